@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/error.h"
+
+#include <cerrno>
+#include <cstring>
+
+namespace mw {
+
+std::string to_text(const Problem& p) {
+  std::string text = p.file;
+  if (!p.place.empty()) text += (text.empty() ? "" : ", ") + p.place;
+  if (!text.empty()) text += ": ";
+  text += p.message;
+  std::string facts;
+  if (!p.found.empty()) facts += "found: " + p.found;
+  if (!p.expected.empty()) facts += (facts.empty() ? "" : "; ") + ("expected: " + p.expected);
+  if (!facts.empty()) text += " (" + facts + ")";
+  if (!p.fix.empty()) text += ". Fix: " + p.fix;
+  return text;
+}
+
+std::string to_string(Severity severity) {
+  switch (severity) {
+    case Severity::info: return "info";
+    case Severity::warning: return "warning";
+    case Severity::error: return "error";
+  }
+  return "error";
+}
+
+Error::Error(Problem problem, Kind kind) : std::runtime_error(to_text(problem)), problem_(std::move(problem)), kind_(kind) {}
+
+Error cancelled(const std::string& what) {
+  Problem p;
+  p.id = "CANCELLED";
+  p.severity = Severity::info;
+  p.message = what + " was cancelled";
+  return Error(std::move(p), Error::Kind::cancelled);
+}
+
+Error system_error(const std::string& what, const std::string& file, int errno_value) {
+  Problem p;
+  p.id = "SYSTEM";
+  p.message = what + ": " + std::strerror(errno_value);
+  p.file = file;
+  if (errno_value == ENOSPC) p.fix = "free some space on that disk and run again; nothing half-written was kept";
+  if (errno_value == EACCES || errno_value == EROFS || errno_value == EPERM)
+    p.fix = "choose a folder you may write to, or change its permissions";
+  return Error(std::move(p), errno_value == ENOENT ? Error::Kind::bad_input : Error::Kind::failed);
+}
+
+}  // namespace mw

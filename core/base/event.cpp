@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/event.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "core/base/error.h"
+
+namespace mw {
+namespace {
+
+constexpr std::array<std::string_view, 6> kStates{"queued", "running", "paused", "done", "failed", "cancelled"};
+
+// JSON has no NaN: null stands for it.
+Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
+double number(const Json& j, const char* key) {
+  if (!j.contains(key) || j.at(key).is_null()) return std::numeric_limits<double>::quiet_NaN();
+  return j.at(key).get<double>();
+}
+
+Json ledger_json(const Ledger& ledger) {
+  Json j = Json::object();
+  for (size_t i = 0; i < kMemoryCategories; ++i)
+    if (ledger.bytes[i].value != 0) j[std::string(to_string(static_cast<MemoryCategory>(i)))] = ledger.bytes[i].value;
+  j["total"] = ledger.total().value;
+  return j;
+}
+
+Ledger ledger_from(const Json& j) {
+  Ledger ledger;
+  for (const auto& [name, value] : j.items())
+    if (const auto category = memory_category(name)) ledger[*category] = Bytes(value.get<std::int64_t>());
+  return ledger;
+}
+
+struct ToJson {
+  Json operator()(const event::Started& e) const { return {{"event", "started"}, {"info", e.info}}; }
+  Json operator()(const event::Metric& e) const {
+    return {{"event", "metric"}, {"name", e.name}, {"step", e.step}, {"value", number(e.value)}};
+  }
+  Json operator()(const event::Memory& e) const {
+    return {{"event", "memory"}, {"device", e.device}, {"step", e.step}, {"phase", e.phase}, {"bytes", ledger_json(e.bytes)}, {"peak", e.peak.value}};
+  }
+  Json operator()(const event::Sample& e) const {
+    return {{"event", "sample"}, {"step", e.step}, {"prompt", e.prompt}, {"text", e.text}, {"expected", e.expected}, {"verdict", e.verdict}};
+  }
+  Json operator()(const event::Checkpoint& e) const { return {{"event", "checkpoint"}, {"step", e.step}, {"path", e.path}}; }
+  Json operator()(const event::Log& e) const { return {{"event", "log"}, {"level", e.level}, {"text", e.text}}; }
+  Json operator()(const event::Progress& e) const {
+    return {{"event", "progress"}, {"phase", e.phase}, {"done", e.done}, {"total", e.total}};
+  }
+  Json operator()(const event::StateChanged& e) const { return {{"event", "state"}, {"state", to_string(e.state)}}; }
+  Json operator()(const event::Finished& e) const {
+    return {{"event", "finished"}, {"state", to_string(e.state)}, {"steps", e.steps}, {"tokens", e.tokens}, {"seconds", e.seconds}, {"peak_bytes", e.peak.value}, {"error", e.error}, {"summary", e.summary}};
+  }
+};
+
+decltype(Event::body) body_from(const Json& j) {
+  const auto kind = string_member(j, "event", "event");
+  const auto text = [&](const char* key) { return j.value(key, std::string()); };
+  const auto step = [&] { return j.value("step", 0L); };
+  if (kind == "started") return event::Started{j.value("info", Json::object())};
+  if (kind == "metric") return event::Metric{string_member(j, "name", "event"), step(), number(j, "value")};
+  if (kind == "memory")
+    return event::Memory{j.value("device", 0), step(), text("phase"), ledger_from(j.value("bytes", Json::object())), Bytes(j.value("peak", std::int64_t{0}))};
+  if (kind == "sample") return event::Sample{step(), text("prompt"), text("text"), text("expected"), text("verdict")};
+  if (kind == "checkpoint") return event::Checkpoint{step(), text("path")};
+  if (kind == "log") return event::Log{text("level"), text("text")};
+  if (kind == "progress") return event::Progress{text("phase"), j.value("done", 0L), j.value("total", 0L)};
+  if (kind == "state") return event::StateChanged{run_state(string_member(j, "state", "event"))};
+  if (kind == "finished")
+    return event::Finished{run_state(string_member(j, "state", "event")), j.value("steps", 0L), j.value("tokens", 0L), j.value("seconds", 0.0), Bytes(j.value("peak_bytes", std::int64_t{0})), text("error"), j.value("summary", Json())};
+  throw Error({.id = "EVENT", .message = "unknown event", .found = kind, .expected = "started, metric, memory, sample, checkpoint, log, progress, state or finished"});
+}
+
+}  // namespace
+
+std::string_view to_string(RunState state) { return kStates[static_cast<size_t>(state)]; }
+
+RunState run_state(std::string_view name) {
+  for (size_t i = 0; i < kStates.size(); ++i)
+    if (kStates[i] == name) return static_cast<RunState>(i);
+  throw Error({.id = "EVENT", .message = "unknown run state", .found = std::string(name), .expected = "queued, running, paused, done, failed or cancelled"});
+}
+
+Json to_json(const Event& event, const std::string& run_id) {
+  Json j = std::visit(ToJson{}, event.body);
+  const bool names_run = std::holds_alternative<event::Started>(event.body) || std::holds_alternative<event::Finished>(event.body);
+  if (names_run && !run_id.empty()) j["run"] = run_id;
+  j["time_s"] = event.time_s;
+  return j;
+}
+
+Event event_from_json(const Json& json) {
+  try {
+    return {json.value("time_s", 0.0), body_from(json)};
+  } catch (const Json::exception& e) {
+    throw Error({.id = "EVENT", .message = std::string("malformed event: ") + e.what(), .found = json.dump().substr(0, 80)});
+  }
+}
+
+bool is_telemetry(const Event& event) {
+  return std::holds_alternative<event::Metric>(event.body) || std::holds_alternative<event::Memory>(event.body) ||
+         std::holds_alternative<event::Progress>(event.body);
+}
+
+}  // namespace mw

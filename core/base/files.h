@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading whole files and writing them atomically. Errors are mw::Error naming the path. Any thread.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace mw {
+
+inline constexpr std::uint64_t kMaxTextFile = 4ull << 30;  // larger "text" is a mistake, not an input
+
+std::string read_file(const std::filesystem::path& file, std::uint64_t max_bytes = kMaxTextFile);
+
+// Writes beside the target, fsyncs, renames over it and fsyncs the folder: after a crash the old or the new
+// content is there, never a part. Creates missing parent folders.
+void write_file_atomically(const std::filesystem::path& file, std::string_view content);
+
+// Makes `folder` appear whole: fill the returned temporary sibling, then commit() renames it into place
+// (replacing an older one). Destroyed uncommitted, it removes the temporary folder.
+class StagedFolder {
+ public:
+  explicit StagedFolder(std::filesystem::path target);
+  ~StagedFolder();
+  StagedFolder(const StagedFolder&) = delete;
+  StagedFolder& operator=(const StagedFolder&) = delete;
+  const std::filesystem::path& path() const { return staging_; }
+  void commit();
+
+ private:
+  std::filesystem::path target_, staging_;
+};
+
+}  // namespace mw

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/json.h"
+
+#include <algorithm>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+
+namespace mw {
+namespace {
+
+constexpr int kMaxDepth = 200;
+
+std::string line_and_column(std::string_view text, size_t offset) {
+  offset = std::min(offset, text.size());
+  const auto before = text.substr(0, offset);
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const auto start = before.rfind('\n');
+  const auto column = start == std::string_view::npos ? offset + 1 : offset - start;
+  return "line " + std::to_string(line) + ", column " + std::to_string(column);
+}
+
+// Refuses what the DOM parser would swallow: duplicate keys (last one wins silently) and deep nesting (stack).
+struct Strict {
+  std::vector<std::set<std::string>> keys;
+  std::string trouble;
+
+  bool operator()(int depth, Json::parse_event_t event, Json& value) {
+    if (depth > kMaxDepth && trouble.empty()) trouble = "nesting deeper than " + std::to_string(kMaxDepth);
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end && !keys.empty()) keys.pop_back();
+    if (event == Json::parse_event_t::key && !keys.empty() && !keys.back().insert(value.get<std::string>()).second &&
+        trouble.empty())
+      trouble = "duplicate key \"" + value.get<std::string>() + "\"";
+    return true;
+  }
+};
+
+Error wrong_type(const std::string& key, const std::string& file, const Json& value, const std::string& expected) {
+  std::string found = value.dump();
+  if (found.size() > 60) found = found.substr(0, 57) + "...";
+  return Error({.id = "JSON", .message = "wrong type", .file = file, .place = key, .found = found, .expected = expected});
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text, const std::string& source) {
+  // nlohmann's parser is iterative, but a document this deep cannot be walked or destroyed recursively.
+  int depth = 0, deepest = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      else if (c == '"') in_string = false;
+    } else if (c == '"') in_string = true;
+    else if (c == '{' || c == '[') deepest = std::max(deepest, ++depth);
+    else if (c == '}' || c == ']') --depth;
+  }
+  if (deepest > kMaxDepth)
+    throw Error({.id = "JSON", .message = "nesting deeper than " + std::to_string(kMaxDepth), .file = source, .found = std::to_string(deepest) + " levels"});
+  Strict strict;
+  try {
+    Json value = Json::parse(text, [&strict](int d, Json::parse_event_t e, Json& v) { return strict(d, e, v); });
+    if (!strict.trouble.empty())
+      throw Error({.id = "JSON", .message = strict.trouble, .file = source, .expected = "each key once", .fix = "remove one of them"});
+    return value;
+  } catch (const Json::parse_error& e) {
+    throw Error({.id = "JSON", .message = "not valid JSON", .file = source, .place = line_and_column(text, e.byte ? e.byte - 1 : 0), .found = std::string(text.substr(std::min(text.size(), e.byte ? e.byte - 1 : 0), 20))});
+  } catch (const Json::exception& e) {
+    throw Error({.id = "JSON", .message = std::string("not usable JSON: ") + e.what(), .file = source});
+  }
+}
+
+Json read_json(const std::filesystem::path& file) { return parse_json(read_file(file), file.string()); }
+
+const Json& member(const Json& object, const std::string& key, const std::string& file) {
+  if (!object.is_object() || !object.contains(key))
+    throw Error({.id = "JSON", .message = "a required key is missing", .file = file, .place = key, .expected = "\"" + key + "\""});
+  return object.at(key);
+}
+
+long long int_member(const Json& object, const std::string& key, const std::string& file) {
+  const Json& value = member(object, key, file);
+  if (!value.is_number_integer()) throw wrong_type(key, file, value, "a whole number");
+  return value.get<long long>();
+}
+
+double number_member(const Json& object, const std::string& key, const std::string& file) {
+  const Json& value = member(object, key, file);
+  if (!value.is_number()) throw wrong_type(key, file, value, "a number");
+  return value.get<double>();
+}
+
+std::string string_member(const Json& object, const std::string& key, const std::string& file) {
+  const Json& value = member(object, key, file);
+  if (!value.is_string()) throw wrong_type(key, file, value, "a string");
+  return value.get<std::string>();
+}
+
+}  // namespace mw

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON as everywhere in Meshwright: key order is kept, duplicate keys and depth bombs are refused,
+// errors name file, line and column. Any thread.
+#pragma once
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mw {
+
+using Json = nlohmann::ordered_json;
+
+// Throws Error("JSON", bad_input) naming `source` and line:column. Refuses duplicate keys and nesting deeper than 200.
+Json parse_json(std::string_view text, const std::string& source);
+Json read_json(const std::filesystem::path& file);
+
+// Members that must exist with that type; otherwise Error naming file and key.
+const Json& member(const Json& object, const std::string& key, const std::string& file);
+long long int_member(const Json& object, const std::string& key, const std::string& file);
+double number_member(const Json& object, const std::string& key, const std::string& file);
+std::string string_member(const Json& object, const std::string& key, const std::string& file);
+
+}  // namespace mw

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/ledger.h"
+
+namespace mw {
+namespace {
+constexpr std::array<std::string_view, kMemoryCategories> kNames{
+    "weights", "adapters", "gradients", "optimizer", "activations", "logits", "kv_cache", "collectives", "workspace", "runtime"};
+}
+
+std::string_view to_string(MemoryCategory category) { return kNames[static_cast<size_t>(category)]; }
+
+std::optional<MemoryCategory> memory_category(std::string_view name) {
+  for (size_t i = 0; i < kNames.size(); ++i)
+    if (kNames[i] == name) return static_cast<MemoryCategory>(i);
+  return std::nullopt;
+}
+
+Bytes Ledger::total() const {
+  Bytes sum;
+  for (const Bytes b : bytes) sum += b;
+  return sum;
+}
+
+}  // namespace mw

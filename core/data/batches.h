@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Examples to batches: shuffled per epoch, optionally packed, prefetched on one worker thread. The stream's position
+// is one number (the index of the next batch), and batch n depends only on (examples, options, n): resumable exactly.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/data/dataset.h"
+
+namespace mw::data {
+
+enum class Packing { none, pack };
+enum class Order { shuffled, as_given };
+
+// Row-major [rows, len]; padded positions have id pad, loss 0 and segment -1.
+struct Batch {
+  int rows = 0, len = 0;
+  std::vector<int> ids;             // [rows*len]
+  std::vector<int> targets;         // next token where it carries loss, else -1
+  std::vector<int> positions;       // restart at 0 for each packed example
+  std::vector<int> segments;        // example number within the row; tokens attend only within their segment
+  std::int64_t real_tokens = 0, loss_tokens = 0;
+};
+
+struct BatchOptions {
+  int rows = 1;
+  int max_len = 1024;
+  Packing packing = Packing::none;  // pack: first-fit decreasing within a shuffled window, rows of exactly <= max_len
+  Order order = Order::shuffled;
+  std::uint64_t seed = 0;
+};
+
+// Not packed: len is the longest row of the batch. The last, short batch of an epoch is filled from the next epoch.
+class BatchStream {
+ public:
+  BatchStream(std::span<const Example> examples, BatchOptions options, int pad_id, std::int64_t first_batch = 0);
+  ~BatchStream();
+  Batch next();                      // waits for the prefetcher
+  std::int64_t position() const;     // index of the batch next() will return
+  std::int64_t batches_per_epoch() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Every example once, in order, without shuffling: for evaluation. The last batch may have fewer rows.
+std::vector<Batch> eval_batches(std::span<const Example> examples, BatchOptions options, int pad_id);
+
+}  // namespace mw::data

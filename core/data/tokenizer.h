@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text to token ids and back: HF tokenizer.json (BPE with byte fallback, gemma.md 6.4) or SentencePiece .model.
+// Immutable after loading: any thread.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mw::data {
+
+enum class Specials { keep, drop };
+
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+  virtual std::vector<int> encode(std::string_view text) const = 0;  // no bos/eos added
+  virtual std::string decode(std::span<const int> ids, Specials specials = Specials::drop) const = 0;
+  virtual int size() const = 0;
+  virtual std::string piece(int id) const = 0;             // as in the file
+  virtual int find(std::string_view piece) const = 0;      // -1 when absent
+  int bos() const { return bos_; }
+  int eos() const { return eos_; }
+  int pad() const { return pad_; }
+
+ protected:
+  int bos_ = 2, eos_ = 1, pad_ = 0;
+};
+
+// A folder (tokenizer.json, else tokenizer.model) or either file. Throws Error naming file and place.
+std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);
+
+}  // namespace mw::data

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device's memory: every byte the engine holds is allocated here under a ledger category. Buffers are page-aligned
+// and returned to the system when freed, so the ledger and the process's RSS agree. One thread allocates per device;
+// use() may be called from any thread.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <utility>
+
+#include "core/base/ledger.h"
+
+namespace mw::engine {
+
+class Arena;
+
+// Owns bytes of one category; zero-filled when allocated. Move-only.
+template <class T>
+class Buffer;
+
+class Arena {
+ public:
+  // capacity 0: no limit. Exceeding it throws Error("MEMORY") with the ledger and what was asked, nothing allocated.
+  explicit Arena(Bytes capacity = Bytes(0)) : capacity_(capacity) {}
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  void* allocate(MemoryCategory category, Bytes bytes, const char* label);
+  void release(MemoryCategory category, void* data, Bytes bytes) noexcept;
+  MemoryUse use() const;
+  void reset_peak();  // at_peak and category_peaks restart from now
+  Bytes capacity() const { return capacity_; }
+
+ private:
+  Bytes capacity_;
+  mutable std::mutex mutex_;
+  MemoryUse use_;
+};
+
+template <class T>
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Arena& arena, MemoryCategory category, std::size_t count, const char* label)
+      : arena_(&arena), category_(category), count_(count),
+        data_(static_cast<T*>(arena.allocate(category, Bytes(static_cast<std::int64_t>(count * sizeof(T))), label))) {}
+  Buffer(Buffer&& o) noexcept { swap(o); }
+  Buffer& operator=(Buffer&& o) noexcept {
+    Buffer taken(std::move(o));
+    swap(taken);
+    return *this;
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() {
+    if (data_) arena_->release(category_, data_, Bytes(static_cast<std::int64_t>(count_ * sizeof(T))));
+  }
+  T* data() const { return data_; }
+  std::size_t size() const { return count_; }
+  std::span<T> span() const { return {data_, count_}; }
+  explicit operator bool() const { return data_ != nullptr; }
+
+ private:
+  void swap(Buffer& o) noexcept {
+    std::swap(arena_, o.arena_);
+    std::swap(category_, o.category_);
+    std::swap(count_, o.count_);
+    std::swap(data_, o.data_);
+  }
+  Arena* arena_ = nullptr;
+  MemoryCategory category_{};
+  std::size_t count_ = 0;
+  T* data_ = nullptr;
+};
+
+}  // namespace mw::engine

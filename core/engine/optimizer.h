@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// AdamW as torch.optim.AdamW (decoupled decay, bias correction), with global-norm clipping as
+// torch.nn.utils.clip_grad_norm_. Moments live in the device's arena (category optimizer).
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/engine/network.h"
+
+namespace mw::engine {
+
+struct AdamWOptions {
+  float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f, weight_decay = 0;
+};
+
+class AdamW {
+ public:
+  AdamW(Device& device, std::span<const Parameter> parameters, AdamWOptions options);
+  // Global L2 norm over all gradients, f64 accumulation in a fixed order.
+  double gradient_norm() const;
+  // t counts from 1. clip <= 0: no clipping. Uses `norm` from gradient_norm().
+  void step(std::int64_t t, float learning_rate, float clip, double norm);
+  std::span<float> first_moment(size_t parameter);
+  std::span<float> second_moment(size_t parameter);
+
+ private:
+  Device& device_;
+  std::vector<Parameter> parameters_;
+  AdamWOptions options_;
+  std::vector<Buffer<float>> m_, v_;
+};
+
+}  // namespace mw::engine

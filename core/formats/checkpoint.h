@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// An HF model folder (config.json, single or sharded safetensors, tokenizer) and PEFT adapters, by inventory.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/formats/safetensors.h"
+#include "core/model/inventory.h"
+
+namespace mw::formats {
+
+// The weights of a folder, checked against the inventory: every tensor present with its shape, any accepted prefix
+// (gemma.md 3.1), unexpected language-model tensors refused, vision/audio towers skipped and counted.
+class HfWeights {
+ public:
+  HfWeights(const std::filesystem::path& folder, const model::TensorInventory& inventory);
+  // Elements [first, first+out.size()) of inventory tensor `index`, as f32 / as bf16 bits (rounded to nearest even).
+  void read_f32(size_t index, std::int64_t first, std::span<float> out) const;
+  void read_bf16(size_t index, std::int64_t first, std::span<std::uint16_t> out) const;
+  std::span<const std::string> skipped() const { return skipped_; }
+
+ private:
+  struct Source { size_t file; TensorInfo info; };
+  std::vector<std::unique_ptr<SafetensorsFile>> files_;
+  std::vector<Source> sources_;  // parallel to inventory.tensors()
+  std::vector<std::string> skipped_;
+};
+
+model::Config read_config(const std::filesystem::path& folder);  // config.json; id = folder name
+// Writes config.json + model.safetensors (bf16 or f32) into an existing folder.
+struct WriteTensor { size_t inventory_index; std::span<const float> values; };
+void write_hf_weights(const std::filesystem::path& folder, const model::Config& config, const model::TensorInventory& inventory,
+                      std::span<const WriteTensor> tensors, DType dtype);
+
+// PEFT adapter (gemma.md section 5). Values are f32, A [r,in], B [out,r].
+struct AdapterModule {
+  model::LoraTarget target;
+  int rank = 0;
+  float alpha = 0;
+  std::vector<float> a, b;
+};
+struct Adapter {
+  int rank = 8;
+  float alpha = 8, dropout = 0;
+  bool rslora = false;
+  std::string base_model;  // base_model_name_or_path
+  std::vector<std::string> targets;  // module suffixes, e.g. q_proj
+  std::vector<std::pair<std::string, int>> rank_pattern;
+  std::vector<std::pair<std::string, float>> alpha_pattern;
+  std::vector<AdapterModule> modules;
+};
+void write_peft(const std::filesystem::path& folder, const Adapter& adapter);
+// Throws Error for missing, extra or misshapen tensors and for DoRA, bias, embeddings, modules_to_save (named, not ignored).
+Adapter read_peft(const std::filesystem::path& folder, const model::TensorInventory& inventory);
+
+}  // namespace mw::formats

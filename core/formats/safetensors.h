@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// safetensors, read strictly and written byte-compatibly (interop.md section 3). Nothing in a file is trusted.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mw::formats {
+
+enum class DType { f32, bf16, f16, f64, i64, i32, i16, i8, u8, boolean, other };
+size_t size_of(DType dtype);  // bytes per element; 0 for other
+
+struct TensorInfo {
+  std::string name;
+  DType dtype = DType::f32;
+  std::string dtype_name;  // as in the file
+  std::vector<std::int64_t> shape;
+  std::uint64_t begin = 0, end = 0;  // in the data section
+  std::int64_t elements() const;
+};
+
+// One file or a sharded folder's index as one set of tensors. Data is read with pread, never mapped, so that
+// loading costs no page-cache mappings in the process's RSS.
+class SafetensorsFile {
+ public:
+  explicit SafetensorsFile(std::filesystem::path file);  // throws Error naming file and tensor
+  const std::vector<TensorInfo>& tensors() const { return tensors_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  const TensorInfo* find(const std::string& name) const;
+  const std::filesystem::path& path() const { return file_; }
+  // Raw little-endian bytes of elements [first, first+count); `out` has count*size_of(dtype) bytes.
+  void read(const TensorInfo& tensor, std::int64_t first, std::int64_t count, std::span<std::byte> out) const;
+  // Same, widened to f32 from f32, bf16, f16 or f64; Error for other dtypes.
+  void read_f32(const TensorInfo& tensor, std::int64_t first, std::span<float> out) const;
+
+ private:
+  std::filesystem::path file_;
+  std::vector<TensorInfo> tensors_;
+  std::map<std::string, std::string> metadata_;
+  std::uint64_t data_start_ = 0;
+};
+
+struct TensorData {  // for writing
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> shape;
+  std::span<const std::byte> bytes;
+};
+// Atomic (written beside, renamed). Layout as the reference writer's.
+void write_safetensors(const std::filesystem::path& file, std::span<const TensorData> tensors,
+                       const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace mw::formats

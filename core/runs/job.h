@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run on its own worker thread: freezes the experiment, trains, appends every event to the store and hands it to
+// the sink (called on the worker thread; a window pushes it into a Mailbox).
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "core/base/event.h"
+#include "core/runs/experiment.h"
+#include "core/runs/store.h"
+
+namespace mw::runs {
+
+struct JobRequest {
+  Experiment experiment;                 // frozen copy
+  std::filesystem::path runs_folder;
+  std::optional<RunId> resume;           // continue this run from its last checkpoint; experiment is then the run's own
+};
+
+class Job {
+ public:
+  // Returns at once; failures arrive as a Finished event with state failed. run() is set before the first event.
+  Job(JobRequest request, EventSink sink);
+  ~Job();  // requests stop and joins
+  void pause();
+  void resume();
+  void stop();                           // cancelled: keeps what was done, writes a checkpoint
+  bool finished() const;
+  RunId run() const;                     // empty until the store has the run
+  void wait();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// The same on the calling thread, for the command line. Returns the final event.
+event::Finished run_blocking(const JobRequest& request, const EventSink& sink, std::stop_token stop);
+
+}  // namespace mw::runs

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The run store: SQLite in WAL mode under one folder, plus a folder of artefacts per run. Everything up to the last
+// commit survives kill -9. Several processes may use one store; one run is written by one process at a time.
+// A Store object belongs to one thread; open another one for another thread.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/event.h"
+#include "core/runs/experiment.h"
+
+namespace mw::runs {
+
+using RunId = std::string;  // "run-12"
+
+struct RunRow {  // one line of the Runs table
+  RunId id;
+  std::string name, created;      // created: ISO 8601 UTC
+  RunState state = RunState::queued;
+  std::string model, method;      // for people: "base", "lora r16"
+  std::string source;             // measured (engine), predicted, imported
+  long steps_done = 0, steps_total = 0;
+  std::optional<double> train_loss, eval_loss;  // last
+  double seconds = 0;
+  std::int64_t tokens = 0;
+  Bytes peak;
+  std::string tags, error;
+};
+
+struct StoredEvent {
+  std::int64_t sequence;
+  Event event;
+};
+
+enum class Trash { kept, deleted };  // which runs: those in the table, or those put away
+
+// Keeps other processes from writing the same run; released on destruction or process death (flock).
+class RunLock;
+
+class Store {
+ public:
+  // Creates folder and schema. Errors: unwritable folder, not a database, newer schema, locked by another process.
+  explicit Store(std::filesystem::path folder);
+  ~Store();
+  const std::filesystem::path& folder() const;
+
+  RunId create(const Experiment& frozen, const std::string& name);
+  // Takes the run for writing; Error("RUN-LOCKED") names the process that has it.
+  std::unique_ptr<RunLock> lock(const RunId& run);
+  // Buffered: telemetry is committed at most 200 ms later, everything else at once. flush() commits now.
+  void append(const RunId& run, const Event& event);
+  void flush();
+  // Before a resume from `step`: removes events after it and reopens the run, in one transaction.
+  void rewind(const RunId& run, long step);
+
+  std::vector<RunRow> list(Trash trash = Trash::kept) const;
+  std::optional<RunRow> find(const RunId& run) const;
+  Experiment experiment(const RunId& run) const;
+  std::vector<StoredEvent> events(const RunId& run, std::int64_t after_sequence = 0) const;
+  std::filesystem::path run_folder(const RunId& run) const;  // artefacts
+  void rename(const RunId& run, const std::string& name);
+  void set_tags(const RunId& run, const std::string& tags);
+  void set_deleted(const RunId& run, Trash trash);          // undoable: rows and files stay
+  // Runs whose process died: state running but nobody holds the lock -> marked failed ("interrupted").
+  std::vector<RunId> recover();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+std::filesystem::path default_folder();  // $MESHWRIGHT_RUNS, else $XDG_DATA_HOME/meshwright, else ~/.local/share/meshwright
+
+}  // namespace mw::runs
