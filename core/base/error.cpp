@@ -21,14 +21,18 @@ std::string to_text(const Problem& p) {
 
 std::string to_string(Severity severity) {
   switch (severity) {
-    case Severity::info: return "info";
-    case Severity::warning: return "warning";
-    case Severity::error: return "error";
+    case Severity::info:
+      return "info";
+    case Severity::warning:
+      return "warning";
+    case Severity::error:
+      return "error";
   }
   return "error";
 }
 
-Error::Error(Problem problem, Kind kind) : std::runtime_error(to_text(problem)), problem_(std::move(problem)), kind_(kind) {}
+Error::Error(Problem problem, Kind kind)
+    : std::runtime_error(to_text(problem)), problem_(std::move(problem)), kind_(kind) {}
 
 Error cancelled(const std::string& what) {
   Problem p;

@@ -13,10 +13,10 @@ enum class Severity { info, warning, error };
 struct Problem {
   std::string id{};  // stable, e.g. "FILE-SHORT"; the checker's rules use gemma.md section 7 ids
   Severity severity = Severity::error;
-  std::string message{};   // one sentence
-  std::string file{};      // path, or empty
-  std::string place{};     // "line 12", "tensor model.norm.weight", "lora.rank"; an experiment key where one is at fault
-  std::string found{};     // what is there
+  std::string message{};  // one sentence
+  std::string file{};     // path, or empty
+  std::string place{};    // "line 12", "tensor model.norm.weight", "lora.rank"; an experiment key where one is at fault
+  std::string found{};    // what is there
   std::string expected{};  // what should be there
   std::string fix{};       // what to do
 };

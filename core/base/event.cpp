@@ -13,7 +13,9 @@ namespace {
 constexpr std::array<std::string_view, 6> kStates{"queued", "running", "paused", "done", "failed", "cancelled"};
 
 // JSON has no NaN: null stands for it.
-Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
+Json number(double v) {
+  return std::isfinite(v) ? Json(v) : Json(nullptr);
+}
 double number(const Json& j, const char* key) {
   if (!j.contains(key) || j.at(key).is_null()) return std::numeric_limits<double>::quiet_NaN();
   return j.at(key).get<double>();
@@ -40,19 +42,28 @@ struct ToJson {
     return {{"event", "metric"}, {"name", e.name}, {"step", e.step}, {"value", number(e.value)}};
   }
   Json operator()(const event::Memory& e) const {
-    return {{"event", "memory"}, {"device", e.device}, {"step", e.step}, {"phase", e.phase}, {"bytes", ledger_json(e.bytes)}, {"peak", e.peak.value}};
+    return {{"event", "memory"},
+            {"device", e.device},
+            {"step", e.step},
+            {"phase", e.phase},
+            {"bytes", ledger_json(e.bytes)},
+            {"peak", e.peak.value}};
   }
   Json operator()(const event::Sample& e) const {
-    return {{"event", "sample"}, {"step", e.step}, {"prompt", e.prompt}, {"text", e.text}, {"expected", e.expected}, {"verdict", e.verdict}};
+    return {{"event", "sample"}, {"step", e.step},         {"prompt", e.prompt},
+            {"text", e.text},    {"expected", e.expected}, {"verdict", e.verdict}};
   }
-  Json operator()(const event::Checkpoint& e) const { return {{"event", "checkpoint"}, {"step", e.step}, {"path", e.path}}; }
+  Json operator()(const event::Checkpoint& e) const {
+    return {{"event", "checkpoint"}, {"step", e.step}, {"path", e.path}};
+  }
   Json operator()(const event::Log& e) const { return {{"event", "log"}, {"level", e.level}, {"text", e.text}}; }
   Json operator()(const event::Progress& e) const {
     return {{"event", "progress"}, {"phase", e.phase}, {"done", e.done}, {"total", e.total}};
   }
   Json operator()(const event::StateChanged& e) const { return {{"event", "state"}, {"state", to_string(e.state)}}; }
   Json operator()(const event::Finished& e) const {
-    return {{"event", "finished"}, {"state", to_string(e.state)}, {"steps", e.steps}, {"tokens", e.tokens}, {"seconds", e.seconds}, {"peak_bytes", e.peak.value}, {"error", e.error}, {"summary", e.summary}};
+    return {{"event", "finished"},  {"state", to_string(e.state)}, {"steps", e.steps}, {"tokens", e.tokens},
+            {"seconds", e.seconds}, {"peak_bytes", e.peak.value},  {"error", e.error}, {"summary", e.summary}};
   }
 };
 
@@ -63,30 +74,46 @@ decltype(Event::body) body_from(const Json& j) {
   if (kind == "started") return event::Started{j.value("info", Json::object())};
   if (kind == "metric") return event::Metric{string_member(j, "name", "event"), step(), number(j, "value")};
   if (kind == "memory")
-    return event::Memory{j.value("device", 0), step(), text("phase"), ledger_from(j.value("bytes", Json::object())), Bytes(j.value("peak", std::int64_t{0}))};
+    return event::Memory{j.value("device", 0), step(), text("phase"), ledger_from(j.value("bytes", Json::object())),
+                         Bytes(j.value("peak", std::int64_t{0}))};
   if (kind == "sample") return event::Sample{step(), text("prompt"), text("text"), text("expected"), text("verdict")};
   if (kind == "checkpoint") return event::Checkpoint{step(), text("path")};
   if (kind == "log") return event::Log{text("level"), text("text")};
   if (kind == "progress") return event::Progress{text("phase"), j.value("done", 0L), j.value("total", 0L)};
   if (kind == "state") return event::StateChanged{run_state(string_member(j, "state", "event"))};
   if (kind == "finished")
-    return event::Finished{run_state(string_member(j, "state", "event")), j.value("steps", 0L), j.value("tokens", 0L), j.value("seconds", 0.0), Bytes(j.value("peak_bytes", std::int64_t{0})), text("error"), j.value("summary", Json())};
-  throw Error({.id = "EVENT", .message = "unknown event", .found = kind, .expected = "started, metric, memory, sample, checkpoint, log, progress, state or finished"});
+    return event::Finished{run_state(string_member(j, "state", "event")),
+                           j.value("steps", 0L),
+                           j.value("tokens", 0L),
+                           j.value("seconds", 0.0),
+                           Bytes(j.value("peak_bytes", std::int64_t{0})),
+                           text("error"),
+                           j.value("summary", Json())};
+  throw Error({.id = "EVENT",
+               .message = "unknown event",
+               .found = kind,
+               .expected = "started, metric, memory, sample, checkpoint, log, progress, state or finished"});
 }
 
 }  // namespace
 
-std::string_view to_string(RunState state) { return kStates[static_cast<size_t>(state)]; }
+std::string_view to_string(RunState state) {
+  return kStates[static_cast<size_t>(state)];
+}
 
 RunState run_state(std::string_view name) {
   for (size_t i = 0; i < kStates.size(); ++i)
     if (kStates[i] == name) return static_cast<RunState>(i);
-  throw Error({.id = "EVENT", .message = "unknown run state", .found = std::string(name), .expected = "queued, running, paused, done, failed or cancelled"});
+  throw Error({.id = "EVENT",
+               .message = "unknown run state",
+               .found = std::string(name),
+               .expected = "queued, running, paused, done, failed or cancelled"});
 }
 
 Json to_json(const Event& event, const std::string& run_id) {
   Json j = std::visit(ToJson{}, event.body);
-  const bool names_run = std::holds_alternative<event::Started>(event.body) || std::holds_alternative<event::Finished>(event.body);
+  const bool names_run =
+      std::holds_alternative<event::Started>(event.body) || std::holds_alternative<event::Finished>(event.body);
   if (names_run && !run_id.empty()) j["run"] = run_id;
   j["time_s"] = event.time_s;
   return j;
@@ -96,7 +123,8 @@ Event event_from_json(const Json& json) {
   try {
     return {json.value("time_s", 0.0), body_from(json)};
   } catch (const Json::exception& e) {
-    throw Error({.id = "EVENT", .message = std::string("malformed event: ") + e.what(), .found = json.dump().substr(0, 80)});
+    throw Error(
+        {.id = "EVENT", .message = std::string("malformed event: ") + e.what(), .found = json.dump().substr(0, 80)});
   }
 }
 

@@ -66,8 +66,8 @@ struct Finished {
 
 struct Event {
   double time_s = 0;  // since the run started, wall clock
-  std::variant<event::Started, event::Metric, event::Memory, event::Sample, event::Checkpoint, event::Log, event::Progress, event::StateChanged,
-               event::Finished>
+  std::variant<event::Started, event::Metric, event::Memory, event::Sample, event::Checkpoint, event::Log,
+               event::Progress, event::StateChanged, event::Finished>
       body;
 };
 

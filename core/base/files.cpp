@@ -15,7 +15,8 @@ namespace {
 
 class Descriptor {
  public:
-  Descriptor(const fs::path& path, int flags, mode_t mode = 0644) : fd_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
+  Descriptor(const fs::path& path, int flags, mode_t mode = 0644)
+      : fd_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
   ~Descriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -60,7 +61,11 @@ std::string read_file(const fs::path& file, std::uint64_t max_bytes) {
   if (::fstat(d.get(), &st) != 0) throw system_error("cannot read", file.string(), errno);
   if (S_ISDIR(st.st_mode)) throw system_error("cannot read", file.string(), EISDIR);
   if (static_cast<std::uint64_t>(st.st_size) > max_bytes)
-    throw Error({.id = "FILE-SIZE", .message = "the file is too large", .file = file.string(), .found = std::to_string(st.st_size) + " bytes", .expected = "at most " + std::to_string(max_bytes) + " bytes"});
+    throw Error({.id = "FILE-SIZE",
+                 .message = "the file is too large",
+                 .file = file.string(),
+                 .found = std::to_string(st.st_size) + " bytes",
+                 .expected = "at most " + std::to_string(max_bytes) + " bytes"});
   std::string content;
   content.reserve(static_cast<size_t>(st.st_size));
   char buffer[1 << 16];

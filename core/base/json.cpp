@@ -40,7 +40,8 @@ struct Strict {
 Error wrong_type(const std::string& key, const std::string& file, const Json& value, const std::string& expected) {
   std::string found = value.dump();
   if (found.size() > 60) found = found.substr(0, 57) + "...";
-  return Error({.id = "JSON", .message = "wrong type", .file = file, .place = key, .found = found, .expected = expected});
+  return Error(
+      {.id = "JSON", .message = "wrong type", .file = file, .place = key, .found = found, .expected = expected});
 }
 
 }  // namespace
@@ -52,32 +53,54 @@ Json parse_json(std::string_view text, const std::string& source) {
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (in_string) {
-      if (c == '\\') ++i;
-      else if (c == '"') in_string = false;
-    } else if (c == '"') in_string = true;
-    else if (c == '{' || c == '[') deepest = std::max(deepest, ++depth);
-    else if (c == '}' || c == ']') --depth;
+      if (c == '\\')
+        ++i;
+      else if (c == '"')
+        in_string = false;
+    } else if (c == '"')
+      in_string = true;
+    else if (c == '{' || c == '[')
+      deepest = std::max(deepest, ++depth);
+    else if (c == '}' || c == ']')
+      --depth;
   }
   if (deepest > kMaxDepth)
-    throw Error({.id = "JSON", .message = "nesting deeper than " + std::to_string(kMaxDepth), .file = source, .found = std::to_string(deepest) + " levels"});
+    throw Error({.id = "JSON",
+                 .message = "nesting deeper than " + std::to_string(kMaxDepth),
+                 .file = source,
+                 .found = std::to_string(deepest) + " levels"});
   Strict strict;
   try {
     Json value = Json::parse(text, [&strict](int d, Json::parse_event_t e, Json& v) { return strict(d, e, v); });
     if (!strict.trouble.empty())
-      throw Error({.id = "JSON", .message = strict.trouble, .file = source, .expected = "each key once", .fix = "remove one of them"});
+      throw Error({.id = "JSON",
+                   .message = strict.trouble,
+                   .file = source,
+                   .expected = "each key once",
+                   .fix = "remove one of them"});
     return value;
   } catch (const Json::parse_error& e) {
-    throw Error({.id = "JSON", .message = "not valid JSON", .file = source, .place = line_and_column(text, e.byte ? e.byte - 1 : 0), .found = std::string(text.substr(std::min(text.size(), e.byte ? e.byte - 1 : 0), 20))});
+    throw Error({.id = "JSON",
+                 .message = "not valid JSON",
+                 .file = source,
+                 .place = line_and_column(text, e.byte ? e.byte - 1 : 0),
+                 .found = std::string(text.substr(std::min(text.size(), e.byte ? e.byte - 1 : 0), 20))});
   } catch (const Json::exception& e) {
     throw Error({.id = "JSON", .message = std::string("not usable JSON: ") + e.what(), .file = source});
   }
 }
 
-Json read_json(const std::filesystem::path& file) { return parse_json(read_file(file), file.string()); }
+Json read_json(const std::filesystem::path& file) {
+  return parse_json(read_file(file), file.string());
+}
 
 const Json& member(const Json& object, const std::string& key, const std::string& file) {
   if (!object.is_object() || !object.contains(key))
-    throw Error({.id = "JSON", .message = "a required key is missing", .file = file, .place = key, .expected = "\"" + key + "\""});
+    throw Error({.id = "JSON",
+                 .message = "a required key is missing",
+                 .file = file,
+                 .place = key,
+                 .expected = "\"" + key + "\""});
   return object.at(key);
 }
 

@@ -3,11 +3,14 @@
 
 namespace mw {
 namespace {
-constexpr std::array<std::string_view, kMemoryCategories> kNames{
-    "weights", "adapters", "gradients", "optimizer", "activations", "logits", "kv_cache", "collectives", "workspace", "runtime"};
+constexpr std::array<std::string_view, kMemoryCategories> kNames{"weights",     "adapters", "gradients", "optimizer",
+                                                                 "activations", "logits",   "kv_cache",  "collectives",
+                                                                 "workspace",   "runtime"};
 }
 
-std::string_view to_string(MemoryCategory category) { return kNames[static_cast<size_t>(category)]; }
+std::string_view to_string(MemoryCategory category) {
+  return kNames[static_cast<size_t>(category)];
+}
 
 std::optional<MemoryCategory> memory_category(std::string_view name) {
   for (size_t i = 0; i < kNames.size(); ++i)

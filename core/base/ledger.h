@@ -11,7 +11,18 @@
 
 namespace mw {
 
-enum class MemoryCategory { weights, adapters, gradients, optimizer, activations, logits, kv_cache, collectives, workspace, runtime };
+enum class MemoryCategory {
+  weights,
+  adapters,
+  gradients,
+  optimizer,
+  activations,
+  logits,
+  kv_cache,
+  collectives,
+  workspace,
+  runtime
+};
 inline constexpr size_t kMemoryCategories = 10;
 
 std::string_view to_string(MemoryCategory category);

@@ -54,8 +54,10 @@ class Mailbox {
     std::vector<Entry> kept;
     kept.reserve(items_.size());
     for (Entry& e : items_) {
-      if (e.delivery == Delivery::telemetry && to_drop > 0) --to_drop;
-      else kept.push_back(std::move(e));
+      if (e.delivery == Delivery::telemetry && to_drop > 0)
+        --to_drop;
+      else
+        kept.push_back(std::move(e));
     }
     items_.swap(kept);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counter-based random numbers: a value depends only on (seed, stream, index), never on call order or thread, so
-// a resumed, rematerialised or re-sharded run draws the same numbers. Mixing: SplitMix64 finaliser (Steele et al. 2014).
+// a resumed, rematerialised or re-sharded run draws the same numbers. Mixing: SplitMix64 finaliser (Steele et al.
+// 2014).
 #pragma once
 #include <cmath>
 #include <cstdint>

@@ -43,7 +43,9 @@ std::string to_text(Seconds seconds) {
   return print("%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-std::string to_text(Usd usd) { return print("$%.2f", usd.value); }
+std::string to_text(Usd usd) {
+  return print("$%.2f", usd.value);
+}
 
 std::string count_text(double n) {
   static constexpr std::array<const char*, 5> kUnits{"", "k", "M", "B", "T"};

@@ -13,13 +13,23 @@ struct Quantity {
   constexpr Quantity() = default;
   constexpr explicit Quantity(Rep v) : value(v) {}
   constexpr auto operator<=>(const Quantity&) const = default;
-  constexpr Quantity& operator+=(Quantity o) { value += o.value; return *this; }
-  constexpr Quantity& operator-=(Quantity o) { value -= o.value; return *this; }
+  constexpr Quantity& operator+=(Quantity o) {
+    value += o.value;
+    return *this;
+  }
+  constexpr Quantity& operator-=(Quantity o) {
+    value -= o.value;
+    return *this;
+  }
   friend constexpr Quantity operator+(Quantity a, Quantity b) { return Quantity(a.value + b.value); }
   friend constexpr Quantity operator-(Quantity a, Quantity b) { return Quantity(a.value - b.value); }
   template <class S>
-  friend constexpr Quantity operator*(Quantity a, S s) { return Quantity(static_cast<Rep>(a.value * s)); }
-  friend constexpr double operator/(Quantity a, Quantity b) { return static_cast<double>(a.value) / static_cast<double>(b.value); }
+  friend constexpr Quantity operator*(Quantity a, S s) {
+    return Quantity(static_cast<Rep>(a.value * s));
+  }
+  friend constexpr double operator/(Quantity a, Quantity b) {
+    return static_cast<double>(a.value) / static_cast<double>(b.value);
+  }
 };
 
 using Bytes = Quantity<struct BytesTag, std::int64_t>;

@@ -36,9 +36,9 @@ class Experiment {
   bool flag(std::string_view key) const;
   std::vector<std::string> list(std::string_view key) const;  // of strings or numbers as text
   Json value(std::string_view key) const;
-  bool has(std::string_view key) const;                        // set in the document itself
-  std::filesystem::path path(std::string_view key) const;      // resolved against folder(); empty stays empty
-  std::vector<std::pair<std::string, long long>> mesh() const; // axes in document order
+  bool has(std::string_view key) const;                         // set in the document itself
+  std::filesystem::path path(std::string_view key) const;       // resolved against folder(); empty stays empty
+  std::vector<std::pair<std::string, long long>> mesh() const;  // axes in document order
 
   // set("lora.rank", "32") converts by the table's type (JSON for lists and maps) and checks the range; throws Error
   // naming the key, what was found, what is allowed. Paths given here are relative to the working folder.
