@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Held-out loss, and answers to held-out prompts compared with what the data says.
+#pragma once
+#include <functional>
+#include <span>
+#include <stop_token>
+
+#include "core/base/event.h"
+#include "core/data/batches.h"
+#include "core/train/model.h"
+
+namespace mw::train {
+
+engine::TokenBatch view(const data::Batch& batch);
+
+// Mean -log p over the loss tokens of the examples; nothing when they carry none.
+std::optional<double> held_out_loss(LoadedModel& model, std::span<const data::Example> examples,
+                                    const data::BatchOptions& options, const engine::StepOptions& step,
+                                    std::stop_token stop);
+
+// Greedy or sampled answers of examples that have a prompt; `right` counts exact matches after trimming.
+struct Score {
+  long asked = 0, right = 0;
+};
+Score answer_prompts(LoadedModel& model, std::span<const data::Example> examples, long limit, data::ChatFormat chat,
+                     const engine::SampleOptions& options, std::stop_token stop,
+                     const std::function<void(const event::Sample&, long done, long total)>& on_answer);
+
+}  // namespace mw::train

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/train/model.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "core/base/error.h"
+
+namespace mw::train {
+namespace {
+
+int thread_count(int wanted) {
+  return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+engine::WeightSource source_of(const formats::HfWeights& weights) {
+  return {
+      .f32 = [&](size_t i, std::int64_t first, std::span<float> out) { weights.read_f32(i, first, out); },
+      .bf16 = [&](size_t i, std::int64_t first, std::span<std::uint16_t> out) { weights.read_bf16(i, first, out); }};
+}
+
+void check_vocabulary(const data::Tokenizer& tokenizer, const model::Config& config, const std::string& folder) {
+  if (tokenizer.size() <= config.vocab) return;
+  throw Error({.id = "TOKENIZER-SIZE",
+               .message = "the tokenizer has more pieces than the model has embedding rows",
+               .file = folder,
+               .found = std::to_string(tokenizer.size()) + " pieces",
+               .expected = "at most vocab_size " + std::to_string(config.vocab),
+               .fix = "use the tokenizer that belongs to this model"});
+}
+
+std::string trimmed(const std::string& text) {
+  const auto from = text.find_first_not_of(" \t\r\n");
+  if (from == std::string::npos) return {};
+  return text.substr(from, text.find_last_not_of(" \t\r\n") - from + 1);
+}
+
+}  // namespace
+
+Bytes machine_memory() {
+  return Bytes(static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) *
+               static_cast<std::int64_t>(::sysconf(_SC_PAGESIZE)));
+}
+
+std::unique_ptr<data::Tokenizer> load_tokenizer_of(const ModelSettings& settings) {
+  return data::load_tokenizer(settings.tokenizer.empty() ? settings.path : settings.tokenizer);
+}
+
+LoadedModel load_model(const ModelSettings& settings, const Progress& progress) {
+  if (settings.path.empty())
+    throw Error({.id = "MODEL",
+                 .message = "no model folder is given",
+                 .place = "model.path",
+                 .expected = "a Hugging Face folder with config.json",
+                 .fix = "set model.path to the folder of a Gemma model"});
+  const model::Config config = formats::read_config(settings.path);
+  LoadedModel out;
+  out.tokenizer = load_tokenizer_of(settings);
+  check_vocabulary(*out.tokenizer, config, settings.path.string());
+  const model::TensorInventory inventory(config);
+  std::unique_ptr<formats::HfWeights> weights;  // opened and checked before memory is taken
+  if (settings.init == Init::load) weights = std::make_unique<formats::HfWeights>(settings.path, inventory);
+  const Bytes capacity = settings.capacity.value > 0 ? settings.capacity : machine_memory();
+  out.device = std::make_unique<engine::Device>(capacity, thread_count(settings.threads));
+  out.network = std::make_unique<engine::Network>(config, *out.device, settings.weights);
+  if (weights)
+    out.network->load(source_of(*weights), progress);
+  else
+    out.network->init_random(settings.seed);
+  return out;
+}
+
+data::ChatFormat chat_of(model::Family family) {
+  switch (family) {
+    case model::Family::gemma2:
+      return data::ChatFormat::gemma2;
+    case model::Family::gemma3:
+      return data::ChatFormat::gemma3;
+    case model::Family::gemma4:
+      return data::ChatFormat::gemma4;
+  }
+  return data::ChatFormat::gemma3;
+}
+
+engine::LoraOptions lora_options(const formats::Adapter& adapter) {
+  engine::LoraOptions options{.rank = adapter.rank,
+                              .alpha = adapter.alpha,
+                              .dropout = adapter.dropout,
+                              .rslora = adapter.rslora,
+                              .targets = adapter.targets,
+                              .rank_pattern = adapter.rank_pattern,
+                              .alpha_pattern = adapter.alpha_pattern};
+  return options;
+}
+
+void copy_adapter(const formats::Adapter& adapter, engine::Network& network) {
+  for (const engine::LoraModule& module : network.lora()) {
+    const auto from = std::find_if(adapter.modules.begin(), adapter.modules.end(),
+                                   [&](const auto& m) { return m.target.module == module.target.module; });
+    if (from == adapter.modules.end() || from->a.size() != module.a.size() || from->b.size() != module.b.size())
+      throw Error(
+          {.id = "ADAPTER",
+           .message = "the adapter does not fit the LoRA settings",
+           .place = module.target.module,
+           .found = from == adapter.modules.end() ? "no tensors for this module" : "rank " + std::to_string(from->rank),
+           .expected = "rank " + std::to_string(module.rank),
+           .fix = "use the rank and targets the adapter was trained with"});
+    std::copy(from->a.begin(), from->a.end(), module.a.begin());
+    std::copy(from->b.begin(), from->b.end(), module.b.begin());
+  }
+}
+
+formats::Adapter adapter_of(const engine::Network& network, const engine::LoraOptions& options,
+                            const std::string& base_model) {
+  formats::Adapter adapter{.rank = options.rank,
+                           .alpha = options.alpha,
+                           .dropout = options.dropout,
+                           .rslora = options.rslora,
+                           .base_model = base_model,
+                           .targets = options.targets,
+                           .rank_pattern = options.rank_pattern,
+                           .alpha_pattern = options.alpha_pattern,
+                           .modules = {}};
+  for (const engine::LoraModule& m : network.lora())
+    adapter.modules.push_back({.target = m.target,
+                               .rank = m.rank,
+                               .alpha = m.alpha,
+                               .a = {m.a.begin(), m.a.end()},
+                               .b = {m.b.begin(), m.b.end()}});
+  return adapter;
+}
+
+Answer answer(LoadedModel& model, const std::string& prompt, data::ChatFormat chat,
+              const engine::SampleOptions& options, std::stop_token stop,
+              const std::function<bool(const std::string&)>& on_text) {
+  const data::Tokenizer& tokenizer = *model.tokenizer;
+  std::vector<int> ids{tokenizer.bos()};
+  const std::vector<int> body = tokenizer.encode(prompt);
+  ids.insert(ids.end(), body.begin(), body.end());
+  const auto limit = static_cast<size_t>(model.network->config().max_positions);
+  if (ids.size() >= limit)
+    throw Error({.id = "CONTEXT",
+                 .message = "the prompt is longer than the model's context",
+                 .found = std::to_string(ids.size()) + " tokens",
+                 .expected = "fewer than " + std::to_string(limit)});
+  engine::SampleOptions sampling = options;
+  sampling.max_new_tokens = std::min(sampling.max_new_tokens, static_cast<int>(limit - ids.size()));
+  sampling.stop_ids.push_back(tokenizer.eos());
+  if (chat != data::ChatFormat::none)
+    if (const int end = tokenizer.find(data::end_of_turn(chat)); end >= 0) sampling.stop_ids.push_back(end);
+  engine::Sampler sampler(*model.network);
+  Answer out;
+  std::vector<int> so_far;
+  out.ids = sampler.generate(ids, sampling, stop, [&](int id) {
+    so_far.push_back(id);
+    return !on_text || on_text(tokenizer.decode(so_far));
+  });
+  out.text = trimmed(tokenizer.decode(out.ids));
+  return out;
+}
+
+}  // namespace mw::train

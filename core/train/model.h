@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model ready to train or to answer: device, network and tokenizer of one HF folder. One thread.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/data/chat.h"
+#include "core/data/tokenizer.h"
+#include "core/engine/network.h"
+#include "core/engine/sampler.h"
+#include "core/formats/checkpoint.h"
+#include "core/train/settings.h"
+
+namespace mw::train {
+
+struct LoadedModel {
+  std::unique_ptr<engine::Device> device;
+  std::unique_ptr<engine::Network> network;
+  std::unique_ptr<data::Tokenizer> tokenizer;
+};
+
+using Progress = std::function<void(long done, long total)>;
+// Errors: missing or broken folder, unsupported architecture, tokenizer larger than the vocabulary, capacity exceeded.
+LoadedModel load_model(const ModelSettings& settings, const Progress& progress = {});
+
+// Tokenizer only: for looking at data without the weights.
+std::unique_ptr<data::Tokenizer> load_tokenizer_of(const ModelSettings& settings);
+
+data::ChatFormat chat_of(model::Family family);
+
+// Attaches an adapter: its modules, ranks and alphas define the LoRA; values are copied in. Dropout from `adapter`.
+engine::LoraOptions lora_options(const formats::Adapter& adapter);
+void copy_adapter(const formats::Adapter& adapter, engine::Network& network);
+// The adapter now in the network, for saving.
+formats::Adapter adapter_of(const engine::Network& network, const engine::LoraOptions& options,
+                            const std::string& base_model);
+
+Bytes machine_memory();
+
+// bos + prompt through the sampler, stop at eos or the template's end of turn. Returns the decoded answer, trimmed.
+struct Answer {
+  std::string text;
+  std::vector<int> ids;
+};
+Answer answer(LoadedModel& model, const std::string& prompt, data::ChatFormat chat,
+              const engine::SampleOptions& options, std::stop_token stop = {},
+              const std::function<bool(const std::string& so_far)>& on_text = {});
+
+}  // namespace mw::train

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/train/settings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace mw::train {
+
+double learning_rate(const Rate& rate, long step) {
+  if (step <= rate.warmup) return rate.peak * static_cast<double>(step) / static_cast<double>(rate.warmup);
+  const double span = std::max(1.0, static_cast<double>(rate.steps - rate.warmup));
+  const double done = std::clamp(static_cast<double>(step - rate.warmup) / span, 0.0, 1.0);
+  double share = 1;  // of the way from final to peak
+  if (rate.schedule == Schedule::cosine) share = 0.5 * (1 + std::cos(std::numbers::pi * done));
+  if (rate.schedule == Schedule::linear) share = 1 - done;
+  return rate.peak * (rate.final_ratio + (1 - rate.final_ratio) * share);
+}
+
+}  // namespace mw::train

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a training run needs, as plain values. runs::train_settings() makes it from an Experiment.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "core/data/batches.h"
+#include "core/data/dataset.h"
+#include "core/engine/network.h"
+#include "core/engine/optimizer.h"
+#include "core/engine/sampler.h"
+#include "core/formats/safetensors.h"
+
+namespace mw::train {
+
+enum class Init { load, random };
+enum class Schedule { cosine, linear, constant };
+
+struct ModelSettings {
+  std::filesystem::path path, tokenizer;  // HF folder; tokenizer empty: in the folder
+  Init init = Init::load;
+  engine::WeightType weights = engine::WeightType::f32;
+  Bytes capacity;   // of the device arena; 0: the machine's memory
+  int threads = 0;  // 0: all cores
+  std::uint64_t seed = 1;
+};
+
+struct Rate {  // learning rate over steps
+  Schedule schedule = Schedule::cosine;
+  double peak = 2e-4, final_ratio = 0;
+  long warmup = 0, steps = 1;
+};
+// For step 1..steps: linear from 0 over warmup (step w of W gives peak*w/W), then the schedule down to peak*final_ratio
+// at the last step.
+double learning_rate(const Rate& rate, long step);
+
+struct Settings {
+  ModelSettings model;
+  engine::Method method = engine::Method::lora;
+  engine::LoraOptions lora;
+  std::filesystem::path adapter;  // PEFT folder to start from, or empty
+  data::DatasetOptions data;
+  data::Packing packing = data::Packing::none;
+  int batch = 8, accumulation = 1;
+  Rate rate;
+  engine::AdamWOptions adamw;
+  double clip = 1;
+  engine::Remat remat = engine::Remat::none;
+  int loss_chunk = 256;
+  formats::DType save_dtype = formats::DType::bf16;  // model file of full training
+  std::uint64_t seed = 1;
+  long eval_every = 50, eval_rows = 64;
+  long sample_every = 50, sample_prompts = 3, answers = 0;
+  long checkpoint_every = 100, keep_checkpoints = 2;
+  engine::SampleOptions sample;
+};
+
+}  // namespace mw::train

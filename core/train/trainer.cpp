@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/train/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/train/checkpoint.h"
+#include "core/train/evaluate.h"
+#include "core/train/model.h"
+
+namespace mw::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+class Run {
+ public:
+  Run(const TrainRequest& request, const EventSink& sink, std::stop_token stop, PauseGate& gate)
+      : request_(request), s_(request.settings), sink_(sink), stop_(std::move(stop)), gate_(gate) {
+    if (request.resume) counters_ = read_counters(*request.resume);
+    resumed_seconds_ = counters_.seconds;
+  }
+
+  event::Finished operator()() {
+    load();
+    start();
+    if (counters_.step == 0) before();
+    while (counters_.step < s_.rate.steps && !stop_.stop_requested()) {
+      gate_.wait(stop_, [&](RunState state) { emit(event::StateChanged{state}); });
+      if (stop_.stop_requested()) break;
+      step();
+      around(counters_.step);
+    }
+    return finish();
+  }
+
+ private:
+  template <class Body>
+  void emit(Body body) {
+    sink_({now(), std::move(body)});
+  }
+  double now() const { return resumed_seconds_ + since(started_); }
+  void log(const std::string& level, const std::string& text) { emit(event::Log{level, text}); }
+  void metric(const char* name, double value) { emit(event::Metric{name, counters_.step, value}); }
+  Progress progress(const char* phase) {
+    return [this, phase](long done, long total) { emit(event::Progress{phase, done, total}); };
+  }
+  void memory(const char* phase) {
+    const MemoryUse use = model_.device->arena.use();
+    peak_ = std::max(peak_, use.at_peak.total());
+    emit(event::Memory{0, counters_.step, phase, use.at_peak, peak_});
+    model_.device->arena.reset_peak();
+  }
+
+  void load();
+  void start();
+  void before();
+  void step();
+  void around(long step);
+  void evaluate();
+  void samples();
+  Score answers();
+  void checkpoint();
+  event::Finished finish();
+  Json data_info() const;
+  data::BatchOptions batch_options() const {
+    return {.rows = s_.batch,
+            .max_len = s_.data.max_len,
+            .packing = s_.packing,
+            .order = data::Order::shuffled,
+            .seed = s_.seed};
+  }
+  data::BatchOptions eval_options() const {
+    return {.rows = s_.batch,
+            .max_len = s_.data.max_len,
+            .packing = data::Packing::none,
+            .order = data::Order::as_given,
+            .seed = s_.seed};
+  }
+  engine::StepOptions step_options() const {
+    return {.remat = s_.remat, .loss_chunk = s_.loss_chunk, .gradient_scale = 1, .dropout_seed = s_.seed};
+  }
+  std::span<const data::Example> eval_rows() const {
+    return std::span(dataset_.eval).first(std::min<size_t>(dataset_.eval.size(), static_cast<size_t>(s_.eval_rows)));
+  }
+  DataFacts facts() const;
+
+  const TrainRequest& request_;
+  Settings s_;
+  const EventSink& sink_;
+  std::stop_token stop_;
+  PauseGate& gate_;
+  Clock::time_point started_ = Clock::now();
+  double resumed_seconds_ = 0;
+  Counters counters_;
+  LoadedModel model_;
+  data::Dataset dataset_;
+  std::unique_ptr<engine::AdamW> optimizer_;
+  std::unique_ptr<data::BatchStream> batches_;
+  Bytes peak_;
+  Json summary_ = Json::object();
+  long evaluated_at_ = -1, checkpointed_at_ = -1;
+};
+
+void Run::load() {
+  emit(event::StateChanged{RunState::running});
+  model_ = load_model(s_.model, progress("loading weights"));
+  if (s_.method == engine::Method::lora) {
+    if (!s_.adapter.empty()) {
+      const formats::Adapter adapter = formats::read_peft(s_.adapter, model_.network->inventory());
+      const float dropout = s_.lora.dropout;
+      s_.lora = lora_options(adapter);
+      s_.lora.dropout = dropout;
+      model_.network->add_lora(s_.lora, s_.seed);
+      copy_adapter(adapter, *model_.network);
+    } else {
+      model_.network->add_lora(s_.lora, s_.seed);
+    }
+  }
+  model_.network->set_trainable(s_.method);
+  optimizer_ = std::make_unique<engine::AdamW>(*model_.device, model_.network->parameters(), s_.adamw);
+  dataset_ = data::load_dataset(s_.data, *model_.tokenizer, stop_, progress("reading data"));
+  if (request_.resume) {
+    counters_ = restore_checkpoint(*request_.resume, *model_.network, *optimizer_);
+    checkpointed_at_ = counters_.step;
+  }
+  batches_ = std::make_unique<data::BatchStream>(dataset_.train, batch_options(), model_.tokenizer->pad(),
+                                                 static_cast<std::int64_t>(counters_.step) * s_.accumulation);
+}
+
+Json Run::data_info() const {
+  const data::DatasetReport& r = dataset_.report;
+  return {{"rows", r.rows},
+          {"kept", r.kept},
+          {"train", dataset_.train.size()},
+          {"held_out", dataset_.eval.size()},
+          {"dropped_long", r.dropped_long},
+          {"truncated", r.truncated},
+          {"skipped_bad", r.skipped_bad},
+          {"no_loss", r.no_loss},
+          {"tokens", r.tokens},
+          {"loss_tokens", r.loss_tokens}};
+}
+
+// The run's batches are known in advance, so the prediction is made for the largest one that will really come.
+DataFacts Run::facts() const {
+  DataFacts f{.config = model_.network->config(), .rows = s_.batch};
+  for (const data::Example& e : dataset_.train) {
+    f.len = std::max(f.len, static_cast<int>(e.ids.size()));
+    f.loss_rows =
+        std::max<std::int64_t>(f.loss_rows, std::count_if(e.loss.begin(), e.loss.end(), [](auto l) { return l != 0; }));
+  }
+  if (s_.packing == data::Packing::pack) f.len = f.loss_rows = s_.data.max_len;
+  f.loss_rows *= f.rows;
+  return f;
+}
+
+void Run::start() {
+  std::int64_t trainable = 0;
+  for (const auto& p : model_.network->parameters()) trainable += static_cast<std::int64_t>(p.value.size());
+  Json info = request_.info;
+  info["steps"] = s_.rate.steps;
+  info["model"] = {{"path", s_.model.path.string()},
+                   {"name", model_.network->config().id},
+                   {"parameters", model_.network->inventory().parameters()},
+                   {"trainable", trainable}};
+  info["device"] = {{"id", "cpu"},
+                    {"threads", model_.device->pool.threads()},
+                    {"capacity_bytes", model_.device->arena.capacity().value}};
+  info["data"] = data_info();
+  if (request_.predict) info["predicted"] = request_.predict(facts());
+  if (request_.resume) info["resumed_from_step"] = counters_.step;
+  emit(event::Started{std::move(info)});
+  for (const Problem& p : dataset_.report.problems) log("warning", to_text(p));
+  const data::DatasetReport& r = dataset_.report;
+  log("info", std::to_string(r.rows) + " rows: " + std::to_string(dataset_.train.size()) + " to train on, " +
+                  std::to_string(dataset_.eval.size()) + " held out, " + std::to_string(r.dropped_long) +
+                  " too long and dropped, " + std::to_string(r.truncated) + " truncated, " +
+                  std::to_string(r.skipped_bad) + " malformed and skipped");
+  if (request_.resume) log("info", "resumed from step " + std::to_string(counters_.step));
+  memory("load");
+}
+
+void Run::before() {
+  evaluate();
+  if (s_.answers > 0) {
+    const Score score = answers();
+    counters_.answers_asked = score.asked;
+    counters_.answers_before = score.right;
+  }
+  samples();
+}
+
+void Run::step() {
+  const auto begun = Clock::now();
+  std::vector<data::Batch> micro;
+  std::int64_t loss_tokens = 0, real_tokens = 0;
+  for (int i = 0; i < s_.accumulation; ++i) {
+    micro.push_back(batches_->next());
+    loss_tokens += micro.back().loss_tokens;
+    real_tokens += micro.back().real_tokens;
+  }
+  const long step = ++counters_.step;
+  engine::StepOptions options = step_options();
+  options.step = static_cast<std::uint64_t>(step);
+  options.gradient_scale = loss_tokens > 0 ? 1.0f / static_cast<float>(loss_tokens) : 0.0f;
+  model_.network->zero_gradients();
+  double loss_sum = 0;
+  for (size_t i = 0; i < micro.size(); ++i) {
+    options.micro_batch = i;
+    loss_sum += model_.network->forward_backward(view(micro[i]), options).sum;
+  }
+  const double loss = loss_sum / static_cast<double>(std::max<std::int64_t>(1, loss_tokens));
+  const double norm = optimizer_->gradient_norm();
+  if (!std::isfinite(loss) || !std::isfinite(norm))
+    throw Error({.id = "NAN-LOSS",
+                 .message = "the loss or its gradient is not a number any more, at step " + std::to_string(step),
+                 .place = "step " + std::to_string(step),
+                 .found = "loss " + std::to_string(loss) + ", gradient norm " + std::to_string(norm),
+                 .expected = "finite values",
+                 .fix = "lower train.learning_rate, or resume from the last good checkpoint" +
+                        (checkpointed_at_ >= 0 ? " (step " + std::to_string(checkpointed_at_) + ")" : std::string())},
+                Error::Kind::failed);
+  const double rate = learning_rate(s_.rate, step);
+  optimizer_->step(step, static_cast<float>(rate), static_cast<float>(s_.clip), norm);
+  model_.network->parameters_changed();
+  counters_.tokens += real_tokens;
+  counters_.seconds = now();
+  metric("train/loss", loss);
+  metric("train/grad_norm", norm);
+  metric("train/learning_rate", rate);
+  metric("train/tokens_per_second", static_cast<double>(real_tokens) / std::max(1e-9, since(begun)));
+  emit(event::Progress{"training", step, s_.rate.steps});
+  memory("step");
+}
+
+// What happens beside the steps; never changes what the next step computes.
+void Run::around(long step) {
+  const auto due = [&](long every) { return every > 0 && step % every == 0; };
+  if (step < s_.rate.steps) {  // the last step's evaluation and samples come with finish()
+    if (due(s_.eval_every)) evaluate();
+    if (due(s_.sample_every)) samples();
+  }
+  if (due(s_.checkpoint_every)) checkpoint();
+}
+
+void Run::evaluate() {
+  evaluated_at_ = counters_.step;
+  const auto loss = held_out_loss(model_, eval_rows(), eval_options(), step_options(), stop_);
+  if (!loss) return;
+  metric("eval/loss", *loss);
+  metric("eval/perplexity", std::exp(*loss));
+  memory("eval");
+}
+
+void Run::samples() {
+  if (s_.sample_prompts <= 0 || s_.sample_every <= 0) return;
+  answer_prompts(model_, dataset_.eval, s_.sample_prompts, s_.data.chat, s_.sample, stop_,
+                 [&](event::Sample sample, long, long) {
+                   sample.step = counters_.step;
+                   emit(std::move(sample));
+                 });
+  memory("generate");
+}
+
+Score Run::answers() {
+  const Score score = answer_prompts(model_, dataset_.eval, s_.answers, s_.data.chat, s_.sample, stop_,
+                                     [&](event::Sample sample, long done, long total) {
+                                       sample.step = counters_.step;
+                                       emit(event::Progress{"answering held-out prompts", done, total});
+                                       emit(std::move(sample));
+                                     });
+  if (score.asked > 0)
+    metric("eval/answers_right", static_cast<double>(score.right) / static_cast<double>(score.asked));
+  log("info", std::to_string(score.right) + " of " + std::to_string(score.asked) +
+                  " held-out prompts answered right after step " + std::to_string(counters_.step));
+  memory("generate");
+  return score;
+}
+
+void Run::checkpoint() {
+  counters_.seconds = now();
+  write_checkpoint(request_.run_folder, counters_, s_, *model_.network, *optimizer_);
+  prune_checkpoints(request_.run_folder, s_.keep_checkpoints);
+  checkpointed_at_ = counters_.step;
+  emit(event::Checkpoint{counters_.step, checkpoint_path(request_.run_folder, counters_.step).string()});
+}
+
+event::Finished Run::finish() {
+  const bool whole = counters_.step >= s_.rate.steps;
+  if (whole && evaluated_at_ != counters_.step) evaluate();
+  if (whole && s_.answers > 0) {
+    const Score after = answers();
+    summary_["answers"] = {
+        {"asked", after.asked}, {"base_right", counters_.answers_before}, {"tuned_right", after.right}};
+  }
+  if (whole) samples();
+  if (checkpointed_at_ != counters_.step && counters_.step > 0) checkpoint();
+  Json profile = Json::array();
+  for (const auto& k : model_.network->take_profile())
+    profile.push_back({{"kernel", k.name},
+                       {"seconds", k.seconds},
+                       {"calls", k.calls},
+                       {"gflops", k.seconds > 0 ? k.flops / k.seconds * 1e-9 : 0.0}});
+  summary_["profile"] = std::move(profile);
+  return {.state = whole ? RunState::done : RunState::cancelled,
+          .steps = counters_.step,
+          .tokens = static_cast<long>(counters_.tokens),
+          .seconds = now(),
+          .peak = peak_,
+          .error = {},
+          .summary = summary_};
+}
+
+}  // namespace
+
+void PauseGate::pause() {
+  const std::lock_guard lock(mutex_);
+  paused_ = true;
+}
+
+void PauseGate::resume() {
+  {
+    const std::lock_guard lock(mutex_);
+    paused_ = false;
+  }
+  changed_.notify_all();
+}
+
+void PauseGate::wait(std::stop_token stop, const std::function<void(RunState)>& on_change) {
+  std::unique_lock lock(mutex_);
+  if (!paused_) return;
+  lock.unlock();
+  on_change(RunState::paused);
+  lock.lock();
+  changed_.wait(lock, stop, [&] { return !paused_; });
+  lock.unlock();
+  if (!stop.stop_requested()) on_change(RunState::running);
+}
+
+event::Finished train(const TrainRequest& request, const EventSink& sink, std::stop_token stop, PauseGate& gate) {
+  return Run(request, sink, std::move(stop), gate)();
+}
+
+}  // namespace mw::train
