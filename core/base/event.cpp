@@ -21,49 +21,37 @@ double number(const Json& j, const char* key) {
   return j.at(key).get<double>();
 }
 
-Json ledger_json(const Ledger& ledger) {
-  Json j = Json::object();
-  for (size_t i = 0; i < kMemoryCategories; ++i)
-    if (ledger.bytes[i].value != 0) j[std::string(to_string(static_cast<MemoryCategory>(i)))] = ledger.bytes[i].value;
-  j["total"] = ledger.total().value;
-  return j;
-}
-
-Ledger ledger_from(const Json& j) {
-  Ledger ledger;
-  for (const auto& [name, value] : j.items())
-    if (const auto category = memory_category(name)) ledger[*category] = Bytes(value.get<std::int64_t>());
-  return ledger;
-}
-
 struct ToJson {
   Json operator()(const event::Started& e) const { return {{"event", "started"}, {"info", e.info}}; }
   Json operator()(const event::Metric& e) const {
-    return {{"event", "metric"}, {"name", e.name}, {"step", e.step}, {"value", number(e.value)}};
+    return {{"event", "metric"}, {"name", valid_utf8(e.name)}, {"step", e.step}, {"value", number(e.value)}};
   }
   Json operator()(const event::Memory& e) const {
-    return {{"event", "memory"},
-            {"device", e.device},
-            {"step", e.step},
-            {"phase", e.phase},
-            {"bytes", ledger_json(e.bytes)},
-            {"peak", e.peak.value}};
+    return {{"event", "memory"},         {"device", e.device},  {"step", e.step}, {"phase", valid_utf8(e.phase)},
+            {"bytes", to_json(e.bytes)}, {"peak", e.peak.value}};
   }
   Json operator()(const event::Sample& e) const {
-    return {{"event", "sample"}, {"step", e.step},         {"prompt", e.prompt},
-            {"text", e.text},    {"expected", e.expected}, {"verdict", e.verdict}};
+    return {{"event", "sample"},
+            {"step", e.step},
+            {"prompt", valid_utf8(e.prompt)},
+            {"text", valid_utf8(e.text)},
+            {"expected", valid_utf8(e.expected)},
+            {"verdict", valid_utf8(e.verdict)}};
   }
   Json operator()(const event::Checkpoint& e) const {
-    return {{"event", "checkpoint"}, {"step", e.step}, {"path", e.path}};
+    return {{"event", "checkpoint"}, {"step", e.step}, {"path", valid_utf8(e.path)}};
   }
-  Json operator()(const event::Log& e) const { return {{"event", "log"}, {"level", e.level}, {"text", e.text}}; }
+  Json operator()(const event::Log& e) const {
+    return {{"event", "log"}, {"level", valid_utf8(e.level)}, {"text", valid_utf8(e.text)}};
+  }
   Json operator()(const event::Progress& e) const {
-    return {{"event", "progress"}, {"phase", e.phase}, {"done", e.done}, {"total", e.total}};
+    return {{"event", "progress"}, {"phase", valid_utf8(e.phase)}, {"done", e.done}, {"total", e.total}};
   }
   Json operator()(const event::StateChanged& e) const { return {{"event", "state"}, {"state", to_string(e.state)}}; }
   Json operator()(const event::Finished& e) const {
-    return {{"event", "finished"},  {"state", to_string(e.state)}, {"steps", e.steps}, {"tokens", e.tokens},
-            {"seconds", e.seconds}, {"peak_bytes", e.peak.value},  {"error", e.error}, {"summary", e.summary}};
+    return {{"event", "finished"},          {"state", to_string(e.state)},  {"steps", e.steps},
+            {"tokens", e.tokens},           {"seconds", number(e.seconds)}, {"peak_bytes", e.peak.value},
+            {"error", valid_utf8(e.error)}, {"summary", e.summary}};
   }
 };
 
@@ -74,8 +62,8 @@ decltype(Event::body) body_from(const Json& j) {
   if (kind == "started") return event::Started{j.value("info", Json::object())};
   if (kind == "metric") return event::Metric{string_member(j, "name", "event"), step(), number(j, "value")};
   if (kind == "memory")
-    return event::Memory{j.value("device", 0), step(), text("phase"), ledger_from(j.value("bytes", Json::object())),
-                         Bytes(j.value("peak", std::int64_t{0}))};
+    return event::Memory{j.value("device", 0), step(), text("phase"),
+                         ledger_from_json(j.value("bytes", Json::object())), Bytes(j.value("peak", std::int64_t{0}))};
   if (kind == "sample") return event::Sample{step(), text("prompt"), text("text"), text("expected"), text("verdict")};
   if (kind == "checkpoint") return event::Checkpoint{step(), text("path")};
   if (kind == "log") return event::Log{text("level"), text("text")};
@@ -85,7 +73,7 @@ decltype(Event::body) body_from(const Json& j) {
     return event::Finished{run_state(string_member(j, "state", "event")),
                            j.value("steps", 0L),
                            j.value("tokens", 0L),
-                           j.value("seconds", 0.0),
+                           j.contains("seconds") ? number(j, "seconds") : 0.0,
                            Bytes(j.value("peak_bytes", std::int64_t{0})),
                            text("error"),
                            j.value("summary", Json())};
@@ -110,18 +98,41 @@ RunState run_state(std::string_view name) {
                .expected = "queued, running, paused, done, failed or cancelled"});
 }
 
+Json to_json(const Ledger& ledger) {
+  Json j = Json::object();
+  for (size_t i = 0; i < kMemoryCategories; ++i)
+    if (ledger.bytes[i].value != 0) j[std::string(to_string(static_cast<MemoryCategory>(i)))] = ledger.bytes[i].value;
+  j["total"] = ledger.total().value;
+  return j;
+}
+
+Ledger ledger_from_json(const Json& json) {
+  Ledger ledger;
+  if (!json.is_object())
+    throw Error({.id = "EVENT", .message = "memory is no object", .expected = "{category: bytes, ...}"});
+  for (const auto& [name, value] : json.items()) {
+    const auto category = memory_category(name);
+    if (!category) continue;
+    if (!value.is_number() || std::abs(value.get<double>()) > 9e18)
+      throw Error({.id = "EVENT", .message = "bytes are no number", .place = name, .expected = "a number"});
+    ledger[*category] = Bytes(value.get<std::int64_t>());
+  }
+  return ledger;
+}
+
 Json to_json(const Event& event, const std::string& run_id) {
   Json j = std::visit(ToJson{}, event.body);
   const bool names_run =
       std::holds_alternative<event::Started>(event.body) || std::holds_alternative<event::Finished>(event.body);
   if (names_run && !run_id.empty()) j["run"] = run_id;
-  j["time_s"] = event.time_s;
+  j["time_s"] = number(event.time_s);
   return j;
 }
 
 Event event_from_json(const Json& json) {
   try {
-    return {json.value("time_s", 0.0), body_from(json)};
+    const double time_s = json.contains("time_s") ? number(json, "time_s") : 0.0;
+    return {std::isnan(time_s) ? 0.0 : time_s, body_from(json)};
   } catch (const Json::exception& e) {
     throw Error(
         {.id = "EVENT", .message = std::string("malformed event: ") + e.what(), .found = json.dump().substr(0, 80)});

@@ -71,10 +71,15 @@ struct Event {
       body;
 };
 
-// One JSON object as in contract.md; `run` is added to started and finished. event_from_json accepts what to_json
-// writes and what external jobs print; throws Error on an unknown or malformed event.
+// One JSON object as in contract.md (text made valid UTF-8, NaN and infinities null); `run` is added to started and
+// finished. event_from_json accepts what to_json writes and what external jobs print; throws Error on an unknown or
+// malformed event.
 Json to_json(const Event& event, const std::string& run_id);
 Event event_from_json(const Json& json);
+
+// {category: bytes, ..., total}; reading ignores unknown names, throws Error on what is no object of numbers.
+Json to_json(const Ledger& ledger);
+Ledger ledger_from_json(const Json& json);
 
 // Telemetry may be dropped by a slow viewer; the rest may not.
 bool is_telemetry(const Event& event);

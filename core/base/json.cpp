@@ -37,6 +37,21 @@ struct Strict {
   }
 };
 
+// Bytes of the valid UTF-8 sequence at the front (RFC 3629: no overlong forms, no surrogates), 0 when there is none.
+size_t sequence_length(std::string_view s) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(s[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return 1;
+  const size_t n = lead >= 0xC2 && lead <= 0xDF ? 2 : (lead & 0xF0) == 0xE0 ? 3 : lead >= 0xF0 && lead <= 0xF4 ? 4 : 0;
+  if (n == 0 || s.size() < n) return 0;
+  const unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  const unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  if (byte(1) < low || byte(1) > high) return 0;
+  for (size_t i = 2; i < n; ++i)
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  return n;
+}
+
 Error wrong_type(const std::string& key, const std::string& file, const Json& value, const std::string& expected) {
   std::string found = value.dump();
   if (found.size() > 60) found = found.substr(0, 57) + "...";
@@ -92,6 +107,21 @@ Json parse_json(std::string_view text, const std::string& source) {
 
 Json read_json(const std::filesystem::path& file) {
   return parse_json(read_file(file), file.string());
+}
+
+std::string valid_utf8(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size();) {
+    if (const size_t n = sequence_length(text.substr(i)); n > 0) {
+      out.append(text, i, n);
+      i += n;
+    } else {
+      out += "\xEF\xBF\xBD";
+      ++i;
+    }
+  }
+  return out;
 }
 
 const Json& member(const Json& object, const std::string& key, const std::string& file) {

@@ -16,6 +16,10 @@ using Json = nlohmann::ordered_json;
 Json parse_json(std::string_view text, const std::string& source);
 Json read_json(const std::filesystem::path& file);
 
+// JSON text is UTF-8: each byte that does not belong to a valid sequence becomes U+FFFD (a model may well generate half
+// a character).
+std::string valid_utf8(std::string_view text);
+
 // Members that must exist with that type; otherwise Error naming file and key.
 const Json& member(const Json& object, const std::string& key, const std::string& file);
 long long int_member(const Json& object, const std::string& key, const std::string& file);
