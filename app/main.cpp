@@ -1,2 +1,174 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-int main() { return 0; }
+// Composition only: the command line of contract.md, Ctrl-C, and which room does what.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+
+#include "app/commands.h"
+#include "app/interrupt.h"
+#include "core/runs/store.h"
+#ifdef MW_UI
+#include "ui/shell/app.h"
+#endif
+
+namespace mw::app {
+namespace fs = std::filesystem;
+
+runs::Experiment load_experiment(const Common& common) {
+  runs::Experiment experiment = runs::Experiment::load(common.file);
+  runs::apply_sets(experiment, common.sets);
+  return experiment;
+}
+
+void print_json(const Json& json) {
+  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << std::endl;
+}
+
+namespace {
+
+fs::path default_example() {
+  return fs::path(MW_RESOURCES) / "examples" / "tiny-lora.json";
+}
+
+bool has_display() {
+  for (const char* name : {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"})
+    if (const char* value = std::getenv(name); value && *value) return true;
+  return false;
+}
+
+struct Arguments {
+  Common common;
+  RunArgs run;
+  GenerateArgs generate;
+  bool json = false, start = false;
+  fs::path out;
+};
+
+void add_common(CLI::App& command, Arguments& a, const char* file_help) {
+  command.add_flag("--json", a.json, "JSON on standard output, nothing else");
+  command.add_option("--runs-dir", a.common.runs_folder, "Folder of the run store");
+  if (file_help) {
+    command.add_option("file", a.common.file, file_help)->required();
+    command.add_option("--set", a.common.sets, "key=value, overrides a key of the experiment (repeatable)")
+        ->allow_extra_args(false);
+  }
+}
+
+int open_window(const Arguments& a, int& argc, char** argv) {
+#ifdef MW_UI
+  const bool first = a.common.file.empty();
+  ui::WindowOptions options;
+  options.experiment = first ? default_example() : a.common.file;
+  options.runs_folder = a.common.runs_folder;
+  options.resources = MW_RESOURCES;
+  // A first start without a file shows what the program is for: the example's run, live.
+  const bool fresh = first && !fs::exists(a.common.runs_folder);
+  options.start = a.start || fresh ? ui::Start::run : ui::Start::open;
+  return ui::run_window(argc, argv, options);
+#else
+  (void)a, (void)argc, (void)argv;
+  throw Error({.id = "NO-WINDOW", .message = "this build has no window", .fix = "configure with -DMW_UI=ON"});
+#endif
+}
+
+int tour_command(const Arguments& a, int& argc, char** argv) {
+#ifdef MW_UI
+  ui::TourOptions options;
+  options.out = a.out;
+  options.runs_folder = a.common.runs_folder;
+  options.resources = MW_RESOURCES;
+  options.experiment = a.common.file.empty() ? default_example() : a.common.file;
+  Json screens = Json::array();
+  for (const fs::path& png : ui::take_tour(argc, argv, options)) screens.push_back(png.string());
+  if (a.json)
+    print_json({{"screens", screens}});
+  else
+    for (const Json& png : screens) std::printf("%s\n", png.get<std::string>().c_str());
+  return 0;
+#else
+  return open_window(a, argc, argv);
+#endif
+}
+
+int run_main(int argc, char** argv) {
+  Arguments a;
+  a.common.runs_folder = runs::default_folder();
+  CLI::App cli{"Meshwright: design, run and compare Gemma fine-tune and serve experiments", "meshwright"};
+  cli.set_version_flag("--version", MW_VERSION);
+  cli.require_subcommand(0, 1);
+  cli.add_option("--runs-dir", a.common.runs_folder, "Folder of the run store");
+  cli.add_flag("--run", a.start, "Start the run when the window opens");
+  cli.footer("Without a subcommand the window opens, with the experiment FILE if one is given.");
+
+  auto* run = cli.add_subcommand("run", "Train in the engine on this machine");
+  add_common(*run, a, "Experiment file");
+  run->get_option("file")->required(false);
+  run->add_option("--resume", a.run.resume, "Continue this run from its last checkpoint");
+  auto* plan = cli.add_subcommand("plan", "Predict the memory of a run");
+  add_common(*plan, a, "Experiment file");
+  auto* generate = cli.add_subcommand("generate", "Sample from the base and the tuned model");
+  add_common(*generate, a, "Experiment file");
+  generate->add_option("--prompt", a.generate.prompt, "What to ask or to continue")->required();
+  generate->add_option("--run-id,--run", a.generate.run, "Tuned model: last checkpoint of this run, or latest");
+  generate->add_option("--adapter", a.generate.adapter, "Tuned model: a PEFT adapter folder");
+  generate->add_flag("--raw", a.generate.raw, "Continue the text, without the chat template");
+  auto* inspect =
+      cli.add_subcommand("inspect", "Say what is in a checkpoint, adapter, dataset, tokenizer or experiment");
+  add_common(*inspect, a, "File or folder");
+  auto* runs = cli.add_subcommand("runs", "List the runs of the store");
+  add_common(*runs, a, nullptr);
+  auto* tour = cli.add_subcommand("tour", "Open every page and save a PNG of each (needs no display)");
+  add_common(*tour, a, nullptr);
+  tour->add_option("--out", a.out, "Folder for the PNGs")->required();
+  // Last, so that subcommand names win: a bare FILE opens in the window.
+  cli.add_option("file", a.common.file, "Experiment to open in the window");
+
+  try {
+    cli.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return cli.exit(error) == 0 ? 0 : 2;
+  }
+  a.common.output = a.json ? Output::json : Output::text;
+  if (tour->parsed()) return tour_command(a, argc, argv);
+  if (cli.get_subcommands().empty() && has_display()) return open_window(a, argc, argv);
+
+  const Interrupt interrupt;
+  a.common.stop = interrupt.token();
+  if (plan->parsed()) return plan_command(a.common);
+  if (generate->parsed()) return generate_command(a.common, a.generate);
+  if (inspect->parsed()) return inspect_command(a.common);
+  if (runs->parsed()) return runs_command(a.common);
+  if (!run->parsed()) {
+    std::fprintf(stderr, "No display: running %s instead of opening the window.\n",
+                 a.common.file.empty() ? "the default example" : a.common.file.c_str());
+    if (a.common.file.empty()) a.common.file = default_example();
+  }
+  if (a.common.file.empty() && a.run.resume.empty())
+    throw Error({.id = "USAGE",
+                 .message = "run needs an experiment file or --resume RUN",
+                 .fix = "for example: meshwright run " + default_example().string()});
+  return run_command(a.common, a.run);
+}
+
+}  // namespace
+}  // namespace mw::app
+
+int main(int argc, char** argv) {
+  try {
+    return mw::app::run_main(argc, argv);
+  } catch (const mw::Error& error) {
+    std::fprintf(stderr, "meshwright: %s\n", error.what());
+    switch (error.kind()) {
+      case mw::Error::Kind::bad_input:
+        return 2;
+      case mw::Error::Kind::failed:
+        return 1;
+      case mw::Error::Kind::cancelled:
+        return 130;
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "meshwright: unexpected failure: %s\n", error.what());
+  }
+  return 1;
+}

@@ -15,9 +15,9 @@
 namespace mw::runs {
 
 struct JobRequest {
-  Experiment experiment;                 // frozen copy
+  Experiment experiment;  // frozen copy
   std::filesystem::path runs_folder;
-  std::optional<RunId> resume;           // continue this run from its last checkpoint; experiment is then the run's own
+  std::optional<RunId> resume;  // continue this run from its last checkpoint; experiment is then the run's own
 };
 
 class Job {
@@ -27,9 +27,9 @@ class Job {
   ~Job();  // requests stop and joins
   void pause();
   void resume();
-  void stop();                           // cancelled: keeps what was done, writes a checkpoint
+  void stop();  // cancelled: keeps what was done, writes a checkpoint
   bool finished() const;
-  RunId run() const;                     // empty until the store has the run
+  RunId run() const;  // empty until the store has the run
   void wait();
 
  private:

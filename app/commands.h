@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The subcommands of contract.md. Each returns the process's exit code and throws mw::Error for what main() reports.
+#pragma once
+#include <filesystem>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "core/runs/experiment.h"
+
+namespace mw::app {
+
+enum class Output { text, json };
+
+struct Common {  // what every subcommand shares
+  Output output = Output::text;
+  std::vector<std::string> sets;
+  std::filesystem::path runs_folder;
+  std::filesystem::path file;  // EXP or PATH
+  std::stop_token stop;        // Ctrl-C
+};
+
+runs::Experiment load_experiment(const Common& common);  // the file with its --set overrides
+void print_json(const Json& json);                       // one document on standard output
+
+struct RunArgs {
+  std::string resume;  // run id, or empty
+};
+int run_command(const Common& common, const RunArgs& args);
+
+int plan_command(const Common& common);
+
+struct GenerateArgs {
+  std::string prompt, run;        // run: id or "latest", whose last checkpoint is the tuned model
+  std::filesystem::path adapter;  // PEFT folder
+  bool raw = false;               // continue the text instead of asking through the chat template
+};
+int generate_command(const Common& common, const GenerateArgs& args);
+
+int inspect_command(const Common& common);
+int runs_command(const Common& common);
+
+}  // namespace mw::app

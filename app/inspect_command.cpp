@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <cstdio>
+#include <set>
+
+#include "app/commands.h"
+#include "core/base/files.h"
+#include "core/base/units.h"
+#include "core/data/dataset.h"
+#include "core/formats/checkpoint.h"
+#include "core/runs/settings.h"
+#include "core/train/model.h"
+
+namespace mw::app {
+namespace fs = std::filesystem;
+namespace {
+
+Json tensors_json(const formats::SafetensorsFile& file) {
+  Json all = Json::array();
+  for (const formats::TensorInfo& t : file.tensors())
+    all.push_back({{"name", t.name}, {"dtype", t.dtype_name}, {"shape", t.shape}});
+  return all;
+}
+
+Json inspect_adapter(const fs::path& folder) {
+  const Json config = read_json(folder / "adapter_config.json");
+  const formats::SafetensorsFile file(folder / "adapter_model.safetensors");
+  std::int64_t parameters = 0;
+  for (const auto& t : file.tensors()) parameters += t.elements();
+  return {{"kind", "adapter"},
+          {"path", folder.string()},
+          {"rank", config.value("r", Json())},
+          {"alpha", config.value("lora_alpha", Json())},
+          {"targets", config.value("target_modules", Json())},
+          {"base_model", config.value("base_model_name_or_path", Json())},
+          {"parameters", parameters},
+          {"tensors", tensors_json(file)}};
+}
+
+Json inspect_checkpoint(const fs::path& folder) {
+  const model::Config config = formats::read_config(folder);
+  const model::TensorInventory inventory(config);
+  Json out{{"kind", "checkpoint"},
+           {"path", folder.string()},
+           {"architecture", config.hf_architecture},
+           {"model_type", config.hf_model_type},
+           {"parameters", inventory.parameters()},
+           {"layers", config.layers.size()},
+           {"dim", config.dim},
+           {"vocab", config.vocab},
+           {"sliding_window", config.sliding_window},
+           {"tensors", inventory.tensors().size()}};
+  bool weights = false;
+  for (const auto& entry : fs::directory_iterator(folder))
+    weights = weights || entry.path().extension() == ".safetensors";
+  out["weights"] = weights ? "present" : "absent";
+  if (weights) out["skipped"] = formats::HfWeights(folder, inventory).skipped().size();
+  if (fs::exists(folder / "tokenizer.json") || fs::exists(folder / "tokenizer.model"))
+    out["tokenizer_pieces"] = data::load_tokenizer(folder)->size();
+  return out;
+}
+
+Json inspect_experiment(const fs::path& file) {
+  const runs::Experiment e = runs::Experiment::load(file);
+  Json problems = Json::array();
+  for (const Problem& p : e.validate())
+    problems.push_back({{"severity", to_string(p.severity)}, {"message", to_text(p)}});
+  return {{"kind", "experiment"}, {"path", file.string()}, {"problems", problems}, {"document", e.json()}};
+}
+
+// A dataset without a tokenizer: rows, shape and bad rows, in characters. With one, lengths would be in tokens.
+Json inspect_dataset(const fs::path& file, const Common& common) {
+  // Bytes stand in for tokens here: every byte is a token of its own.
+  class ByteTokenizer : public data::Tokenizer {
+   public:
+    std::vector<int> encode(std::string_view text) const override {
+      std::vector<int> ids;
+      for (const char c : text) ids.push_back(3 + static_cast<unsigned char>(c));
+      return ids;
+    }
+    std::string decode(std::span<const int> ids, data::Specials) const override {
+      std::string text;
+      for (const int id : ids)
+        if (id >= 3) text += static_cast<char>(id - 3);
+      return text;
+    }
+    int size() const override { return 259; }
+    std::string piece(int id) const override { return std::to_string(id); }
+    int find(std::string_view) const override { return -1; }
+  } bytes;
+  data::DatasetOptions options;
+  options.path = file;
+  options.chat = data::ChatFormat::none;
+  options.on_error = data::OnError::skip;
+  options.max_len = 1 << 20;
+  const data::Dataset d = data::load_dataset(options, bytes, common.stop);
+  const auto& r = d.report;
+  static constexpr const char* kFormats[]{"auto", "prompt_completion", "messages", "sharegpt", "alpaca", "text"};
+  Json problems = Json::array();
+  for (const Problem& p : r.problems) problems.push_back(to_text(p));
+  Json first = d.train.empty() ? Json()
+                               : Json{{"prompt", d.train.front().prompt.substr(0, 400)},
+                                      {"answer", d.train.front().answer.substr(0, 400)}};
+  return {{"kind", "dataset"},
+          {"path", file.string()},
+          {"format", kFormats[static_cast<size_t>(r.format)]},
+          {"rows", r.rows},
+          {"usable", r.kept},
+          {"malformed", r.skipped_bad},
+          {"bytes", r.tokens},
+          {"bytes_with_loss", r.loss_tokens},
+          {"first", first},
+          {"problems", problems}};
+}
+
+bool is_experiment(const Json& j) {
+  if (!j.is_object()) return false;
+  for (const char* section : {"schema", "model", "train", "mesh", "lora"})
+    if (j.contains(section) && !j.contains("architectures") && !j.contains("added_tokens")) return true;
+  return false;
+}
+
+Json inspect(const Common& common) {
+  const fs::path& path = common.file;
+  if (fs::is_directory(path)) {
+    if (fs::exists(path / "adapter_config.json")) return inspect_adapter(path);
+    if (fs::exists(path / "config.json")) return inspect_checkpoint(path);
+    throw Error({.id = "INSPECT",
+                 .message = "nothing known in this folder",
+                 .file = path.string(),
+                 .expected = "config.json of a model or adapter_config.json of an adapter"});
+  }
+  if (path.extension() == ".safetensors") {
+    const formats::SafetensorsFile file(path);
+    return {{"kind", "safetensors"},
+            {"path", path.string()},
+            {"metadata", file.metadata()},
+            {"tensors", tensors_json(file)}};
+  }
+  if (path.filename() == "tokenizer.json" || path.extension() == ".model") {
+    const auto tokenizer = data::load_tokenizer(path);
+    return {{"kind", "tokenizer"},     {"path", path.string()},   {"pieces", tokenizer->size()},
+            {"bos", tokenizer->bos()}, {"eos", tokenizer->eos()}, {"pad", tokenizer->pad()}};
+  }
+  if (path.extension() == ".json" && is_experiment(read_json(path))) return inspect_experiment(path);
+  return inspect_dataset(path, common);
+}
+
+}  // namespace
+
+int inspect_command(const Common& common) {
+  const Json out = inspect(common);
+  if (common.output == Output::json) {
+    print_json(out);
+    return 0;
+  }
+  for (const auto& [key, value] : out.items()) {
+    if (value.is_array() && !value.empty() && value.front().is_object() && value.front().contains("shape")) {
+      for (const Json& t : value)
+        std::printf("  %-60s %-5s %s\n", t["name"].get<std::string>().c_str(), t["dtype"].get<std::string>().c_str(),
+                    t["shape"].dump().c_str());
+      continue;
+    }
+    std::printf("%s: %s\n", key.c_str(), value.is_string() ? value.get<std::string>().c_str() : value.dump(2).c_str());
+  }
+  return 0;
+}
+
+}  // namespace mw::app

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <cstdio>
+
+#include "app/commands.h"
+#include "app/progress_line.h"
+#include "core/runs/predict.h"
+
+namespace mw::app {
+namespace {
+
+Json diagnostics(const runs::Experiment& experiment, const runs::Prediction& p) {
+  Json all = Json::array();
+  const auto add = [&](const Problem& problem) {
+    all.push_back({{"id", problem.id},
+                   {"severity", to_string(problem.severity)},
+                   {"message", to_text(problem)},
+                   {"fix", problem.fix}});
+  };
+  for (const Problem& problem : experiment.validate()) add(problem);
+  if (!p.fits())
+    add({.id = "MEMORY",
+         .message = "the run does not fit",
+         .found = to_text(p.at_peak.total()),
+         .expected = "at most " + to_text(p.capacity),
+         .fix = "lower train.batch or data.max_len, use train.remat=layer, or train.dtype=bf16"});
+  return all;
+}
+
+Json answer(const runs::Experiment& experiment, const runs::Prediction& p) {
+  const Json prediction = runs::predicted_json(p);
+  const Json nothing = nullptr;  // this version predicts memory; times and costs are unknown, not zero
+  Json device{{"id", 0}, {"capacity_bytes", p.capacity.value}, {"memory", prediction["memory"]}};
+  return {{"target", p.target},
+          {"fits", p.fits()},
+          {"devices", Json::array({device})},
+          {"step", {{"seconds", nothing}, {"compute_s", nothing}, {"memory_s", nothing}, {"communication_s", nothing}}},
+          {"run",
+           {{"steps", experiment.integer("train.steps")},
+            {"hours", nothing},
+            {"usd", nothing},
+            {"tokens_per_second", nothing},
+            {"padded_tokens_per_second", nothing},
+            {"usd_per_million_tokens", nothing}}},
+          {"peak_instant", p.peak_instant},
+          {"diagnostics", diagnostics(experiment, p)},
+          {"sources", p.sources}};
+}
+
+}  // namespace
+
+int plan_command(const Common& common) {
+  const runs::Experiment experiment = load_experiment(common);
+  const runs::Prediction p = runs::predict(experiment, runs::ReadData::yes, common.stop);
+  if (common.output == Output::json) {
+    print_json(answer(experiment, p));
+    return 0;
+  }
+  std::printf("target %s: %s, predicted peak %s of %s at %s\n", p.target.c_str(), p.fits() ? "fits" : "does not fit",
+              to_text(p.at_peak.total()).c_str(), to_text(p.capacity).c_str(), p.peak_instant.c_str());
+  for (size_t i = 0; i < kMemoryCategories; ++i)
+    if (p.at_peak.bytes[i].value > 0)
+      std::printf("  %-12s %s\n", std::string(to_string(static_cast<MemoryCategory>(i))).c_str(),
+                  to_text(p.at_peak.bytes[i]).c_str());
+  for (const std::string& source : p.sources) std::printf("  from: %s\n", source.c_str());
+  for (const Json& d : diagnostics(experiment, p))
+    std::printf("%s %s: %s\n", d["severity"].get<std::string>().c_str(), d["id"].get<std::string>().c_str(),
+                d["message"].get<std::string>().c_str());
+  return 0;
+}
+
+}  // namespace mw::app

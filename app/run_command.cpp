@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <cstdio>
+#include <iostream>
+
+#include "app/commands.h"
+#include "app/progress_line.h"
+#include "core/runs/job.h"
+#include "core/runs/series.h"
+
+namespace mw::app {
+namespace {
+
+// What a person at a terminal sees of the event stream.
+class Narrator {
+ public:
+  void tell(const Event& event) {
+    view_.add(event);
+    if (const auto* m = std::get_if<event::Metric>(&event.body)) metric(*m);
+    if (const auto* p = std::get_if<event::Progress>(&event.body)) progress(*p);
+    if (const auto* l = std::get_if<event::Log>(&event.body))
+      line_.message((l->level == "info" ? "" : l->level + ": ") + l->text);
+    if (const auto* c = std::get_if<event::Checkpoint>(&event.body))
+      line_.message("checkpoint of step " + std::to_string(c->step) + ": " + c->path);
+    if (const auto* s = std::get_if<event::Started>(&event.body))
+      line_.message("started " + s->info.value("run", std::string()));
+  }
+
+ private:
+  void metric(const event::Metric& m) {
+    if (m.name == "train/loss") loss_ = m.value;
+    if (m.name == "train/tokens_per_second") speed_ = m.value;
+    if (m.name == "eval/loss") line_.message("step " + std::to_string(m.step) + ": eval/loss " + number_text(m.value));
+  }
+  void progress(const event::Progress& p) {
+    std::string text = p.phase + " " + std::to_string(p.done) + "/" + std::to_string(p.total);
+    if (p.phase == "training") {
+      text += "  loss " + number_text(loss_) + "  " + count_text(speed_) + " tokens/s";
+      if (const auto eta = view_.eta()) text += "  ETA " + to_text(*eta);
+    }
+    line_.update(text);
+  }
+  ProgressLine line_;
+  runs::RunView view_;
+  double loss_ = 0, speed_ = 0;
+};
+
+void summarise(const event::Finished& f, const runs::RunId& run) {
+  std::printf("%s %s: %ld steps, %s tokens in %s, peak %s\n", run.c_str(), std::string(to_string(f.state)).c_str(),
+              f.steps, count_text(static_cast<double>(f.tokens)).c_str(), to_text(Seconds(f.seconds)).c_str(),
+              to_text(f.peak).c_str());
+  if (f.summary.is_object() && f.summary.contains("answers")) {
+    const Json& a = f.summary["answers"];
+    std::printf("held-out prompts answered right: base %ld of %ld, tuned %ld of %ld\n", a.value("base_right", 0L),
+                a.value("asked", 0L), a.value("tuned_right", 0L), a.value("asked", 0L));
+  }
+}
+
+}  // namespace
+
+int run_command(const Common& common, const RunArgs& args) {
+  runs::JobRequest request{.experiment = {}, .runs_folder = common.runs_folder, .resume = std::nullopt};
+  if (args.resume.empty())
+    request.experiment = load_experiment(common);
+  else
+    request.resume = args.resume;
+  runs::RunId run;
+  Narrator narrator;
+  const EventSink sink = [&](const Event& event) {
+    if (const auto* s = std::get_if<event::Started>(&event.body)) run = s->info.value("run", std::string());
+    narrator.tell(event);
+    if (common.output == Output::json)
+      std::cout << to_json(event, run).dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
+  };
+  const event::Finished finished = runs::run_blocking(request, sink, common.stop);
+  if (common.output == Output::text) summarise(finished, run);
+  switch (finished.state) {
+    case RunState::done:
+      return 0;
+    case RunState::cancelled:
+      return 130;
+    default:
+      return 1;
+  }
+}
+
+}  // namespace mw::app

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runs/job.h"
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include "core/runs/predict.h"
+#include "core/runs/settings.h"
+#include "core/train/checkpoint.h"
+#include "core/train/trainer.h"
+
+namespace mw::runs {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What one run needs while it is being written: its store, its lock, its id.
+struct Record {
+  explicit Record(const JobRequest& request) : store(request.runs_folder), experiment(request.experiment) {}
+  Store store;
+  std::unique_ptr<RunLock> lock;
+  RunId run;
+  Experiment experiment;
+  std::optional<std::filesystem::path> checkpoint;
+};
+
+std::string run_name(const Experiment& e) {
+  if (const std::string name = e.string("name"); !name.empty()) return name;
+  const std::string model = e.path("model.path").filename().string();
+  return (model.empty() ? "run" : model) +
+         (e.string("train.method") == "lora" ? " LoRA r" + std::to_string(e.integer("lora.rank")) : " full");
+}
+
+std::unique_ptr<Record> open_record(const JobRequest& request) {
+  auto record =
+      std::make_unique<Record>(Record{Store(request.runs_folder), nullptr, {}, request.experiment, std::nullopt});
+  if (request.resume) {
+    record->run = *request.resume;
+    if (!record->store.find(record->run))
+      throw Error({.id = "RUN",
+                   .message = "there is no such run",
+                   .file = request.runs_folder.string(),
+                   .place = record->run,
+                   .fix = "see `meshwright runs` for the ids"});
+    record->lock = record->store.lock(record->run);
+    record->experiment = record->store.experiment(record->run);
+    record->checkpoint = train::latest_checkpoint(record->store.run_folder(record->run));
+    const long step = record->checkpoint ? train::read_counters(*record->checkpoint).step : 0;
+    record->store.rewind(record->run, step);
+  } else {
+    train_settings(record->experiment);  // bad input is refused before a run exists
+    record->run = record->store.create(record->experiment, run_name(record->experiment));
+    record->lock = record->store.lock(record->run);
+  }
+  return record;
+}
+
+event::Finished failed(const Error& error, double seconds) {
+  event::Finished f;
+  f.state = error.kind() == Error::Kind::cancelled ? RunState::cancelled : RunState::failed;
+  f.seconds = seconds;
+  f.error = f.state == RunState::cancelled ? "" : error.what();
+  return f;
+}
+
+// Trains and records; every way it can end becomes a Finished event, except that the store itself fails.
+event::Finished execute(Record& record, const EventSink& sink, std::stop_token stop, train::PauseGate& gate) {
+  const auto begun = Clock::now();
+  double last_time = 0;
+  long steps = 0;
+  const EventSink both = [&](const Event& e) {
+    last_time = e.time_s;
+    if (const auto* m = std::get_if<event::Metric>(&e.body)) steps = std::max(steps, m->step);
+    record.store.append(record.run, e);
+    sink(e);
+  };
+  event::Finished finished;
+  try {
+    train::TrainRequest request{.settings = train_settings(record.experiment),
+                                .run_folder = record.store.run_folder(record.run),
+                                .resume = record.checkpoint,
+                                .info = {{"name", run_name(record.experiment)}, {"run", record.run}},
+                                .predict = {}};
+    request.predict = [&](const train::DataFacts& facts) {
+      return predicted_json(predict_run(request.settings, facts));
+    };
+    finished = train::train(request, both, stop, gate);
+  } catch (const Error& error) {
+    finished = failed(error, std::max(last_time, std::chrono::duration<double>(Clock::now() - begun).count()));
+    finished.steps = steps;
+  } catch (const std::exception& error) {
+    finished = failed(Error({.id = "INTERNAL", .message = error.what()}, Error::Kind::failed), last_time);
+    finished.steps = steps;
+  }
+  if (!finished.error.empty()) both({finished.seconds, event::Log{"error", finished.error}});
+  const Event last{finished.seconds, finished};
+  record.store.append(record.run, last);
+  record.store.flush();
+  sink(last);
+  return finished;
+}
+
+}  // namespace
+
+struct Job::Impl {
+  train::PauseGate gate;
+  mutable std::mutex mutex;
+  RunId run;
+  std::atomic<bool> finished{false};
+  std::jthread thread;
+};
+
+Job::Job(JobRequest request, EventSink sink) : impl_(std::make_unique<Impl>()) {
+  impl_->thread =
+      std::jthread([impl = impl_.get(), request = std::move(request), sink = std::move(sink)](std::stop_token stop) {
+        try {
+          const auto record = open_record(request);
+          {
+            const std::lock_guard lock(impl->mutex);
+            impl->run = record->run;
+          }
+          execute(*record, sink, stop, impl->gate);
+        } catch (const Error& error) {
+          sink({0, failed(error, 0)});
+        } catch (const std::exception& error) {
+          sink({0, failed(Error({.id = "INTERNAL", .message = error.what()}, Error::Kind::failed), 0)});
+        }
+        impl->finished = true;
+      });
+}
+
+Job::~Job() {
+  stop();
+  wait();
+}
+
+void Job::pause() {
+  impl_->gate.pause();
+}
+void Job::resume() {
+  impl_->gate.resume();
+}
+void Job::stop() {
+  impl_->thread.request_stop();
+}
+bool Job::finished() const {
+  return impl_->finished;
+}
+RunId Job::run() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->run;
+}
+void Job::wait() {
+  if (impl_->thread.joinable()) impl_->thread.join();
+}
+
+event::Finished run_blocking(const JobRequest& request, const EventSink& sink, std::stop_token stop) {
+  const auto record = open_record(request);
+  train::PauseGate gate;
+  return execute(*record, sink, std::move(stop), gate);
+}
+
+}  // namespace mw::runs

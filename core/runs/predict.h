@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run will need on this machine, before it starts. Predicted values, never measured ones. Any thread.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/ledger.h"
+#include "core/runs/experiment.h"
+#include "core/train/trainer.h"
+
+namespace mw::runs {
+
+struct Prediction {
+  std::string target = "cpu";
+  Bytes capacity;
+  Ledger at_peak;                    // the instant of the largest total
+  std::string peak_instant;          // e.g. "backward of layer 5"
+  std::vector<std::string> sources;  // what each part rests on, for people
+  bool fits() const { return at_peak.total() <= capacity; }
+};
+
+Prediction predict_run(const train::Settings& settings, const train::DataFacts& facts);
+
+enum class ReadData { no, yes };
+// From the document: model.path or model.id; the data file is read for its real lengths where asked, else every row
+// is taken as data.max_len long. Throws Error for what makes a prediction impossible.
+Prediction predict(const Experiment& experiment, ReadData read_data, std::stop_token stop = {});
+
+// {"capacity_bytes", "memory": {category: bytes, "total"}, "peak_instant", "sources"}
+Json predicted_json(const Prediction& prediction);
+
+}  // namespace mw::runs

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runs/settings.h"
+
+#include <array>
+
+#include "core/formats/checkpoint.h"
+#include "core/train/model.h"
+
+namespace mw::runs {
+namespace {
+
+// The value of a choice key as an enum: names in the enum's order, as in the parameter table.
+template <class Enum, size_t N>
+Enum choice(const Experiment& e, std::string_view key, const std::array<std::string_view, N>& names) {
+  const std::string value = e.string(key);
+  for (size_t i = 0; i < N; ++i)
+    if (names[i] == value) return static_cast<Enum>(i);
+  throw Error({.id = "CHOICE", .message = "not one of the choices", .place = std::string(key), .found = value});
+}
+
+template <class T>
+std::vector<std::pair<std::string, T>> pattern(const Experiment& e, std::string_view key) {
+  std::vector<std::pair<std::string, T>> out;
+  for (const auto& [name, value] : e.value(key).items()) out.emplace_back(name, value.template get<T>());
+  return out;
+}
+
+void require_path(const Experiment& e, std::string_view key, const std::string& what) {
+  if (!e.path(key).empty()) return;
+  throw Error({.id = "MISSING",
+               .message = "no " + what + " is given",
+               .place = std::string(key),
+               .expected = "a path",
+               .fix = "set " + std::string(key) + ", e.g. --set " + std::string(key) + "=PATH"});
+}
+
+void check_valid(const Experiment& e) {
+  for (const Problem& p : e.validate())
+    if (p.severity == Severity::error) throw Error(p);
+  if (e.string("target.id") != "cpu")
+    throw Error({.id = "TARGET",
+                 .message = "the engine runs on this machine only",
+                 .place = "target.id",
+                 .found = e.string("target.id"),
+                 .expected = "cpu",
+                 .fix = "set target.id to cpu"});
+  for (const auto& [axis, size] : e.mesh())
+    if (size != 1)
+      throw Error({.id = "MESH",
+                   .message = "the engine runs on one device",
+                   .place = "mesh." + axis,
+                   .found = std::to_string(size),
+                   .expected = "1",
+                   .fix = "set mesh." + axis + " to 1"});
+}
+
+engine::LoraOptions lora_settings(const Experiment& e) {
+  return {.rank = static_cast<int>(e.integer("lora.rank")),
+          .alpha = static_cast<float>(e.number("lora.alpha")),
+          .dropout = static_cast<float>(e.number("lora.dropout")),
+          .rslora = e.flag("lora.rslora"),
+          .targets = e.list("lora.targets"),
+          .rank_pattern = pattern<int>(e, "lora.rank_pattern"),
+          .alpha_pattern = pattern<float>(e, "lora.alpha_pattern")};
+}
+
+data::DatasetOptions data_settings(const Experiment& e, model::Family family) {
+  data::DatasetOptions d;
+  d.path = e.path("data.path");
+  d.format = choice<data::Format>(
+      e, "data.format",
+      std::array<std::string_view, 6>{"auto", "prompt_completion", "messages", "sharegpt", "alpaca", "text"});
+  for (const char* column : {"prompt", "completion", "text", "messages", "system", "input"})
+    if (const std::string name = e.string(std::string("data.columns.") + column); !name.empty())
+      d.columns[column] = name;
+  d.chat = chat_format(e, family);
+  d.loss = choice<data::LossOn>(e, "data.loss", std::array<std::string_view, 3>{"completion", "assistant", "all"});
+  d.overlong = choice<data::Overlong>(e, "data.overlong", std::array<std::string_view, 2>{"drop", "truncate"});
+  d.on_error = choice<data::OnError>(e, "data.on_error", std::array<std::string_view, 2>{"stop", "skip"});
+  d.max_len = static_cast<int>(e.integer("data.max_len"));
+  d.eval_fraction = e.number("data.eval_fraction");
+  d.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
+  return d;
+}
+
+}  // namespace
+
+train::ModelSettings model_settings(const Experiment& e) {
+  require_path(e, "model.path", "model folder");
+  train::ModelSettings m;
+  m.path = e.path("model.path");
+  m.tokenizer = e.path("model.tokenizer");
+  m.init = choice<train::Init>(e, "model.init", std::array<std::string_view, 2>{"load", "random"});
+  m.weights = choice<engine::WeightType>(e, "train.dtype", std::array<std::string_view, 2>{"f32", "bf16"});
+  m.capacity = Bytes(static_cast<std::int64_t>(e.number("target.memory_gib") * 1073741824.0));
+  m.threads = static_cast<int>(e.integer("target.threads"));
+  m.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
+  return m;
+}
+
+engine::SampleOptions sample_options(const Experiment& e) {
+  return {.max_new_tokens = static_cast<int>(e.integer("sample.max_new_tokens")),
+          .temperature = static_cast<float>(e.number("sample.temperature")),
+          .top_k = static_cast<int>(e.integer("sample.top_k")),
+          .top_p = static_cast<float>(e.number("sample.top_p")),
+          .seed = static_cast<std::uint64_t>(e.integer("sample.seed")),
+          .stop_ids = {}};
+}
+
+data::ChatFormat chat_format(const Experiment& e, model::Family family) {
+  const std::string name = e.string("data.chat");
+  if (name == "auto") return train::chat_of(family);
+  return choice<data::ChatFormat>(e, "data.chat",
+                                  std::array<std::string_view, 4>{"gemma2", "gemma3", "gemma4", "none"});
+}
+
+train::Settings train_settings(const Experiment& e) {
+  check_valid(e);
+  require_path(e, "data.path", "data file");
+  train::Settings s;
+  s.model = model_settings(e);
+  s.method = choice<engine::Method>(e, "train.method", std::array<std::string_view, 2>{"lora", "full"});
+  s.lora = lora_settings(e);
+  s.adapter = e.path("lora.adapter");
+  s.data = data_settings(e, formats::read_config(s.model.path).family);
+  s.packing = e.flag("data.packing") ? data::Packing::pack : data::Packing::none;
+  s.batch = static_cast<int>(e.integer("train.batch"));
+  s.accumulation = static_cast<int>(e.integer("train.accumulation"));
+  s.rate = {.schedule = choice<train::Schedule>(e, "train.schedule",
+                                                std::array<std::string_view, 3>{"cosine", "linear", "constant"}),
+            .peak = e.number("train.learning_rate"),
+            .final_ratio = e.number("train.final_ratio"),
+            .warmup = static_cast<long>(e.integer("train.warmup_steps")),
+            .steps = static_cast<long>(e.integer("train.steps"))};
+  s.adamw = {.beta1 = static_cast<float>(e.number("train.beta1")),
+             .beta2 = static_cast<float>(e.number("train.beta2")),
+             .epsilon = static_cast<float>(e.number("train.epsilon")),
+             .weight_decay = static_cast<float>(e.number("train.weight_decay"))};
+  s.clip = e.number("train.clip");
+  s.remat = choice<engine::Remat>(e, "train.remat", std::array<std::string_view, 3>{"none", "block", "layer"});
+  s.loss_chunk = static_cast<int>(e.integer("train.loss_chunk"));
+  s.save_dtype = e.string("train.save_dtype") == "f32" ? formats::DType::f32 : formats::DType::bf16;
+  s.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
+  s.eval_every = static_cast<long>(e.integer("train.eval_every"));
+  s.eval_rows = static_cast<long>(e.integer("train.eval_rows"));
+  s.sample_every = static_cast<long>(e.integer("train.sample_every"));
+  s.sample_prompts = static_cast<long>(e.integer("train.sample_prompts"));
+  s.answers = static_cast<long>(e.integer("train.answers"));
+  s.checkpoint_every = static_cast<long>(e.integer("train.checkpoint_every"));
+  s.keep_checkpoints = static_cast<long>(e.integer("train.keep_checkpoints"));
+  s.sample = sample_options(e);
+  return s;
+}
+
+}  // namespace mw::runs

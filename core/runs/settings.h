@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the document to the plain values that the trainer and the sampler take. Any thread.
+#pragma once
+#include "core/runs/experiment.h"
+#include "core/train/settings.h"
+
+namespace mw::runs {
+
+// Throws the first error of validate(), then Error for what is missing (model.path, data.path) or not possible here
+// (a target or mesh this engine does not run).
+train::Settings train_settings(const Experiment& experiment);
+
+// Model and sampling only: for generate, where data and training keys may be absent.
+train::ModelSettings model_settings(const Experiment& experiment);
+engine::SampleOptions sample_options(const Experiment& experiment);
+// data.chat, where auto follows the family of the model's config.
+data::ChatFormat chat_format(const Experiment& experiment, model::Family family);
+
+}  // namespace mw::runs

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/runs/experiment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+
+#include "core/base/files.h"
+#include "core/runs/parameters.h"
+
+namespace mw::runs {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+struct Folder {
+  fs::path path = fs::temp_directory_path() / ("mw-exp-" + std::to_string(::getpid()));
+  Folder() { fs::create_directories(path); }
+  ~Folder() { fs::remove_all(path); }
+};
+
+std::string error_of(const std::function<void()>& fn) {
+  try {
+    fn();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(ParameterTable, EveryEntryIsWholeAndItsDefaultIsValid) {
+  std::set<std::string> keys;
+  for (const Parameter& p : parameters()) {
+    EXPECT_TRUE(keys.insert(p.key).second) << p.key;
+    EXPECT_FALSE(p.label.empty()) << p.key;
+    EXPECT_FALSE(p.group.empty()) << p.key;
+    EXPECT_GT(p.help.size(), 10u) << p.key;
+    EXPECT_EQ(p.help.find('\n'), std::string::npos) << p.key;
+    EXPECT_FALSE(range_text(p).empty()) << p.key;
+    Experiment e;
+    const std::string key = p.key.ends_with(".*") ? p.key.substr(0, p.key.size() - 1) + "fsdp" : p.key;
+    e.set_value(key, p.fallback);
+    EXPECT_THAT(e.validate(), testing::IsEmpty()) << p.key;
+  }
+}
+
+TEST(ParameterTable, HoldsTheKeysOfTheContractThatTrainingUses) {
+  for (const char* key : {"model.id",
+                          "model.path",
+                          "target.id",
+                          "mesh.fsdp",
+                          "mesh.tp",
+                          "mesh.data",
+                          "lora.rank",
+                          "lora.alpha",
+                          "lora.dropout",
+                          "lora.targets",
+                          "data.path",
+                          "data.format",
+                          "data.columns.prompt",
+                          "data.columns.completion",
+                          "data.columns.text",
+                          "data.max_len",
+                          "data.packing",
+                          "data.loss",
+                          "data.overlong",
+                          "train.method",
+                          "train.steps",
+                          "train.batch",
+                          "train.accumulation",
+                          "train.learning_rate",
+                          "train.remat",
+                          "train.loss_chunk",
+                          "train.dtype",
+                          "train.seed"})
+    EXPECT_NE(find_parameter(key), nullptr) << key;
+  EXPECT_EQ(find_parameter("mesh.fsdp.x"), nullptr);
+  EXPECT_EQ(nearest_key("lora.rnak"), "lora.rank");
+}
+
+TEST(Experiment, UnknownKeysSurviveSaveAndLoadInOrder) {
+  const Folder folder;
+  const fs::path file = folder.path / "e.json";
+  write_file_atomically(file, R"({"schema":1,"zebra":{"b":1,"a":[1,2]},"lora":{"rank":4,"future":"x"}})");
+  const Experiment e = Experiment::load(file);
+  e.save(folder.path / "copy.json");
+  EXPECT_EQ(read_json(folder.path / "copy.json").dump(),
+            R"({"schema":1,"zebra":{"b":1,"a":[1,2]},"lora":{"rank":4,"future":"x"}})");
+  EXPECT_EQ(e.integer("lora.rank"), 4);
+  const auto problems = e.validate();
+  ASSERT_EQ(problems.size(), 2u);
+  for (const Problem& p : problems) EXPECT_EQ(p.severity, Severity::warning);
+}
+
+TEST(Experiment, DefaultsComeFromTheTableAndSetOverridesThem) {
+  Experiment e;
+  EXPECT_EQ(e.integer("train.steps"), 200);
+  apply_sets(e, {"train.steps=20", "lora.targets=q_proj,v_proj", "train.learning_rate=1e-3", "data.packing=true",
+                 "mesh.tp=1", "data.columns.prompt=question"});
+  EXPECT_EQ(e.integer("train.steps"), 20);
+  EXPECT_THAT(e.list("lora.targets"), testing::ElementsAre("q_proj", "v_proj"));
+  EXPECT_DOUBLE_EQ(e.number("train.learning_rate"), 1e-3);
+  EXPECT_TRUE(e.flag("data.packing"));
+  EXPECT_EQ(e.string("data.columns.prompt"), "question");
+  e.erase("train.steps");
+  EXPECT_EQ(e.integer("train.steps"), 200);
+}
+
+TEST(Experiment, SetNamesKeyFoundAndAllowed) {
+  Experiment e;
+  EXPECT_THAT(error_of([&] { apply_sets(e, {"lora.rnak=4"}); }), HasSubstr("did you mean lora.rank"));
+  EXPECT_THAT(error_of([&] { apply_sets(e, {"lora.rank=four"}); }),
+              testing::AllOf(HasSubstr("lora.rank"), HasSubstr("four"), HasSubstr("1 to 4096")));
+  EXPECT_THAT(error_of([&] { apply_sets(e, {"lora.rank=0"}); }), HasSubstr("out of range"));
+  EXPECT_THAT(error_of([&] { apply_sets(e, {"train.remat=blocks"}); }), HasSubstr("none, block, layer"));
+  EXPECT_THAT(error_of([&] { apply_sets(e, {"lora.rank"}); }), HasSubstr("key=value"));
+  EXPECT_THAT(error_of([&] { apply_sets(e, {"lora.targets=[\"q_proj\", 3]"}); }), HasSubstr("not one of the choices"));
+  EXPECT_EQ(e, Experiment());
+}
+
+TEST(Experiment, ValidateFindsEveryWrongValueWithPlaceAndFix) {
+  const Experiment e = Experiment::from_json(parse_json(
+      R"({"lora":{"rank":"16","dropout":2},"train":{"steps":1.5,"remat":7},"mesh":{"tp":-1},"data":3})", "test"));
+  std::map<std::string, Problem> by_place;
+  for (const Problem& p : e.validate()) by_place[p.place] = p;
+  for (const char* key : {"lora.rank", "lora.dropout", "train.steps", "train.remat", "mesh.tp", "data"}) {
+    ASSERT_TRUE(by_place.count(key)) << key;
+    EXPECT_EQ(by_place[key].severity, Severity::error) << key;
+    EXPECT_FALSE(by_place[key].expected.empty()) << key;
+  }
+  EXPECT_THAT(by_place["lora.dropout"].fix, HasSubstr("0.99"));
+}
+
+TEST(Experiment, RefusesNewerSchemaAndNonObjects) {
+  const Folder folder;
+  const fs::path file = folder.path / "e.json";
+  write_file_atomically(file, R"({"schema": 99})");
+  EXPECT_THAT(error_of([&] { Experiment::load(file); }),
+              testing::AllOf(HasSubstr("newer Meshwright"), HasSubstr("99"), HasSubstr("e.json")));
+  write_file_atomically(file, "[1,2]");
+  EXPECT_THAT(error_of([&] { Experiment::load(file); }), HasSubstr("JSON object"));
+  write_file_atomically(file, "{\"schema\": 1,\n \"lora\": }");
+  EXPECT_THAT(error_of([&] { Experiment::load(file); }), HasSubstr("line 2, column"));
+  EXPECT_THAT(error_of([&] { Experiment::load(folder.path / "absent.json"); }), HasSubstr("absent.json"));
+}
+
+TEST(Experiment, PathsAreRelativeToTheFile) {
+  const Folder folder;
+  const fs::path file = folder.path / "sub" / "e.json";
+  write_file_atomically(file, R"({"schema":1,"data":{"path":"../rows.jsonl"},"model":{"path":"/abs"}})");
+  Experiment e = Experiment::load(file);
+  EXPECT_EQ(e.path("data.path"), folder.path / "rows.jsonl");
+  EXPECT_EQ(e.path("model.path"), "/abs");
+  EXPECT_TRUE(e.path("model.tokenizer").empty());
+  e.set("data.path", "here.jsonl");
+  EXPECT_EQ(e.path("data.path"), fs::current_path() / "here.jsonl");
+}
+
+}  // namespace
+}  // namespace mw::runs
