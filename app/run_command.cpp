@@ -5,7 +5,7 @@
 #include "app/commands.h"
 #include "app/progress_line.h"
 #include "core/runs/job.h"
-#include "core/runs/series.h"
+#include "core/runs/run_view.h"
 
 namespace mw::app {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 class Narrator {
  public:
   void tell(const Event& event) {
-    view_.add(event);
+    view_.feed(event);
     if (const auto* m = std::get_if<event::Metric>(&event.body)) metric(*m);
     if (const auto* p = std::get_if<event::Progress>(&event.body)) progress(*p);
     if (const auto* l = std::get_if<event::Log>(&event.body))
@@ -35,7 +35,7 @@ class Narrator {
     std::string text = p.phase + " " + std::to_string(p.done) + "/" + std::to_string(p.total);
     if (p.phase == "training") {
       text += "  loss " + number_text(loss_) + "  " + count_text(speed_) + " tokens/s";
-      if (const auto eta = view_.eta()) text += "  ETA " + to_text(*eta);
+      if (const auto eta = view_.eta_seconds()) text += "  ETA " + to_text(Seconds(*eta));
     }
     line_.update(text);
   }
@@ -71,16 +71,11 @@ int run_command(const Common& common, const RunArgs& args) {
     if (common.output == Output::json)
       std::cout << to_json(event, run).dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
   };
-  const event::Finished finished = runs::run_blocking(request, sink, common.stop);
+  const auto [finished, error] = runs::run_blocking(request, sink, common.stop);
   if (common.output == Output::text) summarise(finished, run);
-  switch (finished.state) {
-    case RunState::done:
-      return 0;
-    case RunState::cancelled:
-      return 130;
-    default:
-      return 1;
-  }
+  if (finished.state == RunState::cancelled) return 130;
+  if (finished.state == RunState::done) return 0;
+  return error == Error::Kind::bad_input ? 2 : 1;
 }
 
 }  // namespace mw::app

@@ -34,8 +34,7 @@ std::string run_name(const Experiment& e) {
 }
 
 std::unique_ptr<Record> open_record(const JobRequest& request) {
-  auto record =
-      std::make_unique<Record>(Record{Store(request.runs_folder), nullptr, {}, request.experiment, std::nullopt});
+  auto record = std::make_unique<Record>(request);
   if (request.resume) {
     record->run = *request.resume;
     if (!record->store.find(record->run))
@@ -66,7 +65,7 @@ event::Finished failed(const Error& error, double seconds) {
 }
 
 // Trains and records; every way it can end becomes a Finished event, except that the store itself fails.
-event::Finished execute(Record& record, const EventSink& sink, std::stop_token stop, train::PauseGate& gate) {
+Outcome execute(Record& record, const EventSink& sink, std::stop_token stop, train::PauseGate& gate) {
   const auto begun = Clock::now();
   double last_time = 0;
   long steps = 0;
@@ -77,6 +76,7 @@ event::Finished execute(Record& record, const EventSink& sink, std::stop_token s
     sink(e);
   };
   event::Finished finished;
+  std::optional<Error::Kind> kind;
   try {
     train::TrainRequest request{.settings = train_settings(record.experiment),
                                 .run_folder = record.store.run_folder(record.run),
@@ -84,13 +84,15 @@ event::Finished execute(Record& record, const EventSink& sink, std::stop_token s
                                 .info = {{"name", run_name(record.experiment)}, {"run", record.run}},
                                 .predict = {}};
     request.predict = [&](const train::DataFacts& facts) {
-      return predicted_json(predict_run(request.settings, facts));
+      return predicted_json(predict_run(request.settings, facts))["memory"];
     };
     finished = train::train(request, both, stop, gate);
   } catch (const Error& error) {
+    kind = error.kind();
     finished = failed(error, std::max(last_time, std::chrono::duration<double>(Clock::now() - begun).count()));
     finished.steps = steps;
   } catch (const std::exception& error) {
+    kind = Error::Kind::failed;
     finished = failed(Error({.id = "INTERNAL", .message = error.what()}, Error::Kind::failed), last_time);
     finished.steps = steps;
   }
@@ -99,7 +101,7 @@ event::Finished execute(Record& record, const EventSink& sink, std::stop_token s
   record.store.append(record.run, last);
   record.store.flush();
   sink(last);
-  return finished;
+  return {finished, kind};
 }
 
 }  // namespace
@@ -156,7 +158,7 @@ void Job::wait() {
   if (impl_->thread.joinable()) impl_->thread.join();
 }
 
-event::Finished run_blocking(const JobRequest& request, const EventSink& sink, std::stop_token stop) {
+Outcome run_blocking(const JobRequest& request, const EventSink& sink, std::stop_token stop) {
   const auto record = open_record(request);
   train::PauseGate gate;
   return execute(*record, sink, std::move(stop), gate);

@@ -8,6 +8,7 @@
 #include <stop_token>
 #include <string>
 
+#include "core/base/error.h"
 #include "core/base/event.h"
 #include "core/runs/experiment.h"
 #include "core/runs/store.h"
@@ -37,7 +38,13 @@ class Job {
   std::unique_ptr<Impl> impl_;
 };
 
-// The same on the calling thread, for the command line. Returns the final event.
-event::Finished run_blocking(const JobRequest& request, const EventSink& sink, std::stop_token stop);
+// How a run ended; `error` says of a failed one whose fault it was.
+struct Outcome {
+  event::Finished finished;
+  std::optional<Error::Kind> error;
+};
+
+// The same on the calling thread, for the command line.
+Outcome run_blocking(const JobRequest& request, const EventSink& sink, std::stop_token stop);
 
 }  // namespace mw::runs

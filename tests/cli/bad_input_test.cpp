@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Bad input ends in one clear error, the right exit code, and no run half-made.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base/files.h"
+#include "tests/cli/process.h"
+#include "tests/cli/project.h"
+
+namespace mw::test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+void expect_refused(const Result& r, const testing::Matcher<const std::string&>& message, int exit_code = 2) {
+  EXPECT_EQ(r.exit_code, exit_code) << r.err;
+  EXPECT_THAT(r.err, message);
+  EXPECT_THAT(r.err, Not(HasSubstr("terminate called")));
+}
+
+TEST(BadInput, Usage) {
+  expect_refused(meshwright({"frobnicate", "x", "y"}), testing::Not(testing::IsEmpty()));
+  expect_refused(meshwright({"run", "/nowhere/e.json"}), HasSubstr("/nowhere/e.json"));
+  const Project p;
+  expect_refused(meshwright(p.command("run", {"--set", "train.stepz=3"})), HasSubstr("did you mean train.steps"));
+  expect_refused(meshwright(p.command("run", {"--set", "train.steps=-3"})),
+                 AllOf(HasSubstr("train.steps"), HasSubstr("-3")));
+  EXPECT_FALSE(fs::exists(p.runs / "run-1"));
+}
+
+TEST(BadInput, ExperimentFromANewerVersion) {
+  const Project p;
+  p.write_experiment({{"schema", 2}});
+  expect_refused(meshwright(p.command("run")), AllOf(HasSubstr("newer"), HasSubstr("schema")));
+}
+
+TEST(BadInput, ModelFolder) {
+  const Project p;
+  expect_refused(meshwright(p.command("run", {"--set", "model.path=/nowhere"})), HasSubstr("/nowhere"));
+  expect_refused(meshwright(p.command("run", {"--set", "model.init=load"})), HasSubstr("safetensors"));
+  Json config = read_json(p.model / "config.json");
+  config["model_type"] = "llama";
+  config["architectures"] = {"LlamaForCausalLM"};
+  write_file_atomically(p.model / "config.json", config.dump());
+  expect_refused(meshwright(p.command("run")), HasSubstr("lama"));
+}
+
+TEST(BadInput, MalformedRowNamesItsLineOrIsSkippedAndCounted) {
+  const Project p;
+  std::string rows = read_file(p.data);
+  rows.insert(rows.find('\n') + 1, "{\"prompt\": \"half\n");
+  write_file_atomically(p.data, rows);
+  expect_refused(meshwright(p.command("run")), AllOf(HasSubstr("rows.jsonl"), HasSubstr("line 2")));
+  const Result skipped = meshwright(p.command("run", {"--set", "data.on_error=skip"}));
+  EXPECT_EQ(skipped.exit_code, 0) << skipped.err;
+  for (const Json& e : lines(skipped.out))
+    if (e["event"] == "started") {
+      EXPECT_EQ(e["info"]["data"]["skipped_bad"]);
+    }
+}
+
+TEST(BadInput, EmptyDatasetAndRowsThatAreAllTooLong) {
+  const Project p;
+  expect_refused(meshwright(p.command("run", {"--set", "data.max_len=4"})), HasSubstr("rows.jsonl"));
+  write_file_atomically(p.data, "");
+  expect_refused(meshwright(p.command("run")), HasSubstr("rows.jsonl"));
+}
+
+TEST(BadInput, UnwritableRunStore) {
+  const Project p;
+  const Result r = meshwright({"run", p.experiment.string(), "--runs-dir", "/proc/nowhere"});
+  EXPECT_NE(r.exit_code, 0);
+  EXPECT_THAT(r.err, HasSubstr("/proc/nowhere"));
+}
+
+TEST(BadInput, StoreThatIsNoDatabase) {
+  const Project p;
+  meshwright({"runs", "--runs-dir", p.runs.string()});
+  for (const auto& entry : fs::directory_iterator(p.runs))
+    if (entry.is_regular_file())
+      write_file_atomically(entry.path(), "this is no database, it is a text of some length");
+  const Result r = meshwright(p.command("run"));
+  EXPECT_NE(r.exit_code, 0);
+  EXPECT_THAT(r.err, HasSubstr(p.runs.string()));
+}
+
+TEST(BadInput, FullDiskEndsInOneErrorAndKeepsTheStoreReadable) {
+  const Project p;
+  ASSERT_EQ(meshwright(p.command("run", {"--set", "train.steps=3"})).exit_code, 0);
+  const Result r = meshwright(p.command("run", {"--set", "lora.rank=64"}), {}, {.file_bytes = 300 * 1024});
+  EXPECT_NE(r.exit_code, 0);
+  EXPECT_THAT(r.err, Not(HasSubstr("terminate called")));
+  const Result list = meshwright({"runs", "--runs-dir", p.runs.string(), "--json"});
+  ASSERT_EQ(list.exit_code, 0) << list.err;
+  EXPECT_FALSE(parse_json(list.out, "runs")["rows"].empty());
+}
+
+TEST(BadInput, LossThatIsNoNumberStopsAndNamesTheStep) {
+  const Project p;
+  const Result r = meshwright(p.command(
+      "run", {"--set", "lora.alpha=65536", "--set", "train.learning_rate=10", "--set", "train.clip=0", "--set",
+              "train.warmup_steps=0", "--set", "train.checkpoint_every=1", "--set", "train.steps=400"}));
+  EXPECT_EQ(r.exit_code);
+  const Json last = lines(r.out).back();
+  EXPECT_EQ(last["state"], "failed");
+  EXPECT_THAT(last["error"].get<std::string>(), AllOf(HasSubstr("step"), HasSubstr("learning_rate")));
+}
+
+TEST(BadInput, PromptLongerThanTheContext) {
+  const Project p;
+  std::string prompt;
+  for (int i = 0; i < 400; ++i) prompt += "word ";
+  expect_refused(meshwright(p.command("generate", {"--prompt", prompt})), HasSubstr("context"));
+}
+
+TEST(BadInput, MemoryLimitTooSmall) {
+  const Project p;
+  const Result r = meshwright(p.command("run", {"--set", "target.memory_gib=0.0005"}));
+  EXPECT_EQ(r.exit_code);
+  EXPECT_THAT(r.err, HasSubstr("memory"));
+}
+
+}  // namespace
+}  // namespace mw::test

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What a user's script relies on: the event stream, exactness of reruns and resumes, clean ends.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "tests/cli/process.h"
+#include "tests/cli/project.h"
+
+namespace mw::test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+constexpr const char* kAdapter = "adapter_model.safetensors";
+
+fs::path checkpoint(const Project& p, const std::string& run, long step) {
+  return p.runs / run / ("checkpoint-" + std::to_string(step));
+}
+
+TEST(Run, PrintsTheContractsEvents) {
+  const Project p;
+  const Result r = meshwright(p.command("run"));
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const auto events = lines(r.out);
+  const auto find = [&](const std::string& kind) {
+    for (const Json& e : events)
+      if (e["event"] == kind) return e;
+    return Json();
+  };
+  EXPECT_EQ(find("started")["run"], "run-1");
+  EXPECT_EQ(events.back()["event"], "finished");
+  EXPECT_EQ(events.back()["state"], "done");
+  EXPECT_EQ(events.back()["steps"], 20);
+  EXPECT_GT(events.back()["tokens"].get<long>(), 0);
+  EXPECT_GT(events.back()["peak_bytes"].get<long>(), 0);
+  for (const char* name : {"train/loss", "train/grad_norm", "train/learning_rate", "train/tokens_per_second"})
+    EXPECT_EQ(metric(events, name).size(), 20u) << name;
+  EXPECT_EQ(metric(events, "eval/loss").size(), 4u);  // before, 8, 16, after
+  EXPECT_EQ(metric(events, "eval/perplexity").size(), 4u);
+  const Json memory = find("memory");
+  EXPECT_GT(memory["bytes"]["weights"].get<long>(), 0);
+  EXPECT_TRUE(fs::exists(find("checkpoint")["path"].get<std::string>() + "/adapter_config.json") ||
+              fs::exists(checkpoint(p, "run-1", 20)));
+  EXPECT_TRUE(fs::exists(checkpoint(p, "run-1", 20) / kAdapter));
+  EXPECT_FALSE(fs::exists(checkpoint(p, "run-1", 5)));  // only the newest two are kept
+}
+
+TEST(Run, LossFalls) {
+  const Project p;
+  const auto loss = metric(lines(meshwright(p.command("run", {"--set", "train.steps=60"})).out), "train/loss");
+  ASSERT_EQ(loss.size(), 60u);
+  const auto mean = [&](size_t from) {
+    return std::accumulate(loss.begin() + static_cast<long>(from), loss.begin() + static_cast<long>(from) + 10, 0.0) /
+           10;
+  };
+  EXPECT_LT(mean(50), 0.6 * mean(0));
+}
+
+TEST(Run, OneSeedGivesTheSameBits) {
+  const Project a, b;
+  const Result ra = meshwright(a.command("run")), rb = meshwright(b.command("run"));
+  ASSERT_EQ(ra.exit_code, 0) << ra.err;
+  EXPECT_EQ(metric(lines(ra.out), "train/loss"), metric(lines(rb.out), "train/loss"));
+  EXPECT_EQ(metric(lines(ra.out), "train/grad_norm"), metric(lines(rb.out), "train/grad_norm"));
+  EXPECT_EQ(bytes_of(checkpoint(a, "run-1", 20) / kAdapter), bytes_of(checkpoint(b, "run-1", 20) / kAdapter));
+  const Project c;
+  meshwright(c.command("run", {"--set", "train.seed=8"}));
+  EXPECT_NE(bytes_of(checkpoint(a, "run-1", 20) / kAdapter), bytes_of(checkpoint(c, "run-1", 20) / kAdapter));
+}
+
+class Killed : public testing::TestWithParam<int> {};
+
+TEST_P(Killed, AndResumedEndsWithTheSameBitsAsNeverKilled) {
+  const Project whole, cut;
+  const auto expected = lines(meshwright(whole.command("run")).out);
+  bool killed = false;
+  const Result first = meshwright(cut.command("run"), [&](pid_t pid, const std::string& line) {
+    if (killed || line.find("\"train/loss\",\"step\":" + std::to_string(GetParam()) + ",") == std::string::npos) return;
+    killed = true;
+    ::kill(pid, SIGKILL);
+  });
+  ASSERT_EQ(first.exit_code, 128 + SIGKILL);
+  const Result second = meshwright({"run", "--resume", "run-1", "--runs-dir", cut.runs.string(), "--json"});
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  for (const char* file : {kAdapter, "trainer_state.safetensors"})
+    EXPECT_EQ(bytes_of(checkpoint(whole, "run-1", 20) / file), bytes_of(checkpoint(cut, "run-1", 20) / file)) << file;
+  // The losses after the resume are those of the uninterrupted run, and the record holds each step once.
+  const auto all = metric(expected, "train/loss"), rest = metric(lines(second.out), "train/loss");
+  EXPECT_EQ(std::vector<double>(all.end() - static_cast<long>(rest.size()), all.end()), rest);
+  EXPECT_EQ(lines(second.out).back()["tokens"], expected.back()["tokens"]);
+}
+
+INSTANTIATE_TEST_SUITE_P(AtStep, Killed, testing::Values(1, 5, 6, 9, 13, 19));
+
+TEST(Run, CtrlCKeepsWhatWasDone) {
+  const Project p;
+  bool sent = false;
+  const Result r = meshwright(p.command("run", {"--set", "train.steps=5000", "--set", "train.checkpoint_every=0"}),
+                              [&](pid_t pid, const std::string& line) {
+                                if (sent || line.find("\"train/loss\",\"step\":7,") == std::string::npos) return;
+                                sent = true;
+                                ::kill(pid, SIGINT);
+                              });
+  EXPECT_EQ(r.exit_code, 130) << r.err;
+  const Json last = lines(r.out).back();
+  EXPECT_EQ(last["state"], "cancelled");
+  const long steps = last["steps"].get<long>();
+  EXPECT_GE(steps, 7);
+  EXPECT_TRUE(fs::exists(checkpoint(p, "run-1", steps) / kAdapter));
+}
+
+TEST(Run, TheRecordIsListedAfterwards) {
+  const Project p;
+  meshwright(p.command("run", {"--set", "name=first"}));
+  const Result r = meshwright({"runs", "--runs-dir", p.runs.string(), "--json"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const Json row = parse_json(r.out, "runs").at("rows").at(0);
+  EXPECT_EQ(row["id"], "run-1");
+  EXPECT_EQ(row["name"], "first");
+  EXPECT_EQ(row["state"], "done");
+  EXPECT_EQ(row["steps"], 20);
+}
+
+TEST(Run, OneRunIsWrittenByOneProcess) {
+  const Project p;
+  bool tried = false;
+  Result second;
+  const Result first =
+      meshwright(p.command("run", {"--set", "train.steps=400"}), [&](pid_t pid, const std::string& line) {
+        if (tried || line.find("\"train/loss\",\"step\":6,") == std::string::npos) return;
+        tried = true;
+        second = meshwright({"run", "--resume", "run-1", "--runs-dir", p.runs.string(), "--json"});
+        ::kill(pid, SIGINT);
+      });
+  ASSERT_TRUE(tried);
+  EXPECT_NE(second.exit_code, 0);
+  EXPECT_THAT(second.err, HasSubstr("run-1"));
+  EXPECT_EQ(first.exit_code, 130);
+}
+
+TEST(Run, FullTrainingWritesAModelThatLoads) {
+  const Project p;
+  const Result r = meshwright(p.command("run", {"--set", "train.method=full", "--set", "train.learning_rate=0.003"}));
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const fs::path folder = checkpoint(p, "run-1", 20);
+  const Result again =
+      meshwright({"generate", p.experiment.string(), "--set", "model.path=" + folder.string(), "--set",
+                  "model.init=load", "--prompt", "Which colour", "--json", "--runs-dir", p.runs.string()});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_TRUE(parse_json(again.out, "generate").contains("text"));
+  const Result inspected = meshwright({"inspect", folder.string(), "--json"});
+  EXPECT_EQ(parse_json(inspected.out, "inspect")["kind"], "checkpoint");
+}
+
+TEST(Generate, ShowsBaseAndTuned) {
+  const Project p;
+  ASSERT_EQ(meshwright(p.command("run", {"--set", "train.steps=60"})).exit_code, 0);
+  const Result r =
+      meshwright(p.command("generate", {"--run-id", "run-1", "--prompt", "Which colour has the ball number 5?"}));
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const Json j = parse_json(r.out, "generate");
+  EXPECT_NE(j["text"], j["base_text"]);
+  EXPECT_GE(j["tokens"].get<int>(), 1);
+}
+
+TEST(Plan, AnswersInTheContractsShapeAndIsCloseToWhatARunUses) {
+  const Project p;
+  const Result plan = meshwright(p.command("plan"));
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  const Json j = parse_json(plan.out, "plan");
+  for (const char* key : {"target", "fits", "devices", "step", "run", "diagnostics", "sources"})
+    EXPECT_TRUE(j.contains(key)) << key;
+  EXPECT_EQ(j["fits"], true);
+  const double predicted = j["devices"][0]["memory"]["total"].get<double>();
+  const double measured = lines(meshwright(p.command("run")).out).back()["peak_bytes"].get<double>();
+  EXPECT_NEAR(predicted / measured, 1, 0.1);
+}
+
+}  // namespace
+}  // namespace mw::test
