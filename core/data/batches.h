@@ -17,10 +17,10 @@ enum class Order { shuffled, as_given };
 // Row-major [rows, len]; padded positions have id pad, loss 0 and segment -1.
 struct Batch {
   int rows = 0, len = 0;
-  std::vector<int> ids;             // [rows*len]
-  std::vector<int> targets;         // next token where it carries loss, else -1
-  std::vector<int> positions;       // restart at 0 for each packed example
-  std::vector<int> segments;        // example number within the row; tokens attend only within their segment
+  std::vector<int> ids;        // [rows*len]
+  std::vector<int> targets;    // next token where it carries loss, else -1
+  std::vector<int> positions;  // restart at 0 for each packed example
+  std::vector<int> segments;   // example number within the row; tokens attend only within their segment
   std::int64_t real_tokens = 0, loss_tokens = 0;
 };
 
@@ -37,8 +37,8 @@ class BatchStream {
  public:
   BatchStream(std::span<const Example> examples, BatchOptions options, int pad_id, std::int64_t first_batch = 0);
   ~BatchStream();
-  Batch next();                      // waits for the prefetcher
-  std::int64_t position() const;     // index of the batch next() will return
+  Batch next();                   // waits for the prefetcher
+  std::int64_t position() const;  // index of the batch next() will return
   std::int64_t batches_per_epoch() const;
 
  private:

@@ -19,8 +19,10 @@ struct Span {
 };
 // Throws Error (TOK-2) for a Gemma 2 system turn or roles that do not alternate. No bos: the encoder adds it.
 std::vector<Span> render_chat(ChatFormat format, const std::vector<Message>& messages);
+// With ChatFormat::none: the texts as they are, joined by \n.
 // The prompt that asks for an answer: the messages plus the opening of the model's turn.
 std::string render_prompt(ChatFormat format, const std::vector<Message>& messages);
-std::string_view end_of_turn(ChatFormat format);  // "<end_of_turn>" or "<turn|>"
+std::string_view start_of_turn(ChatFormat format);  // "<start_of_turn>" or "<|turn>"
+std::string_view end_of_turn(ChatFormat format);    // "<end_of_turn>" or "<turn|>"
 
 }  // namespace mw::data

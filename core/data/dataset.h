@@ -15,7 +15,12 @@
 
 namespace mw::data {
 
+// A .txt file under `text` is one running text: its tokens are cut into examples of max_len (bos included), each token
+// in exactly one example, lines ending in \n. Everywhere else a row is an example.
 enum class Format { automatic, prompt_completion, messages, sharegpt, alpaca, text };
+// completion: the completion of the row, or its last answer. assistant: every answer. all: every token but bos and the
+// turn markers. An answer always includes its end-of-turn marker (eos under ChatFormat::none). Text rows carry loss on
+// all tokens but bos.
 enum class LossOn { completion, assistant, all };
 enum class Overlong { drop, truncate };
 enum class OnError { stop, skip };
@@ -28,8 +33,8 @@ struct DatasetOptions {
   LossOn loss = LossOn::completion;
   Overlong overlong = Overlong::drop;
   OnError on_error = OnError::stop;
-  int max_len = 1024;           // tokens, bos and end markers included
-  double eval_fraction = 0;     // of the rows, chosen by a hash of (seed, row), so the split survives appending rows
+  int max_len = 1024;        // tokens, bos and end markers included
+  double eval_fraction = 0;  // of the rows, chosen by a hash of (seed, row), so the split survives appending rows
   std::uint64_t seed = 0;
 };
 

@@ -19,8 +19,8 @@ class Tokenizer {
   virtual std::vector<int> encode(std::string_view text) const = 0;  // no bos/eos added
   virtual std::string decode(std::span<const int> ids, Specials specials = Specials::drop) const = 0;
   virtual int size() const = 0;
-  virtual std::string piece(int id) const = 0;             // as in the file
-  virtual int find(std::string_view piece) const = 0;      // -1 when absent
+  virtual std::string piece(int id) const = 0;         // as in the file
+  virtual int find(std::string_view piece) const = 0;  // -1 when absent
   int bos() const { return bos_; }
   int eos() const { return eos_; }
   int pad() const { return pad_; }

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/data/batches.h"
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "core/base/error.h"
+#include "core/data/pack.h"
+
+namespace mw::data {
+namespace {
+
+constexpr size_t kQueue = 2;  // batches ready ahead of the engine
+
+void check(std::span<const Example> examples, const BatchOptions& options) {
+  if (examples.empty()) throw Error({.id = "DATA-EMPTY", .message = "there are no examples to make batches of"});
+  if (options.rows < 1)
+    throw Error({.id = "DATA-BATCH",
+                 .message = "a batch needs rows",
+                 .place = "train.batch",
+                 .found = std::to_string(options.rows),
+                 .expected = "at least 1"});
+  for (const Example& e : examples)
+    if (e.ids.empty() || e.ids.size() != e.loss.size() || e.ids.size() > static_cast<size_t>(options.max_len))
+      throw Error({.id = "DATA-LEN",
+                   .message = "an example does not fit into a row",
+                   .place = "row " + std::to_string(e.row),
+                   .found = std::to_string(e.ids.size()) + " tokens",
+                   .expected = "1 to " + std::to_string(options.max_len)});
+}
+
+// The rows of all epochs as one endless list. Asked in order, it plans each epoch once.
+class RowList {
+ public:
+  RowList(std::span<const Example> examples, const BatchOptions& options)
+      : examples_(examples), options_(options), rows_(epoch_rows(examples, options, 0)) {}
+
+  const std::vector<int>& at(std::int64_t index) {  // not decreasing
+    if (options_.packing == Packing::none) {        // every epoch has as many rows: go straight there
+      const auto per_epoch = static_cast<std::int64_t>(examples_.size());
+      if (index / per_epoch != epoch_) rows_ = epoch_rows(examples_, options_, epoch_ = index / per_epoch);
+      first_ = epoch_ * per_epoch;
+    }
+    while (index - first_ >= count()) {
+      first_ += count();
+      rows_ = epoch_rows(examples_, options_, ++epoch_);
+    }
+    return rows_[static_cast<size_t>(index - first_)];
+  }
+  std::int64_t count() const { return static_cast<std::int64_t>(rows_.size()); }
+
+ private:
+  std::span<const Example> examples_;
+  const BatchOptions& options_;
+  std::int64_t epoch_ = 0, first_ = 0;  // first_: index of the epoch's first row
+  std::vector<std::vector<int>> rows_;
+};
+
+}  // namespace
+
+struct BatchStream::Impl {
+  std::span<const Example> examples;
+  BatchOptions options;
+  int pad_id;
+  std::int64_t position, per_epoch = 0;
+  RowList rows;
+
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  std::deque<Batch> ready;
+  std::exception_ptr failure;
+  std::jthread worker;  // last: stops before the rest goes
+
+  Impl(std::span<const Example> e, BatchOptions o, int pad, std::int64_t first)
+      : examples(e), options(o), pad_id(pad), position(first), rows(examples, options) {
+    per_epoch = (rows.count() + options.rows - 1) / options.rows;
+    worker = std::jthread([this, first](std::stop_token stop) { work(stop, first); });
+  }
+
+  void work(const std::stop_token& stop, std::int64_t n) {
+    try {
+      for (; !stop.stop_requested(); ++n) {
+        std::vector<std::vector<int>> chosen;
+        for (int r = 0; r < options.rows; ++r) chosen.push_back(rows.at(n * options.rows + r));
+        Batch batch = make_batch(examples, chosen, pad_id);
+        std::unique_lock lock(mutex);
+        if (!changed.wait(lock, stop, [this] { return ready.size() < kQueue; })) return;
+        ready.push_back(std::move(batch));
+        changed.notify_all();
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      failure = std::current_exception();
+      changed.notify_all();
+    }
+  }
+};
+
+BatchStream::BatchStream(std::span<const Example> examples, BatchOptions options, int pad_id,
+                         std::int64_t first_batch) {
+  check(examples, options);
+  if (first_batch < 0) throw Error({.id = "DATA-BATCH", .message = "a batch number is negative"});
+  impl_ = std::make_unique<Impl>(examples, options, pad_id, first_batch);
+}
+BatchStream::~BatchStream() = default;
+
+Batch BatchStream::next() {
+  std::unique_lock lock(impl_->mutex);
+  impl_->changed.wait(lock, [this] { return !impl_->ready.empty() || impl_->failure; });
+  if (impl_->ready.empty()) std::rethrow_exception(impl_->failure);
+  Batch batch = std::move(impl_->ready.front());
+  impl_->ready.pop_front();
+  ++impl_->position;
+  impl_->changed.notify_all();
+  return batch;
+}
+
+std::int64_t BatchStream::position() const {
+  return impl_->position;
+}
+
+std::int64_t BatchStream::batches_per_epoch() const {
+  return impl_->per_epoch;
+}
+
+std::vector<Batch> eval_batches(std::span<const Example> examples, BatchOptions options, int pad_id) {
+  if (examples.empty()) return {};
+  check(examples, options);
+  options.order = Order::as_given;
+  const auto rows = epoch_rows(examples, options, 0);
+  std::vector<Batch> batches;
+  for (size_t begin = 0; begin < rows.size(); begin += static_cast<size_t>(options.rows)) {
+    const size_t n = std::min(static_cast<size_t>(options.rows), rows.size() - begin);
+    batches.push_back(make_batch(examples, std::span(rows).subspan(begin, n), pad_id));
+  }
+  return batches;
+}
+
+}  // namespace mw::data

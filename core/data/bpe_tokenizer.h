@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two kinds of tokenizer file behind load_tokenizer(). Both throw Error naming file and place.
+#pragma once
+#include <filesystem>
+#include <memory>
+
+#include "core/data/tokenizer.h"
+
+namespace mw::data {
+
+// Ids of the special tokens where a tokenizer_config.json beside the file names them; -1 otherwise.
+struct NamedSpecials {
+  std::string bos, eos, pad;  // pieces, or empty
+};
+NamedSpecials read_tokenizer_config(const std::filesystem::path& folder);
+
+std::unique_ptr<Tokenizer> load_bpe_tokenizer(const std::filesystem::path& file);
+std::unique_ptr<Tokenizer> load_sentencepiece_tokenizer(const std::filesystem::path& file);
+
+}  // namespace mw::data

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// 64-bit keys to small values in one open-addressed array: the merge table has half a million entries and is read
+// several times per character. Filled first, then read from any thread.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "core/base/rng.h"
+
+namespace mw::data {
+
+template <class Value>
+class FlatMap {
+ public:
+  static constexpr std::uint64_t kEmpty = ~0ull;  // never a key
+
+  void set(std::uint64_t key, Value value) {
+    if (2 * (used_ + 1) > slots_.size()) grow();
+    Slot& slot = slots_[locate(key)];
+    used_ += slot.key == kEmpty;
+    slot = {key, value};
+  }
+  const Value* find(std::uint64_t key) const {
+    if (slots_.empty()) return nullptr;
+    const Slot& slot = slots_[locate(key)];
+    return slot.key == kEmpty ? nullptr : &slot.value;
+  }
+  size_t size() const { return used_; }
+
+ private:
+  struct Slot {
+    std::uint64_t key = kEmpty;
+    Value value{};
+  };
+  size_t locate(std::uint64_t key) const {
+    const size_t mask = slots_.size() - 1;
+    size_t i = mix64(key) & mask;
+    while (slots_[i].key != key && slots_[i].key != kEmpty) i = (i + 1) & mask;
+    return i;
+  }
+  void grow() {
+    std::vector<Slot> old(slots_.empty() ? 16 : 2 * slots_.size());
+    old.swap(slots_);
+    for (const Slot& s : old)
+      if (s.key != kEmpty) slots_[locate(s.key)] = s;
+  }
+
+  std::vector<Slot> slots_;
+  size_t used_ = 0;
+};
+
+constexpr std::uint64_t pair_key(int a, int b) {
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(a)) << 32 | static_cast<std::uint32_t>(b);
+}
+
+}  // namespace mw::data

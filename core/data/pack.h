@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which examples share a row, in which order: the plan of one epoch. Pure functions, any thread.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/data/batches.h"
+
+namespace mw::data {
+
+// Rows of example indices; every example exactly once. Depends only on the lengths, options and epoch.
+std::vector<std::vector<int>> epoch_rows(std::span<const Example> examples, const BatchOptions& options,
+                                         std::int64_t epoch);
+// The rows side by side, padded to the longest.
+Batch make_batch(std::span<const Example> examples, std::span<const std::vector<int>> rows, int pad_id);
+
+}  // namespace mw::data
