@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/data/batches.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -124,6 +125,29 @@ std::int64_t BatchStream::position() const {
 
 std::int64_t BatchStream::batches_per_epoch() const {
   return impl_->per_epoch;
+}
+
+BatchSize largest_batch(std::span<const Example> examples, const BatchOptions& options, std::int64_t first,
+                        std::int64_t count) {
+  check(examples, options);
+  std::vector<std::int64_t> loss(examples.size());
+  for (size_t i = 0; i < examples.size(); ++i)
+    loss[i] = std::count_if(examples[i].loss.begin(), examples[i].loss.end(), [](auto l) { return l != 0; });
+  BatchSize most;
+  RowList rows(examples, options);
+  for (std::int64_t n = first; n < first + count; ++n) {
+    std::int64_t tokens = 0, loss_tokens = 0;
+    for (int r = 0; r < options.rows; ++r)
+      for (const int e : rows.at(n * options.rows + r)) {
+        const auto length = static_cast<int>(examples[static_cast<size_t>(e)].ids.size());
+        tokens += length;
+        loss_tokens += loss[static_cast<size_t>(e)];
+        most.longest = std::max(most.longest, length);
+      }
+    most.tokens = std::max(most.tokens, tokens);
+    most.loss_tokens = std::max(most.loss_tokens, loss_tokens);
+  }
+  return most;
 }
 
 std::vector<Batch> eval_batches(std::span<const Example> examples, BatchOptions options, int pad_id) {

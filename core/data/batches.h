@@ -46,6 +46,14 @@ class BatchStream {
   std::unique_ptr<Impl> impl_;
 };
 
+// The most of each kind in any one of the batches [first, first + count) of the stream, without building them.
+struct BatchSize {
+  std::int64_t tokens = 0, loss_tokens = 0;  // real tokens; the maxima may come from different batches
+  int longest = 0;                           // tokens of the longest example
+};
+BatchSize largest_batch(std::span<const Example> examples, const BatchOptions& options, std::int64_t first,
+                        std::int64_t count);
+
 // Every example once, in order, without shuffling: for evaluation. The last batch may have fewer rows.
 std::vector<Batch> eval_batches(std::span<const Example> examples, BatchOptions options, int pad_id);
 

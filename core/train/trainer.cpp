@@ -13,6 +13,11 @@
 namespace mw::train {
 namespace {
 
+data::BatchOptions batch_options(const Settings& s) {
+  return {
+      .rows = s.batch, .max_len = s.data.max_len, .packing = s.packing, .order = data::Order::shuffled, .seed = s.seed};
+}
+
 using Clock = std::chrono::steady_clock;
 double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -68,13 +73,6 @@ class Run {
   void checkpoint();
   event::Finished finish();
   Json data_info() const;
-  data::BatchOptions batch_options() const {
-    return {.rows = s_.batch,
-            .max_len = s_.data.max_len,
-            .packing = s_.packing,
-            .order = data::Order::shuffled,
-            .seed = s_.seed};
-  }
   data::BatchOptions eval_options() const {
     return {.rows = s_.batch,
             .max_len = s_.data.max_len,
@@ -88,7 +86,6 @@ class Run {
   std::span<const data::Example> eval_rows() const {
     return std::span(dataset_.eval).first(std::min<size_t>(dataset_.eval.size(), static_cast<size_t>(s_.eval_rows)));
   }
-  DataFacts facts() const;
 
   const TrainRequest& request_;
   Settings s_;
@@ -129,7 +126,7 @@ void Run::load() {
     counters_ = restore_checkpoint(*request_.resume, *model_.network, *optimizer_);
     checkpointed_at_ = counters_.step;
   }
-  batches_ = std::make_unique<data::BatchStream>(dataset_.train, batch_options(), model_.tokenizer->pad(),
+  batches_ = std::make_unique<data::BatchStream>(dataset_.train, batch_options(s_), model_.tokenizer->pad(),
                                                  static_cast<std::int64_t>(counters_.step) * s_.accumulation);
 }
 
@@ -147,19 +144,6 @@ Json Run::data_info() const {
           {"loss_tokens", r.loss_tokens}};
 }
 
-// The run's batches are known in advance, so the prediction is made for the largest one that will really come.
-DataFacts Run::facts() const {
-  DataFacts f{.config = model_.network->config(), .rows = s_.batch};
-  for (const data::Example& e : dataset_.train) {
-    f.len = std::max(f.len, static_cast<int>(e.ids.size()));
-    f.loss_rows =
-        std::max<std::int64_t>(f.loss_rows, std::count_if(e.loss.begin(), e.loss.end(), [](auto l) { return l != 0; }));
-  }
-  if (s_.packing == data::Packing::pack) f.len = f.loss_rows = s_.data.max_len;
-  f.loss_rows *= f.rows;
-  return f;
-}
-
 void Run::start() {
   std::int64_t trainable = 0;
   for (const auto& p : model_.network->parameters()) trainable += static_cast<std::int64_t>(p.value.size());
@@ -169,12 +153,11 @@ void Run::start() {
                    {"name", model_.network->config().id},
                    {"parameters", model_.network->inventory().parameters()},
                    {"trainable", trainable}};
-  info["device"] = {{"id", "cpu"},
-                    {"threads", model_.device->pool.threads()},
-                    {"capacity_bytes", model_.device->arena.capacity().value}};
+  info["device"] = {{"id", "cpu"}, {"threads", model_.device->pool.threads()}};
+  info["capacity_bytes"] = model_.device->arena.capacity().value;
   info["data"] = data_info();
-  if (request_.predict) info["predicted"] = request_.predict(facts());
-  if (request_.resume) info["resumed_from_step"] = counters_.step;
+  if (request_.predict) info["predicted"] = request_.predict(data_facts(s_, model_.network->config(), dataset_));
+  if (request_.resume) info["resumed_from"] = counters_.step;
   emit(event::Started{std::move(info)});
   for (const Problem& p : dataset_.report.problems) log("warning", to_text(p));
   const data::DatasetReport& r = dataset_.report;
@@ -341,6 +324,11 @@ void PauseGate::wait(std::stop_token stop, const std::function<void(RunState)>& 
   changed_.wait(lock, stop, [&] { return !paused_; });
   lock.unlock();
   if (!stop.stop_requested()) on_change(RunState::running);
+}
+
+DataFacts data_facts(const Settings& s, const model::Config& config, const data::Dataset& dataset) {
+  const auto micro_batches = std::min<std::int64_t>(static_cast<std::int64_t>(s.rate.steps) * s.accumulation, 20000);
+  return {.config = config, .largest = data::largest_batch(dataset.train, batch_options(s), 0, micro_batches)};
 }
 
 event::Finished train(const TrainRequest& request, const EventSink& sink, std::stop_token stop, PauseGate& gate) {

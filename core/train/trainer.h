@@ -31,9 +31,12 @@ class PauseGate {
 // What the planner may know once the data has been read.
 struct DataFacts {
   model::Config config;
-  int rows = 0, len = 0;       // largest micro-batch of the run
-  std::int64_t loss_rows = 0;  // most loss tokens in one micro-batch of that size
+  data::BatchSize largest;  // micro-batch of the run
 };
+
+// The largest micro-batch of the run; exact for the first 20,000 of them, which is where a longer run has seen its
+// worst.
+DataFacts data_facts(const Settings& settings, const model::Config& config, const data::Dataset& dataset);
 
 struct TrainRequest {
   Settings settings;
