@@ -14,13 +14,38 @@ namespace mw::model {
 
 enum class Axis { vocab, embed, heads, kv_heads, head_dim, mlp, layers, rank, experts, ple, one };
 enum class Role {  // what the tensor is, independent of names
-  embed, final_norm, ple_embed, ple_model_proj, ple_model_norm,
-  input_norm, post_attention_norm, pre_ffw_norm, post_ffw_norm, q_norm, k_norm,
-  q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj,
-  layer_scalar, ple_gate, ple_proj, post_ple_norm,
-  router_proj, router_scale, per_expert_scale, experts_gate_up, experts_down,
-  moe_pre_ffw_norm, dense_post_ffw_norm, moe_post_ffw_norm,
-  lora_a, lora_b
+  embed,
+  final_norm,
+  ple_embed,
+  ple_model_proj,
+  ple_model_norm,
+  input_norm,
+  post_attention_norm,
+  pre_ffw_norm,
+  post_ffw_norm,
+  q_norm,
+  k_norm,
+  q_proj,
+  k_proj,
+  v_proj,
+  o_proj,
+  gate_proj,
+  up_proj,
+  down_proj,
+  layer_scalar,
+  ple_gate,
+  ple_proj,
+  post_ple_norm,
+  router_proj,
+  router_scale,
+  per_expert_scale,
+  experts_gate_up,
+  experts_down,
+  moe_pre_ffw_norm,
+  dense_post_ffw_norm,
+  moe_post_ffw_norm,
+  lora_a,
+  lora_b
 };
 
 struct Dim {
@@ -31,14 +56,16 @@ struct Dim {
 
 struct Tensor {
   Role role;
-  int layer = -1;                       // -1: model level
-  std::string name;                     // logical: "layers.3.q_proj", "embed"
-  std::vector<std::int64_t> hf_shape;   // as in the safetensors, [out, in] for linears
-  std::vector<Dim> dims;                // logical axes in Tunix order, e.g. q: heads x embed x head_dim
-  std::string hf_name;                  // full, with the config's prefix and ".weight"
-  std::string tunix_path;               // "layers.3.attn.q_einsum.w"; K and V share "...kv_einsum.w"
-  int tunix_slot = -1;                  // index on kv_einsum's leading axis: 0 K, 1 V; else -1
-  bool is_buffer = false;               // layer_scalar: saved, not a parameter
+  int layer = -1;                      // -1: model level
+  std::string name;                    // logical: "layers.3.q_proj", "embed"
+  std::vector<std::int64_t> hf_shape;  // as in the safetensors, [out, in] for linears
+  std::vector<Dim> dims;               // logical axes in Tunix order, e.g. q: heads x embed x head_dim
+  std::string hf_name;                 // full, with the config's prefix and ".weight"
+  std::string tunix_path;              // "layers.3.attn.q_einsum.w"; K and V share "...kv_einsum.w"
+  // Index on the leading axis of a Tunix tensor shared by several of ours, which `dims` leaves out: kv_einsum 0 K, 1 V;
+  // qkv_einsum (Gemma 2/3 with heads == kv_heads) 0 Q, 1 K, 2 V; else -1.
+  int tunix_slot = -1;
+  bool is_buffer = false;  // layer_scalar: saved, not a parameter
   std::int64_t elements() const;
 };
 
@@ -47,7 +74,7 @@ struct LoraTarget {
   Role role;
   int layer;
   std::int64_t in, out;
-  std::string module;     // "model.layers.3.self_attn.q_proj" (config prefix)
+  std::string module;          // "model.layers.3.self_attn.q_proj" (config prefix)
   std::string peft_a, peft_b;  // "base_model.model.<module>.lora_A.weight"
 };
 

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every Gemma 2, 3 and 4 text model. Constants: transformers configuration_gemma{2,3,4}.py and
+// configuration_gemma4_unified.py with the hub configs, cross-checked with google-deepmind/gemma gm/nn (_gemma.py,
+// gemma4/_gemma4.py) and tunix/models. V is the row count of the HF files.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "core/base/error.h"
+#include "core/model/config.h"
+
+namespace mw::model {
+namespace {
+
+struct Heads {
+  int heads, kv_heads, head_dim;
+};
+
+Layer layer(Attention attention, Heads h, int mlp_dim, float theta) {
+  Layer l;
+  l.attention = attention;
+  l.heads = h.heads;
+  l.kv_heads = h.kv_heads;
+  l.head_dim = h.head_dim;
+  l.mlp_dim = mlp_dim;
+  l.rope_theta = theta;
+  return l;
+}
+
+// Local layers with every `period`-th one global: local first, global last of each period.
+std::vector<Layer> pattern(int layers, int period, const Layer& local, const Layer& global) {
+  std::vector<Layer> out;
+  for (int i = 0; i < layers; ++i) out.push_back((i + 1) % period == 0 ? global : local);
+  return out;
+}
+
+float scale_of(int query_pre_attn_scalar) {
+  return static_cast<float>(1.0 / std::sqrt(query_pre_attn_scalar));
+}
+
+// --- Gemma 2: local, global, local, ...; window 4096; softcaps 50 and 30 ---
+
+Config gemma2(const char* id, int dim, int mlp_dim, int layers, Heads heads, int query_pre_attn_scalar) {
+  Config c;
+  c.id = id;
+  c.hf_model_type = "gemma2";
+  c.hf_architecture = "Gemma2ForCausalLM";
+  c.family = Family::gemma2;
+  c.vocab = 256000;
+  c.dim = dim;
+  c.layers = pattern(layers, 2, layer(Attention::sliding, heads, mlp_dim, 10000.0f),
+                     layer(Attention::full, heads, mlp_dim, 10000.0f));
+  c.sliding_window = 4096;
+  c.max_positions = 8192;
+  c.attention_scale = scale_of(query_pre_attn_scalar);
+  c.attention_softcap = 50.0f;
+  c.final_softcap = 30.0f;
+  return c;
+}
+
+Config gemma2_2b() {
+  return gemma2("gemma2-2b", 2304, 9216, 26, {8, 4, 256}, 256);
+}
+Config gemma2_9b() {  // 14336 as in HF and google-deepmind/gemma (Tunix says 28672)
+  return gemma2("gemma2-9b", 3584, 14336, 42, {16, 8, 256}, 256);
+}
+Config gemma2_27b() {  // scalar 144 = 4608 / 32, not the head size
+  return gemma2("gemma2-27b", 4608, 36864, 46, {32, 16, 128}, 144);
+}
+
+// --- Gemma 3: five local, one global; QK-norm; theta 10k local, 1M global ---
+
+Config gemma3(const char* id, int dim, int mlp_dim, int layers, Heads heads, int query_pre_attn_scalar) {
+  Config c;
+  c.id = id;
+  c.hf_model_type = "gemma3_text";
+  c.hf_architecture = "Gemma3ForCausalLM";
+  c.family = Family::gemma3;
+  c.vocab = 262144;
+  c.dim = dim;
+  c.layers = pattern(layers, 6, layer(Attention::sliding, heads, mlp_dim, 10000.0f),
+                     layer(Attention::full, heads, mlp_dim, 1000000.0f));
+  c.sliding_window = 512;
+  c.max_positions = 32768;
+  c.qk_norm = true;
+  c.attention_scale = scale_of(query_pre_attn_scalar);
+  return c;
+}
+
+// The sizes with a vision tower: 64 more vocabulary rows (image token and padding), window 1024, 128k positions with
+// linear RoPE scaling on global layers, and the prefix of the hub files.
+Config gemma3_multimodal(const char* id, int dim, int mlp_dim, int layers, Heads heads, int query_pre_attn_scalar) {
+  Config c = gemma3(id, dim, mlp_dim, layers, heads, query_pre_attn_scalar);
+  c.hf_model_type = "gemma3";
+  c.hf_architecture = "Gemma3ForConditionalGeneration";
+  c.hf_prefix = "language_model.model.";
+  c.vocab = 262208;
+  c.sliding_window = 1024;
+  c.max_positions = 131072;
+  for (Layer& l : c.layers) {
+    if (l.attention != Attention::full) continue;
+    l.rope = Rope::linear;
+    l.rope_factor = 8.0f;
+  }
+  return c;
+}
+
+Config gemma3_270m() {
+  return gemma3("gemma3-270m", 640, 2048, 18, {4, 1, 256}, 256);
+}
+Config gemma3_1b() {
+  return gemma3("gemma3-1b", 1152, 6912, 26, {4, 1, 256}, 256);
+}
+Config gemma3_4b() {
+  return gemma3_multimodal("gemma3-4b", 2560, 10240, 34, {8, 4, 256}, 256);
+}
+Config gemma3_12b() {
+  return gemma3_multimodal("gemma3-12b", 3840, 15360, 48, {16, 8, 256}, 256);
+}
+Config gemma3_27b() {  // scalar 168 = 5376 / 32, not the head size
+  return gemma3_multimodal("gemma3-27b", 5376, 21504, 62, {32, 16, 128}, 168);
+}
+
+// --- Gemma 4: plain-w norms, V-norm, layer scalar, score scale exactly 1, proportional RoPE on global layers ---
+
+Config gemma4(const char* id, int dim, int mlp_dim, int layers, int period, Heads local, Heads global) {
+  Config c;
+  c.id = id;
+  c.hf_model_type = "gemma4";
+  c.hf_architecture = "Gemma4ForConditionalGeneration";
+  c.hf_prefix = "model.language_model.";
+  c.family = Family::gemma4;
+  c.vocab = 262144;
+  c.dim = dim;
+  Layer full = layer(Attention::full, global, mlp_dim, 1000000.0f);
+  full.rope = Rope::proportional;
+  full.rope_factor = 0.25f;
+  c.layers = pattern(layers, period, layer(Attention::sliding, local, mlp_dim, 10000.0f), full);
+  c.sliding_window = 1024;
+  c.max_positions = 262144;
+  c.norm_form = NormForm::plain_w;
+  c.qk_norm = c.v_norm = c.layer_scalar = true;
+  c.attention_scale = 1.0f;
+  c.final_softcap = 30.0f;
+  return c;
+}
+
+// E-types: per-layer embeddings, 128k positions, and the last `shared` layers borrow K and V of the last layer before
+// them of their own kind.
+void make_e_type(Config& c, int shared) {
+  c.sliding_window = 512;
+  c.max_positions = 131072;
+  c.ple_dim = 256;
+  const int first_shared = static_cast<int>(c.layers.size()) - shared;
+  for (int i = first_shared; i < static_cast<int>(c.layers.size()); ++i) {
+    Layer& l = c.layers[static_cast<size_t>(i)];
+    l.has_k = l.has_v = false;
+    for (int d = 0; d < first_shared; ++d)
+      if (c.layers[static_cast<size_t>(d)].attention == l.attention) l.kv_donor = d;
+  }
+}
+
+// Global layers of 12B, 26B-A4B and 31B have no V projection: V is the raw K projection.
+void share_k_and_v(Config& c) {
+  for (Layer& l : c.layers) l.has_v = l.attention == Attention::sliding;
+}
+
+Config gemma4_e2b() {
+  Config c = gemma4("gemma4-e2b", 1536, 6144, 35, 5, {8, 1, 256}, {8, 1, 512});
+  make_e_type(c, 20);
+  for (Layer& l : c.layers)
+    if (!l.has_k) l.mlp_dim = 2 * 6144;  // use_double_wide_mlp
+  return c;
+}
+Config gemma4_e4b() {
+  Config c = gemma4("gemma4-e4b", 2560, 10240, 42, 6, {8, 2, 256}, {8, 2, 512});
+  make_e_type(c, 18);
+  return c;
+}
+Config gemma4_12b() {
+  Config c = gemma4("gemma4-12b", 3840, 15360, 48, 6, {16, 8, 256}, {16, 1, 512});
+  c.hf_model_type = "gemma4_unified";
+  c.hf_architecture = "Gemma4UnifiedForConditionalGeneration";
+  share_k_and_v(c);
+  return c;
+}
+Config gemma4_26b_a4b() {
+  Config c = gemma4("gemma4-26b-a4b", 2816, 2112, 30, 6, {16, 8, 256}, {16, 2, 512});
+  share_k_and_v(c);
+  c.experts = 128;
+  c.experts_per_token = 8;
+  c.expert_dim = 704;
+  return c;
+}
+Config gemma4_31b() {
+  Config c = gemma4("gemma4-31b", 5376, 21504, 60, 6, {32, 16, 256}, {32, 4, 512});
+  share_k_and_v(c);
+  return c;
+}
+
+struct Entry {
+  std::string_view id;
+  Config (*make)();
+};
+constexpr std::array<Entry, 13> kCatalogue{{{"gemma2-2b", gemma2_2b},
+                                            {"gemma2-9b", gemma2_9b},
+                                            {"gemma2-27b", gemma2_27b},
+                                            {"gemma3-270m", gemma3_270m},
+                                            {"gemma3-1b", gemma3_1b},
+                                            {"gemma3-4b", gemma3_4b},
+                                            {"gemma3-12b", gemma3_12b},
+                                            {"gemma3-27b", gemma3_27b},
+                                            {"gemma4-e2b", gemma4_e2b},
+                                            {"gemma4-e4b", gemma4_e4b},
+                                            {"gemma4-12b", gemma4_12b},
+                                            {"gemma4-26b-a4b", gemma4_26b_a4b},
+                                            {"gemma4-31b", gemma4_31b}}};
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string nearest_ids(std::string_view id) {
+  std::vector<std::string> ids = catalogue_ids();
+  const std::string_view head = id.substr(0, 64);  // the distance is quadratic; ids are short
+  std::stable_sort(ids.begin(), ids.end(),
+                   [&](const auto& a, const auto& b) { return edit_distance(head, a) < edit_distance(head, b); });
+  return ids[0] + ", " + ids[1] + " or " + ids[2];
+}
+
+}  // namespace
+
+std::vector<std::string> catalogue_ids() {
+  std::vector<std::string> ids;
+  for (const Entry& e : kCatalogue) ids.emplace_back(e.id);
+  return ids;
+}
+
+Config catalogue(std::string_view id) {
+  for (const Entry& e : kCatalogue)
+    if (e.id == id) return e.make();
+  throw Error({.id = "MODEL-ID",
+               .message = "unknown model",
+               .place = "model.id",
+               .found = std::string(id),
+               .expected = "a catalogue id, nearest: " + nearest_ids(id),
+               .fix = "choose one of them, or set model.path to a folder with a config.json"});
+}
+
+}  // namespace mw::model

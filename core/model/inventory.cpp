@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names and shapes: transformers modeling_gemma{2,3,4}.py for the files, tunix/models/gemma{,3,4} for the NNX paths.
+#include "core/model/inventory.h"
+
+#include <algorithm>
+
+namespace mw::model {
+namespace {
+
+using Shape = std::vector<std::int64_t>;
+using Dims = std::vector<Dim>;
+
+std::string_view logical_name(Role role) {
+  switch (role) {
+    case Role::embed:
+      return "embed";
+    case Role::final_norm:
+      return "final_norm";
+    case Role::ple_embed:
+      return "ple_embed";
+    case Role::ple_model_proj:
+      return "ple_model_proj";
+    case Role::ple_model_norm:
+      return "ple_model_norm";
+    case Role::input_norm:
+      return "input_norm";
+    case Role::post_attention_norm:
+      return "post_attention_norm";
+    case Role::pre_ffw_norm:
+      return "pre_ffw_norm";
+    case Role::post_ffw_norm:
+      return "post_ffw_norm";
+    case Role::q_norm:
+      return "q_norm";
+    case Role::k_norm:
+      return "k_norm";
+    case Role::layer_scalar:
+      return "layer_scalar";
+    case Role::ple_gate:
+      return "ple_gate";
+    case Role::ple_proj:
+      return "ple_proj";
+    case Role::post_ple_norm:
+      return "post_ple_norm";
+    case Role::router_proj:
+      return "router_proj";
+    case Role::router_scale:
+      return "router_scale";
+    case Role::per_expert_scale:
+      return "per_expert_scale";
+    case Role::experts_gate_up:
+      return "experts_gate_up";
+    case Role::experts_down:
+      return "experts_down";
+    case Role::moe_pre_ffw_norm:
+      return "moe_pre_ffw_norm";
+    case Role::dense_post_ffw_norm:
+      return "dense_post_ffw_norm";
+    case Role::moe_post_ffw_norm:
+      return "moe_post_ffw_norm";
+    case Role::lora_a:
+      return "lora_a";
+    case Role::lora_b:
+      return "lora_b";
+    default:
+      return hf_module_name(role);
+  }
+}
+
+// Builds the list in file order: embeddings, layers, final norm.
+class Builder {
+ public:
+  Builder(const Config& config, std::vector<Tensor>& tensors, std::vector<LoraTarget>& targets)
+      : c_(config), tensors_(tensors), targets_(targets) {}
+
+  void build() {
+    embeddings();
+    for (layer_ = 0; layer_ < static_cast<int>(c_.layers.size()); ++layer_) {
+      attention(c_.layers[static_cast<size_t>(layer_)]);
+      mlp(c_.layers[static_cast<size_t>(layer_)]);
+      if (c_.experts > 0) experts();
+      if (c_.ple_dim > 0) layer_ple();
+      if (c_.layer_scalar) {
+        add(Role::layer_scalar, "layer_scalar", {1}, {{Axis::one, 1}}, "skip_scale");
+        tensors_.back().is_buffer = true;
+      }
+    }
+    layer_ = -1;
+    norm(Role::final_norm, "norm", "final_norm");
+  }
+
+ private:
+  void embeddings() {
+    add(Role::embed, "embed_tokens.weight", {c_.vocab, c_.dim}, {{Axis::vocab, c_.vocab}, {Axis::embed, c_.dim}},
+        "embedder.input_embedding");
+    if (c_.ple_dim == 0) return;
+    const std::int64_t all = static_cast<std::int64_t>(c_.layers.size()) * c_.ple_dim;
+    add(Role::ple_embed, "embed_tokens_per_layer.weight", {c_.vocab, all}, {{Axis::vocab, c_.vocab}, {Axis::ple, all}},
+        "embedder.per_layer_input_embedding");
+    add(Role::ple_model_proj, "per_layer_model_projection.weight", {all, c_.dim},
+        {{Axis::embed, c_.dim}, {Axis::ple, all}}, "embedder.per_layer_model_projection.w");
+    add(Role::ple_model_norm, "per_layer_projection_norm.weight", {c_.ple_dim}, {{Axis::ple, c_.ple_dim}},
+        "embedder.per_layer_projection_norm.scale");
+  }
+
+  void attention(const Layer& l) {
+    const std::int64_t n = l.heads, k = l.kv_heads, h = l.head_dim, d = c_.dim;
+    const bool fused =
+        n == k && c_.family != Family::gemma4;  // Tunix keeps one qkv_einsum for plain multi-head attention
+    norm(Role::input_norm, "input_layernorm", "pre_attention_norm");
+    linear(Role::q_proj, "self_attn.q_proj", n * h, d, {{Axis::heads, n}, {Axis::embed, d}, {Axis::head_dim, h}},
+           fused ? "attn.qkv_einsum.w" : "attn.q_einsum.w", fused ? 0 : -1);
+    const Dims kv{{Axis::kv_heads, k}, {Axis::embed, d}, {Axis::head_dim, h}};
+    const char* kv_path = fused ? "attn.qkv_einsum.w" : l.has_v ? "attn.kv_einsum.w" : "attn.k_einsum.w";
+    if (l.has_k) linear(Role::k_proj, "self_attn.k_proj", k * h, d, kv, kv_path, fused ? 1 : l.has_v ? 0 : -1);
+    if (l.has_k && l.has_v) linear(Role::v_proj, "self_attn.v_proj", k * h, d, kv, kv_path, fused ? 2 : 1);
+    linear(Role::o_proj, "self_attn.o_proj", d, n * h, {{Axis::heads, n}, {Axis::head_dim, h}, {Axis::embed, d}},
+           "attn.attn_vec_einsum.w");
+    if (c_.qk_norm) {
+      add(Role::q_norm, "self_attn.q_norm.weight", {h}, {{Axis::head_dim, h}}, "attn._query_norm.scale");
+      if (l.has_k) add(Role::k_norm, "self_attn.k_norm.weight", {h}, {{Axis::head_dim, h}}, "attn._key_norm.scale");
+    }
+    norm(Role::post_attention_norm, "post_attention_layernorm",
+         c_.family == Family::gemma2 ? "post_attn_norm" : "post_attention_norm");
+  }
+
+  void mlp(const Layer& l) {
+    const std::int64_t f = l.mlp_dim, d = c_.dim;
+    norm(Role::pre_ffw_norm, "pre_feedforward_layernorm", "pre_ffw_norm");
+    const Dims in{{Axis::embed, d}, {Axis::mlp, f}};
+    linear(Role::gate_proj, "mlp.gate_proj", f, d, in, "mlp.gate_proj.kernel");
+    linear(Role::up_proj, "mlp.up_proj", f, d, in, "mlp.up_proj.kernel");
+    linear(Role::down_proj, "mlp.down_proj", d, f, {{Axis::mlp, f}, {Axis::embed, d}}, "mlp.down_proj.kernel");
+    norm(Role::post_ffw_norm, "post_feedforward_layernorm", "post_ffw_norm");
+  }
+
+  void experts() {
+    const std::int64_t e = c_.experts, f = c_.expert_dim, d = c_.dim;
+    add(Role::router_proj, "router.proj.weight", {e, d}, {{Axis::embed, d}, {Axis::experts, e}}, "moe.router_logits");
+    add(Role::router_scale, "router.scale", {d}, {{Axis::embed, d}}, "moe.router_scale");
+    add(Role::per_expert_scale, "router.per_expert_scale", {e}, {{Axis::experts, e}}, "moe.per_expert_scale");
+    // Rows [0, f) are the gate, [f, 2f) the up projection; Tunix keeps the pair as an axis of its own.
+    add(Role::experts_gate_up, "experts.gate_up_proj", {e, 2 * f, d},
+        {{Axis::experts, e}, {Axis::one, 2}, {Axis::mlp, f}, {Axis::embed, d}}, "moe.gating_einsum");
+    add(Role::experts_down, "experts.down_proj", {e, d, f}, {{Axis::experts, e}, {Axis::mlp, f}, {Axis::embed, d}},
+        "moe.linear");
+    norm(Role::moe_pre_ffw_norm, "pre_feedforward_layernorm_2", "moe_pre_ffw_norm");
+    norm(Role::dense_post_ffw_norm, "post_feedforward_layernorm_1", "dense_post_ffw_norm");
+    norm(Role::moe_post_ffw_norm, "post_feedforward_layernorm_2", "moe_post_ffw_norm");
+  }
+
+  void layer_ple() {
+    const std::int64_t p = c_.ple_dim, d = c_.dim;
+    add(Role::ple_gate, "per_layer_input_gate.weight", {p, d}, {{Axis::embed, d}, {Axis::ple, p}},
+        "per_layer_input_gate.w");
+    add(Role::ple_proj, "per_layer_projection.weight", {d, p}, {{Axis::ple, p}, {Axis::embed, d}},
+        "per_layer_projection.w");
+    norm(Role::post_ple_norm, "post_per_layer_input_norm", "post_per_layer_input_norm");
+  }
+
+  void norm(Role role, const std::string& hf, const std::string& tunix) {
+    add(role, hf + ".weight", {c_.dim}, {{Axis::embed, c_.dim}}, tunix + ".scale");
+  }
+
+  void linear(Role role, const std::string& hf, std::int64_t out, std::int64_t in, Dims dims, const std::string& tunix,
+              int slot = -1) {
+    add(role, hf + ".weight", {out, in}, std::move(dims), tunix);
+    tensors_.back().tunix_slot = slot;
+    const std::string module = c_.hf_prefix + scope() + hf;
+    const std::string peft = "base_model.model." + module;
+    targets_.push_back({role, layer_, in, out, module, peft + ".lora_A.weight", peft + ".lora_B.weight"});
+  }
+
+  void add(Role role, const std::string& hf, Shape shape, Dims dims, const std::string& tunix) {
+    Tensor t;
+    t.role = role;
+    t.layer = layer_;
+    t.name = scope() + std::string(logical_name(role));
+    t.hf_shape = std::move(shape);
+    t.dims = std::move(dims);
+    t.hf_name = c_.hf_prefix + scope() + hf;
+    t.tunix_path = scope() + tunix;
+    tensors_.push_back(std::move(t));
+  }
+
+  std::string scope() const { return layer_ < 0 ? "" : "layers." + std::to_string(layer_) + "."; }
+
+  const Config& c_;
+  std::vector<Tensor>& tensors_;
+  std::vector<LoraTarget>& targets_;
+  int layer_ = -1;
+};
+
+}  // namespace
+
+std::int64_t Tensor::elements() const {
+  std::int64_t n = 1;
+  for (const std::int64_t size : hf_shape) n *= size;
+  return n;
+}
+
+std::string_view hf_module_name(Role role) {
+  switch (role) {
+    case Role::q_proj:
+      return "q_proj";
+    case Role::k_proj:
+      return "k_proj";
+    case Role::v_proj:
+      return "v_proj";
+    case Role::o_proj:
+      return "o_proj";
+    case Role::gate_proj:
+      return "gate_proj";
+    case Role::up_proj:
+      return "up_proj";
+    case Role::down_proj:
+      return "down_proj";
+    default:
+      return "";
+  }
+}
+
+TensorInventory::TensorInventory(const Config& config) {
+  Builder(config, tensors_, targets_).build();
+}
+
+const Tensor* TensorInventory::find(Role role, int layer) const {
+  const auto at = std::find_if(tensors_.begin(), tensors_.end(),
+                               [&](const Tensor& t) { return t.role == role && t.layer == layer; });
+  return at == tensors_.end() ? nullptr : &*at;
+}
+
+std::int64_t TensorInventory::parameters() const {
+  std::int64_t n = 0;
+  for (const Tensor& t : tensors_)
+    if (!t.is_buffer) n += t.elements();
+  return n;
+}
+
+}  // namespace mw::model
