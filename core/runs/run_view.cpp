@@ -201,10 +201,10 @@ std::optional<Bytes> RunView::capacity() const {
 }
 
 long RunView::step() const {
-  long last = 0;
+  double last = 0;
   for (const auto& [name, m] : metrics_)
-    if (is_training(name) && !m.raw.empty()) last = std::max(last, static_cast<long>(m.raw.back().x));
-  return last;
+    if (is_training(name) && !m.raw.empty()) last = std::max(last, m.raw.back().x);
+  return static_cast<long>(std::min(last, 0x1p53));  // what a double counts exactly
 }
 
 double RunView::fraction() const {

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The run store: SQLite in WAL mode under one folder, plus a folder of artefacts per run. Everything up to the last
 // commit survives kill -9. Several processes may use one store; one run is written by one process at a time.
-// A Store object belongs to one thread; open another one for another thread.
+// A Store object belongs to one thread; open another one for another thread. Errors: STORE-BUSY (another process holds
+// the database for over 5 s), STORE-FULL, STORE-IO, STORE-UNWRITABLE, STORE-NOT-A-DATABASE, STORE-DAMAGED, STORE-NEWER,
+// RUN-LOCKED, RUN-UNKNOWN.
 #pragma once
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/event.h"
@@ -19,10 +22,10 @@ using RunId = std::string;  // "run-12"
 
 struct RunRow {  // one line of the Runs table
   RunId id;
-  std::string name, created;      // created: ISO 8601 UTC
+  std::string name, created;  // created: ISO 8601 UTC
   RunState state = RunState::queued;
-  std::string model, method;      // for people: "base", "lora r16"
-  std::string source;             // measured (engine), predicted, imported
+  std::string model, method;  // for people: "base", "lora r16"
+  std::string source;         // measured (engine), predicted, imported
   long steps_done = 0, steps_total = 0;
   std::optional<double> train_loss, eval_loss;  // last
   double seconds = 0;
@@ -38,41 +41,60 @@ struct StoredEvent {
 
 enum class Trash { kept, deleted };  // which runs: those in the table, or those put away
 
-// Keeps other processes from writing the same run; released on destruction or process death (flock).
-class RunLock;
+// Keeps other processes from writing the same run; released on destruction or process death (flock on <folder>/lock,
+// which holds the owner's pid while it is taken).
+class RunLock {
+ public:
+  RunLock(const std::filesystem::path& run_folder, const RunId& run);  // Error("RUN-LOCKED") when another has it
+  static std::unique_ptr<RunLock> try_lock(const std::filesystem::path& run_folder);  // nullptr when another has it
+  ~RunLock();
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
+
+ private:
+  explicit RunLock(int fd) : fd_(fd) {}
+  int fd_ = -1;
+};
 
 class Store {
  public:
-  // Creates folder and schema. Errors: unwritable folder, not a database, newer schema, locked by another process.
+  // Creates folder and schema where they are missing.
   explicit Store(std::filesystem::path folder);
   ~Store();
   const std::filesystem::path& folder() const;
 
+  // name empty: the experiment's name, else the id. Ids are never used twice, whatever processes create at once.
   RunId create(const Experiment& frozen, const std::string& name);
   // Takes the run for writing; Error("RUN-LOCKED") names the process that has it.
   std::unique_ptr<RunLock> lock(const RunId& run);
-  // Buffered: telemetry is committed at most 200 ms later, everything else at once. flush() commits now.
+  // Buffered: telemetry is committed at most 200 ms later (by a thread of the store), everything else at once. flush()
+  // commits now. After an Error what was appended is kept, and committed by the next append or flush that succeeds.
   void append(const RunId& run, const Event& event);
   void flush();
-  // Before a resume from `step`: removes events after it and reopens the run, in one transaction.
+  // Before a resume from `step`: removes everything from the first event of a later step (or the end of the run) on,
+  // and reopens the run, in one transaction. The Started event of the resumed part should carry info.resumed_from.
   void rewind(const RunId& run, long step);
 
-  std::vector<RunRow> list(Trash trash = Trash::kept) const;
+  // Reading sees what was appended.
+  std::vector<RunRow> list(Trash trash = Trash::kept) const;  // newest first
   std::optional<RunRow> find(const RunId& run) const;
   Experiment experiment(const RunId& run) const;
   std::vector<StoredEvent> events(const RunId& run, std::int64_t after_sequence = 0) const;
   std::filesystem::path run_folder(const RunId& run) const;  // artefacts
   void rename(const RunId& run, const std::string& name);
   void set_tags(const RunId& run, const std::string& tags);
-  void set_deleted(const RunId& run, Trash trash);          // undoable: rows and files stay
-  // Runs whose process died: state running but nobody holds the lock -> marked failed ("interrupted").
+  void set_deleted(const RunId& run, Trash trash);  // undoable: rows and files stay
+  // Runs whose process died: unfinished, but nobody holds the lock -> a Finished event is added: failed, "interrupted".
   std::vector<RunId> recover();
 
  private:
+  Experiment experiment_of(std::int64_t number) const;
+  void change(const RunId& run, const char* sql, std::string_view value);
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
-std::filesystem::path default_folder();  // $MESHWRIGHT_RUNS, else $XDG_DATA_HOME/meshwright, else ~/.local/share/meshwright
+std::filesystem::path
+default_folder();  // $MESHWRIGHT_RUNS, else $XDG_DATA_HOME/meshwright, else ~/.local/share/meshwright
 
 }  // namespace mw::runs

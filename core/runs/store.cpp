@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runs/store.h"
+
+#include <atomic>
+#include <charconv>
+#include <condition_variable>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <set>
+#include <stop_token>
+#include <thread>
+
+#include "core/base/files.h"
+#include "core/runs/store_schema.h"
+#include "core/runs/store_sqlite.h"
+#include "core/runs/store_summary.h"
+
+namespace mw::runs {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int kBusyMs = 5000;
+constexpr auto kCommitAfter = std::chrono::milliseconds(150);  // leaves the commit itself 50 ms of the promised 200
+constexpr std::int64_t kAbandonedAfterS = 60;                  // a queued run nobody has locked for that long is dead
+
+constexpr const char* kRowColumns =
+    "id, name, created, state, model, method, source, steps_done, steps_total, train_loss, eval_loss, seconds, tokens, "
+    "peak, tags, error";
+
+Error unknown_run(const RunId& run, const fs::path& folder) {
+  return Error({.id = "RUN-UNKNOWN",
+                .message = "there is no such run",
+                .file = folder.string(),
+                .found = run,
+                .expected = "an id of the Runs table, such as run-1",
+                .fix = "list the runs with: meshwright runs"});
+}
+
+RunId id_text(std::int64_t number) {
+  return "run-" + std::to_string(number);
+}
+
+// 0 for anything that is no run id.
+std::int64_t id_number(std::string_view run) {
+  if (!run.starts_with("run-")) return 0;
+  run.remove_prefix(4);
+  std::int64_t number = 0;
+  const auto [end, ec] = std::from_chars(run.data(), run.data() + run.size(), number);
+  return ec == std::errc() && end == run.data() + run.size() && number > 0 ? number : 0;
+}
+
+RunRow read_row(const Statement& s) {
+  RunRow row;
+  row.id = id_text(s.integer(0));
+  row.name = s.text(1);
+  row.created = s.text(2);
+  row.state = run_state(s.text(3));
+  row.model = s.text(4);
+  row.method = s.text(5);
+  row.source = s.text(6);
+  row.steps_done = static_cast<long>(s.integer(7));
+  row.steps_total = static_cast<long>(s.integer(8));
+  row.train_loss = s.optional_number(9);
+  row.eval_loss = s.optional_number(10);
+  row.seconds = s.number(11);
+  row.tokens = s.integer(12);
+  row.peak = Bytes(s.integer(13));
+  row.tags = s.text(14);
+  row.error = s.text(15);
+  return row;
+}
+
+std::string event_json(const Event& event, const RunId& run) {
+  return to_json(event, run).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+fs::path database_file(const fs::path& folder) {
+  std::error_code ec;
+  fs::create_directories(folder, ec);
+  if (ec) throw system_error("cannot create the runs folder", folder.string(), ec.value());
+  return folder / "runs.sqlite";
+}
+
+}  // namespace
+
+// Lock order: database, then queue. The queue alone is taken to append telemetry, so that never waits for the disk.
+struct Store::Impl {
+  struct Pending {
+    std::int64_t run;
+    Event event;
+    EventColumns columns;
+    std::string json;
+  };
+
+  explicit Impl(fs::path where) : folder(std::move(where)), db(database_file(folder), kBusyMs) {
+    // NORMAL: a commit reaches the kernel before it returns, so it survives kill -9 of every process; only a power
+    // failure may take the last moments (never the database's integrity). FULL would fsync on each commit, tens of
+    // milliseconds on a busy disk, in the middle of training; checkpoint files, which a resume needs, are fsynced.
+    db.use_wal();
+    db.exec("PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON");
+    prepare_schema(db);
+    insert.emplace(db, "INSERT INTO events(run, kind, step, name, value, json) VALUES(?,?,?,?,?,?)");
+    select_row.emplace(db, std::string("SELECT ") + kRowColumns + " FROM runs WHERE id=?");
+    update_row.emplace(db,
+                       "UPDATE runs SET state=?, source=?, steps_done=?, steps_total=?, train_loss=?, eval_loss=?, "
+                       "seconds=?, tokens=?, peak=?, error=? WHERE id=?");
+  }
+
+  std::optional<RunRow> row(std::int64_t run) {
+    select_row->reset();
+    select_row->bind(run);
+    if (!select_row->step()) return std::nullopt;
+    RunRow found = read_row(*select_row);
+    select_row->reset();
+    return found;
+  }
+  void write_row(std::int64_t run, const RunRow& r) {
+    update_row->reset();
+    update_row->bind(to_string(r.state)).bind(std::string_view(r.source));
+    update_row->bind(std::int64_t{r.steps_done}).bind(std::int64_t{r.steps_total});
+    update_row->bind(r.train_loss).bind(r.eval_loss).bind(r.seconds).bind(r.tokens).bind(r.peak.value);
+    update_row->bind(std::string_view(r.error)).bind(run).run();
+  }
+  void insert_event(const Pending& p) {
+    insert->reset();
+    insert->bind(p.run).bind(std::string_view(p.columns.kind)).bind(p.columns.step);
+    if (p.columns.name.empty())
+      insert->bind_null();
+    else
+      insert->bind(std::string_view(p.columns.name));
+    insert->bind(p.columns.value).bind(std::string_view(p.json)).run();
+  }
+
+  std::int64_t known(const RunId& run) {  // needs the database
+    const std::int64_t number = id_number(run);
+    if (number == 0 || !row(number)) throw unknown_run(run, folder);
+    return number;
+  }
+
+  // Writes all that waits, in one transaction; on failure it waits again. Needs the database.
+  void commit_pending() {
+    std::vector<Pending> taken;
+    {
+      const std::lock_guard lock(queue_mutex);
+      taken.swap(pending);
+    }
+    if (taken.empty()) return;
+    try {
+      Transaction transaction(db);
+      std::map<std::int64_t, RunRow> rows;
+      for (const Pending& p : taken) {
+        insert_event(p);
+        auto at = rows.find(p.run);
+        if (at == rows.end()) at = rows.emplace(p.run, row(p.run).value_or(RunRow())).first;
+        apply(at->second, p.event);
+      }
+      for (const auto& [run, changed] : rows) write_row(run, changed);
+      transaction.commit();
+      failing = false;
+    } catch (...) {
+      failing = true;
+      const std::lock_guard lock(queue_mutex);
+      taken.insert(taken.end(), std::make_move_iterator(pending.begin()), std::make_move_iterator(pending.end()));
+      pending = std::move(taken);
+      throw;
+    }
+  }
+  void commit_pending_if_possible() noexcept {  // failing is remembered; the next append reports it
+    try {
+      commit_pending();
+    } catch (const std::exception&) {
+    }
+  }
+
+  // Commits telemetry that nobody flushes.
+  void run_committer(const std::stop_token& stop) {
+    std::unique_lock queue(queue_mutex);
+    while (!stop.stop_requested()) {
+      wake.wait(queue, stop, [this] { return !pending.empty(); });
+      if (stop.stop_requested()) return;
+      wake.wait_for(queue, stop, kCommitAfter, [] { return false; });  // collects a batch
+      queue.unlock();
+      {
+        const std::lock_guard lock(db_mutex);
+        commit_pending_if_possible();
+      }
+      queue.lock();
+      if (failing) wake.wait_for(queue, stop, std::chrono::seconds(1), [] { return false; });
+    }
+  }
+
+  fs::path folder;
+  std::mutex db_mutex;
+  Database db;
+  std::optional<Statement> insert, select_row, update_row;
+  std::set<RunId> appended;  // runs known to exist
+  std::mutex queue_mutex;
+  std::condition_variable_any wake;
+  std::vector<Pending> pending;
+  std::atomic<bool> failing = false;
+  std::jthread committer;  // last member: stops first
+};
+
+Store::Store(fs::path folder) : impl_(std::make_unique<Impl>(std::move(folder))) {}
+
+Store::~Store() {
+  impl_->committer = {};
+  impl_->commit_pending_if_possible();
+}
+
+const fs::path& Store::folder() const {
+  return impl_->folder;
+}
+
+RunId Store::create(const Experiment& frozen, const std::string& name) {
+  const RunRow row = row_from(frozen);
+  const std::lock_guard lock(impl_->db_mutex);
+  Database& db = impl_->db;
+  Transaction transaction(db);
+  std::int64_t number = db.integer("SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name='runs'), 0) + 1");
+  // A folder that is already there belongs to a run of some earlier database; its checkpoints are not ours.
+  std::error_code ec;
+  while (!fs::create_directory(impl_->folder / id_text(number), ec) && !ec) ++number;
+  const fs::path artefacts = impl_->folder / id_text(number);
+  if (ec) throw system_error("cannot create the run's folder", artefacts.string(), ec.value());
+  try {
+    const std::string chosen = !name.empty() ? name : frozen.string("name");
+    Statement insert(db,
+                     "INSERT INTO runs(id, name, created, experiment, experiment_folder, state, model, method, source, "
+                     "steps_done, steps_total, seconds, tokens, peak) VALUES(?,?,?,?,?,'queued',?,?,?,0,?,0,0,0)");
+    insert.bind(number).bind(std::string_view(chosen.empty() ? id_text(number) : chosen)).bind(now_utc());
+    insert.bind(std::string_view(frozen.text())).bind(std::string_view(frozen.folder().string()));
+    insert.bind(std::string_view(row.model)).bind(std::string_view(row.method)).bind(std::string_view(row.source));
+    insert.bind(std::int64_t{row.steps_total}).run();
+    transaction.commit();
+  } catch (...) {
+    fs::remove(artefacts, ec);
+    throw;
+  }
+  return id_text(number);
+}
+
+std::unique_ptr<RunLock> Store::lock(const RunId& run) {
+  {
+    const std::lock_guard lock(impl_->db_mutex);
+    impl_->known(run);
+  }
+  return std::make_unique<RunLock>(run_folder(run), run);
+}
+
+void Store::append(const RunId& run, const Event& event) {
+  if (!impl_->appended.contains(run)) {
+    const std::lock_guard lock(impl_->db_mutex);
+    impl_->known(run);
+    impl_->appended.insert(run);
+  }
+  Impl::Pending p{id_number(run), event, columns_of(event), event_json(event, run)};
+  bool first = false;
+  {
+    const std::lock_guard lock(impl_->queue_mutex);
+    first = impl_->pending.empty();
+    impl_->pending.push_back(std::move(p));
+  }
+  if (!is_telemetry(event) || impl_->failing) {
+    flush();
+    return;
+  }
+  if (!impl_->committer.joinable())
+    impl_->committer = std::jthread([impl = impl_.get()](const std::stop_token& stop) { impl->run_committer(stop); });
+  if (first) impl_->wake.notify_one();
+}
+
+void Store::flush() {
+  const std::lock_guard lock(impl_->db_mutex);
+  impl_->commit_pending();
+}
+
+void Store::rewind(const RunId& run, long step) {
+  const std::lock_guard lock(impl_->db_mutex);
+  const std::int64_t number = impl_->known(run);
+  impl_->commit_pending();
+  Database& db = impl_->db;
+  Transaction transaction(db);
+  Statement remove(db,
+                   "DELETE FROM events WHERE run=?1 AND sequence >= (SELECT min(sequence) FROM events WHERE run=?1 AND "
+                   "(step > ?2 OR kind = 'finished'))");
+  remove.bind(number).bind(std::int64_t{step}).run();
+  // The row as it was then follows from the events that are left.
+  RunRow row = row_from(experiment_of(number));
+  Statement left(db, "SELECT json FROM events WHERE run=? ORDER BY sequence");
+  left.bind(number);
+  while (left.step()) apply(row, event_from_json(parse_json(left.text(0), run)));
+  row.state = RunState::running;
+  row.error.clear();
+  impl_->write_row(number, row);
+  transaction.commit();
+}
+
+Experiment Store::experiment_of(std::int64_t number) const {
+  Statement s(impl_->db, "SELECT experiment, experiment_folder FROM runs WHERE id=?");
+  s.bind(number);
+  if (!s.step()) throw unknown_run(id_text(number), impl_->folder);
+  return Experiment::from_json(parse_json(s.text(0), "experiment of " + id_text(number)), std::string(s.text(1)));
+}
+
+std::vector<RunRow> Store::list(Trash trash) const {
+  const std::lock_guard lock(impl_->db_mutex);
+  impl_->commit_pending_if_possible();
+  Statement s(impl_->db, std::string("SELECT ") + kRowColumns + " FROM runs WHERE trash=? ORDER BY id DESC");
+  s.bind(std::int64_t{trash == Trash::deleted});
+  std::vector<RunRow> rows;
+  while (s.step()) rows.push_back(read_row(s));
+  return rows;
+}
+
+std::optional<RunRow> Store::find(const RunId& run) const {
+  const std::lock_guard lock(impl_->db_mutex);
+  impl_->commit_pending_if_possible();
+  return impl_->row(id_number(run));
+}
+
+Experiment Store::experiment(const RunId& run) const {
+  const std::lock_guard lock(impl_->db_mutex);
+  return experiment_of(impl_->known(run));
+}
+
+std::vector<StoredEvent> Store::events(const RunId& run, std::int64_t after_sequence) const {
+  const std::lock_guard lock(impl_->db_mutex);
+  impl_->commit_pending_if_possible();
+  const std::int64_t number = impl_->known(run);
+  Statement s(impl_->db, "SELECT sequence, json FROM events WHERE run=? AND sequence>? ORDER BY sequence");
+  s.bind(number).bind(after_sequence);
+  std::vector<StoredEvent> found;
+  while (s.step())
+    found.push_back(
+        {s.integer(0), event_from_json(parse_json(s.text(1), run + ", event " + std::to_string(s.integer(0))))});
+  return found;
+}
+
+fs::path Store::run_folder(const RunId& run) const {
+  if (id_number(run) == 0) throw unknown_run(run, impl_->folder);  // never a path made of someone's text
+  return impl_->folder / run;
+}
+
+void Store::change(const RunId& run, const char* sql, std::string_view value) {
+  const std::lock_guard lock(impl_->db_mutex);
+  Statement s(impl_->db, sql);
+  s.bind(value).bind(id_number(run)).run();
+  if (impl_->db.changes() == 0) throw unknown_run(run, impl_->folder);
+}
+
+void Store::rename(const RunId& run, const std::string& name) {
+  change(run, "UPDATE runs SET name=? WHERE id=?", name);
+}
+void Store::set_tags(const RunId& run, const std::string& tags) {
+  change(run, "UPDATE runs SET tags=? WHERE id=?", tags);
+}
+void Store::set_deleted(const RunId& run, Trash trash) {
+  change(run, "UPDATE runs SET trash=? WHERE id=?", trash == Trash::deleted ? "1" : "0");
+}
+
+std::vector<RunId> Store::recover() {
+  std::vector<RunId> suspects;
+  {
+    const std::lock_guard lock(impl_->db_mutex);
+    Statement s(impl_->db,
+                "SELECT id FROM runs WHERE state IN ('running', 'paused') OR (state = 'queued' AND "
+                "strftime('%s', 'now') - strftime('%s', created) > ?)");
+    s.bind(kAbandonedAfterS);
+    while (s.step()) suspects.push_back(id_text(s.integer(0)));
+  }
+  std::vector<RunId> recovered;
+  for (const RunId& run : suspects) {
+    const auto lock = RunLock::try_lock(run_folder(run));  // held while marking: nobody resumes it meanwhile
+    if (!lock) continue;
+    const auto row = find(run);
+    if (!row || row->state == RunState::done || row->state == RunState::failed || row->state == RunState::cancelled)
+      continue;
+    append(run, {row->seconds,
+                 event::Finished{RunState::failed, row->steps_done, static_cast<long>(row->tokens), row->seconds,
+                                 row->peak, "interrupted: its process ended before the run did", Json()}});
+    recovered.push_back(run);
+  }
+  return recovered;
+}
+
+fs::path default_folder() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return fs::path(value ? value : "");
+  };
+  if (const fs::path chosen = variable("MESHWRIGHT_RUNS"); !chosen.empty()) return chosen;
+  if (const fs::path data = variable("XDG_DATA_HOME"); data.is_absolute()) return data / "meshwright";
+  if (const fs::path home = variable("HOME"); !home.empty()) return home / ".local/share/meshwright";
+  return fs::temp_directory_path() / "meshwright";
+}
+
+}  // namespace mw::runs

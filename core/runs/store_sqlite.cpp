@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runs/store_sqlite.h"
+
+#include <sqlite3.h>
+
+#include <cmath>
+#include <thread>
+
+namespace mw::runs {
+namespace {
+
+constexpr const char* kOtherFolder = "choose another folder for the runs (--runs-dir or $MESHWRIGHT_RUNS)";
+
+Problem describe(int code, int system_errno, std::string message, int busy_ms) {
+  switch (code & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return {.id = "STORE-BUSY",
+              .message = "another process holds the run store",
+              .found = "still locked after " + std::to_string(busy_ms) + " ms",
+              .fix = "wait until the other process is done, or end it, and try again; nothing was lost"};
+    case SQLITE_FULL:
+      return {.id = "STORE-FULL",
+              .message = "no space left for the run store",
+              .fix = "free some space on that disk and try again; everything committed before is kept"};
+    case SQLITE_NOTADB:
+      return {.id = "STORE-NOT-A-DATABASE",
+              .message = "the run store is not a database",
+              .expected = "an SQLite 3 file that Meshwright wrote",
+              .fix = std::string("move that file away, or ") + kOtherFolder};
+    case SQLITE_CORRUPT:
+      return {.id = "STORE-DAMAGED",
+              .message = "the run store is damaged: " + message,
+              .fix = "restore the file from a copy, or move it away to start with an empty store"};
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+      return {.id = "STORE-UNWRITABLE",
+              .message = "the run store cannot be written: " + message,
+              .fix = std::string("allow writing there, or ") + kOtherFolder};
+    default:
+      break;
+  }
+  Problem p{.id = "STORE", .message = "the run store failed: " + message};
+  if ((code & 0xff) == SQLITE_IOERR) {
+    if (system_errno != 0) p = system_error("the run store cannot be read or written", "", system_errno).problem();
+    p.id = "STORE-IO";
+    if (p.fix.empty()) p.fix = "check that disk (space, limits, health) and try again; everything committed is kept";
+  }
+  return p;
+}
+
+}  // namespace
+
+Database::Database(const std::filesystem::path& file, int busy_ms) : file_(file), busy_ms_(busy_ms) {
+  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+  const int code = sqlite3_open_v2(file.c_str(), &handle_, flags, nullptr);
+  if (code != SQLITE_OK || sqlite3_db_readonly(handle_, "main") == 1) {
+    const Error e = error(code != SQLITE_OK ? code : SQLITE_READONLY);
+    sqlite3_close(handle_);
+    throw e;
+  }
+  sqlite3_extended_result_codes(handle_, 1);
+  sqlite3_busy_timeout(handle_, busy_ms);
+}
+
+Database::~Database() {
+  sqlite3_close(handle_);
+}
+
+Error Database::error(int code) const {
+  const int system_errno = handle_ ? sqlite3_system_errno(handle_) : 0;
+  std::string message =
+      handle_ && sqlite3_errcode(handle_) != SQLITE_OK ? sqlite3_errmsg(handle_) : sqlite3_errstr(code);
+  Problem p = describe(code, system_errno, std::move(message), busy_ms_);
+  p.file = file_.string();
+  const bool wrong_place = p.id == "STORE-NOT-A-DATABASE" || p.id == "STORE-UNWRITABLE";
+  return Error(std::move(p), wrong_place ? Error::Kind::bad_input : Error::Kind::failed);
+}
+
+void Database::exec(const char* sql) {
+  const int code = sqlite3_exec(handle_, sql, nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) throw error(code);
+}
+
+std::int64_t Database::integer(const char* sql) {
+  Statement s(*this, sql);
+  return s.step() ? s.integer(0) : 0;
+}
+
+void Database::use_wal() {
+  // Changing the mode may answer "busy" without asking the busy handler, when several processes create a store at once.
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::milliseconds(busy_ms_);
+  for (;;) {
+    const int code = sqlite3_exec(handle_, "PRAGMA journal_mode=WAL", nullptr, nullptr, nullptr);
+    if (code == SQLITE_OK) return;
+    if ((code & 0xff) != SQLITE_BUSY || std::chrono::steady_clock::now() > give_up) throw error(code);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+std::int64_t Database::last_row() const {
+  return sqlite3_last_insert_rowid(handle_);
+}
+
+int Database::changes() const {
+  return sqlite3_changes(handle_);
+}
+
+Statement::Statement(Database& db, std::string_view sql) : db_(db) {
+  check(sqlite3_prepare_v2(db.handle(), sql.data(), static_cast<int>(sql.size()), &statement_, nullptr));
+}
+
+Statement::~Statement() {
+  sqlite3_finalize(statement_);
+}
+
+void Statement::check(int code) const {
+  if (code != SQLITE_OK) throw db_.error(code);
+}
+
+Statement& Statement::bind(std::int64_t v) {
+  check(sqlite3_bind_int64(statement_, ++next_, v));
+  return *this;
+}
+Statement& Statement::bind(double v) {
+  check(sqlite3_bind_double(statement_, ++next_, v));
+  return *this;
+}
+Statement& Statement::bind(std::string_view v) {
+  check(sqlite3_bind_text64(statement_, ++next_, v.data() ? v.data() : "", v.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
+  return *this;
+}
+Statement& Statement::bind_null() {
+  check(sqlite3_bind_null(statement_, ++next_));
+  return *this;
+}
+
+bool Statement::step() {
+  const int code = sqlite3_step(statement_);
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) return false;
+  const Error e = db_.error(code);
+  reset();
+  throw e;
+}
+
+void Statement::run() {
+  while (step()) {
+  }
+  reset();
+}
+
+void Statement::reset() {
+  sqlite3_reset(statement_);
+  sqlite3_clear_bindings(statement_);
+  next_ = 0;
+}
+
+std::int64_t Statement::integer(int column) const {
+  return sqlite3_column_int64(statement_, column);
+}
+double Statement::number(int column) const {
+  return sqlite3_column_double(statement_, column);
+}
+std::optional<double> Statement::optional_number(int column) const {
+  if (sqlite3_column_type(statement_, column) == SQLITE_NULL) return std::nullopt;
+  return number(column);
+}
+std::string_view Statement::text(int column) const {
+  const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+  return data ? std::string_view(data, static_cast<size_t>(sqlite3_column_bytes(statement_, column))) : "";
+}
+
+Transaction::Transaction(Database& db) : db_(db) {
+  db_.exec("BEGIN IMMEDIATE");
+}
+
+Transaction::~Transaction() {
+  if (open_ && !sqlite3_get_autocommit(db_.handle())) sqlite3_exec(db_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+}
+
+void Transaction::commit() {
+  db_.exec("COMMIT");
+  open_ = false;
+}
+
+}  // namespace mw::runs
