@@ -43,7 +43,9 @@ class Buffer {
  public:
   Buffer() = default;
   Buffer(Arena& arena, MemoryCategory category, std::size_t count, const char* label)
-      : arena_(&arena), category_(category), count_(count),
+      : arena_(&arena),
+        category_(category),
+        count_(count),
         data_(static_cast<T*>(arena.allocate(category, Bytes(static_cast<std::int64_t>(count * sizeof(T))), label))) {}
   Buffer(Buffer&& o) noexcept { swap(o); }
   Buffer& operator=(Buffer&& o) noexcept {

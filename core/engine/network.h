@@ -35,8 +35,8 @@ struct TokenBatch {
 struct LoraOptions {
   int rank = 16;
   float alpha = 16, dropout = 0;
-  bool rslora = false;                // scaling alpha/sqrt(r) instead of alpha/r
-  std::vector<std::string> targets;   // of q_proj k_proj v_proj o_proj gate_proj up_proj down_proj
+  bool rslora = false;               // scaling alpha/sqrt(r) instead of alpha/r
+  std::vector<std::string> targets;  // of q_proj k_proj v_proj o_proj gate_proj up_proj down_proj
   // Overrides whose pattern (PEFT rule: regex full-matching ".*\.(pattern)$" or the whole module path) matches.
   std::vector<std::pair<std::string, int>> rank_pattern;
   std::vector<std::pair<std::string, float>> alpha_pattern;
@@ -44,25 +44,25 @@ struct LoraOptions {
 
 struct StepOptions {
   Remat remat = Remat::none;
-  int loss_chunk = 256;       // rows of logits at once; 0: all rows with loss at once (the unchunked path)
-  float gradient_scale = 1;   // multiplies d(sum of token losses): 1/number of loss tokens of the whole step
-  std::uint64_t dropout_seed = 0;   // mixed with step, micro-batch, layer, module, element; remat redraws the same
+  int loss_chunk = 256;            // rows of logits at once; 0: all rows with loss at once (the unchunked path)
+  float gradient_scale = 1;        // multiplies d(sum of token losses): 1/number of loss tokens of the whole step
+  std::uint64_t dropout_seed = 0;  // mixed with step, micro-batch, layer, module, element; remat redraws the same
   std::uint64_t step = 0, micro_batch = 0;
 };
 
 struct LossSum {
-  double sum = 0;            // of -log p over tokens with loss, nats
+  double sum = 0;  // of -log p over tokens with loss, nats
   std::int64_t tokens = 0;
 };
 
 // A trainable tensor as the optimizer and checkpoints see it. value/grad are f32, same length.
 struct Parameter {
-  std::string name;          // LoRA: "layers.0.q_proj.lora_a"; full: inventory name
+  std::string name;  // LoRA: "layers.0.q_proj.lora_a"; full: inventory name
   std::span<float> value, grad;
-  bool decays = true;        // weight decay applies (not to norms)
+  bool decays = true;  // weight decay applies (not to norms)
 };
 
-struct LoraModule {          // for checkpoints; A [r,in], B [out,r], f32
+struct LoraModule {  // for checkpoints; A [r,in], B [out,r], f32
   model::LoraTarget target;
   int rank;
   float alpha;
@@ -81,14 +81,14 @@ class Network {
   Network(const model::Config& config, Device& device, WeightType type);
   ~Network();
   void load(const WeightSource& source, const std::function<void(long done, long total)>& progress = {});
-  void init_random(std::uint64_t seed);                  // normal std 0.02, norms 0 (1+w form)
+  void init_random(std::uint64_t seed);  // normal std 0.02, norms 0 (1+w form)
 
   void add_lora(const LoraOptions& options, std::uint64_t seed);  // A kaiming_uniform(a=sqrt 5), B zero, as PEFT
   std::span<const LoraModule> lora() const;
-  void set_trainable(Method method);                     // allocates gradients: of the adapters, or of every weight
-  std::span<const Parameter> parameters() const;         // trainable ones, fixed order
+  void set_trainable(Method method);              // allocates gradients: of the adapters, or of every weight
+  std::span<const Parameter> parameters() const;  // trainable ones, fixed order
   void zero_gradients();
-  void parameters_changed();   // after the optimizer wrote values: refreshes bf16 copies where f32 masters exist
+  void parameters_changed();  // after the optimizer wrote values: refreshes bf16 copies where f32 masters exist
 
   // Adds gradients of gradient_scale * sum of losses; returns the unscaled sum.
   LossSum forward_backward(const TokenBatch& batch, const StepOptions& options);
@@ -101,7 +101,12 @@ class Network {
   Device& device();
   std::span<const float> weight_f32(size_t inventory_index);  // f32 copy or view of a weight (for saving)
   // How often each phase's kernels ran and how long, since the last call (profile of a step).
-  struct KernelTime { std::string name; double seconds; std::int64_t calls; double flops; };
+  struct KernelTime {
+    std::string name;
+    double seconds;
+    std::int64_t calls;
+    double flops;
+  };
   std::vector<KernelTime> take_profile();
 
  private:

@@ -13,8 +13,8 @@ namespace mw::engine {
 
 struct SampleOptions {
   int max_new_tokens = 64;
-  float temperature = 0;      // 0: greedy
-  int top_k = 0;              // 0: off
+  float temperature = 0;  // 0: greedy
+  int top_k = 0;          // 0: off
   float top_p = 1;
   std::uint64_t seed = 0;
   std::vector<int> stop_ids;  // generation ends after one of these (it is not returned)

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which projections get a LoRA adapter, with which rank and alpha (PEFT's rules), and how they start.
+#include <algorithm>
+#include <cmath>
+#include <regex>
+
+#include "core/base/error.h"
+#include "core/engine/core.h"
+
+namespace mw::engine {
+namespace {
+
+// PEFT: the whole module path, or its end after a dot, matches the pattern.
+bool matches(const std::string& module, const std::string& pattern) {
+  try {
+    return std::regex_match(module, std::regex("(.*\\.)?(" + pattern + ")"));
+  } catch (const std::regex_error& e) {
+    throw Error({.id = "LORA",
+                 .message = "a rank or alpha pattern is not a regular expression",
+                 .found = pattern,
+                 .expected = e.what()});
+  }
+}
+
+template <class T>
+T value_for(const std::string& module, const std::vector<std::pair<std::string, T>>& patterns, T otherwise) {
+  for (const auto& [pattern, value] : patterns)
+    if (matches(module, pattern)) return value;
+  return otherwise;
+}
+
+void check(const LoraOptions& o) {
+  static constexpr const char* kNames[kProjections] = {"q_proj",    "k_proj",  "v_proj",   "o_proj",
+                                                       "gate_proj", "up_proj", "down_proj"};
+  if (o.targets.empty())
+    throw Error(
+        {.id = "LORA", .message = "no LoRA targets", .place = "lora.targets", .expected = "at least one projection"});
+  for (const std::string& t : o.targets)
+    if (std::find(std::begin(kNames), std::end(kNames), t) == std::end(kNames))
+      throw Error({.id = "LORA",
+                   .message = "an unknown LoRA target",
+                   .place = "lora.targets",
+                   .found = t,
+                   .expected = "q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj or down_proj"});
+  if (!(o.dropout >= 0 && o.dropout < 1))
+    throw Error({.id = "LORA",
+                 .message = "LoRA dropout is not a probability below 1",
+                 .place = "lora.dropout",
+                 .found = std::to_string(o.dropout)});
+}
+
+Projection projection_of(model::Role role) {
+  switch (role) {
+    case model::Role::q_proj:
+      return Projection::q;
+    case model::Role::k_proj:
+      return Projection::k;
+    case model::Role::v_proj:
+      return Projection::v;
+    case model::Role::o_proj:
+      return Projection::o;
+    case model::Role::gate_proj:
+      return Projection::gate;
+    case model::Role::up_proj:
+      return Projection::up;
+    default:
+      return Projection::down;
+  }
+}
+
+std::int64_t rounded_up(std::int64_t n) {
+  return (n + 15) / 16 * 16;
+}
+
+}  // namespace
+
+void Core::add_lora(const LoraOptions& options, std::uint64_t seed) {
+  check(options);
+  std::vector<Adapter> added;
+  std::vector<LoraModule> described;
+  std::int64_t total = 0;
+  for (const model::LoraTarget& t : inventory.lora_targets()) {
+    if (std::find(options.targets.begin(), options.targets.end(), model::hf_module_name(t.role)) ==
+        options.targets.end())
+      continue;
+    const int rank = value_for(t.module, options.rank_pattern, options.rank);
+    const float alpha = value_for(t.module, options.alpha_pattern, options.alpha);
+    if (rank < 1)
+      throw Error({.id = "LORA", .message = "a LoRA rank below 1", .place = t.module, .found = std::to_string(rank)});
+    const float scaling = alpha / (options.rslora ? std::sqrt(static_cast<float>(rank)) : static_cast<float>(rank));
+    added.push_back({.layer = t.layer,
+                     .projection = projection_of(t.role),
+                     .in = t.in,
+                     .out = t.out,
+                     .rank = rank,
+                     .scaling = scaling});
+    described.push_back({.target = t, .rank = rank, .alpha = alpha, .a = {}, .b = {}});
+    total += rounded_up(rank * t.in) + rounded_up(t.out * rank);
+  }
+  memory = {};
+  adapter_values = {};
+  adapter_values = Buffer<float>(device.arena, MemoryCategory::adapters, static_cast<size_t>(total), "LoRA adapters");
+  adapters = std::move(added);
+  modules = std::move(described);
+  lora_dropout = options.dropout;
+  parameters.clear();
+  gradients = {};
+  trainable = full = false;
+  for (LayerParts& p : layers) std::fill(std::begin(p.adapter), std::end(p.adapter), nullptr);
+  for (Weight& w : weights) w.gradient = nullptr;
+  float* next = adapter_values.data();
+  for (size_t i = 0; i < adapters.size(); ++i) {
+    Adapter& a = adapters[i];
+    a.a = next;
+    a.b = a.a + rounded_up(a.rank * a.in);
+    next = a.b + rounded_up(a.out * a.rank);
+    modules[i].a = {a.a, static_cast<size_t>(a.rank * a.in)};
+    modules[i].b = {a.b, static_cast<size_t>(a.out * a.rank)};
+    layers[static_cast<size_t>(a.layer)].adapter[static_cast<size_t>(a.projection)] = &a;
+    const Rng rng{seed, 0x4c6f5241, static_cast<std::uint64_t>(a.layer), static_cast<std::uint64_t>(a.projection)};
+    const float bound = 1.0f / std::sqrt(static_cast<float>(a.in));  // kaiming_uniform(a = sqrt 5)
+    for (size_t j = 0; j < modules[i].a.size(); ++j) modules[i].a[j] = bound * (2.0f * rng.uniform_at(j) - 1.0f);
+  }
+}
+
+}  // namespace mw::engine

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Causal attention over runs, 64 queries at a time against the keys they can see: no [tokens, tokens] matrix, and
+// nothing is computed for keys left of the window or in another run.
+#include <algorithm>
+
+#include "core/engine/core.h"
+
+namespace mw::engine {
+namespace {
+
+constexpr int kQueries = 64;
+
+struct Span {
+  int begin, end;
+};
+
+struct Task {
+  Run run;
+  int head;
+  int query;  // first query of the block, forward only
+  double cost;
+};
+
+// Tasks of one thread: [first, last) by cumulated cost, the same every time.
+std::vector<size_t> cut_by_cost(const std::vector<Task>& tasks, int threads) {
+  double total = 0;
+  for (const Task& t : tasks) total += t.cost;
+  std::vector<size_t> cuts{0};
+  double sum = 0;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    while (static_cast<int>(cuts.size()) < threads &&
+           sum + tasks[i].cost / 2 > total * static_cast<double>(cuts.size()) / threads)
+      cuts.push_back(i);
+    sum += tasks[i].cost;
+  }
+  cuts.resize(static_cast<size_t>(threads) + 1, tasks.size());
+  return cuts;
+}
+
+struct Shape {
+  std::int64_t q_stride, kv_stride, dim;
+  int window, heads, kv_heads;
+  float scale;
+};
+
+Shape shape_of(const Core& core, int layer) {
+  const model::Layer& l = core.config.layers[static_cast<size_t>(layer)];
+  return {.q_stride = std::int64_t{l.heads} * l.head_dim,
+          .kv_stride = std::int64_t{l.kv_heads} * l.head_dim,
+          .dim = l.head_dim,
+          .window = l.attention == model::Attention::sliding && core.config.sliding_window > 0
+                        ? core.config.sliding_window
+                        : 1 << 30,
+          .heads = l.heads,
+          .kv_heads = l.kv_heads,
+          .scale = core.config.attention_scale};
+}
+
+// Keys that queries [begin, end) of the run see.
+Span keys_of(const Run& run, int begin, int end, int window) {
+  return {std::max(run.begin, begin - window + 1), end};
+}
+
+// Within a block's keys, those of query i.
+Span visible(const Run& run, int i, const Span& keys, int window) {
+  return {std::max(run.begin, i - window + 1) - keys.begin, i + 1 - keys.begin};
+}
+
+double block_flops(const Span& keys, int queries, std::int64_t dim) {
+  return 4.0 * queries * (keys.end - keys.begin) * static_cast<double>(dim);
+}
+
+void reserve_workspace(Core& core, std::int64_t keys) {
+  if (keys <= core.attention_block_keys) return;
+  core.attention_workspace = {};
+  core.attention_block_keys = 0;
+  keys = (keys + 63) / 64 * 64;
+  core.attention_workspace =
+      Buffer<float>(core.device.arena, MemoryCategory::workspace,
+                    static_cast<size_t>(2 * kQueries * keys * core.device.pool.threads()), "attention blocks");
+  core.attention_block_keys = keys;
+}
+
+struct Workspace {
+  float *s, *dp;
+};
+
+Workspace workspace(const Core& core, std::int64_t thread) {
+  const std::int64_t block = kQueries * core.attention_block_keys;
+  float* base = core.attention_workspace.data() + 2 * block * thread;
+  return {base, base + block};
+}
+
+template <class F>
+void run_tasks(Core& core, const std::vector<Task>& tasks, F fn) {
+  const int threads = core.device.pool.threads();
+  const std::vector<size_t> cuts = cut_by_cost(tasks, threads);
+  core.device.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t t = first; t < last; ++t)
+      for (size_t i = cuts[static_cast<size_t>(t)]; i < cuts[static_cast<size_t>(t) + 1]; ++i)
+        fn(tasks[i], workspace(core, t));
+  });
+}
+
+struct Head {  // pointers to head columns of token 0
+  const float *q, *k, *v;
+};
+
+Head head_at(const Shape& s, const float* q, const float* k, const float* v, int head) {
+  const std::int64_t kv = head / (s.heads / s.kv_heads) * s.dim;
+  return {q + head * s.dim, k + kv, v + kv};
+}
+
+void scores(const Shape& s, const Head& h, int query, int queries, const Span& keys, float* out) {
+  const std::int64_t n = keys.end - keys.begin;
+  gemm_block(Operand::plain, Operand::transposed, queries, n, s.dim, s.scale, h.q + query * s.q_stride, s.q_stride,
+             h.k + keys.begin * s.kv_stride, s.kv_stride, 0.0f, out, n);
+}
+
+}  // namespace
+
+void Core::attention(const Pass& pass, int layer, const float* q, const float* k, const float* v, float* o,
+                     float* lse) {
+  const Shape s = shape_of(*this, layer);
+  reserve_workspace(*this, pass.tokens->longest_run);
+  std::vector<Task> tasks;
+  double flops = 0;
+  for (const Run& run : pass.tokens->runs)
+    for (int head = 0; head < s.heads; ++head)
+      for (int query = run.begin; query < run.end; query += kQueries) {
+        const int end = std::min(run.end, query + kQueries);
+        tasks.push_back({run, head, query, block_flops(keys_of(run, query, end, s.window), end - query, s.dim)});
+        flops += tasks.back().cost;
+      }
+  const auto timer = profile.time(Kernel::attention, flops);
+  run_tasks(*this, tasks, [&](const Task& t, const Workspace& w) {
+    const int end = std::min(t.run.end, t.query + kQueries), queries = end - t.query;
+    const Span keys = keys_of(t.run, t.query, end, s.window);
+    const std::int64_t n = keys.end - keys.begin;
+    const Head h = head_at(s, q, k, v, t.head);
+    scores(s, h, t.query, queries, keys, w.s);
+    for (int i = 0; i < queries; ++i) {
+      const Span seen = visible(t.run, t.query + i, keys, s.window);
+      lse[std::int64_t{t.query + i} * s.heads + t.head] = kernels.softmax(n, seen.begin, seen.end, w.s + i * n);
+    }
+    gemm_block(Operand::plain, Operand::plain, queries, s.dim, n, 1.0f, w.s, n, h.v + keys.begin * s.kv_stride,
+               s.kv_stride, 0.0f, o + t.query * s.q_stride + t.head * s.dim, s.q_stride);
+  });
+}
+
+// Per (run, kv head), so that dk and dv have one writer: all its query heads, block by block.
+void Core::attention_backward(const Pass& pass, int layer, const float* q, const float* k, const float* v,
+                              const float* o, const float* lse, float* d_o, float* dk, float* dv) {
+  const Shape s = shape_of(*this, layer);
+  const int group = s.heads / s.kv_heads;
+  std::vector<Task> tasks;
+  double flops = 0;
+  for (const Run& run : pass.tokens->runs)
+    for (int kv = 0; kv < s.kv_heads; ++kv) {
+      double cost = 0;
+      for (int query = run.begin; query < run.end; query += kQueries) {
+        const int end = std::min(run.end, query + kQueries);
+        cost += 2.5 * group * block_flops(keys_of(run, query, end, s.window), end - query, s.dim);
+      }
+      tasks.push_back({run, kv, 0, cost});
+      flops += cost;
+    }
+  const auto timer = profile.time(Kernel::attention_back, flops);
+  run_tasks(*this, tasks, [&](const Task& t, const Workspace& w) {
+    float* const dk_head = dk + t.head * s.dim;
+    float* const dv_head = dv + t.head * s.dim;
+    for (int i = t.run.begin; i < t.run.end; ++i)
+      for (float* d : {dk_head, dv_head}) std::fill_n(d + i * s.kv_stride, s.dim, 0.0f);
+    for (int head = t.head * group; head < (t.head + 1) * group; ++head) {
+      const Head h = head_at(s, q, k, v, head);
+      for (int query = t.run.begin; query < t.run.end; query += kQueries) {
+        const int end = std::min(t.run.end, query + kQueries), queries = end - query;
+        const Span keys = keys_of(t.run, query, end, s.window);
+        const std::int64_t n = keys.end - keys.begin, at = query * s.q_stride + head * s.dim;
+        scores(s, h, query, queries, keys, w.s);
+        for (int i = 0; i < queries; ++i) {
+          const Span seen = visible(t.run, query + i, keys, s.window);
+          kernels.softmax_again(n, seen.begin, seen.end, lse[std::int64_t{query + i} * s.heads + head], w.s + i * n);
+        }
+        gemm_block(Operand::transposed, Operand::plain, n, s.dim, queries, 1.0f, w.s, n, d_o + at, s.q_stride, 1.0f,
+                   dv_head + keys.begin * s.kv_stride, s.kv_stride);
+        gemm_block(Operand::plain, Operand::transposed, queries, n, s.dim, 1.0f, d_o + at, s.q_stride,
+                   h.v + keys.begin * s.kv_stride, s.kv_stride, 0.0f, w.dp, n);
+        for (int i = 0; i < queries; ++i) {
+          const std::int64_t row = at + i * s.q_stride;
+          kernels.softmax_backward(n, w.s + i * n, w.dp + i * n,
+                                   static_cast<float>(kernels.dot(s.dim, d_o + row, o + row)));
+        }
+        gemm_block(Operand::transposed, Operand::plain, n, s.dim, queries, s.scale, w.s, n, h.q + query * s.q_stride,
+                   s.q_stride, 1.0f, dk_head + keys.begin * s.kv_stride, s.kv_stride);
+        gemm_block(Operand::plain, Operand::plain, queries, s.dim, n, s.scale, w.s, n, h.k + keys.begin * s.kv_stride,
+                   s.kv_stride, 0.0f, d_o + at, s.q_stride);
+      }
+    }
+  });
+}
+
+// One new token against the cache, which already holds its own key and value.
+void Core::attention_cached(const Pass& pass, int layer, const float* q, float* o) {
+  const Shape s = shape_of(*this, layer);
+  const LayerCache& cache = pass.cache->layers[static_cast<size_t>(layer)];
+  const int n = std::min(pass.cache->length + 1, cache.capacity);
+  reserve_workspace(*this, std::int64_t{s.heads} * n / (2 * kQueries) + 1);
+  const auto timer = profile.time(Kernel::attention, 4.0 * n * static_cast<double>(s.q_stride));
+  device.pool.parallel_for(s.heads, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t head = begin; head < end; ++head) {
+      const Head h = head_at(s, q, cache.k.data(), cache.v.data(), static_cast<int>(head));
+      float* p = attention_workspace.data() + head * n;
+      gemm_block(Operand::plain, Operand::transposed, 1, n, s.dim, s.scale, h.q, s.q_stride, h.k, s.kv_stride, 0.0f, p,
+                 n);
+      kernels.softmax(n, 0, n, p);
+      gemm_block(Operand::plain, Operand::plain, 1, s.dim, n, 1.0f, p, n, h.v, s.kv_stride, 0.0f, o + head * s.dim,
+                 s.q_stride);
+    }
+  });
+}
+
+}  // namespace mw::engine

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backward of every layer, from scratch.dx = d loss / d output. What is cheap to compute again (norms, RoPE,
+// GeGLU) always is; whole blocks are when remat says so, by the forward's own code, hence the same bits.
+#include <cstring>
+
+#include "core/engine/core.h"
+
+namespace mw::engine {
+namespace {
+
+constexpr std::int64_t kGrain = 8;
+
+}  // namespace
+
+void Core::norm_backward(std::int64_t rows, std::int64_t dim, const float* x, Weight& w, const float* inv,
+                         const float* dy, float keep, float* dx) {
+  const auto timer = profile.time(Kernel::norms);
+  if (w.gradient)
+    device.pool.parallel_for(dim, 16, [&](std::int64_t begin, std::int64_t end) {
+      kernels.rms_norm_weight(rows, dim, x, inv, dy, begin, end, w.gradient);
+    });
+  device.pool.parallel_for(rows, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    kernels.rms_norm_backward(end - begin, dim, x + begin * dim, w.at.f32, inv + begin, dy + begin * dim, keep,
+                              dx + begin * dim);
+  });
+}
+
+void Core::norm_again(std::int64_t rows, std::int64_t dim, const float* x, const Weight& w, const float* inv,
+                      float* y) {
+  const auto timer = profile.time(Kernel::norms);
+  device.pool.parallel_for(rows, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    kernels.rms_norm_again(end - begin, dim, x + begin * dim, w.at.f32, inv + begin, y + begin * dim);
+  });
+}
+
+// scratch.dx: in d out, out d h.
+void Core::mlp_backward(const Pass& pass, int layer, LayerState& s, const float* h) {
+  const LayerParts& parts = layers[static_cast<size_t>(layer)];
+  const std::int64_t n = pass.tokens->count, dim = config.dim, mlp = config.layers[static_cast<size_t>(layer)].mlp_dim;
+  Scratch& c = memory.scratch;
+  norm_backward(n, dim, s.f, *parts.post_ffw_norm, s.inv_post_ffw, c.dx, 0.0f, c.t);  // t = d f
+  // down's own input is not kept: d m first, then GeGLU's backward leaves m where d m was.
+  linear_backward_input(pass, layer, Projection::down, c.t, 0.0f, c.m);
+  {
+    const auto timer = profile.time(Kernel::geglu);
+    device.pool.parallel_for(n * mlp, 4096, [&](std::int64_t begin, std::int64_t end) {
+      kernels.geglu_backward(end - begin, s.g + begin, s.u + begin, c.m + begin);
+    });
+  }
+  linear_backward_weights(pass, layer, Projection::down, c.m, c.t, s.z[6]);
+  norm_again(n, dim, h, *parts.pre_ffw_norm, s.inv_pre_ffw, c.norm);
+  linear_backward_weights(pass, layer, Projection::gate, c.norm, s.g, s.z[4]);
+  linear_backward_weights(pass, layer, Projection::up, c.norm, s.u, s.z[5]);
+  linear_backward_input(pass, layer, Projection::gate, s.g, 0.0f, c.t);  // t = d norm
+  linear_backward_input(pass, layer, Projection::up, s.u, 1.0f, c.t);
+  norm_backward(n, dim, h, *parts.pre_ffw_norm, s.inv_pre_ffw, c.t, 1.0f, c.dx);
+}
+
+// scratch.dx: in d h, out d x (when the layer below wants it).
+void Core::attention_block_backward(const Pass& pass, int layer, LayerState& s, bool wants_dx) {
+  const model::Layer& l = config.layers[static_cast<size_t>(layer)];
+  const LayerParts& parts = layers[static_cast<size_t>(layer)];
+  const Tokens& tokens = *pass.tokens;
+  const std::int64_t n = tokens.count, dim = config.dim;
+  Scratch& c = memory.scratch;
+  norm_backward(n, dim, s.a, *parts.post_attention_norm, s.inv_post_attention, c.dx, 0.0f, c.t);  // t = d a
+  linear_backward_weights(pass, layer, Projection::o, s.o, c.t, s.z[3]);
+  linear_backward_input(pass, layer, Projection::o, c.t, 0.0f, c.dq);
+  norm_again(n * l.heads, l.head_dim, s.q, *parts.q_norm, s.inv_q, c.qh);
+  norm_again(n * l.kv_heads, l.head_dim, s.k, *parts.k_norm, s.inv_k, c.kh);
+  rotate(tokens, layer, 1.0f, c.qh, c.kh);
+  attention_backward(pass, layer, c.qh, c.kh, s.v, s.o, s.lse, c.dq, c.dk, c.dv);
+  rotate(tokens, layer, -1.0f, c.dq, c.dk);
+  norm_backward(n * l.heads, l.head_dim, s.q, *parts.q_norm, s.inv_q, c.dq, 0.0f, c.dq);
+  norm_backward(n * l.kv_heads, l.head_dim, s.k, *parts.k_norm, s.inv_k, c.dk, 0.0f, c.dk);
+  norm_again(n, dim, s.x, *parts.input_norm, s.inv_input, c.norm);
+  linear_backward_weights(pass, layer, Projection::q, c.norm, c.dq, s.z[0]);
+  linear_backward_weights(pass, layer, Projection::k, c.norm, c.dk, s.z[1]);
+  linear_backward_weights(pass, layer, Projection::v, c.norm, c.dv, s.z[2]);
+  if (!wants_dx) return;
+  linear_backward_input(pass, layer, Projection::q, c.dq, 0.0f, c.t);
+  linear_backward_input(pass, layer, Projection::k, c.dk, 1.0f, c.t);
+  linear_backward_input(pass, layer, Projection::v, c.dv, 1.0f, c.t);
+  norm_backward(n, dim, s.x, *parts.input_norm, s.inv_input, c.t, 1.0f, c.dx);
+}
+
+// h = x + post_attention_norm(a), bitwise as the forward wrote it.
+void Core::residual_again(std::int64_t n, int layer, const LayerState& s, float* h) {
+  const auto timer = profile.time(Kernel::norms);
+  const std::int64_t dim = config.dim;
+  const float* w = layers[static_cast<size_t>(layer)].post_attention_norm->at.f32;
+  device.pool.parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    kernels.rms_norm_add_again(end - begin, dim, s.a + begin * dim, w, s.inv_post_attention + begin, s.x + begin * dim,
+                               h + begin * dim);
+  });
+}
+
+void Core::backward(const Pass& pass) {
+  const std::int64_t n = pass.tokens->count;
+  const Remat remat = memory.shape.remat;
+  float* const h = memory.scratch.h;
+  for (int layer = static_cast<int>(layers.size()) - 1; layer >= memory.shape.lowest; --layer) {
+    LayerState& s = memory.layers[static_cast<size_t>(layer)];
+    const bool wants_dx = full || layer > memory.shape.lowest;
+    switch (remat) {
+      case Remat::none:
+        residual_again(n, layer, s, h);
+        mlp_backward(pass, layer, s, h);
+        break;
+      case Remat::block:
+        mlp_block(pass, layer, s, s.h, memory.scratch.t);
+        mlp_backward(pass, layer, s, s.h);
+        attention_block(pass, layer, s, h);
+        break;
+      case Remat::layer:
+        attention_block(pass, layer, s, h);
+        mlp_block(pass, layer, s, h, memory.scratch.t);
+        mlp_backward(pass, layer, s, h);
+        break;
+    }
+    attention_block_backward(pass, layer, s, wants_dx);
+  }
+  if (!full) return;
+  const auto timer = profile.time(Kernel::embedding);
+  const std::int64_t d = config.dim;
+  const float* dx = memory.scratch.dx;
+  device.pool.parallel_for(d, 16, [&](std::int64_t begin, std::int64_t end) {  // by columns: one writer, one order
+    for (std::int64_t i = 0; i < n; ++i)
+      kernels.add(end - begin, dx + i * d + begin, embed_scale,
+                  embedding->gradient + pass.tokens->ids[static_cast<size_t>(i)] * d + begin);
+  });
+}
+
+}  // namespace mw::engine

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a Network is made of: weights, adapters, the memory of one step, and the forward and backward over them.
+// Inside the engine room only. model::Layer drives everything layer by layer. n: tokens of the step without padding.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/rng.h"
+#include "core/engine/kernels/gemm.h"
+#include "core/engine/kernels/vector.h"
+#include "core/engine/profile.h"
+#include "core/engine/tokens.h"
+
+namespace mw::engine {
+
+inline constexpr int kProjections = 7;
+enum class Projection { q, k, v, o, gate, up, down };
+
+struct Weight {  // one inventory tensor
+  std::int64_t rows = 0, cols = 0;
+  WeightRef at;          // norms are always f32
+  float* f32 = nullptr;  // writable; null for a bf16 weight without master: at.bf16 holds it
+  std::uint16_t* bf16 = nullptr;
+  float* gradient = nullptr;  // full training only
+  std::int64_t elements() const { return rows * cols; }
+};
+
+struct Adapter {  // y += scaling * B (A dropout(x))
+  int layer = 0;
+  Projection projection{};
+  std::int64_t in = 0, out = 0;
+  int rank = 0;
+  float scaling = 0;
+  float *a = nullptr, *b = nullptr;    // [r,in], [out,r]
+  float *da = nullptr, *db = nullptr;  // gradients, null until trainable
+};
+
+struct LayerParts {
+  Weight *input_norm = nullptr, *post_attention_norm = nullptr, *pre_ffw_norm = nullptr, *post_ffw_norm = nullptr;
+  Weight *q_norm = nullptr, *k_norm = nullptr;
+  Weight* projection[kProjections] = {};
+  Adapter* adapter[kProjections] = {};
+  int rope = 0;  // index of its table
+};
+
+// What the forward leaves for the backward of one layer. Pointers into StepMemory; null where recomputed.
+struct LayerState {
+  float* x = nullptr;  // [n,D] input of the layer
+  float* h = nullptr;  // [n,D] input of the MLP block
+  float *q = nullptr, *k = nullptr, *v = nullptr, *o = nullptr,
+        *a = nullptr;                              // raw projections, attention, o_proj output
+  float *g = nullptr, *u = nullptr, *f = nullptr;  // gate, up, down outputs
+  float* lse = nullptr;                            // [n,heads]
+  float *inv_input = nullptr, *inv_q = nullptr, *inv_k = nullptr, *inv_post_attention = nullptr, *inv_pre_ffw = nullptr,
+        *inv_post_ffw = nullptr;
+  float* z[kProjections] = {};  // [n,r] A x of each adapter
+};
+
+struct Scratch {
+  float *norm = nullptr, *t = nullptr, *h = nullptr, *dx = nullptr;  // [n,D]; h, dx for the backward and remat
+  float *qh = nullptr, *kh = nullptr;                                // roped
+  float *dq = nullptr, *dk = nullptr, *dv = nullptr;
+  float* m = nullptr;     // [n,F]
+  float* dz = nullptr;    // [n,max rank]
+  float* drop = nullptr;  // [n,max in], only with dropout
+  float* inv = nullptr;   // [n], of the final norm
+};
+
+struct RopeSpec {
+  float theta = 0, factor = 1;
+  int head_dim = 0;
+  bool operator==(const RopeSpec&) const = default;
+};
+
+// Which tensors a step needs; buffers are kept while a later step fits into them.
+struct StepShape {
+  int tokens = 0, lowest = 0;  // layers from `lowest` on have a backward; == layers: none
+  bool backward = false, full = false, dropout = false;
+  Remat remat = Remat::none;
+  bool holds(const StepShape& need) const;
+};
+
+struct StepMemory {
+  StepShape shape;
+  std::vector<Buffer<float>> buffers;
+  std::vector<LayerState> layers;
+  Scratch scratch;
+};
+
+// A layer's keys and values of earlier tokens; sliding layers keep a ring of their window.
+struct LayerCache {
+  Buffer<float> k, v;  // [capacity, kv_heads * head_dim], roped k
+  int capacity = 0;
+};
+struct KvCache {
+  std::vector<LayerCache> layers;
+  int length = 0;  // tokens already in it
+};
+
+// Per-call constants of a pass.
+struct Pass {
+  const Tokens* tokens = nullptr;
+  float dropout = 0;  // 0 in evaluation
+  std::uint64_t dropout_seed = 0, step = 0, micro_batch = 0;
+  KvCache* cache = nullptr;  // filled and read when generating
+};
+
+enum class Want { loss, gradients };
+
+struct Core {
+  Core(const model::Config& config, Device& device, WeightType type);
+
+  // network.cpp
+  void load(const WeightSource& source, const std::function<void(long, long)>& progress);
+  void init_random(std::uint64_t seed);
+  void add_lora(const LoraOptions& options, std::uint64_t seed);
+  void set_trainable(Method method);
+  void parameters_changed();
+  std::span<const float> weight_f32(size_t index);
+
+  // step_memory.cpp
+  void prepare(const StepShape& need);
+  void prepare_rope(int last_position);
+  int lowest_trained_layer() const;
+
+  // linear.cpp
+  void linear(const Pass& pass, int layer, Projection p, const float* x, float* y, float* z);
+  // dx = keep * dx + dy W + the adapter's part.
+  void linear_backward_input(const Pass& pass, int layer, Projection p, const float* dy, float keep, float* dx);
+  // Adds weight or adapter gradients.
+  void linear_backward_weights(const Pass& pass, int layer, Projection p, const float* x, const float* dy,
+                               const float* z);
+
+  // attention.cpp
+  void attention(const Pass& pass, int layer, const float* q, const float* k, const float* v, float* o, float* lse);
+  void attention_cached(const Pass& pass, int layer, const float* q, float* o);  // one token against pass.cache
+  // d_o is overwritten with d_q; dk, dv are overwritten.
+  void attention_backward(const Pass& pass, int layer, const float* q, const float* k, const float* v, const float* o,
+                          const float* lse, float* d_o, float* dk, float* dv);
+
+  // forward.cpp
+  void embed(const Tokens& tokens, float* x);
+  void attention_block(const Pass& pass, int layer, LayerState& s, float* h);
+  void mlp_block(const Pass& pass, int layer, LayerState& s, const float* h, float* out);
+  const float* forward(const Pass& pass);  // returns the last layer's output [n,D]
+  void norm(std::int64_t rows, std::int64_t dim, const float* x, const Weight& w, float* y, float* inv);
+  void rotate(const Tokens& tokens, int layer, float sign, float* q, float* k);
+
+  // backward.cpp
+  void backward(const Pass& pass);  // from scratch.dx
+  void mlp_backward(const Pass& pass, int layer, LayerState& s, const float* h);
+  void attention_block_backward(const Pass& pass, int layer, LayerState& s, bool wants_dx);
+  void residual_again(std::int64_t n, int layer, const LayerState& s, float* h);
+  void norm_again(std::int64_t rows, std::int64_t dim, const float* x, const Weight& w, const float* inv, float* y);
+  void norm_backward(std::int64_t rows, std::int64_t dim, const float* x, Weight& w, const float* inv, const float* dy,
+                     float keep, float* dx);
+
+  // loss.cpp
+  float* logit_rows(std::int64_t rows);
+  void head_logits(const float* x, std::span<const int> rows, float* logits);
+  LossSum loss(const Tokens& tokens, const float* x, int chunk, float gradient_scale, Want want);
+
+  LossSum run(const TokenBatch& batch, const StepOptions& options, Want want);
+  void logits(const TokenBatch& batch, std::span<float> out);
+
+  model::Config config;
+  model::TensorInventory inventory;
+  Device& device;
+  WeightType type;
+  Gemm gemm;
+  const VectorKernels& kernels = vector_kernels();
+  Profile profile;
+
+  std::vector<Weight> weights;  // by inventory index
+  std::vector<Buffer<float>> weight_f32_buffers;
+  std::vector<Buffer<std::uint16_t>> weight_bf16_buffers;
+  Buffer<float> norms, masters, gradients, adapter_values, widened;
+  std::vector<LayerParts> layers;
+  Weight *embedding = nullptr, *final_norm = nullptr;
+  float embed_scale = 1;
+
+  std::vector<Adapter> adapters;
+  std::vector<LoraModule> modules;
+  float lora_dropout = 0;
+  bool full = false, trainable = false;
+  std::vector<Parameter> parameters;
+
+  std::vector<RopeSpec> rope_specs;
+  std::vector<Buffer<float>> rope_tables;  // cos then sin, [positions, head_dim/2] each
+  int rope_positions = 0;
+  Buffer<float> attention_workspace, logit_chunk;
+  std::int64_t attention_block_keys = 0;
+  StepMemory memory;
+};
+
+}  // namespace mw::engine

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "core/engine/core.h"
+
+namespace mw::engine {
+namespace {
+
+// Rows a thread takes at least, so that a norm of a small batch stays on one core.
+constexpr std::int64_t kGrain = 8;
+
+// Appends the new tokens' keys and values; a sliding layer's ring keeps the last `capacity`.
+void remember(LayerCache& cache, int length, int count, std::int64_t width, const float* k, const float* v) {
+  const int first = std::max(0, count - cache.capacity);
+  for (int i = first; i < count; ++i) {
+    const std::int64_t slot = (length + i) % cache.capacity;
+    std::memcpy(cache.k.data() + slot * width, k + i * width, static_cast<size_t>(width) * sizeof(float));
+    std::memcpy(cache.v.data() + slot * width, v + i * width, static_cast<size_t>(width) * sizeof(float));
+  }
+}
+
+}  // namespace
+
+void Core::embed(const Tokens& tokens, float* x) {
+  const auto timer = profile.time(Kernel::embedding);
+  const std::int64_t d = config.dim;
+  device.pool.parallel_for(tokens.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t row = tokens.ids[static_cast<size_t>(i)] * d;
+      float* out = x + i * d;
+      if (embedding->at.f32)
+        std::memcpy(out, embedding->at.f32 + row, static_cast<size_t>(d) * sizeof(float));
+      else
+        kernels.widen(d, embedding->at.bf16 + row, out);
+      for (std::int64_t j = 0; j < d; ++j) out[j] *= embed_scale;
+    }
+  });
+}
+
+void Core::norm(std::int64_t rows, std::int64_t dim, const float* x, const Weight& w, float* y, float* inv) {
+  const auto timer = profile.time(Kernel::norms);
+  device.pool.parallel_for(rows, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    kernels.rms_norm(end - begin, dim, x + begin * dim, w.at.f32, config.norm_eps, y + begin * dim, inv + begin);
+  });
+}
+
+// h = x + post_attention_norm(o_proj(attention(input_norm(x)))).
+void Core::attention_block(const Pass& pass, int layer, LayerState& s, float* h) {
+  const model::Layer& l = config.layers[static_cast<size_t>(layer)];
+  const LayerParts& parts = layers[static_cast<size_t>(layer)];
+  const Tokens& tokens = *pass.tokens;
+  const std::int64_t n = tokens.count, dim = config.dim;
+  const std::int64_t kv_width = std::int64_t{l.kv_heads} * l.head_dim;
+  Scratch& c = memory.scratch;
+  norm(n, dim, s.x, *parts.input_norm, c.norm, s.inv_input);
+  linear(pass, layer, Projection::q, c.norm, s.q, s.z[0]);
+  linear(pass, layer, Projection::k, c.norm, s.k, s.z[1]);
+  linear(pass, layer, Projection::v, c.norm, s.v, s.z[2]);
+  norm(n * l.heads, l.head_dim, s.q, *parts.q_norm, c.qh, s.inv_q);
+  norm(n * l.kv_heads, l.head_dim, s.k, *parts.k_norm, c.kh, s.inv_k);
+  rotate(tokens, layer, 1.0f, c.qh, c.kh);
+  if (pass.cache)
+    remember(pass.cache->layers[static_cast<size_t>(layer)], pass.cache->length, tokens.count, kv_width, c.kh, s.v);
+  if (pass.cache && pass.cache->length > 0)
+    attention_cached(pass, layer, c.qh, s.o);
+  else
+    attention(pass, layer, c.qh, c.kh, s.v, s.o, s.lse);
+  linear(pass, layer, Projection::o, s.o, s.a, s.z[3]);
+  const auto timer = profile.time(Kernel::norms);
+  const float* w = parts.post_attention_norm->at.f32;
+  device.pool.parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    kernels.rms_norm_add(end - begin, dim, s.a + begin * dim, w, config.norm_eps, s.x + begin * dim, h + begin * dim,
+                         s.inv_post_attention + begin);
+  });
+}
+
+// out = h + post_ffw_norm(down(gelu(gate(pre_ffw_norm(h))) * up(...))).
+void Core::mlp_block(const Pass& pass, int layer, LayerState& s, const float* h, float* out) {
+  const LayerParts& parts = layers[static_cast<size_t>(layer)];
+  const std::int64_t n = pass.tokens->count, dim = config.dim, mlp = config.layers[static_cast<size_t>(layer)].mlp_dim;
+  Scratch& c = memory.scratch;
+  norm(n, dim, h, *parts.pre_ffw_norm, c.norm, s.inv_pre_ffw);
+  linear(pass, layer, Projection::gate, c.norm, s.g, s.z[4]);
+  linear(pass, layer, Projection::up, c.norm, s.u, s.z[5]);
+  {
+    const auto timer = profile.time(Kernel::geglu);
+    device.pool.parallel_for(n * mlp, 4096, [&](std::int64_t begin, std::int64_t end) {
+      kernels.geglu(end - begin, s.g + begin, s.u + begin, c.m + begin);
+    });
+  }
+  linear(pass, layer, Projection::down, c.m, s.f, s.z[6]);
+  const auto timer = profile.time(Kernel::norms);
+  const float* w = parts.post_ffw_norm->at.f32;
+  device.pool.parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    kernels.rms_norm_add(end - begin, dim, s.f + begin * dim, w, config.norm_eps, h + begin * dim, out + begin * dim,
+                         s.inv_post_ffw + begin);
+  });
+}
+
+void Core::rotate(const Tokens& tokens, int layer, float sign, float* q, float* k) {
+  const auto timer = profile.time(Kernel::rope);
+  const model::Layer& l = config.layers[static_cast<size_t>(layer)];
+  const std::int64_t half = l.head_dim / 2;
+  const auto index = static_cast<size_t>(layers[static_cast<size_t>(layer)].rope);
+  const float* cos = rope_tables[index].data();
+  const RopeTable table{cos, cos + rope_positions * half};
+  device.pool.parallel_for(tokens.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    const int* positions = tokens.positions.data() + begin;
+    kernels.rope(end - begin, l.heads, l.head_dim, positions, table, sign, q + begin * l.heads * l.head_dim);
+    kernels.rope(end - begin, l.kv_heads, l.head_dim, positions, table, sign, k + begin * l.kv_heads * l.head_dim);
+  });
+}
+
+const float* Core::forward(const Pass& pass) {
+  prepare_rope(pass.tokens->last_position);
+  embed(*pass.tokens, memory.layers[0].x);
+  const int count = static_cast<int>(layers.size());
+  for (int layer = 0; layer < count; ++layer) {
+    LayerState& s = memory.layers[static_cast<size_t>(layer)];
+    float* h = s.h ? s.h : memory.scratch.h;
+    attention_block(pass, layer, s, h);
+    mlp_block(pass, layer, s, h, memory.layers[static_cast<size_t>(layer) + 1].x);
+  }
+  return memory.layers.back().x;
+}
+
+}  // namespace mw::engine

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/kernels/gemm.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "core/engine/kernels/vector.h"
+
+namespace mw::engine {
+namespace {
+
+constexpr std::int64_t kPanel = 1 << 18;  // floats: 1 MiB, stays in L2 between widening and use
+constexpr std::int64_t kFewRows = 8;      // below, sgemm packs more than it computes
+constexpr double kInlineFlops = 100e3;    // waking a worker costs about as much
+
+void single_threaded_blas() {  // our pool decides who computes what
+  static const bool once = (openblas_set_num_threads(1), true);
+  (void)once;
+}
+
+CBLAS_TRANSPOSE op(Operand o) {
+  return o == Operand::plain ? CblasNoTrans : CblasTrans;
+}
+blasint to_int(std::int64_t n) {
+  return static_cast<blasint>(n);
+}
+
+}  // namespace
+
+void gemm_block(Operand a_op, Operand b_op, std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a,
+                std::int64_t lda, const float* b, std::int64_t ldb, float beta, float* c, std::int64_t ldc) {
+  cblas_sgemm(CblasRowMajor, op(a_op), op(b_op), to_int(m), to_int(n), to_int(k), alpha, a, to_int(lda), b, to_int(ldb),
+              beta, c, to_int(ldc));
+}
+
+Gemm::Gemm(Device& device) : device_(device) {
+  single_threaded_blas();
+}
+
+template <class F>
+void Gemm::split(std::int64_t count, std::int64_t grain, double flops, F fn) {
+  const int threads = flops < kInlineFlops ? 1 : device_.pool.threads();
+  if (threads == 1) return fn(0, 0, count);
+  const std::int64_t units = (count + grain - 1) / grain;
+  const auto edge = [&](std::int64_t t) { return std::min(count, units * t / threads * grain); };
+  device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t t = first; t < last; ++t)
+      if (edge(t) < edge(t + 1)) fn(static_cast<int>(t), edge(t), edge(t + 1));
+  });
+}
+
+float* Gemm::panel(int thread) {
+  return panels_.data() + thread * kPanel;
+}
+
+void Gemm::nt(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, WeightRef b, float beta,
+              float* c) {
+  if (m == 0) return;
+  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  const VectorKernels& v = vector_kernels();
+  if (m <= kFewRows) {
+    return split(n, 16, flops, [&](int, std::int64_t begin, std::int64_t end) {
+      if (b.f32)
+        v.dot_rows(m, n, k, alpha, a, b.f32, beta, c, begin, end);
+      else
+        v.dot_rows_bf16(m, n, k, alpha, a, b.bf16, beta, c, begin, end);
+    });
+  }
+  if (b.f32) {
+    if (m >= n)
+      return split(m, 16, flops, [&](int, std::int64_t i, std::int64_t end) {
+        gemm_block(Operand::plain, Operand::transposed, end - i, n, k, alpha, a + i * k, k, b.f32, k, beta, c + i * n,
+                   n);
+      });
+    return split(n, 16, flops, [&](int, std::int64_t j, std::int64_t end) {
+      gemm_block(Operand::plain, Operand::transposed, m, end - j, k, alpha, a, k, b.f32 + j * k, k, beta, c + j, n);
+    });
+  }
+  if (!panels_)
+    panels_ = Buffer<float>(device_.arena, MemoryCategory::workspace,
+                            static_cast<size_t>(device_.pool.threads() * kPanel), "weight panels");
+  const std::int64_t rows = std::max<std::int64_t>(1, kPanel / k), depth = std::min(k, kPanel);
+  split(n, 16, flops, [&](int thread, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t j = begin; j < end; j += rows) {
+      const std::int64_t count = std::min(rows, end - j);
+      for (std::int64_t d = 0; d < k; d += depth) {  // one pass unless a single row exceeds the panel
+        const std::int64_t some = std::min(depth, k - d);
+        for (std::int64_t r = 0; r < count; ++r) v.widen(some, b.bf16 + (j + r) * k + d, panel(thread) + r * some);
+        gemm_block(Operand::plain, Operand::transposed, m, count, some, alpha, a + d, k, panel(thread), some,
+                   d == 0 ? beta : 1.0f, c + j, n);
+      }
+    }
+  });
+}
+
+void Gemm::nn(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, WeightRef b, float beta,
+              float* c) {
+  if (m == 0) return;
+  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  if (b.f32) {
+    if (m >= n)
+      return split(m, 16, flops, [&](int, std::int64_t i, std::int64_t end) {
+        gemm_block(Operand::plain, Operand::plain, end - i, n, k, alpha, a + i * k, k, b.f32, n, beta, c + i * n, n);
+      });
+    return split(n, 16, flops, [&](int, std::int64_t j, std::int64_t end) {
+      gemm_block(Operand::plain, Operand::plain, m, end - j, k, alpha, a, k, b.f32 + j, n, beta, c + j, n);
+    });
+  }
+  if (!panels_)
+    panels_ = Buffer<float>(device_.arena, MemoryCategory::workspace,
+                            static_cast<size_t>(device_.pool.threads() * kPanel), "weight panels");
+  const VectorKernels& v = vector_kernels();
+  split(n, 16, flops, [&](int thread, std::int64_t begin, std::int64_t end) {
+    const std::int64_t width = std::min(end - begin, kPanel);
+    for (std::int64_t j = begin; j < end; j += width) {
+      const std::int64_t columns = std::min(width, end - j), rows = std::max<std::int64_t>(1, kPanel / columns);
+      for (std::int64_t d = 0; d < k; d += rows) {
+        const std::int64_t some = std::min(rows, k - d);
+        for (std::int64_t r = 0; r < some; ++r) v.widen(columns, b.bf16 + (d + r) * n + j, panel(thread) + r * columns);
+        gemm_block(Operand::plain, Operand::plain, m, columns, some, alpha, a + d, k, panel(thread), columns,
+                   d == 0 ? beta : 1.0f, c + j, n);
+      }
+    }
+  });
+}
+
+void Gemm::tn(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, const float* b, float beta,
+              float* c) {
+  if (k == 0) return;
+  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  if (m >= n)
+    return split(m, 16, flops, [&](int, std::int64_t i, std::int64_t end) {
+      gemm_block(Operand::transposed, Operand::plain, end - i, n, k, alpha, a + i, m, b, n, beta, c + i * n, n);
+    });
+  split(n, 16, flops, [&](int, std::int64_t j, std::int64_t end) {
+    gemm_block(Operand::transposed, Operand::plain, m, end - j, k, alpha, a, m, b + j, n, beta, c + j, n);
+  });
+}
+
+}  // namespace mw::engine

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/kernels/vector_impl.h"
+
+namespace mw::engine {
+
+const VectorKernels& vector_kernels_avx512() {
+  static constexpr VectorKernels kKernels = kernels_of("avx512");
+  return kKernels;
+}
+
+}  // namespace mw::engine

@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bodies of VectorKernels on 16-float vectors; included by exactly the vector_*.cpp files, each built for one
+// instruction set. All in an unnamed namespace and free of library templates: nothing built for AVX-512 may be
+// merged by the linker into code that runs elsewhere.
+#pragma once
+#include <math.h>
+#include <string.h>
+
+#include "core/engine/kernels/vector.h"
+
+namespace mw::engine {
+namespace {
+
+using i64 = std::int64_t;
+using u64 = std::uint64_t;
+constexpr i64 kLanes = 16;
+typedef float V __attribute__((vector_size(64)));
+typedef std::int32_t I __attribute__((vector_size(64)));
+typedef std::uint16_t H __attribute__((vector_size(32)));
+typedef double D __attribute__((vector_size(64)));
+
+[[gnu::always_inline]] inline V splat(float x) {
+  return V{} + x;
+}
+[[gnu::always_inline]] inline V load(const float* p) {
+  V v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
+[[gnu::always_inline]] inline void store(float* p, V v) {
+  memcpy(p, &v, sizeof v);
+}
+[[gnu::always_inline]] inline V load_part(const float* p, i64 n) {
+  V v{};
+  memcpy(&v, p, static_cast<size_t>(n) * sizeof(float));
+  return v;
+}
+[[gnu::always_inline]] inline void store_part(float* p, V v, i64 n) {
+  memcpy(p, &v, static_cast<size_t>(n) * sizeof(float));
+}
+
+// Pairwise, in one fixed order.
+[[gnu::always_inline]] inline float sum(V v) {
+  float f[16];
+  memcpy(f, &v, sizeof f);
+  for (int width = 8; width > 0; width /= 2)
+    for (int i = 0; i < width; ++i) f[i] += f[i + width];
+  return f[0];
+}
+[[gnu::always_inline]] inline float highest(V v) {
+  float f[16];
+  memcpy(f, &v, sizeof f);
+  for (int width = 8; width > 0; width /= 2)
+    for (int i = 0; i < width; ++i) f[i] = f[i] > f[i + width] ? f[i] : f[i + width];
+  return f[0];
+}
+[[gnu::always_inline]] inline V larger(V a, V b) {
+  return a > b ? a : b;
+}
+
+// e^x, relative error below 1.2e-7 on [-87.3, 88.7], clamped outside: x = n ln2 + r, degree-6 minimax in r.
+[[gnu::always_inline]] inline V exp(V x) {
+  x = x < -87.3f ? splat(-87.3f) : x;  // this way round a NaN stays one
+  x = x > 88.7f ? splat(88.7f) : x;
+  const V shifter = splat(12582912.0f);  // 1.5 * 2^23: adding it rounds to the nearest integer
+  const V z = x * 1.44269504f + shifter;
+  const V n = z - shifter;
+  const V r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
+  V p = splat(1.9875691500e-4f);
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r + 1.0f;
+  I bits;
+  memcpy(&bits, &z, sizeof bits);
+  bits = (bits << 23) + (127 << 23);  // the low bits of z are n; the shifter's own bits fall off the left
+  V scale;
+  memcpy(&scale, &bits, sizeof scale);
+  return p * scale;
+}
+
+// Calls body(i, load, store) over [0, n): full vectors, then one partial vector.
+template <class Body>
+[[gnu::always_inline]] inline void for_vectors(i64 n, Body body) {
+  i64 i = 0;
+  for (; i + kLanes <= n; i += kLanes) body(i, kLanes);
+  if (i < n) body(i, n - i);
+}
+#define MW_INLINE_LAMBDA __attribute__((always_inline))
+
+[[gnu::always_inline]] inline V load_n(const float* p, i64 n) {
+  return n == kLanes ? load(p) : load_part(p, n);
+}
+[[gnu::always_inline]] inline void store_n(float* p, V v, i64 n) {
+  if (n == kLanes)
+    store(p, v);
+  else
+    store_part(p, v, n);
+}
+
+// ---- norms
+
+[[gnu::always_inline]] inline float inverse_rms(i64 dim, const float* x, float eps) {
+  V acc{};
+  for_vectors(dim, [&](i64 i, i64 c) MW_INLINE_LAMBDA {
+    const V v = load_n(x + i, c);
+    acc += v * v;
+  });
+  return 1.0f / sqrtf(sum(acc) / static_cast<float>(dim) + eps);
+}
+
+[[gnu::always_inline]] inline void norm_row(i64 dim, const float* x, const float* w, float s, float* y) {
+  for_vectors(
+      dim, [&](i64 i, i64 c) MW_INLINE_LAMBDA { store_n(y + i, load_n(x + i, c) * s * (load_n(w + i, c) + 1.0f), c); });
+}
+
+[[gnu::always_inline]] inline void norm_add_row(i64 dim, const float* x, const float* w, float s, const float* residual,
+                                                float* y) {
+  for_vectors(dim, [&](i64 i, i64 c) MW_INLINE_LAMBDA {
+    const V n = load_n(x + i, c) * s * (load_n(w + i, c) + 1.0f);
+    store_n(y + i, load_n(residual + i, c) + n, c);
+  });
+}
+
+void rms_norm(i64 rows, i64 dim, const float* x, const float* w, float eps, float* y, float* inv) {
+  for (i64 r = 0; r < rows; ++r) {
+    inv[r] = inverse_rms(dim, x + r * dim, eps);
+    norm_row(dim, x + r * dim, w, inv[r], y + r * dim);
+  }
+}
+
+void rms_norm_add(i64 rows, i64 dim, const float* x, const float* w, float eps, const float* residual, float* y,
+                  float* inv) {
+  for (i64 r = 0; r < rows; ++r) {
+    inv[r] = inverse_rms(dim, x + r * dim, eps);
+    norm_add_row(dim, x + r * dim, w, inv[r], residual + r * dim, y + r * dim);
+  }
+}
+
+void rms_norm_again(i64 rows, i64 dim, const float* x, const float* w, const float* inv, float* y) {
+  for (i64 r = 0; r < rows; ++r) norm_row(dim, x + r * dim, w, inv[r], y + r * dim);
+}
+
+void rms_norm_add_again(i64 rows, i64 dim, const float* x, const float* w, const float* inv, const float* residual,
+                        float* y) {
+  for (i64 r = 0; r < rows; ++r) norm_add_row(dim, x + r * dim, w, inv[r], residual + r * dim, y + r * dim);
+}
+
+// dx = s g dy - x s^3/dim sum(g dy x)
+void rms_norm_backward(i64 rows, i64 dim, const float* x, const float* w, const float* inv, const float* dy, float keep,
+                       float* dx) {
+  for (i64 r = 0; r < rows; ++r, x += dim, dy += dim, dx += dim) {
+    V acc{};
+    for_vectors(dim, [&](i64 i, i64 c)
+                         MW_INLINE_LAMBDA { acc += load_n(x + i, c) * load_n(dy + i, c) * (load_n(w + i, c) + 1.0f); });
+    const float s = inv[r];
+    const float t = sum(acc) * s * s * s / static_cast<float>(dim);
+    if (keep == 0.0f) {
+      for_vectors(dim, [&](i64 i, i64 c) MW_INLINE_LAMBDA {
+        store_n(dx + i, load_n(dy + i, c) * (load_n(w + i, c) + 1.0f) * s - load_n(x + i, c) * t, c);
+      });
+    } else {
+      for_vectors(dim, [&](i64 i, i64 c) MW_INLINE_LAMBDA {
+        const V g = load_n(dy + i, c) * (load_n(w + i, c) + 1.0f) * s - load_n(x + i, c) * t;
+        store_n(dx + i, load_n(dx + i, c) + g, c);
+      });
+    }
+  }
+}
+
+void rms_norm_weight(i64 rows, i64 dim, const float* x, const float* inv, const float* dy, i64 begin, i64 end,
+                     float* dw) {
+  for (i64 first = begin; first < end; first += kLanes) {
+    const i64 c = end - first < kLanes ? end - first : kLanes;
+    V acc = load_part(dw + first, c);
+    for (i64 r = 0; r < rows; ++r) acc += load_n(dy + r * dim + first, c) * load_n(x + r * dim + first, c) * inv[r];
+    store_part(dw + first, acc, c);
+  }
+}
+
+// ---- rope, GeGLU
+
+void rope(i64 rows, i64 heads, i64 dim, const int* positions, RopeTable table, float sign, float* x) {
+  const i64 half = dim / 2;
+  for (i64 r = 0; r < rows; ++r) {
+    const float* cos = table.cos + positions[r] * half;
+    const float* sin = table.sin + positions[r] * half;
+    for (i64 h = 0; h < heads; ++h, x += dim) {
+      for_vectors(half, [&](i64 i, i64 c) MW_INLINE_LAMBDA {
+        const V co = load_n(cos + i, c), si = load_n(sin + i, c) * sign;
+        const V a = load_n(x + i, c), b = load_n(x + half + i, c);
+        store_n(x + i, a * co - b * si, c);
+        store_n(x + half + i, b * co + a * si, c);
+      });
+    }
+  }
+}
+
+constexpr float kGeluScale = 1.5957691216057308f;  // 2 sqrt(2/pi): (1 + tanh y) / 2 = sigmoid(2 y)
+
+// sigmoid(2 c (u + 0.044715 u^3)): exact in the tails, where 1 + tanh would cancel
+[[gnu::always_inline]] inline V gelu_gate(V u) {
+  const V y = u * kGeluScale * (u * u * 0.044715f + 1.0f);
+  return 1.0f / (exp(-y) + 1.0f);
+}
+
+void geglu(i64 n, const float* gate, const float* up, float* out) {
+  for_vectors(n, [&](i64 i, i64 c) MW_INLINE_LAMBDA {
+    const V u = load_n(gate + i, c);
+    store_n(out + i, u * gelu_gate(u) * load_n(up + i, c), c);
+  });
+}
+
+void geglu_backward(i64 n, float* gate, float* up, float* d_out) {
+  for_vectors(n, [&](i64 i, i64 c) MW_INLINE_LAMBDA {
+    const V u = load_n(gate + i, c), v = load_n(up + i, c), d = load_n(d_out + i, c);
+    const V s = gelu_gate(u);
+    const V slope = s + u * s * (1.0f - s) * kGeluScale * (u * u * 0.134145f + 1.0f);
+    const V gelu = u * s;
+    store_n(gate + i, d * v * slope, c);
+    store_n(up + i, d * gelu, c);
+    store_n(d_out + i, gelu * v, c);
+  });
+}
+
+// ---- softmax and cross-entropy
+
+[[gnu::always_inline]] inline float row_max(i64 n, const float* s) {
+  i64 i = 0;
+  V best = splat(-INFINITY);
+  for (; i + kLanes <= n; i += kLanes) best = larger(best, load(s + i));
+  float m = highest(best);
+  for (; i < n; ++i) m = m > s[i] ? m : s[i];
+  return m;
+}
+
+// s <- exp(s - m), returns the sum; lanes beyond n do not count.
+[[gnu::always_inline]] inline float exp_sum(i64 n, float m, float* s) {
+  V acc{};
+  i64 i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const V e = exp(load(s + i) - m);
+    store(s + i, e);
+    acc += e;
+  }
+  if (i < n) {
+    store_part(s + i, exp(load_part(s + i, n - i) - m), n - i);
+    acc += load_part(s + i, n - i);
+  }
+  return sum(acc);
+}
+
+[[gnu::always_inline]] inline void multiply(i64 n, float f, float* s) {
+  for_vectors(n, [&](i64 i, i64 c) MW_INLINE_LAMBDA { store_n(s + i, load_n(s + i, c) * f, c); });
+}
+
+float softmax(i64 n, i64 lo, i64 hi, float* s) {
+  memset(s, 0, static_cast<size_t>(lo) * sizeof(float));
+  memset(s + hi, 0, static_cast<size_t>(n - hi) * sizeof(float));
+  const float m = row_max(hi - lo, s + lo);
+  const float total = exp_sum(hi - lo, m, s + lo);
+  multiply(hi - lo, 1.0f / total, s + lo);
+  return m + logf(total);
+}
+
+void softmax_again(i64 n, i64 lo, i64 hi, float lse, float* s) {
+  memset(s, 0, static_cast<size_t>(lo) * sizeof(float));
+  memset(s + hi, 0, static_cast<size_t>(n - hi) * sizeof(float));
+  for_vectors(hi - lo,
+              [&](i64 i, i64 c) MW_INLINE_LAMBDA { store_n(s + lo + i, exp(load_n(s + lo + i, c) - lse), c); });
+}
+
+void softmax_backward(i64 n, float* p, const float* dp, float delta) {
+  for_vectors(
+      n, [&](i64 i, i64 c) MW_INLINE_LAMBDA { store_n(p + i, load_n(p + i, c) * (load_n(dp + i, c) - delta), c); });
+}
+
+double cross_entropy(i64 n, float* logits, i64 target, float scale) {
+  const float m = row_max(n, logits);
+  const double at_target = static_cast<double>(logits[target]) - static_cast<double>(m);
+  double total = 0;
+  constexpr i64 kBlock = 4096;  // f32 within a block, f64 across: the vocabulary may hold 262144 terms
+  for (i64 i = 0; i < n; i += kBlock)
+    total += static_cast<double>(exp_sum(n - i < kBlock ? n - i : kBlock, m, logits + i));
+  if (scale != 0.0f) {
+    multiply(n, static_cast<float>(static_cast<double>(scale) / total), logits);
+    logits[target] -= scale;
+  }
+  return log(total) - at_target;
+}
+
+// ---- vectors
+
+void add(i64 n, const float* x, float scale, float* y) {
+  for_vectors(n,
+              [&](i64 i, i64 c) MW_INLINE_LAMBDA { store_n(y + i, load_n(y + i, c) + load_n(x + i, c) * scale, c); });
+}
+
+double dot(i64 n, const float* x, const float* y) {
+  D low{}, high{};
+  i64 i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int l = 0; l < 8; ++l) {
+      low[l] += static_cast<double>(x[i + l]) * static_cast<double>(y[i + l]);
+      high[l] += static_cast<double>(x[i + 8 + l]) * static_cast<double>(y[i + 8 + l]);
+    }
+  double total = 0;
+  for (int l = 0; l < 8; ++l) total += low[l] + high[l];
+  for (; i < n; ++i) total += static_cast<double>(x[i]) * static_cast<double>(y[i]);
+  return total;
+}
+
+[[gnu::always_inline]] inline V widened(const std::uint16_t* p) {
+  H h;
+  memcpy(&h, p, sizeof h);
+  const I bits = __builtin_convertvector(h, I) << 16;
+  V v;
+  memcpy(&v, &bits, sizeof v);
+  return v;
+}
+[[gnu::always_inline]] inline float widened1(std::uint16_t h) {
+  const std::uint32_t bits = static_cast<std::uint32_t>(h) << 16;
+  float f;
+  memcpy(&f, &bits, sizeof f);
+  return f;
+}
+
+void widen(i64 n, const std::uint16_t* in, float* out) {
+  i64 i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(out + i, widened(in + i));
+  for (; i < n; ++i) out[i] = widened1(in[i]);
+}
+
+void narrow(i64 n, const float* in, std::uint16_t* out) {
+  for (i64 i = 0; i < n; ++i) {
+    std::uint32_t bits;
+    memcpy(&bits, in + i, sizeof bits);
+    const bool nan = (bits & 0x7fffffffu) > 0x7f800000u;
+    const std::uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    out[i] = static_cast<std::uint16_t>(nan ? (bits >> 16) | 0x40u : rounded);
+  }
+}
+
+[[gnu::always_inline]] inline V load_weight(const float* p) {
+  return load(p);
+}
+[[gnu::always_inline]] inline V load_weight(const std::uint16_t* p) {
+  return widened(p);
+}
+[[gnu::always_inline]] inline float load_weight1(const float* p) {
+  return *p;
+}
+[[gnu::always_inline]] inline float load_weight1(const std::uint16_t* p) {
+  return widened1(*p);
+}
+
+// M rows of A against R rows of B at once: M*R accumulators keep the loads busy.
+template <int M, int R, class W>
+[[gnu::always_inline]] inline void dot_tile(i64 n, i64 k, float alpha, const float* a, const W* b, float beta,
+                                            float* c) {
+  V acc[M][R] = {};
+  float tail[M][R] = {};
+  i64 i = 0;
+  for (; i + kLanes <= k; i += kLanes)
+    for (int r = 0; r < R; ++r) {
+      const V w = load_weight(b + r * k + i);
+      for (int m = 0; m < M; ++m) acc[m][r] += load(a + m * k + i) * w;
+    }
+  for (; i < k; ++i)
+    for (int r = 0; r < R; ++r)
+      for (int m = 0; m < M; ++m) tail[m][r] += a[m * k + i] * load_weight1(b + r * k + i);
+  for (int m = 0; m < M; ++m)
+    for (int r = 0; r < R; ++r) {
+      const float y = alpha * (sum(acc[m][r]) + tail[m][r]);
+      c[m * n + r] = beta == 0.0f ? y : y + beta * c[m * n + r];
+    }
+}
+
+template <int M, class W>
+void dot_rows_m(i64 n, i64 k, float alpha, const float* a, const W* b, float beta, float* c, i64 begin, i64 end) {
+  constexpr int kRows = M <= 2 ? 4 : 2;
+  i64 row = begin;
+  for (; row + kRows <= end; row += kRows) dot_tile<M, kRows>(n, k, alpha, a, b + row * k, beta, c + row);
+  for (; row < end; ++row) dot_tile<M, 1>(n, k, alpha, a, b + row * k, beta, c + row);
+}
+
+template <class W>
+void dot_rows_any(i64 m, i64 n, i64 k, float alpha, const float* a, const W* b, float beta, float* c, i64 begin,
+                  i64 end) {
+  for (; m >= 4; m -= 4, a += 4 * k, c += 4 * n) dot_rows_m<4>(n, k, alpha, a, b, beta, c, begin, end);
+  if (m == 3) dot_rows_m<3>(n, k, alpha, a, b, beta, c, begin, end);
+  if (m == 2) dot_rows_m<2>(n, k, alpha, a, b, beta, c, begin, end);
+  if (m == 1) dot_rows_m<1>(n, k, alpha, a, b, beta, c, begin, end);
+}
+
+[[gnu::always_inline]] inline u64 mixed(u64 x) {  // as mix64 of core/base/rng.h
+  x += 0x9e3779b97f4a7c15ull;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+void dropout(i64 n, u64 key, u64 first, float p, bool accumulate, const float* x, float* out) {
+  const auto threshold = static_cast<u64>(static_cast<double>(p) * 16777216.0);  // of 24 bits
+  const float scale = 1.0f / (1.0f - p);
+  for (i64 i = 0; i < n; ++i) {
+    const u64 draw = mixed(key + (first + static_cast<u64>(i)) * 0xd1342543de82ef95ull) >> 40;
+    const float y = draw >= threshold ? x[i] * scale : 0.0f;
+    out[i] = accumulate ? out[i] + y : y;
+  }
+}
+
+void adamw(i64 n, const AdamWScalars& s, const float* gradient, float* value, float* m, float* v) {
+  for_vectors(n, [&](i64 i, i64 c) MW_INLINE_LAMBDA {
+    const V g = load_n(gradient + i, c) * s.gradient_scale;
+    const V m1 = load_n(m + i, c) + (g - load_n(m + i, c)) * (1.0f - s.beta1);
+    const V v1 = load_n(v + i, c) * s.beta2 + g * g * (1.0f - s.beta2);
+    V root;
+    for (int l = 0; l < kLanes; ++l) root[l] = sqrtf(v1[l]);
+    const V step = m1 / (root * s.inverse_sqrt_bias2 + s.epsilon);
+    store_n(value + i, load_n(value + i, c) * s.decay - step * s.step_size, c);
+    store_n(m + i, m1, c);
+    store_n(v + i, v1, c);
+  });
+}
+
+constexpr VectorKernels kernels_of(const char* name) {
+  return {.name = name,
+          .rms_norm = rms_norm,
+          .rms_norm_add = rms_norm_add,
+          .rms_norm_again = rms_norm_again,
+          .rms_norm_add_again = rms_norm_add_again,
+          .rms_norm_backward = rms_norm_backward,
+          .rms_norm_weight = rms_norm_weight,
+          .rope = rope,
+          .geglu = geglu,
+          .geglu_backward = geglu_backward,
+          .softmax = softmax,
+          .softmax_again = softmax_again,
+          .softmax_backward = softmax_backward,
+          .cross_entropy = cross_entropy,
+          .add = add,
+          .dot = dot,
+          .widen = widen,
+          .narrow = narrow,
+          .dot_rows = dot_rows_any<float>,
+          .dot_rows_bf16 = dot_rows_any<std::uint16_t>,
+          .dropout = dropout,
+          .adamw = adamw};
+}
+
+}  // namespace
+}  // namespace mw::engine

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The seven projections with their LoRA branches, PEFT's arithmetic: y = x W^T + scaling * (dropout(x) A^T) B^T.
+#include "core/engine/core.h"
+
+namespace mw::engine {
+namespace {
+
+double flops(std::int64_t n, std::int64_t in, std::int64_t out) {
+  return 2.0 * static_cast<double>(n) * static_cast<double>(in) * static_cast<double>(out);
+}
+
+enum class Mask { write, accumulate };
+
+// The mask depends on (seed, step, micro-batch, layer, module, element of the unpacked batch) only: the same again
+// when rematerialised.
+void dropout(Core& core, const Pass& pass, const Adapter& a, Mask how, const float* x, float* out) {
+  const Tokens& tokens = *pass.tokens;
+  const std::uint64_t key = Rng{pass.dropout_seed, pass.step, pass.micro_batch, static_cast<std::uint64_t>(a.layer),
+                                static_cast<std::uint64_t>(a.projection)}
+                                .at(0);
+  core.device.pool.parallel_for(tokens.count, 8, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto first =
+          static_cast<std::uint64_t>(tokens.origin[static_cast<size_t>(i)]) * static_cast<std::uint64_t>(a.in);
+      core.kernels.dropout(a.in, key, first, pass.dropout, how == Mask::accumulate, x + i * a.in, out + i * a.in);
+    }
+  });
+}
+
+}  // namespace
+
+void Core::linear(const Pass& pass, int layer, Projection p, const float* x, float* y, float* z) {
+  const std::int64_t n = pass.tokens->count;
+  const Weight& w = *layers[static_cast<size_t>(layer)].projection[static_cast<size_t>(p)];
+  {
+    const auto timer = profile.time(Kernel::projections, flops(n, w.cols, w.rows));
+    gemm.nt(n, w.rows, w.cols, 1.0f, x, w.at, 0.0f, y);
+  }
+  const Adapter* a = layers[static_cast<size_t>(layer)].adapter[static_cast<size_t>(p)];
+  if (!a) return;
+  const auto timer = profile.time(Kernel::lora, flops(n, a->in + a->out, a->rank));
+  if (pass.dropout > 0) {
+    dropout(*this, pass, *a, Mask::write, x, memory.scratch.drop);
+    x = memory.scratch.drop;
+  }
+  gemm.nt(n, a->rank, a->in, 1.0f, x, {.f32 = a->a}, 0.0f, z);
+  gemm.nt(n, a->out, a->rank, a->scaling, z, {.f32 = a->b}, 1.0f, y);
+}
+
+void Core::linear_backward_input(const Pass& pass, int layer, Projection p, const float* dy, float keep, float* dx) {
+  const std::int64_t n = pass.tokens->count;
+  const Weight& w = *layers[static_cast<size_t>(layer)].projection[static_cast<size_t>(p)];
+  {
+    const auto timer = profile.time(Kernel::projections_back, flops(n, w.cols, w.rows));
+    gemm.nn(n, w.cols, w.rows, 1.0f, dy, w.at, keep, dx);
+  }
+  const Adapter* a = layers[static_cast<size_t>(layer)].adapter[static_cast<size_t>(p)];
+  if (!a) return;
+  const auto timer = profile.time(Kernel::lora, flops(n, a->in + a->out, a->rank));
+  float* dz = memory.scratch.dz;
+  gemm.nn(n, a->rank, a->out, a->scaling, dy, {.f32 = a->b}, 0.0f, dz);
+  if (pass.dropout == 0) return gemm.nn(n, a->in, a->rank, 1.0f, dz, {.f32 = a->a}, 1.0f, dx);
+  gemm.nn(n, a->in, a->rank, 1.0f, dz, {.f32 = a->a}, 0.0f, memory.scratch.drop);
+  dropout(*this, pass, *a, Mask::accumulate, memory.scratch.drop, dx);
+}
+
+void Core::linear_backward_weights(const Pass& pass, int layer, Projection p, const float* x, const float* dy,
+                                   const float* z) {
+  const std::int64_t n = pass.tokens->count;
+  const Weight& w = *layers[static_cast<size_t>(layer)].projection[static_cast<size_t>(p)];
+  if (w.gradient) {
+    const auto timer = profile.time(Kernel::weight_gradients, flops(n, w.cols, w.rows));
+    gemm.tn(w.rows, w.cols, n, 1.0f, dy, x, 1.0f, w.gradient);
+  }
+  const Adapter* a = layers[static_cast<size_t>(layer)].adapter[static_cast<size_t>(p)];
+  if (!a || !a->da) return;
+  const auto timer = profile.time(Kernel::lora, flops(n, a->in + 2 * a->out, a->rank));
+  float* dz = memory.scratch.dz;
+  gemm.nn(n, a->rank, a->out, a->scaling, dy, {.f32 = a->b}, 0.0f, dz);
+  gemm.tn(a->out, a->rank, n, a->scaling, dy, z, 1.0f, a->db);
+  if (pass.dropout > 0) {
+    dropout(*this, pass, *a, Mask::write, x, memory.scratch.drop);
+    x = memory.scratch.drop;
+  }
+  gemm.tn(a->rank, a->in, n, 1.0f, dz, x, 1.0f, a->da);
+}
+
+}  // namespace mw::engine

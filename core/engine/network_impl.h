@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside the engine room only: lets the sampler reach the core of a Network.
+#pragma once
+#include "core/engine/core.h"
+
+namespace mw::engine {
+
+struct Network::Impl {
+  Impl(const model::Config& config, Device& device, WeightType type) : core(config, device, type) {}
+  Core core;
+};
+
+}  // namespace mw::engine

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "core/engine/core.h"
+
+namespace mw::engine {
+namespace {
+
+// Lays regions out behind a base; with base null it only measures.
+class Carver {
+ public:
+  explicit Carver(float* base = nullptr) : base_(base) {}
+  float* take(std::int64_t floats) {
+    float* at = base_ ? base_ + used_ : nullptr;
+    used_ += (floats + 15) / 16 * 16;
+    return at;
+  }
+  std::int64_t used() const { return used_; }
+  void rewind(std::int64_t to) { used_ = to; }
+
+ private:
+  float* base_;
+  std::int64_t used_ = 0;
+};
+
+void carve_attention(Carver& c, const Core& core, size_t layer, std::int64_t n, LayerState& s) {
+  const model::Layer& l = core.config.layers[layer];
+  const std::int64_t q = std::int64_t{l.heads} * l.head_dim, kv = std::int64_t{l.kv_heads} * l.head_dim;
+  s.inv_input = c.take(n);
+  s.inv_post_attention = c.take(n);
+  s.inv_q = c.take(n * l.heads);
+  s.inv_k = c.take(n * l.kv_heads);
+  s.lse = c.take(n * l.heads);
+  s.q = c.take(n * q);
+  s.k = c.take(n * kv);
+  s.v = c.take(n * kv);
+  s.o = c.take(n * q);
+  s.a = c.take(n * core.config.dim);
+  for (int p = 0; p < 4; ++p)
+    if (const Adapter* adapter = core.layers[layer].adapter[p]) s.z[p] = c.take(n * adapter->rank);
+}
+
+void carve_mlp(Carver& c, const Core& core, size_t layer, std::int64_t n, LayerState& s) {
+  s.inv_pre_ffw = c.take(n);
+  s.inv_post_ffw = c.take(n);
+  s.g = c.take(n * core.config.layers[layer].mlp_dim);
+  s.u = c.take(n * core.config.layers[layer].mlp_dim);
+  s.f = c.take(n * core.config.dim);
+  for (int p = 4; p < kProjections; ++p)
+    if (const Adapter* adapter = core.layers[layer].adapter[p]) s.z[p] = c.take(n * adapter->rank);
+}
+
+enum class Blocks { side_by_side, shared };  // shared: the MLP's tensors take the place of attention's
+
+void carve_layer(Carver& c, const Core& core, size_t layer, std::int64_t n, Blocks blocks, LayerState& s) {
+  const std::int64_t start = c.used();
+  carve_attention(c, core, layer, n, s);
+  const std::int64_t attention_end = c.used();
+  if (blocks == Blocks::shared) c.rewind(start);
+  carve_mlp(c, core, layer, n, s);
+  if (c.used() < attention_end) c.take(attention_end - c.used());
+}
+
+struct Widest {
+  std::int64_t q = 0, kv = 0, mlp = 0, in = 0, rank = 0;
+};
+
+Widest widest(const Core& core) {
+  Widest w;
+  for (const model::Layer& l : core.config.layers) {
+    w.q = std::max(w.q, std::int64_t{l.heads} * l.head_dim);
+    w.kv = std::max(w.kv, std::int64_t{l.kv_heads} * l.head_dim);
+    w.mlp = std::max(w.mlp, std::int64_t{l.mlp_dim});
+  }
+  for (const Adapter& a : core.adapters) w.in = std::max(w.in, a.in), w.rank = std::max(w.rank, std::int64_t{a.rank});
+  return w;
+}
+
+void carve_scratch(Carver& c, const Core& core, const StepShape& shape, Scratch& s) {
+  const Widest w = widest(core);
+  const std::int64_t n = shape.tokens, d = core.config.dim;
+  s.inv = c.take(n);
+  s.norm = c.take(n * d);
+  s.h = c.take(n * d);
+  if (shape.backward) s.t = c.take(n * d), s.dx = c.take(n * d), s.dz = c.take(n * w.rank);
+  if (shape.dropout) s.drop = c.take(n * w.in);
+  const std::int64_t shared = c.used();  // attention's scratch and the MLP's are never live together
+  s.qh = c.take(n * w.q);
+  s.kh = c.take(n * w.kv);
+  if (shape.backward) s.dq = c.take(n * w.q), s.dk = c.take(n * w.kv), s.dv = c.take(n * w.kv);
+  const std::int64_t attention_end = c.used();
+  c.rewind(shared);
+  s.m = c.take(n * w.mlp);
+  if (c.used() < attention_end) c.take(attention_end - c.used());
+}
+
+}  // namespace
+
+bool StepShape::holds(const StepShape& need) const {
+  if (tokens < need.tokens) return false;
+  if (!need.backward) return true;
+  return backward && full == need.full && remat == need.remat && lowest == need.lowest && (dropout || !need.dropout);
+}
+
+int Core::lowest_trained_layer() const {
+  if (full) return 0;
+  int lowest = static_cast<int>(layers.size());
+  for (const Adapter& a : adapters) lowest = std::min(lowest, a.layer);
+  return lowest;
+}
+
+void Core::prepare(const StepShape& need) {
+  if (memory.shape.tokens > 0 && memory.shape.holds(need)) return;
+  memory = {};
+  StepMemory m;
+  m.shape = need;
+  const size_t count = layers.size(), lowest = need.backward ? static_cast<size_t>(need.lowest) : count;
+  const std::int64_t n = need.tokens;
+  const auto allocate = [&](auto carve, const char* label) {  // measure, allocate, then carve for real
+    Carver measure;
+    carve(measure);
+    Buffer<float>& b =
+        m.buffers.emplace_back(device.arena, MemoryCategory::activations, static_cast<size_t>(measure.used()), label);
+    Carver real(b.data());
+    carve(real);
+  };
+  m.layers.resize(count + 1);
+  allocate([&](Carver& c) { carve_scratch(c, *this, need, m.scratch); }, "step scratch");
+  allocate(
+      [&](Carver& c) {  // layer inputs; below the lowest trained layer they share its place. The extra one: the output
+        for (size_t l = lowest; l <= count; ++l) m.layers[l].x = c.take(n * config.dim);
+        for (size_t l = 0; l < lowest; ++l) m.layers[l].x = m.layers[lowest].x;
+        if (need.remat == Remat::block)
+          for (size_t l = lowest; l < count; ++l) m.layers[l].h = c.take(n * config.dim);
+      },
+      "layer inputs");
+  const bool keeps = need.backward && need.remat == Remat::none;
+  const size_t first_own = keeps ? lowest : count;
+  if (first_own > 0)
+    allocate(
+        [&](Carver& c) {  // one working set for every layer that keeps nothing
+          const Blocks blocks = need.backward && need.remat == Remat::layer ? Blocks::side_by_side : Blocks::shared;
+          std::int64_t most = 0;
+          for (size_t l = 0; l < first_own; ++l) {
+            c.rewind(0);
+            carve_layer(c, *this, l, n, blocks, m.layers[l]);
+            most = std::max(most, c.used());
+          }
+          if (c.used() < most) c.take(most - c.used());
+        },
+        "one layer's activations");
+  for (size_t l = first_own; l < count; ++l)
+    allocate([&](Carver& c) { carve_layer(c, *this, l, n, Blocks::side_by_side, m.layers[l]); }, "activations");
+  memory = std::move(m);
+}
+
+void Core::prepare_rope(int last_position) {
+  if (last_position < rope_positions) return;
+  const int positions = std::max(last_position + 1, std::min(2 * rope_positions, config.max_positions));
+  rope_tables.clear();
+  rope_positions = 0;
+  for (const RopeSpec& spec : rope_specs) {
+    const std::int64_t half = spec.head_dim / 2;
+    Buffer<float> table(device.arena, MemoryCategory::workspace, static_cast<size_t>(2 * positions * half),
+                        "rope table");
+    for (std::int64_t i = 0; i < half; ++i) {
+      // f32 frequencies and angles, as the reference computes them.
+      const float exponent = static_cast<float>(2 * i) / static_cast<float>(spec.head_dim);
+      const float frequency = 1.0f / std::pow(spec.theta, exponent) / spec.factor;
+      for (int p = 0; p < positions; ++p) {
+        const float angle = static_cast<float>(p) * frequency;
+        table.data()[p * half + i] = std::cos(angle);
+        table.data()[(positions + p) * half + i] = std::sin(angle);
+      }
+    }
+    rope_tables.push_back(std::move(table));
+  }
+  rope_positions = positions;
+}
+
+}  // namespace mw::engine

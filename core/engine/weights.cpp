@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Core's weights: what it accepts, allocation, loading, initialisation and reading back.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/base/error.h"
+#include "core/engine/core.h"
+
+namespace mw::engine {
+namespace {
+
+using model::Role;
+
+constexpr std::int64_t kLoadChunk = 1 << 22;  // elements: progress, and the size of a loader's reads
+
+void refuse(bool present, const std::string& feature, const model::Config& config) {
+  if (present)
+    throw Error({.id = "ARCH",
+                 .message = "the engine does not run " + feature + " yet",
+                 .file = config.id,
+                 .found = feature,
+                 .expected = "a Gemma 3 text model"});
+}
+
+void check(const model::Config& c) {
+  refuse(c.attention_softcap != 0, "attention softcaps (attn_logit_softcapping)", c);
+  refuse(c.final_softcap != 0, "final softcaps (final_logit_softcapping)", c);
+  refuse(c.norm_form != model::NormForm::one_plus_w, "RMSNorms of the form w instead of 1 + w", c);
+  refuse(c.v_norm, "value norms", c);
+  refuse(c.layer_scalar, "layer scalars", c);
+  refuse(c.ple_dim > 0, "per-layer embeddings", c);
+  refuse(c.experts > 0, "mixture of experts", c);
+  refuse(!c.tied_embeddings, "untied output heads", c);
+  refuse(!c.qk_norm, "attention without QK norms", c);
+  for (const model::Layer& l : c.layers) {
+    refuse(!l.has_k || l.kv_donor >= 0, "layers that share keys and values", c);
+    refuse(!l.has_v, "layers whose values are their keys", c);
+    refuse(l.rope == model::Rope::proportional, "proportional RoPE", c);
+    if (l.heads <= 0 || l.kv_heads <= 0 || l.heads % l.kv_heads != 0 || l.head_dim <= 0 || l.head_dim % 2 != 0 ||
+        l.mlp_dim <= 0)
+      throw Error({.id = "ARCH",
+                   .message = "a layer has impossible dimensions",
+                   .file = c.id,
+                   .found = std::to_string(l.heads) + " heads, " + std::to_string(l.kv_heads) + " kv heads, head_dim " +
+                            std::to_string(l.head_dim) + ", mlp " + std::to_string(l.mlp_dim),
+                   .expected = "heads a multiple of kv heads, an even head_dim"});
+  }
+  if (c.vocab <= 0 || c.dim <= 0 || c.layers.empty())
+    throw Error({.id = "ARCH", .message = "the model has no layers, width or vocabulary", .file = c.id});
+}
+
+bool is_norm(Role role) {
+  switch (role) {
+    case Role::final_norm:
+    case Role::input_norm:
+    case Role::post_attention_norm:
+    case Role::pre_ffw_norm:
+    case Role::post_ffw_norm:
+    case Role::q_norm:
+    case Role::k_norm:
+      return true;
+    default:
+      return false;
+  }
+}
+
+const model::Config& checked(const model::Config& config) {
+  check(config);
+  return config;
+}
+
+float rounded_to_bf16(const VectorKernels& kernels, float x) {
+  std::uint16_t half;
+  kernels.narrow(1, &x, &half);
+  kernels.widen(1, &half, &x);
+  return x;
+}
+
+std::int64_t rounded_up(std::int64_t n) {
+  return (n + 15) / 16 * 16;
+}
+
+}  // namespace
+
+Core::Core(const model::Config& c, Device& d, WeightType t)
+    : config(checked(c)), inventory(config), device(d), type(t), gemm(d) {
+  const std::span<const model::Tensor> tensors = inventory.tensors();
+  std::int64_t norm_floats = 0;
+  for (const model::Tensor& tensor : tensors)
+    if (is_norm(tensor.role)) norm_floats += rounded_up(tensor.elements());
+  norms = Buffer<float>(device.arena, MemoryCategory::weights, static_cast<size_t>(norm_floats), "norms");
+  weights.resize(tensors.size());
+  float* next_norm = norms.data();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    Weight& w = weights[i];
+    const auto count = static_cast<size_t>(tensors[i].elements());
+    w.rows = tensors[i].hf_shape.size() == 2 ? tensors[i].hf_shape[0] : 1;
+    w.cols = tensors[i].hf_shape.back();
+    if (is_norm(tensors[i].role)) {
+      w.f32 = next_norm;
+      next_norm += rounded_up(w.cols);
+    } else if (type == WeightType::f32) {
+      w.f32 =
+          weight_f32_buffers.emplace_back(device.arena, MemoryCategory::weights, count, tensors[i].name.c_str()).data();
+    } else {
+      w.bf16 = weight_bf16_buffers.emplace_back(device.arena, MemoryCategory::weights, count, tensors[i].name.c_str())
+                   .data();
+    }
+    w.at = {.f32 = w.f32, .bf16 = w.bf16};
+  }
+  const auto part = [&](Role role, int layer) {
+    const model::Tensor* tensor = inventory.find(role, layer);
+    if (!tensor)
+      throw Error({.id = "ARCH",
+                   .message = "the model's inventory lacks a tensor",
+                   .file = config.id,
+                   .place = "layer " + std::to_string(layer)});
+    return &weights[static_cast<size_t>(tensor - tensors.data())];
+  };
+  embedding = part(Role::embed, -1);
+  final_norm = part(Role::final_norm, -1);
+  embed_scale = std::sqrt(static_cast<float>(config.dim));
+  if (type == WeightType::bf16) embed_scale = rounded_to_bf16(kernels, embed_scale);
+  for (int layer = 0; layer < static_cast<int>(config.layers.size()); ++layer) {
+    LayerParts& p = layers.emplace_back();
+    p.input_norm = part(Role::input_norm, layer);
+    p.post_attention_norm = part(Role::post_attention_norm, layer);
+    p.pre_ffw_norm = part(Role::pre_ffw_norm, layer);
+    p.post_ffw_norm = part(Role::post_ffw_norm, layer);
+    p.q_norm = part(Role::q_norm, layer);
+    p.k_norm = part(Role::k_norm, layer);
+    static constexpr Role kRoles[kProjections] = {Role::q_proj,    Role::k_proj,  Role::v_proj,   Role::o_proj,
+                                                  Role::gate_proj, Role::up_proj, Role::down_proj};
+    for (int i = 0; i < kProjections; ++i) p.projection[i] = part(kRoles[i], layer);
+    const model::Layer& l = config.layers[static_cast<size_t>(layer)];
+    const RopeSpec spec{l.rope_theta, l.rope == model::Rope::linear ? l.rope_factor : 1.0f, l.head_dim};
+    const auto found = std::find(rope_specs.begin(), rope_specs.end(), spec);
+    p.rope = static_cast<int>(found - rope_specs.begin());
+    if (found == rope_specs.end()) rope_specs.push_back(spec);
+  }
+}
+
+void Core::load(const WeightSource& source, const std::function<void(long, long)>& progress) {
+  std::int64_t total = 0, done = 0;
+  for (const Weight& w : weights) total += w.elements();
+  std::vector<float> chunk;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const Weight& w = weights[i];
+    for (std::int64_t first = 0; first < w.elements(); first += kLoadChunk) {
+      const auto count = static_cast<size_t>(std::min(kLoadChunk, w.elements() - first));
+      if (!w.bf16) {
+        source.f32(i, first, {w.f32 + first, count});
+      } else if (source.bf16) {
+        source.bf16(i, first, {w.bf16 + first, count});
+      } else {
+        chunk.resize(count);
+        source.f32(i, first, chunk);
+        kernels.narrow(static_cast<std::int64_t>(count), chunk.data(), w.bf16 + first);
+      }
+      if (w.f32 && w.bf16) kernels.widen(static_cast<std::int64_t>(count), w.bf16 + first, w.f32 + first);  // master
+      done += static_cast<std::int64_t>(count);
+      if (progress) progress(static_cast<long>(done), static_cast<long>(total));
+    }
+  }
+}
+
+void Core::init_random(std::uint64_t seed) {
+  constexpr float kStd = 0.02f;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const Weight& w = weights[i];
+    if (is_norm(inventory.tensors()[i].role)) {
+      std::fill_n(w.f32, w.cols, 0.0f);
+      continue;
+    }
+    const Rng rng{seed, i};
+    device.pool.parallel_for(w.elements(), 1024, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t j = begin; j < end; ++j) {
+        const float x = kStd * rng.normal_at(static_cast<std::uint64_t>(j));
+        if (w.f32) w.f32[j] = x;
+        if (w.bf16) kernels.narrow(1, &x, w.bf16 + j);
+      }
+    });
+  }
+}
+
+void Core::set_trainable(Method method) {
+  if (method == Method::lora && adapters.empty())
+    throw Error({.id = "LORA", .message = "LoRA training needs adapters", .fix = "add adapters first"});
+  if (method == Method::full && !adapters.empty())
+    throw Error(
+        {.id = "LORA", .message = "full training of a model with adapters", .fix = "merge or drop the adapters first"});
+  memory = {};
+  parameters.clear();
+  full = method == Method::full;
+  trainable = true;
+  if (full) {
+    masters = {};
+    std::int64_t total = 0, master_total = 0;
+    for (const Weight& w : weights)
+      total += rounded_up(w.elements()), master_total += w.bf16 ? rounded_up(w.elements()) : 0;
+    gradients = Buffer<float>(device.arena, MemoryCategory::gradients, static_cast<size_t>(total), "gradients");
+    if (master_total > 0)
+      masters = Buffer<float>(device.arena, MemoryCategory::optimizer, static_cast<size_t>(master_total),
+                              "f32 master weights");
+    float *gradient = gradients.data(), *master = masters.data();
+    for (size_t i = 0; i < weights.size(); ++i) {
+      Weight& w = weights[i];
+      const auto count = static_cast<size_t>(w.elements());
+      if (w.bf16) {
+        w.f32 = master;
+        kernels.widen(w.elements(), w.bf16, w.f32);
+        master += rounded_up(w.elements());
+      }
+      w.gradient = gradient;
+      gradient += rounded_up(w.elements());
+      parameters.push_back(
+          {inventory.tensors()[i].name, {w.f32, count}, {w.gradient, count}, !is_norm(inventory.tensors()[i].role)});
+    }
+    return;
+  }
+  std::int64_t total = 0;
+  for (const Adapter& a : adapters) total += rounded_up(a.rank * a.in) + rounded_up(a.out * a.rank);
+  gradients = Buffer<float>(device.arena, MemoryCategory::gradients, static_cast<size_t>(total), "adapter gradients");
+  float* next = gradients.data();
+  for (size_t i = 0; i < adapters.size(); ++i) {
+    Adapter& a = adapters[i];
+    const std::string name =
+        "layers." + std::to_string(a.layer) + "." + std::string(model::hf_module_name(modules[i].target.role));
+    const auto place = [&](float*& grad, const char* suffix, std::span<float> value) {
+      grad = next;
+      next += rounded_up(static_cast<std::int64_t>(value.size()));
+      parameters.push_back({name + suffix, value, {grad, value.size()}, true});
+    };
+    place(a.da, ".lora_a", modules[i].a);
+    place(a.db, ".lora_b", modules[i].b);
+  }
+}
+
+void Core::parameters_changed() {
+  if (!full) return;
+  for (const Weight& w : weights)
+    if (w.bf16)
+      device.pool.parallel_for(w.elements(), 4096, [&](std::int64_t begin, std::int64_t end) {
+        kernels.narrow(end - begin, w.f32 + begin, w.bf16 + begin);
+      });
+}
+
+std::span<const float> Core::weight_f32(size_t index) {
+  const Weight& w = weights.at(index);
+  const auto count = static_cast<size_t>(w.elements());
+  if (w.f32) return {w.f32, count};
+  if (widened.size() < count) {
+    widened = {};
+    widened = Buffer<float>(device.arena, MemoryCategory::workspace, count, "widened weight");
+  }
+  kernels.widen(w.elements(), w.bf16, widened.data());
+  return {widened.data(), count};
+}
+
+}  // namespace mw::engine
