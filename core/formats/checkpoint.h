@@ -23,7 +23,10 @@ class HfWeights {
   std::span<const std::string> skipped() const { return skipped_; }
 
  private:
-  struct Source { size_t file; TensorInfo info; };
+  struct Source {
+    size_t file;
+    TensorInfo info;
+  };
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
   std::vector<Source> sources_;  // parallel to inventory.tensors()
   std::vector<std::string> skipped_;
@@ -31,9 +34,12 @@ class HfWeights {
 
 model::Config read_config(const std::filesystem::path& folder);  // config.json; id = folder name
 // Writes config.json + model.safetensors (bf16 or f32) into an existing folder.
-struct WriteTensor { size_t inventory_index; std::span<const float> values; };
-void write_hf_weights(const std::filesystem::path& folder, const model::Config& config, const model::TensorInventory& inventory,
-                      std::span<const WriteTensor> tensors, DType dtype);
+struct WriteTensor {
+  size_t inventory_index;
+  std::span<const float> values;
+};
+void write_hf_weights(const std::filesystem::path& folder, const model::Config& config,
+                      const model::TensorInventory& inventory, std::span<const WriteTensor> tensors, DType dtype);
 
 // PEFT adapter (gemma.md section 5). Values are f32, A [r,in], B [out,r].
 struct AdapterModule {
@@ -46,14 +52,15 @@ struct Adapter {
   int rank = 8;
   float alpha = 8, dropout = 0;
   bool rslora = false;
-  std::string base_model;  // base_model_name_or_path
+  std::string base_model;            // base_model_name_or_path
   std::vector<std::string> targets;  // module suffixes, e.g. q_proj
   std::vector<std::pair<std::string, int>> rank_pattern;
   std::vector<std::pair<std::string, float>> alpha_pattern;
   std::vector<AdapterModule> modules;
 };
 void write_peft(const std::filesystem::path& folder, const Adapter& adapter);
-// Throws Error for missing, extra or misshapen tensors and for DoRA, bias, embeddings, modules_to_save (named, not ignored).
+// Throws Error for missing, extra or misshapen tensors and for DoRA, bias, embeddings, modules_to_save (named, not
+// ignored).
 Adapter read_peft(const std::filesystem::path& folder, const model::TensorInventory& inventory);
 
 }  // namespace mw::formats

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -23,8 +24,8 @@ struct TensorInfo {
   std::int64_t elements() const;
 };
 
-// One file or a sharded folder's index as one set of tensors. Data is read with pread, never mapped, so that
-// loading costs no page-cache mappings in the process's RSS.
+// One file. Data is read with pread, never mapped, so that loading costs no page-cache mappings in the process's RSS.
+// Tensors stand in file order. Reading is const and may be done from several threads.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(std::filesystem::path file);  // throws Error naming file and tensor
@@ -41,6 +42,7 @@ class SafetensorsFile {
   std::filesystem::path file_;
   std::vector<TensorInfo> tensors_;
   std::map<std::string, std::string> metadata_;
+  std::map<std::string, size_t> by_name_;
   std::uint64_t data_start_ = 0;
 };
 
@@ -50,8 +52,20 @@ struct TensorData {  // for writing
   std::vector<std::int64_t> shape;
   std::span<const std::byte> bytes;
 };
-// Atomic (written beside, renamed). Layout as the reference writer's.
+// Atomic (written beside, renamed). Layout as the reference writer's: sorted by type and name, header padded to 8.
 void write_safetensors(const std::filesystem::path& file, std::span<const TensorData> tensors,
+                       const std::map<std::string, std::string>& metadata = {});
+
+// The same for tensors that are made while they are written (converted, streamed), so that none is held whole:
+// `produce(i, sink)` is called once per tensor, in file order, and passes exactly its bytes to `sink` in pieces.
+struct TensorSpec {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> shape;
+};
+using ByteSink = std::function<void(std::span<const std::byte>)>;
+void write_safetensors(const std::filesystem::path& file, std::span<const TensorSpec> tensors,
+                       const std::function<void(size_t index, const ByteSink& sink)>& produce,
                        const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace mw::formats
