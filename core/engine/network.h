@@ -42,6 +42,14 @@ struct LoraOptions {
   std::vector<std::pair<std::string, float>> alpha_pattern;
 };
 
+// What the options make of a model: its adapted projections, in inventory order. Throws Error for bad options.
+struct ResolvedLora {
+  model::LoraTarget target;
+  int rank = 0;
+  float alpha = 0, scaling = 0;
+};
+std::vector<ResolvedLora> resolve_lora(const model::TensorInventory& inventory, const LoraOptions& options);
+
 struct StepOptions {
   Remat remat = Remat::none;
   int loss_chunk = 256;            // rows of logits at once; 0: all rows with loss at once (the unchunked path)

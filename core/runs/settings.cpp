@@ -83,10 +83,7 @@ data::DatasetOptions data_settings(const Experiment& e, model::Family family) {
   return d;
 }
 
-}  // namespace
-
-train::ModelSettings model_settings(const Experiment& e) {
-  require_path(e, "model.path", "model folder");
+train::ModelSettings model_values(const Experiment& e) {
   train::ModelSettings m;
   m.path = e.path("model.path");
   m.tokenizer = e.path("model.tokenizer");
@@ -96,6 +93,13 @@ train::ModelSettings model_settings(const Experiment& e) {
   m.threads = static_cast<int>(e.integer("target.threads"));
   m.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
   return m;
+}
+
+}  // namespace
+
+train::ModelSettings model_settings(const Experiment& e) {
+  require_path(e, "model.path", "model folder");
+  return model_values(e);
 }
 
 engine::SampleOptions sample_options(const Experiment& e) {
@@ -117,12 +121,18 @@ data::ChatFormat chat_format(const Experiment& e, model::Family family) {
 train::Settings train_settings(const Experiment& e) {
   check_valid(e);
   require_path(e, "data.path", "data file");
+  require_path(e, "model.path", "model folder");
+  return plan_settings(e, formats::read_config(e.path("model.path")).family);
+}
+
+train::Settings plan_settings(const Experiment& e, model::Family family) {
+  check_valid(e);
   train::Settings s;
-  s.model = model_settings(e);
+  s.model = model_values(e);
   s.method = choice<engine::Method>(e, "train.method", std::array<std::string_view, 2>{"lora", "full"});
   s.lora = lora_settings(e);
   s.adapter = e.path("lora.adapter");
-  s.data = data_settings(e, formats::read_config(s.model.path).family);
+  s.data = data_settings(e, family);
   s.packing = e.flag("data.packing") ? data::Packing::pack : data::Packing::none;
   s.batch = static_cast<int>(e.integer("train.batch"));
   s.accumulation = static_cast<int>(e.integer("train.accumulation"));

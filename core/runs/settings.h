@@ -10,6 +10,9 @@ namespace mw::runs {
 // (a target or mesh this engine does not run).
 train::Settings train_settings(const Experiment& experiment);
 
+// The same without asking for files that must exist: for predictions, with the family given.
+train::Settings plan_settings(const Experiment& experiment, model::Family family);
+
 // Model and sampling only: for generate, where data and training keys may be absent.
 train::ModelSettings model_settings(const Experiment& experiment);
 engine::SampleOptions sample_options(const Experiment& experiment);

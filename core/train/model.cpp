@@ -11,10 +11,6 @@
 namespace mw::train {
 namespace {
 
-int thread_count(int wanted) {
-  return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
 engine::WeightSource source_of(const formats::HfWeights& weights) {
   return {
       .f32 = [&](size_t i, std::int64_t first, std::span<float> out) { weights.read_f32(i, first, out); },
@@ -38,6 +34,10 @@ std::string trimmed(const std::string& text) {
 }
 
 }  // namespace
+
+int thread_count(int wanted) {
+  return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
 
 Bytes machine_memory() {
   return Bytes(static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) *

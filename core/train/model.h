@@ -37,6 +37,7 @@ formats::Adapter adapter_of(const engine::Network& network, const engine::LoraOp
                             const std::string& base_model);
 
 Bytes machine_memory();
+int thread_count(int wanted);  // 0: every core
 
 // bos + prompt through the sampler, stop at eos or the template's end of turn. Returns the decoded answer, trimmed.
 struct Answer {

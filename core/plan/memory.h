@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predicted memory of the in-process engine on one device, by ledger category, from the inventory and the settings
+// alone: formulas that mirror what core/engine allocates; tests hold the two together. Any thread.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/ledger.h"
+#include "core/model/inventory.h"
+
+namespace mw::plan {
+
+enum class Method { lora, full };
+enum class WeightType { f32, bf16 };
+enum class Remat { none, block, layer };
+
+struct LoraSize {  // one adapted projection
+  model::Role role;
+  int layer = 0, rank = 0;
+};
+
+struct TrainShape {
+  Method method = Method::lora;
+  WeightType weights = WeightType::f32;
+  std::vector<LoraSize> lora;
+  bool dropout = false;
+  Remat remat = Remat::none;
+  std::int64_t tokens = 0;       // real tokens of the largest micro-batch (the engine drops padding)
+  std::int64_t loss_tokens = 0;  // most loss tokens in one micro-batch
+  int longest = 0;               // tokens of the longest example
+  int loss_chunk = 256;          // 0: unchunked
+  int threads = 1;
+};
+
+struct MemoryPlan {
+  Ledger at_peak;            // the instant of the largest total
+  Ledger category_peaks;
+  std::string peak_instant;  // "backward of layer 5"
+};
+
+MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape);
+
+}  // namespace mw::plan
