@@ -39,9 +39,9 @@ class SentencePieceTokenizer : public Tokenizer {
     };
     for (const int id : ids) {
       if (id < 0 || id >= size()) continue;
-      if (!model_.IsControl(id)) {
+      if (specials == Specials::drop || !model_.IsControl(id)) {  // the library drops control pieces itself
         run.push_back(id);
-      } else if (specials == Specials::keep) {
+      } else {
         flush();
         text += model_.IdToPiece(id);
       }

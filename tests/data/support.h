@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the tests of the data room share: the fixture tokenizers, scratch files, random text.
+#pragma once
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/rng.h"
+#include "core/data/dataset.h"
+#include "core/data/tokenizer.h"
+
+namespace mw::data::testing {
+
+inline std::filesystem::path fixture(const std::string& name) {
+  return std::filesystem::path(MW_FIXTURES) / name;
+}
+
+inline const Tokenizer& bpe() {
+  static const std::unique_ptr<Tokenizer> t = load_tokenizer(fixture("tokenizer_bpe"));
+  return *t;
+}
+inline const Tokenizer& spm() {
+  static const std::unique_ptr<Tokenizer> t = load_tokenizer(fixture("tokenizer_spm"));
+  return *t;
+}
+
+// A folder of its own for each test, removed at the end.
+class Scratch {
+ public:
+  Scratch() {
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = std::filesystem::temp_directory_path() /
+              ("mw-data-" + std::to_string(::getpid()) + "-" + info->test_suite_name() + "-" + info->name());
+    std::filesystem::create_directories(folder_);
+  }
+  ~Scratch() {
+    std::error_code ec;
+    std::filesystem::remove_all(folder_, ec);
+  }
+  std::filesystem::path write(const std::string& name, const std::string& content) const {
+    const auto file = folder_ / name;
+    std::ofstream(file, std::ios::binary) << content;
+    return file;
+  }
+  const std::filesystem::path& folder() const { return folder_; }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+inline std::string utf8(char32_t c) {
+  const auto b = [](char32_t v) { return static_cast<char>(v); };
+  if (c < 0x80) return {b(c)};
+  if (c < 0x800) return {b(0xc0 | c >> 6), b(0x80 | (c & 63))};
+  if (c < 0x10000) return {b(0xe0 | c >> 12), b(0x80 | (c >> 6 & 63)), b(0x80 | (c & 63))};
+  return {b(0xf0 | c >> 18), b(0x80 | (c >> 12 & 63)), b(0x80 | (c >> 6 & 63)), b(0x80 | (c & 63))};
+}
+
+// Letters, runs of spaces and newlines, marker fragments, and any Unicode character.
+inline std::string random_text(Rng& rng, size_t characters) {
+  static const std::vector<std::string> parts = {"  ",     "\n\n",   "\t",        "the",   "ing",
+                                                 "<code>", "<start", "_of_turn>", "<0x41>"};
+  std::string text;
+  for (size_t i = 0; i < characters; ++i) {
+    const auto kind = rng.below(8);
+    if (kind < 4)
+      text += static_cast<char>('a' + rng.below(26));
+    else if (kind < 5)
+      text += ' ';
+    else if (kind < 6)
+      text += parts[rng.below(parts.size())];
+    else {
+      auto c = static_cast<char32_t>(rng.below(kind < 7 ? 0x3000 : 0x110000));
+      if (c >= 0xd800 && c < 0xe000) c = 0xfffd;
+      text += utf8(c);
+    }
+  }
+  return text;
+}
+
+template <class F>
+Problem problem_of(const F& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.problem();
+  }
+  ADD_FAILURE() << "no Error was thrown";
+  return {};
+}
+
+}  // namespace mw::data::testing
