@@ -21,7 +21,8 @@ Enum choice(const Experiment& e, std::string_view key, const std::array<std::str
 template <class T>
 std::vector<std::pair<std::string, T>> pattern(const Experiment& e, std::string_view key) {
   std::vector<std::pair<std::string, T>> out;
-  for (const auto& [name, value] : e.value(key).items()) out.emplace_back(name, value.template get<T>());
+  const Json patterns = e.value(key);
+  for (const auto& [name, value] : patterns.items()) out.emplace_back(name, value.template get<T>());
   return out;
 }
 
