@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Writes a Hugging Face folder with a Gemma 3 shape and random bf16 weights: for speed, memory and loading tests.
+
+    make_random_checkpoint.py --shape gemma3-270m --out DIR [--seed N] [--tokenizer DIR-OR-FILE]
+
+Python's standard library only. Weights are N(0, 0.02) on 256 equally likely levels, norms are 0 (they multiply as 1 + w).
+The same seed gives the same bytes. Any tokenizer with a smaller vocabulary than the model's can be copied in.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import statistics
+import struct
+import sys
+import time
+from pathlib import Path
+
+# transformers configuration_gemma3.py and the hub configs; "tiny" is ours: one global layer, odd sizes kept even.
+SHAPES = {
+    "gemma3-270m": dict(V=262144, D=640, F=2048, L=18, N=4, K=1, H=256, W=512, positions=32768),
+    "gemma3-1b": dict(V=262144, D=1152, F=6912, L=26, N=4, K=1, H=256, W=512, positions=32768),
+    "tiny": dict(V=4096, D=64, F=192, L=7, N=4, K=1, H=16, W=32, positions=1024),
+}
+STD = 0.02
+CHUNK = 1 << 20  # elements
+
+
+def config(s):
+    return {
+        "architectures": ["Gemma3ForCausalLM"],
+        "attention_bias": False,
+        "attention_dropout": 0.0,
+        "attn_logit_softcapping": None,
+        "bos_token_id": 2,
+        "dtype": "bfloat16",
+        "eos_token_id": 1,
+        "final_logit_softcapping": None,
+        "head_dim": s["H"],
+        "hidden_activation": "gelu_pytorch_tanh",
+        "hidden_size": s["D"],
+        "initializer_range": STD,
+        "intermediate_size": s["F"],
+        "layer_types": ["full_attention" if (i + 1) % 6 == 0 else "sliding_attention" for i in range(s["L"])],
+        "max_position_embeddings": s["positions"],
+        "model_type": "gemma3_text",
+        "num_attention_heads": s["N"],
+        "num_hidden_layers": s["L"],
+        "num_key_value_heads": s["K"],
+        "pad_token_id": 0,
+        "query_pre_attn_scalar": s["H"],
+        "rms_norm_eps": 1e-06,
+        "rope_parameters": {
+            "full_attention": {"rope_theta": 1000000.0, "rope_type": "default"},
+            "sliding_attention": {"rope_theta": 10000.0, "rope_type": "default"},
+        },
+        "sliding_window": s["W"],
+        "tie_word_embeddings": True,
+        "use_cache": True,
+        "vocab_size": s["V"],
+    }
+
+
+def tensors(s):
+    """{name: shape}, sorted as the reference writer sorts tensors of one type."""
+    d, f, q, kv = s["D"], s["F"], s["N"] * s["H"], s["K"] * s["H"]
+    out = {"model.embed_tokens.weight": (s["V"], d), "model.norm.weight": (d,)}
+    for i in range(s["L"]):
+        p = f"model.layers.{i}."
+        for norm in ("input", "post_attention", "pre_feedforward", "post_feedforward"):
+            out[f"{p}{norm}_layernorm.weight"] = (d,)
+        for name, shape in (("q_proj", (q, d)), ("k_proj", (kv, d)), ("v_proj", (kv, d)), ("o_proj", (d, q))):
+            out[f"{p}self_attn.{name}.weight"] = shape
+        for name in ("q_norm", "k_norm"):
+            out[f"{p}self_attn.{name}.weight"] = (s["H"],)
+        for name, shape in (("gate_proj", (f, d)), ("up_proj", (f, d)), ("down_proj", (d, f))):
+            out[f"{p}mlp.{name}.weight"] = shape
+    return dict(sorted(out.items()))
+
+
+def elements(shape):
+    n = 1
+    for size in shape:
+        n *= size
+    return n
+
+
+def level_tables():
+    """Two byte tables: one random byte picks a quantile of N(0, STD), the tables give its bf16 halves."""
+    normal = statistics.NormalDist(0.0, STD)
+    low, high = bytearray(256), bytearray(256)
+    for i in range(256):
+        bits = struct.unpack("<I", struct.pack("<f", normal.inv_cdf((i + 0.5) / 256)))[0]
+        bits = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16  # to nearest, ties to even
+        low[i], high[i] = bits & 0xFF, bits >> 8
+    return bytes(low), bytes(high)
+
+
+def write_random(out, count, rng, tables):
+    low, high = tables
+    while count > 0:
+        n = min(count, CHUNK)
+        levels = rng.randbytes(n)
+        values = bytearray(2 * n)
+        values[0::2] = levels.translate(low)
+        values[1::2] = levels.translate(high)
+        out.write(values)
+        count -= n
+
+
+def write_weights(path, s, seed):
+    shapes = tensors(s)
+    header, at = {"__metadata__": {"format": "pt"}}, 0
+    for name, shape in shapes.items():
+        header[name] = {"dtype": "BF16", "shape": list(shape), "data_offsets": [at, at + 2 * elements(shape)]}
+        at += 2 * elements(shape)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    rng, tables = random.Random(seed), level_tables()
+    part = path.with_name(path.name + ".part")
+    with open(part, "wb") as out:
+        out.write(struct.pack("<Q", len(text)) + text)
+        for name, shape in shapes.items():
+            if name.endswith("norm.weight"):
+                out.write(bytes(2 * elements(shape)))
+            else:
+                write_random(out, elements(shape), rng, tables)
+    os.replace(part, path)
+    return sum(map(elements, shapes.values()))
+
+
+def copy_tokenizer(source, out, vocab):
+    file = source if source.is_file() else source / "tokenizer.json"
+    if file.name == "tokenizer.json":
+        content = json.loads(file.read_text(encoding="utf-8"))
+        ids = list(content["model"]["vocab"].values()) + [t["id"] for t in content.get("added_tokens", [])]
+        if max(ids) >= vocab:
+            sys.exit(f"{file}: token ids up to {max(ids)} do not fit a vocabulary of {vocab}")
+    shutil.copyfile(file, out / file.name)
+    extra = file.with_name("tokenizer_config.json")
+    if extra.is_file():
+        shutil.copyfile(extra, out / extra.name)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--shape", choices=SHAPES, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tokenizer", type=Path, help="folder with a tokenizer.json, or a tokenizer file")
+    args = parser.parse_args()
+    started, shape = time.monotonic(), SHAPES[args.shape]
+    args.out.mkdir(parents=True, exist_ok=True)
+    if args.tokenizer:
+        copy_tokenizer(args.tokenizer, args.out, shape["V"])
+    count = write_weights(args.out / "model.safetensors", shape, args.seed)
+    (args.out / "config.json").write_text(json.dumps(config(shape), indent=2) + "\n", encoding="utf-8")
+    print(f"{args.out}: {count:,} parameters, {2 * count:,} bytes, {time.monotonic() - started:.1f} s")
+
+
+if __name__ == "__main__":
+    main()
