@@ -1,57 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/data/bpe_tokenizer.h"
 
-#include <algorithm>
-#include <optional>
-
-#include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/data/bpe.h"
-#include "core/data/tokenizer_file.h"
+#include "core/data/bpe_reader.h"
 #include "core/data/utf8.h"
 
 namespace mw::data {
 namespace {
 
-struct Replacement {
-  std::string from, to;
-};
-
-std::string replace_all(std::string text, const Replacement& r) {
-  size_t at = text.find(r.from);
-  if (at == std::string::npos) return text;
-  std::string out;
-  size_t done = 0;
-  for (; at != std::string::npos; at = text.find(r.from, done)) {
-    out.append(text, done, at - done).append(r.to);
-    done = at + r.from.size();
-  }
-  return out.append(text, done);
-}
-
-std::string replace_all(std::string text, const std::vector<Replacement>& replacements) {
-  for (const Replacement& r : replacements) text = replace_all(std::move(text), r);
-  return text;
-}
-
 class BpeTokenizer : public Tokenizer {
  public:
-  BpeTokenizer(TokenizerFile file, const std::filesystem::path& path) : source_(path.string()) {
-    pieces_ = std::move(file.pieces);
-    make_room_for_added(get(file.rest, "added_tokens"));  // first: the maps hold views into pieces_
-    read_pipeline(file.rest);
-    read_model(file);
-    read_added(file.rest);
-    for (size_t id = 0; id < pieces_.size(); ++id) add_shown(pieces_[id]);
-    choose_specials(read_tokenizer_config(path.parent_path()));
+  explicit BpeTokenizer(BpeParts parts) : p_(std::move(parts)) {
+    bos_ = p_.bos;
+    eos_ = p_.eos;
+    pad_ = p_.pad;
   }
 
   std::vector<int> encode(std::string_view text) const override {
     std::vector<int> ids;
     ids.reserve(text.size() / 3 + 8);
-    split(raw_, text, ids, [&](std::string_view segment) {
-      const std::string normal = replace_all(std::string(segment), normalizer_);
-      split(normalized_, normal, ids, [&](std::string_view part) { bpe_.encode(part, ids); });
+    split(p_.raw, text, ids, [&](std::string_view segment) {
+      const std::string normal = replace_all(std::string(segment), p_.normalizer);
+      split(p_.normalized, normal, ids, [&](std::string_view part) { p_.bpe.encode(part, ids); });
     });
     return ids;
   }
@@ -67,8 +36,8 @@ class BpeTokenizer : public Tokenizer {
     };
     for (const int id : ids) {
       if (id < 0 || id >= size()) continue;
-      const Shown& shown = shown_[static_cast<size_t>(id)];
-      if (specials == Specials::drop && special_[static_cast<size_t>(id)]) continue;
+      const BpeParts::Shown& shown = p_.shown[static_cast<size_t>(id)];
+      if (specials == Specials::drop && p_.special[static_cast<size_t>(id)]) continue;
       if (shown.byte >= 0) {
         bytes.push_back(static_cast<char>(shown.byte));
         continue;
@@ -80,20 +49,11 @@ class BpeTokenizer : public Tokenizer {
     return text;
   }
 
-  int size() const override { return static_cast<int>(pieces_.size()); }
-  std::string piece(int id) const override { return id < 0 || id >= size() ? "" : pieces_[static_cast<size_t>(id)]; }
-  int find(std::string_view piece) const override {
-    if (const auto found = bpe_.ids.find(piece); found != bpe_.ids.end()) return found->second;
-    const auto found = added_.find(std::string(piece));
-    return found == added_.end() ? -1 : found->second;
-  }
+  int size() const override { return static_cast<int>(p_.pieces.size()); }
+  std::string piece(int id) const override { return id < 0 || id >= size() ? "" : p_.pieces[static_cast<size_t>(id)]; }
+  int find(std::string_view piece) const override { return p_.find(piece); }
 
  private:
-  struct Shown {
-    std::string text;
-    int byte = -1;
-  };
-
   template <class Between>
   static void split(const TokenMatcher& matcher, std::string_view text, std::vector<int>& ids, const Between& between) {
     if (matcher.empty()) return between(text);
@@ -105,245 +65,13 @@ class BpeTokenizer : public Tokenizer {
     }
   }
 
-  [[noreturn]] void fail(const std::string& message, const std::string& place, const std::string& found = {},
-                         const std::string& expected = {}) const {
-    throw Error({.id = "TOKENIZER",
-                 .message = message,
-                 .file = source_,
-                 .place = place,
-                 .found = found.substr(0, 80),
-                 .expected = expected});
-  }
-  [[noreturn]] void unsupported(const std::string& place, const std::string& found, const std::string& expected) const {
-    throw Error({.id = "TOKENIZER",
-                 .message = "this kind of tokenizer is not supported",
-                 .file = source_,
-                 .place = place,
-                 .found = found.substr(0, 80),
-                 .expected = expected,
-                 .fix = "use the tokenizer.json or tokenizer.model of a Gemma model"});
-  }
-
-  // Lookups that never throw anything but Error, whatever the document holds.
-  static const Json& get(const Json& object, const std::string& key) {
-    static const Json null;
-    if (!object.is_object()) return null;
-    const auto found = object.find(key);
-    return found == object.end() ? null : *found;
-  }
-  static std::string text_of(const Json& v) { return v.is_string() ? v.get<std::string>() : std::string(); }
-  bool flag(const Json& object, const std::string& key, const std::string& place) const {
-    const Json& v = get(object, key);
-    if (!v.is_null() && !v.is_boolean()) fail("wrong type", place + "." + key, shorten(v), "true or false");
-    return v.is_boolean() && v.get<bool>();
-  }
-  static std::string shorten(const Json& v) {
-    return v.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80);
-  }
-
-  void read_pipeline(const Json& rest) {
-    each_step(get(rest, "normalizer"), "normalizers", "normalizer", [&](const Json& step, const std::string& place) {
-      if (text_of(get(step, "type")) != "Replace")
-        unsupported(place, kind(step), "Replace of \" \" by U+2581, as Gemma has it");
-      normalizer_.push_back(replacement(step, place));
-    });
-    each_step(get(rest, "pre_tokenizer"), "pretokenizers", "pre_tokenizer",
-              [&](const Json& step, const std::string& place) {
-                // Gemma's Split on " " finds nothing once the normalizer has replaced the spaces.
-                if (text_of(get(step, "type")) != "Split" || text_of(get(get(step, "pattern"), "String")) != " " ||
-                    replace_all(std::string(" "), normalizer_).find(' ') != std::string::npos)
-                  unsupported(place, kind(step), "none, or Gemma's Split on \" \" after spaces were replaced");
-              });
-    const Json& decoder = get(rest, "decoder");
-    byte_fallback_decoder_ = decoder.is_null();
-    if (decoder.is_null()) decoder_ = {{"\u2581", " "}};  // none in the file: Gemma's
-    each_step(decoder, "decoders", "decoder", [&](const Json& step, const std::string& place) {
-      const std::string type = text_of(get(step, "type"));
-      if (type == "Replace")
-        decoder_.push_back(replacement(step, place));
-      else if (type == "ByteFallback")
-        byte_fallback_decoder_ = true;
-      else if (type != "Fuse")
-        unsupported(place, kind(step), "Replace, ByteFallback and Fuse, as Gemma has them");
-    });
-  }
-  static std::string kind(const Json& step) { return step.is_object() ? text_of(get(step, "type")) : shorten(step); }
-  template <class Step>
-  void each_step(const Json& value, const std::string& list, const std::string& place, const Step& step) const {
-    if (value.is_null()) return;
-    if (!value.is_object()) fail("wrong type", place, shorten(value), "an object or null");
-    if (text_of(get(value, "type")) != "Sequence") return step(value, place);
-    const Json& steps = get(value, list);
-    if (!steps.is_array()) fail("wrong type", place + "." + list, shorten(steps), "an array");
-    for (size_t i = 0; i < steps.size(); ++i) step(steps[i], place + "." + list + "[" + std::to_string(i) + "]");
-  }
-  Replacement replacement(const Json& step, const std::string& place) const {
-    const Json& pattern = get(get(step, "pattern"), "String");
-    const Json& content = get(step, "content");
-    if (!pattern.is_string() || pattern.get<std::string>().empty() || !content.is_string())
-      unsupported(place, shorten(step), "a Replace of one string by another");
-    return {pattern.get<std::string>(), content.get<std::string>()};
-  }
-
-  void read_model(TokenizerFile& file) {
-    const Json& model = get(file.rest, "model");
-    if (!model.is_object()) fail("a required key is missing", "model", shorten(model), "an object");
-    const std::string type = text_of(get(model, "type"));
-    if (!(type == "BPE" || (type.empty() && file.has_merges))) unsupported("model.type", type, "BPE");
-    if (!file.has_vocabulary || pieces_.empty()) fail("there is no vocabulary", "model.vocab", {}, "pieces with ids");
-    if (!file.has_merges) fail("a required key is missing", "model.merges", {}, "an array");
-    for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
-      if (!text_of(get(model, key)).empty()) unsupported(std::string("model.") + key, text_of(get(model, key)), "none");
-    const Json& dropout = get(model, "dropout");
-    if (dropout.is_number() && dropout.get<double>() != 0) unsupported("model.dropout", shorten(dropout), "none");
-
-    for (size_t id = 0; id < file.used.size(); ++id)
-      if (file.used[id]) bpe_.ids.emplace(pieces_[id], static_cast<int>(id));
-    if (flag(model, "byte_fallback", "model")) find_bytes();
-    if (const Json& unknown = get(model, "unk_token"); unknown.is_string()) {
-      const auto found = bpe_.ids.find(unknown.get_ref<const std::string&>());
-      if (found == bpe_.ids.end())
-        fail("the unknown token is not in the vocabulary", "model.unk_token", shorten(unknown));
-      bpe_.unknown = found->second;
-    }
-    bpe_.unknowns = flag(model, "fuse_unk", "model") ? Unknowns::fuse : Unknowns::keep_each;
-    bpe_.whole = flag(model, "ignore_merges", "model") ? WholeSegment::look_up_first : WholeSegment::merge;
-    read_merges(file.merges);
-  }
-  void find_bytes() {
-    for (int b = 0; b < 256; ++b) {
-      const char* hex = "0123456789ABCDEF";
-      const auto found = bpe_.ids.find(std::string("<0x") + hex[b >> 4] + hex[b & 15] + ">");
-      if (found != bpe_.ids.end()) bpe_.byte_ids[static_cast<size_t>(b)] = found->second;
-    }
-  }
-  void read_merges(const std::vector<std::pair<std::string, std::string>>& merges) {
-    std::string joined;
-    for (size_t i = 0; i < merges.size(); ++i) {
-      const auto& [left, right] = merges[i];
-      const auto known = [&](const std::string& piece) {
-        const auto found = bpe_.ids.find(piece);
-        if (found == bpe_.ids.end())
-          fail("a merge names a piece that is not in the vocabulary", "model.merges[" + std::to_string(i) + "]", piece);
-        return found->second;
-      };
-      joined.assign(left).append(right);
-      bpe_.merges.set(pair_key(known(left), known(right)), {static_cast<int>(i), known(joined)});
-    }
-  }
-
-  static int id_of(const Json& token) {
-    const Json& id = get(token, "id");
-    if (!id.is_number_integer()) return -1;
-    const auto value = id.get<std::int64_t>();
-    return value < 0 || value >= kMaxVocabulary ? -1 : static_cast<int>(value);
-  }
-  void make_room_for_added(const Json& tokens) {
-    if (!tokens.is_array()) return;
-    for (const Json& token : tokens) pieces_.resize(std::max(pieces_.size(), static_cast<size_t>(id_of(token) + 1)));
-  }
-  void read_added(const Json& rest) {
-    special_.assign(pieces_.size(), false);
-    const Json& tokens = get(rest, "added_tokens");
-    if (tokens.is_null()) return;
-    if (!tokens.is_array()) fail("wrong type", "added_tokens", shorten(tokens), "an array");
-    for (size_t i = 0; i < tokens.size(); ++i) read_added_token(tokens[i], "added_tokens[" + std::to_string(i) + "]");
-  }
-  void read_added_token(const Json& token, const std::string& place) {
-    const Json& content = get(token, "content");
-    if (!content.is_string()) fail("wrong type", place + ".content", shorten(content), "a string");
-    const int id = id_of(token);
-    if (id < 0)
-      fail("the id is out of range", place + ".id", shorten(get(token, "id")),
-           "0 to " + std::to_string(kMaxVocabulary - 1));
-    const std::string text = content.get<std::string>();
-    if (text.empty()) return;
-    for (const char* key : {"single_word", "lstrip", "rstrip"})
-      if (flag(token, key, place)) unsupported(place + "." + key, "true", "false");
-    if (const int known = find(text); known >= 0) {
-      if (known != id) fail("an added token has another id than the vocabulary gives it", place, text);
-    } else {
-      add_piece(text, id, place);
-    }
-    special_[static_cast<size_t>(id)] = flag(token, "special", place);
-    // `normalized`: looked for after the normalizer, in its own normalised spelling.
-    if (flag(token, "normalized", place)) {
-      const std::string normal = replace_all(text, normalizer_);
-      if (!normal.empty()) normalized_.add(normal, id);
-    } else {
-      raw_.add(text, id);
-    }
-  }
-  void add_piece(const std::string& text, int id, const std::string& place) {
-    const auto at = static_cast<size_t>(id);
-    if (!pieces_[at].empty()) fail("an added token takes the id of another piece", place, pieces_[at] + ", " + text);
-    pieces_[at] = text;
-    added_.emplace(text, id);
-  }
-  void add_shown(const std::string& piece) {
-    Shown shown{replace_all(piece, decoder_), -1};
-    const std::string& t = shown.text;
-    const auto hex = [](char c) {
-      return c >= '0' && c <= '9'   ? c - '0'
-             : c >= 'A' && c <= 'F' ? c - 'A' + 10
-             : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                    : -1;
-    };
-    if (byte_fallback_decoder_ && t.size() == 6 && t.starts_with("<0x") && t[5] == '>' && hex(t[3]) >= 0 &&
-        hex(t[4]) >= 0)
-      shown.byte = hex(t[3]) * 16 + hex(t[4]);
-    shown_.push_back(std::move(shown));
-  }
-
-  void choose_specials(const NamedSpecials& named) {
-    const auto choose = [&](const std::string& name, std::initializer_list<const char*> usual) {
-      if (!name.empty()) {
-        const int id = find(name);
-        if (id < 0) fail("tokenizer_config.json names a token that is not in the vocabulary", name);
-        return id;
-      }
-      for (const char* piece : usual)
-        if (const int id = find(piece); id >= 0) return id;
-      return -1;
-    };
-    bos_ = choose(named.bos, {"<bos>", "<s>"});
-    eos_ = choose(named.eos, {"<eos>", "</s>"});
-    pad_ = choose(named.pad, {"<pad>"});
-    if (bos_ < 0) fail("there is no beginning-of-text token", "added_tokens", {}, "<bos>");
-    if (eos_ < 0) fail("there is no end-of-text token", "added_tokens", {}, "<eos>");
-    if (pad_ < 0) pad_ = eos_;
-  }
-
-  std::string source_;
-  std::vector<std::string> pieces_;
-  std::vector<Shown> shown_;
-  std::vector<bool> special_;
-  std::unordered_map<std::string, int> added_;  // those that the vocabulary does not name
-  std::vector<Replacement> normalizer_, decoder_;
-  bool byte_fallback_decoder_ = false;
-  TokenMatcher raw_, normalized_;
-  Bpe bpe_;
+  BpeParts p_;
 };
 
 }  // namespace
 
-NamedSpecials read_tokenizer_config(const std::filesystem::path& folder) {
-  const std::filesystem::path file = folder / "tokenizer_config.json";
-  std::error_code ec;
-  if (!std::filesystem::exists(file, ec)) return {};
-  const TokenizerFile config = parse_tokenizer_file(read_file(file), file.string());
-  const auto piece = [&](const char* key) -> std::string {
-    const auto found = config.rest.find(key);
-    if (found == config.rest.end() || found->is_null()) return {};
-    if (found->is_string()) return found->get<std::string>();
-    return string_member(*found, "content", file.string() + ", " + key);
-  };
-  return {piece("bos_token"), piece("eos_token"), piece("pad_token")};
-}
-
 std::unique_ptr<Tokenizer> load_bpe_tokenizer(const std::filesystem::path& file) {
-  const std::string text = read_file(file);
-  return std::make_unique<BpeTokenizer>(parse_tokenizer_file(text, file.string()), file);
+  return std::make_unique<BpeTokenizer>(read_bpe_parts(file));
 }
 
 }  // namespace mw::data

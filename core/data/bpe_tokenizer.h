@@ -8,12 +8,6 @@
 
 namespace mw::data {
 
-// Ids of the special tokens where a tokenizer_config.json beside the file names them; -1 otherwise.
-struct NamedSpecials {
-  std::string bos, eos, pad;  // pieces, or empty
-};
-NamedSpecials read_tokenizer_config(const std::filesystem::path& folder);
-
 std::unique_ptr<Tokenizer> load_bpe_tokenizer(const std::filesystem::path& file);
 std::unique_ptr<Tokenizer> load_sentencepiece_tokenizer(const std::filesystem::path& file);
 

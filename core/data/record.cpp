@@ -2,6 +2,7 @@
 #include "core/data/record.h"
 
 #include "core/base/error.h"
+#include "core/data/utf8.h"
 
 namespace mw::data {
 namespace {
@@ -9,7 +10,7 @@ namespace {
 std::string keys_of(const Json& row) {
   std::string keys;
   for (const auto& [key, value] : row.items()) keys += (keys.empty() ? "" : ", ") + key;
-  return keys.empty() ? "no keys" : "keys " + keys.substr(0, 200);
+  return keys.empty() ? "no keys" : "keys " + excerpt(keys, 200);
 }
 
 [[noreturn]] void refuse(const std::string& message, const std::string& found, const std::string& expected,
@@ -59,7 +60,7 @@ std::string content_text(const Json& content) {
   for (const Json& part : content) {
     const auto type = part.is_object() ? part.find("type") : part.end();
     if (!part.is_object() || type == part.end() || *type != "text")
-      refuse("a message holds something other than text", part.dump().substr(0, 60), "parts of type text");
+      refuse("a message holds something other than text", excerpt(part.dump()), "parts of type text");
     text += required_text(part, "text");
   }
   return text;
@@ -127,7 +128,7 @@ Record prompt_completion(const Json& row, const DatasetOptions& options) {
     c.completion = c.messages.size();
     append_messages(completion, completion_key, c.messages);
     if (c.completion == c.messages.size() || c.messages[c.completion].role != "assistant")
-      refuse("\"" + completion_key + "\" does not start with an answer", completion.dump().substr(0, 40),
+      refuse("\"" + completion_key + "\" does not start with an answer", excerpt(completion.dump()),
              "a message of the assistant");
     return c;
   }

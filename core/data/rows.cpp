@@ -238,7 +238,7 @@ Json parse_row(const RawRow& row, const std::string& file) {
     p.place = "line " + std::to_string(line) + column;
     throw Error(std::move(p));
   }
-  if (!value.is_object()) fail("the row is not an object", row.text.substr(0, 40), "{...}");
+  if (!value.is_object()) fail("the row is not an object", excerpt(row.text, 40), "{...}");
   return value;
 }
 

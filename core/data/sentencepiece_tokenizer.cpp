@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/data/bpe_tokenizer.h"
+#include "core/data/sentencepiece_check.h"
 
 namespace mw::data {
 namespace {
@@ -12,6 +13,7 @@ class SentencePieceTokenizer : public Tokenizer {
  public:
   explicit SentencePieceTokenizer(const std::filesystem::path& file) : source_(file.string()) {
     const std::string content = read_file(file, 256u << 20);
+    check_sentencepiece_model(content, source_);
     check(model_.LoadFromSerializedProto(content), "not a usable SentencePiece model");
     bos_ = model_.bos_id();
     eos_ = model_.eos_id();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/data/utf8.h"
 
 namespace mw::data {
 namespace {
@@ -40,7 +41,10 @@ class Reader : public nlohmann::json_sax<Json> {
     frame.key = std::move(v);
     return true;
   }
-  bool end_object() override { return close(); }
+  bool end_object() override {
+    if (frames_.back().kind == Kind::vocabulary) index_pieces();
+    return close();
+  }
   bool start_array(size_t) override {
     if (at_model_member("merges")) {
       file.has_merges = true;
@@ -67,7 +71,7 @@ class Reader : public nlohmann::json_sax<Json> {
     const auto line = 1 + std::count(before.begin(), before.end(), '\n');
     const size_t start = before.rfind('\n');
     const size_t column = start == std::string_view::npos ? offset + 1 : offset - start;
-    fail("not valid JSON", "line " + std::to_string(line) + ", column " + std::to_string(column), token.substr(0, 40));
+    fail("not valid JSON", "line " + std::to_string(line) + ", column " + std::to_string(column), excerpt(token, 40));
     return false;
   }
 
@@ -86,14 +90,14 @@ class Reader : public nlohmann::json_sax<Json> {
                  .message = message,
                  .file = source_,
                  .place = place,
-                 .found = std::move(found),
+                 .found = excerpt(found),
                  .expected = expected});
   }
   std::string path() const {
     std::string text;
     for (const Frame& f : frames_)
       if (!f.key.empty()) text += (text.empty() ? "" : ".") + f.key;
-    return text.substr(0, 200);
+    return excerpt(text, 200);
   }
   std::string merge_place() const { return "model.merges[" + std::to_string(file.merges.size()) + "]"; }
   bool at_model_member(std::string_view key) const {
@@ -154,16 +158,25 @@ class Reader : public nlohmann::json_sax<Json> {
     if (id < 0)
       fail("the id of piece \"" + piece + "\" is out of range", place, {},
            "0 to " + std::to_string(kMaxVocabulary - 1));
-    const auto at = static_cast<size_t>(id);
-    if (at >= file.pieces.size()) {
-      file.pieces.resize(at + 1);
-      file.used.resize(at + 1);
-    }
-    if (file.used[at])
-      fail("id " + std::to_string(id) + " is given to two pieces", place, file.pieces[at] + ", " + piece);
-    file.used[at] = true;
-    file.pieces[at] = std::move(piece);
+    vocabulary_.emplace_back(id, std::move(piece));
     piece.clear();
+  }
+  void index_pieces() {
+    size_t count = 0;
+    for (const auto& entry : vocabulary_) count = std::max(count, static_cast<size_t>(entry.first) + 1);
+    if (count > largest_id(vocabulary_.size()))
+      fail("the largest id is far beyond the number of pieces", "model.vocab",
+           "id " + std::to_string(count - 1) + " among " + std::to_string(vocabulary_.size()) + " pieces");
+    file.pieces.resize(count);
+    file.used.resize(count);
+    for (auto& [id, piece] : vocabulary_) {
+      const auto at = static_cast<size_t>(id);
+      if (file.used[at])
+        fail("id " + std::to_string(id) + " is given to two pieces", "model.vocab", file.pieces[at] + ", " + piece);
+      file.used[at] = true;
+      file.pieces[at] = std::move(piece);
+    }
+    vocabulary_.clear();
   }
   void add_merge(std::string v) {
     if (frames_.back().kind == Kind::merge) {
@@ -172,7 +185,7 @@ class Reader : public nlohmann::json_sax<Json> {
     }
     const size_t space = v.find(' ');  // the spelling of tokenizers < 0.20: "left right"
     if (space == std::string::npos || v.find(' ', space + 1) != std::string::npos)
-      fail("a merge is not two pieces with one space between them", merge_place(), v.substr(0, 60));
+      fail("a merge is not two pieces with one space between them", merge_place(), excerpt(v));
     file.merges.emplace_back(v.substr(0, space), v.substr(space + 1));
   }
 
@@ -180,6 +193,7 @@ class Reader : public nlohmann::json_sax<Json> {
   const std::string& source_;
   std::vector<Frame> frames_;
   std::vector<std::string> pair_;
+  std::vector<std::pair<int, std::string>> vocabulary_;
 };
 
 }  // namespace

@@ -13,6 +13,12 @@ namespace mw::data {
 
 inline constexpr int kMaxVocabulary = 1 << 21;  // eight times Gemma's; a larger id is a broken file
 
+// Ids are an index: a few may be unused, but one far beyond the number of pieces is a broken file (and would cost
+// memory).
+constexpr size_t largest_id(size_t pieces) {
+  return 2 * pieces + 1024;
+}
+
 struct TokenizerFile {
   Json rest;  // everything but model.vocab and model.merges
   bool has_vocabulary = false, has_merges = false;

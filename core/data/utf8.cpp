@@ -43,6 +43,17 @@ size_t first_invalid_utf8(std::string_view text) {
   return std::string_view::npos;
 }
 
+std::string excerpt(std::string_view text, size_t bytes) {
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    if (i >= bytes) return out + "...";
+    const size_t n = character_length(text.substr(i));
+    out += n > 0 ? text.substr(i, n) : std::string_view("\uFFFD");
+    i += std::max<size_t>(n, 1);
+  }
+  return out;
+}
+
 std::string_view trim(std::string_view text) {
   const auto space_before = [&](std::string_view s) -> size_t {
     if (ascii_space(s.front())) return 1;
