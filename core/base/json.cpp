@@ -21,6 +21,25 @@ std::string line_and_column(std::string_view text, size_t offset) {
   return "line " + std::to_string(line) + ", column " + std::to_string(column);
 }
 
+// Where the first repeated key begins in a valid document; only looked for once one is known to be there.
+size_t duplicate_key_offset(std::string_view text) {
+  std::vector<std::set<std::string>> open;  // keys so far of each open object or array
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '{' || c == '[') open.emplace_back();
+    if ((c == '}' || c == ']') && !open.empty()) open.pop_back();
+    if (c != '"') continue;
+    const size_t start = i++;
+    while (i < text.size() && text[i] != '"') i += text[i] == '\\' ? 2 : 1;
+    const size_t after = text.find_first_not_of(" \t\r\n", i + 1);
+    const bool is_key = after != std::string_view::npos && text[after] == ':';
+    if (is_key && !open.empty() &&
+        !open.back().insert(Json::parse(text.substr(start, i + 1 - start)).get<std::string>()).second)
+      return start;
+  }
+  return 0;
+}
+
 // Refuses what the DOM parser would swallow: duplicate keys (last one wins silently) and deep nesting (stack).
 struct Strict {
   std::vector<std::set<std::string>> keys;
@@ -91,6 +110,7 @@ Json parse_json(std::string_view text, const std::string& source) {
       throw Error({.id = "JSON",
                    .message = strict.trouble,
                    .file = source,
+                   .place = line_and_column(text, duplicate_key_offset(text)),
                    .expected = "each key once",
                    .fix = "remove one of them"});
     return value;

@@ -127,6 +127,7 @@ void RunView::take(const event::Progress& e) {
 
 void RunView::take(const event::StateChanged& e) {
   change_state(e.state);
+  if (e.state == RunState::running) finished_.reset();  // goes on after all
 }
 
 void RunView::take(const event::Finished& e) {

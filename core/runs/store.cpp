@@ -20,7 +20,6 @@ namespace mw::runs {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int kBusyMs = 5000;
 constexpr auto kCommitAfter = std::chrono::milliseconds(150);  // leaves the commit itself 50 ms of the promised 200
 constexpr std::int64_t kAbandonedAfterS = 60;                  // a queued run nobody has locked for that long is dead
 
@@ -93,7 +92,8 @@ struct Store::Impl {
     std::string json;
   };
 
-  explicit Impl(fs::path where) : folder(std::move(where)), db(database_file(folder), kBusyMs) {
+  Impl(fs::path where, std::chrono::milliseconds patience)
+      : folder(std::move(where)), db(database_file(folder), static_cast<int>(patience.count())) {
     // NORMAL: a commit reaches the kernel before it returns, so it survives kill -9 of every process; only a power
     // failure may take the last moments (never the database's integrity). FULL would fsync on each commit, tens of
     // milliseconds on a busy disk, in the middle of training; checkpoint files, which a resume needs, are fsynced.
@@ -202,7 +202,8 @@ struct Store::Impl {
   std::jthread committer;  // last member: stops first
 };
 
-Store::Store(fs::path folder) : impl_(std::make_unique<Impl>(std::move(folder))) {}
+Store::Store(fs::path folder, std::chrono::milliseconds patience)
+    : impl_(std::make_unique<Impl>(std::move(folder), patience)) {}
 
 Store::~Store() {
   impl_->committer = {};

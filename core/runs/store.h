@@ -2,9 +2,10 @@
 // The run store: SQLite in WAL mode under one folder, plus a folder of artefacts per run. Everything up to the last
 // commit survives kill -9. Several processes may use one store; one run is written by one process at a time.
 // A Store object belongs to one thread; open another one for another thread. Errors: STORE-BUSY (another process holds
-// the database for over 5 s), STORE-FULL, STORE-IO, STORE-UNWRITABLE, STORE-NOT-A-DATABASE, STORE-DAMAGED, STORE-NEWER,
+// the database for too long), STORE-FULL, STORE-IO, STORE-UNWRITABLE, STORE-NOT-A-DATABASE, STORE-DAMAGED, STORE-NEWER,
 // RUN-LOCKED, RUN-UNKNOWN.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -59,7 +60,8 @@ class RunLock {
 class Store {
  public:
   // Creates folder and schema where they are missing.
-  explicit Store(std::filesystem::path folder);
+  // patience: how long a call waits for another process's lock.
+  explicit Store(std::filesystem::path folder, std::chrono::milliseconds patience = std::chrono::seconds(5));
   ~Store();
   const std::filesystem::path& folder() const;
 

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/runs/store.h"
+
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "tests/runs/store_test_help.h"
+
+namespace mw::runs {
+namespace {
+using test::metric;
+using test::TemporaryFolder;
+
+Experiment experiment(int steps) {
+  Experiment e;
+  e.set("train.steps", std::to_string(steps));
+  e.set("lora.rank", "8");
+  e.set("model.id", "gemma3-270m");
+  return e;
+}
+
+TEST(Store, KeepsTheFrozenExperimentWithUnknownKeysAndItsFolder) {
+  const TemporaryFolder folder;
+  const Experiment frozen = Experiment::from_json(
+      parse_json(R"({"schema":1,"model":{"path":"m"},"future":{"z":1,"a":[2.5,null]}})", "t"), "/some/where");
+  RunId run;
+  {
+    Store store(folder.path / "deep" / "store");
+    run = store.create(frozen, "first");
+  }
+  const Store store(folder.path / "deep" / "store");
+  EXPECT_EQ(run, "run-1");
+  EXPECT_EQ(store.experiment(run).json().dump(), frozen.json().dump());
+  EXPECT_EQ(store.experiment(run).path("model.path"), "/some/where/m");
+  EXPECT_TRUE(std::filesystem::is_directory(store.run_folder(run)));
+}
+
+TEST(Store, RandomEventsComeBackAsTheyWent) {
+  const TemporaryFolder folder;
+  std::vector<std::string> expected;
+  RunId run;
+  {
+    Store store(folder.path);
+    run = store.create(experiment(10), "");
+    const RunId other = store.create(experiment(10), "");
+    Rng rng({2024});
+    for (int i = 0; i < 3000; ++i) {
+      const Event e = test::random_event(rng);
+      store.append(run, e);
+      expected.push_back(test::fingerprint(e));
+      if (i % 3 == 0) store.append(other, metric(i, 1));
+    }
+  }
+  const Store store(folder.path);
+  const auto events = store.events(run);
+  ASSERT_EQ(events.size(), expected.size());
+  for (size_t i = 0; i < events.size(); ++i) {
+    ASSERT_EQ(test::fingerprint(events[i].event), expected[i]) << i;
+    ASSERT_TRUE(i == 0 || events[i].sequence > events[i - 1].sequence);
+  }
+  const auto tail = store.events(run, events[2990].sequence);
+  ASSERT_EQ(tail.size(), 9u);
+  EXPECT_EQ(test::fingerprint(tail[0].event), expected[2991]);
+}
+
+TEST(Store, RowFollowsFromExperimentAndEvents) {
+  const TemporaryFolder folder;
+  Store store(folder.path);
+  const RunId run = store.create(experiment(30), "mine");
+  RunRow row = *store.find(run);
+  EXPECT_EQ(row.name, "mine");
+  EXPECT_EQ(row.model, "gemma3-270m");
+  EXPECT_EQ(row.method, "lora r8");
+  EXPECT_EQ(row.source, "measured");
+  EXPECT_EQ(row.state, RunState::queued);
+  EXPECT_EQ(row.steps_total, 30);
+  EXPECT_EQ(row.created.size(), 20u);
+  EXPECT_FALSE(row.train_loss);
+
+  store.append(run, {0, event::Started{Json{{"steps", 25}}}});
+  store.append(run, metric(3, 2.5));
+  store.append(run, metric(3, 2.75, "eval/loss"));
+  Ledger ledger;
+  ledger[MemoryCategory::weights] = Bytes(1000);
+  store.append(run, {4, event::Memory{0, 3, "backward", ledger, Bytes(1500)}});
+  row = *store.find(run);
+  EXPECT_EQ(row.state, RunState::running);
+  EXPECT_EQ(row.steps_total, 25);
+  EXPECT_EQ(row.steps_done, 3);
+  EXPECT_EQ(row.train_loss, 2.5);
+  EXPECT_EQ(row.eval_loss, 2.75);
+  EXPECT_EQ(row.peak, Bytes(1500));
+  EXPECT_EQ(row.seconds, 4);
+
+  store.append(run, {5, event::StateChanged{RunState::paused}});
+  EXPECT_EQ(store.find(run)->state, RunState::paused);
+  store.append(run, metric(4, std::nan("")));
+  EXPECT_FALSE(store.find(run)->train_loss);  // the last one is no number
+  store.append(run, {9, event::Finished{RunState::failed, 4, 777, 8.5, Bytes(1600), "loss is NaN", Json()}});
+  row = *store.find(run);
+  EXPECT_EQ(row.state, RunState::failed);
+  EXPECT_EQ(row.tokens, 777);
+  EXPECT_EQ(row.peak, Bytes(1600));
+  EXPECT_EQ(row.error, "loss is NaN");
+}
+
+TEST(Store, TelemetryIsCommittedSoonEvenWhenNothingFollows) {
+  const TemporaryFolder folder;
+  Store writer(folder.path);
+  const RunId run = writer.create(experiment(5), "");
+  Store reader(folder.path);
+  double slowest = 0;
+  for (int i = 0; i < 5; ++i) {
+    writer.append(run, metric(i, 1));
+    const auto start = std::chrono::steady_clock::now();
+    std::chrono::duration<double> waited{};
+    while (reader.events(run).size() != static_cast<size_t>(i + 1) && waited.count() < 5) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      waited = std::chrono::steady_clock::now() - start;
+    }
+    slowest = std::max(slowest, waited.count());
+  }
+  EXPECT_GT(slowest, 0.05);  // it is batched
+  EXPECT_LT(slowest, 0.5);   // 0.2 s promised; the machine may be busy
+}
+
+TEST(Store, EverythingButTelemetryIsCommittedAtOnceWithWhatCameBefore) {
+  const TemporaryFolder folder;
+  Store writer(folder.path);
+  const RunId run = writer.create(experiment(5), "");
+  Store reader(folder.path);
+  writer.append(run, metric(1, 1));
+  writer.append(run, {1, event::Checkpoint{1, "c"}});
+  EXPECT_EQ(reader.events(run).size(), 2u);
+  writer.append(run, metric(2, 1));
+  writer.flush();
+  EXPECT_EQ(reader.events(run).size(), 3u);
+}
+
+TEST(Store, AppendingCostsFarBelowAMillisecondAndLoadingIsQuick) {
+  const TemporaryFolder folder;
+  Store store(folder.path);
+  const RunId run = store.create(experiment(5), "");
+  const auto start = std::chrono::steady_clock::now();
+  for (long i = 0; i < 100000; ++i) store.append(run, metric(i, 1.0 / static_cast<double>(i + 1)));
+  store.flush();
+  const std::chrono::duration<double> written = std::chrono::steady_clock::now() - start;
+  const auto again = std::chrono::steady_clock::now();
+  const auto events = store.events(run);
+  const std::chrono::duration<double> loaded = std::chrono::steady_clock::now() - again;
+  EXPECT_EQ(events.size(), 100000u);
+  RecordProperty("append_us", std::to_string(written.count() / 100000 * 1e6));
+  RecordProperty("load_100k_s", std::to_string(loaded.count()));
+  std::printf("append %.1f us each, loading 100k events %.2f s\n", written.count() * 10, loaded.count());
+  EXPECT_LT(written.count() / 100000, 0.0005);
+  EXPECT_LT(loaded.count(), 3);  // 0.5 s on an idle machine
+}
+
+TEST(Store, RewindRemovesTheLaterPartAndReopensTheRun) {
+  const TemporaryFolder folder;
+  Store store(folder.path);
+  const RunId run = store.create(experiment(10), "");
+  const RunId other = store.create(experiment(10), "");
+  store.append(run, {0, event::Started{Json{{"steps", 10}}}});
+  for (long step = 1; step <= 8; ++step) {
+    store.append(run, metric(step, static_cast<double>(step)));
+    store.append(other, metric(step, 1));
+    if (step == 5) store.append(run, {5, event::Checkpoint{5, "c5"}});
+    if (step == 5) store.append(run, {5, event::Log{"info", "saved"}});
+  }
+  store.append(run, {8, event::Log{"error", "power failed"}});
+  store.append(run, {8, event::Finished{RunState::failed, 8, 80, 8, Bytes(9), "interrupted", Json()}});
+  const auto last = store.events(run).back().sequence;
+  store.rewind(run, 5);
+  const auto left = store.events(run);
+  ASSERT_EQ(left.size(), 8u);  // started, five metrics, checkpoint, log
+  EXPECT_TRUE(std::holds_alternative<event::Log>(left.back().event.body));
+  const RunRow row = *store.find(run);
+  EXPECT_EQ(row.state, RunState::running);
+  EXPECT_EQ(row.steps_done, 5);
+  EXPECT_EQ(row.train_loss, 5);
+  EXPECT_EQ(row.error, "");
+  EXPECT_EQ(store.events(other).size(), 8u);
+  store.append(run, metric(6, 0.5));
+  EXPECT_GT(store.events(run).back().sequence, last);  // never used again
+}
+
+TEST(Store, RewindToTheLastStepOnlyRemovesTheEnd) {
+  const TemporaryFolder folder;
+  Store store(folder.path);
+  const RunId run = store.create(experiment(10), "");
+  for (long step = 1; step <= 4; ++step) store.append(run, metric(step, 1));
+  store.append(run, {4, event::Finished{RunState::cancelled, 4, 1, 4, Bytes(1), "", Json()}});
+  store.rewind(run, 4);
+  EXPECT_EQ(store.events(run).size(), 4u);
+  store.rewind(run, 100);
+  EXPECT_EQ(store.events(run).size(), 4u);
+  store.rewind(run, 0);
+  EXPECT_TRUE(store.events(run).empty());
+}
+
+TEST(Store, RenameTagsAndDeletionAreUndoable) {
+  const TemporaryFolder folder;
+  Store store(folder.path);
+  const RunId a = store.create(experiment(1), "a"), b = store.create(experiment(1), "b");
+  store.append(a, metric(1, 1));
+  store.rename(a, "a '); DROP TABLE runs; --");
+  store.set_tags(a, "good, \xC3\xA4");
+  EXPECT_EQ(store.list().front().id, b);  // newest first
+  store.set_deleted(a, Trash::deleted);
+  EXPECT_EQ(store.list().size(), 1u);
+  ASSERT_EQ(store.list(Trash::deleted).size(), 1u);
+  EXPECT_EQ(store.list(Trash::deleted)[0].tags, "good, \xC3\xA4");
+  EXPECT_EQ(store.events(a).size(), 1u);
+  EXPECT_TRUE(std::filesystem::exists(store.run_folder(a)));
+  store.set_deleted(a, Trash::kept);
+  ASSERT_EQ(store.list().size(), 2u);
+  EXPECT_EQ(store.list()[1].name, "a '); DROP TABLE runs; --");
+}
+
+TEST(Store, UnknownRunsAreOneClearError) {
+  const TemporaryFolder folder;
+  Store store(folder.path);
+  for (const char* run : {"run-7", "run-", "run-0", "run--1", "", "../../etc", "run-1x", "run-99999999999999999999"}) {
+    EXPECT_EQ(test::error_id([&] { store.append(run, metric(1, 1)); }), "RUN-UNKNOWN") << run;
+    EXPECT_EQ(test::error_id([&] { store.rename(run, "x"); }), "RUN-UNKNOWN") << run;
+    EXPECT_EQ(test::error_id([&] { store.events(run); }), "RUN-UNKNOWN") << run;
+    EXPECT_EQ(test::error_id([&] { store.experiment(run); }), "RUN-UNKNOWN") << run;
+    EXPECT_EQ(test::error_id([&] { store.lock(run); }), "RUN-UNKNOWN") << run;
+    EXPECT_EQ(test::error_id([&] { store.rewind(run, 1); }), "RUN-UNKNOWN") << run;
+    EXPECT_FALSE(store.find(run));
+  }
+  EXPECT_EQ(test::error_id([&] { store.run_folder("../../etc"); }), "RUN-UNKNOWN");
+}
+
+TEST(Store, ANewRunNeverTakesAnOldRunsFolder) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path / "run-1");
+  std::filesystem::create_directories(folder.path / "run-2");
+  Store store(folder.path);
+  EXPECT_EQ(store.create(experiment(1), ""), "run-3");
+  EXPECT_EQ(store.create(experiment(1), ""), "run-4");
+}
+
+TEST(Store, InvalidUtf8FromAModelIsKeptAsReplacementCharacters) {
+  const TemporaryFolder folder;
+  Store store(folder.path);
+  const RunId run = store.create(experiment(1), "");
+  store.append(run, {1, event::Sample{1, "p", "half \xE6\x97", "", ""}});
+  const auto& sample = std::get<event::Sample>(store.events(run)[0].event.body);
+  EXPECT_EQ(sample.text, "half \xEF\xBF\xBD\xEF\xBF\xBD");
+}
+
+TEST(DefaultFolder, FollowsTheEnvironment) {
+  const auto with = [](const char* chosen, const char* data, const char* home) {
+    const auto set = [](const char* name, const char* value) {
+      if (value)
+        ::setenv(name, value, 1);
+      else
+        ::unsetenv(name);
+    };
+    set("MESHWRIGHT_RUNS", chosen);
+    set("XDG_DATA_HOME", data);
+    set("HOME", home);
+    return default_folder();
+  };
+  const std::string home = ::getenv("HOME") ? ::getenv("HOME") : "/";
+  EXPECT_EQ(with("/r", "/d", "/h"), "/r");
+  EXPECT_EQ(with(nullptr, "/d", "/h"), "/d/meshwright");
+  EXPECT_EQ(with(nullptr, "relative", "/h"), "/h/.local/share/meshwright");
+  EXPECT_EQ(with(nullptr, nullptr, "/h"), "/h/.local/share/meshwright");
+  ::setenv("HOME", home.c_str(), 1);
+}
+
+}  // namespace
+}  // namespace mw::runs
