@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensor names of HF files under every prefix in use (gemma.md 3.1), brought to one internal form. Any thread.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/model/inventory.h"
+
+namespace mw::formats {
+
+// "model.language_model.layers.0.mlp.up_proj.weight" -> "layers.0.mlp.up_proj.weight"; a name without a known prefix is
+// returned as it is.
+std::string_view without_prefix(std::string_view name);
+
+// Vision and audio towers and their projectors: not part of the language model.
+bool is_tower(std::string_view name);
+
+// The inventory tensor's name without the config's prefix.
+std::string_view suffix_of(const model::Tensor& tensor);
+std::string_view suffix_of(const model::LoraTarget& target);  // "layers.3.self_attn.q_proj"
+
+std::string shape_text(const std::vector<std::int64_t>& shape);  // "[2, 3]"
+
+}  // namespace mw::formats
