@@ -136,16 +136,22 @@ BatchSize largest_batch(std::span<const Example> examples, const BatchOptions& o
   BatchSize most;
   RowList rows(examples, options);
   for (std::int64_t n = first; n < first + count; ++n) {
-    std::int64_t tokens = 0, loss_tokens = 0;
-    for (int r = 0; r < options.rows; ++r)
+    BatchSize batch;
+    std::int64_t longest_row = 0;
+    for (int r = 0; r < options.rows; ++r) {
+      std::int64_t row = 0;
       for (const int e : rows.at(n * options.rows + r)) {
         const auto length = static_cast<int>(examples[static_cast<size_t>(e)].ids.size());
-        tokens += length;
-        loss_tokens += loss[static_cast<size_t>(e)];
+        row += length;
+        batch.loss_tokens += loss[static_cast<size_t>(e)];
         most.longest = std::max(most.longest, length);
       }
-    most.tokens = std::max(most.tokens, tokens);
-    most.loss_tokens = std::max(most.loss_tokens, loss_tokens);
+      batch.tokens += row;
+      longest_row = std::max(longest_row, row);
+    }
+    most.tokens = std::max(most.tokens, batch.tokens);
+    most.loss_tokens = std::max(most.loss_tokens, batch.loss_tokens);
+    most.padded = std::max(most.padded, longest_row * options.rows);
   }
   return most;
 }

@@ -49,6 +49,7 @@ class BatchStream {
 // The most of each kind in any one of the batches [first, first + count) of the stream, without building them.
 struct BatchSize {
   std::int64_t tokens = 0, loss_tokens = 0;  // real tokens; the maxima may come from different batches
+  std::int64_t padded = 0;                   // rows * length of the longest row
   int longest = 0;                           // tokens of the longest example
 };
 BatchSize largest_batch(std::span<const Example> examples, const BatchOptions& options, std::int64_t first,

@@ -26,11 +26,13 @@ plan::TrainShape shape_of(const train::Settings& s, const model::Config& config,
   if (s.method == engine::Method::lora) shape.lora = lora_sizes(config, s.lora);
   shape.dropout = s.method == engine::Method::lora && s.lora.dropout > 0;
   shape.remat = static_cast<plan::Remat>(s.remat);
-  shape.tokens = size.tokens;
+  shape.tokens = size.padded;
   shape.loss_tokens = size.loss_tokens;
   shape.longest = size.longest;
   shape.loss_chunk = s.loss_chunk;
   shape.threads = train::thread_count(s.model.threads);
+  const bool samples = s.answers > 0 || (s.sample_every > 0 && s.sample_prompts > 0);
+  if (samples) shape.generate_tokens = size.longest + s.sample.max_new_tokens;
   return shape;
 }
 
@@ -46,7 +48,7 @@ Prediction predict_shape(const train::Settings& s, const model::Config& config, 
 // Every row as long as it may be: an upper bound where the data has not been read.
 data::BatchSize full_rows(const train::Settings& s) {
   const std::int64_t tokens = std::int64_t{s.batch} * s.data.max_len;
-  return {.tokens = tokens, .loss_tokens = tokens, .longest = s.data.max_len};
+  return {.tokens = tokens, .loss_tokens = tokens, .padded = tokens, .longest = s.data.max_len};
 }
 
 }  // namespace
