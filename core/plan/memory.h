@@ -24,21 +24,24 @@ struct LoraSize {  // one adapted projection
 struct TrainShape {
   Method method = Method::lora;
   WeightType weights = WeightType::f32;
-  std::vector<LoraSize> lora;
+  std::vector<LoraSize> lora{};
   bool dropout = false;
   Remat remat = Remat::none;
-  std::int64_t tokens = 0;       // real tokens of the largest micro-batch (the engine drops padding)
+  std::int64_t tokens = 0;       // rows * len of the largest micro-batch: what the engine sizes its buffers for
   std::int64_t loss_tokens = 0;  // most loss tokens in one micro-batch
   int longest = 0;               // tokens of the longest example
   int loss_chunk = 256;          // 0: unchunked
   int threads = 1;
+  int generate_tokens = 0;  // prompt and answer of the longest sample; 0: no sampling during the run
 };
 
 struct MemoryPlan {
-  Ledger at_peak;            // the instant of the largest total
+  Ledger at_peak;  // the instant of the largest total
   Ledger category_peaks;
-  std::string peak_instant;  // "backward of layer 5"
+  std::string peak_instant;  // "logits of a training step", "start of sampling"
 };
+
+// Errors: an architecture the in-process engine does not run (PLAN-ARCH), a shape beyond all reason (PLAN-SIZE).
 
 MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape);
 

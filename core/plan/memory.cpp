@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/memory.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <tuple>
+
+#include "core/base/error.h"
+
+namespace mw::plan {
+namespace {
+
+using model::Role;
+
+constexpr std::int64_t kPage = 4096;           // the arena gives whole pages
+constexpr std::int64_t kAlign = 16;            // floats: regions of one buffer start on cache lines
+constexpr std::int64_t kQueries = 64;          // queries of one attention block; its keys come in multiples of it, too
+constexpr std::int64_t kPanel = 1 << 18;       // floats per thread for widened bf16 weights
+constexpr std::int64_t kMostTokens = 1 << 30;  // keeps every product below inside 63 bits
+constexpr int kProjections = 7;
+constexpr Role kRoles[kProjections] = {Role::q_proj,    Role::k_proj,  Role::v_proj,   Role::o_proj,
+                                       Role::gate_proj, Role::up_proj, Role::down_proj};
+
+std::int64_t round_up(std::int64_t n, std::int64_t to) {
+  return (n + to - 1) / to * to;
+}
+std::int64_t aligned(std::int64_t floats) {
+  return round_up(floats, kAlign);
+}
+Bytes buffer(std::int64_t elements, std::int64_t size = sizeof(float)) {
+  return Bytes(round_up(elements * size, kPage));
+}
+
+bool is_norm(Role role) {
+  switch (role) {
+    case Role::final_norm:
+    case Role::input_norm:
+    case Role::post_attention_norm:
+    case Role::pre_ffw_norm:
+    case Role::post_ffw_norm:
+    case Role::q_norm:
+    case Role::k_norm:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void refuse(bool present, const char* feature, const model::Config& config) {
+  if (present)
+    throw Error(
+        {.id = "PLAN-ARCH",
+         .message = std::string("the in-process engine does not run ") + feature + ", so there is no memory of it",
+         .file = config.id,
+         .found = feature,
+         .expected = "a dense Gemma text model"});
+}
+
+void check(const model::Config& config, const TrainShape& shape) {
+  refuse(config.experts > 0, "mixture of experts", config);
+  refuse(config.ple_dim > 0, "per-layer embeddings", config);
+  for (const model::Layer& l : config.layers) {
+    refuse(!l.has_k || l.kv_donor >= 0, "layers that share keys and values", config);
+    refuse(!l.has_v, "layers whose values are their keys", config);
+  }
+  if (shape.tokens < 0 || shape.tokens > kMostTokens || shape.loss_tokens < 0 || shape.longest < 0 ||
+      shape.threads < 1 || shape.generate_tokens < 0)
+    throw Error({.id = "PLAN-SIZE",
+                 .message = "the micro-batch is beyond all reason",
+                 .found = std::to_string(shape.tokens) + " tokens, " + std::to_string(shape.threads) + " threads",
+                 .expected = "0 to " + std::to_string(kMostTokens) + " tokens, at least 1 thread"});
+}
+
+// What the formulas below share.
+struct Plan {
+  const model::Config& config;
+  const TrainShape& shape;
+  model::TensorInventory inventory;
+  std::vector<std::array<std::int64_t, kProjections>> rank;  // by layer and projection, 0: no adapter
+  std::int64_t most_in = 0, most_rank = 0;                   // of any adapter
+  std::int64_t adapter_floats = 0, adapter_parameters = 0;
+  size_t lowest = 0;  // layers from here on have a backward
+
+  Plan(const model::Config& c, const TrainShape& s) : config(c), shape(s), inventory(c), rank(c.layers.size()) {
+    if (s.method == Method::full) return;
+    lowest = c.layers.size();
+    for (const LoraSize& lora : s.lora) place(lora);
+  }
+
+  void place(const LoraSize& lora) {
+    for (const model::LoraTarget& t : inventory.lora_targets()) {
+      if (t.role != lora.role || t.layer != lora.layer) continue;
+      const auto p = std::find(std::begin(kRoles), std::end(kRoles), t.role) - std::begin(kRoles);
+      rank[static_cast<size_t>(t.layer)][static_cast<size_t>(p)] = lora.rank;
+      most_in = std::max(most_in, t.in);
+      most_rank = std::max(most_rank, std::int64_t{lora.rank});
+      adapter_floats += aligned(lora.rank * t.in) + aligned(t.out * lora.rank);
+      adapter_parameters += lora.rank * (t.in + t.out);
+      lowest = std::min(lowest, static_cast<size_t>(t.layer));
+    }
+  }
+
+  std::int64_t q(size_t layer) const {
+    return std::int64_t{config.layers[layer].heads} * config.layers[layer].head_dim;
+  }
+  std::int64_t kv(size_t layer) const {
+    return std::int64_t{config.layers[layer].kv_heads} * config.layers[layer].head_dim;
+  }
+};
+
+// Norms are always f32, in one buffer; every other tensor has its own.
+Bytes weights(const Plan& p) {
+  std::int64_t norms = 0;
+  Bytes sum;
+  for (const model::Tensor& t : p.inventory.tensors()) {
+    if (is_norm(t.role))
+      norms += aligned(t.elements());
+    else
+      sum += buffer(t.elements(), p.shape.weights == WeightType::bf16 ? 2 : 4);
+  }
+  return sum + buffer(norms);
+}
+
+Bytes gradients(const Plan& p) {
+  if (p.shape.method == Method::lora) return buffer(p.adapter_floats);
+  std::int64_t floats = 0;
+  for (const model::Tensor& t : p.inventory.tensors()) floats += aligned(t.elements());
+  return buffer(floats);
+}
+
+// Two moments of every trainable value; full training of bf16 weights keeps f32 masters besides.
+Bytes optimizer(const Plan& p) {
+  if (p.shape.method == Method::lora) return buffer(p.adapter_parameters) * 2;
+  std::int64_t values = 0, masters = 0;
+  for (const model::Tensor& t : p.inventory.tensors()) {
+    values += t.elements();
+    if (p.shape.weights == WeightType::bf16 && !is_norm(t.role)) masters += aligned(t.elements());
+  }
+  return buffer(values) * 2 + buffer(masters);
+}
+
+// Floats that the backward of one attention (MLP) block needs: statistics of its norms, projections, z = A x.
+std::int64_t attention_floats(const Plan& p, size_t layer) {
+  const std::int64_t n = p.shape.tokens;
+  const model::Layer& l = p.config.layers[layer];
+  std::int64_t sum = 2 * aligned(n) + 2 * aligned(n * l.heads) + aligned(n * l.kv_heads) + 2 * aligned(n * p.q(layer)) +
+                     2 * aligned(n * p.kv(layer)) + aligned(n * p.config.dim);
+  for (size_t i = 0; i < 4; ++i) sum += aligned(n * p.rank[layer][i]);
+  return sum;
+}
+std::int64_t mlp_floats(const Plan& p, size_t layer) {
+  const std::int64_t n = p.shape.tokens;
+  std::int64_t sum = 2 * aligned(n) + 2 * aligned(n * p.config.layers[layer].mlp_dim) + aligned(n * p.config.dim);
+  for (size_t i = 4; i < kProjections; ++i) sum += aligned(n * p.rank[layer][i]);
+  return sum;
+}
+
+// Working space of whichever layer is being computed, as wide as the widest.
+Bytes scratch(const Plan& p) {
+  std::int64_t q = 0, kv = 0, mlp = 0;
+  for (size_t l = 0; l < p.config.layers.size(); ++l) {
+    q = std::max(q, p.q(l));
+    kv = std::max(kv, p.kv(l));
+    mlp = std::max(mlp, std::int64_t{p.config.layers[l].mlp_dim});
+  }
+  const std::int64_t n = p.shape.tokens, d = aligned(n * p.config.dim);
+  std::int64_t floats = aligned(n) + 4 * d + aligned(n * p.most_rank);
+  if (p.shape.dropout) floats += aligned(n * p.most_in);
+  const std::int64_t attention = 2 * aligned(n * q) + 3 * aligned(n * kv);
+  return buffer(floats + std::max(attention, aligned(n * mlp)));  // the two blocks take turns
+}
+
+Bytes activations(const Plan& p) {
+  const size_t count = p.config.layers.size();
+  const std::int64_t d = aligned(p.shape.tokens * p.config.dim);
+  const auto trained = static_cast<std::int64_t>(count - p.lowest);
+  // Layer inputs and the last output; below the lowest trained layer they share one place.
+  std::int64_t inputs = (trained + 1) * d;
+  if (p.shape.remat == Remat::block) inputs += trained * d;
+  Bytes sum = scratch(p) + buffer(inputs);
+  const size_t first_kept = p.shape.remat == Remat::none ? p.lowest : count;
+  std::int64_t shared = 0;
+  for (size_t l = 0; l < first_kept; ++l) {
+    const std::int64_t attention = attention_floats(p, l), mlp = mlp_floats(p, l);
+    // A whole layer is recomputed at once; otherwise its two blocks take turns.
+    shared = std::max(shared, p.shape.remat == Remat::layer ? attention + mlp : std::max(attention, mlp));
+  }
+  sum += buffer(shared);
+  for (size_t l = first_kept; l < count; ++l) sum += buffer(attention_floats(p, l) + mlp_floats(p, l));
+  return sum;
+}
+
+Bytes logits(const Plan& p) {
+  const std::int64_t rows =
+      p.shape.loss_chunk > 0 ? std::min<std::int64_t>(p.shape.loss_chunk, p.shape.loss_tokens) : p.shape.loss_tokens;
+  return buffer(rows * p.config.vocab);
+}
+
+// Positions of the RoPE tables: as far as a step needs, doubled whenever sampling runs past them.
+std::int64_t rope_positions(const Plan& p) {
+  std::int64_t positions = std::max(1, p.shape.longest);
+  while (positions < p.shape.generate_tokens)
+    positions = std::max(positions + 1, std::min<std::int64_t>(2 * positions, p.config.max_positions));
+  return positions;
+}
+
+// RoPE tables of each kind of layer, attention's blocks of scores per thread, panels for widened bf16 weights.
+Bytes workspace(const Plan& p) {
+  std::set<std::tuple<float, float, int>> ropes;
+  std::int64_t keys = p.shape.longest;
+  for (const model::Layer& l : p.config.layers) {
+    ropes.insert({l.rope_theta, l.rope == model::Rope::linear ? l.rope_factor : 1.0f, l.head_dim});
+    if (p.shape.generate_tokens > 0)  // one query's scores of all heads
+      keys = std::max(keys, std::int64_t{l.heads} * p.shape.generate_tokens / (2 * kQueries) + 1);
+  }
+  Bytes sum;
+  for (const auto& rope : ropes) sum += buffer(2 * rope_positions(p) * (std::get<2>(rope) / 2));
+  sum += buffer(2 * kQueries * round_up(keys, kQueries) * p.shape.threads);
+  if (p.shape.weights == WeightType::bf16) sum += buffer(p.shape.threads * kPanel);
+  return sum;
+}
+
+Bytes kv_cache(const Plan& p) {
+  Bytes sum;
+  for (size_t l = 0; l < p.config.layers.size(); ++l) {
+    const bool sliding = p.config.layers[l].attention == model::Attention::sliding && p.config.sliding_window > 0;
+    const std::int64_t kept =
+        sliding ? std::min(p.shape.generate_tokens, p.config.sliding_window) : p.shape.generate_tokens;
+    sum += buffer(kept * p.kv(l)) * 2;
+  }
+  return sum;
+}
+
+}  // namespace
+
+MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape) {
+  check(config, shape);
+  const Plan p(config, shape);
+  Ledger training;
+  training[MemoryCategory::weights] = weights(p);
+  if (shape.method == Method::lora) training[MemoryCategory::adapters] = buffer(p.adapter_floats);
+  training[MemoryCategory::gradients] = gradients(p);
+  training[MemoryCategory::optimizer] = optimizer(p);
+  training[MemoryCategory::activations] = activations(p);
+  training[MemoryCategory::workspace] = workspace(p);
+  training[MemoryCategory::logits] = logits(p);
+  MemoryPlan plan{.at_peak = training, .category_peaks = training, .peak_instant = "logits of a training step"};
+  if (shape.generate_tokens > 0) {  // the cache comes while the step's buffers, logits included, are still there
+    plan.at_peak[MemoryCategory::kv_cache] = plan.category_peaks[MemoryCategory::kv_cache] = kv_cache(p);
+    plan.peak_instant = "start of sampling";
+  }
+  return plan;
+}
+
+}  // namespace mw::plan
