@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/base/json.h"
+#include "core/data/utf8.h"
 #include "tests/data/support.h"
 
 namespace mw::data::testing {
@@ -287,6 +288,35 @@ TEST(Dataset, StoppingIsACancellationAndProgressReachesTheEnd) {
   long done = -1, total = -2;
   load_dataset(options(file), bpe(), {}, [&](long d, long t) { done = d, total = t; });
   EXPECT_EQ(done, total);
+}
+
+TEST(DatasetFuzz, DamagedFilesAreReadOrRefused) {
+  const Scratch scratch;
+  std::string lines, list;
+  for (const Shape& s : kShapes) {
+    lines += std::string(s.row) + "\n";
+    list += (list.empty() ? "" : ",\n") + std::string(s.row);
+  }
+  const std::string files[] = {lines, "[" + list + "]", "{\"n\": 1, \"rows\": [" + list + "], \"m\": {}}",
+                               "One.\n\nTwo \u00e9.\n"};
+  const char* const names[] = {"a.jsonl", "a.json", "b.json", "a.txt"};
+  Rng rng{6};
+  int read = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const auto kind = rng.below(4);
+    DatasetOptions o = options(scratch.write(names[kind], mutate(files[kind], rng)));
+    o.on_error = rng.below(2) ? OnError::skip : OnError::stop;
+    try {
+      const Dataset d = load(o);
+      ++read;
+      EXPECT_FALSE(d.train.empty());
+      for (const Example& e : d.train) is_sound(e);
+    } catch (const Error& e) {
+      EXPECT_EQ(first_invalid_utf8(to_text(e.problem())), std::string::npos);  // errors are printed as JSON
+    }
+  }
+  EXPECT_GT(read, 200);
+  EXPECT_LT(read, 1900);
 }
 
 // The property behind the mask: whatever the texts, the learned tokens spell the answer and its end marker.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -45,6 +46,8 @@ class Scratch {
   }
   std::filesystem::path write(const std::string& name, const std::string& content) const {
     const auto file = folder_ / name;
+    std::error_code ec;
+    std::filesystem::remove(file, ec);  // a new file: some file systems flush one that is overwritten
     std::ofstream(file, std::ios::binary) << content;
     return file;
   }
@@ -79,6 +82,37 @@ inline std::string random_text(Rng& rng, size_t characters) {
       auto c = static_cast<char32_t>(rng.below(kind < 7 ? 0x3000 : 0x110000));
       if (c >= 0xd800 && c < 0xe000) c = 0xfffd;
       text += utf8(c);
+    }
+  }
+  return text;
+}
+
+// Damages a file in one of the ways files get damaged.
+inline std::string mutate(std::string text, Rng& rng) {
+  const auto any = [&] { return static_cast<size_t>(rng.below(text.size() + 1)); };
+  for (std::uint64_t n = 1 + rng.below(4); n > 0 && !text.empty(); --n) {
+    const size_t at = std::min(any(), text.size() - 1);
+    switch (rng.below(6)) {
+      case 0:
+        text[at] = static_cast<char>(rng.below(256));
+        break;
+      case 1:
+        text.resize(at);
+        break;
+      case 2:
+        text.erase(at, rng.below(30));
+        break;
+      case 3:
+        text.insert(at, text.substr(any(), rng.below(60)));
+        break;
+      case 4: {
+        static const char* const kTokens[] = {
+            "{", "}", "[", "]", ",", ":", "\"", "null", "-1", "1e999", "99999999999999999999"};
+        text.insert(at, kTokens[rng.below(11)]);
+        break;
+      }
+      default:
+        if (text[at] >= '0' && text[at] <= '9') text[at] = static_cast<char>('0' + rng.below(10));
     }
   }
   return text;

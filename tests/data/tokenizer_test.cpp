@@ -141,7 +141,7 @@ TEST(Tokenizer, BrokenFilesNameThePlace) {
   EXPECT_EQ(problem_of([&] { load_tokenizer(scratch.folder()); }).message, "the folder has no tokenizer");
 }
 
-// A SentencePiece model in the wire format: two messages with one length byte each.
+// Appends messages in the wire format: field << 3 | 2, length, content.
 TEST(Tokenizer, SentencePieceModelsWithOtherSettingsAreNamedAndRefused) {
   const Scratch scratch;
   const std::string model = read_file(fixture("tokenizer_spm/tokenizer.model"));
@@ -197,37 +197,6 @@ TEST(Tokenizer, AMegabyteWithoutASpaceTakesSecondsNotHours) {
   const std::vector<int> ids = bpe().encode(text);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
   EXPECT_EQ(bpe().decode(ids), text);
-}
-
-// Damages a file in one of the ways files get damaged.
-std::string mutate(std::string text, Rng& rng) {
-  const auto any = [&] { return static_cast<size_t>(rng.below(text.size() + 1)); };
-  for (std::uint64_t n = 1 + rng.below(4); n > 0 && !text.empty(); --n) {
-    const size_t at = std::min(any(), text.size() - 1);
-    switch (rng.below(6)) {
-      case 0:
-        text[at] = static_cast<char>(rng.below(256));
-        break;
-      case 1:
-        text.resize(at);
-        break;
-      case 2:
-        text.erase(at, rng.below(30));
-        break;
-      case 3:
-        text.insert(at, text.substr(any(), rng.below(60)));
-        break;
-      case 4: {
-        static const char* const kTokens[] = {
-            "{", "}", "[", "]", ",", ":", "\"", "null", "-1", "1e999", "99999999999999999999"};
-        text.insert(at, kTokens[rng.below(11)]);
-        break;
-      }
-      default:
-        if (text[at] >= '0' && text[at] <= '9') text[at] = static_cast<char>('0' + rng.below(10));
-    }
-  }
-  return text;
 }
 
 // Reads it or refuses it with an Error; what is read then works.
