@@ -78,10 +78,13 @@ std::vector<ResolvedLora> resolve_lora(const model::TensorInventory& inventory, 
   check(options);
   std::vector<ResolvedLora> resolved;
   for (const model::LoraTarget& t : inventory.lora_targets()) {
-    if (std::find(options.targets.begin(), options.targets.end(), model::hf_module_name(t.role)) == options.targets.end()) continue;
+    if (std::find(options.targets.begin(), options.targets.end(), model::hf_module_name(t.role)) ==
+        options.targets.end())
+      continue;
     const int rank = value_for(t.module, options.rank_pattern, options.rank);
     const float alpha = value_for(t.module, options.alpha_pattern, options.alpha);
-    if (rank < 1) throw Error({.id = "LORA", .message = "a LoRA rank below 1", .place = t.module, .found = std::to_string(rank)});
+    if (rank < 1)
+      throw Error({.id = "LORA", .message = "a LoRA rank below 1", .place = t.module, .found = std::to_string(rank)});
     const float scaling = alpha / (options.rslora ? std::sqrt(static_cast<float>(rank)) : static_cast<float>(rank));
     resolved.push_back({t, rank, alpha, scaling});
   }
@@ -94,7 +97,12 @@ void Core::add_lora(const LoraOptions& options, std::uint64_t seed) {
   std::int64_t total = 0;
   for (const ResolvedLora& r : resolve_lora(inventory, options)) {
     const model::LoraTarget& t = r.target;
-    added.push_back({.layer = t.layer, .projection = projection_of(t.role), .in = t.in, .out = t.out, .rank = r.rank, .scaling = r.scaling});
+    added.push_back({.layer = t.layer,
+                     .projection = projection_of(t.role),
+                     .in = t.in,
+                     .out = t.out,
+                     .rank = r.rank,
+                     .scaling = r.scaling});
     described.push_back({.target = t, .rank = r.rank, .alpha = r.alpha, .a = {}, .b = {}});
     total += rounded_up(r.rank * t.in) + rounded_up(t.out * r.rank);
   }

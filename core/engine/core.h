@@ -19,8 +19,9 @@ enum class Projection { q, k, v, o, gate, up, down };
 
 struct Weight {  // one inventory tensor
   std::int64_t rows = 0, cols = 0;
-  WeightRef at;          // norms are always f32
-  float* f32 = nullptr;  // writable; null for a bf16 weight without master: at.bf16 holds it
+  WeightRef at;           // what kernels read; norms are always f32, with bf16 values if the weights are bf16
+  float* f32 = nullptr;   // writable; the f32 master where there is one; null for a bf16 weight without
+  float* norm = nullptr;  // norms: at.f32, writable
   std::uint16_t* bf16 = nullptr;
   float* gradient = nullptr;  // full training only
   std::int64_t elements() const { return rows * cols; }

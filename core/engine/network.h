@@ -38,8 +38,8 @@ struct LoraOptions {
   bool rslora = false;               // scaling alpha/sqrt(r) instead of alpha/r
   std::vector<std::string> targets;  // of q_proj k_proj v_proj o_proj gate_proj up_proj down_proj
   // Overrides whose pattern (PEFT rule: regex full-matching ".*\.(pattern)$" or the whole module path) matches.
-  std::vector<std::pair<std::string, int>> rank_pattern;
-  std::vector<std::pair<std::string, float>> alpha_pattern;
+  std::vector<std::pair<std::string, int>> rank_pattern{};
+  std::vector<std::pair<std::string, float>> alpha_pattern{};
 };
 
 // What the options make of a model: its adapted projections, in inventory order. Throws Error for bad options.

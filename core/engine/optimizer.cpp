@@ -42,16 +42,18 @@ double AdamW::gradient_norm() const {
 void AdamW::step(std::int64_t t, float learning_rate, float clip, double norm) {
   // torch: clip_coef = max_norm / (norm + 1e-6), at most 1
   const double coefficient = clip > 0 ? std::min(1.0, static_cast<double>(clip) / (norm + 1e-6)) : 1.0;
-  const double bias1 = 1 - std::pow(static_cast<double>(options_.beta1), static_cast<double>(t));
-  const double bias2 = 1 - std::pow(static_cast<double>(options_.beta2), static_cast<double>(t));
+  const double bias1 = 1 - std::pow(options_.beta1, static_cast<double>(t));
+  const double bias2 = 1 - std::pow(options_.beta2, static_cast<double>(t));
   std::size_t offset = 0;
   for (const Parameter& p : parameters_) {
-    const AdamWScalars scalars{.beta1 = options_.beta1,
-                               .beta2 = options_.beta2,
-                               .decay = 1.0f - (p.decays ? learning_rate * options_.weight_decay : 0.0f),
+    const double decay = p.decays ? static_cast<double>(learning_rate) * options_.weight_decay : 0.0;
+    const AdamWScalars scalars{.new1 = static_cast<float>(1 - options_.beta1),
+                               .beta2 = static_cast<float>(options_.beta2),
+                               .new2 = static_cast<float>(1 - options_.beta2),
+                               .decay = static_cast<float>(1 - decay),
                                .step_size = static_cast<float>(static_cast<double>(learning_rate) / bias1),
                                .inverse_sqrt_bias2 = static_cast<float>(1 / std::sqrt(bias2)),
-                               .epsilon = options_.epsilon,
+                               .epsilon = static_cast<float>(options_.epsilon),
                                .gradient_scale = static_cast<float>(coefficient)};
     float *m = m_[0].data() + offset, *v = v_[0].data() + offset;
     device_.pool.parallel_for(static_cast<std::int64_t>(p.value.size()), 4096,

@@ -11,7 +11,8 @@
 namespace mw::engine {
 
 struct AdamWOptions {
-  float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f, weight_decay = 0;
+  // double as in torch: 1 - 0.999 would lose digits in float
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
 };
 
 class AdamW {

@@ -17,7 +17,7 @@ struct SampleOptions {
   int top_k = 0;          // 0: off
   float top_p = 1;
   std::uint64_t seed = 0;
-  std::vector<int> stop_ids;  // generation ends after one of these (it is not returned)
+  std::vector<int> stop_ids{};  // generation ends after one of these (it is not returned)
 };
 
 class Sampler {

@@ -98,8 +98,12 @@ void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain, const Body
   for (std::uint32_t left = p.running.load(std::memory_order_acquire); left != 0;
        left = p.running.load(std::memory_order_acquire))
     p.running.wait(left, std::memory_order_acquire);
-  for (std::exception_ptr& error : p.errors)
-    if (error) std::rethrow_exception(std::exchange(error, nullptr));
+  std::exception_ptr first;
+  for (std::exception_ptr& error : p.errors) {
+    if (!first) first = error;
+    error = nullptr;
+  }
+  if (first) std::rethrow_exception(first);
 }
 
 }  // namespace mw::engine

@@ -98,7 +98,7 @@ Core::Core(const model::Config& c, Device& d, WeightType t)
     w.rows = tensors[i].hf_shape.size() == 2 ? tensors[i].hf_shape[0] : 1;
     w.cols = tensors[i].hf_shape.back();
     if (is_norm(tensors[i].role)) {
-      w.f32 = next_norm;
+      w.f32 = w.norm = next_norm;
       next_norm += rounded_up(w.cols);
     } else if (type == WeightType::f32) {
       w.f32 =
@@ -144,22 +144,29 @@ Core::Core(const model::Config& c, Device& d, WeightType t)
 void Core::load(const WeightSource& source, const std::function<void(long, long)>& progress) {
   std::int64_t total = 0, done = 0;
   for (const Weight& w : weights) total += w.elements();
-  std::vector<float> chunk;
+  std::vector<float> wide;
+  std::vector<std::uint16_t> bits;
   for (size_t i = 0; i < weights.size(); ++i) {
     const Weight& w = weights[i];
     for (std::int64_t first = 0; first < w.elements(); first += kLoadChunk) {
-      const auto count = static_cast<size_t>(std::min(kLoadChunk, w.elements() - first));
-      if (!w.bf16) {
+      const std::int64_t n = std::min(kLoadChunk, w.elements() - first);
+      const auto count = static_cast<size_t>(n);
+      if (type == WeightType::f32) {
         source.f32(i, first, {w.f32 + first, count});
-      } else if (source.bf16) {
-        source.bf16(i, first, {w.bf16 + first, count});
       } else {
-        chunk.resize(count);
-        source.f32(i, first, chunk);
-        kernels.narrow(static_cast<std::int64_t>(count), chunk.data(), w.bf16 + first);
+        bits.resize(w.bf16 ? 0 : count);
+        std::uint16_t* rounded = w.bf16 ? w.bf16 + first : bits.data();
+        if (source.bf16) {
+          source.bf16(i, first, {rounded, count});
+        } else {
+          wide.resize(count);
+          source.f32(i, first, wide);
+          kernels.narrow(n, wide.data(), rounded);
+        }
+        if (w.f32) kernels.widen(n, rounded, w.f32 + first);
+        if (w.norm) kernels.widen(n, rounded, w.norm + first);
       }
-      if (w.f32 && w.bf16) kernels.widen(static_cast<std::int64_t>(count), w.bf16 + first, w.f32 + first);  // master
-      done += static_cast<std::int64_t>(count);
+      done += n;
       if (progress) progress(static_cast<long>(done), static_cast<long>(total));
     }
   }
@@ -171,6 +178,7 @@ void Core::init_random(std::uint64_t seed) {
     const Weight& w = weights[i];
     if (is_norm(inventory.tensors()[i].role)) {
       std::fill_n(w.f32, w.cols, 0.0f);
+      std::fill_n(w.norm, w.cols, 0.0f);
       continue;
     }
     const Rng rng{seed, i};
@@ -198,7 +206,7 @@ void Core::set_trainable(Method method) {
     masters = {};
     std::int64_t total = 0, master_total = 0;
     for (const Weight& w : weights)
-      total += rounded_up(w.elements()), master_total += w.bf16 ? rounded_up(w.elements()) : 0;
+      total += rounded_up(w.elements()), master_total += type == WeightType::bf16 ? rounded_up(w.elements()) : 0;
     gradients = Buffer<float>(device.arena, MemoryCategory::gradients, static_cast<size_t>(total), "gradients");
     if (master_total > 0)
       masters = Buffer<float>(device.arena, MemoryCategory::optimizer, static_cast<size_t>(master_total),
@@ -207,9 +215,12 @@ void Core::set_trainable(Method method) {
     for (size_t i = 0; i < weights.size(); ++i) {
       Weight& w = weights[i];
       const auto count = static_cast<size_t>(w.elements());
-      if (w.bf16) {
+      if (type == WeightType::bf16) {
         w.f32 = master;
-        kernels.widen(w.elements(), w.bf16, w.f32);
+        if (w.bf16)
+          kernels.widen(w.elements(), w.bf16, w.f32);
+        else
+          std::copy_n(w.norm, w.cols, w.f32);
         master += rounded_up(w.elements());
       }
       w.gradient = gradient;
@@ -238,12 +249,19 @@ void Core::set_trainable(Method method) {
 }
 
 void Core::parameters_changed() {
-  if (!full) return;
-  for (const Weight& w : weights)
-    if (w.bf16)
-      device.pool.parallel_for(w.elements(), 4096, [&](std::int64_t begin, std::int64_t end) {
-        kernels.narrow(end - begin, w.f32 + begin, w.bf16 + begin);
-      });
+  if (!full || type == WeightType::f32) return;
+  std::vector<std::uint16_t> bits;
+  for (const Weight& w : weights) {
+    if (w.norm) {
+      bits.resize(static_cast<size_t>(w.cols));
+      kernels.narrow(w.cols, w.f32, bits.data());
+      kernels.widen(w.cols, bits.data(), w.norm);
+      continue;
+    }
+    device.pool.parallel_for(w.elements(), 4096, [&](std::int64_t begin, std::int64_t end) {
+      kernels.narrow(end - begin, w.f32 + begin, w.bf16 + begin);
+    });
+  }
 }
 
 std::span<const float> Core::weight_f32(size_t index) {

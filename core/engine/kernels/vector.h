@@ -11,8 +11,9 @@ struct RopeTable {  // [positions, pairs] each
   const float* sin = nullptr;
 };
 
-struct AdamWScalars {  // one step's constants, see optimizer.cpp
-  float beta1, beta2, decay, step_size, inverse_sqrt_bias2, epsilon, gradient_scale;
+struct AdamWScalars {              // one step's constants, see optimizer.cpp
+  float new1, beta2, new2, decay,  // new: 1 - beta
+      step_size, inverse_sqrt_bias2, epsilon, gradient_scale;
 };
 
 struct VectorKernels {

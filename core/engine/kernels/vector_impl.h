@@ -88,7 +88,6 @@ template <class Body>
   for (; i + kLanes <= n; i += kLanes) body(i, kLanes);
   if (i < n) body(i, n - i);
 }
-#define MW_INLINE_LAMBDA __attribute__((always_inline))
 
 [[gnu::always_inline]] inline V load_n(const float* p, i64 n) {
   return n == kLanes ? load(p) : load_part(p, n);
@@ -104,24 +103,27 @@ template <class Body>
 
 [[gnu::always_inline]] inline float inverse_rms(i64 dim, const float* x, float eps) {
   V acc{};
-  for_vectors(dim, [&](i64 i, i64 c) MW_INLINE_LAMBDA {
-    const V v = load_n(x + i, c);
-    acc += v * v;
-  });
+  for_vectors(
+      dim, [&](i64 i, i64 c) __attribute__((always_inline)) {
+        const V v = load_n(x + i, c);
+        acc += v * v;
+      });
   return 1.0f / sqrtf(sum(acc) / static_cast<float>(dim) + eps);
 }
 
 [[gnu::always_inline]] inline void norm_row(i64 dim, const float* x, const float* w, float s, float* y) {
   for_vectors(
-      dim, [&](i64 i, i64 c) MW_INLINE_LAMBDA { store_n(y + i, load_n(x + i, c) * s * (load_n(w + i, c) + 1.0f), c); });
+      dim, [&](i64 i, i64 c)
+               __attribute__((always_inline)) { store_n(y + i, load_n(x + i, c) * s * (load_n(w + i, c) + 1.0f), c); });
 }
 
 [[gnu::always_inline]] inline void norm_add_row(i64 dim, const float* x, const float* w, float s, const float* residual,
                                                 float* y) {
-  for_vectors(dim, [&](i64 i, i64 c) MW_INLINE_LAMBDA {
-    const V n = load_n(x + i, c) * s * (load_n(w + i, c) + 1.0f);
-    store_n(y + i, load_n(residual + i, c) + n, c);
-  });
+  for_vectors(
+      dim, [&](i64 i, i64 c) __attribute__((always_inline)) {
+        const V n = load_n(x + i, c) * s * (load_n(w + i, c) + 1.0f);
+        store_n(y + i, load_n(residual + i, c) + n, c);
+      });
 }
 
 void rms_norm(i64 rows, i64 dim, const float* x, const float* w, float eps, float* y, float* inv) {
@@ -153,19 +155,23 @@ void rms_norm_backward(i64 rows, i64 dim, const float* x, const float* w, const 
                        float* dx) {
   for (i64 r = 0; r < rows; ++r, x += dim, dy += dim, dx += dim) {
     V acc{};
-    for_vectors(dim, [&](i64 i, i64 c)
-                         MW_INLINE_LAMBDA { acc += load_n(x + i, c) * load_n(dy + i, c) * (load_n(w + i, c) + 1.0f); });
+    for_vectors(
+        dim, [&](i64 i, i64 c) __attribute__((always_inline)) {
+          acc += load_n(x + i, c) * load_n(dy + i, c) * (load_n(w + i, c) + 1.0f);
+        });
     const float s = inv[r];
     const float t = sum(acc) * s * s * s / static_cast<float>(dim);
     if (keep == 0.0f) {
-      for_vectors(dim, [&](i64 i, i64 c) MW_INLINE_LAMBDA {
-        store_n(dx + i, load_n(dy + i, c) * (load_n(w + i, c) + 1.0f) * s - load_n(x + i, c) * t, c);
-      });
+      for_vectors(
+          dim, [&](i64 i, i64 c) __attribute__((always_inline)) {
+            store_n(dx + i, load_n(dy + i, c) * (load_n(w + i, c) + 1.0f) * s - load_n(x + i, c) * t, c);
+          });
     } else {
-      for_vectors(dim, [&](i64 i, i64 c) MW_INLINE_LAMBDA {
-        const V g = load_n(dy + i, c) * (load_n(w + i, c) + 1.0f) * s - load_n(x + i, c) * t;
-        store_n(dx + i, load_n(dx + i, c) + g, c);
-      });
+      for_vectors(
+          dim, [&](i64 i, i64 c) __attribute__((always_inline)) {
+            const V g = load_n(dy + i, c) * (load_n(w + i, c) + 1.0f) * s - load_n(x + i, c) * t;
+            store_n(dx + i, load_n(dx + i, c) + g, c);
+          });
     }
   }
 }
@@ -188,12 +194,13 @@ void rope(i64 rows, i64 heads, i64 dim, const int* positions, RopeTable table, f
     const float* cos = table.cos + positions[r] * half;
     const float* sin = table.sin + positions[r] * half;
     for (i64 h = 0; h < heads; ++h, x += dim) {
-      for_vectors(half, [&](i64 i, i64 c) MW_INLINE_LAMBDA {
-        const V co = load_n(cos + i, c), si = load_n(sin + i, c) * sign;
-        const V a = load_n(x + i, c), b = load_n(x + half + i, c);
-        store_n(x + i, a * co - b * si, c);
-        store_n(x + half + i, b * co + a * si, c);
-      });
+      for_vectors(
+          half, [&](i64 i, i64 c) __attribute__((always_inline)) {
+            const V co = load_n(cos + i, c), si = load_n(sin + i, c) * sign;
+            const V a = load_n(x + i, c), b = load_n(x + half + i, c);
+            store_n(x + i, a * co - b * si, c);
+            store_n(x + half + i, b * co + a * si, c);
+          });
     }
   }
 }
@@ -207,22 +214,24 @@ constexpr float kGeluScale = 1.5957691216057308f;  // 2 sqrt(2/pi): (1 + tanh y)
 }
 
 void geglu(i64 n, const float* gate, const float* up, float* out) {
-  for_vectors(n, [&](i64 i, i64 c) MW_INLINE_LAMBDA {
-    const V u = load_n(gate + i, c);
-    store_n(out + i, u * gelu_gate(u) * load_n(up + i, c), c);
-  });
+  for_vectors(
+      n, [&](i64 i, i64 c) __attribute__((always_inline)) {
+        const V u = load_n(gate + i, c);
+        store_n(out + i, u * gelu_gate(u) * load_n(up + i, c), c);
+      });
 }
 
 void geglu_backward(i64 n, float* gate, float* up, float* d_out) {
-  for_vectors(n, [&](i64 i, i64 c) MW_INLINE_LAMBDA {
-    const V u = load_n(gate + i, c), v = load_n(up + i, c), d = load_n(d_out + i, c);
-    const V s = gelu_gate(u);
-    const V slope = s + u * s * (1.0f - s) * kGeluScale * (u * u * 0.134145f + 1.0f);
-    const V gelu = u * s;
-    store_n(gate + i, d * v * slope, c);
-    store_n(up + i, d * gelu, c);
-    store_n(d_out + i, gelu * v, c);
-  });
+  for_vectors(
+      n, [&](i64 i, i64 c) __attribute__((always_inline)) {
+        const V u = load_n(gate + i, c), v = load_n(up + i, c), d = load_n(d_out + i, c);
+        const V s = gelu_gate(u);
+        const V slope = s + u * s * (1.0f - s) * kGeluScale * (u * u * 0.134145f + 1.0f);
+        const V gelu = u * s;
+        store_n(gate + i, d * v * slope, c);
+        store_n(up + i, d * gelu, c);
+        store_n(d_out + i, gelu * v, c);
+      });
 }
 
 // ---- softmax and cross-entropy
@@ -253,7 +262,8 @@ void geglu_backward(i64 n, float* gate, float* up, float* d_out) {
 }
 
 [[gnu::always_inline]] inline void multiply(i64 n, float f, float* s) {
-  for_vectors(n, [&](i64 i, i64 c) MW_INLINE_LAMBDA { store_n(s + i, load_n(s + i, c) * f, c); });
+  for_vectors(
+      n, [&](i64 i, i64 c) __attribute__((always_inline)) { store_n(s + i, load_n(s + i, c) * f, c); });
 }
 
 float softmax(i64 n, i64 lo, i64 hi, float* s) {
@@ -268,13 +278,15 @@ float softmax(i64 n, i64 lo, i64 hi, float* s) {
 void softmax_again(i64 n, i64 lo, i64 hi, float lse, float* s) {
   memset(s, 0, static_cast<size_t>(lo) * sizeof(float));
   memset(s + hi, 0, static_cast<size_t>(n - hi) * sizeof(float));
-  for_vectors(hi - lo,
-              [&](i64 i, i64 c) MW_INLINE_LAMBDA { store_n(s + lo + i, exp(load_n(s + lo + i, c) - lse), c); });
+  for_vectors(
+      hi - lo, [&](i64 i, i64 c)
+                   __attribute__((always_inline)) { store_n(s + lo + i, exp(load_n(s + lo + i, c) - lse), c); });
 }
 
 void softmax_backward(i64 n, float* p, const float* dp, float delta) {
   for_vectors(
-      n, [&](i64 i, i64 c) MW_INLINE_LAMBDA { store_n(p + i, load_n(p + i, c) * (load_n(dp + i, c) - delta), c); });
+      n, [&](i64 i, i64 c)
+             __attribute__((always_inline)) { store_n(p + i, load_n(p + i, c) * (load_n(dp + i, c) - delta), c); });
 }
 
 double cross_entropy(i64 n, float* logits, i64 target, float scale) {
@@ -294,8 +306,9 @@ double cross_entropy(i64 n, float* logits, i64 target, float scale) {
 // ---- vectors
 
 void add(i64 n, const float* x, float scale, float* y) {
-  for_vectors(n,
-              [&](i64 i, i64 c) MW_INLINE_LAMBDA { store_n(y + i, load_n(y + i, c) + load_n(x + i, c) * scale, c); });
+  for_vectors(
+      n, [&](i64 i, i64 c)
+             __attribute__((always_inline)) { store_n(y + i, load_n(y + i, c) + load_n(x + i, c) * scale, c); });
 }
 
 double dot(i64 n, const float* x, const float* y) {
@@ -413,17 +426,18 @@ void dropout(i64 n, u64 key, u64 first, float p, bool accumulate, const float* x
 }
 
 void adamw(i64 n, const AdamWScalars& s, const float* gradient, float* value, float* m, float* v) {
-  for_vectors(n, [&](i64 i, i64 c) MW_INLINE_LAMBDA {
-    const V g = load_n(gradient + i, c) * s.gradient_scale;
-    const V m1 = load_n(m + i, c) + (g - load_n(m + i, c)) * (1.0f - s.beta1);
-    const V v1 = load_n(v + i, c) * s.beta2 + g * g * (1.0f - s.beta2);
-    V root;
-    for (int l = 0; l < kLanes; ++l) root[l] = sqrtf(v1[l]);
-    const V step = m1 / (root * s.inverse_sqrt_bias2 + s.epsilon);
-    store_n(value + i, load_n(value + i, c) * s.decay - step * s.step_size, c);
-    store_n(m + i, m1, c);
-    store_n(v + i, v1, c);
-  });
+  for_vectors(
+      n, [&](i64 i, i64 c) __attribute__((always_inline)) {
+        const V g = load_n(gradient + i, c) * s.gradient_scale;
+        const V m1 = load_n(m + i, c) + (g - load_n(m + i, c)) * s.new1;
+        const V v1 = load_n(v + i, c) * s.beta2 + g * g * s.new2;
+        V root;
+        for (int l = 0; l < kLanes; ++l) root[l] = sqrtf(v1[l]);
+        const V step = m1 / (root * s.inverse_sqrt_bias2 + s.epsilon);
+        store_n(value + i, load_n(value + i, c) * s.decay - step * s.step_size, c);
+        store_n(m + i, m1, c);
+        store_n(v + i, v1, c);
+      });
 }
 
 constexpr VectorKernels kernels_of(const char* name) {

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The engine's matmuls and whole LoRA steps: `--benchmark_filter=Tiny`, `Gemma270m`, `Gemm`, `Decode`.
+#include <benchmark/benchmark.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "core/base/rng.h"
+#include "core/engine/kernels/gemm.h"
+#include "core/engine/optimizer.h"
+#include "core/engine/sampler.h"
+
+namespace mw::engine {
+namespace {
+
+constexpr int kThreads = 2;
+
+model::Config gemma3(int layers, int dim, int mlp, int heads, int kv_heads, int head_dim, int vocab, int window) {
+  model::Config c;
+  c.id = "bench";
+  c.vocab = vocab, c.dim = dim, c.sliding_window = window, c.max_positions = 32768, c.qk_norm = true;
+  c.attention_scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
+  for (int i = 0; i < layers; ++i) {
+    model::Layer l;
+    l.attention = i % 6 == 5 ? model::Attention::full : model::Attention::sliding;
+    l.heads = heads, l.kv_heads = kv_heads, l.head_dim = head_dim, l.mlp_dim = mlp;
+    l.rope_theta = i % 6 == 5 ? 1e6f : 1e4f;
+    c.layers.push_back(l);
+  }
+  return c;
+}
+
+model::Config tiny() {
+  return gemma3(6, 192, 768, 4, 2, 48, 4096, 128);
+}
+model::Config gemma270m() {
+  return gemma3(18, 640, 2048, 4, 1, 256, 262144, 512);
+}
+
+struct Rows {
+  int rows, len;
+  std::vector<int> ids, targets, positions, segments;
+  operator TokenBatch() const { return {rows, len, ids, targets, positions, segments}; }
+};
+
+Rows random_rows(int rows, int len, int vocab, double loss_share) {
+  const auto n = static_cast<size_t>(rows * len);
+  Rows b{rows, len, std::vector<int>(n), std::vector<int>(n, -1), std::vector<int>(n), std::vector<int>(n, 0)};
+  Rng rng{1};
+  for (size_t i = 0; i < n; ++i) {
+    b.ids[i] = static_cast<int>(rng.below(static_cast<std::uint64_t>(vocab)));
+    if (static_cast<double>(rng.next_uniform()) < loss_share)
+      b.targets[i] = static_cast<int>(rng.below(static_cast<std::uint64_t>(vocab)));
+    b.positions[i] = static_cast<int>(i) % len;
+  }
+  return b;
+}
+
+void print_profile(Network& network, std::int64_t steps) {
+  double total = 0;
+  const auto times = network.take_profile();
+  for (const auto& t : times) total += t.seconds;
+  for (const auto& t : times)
+    std::fprintf(stderr, "  %-20s %8.2f ms %5.1f %% %6lld calls %7.1f GFLOP/s\n", t.name.c_str(),
+                 1e3 * t.seconds / static_cast<double>(steps), 100 * t.seconds / total,
+                 static_cast<long long>(t.calls / steps), t.flops / t.seconds / 1e9);
+}
+
+void train_steps(benchmark::State& state, const model::Config& config, WeightType type, Method method, int rows,
+                 int len, double loss_share) {
+  Device device(Bytes(0), kThreads);
+  Network network(config, device, type);
+  network.init_random(1);
+  if (method == Method::lora)
+    network.add_lora({.targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}}, 1);
+  network.set_trainable(method);
+  AdamW adam(device, network.parameters(), {});
+  const Rows batch = random_rows(rows, len, config.vocab, loss_share);
+  std::int64_t t = 0;
+  for (auto _ : state) {
+    if (t == 1) network.take_profile();
+    network.zero_gradients();
+    benchmark::DoNotOptimize(network.forward_backward(batch, {.gradient_scale = 1e-3f}));
+    adam.step(++t, 1e-4f, 1.0f, adam.gradient_norm());
+    network.parameters_changed();
+  }
+  state.counters["tokens/s"] =
+      benchmark::Counter(static_cast<double>(rows * len), benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["peak_MiB"] = static_cast<double>(device.arena.use().at_peak.total().value) / (1 << 20);
+  if (t > 1) print_profile(network, t - 1);
+}
+
+void Gemm_nt(benchmark::State& state) {
+  const std::int64_t m = state.range(0), n = state.range(1), k = state.range(2);
+  Device device(Bytes(0), kThreads);
+  Gemm gemm(device);
+  std::vector<float> a(static_cast<size_t>(m * k), 0.5f), b(static_cast<size_t>(n * k), 0.25f),
+      c(static_cast<size_t>(m * n));
+  for (auto _ : state) gemm.nt(m, n, k, 1.0f, a.data(), {.f32 = b.data()}, 0.0f, c.data());
+  state.counters["FLOP/s"] =
+      benchmark::Counter(2.0 * static_cast<double>(m * n * k), benchmark::Counter::kIsIterationInvariantRate);
+}
+BENCHMARK(Gemm_nt)
+    ->Args({1, 2048, 640})
+    ->Args({8, 2048, 640})
+    ->Args({2048, 192, 192})
+    ->Args({2048, 768, 192})
+    ->Args({2048, 16, 192})
+    ->Args({2048, 2048, 640})
+    ->Args({256, 32768, 640})
+    ->UseRealTime();
+
+void Gemm_nt_bf16(benchmark::State& state) {
+  const std::int64_t m = state.range(0), n = state.range(1), k = state.range(2);
+  Device device(Bytes(0), kThreads);
+  Gemm gemm(device);
+  std::vector<float> a(static_cast<size_t>(m * k), 0.5f), c(static_cast<size_t>(m * n));
+  std::vector<std::uint16_t> b(static_cast<size_t>(n * k), 0x3e80);
+  for (auto _ : state) gemm.nt(m, n, k, 1.0f, a.data(), {.bf16 = b.data()}, 0.0f, c.data());
+  state.counters["FLOP/s"] =
+      benchmark::Counter(2.0 * static_cast<double>(m * n * k), benchmark::Counter::kIsIterationInvariantRate);
+}
+BENCHMARK(Gemm_nt_bf16)
+    ->Args({1, 2048, 640})
+    ->Args({8, 2048, 640})
+    ->Args({2048, 2048, 640})
+    ->Args({256, 32768, 640})
+    ->UseRealTime();
+
+void Tiny_lora(benchmark::State& state) {
+  train_steps(state, tiny(), WeightType::f32, Method::lora, 16, static_cast<int>(state.range(0)), 0.5);
+}
+BENCHMARK(Tiny_lora)->Arg(64)->Arg(256)->UseRealTime()->Unit(benchmark::kMillisecond);
+void Tiny_full(benchmark::State& state) {
+  train_steps(state, tiny(), WeightType::f32, Method::full, 16, static_cast<int>(state.range(0)), 1.0);
+}
+BENCHMARK(Tiny_full)->Arg(64)->Arg(256)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+// The peer's shape: batch 4 x 512, loss on all tokens.
+void Gemma270m_lora_f32(benchmark::State& state) {
+  train_steps(state, gemma270m(), WeightType::f32, Method::lora, 4, 512, 1.0);
+}
+void Gemma270m_lora_bf16(benchmark::State& state) {
+  train_steps(state, gemma270m(), WeightType::bf16, Method::lora, 4, 512, 1.0);
+}
+BENCHMARK(Gemma270m_lora_f32)->UseRealTime()->Unit(benchmark::kMillisecond)->Iterations(3);
+BENCHMARK(Gemma270m_lora_bf16)->UseRealTime()->Unit(benchmark::kMillisecond)->Iterations(3);
+
+void decode(benchmark::State& state, const model::Config& config, WeightType type) {
+  Device device(Bytes(0), kThreads);
+  Network network(config, device, type);
+  network.init_random(1);
+  const std::vector<int> prompt(16, 5);
+  for (auto _ : state) benchmark::DoNotOptimize(Sampler(network).generate(prompt, {.max_new_tokens = 32}));
+  state.counters["tokens/s"] = benchmark::Counter(32, benchmark::Counter::kIsIterationInvariantRate);
+}
+void Decode_tiny(benchmark::State& state) {
+  decode(state, tiny(), WeightType::f32);
+}
+void Decode_gemma270m_bf16(benchmark::State& state) {
+  decode(state, gemma270m(), WeightType::bf16);
+}
+BENCHMARK(Decode_tiny)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(Decode_gemma270m_bf16)->UseRealTime()->Unit(benchmark::kMillisecond)->Iterations(2);
+
+}  // namespace
+}  // namespace mw::engine
+
+BENCHMARK_MAIN();

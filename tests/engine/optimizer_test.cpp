@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/engine/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace mw::engine {
+namespace {
+
+struct Problem {
+  Device device{Bytes(0), 2};
+  std::vector<float> value{1.0f, -2.0f, 0.5f}, gradient{0.1f, -0.2f, 0.3f};
+  Parameter parameter(bool decays = true) { return {"p", value, gradient, decays}; }
+};
+
+// torch.optim.AdamW written out in double.
+struct Reference {
+  std::vector<double> value, m, v;
+  void step(int t, const std::vector<float>& g, double lr, double decay, double scale) {
+    for (size_t i = 0; i < value.size(); ++i) {
+      const double gi = static_cast<double>(g[i]) * scale;
+      value[i] *= 1 - lr * decay;
+      m[i] = 0.9 * m[i] + 0.1 * gi;
+      v[i] = 0.999 * v[i] + 0.001 * gi * gi;
+      const double denominator = std::sqrt(v[i]) / std::sqrt(1 - std::pow(0.999, t)) + 1e-8;
+      value[i] -= lr / (1 - std::pow(0.9, t)) * m[i] / denominator;
+    }
+  }
+};
+
+TEST(AdamW, FirstStepMovesByTheLearningRate) {  // by hand: m/(1-b1) = g, v/(1-b2) = g^2, so a step of lr * sign(g)
+  Problem p;
+  const Parameter parameter = p.parameter();
+  AdamW adam(p.device, std::span(&parameter, 1), {});
+  adam.step(1, 0.01f, 0, 0);
+  EXPECT_NEAR(p.value[0], 0.99f, 1e-6f);
+  EXPECT_NEAR(p.value[1], -1.99f, 1e-6f);
+  EXPECT_NEAR(p.value[2], 0.49f, 1e-6f);
+  EXPECT_NEAR(adam.first_moment(0)[2], 0.03f, 1e-8f);
+  EXPECT_NEAR(adam.second_moment(0)[2], 9e-5f, 1e-10f);
+}
+
+TEST(AdamW, FollowsTorchOverManyStepsWithDecayAndClipping) {
+  Problem p;
+  const Parameter parameter = p.parameter();
+  AdamW adam(p.device, std::span(&parameter, 1), {.weight_decay = 0.1});
+  Reference reference{{1.0, -2.0, 0.5}, {0, 0, 0}, {0, 0, 0}};
+  for (int t = 1; t <= 50; ++t) {
+    for (size_t i = 0; i < 3; ++i) p.gradient[i] = std::sin(static_cast<float>(t) * (1.0f + static_cast<float>(i)));
+    double norm = 0;
+    for (const float g : p.gradient) norm += static_cast<double>(g) * static_cast<double>(g);
+    norm = std::sqrt(norm);
+    EXPECT_NEAR(adam.gradient_norm(), norm, 1e-9);
+    adam.step(t, 0.02f, 0.5f, norm);
+    reference.step(t, p.gradient, static_cast<double>(0.02f), 0.1, std::min(1.0, 0.5 / (norm + 1e-6)));
+    for (size_t i = 0; i < 3; ++i) ASSERT_NEAR(p.value[i], reference.value[i], 3e-6) << "step " << t;
+  }
+}
+
+TEST(AdamW, DoesNotDecayNormsOrClipSmallGradients) {
+  Problem p;
+  const Parameter parameter = p.parameter(false);
+  AdamW adam(p.device, std::span(&parameter, 1), {.weight_decay = 10});
+  adam.step(1, 0.01f, 100.0f, adam.gradient_norm());
+  EXPECT_NEAR(p.value[0], 0.99f, 1e-6f);
+}
+
+TEST(AdamW, NormOfLargeTensorsIsTheSameForEveryThreadCount) {
+  std::vector<float> value(300001), gradient(300001);
+  for (size_t i = 0; i < gradient.size(); ++i) gradient[i] = std::sin(static_cast<float>(i));
+  const Parameter parameter{"p", value, gradient, true};
+  Device one(Bytes(0), 1), three(Bytes(0), 3);
+  AdamW a(one, std::span(&parameter, 1), {}), b(three, std::span(&parameter, 1), {});
+  EXPECT_EQ(a.gradient_norm(), b.gradient_norm());
+  EXPECT_NEAR(a.gradient_norm(), std::sqrt(300001 / 2.0), 1.0);
+}
+
+}  // namespace
+}  // namespace mw::engine

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Against transformers + peft + torch.optim (tests/fixtures/README.md): logits, losses, gradients, AdamW trajectories.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "core/base/json.h"
+#include "core/engine/optimizer.h"
+#include "core/formats/checkpoint.h"
+#include "tests/engine/tiny_model.h"
+
+namespace mw::engine::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Values {
+  std::vector<float> data;
+  std::vector<std::int64_t> shape;
+};
+
+Values read(const formats::SafetensorsFile& file, const std::string& name) {
+  const formats::TensorInfo* info = file.find(name);
+  if (!info) throw std::runtime_error("no tensor " + name + " in " + file.path().string());
+  Values v{std::vector<float>(static_cast<size_t>(info->elements())), info->shape};
+  file.read_f32(*info, 0, v.data);
+  return v;
+}
+
+std::vector<int> flat(const Json& rows) {
+  std::vector<int> out;
+  for (const Json& row : rows)
+    for (const Json& x : row) out.push_back(x.get<int>());
+  return out;
+}
+
+// The largest difference over the largest value: what "within 1e-3 relative" means for a tensor of gradients.
+double relative(std::span<const float> ours, std::span<const float> theirs) {
+  EXPECT_EQ(ours.size(), theirs.size());
+  double worst = 0, largest = 0;
+  for (size_t i = 0; i < std::min(ours.size(), theirs.size()); ++i) {
+    worst = std::max(worst, std::abs(static_cast<double>(ours[i]) - static_cast<double>(theirs[i])));
+    largest = std::max(largest, std::abs(static_cast<double>(theirs[i])));
+  }
+  return worst / largest;
+}
+
+class Parity : public ::testing::TestWithParam<const char*> {
+ protected:
+  Parity()
+      : folder_(fs::path(MW_FIXTURES) / GetParam()),
+        config_(formats::read_config(folder_)),
+        expected_(folder_ / "expected.safetensors") {
+    const Json inputs = read_json(folder_ / "inputs.json");
+    const Json& ids = inputs.at("input_ids");
+    batch_ = {
+        static_cast<int>(ids.size()), static_cast<int>(ids[0].size()), flat(ids), flat(inputs.at("targets")), {}, {}};
+    for (const int real : flat(inputs.at("attention_mask"))) {
+      batch_.positions.push_back(static_cast<int>(batch_.positions.size()) % batch_.len);
+      batch_.segments.push_back(real == 1 ? 0 : -1);
+    }
+    const Json& packed = inputs.at("packed");
+    packed_ = {1,
+               static_cast<int>(packed.at("input_ids")[0].size()),
+               flat(packed.at("input_ids")),
+               {},
+               flat(packed.at("positions")),
+               flat(packed.at("segments"))};
+    packed_.targets.assign(packed_.ids.size(), -1);
+    loss_tokens_ = inputs.at("loss_tokens").get<std::int64_t>();
+    step_.gradient_scale = 1.0f / static_cast<float>(loss_tokens_);
+    step_.loss_chunk = 16;
+  }
+
+  std::unique_ptr<Network> network(WeightType type) {
+    auto n = std::make_unique<Network>(config_, device_, type);
+    const formats::HfWeights weights(folder_, n->inventory());
+    n->load({.f32 = [&](size_t i, std::int64_t first, std::span<float> out) { weights.read_f32(i, first, out); },
+             .bf16 = [&](size_t i, std::int64_t first,
+                         std::span<std::uint16_t> out) { weights.read_bf16(i, first, out); }});
+    return n;
+  }
+
+  void add_adapter(Network& n, const fs::path& folder) {
+    const formats::Adapter a = formats::read_peft(folder, n.inventory());
+    n.add_lora({a.rank, a.alpha, a.dropout, a.rslora, a.targets, a.rank_pattern, a.alpha_pattern}, 1);
+    ASSERT_EQ(n.lora().size(), a.modules.size());
+    for (const LoraModule& ours : n.lora()) {
+      const auto theirs = std::find_if(a.modules.begin(), a.modules.end(),
+                                       [&](const auto& m) { return m.target.module == ours.target.module; });
+      ASSERT_NE(theirs, a.modules.end()) << ours.target.module;
+      ASSERT_EQ(theirs->a.size(), ours.a.size()) << ours.target.module;
+      ASSERT_EQ(theirs->b.size(), ours.b.size()) << ours.target.module;
+      std::copy(theirs->a.begin(), theirs->a.end(), ours.a.begin());
+      std::copy(theirs->b.begin(), theirs->b.end(), ours.b.begin());
+    }
+  }
+
+  double worst_logit(Network& n, const OwnedBatch& batch, const Values& expected) {
+    std::vector<float> ours(expected.data.size());
+    n.logits(batch, ours);
+    double worst = 0;
+    for (size_t i = 0; i < ours.size(); ++i)
+      if (batch.segments[i / static_cast<size_t>(config_.vocab)] >= 0)
+        worst = std::max(worst, static_cast<double>(std::abs(ours[i] - expected.data[i])));
+    return worst;
+  }
+
+  double mean(const LossSum& loss) const {
+    EXPECT_EQ(loss.tokens, loss_tokens_);
+    return loss.sum / static_cast<double>(loss.tokens);
+  }
+
+  void expect_adapter_parity(const fs::path& folder) {
+    const auto n = network(WeightType::f32);
+    add_adapter(*n, folder);
+    n->set_trainable(Method::lora);
+    const formats::SafetensorsFile expected(folder / "expected.safetensors");
+    EXPECT_LT(worst_logit(*n, batch_, read(expected, "logits")), 1e-4);
+    EXPECT_NEAR(mean(n->forward_backward(batch_, step_)), read(expected, "loss").data[0], 2e-6);
+    for (size_t i = 0; i < n->lora().size(); ++i) {
+      const model::LoraTarget& t = n->lora()[i].target;
+      EXPECT_LT(relative(n->parameters()[2 * i].grad, read(expected, "grad." + t.peft_a).data), 1e-3) << t.peft_a;
+      EXPECT_LT(relative(n->parameters()[2 * i + 1].grad, read(expected, "grad." + t.peft_b).data), 1e-3) << t.peft_b;
+    }
+  }
+
+  // Repeats the reference's training and compares the whole trajectory.
+  void expect_trajectory(Network& n, const fs::path& folder) {
+    const Json steps = read_json(folder / "steps.json");
+    AdamW adam(device_, n.parameters(),
+               {steps.at("beta1").get<float>(), steps.at("beta2").get<float>(), steps.at("epsilon").get<float>(),
+                steps.at("weight_decay").get<float>()});
+    const auto losses = steps.at("losses").get<std::vector<double>>(),
+               norms = steps.at("gradient_norms").get<std::vector<double>>();
+    for (size_t t = 0; t < losses.size(); ++t) {
+      n.zero_gradients();
+      EXPECT_NEAR(mean(n.forward_backward(batch_, step_)), losses[t], 1e-4 * losses[t]) << "step " << t + 1;
+      const double norm = adam.gradient_norm();
+      EXPECT_NEAR(norm, norms[t], 1e-3 * norms[t]) << "step " << t + 1;
+      adam.step(static_cast<std::int64_t>(t) + 1, steps.at("learning_rate").get<float>(), steps.at("clip").get<float>(),
+                norm);
+      n.parameters_changed();
+    }
+    EXPECT_NEAR(mean(n.evaluate(batch_, step_)), steps.at("loss_after").get<double>(), 1e-4);
+  }
+
+  fs::path folder_;
+  model::Config config_;
+  formats::SafetensorsFile expected_;
+  Device device_{Bytes(0), 2};
+  OwnedBatch batch_, packed_;
+  std::int64_t loss_tokens_ = 0;
+  StepOptions step_;
+};
+
+TEST_P(Parity, LogitsAndLossOfTransformers) {
+  const auto n = network(WeightType::f32);
+  EXPECT_LT(worst_logit(*n, batch_, read(expected_, "logits")), 1e-4);
+  EXPECT_LT(worst_logit(*n, packed_, read(expected_, "packed_logits")), 1e-4);
+  EXPECT_NEAR(mean(n->evaluate(batch_, step_)), read(expected_, "loss").data[0], 2e-6);
+}
+
+TEST_P(Parity, Bf16WeightsWithRoundedEmbeddingScale) {
+  const auto n = network(WeightType::bf16);
+  EXPECT_LT(worst_logit(*n, batch_, read(expected_, "bf16_weights.logits")), 1e-4);
+  EXPECT_NEAR(mean(n->evaluate(batch_, step_)), read(expected_, "bf16_weights.loss").data[0], 2e-6);
+}
+
+TEST_P(Parity, GradientsOfEveryWeight) {
+  for (const Remat remat : {Remat::none, Remat::layer}) {
+    const auto n = network(WeightType::f32);
+    n->set_trainable(Method::full);
+    step_.remat = remat;
+    n->forward_backward(batch_, step_);
+    for (size_t i = 0; i < n->parameters().size(); ++i) {
+      const std::string name = "grad." + n->inventory().tensors()[i].hf_name;
+      EXPECT_LT(relative(n->parameters()[i].grad, read(expected_, name).data), 1e-3) << name;
+    }
+  }
+}
+
+TEST_P(Parity, AdaptersOfPeft) {
+  for (const char* name : {"lora", "lora_patterns", "lora_rslora"})
+    if (fs::exists(folder_ / name)) expect_adapter_parity(folder_ / name);
+}
+
+TEST_P(Parity, TwentyStepsOfTorchAdamWOnAdapters) {
+  const auto n = network(WeightType::f32);
+  add_adapter(*n, folder_ / "lora");
+  n->set_trainable(Method::lora);
+  expect_trajectory(*n, folder_ / "adamw_lora");
+  const formats::Adapter after = formats::read_peft(folder_ / "adamw_lora", n->inventory());
+  for (size_t i = 0; i < after.modules.size(); ++i) {
+    ASSERT_EQ(after.modules[i].target.module, n->lora()[i].target.module);
+    EXPECT_LT(relative(n->lora()[i].a, after.modules[i].a), 2e-3) << after.modules[i].target.module;
+    EXPECT_LT(relative(n->lora()[i].b, after.modules[i].b), 2e-3) << after.modules[i].target.module;
+  }
+}
+
+TEST_P(Parity, TwentyStepsOfTorchAdamWOnEveryWeight) {
+  if (!fs::exists(folder_ / "adamw_full")) GTEST_SKIP() << "this fixture has none";
+  const auto n = network(WeightType::f32);
+  n->set_trainable(Method::full);
+  expect_trajectory(*n, folder_ / "adamw_full");
+  const formats::SafetensorsFile final(folder_ / "adamw_full" / "final.safetensors");
+  for (size_t i = 0; i < n->parameters().size(); ++i) {
+    const std::string& name = n->inventory().tensors()[i].hf_name;
+    EXPECT_LT(relative(n->parameters()[i].value, read(final, name).data), 2e-3) << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, Parity, ::testing::Values("gemma3_tiny", "gemma3_tiny_gqa", "gemma3_tiny_mha"),
+                         [](const auto& fixture) { return std::string(fixture.param); });
+
+}  // namespace
+}  // namespace mw::engine::test

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/engine/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/engine/decode.h"
+#include "tests/engine/tiny_model.h"
+
+namespace mw::engine::test {
+namespace {
+
+class SamplerTest : public ::testing::Test {
+ protected:
+  SamplerTest() : device_(Bytes(0), 2), network_(tiny_config(), device_, WeightType::f32) {
+    fill(network_, 8, 0.25f);
+    network_.add_lora(all_projections(), 5);
+    randomise_adapters(network_, 6);
+  }
+  // Logits after every prefix of `ids`, by the full forward.
+  std::vector<float> full_logits(const std::vector<int>& ids) {
+    const int n = static_cast<int>(ids.size());
+    OwnedBatch b{
+        1, n, ids, std::vector<int>(ids.size(), -1), std::vector<int>(ids.size()), std::vector<int>(ids.size(), 0)};
+    std::iota(b.positions.begin(), b.positions.end(), 0);
+    std::vector<float> out(ids.size() * 61);
+    network_.logits(b, out);
+    return out;
+  }
+  int greedy_next(const std::vector<int>& ids) {
+    const std::vector<float> all = full_logits(ids);
+    const auto last = all.end() - 61;
+    return static_cast<int>(std::max_element(last, all.end()) - last);
+  }
+  Device device_;
+  Network network_;
+  const std::vector<int> prompt_{2, 9, 33, 41, 7, 7, 12};
+};
+
+TEST_F(SamplerTest, GreedyDecodingThroughTheCacheEqualsFullForwards) {  // far past the window of 5
+  const std::vector<int> generated = Sampler(network_).generate(prompt_, {.max_new_tokens = 30});
+  ASSERT_EQ(generated.size(), 30u);
+  std::vector<int> ids = prompt_;
+  for (const int id : generated) {
+    EXPECT_EQ(id, greedy_next(ids)) << "after " << ids.size() << " tokens";
+    ids.push_back(id);
+  }
+}
+
+TEST(Decode, CachedLogitsEqualFullForwardLogits) {  // prompts shorter and longer than the window, 27 tokens in all
+  Device device(Bytes(0), 2);
+  for (const WeightType type : {WeightType::f32, WeightType::bf16}) {
+    Core core(tiny_config(), device, type);
+    core.load({.f32 =
+                   [](size_t index, std::int64_t first, std::span<float> out) {
+                     const Rng rng{8, index};
+                     for (size_t i = 0; i < out.size(); ++i)
+                       out[i] = 0.25f * rng.normal_at(static_cast<std::uint64_t>(first) + i);
+                   },
+               .bf16 = {}},
+              {});
+    core.add_lora(all_projections(), 5);
+    OwnedBatch b{1, 27, std::vector<int>(27), std::vector<int>(27, -1), std::vector<int>(27), std::vector<int>(27, 0)};
+    for (size_t i = 0; i < 27; ++i) b.ids[i] = static_cast<int>(7 * i + 3) % 61, b.positions[i] = static_cast<int>(i);
+    std::vector<float> expected(27 * 61);
+    core.logits(b, expected);
+    for (const size_t prompt : {size_t{1}, size_t{4}, size_t{5}, size_t{15}}) {
+      KvCache cache = make_cache(core, 27);
+      for (size_t end = prompt; end <= 27; ++end) {
+        const size_t first = end == prompt ? 0 : end - 1;
+        const float* logits = advance(core, cache, std::span<const int>(b.ids).subspan(first, end - first));
+        for (size_t i = 0; i < 61; ++i)
+          ASSERT_NEAR(logits[i], expected[(end - 1) * 61 + i], 2e-5f) << "token " << end << " of prompt " << prompt;
+      }
+    }
+  }
+}
+
+TEST_F(SamplerTest, SameSeedSameTextOtherSeedOtherText) {
+  SampleOptions o{.max_new_tokens = 24, .temperature = 1.5f, .seed = 4};
+  const std::vector<int> once = Sampler(network_).generate(prompt_, o), again = Sampler(network_).generate(prompt_, o);
+  EXPECT_EQ(once, again);
+  o.seed = 5;
+  EXPECT_NE(Sampler(network_).generate(prompt_, o), once);
+}
+
+TEST_F(SamplerTest, TopKOfOneAndTinyTopPAreGreedy) {
+  const std::vector<int> greedy = Sampler(network_).generate(prompt_, {.max_new_tokens = 12});
+  EXPECT_EQ(Sampler(network_).generate(prompt_, {.max_new_tokens = 12, .temperature = 2, .top_k = 1, .seed = 3}),
+            greedy);
+  EXPECT_EQ(Sampler(network_).generate(prompt_, {.max_new_tokens = 12, .temperature = 2, .top_p = 1e-6f, .seed = 3}),
+            greedy);
+}
+
+TEST_F(SamplerTest, TopKDrawsOnlyFromTheBestK) {
+  const std::vector<float> all = full_logits(prompt_);
+  std::vector<int> order(61);
+  std::iota(order.begin(), order.end(), 0);
+  const float* last = all.data() + all.size() - 61;
+  std::sort(order.begin(), order.end(), [&](int a, int b) { return last[a] > last[b]; });
+  std::set<int> drawn;
+  for (std::uint64_t seed = 0; seed < 200; ++seed)
+    drawn.insert(
+        Sampler(network_).generate(prompt_, {.max_new_tokens = 1, .temperature = 5, .top_k = 3, .seed = seed}).at(0));
+  EXPECT_EQ(drawn, std::set<int>(order.begin(), order.begin() + 3));
+}
+
+TEST_F(SamplerTest, StopsAtStopIdsCallbackAndStopToken) {
+  const std::vector<int> greedy = Sampler(network_).generate(prompt_, {.max_new_tokens = 12});
+  const std::vector<int> cut = Sampler(network_).generate(prompt_, {.max_new_tokens = 12, .stop_ids = {greedy[4]}});
+  const auto first = std::find(greedy.begin(), greedy.end(), greedy[4]);
+  EXPECT_EQ(cut, std::vector<int>(greedy.begin(), first));
+  std::vector<int> seen;
+  const auto three = Sampler(network_).generate(prompt_, {.max_new_tokens = 12}, {},
+                                                [&](int id) { return seen.push_back(id), seen.size() < 3; });
+  EXPECT_EQ(three, std::vector<int>(greedy.begin(), greedy.begin() + 3));
+  EXPECT_EQ(seen, three);
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_TRUE(Sampler(network_).generate(prompt_, {.max_new_tokens = 12}, stop.get_token()).empty());
+}
+
+TEST_F(SamplerTest, FreesItsCacheAndCountsIt) {
+  Sampler(network_).generate(prompt_, {.max_new_tokens = 100}, {}, [&](int) {
+    EXPECT_GT(device_.arena.use().now[MemoryCategory::kv_cache].value, 0);
+    return false;
+  });
+  EXPECT_EQ(device_.arena.use().now[MemoryCategory::kv_cache].value, 0);
+}
+
+TEST_F(SamplerTest, RefusesAnEmptyPromptAndForeignIds) {
+  EXPECT_THROW(Sampler(network_).generate({}, {}), Error);
+  const std::vector<int> bad{2, 61};
+  EXPECT_THROW(Sampler(network_).generate(bad, {}), Error);
+}
+
+}  // namespace
+}  // namespace mw::engine::test
