@@ -13,9 +13,8 @@ void Bpe::characters(std::string_view segment, std::vector<int>& out) const {
     const size_t valid = character_length(segment.substr(i));
     const std::string_view character = segment.substr(i, std::max<size_t>(valid, 1));
     i += character.size();
-    const auto found = valid > 0 ? ids.find(character) : ids.end();
-    if (found != ids.end()) {
-      out.push_back(found->second);
+    if (const int id = valid > 0 ? ids.find(character) : -1; id >= 0) {
+      out.push_back(id);
       after_unknown = false;
       continue;
     }
@@ -78,8 +77,8 @@ void Bpe::merge(std::vector<int>& symbols) const {
 void Bpe::encode(std::string_view segment, std::vector<int>& out) const {
   if (segment.empty()) return;
   if (whole == WholeSegment::look_up_first) {
-    if (const auto found = ids.find(segment); found != ids.end()) {
-      out.push_back(found->second);
+    if (const int id = ids.find(segment); id >= 0) {
+      out.push_back(id);
       return;
     }
   }

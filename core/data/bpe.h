@@ -5,14 +5,12 @@
 #include <array>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "core/data/flat_map.h"
+#include "core/data/piece_ids.h"
 
 namespace mw::data {
-
-using PieceIds = std::unordered_map<std::string_view, int>;  // views into strings that outlive the map
 
 enum class Unknowns { fuse, keep_each };
 enum class WholeSegment { merge, look_up_first };  // look_up_first: the file's ignore_merges

@@ -148,14 +148,15 @@ class Reader {
     const Json& dropout = get(model, "dropout");
     if (dropout.is_number() && dropout.get<double>() != 0) unsupported("model.dropout", shorten(dropout), "none");
 
+    parts.bpe.ids.reserve(file.used.size());
     for (size_t id = 0; id < file.used.size(); ++id)
-      if (file.used[id]) parts.bpe.ids.emplace(parts.pieces[id], static_cast<int>(id));
+      if (file.used[id] && !parts.bpe.ids.insert(parts.pieces[id], static_cast<int>(id)))
+        fail("a piece has two ids", "model.vocab", parts.pieces[id]);
     if (flag(model, "byte_fallback", "model")) find_bytes();
     if (const Json& unknown = get(model, "unk_token"); unknown.is_string()) {
-      const auto found = parts.bpe.ids.find(unknown.get_ref<const std::string&>());
-      if (found == parts.bpe.ids.end())
+      parts.bpe.unknown = parts.bpe.ids.find(unknown.get_ref<const std::string&>());
+      if (parts.bpe.unknown < 0)
         fail("the unknown token is not in the vocabulary", "model.unk_token", shorten(unknown));
-      parts.bpe.unknown = found->second;
     }
     parts.bpe.unknowns = flag(model, "fuse_unk", "model") ? Unknowns::fuse : Unknowns::keep_each;
     parts.bpe.whole = flag(model, "ignore_merges", "model") ? WholeSegment::look_up_first : WholeSegment::merge;
@@ -164,21 +165,21 @@ class Reader {
   void find_bytes() {
     for (int b = 0; b < 256; ++b) {
       const char* hex = "0123456789ABCDEF";
-      const auto found = parts.bpe.ids.find(std::string("<0x") + hex[b >> 4] + hex[b & 15] + ">");
-      if (found != parts.bpe.ids.end()) parts.bpe.byte_ids[static_cast<size_t>(b)] = found->second;
+      const std::string piece = std::string("<0x") + hex[b >> 4] + hex[b & 15] + ">";
+      parts.bpe.byte_ids[static_cast<size_t>(b)] = parts.bpe.ids.find(piece);
     }
   }
-  void read_merges(const std::vector<std::pair<std::string, std::string>>& merges) {
-    std::string joined;
+  void read_merges(const MergeList& merges) {
+    parts.bpe.merges.reserve(merges.size());
     for (size_t i = 0; i < merges.size(); ++i) {
-      const auto& [left, right] = merges[i];
-      const auto known = [&](const std::string& piece) {
-        const auto found = parts.bpe.ids.find(piece);
-        if (found == parts.bpe.ids.end())
-          fail("a merge names a piece that is not in the vocabulary", "model.merges[" + std::to_string(i) + "]", piece);
-        return found->second;
+      const auto [left, right, joined] = merges[i];
+      const auto known = [&](std::string_view piece) {
+        const int id = parts.bpe.ids.find(piece);
+        if (id < 0)
+          fail("a merge names a piece that is not in the vocabulary", "model.merges[" + std::to_string(i) + "]",
+               std::string(piece));
+        return id;
       };
-      joined.assign(left).append(right);
       parts.bpe.merges.set(pair_key(known(left), known(right)), {static_cast<int>(i), known(joined)});
     }
   }
@@ -283,7 +284,7 @@ std::string replace_all(std::string text, const std::vector<Replacement>& replac
 }
 
 int BpeParts::find(std::string_view piece) const {
-  if (const auto found = bpe.ids.find(piece); found != bpe.ids.end()) return found->second;
+  if (const int id = bpe.ids.find(piece); id >= 0) return id;
   const auto found = added.find(std::string(piece));
   return found == added.end() ? -1 : found->second;
 }

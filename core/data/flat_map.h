@@ -14,8 +14,17 @@ class FlatMap {
  public:
   static constexpr std::uint64_t kEmpty = ~0ull;  // never a key
 
+  void reserve(size_t entries) {
+    size_t slots = 16;
+    while (slots < 2 * (entries + 1)) slots *= 2;
+    if (slots <= slots_.size()) return;
+    std::vector<Slot> old(slots);
+    old.swap(slots_);
+    for (const Slot& s : old)
+      if (s.key != kEmpty) slots_[locate(s.key)] = s;
+  }
   void set(std::uint64_t key, Value value) {
-    if (2 * (used_ + 1) > slots_.size()) grow();
+    reserve(used_ + 1);
     Slot& slot = slots_[locate(key)];
     used_ += slot.key == kEmpty;
     slot = {key, value};
@@ -37,12 +46,6 @@ class FlatMap {
     size_t i = mix64(key) & mask;
     while (slots_[i].key != key && slots_[i].key != kEmpty) i = (i + 1) & mask;
     return i;
-  }
-  void grow() {
-    std::vector<Slot> old(slots_.empty() ? 16 : 2 * slots_.size());
-    old.swap(slots_);
-    for (const Slot& s : old)
-      if (s.key != kEmpty) slots_[locate(s.key)] = s;
   }
 
   std::vector<Slot> slots_;

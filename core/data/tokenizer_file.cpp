@@ -2,6 +2,7 @@
 #include "core/data/tokenizer_file.h"
 
 #include <algorithm>
+#include <array>
 #include <unordered_set>
 #include <utility>
 
@@ -37,7 +38,7 @@ class Reader : public nlohmann::json_sax<Json> {
   }
   bool key(string_t& v) override {
     Frame& frame = frames_.back();
-    if (!frame.keys.insert(v).second) fail("duplicate key \"" + v + "\"", path());
+    if (frame.kind == Kind::object && !frame.keys.insert(v).second) fail("duplicate key \"" + v + "\"", path());
     frame.key = std::move(v);
     return true;
   }
@@ -52,7 +53,7 @@ class Reader : public nlohmann::json_sax<Json> {
       return true;
     }
     if (!frames_.empty() && frames_.back().kind == Kind::merges) {
-      pair_.clear();
+      halves_ = 0;
       frames_.push_back({Kind::merge, nullptr, {}, {}});
       return true;
     }
@@ -60,8 +61,8 @@ class Reader : public nlohmann::json_sax<Json> {
   }
   bool end_array() override {
     if (frames_.back().kind == Kind::merge) {
-      if (pair_.size() != 2) fail("a merge is not a pair", merge_place(), std::to_string(pair_.size()) + " strings");
-      file.merges.emplace_back(std::move(pair_[0]), std::move(pair_[1]));
+      if (halves_ != 2) fail("a merge is not a pair", merge_place(), std::to_string(halves_) + " strings");
+      file.merges.add(pair_[0], pair_[1]);
     }
     return close();
   }
@@ -146,7 +147,7 @@ class Reader : public nlohmann::json_sax<Json> {
         return true;
       }
     } else if constexpr (std::is_same_v<std::decay_t<V>, std::string>) {
-      add_merge(std::move(v));
+      add_merge(v);
       return true;
     }
     refuse_inside_arrays();
@@ -178,21 +179,24 @@ class Reader : public nlohmann::json_sax<Json> {
     }
     vocabulary_.clear();
   }
-  void add_merge(std::string v) {
+  void add_merge(const std::string& v) {
     if (frames_.back().kind == Kind::merge) {
-      if (pair_.size() < 3) pair_.push_back(std::move(v));
+      if (halves_ < 2) pair_[halves_] = v;
+      ++halves_;
       return;
     }
     const size_t space = v.find(' ');  // the spelling of tokenizers < 0.20: "left right"
     if (space == std::string::npos || v.find(' ', space + 1) != std::string::npos)
       fail("a merge is not two pieces with one space between them", merge_place(), excerpt(v));
-    file.merges.emplace_back(v.substr(0, space), v.substr(space + 1));
+    const std::string_view pair = v;
+    file.merges.add(pair.substr(0, space), pair.substr(space + 1));
   }
 
   std::string_view text_;
   const std::string& source_;
   std::vector<Frame> frames_;
-  std::vector<std::string> pair_;
+  std::array<std::string, 2> pair_;
+  size_t halves_ = 0;
   std::vector<std::pair<int, std::string>> vocabulary_;
 };
 
