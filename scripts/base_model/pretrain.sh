@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Makes the base model from nothing: corpus, tokenizer, configuration, pretraining by our own engine, and the weights in
+# resources/base-model. Further arguments go to `meshwright run`, e.g. --set train.steps=50.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+meshwright=${MESHWRIGHT:-build/release/app/meshwright}
+work=build/base-model
+model=resources/base-model
+
+if [ ! -x "$meshwright" ]; then
+  echo "build it first (scripts/run.sh), or name the program in MESHWRIGHT" >&2
+  exit 2
+fi
+mkdir -p "$work"
+python3 scripts/base_model/generate_corpus.py --megabytes 24 --seed 1 --out "$work/corpus.jsonl"
+python3 scripts/base_model/train_tokenizer.py "$work/corpus.jsonl" --out "$model"
+python3 scripts/base_model/write_config.py --out "$model"
+
+started=$(date +%s)
+"$meshwright" run "$model/pretrain.json" --runs-dir "$work/runs" "$@"
+# The run just made is the newest one; its last checkpoint holds a Hugging Face model.
+weights=$(find "$work/runs" -name model.safetensors -newermt "@$started" -printf '%T@ %p\n' | sort -n | tail -1 | cut -d' ' -f2-)
+[ -n "$weights" ] || { echo "the run left no model.safetensors" >&2; exit 1; }
+cp "$weights" "$model/model.safetensors"
+ls -l "$model"
