@@ -229,6 +229,7 @@ Json parse_row(const RawRow& row, const std::string& file) {
   } catch (const Error& e) {  // its lines count from the start of the row
     Problem p = e.problem();
     p.id = "DATA-ROW";
+    p.found = excerpt(p.found);  // it may be cut inside a character
     long line = row.line;
     std::string column;
     if (p.place.starts_with("line ")) {

@@ -216,6 +216,16 @@ TEST(Dataset, ABadLineStopsWithItsNumberOrIsSkippedAndCounted) {
   }
 }
 
+TEST(Dataset, WhatAnErrorQuotesIsNeverCutInsideACharacter) {
+  const Scratch scratch;
+  for (const std::string fill : {"", "x", "xx"}) {
+    std::string broken = "{\"prompt\" " + fill;
+    for (int i = 0; i < 30; ++i) broken += "\u6771";
+    const Problem p = problem_of([&] { load(options(scratch.write("a.jsonl", broken))); });
+    EXPECT_EQ(first_invalid_utf8(to_text(p)), std::string::npos);
+  }
+}
+
 TEST(Dataset, BrokenListsAreOneErrorWithALine) {
   const Scratch scratch;
   const std::string row = R"({"prompt":"a","completion":"b"})";
