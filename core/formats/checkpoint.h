@@ -52,11 +52,11 @@ struct Adapter {
   int rank = 8;
   float alpha = 8, dropout = 0;
   bool rslora = false;
-  std::string base_model;            // base_model_name_or_path
-  std::vector<std::string> targets;  // module suffixes, e.g. q_proj
-  std::vector<std::pair<std::string, int>> rank_pattern;
-  std::vector<std::pair<std::string, float>> alpha_pattern;
-  std::vector<AdapterModule> modules;
+  std::string base_model{};            // base_model_name_or_path
+  std::vector<std::string> targets{};  // module suffixes, e.g. q_proj
+  std::vector<std::pair<std::string, int>> rank_pattern{};
+  std::vector<std::pair<std::string, float>> alpha_pattern{};
+  std::vector<AdapterModule> modules{};
 };
 void write_peft(const std::filesystem::path& folder, const Adapter& adapter);
 // Throws Error for missing, extra or misshapen tensors and for DoRA, bias, embeddings, modules_to_save (named, not

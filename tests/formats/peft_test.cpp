@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// PEFT adapters written and read back, and each kind that must be refused by name.
+#include <cmath>
+#include <functional>
+
+#include "core/base/json.h"
+#include "core/base/rng.h"
+#include "core/formats/checkpoint.h"
+#include "core/formats/peft_patterns.h"
+#include "tests/formats/test_files.h"
+#include "tests/formats/tiny_models.h"
+
+namespace mw::formats {
+namespace {
+
+using model::Config;
+using model::Role;
+using model::TensorInventory;
+using testing::HasSubstr;
+
+AdapterModule module_of(const model::LoraTarget& target, int rank, float alpha) {
+  AdapterModule m{.target = target, .rank = rank, .alpha = alpha, .a = {}, .b = {}};
+  for (std::int64_t i = 0; i < rank * target.in; ++i) m.a.push_back(0.5f + static_cast<float>(i));
+  for (std::int64_t i = 0; i < rank * target.out; ++i) m.b.push_back(-0.25f * static_cast<float>(i));
+  return m;
+}
+
+Adapter all_targets(const TensorInventory& inventory, int rank = 2) {
+  Adapter adapter{.rank = rank, .alpha = 16, .base_model = "base"};
+  for (const model::LoraTarget& t : inventory.lora_targets()) adapter.modules.push_back(module_of(t, rank, 16));
+  return adapter;
+}
+
+void expect_same_modules(const Adapter& a, const Adapter& b) {
+  ASSERT_EQ(a.modules.size(), b.modules.size());
+  for (size_t i = 0; i < a.modules.size(); ++i) {
+    EXPECT_EQ(a.modules[i].target.module, b.modules[i].target.module);
+    EXPECT_EQ(a.modules[i].rank, b.modules[i].rank) << a.modules[i].target.module;
+    EXPECT_EQ(a.modules[i].alpha, b.modules[i].alpha) << a.modules[i].target.module;
+    EXPECT_EQ(a.modules[i].a, b.modules[i].a);
+    EXPECT_EQ(a.modules[i].b, b.modules[i].b);
+  }
+}
+
+TEST(Peft, ReadsBackWhatItWrote) {
+  const TensorInventory inventory(tiny_gemma3());
+  const TemporaryFolder folder;
+  Adapter adapter = all_targets(inventory);
+  adapter.dropout = 0.1f;
+  adapter.rslora = true;
+  write_peft(folder / "adapter", adapter);
+  const Adapter back = read_peft(folder / "adapter", inventory);
+  expect_same_modules(back, adapter);
+  EXPECT_EQ(back.dropout, 0.1f);
+  EXPECT_TRUE(back.rslora);
+  EXPECT_EQ(back.base_model, "base");
+  EXPECT_THAT(back.targets,
+              testing::ElementsAre("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"));
+}
+
+TEST(Peft, ConfigIsSortedAndSaysInference) {
+  const TensorInventory inventory(tiny_gemma3());
+  const TemporaryFolder folder;
+  write_peft(folder.path(), all_targets(inventory));
+  const Json config = read_json(folder / "adapter_config.json");
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : config.items()) keys.push_back(key);
+  EXPECT_TRUE(std::is_sorted(keys.begin(), keys.end()));
+  EXPECT_EQ(config.at("inference_mode"), true);
+  EXPECT_EQ(config.at("peft_type"), "LORA");
+  EXPECT_EQ(config.at("task_type"), "CAUSAL_LM");
+  EXPECT_EQ(config.at("lora_alpha").dump(), "16");
+  EXPECT_THAT(get(folder / "adapter_config.json"), HasSubstr("\n  \"lora_alpha\": 16,\n"));
+}
+
+TEST(Peft, GivenPatternsAreKeptWhenTheyAreRight) {
+  const TensorInventory inventory(tiny_gemma3());
+  const TemporaryFolder folder;
+  Adapter adapter{
+      .rank = 2, .alpha = 4, .rank_pattern = {{"q_proj", 3}}, .alpha_pattern = {{"self_attn.q_proj", 9.5f}}};
+  for (const model::LoraTarget& t : inventory.lora_targets())
+    adapter.modules.push_back(t.role == Role::q_proj ? module_of(t, 3, 9.5f) : module_of(t, 2, 4));
+  write_peft(folder.path(), adapter);
+  const Json config = read_json(folder / "adapter_config.json");
+  EXPECT_EQ(config.at("rank_pattern").dump(), R"({"q_proj":3})");
+  EXPECT_EQ(config.at("alpha_pattern").dump(), R"({"self_attn.q_proj":9.5})");
+  expect_same_modules(read_peft(folder.path(), inventory), adapter);
+}
+
+// "a_proj before q_proj" depends on an order that a sorted file does not keep: each module is then named.
+TEST(Peft, PatternsThatWouldMisleadPeftAreSpelledOut) {
+  const TensorInventory inventory(tiny_gemma3());
+  const TemporaryFolder folder;
+  Adapter adapter{.rank = 2, .alpha = 4, .rank_pattern = {{"q_proj", 3}, {"layers.0.self_attn.q_proj", 5}}};
+  for (const model::LoraTarget& t : inventory.lora_targets())
+    adapter.modules.push_back(module_of(t, t.role == Role::q_proj ? 3 : 2, 4));
+  write_peft(folder.path(), adapter);
+  EXPECT_EQ(read_json(folder / "adapter_config.json").at("rank_pattern").dump(),
+            R"({"model\\.layers\\.0\\.self_attn\\.q_proj":3,"model\\.layers\\.1\\.self_attn\\.q_proj":3})");
+  expect_same_modules(read_peft(folder.path(), inventory), adapter);
+}
+
+TEST(Peft, AMultimodalBaseGetsAnExpressionThatMissesItsTowers) {
+  Config c = tiny_gemma3();
+  c.hf_prefix = "model.language_model.";
+  const TensorInventory inventory(c);
+  const TemporaryFolder folder;
+  const Adapter adapter = all_targets(inventory);
+  write_peft(folder.path(), adapter);
+  const std::string targets = read_json(folder / "adapter_config.json").at("target_modules");
+  EXPECT_EQ(targets, ".*language_model\\..*\\.(down_proj|gate_proj|k_proj|o_proj|q_proj|up_proj|v_proj)");
+  expect_same_modules(read_peft(folder.path(), inventory), adapter);
+  // The same adapter serves a text-only save of the model.
+  EXPECT_EQ(read_peft(folder.path(), TensorInventory(tiny_gemma3())).modules.size(), adapter.modules.size());
+}
+
+TEST(Peft, TheTensorsPresentCountNotTheTargetList) {
+  const TensorInventory inventory(tiny_gemma3());
+  const TemporaryFolder folder;
+  Adapter adapter = all_targets(inventory);
+  adapter.modules.resize(3);
+  write_peft(folder.path(), adapter);
+  Json config = read_json(folder / "adapter_config.json");
+  for (const Json& targets : {Json("all-linear"), Json(".*"), Json(nullptr), Json{"q_proj", "nothing"}}) {
+    config["target_modules"] = targets;
+    put(folder / "adapter_config.json", config.dump());
+    EXPECT_THAT(read_peft(folder.path(), inventory).targets, testing::ElementsAre("q_proj", "k_proj", "v_proj"));
+  }
+}
+
+struct Refused {
+  const char* name;
+  std::function<void(Json&)> edit;
+  const char* place;
+};
+void PrintTo(const Refused& r, std::ostream* os) {
+  *os << r.name;
+}
+class RefusedAdapter : public testing::TestWithParam<Refused> {};
+
+TEST_P(RefusedAdapter, IsNamed) {
+  const TensorInventory inventory(tiny_gemma3());
+  const TemporaryFolder folder;
+  write_peft(folder.path(), all_targets(inventory));
+  Json config = read_json(folder / "adapter_config.json");
+  GetParam().edit(config);
+  put(folder / "adapter_config.json", config.dump());
+  const Problem p = problem_of([&] { read_peft(folder.path(), inventory); });
+  EXPECT_THAT(p.place, testing::StartsWith(GetParam().place));
+  EXPECT_FALSE(p.file.empty());
+}
+
+template <class Value>
+auto set(const char* key, Value value) {
+  return [key, value](Json& j) { j[key] = value; };
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Peft, RefusedAdapter,
+    testing::Values(Refused{"dora", set("use_dora", true), "use_dora"}, Refused{"bias", set("bias", "all"), "bias"},
+                    Refused{"lora_bias", set("lora_bias", true), "lora_bias"},
+                    Refused{"saved_modules", set("modules_to_save", Json{"lm_head"}), "modules_to_save"},
+                    Refused{"tokens", set("trainable_token_indices", Json{1, 2}), "trainable_token_indices"},
+                    Refused{"parameters", set("target_parameters", Json{"experts.down_proj"}), "target_parameters"},
+                    Refused{"replication", set("layer_replication", Json{{0, 4}}), "layer_replication"},
+                    Refused{"qalora", set("use_qalora", true), "use_qalora"},
+                    Refused{"transposed", set("fan_in_fan_out", true), "fan_in_fan_out"},
+                    Refused{"alora", set("alora_invocation_tokens", Json{1}), "alora_invocation_tokens"},
+                    Refused{"pissa", set("init_lora_weights", "pissa"), "init_lora_weights"},
+                    Refused{"ia3", set("peft_type", "IA3"), "peft_type"},
+                    Refused{"no_type", [](Json& j) { j.erase("peft_type"); }, "peft_type"},
+                    Refused{"zero_rank", set("r", 0), "r"}, Refused{"huge_rank", set("r", 1e12), "r"},
+                    Refused{"half_rank", set("r", 2.5), "r"}, Refused{"text_rank", set("r", "8"), "r"},
+                    Refused{"negative_alpha", set("lora_alpha", -1), "lora_alpha"},
+                    Refused{"dropout_one", set("lora_dropout", 1.0), "lora_dropout"},
+                    Refused{"rslora_number", set("use_rslora", 1), "use_rslora"},
+                    Refused{"pattern_list", set("rank_pattern", Json{1}), "rank_pattern"},
+                    Refused{"pattern_zero", set("rank_pattern", Json{{"q_proj", 0}}), "rank_pattern.q_proj"},
+                    Refused{"pattern_text", set("alpha_pattern", Json{{"q_proj", "x"}}), "alpha_pattern.q_proj"},
+                    Refused{"pattern_broken", set("alpha_pattern", Json{{"q_proj(", 2}}), "alpha_pattern.q_proj("},
+                    Refused{"other_rank", set("r", 3), "tensor"},
+                    Refused{"other_pattern", set("rank_pattern", Json{{"v_proj", 3}}), "tensor"}),
+    [](const auto& p) { return std::string(p.param.name); });
+
+// The tensors of a good adapter, edited.
+void expect_tensor_error(const std::function<void(std::vector<TensorData>&)>& edit, const char* says) {
+  const TensorInventory inventory(tiny_gemma3());
+  const TemporaryFolder folder;
+  const Adapter adapter = all_targets(inventory);
+  write_peft(folder.path(), adapter);
+  std::vector<TensorData> tensors;
+  for (const AdapterModule& m : adapter.modules) {
+    tensors.push_back({m.target.peft_a, DType::f32, {m.rank, m.target.in}, std::as_bytes(std::span(m.a))});
+    tensors.push_back({m.target.peft_b, DType::f32, {m.target.out, m.rank}, std::as_bytes(std::span(m.b))});
+  }
+  edit(tensors);
+  write_safetensors(folder / "adapter_model.safetensors", tensors);
+  EXPECT_THAT(to_text(problem_of([&] { read_peft(folder.path(), inventory); })), HasSubstr(says));
+}
+
+TEST(PeftTensors, HalfAPairIsAnError) {
+  expect_tensor_error([](auto& t) { t.erase(t.begin()); }, "half of the pair is missing");
+}
+TEST(PeftTensors, AnEmptyFileIsAnError) {
+  expect_tensor_error([](auto& t) { t.clear(); }, "holds no tensors");
+}
+TEST(PeftTensors, AWrongShapeIsAnError) {
+  expect_tensor_error([](auto& t) { std::swap(t[0].shape[0], t[0].shape[1]); }, "wrong shape");
+}
+TEST(PeftTensors, AModuleTheModelLacksIsAnError) {
+  expect_tensor_error([](auto& t) { t[0].name = "base_model.model.model.layers.7.self_attn.q_proj.lora_A.weight"; },
+                      "no such module");
+}
+TEST(PeftTensors, ATowerModuleIsAnError) {
+  expect_tensor_error(
+      [](auto& t) { t[0].name = "base_model.model.model.vision_tower.layers.0.self_attn.q_proj.lora_A.weight"; },
+      "no such module");
+}
+TEST(PeftTensors, OtherTensorsAreErrors) {
+  for (const char* name : {"base_model.model.lm_head.weight", "base_model.model.model.embed_tokens.lora_embedding_A",
+                           "", "base_model.model.model.layers.0.self_attn.q_proj.lora_magnitude_vector",
+                           ".lora_A.weight", "base_model.model.lora_A.weight"})
+    expect_tensor_error([&](auto& t) { t[0].name = name; }, "not a plain LoRA tensor");
+}
+TEST(PeftTensors, TheSameModuleUnderTwoPrefixesIsAnError) {
+  expect_tensor_error(
+      [](auto& t) {
+        t.push_back(t[0]);
+        t.back().name = "base_model.model.model.language_model.layers.0.self_attn.q_proj.lora_A.weight";
+      },
+      "adapted twice");
+}
+
+TEST(Peft, ValuesThatDoNotFitTheRankAreNotWritten) {
+  const TensorInventory inventory(tiny_gemma3());
+  const TemporaryFolder folder;
+  Adapter adapter = all_targets(inventory);
+  adapter.modules[1].a.pop_back();
+  EXPECT_THAT(problem_of([&] { write_peft(folder.path(), adapter); }).place, HasSubstr("k_proj"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(PeftPatterns, MatchAsPeftDoes) {
+  const PeftPatterns p({{"q_proj", 1}, {"layers\\.1\\..*_proj", 2}, {"mlp.up_proj", 3}, {"(a|v)_proj", 4}}, "", "");
+  EXPECT_EQ(p.resolve("model.layers.1.self_attn.q_proj", 9), 1);  // the first key wins
+  EXPECT_EQ(p.resolve("model.layers.1.mlp.up_proj", 9), 2);
+  EXPECT_EQ(p.resolve("model.layers.2.mlp.up_proj", 9), 3);
+  EXPECT_EQ(p.resolve("model.layers.2.self_attn.v_proj", 9), 4);
+  EXPECT_EQ(p.resolve("model.layers.2.self_attn.my_q_proj", 9), 9);  // a whole path component
+  EXPECT_EQ(p.resolve("model.layers.11.mlp.down_proj", 9), 9);
+}
+
+TEST(PeftPatterns, HostileExpressionsAreCheapOrRefused) {
+  const std::string module = "model.layers.0." + std::string(200, 'a');
+  for (const std::string& key :
+       {std::string("(a*)*b"), std::string("(a|aa)+$b"), std::string("(.*)*x"),
+        std::string("((a{1,100}){1,100}){1,100}"), std::string(300, '('), std::string("[z-a]"), std::string("(a)\\1"),
+        std::string("a{99999999999}"), std::string(120, '(') + std::string(120, ')')}) {
+    try {
+      PeftPatterns({{key, 1}}, "f", "p").resolve(module, 0);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.problem().file, "f");
+    }
+  }
+}
+
+TEST(PeftMutation, DamagedConfigsGiveErrorsOnly) {
+  const TensorInventory inventory(tiny_gemma3());
+  const TemporaryFolder folder;
+  write_peft(folder.path(), all_targets(inventory));
+  const std::string good = get(folder / "adapter_config.json");
+  Rng rng{5};
+  for (int round = 0; round < 300; ++round) {
+    std::string text = good;
+    for (std::uint64_t n = 1 + rng.below(3); n > 0; --n)
+      text[rng.below(text.size())] = static_cast<char>(rng.below(256));
+    put(folder / "adapter_config.json", text);
+    try {
+      const Adapter a = read_peft(folder.path(), inventory);
+      EXPECT_EQ(a.modules.size(), inventory.lora_targets().size());
+    } catch (const Error&) {
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mw::formats
