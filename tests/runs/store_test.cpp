@@ -121,8 +121,8 @@ TEST(Store, TelemetryIsCommittedSoonEvenWhenNothingFollows) {
     }
     slowest = std::max(slowest, waited.count());
   }
-  EXPECT_GT(slowest, 0.05);  // it is batched
-  EXPECT_LT(slowest, 0.5);   // 0.2 s promised; the machine may be busy
+  EXPECT_GT(slowest, 0.05);                           // it is batched
+  EXPECT_LT(slowest, test::kInstrumented ? 5 : 0.5);  // 0.2 s promised; the machine may be busy
 }
 
 TEST(Store, EverythingButTelemetryIsCommittedAtOnceWithWhatCameBefore) {
@@ -153,6 +153,7 @@ TEST(Store, AppendingCostsFarBelowAMillisecondAndLoadingIsQuick) {
   RecordProperty("append_us", std::to_string(written.count() / 100000 * 1e6));
   RecordProperty("load_100k_s", std::to_string(loaded.count()));
   std::printf("append %.1f us each, loading 100k events %.2f s\n", written.count() * 10, loaded.count());
+  if (test::kInstrumented) return;
   EXPECT_LT(written.count() / 100000, 0.0005);
   EXPECT_LT(loaded.count(), 3);  // 0.5 s on an idle machine
 }
@@ -248,8 +249,8 @@ TEST(Store, InvalidUtf8FromAModelIsKeptAsReplacementCharacters) {
   Store store(folder.path);
   const RunId run = store.create(experiment(1), "");
   store.append(run, {1, event::Sample{1, "p", "half \xE6\x97", "", ""}});
-  const auto& sample = std::get<event::Sample>(store.events(run)[0].event.body);
-  EXPECT_EQ(sample.text, "half \xEF\xBF\xBD\xEF\xBF\xBD");
+  const auto events = store.events(run);
+  EXPECT_EQ(std::get<event::Sample>(events.at(0).event.body).text, "half \xEF\xBF\xBD\xEF\xBF\xBD");
 }
 
 TEST(DefaultFolder, FollowsTheEnvironment) {

@@ -17,6 +17,13 @@
 
 namespace mw::test {
 
+// Built with a sanitizer: times say nothing.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kInstrumented = true;
+#else
+inline constexpr bool kInstrumented = false;
+#endif
+
 class TemporaryFolder {
  public:
   TemporaryFolder() {
