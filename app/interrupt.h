@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Ctrl-C and SIGTERM as a stop_token: the first one stops cleanly, the second one ends the process.
-// Create it before any other thread, so that they all inherit the blocked signals.
+// Ctrl-C and SIGTERM as a stop_token: the first one stops cleanly, the second one ends the process. One at a time.
 #pragma once
 #include <stop_token>
 #include <thread>

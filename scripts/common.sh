@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Sourced by run.sh, test.sh and tour.sh: the repo's folder, missing Debian packages, building a preset.
+# Sourced by run.sh and test.sh: the repo's folder, missing Debian packages, building a preset.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 say() { printf '%s\n' "$*" >&2; }

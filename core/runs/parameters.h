@@ -15,15 +15,15 @@ enum class ParamType { integer, number, text, choice, flag, path, list, map };
 enum class Level { basic, advanced };  // the form folds advanced ones
 
 struct Parameter {
-  std::string key;                     // dotted: "train.learning_rate"; "mesh.*" stands for any axis
-  std::string group;                   // form section: Model, Target, Mesh, LoRA, Data, Training, ...
-  std::string label;                   // sentence case, no unit
+  std::string key;    // dotted: "train.learning_rate"; "mesh.*" stands for any axis
+  std::string group;  // form section: Model, Target, Mesh, LoRA, Data, Training, ...
+  std::string label;  // sentence case, no unit
   ParamType type = ParamType::text;
-  std::string unit{};                  // "tokens", "steps", "" where none
-  Json fallback{};                     // the default
+  std::string unit{};  // "tokens", "steps", "" where none
+  Json fallback{};     // the default
   std::optional<double> min{}, max{};
   std::vector<std::string> choices{};
-  std::string help{};                  // one line
+  std::string help{};  // one line
   Level level = Level::basic;
 };
 

@@ -52,7 +52,10 @@ TEST(Run, PrintsTheContractsEvents) {
 
 TEST(Run, LossFalls) {
   const Project p;
-  const auto loss = metric(lines(meshwright(p.command("run", {"--set", "train.steps=60"})).out), "train/loss");
+  const auto loss = metric(lines(meshwright(p.command("run", {"--set", "train.steps=60", "--set", "train.method=full",
+                                                              "--set", "train.learning_rate=0.01"}))
+                                     .out),
+                           "train/loss");
   ASSERT_EQ(loss.size(), 60u);
   const auto mean = [&](size_t from) {
     return std::accumulate(loss.begin() + static_cast<long>(from), loss.begin() + static_cast<long>(from) + 10, 0.0) /
