@@ -45,8 +45,12 @@ def opposites(rng):
 
 
 def plurals(rng):
-    ask = ("What is the plural of {}?", "Write the plural of {}.", "One {}, two what?", "Give the plural of the word {}.")
-    return [row(rng.choice(ask).format(n), "", cap(plural(n))) for n in NOUNS]
+    ask = ("One {0}, {1} what?", "You have one {0}. I have {1}. What do I have?", "Here is one {0}. How do we call {1} of them?")
+    rows = []
+    for noun in NOUNS:
+        many = number(rng.randint(2, 12))
+        rows.append(row(rng.choice(ask).format(noun, many), "", f"{cap(many)} {plural(noun)}"))
+    return rows
 
 
 def calendar(rng):
@@ -89,8 +93,9 @@ def lists(rng, n):
     pool = sorted(THINGS) + COLOURS + [a.name for a in ANIMALS]
     while len(rows) < n:
         words = rng.sample(pool, rng.randint(2, 6))
-        text = ", ".join(words)
-        ask, answer = rng.choice((("How many words are there?", number(len(words))), ("What is the first word?", words[0]), ("What is the last word?", words[-1])))
+        text = f"The words are: {', '.join(words)}."
+        ask, answer = rng.choice((("How many words are there?", number(len(words))), ("What is the first word?", f"The first word is {words[0]}"),
+                                  ("What is the last word?", f"The last word is {words[-1]}")))
         if text not in seen:
             seen.add(text)
             rows.append(row(ask, text, cap(answer)))
