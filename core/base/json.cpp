@@ -2,6 +2,7 @@
 #include "core/base/json.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "core/base/error.h"
@@ -21,8 +22,14 @@ std::string line_and_column(std::string_view text, size_t offset) {
   return "line " + std::to_string(line) + ", column " + std::to_string(column);
 }
 
-// Where the first repeated key begins in a valid document; only looked for once one is known to be there.
-size_t duplicate_key_offset(std::string_view text) {
+struct Key {
+  size_t offset;
+  std::string name;
+};
+
+// The first repeated key of a valid document. The DOM parser would let the last one win silently, and its callback
+// form, which could tell, takes quadratic time over many objects in one list.
+std::optional<Key> duplicate_key(std::string_view text) {
   std::vector<std::set<std::string>> open;  // keys so far of each open object or array
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -30,31 +37,20 @@ size_t duplicate_key_offset(std::string_view text) {
     if ((c == '}' || c == ']') && !open.empty()) open.pop_back();
     if (c != '"') continue;
     const size_t start = i++;
-    while (i < text.size() && text[i] != '"') i += text[i] == '\\' ? 2 : 1;
+    bool escaped = false;
+    for (; i < text.size() && text[i] != '"'; ++i) {
+      if (text[i] != '\\') continue;
+      escaped = true;
+      ++i;
+    }
     const size_t after = text.find_first_not_of(" \t\r\n", i + 1);
-    const bool is_key = after != std::string_view::npos && text[after] == ':';
-    if (is_key && !open.empty() &&
-        !open.back().insert(Json::parse(text.substr(start, i + 1 - start)).get<std::string>()).second)
-      return start;
+    if (open.empty() || after == std::string_view::npos || text[after] != ':') continue;  // a value
+    std::string name = escaped ? Json::parse(text.substr(start, i + 1 - start)).get<std::string>()
+                               : std::string(text.substr(start + 1, i - start - 1));
+    if (!open.back().insert(name).second) return Key{start, std::move(name)};
   }
-  return 0;
+  return std::nullopt;
 }
-
-// Refuses what the DOM parser would swallow: duplicate keys (last one wins silently) and deep nesting (stack).
-struct Strict {
-  std::vector<std::set<std::string>> keys;
-  std::string trouble;
-
-  bool operator()(int depth, Json::parse_event_t event, Json& value) {
-    if (depth > kMaxDepth && trouble.empty()) trouble = "nesting deeper than " + std::to_string(kMaxDepth);
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end && !keys.empty()) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.empty() && !keys.back().insert(value.get<std::string>()).second &&
-        trouble.empty())
-      trouble = "duplicate key \"" + value.get<std::string>() + "\"";
-    return true;
-  }
-};
 
 // Bytes of the valid UTF-8 sequence at the front (RFC 3629: no overlong forms, no surrogates), 0 when there is none.
 size_t sequence_length(std::string_view s) {
@@ -78,9 +74,8 @@ Error wrong_type(const std::string& key, const std::string& file, const Json& va
       {.id = "JSON", .message = "wrong type", .file = file, .place = key, .found = found, .expected = expected});
 }
 
-}  // namespace
-
-Json parse_json(std::string_view text, const std::string& source) {
+template <class AnyJson>
+AnyJson parse_strictly(std::string_view text, const std::string& source) {
   // nlohmann's parser is iterative, but a document this deep cannot be walked or destroyed recursively.
   int depth = 0, deepest = 0;
   bool in_string = false;
@@ -103,26 +98,35 @@ Json parse_json(std::string_view text, const std::string& source) {
                  .message = "nesting deeper than " + std::to_string(kMaxDepth),
                  .file = source,
                  .found = std::to_string(deepest) + " levels"});
-  Strict strict;
   try {
-    Json value = Json::parse(text, [&strict](int d, Json::parse_event_t e, Json& v) { return strict(d, e, v); });
-    if (!strict.trouble.empty())
+    AnyJson value = AnyJson::parse(text);
+    if (const auto key = duplicate_key(text))
       throw Error({.id = "JSON",
-                   .message = strict.trouble,
+                   .message = "duplicate key \"" + key->name + "\"",
                    .file = source,
-                   .place = line_and_column(text, duplicate_key_offset(text)),
+                   .place = line_and_column(text, key->offset),
                    .expected = "each key once",
                    .fix = "remove one of them"});
     return value;
-  } catch (const Json::parse_error& e) {
+  } catch (const typename AnyJson::parse_error& e) {
     throw Error({.id = "JSON",
                  .message = "not valid JSON",
                  .file = source,
                  .place = line_and_column(text, e.byte ? e.byte - 1 : 0),
-                 .found = std::string(text.substr(std::min(text.size(), e.byte ? e.byte - 1 : 0), 20))});
-  } catch (const Json::exception& e) {
+                 .found = valid_utf8(text.substr(std::min(text.size(), e.byte ? e.byte - 1 : 0), 20))});
+  } catch (const typename AnyJson::exception& e) {
     throw Error({.id = "JSON", .message = std::string("not usable JSON: ") + e.what(), .file = source});
   }
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text, const std::string& source) {
+  return parse_strictly<Json>(text, source);
+}
+
+SortedJson parse_sorted_json(std::string_view text, const std::string& source) {
+  return parse_strictly<SortedJson>(text, source);
 }
 
 Json read_json(const std::filesystem::path& file) {

@@ -16,6 +16,11 @@ using Json = nlohmann::ordered_json;
 Json parse_json(std::string_view text, const std::string& source);
 Json read_json(const std::filesystem::path& file);
 
+// The same checks for objects with very many keys (safetensors headers, weight maps): Json keeps their order but finds
+// a key by scanning, which would make reading them quadratic.
+using SortedJson = nlohmann::json;
+SortedJson parse_sorted_json(std::string_view text, const std::string& source);
+
 // JSON text is UTF-8: each byte that does not belong to a valid sequence becomes U+FFFD (a model may well generate half
 // a character).
 std::string valid_utf8(std::string_view text);

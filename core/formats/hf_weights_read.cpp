@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/formats/checkpoint.h"
 #include "core/formats/floats.h"
@@ -38,8 +39,10 @@ using WeightMap = std::map<std::string, std::string>;  // tensor -> shard
 
 // A shard's name must stay inside the folder, whatever the index says.
 WeightMap read_index(const fs::path& index) {
-  const Json json = read_json(index);
-  const Json& map = member(json, "weight_map", index.string());
+  const SortedJson json = parse_sorted_json(read_file(index), index.string());
+  const auto at = json.is_object() ? json.find("weight_map") : json.end();
+  if (at == json.end()) fail(index, "weight_map", "a required key is missing", "", "{tensor: file}");
+  const SortedJson& map = *at;
   if (!map.is_object() || map.empty())
     fail(index, "weight_map", "not an object that names files", "", "{tensor: file}");
   WeightMap out;
@@ -138,11 +141,13 @@ HfWeights::HfWeights(const fs::path& folder, const model::TensorInventory& inven
   for (size_t i = 0; i < tensors.size(); ++i)
     if (!found[i]) missing.push_back(tensors[i].hf_name);
   if (!missing.empty())
-    fail(folder, "tensor " + missing.front(), std::to_string(missing.size()) + " tensors are missing",
+    fail(folder, "tensor " + missing.front(),
+         missing.size() == 1 ? "a tensor is missing" : std::to_string(missing.size()) + " tensors are missing",
          unexpected.empty() ? "" : "names such as " + first_three(unexpected), first_three(missing),
          "the weights and the config.json belong to different models, or a file is missing");
   if (!unexpected.empty())
-    fail(folder, "tensor " + unexpected.front(), std::to_string(unexpected.size()) + " unexpected tensors",
+    fail(folder, "tensor " + unexpected.front(),
+         unexpected.size() == 1 ? "an unexpected tensor" : std::to_string(unexpected.size()) + " unexpected tensors",
          first_three(unexpected), "the tensors of the config.json only",
          "they would change the result if they were left out; use the model's own config.json");
 }

@@ -109,7 +109,7 @@ std::string read_header(int fd, const std::filesystem::path& file, std::uint64_t
   return header;
 }
 
-std::map<std::string, std::string> read_metadata(const Json& json, const std::filesystem::path& file) {
+std::map<std::string, std::string> read_metadata(const SortedJson& json, const std::filesystem::path& file) {
   std::map<std::string, std::string> out;
   if (!json.is_object()) fail(file, "__metadata__", "wrong type", json.type_name(), "an object of strings");
   for (const auto& [key, value] : json.items()) {
@@ -119,18 +119,18 @@ std::map<std::string, std::string> read_metadata(const Json& json, const std::fi
   return out;
 }
 
-std::uint64_t whole(const Json& value, const std::filesystem::path& file, const std::string& place) {
+std::uint64_t whole(const SortedJson& value, const std::filesystem::path& file, const std::string& place) {
   if (!value.is_number_unsigned()) fail(file, place, "not a whole number of 0 or more", value.dump(), "0 or more");
   return value.get<std::uint64_t>();
 }
 
 // Fills shape and offsets; throws unless the stated type and shape need exactly the stated bytes.
-TensorInfo read_entry(const std::string& name, const Json& entry, const std::filesystem::path& file) {
+TensorInfo read_entry(const std::string& name, const SortedJson& entry, const std::filesystem::path& file) {
   const std::string place = "tensor " + clipped(name);
   if (!entry.is_object()) fail(file, place, "wrong type", entry.type_name(), "an object");
   for (const char* key : {"dtype", "shape", "data_offsets"})
     if (!entry.contains(key)) fail(file, place, "a required key is missing", "", std::string("\"") + key + "\"");
-  const Json &dtype = entry.at("dtype"), &shape = entry.at("shape"), &offsets = entry.at("data_offsets");
+  const SortedJson &dtype = entry.at("dtype"), &shape = entry.at("shape"), &offsets = entry.at("data_offsets");
   if (!dtype.is_string()) fail(file, place, "dtype has the wrong type", dtype.type_name(), "a string");
   if (!shape.is_array()) fail(file, place, "shape has the wrong type", shape.type_name(), "a list");
   if (!offsets.is_array() || offsets.size() != 2) fail(file, place, "data_offsets is not a pair", "", "[begin, end]");
@@ -143,7 +143,7 @@ TensorInfo read_entry(const std::string& name, const Json& entry, const std::fil
   if (t.end < t.begin)
     fail(file, place, "data_offsets run backwards", std::to_string(t.begin) + " to " + std::to_string(t.end));
   std::uint64_t elements = 1;
-  for (const Json& size : shape) {
+  for (const SortedJson& size : shape) {
     const std::uint64_t n = whole(size, file, place);
     if (n > static_cast<std::uint64_t>(INT64_MAX) || (n != 0 && elements > static_cast<std::uint64_t>(INT64_MAX) / n))
       fail(file, place, "the shape is too large", shape.dump());
@@ -217,7 +217,8 @@ SafetensorsFile::SafetensorsFile(std::filesystem::path file) : file_(std::move(f
   const std::uint64_t size = file_size(d.get(), file_);
   const std::string header = read_header(d.get(), file_, size);
   data_start_ = 8 + header.size();
-  const Json json = parse_json(header, file_.string() + ", header");  // refuses duplicates and bytes that are not UTF-8
+  const SortedJson json =
+      parse_sorted_json(header, file_.string() + ", header");  // refuses duplicates and bytes that are not UTF-8
   for (const auto& [name, entry] : json.items()) {
     if (name == "__metadata__")
       metadata_ = read_metadata(entry, file_);

@@ -186,7 +186,7 @@ TEST_P(BrokenWeights, AreOneClearError) {
 
 INSTANTIATE_TEST_SUITE_P(
     HfWeights, BrokenWeights,
-    testing::Values(Broken{"one_missing", [](auto& all) { all.erase(all.begin() + 3); }, "1 tensors are missing"},
+    testing::Values(Broken{"one_missing", [](auto& all) { all.erase(all.begin() + 3); }, "a tensor is missing"},
                     Broken{"many_missing", [](auto& all) { all.resize(4); }, "more"},
                     Broken{"misshapen", [](auto& all) { std::swap(all[0].shape[0], all[0].shape[1]); },
                            "tensor model.embed_tokens.weight: wrong shape"},
@@ -196,7 +196,7 @@ INSTANTIATE_TEST_SUITE_P(
                            [](auto& all) {
                              all.push_back({"model.layers.9.mlp.up_proj.weight", {1}, {1}});
                            },
-                           "unexpected tensors"},
+                           "an unexpected tensor"},
                     Broken{"bias",
                            [](auto& all) {
                              all.push_back({"model.layers.0.self_attn.q_proj.bias", {1}, {1}});

@@ -229,6 +229,18 @@ TEST(Safetensors, NoticesAFileThatShrankAfterOpening) {
   EXPECT_THAT(problem_of([&] { file.read_f32(file.tensors()[0], 0, out); }).message, HasSubstr("shorter"));
 }
 
+// Reading stays near-linear: a hostile header of many entries may cost seconds in a quadratic reader, not here.
+TEST(Safetensors, HundredThousandTensorsAreReadAtOnce) {
+  MemoryFile memory;
+  std::string header = "{";
+  for (int i = 0; i < 100'000; ++i)
+    header += (i ? ",\"t" : "\"t") + std::to_string(i) + "\":" + entry("U8", "[0]", "[0,0]");
+  memory.set(safetensors_bytes(header + "}", ""));
+  const SafetensorsFile file(memory.path());
+  EXPECT_EQ(file.tensors().size(), 100'000u);
+  EXPECT_NE(file.find("t99999"), nullptr);
+}
+
 std::string small_file(const TemporaryFolder& folder) {
   const std::vector<float> v{1, 2, 3, 4};
   write_safetensors(folder / "s",
