@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <QSignalSpy>
+#include <QTest>
+
+#include "core/base/files.h"
+#include "tests/ui/support.h"
+#include "ui/form/command_view.h"
+#include "ui/shell/session.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+
+class DocumentTest : public QObject {
+  Q_OBJECT
+  test::WarningWatch warnings_;
+
+ private slots:
+  void init() { warnings_.start(); }
+  void cleanup() { QCOMPARE(warnings_.take().join(u"; "_s), QString()); }
+
+  void an_edit_is_one_undo_step() {
+    Document d;
+    d.set("lora.rank", 32);
+    d.set("train.steps", 10);
+    QCOMPARE(d.undo_stack().count(), 2);
+    d.undo_stack().undo();
+    QVERIFY(!d.experiment().has("train.steps"));
+    QCOMPARE(d.experiment().integer("lora.rank"), 32);
+    d.undo_stack().redo();
+    QCOMPARE(d.experiment().integer("train.steps"), 10);
+  }
+
+  void a_drag_merges_and_vanishes_when_it_comes_back() {
+    Document d;
+    d.set("lora.rank", 8);
+    for (int r = 9; r < 40; ++r) d.set("lora.rank", r, Gesture::continuing);
+    d.end_gesture();
+    QCOMPARE(d.undo_stack().count(), 2);
+    d.undo_stack().undo();
+    QCOMPARE(d.experiment().integer("lora.rank"), 8);
+    for (const int r : {9, 10, 9, 8}) d.set("lora.rank", r, Gesture::continuing);
+    QCOMPARE(d.undo_stack().count(), 1);  // nothing changed in the end
+    QCOMPARE(d.experiment().integer("lora.rank"), 8);
+  }
+
+  void two_gestures_on_one_key_stay_two_steps() {
+    Document d;
+    d.set("lora.rank", 9, Gesture::continuing);
+    d.end_gesture();
+    d.set("lora.rank", 10, Gesture::continuing);
+    QCOMPARE(d.undo_stack().count(), 2);
+  }
+
+  void broken_json_is_kept_and_reported_and_undone() {
+    Document d;
+    d.set("lora.rank", 32);
+    const std::string good = d.json_text();
+    const std::string broken = good.substr(0, good.size() - 3);
+    d.set_text(broken);
+    QVERIFY(d.text_broken());
+    QCOMPARE(d.json_text(), broken);
+    QCOMPARE(d.experiment().integer("lora.rank"), 32);  // the last valid value stays in force
+    QCOMPARE(d.problems().front().severity, Severity::error);
+    QVERIFY(!d.problems().front().place.empty());
+    d.set("train.steps", 5);  // an edit in the form wins, and undo brings the text back
+    QVERIFY(!d.text_broken());
+    d.undo_stack().undo();
+    QCOMPARE(d.json_text(), broken);
+  }
+
+  void own_spacing_of_the_text_stays() {
+    Document d;
+    const std::string text = "{ \"schema\": 1,\n\n   \"lora\": {\"rank\": 64} }";
+    d.set_text(text);
+    QVERIFY(!d.text_broken());
+    QCOMPARE(d.json_text(), text);
+    QCOMPARE(d.experiment().integer("lora.rank"), 64);
+  }
+
+  void unknown_keys_survive_every_edit() {
+    Document d;
+    d.set_text("{\"schema\": 1, \"ours\": {\"note\": [1, 2]}, \"lora\": {\"rank\": 4}}");
+    d.set("lora.rank", 5);
+    d.reset("lora.rank");
+    QVERIFY(d.experiment().json()["ours"]["note"] == Json::array({1, 2}));
+  }
+
+  void a_failed_open_leaves_the_document() {
+    test::Scratch scratch;
+    Document d;
+    d.set("lora.rank", 7);
+    write_file_atomically(scratch.folder() / "newer.json", "{\"schema\": 999}");
+    QVERIFY_EXCEPTION_THROWN(d.open(scratch.folder() / "newer.json"), Error);
+    QCOMPARE(d.experiment().integer("lora.rank"), 7);
+    QCOMPARE(d.undo_stack().count(), 1);
+  }
+
+  void saving_elsewhere_keeps_relative_paths_right() {
+    test::Scratch scratch;
+    const auto a = scratch.folder() / "a", b = scratch.folder() / "b";
+    write_file_atomically(a / "e.json", "{\"schema\": 1, \"data\": {\"path\": \"rows.jsonl\"}}");
+    Document d;
+    d.open(a / "e.json");
+    d.save_as(b / "e.json");
+    QVERIFY(!d.dirty());
+    QCOMPARE(d.experiment().path("data.path"), a / "rows.jsonl");
+    QCOMPARE(runs::Experiment::load(b / "e.json").path("data.path"), a / "rows.jsonl");
+    d.undo_stack().undo();  // back to the old folder's spelling; the next save is right again
+    d.save();
+    QCOMPARE(runs::Experiment::load(b / "e.json").path("data.path"), a / "rows.jsonl");
+  }
+
+  void the_journal_brings_unsaved_work_back() {
+    test::Scratch scratch;
+    const auto file = scratch.folder() / "e.json";
+    write_file_atomically(file, "{\"schema\": 1, \"lora\": {\"rank\": 4}}");
+    Session session(scratch.folder() / "state");
+    {
+      Document d;
+      d.open(file);
+      d.set("lora.rank", 48);
+      d.set_text(d.json_text() + "   oops");
+      session.write_journal(d);
+    }
+    const auto left = session.journal();
+    QVERIFY(left && left->dirty);
+    Document d;
+    d.restore(left->snapshot, left->file);
+    QVERIFY(d.dirty() && d.text_broken());
+    QCOMPARE(d.experiment().integer("lora.rank"), 48);
+    d.undo_stack().undo();
+    QCOMPARE(d.experiment().integer("lora.rank"), 4);  // as in the file
+    QVERIFY(!d.dirty());
+  }
+
+  void an_unreadable_journal_is_set_aside() {
+    test::Scratch scratch;
+    write_file_atomically(scratch.folder() / "unsaved.json", "{\"version\": ");
+    QVERIFY(!Session(scratch.folder()).journal());
+    QVERIFY(std::filesystem::exists(scratch.folder() / "unsaved.json.unreadable"));
+  }
+
+  void the_command_line_gives_the_same_experiment() {
+    test::Scratch scratch;
+    const auto file = scratch.folder() / "it's mine.json";
+    write_file_atomically(
+        file, "{\"schema\": 1, \"data\": {\"path\": \"rows.jsonl\"}, \"lora\": {\"rank\": 4, \"alpha\": 8}}");
+    Document d;
+    d.open(file);
+    QCOMPARE(command_line(d, runs::default_folder()),
+             QString(u"meshwright run "_s + shell_quoted(qpath(file)) + u'\n'));
+    d.set("lora.rank", 32);
+    d.set("data.path", "other.jsonl");
+    d.reset("lora.alpha");
+    d.set("lora.targets", Json::array({"q_proj", "v_proj"}));
+    QStringList sets;
+    for (const QString& line : command_line(d, runs::default_folder()).split(u'\n'))
+      if (line.contains(u"--set"_s)) sets << line.section(u"--set "_s, 1).remove(u" \\"_s).remove(u'\'');
+    runs::Experiment replay = runs::Experiment::load(file);
+    std::vector<std::string> plain;
+    for (const QString& s : sets) plain.push_back(ss(s));
+    runs::apply_sets(replay, plain);
+    for (const char* key : {"lora.rank", "lora.alpha", "lora.targets"})
+      QVERIFY2(replay.value(key) == d.experiment().value(key), key);
+    QCOMPARE(replay.path("data.path"), d.experiment().path("data.path"));
+  }
+};
+
+}  // namespace mw::ui
+
+QTEST_MAIN(mw::ui::DocumentTest)
+#include "document_test.moc"

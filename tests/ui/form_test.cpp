@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <QComboBox>
+#include <QLabel>
+#include <QLineEdit>
+#include <QSignalSpy>
+#include <QSlider>
+#include <QTest>
+#include <QToolButton>
+
+#include "tests/ui/support.h"
+#include "ui/form/experiment_panel.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+
+class FormTest : public QObject {
+  Q_OBJECT
+  test::WarningWatch warnings_;
+  std::unique_ptr<Document> document_;
+  std::unique_ptr<ExperimentPanel> panel_;
+
+  template <class Editor>
+  Editor* editor(const char* key) {
+    return qobject_cast<Editor*>(panel_->form().row(key)->field()->editor());
+  }
+  QString shown_problem(const char* key) {
+    for (QLabel* l : panel_->form().row(key)->findChildren<QLabel*>())
+      if (l->property("bad").toBool() && !l->isHidden()) return l->text();
+    return {};
+  }
+
+ private slots:
+  void init() {
+    warnings_.start();
+    document_ = std::make_unique<Document>();
+    panel_ = std::make_unique<ExperimentPanel>(*document_, "/nowhere");
+    panel_->resize(330, 700);
+    panel_->show();
+    QVERIFY(QTest::qWaitForWindowExposed(panel_.get()));
+    QApplication::setActiveWindow(panel_.get());
+  }
+  void cleanup() {
+    panel_.reset();
+    document_.reset();
+    QCOMPARE(warnings_.take().join(u"; "_s), QString());
+  }
+
+  void every_parameter_has_a_field() {
+    for (const auto& p : runs::parameters()) {
+      FormRow* row = panel_->form().row(p.key.ends_with(".*") ? p.key.substr(0, p.key.size() - 2) : p.key);
+      QVERIFY2(row, p.key.c_str());
+      QVERIFY(row->field()->editor()->toolTip().contains(qs(p.help).toHtmlEscaped()));
+      QVERIFY(!row->field()->editor()->accessibleName().isEmpty());
+    }
+  }
+
+  void typing_follows_into_document_and_json_and_undo_takes_it_back() {
+    auto* rank = editor<QLineEdit>("lora.rank");
+    panel_->form().focus_key("lora.rank");
+    QTRY_VERIFY(rank->hasFocus());
+    rank->selectAll();
+    QTest::keyClicks(rank, u"64"_s);
+    QCOMPARE(document_->experiment().integer("lora.rank"), 64);
+    QVERIFY(panel_->json().editor()->toPlainText().contains(u"\"rank\": 64"_s));
+    QCOMPARE(document_->undo_stack().count(), 1);  // two keys, one gesture
+    document_->undo_stack().undo();
+    QCOMPARE(rank->text(), QString());
+    QVERIFY(!panel_->json().editor()->toPlainText().contains(u"rank"_s));
+  }
+
+  void json_edits_follow_into_the_form() {
+    panel_->json().editor()->setPlainText(
+        u"{\"schema\": 1, \"lora\": {\"rank\": 12}, \"train\": {\"schedule\": \"linear\"}}"_s);
+    QCOMPARE(editor<QLineEdit>("lora.rank")->text(), u"12"_s);
+    QCOMPARE(editor<QComboBox>("train.schedule")->currentText(), u"linear"_s);
+    panel_->json().editor()->setPlainText(u"{\"schema\": 1, \"lora\": {\"rank\": 12"_s);
+    QVERIFY(document_->text_broken());
+    QCOMPARE(editor<QLineEdit>("lora.rank")->text(), u"12"_s);
+    QVERIFY(panel_->json().editor()->toPlainText().endsWith(u"12"_s));  // what was typed stays
+  }
+
+  void a_value_out_of_range_is_kept_and_explained_beside_the_field() {
+    auto* rank = editor<QLineEdit>("lora.rank");
+    rank->setFocus();
+    QTest::keyClicks(rank, u"999999"_s);
+    QVERIFY2(shown_problem("lora.rank").contains(u"4096"_s), qPrintable(shown_problem("lora.rank")));
+    rank->selectAll();
+    QTest::keyClicks(rank, u"many"_s);
+    QVERIFY(document_->experiment().json()["lora"]["rank"] == Json("many"));
+    QVERIFY(!shown_problem("lora.rank").isEmpty());
+    rank->selectAll();
+    QTest::keyClicks(rank, u"8"_s);
+    QVERIFY(shown_problem("lora.rank").isEmpty());
+    QCOMPARE(document_->experiment().integer("lora.rank"), 8);
+  }
+
+  void scientific_notation_can_be_typed_in_full() {
+    auto* rate = editor<QLineEdit>("train.learning_rate");
+    rate->setFocus();
+    QTest::keyClicks(rate, u"2.5e-3"_s);
+    QCOMPARE(rate->text(), u"2.5e-3"_s);
+    QCOMPARE(document_->experiment().number("train.learning_rate"), 2.5e-3);
+    QCOMPARE(document_->undo_stack().count(), 1);
+  }
+
+  void clearing_a_field_and_the_reset_button_mean_the_default() {
+    document_->set("lora.rank", 99);
+    auto* rank = editor<QLineEdit>("lora.rank");
+    rank->setFocus();
+    rank->selectAll();
+    QTest::keyClick(rank, Qt::Key_Delete);
+    QVERIFY(!document_->experiment().has("lora.rank"));
+    QCOMPARE(rank->placeholderText(), u"16"_s);
+    document_->set("lora.rank", 99);
+    for (QToolButton* b : panel_->form().row("lora.rank")->findChildren<QToolButton*>())
+      if (b->accessibleName().startsWith(u"Reset"_s)) QTest::mouseClick(b, Qt::LeftButton);
+    QVERIFY(!document_->experiment().has("lora.rank"));
+  }
+
+  void arrow_keys_step_and_merge() {
+    auto* rank = editor<QLineEdit>("lora.rank");
+    rank->setFocus();
+    for (int i = 0; i < 4; ++i) QTest::keyClick(rank, Qt::Key_Up);
+    QCOMPARE(document_->experiment().integer("lora.rank"), 20);
+    QCOMPARE(document_->undo_stack().count(), 1);
+  }
+
+  void a_slider_drag_is_one_undo_step() {
+    FormRow* row = panel_->form().row("lora.rank");
+    for (QToolButton* b : row->findChildren<QToolButton*>())
+      if (b->accessibleName().startsWith(u"Slider"_s)) QTest::mouseClick(b, Qt::LeftButton);
+    auto* slider = row->findChild<QSlider*>();
+    QVERIFY(slider);
+    const int start = slider->value();
+    for (int i = 1; i <= 60; ++i) slider->setValue(start + i);
+    QVERIFY(document_->experiment().integer("lora.rank") > 16);
+    QCOMPARE(document_->undo_stack().count(), 1);
+  }
+
+  void choosing_and_ticking_reach_the_document() {
+    auto* schedule = editor<QComboBox>("train.schedule");
+    schedule->setFocus();
+    QTest::keyClick(schedule, Qt::Key_Down);
+    QCOMPARE(document_->experiment().string("train.schedule"), std::string("linear"));
+    auto* chip = editor<QToolButton>("lora.targets");
+    QTest::mouseClick(chip, Qt::LeftButton);
+    QCOMPARE(document_->experiment().list("lora.targets").size(), size_t{6});
+  }
+
+  void search_finds_folded_settings() {
+    QVERIFY(!panel_->form().row("lora.rslora")->isVisible());
+    QTest::keyClicks(panel_->form().search(), u"rslora"_s);
+    QVERIFY(panel_->form().row("lora.rslora")->isVisible());
+    QVERIFY(!panel_->form().row("lora.rank")->isVisible());
+    panel_->form().search()->clear();
+    QVERIFY(panel_->form().row("lora.rank")->isVisible());
+  }
+
+  void a_problem_leads_to_its_field_even_when_folded() {
+    panel_->go_to({.place = "train.beta2"});
+    auto* field = editor<QLineEdit>("train.beta2");
+    QTRY_VERIFY(field->hasFocus());
+    QVERIFY(field->isVisible());
+  }
+
+  void mesh_axes_are_one_field() {
+    auto* mesh = editor<QLineEdit>("mesh");
+    mesh->setFocus();
+    panel_->form().focus_key("mesh");
+    QTRY_VERIFY(mesh->isVisible());
+    mesh->setFocus();
+    QTest::keyClicks(mesh, u"fsdp=2, tp=4"_s);
+    const auto axes = document_->experiment().mesh();
+    QCOMPARE(axes.size(), size_t{2});
+    QCOMPARE(axes[1].second, 4);
+  }
+};
+
+}  // namespace mw::ui
+
+QTEST_MAIN(mw::ui::FormTest)
+#include "form_test.moc"

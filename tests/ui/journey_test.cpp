@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The first hour of a new user, in the real window with a real (tiny) training run. Saves a picture at every station
+// into $MW_PICTURES, else the build folder.
+#include <QAction>
+#include <QLineEdit>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QTest>
+#include <QToolButton>
+
+#include "tests/cli/project.h"
+#include "tests/ui/support.h"
+#include "ui/shell/main_window.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+
+class JourneyTest : public QObject {
+  Q_OBJECT
+  test::WarningWatch warnings_;
+  std::unique_ptr<test::Project> project_;
+  std::unique_ptr<MainWindow> window_;
+  runs::RunId finished_;
+  int station_ = 0;
+
+  void picture(const QString& name) {
+    const QString given = qEnvironmentVariable("MW_PICTURES");
+    const auto folder = given.isEmpty() ? std::filesystem::path(MW_PICTURES) : fspath(given);
+    std::filesystem::create_directories(folder);
+    QTest::qWait(80);
+    const QString file = u"%1-%2.png"_s.arg(++station_, 2, 10, QChar(u'0')).arg(name);
+    QVERIFY(window_->grab().save(qpath(folder / ss(file))));
+  }
+  QToolButton* button(const QString& name) {
+    for (QToolButton* b : window_->findChildren<QToolButton*>())
+      if (b->accessibleName() == name && b->isVisible()) return b;
+    return nullptr;
+  }
+  void click(const QString& name) {
+    QToolButton* b = button(name);
+    QVERIFY2(b && b->isEnabled(), qPrintable(name));
+    QTest::mouseClick(b, Qt::LeftButton);
+  }
+  const runs::RunView& view() { return window_->runs().shown()->view; }
+  size_t steps_seen() {
+    const auto* loss = window_->runs().shown() ? view().metric("train/loss") : nullptr;
+    return loss ? loss->raw.size() : 0;
+  }
+
+ private slots:
+  void init() { warnings_.start(); }
+  void initTestCase() {
+    warnings_.start();
+    project_ = std::make_unique<test::Project>();
+    project_->write_experiment(Json{{"train",
+                                     {{"steps", 120},
+                                      {"accumulation", 1},
+                                      {"eval_every", 20},
+                                      {"sample_every", 40},
+                                      {"checkpoint_every", 20},
+                                      {"learning_rate", 0.02}}},
+                                    {"lora", {{"dropout", 0}, {"rank", 8}}},
+                                    {"data", {{"eval_fraction", 0.15}}},
+                                    {"sample", {{"max_new_tokens", 6}}}});
+    window_ = std::make_unique<MainWindow>(
+        WindowSetup{project_->experiment, project_->runs, MW_RESOURCES, project_->folder / "state"});
+    window_->show();
+    QVERIFY(QTest::qWaitForWindowExposed(window_.get()));
+    QApplication::setActiveWindow(window_.get());
+  }
+  void cleanup() { QCOMPARE(warnings_.take().join(u"; "_s), QString()); }
+  void cleanupTestCase() {
+    window_.reset();
+    project_.reset();
+  }
+
+  void first_start_prices_the_experiment() {
+    QTRY_VERIFY_WITH_TIMEOUT(window_->pricer().prediction().has_value(), 10000);
+    QVERIFY2(window_->strip().price_text().contains(u"Fits"_s), qPrintable(window_->strip().price_text()));
+    QCOMPARE(window_->problems().count(Severity::error), 0);
+    picture(u"first-start"_s);
+  }
+
+  void run_is_clicked_and_loss_appears_and_falls() {
+    click(u"Run"_s);
+    QTRY_VERIFY_WITH_TIMEOUT(steps_seen() >= 2, 60000);
+    QVERIFY(!window_->train_page().loss().empty());
+    picture(u"loss-appears"_s);
+    QTRY_VERIFY_WITH_TIMEOUT(steps_seen() >= 12, 60000);
+    QCOMPARE(view().state(), RunState::running);
+    QVERIFY(view().eta_seconds().has_value());
+  }
+
+  void pause_holds_it_and_continue_lets_it_go() {
+    click(u"Pause"_s);
+    QTRY_COMPARE_WITH_TIMEOUT(view().state(), RunState::paused, 20000);
+    const size_t held = steps_seen();
+    picture(u"paused"_s);
+    QTest::qWait(400);
+    QCOMPARE(steps_seen(), held);
+    QTRY_COMPARE(window_->actions()[u"run.pause"_s]->text(), u"Continue"_s);
+    window_->actions()[u"run.pause"_s]->trigger();
+    QTRY_VERIFY_WITH_TIMEOUT(steps_seen() > held, 20000);
+    QCOMPARE(view().state(), RunState::running);
+  }
+
+  void stop_keeps_what_was_done() {
+    click(u"Stop"_s);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 30000);
+    QCOMPARE(view().state(), RunState::cancelled);
+    QVERIFY(view().step() > 0 && view().step() < 120);
+    QVERIFY(!view().checkpoints().empty());
+    picture(u"stopped"_s);
+  }
+
+  void the_stopped_run_is_resumed_from_the_runs_page_and_ends() {
+    const runs::RunId run = window_->runs().shown()->id;
+    const long before = view().step();
+    window_->show_page(Page::runs);
+    window_->runs_page().select(run);
+    picture(u"runs-page"_s);
+    for (QPushButton* b : window_->runs_page().findChildren<QPushButton*>())
+      if (b->text() == u"Resume"_s) QTest::mouseClick(b, Qt::LeftButton);
+    QTRY_VERIFY(window_->runs().busy());
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 120000);
+    QCOMPARE(view().state(), RunState::done);
+    QCOMPARE(view().step(), 120);
+    QCOMPARE(steps_seen(), size_t{120});
+    QVERIFY(before < 120);
+    const auto& loss = view().metric("train/loss")->raw;
+    double first = 0, last = 0;
+    for (size_t i = 0; i < 10; ++i) {
+      first += loss[i].y;
+      last += loss[loss.size() - 1 - i].y;
+    }
+    QVERIFY2(last < 0.8 * first, qPrintable(u"first ten %1, last ten %2"_s.arg(first / 10).arg(last / 10)));
+    const auto& eval = view().metric("eval/loss")->raw;
+    QVERIFY(eval.back().y < eval[0].y);
+    finished_ = run;
+    picture(u"finished"_s);
+  }
+
+  void the_finished_run_reopens_as_it_was_live() {
+    const RunPtr live = window_->runs().shown();
+    TrainPage& page = window_->train_page();
+    QTest::qWait(100);
+    QStringList before;
+    for (Plot* p : {&page.loss(), &page.memory(), &page.speed(), &page.rate(), &page.gradient()})
+      before << p->summary();
+    const QImage drawn = page.loss().grab().toImage();
+    window_->show_page(Page::runs);
+    window_->runs_page().select(finished_);
+    emit window_->runs_page().open_wanted(qs(finished_));
+    QTRY_VERIFY_WITH_TIMEOUT(window_->runs().shown() != live && window_->runs().shown(), 10000);
+    QTest::qWait(100);
+    QVERIFY2(window_->runs().shown()->view == live->view, "the record gives another view than the live events did");
+    QStringList after;
+    for (Plot* p : {&page.loss(), &page.memory(), &page.speed(), &page.rate(), &page.gradient()}) after << p->summary();
+    QCOMPARE(after, before);
+    QCOMPARE(page.loss().grab().toImage(), drawn);
+    picture(u"reopened"_s);
+  }
+
+  void the_rank_is_changed_and_undone_and_the_json_follows() {
+    window_->show_page(Page::train);
+    window_->panel().form().focus_key("lora.rank");
+    auto* rank = qobject_cast<QLineEdit*>(window_->panel().form().row("lora.rank")->field()->editor());
+    QTRY_VERIFY(rank->hasFocus());
+    rank->selectAll();
+    QTest::keyClicks(rank, u"32"_s);
+    const auto json = [this] { return window_->panel().json().editor()->toPlainText(); };
+    QVERIFY(json().contains(u"\"rank\": 32"_s));
+    QVERIFY(window_->isWindowModified());
+    picture(u"rank-changed"_s);
+    click(u"Undo"_s);
+    QVERIFY(json().contains(u"\"rank\": 8"_s));
+    QCOMPARE(rank->text(), u"8"_s);
+    QVERIFY(!window_->isWindowModified());
+    window_->panel().show_json();
+    picture(u"json"_s);
+    window_->panel().show_form();
+    // The finished run is still shown with the rank it was trained with.
+    QCOMPARE(window_->runs().shown()->record.integer("lora.rank"), 8);
+  }
+};
+
+}  // namespace mw::ui
+
+QTEST_MAIN(mw::ui::JourneyTest)
+#include "journey_test.moc"

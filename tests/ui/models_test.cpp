@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <QAbstractItemModelTester>
+#include <QLineEdit>
+#include <QSignalSpy>
+#include <QTableView>
+#include <QTest>
+
+#include "tests/ui/support.h"
+#include "ui/runs/runs_page.h"
+#include "ui/shell/bottom_panels.h"
+#include "ui/shell/command_palette.h"
+#include "ui/theme/text.h"
+#include "ui/train/samples_model.h"
+
+namespace mw::ui {
+
+class ModelsTest : public QObject {
+  Q_OBJECT
+  test::WarningWatch warnings_;
+  using Tester = QAbstractItemModelTester;
+
+ private slots:
+  void init() { warnings_.start(); }
+  void cleanup() { QCOMPARE(warnings_.take().join(u"; "_s), QString()); }
+
+  void problems_put_errors_first() {
+    ProblemsModel model;
+    Tester tester(&model, Tester::FailureReportingMode::QtTest);
+    model.set(ProblemSource::document, {{.severity = Severity::warning, .message = "w", .place = "a.b"}});
+    model.set(ProblemSource::run, {{.severity = Severity::error, .message = "e"}});
+    QCOMPARE(model.rowCount(), 2);
+    QCOMPARE(model.problem(0).message, std::string("e"));
+    QCOMPARE(model.count(Severity::warning), 1);
+    QSignalSpy resets(&model, &QAbstractItemModel::modelReset);
+    model.set(ProblemSource::run, {{.severity = Severity::error, .message = "e"}});
+    QCOMPARE(resets.count(), 0);  // nothing new: a selection stays
+    model.clear(ProblemSource::run);
+    QCOMPARE(model.rowCount(), 1);
+  }
+
+  void runs_follow_the_store_row_by_row() {
+    test::Scratch scratch;
+    const auto a = test::add_run(scratch.folder(), "first", 40, RunState::done);
+    RunsModel model(scratch.folder());
+    Tester tester(&model, Tester::FailureReportingMode::QtTest);
+    model.refresh();
+    QCOMPARE(model.rowCount(), 1);
+    QSignalSpy resets(&model, &QAbstractItemModel::modelReset);
+    const auto b = test::add_run(scratch.folder(), "second", 30, RunState::cancelled);
+    model.refresh();
+    QCOMPARE(model.rowCount(), 2);
+    QVERIFY(model.setData(model.index(model.row_of(a), RunsModel::name), u"renamed"_s, Qt::EditRole));
+    QVERIFY(model.setData(model.index(model.row_of(b), RunsModel::tags), u"keep, slow"_s, Qt::EditRole));
+    QCOMPARE(runs::Store(scratch.folder()).find(a)->name, std::string("renamed"));
+    QCOMPARE(runs::Store(scratch.folder()).find(b)->tags, std::string("keep, slow"));
+    QVERIFY(!model.setData(model.index(0, RunsModel::state), u"x"_s, Qt::EditRole));
+    model.set_deleted({a}, runs::Trash::deleted);
+    QCOMPARE(model.rowCount(), 1);
+    model.set_trash(runs::Trash::deleted);
+    QCOMPARE(model.rowCount(), 1);
+    QCOMPARE(model.row(0).id, a);
+    QCOMPARE(resets.count(), 0);
+  }
+
+  void runs_sort_by_value_and_filter_by_words() {
+    test::Scratch scratch;
+    for (int i = 0; i < 11; ++i) test::add_run(scratch.folder(), i == 3 ? "needle hay" : "run", 5 + i, RunState::done);
+    RunsModel model(scratch.folder());
+    model.refresh();
+    RunsFilter filter(nullptr);
+    filter.setSourceModel(&model);
+    Tester tester(&filter, Tester::FailureReportingMode::QtTest);
+    filter.sort(RunsModel::steps, Qt::DescendingOrder);  // 15 before 9: by number, not by text
+    QVERIFY(filter.index(0, RunsModel::steps).data().toString().startsWith(u"15"_s));
+    filter.sort(RunsModel::created, Qt::DescendingOrder);
+    QCOMPARE(filter.index(0, 0).data(RunsModel::id_role).toString(), u"run-11"_s);
+    filter.set_words(u"hay NEED"_s);
+    QCOMPARE(filter.rowCount(), 1);
+    filter.set_words(u"nothing"_s);
+    QCOMPARE(filter.rowCount(), 0);
+  }
+
+  void deleting_runs_can_be_undone() {
+    test::Scratch scratch;
+    const auto run = test::add_run(scratch.folder(), "only", 10, RunState::done);
+    RunsPage page(scratch.folder());
+    page.show();
+    page.select(run);
+    QCOMPARE(page.selected(), std::vector<runs::RunId>{run});
+    QTest::keyClick(&page.table(), Qt::Key_Delete);
+    if (page.model().rowCount() == 1) page.delete_selected();  // shortcuts need an active window
+    QCOMPARE(page.model().rowCount(), 0);
+    QVERIFY(page.can_undo_delete());
+    page.undo_delete();
+    QCOMPARE(page.model().rowCount(), 1);
+    QCOMPARE(page.selected(), std::vector<runs::RunId>{run});
+  }
+
+  void a_store_that_cannot_be_opened_is_a_problem_not_a_crash() {
+    RunsModel model("/proc/nowhere");
+    QSignalSpy problems(&model, &RunsModel::problem);
+    model.refresh();
+    QCOMPARE(problems.count(), 1);
+    QCOMPARE(model.rowCount(), 0);
+  }
+
+  void samples_come_with_steps_and_verdicts() {
+    auto run = std::make_shared<RunData>();
+    SamplesModel model;
+    Tester tester(&model, Tester::FailureReportingMode::QtTest);
+    model.show_run(run);
+    run->view.feed({1, event::Sample{10, "a\nb", "x", "y", "wrong"}});
+    run->view.feed({2, event::Sample{20, "a\nb", "y", "y", "right"}});
+    model.grow();
+    QCOMPARE(model.rowCount(), 2);
+    QCOMPARE(model.index(0, SamplesModel::step).data().toLongLong(), 10);
+    QVERIFY(!model.index(0, SamplesModel::prompt).data().toString().contains(u'\n'));
+    QVERIFY(model.index(1, SamplesModel::verdict).data().toString().contains(u"right"_s));
+  }
+
+  void the_log_keeps_the_reader_place_and_takes_a_rewind() {
+    auto run = std::make_shared<RunData>();
+    LogPanel log;
+    log.resize(300, 100);
+    log.show_run(run);
+    for (int i = 0; i < 50; ++i) run->view.feed({i * 1.0, event::Log{"info", "line " + std::to_string(i)}});
+    log.grow();
+    QCOMPARE(log.document()->blockCount(), 50);
+    log.grow();
+    QCOMPARE(log.document()->blockCount(), 50);
+    QVERIFY(log.toPlainText().contains(u"line 49"_s));
+  }
+
+  void fuzzy_prefers_word_beginnings() {
+    QVERIFY(fuzzy_score(u"rk"_s, u"Set LoRA: Rank"_s) > 0);
+    QVERIFY(fuzzy_score(u"xyz"_s, u"Set LoRA: Rank"_s) < 0);
+    QVERIFY(fuzzy_score(u"st"_s, u"Stop"_s) > fuzzy_score(u"st"_s, u"Last one"_s));
+    QVERIFY(fuzzy_score(u"lr"_s, u"Learning rate"_s) > fuzzy_score(u"lr"_s, u"Color"_s));
+  }
+};
+
+}  // namespace mw::ui
+
+QTEST_MAIN(mw::ui::ModelsTest)
+#include "models_test.moc"

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <QAbstractItemModelTester>
+#include <QElapsedTimer>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QPushButton>
+#include <QSignalSpy>
+#include <QTableView>
+#include <QTest>
+#include <cmath>
+#include <random>
+
+#include "tests/ui/support.h"
+#include "ui/plot/plot.h"
+#include "ui/plot/plot_table.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+std::shared_ptr<runs::Series> wave(int n) {
+  auto s = std::make_shared<runs::Series>();
+  for (int i = 0; i < n; ++i) s->append(i, 2 + std::sin(i * 0.01));
+  return s;
+}
+
+// Pixels of about this colour in an area of a picture.
+int pixels_like(const QImage& image, const QRect& area, const QColor& color) {
+  int count = 0;
+  for (int y = area.top(); y <= area.bottom(); ++y)
+    for (int x = area.left(); x <= area.right(); ++x) {
+      const QColor c = image.pixelColor(x, y);
+      count +=
+          std::abs(c.red() - color.red()) + std::abs(c.green() - color.green()) + std::abs(c.blue() - color.blue()) <
+          200;
+    }
+  return count;
+}
+
+}  // namespace
+
+class PlotTest : public QObject {
+  Q_OBJECT
+  test::WarningWatch warnings_;
+  PlotLink link_;
+  std::unique_ptr<Plot> plot_;
+
+  void show(std::vector<PlotLine> lines, Span data) {
+    link_.reset();
+    link_.set_data(data);
+    plot_->set_lines(std::move(lines));
+  }
+
+ private slots:
+  void init() {
+    warnings_.start();
+    apply(make_theme(Shade::light), *qApp);
+    link_.set_x(u"step"_s, Quantity::count);
+    plot_ = std::make_unique<Plot>(PlotOptions{.title = u"Loss"_s, .empty = u"nothing yet"_s, .pill = true}, link_);
+    plot_->resize(600, 300);
+    plot_->show();
+    QVERIFY(QTest::qWaitForWindowExposed(plot_.get()));
+  }
+  void cleanup() {
+    plot_.reset();
+    QCOMPARE(warnings_.take().join(u"; "_s), QString());
+  }
+
+  void ticks_are_round_and_inside() {
+    for (const Span s : {Span{0, 1}, Span{0.0312, 0.0377}, Span{-3, 1200}, Span{1e-5, 2e-4}, Span{0, 123456789}}) {
+      const auto all = ticks(s, 5, Quantity::plain, Scale::linear);
+      QVERIFY(all.size() >= 2 && all.size() <= 12);
+      for (const Tick& t : all) QVERIFY(t.value >= s.low - 1e-12 && t.value <= s.high * (1 + 1e-9));
+      for (size_t i = 1; i < all.size(); ++i) QVERIFY2(all[i].label != all[i - 1].label, qPrintable(all[i].label));
+    }
+    for (const Tick& t : ticks({0, 3.2 * (1 << 30)}, 5, Quantity::bytes, Scale::linear))
+      QVERIFY2(!t.label.contains(u'.') || t.label.contains(u".00"_s) || t.label.contains(u".50"_s),
+               qPrintable(t.label));
+  }
+
+  void log_ticks_are_powers_of_ten() {
+    for (const Tick& t : ticks({1e-3, 1e3}, 6, Quantity::plain, Scale::logarithmic)) {
+      const double e = std::log10(t.value);
+      QVERIFY(std::abs(e - std::round(e)) < 1e-9);
+    }
+  }
+
+  void no_data_says_so() {
+    QVERIFY(plot_->empty());
+    QCOMPARE(plot_->summary(), u"nothing yet"_s);
+    plot_->grab();
+  }
+
+  void measured_is_solid_and_predicted_is_dashed() {
+    auto flat = std::make_shared<runs::Series>();
+    for (int i = 0; i < 10; ++i) flat->append(i, 1.0);
+    const auto share = [&](Origin origin) {
+      show({{.name = u"a"_s, .color = QColor(0xd00000), .raw = flat, .origin = origin}}, {0, 9});
+      const QRect area = plot_->area().toRect();
+      return static_cast<double>(pixels_like(plot_->grab().toImage(), area, QColor(0xd00000))) / area.width();
+    };
+    const double solid = share(Origin::measured), dashed = share(Origin::predicted), dotted = share(Origin::imported);
+    QVERIFY2(solid > dashed * 1.15 && dashed > dotted * 1.15,
+             qPrintable(u"%1 %2 %3"_s.arg(solid).arg(dashed).arg(dotted)));
+  }
+
+  void a_spike_is_seen_among_a_million_points() {
+    auto s = std::make_shared<runs::Series>();
+    for (int i = 0; i < 1000000; ++i) s->append(i, i == 654321 ? 50.0 : 1.0);
+    QElapsedTimer clock;
+    clock.start();
+    show({{.name = u"a"_s, .color = Qt::red, .raw = s, .smooth = s}}, {0, 999999});
+    QVERIFY(plot_->y_span().high >= 0);
+    plot_->grab();
+    QVERIFY2(clock.elapsed() < 250, qPrintable(QString::number(clock.elapsed())));
+    QVERIFY(plot_->y_span().high > 50);
+  }
+
+  void gaps_break_the_line_and_leave_the_axis_alone() {
+    auto s = std::make_shared<runs::Series>();
+    for (int i = 0; i < 100; ++i) s->append(i, i > 40 && i < 60 ? std::nan("") : 1.0 + i);
+    show({{.name = u"a"_s, .color = QColor(0xd00000), .raw = s}}, {0, 99});
+    const QImage image = plot_->grab().toImage();
+    const QRectF a = plot_->area();
+    QRect hole(static_cast<int>(a.left() + a.width() * 0.44), static_cast<int>(a.top()),
+               static_cast<int>(a.width() * 0.12), static_cast<int>(a.height()));
+    QCOMPARE(pixels_like(image, hole, QColor(0xd00000)), 0);
+    QVERIFY(std::isfinite(plot_->y_span().high));
+  }
+
+  void readouts_follow_the_cursor_and_charts_share_it() {
+    Plot other({.title = u"Rate"_s}, link_);
+    auto line = std::make_shared<runs::Series>();
+    for (int i = 0; i <= 100; ++i) line->append(i, i * 2.0);
+    show({{.name = u"train"_s, .color = Qt::blue, .raw = line}}, {0, 100});
+    other.set_lines({{.name = u"x"_s, .color = Qt::blue, .raw = line}});
+    QVERIFY(plot_->summary().contains(u"200.0"_s));  // the newest
+    const QRectF a = plot_->area();
+    QTest::mouseMove(plot_.get(), QPoint(static_cast<int>(a.left() + a.width() / 2), static_cast<int>(a.center().y())));
+    QVERIFY(link_.cursor().has_value());
+    QVERIFY(std::abs(*link_.cursor() - 50) < 1);
+    QVERIFY2(other.summary().contains(u"100.0"_s) || other.summary().contains(u"102.0"_s), qPrintable(other.summary()));
+  }
+
+  void panning_ends_following_and_the_pill_brings_it_back() {
+    show({{.name = u"a"_s, .color = Qt::blue, .raw = wave(1000)}}, {0, 999});
+    QVERIFY(link_.following());
+    link_.zoom(0.3, 500);
+    QVERIFY(!link_.following());
+    const Span seen = link_.range();
+    link_.set_data({0, 1500});  // the run goes on; the view stays where it was put
+    QCOMPARE(link_.range(), seen);
+    auto* pill = plot_->findChild<QPushButton*>(u"pill"_s);
+    QVERIFY(pill->isVisible());
+    QTest::mouseClick(pill, Qt::LeftButton);
+    QVERIFY(link_.following());
+    QCOMPARE(link_.range().high, 1500.0);
+    QVERIFY(!pill->isVisible());
+  }
+
+  void keys_move_the_playhead() {
+    show({{.name = u"a"_s, .color = Qt::blue, .raw = wave(100)}}, {0, 99});
+    plot_->setFocus();
+    QTest::keyClick(plot_.get(), Qt::Key_Left);
+    QTest::keyClick(plot_.get(), Qt::Key_Left, Qt::ShiftModifier);
+    QCOMPARE(link_.playhead(), std::optional(88.0));
+    QTest::keyClick(plot_.get(), Qt::Key_End);
+    QVERIFY(!link_.playhead());
+  }
+
+  void log_scale_survives_zero_and_negative_values() {
+    auto s = std::make_shared<runs::Series>();
+    for (int i = 0; i < 50; ++i) s->append(i, i < 3 ? 0.0 : std::exp(-i * 0.2));
+    show({{.name = u"a"_s, .color = Qt::blue, .raw = s}}, {0, 49});
+    plot_->set_scale(Scale::logarithmic);
+    plot_->grab();
+    QVERIFY(plot_->y_span().low > 0);
+    plot_->set_scale(Scale::linear);
+  }
+
+  void the_stack_fills_up_to_its_total_and_names_a_far_capacity() {
+    PlotOptions o{.title = u"Memory"_s, .quantity = Quantity::bytes, .from_zero = true};
+    Plot memory(o, link_);
+    memory.resize(500, 240);
+    link_.reset();
+    link_.set_data({0, 10});
+    PlotStack stack;
+    stack.layers = {{u"weights"_s, QColor(0x2040d0)}, {u"activations"_s, QColor(0x20c040)}};
+    stack.sample = [](double, double, int) { return Stack{{0, 10}, {{3e6, 3e6}, {1e6, 1e6}}}; };
+    stack.at = [](double) { return std::vector<double>{3e6, 1e6}; };
+    stack.highest = [](double, double) { return 4e6; };
+    memory.set_stack(stack);
+    memory.set_levels({{u"capacity"_s, 8e9, Qt::red, Origin::measured}});
+    memory.grab();
+    QVERIFY2(memory.y_span().high < 5e6, "a capacity far away must not flatten the data");
+    memory.set_levels({{u"capacity"_s, 6e6, Qt::red, Origin::measured}});
+    memory.grab();
+    QVERIFY(memory.y_span().high > 6e6);
+    QCOMPARE(memory.summary(), u"Memory: activations 977 KiB, weights 2.86 MiB"_s);
+  }
+
+  void the_table_shows_the_same_data_and_grows_without_reset() {
+    auto s = wave(50);
+    show({{.name = u"train"_s, .color = Qt::blue, .raw = s}}, {0, 49});
+    PlotTableModel model(nullptr);
+    QAbstractItemModelTester tester(&model, QAbstractItemModelTester::FailureReportingMode::QtTest);
+    model.load(*plot_);
+    QCOMPARE(model.rowCount(), 50);
+    QSignalSpy resets(&model, &QAbstractItemModel::modelReset);
+    for (int i = 50; i < 60; ++i) s->append(i, 1);
+    link_.set_data({0, 59});
+    model.load(*plot_);
+    QCOMPARE(model.rowCount(), 60);
+    QCOMPARE(resets.count(), 0);
+    QVERIFY(model.csv().startsWith(u"step,train\r\n0,2\r\n"_s));
+    plot_->show_table(true);
+    QVERIFY(plot_->table_shown());
+    QCOMPARE(plot_->findChild<QTableView*>()->model()->rowCount(), 60);
+  }
+
+  void a_png_is_written() {
+    test::Scratch scratch;
+    show({{.name = u"train"_s, .color = Qt::blue, .raw = wave(50)}}, {0, 49});
+    const QString file = qpath(scratch.folder() / "chart.png");
+    QVERIFY(plot_->export_png(file));
+    QCOMPARE(QImage(file).size(), plot_->size() * 2);
+    QVERIFY(!plot_->export_png(u"/nowhere/at/all.png"_s));
+  }
+
+  void series_colours_stay_apart_from_the_ground() {
+    for (const Shade shade : {Shade::light, Shade::dark}) {
+      const Theme t = make_theme(shade);
+      const auto luminance = [](const QColor& c) {
+        const auto part = [](double v) { return v <= 0.03928 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4); };
+        return 0.2126 * part(c.redF()) + 0.7152 * part(c.greenF()) + 0.0722 * part(c.blueF());
+      };
+      const auto contrast = [&](const QColor& a, const QColor& b) {
+        const double x = luminance(a), y = luminance(b);
+        return (std::max(x, y) + 0.05) / (std::min(x, y) + 0.05);
+      };
+      for (int i = 0; i < 8; ++i) QVERIFY2(contrast(t.series(i), t.panel) >= 3, qPrintable(t.series(i).name()));
+      for (const QColor& c : {t.text, t.muted, t.faint, t.good, t.warn, t.bad})
+        QVERIFY2(contrast(c, t.panel) >= 4.5,
+                 qPrintable(u"%1 on %2: %3"_s.arg(c.name(), t.panel.name()).arg(contrast(c, t.panel))));
+      QVERIFY(contrast(t.accent_text, t.accent) >= 4.5);
+    }
+  }
+};
+
+}  // namespace mw::ui
+
+QTEST_MAIN(mw::ui::PlotTest)
+#include "plot_test.moc"

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/ui/support.h"
+
+#include <unistd.h>
+
+#include <QAbstractButton>
+#include <QAccessible>
+#include <QScrollBar>
+#include <QWidget>
+#include <atomic>
+#include <cmath>
+#include <mutex>
+
+namespace mw::test {
+namespace fs = std::filesystem;
+namespace {
+
+std::mutex guard;
+QStringList seen;
+QtMessageHandler before = nullptr;
+
+void record(QtMsgType type, const QMessageLogContext& context, const QString& text) {
+  const bool harmless = text.contains(QLatin1String("propagateSizeHints"));
+  if (type != QtDebugMsg && type != QtInfoMsg && !harmless) {
+    const std::lock_guard lock(guard);
+    seen << text;
+  }
+  if (before && !harmless) before(type, context, text);
+}
+
+}  // namespace
+
+void WarningWatch::start() {
+  if (const auto old = qInstallMessageHandler(record); old != record) before = old;
+}
+
+WarningWatch::~WarningWatch() {
+  if (before) qInstallMessageHandler(before);
+}
+
+QStringList WarningWatch::take() {
+  const std::lock_guard lock(guard);
+  QStringList all;
+  all.swap(seen);
+  return all;
+}
+
+Scratch::Scratch() {
+  static std::atomic<int> count{0};
+  folder_ = fs::temp_directory_path() / ("mw-ui-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
+  fs::create_directories(folder_);
+}
+
+Scratch::~Scratch() {
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+}
+
+runs::RunId add_run(const fs::path& runs_folder, const std::string& name, int steps, RunState state) {
+  runs::Store store(runs_folder);
+  runs::Experiment experiment;
+  experiment.set_value("name", name);
+  experiment.set_value("lora.rank", 8);
+  experiment.set_value("train.steps", steps);
+  const runs::RunId run = store.create(experiment, name);
+  const auto lock = store.lock(run);
+  const auto add = [&](double t, auto body) { store.append(run, Event{t, std::move(body)}); };
+  Ledger bytes;
+  bytes[MemoryCategory::weights] = Bytes(40 << 20);
+  bytes[MemoryCategory::adapters] = Bytes(2 << 20);
+  add(0.1, event::StateChanged{RunState::running});
+  add(0.2, event::Started{Json{{"name", name},
+                               {"steps", steps},
+                               {"device", {{"id", "cpu"}, {"capacity_bytes", std::int64_t{1} << 30}}},
+                               {"predicted", {{"memory", {{"weights", 40 << 20}, {"activations", 20 << 20}}}}}}});
+  add(0.3, event::Log{"info", "60 rows: 54 to train on"});
+  add(0.3, event::Memory{0, 0, "load", bytes, bytes.total()});
+  for (int step = 1; step <= steps; ++step) {
+    const double t = 0.3 + 0.05 * step;
+    bytes[MemoryCategory::activations] = Bytes((15 << 20) + (step % 7) * (1 << 18));
+    add(t, event::Metric{"train/loss", step, 3.0 * std::exp(-step / 40.0) + 0.5 + 0.2 * std::sin(step * 1.7)});
+    add(t, event::Metric{"train/grad_norm", step, 1.0 + 0.3 * std::cos(step * 0.9)});
+    add(t, event::Metric{"train/learning_rate", step, 1e-3 * (1 - static_cast<double>(step) / (steps + 1))});
+    add(t, event::Metric{"train/tokens_per_second", step, 900.0 + step % 11});
+    add(t, event::Progress{"training", step, steps});
+    add(t, event::Memory{0, step, "step", bytes, bytes.total()});
+    if (step % 20 == 0) {
+      add(t, event::Metric{"eval/loss", step, 3.0 * std::exp(-step / 40.0) + 0.6});
+      add(t, event::Sample{step, "What colour is the sky?\nSay one word.", step > 40 ? "blue" : "the the", "blue",
+                           step > 40 ? "right" : "wrong"});
+    }
+  }
+  event::Finished end;
+  end.state = state;
+  end.steps = steps;
+  end.tokens = steps * 512;
+  end.seconds = 0.3 + 0.05 * steps;
+  end.peak = bytes.total();
+  if (state == RunState::failed) end.error = "the loss is not a number any more";
+  if (state != RunState::running) add(end.seconds, end);
+  store.flush();
+  return run;
+}
+
+QStringList unnamed(QWidget& root) {
+  QStringList out;
+  for (QWidget* w : root.findChildren<QWidget*>()) {
+    if (w->focusPolicy() == Qt::NoFocus || !w->isVisibleTo(&root)) continue;
+    if (qobject_cast<QScrollBar*>(w)) continue;
+    QAccessibleInterface* face = QAccessible::queryAccessibleInterface(w);
+    const QString name = face ? face->text(QAccessible::Name) : w->accessibleName();
+    if (name.trimmed().isEmpty())
+      out << QString::fromLatin1(w->metaObject()->className()) + QLatin1String(" '") + w->objectName() +
+                 QLatin1String("' in ") +
+                 QString::fromLatin1(w->parentWidget() ? w->parentWidget()->metaObject()->className() : "-");
+  }
+  return out;
+}
+
+}  // namespace mw::test

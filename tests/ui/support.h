@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the GUI tests share: Qt warnings fail a test, scratch folders, made-up but complete run records.
+#pragma once
+#include <QStringList>
+#include <filesystem>
+
+#include "core/base/event.h"
+#include "core/runs/store.h"
+
+class QWidget;
+
+namespace mw::test {
+
+// Collects Qt's warnings while it lives; the notice that offscreen prints about size hints is no warning of ours.
+class WarningWatch {
+ public:
+  ~WarningWatch();
+  void start();  // from init(): Qt Test puts a handler of its own in place before that
+  QStringList take();
+};
+
+class Scratch {
+ public:
+  Scratch();
+  ~Scratch();
+  const std::filesystem::path& folder() const { return folder_; }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+// A run of `steps` steps in the store: falling loss, memory by phase, samples, a log; ends in `state`.
+runs::RunId add_run(const std::filesystem::path& runs_folder, const std::string& name, int steps, RunState state);
+
+// Focusable, visible widgets below `root` that a screen reader could not name.
+QStringList unnamed(QWidget& root);
+
+}  // namespace mw::test

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/form/command_view.h"
+
+#include <QClipboard>
+#include <QGuiApplication>
+#include <QLabel>
+#include <QPlainTextEdit>
+#include <QPushButton>
+#include <QRegularExpression>
+#include <QVBoxLayout>
+
+#include "core/runs/parameters.h"
+#include "core/runs/store.h"
+#include "ui/theme/icons.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+// Dotted keys of the leaves the parameter table knows.
+void leaves(const Json& node, const std::string& prefix, std::vector<std::string>& out) {
+  for (const auto& [name, value] : node.items()) {
+    const std::string key = prefix.empty() ? name : prefix + "." + name;
+    if (runs::find_parameter(key))
+      out.push_back(key);
+    else if (value.is_object())
+      leaves(value, key, out);
+  }
+}
+
+std::string set_text(const runs::Experiment& experiment, const std::string& key, const Json& value) {
+  const runs::Parameter* p = runs::find_parameter(key);
+  if (p->type == runs::ParamType::path && value.is_string() && raw_value(experiment, key))
+    return experiment.path(key).string();  // --set takes paths from the working folder, the document from its own
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+QStringList differences(const Document& document) {
+  const runs::Experiment &now = document.experiment(), &before = document.saved();
+  std::vector<std::string> keys, old_keys;
+  leaves(now.json(), "", keys);
+  leaves(before.json(), "", old_keys);
+  QStringList out;
+  for (const std::string& key : keys) {
+    const Json* was = raw_value(before, key);
+    const Json& is = *raw_value(now, key);
+    if (!was || *was != is) out << qs(key + "=" + set_text(now, key, is));
+  }
+  for (const std::string& key : old_keys)  // taken out: the default, said aloud
+    if (!raw_value(now, key)) out << qs(key + "=" + set_text(now, key, runs::find_parameter(key)->fallback));
+  return out;
+}
+
+}  // namespace
+
+QString shell_quoted(const QString& text) {
+  static const QRegularExpression plain(u"^[A-Za-z0-9_./=:,@%+-]+$"_s);
+  if (plain.match(text).hasMatch()) return text;
+  QString inner = text;
+  inner.replace(u"'"_s, u"'\\''"_s);
+  return u'\'' + inner + u'\'';
+}
+
+QString command_line(const Document& document, const std::filesystem::path& runs_folder) {
+  QString command, before;
+  if (document.file().empty()) {
+    // Relative paths are written from the root, so that the file works wherever it is put.
+    runs::Experiment absolute = document.experiment();
+    for (const auto& p : runs::parameters())
+      if (const Json* v = raw_value(absolute, p.key);
+          p.type == runs::ParamType::path && v && v->is_string() && !v->get<std::string>().empty())
+        absolute.set_value(p.key, document.experiment().path(p.key).string());
+    before = u"cat > experiment.json <<'JSON'\n"_s + qs(absolute.text()) + u"JSON\n"_s;
+    command = u"meshwright run experiment.json"_s;
+  } else {
+    command = u"meshwright run "_s + shell_quoted(qpath(document.file()));
+    for (const QString& set : differences(document)) command += u" \\\n  --set "_s + shell_quoted(set);
+  }
+  if (runs_folder != runs::default_folder()) command += u" \\\n  --runs-dir "_s + shell_quoted(qpath(runs_folder));
+  return before + command + u'\n';
+}
+
+CommandView::CommandView(Document& document, std::filesystem::path runs_folder, QWidget* parent)
+    : QWidget(parent), text_(new QPlainTextEdit(this)) {
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  auto* top = new QHBoxLayout;
+  top->setContentsMargins(10, 5, 8, 5);
+  auto* label = new QLabel(tr("The same run from a terminal"), this);
+  label->setProperty("muted", true);
+  auto* copy = new QPushButton(icon(Glyph::copy), tr("Copy"), this);
+  top->addWidget(label, 1);
+  top->addWidget(copy);
+  column->addLayout(top);
+  column->addWidget(text_, 1);
+  text_->setReadOnly(true);
+  text_->setFont(mono_font(0.95));
+  text_->setLineWrapMode(QPlainTextEdit::WidgetWidth);
+  text_->setWordWrapMode(QTextOption::WrapAnywhere);
+  text_->setAccessibleName(tr("Command line of this experiment"));
+  text_->document()->setDocumentMargin(8);
+  connect(copy, &QPushButton::clicked, this, [this] { QGuiApplication::clipboard()->setText(text_->toPlainText()); });
+  const auto refresh = [this, &document, folder = std::move(runs_folder)] {
+    text_->setPlainText(command_line(document, folder));
+  };
+  connect(&document, &Document::changed, this, refresh);
+  connect(&document, &Document::file_changed, this, refresh);
+  refresh();
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The command line that does what is on screen, ready to copy.
+#pragma once
+#include <QWidget>
+
+#include "ui/shell/document.h"
+
+class QPlainTextEdit;
+
+namespace mw::ui {
+
+// "meshwright run FILE --set ..." for a saved document, its unsaved edits as --set; a document without a file is
+// written out first. Values are quoted for a POSIX shell.
+QString command_line(const Document& document, const std::filesystem::path& runs_folder);
+QString shell_quoted(const QString& text);
+
+class CommandView : public QWidget {
+  Q_OBJECT
+ public:
+  CommandView(Document& document, std::filesystem::path runs_folder, QWidget* parent = nullptr);
+
+ private:
+  QPlainTextEdit* text_;
+};
+
+}  // namespace mw::ui

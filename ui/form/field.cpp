@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/form/field.h"
+
+#include <QEvent>
+#include <QKeyEvent>
+
+#include "ui/form/choice_fields.h"
+#include "ui/form/number_field.h"
+#include "ui/form/text_fields.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+
+Field::Field(const runs::Parameter& parameter, QWidget* parent)
+    : QWidget(parent),
+      parameter_(parameter),
+      key_(parameter.key.ends_with(".*") ? parameter.key.substr(0, parameter.key.size() - 2) : parameter.key) {}
+
+void Field::watch(QWidget* e) {
+  QString name = qs(parameter_.label);
+  if (!parameter_.unit.empty()) name += u", "_s + qs(parameter_.unit);
+  e->setAccessibleName(name);
+  e->setAccessibleDescription(qs(parameter_.help));
+  e->setToolTip(describe(parameter_));
+  e->setFocusPolicy(Qt::StrongFocus);
+  e->installEventFilter(this);
+}
+
+bool Field::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::FocusOut) emit left();
+  // A wheel over an unfocused field scrolls the form; it must not change a value by accident.
+  if (event->type() == QEvent::Wheel && !static_cast<QWidget*>(watched)->hasFocus()) {
+    event->ignore();
+    return true;
+  }
+  // Undo is the document's, not the line's own.
+  if (event->type() == QEvent::ShortcutOverride) {
+    const auto* key = static_cast<QKeyEvent*>(event);
+    if (key->matches(QKeySequence::Undo) || key->matches(QKeySequence::Redo)) {
+      event->ignore();
+      return true;
+    }
+  }
+  return QWidget::eventFilter(watched, event);
+}
+
+Field* make_field(const runs::Parameter& p, QWidget* parent) {
+  switch (p.type) {
+    case runs::ParamType::integer:
+      if (p.key.ends_with(".*")) return new MeshField(p, parent);
+      return new NumberField(p, parent);
+    case runs::ParamType::number:
+      return new NumberField(p, parent);
+    case runs::ParamType::choice:
+      return new ChoiceField(p, parent);
+    case runs::ParamType::flag:
+      return new FlagField(p, parent);
+    case runs::ParamType::list:
+      if (!p.choices.empty()) return new ChipsField(p, parent);
+      return new TextField(p, parent);
+    case runs::ParamType::path:
+      return new PathField(p, parent);
+    case runs::ParamType::map:
+    case runs::ParamType::text:
+      return new TextField(p, parent);
+  }
+  return new TextField(p, parent);
+}
+
+QString field_text(const Json& value) {
+  if (value.is_string()) return qs(value.get<std::string>());
+  if (value.is_array()) {
+    QStringList parts;
+    for (const Json& e : value) parts << field_text(e);
+    return parts.join(u", "_s);
+  }
+  return qs(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+QString describe(const runs::Parameter& p) {
+  const auto row = [](const QString& a, const QString& b) -> QString {
+    return u"<tr><td style='color:%1; padding-right:8px'>%2</td><td>%3</td></tr>"_s.arg(theme().muted.name(), a,
+                                                                                        b.toHtmlEscaped());
+  };
+  const QString fallback = field_text(p.fallback);
+  return u"<p><b>%1</b><br>%2</p><table>%3%4%5</table>"_s.arg(
+      qs(p.label).toHtmlEscaped(), qs(p.help).toHtmlEscaped(), row(Field::tr("Key"), qs(p.key)),
+      row(Field::tr("Range"), qs(runs::range_text(p))),
+      fallback.isEmpty() ? QString() : row(Field::tr("Default"), fallback));
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/form/form_row.h"
+
+#include <QEvent>
+#include <QGridLayout>
+#include <QLabel>
+#include <QToolButton>
+#include <algorithm>
+
+#include "ui/theme/icons.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+constexpr int kLabelWidth = 104, kResetWidth = 20;
+}
+
+FormRow::FormRow(const runs::Parameter& parameter, Document& document, QWidget* parent)
+    : QWidget(parent),
+      document_(document),
+      field_(make_field(parameter, this)),
+      label_(new QLabel(this)),
+      problem_(new QLabel(this)),
+      reset_(new QToolButton(this)) {
+  auto* grid = new QGridLayout(this);
+  grid->setContentsMargins(0, 1, 0, 1);
+  grid->setHorizontalSpacing(4);
+  grid->setVerticalSpacing(1);
+  label_->setFixedWidth(kLabelWidth);
+  label_->setToolTip(describe(parameter));
+  label_->setBuddy(field_->editor());
+  reset_->setFixedSize(kResetWidth, kResetWidth);
+  reset_->setProperty("flat", true);
+  reset_->setIcon(icon(Glyph::reset));
+  reset_->setFocusPolicy(Qt::TabFocus);
+  reset_->setAccessibleName(tr("Reset %1 to its default").arg(qs(parameter.label)));
+  reset_->setToolTip(
+      tr("Back to the default, %1").arg(parameter.fallback.empty() ? tr("empty") : field_text(parameter.fallback)));
+  QSizePolicy keep = reset_->sizePolicy();
+  keep.setRetainSizeWhenHidden(true);  // fields keep their width when a value becomes set
+  reset_->setSizePolicy(keep);
+  problem_->setWordWrap(true);
+  problem_->setProperty("bad", true);
+  problem_->setFont(small_font());
+  problem_->hide();
+  const bool tall = parameter.type == runs::ParamType::list && !parameter.choices.empty();
+  grid->addWidget(label_, 0, 0, tall ? Qt::AlignTop : Qt::AlignVCenter);
+  grid->addWidget(field_, 0, 1);
+  grid->addWidget(reset_, 0, 2, Qt::AlignTop);
+  grid->addWidget(problem_, 1, 1, 1, 2);
+  grid->setColumnStretch(1, 1);
+  connect(field_, &Field::edited, this,
+          [this](const Json& value, Gesture gesture) { document_.set(field_->key(), value, gesture); });
+  connect(field_, &Field::cleared, this, [this] { document_.reset(field_->key()); });
+  connect(field_, &Field::left, this, [this] { document_.end_gesture(); });
+  connect(reset_, &QToolButton::clicked, this, [this] { document_.reset(field_->key()); });
+  refresh();
+}
+
+void FormRow::refresh() {
+  const Json* value = raw_value(document_.experiment(), field_->key());
+  field_->show_value(value);
+  if (set_ != (value != nullptr) || label_->text().isEmpty()) {
+    set_ = value != nullptr;
+    show_label();
+  }
+  reset_->setVisible(set_);
+  QString wrong;
+  for (const Problem& p : document_.problems()) {
+    if (!covers(p.place) || p.severity == Severity::info) continue;
+    wrong = qs(p.message) + tr(" (%1)").arg(qs(p.expected));
+    if (!p.fix.empty()) wrong += u": "_s + qs(p.fix);
+    break;
+  }
+  problem_shown_ = !wrong.isEmpty();
+  if (problem_->text() != wrong) problem_->setText(wrong);
+  problem_->setVisible(problem_shown_);
+}
+
+void FormRow::show_label() {
+  QFont font = label_->font();
+  font.setWeight(set_ ? QFont::DemiBold : QFont::Normal);  // set here, as against the default in force
+  label_->setFont(font);
+  label_->setText(label_->fontMetrics().elidedText(qs(field_->parameter().label), Qt::ElideRight, kLabelWidth - 2));
+}
+
+void FormRow::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  show_label();
+}
+
+void FormRow::changeEvent(QEvent* event) {
+  QWidget::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange) reset_->setIcon(icon(Glyph::reset));
+}
+
+bool FormRow::matches(const QString& words) const {
+  const runs::Parameter& p = field_->parameter();
+  const QString all = qs(p.key + " " + p.label + " " + p.help + " " + p.group);
+  const auto parts = words.split(u' ', Qt::SkipEmptyParts);
+  return std::all_of(parts.begin(), parts.end(),
+                     [&](const QString& w) { return all.contains(w, Qt::CaseInsensitive); });
+}
+
+bool FormRow::covers(const std::string& place) const {
+  const std::string& key = field_->key();
+  return place == key || (place.size() > key.size() && place.starts_with(key) && place[key.size()] == '.');
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Label, editor, reset button and, where something is wrong with the value, the problem right below it.
+#pragma once
+#include <QWidget>
+
+#include "ui/form/field.h"
+
+class QLabel;
+class QToolButton;
+
+namespace mw::ui {
+
+class FormRow : public QWidget {
+  Q_OBJECT
+ public:
+  FormRow(const runs::Parameter& parameter, Document& document, QWidget* parent);
+  void refresh();
+  bool matches(const QString& words) const;
+  bool covers(const std::string& place) const;  // a problem's place is this row's key or lies below it
+  Field* field() { return field_; }
+  bool is_set() const { return set_; }
+  bool has_problem() const { return problem_shown_; }
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+  void changeEvent(QEvent* event) override;
+
+ private:
+  void show_label();
+  Document& document_;
+  Field* field_;
+  QLabel *label_, *problem_;
+  QToolButton* reset_;
+  bool set_ = false, problem_shown_ = false;
+};
+
+}  // namespace mw::ui

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The document as editable JSON text: parsed on every edit, errors marked in place, whatever was typed is kept.
+#pragma once
+#include <QPlainTextEdit>
+#include <QSyntaxHighlighter>
+#include <QTimer>
+
+#include "ui/shell/document.h"
+
+class QFrame;
+class QLabel;
+
+namespace mw::ui {
+
+class JsonHighlighter : public QSyntaxHighlighter {
+ public:
+  using QSyntaxHighlighter::QSyntaxHighlighter;
+
+ protected:
+  void highlightBlock(const QString& text) override;
+};
+
+// Text, line numbers, the error line tinted. Undo belongs to the document.
+class JsonEdit : public QPlainTextEdit {
+  Q_OBJECT
+ public:
+  explicit JsonEdit(QWidget* parent);
+  void mark_line(int line);  // 1-based; 0 none
+  void paint_gutter(QPaintEvent* event);
+  int gutter_width() const;
+
+ protected:
+  bool event(QEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+
+ private:
+  QWidget* gutter_;
+  int marked_ = 0;
+};
+
+class JsonView : public QWidget {
+  Q_OBJECT
+ public:
+  JsonView(Document& document, QWidget* parent = nullptr);
+  JsonEdit* editor() { return edit_; }
+  void restyle();                              // after a theme change
+  void focus_place(const std::string& place);  // "3:14" of a JSON error, or a dotted key
+
+ private:
+  void refresh();
+  Document& document_;
+  JsonEdit* edit_;
+  JsonHighlighter* highlighter_;
+  QFrame* notice_;
+  QLabel* notice_text_;
+  QTimer idle_;  // a pause in typing ends the undo step
+  bool writing_ = false;
+};
+
+}  // namespace mw::ui

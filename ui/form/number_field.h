@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A number: free typing ("2e-4" too), arrow keys and wheel step it, a slider on demand.
+#pragma once
+#include "ui/form/field.h"
+
+class QLineEdit;
+class QSlider;
+class QToolButton;
+
+namespace mw::ui {
+
+class NumberField : public Field {
+  Q_OBJECT
+ public:
+  NumberField(const runs::Parameter& parameter, QWidget* parent);
+  void show_value(const Json* set) override;
+  QWidget* editor() override;
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
+ private:
+  void typed(const QString& text);
+  void step(int direction, bool large);
+  void toggle_slider(bool shown);
+  void slide(int position);
+  double current() const;
+  Json as_json(double value) const;
+  void push(double value);
+  bool integer() const { return parameter().type == runs::ParamType::integer; }
+
+  QLineEdit* edit_;
+  QToolButton* slider_button_;
+  QSlider* slider_ = nullptr;
+  double value_ = 0, slider_low_ = 0, slider_high_ = 1;
+};
+
+}  // namespace mw::ui

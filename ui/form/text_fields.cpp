@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/form/text_fields.h"
+
+#include <QDragEnterEvent>
+#include <QFileDialog>
+#include <QHBoxLayout>
+#include <QLineEdit>
+#include <QMenu>
+#include <QMimeData>
+#include <QToolButton>
+
+#include "ui/theme/icons.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+
+TextField::TextField(const runs::Parameter& parameter, QWidget* parent)
+    : Field(parameter, parent), edit_(new QLineEdit(this)) {
+  auto* row = new QHBoxLayout(this);
+  row->setContentsMargins(0, 0, 0, 0);
+  row->setSpacing(3);
+  row->addWidget(edit_, 1);
+  watch(edit_);
+  if (parameter.type == runs::ParamType::map) edit_->setFont(mono_font(0.92));
+  edit_->setPlaceholderText(field_text(parameter.fallback));
+  connect(edit_, &QLineEdit::textEdited, this, [this](const QString& text) {
+    if (text.isEmpty())
+      emit cleared();
+    else
+      emit edited(parse(text), Gesture::continuing);
+  });
+}
+
+QWidget* TextField::editor() {
+  return edit_;
+}
+
+Json TextField::parse(const QString& text) const {
+  switch (parameter().type) {
+    case runs::ParamType::map:
+      try {
+        return parse_json(ss(text), parameter().key);
+      } catch (const Error&) {
+        return ss(text);
+      }
+    case runs::ParamType::list: {
+      Json all = Json::array();
+      for (const QString& part : text.split(u',')) {
+        bool number = false;
+        const double v = part.trimmed().toDouble(&number);
+        all.push_back(number ? Json(v) : Json(ss(part.trimmed())));
+      }
+      return all;
+    }
+    default:
+      return ss(text);
+  }
+}
+
+QString TextField::print(const Json& value) const {
+  return field_text(value);
+}
+
+void TextField::show_value(const Json* set) {
+  const QString text = set ? print(*set) : QString();
+  if (edit_->hasFocus() && edit_->isModified()) {
+    if (set ? parse(edit_->text()) == *set : edit_->text().isEmpty()) return;
+  }
+  if (edit_->text() != text) edit_->setText(text);
+}
+
+PathField::PathField(const runs::Parameter& parameter, QWidget* parent) : TextField(parameter, parent) {
+  auto* button = new QToolButton(this);
+  button->setProperty("flat", true);
+  button->setIcon(icon(Glyph::browse));
+  button->setToolTip(tr("Choose a file or a folder"));
+  button->setAccessibleName(tr("Browse for %1").arg(qs(parameter.label)));
+  button->setFocusPolicy(Qt::TabFocus);
+  button->setPopupMode(QToolButton::InstantPopup);
+  button->setStyleSheet(u"QToolButton::menu-indicator { image: none; }"_s);
+  auto* menu = new QMenu(button);
+  menu->addAction(tr("Choose Folder…"), this, [this] { browse(true); });
+  menu->addAction(tr("Choose File…"), this, [this] { browse(false); });
+  button->setMenu(menu);
+  layout()->addWidget(button);
+  setAcceptDrops(true);
+  edit_->setAcceptDrops(false);  // the drop belongs to the field, or the line would get a "file://" text
+}
+
+void PathField::browse(bool folder) {
+  auto* dialog = new QFileDialog(window(), qs(parameter().label));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setFileMode(folder ? QFileDialog::Directory : QFileDialog::ExistingFile);
+  connect(dialog, &QFileDialog::fileSelected, this,
+          [this](const QString& chosen) { emit edited(ss(chosen), Gesture::single); });
+  dialog->open();
+}
+
+void PathField::dragEnterEvent(QDragEnterEvent* event) {
+  if (event->mimeData()->hasUrls() && event->mimeData()->urls().front().isLocalFile()) event->acceptProposedAction();
+}
+
+void PathField::dropEvent(QDropEvent* event) {
+  event->acceptProposedAction();
+  emit edited(ss(event->mimeData()->urls().front().toLocalFile()), Gesture::single);
+}
+
+MeshField::MeshField(const runs::Parameter& parameter, QWidget* parent) : TextField(parameter, parent) {
+  edit_->setPlaceholderText(tr("fsdp=1, tp=1"));
+}
+
+Json MeshField::parse(const QString& text) const {
+  Json axes = Json::object();
+  for (const QString& part : text.split(u',', Qt::SkipEmptyParts)) {
+    const QStringList pair = part.split(u'=');
+    bool number = false;
+    const long long size = pair.size() == 2 ? pair[1].trimmed().toLongLong(&number) : 0;
+    const std::string axis = ss(pair[0].trimmed());
+    if (axis.empty()) return ss(text);
+    axes[axis] = number ? Json(size) : Json(pair.size() == 2 ? ss(pair[1].trimmed()) : std::string());
+  }
+  return axes;
+}
+
+QString MeshField::print(const Json& value) const {
+  if (!value.is_object()) return field_text(value);
+  QStringList parts;
+  for (const auto& [axis, size] : value.items()) parts << QString(qs(axis) + u'=' + field_text(size));
+  return parts.join(u", "_s);
+}
+
+}  // namespace mw::ui

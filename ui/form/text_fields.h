@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Editors that are a line of text: text, lists without fixed choices, maps as JSON, paths, mesh axes.
+#pragma once
+#include "ui/form/field.h"
+
+class QLineEdit;
+
+namespace mw::ui {
+
+class TextField : public Field {
+  Q_OBJECT
+ public:
+  TextField(const runs::Parameter& parameter, QWidget* parent);
+  void show_value(const Json* set) override;
+  QWidget* editor() override;
+
+ protected:
+  virtual Json parse(const QString& text) const;  // what cannot be read comes back as the string itself
+  virtual QString print(const Json& value) const;
+  QLineEdit* edit_;
+};
+
+class PathField : public TextField {
+  Q_OBJECT
+ public:
+  PathField(const runs::Parameter& parameter, QWidget* parent);
+
+ protected:
+  void dragEnterEvent(QDragEnterEvent* event) override;
+  void dropEvent(QDropEvent* event) override;
+
+ private:
+  void browse(bool folder);
+};
+
+// "fsdp=2, tp=4": the whole "mesh" object in document order.
+class MeshField : public TextField {
+  Q_OBJECT
+ public:
+  MeshField(const runs::Parameter& parameter, QWidget* parent);
+
+ protected:
+  Json parse(const QString& text) const override;
+  QString print(const Json& value) const override;
+};
+
+}  // namespace mw::ui

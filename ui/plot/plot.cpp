@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/plot/plot.h"
+
+#include <QAccessible>
+#include <QFileDialog>
+#include <QHeaderView>
+#include <QKeyEvent>
+#include <QMenu>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QPushButton>
+#include <QTableView>
+#include <QToolButton>
+#include <algorithm>
+#include <cmath>
+
+#include "ui/plot/plot_table.h"
+#include "ui/theme/icons.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+constexpr double kHeader = 25, kBottom = 19, kRight = 10;
+}
+
+Plot::Plot(PlotOptions options, PlotLink& link, QWidget* parent)
+    : QWidget(parent),
+      options_(std::move(options)),
+      link_(link),
+      log_(new QToolButton(this)),
+      more_(new QToolButton(this)),
+      pill_(new QPushButton(tr("Jump to now"), this)) {
+  setMouseTracking(true);
+  setFocusPolicy(Qt::StrongFocus);
+  setAccessibleName(tr("%1 chart").arg(options_.title));
+  for (QToolButton* b : {log_, more_}) {
+    b->setProperty("flat", true);
+    b->setFont(small_font());
+    b->setFocusPolicy(Qt::TabFocus);
+  }
+  log_->setText(tr("log"));
+  log_->setCheckable(true);
+  log_->setToolTip(tr("Logarithmic scale"));
+  log_->setAccessibleName(tr("Logarithmic scale of %1").arg(options_.title));
+  log_->setVisible(!options_.from_zero);
+  more_->setIcon(icon(Glyph::more));
+  more_->setToolTip(tr("More about this chart"));
+  more_->setAccessibleName(tr("More about %1").arg(options_.title));
+  more_->setPopupMode(QToolButton::InstantPopup);
+  more_->setStyleSheet(u"QToolButton::menu-indicator { image: none; }"_s);
+  more_->setMenu(make_menu());
+  pill_->setObjectName(u"pill"_s);
+  pill_->hide();
+  connect(log_, &QToolButton::toggled, this, [this](bool on) { set_scale(on ? Scale::logarithmic : Scale::linear); });
+  connect(pill_, &QPushButton::clicked, this, [this] {
+    link_.set_playhead(std::nullopt);
+    link_.set_following(true);
+  });
+  connect(&link_, &PlotLink::range_changed, this, &Plot::refresh);
+  connect(&link_, &PlotLink::cursor_changed, this, qOverload<>(&QWidget::update));
+  connect(&link_, &PlotLink::following_changed, this,
+          [this](bool on) { pill_->setVisible(options_.pill && !on && !table_shown()); });
+}
+
+Plot::~Plot() = default;
+
+QMenu* Plot::make_menu() {
+  auto* menu = new QMenu(this);
+  QAction* table = menu->addAction(tr("View as Table"));
+  table->setCheckable(true);
+  connect(table, &QAction::toggled, this, &Plot::show_table);
+  connect(menu, &QMenu::aboutToShow, table, [this, table] {
+    const QSignalBlocker quiet(table);
+    table->setChecked(table_shown());
+  });
+  menu->addAction(tr("Show Everything"), this, [this] { link_.set_following(true); });
+  menu->addSeparator();
+  menu->addAction(tr("Copy Data as CSV"), this, [this] { copy_csv(*this); });
+  menu->addAction(tr("Save as PNG…"), this, [this] {
+    auto* dialog = new QFileDialog(window(), tr("Save Chart"), QString(options_.title.toLower() + u".png"));
+    dialog->setAttribute(Qt::WA_DeleteOnClose);
+    dialog->setAcceptMode(QFileDialog::AcceptSave);
+    dialog->setNameFilter(tr("PNG image (*.png)"));
+    connect(dialog, &QFileDialog::fileSelected, this, &Plot::export_png);
+    dialog->open();
+  });
+  return menu;
+}
+
+void Plot::set_lines(std::vector<PlotLine> lines) {
+  lines_ = std::move(lines);
+  refresh();
+}
+
+void Plot::set_stack(PlotStack stack) {
+  stack_ = std::move(stack);
+  refresh();
+}
+
+void Plot::set_levels(std::vector<LevelLine> levels) {
+  levels_ = std::move(levels);
+  refresh();
+}
+
+void Plot::set_empty_text(const QString& text) {
+  options_.empty = text;
+  refresh();
+}
+
+bool Plot::empty() const {
+  if (stack_.sample) return false;
+  return std::all_of(lines_.begin(), lines_.end(), [](const PlotLine& l) { return !l.raw || l.raw->empty(); });
+}
+
+void Plot::refresh() {
+  stale_ = true;
+  if (table_shown()) table_model_->load(*this);
+  if (QAccessible::isActive()) setAccessibleDescription(summary());
+  update();
+}
+
+QString Plot::summary() const {
+  QStringList parts;
+  for (const LegendEntry& e : legend()) parts << QString(e.name + u' ' + e.value);
+  return parts.isEmpty() ? options_.empty : QString(options_.title + u": "_s + parts.join(u", "_s));
+}
+
+void Plot::set_scale(Scale scale) {
+  if (scale == scale_) return;
+  scale_ = scale;
+  const QSignalBlocker quiet(log_);
+  log_->setChecked(scale == Scale::logarithmic);
+  y_ = {0, 0};
+  refresh();
+}
+
+QRectF Plot::area() const {
+  return QRectF(left_margin_, kHeader, std::max(10.0, width() - left_margin_ - kRight),
+                std::max(10.0, height() - kHeader - kBottom));
+}
+
+double Plot::to_x(const QRectF& area, double x) const {
+  const Span r = link_.range();
+  return area.left() + (x - r.low) / r.size() * area.width();
+}
+
+double Plot::to_y(const QRectF& area, double y) const {
+  double share = 0;
+  if (scale_ == Scale::logarithmic && y_.low > 0)
+    share = y > 0 ? std::log(y / y_.low) / std::log(y_.high / y_.low) : -0.1;
+  else
+    share = (y - y_.low) / y_.size();
+  // Far outside is just outside: painters overflow on huge coordinates.
+  return area.bottom() - std::clamp(share, -4.0, 5.0) * area.height();
+}
+
+double Plot::x_at(double pixel) const {
+  const QRectF a = area();
+  return link_.range().low + (pixel - a.left()) / a.width() * link_.range().size();
+}
+
+Span Plot::wanted_y() const {
+  const Span x = link_.range();
+  double low = INFINITY, high = -INFINITY;
+  for (const PlotLine& line : lines_) {
+    if (hidden(line.name)) continue;
+    for (const auto* s : {line.raw.get(), line.smooth.get()})
+      if (s)
+        if (const auto range = s->y_range(x.low, x.high)) {
+          low = std::min(low, range->min);
+          high = std::max(high, range->max);
+        }
+  }
+  if (stack_.highest) {
+    low = 0;
+    high = std::max(high, stack_.highest(x.low, x.high));
+  }
+  // A level is worth the room only where the data comes near it; else it is named at the upper edge.
+  for (const LevelLine& level : levels_)
+    if (level.value > high && level.value < high * 2.2) high = level.value;
+  if (options_.from_zero) low = std::min(low, 0.0);
+  return {low, high};
+}
+
+void Plot::update_y() {
+  Span wanted = wanted_y();
+  if (!(wanted.low <= wanted.high)) {
+    y_ = {0, 1};
+    return;
+  }
+  if (scale_ == Scale::logarithmic && wanted.low <= 0) wanted.low = wanted.high > 0 ? wanted.high * 1e-4 : 0;
+  const Span room = padded(wanted, scale_);
+  const double low = options_.from_zero ? 0 : room.low;
+  // Hysteresis: the axis moves only when the data leaves it or fills too little of it.
+  const bool inside = wanted.low >= y_.low && wanted.high <= y_.high;
+  const bool small = room.high - low < y_.size() * 0.7;
+  if (!inside || small || y_.size() <= 0) y_ = {low, room.high};
+}
+
+void Plot::paintEvent(QPaintEvent*) {
+  ++frames_;
+  QPainter painter(this);
+  if (!table_shown()) {
+    const qreal ratio = devicePixelRatioF();
+    if (stale_ || cache_.size() != size() * ratio) {
+      update_y();
+      // The widest label decides the left margin; it only grows, so that the plot does not twitch.
+      const QFontMetricsF metrics(small_font());
+      double widest = 30;
+      for (const Tick& t : ticks(y_, std::max(2, static_cast<int>(area().height() / 34)), options_.quantity, scale_))
+        widest = std::max(widest, metrics.horizontalAdvance(t.label) + 12);
+      if (widest > left_margin_ || widest < left_margin_ - 14) left_margin_ = std::ceil(widest);
+      cache_ = QPixmap(size() * ratio);
+      cache_.setDevicePixelRatio(ratio);
+      cache_.fill(theme().panel);
+      QPainter still(&cache_);
+      paint_data(still, area());
+      stale_ = false;
+    }
+    painter.drawPixmap(0, 0, cache_);
+    paint_cursor(painter, area());
+  } else {
+    painter.fillRect(rect(), theme().panel);
+  }
+  paint_header(painter);
+  painter.setPen(hasFocus() ? theme().accent : theme().line);
+  painter.setBrush(Qt::NoBrush);
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.drawRoundedRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5);
+}
+
+void Plot::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  stale_ = true;
+  place_children();
+}
+
+void Plot::place_children() {
+  int right = width() - 4;
+  for (QToolButton* b : {more_, log_}) {
+    if (b->isHidden()) continue;
+    const QSize s(std::max(20, b->sizeHint().width()), 20);
+    right -= s.width();
+    b->setGeometry(QRect(QPoint(right, 3), s));
+    right -= 2;
+  }
+  pill_->adjustSize();
+  pill_->move(width() - pill_->width() - static_cast<int>(kRight) - 6,
+              height() - static_cast<int>(kBottom) - pill_->height() - 6);
+  if (table_) table_->setGeometry(1, static_cast<int>(kHeader), width() - 2, height() - static_cast<int>(kHeader) - 1);
+}
+
+double Plot::header_end() const {
+  return log_->isHidden() ? more_->x() : log_->x();
+}
+
+void Plot::mouseMoveEvent(QMouseEvent* event) {
+  const QPointF at = event->position();
+  if (dragging_) {
+    if (std::abs(at.x() - pressed_at_.x()) > 3) moved_ = true;
+    if (moved_) {
+      const double by = (pressed_at_.x() - at.x()) / area().width() * pressed_range_.size();
+      link_.show_range({pressed_range_.low + by, pressed_range_.high + by});
+    }
+  }
+  const bool over_legend =
+      std::any_of(legend_.begin(), legend_.end(), [&](const LegendEntry& e) { return e.at.contains(at); });
+  setCursor(over_legend ? Qt::PointingHandCursor : Qt::ArrowCursor);
+  if (area().adjusted(-1, 0, 1, 0).contains(at) && !empty())
+    link_.set_cursor(x_at(at.x()));
+  else
+    link_.set_cursor(std::nullopt);
+}
+
+void Plot::mousePressEvent(QMouseEvent* event) {
+  if (event->button() != Qt::LeftButton) return;
+  for (const LegendEntry& e : legend_) {
+    if (!e.at.contains(event->position())) continue;
+    if (!hidden_.erase(e.name)) hidden_.insert(e.name);
+    y_ = {0, 0};
+    refresh();
+    return;
+  }
+  dragging_ = area().contains(event->position());
+  moved_ = false;
+  pressed_at_ = event->position();
+  pressed_range_ = link_.range();
+}
+
+void Plot::mouseReleaseEvent(QMouseEvent* event) {
+  if (dragging_ && !moved_ && event->button() == Qt::LeftButton && !empty())
+    link_.set_playhead(x_at(event->position().x()));
+  dragging_ = false;
+}
+
+void Plot::mouseDoubleClickEvent(QMouseEvent*) {
+  dragging_ = false;
+  link_.set_playhead(std::nullopt);
+  link_.set_following(true);
+}
+
+void Plot::wheelEvent(QWheelEvent* event) {
+  if (!area().contains(event->position()) || empty()) return;
+  if (std::abs(event->angleDelta().x()) > std::abs(event->angleDelta().y()))
+    link_.pan(-event->angleDelta().x() / 1200.0);
+  else
+    link_.zoom(std::pow(0.8, event->angleDelta().y() / 120.0), x_at(event->position().x()));
+  event->accept();
+}
+
+void Plot::leaveEvent(QEvent*) {
+  link_.set_cursor(std::nullopt);
+}
+
+void Plot::keyPressEvent(QKeyEvent* event) {
+  const Span r = link_.range();
+  const double one = link_.x_quantity() == Quantity::count ? 1 : r.size() / 200;
+  const double at = link_.playhead().value_or(r.high);
+  switch (event->key()) {
+    case Qt::Key_Left:
+      link_.set_playhead(at - (event->modifiers() & Qt::ShiftModifier ? 10 : 1) * one);
+      break;
+    case Qt::Key_Right:
+      link_.set_playhead(at + (event->modifiers() & Qt::ShiftModifier ? 10 : 1) * one);
+      break;
+    case Qt::Key_Plus:
+    case Qt::Key_Equal:
+      link_.zoom(0.7, link_.playhead().value_or((r.low + r.high) / 2));
+      break;
+    case Qt::Key_Minus:
+      link_.zoom(1 / 0.7, link_.playhead().value_or((r.low + r.high) / 2));
+      break;
+    case Qt::Key_PageUp:
+      link_.pan(-0.5);
+      break;
+    case Qt::Key_PageDown:
+      link_.pan(0.5);
+      break;
+    case Qt::Key_Home:
+      link_.set_playhead(link_.data().low);
+      break;
+    case Qt::Key_End:
+    case Qt::Key_Escape:
+      link_.set_playhead(std::nullopt);
+      link_.set_following(true);
+      break;
+    default:
+      QWidget::keyPressEvent(event);
+  }
+}
+
+void Plot::contextMenuEvent(QContextMenuEvent* event) {
+  more_->menu()->popup(event->globalPos());
+}
+
+void Plot::changeEvent(QEvent* event) {
+  QWidget::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange || event->type() == QEvent::StyleChange) {
+    more_->setIcon(icon(Glyph::more));
+    refresh();
+  }
+}
+
+bool Plot::table_shown() const {
+  return table_ && !table_->isHidden();
+}
+
+void Plot::show_table(bool on) {
+  if (on && !table_) {
+    table_model_ = new PlotTableModel(this);
+    table_ = new QTableView(this);
+    table_->setModel(table_model_);
+    table_->setAccessibleName(tr("%1 as a table").arg(options_.title));
+    table_->verticalHeader()->hide();
+    table_->setSelectionBehavior(QAbstractItemView::SelectRows);
+    table_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+  }
+  if (table_) table_->setVisible(on);
+  if (on) table_model_->load(*this);
+  place_children();
+  pill_->setVisible(options_.pill && !on && !link_.following());
+  update();
+}
+
+bool Plot::export_png(const QString& file) {
+  QPixmap image(size() * 2);
+  image.setDevicePixelRatio(2);
+  render(&image, QPoint(), QRegion(), QWidget::DrawWindowBackground);
+  return image.save(file, "PNG");
+}
+
+}  // namespace mw::ui

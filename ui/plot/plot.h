@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// One chart: lines or a stack over a shared x axis, with legend readouts, cursor, pan, zoom, log scale, table view and
+// PNG export. Draws only what its pixels can show. GUI thread.
+#pragma once
+#include <QPixmap>
+#include <QWidget>
+#include <set>
+
+#include "ui/plot/link.h"
+#include "ui/plot/plot_data.h"
+
+class QPushButton;
+class QTableView;
+class QToolButton;
+class QMenu;
+
+namespace mw::ui {
+
+class PlotTableModel;
+
+struct PlotOptions {
+  QString title{}, unit{};  // unit stands beside the title
+  Quantity quantity = Quantity::plain;
+  QString empty{};         // shown where there is no data yet
+  bool pill = false;       // offers "Jump to now" here
+  bool from_zero = false;  // the y axis starts at zero
+};
+
+class Plot : public QWidget {
+  Q_OBJECT
+ public:
+  Plot(PlotOptions options, PlotLink& link, QWidget* parent = nullptr);
+  ~Plot() override;
+
+  void set_lines(std::vector<PlotLine> lines);
+  void set_stack(PlotStack stack);
+  void set_levels(std::vector<LevelLine> levels);
+  void set_empty_text(const QString& text);
+  void refresh();  // the data behind the pointers grew
+
+  const std::vector<PlotLine>& lines() const { return lines_; }
+  const PlotStack& stack() const { return stack_; }
+  const PlotOptions& options() const { return options_; }
+  const PlotLink& link() const { return link_; }
+  bool empty() const;
+  Span y_span() const { return y_; }
+  Scale scale() const { return scale_; }
+  void set_scale(Scale scale);
+  bool table_shown() const;
+  void show_table(bool on);
+  bool export_png(const QString& file);
+  QRectF area() const;      // of the data, in widget coordinates
+  QString summary() const;  // "Loss: train 0.512, eval 0.61", for screen readers and tests
+  int frames_painted() const { return frames_; }
+
+  QSize sizeHint() const override { return {320, 160}; }
+  QSize minimumSizeHint() const override { return {160, 84}; }
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseReleaseEvent(QMouseEvent* event) override;
+  void mouseDoubleClickEvent(QMouseEvent* event) override;
+  void wheelEvent(QWheelEvent* event) override;
+  void leaveEvent(QEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void contextMenuEvent(QContextMenuEvent* event) override;
+  void changeEvent(QEvent* event) override;
+
+ private:
+  struct LegendEntry {
+    QString name;
+    QColor color;
+    Origin origin;
+    QString value;
+    QRectF at;
+  };
+  // plot_paint.cpp
+  void paint_data(QPainter& painter, const QRectF& area) const;
+  void paint_axes(QPainter& painter, const QRectF& area) const;
+  void paint_line(QPainter& painter, const QRectF& area, const PlotLine& line) const;
+  void paint_band(QPainter& painter, const QRectF& area, const PlotLine& line) const;
+  void paint_stack(QPainter& painter, const QRectF& area) const;
+  void paint_levels(QPainter& painter, const QRectF& area) const;
+  void paint_header(QPainter& painter);
+  void paint_cursor(QPainter& painter, const QRectF& area) const;
+  std::vector<LegendEntry> legend() const;
+
+  Span wanted_y() const;
+  void update_y();
+  QMenu* make_menu();
+  void place_children();
+  double header_end() const;  // where the buttons begin
+  double x_at(double pixel) const;
+  double to_x(const QRectF& area, double x) const;
+  double to_y(const QRectF& area, double y) const;
+  bool hidden(const QString& name) const { return hidden_.contains(name); }
+
+  PlotOptions options_;
+  PlotLink& link_;
+  std::vector<PlotLine> lines_;
+  PlotStack stack_;
+  std::vector<LevelLine> levels_;
+  std::set<QString> hidden_;
+  std::vector<LegendEntry> legend_;  // as last painted, for clicks
+  Span y_{0, 1};
+  Scale scale_ = Scale::linear;
+  double left_margin_ = 40;
+  QPixmap cache_;
+  bool stale_ = true, dragging_ = false, moved_ = false;
+  QPointF pressed_at_;
+  Span pressed_range_;
+  int frames_ = 0;
+  QToolButton *log_, *more_;
+  QPushButton* pill_;
+  QTableView* table_ = nullptr;
+  PlotTableModel* table_model_ = nullptr;
+};
+
+}  // namespace mw::ui

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What a chart is given to draw. Measured, predicted and imported never share a line style. The pointers keep the run
+// they belong to alive.
+#pragma once
+#include <QColor>
+#include <QString>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/runs/series.h"
+#include "ui/plot/ticks.h"
+
+namespace mw::ui {
+
+enum class Origin { measured, predicted, imported };  // solid, dashed, dotted
+enum class Marks { none, points };                    // points: few samples, each one drawn
+
+struct PlotLine {
+  QString name{};
+  QColor color{};
+  std::shared_ptr<const runs::Series> raw{}, smooth{};  // smooth may be null: then raw is the line
+  Origin origin = Origin::measured;
+  Marks marks = Marks::none;
+};
+
+// Areas on top of each other; values[layer][i] belongs to x[i].
+struct Stack {
+  std::vector<double> x;
+  std::vector<std::vector<double>> values;
+};
+struct PlotStack {
+  std::vector<std::pair<QString, QColor>> layers;  // bottom first
+  std::function<Stack(double x0, double x1, int columns)> sample;
+  std::function<std::vector<double>(double x)> at;  // the split at a cursor; empty where there is none
+  std::function<double(double x0, double x1)> highest;
+};
+
+struct LevelLine {  // a horizontal line: capacity, prediction
+  QString name{};
+  double value = 0;
+  QColor color{};
+  Origin origin = Origin::measured;
+};
+
+}  // namespace mw::ui

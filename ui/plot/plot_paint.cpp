@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// How a Plot looks. Dense polylines use a one-pixel pen: a wide antialiased one costs twenty times as much.
+#include <QPainter>
+#include <QPainterPath>
+#include <algorithm>
+#include <cmath>
+
+#include "ui/plot/plot.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+Qt::PenStyle pen_style(Origin origin) {
+  switch (origin) {
+    case Origin::measured:
+      return Qt::SolidLine;
+    case Origin::predicted:
+      return Qt::DashLine;
+    case Origin::imported:
+      return Qt::DotLine;
+  }
+  return Qt::SolidLine;
+}
+
+QColor faded(QColor color, double alpha) {
+  color.setAlphaF(static_cast<float>(alpha));
+  return color;
+}
+
+// Draws the runs between gaps.
+void polyline(QPainter& painter, const QPolygonF& points) {
+  QPolygonF part;
+  for (const QPointF& p : points) {
+    if (std::isfinite(p.y())) {
+      part << p;
+      continue;
+    }
+    if (part.size() > 1) painter.drawPolyline(part);
+    part.clear();
+  }
+  if (part.size() > 1) painter.drawPolyline(part);
+}
+
+}  // namespace
+
+void Plot::paint_data(QPainter& painter, const QRectF& area) const {
+  if (empty()) {
+    painter.setPen(theme().faint);
+    painter.setFont(small_font());
+    painter.drawText(area.adjusted(8, 0, -8, 0), Qt::AlignCenter | Qt::TextWordWrap, options_.empty);
+    return;
+  }
+  paint_axes(painter, area);
+  painter.save();
+  painter.setClipRect(area.adjusted(0, -1, 1, 1));
+  painter.setRenderHint(QPainter::Antialiasing);
+  if (stack_.sample) paint_stack(painter, area);
+  for (const PlotLine& line : lines_)
+    if (line.raw && !hidden(line.name) && line.smooth) paint_band(painter, area, line);
+  for (const PlotLine& line : lines_)
+    if (line.raw && !hidden(line.name)) paint_line(painter, area, line);
+  painter.restore();
+  paint_levels(painter, area);
+}
+
+void Plot::paint_axes(QPainter& painter, const QRectF& area) const {
+  const Theme& t = theme();
+  painter.setFont(small_font());
+  const QColor grid = mix(t.panel, t.line, t.shade == Shade::dark ? 0.6 : 0.65);
+  const int rows = std::max(2, static_cast<int>(area.height() / 34));
+  for (const Tick& tick : ticks(y_, rows, options_.quantity, scale_)) {
+    const double y = std::round(to_y(area, tick.value)) + 0.5;
+    if (y < area.top() - 1 || y > area.bottom() + 1) continue;
+    painter.setPen(grid);
+    painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y));
+    painter.setPen(t.muted);
+    painter.drawText(QRectF(0, y - 9, area.left() - 6, 18), Qt::AlignRight | Qt::AlignVCenter, tick.label);
+  }
+  const int columns = std::max(2, static_cast<int>(area.width() / 78));
+  const QFontMetricsF metrics(small_font());
+  for (const Tick& tick : ticks(link_.range(), columns, link_.x_quantity(), Scale::linear)) {
+    const double x = std::round(to_x(area, tick.value)) + 0.5;
+    painter.setPen(grid);
+    painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
+    painter.setPen(t.muted);
+    const double w = metrics.horizontalAdvance(tick.label);
+    const double left = std::clamp(x - w / 2, 2.0, std::max(2.0, width() - w - 3));
+    painter.drawText(QRectF(left, area.bottom() + 2, w + 2, 16), Qt::AlignLeft | Qt::AlignVCenter, tick.label);
+  }
+}
+
+void Plot::paint_band(QPainter& painter, const QRectF& area, const PlotLine& line) const {
+  const runs::Series& raw = *line.raw;
+  const Span x = link_.range();
+  const int columns = static_cast<int>(area.width());
+  const auto [begin, end] = raw.window(x.low, x.high);
+  const double alpha = theme().shade == Shade::dark ? 0.30 : 0.26;
+  if (end - begin < static_cast<size_t>(columns)) {  // fewer samples than pixels: the samples themselves
+    QPolygonF points;
+    for (const auto& p : raw.decimate(x.low, x.high, columns)) points << QPointF(to_x(area, p.x), to_y(area, p.y));
+    painter.setPen(QPen(faded(line.color, alpha + 0.15), 1));
+    polyline(painter, points);
+    return;
+  }
+  QPolygonF upper, lower;
+  const double dx = x.size() / columns;
+  for (int c = 0; c < columns; ++c) {
+    const auto range = raw.y_range(x.low + c * dx, x.low + (c + 1) * dx);
+    if (!range) continue;
+    upper << QPointF(area.left() + c + 0.5, to_y(area, range->max) - 0.5);
+    lower << QPointF(area.left() + c + 0.5, to_y(area, range->min) + 0.5);
+  }
+  std::reverse(lower.begin(), lower.end());
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(faded(line.color, alpha));
+  painter.drawPolygon(upper + lower);
+}
+
+void Plot::paint_line(QPainter& painter, const QRectF& area, const PlotLine& line) const {
+  const runs::Series& series = line.smooth ? *line.smooth : *line.raw;
+  const Span x = link_.range();
+  const int columns = std::max(2, static_cast<int>(area.width()) / (line.smooth ? 3 : 2));
+  const auto points = series.decimate(x.low, x.high, columns);
+  QPolygonF polygon;
+  polygon.reserve(static_cast<qsizetype>(points.size()));
+  for (const auto& p : points) polygon << QPointF(to_x(area, p.x), std::isnan(p.y) ? std::nan("") : to_y(area, p.y));
+  // A line that jumps about every pixel is drawn thin; a calm one may be bold.
+  const bool dense = !line.smooth && polygon.size() > area.width();
+  QPen pen(line.color, dense ? 1.0 : 1.7, pen_style(line.origin), Qt::RoundCap, Qt::RoundJoin);
+  painter.setPen(pen);
+  painter.setBrush(Qt::NoBrush);
+  polyline(painter, polygon);
+  const bool lonely = series.size() == 1;
+  if (line.marks == Marks::points || lonely) {
+    painter.setPen(QPen(theme().panel, 1));
+    painter.setBrush(line.color);
+    if (polygon.size() < area.width() / 6)
+      for (const QPointF& p : polygon)
+        if (std::isfinite(p.y())) painter.drawEllipse(p, 3.2, 3.2);
+  }
+}
+
+void Plot::paint_stack(QPainter& painter, const QRectF& area) const {
+  const Span x = link_.range();
+  const Stack stack = stack_.sample(x.low, x.high, std::max(2, static_cast<int>(area.width()) / 2));
+  if (stack.x.empty()) return;
+  std::vector<double> floor(stack.x.size(), 0.0);
+  for (size_t layer = 0; layer < stack.values.size(); ++layer) {
+    const auto& [name, color] = stack_.layers[layer];
+    if (hidden(name)) continue;
+    QPolygonF top, bottom;
+    double largest = 0;
+    for (size_t i = 0; i < stack.x.size(); ++i) {
+      const double px = to_x(area, stack.x[i]);
+      bottom << QPointF(px, to_y(area, floor[i]));
+      floor[i] += stack.values[layer][i];
+      largest = std::max(largest, stack.values[layer][i]);
+      top << QPointF(px, to_y(area, floor[i]));
+    }
+    if (largest <= 0) continue;
+    std::reverse(bottom.begin(), bottom.end());
+    painter.setPen(Qt::NoPen);
+    painter.setBrush(faded(color, 0.88));
+    painter.drawPolygon(top + bottom);
+    painter.setPen(QPen(theme().panel, 1));
+    painter.drawPolyline(top);
+  }
+}
+
+void Plot::paint_levels(QPainter& painter, const QRectF& area) const {
+  painter.setFont(small_font());
+  const QFontMetricsF metrics(painter.font());
+  double edge = area.top() + 2;
+  std::vector<QRectF> taken;
+  for (const LevelLine& level : levels_) {
+    const bool beyond = level.value > y_.high;
+    QString text = level.name + u' ' + value_text(level.value, options_.quantity);
+    if (beyond) text += u" \u2191"_s;
+    const double w = metrics.horizontalAdvance(text) + 8, y = to_y(area, level.value);
+    QRectF at(area.right() - w - 2, beyond ? edge : y - 17, w, 15);
+    if (!beyond && at.top() < area.top()) at.moveTop(y + 2);
+    for (const QRectF& other : taken)
+      if (at.intersects(other)) at.moveTop(other.bottom() + 2);
+    taken.push_back(at);
+    if (beyond)
+      edge += 17;
+    else {
+      QPen pen(level.color, 1.4, pen_style(level.origin));
+      painter.setPen(pen);
+      painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y));
+    }
+    painter.fillRect(at, faded(theme().panel, 0.78));
+    painter.setPen(level.color);
+    painter.drawText(at, Qt::AlignCenter, text);
+  }
+}
+
+std::vector<Plot::LegendEntry> Plot::legend() const {
+  std::vector<LegendEntry> out;
+  const auto reading = link_.reading();
+  for (const PlotLine& line : lines_) {
+    if (!line.raw || line.raw->empty()) continue;
+    const runs::Series& s = line.smooth && !line.smooth->empty() ? *line.smooth : *line.raw;
+    const size_t at = reading ? s.nearest(*reading).value_or(0) : s.size() - 1;
+    out.push_back({line.name, line.color, line.origin, value_text(s[at].y, options_.quantity), {}});
+  }
+  if (stack_.at) {
+    const auto values = stack_.at(reading.value_or(link_.data().high));
+    for (size_t i = stack_.layers.size(); i-- > 0;)  // as they lie: the top one first
+      if (i < values.size() && values[i] > 0)
+        out.push_back({stack_.layers[i].first,
+                       stack_.layers[i].second,
+                       Origin::measured,
+                       value_text(values[i], options_.quantity),
+                       {}});
+  }
+  return out;
+}
+
+void Plot::paint_header(QPainter& painter) {
+  const Theme& t = theme();
+  QFont bold = small_font();
+  bold.setPointSizeF(bold.pointSizeF() * 1.06);
+  bold.setWeight(QFont::DemiBold);
+  painter.setFont(bold);
+  painter.setPen(t.text);
+  double x = 10;
+  const QFontMetricsF title_metrics(bold);
+  painter.drawText(QPointF(x, 17), options_.title);
+  x += title_metrics.horizontalAdvance(options_.title) + 5;
+  painter.setFont(small_font());
+  const QFontMetricsF metrics(small_font());
+  if (!options_.unit.isEmpty()) {
+    painter.setPen(t.muted);
+    painter.drawText(QPointF(x, 17), options_.unit);
+    x += metrics.horizontalAdvance(options_.unit) + 5;
+  }
+  x += 8;
+  legend_ = legend();
+  const double limit = header_end() - 6;
+  for (LegendEntry& e : legend_) {
+    const bool off = hidden(e.name);
+    const double name_width = metrics.horizontalAdvance(e.name), value_width = metrics.horizontalAdvance(e.value);
+    const double need = 16 + name_width + 5 + value_width;
+    if (x + need > limit) {
+      if (x + 16 + value_width > limit) break;
+      e.at = QRectF(x, 4, 16 + value_width, 18);  // no room for the name: its mark and value still
+    } else {
+      e.at = QRectF(x, 4, need, 18);
+    }
+    const double middle = 13;
+    if (stack_.sample) {
+      painter.fillRect(QRectF(x, middle - 4, 9, 9), off ? t.line : e.color);
+    } else {
+      painter.setPen(QPen(off ? t.line : e.color, 2, pen_style(e.origin)));
+      painter.drawLine(QPointF(x, middle), QPointF(x + 12, middle));
+    }
+    double text_x = x + 16;
+    if (e.at.width() > 16 + value_width + 1) {
+      painter.setPen(off ? t.faint : t.muted);
+      painter.drawText(QPointF(text_x, 17), e.name);
+      text_x += name_width + 5;
+    }
+    painter.setPen(off ? t.faint : t.text);
+    painter.drawText(QPointF(text_x, 17), e.value);
+    x = e.at.right() + 12;
+  }
+}
+
+void Plot::paint_cursor(QPainter& painter, const QRectF& area) const {
+  if (empty()) return;
+  const Theme& t = theme();
+  const auto inside = [&](double x) { return x >= link_.range().low && x <= link_.range().high; };
+  if (const auto head = link_.playhead(); head && inside(*head)) {
+    const double x = to_x(area, *head);
+    painter.setPen(QPen(t.accent, 1.5));
+    painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
+  }
+  const auto reading = link_.reading();
+  if (!reading || !inside(*reading)) return;
+  const double x = std::round(to_x(area, *reading)) + 0.5;
+  if (link_.cursor()) {
+    painter.setPen(QPen(t.muted, 1, Qt::DotLine));
+    painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
+  }
+  painter.setRenderHint(QPainter::Antialiasing);
+  for (const PlotLine& line : lines_) {
+    if (!line.raw || line.raw->empty() || hidden(line.name)) continue;
+    const runs::Series& s = line.smooth ? *line.smooth : *line.raw;
+    const auto at = s.nearest(*reading);
+    if (!at || std::isnan(s[*at].y)) continue;
+    const QPointF p(to_x(area, s[*at].x), to_y(area, s[*at].y));
+    if (!area.adjusted(-1, -1, 1, 1).contains(p)) continue;
+    painter.setPen(QPen(t.panel, 1.2));
+    painter.setBrush(line.color);
+    painter.drawEllipse(p, 3.6, 3.6);
+  }
+  painter.setFont(small_font());
+  const QString text = link_.x_name() + u' ' + value_text(*reading, link_.x_quantity());
+  const double w = QFontMetricsF(painter.font()).horizontalAdvance(text) + 12;
+  const QRectF pill(std::clamp(x - w / 2, 2.0, std::max(2.0, width() - w - 2)), area.bottom() + 2, w, 16);
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(link_.cursor() ? t.text : t.accent);
+  painter.drawRoundedRect(pill, 8, 8);
+  painter.setPen(link_.cursor() ? t.panel : t.accent_text);
+  painter.drawText(pill, Qt::AlignCenter, text);
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/plot/ticks.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+namespace {
+
+double round_step(double raw) {
+  const double decade = std::pow(10.0, std::floor(std::log10(raw)));
+  for (const double m : {1.0, 2.0, 5.0})
+    if (raw <= decade * m * 1.0001) return decade * m;
+  return decade * 10;
+}
+
+double step_for(double raw, Quantity quantity) {
+  if (quantity == Quantity::bytes) return std::exp2(std::ceil(std::log2(std::max(raw, 1.0))));
+  if (quantity == Quantity::count) return std::max(1.0, round_step(raw));
+  if (quantity == Quantity::seconds && raw > 1)
+    for (const double s : {2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0,
+                           14400.0, 28800.0, 86400.0})
+      if (raw <= s) return s;
+  return round_step(raw);
+}
+
+QString plain_text(double v, double step) {
+  if (v == 0) return u"0"_s;
+  const double a = std::abs(v);
+  if (a < 1e-3 || a >= 1e6) {
+    const int digits = std::max(0, static_cast<int>(std::ceil(std::log10(a / step) - 0.001)));
+    return QString::number(v, 'e', std::min(digits, 3));
+  }
+  const int decimals = std::clamp(static_cast<int>(std::ceil(-std::log10(step) - 1e-9)), 0, 6);
+  return QString::number(v, 'f', decimals);
+}
+
+QString tick_text(double v, double step, Quantity quantity) {
+  switch (quantity) {
+    case Quantity::bytes:
+      return qs(to_text(Bytes(std::llround(v))));
+    case Quantity::seconds:
+      return v == 0                ? u"0 s"_s
+             : step >= 1 && v < 60 ? QString(QString::number(std::llround(v)) + u" s"_s)
+                                   : qs(to_text(Seconds(v)));
+    case Quantity::count:
+      return std::abs(v) >= 10000 ? qs(count_text(v)) : QString::number(std::llround(v));
+    case Quantity::plain:
+      return plain_text(v, step);
+  }
+  return {};
+}
+
+std::vector<Tick> log_ticks(Span span, int wanted, Quantity quantity) {
+  std::vector<Tick> out;
+  const double low = std::log10(span.low), high = std::log10(span.high);
+  if (high - low < 0.9) return ticks(span, wanted, quantity, Scale::linear);
+  const int stride = std::max(1, static_cast<int>(std::ceil((high - low) / wanted)));
+  const bool fine = stride == 1 && (high - low) * 3 <= wanted;
+  for (int e = static_cast<int>(std::floor(low)); e <= static_cast<int>(std::ceil(high)); e += stride)
+    for (const double m : {1.0, 2.0, 5.0}) {
+      if (m > 1 && !fine) break;
+      const double v = m * std::pow(10.0, e);
+      if (v >= span.low * 0.9999 && v <= span.high * 1.0001) out.push_back({v, tick_text(v, v, quantity)});
+    }
+  return out;
+}
+
+}  // namespace
+
+std::vector<Tick> ticks(Span span, int wanted, Quantity quantity, Scale scale) {
+  std::vector<Tick> out;
+  wanted = std::max(wanted, 1);
+  if (!(span.size() > 0) || !std::isfinite(span.size())) return out;
+  if (scale == Scale::logarithmic && span.low > 0) return log_ticks(span, wanted, quantity);
+  const double step = step_for(span.size() / wanted, quantity);
+  for (double i = std::ceil(span.low / step - 1e-9); i * step <= span.high + step * 1e-9; ++i)
+    out.push_back({i * step, tick_text(i * step, step, quantity)});
+  return out;
+}
+
+QString value_text(double v, Quantity quantity) {
+  if (!std::isfinite(v)) return qs(number_text(v));
+  switch (quantity) {
+    case Quantity::bytes:
+      return qs(to_text(Bytes(std::llround(v))));
+    case Quantity::seconds:
+      return qs(to_text(Seconds(v)));
+    case Quantity::count:
+      return QString::number(std::llround(v));
+    case Quantity::plain:
+      break;
+  }
+  const double a = std::abs(v);
+  if (v != 0 && (a < 1e-3 || a >= 1e6)) return QString::number(v, 'e', 2);
+  return QString::number(v, 'f', a >= 1000 ? 0 : a >= 100 ? 1 : a >= 10 ? 2 : a >= 1 ? 3 : 4);
+}
+
+Span padded(Span s, Scale scale) {
+  if (!(s.low <= s.high)) return {0, 1};
+  if (scale == Scale::logarithmic && s.low > 0) {
+    const double grow = std::max(1.05, std::pow(s.high / s.low, 0.05));
+    return {s.low / grow, s.high * grow};
+  }
+  const double air = s.size() > 0 ? s.size() * 0.06 : std::max(std::abs(s.high) * 0.1, 1e-9);
+  const bool from_zero = s.low >= 0;
+  const double low = s.low - air;
+  return {from_zero ? std::max(0.0, low) : low, s.high + air};
+}
+
+}  // namespace mw::ui

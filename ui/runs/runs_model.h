@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The Runs table over the store: sortable, filterable, names and tags edited in place. GUI thread.
+#pragma once
+#include <QAbstractTableModel>
+#include <QSortFilterProxyModel>
+#include <memory>
+
+#include "core/runs/store.h"
+
+namespace mw::ui {
+
+class RunsModel : public QAbstractTableModel {
+  Q_OBJECT
+ public:
+  enum Column {
+    name,
+    state,
+    created,
+    model,
+    method,
+    steps,
+    train_loss,
+    eval_loss,
+    duration,
+    tokens,
+    peak,
+    tags,
+    source,
+    columns
+  };
+  enum Role { sort_role = Qt::UserRole, id_role };
+
+  RunsModel(std::filesystem::path folder, QObject* parent = nullptr);
+  void refresh();  // only rows that differ are announced; problems are emitted
+  void set_trash(runs::Trash trash);
+  runs::Trash trash() const { return trash_; }
+  const runs::RunRow& row(int row) const { return rows_[static_cast<size_t>(row)]; }
+  int row_of(const runs::RunId& run) const;  // -1: not here
+  // Both undoable: the rows and files stay in the store.
+  void set_deleted(const std::vector<runs::RunId>& which, runs::Trash trash);
+
+  int rowCount(const QModelIndex& parent = {}) const override;
+  int columnCount(const QModelIndex& parent = {}) const override;
+  QVariant data(const QModelIndex& index, int role) const override;
+  QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
+  Qt::ItemFlags flags(const QModelIndex& index) const override;
+  bool setData(const QModelIndex& index, const QVariant& value, int role) override;
+
+ signals:
+  void problem(const mw::Problem& problem);
+
+ private:
+  runs::Store& store();
+  QVariant shown(const runs::RunRow& row, int column) const;
+  QVariant sort_value(const runs::RunRow& row, int column) const;
+  std::filesystem::path folder_;
+  std::unique_ptr<runs::Store> store_;
+  std::vector<runs::RunRow> rows_;
+  runs::Trash trash_ = runs::Trash::kept;
+};
+
+// Words must all occur somewhere in a row.
+class RunsFilter : public QSortFilterProxyModel {
+  Q_OBJECT
+ public:
+  explicit RunsFilter(QObject* parent);
+  void set_words(const QString& words);
+
+ protected:
+  bool filterAcceptsRow(int row, const QModelIndex& parent) const override;
+  bool lessThan(const QModelIndex& a, const QModelIndex& b) const override;
+
+ private:
+  QStringList words_;
+};
+
+}  // namespace mw::ui

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/runs/runs_page.h"
+
+#include <QFrame>
+#include <QHeaderView>
+#include <QLabel>
+#include <QLineEdit>
+#include <QMenu>
+#include <QPushButton>
+#include <QShortcut>
+#include <QTableView>
+#include <QToolButton>
+#include <QVBoxLayout>
+
+#include "ui/theme/icons.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+
+RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
+    : QWidget(parent),
+      model_(new RunsModel(runs_folder, this)),
+      proxy_(new RunsFilter(this)),
+      table_(new QTableView(this)),
+      filter_(new QLineEdit(this)),
+      open_(new QPushButton(tr("Open"), this)),
+      clone_(new QPushButton(tr("Clone"), this)),
+      resume_(new QPushButton(tr("Resume"), this)),
+      delete_(new QPushButton(tr("Delete"), this)),
+      trash_(new QToolButton(this)),
+      toast_(new QFrame(this)),
+      toast_text_(new QLabel(toast_)),
+      empty_(new QLabel(this)) {
+  setObjectName(u"pageBody"_s);
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(8, 6, 8, 6);
+  column->setSpacing(6);
+  build_toolbar();
+  build_table();
+  toast_->setObjectName(u"notice"_s);
+  auto* row = new QHBoxLayout(toast_);
+  row->setContentsMargins(10, 4, 6, 4);
+  auto* undo = new QPushButton(tr("Undo"), toast_);
+  auto* close = new QToolButton(toast_);
+  close->setProperty("flat", true);
+  close->setIcon(icon(Glyph::close));
+  close->setAccessibleName(tr("Close this notice"));
+  row->addWidget(toast_text_, 1);
+  row->addWidget(undo);
+  row->addWidget(close);
+  toast_->hide();
+  column->addWidget(toast_);
+  connect(undo, &QPushButton::clicked, this, &RunsPage::undo_delete);
+  connect(close, &QToolButton::clicked, toast_, &QWidget::hide);
+  const auto recount = [this] {
+    empty_->setText(model_->rowCount() > 0                    ? tr("No run matches the filter")
+                    : model_->trash() == runs::Trash::deleted ? tr("No deleted runs")
+                                                              : tr("No runs yet: each one you start is kept here"));
+    empty_->setVisible(proxy_->rowCount() == 0);
+    update_buttons();
+  };
+  for (QAbstractItemModel* m : {static_cast<QAbstractItemModel*>(proxy_)}) {
+    connect(m, &QAbstractItemModel::rowsInserted, this, recount);
+    connect(m, &QAbstractItemModel::rowsRemoved, this, recount);
+    connect(m, &QAbstractItemModel::dataChanged, this, recount);
+    connect(m, &QAbstractItemModel::modelReset, this, recount);
+  }
+  model_->refresh();
+  recount();
+}
+
+void RunsPage::build_toolbar() {
+  auto* row = new QHBoxLayout;
+  row->setSpacing(6);
+  filter_->setPlaceholderText(tr("Filter by any word: name, model, state, tag"));
+  filter_->setAccessibleName(tr("Filter runs"));
+  filter_->setClearButtonEnabled(true);
+  filter_->setMaximumWidth(420);
+  filter_->addAction(icon(Glyph::search), QLineEdit::LeadingPosition);
+  row->addWidget(filter_, 1);
+  row->addStretch(1);
+  open_->setToolTip(tr("Show the run on the Train page (Enter)"));
+  clone_->setToolTip(tr("Put the run's experiment into the form"));
+  resume_->setToolTip(tr("Go on from the last checkpoint of a stopped or interrupted run"));
+  delete_->setToolTip(tr("Put the selected runs away; this can be undone (Del)"));
+  for (QPushButton* b : {open_, clone_, resume_}) row->addWidget(b);
+  row->addSpacing(16);  // what takes away stands apart
+  row->addWidget(delete_);
+  trash_->setText(tr("Deleted"));
+  trash_->setCheckable(true);
+  trash_->setProperty("chip", true);
+  trash_->setToolTip(tr("Show deleted runs, to restore them"));
+  trash_->setFocusPolicy(Qt::TabFocus);
+  row->addWidget(trash_);
+  static_cast<QVBoxLayout*>(layout())->addLayout(row);
+  connect(filter_, &QLineEdit::textChanged, proxy_, &RunsFilter::set_words);
+  connect(open_, &QPushButton::clicked, this, [this] { emit open_wanted(qs(current())); });
+  connect(clone_, &QPushButton::clicked, this, [this] { emit clone_wanted(qs(current())); });
+  connect(resume_, &QPushButton::clicked, this, [this] { emit resume_wanted(qs(current())); });
+  connect(delete_, &QPushButton::clicked, this, &RunsPage::delete_selected);
+  connect(trash_, &QToolButton::toggled, this, [this](bool on) {
+    model_->set_trash(on ? runs::Trash::deleted : runs::Trash::kept);
+    delete_->setText(on ? tr("Restore") : tr("Delete"));
+    update_buttons();
+  });
+}
+
+void RunsPage::build_table() {
+  proxy_->setSourceModel(model_);
+  table_->setModel(proxy_);
+  table_->setAccessibleName(tr("Runs"));
+  table_->setSortingEnabled(true);
+  table_->sortByColumn(RunsModel::created, Qt::DescendingOrder);
+  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  table_->setSelectionMode(QAbstractItemView::ExtendedSelection);
+  table_->setAlternatingRowColors(true);
+  table_->setShowGrid(false);
+  table_->setWordWrap(false);
+  table_->setTabKeyNavigation(false);
+  table_->setEditTriggers(QAbstractItemView::EditKeyPressed);
+  table_->setContextMenuPolicy(Qt::CustomContextMenu);
+  table_->verticalHeader()->hide();
+  table_->verticalHeader()->setDefaultSectionSize(24);
+  table_->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
+  QHeaderView* header = table_->horizontalHeader();
+  header->setHighlightSections(false);
+  header->setSectionsMovable(true);
+  header->setStretchLastSection(true);
+  const int widths[] = {170, 76, 116, 110, 76, 76, 74, 74, 60, 62, 76, 100, 70};
+  for (int c = 0; c < RunsModel::columns; ++c) table_->setColumnWidth(c, widths[c]);
+  static_cast<QVBoxLayout*>(layout())->addWidget(table_, 1);
+  empty_->setParent(table_->viewport());
+  auto* over = new QVBoxLayout(table_->viewport());
+  over->addWidget(empty_, 0, Qt::AlignCenter);
+  empty_->setProperty("muted", true);
+  connect(table_->selectionModel(), &QItemSelectionModel::selectionChanged, this, &RunsPage::update_buttons);
+  connect(table_, &QTableView::doubleClicked, this, [this](const QModelIndex& at) {
+    if (at.column() == RunsModel::tags)
+      table_->edit(at);
+    else
+      emit open_wanted(at.data(RunsModel::id_role).toString());
+  });
+  connect(table_, &QTableView::customContextMenuRequested, this, &RunsPage::menu);
+  const auto key = [this](QKeySequence keys, auto slot) {
+    auto* s = new QShortcut(keys, table_);
+    s->setContext(Qt::WidgetShortcut);
+    connect(s, &QShortcut::activated, this, slot);
+  };
+  key(Qt::Key_Delete, &RunsPage::delete_selected);
+  const auto open = [this] {
+    if (!current().empty()) emit open_wanted(qs(current()));
+  };
+  key(Qt::Key_Return, open);
+  key(Qt::Key_Enter, open);
+}
+
+runs::RunId RunsPage::current() const {
+  const auto all = selected();
+  return all.empty() ? runs::RunId() : all.front();
+}
+
+std::vector<runs::RunId> RunsPage::selected() const {
+  std::vector<runs::RunId> out;
+  for (const QModelIndex& at : table_->selectionModel()->selectedRows())
+    out.push_back(ss(at.data(RunsModel::id_role).toString()));
+  return out;
+}
+
+void RunsPage::select(const runs::RunId& run) {
+  const QModelIndex at = proxy_->mapFromSource(model_->index(std::max(0, model_->row_of(run)), 0));
+  if (model_->row_of(run) < 0 || !at.isValid()) return;
+  table_->selectRow(at.row());
+  table_->scrollTo(at);
+}
+
+bool RunsPage::resumable(const runs::RunId& run) const {
+  const int at = model_->row_of(run);
+  if (at < 0) return false;
+  const runs::RunRow& r = model_->row(at);
+  return (r.state == RunState::cancelled || r.state == RunState::failed) && r.steps_done < r.steps_total;
+}
+
+void RunsPage::update_buttons() {
+  const auto all = selected();
+  const bool kept = model_->trash() == runs::Trash::kept;
+  open_->setEnabled(all.size() == 1);
+  clone_->setEnabled(all.size() == 1);
+  resume_->setEnabled(all.size() == 1 && kept && resumable(all.front()));
+  const bool running = std::any_of(all.begin(), all.end(), [this](const runs::RunId& run) {
+    const int at = model_->row_of(run);
+    return at >= 0 && (model_->row(at).state == RunState::running || model_->row(at).state == RunState::paused);
+  });
+  delete_->setEnabled(!all.empty() && !running);
+}
+
+void RunsPage::delete_selected() {
+  const auto all = selected();
+  if (all.empty() || !delete_->isEnabled()) return;
+  if (model_->trash() == runs::Trash::deleted) {
+    model_->set_deleted(all, runs::Trash::kept);
+    return;
+  }
+  deleted_ = all;
+  model_->set_deleted(all, runs::Trash::deleted);
+  for (const auto& run : all) emit put_away(qs(run));
+  toast_text_->setText(all.size() == 1 ? tr("%1 was deleted. Its record and files are kept.").arg(qs(all.front()))
+                                       : tr("%1 runs were deleted. Their records and files are kept.").arg(all.size()));
+  toast_->show();
+}
+
+void RunsPage::undo_delete() {
+  model_->set_deleted(deleted_, runs::Trash::kept);
+  toast_->hide();
+  if (!deleted_.empty()) select(deleted_.front());
+  deleted_.clear();
+}
+
+void RunsPage::menu(const QPoint& at) {
+  if (selected().empty()) return;
+  auto* m = new QMenu(this);
+  m->setAttribute(Qt::WA_DeleteOnClose);
+  const auto add = [&](QPushButton* b) {
+    QAction* a = m->addAction(b->text(), b, &QPushButton::click);
+    a->setEnabled(b->isEnabled());
+  };
+  add(open_);
+  add(clone_);
+  add(resume_);
+  const auto edit = [&](const QString& text, int column) {
+    QAction* a = m->addAction(text, this, [this, column] {
+      const QModelIndex row = table_->selectionModel()->selectedRows().value(0);
+      table_->edit(row.siblingAtColumn(column));
+    });
+    a->setEnabled(selected().size() == 1);
+  };
+  edit(tr("Rename"), RunsModel::name);
+  edit(tr("Edit Tags"), RunsModel::tags);
+  m->addSeparator();
+  add(delete_);
+  m->popup(table_->viewport()->mapToGlobal(at));
+}
+
+QByteArray RunsPage::save_layout() const {
+  return table_->horizontalHeader()->saveState();
+}
+
+void RunsPage::restore_layout(const QByteArray& state) {
+  if (!state.isEmpty()) table_->horizontalHeader()->restoreState(state);
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The Runs page: history to sort, filter, open, clone, rename, tag, delete (undoable), resume.
+#pragma once
+#include <QWidget>
+
+#include "ui/runs/runs_model.h"
+
+class QFrame;
+class QLabel;
+class QLineEdit;
+class QPushButton;
+class QTableView;
+class QToolButton;
+
+namespace mw::ui {
+
+class RunsPage : public QWidget {
+  Q_OBJECT
+ public:
+  explicit RunsPage(const std::filesystem::path& runs_folder, QWidget* parent = nullptr);
+  RunsModel& model() { return *model_; }
+  QTableView& table() { return *table_; }
+  QLineEdit& filter() { return *filter_; }
+  void refresh() { model_->refresh(); }
+  std::vector<runs::RunId> selected() const;
+  void select(const runs::RunId& run);
+  void delete_selected();
+  void undo_delete();
+  bool can_undo_delete() const { return !deleted_.empty(); }
+  QByteArray save_layout() const;
+  void restore_layout(const QByteArray& state);
+
+ signals:
+  void open_wanted(const QString& run);
+  void clone_wanted(const QString& run);
+  void resume_wanted(const QString& run);
+  void put_away(const QString& run);
+
+ private:
+  void build_toolbar();
+  void build_table();
+  void update_buttons();
+  void menu(const QPoint& at);
+  runs::RunId current() const;
+  bool resumable(const runs::RunId& run) const;
+
+  RunsModel* model_;
+  RunsFilter* proxy_;
+  QTableView* table_;
+  QLineEdit* filter_;
+  QPushButton *open_, *clone_, *resume_, *delete_;
+  QToolButton* trash_;
+  QFrame* toast_;
+  QLabel *toast_text_, *empty_;
+  std::vector<runs::RunId> deleted_;  // by the last deletion
+};
+
+}  // namespace mw::ui

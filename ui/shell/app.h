@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The window's two entry points, for the command line. Each makes its own QApplication: one call per process.
+#pragma once
+#include <filesystem>
+#include <vector>
+
+namespace mw::ui {
+
+enum class Start { open, run };  // run: as if Run were pressed once the window shows
+
+struct WindowOptions {
+  std::filesystem::path experiment;   // opened first; empty: what was open last, else the default example
+  std::filesystem::path runs_folder;  // the run store
+  std::filesystem::path resources;    // holds examples/
+  Start start = Start::open;
+};
+int run_window(int& argc, char** argv, const WindowOptions& options);
+
+struct TourOptions {
+  std::filesystem::path out;          // created; one PNG per screen
+  std::filesystem::path runs_folder;  // a store with at least one finished run, shown on the pages
+  std::filesystem::path resources;
+};
+// Opens every page with real content, without a display; returns the files written. Throws Error where the store has
+// no run to show or a file cannot be written.
+std::vector<std::filesystem::path> take_tour(int& argc, char** argv, const TourOptions& options);
+
+}  // namespace mw::ui

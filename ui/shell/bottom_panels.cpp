@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/shell/bottom_panels.h"
+
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QPainter>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QScrollBar>
+
+#include "core/base/units.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+#include "ui/train/run_header.h"
+
+namespace mw::ui {
+
+ProblemsPanel::ProblemsPanel(ProblemsModel& model, QWidget* parent) : QTableView(parent) {
+  setModel(&model);
+  setAccessibleName(tr("Problems"));
+  verticalHeader()->hide();
+  verticalHeader()->setDefaultSectionSize(22);
+  setShowGrid(false);
+  setWordWrap(false);
+  setTabKeyNavigation(false);
+  setSelectionBehavior(QAbstractItemView::SelectRows);
+  setSelectionMode(QAbstractItemView::SingleSelection);
+  horizontalHeader()->setHighlightSections(false);
+  horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+  setColumnWidth(ProblemsModel::severity, 90);
+  setColumnWidth(ProblemsModel::place, 190);
+  horizontalHeader()->setSectionResizeMode(ProblemsModel::message, QHeaderView::Stretch);
+  setColumnWidth(ProblemsModel::fix, 280);
+  const auto choose = [this, &model](const QModelIndex& at) { emit chosen(model.problem(at.row())); };
+  connect(this, &QTableView::clicked, this, choose);
+  connect(this, &QTableView::activated, this, choose);
+}
+
+void ProblemsPanel::paintEvent(QPaintEvent* event) {
+  QTableView::paintEvent(event);
+  if (model()->rowCount() > 0) return;
+  QPainter painter(viewport());
+  painter.setPen(theme().faint);
+  painter.drawText(viewport()->rect(), Qt::AlignCenter, tr("No problems"));
+}
+
+LogPanel::LogPanel(QWidget* parent) : QPlainTextEdit(parent) {
+  setReadOnly(true);
+  setFont(mono_font(0.92));
+  setLineWrapMode(QPlainTextEdit::NoWrap);
+  setMaximumBlockCount(20000);
+  setAccessibleName(tr("Log of the run"));
+  setPlaceholderText(tr("The log of the run that is shown appears here"));
+}
+
+void LogPanel::show_run(RunPtr run) {
+  run_ = std::move(run);
+  shown_ = 0;
+  clear();
+  grow();
+}
+
+void LogPanel::grow() {
+  if (!run_) return;
+  const auto& log = run_->view.log();
+  const size_t dropped = run_->view.log_lines_dropped(), total = dropped + log.size();
+  if (total < shown_) {  // the run was rewound
+    clear();
+    shown_ = 0;
+  }
+  if (total == shown_) return;
+  const bool follow = verticalScrollBar()->value() >= verticalScrollBar()->maximum() - 2;
+  QTextCursor cursor(document());
+  cursor.movePosition(QTextCursor::End);
+  for (size_t i = std::max(shown_, dropped) - dropped; i < log.size(); ++i) {
+    QTextCharFormat time, text;
+    time.setForeground(theme().muted);
+    text.setForeground(log[i].level == "error" ? theme().bad : log[i].level == "warning" ? theme().warn : theme().text);
+    if (!document()->isEmpty()) cursor.insertBlock();
+    cursor.insertText(QString(qs(to_text(Seconds(log[i].time_s))).rightJustified(8) + u"  "_s), time);
+    cursor.insertText(qs(log[i].text), text);
+  }
+  shown_ = total;
+  if (follow) verticalScrollBar()->setValue(verticalScrollBar()->maximum());
+}
+
+JobsPanel::JobsPanel(RunController& runs, QWidget* parent)
+    : QWidget(parent),
+      runs_(runs),
+      idle_(new QLabel(tr("Nothing is running"), this)),
+      name_(new QLabel),
+      steps_(new QLabel),
+      eta_(new QLabel),
+      bar_(new QProgressBar),
+      pause_(new QPushButton(tr("Pause"))),
+      stop_(new QPushButton(tr("Stop"))),
+      look_(new QPushButton(tr("Show"))),
+      row_(new QWidget(this)) {
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(10, 6, 10, 6);
+  idle_->setProperty("muted", true);
+  auto* row = new QHBoxLayout(row_);
+  row->setContentsMargins(0, 0, 0, 0);
+  row->setSpacing(12);
+  row->addWidget(name_);
+  row->addWidget(bar_, 1);
+  row->addWidget(steps_);
+  row->addWidget(eta_);
+  row->addWidget(look_);
+  row->addWidget(pause_);
+  row->addWidget(stop_);
+  bar_->setTextVisible(false);
+  bar_->setAccessibleName(tr("Progress of the job"));
+  column->addWidget(row_);
+  column->addWidget(idle_, 0, Qt::AlignCenter);
+  column->addStretch(1);
+  connect(pause_, &QPushButton::clicked, this, &JobsPanel::pause_wanted);
+  connect(stop_, &QPushButton::clicked, this, &JobsPanel::stop_wanted);
+  connect(look_, &QPushButton::clicked, &runs_, &RunController::show_live);
+  show_frame();
+}
+
+void JobsPanel::show_frame() {
+  const RunPtr run = runs_.live();
+  row_->setVisible(run != nullptr);
+  idle_->setVisible(!run);
+  if (!run) return;
+  const bool paused = run->view.state() == RunState::paused;
+  name_->setText(tr("Train %1").arg(qs(run->id.empty() ? run->name : run->id)));
+  steps_->setText(steps_text(run->view));
+  eta_->setText(runs_.stopping() ? tr("stopping") : paused ? tr("paused") : eta_text(run->view));
+  pause_->setText(paused ? tr("Continue") : tr("Pause"));
+  pause_->setEnabled(!runs_.stopping());
+  stop_->setEnabled(!runs_.stopping());
+  show_progress(*bar_, run->view);
+}
+
+}  // namespace mw::ui

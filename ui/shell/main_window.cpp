@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/shell/main_window.h"
+
+#include <QApplication>
+#include <QCloseEvent>
+#include <QDateTime>
+#include <QDockWidget>
+#include <QDragEnterEvent>
+#include <QMimeData>
+#include <QScreen>
+#include <QStackedWidget>
+#include <QToolButton>
+
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+namespace {
+constexpr int kJournalMs = 1000, kRunsRefreshMs = 1500;
+}
+
+MainWindow::MainWindow(const WindowSetup& setup)
+    : setup_(setup),
+      session_(setup.session_folder),
+      theme_(make_theme(system_shade())),
+      runs_(setup.runs_folder),
+      actions_(this),
+      pages_(new QStackedWidget(this)) {
+  const QString shade = session_.value(u"theme"_s).toString();
+  if (!shade.isEmpty()) theme_ = make_theme(shade == u"dark"_s ? Shade::dark : Shade::light);
+  apply(theme_, *qApp);
+  setAcceptDrops(true);
+  setDockOptions(QMainWindow::AnimatedDocks | QMainWindow::AllowTabbedDocks);
+  setTabPosition(Qt::BottomDockWidgetArea, QTabWidget::North);
+  build_pages();
+  build_docks();
+  build_actions();
+  build_toolbar();
+  palette_ = new CommandPalette(this);
+  wire();
+  resize(1280, 800);
+  restoreGeometry(session_.value(u"layout/geometry"_s).toByteArray());
+  restoreState(session_.value(u"layout/state"_s).toByteArray());
+  train_->restore_layout(session_.value(u"layout/train"_s).toByteArray());
+  runs_page_->restore_layout(session_.value(u"layout/runs"_s).toByteArray());
+  first_document(setup.experiment);
+  show_page(Page::train);
+  update_title();
+  update_actions();
+}
+
+MainWindow::~MainWindow() {
+  clock_.disconnect();
+  document_.disconnect();
+  document_.undo_stack().disconnect();  // it speaks while it is cleared
+  runs_.disconnect();
+}
+
+void MainWindow::build_pages() {
+  train_ = new TrainPage(runs_);
+  runs_page_ = new RunsPage(setup_.runs_folder);
+  pages_->addWidget(train_);
+  pages_->addWidget(runs_page_);
+  setCentralWidget(pages_);
+  strip_ = new StatusStrip(pricer_, runs_, this);
+  setStatusBar(strip_);
+}
+
+void MainWindow::build_docks() {
+  const auto dock = [this](const QString& id, const QString& title, QWidget* content, Qt::DockWidgetArea area) {
+    auto* d = new QDockWidget(title, this);
+    d->setObjectName(id);
+    d->setWidget(content);
+    d->setFeatures(QDockWidget::DockWidgetClosable | QDockWidget::DockWidgetMovable);
+    d->setTitleBarWidget(new QWidget(d));  // tabs and the form's own tabs already say what it is
+    addDockWidget(area, d);
+    return d;
+  };
+  setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
+  panel_ = new ExperimentPanel(document_, setup_.runs_folder);
+  problems_panel_ = new ProblemsPanel(problems_);
+  log_ = new LogPanel;
+  jobs_ = new JobsPanel(runs_);
+  experiment_dock_ = dock(u"experiment"_s, tr("Experiment"), panel_, Qt::LeftDockWidgetArea);
+  problems_dock_ = dock(u"problems"_s, tr("Problems"), problems_panel_, Qt::BottomDockWidgetArea);
+  log_dock_ = dock(u"log"_s, tr("Log"), log_, Qt::BottomDockWidgetArea);
+  jobs_dock_ = dock(u"jobs"_s, tr("Jobs"), jobs_, Qt::BottomDockWidgetArea);
+  tabifyDockWidget(problems_dock_, log_dock_);
+  tabifyDockWidget(log_dock_, jobs_dock_);
+  problems_dock_->raise();
+  resizeDocks({experiment_dock_}, {318}, Qt::Horizontal);
+  resizeDocks({problems_dock_}, {118}, Qt::Vertical);
+}
+
+void MainWindow::wire() {
+  connect(&clock_, &FrameClock::drain, this, [this] {
+    runs_.drain();
+    pricer_.drain();
+  });
+  connect(&clock_, &FrameClock::show, this, [this] {
+    if (!isVisible()) return;
+    train_->show_frame();
+    jobs_->show_frame();
+    strip_->show_frame();
+    const qint64 now = QDateTime::currentMSecsSinceEpoch();
+    if (runs_page_->isVisible() && now - runs_refreshed_ > kRunsRefreshMs) {
+      runs_refreshed_ = now;
+      runs_page_->refresh();
+    }
+  });
+  connect(&document_, &Document::changed, this, [this] {
+    problems_.set(ProblemSource::document, document_.problems());
+    pricer_.ask(document_.experiment());
+    journal_.start();
+  });
+  connect(&document_, &Document::file_changed, this, [this] {
+    update_title();
+    journal_.start();
+  });
+  journal_.setSingleShot(true);
+  journal_.setInterval(kJournalMs);
+  connect(&journal_, &QTimer::timeout, this, [this] {
+    try {
+      session_.write_journal(document_);
+    } catch (const Error& error) {
+      report(ProblemSource::file, error.problem());
+    }
+  });
+  connect(&pricer_, &Pricer::changed, this, [this] {
+    if (pricer_.stale()) return;
+    // What the document itself says is not said twice.
+    std::vector<Problem> more;
+    for (const Problem& p : pricer_.problems())
+      if (document_.problems().empty()) more.push_back(p);
+    problems_.set(ProblemSource::prediction, std::move(more));
+  });
+  connect(&problems_, &ProblemsModel::counted, this, [this] {
+    const int errors = problems_.count(Severity::error), warnings = problems_.count(Severity::warning);
+    problems_dock_->setWindowTitle(errors + warnings > 0 ? tr("Problems (%1)").arg(errors + warnings) : tr("Problems"));
+  });
+  connect(problems_panel_, &ProblemsPanel::chosen, this, [this](const Problem& problem) { panel_->go_to(problem); });
+  connect(&runs_, &RunController::problem, this, [this](const Problem& p) { report(ProblemSource::run, p); });
+  connect(&runs_, &RunController::shown_changed, this, [this] { log_->show_run(runs_.shown()); });
+  connect(&runs_, &RunController::shown_grew, log_, &LogPanel::grow);
+  connect(&runs_, &RunController::state_changed, this, [this] {
+    update_actions();
+    runs_refreshed_ = 0;
+    if (close_when_stopped_ && !runs_.busy()) close();
+  });
+  connect(jobs_, &JobsPanel::pause_wanted, this, [this] { actions_[u"run.pause"_s]->trigger(); });
+  connect(jobs_, &JobsPanel::stop_wanted, this, [this] { actions_[u"run.stop"_s]->trigger(); });
+  connect(train_, &TrainPage::run_wanted, this, [this] { actions_[u"run.start"_s]->trigger(); });
+  connect(train_, &TrainPage::runs_wanted, this, [this] { show_page(Page::runs); });
+  connect(runs_page_, &RunsPage::open_wanted, this, [this](const QString& run) {
+    runs_.open(ss(run));
+    show_page(Page::train);
+  });
+  connect(runs_page_, &RunsPage::clone_wanted, this, &MainWindow::clone);
+  connect(runs_page_, &RunsPage::resume_wanted, this, [this](const QString& run) {
+    problems_.clear(ProblemSource::run);
+    runs_.continue_run(ss(run));
+    show_page(Page::train);
+  });
+  connect(runs_page_, &RunsPage::put_away, this, [this](const QString& run) { runs_.close_shown(ss(run)); });
+  connect(&runs_page_->model(), &RunsModel::problem, this,
+          [this](const Problem& p) { report(ProblemSource::store, p); });
+}
+
+void MainWindow::first_document(const std::filesystem::path& experiment) {
+  try {
+    const auto left = session_.journal();
+    const bool same_file =
+        left && !experiment.empty() && left->file == std::filesystem::absolute(experiment).lexically_normal();
+    if (left && (experiment.empty() || same_file) && (left->dirty || left->file.empty())) {
+      document_.restore(left->snapshot, left->file);
+      return;
+    }
+    if (!experiment.empty()) {
+      document_.open(experiment);
+      session_.add_recent(qpath(document_.file()));
+      return;
+    }
+    if (left && std::filesystem::exists(left->file)) {
+      document_.open(left->file);
+      return;
+    }
+    const auto example = setup_.resources / "examples" / "tiny-lora.json";
+    if (std::filesystem::exists(example)) document_.open_example(example);
+  } catch (const Error& error) {
+    report(ProblemSource::file, error.problem());
+  }
+  problems_.set(ProblemSource::document, document_.problems());
+  pricer_.ask(document_.experiment());
+}
+
+void MainWindow::show_page(Page page) {
+  pages_->setCurrentIndex(static_cast<int>(page));
+  for (size_t i = 0; i < page_buttons_.size(); ++i) page_buttons_[i]->setChecked(i == static_cast<size_t>(page));
+  if (page == Page::runs) runs_page_->refresh();
+  train_->show_frame();
+}
+
+void MainWindow::set_shade(Shade shade) {
+  theme_ = make_theme(shade);
+  apply(theme_, *qApp);
+  actions_.restyle();
+  session_.set_value(u"theme"_s, shade == Shade::dark ? u"dark"_s : u"light"_s);
+  update_actions();
+  // Colours that were handed out.
+  train_->restyle();
+  log_->show_run(runs_.shown());
+  panel_->json().restyle();
+  strip_->refresh();
+}
+
+void MainWindow::raise_panel(const QString& dock) {
+  if (auto* d = findChild<QDockWidget*>(dock)) {
+    d->show();
+    d->raise();
+  }
+}
+
+void MainWindow::update_title() {
+  setWindowTitle(document_.title() + u"[*] \u2013 Meshwright"_s);
+  setWindowModified(document_.dirty());
+  if (!file_button_) return;
+  const QString name = document_.title() + (document_.dirty() ? u" \u2022"_s : QString());
+  file_button_->setText(file_button_->fontMetrics().elidedText(name, Qt::ElideMiddle, 240));
+  file_button_->setToolTip(document_.file().empty() ? tr("Not saved in a file yet") : qpath(document_.file()));
+}
+
+void MainWindow::update_actions() {
+  const RunPtr live = runs_.live();
+  const bool paused = live && live->view.state() == RunState::paused;
+  actions_[u"run.start"_s]->setEnabled(!live);
+  QAction* pause = actions_[u"run.pause"_s];
+  pause->setEnabled(live && !runs_.stopping());
+  pause->setText(paused ? tr("Continue") : tr("Pause"));
+  pause->setIcon(icon(paused ? Glyph::run : Glyph::pause));
+  actions_[u"run.stop"_s]->setEnabled(live && !runs_.stopping());
+}
+
+void MainWindow::remember() {
+  session_.set_value(u"layout/geometry"_s, saveGeometry());
+  session_.set_value(u"layout/state"_s, saveState());
+  session_.set_value(u"layout/train"_s, train_->save_layout());
+  session_.set_value(u"layout/runs"_s, runs_page_->save_layout());
+}
+
+void MainWindow::closeEvent(QCloseEvent* event) {
+  remember();
+  try {
+    session_.write_journal(document_);  // no question: it comes back at the next start
+  } catch (const Error& error) {
+    report(ProblemSource::file, error.problem());
+  }
+  if (runs_.busy()) {  // a checkpoint is written first, with the window still answering
+    close_when_stopped_ = true;
+    runs_.stop();
+    show_page(Page::train);
+    event->ignore();
+    return;
+  }
+  QMainWindow::closeEvent(event);
+}
+
+void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
+  if (event->mimeData()->hasUrls() && event->mimeData()->urls().front().isLocalFile()) event->acceptProposedAction();
+}
+
+void MainWindow::dropEvent(QDropEvent* event) {
+  event->acceptProposedAction();
+  open_file(fspath(event->mimeData()->urls().front().toLocalFile()));
+}
+
+void MainWindow::showEvent(QShowEvent* event) {
+  QMainWindow::showEvent(event);
+  train_->show_frame();
+}
+
+}  // namespace mw::ui

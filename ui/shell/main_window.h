@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Composition only: puts document, runs, pages and docks together and connects them.
+#pragma once
+#include <QMainWindow>
+#include <QTimer>
+
+#include "ui/form/experiment_panel.h"
+#include "ui/runs/runs_page.h"
+#include "ui/shell/action_registry.h"
+#include "ui/shell/bottom_panels.h"
+#include "ui/shell/command_palette.h"
+#include "ui/shell/frame_clock.h"
+#include "ui/shell/pricer.h"
+#include "ui/shell/session.h"
+#include "ui/shell/status_strip.h"
+#include "ui/theme/theme.h"
+#include "ui/train/train_page.h"
+
+class QDockWidget;
+class QStackedWidget;
+class QToolButton;
+
+namespace mw::ui {
+
+struct WindowSetup {
+  std::filesystem::path experiment, runs_folder, resources;
+  std::filesystem::path session_folder;  // empty: remembers nothing (tour, benchmarks)
+};
+
+enum class Page { train, runs };
+
+class MainWindow : public QMainWindow {
+  Q_OBJECT
+ public:
+  explicit MainWindow(const WindowSetup& setup);
+  ~MainWindow() override;
+
+  Document& document() { return document_; }
+  RunController& runs() { return runs_; }
+  TrainPage& train_page() { return *train_; }
+  RunsPage& runs_page() { return *runs_page_; }
+  ExperimentPanel& panel() { return *panel_; }
+  ProblemsModel& problems() { return problems_; }
+  StatusStrip& strip() { return *strip_; }
+  CommandPalette& palette_box() { return *palette_; }
+  LogPanel& log() { return *log_; }
+  JobsPanel& jobs() { return *jobs_; }
+  ActionRegistry& actions() { return actions_; }
+  FrameClock& clock() { return clock_; }
+  Pricer& pricer() { return pricer_; }
+  void show_page(Page page);
+  void set_shade(Shade shade);
+  void raise_panel(const QString& dock);  // "problems", "log", "jobs", "experiment"
+  void open_palette();
+
+ protected:
+  void closeEvent(QCloseEvent* event) override;
+  void dragEnterEvent(QDragEnterEvent* event) override;
+  void dropEvent(QDropEvent* event) override;
+  void showEvent(QShowEvent* event) override;
+
+ private:
+  // main_window.cpp
+  void build_pages();
+  void build_docks();
+  void wire();
+  void first_document(const std::filesystem::path& experiment);
+  void update_actions();
+  void update_title();
+  void remember();
+  // window_actions.cpp
+  void build_actions();
+  void build_toolbar();
+  void fill_recent(QMenu* menu);
+  void run();
+  void pause_or_continue();
+  void open_file(const std::filesystem::path& file);
+  void choose_file();
+  void save();
+  void save_as();
+  void clone(const QString& run);
+  void report(ProblemSource source, const Problem& problem);
+  std::vector<PaletteEntry> palette_entries();
+
+  WindowSetup setup_;
+  Session session_;
+  Theme theme_;
+  FrameClock clock_;
+  Document document_;
+  RunController runs_;
+  Pricer pricer_;
+  ProblemsModel problems_;
+  ActionRegistry actions_;
+  QTimer journal_;
+  QStackedWidget* pages_;
+  TrainPage* train_;
+  RunsPage* runs_page_;
+  ExperimentPanel* panel_;
+  ProblemsPanel* problems_panel_;
+  LogPanel* log_;
+  JobsPanel* jobs_;
+  StatusStrip* strip_;
+  CommandPalette* palette_;
+  QDockWidget *experiment_dock_, *problems_dock_, *log_dock_, *jobs_dock_;
+  std::vector<QToolButton*> page_buttons_;
+  QToolButton* file_button_ = nullptr;
+  qint64 runs_refreshed_ = 0;
+  bool close_when_stopped_ = false;
+};
+
+}  // namespace mw::ui

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Prices the document at every edit: what the run would need of this machine's memory. On its own thread; a newer
+// document cancels the older question, stale answers are dropped.
+#pragma once
+#include <QObject>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "core/base/mailbox.h"
+#include "core/runs/predict.h"
+
+namespace mw::ui {
+
+class Pricer : public QObject {
+  Q_OBJECT
+ public:
+  struct Answer {
+    std::uint64_t question = 0;
+    std::optional<runs::Prediction> prediction{};
+    std::vector<Problem> problems{};  // why there is none
+  };
+  explicit Pricer(QObject* parent = nullptr);
+  ~Pricer() override;
+  void ask(const runs::Experiment& experiment);
+  void drain();
+  const std::optional<runs::Prediction>& prediction() const { return prediction_; }  // the last one there was
+  const std::vector<Problem>& problems() const { return problems_; }
+  bool stale() const { return answered_ != asked_; }  // dim what is shown
+
+ signals:
+  void changed();
+
+ private:
+  struct Question {
+    std::uint64_t number = 0;
+    runs::Experiment experiment;
+  };
+  void work(std::stop_token stop);
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::optional<Question> next_;
+  std::stop_source current_;
+  Mailbox<Answer> answers_;
+  std::uint64_t asked_ = 0, answered_ = 0;
+  std::optional<runs::Prediction> prediction_;
+  std::vector<Problem> problems_;
+  std::jthread thread_;  // last: it uses the others
+};
+
+}  // namespace mw::ui

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// All that is wrong, by where it was found: the document, its prediction, files, runs. Errors first.
+#pragma once
+#include <QAbstractTableModel>
+#include <map>
+#include <vector>
+
+#include "core/base/error.h"
+
+namespace mw::ui {
+
+enum class ProblemSource { document, prediction, file, run, store };
+
+class ProblemsModel : public QAbstractTableModel {
+  Q_OBJECT
+ public:
+  enum Column { severity, place, message, fix, columns };
+  using QAbstractTableModel::QAbstractTableModel;
+  void set(ProblemSource source, std::vector<Problem> problems);
+  void clear(ProblemSource source) { set(source, {}); }
+  const Problem& problem(int row) const { return rows_[static_cast<size_t>(row)]; }
+  int count(Severity of) const;
+  int rowCount(const QModelIndex& parent = {}) const override;
+  int columnCount(const QModelIndex& parent = {}) const override;
+  QVariant data(const QModelIndex& index, int role) const override;
+  QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
+
+ signals:
+  void counted();
+
+ private:
+  std::map<ProblemSource, std::vector<Problem>> by_source_;
+  std::vector<Problem> rows_;
+};
+
+}  // namespace mw::ui

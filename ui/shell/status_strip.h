@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The line at the window's foot: what the document would need here (predicted), where that number comes from, and the
+// job that goes.
+#pragma once
+#include <QStatusBar>
+
+#include "ui/shell/pricer.h"
+#include "ui/train/run_controller.h"
+
+class QLabel;
+class QToolButton;
+
+namespace mw::ui {
+
+class MemoryBar;
+
+class StatusStrip : public QStatusBar {
+  Q_OBJECT
+ public:
+  StatusStrip(Pricer& pricer, RunController& runs, QWidget* parent = nullptr);
+  void refresh();
+  void show_frame();
+  QString price_text() const;
+
+ private:
+  Pricer& pricer_;
+  RunController& runs_;
+  MemoryBar* bar_;
+  QLabel *price_, *origin_, *job_;
+  QToolButton* why_;
+};
+
+}  // namespace mw::ui

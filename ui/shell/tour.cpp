@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Opens every page of a real window on real runs and keeps a picture of each.
+#include <QAbstractItemView>
+#include <QApplication>
+#include <QEventLoop>
+#include <QLineEdit>
+#include <QPlainTextEdit>
+#include <QTimer>
+#include <functional>
+
+#include "core/base/error.h"
+#include "ui/shell/app.h"
+#include "ui/shell/main_window.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+namespace fs = std::filesystem;
+namespace {
+
+void settle(int ms) {
+  QEventLoop loop;
+  QTimer::singleShot(ms, &loop, &QEventLoop::quit);
+  loop.exec();
+}
+
+bool wait_for(const std::function<bool()>& done, int ms) {
+  for (int waited = 0; waited < ms && !done(); waited += 20) settle(20);
+  return done();
+}
+
+class Tour {
+ public:
+  Tour(const TourOptions& options) : options_(options), window_({{}, options.runs_folder, options.resources, {}}) {}
+
+  std::vector<fs::path> take() {
+    window_.resize(1280, 800);
+    window_.show();
+    // Only the pixels are wanted: no caret that blinks into one picture and not the next.
+    QApplication::setCursorFlashTime(0);
+    wait_for([&] { return !window_.pricer().stale(); }, 10000);
+    shot("first-start", Shade::light, {1280, 800});
+    open_run();
+    for (const Shade shade : {Shade::light, Shade::dark})
+      for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) {
+        window_.show_page(Page::train);
+        shot("train", shade, size);
+        window_.show_page(Page::runs);
+        window_.runs_page().select(run_);
+        shot("runs", shade, size);
+      }
+    for (const Shade shade : {Shade::light, Shade::dark}) details(shade);
+    return std::move(files_);
+  }
+
+ private:
+  // The finished run with most steps, so that the charts have something to show.
+  void open_run() {
+    runs::Store store(options_.runs_folder);
+    long most = -1;
+    for (const runs::RunRow& r : store.list())
+      if (r.state == RunState::done && r.steps_done > most) {
+        most = r.steps_done;
+        run_ = r.id;
+      }
+    if (run_.empty())
+      throw Error({.id = "TOUR",
+                   .message = "the run store has no finished run to show",
+                   .file = options_.runs_folder.string(),
+                   .fix = "run an experiment first"});
+    window_.runs().open(run_);
+    if (!wait_for([&] { return window_.runs().shown() && window_.runs().shown()->id == run_; }, 60000))
+      throw Error({.id = "TOUR", .message = "the run could not be opened", .place = run_}, Error::Kind::failed);
+  }
+
+  void details(Shade shade) {
+    const QSize size(1280, 800);
+    window_.show_page(Page::train);
+    const double last = window_.train_page().link().data().high;
+    window_.train_page().link().set_playhead(last / 2);
+    shot("train-playhead", shade, size);
+    window_.train_page().link().show_range({last * 0.25, last * 0.6});
+    window_.train_page().loss().set_scale(Scale::logarithmic);
+    shot("train-zoomed-log", shade, size);
+    window_.train_page().loss().set_scale(Scale::linear);
+    window_.train_page().link().set_following(true);
+    window_.train_page().link().set_playhead(std::nullopt);
+    window_.train_page().loss().show_table(true);
+    window_.train_page().show_record_tab();
+    shot("train-record-table", shade, size);
+    window_.train_page().loss().show_table(false);
+    window_.train_page().show_samples_tab();
+    window_.raise_panel(u"log"_s);
+    window_.panel().show_json();
+    shot("json-and-log", shade, size);
+    const std::string good = window_.document().json_text();
+    window_.document().set_text(good.substr(0, good.rfind('}')));
+    window_.raise_panel(u"problems"_s);
+    shot("json-broken", shade, size);
+    window_.document().undo_stack().undo();
+    window_.panel().show_form();
+    window_.document().set("lora.rank", 0);
+    window_.document().set("train.learning_rate", "fast");
+    window_.panel().form().focus_key("lora.rank");
+    shot("form-problems", shade, size);
+    window_.document().undo_stack().undo();
+    window_.document().undo_stack().undo();
+    window_.panel().form().focus_key("lora.rslora");
+    shot("form-advanced", shade, size);
+    window_.panel().show_command();
+    window_.raise_panel(u"jobs"_s);
+    shot("command-and-jobs", shade, size);
+    window_.panel().show_form();
+    window_.raise_panel(u"problems"_s);
+    window_.open_palette();
+    window_.palette_box().line().setText(u"ra"_s);
+    shot("command-palette", shade, size);
+    window_.palette_box().hide();
+  }
+
+  void shot(const std::string& name, Shade shade, QSize size) {
+    if (theme().shade != shade) window_.set_shade(shade);
+    window_.resize(size);
+    settle(180);
+    const std::string file = name + (shade == Shade::dark ? "-dark" : "-light") + "-" + std::to_string(size.width()) +
+                             "x" + std::to_string(size.height()) + ".png";
+    fs::create_directories(options_.out);
+    const fs::path target = options_.out / file;
+    if (!window_.grab().save(qpath(target), "PNG"))
+      throw Error({.id = "TOUR", .message = "the picture cannot be written", .file = target.string()},
+                  Error::Kind::failed);
+    files_.push_back(target);
+  }
+
+  TourOptions options_;
+  MainWindow window_;
+  runs::RunId run_;
+  std::vector<fs::path> files_;
+};
+
+}  // namespace
+
+std::vector<fs::path> take_tour(int& argc, char** argv, const TourOptions& options) {
+  qputenv("QT_QPA_PLATFORM", "offscreen");
+  QApplication application(argc, argv);
+  QApplication::setApplicationName(u"meshwright"_s);
+  return Tour(options).take();
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the window can be told to do, and the toolbar that offers it.
+#include <QApplication>
+#include <QDir>
+#include <QDockWidget>
+#include <QFileDialog>
+#include <QLineEdit>
+#include <QMenu>
+#include <QToolBar>
+#include <QToolButton>
+
+#include "ui/plot/plot.h"
+#include "ui/shell/main_window.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+
+void MainWindow::build_actions() {
+  const auto key = [](auto k) { return QKeySequence(k); };
+  actions_.add({u"file.new"_s, tr("New Experiment"), tr("Start from an empty document with every default"),
+                key(QKeySequence::New)},
+               [this] { document_.replace(runs::Experiment(), tr("new experiment")); });
+  actions_.add({u"file.open"_s, tr("Open…"), tr("Open an experiment file"), key(QKeySequence::Open), Glyph::open},
+               [this] { choose_file(); });
+  actions_.add({u"file.save"_s, tr("Save"), tr("Save the experiment"), key(QKeySequence::Save), Glyph::save},
+               [this] { save(); });
+  actions_.add({u"file.save_as"_s, tr("Save As…"), tr("Save the experiment in another file"),
+                key(Qt::CTRL | Qt::SHIFT | Qt::Key_S)},
+               [this] { save_as(); });
+  actions_.add({u"edit.undo"_s, tr("Undo"), tr("Take back the last edit of the experiment"), key(QKeySequence::Undo),
+                Glyph::undo},
+               [this] { document_.undo_stack().undo(); });
+  actions_.add(
+      {u"edit.redo"_s, tr("Redo"), tr("Make the edit again"), key(Qt::CTRL | Qt::SHIFT | Qt::Key_Z), Glyph::redo},
+      [this] { document_.undo_stack().redo(); });
+  actions_[u"edit.redo"_s]->setShortcuts({key(Qt::CTRL | Qt::SHIFT | Qt::Key_Z), key(Qt::CTRL | Qt::Key_Y)});
+  actions_.add({u"run.start"_s, tr("Run"), tr("Train this experiment on this machine"), key(Qt::Key_F5), Glyph::run},
+               [this] { run(); });
+  actions_.add({u"run.pause"_s, tr("Pause"), tr("Hold the run between two steps, or let it go on"), key(Qt::Key_F6),
+                Glyph::pause},
+               [this] { pause_or_continue(); });
+  actions_.add(
+      {u"run.stop"_s, tr("Stop"), tr("End the run after this step; a checkpoint is kept and it can be resumed"),
+       key(Qt::SHIFT | Qt::Key_F5), Glyph::stop},
+      [this] { runs_.stop(); });
+  actions_.add({u"page.train"_s, tr("Show Train"), tr("The run that is looked at"), key(Qt::CTRL | Qt::Key_1)},
+               [this] { show_page(Page::train); });
+  actions_.add({u"page.runs"_s, tr("Show Runs"), tr("All runs of the store"), key(Qt::CTRL | Qt::Key_2)},
+               [this] { show_page(Page::runs); });
+  actions_.add(
+      {u"view.live"_s, tr("Show the Live Run"), tr("Go back to the run that is going on"), key(Qt::CTRL | Qt::Key_L)},
+      [this] {
+        runs_.show_live();
+        show_page(Page::train);
+      });
+  actions_.add({u"view.form"_s, tr("Show the Form"), tr("The experiment as a form"), key(Qt::ALT | Qt::Key_1)},
+               [this] { panel_->show_form(); });
+  actions_.add({u"view.json"_s, tr("Show the JSON"), tr("The experiment as text"), key(Qt::ALT | Qt::Key_2)},
+               [this] { panel_->show_json(); });
+  actions_.add(
+      {u"view.command"_s, tr("Show the Command Line"), tr("The same run from a terminal"), key(Qt::ALT | Qt::Key_3)},
+      [this] { panel_->show_command(); });
+  actions_.add({u"view.find"_s, tr("Find a Setting"), tr("Search the form"), key(QKeySequence::Find)}, [this] {
+    raise_panel(u"experiment"_s);
+    panel_->show_form();
+    panel_->form().search()->setFocus();
+  });
+  actions_.add({u"view.follow"_s, tr("Follow the Newest Step"), tr("Keep the newest step of the charts in view"),
+                key(Qt::CTRL | Qt::Key_End)},
+               [this] {
+                 train_->link().set_playhead(std::nullopt);
+                 train_->link().set_following(true);
+               });
+  actions_.add(
+      {u"view.log_scale"_s, tr("Logarithmic Loss"), tr("Switch the loss chart between linear and logarithmic"), {}},
+      [this] {
+        Plot& loss = train_->loss();
+        loss.set_scale(loss.scale() == Scale::linear ? Scale::logarithmic : Scale::linear);
+      });
+  actions_.add({u"runs.undo_delete"_s, tr("Undo Deletion of Runs"), tr("Bring back the runs deleted last"), {}},
+               [this] { runs_page_->undo_delete(); });
+  for (const auto& [id, text] :
+       {std::pair{u"experiment"_s, tr("Experiment Panel")}, std::pair{u"problems"_s, tr("Problems")},
+        std::pair{u"log"_s, tr("Log")}, std::pair{u"jobs"_s, tr("Jobs")}}) {
+    QAction* a = actions_.add({u"panel."_s + id, tr("Show %1").arg(text), tr("Show or hide this panel"), {}}, [] {});
+    auto* d = findChild<QDockWidget*>(id);
+    connect(a, &QAction::triggered, d, [d] {
+      const bool hide = d->isVisible() && !d->visibleRegion().isEmpty();
+      d->setVisible(!hide);
+      if (!hide) d->raise();
+    });
+  }
+  actions_.add({u"view.theme"_s, tr("Light or Dark Theme"), tr("Switch between the light and the dark theme"),
+                key(Qt::CTRL | Qt::SHIFT | Qt::Key_T), Glyph::theme},
+               [this] { set_shade(theme_.shade == Shade::dark ? Shade::light : Shade::dark); });
+  actions_.add({u"view.palette"_s, tr("Command Palette"), tr("Find any command, setting or run by a few letters"),
+                key(Qt::CTRL | Qt::Key_K), Glyph::command},
+               [this] { open_palette(); });
+  actions_[u"view.palette"_s]->setShortcuts({key(Qt::CTRL | Qt::Key_K), key(Qt::CTRL | Qt::SHIFT | Qt::Key_P)});
+  actions_.add({u"app.quit"_s, tr("Quit"), tr("Close the window; unsaved edits come back at the next start"),
+                key(QKeySequence::Quit)},
+               [this] { close(); });
+  QUndoStack& undo = document_.undo_stack();
+  const auto follow = [this, &undo] {
+    actions_[u"edit.undo"_s]->setEnabled(undo.canUndo());
+    actions_[u"edit.redo"_s]->setEnabled(undo.canRedo());
+    actions_[u"edit.undo"_s]->setToolTip(undo.canUndo() ? tr("Undo %1 (Ctrl+Z)").arg(undo.undoText())
+                                                        : tr("Nothing to undo"));
+    actions_[u"edit.redo"_s]->setToolTip(undo.canRedo() ? tr("Redo %1 (Ctrl+Shift+Z)").arg(undo.redoText())
+                                                        : tr("Nothing to redo"));
+  };
+  connect(&undo, &QUndoStack::indexChanged, this, follow);
+  connect(&undo, &QUndoStack::cleanChanged, this, follow);
+  follow();
+}
+
+void MainWindow::build_toolbar() {
+  QToolBar* bar = addToolBar(tr("Main"));
+  bar->setObjectName(u"main"_s);
+  bar->setMovable(false);
+  bar->setIconSize({16, 16});
+  bar->setToolButtonStyle(Qt::ToolButtonIconOnly);
+  bar->setContextMenuPolicy(Qt::PreventContextMenu);
+  const auto page = [&](const QString& text, const QString& action) {
+    auto* b = new QToolButton(bar);
+    b->setObjectName(u"page"_s);
+    b->setText(text);
+    b->setCheckable(true);
+    b->setFocusPolicy(Qt::TabFocus);
+    b->setToolTip(actions_[action]->toolTip());
+    b->setAccessibleName(tr("%1 page").arg(text));
+    connect(b, &QToolButton::clicked, actions_[action], &QAction::trigger);
+    bar->addWidget(b);
+    page_buttons_.push_back(b);
+  };
+  page(tr("Train"), u"page.train"_s);
+  page(tr("Runs"), u"page.runs"_s);
+  const auto gap = [&](bool grow) {
+    auto* s = new QWidget(bar);
+    s->setSizePolicy(grow ? QSizePolicy::Expanding : QSizePolicy::Fixed, QSizePolicy::Preferred);
+    if (!grow) s->setFixedWidth(6);
+    bar->addWidget(s);
+  };
+  gap(true);
+  file_button_ = new QToolButton(bar);
+  file_button_->setFocusPolicy(Qt::TabFocus);
+  file_button_->setAccessibleName(tr("Experiment file"));
+  file_button_->setPopupMode(QToolButton::InstantPopup);
+  file_button_->setToolButtonStyle(Qt::ToolButtonTextOnly);
+  auto* menu = new QMenu(file_button_);
+  connect(menu, &QMenu::aboutToShow, this, [this, menu] { fill_recent(menu); });
+  file_button_->setMenu(menu);
+  bar->addWidget(file_button_);
+  const auto tool = [&](const QString& action) {
+    bar->addAction(actions_[action]);
+    QWidget* b = bar->widgetForAction(actions_[action]);
+    b->setFocusPolicy(Qt::TabFocus);
+    b->setAccessibleName(actions_[action]->text());
+    return b;
+  };
+  tool(u"file.save"_s);
+  tool(u"edit.undo"_s);
+  tool(u"edit.redo"_s);
+  gap(true);
+  QWidget* run = tool(u"run.start"_s);
+  run->setObjectName(u"run"_s);
+  static_cast<QToolButton*>(run)->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+  for (const auto& id : {u"run.pause"_s, u"run.stop"_s})
+    static_cast<QToolButton*>(tool(id))->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+  bar->addSeparator();
+  tool(u"view.theme"_s);
+  auto* command = static_cast<QToolButton*>(tool(u"view.palette"_s));
+  command->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+  actions_[u"view.palette"_s]->setIconText(tr("Ctrl+K"));
+}
+
+void MainWindow::fill_recent(QMenu* menu) {
+  menu->clear();
+  for (const auto& id : {u"file.new"_s, u"file.open"_s, u"file.save"_s, u"file.save_as"_s})
+    menu->addAction(actions_[id]);
+  const auto add = [&](const QString& title, const QStringList& files, bool example) {
+    if (files.isEmpty()) return;
+    menu->addSection(title);
+    for (const QString& file : files) {
+      const QString name = QFileInfo(file).fileName();
+      QAction* a = menu->addAction(menu->fontMetrics().elidedText(example ? name : file, Qt::ElideMiddle, 420));
+      a->setToolTip(file);
+      connect(a, &QAction::triggered, this, [this, file, example] {
+        if (!example) return open_file(fspath(file));
+        try {
+          document_.open_example(fspath(file));
+        } catch (const Error& error) {
+          report(ProblemSource::file, error.problem());
+        }
+      });
+    }
+  };
+  add(tr("Recent"), session_.recent(), false);
+  QStringList examples;
+  const QDir folder(qpath(setup_.resources / "examples"));
+  for (const QString& name : folder.entryList({u"*.json"_s}, QDir::Files, QDir::Name))
+    examples << folder.filePath(name);
+  add(tr("Examples"), examples, true);
+}
+
+void MainWindow::run() {
+  if (runs_.busy()) return;
+  problems_.clear(ProblemSource::run);
+  if (document_.text_broken())
+    report(ProblemSource::run, {.id = "JSON",
+                                .severity = Severity::warning,
+                                .message = "the run uses the last valid document, not the broken JSON text",
+                                .fix = "correct the text and run again"});
+  runs_.start(document_.experiment());
+  show_page(Page::train);
+}
+
+void MainWindow::pause_or_continue() {
+  const RunPtr live = runs_.live();
+  if (!live) return;
+  if (live->view.state() == RunState::paused)
+    runs_.resume();
+  else
+    runs_.pause();
+}
+
+void MainWindow::open_file(const std::filesystem::path& file) {
+  try {
+    document_.open(file);
+    problems_.clear(ProblemSource::file);
+    session_.add_recent(qpath(document_.file()));
+  } catch (const Error& error) {
+    report(ProblemSource::file, error.problem());
+  }
+}
+
+void MainWindow::choose_file() {
+  auto* dialog =
+      new QFileDialog(this, tr("Open Experiment"), qpath(document_.experiment().folder()), tr("Experiment (*.json)"));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setFileMode(QFileDialog::ExistingFile);
+  connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& file) { open_file(fspath(file)); });
+  dialog->open();
+}
+
+void MainWindow::save() {
+  if (document_.file().empty()) return save_as();
+  try {
+    document_.save();
+    problems_.clear(ProblemSource::file);
+  } catch (const Error& error) {
+    report(ProblemSource::file, error.problem());
+  }
+}
+
+void MainWindow::save_as() {
+  auto* dialog = new QFileDialog(this, tr("Save Experiment"),
+                                 document_.file().empty() ? u"experiment.json"_s : qpath(document_.file()),
+                                 tr("Experiment (*.json)"));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setAcceptMode(QFileDialog::AcceptSave);
+  dialog->setDefaultSuffix(u"json"_s);
+  connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& file) {
+    try {
+      document_.save_as(fspath(file));
+      problems_.clear(ProblemSource::file);
+      session_.add_recent(qpath(document_.file()));
+    } catch (const Error& error) {
+      report(ProblemSource::file, error.problem());
+    }
+  });
+  dialog->open();
+}
+
+void MainWindow::clone(const QString& run) {
+  try {
+    runs::Store store(setup_.runs_folder);
+    document_.replace(store.experiment(ss(run)), tr("clone of %1").arg(run));
+    raise_panel(u"experiment"_s);
+    panel_->show_form();
+  } catch (const Error& error) {
+    report(ProblemSource::store, error.problem());
+  }
+}
+
+void MainWindow::report(ProblemSource source, const Problem& problem) {
+  problems_.set(source, {problem});
+  raise_panel(u"problems"_s);
+}
+
+std::vector<PaletteEntry> MainWindow::palette_entries() {
+  std::vector<PaletteEntry> out;
+  for (QAction* a : actions_.all()) {
+    if (a->objectName() == u"view.palette"_s) continue;
+    out.push_back({a->text(), a->shortcut().toString(QKeySequence::NativeText), [a] { a->trigger(); }, a->isEnabled()});
+  }
+  for (const runs::Parameter& p : runs::parameters())
+    out.push_back({tr("Set %1: %2").arg(qs(p.group), qs(p.label)), qs(p.key), [this, key = p.key] {
+                     raise_panel(u"experiment"_s);
+                     panel_->go_to({.place = key.ends_with(".*") ? key.substr(0, key.size() - 2) : key});
+                   }});
+  for (int i = 0; i < runs_page_->model().rowCount(); ++i) {
+    const runs::RunRow& r = runs_page_->model().row(i);
+    out.push_back({tr("Open Run %1").arg(qs(r.name.empty() ? r.id : r.name)), qs(r.id), [this, id = r.id] {
+                     runs_.open(id);
+                     show_page(Page::train);
+                   }});
+  }
+  return out;
+}
+
+void MainWindow::open_palette() {
+  runs_page_->refresh();
+  palette_->open(palette_entries());
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/theme/theme.h"
+
+#include <QApplication>
+#include <QFontDatabase>
+#include <QStyle>
+#include <QStyleFactory>
+#include <array>
+
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+namespace {
+
+// Okabe and Ito's set, its yellow and black replaced; the dark one lifted to the same contrast on a dark ground.
+constexpr std::array<QRgb, 8> kSeriesLight{0xff0072b2, 0xffd55e00, 0xff007f5f, 0xffb0588c,
+                                           0xffb37a00, 0xff2f8fc4, 0xff6b5bb5, 0xff5f6672};
+constexpr std::array<QRgb, 8> kSeriesDark{0xff5ab4f0, 0xffff9354, 0xff33c99a, 0xffe08cc0,
+                                          0xffe9b949, 0xff8ed1f5, 0xffa99cf2, 0xffaab2be};
+// After Paul Tol's muted scheme, in the order of MemoryCategory: neighbours in a stack differ in lightness too.
+constexpr std::array<QRgb, kMemoryCategories> kMemoryLight{0xff44639f, 0xff88ccee, 0xff44aa99, 0xff117733, 0xffddcc77,
+                                                           0xffcc6677, 0xff882255, 0xffaa4499, 0xff999933, 0xffb4b8bf};
+constexpr std::array<QRgb, kMemoryCategories> kMemoryDark{0xff6d8fd1, 0xff8fd0f0, 0xff4fb9a8, 0xff3f9c5c, 0xffd9c873,
+                                                          0xffd67888, 0xffa84a7a, 0xffbf62ae, 0xffa9a94a, 0xff7d838d};
+
+Theme& current() {
+  static Theme value = make_theme(Shade::light);
+  return value;
+}
+
+}  // namespace
+
+Theme make_theme(Shade shade) {
+  Theme t;
+  t.shade = shade;
+  if (shade == Shade::light) {
+    t.window = QColor(0xf3f4f6);
+    t.panel = QColor(0xffffff);
+    t.field = QColor(0xffffff);
+    t.text = QColor(0x1d232b);
+    t.muted = QColor(0x5b6572);
+    t.faint = QColor(0x69727e);
+    t.line = QColor(0xd8dce2);
+    t.accent = QColor(0x1f6fb8);
+    t.accent_text = QColor(0xffffff);
+    t.hover = QColor(0xe6ebf1);
+    t.good = QColor(0x1a7f4b);
+    t.warn = QColor(0x9a6300);
+    t.bad = QColor(0xc0392b);
+  } else {
+    t.window = QColor(0x1e2126);
+    t.panel = QColor(0x25292f);
+    t.field = QColor(0x1a1d21);
+    t.text = QColor(0xe3e6ea);
+    t.muted = QColor(0xa3abb6);
+    t.faint = QColor(0x8d96a3);
+    t.line = QColor(0x3a4048);
+    t.accent = QColor(0x4f9fe0);
+    t.accent_text = QColor(0x0e1216);
+    t.hover = QColor(0x313740);
+    t.good = QColor(0x52c98b);
+    t.warn = QColor(0xe3ae4c);
+    t.bad = QColor(0xf07a6c);
+  }
+  return t;
+}
+
+QPalette Theme::palette() const {
+  QPalette p;
+  const auto set = [&](QPalette::ColorRole role, const QColor& normal, const QColor& disabled) {
+    p.setColor(QPalette::Active, role, normal);
+    p.setColor(QPalette::Inactive, role, normal);
+    p.setColor(QPalette::Disabled, role, disabled);
+  };
+  const QColor off = mix(window, muted, 0.6);
+  set(QPalette::Window, window, window);
+  set(QPalette::WindowText, text, off);
+  set(QPalette::Base, field, window);
+  set(QPalette::AlternateBase, mix(field, text, 0.035), window);
+  set(QPalette::Text, text, off);
+  set(QPalette::Button, shade == Shade::dark ? QColor(0x2d3239) : QColor(0xfafbfc), window);
+  set(QPalette::ButtonText, text, off);
+  set(QPalette::BrightText, bad, bad);
+  set(QPalette::ToolTipBase, panel, panel);
+  set(QPalette::ToolTipText, text, text);
+  set(QPalette::Highlight, accent, line);
+  set(QPalette::HighlightedText, accent_text, muted);
+  set(QPalette::Link, accent, off);
+  set(QPalette::LinkVisited, series(6), off);
+  set(QPalette::PlaceholderText, faint, off);
+  set(QPalette::Light, mix(window, QColor(Qt::white), shade == Shade::dark ? 0.12 : 0.8), window);
+  set(QPalette::Midlight, mix(window, text, 0.06), window);
+  set(QPalette::Mid, mix(window, text, 0.22), window);
+  set(QPalette::Dark, mix(window, text, shade == Shade::dark ? 0.05 : 0.35), window);
+  set(QPalette::Shadow, QColor(0, 0, 0, 120), QColor(0, 0, 0, 60));
+  return p;
+}
+
+QColor Theme::series(int index) const {
+  const auto& set = shade == Shade::dark ? kSeriesDark : kSeriesLight;
+  return QColor::fromRgb(set[static_cast<size_t>(index) % set.size()]);
+}
+
+QColor Theme::memory(MemoryCategory c) const {
+  return QColor::fromRgb((shade == Shade::dark ? kMemoryDark : kMemoryLight)[static_cast<size_t>(c)]);
+}
+
+QColor Theme::state(RunState s) const {
+  switch (s) {
+    case RunState::running:
+      return accent;
+    case RunState::done:
+      return good;
+    case RunState::failed:
+      return bad;
+    case RunState::paused:
+    case RunState::cancelled:
+      return warn;
+    case RunState::queued:
+      return muted;
+  }
+  return muted;
+}
+
+QColor Theme::severity(Severity s) const {
+  return s == Severity::error ? bad : s == Severity::warning ? warn : muted;
+}
+
+Shade system_shade() {
+  const QPalette p = QGuiApplication::palette();
+  const bool dark = p.color(QPalette::Window).lightness() < p.color(QPalette::WindowText).lightness();
+  return dark ? Shade::dark : Shade::light;
+}
+
+void apply(const Theme& theme, QApplication& application) {
+  current() = theme;
+  if (application.style()->name().compare("fusion"_L1, Qt::CaseInsensitive) != 0 && application.styleSheet().isEmpty())
+    QApplication::setStyle(QStyleFactory::create(u"Fusion"_s));
+  QApplication::setPalette(theme.palette());
+  application.setStyleSheet(theme.style_sheet());
+}
+
+const Theme& theme() {
+  return current();
+}
+
+QFont mono_font(double scale) {
+  QFont font = QFontDatabase::systemFont(QFontDatabase::FixedFont);
+  font.setPointSizeF(QApplication::font().pointSizeF() * scale);
+  font.setStyleHint(QFont::Monospace);
+  return font;
+}
+
+QFont small_font() {
+  QFont font = QApplication::font();
+  font.setPointSizeF(font.pointSizeF() * 0.88);
+  return font;
+}
+
+QColor mix(const QColor& under, const QColor& over, double share) {
+  const auto part = [&](int a, int b) { return qRound(a + (b - a) * share); };
+  return QColor(part(under.red(), over.red()), part(under.green(), over.green()), part(under.blue(), over.blue()));
+}
+
+}  // namespace mw::ui

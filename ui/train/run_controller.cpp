@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/train/run_controller.h"
+
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+
+struct RunController::Inbox {
+  Mailbox<Event> events;
+};
+
+struct RunController::Loader {
+  struct Result {
+    RunPtr run;  // null: failed
+    Purpose purpose = Purpose::show;
+    Problem problem;
+  };
+  Mailbox<Result> results;
+  std::jthread thread;
+};
+
+RunController::RunController(std::filesystem::path runs_folder, QObject* parent)
+    : QObject(parent), runs_folder_(std::move(runs_folder)), loader_(std::make_unique<Loader>()) {}
+
+RunController::~RunController() {
+  loader_->thread = {};
+  job_.reset();  // joins; its sink writes into the inbox until then
+}
+
+void RunController::start(const runs::Experiment& experiment) {
+  if (job_) return;
+  live_ = std::make_shared<RunData>();
+  live_->record = experiment;
+  live_->name = experiment.has("name") ? experiment.string("name") : "";
+  launch({experiment, runs_folder_, std::nullopt});
+}
+
+void RunController::continue_run(const runs::RunId& run) {
+  if (!job_) load(run, Purpose::resume);
+}
+
+void RunController::launch(runs::JobRequest request) {
+  live_->live = true;
+  stopping_ = false;
+  dropped_ = 0;
+  inbox_ = std::make_shared<Inbox>();
+  job_ = std::make_unique<runs::Job>(std::move(request), [inbox = inbox_](const Event& event) {
+    inbox->events.push(event, is_telemetry(event) ? Delivery::telemetry : Delivery::state);
+  });
+  show(live_);
+  emit state_changed();
+}
+
+void RunController::pause() {
+  if (job_) job_->pause();
+}
+
+void RunController::resume() {
+  if (job_) job_->resume();
+}
+
+void RunController::stop() {
+  if (!job_ || stopping_) return;
+  stopping_ = true;
+  job_->stop();
+  emit state_changed();
+}
+
+void RunController::drain() {
+  if (job_) {
+    auto drained = inbox_->events.drain();
+    const RunState before = live_->view.state();
+    for (const Event& event : drained.items) take(event);
+    if (live_->id.empty()) live_->id = job_->run();
+    if (drained.dropped_total != dropped_) {
+      dropped_ = drained.dropped_total;
+      reload_live();
+    }
+    if (!drained.items.empty()) {
+      emit live_grew();
+      if (shown_ == live_) emit shown_grew();
+    }
+    if (live_->view.ended() && job_->finished())
+      finish_job();
+    else if (before != live_->view.state())
+      emit state_changed();
+  }
+  for (Loader::Result& result : loader_->results.drain().items) {
+    if (!result.run)
+      emit problem(result.problem);
+    else if (result.purpose == Purpose::show)
+      show(std::move(result.run));
+    else if (!job_) {
+      live_ = std::move(result.run);
+      launch({live_->record, runs_folder_, live_->id});
+    }
+  }
+}
+
+void RunController::take(const Event& event) {
+  // A resumed run starts from the record of the steps before; events repeat none of it.
+  live_->view.feed(event);
+  if (const auto* log = std::get_if<event::Log>(&event.body)) emit log_line(qs(log->level), qs(log->text));
+  if (const auto* started = std::get_if<event::Started>(&event.body))
+    if (started->info.is_object() && started->info.contains("name") && started->info["name"].is_string())
+      live_->name = started->info["name"].get<std::string>();
+}
+
+// More telemetry came than anybody could look at: the store has all of it.
+void RunController::reload_live() {
+  if (live_->id.empty()) return;
+  try {
+    const bool looked_at = shown_ == live_;
+    live_ = load_run(runs_folder_, live_->id);  // a new object: charts still point into the old one
+    live_->live = true;
+    if (looked_at) show(live_);
+  } catch (const Error& error) {
+    emit problem(error.problem());
+  }
+}
+
+void RunController::finish_job() {
+  job_.reset();
+  live_->live = false;
+  stopping_ = false;
+  const auto& finished = live_->view.finished();
+  if (finished && finished->state == RunState::failed)
+    emit problem({.id = "RUN",
+                  .message = finished->error,
+                  .place = live_->id,
+                  .fix = live_->id.empty() ? "" : "the log of the run says what came before"});
+  emit ended(qs(live_->id));
+  emit state_changed();
+  if (shown_ == live_) emit shown_grew();
+}
+
+void RunController::open(const runs::RunId& run) {
+  if (live_ && live_->id == run && job_) {
+    show_live();
+    return;
+  }
+  load(run, Purpose::show);
+}
+
+void RunController::load(const runs::RunId& run, Purpose purpose) {
+  // A newer choice replaces an older one that is still being read.
+  loader_->thread = {};
+  loader_->results.drain();
+  loader_->thread = std::jthread([this, run, purpose](std::stop_token stop) {
+    Loader::Result result;
+    result.purpose = purpose;
+    try {
+      result.run = load_run(runs_folder_, run, stop);
+    } catch (const Error& error) {
+      result.problem = error.problem();
+    }
+    if (!stop.stop_requested()) loader_->results.push(std::move(result), Delivery::state);
+  });
+}
+
+void RunController::show_live() {
+  if (live_) show(live_);
+}
+
+void RunController::close_shown(const runs::RunId& run) {
+  if (shown_ && shown_->id == run && !shown_->live) show(nullptr);
+}
+
+void RunController::show(RunPtr run) {
+  shown_ = std::move(run);
+  emit shown_changed();
+}
+
+RunPtr load_run(const std::filesystem::path& runs_folder, const runs::RunId& run, std::stop_token stop) {
+  runs::Store store(runs_folder);
+  auto data = std::make_shared<RunData>();
+  const auto row = store.find(run);
+  if (!row)
+    throw Error({.id = "RUN",
+                 .message = "there is no such run",
+                 .file = runs_folder.string(),
+                 .place = run,
+                 .fix = "refresh the Runs table"});
+  data->id = run;
+  data->name = row->name;
+  data->record = store.experiment(run);
+  for (const auto& stored : store.events(run)) {
+    if (stop.stop_requested()) throw cancelled("opening of " + run);
+    data->view.feed(stored.event);
+  }
+  return data;
+}
+
+}  // namespace mw::ui

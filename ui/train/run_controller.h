@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The run that goes and the run that is looked at, which may be two. Jobs and loaders work on their own threads and
+// leave what they have in mailboxes; drain() takes it on the GUI thread.
+#pragma once
+#include <QObject>
+#include <memory>
+#include <thread>
+
+#include "core/base/mailbox.h"
+#include "core/runs/job.h"
+#include "core/runs/run_view.h"
+
+namespace mw::ui {
+
+struct RunData {
+  runs::RunId id;
+  std::string name;
+  runs::Experiment record;  // as frozen at its start
+  runs::RunView view;
+  bool live = false;  // its job belongs to this window and has not ended
+};
+using RunPtr = std::shared_ptr<RunData>;
+
+class RunController : public QObject {
+  Q_OBJECT
+ public:
+  explicit RunController(std::filesystem::path runs_folder, QObject* parent = nullptr);
+  ~RunController() override;  // stops the job and waits for it
+
+  const std::filesystem::path& runs_folder() const { return runs_folder_; }
+  RunPtr live() const { return job_ ? live_ : nullptr; }
+  RunPtr shown() const { return shown_; }
+  bool busy() const { return job_ != nullptr; }
+  bool stopping() const { return stopping_; }
+
+  void start(const runs::Experiment& experiment);  // freezes a copy; ignored while a run goes
+  void continue_run(const runs::RunId& run);       // from its last checkpoint
+  void pause();
+  void resume();
+  void stop();
+  void open(const runs::RunId& run);  // loads its record on a worker; the live one is simply shown again
+  void show_live();
+  void close_shown(const runs::RunId& run);  // the run was put away
+  void drain();
+
+ signals:
+  void state_changed();  // started, paused, resumed, stopping, ended: buttons follow
+  void shown_changed();  // another run is looked at
+  void shown_grew();     // new events in it, at most once per frame
+  void live_grew();
+  void ended(const QString& run);  // the live run's record is complete
+  void problem(const mw::Problem& problem);
+  void log_line(const QString& level, const QString& text);
+
+ private:
+  struct Inbox;  // shared with the job's thread
+  struct Loader;
+  enum class Purpose { show, resume };
+  void load(const runs::RunId& run, Purpose purpose);
+  void launch(runs::JobRequest request);
+  void take(const Event& event);
+  void finish_job();
+  void reload_live();
+  void show(RunPtr run);
+
+  std::filesystem::path runs_folder_;
+  std::shared_ptr<Inbox> inbox_;
+  std::unique_ptr<runs::Job> job_;
+  std::unique_ptr<Loader> loader_;
+  RunPtr live_, shown_;
+  bool stopping_ = false;
+  std::uint64_t dropped_ = 0;
+};
+
+// Reads a run's record from the store. Throws Error.
+RunPtr load_run(const std::filesystem::path& runs_folder, const runs::RunId& run, std::stop_token stop = {});
+
+}  // namespace mw::ui

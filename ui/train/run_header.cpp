@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/train/run_header.h"
+
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QProgressBar>
+#include <QStyle>
+
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+
+QString state_text(RunState state) {
+  switch (state) {
+    case RunState::queued:
+      return RunHeader::tr("Starting");
+    case RunState::running:
+      return RunHeader::tr("Running");
+    case RunState::paused:
+      return RunHeader::tr("Paused");
+    case RunState::done:
+      return RunHeader::tr("Done");
+    case RunState::failed:
+      return RunHeader::tr("Failed");
+    case RunState::cancelled:
+      return RunHeader::tr("Stopped");
+  }
+  return {};
+}
+
+QString steps_text(const runs::RunView& view) {
+  if (view.steps_total() <= 0) return RunHeader::tr("step %1").arg(view.step());
+  return RunHeader::tr("step %1 of %2").arg(view.step()).arg(view.steps_total());
+}
+
+QString eta_text(const runs::RunView& view) {
+  if (view.ended()) return RunHeader::tr("took %1").arg(qs(to_text(Seconds(view.finished()->seconds))));
+  const auto eta = view.eta_seconds();
+  if (!eta) return {};
+  return RunHeader::tr("ETA %1").arg(qs(to_text(Seconds(*eta))));
+}
+
+void show_progress(QProgressBar& bar, const runs::RunView& view) {
+  const char* state = view.state() == RunState::running ? "running" : nullptr;
+  const QByteArray name = state ? QByteArray(state) : QByteArray(std::string(to_string(view.state())).c_str());
+  if (bar.property("state").toByteArray() != name) {
+    bar.setProperty("state", name);
+    bar.style()->unpolish(&bar);
+    bar.style()->polish(&bar);
+  }
+  // What it does before the first step (loading) has a progress of its own.
+  const auto& activity = view.activity();
+  const bool preparing = view.step() == 0 && activity && activity->total > 0 && !view.ended();
+  const double share =
+      preparing ? static_cast<double>(activity->done) / static_cast<double>(activity->total) : view.fraction();
+  bar.setRange(0, 1000);
+  bar.setValue(static_cast<int>(share * 1000));
+}
+
+RunHeader::RunHeader(QWidget* parent)
+    : QFrame(parent),
+      state_(new QLabel(this)),
+      name_(new QLabel(this)),
+      steps_(new QLabel(this)),
+      speed_(new QLabel(this)),
+      eta_(new QLabel(this)),
+      activity_(new QLabel(this)),
+      bar_(new QProgressBar(this)) {
+  auto* row = new QHBoxLayout(this);
+  row->setContentsMargins(2, 2, 4, 2);
+  row->setSpacing(12);
+  QFont bold = font();
+  bold.setWeight(QFont::DemiBold);
+  state_->setFont(bold);
+  name_->setFont(bold);
+  bar_->setTextVisible(false);
+  bar_->setMinimumWidth(90);
+  bar_->setAccessibleName(tr("Progress of the run"));
+  row->addWidget(state_);
+  row->addWidget(name_, 3);
+  row->addWidget(activity_, 2);
+  row->addWidget(steps_);
+  row->addWidget(bar_, 2);
+  row->addWidget(speed_);
+  row->addWidget(eta_);
+  for (QLabel* l : {activity_, speed_}) l->setProperty("muted", true);
+  name_->setMinimumWidth(60);
+  activity_->setMinimumWidth(10);
+  for (QLabel* l : {name_, activity_}) l->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+}
+
+void RunHeader::show_run(const RunData* run, bool stopping) {
+  setVisible(run != nullptr);
+  if (!run) return;
+  const runs::RunView& view = run->view;
+  const QString dot = u"<span style='color:%1'>\u25CF</span> "_s.arg(theme().state(view.state()).name());
+  const QString said = stopping ? tr("Stopping") : state_text(view.state());
+  state_->setText(dot + said);
+  full_name_ = qs(run->name.empty() ? run->id : run->name);
+  if (!run->id.empty() && run->name != run->id && !run->name.empty()) full_name_ += u"  \u00B7  "_s + qs(run->id);
+  name_->setToolTip(full_name_);
+  steps_->setText(steps_text(view));
+  show_progress(*bar_, view);
+  const auto pace = view.seconds_per_step();
+  speed_->setText(pace ? tr("%1/step").arg(qs(to_text(Seconds(*pace)))) : QString());
+  eta_->setText(eta_text(view));
+  eta_->setToolTip(view.ended() ? QString() : tr("From the last steps, pauses left out"));
+  full_activity_.clear();
+  if (!view.error().empty())
+    full_activity_ = qs(view.error());
+  else if (stopping)
+    full_activity_ = tr("writing a checkpoint");
+  else if (const auto& a = view.activity(); a && a->phase != "training" && view.state() == RunState::running)
+    full_activity_ = a->total > 0 ? tr("%1: %2 of %3").arg(qs(a->phase)).arg(a->done).arg(a->total) : qs(a->phase);
+  activity_->setToolTip(full_activity_);
+  elide();
+}
+
+void RunHeader::elide() {
+  name_->setText(name_->fontMetrics().elidedText(full_name_, Qt::ElideRight, std::max(20, name_->width())));
+  activity_->setText(
+      activity_->fontMetrics().elidedText(full_activity_, Qt::ElideRight, std::max(10, activity_->width())));
+}
+
+void RunHeader::resizeEvent(QResizeEvent* event) {
+  QFrame::resizeEvent(event);
+  elide();
+}
+
+}  // namespace mw::ui

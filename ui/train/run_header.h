@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The line above the charts: state, name, step, progress, elapsed, ETA. Every number has its unit.
+#pragma once
+#include <QFrame>
+
+#include "ui/train/run_controller.h"
+
+class QLabel;
+class QProgressBar;
+
+namespace mw::ui {
+
+QString state_text(RunState state);
+// "412 of 1200 steps", "ETA 1:42": what header, jobs panel and status strip say alike.
+QString steps_text(const runs::RunView& view);
+QString eta_text(const runs::RunView& view);
+// Sets range, value and the state its colour follows.
+void show_progress(QProgressBar& bar, const runs::RunView& view);
+
+class RunHeader : public QFrame {
+  Q_OBJECT
+ public:
+  explicit RunHeader(QWidget* parent);
+  void show_run(const RunData* run, bool stopping);
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+
+ private:
+  void elide();
+  QLabel *state_, *name_, *steps_, *speed_, *eta_, *activity_;
+  QProgressBar* bar_;
+  QString full_name_, full_activity_;
+};
+
+}  // namespace mw::ui

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/train/run_lines.h"
+
+#include <QCoreApplication>
+
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+QString tr(const char* text) {
+  return QCoreApplication::translate("mw::ui::TrainPage", text);
+}
+
+void add_line(std::vector<PlotLine>& lines, const RunPtr& run, const std::string& metric, const QString& name,
+              int color, bool smooth, Marks marks) {
+  const runs::MetricSeries* m = run->view.metric(metric);
+  if (!m) return;
+  PlotLine line{.name = name, .color = theme().series(color), .raw = {run, &m->raw}, .marks = marks};
+  if (smooth && run->view.smoothing() > 0) line.smooth = {run, &m->smooth.series()};
+  lines.push_back(std::move(line));
+}
+
+// The part of info under "a.b", where the record has it.
+const Json* part(const Json& info, std::initializer_list<const char*> keys) {
+  const Json* at = &info;
+  for (const char* key : keys) {
+    if (!at->is_object() || !at->contains(key)) return nullptr;
+    at = &at->at(key);
+  }
+  return at;
+}
+
+}  // namespace
+
+std::vector<PlotLine> loss_lines(const RunPtr& run) {
+  std::vector<PlotLine> lines;
+  if (!run) return lines;
+  add_line(lines, run, "train/loss", tr("train"), 0, true, Marks::none);
+  add_line(lines, run, "eval/loss", tr("eval"), 1, false, Marks::points);
+  return lines;
+}
+
+std::vector<PlotLine> metric_line(const RunPtr& run, const std::string& metric, const QString& name, int color,
+                                  bool smooth) {
+  std::vector<PlotLine> lines;
+  if (run) add_line(lines, run, metric, name, color, smooth, Marks::none);
+  return lines;
+}
+
+PlotStack memory_stack(const RunPtr& run) {
+  PlotStack stack;
+  if (!run || run->view.memory().empty()) return stack;
+  for (size_t c = 0; c < kMemoryCategories; ++c) {
+    const auto category = static_cast<MemoryCategory>(c);
+    stack.layers.emplace_back(category_text(category), theme().memory(category));
+  }
+  const int device = run->view.memory().begin()->first;
+  const auto timeline = [run, device]() -> const runs::MemoryTimeline* {
+    const auto at = run->view.memory().find(device);
+    return at == run->view.memory().end() ? nullptr : &at->second;
+  };
+  stack.sample = [timeline](double x0, double x1, int columns) {
+    Stack out;
+    const auto* t = timeline();
+    if (!t) return out;
+    out.values.resize(kMemoryCategories);
+    for (const size_t i : t->decimate(runs::Against::time, x0, x1, columns)) {
+      out.x.push_back(t->points[i].time_s);
+      for (size_t c = 0; c < kMemoryCategories; ++c)
+        out.values[c].push_back(static_cast<double>(t->points[i].bytes.bytes[c].value));
+    }
+    return out;
+  };
+  stack.at = [timeline](double x) {
+    std::vector<double> out;
+    const auto* t = timeline();
+    const auto i = t ? t->total(runs::Against::time).nearest(x) : std::nullopt;
+    if (!i) return out;
+    for (const Bytes b : t->points[*i].bytes.bytes) out.push_back(static_cast<double>(b.value));
+    return out;
+  };
+  stack.highest = [timeline](double x0, double x1) {
+    const auto* t = timeline();
+    const auto range = t ? t->total(runs::Against::time).y_range(x0, x1) : std::nullopt;
+    return range ? range->max : 0.0;
+  };
+  return stack;
+}
+
+std::optional<Ledger> predicted_of(const runs::RunView& view) {
+  if (const Json* memory = part(view.info(), {"predicted", "memory"})) {
+    try {
+      return ledger_from_json(*memory);
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+  return view.predicted();
+}
+
+std::optional<Bytes> capacity_of(const runs::RunView& view) {
+  for (const char* section : {"device", "predicted"})
+    if (const Json* bytes = part(view.info(), {section, "capacity_bytes"}); bytes && bytes->is_number())
+      return Bytes(bytes->get<std::int64_t>());
+  return view.capacity();
+}
+
+std::vector<LevelLine> memory_levels(const RunPtr& run) {
+  std::vector<LevelLine> levels;
+  if (!run) return levels;
+  if (const auto capacity = capacity_of(run->view); capacity && capacity->value > 0)
+    levels.push_back({tr("capacity"), static_cast<double>(capacity->value), theme().bad, Origin::measured});
+  if (const auto predicted = predicted_of(run->view))
+    levels.push_back(
+        {tr("predicted peak"), static_cast<double>(predicted->total().value), theme().text, Origin::predicted});
+  return levels;
+}
+
+QString category_text(MemoryCategory category) {
+  QString name = qs(to_string(category));
+  return name.replace(u'_', u' ');
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/train/train_page.h"
+
+#include <QHeaderView>
+#include <QLabel>
+#include <QPushButton>
+#include <QSplitter>
+#include <QStackedWidget>
+#include <QTabWidget>
+#include <QTableView>
+#include <QVBoxLayout>
+#include <algorithm>
+#include <cmath>
+
+#include "ui/theme/text.h"
+#include "ui/train/run_lines.h"
+
+namespace mw::ui {
+
+TrainPage::TrainPage(RunController& runs, QWidget* parent)
+    : QWidget(parent), runs_(runs), stack_(new QStackedWidget(this)) {
+  setObjectName(u"pageBody"_s);
+  by_step_.set_x(tr("step"), Quantity::count);
+  by_time_.set_x(tr("time"), Quantity::seconds);
+  build();
+  connect(&runs_, &RunController::shown_changed, this, &TrainPage::adopt);
+  connect(&runs_, &RunController::shown_grew, this, [this] {
+    rebind();
+    changed_ = true;
+  });
+  connect(&runs_, &RunController::state_changed, this, [this] { changed_ = true; });
+  connect(&by_step_, &PlotLink::cursor_changed, this, [this] {
+    steps_to_time();
+    select_samples();
+  });
+  connect(&by_time_, &PlotLink::cursor_changed, this, &TrainPage::time_to_steps);
+  connect(playhead_, &PlayheadBar::smoothing_changed, this, [this](double weight) {
+    if (!run_) return;
+    run_->view.set_smoothing(weight);
+    rebind();
+  });
+  adopt();
+}
+
+void TrainPage::build() {
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(8, 4, 8, 6);
+  column->setSpacing(4);
+  auto* top = new QHBoxLayout;
+  header_ = new RunHeader(this);
+  back_ = new QPushButton(tr("Back to the Live Run"), this);
+  back_->hide();
+  top->addWidget(header_, 1);
+  top->addWidget(back_);
+  column->addLayout(top);
+  column->addWidget(stack_, 1);
+  stack_->addWidget(empty_page());
+
+  auto* charts = new QWidget(this);
+  auto* inner = new QVBoxLayout(charts);
+  inner->setContentsMargins(0, 0, 0, 0);
+  inner->setSpacing(3);
+  rows_ = new QSplitter(Qt::Vertical, charts);
+  rows_->setHandleWidth(5);
+  upper_ = new QSplitter(Qt::Horizontal);
+  upper_->setHandleWidth(5);
+  const QString waiting = tr("Appears with the first step");
+  loss_ = new Plot({.title = tr("Loss"), .unit = tr("nats/token"), .empty = waiting, .pill = true}, by_step_);
+  memory_ = new Plot({.title = tr("Memory"),
+                      .quantity = Quantity::bytes,
+                      .empty = tr("Appears when the model is loaded"),
+                      .from_zero = true},
+                     by_time_);
+  upper_->addWidget(loss_);
+  upper_->addWidget(memory_);
+  upper_->setSizes({500, 460});
+  auto* small = new QSplitter(Qt::Horizontal);
+  small->setHandleWidth(5);
+  speed_ = new Plot({.title = tr("Speed"), .unit = tr("tokens/s"), .empty = waiting, .from_zero = true}, by_step_);
+  rate_ = new Plot({.title = tr("Learning rate"), .empty = waiting, .from_zero = true}, by_step_);
+  gradient_ = new Plot({.title = tr("Gradient norm"), .empty = waiting}, by_step_);
+  for (Plot* p : {speed_, rate_, gradient_}) small->addWidget(p);
+  lower_ = new QTabWidget;
+  lower_->setDocumentMode(true);
+  lower_->setAccessibleName(tr("Samples and record"));
+  samples_ = new QTableView;
+  samples_->setModel(&samples_model_);
+  samples_->setAccessibleName(tr("Samples by step"));
+  samples_->verticalHeader()->hide();
+  samples_->verticalHeader()->setDefaultSectionSize(22);
+  samples_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  samples_->setShowGrid(false);
+  samples_->setAlternatingRowColors(true);
+  samples_->setWordWrap(false);
+  samples_->setTabKeyNavigation(false);
+  samples_->horizontalHeader()->setHighlightSections(false);
+  samples_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+  for (const auto& [c, w] : {std::pair{SamplesModel::step, 56}, std::pair{SamplesModel::verdict, 74}}) {
+    samples_->horizontalHeader()->setSectionResizeMode(c, QHeaderView::Fixed);
+    samples_->setColumnWidth(c, w);
+  }
+  record_ = new RecordView(nullptr);
+  lower_->addTab(samples_, tr("Samples"));
+  lower_->addTab(record_, tr("Record"));
+  rows_->addWidget(upper_);
+  rows_->addWidget(small);
+  rows_->addWidget(lower_);
+  rows_->setSizes({300, 150, 140});
+  rows_->setStretchFactor(0, 5);
+  rows_->setStretchFactor(1, 2);
+  rows_->setStretchFactor(2, 3);
+  inner->addWidget(rows_, 1);
+  playhead_ = new PlayheadBar(by_step_, charts);
+  inner->addWidget(playhead_);
+  stack_->addWidget(charts);
+
+  connect(back_, &QPushButton::clicked, &runs_, &RunController::show_live);
+  connect(samples_, &QTableView::clicked, this, [this](const QModelIndex& at) {
+    by_step_.set_playhead(static_cast<double>(samples_model_.step_of(at.row())));
+  });
+}
+
+QWidget* TrainPage::empty_page() {
+  auto* page = new QWidget(this);
+  auto* column = new QVBoxLayout(page);
+  column->setAlignment(Qt::AlignCenter);
+  column->setSpacing(10);
+  auto* title = new QLabel(tr("No run is shown yet"), page);
+  QFont big = title->font();
+  big.setPointSizeF(big.pointSizeF() * 1.4);
+  big.setWeight(QFont::DemiBold);
+  title->setFont(big);
+  auto* text =
+      new QLabel(tr("Run the experiment on the left: loss, memory, speed and samples appear here while it trains.\n"
+                    "Or open an earlier run; it is shown in this same page."),
+                 page);
+  text->setProperty("muted", true);
+  text->setAlignment(Qt::AlignCenter);
+  auto* row = new QHBoxLayout;
+  row->setAlignment(Qt::AlignCenter);
+  auto* run = new QPushButton(tr("Run the Experiment"), page);
+  auto* open = new QPushButton(tr("Earlier Runs"), page);
+  row->addWidget(run);
+  row->addWidget(open);
+  column->addWidget(title, 0, Qt::AlignCenter);
+  column->addWidget(text, 0, Qt::AlignCenter);
+  column->addLayout(row);
+  connect(run, &QPushButton::clicked, this, &TrainPage::run_wanted);
+  connect(open, &QPushButton::clicked, this, &TrainPage::runs_wanted);
+  return page;
+}
+
+void TrainPage::adopt() {
+  run_ = runs_.shown();
+  by_step_.reset();
+  by_time_.reset();
+  if (run_) run_->view.set_smoothing(playhead_->smoothing());
+  stack_->setCurrentIndex(run_ ? 1 : 0);
+  samples_model_.show_run(run_);
+  record_->show_run(run_);
+  rebind();
+  changed_ = true;
+  show_frame();
+}
+
+// Cheap: a few pointers. Done for every batch of events, because a resumed run's series may have been replaced.
+void TrainPage::rebind() {
+  loss_->set_lines(loss_lines(run_));
+  speed_->set_lines(metric_line(run_, "train/tokens_per_second", tr("real tokens"), 2, true));
+  rate_->set_lines(metric_line(run_, "train/learning_rate", tr("rate"), 4, false));
+  gradient_->set_lines(metric_line(run_, "train/grad_norm", tr("norm"), 3, true));
+  memory_->set_stack(memory_stack(run_));
+  memory_->set_levels(memory_levels(run_));
+}
+
+void TrainPage::restyle() {
+  rebind();
+  record_->show_run(run_);
+  changed_ = true;
+  show_frame();
+}
+
+void TrainPage::show_frame() {
+  if (!changed_ || !isVisible()) return;
+  changed_ = false;
+  header_->show_run(run_.get(), runs_.stopping() && run_ && run_->live);
+  back_->setVisible(runs_.live() && runs_.live() != run_);
+  if (!run_) return;
+  double last = 1;
+  for (const auto& [name, metric] : run_->view.metrics())
+    if (!metric.raw.empty()) last = std::max(last, metric.raw.back().x);
+  by_step_.set_data({0, last});
+  by_time_.set_data({0, std::max(run_->view.last_time(), 0.5)});
+  playhead_->set_data({0, last});
+  const bool at_end = samples_model_.rowCount() == 0 || samples_->currentIndex().row() < 0;
+  const int before = samples_model_.rowCount();
+  samples_model_.grow();
+  if (at_end && samples_model_.rowCount() > before && !by_step_.playhead()) samples_->scrollToBottom();
+  record_->grow();
+}
+
+// The memory chart runs over time, since loading has no step: its cursor stands where the others' step was reached.
+void TrainPage::steps_to_time() {
+  if (translating_ || !run_ || run_->view.memory().empty()) return;
+  const auto& points = run_->view.memory().begin()->second.points;
+  const auto time_of = [&](std::optional<double> step) -> std::optional<double> {
+    if (!step || points.empty()) return std::nullopt;
+    const auto at = std::find_if(points.begin(), points.end(),
+                                 [&](const runs::MemoryPoint& p) { return static_cast<double>(p.step) >= *step; });
+    return at == points.end() ? points.back().time_s : at->time_s;
+  };
+  translating_ = true;
+  by_time_.set_cursor(time_of(by_step_.cursor()));
+  by_time_.set_playhead(time_of(by_step_.playhead()));
+  translating_ = false;
+}
+
+void TrainPage::time_to_steps() {
+  if (translating_ || !run_ || run_->view.memory().empty()) return;
+  const auto& memory = run_->view.memory().begin()->second;
+  const auto step_of = [&](std::optional<double> time) -> std::optional<double> {
+    const auto at = time ? memory.total_by_time.nearest(*time) : std::nullopt;
+    return at ? std::optional(static_cast<double>(memory.points[*at].step)) : std::nullopt;
+  };
+  translating_ = true;
+  by_step_.set_cursor(step_of(by_time_.cursor()));
+  by_step_.set_playhead(step_of(by_time_.playhead()));
+  translating_ = false;
+  select_samples();
+}
+
+void TrainPage::select_samples() {
+  const auto head = by_step_.playhead();
+  if (!head || !run_) {
+    samples_->clearSelection();
+    return;
+  }
+  // The samples taken last at or before the playhead.
+  int row = -1;
+  for (int i = 0; i < samples_model_.rowCount() && static_cast<double>(samples_model_.step_of(i)) <= *head + 0.5; ++i)
+    if (row < 0 || samples_model_.step_of(i) != samples_model_.step_of(row)) row = i;
+  if (row < 0) return;
+  const QSignalBlocker quiet(samples_);
+  samples_->selectRow(row);
+  samples_->scrollTo(samples_model_.index(row, 0), QAbstractItemView::PositionAtTop);
+}
+
+void TrainPage::show_record_tab() {
+  lower_->setCurrentWidget(record_);
+}
+void TrainPage::show_samples_tab() {
+  lower_->setCurrentWidget(samples_);
+}
+
+QByteArray TrainPage::save_layout() const {
+  return rows_->saveState();
+}
+
+void TrainPage::restore_layout(const QByteArray& state) {
+  rows_->restoreState(state);
+}
+
+}  // namespace mw::ui
