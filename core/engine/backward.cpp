@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The backward of every layer, from scratch.dx = d loss / d output. What is cheap to compute again (norms, RoPE,
 // GeGLU) always is; whole blocks are when remat says so, by the forward's own code, hence the same bits.
-#include <cstring>
-
 #include "core/engine/core.h"
 
 namespace mw::engine {
@@ -50,8 +48,8 @@ void Core::mlp_backward(const Pass& pass, int layer, LayerState& s, const float*
   linear_backward_weights(pass, layer, Projection::down, c.m, c.t, s.z[6]);
   norm_again(n, dim, h, *parts.pre_ffw_norm, s.inv_pre_ffw, c.norm);
   linear_backward_weights(pass, layer, Projection::gate, c.norm, s.g, s.z[4]);
-  linear_backward_weights(pass, layer, Projection::up, c.norm, s.u, s.z[5]);
   linear_backward_input(pass, layer, Projection::gate, s.g, 0.0f, c.t);  // t = d norm
+  linear_backward_weights(pass, layer, Projection::up, c.norm, s.u, s.z[5]);
   linear_backward_input(pass, layer, Projection::up, s.u, 1.0f, c.t);
   norm_backward(n, dim, h, *parts.pre_ffw_norm, s.inv_pre_ffw, c.t, 1.0f, c.dx);
 }
@@ -75,11 +73,11 @@ void Core::attention_block_backward(const Pass& pass, int layer, LayerState& s, 
   norm_backward(n * l.kv_heads, l.head_dim, s.k, *parts.k_norm, s.inv_k, c.dk, 0.0f, c.dk);
   norm_again(n, dim, s.x, *parts.input_norm, s.inv_input, c.norm);
   linear_backward_weights(pass, layer, Projection::q, c.norm, c.dq, s.z[0]);
+  if (wants_dx) linear_backward_input(pass, layer, Projection::q, c.dq, 0.0f, c.t);
   linear_backward_weights(pass, layer, Projection::k, c.norm, c.dk, s.z[1]);
+  if (wants_dx) linear_backward_input(pass, layer, Projection::k, c.dk, 1.0f, c.t);
   linear_backward_weights(pass, layer, Projection::v, c.norm, c.dv, s.z[2]);
   if (!wants_dx) return;
-  linear_backward_input(pass, layer, Projection::q, c.dq, 0.0f, c.t);
-  linear_backward_input(pass, layer, Projection::k, c.dk, 1.0f, c.t);
   linear_backward_input(pass, layer, Projection::v, c.dv, 1.0f, c.t);
   norm_backward(n, dim, s.x, *parts.input_norm, s.inv_input, c.t, 1.0f, c.dx);
 }
@@ -101,6 +99,7 @@ void Core::backward(const Pass& pass) {
   float* const h = memory.scratch.h;
   for (int layer = static_cast<int>(layers.size()) - 1; layer >= memory.shape.lowest; --layer) {
     LayerState& s = memory.layers[static_cast<size_t>(layer)];
+    memory.scratch.dz_of = nullptr;
     const bool wants_dx = full || layer > memory.shape.lowest;
     switch (remat) {
       case Remat::none:

@@ -62,10 +62,11 @@ struct Scratch {
   float *norm = nullptr, *t = nullptr, *h = nullptr, *dx = nullptr;  // [n,D]; h, dx for the backward and remat
   float *qh = nullptr, *kh = nullptr;                                // roped
   float *dq = nullptr, *dk = nullptr, *dv = nullptr;
-  float* m = nullptr;     // [n,F]
-  float* dz = nullptr;    // [n,max rank]
-  float* drop = nullptr;  // [n,max in], only with dropout
-  float* inv = nullptr;   // [n], of the final norm
+  float* m = nullptr;              // [n,F]
+  float* dz = nullptr;             // [n,max rank] d(A x) of one adapter
+  const Adapter* dz_of = nullptr;  // the adapter it holds, null: none
+  float* drop = nullptr;           // [n,max in], only with dropout
+  float* inv = nullptr;            // [n], of the final norm
 };
 
 struct RopeSpec {
@@ -126,6 +127,7 @@ struct Core {
   int lowest_trained_layer() const;
 
   // linear.cpp
+  float* adapter_dz(std::int64_t n, const Adapter& a, const float* dy);
   void linear(const Pass& pass, int layer, Projection p, const float* x, float* y, float* z);
   // dx = keep * dx + dy W + the adapter's part.
   void linear_backward_input(const Pass& pass, int layer, Projection p, const float* dy, float keep, float* dx);

@@ -47,6 +47,14 @@ void Core::linear(const Pass& pass, int layer, Projection p, const float* x, flo
   gemm.nt(n, a->out, a->rank, a->scaling, z, {.f32 = a->b}, 1.0f, y);
 }
 
+// scaling * dy B. Input and weights of a projection are asked for one after the other; the second finds it done.
+float* Core::adapter_dz(std::int64_t n, const Adapter& a, const float* dy) {
+  Scratch& c = memory.scratch;
+  if (c.dz_of != &a) gemm.nn(n, a.rank, a.out, a.scaling, dy, {.f32 = a.b}, 0.0f, c.dz);
+  c.dz_of = &a;
+  return c.dz;
+}
+
 void Core::linear_backward_input(const Pass& pass, int layer, Projection p, const float* dy, float keep, float* dx) {
   const std::int64_t n = pass.tokens->count;
   const Weight& w = *layers[static_cast<size_t>(layer)].projection[static_cast<size_t>(p)];
@@ -57,8 +65,7 @@ void Core::linear_backward_input(const Pass& pass, int layer, Projection p, cons
   const Adapter* a = layers[static_cast<size_t>(layer)].adapter[static_cast<size_t>(p)];
   if (!a) return;
   const auto timer = profile.time(Kernel::lora, flops(n, a->in + a->out, a->rank));
-  float* dz = memory.scratch.dz;
-  gemm.nn(n, a->rank, a->out, a->scaling, dy, {.f32 = a->b}, 0.0f, dz);
+  const float* dz = adapter_dz(n, *a, dy);
   if (pass.dropout == 0) return gemm.nn(n, a->in, a->rank, 1.0f, dz, {.f32 = a->a}, 1.0f, dx);
   gemm.nn(n, a->in, a->rank, 1.0f, dz, {.f32 = a->a}, 0.0f, memory.scratch.drop);
   dropout(*this, pass, *a, Mask::accumulate, memory.scratch.drop, dx);
@@ -74,9 +81,8 @@ void Core::linear_backward_weights(const Pass& pass, int layer, Projection p, co
   }
   const Adapter* a = layers[static_cast<size_t>(layer)].adapter[static_cast<size_t>(p)];
   if (!a || !a->da) return;
-  const auto timer = profile.time(Kernel::lora, flops(n, a->in + 2 * a->out, a->rank));
-  float* dz = memory.scratch.dz;
-  gemm.nn(n, a->rank, a->out, a->scaling, dy, {.f32 = a->b}, 0.0f, dz);
+  const auto timer = profile.time(Kernel::lora, flops(n, a->in + a->out, a->rank));
+  const float* dz = adapter_dz(n, *a, dy);
   gemm.tn(a->out, a->rank, n, a->scaling, dy, z, 1.0f, a->db);
   if (pass.dropout > 0) {
     dropout(*this, pass, *a, Mask::write, x, memory.scratch.drop);

@@ -83,7 +83,11 @@ void carve_scratch(Carver& c, const Core& core, const StepShape& shape, Scratch&
   s.inv = c.take(n);
   s.norm = c.take(n * d);
   s.h = c.take(n * d);
-  if (shape.backward) s.t = c.take(n * d), s.dx = c.take(n * d), s.dz = c.take(n * w.rank);
+  if (shape.backward) {
+    s.t = c.take(n * d);
+    s.dx = c.take(n * d);
+    s.dz = c.take(n * w.rank);
+  }
   if (shape.dropout) s.drop = c.take(n * w.in);
   const std::int64_t shared = c.used();  // attention's scratch and the MLP's are never live together
   s.qh = c.take(n * w.q);

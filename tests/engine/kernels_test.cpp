@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Every instruction set this machine has, against double arithmetic, at sizes with and without vector tails.
+#include "core/engine/kernels/vector.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "core/base/rng.h"
+#include "core/engine/kernels/gemm.h"
+
+namespace mw::engine {
+namespace {
+
+std::vector<float> normals(size_t n, std::uint64_t seed, float scale = 1) {
+  const Rng rng{seed};
+  std::vector<float> out(n);
+  for (size_t i = 0; i < n; ++i) out[i] = scale * rng.normal_at(i);
+  return out;
+}
+
+std::vector<const VectorKernels*> available() {
+  std::vector<const VectorKernels*> sets{&vector_kernels_base()};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) sets.push_back(&vector_kernels_avx2());
+  if (&vector_kernels() == &vector_kernels_avx512()) sets.push_back(&vector_kernels_avx512());
+  return sets;
+}
+
+class Kernels : public ::testing::TestWithParam<int> {};
+
+TEST_P(Kernels, NormAndItsBackward) {
+  const auto n = static_cast<size_t>(GetParam());
+  const std::vector<float> x = normals(n, 1), w = normals(n, 2, 0.3f), dy = normals(n, 3);
+  double squares = 0, projection = 0;
+  for (size_t i = 0; i < n; ++i) squares += static_cast<double>(x[i]) * x[i];
+  const double s = 1 / std::sqrt(squares / static_cast<double>(n) + 1e-6);
+  for (size_t i = 0; i < n; ++i) projection += (1.0 + w[i]) * dy[i] * x[i];
+  for (const VectorKernels* k : available()) {
+    std::vector<float> y(n), dx(n, 2.0f), again(n);
+    float inv = 0;
+    k->rms_norm(1, GetParam(), x.data(), w.data(), 1e-6f, y.data(), &inv);
+    k->rms_norm_again(1, GetParam(), x.data(), w.data(), &inv, again.data());
+    k->rms_norm_backward(1, GetParam(), x.data(), w.data(), &inv, dy.data(), 1.0f, dx.data());
+    EXPECT_EQ(y, again) << k->name;
+    for (size_t i = 0; i < n; ++i) {
+      const double gradient = s * (1.0 + w[i]) * dy[i] - x[i] * s * s * s / static_cast<double>(n) * projection;
+      EXPECT_NEAR(y[i], x[i] * s * (1.0 + w[i]), 4e-6) << k->name;
+      EXPECT_NEAR(dx[i], 2 + gradient, 1e-5) << k->name;
+    }
+  }
+}
+
+double gelu(double u) {
+  return 0.5 * u * (1 + std::tanh(std::sqrt(2 / M_PI) * (u + 0.044715 * u * u * u)));
+}
+
+TEST_P(Kernels, GegluAndItsBackward) {
+  const auto n = static_cast<size_t>(GetParam());
+  const std::vector<float> gate = normals(n, 1, 3), up = normals(n, 2), d = normals(n, 3);
+  for (const VectorKernels* k : available()) {
+    std::vector<float> out(n), dg = gate, du = up, m = d;
+    k->geglu(GetParam(), gate.data(), up.data(), out.data());
+    k->geglu_backward(GetParam(), dg.data(), du.data(), m.data());
+    EXPECT_EQ(m, out) << k->name << ": the backward must leave what the forward computed";
+    for (size_t i = 0; i < n; ++i) {
+      const double slope = (gelu(gate[i] + 1e-5) - gelu(gate[i] - 1e-5)) / 2e-5;
+      EXPECT_NEAR(out[i], gelu(gate[i]) * up[i], 1e-6 * (1 + std::abs(out[i]))) << k->name;
+      EXPECT_NEAR(dg[i], slope * up[i] * d[i], 3e-6 * (1 + std::abs(dg[i]))) << k->name;
+      EXPECT_NEAR(du[i], gelu(gate[i]) * d[i], 1e-6 * (1 + std::abs(du[i]))) << k->name;
+    }
+  }
+}
+
+TEST_P(Kernels, SoftmaxOverASpan) {
+  const int n = GetParam(), lo = n / 5, hi = n - n / 7;
+  const std::vector<float> x = normals(static_cast<size_t>(n), 1, 6);
+  double total = 0;
+  for (int i = lo; i < hi; ++i) total += std::exp(static_cast<double>(x[static_cast<size_t>(i)]));
+  for (const VectorKernels* k : available()) {
+    std::vector<float> p = x, again = x;
+    const float lse = k->softmax(n, lo, hi, p.data());
+    k->softmax_again(n, lo, hi, lse, again.data());
+    EXPECT_NEAR(lse, std::log(total), 2e-6 * (1 + std::abs(lse))) << k->name;
+    for (int i = 0; i < n; ++i) {
+      const auto at = static_cast<size_t>(i);
+      const double expected = i >= lo && i < hi ? std::exp(static_cast<double>(x[at])) / total : 0;
+      EXPECT_NEAR(p[at], expected, 4e-6 * expected) << k->name;
+      EXPECT_NEAR(again[at], expected, 6e-6 * expected) << k->name;
+    }
+  }
+}
+
+TEST_P(Kernels, CrossEntropyAndItsGradient) {
+  const auto n = static_cast<size_t>(GetParam());
+  const std::vector<float> x = normals(n, 1, 4);
+  const size_t target = n / 2;
+  double total = 0;
+  for (const float v : x) total += std::exp(static_cast<double>(v));
+  for (const VectorKernels* k : available()) {
+    std::vector<float> logits = x, kept = x;
+    const double loss = k->cross_entropy(GetParam(), logits.data(), static_cast<std::int64_t>(target), 0.5f);
+    EXPECT_NEAR(loss, std::log(total) - x[target], 1e-6) << k->name;
+    EXPECT_EQ(k->cross_entropy(GetParam(), kept.data(), static_cast<std::int64_t>(target), 0), loss) << k->name;
+    for (size_t i = 0; i < n; ++i)
+      EXPECT_NEAR(logits[i], 0.5 * (std::exp(static_cast<double>(x[i])) / total - (i == target)), 2e-7) << k->name;
+  }
+}
+
+TEST_P(Kernels, SmallMatrixProducts) {
+  const int n = GetParam(), rows = 7;
+  const std::vector<float> a = normals(static_cast<size_t>(5 * n), 1), b = normals(static_cast<size_t>(rows * n), 2);
+  for (const VectorKernels* k : available())
+    for (int m = 1; m <= 5; ++m) {
+      std::vector<std::uint16_t> bits(b.size());
+      std::vector<float> wide(b.size()), c(static_cast<size_t>(m * rows), 1.0f), c16 = c;
+      k->narrow(rows * n, b.data(), bits.data());
+      k->widen(rows * n, bits.data(), wide.data());
+      k->dot_rows(m, rows, n, 2, a.data(), b.data(), 1, c.data(), 0, rows);
+      k->dot_rows_bf16(m, rows, n, 2, a.data(), bits.data(), 1, c16.data(), 0, rows);
+      for (int i = 0; i < m; ++i)
+        for (int j = 0; j < rows; ++j) {
+          double sum = 0, sum16 = 0;
+          for (int l = 0; l < n; ++l) {
+            sum += static_cast<double>(a[static_cast<size_t>(i * n + l)]) * b[static_cast<size_t>(j * n + l)];
+            sum16 += static_cast<double>(a[static_cast<size_t>(i * n + l)]) * wide[static_cast<size_t>(j * n + l)];
+          }
+          EXPECT_NEAR(c[static_cast<size_t>(i * rows + j)], 1 + 2 * sum, 1e-6 * n + 1e-5) << k->name;
+          EXPECT_NEAR(c16[static_cast<size_t>(i * rows + j)], 1 + 2 * sum16, 1e-6 * n + 1e-5) << k->name;
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Kernels, ::testing::Values(1, 5, 16, 31, 48, 1027, 9001));
+
+TEST(KernelSet, Bf16RoundsToNearestEvenAndKeepsNan) {
+  const std::vector<float> x{1.0f, 1.00390625f, 1.01171875f, -2.5f, NAN, INFINITY, 3.4e38f, 1e-40f};
+  for (const VectorKernels* k : available()) {
+    std::vector<std::uint16_t> bits(x.size());
+    std::vector<float> back(x.size());
+    k->narrow(static_cast<std::int64_t>(x.size()), x.data(), bits.data());
+    k->widen(static_cast<std::int64_t>(x.size()), bits.data(), back.data());
+    EXPECT_EQ(back[0], 1.0f);
+    EXPECT_EQ(back[1], 1.0f) << "a tie goes to the even neighbour below";
+    EXPECT_EQ(back[2], 1.015625f) << "a tie goes to the even neighbour above";
+    EXPECT_EQ(back[3], -2.5f);
+    EXPECT_TRUE(std::isnan(back[4]));
+    EXPECT_EQ(back[5], INFINITY);
+    EXPECT_EQ(back[6], INFINITY);
+  }
+}
+
+TEST(KernelSet, NanPassesThroughGegluAndCrossEntropy) {  // a broken step must show, not become a plausible number
+  for (const VectorKernels* k : available()) {
+    std::vector<float> x(40, 1.0f), out(40), up(40, 1.0f);
+    x[3] = NAN;
+    k->geglu(40, x.data(), up.data(), out.data());
+    EXPECT_TRUE(std::isnan(out[3])) << k->name;
+    EXPECT_FALSE(std::isnan(out[4])) << k->name;
+    std::vector<float> logits(40, NAN);
+    EXPECT_TRUE(std::isnan(k->cross_entropy(40, logits.data(), 2, 1.0f))) << k->name;
+  }
+}
+
+TEST(KernelSet, DropoutKeepsTheRightShareAndScales) {
+  std::vector<float> x(20000, 2.0f);
+  for (const VectorKernels* k : available()) {
+    std::vector<float> out(x.size(), 1.0f), part(x.size(), 1.0f);
+    k->dropout(20000, 99, 0, 0.25f, false, x.data(), out.data());
+    k->dropout(5000, 99, 15000, 0.25f, true, x.data() + 15000, part.data() + 15000);
+    int kept = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      EXPECT_TRUE(out[i] == 0 || std::abs(out[i] - 2 / 0.75f) < 1e-6f);
+      kept += out[i] != 0;
+      if (i >= 15000) {
+        EXPECT_EQ(part[i], 1 + out[i]) << "the mask depends on the index alone";
+      }
+    }
+    EXPECT_NEAR(kept, 15000, 300);
+  }
+}
+
+// All shapes of the seam, f32 and bf16, with sizes that leave ragged panels and threads without work.
+TEST(Gemm, AgreesWithDoubleArithmetic) {
+  struct Size {
+    std::int64_t m, n, k;
+  };
+  for (const int threads : {1, 3})
+    for (const Size s : {Size{1, 33, 20}, Size{5, 70, 100}, Size{9, 7, 3}, Size{70, 41, 65}, Size{33, 3, 300000},
+                         Size{20, 300000, 3}}) {
+      Device device(Bytes(0), threads);
+      Gemm gemm(device);
+      const auto size = [](std::int64_t a, std::int64_t b) { return static_cast<size_t>(a * b); };
+      const std::vector<float> a = normals(size(s.m, s.k), 1), b = normals(size(s.n, s.k), 2);
+      std::vector<std::uint16_t> bits(b.size());
+      std::vector<float> wide(b.size()), transposed(b.size()), a_t(a.size());
+      vector_kernels().narrow(static_cast<std::int64_t>(b.size()), b.data(), bits.data());
+      vector_kernels().widen(static_cast<std::int64_t>(b.size()), bits.data(), wide.data());
+      std::vector<std::uint16_t> bits_t(b.size());
+      for (std::int64_t n = 0; n < s.n; ++n)
+        for (std::int64_t k = 0; k < s.k; ++k) {
+          transposed[size(k, s.n) + static_cast<size_t>(n)] = b[size(n, s.k) + static_cast<size_t>(k)];
+          bits_t[size(k, s.n) + static_cast<size_t>(n)] = bits[size(n, s.k) + static_cast<size_t>(k)];
+        }
+      for (std::int64_t m = 0; m < s.m; ++m)
+        for (std::int64_t k = 0; k < s.k; ++k)
+          a_t[size(k, s.m) + static_cast<size_t>(m)] = a[size(m, s.k) + static_cast<size_t>(k)];
+      std::vector<float> nt(size(s.m, s.n), 1.0f), nt16 = nt, nn = nt, nn16 = nt, tn = nt;
+      gemm.nt(s.m, s.n, s.k, 2, a.data(), {.f32 = b.data()}, 0.5f, nt.data());
+      gemm.nt(s.m, s.n, s.k, 2, a.data(), {.bf16 = bits.data()}, 0.5f, nt16.data());
+      gemm.nn(s.m, s.n, s.k, 2, a.data(), {.f32 = transposed.data()}, 0.5f, nn.data());
+      gemm.nn(s.m, s.n, s.k, 2, a.data(), {.bf16 = bits_t.data()}, 0.5f, nn16.data());
+      gemm.tn(s.m, s.n, s.k, 2, a_t.data(), transposed.data(), 0.5f, tn.data());
+      const double tolerance = 5e-5 * std::sqrt(static_cast<double>(s.k));
+      for (std::int64_t m = 0; m < s.m; ++m)
+        for (std::int64_t n = 0; n<s.n; n += s.n> 1000 ? 997 : 1) {
+          double sum = 0, sum16 = 0;
+          for (std::int64_t k = 0; k < s.k; ++k) {
+            sum += static_cast<double>(a[size(m, s.k) + static_cast<size_t>(k)]) *
+                   b[size(n, s.k) + static_cast<size_t>(k)];
+            sum16 += static_cast<double>(a[size(m, s.k) + static_cast<size_t>(k)]) *
+                     wide[size(n, s.k) + static_cast<size_t>(k)];
+          }
+          const size_t at = size(m, s.n) + static_cast<size_t>(n);
+          for (const auto* c : {&nt, &nn, &tn})
+            ASSERT_NEAR((*c)[at], 0.5 + 2 * sum, tolerance) << s.m << " x " << s.n << " x " << s.k;
+          for (const auto* c : {&nt16, &nn16})
+            ASSERT_NEAR((*c)[at], 0.5 + 2 * sum16, tolerance) << s.m << " x " << s.n << " x " << s.k;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace mw::engine
