@@ -135,7 +135,7 @@ Bytes optimizer(const Plan& p) {
   std::int64_t values = 0, masters = 0;
   for (const model::Tensor& t : p.inventory.tensors()) {
     values += t.elements();
-    if (p.shape.weights == WeightType::bf16 && !is_norm(t.role)) masters += aligned(t.elements());
+    if (p.shape.weights == WeightType::bf16) masters += aligned(t.elements());
   }
   return buffer(values) * 2 + buffer(masters);
 }
