@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Makes the base model from nothing: corpus, tokenizer, configuration, instruction set, pretraining by our own engine
-# (5.3 million tokens, 25 minutes on two busy cores), and the weights in resources/base-model. Further arguments go to `meshwright run`, e.g. --set train.steps=50.
+# (5.3 million tokens, 25 minutes on two busy cores), and the weights in resources/base-model. Further arguments go to
+# `meshwright run`, e.g. --set train.steps=50.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 meshwright=${MESHWRIGHT:-build/release/app/meshwright}
