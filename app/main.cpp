@@ -57,14 +57,11 @@ void add_common(CLI::App& command, Arguments& a, const char* file_help) {
 
 int open_window(const Arguments& a, int& argc, char** argv) {
 #ifdef MW_UI
-  const bool first = a.common.file.empty();
-  ui::WindowOptions options;
-  options.experiment = first ? default_example() : a.common.file;
-  options.runs_folder = a.common.runs_folder;
-  options.resources = MW_RESOURCES;
-  // A first start without a file shows what the program is for: the example's run, live.
-  const bool fresh = first && !fs::exists(a.common.runs_folder);
-  options.start = a.start || fresh ? ui::Start::run : ui::Start::open;
+  ui::WindowOptions options{
+      .experiment = a.common.file, .runs_folder = a.common.runs_folder, .resources = MW_RESOURCES};
+  // The very first start, without a file, shows what the program is for: the example's run, live.
+  const bool first_start = a.common.file.empty() && !fs::exists(a.common.runs_folder);
+  if (a.start || first_start) options.start = ui::Start::run;
   return ui::run_window(argc, argv, options);
 #else
   (void)a, (void)argc, (void)argv;
@@ -72,15 +69,21 @@ int open_window(const Arguments& a, int& argc, char** argv) {
 #endif
 }
 
-int tour_command(const Arguments& a, int& argc, char** argv) {
+int tour_command(Arguments& a, int& argc, char** argv) {
 #ifdef MW_UI
-  ui::TourOptions options;
-  options.out = a.out;
-  options.runs_folder = a.common.runs_folder;
-  options.resources = MW_RESOURCES;
-  options.experiment = a.common.file.empty() ? default_example() : a.common.file;
+  bool has_run = false;
+  for (const runs::RunRow& row : runs::Store(a.common.runs_folder).list())
+    has_run = has_run || row.state == RunState::done;
+  if (!has_run) {  // the pages show real runs, so there must be one
+    Common run = a.common;
+    run.output = Output::text;
+    run.file = default_example();
+    run_command(run, {});
+  }
   Json screens = Json::array();
-  for (const fs::path& png : ui::take_tour(argc, argv, options)) screens.push_back(png.string());
+  for (const fs::path& png :
+       ui::take_tour(argc, argv, {.out = a.out, .runs_folder = a.common.runs_folder, .resources = MW_RESOURCES}))
+    screens.push_back(png.string());
   if (a.json)
     print_json({{"screens", screens}});
   else
