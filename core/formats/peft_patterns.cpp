@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/formats/peft_patterns.h"
 
+#if defined(__GNUC__) && !defined(__clang__)  // g++ 12 with -fsanitize sees ghosts inside <regex>
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <regex>
+
 #include "core/base/error.h"
 #include "core/base/json.h"
 
@@ -43,12 +48,17 @@ PeftPatterns::PeftPatterns(const std::vector<std::pair<std::string, double>>& pa
                  .place = place,
                  .found = std::to_string(patterns.size()),
                  .expected = "at most " + std::to_string(kMaxPatterns)});
-  for (const auto& [key, value] : patterns) patterns_.emplace_back(compile(key, file, place + "." + key), value);
+  for (const auto& [key, value] : patterns) {
+    auto matches = [expression = compile(key, file, place + "." + key)](const std::string& module) {
+      return std::regex_match(module, expression);
+    };
+    patterns_.emplace_back(std::move(matches), value);
+  }
 }
 
 double PeftPatterns::resolve(const std::string& module, double fallback) const {
-  for (const auto& [expression, value] : patterns_)
-    if (std::regex_match(module, expression)) return value;
+  for (const auto& [matches, value] : patterns_)
+    if (matches(module)) return value;
   return fallback;
 }
 

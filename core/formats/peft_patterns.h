@@ -2,7 +2,7 @@
 // rank_pattern and alpha_pattern as peft resolves them: keys are regular expressions matched as "(.*\.)?(KEY)" against
 // the whole module path; the first key that matches wins. One thread.
 #pragma once
-#include <regex>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,7 +18,7 @@ class PeftPatterns {
   double resolve(const std::string& module, double fallback) const;
 
  private:
-  std::vector<std::pair<std::regex, double>> patterns_;
+  std::vector<std::pair<std::function<bool(const std::string& module)>, double>> patterns_;
 };
 
 }  // namespace mw::formats
