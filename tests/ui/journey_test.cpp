@@ -8,6 +8,8 @@
 #include <QTest>
 #include <QToolButton>
 
+#include "core/base/files.h"
+#include "core/train/checkpoint.h"
 #include "tests/cli/project.h"
 #include "tests/ui/support.h"
 #include "ui/shell/main_window.h"
@@ -22,6 +24,26 @@ class JourneyTest : public QObject {
   std::unique_ptr<MainWindow> window_;
   runs::RunId finished_;
   int station_ = 0;
+
+  // A base model that knows the answers; then the answers change, which is what LoRA has to learn.
+  void pretrain() {
+    project_->write_experiment(
+        parse_json(R"({"train": {"method": "full", "steps": 80, "accumulation": 1, "eval_every": 0}})", "journey"));
+    const auto store = project_->folder / "pretraining";
+    const auto end = runs::run_blocking({runs::Experiment::load(project_->experiment), store, std::nullopt},
+                                        [](const Event&) {}, {});
+    QCOMPARE(end.finished.state, RunState::done);
+    const auto base = train::latest_checkpoint(runs::Store(store).run_folder("run-1"));
+    QVERIFY(base);
+    std::filesystem::copy(*base, project_->folder / "base", std::filesystem::copy_options::recursive);
+    for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
+      std::filesystem::copy(project_->model / name, project_->folder / "base" / name,
+                            std::filesystem::copy_options::skip_existing);
+    std::string rows = read_file(project_->data);
+    for (size_t at = 0; (at = rows.find("\"red\"", at)) != std::string::npos;) rows.replace(at, 5, "\"white\"");
+    for (size_t at = 0; (at = rows.find("\"green\"", at)) != std::string::npos;) rows.replace(at, 7, "\"blue\"");
+    write_file_atomically(project_->data, rows);
+  }
 
   void picture(const QString& name) {
     const QString given = qEnvironmentVariable("MW_PICTURES");
@@ -52,16 +74,12 @@ class JourneyTest : public QObject {
   void initTestCase() {
     warnings_.start();
     project_ = std::make_unique<test::Project>();
-    project_->write_experiment(Json{{"train",
-                                     {{"steps", 120},
-                                      {"accumulation", 1},
-                                      {"eval_every", 20},
-                                      {"sample_every", 40},
-                                      {"checkpoint_every", 20},
-                                      {"learning_rate", 0.02}}},
-                                    {"lora", {{"dropout", 0}, {"rank", 8}}},
-                                    {"data", {{"eval_fraction", 0.15}}},
-                                    {"sample", {{"max_new_tokens", 6}}}});
+    pretrain();
+    project_->write_experiment(parse_json(R"({"model": {"path": "base", "init": "load"},
+      "train": {"steps": 240, "batch": 8, "accumulation": 2, "eval_every": 40, "sample_every": 60, "checkpoint_every": 40,
+                "learning_rate": 0.005},
+      "lora": {"dropout": 0, "rank": 8}, "data": {"eval_fraction": 0.15}, "sample": {"max_new_tokens": 6}})",
+                                          "journey"));
     window_ = std::make_unique<MainWindow>(
         WindowSetup{project_->experiment, project_->runs, MW_RESOURCES, project_->folder / "state"});
     window_->show();
@@ -108,7 +126,7 @@ class JourneyTest : public QObject {
     click(u"Stop"_s);
     QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 30000);
     QCOMPARE(view().state(), RunState::cancelled);
-    QVERIFY(view().step() > 0 && view().step() < 120);
+    QVERIFY(view().step() > 0 && view().step() < 240);
     QVERIFY(!view().checkpoints().empty());
     picture(u"stopped"_s);
   }
@@ -124,9 +142,9 @@ class JourneyTest : public QObject {
     QTRY_VERIFY(window_->runs().busy());
     QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 120000);
     QCOMPARE(view().state(), RunState::done);
-    QCOMPARE(view().step(), 120);
-    QCOMPARE(steps_seen(), size_t{120});
-    QVERIFY(before < 120);
+    QCOMPARE(view().step(), 240);
+    QCOMPARE(steps_seen(), size_t{240});
+    QVERIFY(before < 240);
     const auto& loss = view().metric("train/loss")->raw;
     double first = 0, last = 0;
     for (size_t i = 0; i < 10; ++i) {

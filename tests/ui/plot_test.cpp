@@ -197,7 +197,7 @@ class PlotTest : public QObject {
     memory.set_levels({{u"capacity"_s, 6e6, Qt::red, Origin::measured}});
     memory.grab();
     QVERIFY(memory.y_span().high > 6e6);
-    QCOMPARE(memory.summary(), u"Memory: activations 977 KiB, weights 2.86 MiB"_s);
+    QCOMPARE(memory.summary(), u"Memory: total 3.81 MiB, activations 977 KiB, weights 2.86 MiB"_s);
   }
 
   void the_table_shows_the_same_data_and_grows_without_reset() {

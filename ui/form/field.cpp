@@ -17,8 +17,12 @@ Field::Field(const runs::Parameter& parameter, QWidget* parent)
       parameter_(parameter),
       key_(parameter.key.ends_with(".*") ? parameter.key.substr(0, parameter.key.size() - 2) : parameter.key) {}
 
+QString Field::label() const {
+  return parameter_.key == "mesh.*" ? tr("Axes") : qs(parameter_.label);
+}
+
 void Field::watch(QWidget* e) {
-  QString name = qs(parameter_.label);
+  QString name = label();
   if (!parameter_.unit.empty()) name += u", "_s + qs(parameter_.unit);
   e->setAccessibleName(name);
   e->setAccessibleDescription(qs(parameter_.help));

@@ -17,6 +17,7 @@ class Field : public QWidget {
   const runs::Parameter& parameter() const { return parameter_; }
   // The document's key: the parameter's, or "mesh" for "mesh.*".
   const std::string& key() const { return key_; }
+  QString label() const;
   // `set` is what the document holds (nullptr: the default is in force). Does not emit edited().
   virtual void show_value(const Json* set) = 0;
   virtual QWidget* editor() = 0;  // takes the focus, carries the accessible name

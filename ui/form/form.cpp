@@ -110,9 +110,11 @@ void Form::arrange() {
     s.header->setArrowType(open || !words.isEmpty() ? Qt::DownArrow : Qt::RightArrow);
     s.header->setVisible(words.isEmpty() || any);
     if (s.more) {
-      s.more->setVisible(words.isEmpty() && open);
+      const auto folded = std::count_if(s.advanced.begin(), s.advanced.end(),
+                                        [](const FormRow* r) { return !r->is_set() && !r->has_problem(); });
+      s.more->setVisible(words.isEmpty() && open && folded > 0);
       s.more->setArrowType(unfolded ? Qt::DownArrow : Qt::RightArrow);
-      s.more->setText(unfolded ? tr("Fewer") : tr("%1 advanced").arg(s.advanced.size()));
+      s.more->setText(unfolded ? tr("Fewer") : tr("%1 more").arg(folded));
     }
   }
 }

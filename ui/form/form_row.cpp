@@ -82,17 +82,12 @@ void FormRow::show_label() {
   QFont font = label_->font();
   font.setWeight(set_ ? QFont::DemiBold : QFont::Normal);  // set here, as against the default in force
   label_->setFont(font);
-  label_->setText(label_->fontMetrics().elidedText(qs(field_->parameter().label), Qt::ElideRight, kLabelWidth - 2));
+  label_->setText(label_->fontMetrics().elidedText(field_->label(), Qt::ElideRight, kLabelWidth - 2));
 }
 
 void FormRow::resizeEvent(QResizeEvent* event) {
   QWidget::resizeEvent(event);
   show_label();
-}
-
-void FormRow::changeEvent(QEvent* event) {
-  QWidget::changeEvent(event);
-  if (event->type() == QEvent::PaletteChange) reset_->setIcon(icon(Glyph::reset));
 }
 
 bool FormRow::matches(const QString& words) const {

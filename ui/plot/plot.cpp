@@ -136,8 +136,9 @@ void Plot::set_scale(Scale scale) {
 }
 
 QRectF Plot::area() const {
-  return QRectF(left_margin_, kHeader, std::max(10.0, width() - left_margin_ - kRight),
-                std::max(10.0, height() - kHeader - kBottom));
+  const double top = kHeader + 18 * (legend_rows_ - 1);
+  return QRectF(left_margin_, top, std::max(10.0, width() - left_margin_ - kRight),
+                std::max(10.0, height() - top - kBottom));
 }
 
 double Plot::to_x(const QRectF& area, double x) const {
@@ -178,7 +179,7 @@ Span Plot::wanted_y() const {
   }
   // A level is worth the room only where the data comes near it; else it is named at the upper edge.
   for (const LevelLine& level : levels_)
-    if (level.value > high && level.value < high * 2.2) high = level.value;
+    if (level.value > high && level.value < high * 2.2) high = level.value * 1.08;
   if (options_.from_zero) low = std::min(low, 0.0);
   return {low, high};
 }
@@ -200,6 +201,7 @@ void Plot::update_y() {
 
 void Plot::paintEvent(QPaintEvent*) {
   ++frames_;
+  lay_out_legend();
   QPainter painter(this);
   if (!table_shown()) {
     const qreal ratio = devicePixelRatioF();
@@ -208,7 +210,7 @@ void Plot::paintEvent(QPaintEvent*) {
       // The widest label decides the left margin; it only grows, so that the plot does not twitch.
       const QFontMetricsF metrics(small_font());
       double widest = 30;
-      for (const Tick& t : ticks(y_, std::max(2, static_cast<int>(area().height() / 34)), options_.quantity, scale_))
+      for (const Tick& t : ticks(y_, std::max(2, static_cast<int>(area().height() / 30)), options_.quantity, scale_))
         widest = std::max(widest, metrics.horizontalAdvance(t.label) + 12);
       if (widest > left_margin_ || widest < left_margin_ - 14) left_margin_ = std::ceil(widest);
       cache_ = QPixmap(size() * ratio);
@@ -248,7 +250,8 @@ void Plot::place_children() {
   pill_->adjustSize();
   pill_->move(width() - pill_->width() - static_cast<int>(kRight) - 6,
               height() - static_cast<int>(kBottom) - pill_->height() - 6);
-  if (table_) table_->setGeometry(1, static_cast<int>(kHeader), width() - 2, height() - static_cast<int>(kHeader) - 1);
+  const int top = static_cast<int>(area().top());
+  if (table_) table_->setGeometry(1, top, width() - 2, height() - top - 1);
 }
 
 double Plot::header_end() const {
@@ -264,8 +267,8 @@ void Plot::mouseMoveEvent(QMouseEvent* event) {
       link_.show_range({pressed_range_.low + by, pressed_range_.high + by});
     }
   }
-  const bool over_legend =
-      std::any_of(legend_.begin(), legend_.end(), [&](const LegendEntry& e) { return e.at.contains(at); });
+  const bool over_legend = std::any_of(legend_.begin(), legend_.end(),
+                                       [&](const LegendEntry& e) { return e.color.isValid() && e.at.contains(at); });
   setCursor(over_legend ? Qt::PointingHandCursor : Qt::ArrowCursor);
   if (area().adjusted(-1, 0, 1, 0).contains(at) && !empty())
     link_.set_cursor(x_at(at.x()));
@@ -276,7 +279,7 @@ void Plot::mouseMoveEvent(QMouseEvent* event) {
 void Plot::mousePressEvent(QMouseEvent* event) {
   if (event->button() != Qt::LeftButton) return;
   for (const LegendEntry& e : legend_) {
-    if (!e.at.contains(event->position())) continue;
+    if (!e.at.contains(event->position()) || !e.color.isValid()) continue;
     if (!hidden_.erase(e.name)) hidden_.insert(e.name);
     y_ = {0, 0};
     refresh();
@@ -357,7 +360,6 @@ void Plot::contextMenuEvent(QContextMenuEvent* event) {
 void Plot::changeEvent(QEvent* event) {
   QWidget::changeEvent(event);
   if (event->type() == QEvent::PaletteChange || event->type() == QEvent::StyleChange) {
-    more_->setIcon(icon(Glyph::more));
     refresh();
   }
 }
@@ -373,6 +375,8 @@ void Plot::show_table(bool on) {
     table_->setModel(table_model_);
     table_->setAccessibleName(tr("%1 as a table").arg(options_.title));
     table_->verticalHeader()->hide();
+    table_->verticalHeader()->setDefaultSectionSize(21);
+    table_->horizontalHeader()->setDefaultAlignment(Qt::AlignRight | Qt::AlignVCenter);
     table_->setSelectionBehavior(QAbstractItemView::SelectRows);
     table_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
   }

@@ -72,10 +72,11 @@ class Plot : public QWidget {
  private:
   struct LegendEntry {
     QString name;
-    QColor color;
-    Origin origin;
+    QColor color;  // invalid: a sum, without a mark
+    Origin origin = Origin::measured;
     QString value;
-    QRectF at;
+    QRectF at{};
+    bool named = true;  // there is room for the name
   };
   // plot_paint.cpp
   void paint_data(QPainter& painter, const QRectF& area) const;
@@ -84,15 +85,17 @@ class Plot : public QWidget {
   void paint_band(QPainter& painter, const QRectF& area, const PlotLine& line) const;
   void paint_stack(QPainter& painter, const QRectF& area) const;
   void paint_levels(QPainter& painter, const QRectF& area) const;
-  void paint_header(QPainter& painter);
+  void paint_header(QPainter& painter) const;
   void paint_cursor(QPainter& painter, const QRectF& area) const;
   std::vector<LegendEntry> legend() const;
+  void lay_out_legend();  // places the entries in one row, or two where a stack has many
 
   Span wanted_y() const;
   void update_y();
   QMenu* make_menu();
   void place_children();
   double header_end() const;  // where the buttons begin
+  double title_width() const;
   double x_at(double pixel) const;
   double to_x(const QRectF& area, double x) const;
   double to_y(const QRectF& area, double y) const;
@@ -108,6 +111,7 @@ class Plot : public QWidget {
   Span y_{0, 1};
   Scale scale_ = Scale::linear;
   double left_margin_ = 40;
+  int legend_rows_ = 1;
   QPixmap cache_;
   bool stale_ = true, dragging_ = false, moved_ = false;
   QPointF pressed_at_;

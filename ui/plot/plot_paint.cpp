@@ -69,7 +69,7 @@ void Plot::paint_axes(QPainter& painter, const QRectF& area) const {
   const Theme& t = theme();
   painter.setFont(small_font());
   const QColor grid = mix(t.panel, t.line, t.shade == Shade::dark ? 0.6 : 0.65);
-  const int rows = std::max(2, static_cast<int>(area.height() / 34));
+  const int rows = std::max(2, static_cast<int>(area.height() / 30));
   for (const Tick& tick : ticks(y_, rows, options_.quantity, scale_)) {
     const double y = std::round(to_y(area, tick.value)) + 0.5;
     if (y < area.top() - 1 || y > area.bottom() + 1) continue;
@@ -179,7 +179,7 @@ void Plot::paint_levels(QPainter& painter, const QRectF& area) const {
     QString text = level.name + u' ' + value_text(level.value, options_.quantity);
     if (beyond) text += u" \u2191"_s;
     const double w = metrics.horizontalAdvance(text) + 8, y = to_y(area, level.value);
-    QRectF at(area.right() - w - 2, beyond ? edge : y - 17, w, 15);
+    QRectF at(beyond ? area.left() + 4 : area.right() - w - 2, beyond ? edge : y - 17, w, 15);
     if (!beyond && at.top() < area.top()) at.moveTop(y + 2);
     for (const QRectF& other : taken)
       if (at.intersects(other)) at.moveTop(other.bottom() + 2);
@@ -204,68 +204,96 @@ std::vector<Plot::LegendEntry> Plot::legend() const {
     if (!line.raw || line.raw->empty()) continue;
     const runs::Series& s = line.smooth && !line.smooth->empty() ? *line.smooth : *line.raw;
     const size_t at = reading ? s.nearest(*reading).value_or(0) : s.size() - 1;
-    out.push_back({line.name, line.color, line.origin, value_text(s[at].y, options_.quantity), {}});
+    out.push_back({line.name, line.color, line.origin, value_text(s[at].y, options_.quantity)});
   }
-  if (stack_.at) {
-    const auto values = stack_.at(reading.value_or(link_.data().high));
-    for (size_t i = stack_.layers.size(); i-- > 0;)  // as they lie: the top one first
-      if (i < values.size() && values[i] > 0)
-        out.push_back({stack_.layers[i].first,
-                       stack_.layers[i].second,
-                       Origin::measured,
-                       value_text(values[i], options_.quantity),
-                       {}});
-  }
+  if (!stack_.at) return out;
+  const auto values = stack_.at(reading.value_or(link_.data().high));
+  double total = 0;
+  for (const double v : values) total += v;
+  if (!values.empty()) out.push_back({tr("total"), {}, Origin::measured, value_text(total, options_.quantity)});
+  for (size_t i = stack_.layers.size(); i-- > 0;)  // as they lie: the top one first
+    if (i < values.size() && values[i] > 0)
+      out.push_back({stack_.layers[i].first, stack_.layers[i].second, Origin::measured,
+                     value_text(values[i], options_.quantity)});
   return out;
 }
 
-void Plot::paint_header(QPainter& painter) {
+void Plot::lay_out_legend() {
+  const auto names = [](const std::vector<LegendEntry>& entries) {
+    QStringList all;
+    for (const LegendEntry& e : entries) all << e.name;
+    return all;
+  };
+  auto entries = legend();
+  if (names(entries) != names(legend_)) legend_rows_ = 1;
+  const QFontMetricsF metrics(small_font());
+  const double first = title_width() + 10, limit = header_end() - 6;
+  const int most = stack_.sample && height() > 170 ? 2 : 1;
+  double x = first;
+  int row = 0;
+  for (LegendEntry& e : entries) {
+    const double mark = e.color.isValid() ? 16 : 0, value = metrics.horizontalAdvance(e.value);
+    double need = mark + metrics.horizontalAdvance(e.name) + 5 + value;
+    if (x + need > limit && row + 1 < most) {
+      ++row;
+      x = 10;
+    }
+    if (x + need > limit) {  // no room for the name: its mark and value still, if they fit
+      e.named = false;
+      need = mark + value;
+    }
+    if (x + need > limit) {
+      entries.resize(static_cast<size_t>(&e - entries.data()));
+      break;
+    }
+    e.at = QRectF(x, 4 + 18 * row, need, 18);
+    x = e.at.right() + 12;
+  }
+  legend_ = std::move(entries);
+  // Rows only come while the entries stay the same, or the plot would jump under a moving cursor.
+  if (row + 1 > legend_rows_ || legend_rows_ > most) {
+    legend_rows_ = row + 1;
+    stale_ = true;
+  }
+}
+
+double Plot::title_width() const {
+  QFont bold = small_font();
+  bold.setWeight(QFont::DemiBold);
+  double width = 10 + QFontMetricsF(bold).horizontalAdvance(options_.title);
+  if (!options_.unit.isEmpty()) width += 5 + QFontMetricsF(small_font()).horizontalAdvance(options_.unit);
+  return width;
+}
+
+void Plot::paint_header(QPainter& painter) const {
   const Theme& t = theme();
   QFont bold = small_font();
-  bold.setPointSizeF(bold.pointSizeF() * 1.06);
   bold.setWeight(QFont::DemiBold);
   painter.setFont(bold);
   painter.setPen(t.text);
-  double x = 10;
-  const QFontMetricsF title_metrics(bold);
-  painter.drawText(QPointF(x, 17), options_.title);
-  x += title_metrics.horizontalAdvance(options_.title) + 5;
+  painter.drawText(QPointF(10, 17), options_.title);
   painter.setFont(small_font());
   const QFontMetricsF metrics(small_font());
-  if (!options_.unit.isEmpty()) {
-    painter.setPen(t.muted);
-    painter.drawText(QPointF(x, 17), options_.unit);
-    x += metrics.horizontalAdvance(options_.unit) + 5;
-  }
-  x += 8;
-  legend_ = legend();
-  const double limit = header_end() - 6;
-  for (LegendEntry& e : legend_) {
+  painter.setPen(t.muted);
+  painter.drawText(QPointF(title_width() - metrics.horizontalAdvance(options_.unit), 17), options_.unit);
+  for (const LegendEntry& e : legend_) {
     const bool off = hidden(e.name);
-    const double name_width = metrics.horizontalAdvance(e.name), value_width = metrics.horizontalAdvance(e.value);
-    const double need = 16 + name_width + 5 + value_width;
-    if (x + need > limit) {
-      if (x + 16 + value_width > limit) break;
-      e.at = QRectF(x, 4, 16 + value_width, 18);  // no room for the name: its mark and value still
-    } else {
-      e.at = QRectF(x, 4, need, 18);
-    }
-    const double middle = 13;
-    if (stack_.sample) {
+    const double base = e.at.top() + 13, middle = e.at.top() + 9;
+    double x = e.at.left();
+    if (e.color.isValid() && stack_.sample) {
       painter.fillRect(QRectF(x, middle - 4, 9, 9), off ? t.line : e.color);
-    } else {
+    } else if (e.color.isValid()) {
       painter.setPen(QPen(off ? t.line : e.color, 2, pen_style(e.origin)));
       painter.drawLine(QPointF(x, middle), QPointF(x + 12, middle));
     }
-    double text_x = x + 16;
-    if (e.at.width() > 16 + value_width + 1) {
+    x += e.color.isValid() ? 16 : 0;
+    if (e.named) {
       painter.setPen(off ? t.faint : t.muted);
-      painter.drawText(QPointF(text_x, 17), e.name);
-      text_x += name_width + 5;
+      painter.drawText(QPointF(x, base), e.name);
+      x += metrics.horizontalAdvance(e.name) + 5;
     }
     painter.setPen(off ? t.faint : t.text);
-    painter.drawText(QPointF(text_x, 17), e.value);
-    x = e.at.right() + 12;
+    painter.drawText(QPointF(x, base), e.value);
   }
 }
 

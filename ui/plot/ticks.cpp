@@ -13,13 +13,12 @@ namespace {
 
 double round_step(double raw) {
   const double decade = std::pow(10.0, std::floor(std::log10(raw)));
-  for (const double m : {1.0, 2.0, 5.0})
-    if (raw <= decade * m * 1.0001) return decade * m;
-  return decade * 10;
+  const double m = raw / decade;  // the nearest of 1, 2, 5, 10 on a log scale
+  return decade * (m < 1.42 ? 1 : m < 3.17 ? 2 : m < 7.08 ? 5 : 10);
 }
 
 double step_for(double raw, Quantity quantity) {
-  if (quantity == Quantity::bytes) return std::exp2(std::ceil(std::log2(std::max(raw, 1.0))));
+  if (quantity == Quantity::bytes) return std::exp2(std::round(std::log2(std::max(raw, 1.0))));
   if (quantity == Quantity::count) return std::max(1.0, round_step(raw));
   if (quantity == Quantity::seconds && raw > 1)
     for (const double s : {2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0,

@@ -2,7 +2,6 @@
 #include "ui/runs/runs_model.h"
 
 #include <QDateTime>
-#include <QLocale>
 #include <algorithm>
 #include <cmath>
 
@@ -27,6 +26,13 @@ QVariant loss_text(const std::optional<double>& loss) {
 
 QVariant number_or_last(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? *value : 1e300;
+}
+
+// Local time; the year only where it is not this one.
+QString when_text(const std::string& utc, bool brief) {
+  const QDateTime at = QDateTime::fromString(qs(utc), Qt::ISODate).toLocalTime();
+  const bool this_year = at.date().year() == QDate::currentDate().year();
+  return at.toString(!brief ? u"yyyy-MM-dd HH:mm:ss"_s : this_year ? u"MM-dd HH:mm"_s : u"yyyy-MM-dd"_s);
 }
 
 // run-12 after run-9.
@@ -118,7 +124,7 @@ QVariant RunsModel::shown(const runs::RunRow& r, int column) const {
     case state:
       return state_text(r.state);
     case created:
-      return QLocale().toString(QDateTime::fromString(qs(r.created), Qt::ISODate).toLocalTime(), u"yyyy-MM-dd HH:mm"_s);
+      return when_text(r.created, true);
     case model:
       return qs(r.model);
     case method:
@@ -173,6 +179,7 @@ QVariant RunsModel::data(const QModelIndex& index, int role) const {
     case Qt::EditRole:
       return index.column() == name ? qs(r.name) : shown(r, index.column());
     case Qt::ToolTipRole:
+      if (index.column() == created) return when_text(r.created, false);
       if (index.column() == state && !r.error.empty()) return qs(r.error);
       if (index.column() == name) return tr("%1, %2. Press F2 to rename.").arg(qs(r.id), qs(r.name));
       return shown(r, index.column());

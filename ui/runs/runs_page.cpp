@@ -77,7 +77,7 @@ void RunsPage::build_toolbar() {
   filter_->setClearButtonEnabled(true);
   filter_->setMaximumWidth(420);
   filter_->addAction(icon(Glyph::search), QLineEdit::LeadingPosition);
-  row->addWidget(filter_, 1);
+  row->addWidget(filter_, 8);
   row->addStretch(1);
   open_->setToolTip(tr("Show the run on the Train page (Enter)"));
   clone_->setToolTip(tr("Put the run's experiment into the form"));
@@ -86,7 +86,7 @@ void RunsPage::build_toolbar() {
   for (QPushButton* b : {open_, clone_, resume_}) row->addWidget(b);
   row->addSpacing(16);  // what takes away stands apart
   row->addWidget(delete_);
-  trash_->setText(tr("Deleted"));
+  trash_->setText(tr("Show Deleted"));
   trash_->setCheckable(true);
   trash_->setProperty("chip", true);
   trash_->setToolTip(tr("Show deleted runs, to restore them"));
@@ -126,7 +126,7 @@ void RunsPage::build_table() {
   header->setHighlightSections(false);
   header->setSectionsMovable(true);
   header->setStretchLastSection(true);
-  const int widths[] = {170, 76, 116, 110, 76, 76, 74, 74, 60, 62, 76, 100, 70};
+  const int widths[] = {148, 70, 88, 86, 70, 74, 74, 70, 58, 58, 74, 74, 66};
   for (int c = 0; c < RunsModel::columns; ++c) table_->setColumnWidth(c, widths[c]);
   static_cast<QVBoxLayout*>(layout())->addWidget(table_, 1);
   empty_->setParent(table_->viewport());

@@ -21,18 +21,12 @@ QAction* ActionRegistry::add(const ActionSpec& spec, std::function<void()> run) 
   connect(action, &QAction::triggered, this, [run = std::move(run)] { run(); });
   window_->addAction(action);
   by_id_[spec.id] = action;
-  glyphs_[action] = spec.glyph;
   order_.push_back(action);
   return action;
 }
 
 QAction* ActionRegistry::operator[](const QString& id) const {
   return by_id_.at(id);
-}
-
-void ActionRegistry::restyle() {
-  for (const auto& [action, glyph] : glyphs_)
-    if (glyph != Glyph::none) action->setIcon(icon(glyph));
 }
 
 }  // namespace mw::ui

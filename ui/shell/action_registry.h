@@ -24,12 +24,10 @@ class ActionRegistry : public QObject {
   QAction* add(const ActionSpec& spec, std::function<void()> run);
   QAction* operator[](const QString& id) const;  // must exist
   const std::vector<QAction*>& all() const { return order_; }
-  void restyle();  // after a theme change
 
  private:
   QWidget* window_;
   std::map<QString, QAction*> by_id_;
-  std::map<QAction*, Glyph> glyphs_;
   std::vector<QAction*> order_;
 };
 

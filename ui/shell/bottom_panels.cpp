@@ -97,6 +97,8 @@ JobsPanel::JobsPanel(RunController& runs, QWidget* parent)
       stop_(new QPushButton(tr("Stop"))),
       look_(new QPushButton(tr("Show"))),
       row_(new QWidget(this)) {
+  setObjectName(u"panelBody"_s);
+  setAttribute(Qt::WA_StyledBackground);
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(10, 6, 10, 6);
   idle_->setProperty("muted", true);

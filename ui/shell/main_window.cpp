@@ -202,7 +202,6 @@ void MainWindow::show_page(Page page) {
 void MainWindow::set_shade(Shade shade) {
   theme_ = make_theme(shade);
   apply(theme_, *qApp);
-  actions_.restyle();
   session_.set_value(u"theme"_s, shade == Shade::dark ? u"dark"_s : u"light"_s);
   update_actions();
   // Colours that were handed out.

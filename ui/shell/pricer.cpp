@@ -2,6 +2,21 @@
 #include "ui/shell/pricer.h"
 
 namespace mw::ui {
+namespace {
+
+Pricer::Answer price(const runs::Experiment& experiment, runs::ReadData read, std::stop_token cancel) {
+  Pricer::Answer answer;
+  try {
+    answer.prediction = runs::predict(experiment, read, std::move(cancel));
+  } catch (const Error& error) {
+    answer.problems.push_back(error.problem());
+  } catch (const std::exception& error) {
+    answer.problems.push_back({.id = "PREDICT", .severity = Severity::warning, .message = error.what()});
+  }
+  return answer;
+}
+
+}  // namespace
 
 Pricer::Pricer(QObject* parent) : QObject(parent), thread_([this](std::stop_token stop) { work(std::move(stop)); }) {}
 
@@ -36,15 +51,15 @@ void Pricer::work(std::stop_token stop) {
       current_ = std::stop_source();
       cancel = current_.get_token();
     }
-    Answer answer{.question = question.number};
-    try {
-      answer.prediction = runs::predict(question.experiment, runs::ReadData::no, cancel);
-    } catch (const Error& error) {
-      answer.problems.push_back(error.problem());
-    } catch (const std::exception& error) {
-      answer.problems.push_back({.id = "PREDICT", .severity = Severity::warning, .message = error.what()});
+    // At once with every row as long as it may be, then with the real lengths, unless a newer edit came.
+    for (const runs::ReadData read : {runs::ReadData::no, runs::ReadData::yes}) {
+      if (cancel.stop_requested()) break;
+      Answer answer = price(question.experiment, read, cancel);
+      answer.question = question.number;
+      const bool failed = !answer.problems.empty();
+      if (!cancel.stop_requested()) answers_.push(std::move(answer), Delivery::state);
+      if (failed) break;
     }
-    answers_.push(std::move(answer), Delivery::state);
   }
 }
 

@@ -74,8 +74,11 @@ QVariant ProblemsModel::data(const QModelIndex& index, int role) const {
     }
     case message:
       return message_text(p);
-    case fix:
-      return qs(p.fix);
+    case fix: {
+      QString s = qs(p.fix);
+      if (!s.isEmpty()) s[0] = s[0].toUpper();
+      return s;
+    }
   }
   return {};
 }

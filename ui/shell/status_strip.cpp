@@ -9,6 +9,7 @@
 #include <QToolButton>
 #include <QToolTip>
 
+#include "ui/theme/icons.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/train/run_header.h"
@@ -88,11 +89,12 @@ StatusStrip::StatusStrip(Pricer& pricer, RunController& runs, QWidget* parent)
   italic.setItalic(true);
   origin_->setFont(italic);
   row->addWidget(origin_);
-  why_->setText(u"\u24D8"_s);
+  why_->setIcon(icon(Glyph::info));
   why_->setProperty("flat", true);
   why_->setAccessibleName(tr("Where the predicted numbers come from"));
   why_->setFocusPolicy(Qt::TabFocus);
   row->addWidget(why_);
+  row->addStretch(1);
   addWidget(left, 1);
   job_->setContentsMargins(0, 0, 10, 0);
   addPermanentWidget(job_);
@@ -126,7 +128,7 @@ void StatusStrip::refresh() {
   }
   price_->setPalette(palette);
   price_->setToolTip(failed ? qs(to_text(pricer_.problems().front())) : QString());
-  origin_->setText(failed && p ? tr("predicted, of the last document that could be") : tr("predicted"));
+  origin_->setText(failed && p ? tr("predicted for the last valid document") : tr("predicted"));
   for (QWidget* w : {static_cast<QWidget*>(bar_), static_cast<QWidget*>(origin_), static_cast<QWidget*>(why_)})
     w->setVisible(p.has_value());
   bar_->show_prediction(p);

@@ -143,6 +143,7 @@ void MainWindow::build_toolbar() {
   };
   gap(true);
   file_button_ = new QToolButton(bar);
+  file_button_->setObjectName(u"file"_s);
   file_button_->setFocusPolicy(Qt::TabFocus);
   file_button_->setAccessibleName(tr("Experiment file"));
   file_button_->setPopupMode(QToolButton::InstantPopup);
@@ -165,6 +166,7 @@ void MainWindow::build_toolbar() {
   QWidget* run = tool(u"run.start"_s);
   run->setObjectName(u"run"_s);
   static_cast<QToolButton*>(run)->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+  actions_[u"run.start"_s]->setIcon(icon(Glyph::run, Ink::on_accent));
   for (const auto& id : {u"run.pause"_s, u"run.stop"_s})
     static_cast<QToolButton*>(tool(id))->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
   bar->addSeparator();

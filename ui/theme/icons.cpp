@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/theme/icons.h"
 
+#include <QIconEngine>
 #include <QPainter>
 #include <QSvgRenderer>
 
@@ -54,20 +55,12 @@ const char* body(Glyph glyph) {
       return "<path d='m4 4 8 8M12 4l-8 8'/>";
     case Glyph::copy:
       return "<rect x='5.6' y='5.2' width='7.4' height='8.4' rx='1'/><path d='M3 10.6V2.4h7'/>";
+    case Glyph::info:
+      return "<circle cx='8' cy='8' r='5.6'/><path d='M8 7.4v3.4M8 5.1v.1'/>";
     case Glyph::browse:
       return "<path d='M1.8 12.8V3.6h4l1.6 1.8h6.8v7.4z'/>";
   }
   return "";
-}
-
-QPixmap render(const QByteArray& svg, int size, qreal ratio) {
-  QPixmap pixmap(QSize(size, size) * ratio);
-  pixmap.fill(Qt::transparent);
-  QPainter painter(&pixmap);
-  QSvgRenderer(svg).render(&painter, QRectF(QPointF(0, 0), pixmap.size()));
-  painter.end();
-  pixmap.setDevicePixelRatio(ratio);
-  return pixmap;
 }
 
 QByteArray document(Glyph glyph, const QColor& color) {
@@ -79,21 +72,34 @@ QByteArray document(Glyph glyph, const QColor& color) {
   return svg.replace("'C'", QByteArray("'" + color.name().toLatin1() + "'"));
 }
 
+class Engine : public QIconEngine {
+ public:
+  Engine(Glyph glyph, Ink ink) : glyph_(glyph), ink_(ink) {}
+  void paint(QPainter* painter, const QRect& rect, QIcon::Mode mode, QIcon::State) override {
+    const Theme& t = theme();
+    const QColor color = mode == QIcon::Disabled  ? mix(t.panel, t.muted, 0.5)
+                         : ink_ == Ink::on_accent ? t.accent_text
+                                                  : t.muted;
+    QSvgRenderer(document(glyph_, color)).render(painter, rect);
+  }
+  QPixmap pixmap(const QSize& size, QIcon::Mode mode, QIcon::State state) override {
+    QPixmap out(size);
+    out.fill(Qt::transparent);
+    QPainter painter(&out);
+    paint(&painter, QRect(QPoint(0, 0), size), mode, state);
+    return out;
+  }
+  QIconEngine* clone() const override { return new Engine(glyph_, ink_); }
+
+ private:
+  Glyph glyph_;
+  Ink ink_;
+};
+
 }  // namespace
 
-QIcon icon(Glyph glyph, const QColor& color) {
-  QIcon out;
-  if (glyph == Glyph::none) return out;
-  const QColor off = mix(theme().panel, theme().muted, 0.5);
-  for (const qreal ratio : {1.0, 2.0}) {
-    out.addPixmap(render(document(glyph, color), 16, ratio), QIcon::Normal);
-    out.addPixmap(render(document(glyph, off), 16, ratio), QIcon::Disabled);
-  }
-  return out;
-}
-
-QIcon icon(Glyph glyph) {
-  return icon(glyph, theme().muted);
+QIcon icon(Glyph glyph, Ink ink) {
+  return glyph == Glyph::none ? QIcon() : QIcon(new Engine(glyph, ink));
 }
 
 }  // namespace mw::ui

@@ -26,11 +26,13 @@ enum class Glyph {
   refresh,
   close,
   copy,
-  browse
+  browse,
+  info
 };
 
-// In the theme in force; ask again after a theme change.
-QIcon icon(Glyph glyph);
-QIcon icon(Glyph glyph, const QColor& color);
+enum class Ink { normal, on_accent };
+
+// Painted in the colours of the theme in force at that moment: nothing to renew after a theme change.
+QIcon icon(Glyph glyph, Ink ink = Ink::normal);
 
 }  // namespace mw::ui

@@ -35,6 +35,23 @@ QToolButton[group="true"] { border: 0; border-bottom: 1px solid @line; padding: 
 QToolButton[group="true"]:hover, QToolButton[group="true"]:focus { color: @accent; }
 QToolButton[more="true"] { border: 0; padding: 2px 2px; color: @muted; background: transparent; }
 QToolButton[more="true"]:hover, QToolButton[more="true"]:focus { color: @accent; }
+QToolBar QToolButton::menu-indicator { subcontrol-origin: padding; subcontrol-position: right center; left: -3px; image: url(@chevron); width: 10px; height: 10px; }
+QToolBar QToolButton#file { padding-right: 16px; }
+QLineEdit { background: @field; border: 1px solid @edge; border-radius: 3px; padding: 2px 4px; selection-background-color: @accent; selection-color: @accent_text; }
+QLineEdit:hover { border-color: @mid; }
+QLineEdit:focus { border-color: @accent; }
+QLineEdit:disabled { color: @off; background: @window; }
+QComboBox { background: @field; border: 1px solid @edge; border-radius: 3px; padding: 2px 4px; min-height: 17px; }
+QComboBox:hover { border-color: @mid; }
+QComboBox:focus { border-color: @accent; }
+QComboBox::drop-down { border: 0; width: 20px; }
+QComboBox::down-arrow { image: url(@chevron); width: 11px; height: 11px; }
+QComboBox QAbstractItemView { background: @panel; border: 1px solid @line; selection-background-color: @select; selection-color: @text; }
+QPushButton { background: @button; border: 1px solid @edge; border-radius: 4px; padding: 3px 12px; min-height: 16px; }
+QPushButton:hover { background: @hover; }
+QPushButton:pressed { background: @pressed; }
+QPushButton:focus { border-color: @accent; }
+QPushButton:disabled { color: @off; border-color: @line; background: transparent; }
 QDockWidget { titlebar-close-icon: none; titlebar-normal-icon: none; font-weight: 600; }
 QTabBar::tab { background: transparent; color: @muted; border: 0; border-bottom: 2px solid transparent; padding: 5px 11px 4px 11px; }
 QTabBar::tab:hover { color: @text; background: @hover; }
@@ -47,8 +64,9 @@ QHeaderView { background: @panel; border: 0; }
 QHeaderView::section { background: @panel; color: @muted; border: 0; border-bottom: 1px solid @line; border-right: 1px solid @soft; padding: 3px 7px; }
 QTableView, QTreeView, QListView, QPlainTextEdit { border: 0; background: @panel; alternate-background-color: @stripe; gridline-color: @soft; selection-background-color: @select; selection-color: @text; }
 QPlainTextEdit { background: @field; selection-background-color: @select; }
-QTableView::item, QTreeView::item { padding: 0 5px; }
-QTableView::item:focus, QTreeView::item:focus { border: 1px solid @accent; }
+QTableView, QTreeView { outline: 0; }
+QTableView::item { padding: 0 5px; }
+QTreeView::item { min-height: 20px; }
 QProgressBar { border: 0; border-radius: 3px; background: @track; max-height: 6px; min-height: 6px; }
 QProgressBar::chunk { background: @accent; border-radius: 3px; }
 QProgressBar[state="done"]::chunk { background: @good; }
@@ -79,6 +97,7 @@ QFrame#toast { background: @panel; border: 1px solid @mid; border-radius: 6px; }
 QLabel[muted="true"] { color: @muted; }
 QLabel[bad="true"] { color: @bad; }
 QWidget#formBody, QWidget#pageBody { background: @window; }
+QWidget#panelBody { background: @panel; }
 QPushButton#pill { background: @accent; color: @accent_text; border: 0; border-radius: 10px; padding: 3px 11px; font-weight: 600; }
 QPushButton#pill:hover, QPushButton#pill:focus { background: @accent_hover; }
 )";
@@ -112,6 +131,9 @@ QString Theme::style_sheet() const {
   s = with(s, "track", mix(panel, text, 0.12));
   s = with(s, "scroll", mix(window, text, 0.25));
   s = with(s, "notice", mix(panel, warn, 0.12));
+  s = with(s, "edge", mix(panel, text, dark ? 0.24 : 0.26));
+  s = with(s, "button", dark ? mix(panel, text, 0.06) : panel);
+  s.replace(u"@chevron"_s, dark ? u":/theme/chevron-dark.svg"_s : u":/theme/chevron-light.svg"_s);
   s = with(s, "good", good);
   s = with(s, "warn", warn);
   return with(s, "bad", bad);

@@ -9,6 +9,11 @@
 
 #include "ui/theme/text.h"
 
+// A static library's resources are not found by themselves. Must stand outside any namespace.
+static void load_resources() {
+  Q_INIT_RESOURCE(theme);
+}
+
 namespace mw::ui {
 namespace {
 
@@ -50,7 +55,7 @@ Theme make_theme(Shade shade) {
   } else {
     t.window = QColor(0x1e2126);
     t.panel = QColor(0x25292f);
-    t.field = QColor(0x1a1d21);
+    t.field = QColor(0x17191d);
     t.text = QColor(0xe3e6ea);
     t.muted = QColor(0xa3abb6);
     t.faint = QColor(0x8d96a3);
@@ -133,6 +138,7 @@ Shade system_shade() {
 }
 
 void apply(const Theme& theme, QApplication& application) {
+  load_resources();
   current() = theme;
   if (application.style()->name().compare("fusion"_L1, Qt::CaseInsensitive) != 0 && application.styleSheet().isEmpty())
     QApplication::setStyle(QStyleFactory::create(u"Fusion"_s));

@@ -94,6 +94,7 @@ void TrainPage::build() {
   samples_->setWordWrap(false);
   samples_->setTabKeyNavigation(false);
   samples_->horizontalHeader()->setHighlightSections(false);
+  samples_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   samples_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
   for (const auto& [c, w] : {std::pair{SamplesModel::step, 56}, std::pair{SamplesModel::verdict, 74}}) {
     samples_->horizontalHeader()->setSectionResizeMode(c, QHeaderView::Fixed);
