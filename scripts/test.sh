@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Installs what is missing, builds, and runs the tests: everything in the ci preset, then the unit tests again under the
-# address and undefined-behaviour sanitizers and core's threads under the thread sanitizer.
-#   scripts/test.sh [quick]    quick: without the sanitizer builds
+# Installs what is missing, builds, and runs the tests: core's threads under the thread sanitizer, everything under the
+# address and undefined-behaviour sanitizers, then everything as released with warnings as errors.
+#   scripts/test.sh [quick]    quick: without the sanitizers
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 install build test
-build ci
 cd "$root"
 if [ "${1:-}" != quick ]; then
-  build tsan
-  ctest --preset tsan -L threads
+  build tsan mw_base_tests mw_data_tests mw_engine_tests mw_runs_tests
+  say "Threads of core under the thread sanitizer"
+  ctest --preset tsan -R '^(Mailbox|ThreadPool|Batches|Store|StoreProcesses|AdamW|Network|Lora|Decode)\.'
   build asan
-  ctest --preset asan -LE 'slow|x11'
+  say "Everything under the address and undefined-behaviour sanitizers"
+  ctest --preset asan -j 2
 fi
-ctest --preset ci
+build ci
+ctest --preset ci -j 2
