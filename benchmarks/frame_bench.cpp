@@ -8,7 +8,10 @@
 #include <QTimer>
 #include <QToolButton>
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include "core/base/error.h"
 #include "ui/shell/main_window.h"
@@ -63,38 +66,46 @@ class TimedApplication : public QApplication {
   bool notify(QObject* receiver, QEvent* event) override {
     if (depth_ > 0 || !measuring) return QApplication::notify(receiver, event);
     ++depth_;
+    // Before: the receiver may be gone after.
+    const std::string name = receiver->metaObject()->className();
+    const int type = event->type();
     QElapsedTimer clock;
     clock.start();
     const bool answer = QApplication::notify(receiver, event);
-    busy.push_back(static_cast<double>(clock.nsecsElapsed()) * 1e-6);
+    const double ms = static_cast<double>(clock.nsecsElapsed()) * 1e-6;
+    busy.push_back(ms);
+    if (ms > FrameClock::kFrameMs) slow.push_back({{"receiver", name}, {"event", type}, {"ms", ms}});
     --depth_;
     return answer;
   }
   std::vector<double> busy;
+  Json slow = Json::array();
   bool measuring = false;
 
  private:
   int depth_ = 0;
 };
 
-// Notes when the watched widget paints.
-class PaintWatch : public QObject {
+// From the moment a click is posted, by another thread as the window system does, until the page it asks for is painted.
+class ClickWatch : public QObject {
  public:
-  using QObject::QObject;
-  bool eventFilter(QObject*, QEvent* event) override {
-    if (event->type() == QEvent::Paint && waiting) {
-      waiting = false;
-      latency.push_back(static_cast<double>(since.nsecsElapsed()) * 1e-6);
+  void expect(QWidget* page) {
+    posted_ns_ = now();
+    page_ = page;
+  }
+  bool eventFilter(QObject* watched, QEvent* event) override {
+    if (event->type() == QEvent::Paint && watched == page_.load()) {
+      page_ = nullptr;
+      latency.push_back(static_cast<double>(now() - posted_ns_) * 1e-6);
     }
     return false;
   }
-  void clicked() {
-    waiting = true;
-    since.start();
-  }
-  bool waiting = false;
-  QElapsedTimer since;
-  std::vector<double> latency;
+  std::vector<double> latency;  // read it when the clicking is over
+
+ private:
+  static std::int64_t now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+  std::atomic<std::int64_t> posted_ns_{0};
+  std::atomic<QWidget*> page_{nullptr};
 };
 
 class Bench {
@@ -131,6 +142,7 @@ class Bench {
             {"frames_late", over},
             {"event_handling", spread(busy)},
             {"events_over_33ms", long_events},
+            {"slow_events", application_.slow},
             {"click_to_paint", spread(clicks_.latency)},
             {"clicks_over_50ms",
              std::count_if(clicks_.latency.begin(), clicks_.latency.end(), [](double ms) { return ms > 50; })}};
@@ -151,21 +163,23 @@ class Bench {
     }
   }
 
-  // A page button is pressed and released as a mouse would; its repaint is the answer.
-  void click() {
-    static constexpr const char16_t* kNames[]{u"Runs page", u"Train page"};
-    const QString name = QString::fromUtf16(kNames[next_++ % 2]);
-    for (QToolButton* b : window_.findChildren<QToolButton*>(u"page"_s)) {
-      if (b->accessibleName() != name) continue;
-      b->removeEventFilter(&clicks_);
-      b->installEventFilter(&clicks_);
-      clicks_.clicked();
-      const QPointF at = QRectF(b->rect()).center(), global = b->mapToGlobal(at.toPoint());
-      QCoreApplication::postEvent(
-          b, new QMouseEvent(QEvent::MouseButtonPress, at, global, Qt::LeftButton, Qt::LeftButton, Qt::NoModifier));
-      QCoreApplication::postEvent(
-          b, new QMouseEvent(QEvent::MouseButtonRelease, at, global, Qt::LeftButton, Qt::NoButton, Qt::NoModifier));
+  // The two page buttons in turn, pressed and released as a mouse would, at moments of no step with the frame clock.
+  void click_about(std::stop_token stop, QToolButton* train, QToolButton* runs) {
+    for (int i = 0; !stop.stop_requested(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(271));
+      QToolButton* button = i % 2 == 0 ? runs : train;
+      clicks_.expect(i % 2 == 0 ? static_cast<QWidget*>(&window_.runs_page()) : &window_.train_page());
+      const QPointF at(12, 12);
+      for (const auto type : {QEvent::MouseButtonPress, QEvent::MouseButtonRelease})
+        QCoreApplication::postEvent(
+            button, new QMouseEvent(type, at, at, Qt::LeftButton,
+                                    type == QEvent::MouseButtonPress ? Qt::LeftButton : Qt::NoButton, Qt::NoModifier));
     }
+  }
+  QToolButton* button(const QString& name) {
+    for (QToolButton* b : window_.findChildren<QToolButton*>())
+      if (b->accessibleName() == name) return b;
+    return nullptr;
   }
 
   void measure() {
@@ -175,23 +189,24 @@ class Bench {
       tick.start();
     });
     application_.measuring = true;
-    QTimer clicker;
-    clicker.setInterval(271);  // in no step with the frame clock
-    QObject::connect(&clicker, &QTimer::timeout, &window_, [this] { click(); });
-    clicker.start();
+    window_.train_page().installEventFilter(&clicks_);
+    window_.runs_page().installEventFilter(&clicks_);
+    std::jthread clicker([this, train = button(u"Train page"_s), runs = button(u"Runs page"_s)](std::stop_token stop) {
+      click_about(std::move(stop), train, runs);
+    });
     QEventLoop loop;
     QTimer::singleShot(static_cast<int>(options_.seconds * 1e3), &loop, &QEventLoop::quit);
     loop.exec();
     application_.measuring = false;
+    clicker = {};
     QObject::disconnect(ticks);
   }
 
   Options options_;
   TimedApplication& application_;
   MainWindow window_;
-  PaintWatch clicks_;
+  ClickWatch clicks_;
   std::vector<double> frames_;
-  int next_ = 0;
 };
 
 }  // namespace

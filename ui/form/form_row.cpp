@@ -90,6 +90,11 @@ void FormRow::resizeEvent(QResizeEvent* event) {
   show_label();
 }
 
+void FormRow::changeEvent(QEvent* event) {
+  QWidget::changeEvent(event);
+  if (event->type() == QEvent::StyleChange) show_label();  // a new style sheet takes the weight away
+}
+
 bool FormRow::matches(const QString& words) const {
   const runs::Parameter& p = field_->parameter();
   const QString all = qs(p.key + " " + p.label + " " + p.help + " " + p.group);

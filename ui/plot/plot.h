@@ -77,6 +77,7 @@ class Plot : public QWidget {
     QString value;
     QRectF at{};
     bool named = true;  // there is room for the name
+    bool shown = true;  // the value stands in the legend; a stack's stand at the cursor
   };
   // plot_paint.cpp
   void paint_data(QPainter& painter, const QRectF& area) const;
@@ -87,6 +88,7 @@ class Plot : public QWidget {
   void paint_levels(QPainter& painter, const QRectF& area) const;
   void paint_header(QPainter& painter) const;
   void paint_cursor(QPainter& painter, const QRectF& area) const;
+  void paint_split(QPainter& painter, const QRectF& area, double x) const;
   std::vector<LegendEntry> legend() const;
   void lay_out_legend();  // places the entries in one row, or two where a stack has many
 

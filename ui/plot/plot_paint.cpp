@@ -232,13 +232,16 @@ void Plot::lay_out_legend() {
   double x = first;
   int row = 0;
   for (LegendEntry& e : entries) {
-    const double mark = e.color.isValid() ? 16 : 0, value = metrics.horizontalAdvance(e.value);
-    double need = mark + metrics.horizontalAdvance(e.name) + 5 + value;
+    const bool layer = stack_.sample && e.color.isValid();
+    if (layer) e.shown = false;
+    const double mark = layer ? 13 : e.color.isValid() ? 16 : 0;
+    const double value = layer ? 0 : metrics.horizontalAdvance(e.value);
+    double need = mark + metrics.horizontalAdvance(e.name) + (layer ? 0 : 5) + value;
     if (x + need > limit && row + 1 < most) {
       ++row;
       x = 10;
     }
-    if (x + need > limit) {  // no room for the name: its mark and value still, if they fit
+    if (x + need > limit && !layer) {  // no room for the name: its mark and value still, if they fit
       e.named = false;
       need = mark + value;
     }
@@ -286,12 +289,13 @@ void Plot::paint_header(QPainter& painter) const {
       painter.setPen(QPen(off ? t.line : e.color, 2, pen_style(e.origin)));
       painter.drawLine(QPointF(x, middle), QPointF(x + 12, middle));
     }
-    x += e.color.isValid() ? 16 : 0;
+    x += !e.color.isValid() ? 0 : stack_.sample ? 13 : 16;
     if (e.named) {
       painter.setPen(off ? t.faint : t.muted);
       painter.drawText(QPointF(x, base), e.name);
       x += metrics.horizontalAdvance(e.name) + 5;
     }
+    if (!e.shown) continue;
     painter.setPen(off ? t.faint : t.text);
     painter.drawText(QPointF(x, base), e.value);
   }
@@ -325,6 +329,7 @@ void Plot::paint_cursor(QPainter& painter, const QRectF& area) const {
     painter.setBrush(line.color);
     painter.drawEllipse(p, 3.6, 3.6);
   }
+  if (stack_.at) paint_split(painter, area, x);
   painter.setFont(small_font());
   const QString text = link_.x_name() + u' ' + value_text(*reading, link_.x_quantity());
   const double w = QFontMetricsF(painter.font()).horizontalAdvance(text) + 12;
@@ -334,6 +339,35 @@ void Plot::paint_cursor(QPainter& painter, const QRectF& area) const {
   painter.drawRoundedRect(pill, 8, 8);
   painter.setPen(link_.cursor() ? t.panel : t.accent_text);
   painter.drawText(pill, Qt::AlignCenter, text);
+}
+
+// Beside the cursor: every layer with its value there.
+void Plot::paint_split(QPainter& painter, const QRectF& area, double x) const {
+  const Theme& t = theme();
+  const auto entries = legend();
+  if (entries.empty()) return;
+  painter.setFont(small_font());
+  const QFontMetricsF metrics(small_font());
+  double name_width = 0, value_width = 0;
+  for (const LegendEntry& e : entries) {
+    name_width = std::max(name_width, metrics.horizontalAdvance(e.name));
+    value_width = std::max(value_width, metrics.horizontalAdvance(e.value));
+  }
+  const double row = 16, w = name_width + value_width + 42, h = row * static_cast<double>(entries.size()) + 8;
+  const bool right = x + 12 + w < area.right();
+  const QRectF box(right ? x + 12 : x - 12 - w, std::max(4.0, area.center().y() - h / 2), w, h);
+  painter.setPen(t.line);
+  painter.setBrush(faded(t.panel, 0.95));
+  painter.drawRoundedRect(box, 4, 4);
+  double y = box.top() + 4;
+  for (const LegendEntry& e : entries) {
+    if (e.color.isValid()) painter.fillRect(QRectF(box.left() + 8, y + 4, 9, 9), e.color);
+    painter.setPen(t.muted);
+    painter.drawText(QRectF(box.left() + 22, y, name_width + 2, row), Qt::AlignVCenter, e.name);
+    painter.setPen(t.text);
+    painter.drawText(QRectF(box.left(), y, w - 8, row), Qt::AlignVCenter | Qt::AlignRight, e.value);
+    y += row;
+  }
 }
 
 }  // namespace mw::ui

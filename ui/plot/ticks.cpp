@@ -27,29 +27,51 @@ double step_for(double raw, Quantity quantity) {
   return round_step(raw);
 }
 
-QString plain_text(double v, double step) {
-  if (v == 0) return u"0"_s;
-  const double a = std::abs(v);
-  if (a < 1e-3 || a >= 1e6) {
-    const int digits = std::max(0, static_cast<int>(std::ceil(std::log10(a / step) - 0.001)));
-    return QString::number(v, 'e', std::min(digits, 3));
-  }
-  const int decimals = std::clamp(static_cast<int>(std::ceil(-std::log10(step) - 1e-9)), 0, 6);
-  return QString::number(v, 'f', decimals);
+// "5e-4": no padded exponent.
+QString exponent_text(double v, int digits) {
+  QString s = QString::number(v, 'e', digits);
+  s.replace(u"e-0"_s, u"e-"_s).replace(u"e+0"_s, u"e"_s).replace(u"e+"_s, u"e"_s);
+  return s;
 }
 
-QString tick_text(double v, double step, Quantity quantity) {
+int decimals_of(double step) {
+  return std::clamp(static_cast<int>(std::ceil(-std::log10(step) - 1e-9)), 0, 9);
+}
+
+// All ticks of an axis in one notation: that of the largest.
+QString plain_text(double v, double step, double largest) {
+  if (v == 0) return u"0"_s;
+  if (largest < 0.01 || largest >= 1e6) {
+    const double decade = std::pow(10.0, std::floor(std::log10(std::abs(v))));
+    return exponent_text(v, std::min(decimals_of(std::min(step / decade, 1.0)), 3));
+  }
+  return QString::number(v, 'f', std::min(decimals_of(step), 6));
+}
+
+QString bytes_text(double v, double step, double largest) {
+  static constexpr const char16_t* kUnits[]{u" B", u" KiB", u" MiB", u" GiB", u" TiB"};
+  double unit = 1;
+  size_t name = 0;
+  while (largest / unit >= 1024 && name + 1 < std::size(kUnits)) unit *= 1024, ++name;
+  if (v == 0) return u"0"_s;
+  const double shown_step = step / unit;
+  const int decimals = shown_step >= 1 ? 0 : shown_step >= 0.5 ? 1 : shown_step >= 0.25 ? 2 : 3;
+  return QString::number(v / unit, 'f', decimals) + QString::fromUtf16(kUnits[name]);
+}
+
+QString tick_text(double v, double step, double largest, Quantity quantity) {
   switch (quantity) {
     case Quantity::bytes:
-      return qs(to_text(Bytes(std::llround(v))));
+      return bytes_text(v, step, largest);
     case Quantity::seconds:
-      return v == 0                ? u"0 s"_s
-             : step >= 1 && v < 60 ? QString(QString::number(std::llround(v)) + u" s"_s)
-                                   : qs(to_text(Seconds(v)));
+      if (v == 0) return u"0 s"_s;
+      if (largest < 1) return QString::number(v * 1e3, 'f', decimals_of(step * 1e3)) + u" ms"_s;
+      if (largest < 60) return QString::number(v, 'f', decimals_of(step)) + u" s"_s;
+      return qs(to_text(Seconds(v)));
     case Quantity::count:
       return std::abs(v) >= 10000 ? qs(count_text(v)) : QString::number(std::llround(v));
     case Quantity::plain:
-      return plain_text(v, step);
+      return plain_text(v, step, largest);
   }
   return {};
 }
@@ -64,7 +86,7 @@ std::vector<Tick> log_ticks(Span span, int wanted, Quantity quantity) {
     for (const double m : {1.0, 2.0, 5.0}) {
       if (m > 1 && !fine) break;
       const double v = m * std::pow(10.0, e);
-      if (v >= span.low * 0.9999 && v <= span.high * 1.0001) out.push_back({v, tick_text(v, v, quantity)});
+      if (v >= span.low * 0.9999 && v <= span.high * 1.0001) out.push_back({v, tick_text(v, v, v, quantity)});
     }
   return out;
 }
@@ -77,8 +99,9 @@ std::vector<Tick> ticks(Span span, int wanted, Quantity quantity, Scale scale) {
   if (!(span.size() > 0) || !std::isfinite(span.size())) return out;
   if (scale == Scale::logarithmic && span.low > 0) return log_ticks(span, wanted, quantity);
   const double step = step_for(span.size() / wanted, quantity);
+  const double largest = std::max(std::abs(span.low), std::abs(span.high));
   for (double i = std::ceil(span.low / step - 1e-9); i * step <= span.high + step * 1e-9; ++i)
-    out.push_back({i * step, tick_text(i * step, step, quantity)});
+    out.push_back({i * step, tick_text(i * step, step, largest, quantity)});
   return out;
 }
 
@@ -95,7 +118,8 @@ QString value_text(double v, Quantity quantity) {
       break;
   }
   const double a = std::abs(v);
-  if (v != 0 && (a < 1e-3 || a >= 1e6)) return QString::number(v, 'e', 2);
+  if (v == 0) return u"0"_s;
+  if (a < 1e-3 || a >= 1e6) return exponent_text(v, 2);
   return QString::number(v, 'f', a >= 1000 ? 0 : a >= 100 ? 1 : a >= 10 ? 2 : a >= 1 ? 3 : 4);
 }
 

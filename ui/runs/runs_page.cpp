@@ -126,7 +126,7 @@ void RunsPage::build_table() {
   header->setHighlightSections(false);
   header->setSectionsMovable(true);
   header->setStretchLastSection(true);
-  const int widths[] = {148, 70, 88, 86, 70, 74, 74, 70, 58, 58, 74, 74, 66};
+  const int widths[] = {138, 62, 82, 84, 62, 70, 70, 68, 54, 56, 68, 64, 60};
   for (int c = 0; c < RunsModel::columns; ++c) table_->setColumnWidth(c, widths[c]);
   static_cast<QVBoxLayout*>(layout())->addWidget(table_, 1);
   empty_->setParent(table_->viewport());

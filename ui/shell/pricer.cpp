@@ -1,23 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/shell/pricer.h"
 
+#include <chrono>
+
 namespace mw::ui {
-namespace {
-
-Pricer::Answer price(const runs::Experiment& experiment, runs::ReadData read, std::stop_token cancel) {
-  Pricer::Answer answer;
-  try {
-    answer.prediction = runs::predict(experiment, read, std::move(cancel));
-  } catch (const Error& error) {
-    answer.problems.push_back(error.problem());
-  } catch (const std::exception& error) {
-    answer.problems.push_back({.id = "PREDICT", .severity = Severity::warning, .message = error.what()});
-  }
-  return answer;
-}
-
-}  // namespace
-
 Pricer::Pricer(QObject* parent) : QObject(parent), thread_([this](std::stop_token stop) { work(std::move(stop)); }) {}
 
 Pricer::~Pricer() {
@@ -39,7 +25,9 @@ void Pricer::ask(const runs::Experiment& experiment) {
   emit changed();
 }
 
+// At once with every row as long as it may be; then, when nothing newer came for a moment, with the data's real rows.
 void Pricer::work(std::stop_token stop) {
+  using namespace std::chrono_literals;
   while (!stop.stop_requested()) {
     Question question;
     std::stop_token cancel;
@@ -51,16 +39,29 @@ void Pricer::work(std::stop_token stop) {
       current_ = std::stop_source();
       cancel = current_.get_token();
     }
-    // At once with every row as long as it may be, then with the real lengths, unless a newer edit came.
-    for (const runs::ReadData read : {runs::ReadData::no, runs::ReadData::yes}) {
-      if (cancel.stop_requested()) break;
-      Answer answer = price(question.experiment, read, cancel);
-      answer.question = question.number;
-      const bool failed = !answer.problems.empty();
-      if (!cancel.stop_requested()) answers_.push(std::move(answer), Delivery::state);
-      if (failed) break;
+    Answer bound = predict(question, runs::ReadData::no, cancel);
+    const bool failed = !bound.prediction;
+    answers_.push(std::move(bound), Delivery::state);
+    if (failed) continue;
+    {
+      std::unique_lock lock(mutex_);
+      if (wake_.wait_for(lock, stop, 400ms, [this] { return next_.has_value(); })) continue;
     }
+    if (stop.stop_requested()) return;
+    answers_.push(predict(question, runs::ReadData::yes, cancel), Delivery::state);
   }
+}
+
+Pricer::Answer Pricer::predict(const Question& question, runs::ReadData read_data, std::stop_token cancel) {
+  Answer answer{.question = question.number};
+  try {
+    answer.prediction = runs::predict(question.experiment, read_data, std::move(cancel));
+  } catch (const Error& error) {
+    if (error.kind() != Error::Kind::cancelled) answer.problems.push_back(error.problem());
+  } catch (const std::exception& error) {
+    answer.problems.push_back({.id = "PREDICT", .severity = Severity::warning, .message = error.what()});
+  }
+  return answer;
 }
 
 void Pricer::drain() {
@@ -68,7 +69,10 @@ void Pricer::drain() {
     if (answer.question != asked_) continue;
     answered_ = answer.question;
     problems_ = std::move(answer.problems);
-    if (answer.prediction) prediction_ = std::move(answer.prediction);
+    if (answer.prediction) {
+      prediction_ = std::move(answer.prediction);
+      predicted_ = answered_;
+    }
     emit changed();
   }
 }

@@ -27,23 +27,25 @@ class Pricer : public QObject {
   void drain();
   const std::optional<runs::Prediction>& prediction() const { return prediction_; }  // the last one there was
   const std::vector<Problem>& problems() const { return problems_; }
-  bool stale() const { return answered_ != asked_; }  // dim what is shown
+  bool stale() const { return answered_ != asked_; }      // no answer yet
+  bool outdated() const { return predicted_ != asked_; }  // the prediction is of an earlier document: dim it
 
  signals:
   void changed();
 
  private:
-  struct Question {
+  struct Question {  // the newest replaces an older one
     std::uint64_t number = 0;
     runs::Experiment experiment;
   };
   void work(std::stop_token stop);
+  static Answer predict(const Question& question, runs::ReadData read_data, std::stop_token cancel);
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::optional<Question> next_;
   std::stop_source current_;
   Mailbox<Answer> answers_;
-  std::uint64_t asked_ = 0, answered_ = 0;
+  std::uint64_t asked_ = 0, answered_ = 0, predicted_ = 0;
   std::optional<runs::Prediction> prediction_;
   std::vector<Problem> problems_;
   std::jthread thread_;  // last: it uses the others

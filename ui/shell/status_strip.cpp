@@ -110,8 +110,8 @@ QString StatusStrip::price_text() const {
 
 void StatusStrip::refresh() {
   const auto& p = pricer_.prediction();
-  const bool failed = !pricer_.problems().empty() && !pricer_.stale();
-  const bool stale = pricer_.stale() || failed;
+  const bool failed = !pricer_.problems().empty() && !pricer_.stale() && pricer_.outdated();
+  const bool stale = pricer_.outdated();
   const Theme& t = theme();
   QPalette palette = price_->palette();
   if (!p) {

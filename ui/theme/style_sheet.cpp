@@ -47,6 +47,11 @@ QComboBox:focus { border-color: @accent; }
 QComboBox::drop-down { border: 0; width: 20px; }
 QComboBox::down-arrow { image: url(@chevron); width: 11px; height: 11px; }
 QComboBox QAbstractItemView { background: @panel; border: 1px solid @line; selection-background-color: @select; selection-color: @text; }
+QCheckBox { spacing: 6px; }
+QCheckBox::indicator { width: 13px; height: 13px; border: 1px solid @edge; border-radius: 3px; background: @field; }
+QCheckBox::indicator:hover { border-color: @accent; }
+QCheckBox::indicator:checked { background: @accent; border-color: @accent; image: url(@check); }
+QCheckBox:focus { color: @accent; }
 QPushButton { background: @button; border: 1px solid @edge; border-radius: 4px; padding: 3px 12px; min-height: 16px; }
 QPushButton:hover { background: @hover; }
 QPushButton:pressed { background: @pressed; }
@@ -134,6 +139,7 @@ QString Theme::style_sheet() const {
   s = with(s, "edge", mix(panel, text, dark ? 0.24 : 0.26));
   s = with(s, "button", dark ? mix(panel, text, 0.06) : panel);
   s.replace(u"@chevron"_s, dark ? u":/theme/chevron-dark.svg"_s : u":/theme/chevron-light.svg"_s);
+  s.replace(u"@check"_s, dark ? u":/theme/check-dark.svg"_s : u":/theme/check-light.svg"_s);
   s = with(s, "good", good);
   s = with(s, "warn", warn);
   return with(s, "bad", bad);

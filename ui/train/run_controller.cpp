@@ -1,12 +1,28 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/train/run_controller.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <mutex>
+
 #include "ui/theme/text.h"
 
 namespace mw::ui {
 
+namespace {
+
+// The engine takes every core; the window still goes first. Threads the caller starts later inherit this.
+void yield_to_the_window() {
+  constexpr int kNice = 5;
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);  // refused: then as before
+}
+
+}  // namespace
+
 struct RunController::Inbox {
   Mailbox<Event> events;
+  std::once_flag first;
 };
 
 struct RunController::Loader {
@@ -45,6 +61,7 @@ void RunController::launch(runs::JobRequest request) {
   dropped_ = 0;
   inbox_ = std::make_shared<Inbox>();
   job_ = std::make_unique<runs::Job>(std::move(request), [inbox = inbox_](const Event& event) {
+    std::call_once(inbox->first, yield_to_the_window);  // the run's first event comes before the engine's threads
     inbox->events.push(event, is_telemetry(event) ? Delivery::telemetry : Delivery::state);
   });
   show(live_);

@@ -2,12 +2,21 @@
 #include "ui/train/samples_model.h"
 
 #include <QColor>
+#include <QRegularExpression>
 
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
 namespace mw::ui {
 namespace {
+
+// The turn marks of a chat template are the same in every row; the tooltip has them.
+QString without_turns(const std::string& prompt) {
+  QString s = qs(prompt);
+  static const QRegularExpression marks(
+      u"<bos>|<(start|end)_of_turn>(user|model)?\\n?|<\\|?turn\\|?>(user|model)?\\n?"_s);
+  return s.remove(marks).trimmed();
+}
 
 QString one_line(const std::string& text) {
   QString s = qs(text);
@@ -61,7 +70,7 @@ QVariant SamplesModel::data(const QModelIndex& index, int role) const {
                : s.verdict == "wrong" ? QString(u"\u2717 "_s + tr("wrong"))
                                       : qs(s.verdict);
       case prompt:
-        return whole ? qs(s.prompt) : one_line(s.prompt);
+        return whole ? qs(s.prompt) : one_line(ss(without_turns(s.prompt)));
       case text:
         return whole ? qs(s.text) : one_line(s.text);
       case expected:
