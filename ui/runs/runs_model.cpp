@@ -47,7 +47,10 @@ RunsModel::RunsModel(std::filesystem::path folder, QObject* parent)
     : QAbstractTableModel(parent), folder_(std::move(folder)) {}
 
 runs::Store& RunsModel::store() {
-  if (!store_) store_ = std::make_unique<runs::Store>(folder_);
+  if (!store_) {
+    store_ = std::make_unique<runs::Store>(folder_);
+    store_->recover();  // runs whose process died are said to be interrupted
+  }
   return *store_;
 }
 

@@ -47,7 +47,7 @@ void RunController::start(const runs::Experiment& experiment) {
   if (job_) return;
   live_ = std::make_shared<RunData>();
   live_->record = experiment;
-  live_->name = experiment.has("name") ? experiment.string("name") : "";
+  live_->name.clear();  // Started names it; a name of the wrong type is the job's error to report
   launch({experiment, runs_folder_, std::nullopt});
 }
 
