@@ -93,7 +93,7 @@ void train_steps(benchmark::State& state, const model::Config& config, WeightTyp
 void Gemm_nt(benchmark::State& state) {
   const std::int64_t m = state.range(0), n = state.range(1), k = state.range(2);
   Device device(Bytes(0), kThreads);
-  Gemm gemm(device);
+  Gemm gemm(device, WeightType::f32);
   std::vector<float> a(static_cast<size_t>(m * k), 0.5f), b(static_cast<size_t>(n * k), 0.25f),
       c(static_cast<size_t>(m * n));
   for (auto _ : state) gemm.nt(m, n, k, 1.0f, a.data(), {.f32 = b.data()}, 0.0f, c.data());
@@ -113,7 +113,7 @@ BENCHMARK(Gemm_nt)
 void Gemm_nt_bf16(benchmark::State& state) {
   const std::int64_t m = state.range(0), n = state.range(1), k = state.range(2);
   Device device(Bytes(0), kThreads);
-  Gemm gemm(device);
+  Gemm gemm(device, WeightType::bf16);
   std::vector<float> a(static_cast<size_t>(m * k), 0.5f), c(static_cast<size_t>(m * n));
   std::vector<std::uint16_t> b(static_cast<size_t>(n * k), 0x3e80);
   for (auto _ : state) gemm.nt(m, n, k, 1.0f, a.data(), {.bf16 = b.data()}, 0.0f, c.data());

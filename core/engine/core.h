@@ -22,10 +22,16 @@ struct Weight {  // one inventory tensor
   WeightRef at;           // what kernels read; norms are always f32, with bf16 values if the weights are bf16
   float* f32 = nullptr;   // writable; the f32 master where there is one; null for a bf16 weight without
   float* norm = nullptr;  // norms: at.f32, writable
-  std::uint16_t* bf16 = nullptr;
-  float* gradient = nullptr;  // full training only
+  std::uint16_t* bf16 = nullptr;  // writable; row-major or packed, as `at` says
+  float* gradient = nullptr;      // full training only
   std::int64_t elements() const { return rows * cols; }
 };
+
+// weight_bits.cpp: elements [first, first + count) of a bf16 weight in row-major order, however it is stored.
+void write_bits(const Weight& w, std::int64_t first, std::span<const std::uint16_t> bits);
+void read_bits(const Weight& w, std::int64_t first, std::span<std::uint16_t> bits);
+// The same as f32, of any weight: what the kernels read, not the f32 master.
+void read_wide(const VectorKernels& kernels, const Weight& w, std::int64_t first, std::span<float> out);
 
 struct Adapter {  // y += scaling * B (A dropout(x))
   int layer = 0;
@@ -143,6 +149,7 @@ struct Core {
                           const float* lse, float* d_o, float* dk, float* dv);
 
   // forward.cpp
+  void weight_row(const Weight& w, std::int64_t row, float* out);
   void embed(const Tokens& tokens, float* x);
   void attention_block(const Pass& pass, int layer, LayerState& s, float* h);
   void mlp_block(const Pass& pass, int layer, LayerState& s, const float* h, float* out);

@@ -22,17 +22,17 @@ void remember(LayerCache& cache, int length, int count, std::int64_t width, cons
 
 }  // namespace
 
+void Core::weight_row(const Weight& w, std::int64_t row, float* out) {
+  read_wide(kernels, w, row * w.cols, {out, static_cast<size_t>(w.cols)});
+}
+
 void Core::embed(const Tokens& tokens, float* x) {
   const auto timer = profile.time(Kernel::embedding);
   const std::int64_t d = config.dim;
   device.pool.parallel_for(tokens.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t row = tokens.ids[static_cast<size_t>(i)] * d;
       float* out = x + i * d;
-      if (embedding->at.f32)
-        std::memcpy(out, embedding->at.f32 + row, static_cast<size_t>(d) * sizeof(float));
-      else
-        kernels.widen(d, embedding->at.bf16 + row, out);
+      weight_row(*embedding, tokens.ids[static_cast<size_t>(i)], out);
       for (std::int64_t j = 0; j < d; ++j) out[j] *= embed_scale;
     }
   });

@@ -32,19 +32,19 @@ void dropout(Core& core, const Pass& pass, const Adapter& a, Mask how, const flo
 void Core::linear(const Pass& pass, int layer, Projection p, const float* x, float* y, float* z) {
   const std::int64_t n = pass.tokens->count;
   const Weight& w = *layers[static_cast<size_t>(layer)].projection[static_cast<size_t>(p)];
-  {
-    const auto timer = profile.time(Kernel::projections, flops(n, w.cols, w.rows));
-    gemm.nt(n, w.rows, w.cols, 1.0f, x, w.at, 0.0f, y);
+  LowRank low;
+  if (const Adapter* a = layers[static_cast<size_t>(layer)].adapter[static_cast<size_t>(p)]) {
+    const auto timer = profile.time(Kernel::lora, flops(n, a->in, a->rank));
+    const float* in = x;
+    if (pass.dropout > 0) {
+      dropout(*this, pass, *a, Mask::write, x, memory.scratch.drop);
+      in = memory.scratch.drop;
+    }
+    gemm.nt(n, a->rank, a->in, 1.0f, in, {.f32 = a->a}, 0.0f, z);
+    low = {z, a->b, a->rank, a->scaling};
   }
-  const Adapter* a = layers[static_cast<size_t>(layer)].adapter[static_cast<size_t>(p)];
-  if (!a) return;
-  const auto timer = profile.time(Kernel::lora, flops(n, a->in + a->out, a->rank));
-  if (pass.dropout > 0) {
-    dropout(*this, pass, *a, Mask::write, x, memory.scratch.drop);
-    x = memory.scratch.drop;
-  }
-  gemm.nt(n, a->rank, a->in, 1.0f, x, {.f32 = a->a}, 0.0f, z);
-  gemm.nt(n, a->out, a->rank, a->scaling, z, {.f32 = a->b}, 1.0f, y);
+  const auto timer = profile.time(Kernel::projections, flops(n, w.cols + low.rank, w.rows));
+  gemm.nt(n, w.rows, w.cols, 1.0f, x, w.at, 0.0f, y, low);
 }
 
 // scaling * dy B. Input and weights of a projection are asked for one after the other; the second finds it done.
@@ -58,15 +58,19 @@ float* Core::adapter_dz(std::int64_t n, const Adapter& a, const float* dy) {
 void Core::linear_backward_input(const Pass& pass, int layer, Projection p, const float* dy, float keep, float* dx) {
   const std::int64_t n = pass.tokens->count;
   const Weight& w = *layers[static_cast<size_t>(layer)].projection[static_cast<size_t>(p)];
-  {
-    const auto timer = profile.time(Kernel::projections_back, flops(n, w.cols, w.rows));
-    gemm.nn(n, w.cols, w.rows, 1.0f, dy, w.at, keep, dx);
-  }
   const Adapter* a = layers[static_cast<size_t>(layer)].adapter[static_cast<size_t>(p)];
-  if (!a) return;
-  const auto timer = profile.time(Kernel::lora, flops(n, a->in + a->out, a->rank));
-  const float* dz = adapter_dz(n, *a, dy);
-  if (pass.dropout == 0) return gemm.nn(n, a->in, a->rank, 1.0f, dz, {.f32 = a->a}, 1.0f, dx);
+  const float* dz = nullptr;
+  if (a) {
+    const auto timer = profile.time(Kernel::lora, flops(n, a->out, a->rank));
+    dz = adapter_dz(n, *a, dy);
+  }
+  const LowRank low = a && pass.dropout == 0 ? LowRank{dz, a->a, a->rank, 1.0f} : LowRank{};
+  {
+    const auto timer = profile.time(Kernel::projections_back, flops(n, w.cols, w.rows + low.rank));
+    gemm.nn(n, w.cols, w.rows, 1.0f, dy, w.at, keep, dx, low);
+  }
+  if (!a || pass.dropout == 0) return;
+  const auto timer = profile.time(Kernel::lora, flops(n, a->in, a->rank));
   gemm.nn(n, a->in, a->rank, 1.0f, dz, {.f32 = a->a}, 0.0f, memory.scratch.drop);
   dropout(*this, pass, *a, Mask::accumulate, memory.scratch.drop, dx);
 }

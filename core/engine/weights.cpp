@@ -84,7 +84,7 @@ std::int64_t rounded_up(std::int64_t n) {
 }  // namespace
 
 Core::Core(const model::Config& c, Device& d, WeightType t)
-    : config(checked(c)), inventory(config), device(d), type(t), gemm(d) {
+    : config(checked(c)), inventory(config), device(d), type(t), gemm(d, t) {
   const std::span<const model::Tensor> tensors = inventory.tensors();
   std::int64_t norm_floats = 0;
   for (const model::Tensor& tensor : tensors)
@@ -107,7 +107,8 @@ Core::Core(const model::Config& c, Device& d, WeightType t)
       w.bf16 = weight_bf16_buffers.emplace_back(device.arena, MemoryCategory::weights, count, tensors[i].name.c_str())
                    .data();
     }
-    w.at = {.f32 = w.f32, .bf16 = w.bf16};
+    const bool packed = w.bf16 && gemm.packs() && packable(w.rows, w.cols);
+    w.at = {.f32 = w.f32, .bf16 = packed ? nullptr : w.bf16, .packed = packed ? w.bf16 : nullptr};
   }
   const auto part = [&](Role role, int layer) {
     const model::Tensor* tensor = inventory.find(role, layer);
@@ -154,17 +155,17 @@ void Core::load(const WeightSource& source, const std::function<void(long, long)
       if (type == WeightType::f32) {
         source.f32(i, first, {w.f32 + first, count});
       } else {
-        bits.resize(w.bf16 ? 0 : count);
-        std::uint16_t* rounded = w.bf16 ? w.bf16 + first : bits.data();
+        bits.resize(count);
         if (source.bf16) {
-          source.bf16(i, first, {rounded, count});
+          source.bf16(i, first, bits);
         } else {
           wide.resize(count);
           source.f32(i, first, wide);
-          kernels.narrow(n, wide.data(), rounded);
+          kernels.narrow(n, wide.data(), bits.data());
         }
-        if (w.f32) kernels.widen(n, rounded, w.f32 + first);
-        if (w.norm) kernels.widen(n, rounded, w.norm + first);
+        if (w.bf16) write_bits(w, first, bits);
+        if (w.f32) kernels.widen(n, bits.data(), w.f32 + first);
+        if (w.norm) kernels.widen(n, bits.data(), w.norm + first);
       }
       done += n;
       if (progress) progress(static_cast<long>(done), static_cast<long>(total));
@@ -186,7 +187,10 @@ void Core::init_random(std::uint64_t seed) {
       for (std::int64_t j = begin; j < end; ++j) {
         const float x = kStd * rng.normal_at(static_cast<std::uint64_t>(j));
         if (w.f32) w.f32[j] = x;
-        if (w.bf16) kernels.narrow(1, &x, w.bf16 + j);
+        if (!w.bf16) continue;
+        std::uint16_t bits;
+        kernels.narrow(1, &x, &bits);
+        write_bits(w, j, {&bits, 1});
       }
     });
   }
@@ -217,10 +221,7 @@ void Core::set_trainable(Method method) {
       const auto count = static_cast<size_t>(w.elements());
       if (type == WeightType::bf16) {
         w.f32 = master;
-        if (w.bf16)
-          kernels.widen(w.elements(), w.bf16, w.f32);
-        else
-          std::copy_n(w.norm, w.cols, w.f32);
+        read_wide(kernels, w, 0, {master, count});
         master += rounded_up(w.elements());
       }
       w.gradient = gradient;
@@ -258,8 +259,12 @@ void Core::parameters_changed() {
       kernels.widen(w.cols, bits.data(), w.norm);
       continue;
     }
-    device.pool.parallel_for(w.elements(), 4096, [&](std::int64_t begin, std::int64_t end) {
-      kernels.narrow(end - begin, w.f32 + begin, w.bf16 + begin);
+    device.pool.parallel_for(w.rows, kPanelRows, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<std::uint16_t> row(static_cast<size_t>(w.cols));
+      for (std::int64_t r = begin; r < end; ++r) {
+        kernels.narrow(w.cols, w.f32 + r * w.cols, row.data());
+        write_bits(w, r * w.cols, row);
+      }
     });
   }
 }
@@ -272,7 +277,7 @@ std::span<const float> Core::weight_f32(size_t index) {
     widened = {};
     widened = Buffer<float>(device.arena, MemoryCategory::workspace, count, "widened weight");
   }
-  kernels.widen(w.elements(), w.bf16, widened.data());
+  read_wide(kernels, w, 0, {widened.data(), count});
   return {widened.data(), count};
 }
 

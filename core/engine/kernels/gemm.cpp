@@ -4,8 +4,8 @@
 #include <cblas.h>
 
 #include <algorithm>
-#include <atomic>
 
+#include "core/engine/kernels/cpu.h"
 #include "core/engine/kernels/vector.h"
 
 namespace mw::engine {
@@ -35,8 +35,61 @@ void gemm_block(Operand a_op, Operand b_op, std::int64_t m, std::int64_t n, std:
               beta, c, to_int(ldc));
 }
 
-Gemm::Gemm(Device& device) : device_(device) {
+Gemm::Gemm(Device& device, WeightType type) : device_(device) {
   single_threaded_blas();
+  if (const PackedKernels* kernels = packed_kernels(); kernels && type == WeightType::bf16)
+    packed_.emplace(device, *kernels);
+}
+
+std::string Gemm::describe(WeightType type) {
+  if (type == WeightType::bf16 && packed_kernels()) return "vdpbf16ps on packed weights";
+  const std::string blas = "OpenBLAS sgemm (" + std::string(openblas_get_corename()) + ")";
+  return type == WeightType::bf16 ? blas + " on widened weights" : blas;
+}
+
+// A low-rank summand goes into the product itself while its factor stays small beside the weight.
+bool Gemm::fuses(std::int64_t m, const WeightRef& b, const LowRank& low) const {
+  return b.packed && low.z && m > kFewRows && low.rank <= kMostFusedRank;
+}
+
+// True if the packed kernels did it; `stored` and `dense` say how B lies in memory, packed or f32.
+bool Gemm::multiply_packed(const PackedProduct& shape, PackedProduct::Kind stored, PackedProduct::Kind dense,
+                           WeightRef b, float beta, const LowRank& low) {
+  if (!b.packed && !(packed_ && b.f32 && shape.m > kFewRows)) return false;
+  PackedProduct p = shape;
+  p.b = {b.packed ? stored : dense, b.packed, b.f32};
+  if (low.z) p.low = {low.z, low.rank, low.scale, {dense, nullptr, low.l}};
+  p.store = beta == 0.0f ? Store::write : Store::accumulate;
+  packed_->run(p);
+  return true;
+}
+
+namespace {
+
+PackedProduct shape_of(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, float* c) {
+  PackedProduct p;
+  p.m = m, p.n = n, p.k = k, p.scale = alpha, p.a = a, p.c = c;
+  return p;
+}
+
+}  // namespace
+
+void Gemm::nt(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, WeightRef b, float beta,
+              float* c, const LowRank& low) {
+  const bool fused = fuses(m, b, low);
+  if (!multiply_packed(shape_of(m, n, k, alpha, a, c), PackedProduct::Kind::panels, PackedProduct::Kind::rows, b, beta,
+                       fused ? low : LowRank{}))
+    nt_rows(m, n, k, alpha, a, b, beta, c);
+  if (low.z && !fused) nt(m, n, low.rank, low.scale, low.z, {.f32 = low.l}, 1.0f, c);
+}
+
+void Gemm::nn(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, WeightRef b, float beta,
+              float* c, const LowRank& low) {
+  const bool fused = fuses(m, b, low);
+  if (!multiply_packed(shape_of(m, n, k, alpha, a, c), PackedProduct::Kind::turned, PackedProduct::Kind::columns, b,
+                       beta, fused ? low : LowRank{}))
+    nn_rows(m, n, k, alpha, a, b, beta, c);
+  if (low.z && !fused) nn(m, n, low.rank, low.scale, low.z, {.f32 = low.l}, 1.0f, c);
 }
 
 template <class F>
@@ -55,8 +108,8 @@ float* Gemm::panel(int thread) {
   return panels_.data() + thread * kPanel;
 }
 
-void Gemm::nt(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, WeightRef b, float beta,
-              float* c) {
+void Gemm::nt_rows(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, WeightRef b, float beta,
+                   float* c) {
   if (m == 0) return;
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   const VectorKernels& v = vector_kernels();
@@ -95,8 +148,8 @@ void Gemm::nt(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const
   });
 }
 
-void Gemm::nn(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, WeightRef b, float beta,
-              float* c) {
+void Gemm::nn_rows(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, WeightRef b, float beta,
+                   float* c) {
   if (m == 0) return;
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   if (b.f32) {

@@ -1,39 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one seam to matrix multiplication. Dense row-major f32 activations; the second operand of nt and nn may be a
 // bf16 weight. f32 accumulation. Bit-for-bit reproducible for a given thread count: static partitions only.
+// f32: OpenBLAS, and dot products for a few rows. bf16: on AVX-512 BF16 weights are packed and activations rounded
+// (packed_gemm.h); elsewhere weights are widened panel by panel for OpenBLAS.
 #pragma once
 #include <cstdint>
-#include <vector>
+#include <optional>
+#include <string>
 
+#include "core/engine/kernels/packed_gemm.h"
 #include "core/engine/network.h"
 
 namespace mw::engine {
 
 struct WeightRef {  // one of them set
   const float* f32 = nullptr;
-  const std::uint16_t* bf16 = nullptr;
+  const std::uint16_t* bf16 = nullptr;    // row-major
+  const std::uint16_t* packed = nullptr;  // see packed.h
+};
+
+// Rows from `row` on of a weight with `cols` columns; of a packed one, a multiple of kPanelRows.
+inline WeightRef slice(WeightRef w, std::int64_t row, std::int64_t cols) {
+  const std::int64_t by = row * cols;
+  return {w.f32 ? w.f32 + by : nullptr, w.bf16 ? w.bf16 + by : nullptr, w.packed ? w.packed + by : nullptr};
+}
+
+// Another summand: scale * Z[M,rank] L, with L [N,rank]^T in nt and [rank,N] in nn. The second half of a LoRA branch.
+struct LowRank {
+  const float* z = nullptr;  // null: none
+  const float* l = nullptr;
+  std::int64_t rank = 0;
+  float scale = 1;
 };
 
 class Gemm {
  public:
-  explicit Gemm(Device& device);
-  // C[M,N] = alpha A[M,K] B[N,K]^T + beta C
+  Gemm(Device& device, WeightType type);
+  bool packs() const { return packed_.has_value(); }
+  // What computes products of `type` weights here, for people: "vdpbf16ps, packed weights".
+  static std::string describe(WeightType type);
+
+  // C[M,N] = alpha A[M,K] B[N,K]^T + low + beta C, beta 0 or 1
   void nt(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, WeightRef b, float beta,
-          float* c);
-  // C[M,N] = alpha A[M,K] B[K,N] + beta C
+          float* c, const LowRank& low = {});
+  // C[M,N] = alpha A[M,K] B[K,N] + low + beta C, beta 0 or 1
   void nn(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, WeightRef b, float beta,
-          float* c);
+          float* c, const LowRank& low = {});
   // C[M,N] = alpha A[K,M]^T B[K,N] + beta C
   void tn(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, const float* b, float beta,
           float* c);
+  // The packed products themselves, where packs(): tiles of logits, and bf16 gradients of them.
+  PackedGemm& packed() { return *packed_; }
 
  private:
+  bool multiply_packed(const PackedProduct& shape, PackedProduct::Kind stored, PackedProduct::Kind dense, WeightRef b,
+                       float beta, const LowRank& low);
+  bool fuses(std::int64_t m, const WeightRef& b, const LowRank& low) const;
+  void nt_rows(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, WeightRef b, float beta,
+               float* c);
+  void nn_rows(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, WeightRef b, float beta,
+               float* c);
   // Splits `count` over the pool; fn(thread, begin, end).
   template <class F>
   void split(std::int64_t count, std::int64_t grain, double flops, F fn);
   float* panel(int thread);
 
   Device& device_;
+  std::optional<PackedGemm> packed_;
   Buffer<float> panels_;  // [threads, kPanel]: widened bf16 weights, allocated when first needed
 };
 

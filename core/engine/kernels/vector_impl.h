@@ -1,103 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies of VectorKernels on 16-float vectors; included by exactly the vector_*.cpp files, each built for one
-// instruction set. All in an unnamed namespace and free of library templates: nothing built for AVX-512 may be
-// merged by the linker into code that runs elsewhere.
+// Bodies of VectorKernels; included by exactly the vector_*.cpp files, each built for one instruction set.
 #pragma once
-#include <math.h>
-#include <string.h>
-
 #include "core/engine/kernels/vector.h"
+#include "core/engine/kernels/vector_math.h"
 
 namespace mw::engine {
 namespace {
-
-using i64 = std::int64_t;
-using u64 = std::uint64_t;
-constexpr i64 kLanes = 16;
-typedef float V __attribute__((vector_size(64)));
-typedef std::int32_t I __attribute__((vector_size(64)));
-typedef std::uint16_t H __attribute__((vector_size(32)));
-typedef double D __attribute__((vector_size(64)));
-
-[[gnu::always_inline]] inline V splat(float x) {
-  return V{} + x;
-}
-[[gnu::always_inline]] inline V load(const float* p) {
-  V v;
-  memcpy(&v, p, sizeof v);
-  return v;
-}
-[[gnu::always_inline]] inline void store(float* p, V v) {
-  memcpy(p, &v, sizeof v);
-}
-[[gnu::always_inline]] inline V load_part(const float* p, i64 n) {
-  V v{};
-  memcpy(&v, p, static_cast<size_t>(n) * sizeof(float));
-  return v;
-}
-[[gnu::always_inline]] inline void store_part(float* p, V v, i64 n) {
-  memcpy(p, &v, static_cast<size_t>(n) * sizeof(float));
-}
-
-// Pairwise, in one fixed order.
-[[gnu::always_inline]] inline float sum(V v) {
-  float f[16];
-  memcpy(f, &v, sizeof f);
-  for (int width = 8; width > 0; width /= 2)
-    for (int i = 0; i < width; ++i) f[i] += f[i + width];
-  return f[0];
-}
-[[gnu::always_inline]] inline float highest(V v) {
-  float f[16];
-  memcpy(f, &v, sizeof f);
-  for (int width = 8; width > 0; width /= 2)
-    for (int i = 0; i < width; ++i) f[i] = f[i] > f[i + width] ? f[i] : f[i + width];
-  return f[0];
-}
-[[gnu::always_inline]] inline V larger(V a, V b) {
-  return a > b ? a : b;
-}
-
-// e^x, relative error below 1.2e-7 on [-87.3, 88.7], clamped outside: x = n ln2 + r, degree-6 minimax in r.
-[[gnu::always_inline]] inline V exp(V x) {
-  x = x < -87.3f ? splat(-87.3f) : x;  // this way round a NaN stays one
-  x = x > 88.7f ? splat(88.7f) : x;
-  const V shifter = splat(12582912.0f);  // 1.5 * 2^23: adding it rounds to the nearest integer
-  const V z = x * 1.44269504f + shifter;
-  const V n = z - shifter;
-  const V r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
-  V p = splat(1.9875691500e-4f);
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + r + 1.0f;
-  I bits;
-  memcpy(&bits, &z, sizeof bits);
-  bits = (bits << 23) + (127 << 23);  // the low bits of z are n; the shifter's own bits fall off the left
-  V scale;
-  memcpy(&scale, &bits, sizeof scale);
-  return p * scale;
-}
-
-// Calls body(i, load, store) over [0, n): full vectors, then one partial vector.
-template <class Body>
-[[gnu::always_inline]] inline void for_vectors(i64 n, Body body) {
-  i64 i = 0;
-  for (; i + kLanes <= n; i += kLanes) body(i, kLanes);
-  if (i < n) body(i, n - i);
-}
-
-[[gnu::always_inline]] inline V load_n(const float* p, i64 n) {
-  return n == kLanes ? load(p) : load_part(p, n);
-}
-[[gnu::always_inline]] inline void store_n(float* p, V v, i64 n) {
-  if (n == kLanes)
-    store(p, v);
-  else
-    store_part(p, v, n);
-}
 
 // ---- norms
 

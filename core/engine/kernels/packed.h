@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products on bf16 pairs (AVX-512 BF16: vdpbf16ps). A weight W [N,K] is stored in panels of 32 rows, so that
+// one layout serves prefill, decode and, repacked block by block, the backward:
+//   element (n, k) at (n / 32) * 32 * K + (k / 2) * 64 + (n % 32) * 2 + k % 2.
+// A slice of whole panels is contiguous: rows [32 i, 32 j) start at 32 i * K, as in a row-major matrix.
+#pragma once
+#include <cstdint>
+
+namespace mw::engine {
+
+inline constexpr std::int64_t kPanelRows = 32;
+
+constexpr std::int64_t packed_index(std::int64_t k_total, std::int64_t n, std::int64_t k) {
+  return n / kPanelRows * kPanelRows * k_total + k / 2 * 2 * kPanelRows + n % kPanelRows * 2 + k % 2;
+}
+// Weights of other shapes stay row-major.
+constexpr bool packable(std::int64_t n, std::int64_t k) {
+  return n % kPanelRows == 0 && k % 2 == 0;
+}
+
+// One summand of a product: rows of A against panels of B, `pairs` pairs deep.
+struct Strip {
+  const std::uint16_t* a;
+  std::int64_t a_stride;  // elements between rows, even
+  const std::uint16_t* b;
+  std::int64_t b_stride;  // elements between panels
+  std::int64_t pairs;
+};
+
+enum class Store { write, accumulate };
+
+struct PackedKernels {
+  // C[rows, columns) (+)= sum of strips. Every output's terms are added in order of depth, whatever the shape.
+  void (*block)(std::int64_t rows, std::int64_t columns, const Strip* strips, int count, float* c, std::int64_t ldc,
+                Store store);
+  // out[r, 0..k) = bf16(scale * x[r, 0..k)); an odd k is padded with a zero. out_stride even.
+  void (*narrow_rows)(std::int64_t rows, std::int64_t k, float scale, const float* x, std::int64_t x_stride,
+                      std::uint16_t* out, std::int64_t out_stride);
+  // Panels of the f32 matrix B [columns, k]: depth along its rows, padded to whole panels and pairs.
+  void (*pack_rows)(std::int64_t columns, std::int64_t k, const float* b, std::int64_t b_stride, std::uint16_t* out);
+  // Panels of the f32 matrix B [depth, columns]: depth along its columns.
+  void (*pack_columns)(std::int64_t depth, std::int64_t columns, const float* b, std::int64_t b_stride,
+                       std::uint16_t* out);
+  // Panels of columns [first, first + columns) and depth [begin, begin + depth) of a packed W [N,K] read as [depth N,
+  // columns K]. begin and depth multiples of 16, first a multiple of 32.
+  void (*turn)(std::int64_t k_total, std::int64_t begin, std::int64_t depth, std::int64_t first, std::int64_t columns,
+               const std::uint16_t* w, std::uint16_t* out);
+  // A tile of logits of one row: out = f16(x), after cap * tanh(x / cap) if cap > 0 (written back to x, too);
+  // max and sum (of exp(x - max)) go on.
+  void (*logit_tile)(std::int64_t n, float cap, float* x, std::uint16_t* out, float* max, float* sum);
+  // In place, f16 logits to bf16 gradients: scale * softmax, times the cap's slope. The target's own is the caller's.
+  void (*logit_gradient)(std::int64_t n, float cap, float lse, float scale, std::uint16_t* logits);
+};
+
+// Null where the processor lacks AVX-512 BF16, or use_cpu() forbids it.
+const PackedKernels* packed_kernels();
+
+}  // namespace mw::engine

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Built with AVX-512 BF16; see packed.h. 32 columns and up to 12 rows fill the registers with accumulators; fewer rows
+// take more panels, so that enough independent sums hide the latency of vdpbf16ps.
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+
+#include "core/engine/kernels/packed_table.h"
+#include "core/engine/kernels/vector_math.h"
+
+namespace mw::engine {
+namespace {
+
+constexpr i64 kPairs = 2 * kPanelRows;  // elements of one pair of depth in a panel
+constexpr i64 kAhead = 16 * kPairs;     // prefetch distance, elements
+
+[[gnu::always_inline]] inline __m512bh load_pairs(const std::uint16_t* p) {
+  return (__m512bh)_mm512_loadu_si512(p);
+}
+
+[[gnu::always_inline]] inline __m512bh splat_pair(const std::uint16_t* p) {
+  std::int32_t pair;
+  memcpy(&pair, p, sizeof pair);
+  return (__m512bh)_mm512_set1_epi32(pair);
+}
+
+struct Columns {  // masks of a tile's vectors: the last panel may be partial
+  __mmask16 of[8];
+};
+
+template <int R, int P>
+void tile(const Strip* strips, int count, i64 row, i64 panel, const Columns& columns, float* c, i64 ldc, Store how) {
+  constexpr int kVectors = 2 * P;
+  __m512 acc[R][kVectors];
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < kVectors; ++v)
+      acc[r][v] =
+          how == Store::write ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(columns.of[v], c + r * ldc + 16 * v);
+  for (int s = 0; s < count; ++s) {
+    const Strip& strip = strips[s];
+    const std::uint16_t* a = strip.a + row * strip.a_stride;
+    const std::uint16_t* b = strip.b + panel * strip.b_stride;
+    for (i64 k = 0; k < strip.pairs; ++k) {
+      __m512bh w[kVectors];
+      for (int p = 0; p < P; ++p) {
+        const std::uint16_t* at = b + p * strip.b_stride + k * kPairs;
+        w[2 * p] = load_pairs(at);
+        w[2 * p + 1] = load_pairs(at + 32);
+        if (R <= 6) {
+          _mm_prefetch(at + kAhead, _MM_HINT_T0);
+          _mm_prefetch(at + kAhead + 32, _MM_HINT_T0);
+        }
+      }
+      for (int r = 0; r < R; ++r) {
+        const __m512bh x = splat_pair(a + r * strip.a_stride + 2 * k);
+        for (int v = 0; v < kVectors; ++v) acc[r][v] = _mm512_dpbf16_ps(acc[r][v], x, w[v]);
+      }
+    }
+  }
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < kVectors; ++v) _mm512_mask_storeu_ps(c + r * ldc + 16 * v, columns.of[v], acc[r][v]);
+}
+
+using Tile = void (*)(const Strip*, int, i64, i64, const Columns&, float*, i64, Store);
+constexpr int kMostRows = 12;
+constexpr Tile kTile1[kMostRows + 1] = {nullptr,     tile<1, 1>, tile<2, 1>, tile<3, 1>,  tile<4, 1>,
+                                        tile<5, 1>,  tile<6, 1>, tile<7, 1>, tile<8, 1>,  tile<9, 1>,
+                                        tile<10, 1>, tile<11, 1>, tile<12, 1>};
+constexpr Tile kTile2[] = {nullptr, tile<1, 2>, tile<2, 2>, tile<3, 2>, tile<4, 2>, tile<5, 2>, tile<6, 2>};
+constexpr Tile kTile4[] = {nullptr, tile<1, 4>, tile<2, 4>};
+
+Columns masks(i64 left) {
+  Columns c;
+  for (int v = 0; v < 8; ++v, left -= 16)
+    c.of[v] = left >= 16 ? static_cast<__mmask16>(0xffff)
+                         : static_cast<__mmask16>(left > 0 ? (1u << left) - 1 : 0);
+  return c;
+}
+
+void block(i64 rows, i64 columns, const Strip* strips, int count, float* c, i64 ldc, Store store) {
+  const i64 tiles = (rows + kMostRows - 1) / kMostRows, panels = (columns + kPanelRows - 1) / kPanelRows;
+  const i64 tallest = (rows + tiles - 1) / tiles;
+  const i64 widest = tallest <= 2 ? 4 : tallest <= 6 ? 2 : 1;
+  for (i64 p = 0; p < panels;) {
+    i64 width = widest;
+    while (p + width > panels) width /= 2;
+    const Columns mask = masks(columns - p * kPanelRows);
+    for (i64 t = 0; t < tiles; ++t) {
+      const i64 row = rows * t / tiles, height = rows * (t + 1) / tiles - row;
+      const Tile fn = width == 4 ? kTile4[height] : width == 2 ? kTile2[height] : kTile1[height];
+      fn(strips, count, row, p, mask, c + row * ldc + p * kPanelRows, ldc, store);
+    }
+    p += width;
+  }
+}
+
+[[gnu::always_inline]] inline __m256i narrow16(__m512 x) {
+  return (__m256i)_mm512_cvtneps_pbh(x);
+}
+
+void narrow_rows(i64 rows, i64 k, float scale, const float* x, i64 x_stride, std::uint16_t* out, i64 out_stride) {
+  const __m512 by = _mm512_set1_ps(scale);
+  for (i64 r = 0; r < rows; ++r) {
+    const float* in = x + r * x_stride;
+    std::uint16_t* to = out + r * out_stride;
+    i64 i = 0;
+    for (; i + 16 <= k; i += 16)
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), narrow16(_mm512_mul_ps(_mm512_loadu_ps(in + i), by)));
+    if (i == k) continue;
+    const auto some = static_cast<__mmask16>((1u << (k - i)) - 1), even = static_cast<__mmask16>((1u << ((k - i + 1) / 2 * 2)) - 1);
+    _mm256_mask_storeu_epi16(to + i, even, narrow16(_mm512_mul_ps(_mm512_maskz_loadu_ps(some, in + i), by)));
+  }
+}
+
+// Pairs of depth from two rows of 16: low words from `even`, high words from `odd`.
+[[gnu::always_inline]] inline __m512i paired(__m256i even, __m256i odd) {
+  return _mm512_or_si512(_mm512_cvtepu16_epi32(even), _mm512_slli_epi32(_mm512_cvtepu16_epi32(odd), 16));
+}
+
+void pack_columns(i64 depth, i64 columns, const float* b, i64 b_stride, std::uint16_t* out) {
+  const i64 pairs = (depth + 1) / 2;
+  for (i64 first = 0; first < columns; first += kPanelRows)
+    for (i64 pair = 0; pair < pairs; ++pair) {
+      const float* row = b + 2 * pair * b_stride + first;
+      std::uint16_t* to = out + first * 2 * pairs + pair * kPairs;
+      const Columns mask = masks(columns - first);
+      for (int half = 0; half < 2; ++half) {
+        const __m512 even = _mm512_maskz_loadu_ps(mask.of[half], row + 16 * half);
+        const __m512 odd = 2 * pair + 1 < depth ? _mm512_maskz_loadu_ps(mask.of[half], row + b_stride + 16 * half)
+                                                : _mm512_setzero_ps();
+        _mm512_storeu_si512(to + 32 * half, paired(narrow16(even), narrow16(odd)));
+      }
+    }
+}
+
+// 16 vectors of 16 dwords: rows become columns.
+[[gnu::always_inline]] inline void transpose(__m512i v[16]) {
+  __m512i t[16];
+  for (int i = 0; i < 8; ++i) {
+    t[2 * i] = _mm512_unpacklo_epi32(v[2 * i], v[2 * i + 1]);
+    t[2 * i + 1] = _mm512_unpackhi_epi32(v[2 * i], v[2 * i + 1]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    v[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
+    v[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
+    v[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
+    v[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm512_shuffle_i32x4(v[i], v[i + 4], 0x88);
+    t[i + 4] = _mm512_shuffle_i32x4(v[i], v[i + 4], 0xdd);
+    t[i + 8] = _mm512_shuffle_i32x4(v[i + 8], v[i + 12], 0x88);
+    t[i + 12] = _mm512_shuffle_i32x4(v[i + 8], v[i + 12], 0xdd);
+  }
+  for (int i = 0; i < 8; ++i) {
+    v[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
+    v[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
+  }
+}
+
+void pack_rows(i64 columns, i64 k, const float* b, i64 b_stride, std::uint16_t* out) {
+  const i64 pairs = (k + 1) / 2;
+  for (i64 n = 0; n < (columns + 15) / 16 * 16; n += 16)
+    for (i64 pair = 0; pair < pairs; pair += 16) {
+      const i64 left = k - 2 * pair;
+      const Columns mask = masks(left);
+      __m512i v[16];
+      for (int i = 0; i < 16; ++i) {
+        const float* row = b + (n + i) * b_stride + 2 * pair;
+        const bool there = n + i < columns;
+        const __m512 lo = there ? _mm512_maskz_loadu_ps(mask.of[0], row) : _mm512_setzero_ps();
+        const __m512 hi = there ? _mm512_maskz_loadu_ps(mask.of[1], row + 16) : _mm512_setzero_ps();
+        v[i] = _mm512_inserti64x4(_mm512_castsi256_si512(narrow16(lo)), narrow16(hi), 1);
+      }
+      transpose(v);
+      std::uint16_t* to = out + n / kPanelRows * pairs * kPairs + n % kPanelRows * 2 + pair * kPairs;
+      const int some = pairs - pair < 16 ? static_cast<int>(pairs - pair) : 16;
+      for (int i = 0; i < some; ++i) _mm512_storeu_si512(to + i * kPairs, v[i]);
+    }
+  if ((columns + 15) / 16 % 2 == 0) return;
+  std::uint16_t* last = out + columns / kPanelRows * pairs * kPairs + 32;  // the second half of a panel begun
+  for (i64 pair = 0; pair < pairs; ++pair) _mm512_storeu_si512(last + pair * kPairs, _mm512_setzero_si512());
+}
+
+void turn(i64 k_total, i64 begin, i64 depth, i64 first, i64 columns, const std::uint16_t* w, std::uint16_t* out) {
+  alignas(64) static constexpr std::uint16_t kLow[32] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
+                                                         8,  40, 9,  41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
+  const __m512i low = _mm512_load_si512(kLow), high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
+  for (i64 n = begin; n < begin + depth; n += 16) {
+    const std::uint16_t* panel = w + packed_index(k_total, n, first);
+    for (i64 k = 0; k < columns; k += kPanelRows) {
+      const i64 there = columns - k < kPanelRows ? (columns - k) / 2 : 16;  // pairs of the source, K is even
+      __m512i v[16];
+      for (i64 i = 0; i < 16; ++i)
+        v[i] = i < there ? _mm512_loadu_si512(panel + (k / 2 + i) * kPairs) : _mm512_setzero_si512();
+      transpose(v);
+      std::uint16_t* to = out + k * depth + (n - begin) * kPanelRows;
+      for (int i = 0; i < 8; ++i) {
+        _mm512_storeu_si512(to + i * kPairs, _mm512_permutex2var_epi16(v[2 * i], low, v[2 * i + 1]));
+        _mm512_storeu_si512(to + i * kPairs + 32, _mm512_permutex2var_epi16(v[2 * i], high, v[2 * i + 1]));
+      }
+    }
+  }
+}
+
+[[gnu::always_inline]] inline V tanh_of(V x) {
+  const V e = exp(x * 2.0f);
+  return 1.0f - 2.0f / (e + 1.0f);
+}
+[[gnu::always_inline]] inline V from_f16(const std::uint16_t* p) {
+  return (V)_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+
+void logit_tile(i64 n, float cap, float* x, std::uint16_t* out, float* max, float* sum_so_far) {
+  V top = splat(*max);
+  for_vectors(
+      n, [&](i64 i, i64 c) __attribute__((always_inline)) {
+        V v = load_n(x + i, c);
+        if (cap > 0) store_n(x + i, v = tanh_of(v / cap) * cap, c);
+        const auto mask = static_cast<__mmask16>((1u << c) - 1);
+        _mm256_mask_storeu_epi16(out + i, mask, _mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT));
+        top = (V)_mm512_mask_max_ps((__m512)top, mask, (__m512)top, (__m512)v);
+      });
+  const float highest_now = highest(top);
+  V total{};
+  for_vectors(
+      n, [&](i64 i, i64 c) __attribute__((always_inline)) {
+        const auto mask = static_cast<__mmask16>((1u << c) - 1);
+        total = (V)_mm512_mask_add_ps((__m512)total, mask, (__m512)total, (__m512)exp(load_n(x + i, c) - highest_now));
+      });
+  *sum_so_far = *sum_so_far * expf(*max - highest_now) + sum(total);
+  *max = highest_now;
+}
+
+void logit_gradient(i64 n, float cap, float lse, float scale, std::uint16_t* logits) {
+  const auto some = [&](V x) __attribute__((always_inline)) {
+    V g = exp(x - lse) * scale;
+    if (cap > 0) g *= 1.0f - (x / cap) * (x / cap);
+    return narrow16((__m512)g);
+  };
+  i64 i = 0;
+  for (; i + 16 <= n; i += 16)
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(logits + i), some(from_f16(logits + i)));
+  if (i == n) return;
+  const auto mask = static_cast<__mmask16>((1u << (n - i)) - 1);
+  const V x = (V)_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, logits + i));
+  _mm256_mask_storeu_epi16(logits + i, mask, some(x));
+}
+
+}  // namespace
+
+const PackedKernels& packed_kernels_avx512bf16() {
+  static constexpr PackedKernels kKernels{.block = block,
+                                          .narrow_rows = narrow_rows,
+                                          .pack_rows = pack_rows,
+                                          .pack_columns = pack_columns,
+                                          .turn = turn,
+                                          .logit_tile = logit_tile,
+                                          .logit_gradient = logit_gradient};
+  return kKernels;
+}
+
+}  // namespace mw::engine
+#endif

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/kernels/packed_gemm.h"
+
+#include <algorithm>
+
+namespace mw::engine {
+namespace {
+
+using Kind = PackedProduct::Kind;
+
+// Blocks: a thread's rounded activations and its packed panels stay in its L2; a panel of one block of depth in L1.
+constexpr std::int64_t kRows = 528, kDepth = 1024, kPackedDepth = 512, kColumns = 512;
+constexpr std::int64_t kTileRows = 128;
+constexpr std::int64_t kActivations = kRows * kDepth, kPanels = kColumns * kPackedDepth, kLowRows = kRows * kMostFusedRank,
+                       kLowPanels = kColumns * kMostFusedRank;
+constexpr std::int64_t kWorkspace = kActivations + kPanels + kLowRows + kLowPanels;
+constexpr double kInlineFlops = 200e3;  // waking a worker costs about as much
+
+std::int64_t even(std::int64_t n) {
+  return (n + 1) / 2 * 2;
+}
+
+// The i-th of `count` nearly equal parts of [0, total), in whole `unit`s.
+std::int64_t edge(std::int64_t total, std::int64_t unit, std::int64_t i, std::int64_t count) {
+  return std::min(total, (total + unit - 1) / unit * i / count * unit);
+}
+
+}  // namespace
+
+PackedGemm::Workspace PackedGemm::workspace(std::int64_t thread) {
+  std::uint16_t* at = workspace_.data() + thread * kWorkspace;
+  return {at, at + kActivations, at + kActivations + kPanels, at + kActivations + kPanels + kLowRows};
+}
+
+// Panels of `columns`, `depth` of a matrix that is not stored as such.
+void PackedGemm::pack(const PackedProduct::Matrix& b, const PackedProduct& p, Range depth, Range columns,
+                      std::uint16_t* out) {
+  const std::int64_t total = &b == &p.b ? p.k : p.low.rank;
+  switch (b.kind) {
+    case Kind::panels:
+      break;
+    case Kind::turned:
+      kernels_.turn(p.n, depth.begin, depth.size(), columns.begin, columns.size(), b.packed, out);
+      break;
+    case Kind::rows:
+      kernels_.pack_rows(columns.size(), depth.size(), b.f32 + columns.begin * total + depth.begin, total, out);
+      break;
+    case Kind::columns:
+      kernels_.pack_columns(depth.size(), columns.size(), b.f32 + depth.begin * p.n + columns.begin, p.n, out);
+      break;
+  }
+}
+
+void PackedGemm::run_part(const PackedProduct& p, Range rows, Range columns, const Workspace& w) {
+  const bool packs = p.b.kind != Kind::panels;
+  const std::int64_t deepest = packs ? kPackedDepth : kDepth, low_stride = even(p.low.rank);
+  const std::int64_t blocks = (rows.size() + kRows - 1) / kRows;
+  for (std::int64_t i = 0; i < blocks; ++i) {
+    const Range some{rows.begin + edge(rows.size(), 1, i, blocks), rows.begin + edge(rows.size(), 1, i + 1, blocks)};
+    if (p.low.z)
+      kernels_.narrow_rows(some.size(), p.low.rank, p.low.scale, p.low.z + some.begin * p.low.rank, p.low.rank, w.z,
+                           low_stride);
+    for (std::int64_t d = 0; d < p.k; d += deepest) {
+      const Range depth{d, std::min(p.k, d + deepest)};
+      const std::int64_t stride = even(depth.size());
+      Strip strips[2] = {{w.a, stride, nullptr, 0, stride / 2}, {w.z, low_stride, w.low, low_stride * kPanelRows, low_stride / 2}};
+      if (p.half)
+        strips[0].a = p.half + some.begin * p.k + d, strips[0].a_stride = p.k;
+      else
+        kernels_.narrow_rows(some.size(), depth.size(), p.scale, p.a + some.begin * p.k + d, p.k, w.a, stride);
+      const bool with_low = p.low.z && depth.end == p.k;
+      const std::int64_t widest = packs || with_low ? kColumns : columns.size();
+      for (std::int64_t j = columns.begin; j < columns.end; j += widest) {
+        const Range part{j, std::min(columns.end, j + widest)};
+        if (packs) {
+          pack(p.b, p, depth, part, w.b);
+          strips[0].b = w.b, strips[0].b_stride = stride * kPanelRows;
+        } else {
+          strips[0].b = p.b.packed + packed_index(p.k, j, d), strips[0].b_stride = p.k * kPanelRows;
+        }
+        if (with_low) pack(p.low.b, p, {0, p.low.rank}, part, w.low);
+        kernels_.block(some.size(), part.size(), strips, with_low ? 2 : 1, p.c + some.begin * p.n + j, p.n,
+                       d > 0 ? Store::accumulate : p.store);
+      }
+    }
+  }
+}
+
+void PackedGemm::run(const PackedProduct& p) {
+  if (p.m == 0 || p.n == 0) return;
+  const int threads = 2.0 * static_cast<double>(p.m * p.n) * static_cast<double>(p.k) < kInlineFlops ? 1 : device_.pool.threads();
+  if (!workspace_)
+    workspace_ = Buffer<std::uint16_t>(device_.arena, MemoryCategory::workspace,
+                                       static_cast<size_t>(device_.pool.threads() * kWorkspace), "bf16 blocks");
+  device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t t = first; t < last; ++t) {
+      const Workspace w = workspace(t);
+      if (p.m >= p.n)
+        run_part(p, {edge(p.m, 12, t, threads), edge(p.m, 12, t + 1, threads)}, {0, p.n}, w);
+      else
+        run_part(p, {0, p.m}, {edge(p.n, kPanelRows, t, threads), edge(p.n, kPanelRows, t + 1, threads)}, w);
+    }
+  });
+}
+
+void PackedGemm::stream(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const std::uint16_t* b,
+                        const std::function<void(const Tile&)>& take) {
+  const int threads = device_.pool.threads();
+  if (!workspace_)
+    workspace_ = Buffer<std::uint16_t>(device_.arena, MemoryCategory::workspace,
+                                       static_cast<size_t>(threads * kWorkspace), "bf16 blocks");
+  if (!tiles_)
+    tiles_ = Buffer<float>(device_.arena, MemoryCategory::workspace, static_cast<size_t>(threads * kTileRows * kColumns),
+                           "tiles of logits");
+  const std::int64_t most = std::min(kTileRows, kActivations / k);
+  device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t t = first; t < last; ++t) {
+      const Workspace w = workspace(t);
+      float* tile = tiles_.data() + t * kTileRows * kColumns;
+      const Range columns{edge(n, kPanelRows, t, threads), edge(n, kPanelRows, t + 1, threads)};
+      for (std::int64_t row = 0; row < m; row += most) {
+        const std::int64_t rows = std::min(most, m - row);
+        kernels_.narrow_rows(rows, k, 1.0f, a + row * k, k, w.a, k);
+        for (std::int64_t j = columns.begin; j < columns.end; j += kColumns) {
+          const std::int64_t some = std::min(kColumns, columns.end - j);
+          const Strip strip{w.a, k, b + packed_index(k, j, 0), k * kPanelRows, k / 2};
+          kernels_.block(rows, some, &strip, 1, tile, kColumns, Store::write);
+          take({static_cast<int>(t), row, rows, j, some, tile, kColumns});
+        }
+      }
+    }
+  });
+}
+
+}  // namespace mw::engine

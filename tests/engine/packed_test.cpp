@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Products on packed bf16 weights against double arithmetic on the same rounded operands; skipped where the processor
+// lacks AVX-512 BF16.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/base/rng.h"
+#include "core/engine/kernels/gemm.h"
+#include "core/engine/kernels/vector.h"
+
+namespace mw::engine {
+namespace {
+
+struct Matrix {
+  std::int64_t rows, cols;
+  std::vector<float> at;
+  float operator()(std::int64_t r, std::int64_t c) const { return at[static_cast<size_t>(r * cols + c)]; }
+};
+
+Matrix normals(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+  const Rng rng{seed};
+  Matrix m{rows, cols, std::vector<float>(static_cast<size_t>(rows * cols))};
+  for (size_t i = 0; i < m.at.size(); ++i) m.at[i] = rng.normal_at(i);
+  return m;
+}
+
+std::vector<std::uint16_t> bits_of(const Matrix& m) {
+  std::vector<std::uint16_t> bits(m.at.size());
+  vector_kernels().narrow(static_cast<std::int64_t>(bits.size()), m.at.data(), bits.data());
+  return bits;
+}
+
+Matrix rounded(const Matrix& m) {
+  Matrix out = m;
+  const std::vector<std::uint16_t> bits = bits_of(m);
+  vector_kernels().widen(static_cast<std::int64_t>(bits.size()), bits.data(), out.at.data());
+  return out;
+}
+
+std::vector<std::uint16_t> packed(const Matrix& m) {
+  const std::vector<std::uint16_t> bits = bits_of(m);
+  std::vector<std::uint16_t> out(bits.size());
+  for (std::int64_t r = 0; r < m.rows; ++r)
+    for (std::int64_t c = 0; c < m.cols; ++c)
+      out[static_cast<size_t>(packed_index(m.cols, r, c))] = bits[static_cast<size_t>(r * m.cols + c)];
+  return out;
+}
+
+Matrix transposed(const Matrix& m) {
+  Matrix t{m.cols, m.rows, std::vector<float>(m.at.size())};
+  for (std::int64_t r = 0; r < m.rows; ++r)
+    for (std::int64_t c = 0; c < m.cols; ++c) t.at[static_cast<size_t>(c * m.rows + r)] = m(r, c);
+  return t;
+}
+
+// start + scale * a b^T (+ low_scale * z l^T), all rounded to bf16 first.
+double expected(const Matrix& a, const Matrix& b, std::int64_t m, std::int64_t n) {
+  double sum = 0;
+  for (std::int64_t k = 0; k < a.cols; ++k) sum += static_cast<double>(a(m, k)) * static_cast<double>(b(n, k));
+  return sum;
+}
+
+class Packed : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!packed_kernels()) GTEST_SKIP() << "no AVX-512 BF16 here";
+  }
+};
+
+struct Size {
+  std::int64_t m, n, k, rank;
+};
+constexpr Size kSizes[] = {{1, 32, 2, 0},     {1, 544, 640, 16},  {2, 96, 34, 3},      {3, 160, 1100, 8},
+                           {7, 64, 258, 16},  {13, 2080, 66, 1},  {40, 32, 2050, 0},   {64, 1056, 130, 5},
+                           {600, 64, 96, 16}, {1100, 32, 544, 7}, {30, 160, 1058, 300}};
+
+TEST_F(Packed, ProductsAgreeWithDoubleArithmetic) {
+  for (const int threads : {1, 3})
+    for (const Size s : kSizes) {
+      Device device(Bytes(0), threads);
+      Gemm gemm(device, WeightType::bf16);
+      const Matrix a = normals(s.m, s.k, 1), b = normals(s.n, s.k, 2), z = normals(s.m, s.rank, 3),
+                   l = normals(s.n, s.rank, 4), l_t = transposed(l);
+      const std::vector<std::uint16_t> w = packed(b);
+      const Matrix turned = transposed(b);
+      std::vector<float> nt(static_cast<size_t>(s.m * s.n), 1.0f), nn = nt, plain = nt;
+      const LowRank low{s.rank ? z.at.data() : nullptr, l.at.data(), s.rank, 0.5f};
+      LowRank low_nn = low;
+      low_nn.l = l_t.at.data();
+      gemm.nt(s.m, s.n, s.k, 1.0f, a.at.data(), {.packed = w.data()}, 1.0f, nt.data(), low);
+      gemm.nt(s.m, s.n, s.k, 1.0f, a.at.data(), {.packed = w.data()}, 0.0f, plain.data());
+      const bool both = packable(turned.rows, turned.cols);
+      const std::vector<std::uint16_t> w_turned = both ? packed(turned) : std::vector<std::uint16_t>();
+      if (both) gemm.nn(s.m, s.n, s.k, 1.0f, a.at.data(), {.packed = w_turned.data()}, 1.0f, nn.data(), low_nn);
+      const Matrix ra = rounded(a), rb = rounded(b);
+      const double tolerance = 2e-5 * std::sqrt(static_cast<double>(s.k));
+      const double low_tolerance = tolerance + (s.rank ? 0.02 * std::sqrt(static_cast<double>(s.rank)) : 0);
+      for (std::int64_t m = 0; m < s.m; m += s.m > 100 ? 41 : 1)
+        for (std::int64_t n = 0; n < s.n; n += s.n > 100 ? 7 : 1) {
+          const auto at = static_cast<size_t>(m * s.n + n);
+          const double main = expected(ra, rb, m, n), extra = s.rank ? 0.5 * expected(z, l, m, n) : 0;
+          ASSERT_NEAR(plain[at], main, tolerance) << s.m << " x " << s.n << " x " << s.k;
+          ASSERT_NEAR(nt[at], 1 + main + extra, low_tolerance) << s.m << " x " << s.n << " x " << s.k;
+          if (both) { ASSERT_NEAR(nn[at], 1 + main + extra, low_tolerance) << s.m << " x " << s.n << " x " << s.k; }
+        }
+    }
+}
+
+TEST_F(Packed, FactorsKeptInF32ArePackedOnTheWay) {
+  for (const Size s : {Size{9, 16, 640, 0}, Size{700, 5, 70, 0}, Size{40, 77, 1031, 0}, Size{33, 640, 7, 0}}) {
+    Device device(Bytes(0), 2);
+    Gemm gemm(device, WeightType::bf16);
+    const Matrix a = normals(s.m, s.k, 1), b = normals(s.n, s.k, 2), b_t = transposed(b);
+    std::vector<float> nt(static_cast<size_t>(s.m * s.n)), nn = nt;
+    gemm.nt(s.m, s.n, s.k, 2.0f, a.at.data(), {.f32 = b.at.data()}, 0.0f, nt.data());
+    gemm.nn(s.m, s.n, s.k, 2.0f, a.at.data(), {.f32 = b_t.at.data()}, 0.0f, nn.data());
+    const Matrix ra = rounded(a), rb = rounded(b);
+    for (std::int64_t m = 0; m < s.m; m += 5)
+      for (std::int64_t n = 0; n < s.n; ++n) {
+        const double sum = 2 * expected(ra, rb, m, n), tolerance = 4e-5 * std::sqrt(static_cast<double>(s.k));
+        ASSERT_NEAR(nt[static_cast<size_t>(m * s.n + n)], sum, tolerance) << s.n << " x " << s.k;
+        ASSERT_NEAR(nn[static_cast<size_t>(m * s.n + n)], sum, tolerance) << s.n << " x " << s.k;
+      }
+  }
+}
+
+TEST_F(Packed, ARowDoesNotDependOnTheRowsBesideIt) {
+  Device device(Bytes(0), 2);
+  Gemm gemm(device, WeightType::bf16);
+  const std::int64_t rows = 100, n = 96, k = 1500;
+  const Matrix a = normals(rows, k, 1), b = normals(n, k, 2);
+  const std::vector<std::uint16_t> w = packed(b);
+  std::vector<float> all(static_cast<size_t>(rows * n)), one(static_cast<size_t>(n));
+  gemm.nt(rows, n, k, 1.0f, a.at.data(), {.packed = w.data()}, 0.0f, all.data());
+  for (std::int64_t r = 0; r < rows; r += 9) {
+    gemm.nt(1, n, k, 1.0f, a.at.data() + r * k, {.packed = w.data()}, 0.0f, one.data());
+    EXPECT_TRUE(std::equal(one.begin(), one.end(), all.begin() + r * n)) << r;
+  }
+}
+
+TEST_F(Packed, StreamedTilesAreTheProduct) {
+  Device device(Bytes(0), 2);
+  Gemm gemm(device, WeightType::bf16);
+  const std::int64_t rows = 150, n = 1504, k = 66;
+  const Matrix a = normals(rows, k, 1), b = normals(n, k, 2);
+  const std::vector<std::uint16_t> w = packed(b);
+  std::vector<float> whole(static_cast<size_t>(rows * n)), tiles(whole.size(), NAN);
+  gemm.nt(rows, n, k, 1.0f, a.at.data(), {.packed = w.data()}, 0.0f, whole.data());
+  gemm.packed().stream(rows, n, k, a.at.data(), w.data(), [&](const PackedGemm::Tile& t) {
+    for (std::int64_t r = 0; r < t.rows; ++r)
+      std::copy_n(t.at + r * t.stride, t.columns, tiles.begin() + (t.row + r) * n + t.column);
+  });
+  EXPECT_EQ(tiles, whole);
+}
+
+// A row of logits as the loss streams it: f16 logits, log-sum-exp, then gradients in their place.
+TEST_F(Packed, LogitTilesGiveTheLossAndItsGradient) {
+  const PackedKernels& kernels = *packed_kernels();
+  for (const float cap : {0.0f, 30.0f})
+    for (const int n : {1, 15, 16, 333}) {
+      const Matrix x = normals(1, n, 7);
+      std::vector<float> logits = x.at;
+      for (float& v : logits) v *= 20;
+      const std::vector<float> raw = logits;
+      std::vector<std::uint16_t> half(static_cast<size_t>(n));
+      float max = -INFINITY, sum = 0;
+      for (int i = 0; i < n; i += 100)
+        kernels.logit_tile(std::min(100, n - i), cap, logits.data() + i, half.data() + i, &max, &sum);
+      double total = 0;
+      std::vector<double> exact;
+      for (const float v : raw) exact.push_back(cap > 0 ? cap * std::tanh(static_cast<double>(v) / cap) : v);
+      for (const double v : exact) total += std::exp(v);
+      const float lse = max + std::log(sum);
+      EXPECT_NEAR(lse, std::log(total), 1e-5 * (1 + std::abs(lse)));
+      kernels.logit_gradient(n, cap, lse, 0.25f, half.data());
+      std::vector<float> gradient(half.size());
+      vector_kernels().widen(n, half.data(), gradient.data());
+      for (size_t i = 0; i < half.size(); ++i) {
+        const double slope = cap > 0 ? 1 - exact[i] / cap * exact[i] / cap : 1;
+        const double g = 0.25 * std::exp(exact[i]) / total * slope;
+        EXPECT_NEAR(gradient[i], g, 0.03 * g + 1e-9) << n;
+      }
+    }
+}
+
+}  // namespace
+}  // namespace mw::engine
