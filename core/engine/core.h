@@ -19,9 +19,9 @@ enum class Projection { q, k, v, o, gate, up, down };
 
 struct Weight {  // one inventory tensor
   std::int64_t rows = 0, cols = 0;
-  WeightRef at;           // what kernels read; norms are always f32, with bf16 values if the weights are bf16
-  float* f32 = nullptr;   // writable; the f32 master where there is one; null for a bf16 weight without
-  float* norm = nullptr;  // norms: at.f32, writable
+  WeightRef at;                   // what kernels read; norms are always f32, with bf16 values if the weights are bf16
+  float* f32 = nullptr;           // writable; the f32 master where there is one; null for a bf16 weight without
+  float* norm = nullptr;          // norms: at.f32, writable
   std::uint16_t* bf16 = nullptr;  // writable; row-major or packed, as `at` says
   float* gradient = nullptr;      // full training only
   std::int64_t elements() const { return rows * cols; }
@@ -168,8 +168,14 @@ struct Core {
 
   // loss.cpp
   float* logit_rows(std::int64_t rows);
+  std::uint16_t* half_logit_rows(std::int64_t rows);
+  void gather_for_head(const float* x, std::span<const int> rows);
   void head_logits(const float* x, std::span<const int> rows, float* logits);
   LossSum loss(const Tokens& tokens, const float* x, int chunk, float gradient_scale, Want want);
+  std::int64_t loss_rows(std::int64_t total, int chunk) const;
+  bool streams_loss() const;
+  double plain_loss(const Tokens& tokens, std::span<const int> rows, std::int64_t most, float gradient_scale);
+  double streamed_loss(const Tokens& tokens, std::span<const int> rows, std::int64_t most, float gradient_scale);
 
   LossSum run(const TokenBatch& batch, const StepOptions& options, Want want);
   void logits(const TokenBatch& batch, std::span<float> out);
@@ -200,6 +206,7 @@ struct Core {
   std::vector<Buffer<float>> rope_tables;  // cos then sin, [positions, head_dim/2] each
   int rope_positions = 0;
   Buffer<float> attention_workspace, logit_chunk;
+  Buffer<std::uint16_t> half_logits;
   std::int64_t attention_block_keys = 0;
   StepMemory memory;
 };

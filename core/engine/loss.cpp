@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tied head and the loss, only for rows that have a target, `chunk` of them at a time: [rows, vocab] as a whole
-// exists only if asked for. d logits take the place of the logits.
+// The tied head and the loss, only for rows that have a target, some of them at a time: [rows, vocab] as a whole exists
+// only if asked for. d logits take the place of the logits.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "core/engine/core.h"
 
 namespace mw::engine {
 namespace {
+
+constexpr std::int64_t kLogitBytes = std::int64_t{64} << 20, kFewestLossRows = 16;
 
 double head_flops(std::int64_t rows, const model::Config& c) {
   return 2.0 * static_cast<double>(rows) * static_cast<double>(c.dim) * static_cast<double>(c.vocab);
@@ -23,54 +27,148 @@ float* Core::logit_rows(std::int64_t rows) {
   return logit_chunk.data();
 }
 
-// Gathers rows of x into scratch.h, their final norm into scratch.norm, and multiplies by the embedding.
-void Core::head_logits(const float* x, std::span<const int> rows, float* logits) {
+std::uint16_t* Core::half_logit_rows(std::int64_t rows) {
+  const auto count = static_cast<size_t>(rows * config.vocab);
+  if (half_logits.size() >= count && half_logits.size() <= 4 * count) return half_logits.data();
+  half_logits = {};
+  half_logits = Buffer<std::uint16_t>(device.arena, MemoryCategory::logits, count, "logits");
+  return half_logits.data();
+}
+
+// Gathers rows of x into scratch.h and their final norm into scratch.norm.
+void Core::gather_for_head(const float* x, std::span<const int> rows) {
   const auto n = static_cast<std::int64_t>(rows.size()), d = std::int64_t{config.dim};
   Scratch& c = memory.scratch;
   for (std::int64_t i = 0; i < n; ++i)
     std::memcpy(c.h + i * d, x + rows[static_cast<size_t>(i)] * d, static_cast<size_t>(d) * sizeof(float));
   norm(n, d, c.h, *final_norm, c.norm, c.inv);
+}
+
+void Core::head_logits(const float* x, std::span<const int> rows, float* logits) {
+  const auto n = static_cast<std::int64_t>(rows.size());
+  gather_for_head(x, rows);
   const auto timer = profile.time(Kernel::head, head_flops(n, config));
-  gemm.nt(n, config.vocab, d, 1.0f, c.norm, embedding->at, 0.0f, logits);
+  gemm.nt(n, config.vocab, config.dim, 1.0f, memory.scratch.norm, embedding->at, 0.0f, logits);
+}
+
+// As many rows as asked for, and so few that their logits do not outgrow kLogitBytes; chunk 0: all of them.
+std::int64_t Core::loss_rows(std::int64_t total, int chunk) const {
+  if (chunk <= 0) return total;
+  const std::int64_t bytes = config.vocab * (streams_loss() ? sizeof(std::uint16_t) : sizeof(float));
+  return std::min({total, std::int64_t{chunk}, std::max(kFewestLossRows, kLogitBytes / bytes)});
+}
+
+bool Core::streams_loss() const {
+  return embedding->at.packed && !embedding->gradient;
 }
 
 LossSum Core::loss(const Tokens& tokens, const float* x, int chunk, float gradient_scale, Want want) {
-  const auto total = static_cast<std::int64_t>(tokens.with_loss.size()), d = std::int64_t{config.dim},
-             v = std::int64_t{config.vocab};
+  const auto total = static_cast<std::int64_t>(tokens.with_loss.size()), d = std::int64_t{config.dim};
   const bool train = want == Want::gradients;
   Scratch& c = memory.scratch;
   if (train) std::memset(c.dx, 0, static_cast<size_t>(tokens.count * d) * sizeof(float));
   LossSum sum{0, total};
   if (total == 0) return sum;
-  const std::int64_t step = chunk > 0 ? std::min<std::int64_t>(chunk, total) : total;
-  float* logits = logit_rows(step);
-  std::vector<double> losses(static_cast<size_t>(step));
+  const std::int64_t step = loss_rows(total, chunk);
   for (std::int64_t first = 0; first < total; first += step) {
     const std::span<const int> rows =
         std::span(tokens.with_loss)
             .subspan(static_cast<size_t>(first), static_cast<size_t>(std::min(step, total - first)));
-    const auto n = static_cast<std::int64_t>(rows.size());
-    head_logits(x, rows, logits);
-    {
-      const auto timer = profile.time(Kernel::cross_entropy);
-      device.pool.parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i)
-          losses[static_cast<size_t>(i)] = kernels.cross_entropy(
-              v, logits + i * v, tokens.targets[static_cast<size_t>(rows[static_cast<size_t>(i)])],
-              train ? gradient_scale : 0.0f);
-      });
-    }
-    for (std::int64_t i = 0; i < n; ++i) sum.sum += losses[static_cast<size_t>(i)];
+    gather_for_head(x, rows);
+    sum.sum += streams_loss() ? streamed_loss(tokens, rows, step, train ? gradient_scale : 0.0f)
+                              : plain_loss(tokens, rows, step, train ? gradient_scale : 0.0f);
     if (!train) continue;
-    {
-      const auto timer = profile.time(Kernel::head, head_flops(n, config) * (embedding->gradient ? 2 : 1));
-      gemm.nn(n, d, v, 1.0f, logits, embedding->at, 0.0f, c.t);
-      if (embedding->gradient) gemm.tn(v, d, n, 1.0f, logits, c.norm, 1.0f, embedding->gradient);
-    }
+    const auto n = static_cast<std::int64_t>(rows.size());
     norm_backward(n, d, c.h, *final_norm, c.inv, c.t, 0.0f, c.t);
     for (std::int64_t i = 0; i < n; ++i)
       std::memcpy(c.dx + rows[static_cast<size_t>(i)] * d, c.t + i * d, static_cast<size_t>(d) * sizeof(float));
   }
+  return sum;
+}
+
+// From scratch.norm [rows, D] to the sum of losses; with a gradient scale also d norm in scratch.t.
+double Core::plain_loss(const Tokens& tokens, std::span<const int> rows, std::int64_t most, float gradient_scale) {
+  const auto n = static_cast<std::int64_t>(rows.size()), d = std::int64_t{config.dim}, v = std::int64_t{config.vocab};
+  Scratch& c = memory.scratch;
+  float* logits = logit_rows(most);
+  std::vector<double> losses(rows.size());
+  {
+    const auto timer = profile.time(Kernel::head, head_flops(n, config));
+    gemm.nt(n, v, d, 1.0f, c.norm, embedding->at, 0.0f, logits);
+  }
+  {
+    const auto timer = profile.time(Kernel::cross_entropy);
+    device.pool.parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i)
+        losses[static_cast<size_t>(i)] = kernels.cross_entropy(
+            v, logits + i * v, tokens.targets[static_cast<size_t>(rows[static_cast<size_t>(i)])], gradient_scale);
+    });
+  }
+  double sum = 0;
+  for (const double loss : losses) sum += loss;
+  if (gradient_scale == 0.0f) return sum;
+  const auto timer = profile.time(Kernel::head, head_flops(n, config) * (embedding->gradient ? 2 : 1));
+  gemm.nn(n, d, v, 1.0f, logits, embedding->at, 0.0f, c.t);
+  if (embedding->gradient) gemm.tn(v, d, n, 1.0f, logits, c.norm, 1.0f, embedding->gradient);
+  return sum;
+}
+
+// The same on packed weights: tiles of logits are rounded to f16 and summed up while they are in cache, and become
+// bf16 gradients in place; f32 logits exist for one tile a thread. Partial sums are added in order of threads.
+double Core::streamed_loss(const Tokens& tokens, std::span<const int> rows, std::int64_t most, float gradient_scale) {
+  const auto n = static_cast<std::int64_t>(rows.size()), d = std::int64_t{config.dim}, v = std::int64_t{config.vocab};
+  const PackedKernels& packed = *packed_kernels();
+  Scratch& c = memory.scratch;
+  std::uint16_t* half = half_logit_rows(most);
+  struct Partial {
+    float max = -std::numeric_limits<float>::infinity(), sum = 0;
+  };
+  std::vector<Partial> partial(static_cast<size_t>(n * device.pool.threads()));
+  std::vector<float> of_target(rows.size()), lse(rows.size());
+  const auto target = [&](std::int64_t i) { return tokens.targets[static_cast<size_t>(rows[static_cast<size_t>(i)])]; };
+  {
+    const auto timer = profile.time(Kernel::head, head_flops(n, config));
+    gemm.packed().stream(n, v, d, c.norm, embedding->at.packed, [&](const PackedGemm::Tile& tile) {
+      for (std::int64_t r = 0; r < tile.rows; ++r) {
+        const std::int64_t row = tile.row + r, column = target(row) - tile.column;
+        Partial& p = partial[static_cast<size_t>(tile.thread * n + row)];
+        float* x = tile.at + r * tile.stride;
+        packed.logit_tile(tile.columns, 0.0f, x, half + row * v + tile.column, &p.max, &p.sum);
+        if (column >= 0 && column < tile.columns) of_target[static_cast<size_t>(row)] = x[column];
+      }
+    });
+  }
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    float max = -std::numeric_limits<float>::infinity();
+    double total = 0;
+    for (int t = 0; t < device.pool.threads(); ++t) max = std::max(max, partial[static_cast<size_t>(t * n + i)].max);
+    for (int t = 0; t < device.pool.threads(); ++t) {
+      const Partial& p = partial[static_cast<size_t>(t * n + i)];
+      total += static_cast<double>(p.sum) * std::exp(static_cast<double>(p.max) - static_cast<double>(max));
+    }
+    const double exact = static_cast<double>(max) + std::log(total);
+    lse[static_cast<size_t>(i)] = static_cast<float>(exact);
+    sum += exact - static_cast<double>(of_target[static_cast<size_t>(i)]);
+  }
+  if (gradient_scale == 0.0f) return sum;
+  {
+    const auto timer = profile.time(Kernel::cross_entropy);
+    device.pool.parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        std::uint16_t* row = half + i * v;
+        const auto at = static_cast<size_t>(i);
+        packed.logit_gradient(v, 0.0f, lse[at], gradient_scale, row);
+        const float g = gradient_scale * (std::exp(of_target[at] - lse[at]) - 1);
+        kernels.narrow(1, &g, row + target(i));
+      }
+    });
+  }
+  const auto timer = profile.time(Kernel::head, head_flops(n, config));
+  PackedProduct p;
+  p.m = n, p.n = d, p.k = v, p.half = half, p.c = c.t;
+  p.b = {PackedProduct::Kind::turned, embedding->at.packed, nullptr};
+  gemm.packed().run(p);
   return sum;
 }
 

@@ -13,10 +13,13 @@ namespace {
 
 using model::Role;
 
-constexpr std::int64_t kPage = 4096;           // the arena gives whole pages
-constexpr std::int64_t kAlign = 16;            // floats: regions of one buffer start on cache lines
-constexpr std::int64_t kQueries = 64;          // queries of one attention block; its keys come in multiples of it, too
-constexpr std::int64_t kPanel = 1 << 18;       // floats per thread for widened bf16 weights
+constexpr std::int64_t kPage = 4096;      // the arena gives whole pages
+constexpr std::int64_t kAlign = 16;       // floats: regions of one buffer start on cache lines
+constexpr std::int64_t kQueries = 64;     // queries of one attention block; its keys come in multiples of it, too
+constexpr std::int64_t kPanel = 1 << 18;  // floats per thread for widened bf16 weights
+constexpr std::int64_t kPackedBlocks = 528 * 1024 + 512 * 512 + 528 * 256 + 512 * 256;  // bf16 per thread
+constexpr std::int64_t kLogitTile = 128 * 512;                                          // floats per thread
+constexpr std::int64_t kLogitBytes = std::int64_t{64} << 20, kFewestLossRows = 16;
 constexpr std::int64_t kMostTokens = 1 << 30;  // keeps every product below inside 63 bits
 constexpr int kProjections = 7;
 constexpr Role kRoles[kProjections] = {Role::q_proj,    Role::k_proj,  Role::v_proj,   Role::o_proj,
@@ -191,10 +194,27 @@ Bytes activations(const Plan& p) {
   return sum;
 }
 
+bool packable(const model::Tensor& t) {  // as engine/kernels/packed.h
+  return t.hf_shape.size() == 2 && t.hf_shape[0] % 32 == 0 && t.hf_shape[1] % 2 == 0;
+}
+
+bool packs(const Plan& p) {
+  return p.shape.weights == WeightType::bf16 && p.shape.bf16 == Bf16Math::packed;
+}
+
+// Packed embeddings without a gradient of their own: 16-bit logits, tile by tile.
+bool streams_loss(const Plan& p) {
+  const model::Tensor* embedding = p.inventory.find(Role::embed, -1);
+  return packs(p) && p.shape.method == Method::lora && embedding && packable(*embedding);
+}
+
 Bytes logits(const Plan& p) {
-  const std::int64_t rows =
-      p.shape.loss_chunk > 0 ? std::min<std::int64_t>(p.shape.loss_chunk, p.shape.loss_tokens) : p.shape.loss_tokens;
-  return buffer(rows * p.config.vocab);
+  const std::int64_t size = streams_loss(p) ? 2 : 4;
+  std::int64_t rows = p.shape.loss_tokens;
+  if (p.shape.loss_chunk > 0)
+    rows = std::min({rows, std::int64_t{p.shape.loss_chunk},
+                     std::max(kFewestLossRows, kLogitBytes / (std::int64_t{p.config.vocab} * size))});
+  return buffer(rows * p.config.vocab, size);
 }
 
 // Positions of the RoPE tables: as far as a step needs, doubled whenever sampling runs past them.
@@ -217,7 +237,12 @@ Bytes workspace(const Plan& p) {
   Bytes sum;
   for (const auto& rope : ropes) sum += buffer(2 * rope_positions(p) * (std::get<2>(rope) / 2));
   sum += buffer(2 * kQueries * round_up(keys, kQueries) * p.shape.threads);
-  if (p.shape.weights == WeightType::bf16) sum += buffer(p.shape.threads * kPanel);
+  const std::span<const model::Tensor> tensors = p.inventory.tensors();
+  const auto widened = [](const model::Tensor& t) { return !is_norm(t.role) && !packable(t); };
+  if (packs(p)) sum += buffer(p.shape.threads * kPackedBlocks, 2);
+  if (streams_loss(p)) sum += buffer(p.shape.threads * kLogitTile);
+  if (p.shape.weights == WeightType::bf16 && (!packs(p) || std::any_of(tensors.begin(), tensors.end(), widened)))
+    sum += buffer(p.shape.threads * kPanel);
   return sum;
 }
 
@@ -249,6 +274,9 @@ MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& s
   if (shape.generate_tokens > 0) {  // the cache comes while the step's buffers, logits included, are still there
     plan.at_peak[MemoryCategory::kv_cache] = plan.category_peaks[MemoryCategory::kv_cache] = kv_cache(p);
     plan.peak_instant = "start of sampling";
+    if (streams_loss(p))  // the sampled row's logits are f32, beside the loss's
+      for (Ledger* ledger : {&plan.at_peak, &plan.category_peaks})
+        (*ledger)[MemoryCategory::logits] += buffer(config.vocab);
   }
   return plan;
 }

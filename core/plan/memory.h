@@ -15,6 +15,7 @@ namespace mw::plan {
 enum class Method { lora, full };
 enum class WeightType { f32, bf16 };
 enum class Remat { none, block, layer };
+enum class Bf16Math { widened, packed };  // how the processor at hand multiplies bf16 weights (engine::packed_kernels)
 
 struct LoraSize {  // one adapted projection
   model::Role role;
@@ -24,13 +25,14 @@ struct LoraSize {  // one adapted projection
 struct TrainShape {
   Method method = Method::lora;
   WeightType weights = WeightType::f32;
+  Bf16Math bf16 = Bf16Math::widened;
   std::vector<LoraSize> lora{};
   bool dropout = false;
   Remat remat = Remat::none;
   std::int64_t tokens = 0;       // rows * len of the largest micro-batch: what the engine sizes its buffers for
   std::int64_t loss_tokens = 0;  // most loss tokens in one micro-batch
   int longest = 0;               // tokens of the longest example
-  int loss_chunk = 256;          // 0: unchunked
+  int loss_chunk = 256;          // rows of logits at once, fewer beyond 64 MiB; 0: unchunked
   int threads = 1;
   int generate_tokens = 0;  // prompt and answer of the longest sample; 0: no sampling during the run
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <regex>
 
+#include "core/engine/kernels/packed.h"
 #include "core/formats/checkpoint.h"
 #include "core/plan/memory.h"
 #include "core/runs/settings.h"
@@ -22,6 +23,7 @@ std::vector<plan::LoraSize> lora_sizes(const model::Config& config, const engine
 plan::TrainShape shape_of(const train::Settings& s, const model::Config& config, const data::BatchSize& size) {
   plan::TrainShape shape;
   shape.method = s.method == engine::Method::full ? plan::Method::full : plan::Method::lora;
+  shape.bf16 = engine::packed_kernels() ? plan::Bf16Math::packed : plan::Bf16Math::widened;
   shape.weights = s.model.weights == engine::WeightType::bf16 ? plan::WeightType::bf16 : plan::WeightType::f32;
   if (s.method == engine::Method::lora) shape.lora = lora_sizes(config, s.lora);
   shape.dropout = s.method == engine::Method::lora && s.lora.dropout > 0;

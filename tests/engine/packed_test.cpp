@@ -98,13 +98,15 @@ TEST_F(Packed, ProductsAgreeWithDoubleArithmetic) {
       const Matrix ra = rounded(a), rb = rounded(b);
       const double tolerance = 2e-5 * std::sqrt(static_cast<double>(s.k));
       const double low_tolerance = tolerance + (s.rank ? 0.02 * std::sqrt(static_cast<double>(s.rank)) : 0);
-      for (std::int64_t m = 0; m < s.m; m += s.m > 100 ? 41 : 1)
-        for (std::int64_t n = 0; n < s.n; n += s.n > 100 ? 7 : 1) {
+      for (std::int64_t m = 0; m<s.m; m += s.m> 100 ? 41 : 1)
+        for (std::int64_t n = 0; n<s.n; n += s.n> 100 ? 7 : 1) {
           const auto at = static_cast<size_t>(m * s.n + n);
           const double main = expected(ra, rb, m, n), extra = s.rank ? 0.5 * expected(z, l, m, n) : 0;
           ASSERT_NEAR(plain[at], main, tolerance) << s.m << " x " << s.n << " x " << s.k;
           ASSERT_NEAR(nt[at], 1 + main + extra, low_tolerance) << s.m << " x " << s.n << " x " << s.k;
-          if (both) { ASSERT_NEAR(nn[at], 1 + main + extra, low_tolerance) << s.m << " x " << s.n << " x " << s.k; }
+          if (both) {
+            ASSERT_NEAR(nn[at], 1 + main + extra, low_tolerance) << s.m << " x " << s.n << " x " << s.k;
+          }
         }
     }
 }

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/engine/kernels/packed.h"
 #include "core/engine/network.h"
 #include "core/engine/optimizer.h"
 #include "core/engine/sampler.h"
@@ -17,12 +18,12 @@ namespace {
 
 using engine::Network;
 
-model::Config small_config(int layers = 4) {
+model::Config small_config(int layers = 4, int vocab = 3000, int mlp = 520) {
   model::Config c;
   c.id = "small";
   c.hf_model_type = "gemma3_text";
   c.hf_architecture = "Gemma3ForCausalLM";
-  c.vocab = 3000;
+  c.vocab = vocab;
   c.dim = 160;
   c.sliding_window = 48;
   c.max_positions = 1024;
@@ -34,7 +35,7 @@ model::Config small_config(int layers = 4) {
     l.heads = 4;
     l.kv_heads = 2;
     l.head_dim = 48;
-    l.mlp_dim = 520;
+    l.mlp_dim = mlp;
     l.rope_theta = i % 3 == 2 ? 1e6f : 1e4f;
     c.layers.push_back(l);
   }
@@ -51,6 +52,7 @@ struct Case {
   std::vector<std::pair<std::string, int>> rank_pattern = {};
   int generate = 0;  // prompt 20 and the rest new
   int layers = 4;
+  int vocab = 3000, mlp = 520;  // 3008 and 512: whole panels, packed where the processor can
 };
 
 std::vector<Case> cases() {
@@ -67,6 +69,9 @@ std::vector<Case> cases() {
     all.push_back(
         {.remat = remat, .rank = 2, .targets = {"down_proj"}, .rank_pattern = {{"layers.3.mlp.down_proj", 64}}});
   }
+  for (const int generate : {0, 100})
+    all.push_back({.weights = WeightType::bf16, .rank = 16, .generate = generate, .vocab = 3008, .mlp = 512});
+  all.push_back({.method = Method::full, .weights = WeightType::bf16, .vocab = 3008, .mlp = 512});
   all.push_back({.chunk = 1});
   all.push_back({.chunk = 100000, .threads = 1});
   all.push_back({.rows = 1, .len = 17, .loss_per_row = 1});
@@ -123,9 +128,10 @@ class MemoryOf : public testing::TestWithParam<Case> {};
 
 TEST_P(MemoryOf, IsPredictedAsTheEngineMeasuresIt) {
   const Case& c = GetParam();
-  const model::Config config = small_config(c.layers);
+  const model::Config config = small_config(c.layers, c.vocab, c.mlp);
   TrainShape shape{.method = c.method,
                    .weights = c.weights,
+                   .bf16 = engine::packed_kernels() ? Bf16Math::packed : Bf16Math::widened,
                    .dropout = c.dropout > 0,
                    .remat = c.remat,
                    .tokens = c.rows * c.len,

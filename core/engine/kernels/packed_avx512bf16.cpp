@@ -62,8 +62,8 @@ void tile(const Strip* strips, int count, i64 row, i64 panel, const Columns& col
 
 using Tile = void (*)(const Strip*, int, i64, i64, const Columns&, float*, i64, Store);
 constexpr int kMostRows = 12;
-constexpr Tile kTile1[kMostRows + 1] = {nullptr,     tile<1, 1>, tile<2, 1>, tile<3, 1>,  tile<4, 1>,
-                                        tile<5, 1>,  tile<6, 1>, tile<7, 1>, tile<8, 1>,  tile<9, 1>,
+constexpr Tile kTile1[kMostRows + 1] = {nullptr,     tile<1, 1>,  tile<2, 1>, tile<3, 1>, tile<4, 1>,
+                                        tile<5, 1>,  tile<6, 1>,  tile<7, 1>, tile<8, 1>, tile<9, 1>,
                                         tile<10, 1>, tile<11, 1>, tile<12, 1>};
 constexpr Tile kTile2[] = {nullptr, tile<1, 2>, tile<2, 2>, tile<3, 2>, tile<4, 2>, tile<5, 2>, tile<6, 2>};
 constexpr Tile kTile4[] = {nullptr, tile<1, 4>, tile<2, 4>};
@@ -71,8 +71,7 @@ constexpr Tile kTile4[] = {nullptr, tile<1, 4>, tile<2, 4>};
 Columns masks(i64 left) {
   Columns c;
   for (int v = 0; v < 8; ++v, left -= 16)
-    c.of[v] = left >= 16 ? static_cast<__mmask16>(0xffff)
-                         : static_cast<__mmask16>(left > 0 ? (1u << left) - 1 : 0);
+    c.of[v] = left >= 16 ? static_cast<__mmask16>(0xffff) : static_cast<__mmask16>(left > 0 ? (1u << left) - 1 : 0);
   return c;
 }
 
@@ -106,7 +105,8 @@ void narrow_rows(i64 rows, i64 k, float scale, const float* x, i64 x_stride, std
     for (; i + 16 <= k; i += 16)
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), narrow16(_mm512_mul_ps(_mm512_loadu_ps(in + i), by)));
     if (i == k) continue;
-    const auto some = static_cast<__mmask16>((1u << (k - i)) - 1), even = static_cast<__mmask16>((1u << ((k - i + 1) / 2 * 2)) - 1);
+    const auto some = static_cast<__mmask16>((1u << (k - i)) - 1),
+               even = static_cast<__mmask16>((1u << ((k - i + 1) / 2 * 2)) - 1);
     _mm256_mask_storeu_epi16(to + i, even, narrow16(_mm512_mul_ps(_mm512_maskz_loadu_ps(some, in + i), by)));
   }
 }
@@ -182,8 +182,8 @@ void pack_rows(i64 columns, i64 k, const float* b, i64 b_stride, std::uint16_t* 
 }
 
 void turn(i64 k_total, i64 begin, i64 depth, i64 first, i64 columns, const std::uint16_t* w, std::uint16_t* out) {
-  alignas(64) static constexpr std::uint16_t kLow[32] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
-                                                         8,  40, 9,  41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
+  alignas(64) static constexpr std::uint16_t kLow[32] = {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
+                                                         8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
   const __m512i low = _mm512_load_si512(kLow), high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
   for (i64 n = begin; n < begin + depth; n += 16) {
     const std::uint16_t* panel = w + packed_index(k_total, n, first);
@@ -238,8 +238,7 @@ void logit_gradient(i64 n, float cap, float lse, float scale, std::uint16_t* log
     return narrow16((__m512)g);
   };
   i64 i = 0;
-  for (; i + 16 <= n; i += 16)
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(logits + i), some(from_f16(logits + i)));
+  for (; i + 16 <= n; i += 16) _mm256_storeu_si256(reinterpret_cast<__m256i*>(logits + i), some(from_f16(logits + i)));
   if (i == n) return;
   const auto mask = static_cast<__mmask16>((1u << (n - i)) - 1);
   const V x = (V)_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, logits + i));

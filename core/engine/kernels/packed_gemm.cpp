@@ -11,8 +11,8 @@ using Kind = PackedProduct::Kind;
 // Blocks: a thread's rounded activations and its packed panels stay in its L2; a panel of one block of depth in L1.
 constexpr std::int64_t kRows = 528, kDepth = 1024, kPackedDepth = 512, kColumns = 512;
 constexpr std::int64_t kTileRows = 128;
-constexpr std::int64_t kActivations = kRows * kDepth, kPanels = kColumns * kPackedDepth, kLowRows = kRows * kMostFusedRank,
-                       kLowPanels = kColumns * kMostFusedRank;
+constexpr std::int64_t kActivations = kRows * kDepth, kPanels = kColumns * kPackedDepth,
+                       kLowRows = kRows * kMostFusedRank, kLowPanels = kColumns * kMostFusedRank;
 constexpr std::int64_t kWorkspace = kActivations + kPanels + kLowRows + kLowPanels;
 constexpr double kInlineFlops = 200e3;  // waking a worker costs about as much
 
@@ -63,7 +63,8 @@ void PackedGemm::run_part(const PackedProduct& p, Range rows, Range columns, con
     for (std::int64_t d = 0; d < p.k; d += deepest) {
       const Range depth{d, std::min(p.k, d + deepest)};
       const std::int64_t stride = even(depth.size());
-      Strip strips[2] = {{w.a, stride, nullptr, 0, stride / 2}, {w.z, low_stride, w.low, low_stride * kPanelRows, low_stride / 2}};
+      Strip strips[2] = {{w.a, stride, nullptr, 0, stride / 2},
+                         {w.z, low_stride, w.low, low_stride * kPanelRows, low_stride / 2}};
       if (p.half)
         strips[0].a = p.half + some.begin * p.k + d, strips[0].a_stride = p.k;
       else
@@ -88,7 +89,8 @@ void PackedGemm::run_part(const PackedProduct& p, Range rows, Range columns, con
 
 void PackedGemm::run(const PackedProduct& p) {
   if (p.m == 0 || p.n == 0) return;
-  const int threads = 2.0 * static_cast<double>(p.m * p.n) * static_cast<double>(p.k) < kInlineFlops ? 1 : device_.pool.threads();
+  const int threads =
+      2.0 * static_cast<double>(p.m * p.n) * static_cast<double>(p.k) < kInlineFlops ? 1 : device_.pool.threads();
   if (!workspace_)
     workspace_ = Buffer<std::uint16_t>(device_.arena, MemoryCategory::workspace,
                                        static_cast<size_t>(device_.pool.threads() * kWorkspace), "bf16 blocks");
@@ -110,8 +112,8 @@ void PackedGemm::stream(std::int64_t m, std::int64_t n, std::int64_t k, const fl
     workspace_ = Buffer<std::uint16_t>(device_.arena, MemoryCategory::workspace,
                                        static_cast<size_t>(threads * kWorkspace), "bf16 blocks");
   if (!tiles_)
-    tiles_ = Buffer<float>(device_.arena, MemoryCategory::workspace, static_cast<size_t>(threads * kTileRows * kColumns),
-                           "tiles of logits");
+    tiles_ = Buffer<float>(device_.arena, MemoryCategory::workspace,
+                           static_cast<size_t>(threads * kTileRows * kColumns), "tiles of logits");
   const std::int64_t most = std::min(kTileRows, kActivations / k);
   device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t t = first; t < last; ++t) {

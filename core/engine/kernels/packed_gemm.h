@@ -25,8 +25,8 @@ struct PackedProduct {
   };
   std::int64_t m = 0, n = 0, k = 0;
   float scale = 1;
-  const float* a = nullptr;            // or
-  const std::uint16_t* half = nullptr; // bf16 [M,K]
+  const float* a = nullptr;             // or
+  const std::uint16_t* half = nullptr;  // bf16 [M,K]
   Matrix b;
   struct Low {
     const float* z = nullptr;  // f32 [M,rank]; null: none
