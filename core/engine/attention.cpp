@@ -40,7 +40,7 @@ std::vector<size_t> cut_by_cost(const std::vector<Task>& tasks, int threads) {
 struct Shape {
   std::int64_t q_stride, kv_stride, dim;
   int window, heads, kv_heads;
-  float scale;
+  float scale, cap;
 };
 
 Shape shape_of(const Core& core, int layer) {
@@ -53,7 +53,8 @@ Shape shape_of(const Core& core, int layer) {
                         : 1 << 30,
           .heads = l.heads,
           .kv_heads = l.kv_heads,
-          .scale = core.config.attention_scale};
+          .scale = core.config.attention_scale,
+          .cap = core.config.attention_softcap};
 }
 
 // Keys that queries [begin, end) of the run see.
@@ -70,25 +71,30 @@ double block_flops(const Span& keys, int queries, std::int64_t dim) {
   return 4.0 * queries * (keys.end - keys.begin) * static_cast<double>(dim);
 }
 
+// Of scores, per thread: a softcap's backward needs the capped scores besides their probabilities.
+std::int64_t blocks_of(const Core& core) {
+  return core.config.attention_softcap > 0 ? 3 : 2;
+}
+
 void reserve_workspace(Core& core, std::int64_t keys) {
   if (keys <= core.attention_block_keys) return;
   core.attention_workspace = {};
   core.attention_block_keys = 0;
   keys = (keys + 63) / 64 * 64;
-  core.attention_workspace =
-      Buffer<float>(core.device.arena, MemoryCategory::workspace,
-                    static_cast<size_t>(2 * kQueries * keys * core.device.pool.threads()), "attention blocks");
+  core.attention_workspace = Buffer<float>(
+      core.device.arena, MemoryCategory::workspace,
+      static_cast<size_t>(blocks_of(core) * kQueries * keys * core.device.pool.threads()), "attention blocks");
   core.attention_block_keys = keys;
 }
 
 struct Workspace {
-  float *s, *dp;
+  float *s, *dp, *capped;
 };
 
 Workspace workspace(const Core& core, std::int64_t thread) {
   const std::int64_t block = kQueries * core.attention_block_keys;
-  float* base = core.attention_workspace.data() + 2 * block * thread;
-  return {base, base + block};
+  float* base = core.attention_workspace.data() + blocks_of(core) * block * thread;
+  return {base, base + block, base + 2 * block};
 }
 
 template <class F>
@@ -111,10 +117,11 @@ Head head_at(const Shape& s, const float* q, const float* k, const float* v, int
   return {q + head * s.dim, k + kv, v + kv};
 }
 
-void scores(const Shape& s, const Head& h, int query, int queries, const Span& keys, float* out) {
+void scores(const Core& core, const Shape& s, const Head& h, int query, int queries, const Span& keys, float* out) {
   const std::int64_t n = keys.end - keys.begin;
   gemm_block(Operand::plain, Operand::transposed, queries, n, s.dim, s.scale, h.q + query * s.q_stride, s.q_stride,
              h.k + keys.begin * s.kv_stride, s.kv_stride, 0.0f, out, n);
+  if (s.cap > 0) core.kernels.softcap(queries * n, s.cap, out);
 }
 
 }  // namespace
@@ -138,7 +145,7 @@ void Core::attention(const Pass& pass, int layer, const float* q, const float* k
     const Span keys = keys_of(t.run, t.query, end, s.window);
     const std::int64_t n = keys.end - keys.begin;
     const Head h = head_at(s, q, k, v, t.head);
-    scores(s, h, t.query, queries, keys, w.s);
+    scores(*this, s, h, t.query, queries, keys, w.s);
     for (int i = 0; i < queries; ++i) {
       const Span seen = visible(t.run, t.query + i, keys, s.window);
       lse[std::int64_t{t.query + i} * s.heads + t.head] = kernels.softmax(n, seen.begin, seen.end, w.s + i * n);
@@ -177,7 +184,8 @@ void Core::attention_backward(const Pass& pass, int layer, const float* q, const
         const int end = std::min(t.run.end, query + kQueries), queries = end - query;
         const Span keys = keys_of(t.run, query, end, s.window);
         const std::int64_t n = keys.end - keys.begin, at = query * s.q_stride + head * s.dim;
-        scores(s, h, query, queries, keys, w.s);
+        scores(*this, s, h, query, queries, keys, w.s);
+        if (s.cap > 0) std::copy_n(w.s, queries * n, w.capped);
         for (int i = 0; i < queries; ++i) {
           const Span seen = visible(t.run, query + i, keys, s.window);
           kernels.softmax_again(n, seen.begin, seen.end, lse[std::int64_t{query + i} * s.heads + head], w.s + i * n);
@@ -191,6 +199,7 @@ void Core::attention_backward(const Pass& pass, int layer, const float* q, const
           kernels.softmax_backward(n, w.s + i * n, w.dp + i * n,
                                    static_cast<float>(kernels.dot(s.dim, d_o + row, o + row)));
         }
+        if (s.cap > 0) kernels.softcap_backward(queries * n, s.cap, w.capped, w.s);
         gemm_block(Operand::transposed, Operand::plain, n, s.dim, queries, s.scale, w.s, n, h.q + query * s.q_stride,
                    s.q_stride, 1.0f, dk_head + keys.begin * s.kv_stride, s.kv_stride);
         gemm_block(Operand::plain, Operand::plain, queries, s.dim, n, s.scale, w.s, n, h.k + keys.begin * s.kv_stride,
@@ -213,6 +222,7 @@ void Core::attention_cached(const Pass& pass, int layer, const float* q, float* 
       float* p = attention_workspace.data() + head * n;
       gemm_block(Operand::plain, Operand::transposed, 1, n, s.dim, s.scale, h.q, s.q_stride, h.k, s.kv_stride, 0.0f, p,
                  n);
+      if (s.cap > 0) kernels.softcap(n, s.cap, p);
       kernels.softmax(n, 0, n, p);
       gemm_block(Operand::plain, Operand::plain, 1, s.dim, n, 1.0f, p, n, h.v, s.kv_stride, 0.0f, o + head * s.dim,
                  s.q_stride);

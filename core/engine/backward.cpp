@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The backward of every layer, from scratch.dx = d loss / d output. What is cheap to compute again (norms, RoPE,
 // GeGLU) always is; whole blocks are when remat says so, by the forward's own code, hence the same bits.
+#include <cstring>
+
 #include "core/engine/core.h"
 
 namespace mw::engine {
@@ -18,7 +20,7 @@ void Core::norm_backward(std::int64_t rows, std::int64_t dim, const float* x, We
       kernels.rms_norm_weight(rows, dim, x, inv, dy, begin, end, w.gradient);
     });
   device.pool.parallel_for(rows, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    kernels.rms_norm_backward(end - begin, dim, x + begin * dim, w.at.f32, inv + begin, dy + begin * dim, keep,
+    kernels.rms_norm_backward(end - begin, dim, x + begin * dim, w.gain(), inv + begin, dy + begin * dim, keep,
                               dx + begin * dim);
   });
 }
@@ -27,8 +29,22 @@ void Core::norm_again(std::int64_t rows, std::int64_t dim, const float* x, const
                       float* y) {
   const auto timer = profile.time(Kernel::norms);
   device.pool.parallel_for(rows, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    kernels.rms_norm_again(end - begin, dim, x + begin * dim, w.at.f32, inv + begin, y + begin * dim);
+    kernels.rms_norm_again(end - begin, dim, x + begin * dim, w.gain(), inv + begin, y + begin * dim);
   });
+}
+
+void Core::head_norm_again(std::int64_t rows, std::int64_t dim, const float* x, const Weight* w, const float* inv,
+                           float* y) {
+  if (w)
+    norm_again(rows, dim, x, *w, inv, y);
+  else
+    std::memcpy(y, x, static_cast<size_t>(rows * dim) * sizeof(float));
+}
+
+// In place: d of the normed heads to d of the raw ones.
+void Core::head_norm_backward(std::int64_t rows, std::int64_t dim, const float* x, Weight* w, const float* inv,
+                              float* d) {
+  if (w) norm_backward(rows, dim, x, *w, inv, d, 0.0f, d);
 }
 
 // scratch.dx: in d out, out d h.
@@ -64,13 +80,13 @@ void Core::attention_block_backward(const Pass& pass, int layer, LayerState& s, 
   norm_backward(n, dim, s.a, *parts.post_attention_norm, s.inv_post_attention, c.dx, 0.0f, c.t);  // t = d a
   linear_backward_weights(pass, layer, Projection::o, s.o, c.t, s.z[3]);
   linear_backward_input(pass, layer, Projection::o, c.t, 0.0f, c.dq);
-  norm_again(n * l.heads, l.head_dim, s.q, *parts.q_norm, s.inv_q, c.qh);
-  norm_again(n * l.kv_heads, l.head_dim, s.k, *parts.k_norm, s.inv_k, c.kh);
+  head_norm_again(n * l.heads, l.head_dim, s.q, parts.q_norm, s.inv_q, c.qh);
+  head_norm_again(n * l.kv_heads, l.head_dim, s.k, parts.k_norm, s.inv_k, c.kh);
   rotate(tokens, layer, 1.0f, c.qh, c.kh);
   attention_backward(pass, layer, c.qh, c.kh, s.v, s.o, s.lse, c.dq, c.dk, c.dv);
   rotate(tokens, layer, -1.0f, c.dq, c.dk);
-  norm_backward(n * l.heads, l.head_dim, s.q, *parts.q_norm, s.inv_q, c.dq, 0.0f, c.dq);
-  norm_backward(n * l.kv_heads, l.head_dim, s.k, *parts.k_norm, s.inv_k, c.dk, 0.0f, c.dk);
+  head_norm_backward(n * l.heads, l.head_dim, s.q, parts.q_norm, s.inv_q, c.dq);
+  head_norm_backward(n * l.kv_heads, l.head_dim, s.k, parts.k_norm, s.inv_k, c.dk);
   norm_again(n, dim, s.x, *parts.input_norm, s.inv_input, c.norm);
   linear_backward_weights(pass, layer, Projection::q, c.norm, c.dq, s.z[0]);
   if (wants_dx) linear_backward_input(pass, layer, Projection::q, c.dq, 0.0f, c.t);
@@ -86,7 +102,7 @@ void Core::attention_block_backward(const Pass& pass, int layer, LayerState& s, 
 void Core::residual_again(std::int64_t n, int layer, const LayerState& s, float* h) {
   const auto timer = profile.time(Kernel::norms);
   const std::int64_t dim = config.dim;
-  const float* w = layers[static_cast<size_t>(layer)].post_attention_norm->at.f32;
+  const NormGain w = layers[static_cast<size_t>(layer)].post_attention_norm->gain();
   device.pool.parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
     kernels.rms_norm_add_again(end - begin, dim, s.a + begin * dim, w, s.inv_post_attention + begin, s.x + begin * dim,
                                h + begin * dim);

@@ -24,6 +24,8 @@ struct Weight {  // one inventory tensor
   float* norm = nullptr;          // norms: at.f32, writable
   std::uint16_t* bf16 = nullptr;  // writable; row-major or packed, as `at` says
   float* gradient = nullptr;      // full training only
+  float offset = 0;               // norms: what their values are added to
+  NormGain gain() const { return {at.f32, offset}; }
   std::int64_t elements() const { return rows * cols; }
 };
 
@@ -43,7 +45,7 @@ struct Adapter {  // y += scaling * B (A dropout(x))
   float *da = nullptr, *db = nullptr;  // gradients, null until trainable
 };
 
-struct LayerParts {
+struct LayerParts {  // null where the layer has no such part
   Weight *input_norm = nullptr, *post_attention_norm = nullptr, *pre_ffw_norm = nullptr, *post_ffw_norm = nullptr;
   Weight *q_norm = nullptr, *k_norm = nullptr;
   Weight* projection[kProjections] = {};
@@ -149,12 +151,15 @@ struct Core {
                           const float* lse, float* d_o, float* dk, float* dv);
 
   // forward.cpp
+  // One row of a matrix as f32: the only way to read a weight besides gemm and norms.
   void weight_row(const Weight& w, std::int64_t row, float* out);
   void embed(const Tokens& tokens, float* x);
   void attention_block(const Pass& pass, int layer, LayerState& s, float* h);
   void mlp_block(const Pass& pass, int layer, LayerState& s, const float* h, float* out);
   const float* forward(const Pass& pass);  // returns the last layer's output [n,D]
   void norm(std::int64_t rows, std::int64_t dim, const float* x, const Weight& w, float* y, float* inv);
+  // The norm of every head; without one (Gemma 2) a copy.
+  void head_norm(std::int64_t rows, std::int64_t dim, const float* x, const Weight* w, float* y, float* inv);
   void rotate(const Tokens& tokens, int layer, float sign, float* q, float* k);
 
   // backward.cpp
@@ -163,6 +168,9 @@ struct Core {
   void attention_block_backward(const Pass& pass, int layer, LayerState& s, bool wants_dx);
   void residual_again(std::int64_t n, int layer, const LayerState& s, float* h);
   void norm_again(std::int64_t rows, std::int64_t dim, const float* x, const Weight& w, const float* inv, float* y);
+  void head_norm_again(std::int64_t rows, std::int64_t dim, const float* x, const Weight* w, const float* inv,
+                       float* y);
+  void head_norm_backward(std::int64_t rows, std::int64_t dim, const float* x, Weight* w, const float* inv, float* d);
   void norm_backward(std::int64_t rows, std::int64_t dim, const float* x, Weight& w, const float* inv, const float* dy,
                      float keep, float* dx);
 
@@ -170,6 +178,7 @@ struct Core {
   float* logit_rows(std::int64_t rows);
   std::uint16_t* half_logit_rows(std::int64_t rows);
   void gather_for_head(const float* x, std::span<const int> rows);
+  void cap_logits(std::int64_t rows, float* logits);
   void head_logits(const float* x, std::span<const int> rows, float* logits);
   LossSum loss(const Tokens& tokens, const float* x, int chunk, float gradient_scale, Want want);
   std::int64_t loss_rows(std::int64_t total, int chunk) const;

@@ -31,9 +31,8 @@ void Core::embed(const Tokens& tokens, float* x) {
   const std::int64_t d = config.dim;
   device.pool.parallel_for(tokens.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      float* out = x + i * d;
-      weight_row(*embedding, tokens.ids[static_cast<size_t>(i)], out);
-      for (std::int64_t j = 0; j < d; ++j) out[j] *= embed_scale;
+      weight_row(*embedding, tokens.ids[static_cast<size_t>(i)], x + i * d);
+      kernels.scale(d, embed_scale, x + i * d);
     }
   });
 }
@@ -41,8 +40,15 @@ void Core::embed(const Tokens& tokens, float* x) {
 void Core::norm(std::int64_t rows, std::int64_t dim, const float* x, const Weight& w, float* y, float* inv) {
   const auto timer = profile.time(Kernel::norms);
   device.pool.parallel_for(rows, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    kernels.rms_norm(end - begin, dim, x + begin * dim, w.at.f32, config.norm_eps, y + begin * dim, inv + begin);
+    kernels.rms_norm(end - begin, dim, x + begin * dim, w.gain(), config.norm_eps, y + begin * dim, inv + begin);
   });
+}
+
+void Core::head_norm(std::int64_t rows, std::int64_t dim, const float* x, const Weight* w, float* y, float* inv) {
+  if (w)
+    norm(rows, dim, x, *w, y, inv);
+  else
+    std::memcpy(y, x, static_cast<size_t>(rows * dim) * sizeof(float));
 }
 
 // h = x + post_attention_norm(o_proj(attention(input_norm(x)))).
@@ -57,8 +63,8 @@ void Core::attention_block(const Pass& pass, int layer, LayerState& s, float* h)
   linear(pass, layer, Projection::q, c.norm, s.q, s.z[0]);
   linear(pass, layer, Projection::k, c.norm, s.k, s.z[1]);
   linear(pass, layer, Projection::v, c.norm, s.v, s.z[2]);
-  norm(n * l.heads, l.head_dim, s.q, *parts.q_norm, c.qh, s.inv_q);
-  norm(n * l.kv_heads, l.head_dim, s.k, *parts.k_norm, c.kh, s.inv_k);
+  head_norm(n * l.heads, l.head_dim, s.q, parts.q_norm, c.qh, s.inv_q);
+  head_norm(n * l.kv_heads, l.head_dim, s.k, parts.k_norm, c.kh, s.inv_k);
   rotate(tokens, layer, 1.0f, c.qh, c.kh);
   if (pass.cache)
     remember(pass.cache->layers[static_cast<size_t>(layer)], pass.cache->length, tokens.count, kv_width, c.kh, s.v);
@@ -68,7 +74,7 @@ void Core::attention_block(const Pass& pass, int layer, LayerState& s, float* h)
     attention(pass, layer, c.qh, c.kh, s.v, s.o, s.lse);
   linear(pass, layer, Projection::o, s.o, s.a, s.z[3]);
   const auto timer = profile.time(Kernel::norms);
-  const float* w = parts.post_attention_norm->at.f32;
+  const NormGain w = parts.post_attention_norm->gain();
   device.pool.parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
     kernels.rms_norm_add(end - begin, dim, s.a + begin * dim, w, config.norm_eps, s.x + begin * dim, h + begin * dim,
                          s.inv_post_attention + begin);
@@ -91,7 +97,7 @@ void Core::mlp_block(const Pass& pass, int layer, LayerState& s, const float* h,
   }
   linear(pass, layer, Projection::down, c.m, s.f, s.z[6]);
   const auto timer = profile.time(Kernel::norms);
-  const float* w = parts.post_ffw_norm->at.f32;
+  const NormGain w = parts.post_ffw_norm->gain();
   device.pool.parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
     kernels.rms_norm_add(end - begin, dim, s.f + begin * dim, w, config.norm_eps, h + begin * dim, out + begin * dim,
                          s.inv_post_ffw + begin);

@@ -49,6 +49,14 @@ void Core::head_logits(const float* x, std::span<const int> rows, float* logits)
   gather_for_head(x, rows);
   const auto timer = profile.time(Kernel::head, head_flops(n, config));
   gemm.nt(n, config.vocab, config.dim, 1.0f, memory.scratch.norm, embedding->at, 0.0f, logits);
+  cap_logits(n, logits);
+}
+
+void Core::cap_logits(std::int64_t rows, float* logits) {
+  if (config.final_softcap == 0) return;
+  device.pool.parallel_for(rows * config.vocab, 4096, [&](std::int64_t begin, std::int64_t end) {
+    kernels.softcap(end - begin, config.final_softcap, logits + begin);
+  });
 }
 
 // As many rows as asked for, and so few that their logits do not outgrow kLogitBytes; chunk 0: all of them.
@@ -95,13 +103,15 @@ double Core::plain_loss(const Tokens& tokens, std::span<const int> rows, std::in
   {
     const auto timer = profile.time(Kernel::head, head_flops(n, config));
     gemm.nt(n, v, d, 1.0f, c.norm, embedding->at, 0.0f, logits);
+    cap_logits(n, logits);
   }
   {
     const auto timer = profile.time(Kernel::cross_entropy);
     device.pool.parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i)
-        losses[static_cast<size_t>(i)] = kernels.cross_entropy(
-            v, logits + i * v, tokens.targets[static_cast<size_t>(rows[static_cast<size_t>(i)])], gradient_scale);
+        losses[static_cast<size_t>(i)] =
+            kernels.cross_entropy(v, logits + i * v, tokens.targets[static_cast<size_t>(rows[static_cast<size_t>(i)])],
+                                  config.final_softcap, gradient_scale);
     });
   }
   double sum = 0;
@@ -118,6 +128,7 @@ double Core::plain_loss(const Tokens& tokens, std::span<const int> rows, std::in
 double Core::streamed_loss(const Tokens& tokens, std::span<const int> rows, std::int64_t most, float gradient_scale) {
   const auto n = static_cast<std::int64_t>(rows.size()), d = std::int64_t{config.dim}, v = std::int64_t{config.vocab};
   const PackedKernels& packed = *packed_kernels();
+  const float cap = config.final_softcap;
   Scratch& c = memory.scratch;
   std::uint16_t* half = half_logit_rows(most);
   struct Partial {
@@ -133,7 +144,7 @@ double Core::streamed_loss(const Tokens& tokens, std::span<const int> rows, std:
         const std::int64_t row = tile.row + r, column = target(row) - tile.column;
         Partial& p = partial[static_cast<size_t>(tile.thread * n + row)];
         float* x = tile.at + r * tile.stride;
-        packed.logit_tile(tile.columns, 0.0f, x, half + row * v + tile.column, &p.max, &p.sum);
+        packed.logit_tile(tile.columns, cap, x, half + row * v + tile.column, &p.max, &p.sum);
         if (column >= 0 && column < tile.columns) of_target[static_cast<size_t>(row)] = x[column];
       }
     });
@@ -158,8 +169,9 @@ double Core::streamed_loss(const Tokens& tokens, std::span<const int> rows, std:
       for (std::int64_t i = begin; i < end; ++i) {
         std::uint16_t* row = half + i * v;
         const auto at = static_cast<size_t>(i);
-        packed.logit_gradient(v, 0.0f, lse[at], gradient_scale, row);
-        const float g = gradient_scale * (std::exp(of_target[at] - lse[at]) - 1);
+        packed.logit_gradient(v, cap, lse[at], gradient_scale, row);
+        const float share = cap > 0 ? of_target[at] / cap : 0.0f;
+        const float g = gradient_scale * (std::exp(of_target[at] - lse[at]) - 1) * (1 - share * share);
         kernels.narrow(1, &g, row + target(i));
       }
     });

@@ -29,8 +29,8 @@ void carve_attention(Carver& c, const Core& core, size_t layer, std::int64_t n, 
   const std::int64_t q = std::int64_t{l.heads} * l.head_dim, kv = std::int64_t{l.kv_heads} * l.head_dim;
   s.inv_input = c.take(n);
   s.inv_post_attention = c.take(n);
-  s.inv_q = c.take(n * l.heads);
-  s.inv_k = c.take(n * l.kv_heads);
+  if (core.layers[layer].q_norm) s.inv_q = c.take(n * l.heads);
+  if (core.layers[layer].k_norm) s.inv_k = c.take(n * l.kv_heads);
   s.lse = c.take(n * l.heads);
   s.q = c.take(n * q);
   s.k = c.take(n * kv);

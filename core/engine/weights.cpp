@@ -24,15 +24,12 @@ void refuse(bool present, const std::string& feature, const model::Config& confi
 }
 
 void check(const model::Config& c) {
-  refuse(c.attention_softcap != 0, "attention softcaps (attn_logit_softcapping)", c);
-  refuse(c.final_softcap != 0, "final softcaps (final_logit_softcapping)", c);
   refuse(c.norm_form != model::NormForm::one_plus_w, "RMSNorms of the form w instead of 1 + w", c);
   refuse(c.v_norm, "value norms", c);
   refuse(c.layer_scalar, "layer scalars", c);
   refuse(c.ple_dim > 0, "per-layer embeddings", c);
   refuse(c.experts > 0, "mixture of experts", c);
   refuse(!c.tied_embeddings, "untied output heads", c);
-  refuse(!c.qk_norm, "attention without QK norms", c);
   for (const model::Layer& l : c.layers) {
     refuse(!l.has_k || l.kv_donor >= 0, "layers that share keys and values", c);
     refuse(!l.has_v, "layers whose values are their keys", c);
@@ -99,6 +96,7 @@ Core::Core(const model::Config& c, Device& d, WeightType t)
     w.cols = tensors[i].hf_shape.back();
     if (is_norm(tensors[i].role)) {
       w.f32 = w.norm = next_norm;
+      w.offset = config.norm_form == model::NormForm::one_plus_w ? 1.0f : 0.0f;
       next_norm += rounded_up(w.cols);
     } else if (type == WeightType::f32) {
       w.f32 =
@@ -110,14 +108,18 @@ Core::Core(const model::Config& c, Device& d, WeightType t)
     const bool packed = w.bf16 && gemm.packs() && packable(w.rows, w.cols);
     w.at = {.f32 = w.f32, .bf16 = packed ? nullptr : w.bf16, .packed = packed ? w.bf16 : nullptr};
   }
-  const auto part = [&](Role role, int layer) {
+  const auto optional_part = [&](Role role, int layer) -> Weight* {
     const model::Tensor* tensor = inventory.find(role, layer);
-    if (!tensor)
+    return tensor ? &weights[static_cast<size_t>(tensor - tensors.data())] : nullptr;
+  };
+  const auto part = [&](Role role, int layer) {
+    Weight* weight = optional_part(role, layer);
+    if (!weight)
       throw Error({.id = "ARCH",
                    .message = "the model's inventory lacks a tensor",
                    .file = config.id,
                    .place = "layer " + std::to_string(layer)});
-    return &weights[static_cast<size_t>(tensor - tensors.data())];
+    return weight;
   };
   embedding = part(Role::embed, -1);
   final_norm = part(Role::final_norm, -1);
@@ -129,8 +131,8 @@ Core::Core(const model::Config& c, Device& d, WeightType t)
     p.post_attention_norm = part(Role::post_attention_norm, layer);
     p.pre_ffw_norm = part(Role::pre_ffw_norm, layer);
     p.post_ffw_norm = part(Role::post_ffw_norm, layer);
-    p.q_norm = part(Role::q_norm, layer);
-    p.k_norm = part(Role::k_norm, layer);
+    p.q_norm = optional_part(Role::q_norm, layer);
+    p.k_norm = optional_part(Role::k_norm, layer);
     static constexpr Role kRoles[kProjections] = {Role::q_proj,    Role::k_proj,  Role::v_proj,   Role::o_proj,
                                                   Role::gate_proj, Role::up_proj, Role::down_proj};
     for (int i = 0; i < kProjections; ++i) p.projection[i] = part(kRoles[i], layer);

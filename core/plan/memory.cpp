@@ -147,8 +147,9 @@ Bytes optimizer(const Plan& p) {
 std::int64_t attention_floats(const Plan& p, size_t layer) {
   const std::int64_t n = p.shape.tokens;
   const model::Layer& l = p.config.layers[layer];
-  std::int64_t sum = 2 * aligned(n) + 2 * aligned(n * l.heads) + aligned(n * l.kv_heads) + 2 * aligned(n * p.q(layer)) +
+  std::int64_t sum = 2 * aligned(n) + aligned(n * l.heads) + 2 * aligned(n * p.q(layer)) +
                      2 * aligned(n * p.kv(layer)) + aligned(n * p.config.dim);
+  if (p.config.qk_norm) sum += aligned(n * l.heads) + aligned(n * l.kv_heads);
   for (size_t i = 0; i < 4; ++i) sum += aligned(n * p.rank[layer][i]);
   return sum;
 }
@@ -236,7 +237,8 @@ Bytes workspace(const Plan& p) {
   }
   Bytes sum;
   for (const auto& rope : ropes) sum += buffer(2 * rope_positions(p) * (std::get<2>(rope) / 2));
-  sum += buffer(2 * kQueries * round_up(keys, kQueries) * p.shape.threads);
+  const std::int64_t blocks = p.config.attention_softcap > 0 ? 3 : 2;
+  sum += buffer(blocks * kQueries * round_up(keys, kQueries) * p.shape.threads);
   const std::span<const model::Tensor> tensors = p.inventory.tensors();
   const auto widened = [](const model::Tensor& t) { return !is_norm(t.role) && !packable(t); };
   if (packs(p)) sum += buffer(p.shape.threads * kPackedBlocks, 2);

@@ -32,21 +32,43 @@ class Kernels : public ::testing::TestWithParam<int> {};
 TEST_P(Kernels, NormAndItsBackward) {
   const auto n = static_cast<size_t>(GetParam());
   const std::vector<float> x = normals(n, 1), w = normals(n, 2, 0.3f), dy = normals(n, 3);
-  double squares = 0, projection = 0;
+  double squares = 0;
   for (size_t i = 0; i < n; ++i) squares += static_cast<double>(x[i]) * x[i];
   const double s = 1 / std::sqrt(squares / static_cast<double>(n) + 1e-6);
-  for (size_t i = 0; i < n; ++i) projection += (1.0 + w[i]) * dy[i] * x[i];
+  for (const float offset : {0.0f, 1.0f}) {
+    const NormGain g{w.data(), offset};
+    double projection = 0;
+    const auto gain = [&](size_t i) { return static_cast<double>(offset) + w[i]; };
+    for (size_t i = 0; i < n; ++i) projection += gain(i) * dy[i] * x[i];
+    for (const VectorKernels* k : available()) {
+      std::vector<float> y(n), dx(n, 2.0f), again(n);
+      float inv = 0;
+      k->rms_norm(1, GetParam(), x.data(), g, 1e-6f, y.data(), &inv);
+      k->rms_norm_again(1, GetParam(), x.data(), g, &inv, again.data());
+      k->rms_norm_backward(1, GetParam(), x.data(), g, &inv, dy.data(), 1.0f, dx.data());
+      EXPECT_EQ(y, again) << k->name;
+      for (size_t i = 0; i < n; ++i) {
+        const double gradient = s * gain(i) * dy[i] - x[i] * s * s * s / static_cast<double>(n) * projection;
+        EXPECT_NEAR(y[i], x[i] * s * gain(i), 4e-6) << k->name;
+        EXPECT_NEAR(dx[i], 2 + gradient, 1e-5) << k->name;
+      }
+    }
+  }
+}
+
+TEST_P(Kernels, SoftcapAndItsBackward) {
+  const auto n = static_cast<size_t>(GetParam());
+  std::vector<float> x = normals(n, 1, 40);  // from the straight part to far into saturation
+  for (size_t i = 0; i < n; i += 3) x[i] *= 0.001f;
+  const std::vector<float> d = normals(n, 2);
   for (const VectorKernels* k : available()) {
-    std::vector<float> y(n), dx(n, 2.0f), again(n);
-    float inv = 0;
-    k->rms_norm(1, GetParam(), x.data(), w.data(), 1e-6f, y.data(), &inv);
-    k->rms_norm_again(1, GetParam(), x.data(), w.data(), &inv, again.data());
-    k->rms_norm_backward(1, GetParam(), x.data(), w.data(), &inv, dy.data(), 1.0f, dx.data());
-    EXPECT_EQ(y, again) << k->name;
+    std::vector<float> y = x, dx = d;
+    k->softcap(GetParam(), 50, y.data());
+    k->softcap_backward(GetParam(), 50, y.data(), dx.data());
     for (size_t i = 0; i < n; ++i) {
-      const double gradient = s * (1.0 + w[i]) * dy[i] - x[i] * s * s * s / static_cast<double>(n) * projection;
-      EXPECT_NEAR(y[i], x[i] * s * (1.0 + w[i]), 4e-6) << k->name;
-      EXPECT_NEAR(dx[i], 2 + gradient, 1e-5) << k->name;
+      const double expected = 50 * std::tanh(x[i] / 50.0), slope = 1 - std::pow(std::tanh(x[i] / 50.0), 2);
+      EXPECT_NEAR(y[i], expected, 3e-7 * std::abs(expected)) << k->name;
+      EXPECT_NEAR(dx[i], d[i] * slope, 4e-7 * std::abs(d[i])) << k->name;
     }
   }
 }
@@ -99,11 +121,27 @@ TEST_P(Kernels, CrossEntropyAndItsGradient) {
   for (const float v : x) total += std::exp(static_cast<double>(v));
   for (const VectorKernels* k : available()) {
     std::vector<float> logits = x, kept = x;
-    const double loss = k->cross_entropy(GetParam(), logits.data(), static_cast<std::int64_t>(target), 0.5f);
+    const double loss = k->cross_entropy(GetParam(), logits.data(), static_cast<std::int64_t>(target), 0, 0.5f);
     EXPECT_NEAR(loss, std::log(total) - x[target], 1e-6) << k->name;
-    EXPECT_EQ(k->cross_entropy(GetParam(), kept.data(), static_cast<std::int64_t>(target), 0), loss) << k->name;
+    EXPECT_EQ(k->cross_entropy(GetParam(), kept.data(), static_cast<std::int64_t>(target), 0, 0), loss) << k->name;
     for (size_t i = 0; i < n; ++i)
       EXPECT_NEAR(logits[i], 0.5 * (std::exp(static_cast<double>(x[i])) / total - (i == target)), 2e-7) << k->name;
+  }
+}
+
+TEST_P(Kernels, CrossEntropyOfCappedLogitsGoesBackThroughTheCap) {
+  const auto n = static_cast<size_t>(GetParam());
+  const std::vector<float> x = normals(n, 1, 4);
+  const size_t target = n / 2;
+  for (const VectorKernels* k : available()) {
+    std::vector<float> capped = x, plain = x;
+    for (std::vector<float>* logits : {&capped, &plain}) k->softcap(GetParam(), 3, logits->data());
+    const std::vector<float> y = capped;
+    EXPECT_NEAR(k->cross_entropy(GetParam(), capped.data(), static_cast<std::int64_t>(target), 3, 0.5f),
+                k->cross_entropy(GetParam(), plain.data(), static_cast<std::int64_t>(target), 0, 0.5f), 1e-12)
+        << k->name;
+    k->softcap_backward(GetParam(), 3, y.data(), plain.data());
+    for (size_t i = 0; i < n; ++i) EXPECT_NEAR(capped[i], plain[i], 1e-7) << k->name;
   }
 }
 
@@ -158,7 +196,7 @@ TEST(KernelSet, NanPassesThroughGegluAndCrossEntropy) {  // a broken step must s
     EXPECT_TRUE(std::isnan(out[3])) << k->name;
     EXPECT_FALSE(std::isnan(out[4])) << k->name;
     std::vector<float> logits(40, NAN);
-    EXPECT_TRUE(std::isnan(k->cross_entropy(40, logits.data(), 2, 1.0f))) << k->name;
+    EXPECT_TRUE(std::isnan(k->cross_entropy(40, logits.data(), 2, 0, 1.0f))) << k->name;
   }
 }
 

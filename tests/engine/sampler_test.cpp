@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/engine/decode.h"
+#include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
 
 namespace mw::engine::test {
@@ -51,10 +52,13 @@ TEST_F(SamplerTest, GreedyDecodingThroughTheCacheEqualsFullForwards) {  // far p
   }
 }
 
-TEST(Decode, CachedLogitsEqualFullForwardLogits) {  // prompts shorter and longer than the window, 27 tokens in all
+class Decode : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Families, Decode, ::testing::ValuesIn(families()), family_name);
+
+TEST_P(Decode, CachedLogitsEqualFullForwardLogits) {  // prompts shorter and longer than the window, 27 tokens in all
   Device device(Bytes(0), 2);
   for (const WeightType type : {WeightType::f32, WeightType::bf16}) {
-    Core core(tiny_config(), device, type);
+    Core core(as_family(tiny_config(), GetParam()), device, type);
     core.load({.f32 =
                    [](size_t index, std::int64_t first, std::span<float> out) {
                      const Rng rng{8, index};

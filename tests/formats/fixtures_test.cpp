@@ -56,7 +56,8 @@ TEST_P(HfFixture, AdapterIsWrittenBackToTheSameBytes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Gemma3, HfFixture, testing::Values("gemma3_tiny", "gemma3_tiny_gqa", "gemma3_tiny_mha"),
+INSTANTIATE_TEST_SUITE_P(Models, HfFixture,
+                         testing::Values("gemma2_tiny", "gemma3_tiny", "gemma3_tiny_gqa", "gemma3_tiny_mha"),
                          [](const auto& p) { return std::string(p.param); });
 
 TEST(HfFixtureConfig, OldStyleKeysGiveTheSameModel) {

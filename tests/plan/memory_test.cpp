@@ -12,6 +12,7 @@
 #include "core/engine/network.h"
 #include "core/engine/optimizer.h"
 #include "core/engine/sampler.h"
+#include "tests/engine/families.h"
 
 namespace mw::plan {
 namespace {
@@ -53,6 +54,7 @@ struct Case {
   int generate = 0;  // prompt 20 and the rest new
   int layers = 4;
   int vocab = 3000, mlp = 520;  // 3008 and 512: whole panels, packed where the processor can
+  std::string family = "gemma3";
 };
 
 std::vector<Case> cases() {
@@ -77,6 +79,12 @@ std::vector<Case> cases() {
   all.push_back({.rows = 1, .len = 17, .loss_per_row = 1});
   all.push_back({.remat = Remat::layer, .rows = 2, .len = 64, .generate = 120, .layers = 6});
   all.push_back({.chunk = 0, .rows = 16, .generate = 90});
+  for (const std::string& family : engine::test::families())
+    for (const Remat remat : {Remat::none, Remat::block, Remat::layer}) {
+      all.push_back({.remat = remat, .family = family});
+      all.push_back({.remat = remat, .targets = {"q_proj"}, .generate = 110, .layers = 6, .family = family});
+      all.push_back({.method = Method::full, .weights = WeightType::bf16, .remat = remat, .family = family});
+    }
   return all;
 }
 
@@ -128,7 +136,7 @@ class MemoryOf : public testing::TestWithParam<Case> {};
 
 TEST_P(MemoryOf, IsPredictedAsTheEngineMeasuresIt) {
   const Case& c = GetParam();
-  const model::Config config = small_config(c.layers, c.vocab, c.mlp);
+  const model::Config config = engine::test::as_family(small_config(c.layers, c.vocab, c.mlp), c.family);
   TrainShape shape{.method = c.method,
                    .weights = c.weights,
                    .bf16 = engine::packed_kernels() ? Bf16Math::packed : Bf16Math::widened,

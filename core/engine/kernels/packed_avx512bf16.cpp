@@ -202,10 +202,6 @@ void turn(i64 k_total, i64 begin, i64 depth, i64 first, i64 columns, const std::
   }
 }
 
-[[gnu::always_inline]] inline V tanh_of(V x) {
-  const V e = exp(x * 2.0f);
-  return 1.0f - 2.0f / (e + 1.0f);
-}
 [[gnu::always_inline]] inline V from_f16(const std::uint16_t* p) {
   return (V)_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
@@ -215,7 +211,7 @@ void logit_tile(i64 n, float cap, float* x, std::uint16_t* out, float* max, floa
   for_vectors(
       n, [&](i64 i, i64 c) __attribute__((always_inline)) {
         V v = load_n(x + i, c);
-        if (cap > 0) store_n(x + i, v = tanh_of(v / cap) * cap, c);
+        if (cap > 0) store_n(x + i, v = tanh(v / cap) * cap, c);
         const auto mask = static_cast<__mmask16>((1u << c) - 1);
         _mm256_mask_storeu_epi16(out + i, mask, _mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT));
         top = (V)_mm512_mask_max_ps((__m512)top, mask, (__m512)top, (__m512)v);

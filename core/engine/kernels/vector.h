@@ -11,6 +11,11 @@ struct RopeTable {  // [positions, pairs] each
   const float* sin = nullptr;
 };
 
+struct NormGain {  // a norm multiplies by offset + w; the offset is 1 in Gemma 2 and 3, 0 in Gemma 4
+  const float* w = nullptr;
+  float offset = 0;
+};
+
 struct AdamWScalars {              // one step's constants, see optimizer.cpp
   float new1, beta2, new2, decay,  // new: 1 - beta
       step_size, inverse_sqrt_bias2, epsilon, gradient_scale;
@@ -18,19 +23,17 @@ struct AdamWScalars {              // one step's constants, see optimizer.cpp
 
 struct VectorKernels {
   const char* name;
-  // y = x * s * (1 + w), s = (mean x^2 + eps)^-1/2 written to inv[rows]. y may be x.
-  void (*rms_norm)(std::int64_t rows, std::int64_t dim, const float* x, const float* w, float eps, float* y,
-                   float* inv);
+  // y = x * s * gain, s = (mean x^2 + eps)^-1/2 written to inv[rows]. y may be x.
+  void (*rms_norm)(std::int64_t rows, std::int64_t dim, const float* x, NormGain g, float eps, float* y, float* inv);
   // y = residual + the same. y may be residual.
-  void (*rms_norm_add)(std::int64_t rows, std::int64_t dim, const float* x, const float* w, float eps,
+  void (*rms_norm_add)(std::int64_t rows, std::int64_t dim, const float* x, NormGain g, float eps,
                        const float* residual, float* y, float* inv);
-  // y = x * inv * (1 + w) again from a kept inv: bitwise what rms_norm wrote.
-  void (*rms_norm_again)(std::int64_t rows, std::int64_t dim, const float* x, const float* w, const float* inv,
-                         float* y);
-  void (*rms_norm_add_again)(std::int64_t rows, std::int64_t dim, const float* x, const float* w, const float* inv,
+  // y = x * inv * gain again from a kept inv: bitwise what rms_norm wrote.
+  void (*rms_norm_again)(std::int64_t rows, std::int64_t dim, const float* x, NormGain g, const float* inv, float* y);
+  void (*rms_norm_add_again)(std::int64_t rows, std::int64_t dim, const float* x, NormGain g, const float* inv,
                              const float* residual, float* y);
   // dx = keep * dx + the gradient (keep 0 or 1). With keep 0 dx may be dy.
-  void (*rms_norm_backward)(std::int64_t rows, std::int64_t dim, const float* x, const float* w, const float* inv,
+  void (*rms_norm_backward)(std::int64_t rows, std::int64_t dim, const float* x, NormGain g, const float* inv,
                             const float* dy, float keep, float* dx);
   // dw[c] += sum over rows of dy * x * inv, for columns [begin, end).
   void (*rms_norm_weight)(std::int64_t rows, std::int64_t dim, const float* x, const float* inv, const float* dy,
@@ -47,8 +50,12 @@ struct VectorKernels {
   void (*softmax_again)(std::int64_t n, std::int64_t lo, std::int64_t hi, float lse, float* s);
   // p <- p * (dp - delta)
   void (*softmax_backward)(std::int64_t n, float* p, const float* dp, float delta);
-  // Returns -log softmax(logits)[target]; with scale != 0 also logits <- scale * (softmax - onehot(target)).
-  double (*cross_entropy)(std::int64_t n, float* logits, std::int64_t target, float scale);
+  // Returns -log softmax(logits)[target]; with scale != 0 also logits <- scale * (softmax - onehot(target)). cap > 0:
+  // the logits have gone through softcap(cap), and the gradient goes back through it.
+  double (*cross_entropy)(std::int64_t n, float* logits, std::int64_t target, float cap, float scale);
+  void (*softcap)(std::int64_t n, float cap, float* x);                           // x <- cap * tanh(x / cap)
+  void (*softcap_backward)(std::int64_t n, float cap, const float* y, float* d);  // y: what softcap wrote
+  void (*scale)(std::int64_t n, float factor, float* x);
   void (*add)(std::int64_t n, const float* x, float scale, float* y);  // y += scale * x
   double (*dot)(std::int64_t n, const float* x, const float* y);       // f64 across vectors of 16
   void (*widen)(std::int64_t n, const std::uint16_t* bf16, float* out);

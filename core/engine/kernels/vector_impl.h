@@ -19,66 +19,67 @@ namespace {
   return 1.0f / sqrtf(sum(acc) / static_cast<float>(dim) + eps);
 }
 
-[[gnu::always_inline]] inline void norm_row(i64 dim, const float* x, const float* w, float s, float* y) {
+[[gnu::always_inline]] inline void norm_row(i64 dim, const float* x, NormGain g, float s, float* y) {
   for_vectors(
-      dim, [&](i64 i, i64 c)
-               __attribute__((always_inline)) { store_n(y + i, load_n(x + i, c) * s * (load_n(w + i, c) + 1.0f), c); });
+      dim, [&](i64 i, i64 c) __attribute__((always_inline)) {
+        store_n(y + i, load_n(x + i, c) * s * (load_n(g.w + i, c) + g.offset), c);
+      });
 }
 
-[[gnu::always_inline]] inline void norm_add_row(i64 dim, const float* x, const float* w, float s, const float* residual,
+[[gnu::always_inline]] inline void norm_add_row(i64 dim, const float* x, NormGain g, float s, const float* residual,
                                                 float* y) {
   for_vectors(
       dim, [&](i64 i, i64 c) __attribute__((always_inline)) {
-        const V n = load_n(x + i, c) * s * (load_n(w + i, c) + 1.0f);
+        const V n = load_n(x + i, c) * s * (load_n(g.w + i, c) + g.offset);
         store_n(y + i, load_n(residual + i, c) + n, c);
       });
 }
 
-void rms_norm(i64 rows, i64 dim, const float* x, const float* w, float eps, float* y, float* inv) {
+void rms_norm(i64 rows, i64 dim, const float* x, NormGain g, float eps, float* y, float* inv) {
   for (i64 r = 0; r < rows; ++r) {
     inv[r] = inverse_rms(dim, x + r * dim, eps);
-    norm_row(dim, x + r * dim, w, inv[r], y + r * dim);
+    norm_row(dim, x + r * dim, g, inv[r], y + r * dim);
   }
 }
 
-void rms_norm_add(i64 rows, i64 dim, const float* x, const float* w, float eps, const float* residual, float* y,
+void rms_norm_add(i64 rows, i64 dim, const float* x, NormGain g, float eps, const float* residual, float* y,
                   float* inv) {
   for (i64 r = 0; r < rows; ++r) {
     inv[r] = inverse_rms(dim, x + r * dim, eps);
-    norm_add_row(dim, x + r * dim, w, inv[r], residual + r * dim, y + r * dim);
+    norm_add_row(dim, x + r * dim, g, inv[r], residual + r * dim, y + r * dim);
   }
 }
 
-void rms_norm_again(i64 rows, i64 dim, const float* x, const float* w, const float* inv, float* y) {
-  for (i64 r = 0; r < rows; ++r) norm_row(dim, x + r * dim, w, inv[r], y + r * dim);
+void rms_norm_again(i64 rows, i64 dim, const float* x, NormGain g, const float* inv, float* y) {
+  for (i64 r = 0; r < rows; ++r) norm_row(dim, x + r * dim, g, inv[r], y + r * dim);
 }
 
-void rms_norm_add_again(i64 rows, i64 dim, const float* x, const float* w, const float* inv, const float* residual,
+void rms_norm_add_again(i64 rows, i64 dim, const float* x, NormGain g, const float* inv, const float* residual,
                         float* y) {
-  for (i64 r = 0; r < rows; ++r) norm_add_row(dim, x + r * dim, w, inv[r], residual + r * dim, y + r * dim);
+  for (i64 r = 0; r < rows; ++r) norm_add_row(dim, x + r * dim, g, inv[r], residual + r * dim, y + r * dim);
 }
 
-// dx = s g dy - x s^3/dim sum(g dy x)
-void rms_norm_backward(i64 rows, i64 dim, const float* x, const float* w, const float* inv, const float* dy, float keep,
+// dx = s gain dy - x s^3/dim sum(gain dy x)
+void rms_norm_backward(i64 rows, i64 dim, const float* x, NormGain g, const float* inv, const float* dy, float keep,
                        float* dx) {
   for (i64 r = 0; r < rows; ++r, x += dim, dy += dim, dx += dim) {
     V acc{};
     for_vectors(
         dim, [&](i64 i, i64 c) __attribute__((always_inline)) {
-          acc += load_n(x + i, c) * load_n(dy + i, c) * (load_n(w + i, c) + 1.0f);
+          acc += load_n(x + i, c) * load_n(dy + i, c) * (load_n(g.w + i, c) + g.offset);
         });
     const float s = inv[r];
     const float t = sum(acc) * s * s * s / static_cast<float>(dim);
     if (keep == 0.0f) {
       for_vectors(
           dim, [&](i64 i, i64 c) __attribute__((always_inline)) {
-            store_n(dx + i, load_n(dy + i, c) * (load_n(w + i, c) + 1.0f) * s - load_n(x + i, c) * t, c);
+            store_n(dx + i, load_n(dy + i, c) * (load_n(g.w + i, c) + g.offset) * s - load_n(x + i, c) * t, c);
           });
     } else {
       for_vectors(
           dim, [&](i64 i, i64 c) __attribute__((always_inline)) {
-            const V g = load_n(dy + i, c) * (load_n(w + i, c) + 1.0f) * s - load_n(x + i, c) * t;
-            store_n(dx + i, load_n(dx + i, c) + g, c);
+            const V d = load_n(dy + i, c) * (load_n(g.w + i, c) + g.offset) * s - load_n(x + i, c) * t;
+            store_n(dx + i, load_n(dx + i, c) + d, c);
           });
     }
   }
@@ -197,21 +198,76 @@ void softmax_backward(i64 n, float* p, const float* dp, float delta) {
              __attribute__((always_inline)) { store_n(p + i, load_n(p + i, c) * (load_n(dp + i, c) - delta), c); });
 }
 
-double cross_entropy(i64 n, float* logits, i64 target, float scale) {
+// The sum of exp(y - m) without a trace in y.
+[[gnu::always_inline]] inline float exp_sum_only(i64 n, float m, const float* y) {
+  V acc{};
+  i64 i = 0;
+  for (; i + kLanes <= n; i += kLanes) acc += exp(load(y + i) - m);
+  float rest[kLanes] = {};
+  if (i < n) {
+    store(rest, exp(load_part(y + i, n - i) - m));
+    for (i64 j = n - i; j < kLanes; ++j) rest[j] = 0;
+  }
+  return sum(acc + load(rest));
+}
+
+// A capped logit's slope needs the logit itself, so nothing is overwritten before the gradient.
+void capped_gradient(i64 n, float m, float cap, float factor, i64 target, float scale, float* y) {
+  const float at_target = y[target];
+  const auto slope = [cap](V v) __attribute__((always_inline)) {
+    const V t = v * (1.0f / cap);
+    return 1.0f - t * t;
+  };
+  for_vectors(
+      n, [&](i64 i, i64 c) __attribute__((always_inline)) {
+        const V v = load_n(y + i, c);
+        store_n(y + i, exp(v - m) * factor * slope(v), c);
+      });
+  y[target] -= scale * slope(splat(at_target))[0];
+}
+
+double cross_entropy(i64 n, float* logits, i64 target, float cap, float scale) {
   const float m = row_max(n, logits);
   const double at_target = static_cast<double>(logits[target]) - static_cast<double>(m);
   double total = 0;
   constexpr i64 kBlock = 4096;  // f32 within a block, f64 across: the vocabulary may hold 262144 terms
-  for (i64 i = 0; i < n; i += kBlock)
-    total += static_cast<double>(exp_sum(n - i < kBlock ? n - i : kBlock, m, logits + i));
+  for (i64 i = 0; i < n; i += kBlock) {
+    const i64 count = n - i < kBlock ? n - i : kBlock;
+    total += static_cast<double>(cap > 0 ? exp_sum_only(count, m, logits + i) : exp_sum(count, m, logits + i));
+  }
   if (scale != 0.0f) {
-    multiply(n, static_cast<float>(static_cast<double>(scale) / total), logits);
-    logits[target] -= scale;
+    const auto factor = static_cast<float>(static_cast<double>(scale) / total);
+    if (cap > 0) {
+      capped_gradient(n, m, cap, factor, target, scale, logits);
+    } else {
+      multiply(n, factor, logits);
+      logits[target] -= scale;
+    }
   }
   return log(total) - at_target;
 }
 
+void softcap(i64 n, float cap, float* x) {
+  const float inverse = 1.0f / cap;
+  for_vectors(
+      n, [&](i64 i, i64 c)
+             __attribute__((always_inline)) { store_n(x + i, tanh(load_n(x + i, c) * inverse) * cap, c); });
+}
+
+void softcap_backward(i64 n, float cap, const float* y, float* d) {
+  const float inverse = 1.0f / cap;
+  for_vectors(
+      n, [&](i64 i, i64 c) __attribute__((always_inline)) {
+        const V t = load_n(y + i, c) * inverse;
+        store_n(d + i, load_n(d + i, c) * (1.0f - t * t), c);
+      });
+}
+
 // ---- vectors
+
+void scale_all(i64 n, float factor, float* x) {
+  multiply(n, factor, x);
+}
 
 void add(i64 n, const float* x, float scale, float* y) {
   for_vectors(
@@ -363,6 +419,9 @@ constexpr VectorKernels kernels_of(const char* name) {
           .softmax_again = softmax_again,
           .softmax_backward = softmax_backward,
           .cross_entropy = cross_entropy,
+          .softcap = softcap,
+          .softcap_backward = softcap_backward,
+          .scale = scale_all,
           .add = add,
           .dot = dot,
           .widen = widen,
