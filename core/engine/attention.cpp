@@ -157,7 +157,7 @@ void Core::attention(const Pass& pass, int layer, const float* q, const float* k
 
 // Per (run, kv head), so that dk and dv have one writer: all its query heads, block by block.
 void Core::attention_backward(const Pass& pass, int layer, const float* q, const float* k, const float* v,
-                              const float* o, const float* lse, float* d_o, float* dk, float* dv) {
+                              const float* o, const float* lse, float* d_o, Into how, float* dk, float* dv) {
   const Shape s = shape_of(*this, layer);
   const int group = s.heads / s.kv_heads;
   std::vector<Task> tasks;
@@ -176,7 +176,7 @@ void Core::attention_backward(const Pass& pass, int layer, const float* q, const
   run_tasks(*this, tasks, [&](const Task& t, const Workspace& w) {
     float* const dk_head = dk + t.head * s.dim;
     float* const dv_head = dv + t.head * s.dim;
-    for (int i = t.run.begin; i < t.run.end; ++i)
+    for (int i = t.run.begin; i < t.run.end && how == Into::overwrite; ++i)
       for (float* d : {dk_head, dv_head}) std::fill_n(d + i * s.kv_stride, s.dim, 0.0f);
     for (int head = t.head * group; head < (t.head + 1) * group; ++head) {
       const Head h = head_at(s, q, k, v, head);
@@ -212,7 +212,8 @@ void Core::attention_backward(const Pass& pass, int layer, const float* q, const
 // One new token against the cache, which already holds its own key and value.
 void Core::attention_cached(const Pass& pass, int layer, const float* q, float* o) {
   const Shape s = shape_of(*this, layer);
-  const LayerCache& cache = pass.cache->layers[static_cast<size_t>(layer)];
+  const int donor = config.layers[static_cast<size_t>(layer)].kv_donor;
+  const LayerCache& cache = pass.cache->layers[static_cast<size_t>(donor >= 0 ? donor : layer)];
   const int n = std::min(pass.cache->length + 1, cache.capacity);
   reserve_workspace(*this, std::int64_t{s.heads} * n / (2 * kQueries) + 1);
   const auto timer = profile.time(Kernel::attention, 4.0 * n * static_cast<double>(s.q_stride));

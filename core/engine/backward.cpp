@@ -52,6 +52,8 @@ void Core::mlp_backward(const Pass& pass, int layer, LayerState& s, const float*
   const LayerParts& parts = layers[static_cast<size_t>(layer)];
   const std::int64_t n = pass.tokens->count, dim = config.dim, mlp = config.layers[static_cast<size_t>(layer)].mlp_dim;
   Scratch& c = memory.scratch;
+  if (parts.layer_scalar) scale(n * dim, *parts.layer_scalar->at.f32, c.dx);
+  if (parts.ple_gate) per_layer_block_backward(pass, layer, s, h);
   norm_backward(n, dim, s.f, *parts.post_ffw_norm, s.inv_post_ffw, c.dx, 0.0f, c.t);  // t = d f
   // down's own input is not kept: d m first, then GeGLU's backward leaves m where d m was.
   linear_backward_input(pass, layer, Projection::down, c.t, 0.0f, c.m);
@@ -70,6 +72,29 @@ void Core::mlp_backward(const Pass& pass, int layer, LayerState& s, const float*
   norm_backward(n, dim, h, *parts.pre_ffw_norm, s.inv_pre_ffw, c.t, 1.0f, c.dx);
 }
 
+void Core::keys_and_values_again(const Pass& pass, int layer, LayerState& s) {
+  const model::Layer& l = config.layers[static_cast<size_t>(layer)];
+  const LayerParts& parts = layers[static_cast<size_t>(layer)];
+  const std::int64_t heads = std::int64_t{pass.tokens->count} * l.kv_heads;
+  head_norm_again(heads, l.head_dim, s.k, parts.k_norm, s.inv_k, s.kh);
+  rotate(*pass.tokens, layer, l.kv_heads, 1.0f, s.kh);
+  if (s.vh != s.v) head_norm_again(heads, l.head_dim, s.v, parts.v_norm, s.inv_v, s.vh);
+}
+
+// In place: d of what attention reads to d of the raw projections. Without v_proj both come together in d k.
+void Core::keys_and_values_backward(const Pass& pass, int layer, LayerState& s) {
+  const model::Layer& l = config.layers[static_cast<size_t>(layer)];
+  const LayerParts& parts = layers[static_cast<size_t>(layer)];
+  const std::int64_t heads = std::int64_t{pass.tokens->count} * l.kv_heads;
+  rotate(*pass.tokens, layer, l.kv_heads, -1.0f, s.dkh);
+  head_norm_backward(heads, l.head_dim, s.k, parts.k_norm, s.inv_k, s.dkh);
+  head_norm_backward(heads, l.head_dim, s.v, parts.v_norm, s.inv_v, s.dvh);
+  if (!l.has_v)
+    device.pool.parallel_for(heads * l.head_dim, 4096, [&](std::int64_t begin, std::int64_t end) {
+      kernels.add(end - begin, s.dvh + begin, 1.0f, s.dkh + begin);
+    });
+}
+
 // scratch.dx: in d h, out d x (when the layer below wants it).
 void Core::attention_block_backward(const Pass& pass, int layer, LayerState& s, bool wants_dx) {
   const model::Layer& l = config.layers[static_cast<size_t>(layer)];
@@ -81,21 +106,22 @@ void Core::attention_block_backward(const Pass& pass, int layer, LayerState& s, 
   linear_backward_weights(pass, layer, Projection::o, s.o, c.t, s.z[3]);
   linear_backward_input(pass, layer, Projection::o, c.t, 0.0f, c.dq);
   head_norm_again(n * l.heads, l.head_dim, s.q, parts.q_norm, s.inv_q, c.qh);
-  head_norm_again(n * l.kv_heads, l.head_dim, s.k, parts.k_norm, s.inv_k, c.kh);
-  rotate(tokens, layer, 1.0f, c.qh, c.kh);
-  attention_backward(pass, layer, c.qh, c.kh, s.v, s.o, s.lse, c.dq, c.dk, c.dv);
-  rotate(tokens, layer, -1.0f, c.dq, c.dk);
+  rotate(tokens, layer, l.heads, 1.0f, c.qh);
+  if (l.has_k && !parts.lends) keys_and_values_again(pass, layer, s);  // lent ones are still there
+  const Into how = s.dkh == c.dk ? Into::overwrite : Into::add;        // lent ones collect from every borrower
+  attention_backward(pass, layer, c.qh, s.kh, s.vh, s.o, s.lse, c.dq, how, s.dkh, s.dvh);
+  rotate(tokens, layer, l.heads, -1.0f, c.dq);
   head_norm_backward(n * l.heads, l.head_dim, s.q, parts.q_norm, s.inv_q, c.dq);
-  head_norm_backward(n * l.kv_heads, l.head_dim, s.k, parts.k_norm, s.inv_k, c.dk);
+  if (l.has_k) keys_and_values_backward(pass, layer, s);
   norm_again(n, dim, s.x, *parts.input_norm, s.inv_input, c.norm);
-  linear_backward_weights(pass, layer, Projection::q, c.norm, c.dq, s.z[0]);
-  if (wants_dx) linear_backward_input(pass, layer, Projection::q, c.dq, 0.0f, c.t);
-  linear_backward_weights(pass, layer, Projection::k, c.norm, c.dk, s.z[1]);
-  if (wants_dx) linear_backward_input(pass, layer, Projection::k, c.dk, 1.0f, c.t);
-  linear_backward_weights(pass, layer, Projection::v, c.norm, c.dv, s.z[2]);
-  if (!wants_dx) return;
-  linear_backward_input(pass, layer, Projection::v, c.dv, 1.0f, c.t);
-  norm_backward(n, dim, s.x, *parts.input_norm, s.inv_input, c.t, 1.0f, c.dx);
+  const auto through = [&](Projection p, const float* dy, const float* z, float keep) {
+    linear_backward_weights(pass, layer, p, c.norm, dy, z);
+    if (wants_dx) linear_backward_input(pass, layer, p, dy, keep, c.t);
+  };
+  through(Projection::q, c.dq, s.z[0], 0.0f);
+  if (l.has_k) through(Projection::k, s.dkh, s.z[1], 1.0f);
+  if (l.has_v) through(Projection::v, s.dvh, s.z[2], 1.0f);
+  if (wants_dx) norm_backward(n, dim, s.x, *parts.input_norm, s.inv_input, c.t, 1.0f, c.dx);
 }
 
 // h = x + post_attention_norm(a), bitwise as the forward wrote it.
@@ -113,6 +139,12 @@ void Core::backward(const Pass& pass) {
   const std::int64_t n = pass.tokens->count;
   const Remat remat = memory.shape.remat;
   float* const h = memory.scratch.h;
+  for (size_t layer = static_cast<size_t>(memory.shape.lowest); layer < layers.size(); ++layer) {
+    if (!layers[layer].lends) continue;
+    const model::Layer& l = config.layers[layer];
+    const auto floats = static_cast<size_t>(n * l.kv_heads * l.head_dim);
+    for (float* d : {memory.layers[layer].dkh, memory.layers[layer].dvh}) std::memset(d, 0, floats * sizeof(float));
+  }
   for (int layer = static_cast<int>(layers.size()) - 1; layer >= memory.shape.lowest; --layer) {
     LayerState& s = memory.layers[static_cast<size_t>(layer)];
     memory.scratch.dz_of = nullptr;
@@ -136,13 +168,17 @@ void Core::backward(const Pass& pass) {
     attention_block_backward(pass, layer, s, wants_dx);
   }
   if (!full) return;
+  if (config.ple_dim > 0) per_layer_inputs_backward(*pass.tokens, memory.layers[0].x, memory.scratch.dx);
+  add_rows(*pass.tokens, memory.scratch.dx, embed_scale, *embedding);
+}
+
+// The gradient of a look-up, by columns: one writer, one order.
+void Core::add_rows(const Tokens& tokens, const float* dx, float factor, Weight& table) {
   const auto timer = profile.time(Kernel::embedding);
-  const std::int64_t d = config.dim;
-  const float* dx = memory.scratch.dx;
-  device.pool.parallel_for(d, 16, [&](std::int64_t begin, std::int64_t end) {  // by columns: one writer, one order
-    for (std::int64_t i = 0; i < n; ++i)
-      kernels.add(end - begin, dx + i * d + begin, embed_scale,
-                  embedding->gradient + pass.tokens->ids[static_cast<size_t>(i)] * d + begin);
+  device.pool.parallel_for(table.cols, 16, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = 0; i < tokens.count; ++i)
+      kernels.add(end - begin, dx + i * table.cols + begin, factor,
+                  table.gradient + tokens.ids[static_cast<size_t>(i)] * table.cols + begin);
   });
 }
 

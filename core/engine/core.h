@@ -47,10 +47,13 @@ struct Adapter {  // y += scaling * B (A dropout(x))
 
 struct LayerParts {  // null where the layer has no such part
   Weight *input_norm = nullptr, *post_attention_norm = nullptr, *pre_ffw_norm = nullptr, *post_ffw_norm = nullptr;
-  Weight *q_norm = nullptr, *k_norm = nullptr;
+  Weight *q_norm = nullptr, *k_norm = nullptr, *v_norm = nullptr;
+  Weight *ple_gate = nullptr, *ple_proj = nullptr, *post_ple_norm = nullptr;
+  Weight* layer_scalar = nullptr;
   Weight* projection[kProjections] = {};
   Adapter* adapter[kProjections] = {};
-  int rope = 0;  // index of its table
+  int rope = 0;        // index of its table
+  bool lends = false;  // later layers attend with its keys and values
 };
 
 // What the forward leaves for the backward of one layer. Pointers into StepMemory; null where recomputed.
@@ -58,9 +61,12 @@ struct LayerState {
   float* x = nullptr;  // [n,D] input of the layer
   float* h = nullptr;  // [n,D] input of the MLP block
   float *q = nullptr, *k = nullptr, *v = nullptr, *o = nullptr,
-        *a = nullptr;                              // raw projections, attention, o_proj output
-  float *g = nullptr, *u = nullptr, *f = nullptr;  // gate, up, down outputs
-  float* lse = nullptr;                            // [n,heads]
+        *a = nullptr;  // raw projections (without v_proj v is k), attention, o_proj output
+  float *kh = nullptr, *vh = nullptr, *dkh = nullptr, *dvh = nullptr;  // what attention reads: a donor's for borrowers
+  float *pg = nullptr, *p = nullptr;                                   // per-layer gate [n,P] and projection [n,D]
+  float *g = nullptr, *u = nullptr, *f = nullptr;                      // gate, up, down outputs
+  float* lse = nullptr;                                                // [n,heads]
+  float *inv_v = nullptr, *inv_post_ple = nullptr;
   float *inv_input = nullptr, *inv_q = nullptr, *inv_k = nullptr, *inv_post_attention = nullptr, *inv_pre_ffw = nullptr,
         *inv_post_ffw = nullptr;
   float* z[kProjections] = {};  // [n,r] A x of each adapter
@@ -68,18 +74,19 @@ struct LayerState {
 
 struct Scratch {
   float *norm = nullptr, *t = nullptr, *h = nullptr, *dx = nullptr;  // [n,D]; h, dx for the backward and remat
-  float *qh = nullptr, *kh = nullptr;                                // roped
+  float *qh = nullptr, *kh = nullptr, *vh = nullptr;                 // normed, roped
   float *dq = nullptr, *dk = nullptr, *dv = nullptr;
-  float* m = nullptr;              // [n,F]
-  float* dz = nullptr;             // [n,max rank] d(A x) of one adapter
-  const Adapter* dz_of = nullptr;  // the adapter it holds, null: none
-  float* drop = nullptr;           // [n,max in], only with dropout
-  float* inv = nullptr;            // [n], of the final norm
+  float* m = nullptr;                   // [n,F]
+  float *ple = nullptr, *pm = nullptr;  // [n,layers*P] the context's part of per-layer inputs, [n,P]
+  float* dz = nullptr;                  // [n,max rank] d(A x) of one adapter
+  const Adapter* dz_of = nullptr;       // the adapter it holds, null: none
+  float* drop = nullptr;                // [n,max in], only with dropout
+  float* inv = nullptr;                 // [n], of the final norm
 };
 
 struct RopeSpec {
-  float theta = 0, factor = 1;
-  int head_dim = 0;
+  float theta = 0, divisor = 1;  // of positions
+  int head_dim = 0, pairs = 0;   // the first of head_dim / 2 pairs rotate
   bool operator==(const RopeSpec&) const = default;
 };
 
@@ -95,6 +102,7 @@ struct StepMemory {
   StepShape shape;
   std::vector<Buffer<float>> buffers;
   std::vector<LayerState> layers;
+  float *ple = nullptr, *ple_inv = nullptr;  // [n,layers,P] per-layer inputs, later their gradient; [n,layers]
   Scratch scratch;
 };
 
@@ -144,27 +152,39 @@ struct Core {
                                const float* z);
 
   // attention.cpp
+  enum class Into { overwrite, add };
   void attention(const Pass& pass, int layer, const float* q, const float* k, const float* v, float* o, float* lse);
   void attention_cached(const Pass& pass, int layer, const float* q, float* o);  // one token against pass.cache
-  // d_o is overwritten with d_q; dk, dv are overwritten.
+  // d_o is overwritten with d_q.
   void attention_backward(const Pass& pass, int layer, const float* q, const float* k, const float* v, const float* o,
-                          const float* lse, float* d_o, float* dk, float* dv);
+                          const float* lse, float* d_o, Into how, float* dk, float* dv);
 
   // forward.cpp
   // One row of a matrix as f32: the only way to read a weight besides gemm and norms.
   void weight_row(const Weight& w, std::int64_t row, float* out);
   void embed(const Tokens& tokens, float* x);
   void attention_block(const Pass& pass, int layer, LayerState& s, float* h);
+  void keys_and_values(const Pass& pass, int layer, LayerState& s);
   void mlp_block(const Pass& pass, int layer, LayerState& s, const float* h, float* out);
   const float* forward(const Pass& pass);  // returns the last layer's output [n,D]
   void norm(std::int64_t rows, std::int64_t dim, const float* x, const Weight& w, float* y, float* inv);
   // The norm of every head; without one (Gemma 2) a copy.
   void head_norm(std::int64_t rows, std::int64_t dim, const float* x, const Weight* w, float* y, float* inv);
-  void rotate(const Tokens& tokens, int layer, float sign, float* q, float* k);
+  void rotate(const Tokens& tokens, int layer, int heads, float sign, float* x);
+  void scale(std::int64_t n, float factor, float* x);
+
+  // per_layer.cpp: Gemma 4's per-layer inputs (PLE)
+  void per_layer_inputs(const Tokens& tokens, const float* embedded);
+  void per_layer_block(const Pass& pass, int layer, LayerState& s, float* x);  // x += its part
+  void per_layer_block_backward(const Pass& pass, int layer, LayerState& s, const float* h);
+  void per_layer_inputs_backward(const Tokens& tokens, const float* embedded, float* dx);
 
   // backward.cpp
   void backward(const Pass& pass);  // from scratch.dx
   void mlp_backward(const Pass& pass, int layer, LayerState& s, const float* h);
+  void keys_and_values_again(const Pass& pass, int layer, LayerState& s);
+  void keys_and_values_backward(const Pass& pass, int layer, LayerState& s);
+  void add_rows(const Tokens& tokens, const float* dx, float factor, Weight& table);
   void attention_block_backward(const Pass& pass, int layer, LayerState& s, bool wants_dx);
   void residual_again(std::int64_t n, int layer, const LayerState& s, float* h);
   void norm_again(std::int64_t rows, std::int64_t dim, const float* x, const Weight& w, const float* inv, float* y);
@@ -203,7 +223,9 @@ struct Core {
   Buffer<float> norms, masters, gradients, adapter_values, widened;
   std::vector<LayerParts> layers;
   Weight *embedding = nullptr, *final_norm = nullptr;
-  float embed_scale = 1;
+  Weight *ple_embedding = nullptr, *ple_model_proj = nullptr, *ple_model_norm = nullptr;
+  Weight unit_norm;  // the norm without weights
+  float embed_scale = 1, ple_scale = 1;
 
   std::vector<Adapter> adapters;
   std::vector<LoraModule> modules;

@@ -11,6 +11,7 @@ KvCache make_cache(const Core& core, int tokens) {
   for (const model::Layer& l : core.config.layers) {
     const bool sliding = l.attention == model::Attention::sliding && core.config.sliding_window > 0;
     LayerCache& c = cache.layers.emplace_back();
+    if (!l.has_k) continue;  // it reads its donor's
     c.capacity = sliding ? std::min(tokens, core.config.sliding_window) : tokens;
     const auto floats =
         static_cast<size_t>(c.capacity) * static_cast<size_t>(l.kv_heads) * static_cast<size_t>(l.head_dim);

@@ -51,27 +51,37 @@ void Core::head_norm(std::int64_t rows, std::int64_t dim, const float* x, const 
     std::memcpy(y, x, static_cast<size_t>(rows * dim) * sizeof(float));
 }
 
+// From scratch.norm. Without v_proj the values are the raw keys, before their norm and rotation.
+void Core::keys_and_values(const Pass& pass, int layer, LayerState& s) {
+  const model::Layer& l = config.layers[static_cast<size_t>(layer)];
+  const LayerParts& parts = layers[static_cast<size_t>(layer)];
+  const std::int64_t heads = std::int64_t{pass.tokens->count} * l.kv_heads;
+  linear(pass, layer, Projection::k, memory.scratch.norm, s.k, s.z[1]);
+  if (l.has_v) linear(pass, layer, Projection::v, memory.scratch.norm, s.v, s.z[2]);
+  head_norm(heads, l.head_dim, s.k, parts.k_norm, s.kh, s.inv_k);
+  rotate(*pass.tokens, layer, l.kv_heads, 1.0f, s.kh);
+  if (s.vh != s.v) head_norm(heads, l.head_dim, s.v, parts.v_norm, s.vh, s.inv_v);
+  if (pass.cache)
+    remember(pass.cache->layers[static_cast<size_t>(layer)], pass.cache->length, pass.tokens->count,
+             std::int64_t{l.kv_heads} * l.head_dim, s.kh, s.vh);
+}
+
 // h = x + post_attention_norm(o_proj(attention(input_norm(x)))).
 void Core::attention_block(const Pass& pass, int layer, LayerState& s, float* h) {
   const model::Layer& l = config.layers[static_cast<size_t>(layer)];
   const LayerParts& parts = layers[static_cast<size_t>(layer)];
   const Tokens& tokens = *pass.tokens;
   const std::int64_t n = tokens.count, dim = config.dim;
-  const std::int64_t kv_width = std::int64_t{l.kv_heads} * l.head_dim;
   Scratch& c = memory.scratch;
   norm(n, dim, s.x, *parts.input_norm, c.norm, s.inv_input);
   linear(pass, layer, Projection::q, c.norm, s.q, s.z[0]);
-  linear(pass, layer, Projection::k, c.norm, s.k, s.z[1]);
-  linear(pass, layer, Projection::v, c.norm, s.v, s.z[2]);
   head_norm(n * l.heads, l.head_dim, s.q, parts.q_norm, c.qh, s.inv_q);
-  head_norm(n * l.kv_heads, l.head_dim, s.k, parts.k_norm, c.kh, s.inv_k);
-  rotate(tokens, layer, 1.0f, c.qh, c.kh);
-  if (pass.cache)
-    remember(pass.cache->layers[static_cast<size_t>(layer)], pass.cache->length, tokens.count, kv_width, c.kh, s.v);
+  rotate(tokens, layer, l.heads, 1.0f, c.qh);
+  if (l.has_k) keys_and_values(pass, layer, s);
   if (pass.cache && pass.cache->length > 0)
     attention_cached(pass, layer, c.qh, s.o);
   else
-    attention(pass, layer, c.qh, c.kh, s.v, s.o, s.lse);
+    attention(pass, layer, c.qh, s.kh, s.vh, s.o, s.lse);
   linear(pass, layer, Projection::o, s.o, s.a, s.z[3]);
   const auto timer = profile.time(Kernel::norms);
   const NormGain w = parts.post_attention_norm->gain();
@@ -81,7 +91,7 @@ void Core::attention_block(const Pass& pass, int layer, LayerState& s, float* h)
   });
 }
 
-// out = h + post_ffw_norm(down(gelu(gate(pre_ffw_norm(h))) * up(...))).
+// out = h + post_ffw_norm(down(gelu(gate(pre_ffw_norm(h))) * up(...))), then what else the layer does to its output.
 void Core::mlp_block(const Pass& pass, int layer, LayerState& s, const float* h, float* out) {
   const LayerParts& parts = layers[static_cast<size_t>(layer)];
   const std::int64_t n = pass.tokens->count, dim = config.dim, mlp = config.layers[static_cast<size_t>(layer)].mlp_dim;
@@ -96,31 +106,38 @@ void Core::mlp_block(const Pass& pass, int layer, LayerState& s, const float* h,
     });
   }
   linear(pass, layer, Projection::down, c.m, s.f, s.z[6]);
-  const auto timer = profile.time(Kernel::norms);
-  const NormGain w = parts.post_ffw_norm->gain();
-  device.pool.parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    kernels.rms_norm_add(end - begin, dim, s.f + begin * dim, w, config.norm_eps, h + begin * dim, out + begin * dim,
-                         s.inv_post_ffw + begin);
-  });
+  {
+    const auto timer = profile.time(Kernel::norms);
+    const NormGain w = parts.post_ffw_norm->gain();
+    device.pool.parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      kernels.rms_norm_add(end - begin, dim, s.f + begin * dim, w, config.norm_eps, h + begin * dim, out + begin * dim,
+                           s.inv_post_ffw + begin);
+    });
+  }
+  if (parts.ple_gate) per_layer_block(pass, layer, s, out);
+  if (parts.layer_scalar) scale(n * dim, *parts.layer_scalar->at.f32, out);
 }
 
-void Core::rotate(const Tokens& tokens, int layer, float sign, float* q, float* k) {
+void Core::scale(std::int64_t n, float factor, float* x) {
+  device.pool.parallel_for(
+      n, 4096, [&](std::int64_t begin, std::int64_t end) { kernels.scale(end - begin, factor, x + begin); });
+}
+
+void Core::rotate(const Tokens& tokens, int layer, int heads, float sign, float* x) {
   const auto timer = profile.time(Kernel::rope);
-  const model::Layer& l = config.layers[static_cast<size_t>(layer)];
-  const std::int64_t half = l.head_dim / 2;
+  const std::int64_t dim = config.layers[static_cast<size_t>(layer)].head_dim;
   const auto index = static_cast<size_t>(layers[static_cast<size_t>(layer)].rope);
   const float* cos = rope_tables[index].data();
-  const RopeTable table{cos, cos + rope_positions * half};
+  const RopeTable table{cos, cos + rope_positions * (dim / 2)};
   device.pool.parallel_for(tokens.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    const int* positions = tokens.positions.data() + begin;
-    kernels.rope(end - begin, l.heads, l.head_dim, positions, table, sign, q + begin * l.heads * l.head_dim);
-    kernels.rope(end - begin, l.kv_heads, l.head_dim, positions, table, sign, k + begin * l.kv_heads * l.head_dim);
+    kernels.rope(end - begin, heads, dim, tokens.positions.data() + begin, table, sign, x + begin * heads * dim);
   });
 }
 
 const float* Core::forward(const Pass& pass) {
   prepare_rope(pass.tokens->last_position);
   embed(*pass.tokens, memory.layers[0].x);
+  if (config.ple_dim > 0) per_layer_inputs(*pass.tokens, memory.layers[0].x);
   const int count = static_cast<int>(layers.size());
   for (int layer = 0; layer < count; ++layer) {
     LayerState& s = memory.layers[static_cast<size_t>(layer)];

@@ -90,7 +90,7 @@ class Network {
   Network(const model::Config& config, Device& device, WeightType type);
   ~Network();
   void load(const WeightSource& source, const std::function<void(long done, long total)>& progress = {});
-  void init_random(std::uint64_t seed);  // normal std 0.02, norms 0 (1+w form)
+  void init_random(std::uint64_t seed);  // normal std 0.02; norms and scalars the identity
 
   void add_lora(const LoraOptions& options, std::uint64_t seed);  // A kaiming_uniform(a=sqrt 5), B zero, as PEFT
   std::span<const LoraModule> lora() const;

@@ -29,16 +29,18 @@ void carve_attention(Carver& c, const Core& core, size_t layer, std::int64_t n, 
   const std::int64_t q = std::int64_t{l.heads} * l.head_dim, kv = std::int64_t{l.kv_heads} * l.head_dim;
   s.inv_input = c.take(n);
   s.inv_post_attention = c.take(n);
-  if (core.layers[layer].q_norm) s.inv_q = c.take(n * l.heads);
-  if (core.layers[layer].k_norm) s.inv_k = c.take(n * l.kv_heads);
+  const LayerParts& parts = core.layers[layer];
+  if (parts.q_norm) s.inv_q = c.take(n * l.heads);
+  if (parts.k_norm) s.inv_k = c.take(n * l.kv_heads);
+  if (parts.v_norm) s.inv_v = c.take(n * l.kv_heads);
   s.lse = c.take(n * l.heads);
   s.q = c.take(n * q);
-  s.k = c.take(n * kv);
-  s.v = c.take(n * kv);
+  if (l.has_k) s.k = c.take(n * kv);
+  s.v = l.has_v ? c.take(n * kv) : s.k;
   s.o = c.take(n * q);
   s.a = c.take(n * core.config.dim);
   for (int p = 0; p < 4; ++p)
-    if (const Adapter* adapter = core.layers[layer].adapter[p]) s.z[p] = c.take(n * adapter->rank);
+    if (const Adapter* adapter = parts.adapter[p]) s.z[p] = c.take(n * adapter->rank);
 }
 
 void carve_mlp(Carver& c, const Core& core, size_t layer, std::int64_t n, LayerState& s) {
@@ -47,8 +49,14 @@ void carve_mlp(Carver& c, const Core& core, size_t layer, std::int64_t n, LayerS
   s.g = c.take(n * core.config.layers[layer].mlp_dim);
   s.u = c.take(n * core.config.layers[layer].mlp_dim);
   s.f = c.take(n * core.config.dim);
+  const LayerParts& parts = core.layers[layer];
+  if (parts.ple_gate) {
+    s.inv_post_ple = c.take(n);
+    s.pg = c.take(n * core.config.ple_dim);
+    s.p = c.take(n * core.config.dim);
+  }
   for (int p = 4; p < kProjections; ++p)
-    if (const Adapter* adapter = core.layers[layer].adapter[p]) s.z[p] = c.take(n * adapter->rank);
+    if (const Adapter* adapter = parts.adapter[p]) s.z[p] = c.take(n * adapter->rank);
 }
 
 enum class Blocks { side_by_side, shared };  // shared: the MLP's tensors take the place of attention's
@@ -92,11 +100,49 @@ void carve_scratch(Carver& c, const Core& core, const StepShape& shape, Scratch&
   const std::int64_t shared = c.used();  // attention's scratch and the MLP's are never live together
   s.qh = c.take(n * w.q);
   s.kh = c.take(n * w.kv);
+  if (core.config.v_norm) s.vh = c.take(n * w.kv);
   if (shape.backward) s.dq = c.take(n * w.q), s.dk = c.take(n * w.kv), s.dv = c.take(n * w.kv);
-  const std::int64_t attention_end = c.used();
-  c.rewind(shared);
-  s.m = c.take(n * w.mlp);
-  if (c.used() < attention_end) c.take(attention_end - c.used());
+  std::int64_t end = c.used();
+  const auto or_else = [&](auto take) {
+    c.rewind(shared);
+    take();
+    end = std::max(end, c.used());
+  };
+  or_else([&] {
+    s.m = c.take(n * w.mlp);
+    if (core.config.ple_dim > 0) s.pm = c.take(n * core.config.ple_dim);
+  });
+  if (core.config.ple_dim > 0)
+    or_else([&] { s.ple = c.take(n * static_cast<std::int64_t>(core.layers.size()) * core.config.ple_dim); });
+  c.rewind(end);
+}
+
+// Keys and values that later layers read, too, outlive their layer; so do their gradients.
+void carve_lent(Carver& c, const Core& core, const StepShape& shape, std::vector<LayerState>& states) {
+  for (size_t l = 0; l < core.layers.size(); ++l) {
+    if (!core.layers[l].lends) continue;
+    const std::int64_t floats =
+        std::int64_t{shape.tokens} * core.config.layers[l].kv_heads * core.config.layers[l].head_dim;
+    states[l].kh = c.take(floats);
+    states[l].vh = c.take(floats);
+    if (!shape.backward || static_cast<int>(l) < shape.lowest) continue;
+    states[l].dkh = c.take(floats);
+    states[l].dvh = c.take(floats);
+  }
+}
+
+// What attention reads in each layer: its own (lent or scratch) or its donor's.
+void point_at_keys(const Core& core, const Scratch& scratch, std::vector<LayerState>& states) {
+  for (size_t l = 0; l < core.layers.size(); ++l) {
+    LayerState& s = states[l];
+    if (const int donor = core.config.layers[l].kv_donor; donor >= 0) {
+      const LayerState& from = states[static_cast<size_t>(donor)];
+      s.kh = from.kh, s.vh = from.vh, s.dkh = from.dkh, s.dvh = from.dvh;
+      continue;
+    }
+    if (!s.kh) s.kh = scratch.kh, s.vh = core.layers[l].v_norm ? scratch.vh : s.v;
+    if (!s.dkh) s.dkh = scratch.dk, s.dvh = scratch.dv;
+  }
 }
 
 }  // namespace
@@ -139,6 +185,15 @@ void Core::prepare(const StepShape& need) {
           for (size_t l = lowest; l < count; ++l) m.layers[l].h = c.take(n * config.dim);
       },
       "layer inputs");
+  if (config.ple_dim > 0)
+    allocate(
+        [&](Carver& c) {
+          m.ple = c.take(n * static_cast<std::int64_t>(count) * config.ple_dim);
+          m.ple_inv = c.take(n * static_cast<std::int64_t>(count));
+        },
+        "per-layer inputs");
+  if (std::any_of(layers.begin(), layers.end(), [](const LayerParts& p) { return p.lends; }))
+    allocate([&](Carver& c) { carve_lent(c, *this, need, m.layers); }, "lent keys and values");
   const bool keeps = need.backward && need.remat == Remat::none;
   const size_t first_own = keeps ? lowest : count;
   if (first_own > 0)
@@ -156,6 +211,7 @@ void Core::prepare(const StepShape& need) {
         "one layer's activations");
   for (size_t l = first_own; l < count; ++l)
     allocate([&](Carver& c) { carve_layer(c, *this, l, n, Blocks::side_by_side, m.layers[l]); }, "activations");
+  point_at_keys(*this, m.scratch, m.layers);
   memory = std::move(m);
 }
 
@@ -171,7 +227,7 @@ void Core::prepare_rope(int last_position) {
     for (std::int64_t i = 0; i < half; ++i) {
       // f32 frequencies and angles, as the reference computes them.
       const float exponent = static_cast<float>(2 * i) / static_cast<float>(spec.head_dim);
-      const float frequency = 1.0f / std::pow(spec.theta, exponent) / spec.factor;
+      const float frequency = i < spec.pairs ? 1.0f / std::pow(spec.theta, exponent) / spec.divisor : 0.0f;
       for (int p = 0; p < positions; ++p) {
         const float angle = static_cast<float>(p) * frequency;
         table.data()[p * half + i] = std::cos(angle);

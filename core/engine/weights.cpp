@@ -24,16 +24,9 @@ void refuse(bool present, const std::string& feature, const model::Config& confi
 }
 
 void check(const model::Config& c) {
-  refuse(c.norm_form != model::NormForm::one_plus_w, "RMSNorms of the form w instead of 1 + w", c);
-  refuse(c.v_norm, "value norms", c);
-  refuse(c.layer_scalar, "layer scalars", c);
-  refuse(c.ple_dim > 0, "per-layer embeddings", c);
   refuse(c.experts > 0, "mixture of experts", c);
   refuse(!c.tied_embeddings, "untied output heads", c);
   for (const model::Layer& l : c.layers) {
-    refuse(!l.has_k || l.kv_donor >= 0, "layers that share keys and values", c);
-    refuse(!l.has_v, "layers whose values are their keys", c);
-    refuse(l.rope == model::Rope::proportional, "proportional RoPE", c);
     if (l.heads <= 0 || l.kv_heads <= 0 || l.heads % l.kv_heads != 0 || l.head_dim <= 0 || l.head_dim % 2 != 0 ||
         l.mlp_dim <= 0)
       throw Error({.id = "ARCH",
@@ -47,19 +40,9 @@ void check(const model::Config& c) {
     throw Error({.id = "ARCH", .message = "the model has no layers, width or vocabulary", .file = c.id});
 }
 
-bool is_norm(Role role) {
-  switch (role) {
-    case Role::final_norm:
-    case Role::input_norm:
-    case Role::post_attention_norm:
-    case Role::pre_ffw_norm:
-    case Role::post_ffw_norm:
-    case Role::q_norm:
-    case Role::k_norm:
-      return true;
-    default:
-      return false;
-  }
+// Norms and scalars: few numbers, always f32.
+bool is_vector(const model::Tensor& tensor) {
+  return tensor.hf_shape.size() == 1;
 }
 
 const model::Config& checked(const model::Config& config) {
@@ -74,6 +57,20 @@ float rounded_to_bf16(const VectorKernels& kernels, float x) {
   return x;
 }
 
+RopeSpec rope_of(const model::Layer& l) {
+  const float share = l.rope == model::Rope::proportional ? l.rope_factor : 1.0f;
+  return {.theta = l.rope_theta,
+          .divisor = l.rope == model::Rope::linear ? l.rope_factor : 1.0f,
+          .head_dim = l.head_dim,
+          .pairs = static_cast<int>(share * static_cast<float>(l.head_dim)) / 2};
+}
+
+int widest_head(const model::Config& config) {
+  int widest = 0;
+  for (const model::Layer& l : config.layers) widest = std::max(widest, l.head_dim);
+  return widest;
+}
+
 std::int64_t rounded_up(std::int64_t n) {
   return (n + 15) / 16 * 16;
 }
@@ -85,16 +82,18 @@ Core::Core(const model::Config& c, Device& d, WeightType t)
   const std::span<const model::Tensor> tensors = inventory.tensors();
   std::int64_t norm_floats = 0;
   for (const model::Tensor& tensor : tensors)
-    if (is_norm(tensor.role)) norm_floats += rounded_up(tensor.elements());
+    if (is_vector(tensor)) norm_floats += rounded_up(tensor.elements());
+  const std::int64_t unit = config.v_norm ? rounded_up(widest_head(config)) : 0;
+  norm_floats += unit;
   norms = Buffer<float>(device.arena, MemoryCategory::weights, static_cast<size_t>(norm_floats), "norms");
   weights.resize(tensors.size());
   float* next_norm = norms.data();
   for (size_t i = 0; i < tensors.size(); ++i) {
     Weight& w = weights[i];
     const auto count = static_cast<size_t>(tensors[i].elements());
-    w.rows = tensors[i].hf_shape.size() == 2 ? tensors[i].hf_shape[0] : 1;
     w.cols = tensors[i].hf_shape.back();
-    if (is_norm(tensors[i].role)) {
+    w.rows = tensors[i].elements() / w.cols;
+    if (is_vector(tensors[i])) {
       w.f32 = w.norm = next_norm;
       w.offset = config.norm_form == model::NormForm::one_plus_w ? 1.0f : 0.0f;
       next_norm += rounded_up(w.cols);
@@ -108,6 +107,8 @@ Core::Core(const model::Config& c, Device& d, WeightType t)
     const bool packed = w.bf16 && gemm.packs() && packable(w.rows, w.cols);
     w.at = {.f32 = w.f32, .bf16 = packed ? nullptr : w.bf16, .packed = packed ? w.bf16 : nullptr};
   }
+  if (unit > 0) unit_norm.f32 = next_norm, unit_norm.cols = unit, unit_norm.offset = 1.0f;
+  unit_norm.at.f32 = unit_norm.f32;
   const auto optional_part = [&](Role role, int layer) -> Weight* {
     const model::Tensor* tensor = inventory.find(role, layer);
     return tensor ? &weights[static_cast<size_t>(tensor - tensors.data())] : nullptr;
@@ -124,7 +125,12 @@ Core::Core(const model::Config& c, Device& d, WeightType t)
   embedding = part(Role::embed, -1);
   final_norm = part(Role::final_norm, -1);
   embed_scale = std::sqrt(static_cast<float>(config.dim));
-  if (type == WeightType::bf16) embed_scale = rounded_to_bf16(kernels, embed_scale);
+  ple_embedding = optional_part(Role::ple_embed, -1);
+  ple_model_proj = optional_part(Role::ple_model_proj, -1);
+  ple_model_norm = optional_part(Role::ple_model_norm, -1);
+  ple_scale = std::sqrt(static_cast<float>(config.ple_dim));
+  if (type == WeightType::bf16)
+    for (float* scale : {&embed_scale, &ple_scale}) *scale = rounded_to_bf16(kernels, *scale);
   for (int layer = 0; layer < static_cast<int>(config.layers.size()); ++layer) {
     LayerParts& p = layers.emplace_back();
     p.input_norm = part(Role::input_norm, layer);
@@ -133,11 +139,17 @@ Core::Core(const model::Config& c, Device& d, WeightType t)
     p.post_ffw_norm = part(Role::post_ffw_norm, layer);
     p.q_norm = optional_part(Role::q_norm, layer);
     p.k_norm = optional_part(Role::k_norm, layer);
+    p.ple_gate = optional_part(Role::ple_gate, layer);
+    p.ple_proj = optional_part(Role::ple_proj, layer);
+    p.post_ple_norm = optional_part(Role::post_ple_norm, layer);
+    p.layer_scalar = optional_part(Role::layer_scalar, layer);
     static constexpr Role kRoles[kProjections] = {Role::q_proj,    Role::k_proj,  Role::v_proj,   Role::o_proj,
                                                   Role::gate_proj, Role::up_proj, Role::down_proj};
-    for (int i = 0; i < kProjections; ++i) p.projection[i] = part(kRoles[i], layer);
+    for (int i = 0; i < kProjections; ++i) p.projection[i] = optional_part(kRoles[i], layer);
     const model::Layer& l = config.layers[static_cast<size_t>(layer)];
-    const RopeSpec spec{l.rope_theta, l.rope == model::Rope::linear ? l.rope_factor : 1.0f, l.head_dim};
+    if (config.v_norm && l.has_k) p.v_norm = &unit_norm;
+    if (l.kv_donor >= 0) layers[static_cast<size_t>(l.kv_donor)].lends = true;
+    const RopeSpec spec = rope_of(l);
     const auto found = std::find(rope_specs.begin(), rope_specs.end(), spec);
     p.rope = static_cast<int>(found - rope_specs.begin());
     if (found == rope_specs.end()) rope_specs.push_back(spec);
@@ -179,9 +191,9 @@ void Core::init_random(std::uint64_t seed) {
   constexpr float kStd = 0.02f;
   for (size_t i = 0; i < weights.size(); ++i) {
     const Weight& w = weights[i];
-    if (is_norm(inventory.tensors()[i].role)) {
-      std::fill_n(w.f32, w.cols, 0.0f);
-      std::fill_n(w.norm, w.cols, 0.0f);
+    if (is_vector(inventory.tensors()[i])) {
+      std::fill_n(w.f32, w.cols, 1.0f - w.offset);
+      std::fill_n(w.norm, w.cols, 1.0f - w.offset);
       continue;
     }
     const Rng rng{seed, i};
@@ -211,14 +223,16 @@ void Core::set_trainable(Method method) {
   if (full) {
     masters = {};
     std::int64_t total = 0, master_total = 0;
-    for (const Weight& w : weights)
-      total += rounded_up(w.elements()), master_total += type == WeightType::bf16 ? rounded_up(w.elements()) : 0;
+    for (size_t i = 0; i < weights.size(); ++i)
+      if (!inventory.tensors()[i].is_buffer) total += rounded_up(weights[i].elements());
+    if (type == WeightType::bf16) master_total = total;
     gradients = Buffer<float>(device.arena, MemoryCategory::gradients, static_cast<size_t>(total), "gradients");
     if (master_total > 0)
       masters = Buffer<float>(device.arena, MemoryCategory::optimizer, static_cast<size_t>(master_total),
                               "f32 master weights");
     float *gradient = gradients.data(), *master = masters.data();
     for (size_t i = 0; i < weights.size(); ++i) {
+      if (inventory.tensors()[i].is_buffer) continue;
       Weight& w = weights[i];
       const auto count = static_cast<size_t>(w.elements());
       if (type == WeightType::bf16) {
@@ -229,7 +243,7 @@ void Core::set_trainable(Method method) {
       w.gradient = gradient;
       gradient += rounded_up(w.elements());
       parameters.push_back(
-          {inventory.tensors()[i].name, {w.f32, count}, {w.gradient, count}, !is_norm(inventory.tensors()[i].role)});
+          {inventory.tensors()[i].name, {w.f32, count}, {w.gradient, count}, !is_vector(inventory.tensors()[i])});
     }
     return;
   }
@@ -255,6 +269,7 @@ void Core::parameters_changed() {
   if (!full || type == WeightType::f32) return;
   std::vector<std::uint16_t> bits;
   for (const Weight& w : weights) {
+    if (!w.gradient) continue;
     if (w.norm) {
       bits.resize(static_cast<size_t>(w.cols));
       kernels.narrow(w.cols, w.f32, bits.data());

@@ -35,19 +35,9 @@ Bytes buffer(std::int64_t elements, std::int64_t size = sizeof(float)) {
   return Bytes(round_up(elements * size, kPage));
 }
 
-bool is_norm(Role role) {
-  switch (role) {
-    case Role::final_norm:
-    case Role::input_norm:
-    case Role::post_attention_norm:
-    case Role::pre_ffw_norm:
-    case Role::post_ffw_norm:
-    case Role::q_norm:
-    case Role::k_norm:
-      return true;
-    default:
-      return false;
-  }
+// Norms and scalars.
+bool is_vector(const model::Tensor& tensor) {
+  return tensor.hf_shape.size() == 1;
 }
 
 void refuse(bool present, const char* feature, const model::Config& config) {
@@ -62,11 +52,6 @@ void refuse(bool present, const char* feature, const model::Config& config) {
 
 void check(const model::Config& config, const TrainShape& shape) {
   refuse(config.experts > 0, "mixture of experts", config);
-  refuse(config.ple_dim > 0, "per-layer embeddings", config);
-  for (const model::Layer& l : config.layers) {
-    refuse(!l.has_k || l.kv_donor >= 0, "layers that share keys and values", config);
-    refuse(!l.has_v, "layers whose values are their keys", config);
-  }
   if (shape.tokens < 0 || shape.tokens > kMostTokens || shape.loss_tokens < 0 || shape.longest < 0 ||
       shape.threads < 1 || shape.generate_tokens < 0)
     throw Error({.id = "PLAN-SIZE",
@@ -110,14 +95,21 @@ struct Plan {
   std::int64_t kv(size_t layer) const {
     return std::int64_t{config.layers[layer].kv_heads} * config.layers[layer].head_dim;
   }
+  std::int64_t ple() const { return static_cast<std::int64_t>(config.layers.size()) * config.ple_dim; }
+  bool lends(size_t layer) const {
+    return std::any_of(config.layers.begin(), config.layers.end(),
+                       [&](const model::Layer& l) { return l.kv_donor == static_cast<int>(layer); });
+  }
 };
 
-// Norms are always f32, in one buffer; every other tensor has its own.
+// Norms are always f32, in one buffer (with the gain of norms without weights); every other tensor has its own.
 Bytes weights(const Plan& p) {
-  std::int64_t norms = 0;
+  std::int64_t norms = 0, head = 0;
+  for (const model::Layer& l : p.config.layers) head = std::max(head, std::int64_t{l.head_dim});
+  if (p.config.v_norm) norms += aligned(head);
   Bytes sum;
   for (const model::Tensor& t : p.inventory.tensors()) {
-    if (is_norm(t.role))
+    if (is_vector(t))
       norms += aligned(t.elements());
     else
       sum += buffer(t.elements(), p.shape.weights == WeightType::bf16 ? 2 : 4);
@@ -128,7 +120,8 @@ Bytes weights(const Plan& p) {
 Bytes gradients(const Plan& p) {
   if (p.shape.method == Method::lora) return buffer(p.adapter_floats);
   std::int64_t floats = 0;
-  for (const model::Tensor& t : p.inventory.tensors()) floats += aligned(t.elements());
+  for (const model::Tensor& t : p.inventory.tensors())
+    if (!t.is_buffer) floats += aligned(t.elements());
   return buffer(floats);
 }
 
@@ -137,6 +130,7 @@ Bytes optimizer(const Plan& p) {
   if (p.shape.method == Method::lora) return buffer(p.adapter_parameters) * 2;
   std::int64_t values = 0, masters = 0;
   for (const model::Tensor& t : p.inventory.tensors()) {
+    if (t.is_buffer) continue;
     values += t.elements();
     if (p.shape.weights == WeightType::bf16) masters += aligned(t.elements());
   }
@@ -147,15 +141,19 @@ Bytes optimizer(const Plan& p) {
 std::int64_t attention_floats(const Plan& p, size_t layer) {
   const std::int64_t n = p.shape.tokens;
   const model::Layer& l = p.config.layers[layer];
-  std::int64_t sum = 2 * aligned(n) + aligned(n * l.heads) + 2 * aligned(n * p.q(layer)) +
-                     2 * aligned(n * p.kv(layer)) + aligned(n * p.config.dim);
-  if (p.config.qk_norm) sum += aligned(n * l.heads) + aligned(n * l.kv_heads);
+  std::int64_t sum = 2 * aligned(n) + aligned(n * l.heads) + 2 * aligned(n * p.q(layer)) + aligned(n * p.config.dim);
+  if (p.config.qk_norm) sum += aligned(n * l.heads);
+  if (p.config.qk_norm && l.has_k) sum += aligned(n * l.kv_heads);
+  if (p.config.v_norm && l.has_k) sum += aligned(n * l.kv_heads);
+  if (l.has_k) sum += aligned(n * p.kv(layer));
+  if (l.has_v) sum += aligned(n * p.kv(layer));
   for (size_t i = 0; i < 4; ++i) sum += aligned(n * p.rank[layer][i]);
   return sum;
 }
 std::int64_t mlp_floats(const Plan& p, size_t layer) {
   const std::int64_t n = p.shape.tokens;
   std::int64_t sum = 2 * aligned(n) + 2 * aligned(n * p.config.layers[layer].mlp_dim) + aligned(n * p.config.dim);
+  if (p.config.ple_dim > 0) sum += aligned(n) + aligned(n * p.config.ple_dim) + aligned(n * p.config.dim);
   for (size_t i = 4; i < kProjections; ++i) sum += aligned(n * p.rank[layer][i]);
   return sum;
 }
@@ -171,8 +169,21 @@ Bytes scratch(const Plan& p) {
   const std::int64_t n = p.shape.tokens, d = aligned(n * p.config.dim);
   std::int64_t floats = aligned(n) + 4 * d + aligned(n * p.most_rank);
   if (p.shape.dropout) floats += aligned(n * p.most_in);
-  const std::int64_t attention = 2 * aligned(n * q) + 3 * aligned(n * kv);
-  return buffer(floats + std::max(attention, aligned(n * mlp)));  // the two blocks take turns
+  const std::int64_t attention = 2 * aligned(n * q) + (p.config.v_norm ? 4 : 3) * aligned(n * kv);
+  std::int64_t rest = aligned(n * mlp);
+  if (p.config.ple_dim > 0) rest = std::max(rest + aligned(n * p.config.ple_dim), aligned(n * p.ple()));
+  return buffer(floats + std::max(attention, rest));  // they take turns
+}
+
+// Per-layer inputs of all layers; keys, values and their gradients of layers that lend them.
+Bytes across_layers(const Plan& p) {
+  const std::int64_t n = p.shape.tokens;
+  std::int64_t inputs = 0, lent = 0;
+  if (p.config.ple_dim > 0)
+    inputs = aligned(n * p.ple()) + aligned(n * static_cast<std::int64_t>(p.config.layers.size()));
+  for (size_t l = 0; l < p.config.layers.size(); ++l)
+    if (p.lends(l)) lent += (l < p.lowest ? 2 : 4) * aligned(n * p.kv(l));
+  return buffer(inputs) + buffer(lent);
 }
 
 Bytes activations(const Plan& p) {
@@ -182,7 +193,7 @@ Bytes activations(const Plan& p) {
   // Layer inputs and the last output; below the lowest trained layer they share one place.
   std::int64_t inputs = (trained + 1) * d;
   if (p.shape.remat == Remat::block) inputs += trained * d;
-  Bytes sum = scratch(p) + buffer(inputs);
+  Bytes sum = scratch(p) + buffer(inputs) + across_layers(p);
   const size_t first_kept = p.shape.remat == Remat::none ? p.lowest : count;
   std::int64_t shared = 0;
   for (size_t l = 0; l < first_kept; ++l) {
@@ -228,15 +239,15 @@ std::int64_t rope_positions(const Plan& p) {
 
 // RoPE tables of each kind of layer, attention's blocks of scores per thread, panels for widened bf16 weights.
 Bytes workspace(const Plan& p) {
-  std::set<std::tuple<float, float, int>> ropes;
+  std::set<std::tuple<float, model::Rope, float, int>> ropes;
   std::int64_t keys = p.shape.longest;
   for (const model::Layer& l : p.config.layers) {
-    ropes.insert({l.rope_theta, l.rope == model::Rope::linear ? l.rope_factor : 1.0f, l.head_dim});
+    ropes.insert({l.rope_theta, l.rope, l.rope == model::Rope::plain ? 1.0f : l.rope_factor, l.head_dim});
     if (p.shape.generate_tokens > 0)  // one query's scores of all heads
       keys = std::max(keys, std::int64_t{l.heads} * p.shape.generate_tokens / (2 * kQueries) + 1);
   }
   Bytes sum;
-  for (const auto& rope : ropes) sum += buffer(2 * rope_positions(p) * (std::get<2>(rope) / 2));
+  for (const auto& rope : ropes) sum += buffer(2 * rope_positions(p) * (std::get<3>(rope) / 2));
   const std::int64_t blocks = p.config.attention_softcap > 0 ? 3 : 2;
   sum += buffer(blocks * kQueries * round_up(keys, kQueries) * p.shape.threads);
   const std::span<const model::Tensor> tensors = p.inventory.tensors();
@@ -251,6 +262,7 @@ Bytes workspace(const Plan& p) {
 Bytes kv_cache(const Plan& p) {
   Bytes sum;
   for (size_t l = 0; l < p.config.layers.size(); ++l) {
+    if (!p.config.layers[l].has_k) continue;  // it reads its donor's
     const bool sliding = p.config.layers[l].attention == model::Attention::sliding && p.config.sliding_window > 0;
     const std::int64_t kept =
         sliding ? std::min(p.shape.generate_tokens, p.config.sliding_window) : p.shape.generate_tokens;

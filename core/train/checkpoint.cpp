@@ -59,10 +59,15 @@ void write_state(const fs::path& folder, const Counters& c, engine::Network& net
 
 void write_model(const fs::path& folder, const Settings& settings, engine::Network& network) {
   std::vector<formats::WriteTensor> tensors;
-  for (const engine::Parameter& p : network.parameters()) {
-    const auto all = network.inventory().tensors();
-    const auto at = std::find_if(all.begin(), all.end(), [&](const auto& t) { return t.name == p.name; });
-    if (at != all.end()) tensors.push_back({static_cast<size_t>(at - all.begin()), p.value});
+  const auto all = network.inventory().tensors();
+  const auto parameters = network.parameters();
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto at =
+        std::find_if(parameters.begin(), parameters.end(), [&](const auto& p) { return p.name == all[i].name; });
+    if (at != parameters.end())
+      tensors.push_back({i, at->value});
+    else if (all[i].is_buffer)  // saved, not trained; small, so that the span stays valid
+      tensors.push_back({i, network.weight_f32(i)});
   }
   formats::write_hf_weights(folder, network.config(), network.inventory(), tensors, settings.save_dtype);
   std::error_code ec;

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/train/checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/engine/families.h"
+#include "tests/engine/tiny_model.h"
+#include "tests/formats/test_files.h"
+
+namespace mw::train {
+namespace {
+
+class FullCheckpoint : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Families, FullCheckpoint, testing::ValuesIn(engine::test::families()),
+                         engine::test::family_name);
+
+TEST_P(FullCheckpoint, IsAModelFolderThatGivesTheSameLogits) {
+  const model::Config config = engine::test::as_family(engine::test::tiny_config(), GetParam());
+  engine::Device device(Bytes(0), 1);
+  engine::Network network(config, device, engine::WeightType::f32);
+  engine::test::fill(network, 3);
+  network.set_trainable(engine::Method::full);
+  engine::AdamW optimizer(device, network.parameters(), {});
+  const engine::test::OwnedBatch batch = engine::test::packed_batch(2, 12, config.vocab);
+  network.forward_backward(batch, {});
+  optimizer.step(1, 1e-3f, 1.0f, optimizer.gradient_norm());
+  const formats::TemporaryFolder folder;
+  Settings settings;
+  settings.method = engine::Method::full;
+  settings.save_dtype = formats::DType::f32;
+  write_checkpoint(folder.path(), {.step = 1}, settings, network, optimizer);
+
+  const auto saved = checkpoint_path(folder.path(), 1);
+  engine::Network again(formats::read_config(saved), device, engine::WeightType::f32);
+  const formats::HfWeights weights(saved, again.inventory());
+  again.load({.f32 = [&](size_t i, std::int64_t first, std::span<float> out) { weights.read_f32(i, first, out); },
+              .bf16 = {}});
+  std::vector<float> before(batch.ids.size() * static_cast<size_t>(config.vocab)), after(before.size());
+  network.logits(batch, before);
+  again.logits(batch, after);
+  EXPECT_EQ(before, after);
+}
+
+}  // namespace
+}  // namespace mw::train
