@@ -251,7 +251,7 @@ Bytes workspace(const Plan& p) {
   const std::int64_t blocks = p.config.attention_softcap > 0 ? 3 : 2;
   sum += buffer(blocks * kQueries * round_up(keys, kQueries) * p.shape.threads);
   const std::span<const model::Tensor> tensors = p.inventory.tensors();
-  const auto widened = [](const model::Tensor& t) { return !is_norm(t.role) && !packable(t); };
+  const auto widened = [](const model::Tensor& t) { return !is_vector(t) && !packable(t); };
   if (packs(p)) sum += buffer(p.shape.threads * kPackedBlocks, 2);
   if (streams_loss(p)) sum += buffer(p.shape.threads * kLogitTile);
   if (p.shape.weights == WeightType::bf16 && (!packs(p) || std::any_of(tensors.begin(), tensors.end(), widened)))
