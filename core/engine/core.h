@@ -23,17 +23,19 @@ struct Weight {  // one inventory tensor
   float* f32 = nullptr;           // writable; the f32 master where there is one; null for a bf16 weight without
   float* norm = nullptr;          // norms: at.f32, writable
   std::uint16_t* bf16 = nullptr;  // writable; row-major or packed, as `at` says
+  std::int8_t* int8 = nullptr;    // writable, with its scales
+  std::uint16_t* scales = nullptr;
   float* gradient = nullptr;      // full training only
   float offset = 0;               // norms: what their values are added to
   NormGain gain() const { return {at.f32, offset}; }
   std::int64_t elements() const { return rows * cols; }
 };
 
-// weight_bits.cpp: elements [first, first + count) of a bf16 weight in row-major order, however it is stored.
-void write_bits(const Weight& w, std::int64_t first, std::span<const std::uint16_t> bits);
-void read_bits(const Weight& w, std::int64_t first, std::span<std::uint16_t> bits);
-// The same as f32, of any weight: what the kernels read, not the f32 master.
-void read_wide(const VectorKernels& kernels, const Weight& w, std::int64_t first, std::span<float> out);
+// weight_rows.cpp. Not for norms. `bits` or f32 values of rows [first, first + values / cols), however they are stored.
+void write_rows(const VectorKernels& kernels, const Weight& w, std::int64_t first, std::span<const std::uint16_t> bits);
+void write_rows(const VectorKernels& kernels, const Weight& w, std::int64_t first, std::span<const float> values);
+// What the kernels read (not the f32 master), as f32.
+void read_rows(const Weight& w, std::int64_t first, std::span<float> values);
 
 struct Adapter {  // y += scaling * B (A dropout(x))
   int layer = 0;
@@ -220,6 +222,7 @@ struct Core {
   std::vector<Weight> weights;  // by inventory index
   std::vector<Buffer<float>> weight_f32_buffers;
   std::vector<Buffer<std::uint16_t>> weight_bf16_buffers;
+  std::vector<Buffer<std::int8_t>> weight_int8_buffers;
   Buffer<float> norms, masters, gradients, adapter_values, widened;
   std::vector<LayerParts> layers;
   Weight *embedding = nullptr, *final_norm = nullptr;

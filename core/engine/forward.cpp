@@ -23,7 +23,7 @@ void remember(LayerCache& cache, int length, int count, std::int64_t width, cons
 }  // namespace
 
 void Core::weight_row(const Weight& w, std::int64_t row, float* out) {
-  read_wide(kernels, w, row * w.cols, {out, static_cast<size_t>(w.cols)});
+  widen_row(w.at, w.cols, row, 0, w.cols, out);
 }
 
 void Core::embed(const Tokens& tokens, float* x) {

@@ -16,8 +16,8 @@
 
 namespace mw::engine {
 
-enum class WeightType { f32, bf16 };
-enum class Remat { none, block, layer };  // keep all; keep inputs of attention and MLP blocks; keep layer inputs only
+enum class WeightType { f32, bf16, int8 };  // int8: inference only, scales for groups of 64 (kernels/packed.h)
+enum class Remat { none, block, layer };    // keep all; keep inputs of attention and MLP blocks; keep layer inputs only
 enum class Method { lora, full };
 
 struct Device {  // virtual device: memory and cores

@@ -100,12 +100,20 @@ Core::Core(const model::Config& c, Device& d, WeightType t)
     } else if (type == WeightType::f32) {
       w.f32 =
           weight_f32_buffers.emplace_back(device.arena, MemoryCategory::weights, count, tensors[i].name.c_str()).data();
+    } else if (type == WeightType::int8 && packable(w.rows, w.cols)) {
+      const auto scales = static_cast<size_t>(w.rows * groups_of(w.cols));
+      const char* label = tensors[i].name.c_str();
+      w.int8 = weight_int8_buffers.emplace_back(device.arena, MemoryCategory::weights, count, label).data();
+      w.scales = weight_bf16_buffers.emplace_back(device.arena, MemoryCategory::weights, scales, label).data();
     } else {
       w.bf16 = weight_bf16_buffers.emplace_back(device.arena, MemoryCategory::weights, count, tensors[i].name.c_str())
                    .data();
     }
     const bool packed = w.bf16 && gemm.packs() && packable(w.rows, w.cols);
-    w.at = {.f32 = w.f32, .bf16 = packed ? nullptr : w.bf16, .packed = packed ? w.bf16 : nullptr};
+    w.at = {.f32 = w.f32,
+            .bf16 = packed ? nullptr : w.bf16,
+            .packed = packed ? w.bf16 : nullptr,
+            .int8 = {w.int8, w.scales}};
   }
   if (unit > 0) unit_norm.f32 = next_norm, unit_norm.cols = unit, unit_norm.offset = 1.0f;
   unit_norm.at.f32 = unit_norm.f32;
@@ -129,7 +137,7 @@ Core::Core(const model::Config& c, Device& d, WeightType t)
   ple_model_proj = optional_part(Role::ple_model_proj, -1);
   ple_model_norm = optional_part(Role::ple_model_norm, -1);
   ple_scale = std::sqrt(static_cast<float>(config.ple_dim));
-  if (type == WeightType::bf16)
+  if (type != WeightType::f32)
     for (float* scale : {&embed_scale, &ple_scale}) *scale = rounded_to_bf16(kernels, *scale);
   for (int layer = 0; layer < static_cast<int>(config.layers.size()); ++layer) {
     LayerParts& p = layers.emplace_back();
@@ -163,8 +171,9 @@ void Core::load(const WeightSource& source, const std::function<void(long, long)
   std::vector<std::uint16_t> bits;
   for (size_t i = 0; i < weights.size(); ++i) {
     const Weight& w = weights[i];
-    for (std::int64_t first = 0; first < w.elements(); first += kLoadChunk) {
-      const std::int64_t n = std::min(kLoadChunk, w.elements() - first);
+    const std::int64_t chunk = std::max<std::int64_t>(1, kLoadChunk / w.cols) * w.cols;  // whole rows
+    for (std::int64_t first = 0; first < w.elements(); first += chunk) {
+      const std::int64_t n = std::min(chunk, w.elements() - first);
       const auto count = static_cast<size_t>(n);
       if (type == WeightType::f32) {
         source.f32(i, first, {w.f32 + first, count});
@@ -177,9 +186,11 @@ void Core::load(const WeightSource& source, const std::function<void(long, long)
           source.f32(i, first, wide);
           kernels.narrow(n, wide.data(), bits.data());
         }
-        if (w.bf16) write_bits(w, first, bits);
-        if (w.f32) kernels.widen(n, bits.data(), w.f32 + first);
-        if (w.norm) kernels.widen(n, bits.data(), w.norm + first);
+        if (w.norm)
+          kernels.widen(n, bits.data(), w.norm + first);
+        else
+          write_rows(kernels, w, first / w.cols, std::span<const std::uint16_t>(bits));
+        if (w.f32 && w.f32 != w.norm) kernels.widen(n, bits.data(), w.f32 + first);
       }
       done += n;
       if (progress) progress(static_cast<long>(done), static_cast<long>(total));
@@ -197,20 +208,25 @@ void Core::init_random(std::uint64_t seed) {
       continue;
     }
     const Rng rng{seed, i};
-    device.pool.parallel_for(w.elements(), 1024, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t j = begin; j < end; ++j) {
-        const float x = kStd * rng.normal_at(static_cast<std::uint64_t>(j));
-        if (w.f32) w.f32[j] = x;
-        if (!w.bf16) continue;
-        std::uint16_t bits;
-        kernels.narrow(1, &x, &bits);
-        write_bits(w, j, {&bits, 1});
+    device.pool.parallel_for(w.rows, 1, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<float> row(static_cast<size_t>(w.cols));
+      for (std::int64_t r = begin; r < end; ++r) {
+        for (std::int64_t j = 0; j < w.cols; ++j)
+          row[static_cast<size_t>(j)] = kStd * rng.normal_at(static_cast<std::uint64_t>(r * w.cols + j));
+        write_rows(kernels, w, r, std::span<const float>(row));
+        if (w.f32) std::copy(row.begin(), row.end(), w.f32 + r * w.cols);
       }
     });
   }
 }
 
 void Core::set_trainable(Method method) {
+  if (type == WeightType::int8)
+    throw Error({.id = "DTYPE",
+                 .message = "int8 weights are for inference only",
+                 .found = "int8",
+                 .expected = "f32 or bf16",
+                 .fix = "load the model as bf16 to train it"});
   if (method == Method::lora && adapters.empty())
     throw Error({.id = "LORA", .message = "LoRA training needs adapters", .fix = "add adapters first"});
   if (method == Method::full && !adapters.empty())
@@ -237,7 +253,7 @@ void Core::set_trainable(Method method) {
       const auto count = static_cast<size_t>(w.elements());
       if (type == WeightType::bf16) {
         w.f32 = master;
-        read_wide(kernels, w, 0, {master, count});
+        read_rows(w, 0, {master, count});
         master += rounded_up(w.elements());
       }
       w.gradient = gradient;
@@ -277,11 +293,8 @@ void Core::parameters_changed() {
       continue;
     }
     device.pool.parallel_for(w.rows, kPanelRows, [&](std::int64_t begin, std::int64_t end) {
-      std::vector<std::uint16_t> row(static_cast<size_t>(w.cols));
-      for (std::int64_t r = begin; r < end; ++r) {
-        kernels.narrow(w.cols, w.f32 + r * w.cols, row.data());
-        write_bits(w, r * w.cols, row);
-      }
+      write_rows(kernels, w, begin,
+                 std::span<const float>(w.f32 + begin * w.cols, static_cast<size_t>((end - begin) * w.cols)));
     });
   }
 }
@@ -294,7 +307,7 @@ std::span<const float> Core::weight_f32(size_t index) {
     widened = {};
     widened = Buffer<float>(device.arena, MemoryCategory::workspace, count, "widened weight");
   }
-  read_wide(kernels, w, 0, {widened.data(), count});
+  read_rows(w, 0, {widened.data(), count});
   return {widened.data(), count};
 }
 

@@ -102,6 +102,10 @@ struct Plan {
   }
 };
 
+bool packable(const model::Tensor& t) {  // as engine/kernels/packed.h
+  return t.hf_shape.size() == 2 && t.hf_shape[0] % 32 == 0 && t.hf_shape[1] % 2 == 0;
+}
+
 // Norms are always f32, in one buffer (with the gain of norms without weights); every other tensor has its own.
 Bytes weights(const Plan& p) {
   std::int64_t norms = 0, head = 0;
@@ -111,8 +115,10 @@ Bytes weights(const Plan& p) {
   for (const model::Tensor& t : p.inventory.tensors()) {
     if (is_vector(t))
       norms += aligned(t.elements());
+    else if (p.shape.weights == WeightType::int8 && packable(t))  // bytes, and a bf16 scale for 64 of them
+      sum += buffer(t.elements(), 1) + buffer(t.hf_shape[0] * ((t.hf_shape[1] + 63) / 64), 2);
     else
-      sum += buffer(t.elements(), p.shape.weights == WeightType::bf16 ? 2 : 4);
+      sum += buffer(t.elements(), p.shape.weights == WeightType::f32 ? 4 : 2);
   }
   return sum + buffer(norms);
 }
@@ -204,10 +210,6 @@ Bytes activations(const Plan& p) {
   sum += buffer(shared);
   for (size_t l = first_kept; l < count; ++l) sum += buffer(attention_floats(p, l) + mlp_floats(p, l));
   return sum;
-}
-
-bool packable(const model::Tensor& t) {  // as engine/kernels/packed.h
-  return t.hf_shape.size() == 2 && t.hf_shape[0] % 32 == 0 && t.hf_shape[1] % 2 == 0;
 }
 
 bool packs(const Plan& p) {

@@ -13,7 +13,7 @@
 namespace mw::plan {
 
 enum class Method { lora, full };
-enum class WeightType { f32, bf16 };
+enum class WeightType { f32, bf16, int8 };  // int8: inference only
 enum class Remat { none, block, layer };
 enum class Bf16Math { widened, packed };  // how the processor at hand multiplies bf16 weights (engine::packed_kernels)
 

@@ -111,6 +111,51 @@ TEST_F(Packed, ProductsAgreeWithDoubleArithmetic) {
     }
 }
 
+struct Int8 {
+  std::vector<std::int8_t> at;
+  std::vector<std::uint16_t> scales;
+  Matrix means;  // what the bytes stand for
+  explicit Int8(const Matrix& m) : at(m.at.size()), scales(static_cast<size_t>(m.rows * groups_of(m.cols))), means(m) {
+    const Rng rng{9};
+    for (size_t i = 0; i < scales.size(); ++i) {
+      const float scale = 0.01f + 0.02f * rng.uniform_at(i);
+      vector_kernels().narrow(1, &scale, &scales[i]);
+    }
+    for (std::int64_t r = 0; r < m.rows; ++r)
+      for (std::int64_t c = 0; c < m.cols; ++c) {
+        float scale;
+        vector_kernels().widen(1, &scales[static_cast<size_t>(scale_index(m.cols, r, c))], &scale);
+        const float q = std::clamp(std::nearbyint(m(r, c) / scale), -127.0f, 127.0f);
+        at[static_cast<size_t>(packed_index(m.cols, r, c))] = static_cast<std::int8_t>(q);
+        means.at[static_cast<size_t>(r * m.cols + c)] = q * scale;
+      }
+  }
+  WeightRef ref() const { return {.int8 = {at.data(), scales.data()}}; }
+};
+
+// On any processor: without packed kernels the bytes are widened.
+TEST(Int8, ProductsAgreeWithDoubleArithmetic) {
+  for (const int threads : {1, 3})
+    for (const Size s : {Size{1, 32, 2, 0}, Size{1, 544, 640, 0}, Size{2, 96, 130, 3}, Size{5, 160, 1088, 0},
+                         Size{9, 64, 66, 16}, Size{24, 96, 258, 0}, Size{25, 96, 258, 4}, Size{70, 1056, 1090, 0}}) {
+      Device device(Bytes(0), threads);
+      Gemm gemm(device, WeightType::int8);
+      const Matrix a = normals(s.m, s.k, 1), z = normals(s.m, s.rank, 3), l = normals(s.n, s.rank, 4);
+      const Int8 w(normals(s.n, s.k, 2));
+      std::vector<float> c(static_cast<size_t>(s.m * s.n), 1.0f);
+      gemm.nt(s.m, s.n, s.k, 0.5f, a.at.data(), w.ref(), 1.0f, c.data(),
+              {s.rank ? z.at.data() : nullptr, l.at.data(), s.rank, 0.5f});
+      const double root = std::sqrt(static_cast<double>(s.k)), few = 1e-4 * root, many = 5e-3 * root;
+      const double low = s.rank ? 0.02 * std::sqrt(static_cast<double>(s.rank)) : 0;
+      for (std::int64_t m = 0; m < s.m; ++m)
+        for (std::int64_t n = 0; n<s.n; n += s.n> 100 ? 7 : 1)
+          ASSERT_NEAR(c[static_cast<size_t>(m * s.n + n)],
+                      1 + 0.5 * expected(a, w.means, m, n) + (s.rank ? 0.5 * expected(z, l, m, n) : 0),
+                      (s.m > 24 ? many : few) + low)
+              << s.m << " x " << s.n << " x " << s.k;
+    }
+}
+
 TEST_F(Packed, FactorsKeptInF32ArePackedOnTheWay) {
   for (const Size s : {Size{9, 16, 640, 0}, Size{700, 5, 70, 0}, Size{40, 77, 1031, 0}, Size{33, 640, 7, 0}}) {
     Device device(Bytes(0), 2);

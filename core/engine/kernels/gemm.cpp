@@ -4,6 +4,7 @@
 #include <cblas.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "core/engine/kernels/cpu.h"
 #include "core/engine/kernels/vector.h"
@@ -23,6 +24,9 @@ void single_threaded_blas() {  // our pool decides who computes what
 CBLAS_TRANSPOSE op(Operand o) {
   return o == Operand::plain ? CblasNoTrans : CblasTrans;
 }
+float widened(std::uint16_t bf16) {
+  return std::bit_cast<float>(std::uint32_t{bf16} << 16);
+}
 blasint to_int(std::int64_t n) {
   return static_cast<blasint>(n);
 }
@@ -37,14 +41,15 @@ void gemm_block(Operand a_op, Operand b_op, std::int64_t m, std::int64_t n, std:
 
 Gemm::Gemm(Device& device, WeightType type) : device_(device) {
   single_threaded_blas();
-  if (const PackedKernels* kernels = packed_kernels(); kernels && type == WeightType::bf16)
+  if (const PackedKernels* kernels = packed_kernels(); kernels && type != WeightType::f32)
     packed_.emplace(device, *kernels);
 }
 
 std::string Gemm::describe(WeightType type) {
-  if (type == WeightType::bf16 && packed_kernels()) return "vdpbf16ps on packed weights";
+  if (packed_kernels() && type == WeightType::int8) return "vpdpwssd on packed int8 weights, vdpbf16ps from 25 rows on";
+  if (packed_kernels() && type == WeightType::bf16) return "vdpbf16ps on packed weights";
   const std::string blas = "OpenBLAS sgemm (" + std::string(openblas_get_corename()) + ")";
-  return type == WeightType::bf16 ? blas + " on widened weights" : blas;
+  return type != WeightType::f32 ? blas + " on widened weights" : blas;
 }
 
 // A low-rank summand goes into the product itself while its factor stays small beside the weight.
@@ -55,10 +60,10 @@ bool Gemm::fuses(std::int64_t m, const WeightRef& b, const LowRank& low) const {
 // True if the packed kernels did it; `stored` and `dense` say how B lies in memory, packed or f32.
 bool Gemm::multiply_packed(const PackedProduct& shape, PackedProduct::Kind stored, PackedProduct::Kind dense,
                            WeightRef b, float beta, const LowRank& low) {
-  if (!b.packed && !(packed_ && b.f32 && shape.m > kFewRows)) return false;
+  if (!b.packed && !(packed_ && (b.int8.at || (b.f32 && shape.m > kFewRows)))) return false;
   PackedProduct p = shape;
-  p.b = {b.packed ? stored : dense, b.packed, b.f32};
-  if (low.z) p.low = {low.z, low.rank, low.scale, {dense, nullptr, low.l}};
+  p.b = {b.int8.at ? PackedProduct::Kind::int8 : b.packed ? stored : dense, b.packed, b.f32, b.int8};
+  if (low.z) p.low = {low.z, low.rank, low.scale, {dense, nullptr, low.l, {}}};
   p.store = beta == 0.0f ? Store::write : Store::accumulate;
   packed_->run(p);
   return true;
@@ -104,6 +109,21 @@ void Gemm::split(std::int64_t count, std::int64_t grain, double flops, F fn) {
   });
 }
 
+void widen_row(const WeightRef& w, std::int64_t k, std::int64_t row, std::int64_t first, std::int64_t count,
+               float* out) {
+  if (w.f32) {
+    std::copy_n(w.f32 + row * k + first, count, out);
+  } else if (w.bf16) {
+    vector_kernels().widen(count, w.bf16 + row * k + first, out);
+  } else if (w.packed) {
+    for (std::int64_t i = 0; i < count; ++i) out[i] = widened(w.packed[packed_index(k, row, first + i)]);
+  } else {
+    for (std::int64_t i = 0; i < count; ++i)
+      out[i] = widened(w.int8.scales[scale_index(k, row, first + i)]) *
+               static_cast<float>(w.int8.at[packed_index(k, row, first + i)]);
+  }
+}
+
 float* Gemm::panel(int thread) {
   return panels_.data() + thread * kPanel;
 }
@@ -113,7 +133,7 @@ void Gemm::nt_rows(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, 
   if (m == 0) return;
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   const VectorKernels& v = vector_kernels();
-  if (m <= kFewRows) {
+  if (m <= kFewRows && !b.int8.at) {
     return split(n, 16, flops, [&](int, std::int64_t begin, std::int64_t end) {
       if (b.f32)
         v.dot_rows(m, n, k, alpha, a, b.f32, beta, c, begin, end);
@@ -140,7 +160,7 @@ void Gemm::nt_rows(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, 
       const std::int64_t count = std::min(rows, end - j);
       for (std::int64_t d = 0; d < k; d += depth) {  // one pass unless a single row exceeds the panel
         const std::int64_t some = std::min(depth, k - d);
-        for (std::int64_t r = 0; r < count; ++r) v.widen(some, b.bf16 + (j + r) * k + d, panel(thread) + r * some);
+        for (std::int64_t r = 0; r < count; ++r) widen_row(b, k, j + r, d, some, panel(thread) + r * some);
         gemm_block(Operand::plain, Operand::transposed, m, count, some, alpha, a + d, k, panel(thread), some,
                    d == 0 ? beta : 1.0f, c + j, n);
       }

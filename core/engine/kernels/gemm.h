@@ -17,12 +17,14 @@ struct WeightRef {  // one of them set
   const float* f32 = nullptr;
   const std::uint16_t* bf16 = nullptr;    // row-major
   const std::uint16_t* packed = nullptr;  // see packed.h
+  Int8Weight int8{};                      // see packed.h; nt only
 };
 
-// Rows from `row` on of a weight with `cols` columns; of a packed one, a multiple of kPanelRows.
+// Rows from `row` on of a weight with `cols` columns; of one in panels, a multiple of kPanelRows.
 inline WeightRef slice(WeightRef w, std::int64_t row, std::int64_t cols) {
   const std::int64_t by = row * cols;
-  return {w.f32 ? w.f32 + by : nullptr, w.bf16 ? w.bf16 + by : nullptr, w.packed ? w.packed + by : nullptr};
+  return {w.f32 ? w.f32 + by : nullptr, w.bf16 ? w.bf16 + by : nullptr, w.packed ? w.packed + by : nullptr,
+          w.int8.at ? Int8Weight{w.int8.at + by, w.int8.scales + scale_index(cols, row, 0)} : Int8Weight{}};
 }
 
 // Another summand: scale * Z[M,rank] L, with L [N,rank]^T in nt and [rank,N] in nn. The second half of a LoRA branch.
@@ -69,6 +71,10 @@ class Gemm {
   std::optional<PackedGemm> packed_;
   Buffer<float> panels_;  // [threads, kPanel]: widened bf16 weights, allocated when first needed
 };
+
+// Elements [first, first + count) of a weight's row as f32, however it is stored.
+void widen_row(const WeightRef& w, std::int64_t k, std::int64_t row, std::int64_t first, std::int64_t count,
+               float* out);
 
 enum class Operand { plain, transposed };
 // C[M,N] = alpha op(A) op(B) + beta C on the calling thread, with leading dimensions: attention's blocks.

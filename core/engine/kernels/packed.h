@@ -29,6 +29,21 @@ struct Strip {
 
 enum class Store { write, accumulate };
 
+// int8 weights, for inference: the panels above with one byte an element, and a bf16 scale for each row's groups of
+// kGroup along K, [panel][group][32]. Activations are rounded to 16-bit integers per row and group, which keeps more
+// of them than bf16 does.
+inline constexpr std::int64_t kGroup = 64;
+constexpr std::int64_t groups_of(std::int64_t k) {
+  return (k + kGroup - 1) / kGroup;
+}
+constexpr std::int64_t scale_index(std::int64_t k_total, std::int64_t n, std::int64_t k) {
+  return (n / kPanelRows * groups_of(k_total) + k / kGroup) * kPanelRows + n % kPanelRows;
+}
+struct Int8Weight {
+  const std::int8_t* at = nullptr;
+  const std::uint16_t* scales = nullptr;
+};
+
 struct PackedKernels {
   // C[rows, columns) (+)= sum of strips. Every output's terms are added in order of depth, whatever the shape.
   void (*block)(std::int64_t rows, std::int64_t columns, const Strip* strips, int count, float* c, std::int64_t ldc,
@@ -45,6 +60,14 @@ struct PackedKernels {
   // columns K]. begin and depth multiples of 16, first a multiple of 32.
   void (*turn)(std::int64_t k_total, std::int64_t begin, std::int64_t depth, std::int64_t first, std::int64_t columns,
                const std::uint16_t* w, std::uint16_t* out);
+  // out = x / scale as 16-bit integers; scales [rows, groups].
+  void (*quantise_rows)(std::int64_t rows, std::int64_t k, const float* x, std::int16_t* out, float* scales);
+  // C[rows, columns) = A W^T from quantised rows; W [columns, k] from a whole panel on.
+  void (*int8_rows)(std::int64_t rows, std::int64_t columns, std::int64_t k, const std::int16_t* a,
+                    const float* a_scales, Int8Weight w, float* c, std::int64_t ldc, Store store);
+  // bf16 panels of columns [0, columns) and depth [begin, begin + depth) of W [N,k]; begin a multiple of kGroup.
+  void (*widen_int8)(std::int64_t columns, std::int64_t k, std::int64_t begin, std::int64_t depth, Int8Weight w,
+                     std::uint16_t* out);
   // A tile of logits of one row: out = f16(x), after cap * tanh(x / cap) if cap > 0 (written back to x, too);
   // max and sum (of exp(x - max)) go on.
   void (*logit_tile)(std::int64_t n, float cap, float* x, std::uint16_t* out, float* max, float* sum);

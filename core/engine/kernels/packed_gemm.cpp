@@ -11,6 +11,7 @@ using Kind = PackedProduct::Kind;
 // Blocks: a thread's rounded activations and its packed panels stay in its L2; a panel of one block of depth in L1.
 constexpr std::int64_t kRows = 528, kDepth = 1024, kPackedDepth = 512, kColumns = 512;
 constexpr std::int64_t kTileRows = 128;
+constexpr std::int64_t kInt8Rows = 24;  // from here on widening the bytes to bf16 once is cheaper
 constexpr std::int64_t kActivations = kRows * kDepth, kPanels = kColumns * kPackedDepth,
                        kLowRows = kRows * kMostFusedRank, kLowPanels = kColumns * kMostFusedRank;
 constexpr std::int64_t kWorkspace = kActivations + kPanels + kLowRows + kLowPanels;
@@ -23,6 +24,10 @@ std::int64_t even(std::int64_t n) {
 // The i-th of `count` nearly equal parts of [0, total), in whole `unit`s.
 std::int64_t edge(std::int64_t total, std::int64_t unit, std::int64_t i, std::int64_t count) {
   return std::min(total, (total + unit - 1) / unit * i / count * unit);
+}
+
+Int8Weight int8_from(Int8Weight w, std::int64_t k, std::int64_t row) {
+  return {w.at + row * k, w.scales + scale_index(k, row, 0)};
 }
 
 }  // namespace
@@ -41,6 +46,9 @@ void PackedGemm::pack(const PackedProduct::Matrix& b, const PackedProduct& p, Ra
       break;
     case Kind::turned:
       kernels_.turn(p.n, depth.begin, depth.size(), columns.begin, columns.size(), b.packed, out);
+      break;
+    case Kind::int8:
+      kernels_.widen_int8(columns.size(), p.k, depth.begin, depth.size(), int8_from(b.int8, p.k, columns.begin), out);
       break;
     case Kind::rows:
       kernels_.pack_rows(columns.size(), depth.size(), b.f32 + columns.begin * total + depth.begin, total, out);
@@ -87,6 +95,16 @@ void PackedGemm::run_part(const PackedProduct& p, Range rows, Range columns, con
   }
 }
 
+// A few rows straight from the bytes; activations and their scales take the places of bf16 rows and panels.
+void PackedGemm::int8_part(const PackedProduct& p, Range columns, const Workspace& w) {
+  auto* rows = reinterpret_cast<std::int16_t*>(w.a);
+  auto* scales = reinterpret_cast<float*>(w.b);
+  kernels_.quantise_rows(p.m, p.k, p.a, rows, scales);
+  for (std::int64_t i = 0; i < p.m * groups_of(p.k); ++i) scales[i] *= p.scale;
+  kernels_.int8_rows(p.m, columns.size(), p.k, rows, scales, int8_from(p.b.int8, p.k, columns.begin),
+                     p.c + columns.begin, p.n, p.store);
+}
+
 void PackedGemm::run(const PackedProduct& p) {
   if (p.m == 0 || p.n == 0) return;
   const int threads =
@@ -97,10 +115,13 @@ void PackedGemm::run(const PackedProduct& p) {
   device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t t = first; t < last; ++t) {
       const Workspace w = workspace(t);
-      if (p.m >= p.n)
+      const Range columns{edge(p.n, kPanelRows, t, threads), edge(p.n, kPanelRows, t + 1, threads)};
+      if (p.b.kind == Kind::int8 && p.m <= kInt8Rows && p.m * p.k <= kActivations)
+        int8_part(p, columns, w);
+      else if (p.m >= p.n)
         run_part(p, {edge(p.m, 12, t, threads), edge(p.m, 12, t + 1, threads)}, {0, p.n}, w);
       else
-        run_part(p, {0, p.m}, {edge(p.n, kPanelRows, t, threads), edge(p.n, kPanelRows, t + 1, threads)}, w);
+        run_part(p, {0, p.m}, columns, w);
     }
   });
 }

@@ -15,6 +15,7 @@ struct PackedProduct {
   enum class Kind {
     panels,  // packed [N,K]
     turned,  // packed [K,N]
+    int8,    // packed int8 [N,K]
     rows,    // f32 [N,K]
     columns  // f32 [K,N]
   };
@@ -22,6 +23,7 @@ struct PackedProduct {
     Kind kind = Kind::panels;
     const std::uint16_t* packed = nullptr;
     const float* f32 = nullptr;
+    Int8Weight int8{};
   };
   std::int64_t m = 0, n = 0, k = 0;
   float scale = 1;
@@ -65,6 +67,7 @@ class PackedGemm {
     std::uint16_t *a, *b, *z, *low;
   };
   Workspace workspace(std::int64_t thread);
+  void int8_part(const PackedProduct& p, Range columns, const Workspace& w);
   void run_part(const PackedProduct& p, Range rows, Range columns, const Workspace& w);
   void pack(const PackedProduct::Matrix& b, const PackedProduct& p, Range depth, Range columns, std::uint16_t* out);
 
