@@ -104,18 +104,20 @@ class ModelsTest : public QObject {
     QCOMPARE(model.rowCount(), 0);
   }
 
-  void samples_come_with_steps_and_verdicts() {
+  void samples_come_newest_first_with_steps_and_verdicts() {
     auto run = std::make_shared<RunData>();
     SamplesModel model;
     Tester tester(&model, Tester::FailureReportingMode::QtTest);
     model.show_run(run);
     run->view.feed({1, event::Sample{10, "a\nb", "x", "y", "wrong"}});
+    model.grow();
     run->view.feed({2, event::Sample{20, "a\nb", "y", "y", "right"}});
     model.grow();
     QCOMPARE(model.rowCount(), 2);
-    QCOMPARE(model.index(0, SamplesModel::step).data().toLongLong(), 10);
-    QVERIFY(!model.index(0, SamplesModel::prompt).data().toString().contains(u'\n'));
-    QVERIFY(model.index(1, SamplesModel::verdict).data().toString().contains(u"right"_s));
+    QCOMPARE(model.index(0, SamplesModel::step).data().toLongLong(), 20);
+    QCOMPARE(model.index(1, SamplesModel::step).data().toLongLong(), 10);
+    QVERIFY(!model.index(1, SamplesModel::prompt).data().toString().contains(u'\n'));
+    QVERIFY(model.index(0, SamplesModel::verdict).data().toString().contains(u"right"_s));
   }
 
   void the_log_keeps_the_reader_place_and_takes_a_rewind() {
