@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <QAbstractItemModelTester>
+#include <QHeaderView>
 #include <QLineEdit>
 #include <QSignalSpy>
 #include <QTableView>
@@ -78,6 +79,28 @@ class ModelsTest : public QObject {
     QCOMPARE(filter.rowCount(), 1);
     filter.set_words(u"nothing"_s);
     QCOMPARE(filter.rowCount(), 0);
+  }
+
+  void run_columns_fit_their_numbers_and_the_name_takes_the_rest() {
+    test::Scratch scratch;
+    test::add_run(scratch.folder(), "run", 5, RunState::done);
+    RunsPage page(scratch.folder());
+    page.show();
+    QTableView& table = page.table();
+    const QAbstractItemView& view = table;
+    for (const int width : {1000, 1600}) {
+      page.resize(width, 400);
+      QTRY_COMPARE(table.horizontalHeader()->length(), table.viewport()->width());
+    }
+    const int before = table.columnWidth(RunsModel::steps);
+    runs::Experiment longer;
+    longer.set_value("train.steps", 1234567890);
+    runs::Store(scratch.folder()).create(longer, "long");
+    page.refresh();
+    QVERIFY(table.columnWidth(RunsModel::steps) >= before);
+    for (int c = RunsModel::steps; c <= RunsModel::peak; ++c)
+      QVERIFY2(table.columnWidth(c) >= view.sizeHintForColumn(c), qPrintable(QString::number(c)));
+    QCOMPARE(table.horizontalHeader()->length(), table.viewport()->width());
   }
 
   void deleting_runs_can_be_undone() {

@@ -62,6 +62,7 @@ RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
                     : model_->trash() == runs::Trash::deleted ? tr("No deleted runs")
                                                               : tr("No runs yet: each one you start is kept here"));
     empty_->setVisible(proxy_->rowCount() == 0);
+    fit_numbers();
     update_buttons();
   };
   for (QAbstractItemModel* m : {static_cast<QAbstractItemModel*>(proxy_)}) {
@@ -260,6 +261,14 @@ void RunsPage::fit_name() {
   QHeaderView* header = table_->horizontalHeader();
   const int others = header->length() - header->sectionSize(RunsModel::name);
   header->resizeSection(RunsModel::name, std::max(kNameWidth, table_->viewport()->width() - others));
+}
+
+// A number that is cut off is none.
+void RunsPage::fit_numbers() {
+  const QAbstractItemView& view = *table_;
+  for (int c = RunsModel::steps; c <= RunsModel::peak; ++c)
+    if (const int wanted = view.sizeHintForColumn(c); wanted > table_->columnWidth(c))
+      table_->setColumnWidth(c, wanted);
 }
 
 bool RunsPage::eventFilter(QObject* watched, QEvent* event) {

@@ -43,6 +43,7 @@ class RunsPage : public QWidget {
   void build_toolbar();
   void build_table();
   void fit_name();
+  void fit_numbers();
   void update_buttons();
   void menu(const QPoint& at);
   runs::RunId current() const;
