@@ -10,226 +10,223 @@ namespace mw::runs {
 namespace {
 
 using enum ParamType;
-constexpr auto kAdvanced = Level::advanced;
+using Texts = std::vector<std::string>;
+using Rows = std::vector<Parameter>;
+constexpr auto kBasic = Level::basic, kAdvanced = Level::advanced;
+constexpr double kMany = 1e8, kLargestSeed = 9007199254740991.0;  // 2^53 - 1: what a JSON number holds exactly
 
-Parameter text_param(std::string key, std::string group, std::string label, std::string fallback, std::string help,
-                     Level level = Level::basic) {
+struct Within {
+  double min, max;
+};
+
+Parameter ranged(Parameter p, std::string unit, Within range) {
+  p.unit = std::move(unit);
+  p.min = range.min;
+  p.max = range.max;
+  return p;
+}
+
+// One row of the table each; the group is the section's it stands in. Choices: the first is the default.
+Parameter row(ParamType type, std::string key, std::string label, Json fallback, std::string help, Level level) {
   return {.key = std::move(key),
-          .group = std::move(group),
+          .group = {},
           .label = std::move(label),
-          .type = text,
+          .type = type,
           .fallback = std::move(fallback),
           .help = std::move(help),
           .level = level};
 }
-Parameter path_param(std::string key, std::string group, std::string label, std::string help,
-                     Level level = Level::basic) {
-  return {.key = std::move(key),
-          .group = std::move(group),
-          .label = std::move(label),
-          .type = path,
-          .fallback = "",
-          .help = std::move(help),
-          .level = level};
+Parameter text_row(std::string key, std::string label, std::string fallback, std::string help, Level level = kBasic) {
+  return row(text, std::move(key), std::move(label), std::move(fallback), std::move(help), level);
 }
-Parameter choice_param(std::string key, std::string group, std::string label, std::vector<std::string> choices,
-                       std::string help, Level level = Level::basic) {
-  Json first = choices.front();
-  return {.key = std::move(key),
-          .group = std::move(group),
-          .label = std::move(label),
-          .type = choice,
-          .fallback = std::move(first),
-          .choices = std::move(choices),
-          .help = std::move(help),
-          .level = level};
+Parameter path_row(std::string key, std::string label, std::string help, Level level = kBasic) {
+  return row(path, std::move(key), std::move(label), "", std::move(help), level);
 }
-Parameter int_param(std::string key, std::string group, std::string label, std::string unit, long long fallback,
-                    double min, double max, std::string help, Level level = Level::basic) {
-  return {.key = std::move(key),
-          .group = std::move(group),
-          .label = std::move(label),
-          .type = integer,
-          .unit = std::move(unit),
-          .fallback = fallback,
-          .min = min,
-          .max = max,
-          .help = std::move(help),
-          .level = level};
+Parameter flag_row(std::string key, std::string label, std::string help, Level level = kBasic) {
+  return row(flag, std::move(key), std::move(label), false, std::move(help), level);
 }
-Parameter number_param(std::string key, std::string group, std::string label, std::string unit, double fallback,
-                       double min, double max, std::string help, Level level = Level::basic) {
-  return {.key = std::move(key),
-          .group = std::move(group),
-          .label = std::move(label),
-          .type = number,
-          .unit = std::move(unit),
-          .fallback = fallback,
-          .min = min,
-          .max = max,
-          .help = std::move(help),
-          .level = level};
+Parameter map_row(std::string key, std::string label, std::string help, Level level = kBasic) {
+  return row(map, std::move(key), std::move(label), Json::object(), std::move(help), level);
+}
+Parameter choice_row(std::string key, std::string label, Texts choices, std::string help, Level level = kBasic) {
+  Parameter p = row(choice, std::move(key), std::move(label), choices.front(), std::move(help), level);
+  p.choices = std::move(choices);
+  return p;
+}
+Parameter list_row(std::string key, std::string label, Texts all, std::string help, Level level = kBasic) {
+  Parameter p = row(list, std::move(key), std::move(label), all, std::move(help), level);
+  p.choices = std::move(all);
+  return p;
+}
+Parameter int_row(std::string key, std::string label, std::string unit, std::int64_t fallback, Within range,
+                  std::string help, Level level = kBasic) {
+  return ranged(row(integer, std::move(key), std::move(label), fallback, std::move(help), level), std::move(unit),
+                range);
+}
+Parameter real_row(std::string key, std::string label, std::string unit, double fallback, Within range,
+                   std::string help, Level level = kBasic) {
+  return ranged(row(number, std::move(key), std::move(label), fallback, std::move(help), level), std::move(unit),
+                range);
 }
 
-void add_model(std::vector<Parameter>& t) {
-  t.push_back(text_param("name", "Experiment", "Name", "", "What the run is called in the Runs table"));
-  t.push_back(path_param("model.path", "Model", "Folder",
-                         "Hugging Face folder with config.json, safetensors and tokenizer to load"));
-  t.push_back(text_param("model.id", "Model", "Catalogue id", "",
-                         "A catalogue model such as gemma3-1b, for planning without its files"));
-  t.push_back(choice_param("model.init", "Model", "Weights", {"load", "random"},
-                           "Load the folder's weights, or start from random ones (pretraining)", kAdvanced));
-  t.push_back(path_param("model.tokenizer", "Model", "Tokenizer",
-                         "tokenizer.json or SentencePiece .model, where it is not in the model's folder", kAdvanced));
-  t.push_back(text_param("target.id", "Target", "Target", "cpu", "Where it runs: cpu is this machine"));
-  t.push_back(int_param("target.threads", "Target", "Threads", "threads", 0, 0, 1024,
-                        "Cores the engine uses; 0 is all of them", kAdvanced));
-  t.push_back(number_param("target.memory_gib", "Target", "Memory limit", "GiB", 0, 0, 65536,
-                           "Capacity of the device's arena; 0 is this machine's memory", kAdvanced));
-  t.push_back(int_param("mesh.*", "Mesh", "Axis size", "devices", 1, 1, 65536,
-                        "Devices along this mesh axis (fsdp, tp, data)", kAdvanced));
+Parameter column_row(const std::string& column) {
+  return text_row("data.columns." + column, "Column: " + column, "",
+                  "Name of the column that holds the " + column + ", where it is not the usual one", kAdvanced);
 }
 
-void add_lora(std::vector<Parameter>& t) {
-  t.push_back(int_param("lora.rank", "LoRA", "Rank", "", 16, 1, 4096,
-                        "Inner dimension r of every adapter: A is [r, in], B is [out, r]"));
-  t.push_back(
-      number_param("lora.alpha", "LoRA", "Alpha", "", 16, 0, 65536, "The adapter's output is scaled by alpha / rank"));
-  t.push_back(number_param("lora.dropout", "LoRA", "Dropout", "", 0, 0, 0.99,
-                           "Probability of zeroing an input of the adapter while training"));
-  t.push_back({.key = "lora.targets",
-               .group = "LoRA",
-               .label = "Targets",
-               .type = list,
-               .fallback = Json::array({"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}),
-               .choices = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"},
-               .help = "Projections that get an adapter"});
-  t.push_back({.key = "lora.rslora",
-               .group = "LoRA",
-               .label = "Rank-stabilised scaling",
-               .type = flag,
-               .fallback = false,
-               .help = "Scale by alpha / sqrt(rank) instead of alpha / rank",
-               .level = kAdvanced});
-  t.push_back({.key = "lora.rank_pattern",
-               .group = "LoRA",
-               .label = "Rank per module",
-               .type = map,
-               .fallback = Json::object(),
-               .help = "Regex of module path to rank, as PEFT's rank_pattern",
-               .level = kAdvanced});
-  t.push_back({.key = "lora.alpha_pattern",
-               .group = "LoRA",
-               .label = "Alpha per module",
-               .type = map,
-               .fallback = Json::object(),
-               .help = "Regex of module path to alpha, as PEFT's alpha_pattern",
-               .level = kAdvanced});
-  t.push_back(path_param("lora.adapter", "LoRA", "Start from",
-                         "PEFT adapter folder to load before training or generating", kAdvanced));
+Rows experiment_rows() {
+  return {
+      text_row("name", "Name", "", "What the run is called in the Runs table"),
+  };
 }
 
-void add_data(std::vector<Parameter>& t) {
-  t.push_back(path_param("data.path", "Data", "File", "JSONL, JSON or plain text file with the training examples"));
-  t.push_back(choice_param("data.format", "Data", "Format",
-                           {"auto", "prompt_completion", "messages", "sharegpt", "alpaca", "text"},
-                           "How a row is read; auto looks at the file's ending and first row"));
-  for (const char* column : {"prompt", "completion", "text", "messages", "system", "input"})
-    t.push_back(text_param(
-        std::string("data.columns.") + column, "Data", std::string("Column: ") + column, "",
-        std::string("Name of the column that holds the ") + column + ", where it is not the usual one", kAdvanced));
-  t.push_back(int_param("data.max_len", "Data", "Longest row", "tokens", 512, 4, 1048576,
-                        "Rows longer than this are dropped or truncated; packed rows are filled up to it"));
-  t.push_back({.key = "data.packing",
-               .group = "Data",
-               .label = "Packing",
-               .type = flag,
-               .fallback = false,
-               .help = "Put several short examples into one row, attention and positions kept apart"});
-  t.push_back(choice_param("data.loss", "Data", "Loss on", {"completion", "assistant", "all"},
-                           "Which tokens carry loss: the last answer, every assistant turn, or everything"));
-  t.push_back(choice_param("data.overlong", "Data", "Overlong rows", {"drop", "truncate"},
-                           "What happens to rows longer than the limit (both are counted)"));
-  t.push_back(choice_param("data.on_error", "Data", "Bad rows", {"stop", "skip"},
-                           "Stop at the first malformed row, or skip and count it", kAdvanced));
-  t.push_back(choice_param("data.chat", "Data", "Chat template", {"auto", "gemma2", "gemma3", "gemma4", "none"},
-                           "How prompts and answers are rendered; auto follows the model's family", kAdvanced));
-  t.push_back(number_param("data.eval_fraction", "Data", "Held out", "of rows", 0.05, 0, 0.9,
-                           "Share of the rows kept for evaluation, chosen by seed and row"));
+Rows model_rows() {
+  return {
+      path_row("model.path", "Folder", "Hugging Face folder with config.json, safetensors and tokenizer to load"),
+      text_row("model.id", "Catalogue id", "", "A catalogue model such as gemma3-1b, for planning without its files"),
+      choice_row("model.init", "Weights", {"load", "random"},
+                 "Load the folder's weights, or start from random ones (pretraining)", kAdvanced),
+      path_row("model.tokenizer", "Tokenizer",
+               "tokenizer.json or SentencePiece .model, where it is not in the model's folder", kAdvanced),
+  };
 }
 
-void add_train(std::vector<Parameter>& t) {
-  t.push_back(choice_param("train.method", "Training", "Method", {"lora", "full"},
-                           "Train LoRA adapters on the frozen model, or every weight"));
-  t.push_back(int_param("train.steps", "Training", "Steps", "steps", 200, 1, 100000000, "Optimizer steps"));
-  t.push_back(int_param("train.batch", "Training", "Batch", "rows", 8, 1, 65536,
-                        "Rows of one forward and backward (micro-batch)"));
-  t.push_back(int_param("train.accumulation", "Training", "Accumulation", "micro-batches", 1, 1, 65536,
-                        "Micro-batches whose gradients make one optimizer step"));
-  t.push_back(
-      number_param("train.learning_rate", "Training", "Learning rate", "", 2e-4, 0, 10, "Peak learning rate of AdamW"));
-  t.push_back(choice_param("train.schedule", "Training", "Schedule", {"cosine", "linear", "constant"},
-                           "How the learning rate falls after warm-up"));
-  t.push_back(int_param("train.warmup_steps", "Training", "Warm-up", "steps", 10, 0, 100000000,
-                        "Steps over which the learning rate rises from zero"));
-  t.push_back(number_param("train.final_ratio", "Training", "Final ratio", "of peak", 0, 0, 1,
-                           "Where the schedule ends, as a share of the peak rate", kAdvanced));
-  t.push_back(number_param("train.weight_decay", "Training", "Weight decay", "", 0, 0, 10,
-                           "Decoupled weight decay of AdamW (not on norms)", kAdvanced));
-  t.push_back(number_param("train.beta1", "Training", "Beta 1", "", 0.9, 0, 0.99999, "Decay of AdamW's first moment",
-                           kAdvanced));
-  t.push_back(number_param("train.beta2", "Training", "Beta 2", "", 0.999, 0, 0.999999,
-                           "Decay of AdamW's second moment", kAdvanced));
-  t.push_back(number_param("train.epsilon", "Training", "Epsilon", "", 1e-8, 0, 1,
-                           "Added to the root of AdamW's second moment", kAdvanced));
-  t.push_back(number_param("train.clip", "Training", "Gradient clipping", "", 1, 0, 1e9,
-                           "Largest global gradient norm; 0 turns clipping off", kAdvanced));
-  t.push_back(choice_param("train.remat", "Training", "Remat", {"none", "block", "layer"},
-                           "Activations recomputed in the backward pass: none, inside blocks, or whole layers"));
-  t.push_back(int_param("train.loss_chunk", "Training", "Loss chunk", "rows", 256, 0, 1048576,
-                        "Rows of logits alive at once in the cross-entropy; 0 is all of them"));
-  t.push_back(choice_param("train.dtype", "Training", "Weights", {"f32", "bf16"},
-                           "Type the weights are held in; sums are always f32"));
-  t.push_back(choice_param("train.save_dtype", "Training", "Saved as", {"bf16", "f32"},
-                           "Type of the model file that full training writes", kAdvanced));
-  t.push_back(
-      int_param("train.seed", "Training", "Seed", "", 1, 0, 9007199254740991.0, "Everything random follows from it"));
-  t.push_back(int_param("train.eval_every", "Training", "Evaluate every", "steps", 50, 0, 100000000,
-                        "0: only before and after", kAdvanced));
-  t.push_back(int_param("train.eval_rows", "Training", "Evaluation rows", "rows", 64, 0, 100000000,
-                        "Most held-out rows used for one eval/loss", kAdvanced));
-  t.push_back(int_param("train.sample_every", "Training", "Sample every", "steps", 50, 0, 100000000,
-                        "Answers to fixed held-out prompts while training; 0: none", kAdvanced));
-  t.push_back(int_param("train.sample_prompts", "Training", "Sample prompts", "prompts", 3, 0, 64,
-                        "How many held-out prompts are answered each time", kAdvanced));
-  t.push_back(int_param("train.answers", "Training", "Scored answers", "prompts", 0, 0, 10000,
-                        "Held-out prompts answered by the base and by the tuned model and counted as right or wrong",
-                        kAdvanced));
-  t.push_back(int_param("train.checkpoint_every", "Training", "Checkpoint every", "steps", 100, 0, 100000000,
-                        "0: only at the end", kAdvanced));
-  t.push_back(int_param("train.keep_checkpoints", "Training", "Checkpoints kept", "", 2, 1, 1000,
-                        "Older ones are removed", kAdvanced));
+Rows target_rows() {
+  return {
+      text_row("target.id", "Target", "cpu", "Where it runs: cpu is this machine"),
+      int_row("target.threads", "Threads", "threads", 0, {0, 1024}, "Cores the engine uses; 0 is all of them",
+              kAdvanced),
+      real_row("target.memory_gib", "Memory limit", "GiB", 0, {0, 65536},
+               "Capacity of the device's arena; 0 is this machine's memory", kAdvanced),
+  };
 }
 
-void add_sample(std::vector<Parameter>& t) {
-  t.push_back(int_param("sample.max_new_tokens", "Sampling", "Longest answer", "tokens", 48, 1, 1048576,
-                        "Generation stops here at the latest", kAdvanced));
-  t.push_back(number_param("sample.temperature", "Sampling", "Temperature", "", 0, 0, 10, "0 is greedy", kAdvanced));
-  t.push_back(int_param("sample.top_k", "Sampling", "Top-k", "tokens", 0, 0, 1048576,
-                        "Sample among the k likeliest; 0 is off", kAdvanced));
-  t.push_back(number_param("sample.top_p", "Sampling", "Top-p", "", 1, 0.0001, 1,
-                           "Sample among the likeliest that sum to p; 1 is off", kAdvanced));
-  t.push_back(
-      int_param("sample.seed", "Sampling", "Seed", "", 1, 0, 9007199254740991.0, "Seed of sampled text", kAdvanced));
+Rows mesh_rows() {
+  return {
+      int_row("mesh.*", "Axis size", "devices", 1, {1, 65536}, "Devices along this mesh axis (fsdp, tp, data)",
+              kAdvanced),
+  };
+}
+
+Rows lora_rows() {
+  return {
+      int_row("lora.rank", "Rank", "", 16, {1, 4096},
+              "Inner dimension r of every adapter: A is [r, in], B is [out, r]"),
+      real_row("lora.alpha", "Alpha", "", 16, {0, 65536}, "The adapter's output is scaled by alpha / rank"),
+      real_row("lora.dropout", "Dropout", "", 0, {0, 0.99},
+               "Probability of zeroing an input of the adapter while training"),
+      list_row("lora.targets", "Targets", {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"},
+               "Projections that get an adapter"),
+      flag_row("lora.rslora", "Rank-stabilised scaling", "Scale by alpha / sqrt(rank) instead of alpha / rank",
+               kAdvanced),
+      map_row("lora.rank_pattern", "Rank per module", "Regex of module path to rank, as PEFT's rank_pattern",
+              kAdvanced),
+      map_row("lora.alpha_pattern", "Alpha per module", "Regex of module path to alpha, as PEFT's alpha_pattern",
+              kAdvanced),
+      path_row("lora.adapter", "Start from", "PEFT adapter folder to load before training or generating", kAdvanced),
+  };
+}
+
+Rows data_rows() {
+  return {
+      path_row("data.path", "File", "JSONL, JSON or plain text file with the training examples"),
+      choice_row("data.format", "Format", {"auto", "prompt_completion", "messages", "sharegpt", "alpaca", "text"},
+                 "How a row is read; auto looks at the file's ending and first row"),
+      column_row("prompt"),
+      column_row("completion"),
+      column_row("text"),
+      column_row("messages"),
+      column_row("system"),
+      column_row("input"),
+      int_row("data.max_len", "Longest row", "tokens", 512, {4, 1048576},
+              "Rows longer than this are dropped or truncated; packed rows are filled up to it"),
+      flag_row("data.packing", "Packing",
+               "Put several short examples into one row, attention and positions kept apart"),
+      choice_row("data.loss", "Loss on", {"completion", "assistant", "all"},
+                 "Which tokens carry loss: the last answer, every assistant turn, or everything"),
+      choice_row("data.overlong", "Overlong rows", {"drop", "truncate"},
+                 "What happens to rows longer than the limit (both are counted)"),
+      choice_row("data.on_error", "Bad rows", {"stop", "skip"}, "Stop at the first malformed row, or skip and count it",
+                 kAdvanced),
+      choice_row("data.chat", "Chat template", {"auto", "gemma2", "gemma3", "gemma4", "none"},
+                 "How prompts and answers are rendered; auto follows the model's family", kAdvanced),
+      real_row("data.eval_fraction", "Held out", "of rows", 0.05, {0, 0.9},
+               "Share of the rows kept for evaluation, chosen by seed and row"),
+  };
+}
+
+Rows training_rows() {
+  return {
+      choice_row("train.method", "Method", {"lora", "full"},
+                 "Train LoRA adapters on the frozen model, or every weight"),
+      int_row("train.steps", "Steps", "steps", 200, {1, kMany}, "Optimizer steps"),
+      int_row("train.batch", "Batch", "rows", 8, {1, 65536}, "Rows of one forward and backward (micro-batch)"),
+      int_row("train.accumulation", "Accumulation", "micro-batches", 1, {1, 65536},
+              "Micro-batches whose gradients make one optimizer step"),
+      real_row("train.learning_rate", "Learning rate", "", 2e-4, {0, 10}, "Peak learning rate of AdamW"),
+      choice_row("train.schedule", "Schedule", {"cosine", "linear", "constant"},
+                 "How the learning rate falls after warm-up"),
+      int_row("train.warmup_steps", "Warm-up", "steps", 10, {0, kMany},
+              "Steps over which the learning rate rises from zero"),
+      real_row("train.final_ratio", "Final ratio", "of peak", 0, {0, 1},
+               "Where the schedule ends, as a share of the peak rate", kAdvanced),
+      real_row("train.weight_decay", "Weight decay", "", 0, {0, 10}, "Decoupled weight decay of AdamW (not on norms)",
+               kAdvanced),
+      real_row("train.beta1", "Beta 1", "", 0.9, {0, 0.99999}, "Decay of AdamW's first moment", kAdvanced),
+      real_row("train.beta2", "Beta 2", "", 0.999, {0, 0.999999}, "Decay of AdamW's second moment", kAdvanced),
+      real_row("train.epsilon", "Epsilon", "", 1e-8, {0, 1}, "Added to the root of AdamW's second moment", kAdvanced),
+      real_row("train.clip", "Gradient clipping", "", 1, {0, 1e9}, "Largest global gradient norm; 0 turns clipping off",
+               kAdvanced),
+      choice_row("train.remat", "Remat", {"none", "block", "layer"},
+                 "Activations recomputed in the backward pass: none, inside blocks, or whole layers"),
+      int_row("train.loss_chunk", "Loss chunk", "rows", 256, {0, 1048576},
+              "Rows of logits alive at once in the cross-entropy; 0 is all of them"),
+      choice_row("train.dtype", "Weights", {"f32", "bf16"}, "Type the weights are held in; sums are always f32"),
+      choice_row("train.save_dtype", "Saved as", {"bf16", "f32"}, "Type of the model file that full training writes",
+                 kAdvanced),
+      int_row("train.seed", "Seed", "", 1, {0, kLargestSeed}, "Everything random follows from it"),
+      int_row("train.eval_every", "Evaluate every", "steps", 50, {0, kMany}, "0: only before and after", kAdvanced),
+      int_row("train.eval_rows", "Evaluation rows", "rows", 64, {0, kMany}, "Most held-out rows used for one eval/loss",
+              kAdvanced),
+      int_row("train.sample_every", "Sample every", "steps", 50, {0, kMany},
+              "Answers to fixed held-out prompts while training; 0: none", kAdvanced),
+      int_row("train.sample_prompts", "Sample prompts", "prompts", 3, {0, 64},
+              "How many held-out prompts are answered each time", kAdvanced),
+      int_row("train.answers", "Scored answers", "prompts", 0, {0, 10000},
+              "Held-out prompts answered by the base and by the tuned model and counted as right or wrong", kAdvanced),
+      int_row("train.checkpoint_every", "Checkpoint every", "steps", 100, {0, kMany}, "0: only at the end", kAdvanced),
+      int_row("train.keep_checkpoints", "Checkpoints kept", "", 2, {1, 1000}, "Older ones are removed", kAdvanced),
+  };
+}
+
+Rows sampling_rows() {
+  return {
+      int_row("sample.max_new_tokens", "Longest answer", "tokens", 48, {1, 1048576},
+              "Generation stops here at the latest", kAdvanced),
+      real_row("sample.temperature", "Temperature", "", 0, {0, 10}, "0 is greedy", kAdvanced),
+      int_row("sample.top_k", "Top-k", "tokens", 0, {0, 1048576}, "Sample among the k likeliest; 0 is off", kAdvanced),
+      real_row("sample.top_p", "Top-p", "", 1, {0.0001, 1}, "Sample among the likeliest that sum to p; 1 is off",
+               kAdvanced),
+      int_row("sample.seed", "Seed", "", 1, {0, kLargestSeed}, "Seed of sampled text", kAdvanced),
+  };
 }
 
 std::vector<Parameter> build() {
   std::vector<Parameter> table;
-  add_model(table);
-  add_lora(table);
-  add_data(table);
-  add_train(table);
-  add_sample(table);
+  const auto section = [&table](const char* group, Rows rows) {
+    for (Parameter& p : rows) {
+      p.group = group;
+      table.push_back(std::move(p));
+    }
+  };
+  section("Experiment", experiment_rows());
+  section("Model", model_rows());
+  section("Target", target_rows());
+  section("Mesh", mesh_rows());
+  section("LoRA", lora_rows());
+  section("Data", data_rows());
+  section("Training", training_rows());
+  section("Sampling", sampling_rows());
   return table;
 }
 

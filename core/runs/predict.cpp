@@ -76,6 +76,7 @@ Prediction predict(const Experiment& experiment, ReadData read_data, std::stop_t
             std::to_string(size.tokens) + " tokens";
   }
   Prediction p = predict_shape(settings, config, size);
+  p.basis = read ? Basis::exact : Basis::bound;
   p.sources = {"shapes: " + (from_folder ? (experiment.path("model.path") / "config.json").string()
                                          : "catalogue entry " + config.id),
                basis, "formulas: core/plan, held against the engine's measured ledger by its tests"};

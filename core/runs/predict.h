@@ -11,10 +11,13 @@
 
 namespace mw::runs {
 
+enum class Basis { bound, exact };  // every row as long as it may be; the real lengths of the data's rows
+
 struct Prediction {
   std::string target = "cpu";
   Bytes capacity;
-  Ledger at_peak;                    // the instant of the largest total
+  Ledger at_peak;  // the instant of the largest total
+  Basis basis = Basis::exact;
   std::string peak_instant;          // e.g. "backward of layer 5"
   std::vector<std::string> sources;  // what each part rests on, for people
   bool fits() const { return at_peak.total() <= capacity; }

@@ -12,6 +12,15 @@ Json as_stored(const Json& json) {
   return Json::parse(json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
+const Json* member(const Json& info, const char* key) {
+  return info.is_object() && info.contains(key) ? &info.at(key) : nullptr;
+}
+
+std::optional<long> whole(const Json& info, const char* key) {
+  const Json* at = member(info, key);
+  return at && at->is_number_integer() ? std::optional(at->get<long>()) : std::nullopt;
+}
+
 bool is_training(const std::string& metric) {
   return metric.starts_with("train/");
 }
@@ -60,12 +69,8 @@ void RunView::feed(const Event& event) {
 
 void RunView::take(const event::Started& e) {
   info_ = as_stored(e.info);
-  const auto whole = [this](const char* key) -> std::optional<long> {
-    if (!info_.is_object() || !info_.contains(key) || !info_.at(key).is_number_integer()) return std::nullopt;
-    return info_.at(key).get<long>();
-  };
-  total_ = std::max(0L, whole("steps").value_or(0));
-  if (const auto from = whole("resumed_from")) rewind(*from);
+  total_ = std::max(0L, whole(info_, "steps").value_or(0));
+  if (const auto from = whole(info_, "resumed_from")) rewind(*from);
   recent_.clear();  // another process: its clock and speed are its own
   paused_since_.reset();
   paused_s_ = 0;
@@ -185,20 +190,18 @@ void RunView::set_smoothing(double weight) {
 }
 
 std::optional<Ledger> RunView::predicted() const {
-  if (!info_.is_object() || !info_.contains("predicted") || !info_.at("predicted").is_object()) return std::nullopt;
+  const Json* predicted = member(info_, "predicted");
+  if (!predicted || !predicted->is_object()) return std::nullopt;
   try {
-    return ledger_from_json(info_.at("predicted"));
+    return ledger_from_json(*predicted);
   } catch (const Error&) {  // an external job's idea of a ledger: not ours to draw
     return std::nullopt;
   }
 }
 
 std::optional<Bytes> RunView::capacity() const {
-  if (!info_.is_object() || !info_.contains("capacity_bytes") || !info_.at("capacity_bytes").is_number())
-    return std::nullopt;
-  const auto bytes = info_.at("capacity_bytes").get<double>();
-  if (!(bytes > 0) || bytes > 9e18) return std::nullopt;
-  return Bytes(static_cast<std::int64_t>(bytes));
+  const auto bytes = whole(info_, "capacity_bytes");
+  return bytes && *bytes > 0 ? std::optional(Bytes(*bytes)) : std::nullopt;
 }
 
 long RunView::step() const {

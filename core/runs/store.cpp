@@ -378,9 +378,8 @@ std::vector<RunId> Store::recover() {
     const auto row = find(run);
     if (!row || row->state == RunState::done || row->state == RunState::failed || row->state == RunState::cancelled)
       continue;
-    append(run, {row->seconds,
-                 event::Finished{RunState::failed, row->steps_done, static_cast<long>(row->tokens), row->seconds,
-                                 row->peak, "interrupted: its process ended before the run did", Json()}});
+    append(run, {row->seconds, event::Finished{RunState::failed, row->steps_done, static_cast<long>(row->tokens),
+                                               row->seconds, row->peak, std::string(kInterrupted), Json()}});
     recovered.push_back(run);
   }
   return recovered;

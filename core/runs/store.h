@@ -21,6 +21,9 @@ namespace mw::runs {
 
 using RunId = std::string;  // "run-12"
 
+// The error of a run whose process went away under it; recover() writes it.
+inline constexpr std::string_view kInterrupted = "interrupted: its process ended before the run did";
+
 struct RunRow {  // one line of the Runs table
   RunId id;
   std::string name, created;  // created: ISO 8601 UTC
@@ -33,6 +36,7 @@ struct RunRow {  // one line of the Runs table
   std::int64_t tokens = 0;
   Bytes peak;
   std::string tags, error;
+  bool interrupted() const { return state == RunState::failed && error == kInterrupted; }
 };
 
 struct StoredEvent {

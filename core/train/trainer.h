@@ -43,7 +43,7 @@ struct TrainRequest {
   std::filesystem::path run_folder;
   std::optional<std::filesystem::path> resume;    // a checkpoint folder of this run
   Json info = Json::object();                     // merged into Started.info
-  std::function<Json(const DataFacts&)> predict;  // its answer stands under Started.info["predicted"]
+  std::function<Json(const DataFacts&)> predict;  // {category: bytes, "total"}; stands under Started.info["predicted"]
 };
 
 // Emits Started ... Finished, and returns the latter. Bad input and failures throw Error (no Finished event then: the

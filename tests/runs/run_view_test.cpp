@@ -211,6 +211,8 @@ TEST(RunView, AStrangeStartedFromAnExternalJobIsTolerated) {
   EXPECT_FALSE(view.predicted());
   view.feed({0, event::Started{Json{{"steps", "many"}, {"predicted", {{"weights", "x"}}}, {"capacity_bytes", -5}}}});
   EXPECT_FALSE(view.predicted());
+  view.feed({0, event::Started{Json{{"predicted", 7}, {"capacity_bytes", "lots"}}}});
+  EXPECT_FALSE(view.predicted());
   EXPECT_FALSE(view.capacity());
   EXPECT_EQ(view.steps_total(), 0);
   EXPECT_EQ(view.fraction(), 0);

@@ -7,6 +7,7 @@
 #include <QPushButton>
 #include <QTest>
 #include <QToolButton>
+#include <cmath>
 
 #include "core/base/files.h"
 #include "core/train/checkpoint.h"
@@ -14,6 +15,7 @@
 #include "tests/ui/support.h"
 #include "ui/shell/main_window.h"
 #include "ui/theme/text.h"
+#include "ui/train/run_lines.h"
 
 namespace mw::ui {
 
@@ -154,6 +156,13 @@ class JourneyTest : public QObject {
     QVERIFY2(last < 0.8 * first, qPrintable(u"first ten %1, last ten %2"_s.arg(first / 10).arg(last / 10)));
     const auto& eval = view().metric("eval/loss")->raw;
     QVERIFY(eval.back().y < eval[0].y);
+    // What the trainer writes about memory is what the window reads.
+    QVERIFY(view().predicted() && view().capacity());
+    const auto levels = memory_levels(window_->runs().shown());
+    QCOMPARE(levels.size(), size_t{2});
+    const double measured = static_cast<double>(view().finished()->peak.value);
+    QVERIFY2(std::abs(levels[1].value - measured) < 0.1 * measured,
+             qPrintable(u"predicted %1, measured %2"_s.arg(levels[1].value).arg(measured)));
     finished_ = run;
     picture(u"finished"_s);
   }

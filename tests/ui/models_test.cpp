@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <QAbstractItemModelTester>
+#include <QHeaderView>
 #include <QLineEdit>
 #include <QSignalSpy>
 #include <QTableView>
@@ -80,6 +81,28 @@ class ModelsTest : public QObject {
     QCOMPARE(filter.rowCount(), 0);
   }
 
+  void run_columns_fit_their_numbers_and_the_name_takes_the_rest() {
+    test::Scratch scratch;
+    test::add_run(scratch.folder(), "run", 5, RunState::done);
+    RunsPage page(scratch.folder());
+    page.show();
+    QTableView& table = page.table();
+    const QAbstractItemView& view = table;
+    for (const int width : {1000, 1600}) {
+      page.resize(width, 400);
+      QTRY_COMPARE(table.horizontalHeader()->length(), table.viewport()->width());
+    }
+    const int before = table.columnWidth(RunsModel::steps);
+    runs::Experiment longer;
+    longer.set_value("train.steps", 1234567890);
+    runs::Store(scratch.folder()).create(longer, "long");
+    page.refresh();
+    QVERIFY(table.columnWidth(RunsModel::steps) >= before);
+    for (int c = RunsModel::steps; c <= RunsModel::peak; ++c)
+      QVERIFY2(table.columnWidth(c) >= view.sizeHintForColumn(c), qPrintable(QString::number(c)));
+    QCOMPARE(table.horizontalHeader()->length(), table.viewport()->width());
+  }
+
   void deleting_runs_can_be_undone() {
     test::Scratch scratch;
     const auto run = test::add_run(scratch.folder(), "only", 10, RunState::done);
@@ -104,18 +127,20 @@ class ModelsTest : public QObject {
     QCOMPARE(model.rowCount(), 0);
   }
 
-  void samples_come_with_steps_and_verdicts() {
+  void samples_come_newest_first_with_steps_and_verdicts() {
     auto run = std::make_shared<RunData>();
     SamplesModel model;
     Tester tester(&model, Tester::FailureReportingMode::QtTest);
     model.show_run(run);
     run->view.feed({1, event::Sample{10, "a\nb", "x", "y", "wrong"}});
+    model.grow();
     run->view.feed({2, event::Sample{20, "a\nb", "y", "y", "right"}});
     model.grow();
     QCOMPARE(model.rowCount(), 2);
-    QCOMPARE(model.index(0, SamplesModel::step).data().toLongLong(), 10);
-    QVERIFY(!model.index(0, SamplesModel::prompt).data().toString().contains(u'\n'));
-    QVERIFY(model.index(1, SamplesModel::verdict).data().toString().contains(u"right"_s));
+    QCOMPARE(model.index(0, SamplesModel::step).data().toLongLong(), 20);
+    QCOMPARE(model.index(1, SamplesModel::step).data().toLongLong(), 10);
+    QVERIFY(!model.index(1, SamplesModel::prompt).data().toString().contains(u'\n'));
+    QVERIFY(model.index(0, SamplesModel::verdict).data().toString().contains(u"right"_s));
   }
 
   void the_log_keeps_the_reader_place_and_takes_a_rewind() {

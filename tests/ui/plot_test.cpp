@@ -78,6 +78,21 @@ class PlotTest : public QObject {
       QVERIFY2(t.value == 0 || t.label.endsWith(u" GiB"_s), qPrintable(t.label));
   }
 
+  void an_axis_keeps_one_notation() {
+    const auto labels = [](Span span, int wanted, Scale scale) {
+      QStringList all;
+      for (const Tick& t : ticks(span, wanted, Quantity::plain, scale)) all << t.label;
+      return all.join(u' ');
+    };
+    QCOMPARE(labels({0, 2.12e-4}, 4, Scale::linear), u"0 0.5e-4 1.0e-4 1.5e-4 2.0e-4"_s);
+    QCOMPARE(labels({0, 1.06e-3}, 2, Scale::linear), u"0 0.5e-3 1.0e-3"_s);
+    QCOMPARE(labels({0, 5.3e-3}, 5, Scale::linear), u"0 1e-3 2e-3 3e-3 4e-3 5e-3"_s);
+    QCOMPARE(labels({0, 0.032}, 3, Scale::linear), u"0 0.01 0.02 0.03"_s);
+    QCOMPARE(labels({1e-3, 10}, 5, Scale::logarithmic), u"0.001 0.01 0.1 1 10"_s);
+    QCOMPARE(labels({1e-6, 1e-2}, 5, Scale::logarithmic), u"1e-6 1e-5 1e-4 1e-3 1e-2"_s);
+    QCOMPARE(value_text(2e-4, Quantity::plain), u"2.00e-4"_s);
+  }
+
   void log_ticks_are_powers_of_ten() {
     for (const Tick& t : ticks({1e-3, 1e3}, 6, Quantity::plain, Scale::logarithmic)) {
       const double e = std::log10(t.value);
@@ -114,6 +129,25 @@ class PlotTest : public QObject {
     plot_->grab();
     QVERIFY2(clock.elapsed() < 250, qPrintable(QString::number(clock.elapsed())));
     QVERIFY(plot_->y_span().high > 50);
+  }
+
+  void marks_at_the_edges_are_drawn_whole() {
+    auto s = std::make_shared<runs::Series>();
+    for (const double x : {0.0, 50.0, 100.0}) s->append(x, 1.0);
+    auto other = std::make_shared<runs::Series>();
+    for (const double x : {0.0, 100.0}) other->append(x, x / 50);  // so that the marks do not lie on its ends
+    const QColor red(0xd00000);
+    show({{.name = u"eval"_s, .color = red, .raw = s, .marks = Marks::points},
+          {.name = u"o"_s, .color = QColor(0x0000d0), .raw = other}},
+         {0, 100});
+    const QImage image = plot_->grab().toImage();
+    const QRectF a = plot_->area();
+    const Span seen = plot_->y_span();
+    const int y = static_cast<int>(a.bottom() - (1 - seen.low) / seen.size() * a.height());
+    const QRect left(static_cast<int>(a.left()) - 6, y - 6, 6, 12),
+        right(static_cast<int>(a.right()) + 1, y - 6, 5, 12);
+    QVERIFY(pixels_like(image, left, red) >= 4);
+    QVERIFY(pixels_like(image, right, red) >= 2);
   }
 
   void gaps_break_the_line_and_leave_the_axis_alone() {
@@ -215,7 +249,18 @@ class PlotTest : public QObject {
     QVERIFY(model.csv().startsWith(u"step,train\r\n0,2\r\n"_s));
     plot_->show_table(true);
     QVERIFY(plot_->table_shown());
-    QCOMPARE(plot_->findChild<QTableView*>()->model()->rowCount(), 60);
+    QAbstractItemModel* shown = plot_->findChild<QTableView*>()->model();
+    QCOMPARE(shown->rowCount(), 60);
+    QSignalSpy inserted(shown, &QAbstractItemModel::rowsInserted);
+    for (int i = 60; i < 80; ++i) {  // a frame each
+      s->append(i, 1);
+      link_.set_data({0, static_cast<double>(i)});
+      plot_->refresh();
+      QTest::qWait(5);
+    }
+    QTRY_COMPARE(shown->rowCount(), 80);
+    QVERIFY2(inserted.count() <= 2, qPrintable(QString::number(inserted.count())));
+    plot_->show_table(false);
   }
 
   void a_png_is_written() {

@@ -71,8 +71,9 @@ runs::RunId add_run(const fs::path& runs_folder, const std::string& name, int st
   add(0.1, event::StateChanged{RunState::running});
   add(0.2, event::Started{Json{{"name", name},
                                {"steps", steps},
-                               {"device", {{"id", "cpu"}, {"capacity_bytes", std::int64_t{1} << 30}}},
-                               {"predicted", {{"memory", {{"weights", 40 << 20}, {"activations", 20 << 20}}}}}}});
+                               {"device", {{"id", "cpu"}, {"threads", 2}}},
+                               {"capacity_bytes", std::int64_t{1} << 30},
+                               {"predicted", {{"weights", 40 << 20}, {"activations", 20 << 20}}}}});
   add(0.3, event::Log{"info", "60 rows: 54 to train on"});
   add(0.3, event::Memory{0, 0, "load", bytes, bytes.total()});
   for (int step = 1; step <= steps; ++step) {

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <QAction>
+#include <QLabel>
 #include <QLineEdit>
+#include <QSignalSpy>
+#include <QTabWidget>
+#include <QTableView>
 #include <QTest>
 
 #include "core/base/files.h"
+#include "core/train/checkpoint.h"
+#include "tests/cli/project.h"
 #include "tests/ui/support.h"
 #include "ui/shell/main_window.h"
 #include "ui/theme/text.h"
@@ -77,6 +83,8 @@ class WindowTest : public QObject {
     QCOMPARE(page.loss().lines().size(), size_t{2});
     QVERIFY(page.memory().summary().contains(u"weights 40.0 MiB"_s));
     QCOMPARE(page.samples().rowCount(), 3);
+    QCOMPARE(page.samples().step_of(0), 60);  // the newest first
+    QCOMPARE(page.findChild<QTabWidget*>()->tabText(0), u"Samples (3)"_s);
     // The record says rank 8, whatever the form says now.
     bool rank = false;
     for (QTreeWidgetItem* i : page.record().findItems(u"Rank"_s, Qt::MatchExactly | Qt::MatchRecursive))
@@ -141,6 +149,172 @@ class WindowTest : public QObject {
     QVERIFY(window.problems().count(Severity::error) >= 1);
     QVERIFY(window.actions()[u"run.start"_s]->isEnabled());
     QVERIFY(!QApplication::activeModalWidget());
+  }
+
+  void a_run_whose_process_is_gone_is_shown_as_interrupted() {
+    const auto folder = scratch_->folder() / "runs";
+    const auto gone = test::add_run(folder, "gone", 12, RunState::running);
+    const auto elsewhere = test::add_run(folder, "elsewhere", 12, RunState::running);
+    runs::Store other(folder);
+    const auto held = other.lock(elsewhere);  // as its own process would
+    MainWindow window(setup());
+    shown(window);
+    window.show_page(Page::runs);
+    RunsModel& model = window.runs_page().model();
+    const auto state_of = [&](const runs::RunId& run) {
+      return model.index(model.row_of(run), RunsModel::state).data().toString();
+    };
+    QCOMPARE(state_of(gone), u"Interrupted"_s);
+    QCOMPARE(state_of(elsewhere), u"Running"_s);
+    QVERIFY(other.find(gone)->interrupted());
+    QCOMPARE(other.find(gone)->steps_done, 12);
+    QCOMPARE(other.find(elsewhere)->state, RunState::running);
+    window.show_page(Page::train);
+    window.runs().open(gone);
+    QTRY_VERIFY(window.runs().shown());
+    QCOMPARE(window.runs().shown()->view.error(), std::string(runs::kInterrupted));
+    bool said = false;
+    for (QLabel* l : window.train_page().header().findChildren<QLabel*>()) said |= l->text().endsWith(u"Interrupted"_s);
+    QVERIFY(said);
+  }
+
+  void a_name_that_is_no_text_is_reported_and_not_thrown() {
+    test::Project project;
+    project.write_experiment(parse_json(R"({"name": 7})", "name"));
+    WindowSetup s = setup();
+    s.experiment = project.experiment;
+    MainWindow window(s);
+    shown(window);
+    const auto mentions_name = [&] {
+      for (int row = 0; row < window.problems().rowCount(); ++row)
+        if (window.problems().problem(row).place == "name") return true;
+      return false;
+    };
+    QVERIFY(mentions_name());
+    QSignalSpy problems(&window.runs(), &RunController::problem);
+    window.runs().start(window.document().experiment());
+    QTRY_VERIFY_WITH_TIMEOUT(!window.runs().busy(), 10000);
+    QCOMPARE(problems.count(), 1);
+    QVERIFY2(problems.first().first().value<Problem>().message.find("name") != std::string::npos,
+             problems.first().first().value<Problem>().message.c_str());
+    QVERIFY(window.actions()[u"run.start"_s]->isEnabled());
+  }
+
+  void closing_during_a_run_writes_a_checkpoint_and_loses_nothing_data() {
+    QTest::addColumn<bool>("paused");
+    QTest::newRow("running") << false;
+    QTest::newRow("paused") << true;
+  }
+  void closing_during_a_run_writes_a_checkpoint_and_loses_nothing() {
+    QFETCH(const bool, paused);
+    test::Project project;
+    // Longer than the test would ever wait, and no checkpoint on the way.
+    project.write_experiment(parse_json(R"({"train": {"steps": 100000, "checkpoint_every": 0}})", "closing"));
+    runs::RunId run;
+    long seen = 0;
+    {
+      MainWindow window({project.experiment, project.runs, MW_RESOURCES, scratch_->folder() / "state"});
+      shown(window);
+      window.document().set("lora.alpha", 12);  // not saved in the file
+      window.actions()[u"run.start"_s]->trigger();
+      QTRY_VERIFY_WITH_TIMEOUT(window.runs().shown() && window.runs().shown()->view.step() >= 3, 60000);
+      run = window.runs().shown()->id;
+      if (paused) {
+        window.actions()[u"run.pause"_s]->trigger();
+        QTRY_COMPARE_WITH_TIMEOUT(window.runs().shown()->view.state(), RunState::paused, 20000);
+      }
+      seen = window.runs().shown()->view.step();
+      QVERIFY(!window.close());  // not yet: it stops first, with the window still answering
+      QVERIFY(window.isVisible() && window.runs().stopping());
+      window.close();  // an impatient second click
+      QTRY_VERIFY_WITH_TIMEOUT(!window.isVisible(), 30000);
+      QVERIFY(!window.runs().busy());
+    }
+    runs::Store store(project.runs);
+    const runs::RunRow row = *store.find(run);
+    QCOMPARE(row.state, RunState::cancelled);
+    QVERIFY(row.steps_done >= seen);
+    const auto saved = train::latest_checkpoint(store.run_folder(run));
+    QVERIFY(saved.has_value());
+    // It goes on from there: the step after the last one kept, with what was in the form.
+    QCOMPARE(store.experiment(run).number("lora.alpha"), 12.0);
+    long first = 0;
+    std::stop_source stop;
+    const auto end = runs::run_blocking(
+        {runs::Experiment(), project.runs, run},
+        [&](const Event& event) {
+          const auto* m = std::get_if<event::Metric>(&event.body);
+          if (!m || m->name != "train/loss") return;
+          if (first == 0) first = m->step;
+          stop.request_stop();
+        },
+        stop.get_token());
+    QCOMPARE(first, row.steps_done + 1);
+    QCOMPARE(end.finished.state, RunState::cancelled);
+    MainWindow again({project.experiment, project.runs, MW_RESOURCES, scratch_->folder() / "state"});
+    QCOMPARE(again.document().experiment().number("lora.alpha"), 12.0);
+  }
+
+  void a_theme_switch_leaves_every_font_as_it_was() {
+    test::add_run(scratch_->folder() / "runs", "one", 20, RunState::done);
+    MainWindow window(setup());
+    shown(window);
+    window.document().set("lora.rank", 8);
+    window.runs().open("run-1");
+    QTRY_VERIFY(window.runs().shown());
+    const auto fonts = [&] {
+      QStringList all;
+      for (QWidget* w : window.findChildren<QWidget*>())
+        if (w->isVisible())
+          all << u"%1 %2: %3 %4"_s.arg(QLatin1String(w->metaObject()->className()), w->accessibleName())
+                     .arg(w->font().weight())
+                     .arg(w->font().pointSizeF());
+      return all;
+    };
+    QLabel* rank = nullptr;
+    for (QLabel* l : window.panel().form().row("lora.rank")->findChildren<QLabel*>())
+      if (l->text() == u"Rank"_s) rank = l;
+    QVERIFY(rank);
+    QCOMPARE(rank->font().weight(), QFont::DemiBold);
+    const QStringList before = fonts();
+    for (const Shade shade : {Shade::dark, Shade::light, Shade::dark}) {
+      window.set_shade(shade);
+      QTest::qWait(30);
+      QCOMPARE(rank->font().weight(), QFont::DemiBold);
+      QCOMPARE(fonts().join(u'\n'), before.join(u'\n'));
+    }
+    window.document().reset("lora.rank");
+    QCOMPARE(rank->font().weight(), QFont::Normal);
+  }
+
+  void the_price_keeps_the_exact_number_until_it_is_renewed() {
+    test::Project project;
+    WindowSetup s = setup();
+    s.experiment = project.experiment;
+    MainWindow window(s);
+    QStringList said;
+    connect(&window.pricer(), &Pricer::changed, this, [&] {
+      if (window.pricer().prediction()) said << window.strip().price_text();
+    });
+    shown(window);
+    QTRY_VERIFY_WITH_TIMEOUT(window.pricer().settled(), 10000);
+    const QString exact = window.strip().price_text();
+    QVERIFY2(exact.startsWith(u"Fits: "_s) && !exact.contains(u"at most"_s), qPrintable(exact));
+    QVERIFY2(!said.isEmpty() && said.first().contains(u"at most"_s), qPrintable(said.join(u", "_s)));
+    said.clear();
+    window.document().set("train.batch", 8);
+    QVERIFY(window.pricer().outdated());
+    QTRY_VERIFY_WITH_TIMEOUT(window.pricer().settled(), 10000);
+    QVERIFY(!window.pricer().outdated());
+    const QString renewed = window.strip().price_text();
+    QVERIFY(renewed != exact);
+    for (const QString& text : said) QVERIFY2(text == exact || text == renewed, qPrintable(text));
+    QVERIFY(said.contains(exact));
+    // Without the data there is only the bound, and it says so.
+    window.document().set("data.path", "nowhere.jsonl");
+    QTRY_VERIFY_WITH_TIMEOUT(window.pricer().settled(), 10000);
+    QVERIFY2(window.strip().price_text().contains(u"at most"_s), qPrintable(window.strip().price_text()));
+    QVERIFY(window.problems().count(Severity::error) >= 1);
   }
 
   void both_themes_and_sizes_paint() {

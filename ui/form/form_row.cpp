@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/form/form_row.h"
 
-#include <QEvent>
 #include <QGridLayout>
 #include <QLabel>
+#include <QStyle>
 #include <QToolButton>
 #include <algorithm>
 
@@ -79,20 +79,17 @@ void FormRow::refresh() {
 }
 
 void FormRow::show_label() {
-  QFont font = label_->font();
-  font.setWeight(set_ ? QFont::DemiBold : QFont::Normal);  // set here, as against the default in force
-  label_->setFont(font);
+  if (label_->property("set").toBool() != set_ || !label_->property("set").isValid()) {
+    label_->setProperty("set", set_);  // bold by the style sheet, which would take a weight of the label's own away
+    label_->style()->unpolish(label_);
+    label_->style()->polish(label_);
+  }
   label_->setText(label_->fontMetrics().elidedText(field_->label(), Qt::ElideRight, kLabelWidth - 2));
 }
 
 void FormRow::resizeEvent(QResizeEvent* event) {
   QWidget::resizeEvent(event);
   show_label();
-}
-
-void FormRow::changeEvent(QEvent* event) {
-  QWidget::changeEvent(event);
-  if (event->type() == QEvent::StyleChange) show_label();  // a new style sheet takes the weight away
 }
 
 bool FormRow::matches(const QString& words) const {

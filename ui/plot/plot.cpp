@@ -22,7 +22,8 @@
 namespace mw::ui {
 namespace {
 constexpr double kHeader = 25, kBottom = 19, kRight = 10;
-}
+constexpr int kTableMs = 400;
+}  // namespace
 
 Plot::Plot(PlotOptions options, PlotLink& link, QWidget* parent)
     : QWidget(parent),
@@ -52,6 +53,11 @@ Plot::Plot(PlotOptions options, PlotLink& link, QWidget* parent)
   more_->setMenu(make_menu());
   pill_->setObjectName(u"pill"_s);
   pill_->hide();
+  table_due_.setSingleShot(true);
+  table_due_.setInterval(kTableMs);
+  connect(&table_due_, &QTimer::timeout, this, [this] {
+    if (table_shown()) table_model_->load(*this);
+  });
   connect(log_, &QToolButton::toggled, this, [this](bool on) { set_scale(on ? Scale::logarithmic : Scale::linear); });
   connect(pill_, &QPushButton::clicked, this, [this] {
     link_.set_playhead(std::nullopt);
@@ -115,7 +121,7 @@ bool Plot::empty() const {
 
 void Plot::refresh() {
   stale_ = true;
-  if (table_shown()) table_model_->load(*this);
+  if (table_shown() && !table_due_.isActive()) table_due_.start();
   if (QAccessible::isActive()) setAccessibleDescription(summary());
   update();
 }

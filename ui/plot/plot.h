@@ -3,6 +3,7 @@
 // PNG export. Draws only what its pixels can show. GUI thread.
 #pragma once
 #include <QPixmap>
+#include <QTimer>
 #include <QWidget>
 #include <set>
 
@@ -84,6 +85,7 @@ class Plot : public QWidget {
   void paint_axes(QPainter& painter, const QRectF& area) const;
   void paint_line(QPainter& painter, const QRectF& area, const PlotLine& line) const;
   void paint_band(QPainter& painter, const QRectF& area, const PlotLine& line) const;
+  void paint_marks(QPainter& painter, const QRectF& area, const PlotLine& line) const;
   void paint_stack(QPainter& painter, const QRectF& area) const;
   void paint_levels(QPainter& painter, const QRectF& area) const;
   void paint_header(QPainter& painter) const;
@@ -123,6 +125,7 @@ class Plot : public QWidget {
   QPushButton* pill_;
   QTableView* table_ = nullptr;
   PlotTableModel* table_model_ = nullptr;
+  QTimer table_due_;  // numbers that change every frame cannot be read
 };
 
 }  // namespace mw::ui

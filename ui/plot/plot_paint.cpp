@@ -55,12 +55,15 @@ void Plot::paint_data(QPainter& painter, const QRectF& area) const {
   paint_axes(painter, area);
   painter.save();
   painter.setClipRect(area.adjusted(0, -1, 1, 1));
-  painter.setRenderHint(QPainter::Antialiasing);
   if (stack_.sample) paint_stack(painter, area);
+  painter.setRenderHint(QPainter::Antialiasing);
   for (const PlotLine& line : lines_)
     if (line.raw && !hidden(line.name) && line.smooth) paint_band(painter, area, line);
   for (const PlotLine& line : lines_)
     if (line.raw && !hidden(line.name)) paint_line(painter, area, line);
+  painter.setClipping(false);  // a mark at the edge is drawn whole
+  for (const PlotLine& line : lines_)
+    if (line.raw && !hidden(line.name)) paint_marks(painter, area, line);
   painter.restore();
   paint_levels(painter, area);
 }
@@ -132,16 +135,22 @@ void Plot::paint_line(QPainter& painter, const QRectF& area, const PlotLine& lin
   painter.setPen(pen);
   painter.setBrush(Qt::NoBrush);
   polyline(painter, polygon);
-  const bool lonely = series.size() == 1;
-  if (line.marks == Marks::points || lonely) {
-    painter.setPen(QPen(theme().panel, 1));
-    painter.setBrush(line.color);
-    if (polygon.size() < area.width() / 6)
-      for (const QPointF& p : polygon)
-        if (std::isfinite(p.y())) painter.drawEllipse(p, 3.2, 3.2);
+}
+
+void Plot::paint_marks(QPainter& painter, const QRectF& area, const PlotLine& line) const {
+  const runs::Series& series = line.smooth ? *line.smooth : *line.raw;
+  if (line.marks != Marks::points && series.size() != 1) return;  // a line of one sample is a mark
+  const auto [begin, end] = series.window(link_.range().low, link_.range().high);
+  if (static_cast<double>(end - begin) >= area.width() / 6) return;
+  painter.setPen(QPen(theme().panel, 1));
+  painter.setBrush(line.color);
+  for (size_t i = begin; i < end; ++i) {
+    const QPointF p(to_x(area, series[i].x), to_y(area, series[i].y));
+    if (std::isfinite(p.y()) && area.adjusted(-1, -1, 1, 1).contains(p)) painter.drawEllipse(p, 3.2, 3.2);
   }
 }
 
+// Opaque and without antialiasing, which would nearly double the time of the whole chart.
 void Plot::paint_stack(QPainter& painter, const QRectF& area) const {
   const Span x = link_.range();
   const Stack stack = stack_.sample(x.low, x.high, std::max(2, static_cast<int>(area.width()) / 2));
@@ -162,9 +171,9 @@ void Plot::paint_stack(QPainter& painter, const QRectF& area) const {
     if (largest <= 0) continue;
     std::reverse(bottom.begin(), bottom.end());
     painter.setPen(Qt::NoPen);
-    painter.setBrush(faded(color, 0.88));
+    painter.setBrush(mix(theme().panel, color, 0.88));
     painter.drawPolygon(top + bottom);
-    painter.setPen(QPen(theme().panel, 1));
+    painter.setPen(theme().panel);
     painter.drawPolyline(top);
   }
 }

@@ -11,6 +11,9 @@
 namespace mw::ui {
 namespace {
 
+// Outside of these numbers are written with a power of ten, on axes and as readouts.
+constexpr double kSmall = 0.01, kLarge = 1e6;
+
 double round_step(double raw) {
   const double decade = std::pow(10.0, std::floor(std::log10(raw)));
   const double m = raw / decade;  // the nearest of 1, 2, 5, 10 on a log scale
@@ -38,14 +41,18 @@ int decimals_of(double step) {
   return std::clamp(static_cast<int>(std::ceil(-std::log10(step) - 1e-9)), 0, 9);
 }
 
-// All ticks of an axis in one notation: that of the largest.
+int exponent_of(double v) {
+  return static_cast<int>(std::floor(std::log10(v) + 1e-9));
+}
+
+// All ticks of an axis in one notation, so that they compare at a glance: decimals, or multiples of one power of ten,
+// that of the largest: "0.5e-4, 1.0e-4, 1.5e-4".
 QString plain_text(double v, double step, double largest) {
   if (v == 0) return u"0"_s;
-  if (largest < 0.01 || largest >= 1e6) {
-    const double decade = std::pow(10.0, std::floor(std::log10(std::abs(v))));
-    return exponent_text(v, std::min(decimals_of(std::min(step / decade, 1.0)), 3));
-  }
-  return QString::number(v, 'f', std::min(decimals_of(step), 6));
+  if (largest >= kSmall && largest < kLarge) return QString::number(v, 'f', std::min(decimals_of(step), 6));
+  const int exponent = exponent_of(largest);
+  const double unit = std::pow(10.0, exponent);
+  return QString::number(v / unit, 'f', std::min(decimals_of(step / unit), 4)) + u'e' + QString::number(exponent);
 }
 
 QString bytes_text(double v, double step, double largest) {
@@ -82,11 +89,17 @@ std::vector<Tick> log_ticks(Span span, int wanted, Quantity quantity) {
   if (high - low < 0.9) return ticks(span, wanted, quantity, Scale::linear);
   const int stride = std::max(1, static_cast<int>(std::ceil((high - low) / wanted)));
   const bool fine = stride == 1 && (high - low) * 3 <= wanted;
+  const bool powers = span.low < kSmall / 10 || span.high >= kLarge;  // all or none
+  const auto text = [&](double v) {
+    if (quantity != Quantity::plain) return tick_text(v, v, v, quantity);
+    return powers ? exponent_text(v, 0) : plain_text(v, v, 1);
+  };
   for (int e = static_cast<int>(std::floor(low)); e <= static_cast<int>(std::ceil(high)); e += stride)
     for (const double m : {1.0, 2.0, 5.0}) {
       if (m > 1 && !fine) break;
       const double v = m * std::pow(10.0, e);
-      if (v >= span.low * 0.9999 && v <= span.high * 1.0001) out.push_back({v, tick_text(v, v, v, quantity)});
+      if (v < span.low * 0.9999 || v > span.high * 1.0001) continue;
+      out.push_back({v, text(v)});
     }
   return out;
 }
@@ -119,7 +132,7 @@ QString value_text(double v, Quantity quantity) {
   }
   const double a = std::abs(v);
   if (v == 0) return u"0"_s;
-  if (a < 1e-3 || a >= 1e6) return exponent_text(v, 2);
+  if (a < kSmall || a >= kLarge) return exponent_text(v, 2);
   return QString::number(v, 'f', a >= 1000 ? 0 : a >= 100 ? 1 : a >= 10 ? 2 : a >= 1 ? 3 : 4);
 }
 

@@ -125,7 +125,7 @@ QVariant RunsModel::shown(const runs::RunRow& r, int column) const {
     case name:
       return qs(r.name.empty() ? r.id : r.name);
     case state:
-      return state_text(r.state);
+      return r.interrupted() ? tr("Interrupted") : state_text(r.state);
     case created:
       return when_text(r.created, true);
     case model:
@@ -187,7 +187,7 @@ QVariant RunsModel::data(const QModelIndex& index, int role) const {
       if (index.column() == name) return tr("%1, %2. Press F2 to rename.").arg(qs(r.id), qs(r.name));
       return shown(r, index.column());
     case Qt::ForegroundRole:
-      if (index.column() == state) return theme().state(r.state);
+      if (index.column() == state) return theme().state(r.interrupted() ? RunState::cancelled : r.state);
       return {};
     case Qt::TextAlignmentRole:
       return static_cast<int>((index.column() >= steps && index.column() <= peak ? Qt::AlignRight : Qt::AlignLeft) |

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/runs/runs_page.h"
 
+#include <QEvent>
 #include <QFrame>
 #include <QHeaderView>
 #include <QLabel>
@@ -16,6 +17,10 @@
 #include "ui/theme/text.h"
 
 namespace mw::ui {
+namespace {
+constexpr int kNameWidth = 116;                // at least; narrower windows scroll
+constexpr int kHeaderAir = 16, kCellAir = 11;  // padding
+}  // namespace
 
 RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
     : QWidget(parent),
@@ -57,6 +62,7 @@ RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
                     : model_->trash() == runs::Trash::deleted ? tr("No deleted runs")
                                                               : tr("No runs yet: each one you start is kept here"));
     empty_->setVisible(proxy_->rowCount() == 0);
+    fit_numbers();
     update_buttons();
   };
   for (QAbstractItemModel* m : {static_cast<QAbstractItemModel*>(proxy_)}) {
@@ -125,9 +131,20 @@ void RunsPage::build_table() {
   QHeaderView* header = table_->horizontalHeader();
   header->setHighlightSections(false);
   header->setSectionsMovable(true);
-  header->setStretchLastSection(true);
-  const int widths[] = {138, 62, 82, 84, 62, 70, 70, 68, 54, 56, 68, 64, 60};
-  for (int c = 0; c < RunsModel::columns; ++c) table_->setColumnWidth(c, widths[c]);
+  // The longest usual text of each; the name takes the room that is left.
+  const QString widest[] = {
+      {},          u"Interrupted"_s, u"00-00 00:00"_s, u"base-model"_s, u"lora r16"_s, u"000 / 0000"_s, u"0.0000"_s,
+      u"0.0000"_s, u"0:00:00"_s,     u"000 k"_s,       u"000 MiB"_s,    u"tag"_s,      u"measured"_s};
+  for (int c = 0; c < RunsModel::columns; ++c) {
+    const QString title = model_->headerData(c, Qt::Horizontal, Qt::DisplayRole).toString();
+    const int title_width = header->fontMetrics().horizontalAdvance(title) + kHeaderAir;
+    const int text_width = table_->fontMetrics().horizontalAdvance(widest[c]) + kCellAir;
+    table_->setColumnWidth(c, std::max(title_width, text_width));
+  }
+  connect(header, &QHeaderView::sectionResized, this, [this](int column) {
+    if (column != RunsModel::name) fit_name();
+  });
+  table_->viewport()->installEventFilter(this);
   static_cast<QVBoxLayout*>(layout())->addWidget(table_, 1);
   empty_->setParent(table_->viewport());
   auto* over = new QVBoxLayout(table_->viewport());
@@ -240,12 +257,31 @@ void RunsPage::menu(const QPoint& at) {
   m->popup(table_->viewport()->mapToGlobal(at));
 }
 
+void RunsPage::fit_name() {
+  QHeaderView* header = table_->horizontalHeader();
+  const int others = header->length() - header->sectionSize(RunsModel::name);
+  header->resizeSection(RunsModel::name, std::max(kNameWidth, table_->viewport()->width() - others));
+}
+
+// A number that is cut off is none.
+void RunsPage::fit_numbers() {
+  const QAbstractItemView& view = *table_;
+  for (int c = RunsModel::steps; c <= RunsModel::peak; ++c)
+    if (const int wanted = view.sizeHintForColumn(c); wanted > table_->columnWidth(c))
+      table_->setColumnWidth(c, wanted);
+}
+
+bool RunsPage::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::Resize && watched == table_->viewport()) fit_name();
+  return QWidget::eventFilter(watched, event);
+}
+
 QByteArray RunsPage::save_layout() const {
   return table_->horizontalHeader()->saveState();
 }
 
 void RunsPage::restore_layout(const QByteArray& state) {
-  if (!state.isEmpty()) table_->horizontalHeader()->restoreState(state);
+  if (!state.isEmpty() && table_->horizontalHeader()->restoreState(state)) fit_name();
 }
 
 }  // namespace mw::ui

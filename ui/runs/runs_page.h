@@ -30,6 +30,9 @@ class RunsPage : public QWidget {
   QByteArray save_layout() const;
   void restore_layout(const QByteArray& state);
 
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
  signals:
   void open_wanted(const QString& run);
   void clone_wanted(const QString& run);
@@ -39,6 +42,8 @@ class RunsPage : public QWidget {
  private:
   void build_toolbar();
   void build_table();
+  void fit_name();
+  void fit_numbers();
   void update_buttons();
   void menu(const QPoint& at);
   runs::RunId current() const;

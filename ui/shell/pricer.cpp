@@ -19,6 +19,7 @@ void Pricer::ask(const runs::Experiment& experiment) {
   {
     const std::lock_guard lock(mutex_);
     next_ = Question{++asked_, experiment};
+    bound_.reset();
     current_.request_stop();
   }
   wake_.notify_one();
@@ -40,7 +41,8 @@ void Pricer::work(std::stop_token stop) {
       cancel = current_.get_token();
     }
     Answer bound = predict(question, runs::ReadData::no, cancel);
-    const bool failed = !bound.prediction;
+    bound.last = !bound.prediction;
+    const bool failed = bound.last;
     answers_.push(std::move(bound), Delivery::state);
     if (failed) continue;
     {
@@ -48,7 +50,9 @@ void Pricer::work(std::stop_token stop) {
       if (wake_.wait_for(lock, stop, 400ms, [this] { return next_.has_value(); })) continue;
     }
     if (stop.stop_requested()) return;
-    answers_.push(predict(question, runs::ReadData::yes, cancel), Delivery::state);
+    Answer exact = predict(question, runs::ReadData::yes, cancel);
+    exact.last = true;
+    answers_.push(std::move(exact), Delivery::state);
   }
 }
 
@@ -67,14 +71,27 @@ Pricer::Answer Pricer::predict(const Question& question, runs::ReadData read_dat
 void Pricer::drain() {
   for (Answer& answer : answers_.drain().items) {
     if (answer.question != asked_) continue;
-    answered_ = answer.question;
-    problems_ = std::move(answer.problems);
-    if (answer.prediction) {
-      prediction_ = std::move(answer.prediction);
-      predicted_ = answered_;
-    }
+    take(std::move(answer));
     emit changed();
   }
+}
+
+void Pricer::take(Answer answer) {
+  answered_ = answer.question;
+  problems_ = std::move(answer.problems);
+  if (!answer.last && prediction_ && prediction_->basis == runs::Basis::exact) {
+    bound_ = std::move(answer.prediction);
+    return;
+  }
+  if (answer.last) {
+    settled_ = answer.question;
+    if (!answer.prediction)
+      answer.prediction = std::move(bound_);  // the data cannot be read: the bound is all there is
+    bound_.reset();
+  }
+  if (!answer.prediction) return;
+  prediction_ = std::move(answer.prediction);
+  predicted_ = answered_;
 }
 
 }  // namespace mw::ui

@@ -18,6 +18,7 @@ class Pricer : public QObject {
  public:
   struct Answer {
     std::uint64_t question = 0;
+    bool last = false;  // nothing better will come for this question
     std::optional<runs::Prediction> prediction{};
     std::vector<Problem> problems{};  // why there is none
   };
@@ -25,10 +26,13 @@ class Pricer : public QObject {
   ~Pricer() override;
   void ask(const runs::Experiment& experiment);
   void drain();
-  const std::optional<runs::Prediction>& prediction() const { return prediction_; }  // the last one there was
+  // The last one there was. An exact one stays, outdated, until the next exact one: it does not jump to the upper bound
+  // in between.
+  const std::optional<runs::Prediction>& prediction() const { return prediction_; }
   const std::vector<Problem>& problems() const { return problems_; }
   bool stale() const { return answered_ != asked_; }      // no answer yet
   bool outdated() const { return predicted_ != asked_; }  // the prediction is of an earlier document: dim it
+  bool settled() const { return settled_ == asked_; }     // no more answers will come
 
  signals:
   void changed();
@@ -40,13 +44,14 @@ class Pricer : public QObject {
   };
   void work(std::stop_token stop);
   static Answer predict(const Question& question, runs::ReadData read_data, std::stop_token cancel);
+  void take(Answer answer);
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::optional<Question> next_;
   std::stop_source current_;
   Mailbox<Answer> answers_;
-  std::uint64_t asked_ = 0, answered_ = 0, predicted_ = 0;
-  std::optional<runs::Prediction> prediction_;
+  std::uint64_t asked_ = 0, answered_ = 0, predicted_ = 0, settled_ = 0;
+  std::optional<runs::Prediction> prediction_, bound_;  // bound_: held back while an exact one is shown
   std::vector<Problem> problems_;
   std::jthread thread_;  // last: it uses the others
 };

@@ -2,7 +2,6 @@
 #include "ui/shell/status_strip.h"
 
 #include <QFrame>
-#include <QGraphicsOpacityEffect>
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPainter>
@@ -21,8 +20,9 @@ namespace mw::ui {
 class MemoryBar : public QWidget {
  public:
   explicit MemoryBar(QWidget* parent) : QWidget(parent) { setFixedSize(150, 12); }
-  void show_prediction(const std::optional<runs::Prediction>& prediction) {
+  void show_prediction(const std::optional<runs::Prediction>& prediction, double opacity) {
     prediction_ = prediction;
+    opacity_ = opacity;
     update();
   }
 
@@ -32,6 +32,7 @@ class MemoryBar : public QWidget {
     const Theme& t = theme();
     painter.fillRect(rect(), mix(t.panel, t.text, 0.10));
     if (!prediction_ || prediction_->capacity.value <= 0) return;
+    painter.setOpacity(opacity_);
     const double whole = std::max(static_cast<double>(prediction_->capacity.value),
                                   static_cast<double>(prediction_->at_peak.total().value));
     double x = 0;
@@ -48,6 +49,7 @@ class MemoryBar : public QWidget {
 
  private:
   std::optional<runs::Prediction> prediction_;
+  double opacity_ = 1;
 };
 
 namespace {
@@ -120,10 +122,13 @@ void StatusStrip::refresh() {
   } else {
     const QString need = qs(to_text(p->at_peak.total())), room = qs(to_text(p->capacity));
     const double share = p->at_peak.total() / p->capacity * 100;
-    price_->setText((p->fits() ? tr("Fits: %1 of %2 (%3 %)") : tr("Does not fit: %1 of %2 (%3 %)"))
+    const bool bound = p->basis == runs::Basis::bound;
+    price_->setText((p->fits() ? bound ? tr("Fits: at most %1 of %2 (%3 %)") : tr("Fits: %1 of %2 (%3 %)")
+                     : bound ? tr("May not fit: at most %1 of %2 (%3 %)")
+                               : tr("Does not fit: %1 of %2 (%3 %)"))
                         .arg(need, room)
                         .arg(share, 0, 'f', share < 10 ? 1 : 0));
-    palette.setColor(QPalette::WindowText, stale ? t.faint : p->fits() ? t.text : t.bad);
+    palette.setColor(QPalette::WindowText, stale ? t.faint : p->fits() ? t.text : bound ? t.warn : t.bad);
     why_->setToolTip(provenance(*p));
   }
   price_->setPalette(palette);
@@ -131,7 +136,7 @@ void StatusStrip::refresh() {
   origin_->setText(failed && p ? tr("predicted for the last valid document") : tr("predicted"));
   for (QWidget* w : {static_cast<QWidget*>(bar_), static_cast<QWidget*>(origin_), static_cast<QWidget*>(why_)})
     w->setVisible(p.has_value());
-  bar_->show_prediction(p);
+  bar_->show_prediction(p, stale ? 0.45 : 1);
 }
 
 void StatusStrip::show_frame() {

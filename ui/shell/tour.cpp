@@ -37,7 +37,7 @@ class Tour {
     window_.show();
     // Only the pixels are wanted: no caret that blinks into one picture and not the next.
     QApplication::setCursorFlashTime(0);
-    wait_for([&] { return !window_.pricer().stale(); }, 10000);
+    wait_for([&] { return window_.pricer().settled(); }, 10000);
     shot("first-start", Shade::light, {1280, 800});
     open_run();
     for (const Shade shade : {Shade::light, Shade::dark})

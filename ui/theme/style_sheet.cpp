@@ -101,6 +101,7 @@ QFrame#notice { background: @notice; border: 0; border-left: 3px solid @warn; }
 QFrame#toast { background: @panel; border: 1px solid @mid; border-radius: 6px; }
 QLabel[muted="true"] { color: @muted; }
 QLabel[bad="true"] { color: @bad; }
+QLabel[set="true"] { font-weight: 600; }
 QWidget#formBody, QWidget#pageBody { background: @window; }
 QWidget#panelBody { background: @panel; }
 QPushButton#pill { background: @accent; color: @accent_text; border: 0; border-radius: 10px; padding: 3px 11px; font-weight: 600; }

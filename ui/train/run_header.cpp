@@ -94,8 +94,10 @@ void RunHeader::show_run(const RunData* run, bool stopping) {
   setVisible(run != nullptr);
   if (!run) return;
   const runs::RunView& view = run->view;
-  const QString dot = u"<span style='color:%1'>\u25CF</span> "_s.arg(theme().state(view.state()).name());
-  const QString said = stopping ? tr("Stopping") : state_text(view.state());
+  const bool interrupted = view.error() == runs::kInterrupted;
+  const QColor color = theme().state(interrupted ? RunState::cancelled : view.state());
+  const QString dot = u"<span style='color:%1'>\u25CF</span> "_s.arg(color.name());
+  const QString said = stopping ? tr("Stopping") : interrupted ? tr("Interrupted") : state_text(view.state());
   state_->setText(dot + said);
   full_name_ = qs(run->name.empty() ? run->id : run->name);
   if (!run->id.empty() && run->name != run->id && !run->name.empty()) full_name_ += u"  \u00B7  "_s + qs(run->id);

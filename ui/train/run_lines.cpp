@@ -22,16 +22,6 @@ void add_line(std::vector<PlotLine>& lines, const RunPtr& run, const std::string
   lines.push_back(std::move(line));
 }
 
-// The part of info under "a.b", where the record has it.
-const Json* part(const Json& info, std::initializer_list<const char*> keys) {
-  const Json* at = &info;
-  for (const char* key : keys) {
-    if (!at->is_object() || !at->contains(key)) return nullptr;
-    at = &at->at(key);
-  }
-  return at;
-}
-
 }  // namespace
 
 std::vector<PlotLine> loss_lines(const RunPtr& run) {
@@ -89,30 +79,12 @@ PlotStack memory_stack(const RunPtr& run) {
   return stack;
 }
 
-std::optional<Ledger> predicted_of(const runs::RunView& view) {
-  if (const Json* memory = part(view.info(), {"predicted", "memory"})) {
-    try {
-      return ledger_from_json(*memory);
-    } catch (const Error&) {
-      return std::nullopt;
-    }
-  }
-  return view.predicted();
-}
-
-std::optional<Bytes> capacity_of(const runs::RunView& view) {
-  for (const char* section : {"device", "predicted"})
-    if (const Json* bytes = part(view.info(), {section, "capacity_bytes"}); bytes && bytes->is_number())
-      return Bytes(bytes->get<std::int64_t>());
-  return view.capacity();
-}
-
 std::vector<LevelLine> memory_levels(const RunPtr& run) {
   std::vector<LevelLine> levels;
   if (!run) return levels;
-  if (const auto capacity = capacity_of(run->view); capacity && capacity->value > 0)
+  if (const auto capacity = run->view.capacity())
     levels.push_back({tr("capacity"), static_cast<double>(capacity->value), theme().bad, Origin::measured});
-  if (const auto predicted = predicted_of(run->view))
+  if (const auto predicted = run->view.predicted())
     levels.push_back(
         {tr("predicted peak"), static_cast<double>(predicted->total().value), theme().text, Origin::predicted});
   return levels;

@@ -12,9 +12,6 @@ std::vector<PlotLine> metric_line(const RunPtr& run, const std::string& metric, 
                                   bool smooth);
 PlotStack memory_stack(const RunPtr& run);  // of device 0; no sample function before its first report
 std::vector<LevelLine> memory_levels(const RunPtr& run);
-// What was predicted before the run, and what the device holds at most, where its record says.
-std::optional<Ledger> predicted_of(const runs::RunView& view);
-std::optional<Bytes> capacity_of(const runs::RunView& view);
 QString category_text(MemoryCategory category);
 
 }  // namespace mw::ui

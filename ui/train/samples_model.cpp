@@ -35,7 +35,7 @@ void SamplesModel::show_run(RunPtr run) {
 void SamplesModel::grow() {
   const int now = run_ ? static_cast<int>(run_->view.samples().size()) : 0;
   if (now > rows_) {
-    beginInsertRows({}, rows_, now - 1);
+    beginInsertRows({}, 0, now - rows_ - 1);
     rows_ = now;
     endInsertRows();
   } else if (now < rows_) {
@@ -53,14 +53,13 @@ int SamplesModel::columnCount(const QModelIndex& parent) const {
   return parent.isValid() ? 0 : columns;
 }
 
-long SamplesModel::step_of(int row) const {
-  return run_->view.samples()[static_cast<size_t>(row)].step;
+const runs::SampleShown& SamplesModel::sample(int row) const {
+  return run_->view.samples()[static_cast<size_t>(rows_ - 1 - row)];
 }
 
 QVariant SamplesModel::data(const QModelIndex& index, int role) const {
-  if (!index.isValid() || index.row() >= rows_ || static_cast<size_t>(index.row()) >= run_->view.samples().size())
-    return {};
-  const runs::SampleShown& s = run_->view.samples()[static_cast<size_t>(index.row())];
+  if (!index.isValid() || index.row() >= rows_ || static_cast<size_t>(rows_) > run_->view.samples().size()) return {};
+  const runs::SampleShown& s = sample(index.row());
   const bool whole = role == Qt::ToolTipRole;
   if (role == Qt::DisplayRole || whole) switch (index.column()) {
       case step:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The answers to held-out prompts by step, newest last; a model over the shown run's samples.
+// The answers to held-out prompts by step, newest first; a model over the shown run's samples.
 #pragma once
 #include <QAbstractTableModel>
 #include <QSortFilterProxyModel>
@@ -20,9 +20,10 @@ class SamplesModel : public QAbstractTableModel {
   int columnCount(const QModelIndex& parent = {}) const override;
   QVariant data(const QModelIndex& index, int role) const override;
   QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
-  long step_of(int row) const;
+  long step_of(int row) const { return sample(row).step; }
 
  private:
+  const runs::SampleShown& sample(int row) const;
   RunPtr run_;
   int rows_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <QHeaderView>
 #include <QLabel>
 #include <QPushButton>
+#include <QScrollBar>
 #include <QSplitter>
 #include <QStackedWidget>
 #include <QTabWidget>
@@ -193,11 +194,18 @@ void TrainPage::show_frame() {
   by_step_.set_data({0, last});
   by_time_.set_data({0, std::max(run_->view.last_time(), 0.5)});
   playhead_->set_data({0, last});
-  const bool at_end = samples_model_.rowCount() == 0 || samples_->currentIndex().row() < 0;
-  const int before = samples_model_.rowCount();
-  samples_model_.grow();
-  if (at_end && samples_model_.rowCount() > before && !by_step_.playhead()) samples_->scrollToBottom();
+  show_samples();
   record_->grow();
+}
+
+// New ones come in at the top; who has scrolled down or pinned a step keeps the rows in sight.
+void TrainPage::show_samples() {
+  const bool newest = samples_->verticalScrollBar()->value() == 0 && !by_step_.playhead();
+  const QPersistentModelIndex top = samples_->indexAt(QPoint(0, 0));
+  samples_model_.grow();
+  if (!newest && top.isValid()) samples_->scrollTo(top, QAbstractItemView::PositionAtTop);
+  const int count = samples_model_.rowCount();
+  lower_->setTabText(lower_->indexOf(samples_), count > 0 ? tr("Samples (%1)").arg(count) : tr("Samples"));
 }
 
 // The memory chart runs over time, since loading has no step: its cursor stands where the others' step was reached.
@@ -233,14 +241,18 @@ void TrainPage::time_to_steps() {
 void TrainPage::select_samples() {
   const auto head = by_step_.playhead();
   if (!head || !run_) {
+    if (samples_->selectionModel()->hasSelection()) samples_->scrollToTop();  // no longer pinned: the newest
     samples_->clearSelection();
     return;
   }
+  samples_model_.grow();
   // The samples taken last at or before the playhead.
-  int row = -1;
-  for (int i = 0; i < samples_model_.rowCount() && static_cast<double>(samples_model_.step_of(i)) <= *head + 0.5; ++i)
-    if (row < 0 || samples_model_.step_of(i) != samples_model_.step_of(row)) row = i;
-  if (row < 0) return;
+  int row = 0;
+  while (row < samples_model_.rowCount() && static_cast<double>(samples_model_.step_of(row)) > *head + 0.5) ++row;
+  if (row == samples_model_.rowCount()) {
+    samples_->clearSelection();
+    return;
+  }
   const QSignalBlocker quiet(samples_);
   samples_->selectRow(row);
   samples_->scrollTo(samples_model_.index(row, 0), QAbstractItemView::PositionAtTop);

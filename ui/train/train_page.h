@@ -48,6 +48,7 @@ class TrainPage : public QWidget {
   void rebind();         // lines point at the run's series
   void steps_to_time();  // the memory chart runs over time: cursors are translated both ways
   void time_to_steps();
+  void show_samples();  // as many as there are by now
   void select_samples();
 
   RunController& runs_;
