@@ -78,7 +78,7 @@ TEST_P(Decode, CachedLogitsEqualFullForwardLogits) {  // prompts shorter and lon
         const size_t first = end == prompt ? 0 : end - 1;
         const float* logits = advance(core, cache, std::span<const int>(b.ids).subspan(first, end - first));
         for (size_t i = 0; i < 61; ++i)
-          ASSERT_NEAR(logits[i], expected[(end - 1) * 61 + i], tolerance(type, 2e-5f, 2e-2f))
+          ASSERT_NEAR(logits[i], expected[(end - 1) * 61 + i], tolerance(type, 2e-5f, 6e-2f))
               << "token " << end << " of prompt " << prompt;
       }
     }
