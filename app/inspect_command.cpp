@@ -6,6 +6,8 @@
 #include "core/base/files.h"
 #include "core/base/units.h"
 #include "core/data/dataset.h"
+#include "core/engine/kernels/cpu.h"
+#include "core/engine/kernels/gemm.h"
 #include "core/formats/checkpoint.h"
 #include "core/runs/settings.h"
 #include "core/train/model.h"
@@ -36,6 +38,14 @@ Json inspect_adapter(const fs::path& folder) {
           {"tensors", tensors_json(file)}};
 }
 
+// What would compute with this model's weights on this machine.
+Json engine_json() {
+  return {{"cpu", engine::name_of(engine::usable_cpu())},
+          {"f32", engine::Gemm::describe(engine::WeightType::f32)},
+          {"bf16", engine::Gemm::describe(engine::WeightType::bf16)},
+          {"int8", engine::Gemm::describe(engine::WeightType::int8)}};
+}
+
 Json inspect_checkpoint(const fs::path& folder) {
   const model::Config config = formats::read_config(folder);
   const model::TensorInventory inventory(config);
@@ -48,7 +58,8 @@ Json inspect_checkpoint(const fs::path& folder) {
            {"dim", config.dim},
            {"vocab", config.vocab},
            {"sliding_window", config.sliding_window},
-           {"tensors", inventory.tensors().size()}};
+           {"tensors", inventory.tensors().size()},
+           {"engine", engine_json()}};
   bool weights = false;
   for (const auto& entry : fs::directory_iterator(folder))
     weights = weights || entry.path().extension() == ".safetensors";

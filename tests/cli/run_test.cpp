@@ -158,6 +158,7 @@ TEST(Run, FullTrainingWritesAModelThatLoads) {
   EXPECT_TRUE(parse_json(again.out, "generate").contains("text"));
   const Result inspected = meshwright({"inspect", folder.string(), "--json"});
   EXPECT_EQ(parse_json(inspected.out, "inspect")["kind"], "checkpoint");
+  EXPECT_FALSE(parse_json(inspected.out, "inspect")["engine"]["bf16"].get<std::string>().empty());
 }
 
 TEST(Generate, ShowsBaseAndTuned) {
