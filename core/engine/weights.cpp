@@ -24,7 +24,6 @@ void refuse(bool present, const std::string& feature, const model::Config& confi
 }
 
 void check(const model::Config& c) {
-  refuse(c.experts > 0, "mixture of experts", c);
   refuse(!c.tied_embeddings, "untied output heads", c);
   for (const model::Layer& l : c.layers) {
     if (l.heads <= 0 || l.kv_heads <= 0 || l.heads % l.kv_heads != 0 || l.head_dim <= 0 || l.head_dim % 2 != 0 ||
@@ -93,6 +92,7 @@ Core::Core(const model::Config& c, Device& d, WeightType t)
     const auto count = static_cast<size_t>(tensors[i].elements());
     w.cols = tensors[i].hf_shape.back();
     w.rows = tensors[i].elements() / w.cols;
+    const bool panels = packable(tensors[i].matrix_rows(), w.cols);
     if (is_vector(tensors[i])) {
       w.f32 = w.norm = next_norm;
       w.offset = config.norm_form == model::NormForm::one_plus_w ? 1.0f : 0.0f;
@@ -100,7 +100,7 @@ Core::Core(const model::Config& c, Device& d, WeightType t)
     } else if (type == WeightType::f32) {
       w.f32 =
           weight_f32_buffers.emplace_back(device.arena, MemoryCategory::weights, count, tensors[i].name.c_str()).data();
-    } else if (type == WeightType::int8 && packable(w.rows, w.cols)) {
+    } else if (type == WeightType::int8 && panels) {
       const auto scales = static_cast<size_t>(w.rows * groups_of(w.cols));
       const char* label = tensors[i].name.c_str();
       w.int8 = weight_int8_buffers.emplace_back(device.arena, MemoryCategory::weights, count, label).data();
@@ -109,7 +109,7 @@ Core::Core(const model::Config& c, Device& d, WeightType t)
       w.bf16 = weight_bf16_buffers.emplace_back(device.arena, MemoryCategory::weights, count, tensors[i].name.c_str())
                    .data();
     }
-    const bool packed = w.bf16 && gemm.packs() && packable(w.rows, w.cols);
+    const bool packed = w.bf16 && gemm.packs() && panels;
     w.at = {.f32 = w.f32,
             .bf16 = packed ? nullptr : w.bf16,
             .packed = packed ? w.bf16 : nullptr,
@@ -151,6 +151,14 @@ Core::Core(const model::Config& c, Device& d, WeightType t)
     p.ple_proj = optional_part(Role::ple_proj, layer);
     p.post_ple_norm = optional_part(Role::post_ple_norm, layer);
     p.layer_scalar = optional_part(Role::layer_scalar, layer);
+    p.router = optional_part(Role::router_proj, layer);
+    p.router_scale = optional_part(Role::router_scale, layer);
+    p.per_expert_scale = optional_part(Role::per_expert_scale, layer);
+    p.experts_gate_up = optional_part(Role::experts_gate_up, layer);
+    p.experts_down = optional_part(Role::experts_down, layer);
+    p.moe_pre_norm = optional_part(Role::moe_pre_ffw_norm, layer);
+    p.dense_post_norm = optional_part(Role::dense_post_ffw_norm, layer);
+    p.moe_post_norm = optional_part(Role::moe_post_ffw_norm, layer);
     static constexpr Role kRoles[kProjections] = {Role::q_proj,    Role::k_proj,  Role::v_proj,   Role::o_proj,
                                                   Role::gate_proj, Role::up_proj, Role::down_proj};
     for (int i = 0; i < kProjections; ++i) p.projection[i] = optional_part(kRoles[i], layer);
