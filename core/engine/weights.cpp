@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Core's weights: what it accepts, allocation, loading, initialisation and reading back.
+// Core's weights: allocation, loading, initialisation and reading back.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "core/base/error.h"
+#include "core/engine/checks.h"
 #include "core/engine/core.h"
 
 namespace mw::engine {
@@ -14,38 +15,13 @@ using model::Role;
 
 constexpr std::int64_t kLoadChunk = 1 << 22;  // elements: progress, and the size of a loader's reads
 
-void refuse(bool present, const std::string& feature, const model::Config& config) {
-  if (present)
-    throw Error({.id = "ARCH",
-                 .message = "the engine does not run " + feature + " yet",
-                 .file = config.id,
-                 .found = feature,
-                 .expected = "a Gemma 3 text model"});
-}
-
-void check(const model::Config& c) {
-  refuse(!c.tied_embeddings, "untied output heads", c);
-  for (const model::Layer& l : c.layers) {
-    if (l.heads <= 0 || l.kv_heads <= 0 || l.heads % l.kv_heads != 0 || l.head_dim <= 0 || l.head_dim % 2 != 0 ||
-        l.mlp_dim <= 0)
-      throw Error({.id = "ARCH",
-                   .message = "a layer has impossible dimensions",
-                   .file = c.id,
-                   .found = std::to_string(l.heads) + " heads, " + std::to_string(l.kv_heads) + " kv heads, head_dim " +
-                            std::to_string(l.head_dim) + ", mlp " + std::to_string(l.mlp_dim),
-                   .expected = "heads a multiple of kv heads, an even head_dim"});
-  }
-  if (c.vocab <= 0 || c.dim <= 0 || c.layers.empty())
-    throw Error({.id = "ARCH", .message = "the model has no layers, width or vocabulary", .file = c.id});
-}
-
 // Norms and scalars: few numbers, always f32.
 bool is_vector(const model::Tensor& tensor) {
   return tensor.hf_shape.size() == 1;
 }
 
 const model::Config& checked(const model::Config& config) {
-  check(config);
+  check_model(config);
   return config;
 }
 
@@ -179,12 +155,14 @@ void Core::load(const WeightSource& source, const std::function<void(long, long)
   std::vector<std::uint16_t> bits;
   for (size_t i = 0; i < weights.size(); ++i) {
     const Weight& w = weights[i];
+    const model::Tensor& tensor = inventory.tensors()[i];
     const std::int64_t chunk = std::max<std::int64_t>(1, kLoadChunk / w.cols) * w.cols;  // whole rows
     for (std::int64_t first = 0; first < w.elements(); first += chunk) {
       const std::int64_t n = std::min(chunk, w.elements() - first);
       const auto count = static_cast<size_t>(n);
       if (type == WeightType::f32) {
         source.f32(i, first, {w.f32 + first, count});
+        check_finite(tensor, first, std::span<const float>(w.f32 + first, count));
       } else {
         bits.resize(count);
         if (source.bf16) {
@@ -194,6 +172,7 @@ void Core::load(const WeightSource& source, const std::function<void(long, long)
           source.f32(i, first, wide);
           kernels.narrow(n, wide.data(), bits.data());
         }
+        check_finite(tensor, first, bits);
         if (w.norm)
           kernels.widen(n, bits.data(), w.norm + first);
         else
