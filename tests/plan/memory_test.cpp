@@ -84,6 +84,7 @@ std::vector<Case> cases() {
       all.push_back({.remat = remat, .family = family});
       all.push_back({.remat = remat, .targets = {"q_proj"}, .generate = 110, .layers = 6, .family = family});
       all.push_back({.method = Method::full, .weights = WeightType::bf16, .remat = remat, .family = family});
+      all.push_back({.weights = WeightType::bf16, .remat = remat, .vocab = 3008, .mlp = 512, .family = family});
     }
   return all;
 }
