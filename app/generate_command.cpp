@@ -68,6 +68,8 @@ int generate_command(const Common& common, const GenerateArgs& args) {
   const runs::Experiment experiment = load_experiment(common);
   const train::ModelSettings settings = runs::model_settings(experiment);
   const fs::path tuned = tuned_folder(common, args, experiment);
+  if (!tuned.empty() && fs::exists(tuned / "adapter_config.json"))
+    train::read_adapter(tuned, settings.path);  // refused now rather than after the base model's answer
   train::LoadedModel model = train::load_model(settings);
   const data::ChatFormat chat =
       args.raw ? data::ChatFormat::none : runs::chat_format(experiment, model.network->config().family);

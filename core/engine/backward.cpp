@@ -55,6 +55,11 @@ void Core::mlp_backward(const Pass& pass, int layer, LayerState& s, const float*
   if (parts.layer_scalar) scale(n * dim, *parts.layer_scalar->at.f32, c.dx);
   if (parts.ple_gate) per_layer_block_backward(pass, layer, s, h);
   norm_backward(n, dim, s.f, *parts.post_ffw_norm, s.inv_post_ffw, c.dx, 0.0f, c.t);  // t = d f
+  if (parts.router) {
+    norm_backward(n, dim, s.experts, *parts.moe_post_norm, s.inv_moe_post, c.t, 0.0f, c.d_experts);
+    experts_backward(pass, layer, s, h);
+    norm_backward(n, dim, s.dense, *parts.dense_post_norm, s.inv_dense_post, c.t, 0.0f, c.t);
+  }
   // down's own input is not kept: d m first, then GeGLU's backward leaves m where d m was.
   linear_backward_input(pass, layer, Projection::down, c.t, 0.0f, c.m);
   {

@@ -52,10 +52,21 @@ struct LayerParts {  // null where the layer has no such part
   Weight *q_norm = nullptr, *k_norm = nullptr, *v_norm = nullptr;
   Weight *ple_gate = nullptr, *ple_proj = nullptr, *post_ple_norm = nullptr;
   Weight* layer_scalar = nullptr;
+  Weight *router = nullptr, *router_scale = nullptr, *per_expert_scale = nullptr;
+  Weight *experts_gate_up = nullptr, *experts_down = nullptr;
+  Weight *moe_pre_norm = nullptr, *dense_post_norm = nullptr, *moe_post_norm = nullptr;
   Weight* projection[kProjections] = {};
   Adapter* adapter[kProjections] = {};
   int rope = 0;        // index of its table
   bool lends = false;  // later layers attend with its keys and values
+};
+
+// Which experts each token goes to, k of them. An assignment is token * k + place.
+struct Routing {
+  int* expert = nullptr;   // [n*k] by assignment
+  float* share = nullptr;  // [n*k] softmax over the chosen
+  int* order = nullptr;    // [n*k] assignments by expert, then token
+  int* first = nullptr;    // [experts+1] where each expert's begin in `order`
 };
 
 // What the forward leaves for the backward of one layer. Pointers into StepMemory; null where recomputed.
@@ -67,7 +78,11 @@ struct LayerState {
   float *kh = nullptr, *vh = nullptr, *dkh = nullptr, *dvh = nullptr;  // what attention reads: a donor's for borrowers
   float *pg = nullptr, *p = nullptr;                                   // per-layer gate [n,P] and projection [n,D]
   float *g = nullptr, *u = nullptr, *f = nullptr;                      // gate, up, down outputs
-  float* lse = nullptr;                                                // [n,heads]
+  Routing routing;
+  float *eg = nullptr, *eu = nullptr;          // [n*k,Fe] experts' gate and up outputs, in routing order
+  float *dense = nullptr, *experts = nullptr;  // [n,D] the two branches that make f; without experts dense is f
+  float *inv_router = nullptr, *inv_moe_pre = nullptr, *inv_dense_post = nullptr, *inv_moe_post = nullptr;
+  float* lse = nullptr;  // [n,heads]
   float *inv_v = nullptr, *inv_post_ple = nullptr;
   float *inv_input = nullptr, *inv_q = nullptr, *inv_k = nullptr, *inv_post_attention = nullptr, *inv_pre_ffw = nullptr,
         *inv_post_ffw = nullptr;
@@ -78,7 +93,10 @@ struct Scratch {
   float *norm = nullptr, *t = nullptr, *h = nullptr, *dx = nullptr;  // [n,D]; h, dx for the backward and remat
   float *qh = nullptr, *kh = nullptr, *vh = nullptr;                 // normed, roped
   float *dq = nullptr, *dk = nullptr, *dv = nullptr;
-  float* m = nullptr;                   // [n,F]
+  float* m = nullptr;  // [n,F]
+  // Experts: rows in and out [n,D], their m and d m [n,Fe], scores [n,experts], d of their sum, of a norm, of shares
+  float *xs = nullptr, *ys = nullptr, *em = nullptr, *dm = nullptr, *scores = nullptr;
+  float *d_experts = nullptr, *ds = nullptr, *d_share = nullptr;
   float *ple = nullptr, *pm = nullptr;  // [n,layers*P] the context's part of per-layer inputs, [n,P]
   float* dz = nullptr;                  // [n,max rank] d(A x) of one adapter
   const Adapter* dz_of = nullptr;       // the adapter it holds, null: none
@@ -170,6 +188,9 @@ struct Core {
   void mlp_block(const Pass& pass, int layer, LayerState& s, const float* h, float* out);
   const float* forward(const Pass& pass);  // returns the last layer's output [n,D]
   void norm(std::int64_t rows, std::int64_t dim, const float* x, const Weight& w, float* y, float* inv);
+  // y = residual + the norm of x; y may be residual.
+  void norm_add(std::int64_t rows, std::int64_t dim, const float* x, const Weight& w, const float* residual, float* y,
+                float* inv);
   // The norm of every head; without one (Gemma 2) a copy.
   void head_norm(std::int64_t rows, std::int64_t dim, const float* x, const Weight* w, float* y, float* inv);
   void rotate(const Tokens& tokens, int layer, int heads, float sign, float* x);
@@ -180,6 +201,14 @@ struct Core {
   void per_layer_block(const Pass& pass, int layer, LayerState& s, float* x);  // x += its part
   void per_layer_block_backward(const Pass& pass, int layer, LayerState& s, const float* h);
   void per_layer_inputs_backward(const Tokens& tokens, const float* embedded, float* dx);
+
+  // experts.cpp: the router and its experts
+  void experts_block(const Pass& pass, int layer, LayerState& s, const float* h);  // to s.experts
+  void route(std::int64_t n, const float* scores, const Routing& r);
+  void gather_rows(const Routing& r, std::int64_t first, std::int64_t count, const float* from, float* to);
+  // Adds to scratch.dx what goes through s.experts, whose gradient is scratch.d_experts.
+  void experts_backward(const Pass& pass, int layer, LayerState& s, const float* h);
+  void router_backward(const Pass& pass, int layer, LayerState& s, const float* h);
 
   // backward.cpp
   void backward(const Pass& pass);  // from scratch.dx

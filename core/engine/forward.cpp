@@ -44,6 +44,15 @@ void Core::norm(std::int64_t rows, std::int64_t dim, const float* x, const Weigh
   });
 }
 
+void Core::norm_add(std::int64_t rows, std::int64_t dim, const float* x, const Weight& w, const float* residual,
+                    float* y, float* inv) {
+  const auto timer = profile.time(Kernel::norms);
+  device.pool.parallel_for(rows, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    kernels.rms_norm_add(end - begin, dim, x + begin * dim, w.gain(), config.norm_eps, residual + begin * dim,
+                         y + begin * dim, inv + begin);
+  });
+}
+
 void Core::head_norm(std::int64_t rows, std::int64_t dim, const float* x, const Weight* w, float* y, float* inv) {
   if (w)
     norm(rows, dim, x, *w, y, inv);
@@ -83,12 +92,7 @@ void Core::attention_block(const Pass& pass, int layer, LayerState& s, float* h)
   else
     attention(pass, layer, c.qh, s.kh, s.vh, s.o, s.lse);
   linear(pass, layer, Projection::o, s.o, s.a, s.z[3]);
-  const auto timer = profile.time(Kernel::norms);
-  const NormGain w = parts.post_attention_norm->gain();
-  device.pool.parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    kernels.rms_norm_add(end - begin, dim, s.a + begin * dim, w, config.norm_eps, s.x + begin * dim, h + begin * dim,
-                         s.inv_post_attention + begin);
-  });
+  norm_add(n, dim, s.a, *parts.post_attention_norm, s.x, h, s.inv_post_attention);
 }
 
 // out = h + post_ffw_norm(down(gelu(gate(pre_ffw_norm(h))) * up(...))), then what else the layer does to its output.
@@ -105,15 +109,13 @@ void Core::mlp_block(const Pass& pass, int layer, LayerState& s, const float* h,
       kernels.geglu(end - begin, s.g + begin, s.u + begin, c.m + begin);
     });
   }
-  linear(pass, layer, Projection::down, c.m, s.f, s.z[6]);
-  {
-    const auto timer = profile.time(Kernel::norms);
-    const NormGain w = parts.post_ffw_norm->gain();
-    device.pool.parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
-      kernels.rms_norm_add(end - begin, dim, s.f + begin * dim, w, config.norm_eps, h + begin * dim, out + begin * dim,
-                           s.inv_post_ffw + begin);
-    });
+  linear(pass, layer, Projection::down, c.m, s.dense, s.z[6]);
+  if (parts.router) {  // f = dense_post_norm(dense) + moe_post_norm(experts)
+    experts_block(pass, layer, s, h);
+    norm(n, dim, s.dense, *parts.dense_post_norm, s.f, s.inv_dense_post);
+    norm_add(n, dim, s.experts, *parts.moe_post_norm, s.f, s.f, s.inv_moe_post);
   }
+  norm_add(n, dim, s.f, *parts.post_ffw_norm, h, out, s.inv_post_ffw);
   if (parts.ple_gate) per_layer_block(pass, layer, s, out);
   if (parts.layer_scalar) scale(n * dim, *parts.layer_scalar->at.f32, out);
 }

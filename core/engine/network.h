@@ -86,9 +86,10 @@ struct WeightSource {
 
 class Network {
  public:
-  // Allocates the weights. Throws Error for architectures this engine does not run yet, naming the feature.
+  // Allocates the weights. Throws Error (ARCH) before that for sizes that cannot be or untied output heads.
   Network(const model::Config& config, Device& device, WeightType type);
   ~Network();
+  // Throws Error (WEIGHTS) for NaN or infinity, naming tensor and element.
   void load(const WeightSource& source, const std::function<void(long done, long total)>& progress = {});
   void init_random(std::uint64_t seed);  // normal std 0.02; norms and scalars the identity
 

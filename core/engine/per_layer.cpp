@@ -49,10 +49,7 @@ void Core::per_layer_block(const Pass& pass, int layer, LayerState& s, float* x)
     for (std::int64_t i = begin; i < end; ++i) kernels.geglu(p, s.pg + i * p, input + i * all, m + i * p);
   });
   gemm.nt(n, dim, p, 1.0f, m, parts.ple_proj->at, 0.0f, s.p);
-  device.pool.parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    kernels.rms_norm_add(end - begin, dim, s.p + begin * dim, parts.post_ple_norm->gain(), config.norm_eps,
-                         x + begin * dim, x + begin * dim, s.inv_post_ple + begin);
-  });
+  norm_add(n, dim, s.p, *parts.post_ple_norm, x, x, s.inv_post_ple);
 }
 
 // scratch.dx: in d of the block's output, out d of its input. The layer's slice of memory.ple becomes its gradient.

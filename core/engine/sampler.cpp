@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/engine/checks.h"
 #include "core/engine/decode.h"
 #include "core/engine/network_impl.h"
 
@@ -66,6 +67,7 @@ std::vector<int> Sampler::generate(std::span<const int> prompt, const SampleOpti
                    .expected = "0.." + std::to_string(core.config.vocab - 1)});
   std::vector<int> generated;
   if (options.max_new_tokens <= 0) return generated;
+  check_context(core.config, static_cast<std::int64_t>(prompt.size()) + options.max_new_tokens);
   KvCache cache = make_cache(core, static_cast<int>(prompt.size()) + options.max_new_tokens);
   const Rng rng{options.seed, 0x73616d70};
   std::span<const int> next = prompt;

@@ -16,6 +16,7 @@ class Carver {
     used_ += (floats + 15) / 16 * 16;
     return at;
   }
+  int* take_ints(std::int64_t ints) { return reinterpret_cast<int*>(take(ints)); }
   std::int64_t used() const { return used_; }
   void rewind(std::int64_t to) { used_ = to; }
 
@@ -43,12 +44,26 @@ void carve_attention(Carver& c, const Core& core, size_t layer, std::int64_t n, 
     if (const Adapter* adapter = parts.adapter[p]) s.z[p] = c.take(n * adapter->rank);
 }
 
+void carve_experts(Carver& c, const Core& core, std::int64_t n, LayerState& s) {
+  const std::int64_t chosen = n * core.config.experts_per_token;
+  s.routing.expert = c.take_ints(chosen);
+  s.routing.share = c.take(chosen);
+  s.routing.order = c.take_ints(chosen);
+  s.routing.first = c.take_ints(core.config.experts + 1);
+  for (float** inv : {&s.inv_router, &s.inv_moe_pre, &s.inv_dense_post, &s.inv_moe_post}) *inv = c.take(n);
+  s.eg = c.take(chosen * core.config.expert_dim);
+  s.eu = c.take(chosen * core.config.expert_dim);
+  s.dense = c.take(n * core.config.dim);
+  s.experts = c.take(n * core.config.dim);
+}
+
 void carve_mlp(Carver& c, const Core& core, size_t layer, std::int64_t n, LayerState& s) {
   s.inv_pre_ffw = c.take(n);
   s.inv_post_ffw = c.take(n);
   s.g = c.take(n * core.config.layers[layer].mlp_dim);
   s.u = c.take(n * core.config.layers[layer].mlp_dim);
-  s.f = c.take(n * core.config.dim);
+  s.dense = s.f = c.take(n * core.config.dim);
+  if (core.config.experts > 0) carve_experts(c, core, n, s);
   const LayerParts& parts = core.layers[layer];
   if (parts.ple_gate) {
     s.inv_post_ple = c.take(n);
@@ -85,6 +100,19 @@ Widest widest(const Core& core) {
   return w;
 }
 
+void carve_expert_scratch(Carver& c, const Core& core, const StepShape& shape, Scratch& s) {
+  const std::int64_t n = shape.tokens, d = core.config.dim, f = core.config.expert_dim;
+  s.xs = c.take(n * d);
+  s.ys = c.take(n * d);
+  s.em = c.take(n * f);
+  s.scores = c.take(n * core.config.experts);
+  if (!shape.backward) return;
+  s.dm = c.take(n * f);
+  s.d_share = c.take(n * core.config.experts_per_token);
+  s.d_experts = c.take(n * d);
+  s.ds = c.take(n * d);
+}
+
 void carve_scratch(Carver& c, const Core& core, const StepShape& shape, Scratch& s) {
   const Widest w = widest(core);
   const std::int64_t n = shape.tokens, d = core.config.dim;
@@ -112,6 +140,7 @@ void carve_scratch(Carver& c, const Core& core, const StepShape& shape, Scratch&
     s.m = c.take(n * w.mlp);
     if (core.config.ple_dim > 0) s.pm = c.take(n * core.config.ple_dim);
   });
+  if (core.config.experts > 0) or_else([&] { carve_expert_scratch(c, core, shape, s); });
   if (core.config.ple_dim > 0)
     or_else([&] { s.ple = c.take(n * static_cast<std::int64_t>(core.layers.size()) * core.config.ple_dim); });
   c.rewind(end);

@@ -30,9 +30,9 @@ void check(const TokenBatch& batch, int vocab, int max_positions) {
     if (batch.targets[i] >= vocab)
       throw bad_batch("a target is outside the vocabulary", std::to_string(batch.targets[i]),
                       "-1.." + std::to_string(vocab - 1));
-    if (batch.positions[i] < 0 || batch.positions[i] >= std::max(max_positions, batch.len))
+    if (batch.positions[i] < 0 || batch.positions[i] >= max_positions)
       throw bad_batch("a position is outside the model's context", std::to_string(batch.positions[i]),
-                      "0.." + std::to_string(std::max(max_positions, batch.len) - 1));
+                      "0.." + std::to_string(max_positions - 1));
   }
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Core's weights: what it accepts, allocation, loading, initialisation and reading back.
+// Core's weights: allocation, loading, initialisation and reading back.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "core/base/error.h"
+#include "core/engine/checks.h"
 #include "core/engine/core.h"
 
 namespace mw::engine {
@@ -14,39 +15,13 @@ using model::Role;
 
 constexpr std::int64_t kLoadChunk = 1 << 22;  // elements: progress, and the size of a loader's reads
 
-void refuse(bool present, const std::string& feature, const model::Config& config) {
-  if (present)
-    throw Error({.id = "ARCH",
-                 .message = "the engine does not run " + feature + " yet",
-                 .file = config.id,
-                 .found = feature,
-                 .expected = "a Gemma 3 text model"});
-}
-
-void check(const model::Config& c) {
-  refuse(c.experts > 0, "mixture of experts", c);
-  refuse(!c.tied_embeddings, "untied output heads", c);
-  for (const model::Layer& l : c.layers) {
-    if (l.heads <= 0 || l.kv_heads <= 0 || l.heads % l.kv_heads != 0 || l.head_dim <= 0 || l.head_dim % 2 != 0 ||
-        l.mlp_dim <= 0)
-      throw Error({.id = "ARCH",
-                   .message = "a layer has impossible dimensions",
-                   .file = c.id,
-                   .found = std::to_string(l.heads) + " heads, " + std::to_string(l.kv_heads) + " kv heads, head_dim " +
-                            std::to_string(l.head_dim) + ", mlp " + std::to_string(l.mlp_dim),
-                   .expected = "heads a multiple of kv heads, an even head_dim"});
-  }
-  if (c.vocab <= 0 || c.dim <= 0 || c.layers.empty())
-    throw Error({.id = "ARCH", .message = "the model has no layers, width or vocabulary", .file = c.id});
-}
-
 // Norms and scalars: few numbers, always f32.
 bool is_vector(const model::Tensor& tensor) {
   return tensor.hf_shape.size() == 1;
 }
 
 const model::Config& checked(const model::Config& config) {
-  check(config);
+  check_model(config);
   return config;
 }
 
@@ -93,6 +68,7 @@ Core::Core(const model::Config& c, Device& d, WeightType t)
     const auto count = static_cast<size_t>(tensors[i].elements());
     w.cols = tensors[i].hf_shape.back();
     w.rows = tensors[i].elements() / w.cols;
+    const bool panels = packable(tensors[i].matrix_rows(), w.cols);
     if (is_vector(tensors[i])) {
       w.f32 = w.norm = next_norm;
       w.offset = config.norm_form == model::NormForm::one_plus_w ? 1.0f : 0.0f;
@@ -100,7 +76,7 @@ Core::Core(const model::Config& c, Device& d, WeightType t)
     } else if (type == WeightType::f32) {
       w.f32 =
           weight_f32_buffers.emplace_back(device.arena, MemoryCategory::weights, count, tensors[i].name.c_str()).data();
-    } else if (type == WeightType::int8 && packable(w.rows, w.cols)) {
+    } else if (type == WeightType::int8 && panels) {
       const auto scales = static_cast<size_t>(w.rows * groups_of(w.cols));
       const char* label = tensors[i].name.c_str();
       w.int8 = weight_int8_buffers.emplace_back(device.arena, MemoryCategory::weights, count, label).data();
@@ -109,7 +85,7 @@ Core::Core(const model::Config& c, Device& d, WeightType t)
       w.bf16 = weight_bf16_buffers.emplace_back(device.arena, MemoryCategory::weights, count, tensors[i].name.c_str())
                    .data();
     }
-    const bool packed = w.bf16 && gemm.packs() && packable(w.rows, w.cols);
+    const bool packed = w.bf16 && gemm.packs() && panels;
     w.at = {.f32 = w.f32,
             .bf16 = packed ? nullptr : w.bf16,
             .packed = packed ? w.bf16 : nullptr,
@@ -151,6 +127,14 @@ Core::Core(const model::Config& c, Device& d, WeightType t)
     p.ple_proj = optional_part(Role::ple_proj, layer);
     p.post_ple_norm = optional_part(Role::post_ple_norm, layer);
     p.layer_scalar = optional_part(Role::layer_scalar, layer);
+    p.router = optional_part(Role::router_proj, layer);
+    p.router_scale = optional_part(Role::router_scale, layer);
+    p.per_expert_scale = optional_part(Role::per_expert_scale, layer);
+    p.experts_gate_up = optional_part(Role::experts_gate_up, layer);
+    p.experts_down = optional_part(Role::experts_down, layer);
+    p.moe_pre_norm = optional_part(Role::moe_pre_ffw_norm, layer);
+    p.dense_post_norm = optional_part(Role::dense_post_ffw_norm, layer);
+    p.moe_post_norm = optional_part(Role::moe_post_ffw_norm, layer);
     static constexpr Role kRoles[kProjections] = {Role::q_proj,    Role::k_proj,  Role::v_proj,   Role::o_proj,
                                                   Role::gate_proj, Role::up_proj, Role::down_proj};
     for (int i = 0; i < kProjections; ++i) p.projection[i] = optional_part(kRoles[i], layer);
@@ -171,12 +155,14 @@ void Core::load(const WeightSource& source, const std::function<void(long, long)
   std::vector<std::uint16_t> bits;
   for (size_t i = 0; i < weights.size(); ++i) {
     const Weight& w = weights[i];
+    const model::Tensor& tensor = inventory.tensors()[i];
     const std::int64_t chunk = std::max<std::int64_t>(1, kLoadChunk / w.cols) * w.cols;  // whole rows
     for (std::int64_t first = 0; first < w.elements(); first += chunk) {
       const std::int64_t n = std::min(chunk, w.elements() - first);
       const auto count = static_cast<size_t>(n);
       if (type == WeightType::f32) {
         source.f32(i, first, {w.f32 + first, count});
+        check_finite(tensor, first, std::span<const float>(w.f32 + first, count));
       } else {
         bits.resize(count);
         if (source.bf16) {
@@ -186,6 +172,7 @@ void Core::load(const WeightSource& source, const std::function<void(long, long)
           source.f32(i, first, wide);
           kernels.narrow(n, wide.data(), bits.data());
         }
+        check_finite(tensor, first, bits);
         if (w.norm)
           kernels.widen(n, bits.data(), w.norm + first);
         else

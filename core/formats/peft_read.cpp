@@ -173,6 +173,11 @@ std::vector<float> values(const SafetensorsFile& file, const TensorInfo& info, c
          "this adapter belongs to another base model, or its adapter_config.json to another adapter");
   std::vector<float> out(static_cast<size_t>(info.elements()));
   file.read_f32(info, 0, out);
+  const auto bad = std::find_if_not(out.begin(), out.end(), [](float v) { return std::isfinite(v); });
+  if (bad != out.end())
+    fail(file.path(), "tensor " + info.name + ", element " + std::to_string(bad - out.begin()),
+         "a value is not a finite number", std::to_string(*bad), "finite values",
+         "the file is damaged or its training diverged; take an earlier checkpoint");
   return out;
 }
 

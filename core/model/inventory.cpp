@@ -199,6 +199,11 @@ std::int64_t Tensor::elements() const {
   return n;
 }
 
+std::int64_t Tensor::matrix_rows() const {
+  if (hf_shape.size() < 3) return elements() / hf_shape.back();
+  return role == Role::experts_gate_up ? hf_shape[1] / 2 : hf_shape[1];
+}
+
 std::string_view hf_module_name(Role role) {
   switch (role) {
     case Role::q_proj:

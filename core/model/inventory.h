@@ -67,6 +67,8 @@ struct Tensor {
   int tunix_slot = -1;
   bool is_buffer = false;  // layer_scalar: saved, not a parameter
   std::int64_t elements() const;
+  // Rows of one matrix as it is multiplied: all; of experts' tensors one expert's gate, up or down projection.
+  std::int64_t matrix_rows() const;
 };
 
 // A linear that LoRA can adapt.

@@ -51,7 +51,7 @@ void refuse(bool present, const char* feature, const model::Config& config) {
 }
 
 void check(const model::Config& config, const TrainShape& shape) {
-  refuse(config.experts > 0, "mixture of experts", config);
+  refuse(!config.tied_embeddings, "untied output heads", config);
   if (shape.tokens < 0 || shape.tokens > kMostTokens || shape.loss_tokens < 0 || shape.longest < 0 ||
       shape.threads < 1 || shape.generate_tokens < 0)
     throw Error({.id = "PLAN-SIZE",
@@ -103,7 +103,7 @@ struct Plan {
 };
 
 bool packable(const model::Tensor& t) {  // as engine/kernels/packed.h
-  return t.hf_shape.size() == 2 && t.hf_shape[0] % 32 == 0 && t.hf_shape[1] % 2 == 0;
+  return !is_vector(t) && t.matrix_rows() % 32 == 0 && t.hf_shape.back() % 2 == 0;
 }
 
 // Norms are always f32, in one buffer (with the gain of norms without weights); every other tensor has its own.
@@ -116,7 +116,7 @@ Bytes weights(const Plan& p) {
     if (is_vector(t))
       norms += aligned(t.elements());
     else if (p.shape.weights == WeightType::int8 && packable(t))  // bytes, and a bf16 scale for 64 of them
-      sum += buffer(t.elements(), 1) + buffer(t.hf_shape[0] * ((t.hf_shape[1] + 63) / 64), 2);
+      sum += buffer(t.elements(), 1) + buffer(t.elements() / t.hf_shape.back() * ((t.hf_shape.back() + 63) / 64), 2);
     else
       sum += buffer(t.elements(), p.shape.weights == WeightType::f32 ? 4 : 2);
   }
@@ -160,6 +160,11 @@ std::int64_t mlp_floats(const Plan& p, size_t layer) {
   const std::int64_t n = p.shape.tokens;
   std::int64_t sum = 2 * aligned(n) + 2 * aligned(n * p.config.layers[layer].mlp_dim) + aligned(n * p.config.dim);
   if (p.config.ple_dim > 0) sum += aligned(n) + aligned(n * p.config.ple_dim) + aligned(n * p.config.dim);
+  if (p.config.experts > 0) {
+    const std::int64_t chosen = n * p.config.experts_per_token;
+    sum += 3 * aligned(chosen) + aligned(p.config.experts + 1) + 4 * aligned(n) +
+           2 * aligned(chosen * p.config.expert_dim) + 2 * aligned(n * p.config.dim);
+  }
   for (size_t i = 4; i < kProjections; ++i) sum += aligned(n * p.rank[layer][i]);
   return sum;
 }
@@ -178,6 +183,9 @@ Bytes scratch(const Plan& p) {
   const std::int64_t attention = 2 * aligned(n * q) + (p.config.v_norm ? 4 : 3) * aligned(n * kv);
   std::int64_t rest = aligned(n * mlp);
   if (p.config.ple_dim > 0) rest = std::max(rest + aligned(n * p.config.ple_dim), aligned(n * p.ple()));
+  if (p.config.experts > 0)
+    rest = std::max(rest, 4 * d + 2 * aligned(n * p.config.expert_dim) + aligned(n * p.config.experts) +
+                              aligned(n * p.config.experts_per_token));
   return buffer(floats + std::max(attention, rest));  // they take turns
 }
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/engine/checks.h"
 
 namespace mw::train {
 namespace {
@@ -56,6 +57,7 @@ LoadedModel load_model(const ModelSettings& settings, const Progress& progress) 
                  .expected = "a Hugging Face folder with config.json",
                  .fix = "set model.path to the folder of a Gemma model"});
   const model::Config config = formats::read_config(settings.path);
+  engine::check_context(config, settings.context);
   LoadedModel out;
   out.tokenizer = load_tokenizer_of(settings);
   check_vocabulary(*out.tokenizer, config, settings.path.string());
@@ -93,6 +95,24 @@ engine::LoraOptions lora_options(const formats::Adapter& adapter) {
                               .rank_pattern = adapter.rank_pattern,
                               .alpha_pattern = adapter.alpha_pattern};
   return options;
+}
+
+formats::Adapter read_adapter(const std::filesystem::path& folder, const std::filesystem::path& model) {
+  const model::TensorInventory inventory(formats::read_config(model));
+  formats::Adapter adapter = formats::read_peft(folder, inventory);
+  for (const engine::ResolvedLora& r : engine::resolve_lora(inventory, lora_options(adapter))) {
+    const bool there = std::any_of(adapter.modules.begin(), adapter.modules.end(),
+                                   [&](const auto& m) { return m.target.module == r.target.module; });
+    if (!there)
+      throw Error({.id = "ADAPTER",
+                   .message = "the adapter leaves out some layers of this model",
+                   .file = folder.string(),
+                   .place = r.target.module,
+                   .found = std::to_string(adapter.modules.size()) + " modules, none for this one",
+                   .expected = "every layer's",
+                   .fix = "this adapter belongs to another base model"});
+  }
+  return adapter;
 }
 
 void copy_adapter(const formats::Adapter& adapter, engine::Network& network) {

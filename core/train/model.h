@@ -29,6 +29,8 @@ std::unique_ptr<data::Tokenizer> load_tokenizer_of(const ModelSettings& settings
 
 data::ChatFormat chat_of(model::Family family);
 
+// An adapter for the model in a folder, checked against its config.json alone: before any weight is loaded.
+formats::Adapter read_adapter(const std::filesystem::path& folder, const std::filesystem::path& model);
 // Attaches an adapter: its modules, ranks and alphas define the LoRA; values are copied in. Dropout from `adapter`.
 engine::LoraOptions lora_options(const formats::Adapter& adapter);
 void copy_adapter(const formats::Adapter& adapter, engine::Network& network);

@@ -24,6 +24,7 @@ struct ModelSettings {
   Bytes capacity;   // of the device arena; 0: the machine's memory
   int threads = 0;  // 0: all cores
   std::uint64_t seed = 1;
+  int context = 0;  // tokens it will be given at once; more than its positions are refused
 };
 
 struct Rate {  // learning rate over steps

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/train/checkpoint.h"
@@ -106,15 +107,17 @@ class Run {
 
 void Run::load() {
   emit(event::StateChanged{RunState::running});
+  std::optional<formats::Adapter> adapter;
+  if (s_.method == engine::Method::lora && !s_.adapter.empty()) adapter = read_adapter(s_.adapter, s_.model.path);
+  s_.model.context = s_.data.max_len;
   model_ = load_model(s_.model, progress("loading weights"));
   if (s_.method == engine::Method::lora) {
-    if (!s_.adapter.empty()) {
-      const formats::Adapter adapter = formats::read_peft(s_.adapter, model_.network->inventory());
+    if (adapter) {
       const float dropout = s_.lora.dropout;
-      s_.lora = lora_options(adapter);
+      s_.lora = lora_options(*adapter);
       s_.lora.dropout = dropout;
       model_.network->add_lora(s_.lora, s_.seed);
-      copy_adapter(adapter, *model_.network);
+      copy_adapter(*adapter, *model_.network);
     } else {
       model_.network->add_lora(s_.lora, s_.seed);
     }

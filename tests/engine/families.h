@@ -12,7 +12,7 @@
 namespace mw::engine::test {
 
 inline std::vector<std::string> families() {
-  return {"gemma2", "gemma3", "gemma4", "gemma4_e"};
+  return {"gemma2", "gemma3", "gemma4", "gemma4_e", "gemma4_moe"};
 }
 
 // Softcaps that bite, no norms on heads.
@@ -65,11 +65,19 @@ inline model::Config as_gemma4_e(const model::Config& gemma3) {
   return c;
 }
 
+// As 26B-A4B: a router and experts beside each dense MLP.
+inline model::Config as_gemma4_moe(const model::Config& gemma3) {
+  model::Config c = as_gemma4(gemma3);
+  c.experts = 5, c.experts_per_token = 2, c.expert_dim = 18;
+  return c;
+}
+
 // `gemma3`: at least four layers.
 inline model::Config as_family(const model::Config& gemma3, std::string_view family) {
   if (family == "gemma2") return as_gemma2(gemma3);
   if (family == "gemma4") return as_gemma4(gemma3);
   if (family == "gemma4_e") return as_gemma4_e(gemma3);
+  if (family == "gemma4_moe") return as_gemma4_moe(gemma3);
   return gemma3;
 }
 

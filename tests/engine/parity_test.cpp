@@ -222,7 +222,7 @@ TEST_P(FullParity, TwentyStepsOfTorchAdamWOnEveryWeight) {
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Parity,
                          ::testing::Values("gemma2_tiny", "gemma3_tiny", "gemma3_tiny_gqa", "gemma3_tiny_mha",
-                                           "gemma4_tiny", "gemma4_e_tiny"),
+                                           "gemma4_tiny", "gemma4_e_tiny", "gemma4_moe_tiny"),
                          [](const auto& fixture) { return std::string(fixture.param); });
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, FullParity, ::testing::Values("gemma3_tiny_mha"),

@@ -101,14 +101,27 @@ TEST_P(EveryFamily, ThreadCountOnlyChangesRounding) {
   }
 }
 
-TEST(Step, Bf16WeightsStayCloseToF32) {
-  const OwnedBatch batch = packed_batch(3, 20, 61);
-  for (const Method method : {Method::lora, Method::full}) {
-    const Outcome exact = outcome({.method = method}, batch),
-                  rounded = outcome({.type = WeightType::bf16, .method = method}, batch);
-    EXPECT_NEAR(rounded.loss, exact.loss, 0.02 * exact.loss);
-    EXPECT_LT(relative_distance(exact, rounded), 0.05);
-    EXPECT_GT(relative_distance(exact, rounded), 1e-5) << "bf16 must really round";
+// Sizes in whole panels of packed weights, where the processor has them.
+model::Config in_panels(model::Config c) {
+  c.vocab = 64, c.dim = 32;
+  if (c.experts > 0) c.expert_dim = 32;
+  if (c.ple_dim > 0) c.ple_dim = 32;
+  for (model::Layer& l : c.layers) l.head_dim *= 2, l.mlp_dim = 64;
+  return c;
+}
+
+TEST_P(EveryFamily, Bf16WeightsStayCloseToF32) {
+  for (model::Config c : {config, in_panels(config)}) {
+    c.experts_per_token = c.experts;  // a rounded score may choose another
+    const OwnedBatch batch = packed_batch(3, 20, c.vocab);
+    for (const Method method : {Method::lora, Method::full}) {
+      const Outcome exact = outcome({.method = method}, batch, c),
+                    rounded = outcome({.type = WeightType::bf16, .method = method}, batch, c);
+      EXPECT_NEAR(rounded.loss, exact.loss, 0.02 * exact.loss);
+      EXPECT_LT(relative_distance(exact, rounded),
+                config.attention_scale == 1 ? 0.15 : 0.05);  // unscaled scores are steep
+      EXPECT_GT(relative_distance(exact, rounded), 1e-5) << "bf16 must really round";
+    }
   }
 }
 
@@ -212,22 +225,6 @@ TEST(Lora, PatternsOverrideRankAndAlphaAsInPeft) {
   EXPECT_THROW(network.add_lora(o, 1), Error);
 }
 
-TEST(Network, RefusesWhatItDoesNotRunByName) {
-  const auto message = [](auto change) {
-    model::Config c = tiny_config();
-    change(c);
-    Device device(Bytes(0), 1);
-    try {
-      Network network(c, device, WeightType::f32);
-    } catch (const Error& e) {
-      return e.problem().found;
-    }
-    return std::string("accepted");
-  };
-  EXPECT_NE(message([](model::Config& c) { c.experts = 4; }).find("experts"), std::string::npos);
-  EXPECT_NE(message([](model::Config& c) { c.tied_embeddings = false; }).find("untied"), std::string::npos);
-}
-
 TEST(Network, RefusesBadBatches) {
   Device device(Bytes(0), 1);
   Network network(tiny_config(), device, WeightType::f32);
@@ -240,6 +237,7 @@ TEST(Network, RefusesBadBatches) {
   rejects([](OwnedBatch& b) { b.ids[3] = -1; });
   rejects([](OwnedBatch& b) { b.targets[3] = 61; });
   rejects([](OwnedBatch& b) { b.positions[3] = 1 << 20; });
+  rejects([](OwnedBatch& b) { b.positions[3] = 128; });
   rejects([](OwnedBatch& b) { b.segments.pop_back(); });
 }
 

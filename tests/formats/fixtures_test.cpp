@@ -58,7 +58,7 @@ TEST_P(HfFixture, AdapterIsWrittenBackToTheSameBytes) {
 
 INSTANTIATE_TEST_SUITE_P(Models, HfFixture,
                          testing::Values("gemma2_tiny", "gemma3_tiny", "gemma3_tiny_gqa", "gemma3_tiny_mha",
-                                         "gemma4_tiny", "gemma4_e_tiny"),
+                                         "gemma4_tiny", "gemma4_e_tiny", "gemma4_moe_tiny"),
                          [](const auto& p) { return std::string(p.param); });
 
 TEST(HfFixtureConfig, OldStyleKeysGiveTheSameModel) {

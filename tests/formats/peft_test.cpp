@@ -207,6 +207,18 @@ TEST(PeftTensors, AnEmptyFileIsAnError) {
 TEST(PeftTensors, AWrongShapeIsAnError) {
   expect_tensor_error([](auto& t) { std::swap(t[0].shape[0], t[0].shape[1]); }, "wrong shape");
 }
+TEST(PeftTensors, AValueThatIsNotFiniteIsAnErrorThatNamesItsElement) {
+  for (const float bad : {NAN, INFINITY, -INFINITY}) {
+    std::vector<float> values;
+    expect_tensor_error(
+        [&](auto& t) {
+          values.assign(static_cast<size_t>(t[0].shape[0] * t[0].shape[1]), 1.0f);
+          values[3] = bad;
+          t[0].bytes = std::as_bytes(std::span(values));
+        },
+        "element 3");
+  }
+}
 TEST(PeftTensors, AModuleTheModelLacksIsAnError) {
   expect_tensor_error([](auto& t) { t[0].name = "base_model.model.model.layers.7.self_attn.q_proj.lora_A.weight"; },
                       "no such module");
