@@ -15,7 +15,8 @@ std::vector<Network::KernelTime> Profile::take() {
                                                             "geglu",
                                                             "output head",
                                                             "cross-entropy",
-                                                            "embedding"};
+                                                            "embedding",
+                                                            "sampling"};
   std::vector<Network::KernelTime> times;
   for (size_t i = 0; i < kKernels; ++i)
     if (entries_[i].calls > 0) times.push_back({kNames[i], entries_[i].seconds, entries_[i].calls, entries_[i].flops});

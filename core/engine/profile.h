@@ -22,9 +22,10 @@ enum class Kernel {
   geglu,
   head,
   cross_entropy,
-  embedding
+  embedding,
+  sampling
 };
-inline constexpr size_t kKernels = 12;
+inline constexpr size_t kKernels = 13;
 
 class Profile {
  public:
