@@ -11,7 +11,6 @@
 #include "core/train/model.h"
 
 namespace mw::runs {
-namespace {
 
 std::vector<plan::LoraSize> lora_sizes(const model::Config& config, const engine::LoraOptions& options) {
   std::vector<plan::LoraSize> sizes;
@@ -19,6 +18,8 @@ std::vector<plan::LoraSize> lora_sizes(const model::Config& config, const engine
     sizes.push_back({.role = m.target.role, .layer = m.target.layer, .rank = m.rank});
   return sizes;
 }
+
+namespace {
 
 plan::TrainShape shape_of(const train::Settings& s, const model::Config& config, const data::BatchSize& size) {
   plan::TrainShape shape;
