@@ -30,8 +30,14 @@ int run_command(const Common& common, const RunArgs& args);
 
 int plan_command(const Common& common);
 
+struct SizeArgs {
+  std::filesystem::path adapter;  // PEFT folder, in place of lora.adapter
+};
+int size_command(const Common& common, const SizeArgs& args);
+
 struct GenerateArgs {
-  std::string prompt, run;        // run: id or "latest", whose last checkpoint is the tuned model
+  std::vector<std::string> prompts;
+  std::string run;                // id or "latest", whose last checkpoint is the tuned model
   std::filesystem::path adapter;  // PEFT folder
   bool raw = false;               // continue the text instead of asking through the chat template
 };

@@ -37,16 +37,44 @@ fs::path tuned_folder(const Common& common, const GenerateArgs& args, const runs
 }
 
 struct Result {
-  std::string text;
-  size_t tokens = 0;
-  double seconds = 0;
+  std::vector<train::Answer> answers;  // of each prompt
+  double seconds = 0;                  // for all of them
+  size_t tokens() const {
+    size_t sum = 0;
+    for (const train::Answer& a : answers) sum += a.ids.size();
+    return sum;
+  }
 };
 
-Result ask(train::LoadedModel& model, const std::string& prompt, data::ChatFormat chat,
+Result ask(train::LoadedModel& model, const std::vector<std::string>& prompts, data::ChatFormat chat,
            const engine::SampleOptions& options, std::stop_token stop) {
   const auto begun = std::chrono::steady_clock::now();
-  const train::Answer a = train::answer(model, prompt, chat, options, stop);
-  return {a.text, a.ids.size(), std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()};
+  Result r{.answers = train::answers(model, prompts, chat, options, stop)};
+  r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  return r;
+}
+
+void print(const char* label, const GenerateArgs& args, const Result& result) {
+  for (size_t i = 0; i < result.answers.size(); ++i) {
+    if (args.prompts.size() > 1) std::printf("> %s\n", args.prompts[i].c_str());
+    std::printf("%s%s\n", label, result.answers[i].text.c_str());
+  }
+}
+
+// The first prompt's answer at the top, as for a single one; with several, all under "answers".
+Json to_json(const std::vector<std::string>& prompts, const Result& base, const Result* tuned) {
+  const Result& last = tuned ? *tuned : base;
+  Json out{
+      {"text", last.answers[0].text}, {"tokens", last.tokens()}, {"seconds", last.seconds}, {"prompt", prompts[0]}};
+  if (tuned) out["base_text"] = base.answers[0].text;
+  if (prompts.size() == 1) return out;
+  out["answers"] = Json::array();
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    out["answers"].push_back(
+        {{"prompt", prompts[i]}, {"text", last.answers[i].text}, {"tokens", last.answers[i].ids.size()}});
+    if (tuned) out["answers"].back()["base_text"] = base.answers[i].text;
+  }
+  return out;
 }
 
 // Puts the tuned weights into `model`: an adapter onto it, or another whole model in its place.
@@ -58,8 +86,7 @@ void tune(train::LoadedModel& model, const fs::path& folder, train::ModelSetting
     return;
   }
   const formats::Adapter adapter = formats::read_peft(folder, model.network->inventory());
-  model.network->add_lora(train::lora_options(adapter), settings.seed);
-  train::copy_adapter(adapter, *model.network);
+  train::attach_adapter(adapter, settings.seed, *model.network);
 }
 
 }  // namespace
@@ -73,27 +100,24 @@ int generate_command(const Common& common, const GenerateArgs& args) {
   train::LoadedModel model = train::load_model(settings);
   const data::ChatFormat chat =
       args.raw ? data::ChatFormat::none : runs::chat_format(experiment, model.network->config().family);
-  const std::string prompt =
-      chat == data::ChatFormat::none ? args.prompt : data::render_prompt(chat, {{"user", args.prompt}});
+  std::vector<std::string> prompts;
+  for (const std::string& p : args.prompts)
+    prompts.push_back(chat == data::ChatFormat::none ? p : data::render_prompt(chat, {{"user", p}}));
   const engine::SampleOptions options = runs::sample_options(experiment);
 
-  const Result base = ask(model, prompt, chat, options, common.stop);
-  Json out{{"text", base.text},
-           {"tokens", base.tokens},
-           {"seconds", base.seconds},
-           {"model", settings.path.string()},
-           {"prompt", prompt}};
-  if (common.output == Output::text) std::printf("%s%s\n", tuned.empty() ? "" : "base:  ", base.text.c_str());
-  if (!tuned.empty()) {
+  const Result base = ask(model, prompts, chat, options, common.stop);
+  if (common.output == Output::text) print(tuned.empty() ? "" : "base:  ", args, base);
+  Json out;
+  if (tuned.empty()) {
+    out = to_json(prompts, base, nullptr);
+  } else {
     tune(model, tuned, settings);
-    const Result after = ask(model, prompt, chat, options, common.stop);
-    out.update(Json{{"text", after.text},
-                    {"tokens", after.tokens},
-                    {"seconds", after.seconds},
-                    {"base_text", base.text},
-                    {"tuned", tuned.string()}});
-    if (common.output == Output::text) std::printf("tuned: %s\n", after.text.c_str());
+    const Result after = ask(model, prompts, chat, options, common.stop);
+    if (common.output == Output::text) print("tuned: ", args, after);
+    out = to_json(prompts, base, &after);
+    out["tuned"] = tuned.string();
   }
+  out["model"] = settings.path.string();
   if (common.output == Output::json) print_json(out);
   return common.stop.stop_requested() ? 130 : 0;
 }

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <tuple>
 
 #include "app/commands.h"
 #include "app/interrupt.h"
@@ -41,6 +42,7 @@ struct Arguments {
   Common common;
   RunArgs run;
   GenerateArgs generate;
+  SizeArgs size;
   bool json = false, start = false;
   fs::path out;
 };
@@ -110,9 +112,22 @@ int run_main(int argc, char** argv) {
   run->add_option("--resume", a.run.resume, "Continue this run from its last checkpoint");
   auto* plan = cli.add_subcommand("plan", "Predict the memory of a run");
   add_common(*plan, a, "Experiment file");
+  auto* size = cli.add_subcommand("size", "Measure how time and memory grow with the batch: rollout, forward, chunked");
+  add_common(*size, a, "Experiment file");
+  size->add_option("--adapter", a.size.adapter, "With this PEFT adapter attached");
   auto* generate = cli.add_subcommand("generate", "Sample from the base and the tuned model");
   add_common(*generate, a, "Experiment file");
-  generate->add_option("--prompt", a.generate.prompt, "What to ask or to continue")->required();
+  generate->add_option("--prompt", a.generate.prompts, "What to ask or to continue (repeatable: answered together)")
+      ->required()
+      ->allow_extra_args(false);
+  for (const auto& [option, key, help] :
+       {std::tuple("--temperature", "sample.temperature", "0 is greedy"),
+        {"--top-k", "sample.top_k", "Sample among the k likeliest; 0 is off"},
+        {"--top-p", "sample.top_p", "Sample among the likeliest that sum to p; 1 is off"},
+        {"--seed", "sample.seed", "Seed of sampled text"}})
+    generate->add_option_function<std::string>(
+        option, [&a, key = std::string(key)](const std::string& text) { a.common.sets.push_back(key + "=" + text); },
+        help);
   generate->add_option("--run-id,--run", a.generate.run, "Tuned model: last checkpoint of this run, or latest");
   generate->add_option("--adapter", a.generate.adapter, "Tuned model: a PEFT adapter folder");
   generate->add_flag("--raw", a.generate.raw, "Continue the text, without the chat template");
@@ -139,6 +154,7 @@ int run_main(int argc, char** argv) {
   const Interrupt interrupt;
   a.common.stop = interrupt.token();
   if (plan->parsed()) return plan_command(a.common);
+  if (size->parsed()) return size_command(a.common, a.size);
   if (generate->parsed()) return generate_command(a.common, a.generate);
   if (inspect->parsed()) return inspect_command(a.common);
   if (runs->parsed()) return runs_command(a.common);

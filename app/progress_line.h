@@ -12,9 +12,9 @@ class ProgressLine {
   ~ProgressLine();
   void update(const std::string& text);   // throttled
   void message(const std::string& text);  // stays; the progress line goes on below it
+  void clear();                           // before something else is written to the terminal
 
  private:
-  void clear();
   bool terminal_, shown_ = false;
   std::chrono::steady_clock::time_point last_{};
 };

@@ -41,6 +41,9 @@ struct ToJson {
   Json operator()(const event::Checkpoint& e) const {
     return {{"event", "checkpoint"}, {"step", e.step}, {"path", valid_utf8(e.path)}};
   }
+  Json operator()(const event::Point& e) const {
+    return {{"event", "point"}, {"step", e.step}, {"kind", valid_utf8(e.kind)}, {"values", e.values}};
+  }
   Json operator()(const event::Log& e) const {
     return {{"event", "log"}, {"level", valid_utf8(e.level)}, {"text", valid_utf8(e.text)}};
   }
@@ -66,6 +69,7 @@ decltype(Event::body) body_from(const Json& j) {
                          ledger_from_json(j.value("bytes", Json::object())), Bytes(j.value("peak", std::int64_t{0}))};
   if (kind == "sample") return event::Sample{step(), text("prompt"), text("text"), text("expected"), text("verdict")};
   if (kind == "checkpoint") return event::Checkpoint{step(), text("path")};
+  if (kind == "point") return event::Point{step(), text("kind"), j.value("values", Json::object())};
   if (kind == "log") return event::Log{text("level"), text("text")};
   if (kind == "progress") return event::Progress{text("phase"), j.value("done", 0L), j.value("total", 0L)};
   if (kind == "state") return event::StateChanged{run_state(string_member(j, "state", "event"))};
@@ -80,7 +84,7 @@ decltype(Event::body) body_from(const Json& j) {
   throw Error({.id = "EVENT",
                .message = "unknown event",
                .found = kind,
-               .expected = "started, metric, memory, sample, checkpoint, log, progress, state or finished"});
+               .expected = "started, metric, memory, sample, checkpoint, point, log, progress, state or finished"});
 }
 
 }  // namespace

@@ -41,6 +41,11 @@ struct Checkpoint {
   long step = 0;
   std::string path;
 };
+struct Point {       // one result of a sweep, as the command that made it prints it under "points"
+  long step = 0;     // 1, 2, ... in order
+  std::string kind;  // size
+  Json values;
+};
 struct Log {
   std::string level;  // info, warning, error
   std::string text;
@@ -67,7 +72,7 @@ struct Finished {
 struct Event {
   double time_s = 0;  // since the run started, wall clock
   std::variant<event::Started, event::Metric, event::Memory, event::Sample, event::Checkpoint, event::Log,
-               event::Progress, event::StateChanged, event::Finished>
+               event::Progress, event::StateChanged, event::Finished, event::Point>
       body;
 };
 

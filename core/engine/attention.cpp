@@ -19,6 +19,7 @@ struct Task {
   int head;
   int query;  // first query of the block, forward only
   double cost;
+  int row = 0;  // of the cache
 };
 
 // Tasks of one thread: [first, last) by cumulated cost, the same every time.
@@ -77,7 +78,6 @@ std::int64_t blocks_of(const Core& core) {
 }
 
 void reserve_workspace(Core& core, std::int64_t keys) {
-  core.gemm.prepare_blocks();
   if (keys <= core.attention_block_keys) return;
   core.attention_workspace = {};
   core.attention_block_keys = 0;
@@ -89,18 +89,18 @@ void reserve_workspace(Core& core, std::int64_t keys) {
 }
 
 struct Workspace {
-  std::int64_t thread;
   float *s, *dp, *capped;
 };
 
 Workspace workspace(const Core& core, std::int64_t thread) {
   const std::int64_t block = kQueries * core.attention_block_keys;
   float* base = core.attention_workspace.data() + blocks_of(core) * block * thread;
-  return {thread, base, base + block, base + 2 * block};
+  return {base, base + block, base + 2 * block};
 }
 
 template <class F>
 void run_tasks(Core& core, const std::vector<Task>& tasks, F fn) {
+  if (tasks.size() == 1) return fn(tasks.front(), workspace(core, 0));
   const int threads = core.device.pool.threads();
   const std::vector<size_t> cuts = cut_by_cost(tasks, threads);
   core.device.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
@@ -119,42 +119,112 @@ Head head_at(const Shape& s, const float* q, const float* k, const float* v, int
   return {q + head * s.dim, k + kv, v + kv};
 }
 
-void scores(Core& core, const Shape& s, const Head& h, int query, int queries, const Span& keys, const Workspace& w) {
+void scores(const Core& core, const Shape& s, const Head& h, int query, int queries, const Span& keys, float* out) {
   const std::int64_t n = keys.end - keys.begin;
-  core.gemm.block(w.thread, Operand::plain, Operand::transposed, queries, n, s.dim, s.scale, h.q + query * s.q_stride,
-                  s.q_stride, h.k + keys.begin * s.kv_stride, s.kv_stride, 0.0f, w.s, n);
-  if (s.cap > 0) core.kernels.softcap(queries * n, s.cap, w.s);
+  gemm_block(Operand::plain, Operand::transposed, queries, n, s.dim, s.scale, h.q + query * s.q_stride, s.q_stride,
+             h.k + keys.begin * s.kv_stride, s.kv_stride, 0.0f, out, n);
+  if (s.cap > 0) core.kernels.softcap(queries * n, s.cap, out);
 }
 
-}  // namespace
-
-void Core::attention(const Pass& pass, int layer, const float* q, const float* k, const float* v, float* o,
-                     float* lse) {
-  const Shape s = shape_of(*this, layer);
-  reserve_workspace(*this, pass.tokens->longest_run);
+// Runs that attend to themselves only, block by block.
+void attend_within(Core& core, const Shape& s, std::span<const Run> runs, const float* q, const float* k,
+                   const float* v, float* o, float* lse) {
   std::vector<Task> tasks;
   double flops = 0;
-  for (const Run& run : pass.tokens->runs)
+  for (const Run& run : runs)
     for (int head = 0; head < s.heads; ++head)
       for (int query = run.begin; query < run.end; query += kQueries) {
         const int end = std::min(run.end, query + kQueries);
         tasks.push_back({run, head, query, block_flops(keys_of(run, query, end, s.window), end - query, s.dim)});
         flops += tasks.back().cost;
       }
-  const auto timer = profile.time(Kernel::attention, flops);
-  run_tasks(*this, tasks, [&](const Task& t, const Workspace& w) {
+  const auto timer = core.profile.time(Kernel::attention, flops);
+  run_tasks(core, tasks, [&](const Task& t, const Workspace& w) {
     const int end = std::min(t.run.end, t.query + kQueries), queries = end - t.query;
     const Span keys = keys_of(t.run, t.query, end, s.window);
     const std::int64_t n = keys.end - keys.begin;
     const Head h = head_at(s, q, k, v, t.head);
-    scores(*this, s, h, t.query, queries, keys, w);
+    scores(core, s, h, t.query, queries, keys, w.s);
     for (int i = 0; i < queries; ++i) {
       const Span seen = visible(t.run, t.query + i, keys, s.window);
-      lse[std::int64_t{t.query + i} * s.heads + t.head] = kernels.softmax(n, seen.begin, seen.end, w.s + i * n);
+      lse[std::int64_t{t.query + i} * s.heads + t.head] = core.kernels.softmax(n, seen.begin, seen.end, w.s + i * n);
     }
-    gemm.block(w.thread, Operand::plain, Operand::plain, queries, s.dim, n, 1.0f, w.s, n,
-               h.v + keys.begin * s.kv_stride, s.kv_stride, 0.0f, o + t.query * s.q_stride + t.head * s.dim,
-               s.q_stride);
+    gemm_block(Operand::plain, Operand::plain, queries, s.dim, n, 1.0f, w.s, n, h.v + keys.begin * s.kv_stride,
+               s.kv_stride, 0.0f, o + t.query * s.q_stride + t.head * s.dim, s.q_stride);
+  });
+}
+
+// The query heads of one kv head, one token, against the n keys its row holds. p: [heads of the group, n]
+void attend_row(const Core& core, const Shape& s, const float* q, const float* keys, const float* values,
+                std::int64_t n, float* p, float* o) {
+  const int group = s.heads / s.kv_heads;
+  core.kernels.dot_rows(group, n, s.dim, s.scale, q, keys, 0.0f, p, 0, n);
+  if (s.cap > 0) core.kernels.softcap(group * n, s.cap, p);
+  for (int h = 0; h < group; ++h) core.kernels.softmax(n, 0, n, p + h * n);
+  core.kernels.weigh_rows(group, n, s.dim, p, values, o);
+}
+
+}  // namespace
+
+void Core::attention(const Pass& pass, int layer, const float* q, const float* k, const float* v, float* o,
+                     float* lse) {
+  reserve_workspace(*this, pass.tokens->longest_run);
+  attend_within(*this, shape_of(*this, layer), pass.tokens->runs, q, k, v, o, lse);
+}
+
+// A run on an empty row attends within itself. Any other goes token by token: into the row's ring, then against it. A
+// layer that borrows keys finds them in its donor's, where the whole run is already: only the last token is sure of
+// its window there (see advance).
+void Core::attention_cached(const Pass& pass, int layer, const float* q, const float* k, const float* v, float* o,
+                            float* lse) {
+  const Shape s = shape_of(*this, layer);
+  const std::int64_t group = s.heads / s.kv_heads;
+  const int donor = config.layers[static_cast<size_t>(layer)].kv_donor;
+  LayerCache& cache = pass.cache->layers[static_cast<size_t>(donor >= 0 ? donor : layer)];
+  std::vector<Run> fresh;
+  std::vector<Task> tasks;
+  double flops = 0;
+  std::int64_t most_keys = 0;
+  const auto is_fresh = [&](const Run& run, int row) {
+    return pass.cache->lengths[static_cast<size_t>(row)] == 0 && run.end - run.begin > 1;
+  };
+  for (size_t i = 0; i < pass.tokens->runs.size(); ++i) {
+    const Run& run = pass.tokens->runs[i];
+    const int row = pass.cache_rows[i], tokens = run.end - run.begin;
+    const std::int64_t capacity = cache.rows[static_cast<size_t>(row)].capacity;
+    double cost = static_cast<double>(tokens);
+    if (is_fresh(run, row)) {
+      fresh.push_back(run);
+      if (donor >= 0) continue;
+    } else {
+      const auto keys = std::min<std::int64_t>(pass.cache->lengths[static_cast<size_t>(row)] + tokens, capacity);
+      cost = 4.0 * static_cast<double>(tokens * group * keys * s.dim);
+      flops += cost * s.kv_heads;
+      most_keys = std::max(most_keys, capacity);
+    }
+    for (int kv = 0; kv < s.kv_heads; ++kv) tasks.push_back({run, kv, 0, cost, row});
+  }
+  reserve_workspace(*this, std::max<std::int64_t>(fresh.empty() ? 0 : pass.tokens->longest_run,
+                                                  group * most_keys / (2 * kQueries) + 1));
+  if (!fresh.empty()) attend_within(*this, s, fresh, q, k, v, o, lse);
+  if (tasks.empty()) return;
+  const auto timer = profile.time(Kernel::attention, flops);
+  run_tasks(*this, tasks, [&](const Task& t, const Workspace& w) {
+    const LayerCache::Row& row = cache.rows[static_cast<size_t>(t.row)];
+    const std::int64_t head = row.first + std::int64_t{t.head} * row.capacity * s.dim;
+    float *const keys = cache.k.data() + head, *const values = cache.v.data() + head;
+    const bool attends = !is_fresh(t.run, t.row);
+    const int before = pass.cache->lengths[static_cast<size_t>(t.row)], tokens = t.run.end - t.run.begin;
+    for (int i = attends ? 0 : std::max(0, tokens - row.capacity); i < tokens; ++i) {
+      const std::int64_t token = t.run.begin + i, slot = (before + i) % row.capacity * s.dim;
+      const std::int64_t at = token * s.kv_stride + t.head * s.dim, query = token * s.q_stride + t.head * group * s.dim;
+      if (donor < 0) {
+        std::copy_n(k + at, s.dim, keys + slot);
+        std::copy_n(v + at, s.dim, values + slot);
+      }
+      if (attends)
+        attend_row(*this, s, q + query, keys, values, std::min(before + i + 1, row.capacity), w.s, o + query);
+    }
   });
 }
 
@@ -187,15 +257,15 @@ void Core::attention_backward(const Pass& pass, int layer, const float* q, const
         const int end = std::min(t.run.end, query + kQueries), queries = end - query;
         const Span keys = keys_of(t.run, query, end, s.window);
         const std::int64_t n = keys.end - keys.begin, at = query * s.q_stride + head * s.dim;
-        scores(*this, s, h, query, queries, keys, w);
+        scores(*this, s, h, query, queries, keys, w.s);
         if (s.cap > 0) std::copy_n(w.s, queries * n, w.capped);
         for (int i = 0; i < queries; ++i) {
           const Span seen = visible(t.run, query + i, keys, s.window);
           kernels.softmax_again(n, seen.begin, seen.end, lse[std::int64_t{query + i} * s.heads + head], w.s + i * n);
         }
-        gemm.block(w.thread, Operand::transposed, Operand::plain, n, s.dim, queries, 1.0f, w.s, n, d_o + at, s.q_stride,
-                   1.0f, dv_head + keys.begin * s.kv_stride, s.kv_stride);
-        gemm.block(w.thread, Operand::plain, Operand::transposed, queries, n, s.dim, 1.0f, d_o + at, s.q_stride,
+        gemm_block(Operand::transposed, Operand::plain, n, s.dim, queries, 1.0f, w.s, n, d_o + at, s.q_stride, 1.0f,
+                   dv_head + keys.begin * s.kv_stride, s.kv_stride);
+        gemm_block(Operand::plain, Operand::transposed, queries, n, s.dim, 1.0f, d_o + at, s.q_stride,
                    h.v + keys.begin * s.kv_stride, s.kv_stride, 0.0f, w.dp, n);
         for (int i = 0; i < queries; ++i) {
           const std::int64_t row = at + i * s.q_stride;
@@ -203,33 +273,11 @@ void Core::attention_backward(const Pass& pass, int layer, const float* q, const
                                    static_cast<float>(kernels.dot(s.dim, d_o + row, o + row)));
         }
         if (s.cap > 0) kernels.softcap_backward(queries * n, s.cap, w.capped, w.s);
-        gemm.block(w.thread, Operand::transposed, Operand::plain, n, s.dim, queries, s.scale, w.s, n,
-                   h.q + query * s.q_stride, s.q_stride, 1.0f, dk_head + keys.begin * s.kv_stride, s.kv_stride);
-        gemm.block(w.thread, Operand::plain, Operand::plain, queries, s.dim, n, s.scale, w.s, n,
-                   h.k + keys.begin * s.kv_stride, s.kv_stride, 0.0f, d_o + at, s.q_stride);
+        gemm_block(Operand::transposed, Operand::plain, n, s.dim, queries, s.scale, w.s, n, h.q + query * s.q_stride,
+                   s.q_stride, 1.0f, dk_head + keys.begin * s.kv_stride, s.kv_stride);
+        gemm_block(Operand::plain, Operand::plain, queries, s.dim, n, s.scale, w.s, n, h.k + keys.begin * s.kv_stride,
+                   s.kv_stride, 0.0f, d_o + at, s.q_stride);
       }
-    }
-  });
-}
-
-// One new token against the cache, which already holds its own key and value.
-void Core::attention_cached(const Pass& pass, int layer, const float* q, float* o) {
-  const Shape s = shape_of(*this, layer);
-  const int donor = config.layers[static_cast<size_t>(layer)].kv_donor;
-  const LayerCache& cache = pass.cache->layers[static_cast<size_t>(donor >= 0 ? donor : layer)];
-  const int n = std::min(pass.cache->length + 1, cache.capacity);
-  reserve_workspace(*this, std::int64_t{s.heads} * n / (2 * kQueries) + 1);
-  const auto timer = profile.time(Kernel::attention, 4.0 * n * static_cast<double>(s.q_stride));
-  device.pool.parallel_for(s.heads, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t head = begin; head < end; ++head) {
-      const Head h = head_at(s, q, cache.k.data(), cache.v.data(), static_cast<int>(head));
-      float* p = attention_workspace.data() + head * n;
-      gemm.block(0, Operand::plain, Operand::transposed, 1, n, s.dim, s.scale, h.q, s.q_stride, h.k, s.kv_stride, 0.0f,
-                 p, n);
-      if (s.cap > 0) kernels.softcap(n, s.cap, p);
-      kernels.softmax(n, 0, n, p);
-      gemm.block(0, Operand::plain, Operand::plain, 1, s.dim, n, 1.0f, p, n, h.v, s.kv_stride, 0.0f, o + head * s.dim,
-                 s.q_stride);
     }
   });
 }

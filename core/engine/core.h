@@ -25,8 +25,8 @@ struct Weight {  // one inventory tensor
   std::uint16_t* bf16 = nullptr;  // writable; row-major or packed, as `at` says
   std::int8_t* int8 = nullptr;    // writable, with its scales
   std::uint16_t* scales = nullptr;
-  float* gradient = nullptr;      // full training only
-  float offset = 0;               // norms: what their values are added to
+  float* gradient = nullptr;  // full training only
+  float offset = 0;           // norms: what their values are added to
   NormGain gain() const { return {at.f32, offset}; }
   std::int64_t elements() const { return rows * cols; }
 };
@@ -126,14 +126,19 @@ struct StepMemory {
   Scratch scratch;
 };
 
-// A layer's keys and values of earlier tokens; sliding layers keep a ring of their window.
+// A layer's keys (roped) and values of earlier tokens: per row [kv_heads, capacity, head_dim], where token t is in slot
+// t % capacity. Sliding layers keep a ring of their window.
 struct LayerCache {
-  Buffer<float> k, v;  // [capacity, kv_heads * head_dim], roped k
-  int capacity = 0;
+  struct Row {
+    std::int64_t first = 0;  // element of k and v
+    int capacity = 0;        // tokens
+  };
+  Buffer<float> k, v;
+  std::vector<Row> rows;
 };
 struct KvCache {
   std::vector<LayerCache> layers;
-  int length = 0;  // tokens already in it
+  std::vector<int> lengths;  // tokens that each row has seen
 };
 
 // Per-call constants of a pass.
@@ -141,7 +146,8 @@ struct Pass {
   const Tokens* tokens = nullptr;
   float dropout = 0;  // 0 in evaluation
   std::uint64_t dropout_seed = 0, step = 0, micro_batch = 0;
-  KvCache* cache = nullptr;  // filled and read when generating
+  KvCache* cache = nullptr;           // filled and read when generating
+  std::span<const int> cache_rows{};  // of each run
 };
 
 enum class Want { loss, gradients };
@@ -160,6 +166,7 @@ struct Core {
   // step_memory.cpp
   void prepare(const StepShape& need);
   void prepare_rope(int last_position);
+  void release_step_memory();
   int lowest_trained_layer() const;
 
   // linear.cpp
@@ -174,7 +181,9 @@ struct Core {
   // attention.cpp
   enum class Into { overwrite, add };
   void attention(const Pass& pass, int layer, const float* q, const float* k, const float* v, float* o, float* lse);
-  void attention_cached(const Pass& pass, int layer, const float* q, float* o);  // one token against pass.cache
+  // Runs that continue rows of pass.cache, which takes up their keys and values.
+  void attention_cached(const Pass& pass, int layer, const float* q, const float* k, const float* v, float* o,
+                        float* lse);
   // d_o is overwritten with d_q.
   void attention_backward(const Pass& pass, int layer, const float* q, const float* k, const float* v, const float* o,
                           const float* lse, float* d_o, Into how, float* dk, float* dv);

@@ -7,11 +7,17 @@
 
 namespace mw::engine {
 
-// Room for `tokens` of context; sliding layers keep no more than their window.
-KvCache make_cache(const Core& core, int tokens);
+// Room for tokens[r] of context in row r; sliding layers keep no more than their window.
+KvCache make_cache(const Core& core, std::span<const int> tokens);
 
-// Logits [vocab] of the last of `ids`, which continue the cache: a whole prompt at first, then one token at a time.
-// Valid until the next call.
-const float* advance(Core& core, KvCache& cache, std::span<const int> ids);
+// Tokens that follow what a row holds: a whole prompt at first, then one at a time.
+struct Continuation {
+  int row = 0;
+  std::span<const int> ids;
+};
+
+// Logits [steps, vocab] after the last token of each step, the caller's to overwrite until the next call. Rows may be
+// of any length, and those that are not named cost nothing; each row at most once.
+float* advance(Core& core, KvCache& cache, std::span<const Continuation> steps);
 
 }  // namespace mw::engine

@@ -7,18 +7,8 @@
 namespace mw::engine {
 namespace {
 
-// Rows a thread takes at least, so that a norm of a small batch stays on one core.
-constexpr std::int64_t kGrain = 8;
-
-// Appends the new tokens' keys and values; a sliding layer's ring keeps the last `capacity`.
-void remember(LayerCache& cache, int length, int count, std::int64_t width, const float* k, const float* v) {
-  const int first = std::max(0, count - cache.capacity);
-  for (int i = first; i < count; ++i) {
-    const std::int64_t slot = (length + i) % cache.capacity;
-    std::memcpy(cache.k.data() + slot * width, k + i * width, static_cast<size_t>(width) * sizeof(float));
-    std::memcpy(cache.v.data() + slot * width, v + i * width, static_cast<size_t>(width) * sizeof(float));
-  }
-}
+// Rows a thread takes at least: waking another one for less costs more than it saves, most of all when decoding.
+constexpr std::int64_t kGrain = 32;
 
 }  // namespace
 
@@ -70,9 +60,6 @@ void Core::keys_and_values(const Pass& pass, int layer, LayerState& s) {
   head_norm(heads, l.head_dim, s.k, parts.k_norm, s.kh, s.inv_k);
   rotate(*pass.tokens, layer, l.kv_heads, 1.0f, s.kh);
   if (s.vh != s.v) head_norm(heads, l.head_dim, s.v, parts.v_norm, s.vh, s.inv_v);
-  if (pass.cache)
-    remember(pass.cache->layers[static_cast<size_t>(layer)], pass.cache->length, pass.tokens->count,
-             std::int64_t{l.kv_heads} * l.head_dim, s.kh, s.vh);
 }
 
 // h = x + post_attention_norm(o_proj(attention(input_norm(x)))).
@@ -87,8 +74,8 @@ void Core::attention_block(const Pass& pass, int layer, LayerState& s, float* h)
   head_norm(n * l.heads, l.head_dim, s.q, parts.q_norm, c.qh, s.inv_q);
   rotate(tokens, layer, l.heads, 1.0f, c.qh);
   if (l.has_k) keys_and_values(pass, layer, s);
-  if (pass.cache && pass.cache->length > 0)
-    attention_cached(pass, layer, c.qh, s.o);
+  if (pass.cache)
+    attention_cached(pass, layer, c.qh, s.kh, s.vh, s.o, s.lse);
   else
     attention(pass, layer, c.qh, s.kh, s.vh, s.o, s.lse);
   linear(pass, layer, Projection::o, s.o, s.a, s.z[3]);

@@ -64,6 +64,10 @@ void Network::logits(const TokenBatch& batch, std::span<float> out) {
   impl_->core.logits(batch, out);
 }
 
+void Network::release_step_memory() {
+  impl_->core.release_step_memory();
+}
+
 const model::Config& Network::config() const {
   return impl_->core.config;
 }

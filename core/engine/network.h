@@ -106,6 +106,9 @@ class Network {
   // Last-position logits or all logits, for tests and inspection. out: [rows*len, vocab].
   void logits(const TokenBatch& batch, std::span<float> out);
 
+  // Gives back what steps, scoring and sampling keep for the next one of their size.
+  void release_step_memory();
+
   const model::Config& config() const;
   const model::TensorInventory& inventory() const;
   Device& device();
@@ -121,6 +124,7 @@ class Network {
 
  private:
   friend class Sampler;
+  friend class Scorer;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -16,7 +16,8 @@ std::vector<Network::KernelTime> Profile::take() {
                                                             "output head",
                                                             "cross-entropy",
                                                             "embedding",
-                                                            "experts"};
+                                                            "experts",
+                                                            "sampling"};
   std::vector<Network::KernelTime> times;
   for (size_t i = 0; i < kKernels; ++i)
     if (entries_[i].calls > 0) times.push_back({kNames[i], entries_[i].seconds, entries_[i].calls, entries_[i].flops});

@@ -23,9 +23,10 @@ enum class Kernel {
   head,
   cross_entropy,
   embedding,
-  experts
+  experts,
+  sampling
 };
-inline constexpr size_t kKernels = 13;
+inline constexpr size_t kKernels = 14;
 
 class Profile {
  public:

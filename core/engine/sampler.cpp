@@ -2,8 +2,6 @@
 #include "core/engine/sampler.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include "core/base/error.h"
 #include "core/engine/checks.h"
@@ -13,73 +11,112 @@
 namespace mw::engine {
 namespace {
 
-// The candidates after temperature, top-k and top-p, likeliest first (ties: lower id), with their probabilities.
-std::vector<std::pair<double, int>> candidates(std::span<const float> logits, const SampleOptions& o) {
-  std::vector<int> ids(logits.size());
-  std::iota(ids.begin(), ids.end(), 0);
-  const auto better = [&](int a, int b) {
-    const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
-    return x != y ? x > y : a < b;
-  };
-  const size_t keep = o.top_k > 0 ? std::min(ids.size(), static_cast<size_t>(o.top_k)) : ids.size();
-  std::partial_sort(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(keep), ids.end(), better);
-  ids.resize(keep);
-  std::vector<std::pair<double, int>> out;
-  double sum = 0;
-  const double best = static_cast<double>(logits[static_cast<size_t>(ids[0])]);
-  for (const int id : ids) {
-    out.push_back(
-        {std::exp((static_cast<double>(logits[static_cast<size_t>(id)]) - best) / static_cast<double>(o.temperature)),
-         id});
-    sum += out.back().first;
+void check(std::span<const std::vector<int>> prompts, int vocab) {
+  for (const std::vector<int>& prompt : prompts) {
+    if (prompt.empty())
+      throw Error({.id = "PROMPT", .message = "the prompt is empty", .expected = "at least the bos token"});
+    for (const int id : prompt)
+      if (id < 0 || id >= vocab)
+        throw Error({.id = "PROMPT",
+                     .message = "a prompt token is outside the vocabulary",
+                     .found = std::to_string(id),
+                     .expected = "0.." + std::to_string(vocab - 1)});
   }
-  double mass = 0;
-  for (size_t i = 0; i < out.size(); ++i) {  // top-p keeps the token that crosses the threshold
-    mass += out[i].first / sum;
-    if (o.top_p < 1 && mass >= static_cast<double>(o.top_p)) out.resize(i + 1);
-  }
-  return out;
 }
 
-int pick(std::span<const float> logits, const SampleOptions& o, float uniform) {
-  if (!(o.temperature > 0)) return static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-  const auto options = candidates(logits, o);
-  double total = 0;
-  for (const auto& c : options) total += c.first;
-  double left = static_cast<double>(uniform) * total;
-  for (const auto& [weight, id] : options)
-    if ((left -= weight) < 0) return id;
-  return options.back().second;
-}
+// One call of generate_batch.
+class Generation {
+ public:
+  Generation(Core& core, std::span<const std::vector<int>> prompts, const SampleOptions& options,
+             const Sampler::OnToken& on_token)
+      : core_(core), prompts_(prompts), options_(options), on_token_(on_token), out_(prompts.size()) {
+    std::vector<int> room;
+    for (const auto& prompt : prompts) room.push_back(static_cast<int>(prompt.size()) + options.max_new_tokens);
+    core.prepare_rope(*std::max_element(room.begin(), room.end()) - 1);
+    cache_ = make_cache(core, room);
+  }
+
+  std::vector<std::vector<int>> run(const std::stop_token& stop) {
+    for (size_t next = 0; next < prompts_.size() && !stop.stop_requested();) prefill(next);
+    while (!live_.empty() && !stop.stop_requested()) {
+      std::vector<Continuation> steps;
+      for (const int row : live_) steps.push_back({row, std::span<const int>(out_[static_cast<size_t>(row)]).last(1)});
+      live_.clear();
+      step(steps);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  // As many prompts from `next` on as one pass takes.
+  void prefill(size_t& next) {
+    std::vector<Continuation> steps;
+    size_t tokens = 0;
+    for (; next < prompts_.size(); ++next) {
+      tokens += prompts_[next].size();
+      if (!steps.empty() && tokens > size_t{Sampler::kPrefillTokens}) break;
+      steps.push_back({static_cast<int>(next), prompts_[next]});
+    }
+    step(steps);
+  }
+
+  // Advances the rows by one token each; those that go on join live_.
+  void step(std::span<const Continuation> steps) {
+    const std::int64_t vocab = core_.config.vocab;
+    float* logits = advance(core_, cache_, steps);
+    std::vector<int> ids(steps.size());
+    {
+      const auto timer = core_.profile.time(Kernel::sampling);
+      core_.device.pool.parallel_for(
+          static_cast<std::int64_t>(steps.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t i = begin; i < end; ++i) {
+              const int row = steps[static_cast<size_t>(i)].row;
+              const auto position = static_cast<int>(out_[static_cast<size_t>(row)].size());
+              ids[static_cast<size_t>(i)] = pick_token({logits + i * vocab, static_cast<size_t>(vocab)}, options_,
+                                                       sampling_uniform(options_.seed, row, position));
+            }
+          });
+    }
+    for (size_t i = 0; i < steps.size(); ++i)
+      if (accept(steps[i].row, ids[i])) live_.push_back(steps[i].row);
+  }
+
+  bool accept(int row, int id) {
+    if (std::find(options_.stop_ids.begin(), options_.stop_ids.end(), id) != options_.stop_ids.end()) return false;
+    std::vector<int>& answer = out_[static_cast<size_t>(row)];
+    answer.push_back(id);
+    if (on_token_ && !on_token_(row, id)) return false;
+    return static_cast<int>(answer.size()) < options_.max_new_tokens;
+  }
+
+  Core& core_;
+  std::span<const std::vector<int>> prompts_;
+  const SampleOptions& options_;
+  const Sampler::OnToken& on_token_;
+  std::vector<std::vector<int>> out_;
+  std::vector<int> live_;  // rows that want another token, in order
+  KvCache cache_;
+};
 
 }  // namespace
 
+std::vector<std::vector<int>> Sampler::generate_batch(std::span<const std::vector<int>> prompts,
+                                                      const SampleOptions& options, std::stop_token stop,
+                                                      const OnToken& on_token) {
+  Core& core = network_.impl_->core;
+  check(prompts, core.config.vocab);
+  if (prompts.empty() || options.max_new_tokens <= 0) return std::vector<std::vector<int>>(prompts.size());
+  for (const std::vector<int>& prompt : prompts)
+    check_context(core.config, static_cast<std::int64_t>(prompt.size()) + options.max_new_tokens);
+  return Generation(core, prompts, options, on_token).run(stop);
+}
+
 std::vector<int> Sampler::generate(std::span<const int> prompt, const SampleOptions& options, std::stop_token stop,
                                    const std::function<bool(int)>& on_token) {
-  Core& core = network_.impl_->core;
-  if (prompt.empty())
-    throw Error({.id = "PROMPT", .message = "the prompt is empty", .expected = "at least the bos token"});
-  for (const int id : prompt)
-    if (id < 0 || id >= core.config.vocab)
-      throw Error({.id = "PROMPT",
-                   .message = "a prompt token is outside the vocabulary",
-                   .found = std::to_string(id),
-                   .expected = "0.." + std::to_string(core.config.vocab - 1)});
-  std::vector<int> generated;
-  if (options.max_new_tokens <= 0) return generated;
-  check_context(core.config, static_cast<std::int64_t>(prompt.size()) + options.max_new_tokens);
-  KvCache cache = make_cache(core, static_cast<int>(prompt.size()) + options.max_new_tokens);
-  const Rng rng{options.seed, 0x73616d70};
-  std::span<const int> next = prompt;
-  while (!stop.stop_requested()) {
-    const float* logits = advance(core, cache, next);
-    const int id = pick({logits, static_cast<size_t>(core.config.vocab)}, options, rng.uniform_at(generated.size()));
-    if (std::find(options.stop_ids.begin(), options.stop_ids.end(), id) != options.stop_ids.end()) break;
-    generated.push_back(id);
-    if ((on_token && !on_token(id)) || static_cast<int>(generated.size()) >= options.max_new_tokens) break;
-    next = std::span<const int>(generated).last(1);
-  }
-  return generated;
+  const std::vector<int> only(prompt.begin(), prompt.end());
+  OnToken one;
+  if (on_token) one = [&](int, int id) { return on_token(id); };
+  return generate_batch({&only, 1}, options, std::move(stop), one).front();
 }
 
 }  // namespace mw::engine

@@ -244,6 +244,14 @@ void Core::prepare(const StepShape& need) {
   memory = std::move(m);
 }
 
+void Core::release_step_memory() {
+  memory = {};
+  logit_chunk = {}, half_logits = {}, attention_workspace = {}, widened = {};
+  attention_block_keys = 0;
+  rope_tables.clear();
+  rope_positions = 0;
+}
+
 void Core::prepare_rope(int last_position) {
   if (last_position < rope_positions) return;
   const int positions = std::max(last_position + 1, std::min(2 * rope_positions, config.max_positions));

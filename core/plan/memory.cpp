@@ -239,31 +239,42 @@ Bytes logits(const Plan& p) {
   return buffer(rows * p.config.vocab, size);
 }
 
-// Positions of the RoPE tables: as far as a step needs, doubled whenever sampling runs past them.
+// Positions of the RoPE tables: as far as a step needs; where sampling needs more, twice that or what it needs.
 std::int64_t rope_positions(const Plan& p) {
-  std::int64_t positions = std::max(1, p.shape.longest);
-  while (positions < p.shape.generate_tokens)
-    positions = std::max(positions + 1, std::min<std::int64_t>(2 * positions, p.config.max_positions));
-  return positions;
+  const std::int64_t positions = std::max(1, p.shape.longest), more = p.shape.generate_tokens;
+  if (more <= positions) return positions;
+  return std::max(more, std::min<std::int64_t>(2 * positions, p.config.max_positions));
 }
 
-// RoPE tables of each kind of layer, attention's blocks of scores per thread, panels for widened bf16 weights.
-Bytes workspace(const Plan& p) {
-  std::set<std::tuple<float, model::Rope, float, int>> ropes;
+// Tokens that a layer's cache keeps of a row of `tokens`.
+std::int64_t kept_tokens(const model::Config& config, size_t layer, std::int64_t tokens) {
+  const bool sliding = config.layers[layer].attention == model::Attention::sliding && config.sliding_window > 0;
+  return sliding ? std::min<std::int64_t>(tokens, config.sliding_window) : tokens;
+}
+
+// Keys of the longest block of scores.
+std::int64_t block_keys(const Plan& p) {
   std::int64_t keys = p.shape.longest;
-  for (const model::Layer& l : p.config.layers) {
-    ropes.insert({l.rope_theta, l.rope, l.rope == model::Rope::plain ? 1.0f : l.rope_factor, l.head_dim});
-    if (p.shape.generate_tokens > 0)  // one query's scores of all heads
-      keys = std::max(keys, std::int64_t{l.heads} * p.shape.generate_tokens / (2 * kQueries) + 1);
+  for (size_t i = 0; i < p.config.layers.size() && p.shape.generate_tokens > 0; ++i) {
+    const model::Layer& l = p.config.layers[i];  // one token's scores, of the heads that share a kv head
+    keys =
+        std::max(keys, l.heads / l.kv_heads * kept_tokens(p.config, i, p.shape.generate_tokens) / (2 * kQueries) + 1);
   }
+  return keys;
+}
+
+// RoPE tables of each kind of layer, attention's blocks of scores per thread, what products of bf16 weights need.
+Bytes workspace(const Plan& p, std::int64_t positions, std::int64_t keys) {
+  std::set<std::tuple<float, model::Rope, float, int>> ropes;
+  for (const model::Layer& l : p.config.layers)
+    ropes.insert({l.rope_theta, l.rope, l.rope == model::Rope::plain ? 1.0f : l.rope_factor, l.head_dim});
   Bytes sum;
-  for (const auto& rope : ropes) sum += buffer(2 * rope_positions(p) * (std::get<3>(rope) / 2));
+  for (const auto& rope : ropes) sum += buffer(2 * positions * (std::get<3>(rope) / 2));
   const std::int64_t blocks = p.config.attention_softcap > 0 ? 3 : 2;
   sum += buffer(blocks * kQueries * round_up(keys, kQueries) * p.shape.threads);
   const std::span<const model::Tensor> tensors = p.inventory.tensors();
   const auto widened = [](const model::Tensor& t) { return !is_vector(t) && !packable(t); };
   if (packs(p)) sum += buffer(p.shape.threads * kPackedBlocks, 2);
-  if (streams_loss(p)) sum += buffer(p.shape.threads * kLogitTile);
   if (p.shape.weights == WeightType::bf16 && (!packs(p) || std::any_of(tensors.begin(), tensors.end(), widened)))
     sum += buffer(p.shape.threads * kPanel);
   return sum;
@@ -271,17 +282,78 @@ Bytes workspace(const Plan& p) {
 
 Bytes kv_cache(const Plan& p) {
   Bytes sum;
-  for (size_t l = 0; l < p.config.layers.size(); ++l) {
-    if (!p.config.layers[l].has_k) continue;  // it reads its donor's
-    const bool sliding = p.config.layers[l].attention == model::Attention::sliding && p.config.sliding_window > 0;
-    const std::int64_t kept =
-        sliding ? std::min(p.shape.generate_tokens, p.config.sliding_window) : p.shape.generate_tokens;
-    sum += buffer(kept * p.kv(l)) * 2;
-  }
+  for (size_t l = 0; l < p.config.layers.size(); ++l)
+    if (p.config.layers[l].has_k)  // others read their donor's
+      sum += buffer(kept_tokens(p.config, l, p.shape.generate_tokens) * p.kv(l)) * 2;
   return sum;
 }
 
+// Weights, adapters and the working memory of a forward pass over shape.tokens.
+Ledger forward_only(const Plan& p) {
+  const std::int64_t n = p.shape.tokens, d = aligned(n * p.config.dim);
+  std::int64_t q = 0, kv = 0, mlp = 0, layer = 0;
+  for (size_t l = 0; l < p.config.layers.size(); ++l) {
+    q = std::max(q, p.q(l));
+    kv = std::max(kv, p.kv(l));
+    mlp = std::max(mlp, std::int64_t{p.config.layers[l].mlp_dim});
+    layer = std::max({layer, attention_floats(p, l), mlp_floats(p, l)});
+  }
+  const std::int64_t attention = aligned(n * q) + (p.config.v_norm ? 2 : 1) * aligned(n * kv);
+  std::int64_t rest = aligned(n * mlp);
+  if (p.config.ple_dim > 0) rest = std::max(rest + aligned(n * p.config.ple_dim), aligned(n * p.ple()));
+  Ledger ledger;
+  ledger[MemoryCategory::weights] = weights(p);
+  ledger[MemoryCategory::adapters] = buffer(p.adapter_floats);
+  ledger[MemoryCategory::activations] =
+      buffer(aligned(n) + 2 * d + std::max(attention, rest)) + buffer(d) + buffer(layer) + across_layers(p);
+  return ledger;
+}
+
+TrainShape inference_shape(const InferenceModel& model, std::int64_t rows, std::int64_t len, std::int64_t pass) {
+  TrainShape shape{.weights = model.weights, .bf16 = model.bf16, .lora = model.lora, .threads = model.threads};
+  if (rows < 1 || len < 1 || rows > kMostTokens / len)
+    throw Error({.id = "PLAN-SIZE",
+                 .message = "the batch is beyond all reason",
+                 .found = std::to_string(rows) + " rows of " + std::to_string(len) + " tokens",
+                 .expected = "1 to " + std::to_string(kMostTokens) + " tokens"});
+  shape.tokens = std::min(rows, std::max<std::int64_t>(1, pass / len)) * len;
+  shape.longest = static_cast<int>(len);
+  return shape;
+}
+
+constexpr std::int64_t kPassTokens = 2048;  // Sampler::kPrefillTokens, Scorer::kPassTokens
+
 }  // namespace
+
+MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Generation& work) {
+  TrainShape shape = inference_shape(model, work.rows, work.prompt, kPassTokens);
+  shape.generate_tokens = work.prompt + work.new_tokens;
+  check(config, shape);
+  Plan p(config, shape);
+  p.lowest = config.layers.size();  // nothing has a backward
+  Ledger ledger = forward_only(p);
+  ledger[MemoryCategory::logits] = buffer(work.rows * config.vocab);
+  ledger[MemoryCategory::workspace] = workspace(p, shape.generate_tokens, block_keys(p));
+  for (size_t l = 0; l < config.layers.size(); ++l)
+    if (config.layers[l].has_k)
+      ledger[MemoryCategory::kv_cache] +=
+          buffer(work.rows * kept_tokens(config, l, shape.generate_tokens) * p.kv(l)) * 2;
+  return {.at_peak = ledger, .category_peaks = ledger, .peak_instant = "decoding"};
+}
+
+MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Scoring& work) {
+  const TrainShape shape = inference_shape(model, work.rows, work.len, kPassTokens);
+  check(config, shape);
+  Plan p(config, shape);
+  p.lowest = config.layers.size();  // nothing has a backward
+  const std::int64_t cells = work.rows * work.len;
+  Ledger ledger = forward_only(p);
+  ledger[MemoryCategory::logits] =
+      buffer((work.chunk > 0 ? std::min<std::int64_t>(work.chunk, cells) : cells) * config.vocab) + buffer(cells) +
+      buffer(cells * work.top_k) * 2;
+  ledger[MemoryCategory::workspace] = workspace(p, work.len, block_keys(p));
+  return {.at_peak = ledger, .category_peaks = ledger, .peak_instant = "the last rows of logits"};
+}
 
 MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape) {
   check(config, shape);
@@ -292,7 +364,8 @@ MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& s
   training[MemoryCategory::gradients] = gradients(p);
   training[MemoryCategory::optimizer] = optimizer(p);
   training[MemoryCategory::activations] = activations(p);
-  training[MemoryCategory::workspace] = workspace(p);
+  training[MemoryCategory::workspace] = workspace(p, rope_positions(p), block_keys(p));
+  if (streams_loss(p)) training[MemoryCategory::workspace] += buffer(shape.threads * kLogitTile);
   training[MemoryCategory::logits] = logits(p);
   MemoryPlan plan{.at_peak = training, .category_peaks = training, .peak_instant = "logits of a training step"};
   if (shape.generate_tokens > 0) {  // the cache comes while the step's buffers, logits included, are still there

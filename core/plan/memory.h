@@ -47,4 +47,24 @@ struct MemoryPlan {
 
 MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape);
 
+// Of a model that only infers, its step memory given back before.
+struct InferenceModel {
+  WeightType weights = WeightType::f32;
+  Bf16Math bf16 = Bf16Math::widened;
+  std::vector<LoraSize> lora{};
+  int threads = 1;
+};
+struct Generation {  // engine::Sampler: rows of one length
+  std::int64_t rows = 1;
+  int prompt = 1, new_tokens = 1;
+};
+struct Scoring {  // engine::Scorer: rows of one length, a target in every position
+  std::int64_t rows = 1;
+  int len = 1;
+  int chunk = 64;  // rows of logits at once; 0: all
+  int top_k = 0;
+};
+MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Generation& work);
+MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Scoring& work);
+
 }  // namespace mw::plan

@@ -8,6 +8,7 @@
 
 #include "core/runs/predict.h"
 #include "core/runs/settings.h"
+#include "core/runs/size_run.h"
 #include "core/train/checkpoint.h"
 #include "core/train/trainer.h"
 
@@ -26,9 +27,14 @@ struct Record {
   std::optional<std::filesystem::path> checkpoint;
 };
 
+bool is_size(const Experiment& e) {
+  return e.string("kind") == "size";
+}
+
 std::string run_name(const Experiment& e) {
   if (const std::string name = e.string("name"); !name.empty()) return name;
   const std::string model = e.path("model.path").filename().string();
+  if (is_size(e)) return (model.empty() ? e.string("model.id") : model) + " sizes";
   return (model.empty() ? "run" : model) +
          (e.string("train.method") == "lora" ? " LoRA r" + std::to_string(e.integer("lora.rank")) : " full");
 }
@@ -45,11 +51,19 @@ std::unique_ptr<Record> open_record(const JobRequest& request) {
                    .fix = "see `meshwright runs` for the ids"});
     record->lock = record->store.lock(record->run);
     record->experiment = record->store.experiment(record->run);
+    if (is_size(record->experiment))
+      throw Error({.id = "RUN",
+                   .message = "a size run has no checkpoints to continue from",
+                   .place = record->run,
+                   .fix = "measure again; its points so far stay in the record"});
     record->checkpoint = train::latest_checkpoint(record->store.run_folder(record->run));
     const long step = record->checkpoint ? train::read_counters(*record->checkpoint).step : 0;
     record->store.rewind(record->run, step);
   } else {
-    train_settings(record->experiment);  // bad input is refused before a run exists
+    if (is_size(record->experiment))  // bad input is refused before a run exists
+      sizing_settings(record->experiment);
+    else
+      train_settings(record->experiment);
     record->run = record->store.create(record->experiment, run_name(record->experiment));
     record->lock = record->store.lock(record->run);
   }
@@ -64,7 +78,20 @@ event::Finished failed(const Error& error, double seconds) {
   return f;
 }
 
-// Trains and records; every way it can end becomes a Finished event, except that the store itself fails.
+event::Finished run_training(const Record& record, const Json& info, const EventSink& sink, std::stop_token stop,
+                             train::PauseGate& gate) {
+  train::TrainRequest request{.settings = train_settings(record.experiment),
+                              .run_folder = record.store.run_folder(record.run),
+                              .resume = record.checkpoint,
+                              .info = info,
+                              .predict = {}};
+  request.predict = [&](const train::DataFacts& facts) {
+    return predicted_json(predict_run(request.settings, facts))["memory"];
+  };
+  return train::train(request, sink, stop, gate);
+}
+
+// Trains (or sizes) and records; every way it can end becomes a Finished event, except that the store itself fails.
 Outcome execute(Record& record, const EventSink& sink, std::stop_token stop, train::PauseGate& gate) {
   const auto begun = Clock::now();
   double last_time = 0;
@@ -72,21 +99,16 @@ Outcome execute(Record& record, const EventSink& sink, std::stop_token stop, tra
   const EventSink both = [&](const Event& e) {
     last_time = e.time_s;
     if (const auto* m = std::get_if<event::Metric>(&e.body)) steps = std::max(steps, m->step);
+    if (const auto* p = std::get_if<event::Point>(&e.body)) steps = std::max(steps, p->step);
     record.store.append(record.run, e);
     sink(e);
   };
   event::Finished finished;
   std::optional<Error::Kind> kind;
   try {
-    train::TrainRequest request{.settings = train_settings(record.experiment),
-                                .run_folder = record.store.run_folder(record.run),
-                                .resume = record.checkpoint,
-                                .info = {{"name", run_name(record.experiment)}, {"run", record.run}},
-                                .predict = {}};
-    request.predict = [&](const train::DataFacts& facts) {
-      return predicted_json(predict_run(request.settings, facts))["memory"];
-    };
-    finished = train::train(request, both, stop, gate);
+    const Json info{{"name", run_name(record.experiment)}, {"run", record.run}};
+    finished = is_size(record.experiment) ? run_sizes(record.experiment, info, both, stop, gate)
+                                          : run_training(record, info, both, stop, gate);
   } catch (const Error& error) {
     kind = error.kind();
     finished = failed(error, std::max(last_time, std::chrono::duration<double>(Clock::now() - begun).count()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run on its own worker thread: freezes the experiment, trains, appends every event to the store and hands it to
-// the sink (called on the worker thread; a window pushes it into a Mailbox).
+// One run on its own worker thread: freezes the experiment, trains (or sizes), appends every event to the store and
+// hands it to the sink (called on the worker thread; a window pushes it into a Mailbox).
 #pragma once
 #include <filesystem>
 #include <memory>

@@ -77,6 +77,8 @@ Parameter column_row(const std::string& column) {
 Rows experiment_rows() {
   return {
       text_row("name", "Name", "", "What the run is called in the Runs table"),
+      choice_row("kind", "Kind", {"train", "size"},
+                 "What a run does: train, or measure how time and memory grow with the batch", kAdvanced),
   };
 }
 
@@ -181,7 +183,8 @@ Rows training_rows() {
                  "Activations recomputed in the backward pass: none, inside blocks, or whole layers"),
       int_row("train.loss_chunk", "Loss chunk", "rows", 256, {0, 1048576},
               "Rows of logits alive at once in the cross-entropy; 0 is all of them"),
-      choice_row("train.dtype", "Weights", {"f32", "bf16"}, "Type the weights are held in; sums are always f32"),
+      choice_row("train.dtype", "Weights", {"f32", "bf16", "int8"},
+                 "Type the weights are held in; sums are always f32. int8: for generating and sizing only"),
       choice_row("train.save_dtype", "Saved as", {"bf16", "f32"}, "Type of the model file that full training writes",
                  kAdvanced),
       int_row("train.seed", "Seed", "", 1, {0, kLargestSeed}, "Everything random follows from it"),
@@ -211,6 +214,29 @@ Rows sampling_rows() {
   };
 }
 
+Rows sizing_rows() {
+  Parameter batches = row(list, "size.batches", "Batches", Json::array({1, 2, 4, 8, 16}),
+                          "Batch sizes to measure, one point each per workload", kAdvanced);
+  batches.unit = "rows";
+  return {
+      list_row("size.workloads", "Workloads", {"rollout", "forward", "chunked_forward"},
+               "Generation through a KV cache, log-probabilities with all logits at once, or by chunks of them",
+               kAdvanced),
+      std::move(batches),
+      int_row("size.prompt_len", "Prompt", "tokens", 256, {1, 1048576},
+              "Length of each row's prompt; the forward workloads read prompt and answer", kAdvanced),
+      int_row("size.new_tokens", "New tokens", "tokens", 64, {1, 1048576}, "Tokens each row generates in a rollout",
+              kAdvanced),
+      int_row("size.top_k", "Top-k kept", "tokens", 128, {1, 262144},
+              "Likeliest tokens that the chunked forward keeps of each position", kAdvanced),
+      int_row("size.chunk", "Chunk", "rows", 64, {1, 1048576}, "Rows of logits alive at once in the chunked forward",
+              kAdvanced),
+      flag_row("size.adapters", "With adapters",
+               "Measure with LoRA attached: the adapter of lora.adapter, else a new one of lora.rank and targets",
+               kAdvanced),
+  };
+}
+
 std::vector<Parameter> build() {
   std::vector<Parameter> table;
   const auto section = [&table](const char* group, Rows rows) {
@@ -227,6 +253,7 @@ std::vector<Parameter> build() {
   section("Data", data_rows());
   section("Training", training_rows());
   section("Sampling", sampling_rows());
+  section("Sizing", sizing_rows());
   return table;
 }
 

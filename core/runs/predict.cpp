@@ -11,7 +11,6 @@
 #include "core/train/model.h"
 
 namespace mw::runs {
-namespace {
 
 std::vector<plan::LoraSize> lora_sizes(const model::Config& config, const engine::LoraOptions& options) {
   std::vector<plan::LoraSize> sizes;
@@ -20,11 +19,13 @@ std::vector<plan::LoraSize> lora_sizes(const model::Config& config, const engine
   return sizes;
 }
 
+namespace {
+
 plan::TrainShape shape_of(const train::Settings& s, const model::Config& config, const data::BatchSize& size) {
   plan::TrainShape shape;
   shape.method = s.method == engine::Method::full ? plan::Method::full : plan::Method::lora;
   shape.bf16 = engine::packed_kernels() ? plan::Bf16Math::packed : plan::Bf16Math::widened;
-  shape.weights = s.model.weights == engine::WeightType::bf16 ? plan::WeightType::bf16 : plan::WeightType::f32;
+  shape.weights = plan_weights(s.model.weights);
   if (s.method == engine::Method::lora) shape.lora = lora_sizes(config, s.lora);
   shape.dropout = s.method == engine::Method::lora && s.lora.dropout > 0;
   shape.remat = static_cast<plan::Remat>(s.remat);

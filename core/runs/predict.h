@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/ledger.h"
+#include "core/plan/memory.h"
 #include "core/runs/experiment.h"
 #include "core/train/trainer.h"
 
@@ -22,6 +23,9 @@ struct Prediction {
   std::vector<std::string> sources;  // what each part rests on, for people
   bool fits() const { return at_peak.total() <= capacity; }
 };
+
+// What the options adapt of a model.
+std::vector<plan::LoraSize> lora_sizes(const model::Config& config, const engine::LoraOptions& options);
 
 Prediction predict_run(const train::Settings& settings, const train::DataFacts& facts);
 

@@ -117,6 +117,11 @@ void RunView::take(const event::Checkpoint& e) {
   furthest_ = std::max(furthest_, e.step);
 }
 
+void RunView::take(const event::Point& e) {
+  points_.push_back({e.step, valid_utf8(e.kind), as_stored(e.values)});
+  furthest_ = std::max(furthest_, e.step);
+}
+
 void RunView::take(const event::Log& e) {
   log_.push_back({last_time_, furthest_, valid_utf8(e.level), valid_utf8(e.text)});
   if (log_.size() > kLogLines) {
@@ -167,6 +172,7 @@ void RunView::rewind(long step) {
   }
   drop_after(samples_, step);
   drop_after(checkpoints_, step);
+  drop_after(points_, step);
   drop_after(log_, step);
   furthest_ = std::min(furthest_, step);
   recent_.clear();
@@ -205,7 +211,7 @@ std::optional<Bytes> RunView::capacity() const {
 }
 
 long RunView::step() const {
-  double last = 0;
+  double last = points_.empty() ? 0 : static_cast<double>(points_.back().step);
   for (const auto& [name, m] : metrics_)
     if (is_training(name) && !m.raw.empty()) last = std::max(last, m.raw.back().x);
   return static_cast<long>(std::min(last, 0x1p53));  // what a double counts exactly
@@ -223,6 +229,11 @@ std::optional<double> RunView::seconds_per_step() const {
 }
 
 std::optional<double> RunView::eta_seconds() const {
+  if (!points_.empty()) {
+    if (ended() || !activity_ || activity_->done <= 0 || activity_->total <= activity_->done) return std::nullopt;
+    return active_time() * static_cast<double>(activity_->total - activity_->done) /
+           static_cast<double>(activity_->done);
+  }
   const auto each = seconds_per_step();
   if (!each || ended() || total_ <= 0) return std::nullopt;
   return *each * static_cast<double>(std::max(0L, total_ - step()));
@@ -232,10 +243,16 @@ bool RunView::operator==(const RunView& o) const {
   const auto text = [](const auto& body) {
     return body ? to_json(Event{0, *body}, "").dump(-1, ' ', false, Json::error_handler_t::replace) : std::string();
   };
+  const auto text_of = [&](const std::vector<event::Point>& points) {
+    std::string all;
+    for (const event::Point& p : points) all += text(std::optional(p));
+    return all;
+  };
   return smoothing_ == o.smoothing_ && metrics_ == o.metrics_ && memory_ == o.memory_ && samples_ == o.samples_ &&
-         checkpoints_ == o.checkpoints_ && log_ == o.log_ && log_dropped_ == o.log_dropped_ && info_ == o.info_ &&
-         state_ == o.state_ && text(finished_) == text(o.finished_) && text(activity_) == text(o.activity_) &&
-         total_ == o.total_ && furthest_ == o.furthest_ && last_time_ == o.last_time_ && paused_s_ == o.paused_s_ &&
+         checkpoints_ == o.checkpoints_ && text_of(points_) == text_of(o.points_) && log_ == o.log_ &&
+         log_dropped_ == o.log_dropped_ && info_ == o.info_ && state_ == o.state_ &&
+         text(finished_) == text(o.finished_) && text(activity_) == text(o.activity_) && total_ == o.total_ &&
+         furthest_ == o.furthest_ && last_time_ == o.last_time_ && paused_s_ == o.paused_s_ &&
          paused_since_ == o.paused_since_ && recent_ == o.recent_;
 }
 

@@ -82,7 +82,8 @@ class RunView {
   const std::map<int, MemoryTimeline>& memory() const { return memory_; }  // by device
   const std::vector<SampleShown>& samples() const { return samples_; }     // in order of arrival
   const std::vector<CheckpointMark>& checkpoints() const { return checkpoints_; }
-  const std::deque<LogLine>& log() const { return log_; }  // the last kLogLines of them
+  const std::vector<event::Point>& points() const { return points_; }  // of a size run, as they were measured
+  const std::deque<LogLine>& log() const { return log_; }              // the last kLogLines of them
   std::size_t log_lines_dropped() const { return log_dropped_; }
 
   // From Started: info as it came, and the parts a page needs. Empty until started or where the source did not say.
@@ -95,13 +96,14 @@ class RunView {
   const std::optional<event::Finished>& finished() const { return finished_; }
   std::string error() const { return finished_ ? finished_->error : std::string(); }
 
-  long step() const;                           // last step that reported a train/ metric; 0 before
+  long step() const;                           // last step that reported a train/ metric, last point; 0 before
   long steps_total() const { return total_; }  // info.steps; 0 unknown
   double fraction() const;                     // 0..1 of the steps
   const std::optional<event::Progress>& activity() const { return activity_; }  // what it does now ("load 3 of 20")
   double last_time() const { return last_time_; }                               // time_s of the last event
   // Seconds left, from the last kRecent training steps with pauses taken out (evaluations stay in: they will come
-  // again); empty before two steps, after the end, or where the total is unknown. Counted from last_time().
+  // again); empty before two steps, after the end, or where the total is unknown. Counted from last_time(). Points
+  // differ in cost, so theirs follows from the share of the work that is done.
   std::optional<double> eta_seconds() const;
   std::optional<double> seconds_per_step() const;
 
@@ -122,6 +124,7 @@ class RunView {
   void take(const event::Memory& e);
   void take(const event::Sample& e);
   void take(const event::Checkpoint& e);
+  void take(const event::Point& e);
   void take(const event::Log& e);
   void take(const event::Progress& e);
   void take(const event::StateChanged& e);
@@ -135,6 +138,7 @@ class RunView {
   std::map<int, MemoryTimeline> memory_;
   std::vector<SampleShown> samples_;
   std::vector<CheckpointMark> checkpoints_;
+  std::vector<event::Point> points_;
   std::deque<LogLine> log_;
   std::size_t log_dropped_ = 0;
   Json info_;

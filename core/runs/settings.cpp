@@ -35,6 +35,27 @@ void require_path(const Experiment& e, std::string_view key, const std::string& 
                .fix = "set " + std::string(key) + ", e.g. --set " + std::string(key) + "=PATH"});
 }
 
+data::DatasetOptions data_settings(const Experiment& e, model::Family family) {
+  data::DatasetOptions d;
+  d.path = e.path("data.path");
+  d.format = choice<data::Format>(
+      e, "data.format",
+      std::array<std::string_view, 6>{"auto", "prompt_completion", "messages", "sharegpt", "alpaca", "text"});
+  for (const char* column : {"prompt", "completion", "text", "messages", "system", "input"})
+    if (const std::string name = e.string(std::string("data.columns.") + column); !name.empty())
+      d.columns[column] = name;
+  d.chat = chat_format(e, family);
+  d.loss = choice<data::LossOn>(e, "data.loss", std::array<std::string_view, 3>{"completion", "assistant", "all"});
+  d.overlong = choice<data::Overlong>(e, "data.overlong", std::array<std::string_view, 2>{"drop", "truncate"});
+  d.on_error = choice<data::OnError>(e, "data.on_error", std::array<std::string_view, 2>{"stop", "skip"});
+  d.max_len = static_cast<int>(e.integer("data.max_len"));
+  d.eval_fraction = e.number("data.eval_fraction");
+  d.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
+  return d;
+}
+
+}  // namespace
+
 void check_valid(const Experiment& e) {
   for (const Problem& p : e.validate())
     if (p.severity == Severity::error) throw Error(p);
@@ -55,7 +76,7 @@ void check_valid(const Experiment& e) {
                    .fix = "set mesh." + axis + " to 1"});
 }
 
-engine::LoraOptions lora_settings(const Experiment& e) {
+engine::LoraOptions lora_options(const Experiment& e) {
   return {.rank = static_cast<int>(e.integer("lora.rank")),
           .alpha = static_cast<float>(e.number("lora.alpha")),
           .dropout = static_cast<float>(e.number("lora.dropout")),
@@ -65,38 +86,17 @@ engine::LoraOptions lora_settings(const Experiment& e) {
           .alpha_pattern = pattern<float>(e, "lora.alpha_pattern")};
 }
 
-data::DatasetOptions data_settings(const Experiment& e, model::Family family) {
-  data::DatasetOptions d;
-  d.path = e.path("data.path");
-  d.format = choice<data::Format>(
-      e, "data.format",
-      std::array<std::string_view, 6>{"auto", "prompt_completion", "messages", "sharegpt", "alpaca", "text"});
-  for (const char* column : {"prompt", "completion", "text", "messages", "system", "input"})
-    if (const std::string name = e.string(std::string("data.columns.") + column); !name.empty())
-      d.columns[column] = name;
-  d.chat = chat_format(e, family);
-  d.loss = choice<data::LossOn>(e, "data.loss", std::array<std::string_view, 3>{"completion", "assistant", "all"});
-  d.overlong = choice<data::Overlong>(e, "data.overlong", std::array<std::string_view, 2>{"drop", "truncate"});
-  d.on_error = choice<data::OnError>(e, "data.on_error", std::array<std::string_view, 2>{"stop", "skip"});
-  d.max_len = static_cast<int>(e.integer("data.max_len"));
-  d.eval_fraction = e.number("data.eval_fraction");
-  d.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
-  return d;
-}
-
 train::ModelSettings model_values(const Experiment& e) {
   train::ModelSettings m;
   m.path = e.path("model.path");
   m.tokenizer = e.path("model.tokenizer");
   m.init = choice<train::Init>(e, "model.init", std::array<std::string_view, 2>{"load", "random"});
-  m.weights = choice<engine::WeightType>(e, "train.dtype", std::array<std::string_view, 2>{"f32", "bf16"});
+  m.weights = choice<engine::WeightType>(e, "train.dtype", std::array<std::string_view, 3>{"f32", "bf16", "int8"});
   m.capacity = Bytes(static_cast<std::int64_t>(e.number("target.memory_gib") * 1073741824.0));
   m.threads = static_cast<int>(e.integer("target.threads"));
   m.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
   return m;
 }
-
-}  // namespace
 
 train::ModelSettings model_settings(const Experiment& e) {
   require_path(e, "model.path", "model folder");
@@ -131,7 +131,7 @@ train::Settings plan_settings(const Experiment& e, model::Family family) {
   train::Settings s;
   s.model = model_values(e);
   s.method = choice<engine::Method>(e, "train.method", std::array<std::string_view, 2>{"lora", "full"});
-  s.lora = lora_settings(e);
+  s.lora = lora_options(e);
   s.adapter = e.path("lora.adapter");
   s.data = data_settings(e, family);
   s.packing = e.flag("data.packing") ? data::Packing::pack : data::Packing::none;

@@ -13,6 +13,12 @@ train::Settings train_settings(const Experiment& experiment);
 // The same without asking for files that must exist: for predictions, with the family given.
 train::Settings plan_settings(const Experiment& experiment, model::Family family);
 
+// Parts of them, for what needs no more: the first error of validate(), or a target or mesh this engine does not run;
+// the model's settings (path may be empty); LoRA's.
+void check_valid(const Experiment& experiment);
+train::ModelSettings model_values(const Experiment& experiment);
+engine::LoraOptions lora_options(const Experiment& experiment);
+
 // Model and sampling only: for generate, where data and training keys may be absent.
 train::ModelSettings model_settings(const Experiment& experiment);
 engine::SampleOptions sample_options(const Experiment& experiment);

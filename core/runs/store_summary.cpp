@@ -33,6 +33,7 @@ struct Apply {
   void operator()(const event::Memory& e) { row.peak = std::max({row.peak, e.peak, e.bytes.total()}); }
   void operator()(const event::Sample&) {}
   void operator()(const event::Checkpoint&) {}
+  void operator()(const event::Point& e) { row.steps_done = std::max(row.steps_done, e.step); }
   void operator()(const event::Log&) {}
   void operator()(const event::Progress&) {}
   void operator()(const event::StateChanged& e) { row.state = e.state; }
@@ -57,6 +58,11 @@ RunRow row_from(const Experiment& experiment) {
   RunRow row;
   row.model = experiment.string("model.id");
   if (row.model.empty()) row.model = folder_name(experiment.string("model.path"));
+  if (experiment.string("kind") == "size") {
+    row.method = "size";
+    row.source = "measured";
+    return row;
+  }
   row.method = experiment.string("train.method");
   if (row.method == "lora") row.method += " r" + std::to_string(experiment.integer("lora.rank"));
   row.source = "measured";
@@ -70,8 +76,8 @@ void apply(RunRow& row, const Event& event) {
 }
 
 EventColumns columns_of(const Event& event) {
-  static constexpr const char* kKinds[] = {"started", "metric",   "memory", "sample",  "checkpoint",
-                                           "log",     "progress", "state",  "finished"};
+  static constexpr const char* kKinds[] = {"started", "metric",   "memory", "sample",   "checkpoint",
+                                           "log",     "progress", "state",  "finished", "point"};
   static_assert(std::size(kKinds) == std::variant_size_v<decltype(event.body)>);
   EventColumns columns;
   columns.kind = kKinds[event.body.index()];

@@ -58,9 +58,15 @@ LoadedModel load_model(const ModelSettings& settings, const Progress& progress) 
                  .fix = "set model.path to the folder of a Gemma model"});
   const model::Config config = formats::read_config(settings.path);
   engine::check_context(config, settings.context);
+  std::unique_ptr<data::Tokenizer> tokenizer = load_tokenizer_of(settings);
+  check_vocabulary(*tokenizer, config, settings.path.string());
+  LoadedModel out = load_network(settings, config, progress);
+  out.tokenizer = std::move(tokenizer);
+  return out;
+}
+
+LoadedModel load_network(const ModelSettings& settings, const model::Config& config, const Progress& progress) {
   LoadedModel out;
-  out.tokenizer = load_tokenizer_of(settings);
-  check_vocabulary(*out.tokenizer, config, settings.path.string());
   const model::TensorInventory inventory(config);
   std::unique_ptr<formats::HfWeights> weights;  // opened and checked before memory is taken
   if (settings.init == Init::load) weights = std::make_unique<formats::HfWeights>(settings.path, inventory);
@@ -132,6 +138,11 @@ void copy_adapter(const formats::Adapter& adapter, engine::Network& network) {
   }
 }
 
+void attach_adapter(const formats::Adapter& adapter, std::uint64_t seed, engine::Network& network) {
+  network.add_lora(lora_options(adapter), seed);
+  copy_adapter(adapter, network);
+}
+
 formats::Adapter adapter_of(const engine::Network& network, const engine::LoraOptions& options,
                             const std::string& base_model) {
   formats::Adapter adapter{.rank = options.rank,
@@ -152,12 +163,12 @@ formats::Adapter adapter_of(const engine::Network& network, const engine::LoraOp
   return adapter;
 }
 
-Answer answer(LoadedModel& model, const std::string& prompt, data::ChatFormat chat,
-              const engine::SampleOptions& options, std::stop_token stop,
-              const std::function<bool(const std::string&)>& on_text) {
-  const data::Tokenizer& tokenizer = *model.tokenizer;
-  std::vector<int> ids{tokenizer.bos()};
-  const std::vector<int> body = tokenizer.encode(prompt);
+namespace {
+
+// bos + prompt; shortens the answer to what the context still holds.
+std::vector<int> prompt_ids(const LoadedModel& model, const std::string& prompt, engine::SampleOptions& options) {
+  std::vector<int> ids{model.tokenizer->bos()};
+  const std::vector<int> body = model.tokenizer->encode(prompt);
   ids.insert(ids.end(), body.begin(), body.end());
   const auto limit = static_cast<size_t>(model.network->config().max_positions);
   if (ids.size() >= limit)
@@ -165,19 +176,45 @@ Answer answer(LoadedModel& model, const std::string& prompt, data::ChatFormat ch
                  .message = "the prompt is longer than the model's context",
                  .found = std::to_string(ids.size()) + " tokens",
                  .expected = "fewer than " + std::to_string(limit)});
-  engine::SampleOptions sampling = options;
-  sampling.max_new_tokens = std::min(sampling.max_new_tokens, static_cast<int>(limit - ids.size()));
-  sampling.stop_ids.push_back(tokenizer.eos());
+  options.max_new_tokens = std::min(options.max_new_tokens, static_cast<int>(limit - ids.size()));
+  return ids;
+}
+
+void add_stops(const data::Tokenizer& tokenizer, data::ChatFormat chat, engine::SampleOptions& options) {
+  options.stop_ids.push_back(tokenizer.eos());
   if (chat != data::ChatFormat::none)
-    if (const int end = tokenizer.find(data::end_of_turn(chat)); end >= 0) sampling.stop_ids.push_back(end);
-  engine::Sampler sampler(*model.network);
-  Answer out;
+    if (const int end = tokenizer.find(data::end_of_turn(chat)); end >= 0) options.stop_ids.push_back(end);
+}
+
+}  // namespace
+
+std::vector<Answer> answers(LoadedModel& model, std::span<const std::string> prompts, data::ChatFormat chat,
+                            const engine::SampleOptions& options, std::stop_token stop) {
+  engine::SampleOptions sampling = options;
+  std::vector<std::vector<int>> ids;
+  for (const std::string& prompt : prompts) ids.push_back(prompt_ids(model, prompt, sampling));
+  add_stops(*model.tokenizer, chat, sampling);
+  std::vector<Answer> out;
+  for (std::vector<int>& row : engine::Sampler(*model.network).generate_batch(ids, sampling, stop)) {
+    std::string text = trimmed(model.tokenizer->decode(row));
+    out.push_back({std::move(text), std::move(row)});
+  }
+  return out;
+}
+
+Answer answer(LoadedModel& model, const std::string& prompt, data::ChatFormat chat,
+              const engine::SampleOptions& options, std::stop_token stop,
+              const std::function<bool(const std::string&)>& on_text) {
+  engine::SampleOptions sampling = options;
+  const std::vector<int> ids = prompt_ids(model, prompt, sampling);
+  add_stops(*model.tokenizer, chat, sampling);
   std::vector<int> so_far;
-  out.ids = sampler.generate(ids, sampling, stop, [&](int id) {
+  Answer out;
+  out.ids = engine::Sampler(*model.network).generate(ids, sampling, stop, [&](int id) {
     so_far.push_back(id);
-    return !on_text || on_text(tokenizer.decode(so_far));
+    return !on_text || on_text(model.tokenizer->decode(so_far));
   });
-  out.text = trimmed(tokenizer.decode(out.ids));
+  out.text = trimmed(model.tokenizer->decode(out.ids));
   return out;
 }
 

@@ -24,6 +24,9 @@ using Progress = std::function<void(long done, long total)>;
 // Errors: missing or broken folder, unsupported architecture, tokenizer larger than the vocabulary, capacity exceeded.
 LoadedModel load_model(const ModelSettings& settings, const Progress& progress = {});
 
+// Device and network only: a config of any source, weights from settings.path or random.
+LoadedModel load_network(const ModelSettings& settings, const model::Config& config, const Progress& progress = {});
+
 // Tokenizer only: for looking at data without the weights.
 std::unique_ptr<data::Tokenizer> load_tokenizer_of(const ModelSettings& settings);
 
@@ -34,6 +37,7 @@ formats::Adapter read_adapter(const std::filesystem::path& folder, const std::fi
 // Attaches an adapter: its modules, ranks and alphas define the LoRA; values are copied in. Dropout from `adapter`.
 engine::LoraOptions lora_options(const formats::Adapter& adapter);
 void copy_adapter(const formats::Adapter& adapter, engine::Network& network);
+void attach_adapter(const formats::Adapter& adapter, std::uint64_t seed, engine::Network& network);
 // The adapter now in the network, for saving.
 formats::Adapter adapter_of(const engine::Network& network, const engine::LoraOptions& options,
                             const std::string& base_model);
@@ -46,6 +50,9 @@ struct Answer {
   std::string text;
   std::vector<int> ids;
 };
+// Several prompts, decoded together.
+std::vector<Answer> answers(LoadedModel& model, std::span<const std::string> prompts, data::ChatFormat chat,
+                            const engine::SampleOptions& options, std::stop_token stop = {});
 Answer answer(LoadedModel& model, const std::string& prompt, data::ChatFormat chat,
               const engine::SampleOptions& options, std::stop_token stop = {},
               const std::function<bool(const std::string& so_far)>& on_text = {});

@@ -61,7 +61,7 @@ inline Event random_event(Rng& rng) {
   Event event;
   event.time_s = static_cast<double>(rng.next_uniform()) * 1e5;
   const auto state = static_cast<RunState>(rng.below(6));
-  switch (rng.below(9)) {
+  switch (rng.below(10)) {
     case 0:
       event.body =
           event::Started{Json{{"model", random_text(rng)}, {"steps", rng.below(1000)}, {"x", {1, 2.5, nullptr}}}};
@@ -87,6 +87,9 @@ inline Event random_event(Rng& rng) {
       break;
     case 7:
       event.body = event::StateChanged{state};
+      break;
+    case 8:
+      event.body = event::Point{random_step(rng), random_text(rng), Json{{"batch", 8}, {"mode", random_text(rng)}}};
       break;
     default:
       event.body = event::Finished{state,

@@ -145,8 +145,27 @@ TEST_P(Kernels, CrossEntropyOfCappedLogitsGoesBackThroughTheCap) {
   }
 }
 
+TEST_P(Kernels, WeightedSumsOfRowsAndTheHighest) {
+  const int dim = GetParam(), n = 21;
+  const std::vector<float> p = normals(static_cast<size_t>(7 * n), 1), v = normals(static_cast<size_t>(n * dim), 2);
+  for (const VectorKernels* k : available()) {
+    EXPECT_EQ(k->highest(dim, v.data()), *std::max_element(v.begin(), v.begin() + dim)) << k->name;
+    for (int m = 1; m <= 7; ++m) {
+      std::vector<float> o(static_cast<size_t>(m * dim), 9.0f);
+      k->weigh_rows(m, n, dim, p.data(), v.data(), o.data());
+      for (int i = 0; i < m; ++i)
+        for (int d = 0; d < dim; ++d) {
+          double sum = 0;
+          for (int j = 0; j < n; ++j)
+            sum += static_cast<double>(p[static_cast<size_t>(i * n + j)]) * v[static_cast<size_t>(j * dim + d)];
+          ASSERT_NEAR(o[static_cast<size_t>(i * dim + d)], sum, 1e-5) << k->name << " " << m << " " << d;
+        }
+    }
+  }
+}
+
 TEST_P(Kernels, SmallMatrixProducts) {
-  const int n = GetParam(), rows = 7;
+  const int n = GetParam(), rows = 39;
   const std::vector<float> a = normals(static_cast<size_t>(5 * n), 1), b = normals(static_cast<size_t>(rows * n), 2);
   for (const VectorKernels* k : available())
     for (int m = 1; m <= 5; ++m) {

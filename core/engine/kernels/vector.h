@@ -44,6 +44,7 @@ struct VectorKernels {
   void (*geglu)(std::int64_t n, const float* gate, const float* up, float* out);
   // In place: gate <- d gate, up <- d up, d_out <- gelu(gate) * up.
   void (*geglu_backward)(std::int64_t n, float* gate, float* up, float* d_out);
+  float (*highest)(std::int64_t n, const float* x);  // n > 0
   // s[0,n): softmax over [lo, hi), zero elsewhere. Returns log(sum(exp)).
   float (*softmax)(std::int64_t n, std::int64_t lo, std::int64_t hi, float* s);
   // s <- exp(s - lse) in [lo, hi), zero elsewhere: the probabilities again.
@@ -65,6 +66,8 @@ struct VectorKernels {
                    float beta, float* c, std::int64_t begin, std::int64_t end);
   void (*dot_rows_bf16)(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a,
                         const std::uint16_t* b, float beta, float* c, std::int64_t begin, std::int64_t end);
+  // o[m, dim] = p[m, n] v[n, dim], m small: v is read once.
+  void (*weigh_rows)(std::int64_t m, std::int64_t n, std::int64_t dim, const float* p, const float* v, float* o);
   // out = x (or out += x, add) where kept, else 0; kept elements times 1/(1-p). Element i of the mask is index first+i
   // of the stream `key` (an Rng's key, see dropout_key).
   void (*dropout)(std::int64_t n, std::uint64_t key, std::uint64_t first, float p, bool accumulate, const float* x,

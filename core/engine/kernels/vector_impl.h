@@ -145,11 +145,13 @@ void geglu_backward(i64 n, float* gate, float* up, float* d_out) {
 
 // ---- softmax and cross-entropy
 
-[[gnu::always_inline]] inline float row_max(i64 n, const float* s) {
+inline float row_max(i64 n, const float* s) {
   i64 i = 0;
-  V best = splat(-INFINITY);
-  for (; i + kLanes <= n; i += kLanes) best = larger(best, load(s + i));
-  float m = highest(best);
+  V best[4] = {splat(-INFINITY), splat(-INFINITY), splat(-INFINITY), splat(-INFINITY)};
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes)
+    for (int j = 0; j < 4; ++j) best[j] = larger(best[j], load(s + i + j * kLanes));
+  for (; i + kLanes <= n; i += kLanes) best[0] = larger(best[0], load(s + i));
+  float m = highest(larger(larger(best[0], best[1]), larger(best[2], best[3])));
   for (; i < n; ++i) m = m > s[i] ? m : s[i];
   return m;
 }
@@ -355,6 +357,51 @@ template <int M, int R, class W>
     }
 }
 
+// Two vectors of rows, W lanes each, into one with W/2 lanes a row: a's rows, then b's, each half added to the other.
+template <int W>
+[[gnu::always_inline]] inline V halved(V a, V b) {
+  I low;
+  for (int lane = 0; lane < 16; ++lane) {
+    constexpr int kHalf = W / 2;
+    low[lane] = (lane / 8) * 16 + (lane % 8) / kHalf * W + lane % kHalf;
+  }
+  return __builtin_shuffle(a, b, low) + __builtin_shuffle(a, b, low + W / 2);
+}
+
+// 16 rows of few columns, K = 4, 8 or a multiple of 16: one row's sum would cost more than its products. LoRA's second
+// factor at decode.
+template <int K>
+[[gnu::always_inline]] inline V dot_short_rows(const float* a, const float* b) {
+  constexpr int kPerVector = K < kLanes ? static_cast<int>(kLanes) / K : 1, kVectors = 16 / kPerVector;
+  V x[K < kLanes ? 1 : K / kLanes];
+  for (int i = 0; i < static_cast<int>(sizeof x / sizeof x[0]) * kLanes; ++i) x[i / kLanes][i % kLanes] = a[i % K];
+  V acc[kVectors];
+  for (int r = 0; r < kVectors; ++r) {
+    acc[r] = load(b + r * kPerVector * K) * x[0];
+    for (int i = 1; i < K / kLanes; ++i) acc[r] += load(b + r * K + i * kLanes) * x[i];
+  }
+  if constexpr (K >= kLanes)
+    for (int r = 0; r < 8; ++r) acc[r] = halved<16>(acc[2 * r], acc[2 * r + 1]);
+  if constexpr (K >= 8)
+    for (int r = 0; r < 4; ++r) acc[r] = halved<8>(acc[2 * r], acc[2 * r + 1]);
+  for (int r = 0; r < 2; ++r) acc[r] = halved<4>(acc[2 * r], acc[2 * r + 1]);
+  return halved<2>(acc[0], acc[1]);
+}
+
+// g++ 12 turns a condition on beta around the last addition into a mask of one lane, so each case has its loop.
+template <int K>
+void dot_rows_short(i64 m, i64 n, float alpha, const float* a, const float* b, float beta, float* c, i64 begin,
+                    i64 end) {
+  const auto each = [&](auto put) __attribute__((always_inline)) {
+    for (i64 row = begin; row < end; row += kLanes)
+      for (i64 i = 0; i < m; ++i) put(c + i * n + row, dot_short_rows<K>(a + i * K, b + row * K) * alpha);
+  };
+  if (beta == 0.0f)
+    each([](float* out, V y) __attribute__((always_inline)) { store(out, y); });
+  else
+    each([&](float* out, V y) __attribute__((always_inline)) { store(out, y + load(out) * beta); });
+}
+
 template <int M, class W>
 void dot_rows_m(i64 n, i64 k, float alpha, const float* a, const W* b, float beta, float* c, i64 begin, i64 end) {
   constexpr int kRows = M <= 2 ? 4 : 2;
@@ -370,6 +417,62 @@ void dot_rows_any(i64 m, i64 n, i64 k, float alpha, const float* a, const W* b, 
   if (m == 3) dot_rows_m<3>(n, k, alpha, a, b, beta, c, begin, end);
   if (m == 2) dot_rows_m<2>(n, k, alpha, a, b, beta, c, begin, end);
   if (m == 1) dot_rows_m<1>(n, k, alpha, a, b, beta, c, begin, end);
+}
+
+// M rows of p against C vectors of v's columns at once; `last` counts the lanes of the last of them.
+template <int M, int C>
+[[gnu::always_inline]] inline void weigh_tile(i64 n, i64 dim, const float* p, const float* v, float* o, i64 last) {
+  V acc[M][C] = {};
+  for (i64 j = 0; j < n; ++j, v += dim) {
+    V x[C];
+    for (int c = 0; c < C; ++c) x[c] = c + 1 == C ? load_n(v + c * kLanes, last) : load(v + c * kLanes);
+    for (int m = 0; m < M; ++m) {
+      const V weight = splat(p[m * n + j]);
+      for (int c = 0; c < C; ++c) acc[m][c] += weight * x[c];
+    }
+  }
+  for (int m = 0; m < M; ++m)
+    for (int c = 0; c < C; ++c) store_n(o + m * dim + c * kLanes, acc[m][c], c + 1 == C ? last : kLanes);
+}
+
+template <int M>
+void weigh_rows_m(i64 n, i64 dim, const float* p, const float* v, float* o) {
+  constexpr int kVectors = 4;
+  i64 i = 0;
+  for (; i + kVectors * kLanes <= dim; i += kVectors * kLanes) weigh_tile<M, kVectors>(n, dim, p, v + i, o + i, kLanes);
+  for (; i < dim; i += kLanes) weigh_tile<M, 1>(n, dim, p, v + i, o + i, dim - i < kLanes ? dim - i : kLanes);
+}
+
+void weigh_rows(i64 m, i64 n, i64 dim, const float* p, const float* v, float* o) {
+  for (; m >= 4; m -= 4, p += 4 * n, o += 4 * dim) weigh_rows_m<4>(n, dim, p, v, o);
+  if (m == 3) weigh_rows_m<3>(n, dim, p, v, o);
+  if (m == 2) weigh_rows_m<2>(n, dim, p, v, o);
+  if (m == 1) weigh_rows_m<1>(n, dim, p, v, o);
+}
+
+void dot_rows(i64 m, i64 n, i64 k, float alpha, const float* a, const float* b, float beta, float* c, i64 begin,
+              i64 end) {
+  const i64 whole = begin + (end - begin) / kLanes * kLanes;
+  switch (k) {
+    case 4:
+      dot_rows_short<4>(m, n, alpha, a, b, beta, c, begin, whole);
+      break;
+    case 8:
+      dot_rows_short<8>(m, n, alpha, a, b, beta, c, begin, whole);
+      break;
+    case 16:
+      dot_rows_short<16>(m, n, alpha, a, b, beta, c, begin, whole);
+      break;
+    case 32:
+      dot_rows_short<32>(m, n, alpha, a, b, beta, c, begin, whole);
+      break;
+    case 64:
+      dot_rows_short<64>(m, n, alpha, a, b, beta, c, begin, whole);
+      break;
+    default:
+      return dot_rows_any(m, n, k, alpha, a, b, beta, c, begin, end);
+  }
+  dot_rows_any(m, n, k, alpha, a, b, beta, c, whole, end);
 }
 
 [[gnu::always_inline]] inline u64 mixed(u64 x) {  // as mix64 of core/base/rng.h
@@ -415,6 +518,7 @@ constexpr VectorKernels kernels_of(const char* name) {
           .rope = rope,
           .geglu = geglu,
           .geglu_backward = geglu_backward,
+          .highest = row_max,
           .softmax = softmax,
           .softmax_again = softmax_again,
           .softmax_backward = softmax_backward,
@@ -426,8 +530,9 @@ constexpr VectorKernels kernels_of(const char* name) {
           .dot = dot,
           .widen = widen,
           .narrow = narrow,
-          .dot_rows = dot_rows_any<float>,
+          .dot_rows = dot_rows,
           .dot_rows_bf16 = dot_rows_any<std::uint16_t>,
+          .weigh_rows = weigh_rows,
           .dropout = dropout,
           .adamw = adamw};
 }
