@@ -86,9 +86,9 @@ TEST_P(Decode, CachedLogitsEqualFullForwardLogits) {  // prompts shorter and lon
 }
 
 // Rows that continue in pieces of several tokens, at different places, together: what chunked prefill needs.
-TEST(Decode, PiecesOfSeveralRowsEqualFullForwards) {
+TEST_P(Decode, PiecesOfSeveralRowsEqualFullForwards) {
   Device device(Bytes(0), 2);
-  Core core(tiny_config(), device, WeightType::f32);
+  Core core(as_family(tiny_config(), GetParam()), device, WeightType::f32);
   core.load({.f32 =
                  [](size_t index, std::int64_t first, std::span<float> out) {
                    const Rng rng{8, index};
