@@ -25,7 +25,7 @@ plan::TrainShape shape_of(const train::Settings& s, const model::Config& config,
   plan::TrainShape shape;
   shape.method = s.method == engine::Method::full ? plan::Method::full : plan::Method::lora;
   shape.bf16 = engine::packed_kernels() ? plan::Bf16Math::packed : plan::Bf16Math::widened;
-  shape.weights = plan_weights(s.model.weights);
+  shape.weights = static_cast<plan::WeightType>(s.model.weights);
   if (s.method == engine::Method::lora) shape.lora = lora_sizes(config, s.lora);
   shape.dropout = s.method == engine::Method::lora && s.lora.dropout > 0;
   shape.remat = static_cast<plan::Remat>(s.remat);

@@ -19,7 +19,7 @@ model::Config wide_config() {
   c.hf_model_type = "gemma3_text";
   c.hf_architecture = "Gemma3ForCausalLM";
   c.vocab = 5024, c.dim = 96;
-  c.sliding_window = 40, c.max_positions = 2048;
+  c.sliding_window = 40, c.max_positions = 4096;
   c.qk_norm = true;
   c.attention_scale = 0.2f;
   for (int i = 0; i < 3; ++i) {
