@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "core/base/files.h"
 #include "tests/cli/process.h"
 #include "tests/cli/project.h"
@@ -102,8 +104,18 @@ TEST(BadInput, LossThatIsNoNumberStopsNamesTheStepAndKeepsTheCheckpoint) {
   const Project p;
   ASSERT_EQ(meshwright(p.command("run", {"--set", "train.method=full", "--set", "train.steps=1"})).exit_code, 0);
   const fs::path sick = p.runs / "run-1" / "checkpoint-1";
-  std::string weights = read_file(sick / "model.safetensors");
-  weights.replace(weights.size() - 2, 2, "\x7f\x7f");  // the last value becomes the largest bf16: logits overflow
+  const std::string good = read_file(sick / "model.safetensors");
+  std::string weights = good;
+  weights.replace(weights.size() - 2, 2, "\xc0\x7f");  // the last value becomes a bf16 NaN
+  write_file_atomically(sick / "model.safetensors", weights);
+  expect_refused(meshwright(p.command("run", {"--set", "model.path=" + sick.string(), "--set", "model.init=load"})),
+                 AllOf(HasSubstr("model.norm.weight"), HasSubstr("NaN")));
+  weights = good;
+  std::uint64_t header = 0;
+  std::memcpy(&header, weights.data(), sizeof header);
+  const size_t data = sizeof header + header;
+  weights.replace(data, std::string::npos,
+                  std::string(weights.size() - data, '\x7f'));  // all 3.4e38: finite, too large
   write_file_atomically(sick / "model.safetensors", weights);
   const Result r = meshwright(p.command("run", {"--set", "model.path=" + sick.string(), "--set", "model.init=load"}));
   EXPECT_EQ(r.exit_code, 1);
