@@ -78,6 +78,7 @@ std::int64_t blocks_of(const Core& core) {
 }
 
 void reserve_workspace(Core& core, std::int64_t keys) {
+  core.gemm.prepare_blocks();
   if (keys <= core.attention_block_keys) return;
   core.attention_workspace = {};
   core.attention_block_keys = 0;
@@ -89,13 +90,14 @@ void reserve_workspace(Core& core, std::int64_t keys) {
 }
 
 struct Workspace {
+  std::int64_t thread;
   float *s, *dp, *capped;
 };
 
 Workspace workspace(const Core& core, std::int64_t thread) {
   const std::int64_t block = kQueries * core.attention_block_keys;
   float* base = core.attention_workspace.data() + blocks_of(core) * block * thread;
-  return {base, base + block, base + 2 * block};
+  return {thread, base, base + block, base + 2 * block};
 }
 
 template <class F>
@@ -119,11 +121,11 @@ Head head_at(const Shape& s, const float* q, const float* k, const float* v, int
   return {q + head * s.dim, k + kv, v + kv};
 }
 
-void scores(const Core& core, const Shape& s, const Head& h, int query, int queries, const Span& keys, float* out) {
+void scores(Core& core, const Shape& s, const Head& h, int query, int queries, const Span& keys, const Workspace& w) {
   const std::int64_t n = keys.end - keys.begin;
-  gemm_block(Operand::plain, Operand::transposed, queries, n, s.dim, s.scale, h.q + query * s.q_stride, s.q_stride,
-             h.k + keys.begin * s.kv_stride, s.kv_stride, 0.0f, out, n);
-  if (s.cap > 0) core.kernels.softcap(queries * n, s.cap, out);
+  core.gemm.block(w.thread, Operand::plain, Operand::transposed, queries, n, s.dim, s.scale, h.q + query * s.q_stride,
+                  s.q_stride, h.k + keys.begin * s.kv_stride, s.kv_stride, 0.0f, w.s, n);
+  if (s.cap > 0) core.kernels.softcap(queries * n, s.cap, w.s);
 }
 
 // Runs that attend to themselves only, block by block.
@@ -144,13 +146,14 @@ void attend_within(Core& core, const Shape& s, std::span<const Run> runs, const 
     const Span keys = keys_of(t.run, t.query, end, s.window);
     const std::int64_t n = keys.end - keys.begin;
     const Head h = head_at(s, q, k, v, t.head);
-    scores(core, s, h, t.query, queries, keys, w.s);
+    scores(core, s, h, t.query, queries, keys, w);
     for (int i = 0; i < queries; ++i) {
       const Span seen = visible(t.run, t.query + i, keys, s.window);
       lse[std::int64_t{t.query + i} * s.heads + t.head] = core.kernels.softmax(n, seen.begin, seen.end, w.s + i * n);
     }
-    gemm_block(Operand::plain, Operand::plain, queries, s.dim, n, 1.0f, w.s, n, h.v + keys.begin * s.kv_stride,
-               s.kv_stride, 0.0f, o + t.query * s.q_stride + t.head * s.dim, s.q_stride);
+    core.gemm.block(w.thread, Operand::plain, Operand::plain, queries, s.dim, n, 1.0f, w.s, n,
+                    h.v + keys.begin * s.kv_stride, s.kv_stride, 0.0f, o + t.query * s.q_stride + t.head * s.dim,
+                    s.q_stride);
   });
 }
 
@@ -257,15 +260,15 @@ void Core::attention_backward(const Pass& pass, int layer, const float* q, const
         const int end = std::min(t.run.end, query + kQueries), queries = end - query;
         const Span keys = keys_of(t.run, query, end, s.window);
         const std::int64_t n = keys.end - keys.begin, at = query * s.q_stride + head * s.dim;
-        scores(*this, s, h, query, queries, keys, w.s);
+        scores(*this, s, h, query, queries, keys, w);
         if (s.cap > 0) std::copy_n(w.s, queries * n, w.capped);
         for (int i = 0; i < queries; ++i) {
           const Span seen = visible(t.run, query + i, keys, s.window);
           kernels.softmax_again(n, seen.begin, seen.end, lse[std::int64_t{query + i} * s.heads + head], w.s + i * n);
         }
-        gemm_block(Operand::transposed, Operand::plain, n, s.dim, queries, 1.0f, w.s, n, d_o + at, s.q_stride, 1.0f,
-                   dv_head + keys.begin * s.kv_stride, s.kv_stride);
-        gemm_block(Operand::plain, Operand::transposed, queries, n, s.dim, 1.0f, d_o + at, s.q_stride,
+        gemm.block(w.thread, Operand::transposed, Operand::plain, n, s.dim, queries, 1.0f, w.s, n, d_o + at, s.q_stride,
+                   1.0f, dv_head + keys.begin * s.kv_stride, s.kv_stride);
+        gemm.block(w.thread, Operand::plain, Operand::transposed, queries, n, s.dim, 1.0f, d_o + at, s.q_stride,
                    h.v + keys.begin * s.kv_stride, s.kv_stride, 0.0f, w.dp, n);
         for (int i = 0; i < queries; ++i) {
           const std::int64_t row = at + i * s.q_stride;
@@ -273,10 +276,10 @@ void Core::attention_backward(const Pass& pass, int layer, const float* q, const
                                    static_cast<float>(kernels.dot(s.dim, d_o + row, o + row)));
         }
         if (s.cap > 0) kernels.softcap_backward(queries * n, s.cap, w.capped, w.s);
-        gemm_block(Operand::transposed, Operand::plain, n, s.dim, queries, s.scale, w.s, n, h.q + query * s.q_stride,
-                   s.q_stride, 1.0f, dk_head + keys.begin * s.kv_stride, s.kv_stride);
-        gemm_block(Operand::plain, Operand::plain, queries, s.dim, n, s.scale, w.s, n, h.k + keys.begin * s.kv_stride,
-                   s.kv_stride, 0.0f, d_o + at, s.q_stride);
+        gemm.block(w.thread, Operand::transposed, Operand::plain, n, s.dim, queries, s.scale, w.s, n,
+                   h.q + query * s.q_stride, s.q_stride, 1.0f, dk_head + keys.begin * s.kv_stride, s.kv_stride);
+        gemm.block(w.thread, Operand::plain, Operand::plain, queries, s.dim, n, s.scale, w.s, n,
+                   h.k + keys.begin * s.kv_stride, s.kv_stride, 0.0f, d_o + at, s.q_stride);
       }
     }
   });

@@ -174,6 +174,31 @@ TEST_F(Packed, FactorsKeptInF32ArePackedOnTheWay) {
   }
 }
 
+TEST_F(Packed, BlocksOfAttentionInEveryOrientation) {
+  Device device(Bytes(0), 1);
+  Gemm gemm(device, WeightType::bf16);
+  gemm.prepare_blocks();
+  for (const Size s : {Size{9, 5, 3, 0}, Size{64, 130, 256, 0}, Size{700, 48, 64, 0}, Size{33, 640, 530, 0}}) {
+    const Matrix a = normals(s.m, s.k, 1), b = normals(s.n, s.k, 2), a_t = transposed(a), b_t = transposed(b);
+    const Matrix ra = rounded(a), rb = rounded(b);
+    for (const Operand a_op : {Operand::plain, Operand::transposed})
+      for (const Operand b_op : {Operand::plain, Operand::transposed}) {
+        const Matrix &at = a_op == Operand::plain ? a : a_t, &bt = b_op == Operand::plain ? b_t : b;
+        const std::int64_t ldc = s.n + 3;
+        std::vector<float> c(static_cast<size_t>(s.m * ldc), 1.0f);
+        gemm.block(0, a_op, b_op, s.m, s.n, s.k, 2.0f, at.at.data(), at.cols, bt.at.data(), bt.cols, 1.0f, c.data(),
+                   ldc);
+        for (std::int64_t m = 0; m<s.m; m += s.m> 100 ? 13 : 1) {
+          for (std::int64_t n = 0; n < s.n; ++n)
+            ASSERT_NEAR(c[static_cast<size_t>(m * ldc + n)], 1 + 2 * expected(ra, rb, m, n),
+                        4e-5 * std::sqrt(static_cast<double>(s.k)))
+                << s.m << " x " << s.n << " x " << s.k;
+          for (std::int64_t n = s.n; n < ldc; ++n) ASSERT_EQ(c[static_cast<size_t>(m * ldc + n)], 1.0f);
+        }
+      }
+  }
+}
+
 TEST_F(Packed, ARowDoesNotDependOnTheRowsBesideIt) {
   Device device(Bytes(0), 2);
   Gemm gemm(device, WeightType::bf16);

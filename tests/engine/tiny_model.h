@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/base/rng.h"
+#include "core/engine/kernels/packed.h"
 #include "core/engine/network.h"
 
 namespace mw::engine::test {
@@ -28,6 +29,11 @@ inline model::Config tiny_config() {
     c.layers.push_back(l);
   }
   return c;
+}
+
+// Packed kernels round activations to bf16; comparisons with f32 activations are as loose as that.
+inline float tolerance(WeightType type, float exact, float rounded) {
+  return type != WeightType::f32 && packed_kernels() ? rounded : exact;
 }
 
 struct OwnedBatch {

@@ -49,6 +49,9 @@ MainWindow::MainWindow(const WindowSetup& setup)
 }
 
 MainWindow::~MainWindow() {
+  // Before the document goes: a field that loses the focus ends its gesture.
+  if (QWidget* focused = focusWidget()) focused->clearFocus();
+  hide();
   clock_.disconnect();
   document_.disconnect();
   document_.undo_stack().disconnect();  // it speaks while it is cleared

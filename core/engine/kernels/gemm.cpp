@@ -31,13 +31,13 @@ blasint to_int(std::int64_t n) {
   return static_cast<blasint>(n);
 }
 
-}  // namespace
-
 void gemm_block(Operand a_op, Operand b_op, std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a,
                 std::int64_t lda, const float* b, std::int64_t ldb, float beta, float* c, std::int64_t ldc) {
   cblas_sgemm(CblasRowMajor, op(a_op), op(b_op), to_int(m), to_int(n), to_int(k), alpha, a, to_int(lda), b, to_int(ldb),
               beta, c, to_int(ldc));
 }
+
+}  // namespace
 
 Gemm::Gemm(Device& device, WeightType type) : device_(device) {
   single_threaded_blas();
@@ -95,6 +95,20 @@ void Gemm::nn(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const
                        beta, fused ? low : LowRank{}))
     nn_rows(m, n, k, alpha, a, b, beta, c);
   if (low.z && !fused) nn(m, n, low.rank, low.scale, low.z, {.f32 = low.l}, 1.0f, c);
+}
+
+void Gemm::prepare_blocks() {
+  if (packed_) packed_->prepare();
+}
+
+void Gemm::block(std::int64_t thread, Operand a_op, Operand b_op, std::int64_t m, std::int64_t n, std::int64_t k,
+                 float alpha, const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float beta, float* c,
+                 std::int64_t ldc) {
+  if (packed_ && m > kFewRows)
+    packed_->block(thread, a_op, b_op, m, n, k, alpha, a, lda, b, ldb, beta == 0.0f ? Store::write : Store::accumulate,
+                   c, ldc);
+  else
+    gemm_block(a_op, b_op, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 template <class F>

@@ -51,6 +51,12 @@ class Gemm {
   // C[M,N] = alpha A[K,M]^T B[K,N] + beta C
   void tn(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, const float* b, float beta,
           float* c);
+  // C[M,N] = alpha op(A) op(B) + beta C on the calling thread, with leading dimensions, beta 0 or 1: attention's
+  // blocks. `thread`: its index in the pool. prepare_blocks() comes first, outside.
+  void prepare_blocks();
+  void block(std::int64_t thread, Operand a_op, Operand b_op, std::int64_t m, std::int64_t n, std::int64_t k,
+             float alpha, const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float beta, float* c,
+             std::int64_t ldc);
   // The packed products themselves, where packs(): tiles of logits, and bf16 gradients of them.
   PackedGemm& packed() { return *packed_; }
 
@@ -75,10 +81,5 @@ class Gemm {
 // Elements [first, first + count) of a weight's row as f32, however it is stored.
 void widen_row(const WeightRef& w, std::int64_t k, std::int64_t row, std::int64_t first, std::int64_t count,
                float* out);
-
-enum class Operand { plain, transposed };
-// C[M,N] = alpha op(A) op(B) + beta C on the calling thread, with leading dimensions: attention's blocks.
-void gemm_block(Operand a_op, Operand b_op, std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a,
-                std::int64_t lda, const float* b, std::int64_t ldb, float beta, float* c, std::int64_t ldc);
 
 }  // namespace mw::engine

@@ -51,6 +51,9 @@ struct PackedKernels {
   // out[r, 0..k) = bf16(scale * x[r, 0..k)); an odd k is padded with a zero. out_stride even.
   void (*narrow_rows)(std::int64_t rows, std::int64_t k, float scale, const float* x, std::int64_t x_stride,
                       std::uint16_t* out, std::int64_t out_stride);
+  // out[c, r] = bf16(scale * x[r, c]): rows become columns. An odd `rows` is padded with a zero. out_stride even.
+  void (*narrow_columns)(std::int64_t rows, std::int64_t columns, float scale, const float* x, std::int64_t x_stride,
+                         std::uint16_t* out, std::int64_t out_stride);
   // Panels of the f32 matrix B [columns, k]: depth along its rows, padded to whole panels and pairs.
   void (*pack_rows)(std::int64_t columns, std::int64_t k, const float* b, std::int64_t b_stride, std::uint16_t* out);
   // Panels of the f32 matrix B [depth, columns]: depth along its columns.

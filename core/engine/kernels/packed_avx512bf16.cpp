@@ -157,6 +157,28 @@ void pack_columns(i64 depth, i64 columns, const float* b, i64 b_stride, std::uin
   }
 }
 
+void narrow_columns(i64 rows, i64 columns, float scale, const float* x, i64 x_stride, std::uint16_t* out,
+                    i64 out_stride) {
+  const __m512 by = _mm512_set1_ps(scale);
+  for (i64 r = 0; r < rows; r += 16) {
+    const i64 there = rows - r < 16 ? rows - r : 16;
+    const auto even = static_cast<__mmask16>((1u << ((there + 1) / 2 * 2)) - 1);
+    for (i64 c = 0; c < columns; c += 16) {
+      const Columns mask = masks(columns - c);
+      __m512i v[16];
+      for (i64 i = 0; i < 16; ++i)
+        v[i] =
+            i < there
+                ? _mm512_castps_si512(_mm512_mul_ps(_mm512_maskz_loadu_ps(mask.of[0], x + (r + i) * x_stride + c), by))
+                : _mm512_setzero_si512();
+      transpose(v);
+      const i64 wide = columns - c < 16 ? columns - c : 16;
+      for (i64 i = 0; i < wide; ++i)
+        _mm256_mask_storeu_epi16(out + (c + i) * out_stride + r, even, narrow16(_mm512_castsi512_ps(v[i])));
+    }
+  }
+}
+
 void pack_rows(i64 columns, i64 k, const float* b, i64 b_stride, std::uint16_t* out) {
   const i64 pairs = (k + 1) / 2;
   for (i64 n = 0; n < (columns + 15) / 16 * 16; n += 16)
@@ -355,6 +377,7 @@ void logit_gradient(i64 n, float cap, float lse, float scale, std::uint16_t* log
 const PackedKernels& packed_kernels_avx512bf16() {
   static constexpr PackedKernels kKernels{.block = block,
                                           .narrow_rows = narrow_rows,
+                                          .narrow_columns = narrow_columns,
                                           .pack_rows = pack_rows,
                                           .pack_columns = pack_columns,
                                           .turn = turn,

@@ -105,13 +105,42 @@ void PackedGemm::int8_part(const PackedProduct& p, Range columns, const Workspac
                      p.c + columns.begin, p.n, p.store);
 }
 
+void PackedGemm::prepare() {
+  if (workspace_) return;
+  workspace_ = Buffer<std::uint16_t>(device_.arena, MemoryCategory::workspace,
+                                     static_cast<size_t>(device_.pool.threads() * kWorkspace), "bf16 blocks");
+}
+
+void PackedGemm::block(std::int64_t thread, Operand a_op, Operand b_op, std::int64_t m, std::int64_t n, std::int64_t k,
+                       float scale, const float* a, std::int64_t lda, const float* b, std::int64_t ldb, Store store,
+                       float* c, std::int64_t ldc) {
+  const Workspace w = workspace(thread);
+  for (std::int64_t d = 0; d < k; d += kPackedDepth) {
+    const std::int64_t depth = std::min(kPackedDepth, k - d), stride = even(depth);
+    for (std::int64_t i = 0; i < m; i += kRows) {
+      const std::int64_t rows = std::min(kRows, m - i);
+      if (a_op == Operand::plain)
+        kernels_.narrow_rows(rows, depth, scale, a + i * lda + d, lda, w.a, stride);
+      else
+        kernels_.narrow_columns(depth, rows, scale, a + d * lda + i, lda, w.a, stride);
+      for (std::int64_t j = 0; j < n; j += kColumns) {
+        const std::int64_t columns = std::min(kColumns, n - j);
+        if (b_op == Operand::transposed)
+          kernels_.pack_rows(columns, depth, b + j * ldb + d, ldb, w.b);
+        else
+          kernels_.pack_columns(depth, columns, b + d * ldb + j, ldb, w.b);
+        const Strip strip{w.a, stride, w.b, stride * kPanelRows, stride / 2};
+        kernels_.block(rows, columns, &strip, 1, c + i * ldc + j, ldc, d > 0 ? Store::accumulate : store);
+      }
+    }
+  }
+}
+
 void PackedGemm::run(const PackedProduct& p) {
   if (p.m == 0 || p.n == 0) return;
   const int threads =
       2.0 * static_cast<double>(p.m * p.n) * static_cast<double>(p.k) < kInlineFlops ? 1 : device_.pool.threads();
-  if (!workspace_)
-    workspace_ = Buffer<std::uint16_t>(device_.arena, MemoryCategory::workspace,
-                                       static_cast<size_t>(device_.pool.threads() * kWorkspace), "bf16 blocks");
+  prepare();
   device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t t = first; t < last; ++t) {
       const Workspace w = workspace(t);
@@ -129,9 +158,7 @@ void PackedGemm::run(const PackedProduct& p) {
 void PackedGemm::stream(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const std::uint16_t* b,
                         const std::function<void(const Tile&)>& take) {
   const int threads = device_.pool.threads();
-  if (!workspace_)
-    workspace_ = Buffer<std::uint16_t>(device_.arena, MemoryCategory::workspace,
-                                       static_cast<size_t>(threads * kWorkspace), "bf16 blocks");
+  prepare();
   if (!tiles_)
     tiles_ = Buffer<float>(device_.arena, MemoryCategory::workspace,
                            static_cast<size_t>(threads * kTileRows * kColumns), "tiles of logits");

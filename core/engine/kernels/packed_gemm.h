@@ -10,6 +10,8 @@
 
 namespace mw::engine {
 
+enum class Operand { plain, transposed };
+
 // C[M,N] (+)= scale * A[M,K] B + low.scale * Z[M,rank] L, B and L as their kinds say.
 struct PackedProduct {
   enum class Kind {
@@ -46,6 +48,13 @@ class PackedGemm {
  public:
   PackedGemm(Device& device, const PackedKernels& kernels) : device_(device), kernels_(kernels) {}
   void run(const PackedProduct& product);
+
+  // C[M,N] (+)= scale * op(A) op(B) of f32 blocks with leading dimensions, on the calling thread: attention's. `thread`
+  // is its index in the pool; prepare() comes first, outside.
+  void prepare();
+  void block(std::int64_t thread, Operand a_op, Operand b_op, std::int64_t m, std::int64_t n, std::int64_t k,
+             float scale, const float* a, std::int64_t lda, const float* b, std::int64_t ldb, Store store, float* c,
+             std::int64_t ldc);
 
   // A tile of A B^T, handed to the thread that computed it while it is in that core's cache.
   struct Tile {
