@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The engine's matmuls and whole LoRA steps: `--benchmark_filter=Tiny`, `Gemma270m`, `Gemm`, `Decode`.
+// The engine's matmuls as fractions of the machine's measured peak, and whole LoRA steps:
+// `--benchmark_filter=Machine`, `Gemm_`, `Tiny`, `Gemma270m`, `Decode`.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 
+#include "benchmarks/machine_peak.h"
 #include "core/base/rng.h"
 #include "core/engine/kernels/gemm.h"
 #include "core/engine/optimizer.h"
@@ -87,8 +90,37 @@ void train_steps(benchmark::State& state, const model::Config& config, WeightTyp
   }
   state.counters["tokens/s"] =
       benchmark::Counter(static_cast<double>(rows * len), benchmark::Counter::kIsIterationInvariantRate);
-  state.counters["peak_MiB"] = static_cast<double>(device.arena.use().at_peak.total().value) / (1 << 20);
+  const Ledger peak = device.arena.use().at_peak;
+  state.counters["peak_MiB"] = static_cast<double>(peak.total().value) / (1 << 20);
+  state.counters["besides_weights_MiB"] =
+      static_cast<double>(peak.total().value - peak[MemoryCategory::weights].value) / (1 << 20);
   if (t > 1) print_profile(network, t - 1);
+}
+
+const MachinePeak& machine_peak() {
+  static const MachinePeak peak = [] {
+    ThreadPool pool(kThreads);
+    return measure_machine_peak(pool);
+  }();
+  return peak;
+}
+
+void Machine_peak(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(machine_peak());
+  const MachinePeak& peak = machine_peak();
+  state.counters = {{"f32_FLOP/s", peak.f32_flops},
+                    {"bf16_FLOP/s", peak.bf16_flops},
+                    {"read_16MiB_B/s", peak.cache_bytes},
+                    {"read_DRAM_B/s", peak.dram_bytes}};
+}
+BENCHMARK(Machine_peak)->Iterations(1)->Unit(benchmark::kMillisecond);
+
+// Rates of a product that reads `bytes` of weights; peak_flops 0: none was measured.
+void count_gemm(benchmark::State& state, double flops, double peak_flops, double bytes) {
+  const auto rate = benchmark::Counter::kIsIterationInvariantRate;
+  state.counters["FLOP/s"] = benchmark::Counter(flops, rate);
+  if (peak_flops > 0) state.counters["of_peak"] = benchmark::Counter(flops / peak_flops, rate);
+  state.counters["of_DRAM"] = benchmark::Counter(bytes / machine_peak().dram_bytes, rate);
 }
 
 void Gemm_nt(benchmark::State& state) {
@@ -98,8 +130,7 @@ void Gemm_nt(benchmark::State& state) {
   std::vector<float> a(static_cast<size_t>(m * k), 0.5f), b(static_cast<size_t>(n * k), 0.25f),
       c(static_cast<size_t>(m * n));
   for (auto _ : state) gemm.nt(m, n, k, 1.0f, a.data(), {.f32 = b.data()}, 0.0f, c.data());
-  state.counters["FLOP/s"] =
-      benchmark::Counter(2.0 * static_cast<double>(m * n * k), benchmark::Counter::kIsIterationInvariantRate);
+  count_gemm(state, 2.0 * static_cast<double>(m * n * k), machine_peak().f32_flops, 4.0 * static_cast<double>(n * k));
 }
 BENCHMARK(Gemm_nt)
     ->Args({1, 2048, 640})
@@ -118,8 +149,7 @@ void Gemm_nt_bf16(benchmark::State& state) {
   std::vector<float> a(static_cast<size_t>(m * k), 0.5f), c(static_cast<size_t>(m * n));
   std::vector<std::uint16_t> b(static_cast<size_t>(n * k), 0x3e80);
   for (auto _ : state) gemm.nt(m, n, k, 1.0f, a.data(), {.bf16 = b.data()}, 0.0f, c.data());
-  state.counters["FLOP/s"] =
-      benchmark::Counter(2.0 * static_cast<double>(m * n * k), benchmark::Counter::kIsIterationInvariantRate);
+  count_gemm(state, 2.0 * static_cast<double>(m * n * k), machine_peak().bf16_flops, 2.0 * static_cast<double>(n * k));
 }
 BENCHMARK(Gemm_nt_bf16)
     ->Args({1, 2048, 640})
@@ -127,6 +157,24 @@ BENCHMARK(Gemm_nt_bf16)
     ->Args({2048, 2048, 640})
     ->Args({256, 32768, 640})
     ->UseRealTime();
+
+// For a few rows the weights rotate through 512 MiB of copies, so that they come from DRAM as a model's do.
+void Gemm_nt_packed(benchmark::State& state) {
+  const std::int64_t m = state.range(0), n = state.range(1), k = state.range(2);
+  Device device(Bytes(0), kThreads);
+  Gemm gemm(device, WeightType::bf16);
+  if (!gemm.packs()) return state.SkipWithError("no AVX-512 BF16 here");
+  const std::int64_t copies = m <= 16 ? std::max<std::int64_t>(1, (std::int64_t{256} << 20) / (n * k)) : 1;
+  std::vector<float> a(static_cast<size_t>(m * k), 0.5f), c(static_cast<size_t>(m * n));
+  const std::vector<std::uint16_t> b(static_cast<size_t>(copies * n * k), 0x3e80);
+  std::int64_t i = 0;
+  for (auto _ : state) gemm.nt(m, n, k, 1.0f, a.data(), {.packed = b.data() + i++ % copies * n * k}, 0.0f, c.data());
+  count_gemm(state, 2.0 * static_cast<double>(m * n * k), machine_peak().bf16_flops, 2.0 * static_cast<double>(n * k));
+}
+BENCHMARK(Gemm_nt_packed)->UseRealTime()->Apply([](benchmark::internal::Benchmark* b) {
+  for (const auto& [n, k] : {std::pair{2048, 640}, {262144, 640}, {6912, 1152}})
+    for (const int m : {1, 4, 16, 64, 256, 512, 2048}) b->Args({m, n, k});
+});
 
 void Tiny_lora(benchmark::State& state) {
   train_steps(state, tiny(), WeightType::f32, Method::lora, 16, static_cast<int>(state.range(0)), 0.5);
@@ -144,6 +192,19 @@ void Gemma270m_lora_f32(benchmark::State& state) {
 void Gemma270m_lora_bf16(benchmark::State& state) {
   train_steps(state, gemma270m(), WeightType::bf16, Method::lora, 4, 512, 1.0);
 }
+// The same tokens in rows of 2048 and of 4096: what longer sequences cost where most layers slide.
+void Gemma270m_sequence(benchmark::State& state) {
+  const int len = static_cast<int>(state.range(0));
+  train_steps(state, gemma270m(), WeightType::bf16, Method::lora, 4096 / len, len, 0.25);
+}
+BENCHMARK(Gemma270m_sequence)->Arg(2048)->Arg(4096)->UseRealTime()->Unit(benchmark::kMillisecond)->Iterations(2);
+// besides_weights_MiB of a large vocabulary against that of a small one.
+void Gemma270m_vocabulary(benchmark::State& state) {
+  model::Config config = gemma270m();
+  config.vocab = static_cast<int>(state.range(0));
+  train_steps(state, config, WeightType::bf16, Method::lora, 4, 512, 1.0);
+}
+BENCHMARK(Gemma270m_vocabulary)->Arg(32768)->Arg(262144)->UseRealTime()->Unit(benchmark::kMillisecond)->Iterations(1);
 BENCHMARK(Gemma270m_lora_f32)->UseRealTime()->Unit(benchmark::kMillisecond)->Iterations(3);
 BENCHMARK(Gemma270m_lora_bf16)->UseRealTime()->Unit(benchmark::kMillisecond)->Iterations(3);
 

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Our side of scripts/peers.sh: one piece of work per process, its figures as one JSON line on standard output.
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <numeric>
+
+#include "benchmarks/machine_peak.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/rng.h"
+#include "core/data/pack.h"
+#include "core/engine/optimizer.h"
+#include "core/engine/sampler.h"
+#include "core/formats/checkpoint.h"
+
+namespace mw {
+namespace {
+
+struct Options {
+  std::string model, work, batches, dtype = "bf16", remat = "none";
+  int threads = 2, prompt = 16, tokens = 128;
+  double seconds = 8;
+};
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
+
+struct Model {
+  engine::Device device;
+  engine::Network network;
+  Model(const model::Config& config, const Options& o)
+      : device(Bytes(0), o.threads),
+        network(config, device,
+                o.dtype == "f32"    ? engine::WeightType::f32
+                : o.dtype == "int8" ? engine::WeightType::int8
+                                    : engine::WeightType::bf16) {}
+};
+
+std::unique_ptr<Model> load(const Options& o) {
+  const model::Config config = formats::read_config(o.model);
+  auto model = std::make_unique<Model>(config, o);
+  const formats::HfWeights weights(o.model, model->network.inventory());
+  model->network.load(
+      {.f32 = [&](size_t i, std::int64_t first, std::span<float> out) { weights.read_f32(i, first, out); },
+       .bf16 = [&](size_t i, std::int64_t first, std::span<std::uint16_t> out) { weights.read_bf16(i, first, out); }});
+  return model;
+}
+
+Json result(double tokens, const std::vector<double>& times, const engine::Device& device) {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const double middle = median(times);
+  return {{"tokens_per_s", tokens / middle},
+          {"seconds", middle},
+          {"repeats", times.size()},
+          {"peak_bytes", std::int64_t{usage.ru_maxrss} * 1024},
+          {"engine_peak_bytes", device.arena.use().at_peak.total().value}};
+}
+
+// Repeats fn until enough time has been measured, at least once.
+template <class F>
+std::vector<double> measure(double seconds, F fn) {
+  std::vector<double> times;
+  while (std::accumulate(times.begin(), times.end(), 0.0) < seconds) {
+    const auto start = Clock::now();
+    fn();
+    times.push_back(seconds_since(start));
+  }
+  return times;
+}
+
+// {"batches": [[{"ids": [...], "loss_from": n}, ...], ...]}: tokens from `loss_from` on carry loss.
+std::vector<data::Batch> read_batches(const std::string& file) {
+  const Json content = read_json(file);
+  std::vector<data::Batch> out;
+  for (const Json& batch : member(content, "batches", file)) {
+    std::vector<data::Example> examples;
+    std::vector<std::vector<int>> rows;
+    for (const Json& row : batch) {
+      data::Example e;
+      e.ids = member(row, "ids", file).get<std::vector<int>>();
+      e.loss.assign(e.ids.size(), 0);
+      const auto from = static_cast<size_t>(int_member(row, "loss_from", file));
+      std::fill(e.loss.begin() + static_cast<std::ptrdiff_t>(std::min(from, e.loss.size())), e.loss.end(), 1);
+      rows.push_back({static_cast<int>(examples.size())});
+      examples.push_back(std::move(e));
+    }
+    out.push_back(data::make_batch(examples, rows, 0));
+  }
+  return out;
+}
+
+// Whole passes over the batches, an optimizer step each; the first batch once before, to warm up.
+Json lora(const Options& o) {
+  const std::vector<data::Batch> batches = read_batches(o.batches);
+  const auto model = load(o);
+  engine::Network& network = model->network;
+  network.add_lora({.rank = 16,
+                    .alpha = 32,
+                    .targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}},
+                   1);
+  network.set_trainable(engine::Method::lora);
+  engine::AdamW adam(model->device, network.parameters(), {});
+  const auto remat = o.remat == "layer"   ? engine::Remat::layer
+                     : o.remat == "block" ? engine::Remat::block
+                                          : engine::Remat::none;
+  std::int64_t t = 0;
+  double last_loss = 0;
+  const auto step = [&](const data::Batch& b) {
+    network.zero_gradients();
+    const engine::LossSum loss = network.forward_backward(
+        {b.rows, b.len, b.ids, b.targets, b.positions, b.segments},
+        {.remat = remat, .gradient_scale = 1.0f / static_cast<float>(std::max<std::int64_t>(1, b.loss_tokens))});
+    adam.step(++t, 1e-4f, 1.0f, adam.gradient_norm());
+    network.parameters_changed();
+    last_loss = loss.sum / static_cast<double>(loss.tokens);
+  };
+  step(batches.front());
+  std::int64_t tokens = 0;
+  for (const data::Batch& b : batches) tokens += b.real_tokens;
+  const auto times = measure(o.seconds, [&] { std::for_each(batches.begin(), batches.end(), step); });
+  Json out = result(static_cast<double>(tokens), times, model->device);
+  out["loss"] = last_loss;
+  return out;
+}
+
+std::vector<int> random_ids(int count, int vocab, std::uint64_t seed) {
+  Rng rng{seed};
+  std::vector<int> ids(static_cast<size_t>(count));
+  for (int& id : ids) id = 4 + static_cast<int>(rng.below(static_cast<std::uint64_t>(vocab - 4)));
+  return ids;
+}
+
+// A prompt to the logits of its last token.
+Json prefill(const Options& o) {
+  const auto model = load(o);
+  const std::vector<int> prompt = random_ids(o.tokens, model->network.config().vocab, 1);
+  engine::Sampler sampler(model->network);
+  const auto once = [&] { sampler.generate(prompt, {.max_new_tokens = 1}); };
+  once();
+  return result(o.tokens, measure(o.seconds, once), model->device);
+}
+
+// From a row's first token after its prompt to the `tokens`-th after that, greedily.
+Json decode(const Options& o) {
+  const auto model = load(o);
+  const std::vector<int> prompt = random_ids(o.prompt, model->network.config().vocab, 1);
+  engine::Sampler sampler(model->network);
+  const auto once = [&] {
+    Clock::time_point start;
+    int seen = 0;
+    sampler.generate(prompt, {.max_new_tokens = o.tokens + 1}, {}, [&](int) {
+      if (seen++ == 0) start = Clock::now();
+      return true;
+    });
+    return seconds_since(start);
+  };
+  once();
+  std::vector<double> times;
+  measure(o.seconds, [&] { times.push_back(once()); });
+  Json out = result(o.tokens, times, model->device);
+  // A step reads every weight once, the embedding as the head.
+  out["read_bytes_per_s"] =
+      static_cast<double>(model->device.arena.use().now[MemoryCategory::weights].value) * o.tokens / median(times);
+  return out;
+}
+
+Json peak(const Options& o) {
+  engine::ThreadPool pool(o.threads);
+  const MachinePeak p = measure_machine_peak(pool);
+  return {{"f32_flops", p.f32_flops},
+          {"bf16_flops", p.bf16_flops},
+          {"cache_read_bytes_per_s", p.cache_bytes},
+          {"dram_read_bytes_per_s", p.dram_bytes}};
+}
+
+int run(int argc, char** argv) {
+  Options o;
+  CLI::App app("One piece of work of scripts/peers.sh, done by Meshwright's engine");
+  app.add_option("--work", o.work)->required()->check(CLI::IsMember({"lora", "prefill", "decode", "peak"}));
+  app.add_option("--model", o.model, "HF folder");
+  app.add_option("--batches", o.batches, "JSON file of the rows of every optimizer step");
+  app.add_option("--dtype", o.dtype)->check(CLI::IsMember({"f32", "bf16", "int8"}));
+  app.add_option("--remat", o.remat)->check(CLI::IsMember({"none", "block", "layer"}));
+  app.add_option("--threads", o.threads);
+  app.add_option("--prompt", o.prompt, "tokens before the decoded ones");
+  app.add_option("--tokens", o.tokens, "tokens to prefill, or to decode per row");
+  app.add_option("--seconds", o.seconds, "measure at least this long");
+  CLI11_PARSE(app, argc, argv);
+  const Json out = o.work == "lora"      ? lora(o)
+                   : o.work == "prefill" ? prefill(o)
+                   : o.work == "decode"  ? decode(o)
+                                         : peak(o);
+  std::printf("%s\n", out.dump().c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace mw
+
+int main(int argc, char** argv) {
+  try {
+    return mw::run(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Ours against PyTorch (transformers + peft) and llama.cpp: the same work on the same random weights, with the same
+# threads, in turn; medians, ratios and peak memory as a table, and as JSON with --json FILE.
+#   scripts/peers.sh [--shape 270m|1b] [--only lora,gsm8k,prefill,decode] [--rounds N] [--json FILE] [--help]
+# The peers are installed from PyPI into build/peers, once; MESHWRIGHT_PEERS_PYTHON=/path/python names a ready one.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+install build test peers
+folder="$root/build/peers"
+python=${MESHWRIGHT_PEERS_PYTHON:-$folder/python/bin/python}
+mkdir -p "$folder/models"
+if [ -z "${MESHWRIGHT_PEERS_PYTHON:-}" ] && [ ! -f "$folder/python/ready" ]; then
+  say "Installing the peers from PyPI: some GiB, and llama.cpp is compiled for this CPU (ten minutes or more)"
+  python3 -m venv "$folder/python"
+  CMAKE_ARGS="-DGGML_NATIVE=ON" "$python" -m pip install -q torch transformers peft tokenizers safetensors numpy llama-cpp-python
+  touch "$folder/python/ready"
+fi
+build ci mw_peer_bench
+exec "$python" "$root/scripts/peers/bench.py" --program "$root/build/ci/benchmarks/mw_peer_bench" --folder "$folder" "$@"

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs Meshwright and its peers on the same work, one process per measurement, ours and theirs in turn; see peers.sh.
+
+The first round runs every way a peer can do the work; the following ones those within a sixth of the fastest, and the
+fastest of them by its median is the comparison.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import gguf
+import rows
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+TOKENS, PROMPT, PREFILL = 128, 16, 512
+WORKS = ["lora-all", "lora-quarter", "gsm8k-answers", "gsm8k-all", "prefill", "decode-bf16", "decode-int8"]
+
+
+@dataclass
+class Way:
+    """One way to do the work: a process that prints one JSON line. Measurements are its lines."""
+
+    name: str
+    command: list
+    lines: list = field(default_factory=list)
+
+    def median(self, key):
+        return statistics.median(line[key] for line in self.lines)
+
+
+@dataclass
+class Work:
+    name: str
+    title: str
+    ours: Way
+    peers: dict  # name: [Way, ...]
+    aside: list = field(default_factory=list)  # ways that are no peer: measured once, shown
+
+
+class Bench:
+    def __init__(self, args):
+        self.args = args
+        self.folder = args.folder
+        self.model = self.folder / "models" / f"gemma3-{args.shape}"
+        self.common = ["--threads", args.threads, "--seconds", args.seconds]
+
+    def program(self, work, *more):
+        return Way("meshwright", [self.args.program, "--work", work, "--model", self.model, *self.common, *more])
+
+    def torch(self, name, work, *more):
+        return Way(name, [sys.executable, HERE / "torch_side.py", "--work", work, "--model", self.model, *self.common, *more])
+
+    def llama(self, kind, work, *more):
+        command = [sys.executable, HERE / "llama_side.py", "--work", work, "--model", self.gguf(kind), *self.common, *more]
+        return [Way(f"{kind}, flash attention {flash}", [*command, "--flash", flash]) for flash in ("on", "off")]
+
+    # ---- what both sides read, written once
+
+    def prepare_model(self):
+        if not (self.model / "config.json").is_file():
+            shape = f"gemma3-{self.args.shape}"
+            subprocess.run([sys.executable, ROOT / "scripts/make_random_checkpoint.py", "--shape", shape, "--out", self.model],
+                           check=True, stdout=sys.stderr)  # fmt: skip
+        self.vocab = json.loads((self.model / "config.json").read_text(encoding="utf-8"))["vocab_size"]
+
+    def gguf(self, kind):
+        file = self.model.with_name(f"{self.model.name}-{kind}.gguf")
+        if not file.is_file():
+            say(f"Writing {file.name}")
+            gguf.convert(self.model, file, kind)
+        return file
+
+    def rows_file(self, name, write):
+        file = self.folder / "rows" / f"{name}.json"
+        if not file.is_file():
+            file.parent.mkdir(exist_ok=True)
+            write(file)
+        return file
+
+    # ---- the work
+
+    def fine_tuning(self, name, title, file):
+        batches = ["--batches", file]
+        torch = lambda name, *more: self.torch(name, "lora", *batches, *more)  # noqa: E731
+        f32, bf16, eager = ["--dtype", "f32"], ["--dtype", "bf16"], ["--attention", "eager"]
+        ways = [
+            torch("f32, sdpa", *f32),
+            torch("f32, eager", *f32, *eager),
+            torch("bf16, sdpa", *bf16),
+            torch("bf16, eager", *bf16, *eager),
+            torch("bf16, sdpa, bf16 adapters", *bf16, "--adapters", "as-model"),
+            torch("bf16, sdpa, checkpointing", *bf16, "--checkpointing"),
+        ]
+        aside = [torch("bf16, sdpa, logits cut by hand", *bf16, "--logits", "needed")] if name == "lora-quarter" else []
+        return Work(name, title, self.program("lora", *batches), {"PyTorch": ways}, aside)
+
+    def lora(self):
+        title = f"LoRA step, {rows.BATCH} x 512, "
+        whole = self.rows_file(f"all-{self.vocab}", lambda f: rows.equal_rows(f, self.vocab, 512, 0))
+        yield self.fine_tuning("lora-all", title + "loss on every token", whole)
+        part = self.rows_file(f"quarter-{self.vocab}", lambda f: rows.equal_rows(f, self.vocab, 512, 384))
+        yield self.fine_tuning("lora-quarter", title + "loss on the last quarter", part)
+
+    def gsm8k(self):
+        source = ROOT.parent / "shared" / "data" / "gsm8k-train.jsonl"
+        if not source.is_file():
+            say(f"gsm8k: skipped, there is no {source}")
+            return
+        tokenizer = ROOT / "resources" / "base-model" / "tokenizer.json"
+        for loss, title in (("answers", "loss on the answers"), ("all", "loss on every token")):
+            file = self.rows_file(f"gsm8k-{loss}", lambda f: rows.question_rows(f, source, tokenizer, 4, loss))
+            yield self.fine_tuning(f"gsm8k-{loss}", f"LoRA step, {rows.BATCH} rows of GSM8K, {title}", file)
+
+    def prefill(self):
+        length = ["--tokens", PREFILL]
+        torch = [self.torch(f"bf16, {a}", "prefill", *length, "--attention", a) for a in ("sdpa", "eager")]
+        peers = {"llama.cpp": self.llama("bf16", "prefill", *length), "PyTorch": torch}
+        yield Work("prefill", f"Prefill {PREFILL}, logits of the last token", self.program("prefill", *length), peers)
+
+    def decode(self):
+        length = ["--prompt", PROMPT, "--tokens", TOKENS]
+        for kind, ours in (("bf16", "bf16"), ("q8_0", "int8")):
+            yield Work(f"decode-{ours}", f"Decode {TOKENS} after {PROMPT}, {ours}",
+                       self.program("decode", *length, "--dtype", ours),
+                       {"llama.cpp": self.llama(kind, "decode", *length)})  # fmt: skip
+
+    # ---- measuring
+
+    def measure(self, way):
+        command = [*shlex.split(self.args.wrap), *map(str, way.command)]
+        threads = str(self.args.threads)
+        env = os.environ | {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "HF_HUB_OFFLINE": "1"}
+        # A peer that outgrows the memory should fall, not its neighbours.
+        child = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                 preexec_fn=lambda: Path("/proc/self/oom_score_adj").write_text("1000"))  # fmt: skip
+        out, errors = child.communicate()
+        if child.returncode != 0:
+            reason = "killed, out of memory?" if child.returncode == -9 else errors.strip().splitlines()[-1:]
+            say(f"    {way.name}: failed ({child.returncode}): {reason}")
+            return False
+        way.lines.append(json.loads(out.strip().splitlines()[-1]))
+        return True
+
+    def run(self, work):
+        say(work.title)
+        for number in range(self.args.rounds):
+            sides = [[work.ours], *work.peers.values()] + ([work.aside] if number == 0 else [])
+            for ways in sides:
+                for way in [w for w in ways if w is work.ours or self.args.ways in w.name] if number == 0 else contenders(ways):
+                    if self.measure(way):
+                        line = way.lines[-1]
+                        say(f"    {way.name}: {line['tokens_per_s']:.1f} tokens/s, {mib(line['peak_bytes'])} MiB")
+        return report(work)
+
+
+def fastest(ways):
+    done = [w for w in ways if w.lines]
+    return max(done, key=lambda w: w.median("tokens_per_s"), default=None)
+
+
+def contenders(ways):
+    best = fastest(ways)
+    return [w for w in ways if w.lines and w.median("tokens_per_s") > 5 / 6 * best.median("tokens_per_s")]
+
+
+def mib(count):
+    return round(count / 2**20)
+
+
+def figures(way):
+    keys = [k for k in way.lines[0] if isinstance(way.lines[0][k], (int, float))]
+    return {"way": way.name, "rounds": len(way.lines)} | {k: way.median(k) for k in keys}
+
+
+def report(work):
+    if not work.ours.lines:
+        return {"work": work.name, "title": work.title, "failed": True}
+    ours = figures(work.ours)
+    out = {"work": work.name, "title": work.title, "ours": ours, "peers": {}, "aside": [figures(w) for w in work.aside if w.lines]}
+    for name, ways in work.peers.items():
+        best = fastest(ways)
+        if best is None:
+            continue
+        theirs = figures(best)
+        out["peers"][name] = theirs | {
+            "speed_ratio": ours["tokens_per_s"] / theirs["tokens_per_s"],
+            "memory_ratio": ours["peak_bytes"] / theirs["peak_bytes"],
+            "all_ways": [figures(w) for w in ways if w.lines],
+        }
+    return out
+
+
+def processor():
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return "unknown"
+
+
+def machine(bench, way):
+    """The machine's peak: the best of what was measured before and after the work."""
+    bench.measure(way)
+    return {"cpu": processor(), "threads": bench.args.threads} | {k: max(l[k] for l in way.lines) for k in way.lines[0]}
+
+
+def print_tables(found):
+    m = found["machine"]
+    print(f"\n{m['cpu']}, {m['threads']} threads: f32 {m['f32_flops'] / 1e9:.0f} GFLOP/s, vdpbf16ps {m['bf16_flops'] / 1e9:.0f} GFLOP/s, "
+          f"reads {m['cache_read_bytes_per_s'] / 1e9:.0f} GB/s from 16 MiB, {m['dram_read_bytes_per_s'] / 1e9:.0f} GB/s from DRAM")  # fmt: skip
+    print(f"Gemma 3 {found['shape']} shape, medians of {found['rounds']} rounds\n")
+    print("| work | ours, tokens/s | MiB | peer (its fastest way) | tokens/s | MiB | speed, ours / theirs | memory |")
+    print("|---|---|---|---|---|---|---|---|")
+    for w in found["works"]:
+        if "failed" in w:
+            print(f"| {w['title']} | failed | | | | | | |")
+            continue
+        for name, p in w["peers"].items():
+            print(f"| {w['title']} | {w['ours']['tokens_per_s']:.0f} | {mib(w['ours']['peak_bytes'])} | {name}: {p['way']} | "
+                  f"{p['tokens_per_s']:.0f} | {mib(p['peak_bytes'])} | {p['speed_ratio']:.2f} | {p['memory_ratio']:.2f} |")  # fmt: skip
+    for w in found["works"]:
+        if "read_bytes_per_s" in w.get("ours", {}):
+            share = w["ours"]["read_bytes_per_s"] / m["dram_read_bytes_per_s"]
+            print(f"\n{w['title']}: weights at {w['ours']['read_bytes_per_s'] / 1e9:.1f} GB/s, {100 * share:.0f} % of the reads measured")
+        for a in w.get("aside", []):
+            print(f"\n{w['title']}, aside: {a['way']}: {a['tokens_per_s']:.0f} tokens/s, {mib(a['peak_bytes'])} MiB")
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="scripts/peers.sh", description="Meshwright against PyTorch and llama.cpp on this CPU")
+    kinds = ["lora", "gsm8k", "prefill", "decode"]
+    parser.add_argument("--shape", choices=["270m", "1b"], default="270m")
+    parser.add_argument("--only", default=",".join(kinds), help=f"of {', '.join(WORKS)}, or what they begin with")
+    parser.add_argument("--ways", default="", help="only the peers' ways whose names have this text, such as 'bf16, eager'")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=8, help="measure at least this long in each process")
+    parser.add_argument("--wrap", default="", help="put before every measured command, such as 'taskset -c 0,1'")
+    parser.add_argument("--json", type=Path, help="write everything measured to this file")
+    parser.add_argument("--program", required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, required=True, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    wanted = args.only.split(",")
+    for name in wanted:
+        if not any(work.startswith(name) for work in WORKS):
+            parser.error(f"--only: {name}: not one of {', '.join(WORKS)}")
+    bench = Bench(args)
+    bench.prepare_model()
+    peak = Way("peak", [args.program, "--work", "peak", "--threads", args.threads])
+    found = {"shape": args.shape, "rounds": args.rounds, "machine": machine(bench, peak), "works": []}
+    for kind in kinds:
+        if not any(w.startswith(kind) for w in wanted):
+            continue
+        for work in getattr(bench, kind)():
+            if not any(work.name.startswith(w) for w in wanted):
+                continue
+            found["works"].append(bench.run(work))
+            found["machine"] = machine(bench, peak)
+            if args.json:
+                args.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print_tables(found)
+
+
+if __name__ == "__main__":
+    main()
