@@ -17,8 +17,14 @@ namespace mw::engine {
 inline constexpr int kProjections = 7;
 enum class Projection { q, k, v, o, gate, up, down };
 
+// Regions of one buffer start on cache lines.
+constexpr std::int64_t aligned_floats(std::int64_t n) {
+  return (n + 15) / 16 * 16;
+}
+
 struct Weight {  // one inventory tensor
   std::int64_t rows = 0, cols = 0;
+  bool vector = false;            // norms and scalars: few numbers, always f32
   WeightRef at;                   // what kernels read; norms are always f32, with bf16 values if the weights are bf16
   float* f32 = nullptr;           // writable; the f32 master where there is one; null for a bf16 weight without
   float* norm = nullptr;          // norms: at.f32, writable
@@ -155,7 +161,14 @@ enum class Want { loss, gradients };
 struct Core {
   Core(const model::Config& config, Device& device, WeightType type);
 
-  // network.cpp
+  // core.cpp
+  void allocate_weights();
+  void allocate(Weight& w, const model::Tensor& tensor);
+  Weight* find(model::Role role, int layer);  // null where the model has none
+  Weight* need(model::Role role, int layer);
+  void connect(int layer);
+
+  // weights.cpp
   void load(const WeightSource& source, const std::function<void(long, long)>& progress);
   void init_random(std::uint64_t seed);
   void add_lora(const LoraOptions& options, std::uint64_t seed);
