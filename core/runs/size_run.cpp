@@ -138,8 +138,12 @@ event::Finished run_sizes(const Experiment& e, Json info, const EventSink& sink,
     return *loaded.network;
   };
   const auto points = static_cast<long>(request.settings.workloads.size() * request.settings.batches.size());
+  Json workloads = Json::array();
+  for (const serve::Workload workload : request.settings.workloads) workloads.push_back(to_string(workload));
   info.update({{"kind", "size"},
                {"steps", points},
+               {"workloads", workloads},
+               {"batches", request.settings.batches},
                {"model", {{"path", model.path.string()}, {"name", request.config.id}}},
                {"device", {{"id", "cpu"}, {"threads", request.model.threads}}},
                {"capacity_bytes", request.capacity.value},

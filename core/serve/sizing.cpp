@@ -192,11 +192,10 @@ Json to_json(const SizePoint& p) {
   Json measured = nullptr;
   if (p.measured) {
     const SizePoint::Measured& m = *p.measured;
-    const auto tokens = static_cast<double>(m.tokens);
     measured = {{"seconds", m.seconds},
                 {"tokens", m.tokens},
-                {"seconds_per_token", m.seconds / tokens},
-                {"tokens_per_second", tokens / m.seconds},
+                {"seconds_per_token", m.seconds_per_token()},
+                {"tokens_per_second", m.tokens_per_second()},
                 {"repeats", m.repeats},
                 {"memory", to_json(m.memory)}};
     if (p.workload == Workload::rollout)

@@ -38,6 +38,8 @@ struct SizePoint {
     std::int64_t tokens = 0;                       // generated, or scored
     int repeats = 0;
     Ledger memory;  // at its peak
+    double seconds_per_token() const { return seconds / static_cast<double>(tokens); }
+    double tokens_per_second() const { return static_cast<double>(tokens) / seconds; }
   };
   Workload workload{};
   int batch = 0;
