@@ -195,6 +195,11 @@ void RunView::set_smoothing(double weight) {
   for (auto& [name, m] : metrics_) m.smooth.set_weight(weight, m.raw);
 }
 
+std::string RunView::kind() const {
+  const Json* kind = member(info_, "kind");
+  return kind && kind->is_string() ? kind->get<std::string>() : std::string();
+}
+
 std::optional<Ledger> RunView::predicted() const {
   const Json* predicted = member(info_, "predicted");
   if (!predicted || !predicted->is_object()) return std::nullopt;

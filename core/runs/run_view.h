@@ -88,6 +88,7 @@ class RunView {
 
   // From Started: info as it came, and the parts a page needs. Empty until started or where the source did not say.
   const Json& info() const { return info_; }
+  std::string kind() const;                 // info.kind: "size"; empty: it trains
   std::optional<Ledger> predicted() const;  // info.predicted {category: bytes}, per device, at its peak
   std::optional<Bytes> capacity() const;    // info.capacity_bytes, per device
 

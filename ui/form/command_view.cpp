@@ -62,7 +62,7 @@ QString shell_quoted(const QString& text) {
   return u'\'' + inner + u'\'';
 }
 
-QString command_line(const Document& document, const std::filesystem::path& runs_folder) {
+QString command_line(const Document& document, const std::filesystem::path& runs_folder, const QString& name) {
   QString command, before;
   if (document.file().empty()) {
     // Relative paths are written from the root, so that the file works wherever it is put.
@@ -72,9 +72,9 @@ QString command_line(const Document& document, const std::filesystem::path& runs
           p.type == runs::ParamType::path && v && v->is_string() && !v->get<std::string>().empty())
         absolute.set_value(p.key, document.experiment().path(p.key).string());
     before = u"cat > experiment.json <<'JSON'\n"_s + qs(absolute.text()) + u"JSON\n"_s;
-    command = u"meshwright run experiment.json"_s;
+    command = u"meshwright %1 experiment.json"_s.arg(name);
   } else {
-    command = u"meshwright run "_s + shell_quoted(qpath(document.file()));
+    command = u"meshwright %1 "_s.arg(name) + shell_quoted(qpath(document.file()));
     for (const QString& set : differences(document)) command += u" \\\n  --set "_s + shell_quoted(set);
   }
   if (runs_folder != runs::default_folder()) command += u" \\\n  --runs-dir "_s + shell_quoted(qpath(runs_folder));
@@ -82,7 +82,7 @@ QString command_line(const Document& document, const std::filesystem::path& runs
 }
 
 CommandView::CommandView(Document& document, std::filesystem::path runs_folder, QWidget* parent)
-    : QWidget(parent), text_(new QPlainTextEdit(this)) {
+    : QWidget(parent), document_(document), runs_folder_(std::move(runs_folder)), text_(new QPlainTextEdit(this)) {
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(0);
@@ -102,12 +102,18 @@ CommandView::CommandView(Document& document, std::filesystem::path runs_folder, 
   text_->setAccessibleName(tr("Command line of this experiment"));
   text_->document()->setDocumentMargin(8);
   connect(copy, &QPushButton::clicked, this, [this] { QGuiApplication::clipboard()->setText(text_->toPlainText()); });
-  const auto refresh = [this, &document, folder = std::move(runs_folder)] {
-    text_->setPlainText(command_line(document, folder));
-  };
-  connect(&document, &Document::changed, this, refresh);
-  connect(&document, &Document::file_changed, this, refresh);
+  connect(&document, &Document::changed, this, &CommandView::refresh);
+  connect(&document, &Document::file_changed, this, &CommandView::refresh);
   refresh();
+}
+
+void CommandView::set_command(const QString& command) {
+  command_ = command;
+  refresh();
+}
+
+void CommandView::refresh() {
+  text_->setPlainText(command_line(document_, runs_folder_, command_));
 }
 
 }  // namespace mw::ui

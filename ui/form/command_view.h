@@ -11,15 +11,22 @@ namespace mw::ui {
 
 // "meshwright run FILE --set ..." for a saved document, its unsaved edits as --set; a document without a file is
 // written out first. Values are quoted for a POSIX shell.
-QString command_line(const Document& document, const std::filesystem::path& runs_folder);
+// `command`: "run", "size".
+QString command_line(const Document& document, const std::filesystem::path& runs_folder,
+                     const QString& command = QStringLiteral("run"));
 QString shell_quoted(const QString& text);
 
 class CommandView : public QWidget {
   Q_OBJECT
  public:
   CommandView(Document& document, std::filesystem::path runs_folder, QWidget* parent = nullptr);
+  void set_command(const QString& command);
 
  private:
+  void refresh();
+  Document& document_;
+  std::filesystem::path runs_folder_;
+  QString command_ = QStringLiteral("run");
   QPlainTextEdit* text_;
 };
 

@@ -33,6 +33,10 @@ void ExperimentPanel::show_form() {
 void ExperimentPanel::show_json() {
   tabs_->setCurrentWidget(json_);
 }
+void ExperimentPanel::set_command(const QString& command) {
+  command_->set_command(command);
+}
+
 void ExperimentPanel::show_command() {
   tabs_->setCurrentWidget(command_);
 }

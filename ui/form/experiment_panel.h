@@ -20,7 +20,8 @@ class ExperimentPanel : public QWidget {
   void show_form();
   void show_json();
   void show_command();
-  void go_to(const Problem& problem);  // the field, or the line of the JSON text
+  void set_command(const QString& command);  // what the command line runs: "run", "size"
+  void go_to(const Problem& problem);        // the field, or the line of the JSON text
 
  private:
   QTabWidget* tabs_;

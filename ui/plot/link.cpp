@@ -2,8 +2,19 @@
 #include "ui/plot/link.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "ui/theme/text.h"
 
 namespace mw::ui {
+namespace {
+
+const Tick& nearest(const std::vector<Tick>& stops, double x) {
+  return *std::min_element(stops.begin(), stops.end(),
+                           [x](const Tick& a, const Tick& b) { return std::abs(a.value - x) < std::abs(b.value - x); });
+}
+
+}  // namespace
 
 void PlotLink::become(Span range) {
   if (range == range_) return;
@@ -21,14 +32,38 @@ void PlotLink::set_x(const QString& name, Quantity quantity) {
   x_quantity_ = quantity;
 }
 
+void PlotLink::set_stops(std::vector<Tick> stops) {
+  stops_ = std::move(stops);
+  set_cursor(cursor_);
+  set_playhead(playhead_);
+}
+
+QString PlotLink::x_text(double x) const {
+  return stops_.empty() ? value_text(x, x_quantity_) : nearest(stops_, x).label;
+}
+
+double PlotLink::x_beside(double x, int by) const {
+  if (stops_.empty()) return x + by * (x_quantity_ == Quantity::count ? 1 : range_.size() / 200);
+  const auto at = std::lower_bound(stops_.begin(), stops_.end(), x - 1e-9,
+                                   [](const Tick& stop, double value) { return stop.value < value; });
+  const auto wanted = (at - stops_.begin()) + by;
+  return stops_[static_cast<size_t>(std::clamp<std::ptrdiff_t>(wanted, 0, std::ssize(stops_) - 1))].value;
+}
+
+std::optional<double> PlotLink::placed(std::optional<double> x) const {
+  if (!x || stops_.empty()) return x;
+  return nearest(stops_, *x).value;
+}
+
 void PlotLink::set_cursor(std::optional<double> x) {
+  x = placed(x);
   if (x == cursor_) return;
   cursor_ = x;
   emit cursor_changed();
 }
 
 void PlotLink::set_playhead(std::optional<double> x) {
-  if (x) x = std::clamp(*x, data_.low, data_.high);
+  if (x) x = placed(std::clamp(*x, data_.low, data_.high));
   if (x == playhead_) return;
   playhead_ = x;
   emit cursor_changed();
@@ -44,7 +79,7 @@ void PlotLink::set_following(bool on) {
 void PlotLink::show_range(Span range) {
   set_following(false);
   // Never narrower than a few samples nor wider than all of them; never out of sight of the data.
-  const double least = x_quantity_ == Quantity::count ? 4 : data_.size() / 2000;
+  const double least = !stops_.empty() ? 1 : x_quantity_ == Quantity::count ? 4 : data_.size() / 2000;
   double width = std::clamp(range.size(), std::min(least, data_.size()), data_.size());
   const double low = std::clamp(range.low, data_.low, std::max(data_.low, data_.high - width));
   become({low, low + width});
@@ -63,6 +98,7 @@ void PlotLink::pan(double share) {
 void PlotLink::reset() {
   set_cursor(std::nullopt);
   set_playhead(std::nullopt);
+  stops_.clear();
   data_ = {0, 1};
   set_following(true);
 }

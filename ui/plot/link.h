@@ -3,6 +3,7 @@
 #pragma once
 #include <QObject>
 #include <optional>
+#include <vector>
 
 #include "ui/plot/ticks.h"
 
@@ -23,6 +24,13 @@ class PlotLink : public QObject {
   Quantity x_quantity() const { return x_quantity_; }
   QString x_name() const { return x_name_; }  // "step", "time"
 
+  // An x axis of named places, ascending: ticks stand there and nowhere else, cursor and playhead go from one to the
+  // next. Empty: a plain axis.
+  const std::vector<Tick>& stops() const { return stops_; }
+  void set_stops(std::vector<Tick> stops);
+  QString x_text(double x) const;           // as a readout shows it
+  double x_beside(double x, int by) const;  // a key press away; `by` is negative to the left
+
   void set_data(Span data);  // grows while a run goes; a followed view goes along
   void set_x(const QString& name, Quantity quantity);
   void set_cursor(std::optional<double> x);
@@ -40,11 +48,13 @@ class PlotLink : public QObject {
 
  private:
   void become(Span range);
+  std::optional<double> placed(std::optional<double> x) const;
   Span range_{0, 1}, data_{0, 1};
   bool follow_ = true;
   std::optional<double> cursor_, playhead_;
   Quantity x_quantity_ = Quantity::count;
   QString x_name_;
+  std::vector<Tick> stops_;
 };
 
 }  // namespace mw::ui

@@ -109,6 +109,12 @@ void Plot::set_levels(std::vector<LevelLine> levels) {
   refresh();
 }
 
+void Plot::set_notes(std::vector<PlotNote> notes, const QString& caption) {
+  notes_ = std::move(notes);
+  caption_ = caption;
+  refresh();
+}
+
 void Plot::set_empty_text(const QString& text) {
   options_.empty = text;
   refresh();
@@ -129,6 +135,7 @@ void Plot::refresh() {
 QString Plot::summary() const {
   QStringList parts;
   for (const LegendEntry& e : legend()) parts << QString(e.name + u' ' + e.value);
+  if (!caption_.isEmpty()) parts << caption_;
   return parts.isEmpty() ? options_.empty : QString(options_.title + u": "_s + parts.join(u", "_s));
 }
 
@@ -324,14 +331,14 @@ void Plot::leaveEvent(QEvent*) {
 
 void Plot::keyPressEvent(QKeyEvent* event) {
   const Span r = link_.range();
-  const double one = link_.x_quantity() == Quantity::count ? 1 : r.size() / 200;
+  const int far = event->modifiers() & Qt::ShiftModifier ? 10 : 1;
   const double at = link_.playhead().value_or(r.high);
   switch (event->key()) {
     case Qt::Key_Left:
-      link_.set_playhead(at - (event->modifiers() & Qt::ShiftModifier ? 10 : 1) * one);
+      link_.set_playhead(link_.x_beside(at, -far));
       break;
     case Qt::Key_Right:
-      link_.set_playhead(at + (event->modifiers() & Qt::ShiftModifier ? 10 : 1) * one);
+      link_.set_playhead(link_.x_beside(at, far));
       break;
     case Qt::Key_Plus:
     case Qt::Key_Equal:

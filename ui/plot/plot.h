@@ -36,11 +36,14 @@ class Plot : public QWidget {
   void set_lines(std::vector<PlotLine> lines);
   void set_stack(PlotStack stack);
   void set_levels(std::vector<LevelLine> levels);
+  void set_notes(std::vector<PlotNote> notes, const QString& caption);
   void set_empty_text(const QString& text);
   void refresh();  // the data behind the pointers grew
 
   const std::vector<PlotLine>& lines() const { return lines_; }
   const PlotStack& stack() const { return stack_; }
+  const std::vector<PlotNote>& notes() const { return notes_; }
+  const QString& caption() const { return caption_; }
   const PlotOptions& options() const { return options_; }
   const PlotLink& link() const { return link_; }
   bool empty() const;
@@ -76,6 +79,7 @@ class Plot : public QWidget {
     QColor color;  // invalid: a sum, without a mark
     Origin origin = Origin::measured;
     QString value;
+    Marks marks = Marks::none;
     QRectF at{};
     bool named = true;  // there is room for the name
     bool shown = true;  // the value stands in the legend; a stack's stand at the cursor
@@ -87,6 +91,8 @@ class Plot : public QWidget {
   void paint_band(QPainter& painter, const QRectF& area, const PlotLine& line) const;
   void paint_marks(QPainter& painter, const QRectF& area, const PlotLine& line) const;
   void paint_stack(QPainter& painter, const QRectF& area) const;
+  void paint_bars(QPainter& painter, const QRectF& area) const;
+  void paint_notes(QPainter& painter, const QRectF& area) const;
   void paint_levels(QPainter& painter, const QRectF& area) const;
   void paint_header(QPainter& painter) const;
   void paint_cursor(QPainter& painter, const QRectF& area) const;
@@ -110,6 +116,8 @@ class Plot : public QWidget {
   std::vector<PlotLine> lines_;
   PlotStack stack_;
   std::vector<LevelLine> levels_;
+  std::vector<PlotNote> notes_;
+  QString caption_;
   std::set<QString> hidden_;
   std::vector<LegendEntry> legend_;  // as last painted, for clicks
   Span y_{0, 1};

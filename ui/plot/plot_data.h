@@ -13,8 +13,8 @@
 
 namespace mw::ui {
 
-enum class Origin { measured, predicted, imported };  // solid, dashed, dotted
-enum class Marks { none, points };                    // points: few samples, each one drawn
+enum class Origin { measured, predicted, imported };    // solid, dashed, dotted
+enum class Marks { none, points, squares, triangles };  // few samples, each one drawn; shapes tell lines apart
 
 struct PlotLine {
   QString name{};
@@ -29,11 +29,20 @@ struct Stack {
   std::vector<double> x;
   std::vector<std::vector<double>> values;
 };
+enum class Shape { areas, bars };
 struct PlotStack {
   std::vector<std::pair<QString, QColor>> layers;  // bottom first
   std::function<Stack(double x0, double x1, int columns)> sample;
   std::function<std::vector<double>(double x)> at;  // the split at a cursor; empty where there is none
   std::function<double(double x0, double x1)> highest;
+  Shape shape = Shape::areas;
+  std::function<Origin(double x)> origin{};  // of the split at x; none: all of it is measured
+  Origin origin_at(double x) const { return origin ? origin(x) : Origin::measured; }
+};
+
+struct PlotNote {  // a cross above the x axis: there is no value here, and the chart's caption says why
+  double x = 0;
+  QColor color{};
 };
 
 struct LevelLine {  // a horizontal line: capacity, prediction

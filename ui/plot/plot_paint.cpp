@@ -4,6 +4,7 @@
 #include <QPainterPath>
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "ui/plot/plot.h"
 #include "ui/theme/text.h"
@@ -27,6 +28,15 @@ Qt::PenStyle pen_style(Origin origin) {
 QColor faded(QColor color, double alpha) {
   color.setAlphaF(static_cast<float>(alpha));
   return color;
+}
+
+void paint_mark(QPainter& painter, Marks shape, QPointF at) {
+  if (shape == Marks::squares)
+    painter.drawRect(QRectF(at.x() - 3, at.y() - 3, 6, 6));
+  else if (shape == Marks::triangles)
+    painter.drawPolygon(QPolygonF{at + QPointF(0, -4.2), at + QPointF(4, 3), at + QPointF(-4, 3)});
+  else
+    painter.drawEllipse(at, 3.2, 3.2);
 }
 
 // Draws the runs between gaps.
@@ -55,7 +65,8 @@ void Plot::paint_data(QPainter& painter, const QRectF& area) const {
   paint_axes(painter, area);
   painter.save();
   painter.setClipRect(area.adjusted(0, -1, 1, 1));
-  if (stack_.sample) paint_stack(painter, area);
+  if (stack_.sample && stack_.shape == Shape::areas) paint_stack(painter, area);
+  if (stack_.sample && stack_.shape == Shape::bars) paint_bars(painter, area);
   painter.setRenderHint(QPainter::Antialiasing);
   for (const PlotLine& line : lines_)
     if (line.raw && !hidden(line.name) && line.smooth) paint_band(painter, area, line);
@@ -66,6 +77,7 @@ void Plot::paint_data(QPainter& painter, const QRectF& area) const {
     if (line.raw && !hidden(line.name)) paint_marks(painter, area, line);
   painter.restore();
   paint_levels(painter, area);
+  paint_notes(painter, area);
 }
 
 void Plot::paint_axes(QPainter& painter, const QRectF& area) const {
@@ -83,13 +95,19 @@ void Plot::paint_axes(QPainter& painter, const QRectF& area) const {
   }
   const int columns = std::max(2, static_cast<int>(area.width() / 78));
   const QFontMetricsF metrics(small_font());
-  for (const Tick& tick : ticks(link_.range(), columns, link_.x_quantity(), Scale::linear)) {
+  const auto places =
+      link_.stops().empty() ? ticks(link_.range(), columns, link_.x_quantity(), Scale::linear) : link_.stops();
+  double taken = -1;  // up to here there are labels
+  for (const Tick& tick : places) {
     const double x = std::round(to_x(area, tick.value)) + 0.5;
+    if (x < area.left() - 1 || x > area.right() + 1) continue;
     painter.setPen(grid);
     painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
     painter.setPen(t.muted);
     const double w = metrics.horizontalAdvance(tick.label);
     const double left = std::clamp(x - w / 2, 2.0, std::max(2.0, width() - w - 3));
+    if (left < taken) continue;
+    taken = left + w + 4;
     painter.drawText(QRectF(left, area.bottom() + 2, w + 2, 16), Qt::AlignLeft | Qt::AlignVCenter, tick.label);
   }
 }
@@ -139,15 +157,69 @@ void Plot::paint_line(QPainter& painter, const QRectF& area, const PlotLine& lin
 
 void Plot::paint_marks(QPainter& painter, const QRectF& area, const PlotLine& line) const {
   const runs::Series& series = line.smooth ? *line.smooth : *line.raw;
-  if (line.marks != Marks::points && series.size() != 1) return;  // a line of one sample is a mark
+  if (line.marks == Marks::none && series.size() != 1) return;  // a line of one sample is a mark
   const auto [begin, end] = series.window(link_.range().low, link_.range().high);
   if (static_cast<double>(end - begin) >= area.width() / 6) return;
   painter.setPen(QPen(theme().panel, 1));
   painter.setBrush(line.color);
   for (size_t i = begin; i < end; ++i) {
     const QPointF p(to_x(area, series[i].x), to_y(area, series[i].y));
-    if (std::isfinite(p.y()) && area.adjusted(-1, -1, 1, 1).contains(p)) painter.drawEllipse(p, 3.2, 3.2);
+    if (std::isfinite(p.y()) && area.adjusted(-1, -1, 1, 1).contains(p)) paint_mark(painter, line.marks, p);
   }
+}
+
+// Each one stands for itself: nothing is drawn between two. What is predicted is hatched.
+void Plot::paint_bars(QPainter& painter, const QRectF& area) const {
+  const Stack stack = stack_.sample(link_.range().low, link_.range().high, std::max(2, static_cast<int>(area.width())));
+  double gap = area.width();
+  for (size_t i = 1; i < link_.stops().size(); ++i)
+    gap = std::min(gap, to_x(area, link_.stops()[i].value) - to_x(area, link_.stops()[i - 1].value));
+  const double wide = std::clamp(gap * 0.62, 3.0, 42.0);
+  for (size_t i = 0; i < stack.x.size(); ++i) {
+    const double left = std::round(to_x(area, stack.x[i]) - wide / 2);
+    const bool predicted = stack_.origin_at(stack.x[i]) != Origin::measured;
+    double floor = 0;
+    for (size_t layer = 0; layer < stack.values.size(); ++layer) {
+      const auto& [name, color] = stack_.layers[layer];
+      const double value = stack.values[layer][i];
+      if (hidden(name) || value <= 0) continue;
+      const double top = to_y(area, floor + value), bottom = to_y(area, floor);
+      const QRectF bar(left, top, wide, bottom - top);
+      painter.fillRect(bar, mix(theme().panel, color, predicted ? 0.25 : 0.88));
+      if (predicted) painter.fillRect(bar, QBrush(color, Qt::BDiagPattern));
+      painter.fillRect(QRectF(left, top, wide, std::min(1.0, bar.height() / 3)), theme().panel);
+      floor += value;
+    }
+    if (floor <= y_.high) continue;  // else it goes on beyond the chart
+    painter.setPen(theme().bad);
+    painter.setFont(small_font());
+    painter.drawText(QRectF(left - 20, area.top(), wide + 40, 14), Qt::AlignCenter, u"\u2191"_s);
+  }
+}
+
+void Plot::paint_notes(QPainter& painter, const QRectF& area) const {
+  painter.save();
+  painter.setRenderHint(QPainter::Antialiasing);
+  std::map<double, int> above;  // several at one place stand on each other
+  for (const PlotNote& note : notes_) {
+    const double x = to_x(area, note.x);
+    if (x < area.left() - 1 || x > area.right() + 1) continue;
+    const QPointF at(x, area.bottom() - 8 - 12 * above[note.x]++);
+    painter.setPen(Qt::NoPen);
+    painter.setBrush(faded(theme().panel, 0.88));
+    painter.drawEllipse(at, 6, 6);
+    painter.setPen(QPen(note.color, 1.8, Qt::SolidLine, Qt::RoundCap));
+    painter.drawLine(at + QPointF(-3, -3), at + QPointF(3, 3));
+    painter.drawLine(at + QPointF(-3, 3), at + QPointF(3, -3));
+  }
+  painter.restore();
+  if (caption_.isEmpty()) return;
+  painter.setFont(small_font());
+  const QRectF room(area.left() + 6, area.top() + 2, area.width() * 0.66, area.height() * 0.6);
+  const QRectF text = painter.boundingRect(room, Qt::AlignLeft | Qt::AlignTop | Qt::TextWordWrap, caption_);
+  painter.fillRect(text.adjusted(-3, 0, 3, 0), faded(theme().panel, 0.82));
+  painter.setPen(theme().bad);
+  painter.drawText(room, Qt::AlignLeft | Qt::AlignTop | Qt::TextWordWrap, caption_);
 }
 
 // Opaque and without antialiasing, which would nearly double the time of the whole chart.
@@ -213,13 +285,22 @@ std::vector<Plot::LegendEntry> Plot::legend() const {
     if (!line.raw || line.raw->empty()) continue;
     const runs::Series& s = line.smooth && !line.smooth->empty() ? *line.smooth : *line.raw;
     const size_t at = reading ? s.nearest(*reading).value_or(0) : s.size() - 1;
-    out.push_back({line.name, line.color, line.origin, value_text(s[at].y, options_.quantity)});
+    out.push_back({.name = line.name,
+                   .color = line.color,
+                   .origin = line.origin,
+                   .value = value_text(s[at].y, options_.quantity),
+                   .marks = line.marks});
   }
   if (!stack_.at) return out;
   const auto values = stack_.at(reading.value_or(link_.data().high));
   double total = 0;
   for (const double v : values) total += v;
-  if (!values.empty()) out.push_back({tr("total"), {}, Origin::measured, value_text(total, options_.quantity)});
+  const Origin origin = stack_.origin_at(reading.value_or(link_.data().high));
+  if (!values.empty())
+    out.push_back({origin == Origin::predicted ? tr("predicted total") : tr("total"),
+                   {},
+                   origin,
+                   value_text(total, options_.quantity)});
   for (size_t i = stack_.layers.size(); i-- > 0;)  // as they lie: the top one first
     if (i < values.size() && values[i] > 0)
       out.push_back({stack_.layers[i].first, stack_.layers[i].second, Origin::measured,
@@ -297,6 +378,11 @@ void Plot::paint_header(QPainter& painter) const {
     } else if (e.color.isValid()) {
       painter.setPen(QPen(off ? t.line : e.color, 2, pen_style(e.origin)));
       painter.drawLine(QPointF(x, middle), QPointF(x + 12, middle));
+      if (e.marks != Marks::none) {
+        painter.setPen(QPen(t.panel, 1));
+        painter.setBrush(off ? t.line : e.color);
+        paint_mark(painter, e.marks, QPointF(x + 6, middle));
+      }
     }
     x += !e.color.isValid() ? 0 : stack_.sample ? 13 : 16;
     if (e.named) {
@@ -340,7 +426,7 @@ void Plot::paint_cursor(QPainter& painter, const QRectF& area) const {
   }
   if (stack_.at) paint_split(painter, area, x);
   painter.setFont(small_font());
-  const QString text = link_.x_name() + u' ' + value_text(*reading, link_.x_quantity());
+  const QString text = link_.x_name() + u' ' + link_.x_text(*reading);
   const double w = QFontMetricsF(painter.font()).horizontalAdvance(text) + 12;
   const QRectF pill(std::clamp(x - w / 2, 2.0, std::max(2.0, width() - w - 2)), area.bottom() + 2, w, 16);
   painter.setPen(Qt::NoPen);

@@ -44,6 +44,12 @@ void PlotTableModel::load(const Plot& plot) {
   const bool grows = columns == columns_ && flat.size() >= rows_.size() &&
                      (rows_.empty() || flat[rows_.size() - 1][0] == rows_.back()[0]) &&
                      (rows_.empty() || flat[0][0] == rows_[0][0]);
+  names_.clear();
+  if (!plot.link().stops().empty())
+    for (const auto& row : flat) {
+      const bool measured = !plot.stack().sample || plot.stack().origin_at(row[0]) == Origin::measured;
+      names_.push_back(measured ? plot.link().x_text(row[0]) : tr("%1 (predicted)").arg(plot.link().x_text(row[0])));
+    }
   x_ = plot.link().x_quantity();
   y_ = plot.options().quantity;
   if (!grows) {
@@ -71,6 +77,8 @@ int PlotTableModel::columnCount(const QModelIndex& parent) const {
 QVariant PlotTableModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
   const double v = rows_[static_cast<size_t>(index.row())][static_cast<size_t>(index.column())];
+  if (role == Qt::DisplayRole && index.column() == 0 && !names_.empty())
+    return names_[static_cast<size_t>(index.row())];
   if (role == Qt::DisplayRole) return std::isnan(v) ? QString() : value_text(v, index.column() == 0 ? x_ : y_);
   if (role == Qt::TextAlignmentRole) return static_cast<int>(Qt::AlignRight | Qt::AlignVCenter);
   return {};
@@ -89,8 +97,10 @@ QString PlotTableModel::csv() const {
   };
   for (qsizetype c = 0; c < columns_.size(); ++c) out += (c ? u","_s : QString()) + quoted(columns_[c]);
   out += u"\r\n"_s;
-  for (const auto& row : rows_) {
-    for (size_t c = 0; c < row.size(); ++c)
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    const auto& row = rows_[r];
+    if (!names_.empty()) out += quoted(names_[r]);
+    for (size_t c = names_.empty() ? 0 : 1; c < row.size(); ++c)
       out += (c ? u","_s : QString()) + (std::isnan(row[c]) ? QString() : QString::number(row[c], 'g', 17));
     out += u"\r\n"_s;
   }

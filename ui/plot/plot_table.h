@@ -26,6 +26,7 @@ class PlotTableModel : public QAbstractTableModel {
  private:
   QStringList columns_;
   std::vector<std::vector<double>> rows_;  // x, then one value per column, NaN where there is none
+  std::vector<QString> names_;             // of the rows, where the x axis has named places
   Quantity x_ = Quantity::count, y_ = Quantity::plain;
 };
 

@@ -85,7 +85,7 @@ void RunsPage::build_toolbar() {
   filter_->addAction(icon(Glyph::search), QLineEdit::LeadingPosition);
   row->addWidget(filter_, 8);
   row->addStretch(1);
-  open_->setToolTip(tr("Show the run on the Train page (Enter)"));
+  open_->setToolTip(tr("Show the run on the page of its kind (Enter)"));
   clone_->setToolTip(tr("Put the run's experiment into the form"));
   resume_->setToolTip(tr("Go on from the last checkpoint of a stopped or interrupted run"));
   delete_->setToolTip(tr("Put the selected runs away; this can be undone (Del)"));
@@ -194,7 +194,8 @@ bool RunsPage::resumable(const runs::RunId& run) const {
   const int at = model_->row_of(run);
   if (at < 0) return false;
   const runs::RunRow& r = model_->row(at);
-  return (r.state == RunState::cancelled || r.state == RunState::failed) && r.steps_done < r.steps_total;
+  return r.method != "size" && (r.state == RunState::cancelled || r.state == RunState::failed) &&
+         r.steps_done < r.steps_total;
 }
 
 void RunsPage::update_buttons() {

@@ -16,7 +16,11 @@ int run_window(int& argc, char** argv, const WindowOptions& options) {
   QApplication::setApplicationDisplayName(u"Meshwright"_s);
   MainWindow window({options.experiment, options.runs_folder, options.resources, default_session_folder()});
   window.show();
-  if (options.start == Start::run) QTimer::singleShot(0, &window, [&] { window.actions()[u"run.start"_s]->trigger(); });
+  if (options.start == Start::run)
+    QTimer::singleShot(0, &window, [&] {
+      window.show_page(Page::train);
+      window.actions()[u"run.start"_s]->trigger();
+    });
   return QApplication::exec();
 }
 

@@ -119,7 +119,7 @@ JobsPanel::JobsPanel(RunController& runs, QWidget* parent)
   column->addStretch(1);
   connect(pause_, &QPushButton::clicked, this, &JobsPanel::pause_wanted);
   connect(stop_, &QPushButton::clicked, this, &JobsPanel::stop_wanted);
-  connect(look_, &QPushButton::clicked, &runs_, &RunController::show_live);
+  connect(look_, &QPushButton::clicked, this, &JobsPanel::look_wanted);
   show_frame();
 }
 
@@ -129,7 +129,8 @@ void JobsPanel::show_frame() {
   idle_->setVisible(!run);
   if (!run) return;
   const bool paused = run->view.state() == RunState::paused;
-  name_->setText(tr("Train %1").arg(qs(run->id.empty() ? run->name : run->id)));
+  name_->setText(
+      (run->kind() == RunKind::size ? tr("Sizing %1") : tr("Train %1")).arg(qs(run->id.empty() ? run->name : run->id)));
   steps_->setText(steps_text(run->view));
   eta_->setText(runs_.stopping() ? tr("stopping") : paused ? tr("paused") : eta_text(run->view));
   pause_->setText(paused ? tr("Continue") : tr("Pause"));

@@ -48,6 +48,7 @@ class JobsPanel : public QWidget {
  signals:
   void pause_wanted();
   void stop_wanted();
+  void look_wanted();
 
  private:
   RunController& runs_;

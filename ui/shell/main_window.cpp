@@ -41,9 +41,11 @@ MainWindow::MainWindow(const WindowSetup& setup)
   restoreGeometry(session_.value(u"layout/geometry"_s).toByteArray());
   restoreState(session_.value(u"layout/state"_s).toByteArray());
   train_->restore_layout(session_.value(u"layout/train"_s).toByteArray());
+  size_->restore_layout(session_.value(u"layout/serve"_s).toByteArray());
   runs_page_->restore_layout(session_.value(u"layout/runs"_s).toByteArray());
   first_document(setup.experiment);
-  show_page(Page::train);
+  const int last = session_.value(u"page"_s, 0).toInt();
+  show_page(last > 0 && last < pages_->count() ? static_cast<Page>(last) : Page::train);
   update_title();
   update_actions();
 }
@@ -60,8 +62,10 @@ MainWindow::~MainWindow() {
 
 void MainWindow::build_pages() {
   train_ = new TrainPage(runs_);
+  size_ = new SizePage(runs_);
   runs_page_ = new RunsPage(setup_.runs_folder);
   pages_->addWidget(train_);
+  pages_->addWidget(size_);
   pages_->addWidget(runs_page_);
   setCentralWidget(pages_);
   strip_ = new StatusStrip(pricer_, runs_, this);
@@ -102,6 +106,7 @@ void MainWindow::wire() {
   connect(&clock_, &FrameClock::show, this, [this] {
     if (!isVisible()) return;
     train_->show_frame();
+    size_->show_frame();
     jobs_->show_frame();
     strip_->show_frame();
     const qint64 now = QDateTime::currentMSecsSinceEpoch();
@@ -114,6 +119,7 @@ void MainWindow::wire() {
     problems_.set(ProblemSource::document, document_.problems());
     pricer_.ask(document_.experiment());
     journal_.start();
+    update_actions();
   });
   connect(&document_, &Document::file_changed, this, [this] {
     update_title();
@@ -151,12 +157,18 @@ void MainWindow::wire() {
   });
   connect(jobs_, &JobsPanel::pause_wanted, this, [this] { actions_[u"run.pause"_s]->trigger(); });
   connect(jobs_, &JobsPanel::stop_wanted, this, [this] { actions_[u"run.stop"_s]->trigger(); });
+  connect(jobs_, &JobsPanel::look_wanted, this, [this] { actions_[u"view.live"_s]->trigger(); });
+  connect(size_, &SizePage::measure_wanted, this, [this] { actions_[u"run.size"_s]->trigger(); });
+  connect(size_, &SizePage::stop_wanted, this, [this] { actions_[u"run.stop"_s]->trigger(); });
+  connect(size_, &SizePage::runs_wanted, this, [this] { show_page(Page::runs); });
+  connect(size_, &SizePage::settings_wanted, this, [this] {
+    raise_panel(u"experiment"_s);
+    panel_->show_form();
+    panel_->form().focus_key("size.batches");
+  });
   connect(train_, &TrainPage::run_wanted, this, [this] { actions_[u"run.start"_s]->trigger(); });
   connect(train_, &TrainPage::runs_wanted, this, [this] { show_page(Page::runs); });
-  connect(runs_page_, &RunsPage::open_wanted, this, [this](const QString& run) {
-    runs_.open(ss(run));
-    show_page(Page::train);
-  });
+  connect(runs_page_, &RunsPage::open_wanted, this, [this](const QString& run) { open_run(ss(run)); });
   connect(runs_page_, &RunsPage::clone_wanted, this, &MainWindow::clone);
   connect(runs_page_, &RunsPage::resume_wanted, this, [this](const QString& run) {
     problems_.clear(ProblemSource::run);
@@ -199,7 +211,20 @@ void MainWindow::show_page(Page page) {
   pages_->setCurrentIndex(static_cast<int>(page));
   for (size_t i = 0; i < page_buttons_.size(); ++i) page_buttons_[i]->setChecked(i == static_cast<size_t>(page));
   if (page == Page::runs) runs_page_->refresh();
+  if (page == Page::train) runs_.look_at(RunKind::train);
+  if (page == Page::serve) runs_.look_at(RunKind::size);
+  panel_->set_command(page == Page::serve ? u"size"_s : u"run"_s);
   train_->show_frame();
+  size_->show_frame();
+  update_actions();
+}
+
+Page MainWindow::page() const {
+  return static_cast<Page>(pages_->currentIndex());
+}
+
+Page page_of(RunKind kind) {
+  return kind == RunKind::size ? Page::serve : Page::train;
 }
 
 void MainWindow::set_shade(Shade shade) {
@@ -209,6 +234,7 @@ void MainWindow::set_shade(Shade shade) {
   update_actions();
   // Colours that were handed out.
   train_->restyle();
+  size_->restyle();
   log_->show_run(runs_.shown());
   panel_->json().restyle();
   strip_->refresh();
@@ -233,7 +259,13 @@ void MainWindow::update_title() {
 void MainWindow::update_actions() {
   const RunPtr live = runs_.live();
   const bool paused = live && live->view.state() == RunState::paused;
-  actions_[u"run.start"_s]->setEnabled(!live);
+  QAction* run = actions_[u"run.start"_s];
+  run->setEnabled(!live);
+  const bool sizes = page() == Page::serve || kind_of(document_.experiment()) == RunKind::size;
+  const QString help = sizes ? tr("Measure time and memory of this experiment's model by batch size")
+                             : tr("Train this experiment on this machine");
+  run->setToolTip(tr("%1 (%2)").arg(help, run->shortcut().toString(QKeySequence::NativeText)));
+  actions_[u"run.size"_s]->setEnabled(!live);
   QAction* pause = actions_[u"run.pause"_s];
   pause->setEnabled(live && !runs_.stopping());
   pause->setText(paused ? tr("Continue") : tr("Pause"));
@@ -245,11 +277,13 @@ void MainWindow::remember() {
   session_.set_value(u"layout/geometry"_s, saveGeometry());
   session_.set_value(u"layout/state"_s, saveState());
   session_.set_value(u"layout/train"_s, train_->save_layout());
+  session_.set_value(u"layout/serve"_s, size_->save_layout());
   session_.set_value(u"layout/runs"_s, runs_page_->save_layout());
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
   remember();
+  if (!close_when_stopped_) session_.set_value(u"page"_s, pages_->currentIndex());
   try {
     session_.write_journal(document_);  // no question: it comes back at the next start
   } catch (const Error& error) {
@@ -258,7 +292,7 @@ void MainWindow::closeEvent(QCloseEvent* event) {
   if (runs_.busy()) {  // a checkpoint is written first, with the window still answering
     close_when_stopped_ = true;
     runs_.stop();
-    show_page(Page::train);
+    show_page(page_of(runs_.live()->kind()));
     event->ignore();
     return;
   }
@@ -277,6 +311,7 @@ void MainWindow::dropEvent(QDropEvent* event) {
 void MainWindow::showEvent(QShowEvent* event) {
   QMainWindow::showEvent(event);
   train_->show_frame();
+  size_->show_frame();
 }
 
 }  // namespace mw::ui

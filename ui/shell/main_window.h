@@ -6,6 +6,7 @@
 
 #include "ui/form/experiment_panel.h"
 #include "ui/runs/runs_page.h"
+#include "ui/serve/size_page.h"
 #include "ui/shell/action_registry.h"
 #include "ui/shell/bottom_panels.h"
 #include "ui/shell/command_palette.h"
@@ -27,7 +28,8 @@ struct WindowSetup {
   std::filesystem::path session_folder;  // empty: remembers nothing (tour, benchmarks)
 };
 
-enum class Page { train, runs };
+enum class Page { train, serve, runs };
+Page page_of(RunKind kind);
 
 class MainWindow : public QMainWindow {
   Q_OBJECT
@@ -38,6 +40,7 @@ class MainWindow : public QMainWindow {
   Document& document() { return document_; }
   RunController& runs() { return runs_; }
   TrainPage& train_page() { return *train_; }
+  SizePage& size_page() { return *size_; }
   RunsPage& runs_page() { return *runs_page_; }
   ExperimentPanel& panel() { return *panel_; }
   ProblemsModel& problems() { return problems_; }
@@ -49,6 +52,7 @@ class MainWindow : public QMainWindow {
   FrameClock& clock() { return clock_; }
   Pricer& pricer() { return pricer_; }
   void show_page(Page page);
+  Page page() const;
   void set_shade(Shade shade);
   void raise_panel(const QString& dock);  // "problems", "log", "jobs", "experiment"
   void open_palette();
@@ -73,6 +77,8 @@ class MainWindow : public QMainWindow {
   void build_toolbar();
   void fill_recent(QMenu* menu);
   void run();
+  void start(RunKind kind);
+  void open_run(const runs::RunId& run);  // in the page of its kind
   void pause_or_continue();
   void open_file(const std::filesystem::path& file);
   void choose_file();
@@ -94,6 +100,7 @@ class MainWindow : public QMainWindow {
   QTimer journal_;
   QStackedWidget* pages_;
   TrainPage* train_;
+  SizePage* size_;
   RunsPage* runs_page_;
   ExperimentPanel* panel_;
   ProblemsPanel* problems_panel_;

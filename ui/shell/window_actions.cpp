@@ -36,22 +36,28 @@ void MainWindow::build_actions() {
   actions_[u"edit.redo"_s]->setShortcuts({key(Qt::CTRL | Qt::SHIFT | Qt::Key_Z), key(Qt::CTRL | Qt::Key_Y)});
   actions_.add({u"run.start"_s, tr("Run"), tr("Train this experiment on this machine"), key(Qt::Key_F5), Glyph::run},
                [this] { run(); });
-  actions_.add({u"run.pause"_s, tr("Pause"), tr("Hold the run between two steps, or let it go on"), key(Qt::Key_F6),
-                Glyph::pause},
+  actions_.add({u"run.size"_s, tr("Measure Batch Sizes"),
+                tr("Measure time and memory of this experiment's model by batch size"), key(Qt::CTRL | Qt::Key_F5)},
+               [this] { start(RunKind::size); });
+  actions_.add({u"run.pause"_s, tr("Pause"), tr("Hold the run between two steps or points, or let it go on"),
+                key(Qt::Key_F6), Glyph::pause},
                [this] { pause_or_continue(); });
   actions_.add(
-      {u"run.stop"_s, tr("Stop"), tr("End the run after this step; a checkpoint is kept and it can be resumed"),
+      {u"run.stop"_s, tr("Stop"), tr("End the run after this step; what was done is kept, and training can be resumed"),
        key(Qt::SHIFT | Qt::Key_F5), Glyph::stop},
       [this] { runs_.stop(); });
   actions_.add({u"page.train"_s, tr("Show Train"), tr("The run that is looked at"), key(Qt::CTRL | Qt::Key_1)},
                [this] { show_page(Page::train); });
-  actions_.add({u"page.runs"_s, tr("Show Runs"), tr("All runs of the store"), key(Qt::CTRL | Qt::Key_2)},
+  actions_.add({u"page.serve"_s, tr("Show Serve"), tr("Time and memory by batch size"), key(Qt::CTRL | Qt::Key_2)},
+               [this] { show_page(Page::serve); });
+  actions_.add({u"page.runs"_s, tr("Show Runs"), tr("All runs of the store"), key(Qt::CTRL | Qt::Key_3)},
                [this] { show_page(Page::runs); });
   actions_.add(
       {u"view.live"_s, tr("Show the Live Run"), tr("Go back to the run that is going on"), key(Qt::CTRL | Qt::Key_L)},
       [this] {
         runs_.show_live();
-        show_page(Page::train);
+        const RunPtr run = runs_.shown();
+        show_page(run ? page_of(run->kind()) : Page::train);
       });
   actions_.add({u"view.form"_s, tr("Show the Form"), tr("The experiment as a form"), key(Qt::ALT | Qt::Key_1)},
                [this] { panel_->show_form(); });
@@ -68,8 +74,9 @@ void MainWindow::build_actions() {
   actions_.add({u"view.follow"_s, tr("Follow the Newest Step"), tr("Keep the newest step of the charts in view"),
                 key(Qt::CTRL | Qt::Key_End)},
                [this] {
-                 train_->link().set_playhead(std::nullopt);
-                 train_->link().set_following(true);
+                 PlotLink& link = page() == Page::serve ? size_->link() : train_->link();
+                 link.set_playhead(std::nullopt);
+                 link.set_following(true);
                });
   actions_.add(
       {u"view.log_scale"_s, tr("Logarithmic Loss"), tr("Switch the loss chart between linear and logarithmic"), {}},
@@ -134,6 +141,7 @@ void MainWindow::build_toolbar() {
     page_buttons_.push_back(b);
   };
   page(tr("Train"), u"page.train"_s);
+  page(tr("Serve"), u"page.serve"_s);
   page(tr("Runs"), u"page.runs"_s);
   const auto gap = [&](bool grow) {
     auto* s = new QWidget(bar);
@@ -206,6 +214,10 @@ void MainWindow::fill_recent(QMenu* menu) {
 }
 
 void MainWindow::run() {
+  start(page() == Page::serve ? RunKind::size : kind_of(document_.experiment()));
+}
+
+void MainWindow::start(RunKind kind) {
   if (runs_.busy()) return;
   problems_.clear(ProblemSource::run);
   if (document_.text_broken())
@@ -213,8 +225,16 @@ void MainWindow::run() {
                                 .severity = Severity::warning,
                                 .message = "the run uses the last valid document, not the broken JSON text",
                                 .fix = "correct the text and run again"});
-  runs_.start(document_.experiment());
-  show_page(Page::train);
+  runs::Experiment experiment = document_.experiment();
+  if (kind == RunKind::size) experiment.set_value("kind", "size");
+  runs_.start(experiment);
+  show_page(page_of(kind));
+}
+
+void MainWindow::open_run(const runs::RunId& run) {
+  const int row = runs_page_->model().row_of(run);
+  runs_.open(run);
+  show_page(row >= 0 && runs_page_->model().row(row).method == "size" ? Page::serve : Page::train);
 }
 
 void MainWindow::pause_or_continue() {
@@ -303,10 +323,8 @@ std::vector<PaletteEntry> MainWindow::palette_entries() {
                    }});
   for (int i = 0; i < runs_page_->model().rowCount(); ++i) {
     const runs::RunRow& r = runs_page_->model().row(i);
-    out.push_back({tr("Open Run %1").arg(qs(r.name.empty() ? r.id : r.name)), qs(r.id), [this, id = r.id] {
-                     runs_.open(id);
-                     show_page(Page::train);
-                   }});
+    out.push_back(
+        {tr("Open Run %1").arg(qs(r.name.empty() ? r.id : r.name)), qs(r.id), [this, id = r.id] { open_run(id); }});
   }
   return out;
 }

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "ui/theme/text.h"
@@ -19,6 +20,12 @@ void yield_to_the_window() {
 }
 
 }  // namespace
+
+RunKind kind_of(const runs::Experiment& experiment) {
+  const Json& document = experiment.json();  // raw: a kind of the wrong type is for others to report
+  const auto kind = document.find("kind");
+  return kind != document.end() && *kind == "size" ? RunKind::size : RunKind::train;
+}
 
 struct RunController::Inbox {
   Mailbox<Event> events;
@@ -95,7 +102,7 @@ void RunController::drain() {
     }
     if (!drained.items.empty()) {
       emit live_grew();
-      if (shown_ == live_) emit shown_grew();
+      if (shown(live_->kind()) == live_) emit shown_grew();
     }
     if (live_->view.ended() && job_->finished())
       finish_job();
@@ -127,10 +134,12 @@ void RunController::take(const Event& event) {
 void RunController::reload_live() {
   if (live_->id.empty()) return;
   try {
-    const bool looked_at = shown_ == live_;
+    const RunPtr before = live_;
     live_ = load_run(runs_folder_, live_->id);  // a new object: charts still point into the old one
     live_->live = true;
-    if (looked_at) show(live_);
+    if (shown_ == before) shown_ = live_;
+    std::replace(by_kind_.begin(), by_kind_.end(), before, live_);
+    emit shown_changed();
   } catch (const Error& error) {
     emit problem(error.problem());
   }
@@ -148,7 +157,7 @@ void RunController::finish_job() {
                   .fix = live_->id.empty() ? "" : "the log of the run says what came before"});
   emit ended(qs(live_->id));
   emit state_changed();
-  if (shown_ == live_) emit shown_grew();
+  if (shown(live_->kind()) == live_) emit shown_grew();
 }
 
 void RunController::open(const runs::RunId& run) {
@@ -180,10 +189,20 @@ void RunController::show_live() {
 }
 
 void RunController::close_shown(const runs::RunId& run) {
-  if (shown_ && shown_->id == run && !shown_->live) show(nullptr);
+  const auto gone = [&run](const RunPtr& p) { return p && p->id == run && !p->live; };
+  if (!gone(shown_) && std::none_of(by_kind_.begin(), by_kind_.end(), gone)) return;
+  for (RunPtr& p : by_kind_)
+    if (gone(p)) p.reset();
+  if (gone(shown_)) shown_.reset();
+  emit shown_changed();
+}
+
+void RunController::look_at(RunKind kind) {
+  if (const RunPtr run = shown(kind); run && run != shown_) show(run);
 }
 
 void RunController::show(RunPtr run) {
+  by_kind_[static_cast<size_t>(run->kind())] = run;
   shown_ = std::move(run);
   emit shown_changed();
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The run that goes and the run that is looked at, which may be two. Jobs and loaders work on their own threads and
-// leave what they have in mailboxes; drain() takes it on the GUI thread.
+// The run that goes and the runs that are looked at: one of each kind, each in the page of its kind. Jobs and loaders
+// work on their own threads and leave what they have in mailboxes; drain() takes it on the GUI thread.
 #pragma once
 #include <QObject>
+#include <array>
 #include <memory>
 #include <thread>
 
@@ -12,12 +13,17 @@
 
 namespace mw::ui {
 
+enum class RunKind { train, size };
+inline constexpr size_t kRunKinds = 2;
+RunKind kind_of(const runs::Experiment& experiment);
+
 struct RunData {
   runs::RunId id;
   std::string name;
   runs::Experiment record;  // as frozen at its start
   runs::RunView view;
   bool live = false;  // its job belongs to this window and has not ended
+  RunKind kind() const { return kind_of(record); }
 };
 using RunPtr = std::shared_ptr<RunData>;
 
@@ -29,7 +35,8 @@ class RunController : public QObject {
 
   const std::filesystem::path& runs_folder() const { return runs_folder_; }
   RunPtr live() const { return job_ ? live_ : nullptr; }
-  RunPtr shown() const { return shown_; }
+  RunPtr shown() const { return shown_; }  // looked at last, of whatever kind
+  RunPtr shown(RunKind kind) const { return by_kind_[static_cast<size_t>(kind)]; }
   bool busy() const { return job_ != nullptr; }
   bool stopping() const { return stopping_; }
 
@@ -40,6 +47,7 @@ class RunController : public QObject {
   void stop();
   void open(const runs::RunId& run);  // loads its record on a worker; the live one is simply shown again
   void show_live();
+  void look_at(RunKind kind);                // again at what its page shows
   void close_shown(const runs::RunId& run);  // the run was put away
   void drain();
 
@@ -68,6 +76,7 @@ class RunController : public QObject {
   std::unique_ptr<runs::Job> job_;
   std::unique_ptr<Loader> loader_;
   RunPtr live_, shown_;
+  std::array<RunPtr, kRunKinds> by_kind_;
   bool stopping_ = false;
   std::uint64_t dropped_ = 0;
 };

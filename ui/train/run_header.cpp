@@ -11,6 +11,25 @@
 
 namespace mw::ui {
 
+namespace {
+
+constexpr const char* kLoading = "loading weights";
+
+// A sizing's progress is a share of its work, in thousandths; loading the model has one of its own.
+bool by_work(const runs::RunView& view) {
+  const auto& a = view.activity();
+  return view.kind() == "size" && a && a->total > 0 && a->phase != kLoading;
+}
+
+QString activity_text(const runs::RunView& view) {
+  const auto& a = view.activity();
+  if (!a || a->phase == "training" || view.state() != RunState::running) return {};
+  if (by_work(view)) return RunHeader::tr("%1, %2 % done").arg(qs(a->phase)).arg(100 * a->done / a->total);
+  return a->total > 0 ? RunHeader::tr("%1: %2 of %3").arg(qs(a->phase)).arg(a->done).arg(a->total) : qs(a->phase);
+}
+
+}  // namespace
+
 QString state_text(RunState state) {
   switch (state) {
     case RunState::queued:
@@ -30,6 +49,7 @@ QString state_text(RunState state) {
 }
 
 QString steps_text(const runs::RunView& view) {
+  if (view.kind() == "size") return RunHeader::tr("point %1 of %2").arg(view.step()).arg(view.steps_total());
   if (view.steps_total() <= 0) return RunHeader::tr("step %1").arg(view.step());
   return RunHeader::tr("step %1 of %2").arg(view.step()).arg(view.steps_total());
 }
@@ -49,9 +69,9 @@ void show_progress(QProgressBar& bar, const runs::RunView& view) {
     bar.style()->unpolish(&bar);
     bar.style()->polish(&bar);
   }
-  // What it does before the first step (loading) has a progress of its own.
+  // What it does before the first step (loading) has a progress of its own, and so have points of different cost.
   const auto& activity = view.activity();
-  const bool preparing = view.step() == 0 && activity && activity->total > 0 && !view.ended();
+  const bool preparing = !view.ended() && activity && activity->total > 0 && (view.step() == 0 || by_work(view));
   const double share =
       preparing ? static_cast<double>(activity->done) / static_cast<double>(activity->total) : view.fraction();
   bar.setRange(0, 1000);
@@ -107,14 +127,14 @@ void RunHeader::show_run(const RunData* run, bool stopping) {
   const auto pace = view.seconds_per_step();
   speed_->setText(pace ? tr("%1/step").arg(qs(to_text(Seconds(*pace)))) : QString());
   eta_->setText(eta_text(view));
-  eta_->setToolTip(view.ended() ? QString() : tr("From the last steps, pauses left out"));
+  eta_->setToolTip(view.ended() ? QString() : tr("From the pace so far, pauses left out"));
   full_activity_.clear();
   if (!view.error().empty())
     full_activity_ = qs(view.error());
   else if (stopping)
-    full_activity_ = tr("writing a checkpoint");
-  else if (const auto& a = view.activity(); a && a->phase != "training" && view.state() == RunState::running)
-    full_activity_ = a->total > 0 ? tr("%1: %2 of %3").arg(qs(a->phase)).arg(a->done).arg(a->total) : qs(a->phase);
+    full_activity_ = view.kind() == "size" ? tr("the points so far are kept") : tr("writing a checkpoint");
+  else
+    full_activity_ = activity_text(view);
   activity_->setToolTip(full_activity_);
   elide();
 }

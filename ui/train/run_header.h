@@ -11,7 +11,7 @@ class QProgressBar;
 namespace mw::ui {
 
 QString state_text(RunState state);
-// "412 of 1200 steps", "ETA 1:42": what header, jobs panel and status strip say alike.
+// "step 412 of 1200", "point 3 of 15", "ETA 1:42": what header, jobs panel and status strip say alike.
 QString steps_text(const runs::RunView& view);
 QString eta_text(const runs::RunView& view);
 // Sets range, value and the state its colour follows.

@@ -153,7 +153,9 @@ QWidget* TrainPage::empty_page() {
 }
 
 void TrainPage::adopt() {
-  run_ = runs_.shown();
+  const RunPtr run = runs_.shown(RunKind::train);
+  if (run && run == run_) return;
+  run_ = run;
   by_step_.reset();
   by_time_.reset();
   if (run_) run_->view.set_smoothing(playhead_->smoothing());
@@ -186,7 +188,8 @@ void TrainPage::show_frame() {
   if (!changed_ || !isVisible()) return;
   changed_ = false;
   header_->show_run(run_.get(), runs_.stopping() && run_ && run_->live);
-  back_->setVisible(runs_.live() && runs_.live() != run_);
+  const RunPtr live = runs_.live();
+  back_->setVisible(live && live->kind() == RunKind::train && live != run_);
   if (!run_) return;
   double last = 1;
   for (const auto& [name, metric] : run_->view.metrics())

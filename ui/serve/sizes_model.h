@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The points of a size run as rows: the charts' numbers to read, sort out and copy.
+#pragma once
+#include <QAbstractTableModel>
+
+#include "ui/serve/size_lines.h"
+
+namespace mw::ui {
+
+class SizesModel : public QAbstractTableModel {
+  Q_OBJECT
+ public:
+  // The memory categories stand between the two parts, each in a column of its own.
+  enum Column { workload, batch, time, per_token, prefill, step, speed, categories };
+  static constexpr int peak = categories + static_cast<int>(kMemoryCategories), predicted = peak + 1, result = peak + 2,
+                       columns = peak + 3;
+  enum Role { value_role = Qt::UserRole };  // the number behind the text: seconds, bytes, tokens/s
+  using QAbstractTableModel::QAbstractTableModel;
+
+  void show(SizeViewPtr view);
+  const serve::SizePoint& point(int row) const { return rows_[static_cast<size_t>(row)]; }
+  bool column_used(int column) const;  // a category that no point has is hidden
+  QString csv() const;                 // RFC 4180, full precision, seconds and bytes
+
+  int rowCount(const QModelIndex& parent = {}) const override;
+  int columnCount(const QModelIndex& parent = {}) const override;
+  QVariant data(const QModelIndex& index, int role) const override;
+  QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
+
+ private:
+  std::optional<double> value(const serve::SizePoint& point, int column) const;
+  QString text(const serve::SizePoint& point, int column) const;
+  SizeViewPtr view_;
+  std::vector<serve::SizePoint> rows_;
+};
+
+}  // namespace mw::ui
