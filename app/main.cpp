@@ -71,17 +71,27 @@ int open_window(const Arguments& a, int& argc, char** argv) {
 #endif
 }
 
+#ifdef MW_UI
+// A page shows real runs, so there must be one of its kind: the default example, with these changes.
+void ensure_run(const Common& common, const std::string& kind, const std::vector<std::string>& sets) {
+  for (const runs::RunRow& row : runs::Store(common.runs_folder).list())
+    if (row.state == RunState::done && (row.method == "size") == (kind == "size")) return;
+  Common run = common;
+  run.output = Output::text;
+  run.file = default_example();
+  run.sets = sets;
+  run.sets.push_back("kind=" + kind);
+  run_command(run, {});
+}
+#endif
+
 int tour_command(Arguments& a, int& argc, char** argv) {
 #ifdef MW_UI
-  bool has_run = false;
-  for (const runs::RunRow& row : runs::Store(a.common.runs_folder).list())
-    has_run = has_run || row.state == RunState::done;
-  if (!has_run) {  // the pages show real runs, so there must be one
-    Common run = a.common;
-    run.output = Output::text;
-    run.file = default_example();
-    run_command(run, {});
-  }
+  ensure_run(a.common, "train", {});
+  // A small device, so that the largest batches do not fit and say so.
+  ensure_run(a.common, "size",
+             {"name=Small world, batch sizes", "size.batches=1,2,4,8,16,32,64", "size.prompt_len=96",
+              "size.new_tokens=32", "target.memory_gib=0.0625"});
   Json screens = Json::array();
   for (const fs::path& png :
        ui::take_tour(argc, argv, {.out = a.out, .runs_folder = a.common.runs_folder, .resources = MW_RESOURCES}))

@@ -9,6 +9,7 @@
 #include <QTest>
 #include <cmath>
 #include <random>
+#include <set>
 
 #include "tests/ui/support.h"
 #include "ui/plot/plot.h"
@@ -270,6 +271,69 @@ class PlotTest : public QObject {
     QVERIFY(plot_->export_png(file));
     QCOMPARE(QImage(file).size(), plot_->size() * 2);
     QVERIFY(!plot_->export_png(u"/nowhere/at/all.png"_s));
+  }
+
+  // Batches of 1, 2, 8, the last one predicted.
+  static PlotStack bars() {
+    PlotStack stack;
+    stack.layers = {{u"weights"_s, QColor(0x44, 0x63, 0x9f)}, {u"logits"_s, QColor(0xcc, 0x66, 0x77)}};
+    stack.sample = [](double, double, int) { return Stack{{0, 1, 3}, {{10, 10, 10}, {1, 2, 80}}}; };
+    stack.at = [](double x) { return std::vector<double>{10, x < 0.5 ? 1.0 : x < 2 ? 2.0 : 80.0}; };
+    stack.highest = [](double, double) { return 20; };
+    stack.shape = Shape::bars;
+    stack.origin = [](double x) { return x < 2 ? Origin::measured : Origin::predicted; };
+    return stack;
+  }
+
+  void a_cursor_goes_from_one_named_place_to_the_next() {
+    link_.reset();
+    link_.set_x(u"batch"_s, Quantity::count);
+    link_.set_stops({{0, u"1"_s}, {1, u"2"_s}, {3, u"8"_s}});
+    link_.set_data({-0.5, 3.5});
+    plot_->set_stack(bars());
+    link_.set_cursor(1.8);
+    QCOMPARE(*link_.cursor(), 1.0);
+    QCOMPARE(link_.x_text(2.4), u"8"_s);
+    link_.set_cursor(std::nullopt);
+    QTest::keyClick(plot_.get(), Qt::Key_Left);
+    QCOMPARE(*link_.playhead(), 3.0);  // the last one
+    QTest::keyClick(plot_.get(), Qt::Key_Left);
+    QCOMPARE(*link_.playhead(), 1.0);
+    QTest::keyClick(plot_.get(), Qt::Key_Left, Qt::ShiftModifier);
+    QCOMPARE(*link_.playhead(), 0.0);
+    QTest::keyClick(plot_.get(), Qt::Key_Right);
+    QCOMPARE(*link_.playhead(), 1.0);
+    QVERIFY(plot_->summary().contains(u"total 12"_s));
+  }
+
+  void what_is_predicted_is_hatched_named_so_and_cut_off_at_the_top() {
+    link_.reset();
+    link_.set_stops({{0, u"1"_s}, {1, u"2"_s}, {3, u"8"_s}});
+    link_.set_data({-0.5, 3.5});
+    plot_->set_stack(bars());
+    plot_->set_notes({{3, theme().bad}}, u"Batch 8 does not fit"_s);
+    QVERIFY2(plot_->summary().contains(u"predicted total 90"_s), qPrintable(plot_->summary()));
+    QVERIFY(plot_->summary().contains(u"Batch 8 does not fit"_s));
+    QVERIFY(plot_->y_span().high < 40);  // the bar that does not fit does not press the others flat
+    QTest::qWait(30);
+    const QImage image = plot_->grab().toImage();
+    const QRectF a = plot_->area();
+    const auto colours = [&](double x) {
+      std::set<QRgb> all;
+      const int px = static_cast<int>(a.left() + (x + 0.5) / 4 * a.width());
+      for (int y = static_cast<int>(a.bottom()) - 40; y < a.bottom() - 20; ++y)
+        for (int dx = -4; dx <= 4; ++dx) all.insert(image.pixel(px + dx, y));
+      return all.size();
+    };
+    QCOMPARE(colours(1), size_t{1});
+    QVERIFY(colours(3) > 1);
+    PlotTableModel table(nullptr);
+    table.load(*plot_);
+    QCOMPARE(table.index(1, 0).data().toString(), u"2"_s);
+    QCOMPARE(table.index(2, 0).data().toString(), u"8 (predicted)"_s);
+    QVERIFY(table.csv().contains(u"\r\n8 (predicted),10,80\r\n"_s));
+    plot_->set_stack({});
+    plot_->set_notes({}, {});
   }
 
   void series_colours_stay_apart_from_the_ground() {

@@ -11,6 +11,8 @@
 #include <cmath>
 #include <mutex>
 
+#include "core/runs/job.h"
+
 namespace mw::test {
 namespace fs = std::filesystem;
 namespace {
@@ -100,6 +102,28 @@ runs::RunId add_run(const fs::path& runs_folder, const std::string& name, int st
   if (state == RunState::failed) end.error = "the loss is not a number any more";
   if (state != RunState::running) add(end.seconds, end);
   store.flush();
+  return run;
+}
+
+runs::Experiment sizing(const Json& changes) {
+  Json e = parse_json(R"({"schema": 1, "name": "sizes", "target": {"threads": 2},
+    "size": {"batches": [1, 2, 4], "prompt_len": 12, "new_tokens": 4, "top_k": 8, "chunk": 16}})",
+                      "sizing");
+  e["model"]["path"] = MW_RESOURCES "/base-model";
+  e.merge_patch(changes);
+  return runs::Experiment::from_json(e, fs::temp_directory_path());
+}
+
+runs::RunId add_sizing(const fs::path& runs_folder, const Json& changes) {
+  runs::Experiment experiment = sizing(changes);
+  experiment.set_value("kind", "size");
+  runs::RunId run;
+  runs::run_blocking({experiment, runs_folder, std::nullopt},
+                     [&run](const Event& event) {
+                       const auto* started = std::get_if<event::Started>(&event.body);
+                       if (started) run = started->info.value("run", "");
+                     },
+                     {});
   return run;
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/base/event.h"
+#include "core/runs/experiment.h"
 #include "core/runs/store.h"
 
 class QWidget;
@@ -31,6 +32,11 @@ class Scratch {
 
 // A run of `steps` steps in the store: falling loss, memory by phase, samples, a log; ends in `state`.
 runs::RunId add_run(const std::filesystem::path& runs_folder, const std::string& name, int steps, RunState state);
+
+// The shipped base model sized by batch, quickly; `changes` are merged in. Not run yet.
+runs::Experiment sizing(const Json& changes = Json::object());
+// The same, really measured into the store.
+runs::RunId add_sizing(const std::filesystem::path& runs_folder, const Json& changes = Json::object());
 
 // Focusable, visible widgets below `root` that a screen reader could not name.
 QStringList unnamed(QWidget& root);

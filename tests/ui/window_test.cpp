@@ -38,13 +38,15 @@ class WindowTest : public QObject {
     QCOMPARE(warnings_.take().join(u"; "_s), QString());
   }
 
-  void everything_focusable_has_a_name_on_both_pages() {
+  void everything_focusable_has_a_name_on_every_page() {
     test::add_run(scratch_->folder() / "runs", "one", 60, RunState::done);
     MainWindow window(setup());
     shown(window);
     QCOMPARE(test::unnamed(window).join(u"; "_s), QString());
     window.runs().open("run-1");
     QTRY_VERIFY(window.runs().shown());
+    QCOMPARE(test::unnamed(window).join(u"; "_s), QString());
+    window.show_page(Page::serve);
     QCOMPARE(test::unnamed(window).join(u"; "_s), QString());
     window.show_page(Page::runs);
     QCOMPARE(test::unnamed(window).join(u"; "_s), QString());

@@ -18,7 +18,7 @@ int run_window(int& argc, char** argv, const WindowOptions& options);
 
 struct TourOptions {
   std::filesystem::path out;          // created; one PNG per screen
-  std::filesystem::path runs_folder;  // a store with at least one finished run, shown on the pages
+  std::filesystem::path runs_folder;  // a store with at least one finished run, and a size run for the Serve page
   std::filesystem::path resources;
 };
 // Opens every page with real content, without a display; returns the files written. Throws Error where the store has

@@ -39,11 +39,15 @@ class Tour {
     QApplication::setCursorFlashTime(0);
     wait_for([&] { return window_.pricer().settled(); }, 10000);
     shot("first-start", Shade::light, {1280, 800});
+    window_.show_page(Page::serve);
+    shot("serve-empty", Shade::light, {1280, 800});
     open_run();
     for (const Shade shade : {Shade::light, Shade::dark})
       for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) {
         window_.show_page(Page::train);
         shot("train", shade, size);
+        window_.show_page(Page::serve);
+        if (!size_run_.empty()) shot("serve", shade, size);
         window_.show_page(Page::runs);
         window_.runs_page().select(run_);
         shot("runs", shade, size);
@@ -53,26 +57,51 @@ class Tour {
   }
 
  private:
-  // The finished run with most steps, so that the charts have something to show.
-  void open_run() {
-    runs::Store store(options_.runs_folder);
+  // The finished run of a kind with most steps, so that the charts have something to show.
+  runs::RunId longest(RunKind kind) const {
+    runs::RunId run;
     long most = -1;
-    for (const runs::RunRow& r : store.list())
-      if (r.state == RunState::done && r.steps_done > most) {
+    for (const runs::RunRow& r : runs::Store(options_.runs_folder).list())
+      if (r.state == RunState::done && (r.method == "size") == (kind == RunKind::size) && r.steps_done > most) {
         most = r.steps_done;
-        run_ = r.id;
+        run = r.id;
       }
+    return run;
+  }
+
+  void open(const runs::RunId& run) {
+    window_.runs().open(run);
+    if (!wait_for([&] { return window_.runs().shown() && window_.runs().shown()->id == run; }, 60000))
+      throw Error({.id = "TOUR", .message = "the run could not be opened", .place = run}, Error::Kind::failed);
+  }
+
+  void open_run() {
+    size_run_ = longest(RunKind::size);
+    if (!size_run_.empty()) open(size_run_);
+    run_ = longest(RunKind::train);
     if (run_.empty())
       throw Error({.id = "TOUR",
                    .message = "the run store has no finished run to show",
                    .file = options_.runs_folder.string(),
                    .fix = "run an experiment first"});
-    window_.runs().open(run_);
-    if (!wait_for([&] { return window_.runs().shown() && window_.runs().shown()->id == run_; }, 60000))
-      throw Error({.id = "TOUR", .message = "the run could not be opened", .place = run_}, Error::Kind::failed);
+    open(run_);
+  }
+
+  void serve_details(Shade shade) {
+    const QSize size(1280, 800);
+    window_.show_page(Page::serve);
+    const auto& stops = window_.size_page().link().stops();
+    window_.size_page().link().set_playhead(stops[stops.size() / 2].value);
+    window_.panel().show_command();
+    shot("serve-playhead-command", shade, size);
+    window_.panel().show_form();
+    window_.size_page().link().set_playhead(std::nullopt);
+    window_.panel().form().focus_key("size.batches");
+    shot("serve-settings", shade, size);
   }
 
   void details(Shade shade) {
+    if (!size_run_.empty()) serve_details(shade);
     const QSize size(1280, 800);
     window_.show_page(Page::train);
     const double last = window_.train_page().link().data().high;
@@ -133,7 +162,7 @@ class Tour {
 
   TourOptions options_;
   MainWindow window_;
-  runs::RunId run_;
+  runs::RunId run_, size_run_;
   std::vector<fs::path> files_;
 };
 

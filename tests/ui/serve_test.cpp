@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Batch sizes on the Serve page, measured for real on the shipped base model.
+#include <QAction>
+#include <QClipboard>
+#include <QGuiApplication>
+#include <QLabel>
+#include <QPushButton>
+#include <QSignalSpy>
+#include <QTableView>
+#include <QTest>
+#include <QToolButton>
+#include <cmath>
+
+#include "tests/ui/support.h"
+#include "ui/shell/main_window.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+
+using serve::Workload;
+
+class ServeTest : public QObject {
+  Q_OBJECT
+  test::WarningWatch warnings_;
+  std::unique_ptr<test::Scratch> scratch_;
+  std::unique_ptr<MainWindow> window_;
+
+  std::filesystem::path store() const { return scratch_->folder() / "runs"; }
+  void open_window(const Json& changes = Json::object()) {
+    const auto file = scratch_->folder() / "sizes.json";
+    test::sizing(changes).save(file);
+    window_ = std::make_unique<MainWindow>(WindowSetup{file, store(), MW_RESOURCES, scratch_->folder() / "state"});
+    window_->show();
+    QVERIFY(QTest::qWaitForWindowExposed(window_.get()));
+    QApplication::setActiveWindow(window_.get());
+    window_->show_page(Page::serve);
+  }
+  SizePage& page() { return window_->size_page(); }
+  QPushButton* button(const QString& text) {
+    for (QPushButton* b : page().findChildren<QPushButton*>())
+      if (b->text() == text && b->isVisible()) return b;
+    return nullptr;
+  }
+  void press(const QString& text) {
+    QPushButton* b = button(text);
+    QVERIFY2(b && b->isEnabled(), qPrintable(text));
+    QTest::mouseClick(b, Qt::LeftButton);
+  }
+  void measure_to_the_end() {
+    window_->actions()[u"run.size"_s]->trigger();
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 120000);
+    page().show_frame();
+  }
+  double cell(int row, int column) { return page().model().index(row, column).data(SizesModel::value_role).toDouble(); }
+  // Every number of the charts, from the table's row of that workload and batch.
+  void check_charts_say_what_the_table_says() {
+    SizesModel& table = page().model();
+    size_t drawn = 0;
+    for (const auto& [plot, column] : {std::pair{&page().total(), int{SizesModel::time}},
+                                       std::pair{&page().per_token(), int{SizesModel::per_token}}})
+      for (int row = 0; row < table.rowCount(); ++row) {
+        if (!table.point(row).measured) continue;
+        for (const PlotLine& line : plot->lines()) {
+          if (line.name != table.index(row, SizesModel::workload).data().toString()) continue;
+          const auto at = line.raw->nearest(std::log2(table.point(row).batch));
+          QVERIFY(at.has_value());
+          QCOMPARE((*line.raw)[*at].x, std::log2(table.point(row).batch));
+          QCOMPARE((*line.raw)[*at].y, cell(row, column));
+          ++drawn;
+        }
+      }
+    size_t samples = 0;
+    for (const PlotLine& line : page().total().lines()) samples += line.raw->size();
+    QCOMPARE(drawn, 2 * samples);
+    for (int row = 0; row < table.rowCount(); ++row) {
+      const auto split = page().memory(table.point(row).workload).stack().at(std::log2(table.point(row).batch));
+      QCOMPARE(split.size(), kMemoryCategories);
+      double sum = 0;
+      for (size_t c = 0; c < split.size(); ++c) {
+        QCOMPARE(cell(row, SizesModel::categories + static_cast<int>(c)), split[c]);
+        sum += split[c];
+      }
+      QCOMPARE(cell(row, table.point(row).measured ? SizesModel::peak : SizesModel::predicted), sum);
+    }
+  }
+
+ private slots:
+  void init() {
+    warnings_.start();
+    scratch_ = std::make_unique<test::Scratch>();
+  }
+  void cleanup() {
+    window_.reset();
+    scratch_.reset();
+    QCOMPARE(warnings_.take().join(u"; "_s), QString());
+  }
+
+  void points_appear_as_they_are_measured_and_the_run_reopens_with_the_same_numbers() {
+    open_window();
+    std::vector<int> rows_while_running;
+    connect(&window_->runs(), &RunController::shown_grew, this, [&] {
+      page().show_frame();
+      if (window_->runs().busy()) rows_while_running.push_back(page().model().rowCount());
+    });
+    press(u"Measure Batch Sizes"_s);
+    QVERIFY(window_->runs().busy());
+    QTRY_VERIFY(!page().link().stops().empty());
+    QCOMPARE(page().link().stops().size(), size_t{3});  // the axis stands before the first point
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 120000);
+    page().show_frame();
+    const RunPtr live = window_->runs().shown(RunKind::size);
+    QCOMPARE(live->view.state(), RunState::done);
+    QCOMPARE(page().model().rowCount(), 9);
+    QVERIFY(std::any_of(rows_while_running.begin(), rows_while_running.end(), [](int n) { return n > 0 && n < 9; }));
+    QVERIFY(std::is_sorted(rows_while_running.begin(), rows_while_running.end()));
+    check_charts_say_what_the_table_says();
+    QVERIFY2(page().settings_text().contains(u"Prompt 12 tokens"_s), qPrintable(page().settings_text()));
+    // All logits at once grow with the batch, in chunks they do not.
+    const auto logits = [&](int row) { return cell(row, SizesModel::categories + int{5}); };
+    QCOMPARE(page().model().headerData(SizesModel::categories + 5, Qt::Horizontal, Qt::DisplayRole).toString(),
+             u"Logits"_s);
+    QVERIFY(logits(5) > 3.5 * logits(3));
+    QCOMPARE(logits(8), logits(6));
+
+    const QString csv = page().model().csv(), seen = page().total().summary();
+    window_->show_page(Page::runs);
+    window_->runs_page().refresh();
+    emit window_->runs_page().open_wanted(qs(live->id));
+    QCOMPARE(window_->page(), Page::serve);
+    QTRY_VERIFY(window_->runs().shown(RunKind::size) != live);
+    page().show_frame();
+    QCOMPARE(page().model().csv(), csv);
+    QCOMPARE(page().total().summary(), seen);
+    check_charts_say_what_the_table_says();
+  }
+
+  void stopping_half_way_keeps_what_was_measured() {
+    open_window(Json{{"size", {{"batches", {1, 2, 3, 4, 5, 6, 7, 8}}, {"new_tokens", 40}}}});
+    window_->actions()[u"run.start"_s]->trigger();  // the toolbar's Run measures on this page
+    QTRY_VERIFY_WITH_TIMEOUT(page().model().rowCount() >= 2, 60000);
+    QVERIFY(window_->runs().live()->view.eta_seconds().has_value());
+    press(u"Stop"_s);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 30000);
+    page().show_frame();
+    const RunPtr run = window_->runs().shown(RunKind::size);
+    QCOMPARE(run->view.state(), RunState::cancelled);
+    const int kept = page().model().rowCount();
+    QVERIFY(kept >= 2 && kept < 24);
+    check_charts_say_what_the_table_says();
+    const auto row = runs::Store(store()).find(run->id);
+    QCOMPARE(row->steps_done, long{kept});
+    window_->show_page(Page::runs);
+    window_->runs_page().select(run->id);
+    for (QPushButton* b : window_->runs_page().findChildren<QPushButton*>())
+      if (b->text() == u"Resume"_s) QVERIFY(!b->isEnabled());
+  }
+
+  void a_batch_that_does_not_fit_is_predicted_marked_and_never_started() {
+    open_window(Json{{"size", {{"batches", {1, 2000}}}}, {"target", {{"memory_gib", 0.0625}}}});
+    measure_to_the_end();
+    SizesModel& table = page().model();
+    QCOMPARE(table.rowCount(), 6);
+    for (const int row : {1, 3}) {
+      const auto& p = table.point(row);
+      QCOMPARE(p.batch, 2000);
+      QVERIFY(!p.measured && !p.fits() && p.largest_batch > 1 && p.largest_batch < 2000);
+      const QString said = table.index(row, SizesModel::result).data().toString();
+      const QString wanted = u"largest that fits %1 (predicted)"_s.arg(p.largest_batch);
+      QVERIFY2(said.startsWith(u"does not fit: needs "_s) && said.endsWith(wanted), qPrintable(said));
+      QVERIFY(table.index(row, SizesModel::time).data().toString().isEmpty());
+      QVERIFY(table.index(row, SizesModel::predicted).data(Qt::ToolTipRole).toString().contains(u"predicted"_s));
+      Plot& memory = page().memory(p.workload);
+      QVERIFY2(memory.caption().contains(wanted), qPrintable(memory.caption()));
+      QCOMPARE(memory.notes().size(), size_t{1});
+      QCOMPARE(memory.stack().origin_at(std::log2(2000)), Origin::predicted);
+      QCOMPARE(memory.stack().origin_at(0), Origin::measured);
+    }
+    QVERIFY(page().total().caption().contains(u"does not fit (predicted)"_s));
+    QVERIFY(page().total().notes().size() >= 2);
+    for (const PlotLine& line : page().total().lines()) QVERIFY(line.raw->empty() || line.raw->size() <= 2);
+    check_charts_say_what_the_table_says();
+  }
+
+  void one_page_shows_its_run_while_the_other_shows_another() {
+    test::add_run(store(), "training", 30, RunState::done);
+    const runs::RunId sized = test::add_sizing(store());
+    open_window();
+    window_->runs_page().refresh();
+    emit window_->runs_page().open_wanted(u"run-1"_s);
+    QTRY_VERIFY(window_->runs().shown(RunKind::train));
+    QCOMPARE(window_->page(), Page::train);
+    window_->train_page().link().set_playhead(12);
+    emit window_->runs_page().open_wanted(qs(sized));
+    QTRY_VERIFY(window_->runs().shown(RunKind::size));
+    QCOMPARE(window_->page(), Page::serve);
+    page().show_frame();
+    QCOMPARE(page().model().rowCount(), 9);
+    window_->show_page(Page::train);
+    QCOMPARE(window_->runs().shown()->id, std::string("run-1"));  // log and record follow the page
+    QCOMPARE(*window_->train_page().link().playhead(), 12.0);
+    window_->show_page(Page::serve);
+    QCOMPARE(window_->runs().shown()->id, sized);
+    emit window_->runs_page().put_away(qs(sized));
+    QVERIFY(!window_->runs().shown(RunKind::size) && window_->runs().shown(RunKind::train));
+    QVERIFY(button(u"Measure Batch Sizes"_s));
+  }
+
+  void keys_reach_everything_and_every_thing_has_a_name() {
+    const runs::RunId sized = test::add_sizing(store());
+    open_window();
+    QCOMPARE(test::unnamed(*window_).join(u"; "_s), QString());
+    window_->runs().open(sized);
+    QTRY_VERIFY(window_->runs().shown(RunKind::size));
+    page().show_frame();
+    QCOMPARE(test::unnamed(*window_).join(u"; "_s), QString());
+    QStringList reached;
+    for (int i = 0; i < 400; ++i) {
+      QTest::keyClick(QApplication::focusWidget() ? QApplication::focusWidget() : window_.get(), Qt::Key_Tab);
+      QWidget* f = QApplication::focusWidget();
+      const auto* b = qobject_cast<QPushButton*>(f);
+      if (f) reached << (b ? b->text() : f->accessibleName());
+    }
+    for (const auto& name :
+         {u"Serve page"_s, u"Total time chart"_s, u"Time per token chart"_s, u"Memory, rollout chart"_s,
+          u"Memory, forward, full logits chart"_s, u"Measured batch sizes"_s, u"Measure"_s, u"Copy Table"_s})
+      QVERIFY2(reached.contains(name), qPrintable(name));
+    // A pinned batch selects its rows, and Ctrl+C copies them.
+    page().total().setFocus();
+    QTest::keyClick(&page().total(), Qt::Key_Home);
+    QTest::keyClick(&page().total(), Qt::Key_Right);
+    QCOMPARE(page().table().selectionModel()->selectedRows().size(), 3);
+    page().table().setFocus();
+    QTest::keyClick(&page().table(), Qt::Key_C, Qt::ControlModifier);
+    const QStringList lines = QGuiApplication::clipboard()->text().split(u'\n', Qt::SkipEmptyParts);
+    QCOMPARE(lines.size(), 4);
+    for (int i = 1; i < 4; ++i) QCOMPARE(lines[i].split(u'\t')[1], u"2"_s);
+    press(u"Copy Table"_s);
+    QCOMPARE(QGuiApplication::clipboard()->text(), page().model().csv());
+    press(u"Settings"_s);
+    QTRY_COMPARE(QApplication::focusWidget(), window_->panel().form().row("size.batches")->field()->editor());
+    window_->panel().show_command();
+    bool said = false;
+    for (const auto* t : window_->panel().findChildren<QPlainTextEdit*>())
+      said |= t->toPlainText().startsWith(u"meshwright size "_s);
+    QVERIFY(said);
+  }
+
+  void one_and_twelve_batches_are_readable_at_every_size() {
+    const auto one = test::add_sizing(store(), Json{{"size", {{"batches", {4}}, {"workloads", {"forward"}}}}});
+    const auto twelve = test::add_sizing(
+        store(), Json{{"size", {{"batches", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}, {"new_tokens", 2}}}});
+    open_window();
+    for (const auto& run : {one, twelve}) {
+      window_->runs().open(run);
+      QTRY_VERIFY(window_->runs().shown(RunKind::size) && window_->runs().shown(RunKind::size)->id == run);
+      QCOMPARE(page().memory(Workload::rollout).isVisible(), run == twelve);  // only what was measured takes room
+      for (const Shade shade : {Shade::light, Shade::dark})
+        for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) {
+          window_->set_shade(shade);
+          window_->resize(size);
+          QTest::qWait(60);
+          const QRectF area = page().memory(Workload::forward).area();
+          QVERIFY2(area.width() > 150 && area.height() > 70,
+                   qPrintable(u"%1 x %2"_s.arg(area.width()).arg(area.height())));
+          for (size_t i = 1; i < page().link().stops().size(); ++i)
+            QVERIFY(page().link().stops()[i].value > page().link().stops()[i - 1].value);
+          std::filesystem::create_directories(MW_PICTURES);
+          const QString name = u"serve-%1-%2-%3.png"_s.arg(run == one ? u"one"_s : u"twelve"_s)
+                                   .arg(size.width())
+                                   .arg(shade == Shade::dark ? u"dark"_s : u"light"_s);
+          QVERIFY(window_->grab().save(qpath(std::filesystem::path(MW_PICTURES) / ss(name))));
+        }
+    }
+  }
+
+  void the_page_is_where_it_was_left() {
+    open_window();
+    window_->close();
+    window_.reset();
+    MainWindow again({{}, store(), MW_RESOURCES, scratch_->folder() / "state"});
+    QCOMPARE(again.page(), Page::serve);
+    QVERIFY(!again.runs().busy());
+  }
+};
+
+}  // namespace mw::ui
+
+QTEST_MAIN(mw::ui::ServeTest)
+#include "serve_test.moc"
