@@ -61,7 +61,7 @@ class ServeTest : public QObject {
       for (int row = 0; row < table.rowCount(); ++row) {
         if (!table.point(row).measured) continue;
         for (const PlotLine& line : plot->lines()) {
-          if (line.name != table.index(row, SizesModel::workload).data().toString()) continue;
+          if (line.name != short_text(table.point(row).workload)) continue;
           const auto at = line.raw->nearest(std::log2(table.point(row).batch));
           QVERIFY(at.has_value());
           QCOMPARE((*line.raw)[*at].x, std::log2(table.point(row).batch));
@@ -170,12 +170,14 @@ class ServeTest : public QObject {
       QVERIFY(table.index(row, SizesModel::time).data().toString().isEmpty());
       QVERIFY(table.index(row, SizesModel::predicted).data(Qt::ToolTipRole).toString().contains(u"predicted"_s));
       Plot& memory = page().memory(p.workload);
-      QVERIFY2(memory.caption().contains(wanted), qPrintable(memory.caption()));
+      const QString brief = u"Predicted: 2000 needs %1, largest fit %2"_s.arg(
+          table.index(row, SizesModel::predicted).data().toString(), QString::number(p.largest_batch));
+      QVERIFY2(memory.caption().contains(brief), qPrintable(memory.caption()));
       QCOMPARE(memory.notes().size(), size_t{1});
       QCOMPARE(memory.stack().origin_at(std::log2(2000)), Origin::predicted);
       QCOMPARE(memory.stack().origin_at(0), Origin::measured);
     }
-    QVERIFY(page().total().caption().contains(u"does not fit (predicted)"_s));
+    QVERIFY(page().total().caption().contains(u"Predicted not to fit"_s));
     QVERIFY(page().total().notes().size() >= 2);
     for (const PlotLine& line : page().total().lines()) QVERIFY(line.raw->empty() || line.raw->size() <= 2);
     check_charts_say_what_the_table_says();
@@ -220,9 +222,9 @@ class ServeTest : public QObject {
       const auto* b = qobject_cast<QPushButton*>(f);
       if (f) reached << (b ? b->text() : f->accessibleName());
     }
-    for (const auto& name :
-         {u"Serve page"_s, u"Total time chart"_s, u"Time per token chart"_s, u"Memory, rollout chart"_s,
-          u"Memory, forward, full logits chart"_s, u"Measured batch sizes"_s, u"Measure"_s, u"Copy Table"_s})
+    for (const auto& name : {u"Serve page"_s, u"Total time chart"_s, u"Time per token chart"_s,
+                             u"Rollout memory chart"_s, u"Forward memory chart"_s, u"Chunked memory chart"_s,
+                             u"Measured batch sizes"_s, u"Measure"_s, u"Copy Table"_s})
       QVERIFY2(reached.contains(name), qPrintable(name));
     // A pinned batch selects its rows, and Ctrl+C copies them.
     page().total().setFocus();

@@ -112,6 +112,7 @@ void Plot::set_levels(std::vector<LevelLine> levels) {
 void Plot::set_notes(std::vector<PlotNote> notes, const QString& caption) {
   notes_ = std::move(notes);
   caption_ = caption;
+  setToolTip(caption);  // there may be no room for all of it
   refresh();
 }
 
@@ -149,7 +150,7 @@ void Plot::set_scale(Scale scale) {
 }
 
 QRectF Plot::area() const {
-  const double top = kHeader + 18 * (legend_rows_ - 1);
+  const double top = kHeader + 18 * (legend_rows_ - 1) + (caption_.isEmpty() ? 0 : kCaption);
   return QRectF(left_margin_, top, std::max(10.0, width() - left_margin_ - kRight),
                 std::max(10.0, height() - top - kBottom));
 }

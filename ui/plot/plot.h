@@ -74,6 +74,7 @@ class Plot : public QWidget {
   void changeEvent(QEvent* event) override;
 
  private:
+  static constexpr double kCaption = 15;  // height of its row
   struct LegendEntry {
     QString name;
     QColor color;  // invalid: a sum, without a mark

@@ -213,13 +213,6 @@ void Plot::paint_notes(QPainter& painter, const QRectF& area) const {
     painter.drawLine(at + QPointF(-3, 3), at + QPointF(3, -3));
   }
   painter.restore();
-  if (caption_.isEmpty()) return;
-  painter.setFont(small_font());
-  const QRectF room(area.left() + 6, area.top() + 2, area.width() * 0.66, area.height() * 0.6);
-  const QRectF text = painter.boundingRect(room, Qt::AlignLeft | Qt::AlignTop | Qt::TextWordWrap, caption_);
-  painter.fillRect(text.adjusted(-3, 0, 3, 0), faded(theme().panel, 0.82));
-  painter.setPen(theme().bad);
-  painter.drawText(room, Qt::AlignLeft | Qt::AlignTop | Qt::TextWordWrap, caption_);
 }
 
 // Opaque and without antialiasing, which would nearly double the time of the whole chart.
@@ -260,7 +253,8 @@ void Plot::paint_levels(QPainter& painter, const QRectF& area) const {
     QString text = level.name + u' ' + value_text(level.value, options_.quantity);
     if (beyond) text += u" \u2191"_s;
     const double w = metrics.horizontalAdvance(text) + 8, y = to_y(area, level.value);
-    QRectF at(beyond ? area.left() + 4 : area.right() - w - 2, beyond ? edge : y - 17, w, 15);
+    const bool left = beyond || stack_.shape == Shape::bars;  // where bars are low
+    QRectF at(left ? area.left() + 4 : area.right() - w - 2, beyond ? edge : y - 17, w, 15);
     if (!beyond && at.top() < area.top()) at.moveTop(y + 2);
     for (const QRectF& other : taken)
       if (at.intersects(other)) at.moveTop(other.bottom() + 2);
@@ -318,7 +312,8 @@ void Plot::lay_out_legend() {
   if (names(entries) != names(legend_)) legend_rows_ = 1;
   const QFontMetricsF metrics(small_font());
   const double first = title_width() + 10, limit = header_end() - 6;
-  const int most = stack_.sample && height() > 170 ? 2 : 1;
+  const bool many = stack_.sample || lines_.size() > 2;
+  const int most = !many || height() <= 170 ? 1 : stack_.shape == Shape::bars && height() > 200 ? 3 : 2;
   double x = first;
   int row = 0;
   for (LegendEntry& e : entries) {
@@ -367,6 +362,11 @@ void Plot::paint_header(QPainter& painter) const {
   painter.drawText(QPointF(10, 17), options_.title);
   painter.setFont(small_font());
   const QFontMetricsF metrics(small_font());
+  if (!caption_.isEmpty() && !table_shown()) {
+    painter.setPen(t.bad);
+    const QRectF row(10, area().top() - kCaption - 1, width() - 20, kCaption);
+    painter.drawText(row, Qt::AlignLeft | Qt::AlignVCenter, metrics.elidedText(caption_, Qt::ElideRight, row.width()));
+  }
   painter.setPen(t.muted);
   painter.drawText(QPointF(title_width() - metrics.horizontalAdvance(options_.unit), 17), options_.unit);
   for (const LegendEntry& e : legend_) {
@@ -424,7 +424,7 @@ void Plot::paint_cursor(QPainter& painter, const QRectF& area) const {
     painter.setBrush(line.color);
     painter.drawEllipse(p, 3.6, 3.6);
   }
-  if (stack_.at) paint_split(painter, area, x);
+  if (stack_.at && (stack_.shape == Shape::areas || link_.cursor())) paint_split(painter, area, x);
   painter.setFont(small_font());
   const QString text = link_.x_name() + u' ' + link_.x_text(*reading);
   const double w = QFontMetricsF(painter.font()).horizontalAdvance(text) + 12;

@@ -47,6 +47,10 @@ const Ledger& memory_of(const serve::SizePoint& point) {
   return point.measured ? point.measured->memory : point.predicted;
 }
 
+QString need_text(const serve::SizePoint& point) {
+  return qs(to_text(point.predicted.total()));
+}
+
 double top_of(const runs::SizeView& view) {
   const double highest = as_double(view.highest), refused = as_double(view.largest_refused);
   if (refused == 0 || !view.capacity) return highest;
@@ -69,10 +73,22 @@ QString workload_text(serve::Workload workload) {
   return {};
 }
 
+QString short_text(serve::Workload workload) {
+  switch (workload) {
+    case serve::Workload::rollout:
+      return tr("Rollout");
+    case serve::Workload::forward:
+      return tr("Forward");
+    case serve::Workload::chunked_forward:
+      return tr("Chunked");
+  }
+  return {};
+}
+
 QString refusal_text(const serve::SizePoint& point) {
   if (point.measured) return {};
   if (point.fits()) return point.error.empty() ? tr("not measured") : tr("failed: %1").arg(qs(point.error));
-  const QString need = qs(to_text(point.predicted.total()));
+  const QString need = need_text(point);
   if (point.largest_batch == 0) return tr("does not fit: needs %1, nor does any smaller batch (predicted)").arg(need);
   return tr("does not fit: needs %1, largest that fits %2 (predicted)").arg(need).arg(point.largest_batch);
 }
@@ -90,7 +106,7 @@ std::vector<PlotLine> size_lines(const runs::SizeView& view, PointValue value) {
     auto series = std::make_shared<runs::Series>();
     for (const auto& p : line.points)
       if (p.measured) series->append(place(p.batch), value(*p.measured));
-    lines.push_back({.name = workload_text(line.workload),
+    lines.push_back({.name = short_text(line.workload),
                      .color = color_of(line.workload),
                      .raw = std::move(series),
                      .marks = marks_of(line.workload)});
@@ -108,11 +124,11 @@ Notes time_notes(const runs::SizeView& view) {
       (p.fits() ? failed : refused) = true;
     }
   if (refused && failed)
-    notes.caption = tr("\u2715 does not fit (predicted), or failed: the table says why");
+    notes.caption = tr("\u2715 Predicted not to fit, or failed: the table says why");
   else if (refused)
-    notes.caption = tr("\u2715 does not fit (predicted)");
+    notes.caption = tr("\u2715 Predicted not to fit");
   else if (failed)
-    notes.caption = tr("\u2715 failed: the table says why");
+    notes.caption = tr("\u2715 Failed: the table says why");
   return notes;
 }
 
@@ -162,9 +178,12 @@ Notes memory_notes(const runs::SizeView& view, serve::Workload workload) {
   for (const auto& p : line->points) {
     if (p.measured) continue;
     notes.marks.push_back({place(p.batch), theme().bad});
-    if (notes.caption.isEmpty() || notes.marks.size() == 1)
-      notes.caption = p.fits() ? tr("Batch %1 failed: the table says why").arg(p.batch)
-                               : tr("Batch %1 %2").arg(p.batch).arg(refusal_text(p));
+    if (notes.marks.size() == 1)  // the smallest of them
+      notes.caption =
+          p.fits() ? tr("\u2715 %1 failed: the table says why").arg(p.batch)
+          : p.largest_batch == 0
+              ? tr("\u2715 Predicted: %1 needs %2, none fits").arg(p.batch).arg(need_text(p))
+              : tr("\u2715 Predicted: %1 needs %2, largest fit %3").arg(p.batch).arg(need_text(p)).arg(p.largest_batch);
   }
   return notes;
 }

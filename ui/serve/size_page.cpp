@@ -117,11 +117,9 @@ QWidget* SizePage::charts() {
   for (Plot* p : {total_, per_token_}) p->set_scale(Scale::logarithmic);
   auto* memory = row();
   for (const serve::Workload w : kWorkloads)
-    memory_[w] = new Plot({.title = tr("Memory, %1").arg(workload_text(w).toLower()),
-                           .quantity = Quantity::bytes,
-                           .empty = waiting,
-                           .from_zero = true},
-                          by_batch_, memory);
+    memory_[w] = new Plot(
+        {.title = tr("%1 memory").arg(short_text(w)), .quantity = Quantity::bytes, .empty = waiting, .from_zero = true},
+        by_batch_, memory);
   build_table();
   rows_->addWidget(table_);
   rows_->setSizes({190, 220, 160});
@@ -252,18 +250,19 @@ void SizePage::fit_columns() {
 
 // As frozen when the run started, in the words of the parameter table.
 QString SizePage::settings_text() const {
-  QStringList parts;
+  QStringList parts, others;
   if (!run_) return {};
   for (const runs::Parameter& p : runs::parameters()) {
-    if (!shapes_a_sizing(p) || p.key == "size.workloads") continue;
+    if (!shapes_a_sizing(p) || p.key == "size.workloads" || p.key == "size.batches") continue;  // the charts say them
     const Json* set = raw_value(run_->record, p.key);
     if (!set && p.key == "target.memory_gib") continue;
     const Json& json = set ? *set : p.fallback;
     const QString value = json.is_boolean() ? (json.get<bool>() ? tr("on") : tr("off")) : field_text(json);
-    parts << (p.unit.empty() ? tr("%1 %2").arg(qs(p.label), value)
-                             : tr("%1 %2 %3").arg(qs(p.label), value, qs(p.unit)));
+    const bool of_sizing = p.group == "Sizing";
+    (of_sizing ? parts : others) << (p.unit.empty() ? tr("%1 %2").arg(qs(p.label), value)
+                                                    : tr("%1 %2 %3").arg(qs(p.label), value, qs(p.unit)));
   }
-  return parts.join(u"  \u00B7  "_s);
+  return (parts + others).join(u"  \u00B7  "_s);
 }
 
 void SizePage::elide() {

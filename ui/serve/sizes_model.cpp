@@ -11,7 +11,7 @@ namespace mw::ui {
 namespace {
 
 bool is_category(int column) {
-  return column >= SizesModel::categories && column < SizesModel::peak;
+  return column >= SizesModel::categories && column < SizesModel::columns;
 }
 
 size_t category_at(int column) {
@@ -19,10 +19,19 @@ size_t category_at(int column) {
 }
 
 Quantity quantity_of(int column) {
-  return column >= SizesModel::categories ? Quantity::bytes
-         : column == SizesModel::speed    ? Quantity::plain
-         : column == SizesModel::batch    ? Quantity::count
-                                          : Quantity::seconds;
+  switch (column) {
+    case SizesModel::batch:
+      return Quantity::count;
+    case SizesModel::speed:
+      return Quantity::plain;
+    case SizesModel::time:
+    case SizesModel::per_token:
+    case SizesModel::prefill:
+    case SizesModel::step:
+      return Quantity::seconds;
+    default:
+      return Quantity::bytes;
+  }
 }
 
 QString quoted(QString text) {
@@ -141,7 +150,7 @@ QVariant SizesModel::headerData(int section, Qt::Orientation orientation, int ro
   if (is_category(section)) {
     QString name = category_text(static_cast<MemoryCategory>(category_at(section)));
     if (tip) return tr("Memory of %1 when the total was largest; italic: predicted").arg(name);
-    return QString(name.left(1).toUpper() + name.mid(1));
+    return name.startsWith(u"kv "_s) ? QString(u"KV"_s + name.mid(2)) : QString(name.left(1).toUpper() + name.mid(1));
   }
   switch (section) {
     case workload:
@@ -173,8 +182,9 @@ QString SizesModel::csv() const {
   for (int c = 0; c < columns; ++c) {
     QString name = headerData(c, Qt::Horizontal, Qt::DisplayRole).toString().toLower().replace(u' ', u'_');
     name.replace(u"/"_s, u"_per_"_s);
-    if (c >= categories && c <= predicted) name += u"_bytes"_s;
-    if (c >= time && c <= step) name += u"_seconds"_s;
+    const bool number = c != workload && c != result;
+    if (number && quantity_of(c) == Quantity::bytes) name += u"_bytes"_s;
+    if (number && quantity_of(c) == Quantity::seconds) name += u"_seconds"_s;
     names << quoted(name);
   }
   QString out = names.join(u',') + u"\r\n"_s;

@@ -10,10 +10,9 @@ namespace mw::ui {
 class SizesModel : public QAbstractTableModel {
   Q_OBJECT
  public:
-  // The memory categories stand between the two parts, each in a column of its own.
-  enum Column { workload, batch, time, per_token, prefill, step, speed, categories };
-  static constexpr int peak = categories + static_cast<int>(kMemoryCategories), predicted = peak + 1, result = peak + 2,
-                       columns = peak + 3;
+  // What answers the question first; then one column for each memory category.
+  enum Column { workload, batch, time, per_token, speed, peak, predicted, result, prefill, step, categories };
+  static constexpr int columns = categories + static_cast<int>(kMemoryCategories);
   enum Role { value_role = Qt::UserRole };  // the number behind the text: seconds, bytes, tokens/s
   using QAbstractTableModel::QAbstractTableModel;
 
