@@ -178,6 +178,12 @@ class ServeTest : public QObject {
       QCOMPARE(memory.stack().origin_at(0), Origin::measured);
     }
     QVERIFY(page().total().caption().contains(u"Predicted not to fit"_s));
+    if (table.point(5).measured) QCOMPARE(page().memory(Workload::chunked_forward).caption(), u"Every batch fits"_s);
+    // The same height in pixels for the same bytes.
+    window_->resize(1280, 800);
+    QTest::qWait(60);
+    const Plot &rollout = page().memory(Workload::rollout), &forward = page().memory(Workload::forward);
+    QCOMPARE(rollout.y_span(), forward.y_span());
     QVERIFY(page().total().notes().size() >= 2);
     for (const PlotLine& line : page().total().lines()) QVERIFY(line.raw->empty() || line.raw->size() <= 2);
     check_charts_say_what_the_table_says();

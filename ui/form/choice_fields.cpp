@@ -66,6 +66,11 @@ ChipsField::ChipsField(const runs::Parameter& parameter, QWidget* parent) : Fiel
   auto* grid = new QGridLayout(this);
   grid->setContentsMargins(0, 1, 0, 1);
   grid->setSpacing(3);
+  // Two beside each other where the form has room for both.
+  constexpr size_t kShort = 12;
+  const bool narrow = std::all_of(parameter.choices.begin(), parameter.choices.end(),
+                                  [](const std::string& c) { return c.size() <= kShort; });
+  const int columns = narrow ? 2 : 1;
   int at = 0;
   for (const auto& choice : parameter.choices) {
     auto* chip = new QToolButton(this);
@@ -75,7 +80,7 @@ ChipsField::ChipsField(const runs::Parameter& parameter, QWidget* parent) : Fiel
     chip->setSizePolicy(QSizePolicy::MinimumExpanding, QSizePolicy::Fixed);
     watch(chip);
     chip->setAccessibleName(qs(parameter.label + ": " + choice));
-    grid->addWidget(chip, at / 2, at % 2);
+    grid->addWidget(chip, at / columns, at % columns);
     chips_.push_back(chip);
     ++at;
     connect(chip, &QToolButton::clicked, this, &ChipsField::chosen);

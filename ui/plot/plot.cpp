@@ -249,6 +249,7 @@ void Plot::paintEvent(QPaintEvent*) {
 void Plot::resizeEvent(QResizeEvent* event) {
   QWidget::resizeEvent(event);
   stale_ = true;
+  legend_rows_ = 1;
   place_children();
 }
 

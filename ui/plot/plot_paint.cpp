@@ -363,7 +363,7 @@ void Plot::paint_header(QPainter& painter) const {
   painter.setFont(small_font());
   const QFontMetricsF metrics(small_font());
   if (!caption_.isEmpty() && !table_shown()) {
-    painter.setPen(t.bad);
+    painter.setPen(notes_.empty() ? t.muted : t.bad);
     const QRectF row(10, area().top() - kCaption - 1, width() - 20, kCaption);
     painter.drawText(row, Qt::AlignLeft | Qt::AlignVCenter, metrics.elidedText(caption_, Qt::ElideRight, row.width()));
   }

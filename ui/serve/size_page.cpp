@@ -2,6 +2,7 @@
 #include "ui/serve/size_page.h"
 
 #include <QClipboard>
+#include <QEvent>
 #include <QGuiApplication>
 #include <QHeaderView>
 #include <QLabel>
@@ -85,6 +86,7 @@ QWidget* SizePage::bar() {
   row->setSpacing(6);
   settings_ = new QLabel(bar);
   settings_->setProperty("muted", true);
+  settings_->installEventFilter(this);
   settings_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   const auto button = [&](const QString& text, const QString& tip, Glyph glyph = Glyph::none) {
     auto* b = new QPushButton(icon(glyph), text, bar);
@@ -142,7 +144,6 @@ void SizePage::build_table() {
   table_->verticalHeader()->hide();
   table_->verticalHeader()->setDefaultSectionSize(22);
   table_->horizontalHeader()->setHighlightSections(false);
-  table_->horizontalHeader()->setStretchLastSection(true);
   connect(table_, &QTableView::clicked, this, [this](const QModelIndex& at) {
     for (const Tick& stop : by_batch_.stops())
       if (stop.label == QString::number(model_.point(at.row()).batch)) by_batch_.set_playhead(stop.value);
@@ -271,9 +272,9 @@ void SizePage::elide() {
   settings_->setText(settings_->fontMetrics().elidedText(text, Qt::ElideRight, std::max(40, settings_->width())));
 }
 
-void SizePage::resizeEvent(QResizeEvent* event) {
-  QWidget::resizeEvent(event);
-  elide();
+bool SizePage::eventFilter(QObject* watched, QEvent* event) {
+  if (watched == settings_ && event->type() == QEvent::Resize) elide();
+  return QWidget::eventFilter(watched, event);
 }
 
 // The selected rows as they are shown, for a spreadsheet or a note.

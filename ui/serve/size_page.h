@@ -40,7 +40,7 @@ class SizePage : public QWidget {
   void runs_wanted();
 
  protected:
-  void resizeEvent(QResizeEvent* event) override;
+  bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
   void build();
