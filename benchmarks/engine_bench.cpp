@@ -99,8 +99,8 @@ void train_steps(benchmark::State& state, const model::Config& config, WeightTyp
 
 const MachinePeak& machine_peak() {
   static const MachinePeak peak = [] {
-    ThreadPool pool(kThreads);
-    return measure_machine_peak(pool);
+    Device device(Bytes(0), kThreads);
+    return measure_machine_peak(device);
   }();
   return peak;
 }
@@ -111,16 +111,21 @@ void Machine_peak(benchmark::State& state) {
   state.counters = {{"f32_FLOP/s", peak.f32_flops},
                     {"bf16_FLOP/s", peak.bf16_flops},
                     {"read_16MiB_B/s", peak.cache_bytes},
-                    {"read_DRAM_B/s", peak.dram_bytes}};
+                    {"read_DRAM_B/s", peak.dram_bytes},
+                    {"threads_worth", peak.threads_worth}};
 }
 BENCHMARK(Machine_peak)->Iterations(1)->Unit(benchmark::kMillisecond);
 
-// Rates of a product that reads `bytes` of weights; peak_flops 0: none was measured.
-void count_gemm(benchmark::State& state, double flops, double peak_flops, double bytes) {
-  const auto rate = benchmark::Counter::kIsIterationInvariantRate;
-  state.counters["FLOP/s"] = benchmark::Counter(flops, rate);
-  if (peak_flops > 0) state.counters["of_peak"] = benchmark::Counter(flops / peak_flops, rate);
-  state.counters["of_DRAM"] = benchmark::Counter(bytes / machine_peak().dram_bytes, rate);
+// Times the products, each reading `bytes` of weights; peak_flops 0: none was measured.
+template <class F>
+void time_gemm(benchmark::State& state, double flops, double peak_flops, double bytes, F fn) {
+  const auto start = std::chrono::steady_clock::now();
+  for (auto _ : state) fn();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  const double a_second = static_cast<double>(state.iterations()) / took.count();
+  state.counters["FLOP/s"] = flops * a_second;
+  if (peak_flops > 0) state.counters["of_peak"] = flops * a_second / peak_flops;
+  state.counters["of_DRAM"] = bytes * a_second / machine_peak().dram_bytes;
 }
 
 void Gemm_nt(benchmark::State& state) {
@@ -129,8 +134,8 @@ void Gemm_nt(benchmark::State& state) {
   Gemm gemm(device, WeightType::f32);
   std::vector<float> a(static_cast<size_t>(m * k), 0.5f), b(static_cast<size_t>(n * k), 0.25f),
       c(static_cast<size_t>(m * n));
-  for (auto _ : state) gemm.nt(m, n, k, 1.0f, a.data(), {.f32 = b.data()}, 0.0f, c.data());
-  count_gemm(state, 2.0 * static_cast<double>(m * n * k), machine_peak().f32_flops, 4.0 * static_cast<double>(n * k));
+  time_gemm(state, 2.0 * static_cast<double>(m * n * k), machine_peak().f32_flops, 4.0 * static_cast<double>(n * k),
+            [&] { gemm.nt(m, n, k, 1.0f, a.data(), {.f32 = b.data()}, 0.0f, c.data()); });
 }
 BENCHMARK(Gemm_nt)
     ->Args({1, 2048, 640})
@@ -148,8 +153,8 @@ void Gemm_nt_bf16(benchmark::State& state) {
   Gemm gemm(device, WeightType::bf16);
   std::vector<float> a(static_cast<size_t>(m * k), 0.5f), c(static_cast<size_t>(m * n));
   std::vector<std::uint16_t> b(static_cast<size_t>(n * k), 0x3e80);
-  for (auto _ : state) gemm.nt(m, n, k, 1.0f, a.data(), {.bf16 = b.data()}, 0.0f, c.data());
-  count_gemm(state, 2.0 * static_cast<double>(m * n * k), machine_peak().bf16_flops, 2.0 * static_cast<double>(n * k));
+  time_gemm(state, 2.0 * static_cast<double>(m * n * k), machine_peak().bf16_flops, 2.0 * static_cast<double>(n * k),
+            [&] { gemm.nt(m, n, k, 1.0f, a.data(), {.bf16 = b.data()}, 0.0f, c.data()); });
 }
 BENCHMARK(Gemm_nt_bf16)
     ->Args({1, 2048, 640})
@@ -168,8 +173,8 @@ void Gemm_nt_packed(benchmark::State& state) {
   std::vector<float> a(static_cast<size_t>(m * k), 0.5f), c(static_cast<size_t>(m * n));
   const std::vector<std::uint16_t> b(static_cast<size_t>(copies * n * k), 0x3e80);
   std::int64_t i = 0;
-  for (auto _ : state) gemm.nt(m, n, k, 1.0f, a.data(), {.packed = b.data() + i++ % copies * n * k}, 0.0f, c.data());
-  count_gemm(state, 2.0 * static_cast<double>(m * n * k), machine_peak().bf16_flops, 2.0 * static_cast<double>(n * k));
+  time_gemm(state, 2.0 * static_cast<double>(m * n * k), machine_peak().bf16_flops, 2.0 * static_cast<double>(n * k),
+            [&] { gemm.nt(m, n, k, 1.0f, a.data(), {.packed = b.data() + i++ % copies * n * k}, 0.0f, c.data()); });
 }
 BENCHMARK(Gemm_nt_packed)->UseRealTime()->Apply([](benchmark::internal::Benchmark* b) {
   for (const auto& [n, k] : {std::pair{2048, 640}, {262144, 640}, {6912, 1152}})

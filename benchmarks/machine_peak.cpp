@@ -9,27 +9,31 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <vector>
+#include <utility>
 
 #include "core/engine/kernels/cpu.h"
 
 namespace mw {
 namespace {
 
-constexpr int kTries = 7, kChains = 24;  // independent sums, enough to hide any latency
-constexpr std::int64_t kRounds = 500'000;
+constexpr int kChains = 24;                  // independent sums, enough to hide any latency
+constexpr std::int64_t kRounds = 5'000'000;  // some 30 ms: a worker that has just been woken has its own core by then
+constexpr double kSeconds = 0.8;             // of tries for each figure
 
 // Best rate over the tries; fn(thread) does `work` of it.
 template <class F>
-double best_rate(engine::ThreadPool& pool, int tries, double work, F fn) {
+double best_rate(engine::ThreadPool& pool, double work, F fn) {
+  using Clock = std::chrono::steady_clock;
+  const auto seconds_since = [](Clock::time_point t) {
+    return std::chrono::duration<double>(Clock::now() - t).count();
+  };
   double best = 0;
-  for (int i = 0; i < tries; ++i) {
-    const auto start = std::chrono::steady_clock::now();
+  for (const auto begin = Clock::now(); seconds_since(begin) < kSeconds;) {
+    const auto start = Clock::now();
     pool.parallel_for(pool.threads(), 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t t = first; t < last; ++t) fn(t);
     });
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    best = std::max(best, work * pool.threads() / took.count());
+    best = std::max(best, work * pool.threads() / seconds_since(start));
   }
   return best;
 }
@@ -91,35 +95,46 @@ void read_plain(const std::int32_t* p, std::int64_t count) {
   for (const Four& s : sum) asm volatile("" : : "x"(s));
 }
 
-double read_rate(engine::ThreadPool& pool, std::int64_t bytes, int passes) {
-  const std::int64_t each = bytes / pool.threads() / 64 * 16;  // elements of a thread
-  const std::vector<std::int32_t> data(static_cast<size_t>(each * pool.threads()), 1);
+// From the engine's own memory: its page size is part of the rate.
+double read_rate(engine::Device& device, std::int64_t bytes, int passes) {
+  const int threads = device.pool.threads();
+  const std::int64_t each = bytes / threads / 64 * 16;  // elements of a thread
+  const engine::Buffer<std::int32_t> data(device.arena, MemoryCategory::workspace, static_cast<size_t>(each * threads),
+                                          "read bandwidth");
+  std::fill_n(data.data(), data.size(), 1);
   auto* read = read_plain;
 #if defined(__x86_64__)
   if (engine::usable_cpu() >= engine::Cpu::avx512) read = read_avx512;
 #endif
-  return best_rate(pool, kTries, 4.0 * static_cast<double>(each * passes), [&](std::int64_t t) {
+  return best_rate(device.pool, 4.0 * static_cast<double>(each * passes), [&](std::int64_t t) {
     for (int pass = 0; pass < passes; ++pass) read(data.data() + t * each, each);
   });
 }
 
 }  // namespace
 
-MachinePeak measure_machine_peak(engine::ThreadPool& pool) {
+MachinePeak measure_machine_peak(engine::Device& device) {
   MachinePeak peak;
 #if defined(__x86_64__)
-  const auto arithmetic = [&](double flops, void (*fn)()) {
-    return best_rate(pool, kTries, flops * static_cast<double>(kRounds), [&](std::int64_t) { fn(); });
+  engine::ThreadPool alone(1);
+  const auto arithmetic = [&](engine::ThreadPool& pool, double flops, void (*fn)()) {
+    return best_rate(pool, flops * static_cast<double>(kRounds), [&](std::int64_t) { fn(); });
   };
   const engine::Cpu cpu = engine::usable_cpu();
+  std::pair<double, void (*)()> f32{0, nullptr};
   if (cpu >= engine::Cpu::avx512)
-    peak.f32_flops = arithmetic(2.0 * 16 * kChains, fma_avx512);
+    f32 = {2.0 * 16 * kChains, fma_avx512};
   else if (cpu >= engine::Cpu::avx2)
-    peak.f32_flops = arithmetic(2.0 * 8 * kChainsAvx2, fma_avx2);
-  if (cpu >= engine::Cpu::avx512_bf16) peak.bf16_flops = arithmetic(2.0 * 32 * kChains, dot_avx512_bf16);
+    f32 = {2.0 * 8 * kChainsAvx2, fma_avx2};
+  if (f32.second) {
+    const double one = arithmetic(alone, f32.first, f32.second);
+    peak.f32_flops = arithmetic(device.pool, f32.first, f32.second);
+    peak.threads_worth = peak.f32_flops / one;
+  }
+  if (cpu >= engine::Cpu::avx512_bf16) peak.bf16_flops = arithmetic(device.pool, 2.0 * 32 * kChains, dot_avx512_bf16);
 #endif
-  peak.cache_bytes = read_rate(pool, std::int64_t{16} << 20, 20);
-  peak.dram_bytes = read_rate(pool, std::int64_t{1} << 30, 1);
+  peak.cache_bytes = read_rate(device, std::int64_t{16} << 20, 200);
+  peak.dram_bytes = read_rate(device, std::int64_t{1} << 30, 1);
   return peak;
 }
 

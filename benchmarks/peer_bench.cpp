@@ -177,12 +177,13 @@ Json decode(const Options& o) {
 }
 
 Json peak(const Options& o) {
-  engine::ThreadPool pool(o.threads);
-  const MachinePeak p = measure_machine_peak(pool);
+  engine::Device device(Bytes(0), o.threads);
+  const MachinePeak p = measure_machine_peak(device);
   return {{"f32_flops", p.f32_flops},
           {"bf16_flops", p.bf16_flops},
           {"cache_read_bytes_per_s", p.cache_bytes},
-          {"dram_read_bytes_per_s", p.dram_bytes}};
+          {"dram_read_bytes_per_s", p.dram_bytes},
+          {"threads_worth", p.threads_worth}};
 }
 
 int run(int argc, char** argv) {

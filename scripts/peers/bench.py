@@ -208,7 +208,12 @@ def processor():
 def machine(bench, way):
     """The machine's peak: the best of what was measured before and after the work."""
     bench.measure(way)
-    return {"cpu": processor(), "threads": bench.args.threads} | {k: max(l[k] for l in way.lines) for k in way.lines[0]}
+    worth = way.lines[-1]["threads_worth"]
+    if 0 < worth < 0.8 * bench.args.threads:
+        say(f"    busy: {bench.args.threads} threads did the arithmetic of {worth:.1f}; figures from now are not to be trusted")
+    return {"cpu": processor(), "threads": bench.args.threads} | {k: max(l[k] for l in way.lines) for k in way.lines[0]} | {
+        "threads_worth": [line["threads_worth"] for line in way.lines]
+    }
 
 
 def print_tables(found):
