@@ -22,7 +22,7 @@ namespace {
 
 struct Options {
   std::string model, work, batches, dtype = "bf16", remat = "none";
-  int threads = 2, prompt = 16, tokens = 128;
+  int threads = 2, prompt = 16, tokens = 128, rows = 1;
   double seconds = 8;
 };
 
@@ -152,16 +152,18 @@ Json prefill(const Options& o) {
   return result(o.tokens, measure(o.seconds, once), model->device);
 }
 
-// From a row's first token after its prompt to the `tokens`-th after that, greedily.
+// From the last row's first token after the prompts to the `tokens`-th after that of every row, greedily.
 Json decode(const Options& o) {
   const auto model = load(o);
-  const std::vector<int> prompt = random_ids(o.prompt, model->network.config().vocab, 1);
+  std::vector<std::vector<int>> prompts;
+  for (int row = 0; row < o.rows; ++row)
+    prompts.push_back(random_ids(o.prompt, model->network.config().vocab, static_cast<std::uint64_t>(row) + 1));
   engine::Sampler sampler(model->network);
   const auto once = [&] {
     Clock::time_point start;
     int seen = 0;
-    sampler.generate(prompt, {.max_new_tokens = o.tokens + 1}, {}, [&](int) {
-      if (seen++ == 0) start = Clock::now();
+    sampler.generate_batch(prompts, {.max_new_tokens = o.tokens + 1}, {}, [&](int, int) {
+      if (++seen == o.rows) start = Clock::now();
       return true;
     });
     return seconds_since(start);
@@ -169,7 +171,7 @@ Json decode(const Options& o) {
   once();
   std::vector<double> times;
   measure(o.seconds, [&] { times.push_back(once()); });
-  Json out = result(o.tokens, times, model->device);
+  Json out = result(o.tokens * o.rows, times, model->device);
   // A step reads every weight once, the embedding as the head.
   out["read_bytes_per_s"] =
       static_cast<double>(model->device.arena.use().now[MemoryCategory::weights].value) * o.tokens / median(times);
@@ -197,6 +199,7 @@ int run(int argc, char** argv) {
   app.add_option("--threads", o.threads);
   app.add_option("--prompt", o.prompt, "tokens before the decoded ones");
   app.add_option("--tokens", o.tokens, "tokens to prefill, or to decode per row");
+  app.add_option("--rows", o.rows, "sequences decoded at once")->check(CLI::PositiveNumber);
   app.add_option("--seconds", o.seconds, "measure at least this long");
   CLI11_PARSE(app, argc, argv);
   const Json out = o.work == "lora"      ? lora(o)

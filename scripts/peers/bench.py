@@ -20,8 +20,8 @@ import rows
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-TOKENS, PROMPT, PREFILL = 128, 16, 512
-WORKS = ["lora-all", "lora-quarter", "gsm8k-answers", "gsm8k-all", "prefill", "decode-bf16", "decode-int8"]
+TOKENS, PROMPT, PREFILL, SEQUENCES = 128, 16, 512, 16
+WORKS = ["lora-all", "lora-quarter", "gsm8k-answers", "gsm8k-all", "prefill", *(f"decode-{t}-{n}" for t in ("bf16", "int8") for n in (1, SEQUENCES))]
 
 
 @dataclass
@@ -126,11 +126,12 @@ class Bench:
         yield Work("prefill", f"Prefill {PREFILL}, logits of the last token", self.program("prefill", *length), peers)
 
     def decode(self):
-        length = ["--prompt", PROMPT, "--tokens", TOKENS]
         for kind, ours in (("bf16", "bf16"), ("q8_0", "int8")):
-            yield Work(f"decode-{ours}", f"Decode {TOKENS} after {PROMPT}, {ours}",
-                       self.program("decode", *length, "--dtype", ours),
-                       {"llama.cpp": self.llama(kind, "decode", *length)})  # fmt: skip
+            for count in (1, SEQUENCES):
+                shape = ["--prompt", PROMPT, "--tokens", TOKENS, "--rows", count]
+                yield Work(f"decode-{ours}-{count}", f"Decode {TOKENS} after {PROMPT}, {ours}, batch {count}",
+                           self.program("decode", *shape, "--dtype", ours),
+                           {"llama.cpp": self.llama(kind, "decode", *shape)})  # fmt: skip
 
     # ---- measuring
 
@@ -210,7 +211,7 @@ def machine(bench, way):
     bench.measure(way)
     worth = way.lines[-1]["threads_worth"]
     if 0 < worth < 0.8 * bench.args.threads:
-        say(f"    busy: {bench.args.threads} threads did the arithmetic of {worth:.1f}; figures from now are not to be trusted")
+        say(f"    busy: {bench.args.threads} threads did the arithmetic of {worth:.1f}; the figures around here are not to be trusted")
     return {"cpu": processor(), "threads": bench.args.threads} | {k: max(l[k] for l in way.lines) for k in way.lines[0]} | {
         "threads_worth": [line["threads_worth"] for line in way.lines]
     }
@@ -238,6 +239,10 @@ def print_tables(found):
             print(f"\n{w['title']}, aside: {a['way']}: {a['tokens_per_s']:.0f} tokens/s, {mib(a['peak_bytes'])} MiB")
 
 
+def within(work, name):
+    return work == name or work.startswith(name + "-")
+
+
 def say(text):
     print(text, file=sys.stderr, flush=True)
 
@@ -258,17 +263,17 @@ def main():
     args = parser.parse_args()
     wanted = args.only.split(",")
     for name in wanted:
-        if not any(work.startswith(name) for work in WORKS):
+        if not any(within(work, name) for work in WORKS):
             parser.error(f"--only: {name}: not one of {', '.join(WORKS)}")
     bench = Bench(args)
     bench.prepare_model()
     peak = Way("peak", [args.program, "--work", "peak", "--threads", args.threads])
     found = {"shape": args.shape, "rounds": args.rounds, "machine": machine(bench, peak), "works": []}
     for kind in kinds:
-        if not any(w.startswith(kind) for w in wanted):
+        if not any(within(name, kind) for name in wanted):
             continue
         for work in getattr(bench, kind)():
-            if not any(work.name.startswith(w) for w in wanted):
+            if not any(within(work.name, name) for name in wanted):
                 continue
             found["works"].append(bench.run(work))
             found["machine"] = machine(bench, peak)
