@@ -221,13 +221,14 @@ Bytes activations(const Plan& p) {
 }
 
 bool packs(const Plan& p) {
-  return p.shape.weights == WeightType::bf16 && p.shape.bf16 == Bf16Math::packed;
+  return p.shape.weights != WeightType::f32 && p.shape.bf16 == Bf16Math::packed;
 }
 
 // Packed embeddings without a gradient of their own: 16-bit logits, tile by tile.
 bool streams_loss(const Plan& p) {
   const model::Tensor* embedding = p.inventory.find(Role::embed, -1);
-  return packs(p) && p.shape.method == Method::lora && embedding && packable(*embedding);
+  return packs(p) && p.shape.weights == WeightType::bf16 && p.shape.method == Method::lora && embedding &&
+         packable(*embedding);
 }
 
 Bytes logits(const Plan& p) {
@@ -275,7 +276,7 @@ Bytes workspace(const Plan& p, std::int64_t positions, std::int64_t keys) {
   const std::span<const model::Tensor> tensors = p.inventory.tensors();
   const auto widened = [](const model::Tensor& t) { return !is_vector(t) && !packable(t); };
   if (packs(p)) sum += buffer(p.shape.threads * kPackedBlocks, 2);
-  if (p.shape.weights == WeightType::bf16 && (!packs(p) || std::any_of(tensors.begin(), tensors.end(), widened)))
+  if (p.shape.weights != WeightType::f32 && (!packs(p) || std::any_of(tensors.begin(), tensors.end(), widened)))
     sum += buffer(p.shape.threads * kPanel);
   return sum;
 }

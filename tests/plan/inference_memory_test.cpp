@@ -87,6 +87,8 @@ TEST_P(InferenceMemory, IsPredictedAsTheEngineMeasuresIt) {
 INSTANTIATE_TEST_SUITE_P(Plan, InferenceMemory,
                          testing::Values(Case{Work::generate, 1, 30, 50}, Case{Work::generate, 9, 20, 300},
                                          Case{Work::generate, 70, 100, 4, 0, 0, WeightType::bf16, true},
+                                         Case{Work::generate, 3, 40, 4, 0, 0, WeightType::int8, true},
+                                         Case{Work::chunked, 3, 100, 0, 32, 8, WeightType::int8},
                                          Case{Work::generate, 2, 3000, 2, 0, 0, WeightType::f32, true},
                                          Case{Work::full, 3, 100},
                                          Case{Work::full, 30, 100, 0, 0, 16, WeightType::bf16},

@@ -7,37 +7,12 @@
 #include <map>
 
 #include "ui/plot/plot.h"
+#include "ui/plot/plot_strokes.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
 namespace mw::ui {
 namespace {
-
-Qt::PenStyle pen_style(Origin origin) {
-  switch (origin) {
-    case Origin::measured:
-      return Qt::SolidLine;
-    case Origin::predicted:
-      return Qt::DashLine;
-    case Origin::imported:
-      return Qt::DotLine;
-  }
-  return Qt::SolidLine;
-}
-
-QColor faded(QColor color, double alpha) {
-  color.setAlphaF(static_cast<float>(alpha));
-  return color;
-}
-
-void paint_mark(QPainter& painter, Marks shape, QPointF at) {
-  if (shape == Marks::squares)
-    painter.drawRect(QRectF(at.x() - 3, at.y() - 3, 6, 6));
-  else if (shape == Marks::triangles)
-    painter.drawPolygon(QPolygonF{at + QPointF(0, -4.2), at + QPointF(4, 3), at + QPointF(-4, 3)});
-  else
-    painter.drawEllipse(at, 3.2, 3.2);
-}
 
 // Draws the runs between gaps.
 void polyline(QPainter& painter, const QPolygonF& points) {
@@ -300,100 +275,6 @@ std::vector<Plot::LegendEntry> Plot::legend() const {
       out.push_back({stack_.layers[i].first, stack_.layers[i].second, Origin::measured,
                      value_text(values[i], options_.quantity)});
   return out;
-}
-
-void Plot::lay_out_legend() {
-  const auto names = [](const std::vector<LegendEntry>& entries) {
-    QStringList all;
-    for (const LegendEntry& e : entries) all << e.name;
-    return all;
-  };
-  auto entries = legend();
-  if (names(entries) != names(legend_)) legend_rows_ = 1;
-  const QFontMetricsF metrics(small_font());
-  const double first = title_width() + 10, limit = header_end() - 6;
-  const bool many = stack_.sample || lines_.size() > 2;
-  const int most = !many || height() <= 170 ? 1 : stack_.shape == Shape::bars && height() > 200 ? 3 : 2;
-  double x = first;
-  int row = 0;
-  for (LegendEntry& e : entries) {
-    const bool layer = stack_.sample && e.color.isValid();
-    if (layer) e.shown = false;
-    const double mark = layer ? 13 : e.color.isValid() ? 16 : 0;
-    const double value = layer ? 0 : metrics.horizontalAdvance(e.value);
-    double need = mark + metrics.horizontalAdvance(e.name) + (layer ? 0 : 5) + value;
-    if (x + need > limit && row + 1 < most) {
-      ++row;
-      x = 10;
-    }
-    if (x + need > limit && !layer) {  // no room for the name: its mark and value still, if they fit
-      e.named = false;
-      need = mark + value;
-    }
-    if (x + need > limit) {
-      entries.resize(static_cast<size_t>(&e - entries.data()));
-      break;
-    }
-    e.at = QRectF(x, 4 + 18 * row, need, 18);
-    x = e.at.right() + 12;
-  }
-  legend_ = std::move(entries);
-  // Rows only come while the entries stay the same, or the plot would jump under a moving cursor.
-  if (row + 1 > legend_rows_ || legend_rows_ > most) {
-    legend_rows_ = row + 1;
-    stale_ = true;
-  }
-}
-
-double Plot::title_width() const {
-  QFont bold = small_font();
-  bold.setWeight(QFont::DemiBold);
-  double width = 10 + QFontMetricsF(bold).horizontalAdvance(options_.title);
-  if (!options_.unit.isEmpty()) width += 5 + QFontMetricsF(small_font()).horizontalAdvance(options_.unit);
-  return width;
-}
-
-void Plot::paint_header(QPainter& painter) const {
-  const Theme& t = theme();
-  QFont bold = small_font();
-  bold.setWeight(QFont::DemiBold);
-  painter.setFont(bold);
-  painter.setPen(t.text);
-  painter.drawText(QPointF(10, 17), options_.title);
-  painter.setFont(small_font());
-  const QFontMetricsF metrics(small_font());
-  if (!caption_.isEmpty() && !table_shown()) {
-    painter.setPen(notes_.empty() ? t.muted : t.bad);
-    const QRectF row(10, area().top() - kCaption - 1, width() - 20, kCaption);
-    painter.drawText(row, Qt::AlignLeft | Qt::AlignVCenter, metrics.elidedText(caption_, Qt::ElideRight, row.width()));
-  }
-  painter.setPen(t.muted);
-  painter.drawText(QPointF(title_width() - metrics.horizontalAdvance(options_.unit), 17), options_.unit);
-  for (const LegendEntry& e : legend_) {
-    const bool off = hidden(e.name);
-    const double base = e.at.top() + 13, middle = e.at.top() + 9;
-    double x = e.at.left();
-    if (e.color.isValid() && stack_.sample) {
-      painter.fillRect(QRectF(x, middle - 4, 9, 9), off ? t.line : e.color);
-    } else if (e.color.isValid()) {
-      painter.setPen(QPen(off ? t.line : e.color, 2, pen_style(e.origin)));
-      painter.drawLine(QPointF(x, middle), QPointF(x + 12, middle));
-      if (e.marks != Marks::none) {
-        painter.setPen(QPen(t.panel, 1));
-        painter.setBrush(off ? t.line : e.color);
-        paint_mark(painter, e.marks, QPointF(x + 6, middle));
-      }
-    }
-    x += !e.color.isValid() ? 0 : stack_.sample ? 13 : 16;
-    if (e.named) {
-      painter.setPen(off ? t.faint : t.muted);
-      painter.drawText(QPointF(x, base), e.name);
-      x += metrics.horizontalAdvance(e.name) + 5;
-    }
-    if (!e.shown) continue;
-    painter.setPen(off ? t.faint : t.text);
-    painter.drawText(QPointF(x, base), e.value);
-  }
 }
 
 void Plot::paint_cursor(QPainter& painter, const QRectF& area) const {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <stdexcept>
 
 #include "core/engine/kernels/cpu.h"
 #include "core/engine/kernels/vector.h"
@@ -90,6 +91,7 @@ void Gemm::nt(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const
 
 void Gemm::nn(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, WeightRef b, float beta,
               float* c, const LowRank& low) {
+  if (b.int8.at) throw std::logic_error("int8 weights have no backward");
   const bool fused = fuses(m, b, low);
   if (!multiply_packed(shape_of(m, n, k, alpha, a, c), PackedProduct::Kind::turned, PackedProduct::Kind::columns, b,
                        beta, fused ? low : LowRank{}))

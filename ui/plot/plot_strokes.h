@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// How lines and marks of a Plot are drawn, in the data and in the legend.
+#pragma once
+#include <QPainter>
+
+#include "ui/plot/plot.h"
+
+namespace mw::ui {
+
+inline Qt::PenStyle pen_style(Origin origin) {
+  switch (origin) {
+    case Origin::measured:
+      return Qt::SolidLine;
+    case Origin::predicted:
+      return Qt::DashLine;
+    case Origin::imported:
+      return Qt::DotLine;
+  }
+  return Qt::SolidLine;
+}
+
+inline QColor faded(QColor color, double alpha) {
+  color.setAlphaF(static_cast<float>(alpha));
+  return color;
+}
+
+inline void paint_mark(QPainter& painter, Marks shape, QPointF at) {
+  if (shape == Marks::squares)
+    painter.drawRect(QRectF(at.x() - 3, at.y() - 3, 6, 6));
+  else if (shape == Marks::triangles)
+    painter.drawPolygon(QPolygonF{at + QPointF(0, -4.2), at + QPointF(4, 3), at + QPointF(-4, 3)});
+  else
+    painter.drawEllipse(at, 3.2, 3.2);
+}
+
+}  // namespace mw::ui
