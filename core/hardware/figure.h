@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// A number with where it comes from. Plain values; any thread.
+#pragma once
+#include <string>
+
+namespace mw::hardware {
+
+enum class Provenance { measured, published, derived, unverified };
+
+struct Figure {
+  double value = 0;
+  double low = 0, high = 0;  // both equal value where no range is known
+  Provenance kind = Provenance::published;
+  std::string source{};  // "Google Cloud TPU v6e page", with date where known
+  explicit operator bool() const { return value > 0; }
+};
+
+}  // namespace mw::hardware
