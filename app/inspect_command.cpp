@@ -46,11 +46,13 @@ Json engine_json() {
           {"int8", engine::Gemm::describe(engine::WeightType::int8)}};
 }
 
-Json inspect_checkpoint(const fs::path& folder) {
-  const model::Config config = formats::read_config(folder);
+// A model's folder, or its config.json.
+Json inspect_checkpoint(const fs::path& path) {
+  const model::Config config = formats::read_config(path);
+  const fs::path folder = fs::is_directory(path) ? path : fs::absolute(path).parent_path();
   const model::TensorInventory inventory(config);
   Json out{{"kind", "checkpoint"},
-           {"path", folder.string()},
+           {"path", path.string()},
            {"architecture", config.hf_architecture},
            {"model_type", config.hf_model_type},
            {"parameters", inventory.parameters()},
@@ -59,13 +61,15 @@ Json inspect_checkpoint(const fs::path& folder) {
            {"vocab", config.vocab},
            {"sliding_window", config.sliding_window},
            {"tensors", inventory.tensors().size()},
-           {"engine", engine_json()}};
+           {"planning_only", model::planning_only(config)}};
+  if (!model::planning_only(config)) out["engine"] = engine_json();
   bool weights = false;
   for (const auto& entry : fs::directory_iterator(folder))
     weights = weights || entry.path().extension() == ".safetensors";
   out["weights"] = weights ? "present" : "absent";
   if (weights) out["skipped"] = formats::HfWeights(folder, inventory).skipped().size();
-  if (fs::exists(folder / "tokenizer.json") || fs::exists(folder / "tokenizer.model"))
+  const bool tokenizer = fs::exists(folder / "tokenizer.json") || fs::exists(folder / "tokenizer.model");
+  if (tokenizer && !model::planning_only(config))  // of other models it may be of a kind that is not read
     out["tokenizer_pieces"] = data::load_tokenizer(folder)->size();
   return out;
 }
@@ -123,6 +127,10 @@ Json inspect_dataset(const fs::path& file, const Common& common) {
           {"problems", problems}};
 }
 
+bool is_model_config(const Json& j) {
+  return j.is_object() && j.contains("model_type") && (j.contains("hidden_size") || j.contains("text_config"));
+}
+
 bool is_experiment(const Json& j) {
   if (!j.is_object()) return false;
   for (const char* section : {"schema", "model", "train", "mesh", "lora"})
@@ -152,7 +160,11 @@ Json inspect(const Common& common) {
     return {{"kind", "tokenizer"},     {"path", path.string()},   {"pieces", tokenizer->size()},
             {"bos", tokenizer->bos()}, {"eos", tokenizer->eos()}, {"pad", tokenizer->pad()}};
   }
-  if (path.extension() == ".json" && is_experiment(read_json(path))) return inspect_experiment(path);
+  if (path.extension() == ".json") {
+    const Json json = read_json(path);
+    if (is_model_config(json)) return inspect_checkpoint(path);
+    if (is_experiment(json)) return inspect_experiment(path);
+  }
   return inspect_dataset(path, common);
 }
 

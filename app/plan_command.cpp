@@ -17,6 +17,7 @@ Json diagnostics(const runs::Experiment& experiment, const runs::Prediction& p) 
                    {"fix", problem.fix}});
   };
   for (const Problem& problem : experiment.validate()) add(problem);
+  for (const Problem& note : p.notes) add(note);
   if (!p.fits())
     add({.id = "MEMORY",
          .message = "the run does not fit",

@@ -59,6 +59,13 @@ std::string text_of(std::uint32_t bits) {
 }  // namespace
 
 void check_model(const model::Config& c) {
+  if (model::planning_only(c))
+    throw Error({.id = "ARCH",
+                 .message = "this model is for planning only; the engine runs Gemma",
+                 .file = c.id,
+                 .found = c.hf_model_type,
+                 .expected = "a Gemma 2, 3 or 4 text model",
+                 .fix = "plan it instead (meshwright plan), or set model.path to the folder of a Gemma model"});
   if (c.vocab <= 0 || c.dim <= 0 || c.layers.empty())
     impossible(c, "", "the model has no layers, width or vocabulary",
                std::to_string(c.layers.size()) + " layers, width " + std::to_string(c.dim) + ", vocabulary " +

@@ -32,7 +32,8 @@ class HfWeights {
   std::vector<std::string> skipped_;
 };
 
-model::Config read_config(const std::filesystem::path& folder);  // config.json; id = folder name
+// A folder's config.json, or that file itself; id = name of the folder.
+model::Config read_config(const std::filesystem::path& path);
 // Writes config.json + model.safetensors (bf16 or f32) into an existing folder.
 struct WriteTensor {
   size_t inventory_index;

@@ -172,11 +172,13 @@ void HfWeights::read_bf16(size_t index, std::int64_t first, std::span<std::uint1
   }
 }
 
-model::Config read_config(const fs::path& folder) {
-  const fs::path file = folder / "config.json";
-  model::Config config = model::from_hf_config(read_json(file), file.string());
+model::Config read_config(const fs::path& path) {
   std::error_code ec;
-  const fs::path whole = fs::weakly_canonical(folder, ec);  // "." and "models/x/" have names too
+  const bool is_file = fs::is_regular_file(path, ec);
+  const fs::path file = is_file ? path : path / "config.json";
+  model::Config config = model::from_hf_config(read_json(file), file.string());
+  const fs::path whole = fs::weakly_canonical(is_file ? fs::absolute(path).parent_path() : path,
+                                              ec);  // "." and "models/x/" have names too
   if (!ec) config.id = whole.filename().string();
   return config;
 }

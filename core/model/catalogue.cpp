@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every Gemma 2, 3 and 4 text model. Constants: transformers configuration_gemma{2,3,4}.py and
 // configuration_gemma4_unified.py with the hub configs, cross-checked with google-deepmind/gemma gm/nn (_gemma.py,
-// gemma4/_gemma4.py) and tunix/models. V is the row count of the HF files.
+// gemma4/_gemma4.py) and tunix/models. V is the row count of the HF files. Llama and Qwen3: the config.json of the hub.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -199,23 +199,83 @@ Config gemma4_31b() {
   return c;
 }
 
+// --- For planning only: plain decoders with SwiGLU and norms before attention and MLP; every layer global ---
+
+Config plain(const char* id, Family family, int dim, int mlp_dim, int layers, Heads heads, float theta) {
+  Config c;
+  c.id = id;
+  c.family = family;
+  c.hf_model_type = family == Family::qwen3 ? "qwen3" : "llama";
+  c.hf_architecture = family == Family::qwen3 ? "Qwen3ForCausalLM" : "LlamaForCausalLM";
+  c.dim = dim;
+  c.layers.assign(static_cast<size_t>(layers), layer(Attention::full, heads, mlp_dim, theta));
+  c.norm_form = NormForm::plain_w;
+  c.qk_norm = family == Family::qwen3;
+  c.post_norms = c.tied_embeddings = false;
+  c.attention_scale = scale_of(heads.head_dim);
+  return c;
+}
+Config llama2(const char* id, int dim, int mlp_dim, int layers, Heads heads) {
+  Config c = plain(id, Family::llama, dim, mlp_dim, layers, heads, 10000.0f);
+  c.vocab = 32000;
+  c.max_positions = 4096;
+  c.norm_eps = 1e-5f;
+  return c;
+}
+Config llama3(const char* id, int dim, int mlp_dim, int layers, Heads heads) {
+  Config c = plain(id, Family::llama, dim, mlp_dim, layers, heads, 500000.0f);
+  c.vocab = 128256;
+  c.max_positions = 131072;
+  c.norm_eps = 1e-5f;
+  return c;
+}
+
+Config llama2_7b() {
+  return llama2("llama2-7b", 4096, 11008, 32, {32, 32, 128});
+}
+Config llama2_13b() {
+  return llama2("llama2-13b", 5120, 13824, 40, {40, 40, 128});
+}
+Config llama2_70b() {
+  return llama2("llama2-70b", 8192, 28672, 80, {64, 8, 128});
+}
+Config llama31_8b() {
+  return llama3("llama3.1-8b", 4096, 14336, 32, {32, 8, 128});
+}
+Config llama31_70b() {
+  return llama3("llama3.1-70b", 8192, 28672, 80, {64, 8, 128});
+}
+Config llama31_405b() {
+  return llama3("llama3.1-405b", 16384, 53248, 126, {128, 8, 128});
+}
+Config llama32_3b() {
+  Config c = llama3("llama3.2-3b", 3072, 8192, 28, {24, 8, 128});
+  c.tied_embeddings = true;
+  return c;
+}
+Config llama33_70b() {
+  return llama3("llama3.3-70b", 8192, 28672, 80, {64, 8, 128});
+}
+Config qwen3_32b() {
+  Config c = plain("qwen3-32b", Family::qwen3, 5120, 25600, 64, {64, 8, 128}, 1000000.0f);
+  c.vocab = 151936;
+  c.max_positions = 40960;
+  return c;
+}
+
 struct Entry {
   std::string_view id;
   Config (*make)();
 };
-constexpr std::array<Entry, 13> kCatalogue{{{"gemma2-2b", gemma2_2b},
-                                            {"gemma2-9b", gemma2_9b},
-                                            {"gemma2-27b", gemma2_27b},
-                                            {"gemma3-270m", gemma3_270m},
-                                            {"gemma3-1b", gemma3_1b},
-                                            {"gemma3-4b", gemma3_4b},
-                                            {"gemma3-12b", gemma3_12b},
-                                            {"gemma3-27b", gemma3_27b},
-                                            {"gemma4-e2b", gemma4_e2b},
-                                            {"gemma4-e4b", gemma4_e4b},
-                                            {"gemma4-12b", gemma4_12b},
-                                            {"gemma4-26b-a4b", gemma4_26b_a4b},
-                                            {"gemma4-31b", gemma4_31b}}};
+constexpr std::array<Entry, 22> kCatalogue{
+    {{"gemma2-2b", gemma2_2b},        {"gemma2-9b", gemma2_9b},    {"gemma2-27b", gemma2_27b},
+     {"gemma3-270m", gemma3_270m},    {"gemma3-1b", gemma3_1b},    {"gemma3-4b", gemma3_4b},
+     {"gemma3-12b", gemma3_12b},      {"gemma3-27b", gemma3_27b},  {"gemma4-e2b", gemma4_e2b},
+     {"gemma4-e4b", gemma4_e4b},      {"gemma4-12b", gemma4_12b},  {"gemma4-26b-a4b", gemma4_26b_a4b},
+     {"gemma4-31b", gemma4_31b},      {"llama2-7b", llama2_7b},    {"llama2-13b", llama2_13b},
+     {"llama2-70b", llama2_70b},      {"llama3.1-8b", llama31_8b}, {"llama3.1-70b", llama31_70b},
+     {"llama3.1-405b", llama31_405b}, {"llama3.2-3b", llama32_3b}, {"llama3.3-70b", llama33_70b},
+     {"qwen3-32b", qwen3_32b}}};
 
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
@@ -241,6 +301,10 @@ std::string nearest_ids(std::string_view id) {
 }
 
 }  // namespace
+
+bool planning_only(const Config& config) {
+  return config.family == Family::llama || config.family == Family::qwen3;
+}
 
 std::vector<std::string> catalogue_ids() {
   std::vector<std::string> ids;

@@ -5,17 +5,11 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
-#include <optional>
 
-#include "core/base/error.h"
-#include "core/model/config.h"
+#include "core/model/hf_section.h"
 
 namespace mw::model {
 namespace {
-
-// Bounds keep every product of sizes below 2^63 and refuse nonsense before memory is asked for.
-constexpr long long kMaxVocab = 1 << 24, kMaxDim = 1 << 18, kMaxMlp = 1 << 20, kMaxLayers = 1024, kMaxHeads = 4096,
-                    kMaxHeadDim = 8192, kMaxPositions = 1ll << 30, kMaxExperts = 4096;
 
 struct Kind {  // one model_type
   std::string_view model_type, architecture;
@@ -23,14 +17,16 @@ struct Kind {  // one model_type
   std::string_view prefix;
   bool multimodal;  // the language model stands in text_config
 };
-constexpr std::array<Kind, 7> kKinds{
+constexpr std::array<Kind, 9> kKinds{
     {{"gemma2", "Gemma2ForCausalLM", Family::gemma2, "model.", false},
      {"gemma3_text", "Gemma3ForCausalLM", Family::gemma3, "model.", false},
      {"gemma3", "Gemma3ForConditionalGeneration", Family::gemma3, "language_model.model.", true},
      {"gemma4_text", "Gemma4ForCausalLM", Family::gemma4, "model.", false},
      {"gemma4", "Gemma4ForConditionalGeneration", Family::gemma4, "model.language_model.", true},
      {"gemma4_unified_text", "Gemma4UnifiedForCausalLM", Family::gemma4, "model.", false},
-     {"gemma4_unified", "Gemma4UnifiedForConditionalGeneration", Family::gemma4, "model.language_model.", true}}};
+     {"gemma4_unified", "Gemma4UnifiedForConditionalGeneration", Family::gemma4, "model.language_model.", true},
+     {"llama", "LlamaForCausalLM", Family::llama, "model.", false},
+     {"qwen3", "Qwen3ForCausalLM", Family::qwen3, "model.", false}}};
 
 struct Defaults {
   long long vocab, heads, kv_heads, head_dim, max_positions, window;
@@ -44,81 +40,12 @@ Defaults defaults_of(Family family) {
       return {262208, 8, 4, 256, 131072, 4096, 0.0, 0.0};
     case Family::gemma4:
       return {262144, 8, 4, 256, 131072, 512, 0.0, 0.0};
+    case Family::llama:
+    case Family::qwen3:  // read_llama has its own
+      break;
   }
   return {};
 }
-
-std::string shown(const Json& value) {
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return text.size() > 60 ? valid_utf8(text.substr(0, 57)) + "..." : text;
-}
-
-// Typed access to one JSON object; null counts as absent, as in transformers.
-class Section {
- public:
-  Section(const Json& json, std::string file, std::string prefix)
-      : json_(json), file_(std::move(file)), prefix_(std::move(prefix)) {
-    if (!json_.is_object()) fail("", "not a JSON object", shown(json_), "an object");
-  }
-
-  const Json* get(const std::string& key) const {
-    const auto at = json_.find(key);
-    return at == json_.end() || at->is_null() ? nullptr : &*at;
-  }
-  int size(const std::string& key, std::optional<long long> fallback, long long max, long long min = 1) const {
-    const Json* value = get(key);
-    if (!value && !fallback) fail(key, "a required key is missing", "nothing", "\"" + key + "\"");
-    if (!value) return static_cast<int>(*fallback);
-    const std::string range = "a whole number from " + std::to_string(min) + " to " + std::to_string(max);
-    if (!value->is_number_integer()) fail(key, "wrong type", shown(*value), range);
-    const bool huge = value->is_number_unsigned() && value->get<std::uint64_t>() > static_cast<std::uint64_t>(max);
-    if (huge || value->get<long long>() < min || value->get<long long>() > max)
-      fail(key, "out of range", shown(*value), range);
-    return static_cast<int>(value->get<long long>());
-  }
-  // Positive and finite, also after rounding to float.
-  double positive(const std::string& key, std::optional<double> fallback) const {
-    const Json* value = get(key);
-    if (!value && !fallback) fail(key, "a required key is missing", "nothing", "\"" + key + "\"");
-    if (!value) return *fallback;
-    if (!value->is_number()) fail(key, "wrong type", shown(*value), "a number");
-    const double v = value->get<double>();
-    if (!(v > 1e-30 && v < 1e30)) fail(key, "out of range", shown(*value), "a positive number");
-    return v;
-  }
-  bool flag(const std::string& key, bool fallback) const {
-    const Json* value = get(key);
-    if (!value) return fallback;
-    if (!value->is_boolean()) fail(key, "wrong type", shown(*value), "true or false");
-    return value->get<bool>();
-  }
-  std::string text(const std::string& key, const std::string& fallback) const {
-    const Json* value = get(key);
-    if (!value) return fallback;
-    if (!value->is_string()) fail(key, "wrong type", shown(*value), "a string");
-    return value->get<std::string>();
-  }
-  Section object(const std::string& key) const {
-    const Json* value = get(key);
-    if (!value) fail(key, "a required key is missing", "nothing", "an object");
-    return Section(*value, file_, prefix_ + key + ".");
-  }
-  [[noreturn]] void fail(const std::string& key, const std::string& message, const std::string& found,
-                         const std::string& expected, const std::string& fix = "") const {
-    throw Error({.id = "CONFIG",
-                 .message = message,
-                 .file = file_,
-                 .place = key.empty() ? prefix_.substr(0, prefix_.empty() ? 0 : prefix_.size() - 1) : prefix_ + key,
-                 .found = valid_utf8(found),
-                 .expected = expected,
-                 .fix = fix});
-  }
-  const Json& json() const { return json_; }
-
- private:
-  const Json& json_;
-  std::string file_, prefix_;
-};
 
 const Kind& kind_of(const Section& top) {
   const std::string type = top.text("model_type", "");
@@ -301,21 +228,6 @@ void gemma4_extras(const Section& s, Config& c) {
   c.expert_dim = s.size("moe_intermediate_size", std::nullopt, kMaxMlp);
 }
 
-void check_heads(const Section& s, const std::vector<Layer>& layers) {
-  for (size_t i = 0; i < layers.size(); ++i) {
-    const Layer& l = layers[i];
-    if (l.heads % l.kv_heads != 0)
-      s.fail("num_key_value_heads", "does not divide num_attention_heads in layer " + std::to_string(i),
-             std::to_string(l.kv_heads), "a divisor of " + std::to_string(l.heads));
-    if (l.head_dim % 2 != 0)
-      s.fail("head_dim", "RoPE needs an even head size", std::to_string(l.head_dim), "an even number");
-    const long long width = static_cast<long long>(l.heads) * l.head_dim;
-    if (width > kMaxMlp)
-      s.fail("num_attention_heads", "heads x head_dim is out of range", std::to_string(width),
-             "at most " + std::to_string(kMaxMlp));
-  }
-}
-
 std::vector<Layer> read_layers(const Section& s, Family family, const Defaults& d) {
   const int count = s.size("num_hidden_layers", std::nullopt, kMaxLayers);
   const std::vector<Attention> types = layer_types(s, family, count);
@@ -344,14 +256,27 @@ float softcap(const Section& s, const std::string& key, double fallback) {
 
 }  // namespace
 
+void check_heads(const Section& s, const std::vector<Layer>& layers) {
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const Layer& l = layers[i];
+    if (l.heads % l.kv_heads != 0)
+      s.fail("num_key_value_heads", "does not divide num_attention_heads in layer " + std::to_string(i),
+             std::to_string(l.kv_heads), "a divisor of " + std::to_string(l.heads));
+    if (l.head_dim % 2 != 0)
+      s.fail("head_dim", "RoPE needs an even head size", std::to_string(l.head_dim), "an even number");
+    const long long width = static_cast<long long>(l.heads) * l.head_dim;
+    if (width > kMaxMlp)
+      s.fail("num_attention_heads", "heads x head_dim is out of range", std::to_string(width),
+             "at most " + std::to_string(kMaxMlp));
+  }
+}
+
 Config from_hf_config(const Json& json, const std::string& file) {
   const Section top(json, file, "");
   const Kind& kind = kind_of(top);
   const Section s = kind.multimodal ? top.object("text_config") : top;
-  refuse_unsupported(s);
   if (const Json* q = top.get("quantization_config"))
     top.fail("quantization_config", "quantised weights are not supported", shown(*q), "f32, bf16 or f16 weights");
-  const Defaults d = defaults_of(kind.family);
 
   Config c;
   c.id = std::filesystem::path(file).parent_path().filename().string();
@@ -359,6 +284,12 @@ Config from_hf_config(const Json& json, const std::string& file) {
   c.hf_architecture = kind.architecture;
   c.hf_prefix = kind.prefix;
   c.family = kind.family;
+  if (planning_only(c)) {
+    read_llama(s, c);
+    return c;
+  }
+  refuse_unsupported(s);
+  const Defaults d = defaults_of(kind.family);
   c.vocab = s.size("vocab_size", d.vocab, kMaxVocab);
   c.dim = s.size("hidden_size", std::nullopt, kMaxDim);
   const bool unified = kind.model_type.starts_with("gemma4_unified");  // its class has larger defaults

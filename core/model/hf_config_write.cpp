@@ -129,6 +129,12 @@ Config text_only(Config config) {
 }
 
 Json to_hf_config(const Config& config) {
+  if (planning_only(config))
+    throw Error({.id = "CONFIG",
+                 .message = "a model known for planning only cannot be saved",
+                 .file = config.id,
+                 .found = config.hf_model_type,
+                 .expected = "a Gemma model"});
   const Config text = text_only(config);
   if (text.layers.empty()) throw Error({.id = "CONFIG", .message = "a model without layers cannot be saved"});
   const Json json = write(text);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and shapes: transformers modeling_gemma{2,3,4}.py for the files, tunix/models/gemma{,3,4} for the NNX paths.
+// Names and shapes: transformers modeling_gemma{2,3,4}.py for the files, tunix/models/gemma{,3,4} for the NNX paths;
+// modeling_{llama,qwen3}.py and tunix/models/{llama3,qwen3} for the models known for planning.
 #include "core/model/inventory.h"
 
 #include <algorithm>
@@ -16,6 +17,8 @@ std::string_view logical_name(Role role) {
       return "embed";
     case Role::final_norm:
       return "final_norm";
+    case Role::lm_head:
+      return "lm_head";
     case Role::ple_embed:
       return "ple_embed";
     case Role::ple_model_proj:
@@ -76,8 +79,13 @@ class Builder {
   void build() {
     embeddings();
     for (layer_ = 0; layer_ < static_cast<int>(c_.layers.size()); ++layer_) {
-      attention(c_.layers[static_cast<size_t>(layer_)]);
-      mlp(c_.layers[static_cast<size_t>(layer_)]);
+      const Layer& l = c_.layers[static_cast<size_t>(layer_)];
+      if (planning_only(c_)) {
+        llama_layer(l);
+        continue;
+      }
+      attention(l);
+      mlp(l);
       if (c_.experts > 0) experts();
       if (c_.ple_dim > 0) layer_ple();
       if (c_.layer_scalar) {
@@ -87,6 +95,10 @@ class Builder {
     }
     layer_ = -1;
     norm(Role::final_norm, "norm", "final_norm");
+    if (c_.tied_embeddings) return;
+    add(Role::lm_head, "lm_head.weight", {c_.vocab, c_.dim}, {{Axis::embed, c_.dim}, {Axis::vocab, c_.vocab}},
+        "lm_head.w");
+    tensors_.back().hf_name = "lm_head.weight";  // outside the prefix
   }
 
  private:
@@ -127,11 +139,34 @@ class Builder {
   void mlp(const Layer& l) {
     const std::int64_t f = l.mlp_dim, d = c_.dim;
     norm(Role::pre_ffw_norm, "pre_feedforward_layernorm", "pre_ffw_norm");
+    mlp_linears(f, d);
+    norm(Role::post_ffw_norm, "post_feedforward_layernorm", "post_ffw_norm");
+  }
+
+  void mlp_linears(std::int64_t f, std::int64_t d) {
     const Dims in{{Axis::embed, d}, {Axis::mlp, f}};
     linear(Role::gate_proj, "mlp.gate_proj", f, d, in, "mlp.gate_proj.kernel");
     linear(Role::up_proj, "mlp.up_proj", f, d, in, "mlp.up_proj.kernel");
     linear(Role::down_proj, "mlp.down_proj", d, f, {{Axis::mlp, f}, {Axis::embed, d}}, "mlp.down_proj.kernel");
-    norm(Role::post_ffw_norm, "post_feedforward_layernorm", "post_ffw_norm");
+  }
+
+  // Llama and Qwen3: norms before attention and MLP only; HF names the latter post_attention_layernorm.
+  void llama_layer(const Layer& l) {
+    const std::int64_t n = l.heads, k = l.kv_heads, h = l.head_dim, d = c_.dim;
+    const Dims kv{{Axis::embed, d}, {Axis::kv_heads, k}, {Axis::head_dim, h}};
+    norm(Role::input_norm, "input_layernorm", "input_layernorm");
+    linear(Role::q_proj, "self_attn.q_proj", n * h, d, {{Axis::embed, d}, {Axis::heads, n}, {Axis::head_dim, h}},
+           "attn.q_proj.w");
+    linear(Role::k_proj, "self_attn.k_proj", k * h, d, kv, "attn.k_proj.w");
+    linear(Role::v_proj, "self_attn.v_proj", k * h, d, kv, "attn.v_proj.w");
+    linear(Role::o_proj, "self_attn.o_proj", d, n * h, {{Axis::heads, n}, {Axis::head_dim, h}, {Axis::embed, d}},
+           "attn.o_proj.w");
+    if (c_.qk_norm) {
+      add(Role::q_norm, "self_attn.q_norm.weight", {h}, {{Axis::head_dim, h}}, "attn.q_norm.w");
+      add(Role::k_norm, "self_attn.k_norm.weight", {h}, {{Axis::head_dim, h}}, "attn.k_norm.w");
+    }
+    norm(Role::pre_ffw_norm, "post_attention_layernorm", "post_attention_layernorm");
+    mlp_linears(l.mlp_dim, d);
   }
 
   void experts() {
@@ -159,7 +194,7 @@ class Builder {
   }
 
   void norm(Role role, const std::string& hf, const std::string& tunix) {
-    add(role, hf + ".weight", {c_.dim}, {{Axis::embed, c_.dim}}, tunix + ".scale");
+    add(role, hf + ".weight", {c_.dim}, {{Axis::embed, c_.dim}}, tunix + (planning_only(c_) ? ".w" : ".scale"));
   }
 
   void linear(Role role, const std::string& hf, std::int64_t out, std::int64_t in, Dims dims, const std::string& tunix,

@@ -16,6 +16,7 @@ enum class Axis { vocab, embed, heads, kv_heads, head_dim, mlp, layers, rank, ex
 enum class Role {  // what the tensor is, independent of names
   embed,
   final_norm,
+  lm_head,  // the output matrix where the embedding is not used for it
   ple_embed,
   ple_model_proj,
   ple_model_norm,
@@ -59,9 +60,9 @@ struct Tensor {
   int layer = -1;                      // -1: model level
   std::string name;                    // logical: "layers.3.q_proj", "embed"
   std::vector<std::int64_t> hf_shape;  // as in the safetensors, [out, in] for linears
-  std::vector<Dim> dims;               // logical axes in Tunix order, e.g. q: heads x embed x head_dim
+  std::vector<Dim> dims;               // logical axes in Tunix order, e.g. q of Gemma: heads x embed x head_dim
   std::string hf_name;                 // full, with the config's prefix and ".weight"
-  std::string tunix_path;              // "layers.3.attn.q_einsum.w"; K and V share "...kv_einsum.w"
+  std::string tunix_path;              // "layers.3.attn.q_einsum.w"; Gemma's K and V share "...kv_einsum.w"
   // Index on the leading axis of a Tunix tensor shared by several of ours, which `dims` leaves out: kv_einsum 0 K, 1 V;
   // qkv_einsum (Gemma 2/3 with heads == kv_heads) 0 Q, 1 K, 2 V; else -1.
   int tunix_slot = -1;

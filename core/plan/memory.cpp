@@ -40,18 +40,7 @@ bool is_vector(const model::Tensor& tensor) {
   return tensor.hf_shape.size() == 1;
 }
 
-void refuse(bool present, const char* feature, const model::Config& config) {
-  if (present)
-    throw Error(
-        {.id = "PLAN-ARCH",
-         .message = std::string("the in-process engine does not run ") + feature + ", so there is no memory of it",
-         .file = config.id,
-         .found = feature,
-         .expected = "a dense Gemma text model"});
-}
-
-void check(const model::Config& config, const TrainShape& shape) {
-  refuse(!config.tied_embeddings, "untied output heads", config);
+void check(const TrainShape& shape) {
   if (shape.tokens < 0 || shape.tokens > kMostTokens || shape.loss_tokens < 0 || shape.longest < 0 ||
       shape.threads < 1 || shape.generate_tokens < 0)
     throw Error({.id = "PLAN-SIZE",
@@ -143,11 +132,16 @@ Bytes optimizer(const Plan& p) {
   return buffer(values) * 2 + buffer(masters);
 }
 
+// The statistics and the input of the norm after attention or MLP.
+std::int64_t post_norm_floats(const Plan& p) {
+  return p.config.post_norms ? aligned(p.shape.tokens) + aligned(p.shape.tokens * p.config.dim) : 0;
+}
+
 // Floats that the backward of one attention (MLP) block needs: statistics of its norms, projections, z = A x.
 std::int64_t attention_floats(const Plan& p, size_t layer) {
   const std::int64_t n = p.shape.tokens;
   const model::Layer& l = p.config.layers[layer];
-  std::int64_t sum = 2 * aligned(n) + aligned(n * l.heads) + 2 * aligned(n * p.q(layer)) + aligned(n * p.config.dim);
+  std::int64_t sum = aligned(n) + aligned(n * l.heads) + 2 * aligned(n * p.q(layer)) + post_norm_floats(p);
   if (p.config.qk_norm) sum += aligned(n * l.heads);
   if (p.config.qk_norm && l.has_k) sum += aligned(n * l.kv_heads);
   if (p.config.v_norm && l.has_k) sum += aligned(n * l.kv_heads);
@@ -158,7 +152,7 @@ std::int64_t attention_floats(const Plan& p, size_t layer) {
 }
 std::int64_t mlp_floats(const Plan& p, size_t layer) {
   const std::int64_t n = p.shape.tokens;
-  std::int64_t sum = 2 * aligned(n) + 2 * aligned(n * p.config.layers[layer].mlp_dim) + aligned(n * p.config.dim);
+  std::int64_t sum = aligned(n) + 2 * aligned(n * p.config.layers[layer].mlp_dim) + post_norm_floats(p);
   if (p.config.ple_dim > 0) sum += aligned(n) + aligned(n * p.config.ple_dim) + aligned(n * p.config.dim);
   if (p.config.experts > 0) {
     const std::int64_t chosen = n * p.config.experts_per_token;
@@ -224,11 +218,10 @@ bool packs(const Plan& p) {
   return p.shape.weights != WeightType::f32 && p.shape.bf16 == Bf16Math::packed;
 }
 
-// Packed embeddings without a gradient of their own: 16-bit logits, tile by tile.
+// A packed output matrix without a gradient of its own: 16-bit logits, tile by tile.
 bool streams_loss(const Plan& p) {
-  const model::Tensor* embedding = p.inventory.find(Role::embed, -1);
-  return packs(p) && p.shape.weights == WeightType::bf16 && p.shape.method == Method::lora && embedding &&
-         packable(*embedding);
+  const model::Tensor* head = p.inventory.find(p.config.tied_embeddings ? Role::embed : Role::lm_head);
+  return packs(p) && p.shape.weights == WeightType::bf16 && p.shape.method == Method::lora && packable(*head);
 }
 
 Bytes logits(const Plan& p) {
@@ -329,7 +322,7 @@ constexpr std::int64_t kPassTokens = 2048;  // Sampler::kPrefillTokens, Scorer::
 MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Generation& work) {
   TrainShape shape = inference_shape(model, work.rows, work.prompt, kPassTokens);
   shape.generate_tokens = work.prompt + work.new_tokens;
-  check(config, shape);
+  check(shape);
   Plan p(config, shape);
   p.lowest = config.layers.size();  // nothing has a backward
   Ledger ledger = forward_only(p);
@@ -344,7 +337,7 @@ MemoryPlan predict_memory(const model::Config& config, const InferenceModel& mod
 
 MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Scoring& work) {
   const TrainShape shape = inference_shape(model, work.rows, work.len, kPassTokens);
-  check(config, shape);
+  check(shape);
   Plan p(config, shape);
   p.lowest = config.layers.size();  // nothing has a backward
   const std::int64_t cells = work.rows * work.len;
@@ -357,7 +350,7 @@ MemoryPlan predict_memory(const model::Config& config, const InferenceModel& mod
 }
 
 MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape) {
-  check(config, shape);
+  check(shape);
   const Plan p(config, shape);
   Ledger training;
   training[MemoryCategory::weights] = weights(p);

@@ -43,7 +43,8 @@ struct MemoryPlan {
   std::string peak_instant;  // "logits of a training step", "start of sampling"
 };
 
-// Errors: an architecture the in-process engine does not run (PLAN-ARCH), a shape beyond all reason (PLAN-SIZE).
+// Of a model that is for planning only: what the same formulas give for its shapes.
+// Errors: a shape beyond all reason (PLAN-SIZE).
 
 MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape);
 

@@ -85,7 +85,10 @@ Rows experiment_rows() {
 Rows model_rows() {
   return {
       path_row("model.path", "Folder", "Hugging Face folder with config.json, safetensors and tokenizer to load"),
-      text_row("model.id", "Catalogue id", "", "A catalogue model such as gemma3-1b, for planning without its files"),
+      text_row(
+          "model.id", "Catalogue id", "",
+          "A catalogue model for planning without its files: a Gemma such as gemma3-1b, a Llama or a Qwen3 such as "
+          "llama3.1-8b or qwen3-32b (these two are never run)"),
       choice_row("model.init", "Weights", {"load", "random"},
                  "Load the folder's weights, or start from random ones (pretraining)", kAdvanced),
       path_row("model.tokenizer", "Tokenizer",

@@ -45,7 +45,8 @@ Prediction predict_shape(const train::Settings& s, const model::Config& config, 
           .capacity = s.model.capacity.value > 0 ? s.model.capacity : train::machine_memory(),
           .at_peak = plan.at_peak,
           .peak_instant = plan.peak_instant,
-          .sources = {}};
+          .sources = {},
+          .notes = {}};
 }
 
 // Every row as long as it may be: an upper bound where the data has not been read.
@@ -65,7 +66,8 @@ Prediction predict(const Experiment& experiment, ReadData read_data, std::stop_t
   const model::Config config = from_folder ? formats::read_config(experiment.path("model.path"))
                                            : model::catalogue(experiment.string("model.id"));
   const train::Settings settings = plan_settings(experiment, config.family);
-  const bool read = read_data == ReadData::yes && from_folder && !settings.data.path.empty();
+  const bool read =
+      read_data == ReadData::yes && from_folder && !settings.data.path.empty() && !model::planning_only(config);
   data::BatchSize size = full_rows(settings);
   std::string basis =
       "every row taken as data.max_len = " + std::to_string(settings.data.max_len) + " tokens (the data was not read)";
@@ -81,6 +83,13 @@ Prediction predict(const Experiment& experiment, ReadData read_data, std::stop_t
   p.sources = {"shapes: " + (from_folder ? (experiment.path("model.path") / "config.json").string()
                                          : "catalogue entry " + config.id),
                basis, "formulas: core/plan, held against the engine's measured ledger by its tests"};
+  if (model::planning_only(config))
+    p.notes.push_back({.id = "PLANNING-ONLY",
+                       .severity = Severity::warning,
+                       .message = "the engine does not run this model; this is what its formulas give for these shapes",
+                       .file = config.id,
+                       .found = config.hf_model_type,
+                       .expected = "a Gemma model, to run it here"});
   return p;
 }
 

@@ -21,6 +21,7 @@ struct Prediction {
   Basis basis = Basis::exact;
   std::string peak_instant;          // e.g. "backward of layer 5"
   std::vector<std::string> sources;  // what each part rests on, for people
+  std::vector<Problem> notes;        // what to know besides: a model that the engine does not run
   bool fits() const { return at_peak.total() <= capacity; }
 };
 
@@ -30,8 +31,9 @@ std::vector<plan::LoraSize> lora_sizes(const model::Config& config, const engine
 Prediction predict_run(const train::Settings& settings, const train::DataFacts& facts);
 
 enum class ReadData { no, yes };
-// From the document: model.path or model.id; the data file is read for its real lengths where asked, else every row
-// is taken as data.max_len long. Throws Error for what makes a prediction impossible.
+// From the document: model.path or model.id; the data file is read for its real lengths where asked (and where
+// the engine reads the model's tokenizer), else every row is taken as data.max_len long. Throws Error for what makes a
+// prediction impossible.
 Prediction predict(const Experiment& experiment, ReadData read_data, std::stop_token stop = {});
 
 // {"capacity_bytes", "memory": {category: bytes, "total"}, "peak_instant", "sources"}

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "core/engine/checks.h"
 #include "core/formats/checkpoint.h"
 #include "core/train/model.h"
 
@@ -33,6 +34,13 @@ void require_path(const Experiment& e, std::string_view key, const std::string& 
                .place = std::string(key),
                .expected = "a path",
                .fix = "set " + std::string(key) + ", e.g. --set " + std::string(key) + "=PATH"});
+}
+
+// A catalogue id has no weights to run; one that is for planning only says that rather than ask for its folder.
+void require_model(const Experiment& e) {
+  if (const std::string id = e.string("model.id"); e.path("model.path").empty() && !id.empty())
+    engine::check_model(model::catalogue(id));
+  require_path(e, "model.path", "model folder");
 }
 
 data::DatasetOptions data_settings(const Experiment& e, model::Family family) {
@@ -99,7 +107,7 @@ train::ModelSettings model_values(const Experiment& e) {
 }
 
 train::ModelSettings model_settings(const Experiment& e) {
-  require_path(e, "model.path", "model folder");
+  require_model(e);
   return model_values(e);
 }
 
@@ -122,8 +130,10 @@ data::ChatFormat chat_format(const Experiment& e, model::Family family) {
 train::Settings train_settings(const Experiment& e) {
   check_valid(e);
   require_path(e, "data.path", "data file");
-  require_path(e, "model.path", "model folder");
-  return plan_settings(e, formats::read_config(e.path("model.path")).family);
+  require_model(e);
+  const model::Config config = formats::read_config(e.path("model.path"));
+  engine::check_model(config);
+  return plan_settings(e, config.family);
 }
 
 train::Settings plan_settings(const Experiment& e, model::Family family) {

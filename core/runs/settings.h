@@ -7,7 +7,7 @@
 namespace mw::runs {
 
 // Throws the first error of validate(), then Error for what is missing (model.path, data.path) or not possible here
-// (a target or mesh this engine does not run).
+// (a model, target or mesh this engine does not run).
 train::Settings train_settings(const Experiment& experiment);
 
 // The same without asking for files that must exist: for predictions, with the family given.

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <chrono>
 
+#include "core/engine/checks.h"
 #include "core/engine/kernels/packed.h"
 #include "core/formats/checkpoint.h"
 #include "core/runs/predict.h"
@@ -38,7 +39,11 @@ std::vector<int> batches_of(const Experiment& e) {
 
 // A folder's model, or a catalogue's shape with random weights.
 model::Config config_of(const Experiment& e, const train::ModelSettings& settings) {
-  if (!settings.path.empty()) return formats::read_config(settings.path);
+  if (!settings.path.empty()) {
+    model::Config config = formats::read_config(settings.path);
+    engine::check_model(config);
+    return config;
+  }
   const std::string id = e.string("model.id");
   if (id.empty())
     throw Error({.id = "MISSING",
@@ -46,6 +51,8 @@ model::Config config_of(const Experiment& e, const train::ModelSettings& setting
                  .place = "model.path",
                  .expected = "a model folder, or model.id with model.init=random",
                  .fix = "set model.path to the folder of a Gemma model"});
+  model::Config config = model::catalogue(id);
+  engine::check_model(config);
   if (settings.init != train::Init::random)
     throw Error({.id = "MISSING",
                  .message = "a catalogue model has no weights to load",
@@ -53,7 +60,7 @@ model::Config config_of(const Experiment& e, const train::ModelSettings& setting
                  .found = "only model.id = " + id,
                  .expected = "a model folder",
                  .fix = "set model.path, or size random weights of this shape with --set model.init=random"});
-  return model::catalogue(id);
+  return config;
 }
 
 struct Adapters {

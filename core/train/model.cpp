@@ -57,6 +57,7 @@ LoadedModel load_model(const ModelSettings& settings, const Progress& progress) 
                  .expected = "a Hugging Face folder with config.json",
                  .fix = "set model.path to the folder of a Gemma model"});
   const model::Config config = formats::read_config(settings.path);
+  engine::check_model(config);  // before the tokenizer, which may be of another kind
   engine::check_context(config, settings.context);
   std::unique_ptr<data::Tokenizer> tokenizer = load_tokenizer_of(settings);
   check_vocabulary(*tokenizer, config, settings.path.string());
@@ -88,6 +89,9 @@ data::ChatFormat chat_of(model::Family family) {
       return data::ChatFormat::gemma3;
     case model::Family::gemma4:
       return data::ChatFormat::gemma4;
+    case model::Family::llama:
+    case model::Family::qwen3:  // planning only
+      return data::ChatFormat::none;
   }
   return data::ChatFormat::gemma3;
 }

@@ -56,6 +56,8 @@ using C = model::Config;
 INSTANTIATE_TEST_SUITE_P(
     Checks, ImpossibleModel,
     testing::Values(
+        Impossible{"llama", "gemma3", [](C& c) { c.family = model::Family::llama; }, "planning only"},
+        Impossible{"qwen", "gemma3", [](C& c) { c.family = model::Family::qwen3; }, "planning only"},
         Impossible{"no_layers", "gemma3", [](C& c) { c.layers.clear(); }, "no layers"},
         Impossible{"no_vocabulary", "gemma3", [](C& c) { c.vocab = 0; }, "vocabulary"},
         Impossible{"negative_width", "gemma3", [](C& c) { c.dim = -8; }, "width"},

@@ -55,7 +55,9 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, Model,
 TEST(Catalogue, HasEveryIdOfTheContractInOrder) {
   EXPECT_THAT(catalogue_ids(), testing::ElementsAre("gemma2-2b", "gemma2-9b", "gemma2-27b", "gemma3-270m", "gemma3-1b",
                                                     "gemma3-4b", "gemma3-12b", "gemma3-27b", "gemma4-e2b", "gemma4-e4b",
-                                                    "gemma4-12b", "gemma4-26b-a4b", "gemma4-31b"));
+                                                    "gemma4-12b", "gemma4-26b-a4b", "gemma4-31b", "llama2-7b",
+                                                    "llama2-13b", "llama2-70b", "llama3.1-8b", "llama3.1-70b",
+                                                    "llama3.1-405b", "llama3.2-3b", "llama3.3-70b", "qwen3-32b"));
   for (const std::string& id : catalogue_ids()) EXPECT_EQ(catalogue(id).id, id);
 }
 

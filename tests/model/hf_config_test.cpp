@@ -22,7 +22,14 @@ TEST_P(EveryConfig, ConfigJsonReadsBackToTheSameModel) {
   EXPECT_EQ(from_hf_config(to_hf_config(c), c.id + "/config.json"), text_only(c));
 }
 
-INSTANTIATE_TEST_SUITE_P(HfConfig, EveryConfig, testing::ValuesIn(catalogue_ids()), [](const auto& p) {
+// The ids of models that the engine runs.
+std::vector<std::string> gemma_ids() {
+  std::vector<std::string> ids = catalogue_ids();
+  std::erase_if(ids, [](const std::string& id) { return planning_only(catalogue(id)); });
+  return ids;
+}
+
+INSTANTIATE_TEST_SUITE_P(HfConfig, EveryConfig, testing::ValuesIn(gemma_ids()), [](const auto& p) {
   std::string name = p.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
@@ -156,7 +163,8 @@ INSTANTIATE_TEST_SUITE_P(
     HfConfig, BrokenConfig,
     testing::Values(
         Broken{"no_model_type", erase("model_type"), "model_type"},
-        Broken{"llama", set("model_type", "llama"), "model_type"},
+        Broken{"mistral", set("model_type", "mistral"), "model_type"},
+        Broken{"llama", set("model_type", "llama"), "architectures"},
         Broken{"model_type_number", set("model_type", 3), "model_type"},
         Broken{"architecture", set("architectures", Json{"Gemma3ForSequenceClassification"}), "architectures"},
         Broken{"architecture_text", set("architectures", "Gemma3ForCausalLM"), "architectures"},
@@ -227,7 +235,7 @@ TEST(HfConfigMutation, GivesAModelWithinBoundsOrAnError) {
       -0.0, true, false, nullptr, "",   "linear",  "full_attention",        Json::array(), Json::object()};
   Rng rng{2026};
   int accepted = 0;
-  for (const std::string& id : catalogue_ids()) {
+  for (const std::string& id : gemma_ids()) {
     const Json good = to_hf_config(catalogue(id)).flatten();
     for (int round = 0; round < 150; ++round) {
       Json flat = good;

@@ -60,7 +60,8 @@ TEST_P(EveryModel, TargetsGoLayerByLayer) {
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, EveryModel, testing::ValuesIn(catalogue_ids()), [](const auto& p) {
   std::string name = p.param;
-  std::replace(name.begin(), name.end(), '-', '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
   return name;
 });
 

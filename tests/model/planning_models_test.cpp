@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Llama and Qwen3, which are known for planning only: sizes as published, names as in the files and in Tunix.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "core/base/error.h"
+#include "core/base/rng.h"
+#include "core/model/config.h"
+#include "core/model/inventory.h"
+
+namespace mw::model {
+namespace {
+
+using testing::HasSubstr;
+
+// As the safetensors of the hub count them.
+TEST(PlanningModels, HaveThePublishedNumberOfParameters) {
+  const std::pair<const char*, std::int64_t> published[] = {
+      {"llama2-7b", 6'738'415'616},   {"llama2-13b", 13'015'864'320},   {"llama2-70b", 68'976'648'192},
+      {"llama3.1-8b", 8'030'261'248}, {"llama3.1-70b", 70'553'706'496}, {"llama3.1-405b", 405'853'388'800},
+      {"llama3.2-3b", 3'212'749'824}, {"llama3.3-70b", 70'553'706'496}, {"qwen3-32b", 32'762'123'264}};
+  for (const auto& [id, parameters] : published) {
+    const Config c = catalogue(id);
+    EXPECT_TRUE(planning_only(c)) << id;
+    EXPECT_EQ(TensorInventory(c).parameters(), parameters) << id;
+  }
+  EXPECT_FALSE(planning_only(catalogue("gemma3-1b")));
+}
+
+// The sizing reference: 324 kB of keys and values a token for Llama 3 70B in bf16.
+TEST(PlanningModels, GroupTheirKeysAndValues) {
+  std::int64_t bytes = 0;
+  for (const Layer& l : catalogue("llama3.1-70b").layers) bytes += 2LL * 2 * l.kv_heads * l.head_dim;
+  EXPECT_EQ(bytes, 327'680);
+}
+
+TEST(PlanningModels, NamesOfLlama) {
+  const TensorInventory inventory(catalogue("llama3.1-8b"));
+  const Tensor& q = *inventory.find(Role::q_proj, 3);
+  EXPECT_EQ(q.hf_name, "model.layers.3.self_attn.q_proj.weight");
+  EXPECT_EQ(q.tunix_path, "layers.3.attn.q_proj.w");
+  EXPECT_EQ(q.dims, (std::vector<Dim>{{Axis::embed, 4096}, {Axis::heads, 32}, {Axis::head_dim, 128}}));
+  const Tensor& v = *inventory.find(Role::v_proj, 3);
+  EXPECT_EQ(v.hf_shape, (std::vector<std::int64_t>{1024, 4096}));
+  EXPECT_EQ(v.dims, (std::vector<Dim>{{Axis::embed, 4096}, {Axis::kv_heads, 8}, {Axis::head_dim, 128}}));
+  EXPECT_EQ(inventory.find(Role::pre_ffw_norm, 3)->hf_name, "model.layers.3.post_attention_layernorm.weight");
+  EXPECT_EQ(inventory.find(Role::pre_ffw_norm, 3)->tunix_path, "layers.3.post_attention_layernorm.w");
+  for (const Role role : {Role::post_attention_norm, Role::post_ffw_norm, Role::q_norm, Role::k_norm})
+    EXPECT_EQ(inventory.find(role, 3), nullptr);
+  const Tensor& head = *inventory.find(Role::lm_head);
+  EXPECT_EQ(head.hf_name, "lm_head.weight");
+  EXPECT_EQ(head.hf_shape, (std::vector<std::int64_t>{128256, 4096}));
+  EXPECT_EQ(head.dims, (std::vector<Dim>{{Axis::embed, 4096}, {Axis::vocab, 128256}}));
+  EXPECT_EQ(head.tunix_path, "lm_head.w");
+  EXPECT_EQ(inventory.lora_targets().size(), 7u * 32);
+  EXPECT_EQ(inventory.lora_targets()[0].peft_a, "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight");
+  EXPECT_EQ(TensorInventory(catalogue("llama3.2-3b")).find(Role::lm_head), nullptr) << "tied";
+}
+
+TEST(PlanningModels, QwenHasNormsOnItsHeads) {
+  const TensorInventory inventory(catalogue("qwen3-32b"));
+  EXPECT_EQ(inventory.find(Role::q_norm, 0)->hf_name, "model.layers.0.self_attn.q_norm.weight");
+  EXPECT_EQ(inventory.find(Role::k_norm, 0)->tunix_path, "layers.0.attn.k_norm.w");
+  EXPECT_EQ(inventory.find(Role::q_proj, 0)->hf_shape, (std::vector<std::int64_t>{8192, 5120})) << "heads x 128 > dim";
+}
+
+// Keys of the hub's files.
+Json llama31_8b() {
+  return Json::parse(R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+    "bos_token_id": 128000, "eos_token_id": [128001, 128008, 128009], "hidden_act": "silu", "hidden_size": 4096,
+    "initializer_range": 0.02, "intermediate_size": 14336, "max_position_embeddings": 131072, "mlp_bias": false,
+    "model_type": "llama", "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8,
+    "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_scaling": {"factor": 8.0, "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0, "original_max_position_embeddings": 8192, "rope_type": "llama3"}, "rope_theta": 500000.0,
+    "tie_word_embeddings": false, "torch_dtype": "bfloat16", "use_cache": true, "vocab_size": 128256})");
+}
+Json qwen3_32b() {
+  return Json::parse(R"({"architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "head_dim": 128,
+    "hidden_act": "silu", "hidden_size": 5120, "intermediate_size": 25600, "max_position_embeddings": 40960,
+    "max_window_layers": 64, "model_type": "qwen3", "num_attention_heads": 64, "num_hidden_layers": 64,
+    "num_key_value_heads": 8, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 1000000,
+    "sliding_window": null, "tie_word_embeddings": false, "use_sliding_window": false, "vocab_size": 151936})");
+}
+
+TEST(PlanningModels, AreReadFromTheHubsFiles) {
+  EXPECT_EQ(from_hf_config(llama31_8b(), "llama3.1-8b/config.json"), catalogue("llama3.1-8b"));
+  EXPECT_EQ(from_hf_config(qwen3_32b(), "qwen3-32b/config.json"), catalogue("qwen3-32b"));
+  const Json llama2 = Json::parse(R"({"architectures": ["LlamaForCausalLM"], "hidden_act": "silu",
+    "hidden_size": 4096, "intermediate_size": 11008, "max_position_embeddings": 4096, "model_type": "llama",
+    "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 32, "rms_norm_eps": 1e-05,
+    "rope_scaling": null, "tie_word_embeddings": false, "vocab_size": 32000})");
+  EXPECT_EQ(from_hf_config(llama2, "llama2-7b/config.json"), catalogue("llama2-7b"));
+}
+
+TEST(PlanningModels, ReadWhatOtherFilesSay) {
+  Json llama = llama31_8b();
+  llama["rope_parameters"] = {{"rope_theta", 10000.0}, {"rope_type", "default"}};  // transformers 5
+  llama["head_dim"] = 64, llama["tie_word_embeddings"] = true;
+  const Config c = from_hf_config(llama, "x/config.json");
+  EXPECT_EQ(c.layers[7].rope_theta, 10000.0f);
+  EXPECT_EQ(c.layers[7].head_dim, 64);
+  EXPECT_TRUE(c.tied_embeddings);
+  Json qwen = qwen3_32b();
+  qwen["use_sliding_window"] = true, qwen["sliding_window"] = 1000, qwen["max_window_layers"] = 60;
+  const Config windowed = from_hf_config(qwen, "x/config.json");
+  EXPECT_EQ(windowed.sliding_window, 1000);
+  EXPECT_EQ(windowed.layers[59].attention, Attention::full);
+  EXPECT_EQ(windowed.layers[60].attention, Attention::sliding);
+}
+
+TEST(PlanningModels, BrokenConfigsAreOneErrorThatNamesThePlace) {
+  const std::pair<std::function<void(Json&)>, const char*> broken[] = {
+      {[](Json& j) { j["hidden_act"] = "gelu"; }, "hidden_act"},
+      {[](Json& j) { j["mlp_bias"] = true; }, "mlp_bias"},
+      {[](Json& j) { j["num_attention_heads"] = 24; }, "num_attention_heads"},
+      {[](Json& j) { j["num_key_value_heads"] = 5; }, "num_key_value_heads"},
+      {[](Json& j) { j["hidden_size"] = -1; }, "hidden_size"},
+      {[](Json& j) { j.erase("intermediate_size"); }, "intermediate_size"},
+      {[](Json& j) { j["rope_theta"] = 0; }, "rope_theta"},
+      {[](Json& j) { j["rope_parameters"] = 3; }, "rope_parameters"},
+      {[](Json& j) { j["architectures"] = {"LlamaForSequenceClassification"}; }, "architectures"},
+      {[](Json& j) {
+         j["quantization_config"] = {{"quant_method", "fp8"}};
+       },
+       "quantization_config"}};
+  for (const auto& [edit, place] : broken) {
+    Json json = llama31_8b();
+    edit(json);
+    try {
+      from_hf_config(json, "folder/config.json");
+      ADD_FAILURE() << "accepted: " << place;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.problem().file, "folder/config.json");
+      EXPECT_THAT(e.problem().place, HasSubstr(place));
+    }
+  }
+}
+
+TEST(PlanningModels, MutatedConfigsGiveAModelWithinBoundsOrAnError) {
+  const std::vector<Json> values{0,     1,    -1,    7,       4096, 1ll << 40, 18446744073709551615ull, 0.5,
+                                 1e308, true, false, nullptr, "",   "silu",    Json::array(),           Json::object()};
+  Rng rng{2027};
+  int accepted = 0;
+  for (const Json& good : {llama31_8b(), qwen3_32b()})
+    for (int round = 0; round < 1000; ++round) {
+      Json json = good;
+      for (std::uint64_t n = 1 + rng.below(3); n > 0; --n)
+        std::next(json.begin(), static_cast<std::ptrdiff_t>(rng.below(json.size()))).value() =
+            values[rng.below(values.size())];
+      try {
+        EXPECT_GT(TensorInventory(from_hf_config(json, "x/config.json")).parameters(), 0);
+        ++accepted;
+      } catch (const Error&) {
+      }
+    }
+  EXPECT_GT(accepted, 100);
+}
+
+TEST(PlanningModels, AreNotSaved) {
+  EXPECT_THROW(to_hf_config(catalogue("llama3.1-8b")), Error);
+}
+
+}  // namespace
+}  // namespace mw::model
