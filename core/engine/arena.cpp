@@ -6,15 +6,16 @@
 #include <cerrno>
 #include <string>
 
+#include "core/base/buffer_sizes.h"
 #include "core/base/error.h"
 
 namespace mw::engine {
 namespace {
 
-constexpr std::int64_t kPage = 4096, kHugePage = 2 << 20;
+constexpr std::int64_t kPage = sizes::kPageBytes, kHugePage = 2 << 20;
 
 Bytes whole_pages(Bytes bytes) {
-  return Bytes((bytes.value + kPage - 1) / kPage * kPage);
+  return Bytes(sizes::round_up(bytes.value, kPage));
 }
 
 std::string ledger_text(const Ledger& ledger) {

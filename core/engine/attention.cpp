@@ -8,7 +8,7 @@
 namespace mw::engine {
 namespace {
 
-constexpr int kQueries = 64;
+constexpr int kQueries = sizes::kQueries;
 
 struct Span {
   int begin, end;
@@ -72,9 +72,8 @@ double block_flops(const Span& keys, int queries, std::int64_t dim) {
   return 4.0 * queries * (keys.end - keys.begin) * static_cast<double>(dim);
 }
 
-// Of scores, per thread: a softcap's backward needs the capped scores besides their probabilities.
 std::int64_t blocks_of(const Core& core) {
-  return core.config.attention_softcap > 0 ? 3 : 2;
+  return sizes::score_blocks(core.config.attention_softcap);
 }
 
 void reserve_workspace(Core& core, std::int64_t keys) {
@@ -82,7 +81,7 @@ void reserve_workspace(Core& core, std::int64_t keys) {
   if (keys <= core.attention_block_keys) return;
   core.attention_workspace = {};
   core.attention_block_keys = 0;
-  keys = (keys + 63) / 64 * 64;
+  keys = sizes::round_up(keys, kQueries);
   core.attention_workspace = Buffer<float>(
       core.device.arena, MemoryCategory::workspace,
       static_cast<size_t>(blocks_of(core) * kQueries * keys * core.device.pool.threads()), "attention blocks");
@@ -208,7 +207,7 @@ void Core::attention_cached(const Pass& pass, int layer, const float* q, const f
     for (int kv = 0; kv < s.kv_heads; ++kv) tasks.push_back({run, kv, 0, cost, row});
   }
   reserve_workspace(*this, std::max<std::int64_t>(fresh.empty() ? 0 : pass.tokens->longest_run,
-                                                  group * most_keys / (2 * kQueries) + 1));
+                                                  sizes::cached_keys(group, most_keys)));
   if (!fresh.empty()) attend_within(*this, s, fresh, q, k, v, o, lse);
   if (tasks.empty()) return;
   const auto timer = profile.time(Kernel::attention, flops);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/buffer_sizes.h"
 #include "core/base/rng.h"
 #include "core/engine/kernels/gemm.h"
 #include "core/engine/kernels/vector.h"
@@ -17,10 +18,7 @@ namespace mw::engine {
 inline constexpr int kProjections = 7;
 enum class Projection { q, k, v, o, gate, up, down };
 
-// Regions of one buffer start on cache lines.
-constexpr std::int64_t aligned_floats(std::int64_t n) {
-  return (n + 15) / 16 * 16;
-}
+using sizes::aligned_floats;
 
 struct Weight {  // one inventory tensor
   std::int64_t rows = 0, cols = 0;

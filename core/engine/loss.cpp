@@ -11,8 +11,6 @@
 namespace mw::engine {
 namespace {
 
-constexpr std::int64_t kLogitBytes = std::int64_t{64} << 20, kFewestLossRows = 16;
-
 double head_flops(std::int64_t rows, const model::Config& c) {
   return 2.0 * static_cast<double>(rows) * static_cast<double>(c.dim) * static_cast<double>(c.vocab);
 }
@@ -59,11 +57,9 @@ void Core::cap_logits(std::int64_t rows, float* logits) {
   });
 }
 
-// As many rows as asked for, and so few that their logits do not outgrow kLogitBytes; chunk 0: all of them.
 std::int64_t Core::loss_rows(std::int64_t total, int chunk) const {
-  if (chunk <= 0) return total;
-  const std::int64_t bytes = config.vocab * (streams_loss() ? sizeof(std::uint16_t) : sizeof(float));
-  return std::min({total, std::int64_t{chunk}, std::max(kFewestLossRows, kLogitBytes / bytes)});
+  const size_t bytes = streams_loss() ? sizeof(std::uint16_t) : sizeof(float);
+  return sizes::loss_rows(total, chunk, config.vocab * static_cast<std::int64_t>(bytes));
 }
 
 bool Core::streams_loss() const {

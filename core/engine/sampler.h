@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "core/base/buffer_sizes.h"
 #include "core/engine/network.h"
 
 namespace mw::engine {
@@ -41,7 +42,7 @@ class Sampler {
   std::vector<int> generate(std::span<const int> prompt, const SampleOptions& options, std::stop_token stop = {},
                             const std::function<bool(int)>& on_token = {});
 
-  static constexpr int kPrefillTokens = 2048;  // of one pass; a longer prompt has a pass to itself
+  static constexpr int kPrefillTokens = sizes::kPassTokens;  // of one pass; a longer prompt has a pass to itself
 
  private:
   Network& network_;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <stop_token>
 
+#include "core/base/buffer_sizes.h"
 #include "core/engine/network.h"
 
 namespace mw::engine {
@@ -31,7 +32,7 @@ class Scorer {
   std::optional<Scores> score(const TokenBatch& batch, const ScoreOptions& options, std::stop_token stop = {},
                               const std::function<void(long tokens_done)>& progress = {});
 
-  static constexpr int kPassTokens = 2048;  // a longer row has a pass to itself
+  static constexpr int kPassTokens = sizes::kPassTokens;  // a longer row has a pass to itself
 
  private:
   Network& network_;

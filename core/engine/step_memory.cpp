@@ -13,7 +13,7 @@ class Carver {
   explicit Carver(float* base = nullptr) : base_(base) {}
   float* take(std::int64_t floats) {
     float* at = base_ ? base_ + used_ : nullptr;
-    used_ += (floats + 15) / 16 * 16;
+    used_ += aligned_floats(floats);
     return at;
   }
   int* take_ints(std::int64_t ints) { return reinterpret_cast<int*>(take(ints)); }
@@ -254,7 +254,7 @@ void Core::release_step_memory() {
 
 void Core::prepare_rope(int last_position) {
   if (last_position < rope_positions) return;
-  const int positions = std::max(last_position + 1, std::min(2 * rope_positions, config.max_positions));
+  const auto positions = static_cast<int>(sizes::rope_positions(last_position + 1));
   rope_tables.clear();
   rope_positions = 0;
   for (const RopeSpec& spec : rope_specs) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "core/base/buffer_sizes.h"
 #include "core/base/error.h"
 
 namespace mw::plan {
@@ -13,26 +14,16 @@ namespace {
 
 using model::Role;
 
-constexpr std::int64_t kPage = 4096;      // the arena gives whole pages
-constexpr std::int64_t kAlign = 16;       // floats: regions of one buffer start on cache lines
-constexpr std::int64_t kQueries = 64;     // queries of one attention block; its keys come in multiples of it, too
-constexpr std::int64_t kPanel = 1 << 18;  // floats per thread for widened bf16 weights
-constexpr std::int64_t kPackedBlocks = 528 * 1024 + 512 * 512 + 528 * 256 + 512 * 256;  // bf16 per thread
-constexpr std::int64_t kLogitTile = 128 * 512;                                          // floats per thread
-constexpr std::int64_t kLogitBytes = std::int64_t{64} << 20, kFewestLossRows = 16;
 constexpr std::int64_t kMostTokens = 1 << 30;  // keeps every product below inside 63 bits
 constexpr int kProjections = 7;
 constexpr Role kRoles[kProjections] = {Role::q_proj,    Role::k_proj,  Role::v_proj,   Role::o_proj,
                                        Role::gate_proj, Role::up_proj, Role::down_proj};
 
-std::int64_t round_up(std::int64_t n, std::int64_t to) {
-  return (n + to - 1) / to * to;
-}
 std::int64_t aligned(std::int64_t floats) {
-  return round_up(floats, kAlign);
+  return sizes::aligned_floats(floats);
 }
 Bytes buffer(std::int64_t elements, std::int64_t size = sizeof(float)) {
-  return Bytes(round_up(elements * size, kPage));
+  return Bytes(sizes::round_up(elements * size, sizes::kPageBytes));
 }
 
 // Norms and scalars.
@@ -91,8 +82,8 @@ struct Plan {
   }
 };
 
-bool packable(const model::Tensor& t) {  // as engine/kernels/packed.h
-  return !is_vector(t) && t.matrix_rows() % 32 == 0 && t.hf_shape.back() % 2 == 0;
+bool packable(const model::Tensor& t) {
+  return !is_vector(t) && sizes::packable(t.matrix_rows(), t.hf_shape.back());
 }
 
 // Norms are always f32, in one buffer (with the gain of norms without weights); every other tensor has its own.
@@ -105,7 +96,8 @@ Bytes weights(const Plan& p) {
     if (is_vector(t))
       norms += aligned(t.elements());
     else if (p.shape.weights == WeightType::int8 && packable(t))  // bytes, and a bf16 scale for 64 of them
-      sum += buffer(t.elements(), 1) + buffer(t.elements() / t.hf_shape.back() * ((t.hf_shape.back() + 63) / 64), 2);
+      sum += buffer(t.elements(), 1) +
+             buffer(t.elements() / t.hf_shape.back() * (sizes::scale_groups(t.hf_shape.back())), 2);
     else
       sum += buffer(t.elements(), p.shape.weights == WeightType::f32 ? 4 : 2);
   }
@@ -226,18 +218,8 @@ bool streams_loss(const Plan& p) {
 
 Bytes logits(const Plan& p) {
   const std::int64_t size = streams_loss(p) ? 2 : 4;
-  std::int64_t rows = p.shape.loss_tokens;
-  if (p.shape.loss_chunk > 0)
-    rows = std::min({rows, std::int64_t{p.shape.loss_chunk},
-                     std::max(kFewestLossRows, kLogitBytes / (std::int64_t{p.config.vocab} * size))});
-  return buffer(rows * p.config.vocab, size);
-}
-
-// Positions of the RoPE tables: as far as a step needs; where sampling needs more, twice that or what it needs.
-std::int64_t rope_positions(const Plan& p) {
-  const std::int64_t positions = std::max(1, p.shape.longest), more = p.shape.generate_tokens;
-  if (more <= positions) return positions;
-  return std::max(more, std::min<std::int64_t>(2 * positions, p.config.max_positions));
+  return buffer(sizes::loss_rows(p.shape.loss_tokens, p.shape.loss_chunk, p.config.vocab * size) * p.config.vocab,
+                size);
 }
 
 // Tokens that a layer's cache keeps of a row of `tokens`.
@@ -251,26 +233,29 @@ std::int64_t block_keys(const Plan& p) {
   std::int64_t keys = p.shape.longest;
   for (size_t i = 0; i < p.config.layers.size() && p.shape.generate_tokens > 0; ++i) {
     const model::Layer& l = p.config.layers[i];  // one token's scores, of the heads that share a kv head
-    keys =
-        std::max(keys, l.heads / l.kv_heads * kept_tokens(p.config, i, p.shape.generate_tokens) / (2 * kQueries) + 1);
+    keys = std::max(keys, sizes::cached_keys(l.heads / l.kv_heads, kept_tokens(p.config, i, p.shape.generate_tokens)));
   }
   return keys;
 }
 
 // RoPE tables of each kind of layer, attention's blocks of scores per thread, what products of bf16 weights need.
-Bytes workspace(const Plan& p, std::int64_t positions, std::int64_t keys) {
+Bytes workspace(const Plan& p) {
   std::set<std::tuple<float, model::Rope, float, int>> ropes;
   for (const model::Layer& l : p.config.layers)
     ropes.insert({l.rope_theta, l.rope, l.rope == model::Rope::plain ? 1.0f : l.rope_factor, l.head_dim});
+  const std::int64_t positions = sizes::rope_positions(std::max(p.shape.longest, p.shape.generate_tokens));
   Bytes sum;
   for (const auto& rope : ropes) sum += buffer(2 * positions * (std::get<3>(rope) / 2));
-  const std::int64_t blocks = p.config.attention_softcap > 0 ? 3 : 2;
-  sum += buffer(blocks * kQueries * round_up(keys, kQueries) * p.shape.threads);
+  sum += buffer(sizes::score_blocks(p.config.attention_softcap) * sizes::kQueries *
+                sizes::round_up(block_keys(p), sizes::kQueries) * p.shape.threads);
   const std::span<const model::Tensor> tensors = p.inventory.tensors();
   const auto widened = [](const model::Tensor& t) { return !is_vector(t) && !packable(t); };
-  if (packs(p)) sum += buffer(p.shape.threads * kPackedBlocks, 2);
-  if (p.shape.weights != WeightType::f32 && (!packs(p) || std::any_of(tensors.begin(), tensors.end(), widened)))
-    sum += buffer(p.shape.threads * kPanel);
+  if (packs(p)) sum += buffer(p.shape.threads * sizes::kPackedBlocks, 2);
+  const bool many_rows =
+      p.lowest < p.config.layers.size() || p.shape.tokens > sizes::kFewRows || p.shape.weights == WeightType::int8;
+  if (p.shape.weights != WeightType::f32 && many_rows &&
+      (!packs(p) || std::any_of(tensors.begin(), tensors.end(), widened)))
+    sum += buffer(p.shape.threads * sizes::kWidenedFloats);
   return sum;
 }
 
@@ -295,6 +280,8 @@ Ledger forward_only(const Plan& p) {
   const std::int64_t attention = aligned(n * q) + (p.config.v_norm ? 2 : 1) * aligned(n * kv);
   std::int64_t rest = aligned(n * mlp);
   if (p.config.ple_dim > 0) rest = std::max(rest + aligned(n * p.config.ple_dim), aligned(n * p.ple()));
+  if (p.config.experts > 0)
+    rest = std::max(rest, 2 * d + aligned(n * p.config.expert_dim) + aligned(n * p.config.experts));
   Ledger ledger;
   ledger[MemoryCategory::weights] = weights(p);
   ledger[MemoryCategory::adapters] = buffer(p.adapter_floats);
@@ -303,31 +290,30 @@ Ledger forward_only(const Plan& p) {
   return ledger;
 }
 
-TrainShape inference_shape(const InferenceModel& model, std::int64_t rows, std::int64_t len, std::int64_t pass) {
+TrainShape inference_shape(const InferenceModel& model, std::int64_t rows, std::int64_t len) {
   TrainShape shape{.weights = model.weights, .bf16 = model.bf16, .lora = model.lora, .threads = model.threads};
   if (rows < 1 || len < 1 || rows > kMostTokens / len)
     throw Error({.id = "PLAN-SIZE",
                  .message = "the batch is beyond all reason",
                  .found = std::to_string(rows) + " rows of " + std::to_string(len) + " tokens",
                  .expected = "1 to " + std::to_string(kMostTokens) + " tokens"});
-  shape.tokens = std::min(rows, std::max<std::int64_t>(1, pass / len)) * len;
+  shape.tokens = std::min(rows, std::max<std::int64_t>(1, sizes::kPassTokens / len)) * len;
   shape.longest = static_cast<int>(len);
   return shape;
 }
 
-constexpr std::int64_t kPassTokens = 2048;  // Sampler::kPrefillTokens, Scorer::kPassTokens
-
 }  // namespace
 
 MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Generation& work) {
-  TrainShape shape = inference_shape(model, work.rows, work.prompt, kPassTokens);
+  TrainShape shape = inference_shape(model, work.rows, work.prompt);
+  shape.tokens = std::max(shape.tokens, work.rows);  // decoding, a token of each row
   shape.generate_tokens = work.prompt + work.new_tokens;
   check(shape);
   Plan p(config, shape);
   p.lowest = config.layers.size();  // nothing has a backward
   Ledger ledger = forward_only(p);
   ledger[MemoryCategory::logits] = buffer(work.rows * config.vocab);
-  ledger[MemoryCategory::workspace] = workspace(p, shape.generate_tokens, block_keys(p));
+  ledger[MemoryCategory::workspace] = workspace(p);
   for (size_t l = 0; l < config.layers.size(); ++l)
     if (config.layers[l].has_k)
       ledger[MemoryCategory::kv_cache] +=
@@ -336,7 +322,7 @@ MemoryPlan predict_memory(const model::Config& config, const InferenceModel& mod
 }
 
 MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Scoring& work) {
-  const TrainShape shape = inference_shape(model, work.rows, work.len, kPassTokens);
+  const TrainShape shape = inference_shape(model, work.rows, work.len);
   check(shape);
   Plan p(config, shape);
   p.lowest = config.layers.size();  // nothing has a backward
@@ -344,8 +330,8 @@ MemoryPlan predict_memory(const model::Config& config, const InferenceModel& mod
   Ledger ledger = forward_only(p);
   ledger[MemoryCategory::logits] =
       buffer((work.chunk > 0 ? std::min<std::int64_t>(work.chunk, cells) : cells) * config.vocab) + buffer(cells) +
-      buffer(cells * work.top_k) * 2;
-  ledger[MemoryCategory::workspace] = workspace(p, work.len, block_keys(p));
+      buffer(cells * std::min(work.top_k, config.vocab)) * 2;
+  ledger[MemoryCategory::workspace] = workspace(p);
   return {.at_peak = ledger, .category_peaks = ledger, .peak_instant = "the last rows of logits"};
 }
 
@@ -358,8 +344,8 @@ MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& s
   training[MemoryCategory::gradients] = gradients(p);
   training[MemoryCategory::optimizer] = optimizer(p);
   training[MemoryCategory::activations] = activations(p);
-  training[MemoryCategory::workspace] = workspace(p, rope_positions(p), block_keys(p));
-  if (streams_loss(p)) training[MemoryCategory::workspace] += buffer(shape.threads * kLogitTile);
+  training[MemoryCategory::workspace] = workspace(p);
+  if (streams_loss(p)) training[MemoryCategory::workspace] += buffer(shape.threads * sizes::kLogitTile);
   training[MemoryCategory::logits] = logits(p);
   MemoryPlan plan{.at_peak = training, .category_peaks = training, .peak_instant = "logits of a training step"};
   if (shape.generate_tokens > 0) {  // the cache comes while the step's buffers, logits included, are still there

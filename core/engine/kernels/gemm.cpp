@@ -13,9 +13,9 @@
 namespace mw::engine {
 namespace {
 
-constexpr std::int64_t kPanel = 1 << 18;  // floats: 1 MiB, stays in L2 between widening and use
-constexpr std::int64_t kFewRows = 8;      // below, sgemm packs more than it computes
-constexpr double kInlineFlops = 100e3;    // waking a worker costs about as much
+constexpr std::int64_t kPanel = sizes::kWidenedFloats;  // stays in L2 between widening and use
+constexpr std::int64_t kFewRows = sizes::kFewRows;      // below, sgemm packs more than it computes
+constexpr double kInlineFlops = 100e3;                  // waking a worker costs about as much
 
 void single_threaded_blas() {  // our pool decides who computes what
   static const bool once = (openblas_set_num_threads(1), true);

@@ -6,16 +6,15 @@
 #pragma once
 #include <cstdint>
 
+#include "core/base/buffer_sizes.h"
+
 namespace mw::engine {
 
-inline constexpr std::int64_t kPanelRows = 32;
+using sizes::kPanelRows;
+using sizes::packable;  // weights of other shapes stay row-major
 
 constexpr std::int64_t packed_index(std::int64_t k_total, std::int64_t n, std::int64_t k) {
   return n / kPanelRows * kPanelRows * k_total + k / 2 * 2 * kPanelRows + n % kPanelRows * 2 + k % 2;
-}
-// Weights of other shapes stay row-major.
-constexpr bool packable(std::int64_t n, std::int64_t k) {
-  return n % kPanelRows == 0 && k % 2 == 0;
 }
 
 // One summand of a product: rows of A against panels of B, `pairs` pairs deep.
@@ -32,9 +31,9 @@ enum class Store { write, accumulate };
 // int8 weights, for inference: the panels above with one byte an element, and a bf16 scale for each row's groups of
 // kGroup along K, [panel][group][32]. Activations are rounded to 16-bit integers per row and group, which keeps more
 // of them than bf16 does.
-inline constexpr std::int64_t kGroup = 64;
+inline constexpr std::int64_t kGroup = sizes::kScaleGroup;
 constexpr std::int64_t groups_of(std::int64_t k) {
-  return (k + kGroup - 1) / kGroup;
+  return sizes::scale_groups(k);
 }
 constexpr std::int64_t scale_index(std::int64_t k_total, std::int64_t n, std::int64_t k) {
   return (n / kPanelRows * groups_of(k_total) + k / kGroup) * kPanelRows + n % kPanelRows;

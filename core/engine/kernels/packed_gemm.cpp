@@ -8,13 +8,13 @@ namespace {
 
 using Kind = PackedProduct::Kind;
 
-// Blocks: a thread's rounded activations and its packed panels stay in its L2; a panel of one block of depth in L1.
-constexpr std::int64_t kRows = 528, kDepth = 1024, kPackedDepth = 512, kColumns = 512;
-constexpr std::int64_t kTileRows = 128;
+constexpr std::int64_t kRows = sizes::kBlockRows, kDepth = sizes::kBlockDepth, kPackedDepth = sizes::kPanelDepth,
+                       kColumns = sizes::kPanelColumns, kTileRows = sizes::kLogitTileRows;
 constexpr std::int64_t kInt8Rows = 24;  // from here on widening the bytes to bf16 once is cheaper
 constexpr std::int64_t kActivations = kRows * kDepth, kPanels = kColumns * kPackedDepth,
                        kLowRows = kRows * kMostFusedRank, kLowPanels = kColumns * kMostFusedRank;
-constexpr std::int64_t kWorkspace = kActivations + kPanels + kLowRows + kLowPanels;
+constexpr std::int64_t kWorkspace = sizes::kPackedBlocks;
+static_assert(kActivations + kPanels + kLowRows + kLowPanels == kWorkspace);
 constexpr double kInlineFlops = 200e3;  // waking a worker costs about as much
 
 std::int64_t even(std::int64_t n) {
@@ -160,13 +160,13 @@ void PackedGemm::stream(std::int64_t m, std::int64_t n, std::int64_t k, const fl
   const int threads = device_.pool.threads();
   prepare();
   if (!tiles_)
-    tiles_ = Buffer<float>(device_.arena, MemoryCategory::workspace,
-                           static_cast<size_t>(threads * kTileRows * kColumns), "tiles of logits");
+    tiles_ = Buffer<float>(device_.arena, MemoryCategory::workspace, static_cast<size_t>(threads * sizes::kLogitTile),
+                           "tiles of logits");
   const std::int64_t most = std::min(kTileRows, kActivations / k);
   device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t t = first; t < last; ++t) {
       const Workspace w = workspace(t);
-      float* tile = tiles_.data() + t * kTileRows * kColumns;
+      float* tile = tiles_.data() + t * sizes::kLogitTile;
       const Range columns{edge(n, kPanelRows, t, threads), edge(n, kPanelRows, t + 1, threads)};
       for (std::int64_t row = 0; row < m; row += most) {
         const std::int64_t rows = std::min(most, m - row);

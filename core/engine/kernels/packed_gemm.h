@@ -42,7 +42,7 @@ struct PackedProduct {
   float* c = nullptr;
 };
 
-inline constexpr std::int64_t kMostFusedRank = 256;
+using sizes::kMostFusedRank;
 
 class PackedGemm {
  public:

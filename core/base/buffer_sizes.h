@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the sizes of the engine's buffers follow from: core/engine allocates and core/plan predicts by the same numbers.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+namespace mw::sizes {
+
+using Count = std::int64_t;
+
+constexpr Count round_up(Count n, Count to) {
+  return (n + to - 1) / to * to;
+}
+
+inline constexpr Count kPageBytes = 4096;  // the arena gives whole pages
+
+// Floats: regions of one buffer start on cache lines.
+constexpr Count aligned_floats(Count n) {
+  return round_up(n, 16);
+}
+
+// Weights in panels (engine/kernels/packed.h): whole panels of rows, whole pairs of columns.
+inline constexpr Count kPanelRows = 32;
+constexpr bool packable(Count rows, Count columns) {
+  return rows % kPanelRows == 0 && columns % 2 == 0;
+}
+// int8 weights have a bf16 scale for each row's groups of columns.
+inline constexpr Count kScaleGroup = 64;
+constexpr Count scale_groups(Count columns) {
+  return (columns + kScaleGroup - 1) / kScaleGroup;
+}
+
+// Of one thread, for bf16 weights that are widened before use: floats, 1 MiB. Products of few rows need none.
+inline constexpr Count kWidenedFloats = 1 << 18, kFewRows = 8;
+
+// Of one thread, for packed products, in bf16: blocks of rounded activations and of panels, and of a low-rank summand.
+// They stay in its L2, a panel of one block of depth in L1.
+inline constexpr Count kBlockRows = 528, kBlockDepth = 1024, kPanelDepth = 512, kPanelColumns = 512;
+inline constexpr Count kMostFusedRank = 256;
+inline constexpr Count kPackedBlocks =
+    kBlockRows * kBlockDepth + kPanelColumns * kPanelDepth + (kBlockRows + kPanelColumns) * kMostFusedRank;
+// And where the loss streams its logits: a tile of them, in floats.
+inline constexpr Count kLogitTileRows = 128, kLogitTile = kLogitTileRows * kPanelColumns;
+
+// Attention: a block of scores is of so many queries, and of keys in multiples of it.
+inline constexpr Count kQueries = 64;
+// A softcap's backward needs the capped scores besides scores and their gradients.
+constexpr Count score_blocks(float softcap) {
+  return softcap > 0 ? 3 : 2;
+}
+// Keys of a block that hold the scores of one token's `group` queries against the cache.
+constexpr Count cached_keys(Count group, Count keys) {
+  return group * keys / (2 * kQueries) + 1;
+}
+
+// Rows of logits that the loss computes at once: as many as asked for (0: all), and so few that they stay below 64 MiB.
+constexpr Count loss_rows(Count total, Count chunk, Count bytes_of_a_row) {
+  constexpr Count kMostBytes = Count{64} << 20, kFewestRows = 16;
+  return chunk <= 0 ? total : std::min({total, chunk, std::max(kFewestRows, kMostBytes / bytes_of_a_row)});
+}
+
+// Tokens of one pass of prefill or scoring; a longer row has a pass to itself.
+inline constexpr int kPassTokens = 2048;
+
+// Positions of the RoPE tables for so many tokens.
+constexpr Count rope_positions(Count tokens) {
+  return round_up(std::max<Count>(1, tokens), 64);
+}
+
+}  // namespace mw::sizes
