@@ -72,7 +72,7 @@ model::Config small_config(const Sizes& s) {
 model::Config small_config(const Sizes& sizes, const std::string& family) {
   model::Config c = engine::test::as_family(small_config(sizes), family);
   if (c.ple_dim > 0) c.ple_dim = sizes.dim / 4;
-  if (c.experts > 0) c.expert_dim = sizes.mlp / 4;
+  if (c.experts > 0) c.expert_dim = sizes.mlp / 2;
   return c;
 }
 
