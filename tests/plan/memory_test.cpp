@@ -48,7 +48,7 @@ std::vector<Case> cases() {
   add({.chunk = 0, .rows = 16, .generate = 90});
   for (const std::string& family : engine::test::families())
     for (const Remat remat : {Remat::none, Remat::block, Remat::layer}) {
-      add({.remat = remat, .targets = {"q_proj"}, .generate = 110}, kSixLayers, family);
+      add({.remat = remat, .targets = {"q_proj"}, .prompt = 64, .generate = 80}, kSixLayers, family);
       add({.method = Method::full, .weights = bf16, .remat = remat}, {}, family);
     }
   return all;
