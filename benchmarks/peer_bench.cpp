@@ -101,6 +101,14 @@ std::vector<data::Batch> read_batches(const std::string& file) {
   return out;
 }
 
+// Seconds and GFLOP/s of each kind of kernel in one of `repeats` passes.
+Json profile(engine::Network& network, size_t repeats) {
+  Json out = Json::object();
+  for (const auto& k : network.take_profile())
+    out[k.name] = {{"seconds", k.seconds / static_cast<double>(repeats)}, {"gflops", k.flops / k.seconds / 1e9}};
+  return out;
+}
+
 // Whole passes over the batches, an optimizer step each; the first batch once before, to warm up.
 Json lora(const Options& o) {
   const std::vector<data::Batch> batches = read_batches(o.batches);
@@ -129,9 +137,11 @@ Json lora(const Options& o) {
   step(batches.front());
   std::int64_t tokens = 0;
   for (const data::Batch& b : batches) tokens += b.real_tokens;
+  network.take_profile();
   const auto times = measure(o.seconds, [&] { std::for_each(batches.begin(), batches.end(), step); });
   Json out = result(static_cast<double>(tokens), times, model->device);
   out["loss"] = last_loss;
+  out["profile"] = profile(network, times.size());
   return out;
 }
 

@@ -34,13 +34,16 @@ constexpr Count scale_groups(Count columns) {
 inline constexpr Count kWidenedFloats = 1 << 18, kFewRows = 8;
 
 // Of one thread, for packed products, in bf16: blocks of rounded activations and of panels, and of a low-rank summand.
-// They stay in its L2, a panel of one block of depth in L1.
-inline constexpr Count kBlockRows = 528, kBlockDepth = 1024, kPanelDepth = 512, kPanelColumns = 512;
+// They stay near its L2, a panel of one block of depth in L1.
+inline constexpr Count kBlockRows = 528, kBlockDepth = 2048, kPanelDepth = 512, kPanelColumns = 512;
 inline constexpr Count kMostFusedRank = 256;
 inline constexpr Count kPackedBlocks =
     kBlockRows * kBlockDepth + kPanelColumns * kPanelDepth + (kBlockRows + kPanelColumns) * kMostFusedRank;
-// And where the loss streams its logits: a tile of them, in floats.
-inline constexpr Count kLogitTileRows = 128, kLogitTile = kLogitTileRows * kPanelColumns;
+// And where the loss streams its logits: a tile of them, in floats, of a stripe of the vocabulary.
+inline constexpr Count kLogitTileRows = 12, kLogitStripe = 512, kLogitTile = kLogitTileRows * kLogitStripe;
+constexpr Count logit_stripes(Count vocab) {
+  return (vocab + kLogitStripe - 1) / kLogitStripe;
+}
 
 // Attention: a block of scores is of so many queries, and of keys in multiples of it.
 inline constexpr Count kQueries = 64;

@@ -68,12 +68,12 @@ void Core::mlp_backward(const Pass& pass, int layer, LayerState& s, const float*
       kernels.geglu_backward(end - begin, s.g + begin, s.u + begin, c.m + begin);
     });
   }
-  linear_backward_weights(pass, layer, Projection::down, c.m, c.t, s.z[6]);
-  norm_again(n, dim, h, *parts.pre_ffw_norm, s.inv_pre_ffw, c.norm);
-  linear_backward_weights(pass, layer, Projection::gate, c.norm, s.g, s.z[4]);
+  linear_backward_weights(pass, layer, Projection::down, {c.m}, c.t, s.z[6]);
+  const Input in = input_again(pass, {h, parts.pre_ffw_norm, s.inv_pre_ffw});
   linear_backward_input(pass, layer, Projection::gate, s.g, 0.0f, c.t);  // t = d norm
-  linear_backward_weights(pass, layer, Projection::up, c.norm, s.u, s.z[5]);
+  linear_backward_weights(pass, layer, Projection::gate, in, s.g, s.z[4]);
   linear_backward_input(pass, layer, Projection::up, s.u, 1.0f, c.t);
+  linear_backward_weights(pass, layer, Projection::up, in, s.u, s.z[5]);
   norm_backward(n, dim, h, *parts.pre_ffw_norm, s.inv_pre_ffw, c.t, 1.0f, c.dx);
 }
 
@@ -108,8 +108,8 @@ void Core::attention_block_backward(const Pass& pass, int layer, LayerState& s, 
   const std::int64_t n = tokens.count, dim = config.dim;
   Scratch& c = memory.scratch;
   norm_backward(n, dim, s.a, *parts.post_attention_norm, s.inv_post_attention, c.dx, 0.0f, c.t);  // t = d a
-  linear_backward_weights(pass, layer, Projection::o, s.o, c.t, s.z[3]);
   linear_backward_input(pass, layer, Projection::o, c.t, 0.0f, c.dq);
+  linear_backward_weights(pass, layer, Projection::o, {s.o}, c.t, s.z[3]);
   head_norm_again(n * l.heads, l.head_dim, s.q, parts.q_norm, s.inv_q, c.qh);
   rotate(tokens, layer, l.heads, 1.0f, c.qh);
   if (l.has_k && !parts.lends) keys_and_values_again(pass, layer, s);  // lent ones are still there
@@ -118,10 +118,10 @@ void Core::attention_block_backward(const Pass& pass, int layer, LayerState& s, 
   rotate(tokens, layer, l.heads, -1.0f, c.dq);
   head_norm_backward(n * l.heads, l.head_dim, s.q, parts.q_norm, s.inv_q, c.dq);
   if (l.has_k) keys_and_values_backward(pass, layer, s);
-  norm_again(n, dim, s.x, *parts.input_norm, s.inv_input, c.norm);
+  const Input in = input_again(pass, {s.x, parts.input_norm, s.inv_input});
   const auto through = [&](Projection p, const float* dy, const float* z, float keep) {
-    linear_backward_weights(pass, layer, p, c.norm, dy, z);
     if (wants_dx) linear_backward_input(pass, layer, p, dy, keep, c.t);
+    linear_backward_weights(pass, layer, p, in, dy, z);
   };
   through(Projection::q, c.dq, s.z[0], 0.0f);
   if (l.has_k) through(Projection::k, s.dkh, s.z[1], 1.0f);

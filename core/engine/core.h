@@ -154,6 +154,13 @@ struct Pass {
   std::span<const int> cache_rows{};  // of each run
 };
 
+// What projections read: x [n,K], or the norm of x, whose statistics the forward leaves in inv.
+struct Input {
+  const float* x = nullptr;
+  Weight* norm = nullptr;
+  float* inv = nullptr;
+};
+
 enum class Want { loss, gradients };
 
 struct Core {
@@ -182,12 +189,18 @@ struct Core {
 
   // linear.cpp
   float* adapter_dz(std::int64_t n, const Adapter& a, const float* dy);
+  // Projections of one input; to LayerState. Where kernels can, in one dispatch that normalises on the way; elsewhere
+  // through scratch.norm.
+  void project(const Pass& pass, int layer, std::span<const Projection> which, const Input& in, LayerState& s);
+  bool fuses(const Pass& pass, const Weight& w, const Adapter* a, std::int64_t k) const;
   void linear(const Pass& pass, int layer, Projection p, const float* x, float* y, float* z);
   // dx = keep * dx + dy W + the adapter's part.
   void linear_backward_input(const Pass& pass, int layer, Projection p, const float* dy, float keep, float* dx);
   // Adds weight or adapter gradients.
-  void linear_backward_weights(const Pass& pass, int layer, Projection p, const float* x, const float* dy,
+  void linear_backward_weights(const Pass& pass, int layer, Projection p, const Input& in, const float* dy,
                                const float* z);
+  // Makes in.x the norm itself unless linear_backward_weights() does so on the way.
+  Input input_again(const Pass& pass, const Input& in);
 
   // attention.cpp
   enum class Into { overwrite, add };
@@ -288,7 +301,7 @@ struct Core {
   std::vector<RopeSpec> rope_specs;
   std::vector<Buffer<float>> rope_tables;  // cos then sin, [positions, head_dim/2] each
   int rope_positions = 0;
-  Buffer<float> attention_workspace, logit_chunk;
+  Buffer<float> attention_workspace, logit_chunk, logit_tops;
   Buffer<std::uint16_t> half_logits;
   std::int64_t attention_block_keys = 0;
   StepMemory memory;

@@ -50,13 +50,12 @@ void Core::head_norm(std::int64_t rows, std::int64_t dim, const float* x, const 
     std::memcpy(y, x, static_cast<size_t>(rows * dim) * sizeof(float));
 }
 
-// From scratch.norm. Without v_proj the values are the raw keys, before their norm and rotation.
+// What attention reads, from the raw projections. Without v_proj the values are the raw keys, before their norm and
+// rotation.
 void Core::keys_and_values(const Pass& pass, int layer, LayerState& s) {
   const model::Layer& l = config.layers[static_cast<size_t>(layer)];
   const LayerParts& parts = layers[static_cast<size_t>(layer)];
   const std::int64_t heads = std::int64_t{pass.tokens->count} * l.kv_heads;
-  linear(pass, layer, Projection::k, memory.scratch.norm, s.k, s.z[1]);
-  if (l.has_v) linear(pass, layer, Projection::v, memory.scratch.norm, s.v, s.z[2]);
   head_norm(heads, l.head_dim, s.k, parts.k_norm, s.kh, s.inv_k);
   rotate(*pass.tokens, layer, l.kv_heads, 1.0f, s.kh);
   if (s.vh != s.v) head_norm(heads, l.head_dim, s.v, parts.v_norm, s.vh, s.inv_v);
@@ -69,8 +68,8 @@ void Core::attention_block(const Pass& pass, int layer, LayerState& s, float* h)
   const Tokens& tokens = *pass.tokens;
   const std::int64_t n = tokens.count, dim = config.dim;
   Scratch& c = memory.scratch;
-  norm(n, dim, s.x, *parts.input_norm, c.norm, s.inv_input);
-  linear(pass, layer, Projection::q, c.norm, s.q, s.z[0]);
+  static constexpr Projection kRead[] = {Projection::q, Projection::k, Projection::v};
+  project(pass, layer, std::span(kRead).first(l.has_v ? 3 : l.has_k ? 2 : 1), {s.x, parts.input_norm, s.inv_input}, s);
   head_norm(n * l.heads, l.head_dim, s.q, parts.q_norm, c.qh, s.inv_q);
   rotate(tokens, layer, l.heads, 1.0f, c.qh);
   if (l.has_k) keys_and_values(pass, layer, s);
@@ -78,7 +77,8 @@ void Core::attention_block(const Pass& pass, int layer, LayerState& s, float* h)
     attention_cached(pass, layer, c.qh, s.kh, s.vh, s.o, s.lse);
   else
     attention(pass, layer, c.qh, s.kh, s.vh, s.o, s.lse);
-  linear(pass, layer, Projection::o, s.o, s.a, s.z[3]);
+  static constexpr Projection kWritten[] = {Projection::o};
+  project(pass, layer, kWritten, {s.o}, s);
   norm_add(n, dim, s.a, *parts.post_attention_norm, s.x, h, s.inv_post_attention);
 }
 
@@ -87,16 +87,15 @@ void Core::mlp_block(const Pass& pass, int layer, LayerState& s, const float* h,
   const LayerParts& parts = layers[static_cast<size_t>(layer)];
   const std::int64_t n = pass.tokens->count, dim = config.dim, mlp = config.layers[static_cast<size_t>(layer)].mlp_dim;
   Scratch& c = memory.scratch;
-  norm(n, dim, h, *parts.pre_ffw_norm, c.norm, s.inv_pre_ffw);
-  linear(pass, layer, Projection::gate, c.norm, s.g, s.z[4]);
-  linear(pass, layer, Projection::up, c.norm, s.u, s.z[5]);
+  static constexpr Projection kInto[] = {Projection::gate, Projection::up}, kOut[] = {Projection::down};
+  project(pass, layer, kInto, {h, parts.pre_ffw_norm, s.inv_pre_ffw}, s);
   {
     const auto timer = profile.time(Kernel::geglu);
     device.pool.parallel_for(n * mlp, 4096, [&](std::int64_t begin, std::int64_t end) {
       kernels.geglu(end - begin, s.g + begin, s.u + begin, c.m + begin);
     });
   }
-  linear(pass, layer, Projection::down, c.m, s.dense, s.z[6]);
+  project(pass, layer, kOut, {c.m}, s);
   if (parts.router) {  // f = dense_post_norm(dense) + moe_post_norm(experts)
     experts_block(pass, layer, s, h);
     norm(n, dim, s.dense, *parts.dense_post_norm, s.f, s.inv_dense_post);

@@ -27,7 +27,68 @@ void dropout(Core& core, const Pass& pass, const Adapter& a, Mask how, const flo
   });
 }
 
+struct Output {
+  float *y, *z;
+};
+
+Output output_of(LayerState& s, Projection p) {
+  float* const y[kProjections] = {s.q, s.k, s.v, s.a, s.g, s.u, s.dense};
+  return {y[static_cast<size_t>(p)], s.z[static_cast<size_t>(p)]};
+}
+
+PackedProduct::Matrix factor(PackedProduct::Kind kind, const float* at) {
+  return {kind, nullptr, at, {}};
+}
+
+Activations activations(const Input& in, std::int64_t k) {
+  return {in.x, k, in.inv, in.norm ? in.norm->gain() : NormGain{}};
+}
+
 }  // namespace
+
+bool Core::fuses(const Pass& pass, const Weight& w, const Adapter* a, std::int64_t k) const {
+  return (w.at.packed || (w.at.int8.at && gemm.packs())) && gemm.packed().fuses(pass.tokens->count, k) &&
+         (!a || (pass.dropout == 0 && a->rank <= kMostFusedRank));
+}
+
+void Core::project(const Pass& pass, int layer, std::span<const Projection> which, const Input& in, LayerState& s) {
+  const std::int64_t n = pass.tokens->count;
+  const LayerParts& parts = layers[static_cast<size_t>(layer)];
+  Branch branches[kProjections];
+  std::int64_t k = 0;
+  double work = 0;
+  bool together = true;
+  for (size_t i = 0; i < which.size(); ++i) {
+    const auto p = static_cast<size_t>(which[i]);
+    const Weight& w = *parts.projection[p];
+    const Adapter* const a = parts.adapter[p];
+    const Output out = output_of(s, which[i]);
+    k = w.cols;
+    together = together && fuses(pass, w, a, k);
+    Branch& b = branches[i];
+    b.b = {w.at.packed ? PackedProduct::Kind::panels : PackedProduct::Kind::int8, w.at.packed, nullptr, w.at.int8};
+    b.n = w.rows, b.c = out.y;
+    if (a)
+      b.low = {factor(PackedProduct::Kind::rows, a->a),
+               factor(PackedProduct::Kind::rows, a->b),
+               a->rank,
+               out.z,
+               1.0f,
+               a->scaling};
+    work += flops(n, k, w.rows) + flops(n, k + w.rows, b.low.rank);
+  }
+  if (together) {
+    const auto timer = profile.time(Kernel::projections, work);
+    return gemm.packed().fused(n, k, activations(in, k), {branches, which.size()},
+                               {in.norm ? in.inv : nullptr, config.norm_eps});
+  }
+  const float* x = in.x;
+  if (in.norm) norm(n, k, in.x, *in.norm, memory.scratch.norm, in.inv), x = memory.scratch.norm;
+  for (const Projection p : which) {
+    const Output out = output_of(s, p);
+    linear(pass, layer, p, x, out.y, out.z);
+  }
+}
 
 void Core::linear(const Pass& pass, int layer, Projection p, const float* x, float* y, float* z) {
   const std::int64_t n = pass.tokens->count;
@@ -59,6 +120,22 @@ void Core::linear_backward_input(const Pass& pass, int layer, Projection p, cons
   const std::int64_t n = pass.tokens->count;
   const Weight& w = *layers[static_cast<size_t>(layer)].projection[static_cast<size_t>(p)];
   const Adapter* a = layers[static_cast<size_t>(layer)].adapter[static_cast<size_t>(p)];
+  if (w.at.packed && fuses(pass, w, a, w.rows)) {
+    Branch b{.b = {PackedProduct::Kind::turned, w.at.packed, nullptr, {}}, .n = w.cols, .c = dx, .low = {}};
+    b.store = keep == 0.0f ? Store::write : Store::accumulate;
+    if (a) {
+      b.low = {factor(PackedProduct::Kind::columns, a->b),
+               factor(PackedProduct::Kind::columns, a->a),
+               a->rank,
+               memory.scratch.dz,
+               a->scaling,
+               1.0f};
+      memory.scratch.dz_of = a;
+    }
+    const auto timer =
+        profile.time(Kernel::projections_back, flops(n, w.cols, w.rows) + flops(n, w.cols + w.rows, b.low.rank));
+    return gemm.packed().fused(n, w.rows, {dy, w.rows, nullptr, {}}, {&b, 1}, {});
+  }
   const float* dz = nullptr;
   if (a) {
     const auto timer = profile.time(Kernel::lora, flops(n, a->out, a->rank));
@@ -75,24 +152,36 @@ void Core::linear_backward_input(const Pass& pass, int layer, Projection p, cons
   dropout(*this, pass, *a, Mask::accumulate, memory.scratch.drop, dx);
 }
 
-void Core::linear_backward_weights(const Pass& pass, int layer, Projection p, const float* x, const float* dy,
+Input Core::input_again(const Pass& pass, const Input& in) {
+  if (gemm.packs() && pass.dropout == 0 && !full) return in;
+  norm_again(pass.tokens->count, config.dim, in.x, *in.norm, in.inv, memory.scratch.norm);
+  return {memory.scratch.norm};
+}
+
+void Core::linear_backward_weights(const Pass& pass, int layer, Projection p, const Input& in, const float* dy,
                                    const float* z) {
   const std::int64_t n = pass.tokens->count;
   const Weight& w = *layers[static_cast<size_t>(layer)].projection[static_cast<size_t>(p)];
   if (w.gradient) {
     const auto timer = profile.time(Kernel::weight_gradients, flops(n, w.cols, w.rows));
-    gemm.tn(w.rows, w.cols, n, 1.0f, dy, x, 1.0f, w.gradient);
+    gemm.tn(w.rows, w.cols, n, 1.0f, dy, in.x, 1.0f, w.gradient);
   }
   const Adapter* a = layers[static_cast<size_t>(layer)].adapter[static_cast<size_t>(p)];
   if (!a || !a->da) return;
   const auto timer = profile.time(Kernel::lora, flops(n, a->in + a->out, a->rank));
   const float* dz = adapter_dz(n, *a, dy);
-  gemm.tn(a->out, a->rank, n, a->scaling, dy, z, 1.0f, a->db);
+  Input from = in;
   if (pass.dropout > 0) {
-    dropout(*this, pass, *a, Mask::write, x, memory.scratch.drop);
-    x = memory.scratch.drop;
+    dropout(*this, pass, *a, Mask::write, in.x, memory.scratch.drop);
+    from = {memory.scratch.drop};
   }
-  gemm.tn(a->rank, a->in, n, 1.0f, dz, x, 1.0f, a->da);
+  if (gemm.packs()) {
+    gemm.packed().sums(n, a->rank, a->out, a->scaling, z, {dy, a->out, nullptr, {}}, Sum::transposed, a->db);
+    gemm.packed().sums(n, a->rank, a->in, 1.0f, dz, activations(from, a->in), Sum::as_is, a->da);
+    return;
+  }
+  gemm.tn(a->out, a->rank, n, a->scaling, dy, z, 1.0f, a->db);
+  gemm.tn(a->rank, a->in, n, 1.0f, dz, from.x, 1.0f, a->da);
 }
 
 }  // namespace mw::engine

@@ -28,8 +28,10 @@ float* Core::logit_rows(std::int64_t rows) {
 std::uint16_t* Core::half_logit_rows(std::int64_t rows) {
   const auto count = static_cast<size_t>(rows * config.vocab);
   if (half_logits.size() >= count && half_logits.size() <= 4 * count) return half_logits.data();
-  half_logits = {};
+  half_logits = {}, logit_tops = {};
   half_logits = Buffer<std::uint16_t>(device.arena, MemoryCategory::logits, count, "logits");
+  logit_tops = Buffer<float>(device.arena, MemoryCategory::logits,
+                             static_cast<size_t>(rows * sizes::logit_stripes(config.vocab)), "logits");
   return half_logits.data();
 }
 
@@ -119,19 +121,22 @@ double Core::plain_loss(const Tokens& tokens, std::span<const int> rows, std::in
   return sum;
 }
 
-// The same on packed weights: tiles of logits are rounded to f16 and summed up while they are in cache, and become
-// bf16 gradients in place; f32 logits exist for one tile a thread. Partial sums are added in order of threads.
+// The same on packed weights: tiles of logits are summed up while they are in cache and kept as f16 exponentials of
+// their distance to the highest so far (tops), which become bf16 gradients stripe by stripe on their way into the
+// backward product; f32 logits exist for one tile a thread. Partial sums are added in order of threads.
 double Core::streamed_loss(const Tokens& tokens, std::span<const int> rows, std::int64_t most, float gradient_scale) {
   const auto n = static_cast<std::int64_t>(rows.size()), d = std::int64_t{config.dim}, v = std::int64_t{config.vocab};
-  const PackedKernels& packed = *packed_kernels();
+  const WideKernels& wide = *wide_kernels();
   const float cap = config.final_softcap;
   Scratch& c = memory.scratch;
   std::uint16_t* half = half_logit_rows(most);
+  float* const tops = logit_tops.data();  // [stripes, n]
   struct Partial {
     float max = -std::numeric_limits<float>::infinity(), sum = 0;
   };
   std::vector<Partial> partial(static_cast<size_t>(n * device.pool.threads()));
   std::vector<float> of_target(rows.size()), lse(rows.size());
+  const auto stripe = [&](std::int64_t column) { return half + column * n; };  // [n, columns of the stripe]
   const auto target = [&](std::int64_t i) { return tokens.targets[static_cast<size_t>(rows[static_cast<size_t>(i)])]; };
   {
     const auto timer = profile.time(Kernel::head, head_flops(n, config));
@@ -140,7 +145,8 @@ double Core::streamed_loss(const Tokens& tokens, std::span<const int> rows, std:
         const std::int64_t row = tile.row + r, column = target(row) - tile.column;
         Partial& p = partial[static_cast<size_t>(tile.thread * n + row)];
         float* x = tile.at + r * tile.stride;
-        packed.logit_tile(tile.columns, cap, x, half + row * v + tile.column, &p.max, &p.sum);
+        wide.logit_tile(tile.columns, cap, x, stripe(tile.column) + row * tile.columns, &p.max, &p.sum);
+        tops[tile.column / PackedGemm::kStripe * n + row] = p.max;
         if (column >= 0 && column < tile.columns) of_target[static_cast<size_t>(row)] = x[column];
       }
     });
@@ -159,24 +165,24 @@ double Core::streamed_loss(const Tokens& tokens, std::span<const int> rows, std:
     sum += exact - static_cast<double>(of_target[static_cast<size_t>(i)]);
   }
   if (gradient_scale == 0.0f) return sum;
-  {
-    const auto timer = profile.time(Kernel::cross_entropy);
-    device.pool.parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        std::uint16_t* row = half + i * v;
-        const auto at = static_cast<size_t>(i);
-        packed.logit_gradient(v, cap, lse[at], gradient_scale, row);
-        const float share = cap > 0 ? of_target[at] / cap : 0.0f;
-        const float g = gradient_scale * (std::exp(of_target[at] - lse[at]) - 1) * (1 - share * share);
-        kernels.narrow(1, &g, row + target(i));
-      }
-    });
-  }
   const auto timer = profile.time(Kernel::head, head_flops(n, config));
-  PackedProduct p;
-  p.m = n, p.n = d, p.k = v, p.half = half, p.c = c.t;
-  p.b = {PackedProduct::Kind::turned, embedding->at.packed, nullptr};
-  gemm.packed().run(p);
+  gemm.packed().gather(
+      n, most, d, v, embedding->at.packed,
+      [&](const PackedGemm::Stripe& at, std::uint16_t* out) {
+        float* const factor = tops + at.column / PackedGemm::kStripe * n + at.row;
+        for (std::int64_t r = 0; r < at.rows; ++r)
+          factor[r] = gradient_scale * std::exp(factor[r] - lse[static_cast<size_t>(at.row + r)]);
+        wide.scaled_groups(at.rows, at.columns, factor, stripe(at.column) + at.row * at.columns, at.columns, out);
+        for (std::int64_t r = 0; r < at.rows; ++r) {
+          const auto row = static_cast<size_t>(at.row + r);
+          const std::int64_t column = target(at.row + r) - at.column;
+          if (column < 0 || column >= at.columns) continue;
+          const float share = cap > 0 ? of_target[row] / cap : 0.0f;
+          const float g = gradient_scale * (std::exp(of_target[row] - lse[row]) - 1) * (1 - share * share);
+          kernels.narrow(1, &g, out + group_index(at.columns, r, column));
+        }
+      },
+      c.t);
   return sum;
 }
 

@@ -246,7 +246,7 @@ void Core::prepare(const StepShape& need) {
 
 void Core::release_step_memory() {
   memory = {};
-  logit_chunk = {}, half_logits = {}, attention_workspace = {}, widened = {};
+  logit_chunk = {}, half_logits = {}, logit_tops = {}, attention_workspace = {}, widened = {};
   attention_block_keys = 0;
   rope_tables.clear();
   rope_positions = 0;

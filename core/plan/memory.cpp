@@ -216,10 +216,22 @@ bool streams_loss(const Plan& p) {
   return packs(p) && p.shape.weights == WeightType::bf16 && p.shape.method == Method::lora && packable(*head);
 }
 
-Bytes logits(const Plan& p) {
+std::int64_t loss_rows(const Plan& p) {
   const std::int64_t size = streams_loss(p) ? 2 : 4;
-  return buffer(sizes::loss_rows(p.shape.loss_tokens, p.shape.loss_chunk, p.config.vocab * size) * p.config.vocab,
-                size);
+  return sizes::loss_rows(p.shape.loss_tokens, p.shape.loss_chunk, p.config.vocab * size);
+}
+
+// Where the loss streams: 16-bit exponentials, and what those of each stripe are relative to.
+Bytes logits(const Plan& p) {
+  const std::int64_t rows = loss_rows(p);
+  if (!streams_loss(p)) return buffer(rows * p.config.vocab);
+  return buffer(rows * p.config.vocab, 2) + buffer(rows * sizes::logit_stripes(p.config.vocab));
+}
+
+// A tile of logits for each thread, and each but the first's share of the gradients.
+Bytes loss_workspace(const Plan& p) {
+  if (!streams_loss(p)) return Bytes(0);
+  return buffer(p.shape.threads * sizes::kLogitTile) + buffer((p.shape.threads - 1) * loss_rows(p) * p.config.dim);
 }
 
 // Tokens that a layer's cache keeps of a row of `tokens`.
@@ -344,8 +356,8 @@ MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& s
   training[MemoryCategory::gradients] = gradients(p);
   training[MemoryCategory::optimizer] = optimizer(p);
   training[MemoryCategory::activations] = activations(p);
-  training[MemoryCategory::workspace] = workspace(p);
-  if (streams_loss(p)) training[MemoryCategory::workspace] += buffer(shape.threads * sizes::kLogitTile);
+  training[MemoryCategory::workspace] = workspace(p, rope_positions(p), block_keys(p));
+  training[MemoryCategory::workspace] += loss_workspace(p);
   training[MemoryCategory::logits] = logits(p);
   MemoryPlan plan{.at_peak = training, .category_peaks = training, .peak_instant = "logits of a training step"};
   if (shape.generate_tokens > 0) {  // the cache comes while the step's buffers, logits included, are still there

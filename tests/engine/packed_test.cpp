@@ -228,33 +228,115 @@ TEST_F(Packed, StreamedTilesAreTheProduct) {
   EXPECT_EQ(tiles, whole);
 }
 
-// A row of logits as the loss streams it: f16 logits, log-sum-exp, then gradients in their place.
+// Rows of logits as the loss streams them: log-sum-exp, and exponentials that one factor a row makes gradients.
 TEST_F(Packed, LogitTilesGiveTheLossAndItsGradient) {
-  const PackedKernels& kernels = *packed_kernels();
+  const WideKernels& kernels = *wide_kernels();
+  const std::int64_t rows = 14;
   for (const float cap : {0.0f, 30.0f})
-    for (const int n : {1, 15, 16, 333}) {
-      const Matrix x = normals(1, n, 7);
-      std::vector<float> logits = x.at;
-      for (float& v : logits) v *= 20;
-      const std::vector<float> raw = logits;
-      std::vector<std::uint16_t> half(static_cast<size_t>(n));
-      float max = -INFINITY, sum = 0;
-      for (int i = 0; i < n; i += 100)
-        kernels.logit_tile(std::min(100, n - i), cap, logits.data() + i, half.data() + i, &max, &sum);
-      double total = 0;
+    for (const int n : {2, 16, 96, 334}) {
+      const Matrix x = normals(rows, n, 7);
+      std::vector<float> logits = x.at, lse, factor;
+      for (float& v : logits) v *= 5;
+      std::vector<std::uint16_t> half(x.at.size()), groups(static_cast<size_t>(2 * kGroupRows * n));
       std::vector<double> exact;
-      for (const float v : raw) exact.push_back(cap > 0 ? cap * std::tanh(static_cast<double>(v) / cap) : v);
-      for (const double v : exact) total += std::exp(v);
-      const float lse = max + std::log(sum);
-      EXPECT_NEAR(lse, std::log(total), 1e-5 * (1 + std::abs(lse)));
-      kernels.logit_gradient(n, cap, lse, 0.25f, half.data());
-      std::vector<float> gradient(half.size());
-      vector_kernels().widen(n, half.data(), gradient.data());
-      for (size_t i = 0; i < half.size(); ++i) {
-        const double slope = cap > 0 ? 1 - exact[i] / cap * exact[i] / cap : 1;
-        const double g = 0.25 * std::exp(exact[i]) / total * slope;
-        EXPECT_NEAR(gradient[i], g, 0.03 * g + 1e-9) << n;
+      for (const float v : logits) exact.push_back(cap > 0 ? cap * std::tanh(static_cast<double>(v) / cap) : v);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        float max = -3.0f, sum = 0.5f;  // of what came before
+        double total = 0.5 * std::exp(-3.0);
+        kernels.logit_tile(n, cap, logits.data() + r * n, half.data() + r * n, &max, &sum);
+        for (std::int64_t i = r * n; i < (r + 1) * n; ++i) total += std::exp(exact[static_cast<size_t>(i)]);
+        lse.push_back(max + std::log(sum));
+        EXPECT_NEAR(lse.back(), std::log(total), 1e-5 * (1 + std::abs(lse.back())));
+        factor.push_back(0.25f * std::exp(max - lse.back()));
       }
+      kernels.scaled_groups(rows, n, factor.data(), half.data(), n, groups.data());
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t i = 0; i < n; ++i) {
+          const double v = exact[static_cast<size_t>(r * n + i)], slope = cap > 0 ? 1 - v / cap * v / cap : 1;
+          const double g = 0.25 * std::exp(v - static_cast<double>(lse[static_cast<size_t>(r)])) * slope;
+          float gradient;
+          vector_kernels().widen(1, &groups[static_cast<size_t>(group_index(n, r, i))], &gradient);
+          EXPECT_NEAR(gradient, g, 0.01 * g + 1e-8) << n;
+        }
+    }
+}
+
+// What streamed_loss makes of a stripe: any left operand that is laid out on the way.
+TEST_F(Packed, GatheredStripesAreTheProduct) {
+  for (const int threads : {1, 3})
+    for (const Size s : {Size{5, 32, 64, 0}, Size{30, 160, 1504, 0}, Size{100, 96, 2080, 0}}) {
+      Device device(Bytes(0), threads);
+      Gemm gemm(device, WeightType::bf16);
+      const Matrix a = normals(s.m, s.k, 1), b = normals(s.k, s.n, 2), ra = rounded(a), rb = transposed(rounded(b));
+      const std::vector<std::uint16_t> w = packed(b);
+      std::vector<float> c(static_cast<size_t>(s.m * s.n), NAN);
+      const auto fill = [&](const PackedGemm::Stripe& at, std::uint16_t* out) {
+        wide_kernels()->groups(at.rows, at.columns, {a.at.data() + at.row * s.k + at.column, s.k, nullptr, {}}, 1.0f,
+                               out);
+      };
+      gemm.packed().gather(s.m, s.m + 4, s.n, s.k, w.data(), fill, c.data());
+      for (std::int64_t m = 0; m < s.m; ++m)
+        for (std::int64_t n = 0; n < s.n; n += 7)
+          ASSERT_NEAR(c[static_cast<size_t>(m * s.n + n)], expected(ra, rb, m, n),
+                      4e-5 * std::sqrt(static_cast<double>(s.k)));
+    }
+}
+
+// Norm, two weights and their LoRA branches in one dispatch: the bits of doing it one after the other.
+TEST_F(Packed, FusedBranchesAreTheSeparateProducts) {
+  using Kind = PackedProduct::Kind;
+  const auto factor = [](Kind kind, const Matrix& m) { return PackedProduct::Matrix{kind, nullptr, m.at.data(), {}}; };
+  for (const int threads : {1, 3})
+    for (const Size s : {Size{75, 64, 96, 8}, Size{640, 96, 2080, 16}, Size{1300, 32, 640, 40}}) {
+      Device device(Bytes(0), threads);
+      Gemm gemm(device, WeightType::bf16);
+      ASSERT_TRUE(gemm.packed().fuses(s.m, s.k));
+      const Matrix x = normals(s.m, s.k, 1), gain = normals(1, s.k, 2), b = normals(s.n, s.k, 3),
+                   down = normals(s.rank, s.k, 4), up = normals(s.n, s.rank, 5), b_t = transposed(b),
+                   up_t = transposed(up), down_t = transposed(down);
+      Matrix y = x;
+      std::vector<float> inv(static_cast<size_t>(s.m)), inv_again = inv;
+      const NormGain g{gain.at.data(), 1.0f};
+      vector_kernels().rms_norm(s.m, s.k, x.at.data(), g, 1e-6f, y.at.data(), inv.data());
+      const std::vector<std::uint16_t> w = packed(b), turned = packable(s.k, s.n) ? packed(b_t) : w;
+      std::vector<float> z(static_cast<size_t>(s.m * s.rank)), z2 = z, c(static_cast<size_t>(s.m * s.n)), c2(c), c3(c);
+      gemm.nt(s.m, s.rank, s.k, 1.0f, y.at.data(), {.f32 = down.at.data()}, 0.0f, z.data());
+      gemm.nt(s.m, s.n, s.k, 1.0f, y.at.data(), {.packed = w.data()}, 0.0f, c.data(),
+              {z.data(), up.at.data(), s.rank, 0.5f});
+      Branch nt{.b = {Kind::panels, w.data(), nullptr, {}}, .n = s.n, .c = c2.data(), .low = {}}, nn = nt;
+      nt.low = {factor(Kind::rows, down), factor(Kind::rows, up), s.rank, z2.data(), 1.0f, 0.5f};
+      nn.b = {Kind::turned, turned.data(), nullptr, {}}, nn.c = c3.data();
+      nn.low = {factor(Kind::columns, down_t), factor(Kind::columns, up_t), s.rank, z2.data(), 1.0f, 0.5f};
+      const Branch both[] = {nt, nn};
+      gemm.packed().fused(s.m, s.k, {x.at.data(), s.k, inv_again.data(), g}, both, {inv_again.data(), 1e-6f});
+      EXPECT_EQ(inv, inv_again);
+      EXPECT_EQ(z, z2);
+      EXPECT_EQ(c, c2);
+      EXPECT_EQ(c, c3);
+    }
+}
+
+TEST_F(Packed, SumsOverRowsAgreeWithDoubleArithmetic) {
+  for (const int threads : {1, 3})
+    for (const Size s : {Size{7, 40, 0, 3}, Size{1030, 96, 0, 16}, Size{60, 1200, 0, 70}}) {
+      Device device(Bytes(0), threads);
+      Gemm gemm(device, WeightType::bf16);
+      const Matrix l = normals(s.m, s.rank, 1), x = normals(s.m, s.n, 2), gain = normals(1, s.n, 3);
+      std::vector<float> inv(static_cast<size_t>(s.m));
+      Matrix y = x;
+      vector_kernels().rms_norm(s.m, s.n, x.at.data(), {gain.at.data(), 0.0f}, 1e-6f, y.at.data(), inv.data());
+      const Matrix rl = transposed(rounded(l)), rx = transposed(rounded(x)), ry = transposed(rounded(y));
+      std::vector<float> plain(static_cast<size_t>(s.rank * s.n), 1.0f), normed = plain;
+      gemm.packed().sums(s.m, s.rank, s.n, 2.0f, l.at.data(), {x.at.data(), s.n, nullptr, {}}, Sum::transposed,
+                         plain.data());
+      gemm.packed().sums(s.m, s.rank, s.n, 2.0f, l.at.data(), {x.at.data(), s.n, inv.data(), {gain.at.data(), 0.0f}},
+                         Sum::as_is, normed.data());
+      const double tolerance = 1e-4 * std::sqrt(static_cast<double>(s.m));
+      for (std::int64_t r = 0; r < s.rank; ++r)
+        for (std::int64_t n = 0; n < s.n; ++n) {
+          ASSERT_NEAR(plain[static_cast<size_t>(n * s.rank + r)], 1 + 2 * expected(rl, rx, r, n), tolerance);
+          ASSERT_NEAR(normed[static_cast<size_t>(r * s.n + n)], 1 + 2 * expected(rl, ry, r, n), tolerance);
+        }
     }
 }
 

@@ -59,6 +59,7 @@ class Gemm {
              std::int64_t ldc);
   // The packed products themselves, where packs(): tiles of logits, and bf16 gradients of them.
   PackedGemm& packed() { return *packed_; }
+  const PackedGemm& packed() const { return *packed_; }
 
  private:
   bool multiply_packed(const PackedProduct& shape, PackedProduct::Kind stored, PackedProduct::Kind dense, WeightRef b,

@@ -13,4 +13,11 @@ const PackedKernels* packed_kernels() {
   return nullptr;
 }
 
+const WideKernels* wide_kernels() {
+#if defined(__x86_64__)
+  if (packed_kernels()) return &wide_kernels_avx512bf16();
+#endif
+  return nullptr;
+}
+
 }  // namespace mw::engine

@@ -70,11 +70,6 @@ struct PackedKernels {
   // bf16 panels of columns [0, columns) and depth [begin, begin + depth) of W [N,k]; begin a multiple of kGroup.
   void (*widen_int8)(std::int64_t columns, std::int64_t k, std::int64_t begin, std::int64_t depth, Int8Weight w,
                      std::uint16_t* out);
-  // A tile of logits of one row: out = f16(x), after cap * tanh(x / cap) if cap > 0 (written back to x, too);
-  // max and sum (of exp(x - max)) go on.
-  void (*logit_tile)(std::int64_t n, float cap, float* x, std::uint16_t* out, float* max, float* sum);
-  // In place, f16 logits to bf16 gradients: scale * softmax, times the cap's slope. The target's own is the caller's.
-  void (*logit_gradient)(std::int64_t n, float cap, float lse, float scale, std::uint16_t* logits);
 };
 
 // Null where the processor lacks AVX-512 BF16, or use_cpu() forbids it.

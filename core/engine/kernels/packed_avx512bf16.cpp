@@ -5,27 +5,12 @@
 #include <immintrin.h>
 
 #include "core/engine/kernels/packed_table.h"
-#include "core/engine/kernels/vector_math.h"
+#include "core/engine/kernels/packed_vectors.h"
 
 namespace mw::engine {
 namespace {
 
-constexpr i64 kPairs = 2 * kPanelRows;  // elements of one pair of depth in a panel
-constexpr i64 kAhead = 16 * kPairs;     // prefetch distance, elements
-
-[[gnu::always_inline]] inline __m512bh load_pairs(const std::uint16_t* p) {
-  return (__m512bh)_mm512_loadu_si512(p);
-}
-
-[[gnu::always_inline]] inline __m512bh splat_pair(const std::uint16_t* p) {
-  std::int32_t pair;
-  memcpy(&pair, p, sizeof pair);
-  return (__m512bh)_mm512_set1_epi32(pair);
-}
-
-struct Columns {  // masks of a tile's vectors: the last panel may be partial
-  __mmask16 of[8];
-};
+constexpr i64 kAhead = 16 * kPairs;  // prefetch distance, elements
 
 template <int R, int P>
 void tile(const Strip* strips, int count, i64 row, i64 panel, const Columns& columns, float* c, i64 ldc, Store how) {
@@ -68,13 +53,6 @@ constexpr Tile kTile1[kMostRows + 1] = {nullptr,     tile<1, 1>,  tile<2, 1>, ti
 constexpr Tile kTile2[] = {nullptr, tile<1, 2>, tile<2, 2>, tile<3, 2>, tile<4, 2>, tile<5, 2>, tile<6, 2>};
 constexpr Tile kTile4[] = {nullptr, tile<1, 4>, tile<2, 4>};
 
-Columns masks(i64 left) {
-  Columns c;
-  for (int v = 0; v < 8; ++v, left -= 16)
-    c.of[v] = left >= 16 ? static_cast<__mmask16>(0xffff) : static_cast<__mmask16>(left > 0 ? (1u << left) - 1 : 0);
-  return c;
-}
-
 void block(i64 rows, i64 columns, const Strip* strips, int count, float* c, i64 ldc, Store store) {
   const i64 tiles = (rows + kMostRows - 1) / kMostRows, panels = (columns + kPanelRows - 1) / kPanelRows;
   const i64 tallest = (rows + tiles - 1) / tiles;
@@ -92,10 +70,6 @@ void block(i64 rows, i64 columns, const Strip* strips, int count, float* c, i64 
   }
 }
 
-[[gnu::always_inline]] inline __m256i narrow16(__m512 x) {
-  return (__m256i)_mm512_cvtneps_pbh(x);
-}
-
 void narrow_rows(i64 rows, i64 k, float scale, const float* x, i64 x_stride, std::uint16_t* out, i64 out_stride) {
   const __m512 by = _mm512_set1_ps(scale);
   for (i64 r = 0; r < rows; ++r) {
@@ -109,11 +83,6 @@ void narrow_rows(i64 rows, i64 k, float scale, const float* x, i64 x_stride, std
                even = static_cast<__mmask16>((1u << ((k - i + 1) / 2 * 2)) - 1);
     _mm256_mask_storeu_epi16(to + i, even, narrow16(_mm512_mul_ps(_mm512_maskz_loadu_ps(some, in + i), by)));
   }
-}
-
-// Pairs of depth from two rows of 16: low words from `even`, high words from `odd`.
-[[gnu::always_inline]] inline __m512i paired(__m256i even, __m256i odd) {
-  return _mm512_or_si512(_mm512_cvtepu16_epi32(even), _mm512_slli_epi32(_mm512_cvtepu16_epi32(odd), 16));
 }
 
 void pack_columns(i64 depth, i64 columns, const float* b, i64 b_stride, std::uint16_t* out) {
@@ -130,31 +99,6 @@ void pack_columns(i64 depth, i64 columns, const float* b, i64 b_stride, std::uin
         _mm512_storeu_si512(to + 32 * half, paired(narrow16(even), narrow16(odd)));
       }
     }
-}
-
-// 16 vectors of 16 dwords: rows become columns.
-[[gnu::always_inline]] inline void transpose(__m512i v[16]) {
-  __m512i t[16];
-  for (int i = 0; i < 8; ++i) {
-    t[2 * i] = _mm512_unpacklo_epi32(v[2 * i], v[2 * i + 1]);
-    t[2 * i + 1] = _mm512_unpackhi_epi32(v[2 * i], v[2 * i + 1]);
-  }
-  for (int i = 0; i < 4; ++i) {
-    v[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
-    v[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
-    v[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
-    v[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
-  }
-  for (int i = 0; i < 4; ++i) {
-    t[i] = _mm512_shuffle_i32x4(v[i], v[i + 4], 0x88);
-    t[i + 4] = _mm512_shuffle_i32x4(v[i], v[i + 4], 0xdd);
-    t[i + 8] = _mm512_shuffle_i32x4(v[i + 8], v[i + 12], 0x88);
-    t[i + 12] = _mm512_shuffle_i32x4(v[i + 8], v[i + 12], 0xdd);
-  }
-  for (int i = 0; i < 8; ++i) {
-    v[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
-    v[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
-  }
 }
 
 void narrow_columns(i64 rows, i64 columns, float scale, const float* x, i64 x_stride, std::uint16_t* out,
@@ -333,45 +277,6 @@ void widen_int8(i64 columns, i64 k, i64 begin, i64 depth, Int8Weight w, std::uin
       }
 }
 
-[[gnu::always_inline]] inline V from_f16(const std::uint16_t* p) {
-  return (V)_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-}
-
-void logit_tile(i64 n, float cap, float* x, std::uint16_t* out, float* max, float* sum_so_far) {
-  V top = splat(*max);
-  for_vectors(
-      n, [&](i64 i, i64 c) __attribute__((always_inline)) {
-        V v = load_n(x + i, c);
-        if (cap > 0) store_n(x + i, v = tanh(v / cap) * cap, c);
-        const auto mask = static_cast<__mmask16>((1u << c) - 1);
-        _mm256_mask_storeu_epi16(out + i, mask, _mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT));
-        top = (V)_mm512_mask_max_ps((__m512)top, mask, (__m512)top, (__m512)v);
-      });
-  const float highest_now = highest(top);
-  V total{};
-  for_vectors(
-      n, [&](i64 i, i64 c) __attribute__((always_inline)) {
-        const auto mask = static_cast<__mmask16>((1u << c) - 1);
-        total = (V)_mm512_mask_add_ps((__m512)total, mask, (__m512)total, (__m512)exp(load_n(x + i, c) - highest_now));
-      });
-  *sum_so_far = *sum_so_far * expf(*max - highest_now) + sum(total);
-  *max = highest_now;
-}
-
-void logit_gradient(i64 n, float cap, float lse, float scale, std::uint16_t* logits) {
-  const auto some = [&](V x) __attribute__((always_inline)) {
-    V g = exp(x - lse) * scale;
-    if (cap > 0) g *= 1.0f - (x / cap) * (x / cap);
-    return narrow16((__m512)g);
-  };
-  i64 i = 0;
-  for (; i + 16 <= n; i += 16) _mm256_storeu_si256(reinterpret_cast<__m256i*>(logits + i), some(from_f16(logits + i)));
-  if (i == n) return;
-  const auto mask = static_cast<__mmask16>((1u << (n - i)) - 1);
-  const V x = (V)_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, logits + i));
-  _mm256_mask_storeu_epi16(logits + i, mask, some(x));
-}
-
 }  // namespace
 
 const PackedKernels& packed_kernels_avx512bf16() {
@@ -383,9 +288,7 @@ const PackedKernels& packed_kernels_avx512bf16() {
                                           .turn = turn,
                                           .quantise_rows = quantise_rows,
                                           .int8_rows = int8_rows,
-                                          .widen_int8 = widen_int8,
-                                          .logit_tile = logit_tile,
-                                          .logit_gradient = logit_gradient};
+                                          .widen_int8 = widen_int8};
   return kKernels;
 }
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of f32 activations with packed bf16 weights: activations are rounded to bf16 block by block, the weights'
-// panels are read as they are (depth along K) or turned block by block (depth along N, the backward).
+// panels are read as they are (depth along K) or turned block by block (depth along N, the backward). Many rows go
+// through the wide kernels (wide.h), few through those of packed.h; a row's bits are the same either way.
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <span>
 
 #include "core/engine/kernels/packed.h"
+#include "core/engine/kernels/wide.h"
 #include "core/engine/network.h"
 
 namespace mw::engine {
@@ -29,8 +32,7 @@ struct PackedProduct {
   };
   std::int64_t m = 0, n = 0, k = 0;
   float scale = 1;
-  const float* a = nullptr;             // or
-  const std::uint16_t* half = nullptr;  // bf16 [M,K]
+  const float* a = nullptr;
   Matrix b;
   struct Low {
     const float* z = nullptr;  // f32 [M,rank]; null: none
@@ -44,10 +46,42 @@ struct PackedProduct {
 
 using sizes::kMostFusedRank;
 
+// One of several products with the same left operand X[M,K]: C[M,N] (+)= X B + z_scale * scale * (X first) second, the
+// LoRA branch, whose z_scale * X first [M,rank] is left in z. rank 0: none.
+struct Branch {
+  PackedProduct::Matrix b;
+  std::int64_t n = 0;
+  float* c = nullptr;
+  Store store = Store::write;
+  struct {
+    PackedProduct::Matrix first, second;  // kinds rows or columns
+    std::int64_t rank = 0;
+    float* z = nullptr;
+    float z_scale = 1, scale = 1;
+  } low;
+};
+
+enum class Sum { as_is, transposed };
+
 class PackedGemm {
  public:
-  PackedGemm(Device& device, const PackedKernels& kernels) : device_(device), kernels_(kernels) {}
+  PackedGemm(Device& device, const PackedKernels& kernels)
+      : device_(device), kernels_(kernels), wide_(*wide_kernels()) {}
   void run(const PackedProduct& product);
+
+  // Whether fused() and sums() are for so many rows of so many columns.
+  bool fuses(std::int64_t m, std::int64_t k) const;
+  // All branches in one dispatch: X is normalised, rounded and laid out once for all of them. With `inv` the rows'
+  // inverse RMS are computed first, into it: x.inv.
+  struct RowNorm {
+    float* inv = nullptr;
+    float eps = 0;
+  };
+  void fused(std::int64_t m, std::int64_t k, const Activations& x, std::span<const Branch> branches,
+             const RowNorm& norm);
+  // g[rank,columns] += scale * L[M,rank]^T X[M,columns], or g[columns,rank], transposed: gradients of LoRA factors.
+  void sums(std::int64_t m, std::int64_t rank, std::int64_t columns, float scale, const float* l, const Activations& x,
+            Sum how, float* g);
 
   // C[M,N] (+)= scale * op(A) op(B) of f32 blocks with leading dimensions, on the calling thread: attention's. `thread`
   // is its index in the pool; prepare() comes first, outside.
@@ -63,9 +97,18 @@ class PackedGemm {
     float* at;  // [rows, stride]
     std::int64_t stride;
   };
-  // Every tile of A[M,K] B[N,K]^T, in an order that depends on the shape only; B packed.
+  // Every tile of A[M,K] B[N,K]^T, in an order that depends on the shape only; B packed. Tiles lie in stripes of
+  // kStripe columns (the last may be narrower), and a stripe is one thread's.
+  static constexpr std::int64_t kStripe = sizes::kLogitStripe;
   void stream(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const std::uint16_t* b,
               const std::function<void(const Tile&)>& take);
+  // C[M,N] = G[M,K] B[K,N], B packed: `fill` lays out (wide.h) rows [row, row + rows) of G's stripe of `columns` from
+  // `column` on. Threads share the depth; their sums are added in order. `most` >= m: rows of any call to come.
+  struct Stripe {
+    std::int64_t row, rows, column, columns;
+  };
+  void gather(std::int64_t m, std::int64_t most, std::int64_t n, std::int64_t k, const std::uint16_t* b,
+              const std::function<void(const Stripe&, std::uint16_t*)>& fill, float* c);
 
  private:
   struct Range {
@@ -75,15 +118,23 @@ class PackedGemm {
   struct Workspace {
     std::uint16_t *a, *b, *z, *low;
   };
+  struct Left;
   Workspace workspace(std::int64_t thread);
   void int8_part(const PackedProduct& p, Range columns, const Workspace& w);
   void run_part(const PackedProduct& p, Range rows, Range columns, const Workspace& w);
-  void pack(const PackedProduct::Matrix& b, const PackedProduct& p, Range depth, Range columns, std::uint16_t* out);
+  void run_wide(const PackedProduct& p, Range rows, Range columns, const Workspace& w);
+  void wide_block(const Left& left, Range rows, Range depth, const Branch& branch, Range columns, const Workspace& w);
+  void low_rows(const Left& left, Range rows, Range depth, const Branch& branch, const Workspace& w);
+  // Panels of `columns`, `depth` of a matrix [k_total, n_total] that is not stored as such.
+  void pack(const PackedProduct::Matrix& b, std::int64_t k_total, std::int64_t n_total, Range depth, Range columns,
+            std::uint16_t* out);
+  std::int64_t block_rows(std::int64_t depth) const;
 
   Device& device_;
   const PackedKernels& kernels_;
+  const WideKernels& wide_;
   Buffer<std::uint16_t> workspace_;
-  Buffer<float> tiles_;
+  Buffer<float> tiles_, partial_;
 };
 
 }  // namespace mw::engine

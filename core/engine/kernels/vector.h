@@ -23,6 +23,7 @@ struct AdamWScalars {              // one step's constants, see optimizer.cpp
 
 struct VectorKernels {
   const char* name;
+  float (*inverse_rms)(std::int64_t dim, const float* x, float eps);  // (mean x^2 + eps)^-1/2
   // y = x * s * gain, s = (mean x^2 + eps)^-1/2 written to inv[rows]. y may be x.
   void (*rms_norm)(std::int64_t rows, std::int64_t dim, const float* x, NormGain g, float eps, float* y, float* inv);
   // y = residual + the same. y may be residual.

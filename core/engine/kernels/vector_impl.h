@@ -253,6 +253,7 @@ void adamw(i64 n, const AdamWScalars& s, const float* gradient, float* value, fl
 
 constexpr VectorKernels kernels_of(const char* name) {
   return {.name = name,
+          .inverse_rms = inverse_rms_of,
           .rms_norm = rms_norm,
           .rms_norm_add = rms_norm_add,
           .rms_norm_again = rms_norm_again,

@@ -35,6 +35,10 @@ namespace {
       });
 }
 
+float inverse_rms_of(i64 dim, const float* x, float eps) {
+  return inverse_rms(dim, x, eps);
+}
+
 void rms_norm(i64 rows, i64 dim, const float* x, NormGain g, float eps, float* y, float* inv) {
   for (i64 r = 0; r < rows; ++r) {
     inv[r] = inverse_rms(dim, x + r * dim, eps);
