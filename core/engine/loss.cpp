@@ -195,7 +195,10 @@ LossSum Core::run(const TokenBatch& batch, const StepOptions& options, Want want
             .dropout_seed = options.dropout_seed,
             .step = options.step,
             .micro_batch = options.micro_batch};
-  prepare({.tokens = batch.rows * batch.len,
+  // Room for the real tokens, a little more: the next batch of other lengths finds it there.
+  constexpr int kTokenUnit = 256;
+  const int room = (tokens.count + kTokenUnit - 1) / kTokenUnit * kTokenUnit;
+  prepare({.tokens = std::min(batch.rows * batch.len, room),
            .lowest = train ? lowest_trained_layer() : static_cast<int>(layers.size()),
            .backward = train,
            .full = train && full,

@@ -11,6 +11,7 @@ namespace {
 
 constexpr i64 kSlots = 2 * kGroupRows;  // elements of one pair of depth in a group
 constexpr i64 kStep = 4, kLine = 32;    // pairs of depth between prefetches; elements of a cache line
+constexpr i64 kFarAhead = 128;          // floats of a row: more rows are read at once than memory follows by itself
 
 template <int R, int V>
 [[gnu::always_inline]] inline void pair_of_depth(const std::uint16_t* a, const std::uint16_t* b, __m512 (&acc)[R][V]) {
@@ -103,6 +104,7 @@ void groups(i64 rows, i64 k, const Activations& x, float scale, std::uint16_t* o
           continue;
         }
         const float* at = x.x + (row + i) * x.stride;
+        for (int line = 0; line < 32; line += 16) _mm_prefetch(at + 2 * pair + kFarAhead + line, _MM_HINT_T0);
         const float inv = x.inv ? x.inv[row + i] : 1.0f;
         v[i] = two_narrow(_mm512_mul_ps(activation(x, at, 2 * pair, inv, mask.of[0]), by),
                           _mm512_mul_ps(activation(x, at, 2 * pair + 16, inv, mask.of[1]), by));
@@ -112,20 +114,19 @@ void groups(i64 rows, i64 k, const Activations& x, float scale, std::uint16_t* o
   }
 }
 
+// Along the rows of x, which may be far away: memory fetches lines ahead within a row only.
 void panels(i64 depth, i64 columns, const Activations& x, std::uint16_t* out) {
   const i64 pairs = (depth + 1) / 2;
-  for (i64 first = 0; first < columns; first += kPanelRows) {
-    const Columns mask = masks(columns - first);
-    for (i64 pair = 0; pair < pairs; ++pair) {
-      const float* row = x.x + 2 * pair * x.stride;
-      const bool whole = 2 * pair + 1 < depth;
-      const float even_inv = x.inv ? x.inv[2 * pair] : 1.0f, odd_inv = x.inv && whole ? x.inv[2 * pair + 1] : 1.0f;
-      for (int half = 0; half < 2; ++half) {
-        const i64 column = first + 16 * half;
-        const __m512 even = activation(x, row, column, even_inv, mask.of[half]);
-        const __m512 odd = whole ? activation(x, row + x.stride, column, odd_inv, mask.of[half]) : _mm512_setzero_ps();
-        _mm512_storeu_si512(out + first * 2 * pairs + pair * kPairs + 32 * half, paired(narrow16(even), narrow16(odd)));
-      }
+  for (i64 pair = 0; pair < pairs; ++pair) {
+    const float* row = x.x + 2 * pair * x.stride;
+    const bool whole = 2 * pair + 1 < depth;
+    const float even_inv = x.inv ? x.inv[2 * pair] : 1.0f, odd_inv = x.inv && whole ? x.inv[2 * pair + 1] : 1.0f;
+    for (i64 column = 0; column < (columns + kPanelRows - 1) / kPanelRows * kPanelRows; column += 16) {
+      const __mmask16 mask = masks(columns - column).of[0];
+      const __m512 even = activation(x, row, column, even_inv, mask);
+      const __m512 odd = whole ? activation(x, row + x.stride, column, odd_inv, mask) : _mm512_setzero_ps();
+      _mm512_storeu_si512(out + column / kPanelRows * kPairs * pairs + pair * kPairs + column % kPanelRows * 2,
+                          paired(narrow16(even), narrow16(odd)));
     }
   }
 }
