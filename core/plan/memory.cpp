@@ -356,8 +356,7 @@ MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& s
   training[MemoryCategory::gradients] = gradients(p);
   training[MemoryCategory::optimizer] = optimizer(p);
   training[MemoryCategory::activations] = activations(p);
-  training[MemoryCategory::workspace] = workspace(p, rope_positions(p), block_keys(p));
-  training[MemoryCategory::workspace] += loss_workspace(p);
+  training[MemoryCategory::workspace] = workspace(p) + loss_workspace(p);
   training[MemoryCategory::logits] = logits(p);
   MemoryPlan plan{.at_peak = training, .category_peaks = training, .peak_instant = "logits of a training step"};
   if (shape.generate_tokens > 0) {  // the cache comes while the step's buffers, logits included, are still there
