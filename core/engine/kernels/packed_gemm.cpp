@@ -105,6 +105,11 @@ void PackedGemm::int8_part(const PackedProduct& p, Range columns, const Workspac
                      p.c + columns.begin, p.n, p.store);
 }
 
+void PackedGemm::few_part(const PackedProduct& p, Range columns, const Workspace& w) {
+  kernels_.narrow_rows(p.m, p.k, p.scale, p.a, p.k, w.a, p.k);
+  kernels_.few_rows(p.m, columns.size(), p.k, w.a, p.b.packed + columns.begin * p.k, p.c + columns.begin, p.n, p.store);
+}
+
 void PackedGemm::prepare() {
   if (workspace_) return;
   workspace_ = Buffer<std::uint16_t>(device_.arena, MemoryCategory::workspace,
@@ -147,6 +152,8 @@ void PackedGemm::run(const PackedProduct& p) {
       const Range columns{edge(p.n, kPanelRows, t, threads), edge(p.n, kPanelRows, t + 1, threads)};
       if (p.b.kind == Kind::int8 && p.m <= kInt8Rows && p.m * p.k <= kActivations)
         int8_part(p, columns, w);
+      else if (p.b.kind == Kind::panels && p.m <= kDecodedRows && p.m * p.k <= kActivations && !p.low.z)
+        few_part(p, columns, w);
       else if (p.m >= p.n)
         run_part(p, {edge(p.m, 12, t, threads), edge(p.m, 12, t + 1, threads)}, {0, p.n}, w);
       else

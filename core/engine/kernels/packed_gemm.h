@@ -76,6 +76,7 @@ class PackedGemm {
     std::uint16_t *a, *b, *z, *low;
   };
   Workspace workspace(std::int64_t thread);
+  void few_part(const PackedProduct& p, Range columns, const Workspace& w);
   void int8_part(const PackedProduct& p, Range columns, const Workspace& w);
   void run_part(const PackedProduct& p, Range rows, Range columns, const Workspace& w);
   void pack(const PackedProduct::Matrix& b, const PackedProduct& p, Range depth, Range columns, std::uint16_t* out);

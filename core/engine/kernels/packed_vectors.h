@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vectors of bf16 pairs, for the files built with AVX-512 BF16. All in an unnamed namespace, as in vector_math.h.
+#pragma once
+#include <immintrin.h>
+
+#include "core/engine/kernels/vector_math.h"
+
+namespace mw::engine {
+namespace {
+
+constexpr i64 kPairs = 2 * kPanelRows;  // elements of one pair of depth in a panel
+
+[[gnu::always_inline]] inline __m512bh load_pairs(const std::uint16_t* p) {
+  return (__m512bh)_mm512_loadu_si512(p);
+}
+
+[[gnu::always_inline]] inline __m512bh splat_pair(const std::uint16_t* p) {
+  std::int32_t pair;
+  memcpy(&pair, p, sizeof pair);
+  return (__m512bh)_mm512_set1_epi32(pair);
+}
+
+struct Columns {  // masks of a tile's vectors: the last panel may be partial
+  __mmask16 of[8];
+};
+
+[[gnu::always_inline]] inline Columns masks(i64 left) {
+  Columns c;
+  for (int v = 0; v < 8; ++v, left -= 16)
+    c.of[v] = left >= 16 ? static_cast<__mmask16>(0xffff) : static_cast<__mmask16>(left > 0 ? (1u << left) - 1 : 0);
+  return c;
+}
+
+[[gnu::always_inline]] inline __m256i narrow16(__m512 x) {
+  return (__m256i)_mm512_cvtneps_pbh(x);
+}
+
+// Pairs of depth from two rows of 16: low words from `even`, high words from `odd`.
+[[gnu::always_inline]] inline __m512i paired(__m256i even, __m256i odd) {
+  return _mm512_or_si512(_mm512_cvtepu16_epi32(even), _mm512_slli_epi32(_mm512_cvtepu16_epi32(odd), 16));
+}
+
+// 16 vectors of 16 dwords: rows become columns.
+[[gnu::always_inline]] inline void transpose(__m512i v[16]) {
+  __m512i t[16];
+  for (int i = 0; i < 8; ++i) {
+    t[2 * i] = _mm512_unpacklo_epi32(v[2 * i], v[2 * i + 1]);
+    t[2 * i + 1] = _mm512_unpackhi_epi32(v[2 * i], v[2 * i + 1]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    v[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
+    v[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
+    v[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
+    v[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm512_shuffle_i32x4(v[i], v[i + 4], 0x88);
+    t[i + 4] = _mm512_shuffle_i32x4(v[i], v[i + 4], 0xdd);
+    t[i + 8] = _mm512_shuffle_i32x4(v[i + 8], v[i + 12], 0x88);
+    t[i + 12] = _mm512_shuffle_i32x4(v[i + 8], v[i + 12], 0xdd);
+  }
+  for (int i = 0; i < 8; ++i) {
+    v[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
+    v[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
+  }
+}
+
+[[gnu::always_inline]] inline V from_f16(const std::uint16_t* p) {
+  return (V)_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+
+}  // namespace
+}  // namespace mw::engine
