@@ -118,7 +118,7 @@ TEST_P(Int8Families, ARowAnswersTheSameAloneAndInAFullBatch) {
     network.add_lora(test::all_projections(), 5);
     test::randomise_adapters(network, 6);
     std::vector<std::vector<int>> prompts;
-    for (int row = 0; row < kFewRows; ++row) prompts.push_back({5 * row + 2});
+    for (int row = 0; row < kDecodedRows; ++row) prompts.push_back({5 * row + 2});
     const auto together = Sampler(network).generate_batch(prompts, {.max_new_tokens = 12});
     for (size_t row = 0; row < prompts.size(); row += 3)
       EXPECT_EQ(together[row], Sampler(network).generate(prompts[row], {.max_new_tokens = 12})) << "row " << row;

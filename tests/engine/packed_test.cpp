@@ -226,7 +226,7 @@ TEST_F(Packed, ARowOfADecodedBatchDoesNotDependOnItsSize) {
               {z.at.data() + first * rank, l.at.data(), rank, 0.5f});
     };
     for (std::int64_t r = 0; r < 20; ++r) product(r, 1, one.data() + r * n);
-    for (std::int64_t rows = 2; rows <= kFewRows; ++rows) {
+    for (std::int64_t rows = 2; rows <= kDecodedRows; ++rows) {
       std::vector<float> all(static_cast<size_t>(rows * n));
       product(20 - rows, rows, all.data());
       EXPECT_TRUE(std::equal(all.begin(), all.end(), one.end() - rows * n)) << rows << " rows, depth " << k;
