@@ -14,9 +14,12 @@ constexpr Count round_up(Count n, Count to) {
 
 inline constexpr Count kPageBytes = 4096;  // the arena gives whole pages
 
-// Floats: regions of one buffer start on cache lines.
+// Regions of one buffer start on cache lines: bytes, floats.
+constexpr Count aligned_bytes(Count n) {
+  return round_up(n, 64);
+}
 constexpr Count aligned_floats(Count n) {
-  return round_up(n, 16);
+  return aligned_bytes(4 * n) / 4;
 }
 
 // Weights in panels (engine/kernels/packed.h): whole panels of rows, whole pairs of columns.

@@ -56,7 +56,8 @@ Core::Core(const model::Config& c, Device& d, WeightType t)
   for (int layer = 0; layer < static_cast<int>(config.layers.size()); ++layer) connect(layer);
 }
 
-// Norms and other vectors are f32, in one buffer, with the gain of norms without weights at its end.
+// Norms and other vectors are f32, in one buffer, with the gain of norms without weights at its end. All matrices are
+// in another, in inventory order: huge pages throughout, and what a step reads one after the other lies so.
 void Core::allocate_weights() {
   const std::span<const model::Tensor> tensors = inventory.tensors();
   weights.resize(tensors.size());
@@ -70,11 +71,16 @@ void Core::allocate_weights() {
     if (w.vector) norm_floats += aligned_floats(w.cols);
   }
   norms = Buffer<float>(device.arena, MemoryCategory::weights, static_cast<size_t>(norm_floats), "norms");
+  std::int64_t bytes = 0;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (!weights[i].vector) bytes += place(weights[i], tensors[i], nullptr);
+  matrices = Buffer<std::byte>(device.arena, MemoryCategory::weights, static_cast<size_t>(bytes), "weights");
+  std::byte* matrix = matrices.data();
   float* next = norms.data();
   for (size_t i = 0; i < tensors.size(); ++i) {
     Weight& w = weights[i];
     if (!w.vector) {
-      allocate(w, tensors[i]);
+      matrix += place(w, tensors[i], matrix);
       continue;
     }
     w.at.f32 = w.f32 = w.norm = next;
@@ -86,23 +92,23 @@ void Core::allocate_weights() {
   unit_norm.cols = unit, unit_norm.offset = 1.0f;
 }
 
-void Core::allocate(Weight& w, const model::Tensor& tensor) {
-  const auto count = static_cast<size_t>(w.elements());
-  const char* label = tensor.name.c_str();
+// The bytes of a matrix, which lies at `at`; null: only asked.
+std::int64_t Core::place(Weight& w, const model::Tensor& tensor, std::byte* at) {
+  const std::int64_t count = w.elements();
   const bool panels = packable(tensor.matrix_rows(), w.cols);
   if (type == WeightType::f32) {
-    w.at.f32 = w.f32 = weight_f32_buffers.emplace_back(device.arena, MemoryCategory::weights, count, label).data();
-    return;
+    w.at.f32 = w.f32 = reinterpret_cast<float*>(at);
+    return sizes::aligned_bytes(count * 4);
   }
   if (type == WeightType::int8 && panels) {
-    const auto scales = static_cast<size_t>(w.rows * groups_of(w.cols));
-    w.int8 = weight_int8_buffers.emplace_back(device.arena, MemoryCategory::weights, count, label).data();
-    w.scales = weight_bf16_buffers.emplace_back(device.arena, MemoryCategory::weights, scales, label).data();
+    w.int8 = reinterpret_cast<std::int8_t*>(at);
+    w.scales = at ? reinterpret_cast<std::uint16_t*>(at + sizes::aligned_bytes(count)) : nullptr;
     w.at.int8 = {w.int8, w.scales};
-    return;
+    return sizes::aligned_bytes(count) + sizes::aligned_bytes(w.rows * groups_of(w.cols) * 2);
   }
-  w.bf16 = weight_bf16_buffers.emplace_back(device.arena, MemoryCategory::weights, count, label).data();
+  w.bf16 = reinterpret_cast<std::uint16_t*>(at);
   (gemm.packs() && panels ? w.at.packed : w.at.bf16) = w.bf16;
+  return sizes::aligned_bytes(count * 2);
 }
 
 Weight* Core::find(Role role, int layer) {

@@ -168,7 +168,7 @@ struct Core {
 
   // core.cpp
   void allocate_weights();
-  void allocate(Weight& w, const model::Tensor& tensor);
+  std::int64_t place(Weight& w, const model::Tensor& tensor, std::byte* at);
   Weight* find(model::Role role, int layer);  // null where the model has none
   Weight* need(model::Role role, int layer);
   void connect(int layer);
@@ -282,9 +282,7 @@ struct Core {
   Profile profile;
 
   std::vector<Weight> weights;  // by inventory index
-  std::vector<Buffer<float>> weight_f32_buffers;
-  std::vector<Buffer<std::uint16_t>> weight_bf16_buffers;
-  std::vector<Buffer<std::int8_t>> weight_int8_buffers;
+  Buffer<std::byte> matrices;
   Buffer<float> norms, masters, gradients, adapter_values, widened;
   std::vector<LayerParts> layers;
   Weight *embedding = nullptr, *final_norm = nullptr;

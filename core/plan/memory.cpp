@@ -86,22 +86,22 @@ bool packable(const model::Tensor& t) {
   return !is_vector(t) && sizes::packable(t.matrix_rows(), t.hf_shape.back());
 }
 
-// Norms are always f32, in one buffer (with the gain of norms without weights); every other tensor has its own.
+// Norms are always f32, in one buffer (with the gain of norms without weights); all matrices are in another.
 Bytes weights(const Plan& p) {
-  std::int64_t norms = 0, head = 0;
+  std::int64_t norms = 0, head = 0, bytes = 0;
   for (const model::Layer& l : p.config.layers) head = std::max(head, std::int64_t{l.head_dim});
   if (p.config.v_norm) norms += aligned(head);
-  Bytes sum;
   for (const model::Tensor& t : p.inventory.tensors()) {
+    const std::int64_t cols = t.hf_shape.back();
     if (is_vector(t))
       norms += aligned(t.elements());
     else if (p.shape.weights == WeightType::int8 && packable(t))  // bytes, and a bf16 scale for 64 of them
-      sum += buffer(t.elements(), 1) +
-             buffer(t.elements() / t.hf_shape.back() * (sizes::scale_groups(t.hf_shape.back())), 2);
+      bytes += sizes::aligned_bytes(t.elements()) +
+               sizes::aligned_bytes(t.elements() / cols * sizes::scale_groups(cols) * 2);
     else
-      sum += buffer(t.elements(), p.shape.weights == WeightType::f32 ? 4 : 2);
+      bytes += sizes::aligned_bytes(t.elements() * (p.shape.weights == WeightType::f32 ? 4 : 2));
   }
-  return sum + buffer(norms);
+  return buffer(bytes, 1) + buffer(norms);
 }
 
 Bytes gradients(const Plan& p) {

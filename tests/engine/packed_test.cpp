@@ -157,7 +157,7 @@ TEST(Int8, ProductsAgreeWithDoubleArithmetic) {
 }
 
 TEST_F(Packed, FactorsKeptInF32ArePackedOnTheWay) {
-  for (const Size s : {Size{9, 16, 640, 0}, Size{700, 5, 70, 0}, Size{40, 77, 1031, 0}, Size{33, 640, 7, 0}}) {
+  for (const Size s : {Size{17, 16, 640, 0}, Size{700, 5, 70, 0}, Size{40, 77, 1031, 0}, Size{33, 640, 7, 0}}) {
     Device device(Bytes(0), 2);
     Gemm gemm(device, WeightType::bf16);
     const Matrix a = normals(s.m, s.k, 1), b = normals(s.n, s.k, 2), b_t = transposed(b);
@@ -210,6 +210,27 @@ TEST_F(Packed, ARowDoesNotDependOnTheRowsBesideIt) {
   for (std::int64_t r = 0; r < rows; r += 9) {
     gemm.nt(1, n, k, 1.0f, a.at.data() + r * k, {.packed = w.data()}, 0.0f, one.data());
     EXPECT_TRUE(std::equal(one.begin(), one.end(), all.begin() + r * n)) << r;
+  }
+}
+
+TEST_F(Packed, ARowOfADecodedBatchDoesNotDependOnItsSize) {
+  Device device(Bytes(0), 2);
+  Gemm gemm(device, WeightType::bf16);
+  for (const std::int64_t k : {2, 66, 128, 1500}) {
+    const std::int64_t n = 96, rank = 16;
+    const Matrix a = normals(20, k, 1), b = normals(n, k, 2), z = normals(20, rank, 3), l = normals(n, rank, 4);
+    const std::vector<std::uint16_t> w = packed(b);
+    std::vector<float> one(static_cast<size_t>(20 * n));
+    const auto product = [&](std::int64_t first, std::int64_t rows, float* c) {
+      gemm.nt(rows, n, k, 1.0f, a.at.data() + first * k, {.packed = w.data()}, 1.0f, c,
+              {z.at.data() + first * rank, l.at.data(), rank, 0.5f});
+    };
+    for (std::int64_t r = 0; r < 20; ++r) product(r, 1, one.data() + r * n);
+    for (std::int64_t rows = 2; rows <= kDecodedRows; ++rows) {
+      std::vector<float> all(static_cast<size_t>(rows * n));
+      product(20 - rows, rows, all.data());
+      EXPECT_TRUE(std::equal(all.begin(), all.end(), one.end() - rows * n)) << rows << " rows, depth " << k;
+    }
   }
 }
 

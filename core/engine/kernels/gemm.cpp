@@ -55,13 +55,13 @@ std::string Gemm::describe(WeightType type) {
 
 // A low-rank summand goes into the product itself while its factor stays small beside the weight.
 bool Gemm::fuses(std::int64_t m, const WeightRef& b, const LowRank& low) const {
-  return b.packed && low.z && m > kFewRows && low.rank <= kMostFusedRank;
+  return b.packed && low.z && m > kDecodedRows && low.rank <= kMostFusedRank;
 }
 
 // True if the packed kernels did it; `stored` and `dense` say how B lies in memory, packed or f32.
 bool Gemm::multiply_packed(const PackedProduct& shape, PackedProduct::Kind stored, PackedProduct::Kind dense,
                            WeightRef b, float beta, const LowRank& low) {
-  if (!b.packed && !(packed_ && (b.int8.at || (b.f32 && shape.m > kFewRows)))) return false;
+  if (!b.packed && !(packed_ && (b.int8.at || (b.f32 && shape.m > kDecodedRows)))) return false;
   PackedProduct p = shape;
   p.b = {b.int8.at ? PackedProduct::Kind::int8 : b.packed ? stored : dense, b.packed, b.f32, b.int8};
   if (low.z) p.low = {low.z, low.rank, low.scale, {dense, nullptr, low.l, {}}};
@@ -149,7 +149,7 @@ void Gemm::nt_rows(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, 
   if (m == 0) return;
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   const VectorKernels& v = vector_kernels();
-  if (m <= kFewRows && !b.int8.at) {
+  if ((m <= kFewRows && !b.int8.at) || (m <= kDecodedRows && b.f32 && n * k <= kPanel)) {
     return split(n, 16, flops, [&](int, std::int64_t begin, std::int64_t end) {
       if (b.f32)
         v.dot_rows(m, n, k, alpha, a, b.f32, beta, c, begin, end);

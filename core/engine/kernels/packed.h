@@ -26,6 +26,8 @@ struct Strip {
   std::int64_t pairs;
 };
 
+inline constexpr std::int64_t kDecodedRows = 16;  // what decoding takes at once
+
 enum class Store { write, accumulate };
 
 // int8 weights, for inference: the panels above with one byte an element, and a bf16 scale for each row's groups of
@@ -47,6 +49,10 @@ struct PackedKernels {
   // C[rows, columns) (+)= sum of strips. Every output's terms are added in order of depth, whatever the shape.
   void (*block)(std::int64_t rows, std::int64_t columns, const Strip* strips, int count, float* c, std::int64_t ldc,
                 Store store);
+  // The same of at most kDecodedRows rows with a packed W [columns, k], from a whole panel on, even k: weights are read
+  // once, front to back. a: bf16 [rows, k].
+  void (*few_rows)(std::int64_t rows, std::int64_t columns, std::int64_t k, const std::uint16_t* a,
+                   const std::uint16_t* w, float* c, std::int64_t ldc, Store store);
   // out[r, 0..k) = bf16(scale * x[r, 0..k)); an odd k is padded with a zero. out_stride even.
   void (*narrow_rows)(std::int64_t rows, std::int64_t k, float scale, const float* x, std::int64_t x_stride,
                       std::uint16_t* out, std::int64_t out_stride);

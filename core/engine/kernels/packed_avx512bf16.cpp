@@ -168,127 +168,19 @@ void turn(i64 k_total, i64 begin, i64 depth, i64 first, i64 columns, const std::
   }
 }
 
-void quantise_rows(i64 rows, i64 k, const float* x, std::int16_t* out, float* scales) {
-  for (i64 r = 0; r < rows; ++r)
-    for (i64 first = 0; first < k; first += kGroup) {
-      const i64 count = k - first < kGroup ? k - first : kGroup;
-      const float* in = x + r * k + first;
-      V largest{};
-      for_vectors(
-          count, [&](i64 i, i64 c) __attribute__((always_inline)) {
-            largest = larger(largest, (V)_mm512_abs_ps((__m512)load_n(in + i, c)));
-          });
-      const float top = highest(largest), scale = top / 32767.0f, by = top > 0 ? 32767.0f / top : 0.0f;
-      for_vectors(
-          count, [&](i64 i, i64 c) __attribute__((always_inline)) {
-            const __m512i whole = _mm512_cvtps_epi32((__m512)(load_n(in + i, c) * by));
-            _mm256_mask_storeu_epi16(out + r * k + first + i, static_cast<__mmask16>((1u << c) - 1),
-                                     _mm512_cvtsepi32_epi16(whole));
-          });
-      scales[r * groups_of(k) + first / kGroup] = scale;
-    }
-}
-
-[[gnu::always_inline]] inline __m512 widened_scales(const std::uint16_t* p) {
-  return _mm512_castsi512_ps(
-      _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))), 16));
-}
-[[gnu::always_inline]] inline __m512i load_int8_pairs(const std::int8_t* p) {
-  return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-}
-
-template <int R, int P>
-void int8_tile(i64 k, const std::int16_t* a, const float* a_scales, Int8Weight w, const Columns& columns, float* c,
-               i64 ldc, Store how) {
-  constexpr int kVectors = 2 * P;
-  const i64 groups = groups_of(k);
-  __m512 sum[R][kVectors];
-  for (int r = 0; r < R; ++r)
-    for (int v = 0; v < kVectors; ++v)
-      sum[r][v] =
-          how == Store::write ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(columns.of[v], c + r * ldc + 16 * v);
-  for (i64 g = 0; g < groups; ++g) {
-    __m512i acc[R][kVectors];
-    for (int r = 0; r < R; ++r)
-      for (int v = 0; v < kVectors; ++v) acc[r][v] = _mm512_setzero_si512();
-    const i64 end = (g + 1) * kGroup < k ? (g + 1) * kGroup : k;
-    for (i64 i = g * kGroup; i < end; i += 2) {
-      __m512i q[kVectors];
-      for (int p = 0; p < P; ++p) {
-        const std::int8_t* at = w.at + p * kPanelRows * k + i * kPanelRows;
-        _mm_prefetch(at + 2048, _MM_HINT_T0);
-        q[2 * p] = load_int8_pairs(at);
-        q[2 * p + 1] = load_int8_pairs(at + 32);
-      }
-      for (int r = 0; r < R; ++r) {
-        std::int32_t pair;
-        memcpy(&pair, a + r * k + i, sizeof pair);
-        const __m512i x = _mm512_set1_epi32(pair);
-        for (int v = 0; v < kVectors; ++v) acc[r][v] = _mm512_dpwssd_epi32(acc[r][v], q[v], x);
-      }
-    }
-    for (int p = 0; p < P; ++p)
-      for (int half = 0; half < 2; ++half) {
-        const __m512 scale = widened_scales(w.scales + (p * groups + g) * kPanelRows + 16 * half);
-        for (int r = 0; r < R; ++r) {
-          const __m512 both = _mm512_mul_ps(scale, _mm512_set1_ps(a_scales[r * groups + g]));
-          __m512& s = sum[r][2 * p + half];
-          s = _mm512_fmadd_ps(_mm512_cvtepi32_ps(acc[r][2 * p + half]), both, s);
-        }
-      }
-  }
-  for (int r = 0; r < R; ++r)
-    for (int v = 0; v < kVectors; ++v) _mm512_mask_storeu_ps(c + r * ldc + 16 * v, columns.of[v], sum[r][v]);
-}
-
-using Int8Tile = void (*)(i64, const std::int16_t*, const float*, Int8Weight, const Columns&, float*, i64, Store);
-constexpr int kMostInt8Rows = 6;
-constexpr Int8Tile kInt8Tile1[] = {nullptr,         int8_tile<1, 1>, int8_tile<2, 1>, int8_tile<3, 1>,
-                                   int8_tile<4, 1>, int8_tile<5, 1>, int8_tile<6, 1>};
-constexpr Int8Tile kInt8Tile2[] = {nullptr, int8_tile<1, 2>, int8_tile<2, 2>, int8_tile<3, 2>};
-
-void int8_rows(i64 rows, i64 columns, i64 k, const std::int16_t* a, const float* a_scales, Int8Weight w, float* c,
-               i64 ldc, Store store) {
-  const i64 tiles = (rows + kMostInt8Rows - 1) / kMostInt8Rows, panels = (columns + kPanelRows - 1) / kPanelRows;
-  const i64 widest = (rows + tiles - 1) / tiles <= 3 ? 2 : 1;
-  for (i64 p = 0; p < panels;) {
-    const i64 width = p + widest > panels ? 1 : widest;
-    const Columns mask = masks(columns - p * kPanelRows);
-    const Int8Weight panel{w.at + p * kPanelRows * k, w.scales + p * groups_of(k) * kPanelRows};
-    for (i64 t = 0; t < tiles; ++t) {
-      const i64 row = rows * t / tiles, height = rows * (t + 1) / tiles - row;
-      (width == 2 ? kInt8Tile2 : kInt8Tile1)[height](k, a + row * k, a_scales + row * groups_of(k), panel, mask,
-                                                     c + row * ldc + p * kPanelRows, ldc, store);
-    }
-    p += width;
-  }
-}
-
-void widen_int8(i64 columns, i64 k, i64 begin, i64 depth, Int8Weight w, std::uint16_t* out) {
-  for (i64 n = 0; n < columns; n += kPanelRows)
-    for (i64 i = begin; i < begin + depth; i += 2)
-      for (int half = 0; half < 2; ++half) {
-        const __m512i pairs = load_int8_pairs(w.at + n * k + i * kPanelRows + 32 * half);
-        const __m512 scale = widened_scales(w.scales + scale_index(k, n, i) + 16 * half);
-        const __m512 even = _mm512_cvtepi32_ps(_mm512_srai_epi32(_mm512_slli_epi32(pairs, 16), 16));
-        const __m512 odd = _mm512_cvtepi32_ps(_mm512_srai_epi32(pairs, 16));
-        std::uint16_t* to = out + n * depth + (i - begin) * kPanelRows + 32 * half;
-        _mm512_storeu_si512(to, paired(narrow16(_mm512_mul_ps(even, scale)), narrow16(_mm512_mul_ps(odd, scale))));
-      }
-}
-
 }  // namespace
 
 const PackedKernels& packed_kernels_avx512bf16() {
   static constexpr PackedKernels kKernels{.block = block,
+                                          .few_rows = few_rows_avx512bf16,
                                           .narrow_rows = narrow_rows,
                                           .narrow_columns = narrow_columns,
                                           .pack_rows = pack_rows,
                                           .pack_columns = pack_columns,
                                           .turn = turn,
-                                          .quantise_rows = quantise_rows,
-                                          .int8_rows = int8_rows,
-                                          .widen_int8 = widen_int8};
+                                          .quantise_rows = quantise_rows_avx512bf16,
+                                          .int8_rows = int8_rows_avx512bf16,
+                                          .widen_int8 = widen_int8_avx512bf16};
   return kKernels;
 }
 

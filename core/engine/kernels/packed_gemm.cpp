@@ -89,6 +89,11 @@ void PackedGemm::int8_part(const PackedProduct& p, Range columns, const Workspac
                      p.c + columns.begin, p.n, p.store);
 }
 
+void PackedGemm::few_part(const PackedProduct& p, Range columns, const Workspace& w) {
+  kernels_.narrow_rows(p.m, p.k, p.scale, p.a, p.k, w.a, p.k);
+  kernels_.few_rows(p.m, columns.size(), p.k, w.a, p.b.packed + columns.begin * p.k, p.c + columns.begin, p.n, p.store);
+}
+
 void PackedGemm::prepare() {
   if (workspace_) return;
   workspace_ = Buffer<std::uint16_t>(device_.arena, MemoryCategory::workspace,
@@ -135,6 +140,8 @@ void PackedGemm::run(const PackedProduct& p) {
         int8_part(p, columns, w);
       else if (p.m >= kWideRows)
         by_rows ? run_wide(p, rows, {0, p.n}, w) : run_wide(p, {0, p.m}, columns, w);
+      else if (p.b.kind == Kind::panels && p.m <= kDecodedRows && p.m * p.k <= kActivations && !p.low.z)
+        few_part(p, columns, w);
       else
         by_rows ? run_part(p, rows, {0, p.n}, w) : run_part(p, {0, p.m}, columns, w);
     }

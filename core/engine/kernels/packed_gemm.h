@@ -120,6 +120,7 @@ class PackedGemm {
   };
   struct Left;
   Workspace workspace(std::int64_t thread);
+  void few_part(const PackedProduct& p, Range columns, const Workspace& w);
   void int8_part(const PackedProduct& p, Range columns, const Workspace& w);
   void run_part(const PackedProduct& p, Range rows, Range columns, const Workspace& w);
   void run_wide(const PackedProduct& p, Range rows, Range columns, const Workspace& w);

@@ -9,4 +9,13 @@ namespace mw::engine {
 const PackedKernels& packed_kernels_avx512bf16();
 const WideKernels& wide_kernels_avx512bf16();
 
+// Their parts in files of their own.
+void few_rows_avx512bf16(std::int64_t rows, std::int64_t columns, std::int64_t k, const std::uint16_t* a,
+                         const std::uint16_t* w, float* c, std::int64_t ldc, Store store);
+void quantise_rows_avx512bf16(std::int64_t rows, std::int64_t k, const float* x, std::int16_t* out, float* scales);
+void int8_rows_avx512bf16(std::int64_t rows, std::int64_t columns, std::int64_t k, const std::int16_t* a,
+                          const float* a_scales, Int8Weight w, float* c, std::int64_t ldc, Store store);
+void widen_int8_avx512bf16(std::int64_t columns, std::int64_t k, std::int64_t begin, std::int64_t depth, Int8Weight w,
+                           std::uint16_t* out);
+
 }  // namespace mw::engine
