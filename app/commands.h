@@ -28,7 +28,18 @@ struct RunArgs {
 };
 int run_command(const Common& common, const RunArgs& args);
 
-int plan_command(const Common& common);
+struct PlanArgs {
+  std::string target;             // id in place of the file's, or empty
+  std::filesystem::path against;  // another experiment, whose plan is set beside this one's
+};
+int plan_command(const Common& common, const PlanArgs& args);
+
+struct SearchArgs {
+  size_t top = 10;                     // 0: all
+  std::string by = "time";             // time, cost, memory
+  std::vector<std::string> targets{};  // besides the experiment's own
+};
+int search_command(const Common& common, const SearchArgs& args);
 
 struct SizeArgs {
   std::filesystem::path adapter;  // PEFT folder, in place of lora.adapter

@@ -41,6 +41,8 @@ bool has_display() {
 struct Arguments {
   Common common;
   RunArgs run;
+  PlanArgs plan;
+  SearchArgs search;
   GenerateArgs generate;
   SizeArgs size;
   bool json = false, start = false;
@@ -120,8 +122,18 @@ int run_main(int argc, char** argv) {
   add_common(*run, a, "Experiment file");
   run->get_option("file")->required(false);
   run->add_option("--resume", a.run.resume, "Continue this run from its last checkpoint");
-  auto* plan = cli.add_subcommand("plan", "Predict the memory of a run");
+  auto* plan = cli.add_subcommand("plan", "Predict memory, time and cost of an experiment on its target");
   add_common(*plan, a, "Experiment file");
+  plan->add_option("--target", a.plan.target, "Plan for this target instead: v5p-8, v6e-8, 2xh100, cpu ...");
+  plan->add_option("--against", a.plan.against, "Experiment whose plan is set beside this one's");
+  auto* search = cli.add_subcommand("search", "Predict every legal mesh, batch, remat and loss chunk, ranked");
+  add_common(*search, a, "Experiment file");
+  search->add_option("--top", a.search.top, "How many to show; 0: all that fit")->capture_default_str();
+  search->add_option("--by", a.search.by, "What comes first")
+      ->check(CLI::IsMember({"time", "cost", "memory"}))
+      ->capture_default_str();
+  search->add_option("--targets", a.search.targets, "Further targets, compared with the experiment's own")
+      ->delimiter(',');
   auto* size = cli.add_subcommand("size", "Measure how time and memory grow with the batch: rollout, forward, chunked");
   add_common(*size, a, "Experiment file");
   size->add_option("--adapter", a.size.adapter, "With this PEFT adapter attached");
@@ -163,7 +175,8 @@ int run_main(int argc, char** argv) {
 
   const Interrupt interrupt;
   a.common.stop = interrupt.token();
-  if (plan->parsed()) return plan_command(a.common);
+  if (plan->parsed()) return plan_command(a.common, a.plan);
+  if (search->parsed()) return search_command(a.common, a.search);
   if (size->parsed()) return size_command(a.common, a.size);
   if (generate->parsed()) return generate_command(a.common, a.generate);
   if (inspect->parsed()) return inspect_command(a.common);

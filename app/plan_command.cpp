@@ -3,12 +3,14 @@
 
 #include "app/commands.h"
 #include "app/progress_line.h"
+#include "core/hardware/catalogue.h"
+#include "core/runs/planning.h"
 #include "core/runs/predict.h"
 
 namespace mw::app {
 namespace {
 
-Json diagnostics(const runs::Experiment& experiment, const runs::Prediction& p) {
+Json diagnostics(const runs::Experiment& experiment, const runs::Prediction& p, const hardware::Catalogue& catalogue) {
   Json all = Json::array();
   const auto add = [&](const Problem& problem) {
     all.push_back({{"id", problem.id},
@@ -18,6 +20,8 @@ Json diagnostics(const runs::Experiment& experiment, const runs::Prediction& p) 
   };
   for (const Problem& problem : experiment.validate()) add(problem);
   for (const Problem& note : p.notes) add(note);
+  for (const runs::Diagnostic& d : runs::diagnostics(experiment, catalogue).beyond_the_document())
+    all.push_back(runs::to_json(d));
   if (!p.fits())
     add({.id = "MEMORY",
          .message = "the run does not fit",
@@ -27,7 +31,7 @@ Json diagnostics(const runs::Experiment& experiment, const runs::Prediction& p) 
   return all;
 }
 
-Json answer(const runs::Experiment& experiment, const runs::Prediction& p) {
+Json answer(const runs::Experiment& experiment, const runs::Prediction& p, const hardware::Catalogue& catalogue) {
   const Json prediction = runs::predicted_json(p);
   const Json nothing = nullptr;  // this version predicts memory; times and costs are unknown, not zero
   Json device{{"id", 0}, {"capacity_bytes", p.capacity.value}, {"memory", prediction["memory"]}};
@@ -43,17 +47,38 @@ Json answer(const runs::Experiment& experiment, const runs::Prediction& p) {
             {"padded_tokens_per_second", nothing},
             {"usd_per_million_tokens", nothing}}},
           {"peak_instant", p.peak_instant},
-          {"diagnostics", diagnostics(experiment, p)},
+          {"diagnostics", diagnostics(experiment, p, catalogue)},
           {"sources", p.sources}};
+}
+
+// Another machine, another planner.
+int plan_elsewhere(const Common& common, const PlanArgs& args, const runs::Experiment& experiment,
+                   const hardware::Catalogue& catalogue) {
+  const runs::Planned planned = runs::plan_experiment(experiment, catalogue);
+  std::optional<runs::PlanComparison> against;
+  if (!args.against.empty())
+    against = runs::against(planned, runs::plan_experiment(runs::Experiment::load(args.against), catalogue));
+  if (common.output == Output::json) {
+    Json out = runs::planned_json(planned);
+    if (against) out["against"] = runs::against_json(*against);
+    print_json(out);
+  } else {
+    std::fputs(runs::planned_text(planned).c_str(), stdout);
+    if (against) std::fputs(runs::against_text(*against).c_str(), stdout);
+  }
+  return 0;
 }
 
 }  // namespace
 
-int plan_command(const Common& common) {
-  const runs::Experiment experiment = load_experiment(common);
+int plan_command(const Common& common, const PlanArgs& args) {
+  runs::Experiment experiment = load_experiment(common);
+  const hardware::Catalogue catalogue = hardware::Catalogue::load(std::filesystem::path(MW_RESOURCES) / "hardware");
+  if (!args.target.empty()) runs::retarget(experiment, args.target, catalogue);
+  if (runs::planned_elsewhere(experiment)) return plan_elsewhere(common, args, experiment, catalogue);
   const runs::Prediction p = runs::predict(experiment, runs::ReadData::yes, common.stop);
   if (common.output == Output::json) {
-    print_json(answer(experiment, p));
+    print_json(answer(experiment, p, catalogue));
     return 0;
   }
   std::printf("target %s: %s, predicted peak %s of %s at %s\n", p.target.c_str(), p.fits() ? "fits" : "does not fit",
@@ -63,7 +88,7 @@ int plan_command(const Common& common) {
       std::printf("  %-12s %s\n", std::string(to_string(static_cast<MemoryCategory>(i))).c_str(),
                   to_text(p.at_peak.bytes[i]).c_str());
   for (const std::string& source : p.sources) std::printf("  from: %s\n", source.c_str());
-  for (const Json& d : diagnostics(experiment, p))
+  for (const Json& d : diagnostics(experiment, p, catalogue))
     std::printf("%s %s: %s\n", d["severity"].get<std::string>().c_str(), d["id"].get<std::string>().c_str(),
                 d["message"].get<std::string>().c_str());
   return 0;

@@ -16,28 +16,36 @@ namespace {
 
 constexpr size_t kQueue = 2;  // batches ready ahead of the engine
 
-void check(std::span<const Example> examples, const BatchOptions& options) {
-  if (examples.empty()) throw Error({.id = "DATA-EMPTY", .message = "there are no examples to make batches of"});
+Error misfit(std::int64_t row, size_t tokens, int max_len) {
+  return Error({.id = "DATA-LEN",
+                .message = "an example does not fit into a row",
+                .place = "row " + std::to_string(row),
+                .found = std::to_string(tokens) + " tokens",
+                .expected = "1 to " + std::to_string(max_len)});
+}
+
+void check(size_t examples, const BatchOptions& options) {
+  if (examples == 0) throw Error({.id = "DATA-EMPTY", .message = "there are no examples to make batches of"});
   if (options.rows < 1)
     throw Error({.id = "DATA-BATCH",
                  .message = "a batch needs rows",
                  .place = "train.batch",
                  .found = std::to_string(options.rows),
                  .expected = "at least 1"});
+}
+
+void check(std::span<const Example> examples, const BatchOptions& options) {
+  check(examples.size(), options);
   for (const Example& e : examples)
     if (e.ids.empty() || e.ids.size() != e.loss.size() || e.ids.size() > static_cast<size_t>(options.max_len))
-      throw Error({.id = "DATA-LEN",
-                   .message = "an example does not fit into a row",
-                   .place = "row " + std::to_string(e.row),
-                   .found = std::to_string(e.ids.size()) + " tokens",
-                   .expected = "1 to " + std::to_string(options.max_len)});
+      throw misfit(e.row, e.ids.size(), options.max_len);
 }
 
 // The rows of all epochs as one endless list. Asked in order, it plans each epoch once.
 class RowList {
  public:
-  RowList(std::span<const Example> examples, const BatchOptions& options)
-      : examples_(examples), options_(options), rows_(epoch_rows(examples, options, 0)) {}
+  RowList(std::vector<ExampleSize> examples, const BatchOptions& options)
+      : examples_(std::move(examples)), options_(options), rows_(epoch_rows(examples_, options, 0)) {}
 
   const std::vector<int>& at(std::int64_t index) {  // not decreasing
     if (options_.packing == Packing::none) {        // every epoch has as many rows: go straight there
@@ -52,15 +60,44 @@ class RowList {
     return rows_[static_cast<size_t>(index - first_)];
   }
   std::int64_t count() const { return static_cast<std::int64_t>(rows_.size()); }
+  const ExampleSize& size(int example) const { return examples_[static_cast<size_t>(example)]; }
 
  private:
-  std::span<const Example> examples_;
+  std::vector<ExampleSize> examples_;
   const BatchOptions& options_;
   std::int64_t epoch_ = 0, first_ = 0;  // first_: index of the epoch's first row
   std::vector<std::vector<int>> rows_;
 };
 
+// Batch n, with its padding to the longest row.
+BatchSize batch_size(RowList& rows, std::int64_t n, int batch_rows) {
+  BatchSize batch;
+  std::int64_t longest_row = 0;
+  for (int r = 0; r < batch_rows; ++r) {
+    std::int64_t row = 0;
+    for (const int e : rows.at(n * batch_rows + r)) {
+      const ExampleSize& size = rows.size(e);
+      row += size.tokens;
+      batch.loss_tokens += size.loss_tokens;
+      batch.longest = std::max(batch.longest, size.tokens);
+    }
+    batch.tokens += row;
+    longest_row = std::max(longest_row, row);
+  }
+  batch.padded = longest_row * batch_rows;
+  return batch;
+}
+
 }  // namespace
+
+std::vector<ExampleSize> sizes_of(std::span<const Example> examples) {
+  std::vector<ExampleSize> sizes;
+  sizes.reserve(examples.size());
+  for (const Example& e : examples)
+    sizes.push_back({static_cast<int>(e.ids.size()),
+                     static_cast<int>(std::count_if(e.loss.begin(), e.loss.end(), [](auto l) { return l != 0; }))});
+  return sizes;
+}
 
 struct BatchStream::Impl {
   std::span<const Example> examples;
@@ -76,7 +113,7 @@ struct BatchStream::Impl {
   std::jthread worker;  // last: stops before the rest goes
 
   Impl(std::span<const Example> e, BatchOptions o, int pad, std::int64_t first)
-      : examples(e), options(o), pad_id(pad), position(first), rows(examples, options) {
+      : examples(e), options(o), pad_id(pad), position(first), rows(sizes_of(examples), options) {
     per_epoch = (rows.count() + options.rows - 1) / options.rows;
     worker = std::jthread([this, first](std::stop_token stop) { work(stop, first); });
   }
@@ -130,37 +167,42 @@ std::int64_t BatchStream::batches_per_epoch() const {
 BatchSize largest_batch(std::span<const Example> examples, const BatchOptions& options, std::int64_t first,
                         std::int64_t count) {
   check(examples, options);
-  std::vector<std::int64_t> loss(examples.size());
-  for (size_t i = 0; i < examples.size(); ++i)
-    loss[i] = std::count_if(examples[i].loss.begin(), examples[i].loss.end(), [](auto l) { return l != 0; });
   BatchSize most;
-  RowList rows(examples, options);
+  RowList rows(sizes_of(examples), options);
   for (std::int64_t n = first; n < first + count; ++n) {
-    BatchSize batch;
-    std::int64_t longest_row = 0;
-    for (int r = 0; r < options.rows; ++r) {
-      std::int64_t row = 0;
-      for (const int e : rows.at(n * options.rows + r)) {
-        const auto length = static_cast<int>(examples[static_cast<size_t>(e)].ids.size());
-        row += length;
-        batch.loss_tokens += loss[static_cast<size_t>(e)];
-        most.longest = std::max(most.longest, length);
-      }
-      batch.tokens += row;
-      longest_row = std::max(longest_row, row);
-    }
+    const BatchSize batch = batch_size(rows, n, options.rows);
     most.tokens = std::max(most.tokens, batch.tokens);
     most.loss_tokens = std::max(most.loss_tokens, batch.loss_tokens);
-    most.padded = std::max(most.padded, longest_row * options.rows);
+    most.padded = std::max(most.padded, batch.padded);
+    most.longest = std::max(most.longest, batch.longest);
   }
   return most;
+}
+
+EpochSize first_epoch(std::span<const ExampleSize> examples, const BatchOptions& options) {
+  check(examples.size(), options);
+  for (size_t i = 0; i < examples.size(); ++i)
+    if (examples[i].tokens < 1 || examples[i].tokens > options.max_len)
+      throw misfit(static_cast<std::int64_t>(i), static_cast<size_t>(std::max(0, examples[i].tokens)), options.max_len);
+  RowList rows({examples.begin(), examples.end()}, options);
+  EpochSize epoch;
+  epoch.batches = (rows.count() + options.rows - 1) / options.rows;
+  epoch.rows = epoch.batches * options.rows;
+  epoch.fixed = epoch.rows * options.max_len;
+  for (std::int64_t n = 0; n < epoch.batches; ++n) {
+    const BatchSize batch = batch_size(rows, n, options.rows);
+    epoch.tokens += batch.tokens;
+    epoch.loss_tokens += batch.loss_tokens;
+    epoch.padded += batch.padded;
+  }
+  return epoch;
 }
 
 std::vector<Batch> eval_batches(std::span<const Example> examples, BatchOptions options, int pad_id) {
   if (examples.empty()) return {};
   check(examples, options);
   options.order = Order::as_given;
-  const auto rows = epoch_rows(examples, options, 0);
+  const auto rows = epoch_rows(sizes_of(examples), options, 0);
   std::vector<Batch> batches;
   for (size_t begin = 0; begin < rows.size(); begin += static_cast<size_t>(options.rows)) {
     const size_t n = std::min(static_cast<size_t>(options.rows), rows.size() - begin);

@@ -24,12 +24,19 @@ struct Batch {
   std::int64_t real_tokens = 0, loss_tokens = 0;
 };
 
+// What of an example decides which batch it is in and how large that is.
+struct ExampleSize {
+  int tokens = 0, loss_tokens = 0;
+};
+std::vector<ExampleSize> sizes_of(std::span<const Example> examples);
+
 struct BatchOptions {
   int rows = 1;
   int max_len = 1024;
   Packing packing = Packing::none;  // pack: first-fit decreasing within a shuffled window, rows of exactly <= max_len
   Order order = Order::shuffled;
   std::uint64_t seed = 0;
+  bool operator==(const BatchOptions&) const = default;
 };
 
 // Not packed: len is the longest row of the batch. The last, short batch of an epoch is filled from the next epoch.
@@ -54,6 +61,15 @@ struct BatchSize {
 };
 BatchSize largest_batch(std::span<const Example> examples, const BatchOptions& options, std::int64_t first,
                         std::int64_t count);
+
+// All batches of the stream's first epoch together, without building them.
+struct EpochSize {
+  std::int64_t batches = 0, rows = 0;        // the last batch is filled from the next epoch
+  std::int64_t tokens = 0, loss_tokens = 0;  // real tokens
+  std::int64_t padded = 0;                   // every row as long as the longest of its batch
+  std::int64_t fixed = 0;                    // every row max_len long, as programs of one shape have it
+};
+EpochSize first_epoch(std::span<const ExampleSize> examples, const BatchOptions& options);
 
 // Every example once, in order, without shuffling: for evaluation. The last batch may have fewer rows.
 std::vector<Batch> eval_batches(std::span<const Example> examples, BatchOptions options, int pad_id);

@@ -36,6 +36,7 @@ struct DatasetOptions {
   int max_len = 1024;        // tokens, bos and end markers included
   double eval_fraction = 0;  // of the rows, chosen by a hash of (seed, row), so the split survives appending rows
   std::uint64_t seed = 0;
+  bool operator==(const DatasetOptions&) const = default;
 };
 
 // ids.size() == loss.size(); loss[i] != 0: token i is a target (predicted from i-1). ids[0] is bos.

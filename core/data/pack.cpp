@@ -19,9 +19,10 @@ void shuffle(std::span<T> items, Rng rng) {
 
 // First-fit decreasing. The free space of the rows is kept in a tree of maxima, so that the first row with room is
 // found in log n.
-std::vector<std::vector<int>> pack_window(std::span<const int> window, std::span<const Example> examples, int max_len) {
+std::vector<std::vector<int>> pack_window(std::span<const int> window, std::span<const ExampleSize> examples,
+                                          int max_len) {
   std::vector<int> order(window.begin(), window.end());
-  const auto length = [&](int e) { return static_cast<int>(examples[static_cast<size_t>(e)].ids.size()); };
+  const auto length = [&](int e) { return examples[static_cast<size_t>(e)].tokens; };
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return length(a) > length(b); });
   size_t leaves = 1;
   while (leaves < order.size()) leaves *= 2;
@@ -41,7 +42,7 @@ std::vector<std::vector<int>> pack_window(std::span<const int> window, std::span
 
 }  // namespace
 
-std::vector<std::vector<int>> epoch_rows(std::span<const Example> examples, const BatchOptions& options,
+std::vector<std::vector<int>> epoch_rows(std::span<const ExampleSize> examples, const BatchOptions& options,
                                          std::int64_t epoch) {
   std::vector<int> order(examples.size());
   std::iota(order.begin(), order.end(), 0);

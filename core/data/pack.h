@@ -9,8 +9,8 @@
 
 namespace mw::data {
 
-// Rows of example indices; every example exactly once. Depends only on the lengths, options and epoch.
-std::vector<std::vector<int>> epoch_rows(std::span<const Example> examples, const BatchOptions& options,
+// Rows of example indices; every example exactly once.
+std::vector<std::vector<int>> epoch_rows(std::span<const ExampleSize> examples, const BatchOptions& options,
                                          std::int64_t epoch);
 // The rows side by side, padded to the longest.
 Batch make_batch(std::span<const Example> examples, std::span<const std::vector<int>> rows, int pad_id);

@@ -81,6 +81,22 @@ bool ByteReader::line(std::string& out) {
   return true;
 }
 
+void ByteReader::seek(long position, long line) {
+  if (std::fseek(file_.get(), position, SEEK_SET) != 0) throw system_error("cannot read", name_, errno);
+  at_ = filled_ = 0;
+  position_ = position;
+  line_ = line;
+}
+
+RawRow read_row_at(const std::filesystem::path& file, long offset, size_t bytes, long line) {
+  ByteReader in(file);
+  in.seek(offset, line);
+  RawRow row{.text = {}, .line = line, .offset = offset};
+  row.text.reserve(bytes);
+  while (row.text.size() < bytes && in.peek() != ByteReader::kEnd) row.text.push_back(static_cast<char>(in.get()));
+  return row;
+}
+
 RowReader::Layout RowReader::detect(const std::filesystem::path& file) {
   ByteReader in(file);
   while (is_space(in.peek())) in.get();
@@ -113,6 +129,7 @@ bool RowReader::next(RawRow& row) {
 bool RowReader::next_line(RawRow& row) {
   for (;;) {
     row.line = in_.line_number();
+    row.offset = in_.position();
     if (!in_.line(row.text)) return false;
     if (row.text.find_first_not_of(" \t\r") != std::string::npos) return true;
   }
@@ -144,6 +161,7 @@ bool RowReader::next_element(RawRow& row) {
   }
   first_ = false;
   row.line = in_.line_number();
+  row.offset = in_.position();
   row.text.clear();
   value(&row.text);
   if (row.text.empty()) fail("a row is missing", "an object");

@@ -21,6 +21,7 @@ class ByteReader {
   int peek();
   int get();
   bool line(std::string& out);                // without its end ("\n" or "\r\n"); false at the end of the file
+  void seek(long position, long line);        // `line` is the one that starts or goes on there
   long line_number() const { return line_; }  // 1-based, of the next byte
   long position() const { return position_; }
   long size() const { return size_; }
@@ -39,9 +40,12 @@ class ByteReader {
 };
 
 struct RawRow {
-  std::string text;  // one JSON value
+  std::string text;  // one JSON value, byte for byte
   long line = 0;     // where it starts, 1-based
+  long offset = 0;   // and in bytes
 };
+// A row that was read before, from where it was then.
+RawRow read_row_at(const std::filesystem::path& file, long offset, size_t bytes, long line);
 
 class RowReader {
  public:

@@ -33,6 +33,17 @@ class HfWeights {
 };
 
 // A folder's config.json, or that file itself; id = name of the folder.
+// What the files of a folder hold against the inventory, by name: for checks, nothing is refused but what no file is.
+struct FolderContent {
+  std::string prefix;                                // of the language model: "model.language_model."
+  std::vector<std::string> unexpected{}, missing{};  // names in the files; logical names
+  std::int64_t embedding_rows = 0;
+  int files = 0;
+  bool shared_kv = true;  // K and V of layers that borrow them are there
+  bool any_f16 = false;
+};
+FolderContent compare_folder(const std::filesystem::path& folder, const model::TensorInventory& inventory);
+
 model::Config read_config(const std::filesystem::path& path);
 // Writes config.json + model.safetensors (bf16 or f32) into an existing folder.
 struct WriteTensor {

@@ -183,4 +183,33 @@ model::Config read_config(const fs::path& path) {
   return config;
 }
 
+FolderContent compare_folder(const fs::path& folder, const model::TensorInventory& inventory) {
+  const auto files = open_files(folder);
+  std::map<std::string_view, const model::Tensor*> missing;
+  for (const model::Tensor& t : inventory.tensors()) missing.emplace(suffix_of(t), &t);
+  std::set<std::string> borrowed = ignored_names(inventory);
+  const std::set<std::string> ignored = borrowed;
+  const model::Tensor& embed = *inventory.find(model::Role::embed);
+  FolderContent content;
+  content.files = static_cast<int>(files.size());
+  for (const auto& file : files) {
+    for (const TensorInfo& info : file->tensors()) {
+      const std::string_view name = without_prefix(info.name);
+      content.any_f16 |= info.dtype == DType::f16;
+      borrowed.erase(std::string(name));
+      if (is_tower(info.name) || missing.erase(name) == 0) {
+        if (extra_kind(info, ignored, embed) == Extra::unexpected) content.unexpected.push_back(info.name);
+        continue;
+      }
+      if (name == suffix_of(embed)) {
+        content.embedding_rows = info.shape.empty() ? 0 : info.shape.front();
+        content.prefix = info.name.substr(0, info.name.size() - name.size());
+      }
+    }
+  }
+  for (const auto& [name, tensor] : missing) content.missing.push_back(tensor->name);
+  content.shared_kv = borrowed.empty();
+  return content;
+}
+
 }  // namespace mw::formats

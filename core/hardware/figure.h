@@ -15,4 +15,6 @@ struct Figure {
   explicit operator bool() const { return value > 0; }
 };
 
+std::string to_string(Provenance kind);
+
 }  // namespace mw::hardware

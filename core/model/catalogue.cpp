@@ -2,12 +2,11 @@
 // Every Gemma 2, 3 and 4 text model. Constants: transformers configuration_gemma{2,3,4}.py and
 // configuration_gemma4_unified.py with the hub configs, cross-checked with google-deepmind/gemma gm/nn (_gemma.py,
 // gemma4/_gemma4.py) and tunix/models. V is the row count of the HF files. Llama and Qwen3: the config.json of the hub.
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 
 #include "core/base/error.h"
+#include "core/base/nearest.h"
 #include "core/model/config.h"
 
 namespace mw::model {
@@ -277,29 +276,6 @@ constexpr std::array<Entry, 22> kCatalogue{
      {"llama3.1-405b", llama31_405b}, {"llama3.2-3b", llama32_3b}, {"llama3.3-70b", llama33_70b},
      {"qwen3-32b", qwen3_32b}}};
 
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row[b.size()];
-}
-
-std::string nearest_ids(std::string_view id) {
-  std::vector<std::string> ids = catalogue_ids();
-  const std::string_view head = id.substr(0, 64);  // the distance is quadratic; ids are short
-  std::stable_sort(ids.begin(), ids.end(),
-                   [&](const auto& a, const auto& b) { return edit_distance(head, a) < edit_distance(head, b); });
-  return ids[0] + ", " + ids[1] + " or " + ids[2];
-}
-
 }  // namespace
 
 bool planning_only(const Config& config) {
@@ -319,7 +295,7 @@ Config catalogue(std::string_view id) {
                .message = "unknown model",
                .place = "model.id",
                .found = std::string(id),
-               .expected = "a catalogue id, nearest: " + nearest_ids(id),
+               .expected = "a catalogue id, nearest: " + nearest_text(id, catalogue_ids()),
                .fix = "choose one of them, or set model.path to a folder with a config.json"});
 }
 

@@ -1,73 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runs/parameters.h"
 
-#include <algorithm>
-#include <numeric>
-
+#include "core/base/nearest.h"
 #include "core/base/units.h"
+#include "core/runs/parameter_rows.h"
 
 namespace mw::runs {
 namespace {
 
-using enum ParamType;
-using Texts = std::vector<std::string>;
-using Rows = std::vector<Parameter>;
-constexpr auto kBasic = Level::basic, kAdvanced = Level::advanced;
-constexpr double kMany = 1e8, kLargestSeed = 9007199254740991.0;  // 2^53 - 1: what a JSON number holds exactly
-
-struct Within {
-  double min, max;
-};
-
-Parameter ranged(Parameter p, std::string unit, Within range) {
-  p.unit = std::move(unit);
-  p.min = range.min;
-  p.max = range.max;
-  return p;
-}
-
-// One row of the table each; the group is the section's it stands in. Choices: the first is the default.
-Parameter row(ParamType type, std::string key, std::string label, Json fallback, std::string help, Level level) {
-  return {.key = std::move(key),
-          .group = {},
-          .label = std::move(label),
-          .type = type,
-          .fallback = std::move(fallback),
-          .help = std::move(help),
-          .level = level};
-}
-Parameter text_row(std::string key, std::string label, std::string fallback, std::string help, Level level = kBasic) {
-  return row(text, std::move(key), std::move(label), std::move(fallback), std::move(help), level);
-}
-Parameter path_row(std::string key, std::string label, std::string help, Level level = kBasic) {
-  return row(path, std::move(key), std::move(label), "", std::move(help), level);
-}
-Parameter flag_row(std::string key, std::string label, std::string help, Level level = kBasic) {
-  return row(flag, std::move(key), std::move(label), false, std::move(help), level);
-}
-Parameter map_row(std::string key, std::string label, std::string help, Level level = kBasic) {
-  return row(map, std::move(key), std::move(label), Json::object(), std::move(help), level);
-}
-Parameter choice_row(std::string key, std::string label, Texts choices, std::string help, Level level = kBasic) {
-  Parameter p = row(choice, std::move(key), std::move(label), choices.front(), std::move(help), level);
-  p.choices = std::move(choices);
-  return p;
-}
-Parameter list_row(std::string key, std::string label, Texts all, std::string help, Level level = kBasic) {
-  Parameter p = row(list, std::move(key), std::move(label), all, std::move(help), level);
-  p.choices = std::move(all);
-  return p;
-}
-Parameter int_row(std::string key, std::string label, std::string unit, std::int64_t fallback, Within range,
-                  std::string help, Level level = kBasic) {
-  return ranged(row(integer, std::move(key), std::move(label), fallback, std::move(help), level), std::move(unit),
-                range);
-}
-Parameter real_row(std::string key, std::string label, std::string unit, double fallback, Within range,
-                   std::string help, Level level = kBasic) {
-  return ranged(row(number, std::move(key), std::move(label), fallback, std::move(help), level), std::move(unit),
-                range);
-}
+using namespace rows;
+constexpr double kLargestSeed = 9007199254740991.0;  // 2^53 - 1: what a JSON number holds exactly
 
 Parameter column_row(const std::string& column) {
   return text_row("data.columns." + column, "Column: " + column, "",
@@ -77,8 +19,10 @@ Parameter column_row(const std::string& column) {
 Rows experiment_rows() {
   return {
       text_row("name", "Name", "", "What the run is called in the Runs table"),
-      choice_row("kind", "Kind", {"train", "size"},
-                 "What a run does: train, or measure how time and memory grow with the batch", kAdvanced),
+      text_row("note", "Note", "", "What to know about it: where its values are from, what is assumed", kAdvanced),
+      choice_row("kind", "Kind", {"train", "size", "serve"},
+                 "What it is about: training, how time and memory grow with the batch, or serving (planned only)",
+                 kAdvanced),
   };
 }
 
@@ -98,7 +42,8 @@ Rows model_rows() {
 
 Rows target_rows() {
   return {
-      text_row("target.id", "Target", "cpu", "Where it runs: cpu is this machine"),
+      text_row("target.id", "Target", "cpu",
+               "Where it runs: cpu is this machine; v5p-8, v6e-8, 2xh100 and the like are planned for"),
       int_row("target.threads", "Threads", "threads", 0, {0, 1024}, "Cores the engine uses; 0 is all of them",
               kAdvanced),
       real_row("target.memory_gib", "Memory limit", "GiB", 0, {0, 65536},
@@ -128,6 +73,11 @@ Rows lora_rows() {
               kAdvanced),
       map_row("lora.alpha_pattern", "Alpha per module", "Regex of module path to alpha, as PEFT's alpha_pattern",
               kAdvanced),
+      text_row(
+          "lora.module_path", "Expression", "",
+          "What gets LoRA elsewhere: Qwix's module_path (.*q_einsum|...) or PEFT's target_modules; empty: made from "
+          "the targets. The engine here goes by the targets",
+          kAdvanced),
       path_row("lora.adapter", "Start from", "PEFT adapter folder to load before training or generating", kAdvanced),
   };
 }
@@ -155,6 +105,9 @@ Rows data_rows() {
                  kAdvanced),
       choice_row("data.chat", "Chat template", {"auto", "gemma2", "gemma3", "gemma4", "none"},
                  "How prompts and answers are rendered; auto follows the model's family", kAdvanced),
+      path_row("data.lengths", "Lengths file",
+               "Histogram of row lengths (JSON or CSV of tokens, rows), to plan with where there is no data file",
+               kAdvanced),
       real_row("data.eval_fraction", "Held out", "of rows", 0.05, {0, 0.9},
                "Share of the rows kept for evaluation, chosen by seed and row"),
   };
@@ -230,6 +183,10 @@ Rows sizing_rows() {
               "Length of each row's prompt; the forward workloads read prompt and answer", kAdvanced),
       int_row("size.new_tokens", "New tokens", "tokens", 64, {1, 1048576}, "Tokens each row generates in a rollout",
               kAdvanced),
+      int_row("size.cache_len", "Cache", "tokens", 0, {0, 1048576},
+              "Tokens of KV cache per row of a planned rollout; 0: prompt and new tokens", kAdvanced),
+      int_row("size.forward_len", "Forward", "tokens", 0, {0, 1048576},
+              "Tokens per row of a planned forward; 0: prompt and new tokens", kAdvanced),
       int_row("size.top_k", "Top-k kept", "tokens", 128, {1, 262144},
               "Likeliest tokens that the chunked forward keeps of each position", kAdvanced),
       int_row("size.chunk", "Chunk", "rows", 64, {1, 1048576}, "Rows of logits alive at once in the chunked forward",
@@ -251,33 +208,26 @@ std::vector<Parameter> build() {
   section("Experiment", experiment_rows());
   section("Model", model_rows());
   section("Target", target_rows());
+  section("Target", price_rows());
   section("Mesh", mesh_rows());
+  section("Mesh", sharding_rows());
   section("LoRA", lora_rows());
   section("Data", data_rows());
+  section("Data", length_rows());
   section("Training", training_rows());
+  section("Training", stack_rows());
   section("Sampling", sampling_rows());
   section("Sizing", sizing_rows());
+  section("Serving", serve_rows());
+  section("Measured", measured_rows());
+  section("Recipe", recipe_rows());
+  section("Export", export_rows());
   return table;
 }
 
 const std::vector<Parameter>& table() {
   static const std::vector<Parameter> kTable = build();
   return kTable;
-}
-
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
 }
 
 }  // namespace
@@ -298,11 +248,9 @@ const Parameter* find_parameter(std::string_view key) {
 }
 
 std::string nearest_key(std::string_view key) {
-  const auto& all = table();
-  const auto best = std::min_element(all.begin(), all.end(), [&](const Parameter& a, const Parameter& b) {
-    return edit_distance(a.key, key) < edit_distance(b.key, key);
-  });
-  return best->key;
+  std::vector<std::string> all;
+  for (const Parameter& p : table()) all.push_back(p.key);
+  return nearest_text(key, std::move(all), 1);
 }
 
 std::string range_text(const Parameter& p) {

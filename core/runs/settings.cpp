@@ -62,7 +62,24 @@ data::DatasetOptions data_settings(const Experiment& e, model::Family family) {
   return d;
 }
 
+void set_data(train::Settings& s, const Experiment& e, model::Family family) {
+  s.data = data_settings(e, family);
+  s.packing = e.flag("data.packing") ? data::Packing::pack : data::Packing::none;
+  s.batch = static_cast<int>(e.integer("train.batch"));
+  s.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
+}
+
 }  // namespace
+
+train::Settings data_only_settings(const Experiment& e, model::Family family) {
+  for (const Problem& p : e.validate())
+    if (p.severity == Severity::error &&
+        (p.place.starts_with("data.") || p.place == "train.batch" || p.place == "train.seed"))
+      throw Error(p);
+  train::Settings s;
+  set_data(s, e, family);
+  return s;
+}
 
 void check_valid(const Experiment& e) {
   for (const Problem& p : e.validate())
@@ -129,6 +146,13 @@ data::ChatFormat chat_format(const Experiment& e, model::Family family) {
 
 train::Settings train_settings(const Experiment& e) {
   check_valid(e);
+  if (e.string("kind") == "serve")
+    throw Error({.id = "KIND",
+                 .message = "serving is planned, not run",
+                 .place = "kind",
+                 .found = "serve",
+                 .expected = "train or size",
+                 .fix = "use `meshwright plan`, or set kind to train"});
   require_path(e, "data.path", "data file");
   require_model(e);
   const model::Config config = formats::read_config(e.path("model.path"));
@@ -143,9 +167,7 @@ train::Settings plan_settings(const Experiment& e, model::Family family) {
   s.method = choice<engine::Method>(e, "train.method", std::array<std::string_view, 2>{"lora", "full"});
   s.lora = lora_options(e);
   s.adapter = e.path("lora.adapter");
-  s.data = data_settings(e, family);
-  s.packing = e.flag("data.packing") ? data::Packing::pack : data::Packing::none;
-  s.batch = static_cast<int>(e.integer("train.batch"));
+  set_data(s, e, family);
   s.accumulation = static_cast<int>(e.integer("train.accumulation"));
   s.rate = {.schedule = choice<train::Schedule>(e, "train.schedule",
                                                 std::array<std::string_view, 3>{"cosine", "linear", "constant"}),
@@ -161,7 +183,6 @@ train::Settings plan_settings(const Experiment& e, model::Family family) {
   s.remat = choice<engine::Remat>(e, "train.remat", std::array<std::string_view, 3>{"none", "block", "layer"});
   s.loss_chunk = static_cast<int>(e.integer("train.loss_chunk"));
   s.save_dtype = e.string("train.save_dtype") == "f32" ? formats::DType::f32 : formats::DType::bf16;
-  s.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
   s.eval_every = static_cast<long>(e.integer("train.eval_every"));
   s.eval_rows = static_cast<long>(e.integer("train.eval_rows"));
   s.sample_every = static_cast<long>(e.integer("train.sample_every"));

@@ -19,6 +19,10 @@ void check_valid(const Experiment& experiment);
 train::ModelSettings model_values(const Experiment& experiment);
 engine::LoraOptions lora_options(const Experiment& experiment);
 
+// How data is read and batched, and nothing else of the settings, on any target: data, packing, batch, seed. Throws the
+// first error of validate() that is about these.
+train::Settings data_only_settings(const Experiment& experiment, model::Family family);
+
 // Model and sampling only: for generate, where data and training keys may be absent.
 train::ModelSettings model_settings(const Experiment& experiment);
 engine::SampleOptions sample_options(const Experiment& experiment);

@@ -17,4 +17,9 @@ double learning_rate(const Rate& rate, long step) {
   return rate.peak * (rate.final_ratio + (1 - rate.final_ratio) * share);
 }
 
+data::BatchOptions batch_options(const Settings& s) {
+  return {
+      .rows = s.batch, .max_len = s.data.max_len, .packing = s.packing, .order = data::Order::shuffled, .seed = s.seed};
+}
+
 }  // namespace mw::train

@@ -57,4 +57,6 @@ struct Settings {
   engine::SampleOptions sample;
 };
 
+data::BatchOptions batch_options(const Settings& settings);
+
 }  // namespace mw::train

@@ -14,11 +14,6 @@
 namespace mw::train {
 namespace {
 
-data::BatchOptions batch_options(const Settings& s) {
-  return {
-      .rows = s.batch, .max_len = s.data.max_len, .packing = s.packing, .order = data::Order::shuffled, .seed = s.seed};
-}
-
 using Clock = std::chrono::steady_clock;
 double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();

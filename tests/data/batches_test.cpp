@@ -143,6 +143,35 @@ TEST(Batches, PackingFillsRowsWellAndTheSeedChangesThem) {
   EXPECT_NE(other.next().ids, first.ids);
 }
 
+TEST(Batches, TheSizeOfAnEpochIsThatOfItsBatchesWithoutBuildingThem) {
+  for (const int n : {1, 7, 103, 2500}) {
+    const auto all = examples(n, 60);
+    for (const Packing packing : {Packing::none, Packing::pack})
+      for (const int rows : {1, 4}) {
+        const BatchOptions options{.rows = rows, .max_len = 64, .packing = packing, .seed = 13};
+        EpochSize expected;
+        BatchStream stream(all, options, kPad);
+        for (; expected.batches < stream.batches_per_epoch(); ++expected.batches) {
+          const Batch b = stream.next();
+          expected.rows += b.rows;
+          expected.tokens += b.real_tokens;
+          expected.loss_tokens += b.loss_tokens;
+          expected.padded += std::int64_t{b.rows} * b.len;
+          EXPECT_EQ(std::count(b.ids.begin(), b.ids.end(), kPad), std::int64_t{b.rows} * b.len - b.real_tokens);
+        }
+        const EpochSize epoch = first_epoch(sizes_of(all), options);
+        EXPECT_EQ(epoch.batches, expected.batches);
+        EXPECT_EQ(epoch.rows, expected.rows);
+        EXPECT_EQ(epoch.tokens, expected.tokens);
+        EXPECT_EQ(epoch.loss_tokens, expected.loss_tokens);
+        EXPECT_EQ(epoch.padded, expected.padded);
+        EXPECT_EQ(epoch.fixed, expected.rows * 64);
+      }
+  }
+  EXPECT_EQ(problem_of([] { first_epoch({}, {}); }).id, "DATA-EMPTY");
+  EXPECT_EQ(problem_of([] { first_epoch(std::vector<ExampleSize>{{65, 1}}, {.max_len = 64}); }).id, "DATA-LEN");
+}
+
 TEST(Batches, EvaluationTakesEveryExampleOnceInOrder) {
   const auto all = examples(11, 9);
   std::vector<int> seen;

@@ -67,6 +67,7 @@ TEST(ParameterTable, HoldsTheKeysOfTheContractThatTrainingUses) {
                           "data.packing",
                           "data.loss",
                           "data.overlong",
+                          "data.lengths",
                           "train.method",
                           "train.steps",
                           "train.batch",

@@ -10,6 +10,7 @@
 #include "ui/runs/runs_page.h"
 #include "ui/shell/bottom_panels.h"
 #include "ui/shell/command_palette.h"
+#include "ui/shell/problems_model.h"
 #include "ui/theme/text.h"
 #include "ui/train/samples_model.h"
 

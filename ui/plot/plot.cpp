@@ -109,6 +109,11 @@ void Plot::set_levels(std::vector<LevelLine> levels) {
   refresh();
 }
 
+void Plot::set_limits(std::vector<LevelLine> limits) {
+  limits_ = std::move(limits);
+  refresh();
+}
+
 void Plot::set_notes(std::vector<PlotNote> notes, const QString& caption) {
   notes_ = std::move(notes);
   caption_ = caption;

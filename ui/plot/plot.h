@@ -36,12 +36,14 @@ class Plot : public QWidget {
   void set_lines(std::vector<PlotLine> lines);
   void set_stack(PlotStack stack);
   void set_levels(std::vector<LevelLine> levels);
+  void set_limits(std::vector<LevelLine> limits);  // upright lines
   void set_notes(std::vector<PlotNote> notes, const QString& caption);
   void set_empty_text(const QString& text);
   void refresh();  // the data behind the pointers grew
 
   const std::vector<PlotLine>& lines() const { return lines_; }
   const PlotStack& stack() const { return stack_; }
+  const std::vector<LevelLine>& limits() const { return limits_; }
   const std::vector<PlotNote>& notes() const { return notes_; }
   const QString& caption() const { return caption_; }
   const PlotOptions& options() const { return options_; }
@@ -95,6 +97,7 @@ class Plot : public QWidget {
   void paint_bars(QPainter& painter, const QRectF& area) const;
   void paint_notes(QPainter& painter, const QRectF& area) const;
   void paint_levels(QPainter& painter, const QRectF& area) const;
+  void paint_limits(QPainter& painter, const QRectF& area) const;
   void paint_header(QPainter& painter) const;
   void paint_cursor(QPainter& painter, const QRectF& area) const;
   void paint_split(QPainter& painter, const QRectF& area, double x) const;
@@ -116,7 +119,7 @@ class Plot : public QWidget {
   PlotLink& link_;
   std::vector<PlotLine> lines_;
   PlotStack stack_;
-  std::vector<LevelLine> levels_;
+  std::vector<LevelLine> levels_, limits_;
   std::vector<PlotNote> notes_;
   QString caption_;
   std::set<QString> hidden_;

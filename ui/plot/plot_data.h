@@ -36,7 +36,9 @@ struct PlotStack {
   std::function<std::vector<double>(double x)> at;  // the split at a cursor; empty where there is none
   std::function<double(double x0, double x1)> highest;
   Shape shape = Shape::areas;
-  std::function<Origin(double x)> origin{};  // of the split at x; none: all of it is measured
+  double bar_width = 0;  // each bar fills [x, x + bar_width]; 0: bars stand at places of their own
+  std::function<std::vector<double>()> overall{};  // what the legend says while nothing is pointed at; none: the last
+  std::function<Origin(double x)> origin{};        // of the split at x; none: all of it is measured
   Origin origin_at(double x) const { return origin ? origin(x) : Origin::measured; }
 };
 
@@ -45,7 +47,7 @@ struct PlotNote {  // a cross above the x axis: there is no value here, and the 
   QColor color{};
 };
 
-struct LevelLine {  // a horizontal line: capacity, prediction
+struct LevelLine {  // a horizontal line: capacity, prediction; or an upright one: a limit of x
   QString name{};
   double value = 0;
   QColor color{};

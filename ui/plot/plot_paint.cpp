@@ -52,6 +52,7 @@ void Plot::paint_data(QPainter& painter, const QRectF& area) const {
     if (line.raw && !hidden(line.name)) paint_marks(painter, area, line);
   painter.restore();
   paint_levels(painter, area);
+  paint_limits(painter, area);
   paint_notes(painter, area);
 }
 
@@ -149,9 +150,11 @@ void Plot::paint_bars(QPainter& painter, const QRectF& area) const {
   double gap = area.width();
   for (size_t i = 1; i < link_.stops().size(); ++i)
     gap = std::min(gap, to_x(area, link_.stops()[i].value) - to_x(area, link_.stops()[i - 1].value));
-  const double wide = std::clamp(gap * 0.62, 3.0, 42.0);
+  const double place = std::clamp(gap * 0.62, 3.0, 42.0);
+  const bool fills = stack_.bar_width > 0;
   for (size_t i = 0; i < stack.x.size(); ++i) {
-    const double left = std::round(to_x(area, stack.x[i]) - wide / 2);
+    const double left = std::round(to_x(area, stack.x[i]) - (fills ? 0 : place / 2));
+    const double wide = fills ? std::max(1.0, std::round(to_x(area, stack.x[i] + stack_.bar_width)) - left - 1) : place;
     const bool predicted = stack_.origin_at(stack.x[i]) != Origin::measured;
     double floor = 0;
     for (size_t layer = 0; layer < stack.values.size(); ++layer) {
@@ -247,6 +250,29 @@ void Plot::paint_levels(QPainter& painter, const QRectF& area) const {
   }
 }
 
+void Plot::paint_limits(QPainter& painter, const QRectF& area) const {
+  painter.setFont(small_font());
+  const QFontMetricsF metrics(painter.font());
+  double top = area.top() + 2;
+  for (const LevelLine& limit : limits_) {
+    const bool beyond = limit.value > link_.range().high;
+    if (limit.value < link_.range().low) continue;
+    QString text = limit.name + u' ' + value_text(limit.value, link_.x_quantity());
+    if (beyond) text += u" \u2192"_s;
+    const double x = std::round(to_x(area, limit.value)) + 0.5, w = metrics.horizontalAdvance(text) + 8;
+    if (!beyond) {
+      painter.setPen(QPen(limit.color, 1.4, pen_style(limit.origin)));
+      painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
+    }
+    const double left = beyond ? area.right() - w : x + w + 2 < area.right() ? x + 2 : x - w - 2;
+    const QRectF at(left, top, w, 15);
+    painter.fillRect(at, faded(theme().panel, 0.78));
+    painter.setPen(limit.color);
+    painter.drawText(at, Qt::AlignCenter, text);
+    top += 17;
+  }
+}
+
 std::vector<Plot::LegendEntry> Plot::legend() const {
   std::vector<LegendEntry> out;
   const auto reading = link_.reading();
@@ -261,7 +287,7 @@ std::vector<Plot::LegendEntry> Plot::legend() const {
                    .marks = line.marks});
   }
   if (!stack_.at) return out;
-  const auto values = stack_.at(reading.value_or(link_.data().high));
+  const auto values = !reading && stack_.overall ? stack_.overall() : stack_.at(reading.value_or(link_.data().high));
   double total = 0;
   for (const double v : values) total += v;
   const Origin origin = stack_.origin_at(reading.value_or(link_.data().high));

@@ -2,9 +2,7 @@
 #include "ui/shell/bottom_panels.h"
 
 #include <QHBoxLayout>
-#include <QHeaderView>
 #include <QLabel>
-#include <QPainter>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QScrollBar>
@@ -15,35 +13,6 @@
 #include "ui/train/run_header.h"
 
 namespace mw::ui {
-
-ProblemsPanel::ProblemsPanel(ProblemsModel& model, QWidget* parent) : QTableView(parent) {
-  setModel(&model);
-  setAccessibleName(tr("Problems"));
-  verticalHeader()->hide();
-  verticalHeader()->setDefaultSectionSize(22);
-  setShowGrid(false);
-  setWordWrap(false);
-  setTabKeyNavigation(false);
-  setSelectionBehavior(QAbstractItemView::SelectRows);
-  setSelectionMode(QAbstractItemView::SingleSelection);
-  horizontalHeader()->setHighlightSections(false);
-  horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
-  setColumnWidth(ProblemsModel::severity, 90);
-  setColumnWidth(ProblemsModel::place, 190);
-  horizontalHeader()->setSectionResizeMode(ProblemsModel::message, QHeaderView::Stretch);
-  setColumnWidth(ProblemsModel::fix, 280);
-  const auto choose = [this, &model](const QModelIndex& at) { emit chosen(model.problem(at.row())); };
-  connect(this, &QTableView::clicked, this, choose);
-  connect(this, &QTableView::activated, this, choose);
-}
-
-void ProblemsPanel::paintEvent(QPaintEvent* event) {
-  QTableView::paintEvent(event);
-  if (model()->rowCount() > 0) return;
-  QPainter painter(viewport());
-  painter.setPen(theme().faint);
-  painter.drawText(viewport()->rect(), Qt::AlignCenter, tr("No problems"));
-}
 
 LogPanel::LogPanel(QWidget* parent) : QPlainTextEdit(parent) {
   setReadOnly(true);

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The docks at the bottom: Problems, Log, Jobs.
+// The docks at the bottom beside Problems: Log, Jobs.
 #pragma once
 #include <QPlainTextEdit>
-#include <QTableView>
 #include <QWidget>
 
-#include "ui/shell/problems_model.h"
 #include "ui/train/run_controller.h"
 
 class QLabel;
@@ -13,18 +11,6 @@ class QProgressBar;
 class QPushButton;
 
 namespace mw::ui {
-
-class ProblemsPanel : public QTableView {
-  Q_OBJECT
- public:
-  ProblemsPanel(ProblemsModel& model, QWidget* parent = nullptr);
-
- signals:
-  void chosen(const mw::Problem& problem);  // click or Enter
-
- protected:
-  void paintEvent(QPaintEvent* event) override;
-};
 
 // The log of the run that is looked at, oldest first; follows the newest line unless scrolled away.
 class LogPanel : public QPlainTextEdit {

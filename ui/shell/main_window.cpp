@@ -10,10 +10,12 @@
 #include <QScreen>
 #include <QStackedWidget>
 #include <QToolButton>
+#include <algorithm>
 
 #include "ui/theme/text.h"
 
 namespace mw::ui {
+namespace fs = std::filesystem;
 namespace {
 constexpr int kJournalMs = 1000, kRunsRefreshMs = 1500;
 }
@@ -23,6 +25,8 @@ MainWindow::MainWindow(const WindowSetup& setup)
       session_(setup.session_folder),
       theme_(make_theme(system_shade())),
       runs_(setup.runs_folder),
+      pricer_({setup.resources / "hardware",
+               setup.session_folder.empty() ? fs::path() : setup.session_folder / "hardware"}),
       actions_(this),
       pages_(new QStackedWidget(this)) {
   const QString shade = session_.value(u"theme"_s).toString();
@@ -40,12 +44,14 @@ MainWindow::MainWindow(const WindowSetup& setup)
   resize(1280, 800);
   restoreGeometry(session_.value(u"layout/geometry"_s).toByteArray());
   restoreState(session_.value(u"layout/state"_s).toByteArray());
+  design_->restore_layout(session_.value(u"layout/design"_s).toByteArray());
+  data_->restore_layout(session_.value(u"layout/data"_s).toByteArray());
   train_->restore_layout(session_.value(u"layout/train"_s).toByteArray());
   size_->restore_layout(session_.value(u"layout/serve"_s).toByteArray());
   runs_page_->restore_layout(session_.value(u"layout/runs"_s).toByteArray());
   first_document(setup.experiment);
-  const int last = session_.value(u"page"_s, 0).toInt();
-  show_page(last > 0 && last < pages_->count() ? static_cast<Page>(last) : Page::train);
+  const int last = session_.value(u"page"_s, -1).toInt();
+  show_page(last >= 0 && last < pages_->count() ? static_cast<Page>(last) : Page::train);
   update_title();
   update_actions();
 }
@@ -61,9 +67,13 @@ MainWindow::~MainWindow() {
 }
 
 void MainWindow::build_pages() {
+  design_ = new DesignPage(document_, pricer_, setup_.resources / "hardware");
+  data_ = new DataPage(document_);
   train_ = new TrainPage(runs_);
   size_ = new SizePage(runs_);
   runs_page_ = new RunsPage(setup_.runs_folder);
+  pages_->addWidget(design_);
+  pages_->addWidget(data_);
   pages_->addWidget(train_);
   pages_->addWidget(size_);
   pages_->addWidget(runs_page_);
@@ -102,9 +112,13 @@ void MainWindow::wire() {
   connect(&clock_, &FrameClock::drain, this, [this] {
     runs_.drain();
     pricer_.drain();
+    design_->drain();
+    data_->drain();
   });
   connect(&clock_, &FrameClock::show, this, [this] {
     if (!isVisible()) return;
+    design_->show_frame();
+    data_->show_frame();
     train_->show_frame();
     size_->show_frame();
     jobs_->show_frame();
@@ -136,17 +150,22 @@ void MainWindow::wire() {
   });
   connect(&pricer_, &Pricer::changed, this, [this] {
     if (pricer_.stale()) return;
+    price_tokens();
     // What the document itself says is not said twice.
     std::vector<Problem> more;
     for (const Problem& p : pricer_.problems())
-      if (document_.problems().empty()) more.push_back(p);
-    problems_.set(ProblemSource::prediction, std::move(more));
+      if (std::none_of(document_.problems().begin(), document_.problems().end(),
+                       [&](const Problem& d) { return d.id == p.id && d.place == p.place; }))
+        more.push_back(p);
+    problems_.set(ProblemSource::prediction, more);
+    problems_.set_diagnostics(ProblemSource::checker, pricer_.diagnostics());
   });
   connect(&problems_, &ProblemsModel::counted, this, [this] {
     const int errors = problems_.count(Severity::error), warnings = problems_.count(Severity::warning);
     problems_dock_->setWindowTitle(errors + warnings > 0 ? tr("Problems (%1)").arg(errors + warnings) : tr("Problems"));
   });
   connect(problems_panel_, &ProblemsPanel::chosen, this, [this](const Problem& problem) { panel_->go_to(problem); });
+  connect(problems_panel_, &ProblemsPanel::fix_wanted, this, &MainWindow::fix);
   connect(&runs_, &RunController::problem, this, [this](const Problem& p) { report(ProblemSource::run, p); });
   connect(&runs_, &RunController::shown_changed, this, [this] { log_->show_run(runs_.shown()); });
   connect(&runs_, &RunController::shown_grew, log_, &LogPanel::grow);
@@ -166,6 +185,13 @@ void MainWindow::wire() {
     panel_->show_form();
     panel_->form().focus_key("size.batches");
   });
+  connect(design_, &DesignPage::problem, this, [this](const Problem& p) { report(ProblemSource::file, p); });
+  connect(data_, &DataPage::problem, this, [this](const Problem& p) { report(ProblemSource::file, p); });
+  connect(data_, &DataPage::setting_wanted, this, [this](const QString& key) {
+    raise_panel(u"experiment"_s);
+    panel_->show_form();
+    panel_->form().focus_key(ss(key));
+  });
   connect(train_, &TrainPage::run_wanted, this, [this] { actions_[u"run.start"_s]->trigger(); });
   connect(train_, &TrainPage::runs_wanted, this, [this] { show_page(Page::runs); });
   connect(runs_page_, &RunsPage::open_wanted, this, [this](const QString& run) { open_run(ss(run)); });
@@ -178,6 +204,18 @@ void MainWindow::wire() {
   connect(runs_page_, &RunsPage::put_away, this, [this](const QString& run) { runs_.close_shown(ss(run)); });
   connect(&runs_page_->model(), &RunsModel::problem, this,
           [this](const Problem& p) { report(ProblemSource::store, p); });
+}
+
+// What padding costs on the target: of a plan that trains elsewhere; nothing is known of this machine.
+void MainWindow::price_tokens() {
+  const runs::DesignPtr& d = pricer_.design();
+  const bool known = d && !pricer_.design_outdated() && !pricer_.prediction() && d->request().work == plan::Work::train;
+  if (!known) return data_->set_price({}, runs::PadTo::longest);
+  const plan::RunTotals& run = d->plan().run;
+  runs::TokenPrice price{.per_padded_token = Seconds(1 / run.padded_tokens_per_second), .per_hour = {}};
+  if (run.usd_per_hour > 0) price.per_hour = Usd(run.usd_per_hour);
+  data_->set_price(price,
+                   d->request().lengths.rows == plan::Rows::padded ? runs::PadTo::max_len : runs::PadTo::longest);
 }
 
 void MainWindow::first_document(const std::filesystem::path& experiment) {
@@ -213,7 +251,9 @@ void MainWindow::show_page(Page page) {
   if (page == Page::runs) runs_page_->refresh();
   if (page == Page::train) runs_.look_at(RunKind::train);
   if (page == Page::serve) runs_.look_at(RunKind::size);
-  panel_->set_command(page == Page::serve ? u"size"_s : u"run"_s);
+  panel_->set_command(page == Page::serve ? u"size"_s : page == Page::design ? u"plan"_s : u"run"_s);
+  design_->show_frame();
+  data_->show_frame();
   train_->show_frame();
   size_->show_frame();
   update_actions();
@@ -233,6 +273,8 @@ void MainWindow::set_shade(Shade shade) {
   session_.set_value(u"theme"_s, shade == Shade::dark ? u"dark"_s : u"light"_s);
   update_actions();
   // Colours that were handed out.
+  design_->restyle();
+  data_->restyle();
   train_->restyle();
   size_->restyle();
   log_->show_run(runs_.shown());
@@ -276,6 +318,8 @@ void MainWindow::update_actions() {
 void MainWindow::remember() {
   session_.set_value(u"layout/geometry"_s, saveGeometry());
   session_.set_value(u"layout/state"_s, saveState());
+  session_.set_value(u"layout/design"_s, design_->save_layout());
+  session_.set_value(u"layout/data"_s, data_->save_layout());
   session_.set_value(u"layout/train"_s, train_->save_layout());
   session_.set_value(u"layout/serve"_s, size_->save_layout());
   session_.set_value(u"layout/runs"_s, runs_page_->save_layout());

@@ -4,6 +4,8 @@
 #include <QMainWindow>
 #include <QTimer>
 
+#include "ui/data/data_page.h"
+#include "ui/design/design_page.h"
 #include "ui/form/experiment_panel.h"
 #include "ui/runs/runs_page.h"
 #include "ui/serve/size_page.h"
@@ -12,6 +14,7 @@
 #include "ui/shell/command_palette.h"
 #include "ui/shell/frame_clock.h"
 #include "ui/shell/pricer.h"
+#include "ui/shell/problems_panel.h"
 #include "ui/shell/session.h"
 #include "ui/shell/status_strip.h"
 #include "ui/theme/theme.h"
@@ -28,7 +31,7 @@ struct WindowSetup {
   std::filesystem::path session_folder;  // empty: remembers nothing (tour, benchmarks)
 };
 
-enum class Page { train, serve, runs };
+enum class Page { design, data, train, serve, runs };
 Page page_of(RunKind kind);
 
 class MainWindow : public QMainWindow {
@@ -39,11 +42,14 @@ class MainWindow : public QMainWindow {
 
   Document& document() { return document_; }
   RunController& runs() { return runs_; }
+  DesignPage& design_page() { return *design_; }
+  DataPage& data_page() { return *data_; }
   TrainPage& train_page() { return *train_; }
   SizePage& size_page() { return *size_; }
   RunsPage& runs_page() { return *runs_page_; }
   ExperimentPanel& panel() { return *panel_; }
   ProblemsModel& problems() { return problems_; }
+  ProblemsPanel& problems_panel() { return *problems_panel_; }
   StatusStrip& strip() { return *strip_; }
   CommandPalette& palette_box() { return *palette_; }
   LogPanel& log() { return *log_; }
@@ -68,6 +74,7 @@ class MainWindow : public QMainWindow {
   void build_pages();
   void build_docks();
   void wire();
+  void price_tokens();
   void first_document(const std::filesystem::path& experiment);
   void update_actions();
   void update_title();
@@ -85,6 +92,7 @@ class MainWindow : public QMainWindow {
   void save();
   void save_as();
   void clone(const QString& run);
+  void fix(const mesh::Fix& fix, const QString& id);
   void report(ProblemSource source, const Problem& problem);
   std::vector<PaletteEntry> palette_entries();
 
@@ -99,6 +107,8 @@ class MainWindow : public QMainWindow {
   ActionRegistry actions_;
   QTimer journal_;
   QStackedWidget* pages_;
+  DesignPage* design_;
+  DataPage* data_;
   TrainPage* train_;
   SizePage* size_;
   RunsPage* runs_page_;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/shell/pricer.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace mw::ui {
-Pricer::Pricer(QObject* parent) : QObject(parent), thread_([this](std::stop_token stop) { work(std::move(stop)); }) {}
+
+Pricer::Pricer(Folders folders, QObject* parent)
+    : QObject(parent), folders_(std::move(folders)), thread_([this](std::stop_token stop) { work(std::move(stop)); }) {}
 
 Pricer::~Pricer() {
   thread_.request_stop();
@@ -27,6 +30,7 @@ void Pricer::ask(const runs::Experiment& experiment) {
 }
 
 // At once with every row as long as it may be; then, when nothing newer came for a moment, with the data's real rows.
+// What runs elsewhere has one answer.
 void Pricer::work(std::stop_token stop) {
   using namespace std::chrono_literals;
   while (!stop.stop_requested()) {
@@ -40,6 +44,10 @@ void Pricer::work(std::stop_token stop) {
       current_ = std::stop_source();
       cancel = current_.get_token();
     }
+    Answer drawn = design(question);
+    const bool elsewhere = drawn.last;
+    answers_.push(std::move(drawn), Delivery::state);
+    if (elsewhere) continue;
     Answer bound = predict(question, runs::ReadData::no, cancel);
     bound.last = !bound.prediction;
     const bool failed = bound.last;
@@ -68,15 +76,63 @@ Pricer::Answer Pricer::predict(const Question& question, runs::ReadData read_dat
   return answer;
 }
 
+namespace {
+
+// The plan's own problems less those that the checker says too, with a fix.
+std::vector<Problem> unsaid(const runs::Planned& planned, const std::vector<runs::Diagnostic>& diagnostics) {
+  std::vector<Problem> out;
+  for (const Problem& p : planned.problems)
+    if (std::none_of(diagnostics.begin(), diagnostics.end(), [&](const auto& d) { return d.problem.id == p.id; }))
+      out.push_back(p);
+  return out;
+}
+
+}  // namespace
+
+Pricer::Answer Pricer::design(const Question& question) {
+  Answer answer{
+      .question = question.number, .about = About::design, .last = runs::planned_elsewhere(question.experiment)};
+  try {
+    if (!catalogue_) catalogue_ = hardware::Catalogue::load(folders_.hardware, folders_.own_hardware);
+    try {
+      auto drawn = std::make_shared<runs::Design>(runs::design(question.experiment, *catalogue_));
+      answer.diagnostics = drawn->planned.diagnosis.beyond_the_document();
+      if (answer.last) answer.problems = unsaid(drawn->planned, answer.diagnostics);
+      answer.design = std::move(drawn);
+    } catch (const Error& error) {
+      if (answer.last) answer.problems.push_back(error.problem());  // here the engine's own prediction says it
+      answer.diagnostics = runs::diagnose(question.experiment, *catalogue_).beyond_the_document();
+    }
+    for (const Problem& p : catalogue_->problems()) answer.problems.push_back(p);
+  } catch (const Error& error) {
+    answer.problems.push_back(error.problem());
+  } catch (const std::exception& error) {
+    answer.problems.push_back({.id = "PLAN", .severity = Severity::warning, .message = error.what()});
+  }
+  return answer;
+}
+
 void Pricer::drain() {
   for (Answer& answer : answers_.drain().items) {
     if (answer.question != asked_) continue;
-    take(std::move(answer));
+    answer.about == About::design ? take_design(std::move(answer)) : take_prediction(std::move(answer));
     emit changed();
   }
 }
 
-void Pricer::take(Answer answer) {
+void Pricer::take_design(Answer answer) {
+  diagnostics_ = std::move(answer.diagnostics);
+  if (answer.design) {
+    design_ = std::move(answer.design);
+    designed_ = answer.question;
+  }
+  if (!answer.last) return;  // the prediction of this machine follows
+  answered_ = settled_ = answer.question;
+  problems_ = std::move(answer.problems);
+  prediction_.reset();
+}
+
+void Pricer::take_prediction(Answer answer) {
   answered_ = answer.question;
   problems_ = std::move(answer.problems);
   if (!answer.last && prediction_ && prediction_->basis == runs::Basis::exact) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Prices the document at every edit: what the run would need of this machine's memory. On its own thread; a newer
-// document cancels the older question, stale answers are dropped.
+// Prices the document at every edit: what the run would need of this machine's memory or, on another target, its whole
+// design: memory, time, cost. On its own thread; a newer document cancels the older question, stale answers are
+// dropped.
 #pragma once
 #include <QObject>
 #include <condition_variable>
@@ -9,6 +10,8 @@
 #include <thread>
 
 #include "core/base/mailbox.h"
+#include "core/runs/design.h"
+#include "core/runs/diagnostics.h"
 #include "core/runs/predict.h"
 
 namespace mw::ui {
@@ -16,20 +19,32 @@ namespace mw::ui {
 class Pricer : public QObject {
   Q_OBJECT
  public:
+  enum class About { design, memory };  // of the target; of a run here, by the engine's own formulas
   struct Answer {
     std::uint64_t question = 0;
-    bool last = false;  // nothing better will come for this question
-    std::optional<runs::Prediction> prediction{};
-    std::vector<Problem> problems{};  // why there is none
+    About about = About::memory;
+    bool last = false;                             // nothing better will come for this question
+    std::optional<runs::Prediction> prediction{};  // of the engine's memory here
+    runs::DesignPtr design{};
+    std::vector<Problem> problems{};              // why there is none
+    std::vector<runs::Diagnostic> diagnostics{};  // what the checker finds; comes with the design
   };
-  explicit Pricer(QObject* parent = nullptr);
+  // Where the hardware catalogue and the user's own are.
+  struct Folders {
+    std::filesystem::path hardware, own_hardware;
+  };
+  explicit Pricer(Folders folders, QObject* parent = nullptr);
   ~Pricer() override;
   void ask(const runs::Experiment& experiment);
   void drain();
   // The last one there was. An exact one stays, outdated, until the next exact one: it does not jump to the upper bound
   // in between.
   const std::optional<runs::Prediction>& prediction() const { return prediction_; }
+  // Of the target, this machine included; null before the first.
+  const runs::DesignPtr& design() const { return design_; }
+  bool design_outdated() const { return designed_ != asked_; }
   const std::vector<Problem>& problems() const { return problems_; }
+  const std::vector<runs::Diagnostic>& diagnostics() const { return diagnostics_; }
   bool stale() const { return answered_ != asked_; }      // no answer yet
   bool outdated() const { return predicted_ != asked_; }  // the prediction is of an earlier document: dim it
   bool settled() const { return settled_ == asked_; }     // no more answers will come
@@ -44,15 +59,21 @@ class Pricer : public QObject {
   };
   void work(std::stop_token stop);
   static Answer predict(const Question& question, runs::ReadData read_data, std::stop_token cancel);
-  void take(Answer answer);
+  Answer design(const Question& question);
+  void take_design(Answer answer);
+  void take_prediction(Answer answer);
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::optional<Question> next_;
   std::stop_source current_;
   Mailbox<Answer> answers_;
-  std::uint64_t asked_ = 0, answered_ = 0, predicted_ = 0, settled_ = 0;
+  Folders folders_;
+  std::optional<hardware::Catalogue> catalogue_;  // the worker's
+  std::uint64_t asked_ = 0, answered_ = 0, predicted_ = 0, designed_ = 0, settled_ = 0;
+  runs::DesignPtr design_;
   std::optional<runs::Prediction> prediction_, bound_;  // bound_: held back while an exact one is shown
   std::vector<Problem> problems_;
+  std::vector<runs::Diagnostic> diagnostics_;
   std::jthread thread_;  // last: it uses the others
 };
 

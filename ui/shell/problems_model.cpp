@@ -3,7 +3,6 @@
 
 #include <QColor>
 #include <algorithm>
-#include <tuple>
 
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -11,13 +10,9 @@
 namespace mw::ui {
 namespace {
 
-auto fields(const Problem& p) {
-  return std::tie(p.id, p.severity, p.message, p.file, p.place, p.found, p.expected, p.fix);
-}
-
-bool same(const std::vector<Problem>& a, const std::vector<Problem>& b) {
+bool same(const std::vector<runs::Diagnostic>& a, const std::vector<runs::Diagnostic>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const Problem& x, const Problem& y) { return fields(x) == fields(y); });
+                    [](const auto& x, const auto& y) { return runs::same(x, y); });
 }
 
 QString message_text(const Problem& p) {
@@ -31,12 +26,19 @@ QString message_text(const Problem& p) {
 
 }  // namespace
 
-void ProblemsModel::set(ProblemSource source, std::vector<Problem> problems) {
-  if (same(by_source_[source], problems)) return;
-  by_source_[source] = std::move(problems);
-  std::vector<Problem> all;
+void ProblemsModel::set(ProblemSource source, const std::vector<Problem>& problems) {
+  std::vector<runs::Diagnostic> diagnostics;
+  for (const Problem& p : problems) diagnostics.push_back({.problem = p, .why = {}, .evidence = {}});
+  set_diagnostics(source, std::move(diagnostics));
+}
+
+void ProblemsModel::set_diagnostics(ProblemSource source, std::vector<runs::Diagnostic> diagnostics) {
+  if (same(by_source_[source], diagnostics)) return;
+  by_source_[source] = std::move(diagnostics);
+  std::vector<runs::Diagnostic> all;
   for (const auto& [from, list] : by_source_) all.insert(all.end(), list.begin(), list.end());
-  std::stable_sort(all.begin(), all.end(), [](const Problem& a, const Problem& b) { return a.severity > b.severity; });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.problem.severity > b.problem.severity; });
   beginResetModel();
   rows_ = std::move(all);
   endResetModel();
@@ -45,7 +47,7 @@ void ProblemsModel::set(ProblemSource source, std::vector<Problem> problems) {
 
 int ProblemsModel::count(Severity of) const {
   return static_cast<int>(
-      std::count_if(rows_.begin(), rows_.end(), [&](const Problem& p) { return p.severity == of; }));
+      std::count_if(rows_.begin(), rows_.end(), [&](const auto& d) { return d.problem.severity == of; }));
 }
 
 int ProblemsModel::rowCount(const QModelIndex& parent) const {

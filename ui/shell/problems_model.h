@@ -5,20 +5,22 @@
 #include <map>
 #include <vector>
 
-#include "core/base/error.h"
+#include "core/runs/diagnostics.h"
 
 namespace mw::ui {
 
-enum class ProblemSource { document, prediction, file, run, store };
+enum class ProblemSource { document, prediction, checker, file, run, store };
 
 class ProblemsModel : public QAbstractTableModel {
   Q_OBJECT
  public:
   enum Column { severity, place, message, fix, columns };
   using QAbstractTableModel::QAbstractTableModel;
-  void set(ProblemSource source, std::vector<Problem> problems);
-  void clear(ProblemSource source) { set(source, {}); }
-  const Problem& problem(int row) const { return rows_[static_cast<size_t>(row)]; }
+  void set_diagnostics(ProblemSource source, std::vector<runs::Diagnostic> diagnostics);
+  void set(ProblemSource source, const std::vector<Problem>& problems);
+  void clear(ProblemSource source) { set(source, std::vector<Problem>{}); }
+  const runs::Diagnostic& diagnostic(int row) const { return rows_[static_cast<size_t>(row)]; }
+  const Problem& problem(int row) const { return diagnostic(row).problem; }
   int count(Severity of) const;
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;
@@ -29,8 +31,8 @@ class ProblemsModel : public QAbstractTableModel {
   void counted();
 
  private:
-  std::map<ProblemSource, std::vector<Problem>> by_source_;
-  std::vector<Problem> rows_;
+  std::map<ProblemSource, std::vector<runs::Diagnostic>> by_source_;
+  std::vector<runs::Diagnostic> rows_;
 };
 
 }  // namespace mw::ui

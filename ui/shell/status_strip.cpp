@@ -20,8 +20,9 @@ namespace mw::ui {
 class MemoryBar : public QWidget {
  public:
   explicit MemoryBar(QWidget* parent) : QWidget(parent) { setFixedSize(150, 12); }
-  void show_prediction(const std::optional<runs::Prediction>& prediction, double opacity) {
-    prediction_ = prediction;
+  void show_memory(const std::optional<Ledger>& at_peak, Bytes capacity, double opacity) {
+    at_peak_ = at_peak;
+    capacity_ = capacity;
     opacity_ = opacity;
     update();
   }
@@ -31,41 +32,61 @@ class MemoryBar : public QWidget {
     QPainter painter(this);
     const Theme& t = theme();
     painter.fillRect(rect(), mix(t.panel, t.text, 0.10));
-    if (!prediction_ || prediction_->capacity.value <= 0) return;
+    if (!at_peak_ || capacity_.value <= 0) return;
     painter.setOpacity(opacity_);
-    const double whole = std::max(static_cast<double>(prediction_->capacity.value),
-                                  static_cast<double>(prediction_->at_peak.total().value));
+    const double whole = std::max(static_cast<double>(capacity_.value), static_cast<double>(at_peak_->total().value));
     double x = 0;
     for (size_t c = 0; c < kMemoryCategories; ++c) {
-      const double w = static_cast<double>(prediction_->at_peak.bytes[c].value) / whole * width();
+      const double w = static_cast<double>(at_peak_->bytes[c].value) / whole * width();
       const QColor color = t.memory(static_cast<MemoryCategory>(c));
       painter.fillRect(QRectF(x, 0, w, height()), mix(t.panel, color, 0.55));
       painter.fillRect(QRectF(x, 0, w, height()), QBrush(color, Qt::BDiagPattern));
       x += w;
     }
-    const double limit = static_cast<double>(prediction_->capacity.value) / whole * width();
+    const double limit = static_cast<double>(capacity_.value) / whole * width();
     painter.fillRect(QRectF(std::min<double>(limit, width() - 2), 0, 2, height()), t.bad);
   }
 
  private:
-  std::optional<runs::Prediction> prediction_;
+  std::optional<Ledger> at_peak_;
+  Bytes capacity_;
   double opacity_ = 1;
 };
 
 namespace {
 
-QString provenance(const runs::Prediction& p) {
+QString provenance(const Ledger& at_peak, const std::string& target, const std::string& instant,
+                   const std::vector<std::string>& sources) {
   QString rows;
   for (size_t c = 0; c < kMemoryCategories; ++c) {
-    const Bytes b = p.at_peak.bytes[c];
+    const Bytes b = at_peak.bytes[c];
     if (b.value == 0) continue;
     rows += u"<tr><td>%1</td><td align='right' style='padding-left:14px'>%2</td></tr>"_s.arg(
         category_text(static_cast<MemoryCategory>(c)), qs(to_text(b)));
   }
   QString notes;
-  for (const auto& s : p.sources) notes += u"<li>"_s + qs(s).toHtmlEscaped() + u"</li>"_s;
+  for (const auto& s : sources) notes += u"<li>"_s + qs(s).toHtmlEscaped() + u"</li>"_s;
   return StatusStrip::tr("<p><b>Predicted peak on %1</b><br>largest at: %2</p><table>%3</table><p>From:</p><ul>%4</ul>")
-      .arg(qs(p.target).toHtmlEscaped(), qs(p.peak_instant).toHtmlEscaped(), rows, notes);
+      .arg(qs(target).toHtmlEscaped(), qs(instant).toHtmlEscaped(), rows, notes);
+}
+
+// "Fits: 27.1 GiB of 95.7 GiB per device  \u00B7  9.8 s a step  \u00B7  3:20:00, $56.90  \u00B7  MFU 26 %"
+QString design_text(const runs::Design& d) {
+  const plan::Plan& p = d.plan();
+  QStringList parts{
+      (p.fits() ? StatusStrip::tr("Fits: %1 of %2 per device") : StatusStrip::tr("Does not fit: %1 of %2 per device"))
+          .arg(qs(to_text(p.memory.at_peak.total())), qs(to_text(p.memory.capacity)))};
+  parts << StatusStrip::tr("%1 a step").arg(qs(to_text(Seconds(p.step.seconds.value))));
+  if (d.request().work == plan::Work::train) {
+    QString run = qs(to_text(Seconds(p.run.hours.value * 3600)));
+    if (p.run.usd_per_hour > 0) run += u", "_s + qs(to_text(Usd(p.run.usd.value)));
+    parts << run;
+    if (!p.run.utilisation.empty())
+      parts << StatusStrip::tr("MFU %1 % (%2)")
+                   .arg(p.run.utilisation.front().share * 100, 0, 'f', 0)
+                   .arg(qs(p.run.utilisation.front().name));
+  }
+  return parts.join(u"  \u00B7  "_s);
 }
 
 }  // namespace
@@ -111,32 +132,52 @@ QString StatusStrip::price_text() const {
 }
 
 void StatusStrip::refresh() {
-  const auto& p = pricer_.prediction();
-  const bool failed = !pricer_.problems().empty() && !pricer_.stale() && pricer_.outdated();
-  const bool stale = pricer_.outdated();
-  const Theme& t = theme();
-  QPalette palette = price_->palette();
-  if (!p) {
-    price_->setText(failed ? qs(pricer_.problems().front().message) : tr("Memory: not predicted yet"));
-    palette.setColor(QPalette::WindowText, t.muted);
-  } else {
-    const QString need = qs(to_text(p->at_peak.total())), room = qs(to_text(p->capacity));
-    const double share = p->at_peak.total() / p->capacity * 100;
-    const bool bound = p->basis == runs::Basis::bound;
-    price_->setText((p->fits() ? bound ? tr("Fits: at most %1 of %2 (%3 %)") : tr("Fits: %1 of %2 (%3 %)")
-                     : bound ? tr("May not fit: at most %1 of %2 (%3 %)")
-                               : tr("Does not fit: %1 of %2 (%3 %)"))
-                        .arg(need, room)
-                        .arg(share, 0, 'f', share < 10 ? 1 : 0));
-    palette.setColor(QPalette::WindowText, stale ? t.faint : p->fits() ? t.text : bound ? t.warn : t.bad);
-    why_->setToolTip(provenance(*p));
-  }
-  price_->setPalette(palette);
+  const bool old = pricer_.prediction() ? pricer_.outdated() : pricer_.design_outdated();
+  const bool failed = !pricer_.problems().empty() && !pricer_.stale() && old;
+  if (pricer_.prediction())
+    show_prediction(*pricer_.prediction());
+  else if (pricer_.design())
+    show_design(*pricer_.design());
+  else
+    say(failed ? qs(pricer_.problems().front().message) : tr("Memory: not predicted yet"), theme().muted);
+  const bool any = pricer_.prediction() || pricer_.design();
   price_->setToolTip(failed ? qs(to_text(pricer_.problems().front())) : QString());
-  origin_->setText(failed && p ? tr("predicted for the last valid document") : tr("predicted"));
+  origin_->setText(failed && any ? tr("predicted for the last valid document") : tr("predicted"));
   for (QWidget* w : {static_cast<QWidget*>(bar_), static_cast<QWidget*>(origin_), static_cast<QWidget*>(why_)})
-    w->setVisible(p.has_value());
-  bar_->show_prediction(p, stale ? 0.45 : 1);
+    w->setVisible(any);
+}
+
+void StatusStrip::say(const QString& text, const QColor& color) {
+  QPalette palette = price_->palette();
+  palette.setColor(QPalette::WindowText, color);
+  price_->setText(text);
+  price_->setPalette(palette);
+}
+
+void StatusStrip::show_prediction(const runs::Prediction& p) {
+  const Theme& t = theme();
+  const bool stale = pricer_.outdated(), bound = p.basis == runs::Basis::bound;
+  const double share = p.at_peak.total() / p.capacity * 100;
+  say((p.fits() ? bound ? tr("Fits: at most %1 of %2 (%3 %)") : tr("Fits: %1 of %2 (%3 %)")
+       : bound ? tr("May not fit: at most %1 of %2 (%3 %)")
+                : tr("Does not fit: %1 of %2 (%3 %)"))
+          .arg(qs(to_text(p.at_peak.total())), qs(to_text(p.capacity)))
+          .arg(share, 0, 'f', share < 10 ? 1 : 0),
+      stale      ? t.faint
+      : p.fits() ? t.text
+      : bound    ? t.warn
+                 : t.bad);
+  why_->setToolTip(provenance(p.at_peak, p.target, p.peak_instant, p.sources));
+  bar_->show_memory(p.at_peak, p.capacity, stale ? 0.45 : 1);
+}
+
+void StatusStrip::show_design(const runs::Design& d) {
+  const Theme& t = theme();
+  const plan::DeviceMemory& m = d.plan().memory;
+  const bool stale = pricer_.design_outdated();
+  say(design_text(d), stale ? t.faint : m.fits() ? t.text : t.bad);
+  why_->setToolTip(provenance(m.at_peak, d.request().target.id, m.peak_instant, d.plan().sources));
+  bar_->show_memory(m.at_peak, m.capacity, stale ? 0.45 : 1);
 }
 
 void StatusStrip::show_frame() {

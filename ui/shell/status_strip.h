@@ -23,6 +23,9 @@ class StatusStrip : public QStatusBar {
   QString price_text() const;
 
  private:
+  void say(const QString& text, const QColor& color);
+  void show_prediction(const runs::Prediction& prediction);
+  void show_design(const runs::Design& design);
   Pricer& pricer_;
   RunController& runs_;
   MemoryBar* bar_;

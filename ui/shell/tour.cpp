@@ -2,6 +2,7 @@
 // Opens every page of a real window on real runs and keeps a picture of each.
 #include <QAbstractItemView>
 #include <QApplication>
+#include <QComboBox>
 #include <QEventLoop>
 #include <QLineEdit>
 #include <QPlainTextEdit>
@@ -41,9 +42,16 @@ class Tour {
     shot("first-start", Shade::light, {1280, 800});
     window_.show_page(Page::serve);
     shot("serve-empty", Shade::light, {1280, 800});
+    window_.document().reset("data.path");
+    window_.show_page(Page::data);
+    shot("data-empty", Shade::light, {1280, 800});
+    window_.document().undo_stack().undo();
+    designs();
     open_run();
     for (const Shade shade : {Shade::light, Shade::dark})
       for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) {
+        show_data();
+        shot("data", shade, size);
         window_.show_page(Page::train);
         shot("train", shade, size);
         window_.show_page(Page::serve);
@@ -57,6 +65,29 @@ class Tour {
   }
 
  private:
+  // The paper's mesh, alone and beside another one; the document is as before afterwards.
+  void designs() {
+    const auto before = window_.document().snapshot();
+    const auto file = window_.document().file();
+    window_.document().open_example(options_.resources / "examples" / "paper-train-v5p-8.json");
+    window_.show_page(Page::design);
+    const auto priced = [this] { return window_.pricer().settled(); };
+    wait_for(priced, 10000);
+    Alternatives& others = window_.design_page().alternatives();
+    others.search();
+    wait_for([&] { return !others.searching(); }, 20000);
+    for (const Shade shade : {Shade::light, Shade::dark})
+      for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) shot("design", shade, size);
+    settle(100);
+    window_.design_page().pin();
+    window_.document().set("mesh", Json{{"fsdp", 2}, {"tp", 2}});
+    wait_for(priced, 10000);
+    for (const Shade shade : {Shade::light, Shade::dark}) shot("design-pinned", shade, {1280, 800});
+    window_.design_page().unpin();
+    window_.document().restore(before, file);
+    wait_for(priced, 10000);
+  }
+
   // The finished run of a kind with most steps, so that the charts have something to show.
   runs::RunId longest(RunKind kind) const {
     runs::RunId run;
@@ -87,6 +118,28 @@ class Tour {
     open(run_);
   }
 
+  void show_data() {
+    window_.show_page(Page::data);
+    DataPage& page = window_.data_page();
+    wait_for([&] { return page.reader().state() == DataReader::State::done && page.tokens().detail().row.tokens > 0; },
+             20000);
+  }
+
+  // The longest rows cut, one of them looked at.
+  void data_details(Shade shade) {
+    window_.document().set("data.max_len", 56);
+    window_.document().set("data.overlong", "truncate");
+    DataPage& page = window_.data_page();
+    wait_for([&] { return page.reader().question().options.max_len == 56; }, 5000);
+    show_data();
+    page.filter().setCurrentIndex(static_cast<int>(RowFilter::truncated));
+    wait_for([&] { return page.tokens().detail().row.state == data::RowState::truncated; }, 5000);
+    page.tokens().set_current(54);
+    shot("data-truncated", shade, {1280, 800});
+    page.filter().setCurrentIndex(static_cast<int>(RowFilter::all));
+    for (int i = 0; i < 2; ++i) window_.document().undo_stack().undo();
+  }
+
   void serve_details(Shade shade) {
     const QSize size(1280, 800);
     window_.show_page(Page::serve);
@@ -101,6 +154,7 @@ class Tour {
   }
 
   void details(Shade shade) {
+    data_details(shade);
     if (!size_run_.empty()) serve_details(shade);
     const QSize size(1280, 800);
     window_.show_page(Page::train);

@@ -34,6 +34,10 @@ void MainWindow::build_actions() {
       {u"edit.redo"_s, tr("Redo"), tr("Make the edit again"), key(Qt::CTRL | Qt::SHIFT | Qt::Key_Z), Glyph::redo},
       [this] { document_.undo_stack().redo(); });
   actions_[u"edit.redo"_s]->setShortcuts({key(Qt::CTRL | Qt::SHIFT | Qt::Key_Z), key(Qt::CTRL | Qt::Key_Y)});
+  actions_.add(
+      {u"problems.fix"_s, tr("Fix the Problem"),
+       tr("Apply the first fix of the chosen problem, or of the first that has one"), key(Qt::CTRL | Qt::Key_Period)},
+      [this] { problems_panel_->fix_first(); });
   actions_.add({u"run.start"_s, tr("Run"), tr("Train this experiment on this machine"), key(Qt::Key_F5), Glyph::run},
                [this] { run(); });
   actions_.add({u"run.size"_s, tr("Measure Batch Sizes"),
@@ -46,11 +50,17 @@ void MainWindow::build_actions() {
       {u"run.stop"_s, tr("Stop"), tr("End the run after this step; what was done is kept, and training can be resumed"),
        key(Qt::SHIFT | Qt::Key_F5), Glyph::stop},
       [this] { runs_.stop(); });
-  actions_.add({u"page.train"_s, tr("Show Train"), tr("The run that is looked at"), key(Qt::CTRL | Qt::Key_1)},
+  actions_.add({u"page.design"_s, tr("Show Design"), tr("Mesh, shards, memory, time and cost of the experiment"),
+                key(Qt::CTRL | Qt::Key_1)},
+               [this] { show_page(Page::design); });
+  actions_.add({u"page.data"_s, tr("Show Data"), tr("Rows, their tokens and loss, lengths, padding and packing"),
+                key(Qt::CTRL | Qt::Key_2)},
+               [this] { show_page(Page::data); });
+  actions_.add({u"page.train"_s, tr("Show Train"), tr("The run that is looked at"), key(Qt::CTRL | Qt::Key_3)},
                [this] { show_page(Page::train); });
-  actions_.add({u"page.serve"_s, tr("Show Serve"), tr("Time and memory by batch size"), key(Qt::CTRL | Qt::Key_2)},
+  actions_.add({u"page.serve"_s, tr("Show Serve"), tr("Time and memory by batch size"), key(Qt::CTRL | Qt::Key_4)},
                [this] { show_page(Page::serve); });
-  actions_.add({u"page.runs"_s, tr("Show Runs"), tr("All runs of the store"), key(Qt::CTRL | Qt::Key_3)},
+  actions_.add({u"page.runs"_s, tr("Show Runs"), tr("All runs of the store"), key(Qt::CTRL | Qt::Key_5)},
                [this] { show_page(Page::runs); });
   actions_.add(
       {u"view.live"_s, tr("Show the Live Run"), tr("Go back to the run that is going on"), key(Qt::CTRL | Qt::Key_L)},
@@ -71,19 +81,33 @@ void MainWindow::build_actions() {
     panel_->show_form();
     panel_->form().search()->setFocus();
   });
-  actions_.add({u"view.follow"_s, tr("Follow the Newest Step"), tr("Keep the newest step of the charts in view"),
-                key(Qt::CTRL | Qt::Key_End)},
-               [this] {
-                 PlotLink& link = page() == Page::serve ? size_->link() : train_->link();
-                 link.set_playhead(std::nullopt);
-                 link.set_following(true);
-               });
+  actions_.add(
+      {u"view.follow"_s, tr("Follow the Newest Step"), tr("Keep the newest step of the charts in view"),
+       key(Qt::CTRL | Qt::Key_End)},
+      [this] {
+        PlotLink& link = page() == Page::serve ? size_->link() : page() == Page::data ? data_->link() : train_->link();
+        link.set_playhead(std::nullopt);
+        link.set_following(true);
+      });
   actions_.add(
       {u"view.log_scale"_s, tr("Logarithmic Loss"), tr("Switch the loss chart between linear and logarithmic"), {}},
       [this] {
         Plot& loss = train_->loss();
         loss.set_scale(loss.scale() == Scale::linear ? Scale::logarithmic : Scale::linear);
       });
+  actions_.add({u"data.read_again"_s, tr("Read the Data Again"), tr("Read the data file and the tokenizer anew"), {}},
+               [this] {
+                 show_page(Page::data);
+                 data_->reader().read_again();
+               });
+  actions_.add({u"data.save_lengths"_s,
+                tr("Save the Data's Lengths…"),
+                tr("Keep how many rows have how many tokens, to plan with where the data is not"),
+                {}},
+               [this] {
+                 show_page(Page::data);
+                 data_->choose_lengths_file();
+               });
   actions_.add({u"runs.undo_delete"_s, tr("Undo Deletion of Runs"), tr("Bring back the runs deleted last"), {}},
                [this] { runs_page_->undo_delete(); });
   for (const auto& [id, text] :
@@ -140,6 +164,8 @@ void MainWindow::build_toolbar() {
     bar->addWidget(b);
     page_buttons_.push_back(b);
   };
+  page(tr("Design"), u"page.design"_s);
+  page(tr("Data"), u"page.data"_s);
   page(tr("Train"), u"page.train"_s);
   page(tr("Serve"), u"page.serve"_s);
   page(tr("Runs"), u"page.runs"_s);
@@ -303,6 +329,12 @@ void MainWindow::clone(const QString& run) {
   } catch (const Error& error) {
     report(ProblemSource::store, error.problem());
   }
+}
+
+void MainWindow::fix(const mesh::Fix& fix, const QString& id) {
+  runs::Experiment next = document_.experiment();
+  runs::apply(next, fix);
+  document_.replace(std::move(next), tr("fix of %1").arg(id));
 }
 
 void MainWindow::report(ProblemSource source, const Problem& problem) {

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Predicted against measured for every published row of resources/hardware/measurements.json, and the fit that
+// resources/hardware/calibration.json holds. mw_calibrate [--write DATE]
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+
+#include "core/plan/calibrate.h"
+
+namespace mw {
+namespace {
+
+namespace fs = std::filesystem;
+
+void print_rows(const std::vector<plan::Measurement>& rows, const std::vector<plan::Comparison>& before,
+                const std::vector<plan::Comparison>& after, plan::Purpose purpose, bool (*of)(plan::Measured)) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const plan::Measurement& m = rows[i];
+    if (m.purpose != purpose || !of(m.what)) continue;
+    std::printf("| %s%s | %s | %s | %s | %+.1f %% | %+.1f %% |\n", m.id.c_str(), m.counted() ? "" : " (alternative)",
+                number_text(after[i].measured).c_str(), number_text(after[i].predicted).c_str(), m.unit.c_str(),
+                100 * before[i].error, 100 * after[i].error);
+  }
+}
+
+void print_summary(const char* what, const plan::ErrorSummary& s) {
+  std::printf("%s: %d rows, mean error %.1f %%, worst %.1f %% (%s)\n", what, s.rows, 100 * s.mean, 100 * s.worst,
+              s.worst_row.c_str());
+}
+
+void print_part(const char* title, const std::vector<plan::Measurement>& rows,
+                const std::vector<plan::Comparison>& before, const std::vector<plan::Comparison>& after,
+                plan::Purpose purpose, bool (*of)(plan::Measured)) {
+  std::printf(
+      "\n### %s\n\n| row | measured | predicted | unit | error before the fit | error |\n|---|--:|--:|---|--:|--:|\n",
+      title);
+  print_rows(rows, before, after, purpose, of);
+}
+
+int run(int argc, char** argv) {
+  const fs::path folder = fs::path(MW_RESOURCES) / "hardware";
+  const hardware::Catalogue catalogue = hardware::Catalogue::load(folder);
+  const plan::Measurements measured = plan::read_measurements(folder / "measurements.json", catalogue);
+  plan::Fit fit = plan::fit(measured.rows);
+  const std::vector<plan::Comparison> before = plan::predict_all(measured.rows, {});
+  const std::vector<plan::Comparison> after = plan::predict_all(measured.rows, fit.calibration);
+  using plan::Purpose;
+  print_part("Step time, held out", measured.rows, before, after, Purpose::holdout, plan::is_time);
+  print_part("Memory, held out", measured.rows, before, after, Purpose::holdout, plan::is_memory);
+  print_part("Step time, fitted to", measured.rows, before, after, Purpose::calibration, plan::is_time);
+  std::printf("\n");
+  print_summary("step time held out, before the fit", fit.time_before);
+  print_summary("step time held out", fit.time_after);
+  print_summary("memory held out", fit.memory);
+  print_summary("step time fitted to", fit.fitted_after);
+  for (const auto& left : measured.left_out) std::printf("left out: %s: %s\n", left.row.c_str(), left.why.c_str());
+  if (argc == 3 && std::strcmp(argv[1], "--write") == 0) {
+    fit.calibration.date = argv[2];
+    fit.calibration.source = "resources/hardware/measurements.json";
+    plan::write_calibration(folder / "calibration.json", fit);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace mw
+
+int main(int argc, char** argv) {
+  try {
+    return mw::run(argc, argv);
+  } catch (const mw::Error& e) {
+    std::cerr << e.what() << "\n";
+    return 2;
+  }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// How long one plan takes: a page asks at every keystroke, a search thousands of times.
+#include <benchmark/benchmark.h>
+
+#include "core/hardware/catalogue.h"
+#include "core/plan/plan.h"
+
+namespace mw::plan {
+namespace {
+
+Request lora_31b(const char* target, Stack stack, std::vector<mesh::MeshAxis> axes) {
+  static const hardware::Catalogue kCatalogue = hardware::Catalogue::load(MW_RESOURCES "/hardware");
+  Request r;
+  r.model = model::catalogue("gemma4-31b");
+  r.target = kCatalogue.target(target);
+  set_stack(r, stack);
+  r.mesh.axes = std::move(axes);
+  r.rank = 64;
+  using model::Role;
+  r.targets = {Role::q_proj, Role::k_proj, Role::v_proj, Role::o_proj, Role::gate_proj, Role::up_proj, Role::down_proj};
+  r.lengths.max_len = 4096;
+  r.train.remat = Remat::layer;
+  r.train.accumulation = 8;
+  r.train.steps = 1244;
+  return r;
+}
+
+void Train31bOnV5p8(benchmark::State& state) {
+  const Request r = lora_31b("v5p-8", Stack::tunix, {{"fsdp", 1}, {"tp", 4}});
+  for (auto _ : state) benchmark::DoNotOptimize(predict(r));
+}
+BENCHMARK(Train31bOnV5p8)->Unit(benchmark::kMicrosecond);
+
+void Train31bOn256Chips(benchmark::State& state) {
+  const Request r = lora_31b("v5e-256", Stack::tunix, {{"fsdp", 32}, {"tp", 8}});
+  for (auto _ : state) benchmark::DoNotOptimize(predict(r));
+}
+BENCHMARK(Train31bOn256Chips)->Unit(benchmark::kMicrosecond);
+
+void Train31bWithNumberedOverrides(benchmark::State& state) {  // layer by layer
+  Request r = lora_31b("v5p-8", Stack::tunix, {{"fsdp", 1}, {"tp", 4}});
+  r.rules.overrides.push_back({R"(layers\.3\.q_proj)", mesh::parse_spec("(-, -, -)")});
+  for (auto _ : state) benchmark::DoNotOptimize(predict(r));
+}
+BENCHMARK(Train31bWithNumberedOverrides)->Unit(benchmark::kMicrosecond);
+
+void Serve31bOnV6e8(benchmark::State& state) {
+  Request r = lora_31b("v6e-8", Stack::vllm_tpu, {{"tp", 8}});
+  r.work = Work::serve;
+  r.targets.clear();
+  for (auto _ : state) benchmark::DoNotOptimize(predict(r));
+}
+BENCHMARK(Serve31bOnV6e8)->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace mw::plan
+
+BENCHMARK_MAIN();

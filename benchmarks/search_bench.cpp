@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What a page waits for beside a plan: the checker, and full searches (aim: Gemma 4 31B on v5p-8 under 1 s).
+#include <benchmark/benchmark.h>
+
+#include <filesystem>
+
+#include "core/runs/diagnostics.h"
+#include "core/runs/search_experiment.h"
+
+namespace {
+
+using namespace mw;
+
+const hardware::Catalogue& catalogue() {
+  static const auto kCatalogue = hardware::Catalogue::load(std::filesystem::path(MW_RESOURCES) / "hardware");
+  return kCatalogue;
+}
+
+runs::Experiment paper() {
+  return runs::Experiment::load(std::filesystem::path(MW_RESOURCES) / "examples" / "paper-train-v5p-8.json");
+}
+
+// The document read, planned and checked, its search for smaller changes included where it does not fit.
+void diagnostics_of_the_paper(benchmark::State& state) {
+  const runs::Experiment experiment = paper();
+  for (auto _ : state) benchmark::DoNotOptimize(runs::diagnostics(experiment, catalogue()));
+}
+BENCHMARK(diagnostics_of_the_paper)->Unit(benchmark::kMillisecond);
+
+void search(benchmark::State& state, const char* target, std::int64_t rows) {
+  plan::Request request = runs::plan_request(paper(), catalogue());
+  request.target = catalogue().target(target);
+  request.train.batch = rows;
+  request.train.accumulation = 1;
+  request.mesh = {{{"fsdp", 1}, {"tp", request.target.devices()}}};
+  std::int64_t evaluated = 0;
+  for (auto _ : state) evaluated = plan::search(std::span(&request, 1), {.threads = 1}).evaluated;
+  state.counters["plans"] = static_cast<double>(evaluated);
+}
+BENCHMARK_CAPTURE(search, gemma4_31b_on_v5p_8, "v5p-8", 8)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(search, gemma4_31b_on_v5p_256, "v5p-256", 256)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+
+BENCHMARK_MAIN();

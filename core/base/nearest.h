@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a mistyped name was meant to be. Any thread.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mw {
+
+// The `count` names nearest to `wrong`: those that it begins, then by edit distance; equally near ones in the order
+// given.
+std::vector<std::string> nearest(std::string_view wrong, std::vector<std::string> names, size_t count = 3);
+// "v5p-8, v5e-8 or v6e-8"
+std::string nearest_text(std::string_view wrong, std::vector<std::string> names, size_t count = 3);
+
+}  // namespace mw

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/hardware/catalogue.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/base/nearest.h"
+#include "core/hardware/rows.h"
+
+namespace mw::hardware {
+namespace {
+
+namespace fs = std::filesystem;
+
+enum class BadRows { thrown, collected };
+
+// Calls take(row, place) for each row of `file`'s list `key`.
+template <class Take>
+void each_row(const fs::path& file, const std::string& key, BadRows bad, std::vector<Problem>& problems, Take take) {
+  try {
+    const Json document = read_json(file);
+    const Sources sources = read_sources(document, file.string());
+    const Json& rows = member(document, key, file.string());
+    if (!rows.is_array())
+      throw Error({.id = "HARDWARE-FILE", .message = "not a list of rows", .file = file.string(), .place = key});
+    for (size_t i = 0; i < rows.size(); ++i) try {
+        take(rows[i], RowPlace{sources, file.string(), key + "[" + std::to_string(i) + "]", "HARDWARE-ROW"});
+      } catch (const Error& e) {
+        if (bad == BadRows::thrown) throw;
+        problems.push_back(e.problem());
+      }
+  } catch (const Error& e) {
+    if (bad == BadRows::thrown) throw;
+    problems.push_back(e.problem());
+  }
+}
+
+Error unknown_chip(const std::string& chip, const RowPlace& at, std::vector<std::string> known) {
+  return Error({.id = "HARDWARE-ROW",
+                .message = "no such chip",
+                .file = at.file,
+                .place = at.row + ".chip",
+                .found = chip,
+                .expected = nearest_text(chip, std::move(known)),
+                .fix = "describe the chip in chips.json first"});
+}
+
+}  // namespace
+
+std::string to_string(Provenance kind) {
+  switch (kind) {
+    case Provenance::measured:
+      return "measured";
+    case Provenance::published:
+      return "published";
+    case Provenance::derived:
+      return "derived";
+    case Provenance::unverified:
+      return "unverified";
+  }
+  return "unverified";
+}
+
+int Target::chips() const {
+  return chip_count(shape);
+}
+int Target::devices() const {
+  return chips() * chip.devices_per_chip;
+}
+int Target::hosts() const {
+  if (chips() <= chip.chips_one_host) return 1;
+  return (chips() + chip.chips_per_host - 1) / chip.chips_per_host;
+}
+
+Catalogue Catalogue::load(const fs::path& folder, const fs::path& user_folder) {
+  Catalogue c;
+  c.this_machine_ = hardware::this_machine();
+  const fs::path own = user_folder / "calibration.json";
+  c.calibration_ = !user_folder.empty() && fs::exists(own) ? own : folder / "calibration.json";
+  const auto read = [&](const fs::path& from, BadRows bad) {
+    const auto rows_of = [&](const char* name, const char* key, auto take) {
+      const fs::path file = from / name;
+      if (bad == BadRows::thrown || fs::exists(file)) each_row(file, key, bad, c.problems_, take);
+    };
+    const auto chip_ids = [&] {
+      std::vector<std::string> ids;
+      for (const Chip& chip : c.chips_) ids.push_back(chip.id);
+      return ids;
+    };
+    rows_of("chips.json", "chips", [&](const Json& row, const RowPlace& at) {
+      Chip chip = read_chip(row, at);
+      std::erase_if(c.chips_, [&](const Chip& old) { return old.id == chip.id; });
+      c.chips_.push_back(std::move(chip));
+    });
+    rows_of("slices.json", "families", [&](const Json& row, const RowPlace& at) {
+      SliceFamily family = read_slices(row, at);
+      if (!c.chip(family.chip)) throw unknown_chip(family.chip, at, chip_ids());
+      std::erase_if(c.slices_, [&](const SliceFamily& old) { return old.chip == family.chip; });
+      c.slices_.push_back(std::move(family));
+    });
+    std::vector<Price> prices;
+    rows_of("prices.json", "prices", [&](const Json& row, const RowPlace& at) {
+      Price price = read_price(row, at);
+      if (!c.chip(price.chip)) throw unknown_chip(price.chip, at, chip_ids());
+      prices.push_back(std::move(price));
+    });
+    c.prices_.insert(c.prices_.begin(), prices.begin(), prices.end());  // the user's own come first
+  };
+  read(folder, BadRows::thrown);
+  if (!user_folder.empty()) read(user_folder, BadRows::collected);
+  return c;
+}
+
+const Chip* Catalogue::chip(std::string_view id) const {
+  const auto found = std::find_if(chips_.begin(), chips_.end(), [&](const Chip& c) { return c.id == id; });
+  return found == chips_.end() ? nullptr : &*found;
+}
+
+Target Catalogue::gpus(std::string_view id, int count, const Chip& chip) const {
+  const int node = chip.chips_per_host;
+  if (count > node && (count % node != 0 || count > (1 << 17)))
+    throw Error({.id = "TARGET",
+                 .message = "a node has " + std::to_string(node) + " of these GPUs",
+                 .place = "target.id",
+                 .found = std::string(id.substr(0, 80)),
+                 .expected = "1 to " + std::to_string(node) + ", or a multiple of " + std::to_string(node),
+                 .fix = "use " + std::to_string((count + node - 1) / node * node) + "x" + chip.id});
+  Target t;
+  t.id = std::to_string(count) + "x" + chip.id;
+  t.chip = chip;
+  t.shape = count <= node ? std::vector<int>{count} : std::vector<int>{count / node, node};
+  t.wrap.assign(t.shape.size(), true);  // a switch reaches every pair
+  t.note = t.id + ": " +
+           (count <= node ? "in one node" : std::to_string(count / node) + " nodes of " + std::to_string(node));
+  return t;
+}
+
+Target Catalogue::target(std::string_view id) const {
+  const auto count_before = [&](std::string_view text, char end) {
+    int n = 0;
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+    return error == std::errc() && stop != text.data() + text.size() && *stop == end && n > 0 ? n : 0;
+  };
+  if (id == "cpu") return cpu_target(this_machine_, 1);
+  if (id.starts_with("cpu-")) {
+    const std::string number = std::string(id.substr(4)) + ".";
+    if (const int n = count_before(number, '.'); n > 0 && n <= 1024 && number.size() < 6)
+      return cpu_target(this_machine_, n);
+  }
+  for (const SliceFamily& family : slices_)
+    for (const FoundSlice& slice : find_slice(family, id)) {
+      Target t;
+      t.id = slice.id;
+      t.chip = *chip(family.chip);
+      t.shape = slice.shape;
+      t.wrap = wraps(family.wrap, slice.shape);
+      t.note = explain(family, slice.id, slice.shape);
+      if (t.chip.max_chips > 0 && t.chips() > t.chip.max_chips)
+        throw Error({.id = "TARGET-SLICE",
+                     .message = "larger than the largest pod",
+                     .place = "target.id",
+                     .found = std::string(id.substr(0, 80)),
+                     .expected = "at most " + std::to_string(t.chip.max_chips) + " chips"});
+      return t;
+    }
+  if (const int count = count_before(id, 'x'); count > 0)
+    if (const Chip* c = chip(id.substr(id.find('x') + 1)); c && c->vendor == Vendor::gpu) return gpus(id, count, *c);
+  throw Error({.id = "TARGET",
+               .message = "unknown target",
+               .place = "target.id",
+               .found = std::string(id.substr(0, 80)),
+               .expected = "a slice, GPUs as 2xh100, or cpu; nearest: " + nearest_text(id, target_ids()),
+               .fix = "choose one of them, or add the chip to chips.json in the configuration folder"});
+}
+
+std::vector<std::string> Catalogue::target_ids() const {
+  std::vector<std::string> ids;
+  for (const SliceFamily& f : slices_)
+    for (const Slice& s : f.slices) ids.push_back(f.prefixes.front() + std::to_string(s.suffix));
+  for (const Chip& c : chips_)
+    if (c.vendor == Vendor::gpu)
+      for (int n = 1; n <= c.chips_per_host; n *= 2) ids.push_back(std::to_string(n) + "x" + c.id);
+  ids.emplace_back("cpu");
+  return ids;
+}
+
+const Price* Catalogue::price(std::string_view chip, std::string_view region, std::string_view price_class) const {
+  const std::string_view wanted = price_class.empty() ? "on demand" : price_class;
+  for (const Price& p : prices_)
+    if (p.chip == chip && p.price_class == wanted && (region.empty() || p.region == region)) return &p;
+  return nullptr;
+}
+
+}  // namespace mw::hardware

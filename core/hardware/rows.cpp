@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/hardware/rows.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "core/base/error.h"
+
+namespace mw::hardware {
+namespace {
+
+enum class Unit { bytes, bytes_per_second, operations, seconds, share };
+
+struct UnitName {
+  std::string_view name;
+  Unit unit;
+  double factor;
+};
+constexpr std::array kUnits{UnitName{"B", Unit::bytes, 1},
+                            UnitName{"MiB", Unit::bytes, 1048576.0},
+                            UnitName{"GB", Unit::bytes, 1e9},
+                            UnitName{"GiB", Unit::bytes, 1073741824.0},
+                            UnitName{"GB/s", Unit::bytes_per_second, 1e9},
+                            UnitName{"TB/s", Unit::bytes_per_second, 1e12},
+                            UnitName{"TFLOP/s", Unit::operations, 1e12},
+                            UnitName{"TOP/s", Unit::operations, 1e12},
+                            UnitName{"us", Unit::seconds, 1e-6},
+                            UnitName{"%", Unit::share, 0.01}};
+
+std::string_view example(Unit unit) {
+  switch (unit) {
+    case Unit::bytes:
+      return "bytes, as in \"31.25 GiB\"";
+    case Unit::bytes_per_second:
+      return "bytes per second, as in \"819 GB/s\"";
+    case Unit::operations:
+      return "operations per second, as in \"459 TFLOP/s\"";
+    case Unit::seconds:
+      return "a time, as in \"1 us\"";
+    case Unit::share:
+      return "a share, as in \"83 %\"";
+  }
+  return "";
+}
+
+constexpr std::array<std::pair<std::string_view, Provenance>, 4> kKinds{{{"measured", Provenance::measured},
+                                                                         {"published", Provenance::published},
+                                                                         {"derived", Provenance::derived},
+                                                                         {"unverified", Provenance::unverified}}};
+
+double quantity(const JsonRow& row, const Json& value, const std::string& key, Unit unit) {
+  const std::string all = row.as_text(value, key);
+  double number = 0;
+  const auto [end, error] = std::from_chars(all.data(), all.data() + all.size(), number);
+  std::string_view name(end, static_cast<size_t>(all.data() + all.size() - end));
+  while (name.starts_with(' ')) name.remove_prefix(1);
+  for (const UnitName& u : kUnits)
+    if (error == std::errc() && u.unit == unit && u.name == name) {
+      if (!std::isfinite(number) || number <= 0) row.bad(key, "not a usable figure", all, "more than zero");
+      return number * u.factor;
+    }
+  row.bad(key, "not a figure with its unit", all, std::string(example(unit)));
+}
+
+// "459 TFLOP/s", or {"value", "low", "high", "kind", "source"}; the row's own source and kind published where not
+// given.
+Figure figure(JsonRow& row, const std::string& key, Unit unit) {
+  const Json* value = row.optional(key);
+  if (!value) return {};
+  if (value->is_string()) {
+    const double v = quantity(row, *value, key, unit);
+    return {v, v, v, Provenance::published, row.source()};
+  }
+  if (!value->is_object()) row.bad(key, "not a figure with its unit", short_text(*value), std::string(example(unit)));
+  JsonRow part(*value, row.inside(key));
+  Figure f;
+  f.value = quantity(part, part.required("value"), "value", unit);
+  const Json *low = part.optional("low"), *high = part.optional("high"), *from = part.optional("source");
+  f.low = low ? quantity(part, *low, "low", unit) : f.value;
+  f.high = high ? quantity(part, *high, "high", unit) : f.value;
+  if (f.low > f.value || f.high < f.value)
+    part.bad("", "value is outside its own range", short_text(*value), "low <= value <= high");
+  f.kind = part.choice("kind", part.text_or("kind", "published"), kKinds);
+  f.source = from ? part.as_source(*from, "source") : row.source();
+  part.finish();
+  return f;
+}
+
+BandwidthCurve curve(JsonRow& row, const std::string& key) {
+  const Json* value = row.optional(key);
+  if (!value) return {};
+  JsonRow part(*value, row.inside(key));
+  BandwidthCurve c;
+  c.chips = part.as_whole<int>(part.required("chips"), "chips", 2, 1 << 20);
+  c.source = part.source();
+  for (const Json& point : part.list("points")) {
+    if (!point.is_array() || point.size() != 2)
+      part.bad("points", "not a point", short_text(point), "[payload, bandwidth]");
+    const double bytes = quantity(part, point[0], "points", Unit::bytes);
+    if (!c.points.empty() && bytes <= c.points.back().first)
+      part.bad("points", "payloads do not ascend", short_text(point), "each larger than the one before");
+    c.points.emplace_back(bytes, quantity(part, point[1], "points", Unit::bytes_per_second));
+  }
+  part.finish();
+  return c;
+}
+
+std::vector<int> grid(const JsonRow& row, const Json& value) {
+  std::vector<int> shape;
+  if (!value.is_array() || value.empty() || value.size() > 3)
+    row.bad("shape", "not a grid", short_text(value), "[4, 4, 8]");
+  for (const Json& side : value) shape.push_back(row.as_whole<int>(side, "shape", 1, 1024));
+  return shape;
+}
+
+Slice read_slice(const Json& json, RowPlace at, const std::string& family_source) {
+  JsonRow row(json, std::move(at));
+  Slice s;
+  s.suffix = row.as_whole<int>(row.required("suffix"), "suffix", 1, 1 << 20);
+  s.shape = grid(row, row.required("shape"));
+  if (const Json* from = row.optional("source"); from)
+    s.source = row.as_source(*from, "source");
+  else
+    s.source = family_source;
+  if (row.optional("machines"))
+    for (const Json& machine : row.list("machines")) s.machines.push_back(row.as_text(machine, "machines"));
+  row.finish();
+  return s;
+}
+
+WrapRule read_wrap(const Json& json, RowPlace at) {
+  JsonRow row(json, std::move(at));
+  constexpr std::array<std::pair<std::string_view, WrapRule::Kind>, 3> kinds{
+      {{"none", WrapRule::Kind::none}, {"side", WrapRule::Kind::side}, {"cubes", WrapRule::Kind::cubes}}};
+  WrapRule rule;
+  rule.kind = row.choice("rule", row.text("rule"), kinds);
+  if (rule.kind != WrapRule::Kind::none) rule.size = row.as_whole<int>(row.required("size"), "size", 2, 1024);
+  rule.source = row.source();
+  row.finish();
+  return rule;
+}
+
+}  // namespace
+
+Chip read_chip(const Json& json, RowPlace at) {
+  JsonRow row(json, std::move(at));
+  Chip c;
+  c.id = row.text("id");
+  row.rename("chips." + c.id);
+  c.name = row.text("name");
+  constexpr std::array<std::pair<std::string_view, Vendor>, 2> vendors{{{"tpu", Vendor::tpu}, {"gpu", Vendor::gpu}}};
+  c.vendor = row.choice("vendor", row.text("vendor"), vendors);
+  c.devices_per_chip = row.whole("devices_per_chip", 1, 1, 16);
+  c.bf16_flops = figure(row, "bf16", Unit::operations);
+  c.fp8_flops = figure(row, "fp8", Unit::operations);
+  c.int8_ops = figure(row, "int8", Unit::operations);
+  c.memory_bandwidth = figure(row, "memory_bandwidth", Unit::bytes_per_second);
+  c.matmul_efficiency = figure(row, "matmul_efficiency", Unit::share);
+  c.memory_efficiency = figure(row, "memory_efficiency", Unit::share);
+  c.fp8_efficiency = figure(row, "fp8_efficiency", Unit::share);
+  c.memory = figure(row, "memory", Unit::bytes);
+  for (const auto& [figure, key] : {std::pair(&c.bf16_flops, "bf16"),
+                                    std::pair(&c.memory_bandwidth, "memory_bandwidth"), std::pair(&c.memory, "memory")})
+    if (!*figure) row.bad(key, "a required key is missing", "", "\"" + std::string(key) + "\"");
+  for (const auto& [figure, key] :
+       {std::pair(&c.matmul_efficiency, "matmul_efficiency"), std::pair(&c.fp8_efficiency, "fp8_efficiency"), std::pair(&c.memory_efficiency, "memory_efficiency")})
+    if (figure->high > 1) row.bad(key, "more than the peak", std::to_string(figure->high), "at most 100 %");
+  c.marketed_memory =
+      static_cast<std::int64_t>(quantity(row, row.required("marketed_memory"), "marketed_memory", Unit::bytes));
+  c.link_bandwidth = figure(row, "link_bandwidth", Unit::bytes_per_second);
+  c.link_latency = figure(row, "link_latency", Unit::seconds);
+  c.links = row.whole("links", 1, 1, 64);
+  c.all_reduce = curve(row, "all_reduce");
+  c.all_reduce_pair = curve(row, "all_reduce_pair");
+  c.all_reduce_nodes = curve(row, "all_reduce_nodes");
+  c.all_gather = curve(row, "all_gather");
+  c.host_link = figure(row, "host_link", Unit::bytes_per_second);
+  c.egress = figure(row, "egress", Unit::bytes_per_second);
+  c.chips_per_host = row.whole("chips_per_host", 8, 1, 1024);
+  c.chips_one_host = row.whole("chips_one_host", c.chips_per_host, 1, 1024);
+  c.max_chips = row.whole("max_chips", 0, 1, 1 << 20);
+  c.matrix_unit = row.whole("matrix_unit", 1, 1, 1024);
+  if (const Json* tile = row.optional("tile"); tile) {  // [rows of 32, 16, 8 bit, columns]
+    if (!tile->is_array() || tile->size() != 4) row.bad("tile", "wrong type", short_text(*tile), "[8, 8, 32, 128]");
+    const auto at_index = [&](size_t i) { return row.as_whole<std::int64_t>((*tile)[i], "tile", 1, 4096); };
+    c.tile_rows_f32 = at_index(0), c.tile_rows_bf16 = at_index(1), c.tile_rows_8bit = at_index(2);
+    c.tile_columns = at_index(3);
+  }
+  const std::string source = row.source();
+  if (const Json* facts = row.optional("facts"); facts) {
+    if (!facts->is_object()) row.bad("facts", "wrong type", short_text(*facts), "{\"name\": \"text\"}");
+    for (const auto& [name, fact] : facts->items()) {
+      const bool pair = fact.is_array() && fact.size() == 2;
+      c.facts.push_back({name, row.as_text(pair ? fact[0] : fact, "facts." + name),
+                         pair ? row.as_source(fact[1], "facts." + name) : source});
+    }
+  }
+  row.finish();
+  return c;
+}
+
+SliceFamily read_slices(const Json& json, RowPlace at) {
+  JsonRow row(json, std::move(at));
+  SliceFamily f;
+  f.chip = row.text("chip");
+  row.rename("families." + f.chip);
+  for (const Json& prefix : row.list("prefixes")) f.prefixes.push_back(row.as_text(prefix, "prefixes"));
+  f.counts = row.text("counts");
+  f.per_chip = row.whole("per_chip", 1, 1, 16);
+  f.source = row.source();
+  f.wrap = read_wrap(row.required("wrap"), row.inside("wrap"));
+  int index = 0;
+  for (const Json& slice : row.list("slices")) {
+    Slice s = read_slice(slice, row.inside("slices[" + std::to_string(index++) + "]"), f.source);
+    if (chip_count(s.shape) * f.per_chip != s.suffix)
+      row.bad("slices", "suffix and grid do not agree",
+              f.prefixes.front() + std::to_string(s.suffix) + " with " + shape_text(s.shape),
+              "a grid of " + std::to_string(s.suffix / f.per_chip) + " chips");
+    f.slices.push_back(std::move(s));
+  }
+  row.finish();
+  return f;
+}
+
+Price read_price(const Json& json, RowPlace at) {
+  JsonRow row(json, std::move(at));
+  Price p;
+  p.chip = row.text("chip");
+  const Json& usd = row.required("usd_per_chip_hour");
+  if (!usd.is_number() || !std::isfinite(usd.get<double>()) || usd <= 0 || usd > 10000)
+    row.bad("usd_per_chip_hour", "not a price", short_text(usd), "dollars per chip and hour, more than zero");
+  p.usd_per_chip_hour = usd.get<double>();
+  p.region = row.text("region");
+  p.price_class = row.text("class");
+  p.machine = row.text_or("machine", "");
+  p.date = row.text("date");
+  p.source = row.source();
+  if (const Json* verified = row.optional("verified"); verified) {
+    if (!verified->is_boolean()) row.bad("verified", "wrong type", short_text(*verified), "true or false");
+    p.verified = verified->get<bool>();
+  }
+  row.finish();
+  return p;
+}
+
+}  // namespace mw::hardware

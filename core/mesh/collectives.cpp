@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/mesh/collectives.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "core/mesh/working_form.h"
+
+namespace mw::mesh {
+namespace {
+
+using model::Role;
+
+// Blocks in the order of the forward pass; the backward ends at the first with trainables.
+struct Station {
+  int layer = -1;
+  int block = 0;
+  auto operator<=>(const Station&) const = default;
+};
+Station station_of(const Placed& p) {
+  return {p.layer, static_cast<int>(block_of(p.base))};
+}
+
+class Lister {
+ public:
+  Lister(const model::Config& config, const Mesh& mesh, const Placement& placement, const StepShape& step)
+      : config_(config), placement_(placement), step_(step), form_(mesh, placement, step) {
+    std::int64_t ways = 1;
+    for (int a = 0; a < form_.axes(); ++a)
+      if (form_.batch() >> a & 1) ways *= form_.size(a);
+    rows_ = (step.rows + ways - 1) / ways;
+    tokens_ = rows_ * step.tokens;
+    train_ = step.work == Work::train_lora || step.work == Work::train_full;
+    full_ = step.work == Work::train_full;
+    for (const Placed& p : placement.adapters)
+      if (step.work == Work::train_lora && (!learns_ || station_of(p) < lowest_)) {
+        lowest_ = station_of(p);
+        learns_ = true;
+      }
+    learns_ = learns_ || full_;  // full: from the embedding on
+  }
+
+  std::vector<Collective> run() {
+    if (form_.batch() == 0 && form_.model() == 0) return {};
+    list_.reserve(placement_.tensors.size() * 2);
+    vocabulary();
+    for (const Placed& p : placement_.tensors) weight(p, step_.weight_bytes);
+    for (const Placed& p : placement_.adapters) weight(p, step_.adapter_bytes);
+    for (size_t layer = 0; layer < config_.layers.size(); ++layer)
+      for (const Block block : {Block::attention, Block::mlp, Block::experts, Block::ple})
+        sums(block, static_cast<int>(layer));
+    if (train_) gradients();
+    return std::move(list_);
+  }
+
+ private:
+  // --- One entry ---
+
+  void add(CollectiveKind kind, int axis, Phase phase, Cause cause, int layer, const std::string& tensor,
+           std::int64_t full, std::int64_t calls, int group = 0) {
+    const int n = group > 0 ? group : form_.size(axis);
+    const std::int64_t once = full - full / n;
+    list_.push_back({.kind = kind,
+                     .axis = form_.name(axis),
+                     .group = n,
+                     .phase = phase,
+                     .cause = cause,
+                     .layer = layer,
+                     .tensor = tensor,
+                     .full = Bytes(full),
+                     .moved = Bytes(kind == CollectiveKind::all_reduce ? 2 * once : once),
+                     .calls = calls});
+  }
+
+  template <class Each>
+  void for_axes(AxisSet set, const Each& each) {
+    for (int a = 0; a < form_.axes(); ++a)
+      if (set >> a & 1) each(a);
+  }
+
+  std::int64_t stream() const { return tokens_ * config_.dim * step_.activation_bytes; }
+  std::int64_t micro() const { return std::max(1, step_.accumulation); }
+
+  bool has_backward(Station s) const { return learns_ && (full_ || !(s < lowest_)); }
+  // Gradients of a block's inputs are of use where something before it learns.
+  bool passes_on(Station s) const { return learns_ && (full_ || lowest_ < s); }
+
+  // --- Weights that are whole in use ---
+
+  void weight(const Placed& p, int bytes) {
+    const AxisSet gathered = form_.stored(p) & ~form_.working(p);
+    if (gathered == 0) return;
+    gather(p, gathered, bytes, Phase::forward);
+    // The forward of logits and their backward follow each other: one gather. Lookups have no backward product.
+    const Block block = block_of(p.base);
+    const bool backward = block == Block::vocab  ? false
+                          : p.layer < 0          ? p.role == Role::final_norm ? learns_ : full_
+                          : block == Block::none ? learns_ && (full_ || p.layer >= lowest_.layer)
+                                                 : has_backward(station_of(p));
+    if (backward) gather(p, gathered, bytes, Phase::backward);
+    if (p.role == Role::embed && config_.tied_embeddings) gather(p, gathered, bytes, Phase::forward);  // as output
+  }
+
+  void gather(const Placed& p, AxisSet axes, int bytes, Phase phase) {
+    std::int64_t full = p.elements() * bytes;
+    for (int a = form_.axes(); a-- > 0;) {  // inner axes first
+      if (!(axes >> a & 1)) continue;
+      full *= form_.size(a);
+      const Cause cause = form_.batch() >> a & 1 ? Cause::gather_shards : Cause::clumsy_spec;
+      add(CollectiveKind::all_gather, a, phase, cause, p.layer, p.name, full, micro());
+    }
+  }
+
+  // --- Sums over blocks that compute in parallel ---
+
+  void sums(Block block, int layer) {
+    const AxisSet parallel = form_.parallel(block, layer);
+    if (parallel == 0) return;
+    const Station station{layer, static_cast<int>(block)};
+    const std::string name = "layers." + std::to_string(layer) + "." + std::string(to_string(block));
+    for_axes(parallel, [&](int a) {
+      const bool split = form_.residual() >> a & 1;
+      const auto in_and_out = [&](Phase phase) {
+        if (!split)
+          return add(CollectiveKind::all_reduce, a, phase, Cause::partial_sums, layer, name, stream(), micro());
+        add(CollectiveKind::all_gather, a, phase, Cause::partial_sums, layer, name, stream(), micro());
+        add(CollectiveKind::reduce_scatter, a, phase, Cause::partial_sums, layer, name, stream(), micro());
+      };
+      in_and_out(Phase::forward);
+      if (!has_backward(station)) return;
+      if (step_.recompute == Recompute::layers) in_and_out(Phase::recompute);
+      if (passes_on(station)) return in_and_out(Phase::backward);
+      if (split)  // the gradient of its outputs still has to be whole
+        add(CollectiveKind::all_gather, a, Phase::backward, Cause::partial_sums, layer, name, stream(), micro());
+    });
+  }
+
+  // --- Embedding, logits and loss ---
+
+  void vocabulary() {
+    if (const Placed* embed = form_.find(Role::embed, -1)) lookup(*embed, "embedding", config_.dim);
+    if (const Placed* ple = form_.find(Role::ple_embed, -1))
+      lookup(*ple, "per-layer embedding", static_cast<std::int64_t>(config_.layers.size()) * config_.ple_dim);
+    AxisSet ple = 0;
+    for (size_t layer = 0; layer < config_.layers.size(); ++layer)
+      ple |= form_.parallel(Block::ple, static_cast<int>(layer));
+    if (full_)  // each device has the gradient of its columns of the per-layer inputs
+      for_axes(ple, [&](int a) {
+        add(CollectiveKind::all_reduce, a, Phase::backward, Cause::partial_sums, -1, "per-layer embedding",
+            tokens_ * static_cast<std::int64_t>(config_.layers.size()) * config_.ple_dim * step_.activation_bytes,
+            micro());
+      });
+    const Placed* head = form_.find(config_.tied_embeddings ? Role::embed : Role::lm_head, -1);
+    if (head) for_axes(form_.parallel(*head), [&](int a) { logits(a); });
+  }
+
+  // Rows of other devices are zero: the lookups are summed.
+  void lookup(const Placed& table, const std::string& name, std::int64_t width) {
+    const std::int64_t full = tokens_ * width * step_.activation_bytes;
+    for_axes(form_.parallel(table), [&](int a) {
+      const bool split = table.role == Role::embed && (form_.residual() >> a & 1);
+      add(split ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, a, Phase::forward, Cause::embedding_rows,
+          -1, name, full, micro());
+      if (split && full_)
+        add(CollectiveKind::all_gather, a, Phase::backward, Cause::embedding_rows, -1, name, full, micro());
+    });
+  }
+
+  void logits(int a) {
+    const bool split = form_.residual() >> a & 1;
+    if (split) add(CollectiveKind::all_gather, a, Phase::forward, Cause::partial_sums, -1, "logits", stream(), micro());
+    if (step_.work == Work::decode) {
+      const std::int64_t full = rows_ * config_.vocab * step_.logit_bytes;
+      return add(CollectiveKind::all_gather, a, Phase::forward, Cause::logits, -1, "logits", full, micro());
+    }
+    // Per token the maximum, then the sum of exponentials and the target's logit, in f32.
+    add(CollectiveKind::all_reduce, a, Phase::forward, Cause::softmax, -1, "logits", tokens_ * 4, micro());
+    add(CollectiveKind::all_reduce, a, Phase::forward, Cause::softmax, -1, "logits", tokens_ * 8, micro());
+    if (learns_)
+      add(split ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, a, Phase::backward, Cause::partial_sums,
+          -1, "logits", stream(), micro());
+  }
+
+  // --- Gradients ---
+
+  void gradients() {
+    if (full_)
+      for (const Placed& p : placement_.tensors)
+        if (p.role != Role::layer_scalar) gradient(p);
+    if (!full_)
+      for (const Placed& p : placement_.adapters) gradient(p);
+  }
+
+  // Model axes over which each device has a part of the sum: its block is parallel there and the tensor is not.
+  AxisSet partial(const Placed& p) const {
+    const Block block = block_of(p.base);
+    if (block == Block::vocab || block == Block::none) return 0;
+    return form_.parallel(p) & ~form_.working(p);
+  }
+
+  void gradient(const Placed& p) {
+    const AxisSet stored = form_.stored(p), gathered = stored & ~form_.working(p);
+    const AxisSet summed = form_.batch() | partial(p);
+    std::int64_t full = p.elements() * step_.gradient_bytes;
+    for_axes(gathered & summed, [&](int a) { full *= form_.size(a); });
+    const bool each = step_.gradient_sum == GradientSum::each_micro_batch;
+    const auto sum = [&](CollectiveKind kind, int a, int group = 0) {
+      add(kind, a, each ? Phase::backward : Phase::update, Cause::gradients, p.layer, p.name, full, each ? micro() : 1,
+          group);
+    };
+    for_axes(gathered & summed, [&](int a) {
+      sum(CollectiveKind::reduce_scatter, a);
+      full /= form_.size(a);
+    });
+    for_axes(summed & ~stored, [&](int a) { sum(CollectiveKind::all_reduce, a); });
+    if (p.uneven != Uneven::repeated) return;
+    for_axes(form_.working(p), [&](int a) {  // devices with the same KV head
+      if (const int same = static_cast<int>(form_.size(a) / std::min<std::int64_t>(form_.size(a), p.shards)); same > 1)
+        sum(CollectiveKind::all_reduce, a, same);
+    });
+  }
+
+  const model::Config& config_;
+  const Placement& placement_;
+  const StepShape& step_;
+  const WorkingForm form_;
+  std::int64_t rows_ = 0, tokens_ = 0;
+  bool train_ = false, full_ = false, learns_ = false;
+  Station lowest_{};
+  std::vector<Collective> list_;
+};
+
+}  // namespace
+
+std::vector<Collective> collectives(const model::Config& config, const Mesh& mesh, const Placement& placement,
+                                    const StepShape& step) {
+  return Lister(config, mesh, placement, step).run();
+}
+
+std::vector<Collective> fused(const std::vector<Collective>& list) {
+  using Key = std::tuple<Phase, int, std::string, CollectiveKind, Cause, std::int64_t>;
+  std::map<Key, size_t> at;
+  std::vector<Collective> out;
+  for (const Collective& c : list) {
+    const auto [found, fresh] = at.try_emplace(Key{c.phase, c.layer, c.axis, c.kind, c.cause, c.calls}, out.size());
+    if (fresh) {
+      out.push_back(c);
+      out.back().tensor = c.layer < 0 ? "model" : "layers." + std::to_string(c.layer);
+      continue;
+    }
+    out[found->second].full += c.full;
+    out[found->second].moved += c.moved;
+  }
+  return out;
+}
+
+Bytes moved(const std::vector<Collective>& list) {
+  Bytes sum;
+  for (const Collective& c : list) sum += c.moved * c.calls;
+  return sum;
+}
+
+std::string to_string(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_gather:
+      return "all-gather";
+    case CollectiveKind::reduce_scatter:
+      return "reduce-scatter";
+    case CollectiveKind::all_reduce:
+      break;
+  }
+  return "all-reduce";
+}
+
+std::string to_string(Phase phase) {
+  switch (phase) {
+    case Phase::forward:
+      return "forward";
+    case Phase::recompute:
+      return "recompute";
+    case Phase::backward:
+      return "backward";
+    case Phase::update:
+      break;
+  }
+  return "update";
+}
+
+std::string to_string(Cause cause) {
+  switch (cause) {
+    case Cause::gather_shards:
+      return "weights gathered for their use";
+    case Cause::clumsy_spec:
+      return "gathered because the spec does not suit the matmul";
+    case Cause::partial_sums:
+      return "partial sums of parallel matmuls";
+    case Cause::embedding_rows:
+      return "lookups in a vocabulary in parts";
+    case Cause::softmax:
+      return "softmax over a vocabulary in parts";
+    case Cause::logits:
+      return "whole logits for sampling";
+    case Cause::gradients:
+      break;
+  }
+  return "gradients";
+}
+
+}  // namespace mw::mesh

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What LoRA can adapt under the names that each library matches its patterns with. Plain values; any thread.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/model/inventory.h"
+
+namespace mw::mesh {
+
+enum class Naming {
+  qwix,  // "layers/0/attn/q_einsum", re.fullmatch (qwix/_src/providers/lora.py)
+  peft   // "model.layers.0.self_attn.q_proj", re.fullmatch of a string target_modules (peft tuners_utils.py)
+};
+
+struct LoraModule {
+  std::string path;
+  int layer = 0;
+  std::vector<model::Role> roles;        // Tunix's kv_einsum holds k_proj and v_proj
+  std::int64_t parameters_per_rank = 0;  // elements of A and B per unit of rank; kv_einsum has one A (gemma.md 4.3)
+  bool has(model::Role role) const;
+};
+// In inventory order.
+std::vector<LoraModule> lora_modules(const model::TensorInventory& inventory, Naming naming);
+
+std::string_view last_part(std::string_view path);  // "q_einsum"
+
+// An expression that adapts exactly the modules which hold one of `roles`: ".*q_einsum|.*kv_einsum|.*k_einsum";
+// PEFT: ".*language_model\..*\.(q_proj|v_proj)" where there are towers, else ".*\.(q_proj|v_proj)".
+std::string lora_pattern(const model::TensorInventory& inventory, const std::vector<model::Role>& roles, Naming naming);
+
+// The modules that `pattern` matches whole. Throws Error("PATTERN", "PATTERN-SLOW").
+std::vector<LoraModule> matched(const std::vector<LoraModule>& modules, std::string_view pattern);
+
+// The alternatives at the top level of an expression: "a|(b|c)" is "a" and "(b|c)".
+std::vector<std::string> alternatives(std::string_view pattern);
+
+}  // namespace mw::mesh

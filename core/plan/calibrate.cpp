@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/calibrate.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+
+#include "core/base/nearest.h"
+
+namespace mw::plan {
+namespace {
+
+const Efficiencies::Named& named(const std::string& name) {
+  std::vector<std::string> all;
+  for (const auto& n : Efficiencies::names()) {
+    if (n.name == name) return n;
+    all.emplace_back(n.name);
+  }
+  throw Error({.id = "CALIBRATION",
+               .message = "no such efficiency",
+               .place = "names",
+               .found = name,
+               .expected = nearest_text(name, all)});
+}
+
+bool is_share(const std::string& name) {
+  return name == "matmul" || name == "attention" || name == "memory" || name == "collectives" ||
+         name.starts_with("overlap");
+}
+
+void scale(Efficiency& e, const Factor& f, bool own_chip, const Calibration& from) {
+  const auto at_most = [&](double x) { return is_share(f.name) ? std::min(1.0, x) : x; };
+  const double before = e.value;
+  e.value = at_most(before * f.value);
+  e.low = at_most(before * f.low);
+  e.high = at_most(before * f.high);
+  e.origin = own_chip ? Origin::measured : Origin::transferred;
+  e.source = "fitted to " + std::to_string(f.rows.size()) + " measured steps" + (own_chip ? "" : " of other chips") +
+             " (" + from.source + ", " + from.date + "); before: " + e.source;
+}
+
+struct Group {
+  Stack stack;
+  hardware::Vendor vendor;
+  std::string chip;
+  std::vector<const Measurement*> rows;
+};
+
+std::vector<Group> groups_of(const std::vector<Measurement>& rows) {
+  std::vector<Group> groups;
+  for (const Measurement& m : rows) {
+    if (m.purpose != Purpose::calibration || !is_time(m.what)) continue;
+    const hardware::Chip& chip = m.request.target.chip;
+    const auto same = [&](const Group& g) { return g.stack == m.request.stack && g.chip == chip.id; };
+    auto found = std::find_if(groups.begin(), groups.end(), same);
+    if (found == groups.end()) found = groups.insert(groups.end(), {m.request.stack, chip.vendor, chip.id, {}});
+    found->rows.push_back(&m);
+  }
+  return groups;
+}
+
+double huber(double x, double knee) {
+  const double a = std::abs(x);
+  return a <= knee ? x * x : 2 * knee * a - knee * knee;
+}
+
+// Golden section over log factors: the loss has one valley, as every time falls with an efficiency.
+double minimise(double low, double high, const std::function<double(double)>& loss) {
+  const double golden = (std::sqrt(5.0) - 1) / 2;
+  double a = std::log(low), b = std::log(high);
+  double c = b - golden * (b - a), d = a + golden * (b - a), at_c = loss(c), at_d = loss(d);
+  while (b - a > 1e-5) {
+    if (at_c < at_d) {
+      b = d, d = c, at_d = at_c;
+      c = b - golden * (b - a), at_c = loss(c);
+    } else {
+      a = c, c = d, at_c = at_d;
+      d = a + golden * (b - a), at_d = loss(d);
+    }
+  }
+  return (a + b) / 2;
+}
+
+class Fitter {
+ public:
+  Fitter(const Group& group, const FitOptions& options, std::stop_token stop)
+      : group_(group), options_(options), stop_(std::move(stop)), logs_(options.names.size(), 0.0) {}
+
+  std::vector<Factor> run() {
+    for (int round = 0; round < (logs_.size() > 1 ? 6 : 1); ++round)
+      for (size_t i = 0; i < logs_.size(); ++i)
+        logs_[i] = minimise(options_.shortest, options_.longest, [&](double x) {
+          std::vector<double> tried = logs_;
+          tried[i] = x;
+          return loss(tried);
+        });
+    const double spread = std::clamp(residual(), group_.rows.size() > 1 ? 0.05 : 0.15, 0.5);
+    std::vector<Factor> out;
+    for (size_t i = 0; i < logs_.size(); ++i) {
+      Factor f{group_.stack, group_.chip, group_.vendor, options_.names[i], std::exp(logs_[i])};
+      f.low = f.value * std::exp(-spread);
+      f.high = f.value * std::exp(spread);
+      for (const Measurement* m : group_.rows) f.rows.push_back(m->id);
+      out.push_back(std::move(f));
+    }
+    return out;
+  }
+
+ private:
+  double error(const Measurement& m, const std::vector<double>& logs) const {
+    if (stop_.stop_requested()) throw cancelled("the fit");
+    Request r = m.request;
+    for (size_t i = 0; i < logs.size(); ++i) {
+      Efficiency& e = r.efficiencies.*named(options_.names[i]).member;
+      e.value *= std::exp(logs[i]);
+      if (is_share(options_.names[i])) e.value = std::min(1.0, e.value);
+    }
+    return std::log1p(compare(m, predict(r)).error);
+  }
+  double loss(const std::vector<double>& logs) const {
+    double sum = 0;
+    for (const Measurement* m : group_.rows) sum += huber(error(*m, logs), 0.2);
+    for (const double x : logs) sum += std::pow(0.1 * x / options_.trust, 2);
+    return sum;
+  }
+  double residual() const {
+    double sum = 0;
+    for (const Measurement* m : group_.rows) sum += std::pow(error(*m, logs_), 2);
+    return std::sqrt(sum / static_cast<double>(group_.rows.size()));
+  }
+
+  const Group& group_;
+  const FitOptions& options_;
+  std::stop_token stop_;
+  std::vector<double> logs_;
+};
+
+// For chips of a vendor that the stack was never measured on.
+void add_transferred(std::vector<Factor>& factors) {
+  std::vector<Factor> pooled;
+  for (const Factor& f : factors) {
+    const auto same = [&](const Factor& p) { return p.stack == f.stack && p.vendor == f.vendor && p.name == f.name; };
+    if (std::any_of(pooled.begin(), pooled.end(), same)) continue;
+    Factor all{f.stack, "", f.vendor, f.name};
+    double logs = 0, low = f.low, high = f.high;
+    int n = 0;
+    for (const Factor& g : factors)
+      if (same(g)) {
+        logs += std::log(g.value), ++n;
+        low = std::min(low, g.low), high = std::max(high, g.high);
+        all.rows.insert(all.rows.end(), g.rows.begin(), g.rows.end());
+      }
+    all.value = std::exp(logs / n);
+    all.low = low, all.high = high;
+    pooled.push_back(std::move(all));
+  }
+  factors.insert(factors.end(), pooled.begin(), pooled.end());
+}
+
+}  // namespace
+
+void apply(const Calibration& calibration, Request& request) {
+  const hardware::Chip& chip = request.target.chip;
+  for (const Efficiencies::Named& n : Efficiencies::names()) {
+    const Factor* best = nullptr;
+    for (const Factor& f : calibration.factors) {
+      if (f.stack != request.stack || f.name != n.name) continue;
+      const bool fits = f.chip == chip.id || (f.chip.empty() && f.vendor == chip.vendor);
+      if (fits && (!best || best->chip.empty())) best = &f;
+    }
+    if (best) scale(request.efficiencies.*n.member, *best, !best->chip.empty(), calibration);
+  }
+}
+
+std::vector<Comparison> predict_all(const std::vector<Measurement>& rows, const Calibration& calibration,
+                                    std::stop_token stop) {
+  std::vector<Comparison> out;
+  for (const Measurement& m : rows) {
+    if (stop.stop_requested()) throw cancelled("the comparison");
+    Request r = m.request;
+    apply(calibration, r);
+    out.push_back(compare(m, predict(r)));
+  }
+  return out;
+}
+
+Fit fit(const std::vector<Measurement>& rows, const FitOptions& options, std::stop_token stop) {
+  for (const std::string& name : options.names) named(name);
+  const std::vector<Group> groups = groups_of(rows);
+  if (groups.empty() || options.names.empty())
+    throw Error({.id = "CALIBRATION",
+                 .message = "nothing to fit",
+                 .place = "rows",
+                 .found = std::to_string(rows.size()) + " rows",
+                 .expected = "at least one measured step time with use = calibration, and one name"});
+  Fit out;
+  for (const Group& g : groups) {
+    const std::vector<Factor> factors = Fitter(g, options, stop).run();
+    out.calibration.factors.insert(out.calibration.factors.end(), factors.begin(), factors.end());
+  }
+  add_transferred(out.calibration.factors);
+  const std::vector<Comparison> before = predict_all(rows, {}, stop), after = predict_all(rows, out.calibration, stop);
+  out.fitted_before = summarise(rows, before, Purpose::calibration, is_time);
+  out.fitted_after = summarise(rows, after, Purpose::calibration, is_time);
+  out.time_before = summarise(rows, before, Purpose::holdout, is_time);
+  out.time_after = summarise(rows, after, Purpose::holdout, is_time);
+  out.memory = summarise(rows, after, Purpose::holdout, is_memory);
+  return out;
+}
+
+}  // namespace mw::plan

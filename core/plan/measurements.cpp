@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/measurements.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "core/base/json_row.h"
+
+namespace mw::plan {
+namespace {
+
+constexpr double kGiB = 1073741824.0;
+constexpr int kMost = 1 << 24;
+
+struct UnitName {
+  std::string_view name;
+  Measured what;
+  double factor;  // to bytes
+};
+constexpr std::array kUnits{UnitName{"s/step", Measured::step_seconds, 1},
+                            UnitName{"tokens/s/device", Measured::tokens_per_second, 1},
+                            UnitName{"real tokens/s", Measured::real_tokens_per_second, 1},
+                            UnitName{"samples/s", Measured::samples_per_second, 1},
+                            UnitName{"MFU %", Measured::mfu, 1},
+                            UnitName{"GiB active", Measured::active_bytes, kGiB},
+                            UnitName{"GiB reserved", Measured::reserved_bytes, kGiB},
+                            UnitName{"GB device", Measured::device_bytes, 1e9},
+                            UnitName{"GiB states", Measured::state_bytes, kGiB},
+                            UnitName{"GiB activations", Measured::activation_bytes, kGiB},
+                            UnitName{"bytes weights", Measured::weight_bytes, 1},
+                            UnitName{"KV tokens", Measured::kv_tokens, 1}};
+
+template <class Value>
+using Names = std::vector<std::pair<std::string_view, Value>>;
+const Names<Purpose> kPurposes{{"calibration", Purpose::calibration}, {"holdout", Purpose::holdout}};
+const Names<Method> kMethods{{"lora", Method::lora}, {"full", Method::full}};
+const Names<Rows> kRows{{"padded", Rows::padded}, {"ragged", Rows::ragged}, {"packed", Rows::packed}};
+const Names<Remat> kRemat{{"none", Remat::none}, {"block", Remat::block}, {"layer", Remat::layer}};
+const Names<Work> kWork{
+    {"train", Work::train}, {"forward", Work::forward}, {"rollout", Work::rollout}, {"serve", Work::serve}};
+const Names<mesh::Preset> kPresets{{"tunix", mesh::Preset::tunix},
+                                   {"megatron", mesh::Preset::megatron},
+                                   {"fsdp", mesh::Preset::fsdp},
+                                   {"replicated", mesh::Preset::replicated}};
+const Names<DType> kProducts{{"bf16", DType::bf16}, {"fp8", DType::fp8}};
+const Names<Saved> kSaved{{"attention", Saved::attention}, {"q_proj", Saved::q_proj},
+                          {"k_proj", Saved::k_proj},       {"v_proj", Saved::v_proj},
+                          {"o_proj", Saved::o_proj},       {"gate_proj", Saved::gate_proj},
+                          {"up_proj", Saved::up_proj},     {"down_proj", Saved::down_proj}};
+const Names<Offload> kOffload{{"none", Offload::none}, {"host", Offload::host}};
+
+using Configs = std::map<std::string, model::Config>;
+
+Configs read_configs(const Json& document, const std::string& file) {
+  Configs configs;
+  if (document.contains("configs"))
+    for (const auto& [id, json] : document.at("configs").items()) {
+      configs[id] = model::from_hf_config(json, file + " configs." + id);
+      configs[id].id = id;
+    }
+  return configs;
+}
+
+model::Config model_of(const std::string& id, const Configs& configs) {
+  const auto found = configs.find(id);
+  return found == configs.end() ? model::catalogue(id) : found->second;
+}
+
+std::vector<model::Role> roles_of(JsonRow& row) {
+  static const std::array kAll{model::Role::q_proj,    model::Role::k_proj,  model::Role::v_proj,   model::Role::o_proj,
+                               model::Role::gate_proj, model::Role::up_proj, model::Role::down_proj};
+  std::vector<model::Role> roles;
+  if (!row.optional("lora_targets")) return {kAll.begin(), kAll.end()};
+  Names<model::Role> names;
+  for (const model::Role role : kAll) names.emplace_back(model::hf_module_name(role), role);
+  for (const Json& target : row.list("lora_targets"))
+    roles.push_back(row.choice("lora_targets", row.as_text(target, "lora_targets"), names));
+  return roles;
+}
+
+void read_mesh(JsonRow& row, Request& r) {
+  const Json& axes = row.required("mesh");
+  if (!axes.is_object()) row.bad("mesh", "wrong type", short_text(axes), "{\"fsdp\": 8}");
+  for (const auto& [axis, size] : axes.items())
+    r.mesh.axes.push_back({axis, row.as_whole<int>(size, "mesh." + axis, 1, kMost)});
+  if (r.mesh.devices() != r.target.devices())
+    row.bad("mesh", "does not cover the target", std::to_string(r.mesh.devices()) + " devices",
+            std::to_string(r.target.devices()) + " devices of " + r.target.id);
+}
+
+void read_stack(JsonRow& row, Request& r) {
+  set_stack(r, parse_stack(row.text("stack")));
+  if (row.optional("rules")) r.rules.preset = row.choice("rules", row.text("rules"), kPresets);
+  if (const Json* compiled = row.optional("compile")) {
+    if (!compiled->is_boolean()) row.bad("compile", "wrong type", short_text(*compiled), "true or false");
+    r.habits.elementwise = *compiled ? Habits::Elementwise::fused : Habits::Elementwise::eager;
+  }
+  r.habits.logit_bytes = row.number_or("logit_bytes", r.habits.logit_bytes);
+  r.products = row.choice("products", row.text_or("products", "bf16"), kProducts);
+  if (r.products == DType::fp8 && !r.target.chip.fp8_flops) row.bad("products", "the chip has no fp8", "fp8", "bf16");
+}
+
+// [[tokens of a row, rows], ...], ascending.
+void read_histogram(JsonRow& row, Lengths& lengths) {
+  if (!row.optional("lengths")) return;
+  int before = 0;
+  for (const Json& bin : row.list("lengths")) {
+    if (!bin.is_array() || bin.size() != 2) row.bad("lengths", "not a bin", short_text(bin), "[tokens of a row, rows]");
+    before = row.as_whole<int>(bin[0], "lengths", before + 1, kMost);
+    lengths.histogram.emplace_back(before, row.as_whole<std::int64_t>(bin[1], "lengths", 1, 1LL << 40));
+  }
+}
+
+void read_work(JsonRow& row, Request& r) {
+  r.work = row.choice("work", row.text_or("work", "train"), kWork);
+  if (r.work == Work::serve) {
+    ServeWork& s = r.serve;
+    s.max_num_seqs = row.whole("max_num_seqs", s.max_num_seqs, 1, kMost);
+    s.max_model_len = row.whole("max_model_len", s.max_model_len, 1, kMost);
+    s.max_num_batched_tokens = row.whole("max_num_batched_tokens", s.max_num_batched_tokens, 1, kMost);
+    s.memory_utilisation = row.number_or("memory_utilisation", s.memory_utilisation);
+    return;
+  }
+  const auto batch = row.as_whole<std::int64_t>(row.required("batch"), "batch", 1, kMost);
+  const int len = row.as_whole<int>(row.required("max_len"), "max_len", 1, kMost);
+  r.forward.batch = batch;
+  r.forward.len = len;
+  r.train.batch = batch;
+  r.train.accumulation = row.whole("accumulation", 1, 1, kMost);
+  r.train.loss_chunk = row.whole("loss_chunk", 0, 1, kMost);
+  r.train.remat = row.choice("remat", row.text_or("remat", "none"), kRemat);
+  if (row.optional("saved"))
+    for (const Json& name : row.list("saved"))
+      r.train.saved.push_back(row.choice("saved", row.as_text(name, "saved"), kSaved));
+  r.train.offload = row.choice("offload", row.text_or("offload", "none"), kOffload);
+  r.train.epochs = 1;
+  r.lengths.max_len = len;
+  r.lengths.rows = row.choice("rows", row.text_or("rows", "padded"), kRows);
+  r.lengths.mean = row.number_or("mean", 0);
+  r.lengths.count = row.whole<std::int64_t>("count", 10000, 1, 1LL << 40);
+  read_histogram(row, r.lengths);
+}
+
+Measurement read_row(const Json& json, RowPlace at, const hardware::Catalogue& catalogue, const Configs& configs) {
+  JsonRow row(json, std::move(at));
+  Measurement m;
+  m.id = row.text("id");
+  row.rename("rows." + m.id);
+  m.purpose = row.choice("use", row.text("use"), kPurposes);
+  m.value = row.number("value");
+  m.unit = row.text("unit");
+  Names<Measured> units;
+  for (const UnitName& u : kUnits) units.emplace_back(u.name, u.what);
+  m.what = row.choice("unit", m.unit, units);
+  m.source = row.source();
+  if (row.optional("assumed"))
+    for (const Json& text : row.list("assumed")) m.assumed.push_back(row.as_text(text, "assumed"));
+  m.alternative_of = row.text_or("alternative_of", "");
+  Request& r = m.request;
+  r.model = model_of(row.text("model"), configs);
+  r.target = catalogue.target(row.text("target"));
+  if (const hardware::Price* price = catalogue.price(r.target.chip.id)) r.price = *price;
+  read_stack(row, r);
+  read_mesh(row, r);
+  read_work(row, r);
+  r.method = row.choice("method", row.text_or("method", "full"), kMethods);
+  r.rank = row.whole("rank", 16, 1, kMost);
+  r.alpha = row.number_or("alpha", 16);
+  if (r.method == Method::lora) r.targets = roles_of(row);
+  r.other_models = row.whole("other_models", 0, 1, 16);
+  row.finish();
+  return m;
+}
+
+// FLOP per token as MaxText counts them: 6 per weight of a product, 12 per pair of query and key and per width of all
+// heads, causal or not.
+double maxtext_flops(const Request& r) {
+  const model::TensorInventory inventory(r.model);
+  const model::Tensor* embed = inventory.find(model::Role::embed);
+  double weights = static_cast<double>(inventory.parameters());
+  if (!r.model.tied_embeddings && embed) weights -= static_cast<double>(embed->elements());
+  double widths = 0;
+  for (const model::Layer& l : r.model.layers) widths += static_cast<double>(l.heads) * l.head_dim;
+  return 6 * weights + 12 * widths * r.lengths.max_len;
+}
+
+double tokens_of_a_device(const Request& r) {
+  return static_cast<double>(r.train.batch) * r.train.accumulation * r.lengths.max_len / r.mesh.devices();
+}
+
+double in_unit(Measured what, const Request& r, const Plan& plan) {
+  const DeviceMemory& memory = plan.memory;
+  const auto sum = [&](std::initializer_list<MemoryCategory> categories) {
+    Bytes bytes;
+    for (const MemoryCategory c : categories) bytes += memory.category_peaks[c];
+    return static_cast<double>(bytes.value);
+  };
+  const Ledger& held = memory.at_peak;
+  const double live =
+      static_cast<double>((held.total() - held[MemoryCategory::runtime] - held[MemoryCategory::workspace]).value);
+  switch (what) {
+    case Measured::step_seconds:
+      return plan.step.seconds.value;
+    case Measured::tokens_per_second:
+      return plan.run.padded_tokens_per_second / plan.devices;
+    case Measured::real_tokens_per_second:
+      return plan.run.tokens_per_second;
+    case Measured::samples_per_second:
+      return static_cast<double>(r.train.batch * r.train.accumulation) / plan.step.seconds.value;
+    case Measured::mfu: {
+      const double peak = r.target.chip.bf16_flops.value / r.target.chip.devices_per_chip;
+      return 100 * maxtext_flops(r) * tokens_of_a_device(r) / (peak * plan.step.seconds.value);
+    }
+    case Measured::active_bytes:
+      return live;
+    case Measured::reserved_bytes:
+      return live * (1 + r.efficiencies.fragmentation.value);
+    case Measured::device_bytes:
+      return static_cast<double>(memory.at_peak.total().value);
+    case Measured::state_bytes:
+      return sum(
+          {MemoryCategory::weights, MemoryCategory::adapters, MemoryCategory::gradients, MemoryCategory::optimizer});
+    case Measured::activation_bytes:
+      return sum({MemoryCategory::activations});
+    case Measured::weight_bytes:
+      return sum({MemoryCategory::weights});
+    case Measured::kv_tokens:
+      return plan.serve ? static_cast<double>(plan.serve->kv_tokens) : 0;
+  }
+  return 0;
+}
+
+bool more_is_faster(Measured what) {
+  return what == Measured::tokens_per_second || what == Measured::real_tokens_per_second ||
+         what == Measured::samples_per_second || what == Measured::mfu;
+}
+
+}  // namespace
+
+bool is_time(Measured what) {
+  return what == Measured::step_seconds || more_is_faster(what);
+}
+bool is_memory(Measured what) {
+  return !is_time(what);
+}
+
+Measurements read_measurements(const std::filesystem::path& file, const hardware::Catalogue& catalogue) {
+  const Json document = read_json(file);
+  const std::string name = file.string();
+  const Sources sources = read_sources(document, name);
+  const Configs configs = read_configs(document, name);
+  Measurements out;
+  std::set<std::string> ids;
+  const Json& rows = member(document, "rows", name);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const RowPlace at{sources, name, "rows[" + std::to_string(i) + "]", "MEASUREMENT"};
+    Measurement m = read_row(rows.at(i), at, catalogue, configs);
+    if (!ids.insert(m.id).second)
+      throw Error({.id = "MEASUREMENT",
+                   .message = "two rows of one id",
+                   .file = name,
+                   .place = "rows." + m.id,
+                   .found = at.row});
+    out.rows.push_back(std::move(m));
+  }
+  if (document.contains("left_out"))
+    for (const Json& row : document.at("left_out"))
+      out.left_out.push_back({string_member(row, "row", name), string_member(row, "why", name)});
+  return out;
+}
+
+Comparison compare(const Measurement& row, const Plan& plan) {
+  double factor = 1;
+  for (const UnitName& u : kUnits)
+    if (u.what == row.what) factor = u.factor;
+  const double predicted = in_unit(row.what, row.request, plan) / factor;
+  const double ratio = more_is_faster(row.what) ? row.value / predicted : predicted / row.value;
+  return {predicted, row.value, ratio - 1};
+}
+
+ErrorSummary summarise(const std::vector<Measurement>& rows, const std::vector<Comparison>& predictions,
+                       Purpose purpose, bool (*of)(Measured)) {
+  ErrorSummary s;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Measurement& m = rows[i];
+    if (m.purpose != purpose || !of(m.what) || !m.counted()) continue;
+    const double error = std::abs(predictions[i].error);
+    ++s.rows;
+    s.mean += error;
+    if (error >= s.worst) s.worst = error, s.worst_row = m.id;
+  }
+  if (s.rows > 0) s.mean /= s.rows;
+  return s;
+}
+
+}  // namespace mw::plan

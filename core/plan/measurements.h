@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Published (or the user's) measurements, each with the configuration it was made with, so that it can be predicted:
+// resources/hardware/measurements.json. Plain values; any thread.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/hardware/catalogue.h"
+#include "core/plan/plan.h"
+
+namespace mw::plan {
+
+enum class Purpose { calibration, holdout };  // fitted to, or only ever predicted
+
+// What the value of a row counts.
+enum class Measured {
+  step_seconds,            // "s/step": per optimizer step
+  tokens_per_second,       // "tokens/s/device": computed tokens, padding included
+  real_tokens_per_second,  // "real tokens/s": padding not counted, of all devices together
+  samples_per_second,      // "samples/s": rows, of all devices together
+  mfu,                     // "MFU %": MaxText's formula, maxtext_flops()
+  active_bytes,            // "GiB active": live buffers of PyTorch's allocator
+  reserved_bytes,          // "GiB reserved": the same with the allocator's holes
+  device_bytes,            // "GB device": everything on the device
+  state_bytes,             // "GiB states": weights, adapters, gradients, optimizer
+  activation_bytes,        // "GiB activations": of layers, for their backward
+  weight_bytes,            // "bytes weights"
+  kv_tokens                // "KV tokens": that a server has room for
+};
+bool is_time(Measured what);
+bool is_memory(Measured what);
+
+struct Measurement {
+  std::string id;
+  Purpose purpose = Purpose::holdout;
+  Measured what = Measured::step_seconds;
+  std::string unit;
+  double value = 0;  // in that unit
+  Request request;   // with the defaults of its stack and target
+  std::string source;
+  std::vector<std::string> assumed;  // what the source leaves out and this row takes
+  std::string alternative_of;        // the row that is counted in means, where this one differs in an assumption only
+  bool counted() const { return alternative_of.empty(); }
+};
+
+struct Measurements {
+  std::vector<Measurement> rows;
+  struct LeftOut {
+    std::string row, why;
+  };
+  std::vector<LeftOut> left_out;
+};
+
+// Throws Error MEASUREMENT naming file, row and key for a row that is not usable.
+Measurements read_measurements(const std::filesystem::path& file, const hardware::Catalogue& catalogue);
+
+// Predicted against measured, in the row's unit. error: of time or bytes, so that +0.1 is 10 % too slow or too large.
+struct Comparison {
+  double predicted = 0, measured = 0, error = 0;
+};
+Comparison compare(const Measurement& row, const Plan& plan);
+
+struct ErrorSummary {
+  int rows = 0;
+  double mean = 0, worst = 0;  // of absolute errors
+  std::string worst_row;
+};
+// Over counted rows of this purpose whose kind satisfies `of`; `predictions` in the order of `rows`.
+ErrorSummary summarise(const std::vector<Measurement>& rows, const std::vector<Comparison>& predictions,
+                       Purpose purpose, bool (*of)(Measured));
+
+}  // namespace mw::plan

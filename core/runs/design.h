@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// One experiment on its target, designed: where every tensor lies, what moves, what it needs and costs, what is wrong.
+// Predicted values, never measured ones. Any thread.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "core/mesh/collectives.h"
+#include "core/runs/planning.h"
+
+namespace mw::runs {
+
+struct Design {
+  Planned planned;
+  mesh::Layout layout;
+  mesh::Placement placement;                  // of every layer
+  std::vector<mesh::Collective> collectives;  // of one step
+  std::vector<plan::Estimate> seconds;        // of one call of each
+  const plan::Request& request() const { return planned.request; }
+  const plan::Plan& plan() const { return planned.plan; }
+};
+using DesignPtr = std::shared_ptr<const Design>;
+
+// Throws Error for what makes a design impossible (unknown target, mesh unlike the chips, no model).
+Design design(const Experiment& experiment, const hardware::Catalogue& catalogue);
+
+}  // namespace mw::runs

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the document to the plain values of the planner, for targets other than this machine. Any thread.
+#pragma once
+#include "core/hardware/catalogue.h"
+#include "core/plan/plan.h"
+#include "core/runs/experiment.h"
+
+namespace mw::runs {
+
+// Another machine than this one, or several devices of it: planned by core/plan, not by the engine's own formulas.
+bool planned_elsewhere(const Experiment& experiment);
+
+// The same work on another target: its mesh stays where it has as many devices, else the default of its stack is taken;
+// stack and sharding follow the new target. Throws Error for an unknown id.
+void retarget(Experiment& experiment, const std::string& target, const hardware::Catalogue& catalogue);
+
+// Throws the first error of validate(), or Error naming the key at fault: an unknown target, model, stack or spec.
+plan::Request plan_request(const Experiment& experiment, const hardware::Catalogue& catalogue);
+
+// One point of a size experiment: a workload at a batch.
+struct SizeCase {
+  std::string workload;  // "rollout", "forward", "chunked_forward"
+  std::int64_t batch = 1;
+};
+std::vector<SizeCase> size_cases(const Experiment& experiment);
+plan::Request with_case(plan::Request request, const Experiment& experiment, const SizeCase& size);
+
+}  // namespace mw::runs

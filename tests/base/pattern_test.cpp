@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/pattern.h"
+
+#include <gtest/gtest.h>
+
+#include "core/base/error.h"
+
+namespace mw {
+namespace {
+
+TEST(Pattern, FullMatchIsTheWholeTextAsInPython) {
+  const Pattern p(".*q_einsum|.*kv_einsum");
+  EXPECT_TRUE(p.matches_all("layers/0/attn/q_einsum"));
+  EXPECT_TRUE(p.matches_all("layers/0/attn/kv_einsum"));
+  EXPECT_FALSE(p.matches_all("layers/5/attn/k_einsum"));
+  EXPECT_FALSE(p.matches_all("layers/0/attn/q_einsum/w"));
+  EXPECT_FALSE(Pattern("q_einsum").matches_all("layers/0/attn/q_einsum"));
+  // An earlier alternative that matches a part does not hide a later one that matches all.
+  EXPECT_TRUE(Pattern("a|ab").matches_all("ab"));
+}
+
+TEST(Pattern, SearchFindsAPart) {
+  EXPECT_TRUE(Pattern("attn").found_in("layers/0/attn/q_einsum"));
+  EXPECT_FALSE(Pattern("^attn").found_in("layers/0/attn/q_einsum"));
+  EXPECT_TRUE(Pattern(R"(layers\.(?!5\.)\d+\.)").found_in("layers.4.q_proj"));
+  EXPECT_FALSE(Pattern(R"(layers\.(?!5\.)\d+\.)").found_in("layers.5.q_proj"));
+}
+
+TEST(Pattern, WhatIsNoExpressionIsOneErrorWithItsPlace) {
+  try {
+    const Pattern p("layers/(\\d+");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.problem().id, "PATTERN");
+    EXPECT_EQ(error.problem().place, "character 12");
+    EXPECT_EQ(error.problem().found, "layers/(\\d+");
+  }
+  EXPECT_THROW(Pattern(std::string(5000, 'a')), Error);
+  EXPECT_THROW(Pattern("\xff"), Error);
+}
+
+TEST(Pattern, EndsSoonWhateverTheExpression) {
+  const std::string long_name(2000, 'a');
+  for (const char* bad : {"(a+)+$b", "(a|aa)+$b", "((a*)*)*b", "(?:a?){500}a{500}b"}) {
+    bool found = false;
+    try {
+      found = Pattern(bad).found_in(long_name);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.problem().id, "PATTERN-SLOW") << bad;
+    }
+    EXPECT_FALSE(found) << bad;
+  }
+  EXPECT_THROW(Pattern("(a+)+$").matches_all(long_name + "c"), Error);
+  for (const char* bad : {"(", "[a", "*a", "", "\\C"}) EXPECT_THROW(Pattern{bad}, Error) << bad;
+  EXPECT_FALSE(Pattern("a").found_in("\xff\xfe"));
+}
+
+}  // namespace
+}  // namespace mw

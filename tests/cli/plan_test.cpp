@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// `plan` for machines that are not here, as a user's script sees it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base/json.h"
+#include "tests/cli/process.h"
+
+namespace mw::test {
+namespace {
+
+using testing::HasSubstr;
+
+std::string example(const std::string& name) {
+  return std::string(MW_RESOURCES "/examples/") + name + ".json";
+}
+
+TEST(Plan, AnswersForACatalogueTargetAsTheContractSays) {
+  const Result r = meshwright({"plan", example("paper-train-v5p-8"), "--json"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const Json plan = parse_json(r.out, "plan");
+  EXPECT_EQ(plan["target"], "v5p-8");
+  EXPECT_EQ(plan["devices"].size(), 4u);
+  EXPECT_GT(plan["step"]["seconds"].get<double>(), 0);
+  EXPECT_GT(plan["run"]["usd"].get<double>(), 0);
+}
+
+TEST(Plan, AnotherTargetIsOneOptionAndEndsOnOneLineOfError) {
+  const Result h100 = meshwright({"plan", example("paper-train-v5p-8"), "--target", "8xh100", "--json"});
+  ASSERT_EQ(h100.exit_code, 0) << h100.err;
+  EXPECT_EQ(parse_json(h100.out, "plan")["devices"].size(), 8u);
+  const Result unknown = meshwright({"plan", example("paper-train-v5p-8"), "--target", "v5q-8"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("v5p-8"));
+}
+
+TEST(Plan, SetsTwoPlansSideBySide) {
+  const Result r =
+      meshwright({"plan", example("paper-train-v5p-8"), "--against", example("paper-train-2xh100"), "--json"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const Json against = parse_json(r.out, "plan")["against"];
+  EXPECT_EQ(against["other"], "2xh100");
+  EXPECT_TRUE(against["break_even_hours"].is_null());
+}
+
+TEST(Plan, ForPeopleIsATable) {
+  const Result r = meshwright({"plan", example("gemma3-1b-sizing-v5e")});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("does not fit"));
+  EXPECT_THAT(r.out, HasSubstr("chunked_forward"));
+}
+
+TEST(Plan, ServingIsPlannedAndNotRun) {
+  const std::vector<std::string> serve{"--set", "kind=serve", "--set", "target.id=v6e-8", "--set", "mesh.tp=8"};
+  std::vector<std::string> plan{"plan", example("paper-train-v5p-8"), "--json"},
+      run{"run", example("paper-train-v5p-8")};
+  plan.insert(plan.end(), serve.begin(), serve.end());
+  run.insert(run.end(), {"--set", "kind=serve", "--set", "target.id=cpu", "--set", "mesh.tp=1"});
+  const Result planned = meshwright(plan);
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_GT(parse_json(planned.out, "plan")["serve"]["kv_tokens"].get<double>(), 1000);
+  const Result refused = meshwright(run);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("serving is planned, not run"));
+}
+
+}  // namespace
+}  // namespace mw::test

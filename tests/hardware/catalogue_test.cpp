@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The shipped hardware catalogue: names, grids, rings, capacities, prices, and where each figure comes from.
+#include "core/hardware/catalogue.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+namespace mw::hardware {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const Catalogue& shipped() {
+  static const Catalogue catalogue = Catalogue::load(std::string(MW_RESOURCES) + "/hardware");
+  return catalogue;
+}
+
+Problem refused(const std::string& id) {
+  try {
+    shipped().target(id);
+  } catch (const Error& e) {
+    return e.problem();
+  }
+  ADD_FAILURE() << id << " was taken";
+  return {};
+}
+
+TEST(Targets, SuffixCountsCoresOrChipsOrDevices) {
+  const Target v5p = shipped().target("v5p-8"), v6e = shipped().target("v6e-8"), tpu7x = shipped().target("tpu7x-8");
+  EXPECT_EQ(v5p.chips(), 4);
+  EXPECT_EQ(v5p.devices(), 4);  // megacore: two cores, one device
+  EXPECT_EQ(v6e.chips(), 8);
+  EXPECT_EQ(v6e.devices(), 8);
+  EXPECT_EQ(tpu7x.chips(), 4);
+  EXPECT_EQ(tpu7x.devices(), 8);
+  EXPECT_EQ(shipped().target("v3-8").devices(), 8);
+  EXPECT_EQ(v5p.note, "v5p-8: the suffix counts TensorCores, 2 to a chip; 4 chips, 2x2x1, no side closes to a ring");
+  EXPECT_THAT(v6e.note, HasSubstr("counts chips; 8 chips, 2x4"));
+}
+
+TEST(Targets, SeveralNamesOfOneSlice) {
+  EXPECT_EQ(shipped().target("v5litepod-8").id, "v5e-8");
+  EXPECT_EQ(shipped().target("ct6e-standard-8t").id, "v6e-8");
+  EXPECT_EQ(shipped().target("v5p-4x4x8").id, "v5p-256");
+  EXPECT_EQ(shipped().target("v5p-4x4x16").id, "v5p-4x4x16");
+  EXPECT_EQ(shipped().target("v5p-4x4x16").chips(), 256);
+}
+
+TEST(Targets, RingsCloseWhereTheSliceHasTheLinks) {
+  const auto wrap = [](const char* id) { return shipped().target(id).wrap; };
+  EXPECT_THAT(wrap("v6e-8"), ElementsAre(false, false));
+  EXPECT_THAT(wrap("v5e-64"), ElementsAre(false, false));
+  EXPECT_THAT(wrap("v6e-128"), ElementsAre(false, true));  // 8x16: only the 16
+  EXPECT_THAT(wrap("v6e-256"), ElementsAre(true, true));
+  EXPECT_THAT(wrap("v5p-64"), ElementsAre(false, false, false));
+  EXPECT_THAT(wrap("v5p-128"), ElementsAre(true, true, true));  // 4x4x4
+  EXPECT_THAT(wrap("v4-384"), ElementsAre(true, true, true));
+  EXPECT_THAT(wrap("tpu7x-128"), ElementsAre(true, true, true));
+  EXPECT_THAT(wrap("v5p-4x4x6"), ElementsAre(false, false, false));
+  EXPECT_THAT(shipped().target("v6e-128").note, HasSubstr("only the side of 16 closes"));
+}
+
+TEST(Targets, SlicesSpanHosts) {
+  EXPECT_EQ(shipped().target("v5p-8").hosts(), 1);
+  EXPECT_EQ(shipped().target("v5p-128").hosts(), 16);
+  EXPECT_EQ(shipped().target("v6e-8").hosts(), 1);   // the 8-chip host
+  EXPECT_EQ(shipped().target("v6e-16").hosts(), 4);  // larger slices have hosts of four
+  EXPECT_EQ(shipped().target("64xh100").hosts(), 8);
+}
+
+TEST(Targets, GpusInANodeAndInNodesOfEight) {
+  const Target pair = shipped().target("2xh100"), many = shipped().target("256xh100");
+  EXPECT_THAT(pair.shape, ElementsAre(2));
+  EXPECT_THAT(pair.wrap, ElementsAre(true));
+  EXPECT_THAT(many.shape, ElementsAre(32, 8));
+  for (int n = 1; n <= 8; ++n) EXPECT_EQ(shipped().target(std::to_string(n) + "xa100-80").devices(), n);
+  EXPECT_EQ(refused("12xh100").fix, "use 16xh100");
+}
+
+TEST(Targets, ThisMachineAndItsVirtualDevices) {
+  const Target one = shipped().target("cpu"), eight = shipped().target("cpu-8");
+  EXPECT_EQ(one.devices(), 1);
+  EXPECT_EQ(eight.devices(), 8);
+  EXPECT_GT(one.chip.memory.value, 1e8);
+  EXPECT_DOUBLE_EQ(eight.chip.memory.value * 8, one.chip.memory.value);
+  Catalogue measured = shipped();
+  Chip cpu = this_machine();
+  cpu.bf16_flops = {123e9, 120e9, 125e9, Provenance::measured, "a run"};
+  measured.set_this_machine(cpu);
+  EXPECT_EQ(measured.target("cpu").chip.bf16_flops.kind, Provenance::measured);
+}
+
+TEST(Targets, UnknownOnesNameTheNearest) {
+  EXPECT_THAT(refused("v6p-8").expected, HasSubstr("v5p-8"));
+  EXPECT_THAT(refused("2xh10").expected, HasSubstr("2xh100"));
+  EXPECT_THAT(refused("1xa100").expected, HasSubstr("1xa100-"));
+  for (const char* id :
+       {"", "x", "-", "0xh100", "-2xh100", "99999999999xh100", "cpu-0", "cpu-x", "cpu-99999", "2x", "v5p"})
+    EXPECT_EQ(refused(id).id, "TARGET") << id;
+  EXPECT_LT(refused(std::string(100000, 'v')).found.size(), 100u);
+}
+
+TEST(Targets, AWrongSuffixSaysWhatItCounts) {
+  const Problem four = refused("v5p-4");
+  EXPECT_EQ(four.id, "TARGET-SLICE");
+  EXPECT_THAT(four.message, HasSubstr("counts TensorCores, 2 to a chip"));
+  EXPECT_THAT(four.expected, HasSubstr("v5p-8"));
+  EXPECT_THAT(refused("v6e-12").expected, HasSubstr("v6e-8"));
+  for (const char* id :
+       {"v5p-", "v5p-0", "v5p--8", "v5p-4x4", "v5p-4xx4", "v6e-2x4x1", "v5p-1e9", "v5p-99999999999", "v6e-32x32"})
+    EXPECT_THAT(refused(id).id, testing::StartsWith("TARGET")) << id;
+}
+
+TEST(Targets, EveryListedOneExists) {
+  std::set<std::string> seen;
+  for (const std::string& id : shipped().target_ids()) {
+    const Target t = shipped().target(id);
+    EXPECT_EQ(t.id, id);
+    EXPECT_TRUE(seen.insert(id).second) << id;
+    EXPECT_EQ(t.shape.size(), t.wrap.size());
+    EXPECT_FALSE(t.note.empty());
+  }
+  EXPECT_GT(seen.size(), 100u);
+}
+
+TEST(Chips, UsableMemoryIsWhatTheRuntimeReports) {
+  const double gib = 1073741824.0;
+  EXPECT_DOUBLE_EQ(shipped().chip("v5p")->memory.value, 95.74 * gib);
+  EXPECT_DOUBLE_EQ(shipped().chip("v6e")->memory.value, 31.25 * gib);
+  EXPECT_DOUBLE_EQ(shipped().chip("v5e")->memory.value, 15.75 * gib);
+  EXPECT_DOUBLE_EQ(shipped().chip("h100")->memory.value, 79.65 * gib);
+  for (const Chip& c : shipped().chips())
+    EXPECT_LE(c.memory.value * c.devices_per_chip, static_cast<double>(c.marketed_memory) * 1.0738) << c.id;
+}
+
+TEST(Chips, EveryFigureHasASourceAndARange) {
+  for (const Chip& c : shipped().chips()) {
+    for (const Figure* f : {&c.bf16_flops, &c.memory_bandwidth, &c.matmul_efficiency, &c.memory_efficiency, &c.memory,
+                            &c.link_bandwidth, &c.link_latency}) {
+      EXPECT_TRUE(*f) << c.id;
+      EXPECT_FALSE(f->source.empty()) << c.id;
+      EXPECT_LE(f->low, f->value) << c.id;
+      EXPECT_GE(f->high, f->value) << c.id;
+    }
+    for (const Figure* f : {&c.fp8_flops, &c.int8_ops, &c.host_link, &c.egress})
+      EXPECT_EQ(!*f, f->source.empty()) << c.id;
+    for (const BandwidthCurve* curve : {&c.all_reduce, &c.all_reduce_pair, &c.all_reduce_nodes, &c.all_gather})
+      EXPECT_EQ(curve->points.empty(), curve->source.empty()) << c.id;
+    for (const Chip::Fact& fact : c.facts) EXPECT_FALSE(fact.source.empty()) << c.id << " " << fact.name;
+  }
+  EXPECT_THAT(shipped().chip("v6e")->matmul_efficiency.source, HasSubstr("tpu-recipes"));  // short names written out
+  EXPECT_EQ(shipped().chip("h200")->all_reduce.points.size(), 8u);
+}
+
+TEST(Chips, ConflictingFiguresAreARange) {
+  EXPECT_DOUBLE_EQ(shipped().chip("v3")->bf16_flops.high, 140e12);
+  EXPECT_DOUBLE_EQ(shipped().chip("v5p")->memory_bandwidth.low, 2460e9);
+}
+
+TEST(Prices, DefaultIsOnDemandAndTheRegionCanBeNamed) {
+  EXPECT_DOUBLE_EQ(shipped().price("v5p")->usd_per_chip_hour * 4, 16.80);
+  EXPECT_DOUBLE_EQ(shipped().price("h100")->usd_per_chip_hour * 2, 22.12);
+  EXPECT_DOUBLE_EQ(shipped().price("v6e")->usd_per_chip_hour, 2.70);
+  EXPECT_DOUBLE_EQ(shipped().price("v6e", "us")->usd_per_chip_hour * 8, 21.52);
+  EXPECT_DOUBLE_EQ(shipped().price("v6e", "asia-northeast1")->usd_per_chip_hour, 3.24);
+  EXPECT_DOUBLE_EQ(shipped().price("v5e", {}, "3y")->usd_per_chip_hour, 0.54);
+  EXPECT_EQ(shipped().price("v5e", "mars"), nullptr);
+  EXPECT_EQ(shipped().price("mi300x"), nullptr);
+  for (const Price& p : shipped().prices())
+    EXPECT_FALSE(p.source.empty() || p.date.empty() || p.region.empty()) << p.chip;
+}
+
+}  // namespace
+}  // namespace mw::hardware

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/mesh/canvas.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tests/mesh/targets.h"
+
+namespace mw::mesh {
+namespace {
+
+Mesh two(int fsdp, int tp) {
+  return {{{"fsdp", fsdp}, {"tp", tp}}};
+}
+
+Picture drawn(const Mesh& mesh, const hardware::Target& target) {
+  return picture(target, lay_out(mesh, target));
+}
+
+bool overlap(const Box& a, const Box& b) {
+  return a.x < b.right() && b.x < a.right() && a.y < b.bottom() && b.y < a.bottom();
+}
+
+TEST(Canvas, EveryTopologyIsDrawnWithinItsFrameAndApart) {
+  const std::vector<hardware::Target> targets{tpu({2, 2, 1}),
+                                              tpu({2, 4}),
+                                              tpu({16, 16}, {true, true}),
+                                              tpu({4, 4, 4}, {true, true, true}),
+                                              tpu({2, 2, 1}, {}, 2),
+                                              tpu({1, 1}),
+                                              gpus({2}),
+                                              gpus({8}),
+                                              gpus({4, 8})};
+  for (const hardware::Target& target : targets) {
+    int devices = target.chip.devices_per_chip;
+    for (const int n : target.shape) devices *= n;
+    const Picture p = drawn(two(1, devices), target);
+    ASSERT_EQ(static_cast<int>(p.devices.size()), devices);
+    std::set<int> positions;
+    for (const CanvasDevice& d : p.devices) {
+      positions.insert(d.position);
+      EXPECT_GE(d.at.x, 0);
+      EXPECT_LE(d.at.right(), p.width + 1e-9);
+      EXPECT_LE(d.at.bottom(), p.height + 1e-9);
+    }
+    EXPECT_EQ(positions.size(), p.devices.size());
+    for (size_t a = 0; a < p.chips.size(); ++a) {
+      for (size_t b = 0; b < a; ++b) ASSERT_FALSE(overlap(p.chips[a].at, p.chips[b].at));
+      for (const CanvasSwitch& s : p.switches) ASSERT_FALSE(overlap(p.chips[a].at, s.at));
+    }
+  }
+}
+
+TEST(Canvas, LinksAreThoseOfTheTopology) {
+  EXPECT_EQ(drawn(two(1, 4), tpu({2, 2, 1})).links.size(), 4u);
+  EXPECT_EQ(drawn(two(2, 4), tpu({2, 4})).links.size(), 10u);
+  const Picture torus = drawn(two(16, 16), tpu({16, 16}, {true, true}));
+  EXPECT_EQ(torus.links.size(), 512u);
+  EXPECT_EQ(std::count_if(torus.links.begin(), torus.links.end(), [](const CanvasLink& l) { return l.wrap; }), 32);
+  EXPECT_EQ(drawn(two(1, 64), tpu({4, 4, 4}, {true, true, true})).links.size(), 192u);
+  const Picture nodes = drawn(two(4, 8), gpus({4, 8}));
+  EXPECT_TRUE(nodes.links.empty());
+  ASSERT_EQ(nodes.switches.size(), 4u);
+  EXPECT_EQ(nodes.switches[1].chips, (std::vector<int>{8, 9, 10, 11, 12, 13, 14, 15}));
+}
+
+TEST(Canvas, SidesNameTheAxesThatLieOnThem) {
+  const Picture p = drawn(two(2, 4), tpu({2, 4}));
+  ASSERT_EQ(p.sides.size(), 2u);
+  EXPECT_EQ(p.sides[0].name, "rows");
+  EXPECT_EQ(p.sides[0].axes, std::vector<std::string>{"fsdp"});
+  EXPECT_EQ(p.sides[1].axes, std::vector<std::string>{"tp"});
+  const Picture line = drawn(two(4, 4), tpu({1, 16}));
+  ASSERT_EQ(line.sides.size(), 1u);
+  EXPECT_EQ(line.sides[0].axes, (std::vector<std::string>{"fsdp", "tp"})) << "outer first";
+  EXPECT_EQ(drawn(two(4, 2), tpu({2, 2, 1}, {}, 2)).sides.back().name, "devices of a chip");
+}
+
+TEST(Canvas, PiecesOfATensorCoverItsMiniature) {
+  const model::TensorInventory inventory(model::catalogue("gemma3-27b"));
+  const Mesh mesh = two(2, 4);
+  const Layout layout = lay_out(mesh, tpu({2, 4}));
+  const Placement p = place(inventory, mesh, {}, {}, Use::training);
+  const Placed& q =
+      *std::find_if(p.tensors.begin(), p.tensors.end(), [](const Placed& t) { return t.name == "layers.0.q_proj"; });
+  double area = 0;
+  std::set<std::int64_t> seen;
+  for (const PieceView& v : piece_views(q, mesh, layout)) {
+    area += (v.right - v.left) * (v.bottom - v.top);
+    seen.insert(v.index);
+  }
+  EXPECT_EQ(seen.size(), 8u);
+  EXPECT_DOUBLE_EQ(area, 1);
+}
+
+TEST(Canvas, EdgesOfAnAxisAreItsRingsAndLines) {
+  const auto count = [](const Mesh& mesh, const hardware::Target& target, const char* axis) {
+    return edges(mesh, lay_out(mesh, target), axis).size();
+  };
+  EXPECT_EQ(count(two(1, 4), tpu({2, 2, 1}), "tp"), 4u);  // a ring through the block
+  EXPECT_EQ(count(two(2, 4), tpu({2, 4}), "tp"), 6u);     // two lines of four
+  EXPECT_EQ(count(two(2, 4), tpu({2, 4}), "fsdp"), 4u);   // four pairs
+  EXPECT_EQ(count(two(16, 16), tpu({16, 16}, {true, true}), "tp"), 256u);
+  EXPECT_EQ(count(two(256, 1), tpu({16, 16}, {true, true}), "fsdp"), 512u);
+  EXPECT_EQ(count(two(1, 4), tpu({2, 2, 1}), "fsdp"), 0u);
+  EXPECT_EQ(count(two(1, 4), tpu({2, 2, 1}), "nothing"), 0u);
+  const Mesh pair = two(1, 8);
+  for (const CanvasEdge& e : edges(pair, lay_out(pair, gpus({8})), "tp")) EXPECT_EQ(e.b, -1);
+}
+
+}  // namespace
+}  // namespace mw::mesh

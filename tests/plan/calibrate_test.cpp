@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The fit: it finds what is there, a stray row does not carry it away, held out rows never matter, and the shipped
+// calibration is what the shipped rows give.
+#include "core/plan/calibrate.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <fstream>
+
+namespace mw::plan {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+const std::string kFolder = std::string(MW_RESOURCES) + "/hardware";
+
+const hardware::Catalogue& catalogue() {
+  static const hardware::Catalogue c = hardware::Catalogue::load(kFolder);
+  return c;
+}
+const std::vector<Measurement>& shipped() {
+  static const Measurements m = read_measurements(kFolder + "/measurements.json", catalogue());
+  return m.rows;
+}
+
+Request small(int batch, int len) {
+  Request r;
+  r.model = model::catalogue("gemma3-1b");
+  r.target = catalogue().target("v5e-1");
+  r.mesh.axes = {{"fsdp", 1}};
+  set_stack(r, Stack::maxtext);
+  r.method = Method::full;
+  r.train.batch = batch;
+  r.train.epochs = 1;
+  r.lengths.max_len = len;
+  r.lengths.count = 1000;
+  return r;
+}
+
+// Steps as if large products reached `matmul` times their default.
+std::vector<Measurement> measured(double matmul, Purpose purpose, int count = 5) {
+  std::vector<Measurement> rows;
+  for (int i = 0; i < count; ++i) {
+    Measurement m;
+    m.id = "row " + std::to_string(i);
+    m.purpose = purpose;
+    m.unit = "s/step";
+    m.request = small(1 + i, 512 << (i % 3));
+    Request slower = m.request;
+    slower.efficiencies.matmul.value *= matmul;
+    m.value = predict(slower).step.seconds.value;
+    rows.push_back(std::move(m));
+  }
+  return rows;
+}
+
+double factor_of(const Fit& f, const std::string& chip) {
+  for (const Factor& x : f.calibration.factors)
+    if (x.chip == chip && x.name == "matmul") return x.value;
+  return 0;
+}
+
+TEST(Calibrate, FindsTheEfficiencyThatTheRowsWereMadeWith) {
+  for (const double truth : {0.6, 0.9, 1.1}) {
+    const Fit f = fit(measured(truth, Purpose::calibration), {.trust = 100});
+    EXPECT_NEAR(factor_of(f, "v5e"), truth, 0.002);
+    EXPECT_LT(f.fitted_after.mean, 0.002);
+    EXPECT_GT(f.fitted_before.mean, 0.03);
+  }
+}
+
+TEST(Calibrate, OneStrayRowDoesNotCarryItAway) {
+  std::vector<Measurement> rows = measured(0.8, Purpose::calibration, 7);
+  rows[3].value *= 4;
+  EXPECT_NEAR(factor_of(fit(rows), "v5e"), 0.8, 0.08);
+}
+
+TEST(Calibrate, HeldOutRowsAreOnlyPredicted) {
+  std::vector<Measurement> rows = measured(0.8, Purpose::calibration);
+  const double alone = factor_of(fit(rows), "v5e");
+  for (Measurement& m : measured(0.3, Purpose::holdout)) {
+    m.id += " held out";
+    rows.push_back(m);
+  }
+  const Fit f = fit(rows);
+  EXPECT_DOUBLE_EQ(factor_of(f, "v5e"), alone);
+  EXPECT_EQ(f.time_after.rows, 5);
+  EXPECT_GT(f.time_after.mean, 0.2);  // seen before accepting
+}
+
+TEST(Calibrate, OtherChipsOfTheStackTakeTheMeanAndSaySo) {
+  Calibration c = fit(measured(0.7, Purpose::calibration), {.trust = 100}).calibration;
+  c.date = "2026-11-21", c.source = "a test";
+  Request own = small(1, 512), other = small(1, 512), another_stack = small(1, 512);
+  other.target = catalogue().target("v6e-1");
+  set_stack(other, Stack::maxtext);
+  set_stack(another_stack, Stack::tunix);
+  const double default_other = other.efficiencies.matmul.value, default_own = own.efficiencies.matmul.value,
+               default_stack = another_stack.efficiencies.matmul.value;
+  apply(c, own);
+  apply(c, other);
+  apply(c, another_stack);
+  EXPECT_NEAR(own.efficiencies.matmul.value, 0.7 * default_own, 0.01);
+  EXPECT_EQ(own.efficiencies.matmul.origin, Origin::measured);
+  EXPECT_THAT(own.efficiencies.matmul.source, HasSubstr("5 measured steps (a test, 2026-11-21)"));
+  EXPECT_NEAR(other.efficiencies.matmul.value, 0.7 * default_other, 0.01);
+  EXPECT_EQ(other.efficiencies.matmul.origin, Origin::transferred);
+  EXPECT_DOUBLE_EQ(another_stack.efficiencies.matmul.value, default_stack);
+}
+
+TEST(Calibrate, StaysWithinItsBoundsAndTheDataDoNotMatterLess) {
+  std::vector<Measurement> rows = measured(0.8, Purpose::calibration);
+  for (Measurement& m : rows) m.value *= 50;
+  EXPECT_GE(factor_of(fit(rows), "v5e"), FitOptions{}.shortest - 1e-3);
+  EXPECT_LE(factor_of(fit(measured(1.5, Purpose::calibration)), "v5e"), FitOptions{}.longest + 1e-3);
+}
+
+TEST(Calibrate, RefusesWhatCannotBeFitted) {
+  EXPECT_THROW(fit({}), Error);
+  EXPECT_THROW(fit(measured(0.8, Purpose::holdout)), Error);
+  EXPECT_THROW(fit(measured(0.8, Purpose::calibration), {.names = {"matmull"}}), Error);
+  std::stop_source stop;
+  stop.request_stop();
+  try {
+    fit(measured(0.8, Purpose::calibration), {}, stop.get_token());
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), Error::Kind::cancelled);
+  }
+}
+
+TEST(CalibrationFile, IsReadBackAsWritten) {
+  Fit f = fit(measured(0.7, Purpose::calibration));
+  f.calibration.date = "2026-11-21", f.calibration.source = "a test";
+  const fs::path file = fs::path(testing::TempDir()) / "calibration.json";
+  write_calibration(file, f);
+  const Calibration back = read_calibration(file);
+  ASSERT_EQ(back.factors.size(), f.calibration.factors.size());
+  EXPECT_EQ(back.date, "2026-11-21");
+  for (size_t i = 0; i < back.factors.size(); ++i) {
+    EXPECT_EQ(back.factors[i].chip, f.calibration.factors[i].chip);
+    EXPECT_EQ(back.factors[i].rows, f.calibration.factors[i].rows);
+    EXPECT_NEAR(back.factors[i].value, f.calibration.factors[i].value, 1e-4);
+  }
+  for (const char* bad :
+       {"{}", R"({"date": "d", "source": "s"})", R"({"date": "d", "source": "s", "factors": [{}]})",
+        R"({"date": "d", "source": "s", "factors": [{"stack": "maxtext", "vendor": "tpu", "name": "matmul",
+                              "factor": 0, "low": 1, "high": 1, "rows": ["a"]}]})"}) {
+    std::ofstream(file) << bad;
+    EXPECT_THROW(read_calibration(file), Error) << bad;
+  }
+  fs::remove(file);
+}
+
+TEST(CalibrationFile, TheShippedOneIsWhatTheShippedRowsGive) {
+  const Fit again = fit(shipped());
+  const Calibration file = read_calibration(kFolder + "/calibration.json");
+  ASSERT_EQ(file.factors.size(), again.calibration.factors.size()) << "run scripts/calibrate.sh";
+  for (size_t i = 0; i < file.factors.size(); ++i) {
+    const Factor &a = file.factors[i], &b = again.calibration.factors[i];
+    EXPECT_EQ(a.stack, b.stack);
+    EXPECT_EQ(a.chip, b.chip);
+    EXPECT_EQ(a.rows, b.rows);
+    EXPECT_NEAR(a.value, b.value, 2e-3) << to_string(a.stack) << " " << a.chip << ": run scripts/calibrate.sh";
+    for (const std::string& id : a.rows)
+      for (const Measurement& m : shipped())
+        if (m.id == id) {
+          EXPECT_EQ(m.purpose, Purpose::calibration) << id;
+        }
+  }
+}
+
+}  // namespace
+}  // namespace mw::plan

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The shipped measurements: every row can be planned, says where it is from, and what is held out stays held out.
+#include "core/plan/measurements.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <fstream>
+
+namespace mw::plan {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+const std::string kFolder = std::string(MW_RESOURCES) + "/hardware";
+
+const hardware::Catalogue& catalogue() {
+  static const hardware::Catalogue c = hardware::Catalogue::load(kFolder);
+  return c;
+}
+const std::vector<Measurement>& shipped() {
+  static const Measurements m = read_measurements(kFolder + "/measurements.json", catalogue());
+  return m.rows;
+}
+const Measurement& row(const std::string& id) {
+  for (const Measurement& m : shipped())
+    if (m.id == id) return m;
+  throw std::runtime_error("no row " + id);
+}
+
+TEST(Measurements, EnoughAreHeldOutAndThePaperAlwaysIs) {
+  int time = 0, memory = 0, fitted = 0;
+  for (const Measurement& m : shipped()) {
+    EXPECT_FALSE(m.source.empty()) << m.id;
+    if (m.id.starts_with("paper")) {
+      EXPECT_EQ(m.purpose, Purpose::holdout) << m.id;
+    }
+    if (m.purpose == Purpose::calibration)
+      ++fitted;
+    else if (m.counted())
+      ++(is_time(m.what) ? time : memory);
+  }
+  EXPECT_GE(time, 20);
+  EXPECT_GE(memory, 10);
+  EXPECT_GT(fitted, 0);
+  EXPECT_LT(fitted, time);
+}
+
+TEST(Measurements, AnAlternativeNamesARowThatIsCounted) {
+  for (const Measurement& m : shipped())
+    if (!m.counted()) {
+      EXPECT_TRUE(row(m.alternative_of).counted()) << m.id;
+    }
+}
+
+TEST(Measurements, RowsCarryTheirConfiguration) {
+  const Measurement& paper = row("paper-v5p-8-3072");
+  EXPECT_EQ(paper.request.target.id, "v5p-8");
+  EXPECT_EQ(paper.request.stack, Stack::tunix);
+  EXPECT_EQ(paper.request.mesh.size("tp"), 4);
+  EXPECT_EQ(paper.request.train.accumulation, 8);
+  EXPECT_EQ(paper.request.rank, 64);
+  EXPECT_EQ(paper.request.targets.size(), 7u);
+  EXPECT_EQ(row("a100-llama3.2-3b-compile").request.habits.elementwise, Habits::Elementwise::fused);
+  EXPECT_EQ(row("a100-llama3.2-3b-packed").request.habits.elementwise, Habits::Elementwise::eager);
+  EXPECT_EQ(row("8xh100-llama2-70b-lora").request.products, DType::fp8);
+  EXPECT_EQ(row("8xh100-96-llama3.1-8b-fsdp").request.train.saved.size(), 5u);
+  EXPECT_EQ(row("v6e-32-llama3.1-70b").request.train.offload, Offload::host);
+  // A decoder of MaxText's scale factor 32 has 31 billion weights beside its embeddings.
+  const model::TensorInventory big(row("v5p-128-maxtext-32b").request.model);
+  EXPECT_NEAR(static_cast<double>(big.parameters()), 31.7e9, 0.2e9);
+}
+
+TEST(Measurements, StepTimesFollowFromThePublishedUtilisation) {
+  // 328 TFLOP/s per chip of v5p-128 is 71.47 %: the same rows per second whichever of the two is written.
+  const Measurement& m = row("v5p-128-maxtext-32b");
+  Plan plan;
+  plan.devices = 64;
+  const double per_token = 6 * (31.4e9) + 12.0 * 32 * 64 * 128 * 2048;  // weights of products; pairs of query and key
+  plan.step.seconds.value = per_token * 6 * 4 * 2048 / 4 / 328e12;
+  EXPECT_NEAR(compare(m, plan).error, 0, 0.01);
+}
+
+TEST(Measurements, ErrorsHaveTheSignOfTimeAndBytes) {
+  Measurement m = row("8xh100-96-llama3.1-8b-fsdp");
+  Plan plan;
+  plan.devices = 8;
+  plan.run.padded_tokens_per_second = 8 * m.value / 2;  // half as fast
+  EXPECT_NEAR(compare(m, plan).error, 1.0, 1e-9);
+  m.what = Measured::step_seconds, m.value = 2;
+  plan.step.seconds.value = 1;
+  EXPECT_NEAR(compare(m, plan).error, -0.5, 1e-9);
+  m.what = Measured::reserved_bytes, m.value = 4;
+  plan.memory.at_peak[MemoryCategory::weights] = Bytes(5LL << 30);
+  plan.memory.at_peak[MemoryCategory::runtime] = Bytes(3LL << 30);  // the allocator does not see it
+  EXPECT_NEAR(compare(m, plan).error, 1.25 * (1 + m.request.efficiencies.fragmentation.value) - 1, 1e-9);
+  m.what = Measured::active_bytes;
+  EXPECT_NEAR(compare(m, plan).error, 0.25, 1e-9);
+  m.what = Measured::device_bytes, m.value = 8 * 1.073741824;
+  EXPECT_NEAR(compare(m, plan).error, 0, 1e-9);
+}
+
+TEST(Measurements, SummariesCountOnlyWhatIsAsked) {
+  const std::vector<Measurement>& rows = shipped();
+  std::vector<Comparison> all(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) all[i].error = rows[i].counted() ? -0.1 : 5;
+  const ErrorSummary s = summarise(rows, all, Purpose::holdout, is_time);
+  EXPECT_NEAR(s.mean, 0.1, 1e-9);
+  EXPECT_NEAR(s.worst, 0.1, 1e-9);
+  EXPECT_EQ(summarise({}, {}, Purpose::holdout, is_time).rows, 0);
+}
+
+struct Bad {
+  std::string rows, place, expected;
+};
+
+TEST(Measurements, EachMistakeNamesItsPlace) {
+  const auto with = [](const std::string& more) {
+    return R"({"id": "a", "use": "holdout", "value": 1, "unit": "s/step", "model": "gemma3-1b", "target": "v5e-1",
+      "stack": "tunix", "mesh": {"fsdp": 1}, "batch": 1, "max_len": 64, "source": "s")" +
+           more + "}";
+  };
+  const auto without = [&](const std::string& from, const std::string& to) {
+    std::string text = with("");
+    text.replace(text.find(from), from.size(), to);
+    return text;
+  };
+  const std::vector<Bad> all = {
+      {without("\"value\": 1", "\"value\": -1"), "rows.a.value", "more than zero"},
+      {without("s/step", "s per step"), "rows.a.unit", "s/step"},
+      {without("holdout", "test"), "rows.a.use", "holdout"},
+      {without("{\"fsdp\": 1}", "{\"fsdp\": 2}"), "rows.a.mesh", "1 devices of v5e-1"},
+      {without("{\"fsdp\": 1}", "{\"fsdp\": 0}"), "rows.a.mesh.fsdp", "from 1"},
+      {without("\"batch\": 1,", ""), "rows.a.batch", "\"batch\""},
+      {without("\"batch\": 1", "\"batch\": 99999999999"), "rows.a.batch", "from 1"},
+      {without(", \"source\": \"s\"", ""), "rows.a.source", "\"source\""},
+      {with(", \"remat\": \"some\""), "rows.a.remat", "layer"},
+      {with(", \"ramat\": \"none\""), "rows.a.ramat", "remat"},
+      {with(", \"compile\": 1"), "rows.a.compile", "true or false"},
+      {with(", \"products\": \"fp8\""), "rows.a.products", "bf16"},
+      {with(", \"method\": \"lora\", \"lora_targets\": [\"qproj\"]"), "rows.a.lora_targets", "q_proj"},
+      {without("tunix", "tunics"), "train.stack", "tunix"},
+      {without("v5e-1", "v5e-3"), "target.id", "v5e-1"},
+      {without("gemma3-1b", "gemma3-2b"), "model.id", "gemma3-1b"},
+      {with("") + ", " + with(""), "rows.a", ""},
+      {"7", "rows[0]", "{\"id\""}};
+  const fs::path file = fs::path(testing::TempDir()) / "measurements.json";
+  for (const Bad& bad : all) {
+    std::ofstream(file) << "{\"rows\": [" << bad.rows << "]}";
+    try {
+      read_measurements(file, catalogue());
+      ADD_FAILURE() << bad.rows;
+    } catch (const Error& e) {
+      EXPECT_THAT(e.problem().place, HasSubstr(bad.place)) << e.what();
+      EXPECT_THAT(e.problem().expected, HasSubstr(bad.expected)) << e.what();
+    }
+  }
+  std::ofstream(file) << "{\"rows\": [" << with("") << "]}";
+  EXPECT_EQ(read_measurements(file, catalogue()).rows.size(), 1u);
+  fs::remove(file);
+}
+
+}  // namespace
+}  // namespace mw::plan

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "requests.h"
+
+namespace mw::plan {
+namespace {
+
+double gib(Bytes b) {
+  return static_cast<double>(b.value) / 1073741824.0;
+}
+Bytes at_peak(const Request& r) {
+  return predict(r).memory.at_peak.total();
+}
+
+TEST(Predict, LedgerIsTheSumOfItsBuffersAndNamesItsPeak) {
+  const Plan p = predict(lora_31b_v5p());
+  Ledger sum;
+  for (const Buffer& b : p.memory.buffers) {
+    sum[b.category] += b.bytes;
+    EXPECT_GE(b.bytes, b.unpadded) << b.name;
+    EXPECT_FALSE(b.formula.empty()) << b.name;
+  }
+  EXPECT_EQ(sum, p.memory.at_peak);
+  EXPECT_FALSE(p.memory.peak_instant.empty());
+  for (size_t c = 0; c < kMemoryCategories; ++c) EXPECT_GE(p.memory.category_peaks.bytes[c], sum.bytes[c]);
+  EXPECT_LE(p.memory.total.low, p.memory.total.value);
+  EXPECT_GE(p.memory.total.high, p.memory.total.value);
+}
+
+TEST(Predict, MemoryOfThePaperIsThatOfTheReferencesArithmetic) {  // section 4.6: 15.4 GB of weights, about 20-27 GB
+  const Plan p = predict(lora_31b_v5p());
+  EXPECT_NEAR(static_cast<double>(p.memory.at_peak[MemoryCategory::weights].value), 15.35e9, 0.05e9);
+  EXPECT_GT(p.memory.at_peak.total(), Bytes(18'000'000'000));
+  EXPECT_LT(p.memory.at_peak.total(), Bytes(27'000'000'000));
+  EXPECT_TRUE(p.fits());
+}
+
+TEST(Predict, RematBuysMemoryWithTime) {
+  Request r = lora_31b_v5p();
+  const Plan layer = predict(r);
+  r.train.remat = Remat::block;
+  const Plan block = predict(r);
+  r.train.remat = Remat::none;
+  const Plan none = predict(r);
+  EXPECT_LT(layer.memory.category_peaks[MemoryCategory::activations],
+            none.memory.category_peaks[MemoryCategory::activations]);
+  EXPECT_LT(block.memory.category_peaks[MemoryCategory::activations],
+            none.memory.category_peaks[MemoryCategory::activations]);
+  EXPECT_LT(none.step.seconds.value, layer.step.seconds.value);
+}
+
+TEST(Predict, ComputeIsFourOrSixTimesTheParametersAndTokens) {
+  Request r = lora_31b_v5p();
+  r.targets.clear();  // the base alone
+  r.habits.attention = Habits::Attention::fused;
+  r.efficiencies.attention.value = 1e12;  // leaves the products
+  const double tokens = 8 * 4096, peak = 4 * 459e12 * r.efficiencies.matmul.value;
+  EXPECT_NEAR(predict(r).step.compute.value, (6 * 30.70e9 - 2 * 1.41e9) * tokens / peak,
+              0.02);  // the head is not redone
+  r.train.remat = Remat::none;
+  EXPECT_NEAR(predict(r).step.compute.value, 4 * 30.70e9 * tokens / peak, 0.02);
+}
+
+TEST(Predict, AChunkedLossNeedsFewerLogits) {
+  Request r = lora_31b_v5p();
+  const Ledger whole = predict(r).memory.category_peaks;
+  r.train.loss_chunk = 256;
+  const Ledger chunked = predict(r).memory.category_peaks;
+  EXPECT_NEAR(chunked[MemoryCategory::logits] / whole[MemoryCategory::logits], 256.0 / 4096, 1e-3);
+}
+
+TEST(Predict, FsdpSplitsWeightsAndPaysInGatherBuffersAndTraffic) {
+  const Plan tp = predict(lora_31b_v5p(1, 4)), fsdp = predict(lora_31b_v5p(4, 1));
+  EXPECT_NEAR(fsdp.memory.at_peak[MemoryCategory::weights] / tp.memory.at_peak[MemoryCategory::weights], 1,
+              0.03);  // 1,344 columns fill tiles of 128 less
+  EXPECT_EQ(tp.memory.category_peaks[MemoryCategory::collectives].value, 0);
+  EXPECT_GT(gib(fsdp.memory.category_peaks[MemoryCategory::collectives]), 1.5);
+  EXPECT_GT(fsdp.step.communication.value, 0);
+}
+
+TEST(Predict, KvCacheIsThatOfTheNotesWithAndWithoutWindows) {  // section 1.7
+  Request r = request("gemma4-31b", "v6e-8", Stack::vllm_tpu, {{"tp", 8}});
+  r.work = Work::serve;
+  r.targets.clear();
+  r.sliding_window_kv = false;
+  r.serve.max_model_len = 16384;
+  // 450,560 elements per token; 4 global KV heads repeat over 8 devices: 491,520.
+  EXPECT_DOUBLE_EQ(predict(r).serve->kv_bytes_per_token, 491520.0 * 2 / 8);
+  r.kv = DType::fp8;
+  EXPECT_DOUBLE_EQ(predict(r).serve->kv_bytes_per_token, 491520.0 / 8);
+  r.kv = DType::bf16;
+  const std::int64_t without = predict(r).serve->kv_tokens;
+  EXPECT_NEAR(static_cast<double>(without), 181e3, 30e3);
+  r.sliding_window_kv = true;
+  EXPECT_GT(predict(r).serve->kv_tokens, 4 * without);
+}
+
+TEST(Predict, AdaptersAndMomentsFollowTheStacksTypes) {
+  Request r = request("gemma3-4b", "1xh100", Stack::trl_fsdp, {{"fsdp", 1}});
+  const Ledger f32 = predict(r).memory.at_peak;
+  r.habits.adapters = DType::bf16;
+  const Ledger bf16 = predict(r).memory.at_peak;
+  EXPECT_NEAR(f32[MemoryCategory::adapters] / bf16[MemoryCategory::adapters], 2, 1e-3);
+  EXPECT_EQ(f32[MemoryCategory::optimizer], bf16[MemoryCategory::optimizer]);
+}
+
+TEST(Predict, PackingSaysWhatItSaves) {
+  Request r = lora_31b_v5p();
+  r.lengths.histogram = {{512, 900}, {2048, 100}};
+  const Plan padded = predict(r);
+  EXPECT_NEAR(padded.run.real_share, (0.9 * 512 + 0.1 * 2048) / 4096, 1e-9);
+  EXPECT_THAT(padded.problems, testing::Contains(testing::Field(&Problem::id, "PADDING")));
+  EXPECT_GT(padded.run.packed_speedup, 5);
+  r.lengths.rows = Rows::packed;
+  const Plan packed = predict(r);
+  EXPECT_GT(packed.run.tokens_per_second, 5 * padded.run.tokens_per_second);
+  EXPECT_THAT(packed.problems, testing::Not(testing::Contains(testing::Field(&Problem::id, "PADDING"))));
+}
+
+TEST(Predict, CostIsHoursTimesChipsTimesPrice) {
+  const Plan p = predict(lora_31b_v5p());
+  EXPECT_DOUBLE_EQ(p.run.usd_per_hour, 16.80);
+  EXPECT_DOUBLE_EQ(p.run.usd.value, p.run.hours.value * 16.80);
+  EXPECT_NEAR(p.run.hours.value * 3600, 100 * p.step.seconds.value + p.compile.value, 1e-6);
+}
+
+TEST(Predict, EveryEstimateHasItsIntervalOriginAndSource) {
+  const Plan p = predict(lora_31b_v5p());
+  for (const Term& t : p.step.terms)
+    for (const Estimate* e : {&t.compute, &t.memory, &t.communication}) {
+      if (e->value == 0) continue;
+      EXPECT_LE(e->low, e->value) << t.part;
+      EXPECT_GE(e->high, e->value) << t.part;
+      EXPECT_FALSE(e->formula.empty()) << t.part;
+      EXPECT_FALSE(e->source.empty()) << t.part;
+    }
+  double sum = p.step.fixed.value;
+  for (const Term& t : p.step.terms) sum += t.seconds();
+  EXPECT_NEAR(sum, p.step.seconds.value, 1e-9);
+}
+
+TEST(Predict, WhatDoesNotFitSaysHowMuchIsMissingAndWhere) {
+  Request r = request("gemma4-31b", "v6e-1", Stack::tunix, {{"fsdp", 1}, {"tp", 1}});
+  const Plan p = predict(r);
+  EXPECT_FALSE(p.fits());
+  EXPECT_THAT(p.problems, testing::Contains(testing::Field(&Problem::id, "MEMORY")));
+}
+
+TEST(Predict, RefusesNonsenseInOneError) {
+  Request r = lora_31b_v5p();
+  r.mesh.axes = {{"fsdp", 1}, {"tp", 3}};
+  EXPECT_THROW(predict(r), Error);
+  r = lora_31b_v5p();
+  r.train.batch = 0;
+  EXPECT_THROW(predict(r), Error);
+  r.train.batch = std::int64_t{1} << 50;
+  EXPECT_THROW(predict(r), Error);
+}
+
+TEST(Predict, GivesTheSameAnswerTwice) {
+  EXPECT_EQ(predict(lora_31b_v5p()).step.seconds.value, predict(lora_31b_v5p()).step.seconds.value);
+  EXPECT_EQ(at_peak(lora_31b_v5p()), at_peak(lora_31b_v5p()));
+}
+
+// Martin Andrews, "Sizing gemma3 for TPUv5-n": Gemma 3 1B on one v5e chip.
+Request sizing(int rows, std::vector<model::Role> targets) {
+  Request r = request("gemma3-1b", "v5e-1", Stack::tunix, {{"fsdp", 1}, {"tp", 1}});
+  r.targets = std::move(targets);
+  r.sliding_window_kv = false;
+  r.rollout = {.batch = rows, .prompt = 128, .new_tokens = 1024, .cache_len = 256 + 1024 + 32};
+  r.forward = {.batch = rows, .len = 1024};
+  return r;
+}
+
+TEST(SizingNotes, RolloutFits200RowsAndNot256) {
+  Request r = sizing(200, {});
+  r.work = Work::rollout;
+  EXPECT_TRUE(predict(r).fits()) << to_text(at_peak(r));
+  r.rollout.batch = 256;
+  EXPECT_FALSE(predict(r).fits()) << to_text(at_peak(r));
+  r = sizing(136, every_projection());  // with adapters: tested to 136
+  r.work = Work::rollout;
+  EXPECT_TRUE(predict(r).fits()) << to_text(at_peak(r));
+}
+
+TEST(SizingNotes, FullLogitsFit10RowsAndNot12AndChunksFit136) {
+  for (const auto& targets : {std::vector<model::Role>{}, every_projection()}) {
+    Request r = sizing(10, targets);
+    r.work = Work::forward;
+    EXPECT_TRUE(predict(r).fits()) << to_text(at_peak(r));
+    r.forward.batch = 12;
+    EXPECT_FALSE(predict(r).fits()) << to_text(at_peak(r));
+    r.forward = {.batch = 136, .len = 1024, .chunk = 136, .top_k = 128};
+    EXPECT_TRUE(predict(r).fits()) << to_text(at_peak(r));
+  }
+}
+
+TEST(SizingNotes, WeightsAreWhatTheDeviceReported) {
+  Request r = sizing(1, {});
+  r.work = Work::rollout;
+  EXPECT_NEAR(static_cast<double>(predict(r).memory.at_peak[MemoryCategory::weights].value), 2'000'511'488.0, 2e6);
+}
+
+}  // namespace
+}  // namespace mw::plan

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What a layer under remat computes again, and what saving it instead costs in memory and gives in time.
+#include "core/plan/remat.h"
+
+#include <gtest/gtest.h>
+
+#include "core/hardware/catalogue.h"
+#include "core/plan/plan.h"
+
+namespace mw::plan {
+namespace {
+
+using model::Role;
+
+Request request(const char* model, Stack stack, const char* target) {
+  static const hardware::Catalogue catalogue = hardware::Catalogue::load(std::string(MW_RESOURCES) + "/hardware");
+  Request r;
+  r.model = model::catalogue(model);
+  r.target = catalogue.target(target);
+  r.mesh.axes = {{"fsdp", r.target.devices()}};
+  set_stack(r, stack);
+  r.method = Method::full;
+  r.train.batch = r.target.devices();
+  r.train.epochs = 1;
+  r.train.remat = Remat::layer;
+  r.lengths.max_len = 4096;
+  r.lengths.count = 1000;
+  return r;
+}
+Request titan() {
+  return request("llama3.1-8b", Stack::torchtitan, "8xh100");
+}
+double step(const Request& r) {
+  return predict(r).step.seconds.value;
+}
+Bytes activations(const Request& r) {
+  return predict(r).memory.category_peaks[MemoryCategory::activations];
+}
+
+TEST(Recomputation, StopsBeforeTheLastProductUnlessANormReadsIt) {
+  const Product down{.in = 1, .out = 1, .role = Role::down_proj}, gate{.in = 1, .out = 1, .role = Role::gate_proj};
+  Request llama = titan();
+  EXPECT_FALSE(computed_again(llama, down));
+  EXPECT_TRUE(computed_again(llama, gate));
+  EXPECT_TRUE(computed_again(request("gemma3-1b", Stack::tunix, "v5e-1"), down));      // a norm follows
+  EXPECT_TRUE(computed_again(request("llama2-7b", Stack::megatron, "1xh100"), down));  // reentrant
+  const double before = step(llama);
+  llama.habits.recomputation = Habits::Recomputation::whole;
+  EXPECT_GT(step(llama), before * 1.03);
+}
+
+TEST(Recomputation, SavingOutputsTradesMemoryForTime) {
+  Request r = titan(), none = titan();
+  none.train.remat = Remat::none;
+  const double layer = step(r);
+  const Bytes held = activations(r);
+  r.train.saved = {Saved::attention, Saved::q_proj, Saved::v_proj, Saved::gate_proj, Saved::down_proj};
+  EXPECT_LT(step(r), layer);
+  EXPECT_GT(step(r), step(none));
+  EXPECT_GT(activations(r), held);
+  EXPECT_LT(activations(r), activations(none));
+  EXPECT_FALSE(attention_again(r));
+  EXPECT_FALSE(computed_again(r, {.in = 1, .out = 1, .role = Role::gate_proj}));
+}
+
+TEST(Recomputation, OnTheHostNothingStaysOnTheDevice) {
+  Request r = titan();
+  r.train.saved = {Saved::q_proj};
+  const Bytes held = activations(r);
+  r.train.offload = Offload::host;
+  const std::int64_t inputs = 32LL * 4096 * 4096 * 2, queries = inputs;
+  EXPECT_EQ(held.value - activations(r).value, inputs + queries);
+}
+
+TEST(Gradients, OfOneMicroBatchComeAsActivationsGo) {
+  Request late = titan(), from_start = titan();
+  late.train.remat = from_start.train.remat = Remat::none;
+  from_start.habits.gradient_buffers = Habits::GradientBuffers::from_start;
+  const std::int64_t more =
+      predict(from_start).memory.at_peak.total().value - predict(late).memory.at_peak.total().value;
+  EXPECT_EQ(more, predict(from_start).memory.at_peak[MemoryCategory::gradients].value);
+  late.train.accumulation = from_start.train.accumulation = 2;  // a sum is there all the time
+  EXPECT_EQ(predict(late).memory.at_peak.total(), predict(from_start).memory.at_peak.total());
+}
+
+TEST(Products, InFp8AreFasterAndDoNotTouchAttentionOrLogits) {
+  Request r = titan();
+  const StepTime bf16 = predict(r).step;
+  r.products = DType::fp8;
+  const StepTime fp8 = predict(r).step;
+  EXPECT_LT(fp8.compute.value, bf16.compute.value);
+  EXPECT_GT(fp8.compute.value, bf16.compute.value / 2);
+  EXPECT_GT(fp8.memory.value, bf16.memory.value);  // operands are cast
+}
+
+}  // namespace
+}  // namespace mw::plan

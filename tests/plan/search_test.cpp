@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/plan/search.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "core/hardware/catalogue.h"
+
+namespace mw::plan {
+namespace {
+
+const hardware::Catalogue& catalogue() {
+  static const auto kCatalogue = hardware::Catalogue::load(std::string(MW_RESOURCES) + "/hardware");
+  return kCatalogue;
+}
+
+Request request(const char* model, const char* target, Work work = Work::train) {
+  Request r;
+  r.model = model::catalogue(model);
+  r.target = catalogue().target(target);
+  if (const auto* price = catalogue().price(r.target.chip.id)) r.price = *price;
+  r.work = work;
+  set_stack(r, usual_stack(r.target.chip.vendor, work));
+  r.mesh = {{{"fsdp", 1}, {"tp", r.target.devices()}}};
+  r.rank = 64;
+  r.alpha = 64;
+  r.targets = {model::Role::q_proj, model::Role::k_proj, model::Role::v_proj, model::Role::o_proj};
+  r.lengths.max_len = 4096;
+  r.train = {.batch = 2, .accumulation = 4, .steps = 100, .remat = Remat::layer};
+  return r;
+}
+
+auto metrics(const Candidate& c) {
+  return std::tuple(c.seconds, c.usd, c.peak.value);
+}
+
+// The same space walked by plain loops.
+std::vector<Candidate> by_hand(const Request& r) {
+  std::vector<Candidate> out;
+  for (int tp = 1; tp <= 4; ++tp) {
+    if (4 % tp != 0) continue;
+    for (const std::int64_t batch : {1, 2, 4, 8}) {
+      if (batch % (4 / tp) != 0) continue;
+      for (const Remat remat : {Remat::none, Remat::block, Remat::layer})
+        for (const int chunk : {0, 256, 1024}) {
+          Request one = r;
+          one.mesh = {{{"fsdp", 4 / tp}, {"tp", tp}}};
+          one.train.batch = batch;
+          one.train.accumulation = static_cast<int>(8 / batch);
+          one.train.remat = remat;
+          one.train.loss_chunk = chunk;
+          const Plan plan = predict(one);
+          if (!plan.fits()) continue;
+          out.push_back({.choice = choice_of(one),
+                         .seconds = plan.step.seconds.value,
+                         .usd = plan.run.usd.value,
+                         .peak = plan.memory.at_peak.total()});
+        }
+    }
+  }
+  return out;
+}
+
+TEST(Search, FindsWhatPlainLoopsFind) {
+  const Request r = request("gemma4-31b", "v5p-8");
+  const SearchResult found = search(std::span(&r, 1), {});
+  const std::vector<Candidate> expected = by_hand(r);
+  ASSERT_EQ(found.candidates.size(), expected.size());
+  ASSERT_GT(expected.size(), 10U);
+  for (const Candidate& e : expected) {
+    const auto at = std::find_if(found.candidates.begin(), found.candidates.end(),
+                                 [&](const Candidate& c) { return c.choice == e.choice; });
+    ASSERT_NE(at, found.candidates.end()) << to_text(e.choice, Work::train);
+    EXPECT_EQ(metrics(*at), metrics(e));
+  }
+}
+
+TEST(Search, EveryCandidateFitsAndIsLegal) {
+  const Request r = request("gemma4-31b", "v5p-16");
+  const SearchResult found = search(std::span(&r, 1), {});
+  EXPECT_GT(found.evaluated, static_cast<std::int64_t>(found.candidates.size()));
+  for (const Candidate& c : found.candidates) {
+    EXPECT_TRUE(c.fits());
+    EXPECT_LE(c.choice.mesh.size("tp"), 4);  // the global layers have four KV heads
+    EXPECT_EQ(c.choice.mesh.devices(), 8);
+    EXPECT_EQ(c.choice.batch * c.choice.accumulation, 8);
+    EXPECT_EQ(c.choice.batch % c.choice.mesh.size("fsdp"), 0);
+    const Plan plan = predict(with_choice(r, c.choice));
+    EXPECT_TRUE(plan.fits());
+    EXPECT_EQ(plan.step.seconds.value, c.seconds);
+  }
+}
+
+TEST(Search, TheFrontIsExactlyWhatNothingBeats) {
+  const std::vector<Request> targets{request("gemma4-31b", "v5p-8"), request("gemma4-31b", "v6e-8"),
+                                     request("gemma4-31b", "v5p-16")};
+  const SearchResult found = search(targets, {});
+  int front = 0;
+  for (const Candidate& c : found.candidates) {
+    const bool beaten = std::any_of(found.candidates.begin(), found.candidates.end(), [&](const Candidate& o) {
+      return o.seconds <= c.seconds && o.usd <= c.usd && o.peak <= c.peak && metrics(o) != metrics(c);
+    });
+    EXPECT_EQ(c.pareto, !beaten) << to_text(c.choice, Work::train);
+    front += c.pareto;
+  }
+  EXPECT_GT(front, 1);
+  EXPECT_LT(front, static_cast<int>(found.candidates.size()));
+}
+
+TEST(Search, RanksByTimeCostOrMemory) {
+  const std::vector<Request> targets{request("gemma3-27b", "v5p-8"), request("gemma3-27b", "v6e-8")};
+  for (const RankBy by : {RankBy::time, RankBy::cost, RankBy::memory}) {
+    const SearchResult found = search(targets, {.by = by});
+    ASSERT_GT(found.candidates.size(), 2U);
+    const auto key = [&](const Candidate& c) {
+      return by == RankBy::time ? c.seconds : by == RankBy::cost ? c.usd : static_cast<double>(c.peak.value);
+    };
+    for (size_t i = 1; i < found.candidates.size(); ++i)
+      EXPECT_LE(key(found.candidates[i - 1]), key(found.candidates[i]));
+    const std::string best = found.candidates.front().choice.target;
+    EXPECT_TRUE(best == "v5p-8" || best == "v6e-8");
+  }
+}
+
+TEST(Search, IsTheSameWhateverTheThreads) {
+  const Request r = request("gemma4-31b", "v5p-8");
+  const SearchResult one = search(std::span(&r, 1), {.threads = 1}), three = search(std::span(&r, 1), {.threads = 3});
+  ASSERT_EQ(one.candidates.size(), three.candidates.size());
+  for (size_t i = 0; i < one.candidates.size(); ++i) {
+    EXPECT_EQ(one.candidates[i].choice, three.candidates[i].choice);
+    EXPECT_EQ(metrics(one.candidates[i]), metrics(three.candidates[i]));
+  }
+}
+
+TEST(Search, SaysHowFarItIsAndStopsWhenAsked) {
+  const Request r = request("gemma4-31b", "v5p-8");
+  std::int64_t last = 0, total = 0;
+  search(std::span(&r, 1), {.threads = 1, .progress = [&](std::int64_t done, std::int64_t all) {
+                              EXPECT_GT(done, last);
+                              last = done;
+                              total = all;
+                            }});
+  EXPECT_EQ(last, total);
+  EXPECT_GT(total, 0);
+  std::stop_source source;
+  const SearchOptions stops{.threads = 1, .progress = [&](std::int64_t, std::int64_t) { source.request_stop(); }};
+  try {
+    search(std::span(&r, 1), stops, source.get_token());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), Error::Kind::cancelled);
+  }
+}
+
+TEST(Search, ServingVariesTypeAndSequences) {
+  Request r = request("gemma4-31b", "v6e-8", Work::serve);
+  r.method = Method::lora;
+  r.targets.clear();
+  const SearchResult found = search(std::span(&r, 1), {});
+  ASSERT_FALSE(found.candidates.empty());
+  bool fp8 = false, many = false;
+  for (const Candidate& c : found.candidates) {
+    fp8 |= c.choice.kv == DType::fp8;
+    many |= c.choice.max_num_seqs > 64;
+    EXPECT_TRUE(c.fits());
+  }
+  EXPECT_TRUE(fp8 && many);
+  EXPECT_LE(time_of(found.candidates.front(), Work::serve), time_of(found.candidates.back(), Work::serve));
+}
+
+// --- smallest changes ---
+
+TEST(SmallestChanges, EachOfThemFitsAndNoPartOfItDoes) {
+  Request r = request("gemma4-31b", "v5p-8");
+  r.train = {.batch = 8, .accumulation = 1, .steps = 100, .remat = Remat::none};
+  ASSERT_FALSE(predict(r).fits());
+  const auto changes = smallest_changes(r);
+  ASSERT_FALSE(changes.empty());
+  const SearchResult all = search(std::span(&r, 1), {});
+  for (const Change& c : changes) {
+    SCOPED_TRACE(c.label);
+    // The candidate it leads to.
+    const auto to = std::find_if(all.candidates.begin(), all.candidates.end(), [&](const Candidate& x) {
+      return edits(choice_of(r), x.choice, Work::train) == c.edits;
+    });
+    ASSERT_NE(to, all.candidates.end());
+    const Plan plan = predict(with_choice(r, to->choice));
+    EXPECT_TRUE(plan.fits());
+    EXPECT_EQ(plan.memory.at_peak.total(), c.peak);
+    EXPECT_NEAR(c.slowdown, plan.step.seconds.value / predict(r).step.seconds.value - 1, 1e-12);
+    // One setting less and it does not fit.
+    const Choice own = choice_of(r);
+    const auto fits = [&](Choice part) { return predict(with_choice(r, part)).fits(); };
+    if (c.settings == 1) continue;
+    for (int skip = 0; skip < 4; ++skip) {
+      Choice part = to->choice;
+      if (skip == 0) part.mesh = own.mesh;
+      if (skip == 1) part.batch = own.batch, part.accumulation = own.accumulation;
+      if (skip == 2) part.remat = own.remat;
+      if (skip == 3) part.loss_chunk = own.loss_chunk;
+      if (part == to->choice || part.batch % part.mesh.size("fsdp") != 0) continue;
+      EXPECT_FALSE(fits(part)) << to_text(part, Work::train);
+    }
+  }
+  for (size_t i = 1; i < changes.size(); ++i) EXPECT_LE(changes[i - 1].settings, changes[i].settings);
+}
+
+TEST(SmallestChanges, HalfTheWeightsIsOneOfThem) {
+  Request r = request("gemma4-31b", "v5p-8");
+  r.weights = DType::f32;
+  r.target.chip.memory.value = 0.9 * static_cast<double>(predict(r).memory.at_peak.total().value);
+  ASSERT_FALSE(predict(r).fits());
+  const auto changes = smallest_changes(r);
+  ASSERT_TRUE(std::any_of(changes.begin(), changes.end(), [](const Change& c) {
+    return c.edits.back() == mesh::Edit{"train.dtype", "bf16"} || c.edits.front() == mesh::Edit{"train.dtype", "bf16"};
+  }));
+}
+
+TEST(Search, RowsBeyondAllReasonEndSoon) {
+  Request r = request("gemma3-1b", "v5p-8");
+  r.train.batch = r.train.accumulation = 65536;
+  EXPECT_GT(search(std::span(&r, 1), {}).evaluated, 100);
+  r.rank = 1 << 21;  // no choice has a plan: its error is the answer
+  EXPECT_THROW(search(std::span(&r, 1), {}), Error);
+}
+
+TEST(SmallestChanges, ThereAreNoneForAPlanThatFits) {
+  EXPECT_TRUE(smallest_changes(request("gemma3-1b", "v5p-8")).empty());
+}
+
+TEST(SmallestChanges, ALargerTargetHelpsWhereNothingElseDoes) {
+  Request r = request("gemma4-31b", "v5e-1");
+  r.mesh = {{{"fsdp", 1}, {"tp", 1}}};
+  ASSERT_FALSE(predict(r).fits());
+  EXPECT_TRUE(smallest_changes(r).empty());
+  const std::vector<Request> larger{request("gemma4-31b", "v5p-8")};
+  const auto changes = smallest_changes(r, larger);
+  ASSERT_FALSE(changes.empty());
+  EXPECT_EQ(changes.front().edits.front(), (mesh::Edit{"target.id", "v5p-8"}));
+  EXPECT_LT(changes.front().slowdown, 0);
+}
+
+}  // namespace
+}  // namespace mw::plan

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Every rule of the checker from the document's side: a document that trips it, one that does not, and the document
+// after each of its fixes.
+#include "core/runs/diagnostics.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "core/formats/safetensors.h"
+
+namespace mw::runs {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+using Sets = std::vector<std::string>;
+
+const hardware::Catalogue& catalogue() {
+  static const auto kCatalogue = hardware::Catalogue::load(fs::path(MW_RESOURCES) / "hardware");
+  return kCatalogue;
+}
+
+struct Folder {
+  fs::path path;
+  explicit Folder(const std::string& name)
+      : path(fs::temp_directory_path() / ("mw-check-" + std::to_string(::getpid()) + "-" + name)) {
+    fs::remove_all(path);
+    fs::create_directories(path);
+  }
+  ~Folder() { fs::remove_all(path); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+};
+
+// The paper's run, with everything as it should be.
+Experiment sound() {
+  return Experiment::from_json(parse_json(R"({
+    "model": {"id": "gemma4-31b"}, "target": {"id": "v5p-8"}, "mesh": {"fsdp": 1, "tp": 4},
+    "lora": {"rank": 64, "alpha": 64}, "data": {"max_len": 3072},
+    "train": {"dtype": "bf16", "remat": "layer", "batch": 2, "loss_chunk": 256},
+    "stack": {"versions": ["flax==0.12.6", "qwix==0.1.8", "safetensors==0.7.0", "transformers==5.0.0", "jax==0.8.3",
+                           "google-tunix==0.1.8"]}})",
+                                          "test"));
+}
+
+Experiment with(const Sets& sets) {
+  Experiment e = sound();
+  apply_sets(e, sets);
+  return e;
+}
+
+Diagnosis look(const Experiment& e, DiagnosticFacts known = {}) {
+  if (!known.real_share) known.real_share = 0.9;
+  if (!known.system_turns) known.system_turns = false;
+  if (!known.memory) known.memory = mesh::MemoryFacts{Bytes(100), Bytes(50), Bytes(1)};
+  return diagnose(e, catalogue(), known);
+}
+
+std::vector<std::string> ids(const Diagnosis& d) {
+  std::vector<std::string> out;
+  for (const Diagnostic& x : d.found) out.push_back(x.problem.id);
+  return out;
+}
+
+const Diagnostic& of(const Diagnosis& d, const std::string& id) {
+  const auto at = std::find_if(d.found.begin(), d.found.end(), [&](const auto& x) { return x.problem.id == id; });
+  EXPECT_NE(at, d.found.end()) << id;
+  return *at;
+}
+
+// Trips; has fixes; after each of them it does not trip any more, and nothing else does that did not before.
+void trips(const std::string& id, const Experiment& e, const DiagnosticFacts& known = {}) {
+  SCOPED_TRACE(id);
+  const Diagnosis before = look(e, known);
+  ASSERT_THAT(ids(before), Contains(id));
+  const Diagnostic& d = of(before, id);
+  EXPECT_FALSE(d.why.empty());
+  EXPECT_FALSE(d.problem.message.empty());
+  ASSERT_FALSE(d.fixes.empty());
+  EXPECT_THAT(d.problem.fix, HasSubstr(d.fixes.front().label));
+  for (const mesh::Fix& fix : d.fixes) {
+    SCOPED_TRACE(fix.label);
+    ASSERT_FALSE(fix.edits.empty());
+    Experiment fixed = e;
+    apply(fixed, fix);
+    EXPECT_TRUE(fixed.validate().empty());
+    EXPECT_THAT(ids(look(fixed, known)), Not(Contains(id)));
+  }
+  // The first fix as the command line takes it does the same.
+  Experiment fixed = e;
+  const Json told = to_json(d);
+  for (const Json& set : told["fixes"][0]["set"]) apply_sets(fixed, {set.get<std::string>()});
+  EXPECT_THAT(ids(look(fixed, known)), Not(Contains(id)));
+}
+
+void passes(const std::string& id, const Experiment& e, const DiagnosticFacts& known = {}) {
+  EXPECT_THAT(ids(look(e, known)), Not(Contains(id)));
+}
+
+const std::string kPaper =
+    "lora.module_path=.*q_einsum|.*kv_einsum|.*gate_proj|.*down_proj|.*up_proj|.*attn_vec_einsum";
+
+TEST(Diagnostics, ASoundExperimentHasNoneAndNothingIsLeftUnchecked) {
+  const Diagnosis d = look(sound());
+  EXPECT_THAT(ids(d), testing::IsEmpty());
+  std::vector<std::string> left;
+  for (const auto& u : d.unchecked) left.push_back(u.id);
+  EXPECT_THAT(left, testing::ElementsAre("LOAD-1"));  // the model's files are not here
+}
+
+TEST(Diagnostics, ThePapersExpressionMissesTheGlobalLayersKeys) {
+  const Experiment e = with({kPaper});
+  trips("COV-1", e);
+  EXPECT_THAT(ids(look(e)), Not(Contains("COV-3")));  // said once
+  const Diagnosis d = look(e);
+  EXPECT_EQ(of(d, "COV-1").problem.severity, Severity::error);
+  EXPECT_THAT(of(d, "COV-1").problem.message, HasSubstr("10 global layers"));
+  EXPECT_EQ(of(d, "COV-1").fixes[0].edits[0].value, kPaper.substr(kPaper.find('=') + 1) + "|.*k_einsum");
+  passes("COV-1", with({kPaper + "|.*k_einsum"}));
+  passes("COV-1", with({kPaper, "model.id=gemma3-27b", "stack.model_config=num_embed=262208"}));
+}
+
+TEST(Diagnostics, TpOfEightFailsOnTheFourGlobalKeyValueHeads) {
+  const Experiment e = with({"target.id=v5p-16", "mesh.fsdp=1", "mesh.tp=8"});
+  trips("TP-2", e);
+  const Diagnosis d = look(e);
+  EXPECT_THAT(of(d, "TP-2").problem.message, HasSubstr("the 4 key-value heads of the global layers"));
+  EXPECT_EQ(of(d, "TP-2").problem.expected, "tp of 1, 2, 4");
+  EXPECT_EQ(set_text(of(d, "TP-2").fixes[0]), "--set mesh.fsdp=2 --set mesh.tp=4");
+  EXPECT_THAT(ids(d), Not(Contains("TP-1")));
+  passes("TP-2", sound());
+  trips("TP-2", with({"model.id=gemma4-12b", "mesh.fsdp=2", "mesh.tp=2"}));
+  trips("TP-2", with({"model.id=gemma4-26b-a4b"}));
+}
+
+TEST(Diagnostics, Coverage) {
+  trips("COV-2", with({"lora.module_path=.*q_einsum|.*kv_einsum|.*k_einsum|.*gate_proj|.*down_proj|.*up_proj"}));
+  passes("COV-2", with({kPaper}));
+  trips("COV-3", with({"lora.module_path=.*q_proj|.*k_proj|.*v_proj|.*o_proj|.*gate_proj|.*up_proj|.*down_proj"}));
+  passes("COV-3", with({kPaper + "|.*k_einsum"}));
+  trips("COV-4", with({"lora.module_path=q_einsum|.*kv_einsum|.*k_einsum"}));
+  trips("COV-4", with({R"(lora.module_path=layers\.\d+\.attn\.q_einsum)"}));
+  trips("COV-4", with({"lora.module_path=.*q_einsum|("}));
+  passes("COV-4", with({kPaper}));
+  trips("COV-5", with({"model.id=gemma4-26b-a4b", "mesh.fsdp=2", "mesh.tp=2"}));
+  trips("COV-5", with({"model.id=gemma4-26b-a4b", "mesh.fsdp=2", "mesh.tp=2", kPaper + "|.*k_einsum"}));
+  passes("COV-5", with({"model.id=gemma4-26b-a4b", "mesh.fsdp=2", "mesh.tp=2", "lora.targets=q_proj,v_proj"}));
+  passes("COV-5", sound());
+}
+
+TEST(Diagnostics, ARepairedAlternativeMatchesWhatWasMeant) {
+  const Diagnosis d = look(with({R"(lora.module_path=layers\.\d+\.attn\.q_einsum|.*kv_einsum|.*k_einsum)"}));
+  EXPECT_EQ(of(d, "COV-4").fixes[0].edits[0].value, R"(.*layers/\d+/attn/q_einsum|.*kv_einsum|.*k_einsum)");
+}
+
+TEST(Diagnostics, AnAdapterOnDiskLacksModules) {
+  const fs::path adapter = fs::path(MW_FIXTURES) / "peft_adapter";
+  trips("COV-3", with(Sets{"target.id=2xh100", "lora.adapter=" + adapter.string(), "model.id=gemma3-1b", "mesh.tp=1",
+                           "mesh.fsdp=2"}));
+}
+
+TEST(Diagnostics, ScaleAndRemat) {
+  trips("SCALE-1", with({"lora.rank=16", "lora.alpha=2"}));
+  trips("SCALE-1", with({"lora.rank=8", "lora.alpha=64"}));
+  trips("SCALE-1", with({"stack.versions=qwix==0.0.9"}));
+  EXPECT_EQ(of(look(with({"stack.versions=qwix==0.0.9"})), "SCALE-1").problem.severity, Severity::error);
+  passes("SCALE-1", with({"lora.rank=64", "lora.alpha=16"}));
+  trips("REMAT-1", with({"stack.versions=google-tunix==0.1.7"}));
+  passes("REMAT-1", with({"stack.versions=google-tunix==0.1.7", "train.remat=none"}));
+  trips("REMAT-2", with({"train.remat=none", "data.max_len=8192"}));
+  passes("REMAT-2", with({"train.remat=none", "data.max_len=1024"}));
+}
+
+TEST(Diagnostics, Meshes) {
+  trips("MESH-SIZE", with({"mesh.tp=2"}));
+  trips("TP-1", with({"model.id=gemma3-4b", "stack.model_config=num_embed=262208", "target.id=v6e-8", "mesh.tp=8"}));
+  passes("TP-1", with({"model.id=gemma3-12b", "stack.model_config=num_embed=262208", "target.id=v6e-8", "mesh.tp=8"}));
+  trips("FSDP-1", with({"model.id=gemma3-1b", "target.id=v5e-256", "mesh.fsdp=256", "mesh.tp=1", "train.batch=256"}));
+  passes("FSDP-1", with({"model.id=gemma3-27b", "stack.model_config=num_embed=262208", "target.id=v5e-256",
+                         "mesh.fsdp=256", "mesh.tp=1", "train.batch=256"}));
+  trips("BATCH-1", with({"mesh.fsdp=4", "mesh.tp=1", "train.batch=2", "train.accumulation=4"}));
+  trips("BATCH-1", with({"mesh.fsdp=4", "mesh.tp=1", "train.batch=6"}));
+  passes("BATCH-1", with({"mesh.fsdp=4", "mesh.tp=1", "train.batch=8"}));
+  trips("MESH-1", with({"mesh.fsdp=1", "mesh.tp=2", "mesh.data=2"}));
+  passes("MESH-1", with({"target.id=4xh100", "mesh.fsdp=2", "mesh.tp=1", "mesh.data=2"}));
+}
+
+TEST(Diagnostics, ABatchThatDoesNotDivideKeepsTheRowsOfAStep) {
+  const Diagnosis d = look(with({"mesh.fsdp=4", "mesh.tp=1", "train.batch=2", "train.accumulation=4"}));
+  EXPECT_EQ(set_text(of(d, "BATCH-1").fixes[0]), "--set train.batch=4 --set train.accumulation=2");
+  EXPECT_EQ(of(d, "BATCH-1").problem.severity, Severity::warning);  // Tunix replicates
+}
+
+TEST(Diagnostics, Sharding) {
+  trips("SHARD-1", with({"stack.versions=qwix==0.1.5"}));
+  passes("SHARD-1", sound());
+  trips("SHARD-2", with({"stack.versions=google-tunix==0.1.6"}));
+  passes("SHARD-2", with({"stack.versions=google-tunix==0.1.7"}));
+  trips("RANK-1", with({"target.id=8xh100", "mesh.fsdp=8", "mesh.tp=1", "lora.rank=20", "lora.alpha=20",
+                        R"(lora.module_path=.*language_model\..*\.(q_proj|v_proj))", "lora.targets=q_proj,v_proj",
+                        "train.batch=8"}));
+  passes("RANK-1", with({"lora.rank=20", "lora.alpha=20"}));  // Tunix keeps the rank whole
+}
+
+TEST(Diagnostics, AnAxisOnALineWhereARingIsPossible) {
+  // 2x4 of v5e has no wraparound link.
+  const Experiment e = with({"model.id=gemma3-1b", "target.id=v5e-16", "mesh.fsdp=4", "mesh.tp=4", "train.batch=16"});
+  const Diagnosis d = look(e);
+  if (std::count(ids(d).begin(), ids(d).end(), "WRAP-1") != 0) {
+    EXPECT_THAT(of(d, "WRAP-1").problem.message, HasSubstr("lies on a line"));
+  }
+  passes("WRAP-1", sound());  // four chips of 2x2 close to a ring
+}
+
+TEST(Diagnostics, Versions) {
+  for (const char* bad : {"flax==0.12.4", "qwix==0.1.5", "safetensors==0.8.1", "transformers==4.57.2", "jax==0.7.2",
+                          "jax==0.11.0", "jax==0.11.1", "jax==0.5.3"})
+    trips("VER-1", with({std::string("stack.versions=") + bad}));
+  for (const char* good : {"flax==0.12.5", "qwix==0.1.10", "safetensors==0.7.9", "transformers==4.57.3", "jax==0.10.2"})
+    passes("VER-1", with({std::string("stack.versions=") + good}));
+  passes("VER-1", with({"target.id=4xh100", "mesh.fsdp=4", "mesh.tp=1", "stack.versions=jax==0.7.2"}));
+}
+
+TEST(Diagnostics, TypesAndFiles) {
+  trips("DTYPE-1", with({"train.dtype=f32"}));
+  passes("DTYPE-1", sound());
+  trips("LOAD-2", with({"model.id=gemma3-4b"}));
+  passes("LOAD-2", with({"model.id=gemma3-1b"}));
+  trips("LOAD-3", with({"model.id=gemma2-9b"}));
+  passes("LOAD-3", with({"model.id=gemma2-2b"}));
+}
+
+// The tiny Gemma 3 of the fixtures, its tensors renamed or left out.
+fs::path renamed(const Folder& folder, const std::string& prefix, const std::string& without,
+                 formats::DType dtype = formats::DType::f32) {
+  const fs::path from = fs::path(MW_FIXTURES) / "gemma3_tiny";
+  fs::copy_file(from / "config.json", folder.path / "config.json");
+  const formats::SafetensorsFile file(from / "model.safetensors");
+  std::vector<std::vector<std::byte>> bytes;
+  std::vector<formats::TensorData> tensors;
+  for (const formats::TensorInfo& t : file.tensors()) {
+    if (!without.empty() && t.name.find(without) != std::string::npos) continue;
+    const std::string name = t.name.starts_with("model.") ? prefix + t.name.substr(6) : t.name;
+    bytes.emplace_back(static_cast<size_t>(t.elements()) * formats::size_of(dtype));
+    tensors.push_back({.name = name, .dtype = dtype, .shape = t.shape, .bytes = {}});
+  }
+  for (size_t i = 0; i < tensors.size(); ++i) tensors[i].bytes = bytes[i];
+  formats::write_safetensors(folder.path / "model.safetensors", tensors);
+  return folder.path;
+}
+
+TEST(Diagnostics, NamesOfAFoldersTensors) {
+  const Sets small{"target.id=v5p-8", "mesh.tp=1", "mesh.fsdp=4", "train.batch=4"};
+  const auto found = [&](const std::string& prefix, const std::string& without) {
+    const Folder folder("names");
+    Sets sets = small;
+    sets.push_back("model.path=" + renamed(folder, prefix, without).string());
+    return look(with(sets));
+  };
+  EXPECT_THAT(ids(found("model.", "")), Not(Contains("LOAD-1")));
+  EXPECT_THAT(ids(found("language_model.model.", "")), Not(Contains("LOAD-1")));
+  EXPECT_THAT(of(found("model.language_model.", ""), "LOAD-1").problem.found, HasSubstr("model.language_model."));
+  EXPECT_THAT(of(found("model.", "up_proj"), "LOAD-1").problem.found, HasSubstr("up_proj"));
+  for (const auto& u : found("model.", "").unchecked) EXPECT_NE(u.id, "LOAD-1");
+}
+
+TEST(Diagnostics, Float16FilesOfGemma3) {
+  const Folder folder("f16");
+  Experiment e = with({"model.path=" + renamed(folder, "model.", "", formats::DType::f16).string(), "target.id=2xh100",
+                       "mesh.fsdp=2", "mesh.tp=1"});
+  passes("DTYPE-1", e);  // bf16 is said
+  e.erase("train.dtype");
+  trips("DTYPE-1", e);
+}
+
+TEST(Diagnostics, Exports) {
+  const Folder used("used"), fresh("fresh");
+  std::ofstream(used.path / "model.safetensors") << "x";
+  const Sets gemma3{"model.id=gemma3-1b", "export.merge=tunix"};
+  trips("EXP-1", with({"export.merge=tunix"}));
+  trips("EXP-1", with({"export.merge=tunix", "model.id=gemma3-4b", "stack.model_config=num_embed=262208"}));
+  passes("EXP-1", with(gemma3));
+  trips("EXP-2", with({"model.id=gemma3-1b", "export.merge=tunix", "export.out=" + used.path.string()}));
+  passes("EXP-2", with({"model.id=gemma3-1b", "export.merge=tunix", "export.out=" + fresh.path.string()}));
+  trips("EXP-3", with({"export.merge=meshwright", "export.alpha=16"}));
+  trips("EXP-3", with({"export.merge=meshwright", "export.rank=32", "export.alpha=32"}));
+  passes("EXP-3", with({"export.merge=meshwright", "export.rank=64", "export.alpha=64"}));
+  trips("EXP-4", with({"model.id=gemma3-1b", "export.merge=tunix", "stack.versions=google-tunix==0.1.7"}));
+  passes("EXP-4", with(gemma3));
+  EXPECT_FALSE(fs::exists(used.path.string() + "-merged"));
+}
+
+TEST(Diagnostics, PeftTargets) {
+  const Sets gpu{"target.id=2xh100", "mesh.fsdp=2", "mesh.tp=1"};
+  trips("PEFT-1", with(gpu));
+  Sets text = gpu;
+  text.push_back("model.id=gemma3-1b");
+  passes("PEFT-1", with(text));
+  Sets dotted = gpu;
+  dotted.push_back(R"(lora.module_path=.*language_model/.*/(q_proj|v_proj))");
+  trips("COV-4", with(dotted));
+}
+
+TEST(Diagnostics, Text) {
+  trips("TOK-1", with({"stack.add_bos=always"}));
+  trips("TOK-1", with({"data.chat=none"}));
+  passes("TOK-1", with({"data.chat=none", "stack.add_bos=always"}));
+  passes("TOK-1", sound());
+  trips("TOK-2", with({"model.id=gemma2-2b", "data.columns.system=instructions"}));
+  trips("TOK-2", with({"model.id=gemma3-1b", "data.columns.system=instructions"}));
+  passes("TOK-2", with({"data.columns.system=instructions"}));  // Gemma 4 has a system turn
+  passes("TOK-2", with({"model.id=gemma2-2b"}));
+  trips("TOK-3", with({"stack.rendering=conversation"}));
+  passes("TOK-3", with({"stack.rendering=conversation", "model.id=gemma4-e2b", "mesh.tp=4"}));
+  passes("TOK-3", sound());
+}
+
+TEST(Diagnostics, PaddingAndLogits) {
+  DiagnosticFacts padded;
+  padded.real_share = 0.35;
+  trips("PAD-1", sound(), padded);
+  passes("PAD-1", with({"data.packing=true"}), padded);
+  padded.real_share = 0.71;
+  passes("PAD-1", sound(), padded);
+  DiagnosticFacts full;
+  full.memory = mesh::MemoryFacts{Bytes(100), Bytes(130), Bytes(60)};
+  trips("LOGITS-1", with({"train.loss_chunk=0"}), full);
+  passes("LOGITS-1", sound(), full);
+  full.memory = mesh::MemoryFacts{Bytes(100), Bytes(230), Bytes(60)};  // others are in the way
+  passes("LOGITS-1", with({"train.loss_chunk=0"}), full);
+}
+
+TEST(Diagnostics, WhatTheFactsCannotTellIsNamed) {
+  Experiment e = sound();
+  e.erase("stack");
+  const Diagnosis d = diagnose(e, catalogue());
+  std::vector<std::string> left;
+  for (const auto& u : d.unchecked) left.push_back(u.id + ": " + u.needs);
+  for (const char* id : {"SCALE-1", "REMAT-1", "SHARD-1", "SHARD-2", "VER-1", "LOAD-1", "PAD-1"})
+    EXPECT_THAT(left, Contains(HasSubstr(id)));
+  EXPECT_THAT(left, Contains("VER-1: the versions of flax, qwix, safetensors, transformers, jax (stack.versions)"));
+}
+
+TEST(Diagnostics, EveryRuleSaysWhyAndOnWhatEvidence) {
+  for (const mesh::CheckRule& rule : mesh::check_rules()) {
+    EXPECT_FALSE(rule.title.empty()) << rule.id;
+    EXPECT_GT(rule.why.size(), 20U) << rule.id;
+    const bool ours = rule.id == "PAD-1";
+    EXPECT_TRUE(ours || !rule.evidence.empty()) << rule.id;
+    EXPECT_EQ(mesh::find_rule(rule.id), &rule);
+  }
+  for (const char* id :
+       {"COV-1",  "COV-2",  "COV-3",   "COV-4",   "COV-5",  "SCALE-1", "REMAT-1", "REMAT-2", "TP-1",   "TP-2",
+        "FSDP-1", "MESH-1", "SHARD-1", "SHARD-2", "VER-1",  "DTYPE-1", "LOAD-1",  "LOAD-2",  "LOAD-3", "EXP-1",
+        "EXP-2",  "EXP-3",  "EXP-4",   "PEFT-1",  "PEFT-2", "PEFT-3",  "TOK-1",   "TOK-2",   "TOK-3"})
+    EXPECT_NE(mesh::find_rule(id), nullptr) << id;
+}
+
+TEST(Diagnostics, AValueThatCannotBeReadIsItsOwnProblem) {
+  Experiment e = sound();
+  e.set_value("mesh.tp", -3);
+  EXPECT_THAT(ids(look(e)), testing::ElementsAre("RANGE"));
+  e.set_value("mesh.tp", "four");
+  EXPECT_THAT(ids(look(e)), testing::ElementsAre("TYPE"));
+}
+
+}  // namespace
+}  // namespace mw::runs

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A finished run becomes a row that the planner's efficiencies are fitted to.
+#include "core/runs/measured_run.h"
+
+#include "core/plan/calibrate.h"
+#include "tests/runs/store_test_help.h"
+
+namespace mw::runs {
+namespace {
+
+using test::TemporaryFolder;
+
+const hardware::Catalogue& catalogue() {
+  static const hardware::Catalogue c = hardware::Catalogue::load(std::string(MW_RESOURCES) + "/hardware");
+  return c;
+}
+
+RunId run_with(Store& store, const std::vector<double>& rates) {
+  const RunId run = store.create(Experiment::load(std::string(MW_RESOURCES) + "/examples/tiny-lora.json"), "measured");
+  store.append(run, {0, event::Started{Json{{"steps", 300}}}});
+  long step = 0;
+  for (const double rate : rates)
+    store.append(run, {static_cast<double>(step), event::Metric{"train/tokens_per_second", ++step, rate}});
+  store.flush();
+  return run;
+}
+
+TEST(MeasuredRun, IsTheMedianOfTheStepsAfterTheFirst) {
+  const TemporaryFolder folder;
+  Store store(folder.path);
+  const plan::Measurement m = measured_run(store, run_with(store, {5, 900, 1000, 1100, 40}), catalogue());
+  EXPECT_DOUBLE_EQ(m.value, 1000);
+  EXPECT_EQ(m.purpose, plan::Purpose::calibration);
+  EXPECT_EQ(m.request.target.id, "cpu");
+  EXPECT_EQ(m.request.stack, plan::Stack::engine);
+  EXPECT_EQ(m.request.rank, 8);
+}
+
+TEST(MeasuredRun, CalibratesThisMachine) {
+  const TemporaryFolder folder;
+  Store store(folder.path);
+  const plan::Measurement probe = measured_run(store, run_with(store, {1, 1, 1}), catalogue());
+  const double predicted = plan::predict(probe.request).run.tokens_per_second;
+  const plan::Measurement slower =
+      measured_run(store, run_with(store, std::vector<double>(9, predicted * 0.8)), catalogue());
+  const plan::Fit f = plan::fit({slower});
+  EXPECT_GT(f.fitted_before.mean, 0.15);
+  EXPECT_LT(f.fitted_after.mean, 0.03);
+  plan::Request again = slower.request;
+  plan::apply(f.calibration, again);
+  EXPECT_EQ(again.efficiencies.matmul.origin, plan::Origin::measured);
+}
+
+TEST(MeasuredRun, RefusesWhatHasTooFewSteps) {
+  const TemporaryFolder folder;
+  Store store(folder.path);
+  EXPECT_THROW(measured_run(store, run_with(store, {1000, 1000}), catalogue()), Error);
+  EXPECT_THROW(measured_run(store, "run-99", catalogue()), Error);
+}
+
+}  // namespace
+}  // namespace mw::runs

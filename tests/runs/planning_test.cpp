@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shipped examples planned, against what was published of them; nothing is tuned to these figures.
+#include "core/runs/planning.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace mw::runs {
+namespace {
+
+using testing::Contains;
+using testing::Field;
+using testing::HasSubstr;
+
+const hardware::Catalogue& catalogue() {
+  static const hardware::Catalogue kCatalogue = hardware::Catalogue::load(MW_RESOURCES "/hardware");
+  return kCatalogue;
+}
+Experiment example(const std::string& name) {
+  return Experiment::load(std::string(MW_RESOURCES "/examples/") + name + ".json");
+}
+Planned planned(const std::string& name) {
+  return plan_experiment(example(name), catalogue());
+}
+Problem error_of(const Experiment& e) {
+  try {
+    plan_experiment(e, catalogue());
+  } catch (const Error& error) {
+    return error.problem();
+  }
+  return {};
+}
+
+TEST(Paper, StepTimesAreWithinAQuarterAndTheirRatioWithin15Percent) {
+  const Planned tpu = planned("paper-train-v5p-8"), gpu = planned("paper-train-2xh100");
+  const double a = tpu.plan.step.seconds.value, b = gpu.plan.step.seconds.value;
+  RecordProperty("v5p_8_seconds", std::to_string(a));
+  RecordProperty("2xh100_seconds", std::to_string(b));
+  EXPECT_NEAR(a / 9.67, 1, 0.25) << a;
+  EXPECT_NEAR(b / 15.5, 1, 0.25) << b;
+  EXPECT_NEAR(b / a / 1.61, 1, 0.15) << b / a;
+  EXPECT_TRUE(tpu.plan.fits());
+  EXPECT_TRUE(gpu.plan.fits());
+}
+
+TEST(Paper, PlanSaysWhichSequenceLengthTheMeasurementSpeaksFor) {
+  for (const char* name : {"paper-train-v5p-8", "paper-train-2xh100"}) {
+    const Planned p = planned(name);
+    ASSERT_EQ(p.guesses.size(), 2u) << name;
+    EXPECT_EQ(p.guesses[0].max_len, 4096) << name;
+    EXPECT_EQ(p.guesses[1].max_len, 3072) << name;
+    EXPECT_LT(std::abs(p.guesses[0].off), std::abs(p.guesses[1].off)) << name;
+    EXPECT_THAT(p.problems,
+                Contains(Field(&Problem::message, HasSubstr("4096 tokens fit the measured step time best"))));
+  }
+}
+
+TEST(Paper, MostTokensArePaddingAndPackingSavesMostOfTheCost) {
+  const Planned p = planned("paper-train-v5p-8");
+  EXPECT_NEAR(p.plan.run.real_share, 922.0 / 4096, 0.01);
+  EXPECT_NEAR(p.plan.run.packed_speedup, 4096.0 / 922, 0.2);
+  EXPECT_THAT(p.problems, Contains(Field(&Problem::id, "PAD-1")));
+}
+
+TEST(Paper, CostsAreExactFromTheSameHours) {
+  const Planned tpu = planned("paper-train-v5p-8"), gpu = planned("paper-train-2xh100");
+  ASSERT_TRUE(tpu.measured_tco && gpu.measured_tco);
+  EXPECT_NEAR(tpu.measured_tco->train().value, 56.11, 0.005);
+  EXPECT_NEAR(gpu.measured_tco->train().value, 119.23, 0.005);
+  EXPECT_DOUBLE_EQ(tpu.plan.run.usd.value, tpu.plan.run.hours.value * 16.80);
+  EXPECT_DOUBLE_EQ(gpu.plan.run.usd.value, gpu.plan.run.hours.value * 22.12);
+  const PlanComparison against = runs::against(tpu, gpu);
+  ASSERT_EQ(against.rows.size(), 6u);
+  const std::vector<std::array<double, 2>> paper{{77.63, 141.35}, {228.27, 296.19}, {572.59, 650.11}};
+  for (size_t i = 0; i < 3; ++i) {
+    const PlanComparison::Row& row = against.rows[3 + i];
+    EXPECT_TRUE(row.measured);
+    EXPECT_NEAR(row.usd, paper[i][0], 0.011);
+    EXPECT_NEAR(row.other_usd, paper[i][1], 0.011);
+  }
+  EXPECT_NEAR(against.rows[3].ratio(), 1.82, 0.005);  // one hour of serving
+  EXPECT_NEAR(against.rows[5].ratio(), 1.14, 0.005);  // a day
+  EXPECT_FALSE(against.break_even_hours);
+  EXPECT_THAT(against_text(against), HasSubstr("never cost the same"));
+}
+
+TEST(SizingExample, FitsWhereTheNotesSaySo) {
+  const Planned p = planned("gemma3-1b-sizing-v5e");
+  const auto fits = [&](const std::string& workload, std::int64_t batch) {
+    for (const SizePoint& point : p.points)
+      if (point.size.workload == workload && point.size.batch == batch) return point.plan.fits();
+    ADD_FAILURE() << "no point " << workload << " " << batch;
+    return false;
+  };
+  EXPECT_TRUE(fits("rollout", 200));
+  EXPECT_FALSE(fits("rollout", 256));
+  EXPECT_TRUE(fits("forward", 10));
+  EXPECT_FALSE(fits("forward", 12));
+  EXPECT_TRUE(fits("chunked_forward", 136));
+}
+
+TEST(TorchaxExample, Fits) {
+  EXPECT_TRUE(planned("torchax-gemma2-2b-alpaca").plan.fits());
+}
+
+TEST(PlannedJson, IsWhatTheContractSays) {
+  const Json j = planned_json(planned("paper-train-v5p-8"));
+  EXPECT_EQ(j["target"], "v5p-8");
+  EXPECT_TRUE(j["fits"].get<bool>());
+  ASSERT_EQ(j["devices"].size(), 4u);
+  EXPECT_EQ(j["devices"][3]["id"], 3);
+  std::int64_t sum = 0;
+  for (const auto& [name, bytes] : j["devices"][0]["memory"].items())
+    if (name != "total") sum += bytes.get<std::int64_t>();
+  EXPECT_EQ(j["devices"][0]["memory"]["total"], sum);
+  for (const char* key : {"seconds", "compute_s", "memory_s", "communication_s"})
+    EXPECT_GT(j["step"][key].get<double>(), 0) << key;
+  EXPECT_EQ(j["run"]["steps"], 1244);
+  for (const char* key : {"hours", "usd", "tokens_per_second", "padded_tokens_per_second", "usd_per_million_tokens"})
+    EXPECT_GT(j["run"][key].get<double>(), 0) << key;
+  EXPECT_TRUE(j["diagnostics"].is_array());
+  EXPECT_FALSE(j["sources"].empty());
+}
+
+TEST(PlannedText, ShowsMemoryTimeAndCost) {
+  const std::string text = planned_text(planned("paper-train-v5p-8"));
+  for (const char* part : {"fits", "base weights", "sliding layers", "MFU", "PAD-1", "with 24 h of serving"})
+    EXPECT_THAT(text, HasSubstr(part));
+}
+
+TEST(Retarget, KeepsAMeshOfTheSameSizeAndElseTakesTheStacksOwn) {
+  Experiment e = example("paper-train-v5p-8");
+  retarget(e, "v6e-8", catalogue());
+  EXPECT_EQ(plan_request(e, catalogue()).mesh.size("tp"), 8);
+  e = example("paper-train-v5p-8");
+  retarget(e, "v6e-4", catalogue());
+  EXPECT_EQ(plan_request(e, catalogue()).mesh.size("tp"), 4);
+  retarget(e, "2xh100", catalogue());
+  const plan::Request gpu = plan_request(e, catalogue());
+  EXPECT_EQ(gpu.stack, plan::Stack::trl_fsdp);
+  EXPECT_EQ(gpu.mesh.size("fsdp"), 2);
+}
+
+TEST(PlanErrors, NameTheKeyAtFault) {
+  const auto with = [](const char* key, const char* value) {
+    Experiment e = example("paper-train-v5p-8");
+    e.set(key, value);
+    return error_of(e);
+  };
+  EXPECT_EQ(with("target.id", "v5q-8").id, "TARGET");
+  EXPECT_EQ(with("model.id", "gemma9-1b").place, "model.id");
+  EXPECT_EQ(with("mesh.tp", "3").id, "MESH-SIZE");
+  EXPECT_EQ(with("price.region", "moon").place, "price.region");
+  EXPECT_EQ(with("sharding.overrides", "q_einsum").place, "sharding.overrides");
+  EXPECT_EQ(with("sharding.overrides", "q_einsum = (tp").id, "SPEC-SYNTAX");
+  EXPECT_EQ(with("serve.target", "v6e-9").id, "TARGET-SLICE");
+  Experiment e = example("paper-train-v5p-8");
+  e.set_value("model.id", "");
+  EXPECT_EQ(error_of(e).id, "MISSING");
+}
+
+TEST(PlannedElsewhere, IsEverythingButThisMachine) {
+  EXPECT_TRUE(planned_elsewhere(example("paper-train-v5p-8")));
+  EXPECT_FALSE(planned_elsewhere(example("tiny-lora")));
+}
+
+}  // namespace
+}  // namespace mw::runs

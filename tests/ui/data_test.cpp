@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The Data page on real files, by clicks and keys.
+#include <QAction>
+#include <QClipboard>
+#include <QComboBox>
+#include <QGuiApplication>
+#include <QHeaderView>
+#include <QLabel>
+#include <QPushButton>
+#include <QScrollBar>
+#include <QTableView>
+#include <QTest>
+#include <QToolButton>
+#include <fstream>
+
+#include "core/runs/settings.h"
+#include "core/train/model.h"
+#include "tests/ui/support.h"
+#include "ui/shell/main_window.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+
+class DataTest : public QObject {
+  Q_OBJECT
+  test::WarningWatch warnings_;
+  std::unique_ptr<test::Scratch> scratch_;
+  std::unique_ptr<MainWindow> window_;
+
+  DataPage& page() { return window_->data_page(); }
+  std::string write(const std::string& name, const std::string& content) const {
+    std::ofstream(scratch_->folder() / name, std::ios::binary) << content;
+    return (scratch_->folder() / name).string();
+  }
+  void open_window(const Json& data) {
+    runs::Experiment e;
+    e.set_value("model.path", MW_RESOURCES "/base-model");
+    e.set_value("data", data);
+    e.save(scratch_->folder() / "e.json");
+    window_ = std::make_unique<MainWindow>(WindowSetup{scratch_->folder() / "e.json", scratch_->folder() / "runs",
+                                                       MW_RESOURCES, scratch_->folder() / "s"});
+    window_->show();
+    QVERIFY(QTest::qWaitForWindowExposed(window_.get()));
+    QApplication::setActiveWindow(window_.get());
+  }
+  void open_page(const Json& data) {
+    open_window(data);
+    for (auto* b : window_->findChildren<QToolButton*>(u"page"_s))
+      if (b->text() == u"Data"_s) QTest::mouseClick(b, Qt::LeftButton);
+    QCOMPARE(window_->page(), Page::data);
+  }
+  // All is read, and what it says is on the screen.
+  void read_through() {
+    QTRY_VERIFY_WITH_TIMEOUT(!page().reader().outdated() && page().reader().state() == DataReader::State::done, 30000);
+    page().show_frame();
+  }
+  QPushButton* button(const QString& text) {
+    for (QPushButton* b : page().findChildren<QPushButton*>())
+      if (b->text() == text && b->isVisible()) return b;
+    return nullptr;
+  }
+  void press(const QString& text) {
+    QPushButton* b = button(text);
+    QVERIFY2(b && b->isEnabled(), qPrintable(text));
+    QTest::mouseClick(b, Qt::LeftButton);
+  }
+  void choose(int row) {
+    const QRect cell = page().table().visualRect(page().model().index(row, DataRowsModel::state));
+    QTest::mouseClick(page().table().viewport(), Qt::LeftButton, {}, cell.center());
+    const std::int64_t number = page().model().row(row).row;
+    QTRY_VERIFY(page().reader().detail() && page().reader().detail()->row.row == number);
+  }
+  void picture(const char* name) {
+    window_->resize(1280, 800);
+    std::filesystem::create_directories(MW_PICTURES);
+    QTest::qWait(60);
+    QVERIFY(window_->grab().save(qpath(std::filesystem::path(MW_PICTURES) / name)));
+  }
+  QString shown_text() {  // every label of the page
+    QStringList all;
+    for (const QLabel* l : page().findChildren<QLabel*>())
+      if (l->isVisible()) all << l->text();
+    return all.join(u'\n');
+  }
+  Json small_world(const Json& more = Json::object()) const {
+    Json data{{"path", MW_RESOURCES "/instructions/small-world.json"}};
+    data.update(more);
+    return data;
+  }
+  const std::string kGood = R"({"prompt":"What is the river?","completion":"Long"})"
+                            "\n";
+
+ private slots:
+  void init() {
+    warnings_.start();
+    scratch_ = std::make_unique<test::Scratch>();
+  }
+  void cleanup() {
+    window_.reset();
+    scratch_.reset();
+    QCOMPARE(warnings_.take().join(u"; "_s), QString());
+  }
+
+  void every_row_and_token_is_what_the_trainer_gets() {
+    open_page(small_world({{"max_len", 56}, {"overlong", "truncate"}}));
+    read_through();
+    const train::Settings settings = runs::train_settings(window_->document().experiment());
+    const auto tokenizer = train::load_tokenizer_of(settings.model);
+    const data::Dataset loaded = data::load_dataset(settings.data, *tokenizer);
+    QCOMPARE(page().model().rowCount(), static_cast<int>(loaded.report.rows));
+    QCOMPARE(page().model().count(RowFilter::truncated), loaded.report.truncated);
+    QCOMPARE(page().model().count(RowFilter::held_out), static_cast<std::int64_t>(loaded.eval.size()));
+    for (const int row : {0, 3, 11}) {
+      choose(row);
+      const data::Example* example = nullptr;
+      for (const auto* part : {&loaded.train, &loaded.eval})
+        for (const auto& e : *part)
+          if (e.row == row) example = &e;
+      QVERIFY(example);
+      const runs::DataDetail& seen = page().tokens().detail();
+      QCOMPARE(seen.row.used, static_cast<int>(example->ids.size()));
+      int loss = 0;
+      for (size_t t = 0; t < example->ids.size(); ++t) {
+        QCOMPARE(seen.tokens[t].id, example->ids[t]);
+        QCOMPARE(seen.tokens[t].loss, example->loss[t] != 0);
+        loss += example->loss[t];
+      }
+      QCOMPARE(page().model().index(row, DataRowsModel::loss).data().toInt(), loss);
+    }
+    // The chart and the bars say the same as the batches.
+    double drawn = 0;
+    for (const double v : page().lengths().stack().overall()) drawn += v;
+    QCOMPARE(drawn, static_cast<double>(loaded.report.rows));
+    QVERIFY(page().lengths().summary().contains(u"too long, truncated"_s));
+    QCOMPARE(page().lengths().limits().front().value, 56.0);
+    data::BatchStream stream(loaded.train, train::batch_options(settings), tokenizer->pad());
+    std::int64_t real = 0, all = 0;
+    for (std::int64_t n = 0; n < stream.batches_per_epoch(); ++n) {
+      const data::Batch b = stream.next();
+      real += b.real_tokens;
+      all += std::int64_t{b.rows} * b.len;
+    }
+    const QString share = QString::number(100.0 * static_cast<double>(real) / static_cast<double>(all), 'f', 0);
+    QVERIFY2(page().economy().summary().contains(u"row by row: real %1 %, padding"_s.arg(share)),
+             qPrintable(page().economy().summary()));
+  }
+
+  void tokens_are_walked_by_keys_and_pointed_at_by_the_mouse() {
+    open_page(small_world());
+    read_through();
+    choose(0);
+    TokenView& tokens = page().tokens();
+    tokens.setFocus();
+    QTest::keyClick(&tokens, Qt::Key_Home);
+    QCOMPARE(tokens.current(), 0);
+    QVERIFY(shown_text().contains(u"token 1 of "_s));
+    QVERIFY(shown_text().contains(u"<bos>  \u00B7  special  \u00B7  no loss"_s));
+    QTest::keyClick(&tokens, Qt::Key_Right);
+    QCOMPARE(tokens.current(), 1);
+    QTest::keyClick(&tokens, Qt::Key_Down);
+    QVERIFY(tokens.chip(tokens.current()).top() > tokens.chip(1).top());
+    QTest::keyClick(&tokens, Qt::Key_Up);
+    QCOMPARE(tokens.chip(tokens.current()).top(), tokens.chip(1).top());
+    QTest::keyClick(&tokens, Qt::Key_End);
+    QCOMPARE(tokens.current(), static_cast<int>(tokens.detail().tokens.size()) - 1);
+    int with_loss = -1;
+    for (size_t t = 0; t < tokens.detail().tokens.size(); ++t)
+      if (tokens.detail().tokens[t].loss && with_loss < 0) with_loss = static_cast<int>(t);
+    QTest::mouseMove(tokens.viewport(), tokens.chip(with_loss).center());
+    QTRY_VERIFY(shown_text().contains(u"carries loss"_s) && tokens.pointed_at() == with_loss);
+    QVERIFY(shown_text().contains(u"id %1"_s.arg(tokens.detail().tokens[static_cast<size_t>(with_loss)].id)));
+    QTest::mouseClick(tokens.viewport(), Qt::LeftButton, {}, tokens.chip(with_loss).center());
+    QCOMPARE(tokens.current(), with_loss);
+    QTest::keyClick(&tokens, Qt::Key_C, Qt::ControlModifier);
+    const QStringList lines = QGuiApplication::clipboard()->text().split(u'\n', Qt::SkipEmptyParts);
+    QCOMPARE(lines.size(), qsizetype{1} + std::ssize(tokens.detail().tokens));
+    QVERIFY(lines[with_loss + 1].endsWith(u"\t1"_s));
+  }
+
+  void a_bad_row_shows_its_error_and_skipping_is_one_click_that_can_be_undone() {
+    const std::string file = write("a.jsonl", kGood + "{\"prompt\":\"only asked\"}\n" + kGood + "not json\n" + kGood);
+    open_page({{"path", file}, {"eval_fraction", 0.0}});
+    read_through();
+    QVERIFY2(page().notice().startsWith(u"Training would stop at line 2: "_s), qPrintable(page().notice()));
+    QVERIFY(page().notice().endsWith(u"2 of 5 rows are bad"_s));
+    choose(1);
+    QTRY_VERIFY(shown_text().contains(u"the row has no"_s));
+    QVERIFY(shown_text().contains(u"line 2"_s) && shown_text().contains(u"Expected: "_s));
+    choose(3);
+    QTRY_VERIFY(shown_text().contains(u"line 4"_s) && !shown_text().contains(u"the row has no &quot;"_s));
+    QVERIFY(!page().tokens().isVisible());
+    choose(2);
+    QTRY_VERIFY(page().tokens().isVisible());
+    QVERIFY(page().economy().summary().contains(u"real"_s));  // of the three good ones
+    choose(1);
+    picture("data-bad-row.png");
+    press(u"Skip Bad Rows"_s);
+    QCOMPARE(window_->document().experiment().string("data.on_error"), std::string("skip"));
+    QTRY_VERIFY(page().notice().isEmpty());
+    read_through();
+    QCOMPARE(page().table().currentIndex().row(), 1);  // the row looked at stays
+    window_->document().undo_stack().undo();
+    QTRY_VERIFY(!page().notice().isEmpty());
+  }
+
+  void filter_and_order_find_rows() {
+    open_page(small_world({{"max_len", 56}}));
+    read_through();
+    page().filter().setFocus();
+    QTest::keyClicks(&page().filter(), u"Too"_s);
+    QCOMPARE(page().model().filter(), RowFilter::too_long);
+    QCOMPARE(page().model().rowCount(), static_cast<int>(page().model().count(RowFilter::too_long)));
+    QVERIFY(page().model().rowCount() > 3);
+    for (int r = 0; r < page().model().rowCount(); ++r) QVERIFY(page().model().row(r).tokens > 56);
+    QTRY_VERIFY(page().tokens().detail().row.state == data::RowState::too_long);
+    // Longest first, by a click on the header.
+    QHeaderView* header = page().table().horizontalHeader();
+    const QPoint at(header->sectionViewportPosition(DataRowsModel::tokens) + 12, header->height() / 2);
+    QTest::mouseClick(header->viewport(), Qt::LeftButton, {}, at);
+    if (header->sortIndicatorOrder() == Qt::AscendingOrder)
+      QTest::mouseClick(header->viewport(), Qt::LeftButton, {}, at);
+    for (int r = 1; r < page().model().rowCount(); ++r)
+      QVERIFY(page().model().row(r - 1).tokens >= page().model().row(r).tokens);
+    page().filter().setCurrentIndex(static_cast<int>(RowFilter::bad));
+    QCOMPARE(page().model().rowCount(), 0);
+    QTRY_VERIFY(page().tokens().detail().tokens.empty());
+    page().filter().setCurrentIndex(static_cast<int>(RowFilter::all));
+    QCOMPARE(page().model().row(0).tokens, page().reader().index()->lengths.rbegin()->first);
+  }
+
+  void edits_restart_the_reading_and_only_the_last_one_is_shown() {
+    open_page(small_world());
+    read_through();
+    int restarts = 0;
+    connect(&page().reader(), &DataReader::restarted, this, [&] { ++restarts; });
+    window_->document().set("train.learning_rate", 1e-3);  // nothing to do with the data
+    window_->document().set("lora.rank", 2);
+    QTest::qWait(400);
+    QCOMPARE(restarts, 0);
+    for (const int limit : {30, 31, 32, 33, 40}) window_->document().set("data.max_len", limit);
+    QTRY_VERIFY(page().reader().outdated());
+    QTRY_COMPARE(page().reader().question().options.max_len, 40);
+    read_through();
+    QCOMPARE(restarts, 1);
+    QVERIFY(page().model().count(RowFilter::too_long) > 0);
+    // Batches alone need no rows anew.
+    const auto before = page().economy().summary();
+    window_->document().set("train.batch", 1);
+    QTRY_VERIFY((page().show_frame(), page().economy().summary() != before));
+    QCOMPARE(restarts, 1);
+    QVERIFY(page().economy().summary().contains(u"row by row: real 100 %, padding 0 %"_s));
+    // While the page is hidden nothing is read.
+    window_->show_page(Page::train);
+    window_->document().set("data.max_len", 64);
+    QTest::qWait(400);
+    QCOMPARE(restarts, 1);
+    window_->show_page(Page::data);
+    QTRY_COMPARE(page().reader().question().options.max_len, 64);
+  }
+
+  void a_large_file_is_read_in_the_background_and_can_be_cancelled() {
+    std::string many;
+    for (int i = 0; i < 400; ++i) many += kGood;
+    {
+      std::ofstream out(scratch_->folder() / "large.jsonl", std::ios::binary);
+      for (int i = 0; i < 1000; ++i) out << many;
+    }
+    open_page({{"path", (scratch_->folder() / "large.jsonl").string()}});
+    QTRY_VERIFY(page().model().rowCount() > 0);
+    QCOMPARE(page().reader().state(), DataReader::State::reading);
+    choose(0);  // its tokens are there while the others are still read
+    QVERIFY(!page().tokens().detail().tokens.empty());
+    QTRY_VERIFY(page().reader().eta().has_value());
+    QVERIFY(shown_text().contains(u"rows so far"_s));
+    picture("data-reading.png");
+    press(u"Cancel"_s);
+    QCOMPARE(page().reader().state(), DataReader::State::stopped);
+    const int kept = page().model().rowCount();
+    QVERIFY(kept > 0 && kept < 400000);
+    QTest::qWait(200);
+    QCOMPARE(page().model().rowCount(), kept);
+    QVERIFY(!page().reader().index());
+    QVERIFY(page().economy().summary().contains(u"Cancelled"_s));
+    page().table().setFocus();
+    QTest::keyClick(&page().table(), Qt::Key_End);
+    QTRY_COMPARE(page().tokens().detail().row.row, page().model().row(kept - 1).row);
+    press(u"Read Again"_s);
+    QTRY_COMPARE(page().reader().state(), DataReader::State::reading);
+  }
+
+  void a_very_long_row_wraps_and_scrolls() {
+    std::string text = "{\"text\":\"";
+    for (int i = 0; i < 60000; ++i) text += "the river ";
+    open_page({{"path", write("a.jsonl", text + "\"}\n")}, {"max_len", 1000}, {"overlong", "truncate"}});
+    read_through();
+    TokenView& tokens = page().tokens();
+    QTRY_VERIFY(tokens.detail().tokens.size() > 100000);
+    QVERIFY(tokens.verticalScrollBar()->maximum() > 20000);
+    tokens.setFocus();
+    QElapsedTimer clock;
+    clock.start();
+    for (int i = 0; i < 20; ++i) {
+      QTest::keyClick(&tokens, Qt::Key_PageDown);
+      tokens.grab();
+    }
+    QTest::keyClick(&tokens, Qt::Key_End);
+    QVERIFY(tokens.viewport()->rect().contains(tokens.chip(tokens.current())));
+    QVERIFY2(clock.elapsed() < 5000, qPrintable(QString::number(clock.elapsed())));  // not for each token of the row
+    QVERIFY(shown_text().contains(u"not used"_s));
+    picture("data-long-row.png");
+  }
+
+  void a_file_that_changed_is_said_so_and_read_again() {
+    const std::string file = write("a.jsonl", kGood + kGood);
+    open_page({{"path", file}, {"eval_fraction", 0.0}});
+    read_through();
+    write("a.jsonl", kGood + kGood + kGood);
+    page().table().setFocus();
+    QTest::keyClick(&page().table(), Qt::Key_Down);
+    QTRY_VERIFY(shown_text().contains(u"the file has changed"_s));
+    press(u"Read Again"_s);
+    QTRY_COMPARE(page().model().rowCount(), 3);
+    QTRY_VERIFY(page().tokens().isVisible());
+  }
+
+  void what_cannot_be_read_says_why_and_leads_to_the_setting() {
+    open_page({{"max_len", 64}});
+    QTRY_VERIFY(shown_text().contains(u"No data yet"_s));
+    press(u"Data File"_s);
+    QTRY_COMPARE(QApplication::focusWidget(), window_->panel().form().row("data.path")->field()->editor());
+    window_->document().set("data.path", (scratch_->folder() / "none.jsonl").string());
+    QTRY_VERIFY(shown_text().contains(u"none.jsonl"_s) && shown_text().contains(u"cannot be read"_s));
+    window_->document().set("data.path", write("a.jsonl", "{\"q\":\"a\",\"b\":\"c\"}\n"));
+    QTRY_VERIFY(shown_text().contains(u"cannot tell the format"_s));
+    picture("data-unreadable.png");
+    window_->document().set("data.columns.prompt", "q");
+    window_->document().set("data.columns.completion", "b");
+    QTRY_COMPARE(page().model().rowCount(), 1);
+    window_->document().set("data.max_len", 1);
+    QTRY_VERIFY(shown_text().contains(u"out of range"_s));
+    press(u"Data File"_s);
+    QTRY_COMPARE(QApplication::focusWidget(), window_->panel().form().row("data.max_len")->field()->editor());
+    window_->document().set("data.max_len", 64);
+    window_->document().reset("model.path");
+    QTRY_VERIFY(shown_text().contains(u"no model is given"_s));
+  }
+
+  void lengths_are_saved_and_planned_with_where_the_data_is_not() {
+    open_page(small_world({{"eval_fraction", 0.0}}));
+    read_through();
+    QVERIFY(button(u"Save Lengths\u2026"_s)->isEnabled());
+    const QString file = qpath(scratch_->folder() / "kept.json"), csv = qpath(scratch_->folder() / "kept.csv");
+    page().save_lengths(file);
+    page().save_lengths(csv);
+    const data::LengthCounts lengths = page().reader().index()->lengths;
+    QVERIFY(data::read_lengths(fspath(file)) == lengths && data::read_lengths(fspath(csv)) == lengths);
+    const QString seen = page().economy().summary().section(u';', 3);  // of fixed shapes
+    window_->document().reset("data.path");
+    window_->document().reset("model.path");
+    window_->document().set("data.lengths", ss(file));
+    QTRY_VERIFY(page().reader().question().source == runs::DataSource::lengths);
+    read_through();
+    QVERIFY(!page().table().isVisible() && !page().tokens().isVisible() && page().lengths().isVisible());
+    QVERIFY(page().economy().summary().contains(u"padding"_s) && !page().economy().summary().contains(u"loss"_s));
+    const QString planned = page().economy().summary().section(u';', 3, 3);
+    QVERIFY2(seen.startsWith(planned), qPrintable(seen + u" / "_s + planned));
+    QVERIFY(shown_text().contains(u"loss not known"_s));
+    picture("data-lengths-only.png");
+    window_->document().set("data.lengths", write("bad.csv", "12,3\nx,1\n"));
+    QTRY_VERIFY(shown_text().contains(u"bad.csv, line 2"_s));
+    page().save_lengths(u"/proc/none.json"_s);  // nothing to save: nothing happens
+    window_->document().set("data.lengths", ss(csv));
+    QTRY_VERIFY(page().can_save_lengths());
+    const int before = window_->problems().count(Severity::error);
+    page().save_lengths(u"/proc/none/there.json"_s);
+    QCOMPARE(window_->problems().count(Severity::error), before + 1);
+  }
+
+  void padding_has_a_price_only_where_it_is_known() {
+    open_page(small_world());
+    read_through();
+    QVERIFY(page().economy().cost_text().isEmpty());
+    page().set_price({Seconds(0.001), std::nullopt}, runs::PadTo::max_len);
+    const auto& e = *page().reader().economy();
+    const QString padding = qs(to_text(Seconds(0.001 * static_cast<double>(e.plain.fixed - e.plain.tokens))));
+    QVERIFY2(page().economy().cost_text().contains(padding), qPrintable(page().economy().cost_text()));
+    QVERIFY(!page().economy().cost_text().contains(u'$'));
+    picture("data-priced.png");
+    page().set_price({Seconds(0.001), Usd(36)}, runs::PadTo::max_len);
+    const auto saved = *epoch_cost(e, runs::PadTo::max_len, {Seconds(0.001), Usd(36)}).saved.usd;
+    QVERIFY(saved.value > 1);
+    QVERIFY(page().economy().cost_text().contains(qs(to_text(saved))));
+  }
+
+  void keys_reach_everything_in_both_themes_and_sizes() {
+    open_page(small_world());
+    read_through();
+    QCOMPARE(test::unnamed(*window_).join(u"; "_s), QString());
+    QStringList reached;
+    for (int i = 0; i < 300; ++i) {
+      QTest::keyClick(QApplication::focusWidget() ? QApplication::focusWidget() : window_.get(), Qt::Key_Tab);
+      QWidget* f = QApplication::focusWidget();
+      const auto* b = qobject_cast<QPushButton*>(f);
+      if (f) reached << (b ? b->text() : f->accessibleName());
+    }
+    for (const auto& name : {u"Data page"_s, u"Rows to show"_s, u"Rows of the data"_s, u"Tokens of the row"_s,
+                             u"Lengths chart"_s, u"Read Again"_s, u"Save Lengths\u2026"_s})
+      QVERIFY2(reached.contains(name), qPrintable(name));
+    for (const Shade shade : {Shade::light, Shade::dark})
+      for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) {
+        window_->set_shade(shade);
+        window_->resize(size);
+        QTest::qWait(60);
+        QVERIFY(page().lengths().area().width() > 200 && page().lengths().area().height() > 90);
+        QVERIFY(page().economy().height() >= page().economy().minimumSizeHint().height());
+        QVERIFY(page().table().columnWidth(DataRowsModel::state) > 70);
+        QVERIFY(page().tokens().viewport()->height() > 150);
+      }
+    window_->close();
+    window_.reset();
+    MainWindow again({{}, scratch_->folder() / "runs", MW_RESOURCES, scratch_->folder() / "s"});
+    QCOMPARE(again.page(), Page::data);
+  }
+};
+
+}  // namespace mw::ui
+
+QTEST_MAIN(mw::ui::DataTest)
+#include "data_test.moc"

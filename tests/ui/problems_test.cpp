@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The checker in the window: what it finds, why, and its fixes as one undoable step.
+#include <QPushButton>
+#include <QTest>
+
+#include "core/base/files.h"
+#include "tests/ui/support.h"
+#include "ui/shell/main_window.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+
+class ProblemsTest : public QObject {
+  Q_OBJECT
+  test::WarningWatch warnings_;
+  std::unique_ptr<test::Scratch> scratch_;
+  std::unique_ptr<MainWindow> window_;
+
+  int row_of(const std::string& id) const {
+    for (int r = 0; r < window_->problems().rowCount(); ++r)
+      if (window_->problems().problem(r).id == id) return r;
+    return -1;
+  }
+  const runs::Experiment& experiment() const { return window_->document().experiment(); }
+
+ private slots:
+  void init() {
+    warnings_.start();
+    scratch_ = std::make_unique<test::Scratch>();
+    const auto file = scratch_->folder() / "paper.json";
+    write_file_atomically(file, R"({"schema": 1, "model": {"id": "gemma4-31b"}, "target": {"id": "v5p-16"},
+      "mesh": {"fsdp": 1, "tp": 8}, "data": {"max_len": 3072},
+      "lora": {"rank": 64, "alpha": 64, "module_path":
+        ".*q_einsum|.*kv_einsum|.*gate_proj|.*down_proj|.*up_proj|.*attn_vec_einsum"},
+      "train": {"batch": 2, "dtype": "bf16", "remat": "layer", "loss_chunk": 256}})");
+    window_ = std::make_unique<MainWindow>(
+        WindowSetup{file, scratch_->folder() / "runs", MW_RESOURCES, scratch_->folder() / "state"});
+    window_->show();
+    QVERIFY(QTest::qWaitForWindowExposed(window_.get()));
+  }
+  void cleanup() {
+    window_.reset();
+    scratch_.reset();
+    QCOMPARE(warnings_.take().join(u"; "_s), QString());
+  }
+
+  void the_papers_mistakes_are_found_with_why() {
+    QTRY_VERIFY(row_of("TP-2") >= 0);
+    QVERIFY(row_of("COV-1") >= 0);
+    ProblemsPanel& panel = window_->problems_panel();
+    window_->raise_panel(u"problems"_s);
+    QCOMPARE(panel.why(), QString());
+    panel.choose(row_of("TP-2"));
+    QVERIFY(panel.why().contains(u"k_einsum"_s));
+    QCOMPARE(panel.fix_buttons().size(), size_t{1});
+    QVERIFY(panel.fix_buttons().front()->toolTip().contains(u"--set mesh.fsdp=2 --set mesh.tp=4"_s));
+    QCOMPARE(test::unnamed(*window_).join(u"; "_s), QString());
+  }
+
+  void a_fix_is_one_step_that_can_be_taken_back() {
+    QTRY_VERIFY(row_of("TP-2") >= 0);
+    const runs::Experiment before = experiment();
+    ProblemsPanel& panel = window_->problems_panel();
+    window_->raise_panel(u"problems"_s);
+    panel.choose(row_of("TP-2"));
+    QTest::mouseClick(panel.fix_buttons().front(), Qt::LeftButton);
+    QCOMPARE(experiment().integer("mesh.tp"), 4);
+    QCOMPARE(experiment().integer("mesh.fsdp"), 2);
+    QTRY_VERIFY(row_of("TP-2") < 0);
+    QVERIFY(row_of("COV-1") >= 0);
+    window_->actions()[u"edit.undo"_s]->trigger();
+    QVERIFY(experiment() == before);
+    QTRY_VERIFY(row_of("TP-2") >= 0);
+    QVERIFY(!window_->document().undo_stack().canUndo());
+  }
+
+  void the_keyboard_fixes_the_chosen_problem() {
+    QTRY_VERIFY(row_of("COV-1") >= 0);
+    window_->raise_panel(u"problems"_s);
+    window_->problems_panel().choose(row_of("COV-1"));
+    QTest::keyClick(window_.get(), Qt::Key_Period, Qt::ControlModifier);
+    QVERIFY(experiment().string("lora.module_path").ends_with("|.*k_einsum"));
+    QTRY_VERIFY(row_of("COV-1") < 0);
+    window_->actions()[u"edit.undo"_s]->trigger();
+    QTRY_VERIFY(row_of("COV-1") >= 0);
+    QCOMPARE(window_->problems_panel().table().currentIndex().row(), row_of("COV-1"));  // still the chosen one
+  }
+
+  void what_does_not_fit_offers_the_smallest_changes() {
+    window_->document().set("mesh.fsdp", 2);
+    window_->document().set("mesh.tp", 4);
+    window_->document().set("train.batch", 64);
+    window_->document().set("train.remat", "none");
+    window_->document().set("train.loss_chunk", 0);
+    QTRY_VERIFY_WITH_TIMEOUT(row_of("MEMORY") >= 0, 20000);
+    window_->problems_panel().choose(row_of("MEMORY"));
+    QVERIFY(!window_->problems_panel().fix_buttons().empty());
+    QTest::mouseClick(window_->problems_panel().fix_buttons().front(), Qt::LeftButton);
+    QTRY_VERIFY_WITH_TIMEOUT(row_of("MEMORY") < 0, 20000);
+  }
+};
+
+}  // namespace mw::ui
+
+QTEST_MAIN(mw::ui::ProblemsTest)
+#include "problems_test.moc"

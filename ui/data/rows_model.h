@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The rows of the data as a table: filtered and ordered by an index of its own, so that millions stay quick.
+#pragma once
+#include <QAbstractTableModel>
+#include <array>
+
+#include "core/runs/data_view.h"
+
+namespace mw::ui {
+
+enum class RowFilter { all, ok, truncated, too_long, no_loss, bad, held_out };
+inline constexpr int kRowFilters = 7;
+
+QString filter_text(RowFilter filter);
+QString state_text(const runs::DataRow& row);
+// "Row 12, line 14", "Line 3" where it is no row.
+QString place_text(const runs::DataRow& row);
+
+class DataRowsModel : public QAbstractTableModel {
+  Q_OBJECT
+ public:
+  enum Column { number, state, tokens, loss, columns };
+  // `rows` outlives the model.
+  explicit DataRowsModel(const std::vector<runs::DataRow>& rows, QObject* parent = nullptr);
+
+  void restart();  // the rows begin anew
+  void grow();     // some came behind
+  void set_filter(RowFilter filter);
+  RowFilter filter() const { return filter_; }
+  std::int64_t count(RowFilter filter) const { return counts_[static_cast<size_t>(filter)]; }
+  const runs::DataRow& row(int at) const { return rows_[order_[static_cast<size_t>(at)]]; }
+  int find(std::int64_t row) const;  // the shown one with that number; -1: none
+
+  int rowCount(const QModelIndex& parent = {}) const override;
+  int columnCount(const QModelIndex& parent = {}) const override;
+  QVariant data(const QModelIndex& index, int role) const override;
+  QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
+  void sort(int column, Qt::SortOrder order) override;
+
+ private:
+  void arrange();
+  const std::vector<runs::DataRow>& rows_;
+  std::vector<std::uint32_t> order_;  // of the rows shown
+  size_t seen_ = 0;                   // rows looked at
+  std::array<std::int64_t, kRowFilters> counts_{};
+  RowFilter filter_ = RowFilter::all;
+  int sorted_by_ = number;
+  Qt::SortOrder direction_ = Qt::AscendingOrder;
+};
+
+}  // namespace mw::ui

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The tokens of one row as chips that wrap: shaded where they carry loss, framed where they are special. By mouse and
+// by keys; what a pointed-at token is stands in pointed(). GUI thread.
+#pragma once
+#include <QAbstractScrollArea>
+#include <unordered_map>
+
+#include "core/runs/data_view.h"
+
+namespace mw::ui {
+
+// A piece as it can be read: control characters spelled out, the rest as in the vocabulary.
+QString piece_text(const std::string& piece);
+// "token 17 of 412 · id 108 · \n · no loss"
+QString token_text(const runs::DataDetail& detail, int token);
+
+class TokenView : public QAbstractScrollArea {
+  Q_OBJECT
+ public:
+  explicit TokenView(QWidget* parent = nullptr);
+  void show_tokens(runs::DataDetail detail);
+  void clear(const QString& why);  // shown in place of tokens
+  const runs::DataDetail& detail() const { return detail_; }
+  int current() const { return current_; }  // -1: none
+  int pointed_at() const { return hovered_ >= 0 ? hovered_ : current_; }
+  void set_current(int token);
+  QRect chip(int token);  // in the viewport; may lie outside it
+  int at(const QPoint& viewport_point);
+  QString tokens_as_table() const;  // tab-separated: position, id, piece, loss
+
+ signals:
+  void pointed(int token);  // hovered, else current; -1: none
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void changeEvent(QEvent* event) override;
+  bool viewportEvent(QEvent* event) override;
+
+ private:
+  struct Line {
+    int begin = 0, end = 0;  // of the tokens; none: the note above what is cut off
+  };
+  int size() const { return static_cast<int>(detail_.tokens.size()); }
+  int used() const { return detail_.row.used; }
+  bool cut_off(int token) const { return token >= used(); }
+  int width_of(const std::string& piece);
+  void lay_out();
+  int line_of(int token) const;
+  int beside(int token, int lines) const;  // the token above or below
+  void hover(int token);
+  void paint_chip(QPainter& painter, int token, const QRect& where) const;
+  QString note() const;
+
+  runs::DataDetail detail_;
+  QString why_empty_;
+  std::vector<int> left_;  // of each chip
+  std::vector<int> wide_;
+  std::vector<Line> lines_;
+  std::unordered_map<std::string, int> widths_;  // of pieces, in this font
+  int line_height_ = 24, chip_height_ = 20;
+  int current_ = -1, hovered_ = -1;
+};
+
+}  // namespace mw::ui

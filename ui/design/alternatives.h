@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// All plans of the document that fit: searched on a worker, as a table and as memory against time; one can be applied.
+#pragma once
+#include <QSortFilterProxyModel>
+#include <QWidget>
+#include <memory>
+
+#include "core/base/latest.h"
+#include "core/runs/diagnostics.h"
+#include "ui/design/candidates_model.h"
+#include "ui/plot/plot.h"
+#include "ui/shell/document.h"
+
+class QComboBox;
+class QLabel;
+class QProgressBar;
+class QPushButton;
+class QTableView;
+class QTabWidget;
+
+namespace mw::ui {
+
+class Alternatives : public QWidget {
+  Q_OBJECT
+ public:
+  Alternatives(Document& document, std::filesystem::path hardware, QWidget* parent = nullptr);
+  void search();  // the document as it is now
+  void cancel();
+  void drain();  // what the worker said
+  void restyle();
+  bool searching() const { return searching_; }
+  CandidatesModel& model() { return model_; }
+  QTableView& table() { return *table_; }
+  QPushButton& search_button() { return *search_; }
+  QTabWidget& tabs() { return *tabs_; }
+  void apply(int row);  // of the model, as one undo step
+
+ signals:
+  void problem(const mw::Problem& problem);
+
+ private:
+  struct Question {
+    runs::Experiment experiment;
+    std::vector<std::string> targets;
+    plan::RankBy by = plan::RankBy::time;
+  };
+  struct Answer {
+    int percent = 0;
+    std::shared_ptr<const runs::Searched> found{};
+    std::optional<Problem> problem{};
+  };
+  void build();
+  void take(const Answer& answer);
+  void show_found();
+  void draw();
+  void set_searching(bool on);
+  Document& document_;
+  std::filesystem::path hardware_;
+  std::shared_ptr<const runs::Searched> found_;
+  runs::Experiment searched_;  // that found_ answers
+  bool searching_ = false;
+  CandidatesModel model_;
+  QSortFilterProxyModel sorted_;
+  PlotLink by_memory_;
+  QTabWidget* tabs_;
+  QTableView* table_;
+  Plot* chart_;
+  QComboBox *by_, *where_;
+  QPushButton *search_, *apply_;
+  QLabel* said_;
+  QProgressBar* progress_;
+  Latest<Question, Answer> worker_;  // last: its thread ends first
+};
+
+}  // namespace mw::ui

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The Design page: the mesh canvas, where each tensor lies, memory of a device, the plan's figures, alternatives;
+// beside a pinned design where there is one. Shows what the pricer answers; edits go to the document.
+#pragma once
+#include <QWidget>
+
+#include "ui/design/alternatives.h"
+#include "ui/design/memory_panel.h"
+#include "ui/design/mesh_canvas.h"
+#include "ui/design/plan_model.h"
+#include "ui/design/shards_model.h"
+#include "ui/shell/document.h"
+#include "ui/shell/pricer.h"
+
+class QLabel;
+class QPushButton;
+class QSplitter;
+class QTableView;
+
+namespace mw::ui {
+
+class DesignPage : public QWidget {
+  Q_OBJECT
+ public:
+  DesignPage(Document& document, Pricer& pricer, const std::filesystem::path& hardware, QWidget* parent = nullptr);
+  void show_frame();
+  void restyle();
+  PlanModel& plan() { return plan_; }
+  ShardsModel& shards() { return shards_; }
+  QTableView& plan_table() { return *plan_table_; }
+  QTableView& shards_table() { return *shards_table_; }
+  MeshCanvas& canvas() { return *canvas_; }
+  MemoryPanel& memory() { return *memory_; }
+  Alternatives& alternatives() { return *alternatives_; }
+  StackBar& time_bar() { return *time_; }
+  void drain() { alternatives_->drain(); }
+  void pin();  // keeps the design on screen to compare the next ones with
+  void unpin();
+  bool pinned() const { return pinned_ != nullptr; }
+  QByteArray save_layout() const;
+  void restore_layout(const QByteArray& state);
+
+ signals:
+  void problem(const mw::Problem& problem);
+
+ private:
+  void build(const std::filesystem::path& hardware);
+  QWidget* header();
+  QWidget* plan_panel();
+  QTableView* table(QAbstractTableModel& model, const QString& name);
+  void update_all();
+  void update_columns();
+  void set_spec(const QString& tensor, const QString& spec);
+  void wire_canvas();
+  void show_canvas();
+  void show_traffic();
+
+  Document& document_;
+  Pricer& pricer_;
+  runs::DesignPtr shown_, pinned_, on_canvas_;
+  mesh::Choice given_;  // of the document
+  bool changed_ = true;
+  PlanModel plan_;
+  ShardsModel shards_;
+  QSplitter *columns_, *left_, *right_;
+  QLabel *title_, *pinned_title_;
+  QPushButton* pin_;
+  MeshCanvas* canvas_;
+  MemoryPanel* memory_;
+  StackBar* time_;
+  Alternatives* alternatives_;
+  QTableView *plan_table_, *shards_table_;
+};
+
+}  // namespace mw::ui

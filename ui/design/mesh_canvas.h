@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The mesh on its target: chips and links, axes to drag, the shards of the selected tensor, what moves along which
+// links. Shows what it is given and asks core/mesh what an action leads to; it changes nothing itself. GUI thread.
+#pragma once
+#include <QLineF>
+#include <QTimer>
+#include <QVector>
+#include <QWidget>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/mesh/actions.h"
+#include "core/mesh/canvas.h"
+
+class QPushButton;
+class QToolButton;
+
+namespace mw::ui {
+
+class AxisChip;
+
+struct CanvasDesign {
+  mesh::Choice choice{};
+  hardware::Target target{};
+  std::shared_ptr<const model::TensorInventory> inventory{};
+  std::shared_ptr<const mesh::Placement> placement{};  // of `choice`
+  std::vector<mesh::AdapterShape> adapters{};
+  mesh::Use use = mesh::Use::training;
+  QString caption{};  // "v5p-8, 2x2x1, links 90 GB/s"
+};
+struct CanvasTraffic {  // a collective of the selected tensor, in words; its links are drawn
+  QString axis, text;   // "all-reduce over tp, 66 MB, 0.37 ms"
+  QString label{};      // at the link: "66 MB"
+};
+
+class MeshCanvas : public QWidget {
+  Q_OBJECT
+ public:
+  explicit MeshCanvas(QWidget* parent = nullptr);
+  ~MeshCanvas() override;
+
+  void set_design(CanvasDesign design);  // ends a preview
+  void set_tensor(const std::string& name);
+  // Share of its capacity that each device uses, by index in the grid; one value: all alike; empty: not known.
+  void set_memory(std::vector<double> shares);
+  void set_traffic(std::vector<CanvasTraffic> traffic);
+
+  const std::string& tensor() const { return tensor_; }
+  const mesh::Choice& shown() const { return shown_.choice; }  // previewed or given
+  bool previewing() const { return outcome_ && outcome_->accepted; }
+  QString message() const { return message_; }  // a refusal, or why nothing can be drawn
+  QString summary() const;                      // for screen readers
+  AxisChip* chip(const QString& axis) const;
+  QRectF device_at(int device) const;
+  QRectF side_at(int dimension) const;          // of the grid: where an axis is dropped to lie on it
+  QRectF tensor_dimension_at(int index) const;  // where one is dropped to split it
+
+  QSize sizeHint() const override { return {640, 380}; }
+  QSize minimumSizeHint() const override { return {320, 220}; }
+
+ signals:
+  // While something is dragged, scrolled or carried over a place where it can go; then one of the two below.
+  void previewed(const mw::mesh::Choice& choice, const QString& text);
+  void preview_ended();
+  void dropped(const mw::mesh::Choice& choice, const QString& text);
+  void refused(const QString& reason);
+  void device_selected(int device);
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void leaveEvent(QEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void changeEvent(QEvent* event) override;
+
+ private:
+  enum class Hold { none, mouse, keys, carried, wheel };
+  struct Scene {  // a design ready to draw
+    mesh::Choice choice;
+    std::shared_ptr<const mesh::Placement> placement;
+    mesh::Layout layout;
+    mesh::Picture picture;
+    const mesh::Placed* tensor = nullptr;
+    std::vector<mesh::PieceView> pieces;
+    std::vector<std::vector<mesh::CanvasEdge>> edges;  // of each traffic entry
+  };
+
+  bool build(Scene& scene, const mesh::Choice& choice, std::shared_ptr<const mesh::Placement> placement);
+  void select_tensor(Scene& scene) const;
+  void show_given();
+  void show_chips();
+  void place_all();
+
+  // mesh_canvas_actions.cpp
+  void connect_chip(AxisChip* chip);
+  void take_hold(const QString& axis, QPoint at);
+  void drag(QPoint at);
+  void step(const QString& axis, int by, Hold hold);
+  void pick(const QString& axis);
+  void carry(int by);
+  void remove(const QString& axis);
+  void add_axis();
+  void attempt(const mesh::Action& action);
+  void commit();
+  void cancel();
+  void leave_preview();
+  void offer_fix();
+  std::optional<mesh::Action> action_at(QPoint at) const;
+  std::vector<mesh::Action> places_for(const QString& axis) const;
+
+  // mesh_canvas_paint.cpp
+  QRectF to_pixels(const mesh::Box& box) const;
+  QPointF center_of(int device) const;
+  QColor axis_color(const QString& axis) const;
+  void paint_sides(QPainter& painter) const;
+  void paint_links(QPainter& painter) const;
+  void paint_chips(QPainter& painter) const;
+  void paint_device(QPainter& painter, int device) const;
+  void paint_edges(QPainter& painter) const;
+  void draw_edge(QPainter& painter, const mesh::CanvasEdge& edge, QVector<QLineF>& lines) const;
+  void paint_labels(QPainter& painter) const;
+  void paint_tensor(QPainter& painter) const;
+  void paint_message(QPainter& painter) const;
+  void move_selection(int dx, int dy);
+  QString status() const;
+  int device_under(QPointF at) const;
+
+  CanvasDesign design_;
+  Scene given_, shown_;
+  std::string tensor_;
+  std::vector<double> memory_;
+  std::vector<CanvasTraffic> traffic_;
+  std::vector<AxisChip*> chips_;
+  QToolButton* add_;
+  QPushButton* fix_;
+  QTimer wheel_done_;
+  // Geometry, in pixels
+  QRectF grid_area_, tensor_area_;
+  QPointF origin_;
+  double pitch_ = 40;
+  // What is going on
+  Hold hold_ = Hold::none;
+  QString held_axis_;
+  QPoint grabbed_at_, cursor_;
+  std::optional<mesh::Action> action_;
+  std::optional<mesh::Outcome> outcome_;
+  int carried_ = -1;
+  QString message_;
+  bool drawable_ = false;
+  int selected_ = -1, hovered_ = -1;
+};
+
+}  // namespace mw::ui

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <QPainter>
+#include <QPainterPath>
+#include <QToolButton>
+#include <cmath>
+
+#include "ui/design/axis_chip.h"
+#include "ui/design/mesh_canvas.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+using mesh::Action;
+using mesh::Box;
+
+constexpr double kRoomy = 26;   // pixels of a device from which its miniature is drawn, below it is one colour
+constexpr double kFine = 30;    // pitch below which lines are plain, for there are many
+constexpr double kLabels = 64;  // pitch from which links have labels
+
+// Distinct pieces: eight colours, then the same ones paler, so that neighbours always differ.
+QColor piece_color(std::int64_t index) {
+  const Theme& t = theme();
+  const double pale = 0.24 * static_cast<double>(index / 8 % 3);
+  return mix(t.series(static_cast<int>(index % 8)), t.panel, pale);
+}
+
+// Between two points further apart than neighbours: a bow, so that it does not run through the chips between.
+void draw_bow(QPainter& p, QPointF a, QPointF b, double pitch) {
+  const QPointF way = b - a;
+  const double length = std::hypot(way.x(), way.y());
+  const QPointF aside(-way.y() / length, way.x() / length);
+  QPainterPath path(a);
+  path.quadTo((a + b) / 2 + aside * pitch * std::min(1.05, 0.3 + 0.12 * length / pitch), b);
+  p.drawPath(path);
+}
+
+void draw_small(QPainter& p, const QRectF& box, int flags, const QString& text, const QColor& color) {
+  p.setPen(color);
+  p.drawText(box, flags, p.fontMetrics().elidedText(text, Qt::ElideRight, static_cast<int>(box.width())));
+}
+
+QString times(const std::vector<std::int64_t>& sizes) {
+  QStringList parts;
+  for (const std::int64_t n : sizes) parts << QString::number(n);
+  return parts.join(u" x "_s);
+}
+
+}  // namespace
+
+void MeshCanvas::paintEvent(QPaintEvent*) {
+  const Theme& t = theme();
+  QPainter p(this);
+  p.fillRect(rect(), t.panel);
+  p.setFont(small_font());
+  const double row = add_->geometry().right() + 12;
+  draw_small(p, QRectF(row, add_->y(), width() - row - 8, add_->height()), Qt::AlignVCenter | Qt::AlignRight,
+             design_.caption, t.muted);
+  if (drawable_) {
+    paint_sides(p);
+    p.setRenderHint(QPainter::Antialiasing, pitch_ >= kFine);
+    paint_links(p);
+    paint_edges(p);
+    paint_chips(p);
+    p.setRenderHint(QPainter::Antialiasing);
+    paint_labels(p);
+    paint_tensor(p);
+  }
+  draw_small(p, QRectF(8, height() - 20, width() - 16, 18), Qt::AlignVCenter | Qt::AlignLeft, status(), t.muted);
+  if (!message_.isEmpty()) paint_message(p);
+}
+
+// --- Sides of the grid ---
+
+void MeshCanvas::paint_sides(QPainter& p) const {
+  const Theme& t = theme();
+  const bool held = hold_ == Hold::mouse || hold_ == Hold::carried;
+  for (const mesh::CanvasSide& s : shown_.picture.sides) {
+    const QRectF box = side_at(s.dimension);
+    const bool aimed = action_ && action_->kind == Action::Kind::lay && action_->value == s.dimension;
+    const QColor edge = !aimed ? (held ? t.accent : t.line) : outcome_ && outcome_->accepted ? t.good : t.bad;
+    p.setPen(QPen(edge, 1, held ? Qt::DashLine : Qt::SolidLine));
+    p.setBrush(aimed ? mix(t.panel, edge, 0.25) : mix(t.panel, t.text, 0.03));
+    p.drawRect(box);
+    QString text = qs(s.name) % u' ' % QString::number(s.size);
+    for (size_t i = 0; i < s.axes.size(); ++i) text += (i ? u", "_s : u": "_s) % qs(s.axes[i]);
+    p.save();
+    QRectF inside = box;
+    if (s.where == mesh::CanvasSide::Where::left) {
+      p.translate(box.center());
+      p.rotate(-90);
+      inside = QRectF(-box.height() / 2, -box.width() / 2, box.height(), box.width());
+    }
+    draw_small(p, inside, Qt::AlignCenter, text, s.axes.empty() ? t.muted : axis_color(qs(s.axes.back())));
+    p.restore();
+  }
+}
+
+// --- Chips and links ---
+
+void MeshCanvas::paint_links(QPainter& p) const {
+  const Theme& t = theme();
+  p.setPen(QPen(mix(t.panel, t.text, 0.28), pitch_ > kFine ? 2 : 1));
+  p.setBrush(Qt::NoBrush);
+  const bool sheets = std::any_of(shown_.picture.sides.begin(), shown_.picture.sides.end(),
+                                  [](const auto& s) { return s.where == mesh::CanvasSide::Where::layers; });
+  QVector<QLineF> lines;
+  for (const mesh::CanvasLink& l : shown_.picture.links) {
+    if (sheets && l.dimension == 2) continue;  // between sheets: shown where an axis uses them
+    const QPointF a = to_pixels(shown_.picture.chips[static_cast<size_t>(l.a)].at).center();
+    const QPointF b = to_pixels(shown_.picture.chips[static_cast<size_t>(l.b)].at).center();
+    if (!l.wrap) {
+      lines << QLineF(a, b);
+      continue;
+    }
+    // Out of the last chip and into the first: two stubs over the edge, as on a map of a torus.
+    const QPointF out = (a - b) / std::max(1.0, std::hypot(a.x() - b.x(), a.y() - b.y())) * pitch_ * 0.56;
+    lines << QLineF(a, a + out) << QLineF(b, b - out);
+  }
+  p.drawLines(lines);
+  for (const mesh::CanvasSwitch& s : shown_.picture.switches) {
+    const QRectF bar = to_pixels(s.at);
+    for (const int c : s.chips) {
+      const QPointF from = to_pixels(shown_.picture.chips[static_cast<size_t>(c)].at).center();
+      p.drawLine(from, QPointF(from.x(), bar.center().y()));
+    }
+    p.fillRect(bar, mix(t.panel, t.text, 0.28));
+    if (pitch_ > 40) draw_small(p, bar, Qt::AlignCenter, qs(s.name), t.text);
+    p.setPen(QPen(mix(t.panel, t.text, 0.28), 2));
+  }
+}
+
+void MeshCanvas::paint_chips(QPainter& p) const {
+  const Theme& t = theme();
+  const QColor ground = mix(t.panel, t.text, 0.05), edge = mix(t.panel, t.text, 0.3);
+  for (const mesh::CanvasChip& c : shown_.picture.chips) {
+    const QRectF box = to_pixels(c.at);
+    p.fillRect(box, ground);
+    for (const int d : c.devices) paint_device(p, d);
+    p.setPen(QPen(edge, 1));
+    p.setBrush(Qt::NoBrush);
+    p.drawRect(box);
+  }
+  for (const int d : {selected_, hovered_}) {
+    if (d < 0 || d >= static_cast<int>(shown_.picture.devices.size())) continue;
+    p.setPen(QPen(t.accent, d == selected_ ? 2.5 : 1.5));
+    p.drawRect(device_at(d));
+  }
+}
+
+void MeshCanvas::paint_device(QPainter& p, int device) const {
+  const Theme& t = theme();
+  const QRectF box = device_at(device);
+  const size_t i = static_cast<size_t>(device);
+  const double bar = memory_.empty() ? 0 : std::clamp(box.height() * 0.13, 2.0, 9.0);
+  if (i < shown_.pieces.size()) {
+    const mesh::PieceView& v = shown_.pieces[i];
+    const QColor color = v.index < 0 ? mix(t.panel, t.text, 0.1) : piece_color(v.index);
+    if (box.width() < kRoomy) {
+      p.fillRect(box.adjusted(1, 1, -1, -1 - bar), color);
+    } else {
+      const QRectF mini =
+          box.adjusted(box.width() * 0.16, box.height() * 0.14, -box.width() * 0.16, -box.height() * 0.14 - bar);
+      p.fillRect(mini, mix(t.panel, t.text, 0.13));
+      p.fillRect(
+          QRectF(mini.left() + v.left * mini.width(), mini.top() + v.top * mini.height(),
+                 std::max(2.0, (v.right - v.left) * mini.width()), std::max(2.0, (v.bottom - v.top) * mini.height())),
+          color);
+      if (box.width() > 44 && v.index >= 0)
+        draw_small(p, QRectF(box.left() + 3, box.top() + 1, box.width() - 6, 14), Qt::AlignRight | Qt::AlignTop,
+                   QString::number(v.index + 1), t.muted);
+    }
+  }
+  if (box.width() > 44)
+    draw_small(p, QRectF(box.left() + 3, box.top() + 1, box.width() - 6, 14), Qt::AlignLeft | Qt::AlignTop,
+               QString::number(device), t.text);
+  if (memory_.empty()) return;
+  const double share = memory_[std::min(i, memory_.size() - 1)];
+  const QRectF rail(box.left() + 1, box.bottom() - bar, box.width() - 2, bar - 1);
+  p.fillRect(rail, mix(t.panel, t.text, 0.16));
+  p.fillRect(QRectF(rail.left(), rail.top(), rail.width() * std::clamp(share, 0.0, 1.0), rail.height()),
+             share > 1 ? t.bad : t.accent);
+}
+
+// --- Links in use ---
+
+// Straight ones are collected, bows drawn; what leaves the sheet or its edge is a stub at either end.
+void MeshCanvas::draw_edge(QPainter& p, const mesh::CanvasEdge& e, QVector<QLineF>& lines) const {
+  using Way = mesh::CanvasEdge::Way;
+  const QPointF a = center_of(e.a);
+  if (e.b < 0) {
+    const int chip = shown_.picture.devices[static_cast<size_t>(e.a)].chip;
+    for (const mesh::CanvasSwitch& s : shown_.picture.switches)
+      if (std::find(s.chips.begin(), s.chips.end(), chip) != s.chips.end())
+        lines << QLineF(a, QPointF(a.x(), to_pixels(s.at).center().y()));
+    return;
+  }
+  const QPointF b = center_of(e.b), way = b - a;
+  const double length = std::max(1.0, std::hypot(way.x(), way.y()));
+  if (e.way == Way::wrap) {
+    const QPointF out = way / length * pitch_ * 0.56;
+    lines << QLineF(a, a - out) << QLineF(b, b + out);
+  } else if (e.way == Way::sheets) {
+    const QPointF up(pitch_ * 0.5, -pitch_ * 0.5);
+    lines << QLineF(a, a + up) << QLineF(b, b - up);
+  } else if (length < 1.3 * pitch_) {
+    lines << QLineF(a, b);
+  } else if (pitch_ < kFine) {  // beside the chips between
+    const QPointF aside = QPointF(-way.y(), way.x()) / length * pitch_ * 0.44;
+    lines << QLineF(a + aside, b + aside);
+  } else {
+    draw_bow(p, a, b, pitch_);
+  }
+}
+
+void MeshCanvas::paint_edges(QPainter& p) const {
+  const auto draw = [&](const std::vector<mesh::CanvasEdge>& edges, const QColor& color, double width) {
+    p.setPen(QPen(color, width, Qt::SolidLine, pitch_ < kFine ? Qt::FlatCap : Qt::RoundCap));
+    p.setBrush(Qt::NoBrush);
+    QVector<QLineF> lines;
+    for (const mesh::CanvasEdge& e : edges) draw_edge(p, e, lines);
+    p.drawLines(lines);
+  };
+  const double width = pitch_ > 40 ? 4 : pitch_ >= kFine ? 2.5 : 1;
+  for (size_t i = 0; i < traffic_.size(); ++i) draw(shown_.edges[i], axis_color(traffic_[i].axis), width);
+  for (const AxisChip* c : chips_)
+    if (c->underMouse() || c->hasFocus())
+      draw(mesh::edges(shown_.choice.mesh, shown_.layout, ss(c->axis())), axis_color(c->axis()), width);
+}
+
+void MeshCanvas::paint_labels(QPainter& p) const {
+  const Theme& t = theme();
+  if (pitch_ < kLabels) return;
+  for (size_t i = 0; i < traffic_.size(); ++i) {
+    if (traffic_[i].label.isEmpty() || shown_.edges[i].empty()) continue;
+    const mesh::CanvasEdge& e = shown_.edges[i].front();
+    if (e.b < 0) continue;
+    const QPointF middle = (center_of(e.a) + center_of(e.b)) / 2;
+    QRectF box(QPointF(), QSizeF(p.fontMetrics().horizontalAdvance(traffic_[i].label) + 8, 16));
+    box.moveCenter(middle + QPointF(0, 10.0 * static_cast<double>(i)));
+    p.fillRect(box, mix(t.panel, axis_color(traffic_[i].axis), 0.15));
+    draw_small(p, box, Qt::AlignCenter, traffic_[i].label, t.text);
+  }
+}
+
+// --- The selected tensor ---
+
+void MeshCanvas::paint_tensor(QPainter& p) const {
+  const Theme& t = theme();
+  QRectF line(tensor_area_.left(), tensor_area_.top(), tensor_area_.width(), 18);
+  if (!shown_.tensor) {
+    draw_small(p, line, Qt::AlignLeft | Qt::AlignVCenter, tr("Select a tensor to see its shards"), t.muted);
+    return;
+  }
+  const mesh::Placed& tensor = *shown_.tensor;
+  p.setFont(font());
+  draw_small(p, line, Qt::AlignLeft | Qt::AlignVCenter, qs(tensor.name), t.text);
+  p.setFont(small_font());
+  const bool held = hold_ == Hold::mouse || hold_ == Hold::carried;
+  for (size_t d = 0; d < tensor.dims.size(); ++d) {
+    const QRectF box = tensor_dimension_at(static_cast<int>(d));
+    const bool aimed = action_ && action_->kind == Action::Kind::shard && action_->value == static_cast<int>(d);
+    const QColor edge = !aimed ? (held ? t.accent : t.line) : outcome_ && outcome_->accepted ? t.good : t.bad;
+    p.setPen(QPen(edge, aimed ? 2 : 1, held ? Qt::DashLine : Qt::SolidLine));
+    p.setBrush(aimed ? mix(t.panel, edge, 0.25) : mix(t.panel, t.text, 0.04));
+    p.drawRoundedRect(box, 4, 4);
+    draw_small(p, box.adjusted(6, 3, -4, -22), Qt::AlignLeft | Qt::AlignVCenter, qs(mesh::key_of(tensor.dims[d].axis)),
+               t.text);
+    const QRectF below = box.adjusted(6, 22, -5, -3);
+    const QString size = QString::number(tensor.dims[d].size);
+    draw_small(p, below, Qt::AlignLeft | Qt::AlignVCenter, size, t.text);
+    QString axes;
+    for (const std::string& axis : tensor.spec.dims[d]) axes += (axes.isEmpty() ? u""_s : u", "_s) % qs(axis);
+    const QColor color = tensor.spec.dims[d].empty() ? t.faint : axis_color(qs(tensor.spec.dims[d].back()));
+    draw_small(p, below.adjusted(p.fontMetrics().horizontalAdvance(size) + 6, 0, 0, 0),
+               Qt::AlignRight | Qt::AlignVCenter, axes.isEmpty() ? u"-"_s : axes, color);
+  }
+  line.moveTop(tensor_dimension_at(0).bottom() + 5);
+  const auto write = [&](const QString& text, const QColor& color) {
+    if (line.bottom() > tensor_area_.bottom()) return;
+    draw_small(p, line, Qt::AlignLeft | Qt::AlignVCenter, text, color);
+    line.translate(0, 16);
+  };
+  write((tensor.shards > 1 ? tr("%1 each, %2 pieces").arg(times(tensor.shard)).arg(tensor.shards)
+                           : tr("whole on every device")) %
+            (tensor.replicas > 1 && tensor.shards > 1 ? tr(", %1 copies").arg(tensor.replicas) : QString()),
+        t.text);
+  write(qs(tensor.rule), t.muted);
+  for (const CanvasTraffic& traffic : traffic_) write(traffic.text, axis_color(traffic.axis));
+}
+
+void MeshCanvas::paint_message(QPainter& p) const {
+  const Theme& t = theme();
+  const double most = std::min(360.0, width() - 40.0);
+  QRectF text = p.fontMetrics().boundingRect(QRect(0, 0, static_cast<int>(most), 1000), Qt::TextWordWrap, message_);
+  QRectF box(0, 0, text.width() + 18, text.height() + 12);
+  box.moveTopLeft(drawable_ ? QPointF(cursor_) + QPointF(14, 18) : grid_area_.topLeft());
+  box.moveLeft(std::clamp(box.left(), 6.0, std::max(6.0, width() - box.width() - 6)));
+  box.moveTop(std::clamp(box.top(), 6.0, std::max(6.0, height() - box.height() - 6)));
+  p.setPen(QPen(t.bad, 1));
+  p.setBrush(mix(t.panel, t.bad, 0.12));
+  p.drawRoundedRect(box, 5, 5);
+  p.setPen(t.text);
+  p.drawText(box.adjusted(9, 6, -9, -6), Qt::TextWordWrap, message_);
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The plan's figures as rows, beside those of a pinned design where there is one.
+#pragma once
+#include <QAbstractTableModel>
+
+#include "core/runs/design_view.h"
+
+namespace mw::ui {
+
+class PlanModel : public QAbstractTableModel {
+  Q_OBJECT
+ public:
+  enum Column { figure, value, pinned, change, detail, columns };
+  using QAbstractTableModel::QAbstractTableModel;
+  void show(std::vector<runs::PlanLine> lines, std::vector<runs::PlanLine> baseline, bool stale);
+  bool compares() const { return !pinned_.empty(); }
+  int rowCount(const QModelIndex& parent = {}) const override;
+  int columnCount(const QModelIndex& parent = {}) const override;
+  QVariant data(const QModelIndex& index, int role) const override;
+  QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
+
+ private:
+  const runs::PlanLine* beside(const runs::PlanLine& line) const;  // of the same label in the pinned design
+  QString text(const runs::PlanLine& line, int column) const;
+  std::vector<runs::PlanLine> lines_, pinned_;
+  bool stale_ = false;
+};
+
+}  // namespace mw::ui

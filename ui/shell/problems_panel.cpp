@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/shell/problems_panel.h"
+
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QPainter>
+#include <QPushButton>
+#include <QScrollArea>
+
+#include "core/runs/diagnostics.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+constexpr int kDetailsWidth = 400;
+
+QLabel* text_label(bool muted) {
+  auto* label = new QLabel;
+  label->setWordWrap(true);
+  label->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  label->setProperty("muted", muted);
+  return label;
+}
+}  // namespace
+
+ProblemsTable::ProblemsTable(ProblemsModel& model, QWidget* parent) : QTableView(parent) {
+  setModel(&model);
+  setAccessibleName(tr("Problems"));
+  verticalHeader()->hide();
+  verticalHeader()->setDefaultSectionSize(22);
+  setShowGrid(false);
+  setWordWrap(false);
+  setTabKeyNavigation(false);
+  setSelectionBehavior(QAbstractItemView::SelectRows);
+  setSelectionMode(QAbstractItemView::SingleSelection);
+  horizontalHeader()->setHighlightSections(false);
+  horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+  setColumnWidth(ProblemsModel::severity, 90);
+  setColumnWidth(ProblemsModel::place, 190);
+  horizontalHeader()->setSectionResizeMode(ProblemsModel::message, QHeaderView::Stretch);
+  setColumnWidth(ProblemsModel::fix, 280);
+}
+
+void ProblemsTable::paintEvent(QPaintEvent* event) {
+  QTableView::paintEvent(event);
+  if (model()->rowCount() > 0) return;
+  QPainter painter(viewport());
+  painter.setPen(theme().faint);
+  painter.drawText(viewport()->rect(), Qt::AlignCenter, tr("No problems"));
+}
+
+ProblemsPanel::ProblemsPanel(ProblemsModel& model, QWidget* parent)
+    : QWidget(parent),
+      model_(model),
+      table_(new ProblemsTable(model)),
+      details_(new QScrollArea),
+      title_(text_label(false)),
+      why_(text_label(false)),
+      evidence_(text_label(true)),
+      fixes_(new QVBoxLayout) {
+  auto* row = new QHBoxLayout(this);
+  row->setContentsMargins(0, 0, 0, 0);
+  row->setSpacing(0);
+  row->addWidget(table_, 1);
+  row->addWidget(details_);
+  auto* body = new QWidget;
+  body->setObjectName(u"panelBody"_s);
+  body->setAttribute(Qt::WA_StyledBackground);
+  auto* column = new QVBoxLayout(body);
+  column->setContentsMargins(10, 6, 10, 6);
+  column->setSpacing(5);
+  column->addWidget(title_);
+  column->addLayout(fixes_);
+  column->addWidget(why_);
+  column->addWidget(evidence_);
+  column->addStretch(1);
+  details_->setWidget(body);
+  details_->setWidgetResizable(true);
+  details_->setFixedWidth(kDetailsWidth);
+  details_->setFrameShape(QFrame::NoFrame);
+  details_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  details_->setFocusPolicy(Qt::NoFocus);
+  details_->hide();
+  const auto tell = [this](const QModelIndex& at) { emit chosen(model_.problem(at.row())); };
+  connect(table_, &QTableView::clicked, this, tell);
+  connect(table_, &QTableView::activated, this, tell);
+  connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& at) {
+    kept_id_ = at.isValid() ? model_.problem(at.row()).id : std::string();
+    show_details();
+  });
+  connect(&model_, &ProblemsModel::modelReset, this, [this] {
+    const std::string kept = kept_id_;
+    for (int r = 0; r < model_.rowCount() && !kept.empty(); ++r)
+      if (model_.problem(r).id == kept) {
+        table_->selectRow(r);
+        break;
+      }
+    kept_id_ = kept;
+    show_details();
+  });
+}
+
+void ProblemsPanel::choose(int row) {
+  table_->selectRow(row);
+}
+
+bool ProblemsPanel::fix_first() {
+  int row = table_->currentIndex().isValid() ? table_->currentIndex().row() : -1;
+  for (int r = 0; row < 0 && r < model_.rowCount(); ++r)
+    if (!model_.diagnostic(r).fixes.empty()) row = r;
+  if (row < 0 || model_.diagnostic(row).fixes.empty()) return false;
+  emit fix_wanted(model_.diagnostic(row).fixes.front(), qs(model_.problem(row).id));
+  return true;
+}
+
+QString ProblemsPanel::why() const {
+  return details_->isHidden() ? QString() : why_->text();
+}
+
+void ProblemsPanel::show_details() {
+  for (QPushButton* button : buttons_) button->deleteLater();
+  buttons_.clear();
+  const QModelIndex at = table_->currentIndex();
+  const bool any =
+      at.isValid() && (!model_.diagnostic(at.row()).why.empty() || !model_.diagnostic(at.row()).fixes.empty());
+  details_->setVisible(any);
+  if (!any) return;
+  const runs::Diagnostic& d = model_.diagnostic(at.row());
+  title_->setText(qs(d.problem.id) + u": "_s + qs(d.problem.message));
+  why_->setText(qs(d.why));
+  why_->setVisible(!d.why.empty());
+  evidence_->setText(tr("Evidence: %1").arg(qs(d.evidence)));
+  evidence_->setVisible(!d.evidence.empty());
+  for (const mesh::Fix& fix : d.fixes) {
+    auto* button = new QPushButton(tr("Fix: %1").arg(qs(fix.label)));
+    const QString cost = fix.cost.empty() ? QString() : tr(" (%1)").arg(qs(fix.cost));
+    button->setToolTip(qs(runs::set_text(fix)) + cost);
+    button->setAccessibleName(button->text() + cost);
+    if (!fix.cost.empty()) button->setText(button->text() + cost);
+    const QString id = qs(d.problem.id);
+    connect(button, &QPushButton::clicked, this, [this, fix, id] { emit fix_wanted(fix, id); });
+    fixes_->addWidget(button);
+    buttons_.push_back(button);
+  }
+}
+
+}  // namespace mw::ui
