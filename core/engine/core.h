@@ -189,10 +189,11 @@ struct Core {
 
   // linear.cpp
   float* adapter_dz(std::int64_t n, const Adapter& a, const float* dy);
-  // Projections of one input; to LayerState. Where kernels can, in one dispatch that normalises on the way; elsewhere
-  // through scratch.norm.
-  void project(const Pass& pass, int layer, std::span<const Projection> which, const Input& in, LayerState& s);
-  bool fuses(const Pass& pass, const Weight& w, const Adapter* a, std::int64_t k) const;
+  // Projections of one input; to LayerState, and of gate and up gelu(gate) * up to `gated`. Where kernels can, in one
+  // dispatch that normalises on the way; elsewhere through scratch.norm.
+  void project(const Pass& pass, int layer, std::span<const Projection> which, const Input& in, LayerState& s,
+               float* gated = nullptr);
+  bool fuses(const Pass& pass, const Weight& w, const Adapter* a) const;  // for kernels of many or few rows
   void linear(const Pass& pass, int layer, Projection p, const float* x, float* y, float* z);
   // dx = keep * dx + dy W + the adapter's part.
   void linear_backward_input(const Pass& pass, int layer, Projection p, const float* dy, float keep, float* dx);
@@ -218,6 +219,7 @@ struct Core {
   void embed(const Tokens& tokens, float* x);
   void attention_block(const Pass& pass, int layer, LayerState& s, float* h);
   void keys_and_values(const Pass& pass, int layer, LayerState& s);
+  void gate(std::int64_t count, const LayerState& s, float* gated);
   void mlp_block(const Pass& pass, int layer, LayerState& s, const float* h, float* out);
   const float* forward(const Pass& pass);  // returns the last layer's output [n,D]
   void norm(std::int64_t rows, std::int64_t dim, const float* x, const Weight& w, float* y, float* inv);

@@ -82,19 +82,20 @@ void Core::attention_block(const Pass& pass, int layer, LayerState& s, float* h)
   norm_add(n, dim, s.a, *parts.post_attention_norm, s.x, h, s.inv_post_attention);
 }
 
+void Core::gate(std::int64_t count, const LayerState& s, float* gated) {
+  const auto timer = profile.time(Kernel::geglu);
+  device.pool.parallel_for(count, 4096, [&](std::int64_t begin, std::int64_t end) {
+    kernels.geglu(end - begin, s.g + begin, s.u + begin, gated + begin);
+  });
+}
+
 // out = h + post_ffw_norm(down(gelu(gate(pre_ffw_norm(h))) * up(...))), then what else the layer does to its output.
 void Core::mlp_block(const Pass& pass, int layer, LayerState& s, const float* h, float* out) {
   const LayerParts& parts = layers[static_cast<size_t>(layer)];
-  const std::int64_t n = pass.tokens->count, dim = config.dim, mlp = config.layers[static_cast<size_t>(layer)].mlp_dim;
+  const std::int64_t n = pass.tokens->count, dim = config.dim;
   Scratch& c = memory.scratch;
   static constexpr Projection kInto[] = {Projection::gate, Projection::up}, kOut[] = {Projection::down};
-  project(pass, layer, kInto, {h, parts.pre_ffw_norm, s.inv_pre_ffw}, s);
-  {
-    const auto timer = profile.time(Kernel::geglu);
-    device.pool.parallel_for(n * mlp, 4096, [&](std::int64_t begin, std::int64_t end) {
-      kernels.geglu(end - begin, s.g + begin, s.u + begin, c.m + begin);
-    });
-  }
+  project(pass, layer, kInto, {h, parts.pre_ffw_norm, s.inv_pre_ffw}, s, c.m);
   project(pass, layer, kOut, {c.m}, s);
   if (parts.router) {  // f = dense_post_norm(dense) + moe_post_norm(experts)
     experts_block(pass, layer, s, h);

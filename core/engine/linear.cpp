@@ -46,12 +46,12 @@ Activations activations(const Input& in, std::int64_t k) {
 
 }  // namespace
 
-bool Core::fuses(const Pass& pass, const Weight& w, const Adapter* a, std::int64_t k) const {
-  return (w.at.packed || (w.at.int8.at && gemm.packs())) && gemm.packed().fuses(pass.tokens->count, k) &&
-         (!a || (pass.dropout == 0 && a->rank <= kMostFusedRank));
+bool Core::fuses(const Pass& pass, const Weight& w, const Adapter* a) const {
+  return (w.at.packed || (w.at.int8.at && gemm.packs())) && (!a || (pass.dropout == 0 && a->rank <= kMostFusedRank));
 }
 
-void Core::project(const Pass& pass, int layer, std::span<const Projection> which, const Input& in, LayerState& s) {
+void Core::project(const Pass& pass, int layer, std::span<const Projection> which, const Input& in, LayerState& s,
+                   float* gated) {
   const std::int64_t n = pass.tokens->count;
   const LayerParts& parts = layers[static_cast<size_t>(layer)];
   Branch branches[kProjections];
@@ -64,7 +64,7 @@ void Core::project(const Pass& pass, int layer, std::span<const Projection> whic
     const Adapter* const a = parts.adapter[p];
     const Output out = output_of(s, which[i]);
     k = w.cols;
-    together = together && fuses(pass, w, a, k);
+    together = together && fuses(pass, w, a);
     Branch& b = branches[i];
     b.b = {w.at.packed ? PackedProduct::Kind::panels : PackedProduct::Kind::int8, w.at.packed, nullptr, w.at.int8};
     b.n = w.rows, b.c = out.y;
@@ -77,17 +77,23 @@ void Core::project(const Pass& pass, int layer, std::span<const Projection> whic
                a->scaling};
     work += flops(n, k, w.rows) + flops(n, k + w.rows, b.low.rank);
   }
-  if (together) {
+  const PackedGemm::RowNorm row_norm{in.norm ? in.inv : nullptr, config.norm_eps};
+  if (together && gemm.packed().takes_few(n, k)) {
     const auto timer = profile.time(Kernel::projections, work);
-    return gemm.packed().fused(n, k, activations(in, k), {branches, which.size()},
-                               {in.norm ? in.inv : nullptr, config.norm_eps});
+    return gemm.packed().few(n, k, activations(in, k), {branches, which.size()}, row_norm, gated);
   }
-  const float* x = in.x;
-  if (in.norm) norm(n, k, in.x, *in.norm, memory.scratch.norm, in.inv), x = memory.scratch.norm;
-  for (const Projection p : which) {
-    const Output out = output_of(s, p);
-    linear(pass, layer, p, x, out.y, out.z);
+  if (together && gemm.packed().fuses(n, k)) {
+    const auto timer = profile.time(Kernel::projections, work);
+    gemm.packed().fused(n, k, activations(in, k), {branches, which.size()}, row_norm);
+  } else {
+    const float* x = in.x;
+    if (in.norm) norm(n, k, in.x, *in.norm, memory.scratch.norm, in.inv), x = memory.scratch.norm;
+    for (const Projection p : which) {
+      const Output out = output_of(s, p);
+      linear(pass, layer, p, x, out.y, out.z);
+    }
   }
+  if (gated) gate(n * branches[0].n, s, gated);
 }
 
 void Core::linear(const Pass& pass, int layer, Projection p, const float* x, float* y, float* z) {
@@ -120,7 +126,7 @@ void Core::linear_backward_input(const Pass& pass, int layer, Projection p, cons
   const std::int64_t n = pass.tokens->count;
   const Weight& w = *layers[static_cast<size_t>(layer)].projection[static_cast<size_t>(p)];
   const Adapter* a = layers[static_cast<size_t>(layer)].adapter[static_cast<size_t>(p)];
-  if (w.at.packed && fuses(pass, w, a, w.rows)) {
+  if (w.at.packed && fuses(pass, w, a) && gemm.packed().fuses(n, w.rows)) {
     Branch b{.b = {PackedProduct::Kind::turned, w.at.packed, nullptr, {}}, .n = w.cols, .c = dx, .low = {}};
     b.store = keep == 0.0f ? Store::write : Store::accumulate;
     if (a) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/base/error.h"
 #include "core/engine/kernels/vector.h"
@@ -9,34 +11,39 @@
 namespace mw::engine {
 namespace {
 
-constexpr std::int64_t kSumBlock =
-    1 << 16;  // sums per block, then across blocks in order: the same for any thread count
+constexpr std::int64_t kSumBlock = 1 << 16;  // elements whose squares are summed at once
+constexpr std::int64_t kGrain = 4096;
 
 }  // namespace
 
 AdamW::AdamW(Device& device, std::span<const Parameter> parameters, AdamWOptions options)
-    : device_(device), parameters_(parameters.begin(), parameters.end()), options_(options) {
-  std::size_t total = 0;
-  for (const Parameter& p : parameters_) total += p.value.size();
-  m_.emplace_back(device.arena, MemoryCategory::optimizer, total, "AdamW first moments");
-  v_.emplace_back(device.arena, MemoryCategory::optimizer, total, "AdamW second moments");
+    : device_(device), parameters_(parameters.begin(), parameters.end()), starts_{0}, options_(options) {
+  for (const Parameter& p : parameters_) starts_.push_back(starts_.back() + static_cast<std::int64_t>(p.value.size()));
+  const auto total = static_cast<size_t>(starts_.back());
+  m_ = Buffer<float>(device.arena, MemoryCategory::optimizer, total, "AdamW first moments");
+  v_ = Buffer<float>(device.arena, MemoryCategory::optimizer, total, "AdamW second moments");
+}
+
+// fn(parameter, its first element, count) for what elements [begin, end) of all parameters are made of.
+template <class F>
+void AdamW::each_part(std::int64_t begin, std::int64_t end, F fn) const {
+  auto i = static_cast<size_t>(std::upper_bound(starts_.begin(), starts_.end(), begin) - starts_.begin()) - 1;
+  for (; begin < end; begin = starts_[++i])
+    if (const std::int64_t stop = std::min(end, starts_[i + 1]); begin < stop)
+      fn(parameters_[i], begin - starts_[i], stop - begin);
 }
 
 double AdamW::gradient_norm() const {
-  double squares = 0;
-  std::vector<double> blocks;
-  for (const Parameter& p : parameters_) {
-    const auto n = static_cast<std::int64_t>(p.grad.size()), count = (n + kSumBlock - 1) / kSumBlock;
-    blocks.assign(static_cast<size_t>(count), 0.0);
-    device_.pool.parallel_for(count, 1, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t b = first; b < last; ++b) {
-        const float* g = p.grad.data() + b * kSumBlock;
-        blocks[static_cast<size_t>(b)] = vector_kernels().dot(std::min(kSumBlock, n - b * kSumBlock), g, g);
-      }
-    });
-    for (const double b : blocks) squares += b;
-  }
-  return std::sqrt(squares);
+  std::vector<double> squares(static_cast<size_t>((starts_.back() + kSumBlock - 1) / kSumBlock));
+  device_.pool.parallel_for(starts_.back(), kSumBlock, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t begin = first; begin < last; begin += kSumBlock) {
+      double& sum = squares[static_cast<size_t>(begin / kSumBlock)] = 0;
+      each_part(begin, std::min(last, begin + kSumBlock), [&](const Parameter& p, std::int64_t at, std::int64_t count) {
+        sum += vector_kernels().dot(count, p.grad.data() + at, p.grad.data() + at);
+      });
+    }
+  });
+  return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
 }
 
 void AdamW::step(std::int64_t t, float learning_rate, float clip, double norm) {
@@ -44,36 +51,33 @@ void AdamW::step(std::int64_t t, float learning_rate, float clip, double norm) {
   const double coefficient = clip > 0 ? std::min(1.0, static_cast<double>(clip) / (norm + 1e-6)) : 1.0;
   const double bias1 = 1 - std::pow(options_.beta1, static_cast<double>(t));
   const double bias2 = 1 - std::pow(options_.beta2, static_cast<double>(t));
-  std::size_t offset = 0;
-  for (const Parameter& p : parameters_) {
-    const double decay = p.decays ? static_cast<double>(learning_rate) * options_.weight_decay : 0.0;
-    const AdamWScalars scalars{.new1 = static_cast<float>(1 - options_.beta1),
-                               .beta2 = static_cast<float>(options_.beta2),
-                               .new2 = static_cast<float>(1 - options_.beta2),
-                               .decay = static_cast<float>(1 - decay),
-                               .step_size = static_cast<float>(static_cast<double>(learning_rate) / bias1),
-                               .inverse_sqrt_bias2 = static_cast<float>(1 / std::sqrt(bias2)),
-                               .epsilon = static_cast<float>(options_.epsilon),
-                               .gradient_scale = static_cast<float>(coefficient)};
-    float *m = m_[0].data() + offset, *v = v_[0].data() + offset;
-    device_.pool.parallel_for(static_cast<std::int64_t>(p.value.size()), 4096,
-                              [&](std::int64_t begin, std::int64_t end) {
-                                vector_kernels().adamw(end - begin, scalars, p.grad.data() + begin,
-                                                       p.value.data() + begin, m + begin, v + begin);
-                              });
-    offset += p.value.size();
-  }
+  const AdamWScalars plain{.new1 = static_cast<float>(1 - options_.beta1),
+                           .beta2 = static_cast<float>(options_.beta2),
+                           .new2 = static_cast<float>(1 - options_.beta2),
+                           .decay = 1,
+                           .step_size = static_cast<float>(static_cast<double>(learning_rate) / bias1),
+                           .inverse_sqrt_bias2 = static_cast<float>(1 / std::sqrt(bias2)),
+                           .epsilon = static_cast<float>(options_.epsilon),
+                           .gradient_scale = static_cast<float>(coefficient)};
+  AdamWScalars decaying = plain;
+  decaying.decay = static_cast<float>(1 - static_cast<double>(learning_rate) * options_.weight_decay);
+  device_.pool.parallel_for(starts_.back(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    float *m = m_.data() + begin, *v = v_.data() + begin;
+    each_part(begin, end, [&](const Parameter& p, std::int64_t at, std::int64_t count) {
+      vector_kernels().adamw(count, p.decays ? decaying : plain, p.grad.data() + at, p.value.data() + at, m, v);
+      m += count, v += count;
+    });
+  });
 }
 
 std::span<float> AdamW::first_moment(size_t parameter) {
-  std::size_t offset = 0;
-  for (size_t i = 0; i < parameter; ++i) offset += parameters_.at(i).value.size();
-  return m_[0].span().subspan(offset, parameters_.at(parameter).value.size());
+  const auto begin = static_cast<size_t>(starts_.at(parameter));
+  return m_.span().subspan(begin, parameters_.at(parameter).value.size());
 }
 
 std::span<float> AdamW::second_moment(size_t parameter) {
-  const std::span<float> m = first_moment(parameter);
-  return {v_[0].data() + (m.data() - m_[0].data()), m.size()};
+  const auto begin = static_cast<size_t>(starts_.at(parameter));
+  return v_.span().subspan(begin, parameters_.at(parameter).value.size());
 }
 
 }  // namespace mw::engine

@@ -18,7 +18,7 @@ struct AdamWOptions {
 class AdamW {
  public:
   AdamW(Device& device, std::span<const Parameter> parameters, AdamWOptions options);
-  // Global L2 norm over all gradients, f64 accumulation in a fixed order.
+  // Global L2 norm over all gradients, f64 accumulation in a fixed order: the same for any thread count.
   double gradient_norm() const;
   // t counts from 1. clip <= 0: no clipping. Uses `norm` from gradient_norm().
   void step(std::int64_t t, float learning_rate, float clip, double norm);
@@ -26,10 +26,14 @@ class AdamW {
   std::span<float> second_moment(size_t parameter);
 
  private:
+  template <class F>
+  void each_part(std::int64_t begin, std::int64_t end, F fn) const;
+
   Device& device_;
   std::vector<Parameter> parameters_;
+  std::vector<std::int64_t> starts_;  // of each parameter among the elements of all, and their number
   AdamWOptions options_;
-  std::vector<Buffer<float>> m_, v_;
+  Buffer<float> m_, v_;
 };
 
 }  // namespace mw::engine

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace mw::engine {
@@ -74,6 +75,34 @@ TEST(AdamW, NormOfLargeTensorsIsTheSameForEveryThreadCount) {
   AdamW a(one, std::span(&parameter, 1), {}), b(three, std::span(&parameter, 1), {});
   EXPECT_EQ(a.gradient_norm(), b.gradient_norm());
   EXPECT_NEAR(a.gradient_norm(), std::sqrt(300001 / 2.0), 1.0);
+}
+
+TEST(AdamW, ManyParametersMoveAsEachWouldAlone) {  // of sizes around the blocks that threads share
+  const std::vector<size_t> sizes{5, 70000, 1, 4096, 131072, 17};
+  Device device(Bytes(0), 3), alone(Bytes(0), 1);
+  std::vector<std::vector<float>> value, gradient;
+  for (const size_t size : sizes) {
+    value.emplace_back(size, 1.0f), gradient.emplace_back(size);
+    for (size_t i = 0; i < size; ++i) gradient.back()[i] = std::sin(static_cast<float>(i + size));
+  }
+  std::vector<std::vector<float>> expected = value;
+  std::vector<Parameter> parameters;
+  for (size_t p = 0; p < sizes.size(); ++p) parameters.push_back({"p", value[p], gradient[p], p % 2 == 0});
+  AdamW adam(device, parameters, {.weight_decay = 0.1});
+  const double norm = adam.gradient_norm();
+  double squares = 0;
+  for (const auto& g : gradient)
+    for (const float x : g) squares += static_cast<double>(x) * static_cast<double>(x);
+  EXPECT_NEAR(norm, std::sqrt(squares), 1e-5);
+  for (int t = 1; t <= 2; ++t) adam.step(t, 0.02f, 0.5f, norm);
+  for (size_t p = 0; p < sizes.size(); ++p) {
+    const Parameter only{"p", expected[p], gradient[p], p % 2 == 0};
+    AdamW one(alone, std::span(&only, 1), {.weight_decay = 0.1});
+    for (int t = 1; t <= 2; ++t) one.step(t, 0.02f, 0.5f, norm);
+    EXPECT_EQ(value[p], expected[p]) << "parameter " << p;
+    EXPECT_TRUE(std::ranges::equal(adam.first_moment(p), one.first_moment(0)));
+    EXPECT_TRUE(std::ranges::equal(adam.second_moment(p), one.second_moment(0)));
+  }
 }
 
 }  // namespace

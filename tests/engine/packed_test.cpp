@@ -337,6 +337,49 @@ TEST_F(Packed, FusedBranchesAreTheSeparateProducts) {
     }
 }
 
+// The same of the few rows of decoding, with GeGLU, bf16 and int8.
+TEST_F(Packed, FewRowsInOneDispatchAreTheSeparateProducts) {
+  using Kind = PackedProduct::Kind;
+  const auto factor = [](const Matrix& m) { return PackedProduct::Matrix{Kind::rows, nullptr, m.at.data(), {}}; };
+  for (const int threads : {1, 3})
+    for (const WeightType type : {WeightType::bf16, WeightType::int8})
+      for (const Size s : {Size{1, 544, 640, 16}, Size{3, 2080, 640, 5}, Size{9, 64, 34, 24}, Size{16, 320, 1100, 16},
+                           Size{16, 32, 64, 64}, Size{2, 96, 2, 0}}) {
+        Device device(Bytes(0), threads);
+        Gemm gemm(device, type);
+        ASSERT_TRUE(gemm.packed().takes_few(s.m, s.k));
+        const Matrix x = normals(s.m, s.k, 1), gain = normals(1, s.k, 2), low_a = normals(s.rank, s.k, 3),
+                     low_b = normals(s.n, s.rank, 4), w[] = {normals(s.n, s.k, 5), normals(s.n, s.k, 6)};
+        const std::vector<std::uint16_t> panels[] = {packed(w[0]), packed(w[1])};
+        const Int8 bytes[] = {Int8(w[0]), Int8(w[1])};
+        Matrix y = x;
+        std::vector<float> inv(static_cast<size_t>(s.m)), inv2 = inv;
+        const NormGain g{gain.at.data(), 1.0f};
+        vector_kernels().rms_norm(s.m, s.k, x.at.data(), g, 1e-6f, y.at.data(), inv.data());
+        std::vector<float> z(static_cast<size_t>(s.m * s.rank)), z2[] = {z, z}, c[2], c2[2];
+        Branch both[2];
+        for (size_t i = 0; i < 2; ++i) {
+          c[i].resize(static_cast<size_t>(s.m * s.n)), c2[i] = c[i];
+          const WeightRef ref = type == WeightType::int8 ? bytes[i].ref() : WeightRef{.packed = panels[i].data()};
+          gemm.nt(s.m, s.rank, s.k, 1.0f, y.at.data(), {.f32 = low_a.at.data()}, 0.0f, z.data());
+          gemm.nt(s.m, s.n, s.k, 1.0f, y.at.data(), ref, 0.0f, c[i].data(),
+                  {s.rank > 0 ? z.data() : nullptr, low_b.at.data(), s.rank, 0.5f});
+          both[i].b = {ref.packed ? Kind::panels : Kind::int8, ref.packed, nullptr, ref.int8};
+          both[i].n = s.n, both[i].c = c2[i].data();
+          if (s.rank > 0) both[i].low = {factor(low_a), factor(low_b), s.rank, z2[i].data(), 1.0f, 0.5f};
+        }
+        std::vector<float> gated(c[0].size()), gated2 = gated;
+        vector_kernels().geglu(s.m * s.n, c[0].data(), c[1].data(), gated.data());
+        gemm.packed().few(s.m, s.k, {x.at.data(), s.k, inv2.data(), g}, both, {inv2.data(), 1e-6f}, gated2.data());
+        EXPECT_EQ(inv, inv2);
+        for (size_t i = 0; i < 2; ++i) {
+          EXPECT_EQ(z, z2[i]);
+          EXPECT_EQ(c[i], c2[i]);
+        }
+        EXPECT_EQ(gated, gated2);
+      }
+}
+
 TEST_F(Packed, SumsOverRowsAgreeWithDoubleArithmetic) {
   for (const int threads : {1, 3})
     for (const Size s : {Size{7, 40, 0, 3}, Size{1030, 96, 0, 16}, Size{60, 1200, 0, 70}}) {

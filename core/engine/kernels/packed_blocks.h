@@ -23,4 +23,15 @@ constexpr std::int64_t edge(std::int64_t total, std::int64_t unit, std::int64_t 
   return at < total ? at : total;
 }
 
+constexpr double kInlineFlops = 200e3;  // waking a worker costs about as much
+
+inline PackedGemm::Range PackedGemm::Share::of(std::int64_t total, std::int64_t unit) const {
+  return {edge(total, unit, thread, threads), edge(total, unit, thread + 1, threads)};
+}
+
+// Its rows from `row` on, the first of a panel.
+inline Int8Weight int8_from(Int8Weight w, std::int64_t k, std::int64_t row) {
+  return {w.at + row * k, w.scales + scale_index(k, row, 0)};
+}
+
 }  // namespace mw::engine

@@ -12,11 +12,6 @@ constexpr std::int64_t kDepth = 1024;
 constexpr std::int64_t kInt8Rows = 24;             // from here on widening the bytes to bf16 once is cheaper
 constexpr std::int64_t kWideRows = 32;             // from here on laying out the activations pays
 constexpr std::int64_t kSharedElements = 4 << 20;  // of a weight: all threads may read it, it stays in L3
-constexpr double kInlineFlops = 200e3;             // waking a worker costs about as much
-
-Int8Weight int8_from(Int8Weight w, std::int64_t k, std::int64_t row) {
-  return {w.at + row * k, w.scales + scale_index(k, row, 0)};
-}
 
 }  // namespace
 

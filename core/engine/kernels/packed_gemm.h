@@ -79,6 +79,11 @@ class PackedGemm {
   };
   void fused(std::int64_t m, std::int64_t k, const Activations& x, std::span<const Branch> branches,
              const RowNorm& norm);
+  // The same of at most kDecodedRows rows, for forward branches whose weights are all of one kind, panels or int8; the
+  // norm is computed on the way too. With `gated`, of two branches: gelu(first) * second goes there.
+  bool takes_few(std::int64_t m, std::int64_t k) const;
+  void few(std::int64_t m, std::int64_t k, const Activations& x, std::span<const Branch> branches, const RowNorm& norm,
+           float* gated);
   // g[rank,columns] += scale * L[M,rank]^T X[M,columns], or g[columns,rank], transposed: gradients of LoRA factors.
   void sums(std::int64_t m, std::int64_t rank, std::int64_t columns, float scale, const float* l, const Activations& x,
             Sum how, float* g);
@@ -119,8 +124,14 @@ class PackedGemm {
     std::uint16_t *a, *b, *z, *low;
   };
   struct Left;
+  struct Share {  // of the work, a thread's
+    std::int64_t thread, threads;
+    Range of(std::int64_t total, std::int64_t unit) const;
+  };
   Workspace workspace(std::int64_t thread);
   void few_part(const PackedProduct& p, Range columns, const Workspace& w);
+  void few_products(std::int64_t m, std::int64_t k, const Activations& x, std::span<const Branch> branches,
+                    const RowNorm& norm, Share share);
   void int8_part(const PackedProduct& p, Range columns, const Workspace& w);
   void run_part(const PackedProduct& p, Range rows, Range columns, const Workspace& w);
   void run_wide(const PackedProduct& p, Range rows, Range columns, const Workspace& w);
