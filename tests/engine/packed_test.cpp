@@ -344,7 +344,7 @@ TEST_F(Packed, FewRowsInOneDispatchAreTheSeparateProducts) {
   for (const int threads : {1, 3})
     for (const WeightType type : {WeightType::bf16, WeightType::int8})
       for (const Size s : {Size{1, 544, 640, 16}, Size{3, 2080, 640, 5}, Size{9, 64, 34, 24}, Size{16, 320, 1100, 16},
-                           Size{16, 32, 64, 64}, Size{2, 96, 2, 0}}) {
+                           Size{16, 32, 640, 64}, Size{16, 320, 64, 24}, Size{2, 96, 2, 0}}) {
         Device device(Bytes(0), threads);
         Gemm gemm(device, type);
         ASSERT_TRUE(gemm.packed().takes_few(s.m, s.k));

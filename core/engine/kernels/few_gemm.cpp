@@ -20,7 +20,7 @@ constexpr std::int64_t kDeepest = kActivations / (3 * kDecodedRows);
 }  // namespace
 
 bool PackedGemm::takes_few(std::int64_t m, std::int64_t k) const {
-  return m <= kDecodedRows && k <= kDeepest;
+  return m > 0 && m <= kDecodedRows && k <= kDeepest;
 }
 
 void PackedGemm::few_products(std::int64_t m, std::int64_t k, const Activations& x, std::span<const Branch> branches,
