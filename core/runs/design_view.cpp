@@ -138,6 +138,20 @@ void add_run(const Design& design, std::vector<PlanLine>& lines) {
   }
 }
 
+// Training and so many hours of serving the result; as measured where the document says what a run took.
+void add_life(const Planned& planned, std::vector<PlanLine>& lines) {
+  for (const auto* tco : {&planned.tco, &planned.measured_tco}) {
+    if (!*tco) continue;
+    const bool measured = tco == &planned.measured_tco;
+    for (const double hours : planned.serve_hours) {
+      const Usd usd = (*tco)->after(hours);
+      lines.push_back(figure(
+          "Trained, served " + number_text(hours, 3) + " h" + (measured ? ", measured" : ""), to_text(usd), usd.value,
+          (*tco)->name + (measured ? "; training hours as measured" : "; training hours as predicted")));
+    }
+  }
+}
+
 void add_serving(const plan::ServeNumbers& s, std::vector<PlanLine>& lines) {
   lines.push_back(figure("KV cache", count_text(static_cast<double>(s.kv_tokens)) + " tokens",
                          static_cast<double>(s.kv_tokens),
@@ -169,6 +183,7 @@ std::vector<PlanLine> plan_lines(const Design& design) {
   lines.push_back(figure(std::string(step_label(design.request().work)), to_text(Seconds(p.step.seconds.value)),
                          p.step.seconds, parts_text(p.step)));
   if (design.request().work == plan::Work::train) add_run(design, lines);
+  add_life(design.planned, lines);
   if (p.serve) add_serving(*p.serve, lines);
   if (p.compile.value > 0)
     lines.push_back(figure("Compile", to_text(Seconds(p.compile.value)), p.compile, "before the first step"));

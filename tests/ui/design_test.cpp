@@ -75,7 +75,9 @@ class DesignTest : public QObject {
     open("paper-train-v5p-8.json");
     const runs::Experiment paper = window_->document().experiment();
     QVERIFY2(window_->strip().price_text().startsWith(u"Fits"_s), qPrintable(window_->strip().price_text()));
-    QVERIFY(has_problem(u"COV-1"_s));  // its expression leaves k_einsum out
+    QVERIFY(has_problem(u"COV-1"_s));                                   // its expression leaves k_einsum out
+    QCOMPARE(figure(u"Trained, served 1 h, measured"_s), u"$77.63"_s);  // the paper's own rows
+    QCOMPARE(figure(u"Trained, served 24 h, measured"_s), u"$572.59"_s);
     picture(u"paper"_s);
     // tp to eight: the four global KV heads refuse.
     AxisChip* tp = canvas().chip(u"tp"_s);
