@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/hardware/catalogue.h"
 #include "core/runs/experiment.h"
 
 namespace mw::app {
@@ -21,7 +22,10 @@ struct Common {  // what every subcommand shares
 };
 
 runs::Experiment load_experiment(const Common& common);  // the file with its --set overrides
-void print_json(const Json& json);                       // one document on standard output
+// The shipped hardware with the user's own of ~/.config/meshwright/hardware; bad rows of the latter go to standard
+// error.
+hardware::Catalogue load_catalogue();
+void print_json(const Json& json);  // one document on standard output
 
 struct RunArgs {
   std::string resume;  // run id, or empty

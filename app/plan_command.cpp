@@ -3,7 +3,6 @@
 
 #include "app/commands.h"
 #include "app/progress_line.h"
-#include "core/hardware/catalogue.h"
 #include "core/runs/planning.h"
 #include "core/runs/predict.h"
 
@@ -73,7 +72,7 @@ int plan_elsewhere(const Common& common, const PlanArgs& args, const runs::Exper
 
 int plan_command(const Common& common, const PlanArgs& args) {
   runs::Experiment experiment = load_experiment(common);
-  const hardware::Catalogue catalogue = hardware::Catalogue::load(std::filesystem::path(MW_RESOURCES) / "hardware");
+  const hardware::Catalogue catalogue = load_catalogue();
   if (!args.target.empty()) runs::retarget(experiment, args.target, catalogue);
   if (runs::planned_elsewhere(experiment)) return plan_elsewhere(common, args, experiment, catalogue);
   const runs::Prediction p = runs::predict(experiment, runs::ReadData::yes, common.stop);

@@ -5,14 +5,13 @@
 
 #include "app/commands.h"
 #include "app/progress_line.h"
-#include "core/hardware/catalogue.h"
 #include "core/runs/search_experiment.h"
 
 namespace mw::app {
 
 int search_command(const Common& common, const SearchArgs& args) {
   const runs::Experiment experiment = load_experiment(common);
-  const auto catalogue = hardware::Catalogue::load(std::filesystem::path(MW_RESOURCES) / "hardware");
+  const auto catalogue = load_catalogue();
   ProgressLine line;
   plan::SearchOptions options;
   options.by = args.by == "cost" ? plan::RankBy::cost : args.by == "memory" ? plan::RankBy::memory : plan::RankBy::time;

@@ -34,13 +34,12 @@ std::vector<std::string> other_targets(const hardware::Catalogue& catalogue) {
 
 }  // namespace
 
-Alternatives::Alternatives(Document& document, std::filesystem::path hardware, QWidget* parent)
+Alternatives::Alternatives(Document& document, Pricer::Folders hardware, QWidget* parent)
     : QWidget(parent),
       document_(document),
-      hardware_(std::move(hardware)),
-      worker_([folder = hardware_](const Question& question, const std::stop_token& stop, const auto& say) {
+      worker_([folders = std::move(hardware)](const Question& question, const std::stop_token& stop, const auto& say) {
         try {
-          const auto catalogue = hardware::Catalogue::load(folder);
+          const auto catalogue = hardware::Catalogue::load(folders.hardware, folders.own_hardware);
           plan::SearchOptions options{.by = question.by};
           int last = -1;
           options.progress = [&](std::int64_t done, std::int64_t total) {

@@ -10,6 +10,7 @@
 #include "ui/design/candidates_model.h"
 #include "ui/plot/plot.h"
 #include "ui/shell/document.h"
+#include "ui/shell/pricer.h"
 
 class QComboBox;
 class QLabel;
@@ -23,7 +24,7 @@ namespace mw::ui {
 class Alternatives : public QWidget {
   Q_OBJECT
  public:
-  Alternatives(Document& document, std::filesystem::path hardware, QWidget* parent = nullptr);
+  Alternatives(Document& document, Pricer::Folders hardware, QWidget* parent = nullptr);
   void search();  // the document as it is now
   void cancel();
   void drain();  // what the worker said
@@ -55,7 +56,6 @@ class Alternatives : public QWidget {
   void draw();
   void set_searching(bool on);
   Document& document_;
-  std::filesystem::path hardware_;
   std::shared_ptr<const runs::Searched> found_;
   runs::Experiment searched_;  // that found_ answers
   bool searching_ = false;

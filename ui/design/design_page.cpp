@@ -43,7 +43,7 @@ Bar time_bar_of(const runs::Design& d, const QString& name) {
 
 }  // namespace
 
-DesignPage::DesignPage(Document& document, Pricer& pricer, const std::filesystem::path& hardware, QWidget* parent)
+DesignPage::DesignPage(Document& document, Pricer& pricer, const Pricer::Folders& hardware, QWidget* parent)
     : QWidget(parent), document_(document), pricer_(pricer) {
   setObjectName(u"pageBody"_s);
   build(hardware);
@@ -53,7 +53,7 @@ DesignPage::DesignPage(Document& document, Pricer& pricer, const std::filesystem
   connect(pin_, &QPushButton::toggled, this, [this](bool on) { on ? pin() : unpin(); });
 }
 
-void DesignPage::build(const std::filesystem::path& hardware) {
+void DesignPage::build(const Pricer::Folders& hardware) {
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(8, 4, 8, 6);
   column->setSpacing(3);

@@ -22,7 +22,7 @@ namespace mw::ui {
 class DesignPage : public QWidget {
   Q_OBJECT
  public:
-  DesignPage(Document& document, Pricer& pricer, const std::filesystem::path& hardware, QWidget* parent = nullptr);
+  DesignPage(Document& document, Pricer& pricer, const Pricer::Folders& hardware, QWidget* parent = nullptr);
   void show_frame();
   void restyle();
   PlanModel& plan() { return plan_; }
@@ -44,7 +44,7 @@ class DesignPage : public QWidget {
   void problem(const mw::Problem& problem);
 
  private:
-  void build(const std::filesystem::path& hardware);
+  void build(const Pricer::Folders& hardware);
   QWidget* header();
   QWidget* plan_panel();
   QTableView* table(QAbstractTableModel& model, const QString& name);

@@ -18,15 +18,18 @@ namespace mw::ui {
 namespace fs = std::filesystem;
 namespace {
 constexpr int kJournalMs = 1000, kRunsRefreshMs = 1500;
+
+Pricer::Folders hardware_folders(const WindowSetup& setup) {
+  return {setup.resources / "hardware", setup.session_folder.empty() ? fs::path() : setup.session_folder / "hardware"};
 }
+}  // namespace
 
 MainWindow::MainWindow(const WindowSetup& setup)
     : setup_(setup),
       session_(setup.session_folder),
       theme_(make_theme(system_shade())),
       runs_(setup.runs_folder),
-      pricer_({setup.resources / "hardware",
-               setup.session_folder.empty() ? fs::path() : setup.session_folder / "hardware"}),
+      pricer_(hardware_folders(setup)),
       actions_(this),
       pages_(new QStackedWidget(this)) {
   const QString shade = session_.value(u"theme"_s).toString();
@@ -67,7 +70,7 @@ MainWindow::~MainWindow() {
 }
 
 void MainWindow::build_pages() {
-  design_ = new DesignPage(document_, pricer_, setup_.resources / "hardware");
+  design_ = new DesignPage(document_, pricer_, hardware_folders(setup_));
   data_ = new DataPage(document_);
   train_ = new TrainPage(runs_);
   size_ = new SizePage(runs_);

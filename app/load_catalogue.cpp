@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <cstdio>
+#include <cstdlib>
+
+#include "app/commands.h"
+
+namespace mw::app {
+namespace fs = std::filesystem;
+namespace {
+
+// Where the window keeps what is the user's (XDG base directories).
+fs::path config_folder() {
+  if (const char* given = std::getenv("XDG_CONFIG_HOME"); given && *given) return fs::path(given) / "meshwright";
+  const char* home = std::getenv("HOME");
+  return home && *home ? fs::path(home) / ".config" / "meshwright" : fs::path();
+}
+
+}  // namespace
+
+hardware::Catalogue load_catalogue() {
+  const fs::path own = config_folder();
+  auto catalogue = hardware::Catalogue::load(fs::path(MW_RESOURCES) / "hardware", own.empty() ? own : own / "hardware");
+  for (const Problem& p : catalogue.problems()) std::fprintf(stderr, "%s\n", to_text(p).c_str());
+  return catalogue;
+}
+
+}  // namespace mw::app
