@@ -190,8 +190,10 @@ plan::Stack stack_of(const Experiment& e, const hardware::Target& target, Work w
 
 }  // namespace
 
-bool planned_elsewhere(const Experiment& e) {
+bool planned_elsewhere(const Experiment& e) try {
   return e.string("target.id") != "cpu" || e.string("kind") == "serve";
+} catch (const Error&) {
+  return false;  // no text: validate() says so
 }
 
 void retarget(Experiment& e, const std::string& id, const hardware::Catalogue& catalogue) {
@@ -218,8 +220,7 @@ plan::Request plan_request(const Experiment& e, const hardware::Catalogue& catal
   const std::string kind = e.string("kind");
   r.work = kind == "serve" ? Work::serve : kind == "size" ? Work::rollout : Work::train;
   plan::set_stack(r, stack_of(e, r.target, r.work));
-  if (std::filesystem::exists(catalogue.calibration()))
-    plan::apply(plan::read_calibration(catalogue.calibration()), r);
+  if (std::filesystem::exists(catalogue.calibration())) plan::apply(plan::read_calibration(catalogue.calibration()), r);
   set_habits(e, r);
   set_price(e, catalogue, r);
   r.mesh = mesh_of(e, r.target, r.stack);

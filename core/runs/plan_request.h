@@ -7,7 +7,8 @@
 
 namespace mw::runs {
 
-// Another machine than this one, or several devices of it: planned by core/plan, not by the engine's own formulas.
+// Another machine than this one, or serving: planned by core/plan, not by the engine's own formulas. No: values of
+// another type than they should be.
 bool planned_elsewhere(const Experiment& experiment);
 
 // The same work on another target: its mesh stays where it has as many devices, else the default of its stack is taken;

@@ -195,6 +195,19 @@ class DesignTest : public QObject {
     }
   }
 
+  void values_of_the_wrong_type_are_problems_and_no_end() {
+    open("paper-train-v5p-8.json");
+    const QString cost = figure(u"Cost"_s);
+    for (const char* key : {"target.id", "kind", "mesh", "sharding.overrides", "data.lengths", "model.id"}) {
+      window_->document().set(key, 5);
+      priced();
+      QVERIFY2(window_->problems().count(Severity::error) > 0, key);
+      window_->document().undo_stack().undo();
+      priced();
+      QCOMPARE(figure(u"Cost"_s), cost);
+    }
+  }
+
   void this_machine_is_a_design_too() {
     open("tiny-lora.json");
     QTRY_VERIFY(page().plan().rowCount() > 0);

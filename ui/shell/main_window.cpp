@@ -54,7 +54,8 @@ MainWindow::MainWindow(const WindowSetup& setup)
   runs_page_->restore_layout(session_.value(u"layout/runs"_s).toByteArray());
   first_document(setup.experiment);
   const int last = session_.value(u"page"_s, -1).toInt();
-  show_page(last >= 0 && last < pages_->count() ? static_cast<Page>(last) : Page::train);
+  const bool elsewhere = runs::planned_elsewhere(document_.experiment());
+  show_page(last >= 0 && last < pages_->count() ? static_cast<Page>(last) : elsewhere ? Page::design : Page::train);
   update_title();
   update_actions();
 }
