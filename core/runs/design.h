@@ -7,6 +7,7 @@
 
 #include "core/mesh/collectives.h"
 #include "core/runs/planning.h"
+#include "core/runs/predict.h"
 
 namespace mw::runs {
 
@@ -23,5 +24,10 @@ using DesignPtr = std::shared_ptr<const Design>;
 
 // Throws Error for what makes a design impossible (unknown target, mesh unlike the chips, no model).
 Design design(const Experiment& experiment, const hardware::Catalogue& catalogue);
+
+bool is_here(const Design& design);  // on this machine: the engine runs it
+// A design for this machine with the engine's own prediction in place of the planner's: its memory is known exactly,
+// and its speed is measured rather than planned.
+Design with_prediction(Design design, const Prediction& prediction);
 
 }  // namespace mw::runs

@@ -180,6 +180,11 @@ std::vector<ShardRow> shard_rows(const Design& design) {
 std::vector<PlanLine> plan_lines(const Design& design) {
   const plan::Plan& p = design.plan();
   std::vector<PlanLine> lines{memory_line(p)};
+  if (is_here(design)) {
+    lines.push_back(
+        {.label = "Time", .value = "not predicted here", .detail = "run it: this machine's speed is measured"});
+    return lines;
+  }
   lines.push_back(figure(std::string(step_label(design.request().work)), to_text(Seconds(p.step.seconds.value)),
                          p.step.seconds, parts_text(p.step)));
   if (design.request().work == plan::Work::train) add_run(design, lines);

@@ -63,6 +63,13 @@ std::string padded(std::string text, size_t width) {
 
 std::vector<plan::Request> search_requests(const Experiment& experiment, const std::vector<std::string>& targets,
                                            const hardware::Catalogue& catalogue) {
+  if (!planned_elsewhere(experiment))
+    throw Error({.id = "TARGET",
+                 .message = "plans are searched for other targets: this machine's speed is measured, not predicted",
+                 .place = "target.id",
+                 .found = "cpu",
+                 .expected = "a TPU slice or GPUs, such as v5p-8 or 2xh100",
+                 .fix = "set target.id, e.g. --set target.id=v5p-8"});
   std::vector<plan::Request> out{plan_request(experiment, catalogue)};
   for (const std::string& id : targets) {
     if (catalogue.target(id).id == out.front().target.id) continue;

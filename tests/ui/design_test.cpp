@@ -212,6 +212,12 @@ class DesignTest : public QObject {
     open("tiny-lora.json");
     QTRY_VERIFY(page().plan().rowCount() > 0);
     QVERIFY(page().shards().rowCount() > 0);
+    // The same memory as in the strip, and no speed that nobody measured.
+    const Bytes exact = window_->pricer().prediction()->at_peak.total();
+    QVERIFY2(figure(u"Memory per device"_s).startsWith(qs(to_text(exact))), qPrintable(figure(u"Memory per device"_s)));
+    QCOMPARE(page().plan().rowCount(), 2);
+    QVERIFY(!page().time_bar().isVisible());
+    QVERIFY(!page().alternatives().search_button().isEnabled());
     picture(u"cpu"_s);
   }
 

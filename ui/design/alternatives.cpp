@@ -80,7 +80,6 @@ void Alternatives::build() {
   row->setContentsMargins(8, 4, 8, 0);
   row->setSpacing(6);
   search_ = new QPushButton(icon(Glyph::search), tr("Search"), this);
-  search_->setToolTip(tr("Every legal mesh, micro-batch, remat and loss chunk that fits, ranked (predicted)"));
   by_ = new QComboBox(this);
   by_->addItems({tr("by time"), tr("by cost"), tr("by memory")});
   by_->setAccessibleName(tr("Rank plans by"));
@@ -151,6 +150,14 @@ void Alternatives::search() {
 void Alternatives::cancel() {
   worker_.cancel();
   set_searching(false);
+}
+
+void Alternatives::set_searchable(bool on) {
+  if (!on && searching_) cancel();
+  for (QWidget* w : {static_cast<QWidget*>(search_), static_cast<QWidget*>(by_), static_cast<QWidget*>(where_)})
+    w->setEnabled(on);
+  search_->setToolTip(on ? tr("Every legal mesh, micro-batch, remat and loss chunk that fits, ranked (predicted)")
+                         : tr("Plans are searched for other targets: this machine's speed is measured, not predicted"));
 }
 
 void Alternatives::drain() {

@@ -27,7 +27,8 @@ class Alternatives : public QWidget {
   Alternatives(Document& document, Pricer::Folders hardware, QWidget* parent = nullptr);
   void search();  // the document as it is now
   void cancel();
-  void drain();  // what the worker said
+  void set_searchable(bool on);  // off: the target is this machine, which is measured rather than planned
+  void drain();                  // what the worker said
   void restyle();
   bool searching() const { return searching_; }
   CandidatesModel& model() { return model_; }

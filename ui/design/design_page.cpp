@@ -205,8 +205,13 @@ void DesignPage::restyle() {
 void DesignPage::show_frame() {
   if (!changed_ || !isVisible()) return;
   changed_ = false;
-  shown_ = pricer_.design();
-  if (shown_) update_all();
+  if (const runs::DesignPtr& design = pricer_.design(); design && !runs::is_here(*design))
+    shown_ = design;
+  else if (design && pricer_.prediction())
+    shown_ = std::make_shared<const runs::Design>(runs::with_prediction(*design, *pricer_.prediction()));
+  else
+    return;
+  update_all();
 }
 
 void DesignPage::update_all() {
@@ -220,6 +225,8 @@ void DesignPage::update_all() {
   std::vector<Bar> times{time_bar_of(*shown_, pinned_ ? tr("this") : QString())};
   if (pinned_) times.push_back(time_bar_of(*pinned_, tr("pinned")));
   time_->show_bars(std::move(times), stale);
+  time_->setVisible(!runs::is_here(*shown_));
+  alternatives_->set_searchable(!runs::is_here(*shown_));
   plan_.show(runs::plan_lines(*shown_), pinned_ ? runs::plan_lines(*pinned_) : std::vector<runs::PlanLine>(), stale);
   shards_.show(runs::shard_rows(*shown_), pinned_ ? runs::shard_rows(*pinned_) : std::vector<runs::ShardRow>(), stale);
   update_columns();

@@ -96,7 +96,9 @@ Pricer::Answer Pricer::design(const Question& question) {
     if (!catalogue_) catalogue_ = hardware::Catalogue::load(folders_.hardware, folders_.own_hardware);
     try {
       auto drawn = std::make_shared<runs::Design>(runs::design(question.experiment, *catalogue_));
-      answer.diagnostics = drawn->planned.diagnosis.beyond_the_document();
+      // Here the planner's memory is not the engine's: only what needs no plan is said.
+      answer.diagnostics = (answer.last ? drawn->planned.diagnosis : runs::diagnose(question.experiment, *catalogue_))
+                               .beyond_the_document();
       if (answer.last) answer.problems = unsaid(drawn->planned, answer.diagnostics);
       answer.design = std::move(drawn);
     } catch (const Error& error) {
