@@ -8,8 +8,8 @@
 #include <variant>
 
 #include "core/base/mailbox.h"
+#include "core/base/newest.h"
 #include "core/runs/data_view.h"
-#include "ui/data/newest.h"
 
 namespace mw::ui {
 

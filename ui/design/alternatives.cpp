@@ -37,28 +37,9 @@ std::vector<std::string> other_targets(const hardware::Catalogue& catalogue) {
 Alternatives::Alternatives(Document& document, Pricer::Folders hardware, QWidget* parent)
     : QWidget(parent),
       document_(document),
-      worker_([folders = std::move(hardware)](const Question& question, const std::stop_token& stop, const auto& say) {
-        try {
-          const auto catalogue = hardware::Catalogue::load(folders.hardware, folders.own_hardware);
-          plan::SearchOptions options{.by = question.by};
-          int last = -1;
-          options.progress = [&](std::int64_t done, std::int64_t total) {
-            const int percent = static_cast<int>(100 * done / std::max<std::int64_t>(1, total));
-            if (percent == last) return;
-            last = percent;
-            say({.percent = percent});
-          };
-          auto targets = question.targets;
-          if (targets == std::vector<std::string>{"*"}) targets = other_targets(catalogue);
-          say({.percent = 100,
-               .found = std::make_shared<runs::Searched>(
-                   runs::search_experiment(question.experiment, targets, catalogue, options, stop))});
-        } catch (const Error& error) {
-          if (error.kind() != Error::Kind::cancelled) say({.problem = error.problem()});
-        } catch (const std::exception& error) {
-          say({.problem = Problem{.id = "SEARCH", .message = error.what()}});
-        }
-      }) {
+      worker_(
+          [this, folders = std::move(hardware)](const Question& question, const std::stop_token& stop,
+                                                const Newest<Question>::Quiet&) { work(question, folders, stop); }) {
   build();
   connect(search_, &QPushButton::clicked, this, [this] { searching_ ? cancel() : search(); });
   connect(by_, &QComboBox::activated, this, &Alternatives::search);
@@ -70,6 +51,32 @@ Alternatives::Alternatives(Document& document, Pricer::Folders hardware, QWidget
           [this](const QModelIndex& at) { apply(sorted_.mapToSource(at).row()); });
   connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
           [this](const QModelIndex& at) { apply_->setEnabled(at.isValid()); });
+}
+
+// On the worker's thread.
+void Alternatives::work(const Question& question, const Pricer::Folders& folders, const std::stop_token& stop) {
+  const auto say = [&](Answer answer) {
+    answer.question = question.number;
+    answers_.push(std::move(answer), Delivery::state);
+  };
+  try {
+    const auto catalogue = hardware::Catalogue::load(folders.hardware, folders.own_hardware);
+    plan::SearchOptions options{.by = question.by};
+    int last = -1;
+    options.progress = [&](std::int64_t done, std::int64_t total) {
+      const int percent = static_cast<int>(100 * done / std::max<std::int64_t>(1, total));
+      if (percent == last) return;
+      last = percent;
+      say({.percent = percent});
+    };
+    const auto targets = question.where == Where::everywhere ? other_targets(catalogue) : std::vector<std::string>();
+    auto found = runs::search_experiment(question.experiment, targets, catalogue, options, stop);
+    say({.percent = 100, .found = std::make_shared<runs::Searched>(std::move(found))});
+  } catch (const Error& error) {
+    if (error.kind() != Error::Kind::cancelled) say({.problem = error.problem()});
+  } catch (const std::exception& error) {
+    say({.problem = Problem{.id = "SEARCH", .message = error.what()}});
+  }
 }
 
 void Alternatives::build() {
@@ -143,11 +150,12 @@ void Alternatives::search() {
   searched_ = document_.experiment();
   set_searching(true);
   progress_->setValue(0);
-  worker_.ask({searched_, where_->currentIndex() == 1 ? std::vector<std::string>{"*"} : std::vector<std::string>(),
+  worker_.ask({++asked_, searched_, where_->currentIndex() == 1 ? Where::everywhere : Where::here,
                static_cast<plan::RankBy>(by_->currentIndex())});
 }
 
 void Alternatives::cancel() {
+  ++asked_;
   worker_.cancel();
   set_searching(false);
 }
@@ -161,7 +169,8 @@ void Alternatives::set_searchable(bool on) {
 }
 
 void Alternatives::drain() {
-  for (const Answer& answer : worker_.drain()) take(answer);
+  for (const Answer& answer : answers_.drain().items)
+    if (answer.question == asked_) take(answer);
 }
 
 void Alternatives::take(const Answer& answer) {

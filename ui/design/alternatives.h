@@ -5,7 +5,8 @@
 #include <QWidget>
 #include <memory>
 
-#include "core/base/latest.h"
+#include "core/base/mailbox.h"
+#include "core/base/newest.h"
 #include "core/runs/diagnostics.h"
 #include "ui/design/candidates_model.h"
 #include "ui/plot/plot.h"
@@ -41,16 +42,20 @@ class Alternatives : public QWidget {
   void problem(const mw::Problem& problem);
 
  private:
+  enum class Where { here, everywhere };  // the document's target; every listed one
   struct Question {
+    std::uint64_t number = 0;
     runs::Experiment experiment;
-    std::vector<std::string> targets;
+    Where where = Where::here;
     plan::RankBy by = plan::RankBy::time;
   };
   struct Answer {
+    std::uint64_t question = 0;
     int percent = 0;
     std::shared_ptr<const runs::Searched> found{};
     std::optional<Problem> problem{};
   };
+  void work(const Question& question, const Pricer::Folders& folders, const std::stop_token& stop);
   void build();
   void take(const Answer& answer);
   void show_found();
@@ -70,7 +75,9 @@ class Alternatives : public QWidget {
   QPushButton *search_, *apply_;
   QLabel* said_;
   QProgressBar* progress_;
-  Latest<Question, Answer> worker_;  // last: its thread ends first
+  std::uint64_t asked_ = 0;
+  Mailbox<Answer> answers_;
+  Newest<Question> worker_;  // last: its thread ends first
 };
 
 }  // namespace mw::ui

@@ -7,61 +7,33 @@
 namespace mw::ui {
 
 Pricer::Pricer(Folders folders, QObject* parent)
-    : QObject(parent), folders_(std::move(folders)), thread_([this](std::stop_token stop) { work(std::move(stop)); }) {}
-
-Pricer::~Pricer() {
-  thread_.request_stop();
-  {
-    const std::lock_guard lock(mutex_);
-    current_.request_stop();
-  }
-  wake_.notify_all();
-}
+    : QObject(parent),
+      folders_(std::move(folders)),
+      worker_([this](const Question& question, const std::stop_token& stop, const Newest<Question>::Quiet& quiet) {
+        work(question, stop, quiet);
+      }) {}
 
 void Pricer::ask(const runs::Experiment& experiment) {
-  {
-    const std::lock_guard lock(mutex_);
-    next_ = Question{++asked_, experiment};
-    bound_.reset();
-    current_.request_stop();
-  }
-  wake_.notify_one();
+  bound_.reset();
+  worker_.ask({++asked_, experiment});
   emit changed();
 }
 
 // At once with every row as long as it may be; then, when nothing newer came for a moment, with the data's real rows.
 // What runs elsewhere has one answer.
-void Pricer::work(std::stop_token stop) {
-  using namespace std::chrono_literals;
-  while (!stop.stop_requested()) {
-    Question question;
-    std::stop_token cancel;
-    {
-      std::unique_lock lock(mutex_);
-      if (!wake_.wait(lock, stop, [this] { return next_.has_value(); })) return;
-      question = std::move(*next_);
-      next_.reset();
-      current_ = std::stop_source();
-      cancel = current_.get_token();
-    }
-    Answer drawn = design(question);
-    const bool elsewhere = drawn.last;
-    answers_.push(std::move(drawn), Delivery::state);
-    if (elsewhere) continue;
-    Answer bound = predict(question, runs::ReadData::no, cancel);
-    bound.last = !bound.prediction;
-    const bool failed = bound.last;
-    answers_.push(std::move(bound), Delivery::state);
-    if (failed) continue;
-    {
-      std::unique_lock lock(mutex_);
-      if (wake_.wait_for(lock, stop, 400ms, [this] { return next_.has_value(); })) continue;
-    }
-    if (stop.stop_requested()) return;
-    Answer exact = predict(question, runs::ReadData::yes, cancel);
-    exact.last = true;
-    answers_.push(std::move(exact), Delivery::state);
-  }
+void Pricer::work(const Question& question, const std::stop_token& stop, const Newest<Question>::Quiet& quiet) {
+  Answer drawn = design(question);
+  const bool elsewhere = drawn.last;
+  answers_.push(std::move(drawn), Delivery::state);
+  if (elsewhere) return;
+  Answer bound = predict(question, runs::ReadData::no, stop);
+  bound.last = !bound.prediction;
+  const bool failed = bound.last;
+  answers_.push(std::move(bound), Delivery::state);
+  if (failed || !quiet(std::chrono::milliseconds(400))) return;
+  Answer exact = predict(question, runs::ReadData::yes, stop);
+  exact.last = true;
+  answers_.push(std::move(exact), Delivery::state);
 }
 
 Pricer::Answer Pricer::predict(const Question& question, runs::ReadData read_data, std::stop_token cancel) {

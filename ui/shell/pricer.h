@@ -4,12 +4,10 @@
 // dropped.
 #pragma once
 #include <QObject>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
-#include <thread>
 
 #include "core/base/mailbox.h"
+#include "core/base/newest.h"
 #include "core/runs/design.h"
 #include "core/runs/diagnostics.h"
 #include "core/runs/predict.h"
@@ -34,7 +32,6 @@ class Pricer : public QObject {
     std::filesystem::path hardware, own_hardware;
   };
   explicit Pricer(Folders folders, QObject* parent = nullptr);
-  ~Pricer() override;
   void ask(const runs::Experiment& experiment);
   void drain();
   // The last one there was. An exact one stays, outdated, until the next exact one: it does not jump to the upper bound
@@ -57,15 +54,11 @@ class Pricer : public QObject {
     std::uint64_t number = 0;
     runs::Experiment experiment;
   };
-  void work(std::stop_token stop);
+  void work(const Question& question, const std::stop_token& stop, const Newest<Question>::Quiet& quiet);
   static Answer predict(const Question& question, runs::ReadData read_data, std::stop_token cancel);
   Answer design(const Question& question);
   void take_design(Answer answer);
   void take_prediction(Answer answer);
-  std::mutex mutex_;
-  std::condition_variable_any wake_;
-  std::optional<Question> next_;
-  std::stop_source current_;
   Mailbox<Answer> answers_;
   Folders folders_;
   std::optional<hardware::Catalogue> catalogue_;  // the worker's
@@ -74,7 +67,7 @@ class Pricer : public QObject {
   std::optional<runs::Prediction> prediction_, bound_;  // bound_: held back while an exact one is shown
   std::vector<Problem> problems_;
   std::vector<runs::Diagnostic> diagnostics_;
-  std::jthread thread_;  // last: it uses the others
+  Newest<Question> worker_;  // last: it uses the others
 };
 
 }  // namespace mw::ui

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
-// A thread that works on the newest question; a newer one asks the work on an older one to stop. Asked from any thread.
+// SPDX-License-Identifier: Apache-2.0
+// A thread that works on the newest question; a newer one asks the work on an older one to stop. Asked from any thread;
+// `work` runs on the thread and must not throw.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -9,7 +10,7 @@
 #include <stop_token>
 #include <thread>
 
-namespace mw::ui {
+namespace mw {
 
 template <class Question>
 class Newest {
@@ -65,4 +66,4 @@ class Newest {
   std::jthread thread_;  // last: it uses the others
 };
 
-}  // namespace mw::ui
+}  // namespace mw
