@@ -114,18 +114,22 @@ bool is_over(const Need& need, Axes axes) {
   return only_batch == (axes == Axes::batch);
 }
 
+Finding not_divided(const char* id, const CheckFacts& facts, const std::vector<Need>& all, const Need& need,
+                    const std::string& what) {
+  return {.id = id,
+          .message = axes_text(facts, need) + " does not divide the " + std::to_string(need.size) + " " + what,
+          .place = "mesh." + need.axes.back(),
+          .found = axes_text(facts, need),
+          .expected = need.axes.back() + " of " + legal_text(all, need.axes.back(), 1024),
+          .fixes = mesh_fixes(facts, all)};
+}
+
 void tp_1(const CheckFacts& facts, Report& report) {
   const auto all = needs_of(facts);
   for (const Need& need : all) {
     if (holds(need, facts.mesh) || !is_over(need, Axes::model) || need.dim == model::Axis::rank) continue;
     if (facts.stack == Stack::tunix && global_kv(facts, need)) continue;  // TP-2
-    report.findings.push_back({.id = "TP-1",
-                               .message = axes_text(facts, need) + " does not divide the " + std::to_string(need.size) +
-                                          " " + dim_text(need) + " of " + need.tensor,
-                               .place = "mesh." + need.axes.back(),
-                               .found = axes_text(facts, need),
-                               .expected = need.axes.back() + " of " + legal_text(all, need.axes.back(), 1024),
-                               .fixes = mesh_fixes(facts, all)});
+    report.findings.push_back(not_divided("TP-1", facts, all, need, dim_text(need) + " of " + need.tensor));
     return;  // the first blocker says it; the fix holds for all
   }
 }
@@ -134,14 +138,9 @@ void tp_2(const CheckFacts& facts, Report& report) {
   const auto all = needs_of(facts);
   for (const Need& need : all) {
     if (!global_kv(facts, need) || holds(need, facts.mesh)) continue;
-    report.findings.push_back({.id = "TP-2",
-                               .message = axes_text(facts, need) + " does not divide the " + std::to_string(need.size) +
-                                          " key-value heads of the global layers (k_einsum, first in layer " +
-                                          std::to_string(need.layer) + ")",
-                               .place = "mesh." + need.axes.back(),
-                               .found = axes_text(facts, need),
-                               .expected = need.axes.back() + " of " + legal_text(all, need.axes.back(), 1024),
-                               .fixes = mesh_fixes(facts, all)});
+    report.findings.push_back(not_divided(
+        "TP-2", facts, all, need,
+        "key-value heads of the global layers (k_einsum, first in layer " + std::to_string(need.layer) + ")"));
     return;
   }
 }
@@ -150,13 +149,7 @@ void fsdp_1(const CheckFacts& facts, Report& report) {
   const auto all = needs_of(facts);
   for (const Need& need : all) {
     if (holds(need, facts.mesh) || !is_over(need, Axes::batch) || need.dim == model::Axis::rank) continue;
-    report.findings.push_back({.id = "FSDP-1",
-                               .message = axes_text(facts, need) + " does not divide the " + std::to_string(need.size) +
-                                          " " + dim_text(need) + " of " + need.tensor,
-                               .place = "mesh." + need.axes.back(),
-                               .found = axes_text(facts, need),
-                               .expected = need.axes.back() + " of " + legal_text(all, need.axes.back(), 1024),
-                               .fixes = mesh_fixes(facts, all)});
+    report.findings.push_back(not_divided("FSDP-1", facts, all, need, dim_text(need) + " of " + need.tensor));
     break;
   }
 }
