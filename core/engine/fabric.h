@@ -10,6 +10,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/mesh/collectives.h"
@@ -61,14 +62,20 @@ class Port {
   void count(mesh::CollectiveKind kind, int axis, const CallFor& why, Bytes full, double seconds, int group = 0);
 
   const std::vector<Traffic>& traffic() const { return traffic_; }
-  void clear_traffic() { traffic_.clear(); }
+  void clear_traffic() { traffic_.clear(), next_ = 0; }
 
  private:
   friend class Fabric;
+  friend class Group;
+  struct Spent {
+    double seconds, waited;
+  };
+  void tally(mesh::CollectiveKind kind, int axis, const CallFor& why, Bytes full, int group, Spent spent);
   Port(Fabric& fabric, int device) : fabric_(&fabric), device_(device) {}
   Fabric* fabric_;
   int device_;
   std::vector<Traffic> traffic_;
+  size_t next_ = 0;  // where the next call is looked for first
 };
 
 // Thrown on the threads of devices that wait for one which failed; never leaves Fabric::each.
@@ -93,6 +100,7 @@ class Fabric {
 
  private:
   friend class Port;
+  friend class Group;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

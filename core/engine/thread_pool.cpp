@@ -51,7 +51,7 @@ struct ThreadPool::Impl {
   }
 
   void work(int thread) {
-    setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), getpriority(PRIO_PROCESS, 0) + kWorkerNice);
+    lower_priority();
     inside_parallel_for = true;
     std::uint32_t seen = 0;
     while (true) {
@@ -64,6 +64,10 @@ struct ThreadPool::Impl {
     }
   }
 };
+
+void lower_priority() {
+  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), getpriority(PRIO_PROCESS, 0) + kWorkerNice);
+}
 
 ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()) {
   impl_->threads = std::max(1, threads);

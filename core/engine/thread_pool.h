@@ -21,4 +21,7 @@ class ThreadPool {
   std::unique_ptr<Impl> impl_;
 };
 
+// The calling thread gives way to a window's: nice +5.
+void lower_priority();
+
 }  // namespace mw::engine

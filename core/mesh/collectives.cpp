@@ -60,7 +60,6 @@ class Lister {
   void add(CollectiveKind kind, int axis, Phase phase, Cause cause, int layer, const std::string& tensor,
            std::int64_t full, std::int64_t calls, int group = 0) {
     const int n = group > 0 ? group : form_.size(axis);
-    const std::int64_t once = full - full / n;
     list_.push_back({.kind = kind,
                      .axis = form_.name(axis),
                      .group = n,
@@ -69,7 +68,7 @@ class Lister {
                      .layer = layer,
                      .tensor = tensor,
                      .full = Bytes(full),
-                     .moved = Bytes(kind == CollectiveKind::all_reduce ? 2 * once : once),
+                     .moved = moved_of(kind, Bytes(full), n),
                      .calls = calls});
   }
 
@@ -255,6 +254,11 @@ std::vector<Collective> fused(const std::vector<Collective>& list) {
   return out;
 }
 
+Bytes moved_of(CollectiveKind kind, Bytes full, int group) {
+  const Bytes once = full - Bytes(full.value / group);
+  return kind == CollectiveKind::all_reduce ? once + once : once;
+}
+
 Bytes moved(const std::vector<Collective>& list) {
   Bytes sum;
   for (const Collective& c : list) sum += c.moved * c.calls;
@@ -267,6 +271,8 @@ std::string to_string(CollectiveKind kind) {
       return "all-gather";
     case CollectiveKind::reduce_scatter:
       return "reduce-scatter";
+    case CollectiveKind::all_to_all:
+      return "all-to-all";
     case CollectiveKind::all_reduce:
       break;
   }

@@ -24,7 +24,7 @@
 
 namespace mw::mesh {
 
-enum class CollectiveKind { all_gather, reduce_scatter, all_reduce };
+enum class CollectiveKind { all_gather, reduce_scatter, all_reduce, all_to_all };
 enum class Phase { forward, recompute, backward, update };  // recompute: the forward again, within the backward
 enum class Cause {
   gather_shards,   // FSDP: a weight whole before its use
@@ -44,7 +44,8 @@ struct Collective {
   int layer = -1;      // -1: model level
   std::string tensor;  // logical name; of activations the block's: "layers.3.attention", "logits"
   // One call. Full: the array that each device has after an all-gather, before a reduce-scatter, before and after an
-  // all-reduce, padded where shards are. Moved: what a device sends: full - full / n, all-reduce twice that.
+  // all-reduce or all-to-all, padded where shards are. Moved: what a device sends: full - full / n, all-reduce twice
+  // that (moved_of).
   Bytes full, moved;
   std::int64_t calls = 1;  // in the whole step
 };
@@ -73,6 +74,8 @@ std::vector<Collective> collectives(const model::Config& config, const Mesh& mes
                                     const StepShape& step);
 // Those of one phase, layer, axis, kind and cause as one call each, as FSDP2 makes them for a wrapped layer.
 std::vector<Collective> fused(const std::vector<Collective>& list);
+// Bytes that a device sends in one call on `full`.
+Bytes moved_of(CollectiveKind kind, Bytes full, int group);
 // Sum of moved * calls: bytes that each device sends in the step.
 Bytes moved(const std::vector<Collective>& list);
 
