@@ -10,6 +10,7 @@ namespace mw::runs {
 
 Design design(const Experiment& experiment, const hardware::Catalogue& catalogue) {
   Design d;
+  d.experiment = experiment;
   d.planned = plan_experiment(experiment, catalogue);
   const plan::Request& r = d.planned.request;
   const auto use = r.work == plan::Work::train ? mesh::Use::training : mesh::Use::sampling;

@@ -12,6 +12,7 @@
 namespace mw::runs {
 
 struct Design {
+  Experiment experiment;  // that was designed
   Planned planned;
   mesh::Layout layout;
   mesh::Placement placement;                  // of every layer

@@ -2,6 +2,7 @@
 // Between a design and the canvas: what moves for a tensor, and the document's keys for what was done there.
 #include <map>
 
+#include "core/mesh/canvas.h"
 #include "core/runs/design_view.h"
 
 namespace mw::runs {
@@ -27,13 +28,6 @@ std::string block_of(const mesh::Placed& t) {
   }
 }
 
-const mesh::Placed* placed(const mesh::Placement& placement, const std::string& name) {
-  for (const auto* list : {&placement.tensors, &placement.adapters})
-    for (const mesh::Placed& t : *list)
-      if (t.name == name) return &t;
-  return nullptr;
-}
-
 std::string axes_text(const std::vector<int>& dimensions) {
   std::string text;
   for (const int d : dimensions) text += (text.empty() ? "" : ", ") + std::to_string(d);
@@ -43,7 +37,7 @@ std::string axes_text(const std::vector<int>& dimensions) {
 }  // namespace
 
 std::vector<Traffic> traffic(const Design& design, const std::string& tensor) {
-  const mesh::Placed* t = placed(design.placement, tensor);
+  const mesh::Placed* t = mesh::find(design.placement, tensor);
   if (!t) return {};
   const std::string block = block_of(*t);
   std::vector<Traffic> out;
@@ -54,9 +48,9 @@ std::vector<Traffic> traffic(const Design& design, const std::string& tensor) {
     const std::string size = to_text(c.full);
     sums[c.axis] += c.moved * c.calls;
     out.push_back({c.axis,
-                   to_string(c.kind) + " over " + c.axis + ", " + to_string(c.phase) + " (" + to_string(c.cause) +
-                       "): " + std::to_string(c.calls) + " x " + size + ", " +
-                       to_text(Seconds(design.seconds[i].value)) + " each",
+                   to_string(c.kind) + " over " + c.axis + ": " + std::to_string(c.calls) + " x " + size + ", " +
+                       to_text(Seconds(design.seconds[i].value)) + " each, " + to_string(c.phase) + " (" +
+                       to_string(c.cause) + ")",
                    {}});
   }
   for (Traffic& line : out)  // said once, at the links of the axis

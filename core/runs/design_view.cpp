@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <tuple>
+#include <string_view>
+#include <unordered_map>
 
 namespace mw::runs {
 namespace {
@@ -15,11 +15,17 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return out;
 }
 
-std::string kind_name(const mesh::Placed& t) {
-  if (t.layer < 0) return t.name;
-  const std::string layer = "layers." + std::to_string(t.layer) + ".";
-  const bool starts = t.name.compare(0, layer.size(), layer) == 0;
-  return starts ? "layers.*." + t.name.substr(layer.size()) : t.name;
+// "q_proj" of "layers.12.q_proj"; the whole name at model level.
+std::string_view kind_of(const mesh::Placed& t) {
+  const std::string_view name = t.name;
+  if (t.layer < 0) return name;
+  const std::size_t dot = name.find('.', std::string_view("layers.").size());
+  return name.starts_with("layers.") && dot != name.npos ? name.substr(dot + 1) : name;
+}
+
+bool same_shape(const mesh::Placed& a, const mesh::Placed& b) {
+  return std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),
+                    [](const model::Dim& x, const model::Dim& y) { return x.size == y.size; });
 }
 
 struct Sizes {
@@ -27,33 +33,49 @@ struct Sizes {
   mesh::TileRule tile;
 };
 
+ShardRow row_of(const mesh::Placed& t, const Sizes& sizes, Bytes held) {
+  std::vector<std::int64_t> whole;
+  for (const model::Dim& d : t.dims) whole.push_back(d.size);
+  const std::string_view kind = kind_of(t);
+  const double exact = static_cast<double>(t.total()) * sizes.bytes / static_cast<double>(t.shards);
+  return {.name = (kind == t.name ? "" : "layers.*.") + std::string(kind),
+          .first = t.name,
+          .shape = shape_text(whole),
+          .spec = t.spec,
+          .shard = shape_text(t.shard),
+          .per_device = held,
+          .padding = exact > 0 ? static_cast<double>(held.value) / exact - 1 : 0,
+          .replicas = t.replicas,
+          .rule = t.rule};
+}
+
+// Layers repeat the same tensors over a thousand times, at every price: they are compared by value, not by text.
 void add_rows(const std::vector<mesh::Placed>& tensors, const Sizes& sizes, bool adapters,
               std::vector<ShardRow>& rows) {
-  std::map<std::tuple<std::string, std::string, std::string>, std::size_t> seen;
+  struct Seen {
+    const mesh::Placed* first;
+    std::size_t row;
+  };
+  std::unordered_map<std::string_view, std::vector<Seen>> seen;
   for (const mesh::Placed& t : tensors) {
-    std::vector<std::int64_t> whole;
-    for (const model::Dim& d : t.dims) whole.push_back(d.size);
-    const std::string name = kind_name(t), shape = shape_text(whole);
-    const auto [at, fresh] = seen.try_emplace({name, shape, mesh::to_text(t.spec)}, rows.size());
+    std::vector<Seen>& alike = seen[kind_of(t)];
+    const auto at = std::find_if(alike.begin(), alike.end(),
+                                 [&](const Seen& s) { return s.first->spec == t.spec && same_shape(*s.first, t); });
     const Bytes held(mesh::padded_bytes(t.shard, sizes.bytes, sizes.tile));
-    if (fresh) {
-      const double exact = static_cast<double>(t.total()) * sizes.bytes / static_cast<double>(t.shards);
-      rows.push_back({.name = name,
-                      .first = t.name,
-                      .shape = shape,
-                      .spec = t.spec,
-                      .shard = shape_text(t.shard),
-                      .per_device = held,
-                      .padding = exact > 0 ? static_cast<double>(held.value) / exact - 1 : 0,
-                      .replicas = t.replicas,
-                      .rule = t.rule,
-                      .adapter = adapters});
-    } else {
-      ShardRow& row = rows[at->second];
-      ++row.count;
-      row.per_device += held;
+    if (at != alike.end()) {
+      ++rows[at->row].count;
+      rows[at->row].per_device += held;
+      continue;
     }
+    alike.push_back({&t, rows.size()});
+    rows.push_back(row_of(t, sizes, held));
+    rows.back().adapter = adapters;
   }
+}
+
+const PlanLine* find(const std::vector<PlanLine>& lines, const std::string& label) {
+  const auto at = std::find_if(lines.begin(), lines.end(), [&](const PlanLine& l) { return l.label == label; });
+  return at == lines.end() ? nullptr : &*at;
 }
 
 std::string fixed(double value, int digits) {
@@ -202,6 +224,29 @@ std::string difference(const PlanLine& baseline, const PlanLine& other) {
   if (a <= 0 || b <= 0) return {};
   if (b / a >= 2 || a / b >= 2) return "x " + fixed(b / a, 2);
   return (b > a ? "+" : "-") + percent(std::abs(b / a - 1));
+}
+
+Heading heading(const Design& design, const Design* other) {
+  const plan::Request& r = design.request();
+  Heading out;
+  if (other && other->request().model.id != r.model.id) out.what.push_back({r.model.id, true});
+  out.what.push_back({r.target.id, other && other->request().target.id != r.target.id});
+  for (const mesh::MeshAxis& axis : r.mesh.axes) {
+    const bool changed = other && other->request().mesh.size(axis.name) != axis.size;
+    out.what.push_back({axis.name + " " + std::to_string(axis.size), changed});
+  }
+  const std::vector<PlanLine> lines = plan_lines(design), others = other ? plan_lines(*other) : std::vector<PlanLine>();
+  const auto add = [&](const std::string& label, const std::string& unit) {
+    const PlanLine* line = find(lines, label);
+    if (!line || !line->number) return;
+    const PlanLine* beside = find(others, label);
+    const std::string change = beside ? difference(*beside, *line) : "";
+    const bool changed = !change.empty() && change != "same";
+    out.comes_to.push_back({line->value + unit + (changed ? " (" + change + ")" : ""), changed});
+  };
+  add(std::string(step_label(r.work)), " a step");
+  add("Cost", "");
+  return out;
 }
 
 std::string provenance(const plan::Estimate& e) {

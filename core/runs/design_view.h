@@ -41,7 +41,7 @@ std::vector<PlanLine> plan_lines(const Design& design);
 // What moves for one tensor in a step, its block's sums included: calls of one kind, axis and phase as one.
 struct Traffic {
   std::string axis;
-  std::string text;   // "all-gather over fsdp, forward: 16 x 132 MiB, 0.37 ms each"
+  std::string text;   // "all-gather over fsdp: 16 x 132 MiB, 0.37 ms each, forward (FSDP gather)"
   std::string label;  // of an axis' first: "1.65 GiB a step", what a device sends over it; else empty
 };
 std::vector<Traffic> traffic(const Design& design, const std::string& tensor);
@@ -53,6 +53,17 @@ Experiment with_choice(Experiment experiment, const mesh::Choice& before, const 
 
 // "-12 %", "x 3.1", "same"; empty where one has no number.
 std::string difference(const PlanLine& baseline, const PlanLine& other);
+
+// A design in two lines above its canvas: what it is, what it comes to. Marked: unlike `other`, which may be null.
+struct HeadingPart {
+  std::string text;  // "v5p-8", "tp 4"; "9.8 s a step (+12 %)", "$56.90"
+  bool changed = false;
+};
+struct Heading {
+  std::vector<HeadingPart> what, comes_to;
+};
+Heading heading(const Design& design, const Design* other);
+
 // What an estimate rests on, for a tooltip: range, origin, formula, inputs, source; a line each.
 std::string provenance(const plan::Estimate& estimate);
 

@@ -2,6 +2,7 @@
 // The fit: it finds what is there, a stray row does not carry it away, held out rows never matter, and the shipped
 // calibration is what the shipped rows give.
 #include "core/plan/calibrate.h"
+#include "tests/shipped.h"
 
 #include <gmock/gmock.h>
 
@@ -16,10 +17,8 @@ using testing::HasSubstr;
 
 const std::string kFolder = std::string(MW_RESOURCES) + "/hardware";
 
-const hardware::Catalogue& catalogue() {
-  static const hardware::Catalogue c = hardware::Catalogue::load(kFolder);
-  return c;
-}
+using test::catalogue;
+
 const std::vector<Measurement>& shipped() {
   static const Measurements m = read_measurements(kFolder + "/measurements.json", catalogue());
   return m.rows;

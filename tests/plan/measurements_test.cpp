@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The shipped measurements: every row can be planned, says where it is from, and what is held out stays held out.
 #include "core/plan/measurements.h"
+#include "tests/shipped.h"
 
 #include <gmock/gmock.h>
 
@@ -15,10 +16,8 @@ using testing::HasSubstr;
 
 const std::string kFolder = std::string(MW_RESOURCES) + "/hardware";
 
-const hardware::Catalogue& catalogue() {
-  static const hardware::Catalogue c = hardware::Catalogue::load(kFolder);
-  return c;
-}
+using test::catalogue;
+
 const std::vector<Measurement>& shipped() {
   static const Measurements m = read_measurements(kFolder + "/measurements.json", catalogue());
   return m.rows;

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests that several tests start from.
 #pragma once
-#include "core/hardware/catalogue.h"
 #include "core/plan/plan.h"
+#include "tests/shipped.h"
 
 namespace mw::plan {
 
-inline const hardware::Catalogue& catalogue() {
-  static const hardware::Catalogue kCatalogue = hardware::Catalogue::load(MW_RESOURCES "/hardware");
-  return kCatalogue;
-}
+using test::catalogue;
 
 inline std::vector<model::Role> every_projection() {
   using model::Role;

@@ -7,15 +7,12 @@
 #include <algorithm>
 #include <tuple>
 
-#include "core/hardware/catalogue.h"
+#include "tests/shipped.h"
 
 namespace mw::plan {
 namespace {
 
-const hardware::Catalogue& catalogue() {
-  static const auto kCatalogue = hardware::Catalogue::load(std::string(MW_RESOURCES) + "/hardware");
-  return kCatalogue;
-}
+using test::catalogue;
 
 Request request(const char* model, const char* target, Work work = Work::train) {
   Request r;

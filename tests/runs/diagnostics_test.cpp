@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "core/formats/safetensors.h"
+#include "tests/shipped.h"
 
 namespace mw::runs {
 namespace {
@@ -20,10 +21,7 @@ using testing::HasSubstr;
 using testing::Not;
 using Sets = std::vector<std::string>;
 
-const hardware::Catalogue& catalogue() {
-  static const auto kCatalogue = hardware::Catalogue::load(fs::path(MW_RESOURCES) / "hardware");
-  return kCatalogue;
-}
+using test::catalogue;
 
 struct Folder {
   fs::path path;

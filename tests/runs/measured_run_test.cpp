@@ -4,16 +4,14 @@
 
 #include "core/plan/calibrate.h"
 #include "tests/runs/store_test_help.h"
+#include "tests/shipped.h"
 
 namespace mw::runs {
 namespace {
 
 using test::TemporaryFolder;
 
-const hardware::Catalogue& catalogue() {
-  static const hardware::Catalogue c = hardware::Catalogue::load(std::string(MW_RESOURCES) + "/hardware");
-  return c;
-}
+using test::catalogue;
 
 RunId run_with(Store& store, const std::vector<double>& rates) {
   const RunId run = store.create(Experiment::load(std::string(MW_RESOURCES) + "/examples/tiny-lora.json"), "measured");

@@ -7,6 +7,8 @@
 
 #include <fstream>
 
+#include "tests/shipped.h"
+
 namespace mw::runs {
 namespace {
 
@@ -14,10 +16,8 @@ using testing::Contains;
 using testing::Field;
 using testing::HasSubstr;
 
-const hardware::Catalogue& catalogue() {
-  static const hardware::Catalogue kCatalogue = hardware::Catalogue::load(MW_RESOURCES "/hardware");
-  return kCatalogue;
-}
+using test::catalogue;
+
 Experiment example(const std::string& name) {
   return Experiment::load(std::string(MW_RESOURCES "/examples/") + name + ".json");
 }

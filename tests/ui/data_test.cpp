@@ -15,33 +15,25 @@
 
 #include "core/runs/settings.h"
 #include "core/train/model.h"
-#include "tests/ui/support.h"
-#include "ui/shell/main_window.h"
+#include "tests/ui/window_fixture.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
 
-class DataTest : public QObject {
+class DataTest : public test::WindowFixture {
   Q_OBJECT
-  test::WarningWatch warnings_;
-  std::unique_ptr<test::Scratch> scratch_;
-  std::unique_ptr<MainWindow> window_;
 
   DataPage& page() { return window_->data_page(); }
   std::string write(const std::string& name, const std::string& content) const {
-    std::ofstream(scratch_->folder() / name, std::ios::binary) << content;
-    return (scratch_->folder() / name).string();
+    std::ofstream(folder() / name, std::ios::binary) << content;
+    return (folder() / name).string();
   }
   void open_window(const Json& data) {
     runs::Experiment e;
     e.set_value("model.path", MW_RESOURCES "/base-model");
     e.set_value("data", data);
-    e.save(scratch_->folder() / "e.json");
-    window_ = std::make_unique<MainWindow>(WindowSetup{scratch_->folder() / "e.json", scratch_->folder() / "runs",
-                                                       MW_RESOURCES, scratch_->folder() / "s"});
-    window_->show();
-    QVERIFY(QTest::qWaitForWindowExposed(window_.get()));
-    QApplication::setActiveWindow(window_.get());
+    e.save(folder() / "e.json");
+    WindowFixture::open_window(setup(folder() / "e.json"), Page::train);
   }
   void open_page(const Json& data) {
     open_window(data);
@@ -54,27 +46,11 @@ class DataTest : public QObject {
     QTRY_VERIFY_WITH_TIMEOUT(!page().reader().outdated() && page().reader().state() == DataReader::State::done, 30000);
     page().show_frame();
   }
-  QPushButton* button(const QString& text) {
-    for (QPushButton* b : page().findChildren<QPushButton*>())
-      if (b->text() == text && b->isVisible()) return b;
-    return nullptr;
-  }
-  void press(const QString& text) {
-    QPushButton* b = button(text);
-    QVERIFY2(b && b->isEnabled(), qPrintable(text));
-    QTest::mouseClick(b, Qt::LeftButton);
-  }
   void choose(int row) {
     const QRect cell = page().table().visualRect(page().model().index(row, DataRowsModel::state));
     QTest::mouseClick(page().table().viewport(), Qt::LeftButton, {}, cell.center());
     const std::int64_t number = page().model().row(row).row;
     QTRY_VERIFY(page().reader().detail() && page().reader().detail()->row.row == number);
-  }
-  void picture(const char* name) {
-    window_->resize(1280, 800);
-    std::filesystem::create_directories(MW_PICTURES);
-    QTest::qWait(60);
-    QVERIFY(window_->grab().save(qpath(std::filesystem::path(MW_PICTURES) / name)));
   }
   QString shown_text() {  // every label of the page
     QStringList all;
@@ -91,16 +67,6 @@ class DataTest : public QObject {
                             "\n";
 
  private slots:
-  void init() {
-    warnings_.start();
-    scratch_ = std::make_unique<test::Scratch>();
-  }
-  void cleanup() {
-    window_.reset();
-    scratch_.reset();
-    QCOMPARE(warnings_.take().join(u"; "_s), QString());
-  }
-
   void every_row_and_token_is_what_the_trainer_gets() {
     open_page(small_world({{"max_len", 56}, {"overlong", "truncate"}}));
     read_through();
@@ -193,7 +159,7 @@ class DataTest : public QObject {
     QTRY_VERIFY(page().tokens().isVisible());
     QVERIFY(page().economy().summary().contains(u"real"_s));  // of the three good ones
     choose(1);
-    picture("data-bad-row.png");
+    picture(u"data-bad-row"_s);
     press(u"Skip Bad Rows"_s);
     QCOMPARE(window_->document().experiment().string("data.on_error"), std::string("skip"));
     QTRY_VERIFY(page().notice().isEmpty());
@@ -262,17 +228,17 @@ class DataTest : public QObject {
     std::string many;
     for (int i = 0; i < 400; ++i) many += kGood;
     {
-      std::ofstream out(scratch_->folder() / "large.jsonl", std::ios::binary);
+      std::ofstream out(folder() / "large.jsonl", std::ios::binary);
       for (int i = 0; i < 1000; ++i) out << many;
     }
-    open_page({{"path", (scratch_->folder() / "large.jsonl").string()}});
+    open_page({{"path", (folder() / "large.jsonl").string()}});
     QTRY_VERIFY(page().model().rowCount() > 0);
     QCOMPARE(page().reader().state(), DataReader::State::reading);
     choose(0);  // its tokens are there while the others are still read
     QVERIFY(!page().tokens().detail().tokens.empty());
     QTRY_VERIFY(page().reader().eta().has_value());
     QVERIFY(shown_text().contains(u"rows so far"_s));
-    picture("data-reading.png");
+    picture(u"data-reading"_s);
     press(u"Cancel"_s);
     QCOMPARE(page().reader().state(), DataReader::State::stopped);
     const int kept = page().model().rowCount();
@@ -307,7 +273,7 @@ class DataTest : public QObject {
     QVERIFY(tokens.viewport()->rect().contains(tokens.chip(tokens.current())));
     QVERIFY2(clock.elapsed() < 5000, qPrintable(QString::number(clock.elapsed())));  // not for each token of the row
     QVERIFY(shown_text().contains(u"not used"_s));
-    picture("data-long-row.png");
+    picture(u"data-long-row"_s);
   }
 
   void a_file_that_changed_is_said_so_and_read_again() {
@@ -328,11 +294,11 @@ class DataTest : public QObject {
     QTRY_VERIFY(shown_text().contains(u"No data yet"_s));
     press(u"Data File"_s);
     QTRY_COMPARE(QApplication::focusWidget(), window_->panel().form().row("data.path")->field()->editor());
-    window_->document().set("data.path", (scratch_->folder() / "none.jsonl").string());
+    window_->document().set("data.path", (folder() / "none.jsonl").string());
     QTRY_VERIFY(shown_text().contains(u"none.jsonl"_s) && shown_text().contains(u"cannot be read"_s));
     window_->document().set("data.path", write("a.jsonl", "{\"q\":\"a\",\"b\":\"c\"}\n"));
     QTRY_VERIFY(shown_text().contains(u"cannot tell the format"_s));
-    picture("data-unreadable.png");
+    picture(u"data-unreadable"_s);
     window_->document().set("data.columns.prompt", "q");
     window_->document().set("data.columns.completion", "b");
     QTRY_COMPARE(page().model().rowCount(), 1);
@@ -349,7 +315,7 @@ class DataTest : public QObject {
     open_page(small_world({{"eval_fraction", 0.0}}));
     read_through();
     QVERIFY(button(u"Save Lengths\u2026"_s)->isEnabled());
-    const QString file = qpath(scratch_->folder() / "kept.json"), csv = qpath(scratch_->folder() / "kept.csv");
+    const QString file = qpath(folder() / "kept.json"), csv = qpath(folder() / "kept.csv");
     page().save_lengths(file);
     page().save_lengths(csv);
     const data::LengthCounts lengths = page().reader().index()->lengths;
@@ -365,7 +331,7 @@ class DataTest : public QObject {
     const QString planned = page().economy().summary().section(u';', 3, 3);
     QVERIFY2(seen.startsWith(planned), qPrintable(seen + u" / "_s + planned));
     QVERIFY(shown_text().contains(u"loss not known"_s));
-    picture("data-lengths-only.png");
+    picture(u"data-lengths-only"_s);
     window_->document().set("data.lengths", write("bad.csv", "12,3\nx,1\n"));
     QTRY_VERIFY(shown_text().contains(u"bad.csv, line 2"_s));
     page().save_lengths(u"/proc/none.json"_s);  // nothing to save: nothing happens
@@ -385,7 +351,7 @@ class DataTest : public QObject {
     const QString padding = qs(to_text(Seconds(0.001 * static_cast<double>(e.plain.fixed - e.plain.tokens))));
     QVERIFY2(page().economy().cost_text().contains(padding), qPrintable(page().economy().cost_text()));
     QVERIFY(!page().economy().cost_text().contains(u'$'));
-    picture("data-priced.png");
+    picture(u"data-priced"_s);
     page().set_price({Seconds(0.001), Usd(36)}, runs::PadTo::max_len);
     const auto saved = *epoch_cost(e, runs::PadTo::max_len, {Seconds(0.001), Usd(36)}).saved.usd;
     QVERIFY(saved.value > 1);
@@ -418,7 +384,7 @@ class DataTest : public QObject {
       }
     window_->close();
     window_.reset();
-    MainWindow again({{}, scratch_->folder() / "runs", MW_RESOURCES, scratch_->folder() / "s"});
+    MainWindow again({{}, store(), MW_RESOURCES, folder() / "state"});
     QCOMPARE(again.page(), Page::data);
   }
 };

@@ -10,19 +10,16 @@
 #include <QTest>
 #include <QWindow>
 
-#include "tests/ui/support.h"
+#include "tests/ui/window_fixture.h"
 #include "ui/design/axis_chip.h"
-#include "ui/shell/main_window.h"
 #include "ui/shell/problems_panel.h"
 #include "ui/theme/text.h"
+#include "ui/theme/theme.h"
 
 namespace mw::ui {
 
-class DesignTest : public QObject {
+class DesignTest : public test::WindowFixture {
   Q_OBJECT
-  test::WarningWatch warnings_;
-  std::unique_ptr<test::Scratch> scratch_;
-  std::unique_ptr<MainWindow> window_;
   int station_ = 0;
 
   DesignPage& page() { return window_->design_page(); }
@@ -46,29 +43,30 @@ class DesignTest : public QObject {
     window_->document().open_example(std::filesystem::path(MW_RESOURCES) / "examples" / example);
     priced();
   }
+  QRect in_window(QWidget& w) { return {w.mapTo(window_.get(), QPoint()), w.size()}; }
+  bool left_of(QWidget& a, QWidget& b) {
+    return in_window(a).right() < in_window(b).left() && in_window(a).top() == in_window(b).top();
+  }
+  // The frame of the selection is drawn around that device.
+  static bool framed(MeshCanvas& canvas, int device) {
+    const QImage image = canvas.grab().toImage();
+    const QPoint at = canvas.device_at(device).topLeft().toPoint();
+    const double ratio = image.devicePixelRatio();
+    for (int x = 4; x < 12; ++x)
+      for (int y = -2; y <= 2; ++y)
+        if (image.pixelColor((QPointF(at.x() + x, at.y() + y) * ratio).toPoint()) == theme().accent) return true;
+    return false;
+  }
   void picture(const QString& name) {
-    const QString given = qEnvironmentVariable("MW_PICTURES");
-    const auto folder = given.isEmpty() ? std::filesystem::path(MW_PICTURES) : fspath(given);
-    std::filesystem::create_directories(folder);
-    QTest::qWait(80);
-    QVERIFY(
-        window_->grab().save(qpath(folder / ss(u"design-%1-%2.png"_s.arg(++station_, 2, 10, QChar(u'0')).arg(name)))));
+    WindowFixture::picture(u"design-%1-%2"_s.arg(++station_, 2, 10, QChar(u'0')).arg(name));
   }
 
  private slots:
   void init() {
-    warnings_.start();
-    scratch_ = std::make_unique<test::Scratch>();
-    window_ = std::make_unique<MainWindow>(WindowSetup{{}, scratch_->folder() / "runs", MW_RESOURCES, {}});
-    window_->resize(1280, 800);
-    window_->show();
-    QVERIFY(QTest::qWaitForWindowExposed(window_.get()));
-    window_->activateWindow();
-    window_->show_page(Page::design);
-  }
-  void cleanup() {
-    window_.reset();
-    QCOMPARE(warnings_.take().join(u"; "_s), QString());
+    WindowFixture::init();
+    WindowSetup forgetful = setup();
+    forgetful.session_folder.clear();
+    open_window(forgetful, Page::design);
   }
 
   void the_journey() {
@@ -159,6 +157,135 @@ class DesignTest : public QObject {
     picture(u"pinned"_s);
     page().unpin();
     QCOMPARE(page().memory().bar().bars().size(), size_t{1});
+  }
+
+  void two_meshes_stand_side_by_side_with_one_selection() {
+    open("paper-train-v5p-8.json");
+    const runs::Experiment paper = window_->document().experiment();
+    CanvasPair& pair = page().canvases();
+    QVERIFY(!pair.pinned().isVisible());
+    page().pin();
+    AxisChip* tp = canvas().chip(u"tp"_s);
+    tp->setFocus();
+    QTest::keyClick(tp, Qt::Key_Down);
+    QTest::keyClick(tp, Qt::Key_Return);
+    priced();
+    QVERIFY(pair.pinned().isVisible() && canvas().isVisible());
+    QVERIFY(left_of(pair.pinned(), canvas()));
+    QCOMPARE(qs(mesh::to_text(pair.pinned().shown().mesh)), u"fsdp 1, tp 4"_s);
+    QCOMPARE(qs(mesh::to_text(canvas().shown().mesh)), u"fsdp 2, tp 2"_s);
+    for (const char* part : {"v5p-8", "tp\u00A04", "a\u00A0step", "$"})
+      QVERIFY2(pair.pinned_heading().contains(QString::fromUtf8(part)), part);
+    QVERIFY(pair.live_heading().contains(u">tp\u00A02</b>"_s));  // what changed is marked
+    QVERIFY(!pair.live_heading().contains(u">v5p-8</b>"_s));
+    // Clicked in one, marked in both.
+    QTest::mouseClick(&pair.pinned(), Qt::LeftButton, {}, pair.pinned().device_at(2).center().toPoint());
+    QCOMPARE(canvas().selected_device(), 2);
+    for (MeshCanvas* c : {&pair.pinned(), &canvas()}) {
+      QVERIFY(framed(*c, 2) && !framed(*c, 1));
+      QVERIFY2(c->status().contains(u"device 2 at 1, 0"_s), qPrintable(c->status()));
+    }
+    QVERIFY(pair.pinned().status() != canvas().status());  // other pieces of it
+    picture(u"two-meshes"_s);
+    QTest::mouseClick(&canvas(), Qt::LeftButton, {}, canvas().device_at(1).center().toPoint());
+    QCOMPARE(pair.pinned().selected_device(), 1);
+    // The keys, too; the pinned one cannot be edited.
+    pair.pinned().setFocus();
+    QTest::keyClick(&pair.pinned(), Qt::Key_Down);
+    QCOMPARE(canvas().selected_device(), 3);
+    const runs::Experiment edited = window_->document().experiment();
+    AxisChip* pinned_tp = pair.pinned().chip(u"tp"_s);
+    pinned_tp->setFocus();
+    for (const auto key : {Qt::Key_Down, Qt::Key_Return, Qt::Key_Delete}) QTest::keyClick(pinned_tp, key);
+    QCOMPARE(window_->document().experiment(), edited);
+    // A tensor chosen in the table is shown in both, with what moves for it.
+    page().shards_table().selectRow(page().shards().find(u"layers.0.down_proj"_s));
+    for (MeshCanvas* c : {&pair.pinned(), &canvas()}) {
+      QCOMPARE(c->tensor(), std::string("layers.0.down_proj"));
+      QVERIFY(c->has_tensor());
+    }
+    QVERIFY(pair.pinned().summary().contains(u"over tp"_s) && !pair.pinned().summary().contains(u"over fsdp"_s));
+    QVERIFY(canvas().summary().contains(u"over tp"_s) && canvas().summary().contains(u"over fsdp"_s));
+    // One or both.
+    QTest::keyClick(window_.get(), Qt::Key_B, Qt::ControlModifier);
+    QVERIFY(!pair.pinned().isVisible());
+    QTest::keyClick(window_.get(), Qt::Key_B, Qt::ControlModifier);
+    QVERIFY(pair.pinned().isVisible());
+    // Undo is about the document alone.
+    window_->document().undo_stack().undo();
+    priced();
+    QCOMPARE(window_->document().experiment(), paper);
+    QCOMPARE(qs(mesh::to_text(canvas().shown().mesh)), u"fsdp 1, tp 4"_s);
+    window_->document().undo_stack().redo();
+    priced();
+    QCOMPARE(qs(mesh::to_text(canvas().shown().mesh)), u"fsdp 2, tp 2"_s);
+    // Swapped, as one step.
+    QTest::keyClick(window_.get(), Qt::Key_B, Qt::ControlModifier | Qt::ShiftModifier);
+    QCOMPARE(window_->document().experiment(), paper);
+    priced();
+    QCOMPARE(qs(mesh::to_text(canvas().shown().mesh)), u"fsdp 1, tp 4"_s);
+    QCOMPARE(qs(mesh::to_text(pair.pinned().shown().mesh)), u"fsdp 2, tp 2"_s);
+    window_->document().undo_stack().undo();
+    QCOMPARE(window_->document().experiment(), edited);
+    QCOMPARE(test::unnamed(page()).join(u"; "_s), QString());
+  }
+
+  void meshes_of_two_targets_say_what_only_one_has() {
+    open("paper-train-v5p-8.json");
+    page().pin();
+    runs::Experiment gpus = window_->document().experiment();
+    gpus.set_value("target.id", "2xh100");
+    gpus.set_value("mesh", Json{{"fsdp", 2}, {"tp", 1}});
+    gpus.set_value("lora.targets", Json::array({"q_proj"}));
+    window_->document().replace(gpus, u"other chips"_s);
+    priced();
+    CanvasPair& pair = page().canvases();
+    QVERIFY2(pair.live_heading().contains(u">2xh100</b>"_s), qPrintable(pair.live_heading()));
+    QCOMPARE(pair.pinned().devices(), 4);
+    QCOMPARE(canvas().devices(), 2);
+    QTest::mouseClick(&pair.pinned(), Qt::LeftButton, {}, pair.pinned().device_at(3).center().toPoint());
+    QCOMPARE(canvas().status(), u"No device 3 in this design: it has 2"_s);
+    picture(u"two-targets"_s);
+    QTest::mouseClick(&canvas(), Qt::LeftButton, {}, canvas().device_at(1).center().toPoint());
+    QVERIFY(pair.pinned().status().contains(u"device 1"_s));
+    const int row = page().shards().find(u"layers.0.q_proj.lora_a"_s);
+    QVERIFY(row >= 0);
+    page().shards_table().selectRow(row);
+    page().pin();
+    window_->document().set("train.method", "full");
+    priced();
+    QVERIFY(pair.pinned().has_tensor() && !canvas().has_tensor());
+    QVERIFY2(canvas().summary().contains(u"no layers.0.q_proj.lora_a in this design"_s),
+             qPrintable(canvas().summary()));
+    picture(u"tensor-of-one"_s);
+  }
+
+  void the_divider_stays_where_it_was_put_and_narrow_meshes_are_stacked() {
+    open("paper-train-v5p-8.json");
+    page().pin();
+    QTest::qWait(50);
+    CanvasPair& pair = page().canvases();
+    QWidget* handle = pair.handle(1);
+    const int before = pair.sizes()[0];
+    QTest::mousePress(handle, Qt::LeftButton, {}, handle->rect().center());
+    QTest::mouseMove(handle, handle->rect().center() + QPoint(24, 0));
+    QTest::mouseRelease(handle, Qt::LeftButton, {}, handle->rect().center());
+    const int moved = pair.sizes()[0];
+    QVERIFY2(moved >= before + 10, qPrintable(u"%1 to %2"_s.arg(before).arg(moved)));
+    const QByteArray kept = page().save_layout();
+    init();
+    open("paper-train-v5p-8.json");
+    page().restore_layout(kept);
+    page().pin();
+    QTest::qWait(50);
+    QVERIFY(std::abs(page().canvases().sizes()[0] - moved) <= 2);
+    // Too narrow for two: one above the other.
+    window_->resize(900, 900);
+    QTest::qWait(50);
+    QVERIFY(page().canvases().width() < 485);
+    const QRect upper = in_window(page().canvases().pinned()), lower = in_window(canvas());
+    QVERIFY(upper.bottom() < lower.top() && upper.left() == lower.left());
+    picture(u"stacked"_s);
   }
 
   void a_typed_spec_becomes_a_rule_and_a_wrong_one_a_problem() {

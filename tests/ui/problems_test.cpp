@@ -4,17 +4,13 @@
 #include <QTest>
 
 #include "core/base/files.h"
-#include "tests/ui/support.h"
-#include "ui/shell/main_window.h"
+#include "tests/ui/window_fixture.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
 
-class ProblemsTest : public QObject {
+class ProblemsTest : public test::WindowFixture {
   Q_OBJECT
-  test::WarningWatch warnings_;
-  std::unique_ptr<test::Scratch> scratch_;
-  std::unique_ptr<MainWindow> window_;
 
   int row_of(const std::string& id) const {
     for (int r = 0; r < window_->problems().rowCount(); ++r)
@@ -25,23 +21,14 @@ class ProblemsTest : public QObject {
 
  private slots:
   void init() {
-    warnings_.start();
-    scratch_ = std::make_unique<test::Scratch>();
-    const auto file = scratch_->folder() / "paper.json";
+    WindowFixture::init();
+    const auto file = folder() / "paper.json";
     write_file_atomically(file, R"({"schema": 1, "model": {"id": "gemma4-31b"}, "target": {"id": "v5p-16"},
       "mesh": {"fsdp": 1, "tp": 8}, "data": {"max_len": 3072},
       "lora": {"rank": 64, "alpha": 64, "module_path":
         ".*q_einsum|.*kv_einsum|.*gate_proj|.*down_proj|.*up_proj|.*attn_vec_einsum"},
       "train": {"batch": 2, "dtype": "bf16", "remat": "layer", "loss_chunk": 256}})");
-    window_ = std::make_unique<MainWindow>(
-        WindowSetup{file, scratch_->folder() / "runs", MW_RESOURCES, scratch_->folder() / "state"});
-    window_->show();
-    QVERIFY(QTest::qWaitForWindowExposed(window_.get()));
-  }
-  void cleanup() {
-    window_.reset();
-    scratch_.reset();
-    QCOMPARE(warnings_.take().join(u"; "_s), QString());
+    open_window(setup(file), Page::design);
   }
 
   void the_papers_mistakes_are_found_with_why() {

@@ -11,41 +11,22 @@
 #include <QToolButton>
 #include <cmath>
 
-#include "tests/ui/support.h"
-#include "ui/shell/main_window.h"
+#include "tests/ui/window_fixture.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
 
 using serve::Workload;
 
-class ServeTest : public QObject {
+class ServeTest : public test::WindowFixture {
   Q_OBJECT
-  test::WarningWatch warnings_;
-  std::unique_ptr<test::Scratch> scratch_;
-  std::unique_ptr<MainWindow> window_;
 
-  std::filesystem::path store() const { return scratch_->folder() / "runs"; }
   void open_window(const Json& changes = Json::object()) {
-    const auto file = scratch_->folder() / "sizes.json";
+    const auto file = folder() / "sizes.json";
     test::sizing(changes).save(file);
-    window_ = std::make_unique<MainWindow>(WindowSetup{file, store(), MW_RESOURCES, scratch_->folder() / "state"});
-    window_->show();
-    QVERIFY(QTest::qWaitForWindowExposed(window_.get()));
-    QApplication::setActiveWindow(window_.get());
-    window_->show_page(Page::serve);
+    WindowFixture::open_window(setup(file), Page::serve);
   }
   SizePage& page() { return window_->size_page(); }
-  QPushButton* button(const QString& text) {
-    for (QPushButton* b : page().findChildren<QPushButton*>())
-      if (b->text() == text && b->isVisible()) return b;
-    return nullptr;
-  }
-  void press(const QString& text) {
-    QPushButton* b = button(text);
-    QVERIFY2(b && b->isEnabled(), qPrintable(text));
-    QTest::mouseClick(b, Qt::LeftButton);
-  }
   void measure_to_the_end() {
     window_->actions()[u"run.size"_s]->trigger();
     QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 120000);
@@ -85,16 +66,6 @@ class ServeTest : public QObject {
   }
 
  private slots:
-  void init() {
-    warnings_.start();
-    scratch_ = std::make_unique<test::Scratch>();
-  }
-  void cleanup() {
-    window_.reset();
-    scratch_.reset();
-    QCOMPARE(warnings_.take().join(u"; "_s), QString());
-  }
-
   void points_appear_as_they_are_measured_and_the_run_reopens_with_the_same_numbers() {
     open_window();
     std::vector<int> rows_while_running;
@@ -272,11 +243,9 @@ class ServeTest : public QObject {
                    qPrintable(u"%1 x %2"_s.arg(area.width()).arg(area.height())));
           for (size_t i = 1; i < page().link().stops().size(); ++i)
             QVERIFY(page().link().stops()[i].value > page().link().stops()[i - 1].value);
-          std::filesystem::create_directories(MW_PICTURES);
-          const QString name = u"serve-%1-%2-%3.png"_s.arg(run == one ? u"one"_s : u"twelve"_s)
-                                   .arg(size.width())
-                                   .arg(shade == Shade::dark ? u"dark"_s : u"light"_s);
-          QVERIFY(window_->grab().save(qpath(std::filesystem::path(MW_PICTURES) / ss(name))));
+          picture(u"serve-%1-%2-%3"_s.arg(run == one ? u"one"_s : u"twelve"_s)
+                      .arg(size.width())
+                      .arg(shade == Shade::dark ? u"dark"_s : u"light"_s));
         }
     }
   }
@@ -285,7 +254,7 @@ class ServeTest : public QObject {
     open_window();
     window_->close();
     window_.reset();
-    MainWindow again({{}, store(), MW_RESOURCES, scratch_->folder() / "state"});
+    MainWindow again(setup());
     QCOMPARE(again.page(), Page::serve);
     QVERIFY(!again.runs().busy());
   }

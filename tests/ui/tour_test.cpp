@@ -48,5 +48,5 @@ int main(int argc, char** argv) {
       ++refused;
     }
   std::printf("%zu pictures in %s\n", files.size(), out.c_str());
-  return refused == 0 && files.size() >= 29 ? 0 : 1;
+  return refused == 0 && files.size() >= 31 ? 0 : 1;
 }

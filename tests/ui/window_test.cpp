@@ -10,38 +10,19 @@
 #include "core/base/files.h"
 #include "core/train/checkpoint.h"
 #include "tests/cli/project.h"
-#include "tests/ui/support.h"
-#include "ui/shell/main_window.h"
+#include "tests/ui/window_fixture.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
 
-class WindowTest : public QObject {
+class WindowTest : public test::WindowFixture {
   Q_OBJECT
-  test::WarningWatch warnings_;
-  std::unique_ptr<test::Scratch> scratch_;
-
-  WindowSetup setup() const { return {{}, scratch_->folder() / "runs", MW_RESOURCES, scratch_->folder() / "state"}; }
-  static void shown(MainWindow& window) {
-    window.show();
-    QVERIFY(QTest::qWaitForWindowExposed(&window));
-    QApplication::setActiveWindow(&window);
-  }
 
  private slots:
-  void init() {
-    warnings_.start();
-    scratch_ = std::make_unique<test::Scratch>();
-  }
-  void cleanup() {
-    scratch_.reset();
-    QCOMPARE(warnings_.take().join(u"; "_s), QString());
-  }
-
   void everything_focusable_has_a_name_on_every_page() {
-    test::add_run(scratch_->folder() / "runs", "one", 60, RunState::done);
+    test::add_run(store(), "one", 60, RunState::done);
     MainWindow window(setup());
-    shown(window);
+    show(window);
     QCOMPARE(test::unnamed(window).join(u"; "_s), QString());
     window.runs().open("run-1");
     QTRY_VERIFY(window.runs().shown());
@@ -59,9 +40,9 @@ class WindowTest : public QObject {
   }
 
   void tab_reaches_form_charts_and_toolbar() {
-    test::add_run(scratch_->folder() / "runs", "one", 60, RunState::done);
+    test::add_run(store(), "one", 60, RunState::done);
     MainWindow window(setup());
-    shown(window);
+    show(window);
     window.runs().open("run-1");
     QTRY_VERIFY(window.runs().shown());
     QStringList reached;
@@ -74,9 +55,9 @@ class WindowTest : public QObject {
   }
 
   void a_finished_run_fills_the_train_page_from_its_record() {
-    test::add_run(scratch_->folder() / "runs", "one", 60, RunState::done);
+    test::add_run(store(), "one", 60, RunState::done);
     MainWindow window(setup());
-    shown(window);
+    show(window);
     window.document().set("lora.rank", 99);
     window.runs().open("run-1");
     QTRY_VERIFY(window.runs().shown());
@@ -96,9 +77,9 @@ class WindowTest : public QObject {
   }
 
   void clone_puts_the_runs_experiment_into_the_form_and_can_be_undone() {
-    test::add_run(scratch_->folder() / "runs", "one", 60, RunState::done);
+    test::add_run(store(), "one", 60, RunState::done);
     MainWindow window(setup());
-    shown(window);
+    show(window);
     const auto before = window.document().experiment();
     emit window.runs_page().clone_wanted(u"run-1"_s);
     QCOMPARE(window.document().experiment().integer("lora.rank"), 8);
@@ -108,7 +89,7 @@ class WindowTest : public QObject {
 
   void the_palette_finds_and_does() {
     MainWindow window(setup());
-    shown(window);
+    show(window);
     window.open_palette();
     QVERIFY(window.palette_box().isVisible());
     QTest::keyClicks(&window.palette_box().line(), u"showruns"_s);
@@ -119,11 +100,11 @@ class WindowTest : public QObject {
   }
 
   void a_file_that_cannot_be_read_is_a_problem_and_no_box() {
-    write_file_atomically(scratch_->folder() / "bad.json", "{\"schema\": 1,");
+    write_file_atomically(folder() / "bad.json", "{\"schema\": 1,");
     WindowSetup s = setup();
-    s.experiment = scratch_->folder() / "bad.json";
+    s.experiment = folder() / "bad.json";
     MainWindow window(s);
-    shown(window);
+    show(window);
     QVERIFY(window.problems().count(Severity::error) >= 1);
     QVERIFY(!QApplication::activeModalWidget());
   }
@@ -131,7 +112,7 @@ class WindowTest : public QObject {
   void unsaved_edits_theme_and_layout_come_back() {
     {
       MainWindow window(setup());
-      shown(window);
+      show(window);
       window.set_shade(Shade::dark);
       window.document().set("lora.rank", 77);
       window.close();
@@ -144,7 +125,7 @@ class WindowTest : public QObject {
   void a_run_that_cannot_start_is_reported_and_leaves_the_window_ready() {
     WindowSetup s = setup();
     MainWindow window(s);
-    shown(window);
+    show(window);
     window.document().replace(runs::Experiment(), u"empty"_s);
     window.actions()[u"run.start"_s]->trigger();
     QTRY_VERIFY_WITH_TIMEOUT(!window.runs().busy(), 10000);
@@ -154,13 +135,12 @@ class WindowTest : public QObject {
   }
 
   void a_run_whose_process_is_gone_is_shown_as_interrupted() {
-    const auto folder = scratch_->folder() / "runs";
-    const auto gone = test::add_run(folder, "gone", 12, RunState::running);
-    const auto elsewhere = test::add_run(folder, "elsewhere", 12, RunState::running);
-    runs::Store other(folder);
+    const auto gone = test::add_run(store(), "gone", 12, RunState::running);
+    const auto elsewhere = test::add_run(store(), "elsewhere", 12, RunState::running);
+    runs::Store other(store());
     const auto held = other.lock(elsewhere);  // as its own process would
     MainWindow window(setup());
-    shown(window);
+    show(window);
     window.show_page(Page::runs);
     RunsModel& model = window.runs_page().model();
     const auto state_of = [&](const runs::RunId& run) {
@@ -186,7 +166,7 @@ class WindowTest : public QObject {
     WindowSetup s = setup();
     s.experiment = project.experiment;
     MainWindow window(s);
-    shown(window);
+    show(window);
     const auto mentions_name = [&] {
       for (int row = 0; row < window.problems().rowCount(); ++row)
         if (window.problems().problem(row).place == "name") return true;
@@ -215,8 +195,8 @@ class WindowTest : public QObject {
     runs::RunId run;
     long seen = 0;
     {
-      MainWindow window({project.experiment, project.runs, MW_RESOURCES, scratch_->folder() / "state"});
-      shown(window);
+      MainWindow window({project.experiment, project.runs, MW_RESOURCES, folder() / "state"});
+      show(window);
       window.document().set("lora.alpha", 12);  // not saved in the file
       window.actions()[u"run.start"_s]->trigger();
       QTRY_VERIFY_WITH_TIMEOUT(window.runs().shown() && window.runs().shown()->view.step() >= 3, 60000);
@@ -253,14 +233,14 @@ class WindowTest : public QObject {
         stop.get_token());
     QCOMPARE(first, row.steps_done + 1);
     QCOMPARE(end.finished.state, RunState::cancelled);
-    MainWindow again({project.experiment, project.runs, MW_RESOURCES, scratch_->folder() / "state"});
+    MainWindow again({project.experiment, project.runs, MW_RESOURCES, folder() / "state"});
     QCOMPARE(again.document().experiment().number("lora.alpha"), 12.0);
   }
 
   void a_theme_switch_leaves_every_font_as_it_was() {
-    test::add_run(scratch_->folder() / "runs", "one", 20, RunState::done);
+    test::add_run(store(), "one", 20, RunState::done);
     MainWindow window(setup());
-    shown(window);
+    show(window);
     window.document().set("lora.rank", 8);
     window.runs().open("run-1");
     QTRY_VERIFY(window.runs().shown());
@@ -305,7 +285,7 @@ class WindowTest : public QObject {
     connect(&window.pricer(), &Pricer::changed, this, [&] {
       if (window.pricer().prediction()) said << window.strip().price_text();
     });
-    shown(window);
+    show(window);
     QTRY_VERIFY_WITH_TIMEOUT(window.pricer().settled(), 10000);
     const QString exact = window.strip().price_text();
     QVERIFY2(exact.startsWith(u"Fits: "_s) && !exact.contains(u"at most"_s), qPrintable(exact));
@@ -327,9 +307,9 @@ class WindowTest : public QObject {
   }
 
   void both_themes_and_sizes_paint() {
-    test::add_run(scratch_->folder() / "runs", "one", 60, RunState::done);
+    test::add_run(store(), "one", 60, RunState::done);
     MainWindow window(setup());
-    shown(window);
+    show(window);
     window.runs().open("run-1");
     QTRY_VERIFY(window.runs().shown());
     for (const Shade shade : {Shade::light, Shade::dark})

@@ -10,17 +10,26 @@
 
 namespace mw::ui {
 
-AxisChip::AxisChip(QWidget* canvas) : QAbstractButton(canvas) {
+AxisChip::AxisChip(QWidget* canvas, Editing editing) : QAbstractButton(canvas), editing_(editing) {
   setFocusPolicy(Qt::StrongFocus);
-  setCursor(Qt::OpenHandCursor);
+  if (editing_ == Editing::allowed) setCursor(Qt::OpenHandCursor);
   setAttribute(Qt::WA_Hover);
 }
 
 void AxisChip::show_axis(const QString& axis, int size, const QString& place, const QColor& color) {
+  const QString said = axis % u' ' % QString::number(size);
+  if (axis == axis_ && color == color_ && said == text() && place == place_) return;
   axis_ = axis;
   color_ = color;
-  setText(axis % u' ' % QString::number(size));
+  place_ = place;
+  setText(said);
   setAccessibleName(tr("Mesh axis %1, %2 devices").arg(axis).arg(size));
+  update();
+  if (editing_ == Editing::none) {
+    setAccessibleDescription(place);
+    setToolTip(place);
+    return;
+  }
   const QString how =
       tr("Up and Down change its size, Space picks it up for a side or a dimension, Enter keeps, "
          "Escape takes back");
@@ -28,10 +37,10 @@ void AxisChip::show_axis(const QString& axis, int size, const QString& place, co
   setToolTip(place % u'\n' %
              tr("Drag: along the row for its size, onto a side of the grid, onto a dimension of the "
                 "tensor. Wheel and arrow keys: its size. Space: pick up."));
-  update();
 }
 
 void AxisChip::show_state(bool previewed, bool refused) {
+  if (previewed == previewed_ && refused == refused_) return;
   previewed_ = previewed;
   refused_ = refused;
   update();
@@ -61,6 +70,7 @@ void AxisChip::paintEvent(QPaintEvent*) {
 void AxisChip::mousePressEvent(QMouseEvent* event) {
   if (event->button() != Qt::LeftButton) return;
   setFocus(Qt::MouseFocusReason);
+  if (editing_ == Editing::none) return;
   held_ = true;
   setCursor(Qt::ClosedHandCursor);
   emit grabbed(mapToParent(event->position().toPoint()));
@@ -78,12 +88,14 @@ void AxisChip::mouseReleaseEvent(QMouseEvent* event) {
 }
 
 void AxisChip::wheelEvent(QWheelEvent* event) {
+  if (editing_ == Editing::none) return event->ignore();
   const int by = event->angleDelta().y();
   if (by != 0) emit wheeled(by > 0 ? 1 : -1);
   event->accept();
 }
 
 void AxisChip::keyPressEvent(QKeyEvent* event) {
+  if (editing_ == Editing::none) return QAbstractButton::keyPressEvent(event);
   switch (event->key()) {
     case Qt::Key_Up:
     case Qt::Key_Plus:
@@ -112,9 +124,25 @@ void AxisChip::keyPressEvent(QKeyEvent* event) {
   }
 }
 
+void AxisChip::enterEvent(QEnterEvent* event) {
+  QAbstractButton::enterEvent(event);
+  emit attention_changed();
+}
+
+void AxisChip::leaveEvent(QEvent* event) {
+  QAbstractButton::leaveEvent(event);
+  emit attention_changed();
+}
+
+void AxisChip::focusInEvent(QFocusEvent* event) {
+  QAbstractButton::focusInEvent(event);
+  emit attention_changed();
+}
+
 void AxisChip::focusOutEvent(QFocusEvent* event) {
   if (!held_) emit left();
   QAbstractButton::focusOutEvent(event);
+  emit attention_changed();
 }
 
 }  // namespace mw::ui

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A mesh axis as something to take hold of: "tp 4". Tells the canvas what mouse, wheel and keys ask for. GUI thread.
+// A mesh axis as something to take hold of: "tp 4". Tells the canvas what mouse, wheel and keys ask for; of a design
+// that is only looked at, nothing. GUI thread.
 #pragma once
 #include <QAbstractButton>
 #include <QColor>
 
 namespace mw::ui {
 
+enum class Editing { allowed, none };
+
 class AxisChip : public QAbstractButton {
   Q_OBJECT
  public:
-  explicit AxisChip(QWidget* canvas);
+  AxisChip(QWidget* canvas, Editing editing);
   void show_axis(const QString& axis, int size, const QString& place, const QColor& color);
   void show_state(bool previewed, bool refused);
   const QString& axis() const { return axis_; }
+  bool attended() const { return underMouse() || hasFocus(); }
   QSize sizeHint() const override;
 
  signals:
@@ -27,6 +31,7 @@ class AxisChip : public QAbstractButton {
   void cancelled();      // Escape
   void left();           // the focus went elsewhere
   void removed();        // Delete
+  void attention_changed();
 
  protected:
   void paintEvent(QPaintEvent* event) override;
@@ -35,10 +40,14 @@ class AxisChip : public QAbstractButton {
   void mouseReleaseEvent(QMouseEvent* event) override;
   void wheelEvent(QWheelEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
+  void enterEvent(QEnterEvent* event) override;
+  void leaveEvent(QEvent* event) override;
+  void focusInEvent(QFocusEvent* event) override;
   void focusOutEvent(QFocusEvent* event) override;
 
  private:
-  QString axis_;
+  const Editing editing_;
+  QString axis_, place_;
   QColor color_;
   bool previewed_ = false, refused_ = false, held_ = false;
 };

@@ -9,12 +9,15 @@
 #include <QTableView>
 #include <QVBoxLayout>
 
-#include "core/plan/local_model.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
 namespace mw::ui {
 namespace {
+
+constexpr quint32 kLayout = 2;  // of what is remembered
+constexpr qint64 kDimAfterMs = 150;
+const QList<int> kColumnsOfOne{520, 430}, kColumnsOfBoth{600, 350}, kRowsOfOne{330, 220}, kRowsOfBoth{400, 150};
 
 QString mesh_text(const runs::Design& d) {
   const hardware::Target& target = d.request().target;
@@ -47,10 +50,14 @@ DesignPage::DesignPage(Document& document, Pricer& pricer, const Pricer::Folders
     : QWidget(parent), document_(document), pricer_(pricer) {
   setObjectName(u"pageBody"_s);
   build(hardware);
-  connect(&pricer_, &Pricer::changed, this, [this] { changed_ = true; });
+  connect(&pricer_, &Pricer::changed, this, [this] {
+    if (pricer_.prediction()) changed_ = true;  // of this machine: it comes after the design
+  });
   connect(&shards_, &ShardsModel::spec_typed, this, &DesignPage::set_spec);
   wire_canvas();
   connect(pin_, &QPushButton::toggled, this, [this](bool on) { on ? pin() : unpin(); });
+  connect(both_, &QPushButton::toggled, this, [this](bool on) { set_meshes(on ? Meshes::both : Meshes::one); });
+  connect(swap_, &QPushButton::clicked, this, &DesignPage::swap_pinned);
 }
 
 void DesignPage::build(const Pricer::Folders& hardware) {
@@ -71,15 +78,16 @@ void DesignPage::build(const Pricer::Folders& hardware) {
     s->setHandleWidth(5);
     s->setChildrenCollapsible(false);
   }
-  canvas_ = new MeshCanvas;
-  left_->addWidget(canvas_);
+  canvases_ = new CanvasPair;
+  left_->addWidget(canvases_);
   left_->addWidget(shards_table_);
   left_->setStretchFactor(0, 3);
   left_->setStretchFactor(1, 2);
   right_->addWidget(memory_);
   right_->addWidget(plan_panel());
   right_->addWidget(alternatives_);
-  columns_->setSizes({520, 430});
+  columns_->setSizes(kColumnsOfOne);
+  left_->setSizes(kRowsOfOne);
   columns_->setStretchFactor(0, 11);
   columns_->setStretchFactor(1, 9);
   column->addWidget(columns_, 1);
@@ -94,13 +102,19 @@ QWidget* DesignPage::header() {
   title_->setTextFormat(Qt::RichText);
   pinned_title_ = new QLabel(bar);
   pinned_title_->setProperty("muted", true);
-  pin_ = new QPushButton(tr("Pin to Compare"), bar);
-  pin_->setCheckable(true);
-  pin_->setToolTip(tr("Keep this design on screen beside the ones that follow"));
+  const auto button = [bar](const QString& text, const QString& tip) {
+    auto* b = new QPushButton(text, bar);
+    b->setToolTip(tip);
+    return b;
+  };
+  both_ = button(tr("Both Meshes"), tr("Show the pinned mesh beside this one (Ctrl+B)"));
+  swap_ = button(tr("Swap"), tr("Go on with the pinned design and pin this one (Ctrl+Shift+B)"));
+  pin_ = button(tr("Pin to Compare"), tr("Keep this design on screen beside the ones that follow (Ctrl+P)"));
+  for (QPushButton* b : {both_, pin_}) b->setCheckable(true);
   row->addWidget(title_);
   row->addWidget(pinned_title_);
   row->addStretch(1);
-  row->addWidget(pin_);
+  for (QPushButton* b : {both_, swap_, pin_}) row->addWidget(b);
   return bar;
 }
 
@@ -139,61 +153,57 @@ QTableView* DesignPage::table(QAbstractTableModel& model, const QString& name) {
 
 // What is carried over the canvas is priced as if it were dropped; the document changes with the drop.
 void DesignPage::wire_canvas() {
-  connect(canvas_, &MeshCanvas::previewed, this, [this](const mesh::Choice& choice) {
-    if (shown_) pricer_.ask(runs::with_choice(document_.experiment(), given_, choice));
+  connect(&canvas(), &MeshCanvas::previewed, this, [this](const mesh::Choice& choice) {
+    if (shown_) pricer_.ask(runs::with_choice(document_.experiment(), canvases_->given(), choice));
   });
-  connect(canvas_, &MeshCanvas::preview_ended, this, [this] { pricer_.ask(document_.experiment()); });
-  connect(canvas_, &MeshCanvas::dropped, this, [this](const mesh::Choice& choice, const QString& text) {
-    document_.replace(runs::with_choice(document_.experiment(), given_, choice), text);
+  connect(&canvas(), &MeshCanvas::preview_ended, this, [this] { pricer_.ask(document_.experiment()); });
+  connect(&canvas(), &MeshCanvas::dropped, this, [this](const mesh::Choice& choice, const QString& text) {
+    document_.replace(runs::with_choice(document_.experiment(), canvases_->given(), choice), text);
   });
   connect(shards_table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
           [this](const QModelIndex& at) {
-            if (!at.isValid()) return;
-            canvas_->set_tensor(shards_.row(at.row()).first);
-            show_traffic();
+            if (at.isValid()) canvases_->set_tensor(shards_.row(at.row()).first);
           });
 }
 
-void DesignPage::show_canvas() {
-  if (canvas_->previewing()) return;  // it shows what is carried
-  const plan::Request& r = shown_->request();
-  // A new price of the same mesh leaves alone what the hand is doing there.
-  const auto same = [&](const plan::Request& last) {
-    return last.mesh == r.mesh && last.places == r.places && last.rules == r.rules && last.model == r.model &&
-           last.target.id == r.target.id && last.work == r.work && last.method == r.method && last.rank == r.rank &&
-           last.targets == r.targets;
-  };
-  if (on_canvas_ && same(on_canvas_->request())) return;
-  on_canvas_ = shown_;
-  given_ = runs::choice_of(*shown_);
-  const auto inventory = std::make_shared<const model::TensorInventory>(r.model);
-  canvas_->set_design({.choice = given_,
-                       .target = r.target,
-                       .inventory = inventory,
-                       .placement = std::shared_ptr<const mesh::Placement>(shown_, &shown_->placement),
-                       .adapters = plan::adapter_shapes(r, *inventory),
-                       .use = r.work == plan::Work::train ? mesh::Use::training : mesh::Use::sampling,
-                       .caption = mesh_text(*shown_)});
-}
-
-void DesignPage::show_traffic() {
-  std::vector<CanvasTraffic> lines;
-  if (shown_)
-    for (const runs::Traffic& t : runs::traffic(*shown_, canvas_->tensor()))
-      lines.push_back({qs(t.axis), qs(t.text), qs(t.label)});  // one label per axis: its sum
-  canvas_->set_traffic(std::move(lines));
-}
+// --- Pinned ---
 
 void DesignPage::pin() {
-  pinned_ = shown_;
-  changed_ = true;
-  show_frame();
+  set_pinned(shown_);
+  show_pins();
 }
 
 void DesignPage::unpin() {
-  pinned_ = nullptr;
+  set_pinned(nullptr);
+  show_pins();
+}
+
+void DesignPage::set_pinned(const runs::DesignPtr& design) {
+  pinned_ = design;
+  pinned_lines_ = design ? runs::plan_lines(*design) : std::vector<runs::PlanLine>();
+  pinned_rows_ = design ? runs::shard_rows(*design) : std::vector<runs::ShardRow>();
+}
+
+void DesignPage::show_pins() {
   changed_ = true;
   show_frame();
+  show_pin_buttons();
+  emit pin_changed();
+}
+
+void DesignPage::set_meshes(Meshes meshes) {
+  canvases_->set_wanted(meshes);
+  show_pins();
+}
+
+// Only what the document says is swapped: not a preview, nor the last design of a document that has none now.
+void DesignPage::swap_pinned() {
+  if (!pinned_ || !shown_ || !(shown_->experiment == document_.experiment())) return;
+  const runs::DesignPtr next = pinned_;
+  set_pinned(shown_);
+  document_.replace(rebased(next->experiment, document_.experiment().folder()),
+                    tr("swap with %1").arg(mesh_text(*next)));
+  show_pins();
 }
 
 void DesignPage::restyle() {
@@ -202,9 +212,23 @@ void DesignPage::restyle() {
   show_frame();
 }
 
+// A price that is late dims; under a drag the next one comes before that.
+bool DesignPage::dims() {
+  if (!pricer_.design_outdated()) {
+    outdated_for_.invalidate();
+    return false;
+  }
+  if (!outdated_for_.isValid()) outdated_for_.start();
+  return outdated_for_.elapsed() > kDimAfterMs;
+}
+
 void DesignPage::show_frame() {
-  if (!changed_ || !isVisible()) return;
+  if (!isVisible()) return;
+  const bool dim = dims();
+  if (!changed_ && pricer_.design() == seen_ && dim == dimmed_) return;
   changed_ = false;
+  dimmed_ = dim;
+  seen_ = pricer_.design();
   if (const runs::DesignPtr& design = pricer_.design(); design && !runs::is_here(*design))
     shown_ = design;
   else if (design && pricer_.prediction())
@@ -215,38 +239,45 @@ void DesignPage::show_frame() {
 }
 
 void DesignPage::update_all() {
-  const bool stale = pricer_.design_outdated();
   title_->setText(title_text(*shown_));
-  pinned_title_->setText(pinned_ ? tr("pinned: %1").arg(mesh_text(*pinned_)) : QString());
-  const QSignalBlocker quiet(pin_);
-  pin_->setChecked(pinned_ != nullptr);
-  pin_->setText(pinned_ ? tr("Unpin") : tr("Pin to Compare"));
-  memory_->show_design(shown_, pinned_, stale);
+  show_pin_buttons();
+  memory_->show_design(shown_, pinned_, dimmed_);
   std::vector<Bar> times{time_bar_of(*shown_, pinned_ ? tr("this") : QString())};
   if (pinned_) times.push_back(time_bar_of(*pinned_, tr("pinned")));
-  time_->show_bars(std::move(times), stale);
+  time_->show_bars(std::move(times), dimmed_);
   time_->setVisible(!runs::is_here(*shown_));
   alternatives_->set_searchable(!runs::is_here(*shown_));
-  plan_.show(runs::plan_lines(*shown_), pinned_ ? runs::plan_lines(*pinned_) : std::vector<runs::PlanLine>(), stale);
-  shards_.show(runs::shard_rows(*shown_), pinned_ ? runs::shard_rows(*pinned_) : std::vector<runs::ShardRow>(), stale);
-  update_columns();
-  show_canvas();
-  const plan::DeviceMemory& memory = shown_->plan().memory;
-  canvas_->set_memory({memory.capacity.value > 0 ? memory.at_peak.total() / memory.capacity : 0});
-  if (canvas_->tensor().empty() && shards_.rowCount() > 0)
+  plan_.show(runs::plan_lines(*shown_), pinned_lines_, dimmed_);
+  shards_.show(runs::shard_rows(*shown_), pinned_rows_, dimmed_);
+  if (!canvas().held()) update_columns();  // they would twitch under a drag, and measuring takes its time
+  canvases_->show_designs(shown_, pinned_, pricer_.design_outdated());
+  arrange(canvases_->shown());
+  if (canvas().tensor().empty() && shards_.rowCount() > 0)
     shards_table_->selectRow(std::max(0, shards_.find(u"layers.0.q_proj"_s)));
-  show_traffic();
+}
+
+void DesignPage::show_pin_buttons() {
+  const bool both = canvases_->wanted() == Meshes::both;
+  pinned_title_->setText(pinned_ ? tr("pinned: %1").arg(mesh_text(*pinned_)) : QString());
+  pinned_title_->setVisible(pinned_ && !both);  // its canvas says it
+  const QSignalBlocker quiet_pin(pin_), quiet_both(both_);
+  pin_->setChecked(pinned_ != nullptr);
+  pin_->setText(pinned_ ? tr("Unpin") : tr("Pin to Compare"));
+  both_->setChecked(both);
+  for (QPushButton* b : {both_, swap_}) b->setVisible(pinned_ != nullptr);
 }
 
 void DesignPage::update_columns() {
   plan_table_->setColumnHidden(PlanModel::pinned, !plan_.compares());
   plan_table_->setColumnHidden(PlanModel::change, !plan_.compares());
-  for (QTableView* t : {plan_table_, shards_table_})
+  for (QTableView* t : {plan_table_, shards_table_}) {
+    const int most = t == plan_table_ && plan_.compares() ? 128 : 260;  // so that the difference is in sight
     for (int c = 0; c + 1 < t->model()->columnCount(); ++c) {
       const QAbstractItemView& view = *t;
       const int wanted = std::max(view.sizeHintForColumn(c), t->horizontalHeader()->sectionSizeHint(c));
-      t->setColumnWidth(c, std::min(wanted + 6, 260));
+      t->setColumnWidth(c, std::min(wanted + 6, most));
     }
+  }
 }
 
 // A typed spec is a rule for the tensors of that row, before the others.
@@ -260,20 +291,53 @@ void DesignPage::set_spec(const QString& tensor, const QString& spec) {
   document_.set("sharding.overrides", kept);
 }
 
-QByteArray DesignPage::save_layout() const {
+// --- Dividers: apart for one mesh and for both, which want more room ---
+
+void DesignPage::arrange(Meshes meshes) {
+  if (meshes == arranged_) return;
+  dividers_[static_cast<size_t>(arranged_)] = dividers();
+  arranged_ = meshes;
+  const QByteArray& kept = dividers_[static_cast<size_t>(meshes)];
+  if (!kept.isEmpty()) return set_dividers(kept);
+  columns_->setSizes(meshes == Meshes::both ? kColumnsOfBoth : kColumnsOfOne);
+  left_->setSizes(meshes == Meshes::both ? kRowsOfBoth : kRowsOfOne);
+}
+
+QByteArray DesignPage::dividers() const {
   QByteArray out;
   QDataStream stream(&out, QIODevice::WriteOnly);
-  stream << columns_->saveState() << left_->saveState() << right_->saveState();
+  stream << columns_->saveState() << left_->saveState();
+  return out;
+}
+
+void DesignPage::set_dividers(const QByteArray& state) {
+  QDataStream stream(state);
+  for (QSplitter* s : {columns_, left_}) {
+    QByteArray one;
+    stream >> one;
+    if (!one.isEmpty()) s->restoreState(one);
+  }
+}
+
+QByteArray DesignPage::save_layout() const {
+  std::array<QByteArray, 2> kept = dividers_;
+  kept[static_cast<size_t>(arranged_)] = dividers();
+  QByteArray out;
+  QDataStream stream(&out, QIODevice::WriteOnly);
+  stream << kLayout << kept[0] << kept[1] << right_->saveState() << canvases_->save_layout();
   return out;
 }
 
 void DesignPage::restore_layout(const QByteArray& state) {
   QDataStream stream(state);
-  for (QSplitter* s : {columns_, left_, right_}) {
-    QByteArray one;
-    stream >> one;
-    if (!one.isEmpty()) s->restoreState(one);
-  }
+  quint32 version = 0;
+  QByteArray right, canvases;
+  stream >> version;
+  if (version != kLayout) return;
+  stream >> dividers_[0] >> dividers_[1] >> right >> canvases;
+  set_dividers(dividers_[static_cast<size_t>(arranged_)]);
+  right_->restoreState(right);
+  canvases_->restore_layout(canvases);
 }
 
 }  // namespace mw::ui

@@ -2,11 +2,13 @@
 // The Design page: the mesh canvas, where each tensor lies, memory of a device, the plan's figures, alternatives;
 // beside a pinned design where there is one. Shows what the pricer answers; edits go to the document.
 #pragma once
+#include <QElapsedTimer>
 #include <QWidget>
+#include <array>
 
 #include "ui/design/alternatives.h"
+#include "ui/design/canvas_pair.h"
 #include "ui/design/memory_panel.h"
-#include "ui/design/mesh_canvas.h"
 #include "ui/design/plan_model.h"
 #include "ui/design/shards_model.h"
 #include "ui/shell/document.h"
@@ -29,43 +31,58 @@ class DesignPage : public QWidget {
   ShardsModel& shards() { return shards_; }
   QTableView& plan_table() { return *plan_table_; }
   QTableView& shards_table() { return *shards_table_; }
-  MeshCanvas& canvas() { return *canvas_; }
+  CanvasPair& canvases() { return *canvases_; }
+  MeshCanvas& canvas() { return canvases_->live(); }
   MemoryPanel& memory() { return *memory_; }
   Alternatives& alternatives() { return *alternatives_; }
   StackBar& time_bar() { return *time_; }
   void drain() { alternatives_->drain(); }
   void pin();  // keeps the design on screen to compare the next ones with
   void unpin();
+  void swap_pinned();  // the pinned design into the document, one undo step; the one on screen is pinned instead
+  void set_meshes(Meshes meshes);
   bool pinned() const { return pinned_ != nullptr; }
   QByteArray save_layout() const;
   void restore_layout(const QByteArray& state);
 
  signals:
   void problem(const mw::Problem& problem);
+  void pin_changed();
 
  private:
   void build(const Pricer::Folders& hardware);
   QWidget* header();
   QWidget* plan_panel();
   QTableView* table(QAbstractTableModel& model, const QString& name);
+  bool dims();
   void update_all();
   void update_columns();
   void set_spec(const QString& tensor, const QString& spec);
   void wire_canvas();
-  void show_canvas();
-  void show_traffic();
+  void set_pinned(const runs::DesignPtr& design);  // may be null
+  void show_pins();
+  void show_pin_buttons();
+  void arrange(Meshes meshes);
+  QByteArray dividers() const;
+  void set_dividers(const QByteArray& state);
 
   Document& document_;
   Pricer& pricer_;
-  runs::DesignPtr shown_, pinned_, on_canvas_;
-  mesh::Choice given_;  // of the document
-  bool changed_ = true;
+  runs::DesignPtr shown_, pinned_;
+  std::vector<runs::PlanLine> pinned_lines_;
+  std::vector<runs::ShardRow> pinned_rows_;
+  bool changed_ = true;   // all is to be shown anew
+  runs::DesignPtr seen_;  // the price on screen
+  QElapsedTimer outdated_for_;
+  bool dimmed_ = false;
   PlanModel plan_;
   ShardsModel shards_;
   QSplitter *columns_, *left_, *right_;
   QLabel *title_, *pinned_title_;
-  QPushButton* pin_;
-  MeshCanvas* canvas_;
+  QPushButton *pin_, *both_, *swap_;
+  CanvasPair* canvases_;
+  Meshes arranged_ = Meshes::one;
+  std::array<QByteArray, 2> dividers_;  // of the page with one mesh and with both
   MemoryPanel* memory_;
   StackBar* time_;
   Alternatives* alternatives_;

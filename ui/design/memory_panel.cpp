@@ -43,11 +43,9 @@ MemoryPanel::MemoryPanel(QWidget* parent)
   legend_->setWordWrap(true);
   legend_->setFont(small_font());
   bar_->setAccessibleName(tr("Predicted memory of a device by category"));
-  model_.setHorizontalHeaderLabels({tr("Largest at the Peak"), tr("Bytes"), tr("Category")});
   buffers_->setModel(&model_);
   buffers_->setAccessibleName(tr("Largest buffers at the peak"));
   buffers_->setSelectionBehavior(QAbstractItemView::SelectRows);
-  buffers_->setEditTriggers(QAbstractItemView::NoEditTriggers);
   buffers_->setShowGrid(false);
   buffers_->setWordWrap(false);
   buffers_->setTabKeyNavigation(false);
@@ -55,8 +53,13 @@ MemoryPanel::MemoryPanel(QWidget* parent)
   buffers_->verticalHeader()->setDefaultSectionSize(20);
   buffers_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   buffers_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
-  buffers_->horizontalHeader()->setSectionResizeMode(1, QHeaderView::ResizeToContents);
-  buffers_->horizontalHeader()->setSectionResizeMode(2, QHeaderView::ResizeToContents);
+  // Fixed: measuring every row at every price would hold up a drag.
+  const QFontMetrics metrics(buffers_->font());
+  for (const auto& [at, widest] :
+       {std::pair{BuffersModel::bytes, tr("1,023.99 GiB")}, std::pair{BuffersModel::category, tr("activations")}}) {
+    buffers_->horizontalHeader()->setSectionResizeMode(at, QHeaderView::Fixed);
+    buffers_->setColumnWidth(at, metrics.horizontalAdvance(widest) + 18);
+  }
   column->addWidget(title_);
   column->addWidget(bar_);
   column->addWidget(legend_);
@@ -75,7 +78,7 @@ void MemoryPanel::show_design(const runs::DesignPtr& design, const runs::DesignP
   if (pinned) bars.push_back(bar_of(pinned->plan().memory, tr("pinned")));
   bar_->show_bars(std::move(bars), stale);
   show_legend(memory);
-  show_buffers(memory);
+  model_.show(memory.buffers);
 }
 
 void MemoryPanel::show_legend(const plan::DeviceMemory& memory) {
@@ -88,24 +91,6 @@ void MemoryPanel::show_legend(const plan::DeviceMemory& memory) {
         qs(to_text(memory.at_peak.bytes[c])).replace(u' ', QChar::Nbsp));
   }
   legend_->setText(parts.join(u" &nbsp; "_s));
-}
-
-void MemoryPanel::show_buffers(const plan::DeviceMemory& memory) {
-  model_.setRowCount(static_cast<int>(memory.buffers.size()));
-  int row = 0;
-  for (const plan::Buffer& b : memory.buffers) {
-    QString why = qs(b.formula);
-    if (b.unpadded < b.bytes)
-      why += (why.isEmpty() ? QString() : u"\n"_s) + tr("%1 without padding").arg(qs(to_text(b.unpadded)));
-    const QString cells[] = {qs(b.name), qs(to_text(b.bytes)), category_text(b.category)};
-    for (int c = 0; c < 3; ++c) {
-      auto* item = new QStandardItem(cells[c]);
-      item->setToolTip(why.isEmpty() ? cells[c] : QString(cells[c] + u'\n' + why));
-      if (c == 1) item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
-      model_.setItem(row, c, item);
-    }
-    ++row;
-  }
 }
 
 }  // namespace mw::ui

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What a device holds at the plan's peak: a bar by category against its capacity, the categories, the largest buffers.
 #pragma once
-#include <QStandardItemModel>
 #include <QWidget>
 
 #include "core/runs/design.h"
+#include "ui/design/buffers_model.h"
 #include "ui/design/stack_bar.h"
 
 class QLabel;
@@ -22,11 +22,10 @@ class MemoryPanel : public QWidget {
 
  private:
   void show_legend(const plan::DeviceMemory& memory);
-  void show_buffers(const plan::DeviceMemory& memory);
   QLabel *title_, *legend_;
   StackBar* bar_;
   QTableView* buffers_;
-  QStandardItemModel model_;
+  BuffersModel model_;
 };
 
 }  // namespace mw::ui

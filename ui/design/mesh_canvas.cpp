@@ -1,29 +1,33 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/design/mesh_canvas.h"
 
+#include <QHelpEvent>
 #include <QKeyEvent>
 #include <QMouseEvent>
 #include <QPushButton>
 #include <QToolButton>
 #include <QToolTip>
+#include <algorithm>
 #include <cmath>
 
-#include "ui/design/axis_chip.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
 namespace mw::ui {
 namespace {
 
-constexpr int kMargin = 8, kSide = 22, kStatus = 20;
+constexpr int kMargin = 8, kSide = 22;
 constexpr double kMostPitch = 118;
 
 }  // namespace
 
-MeshCanvas::MeshCanvas(QWidget* parent) : QWidget(parent), add_(new QToolButton(this)), fix_(new QPushButton(this)) {
+MeshCanvas::MeshCanvas(Editing editing, QWidget* parent)
+    : QWidget(parent), editing_(editing), add_(new QToolButton(this)), fix_(new QPushButton(this)) {
   setFocusPolicy(Qt::StrongFocus);
   setMouseTracking(true);
-  setAccessibleName(tr("Mesh canvas"));
+  setAttribute(Qt::WA_OpaquePaintEvent);
+  setAccessibleName(editing_ == Editing::allowed ? tr("Mesh canvas") : tr("Pinned mesh canvas"));
+  add_->setVisible(editing_ == Editing::allowed);
   add_->setText(u"+"_s);
   add_->setAccessibleName(tr("Add a mesh axis"));
   add_->setToolTip(tr("Add a mesh axis of one device"));
@@ -48,6 +52,7 @@ MeshCanvas::~MeshCanvas() = default;
 
 void MeshCanvas::set_design(CanvasDesign design) {
   design_ = std::move(design);
+  tried_.clear();
   hold_ = Hold::none;
   action_.reset();
   outcome_.reset();
@@ -64,7 +69,7 @@ void MeshCanvas::show_given() {
   show_chips();
   place_all();
   setAccessibleDescription(summary());
-  update();
+  redraw();
 }
 
 // False where the mesh does not fit its target: then only the axes are shown, to be changed.
@@ -99,18 +104,33 @@ void MeshCanvas::set_tensor(const std::string& name) {
   select_tensor(shown_);
   place_all();
   setAccessibleDescription(summary());
+  redraw();
+}
+
+void MeshCanvas::redraw() {
+  stale_ = true;
   update();
 }
 
 void MeshCanvas::set_memory(std::vector<double> shares) {
+  if (shares == memory_) return;
   memory_ = std::move(shares);
-  update();
+  redraw();
 }
 
 void MeshCanvas::set_traffic(std::vector<CanvasTraffic> traffic) {
+  if (traffic == traffic_) return;
   traffic_ = std::move(traffic);
   select_tensor(given_);
   select_tensor(shown_);
+  place_all();
+  redraw();
+}
+
+void MeshCanvas::select_device(int device) {
+  if (device == selected_) return;
+  selected_ = device;
+  setAccessibleDescription(device < 0 ? summary() : status());
   update();
 }
 
@@ -119,6 +139,8 @@ QString MeshCanvas::summary() const {
   if (const mesh::Placed* t = shown_.tensor)
     text += u"; "_s % qs(t->name) % u' ' % qs(mesh::to_text(t->spec)) % u", "_s %
             (t->shards == 1 ? tr("the same on all devices") : tr("%1 pieces").arg(t->shards));
+  else if (!tensor_.empty())
+    text += u"; "_s % tr("no %1 in this design").arg(qs(tensor_));
   for (const CanvasTraffic& t : traffic_) text += u"; "_s % t.text;
   return message_.isEmpty() ? text : text % u". "_s % message_;
 }
@@ -133,7 +155,7 @@ void MeshCanvas::show_chips() {
     chips_.pop_back();
   }
   while (chips_.size() < axes.size()) {
-    chips_.push_back(new AxisChip(this));
+    chips_.push_back(new AxisChip(this, editing_));
     connect_chip(chips_.back());
     if (chips_.size() > 1) setTabOrder(chips_[chips_.size() - 2], chips_.back());
     chips_.back()->show();
@@ -175,11 +197,12 @@ void MeshCanvas::place_all() {
   }
   row = std::max(row, add_->sizeHint().height());
   add_->setGeometry(x, kMargin, row, row);
-  const double top = kMargin + row + 6, bottom = height() - kStatus;
-  const bool beside = width() > 520;
-  const double wide = beside ? std::clamp(width() * 0.34, 190.0, 300.0) : 0, high = beside ? 0 : 96;
-  tensor_area_ = beside ? QRectF(width() - wide, top, wide - kMargin, bottom - top)
-                        : QRectF(kMargin, bottom - high, width() - 2 * kMargin, high);
+  const double top = kMargin + row + 6, bottom = height() - status_height();
+  const double wide = beside() ? std::clamp(width() * 0.4, 190.0, 460.0) : 0;
+  const double most = std::max(90.0, (bottom - top) * 0.55);
+  const double high = beside() ? 0 : short_of_height() ? 20 : std::clamp(tensor_height(), 90.0, most);
+  tensor_area_ = beside() ? QRectF(width() - wide, top, wide - kMargin, bottom - top)
+                          : QRectF(kMargin, bottom - high, width() - 2 * kMargin, high);
   grid_area_ = QRectF(kMargin + kSide, top + kSide, width() - 2 * kMargin - kSide - wide, bottom - top - kSide - high);
   for (const mesh::CanvasSide& s : shown_.picture.sides)
     if (s.where == mesh::CanvasSide::Where::layers || s.where == mesh::CanvasSide::Where::chip)
@@ -190,6 +213,26 @@ void MeshCanvas::place_all() {
   origin_ = grid_area_.center() - QPointF(p.width, p.height) * pitch_ / 2;
   fix_->adjustSize();
   fix_->move(static_cast<int>(grid_area_.left()), static_cast<int>(bottom) - fix_->height() - 4);
+}
+
+bool MeshCanvas::beside() const {
+  return width() > 520;
+}
+
+double MeshCanvas::status_height() const {
+  return beside() ? 20 : 34;  // two lines where they are short
+}
+
+// Name, dimensions, then a line for the shards, for what each axis moves and for each collective.
+double MeshCanvas::tensor_height() const {
+  if (!shown_.tensor) return 20;
+  const auto sums = std::count_if(traffic_.begin(), traffic_.end(), [](const auto& t) { return !t.label.isEmpty(); });
+  return 73 + 16 * (1 + static_cast<double>(sums) + static_cast<double>(traffic_.size())) + 4;
+}
+
+bool MeshCanvas::short_of_height() const {
+  constexpr int kLeast = 250;
+  return !beside() && height() < kLeast;
 }
 
 QRectF MeshCanvas::to_pixels(const mesh::Box& box) const {
@@ -225,7 +268,7 @@ QRectF MeshCanvas::side_at(int dimension) const {
 
 QRectF MeshCanvas::tensor_dimension_at(int index) const {
   const mesh::Placed* t = shown_.tensor;
-  if (!t || index < 0 || index >= static_cast<int>(t->dims.size())) return {};
+  if (!t || short_of_height() || index < 0 || index >= static_cast<int>(t->dims.size())) return {};
   const double n = static_cast<double>(t->dims.size());
   const double width = std::min(110.0, (tensor_area_.width() - 6 * (n - 1)) / n);
   return {tensor_area_.left() + index * (width + 6), tensor_area_.top() + 24, width, 44};
@@ -241,12 +284,25 @@ int MeshCanvas::device_under(QPointF at) const {
 
 void MeshCanvas::resizeEvent(QResizeEvent*) {
   place_all();
+  redraw();
+}
+
+// There may be no room for all of what moves.
+bool MeshCanvas::event(QEvent* event) {
+  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
+  auto* help = static_cast<QHelpEvent*>(event);
+  QStringList lines;
+  if (tensor_area_.contains(help->pos()))
+    for (const CanvasTraffic& t : traffic_) lines << t.text;
+  QToolTip::showText(help->globalPos(), lines.join(u'\n'), this);
+  return true;
 }
 
 void MeshCanvas::changeEvent(QEvent* event) {
   if (event->type() == QEvent::FontChange || event->type() == QEvent::StyleChange) {
     show_chips();
     place_all();
+    redraw();
   }
   QWidget::changeEvent(event);
 }
@@ -259,9 +315,8 @@ void MeshCanvas::mouseMoveEvent(QMouseEvent* event) {
 }
 
 void MeshCanvas::mousePressEvent(QMouseEvent* event) {
-  selected_ = device_under(event->position());
-  if (selected_ >= 0) emit device_selected(selected_);
-  update();
+  select_device(device_under(event->position()));
+  emit device_selected(selected_);
 }
 
 void MeshCanvas::leaveEvent(QEvent*) {
@@ -288,14 +343,14 @@ void MeshCanvas::keyPressEvent(QKeyEvent* event) {
 
 // To the nearest device in that direction.
 void MeshCanvas::move_selection(int dx, int dy) {
-  const int devices = static_cast<int>(shown_.picture.devices.size());
+  const int devices = this->devices();
   if (devices == 0) return;
+  int next = selected_;
   if (selected_ < 0 || selected_ >= devices) {
-    selected_ = 0;
+    next = 0;
   } else {
     const QPointF from = center_of(selected_);
     double best = 1e18;
-    int next = selected_;
     for (int d = 0; d < devices; ++d) {
       const QPointF way = center_of(d) - from;
       const double along = way.x() * dx + way.y() * dy, aside = std::abs(way.x() * dy) + std::abs(way.y() * dx);
@@ -303,17 +358,16 @@ void MeshCanvas::move_selection(int dx, int dy) {
       best = along + 4 * aside;
       next = d;
     }
-    selected_ = next;
   }
+  select_device(next);
   emit device_selected(selected_);
-  setAccessibleDescription(status());
-  update();
 }
 
 QString MeshCanvas::status() const {
   if (hold_ != Hold::none && outcome_) return outcome_->accepted ? qs(outcome_->text) : QString();
   const int device = hovered_ >= 0 ? hovered_ : selected_;
-  if (device < 0 || device >= static_cast<int>(shown_.picture.devices.size())) return {};
+  if (device < 0 || !drawable_) return {};
+  if (device >= devices()) return tr("No device %1 in this design: it has %2").arg(device).arg(devices());
   QString text = qs(mesh::device_text(shown_.choice.mesh, shown_.layout, shown_.tensor, device));
   if (memory_.empty()) return text;
   const double share =

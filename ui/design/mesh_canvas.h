@@ -3,6 +3,7 @@
 // links. Shows what it is given and asks core/mesh what an action leads to; it changes nothing itself. GUI thread.
 #pragma once
 #include <QLineF>
+#include <QPixmap>
 #include <QTimer>
 #include <QVector>
 #include <QWidget>
@@ -12,13 +13,12 @@
 
 #include "core/mesh/actions.h"
 #include "core/mesh/canvas.h"
+#include "ui/design/axis_chip.h"
 
 class QPushButton;
 class QToolButton;
 
 namespace mw::ui {
-
-class AxisChip;
 
 struct CanvasDesign {
   mesh::Choice choice{};
@@ -32,12 +32,13 @@ struct CanvasDesign {
 struct CanvasTraffic {  // a collective of the selected tensor, in words; its links are drawn
   QString axis, text;   // "all-reduce over tp, 66 MB, 0.37 ms"
   QString label{};      // at the link: "66 MB"
+  bool operator==(const CanvasTraffic&) const = default;
 };
 
 class MeshCanvas : public QWidget {
   Q_OBJECT
  public:
-  explicit MeshCanvas(QWidget* parent = nullptr);
+  explicit MeshCanvas(Editing editing = Editing::allowed, QWidget* parent = nullptr);
   ~MeshCanvas() override;
 
   void set_design(CanvasDesign design);  // ends a preview
@@ -45,19 +46,26 @@ class MeshCanvas : public QWidget {
   // Share of its capacity that each device uses, by index in the grid; one value: all alike; empty: not known.
   void set_memory(std::vector<double> shares);
   void set_traffic(std::vector<CanvasTraffic> traffic);
+  void select_device(int device);  // without a signal; one that there is not is told, -1: none
 
   const std::string& tensor() const { return tensor_; }
+  bool has_tensor() const { return shown_.tensor != nullptr; }
+  int selected_device() const { return selected_; }
+  int devices() const { return static_cast<int>(shown_.picture.devices.size()); }
   const mesh::Choice& shown() const { return shown_.choice; }  // previewed or given
+  const mesh::Choice& given() const { return given_.choice; }  // what an action starts from
+  bool held() const { return hold_ != Hold::none; }
   bool previewing() const { return outcome_ && outcome_->accepted; }
   QString message() const { return message_; }  // a refusal, or why nothing can be drawn
   QString summary() const;                      // for screen readers
+  QString status() const;                       // of the device pointed at or selected
   AxisChip* chip(const QString& axis) const;
   QRectF device_at(int device) const;
   QRectF side_at(int dimension) const;          // of the grid: where an axis is dropped to lie on it
   QRectF tensor_dimension_at(int index) const;  // where one is dropped to split it
 
   QSize sizeHint() const override { return {640, 380}; }
-  QSize minimumSizeHint() const override { return {320, 220}; }
+  QSize minimumSizeHint() const override { return {240, 200}; }
 
  signals:
   // While something is dragged, scrolled or carried over a place where it can go; then one of the two below.
@@ -65,10 +73,11 @@ class MeshCanvas : public QWidget {
   void preview_ended();
   void dropped(const mw::mesh::Choice& choice, const QString& text);
   void refused(const QString& reason);
-  void device_selected(int device);
+  void device_selected(int device);  // by mouse or keys; -1: none
 
  protected:
   void paintEvent(QPaintEvent* event) override;
+  bool event(QEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
   void mouseMoveEvent(QMouseEvent* event) override;
   void mousePressEvent(QMouseEvent* event) override;
@@ -93,6 +102,11 @@ class MeshCanvas : public QWidget {
   void show_given();
   void show_chips();
   void place_all();
+  bool beside() const;  // the tensor stands beside the grid, else below it
+  double status_height() const;
+  double tensor_height() const;
+  bool short_of_height() const;  // only the tensor's name has room
+  void redraw();
 
   // mesh_canvas_actions.cpp
   void connect_chip(AxisChip* chip);
@@ -104,6 +118,7 @@ class MeshCanvas : public QWidget {
   void remove(const QString& axis);
   void add_axis();
   void attempt(const mesh::Action& action);
+  const mesh::Outcome& outcome_of(const mesh::Action& action);
   void commit();
   void cancel();
   void leave_preview();
@@ -112,6 +127,7 @@ class MeshCanvas : public QWidget {
   std::vector<mesh::Action> places_for(const QString& axis) const;
 
   // mesh_canvas_paint.cpp
+  void paint_still(QPainter& painter) const;
   QRectF to_pixels(const mesh::Box& box) const;
   QPointF center_of(int device) const;
   QColor axis_color(const QString& axis) const;
@@ -123,11 +139,13 @@ class MeshCanvas : public QWidget {
   void draw_edge(QPainter& painter, const mesh::CanvasEdge& edge, QVector<QLineF>& lines) const;
   void paint_labels(QPainter& painter) const;
   void paint_tensor(QPainter& painter) const;
+  void paint_dimensions(QPainter& painter) const;
+  void paint_selection(QPainter& painter) const;
   void paint_message(QPainter& painter) const;
   void move_selection(int dx, int dy);
-  QString status() const;
   int device_under(QPointF at) const;
 
+  const Editing editing_;
   CanvasDesign design_;
   Scene given_, shown_;
   std::string tensor_;
@@ -147,9 +165,12 @@ class MeshCanvas : public QWidget {
   QPoint grabbed_at_, cursor_;
   std::optional<mesh::Action> action_;
   std::optional<mesh::Outcome> outcome_;
+  std::vector<std::pair<mesh::Action, mesh::Outcome>> tried_;  // from what is given: a drag goes to and fro
   int carried_ = -1;
   QString message_;
   bool drawable_ = false;
+  QPixmap still_;  // all but what follows the mouse
+  bool stale_ = true;
   int selected_ = -1, hovered_ = -1;
 };
 

@@ -5,7 +5,6 @@
 #include <QPushButton>
 #include <cmath>
 
-#include "ui/design/axis_chip.h"
 #include "ui/design/mesh_canvas.h"
 #include "ui/theme/text.h"
 
@@ -25,6 +24,8 @@ mesh::Subject subject_of(const CanvasDesign& design) {
 }  // namespace
 
 void MeshCanvas::connect_chip(AxisChip* c) {
+  connect(c, &AxisChip::attention_changed, this, &MeshCanvas::redraw);
+  if (editing_ == Editing::none) return;
   connect(c, &AxisChip::grabbed, this, [this, c](QPoint at) { take_hold(c->axis(), at); });
   connect(c, &AxisChip::dragged, this, &MeshCanvas::drag);
   connect(c, &AxisChip::let_go, this, [this] {
@@ -53,6 +54,7 @@ void MeshCanvas::take_hold(const QString& axis, QPoint at) {
   hold_ = Hold::mouse;
   held_axis_ = axis;
   grabbed_at_ = cursor_ = at;
+  redraw();
 }
 
 void MeshCanvas::drag(QPoint at) {
@@ -159,7 +161,7 @@ void MeshCanvas::attempt(const Action& action) {
   if (!design_.inventory || !design_.placement) return;
   fix_->hide();
   action_ = action;
-  outcome_ = mesh::try_action(subject_of(design_), given_.choice, *design_.placement, action);
+  outcome_ = outcome_of(action);
   message_.clear();
   if (outcome_->accepted) {
     Scene scene;
@@ -177,7 +179,14 @@ void MeshCanvas::attempt(const Action& action) {
   setAccessibleDescription(outcome_->accepted ? qs(outcome_->text) : message_);
   QAccessibleEvent told(this, QAccessible::DescriptionChanged);
   QAccessible::updateAccessibility(&told);
-  update();
+  redraw();
+}
+
+const mesh::Outcome& MeshCanvas::outcome_of(const Action& action) {
+  const auto at = std::find_if(tried_.begin(), tried_.end(), [&](const auto& t) { return t.first == action; });
+  if (at != tried_.end()) return at->second;
+  tried_.emplace_back(action, mesh::try_action(subject_of(design_), given_.choice, *design_.placement, action));
+  return tried_.back().second;
 }
 
 // Nothing is aimed at now; still held.
@@ -190,7 +199,7 @@ void MeshCanvas::leave_preview() {
   show_chips();
   place_all();
   emit preview_ended();
-  update();
+  redraw();
 }
 
 void MeshCanvas::commit() {
@@ -205,13 +214,18 @@ void MeshCanvas::commit() {
     shown_ = given_;
     show_chips();
     place_all();
-    update();
+    redraw();
     emit preview_ended();
     return;
   }
   show_chips();
-  update();
+  redraw();
   emit dropped(done.choice, qs(done.text));
+  // The next action starts from here, though the design that comes of it is not known yet.
+  design_.choice = done.choice;
+  if (done.placement) design_.placement = done.placement;
+  given_ = shown_;
+  tried_.clear();
 }
 
 // The refusal stays to be read, with the nearest possible size as a button.
@@ -222,7 +236,7 @@ void MeshCanvas::offer_fix() {
     fix_->raise();
   }
   place_all();
-  update();
+  redraw();
 }
 
 void MeshCanvas::cancel() {
@@ -230,6 +244,7 @@ void MeshCanvas::cancel() {
   hold_ = Hold::none;
   fix_->hide();
   leave_preview();
+  redraw();
 }
 
 }  // namespace mw::ui

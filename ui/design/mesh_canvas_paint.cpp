@@ -4,7 +4,6 @@
 #include <QToolButton>
 #include <cmath>
 
-#include "ui/design/axis_chip.h"
 #include "ui/design/mesh_canvas.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -17,7 +16,8 @@ using mesh::Box;
 
 constexpr double kRoomy = 26;   // pixels of a device from which its miniature is drawn, below it is one colour
 constexpr double kFine = 30;    // pitch below which lines are plain, for there are many
-constexpr double kLabels = 64;  // pitch from which links have labels
+constexpr double kLabels = 90;  // pitch from which links have labels
+constexpr int kCrowd = 64;      // devices above which straight lines are not smoothed: there are hundreds
 
 // Distinct pieces: eight colours, then the same ones paler, so that neighbours always differ.
 QColor piece_color(std::int64_t index) {
@@ -33,6 +33,7 @@ void draw_bow(QPainter& p, QPointF a, QPointF b, double pitch) {
   const QPointF aside(-way.y() / length, way.x() / length);
   QPainterPath path(a);
   path.quadTo((a + b) / 2 + aside * pitch * std::min(1.05, 0.3 + 0.12 * length / pitch), b);
+  p.setRenderHint(QPainter::Antialiasing);
   p.drawPath(path);
 }
 
@@ -49,26 +50,62 @@ QString times(const std::vector<std::int64_t>& sizes) {
 
 }  // namespace
 
+// What stays while the mouse only looks around is kept as a picture.
 void MeshCanvas::paintEvent(QPaintEvent*) {
   const Theme& t = theme();
+  const qreal ratio = devicePixelRatioF();
+  if (still_.size() != size() * ratio) {
+    still_ = QPixmap(size() * ratio);
+    still_.setDevicePixelRatio(ratio);
+    stale_ = true;
+  }
+  if (stale_) {
+    QPainter still(&still_);
+    paint_still(still);
+    stale_ = false;
+  }
   QPainter p(this);
+  p.drawPixmap(0, 0, still_);
+  p.setFont(small_font());
+  if (drawable_) paint_selection(p);
+  const QRectF below(8, height() - status_height(), width() - 16, status_height() - 2);
+  p.setPen(t.muted);
+  if (beside())
+    draw_small(p, below, Qt::AlignVCenter | Qt::AlignLeft, status(), t.muted);
+  else
+    p.drawText(below, Qt::AlignVCenter | Qt::AlignLeft | Qt::TextWordWrap, status());
+  if (!message_.isEmpty()) paint_message(p);
+  if (!hasFocus()) return;
+  p.setPen(t.accent);
+  p.setBrush(Qt::NoBrush);
+  p.drawRect(rect().adjusted(0, 0, -1, -1));
+}
+
+void MeshCanvas::paint_still(QPainter& p) const {
+  const Theme& t = theme();
   p.fillRect(rect(), t.panel);
   p.setFont(small_font());
-  const double row = add_->geometry().right() + 12;
-  draw_small(p, QRectF(row, add_->y(), width() - row - 8, add_->height()), Qt::AlignVCenter | Qt::AlignRight,
-             design_.caption, t.muted);
-  if (drawable_) {
-    paint_sides(p);
-    p.setRenderHint(QPainter::Antialiasing, pitch_ >= kFine);
-    paint_links(p);
-    paint_edges(p);
-    paint_chips(p);
-    p.setRenderHint(QPainter::Antialiasing);
-    paint_labels(p);
-    paint_tensor(p);
+  const double after = editing_ == Editing::allowed ? add_->geometry().right() + 12 : add_->x() + 6;
+  const QRectF rest(after, add_->y(), width() - after - 8, add_->height());
+  if (p.fontMetrics().horizontalAdvance(design_.caption) <= rest.width())
+    draw_small(p, rest, Qt::AlignVCenter | Qt::AlignRight, design_.caption, t.muted);
+  if (!drawable_) return;
+  paint_sides(p);
+  p.setRenderHint(QPainter::Antialiasing, pitch_ >= kFine && devices() <= kCrowd);
+  paint_links(p);
+  paint_edges(p);
+  paint_chips(p);
+  p.setRenderHint(QPainter::Antialiasing);
+  paint_labels(p);
+  paint_tensor(p);
+}
+
+void MeshCanvas::paint_selection(QPainter& p) const {
+  for (const int d : {selected_, hovered_}) {
+    if (d < 0 || d >= devices()) continue;
+    p.setPen(QPen(theme().accent, d == selected_ ? 2.5 : 1.5));
+    p.drawRect(device_at(d));
   }
-  draw_small(p, QRectF(8, height() - 20, width() - 16, 18), Qt::AlignVCenter | Qt::AlignLeft, status(), t.muted);
-  if (!message_.isEmpty()) paint_message(p);
 }
 
 // --- Sides of the grid ---
@@ -134,6 +171,7 @@ void MeshCanvas::paint_links(QPainter& p) const {
 void MeshCanvas::paint_chips(QPainter& p) const {
   const Theme& t = theme();
   const QColor ground = mix(t.panel, t.text, 0.05), edge = mix(t.panel, t.text, 0.3);
+  p.setRenderHint(QPainter::Antialiasing, false);  // upright boxes are sharper without
   for (const mesh::CanvasChip& c : shown_.picture.chips) {
     const QRectF box = to_pixels(c.at);
     p.fillRect(box, ground);
@@ -141,11 +179,6 @@ void MeshCanvas::paint_chips(QPainter& p) const {
     p.setPen(QPen(edge, 1));
     p.setBrush(Qt::NoBrush);
     p.drawRect(box);
-  }
-  for (const int d : {selected_, hovered_}) {
-    if (d < 0 || d >= static_cast<int>(shown_.picture.devices.size())) continue;
-    p.setPen(QPen(t.accent, d == selected_ ? 2.5 : 1.5));
-    p.drawRect(device_at(d));
   }
 }
 
@@ -220,12 +253,13 @@ void MeshCanvas::paint_edges(QPainter& p) const {
     p.setBrush(Qt::NoBrush);
     QVector<QLineF> lines;
     for (const mesh::CanvasEdge& e : edges) draw_edge(p, e, lines);
+    p.setRenderHint(QPainter::Antialiasing, pitch_ >= kFine && devices() <= kCrowd);
     p.drawLines(lines);
   };
   const double width = pitch_ > 40 ? 4 : pitch_ >= kFine ? 2.5 : 1;
   for (size_t i = 0; i < traffic_.size(); ++i) draw(shown_.edges[i], axis_color(traffic_[i].axis), width);
   for (const AxisChip* c : chips_)
-    if (c->underMouse() || c->hasFocus())
+    if (c->attended())
       draw(mesh::edges(shown_.choice.mesh, shown_.layout, ss(c->axis())), axis_color(c->axis()), width);
 }
 
@@ -250,13 +284,46 @@ void MeshCanvas::paint_tensor(QPainter& p) const {
   const Theme& t = theme();
   QRectF line(tensor_area_.left(), tensor_area_.top(), tensor_area_.width(), 18);
   if (!shown_.tensor) {
-    draw_small(p, line, Qt::AlignLeft | Qt::AlignVCenter, tr("Select a tensor to see its shards"), t.muted);
+    const QString why =
+        tensor_.empty() ? tr("Select a tensor to see its shards") : tr("No %1 in this design").arg(qs(tensor_));
+    draw_small(p, line, Qt::AlignLeft | Qt::AlignVCenter, why, t.muted);
     return;
   }
   const mesh::Placed& tensor = *shown_.tensor;
+  const QString where = short_of_height() ? qs(mesh::to_text(tensor.spec)) : qs(tensor.rule);
+  const int room_for_name = static_cast<int>(line.width()) - p.fontMetrics().horizontalAdvance(where) - 10;
+  draw_small(p, line, Qt::AlignRight | Qt::AlignVCenter, where, t.muted);
   p.setFont(font());
-  draw_small(p, line, Qt::AlignLeft | Qt::AlignVCenter, qs(tensor.name), t.text);
+  p.setPen(t.text);
+  p.drawText(line, Qt::AlignLeft | Qt::AlignVCenter,
+             p.fontMetrics().elidedText(qs(tensor.name), Qt::ElideRight, room_for_name));
   p.setFont(small_font());
+  if (short_of_height()) return;
+  paint_dimensions(p);
+  line.moveTop(tensor_dimension_at(0).bottom() + 5);
+  const auto write = [&](const QString& text, const QColor& color) {
+    if (line.bottom() > tensor_area_.bottom()) return;
+    draw_small(p, line, Qt::AlignLeft | Qt::AlignVCenter, text, color);
+    line.translate(0, 16);
+  };
+  write((tensor.shards > 1 ? tr("%1 each, %2 pieces").arg(times(tensor.shard)).arg(tensor.shards)
+                           : tr("whole on every device")) %
+            (tensor.replicas > 1 && tensor.shards > 1 ? tr(", %1 copies").arg(tensor.replicas) : QString()),
+        t.text);
+  if (!beside())
+    for (const CanvasTraffic& traffic : traffic_)
+      if (!traffic.label.isEmpty()) write(traffic.axis % u": "_s % traffic.label, axis_color(traffic.axis));
+  const auto room = static_cast<size_t>(std::max(0.0, (tensor_area_.bottom() - line.top() - 2) / 16));
+  for (size_t i = 0; i < traffic_.size(); ++i) {
+    const size_t left = traffic_.size() - i;
+    if (i + 1 == room && left > 1) return write(tr("and %1 more").arg(left), t.muted);  // the tooltip has them
+    write(traffic_[i].text, axis_color(traffic_[i].axis));
+  }
+}
+
+void MeshCanvas::paint_dimensions(QPainter& p) const {
+  const Theme& t = theme();
+  const mesh::Placed& tensor = *shown_.tensor;
   const bool held = hold_ == Hold::mouse || hold_ == Hold::carried;
   for (size_t d = 0; d < tensor.dims.size(); ++d) {
     const QRectF box = tensor_dimension_at(static_cast<int>(d));
@@ -276,18 +343,6 @@ void MeshCanvas::paint_tensor(QPainter& p) const {
     draw_small(p, below.adjusted(p.fontMetrics().horizontalAdvance(size) + 6, 0, 0, 0),
                Qt::AlignRight | Qt::AlignVCenter, axes.isEmpty() ? u"-"_s : axes, color);
   }
-  line.moveTop(tensor_dimension_at(0).bottom() + 5);
-  const auto write = [&](const QString& text, const QColor& color) {
-    if (line.bottom() > tensor_area_.bottom()) return;
-    draw_small(p, line, Qt::AlignLeft | Qt::AlignVCenter, text, color);
-    line.translate(0, 16);
-  };
-  write((tensor.shards > 1 ? tr("%1 each, %2 pieces").arg(times(tensor.shard)).arg(tensor.shards)
-                           : tr("whole on every device")) %
-            (tensor.replicas > 1 && tensor.shards > 1 ? tr(", %1 copies").arg(tensor.replicas) : QString()),
-        t.text);
-  write(qs(tensor.rule), t.muted);
-  for (const CanvasTraffic& traffic : traffic_) write(traffic.text, axis_color(traffic.axis));
 }
 
 void MeshCanvas::paint_message(QPainter& p) const {

@@ -84,7 +84,9 @@ void FormRow::show_label() {
     label_->style()->unpolish(label_);
     label_->style()->polish(label_);
   }
-  label_->setText(label_->fontMetrics().elidedText(field_->label(), Qt::ElideRight, kLabelWidth - 2));
+  label_->setText(field_->label());
+  // Bold ones may need a second line; the others do without what wrapping costs the layout.
+  label_->setWordWrap(label_->fontMetrics().horizontalAdvance(field_->label()) > kLabelWidth - 2);
 }
 
 void FormRow::resizeEvent(QResizeEvent* event) {

@@ -56,13 +56,8 @@ void SizePage::build() {
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(8, 4, 8, 6);
   column->setSpacing(3);
-  auto* top = new QHBoxLayout;
-  header_ = new RunHeader(this);
-  back_ = new QPushButton(tr("Back to the Live Run"), this);
-  back_->hide();
-  top->addWidget(header_, 1);
-  top->addWidget(back_);
-  column->addLayout(top);
+  header_ = new RunHeader(runs_, this);
+  column->addWidget(header_);
   stack_->addWidget(empty_page());
   auto* full = new QWidget(this);
   auto* inner = new QVBoxLayout(full);
@@ -72,7 +67,6 @@ void SizePage::build() {
   inner->addWidget(charts(), 1);
   stack_->addWidget(full);
   column->addWidget(stack_, 1);
-  connect(back_, &QPushButton::clicked, &runs_, &RunController::show_live);
   connect(edit_, &QPushButton::clicked, this, &SizePage::settings_wanted);
   connect(measure_, &QPushButton::clicked, this, &SizePage::measure_wanted);
   connect(stop_, &QPushButton::clicked, this, &SizePage::stop_wanted);
@@ -144,6 +138,9 @@ void SizePage::build_table() {
   table_->verticalHeader()->hide();
   table_->verticalHeader()->setDefaultSectionSize(22);
   table_->horizontalHeader()->setHighlightSections(false);
+  table_->horizontalHeader()->moveSection(SizesModel::result, SizesModel::columns - 1);
+  table_->horizontalHeader()->setStretchLastSection(true);
+  table_->installEventFilter(this);
   connect(table_, &QTableView::clicked, this, [this](const QModelIndex& at) {
     for (const Tick& stop : by_batch_.stops())
       if (stop.label == QString::number(model_.point(at.row()).batch)) by_batch_.set_playhead(stop.value);
@@ -206,8 +203,7 @@ void SizePage::show_frame() {
   if (!changed_ || !isVisible()) return;
   changed_ = false;
   const RunPtr live = runs_.live();
-  header_->show_run(run_.get(), runs_.stopping() && run_ && run_->live);
-  back_->setVisible(live && live->kind() == RunKind::size && live != run_);
+  header_->show_run(run_, RunKind::size);
   measure_->setEnabled(!live);
   stop_->setEnabled(live && live->kind() == RunKind::size && !runs_.stopping());
   const bool started = run_ && !run_->view.info().empty();
@@ -240,12 +236,22 @@ void SizePage::redraw() {
   elide();
 }
 
+// Memory by category is what the charts above show: here it stands where there is room for all of it.
 void SizePage::fit_columns() {
+  constexpr int kResult = 150;  // its tooltip has the rest
   const QAbstractItemView& view = *table_;
+  int sum = kResult;
   for (int c = 0; c < SizesModel::columns; ++c) {
-    table_->setColumnHidden(c, !model_.column_used(c));
-    const int wanted = std::max(view.sizeHintForColumn(c), table_->horizontalHeader()->sectionSizeHint(c));
-    if (wanted > table_->columnWidth(c) || points_seen_ <= 1) table_->setColumnWidth(c, wanted + 6);
+    if (!model_.column_used(c)) continue;
+    int& width = column_widths_[static_cast<size_t>(c)];
+    const int wanted = std::max(view.sizeHintForColumn(c), table_->horizontalHeader()->sectionSizeHint(c)) + 6;
+    width = points_seen_ <= 1 ? wanted : std::max(width, wanted);
+    if (c != SizesModel::result) sum += width;
+  }
+  const bool all = sum <= table_->viewport()->width();
+  for (int c = 0; c < SizesModel::columns; ++c) {
+    table_->setColumnHidden(c, !model_.column_used(c) || (c >= SizesModel::categories && !all));
+    if (c != SizesModel::result) table_->setColumnWidth(c, column_widths_[static_cast<size_t>(c)]);
   }
 }
 
@@ -274,6 +280,7 @@ void SizePage::elide() {
 
 bool SizePage::eventFilter(QObject* watched, QEvent* event) {
   if (watched == settings_ && event->type() == QEvent::Resize) elide();
+  if (watched == table_ && event->type() == QEvent::Resize) fit_columns();
   return QWidget::eventFilter(watched, event);
 }
 

@@ -2,6 +2,7 @@
 // The Serve page's batch sizes: one size run, live or finished, from its events alone.
 #pragma once
 #include <QWidget>
+#include <array>
 #include <map>
 
 #include "ui/plot/plot.h"
@@ -58,13 +59,14 @@ class SizePage : public QWidget {
   PlotLink by_batch_;
   RunPtr run_;
   SizeViewPtr view_;
+  std::array<int, SizesModel::columns> column_widths_{};
   std::size_t points_seen_ = 0;
   bool changed_ = true, started_ = false;
   SizesModel model_;
   QStackedWidget* stack_;
   RunHeader* header_;
   QLabel* settings_;
-  QPushButton *back_, *edit_, *measure_, *stop_, *copy_;
+  QPushButton *edit_, *measure_, *stop_, *copy_;
   QSplitter* rows_;
   Plot *total_, *per_token_;
   std::map<serve::Workload, Plot*> memory_;

@@ -190,6 +190,7 @@ void MainWindow::wire() {
     panel_->form().focus_key("size.batches");
   });
   connect(design_, &DesignPage::problem, this, [this](const Problem& p) { report(ProblemSource::file, p); });
+  connect(design_, &DesignPage::pin_changed, this, &MainWindow::update_actions);
   connect(data_, &DataPage::problem, this, [this](const Problem& p) { report(ProblemSource::file, p); });
   connect(data_, &DataPage::setting_wanted, this, [this](const QString& key) {
     raise_panel(u"experiment"_s);
@@ -255,6 +256,7 @@ void MainWindow::show_page(Page page) {
   if (page == Page::runs) runs_page_->refresh();
   if (page == Page::train) runs_.look_at(RunKind::train);
   if (page == Page::serve) runs_.look_at(RunKind::size);
+  strip_->set_about(page == Page::serve ? RunKind::size : RunKind::train);
   panel_->set_command(page == Page::serve ? u"size"_s : page == Page::design ? u"plan"_s : u"run"_s);
   design_->show_frame();
   data_->show_frame();
@@ -317,6 +319,8 @@ void MainWindow::update_actions() {
   pause->setText(paused ? tr("Continue") : tr("Pause"));
   pause->setIcon(icon(paused ? Glyph::run : Glyph::pause));
   actions_[u"run.stop"_s]->setEnabled(live && !runs_.stopping());
+  for (const auto& id : {u"design.both"_s, u"design.swap"_s}) actions_[id]->setEnabled(design_->pinned());
+  actions_[u"design.pin"_s]->setText(design_->pinned() ? tr("Unpin the Design") : tr("Pin the Design"));
 }
 
 void MainWindow::remember() {

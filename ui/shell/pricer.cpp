@@ -67,12 +67,15 @@ Pricer::Answer Pricer::design(const Question& question) {
   try {
     if (!catalogue_) catalogue_ = hardware::Catalogue::load(folders_.hardware, folders_.own_hardware);
     try {
-      auto drawn = std::make_shared<runs::Design>(runs::design(question.experiment, *catalogue_));
+      bin_->drain();
+      const std::shared_ptr<const runs::Design> drawn(
+          new runs::Design(runs::design(question.experiment, *catalogue_)),
+          [bin = bin_](const runs::Design* d) { bin->push(std::unique_ptr<const runs::Design>(d), Delivery::state); });
       // Here the planner's memory is not the engine's: only what needs no plan is said.
       answer.diagnostics = (answer.last ? drawn->planned.diagnosis : runs::diagnose(question.experiment, *catalogue_))
                                .beyond_the_document();
       if (answer.last) answer.problems = unsaid(drawn->planned, answer.diagnostics);
-      answer.design = std::move(drawn);
+      answer.design = drawn;
     } catch (const Error& error) {
       if (answer.last) answer.problems.push_back(error.problem());  // here the engine's own prediction says it
       answer.diagnostics = runs::diagnose(question.experiment, *catalogue_).beyond_the_document();

@@ -59,6 +59,9 @@ class Pricer : public QObject {
   Answer design(const Question& question);
   void take_design(Answer answer);
   void take_prediction(Answer answer);
+  // Designs that nobody shows any more: thousands of small pieces, put away by the worker and not by the window.
+  using Bin = Mailbox<std::unique_ptr<const runs::Design>>;
+  std::shared_ptr<Bin> bin_ = std::make_shared<Bin>();
   Mailbox<Answer> answers_;
   Folders folders_;
   std::optional<hardware::Catalogue> catalogue_;  // the worker's

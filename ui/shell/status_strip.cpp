@@ -116,6 +116,9 @@ StatusStrip::StatusStrip(Pricer& pricer, RunController& runs, QWidget* parent)
   why_->setProperty("flat", true);
   why_->setAccessibleName(tr("Where the predicted numbers come from"));
   why_->setFocusPolicy(Qt::TabFocus);
+  QSizePolicy keep = why_->sizePolicy();
+  keep.setRetainSizeWhenHidden(true);  // the strip is as high on every page
+  why_->setSizePolicy(keep);
   row->addWidget(why_);
   row->addStretch(1);
   addWidget(left, 1);
@@ -131,7 +134,16 @@ QString StatusStrip::price_text() const {
   return price_->text();
 }
 
+void StatusStrip::set_about(RunKind kind) {
+  if (kind == about_) return;
+  about_ = kind;
+  refresh();
+}
+
 void StatusStrip::refresh() {
+  const runs::DesignPtr& design = pricer_.design();
+  const bool of_sizes = design && !pricer_.prediction() && design->request().work != plan::Work::train;
+  if (about_ == RunKind::size && !of_sizes) return show_nothing();
   const bool old = pricer_.prediction() ? pricer_.outdated() : pricer_.design_outdated();
   const bool failed = !pricer_.problems().empty() && !pricer_.stale() && old;
   if (pricer_.prediction())
@@ -145,6 +157,13 @@ void StatusStrip::refresh() {
   origin_->setText(failed && any ? tr("predicted for the last valid document") : tr("predicted"));
   for (QWidget* w : {static_cast<QWidget*>(bar_), static_cast<QWidget*>(origin_), static_cast<QWidget*>(why_)})
     w->setVisible(any);
+}
+
+void StatusStrip::show_nothing() {
+  say(tr("Each batch size is predicted before it is measured"), theme().muted);
+  price_->setToolTip({});
+  for (QWidget* w : {static_cast<QWidget*>(bar_), static_cast<QWidget*>(origin_), static_cast<QWidget*>(why_)})
+    w->hide();
 }
 
 void StatusStrip::say(const QString& text, const QColor& color) {

@@ -18,16 +18,20 @@ class StatusStrip : public QStatusBar {
   Q_OBJECT
  public:
   StatusStrip(Pricer& pricer, RunController& runs, QWidget* parent = nullptr);
+  // What the page on screen is about: a price of the document's training says nothing about batch sizes.
+  void set_about(RunKind kind);
   void refresh();
   void show_frame();
   QString price_text() const;
 
  private:
   void say(const QString& text, const QColor& color);
+  void show_nothing();
   void show_prediction(const runs::Prediction& prediction);
   void show_design(const runs::Design& design);
   Pricer& pricer_;
   RunController& runs_;
+  RunKind about_ = RunKind::train;
   MemoryBar* bar_;
   QLabel *price_, *origin_, *job_;
   QToolButton* why_;

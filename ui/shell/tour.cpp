@@ -82,7 +82,10 @@ class Tour {
     window_.design_page().pin();
     window_.document().set("mesh", Json{{"fsdp", 2}, {"tp", 2}});
     wait_for(priced, 10000);
-    for (const Shade shade : {Shade::light, Shade::dark}) shot("design-pinned", shade, {1280, 800});
+    window_.design_page().canvases().live().select_device(1);
+    window_.design_page().canvases().pinned().select_device(1);
+    for (const Shade shade : {Shade::light, Shade::dark})
+      for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) shot("design-two-meshes", shade, size);
     window_.design_page().unpin();
     window_.document().restore(before, file);
     wait_for(priced, 10000);

@@ -95,6 +95,25 @@ void MainWindow::build_actions() {
         Plot& loss = train_->loss();
         loss.set_scale(loss.scale() == Scale::linear ? Scale::logarithmic : Scale::linear);
       });
+  actions_.add({u"design.pin"_s, tr("Pin the Design"), tr("Keep this design on screen beside the ones that follow"),
+                key(Qt::CTRL | Qt::Key_P)},
+               [this] {
+                 show_page(Page::design);
+                 design_->pinned() ? design_->unpin() : design_->pin();
+               });
+  actions_.add({u"design.both"_s, tr("Show Both Meshes"), tr("Show the pinned mesh beside this one, or this one alone"),
+                key(Qt::CTRL | Qt::Key_B)},
+               [this] {
+                 show_page(Page::design);
+                 const bool both = design_->canvases().wanted() == Meshes::both;
+                 design_->set_meshes(both ? Meshes::one : Meshes::both);
+               });
+  actions_.add({u"design.swap"_s, tr("Swap With the Pinned Design"),
+                tr("Go on with the pinned design and pin this one"), key(Qt::CTRL | Qt::SHIFT | Qt::Key_B)},
+               [this] {
+                 show_page(Page::design);
+                 design_->swap_pinned();
+               });
   actions_.add({u"data.read_again"_s, tr("Read the Data Again"), tr("Read the data file and the tokenizer anew"), {}},
                [this] {
                  show_page(Page::data);

@@ -53,6 +53,7 @@ QCheckBox::indicator:hover { border-color: @accent; }
 QCheckBox::indicator:checked { background: @accent; border-color: @accent; image: url(@check); }
 QCheckBox:focus { color: @accent; }
 QPushButton { background: @button; border: 1px solid @edge; border-radius: 4px; padding: 3px 12px; min-height: 16px; }
+QPushButton:checked { background: @pressed; }
 QPushButton:hover { background: @hover; }
 QPushButton:pressed { background: @pressed; }
 QPushButton:focus { border-color: @accent; }

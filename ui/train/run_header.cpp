@@ -4,6 +4,7 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QProgressBar>
+#include <QPushButton>
 #include <QStyle>
 
 #include "ui/theme/text.h"
@@ -78,16 +79,25 @@ void show_progress(QProgressBar& bar, const runs::RunView& view) {
   bar.setValue(static_cast<int>(share * 1000));
 }
 
-RunHeader::RunHeader(QWidget* parent)
+RunHeader::RunHeader(RunController& runs, QWidget* parent)
     : QFrame(parent),
-      state_(new QLabel(this)),
-      name_(new QLabel(this)),
-      steps_(new QLabel(this)),
-      speed_(new QLabel(this)),
-      eta_(new QLabel(this)),
-      activity_(new QLabel(this)),
-      bar_(new QProgressBar(this)) {
-  auto* row = new QHBoxLayout(this);
+      runs_(runs),
+      line_(new QFrame(this)),
+      back_(new QPushButton(tr("Back to the Live Run"), this)),
+      state_(new QLabel(line_)),
+      name_(new QLabel(line_)),
+      steps_(new QLabel(line_)),
+      speed_(new QLabel(line_)),
+      eta_(new QLabel(line_)),
+      activity_(new QLabel(line_)),
+      bar_(new QProgressBar(line_)) {
+  auto* both = new QHBoxLayout(this);
+  both->setContentsMargins(0, 0, 0, 0);
+  both->addWidget(line_, 1);
+  both->addWidget(back_);
+  back_->hide();
+  connect(back_, &QPushButton::clicked, &runs_, &RunController::show_live);
+  auto* row = new QHBoxLayout(line_);
   row->setContentsMargins(2, 2, 4, 2);
   row->setSpacing(12);
   QFont bold = font();
@@ -110,17 +120,22 @@ RunHeader::RunHeader(QWidget* parent)
   for (QLabel* l : {name_, activity_}) l->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
 }
 
-void RunHeader::show_run(const RunData* run, bool stopping) {
-  setVisible(run != nullptr);
-  if (!run) return;
-  const runs::RunView& view = run->view;
+void RunHeader::show_run(const RunPtr& run, RunKind kind) {
+  const RunPtr live = runs_.live();
+  back_->setVisible(live && live->kind() == kind && live != run);
+  line_->setVisible(run != nullptr);
+  if (run) fill(*run, runs_.stopping() && run->live);
+}
+
+void RunHeader::fill(const RunData& run, bool stopping) {
+  const runs::RunView& view = run.view;
   const bool interrupted = view.error() == runs::kInterrupted;
   const QColor color = theme().state(interrupted ? RunState::cancelled : view.state());
   const QString dot = u"<span style='color:%1'>\u25CF</span> "_s.arg(color.name());
   const QString said = stopping ? tr("Stopping") : interrupted ? tr("Interrupted") : state_text(view.state());
   state_->setText(dot + said);
-  full_name_ = qs(run->name.empty() ? run->id : run->name);
-  if (!run->id.empty() && run->name != run->id && !run->name.empty()) full_name_ += u"  \u00B7  "_s + qs(run->id);
+  full_name_ = qs(run.name.empty() ? run.id : run.name);
+  if (!run.id.empty() && run.name != run.id && !run.name.empty()) full_name_ += u"  \u00B7  "_s + qs(run.id);
   name_->setToolTip(full_name_);
   steps_->setText(steps_text(view));
   show_progress(*bar_, view);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The line above the charts: state, name, step, progress, elapsed, ETA. Every number has its unit.
+// The line above the charts: state, name, step, progress, elapsed, ETA; the way back to a live run that is not shown.
+// Every number has its unit.
 #pragma once
 #include <QFrame>
 
@@ -7,6 +8,7 @@
 
 class QLabel;
 class QProgressBar;
+class QPushButton;
 
 namespace mw::ui {
 
@@ -20,14 +22,19 @@ void show_progress(QProgressBar& bar, const runs::RunView& view);
 class RunHeader : public QFrame {
   Q_OBJECT
  public:
-  explicit RunHeader(QWidget* parent);
-  void show_run(const RunData* run, bool stopping);
+  RunHeader(RunController& runs, QWidget* parent);
+  void show_run(const RunPtr& run, RunKind kind);  // null: none of that kind is shown
 
  protected:
   void resizeEvent(QResizeEvent* event) override;
 
  private:
+  void fill(const RunData& run, bool stopping);
   void elide();
+
+  RunController& runs_;
+  QFrame* line_;
+  QPushButton* back_;
   QLabel *state_, *name_, *steps_, *speed_, *eta_, *activity_;
   QProgressBar* bar_;
   QString full_name_, full_activity_;

@@ -47,13 +47,8 @@ void TrainPage::build() {
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(8, 4, 8, 6);
   column->setSpacing(4);
-  auto* top = new QHBoxLayout;
-  header_ = new RunHeader(this);
-  back_ = new QPushButton(tr("Back to the Live Run"), this);
-  back_->hide();
-  top->addWidget(header_, 1);
-  top->addWidget(back_);
-  column->addLayout(top);
+  header_ = new RunHeader(runs_, this);
+  column->addWidget(header_);
   column->addWidget(stack_, 1);
   stack_->addWidget(empty_page());
 
@@ -116,7 +111,6 @@ void TrainPage::build() {
   inner->addWidget(playhead_);
   stack_->addWidget(charts);
 
-  connect(back_, &QPushButton::clicked, &runs_, &RunController::show_live);
   connect(samples_, &QTableView::clicked, this, [this](const QModelIndex& at) {
     by_step_.set_playhead(static_cast<double>(samples_model_.step_of(at.row())));
   });
@@ -187,9 +181,7 @@ void TrainPage::restyle() {
 void TrainPage::show_frame() {
   if (!changed_ || !isVisible()) return;
   changed_ = false;
-  header_->show_run(run_.get(), runs_.stopping() && run_ && run_->live);
-  const RunPtr live = runs_.live();
-  back_->setVisible(live && live->kind() == RunKind::train && live != run_);
+  header_->show_run(run_, RunKind::train);
   if (!run_) return;
   double last = 1;
   for (const auto& [name, metric] : run_->view.metrics())

@@ -58,7 +58,6 @@ class TrainPage : public QWidget {
   SamplesModel samples_model_;
   QStackedWidget* stack_;
   RunHeader* header_;
-  QPushButton* back_;
   Plot *loss_, *memory_, *speed_, *rate_, *gradient_;
   QSplitter *rows_, *upper_;
   QTabWidget* lower_;

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the Design page says of a design, and of two beside each other.
+#include "core/runs/design_view.h"
+
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "core/mesh/canvas.h"
+#include "tests/shipped.h"
+
+namespace mw::runs {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+Design designed(const Json& changes = Json::object()) {
+  Experiment e = Experiment::load(MW_RESOURCES "/examples/paper-train-v5p-8.json");
+  for (const auto& [key, value] : changes.items()) e.set_value(key, value);
+  return design(e, test::catalogue());
+}
+
+std::string marked(const std::vector<HeadingPart>& parts) {
+  std::string out;
+  for (const HeadingPart& p : parts) out += (out.empty() ? "" : " | ") + p.text + (p.changed ? "*" : "");
+  return out;
+}
+
+TEST(Heading, NamesTheMeshAndWhatItComesTo) {
+  const Heading h = heading(designed(), nullptr);
+  EXPECT_EQ(marked(h.what), "v5p-8 | fsdp 1 | tp 4");
+  ASSERT_EQ(h.comes_to.size(), 2u);
+  EXPECT_THAT(h.comes_to[0].text, HasSubstr(" a step"));
+  EXPECT_THAT(h.comes_to[1].text, StartsWith("$"));
+}
+
+TEST(Heading, MarksWhatIsUnlikeTheOther) {
+  const Design paper = designed();
+  const Heading same = heading(paper, &paper);
+  EXPECT_THAT(marked(same.what) + marked(same.comes_to), testing::Not(HasSubstr("*")));
+  const Heading meshes = heading(designed({{"mesh", {{"fsdp", 2}, {"tp", 2}}}}), &paper);
+  EXPECT_EQ(marked(meshes.what), "v5p-8 | fsdp 2* | tp 2*");
+  EXPECT_THAT(meshes.comes_to[0].text, HasSubstr("%)"));
+  EXPECT_TRUE(meshes.comes_to[0].changed);
+  const Heading gpus = heading(designed({{"target.id", "2xh100"}, {"mesh", {{"fsdp", 2}, {"tp", 1}}}}), &paper);
+  EXPECT_EQ(marked(gpus.what), "2xh100* | fsdp 2* | tp 1*");
+  const Heading model = heading(designed({{"model.id", "gemma3-27b"}}), &paper);
+  EXPECT_THAT(marked(model.what), StartsWith("gemma3-27b* | v5p-8 |"));
+}
+
+TEST(ShardRows, GatherTheTensorsOfEveryLayer) {
+  const Design d = designed();
+  std::size_t tensors = 0;
+  Bytes held;
+  for (const ShardRow& r : shard_rows(d)) {
+    tensors += static_cast<std::size_t>(r.count);
+    held += r.per_device;
+    EXPECT_NE(mesh::find(d.placement, r.first), nullptr) << r.first;
+    EXPECT_EQ(r.name.starts_with("layers.*."), r.count > 1) << r.name;
+  }
+  EXPECT_EQ(tensors, d.placement.tensors.size() + d.placement.adapters.size());
+  EXPECT_GT(held.value, 0);
+}
+
+TEST(Traffic, IsThatOfTheTensorAndItsBlockWithOneSumForEachAxis) {
+  const std::vector<Traffic> lines = traffic(designed({{"mesh", {{"fsdp", 2}, {"tp", 2}}}}), "layers.0.q_proj");
+  ASSERT_GE(lines.size(), 2u);
+  std::map<std::string, int> labels;
+  for (const Traffic& t : lines) {
+    EXPECT_THAT(t.text, HasSubstr(" over " + t.axis + ": "));
+    EXPECT_THAT(t.text, HasSubstr(" each, "));
+    labels[t.axis] += !t.label.empty();
+  }
+  EXPECT_EQ(labels, (std::map<std::string, int>{{"fsdp", 1}, {"tp", 1}}));
+}
+
+}  // namespace
+}  // namespace mw::runs

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/ui/window_fixture.h"
+
+#include <QPushButton>
+#include <QTest>
+
+#include "ui/theme/text.h"
+
+namespace mw::test {
+
+using namespace ui;
+
+void WindowFixture::init() {
+  warnings_.start();
+  scratch_ = std::make_unique<Scratch>();
+}
+
+void WindowFixture::cleanup() {
+  window_.reset();
+  scratch_.reset();
+  QCOMPARE(warnings_.take().join(u"; "_s), QString());
+}
+
+WindowSetup WindowFixture::setup(const std::filesystem::path& experiment) const {
+  return {experiment, store(), MW_RESOURCES, folder() / "state"};
+}
+
+void WindowFixture::show(MainWindow& window) {
+  window.show();
+  QVERIFY(QTest::qWaitForWindowExposed(&window));
+  QApplication::setActiveWindow(&window);
+}
+
+void WindowFixture::open_window(const WindowSetup& setup, Page page) {
+  window_ = std::make_unique<MainWindow>(setup);
+  window_->resize(1280, 800);
+  show(*window_);
+  window_->show_page(page);
+}
+
+QPushButton* WindowFixture::button(const QString& text) {
+  for (QPushButton* b : window_->centralWidget()->findChildren<QPushButton*>())
+    if (b->text() == text && b->isVisible()) return b;
+  return nullptr;
+}
+
+void WindowFixture::press(const QString& text) {
+  QPushButton* b = button(text);
+  QVERIFY2(b && b->isEnabled(), qPrintable(text));
+  QTest::mouseClick(b, Qt::LeftButton);
+}
+
+void WindowFixture::picture(const QString& name) {
+  const QString given = qEnvironmentVariable("MW_PICTURES");
+  const auto pictures = given.isEmpty() ? std::filesystem::path(MW_PICTURES) : fspath(given);
+  std::filesystem::create_directories(pictures);
+  QTest::qWait(80);
+  QVERIFY(window_->grab().save(qpath(pictures / ss(name + u".png"_s))));
+}
+
+}  // namespace mw::test
