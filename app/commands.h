@@ -25,7 +25,8 @@ runs::Experiment load_experiment(const Common& common);  // the file with its --
 // The shipped hardware with the user's own of ~/.config/meshwright/hardware; bad rows of the latter go to standard
 // error.
 hardware::Catalogue load_catalogue();
-void print_json(const Json& json);  // one document on standard output
+std::filesystem::path own_hardware_folder();  // ~/.config/meshwright/hardware; empty where there is no home
+void print_json(const Json& json);            // one document on standard output
 
 struct RunArgs {
   std::string resume;  // run id, or empty
@@ -57,6 +58,13 @@ struct GenerateArgs {
   bool raw = false;               // continue the text instead of asking through the chat template
 };
 int generate_command(const Common& common, const GenerateArgs& args);
+
+struct CalibrateArgs {
+  std::vector<std::filesystem::path> files;
+  std::vector<std::string> runs, names;
+  enum class Then { look, accept, remove } then = Then::look;
+};
+int calibrate_command(const Common& common, const CalibrateArgs& args);
 
 int inspect_command(const Common& common);
 int runs_command(const Common& common);

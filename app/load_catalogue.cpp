@@ -17,9 +17,13 @@ fs::path config_folder() {
 
 }  // namespace
 
-hardware::Catalogue load_catalogue() {
+fs::path own_hardware_folder() {
   const fs::path own = config_folder();
-  auto catalogue = hardware::Catalogue::load(fs::path(MW_RESOURCES) / "hardware", own.empty() ? own : own / "hardware");
+  return own.empty() ? own : own / "hardware";
+}
+
+hardware::Catalogue load_catalogue() {
+  auto catalogue = hardware::Catalogue::load(fs::path(MW_RESOURCES) / "hardware", own_hardware_folder());
   for (const Problem& p : catalogue.problems()) std::fprintf(stderr, "%s\n", to_text(p).c_str());
   return catalogue;
 }

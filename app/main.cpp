@@ -45,6 +45,7 @@ struct Arguments {
   SearchArgs search;
   GenerateArgs generate;
   SizeArgs size;
+  CalibrateArgs calibrate;
   bool json = false, start = false;
   fs::path out;
 };
@@ -57,6 +58,21 @@ void add_common(CLI::App& command, Arguments& a, const char* file_help) {
     command.add_option("--set", a.common.sets, "key=value, overrides a key of the experiment (repeatable)")
         ->allow_extra_args(false);
   }
+}
+
+void add_calibration(CLI::App& command, CalibrateArgs& args) {
+  using Then = CalibrateArgs::Then;
+  command.add_option("files", args.files, "Measurements in the form of resources/hardware/measurements.json");
+  command.add_option("--run-id,--run", args.runs, "A finished training run of this machine (repeatable)")
+      ->allow_extra_args(false);
+  command.add_option("--fit", args.names, "Efficiencies to fit: matmul (the default), memory, collectives, step_s ...")
+      ->delimiter(',');
+  auto* accept = command.add_flag_callback(
+      "--accept", [&args] { args.then = Then::accept; }, "Keep what is proposed: plans use it from then on");
+  command
+      .add_flag_callback(
+          "--remove", [&args] { args.then = Then::remove; }, "Remove your calibration: the shipped one is back")
+      ->excludes(accept);
 }
 
 int open_window(const Arguments& a, int& argc, char** argv) {
@@ -153,6 +169,10 @@ int run_main(int argc, char** argv) {
   generate->add_option("--run-id,--run", a.generate.run, "Tuned model: last checkpoint of this run, or latest");
   generate->add_option("--adapter", a.generate.adapter, "Tuned model: a PEFT adapter folder");
   generate->add_flag("--raw", a.generate.raw, "Continue the text, without the chat template");
+  auto* calibrate =
+      cli.add_subcommand("calibrate", "Fit the planner to your own measurements, and see the error of rows held out");
+  add_common(*calibrate, a, nullptr);
+  add_calibration(*calibrate, a.calibrate);
   auto* inspect =
       cli.add_subcommand("inspect", "Say what is in a checkpoint, adapter, dataset, tokenizer or experiment");
   add_common(*inspect, a, "File or folder");
@@ -179,6 +199,7 @@ int run_main(int argc, char** argv) {
   if (search->parsed()) return search_command(a.common, a.search);
   if (size->parsed()) return size_command(a.common, a.size);
   if (generate->parsed()) return generate_command(a.common, a.generate);
+  if (calibrate->parsed()) return calibrate_command(a.common, a.calibrate);
   if (inspect->parsed()) return inspect_command(a.common);
   if (runs->parsed()) return runs_command(a.common);
   if (!run->parsed()) {

@@ -55,8 +55,7 @@ int run(int argc, char** argv) {
   print_summary("step time fitted to", fit.fitted_after);
   for (const auto& left : measured.left_out) std::printf("left out: %s: %s\n", left.row.c_str(), left.why.c_str());
   if (argc == 3 && std::strcmp(argv[1], "--write") == 0) {
-    fit.calibration.date = argv[2];
-    fit.calibration.source = "resources/hardware/measurements.json";
+    fit.calibration.basis = {argv[2], "resources/hardware/measurements.json"};
     plan::write_calibration(folder / "calibration.json", fit);
   }
   return 0;

@@ -27,7 +27,7 @@ std::int64_t ways(const Mesh& mesh, const std::vector<std::string>& axes) {
 }
 
 bool divides(std::int64_t size, std::int64_t ways, Uneven uneven) {
-  return uneven == Uneven::padded || size % ways == 0 || (uneven == Uneven::repeated && ways % size == 0);
+  return uneven == Uneven::padded || size % ways == 0 || (uneven == Uneven::repeated && size > 0 && ways % size == 0);
 }
 
 void cut(Placed& p, const Mesh& mesh) {
@@ -35,7 +35,7 @@ void cut(Placed& p, const Mesh& mesh) {
   for (size_t d = 0; d < p.dims.size(); ++d) {
     const std::int64_t n = p.dims[d].size, s = ways(mesh, p.spec.dims[d]);
     p.shard.push_back(ceil_div(n, s));
-    p.pieces.push_back(ceil_div(n, p.shard.back()));
+    p.pieces.push_back(n > 0 ? ceil_div(n, p.shard.back()) : 1);  // of a config without a vocabulary
     p.shards *= p.pieces.back();
   }
   p.replicas = std::max<std::int64_t>(1, mesh.devices() / p.shards);

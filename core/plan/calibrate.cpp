@@ -24,20 +24,33 @@ const Efficiencies::Named& named(const std::string& name) {
                .expected = nearest_text(name, all)});
 }
 
-bool is_share(const std::string& name) {
+bool is_share(std::string_view name) {
   return name == "matmul" || name == "attention" || name == "memory" || name == "collectives" ||
          name.starts_with("overlap");
 }
 
+// A share never exceeds the whole, except of this machine's peaks, which are guesses.
+double at_most_whole(std::string_view name, hardware::Vendor vendor, double value) {
+  return is_share(name) && vendor != hardware::Vendor::cpu ? std::min(1.0, value) : value;
+}
+
+struct Bounds {
+  double low, high, trust;
+};
+Bounds bounds_of(const FitOptions& o, hardware::Vendor vendor) {
+  if (vendor == hardware::Vendor::cpu) return {o.shortest / 10, o.longest * 10, o.trust * 10};
+  return {o.shortest, o.longest, o.trust};
+}
+
 void scale(Efficiency& e, const Factor& f, bool own_chip, const Calibration& from) {
-  const auto at_most = [&](double x) { return is_share(f.name) ? std::min(1.0, x) : x; };
   const double before = e.value;
-  e.value = at_most(before * f.value);
-  e.low = at_most(before * f.low);
-  e.high = at_most(before * f.high);
+  e.value = at_most_whole(f.name, f.vendor, before * f.value);
+  e.low = at_most_whole(f.name, f.vendor, before * f.low);
+  e.high = at_most_whole(f.name, f.vendor, before * f.high);
   e.origin = own_chip ? Origin::measured : Origin::transferred;
-  e.source = "fitted to " + std::to_string(f.rows.size()) + " measured steps" + (own_chip ? "" : " of other chips") +
-             " (" + from.source + ", " + from.date + "); before: " + e.source;
+  e.source = to_text(f.basis ? *f.basis : from.basis) + ", fitted to " + std::to_string(f.rows.size()) +
+             " measured step" + (f.rows.size() == 1 ? "" : "s") + (own_chip ? "" : " of other chips") +
+             "; before: " + e.source;
 }
 
 struct Group {
@@ -50,7 +63,7 @@ struct Group {
 std::vector<Group> groups_of(const std::vector<Measurement>& rows) {
   std::vector<Group> groups;
   for (const Measurement& m : rows) {
-    if (m.purpose != Purpose::calibration || !is_time(m.what)) continue;
+    if (m.purpose != Purpose::calibration || !is_time(m.what) || !m.counted()) continue;
     const hardware::Chip& chip = m.request.target.chip;
     const auto same = [&](const Group& g) { return g.stack == m.request.stack && g.chip == chip.id; };
     auto found = std::find_if(groups.begin(), groups.end(), same);
@@ -85,12 +98,16 @@ double minimise(double low, double high, const std::function<double(double)>& lo
 class Fitter {
  public:
   Fitter(const Group& group, const FitOptions& options, std::stop_token stop)
-      : group_(group), options_(options), stop_(std::move(stop)), logs_(options.names.size(), 0.0) {}
+      : group_(group),
+        options_(options),
+        bounds_(bounds_of(options, group.vendor)),
+        stop_(std::move(stop)),
+        logs_(options.names.size(), 0.0) {}
 
   std::vector<Factor> run() {
     for (int round = 0; round < (logs_.size() > 1 ? 6 : 1); ++round)
       for (size_t i = 0; i < logs_.size(); ++i)
-        logs_[i] = minimise(options_.shortest, options_.longest, [&](double x) {
+        logs_[i] = minimise(bounds_.low, bounds_.high, [&](double x) {
           std::vector<double> tried = logs_;
           tried[i] = x;
           return loss(tried);
@@ -113,15 +130,14 @@ class Fitter {
     Request r = m.request;
     for (size_t i = 0; i < logs.size(); ++i) {
       Efficiency& e = r.efficiencies.*named(options_.names[i]).member;
-      e.value *= std::exp(logs[i]);
-      if (is_share(options_.names[i])) e.value = std::min(1.0, e.value);
+      e.value = at_most_whole(options_.names[i], group_.vendor, e.value * std::exp(logs[i]));
     }
     return std::log1p(compare(m, predict(r)).error);
   }
   double loss(const std::vector<double>& logs) const {
     double sum = 0;
     for (const Measurement* m : group_.rows) sum += huber(error(*m, logs), 0.2);
-    for (const double x : logs) sum += std::pow(0.1 * x / options_.trust, 2);
+    for (const double x : logs) sum += std::pow(0.1 * x / bounds_.trust, 2);
     return sum;
   }
   double residual() const {
@@ -132,17 +148,35 @@ class Fitter {
 
   const Group& group_;
   const FitOptions& options_;
+  Bounds bounds_;
   std::stop_token stop_;
   std::vector<double> logs_;
 };
 
-// For chips of a vendor that the stack was never measured on.
-void add_transferred(std::vector<Factor>& factors) {
-  std::vector<Factor> pooled;
+}  // namespace
+
+std::string to_text(const Basis& b) {
+  return std::string(b.by == Author::user ? "calibrated by you" : "calibrated") + ", " + b.date + ", " + b.source;
+}
+
+bool fittable(std::string_view name) {
+  return is_share(name) || name == "kernel_s" || name == "step_s" || name == "sequence_s";
+}
+
+bool at_limit(const Factor& f, const Efficiency& before, const FitOptions& options) {
+  const Bounds b = bounds_of(options, f.vendor);
+  return f.value < b.low * 1.002 || f.value > b.high * 0.998 ||
+         at_most_whole(f.name, f.vendor, before.value * f.value) < before.value * f.value;
+}
+
+std::vector<Factor> with_means(std::vector<Factor> factors) {
+  std::erase_if(factors, [](const Factor& f) { return f.chip.empty(); });
+  std::vector<Factor> means;
   for (const Factor& f : factors) {
     const auto same = [&](const Factor& p) { return p.stack == f.stack && p.vendor == f.vendor && p.name == f.name; };
-    if (std::any_of(pooled.begin(), pooled.end(), same)) continue;
+    if (std::any_of(means.begin(), means.end(), same)) continue;
     Factor all{f.stack, "", f.vendor, f.name};
+    all.basis = f.basis;
     double logs = 0, low = f.low, high = f.high;
     int n = 0;
     for (const Factor& g : factors)
@@ -150,15 +184,31 @@ void add_transferred(std::vector<Factor>& factors) {
         logs += std::log(g.value), ++n;
         low = std::min(low, g.low), high = std::max(high, g.high);
         all.rows.insert(all.rows.end(), g.rows.begin(), g.rows.end());
+        if (!g.basis || (all.basis && g.basis->by == Author::user)) all.basis = g.basis;  // the newest hand in it
       }
     all.value = std::exp(logs / n);
     all.low = low, all.high = high;
-    pooled.push_back(std::move(all));
+    means.push_back(std::move(all));
   }
-  factors.insert(factors.end(), pooled.begin(), pooled.end());
+  factors.insert(factors.end(), means.begin(), means.end());
+  return factors;
 }
 
-}  // namespace
+std::vector<Factor> fit_factors(const std::vector<Measurement>& rows, const FitOptions& options, std::stop_token stop) {
+  for (const std::string& name : options.names)
+    if (named(name); !fittable(name))
+      throw Error({.id = "CALIBRATION",
+                   .message = "no step time speaks for this efficiency",
+                   .place = "names",
+                   .found = name,
+                   .expected = "matmul, attention, memory, collectives, overlap, overlap_sums, kernel_s, step_s"});
+  std::vector<Factor> out;
+  for (const Group& g : groups_of(rows)) {
+    const std::vector<Factor> factors = Fitter(g, options, stop).run();
+    out.insert(out.end(), factors.begin(), factors.end());
+  }
+  return out;
+}
 
 void apply(const Calibration& calibration, Request& request) {
   const hardware::Chip& chip = request.target.chip;
@@ -169,7 +219,10 @@ void apply(const Calibration& calibration, Request& request) {
       const bool fits = f.chip == chip.id || (f.chip.empty() && f.vendor == chip.vendor);
       if (fits && (!best || best->chip.empty())) best = &f;
     }
-    if (best) scale(request.efficiencies.*n.member, *best, !best->chip.empty(), calibration);
+    if (!best) continue;
+    scale(request.efficiencies.*n.member, *best, !best->chip.empty(), calibration);
+    if (const Basis& basis = best->basis ? *best->basis : calibration.basis; basis.by == Author::user)
+      request.calibrated = to_text(basis) + (best->chip.empty() ? " (other chips)" : "");
   }
 }
 
@@ -186,20 +239,15 @@ std::vector<Comparison> predict_all(const std::vector<Measurement>& rows, const 
 }
 
 Fit fit(const std::vector<Measurement>& rows, const FitOptions& options, std::stop_token stop) {
-  for (const std::string& name : options.names) named(name);
-  const std::vector<Group> groups = groups_of(rows);
-  if (groups.empty() || options.names.empty())
+  const std::vector<Factor> factors = fit_factors(rows, options, stop);
+  if (factors.empty())
     throw Error({.id = "CALIBRATION",
                  .message = "nothing to fit",
                  .place = "rows",
                  .found = std::to_string(rows.size()) + " rows",
                  .expected = "at least one measured step time with use = calibration, and one name"});
   Fit out;
-  for (const Group& g : groups) {
-    const std::vector<Factor> factors = Fitter(g, options, stop).run();
-    out.calibration.factors.insert(out.calibration.factors.end(), factors.begin(), factors.end());
-  }
-  add_transferred(out.calibration.factors);
+  out.calibration.factors = with_means(factors);
   const std::vector<Comparison> before = predict_all(rows, {}, stop), after = predict_all(rows, out.calibration, stop);
   out.fitted_before = summarise(rows, before, Purpose::calibration, is_time);
   out.fitted_after = summarise(rows, after, Purpose::calibration, is_time);

@@ -3,13 +3,23 @@
 // Kept as a file with date and source; rows held out are predicted before anybody accepts it. Plain values; any thread.
 #pragma once
 #include <filesystem>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "core/base/json.h"
 #include "core/plan/measurements.h"
 
 namespace mw::plan {
+
+enum class Author { program, user };  // shipped, or accepted by whoever uses the program
+struct Basis {
+  std::string date;    // "2026-11-21"
+  std::string source;  // "measurements.json", "run-12"
+  Author by = Author::program;
+};
+std::string to_text(const Basis& basis);  // "calibrated by you, 2026-11-21, steps.json"
 
 struct Factor {
   Stack stack = Stack::engine;
@@ -19,17 +29,17 @@ struct Factor {
   double value = 1;                 // on the default
   double low = 1, high = 1;         // how far the rows it was fitted to disagree
   std::vector<std::string> rows{};  // that it was fitted to
+  std::optional<Basis> basis{};     // where it was kept from another calibration; none: that of the whole
 };
 
 struct Calibration {
-  std::string date;    // "2026-11-21"
-  std::string source;  // "measurements.json", "run 12 of this machine"
+  Basis basis;
   std::vector<Factor> factors;
 };
 
 struct FitOptions {
   std::vector<std::string> names{"matmul"};  // what is fitted, per chip and stack
-  double shortest = 0.4, longest = 1.6;      // bounds of a factor; a share never exceeds 1
+  double shortest = 0.4, longest = 1.6;      // bounds of a factor; wider on this machine, whose peaks are guesses
   double trust = 0.5;  // a factor this far from 1 (in logarithms) costs as much as a row off by 10 %
 };
 
@@ -44,6 +54,16 @@ struct Fit {
 // predicted. Throws Error CALIBRATION where there is no row to fit or a name is unknown; cancelled() when stopped.
 Fit fit(const std::vector<Measurement>& rows, const FitOptions& options = {}, std::stop_token stop = {});
 
+// The parts of fit(): factors of the chips and stacks that have rows, nothing else.
+std::vector<Factor> fit_factors(const std::vector<Measurement>& rows, const FitOptions& options,
+                                std::stop_token stop = {});
+// The other chips of a vendor and stack take the geometric mean of those that have factors; older means are dropped.
+std::vector<Factor> with_means(std::vector<Factor> factors);
+// Names that a measured step time can speak for.
+bool fittable(std::string_view name);
+// At a bound of `options`, or at the whole of the peak: the rows would have it further.
+bool at_limit(const Factor& factor, const Efficiency& before, const FitOptions& options);
+
 // Efficiencies of the request times the factors of its chip and stack; origin and source follow.
 void apply(const Calibration& calibration, Request& request);
 
@@ -52,6 +72,8 @@ std::vector<Comparison> predict_all(const std::vector<Measurement>& rows, const 
 
 // Throws Error CALIBRATION naming file, row and key.
 Calibration read_calibration(const std::filesystem::path& file);
+Json to_json(const Calibration& calibration);  // schema, date, source, factors: what read_calibration needs
+Json to_json(const ErrorSummary& summary);
 void write_calibration(const std::filesystem::path& file, const Fit& fit);
 
 }  // namespace mw::plan

@@ -40,23 +40,48 @@ std::string kind_name(const model::Config& config, const model::Layer& layer) {
   return lends && !layer.has_k ? name + " with borrowed KV" : name;
 }
 
+using Adapted = std::optional<std::vector<std::vector<Role>>>;
+
+// `adapted` of the layers of the inventory at hand.
+std::vector<mesh::AdapterShape> shapes_of(const Request& r, const Adapted& adapted,
+                                          const model::TensorInventory& inventory) {
+  std::vector<mesh::AdapterShape> shapes;
+  if (r.method != Method::lora) return shapes;
+  for (const model::LoraTarget& t : inventory.lora_targets()) {
+    const auto layer = static_cast<size_t>(t.layer);
+    if (adapted && layer >= adapted->size()) continue;
+    const std::vector<Role>& roles = adapted ? (*adapted)[layer] : r.targets;
+    if (std::find(roles.begin(), roles.end(), t.role) != roles.end())
+      shapes.push_back({.role = t.role, .layer = t.layer, .rank = r.rank});
+  }
+  return shapes;
+}
+
+// One layer of each kind: alike in shape and in what is adapted of it.
 void reduce(const Request& r, LocalModel& m) {
   m.config = r.model;
   if (!one_of_each_kind(r)) {
     m.stands.assign(r.model.layers.size(), 1);
+    m.adapted = r.adapted;
     return;
   }
   m.config.layers.clear();
-  for (const model::Layer& l : r.model.layers) {
-    const auto at =
-        std::find_if(m.config.layers.begin(), m.config.layers.end(), [&](const auto& k) { return same_kind(k, l); });
-    if (at != m.config.layers.end()) {
-      ++m.stands[static_cast<size_t>(at - m.config.layers.begin())];
+  if (r.adapted) m.adapted.emplace();
+  for (size_t i = 0; i < r.model.layers.size(); ++i) {
+    const model::Layer& l = r.model.layers[i];
+    const std::vector<Role> adapted = r.adapted && i < r.adapted->size() ? (*r.adapted)[i] : std::vector<Role>();
+    size_t at = 0;
+    while (at < m.config.layers.size() &&
+           !(same_kind(m.config.layers[at], l) && (!m.adapted || (*m.adapted)[at] == adapted)))
+      ++at;
+    if (at < m.config.layers.size()) {
+      ++m.stands[at];
       continue;
     }
     m.config.layers.push_back(l);
     m.config.layers.back().kv_donor = -1;
     m.stands.push_back(1);
+    if (m.adapted) m.adapted->push_back(adapted);
   }
 }
 
@@ -196,12 +221,7 @@ int LocalModel::layers() const {
 }
 
 std::vector<mesh::AdapterShape> adapter_shapes(const Request& r, const model::TensorInventory& inventory) {
-  std::vector<mesh::AdapterShape> shapes;
-  if (r.method != Method::lora) return shapes;
-  for (const model::LoraTarget& t : inventory.lora_targets())
-    if (std::find(r.targets.begin(), r.targets.end(), t.role) != r.targets.end())
-      shapes.push_back({.role = t.role, .layer = t.layer, .rank = r.rank});
-  return shapes;
+  return shapes_of(r, r.adapted, inventory);
 }
 
 LocalModel local_model(const Request& r, mesh::Use use) {
@@ -211,7 +231,7 @@ LocalModel local_model(const Request& r, mesh::Use use) {
     if (p.severity == Severity::error) throw Error(p);
   reduce(r, m);
   const model::TensorInventory inventory(m.config);
-  m.placement = mesh::place(inventory, r.mesh, r.rules, adapter_shapes(r, inventory), use);
+  m.placement = mesh::place(inventory, r.mesh, r.rules, shapes_of(r, m.adapted, inventory), use);
   m.layout = mesh::lay_out(r.mesh, r.target, r.places);
   for (const mesh::MeshAxis& axis : r.mesh.axes)
     if (is_batch(axis.name)) m.batch_ways *= std::max(1, axis.size);

@@ -38,6 +38,7 @@ struct LocalModel {
   const Request* request = nullptr;
   model::Config config;     // the model, or one layer of each kind where nothing speaks of layers by number
   std::vector<int> stands;  // by layer of config: layers of the model it stands for
+  std::optional<std::vector<std::vector<model::Role>>> adapted{};  // Request::adapted of those layers
   mesh::Placement placement;
   mesh::Layout layout;
   std::vector<LayerKind> kinds;

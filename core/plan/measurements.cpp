@@ -69,6 +69,21 @@ model::Config model_of(const std::string& id, const Configs& configs) {
   return found == configs.end() ? model::catalogue(id) : found->second;
 }
 
+// What another room says of a value, said of this row.
+template <class Ask>
+auto asked(const JsonRow& row, const std::string& key, Ask ask) {
+  try {
+    return ask();
+  } catch (const Error& e) {
+    Problem p = e.problem();
+    p.id = row.at().id;
+    p.file = row.at().file;
+    p.place = row.at().row + "." + key;
+    if (p.fix.empty()) p.fix = "correct the row or remove it";
+    throw Error(std::move(p));
+  }
+}
+
 std::vector<model::Role> roles_of(JsonRow& row) {
   static const std::array kAll{model::Role::q_proj,    model::Role::k_proj,  model::Role::v_proj,   model::Role::o_proj,
                                model::Role::gate_proj, model::Role::up_proj, model::Role::down_proj};
@@ -92,7 +107,8 @@ void read_mesh(JsonRow& row, Request& r) {
 }
 
 void read_stack(JsonRow& row, Request& r) {
-  set_stack(r, parse_stack(row.text("stack")));
+  const std::string stack = row.text("stack");
+  asked(row, "stack", [&] { set_stack(r, parse_stack(stack)); });
   if (row.optional("rules")) r.rules.preset = row.choice("rules", row.text("rules"), kPresets);
   if (const Json* compiled = row.optional("compile")) {
     if (!compiled->is_boolean()) row.bad("compile", "wrong type", short_text(*compiled), "true or false");
@@ -160,8 +176,9 @@ Measurement read_row(const Json& json, RowPlace at, const hardware::Catalogue& c
     for (const Json& text : row.list("assumed")) m.assumed.push_back(row.as_text(text, "assumed"));
   m.alternative_of = row.text_or("alternative_of", "");
   Request& r = m.request;
-  r.model = model_of(row.text("model"), configs);
-  r.target = catalogue.target(row.text("target"));
+  const std::string model = row.text("model"), target = row.text("target");
+  r.model = asked(row, "model", [&] { return model_of(model, configs); });
+  r.target = asked(row, "target", [&] { return catalogue.target(target); });
   if (const hardware::Price* price = catalogue.price(r.target.chip.id)) r.price = *price;
   read_stack(row, r);
   read_mesh(row, r);
@@ -247,7 +264,7 @@ bool is_memory(Measured what) {
   return !is_time(what);
 }
 
-Measurements read_measurements(const std::filesystem::path& file, const hardware::Catalogue& catalogue) {
+Measurements read_measurements(const std::filesystem::path& file, const hardware::Catalogue& catalogue, BadRows bad) {
   const Json document = read_json(file);
   const std::string name = file.string();
   const Sources sources = read_sources(document, name);
@@ -255,21 +272,52 @@ Measurements read_measurements(const std::filesystem::path& file, const hardware
   Measurements out;
   std::set<std::string> ids;
   const Json& rows = member(document, "rows", name);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const RowPlace at{sources, name, "rows[" + std::to_string(i) + "]", "MEASUREMENT"};
-    Measurement m = read_row(rows.at(i), at, catalogue, configs);
-    if (!ids.insert(m.id).second)
-      throw Error({.id = "MEASUREMENT",
-                   .message = "two rows of one id",
-                   .file = name,
-                   .place = "rows." + m.id,
-                   .found = at.row});
-    out.rows.push_back(std::move(m));
-  }
+  if (!rows.is_array() || rows.empty())
+    throw Error({.id = "MEASUREMENT",
+                 .message = "no rows",
+                 .file = name,
+                 .place = "rows",
+                 .found = short_text(rows),
+                 .expected = "a list of measurements, as in resources/hardware/measurements.json"});
+  for (size_t i = 0; i < rows.size(); ++i) try {
+      const RowPlace at{sources, name, "rows[" + std::to_string(i) + "]", "MEASUREMENT"};
+      Measurement m = read_row(rows.at(i), at, catalogue, configs);
+      if (!ids.insert(m.id).second)
+        throw Error({.id = "MEASUREMENT",
+                     .message = "two rows of one id",
+                     .file = name,
+                     .place = "rows." + m.id,
+                     .found = at.row,
+                     .expected = "an id of its own for each row",
+                     .fix = "give one of them another id"});
+      out.rows.push_back(std::move(m));
+    } catch (const Error& e) {
+      if (bad == BadRows::thrown) throw;
+      out.problems.push_back(e.problem());
+    }
   if (document.contains("left_out"))
     for (const Json& row : document.at("left_out"))
       out.left_out.push_back({string_member(row, "row", name), string_member(row, "why", name)});
   return out;
+}
+
+std::vector<std::string> keep_held_out(std::vector<Measurement>& rows, const std::vector<Measurement>& published) {
+  const auto same = [](const Measurement& a, const Measurement& b) {
+    const Request &x = a.request, &y = b.request;
+    return a.unit == b.unit && std::abs(a.value / b.value - 1) < 0.01 && x.model.id == y.model.id &&
+           x.target.id == y.target.id && x.stack == y.stack &&
+           x.train.batch * x.train.accumulation == y.train.batch * y.train.accumulation;
+  };
+  std::vector<std::string> kept;
+  for (Measurement& m : rows)
+    if (m.purpose == Purpose::calibration)
+      for (const Measurement& p : published)
+        if (p.purpose == Purpose::holdout && (p.id == m.id || same(m, p))) {
+          m.purpose = Purpose::holdout;
+          kept.push_back(m.id);
+          break;
+        }
+  return kept;
 }
 
 Comparison compare(const Measurement& row, const Plan& plan) {

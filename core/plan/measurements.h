@@ -51,10 +51,19 @@ struct Measurements {
     std::string row, why;
   };
   std::vector<LeftOut> left_out;
+  std::vector<Problem> problems;  // of rows that are not usable and were left out
 };
 
-// Throws Error MEASUREMENT naming file, row and key for a row that is not usable.
-Measurements read_measurements(const std::filesystem::path& file, const hardware::Catalogue& catalogue);
+enum class BadRows { thrown, collected };
+
+// Throws Error MEASUREMENT naming file, row and key for a row that is not usable, or collects one problem for each; a
+// file that holds no rows at all is thrown either way.
+Measurements read_measurements(const std::filesystem::path& file, const hardware::Catalogue& catalogue,
+                               BadRows bad = BadRows::thrown);
+
+// Rows that are the same measurement as one of `published` that is held out (whatever their id and use) are held out,
+// too; their ids.
+std::vector<std::string> keep_held_out(std::vector<Measurement>& rows, const std::vector<Measurement>& published);
 
 // Predicted against measured, in the row's unit. error: of time or bytes, so that +0.1 is 10 % too slow or too large.
 struct Comparison {

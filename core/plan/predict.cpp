@@ -145,6 +145,7 @@ std::vector<std::string> sources_of(const Request& r) {
     out.push_back("price: $" + number_text(r.price.usd_per_chip_hour) + " per chip-hour, " + r.price.price_class +
                   ", " + r.price.region + (r.price.date.empty() ? "" : ", " + r.price.date) + ", " + r.price.source);
   out.push_back("stack: " + r.habits.source);
+  if (!r.calibrated.empty()) out.push_back("efficiencies: " + r.calibrated);
   out.push_back("share of peak in products " + number_text(r.efficiencies.matmul.value, 3) + ": " +
                 r.efficiencies.matmul.source);
   out.push_back("share of memory bandwidth " + number_text(r.efficiencies.memory.value, 3) + ": " +

@@ -2,6 +2,7 @@
 // Everything a plan depends on, as plain values: model, target, mesh, stack, work. Any thread.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -112,11 +113,15 @@ struct Request {
   Stack stack = Stack::tunix;
   Habits habits{};
   Efficiencies efficiencies{};
+  std::string calibrated{};  // by the user: "calibrated by you, 2026-11-21, steps.json"; empty: as the program has them
   Work work = Work::train;
   Method method = Method::lora;
   int rank = 16;
   double alpha = 16;
-  std::vector<model::Role> targets{};  // adapted projections; empty and lora: none (a base model that only infers)
+  std::vector<model::Role>
+      targets{};  // adapted projections, in every layer; empty and lora: none (a base model that only infers)
+  // In place of `targets`: the projections that an expression matches, by layer.
+  std::optional<std::vector<std::vector<model::Role>>> adapted{};
   DType weights = DType::bf16, kv = DType::bf16;
   DType products = DType::bf16;   // type that the layers multiply in: bf16, or fp8 where the chip has it
   bool sliding_window_kv = true;  // sliding layers keep their window only

@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "core/mesh/legal.h"
+#include "core/plan/local_model.h"
 
 namespace mw::plan {
 namespace {
@@ -44,17 +45,9 @@ std::vector<std::string> axes_of(const Request& r) {
   return axes;
 }
 
-std::vector<mesh::AdapterShape> adapters_of(const Request& r, const model::TensorInventory& inventory) {
-  std::vector<mesh::AdapterShape> out;
-  for (const model::LoraTarget& t : inventory.lora_targets())
-    if (std::find(r.targets.begin(), r.targets.end(), t.role) != r.targets.end())
-      out.push_back({t.role, t.layer, r.rank});
-  return out;
-}
-
 std::vector<mesh::Mesh> meshes(const Request& r) {
   const model::TensorInventory inventory(r.model);
-  const auto all = mesh::needs(inventory, r.mesh, r.rules, adapters_of(r, inventory), use_of(r.work));
+  const auto all = mesh::needs(inventory, r.mesh, r.rules, adapter_shapes(r, inventory), use_of(r.work));
   std::vector<mesh::Mesh> out;
   for (mesh::Mesh& m : mesh::factorisations(axes_of(r), r.target.devices()))
     if (mesh::legal(all, m)) out.push_back(std::move(m));

@@ -171,6 +171,7 @@ class Builder {
                           number_text(step.communication.value) + " - " + number_text(step.hidden) + " + " +
                           number_text(step.fixed.value) + " s";
     step.seconds.source = r_.habits.source;
+    if (!r_.calibrated.empty()) step.seconds.source += "; " + r_.calibrated;
     step.overlap = number_text(100 * r_.efficiencies.overlap.value, 3) + " % of weight gathers and gradient sums and " +
                    number_text(100 * r_.efficiencies.overlap_sums.value, 3) +
                    " % of partial sums may hide behind the computing of their phase";

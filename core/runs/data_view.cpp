@@ -18,17 +18,6 @@ Error missing(const std::string& what, const std::string& key, const std::string
       {.id = "MISSING", .message = "no " + what + " is given", .place = key, .expected = "a path", .fix = fix});
 }
 
-// A file that is not there has the stamp of nothing: reading it says what is wrong.
-FileStamp stamp_of(const fs::path& file) {
-  FileStamp stamp;
-  std::error_code ec;
-  stamp.size = fs::file_size(file, ec);
-  if (ec) stamp.size = 0;
-  stamp.changed = fs::last_write_time(file, ec);
-  if (ec) stamp.changed = {};
-  return stamp;
-}
-
 model::Family family_of(const Experiment& e) {
   const fs::path folder = e.path("model.path");
   if (!folder.empty()) return formats::read_config(folder).family;
@@ -105,6 +94,17 @@ class Pieces {
 };
 
 }  // namespace
+
+// A file that is not there has the stamp of nothing: reading it says what is wrong.
+FileStamp stamp_of(const fs::path& file) {
+  FileStamp stamp;
+  std::error_code ec;
+  stamp.size = fs::file_size(file, ec);
+  if (ec) stamp.size = 0;
+  stamp.changed = fs::last_write_time(file, ec);
+  if (ec) stamp.changed = {};
+  return stamp;
+}
 
 bool same_data(const Experiment& a, const Experiment& b) {
   if (a.folder() != b.folder()) return false;

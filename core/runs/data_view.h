@@ -23,6 +23,7 @@ struct FileStamp {
   std::filesystem::file_time_type changed{};
   bool operator==(const FileStamp&) const = default;
 };
+FileStamp stamp_of(const std::filesystem::path& file);  // of nothing where there is no such file
 
 enum class DataSource { none, rows, lengths };  // data.path, else data.lengths
 

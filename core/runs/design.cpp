@@ -28,6 +28,10 @@ bool is_here(const Design& design) {
   return design.request().target.chip.vendor == hardware::Vendor::cpu;
 }
 
+bool speed_known(const Design& design) {
+  return !is_here(design) || !design.request().calibrated.empty();
+}
+
 Design with_prediction(Design design, const Prediction& p) {
   plan::DeviceMemory memory{.capacity = p.capacity,
                             .at_peak = p.at_peak,

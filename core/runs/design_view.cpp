@@ -141,7 +141,7 @@ void add_run(const Design& design, std::vector<PlanLine>& lines) {
     lines.push_back(figure("Cost", to_text(Usd(run.usd.value)), run.usd, to_text(Usd(run.usd_per_hour)) + " an hour"));
     lines.push_back(figure("Per million tokens", to_text(Usd(run.usd_per_million_tokens)), run.usd_per_million_tokens,
                            "real tokens; " + to_text(Usd(run.usd_per_million_padded)) + " with padding"));
-  } else {
+  } else if (!is_here(design)) {
     lines.push_back(
         {.label = "Cost", .value = "no price known", .detail = "choose a price region and class, or add one"});
   }
@@ -202,13 +202,16 @@ std::vector<ShardRow> shard_rows(const Design& design) {
 std::vector<PlanLine> plan_lines(const Design& design) {
   const plan::Plan& p = design.plan();
   std::vector<PlanLine> lines{memory_line(p)};
-  if (is_here(design)) {
-    lines.push_back(
-        {.label = "Time", .value = "not predicted here", .detail = "run it: this machine's speed is measured"});
+  if (!speed_known(design)) {
+    lines.push_back({.label = "Time",
+                     .value = "not predicted here",
+                     .detail = "run it: this machine's speed is measured, and runs can calibrate the plan"});
     return lines;
   }
   lines.push_back(figure(std::string(step_label(design.request().work)), to_text(Seconds(p.step.seconds.value)),
                          p.step.seconds, parts_text(p.step)));
+  if (const std::string& by = design.request().calibrated; !by.empty())
+    lines.push_back({.label = "Calibrated", .value = by.substr(std::string_view("calibrated ").size())});
   if (design.request().work == plan::Work::train) add_run(design, lines);
   add_life(design.planned, lines);
   if (p.serve) add_serving(*p.serve, lines);

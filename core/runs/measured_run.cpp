@@ -45,6 +45,15 @@ plan::Measurement measured_run(const Store& store, const RunId& run, const hardw
   m.unit = "real tokens/s";
   m.value = median(steps);
   m.request = plan_request(store.experiment(run), catalogue);
+  if (m.request.target.chip.vendor != hardware::Vendor::cpu || m.request.work != plan::Work::train)
+    throw Error({.id = "CALIBRATION",
+                 .message = "only training runs of this machine can be calibrated with",
+                 .place = run,
+                 .found = "an experiment for " + m.request.target.id,
+                 .expected = "kind train on cpu"});
+  // As every row to fit to: the defaults, not what an earlier calibration made of them.
+  m.request.efficiencies = plan::default_efficiencies(m.request.target, m.request.stack);
+  m.request.calibrated.clear();
   m.source = run + ", " + row->created;
   const auto rows = static_cast<double>(row->steps_done * m.request.train.batch * m.request.train.accumulation);
   if (row->tokens > 0 && rows > 0) {

@@ -7,6 +7,7 @@
 
 #include "core/data/lengths.h"
 #include "core/formats/checkpoint.h"
+#include "core/mesh/lora_modules.h"
 #include "core/plan/calibrate.h"
 #include "core/plan/lengths.h"
 #include "core/runs/settings.h"
@@ -168,6 +169,24 @@ void set_serving(const Experiment& e, plan::Request& r) {
   r.sliding_window_kv = e.flag("serve.sliding_window_kv");
 }
 
+// The projections that the expression adapts under the names of its library; one that cannot be read is the checker's
+// to say, and the targets count. The engine goes by the targets.
+void set_expression(const std::string& pattern, plan::Request& r) {
+  if (pattern.empty() || r.stack == plan::Stack::engine) return;
+  const model::TensorInventory inventory(r.model);
+  const auto naming = r.stack == plan::Stack::tunix ? mesh::Naming::qwix : mesh::Naming::peft;
+  try {
+    std::vector<std::vector<model::Role>> adapted(r.model.layers.size());
+    for (const mesh::LoraModule& m : mesh::matched(mesh::lora_modules(inventory, naming), pattern)) {
+      auto& roles = adapted.at(static_cast<size_t>(m.layer));
+      roles.insert(roles.end(), m.roles.begin(), m.roles.end());
+    }
+    r.adapted = std::move(adapted);
+  } catch (const Error&) {
+    return;
+  }
+}
+
 void set_targets(const Experiment& e, plan::Request& r) {
   r.method = e.string("train.method") == "full" ? plan::Method::full : plan::Method::lora;
   r.rank = whole(e, "lora.rank");
@@ -181,6 +200,7 @@ void set_targets(const Experiment& e, plan::Request& r) {
        {Role::q_proj, Role::k_proj, Role::v_proj, Role::o_proj, Role::gate_proj, Role::up_proj, Role::down_proj})
     for (const std::string& name : e.list("lora.targets"))
       if (name == model::hf_module_name(role)) r.targets.push_back(role);
+  set_expression(e.string("lora.module_path"), r);
 }
 
 plan::Stack stack_of(const Experiment& e, const hardware::Target& target, Work work) {
@@ -203,12 +223,18 @@ void retarget(Experiment& e, const std::string& id, const hardware::Catalogue& c
   for (const auto& [axis, size] : e.mesh()) devices *= size;
   if (devices != after.devices())
     for (const auto& [axis, size] : e.mesh()) e.erase("mesh." + axis);
-  if (before.chip.id == after.chip.id) return;
-  for (const char* key : {"price.region", "price.class", "price.usd_per_chip_hour"}) e.erase(key);
+  for (const std::string& key : keys_of_target(before, after)) e.erase(key);
+}
+
+std::vector<std::string> keys_of_target(const hardware::Target& before, const hardware::Target& after) {
+  if (before.chip.id == after.chip.id) return {};
+  std::vector<std::string> keys{
+      "price.region",   "price.class",     "price.usd_per_chip_hour", "measured.seconds_per_step",
+      "measured.hours", "measured.source", "measured.max_lens"};
   if (before.chip.vendor != after.chip.vendor)
-    for (const char* key : {"train.stack", "serve.stack", "sharding.preset", "sharding.places", "data.padding"})
-      e.erase(key);
-  e.erase("measured");  // of the other machine
+    keys.insert(keys.end(), {"train.stack", "serve.stack", "sharding.preset", "sharding.places", "data.padding",
+                             "lora.module_path"});
+  return keys;
 }
 
 plan::Request plan_request(const Experiment& e, const hardware::Catalogue& catalogue) {

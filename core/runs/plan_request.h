@@ -15,6 +15,10 @@ bool planned_elsewhere(const Experiment& experiment);
 // stack and sharding follow the new target. Throws Error for an unknown id.
 void retarget(Experiment& experiment, const std::string& target, const hardware::Catalogue& catalogue);
 
+// Keys of a document that belong to the one target and mean nothing on the other: prices, what was measured, and what
+// follows from the vendor.
+std::vector<std::string> keys_of_target(const hardware::Target& before, const hardware::Target& after);
+
 // Throws the first error of validate(), or Error naming the key at fault: an unknown target, model, stack or spec.
 plan::Request plan_request(const Experiment& experiment, const hardware::Catalogue& catalogue);
 

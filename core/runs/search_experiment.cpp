@@ -41,7 +41,7 @@ Json candidate_json(const Searched& s, const plan::Candidate& c) {
     out["remat"] = remat_text(c.choice.remat);
     out["loss_chunk"] = c.choice.loss_chunk;
   }
-  const std::vector<mesh::Edit> edits = plan::edits(plan::choice_of(s.request), c.choice, work);
+  const std::vector<mesh::Edit> edits = edits_to(s, plan::choice_of(s.request), c.choice);
   out["fits"] = c.fits();
   out["seconds_per_step"] = c.seconds;
   out["tokens_per_second"] = c.tokens_per_second;
@@ -85,6 +85,11 @@ Searched search_experiment(const Experiment& experiment, const std::vector<std::
                            std::stop_token stop) {
   const std::vector<plan::Request> requests = search_requests(experiment, targets, catalogue);
   Searched out{.request = requests.front(), .result = plan::search(requests, options, stop)};
+  for (const plan::Request& r : requests) {
+    std::vector<std::string> keys = keys_of_target(out.request.target, r.target);
+    std::erase_if(keys, [&](const std::string& key) { return !experiment.has(key); });
+    if (!keys.empty()) out.dropped[r.target.id] = std::move(keys);
+  }
   try {
     out.fits = plan::predict(out.request).fits();
   } catch (const Error&) {
@@ -96,6 +101,15 @@ Searched search_experiment(const Experiment& experiment, const std::vector<std::
     out.changes = plan::smallest_changes(out.request, std::span(requests).subspan(1), quiet, stop);
     if (out.changes.size() > kMostChanges) out.changes.resize(kMostChanges);
   }
+  return out;
+}
+
+std::vector<mesh::Edit> edits_to(const Searched& s, const plan::Choice& from, const plan::Choice& to) {
+  std::vector<mesh::Edit> out;
+  if (const auto keys = s.dropped.find(to.target); from.target != to.target && keys != s.dropped.end())
+    for (const std::string& key : keys->second) out.push_back({key, nullptr});
+  const std::vector<mesh::Edit> chosen = plan::edits(from, to, s.request.work);
+  out.insert(out.end(), chosen.begin(), chosen.end());
   return out;
 }
 

@@ -49,6 +49,21 @@ std::vector<std::string> ids(const Placement& p) {
   return list;
 }
 
+TEST(Place, AModelWithoutAVocabularyHasNoPieceOfIt) {
+  model::Config config = model::catalogue("gemma3-1b");
+  config.vocab = 0;
+  for (const Preset preset : {Preset::tunix, Preset::megatron, Preset::fsdp, Preset::replicated}) {
+    const Placement p = place(model::TensorInventory(config), two(2, 2), {.preset = preset}, {}, Use::training);
+    for (const Placed& t : p.tensors)
+      if (t.role == Role::embed) {
+        EXPECT_EQ(t.elements(), 0);
+        EXPECT_GE(t.shards, 1);
+      }
+    EXPECT_EQ(of(p.tensors, "layers.0.q_proj").total(),
+              of(placed("gemma3-1b", two(2, 2)).tensors, "layers.0.q_proj").total());
+  }
+}
+
 TEST(Tunix, ShardsOfGemma431bAreThoseOfTheReference) {
   const Placement one = placed("gemma4-31b", two(1, 4));
   EXPECT_THAT(one.problems, testing::IsEmpty());

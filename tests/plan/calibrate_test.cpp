@@ -2,57 +2,28 @@
 // The fit: it finds what is there, a stray row does not carry it away, held out rows never matter, and the shipped
 // calibration is what the shipped rows give.
 #include "core/plan/calibrate.h"
-#include "tests/shipped.h"
 
 #include <gmock/gmock.h>
 
 #include <cmath>
 #include <fstream>
 
+#include "tests/plan/measured_rows.h"
+
 namespace mw::plan {
 namespace {
 
 namespace fs = std::filesystem;
+using test::catalogue;
+using test::measured;
+using test::small;
 using testing::HasSubstr;
 
 const std::string kFolder = std::string(MW_RESOURCES) + "/hardware";
 
-using test::catalogue;
-
 const std::vector<Measurement>& shipped() {
   static const Measurements m = read_measurements(kFolder + "/measurements.json", catalogue());
   return m.rows;
-}
-
-Request small(int batch, int len) {
-  Request r;
-  r.model = model::catalogue("gemma3-1b");
-  r.target = catalogue().target("v5e-1");
-  r.mesh.axes = {{"fsdp", 1}};
-  set_stack(r, Stack::maxtext);
-  r.method = Method::full;
-  r.train.batch = batch;
-  r.train.epochs = 1;
-  r.lengths.max_len = len;
-  r.lengths.count = 1000;
-  return r;
-}
-
-// Steps as if large products reached `matmul` times their default.
-std::vector<Measurement> measured(double matmul, Purpose purpose, int count = 5) {
-  std::vector<Measurement> rows;
-  for (int i = 0; i < count; ++i) {
-    Measurement m;
-    m.id = "row " + std::to_string(i);
-    m.purpose = purpose;
-    m.unit = "s/step";
-    m.request = small(1 + i, 512 << (i % 3));
-    Request slower = m.request;
-    slower.efficiencies.matmul.value *= matmul;
-    m.value = predict(slower).step.seconds.value;
-    rows.push_back(std::move(m));
-  }
-  return rows;
 }
 
 double factor_of(const Fit& f, const std::string& chip) {
@@ -91,7 +62,7 @@ TEST(Calibrate, HeldOutRowsAreOnlyPredicted) {
 
 TEST(Calibrate, OtherChipsOfTheStackTakeTheMeanAndSaySo) {
   Calibration c = fit(measured(0.7, Purpose::calibration), {.trust = 100}).calibration;
-  c.date = "2026-11-21", c.source = "a test";
+  c.basis = {"2026-11-21", "a test"};
   Request own = small(1, 512), other = small(1, 512), another_stack = small(1, 512);
   other.target = catalogue().target("v6e-1");
   set_stack(other, Stack::maxtext);
@@ -103,7 +74,7 @@ TEST(Calibrate, OtherChipsOfTheStackTakeTheMeanAndSaySo) {
   apply(c, another_stack);
   EXPECT_NEAR(own.efficiencies.matmul.value, 0.7 * default_own, 0.01);
   EXPECT_EQ(own.efficiencies.matmul.origin, Origin::measured);
-  EXPECT_THAT(own.efficiencies.matmul.source, HasSubstr("5 measured steps (a test, 2026-11-21)"));
+  EXPECT_THAT(own.efficiencies.matmul.source, HasSubstr("2026-11-21, a test, fitted to 5 measured steps"));
   EXPECT_NEAR(other.efficiencies.matmul.value, 0.7 * default_other, 0.01);
   EXPECT_EQ(other.efficiencies.matmul.origin, Origin::transferred);
   EXPECT_DOUBLE_EQ(another_stack.efficiencies.matmul.value, default_stack);
@@ -132,12 +103,12 @@ TEST(Calibrate, RefusesWhatCannotBeFitted) {
 
 TEST(CalibrationFile, IsReadBackAsWritten) {
   Fit f = fit(measured(0.7, Purpose::calibration));
-  f.calibration.date = "2026-11-21", f.calibration.source = "a test";
+  f.calibration.basis = {"2026-11-21", "a test"};
   const fs::path file = fs::path(testing::TempDir()) / "calibration.json";
   write_calibration(file, f);
   const Calibration back = read_calibration(file);
   ASSERT_EQ(back.factors.size(), f.calibration.factors.size());
-  EXPECT_EQ(back.date, "2026-11-21");
+  EXPECT_EQ(back.basis.date, "2026-11-21");
   for (size_t i = 0; i < back.factors.size(); ++i) {
     EXPECT_EQ(back.factors[i].chip, f.calibration.factors[i].chip);
     EXPECT_EQ(back.factors[i].rows, f.calibration.factors[i].rows);

@@ -139,9 +139,9 @@ TEST(Measurements, EachMistakeNamesItsPlace) {
       {with(", \"compile\": 1"), "rows.a.compile", "true or false"},
       {with(", \"products\": \"fp8\""), "rows.a.products", "bf16"},
       {with(", \"method\": \"lora\", \"lora_targets\": [\"qproj\"]"), "rows.a.lora_targets", "q_proj"},
-      {without("tunix", "tunics"), "train.stack", "tunix"},
-      {without("v5e-1", "v5e-3"), "target.id", "v5e-1"},
-      {without("gemma3-1b", "gemma3-2b"), "model.id", "gemma3-1b"},
+      {without("tunix", "tunics"), "rows.a.stack", "tunix"},
+      {without("v5e-1", "v5e-3"), "rows.a.target", "v5e-1"},
+      {without("gemma3-1b", "gemma3-2b"), "rows.a.model", "gemma3-1b"},
       {with("") + ", " + with(""), "rows.a", ""},
       {"7", "rows[0]", "{\"id\""}};
   const fs::path file = fs::path(testing::TempDir()) / "measurements.json";

@@ -206,13 +206,18 @@ TEST(Diagnostics, Sharding) {
 }
 
 TEST(Diagnostics, AnAxisOnALineWhereARingIsPossible) {
-  // 2x4 of v5e has no wraparound link.
-  const Experiment e = with({"model.id=gemma3-1b", "target.id=v5e-16", "mesh.fsdp=4", "mesh.tp=4", "train.batch=16"});
+  // 4x4 of v5e has no wraparound links: each axis along a side lies on a line.
+  const Experiment e = with({"model.id=gemma3-1b", "target.id=v5e-16", "mesh.fsdp=4", "mesh.tp=4", "train.batch=16",
+                             R"(sharding.places=["fsdp = 0", "tp = 1"])"});
   const Diagnosis d = look(e);
-  if (std::count(ids(d).begin(), ids(d).end(), "WRAP-1") != 0) {
-    EXPECT_THAT(of(d, "WRAP-1").problem.message, HasSubstr("lies on a line"));
-  }
-  passes("WRAP-1", sound());  // four chips of 2x2 close to a ring
+  ASSERT_THAT(ids(d), Contains("WRAP-1"));
+  EXPECT_THAT(of(d, "WRAP-1").problem.message, HasSubstr("=4 lies on a line"));
+  EXPECT_EQ(of(d, "WRAP-1").problem.found, "a line of 4 chips");
+  trips("WRAP-1", e);  // and not after its fix
+  // The same axes where a side of 16 closes, and four chips of 2x2, which close to a ring.
+  passes("WRAP-1", with({"model.id=gemma3-1b", "target.id=v5e-256", "mesh.fsdp=16", "mesh.tp=16", "train.batch=16",
+                         R"(sharding.places=["fsdp = 0", "tp = 1"])"}));
+  passes("WRAP-1", sound());
 }
 
 TEST(Diagnostics, Versions) {

@@ -6,6 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
+
+#include "core/runs/search_experiment.h"
 
 #include "tests/shipped.h"
 
@@ -141,6 +144,44 @@ TEST(Retarget, KeepsAMeshOfTheSameSizeAndElseTakesTheStacksOwn) {
   const plan::Request gpu = plan_request(e, catalogue());
   EXPECT_EQ(gpu.stack, plan::Stack::trl_fsdp);
   EXPECT_EQ(gpu.mesh.size("fsdp"), 2);
+}
+
+TEST(Adapters, AreThoseThatTheExpressionMatches) {
+  const auto adapters = [](const std::string& expression, const std::string& target = "v5p-8") {
+    Experiment e = example("paper-train-v5p-8");
+    if (target != "v5p-8") retarget(e, target, catalogue());
+    e.set("lora.module_path", expression);
+    return static_cast<double>(
+        plan_experiment(e, catalogue()).plan.memory.category_peaks[MemoryCategory::adapters].value);
+  };
+  const double all = adapters(""), queries = adapters(".*q_einsum"), none = adapters("nothing.*");
+  EXPECT_LT(queries, all * 0.4);
+  EXPECT_GT(queries, 0);
+  EXPECT_EQ(none, 0);
+  EXPECT_DOUBLE_EQ(adapters("(unclosed"), all);  // the checker says that; the targets count
+  // One layer of sixty; Qwix's names mean nothing to PEFT.
+  EXPECT_NEAR(adapters("layers/0/attn/q_einsum") * 50, queries, queries * 0.25);
+  EXPECT_GT(adapters(R"(.*language_model\..*\.q_proj)", "2xh100"), 0);
+  EXPECT_EQ(adapters(".*q_einsum", "2xh100"), 0);
+}
+
+TEST(Search, APlanOnAnotherChipLeavesTheOldOnesPriceBehind) {
+  Experiment e = example("paper-train-v5p-8");
+  e.set("price.usd_per_chip_hour", "3.5");
+  const Searched found = search_experiment(e, {"v6e-8", "v5p-16"}, catalogue(), {});
+  const auto edits = [&](const std::string& target) {
+    plan::Choice from = plan::choice_of(found.request), to = from;
+    to.target = target;
+    std::map<std::string, Json> out;
+    for (const mesh::Edit& edit : edits_to(found, from, to)) out[edit.key] = edit.value;
+    return out;
+  };
+  EXPECT_TRUE(edits("v6e-8").at("price.usd_per_chip_hour").is_null());
+  EXPECT_EQ(edits("v6e-8").at("target.id"), "v6e-8");
+  EXPECT_TRUE(edits("v6e-8").contains("measured.hours"));
+  EXPECT_FALSE(edits("v6e-8").contains("price.region"));              // the document has none
+  EXPECT_FALSE(edits("v5p-16").contains("price.usd_per_chip_hour"));  // the same chip
+  EXPECT_FALSE(edits("v5p-8").contains("price.usd_per_chip_hour"));
 }
 
 TEST(PlanErrors, NameTheKeyAtFault) {

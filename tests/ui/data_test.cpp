@@ -276,17 +276,27 @@ class DataTest : public test::WindowFixture {
     picture(u"data-long-row"_s);
   }
 
-  void a_file_that_changed_is_said_so_and_read_again() {
+  void a_file_that_changes_is_read_again_by_itself() {
     const std::string file = write("a.jsonl", kGood + kGood);
     open_page({{"path", file}, {"eval_fraction", 0.0}});
     read_through();
-    write("a.jsonl", kGood + kGood + kGood);
-    page().table().setFocus();
-    QTest::keyClick(&page().table(), Qt::Key_Down);
-    QTRY_VERIFY(shown_text().contains(u"the file has changed"_s));
-    press(u"Read Again"_s);
+    QCOMPARE(page().model().rowCount(), 2);
+    write("a.jsonl", kGood + kGood + kGood);  // written in place
     QTRY_COMPARE(page().model().rowCount(), 3);
-    QTRY_VERIFY(page().tokens().isVisible());
+    std::filesystem::rename(write("b.jsonl", kGood), file);  // replaced
+    QTRY_COMPARE(page().model().rowCount(), 1);
+    write("a.jsonl", kGood + kGood);  // the new one is watched, too
+    QTRY_COMPARE(page().model().rowCount(), 2);
+    std::filesystem::remove(file);
+    QTRY_VERIFY(shown_text().contains(u"cannot be read"_s));
+    QCOMPARE(page().model().rowCount(), 0);
+    write("a.jsonl", kGood + kGood + kGood + kGood);  // made again
+    QTRY_COMPARE(page().model().rowCount(), 4);
+    read_through();
+    choose(3);
+    write("other.jsonl", kGood);  // a neighbour is none of it
+    QTest::qWait(600);
+    QVERIFY(!page().reader().outdated());
   }
 
   void what_cannot_be_read_says_why_and_leads_to_the_setting() {

@@ -29,12 +29,27 @@ DataReader::DataReader(QObject* parent)
         } catch (const std::exception& error) {
           details_.push({q.number, problem_of(error)}, Delivery::state);
         }
-      }) {}
+      }) {
+  connect(&file_, &FileWatch::changed, this, [this] {
+    if (asked_for_) start(Pace::when_quiet, false);
+  });
+}
+
+// data.path, else data.lengths.
+void DataReader::watch() {
+  try {
+    const auto rows = asked_for_->path("data.path");
+    file_.watch(rows.empty() ? asked_for_->path("data.lengths") : rows);
+  } catch (const Error&) {
+    file_.watch({});  // no path: reading says so
+  }
+}
 
 void DataReader::ask(const runs::Experiment& experiment) {
   if (asked_for_ && same_data(*asked_for_, experiment)) return;
   const bool first = !asked_for_;
   asked_for_ = experiment;
+  watch();
   start(first ? Pace::at_once : Pace::when_quiet, false);
 }
 

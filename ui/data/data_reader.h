@@ -10,6 +10,7 @@
 #include "core/base/mailbox.h"
 #include "core/base/newest.h"
 #include "core/runs/data_view.h"
+#include "ui/data/file_watch.h"
 
 namespace mw::ui {
 
@@ -79,6 +80,7 @@ class DataReader : public QObject {
     std::variant<runs::DataDetail, Problem> body;
   };
   void start(Pace pace, bool again);
+  void watch();
   void read(const Question& question, const std::stop_token& stop);
   std::shared_ptr<const runs::DataIndex> index_of(const Question& question, const runs::DataQuestion& data,
                                                   const std::stop_token& stop);
@@ -89,6 +91,7 @@ class DataReader : public QObject {
   void take(Problem problem);
 
   std::optional<runs::Experiment> asked_for_;
+  FileWatch file_;  // that is read
   std::uint64_t asked_ = 0, detail_asked_ = 0;
   State state_ = State::idle;
   bool outdated_ = false;

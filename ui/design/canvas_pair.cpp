@@ -29,7 +29,7 @@ CanvasDesign canvas_design(const runs::DesignPtr& design,
 bool same_work(const runs::Design& a, const runs::Design& b) {
   const plan::Request &r = a.request(), &s = b.request();
   return r.model == s.model && r.target.id == s.target.id && r.work == s.work && r.method == s.method &&
-         r.rank == s.rank && r.targets == s.targets;
+         r.rank == s.rank && r.targets == s.targets && r.adapted == s.adapted;
 }
 
 QString line_of(const std::vector<runs::HeadingPart>& parts, const QString& between) {

@@ -113,8 +113,11 @@ QWidget* DesignPage::header() {
   for (QPushButton* b : {both_, pin_}) b->setCheckable(true);
   row->addWidget(title_);
   row->addWidget(pinned_title_);
+  auto* calibrate = new QPushButton(tr("Calibrate…"), bar);
+  calibrate->setToolTip(tr("Fit the plan's efficiencies to your own measurements"));
+  connect(calibrate, &QPushButton::clicked, this, &DesignPage::calibrate_wanted);
   row->addStretch(1);
-  for (QPushButton* b : {both_, swap_, pin_}) row->addWidget(b);
+  for (QPushButton* b : {calibrate, both_, swap_, pin_}) row->addWidget(b);
   return bar;
 }
 
@@ -245,7 +248,7 @@ void DesignPage::update_all() {
   std::vector<Bar> times{time_bar_of(*shown_, pinned_ ? tr("this") : QString())};
   if (pinned_) times.push_back(time_bar_of(*pinned_, tr("pinned")));
   time_->show_bars(std::move(times), dimmed_);
-  time_->setVisible(!runs::is_here(*shown_));
+  time_->setVisible(runs::speed_known(*shown_));
   alternatives_->set_searchable(!runs::is_here(*shown_));
   plan_.show(runs::plan_lines(*shown_), pinned_lines_, dimmed_);
   shards_.show(runs::shard_rows(*shown_), pinned_rows_, dimmed_);

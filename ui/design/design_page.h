@@ -48,6 +48,7 @@ class DesignPage : public QWidget {
  signals:
   void problem(const mw::Problem& problem);
   void pin_changed();
+  void calibrate_wanted();
 
  private:
   void build(const Pricer::Folders& hardware);

@@ -119,6 +119,7 @@ std::vector<Tick> ticks(Span span, int wanted, Quantity quantity, Scale scale) {
 }
 
 QString value_text(double v, Quantity quantity) {
+  if (std::isnan(v)) return u"\u2013"_s;  // a gap
   if (!std::isfinite(v)) return qs(number_text(v));
   switch (quantity) {
     case Quantity::bytes:

@@ -30,6 +30,7 @@ MainWindow::MainWindow(const WindowSetup& setup)
       theme_(make_theme(system_shade())),
       runs_(setup.runs_folder),
       pricer_(hardware_folders(setup)),
+      calibrator_(hardware_folders(setup)),
       actions_(this),
       pages_(new QStackedWidget(this)) {
   const QString shade = session_.value(u"theme"_s).toString();
@@ -43,6 +44,7 @@ MainWindow::MainWindow(const WindowSetup& setup)
   build_actions();
   build_toolbar();
   palette_ = new CommandPalette(this);
+  calibrate_ = new CalibrateDialog(calibrator_, setup_.runs_folder, this);
   wire();
   resize(1280, 800);
   restoreGeometry(session_.value(u"layout/geometry"_s).toByteArray());
@@ -116,6 +118,7 @@ void MainWindow::wire() {
   connect(&clock_, &FrameClock::drain, this, [this] {
     runs_.drain();
     pricer_.drain();
+    calibrator_.drain();
     design_->drain();
     data_->drain();
   });
@@ -191,6 +194,14 @@ void MainWindow::wire() {
   });
   connect(design_, &DesignPage::problem, this, [this](const Problem& p) { report(ProblemSource::file, p); });
   connect(design_, &DesignPage::pin_changed, this, &MainWindow::update_actions);
+  connect(design_, &DesignPage::calibrate_wanted, this, [this] { actions_[u"plan.calibrate"_s]->trigger(); });
+  connect(&calibrator_, &Calibrator::problem, this, [this](const Problem& p) { report(ProblemSource::file, p); });
+  connect(&calibrator_, &Calibrator::accepted_changed, this, [this] {
+    problems_.clear(ProblemSource::file);
+    actions_[u"plan.undo_calibration"_s]->setEnabled(calibrator_.can_undo());
+    pricer_.hardware_changed();
+    pricer_.ask(document_.experiment());
+  });
   connect(data_, &DataPage::problem, this, [this](const Problem& p) { report(ProblemSource::file, p); });
   connect(data_, &DataPage::setting_wanted, this, [this](const QString& key) {
     raise_panel(u"experiment"_s);
@@ -283,6 +294,7 @@ void MainWindow::set_shade(Shade shade) {
   data_->restyle();
   train_->restyle();
   size_->restyle();
+  calibrate_->restyle();
   log_->show_run(runs_.shown());
   panel_->json().restyle();
   strip_->refresh();

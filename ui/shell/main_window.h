@@ -5,6 +5,7 @@
 #include <QTimer>
 
 #include "ui/data/data_page.h"
+#include "ui/design/calibrate_dialog.h"
 #include "ui/design/design_page.h"
 #include "ui/form/experiment_panel.h"
 #include "ui/runs/runs_page.h"
@@ -57,6 +58,7 @@ class MainWindow : public QMainWindow {
   ActionRegistry& actions() { return actions_; }
   FrameClock& clock() { return clock_; }
   Pricer& pricer() { return pricer_; }
+  CalibrateDialog& calibrate_dialog() { return *calibrate_; }
   void show_page(Page page);
   Page page() const;
   void set_shade(Shade shade);
@@ -103,6 +105,7 @@ class MainWindow : public QMainWindow {
   Document document_;
   RunController runs_;
   Pricer pricer_;
+  Calibrator calibrator_;
   ProblemsModel problems_;
   ActionRegistry actions_;
   QTimer journal_;
@@ -118,6 +121,7 @@ class MainWindow : public QMainWindow {
   JobsPanel* jobs_;
   StatusStrip* strip_;
   CommandPalette* palette_;
+  CalibrateDialog* calibrate_;
   QDockWidget *experiment_dock_, *problems_dock_, *log_dock_, *jobs_dock_;
   std::vector<QToolButton*> page_buttons_;
   QToolButton* file_button_ = nullptr;

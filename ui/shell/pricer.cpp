@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace mw::ui {
 
@@ -15,7 +16,7 @@ Pricer::Pricer(Folders folders, QObject* parent)
 
 void Pricer::ask(const runs::Experiment& experiment) {
   bound_.reset();
-  worker_.ask({++asked_, experiment});
+  worker_.ask({++asked_, experiment, hardware_});
   emit changed();
 }
 
@@ -65,6 +66,7 @@ Pricer::Answer Pricer::design(const Question& question) {
   Answer answer{
       .question = question.number, .about = About::design, .last = runs::planned_elsewhere(question.experiment)};
   try {
+    if (std::exchange(loaded_, question.hardware) != question.hardware) catalogue_.reset();
     if (!catalogue_) catalogue_ = hardware::Catalogue::load(folders_.hardware, folders_.own_hardware);
     try {
       bin_->drain();

@@ -33,6 +33,7 @@ class Pricer : public QObject {
   };
   explicit Pricer(Folders folders, QObject* parent = nullptr);
   void ask(const runs::Experiment& experiment);
+  void hardware_changed() { ++hardware_; }  // chips, prices or calibration: read again for the next question
   void drain();
   // The last one there was. An exact one stays, outdated, until the next exact one: it does not jump to the upper bound
   // in between.
@@ -53,6 +54,7 @@ class Pricer : public QObject {
   struct Question {  // the newest replaces an older one
     std::uint64_t number = 0;
     runs::Experiment experiment;
+    int hardware = 0;
   };
   void work(const Question& question, const std::stop_token& stop, const Newest<Question>::Quiet& quiet);
   static Answer predict(const Question& question, runs::ReadData read_data, std::stop_token cancel);
@@ -65,6 +67,7 @@ class Pricer : public QObject {
   Mailbox<Answer> answers_;
   Folders folders_;
   std::optional<hardware::Catalogue> catalogue_;  // the worker's
+  int hardware_ = 0, loaded_ = 0;                 // asked for; the worker's
   std::uint64_t asked_ = 0, answered_ = 0, predicted_ = 0, designed_ = 0, settled_ = 0;
   runs::DesignPtr design_;
   std::optional<runs::Prediction> prediction_, bound_;  // bound_: held back while an exact one is shown

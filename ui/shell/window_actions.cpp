@@ -114,6 +114,17 @@ void MainWindow::build_actions() {
                  show_page(Page::design);
                  design_->swap_pinned();
                });
+  actions_.add({u"plan.calibrate"_s,
+                tr("Calibrate the Plan…"),
+                tr("Fit the plan's efficiencies to your own measurements, and see the error of rows held out"),
+                {}},
+               [this] { calibrate_->open(); });
+  actions_.add({u"plan.undo_calibration"_s,
+                tr("Undo the Calibration"),
+                tr("Take back the last calibration that was accepted or removed"),
+                {}},
+               [this] { calibrator_.undo(); });
+  actions_[u"plan.undo_calibration"_s]->setEnabled(false);
   actions_.add({u"data.read_again"_s, tr("Read the Data Again"), tr("Read the data file and the tokenizer anew"), {}},
                [this] {
                  show_page(Page::data);

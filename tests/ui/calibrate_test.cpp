@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Calibrating as a person does: rows in, held-out errors seen, cancelled without a trace, accepted and the open plan
+// priced again at once, undone, removed. Pictures in $MW_PICTURES, else the build folder.
+#include <QLabel>
+#include <QSet>
+#include <QPushButton>
+#include <QTableView>
+#include <QTest>
+#include <QToolButton>
+#include <fstream>
+
+#include "tests/ui/support.h"
+#include "ui/shell/main_window.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+namespace fs = std::filesystem;
+
+class CalibrateTest : public QObject {
+  Q_OBJECT
+  test::WarningWatch warnings_;
+  std::unique_ptr<test::Scratch> scratch_;
+  std::unique_ptr<MainWindow> window_;
+
+  CalibrateDialog& dialog() { return window_->calibrate_dialog(); }
+  fs::path kept() { return scratch_->folder() / "config" / "hardware" / "calibration.json"; }
+  QAction* action(const QString& id) { return window_->actions()[id]; }
+  void priced() {
+    QTRY_VERIFY_WITH_TIMEOUT(window_->pricer().settled(), 20000);
+    window_->design_page().show_frame();
+  }
+  QString figure(const QString& name) {
+    PlanModel& plan = window_->design_page().plan();
+    for (int r = 0; r < plan.rowCount(); ++r)
+      if (plan.index(r, PlanModel::figure).data().toString() == name)
+        return plan.index(r, PlanModel::value).data().toString();
+    return {};
+  }
+  // The paper's mesh measured by the user, so many times as long as it is planned now.
+  fs::path steps(double times, int rows = 4, const Json& bad = {}) {
+    Json all = Json::array();
+    const double now = window_->pricer().design()->plan().step.seconds.value;
+    for (int i = 0; i < rows; ++i)
+      all.push_back({{"id", "my-step-" + std::to_string(i + 1)},
+                     {"use", "calibration"},
+                     {"value", now * times * (1 + 0.01 * i)},
+                     {"unit", "s/step"},
+                     {"model", "gemma4-31b"},
+                     {"target", "v5p-8"},
+                     {"stack", "tunix"},
+                     {"mesh", {{"fsdp", 1}, {"tp", 4}}},
+                     {"method", "lora"},
+                     {"rank", 64},
+                     {"alpha", 64},
+                     {"batch", 1},
+                     {"accumulation", 8},
+                     {"max_len", 3072},
+                     {"mean", 922},
+                     {"count", 9952},
+                     {"remat", "layer"},
+                     {"source", "my own run"}});
+    if (!bad.is_null()) all.push_back(bad);
+    const fs::path file = scratch_->folder() / "my-steps.json";
+    std::ofstream(file) << Json{{"rows", all}}.dump(1);
+    return file;
+  }
+  void open_with(const fs::path& file) {
+    action(u"plan.calibrate"_s)->trigger();
+    QTRY_VERIFY(dialog().isVisible());
+    dialog().add_files({file});
+    QTRY_VERIFY_WITH_TIMEOUT(dialog().rows().rowCount() > 0 || !dialog().notes().isEmpty(), 30000);
+  }
+  void picture(const QString& name) {
+    const QString given = qEnvironmentVariable("MW_PICTURES");
+    const auto folder = given.isEmpty() ? fs::path(MW_PICTURES) : fspath(given);
+    fs::create_directories(folder);
+    QTest::qWait(120);
+    QVERIFY(dialog().grab().save(qpath(folder / ss(u"calibrate-%1.png"_s.arg(name)))));
+  }
+
+ private slots:
+  void init() {
+    warnings_.start();
+    scratch_ = std::make_unique<test::Scratch>();
+    window_ = std::make_unique<MainWindow>(
+        WindowSetup{{}, scratch_->folder() / "runs", MW_RESOURCES, scratch_->folder() / "config"});
+    window_->resize(1280, 800);
+    window_->show();
+    QVERIFY(QTest::qWaitForWindowExposed(window_.get()));
+    window_->activateWindow();
+    window_->show_page(Page::design);
+    window_->document().open_example(fs::path(MW_RESOURCES) / "examples" / "paper-train-v5p-8.json");
+    priced();
+  }
+  void cleanup() {
+    window_.reset();
+    QCOMPARE(warnings_.take().join(u"; "_s), QString());
+  }
+
+  void accepted_the_open_plan_follows_and_undo_takes_it_back() {
+    const QString before = figure(u"Optimizer step"_s);
+    QVERIFY(figure(u"Calibrated"_s).isEmpty());
+    open_with(steps(1.3));
+    QCOMPARE(dialog().rows().rowCount(), 4);
+    QCOMPARE(dialog().efficiencies().rowCount(), 1);
+    QVERIFY2(dialog().verdict().contains(u"predicted without it"_s), qPrintable(dialog().verdict()));
+    QVERIFY(!dialog().chart().empty());
+    QCOMPARE(dialog().chart().lines().size(), size_t(3));
+    for (int r = 0; r < 4; ++r)
+      QVERIFY(dialog().rows().index(r, CalibrationRowsModel::error_held_out).data().toString().endsWith(u'%'));
+    QVERIFY(!fs::exists(kept()));  // looking writes nothing
+    picture(u"light"_s);
+    window_->set_shade(Shade::dark);
+    picture(u"dark"_s);
+    window_->set_shade(Shade::light);
+    // By keyboard: the focus gets there, and Space accepts.
+    dialog().accept_button().setFocus();
+    QTest::keyClick(&dialog().accept_button(), Qt::Key_Space);
+    QTRY_VERIFY(!dialog().isVisible());
+    QVERIFY(fs::exists(kept()));
+    priced();
+    QVERIFY(figure(u"Optimizer step"_s) != before);
+    QVERIFY2(figure(u"Calibrated"_s).startsWith(u"by you, 20"_s), qPrintable(figure(u"Calibrated"_s)));
+    QVERIFY(figure(u"Calibrated"_s).endsWith(u"my-steps.json"_s));
+    QVERIFY(action(u"plan.undo_calibration"_s)->isEnabled());
+    QVERIFY(window_->grab().save(qpath(fs::path(MW_PICTURES) / "calibrate-accepted.png")));
+    action(u"plan.undo_calibration"_s)->trigger();
+    QVERIFY(!fs::exists(kept()));
+    priced();
+    QCOMPARE(figure(u"Optimizer step"_s), before);
+    QVERIFY(!action(u"plan.undo_calibration"_s)->isEnabled());
+  }
+
+  void cancelled_nothing_was() {
+    const QString before = figure(u"Optimizer step"_s);
+    open_with(steps(1.3));
+    QTest::keyClick(&dialog(), Qt::Key_Escape);
+    QTRY_VERIFY(!dialog().isVisible());
+    QVERIFY(!fs::exists(kept()));
+    priced();
+    QCOMPARE(figure(u"Optimizer step"_s), before);
+    // Opened again it is empty, and there is nothing to accept.
+    action(u"plan.calibrate"_s)->trigger();
+    QTRY_VERIFY(dialog().isVisible());
+    QCOMPARE(dialog().rows().rowCount(), 0);
+    QVERIFY(!dialog().accept_button().isEnabled());
+    picture(u"empty"_s);
+  }
+
+  void removed_the_shipped_one_is_back_and_undo_brings_mine_again() {
+    const QString shipped = figure(u"Optimizer step"_s);
+    open_with(steps(1.3));
+    QTest::mouseClick(&dialog().accept_button(), Qt::LeftButton);
+    priced();
+    const QString mine = figure(u"Optimizer step"_s);
+    action(u"plan.calibrate"_s)->trigger();
+    QTRY_VERIFY(dialog().isVisible());
+    QVERIFY(dialog().remove_button().isEnabled());
+    QTest::mouseClick(&dialog().remove_button(), Qt::LeftButton);
+    priced();
+    QCOMPARE(figure(u"Optimizer step"_s), shipped);
+    QVERIFY(!dialog().remove_button().isEnabled());
+    QTest::mouseClick(&dialog().undo_button(), Qt::LeftButton);
+    priced();
+    QCOMPARE(figure(u"Optimizer step"_s), mine);
+  }
+
+  void bad_rows_are_said_and_the_others_shown() {
+    Json bad{{"id", "broken"}, {"use", "calibration"}, {"value", 1}, {"unit", "s/step"}};
+    open_with(steps(1.2, 2, bad));
+    QCOMPARE(dialog().rows().rowCount(), 2);
+    QVERIFY2(dialog().notes().contains(u"rows.broken"_s), qPrintable(dialog().notes()));
+    QVERIFY(dialog().accept_button().isEnabled());
+    picture(u"bad-row"_s);
+  }
+
+  void another_efficiency_is_another_fit() {
+    open_with(steps(1.3));
+    for (QToolButton* name : dialog().names())
+      if (name->text() == u"memory"_s) QTest::mouseClick(name, Qt::LeftButton);
+    QTRY_COMPARE_WITH_TIMEOUT(dialog().efficiencies().rowCount(), 2, 30000);
+    for (QToolButton* name : dialog().names())
+      if (name->isChecked()) QTest::mouseClick(name, Qt::LeftButton);
+    int checked = 0;
+    for (QToolButton* name : dialog().names()) checked += name->isChecked();
+    QCOMPARE(checked, 1);  // never none
+  }
+
+  void everything_has_a_name_and_takes_the_focus() {
+    open_with(steps(1.3));
+    QCOMPARE(test::unnamed(dialog()).join(u", "_s), QString());
+    QSet<QWidget*> reached;
+    for (int i = 0; i < 60; ++i) {
+      QTest::keyClick(QApplication::focusWidget() ? QApplication::focusWidget() : &dialog(), Qt::Key_Tab);
+      if (QWidget* w = QApplication::focusWidget()) reached.insert(w);
+    }
+    for (QPushButton* b : {&dialog().accept_button(), &dialog().cancel_button()})
+      QVERIFY2(reached.contains(b), qPrintable(b->text()));
+    QVERIFY(dialog().width() <= 1280 && dialog().height() <= 800);
+  }
+};
+
+}  // namespace mw::ui
+
+QTEST_MAIN(mw::ui::CalibrateTest)
+#include "calibrate_test.moc"

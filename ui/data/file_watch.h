@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Says when a file is another one: written, replaced, deleted or made. Bursts are one change. GUI thread.
+#pragma once
+#include <QFileSystemWatcher>
+#include <QTimer>
+#include <filesystem>
+
+#include "core/runs/data_view.h"
+
+namespace mw::ui {
+
+class FileWatch : public QObject {
+  Q_OBJECT
+ public:
+  explicit FileWatch(QObject* parent = nullptr);
+  void watch(const std::filesystem::path& file);  // in place of the one before; empty: none
+
+ signals:
+  void changed();
+
+ private:
+  void look();
+  void follow();
+  QFileSystemWatcher watcher_;
+  QTimer due_;
+  std::filesystem::path file_;
+  runs::FileStamp seen_;
+};
+
+}  // namespace mw::ui
