@@ -93,7 +93,8 @@ void tune(train::LoadedModel& model, const fs::path& folder, train::ModelSetting
 
 int generate_command(const Common& common, const GenerateArgs& args) {
   const runs::Experiment experiment = load_experiment(common);
-  const train::ModelSettings settings = runs::model_settings(experiment);
+  train::ModelSettings settings = runs::model_settings(experiment);
+  settings.use = engine::Use::inference;
   const fs::path tuned = tuned_folder(common, args, experiment);
   if (!tuned.empty() && fs::exists(tuned / "adapter_config.json"))
     train::read_adapter(tuned, settings.path);  // refused now rather than after the base model's answer

@@ -24,6 +24,7 @@ struct Options {
   std::string model, work, batches, dtype = "bf16", remat = "none";
   int threads = 2, prompt = 16, tokens = 128, rows = 1;
   double seconds = 8;
+  bool panels = false;
 };
 
 using Clock = std::chrono::steady_clock;
@@ -39,17 +40,18 @@ double median(std::vector<double> values) {
 struct Model {
   engine::Device device;
   engine::Network network;
-  Model(const model::Config& config, const Options& o)
+  Model(const model::Config& config, const Options& o, engine::Use use)
       : device(Bytes(0), o.threads),
         network(config, device,
                 o.dtype == "f32"    ? engine::WeightType::f32
                 : o.dtype == "int8" ? engine::WeightType::int8
-                                    : engine::WeightType::bf16) {}
+                                    : engine::WeightType::bf16,
+                use) {}
 };
 
-std::unique_ptr<Model> load(const Options& o) {
+std::unique_ptr<Model> load(const Options& o, engine::Use use) {
   const model::Config config = formats::read_config(o.model);
-  auto model = std::make_unique<Model>(config, o);
+  auto model = std::make_unique<Model>(config, o, use);
   const formats::HfWeights weights(o.model, model->network.inventory());
   model->network.load(
       {.f32 = [&](size_t i, std::int64_t first, std::span<float> out) { weights.read_f32(i, first, out); },
@@ -112,7 +114,7 @@ Json profile(engine::Network& network, size_t repeats) {
 // Whole passes over the batches, an optimizer step each; the first batch once before, to warm up.
 Json lora(const Options& o) {
   const std::vector<data::Batch> batches = read_batches(o.batches);
-  const auto model = load(o);
+  const auto model = load(o, engine::Use::training);
   engine::Network& network = model->network;
   network.add_lora({.rank = 16,
                     .alpha = 32,
@@ -154,7 +156,7 @@ std::vector<int> random_ids(int count, int vocab, std::uint64_t seed) {
 
 // A prompt to the logits of its last token.
 Json prefill(const Options& o) {
-  const auto model = load(o);
+  const auto model = load(o, engine::Use::inference);
   const std::vector<int> prompt = random_ids(o.tokens, model->network.config().vocab, 1);
   engine::Sampler sampler(model->network);
   const auto once = [&] { sampler.generate(prompt, {.max_new_tokens = 1}); };
@@ -164,7 +166,7 @@ Json prefill(const Options& o) {
 
 // From the last row's first token after the prompts to the `tokens`-th after that of every row, greedily.
 Json decode(const Options& o) {
-  const auto model = load(o);
+  const auto model = load(o, o.panels ? engine::Use::training : engine::Use::inference);
   std::vector<std::vector<int>> prompts;
   for (int row = 0; row < o.rows; ++row)
     prompts.push_back(random_ids(o.prompt, model->network.config().vocab, static_cast<std::uint64_t>(row) + 1));
@@ -209,6 +211,7 @@ int run(int argc, char** argv) {
   app.add_option("--threads", o.threads);
   app.add_option("--prompt", o.prompt, "tokens before the decoded ones");
   app.add_option("--tokens", o.tokens, "tokens to prefill, or to decode per row");
+  app.add_flag("--panels", o.panels, "decode from plain bf16 panels, as training holds them");
   app.add_option("--rows", o.rows, "sequences decoded at once")->check(CLI::PositiveNumber);
   app.add_option("--seconds", o.seconds, "measure at least this long");
   CLI11_PARSE(app, argc, argv);

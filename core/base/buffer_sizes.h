@@ -27,6 +27,14 @@ inline constexpr Count kPanelRows = 32;
 constexpr bool packable(Count rows, Count columns) {
   return rows % kPanelRows == 0 && columns % 2 == 0;
 }
+// bf16 weights in 12 bits (engine/kernels/slim.h): blocks of a panel's columns, each a header and 1.5 bytes an element.
+inline constexpr Count kSlimDepth = 128, kSlimHeader = 64;
+constexpr bool slimmable(Count rows, Count columns) {
+  return packable(rows, columns) && columns % 4 == 0;
+}
+constexpr Count slim_bytes(Count rows, Count columns) {
+  return rows / kPanelRows * ((columns + kSlimDepth - 1) / kSlimDepth * kSlimHeader + columns * kPanelRows * 3 / 2);
+}
 // int8 weights have a bf16 scale for each row's groups of columns.
 inline constexpr Count kScaleGroup = 64;
 constexpr Count scale_groups(Count columns) {

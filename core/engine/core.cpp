@@ -41,8 +41,8 @@ int widest_head(const model::Config& config) {
 
 }  // namespace
 
-Core::Core(const model::Config& c, Device& d, WeightType t)
-    : config(checked(c)), inventory(config), device(d), type(t), gemm(d, t) {
+Core::Core(const model::Config& c, Device& d, WeightType t, Use u)
+    : config(checked(c)), inventory(config), device(d), type(t), use(u), gemm(d, t) {
   allocate_weights();
   embedding = need(Role::embed, -1);
   final_norm = need(Role::final_norm, -1);
@@ -105,6 +105,11 @@ std::int64_t Core::place(Weight& w, const model::Tensor& tensor, std::byte* at) 
     w.scales = at ? reinterpret_cast<std::uint16_t*>(at + sizes::aligned_bytes(count)) : nullptr;
     w.at.int8 = {w.int8, w.scales};
     return sizes::aligned_bytes(count) + sizes::aligned_bytes(w.rows * groups_of(w.cols) * 2);
+  }
+  if (use == Use::inference && gemm.packs() && sizes::slimmable(tensor.matrix_rows(), w.cols)) {
+    w.at.slim = w.slim = at;
+    w.rests = &slim_rests;
+    return sizes::aligned_bytes(sizes::slim_bytes(w.rows, w.cols));
   }
   w.bf16 = reinterpret_cast<std::uint16_t*>(at);
   (gemm.packs() && panels ? w.at.packed : w.at.bf16) = w.bf16;

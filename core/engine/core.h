@@ -9,6 +9,7 @@
 #include "core/base/buffer_sizes.h"
 #include "core/base/rng.h"
 #include "core/engine/kernels/gemm.h"
+#include "core/engine/kernels/slim.h"
 #include "core/engine/kernels/vector.h"
 #include "core/engine/profile.h"
 #include "core/engine/tokens.h"
@@ -29,13 +30,16 @@ struct Weight {  // one inventory tensor
   std::uint16_t* bf16 = nullptr;  // writable; row-major or packed, as `at` says
   std::int8_t* int8 = nullptr;    // writable, with its scales
   std::uint16_t* scales = nullptr;
+  std::byte* slim = nullptr;  // writable, whole panels at a time
+  SlimRests* rests = nullptr;
   float* gradient = nullptr;  // full training only
   float offset = 0;           // norms: what their values are added to
   NormGain gain() const { return {at.f32, offset}; }
   std::int64_t elements() const { return rows * cols; }
 };
 
-// weight_rows.cpp. Not for norms. `bits` or f32 values of rows [first, first + values / cols), however they are stored.
+// weight_rows.cpp. Not for norms. `bits` or f32 values of rows [first, first + values / cols), however they are stored;
+// whole panels of slim ones. Threads may write rows of different panels.
 void write_rows(const VectorKernels& kernels, const Weight& w, std::int64_t first, std::span<const std::uint16_t> bits);
 void write_rows(const VectorKernels& kernels, const Weight& w, std::int64_t first, std::span<const float> values);
 // What the kernels read (not the f32 master), as f32.
@@ -164,7 +168,7 @@ struct Input {
 enum class Want { loss, gradients };
 
 struct Core {
-  Core(const model::Config& config, Device& device, WeightType type);
+  Core(const model::Config& config, Device& device, WeightType type, Use use = Use::training);
 
   // core.cpp
   void allocate_weights();
@@ -279,12 +283,14 @@ struct Core {
   model::TensorInventory inventory;
   Device& device;
   WeightType type;
+  Use use;
   Gemm gemm;
   const VectorKernels& kernels = vector_kernels();
   Profile profile;
 
   std::vector<Weight> weights;  // by inventory index
   Buffer<std::byte> matrices;
+  SlimRests slim_rests{device.arena};
   Buffer<float> norms, masters, gradients, adapter_values, widened;
   std::vector<LayerParts> layers;
   Weight *embedding = nullptr, *final_norm = nullptr;

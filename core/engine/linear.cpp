@@ -40,6 +40,12 @@ PackedProduct::Matrix factor(PackedProduct::Kind kind, const float* at) {
   return {kind, nullptr, at, {}};
 }
 
+// Of weights that fuse.
+PackedProduct::Matrix stored(const WeightRef& w) {
+  using Kind = PackedProduct::Kind;
+  return {w.packed ? Kind::panels : w.slim ? Kind::slim : Kind::int8, w.packed, nullptr, w.int8, w.slim};
+}
+
 Activations activations(const Input& in, std::int64_t k) {
   return {in.x, k, in.inv, in.norm ? in.norm->gain() : NormGain{}};
 }
@@ -47,7 +53,8 @@ Activations activations(const Input& in, std::int64_t k) {
 }  // namespace
 
 bool Core::fuses(const Pass& pass, const Weight& w, const Adapter* a) const {
-  return (w.at.packed || (w.at.int8.at && gemm.packs())) && (!a || (pass.dropout == 0 && a->rank <= kMostFusedRank));
+  return (w.at.packed || w.at.slim || (w.at.int8.at && gemm.packs())) &&
+         (!a || (pass.dropout == 0 && a->rank <= kMostFusedRank));
 }
 
 void Core::project(const Pass& pass, int layer, std::span<const Projection> which, const Input& in, LayerState& s,
@@ -66,7 +73,7 @@ void Core::project(const Pass& pass, int layer, std::span<const Projection> whic
     k = w.cols;
     together = together && fuses(pass, w, a);
     Branch& b = branches[i];
-    b.b = {w.at.packed ? PackedProduct::Kind::panels : PackedProduct::Kind::int8, w.at.packed, nullptr, w.at.int8};
+    b.b = stored(w.at);
     b.n = w.rows, b.c = out.y;
     if (a)
       b.low = {factor(PackedProduct::Kind::rows, a->a),

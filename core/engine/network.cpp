@@ -9,8 +9,8 @@
 
 namespace mw::engine {
 
-Network::Network(const model::Config& config, Device& device, WeightType type)
-    : impl_(std::make_unique<Impl>(config, device, type)) {}
+Network::Network(const model::Config& config, Device& device, WeightType type, Use use)
+    : impl_(std::make_unique<Impl>(config, device, type, use)) {}
 Network::~Network() = default;
 
 void Network::load(const WeightSource& source, const std::function<void(long, long)>& progress) {

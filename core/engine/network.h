@@ -17,7 +17,9 @@
 namespace mw::engine {
 
 enum class WeightType { f32, bf16, int8 };  // int8: inference only, scales for groups of 64 (kernels/packed.h)
-enum class Remat { none, block, layer };    // keep all; keep inputs of attention and MLP blocks; keep layer inputs only
+// What a Network is for. Where kernels pack, bf16 weights for inference are kept in 12 bits, exactly (kernels/slim.h).
+enum class Use { training, inference };
+enum class Remat { none, block, layer };  // keep all; keep inputs of attention and MLP blocks; keep layer inputs only
 enum class Method { lora, full };
 
 struct Device {  // virtual device: memory and cores
@@ -87,7 +89,7 @@ struct WeightSource {
 class Network {
  public:
   // Allocates the weights. Throws Error (ARCH) before that for sizes that cannot be or untied output heads.
-  Network(const model::Config& config, Device& device, WeightType type);
+  Network(const model::Config& config, Device& device, WeightType type, Use use = Use::training);
   ~Network();
   // Throws Error (WEIGHTS) for NaN or infinity, naming tensor and element.
   void load(const WeightSource& source, const std::function<void(long done, long total)>& progress = {});

@@ -6,7 +6,7 @@
 namespace mw::engine {
 
 struct Network::Impl {
-  Impl(const model::Config& config, Device& device, WeightType type) : core(config, device, type) {}
+  Impl(const model::Config& config, Device& device, WeightType type, Use use) : core(config, device, type, use) {}
   Core core;
 };
 

@@ -45,8 +45,13 @@ void write_row(const Weight& w, std::int64_t row, const std::uint16_t* bits) {
 
 void write_rows(const VectorKernels& kernels, const Weight& w, std::int64_t first,
                 std::span<const std::uint16_t> bits) {
-  std::vector<float> wide(w.int8 ? static_cast<size_t>(w.cols) : 0);
   const auto rows = static_cast<std::int64_t>(bits.size()) / w.cols;
+  if (w.slim) {
+    for (std::int64_t r = 0; r < rows; r += kPanelRows)
+      write_slim_panel(w.cols, bits.data() + r * w.cols, w.slim + sizes::slim_bytes(first + r, w.cols), *w.rests);
+    return;
+  }
+  std::vector<float> wide(w.int8 ? static_cast<size_t>(w.cols) : 0);
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::uint16_t* row = bits.data() + r * w.cols;
     if (w.int8) {
@@ -61,6 +66,11 @@ void write_rows(const VectorKernels& kernels, const Weight& w, std::int64_t firs
 }
 
 void write_rows(const VectorKernels& kernels, const Weight& w, std::int64_t first, std::span<const float> values) {
+  if (w.slim) {
+    std::vector<std::uint16_t> all(values.size());
+    kernels.narrow(static_cast<std::int64_t>(values.size()), values.data(), all.data());
+    return write_rows(kernels, w, first, std::span<const std::uint16_t>(all));
+  }
   std::vector<std::uint16_t> bits(w.bf16 ? static_cast<size_t>(w.cols) : 0);
   const auto rows = static_cast<std::int64_t>(values.size()) / w.cols;
   for (std::int64_t r = 0; r < rows; ++r) {

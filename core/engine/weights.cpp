@@ -22,7 +22,7 @@ void Core::load(const WeightSource& source, const std::function<void(long, long)
   for (size_t i = 0; i < weights.size(); ++i) {
     const Weight& w = weights[i];
     const model::Tensor& tensor = inventory.tensors()[i];
-    const std::int64_t chunk = std::max<std::int64_t>(1, kLoadChunk / w.cols) * w.cols;  // whole rows
+    const std::int64_t chunk = sizes::round_up(std::max<std::int64_t>(1, kLoadChunk / w.cols), kPanelRows) * w.cols;
     for (std::int64_t first = 0; first < w.elements(); first += chunk) {
       const std::int64_t n = std::min(chunk, w.elements() - first);
       const auto count = static_cast<size_t>(n);
@@ -42,7 +42,11 @@ void Core::load(const WeightSource& source, const std::function<void(long, long)
         if (w.norm)
           kernels.widen(n, bits.data(), w.norm + first);
         else
-          write_rows(kernels, w, first / w.cols, std::span<const std::uint16_t>(bits));
+          device.pool.parallel_for(n / w.cols, kPanelRows, [&](std::int64_t begin, std::int64_t end) {
+            write_rows(kernels, w, first / w.cols + begin,
+                       std::span<const std::uint16_t>(bits).subspan(static_cast<size_t>(begin * w.cols),
+                                                                    static_cast<size_t>((end - begin) * w.cols)));
+          });
         if (w.f32 && w.f32 != w.norm) kernels.widen(n, bits.data(), w.f32 + first);
       }
       done += n;
@@ -61,19 +65,23 @@ void Core::init_random(std::uint64_t seed) {
       continue;
     }
     const Rng rng{seed, i};
-    device.pool.parallel_for(w.rows, 1, [&](std::int64_t begin, std::int64_t end) {
-      std::vector<float> row(static_cast<size_t>(w.cols));
-      for (std::int64_t r = begin; r < end; ++r) {
-        for (std::int64_t j = 0; j < w.cols; ++j)
-          row[static_cast<size_t>(j)] = kStd * rng.normal_at(static_cast<std::uint64_t>(r * w.cols + j));
-        write_rows(kernels, w, r, std::span<const float>(row));
-        if (w.f32) std::copy(row.begin(), row.end(), w.f32 + r * w.cols);
+    device.pool.parallel_for(w.rows, kPanelRows, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<float> panel;
+      for (std::int64_t r = begin; r < end; r += kPanelRows) {
+        panel.resize(static_cast<size_t>(std::min(kPanelRows, end - r) * w.cols));
+        for (size_t j = 0; j < panel.size(); ++j)
+          panel[j] = kStd * rng.normal_at(static_cast<std::uint64_t>(r * w.cols) + j);
+        write_rows(kernels, w, r, std::span<const float>(panel));
+        if (w.f32) std::copy(panel.begin(), panel.end(), w.f32 + r * w.cols);
       }
     });
   }
 }
 
 void Core::set_trainable(Method method) {
+  if (use == Use::inference && type != WeightType::int8)
+    throw Error(
+        {.id = "TRAIN", .message = "the weights were loaded for inference only", .fix = "load the model for training"});
   if (type == WeightType::int8)
     throw Error({.id = "DTYPE",
                  .message = "int8 weights are for inference only",

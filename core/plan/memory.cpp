@@ -87,7 +87,10 @@ bool packable(const model::Tensor& t) {
 }
 
 // Norms are always f32, in one buffer (with the gain of norms without weights); all matrices are in another.
-Bytes weights(const Plan& p) {
+// bf16 panels for inference take 12 bits; of weights that do not fit them, which are rare, the rest comes on top.
+enum class Use { training, inference };
+Bytes weights(const Plan& p, Use use) {
+  const bool slim = use == Use::inference && p.shape.weights == WeightType::bf16 && p.shape.bf16 == Bf16Math::packed;
   std::int64_t norms = 0, head = 0, bytes = 0;
   for (const model::Layer& l : p.config.layers) head = std::max(head, std::int64_t{l.head_dim});
   if (p.config.v_norm) norms += aligned(head);
@@ -98,6 +101,8 @@ Bytes weights(const Plan& p) {
     else if (p.shape.weights == WeightType::int8 && packable(t))  // bytes, and a bf16 scale for 64 of them
       bytes += sizes::aligned_bytes(t.elements()) +
                sizes::aligned_bytes(t.elements() / cols * sizes::scale_groups(cols) * 2);
+    else if (slim && sizes::slimmable(t.matrix_rows(), cols))
+      bytes += sizes::aligned_bytes(sizes::slim_bytes(t.elements() / cols, cols));
     else
       bytes += sizes::aligned_bytes(t.elements() * (p.shape.weights == WeightType::f32 ? 4 : 2));
   }
@@ -295,7 +300,7 @@ Ledger forward_only(const Plan& p) {
   if (p.config.experts > 0)
     rest = std::max(rest, 2 * d + aligned(n * p.config.expert_dim) + aligned(n * p.config.experts));
   Ledger ledger;
-  ledger[MemoryCategory::weights] = weights(p);
+  ledger[MemoryCategory::weights] = weights(p, Use::inference);
   ledger[MemoryCategory::adapters] = buffer(p.adapter_floats);
   ledger[MemoryCategory::activations] =
       buffer(aligned(n) + 2 * d + std::max(attention, rest)) + buffer(d) + buffer(layer) + across_layers(p);
@@ -351,7 +356,7 @@ MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& s
   check(shape);
   const Plan p(config, shape);
   Ledger training;
-  training[MemoryCategory::weights] = weights(p);
+  training[MemoryCategory::weights] = weights(p, Use::training);
   if (shape.method == Method::lora) training[MemoryCategory::adapters] = buffer(p.adapter_floats);
   training[MemoryCategory::gradients] = gradients(p);
   training[MemoryCategory::optimizer] = optimizer(p);

@@ -48,7 +48,7 @@ struct MemoryPlan {
 
 MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape);
 
-// Of a model that only infers, its step memory given back before.
+// Of a model loaded for inference (engine::Use), its step memory given back before.
 struct InferenceModel {
   WeightType weights = WeightType::f32;
   Bf16Math bf16 = Bf16Math::widened;

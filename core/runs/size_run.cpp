@@ -114,7 +114,8 @@ event::Finished run_sizes(const Experiment& e, Json info, const EventSink& sink,
     sink({std::chrono::duration<double>(Clock::now() - begun).count(), std::move(body)});
   };
   emit(event::StateChanged{RunState::running});
-  const train::ModelSettings model = model_values(e);
+  train::ModelSettings model = model_values(e);
+  model.use = engine::Use::inference;
   serve::SizingRequest request{
       .config = config_of(e, model), .model = {}, .capacity = {}, .settings = {}, .network = {}};
   request.settings = sizing_settings(e);

@@ -73,7 +73,7 @@ LoadedModel load_network(const ModelSettings& settings, const model::Config& con
   if (settings.init == Init::load) weights = std::make_unique<formats::HfWeights>(settings.path, inventory);
   const Bytes capacity = settings.capacity.value > 0 ? settings.capacity : machine_memory();
   out.device = std::make_unique<engine::Device>(capacity, thread_count(settings.threads));
-  out.network = std::make_unique<engine::Network>(config, *out.device, settings.weights);
+  out.network = std::make_unique<engine::Network>(config, *out.device, settings.weights, settings.use);
   if (weights)
     out.network->load(source_of(*weights), progress);
   else

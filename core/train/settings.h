@@ -21,6 +21,7 @@ struct ModelSettings {
   std::filesystem::path path, tokenizer;  // HF folder; tokenizer empty: in the folder
   Init init = Init::load;
   engine::WeightType weights = engine::WeightType::f32;
+  engine::Use use = engine::Use::training;
   Bytes capacity;   // of the device arena; 0: the machine's memory
   int threads = 0;  // 0: all cores
   std::uint64_t seed = 1;

@@ -111,7 +111,7 @@ Outcome run(const model::Config& config, const TrainRun& r) {
 
 Outcome run(const model::Config& config, const InferenceRun& r) {
   engine::Device device(Bytes(0), r.threads);
-  Network network(config, device, static_cast<engine::WeightType>(r.weights));
+  Network network(config, device, static_cast<engine::WeightType>(r.weights), engine::Use::inference);
   network.init_random(1);
   if (r.rank > 0) network.add_lora({.rank = r.rank, .targets = {"q_proj", "down_proj"}}, 1);
   const InferenceModel model{

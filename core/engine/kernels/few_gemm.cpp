@@ -44,11 +44,11 @@ void PackedGemm::few_products(std::int64_t m, std::int64_t k, const Activations&
   int8 ? kernels_.quantise_rows(m, k, rows, whole, scales) : kernels_.narrow_rows(m, k, 1.0f, rows, k, w.a, k);
   for (const Branch& b : branches) {
     const Range columns = share.of(b.n, kPanelRows);
-    float* const c = b.c + columns.begin;
     if (int8)
-      kernels_.int8_rows(m, columns.size(), k, whole, scales, int8_from(b.b.int8, k, columns.begin), c, b.n, b.store);
+      kernels_.int8_rows(m, columns.size(), k, whole, scales, int8_from(b.b.int8, k, columns.begin),
+                         b.c + columns.begin, b.n, b.store);
     else
-      kernels_.few_rows(m, columns.size(), k, w.a, b.b.packed + columns.begin * k, c, b.n, b.store);
+      few_columns(m, k, b.b, columns, w, b.c, b.n, b.store);
   }
 }
 

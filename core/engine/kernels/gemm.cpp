@@ -48,22 +48,26 @@ Gemm::Gemm(Device& device, WeightType type) : device_(device) {
 
 std::string Gemm::describe(WeightType type) {
   if (packed_kernels() && type == WeightType::int8) return "vpdpwssd on packed int8 weights, vdpbf16ps from 25 rows on";
-  if (packed_kernels() && type == WeightType::bf16) return "vdpbf16ps on packed weights";
+  if (packed_kernels() && type == WeightType::bf16) return "vdpbf16ps on packed weights, in 12 bits for inference";
   const std::string blas = "OpenBLAS sgemm (" + std::string(openblas_get_corename()) + ")";
   return type != WeightType::f32 ? blas + " on widened weights" : blas;
 }
 
 // A low-rank summand goes into the product itself while its factor stays small beside the weight.
 bool Gemm::fuses(std::int64_t m, const WeightRef& b, const LowRank& low) const {
-  return b.packed && low.z && m > kDecodedRows && low.rank <= kMostFusedRank;
+  return (b.packed || b.slim) && low.z && m > kDecodedRows && low.rank <= kMostFusedRank;
 }
 
 // True if the packed kernels did it; `stored` and `dense` say how B lies in memory, packed or f32.
 bool Gemm::multiply_packed(const PackedProduct& shape, PackedProduct::Kind stored, PackedProduct::Kind dense,
                            WeightRef b, float beta, const LowRank& low) {
-  if (!b.packed && !(packed_ && (b.int8.at || (b.f32 && shape.m > kDecodedRows)))) return false;
+  if (!b.packed && !b.slim && !(packed_ && (b.int8.at || (b.f32 && shape.m > kDecodedRows)))) return false;
   PackedProduct p = shape;
-  p.b = {b.int8.at ? PackedProduct::Kind::int8 : b.packed ? stored : dense, b.packed, b.f32, b.int8};
+  const PackedProduct::Kind kind = b.int8.at  ? PackedProduct::Kind::int8
+                                   : b.slim   ? PackedProduct::Kind::slim
+                                   : b.packed ? stored
+                                              : dense;
+  p.b = {kind, b.packed, b.f32, b.int8, b.slim};
   if (low.z) p.low = {low.z, low.rank, low.scale, {dense, nullptr, low.l, {}}};
   p.store = beta == 0.0f ? Store::write : Store::accumulate;
   packed_->run(p);
@@ -91,7 +95,7 @@ void Gemm::nt(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const
 
 void Gemm::nn(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, WeightRef b, float beta,
               float* c, const LowRank& low) {
-  if (b.int8.at) throw std::logic_error("int8 weights have no backward");
+  if (b.int8.at || b.slim) throw std::logic_error("weights for inference have no backward");
   const bool fused = fuses(m, b, low);
   if (!multiply_packed(shape_of(m, n, k, alpha, a, c), PackedProduct::Kind::turned, PackedProduct::Kind::columns, b,
                        beta, fused ? low : LowRank{}))
@@ -133,6 +137,14 @@ void widen_row(const WeightRef& w, std::int64_t k, std::int64_t row, std::int64_
     vector_kernels().widen(count, w.bf16 + row * k + first, out);
   } else if (w.packed) {
     for (std::int64_t i = 0; i < count; ++i) out[i] = widened(w.packed[packed_index(k, row, first + i)]);
+  } else if (w.slim) {
+    std::uint16_t block[kPanelRows * kSlimDepth];
+    for (std::int64_t i = first, end; i < first + count; i = end) {
+      const std::int64_t begin = i / kSlimDepth * kSlimDepth, depth = std::min(kSlimDepth, k - begin);
+      packed_kernels()->widen_slim(kPanelRows, k, begin, depth, w.slim + sizes::slim_bytes(row, k), block);
+      for (end = std::min(begin + depth, first + count); i < end; ++i)
+        *out++ = widened(block[packed_index(depth, row % kPanelRows, i - begin)]);
+    }
   } else {
     for (std::int64_t i = 0; i < count; ++i)
       out[i] = widened(w.int8.scales[scale_index(k, row, first + i)]) *

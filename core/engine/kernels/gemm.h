@@ -18,13 +18,15 @@ struct WeightRef {  // one of them set
   const std::uint16_t* bf16 = nullptr;    // row-major
   const std::uint16_t* packed = nullptr;  // see packed.h
   Int8Weight int8{};                      // see packed.h; nt only
+  const std::byte* slim = nullptr;        // see slim.h; nt only
 };
 
 // Rows from `row` on of a weight with `cols` columns; of one in panels, a multiple of kPanelRows.
 inline WeightRef slice(WeightRef w, std::int64_t row, std::int64_t cols) {
   const std::int64_t by = row * cols;
   return {w.f32 ? w.f32 + by : nullptr, w.bf16 ? w.bf16 + by : nullptr, w.packed ? w.packed + by : nullptr,
-          w.int8.at ? Int8Weight{w.int8.at + by, w.int8.scales + scale_index(cols, row, 0)} : Int8Weight{}};
+          w.int8.at ? Int8Weight{w.int8.at + by, w.int8.scales + scale_index(cols, row, 0)} : Int8Weight{},
+          w.slim ? w.slim + sizes::slim_bytes(row, cols) : nullptr};
 }
 
 // Another summand: scale * Z[M,rank] L, with L [N,rank]^T in nt and [rank,N] in nn. The second half of a LoRA branch.

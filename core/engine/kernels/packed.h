@@ -4,6 +4,7 @@
 //   element (n, k) at (n / 32) * 32 * K + (k / 2) * 64 + (n % 32) * 2 + k % 2.
 // A slice of whole panels is contiguous: rows [32 i, 32 j) start at 32 i * K, as in a row-major matrix.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
 #include "core/base/buffer_sizes.h"
@@ -11,6 +12,7 @@
 namespace mw::engine {
 
 using sizes::kPanelRows;
+using sizes::kSlimDepth;
 using sizes::packable;  // weights of other shapes stay row-major
 
 constexpr std::int64_t packed_index(std::int64_t k_total, std::int64_t n, std::int64_t k) {
@@ -53,6 +55,9 @@ struct PackedKernels {
   // once, front to back. a: bf16 [rows, k].
   void (*few_rows)(std::int64_t rows, std::int64_t columns, std::int64_t k, const std::uint16_t* a,
                    const std::uint16_t* w, float* c, std::int64_t ldc, Store store);
+  // The same from 12 bits an element (slim.h), bit for bit.
+  void (*few_slim)(std::int64_t rows, std::int64_t columns, std::int64_t k, const std::uint16_t* a, const std::byte* w,
+                   float* c, std::int64_t ldc, Store store);
   // out[r, 0..k) = bf16(scale * x[r, 0..k)); an odd k is padded with a zero. out_stride even.
   void (*narrow_rows)(std::int64_t rows, std::int64_t k, float scale, const float* x, std::int64_t x_stride,
                       std::uint16_t* out, std::int64_t out_stride);
@@ -75,6 +80,9 @@ struct PackedKernels {
                     const float* a_scales, Int8Weight w, float* c, std::int64_t ldc, Store store);
   // bf16 panels of columns [0, columns) and depth [begin, begin + depth) of W [N,k]; begin a multiple of kGroup.
   void (*widen_int8)(std::int64_t columns, std::int64_t k, std::int64_t begin, std::int64_t depth, Int8Weight w,
+                     std::uint16_t* out);
+  // The same of 12 bits an element; begin a multiple of sizes::kSlimDepth, and depth too unless it ends at k.
+  void (*widen_slim)(std::int64_t columns, std::int64_t k, std::int64_t begin, std::int64_t depth, const std::byte* w,
                      std::uint16_t* out);
 };
 

@@ -173,6 +173,7 @@ void turn(i64 k_total, i64 begin, i64 depth, i64 first, i64 columns, const std::
 const PackedKernels& packed_kernels_avx512bf16() {
   static constexpr PackedKernels kKernels{.block = block,
                                           .few_rows = few_rows_avx512bf16,
+                                          .few_slim = few_slim_avx512bf16,
                                           .narrow_rows = narrow_rows,
                                           .narrow_columns = narrow_columns,
                                           .pack_rows = pack_rows,
@@ -180,7 +181,8 @@ const PackedKernels& packed_kernels_avx512bf16() {
                                           .turn = turn,
                                           .quantise_rows = quantise_rows_avx512bf16,
                                           .int8_rows = int8_rows_avx512bf16,
-                                          .widen_int8 = widen_int8_avx512bf16};
+                                          .widen_int8 = widen_int8_avx512bf16,
+                                          .widen_slim = widen_slim_avx512bf16};
   return kKernels;
 }
 

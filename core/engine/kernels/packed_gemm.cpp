@@ -32,6 +32,10 @@ void PackedGemm::pack(const PackedProduct::Matrix& b, std::int64_t k_total, std:
       kernels_.widen_int8(columns.size(), k_total, depth.begin, depth.size(), int8_from(b.int8, k_total, columns.begin),
                           out);
       break;
+    case Kind::slim:
+      kernels_.widen_slim(columns.size(), k_total, depth.begin, depth.size(),
+                          b.slim + sizes::slim_bytes(columns.begin, k_total), out);
+      break;
     case Kind::rows:
       kernels_.pack_rows(columns.size(), depth.size(), b.f32 + columns.begin * k_total + depth.begin, k_total, out);
       break;
@@ -84,9 +88,19 @@ void PackedGemm::int8_part(const PackedProduct& p, Range columns, const Workspac
                      p.c + columns.begin, p.n, p.store);
 }
 
+// Columns of C [m, n] from rounded activations in w.a.
+void PackedGemm::few_columns(std::int64_t m, std::int64_t k, const PackedProduct::Matrix& b, Range columns,
+                             const Workspace& w, float* c, std::int64_t n, Store store) {
+  if (b.kind == Kind::slim)
+    kernels_.few_slim(m, columns.size(), k, w.a, b.slim + sizes::slim_bytes(columns.begin, k), c + columns.begin, n,
+                      store);
+  else
+    kernels_.few_rows(m, columns.size(), k, w.a, b.packed + columns.begin * k, c + columns.begin, n, store);
+}
+
 void PackedGemm::few_part(const PackedProduct& p, Range columns, const Workspace& w) {
   kernels_.narrow_rows(p.m, p.k, p.scale, p.a, p.k, w.a, p.k);
-  kernels_.few_rows(p.m, columns.size(), p.k, w.a, p.b.packed + columns.begin * p.k, p.c + columns.begin, p.n, p.store);
+  few_columns(p.m, p.k, p.b, columns, w, p.c, p.n, p.store);
 }
 
 void PackedGemm::prepare() {
@@ -135,7 +149,8 @@ void PackedGemm::run(const PackedProduct& p) {
         int8_part(p, columns, w);
       else if (p.m >= kWideRows)
         by_rows ? run_wide(p, rows, {0, p.n}, w) : run_wide(p, {0, p.m}, columns, w);
-      else if (p.b.kind == Kind::panels && p.m <= kDecodedRows && p.m * p.k <= kActivations && !p.low.z)
+      else if ((p.b.kind == Kind::panels || p.b.kind == Kind::slim) && p.m <= kDecodedRows &&
+               p.m * p.k <= kActivations && !p.low.z)
         few_part(p, columns, w);
       else
         by_rows ? run_part(p, rows, {0, p.n}, w) : run_part(p, {0, p.m}, columns, w);

@@ -20,6 +20,7 @@ struct PackedProduct {
   enum class Kind {
     panels,  // packed [N,K]
     turned,  // packed [K,N]
+    slim,    // packed [N,K] in 12 bits (slim.h)
     int8,    // packed int8 [N,K]
     rows,    // f32 [N,K]
     columns  // f32 [K,N]
@@ -29,6 +30,7 @@ struct PackedProduct {
     const std::uint16_t* packed = nullptr;
     const float* f32 = nullptr;
     Int8Weight int8{};
+    const std::byte* slim = nullptr;
   };
   std::int64_t m = 0, n = 0, k = 0;
   float scale = 1;
@@ -79,8 +81,8 @@ class PackedGemm {
   };
   void fused(std::int64_t m, std::int64_t k, const Activations& x, std::span<const Branch> branches,
              const RowNorm& norm);
-  // The same of at most kDecodedRows rows, for forward branches whose weights are all of one kind, panels or int8; the
-  // norm is computed on the way too. With `gated`, of two branches: gelu(first) * second goes there.
+  // The same of at most kDecodedRows rows, for forward branches whose weights are all of one kind, panels, slim or
+  // int8; the norm is computed on the way too. With `gated`, of two branches: gelu(first) * second goes there.
   bool takes_few(std::int64_t m, std::int64_t k) const;
   void few(std::int64_t m, std::int64_t k, const Activations& x, std::span<const Branch> branches, const RowNorm& norm,
            float* gated);
@@ -130,6 +132,8 @@ class PackedGemm {
   };
   Workspace workspace(std::int64_t thread);
   void few_part(const PackedProduct& p, Range columns, const Workspace& w);
+  void few_columns(std::int64_t m, std::int64_t k, const PackedProduct::Matrix& b, Range columns, const Workspace& w,
+                   float* c, std::int64_t n, Store store);
   void few_products(std::int64_t m, std::int64_t k, const Activations& x, std::span<const Branch> branches,
                     const RowNorm& norm, Share share);
   void int8_part(const PackedProduct& p, Range columns, const Workspace& w);

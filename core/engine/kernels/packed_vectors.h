@@ -65,5 +65,24 @@ struct Columns {  // masks of a tile's vectors: the last panel may be partial
   }
 }
 
+constexpr i64 kSlimPairs = 2 * kPairs * 3 / 2;  // bytes of two pairs of depth, slim.h
+constexpr i64 kSlimAhead =
+    sizes::slim_bytes(kPanelRows, kSlimDepth);  // bytes: the next block comes, into L2, meanwhile
+constexpr int kSelect = 0xca;                   // vpternlog: where the first has ones the second, else the third
+
+// Two pairs of depth, four vectors, from the three that hold them.
+[[gnu::always_inline]] inline void unslim(const std::byte* at, __m512i base, __m512i out[4]) {
+  const auto bits = [](int mask) { return _mm512_set1_epi16(static_cast<short>(mask)); };
+  const __m512i a = _mm512_loadu_si512(at), b = _mm512_loadu_si512(at + 64), c = _mm512_loadu_si512(at + 128);
+  __m512i fourth = _mm512_ternarylogic_epi32(bits(0x00f0), _mm512_srli_epi16(b, 7), _mm512_srli_epi16(a, 11), kSelect);
+  fourth = _mm512_ternarylogic_epi32(bits(0x0700), _mm512_srli_epi16(c, 3), fourth, kSelect);
+  fourth = _mm512_ternarylogic_epi32(bits(0x8000), _mm512_slli_epi16(c, 1), fourth, kSelect);
+  const __m512i in_place = bits(0x87ff);
+  out[0] = _mm512_add_epi16(_mm512_and_si512(a, in_place), base);
+  out[1] = _mm512_add_epi16(_mm512_and_si512(b, in_place), base);
+  out[2] = _mm512_add_epi16(_mm512_and_si512(c, in_place), base);
+  out[3] = _mm512_add_epi16(fourth, base);
+}
+
 }  // namespace
 }  // namespace mw::engine

@@ -10,7 +10,8 @@ namespace {
 
 using Kind = PackedProduct::Kind;
 
-constexpr std::int64_t kMostDepth = 4096, kDepthUnit = 64;  // a block of panels is at least 64 columns wide
+constexpr std::int64_t kMostDepth = 4096,
+                       kDepthUnit = sizes::kSlimDepth;  // a block of panels is at least 64 columns wide
 constexpr std::int64_t kSumRows = 512, kSumRank = 64;
 
 std::int64_t groups_size(std::int64_t rows, std::int64_t depth) {
