@@ -30,8 +30,11 @@ void print_json(const Json& json);            // one document on standard output
 
 struct RunArgs {
   std::string resume;  // run id, or empty
+  bool prove = false;  // compare steps on the mesh with one device's instead of training
+  long prove_steps = 3;
 };
 int run_command(const Common& common, const RunArgs& args);
+int prove_command(const Common& common, const RunArgs& args);
 
 struct PlanArgs {
   std::string target;             // id in place of the file's, or empty

@@ -85,22 +85,29 @@ void tune(train::LoadedModel& model, const fs::path& folder, train::ModelSetting
     model = train::load_model(settings);
     return;
   }
-  const formats::Adapter adapter = formats::read_peft(folder, model.network->inventory());
-  train::attach_adapter(adapter, settings.seed, *model.network);
+  const formats::Adapter adapter = formats::read_peft(folder, model.cluster->inventory());
+  train::attach_adapter(adapter, settings.seed, model.cluster->network(0));
+}
+
+// The whole model where a mesh would have split it: answers are the same, and one device has every core.
+train::ModelSettings on_one_device(train::ModelSettings settings) {
+  settings.capacity = settings.capacity * settings.mesh.devices();
+  settings.mesh = {};
+  return settings;
 }
 
 }  // namespace
 
 int generate_command(const Common& common, const GenerateArgs& args) {
   const runs::Experiment experiment = load_experiment(common);
-  train::ModelSettings settings = runs::model_settings(experiment);
+  train::ModelSettings settings = on_one_device(runs::model_settings(experiment));
   settings.use = engine::Use::inference;
   const fs::path tuned = tuned_folder(common, args, experiment);
   if (!tuned.empty() && fs::exists(tuned / "adapter_config.json"))
     train::read_adapter(tuned, settings.path);  // refused now rather than after the base model's answer
   train::LoadedModel model = train::load_model(settings);
   const data::ChatFormat chat =
-      args.raw ? data::ChatFormat::none : runs::chat_format(experiment, model.network->config().family);
+      args.raw ? data::ChatFormat::none : runs::chat_format(experiment, model.config().family);
   std::vector<std::string> prompts;
   for (const std::string& p : args.prompts)
     prompts.push_back(chat == data::ChatFormat::none ? p : data::render_prompt(chat, {{"user", p}}));

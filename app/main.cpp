@@ -138,6 +138,10 @@ int run_main(int argc, char** argv) {
   add_common(*run, a, "Experiment file");
   run->get_option("file")->required(false);
   run->add_option("--resume", a.run.resume, "Continue this run from its last checkpoint");
+  run->add_flag("--prove", a.run.prove, "Compare the mesh's steps with one device's, tensor by tensor, instead");
+  run->add_option("--prove-steps", a.run.prove_steps, "Steps that --prove compares")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   auto* plan = cli.add_subcommand("plan", "Predict memory, time and cost of an experiment on its target");
   add_common(*plan, a, "Experiment file");
   plan->add_option("--target", a.plan.target, "Plan for this target instead: v5p-8, v6e-8, 2xh100, cpu ...");
@@ -207,11 +211,11 @@ int run_main(int argc, char** argv) {
                  a.common.file.empty() ? "the default example" : a.common.file.c_str());
     if (a.common.file.empty()) a.common.file = default_example();
   }
-  if (a.common.file.empty() && a.run.resume.empty())
+  if (a.common.file.empty() && (a.run.resume.empty() || a.run.prove))
     throw Error({.id = "USAGE",
                  .message = "run needs an experiment file or --resume RUN",
                  .fix = "for example: meshwright run " + default_example().string()});
-  return run_command(a.common, a.run);
+  return a.run.prove ? prove_command(a.common, a.run) : run_command(a.common, a.run);
 }
 
 }  // namespace

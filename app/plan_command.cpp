@@ -23,20 +23,25 @@ Json diagnostics(const runs::Experiment& experiment, const runs::Prediction& p, 
     all.push_back(runs::to_json(d));
   if (!p.fits())
     add({.id = "MEMORY",
-         .message = "the run does not fit",
+         .message = p.devices.size() > 1 ? "the run does not fit its devices" : "the run does not fit",
          .found = to_text(p.at_peak.total()),
          .expected = "at most " + to_text(p.capacity),
-         .fix = "lower train.batch or data.max_len, use train.remat=layer, or train.dtype=bf16"});
+         .fix = std::string("lower train.batch or data.max_len, use train.remat=layer, or train.dtype=bf16") +
+                (p.devices.size() > 1 ? ", or more devices along fsdp or tp" : "")});
   return all;
 }
 
 Json answer(const runs::Experiment& experiment, const runs::Prediction& p, const hardware::Catalogue& catalogue) {
-  const Json prediction = runs::predicted_json(p);
+  const Json memory = runs::predicted_json(p)["memory"];
   const Json nothing = nullptr;  // this version predicts memory; times and costs are unknown, not zero
-  Json device{{"id", 0}, {"capacity_bytes", p.capacity.value}, {"memory", prediction["memory"]}};
+  const Json each = memory.contains("devices") ? memory["devices"] : Json::array({memory});
+  Json devices = Json::array();
+  for (const Json& ledger : each)
+    devices.push_back({{"id", devices.size()}, {"capacity_bytes", p.capacity.value}, {"memory", ledger}});
   return {{"target", p.target},
+          {"mesh", mesh::to_text(p.mesh)},
           {"fits", p.fits()},
-          {"devices", Json::array({device})},
+          {"devices", std::move(devices)},
           {"step", {{"seconds", nothing}, {"compute_s", nothing}, {"memory_s", nothing}, {"communication_s", nothing}}},
           {"run",
            {{"steps", experiment.integer("train.steps")},
@@ -80,12 +85,16 @@ int plan_command(const Common& common, const PlanArgs& args) {
     print_json(answer(experiment, p, catalogue));
     return 0;
   }
-  std::printf("target %s: %s, predicted peak %s of %s at %s\n", p.target.c_str(), p.fits() ? "fits" : "does not fit",
-              to_text(p.at_peak.total()).c_str(), to_text(p.capacity).c_str(), p.peak_instant.c_str());
+  const std::vector<std::string> each = runs::device_lines(p);
+  std::printf("target %s: %s, predicted peak %s of %s%s at %s\n", p.target.c_str(), p.fits() ? "fits" : "does not fit",
+              to_text(p.at_peak.total()).c_str(), to_text(p.capacity).c_str(),
+              each.empty() ? "" : (" on the fullest of " + std::to_string(each.size()) + " devices").c_str(),
+              p.peak_instant.c_str());
   for (size_t i = 0; i < kMemoryCategories; ++i)
     if (p.at_peak.bytes[i].value > 0)
       std::printf("  %-12s %s\n", std::string(to_string(static_cast<MemoryCategory>(i))).c_str(),
                   to_text(p.at_peak.bytes[i]).c_str());
+  for (const std::string& device : each) std::printf("  %s\n", device.c_str());
   for (const std::string& source : p.sources) std::printf("  from: %s\n", source.c_str());
   for (const Json& d : diagnostics(experiment, p, catalogue))
     std::printf("%s %s: %s\n", d["severity"].get<std::string>().c_str(), d["id"].get<std::string>().c_str(),

@@ -24,6 +24,7 @@ class Narrator {
     if (const auto* s = std::get_if<event::Started>(&event.body))
       line_.message("started " + s->info.value("run", std::string()));
   }
+  const runs::RunView& view() const { return view_; }
 
  private:
   void metric(const event::Metric& m) {
@@ -55,14 +56,31 @@ void summarise(const event::Finished& f, const runs::RunId& run) {
   }
 }
 
+// What a mesh's devices sent in a mean step.
+void summarise(const runs::TrafficTimeline& traffic) {
+  if (traffic.empty()) return;
+  const auto steps = static_cast<double>(traffic.points.size());
+  runs::Flow sum;
+  for (const runs::TrafficPoint& point : traffic.points) {
+    const runs::Flow flow = runs::sum(point);
+    sum.bytes += flow.bytes, sum.seconds += flow.seconds, sum.waited += flow.waited;
+  }
+  std::printf("%zu devices sent %s a step to each other; each was %s a step in collectives, %s of it waiting\n",
+              traffic.points.front().devices.size(),
+              to_text(Bytes(static_cast<std::int64_t>(sum.bytes / steps))).c_str(),
+              to_text(Seconds(sum.seconds / steps)).c_str(), to_text(Seconds(sum.waited / steps)).c_str());
+}
+
 }  // namespace
 
 int run_command(const Common& common, const RunArgs& args) {
   runs::JobRequest request{.experiment = {}, .runs_folder = common.runs_folder, .resume = std::nullopt};
-  if (args.resume.empty())
+  if (args.resume.empty()) {
     request.experiment = load_experiment(common);
-  else
+  } else {
     request.resume = args.resume;
+    request.resume_sets = common.sets;
+  }
   runs::RunId run;
   Narrator narrator;
   const EventSink sink = [&](const Event& event) {
@@ -72,7 +90,10 @@ int run_command(const Common& common, const RunArgs& args) {
       std::cout << to_json(event, run).dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
   };
   const auto [finished, error] = runs::run_blocking(request, sink, common.stop);
-  if (common.output == Output::text) summarise(finished, run);
+  if (common.output == Output::text) {
+    summarise(finished, run);
+    summarise(narrator.view().traffic());
+  }
   if (finished.state == RunState::cancelled) return 130;
   if (finished.state == RunState::done) return 0;
   return error == Error::Kind::bad_input ? 2 : 1;

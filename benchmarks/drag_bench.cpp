@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Dragging tp over a 256-chip mesh on the whole Design page, every preview re-priced meanwhile: milliseconds that the
-// window's thread works between two waits, for each such frame that paints the canvas; by the clock, and by the time it
-// had a processor, which other programs do not lengthen. Prints JSON.
+// Dragging tp over a 256-chip mesh on the whole Design page, every preview re-priced meanwhile: what the window's
+// thread works between two waits, in milliseconds, for each such frame that paints the canvas. Prints JSON.
 //   mw_drag_bench RESOURCES [--moves N] [--size WxH] [--pinned]
 #include <QAbstractEventDispatcher>
 #include <QApplication>
@@ -10,7 +9,6 @@
 #include <QTimer>
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 
 #include "core/base/json.h"
 #include "ui/design/axis_chip.h"
@@ -62,11 +60,8 @@ class Frames : public QApplication {
  public:
   Frames(int& argc, char** argv) : QApplication(argc, argv) {
     connect(QAbstractEventDispatcher::instance(), &QAbstractEventDispatcher::aboutToBlock, this, [this] {
-      if (measuring && busy_ns_ > 0) {
-        (painted_ ? painting : others).push_back(static_cast<double>(busy_ns_) * 1e-6);
-        if (painted_) processor.push_back(static_cast<double>(processor_ns_) * 1e-6);
-      }
-      busy_ns_ = processor_ns_ = 0;
+      if (measuring && busy_ns_ > 0) (painted_ ? painting : others).push_back(static_cast<double>(busy_ns_) * 1e-6);
+      busy_ns_ = 0;
       painted_ = false;
     });
   }
@@ -76,24 +71,17 @@ class Frames : public QApplication {
     ++depth_;
     QElapsedTimer clock;
     clock.start();
-    const qint64 before = processor_time();
     const bool answer = QApplication::notify(receiver, event);
     busy_ns_ += clock.nsecsElapsed();
-    processor_ns_ += processor_time() - before;
     --depth_;
     return answer;
   }
   QObject* canvas = nullptr;
   bool measuring = false;
-  std::vector<double> painting, others, processor;
+  std::vector<double> painting, others;
 
  private:
-  static qint64 processor_time() {
-    timespec t{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return qint64{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
-  }
-  qint64 busy_ns_ = 0, processor_ns_ = 0;
+  qint64 busy_ns_ = 0;
   int depth_ = 0;
   bool painted_ = false;
 };
@@ -136,7 +124,6 @@ class Bench {
             {"previews", previews_},
             {"priced", answers_},
             {"painting_frames", spread(frames_.painting)},
-            {"painting_frames_processor", spread(frames_.processor)},
             {"other_frames", spread(frames_.others)}};
   }
 

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The engine's matmuls as fractions of the machine's measured peak, and whole LoRA steps:
-// `--benchmark_filter=Machine`, `Gemm_`, `Tiny`, `Gemma270m`, `Decode`.
+// `--benchmark_filter=Machine`, `Gemm_`, `Tiny`, `Gemma270m`, `Mesh`, `Decode`.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <map>
+#include <string>
 
 #include "benchmarks/machine_peak.h"
 #include "core/base/rng.h"
+#include "core/engine/cluster.h"
 #include "core/engine/kernels/gemm.h"
 #include "core/engine/optimizer.h"
 #include "core/engine/sampler.h"
@@ -60,9 +63,8 @@ Rows random_rows(int rows, int len, int vocab, double loss_share) {
   return b;
 }
 
-void print_profile(Network& network, std::int64_t steps) {
+void print_profile(const std::vector<Network::KernelTime>& times, std::int64_t steps) {
   double total = 0;
-  const auto times = network.take_profile();
   for (const auto& t : times) total += t.seconds;
   for (const auto& t : times)
     std::fprintf(stderr, "  %-20s %8.2f ms %5.1f %% %6lld calls %7.1f GFLOP/s\n", t.name.c_str(),
@@ -94,7 +96,7 @@ void train_steps(benchmark::State& state, const model::Config& config, WeightTyp
   state.counters["peak_MiB"] = static_cast<double>(peak.total().value) / (1 << 20);
   state.counters["besides_weights_MiB"] =
       static_cast<double>(peak.total().value - peak[MemoryCategory::weights].value) / (1 << 20);
-  if (t > 1) print_profile(network, t - 1);
+  if (t > 1) print_profile(network.take_profile(), t - 1);
 }
 
 const MachinePeak& machine_peak() {
@@ -212,6 +214,48 @@ void Gemma270m_vocabulary(benchmark::State& state) {
 BENCHMARK(Gemma270m_vocabulary)->Arg(32768)->Arg(262144)->UseRealTime()->Unit(benchmark::kMillisecond)->Iterations(1);
 BENCHMARK(Gemma270m_lora_f32)->UseRealTime()->Unit(benchmark::kMillisecond)->Iterations(3);
 BENCHMARK(Gemma270m_lora_bf16)->UseRealTime()->Unit(benchmark::kMillisecond)->Iterations(3);
+
+// The shipped model and its example's LoRA on meshes of (fsdp, tp): equal work, however many virtual devices.
+void mesh_steps(benchmark::State& state, WeightType type) {
+  const model::Config config = gemma3(6, 192, 640, 8, 4, 32, 2048, 128);
+  const mesh::Mesh mesh{{{"fsdp", static_cast<int>(state.range(0))}, {"tp", static_cast<int>(state.range(1))}}};
+  Cluster cluster(config, {.mesh = mesh, .rules = {}, .weights = type, .threads = kThreads});
+  cluster.init_random(1);
+  cluster.add_lora(
+      {.rank = 8, .targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}}, 1);
+  cluster.train(Method::lora, {});
+  const Rows batch = random_rows(16, 96, config.vocab, 0.5);
+  std::int64_t t = 0;
+  for (auto _ : state) {
+    if (t == 1) cluster.take_profile(), cluster.clear_traffic();
+    cluster.zero_gradients();
+    benchmark::DoNotOptimize(cluster.forward_backward(batch, {.gradient_scale = 1e-3f}));
+    cluster.update(++t, 1e-4f, 1.0f, cluster.gradient_norm());
+  }
+  std::map<std::string, std::pair<double, double>> spent;  // in calls, waiting
+  for (int device = 0; device < cluster.devices(); ++device)
+    for (const Traffic& one : cluster.traffic(device)) {
+      auto& [seconds, waited] = spent[to_string(one.what.kind) + ", " + to_string(one.what.cause)];
+      seconds += one.seconds, waited += one.waited;
+    }
+  const double steps = static_cast<double>(std::max<std::int64_t>(1, t - 1)) / 1e3;
+  for (const auto& [what, seconds] : spent)
+    std::fprintf(stderr, "  %-60s %8.2f ms, of these %8.2f waiting, all devices\n", what.c_str(), seconds.first / steps,
+                 seconds.second / steps);
+  if (t > 1) print_profile(cluster.take_profile(), t - 1);
+}
+void Mesh_lora_f32(benchmark::State& state) {
+  mesh_steps(state, WeightType::f32);
+}
+void Mesh_lora_bf16(benchmark::State& state) {
+  mesh_steps(state, WeightType::bf16);
+}
+void mesh_sizes(benchmark::internal::Benchmark* b) {
+  for (const auto& [fsdp, tp] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 4}}) b->Args({fsdp, tp});
+  b->UseRealTime()->Unit(benchmark::kMillisecond);
+}
+BENCHMARK(Mesh_lora_f32)->Apply(mesh_sizes);
+BENCHMARK(Mesh_lora_bf16)->Apply(mesh_sizes);
 
 // Batch rows of a 16-token prompt, 48 new tokens each. non_matmul_%: share of the wall time outside matmuls.
 enum class Lora { without, rank16 };

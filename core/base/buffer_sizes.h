@@ -73,6 +73,12 @@ constexpr Count loss_rows(Count total, Count chunk, Count bytes_of_a_row) {
   return chunk <= 0 ? total : std::min({total, chunk, std::max(kFewestRows, kMostBytes / bytes_of_a_row)});
 }
 
+// Tokens that a step has room for: the real ones and a little more, so that the next batch of other lengths finds it
+// there, but no more than with all padding.
+constexpr Count step_tokens(Count padded, Count real) {
+  return std::min(padded, round_up(real, 256));
+}
+
 // Tokens of one pass of prefill or scoring; a longer row has a pass to itself.
 inline constexpr int kPassTokens = 2048;
 

@@ -21,6 +21,19 @@ double number(const Json& j, const char* key) {
   return j.at(key).get<double>();
 }
 
+// The short names under which entries and devices of a traffic event stand; a run of many steps has many.
+Json entry_json(const event::Traffic::Entry& e) {
+  return {{"kind", valid_utf8(e.kind)},
+          {"axis", valid_utf8(e.axis)},
+          {"phase", valid_utf8(e.phase)},
+          {"cause", valid_utf8(e.cause)},
+          {"layer", e.layer},
+          {"calls", e.calls},
+          {"bytes", e.bytes.value},
+          {"seconds", number(e.seconds)},
+          {"waited", number(e.waited)}};
+}
+
 struct ToJson {
   Json operator()(const event::Started& e) const { return {{"event", "started"}, {"info", e.info}}; }
   Json operator()(const event::Metric& e) const {
@@ -29,6 +42,13 @@ struct ToJson {
   Json operator()(const event::Memory& e) const {
     return {{"event", "memory"},         {"device", e.device},  {"step", e.step}, {"phase", valid_utf8(e.phase)},
             {"bytes", to_json(e.bytes)}, {"peak", e.peak.value}};
+  }
+  Json operator()(const event::Traffic& e) const {
+    Json entries = Json::array(), devices = Json::array();
+    for (const auto& entry : e.entries) entries.push_back(entry_json(entry));
+    for (const auto& d : e.devices)
+      devices.push_back({{"bytes", d.bytes.value}, {"seconds", number(d.seconds)}, {"waited", number(d.waited)}});
+    return {{"event", "traffic"}, {"step", e.step}, {"entries", std::move(entries)}, {"devices", std::move(devices)}};
   }
   Json operator()(const event::Sample& e) const {
     return {{"event", "sample"},
@@ -58,6 +78,26 @@ struct ToJson {
   }
 };
 
+Bytes bytes_member(const Json& j, const char* key) {
+  const double value = j.contains(key) ? j.at(key).get<double>() : 0.0;
+  if (!(std::abs(value) < 9e18))
+    throw Error({.id = "EVENT", .message = "bytes are no number", .place = key, .expected = "a number"});
+  return Bytes(value == 0.0 ? 0 : j.at(key).get<std::int64_t>());
+}
+
+event::Traffic traffic_from(const Json& j) {
+  event::Traffic e{.step = j.value("step", 0L), .entries = {}, .devices = {}};
+  const auto seconds = [](const Json& from, const char* key) { return from.contains(key) ? number(from, key) : 0.0; };
+  const auto text = [](const Json& from, const char* key) { return from.value(key, std::string()); };
+  for (const Json& from : j.value("entries", Json::array()))
+    e.entries.push_back({text(from, "kind"), text(from, "axis"), text(from, "phase"), text(from, "cause"),
+                         from.value("layer", -1), from.value("calls", std::int64_t{0}), bytes_member(from, "bytes"),
+                         seconds(from, "seconds"), seconds(from, "waited")});
+  for (const Json& from : j.value("devices", Json::array()))
+    e.devices.push_back({bytes_member(from, "bytes"), seconds(from, "seconds"), seconds(from, "waited")});
+  return e;
+}
+
 decltype(Event::body) body_from(const Json& j) {
   const auto kind = string_member(j, "event", "event");
   const auto text = [&](const char* key) { return j.value(key, std::string()); };
@@ -68,6 +108,7 @@ decltype(Event::body) body_from(const Json& j) {
     return event::Memory{j.value("device", 0), step(), text("phase"),
                          ledger_from_json(j.value("bytes", Json::object())), Bytes(j.value("peak", std::int64_t{0}))};
   if (kind == "sample") return event::Sample{step(), text("prompt"), text("text"), text("expected"), text("verdict")};
+  if (kind == "traffic") return traffic_from(j);
   if (kind == "checkpoint") return event::Checkpoint{step(), text("path")};
   if (kind == "point") return event::Point{step(), text("kind"), j.value("values", Json::object())};
   if (kind == "log") return event::Log{text("level"), text("text")};
@@ -145,7 +186,7 @@ Event event_from_json(const Json& json) {
 
 bool is_telemetry(const Event& event) {
   return std::holds_alternative<event::Metric>(event.body) || std::holds_alternative<event::Memory>(event.body) ||
-         std::holds_alternative<event::Progress>(event.body);
+         std::holds_alternative<event::Traffic>(event.body) || std::holds_alternative<event::Progress>(event.body);
 }
 
 }  // namespace mw

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "core/base/json.h"
 #include "core/base/ledger.h"
@@ -31,6 +32,24 @@ struct Memory {
   std::string phase;  // load, forward, backward, optimizer, eval, generate
   Ledger bytes;       // at this phase's peak
   Bytes peak;         // largest total since the run began
+};
+struct Traffic {  // what the virtual devices of a mesh sent to each other in one step
+  struct Entry {  // collectives of one kind, axis and purpose; names as core/mesh/collectives.h writes them
+    std::string kind, axis, phase, cause;  // "all-gather", "fsdp", "forward", "weights gathered ..."
+    int layer = -1;                        // -1: model level
+    std::int64_t calls = 0;                // of each device
+    Bytes bytes;                           // sent by all devices together
+    double seconds = 0, waited = 0;        // of one device, their mean; seconds contain the waiting for others
+    bool operator==(const Entry&) const = default;
+  };
+  struct Device {
+    Bytes bytes;  // sent
+    double seconds = 0, waited = 0;
+    bool operator==(const Device&) const = default;
+  };
+  long step = 0;
+  std::vector<Entry> entries;
+  std::vector<Device> devices;  // by index
 };
 struct Sample {
   long step = 0;
@@ -72,7 +91,7 @@ struct Finished {
 struct Event {
   double time_s = 0;  // since the run started, wall clock
   std::variant<event::Started, event::Metric, event::Memory, event::Sample, event::Checkpoint, event::Log,
-               event::Progress, event::StateChanged, event::Finished, event::Point>
+               event::Progress, event::StateChanged, event::Finished, event::Point, event::Traffic>
       body;
 };
 

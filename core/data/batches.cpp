@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/base/buffer_sizes.h"
 #include "core/base/error.h"
 #include "core/data/pack.h"
 
@@ -69,23 +70,33 @@ class RowList {
   std::vector<std::vector<int>> rows_;
 };
 
-// Batch n, with its padding to the longest row.
-BatchSize batch_size(RowList& rows, std::int64_t n, int batch_rows) {
-  BatchSize batch;
+// Batch n in `ways` equal runs of its rows, rounded up; padded to its longest row.
+std::vector<BatchSize> batch_shares(RowList& rows, std::int64_t n, int batch_rows, int ways) {
+  std::vector<BatchSize> shares(static_cast<size_t>(ways));
+  const int each = (batch_rows + ways - 1) / ways;
   std::int64_t longest_row = 0;
   for (int r = 0; r < batch_rows; ++r) {
+    BatchSize& share = shares[static_cast<size_t>(r / each)];
     std::int64_t row = 0;
     for (const int e : rows.at(n * batch_rows + r)) {
       const ExampleSize& size = rows.size(e);
       row += size.tokens;
-      batch.loss_tokens += size.loss_tokens;
-      batch.longest = std::max(batch.longest, size.tokens);
+      share.loss_tokens += size.loss_tokens;
+      share.longest = std::max(share.longest, size.tokens);
     }
-    batch.tokens += row;
+    share.tokens += row;
     longest_row = std::max(longest_row, row);
   }
-  batch.padded = longest_row * batch_rows;
-  return batch;
+  for (int w = 0; w < ways; ++w) {
+    BatchSize& share = shares[static_cast<size_t>(w)];
+    share.padded = longest_row * std::clamp(batch_rows - w * each, 0, each);
+    share.room = sizes::step_tokens(share.padded, share.tokens);
+  }
+  return shares;
+}
+
+BatchSize batch_size(RowList& rows, std::int64_t n, int batch_rows) {
+  return batch_shares(rows, n, batch_rows, 1).front();
 }
 
 }  // namespace
@@ -164,19 +175,27 @@ std::int64_t BatchStream::batches_per_epoch() const {
   return impl_->per_epoch;
 }
 
-BatchSize largest_batch(std::span<const Example> examples, const BatchOptions& options, std::int64_t first,
-                        std::int64_t count) {
+std::vector<BatchSize> largest_shares(std::span<const Example> examples, const BatchOptions& options,
+                                      std::int64_t first, std::int64_t count, int ways) {
   check(examples, options);
-  BatchSize most;
+  std::vector<BatchSize> most(static_cast<size_t>(ways));
   RowList rows(sizes_of(examples), options);
   for (std::int64_t n = first; n < first + count; ++n) {
-    const BatchSize batch = batch_size(rows, n, options.rows);
-    most.tokens = std::max(most.tokens, batch.tokens);
-    most.loss_tokens = std::max(most.loss_tokens, batch.loss_tokens);
-    most.padded = std::max(most.padded, batch.padded);
-    most.longest = std::max(most.longest, batch.longest);
+    const std::vector<BatchSize> shares = batch_shares(rows, n, options.rows, ways);
+    for (size_t w = 0; w < most.size(); ++w) {
+      most[w].tokens = std::max(most[w].tokens, shares[w].tokens);
+      most[w].loss_tokens = std::max(most[w].loss_tokens, shares[w].loss_tokens);
+      most[w].padded = std::max(most[w].padded, shares[w].padded);
+      most[w].longest = std::max(most[w].longest, shares[w].longest);
+      most[w].room = std::max(most[w].room, shares[w].room);
+    }
   }
   return most;
+}
+
+BatchSize largest_batch(std::span<const Example> examples, const BatchOptions& options, std::int64_t first,
+                        std::int64_t count) {
+  return largest_shares(examples, options, first, count, 1).front();
 }
 
 EpochSize first_epoch(std::span<const ExampleSize> examples, const BatchOptions& options) {

@@ -58,9 +58,15 @@ struct BatchSize {
   std::int64_t tokens = 0, loss_tokens = 0;  // real tokens; the maxima may come from different batches
   std::int64_t padded = 0;                   // rows * length of the longest row
   int longest = 0;                           // tokens of the longest example
+  std::int64_t room = 0;                     // tokens that the engine makes room for (sizes::step_tokens)
 };
 BatchSize largest_batch(std::span<const Example> examples, const BatchOptions& options, std::int64_t first,
                         std::int64_t count);
+
+// The same of each of `ways` (at least 1) devices that take equal runs of every batch's rows, rounded up: the last may
+// have fewer rows or none. All are padded to the batch's longest row.
+std::vector<BatchSize> largest_shares(std::span<const Example> examples, const BatchOptions& options,
+                                      std::int64_t first, std::int64_t count, int ways);
 
 // All batches of the stream's first epoch together, without building them.
 struct EpochSize {

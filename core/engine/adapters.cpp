@@ -68,10 +68,6 @@ Projection projection_of(model::Role role) {
   }
 }
 
-std::int64_t rounded_up(std::int64_t n) {
-  return (n + 15) / 16 * 16;
-}
-
 }  // namespace
 
 std::vector<ResolvedLora> resolve_lora(const model::TensorInventory& inventory, const LoraOptions& options) {
@@ -91,24 +87,42 @@ std::vector<ResolvedLora> resolve_lora(const model::TensorInventory& inventory, 
   return resolved;
 }
 
-void Core::add_lora(const LoraOptions& options, std::uint64_t seed) {
+namespace {
+
+// Of a projection's inputs those that the device has: of heads or columns in parts.
+struct Inputs {
+  std::int64_t whole, first;
+};
+
+Inputs inputs_of(const MeshPart* part, const model::LoraTarget& t) {
+  if (!part) return {t.in, 0};
+  const model::Layer& l = part->whole.layers[static_cast<size_t>(t.layer)];
+  const mesh::LocalLayer& own = part->local.layers[static_cast<size_t>(t.layer)];
+  if (t.role == model::Role::o_proj) return {std::int64_t{l.heads} * l.head_dim, own.heads.begin * l.head_dim};
+  if (t.role == model::Role::down_proj) return {l.mlp_dim, own.mlp.begin};
+  return {t.in, 0};
+}
+
+}  // namespace
+
+void Core::make_adapters(const LoraOptions& options) {
   std::vector<Adapter> added;
   std::vector<LoraModule> described;
-  std::int64_t total = 0;
   for (const ResolvedLora& r : resolve_lora(inventory, options)) {
     const model::LoraTarget& t = r.target;
+    const Inputs inputs = inputs_of(part, t);
     added.push_back({.layer = t.layer,
                      .projection = projection_of(t.role),
                      .in = t.in,
                      .out = t.out,
                      .rank = r.rank,
-                     .scaling = r.scaling});
+                     .scaling = r.scaling,
+                     .whole_in = inputs.whole,
+                     .first_in = inputs.first});
     described.push_back({.target = t, .rank = r.rank, .alpha = r.alpha, .a = {}, .b = {}});
-    total += rounded_up(r.rank * t.in) + rounded_up(t.out * r.rank);
   }
   memory = {};
   adapter_values = {};
-  adapter_values = Buffer<float>(device.arena, MemoryCategory::adapters, static_cast<size_t>(total), "LoRA adapters");
   adapters = std::move(added);
   modules = std::move(described);
   lora_dropout = options.dropout;
@@ -117,18 +131,29 @@ void Core::add_lora(const LoraOptions& options, std::uint64_t seed) {
   trainable = full = false;
   for (LayerParts& p : layers) std::fill(std::begin(p.adapter), std::end(p.adapter), nullptr);
   for (Weight& w : weights) w.gradient = nullptr;
+  for (Adapter& a : adapters) layers[static_cast<size_t>(a.layer)].adapter[static_cast<size_t>(a.projection)] = &a;
+}
+
+LoraStart::LoraStart(std::uint64_t seed, int layer, Projection projection, std::int64_t whole_in)
+    : rng{seed, 0x4c6f5241, static_cast<std::uint64_t>(layer), static_cast<std::uint64_t>(projection)},
+      bound(1.0f / std::sqrt(static_cast<float>(whole_in))) {}  // kaiming_uniform(a = sqrt 5)
+
+void Core::add_lora(const LoraOptions& options, std::uint64_t seed) {
+  make_adapters(options);
+  std::int64_t total = 0;
+  for (const Adapter& a : adapters) total += aligned_floats(a.rank * a.in) + aligned_floats(a.out * a.rank);
+  adapter_values = Buffer<float>(device.arena, MemoryCategory::adapters, static_cast<size_t>(total), "LoRA adapters");
   float* next = adapter_values.data();
   for (size_t i = 0; i < adapters.size(); ++i) {
     Adapter& a = adapters[i];
     a.a = next;
-    a.b = a.a + rounded_up(a.rank * a.in);
-    next = a.b + rounded_up(a.out * a.rank);
+    a.b = a.a + aligned_floats(a.rank * a.in);
+    next = a.b + aligned_floats(a.out * a.rank);
     modules[i].a = {a.a, static_cast<size_t>(a.rank * a.in)};
     modules[i].b = {a.b, static_cast<size_t>(a.out * a.rank)};
-    layers[static_cast<size_t>(a.layer)].adapter[static_cast<size_t>(a.projection)] = &a;
-    const Rng rng{seed, 0x4c6f5241, static_cast<std::uint64_t>(a.layer), static_cast<std::uint64_t>(a.projection)};
-    const float bound = 1.0f / std::sqrt(static_cast<float>(a.in));  // kaiming_uniform(a = sqrt 5)
-    for (size_t j = 0; j < modules[i].a.size(); ++j) modules[i].a[j] = bound * (2.0f * rng.uniform_at(j) - 1.0f);
+    const LoraStart start(seed, a.layer, a.projection, a.whole_in);
+    for (std::int64_t row = 0; row < a.rank; ++row)
+      for (std::int64_t j = 0; j < a.in; ++j) a.a[row * a.in + j] = start.at(row * a.whole_in + a.first_in + j);
   }
 }
 

@@ -3,11 +3,12 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <map>
 #include <string>
 
 #include "core/base/buffer_sizes.h"
-#include "core/base/error.h"
 
 namespace mw::engine {
 namespace {
@@ -28,15 +29,26 @@ std::string ledger_text(const Ledger& ledger) {
   return text.empty() ? "nothing" : text;
 }
 
-Error out_of_memory(MemoryCategory category, Bytes bytes, const char* label, const Ledger& held, Bytes capacity) {
-  const std::string limit = capacity.value > 0 ? "a device of " + to_text(capacity) : "this machine";
-  return Error({.id = "MEMORY",
-                .message = "out of device memory: " + std::string(label) + " (" + std::string(to_string(category)) +
-                           ") needs " + to_text(bytes) + " more",
-                .found = to_text(held.total()) + " held: " + ledger_text(held),
-                .expected = "to fit " + limit,
-                .fix = "use a smaller batch or sequence, remat block or layer, a smaller loss chunk, or bf16 weights"},
-               Error::Kind::failed);
+constexpr size_t kNamed = 5;  // of the largest buffers, in a message
+
+std::string held_text(const OutOfMemory::Moment& m) {
+  std::string text = to_text(m.held.total()) + " held: " + ledger_text(m.held);
+  for (size_t i = 0; i < std::min(kNamed, m.largest.size()); ++i) {
+    const OutOfMemory::Held& h = m.largest[i];
+    text += (i == 0 ? "; largest: " : ", ") + h.label + " " + to_text(h.bytes);
+    if (h.buffers > 1) text += " in " + std::to_string(h.buffers);
+  }
+  return text;
+}
+
+Problem problem_of(const OutOfMemory::Moment& m) {
+  const std::string where = m.device.empty() ? "out of device memory: " : "out of memory on " + m.device + ": ";
+  return {.id = "MEMORY",
+          .message = where + m.label + " (" + std::string(to_string(m.category)) + ") needs " + to_text(m.wanted) +
+                     " more" + (m.phase.empty() ? "" : ", in " + m.phase),
+          .found = held_text(m),
+          .expected = "to fit " + (m.capacity.value > 0 ? "a device of " + to_text(m.capacity) : "this machine"),
+          .fix = "use a smaller batch or sequence, remat block or layer, a smaller loss chunk, or bf16 weights"};
 }
 
 // Null where the system refuses. Large ones begin with a huge page: reading memory in small pages is half as fast.
@@ -66,18 +78,43 @@ bool populate(char* data, std::int64_t bytes) {
 
 }  // namespace
 
+OutOfMemory::OutOfMemory(Moment what) : Error(problem_of(what), Kind::failed), moment(std::move(what)) {}
+
+// Needs the lock.
+OutOfMemory Arena::refused(MemoryCategory category, Bytes bytes, const char* label, Bytes capacity) const {
+  std::map<std::pair<MemoryCategory, std::string>, OutOfMemory::Held> by_label;
+  for (const auto& [data, held] : held_) {
+    const auto [at, fresh] = by_label.try_emplace({held.category, held.label}, held);
+    if (fresh) continue;
+    at->second.bytes += held.bytes;
+    ++at->second.buffers;
+  }
+  OutOfMemory::Moment moment{.device = {},
+                             .phase = {},
+                             .label = label,
+                             .category = category,
+                             .wanted = bytes,
+                             .capacity = capacity,
+                             .held = use_.now,
+                             .largest = {}};
+  for (auto& [key, held] : by_label) moment.largest.push_back(std::move(held));
+  std::stable_sort(moment.largest.begin(), moment.largest.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return OutOfMemory(std::move(moment));
+}
+
 void* Arena::allocate(MemoryCategory category, Bytes bytes, const char* label) {
   const Bytes size = whole_pages(bytes);
   if (size.value == 0) return nullptr;
   const std::lock_guard lock(mutex_);
-  if (capacity_.value > 0 && use_.now.total() + size > capacity_)
-    throw out_of_memory(category, size, label, use_.now, capacity_);
+  if (capacity_.value > 0 && use_.now.total() + size > capacity_) throw refused(category, size, label, capacity_);
   void* data = map(size.value);
-  if (!data) throw out_of_memory(category, size, label, use_.now, Bytes(0));
+  if (!data) throw refused(category, size, label, Bytes(0));
   if (!populate(static_cast<char*>(data), size.value)) {
     munmap(data, static_cast<size_t>(size.value));
-    throw out_of_memory(category, size, label, use_.now, Bytes(0));
+    throw refused(category, size, label, Bytes(0));
   }
+  held_.try_emplace(data, OutOfMemory::Held{label, category, size});
   use_.now[category] += size;
   if (use_.now[category] > use_.category_peaks[category]) use_.category_peaks[category] = use_.now[category];
   if (use_.now.total() > use_.at_peak.total()) use_.at_peak = use_.now;
@@ -88,6 +125,7 @@ void Arena::release(MemoryCategory category, void* data, Bytes bytes) noexcept {
   const Bytes size = whole_pages(bytes);
   const std::lock_guard lock(mutex_);
   munmap(data, static_cast<size_t>(size.value));
+  held_.erase(data);
   use_.now[category] -= size;
 }
 

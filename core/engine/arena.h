@@ -7,8 +7,12 @@
 #include <cstdint>
 #include <mutex>
 #include <span>
+#include <string>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
+#include "core/base/error.h"
 #include "core/base/ledger.h"
 
 namespace mw::engine {
@@ -19,9 +23,30 @@ class Arena;
 template <class T>
 class Buffer;
 
+// What did not fit, and what the device held at that moment. Error "MEMORY", Kind::failed.
+struct OutOfMemory : Error {
+  struct Held {
+    std::string label;
+    MemoryCategory category{};
+    Bytes bytes;  // of all buffers of that label
+    int buffers = 1;
+  };
+  struct Moment {
+    // From who knows; may be empty. "device 3 (fsdp 0, tp 3)"; what was being done: "the update of step 3"
+    std::string device, phase;
+    std::string label;  // of what was asked for
+    MemoryCategory category{};
+    Bytes wanted, capacity;  // capacity 0: the system refused
+    Ledger held;
+    std::vector<Held> largest;  // first
+  };
+  explicit OutOfMemory(Moment what);
+  Moment moment;
+};
+
 class Arena {
  public:
-  // capacity 0: no limit. Exceeding it throws Error("MEMORY") with the ledger and what was asked, nothing allocated.
+  // capacity 0: no limit. Exceeding it throws OutOfMemory, nothing allocated.
   explicit Arena(Bytes capacity = Bytes(0)) : capacity_(capacity) {}
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -33,9 +58,12 @@ class Arena {
   Bytes capacity() const { return capacity_; }
 
  private:
+  OutOfMemory refused(MemoryCategory category, Bytes bytes, const char* label, Bytes capacity) const;
+
   Bytes capacity_;
   mutable std::mutex mutex_;
   MemoryUse use_;
+  std::unordered_map<const void*, OutOfMemory::Held> held_;
 };
 
 template <class T>

@@ -41,11 +41,17 @@ std::vector<size_t> cut_by_cost(const std::vector<Task>& tasks, int threads) {
 struct Shape {
   std::int64_t q_stride, kv_stride, dim;
   int window, heads, kv_heads;
+  int group, skipped;  // query heads of a KV head; of the first one those that other devices have
   float scale, cap;
+  int kv_of(int head) const { return (skipped + head) / group; }
+  Span queries_of(int kv) const {
+    return {std::max(0, kv * group - skipped), std::min(heads, (kv + 1) * group - skipped)};
+  }
 };
 
 Shape shape_of(const Core& core, int layer) {
   const model::Layer& l = core.config.layers[static_cast<size_t>(layer)];
+  const mesh::LocalLayer* part = core.part ? &core.part->local.layers[static_cast<size_t>(layer)] : nullptr;
   return {.q_stride = std::int64_t{l.heads} * l.head_dim,
           .kv_stride = std::int64_t{l.kv_heads} * l.head_dim,
           .dim = l.head_dim,
@@ -54,6 +60,8 @@ Shape shape_of(const Core& core, int layer) {
                         : 1 << 30,
           .heads = l.heads,
           .kv_heads = l.kv_heads,
+          .group = part ? part->group : l.heads / l.kv_heads,
+          .skipped = part ? static_cast<int>(part->heads.begin - part->kv_heads.begin * part->group) : 0,
           .scale = core.config.attention_scale,
           .cap = core.config.attention_softcap};
 }
@@ -116,7 +124,7 @@ struct Head {  // pointers to head columns of token 0
 };
 
 Head head_at(const Shape& s, const float* q, const float* k, const float* v, int head) {
-  const std::int64_t kv = head / (s.heads / s.kv_heads) * s.dim;
+  const std::int64_t kv = s.kv_of(head) * s.dim;
   return {q + head * s.dim, k + kv, v + kv};
 }
 
@@ -157,9 +165,8 @@ void attend_within(Core& core, const Shape& s, std::span<const Run> runs, const 
 }
 
 // The query heads of one kv head, one token, against the n keys its row holds. p: [heads of the group, n]
-void attend_row(const Core& core, const Shape& s, const float* q, const float* keys, const float* values,
+void attend_row(const Core& core, const Shape& s, int group, const float* q, const float* keys, const float* values,
                 std::int64_t n, float* p, float* o) {
-  const int group = s.heads / s.kv_heads;
   core.kernels.dot_rows(group, n, s.dim, s.scale, q, keys, 0.0f, p, 0, n);
   if (s.cap > 0) core.kernels.softcap(group * n, s.cap, p);
   for (int h = 0; h < group; ++h) core.kernels.softmax(n, 0, n, p + h * n);
@@ -180,7 +187,6 @@ void Core::attention(const Pass& pass, int layer, const float* q, const float* k
 void Core::attention_cached(const Pass& pass, int layer, const float* q, const float* k, const float* v, float* o,
                             float* lse) {
   const Shape s = shape_of(*this, layer);
-  const std::int64_t group = s.heads / s.kv_heads;
   const int donor = config.layers[static_cast<size_t>(layer)].kv_donor;
   LayerCache& cache = pass.cache->layers[static_cast<size_t>(donor >= 0 ? donor : layer)];
   std::vector<Run> fresh;
@@ -200,14 +206,14 @@ void Core::attention_cached(const Pass& pass, int layer, const float* q, const f
       if (donor >= 0) continue;
     } else {
       const auto keys = std::min<std::int64_t>(pass.cache->lengths[static_cast<size_t>(row)] + tokens, capacity);
-      cost = 4.0 * static_cast<double>(tokens * group * keys * s.dim);
+      cost = 4.0 * static_cast<double>(tokens * std::min(s.group, s.heads) * keys * s.dim);
       flops += cost * s.kv_heads;
       most_keys = std::max(most_keys, capacity);
     }
     for (int kv = 0; kv < s.kv_heads; ++kv) tasks.push_back({run, kv, 0, cost, row});
   }
   reserve_workspace(*this, std::max<std::int64_t>(fresh.empty() ? 0 : pass.tokens->longest_run,
-                                                  sizes::cached_keys(group, most_keys)));
+                                                  sizes::cached_keys(std::min(s.group, s.heads), most_keys)));
   if (!fresh.empty()) attend_within(*this, s, fresh, q, k, v, o, lse);
   if (tasks.empty()) return;
   const auto timer = profile.time(Kernel::attention, flops);
@@ -215,17 +221,19 @@ void Core::attention_cached(const Pass& pass, int layer, const float* q, const f
     const LayerCache::Row& row = cache.rows[static_cast<size_t>(t.row)];
     const std::int64_t head = row.first + std::int64_t{t.head} * row.capacity * s.dim;
     float *const keys = cache.k.data() + head, *const values = cache.v.data() + head;
-    const bool attends = !is_fresh(t.run, t.row);
+    const Span heads = s.queries_of(t.head);
+    const bool attends = !is_fresh(t.run, t.row) && heads.begin < heads.end;
     const int before = pass.cache->lengths[static_cast<size_t>(t.row)], tokens = t.run.end - t.run.begin;
     for (int i = attends ? 0 : std::max(0, tokens - row.capacity); i < tokens; ++i) {
       const std::int64_t token = t.run.begin + i, slot = (before + i) % row.capacity * s.dim;
-      const std::int64_t at = token * s.kv_stride + t.head * s.dim, query = token * s.q_stride + t.head * group * s.dim;
+      const std::int64_t at = token * s.kv_stride + t.head * s.dim, query = token * s.q_stride + heads.begin * s.dim;
       if (donor < 0) {
         std::copy_n(k + at, s.dim, keys + slot);
         std::copy_n(v + at, s.dim, values + slot);
       }
       if (attends)
-        attend_row(*this, s, q + query, keys, values, std::min(before + i + 1, row.capacity), w.s, o + query);
+        attend_row(*this, s, heads.end - heads.begin, q + query, keys, values, std::min(before + i + 1, row.capacity),
+                   w.s, o + query);
     }
   });
 }
@@ -234,11 +242,12 @@ void Core::attention_cached(const Pass& pass, int layer, const float* q, const f
 void Core::attention_backward(const Pass& pass, int layer, const float* q, const float* k, const float* v,
                               const float* o, const float* lse, float* d_o, Into how, float* dk, float* dv) {
   const Shape s = shape_of(*this, layer);
-  const int group = s.heads / s.kv_heads;
   std::vector<Task> tasks;
   double flops = 0;
   for (const Run& run : pass.tokens->runs)
     for (int kv = 0; kv < s.kv_heads; ++kv) {
+      const Span heads = s.queries_of(kv);
+      const int group = std::max(0, heads.end - heads.begin);
       double cost = 0;
       for (int query = run.begin; query < run.end; query += kQueries) {
         const int end = std::min(run.end, query + kQueries);
@@ -253,7 +262,7 @@ void Core::attention_backward(const Pass& pass, int layer, const float* q, const
     float* const dv_head = dv + t.head * s.dim;
     for (int i = t.run.begin; i < t.run.end && how == Into::overwrite; ++i)
       for (float* d : {dk_head, dv_head}) std::fill_n(d + i * s.kv_stride, s.dim, 0.0f);
-    for (int head = t.head * group; head < (t.head + 1) * group; ++head) {
+    for (int head = s.queries_of(t.head).begin; head < s.queries_of(t.head).end; ++head) {
       const Head h = head_at(s, q, k, v, head);
       for (int query = t.run.begin; query < t.run.end; query += kQueries) {
         const int end = std::min(t.run.end, query + kQueries), queries = end - query;

@@ -6,6 +6,9 @@
 #include "core/engine/core.h"
 
 namespace mw::engine {
+
+using mesh::Phase;
+
 namespace {
 
 constexpr std::int64_t kGrain = 8;
@@ -74,6 +77,7 @@ void Core::mlp_backward(const Pass& pass, int layer, LayerState& s, const float*
   linear_backward_weights(pass, layer, Projection::gate, in, s.g, s.z[4]);
   linear_backward_input(pass, layer, Projection::up, s.u, 1.0f, c.t);
   linear_backward_weights(pass, layer, Projection::up, in, s.u, s.z[5]);
+  sum_parts(mesh::Block::mlp, layer, n * dim, c.t);
   norm_backward(n, dim, h, *parts.pre_ffw_norm, s.inv_pre_ffw, c.t, 1.0f, c.dx);
 }
 
@@ -126,7 +130,9 @@ void Core::attention_block_backward(const Pass& pass, int layer, LayerState& s, 
   through(Projection::q, c.dq, s.z[0], 0.0f);
   if (l.has_k) through(Projection::k, s.dkh, s.z[1], 1.0f);
   if (l.has_v) through(Projection::v, s.dvh, s.z[2], 1.0f);
-  if (wants_dx) norm_backward(n, dim, s.x, *parts.input_norm, s.inv_input, c.t, 1.0f, c.dx);
+  if (!wants_dx) return;
+  sum_parts(mesh::Block::attention, layer, n * dim, c.t);
+  norm_backward(n, dim, s.x, *parts.input_norm, s.inv_input, c.t, 1.0f, c.dx);
 }
 
 // h = x + post_attention_norm(a), bitwise as the forward wrote it.
@@ -154,36 +160,47 @@ void Core::backward(const Pass& pass) {
     LayerState& s = memory.layers[static_cast<size_t>(layer)];
     memory.scratch.dz_of = nullptr;
     const bool wants_dx = full || layer > memory.shape.lowest;
+    enter_storage(layer, Phase::backward);
+    enter_phase(Phase::recompute);
     switch (remat) {
       case Remat::none:
         residual_again(n, layer, s, h);
-        mlp_backward(pass, layer, s, h);
         break;
       case Remat::block:
         mlp_block(pass, layer, s, s.h, memory.scratch.t);
-        mlp_backward(pass, layer, s, s.h);
-        attention_block(pass, layer, s, h);
         break;
       case Remat::layer:
         attention_block(pass, layer, s, h);
         mlp_block(pass, layer, s, h, memory.scratch.t);
-        mlp_backward(pass, layer, s, h);
         break;
     }
+    enter_phase(Phase::backward);
+    mlp_backward(pass, layer, s, remat == Remat::block ? s.h : h);
+    if (remat == Remat::block) {
+      enter_phase(Phase::recompute);
+      attention_block(pass, layer, s, h);
+      enter_phase(Phase::backward);
+    }
     attention_block_backward(pass, layer, s, wants_dx);
+    leave_storage(layer);
   }
   if (!full) return;
+  enter_storage(Storage::kEmbeddings, Phase::backward);
   if (config.ple_dim > 0) per_layer_inputs_backward(*pass.tokens, memory.layers[0].x, memory.scratch.dx);
-  add_rows(*pass.tokens, memory.scratch.dx, embed_scale, *embedding);
+  add_rows(*pass.tokens, memory.scratch.dx, embed_scale, *embedding, vocab_rows());
+  leave_storage(Storage::kEmbeddings);
 }
 
 // The gradient of a look-up, by columns: one writer, one order.
-void Core::add_rows(const Tokens& tokens, const float* dx, float factor, Weight& table) {
+void Core::add_rows(const Tokens& tokens, const float* dx, float factor, Weight& table, const mesh::Range& own) {
   const auto timer = profile.time(Kernel::embedding);
   device.pool.parallel_for(table.cols, 16, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = 0; i < tokens.count; ++i)
+    for (std::int64_t i = 0; i < tokens.count; ++i) {
+      const int id = tokens.ids[static_cast<size_t>(i)];
+      if (id < own.begin || id >= own.end) continue;
       kernels.add(end - begin, dx + i * table.cols + begin, factor,
-                  table.gradient + tokens.ids[static_cast<size_t>(i)] * table.cols + begin);
+                  table.gradient + (id - own.begin) * table.cols + begin);
+    }
   });
 }
 

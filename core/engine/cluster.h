@@ -21,8 +21,9 @@ struct ClusterOptions {
   mesh::Mesh mesh{};  // no axes, or all of size 1: one device
   mesh::Rules rules{};
   WeightType weights = WeightType::f32;
-  Bytes capacity{};  // of each device; 0: no limit
-  int threads = 1;   // of one device; devices of a mesh have one each
+  Use use = Use::training;  // of one device; a mesh keeps its weights for training
+  Bytes capacity{};         // of each device; 0: no limit
+  int threads = 1;          // of one device; devices of a mesh have one each
 };
 
 class Cluster {
@@ -67,6 +68,15 @@ class Cluster {
   void values_written();                                               // after the last write of values
   void read_weight(size_t inventory_index, std::span<float> out) const;
 
+  // How many devices hold a part of the tensor whose bits are not those of the device that it is read from: 0.
+  int odd_copies(size_t index, Part part) const;
+  // For tests of what should find it: from now on a mistake that a sharded engine could make. Nothing on one device.
+  struct Mistake {
+    enum class Kind { none, update_on_one_device, moments_of_another_shard, sum_left_out } kind = Kind::none;
+    size_t tensor = 0;  // in trained()
+  };
+  void make(Mistake mistake);
+
   // What a device sent and received since clear_traffic(); empty on one device.
   const std::vector<Traffic>& traffic(int device) const;
   void clear_traffic();
@@ -76,6 +86,8 @@ class Cluster {
 
  private:
   struct Impl;
+  struct One;
+  struct Many;
   std::unique_ptr<Impl> impl_;
 };
 

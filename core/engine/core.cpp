@@ -41,8 +41,14 @@ int widest_head(const model::Config& config) {
 
 }  // namespace
 
-Core::Core(const model::Config& c, Device& d, WeightType t, Use u)
-    : config(checked(c)), inventory(config), device(d), type(t), use(u), gemm(d, t) {
+Core::Core(const model::Config& c, Device& d, WeightType t, MeshPart* p, Use u)
+    : part(p),
+      config(p ? p->local.config : checked(c)),
+      inventory(p ? mesh::local_inventory(p->local) : model::TensorInventory(config)),
+      device(d),
+      type(t),
+      use(u),
+      gemm(d, t) {
   allocate_weights();
   embedding = need(Role::embed, -1);
   final_norm = need(Role::final_norm, -1);
@@ -68,23 +74,24 @@ void Core::allocate_weights() {
     w.cols = tensors[i].hf_shape.back();
     w.rows = tensors[i].elements() / w.cols;
     w.vector = tensors[i].hf_shape.size() == 1;
-    if (w.vector) norm_floats += aligned_floats(w.cols);
+    if (w.vector) w.offset = config.norm_form == model::NormForm::one_plus_w ? 1.0f : 0.0f;
+    if (w.vector && stores(i)) norm_floats += aligned_floats(w.cols);
   }
   norms = Buffer<float>(device.arena, MemoryCategory::weights, static_cast<size_t>(norm_floats), "norms");
   std::int64_t bytes = 0;
   for (size_t i = 0; i < tensors.size(); ++i)
-    if (!weights[i].vector) bytes += place(weights[i], tensors[i], nullptr);
+    if (!weights[i].vector && stores(i)) bytes += place(weights[i], tensors[i].matrix_rows(), nullptr);
   matrices = Buffer<std::byte>(device.arena, MemoryCategory::weights, static_cast<size_t>(bytes), "weights");
   std::byte* matrix = matrices.data();
   float* next = norms.data();
   for (size_t i = 0; i < tensors.size(); ++i) {
     Weight& w = weights[i];
+    if (!stores(i)) continue;
     if (!w.vector) {
-      matrix += place(w, tensors[i], matrix);
+      matrix += place(w, tensors[i].matrix_rows(), matrix);
       continue;
     }
     w.at.f32 = w.f32 = w.norm = next;
-    w.offset = config.norm_form == model::NormForm::one_plus_w ? 1.0f : 0.0f;
     next += aligned_floats(w.cols);
   }
   if (unit == 0) return;
@@ -92,10 +99,11 @@ void Core::allocate_weights() {
   unit_norm.cols = unit, unit_norm.offset = 1.0f;
 }
 
-// The bytes of a matrix, which lies at `at`; null: only asked.
-std::int64_t Core::place(Weight& w, const model::Tensor& tensor, std::byte* at) {
+// The bytes of a matrix, which lies at `at`; null: only asked. matrix_rows: of those that are multiplied, if it is
+// several.
+std::int64_t Core::place(Weight& w, std::int64_t matrix_rows, std::byte* at) {
   const std::int64_t count = w.elements();
-  const bool panels = packable(tensor.matrix_rows(), w.cols);
+  const bool panels = packable(matrix_rows, w.cols);
   if (type == WeightType::f32) {
     w.at.f32 = w.f32 = reinterpret_cast<float*>(at);
     return sizes::aligned_bytes(count * 4);
@@ -106,7 +114,7 @@ std::int64_t Core::place(Weight& w, const model::Tensor& tensor, std::byte* at) 
     w.at.int8 = {w.int8, w.scales};
     return sizes::aligned_bytes(count) + sizes::aligned_bytes(w.rows * groups_of(w.cols) * 2);
   }
-  if (use == Use::inference && gemm.packs() && sizes::slimmable(tensor.matrix_rows(), w.cols)) {
+  if (use == Use::inference && gemm.packs() && sizes::slimmable(matrix_rows, w.cols)) {
     w.at.slim = w.slim = at;
     w.rests = &slim_rests;
     return sizes::aligned_bytes(sizes::slim_bytes(w.rows, w.cols));
@@ -114,6 +122,10 @@ std::int64_t Core::place(Weight& w, const model::Tensor& tensor, std::byte* at) 
   w.bf16 = reinterpret_cast<std::uint16_t*>(at);
   (gemm.packs() && panels ? w.at.packed : w.at.bf16) = w.bf16;
   return sizes::aligned_bytes(count * 2);
+}
+
+bool Core::stores(size_t weight) const {
+  return !part || !part->storage || part->storage->direct(weight);
 }
 
 Weight* Core::find(Role role, int layer) {

@@ -11,6 +11,7 @@
 #include "core/engine/kernels/gemm.h"
 #include "core/engine/kernels/slim.h"
 #include "core/engine/kernels/vector.h"
+#include "core/engine/mesh_part.h"
 #include "core/engine/profile.h"
 #include "core/engine/tokens.h"
 
@@ -51,9 +52,20 @@ struct Adapter {  // y += scaling * B (A dropout(x))
   std::int64_t in = 0, out = 0;
   int rank = 0;
   float scaling = 0;
-  float *a = nullptr, *b = nullptr;    // [r,in], [out,r]
-  float *da = nullptr, *db = nullptr;  // gradients, null until trainable
+  std::int64_t whole_in = 0, first_in = 0;  // of the whole projection's inputs, where a device has a part of them
+  float *a = nullptr, *b = nullptr;         // [r,in], [out,r]
+  float *da = nullptr, *db = nullptr;       // gradients, null until trainable
 };
+
+struct LoraStart {  // of A [r, whole_in]; B starts with zeros
+  LoraStart(std::uint64_t seed, int layer, Projection projection, std::int64_t whole_in);
+  float at(std::int64_t element) const {
+    return bound * (2.0f * rng.uniform_at(static_cast<std::uint64_t>(element)) - 1.0f);
+  }
+  Rng rng;
+  float bound;
+};
+inline constexpr float kInitialDeviation = 0.02f;  // of matrices that start at random
 
 struct LayerParts {  // null where the layer has no such part
   Weight *input_norm = nullptr, *post_attention_norm = nullptr, *pre_ffw_norm = nullptr, *post_ffw_norm = nullptr;
@@ -154,6 +166,7 @@ struct Pass {
   const Tokens* tokens = nullptr;
   float dropout = 0;  // 0 in evaluation
   std::uint64_t dropout_seed = 0, step = 0, micro_batch = 0;
+  std::uint64_t first_cell = 0;       // of the whole batch, row * len
   KvCache* cache = nullptr;           // filled and read when generating
   std::span<const int> cache_rows{};  // of each run
 };
@@ -168,11 +181,13 @@ struct Input {
 enum class Want { loss, gradients };
 
 struct Core {
-  Core(const model::Config& config, Device& device, WeightType type, Use use = Use::training);
+  // With `part` the device's part of a model on a mesh; `config` is not read then.
+  Core(const model::Config& config, Device& device, WeightType type, MeshPart* part = nullptr, Use use = Use::training);
 
   // core.cpp
   void allocate_weights();
-  std::int64_t place(Weight& w, const model::Tensor& tensor, std::byte* at);
+  std::int64_t place(Weight& w, std::int64_t matrix_rows, std::byte* at);
+  bool stores(size_t weight) const;
   Weight* find(model::Role role, int layer);  // null where the model has none
   Weight* need(model::Role role, int layer);
   void connect(int layer);
@@ -180,8 +195,10 @@ struct Core {
   // weights.cpp
   void load(const WeightSource& source, const std::function<void(long, long)>& progress);
   void init_random(std::uint64_t seed);
+  void make_adapters(const LoraOptions& options);  // without room for their values
   void add_lora(const LoraOptions& options, std::uint64_t seed);
   void set_trainable(Method method);
+  void check_trainable(Method method) const;
   void parameters_changed();
   std::span<const float> weight_f32(size_t index);
 
@@ -190,6 +207,9 @@ struct Core {
   void prepare_rope(int last_position);
   void release_step_memory();
   int lowest_trained_layer() const;
+  // The columns of its per-layer inputs that a layer gates here.
+  std::int64_t ple_width() const;
+  std::int64_t first_ple() const { return part ? part->local.ple.begin : 0; }
 
   // linear.cpp
   float* adapter_dz(std::int64_t n, const Adapter& a, const float* dy);
@@ -220,6 +240,8 @@ struct Core {
   // forward.cpp
   // One row of a matrix as f32: the only way to read a weight besides gemm and norms.
   void weight_row(const Weight& w, std::int64_t row, float* out);
+  // Row `id` of a table of which the device has these rows; zeros elsewhere.
+  void look_up(const Weight& table, const mesh::Range& own, int id, float* out);
   void embed(const Tokens& tokens, float* x);
   void attention_block(const Pass& pass, int layer, LayerState& s, float* h);
   void keys_and_values(const Pass& pass, int layer, LayerState& s);
@@ -239,6 +261,7 @@ struct Core {
   void per_layer_inputs(const Tokens& tokens, const float* embedded);
   void per_layer_block(const Pass& pass, int layer, LayerState& s, float* x);  // x += its part
   void per_layer_block_backward(const Pass& pass, int layer, LayerState& s, const float* h);
+  void sum_per_layer_gradients(std::int64_t n);
   void per_layer_inputs_backward(const Tokens& tokens, const float* embedded, float* dx);
 
   // experts.cpp: the router and its experts
@@ -254,7 +277,7 @@ struct Core {
   void mlp_backward(const Pass& pass, int layer, LayerState& s, const float* h);
   void keys_and_values_again(const Pass& pass, int layer, LayerState& s);
   void keys_and_values_backward(const Pass& pass, int layer, LayerState& s);
-  void add_rows(const Tokens& tokens, const float* dx, float factor, Weight& table);
+  void add_rows(const Tokens& tokens, const float* dx, float factor, Weight& table, const mesh::Range& own);
   void attention_block_backward(const Pass& pass, int layer, LayerState& s, bool wants_dx);
   void residual_again(std::int64_t n, int layer, const LayerState& s, float* h);
   void norm_again(std::int64_t rows, std::int64_t dim, const float* x, const Weight& w, const float* inv, float* y);
@@ -273,13 +296,28 @@ struct Core {
   LossSum loss(const Tokens& tokens, const float* x, int chunk, float gradient_scale, Want want);
   std::int64_t loss_rows(std::int64_t total, int chunk) const;
   bool streams_loss() const;
+  void losses_of_parts(const Tokens& tokens, std::span<const int> rows, float* logits, float gradient_scale,
+                       std::span<double> losses);
+  void add_other_parts(std::span<float> highest, std::span<double> totals, std::span<float> of_target);
   double plain_loss(const Tokens& tokens, std::span<const int> rows, std::int64_t most, float gradient_scale);
   double streamed_loss(const Tokens& tokens, std::span<const int> rows, std::int64_t most, float gradient_scale);
 
   LossSum run(const TokenBatch& batch, const StepOptions& options, Want want);
   void logits(const TokenBatch& batch, std::span<float> out);
 
-  model::Config config;
+  // mesh_part.cpp: nothing on one device
+  int vocab() const { return part ? part->whole.vocab : config.vocab; }  // of the whole model
+  mesh::Range vocab_rows() const;                                        // that the device has of the embedding
+  mesh::Range ple_vocab_rows() const;
+  bool splits_vocab() const { return part && part->splits_vocab(); }
+  void sum_parts(mesh::Block block, int layer, std::int64_t n, float* values);
+  void enter_phase(mesh::Phase phase);
+  void enter_storage(int what, mesh::Phase phase);
+  void leave_storage(int what);
+  void pass_storage(Want want);  // a step without tokens
+
+  MeshPart* const part;
+  model::Config config;  // with a part: the device's own sizes
   model::TensorInventory inventory;
   Device& device;
   WeightType type;

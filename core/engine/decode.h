@@ -16,8 +16,9 @@ struct Continuation {
   std::span<const int> ids;
 };
 
-// Logits [steps, vocab] after the last token of each step, the caller's to overwrite until the next call. Rows may be
-// of any length, and those that are not named cost nothing; each row at most once.
+// Logits [steps, vocab] (on a mesh the device's part of it) after the last token of each step, the caller's to
+// overwrite until the next call. Rows may be of any length, and those that are not named cost nothing; each row at most
+// once.
 float* advance(Core& core, KvCache& cache, std::span<const Continuation> steps);
 
 }  // namespace mw::engine

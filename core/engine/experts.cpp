@@ -108,6 +108,7 @@ void Core::experts_block(const Pass& pass, int layer, LayerState& s, const float
       }
     });
   }
+  sum_parts(mesh::Block::experts, layer, n * d, s.experts);
 }
 
 void Core::experts_backward(const Pass& pass, int layer, LayerState& s, const float* h) {
@@ -146,6 +147,8 @@ void Core::experts_backward(const Pass& pass, int layer, LayerState& s, const fl
         kernels.add(d, c.ys + i * d, 1.0f, c.ds + r.order[x.begin + i] / k * d);
     });
   }
+  sum_parts(mesh::Block::experts, layer, n * d, c.ds);
+  if (part) part->sum_shares(layer, {c.d_share, static_cast<size_t>(n * k)});
   norm_backward(n, d, h, *parts.moe_pre_norm, s.inv_moe_pre, c.ds, 1.0f, c.dx);
   router_backward(pass, layer, s, h);
 }

@@ -7,20 +7,19 @@
 #include "core/base/error.h"
 #include "core/engine/fabric_impl.h"
 #include "core/engine/thread_pool.h"
+#include "core/mesh/engine_step.h"
 
 namespace mw::engine {
 namespace {
 
-constexpr int kMostDevices = 64;
-
 size_t checked_devices(const mesh::Mesh& mesh) {
   const int devices = mesh.devices();
-  if (devices > kMostDevices)
+  if (devices > mesh::kMostVirtualDevices)
     throw Error({.id = "MESH-SIZE",
                  .message = "too many virtual devices",
                  .place = "mesh",
                  .found = std::to_string(devices) + " (" + mesh::to_text(mesh) + ")",
-                 .expected = "at most " + std::to_string(kMostDevices),
+                 .expected = "at most " + std::to_string(mesh::kMostVirtualDevices),
                  .fix = "make an axis smaller"});
   return static_cast<size_t>(devices);
 }

@@ -58,8 +58,9 @@ class Port {
   void barrier();
   // The device's rank along `axis` replaced by `rank`: whose memory a gather of constant data reads directly.
   int peer(int axis, int rank) const;
-  // Counts a gather that was done by reading peers' memory; full as in mesh::Collective.
-  void count(mesh::CollectiveKind kind, int axis, const CallFor& why, Bytes full, double seconds, int group = 0);
+  // Counts what was done by reading peers' memory; full as in mesh::Collective. waited: of the seconds.
+  void count(mesh::CollectiveKind kind, int axis, const CallFor& why, Bytes full, double seconds, int group = 0,
+             double waited = 0);
 
   const std::vector<Traffic>& traffic() const { return traffic_; }
   void clear_traffic() { traffic_.clear(), next_ = 0; }

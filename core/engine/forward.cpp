@@ -16,15 +16,24 @@ void Core::weight_row(const Weight& w, std::int64_t row, float* out) {
   widen_row(w.at, w.cols, row, 0, w.cols, out);
 }
 
+void Core::look_up(const Weight& table, const mesh::Range& own, int id, float* out) {
+  if (id >= own.begin && id < own.end)
+    weight_row(table, id - own.begin, out);
+  else
+    std::fill_n(out, table.cols, 0.0f);
+}
+
 void Core::embed(const Tokens& tokens, float* x) {
   const auto timer = profile.time(Kernel::embedding);
   const std::int64_t d = config.dim;
+  const mesh::Range own = vocab_rows();
   device.pool.parallel_for(tokens.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      weight_row(*embedding, tokens.ids[static_cast<size_t>(i)], x + i * d);
+      look_up(*embedding, own, tokens.ids[static_cast<size_t>(i)], x + i * d);
       kernels.scale(d, embed_scale, x + i * d);
     }
   });
+  if (part) part->sum_lookups({x, static_cast<size_t>(tokens.count * d)});
 }
 
 void Core::norm(std::int64_t rows, std::int64_t dim, const float* x, const Weight& w, float* y, float* inv) {
@@ -79,6 +88,7 @@ void Core::attention_block(const Pass& pass, int layer, LayerState& s, float* h)
     attention(pass, layer, c.qh, s.kh, s.vh, s.o, s.lse);
   static constexpr Projection kWritten[] = {Projection::o};
   project(pass, layer, kWritten, {s.o}, s);
+  sum_parts(mesh::Block::attention, layer, n * dim, s.a);
   norm_add(n, dim, s.a, *parts.post_attention_norm, s.x, h, s.inv_post_attention);
 }
 
@@ -97,6 +107,7 @@ void Core::mlp_block(const Pass& pass, int layer, LayerState& s, const float* h,
   static constexpr Projection kInto[] = {Projection::gate, Projection::up}, kOut[] = {Projection::down};
   project(pass, layer, kInto, {h, parts.pre_ffw_norm, s.inv_pre_ffw}, s, c.m);
   project(pass, layer, kOut, {c.m}, s);
+  sum_parts(mesh::Block::mlp, layer, n * dim, s.dense);
   if (parts.router) {  // f = dense_post_norm(dense) + moe_post_norm(experts)
     experts_block(pass, layer, s, h);
     norm(n, dim, s.dense, *parts.dense_post_norm, s.f, s.inv_dense_post);
@@ -125,11 +136,14 @@ void Core::rotate(const Tokens& tokens, int layer, int heads, float sign, float*
 
 const float* Core::forward(const Pass& pass) {
   prepare_rope(pass.tokens->last_position);
+  enter_phase(mesh::Phase::forward);
+  enter_storage(Storage::kEmbeddings, mesh::Phase::forward);
   embed(*pass.tokens, memory.layers[0].x);
   if (config.ple_dim > 0) per_layer_inputs(*pass.tokens, memory.layers[0].x);
   const int count = static_cast<int>(layers.size());
   for (int layer = 0; layer < count; ++layer) {
     LayerState& s = memory.layers[static_cast<size_t>(layer)];
+    enter_storage(layer, mesh::Phase::forward);
     float* h = s.h ? s.h : memory.scratch.h;
     attention_block(pass, layer, s, h);
     mlp_block(pass, layer, s, h, memory.layers[static_cast<size_t>(layer) + 1].x);

@@ -11,8 +11,8 @@ double flops(std::int64_t n, std::int64_t in, std::int64_t out) {
 
 enum class Mask { write, accumulate };
 
-// The mask depends on (seed, step, micro-batch, layer, module, element of the unpacked batch) only: the same again
-// when rematerialised.
+// The mask depends on (seed, step, micro-batch, layer, module, element of the whole unpacked batch) only: the same
+// again when rematerialised, and on every mesh.
 void dropout(Core& core, const Pass& pass, const Adapter& a, Mask how, const float* x, float* out) {
   const Tokens& tokens = *pass.tokens;
   const std::uint64_t key = Rng{pass.dropout_seed, pass.step, pass.micro_batch, static_cast<std::uint64_t>(a.layer),
@@ -20,8 +20,9 @@ void dropout(Core& core, const Pass& pass, const Adapter& a, Mask how, const flo
                                 .at(0);
   core.device.pool.parallel_for(tokens.count, 8, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const auto first =
-          static_cast<std::uint64_t>(tokens.origin[static_cast<size_t>(i)]) * static_cast<std::uint64_t>(a.in);
+      const std::uint64_t cell = pass.first_cell + static_cast<std::uint64_t>(tokens.origin[static_cast<size_t>(i)]);
+      const std::uint64_t first =
+          cell * static_cast<std::uint64_t>(a.whole_in) + static_cast<std::uint64_t>(a.first_in);
       core.kernels.dropout(a.in, key, first, pass.dropout, how == Mask::accumulate, x + i * a.in, out + i * a.in);
     }
   });

@@ -75,6 +75,7 @@ LossSum Core::loss(const Tokens& tokens, const float* x, int chunk, float gradie
   if (train) std::memset(c.dx, 0, static_cast<size_t>(tokens.count * d) * sizeof(float));
   LossSum sum{0, total};
   if (total == 0) return sum;
+  enter_storage(Storage::kHead, mesh::Phase::forward);
   const std::int64_t step = loss_rows(total, chunk);
   for (std::int64_t first = 0; first < total; first += step) {
     const std::span<const int> rows =
@@ -85,11 +86,52 @@ LossSum Core::loss(const Tokens& tokens, const float* x, int chunk, float gradie
                               : plain_loss(tokens, rows, step, train ? gradient_scale : 0.0f);
     if (!train) continue;
     const auto n = static_cast<std::int64_t>(rows.size());
+    if (part) part->sum_head_gradient({c.t, static_cast<size_t>(n * d)});
     norm_backward(n, d, c.h, *final_norm, c.inv, c.t, 0.0f, c.t);
     for (std::int64_t i = 0; i < n; ++i)
       std::memcpy(c.dx + rows[static_cast<size_t>(i)] * d, c.t + i * d, static_cast<size_t>(d) * sizeof(float));
   }
+  if (train) leave_storage(Storage::kHead);
   return sum;
+}
+
+// Losses of rows whose logits other devices have parts of: the maximum, then sums and the target's logit come together.
+// With a gradient scale the device's logits become their gradients; those of padding are zero.
+void Core::losses_of_parts(const Tokens& tokens, std::span<const int> rows, float* logits, float gradient_scale,
+                           std::span<double> losses) {
+  const std::int64_t v = config.vocab;
+  const mesh::Range own = vocab_rows();
+  const std::int64_t columns = own.end - own.begin;
+  const auto n = static_cast<std::int64_t>(rows.size());
+  std::vector<float> highest(rows.size(), -std::numeric_limits<float>::infinity());
+  std::vector<float> sums(2 * rows.size());  // of exponentials, and the target's logit
+  const auto target_of = [&](std::int64_t i) {
+    const std::int64_t id = tokens.targets[static_cast<size_t>(rows[static_cast<size_t>(i)])];
+    return id >= own.begin && id < own.end ? id - own.begin : -1;
+  };
+  for (std::int64_t i = 0; i < n && columns > 0; ++i)
+    highest[static_cast<size_t>(i)] = kernels.highest(columns, logits + i * v);
+  part->reduce_softmax(highest, Reduce::max);
+  device.pool.parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto at = static_cast<size_t>(i);
+      sums[2 * at] = static_cast<float>(kernels.exp_sum(columns, highest[at], logits + i * v));
+      if (const std::int64_t target = target_of(i); target >= 0) sums[2 * at + 1] = logits[i * v + target];
+    }
+  });
+  part->reduce_softmax(sums, Reduce::sum);
+  device.pool.parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto at = static_cast<size_t>(i);
+      const double total = static_cast<double>(sums[2 * at]);
+      losses[at] = std::log(total) + static_cast<double>(highest[at]) - static_cast<double>(sums[2 * at + 1]);
+      if (gradient_scale == 0.0f) continue;
+      kernels.softmax_gradient(columns, highest[at], config.final_softcap,
+                               static_cast<float>(static_cast<double>(gradient_scale) / total), target_of(i),
+                               gradient_scale, logits + i * v);
+      std::fill(logits + i * v + columns, logits + (i + 1) * v, 0.0f);
+    }
+  });
 }
 
 // From scratch.norm [rows, D] to the sum of losses; with a gradient scale also d norm in scratch.t.
@@ -103,7 +145,10 @@ double Core::plain_loss(const Tokens& tokens, std::span<const int> rows, std::in
     gemm.nt(n, v, d, 1.0f, c.norm, embedding->at, 0.0f, logits);
     cap_logits(n, logits);
   }
-  {
+  if (splits_vocab()) {
+    const auto timer = profile.time(Kernel::cross_entropy);
+    losses_of_parts(tokens, rows, logits, gradient_scale, losses);
+  } else {
     const auto timer = profile.time(Kernel::cross_entropy);
     device.pool.parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i)
@@ -121,6 +166,21 @@ double Core::plain_loss(const Tokens& tokens, std::span<const int> rows, std::in
   return sum;
 }
 
+// Statistics of rows of logits to those of the whole vocabulary.
+void Core::add_other_parts(std::span<float> highest, std::span<double> totals, std::span<float> of_target) {
+  const std::vector<float> own(highest.begin(), highest.end());
+  part->reduce_softmax(highest, Reduce::max);
+  std::vector<float> sums(2 * own.size());
+  for (size_t i = 0; i < own.size(); ++i) {
+    if (totals[i] > 0)
+      sums[2 * i] =
+          static_cast<float>(totals[i] * std::exp(static_cast<double>(own[i]) - static_cast<double>(highest[i])));
+    sums[2 * i + 1] = of_target[i];
+  }
+  part->reduce_softmax(sums, Reduce::sum);
+  for (size_t i = 0; i < own.size(); ++i) totals[i] = static_cast<double>(sums[2 * i]), of_target[i] = sums[2 * i + 1];
+}
+
 // The same on packed weights: tiles of logits are summed up while they are in cache and kept as f16 exponentials of
 // their distance to the highest so far (tops), which become bf16 gradients stripe by stripe on their way into the
 // backward product; f32 logits exist for one tile a thread. Partial sums are added in order of threads.
@@ -136,31 +196,50 @@ double Core::streamed_loss(const Tokens& tokens, std::span<const int> rows, std:
   };
   std::vector<Partial> partial(static_cast<size_t>(n * device.pool.threads()));
   std::vector<float> of_target(rows.size()), lse(rows.size());
+  const mesh::Range own = vocab_rows();
   const auto stripe = [&](std::int64_t column) { return half + column * n; };  // [n, columns of the stripe]
-  const auto target = [&](std::int64_t i) { return tokens.targets[static_cast<size_t>(rows[static_cast<size_t>(i)])]; };
+  const auto target = [&](std::int64_t i) {
+    return tokens.targets[static_cast<size_t>(rows[static_cast<size_t>(i)])] - own.begin;
+  };
+  // Columns of a tile that are tokens, not padding.
+  const auto tokens_of = [&](std::int64_t column, std::int64_t columns) {
+    return std::clamp<std::int64_t>(own.end - own.begin - column, 0, columns);
+  };
   {
     const auto timer = profile.time(Kernel::head, head_flops(n, config));
     gemm.packed().stream(n, v, d, c.norm, embedding->at.packed, [&](const PackedGemm::Tile& tile) {
+      const std::int64_t columns = tokens_of(tile.column, tile.columns);
       for (std::int64_t r = 0; r < tile.rows; ++r) {
         const std::int64_t row = tile.row + r, column = target(row) - tile.column;
         Partial& p = partial[static_cast<size_t>(tile.thread * n + row)];
         float* x = tile.at + r * tile.stride;
-        wide.logit_tile(tile.columns, cap, x, stripe(tile.column) + row * tile.columns, &p.max, &p.sum);
+        std::uint16_t* const out = stripe(tile.column) + row * tile.columns;
+        if (columns > 0) wide.logit_tile(columns, cap, x, out, &p.max, &p.sum);
+        std::fill(out + columns, out + tile.columns, std::uint16_t{0});
         tops[tile.column / PackedGemm::kStripe * n + row] = p.max;
-        if (column >= 0 && column < tile.columns) of_target[static_cast<size_t>(row)] = x[column];
+        if (column >= 0 && column < columns) of_target[static_cast<size_t>(row)] = x[column];
       }
     });
   }
-  double sum = 0;
+  std::vector<float> highest(rows.size());
+  std::vector<double> totals(rows.size());
   for (std::int64_t i = 0; i < n; ++i) {
     float max = -std::numeric_limits<float>::infinity();
     double total = 0;
     for (int t = 0; t < device.pool.threads(); ++t) max = std::max(max, partial[static_cast<size_t>(t * n + i)].max);
     for (int t = 0; t < device.pool.threads(); ++t) {
       const Partial& p = partial[static_cast<size_t>(t * n + i)];
-      total += static_cast<double>(p.sum) * std::exp(static_cast<double>(p.max) - static_cast<double>(max));
+      if (p.sum > 0)
+        total += static_cast<double>(p.sum) * std::exp(static_cast<double>(p.max) - static_cast<double>(max));
     }
-    const double exact = static_cast<double>(max) + std::log(total);
+    highest[static_cast<size_t>(i)] = max;
+    totals[static_cast<size_t>(i)] = total;
+  }
+  if (splits_vocab()) add_other_parts(highest, totals, of_target);
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double exact =
+        static_cast<double>(highest[static_cast<size_t>(i)]) + std::log(totals[static_cast<size_t>(i)]);
     lse[static_cast<size_t>(i)] = static_cast<float>(exact);
     sum += exact - static_cast<double>(of_target[static_cast<size_t>(i)]);
   }
@@ -176,7 +255,7 @@ double Core::streamed_loss(const Tokens& tokens, std::span<const int> rows, std:
         for (std::int64_t r = 0; r < at.rows; ++r) {
           const auto row = static_cast<size_t>(at.row + r);
           const std::int64_t column = target(at.row + r) - at.column;
-          if (column < 0 || column >= at.columns) continue;
+          if (column < 0 || column >= tokens_of(at.column, at.columns)) continue;
           const float share = cap > 0 ? of_target[row] / cap : 0.0f;
           const float g = gradient_scale * (std::exp(of_target[row] - lse[row]) - 1) * (1 - share * share);
           kernels.narrow(1, &g, out + group_index(at.columns, r, column));
@@ -187,18 +266,19 @@ double Core::streamed_loss(const Tokens& tokens, std::span<const int> rows, std:
 }
 
 LossSum Core::run(const TokenBatch& batch, const StepOptions& options, Want want) {
-  const Tokens tokens = compact(batch, config.vocab, config.max_positions);
+  const Tokens tokens = compact(batch, vocab(), config.max_positions);
   const bool train = want == Want::gradients;
-  if (tokens.with_loss.empty()) return {};
+  if (tokens.with_loss.empty()) {
+    pass_storage(want);
+    return {};
+  }
   Pass pass{.tokens = &tokens,
             .dropout = train ? lora_dropout : 0.0f,
             .dropout_seed = options.dropout_seed,
             .step = options.step,
-            .micro_batch = options.micro_batch};
-  // Room for the real tokens, a little more: the next batch of other lengths finds it there.
-  constexpr int kTokenUnit = 256;
-  const int room = (tokens.count + kTokenUnit - 1) / kTokenUnit * kTokenUnit;
-  prepare({.tokens = std::min(batch.rows * batch.len, room),
+            .micro_batch = options.micro_batch,
+            .first_cell = static_cast<std::uint64_t>(options.first_row) * static_cast<std::uint64_t>(batch.len)};
+  prepare({.tokens = static_cast<int>(sizes::step_tokens(std::int64_t{batch.rows} * batch.len, tokens.count)),
            .lowest = train ? lowest_trained_layer() : static_cast<int>(layers.size()),
            .backward = train,
            .full = train && full,
@@ -211,21 +291,25 @@ LossSum Core::run(const TokenBatch& batch, const StepOptions& options, Want want
 }
 
 void Core::logits(const TokenBatch& batch, std::span<float> out) {
-  const Tokens tokens = compact(batch, config.vocab, config.max_positions);
+  const Tokens tokens = compact(batch, vocab(), config.max_positions);
   std::fill(out.begin(), out.end(), 0.0f);
   if (tokens.count == 0) return;
   prepare({.tokens = batch.rows * batch.len, .lowest = static_cast<int>(layers.size())});
   const Pass pass{.tokens = &tokens};
   const float* x = forward(pass);
+  enter_storage(Storage::kHead, mesh::Phase::forward);
+  std::vector<float> whole(splits_vocab() ? static_cast<size_t>(part->logits_room()) : 0);
   constexpr int kChunk = 256;
   for (int first = 0; first < tokens.count; first += kChunk) {
     std::vector<int> rows;
     for (int i = first; i < std::min(tokens.count, first + kChunk); ++i) rows.push_back(i);
     float* at = logit_rows(static_cast<std::int64_t>(rows.size()));
     head_logits(x, rows, at);
-    for (size_t i = 0; i < rows.size(); ++i)
-      std::memcpy(out.data() + std::int64_t{tokens.origin[static_cast<size_t>(rows[i])]} * config.vocab,
-                  at + static_cast<std::int64_t>(i) * config.vocab, static_cast<size_t>(config.vocab) * sizeof(float));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const float* row = at + static_cast<std::int64_t>(i) * config.vocab;
+      if (splits_vocab()) part->gather_logits({row, static_cast<size_t>(config.vocab)}, whole), row = whole.data();
+      std::copy_n(row, vocab(), out.data() + std::int64_t{tokens.origin[static_cast<size_t>(rows[i])]} * vocab());
+    }
   }
 }
 

@@ -10,7 +10,9 @@
 namespace mw::engine {
 
 Network::Network(const model::Config& config, Device& device, WeightType type, Use use)
-    : impl_(std::make_unique<Impl>(config, device, type, use)) {}
+    : impl_(std::make_unique<Impl>(config, device, type, nullptr, use)) {}
+Network::Network(MeshPart& part, Device& device, WeightType type)
+    : impl_(std::make_unique<Impl>(part.whole, device, type, &part, Use::training)) {}
 Network::~Network() = default;
 
 void Network::load(const WeightSource& source, const std::function<void(long, long)>& progress) {
@@ -55,7 +57,7 @@ LossSum Network::evaluate(const TokenBatch& batch, const StepOptions& options) {
 
 void Network::logits(const TokenBatch& batch, std::span<float> out) {
   const auto expected =
-      static_cast<size_t>(batch.rows) * static_cast<size_t>(batch.len) * static_cast<size_t>(impl_->core.config.vocab);
+      static_cast<size_t>(batch.rows) * static_cast<size_t>(batch.len) * static_cast<size_t>(impl_->core.vocab());
   if (out.size() != expected)
     throw Error({.id = "BATCH",
                  .message = "the logits buffer has the wrong size",

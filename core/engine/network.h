@@ -22,6 +22,8 @@ enum class Use { training, inference };
 enum class Remat { none, block, layer };  // keep all; keep inputs of attention and MLP blocks; keep layer inputs only
 enum class Method { lora, full };
 
+struct MeshPart;
+
 struct Device {  // virtual device: memory and cores
   Arena arena;
   ThreadPool pool;
@@ -59,6 +61,7 @@ struct StepOptions {
   float gradient_scale = 1;        // multiplies d(sum of token losses): 1/number of loss tokens of the whole step
   std::uint64_t dropout_seed = 0;  // mixed with step, micro-batch, layer, module, element; remat redraws the same
   std::uint64_t step = 0, micro_batch = 0;
+  int first_row = 0;  // of the whole batch, where these rows are a part of it
 };
 
 struct LossSum {
@@ -90,6 +93,9 @@ class Network {
  public:
   // Allocates the weights. Throws Error (ARCH) before that for sizes that cannot be or untied output heads.
   Network(const model::Config& config, Device& device, WeightType type, Use use = Use::training);
+  // A device's part of a model; the part outlives it. What it computes is the whole model's if every device of its
+  // group makes the same calls.
+  Network(MeshPart& part, Device& device, WeightType type);
   ~Network();
   // Throws Error (WEIGHTS) for NaN or infinity, naming tensor and element.
   void load(const WeightSource& source, const std::function<void(long done, long total)>& progress = {});
@@ -125,6 +131,7 @@ class Network {
   std::vector<KernelTime> take_profile();
 
  private:
+  friend class Cluster;
   friend class Sampler;
   friend class Scorer;
   struct Impl;

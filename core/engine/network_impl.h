@@ -6,7 +6,8 @@
 namespace mw::engine {
 
 struct Network::Impl {
-  Impl(const model::Config& config, Device& device, WeightType type, Use use) : core(config, device, type, use) {}
+  Impl(const model::Config& config, Device& device, WeightType type, MeshPart* part, Use use)
+      : core(config, device, type, part, use) {}
   Core core;
 };
 

@@ -197,8 +197,9 @@ void Port::barrier() {
   if (f.ports.size() > 1 && !f.everybody.meet(f.broken)) throw Disconnected{};
 }
 
-void Port::count(mesh::CollectiveKind kind, int axis, const CallFor& why, Bytes full, double seconds, int group) {
-  tally(kind, axis, why, full, group > 0 ? group : size(axis), {seconds, 0});
+void Port::count(mesh::CollectiveKind kind, int axis, const CallFor& why, Bytes full, double seconds, int group,
+                 double waited) {
+  tally(kind, axis, why, full, group > 0 ? group : size(axis), {seconds, waited});
 }
 
 // Calls come in the same order in every step: the entry after the last one is nearly always the right one.

@@ -34,6 +34,9 @@ class Generation {
     for (const auto& prompt : prompts) room.push_back(static_cast<int>(prompt.size()) + options.max_new_tokens);
     core.prepare_rope(*std::max_element(room.begin(), room.end()) - 1);
     cache_ = make_cache(core, room);
+    if (core.splits_vocab())
+      gathered_ = Buffer<float>(core.device.arena, MemoryCategory::logits,
+                                static_cast<size_t>(core.part->logits_room()), "logits of all devices");
   }
 
   std::vector<std::vector<int>> run(const std::stop_token& stop) {
@@ -65,18 +68,25 @@ class Generation {
     const std::int64_t vocab = core_.config.vocab;
     float* logits = advance(core_, cache_, steps);
     std::vector<int> ids(steps.size());
-    {
+    const auto pick = [&](std::int64_t i, float* of_all) {
+      const int row = steps[static_cast<size_t>(i)].row;
+      const auto position = static_cast<int>(out_[static_cast<size_t>(row)].size());
+      ids[static_cast<size_t>(i)] = pick_token({of_all, static_cast<size_t>(core_.vocab())}, options_,
+                                               sampling_uniform(options_.seed, options_.first_row + row, position));
+    };
+    const auto count = static_cast<std::int64_t>(steps.size());
+    const auto pick_all = [&] {
       const auto timer = core_.profile.time(Kernel::sampling);
-      core_.device.pool.parallel_for(
-          static_cast<std::int64_t>(steps.size()), 1, [&](std::int64_t begin, std::int64_t end) {
-            for (std::int64_t i = begin; i < end; ++i) {
-              const int row = steps[static_cast<size_t>(i)].row;
-              const auto position = static_cast<int>(out_[static_cast<size_t>(row)].size());
-              ids[static_cast<size_t>(i)] = pick_token({logits + i * vocab, static_cast<size_t>(vocab)}, options_,
-                                                       sampling_uniform(options_.seed, row, position));
-            }
-          });
-    }
+      if (!core_.splits_vocab())
+        return core_.device.pool.parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t i = begin; i < end; ++i) pick(i, logits + i * vocab);
+        });
+      for (std::int64_t i = 0; i < count; ++i) {  // every device picks from the same logits
+        core_.part->gather_logits({logits + i * vocab, static_cast<size_t>(vocab)}, gathered_.span());
+        pick(i, gathered_.data());
+      }
+    };
+    pick_all();
     for (size_t i = 0; i < steps.size(); ++i)
       if (accept(steps[i].row, ids[i])) live_.push_back(steps[i].row);
   }
@@ -96,6 +106,7 @@ class Generation {
   std::vector<std::vector<int>> out_;
   std::vector<int> live_;  // rows that want another token, in order
   KvCache cache_;
+  Buffer<float> gathered_;  // a row of logits
 };
 
 }  // namespace
@@ -104,7 +115,7 @@ std::vector<std::vector<int>> Sampler::generate_batch(std::span<const std::vecto
                                                       const SampleOptions& options, std::stop_token stop,
                                                       const OnToken& on_token) {
   Core& core = network_.impl_->core;
-  check(prompts, core.config.vocab);
+  check(prompts, core.vocab());
   if (prompts.empty() || options.max_new_tokens <= 0) return std::vector<std::vector<int>>(prompts.size());
   for (const std::vector<int>& prompt : prompts)
     check_context(core.config, static_cast<std::int64_t>(prompt.size()) + options.max_new_tokens);

@@ -18,6 +18,7 @@ struct SampleOptions {
   int top_k = 0;          // 0: off
   float top_p = 1;
   std::uint64_t seed = 0;
+  int first_row = 0;            // of the whole batch, where these prompts are a part of it
   std::vector<int> stop_ids{};  // a row ends before one of these (it is not returned)
 };
 

@@ -67,7 +67,7 @@ void carve_mlp(Carver& c, const Core& core, size_t layer, std::int64_t n, LayerS
   const LayerParts& parts = core.layers[layer];
   if (parts.ple_gate) {
     s.inv_post_ple = c.take(n);
-    s.pg = c.take(n * core.config.ple_dim);
+    s.pg = c.take(n * core.ple_width());
     s.p = c.take(n * core.config.dim);
   }
   for (int p = 4; p < kProjections; ++p)
@@ -138,7 +138,7 @@ void carve_scratch(Carver& c, const Core& core, const StepShape& shape, Scratch&
   };
   or_else([&] {
     s.m = c.take(n * w.mlp);
-    if (core.config.ple_dim > 0) s.pm = c.take(n * core.config.ple_dim);
+    if (core.config.ple_dim > 0) s.pm = c.take(n * core.ple_width());
   });
   if (core.config.experts > 0) or_else([&] { carve_expert_scratch(c, core, shape, s); });
   if (core.config.ple_dim > 0)
@@ -180,6 +180,10 @@ bool StepShape::holds(const StepShape& need) const {
   if (tokens < need.tokens) return false;
   if (!need.backward) return true;
   return backward && full == need.full && remat == need.remat && lowest == need.lowest && (dropout || !need.dropout);
+}
+
+std::int64_t Core::ple_width() const {
+  return layers.front().ple_gate ? layers.front().ple_gate->rows : 0;
 }
 
 int Core::lowest_trained_layer() const {

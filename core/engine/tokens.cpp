@@ -14,7 +14,9 @@ Error bad_batch(const std::string& message, const std::string& found, const std:
   return Error({.id = "BATCH", .message = message, .found = found, .expected = expected});
 }
 
-void check(const TokenBatch& batch, int vocab, int max_positions) {
+}  // namespace
+
+void check_batch(const TokenBatch& batch, int vocab, int max_positions) {
   if (batch.rows < 0 || batch.len < 0)
     throw bad_batch("a batch has a negative size", std::to_string(batch.rows), "at least 0");
   const size_t n = static_cast<size_t>(batch.rows) * static_cast<size_t>(batch.len);
@@ -36,10 +38,8 @@ void check(const TokenBatch& batch, int vocab, int max_positions) {
   }
 }
 
-}  // namespace
-
 Tokens compact(const TokenBatch& batch, int vocab, int max_positions) {
-  check(batch, vocab, max_positions);
+  check_batch(batch, vocab, max_positions);
   Tokens t;
   std::vector<std::pair<int, int>> row;  // (segment, column): a stable sort makes every segment one run
   for (int r = 0; r < batch.rows; ++r) {

@@ -21,6 +21,8 @@ struct Tokens {
 };
 
 // Throws Error on spans of the wrong size, ids or targets outside the vocabulary, negative positions.
+void check_batch(const TokenBatch& batch, int vocab, int max_positions);
+// Of a batch that check_batch() accepts; throws what it throws.
 Tokens compact(const TokenBatch& batch, int vocab, int max_positions);
 
 }  // namespace mw::engine

@@ -56,7 +56,6 @@ void Core::load(const WeightSource& source, const std::function<void(long, long)
 }
 
 void Core::init_random(std::uint64_t seed) {
-  constexpr float kStd = 0.02f;
   for (size_t i = 0; i < weights.size(); ++i) {
     const Weight& w = weights[i];
     if (weights[i].vector) {
@@ -70,7 +69,7 @@ void Core::init_random(std::uint64_t seed) {
       for (std::int64_t r = begin; r < end; r += kPanelRows) {
         panel.resize(static_cast<size_t>(std::min(kPanelRows, end - r) * w.cols));
         for (size_t j = 0; j < panel.size(); ++j)
-          panel[j] = kStd * rng.normal_at(static_cast<std::uint64_t>(r * w.cols) + j);
+          panel[j] = kInitialDeviation * rng.normal_at(static_cast<std::uint64_t>(r * w.cols) + j);
         write_rows(kernels, w, r, std::span<const float>(panel));
         if (w.f32) std::copy(panel.begin(), panel.end(), w.f32 + r * w.cols);
       }
@@ -78,7 +77,7 @@ void Core::init_random(std::uint64_t seed) {
   }
 }
 
-void Core::set_trainable(Method method) {
+void Core::check_trainable(Method method) const {
   if (use == Use::inference && type != WeightType::int8)
     throw Error(
         {.id = "TRAIN", .message = "the weights were loaded for inference only", .fix = "load the model for training"});
@@ -93,6 +92,10 @@ void Core::set_trainable(Method method) {
   if (method == Method::full && !adapters.empty())
     throw Error(
         {.id = "LORA", .message = "full training of a model with adapters", .fix = "merge or drop the adapters first"});
+}
+
+void Core::set_trainable(Method method) {
+  check_trainable(method);
   memory = {};
   parameters.clear();
   full = method == Method::full;

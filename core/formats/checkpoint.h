@@ -2,6 +2,7 @@
 // An HF model folder (config.json, single or sharded safetensors, tokenizer) and PEFT adapters, by inventory.
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -45,13 +46,11 @@ struct FolderContent {
 FolderContent compare_folder(const std::filesystem::path& folder, const model::TensorInventory& inventory);
 
 model::Config read_config(const std::filesystem::path& path);
-// Writes config.json + model.safetensors (bf16 or f32) into an existing folder.
-struct WriteTensor {
-  size_t inventory_index;
-  std::span<const float> values;
-};
+// Writes config.json + model.safetensors (bf16 or f32) into an existing folder. `read` fills in an inventory tensor;
+// one is whole at a time.
+using ReadTensor = std::function<void(size_t inventory_index, std::span<float> out)>;
 void write_hf_weights(const std::filesystem::path& folder, const model::Config& config,
-                      const model::TensorInventory& inventory, std::span<const WriteTensor> tensors, DType dtype);
+                      const model::TensorInventory& inventory, const ReadTensor& read, DType dtype);
 
 // PEFT adapter (gemma.md section 5). Values are f32, A [r,in], B [out,r].
 struct AdapterModule {

@@ -12,7 +12,7 @@ namespace {
 
 std::vector<CheckRule> all_rules() {
   std::vector<CheckRule> all;
-  for (auto part : {lora_rules, peft_rules, mesh_rules, load_rules, export_rules, text_rules})
+  for (auto part : {lora_rules, peft_rules, mesh_rules, spec_rules, clumsy_rules, load_rules, export_rules, text_rules})
     for (CheckRule& rule : part()) all.push_back(std::move(rule));
   return all;
 }
@@ -98,6 +98,19 @@ Edit set_model_field(const CheckFacts& facts, const std::string& field, const st
 
 std::string needs_version(std::string_view package) {
   return "the version of " + std::string(package) + " (stack.versions)";
+}
+
+std::vector<AdapterShape> adapter_shapes(const CheckFacts& facts) {
+  std::vector<AdapterShape> out;
+  if (!facts.lora) return out;
+  for (const model::LoraTarget& t : facts.inventory.lora_targets())
+    if (std::find(facts.lora->targets.begin(), facts.lora->targets.end(), t.role) != facts.lora->targets.end())
+      out.push_back({t.role, t.layer, facts.lora->rank});
+  return out;
+}
+
+Use use_of(const CheckFacts& facts) {
+  return facts.purpose == Purpose::train ? Use::training : Use::sampling;
 }
 
 bool trains_lora(const CheckFacts& facts) {

@@ -4,25 +4,13 @@
 #include <cmath>
 
 #include "core/mesh/check_table.h"
+#include "core/mesh/engine_step.h"
 #include "core/mesh/lora_modules.h"
 
 namespace mw::mesh {
 namespace {
 
 using model::Role;
-
-std::vector<AdapterShape> adapter_shapes(const CheckFacts& facts) {
-  std::vector<AdapterShape> out;
-  if (!facts.lora) return out;
-  for (const model::LoraTarget& t : facts.inventory.lora_targets())
-    if (std::find(facts.lora->targets.begin(), facts.lora->targets.end(), t.role) != facts.lora->targets.end())
-      out.push_back({t.role, t.layer, facts.lora->rank});
-  return out;
-}
-
-Use use_of(const CheckFacts& facts) {
-  return facts.purpose == Purpose::train ? Use::training : Use::sampling;
-}
 
 std::vector<Need> needs_of(const CheckFacts& facts) {
   return needs(facts.inventory, facts.mesh, facts.rules, adapter_shapes(facts), use_of(facts));
@@ -167,17 +155,25 @@ Fix even_batch(const CheckFacts& facts, int over) {
   return fix;
 }
 
+// What a batch of other than so many equal runs means: Tunix replicates, our engine runs it with idle devices.
+std::string uneven_text(const CheckFacts& facts, int over) {
+  if (facts.stack == Stack::tunix)
+    return "the batch does not divide over fsdp: Tunix gives every device all rows, and each computes the whole batch";
+  const std::string plain = "the batch does not divide over the devices that split it";
+  if (facts.stack != Stack::engine) return plain;
+  const int each = (facts.batch + over - 1) / over, idle = over - (facts.batch + each - 1) / each;
+  return plain + (idle > 0 ? ": " + std::to_string(idle) + " of " + std::to_string(over) + " have no rows"
+                           : ": the last has fewer rows and waits for the others");
+}
+
 void batch_1(const CheckFacts& facts, Report& report) {
   if (facts.purpose != Purpose::train) return;
   const int over = batch_devices(facts.mesh);
   if (facts.batch % over == 0) return;
-  const bool tunix = facts.stack == Stack::tunix;
+  const bool runs = facts.stack == Stack::tunix || facts.stack == Stack::engine;
   report.findings.push_back({.id = "BATCH-1",
-                             .severity = tunix ? Severity::warning : Severity::error,
-                             .message = tunix
-                                            ? "the batch does not divide over fsdp: Tunix gives every device all rows, "
-                                              "and each computes the whole batch"
-                                            : "the batch does not divide over the devices that split it",
+                             .severity = runs ? Severity::warning : Severity::error,
+                             .message = uneven_text(facts, over),
                              .place = "train.batch",
                              .found = std::to_string(facts.batch) + " rows over " + std::to_string(over),
                              .expected = "a multiple of " + std::to_string(over),
@@ -205,7 +201,20 @@ void mesh_1(const CheckFacts& facts, Report& report) {
 }
 
 void mesh_size(const CheckFacts& facts, Report& report) {
-  if (!facts.target || one_machine(facts)) return;
+  if (!facts.target) return;
+  if (one_machine(facts)) {
+    if (facts.mesh.devices() <= kMostVirtualDevices) return;
+    Mesh next = facts.mesh;
+    for (MeshAxis& axis : next.axes)
+      while (next.devices() > kMostVirtualDevices && axis.size > 1) axis.size /= 2;
+    report.findings.push_back({.id = "MESH-SIZE",
+                               .message = "too many virtual devices for one machine",
+                               .place = "mesh." + facts.mesh.axes.back().name,
+                               .found = std::to_string(facts.mesh.devices()),
+                               .expected = "at most " + std::to_string(kMostVirtualDevices),
+                               .fixes = {{"Use the mesh " + to_text(next), "", mesh_edits(facts, next)}}});
+    return;
+  }
   const int devices = facts.target->devices();
   for (const Problem& p : check(facts.mesh, devices)) {
     if (p.id != "MESH-SIZE") continue;
@@ -233,49 +242,6 @@ void shard_1(const CheckFacts& facts, Report& report) {
                              .found = "qwix " + facts.versions.at("qwix"),
                              .expected = "0.1.6 or newer",
                              .fixes = {{"Use qwix 0.1.8", "", {set_version(facts, "qwix", "0.1.8")}}}});
-}
-
-// The document's rules without this one.
-Fix drop_rule(const CheckFacts& facts, const std::string& pattern) {
-  Json left = Json::array();
-  for (const Rule& rule : facts.rules.overrides)
-    if (rule.pattern != pattern) left.push_back(rule.pattern + " = " + to_text(rule.spec));
-  return {"Remove the rule", "", {{"sharding.overrides", left}}};
-}
-
-constexpr std::int64_t kLargeLeaf = 64 << 20;  // bytes
-
-void shard_2(const CheckFacts& facts, Report& report) {
-  const int splitting = facts.mesh.devices() / facts.mesh.size("data");
-  if (splitting == 1) return;
-  const auto add = [&](const std::string& message, std::int64_t bytes, std::string place, std::vector<Fix> fixes) {
-    report.findings.push_back({.id = "SHARD-2",
-                               .severity = Severity::warning,
-                               .message = message,
-                               .place = std::move(place),
-                               .found = to_text(Bytes(bytes)) + " on every device",
-                               .expected = "split over the mesh",
-                               .fixes = std::move(fixes)});
-  };
-  if (facts.stack == Stack::tunix && facts.config.family == model::Family::gemma4) {
-    const auto old = older(facts, "google-tunix", "0.1.7");
-    if (!old)
-      report.unchecked.push_back({"SHARD-2", needs_version("google-tunix") + ", whether the embedding is split"});
-    else if (*old)
-      add("this Tunix keeps Gemma 4's embedding whole on every device",
-          std::int64_t{2} * facts.config.vocab * facts.config.dim, "stack.versions",
-          {{"Use google-tunix 0.1.7", "", {set_version(facts, "google-tunix", "0.1.7")}}});
-  }
-  if (facts.rules.preset == Preset::replicated) return;  // as asked
-  const Placement placement = place(facts.inventory, facts.mesh, facts.rules, {}, use_of(facts));
-  for (const Placed& t : placement.tensors) {
-    const bool expected = t.role == Role::router_proj || t.shards > 1 || t.total() * 2 < kLargeLeaf;
-    if (expected || !t.rule.starts_with("override")) continue;
-    const std::string pattern = t.rule.substr(t.rule.find(": ") + 2);
-    add("the rule \"" + pattern + "\" keeps " + t.name + " whole on every device", t.total() * 2, "sharding.overrides",
-        {drop_rule(facts, pattern)});
-    return;
-  }
 }
 
 void rank_1(const CheckFacts& facts, Report& report) {
@@ -402,8 +368,6 @@ std::vector<CheckRule> mesh_rules() {
        "of "
        "the wrong rank.",
        "qwix 9e88701, 704a40a (first in 0.1.6); tunix d92dd152", shard_1},
-      {"SHARD-2", Severity::warning, sharded, "A large tensor whole on every device",
-       "Gemma 4's input embedding had no annotation before Tunix 0.1.7.", "tunix 388c8a2b (2026-05-11)", shard_2},
       {"RANK-1", Severity::warning, trains, "The rank does not divide over the axis that splits it",
        "PyTorch FSDP2 splits dimension 0 of every tensor, which is the rank of A; uneven shards are padded.",
        "torch.distributed.fsdp.fully_shard", rank_1},

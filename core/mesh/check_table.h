@@ -7,7 +7,9 @@ namespace mw::mesh {
 
 std::vector<CheckRule> lora_rules();  // COV, SCALE, REMAT
 std::vector<CheckRule> peft_rules();
-std::vector<CheckRule> mesh_rules();    // TP, FSDP, MESH, SHARD, and ours of ranks, batches and rings
+std::vector<CheckRule> mesh_rules();    // TP, FSDP, MESH, SHARD-1, and ours of ranks, batches and rings
+std::vector<CheckRule> spec_rules();    // SHARD-2, and ours of rules that cannot be or do not belong together
+std::vector<CheckRule> clumsy_rules();  // SHARD-4
 std::vector<CheckRule> load_rules();    // VER, DTYPE, LOAD
 std::vector<CheckRule> export_rules();  // EXP
 std::vector<CheckRule> text_rules();    // TOK, and ours of padding and logits
@@ -19,6 +21,9 @@ std::optional<bool> older(const CheckFacts& facts, const std::string& package, s
 Edit set_version(const CheckFacts& facts, const std::string& package, std::string_view version);
 Edit set_model_field(const CheckFacts& facts, const std::string& field, const std::string& value);
 std::string needs_version(std::string_view package);  // "the version of qwix (stack.versions)"
+
+std::vector<AdapterShape> adapter_shapes(const CheckFacts& facts);
+Use use_of(const CheckFacts& facts);
 
 bool trains_lora(const CheckFacts& facts);
 bool key_equals_value(const model::Layer& layer);  // V is the raw K projection

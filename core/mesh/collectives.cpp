@@ -12,16 +12,6 @@ namespace {
 
 using model::Role;
 
-// Blocks in the order of the forward pass; the backward ends at the first with trainables.
-struct Station {
-  int layer = -1;
-  int block = 0;
-  auto operator<=>(const Station&) const = default;
-};
-Station station_of(const Placed& p) {
-  return {p.layer, static_cast<int>(block_of(p.base))};
-}
-
 class Lister {
  public:
   Lister(const model::Config& config, const Mesh& mesh, const Placement& placement, const StepShape& step)
@@ -30,12 +20,13 @@ class Lister {
     for (int a = 0; a < form_.axes(); ++a)
       if (form_.batch() >> a & 1) ways *= form_.size(a);
     rows_ = (step.rows + ways - 1) / ways;
-    tokens_ = rows_ * step.tokens;
+    tokens_ = step.device_tokens >= 0 ? step.device_tokens : rows_ * step.tokens;
+    logits_ = step.device_logits >= 0 ? step.device_logits : step.work == Work::decode ? rows_ : tokens_;
     train_ = step.work == Work::train_lora || step.work == Work::train_full;
     full_ = step.work == Work::train_full;
     for (const Placed& p : placement.adapters)
-      if (step.work == Work::train_lora && (!learns_ || station_of(p) < lowest_)) {
-        lowest_ = station_of(p);
+      if (step.work == Work::train_lora && (!learns_ || p.layer < lowest_)) {
+        lowest_ = p.layer;
         learns_ = true;
       }
     learns_ = learns_ || full_;  // full: from the embedding on
@@ -59,6 +50,7 @@ class Lister {
 
   void add(CollectiveKind kind, int axis, Phase phase, Cause cause, int layer, const std::string& tensor,
            std::int64_t full, std::int64_t calls, int group = 0) {
+    if (full == 0) return;  // a device without rows
     const int n = group > 0 ? group : form_.size(axis);
     list_.push_back({.kind = kind,
                      .axis = form_.name(axis),
@@ -78,12 +70,15 @@ class Lister {
       if (set >> a & 1) each(a);
   }
 
-  std::int64_t stream() const { return tokens_ * config_.dim * step_.activation_bytes; }
+  std::int64_t stream() const { return stream_of(tokens_); }
+  std::int64_t stream_of(std::int64_t tokens) const { return tokens * config_.dim * step_.activation_bytes; }
   std::int64_t micro() const { return std::max(1, step_.accumulation); }
 
-  bool has_backward(Station s) const { return learns_ && (full_ || !(s < lowest_)); }
-  // Gradients of a block's inputs are of use where something before it learns.
-  bool passes_on(Station s) const { return learns_ && (full_ || lowest_ < s); }
+  bool has_backward(int layer) const { return learns_ && layer >= lowest_; }
+  // Gradients of a block's inputs are of use where something before it may learn.
+  bool passes_on(Block block, int layer) const {
+    return learns_ && (full_ || layer > lowest_ || (layer == lowest_ && block != Block::attention));
+  }
 
   // --- Weights that are whole in use ---
 
@@ -91,12 +86,12 @@ class Lister {
     const AxisSet gathered = form_.stored(p) & ~form_.working(p);
     if (gathered == 0) return;
     gather(p, gathered, bytes, Phase::forward);
-    // The forward of logits and their backward follow each other: one gather. Lookups have no backward product.
+    // The forward of logits and their backward follow each other: one gather, of the norm before them, too. Lookups
+    // have no backward product.
     const Block block = block_of(p.base);
-    const bool backward = block == Block::vocab  ? false
-                          : p.layer < 0          ? p.role == Role::final_norm ? learns_ : full_
-                          : block == Block::none ? learns_ && (full_ || p.layer >= lowest_.layer)
-                                                 : has_backward(station_of(p));
+    const bool backward = block == Block::vocab ? false
+                          : p.layer < 0         ? full_ && p.role != Role::final_norm
+                                                : has_backward(p.layer);
     if (backward) gather(p, gathered, bytes, Phase::backward);
     if (p.role == Role::embed && config_.tied_embeddings) gather(p, gathered, bytes, Phase::forward);  // as output
   }
@@ -116,7 +111,6 @@ class Lister {
   void sums(Block block, int layer) {
     const AxisSet parallel = form_.parallel(block, layer);
     if (parallel == 0) return;
-    const Station station{layer, static_cast<int>(block)};
     const std::string name = "layers." + std::to_string(layer) + "." + std::string(to_string(block));
     for_axes(parallel, [&](int a) {
       const bool split = form_.residual() >> a & 1;
@@ -127,9 +121,12 @@ class Lister {
         add(CollectiveKind::reduce_scatter, a, phase, Cause::partial_sums, layer, name, stream(), micro());
       };
       in_and_out(Phase::forward);
-      if (!has_backward(station)) return;
+      if (!has_backward(layer)) return;
       if (step_.recompute == Recompute::layers) in_and_out(Phase::recompute);
-      if (passes_on(station)) return in_and_out(Phase::backward);
+      if (block == Block::experts)
+        add(CollectiveKind::all_reduce, a, Phase::backward, Cause::partial_sums, layer,
+            "layers." + std::to_string(layer) + ".router", tokens_ * config_.experts_per_token * 4, micro());
+      if (passes_on(block, layer)) return in_and_out(Phase::backward);
       if (split)  // the gradient of its outputs still has to be whole
         add(CollectiveKind::all_gather, a, Phase::backward, Cause::partial_sums, layer, name, stream(), micro());
     });
@@ -151,7 +148,7 @@ class Lister {
             micro());
       });
     const Placed* head = form_.find(config_.tied_embeddings ? Role::embed : Role::lm_head, -1);
-    if (head) for_axes(form_.parallel(*head), [&](int a) { logits(a); });
+    if (head) logits(*head);
   }
 
   // Rows of other devices are zero: the lookups are summed.
@@ -166,19 +163,42 @@ class Lister {
     });
   }
 
+  void logits(const Placed& head) {
+    if (step_.work == Work::decode) gather_logits(head);
+    for_axes(form_.parallel(head), [&](int a) { logits(a); });
+  }
+
+  // Inner axes first, padded where the vocabulary is.
+  void gather_logits(const Placed& head) {
+    std::int64_t rows = config_.vocab;
+    for_axes(form_.parallel(head), [&](int a) { rows = (rows + form_.size(a) - 1) / form_.size(a); });
+    for (int a = form_.axes(); a-- > 0;) {
+      if (!(form_.parallel(head) >> a & 1)) continue;
+      rows *= form_.size(a);
+      add(CollectiveKind::all_gather, a, Phase::forward, Cause::logits, -1, "logits",
+          logits_ * rows * step_.logit_bytes, micro());
+    }
+  }
+
   void logits(int a) {
     const bool split = form_.residual() >> a & 1;
     if (split) add(CollectiveKind::all_gather, a, Phase::forward, Cause::partial_sums, -1, "logits", stream(), micro());
-    if (step_.work == Work::decode) {
-      const std::int64_t full = rows_ * config_.vocab * step_.logit_bytes;
-      return add(CollectiveKind::all_gather, a, Phase::forward, Cause::logits, -1, "logits", full, micro());
-    }
-    // Per token the maximum, then the sum of exponentials and the target's logit, in f32.
-    add(CollectiveKind::all_reduce, a, Phase::forward, Cause::softmax, -1, "logits", tokens_ * 4, micro());
-    add(CollectiveKind::all_reduce, a, Phase::forward, Cause::softmax, -1, "logits", tokens_ * 8, micro());
+    if (step_.work == Work::decode) return;
+    const std::int64_t chunk = step_.logits_at_once > 0 ? std::min(step_.logits_at_once, logits_) : logits_;
+    if (chunk == 0) return;
+    loss(a, chunk, logits_ / chunk);
+    loss(a, logits_ % chunk, 1);
+  }
+
+  // Per token the maximum, then the sum of exponentials and the target's logit, in f32; then d hidden states.
+  void loss(int a, std::int64_t tokens, std::int64_t times) {
+    const bool split = form_.residual() >> a & 1;
+    const std::int64_t calls = times * micro();
+    add(CollectiveKind::all_reduce, a, Phase::forward, Cause::softmax, -1, "logits", tokens * 4, calls);
+    add(CollectiveKind::all_reduce, a, Phase::forward, Cause::softmax, -1, "logits", tokens * 8, calls);
     if (learns_)
       add(split ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, a, Phase::backward, Cause::partial_sums,
-          -1, "logits", stream(), micro());
+          -1, "logits", stream_of(tokens), calls);
   }
 
   // --- Gradients ---
@@ -194,7 +214,8 @@ class Lister {
   // Model axes over which each device has a part of the sum: its block is parallel there and the tensor is not.
   AxisSet partial(const Placed& p) const {
     const Block block = block_of(p.base);
-    if (block == Block::vocab || block == Block::none) return 0;
+    const bool router = p.base == Role::router_proj || p.base == Role::router_scale || p.base == Role::per_expert_scale;
+    if (block == Block::vocab || block == Block::none || router) return 0;
     return form_.parallel(p) & ~form_.working(p);
   }
 
@@ -224,9 +245,9 @@ class Lister {
   const Placement& placement_;
   const StepShape& step_;
   const WorkingForm form_;
-  std::int64_t rows_ = 0, tokens_ = 0;
+  std::int64_t rows_ = 0, tokens_ = 0, logits_ = 0;
   bool train_ = false, full_ = false, learns_ = false;
-  Station lowest_{};
+  int lowest_ = 0;  // layer that learns
   std::vector<Collective> list_;
 };
 

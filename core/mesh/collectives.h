@@ -10,9 +10,10 @@
 //   embedding  rows of the vocabulary: lookups and softmax statistics are reduced, logits stay split
 // A weight that is stored otherwise is gathered before its use, and its gradient scattered: that is FSDP for batch axes
 // and what a clumsy spec costs for the others. A tensor that repeats along an axis needs nothing forward. Weights are
-// gathered for the forward and once more for the backward (recompute included); an output matrix once for logits, loss
-// and their backward. The backward ends at the first block that learns, which passes no gradient on.
-// Left out: scalars (loss, gradient norm), and the statistics of norms on a split stream (8 bytes a token).
+// gathered for the forward and once more for the backward (recompute included); an output matrix and the norm before it
+// once for logits, loss and their backward. The backward ends with the first layer that learns, whose attention passes
+// no gradient on unless the embedding learns, too. Routers are whole: what experts in parts tell them is summed. Left
+// out: scalars (loss, gradient norm), and the statistics of norms on a split stream (8 bytes a token).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -62,7 +63,11 @@ struct StepShape {
   Work work = Work::train_lora;
   std::int64_t rows = 1;    // of one micro-batch, over all devices; batch axes split them, rounded up
   std::int64_t tokens = 1;  // per row; decode: 1
-  int accumulation = 1;     // micro-batches in a step
+  // Of one device and micro-batch where padding is left out, as the engine does: tokens, and those whose logits are
+  // asked for. -1: all of its rows.
+  std::int64_t device_tokens = -1, device_logits = -1;
+  std::int64_t logits_at_once = 0;  // of them, each time with reductions of their own; 0: all
+  int accumulation = 1;             // micro-batches in a step
   Recompute recompute = Recompute::layers;
   Residual residual = Residual::whole;
   GradientSum gradient_sum = GradientSum::each_micro_batch;

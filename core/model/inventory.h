@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/model/config.h"
@@ -84,6 +85,9 @@ struct LoraTarget {
 class TensorInventory {
  public:
   explicit TensorInventory(const Config& config);
+  // Of a device's part of a model (mesh/local_config.h).
+  TensorInventory(std::vector<Tensor> tensors, std::vector<LoraTarget> targets)
+      : tensors_(std::move(tensors)), targets_(std::move(targets)) {}
   std::span<const Tensor> tensors() const { return tensors_; }
   const Tensor* find(Role role, int layer = -1) const;
   std::int64_t parameters() const;  // excludes buffers

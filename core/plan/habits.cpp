@@ -57,6 +57,7 @@ Habits habits_of(Stack stack, model::Family family) {
   Habits h;
   switch (stack) {
     case Stack::engine:
+      h.adapters = h.gradients = h.moments = DType::f32;
       h.source = "this program's own engine: core/plan/memory.h has its exact memory";
       return h;
     case Stack::tunix:

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "core/mesh/engine_step.h"
 #include "core/plan/activations.h"
 #include "core/plan/collective_time.h"
 #include "core/plan/device_memory.h"
@@ -298,6 +299,16 @@ mesh::StepShape step_shape(const LocalModel& m) {
 }
 
 mesh::StepShape completed(mesh::StepShape shape, const Request& r) {
+  if (r.stack == Stack::engine) {
+    const mesh::StepShape own = mesh::engine_step({.work = shape.work, .weight_bytes = bytes_of(r.weights)});
+    shape.residual = own.residual;
+    shape.weight_bytes = own.weight_bytes;
+    shape.adapter_bytes = own.adapter_bytes;
+    shape.activation_bytes = own.activation_bytes;
+    shape.gradient_bytes = own.gradient_bytes;
+    shape.logit_bytes = own.logit_bytes;
+    return shape;
+  }
   shape.weight_bytes = bytes_of(r.weights);
   shape.adapter_bytes = bytes_of(r.habits.adapters);
   shape.gradient_bytes = bytes_of(r.habits.gradients);

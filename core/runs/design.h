@@ -16,7 +16,7 @@ struct Design {
   Planned planned;
   mesh::Layout layout;
   mesh::Placement placement;                  // of every layer
-  std::vector<mesh::Collective> collectives;  // of one step
+  std::vector<mesh::Collective> collectives;  // of one step; here: of the first device, its largest micro-batches
   std::vector<plan::Estimate> seconds;        // of one call of each
   const plan::Request& request() const { return planned.request; }
   const plan::Plan& plan() const { return planned.plan; }

@@ -14,7 +14,11 @@ std::string value_text(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (!value.is_array()) return value.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string text;
-  for (const Json& e : value) text += (text.empty() ? "" : ",") + value_text(e);
+  for (const Json& e : value) {
+    const std::string element = value_text(e);  // one with commas of its own is written as JSON
+    if (element.find(',') != std::string::npos) return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    text += (text.empty() ? "" : ",") + element;
+  }
   return text;
 }
 
@@ -108,7 +112,8 @@ std::string packing_gain(const plan::Plan& plan) {
 // What the plan says and no rule does.
 void add_plan_problems(const plan::Plan& plan, std::vector<mesh::Fix> memory, Diagnosis& out) {
   for (const Problem& p : plan.problems) {
-    if (p.id == "TP-1" || p.id == "FSDP-1" || p.id == "PADDING" || p.id == "MESH-SIZE") continue;
+    if (p.id == "TP-1" || p.id == "FSDP-1" || p.id == "PADDING" || p.id == "MESH-SIZE" || p.id.starts_with("SPEC-"))
+      continue;
     Diagnostic d = plain(p);
     if (p.id == "MEMORY" && !memory.empty()) {
       d.fixes = std::move(memory);

@@ -108,6 +108,17 @@ bool parse_number(const std::string& text, T& out) {
   return ec == std::errc{} && end == text.data() + text.size();
 }
 
+// Commas within parentheses belong to the element: "q_einsum = (tp, fsdp, -)".
+size_t next_comma(const std::string& text, size_t from) {
+  int depth = 0;
+  for (size_t i = from; i < text.size(); ++i) {
+    if (text[i] == '(') ++depth;
+    if (text[i] == ')') depth = std::max(0, depth - 1);
+    if (text[i] == ',' && depth == 0) return i;
+  }
+  return text.size();
+}
+
 Json convert(const Parameter& p, std::string_view key, const std::string& text) {
   const auto fail = [&] {
     return Error(problem("SET", key, "cannot be read as a value of this key", text, range_text(p)));
@@ -133,7 +144,7 @@ Json convert(const Parameter& p, std::string_view key, const std::string& text) 
       if (text.starts_with("[")) return parse_json(text, std::string(key));
       Json all = Json::array();
       for (size_t start = 0; start < text.size();) {
-        const size_t comma = std::min(text.find(',', start), text.size());
+        const size_t comma = next_comma(text, start);
         all.push_back(text.substr(start, comma - start));
         start = comma + 1;
       }

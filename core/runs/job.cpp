@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/runs/out_of_memory.h"
 #include "core/runs/predict.h"
 #include "core/runs/settings.h"
 #include "core/runs/size_run.h"
@@ -39,6 +40,21 @@ std::string run_name(const Experiment& e) {
          (e.string("train.method") == "lora" ? " LoRA r" + std::to_string(e.integer("lora.rank")) : " full");
 }
 
+// Where the rest of a run is computed may change, what it computes may not.
+void move_to(Experiment& experiment, const std::vector<std::string>& sets) {
+  for (const std::string& set : sets) {
+    const auto is_of = [&](const char* section) { return set.starts_with(section); };
+    if (!is_of("mesh.") && !is_of("sharding.") && !is_of("target."))
+      throw Error({.id = "RESUME-SET",
+                   .message = "a run goes on with the experiment it was started with",
+                   .place = set.substr(0, set.find('=')),
+                   .expected = "mesh.*, sharding.* or target.*: a run may go on on other devices",
+                   .fix = "leave it out, or start a new run from the checkpoint's adapter (lora.adapter)"});
+  }
+  apply_sets(experiment, sets);
+  train_settings(experiment);
+}
+
 std::unique_ptr<Record> open_record(const JobRequest& request) {
   auto record = std::make_unique<Record>(request);
   if (request.resume) {
@@ -56,6 +72,7 @@ std::unique_ptr<Record> open_record(const JobRequest& request) {
                    .message = "a size run has no checkpoints to continue from",
                    .place = record->run,
                    .fix = "measure again; its points so far stay in the record"});
+    move_to(record->experiment, request.resume_sets);
     record->checkpoint = train::latest_checkpoint(record->store.run_folder(record->run));
     const long step = record->checkpoint ? train::read_counters(*record->checkpoint).step : 0;
     record->store.rewind(record->run, step);
@@ -96,8 +113,10 @@ Outcome execute(Record& record, const EventSink& sink, std::stop_token stop, tra
   const auto begun = Clock::now();
   double last_time = 0;
   long steps = 0;
+  Bytes peak;
   const EventSink both = [&](const Event& e) {
     last_time = e.time_s;
+    if (const auto* m = std::get_if<event::Memory>(&e.body)) peak = std::max(peak, m->peak);
     if (const auto* m = std::get_if<event::Metric>(&e.body)) steps = std::max(steps, m->step);
     if (const auto* p = std::get_if<event::Point>(&e.body)) steps = std::max(steps, p->step);
     record.store.append(record.run, e);
@@ -109,6 +128,13 @@ Outcome execute(Record& record, const EventSink& sink, std::stop_token stop, tra
     const Json info{{"name", run_name(record.experiment)}, {"run", record.run}};
     finished = is_size(record.experiment) ? run_sizes(record.experiment, info, both, stop, gate)
                                           : run_training(record, info, both, stop, gate);
+  } catch (const engine::OutOfMemory& failure) {
+    const MemoryReport report = report_of(failure, record.experiment, stop);
+    kind = report.error.kind();
+    finished = failed(report.error, std::chrono::duration<double>(Clock::now() - begun).count());
+    finished.steps = steps;
+    finished.peak = peak;
+    finished.summary = report.summary;
   } catch (const Error& error) {
     kind = error.kind();
     finished = failed(error, std::max(last_time, std::chrono::duration<double>(Clock::now() - begun).count()));

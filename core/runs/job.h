@@ -7,6 +7,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/base/event.h"
@@ -19,6 +20,7 @@ struct JobRequest {
   Experiment experiment;  // frozen copy
   std::filesystem::path runs_folder;
   std::optional<RunId> resume;  // continue this run from its last checkpoint; experiment is then the run's own
+  std::vector<std::string> resume_sets = {};  // "key=value" for the rest of it: mesh.*, sharding.*, target.* only
 };
 
 class Job {

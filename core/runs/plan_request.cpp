@@ -8,6 +8,7 @@
 #include "core/data/lengths.h"
 #include "core/formats/checkpoint.h"
 #include "core/mesh/lora_modules.h"
+#include "core/mesh/engine_step.h"
 #include "core/plan/calibrate.h"
 #include "core/plan/lengths.h"
 #include "core/runs/settings.h"
@@ -54,8 +55,7 @@ model::Config config_of(const Experiment& e) {
 
 // As the document says; where it says nothing, every device along the axis that its stack uses.
 mesh::Mesh mesh_of(const Experiment& e, const hardware::Target& target, plan::Stack stack) {
-  mesh::Mesh mesh;
-  for (const auto& [axis, size] : e.mesh()) mesh.axes.push_back({axis, static_cast<int>(size)});
+  mesh::Mesh mesh = given_mesh(e);
   if (!mesh.axes.empty()) return mesh;
   const bool gathers = plan::habits_of(stack, model::Family::gemma3).parameters == plan::Habits::Parameters::gathered;
   mesh.axes = {{"fsdp", gathers ? target.devices() : 1}, {"tp", gathers ? 1 : target.devices()}};
@@ -82,18 +82,8 @@ std::vector<mesh::AskedPlace> places_of(const Experiment& e) {
 }
 
 void set_sharding(const Experiment& e, plan::Request& r) {
-  const std::string preset = e.string("sharding.preset");
-  constexpr std::array<std::pair<std::string_view, mesh::Preset>, 4> kPresets{
-      {{"tunix", mesh::Preset::tunix},
-       {"megatron", mesh::Preset::megatron},
-       {"fsdp", mesh::Preset::fsdp},
-       {"replicated", mesh::Preset::replicated}}};
-  for (const auto& [name, value] : kPresets)
-    if (name == preset) r.rules.preset = value;
-  for (const std::string& text : e.list("sharding.overrides")) {
-    auto [pattern, spec] = assignment(text, "sharding.overrides", "q_einsum = (tp, fsdp, -)");
-    r.rules.overrides.push_back({pattern, mesh::parse_spec(spec)});
-  }
+  r.rules = sharding_rules(e, r.rules.preset);
+  if (r.stack == plan::Stack::engine) r.rules = mesh::engine_rules(std::move(r.rules));
   r.places = places_of(e);
 }
 
@@ -209,6 +199,29 @@ plan::Stack stack_of(const Experiment& e, const hardware::Target& target, Work w
 }
 
 }  // namespace
+
+mesh::Mesh given_mesh(const Experiment& e) {
+  mesh::Mesh mesh;
+  for (const auto& [axis, size] : e.mesh()) mesh.axes.push_back({axis, static_cast<int>(size)});
+  return mesh;
+}
+
+mesh::Rules sharding_rules(const Experiment& e, mesh::Preset usual) {
+  mesh::Rules rules{.preset = usual};
+  const std::string preset = e.string("sharding.preset");
+  constexpr std::array<std::pair<std::string_view, mesh::Preset>, 4> kPresets{
+      {{"tunix", mesh::Preset::tunix},
+       {"megatron", mesh::Preset::megatron},
+       {"fsdp", mesh::Preset::fsdp},
+       {"replicated", mesh::Preset::replicated}}};
+  for (const auto& [name, value] : kPresets)
+    if (name == preset) rules.preset = value;
+  for (const std::string& text : e.list("sharding.overrides")) {
+    auto [pattern, spec] = assignment(text, "sharding.overrides", "q_einsum = (tp, fsdp, -)");
+    rules.overrides.push_back({pattern, mesh::parse_spec(spec)});
+  }
+  return rules;
+}
 
 bool planned_elsewhere(const Experiment& e) try {
   return e.string("target.id") != "cpu" || e.string("kind") == "serve";

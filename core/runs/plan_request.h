@@ -18,6 +18,10 @@ void retarget(Experiment& experiment, const std::string& target, const hardware:
 // Keys of a document that belong to the one target and mean nothing on the other: prices, what was measured, and what
 // follows from the vendor.
 std::vector<std::string> keys_of_target(const hardware::Target& before, const hardware::Target& after);
+// The mesh as the document has it, axes in its order; none where it says nothing.
+mesh::Mesh given_mesh(const Experiment& experiment);
+// sharding.preset (auto: `usual`) and sharding.overrides. Throws Error for a rule that cannot be read.
+mesh::Rules sharding_rules(const Experiment& experiment, mesh::Preset usual);
 
 // Throws the first error of validate(), or Error naming the key at fault: an unknown target, model, stack or spec.
 plan::Request plan_request(const Experiment& experiment, const hardware::Catalogue& catalogue);

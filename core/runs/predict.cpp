@@ -2,15 +2,33 @@
 #include "core/runs/predict.h"
 
 #include <algorithm>
-#include <regex>
 
 #include "core/engine/kernels/packed.h"
 #include "core/formats/checkpoint.h"
+#include "core/mesh/engine_step.h"
+#include "core/mesh/legal.h"
 #include "core/plan/memory.h"
 #include "core/runs/settings.h"
 #include "core/train/model.h"
 
 namespace mw::runs {
+
+std::vector<mesh::AdapterShape> adapter_shapes(const model::Config& config, const engine::LoraOptions& options) {
+  std::vector<mesh::AdapterShape> shapes;
+  for (const engine::ResolvedLora& m : engine::resolve_lora(model::TensorInventory(config), options))
+    shapes.push_back({.role = m.target.role, .layer = m.target.layer, .rank = m.rank});
+  return shapes;
+}
+
+mesh::Placement training_placement(const train::Settings& s, const model::Config& config) {
+  const auto adapters =
+      s.method == engine::Method::lora ? adapter_shapes(config, s.lora) : std::vector<mesh::AdapterShape>{};
+  mesh::Placement placement =
+      mesh::place(model::TensorInventory(config), s.model.mesh, s.model.rules, adapters, mesh::Use::training);
+  for (const Problem& p : placement.problems)
+    if (p.severity == Severity::error) throw Error(p);
+  return placement;
+}
 
 std::vector<plan::LoraSize> lora_sizes(const model::Config& config, const engine::LoraOptions& options) {
   std::vector<plan::LoraSize> sizes;
@@ -21,6 +39,7 @@ std::vector<plan::LoraSize> lora_sizes(const model::Config& config, const engine
 
 namespace {
 
+// Of one device that computes these rows.
 plan::TrainShape shape_of(const train::Settings& s, const model::Config& config, const data::BatchSize& size) {
   plan::TrainShape shape;
   shape.method = s.method == engine::Method::full ? plan::Method::full : plan::Method::lora;
@@ -29,36 +48,67 @@ plan::TrainShape shape_of(const train::Settings& s, const model::Config& config,
   if (s.method == engine::Method::lora) shape.lora = lora_sizes(config, s.lora);
   shape.dropout = s.method == engine::Method::lora && s.lora.dropout > 0;
   shape.remat = static_cast<plan::Remat>(s.remat);
-  shape.tokens = size.padded;
+  shape.tokens = size.room;
   shape.loss_tokens = size.loss_tokens;
   shape.longest = size.longest;
   shape.loss_chunk = s.loss_chunk;
-  shape.threads = train::thread_count(s.model.threads);
+  shape.threads = s.model.mesh.devices() > 1 ? 1 : train::thread_count(s.model.threads);
   const bool samples = s.answers > 0 || (s.sample_every > 0 && s.sample_prompts > 0);
   if (samples) shape.generate_tokens = size.longest + s.sample.max_new_tokens;
   return shape;
 }
 
-Prediction predict_shape(const train::Settings& s, const model::Config& config, const data::BatchSize& size) {
-  const plan::MemoryPlan plan = plan::predict_train_memory(config, shape_of(s, config, size));
-  return {.target = "cpu",
-          .capacity = s.model.capacity.value > 0 ? s.model.capacity : train::machine_memory(),
-          .at_peak = plan.at_peak,
-          .peak_instant = plan.peak_instant,
-          .sources = {},
-          .notes = {}};
+// `shares`: what each run of rows that the batch axes make has at most.
+Prediction predict_shape(const train::Settings& s, const model::Config& config, const data::BatchSize& largest,
+                         const std::vector<data::BatchSize>& shares) {
+  Prediction p;
+  p.capacity = train::device_capacity(s.model);
+  const int devices = s.model.mesh.devices();
+  const auto add = [&](plan::MemoryPlan plan, const data::BatchSize& size) {
+    p.devices.push_back(
+        {plan.at_peak, plan.category_peaks, std::move(plan.peak_instant), size.tokens, size.loss_tokens});
+  };
+  if (devices == 1) {
+    add(plan::predict_train_memory(config, shape_of(s, config, largest)), largest);
+  } else {
+    p.mesh = s.model.mesh;
+    const mesh::Placement placement = training_placement(s, config);
+    for (int d = 0; d < devices; ++d) {
+      data::BatchSize size = shares.at(static_cast<size_t>(mesh::batch_share(p.mesh, d).index));
+      plan::TrainShape shape = shape_of(s, config, size);
+      shape.longest = std::max(shape.longest, 1);
+      if (shape.generate_tokens > 0) shape.generate_tokens = largest.longest + s.sample.max_new_tokens;
+      add(plan::predict_train_memory(config, shape, {.mesh = &p.mesh, .placement = &placement, .device = d}), size);
+    }
+  }
+  const auto fullest = std::max_element(p.devices.begin(), p.devices.end(), [](const auto& a, const auto& b) {
+    return a.at_peak.total() < b.at_peak.total();
+  });
+  p.at_peak = fullest->at_peak;
+  p.peak_instant = fullest->peak_instant;
+  return p;
 }
 
 // Every row as long as it may be: an upper bound where the data has not been read.
-data::BatchSize full_rows(const train::Settings& s) {
-  const std::int64_t tokens = std::int64_t{s.batch} * s.data.max_len;
-  return {.tokens = tokens, .loss_tokens = tokens, .padded = tokens, .longest = s.data.max_len};
+data::BatchSize full_rows(const train::Settings& s, std::int64_t rows) {
+  const std::int64_t tokens = rows * s.data.max_len;
+  return {.tokens = tokens, .loss_tokens = tokens, .padded = tokens, .longest = s.data.max_len, .room = tokens};
+}
+
+std::vector<data::BatchSize> full_shares(const train::Settings& s) {
+  std::vector<data::BatchSize> shares;
+  const std::int64_t ways = mesh::batch_devices(s.model.mesh);
+  for (std::int64_t w = 0; w < ways; ++w) {
+    const mesh::Range rows = mesh::rows_of({w, ways}, s.batch);
+    shares.push_back(full_rows(s, rows.end - rows.begin));
+  }
+  return shares;
 }
 
 }  // namespace
 
 Prediction predict_run(const train::Settings& settings, const train::DataFacts& facts) {
-  return predict_shape(settings, facts.config, facts.largest);
+  return predict_shape(settings, facts.config, facts.largest, facts.shares);
 }
 
 Prediction predict(const Experiment& experiment, ReadData read_data, std::stop_token stop) {
@@ -68,17 +118,20 @@ Prediction predict(const Experiment& experiment, ReadData read_data, std::stop_t
   const train::Settings settings = plan_settings(experiment, config.family);
   const bool read =
       read_data == ReadData::yes && from_folder && !settings.data.path.empty() && !model::planning_only(config);
-  data::BatchSize size = full_rows(settings);
+  data::BatchSize size = full_rows(settings, settings.batch);
+  std::vector<data::BatchSize> shares = full_shares(settings);
   std::string basis =
       "every row taken as data.max_len = " + std::to_string(settings.data.max_len) + " tokens (the data was not read)";
   if (read) {
     const auto tokenizer = train::load_tokenizer_of(settings.model);
     const data::Dataset dataset = data::load_dataset(settings.data, *tokenizer, stop);
-    size = train::data_facts(settings, config, dataset).largest;
+    train::DataFacts facts = train::data_facts(settings, config, dataset);
+    size = facts.largest;
+    shares = std::move(facts.shares);
     basis = "row lengths measured in " + settings.data.path.filename().string() + ": largest micro-batch " +
             std::to_string(size.tokens) + " tokens";
   }
-  Prediction p = predict_shape(settings, config, size);
+  Prediction p = predict_shape(settings, config, size, shares);
   p.basis = read ? Basis::exact : Basis::bound;
   p.sources = {"shapes: " + (from_folder ? (experiment.path("model.path") / "config.json").string()
                                          : "catalogue entry " + config.id),
@@ -93,11 +146,41 @@ Prediction predict(const Experiment& experiment, ReadData read_data, std::stop_t
   return p;
 }
 
+std::vector<std::string> device_lines(const Prediction& p) {
+  std::vector<std::string> lines;
+  if (p.devices.size() < 2) return lines;
+  for (size_t d = 0; d < p.devices.size(); ++d) {
+    const Ledger& ledger = p.devices[d].at_peak;
+    const std::vector<int> at = mesh::coordinate(p.mesh, static_cast<int>(d));
+    std::string place;
+    for (size_t a = 0; a < at.size(); ++a)
+      place += (place.empty() ? "" : ", ") + p.mesh.axes[a].name + " " + std::to_string(at[a]);
+    std::vector<std::pair<Bytes, std::string>> parts;
+    for (size_t c = 0; c < kMemoryCategories; ++c)
+      if (ledger.bytes[c].value > 0)
+        parts.emplace_back(ledger.bytes[c], std::string(to_string(static_cast<MemoryCategory>(c))));
+    std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::string text = "device " + std::to_string(d) + " (" + place + "): " + to_text(ledger.total());
+    for (size_t i = 0; i < std::min<size_t>(3, parts.size()); ++i)
+      text += (i == 0 ? ", of which " : ", ") + parts[i].second + " " + to_text(parts[i].first);
+    lines.push_back(std::move(text));
+  }
+  return lines;
+}
+
 Json predicted_json(const Prediction& p) {
-  Json memory = Json::object();
-  for (size_t i = 0; i < kMemoryCategories; ++i)
-    memory[std::string(to_string(static_cast<MemoryCategory>(i)))] = p.at_peak.bytes[i].value;
-  memory["total"] = p.at_peak.total().value;
+  const auto memory_json = [](const Ledger& ledger) {
+    Json memory = Json::object();
+    for (size_t i = 0; i < kMemoryCategories; ++i)
+      memory[std::string(to_string(static_cast<MemoryCategory>(i)))] = ledger.bytes[i].value;
+    memory["total"] = ledger.total().value;
+    return memory;
+  };
+  Json memory = memory_json(p.at_peak);
+  if (p.devices.size() > 1) {
+    memory["devices"] = Json::array();
+    for (const DevicePrediction& d : p.devices) memory["devices"].push_back(memory_json(d.at_peak));
+  }
   return {{"capacity_bytes", p.capacity.value},
           {"memory", memory},
           {"peak_instant", p.peak_instant},

@@ -14,19 +14,32 @@ namespace mw::runs {
 
 enum class Basis { bound, exact };  // every row as long as it may be; the real lengths of the data's rows
 
+struct DevicePrediction {
+  Ledger at_peak;         // the instant of the largest total
+  Ledger category_peaks;  // largest of each category, at different instants
+  std::string peak_instant;
+  std::int64_t tokens = 0, loss_tokens = 0;  // of its largest micro-batch
+};
+
 struct Prediction {
   std::string target = "cpu";
-  Bytes capacity;
-  Ledger at_peak;  // the instant of the largest total
+  mesh::Mesh mesh{};  // of virtual devices, where there is more than one
+  Bytes capacity;     // of each device
+  Ledger at_peak;     // of the device that holds most
   Basis basis = Basis::exact;
-  std::string peak_instant;          // e.g. "backward of layer 5"
-  std::vector<std::string> sources;  // what each part rests on, for people
-  std::vector<Problem> notes;        // what to know besides: a model that the engine does not run
+  std::string peak_instant;                 // e.g. "backward of layer 5"
+  std::vector<DevicePrediction> devices{};  // row-major in the mesh
+  std::vector<std::string> sources;         // what each part rests on, for people
+  std::vector<Problem> notes;               // what to know besides: a model that the engine does not run
   bool fits() const { return at_peak.total() <= capacity; }
 };
 
 // What the options adapt of a model.
+std::vector<mesh::AdapterShape> adapter_shapes(const model::Config& config, const engine::LoraOptions& options);
 std::vector<plan::LoraSize> lora_sizes(const model::Config& config, const engine::LoraOptions& options);
+
+// Where every tensor of the run lies; throws the first problem that keeps that from being.
+mesh::Placement training_placement(const train::Settings& settings, const model::Config& config);
 
 Prediction predict_run(const train::Settings& settings, const train::DataFacts& facts);
 
@@ -36,7 +49,11 @@ enum class ReadData { no, yes };
 // prediction impossible.
 Prediction predict(const Experiment& experiment, ReadData read_data, std::stop_token stop = {});
 
-// {"capacity_bytes", "memory": {category: bytes, "total"}, "peak_instant", "sources"}
+// Lines of a table, a device each: "device 3 (fsdp 1, tp 1)", total and what of it is largest; empty for one device.
+std::vector<std::string> device_lines(const Prediction& prediction);
+
+// {"capacity_bytes", "memory": {category: bytes, "total", "devices": [{category: bytes, "total"}]}, "peak_instant",
+// "sources"}; memory is the fullest device's, devices are only there where there are several.
 Json predicted_json(const Prediction& prediction);
 
 }  // namespace mw::runs

@@ -106,6 +106,11 @@ void RunView::take(const event::Memory& e) {
   furthest_ = std::max(furthest_, e.step);
 }
 
+void RunView::take(const event::Traffic& e) {
+  traffic_.append(last_time_, e);
+  furthest_ = std::max(furthest_, e.step);
+}
+
 void RunView::take(const event::Sample& e) {
   samples_.push_back(
       {last_time_, e.step, valid_utf8(e.prompt), valid_utf8(e.text), valid_utf8(e.expected), valid_utf8(e.verdict)});
@@ -170,6 +175,7 @@ void RunView::rewind(long step) {
     drop_after(it->second, step);
     it = it->second.points.empty() ? memory_.erase(it) : std::next(it);
   }
+  traffic_.drop_after(step);
   drop_after(samples_, step);
   drop_after(checkpoints_, step);
   drop_after(points_, step);
@@ -200,14 +206,38 @@ std::string RunView::kind() const {
   return kind && kind->is_string() ? kind->get<std::string>() : std::string();
 }
 
-std::optional<Ledger> RunView::predicted() const {
+std::optional<Ledger> RunView::predicted(std::optional<int> device) const {
   const Json* predicted = member(info_, "predicted");
   if (!predicted || !predicted->is_object()) return std::nullopt;
+  if (const Json* each = member(*predicted, "devices"); device && each && each->is_array())
+    if (*device >= 0 && static_cast<size_t>(*device) < each->size())
+      predicted = &each->at(static_cast<size_t>(*device));
   try {
     return ledger_from_json(*predicted);
   } catch (const Error&) {  // an external job's idea of a ledger: not ours to draw
     return std::nullopt;
   }
+}
+
+mesh::Mesh RunView::ran_on() const {
+  constexpr long kMost = 4096;
+  mesh::Mesh out;
+  const Json* said = member(info_, "mesh");
+  const Json* axes = said ? member(*said, "axes") : nullptr;
+  if (!axes || !axes->is_array()) return out;
+  for (const Json& axis : *axes) {
+    const Json* name = member(axis, "name");
+    const auto size = whole(axis, "size");
+    if (!name || !name->is_string() || !size || *size < 1 || *size > kMost) return {};
+    out.axes.push_back({name->get<std::string>(), static_cast<int>(*size)});
+  }
+  return out.devices() <= kMost ? out : mesh::Mesh{};
+}
+
+int RunView::devices() const {
+  const long said = whole(info_, "devices").value_or(1);
+  const long reported = memory_.empty() ? 1 : static_cast<long>(memory_.size());
+  return static_cast<int>(std::clamp(std::max(said, reported), 1L, 1L << 20));
 }
 
 std::optional<Bytes> RunView::capacity() const {
@@ -253,9 +283,9 @@ bool RunView::operator==(const RunView& o) const {
     for (const event::Point& p : points) all += text(std::optional(p));
     return all;
   };
-  return smoothing_ == o.smoothing_ && metrics_ == o.metrics_ && memory_ == o.memory_ && samples_ == o.samples_ &&
-         checkpoints_ == o.checkpoints_ && text_of(points_) == text_of(o.points_) && log_ == o.log_ &&
-         log_dropped_ == o.log_dropped_ && info_ == o.info_ && state_ == o.state_ &&
+  return smoothing_ == o.smoothing_ && metrics_ == o.metrics_ && memory_ == o.memory_ && traffic_ == o.traffic_ &&
+         samples_ == o.samples_ && checkpoints_ == o.checkpoints_ && text_of(points_) == text_of(o.points_) &&
+         log_ == o.log_ && log_dropped_ == o.log_dropped_ && info_ == o.info_ && state_ == o.state_ &&
          text(finished_) == text(o.finished_) && text(activity_) == text(o.activity_) && total_ == o.total_ &&
          furthest_ == o.furthest_ && last_time_ == o.last_time_ && paused_s_ == o.paused_s_ &&
          paused_since_ == o.paused_since_ && recent_ == o.recent_;

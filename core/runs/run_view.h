@@ -12,7 +12,9 @@
 
 #include "core/base/error.h"
 #include "core/base/event.h"
+#include "core/mesh/mesh.h"
 #include "core/runs/series.h"
+#include "core/runs/traffic_timeline.h"
 
 namespace mw::runs {
 
@@ -80,6 +82,7 @@ class RunView {
   void set_smoothing(double weight);  // recomputes every smoothed series
 
   const std::map<int, MemoryTimeline>& memory() const { return memory_; }  // by device
+  const TrafficTimeline& traffic() const { return traffic_; }              // empty on one device
   const std::vector<SampleShown>& samples() const { return samples_; }     // in order of arrival
   const std::vector<CheckpointMark>& checkpoints() const { return checkpoints_; }
   const std::vector<event::Point>& points() const { return points_; }  // of a size run, as they were measured
@@ -88,9 +91,12 @@ class RunView {
 
   // From Started: info as it came, and the parts a page needs. Empty until started or where the source did not say.
   const Json& info() const { return info_; }
-  std::string kind() const;                 // info.kind: "size"; empty: it trains
-  std::optional<Ledger> predicted() const;  // info.predicted {category: bytes}, per device, at its peak
-  std::optional<Bytes> capacity() const;    // info.capacity_bytes, per device
+  std::string kind() const;  // info.kind: "size"; empty: it trains
+  // info.predicted {category: bytes} of the fullest device at its peak; of each: info.predicted.devices, where given.
+  std::optional<Ledger> predicted(std::optional<int> device = std::nullopt) const;
+  mesh::Mesh ran_on() const;              // info.mesh {axes: [{name, size}]}; no axes where it does not say
+  int devices() const;                    // info.devices, or those that reported; 1 where nothing says so
+  std::optional<Bytes> capacity() const;  // info.capacity_bytes, per device
 
   RunState state() const { return state_; }
   bool ended() const { return finished_.has_value(); }
@@ -123,6 +129,7 @@ class RunView {
   void take(const event::Started& e);
   void take(const event::Metric& e);
   void take(const event::Memory& e);
+  void take(const event::Traffic& e);
   void take(const event::Sample& e);
   void take(const event::Checkpoint& e);
   void take(const event::Point& e);
@@ -137,6 +144,7 @@ class RunView {
   double smoothing_;
   std::map<std::string, MetricSeries> metrics_;
   std::map<int, MemoryTimeline> memory_;
+  TrafficTimeline traffic_;
   std::vector<SampleShown> samples_;
   std::vector<CheckpointMark> checkpoints_;
   std::vector<event::Point> points_;

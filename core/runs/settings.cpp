@@ -5,6 +5,10 @@
 
 #include "core/engine/checks.h"
 #include "core/formats/checkpoint.h"
+#include "core/mesh/engine_step.h"
+#include "core/mesh/local_config.h"
+#include "core/runs/plan_request.h"
+#include "core/runs/predict.h"
 #include "core/train/model.h"
 
 namespace mw::runs {
@@ -69,6 +73,15 @@ void set_data(train::Settings& s, const Experiment& e, model::Family family) {
   s.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
 }
 
+// A mesh that the model cannot be computed on is refused before a run exists.
+void check_mesh(const train::Settings& s, const model::Config& config) {
+  const mesh::Mesh& mesh = s.model.mesh;
+  if (mesh.devices() == 1) return;
+  const mesh::Placement placement = training_placement(s, config);
+  const mesh::WorkingForm form(mesh, placement, mesh::engine_step({}));
+  for (int d = 0; d < mesh.devices(); ++d) mesh::local_config(config, form, placement, mesh, d);
+}
+
 }  // namespace
 
 train::Settings data_only_settings(const Experiment& e, model::Family family) {
@@ -91,14 +104,13 @@ void check_valid(const Experiment& e) {
                  .found = e.string("target.id"),
                  .expected = "cpu",
                  .fix = "set target.id to cpu"});
-  for (const auto& [axis, size] : e.mesh())
-    if (size != 1)
-      throw Error({.id = "MESH",
-                   .message = "the engine runs on one device",
-                   .place = "mesh." + axis,
-                   .found = std::to_string(size),
-                   .expected = "1",
-                   .fix = "set mesh." + axis + " to 1"});
+  if (const mesh::Mesh mesh = given_mesh(e); mesh.devices() > mesh::kMostVirtualDevices)
+    throw Error({.id = "MESH-SIZE",
+                 .message = "too many virtual devices for one machine",
+                 .place = "mesh." + mesh.axes.back().name,
+                 .found = std::to_string(mesh.devices()),
+                 .expected = "at most " + std::to_string(mesh::kMostVirtualDevices),
+                 .fix = "use a smaller mesh"});
 }
 
 engine::LoraOptions lora_options(const Experiment& e) {
@@ -120,6 +132,8 @@ train::ModelSettings model_values(const Experiment& e) {
   m.capacity = Bytes(static_cast<std::int64_t>(e.number("target.memory_gib") * 1073741824.0));
   m.threads = static_cast<int>(e.integer("target.threads"));
   m.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
+  m.mesh = given_mesh(e);
+  m.rules = mesh::engine_rules(sharding_rules(e, mesh::Preset::tunix));
   return m;
 }
 
@@ -157,7 +171,9 @@ train::Settings train_settings(const Experiment& e) {
   require_model(e);
   const model::Config config = formats::read_config(e.path("model.path"));
   engine::check_model(config);
-  return plan_settings(e, config.family);
+  train::Settings settings = plan_settings(e, config.family);
+  check_mesh(settings, config);
+  return settings;
 }
 
 train::Settings plan_settings(const Experiment& e, model::Family family) {

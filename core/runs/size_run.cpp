@@ -86,7 +86,15 @@ Adapters adapters_of(const Experiment& e, const model::Config& config) {
 
 serve::SizingSettings sizing_settings(const Experiment& e) {
   check_valid(e);
-  config_of(e, model_values(e));
+  const train::ModelSettings model = model_values(e);
+  if (model.mesh.devices() > 1)
+    throw Error({.id = "MESH",
+                 .message = "time and memory are measured on one device here",
+                 .place = "mesh." + model.mesh.axes.back().name,
+                 .found = mesh::to_text(model.mesh),
+                 .expected = "1",
+                 .fix = "leave the mesh out, or train on it"});
+  config_of(e, model);
   serve::SizingSettings s;
   s.workloads.clear();
   for (const std::string& name : e.list("size.workloads"))
@@ -135,15 +143,17 @@ event::Finished run_sizes(const Experiment& e, Json info, const EventSink& sink,
       .threads = train::thread_count(model.threads)};
   train::LoadedModel loaded;
   request.network = [&]() -> engine::Network& {
-    loaded = train::load_network(model, request.config, [&](long done, long total) {
+    loaded = train::load_weights(model, request.config, [&](long done, long total) {
       emit(event::Progress{"loading weights", done, total});
     });
+    engine::Network& network = loaded.cluster->network(0);
     if (adapters.loaded)
-      train::attach_adapter(*adapters.loaded, model.seed, *loaded.network);
+      train::attach_adapter(*adapters.loaded, model.seed, network);
     else if (adapters.wanted)
-      loaded.network->add_lora(adapters.options, model.seed);
-    emit(event::Memory{0, 0, "load", loaded.device->arena.use().at_peak, loaded.device->arena.use().at_peak.total()});
-    return *loaded.network;
+      network.add_lora(adapters.options, model.seed);
+    const Ledger held = network.device().arena.use().at_peak;
+    emit(event::Memory{0, 0, "load", held, held.total()});
+    return network;
   };
   const auto points = static_cast<long>(request.settings.workloads.size() * request.settings.batches.size());
   Json workloads = Json::array();

@@ -31,6 +31,7 @@ struct Apply {
     if (e.name == "train/tokens" && e.value >= 0 && e.value < 9e18) row.tokens = static_cast<std::int64_t>(e.value);
   }
   void operator()(const event::Memory& e) { row.peak = std::max({row.peak, e.peak, e.bytes.total()}); }
+  void operator()(const event::Traffic&) {}
   void operator()(const event::Sample&) {}
   void operator()(const event::Checkpoint&) {}
   void operator()(const event::Point& e) { row.steps_done = std::max(row.steps_done, e.step); }
@@ -76,8 +77,8 @@ void apply(RunRow& row, const Event& event) {
 }
 
 EventColumns columns_of(const Event& event) {
-  static constexpr const char* kKinds[] = {"started", "metric",   "memory", "sample",   "checkpoint",
-                                           "log",     "progress", "state",  "finished", "point"};
+  static constexpr const char* kKinds[] = {"started",  "metric", "memory",   "sample", "checkpoint", "log",
+                                           "progress", "state",  "finished", "point",  "traffic"};
   static_assert(std::size(kKinds) == std::variant_size_v<decltype(event.body)>);
   EventColumns columns;
   columns.kind = kKinds[event.body.index()];

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <vector>
 
 #include "core/base/error.h"
@@ -32,22 +33,24 @@ std::vector<long> steps_in(const fs::path& run_folder) {
   return steps;
 }
 
-formats::TensorData tensor(std::string name, std::span<const float> values) {
-  return {.name = std::move(name),
-          .dtype = formats::DType::f32,
-          .shape = {static_cast<std::int64_t>(values.size())},
-          .bytes = std::as_bytes(values)};
-}
+using Part = engine::Cluster::Part;
+constexpr std::pair<Part, const char*> kParts[] = {
+    {Part::value, ".value"}, {Part::first_moment, ".m"}, {Part::second_moment, ".v"}};
 
-void write_state(const fs::path& folder, const Counters& c, engine::Network& network, engine::AdamW& optimizer) {
-  std::vector<formats::TensorData> tensors;
-  const auto parameters = network.parameters();
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    tensors.push_back(tensor(parameters[i].name + ".value", parameters[i].value));
-    tensors.push_back(tensor(parameters[i].name + ".m", optimizer.first_moment(i)));
-    tensors.push_back(tensor(parameters[i].name + ".v", optimizer.second_moment(i)));
-  }
-  formats::write_safetensors(folder / "trainer_state.safetensors", tensors, {{"format", "meshwright-trainer-state"}});
+// Tensor by tensor, so that beside the shards only one is ever whole.
+void write_state(const fs::path& folder, const Counters& c, const engine::Cluster& cluster) {
+  std::vector<formats::TensorSpec> specs;
+  for (const auto& t : cluster.trained())
+    for (const auto& [part, suffix] : kParts) specs.push_back({t.name + suffix, formats::DType::f32, {t.size}});
+  std::vector<float> values;
+  const auto produce = [&](size_t i, const formats::ByteSink& sink) {
+    const size_t index = i / std::size(kParts);
+    values.resize(static_cast<size_t>(cluster.trained()[index].size));
+    cluster.read(index, kParts[i % std::size(kParts)].first, values);
+    sink(std::as_bytes(std::span(values)));
+  };
+  formats::write_safetensors(folder / "trainer_state.safetensors", specs, produce,
+                             {{"format", "meshwright-trainer-state"}});
   const Json state{{"schema", 1},
                    {"step", c.step},
                    {"tokens", c.tokens},
@@ -57,19 +60,18 @@ void write_state(const fs::path& folder, const Counters& c, engine::Network& net
   write_file_atomically(folder / "trainer_state.json", state.dump(2) + "\n");
 }
 
-void write_model(const fs::path& folder, const Settings& settings, engine::Network& network) {
-  std::vector<formats::WriteTensor> tensors;
-  const auto all = network.inventory().tensors();
-  const auto parameters = network.parameters();
-  for (size_t i = 0; i < all.size(); ++i) {
-    const auto at =
-        std::find_if(parameters.begin(), parameters.end(), [&](const auto& p) { return p.name == all[i].name; });
-    if (at != parameters.end())
-      tensors.push_back({i, at->value});
-    else if (all[i].is_buffer)  // saved, not trained; small, so that the span stays valid
-      tensors.push_back({i, network.weight_f32(i)});
-  }
-  formats::write_hf_weights(folder, network.config(), network.inventory(), tensors, settings.save_dtype);
+// Weights that do not learn (buffers) are saved with the others.
+void write_model(const fs::path& folder, const Settings& settings, const engine::Cluster& cluster) {
+  const auto all = cluster.inventory().tensors();
+  std::map<std::string, size_t> trained;
+  for (size_t i = 0; i < cluster.trained().size(); ++i) trained.emplace(cluster.trained()[i].name, i);
+  const auto read = [&](size_t index, std::span<float> out) {
+    if (const auto at = trained.find(all[index].name); at != trained.end())
+      cluster.read(at->second, Part::value, out);
+    else
+      cluster.read_weight(index, out);
+  };
+  formats::write_hf_weights(folder, cluster.config(), cluster.inventory(), read, settings.save_dtype);
   std::error_code ec;
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "tokenizer.model"})
     fs::copy_file(settings.model.path / name, folder / name, fs::copy_options::overwrite_existing, ec);
@@ -119,26 +121,27 @@ Counters read_counters(const fs::path& checkpoint) {
 }
 
 void write_checkpoint(const fs::path& run_folder, const Counters& counters, const Settings& settings,
-                      engine::Network& network, engine::AdamW& optimizer) {
+                      engine::Cluster& cluster) {
   StagedFolder staged(checkpoint_path(run_folder, counters.step));
   if (settings.method == engine::Method::lora)
-    formats::write_peft(staged.path(), adapter_of(network, settings.lora, settings.model.path.string()));
+    formats::write_peft(staged.path(), adapter_of(cluster, settings.lora, settings.model.path.string()));
   else
-    write_model(staged.path(), settings, network);
-  write_state(staged.path(), counters, network, optimizer);
+    write_model(staged.path(), settings, cluster);
+  write_state(staged.path(), counters, cluster);
   staged.commit();
 }
 
-Counters restore_checkpoint(const fs::path& checkpoint, engine::Network& network, engine::AdamW& optimizer) {
+Counters restore_checkpoint(const fs::path& checkpoint, engine::Cluster& cluster) {
   const Counters counters = read_counters(checkpoint);
   const formats::SafetensorsFile file(checkpoint / "trainer_state.safetensors");
-  const auto parameters = network.parameters();
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    read_into(file, parameters[i].name + ".value", parameters[i].value);
-    read_into(file, parameters[i].name + ".m", optimizer.first_moment(i));
-    read_into(file, parameters[i].name + ".v", optimizer.second_moment(i));
-  }
-  network.parameters_changed();
+  std::vector<float> values;
+  for (size_t i = 0; i < cluster.trained().size(); ++i)
+    for (const auto& [part, suffix] : kParts) {
+      values.resize(static_cast<size_t>(cluster.trained()[i].size));
+      read_into(file, cluster.trained()[i].name + suffix, values);
+      cluster.write(i, part, values);
+    }
+  cluster.values_written();
   return counters;
 }
 

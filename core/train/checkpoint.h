@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A checkpoint folder `checkpoint-<step>`: the PEFT adapter (or HF model) that other tools load, plus
 // trainer_state.{safetensors,json} with the exact f32 parameters, AdamW moments and counters, so that a resumed run
-// continues bit for bit. Written beside and renamed: a killed process leaves the old ones whole.
+// continues bit for bit. Tensors are whole whatever mesh they were sharded over: a run resumes on another one, too.
+// Written beside and renamed: a killed process leaves the old ones whole.
 #pragma once
 #include <filesystem>
 #include <optional>
 #include <string>
 
 #include "core/base/json.h"
-#include "core/engine/optimizer.h"
+#include "core/engine/cluster.h"
 #include "core/train/model.h"
 #include "core/train/settings.h"
 
@@ -28,10 +29,9 @@ std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::pa
 Counters read_counters(const std::filesystem::path& checkpoint);
 
 void write_checkpoint(const std::filesystem::path& run_folder, const Counters& counters, const Settings& settings,
-                      engine::Network& network, engine::AdamW& optimizer);
+                      engine::Cluster& cluster);
 // Throws Error when the checkpoint does not belong to these settings (other shapes or names).
-Counters restore_checkpoint(const std::filesystem::path& checkpoint, engine::Network& network,
-                            engine::AdamW& optimizer);
+Counters restore_checkpoint(const std::filesystem::path& checkpoint, engine::Cluster& cluster);
 // Removes all but the newest `keep`.
 void prune_checkpoints(const std::filesystem::path& run_folder, long keep);
 

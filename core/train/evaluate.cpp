@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/base/error.h"
+
 namespace mw::train {
 
 engine::TokenBatch view(const data::Batch& b) {
@@ -20,9 +22,14 @@ std::optional<double> held_out_loss(LoadedModel& model, std::span<const data::Ex
   engine::LossSum total;
   for (const data::Batch& batch : data::eval_batches(examples, options, model.tokenizer->pad())) {
     if (stop.stop_requested()) return std::nullopt;
-    const engine::LossSum one = model.network->evaluate(view(batch), step);
-    total.sum += one.sum;
-    total.tokens += one.tokens;
+    try {
+      const engine::LossSum one = model.cluster->evaluate(view(batch), step, stop);
+      total.sum += one.sum;
+      total.tokens += one.tokens;
+    } catch (const Error& e) {
+      if (e.kind() == Error::Kind::cancelled) return std::nullopt;
+      throw;
+    }
   }
   if (total.tokens == 0) return std::nullopt;
   return total.sum / static_cast<double>(total.tokens);

@@ -45,6 +45,11 @@ Bytes machine_memory() {
                static_cast<std::int64_t>(::sysconf(_SC_PAGESIZE)));
 }
 
+Bytes device_capacity(const ModelSettings& settings) {
+  if (settings.capacity.value > 0) return settings.capacity;
+  return Bytes(machine_memory().value / settings.mesh.devices());
+}
+
 std::unique_ptr<data::Tokenizer> load_tokenizer_of(const ModelSettings& settings) {
   return data::load_tokenizer(settings.tokenizer.empty() ? settings.path : settings.tokenizer);
 }
@@ -61,23 +66,27 @@ LoadedModel load_model(const ModelSettings& settings, const Progress& progress) 
   engine::check_context(config, settings.context);
   std::unique_ptr<data::Tokenizer> tokenizer = load_tokenizer_of(settings);
   check_vocabulary(*tokenizer, config, settings.path.string());
-  LoadedModel out = load_network(settings, config, progress);
+  LoadedModel out = load_weights(settings, config, progress);
   out.tokenizer = std::move(tokenizer);
   return out;
 }
 
-LoadedModel load_network(const ModelSettings& settings, const model::Config& config, const Progress& progress) {
+LoadedModel load_weights(const ModelSettings& settings, const model::Config& config, const Progress& progress) {
   LoadedModel out;
   const model::TensorInventory inventory(config);
   std::unique_ptr<formats::HfWeights> weights;  // opened and checked before memory is taken
   if (settings.init == Init::load) weights = std::make_unique<formats::HfWeights>(settings.path, inventory);
-  const Bytes capacity = settings.capacity.value > 0 ? settings.capacity : machine_memory();
-  out.device = std::make_unique<engine::Device>(capacity, thread_count(settings.threads));
-  out.network = std::make_unique<engine::Network>(config, *out.device, settings.weights, settings.use);
+  out.cluster =
+      std::make_unique<engine::Cluster>(config, engine::ClusterOptions{.mesh = settings.mesh,
+                                                                       .rules = settings.rules,
+                                                                       .weights = settings.weights,
+                                                                       .use = settings.use,
+                                                                       .capacity = device_capacity(settings),
+                                                                       .threads = thread_count(settings.threads)});
   if (weights)
-    out.network->load(source_of(*weights), progress);
+    out.cluster->load(source_of(*weights), progress);
   else
-    out.network->init_random(settings.seed);
+    out.cluster->init_random(settings.seed);
   return out;
 }
 
@@ -125,29 +134,58 @@ formats::Adapter read_adapter(const std::filesystem::path& folder, const std::fi
   return adapter;
 }
 
-void copy_adapter(const formats::Adapter& adapter, engine::Network& network) {
-  for (const engine::LoraModule& module : network.lora()) {
-    const auto from = std::find_if(adapter.modules.begin(), adapter.modules.end(),
-                                   [&](const auto& m) { return m.target.module == module.target.module; });
-    if (from == adapter.modules.end() || from->a.size() != module.a.size() || from->b.size() != module.b.size())
-      throw Error(
-          {.id = "ADAPTER",
-           .message = "the adapter does not fit the LoRA settings",
-           .place = module.target.module,
-           .found = from == adapter.modules.end() ? "no tensors for this module" : "rank " + std::to_string(from->rank),
-           .expected = "rank " + std::to_string(module.rank),
-           .fix = "use the rank and targets the adapter was trained with"});
-    std::copy(from->a.begin(), from->a.end(), module.a.begin());
-    std::copy(from->b.begin(), from->b.end(), module.b.begin());
-  }
+namespace {
+
+// The module's values; throws Error where the adapter has none of that size.
+const formats::AdapterModule& module_of(const formats::Adapter& adapter, const model::LoraTarget& target, size_t a,
+                                        size_t b) {
+  const auto from = std::find_if(adapter.modules.begin(), adapter.modules.end(),
+                                 [&](const auto& m) { return m.target.module == target.module; });
+  if (from == adapter.modules.end() || from->a.size() != a || from->b.size() != b)
+    throw Error(
+        {.id = "ADAPTER",
+         .message = "the adapter does not fit the LoRA settings",
+         .place = target.module,
+         .found = from == adapter.modules.end() ? "no tensors for this module" : "rank " + std::to_string(from->rank),
+         .expected = "the rank and widths that the model's LoRA has there",
+         .fix = "use the rank and targets the adapter was trained with"});
+  return *from;
 }
+
+// Among the trained tensors, that of a factor: "layers.3.q_proj" and ".lora_a".
+size_t trained_index(const engine::Cluster& cluster, const model::LoraTarget& target, const char* factor) {
+  const std::string name =
+      "layers." + std::to_string(target.layer) + "." + std::string(model::hf_module_name(target.role)) + factor;
+  const auto all = cluster.trained();
+  const auto at = std::find_if(all.begin(), all.end(), [&](const auto& t) { return t.name == name; });
+  if (at == all.end())
+    throw Error({.id = "ADAPTER", .message = "the model does not train this adapter", .place = target.module});
+  return static_cast<size_t>(at - all.begin());
+}
+
+}  // namespace
 
 void attach_adapter(const formats::Adapter& adapter, std::uint64_t seed, engine::Network& network) {
   network.add_lora(lora_options(adapter), seed);
-  copy_adapter(adapter, network);
+  for (const engine::LoraModule& module : network.lora()) {
+    const formats::AdapterModule& from = module_of(adapter, module.target, module.a.size(), module.b.size());
+    std::copy(from.a.begin(), from.a.end(), module.a.begin());
+    std::copy(from.b.begin(), from.b.end(), module.b.begin());
+  }
 }
 
-formats::Adapter adapter_of(const engine::Network& network, const engine::LoraOptions& options,
+void copy_adapter(const formats::Adapter& adapter, engine::Cluster& cluster) {
+  for (const engine::ResolvedLora& r : engine::resolve_lora(cluster.inventory(), lora_options(adapter))) {
+    const size_t a = trained_index(cluster, r.target, ".lora_a"), b = trained_index(cluster, r.target, ".lora_b");
+    const auto size = [&](size_t i) { return static_cast<size_t>(cluster.trained()[i].size); };
+    const formats::AdapterModule& from = module_of(adapter, r.target, size(a), size(b));
+    cluster.write(a, engine::Cluster::Part::value, from.a);
+    cluster.write(b, engine::Cluster::Part::value, from.b);
+  }
+  cluster.values_written();
+}
+
+formats::Adapter adapter_of(const engine::Cluster& cluster, const engine::LoraOptions& options,
                             const std::string& base_model) {
   formats::Adapter adapter{.rank = options.rank,
                            .alpha = options.alpha,
@@ -158,12 +196,18 @@ formats::Adapter adapter_of(const engine::Network& network, const engine::LoraOp
                            .rank_pattern = options.rank_pattern,
                            .alpha_pattern = options.alpha_pattern,
                            .modules = {}};
-  for (const engine::LoraModule& m : network.lora())
-    adapter.modules.push_back({.target = m.target,
-                               .rank = m.rank,
-                               .alpha = m.alpha,
-                               .a = {m.a.begin(), m.a.end()},
-                               .b = {m.b.begin(), m.b.end()}});
+  const auto values = [&](const model::LoraTarget& target, const char* factor) {
+    const size_t i = trained_index(cluster, target, factor);
+    std::vector<float> out(static_cast<size_t>(cluster.trained()[i].size));
+    cluster.read(i, engine::Cluster::Part::value, out);
+    return out;
+  };
+  for (const engine::ResolvedLora& r : engine::resolve_lora(cluster.inventory(), options))
+    adapter.modules.push_back({.target = r.target,
+                               .rank = r.rank,
+                               .alpha = r.alpha,
+                               .a = values(r.target, ".lora_a"),
+                               .b = values(r.target, ".lora_b")});
   return adapter;
 }
 
@@ -174,7 +218,7 @@ std::vector<int> prompt_ids(const LoadedModel& model, const std::string& prompt,
   std::vector<int> ids{model.tokenizer->bos()};
   const std::vector<int> body = model.tokenizer->encode(prompt);
   ids.insert(ids.end(), body.begin(), body.end());
-  const auto limit = static_cast<size_t>(model.network->config().max_positions);
+  const auto limit = static_cast<size_t>(model.config().max_positions);
   if (ids.size() >= limit)
     throw Error({.id = "CONTEXT",
                  .message = "the prompt is longer than the model's context",
@@ -199,7 +243,7 @@ std::vector<Answer> answers(LoadedModel& model, std::span<const std::string> pro
   for (const std::string& prompt : prompts) ids.push_back(prompt_ids(model, prompt, sampling));
   add_stops(*model.tokenizer, chat, sampling);
   std::vector<Answer> out;
-  for (std::vector<int>& row : engine::Sampler(*model.network).generate_batch(ids, sampling, stop)) {
+  for (std::vector<int>& row : model.cluster->generate_batch(ids, sampling, stop)) {
     std::string text = trimmed(model.tokenizer->decode(row));
     out.push_back({std::move(text), std::move(row)});
   }
@@ -212,12 +256,16 @@ Answer answer(LoadedModel& model, const std::string& prompt, data::ChatFormat ch
   engine::SampleOptions sampling = options;
   const std::vector<int> ids = prompt_ids(model, prompt, sampling);
   add_stops(*model.tokenizer, chat, sampling);
-  std::vector<int> so_far;
   Answer out;
-  out.ids = engine::Sampler(*model.network).generate(ids, sampling, stop, [&](int id) {
-    so_far.push_back(id);
-    return !on_text || on_text(model.tokenizer->decode(so_far));
-  });
+  if (model.cluster->devices() > 1) {
+    out.ids = model.cluster->generate_batch(std::span(&ids, 1), sampling, stop).front();
+  } else {
+    std::vector<int> so_far;
+    out.ids = engine::Sampler(model.cluster->network(0)).generate(ids, sampling, stop, [&](int id) {
+      so_far.push_back(id);
+      return !on_text || on_text(model.tokenizer->decode(so_far));
+    });
+  }
   out.text = trimmed(model.tokenizer->decode(out.ids));
   return out;
 }

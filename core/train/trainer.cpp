@@ -7,9 +7,11 @@
 #include <optional>
 
 #include "core/base/error.h"
+#include "core/mesh/legal.h"
 #include "core/train/checkpoint.h"
 #include "core/train/evaluate.h"
 #include "core/train/model.h"
+#include "core/train/traffic.h"
 
 namespace mw::train {
 namespace {
@@ -27,17 +29,20 @@ class Run {
     resumed_seconds_ = counters_.seconds;
   }
 
-  event::Finished operator()() {
+  event::Finished operator()() try {
     load();
     start();
     if (counters_.step == 0) before();
     while (counters_.step < s_.rate.steps && !stop_.stop_requested()) {
       gate_.wait(stop_, [&](RunState state) { emit(event::StateChanged{state}); });
-      if (stop_.stop_requested()) break;
-      step();
+      if (stop_.stop_requested() || !step()) break;
       around(counters_.step);
     }
     return finish();
+  } catch (const engine::OutOfMemory& e) {
+    engine::OutOfMemory::Moment moment = e.moment;
+    moment.phase = phase_;
+    throw engine::OutOfMemory(std::move(moment));
   }
 
  private:
@@ -51,17 +56,15 @@ class Run {
   Progress progress(const char* phase) {
     return [this, phase](long done, long total) { emit(event::Progress{phase, done, total}); };
   }
-  void memory(const char* phase) {
-    const MemoryUse use = model_.device->arena.use();
-    peak_ = std::max(peak_, use.at_peak.total());
-    emit(event::Memory{0, counters_.step, phase, use.at_peak, peak_});
-    model_.device->arena.reset_peak();
-  }
+  engine::Cluster& cluster() { return *model_.cluster; }
+  void memory(const char* phase);
+  void traffic();
 
   void load();
   void start();
   void before();
-  void step();
+  bool step();
+  bool micro_batches(const std::vector<data::Batch>& micro, engine::StepOptions options, double& loss_sum);
   void around(long step);
   void evaluate();
   void samples();
@@ -93,12 +96,34 @@ class Run {
   Counters counters_;
   LoadedModel model_;
   data::Dataset dataset_;
-  std::unique_ptr<engine::AdamW> optimizer_;
   std::unique_ptr<data::BatchStream> batches_;
-  Bytes peak_;
+  std::vector<Bytes> peaks_;  // of each device
   Json summary_ = Json::object();
   long evaluated_at_ = -1, checkpointed_at_ = -1;
+  std::string phase_ = "loading the weights";  // for who runs out of memory
 };
+
+Json mesh_info(const mesh::Mesh& mesh) {
+  Json axes = Json::array();
+  for (const mesh::MeshAxis& a : mesh.axes) axes.push_back({{"name", a.name}, {"size", a.size}});
+  return {{"axes", std::move(axes)}, {"devices", mesh.devices()}};
+}
+
+void Run::memory(const char* phase) {
+  peaks_.resize(static_cast<size_t>(cluster().devices()));
+  for (int d = 0; d < cluster().devices(); ++d) {
+    engine::Arena& arena = cluster().device(d).arena;
+    const Ledger at_peak = arena.use().at_peak;
+    Bytes& peak = peaks_[static_cast<size_t>(d)];
+    peak = std::max(peak, at_peak.total());
+    emit(event::Memory{d, counters_.step, phase, at_peak, peak});
+    arena.reset_peak();
+  }
+}
+
+void Run::traffic() {
+  if (cluster().devices() > 1) emit(traffic_of(cluster(), counters_.step));
+}
 
 void Run::load() {
   emit(event::StateChanged{RunState::running});
@@ -111,17 +136,16 @@ void Run::load() {
       const float dropout = s_.lora.dropout;
       s_.lora = lora_options(*adapter);
       s_.lora.dropout = dropout;
-      model_.network->add_lora(s_.lora, s_.seed);
-      copy_adapter(*adapter, *model_.network);
-    } else {
-      model_.network->add_lora(s_.lora, s_.seed);
     }
+    phase_ = "adding the adapters";
+    cluster().add_lora(s_.lora, s_.seed);
   }
-  model_.network->set_trainable(s_.method);
-  optimizer_ = std::make_unique<engine::AdamW>(*model_.device, model_.network->parameters(), s_.adamw);
+  phase_ = "making room for gradients and moments";
+  cluster().train(s_.method, s_.adamw);
+  if (adapter) copy_adapter(*adapter, cluster());
   dataset_ = data::load_dataset(s_.data, *model_.tokenizer, stop_, progress("reading data"));
   if (request_.resume) {
-    counters_ = restore_checkpoint(*request_.resume, *model_.network, *optimizer_);
+    counters_ = restore_checkpoint(*request_.resume, cluster());
     checkpointed_at_ = counters_.step;
   }
   batches_ = std::make_unique<data::BatchStream>(dataset_.train, batch_options(s_), model_.tokenizer->pad(),
@@ -144,17 +168,19 @@ Json Run::data_info() const {
 
 void Run::start() {
   std::int64_t trainable = 0;
-  for (const auto& p : model_.network->parameters()) trainable += static_cast<std::int64_t>(p.value.size());
+  for (const auto& t : cluster().trained()) trainable += t.size;
   Json info = request_.info;
   info["steps"] = s_.rate.steps;
   info["model"] = {{"path", s_.model.path.string()},
-                   {"name", model_.network->config().id},
-                   {"parameters", model_.network->inventory().parameters()},
+                   {"name", cluster().config().id},
+                   {"parameters", cluster().inventory().parameters()},
                    {"trainable", trainable}};
-  info["device"] = {{"id", "cpu"}, {"threads", model_.device->pool.threads()}};
-  info["capacity_bytes"] = model_.device->arena.capacity().value;
+  info["device"] = {{"id", "cpu"}, {"threads", cluster().device(0).pool.threads()}};
+  info["devices"] = cluster().devices();
+  info["mesh"] = mesh_info(s_.model.mesh);
+  info["capacity_bytes"] = cluster().device(0).arena.capacity().value;
   info["data"] = data_info();
-  if (request_.predict) info["predicted"] = request_.predict(data_facts(s_, model_.network->config(), dataset_));
+  if (request_.predict) info["predicted"] = request_.predict(data_facts(s_, cluster().config(), dataset_));
   if (request_.resume) info["resumed_from"] = counters_.step;
   emit(event::Started{std::move(info)});
   for (const Problem& p : dataset_.report.problems) log("warning", to_text(p));
@@ -177,7 +203,7 @@ void Run::before() {
   samples();
 }
 
-void Run::step() {
+bool Run::step() {
   const auto begun = Clock::now();
   std::vector<data::Batch> micro;
   std::int64_t loss_tokens = 0, real_tokens = 0;
@@ -187,17 +213,19 @@ void Run::step() {
     real_tokens += micro.back().real_tokens;
   }
   const long step = ++counters_.step;
+  phase_ = "forward and backward of step " + std::to_string(step);
   engine::StepOptions options = step_options();
   options.step = static_cast<std::uint64_t>(step);
   options.gradient_scale = loss_tokens > 0 ? 1.0f / static_cast<float>(loss_tokens) : 0.0f;
-  model_.network->zero_gradients();
+  cluster().zero_gradients();
+  cluster().clear_traffic();
   double loss_sum = 0;
-  for (size_t i = 0; i < micro.size(); ++i) {
-    options.micro_batch = i;
-    loss_sum += model_.network->forward_backward(view(micro[i]), options).sum;
+  if (!micro_batches(micro, options, loss_sum)) {
+    --counters_.step;  // it has not been
+    return false;
   }
   const double loss = loss_sum / static_cast<double>(std::max<std::int64_t>(1, loss_tokens));
-  const double norm = optimizer_->gradient_norm();
+  const double norm = cluster().gradient_norm();
   if (!std::isfinite(loss) || !std::isfinite(norm))
     throw Error({.id = "NAN-LOSS",
                  .message = "the loss or its gradient is not a number any more, at step " + std::to_string(step),
@@ -207,9 +235,9 @@ void Run::step() {
                  .fix = "lower train.learning_rate, or resume from the last good checkpoint" +
                         (checkpointed_at_ >= 0 ? " (step " + std::to_string(checkpointed_at_) + ")" : std::string())},
                 Error::Kind::failed);
+  phase_ = "the update of step " + std::to_string(step);
   const double rate = learning_rate(s_.rate, step);
-  optimizer_->step(step, static_cast<float>(rate), static_cast<float>(s_.clip), norm);
-  model_.network->parameters_changed();
+  cluster().update(step, static_cast<float>(rate), static_cast<float>(s_.clip), norm);
   counters_.tokens += real_tokens;
   counters_.seconds = now();
   metric("train/loss", loss);
@@ -218,6 +246,20 @@ void Run::step() {
   metric("train/tokens_per_second", static_cast<double>(real_tokens) / std::max(1e-9, since(begun)));
   emit(event::Progress{"training", step, s_.rate.steps});
   memory("step");
+  traffic();
+  return true;
+}
+
+// False: stopped on the way, and nothing has been learned from them.
+bool Run::micro_batches(const std::vector<data::Batch>& micro, engine::StepOptions options, double& loss_sum) try {
+  for (size_t i = 0; i < micro.size(); ++i) {
+    options.micro_batch = i;
+    loss_sum += cluster().forward_backward(view(micro[i]), options, stop_).sum;
+  }
+  return true;
+} catch (const Error& e) {
+  if (e.kind() != Error::Kind::cancelled) throw;
+  return false;
 }
 
 // What happens beside the steps; never changes what the next step computes.
@@ -231,6 +273,7 @@ void Run::around(long step) {
 }
 
 void Run::evaluate() {
+  phase_ = "the evaluation after step " + std::to_string(counters_.step);
   evaluated_at_ = counters_.step;
   const auto loss = held_out_loss(model_, eval_rows(), eval_options(), step_options(), stop_);
   if (!loss) return;
@@ -241,6 +284,7 @@ void Run::evaluate() {
 
 void Run::samples() {
   if (s_.sample_prompts <= 0 || s_.sample_every <= 0) return;
+  phase_ = "sampling after step " + std::to_string(counters_.step);
   answer_prompts(model_, dataset_.eval, s_.sample_prompts, s_.data.chat, s_.sample, stop_,
                  [&](event::Sample sample, long, long) {
                    sample.step = counters_.step;
@@ -250,6 +294,7 @@ void Run::samples() {
 }
 
 Score Run::answers() {
+  phase_ = "answering after step " + std::to_string(counters_.step);
   const Score score = answer_prompts(model_, dataset_.eval, s_.answers, s_.data.chat, s_.sample, stop_,
                                      [&](event::Sample sample, long done, long total) {
                                        sample.step = counters_.step;
@@ -265,8 +310,9 @@ Score Run::answers() {
 }
 
 void Run::checkpoint() {
+  phase_ = "the checkpoint of step " + std::to_string(counters_.step);
   counters_.seconds = now();
-  write_checkpoint(request_.run_folder, counters_, s_, *model_.network, *optimizer_);
+  write_checkpoint(request_.run_folder, counters_, s_, cluster());
   prune_checkpoints(request_.run_folder, s_.keep_checkpoints);
   checkpointed_at_ = counters_.step;
   emit(event::Checkpoint{counters_.step, checkpoint_path(request_.run_folder, counters_.step).string()});
@@ -283,7 +329,7 @@ event::Finished Run::finish() {
   if (whole) samples();
   if (checkpointed_at_ != counters_.step && counters_.step > 0) checkpoint();
   Json profile = Json::array();
-  for (const auto& k : model_.network->take_profile())
+  for (const auto& k : cluster().take_profile())
     profile.push_back({{"kernel", k.name},
                        {"seconds", k.seconds},
                        {"calls", k.calls},
@@ -293,7 +339,7 @@ event::Finished Run::finish() {
           .steps = counters_.step,
           .tokens = static_cast<long>(counters_.tokens),
           .seconds = now(),
-          .peak = peak_,
+          .peak = peaks_.empty() ? Bytes(0) : *std::max_element(peaks_.begin(), peaks_.end()),
           .error = {},
           .summary = summary_};
 }
@@ -326,7 +372,10 @@ void PauseGate::wait(std::stop_token stop, const std::function<void(RunState)>& 
 
 DataFacts data_facts(const Settings& s, const model::Config& config, const data::Dataset& dataset) {
   const auto micro_batches = std::min<std::int64_t>(static_cast<std::int64_t>(s.rate.steps) * s.accumulation, 20000);
-  return {.config = config, .largest = data::largest_batch(dataset.train, batch_options(s), 0, micro_batches)};
+  const int ways = mesh::batch_devices(s.model.mesh);
+  return {.config = config,
+          .largest = data::largest_batch(dataset.train, batch_options(s), 0, micro_batches),
+          .shares = data::largest_shares(dataset.train, batch_options(s), 0, micro_batches, ways)};
 }
 
 event::Finished train(const TrainRequest& request, const EventSink& sink, std::stop_token stop, PauseGate& gate) {

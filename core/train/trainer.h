@@ -31,7 +31,8 @@ class PauseGate {
 // What the planner may know once the data has been read.
 struct DataFacts {
   model::Config config;
-  data::BatchSize largest;  // micro-batch of the run
+  data::BatchSize largest;              // micro-batch of the run
+  std::vector<data::BatchSize> shares;  // of it by each run of rows that batch axes of the mesh make
 };
 
 // The largest micro-batch of the run; exact for the first 20,000 of them, which is where a longer run has seen its

@@ -15,7 +15,7 @@ namespace {
 
 TEST(EventJson, RandomEventsOfEveryKindGoThroughTextUnchanged) {
   Rng rng({3});
-  std::array<int, 9> kinds{};
+  std::array<int, std::variant_size_v<decltype(Event::body)>> kinds{};
   for (int i = 0; i < 3000; ++i) {
     const Event e = test::random_event(rng);
     ++kinds[e.body.index()];
@@ -68,6 +68,11 @@ TEST(EventJson, HasTheContractsShape) {
   const Json memory = to_json({1, event::Memory{0, 2, "forward", ledger, Bytes(64)}}, "run-4");
   EXPECT_EQ(memory.at("bytes").dump(), R"({"logits":64,"total":64})");
   EXPECT_EQ(to_json({0, event::Started{Json{{"steps", 3}}}}, "run-4").at("run"), "run-4");
+  const event::Traffic::Entry entry{"all-gather", "fsdp", "forward", "FSDP gather", 3, 2, Bytes(96), 0.5, 0.25};
+  EXPECT_EQ(to_json({1, event::Traffic{4, {entry}, {{Bytes(48), 0.5, 0.25}}}}, "run-4").dump(),
+            R"({"event":"traffic","step":4,"entries":[{"kind":"all-gather","axis":"fsdp","phase":"forward",)"
+            R"("cause":"FSDP gather","layer":3,"calls":2,"bytes":96,"seconds":0.5,"waited":0.25}],)"
+            R"("devices":[{"bytes":48,"seconds":0.5,"waited":0.25}],"time_s":1.0})");
 }
 
 TEST(EventJson, HalfACharacterFromAModelIsStillJson) {
@@ -90,13 +95,16 @@ TEST(EventJson, MalformedEventsAreErrorsAndNoCrash) {
         R"({"event":"metric","name":"x","step":"many"})", R"({"event":"metric","name":"x","value":"high"})",
         R"({"event":"state","state":"sleeping"})", R"({"event":"finished"})", R"({"event":"memory","bytes":[1]})",
         R"({"event":"memory","bytes":{"weights":"x"}})", R"({"event":"memory","bytes":{"weights":1e300}})",
-        R"({"event":"log","text":5})", R"({"event":"log","time_s":"late"})"})
+        R"({"event":"traffic","entries":[3]})", R"({"event":"traffic","entries":[{"bytes":1e300}]})",
+        R"({"event":"traffic","devices":{"a":{"bytes":"many"}}})", R"({"event":"log","text":5})",
+        R"({"event":"log","time_s":"late"})"})
     EXPECT_THROW(event_from_json(parse_json(text, "event")), Error) << text;
 }
 
 TEST(Events, OnlyWhatMayBeMissedIsTelemetry) {
   EXPECT_TRUE(is_telemetry({0, event::Metric{}}));
   EXPECT_TRUE(is_telemetry({0, event::Memory{}}));
+  EXPECT_TRUE(is_telemetry({0, event::Traffic{}}));
   EXPECT_TRUE(is_telemetry({0, event::Progress{}}));
   EXPECT_FALSE(is_telemetry({0, event::Started{}}));
   EXPECT_FALSE(is_telemetry({0, event::Checkpoint{}}));

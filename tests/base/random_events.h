@@ -61,7 +61,7 @@ inline Event random_event(Rng& rng) {
   Event event;
   event.time_s = static_cast<double>(rng.next_uniform()) * 1e5;
   const auto state = static_cast<RunState>(rng.below(6));
-  switch (rng.below(10)) {
+  switch (rng.below(11)) {
     case 0:
       event.body =
           event::Started{Json{{"model", random_text(rng)}, {"steps", rng.below(1000)}, {"x", {1, 2.5, nullptr}}}};
@@ -91,6 +91,17 @@ inline Event random_event(Rng& rng) {
     case 8:
       event.body = event::Point{random_step(rng), random_text(rng), Json{{"batch", 8}, {"mode", random_text(rng)}}};
       break;
+    case 9: {
+      event::Traffic traffic{.step = random_step(rng), .entries = {}, .devices = {}};
+      for (std::uint64_t n = rng.below(3); n > 0; --n)
+        traffic.entries.push_back({random_text(rng), "fsdp", "forward", random_text(rng),
+                                   static_cast<int>(rng.below(9)) - 1, static_cast<std::int64_t>(rng.below(99)),
+                                   Bytes(static_cast<std::int64_t>(rng.next() >> 16)), 0.25, random_number(rng)});
+      for (std::uint64_t n = rng.below(5); n > 0; --n)
+        traffic.devices.push_back({Bytes(static_cast<std::int64_t>(rng.next() >> 16)), random_number(rng), 0.5});
+      event.body = std::move(traffic);
+      break;
+    }
     default:
       event.body = event::Finished{state,
                                    random_step(rng),

@@ -87,5 +87,22 @@ TEST(Plan, ServingIsPlannedAndNotRun) {
   EXPECT_THAT(refused.err, HasSubstr("serving is planned, not run"));
 }
 
+TEST(Plan, ListsEveryVirtualDeviceOfThisMachine) {
+  std::vector<std::string> plan{"plan", example("tiny-lora"), "--set", "mesh.fsdp=2", "--set", "mesh.tp=2"};
+  const Result text = meshwright(plan);
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("on the fullest of 4 devices"));
+  EXPECT_THAT(text.out, HasSubstr("device 3 (fsdp 1, tp 1): "));
+  plan.push_back("--json");
+  const Json answer = parse_json(meshwright(plan).out, "plan");
+  ASSERT_EQ(answer["devices"].size(), 4u);
+  for (int d = 0; d < 4; ++d) {
+    const Json& device = answer["devices"][static_cast<size_t>(d)];
+    EXPECT_EQ(device["id"], d);
+    EXPECT_GT(device["memory"]["collectives"].get<double>(), 0);
+  }
+  EXPECT_EQ(answer["mesh"], "fsdp 2, tp 2");
+}
+
 }  // namespace
 }  // namespace mw::test

@@ -207,5 +207,48 @@ TEST(Batches, DestroyingAStreamWithWaitingBatchesEndsItsThread) {
   }
 }
 
+TEST(Batches, SharesAreTheLargestThatEachRunOfRowsHas) {
+  const std::vector<Example> all = examples(50, 30);
+  for (const Packing packing : {Packing::none, Packing::pack}) {
+    const BatchOptions options{.rows = 5, .max_len = 64, .packing = packing, .seed = 7};
+    constexpr int kWays = 4, kEach = 2;  // rows 0-1, 2-3, 4, none
+    const std::vector<BatchSize> shares = largest_shares(all, options, 0, 12, kWays);
+    std::vector<BatchSize> want(kWays);
+    BatchStream stream(all, options, kPad);
+    for (int n = 0; n < 12; ++n) {
+      const Batch b = stream.next();
+      std::vector<BatchSize> have(kWays);
+      for (int r = 0; r < b.rows; ++r) {
+        BatchSize& mine = have[static_cast<size_t>(r / kEach)];
+        mine.padded += b.len;
+        std::map<int, int> lengths;
+        for (int i = 0; i < b.len; ++i) {
+          const auto at = static_cast<size_t>(r * b.len + i);
+          if (b.segments[at] < 0) continue;
+          ++mine.tokens;
+          mine.longest = std::max(mine.longest, ++lengths[b.segments[at]]);
+          mine.loss_tokens += b.targets[at] >= 0;
+        }
+      }
+      for (size_t w = 0; w < kWays; ++w) {
+        want[w].tokens = std::max(want[w].tokens, have[w].tokens);
+        want[w].loss_tokens = std::max(want[w].loss_tokens, have[w].loss_tokens);
+        want[w].padded = std::max(want[w].padded, have[w].padded);
+        want[w].longest = std::max(want[w].longest, have[w].longest);
+        const std::int64_t room = std::min(have[w].padded, (have[w].tokens + 255) / 256 * 256);
+        want[w].room = std::max(want[w].room, room);
+      }
+    }
+    for (size_t w = 0; w < kWays; ++w) {
+      EXPECT_EQ(shares[w].tokens, want[w].tokens) << w;
+      EXPECT_EQ(shares[w].loss_tokens, want[w].loss_tokens) << w;
+      EXPECT_EQ(shares[w].padded, want[w].padded) << w;
+      EXPECT_EQ(shares[w].longest, want[w].longest) << w;
+      EXPECT_EQ(shares[w].room, want[w].room) << w;
+    }
+    EXPECT_EQ(shares.back().padded, 0);
+  }
+}
+
 }  // namespace
 }  // namespace mw::data::testing

@@ -50,6 +50,33 @@ TEST(Arena, RefusesMoreThanItsCapacityAndNamesWhatIsHeld) {
   EXPECT_EQ(arena.use().now.total(), Bytes(1 << 19));
 }
 
+TEST(Arena, OutOfMemorySaysWhatTheDeviceHeldAtThatMoment) {
+  Arena arena(Bytes(1 << 20));
+  Buffer<float> weights(arena, MemoryCategory::weights, 1 << 16, "weights");
+  Buffer<float> one(arena, MemoryCategory::activations, 1 << 15, "step"),
+      two(arena, MemoryCategory::activations, 1 << 16, "step");
+  { Buffer<float> gone(arena, MemoryCategory::logits, 1 << 16, "logits"); }
+  try {
+    Buffer<float> more(arena, MemoryCategory::logits, 1 << 17, "logits");
+    FAIL() << "accepted";
+  } catch (const OutOfMemory& e) {
+    EXPECT_EQ(e.moment.wanted, Bytes(1 << 19));
+    EXPECT_EQ(e.moment.held, arena.use().now);
+    ASSERT_EQ(e.moment.largest.size(), 2u);  // what was released is not held
+    EXPECT_EQ(e.moment.largest[0].label, "step");
+    EXPECT_EQ(e.moment.largest[0].bytes, Bytes((1 << 17) + (1 << 18)));
+    EXPECT_EQ(e.moment.largest[0].buffers, 2);
+    OutOfMemory::Moment known = e.moment;
+    known.device = "device 3 (fsdp 0, tp 3)";
+    known.phase = "the update of step 3";
+    const std::string message = OutOfMemory(known).problem().message;
+    EXPECT_NE(message.find("on device 3 (fsdp 0, tp 3)"), std::string::npos) << message;
+    EXPECT_NE(message.find("in the update of step 3"), std::string::npos) << message;
+    EXPECT_NE(e.problem().found.find("largest: step 384 KiB in 2, weights 256 KiB"), std::string::npos)
+        << e.problem().found;
+  }
+}
+
 TEST(Arena, ANetworkThatDoesNotFitIsRefusedAndLeavesNothing) {
   Device device(Bytes(256 << 10), 1);
   EXPECT_THROW(

@@ -106,11 +106,12 @@ TEST(Collectives, FsdpGathersEveryWeightTwice) {
     return x.cause == Cause::gather_shards && x.tensor.find("lora") == std::string::npos;
   });
   std::int64_t shards = 0;
-  for (const Placed& p : c.placement.tensors) shards += p.elements() * 2;
+  for (const Placed& p : c.placement.tensors)
+    shards += p.elements() * (p.role == model::Role::final_norm ? 1 : 2);  // the loss's backward follows at once
   EXPECT_EQ(moved(gathers), Bytes(2 * shards));
   EXPECT_NEAR(static_cast<double>(moved(gathers).value), 2 * 30.7e9, 0.1e9);
   const auto layers = fused(gathers);
-  EXPECT_EQ(layers.size(), 2u * 60 + 2);  // a call per layer and direction, and what stands beside the layers
+  EXPECT_EQ(layers.size(), 2u * 60 + 1);  // a call per layer and direction, and what stands beside the layers
   EXPECT_EQ(moved(layers), moved(gathers));
   EXPECT_THAT(those(list, because(Cause::partial_sums)), IsEmpty());
 }
@@ -202,6 +203,39 @@ TEST(Collectives, TheBackwardEndsAtTheFirstBlockThatLearns) {
     EXPECT_TRUE(x.phase == Phase::forward || x.layer < 0 || x.layer >= 20) << x.tensor;
   }
   EXPECT_FALSE(those(list, [](const Collective& x) { return x.layer == 20 && x.phase == Phase::backward; }).empty());
+}
+
+// Without padding a device moves its own tokens; loss and logits only those that have one.
+TEST(Collectives, TokensThatAreCountedMoveAndNoOthers) {
+  const Case c = make("gemma3-1b", two(1, 2), {.preset = Preset::megatron});
+  const auto list = c.list({.rows = 2, .tokens = 64, .device_tokens = 100, .device_logits = 30});
+  for (const Collective& x : list) {
+    if (x.layer < 0 || x.cause != Cause::partial_sums) continue;
+    EXPECT_EQ(x.full, Bytes(100LL * 1152 * 2));
+  }
+  std::multiset<std::int64_t> head;
+  for (const Collective& x : those(list, [](const Collective& x) { return x.tensor == "logits"; }))
+    head.insert(x.full.value);
+  EXPECT_EQ(head, (std::multiset<std::int64_t>{30 * 4, 30 * 8, 30 * 1152 * 2}));
+}
+
+// Whole routers with experts in parts: each device knows of its columns what an expert's share should be.
+TEST(Collectives, ExpertsInPartsSumWhatTheyTellTheRouter) {
+  const Case c = make("gemma4-26b-a4b", two(1, 4), {.preset = Preset::megatron});
+  const auto list = c.list({.work = Work::train_full, .rows = 1, .tokens = 64});
+  const auto shares = those(list, [](const Collective& x) { return x.tensor == "layers.5.router"; });
+  ASSERT_EQ(shares.size(), 1u);
+  EXPECT_EQ(shares[0].full, Bytes(64LL * c.config.experts_per_token * 4));
+  EXPECT_EQ(shares[0].phase, Phase::backward);
+  EXPECT_THAT(those(list, [](const Collective& x) { return x.tensor.find("router_") != std::string::npos; }),
+              IsEmpty());
+}
+
+TEST(Collectives, GatheredLogitsCountTheirPadding) {
+  const Case c = make("gemma3-270m", {{{"tp", 3}, {"fsdp", 2}}}, {.preset = Preset::megatron}, Use::sampling);
+  const auto logits = those(c.list({.work = Work::decode, .rows = 4}), because(Cause::logits));
+  ASSERT_EQ(logits.size(), 1u);
+  EXPECT_EQ(logits[0].full, Bytes(2LL * (262144 + 2) * 4));
 }
 
 // Whatever the mesh, preset and model: bytes follow from the shard, groups from the mesh.

@@ -220,6 +220,90 @@ TEST(Diagnostics, AnAxisOnALineWhereARingIsPossible) {
   passes("WRAP-1", sound());
 }
 
+// On this machine's virtual devices: the engine's own rules and none of Tunix's.
+Experiment here(const std::vector<std::string>& overrides, const Sets& sets = {}) {
+  Experiment e = Experiment::from_json(parse_json(R"({
+    "model": {"id": "gemma3-4b"}, "target": {"id": "cpu"}, "mesh": {"fsdp": 2, "tp": 4},
+    "lora": {"rank": 16, "alpha": 16}, "data": {"max_len": 512}, "train": {"dtype": "f32", "batch": 4},
+    "stack": {"model_config": ["num_embed=262208"]}})",
+                                                  "test"));
+  apply_sets(e, sets);
+  if (!overrides.empty()) e.set_value("sharding.overrides", overrides);
+  return e;
+}
+
+TEST(Diagnostics, ASpecOfTheWrongRankIsCaughtBeforeARun) {
+  trips("SPEC-RANK", here({"q_einsum = (tp, fsdp, -, -)"}));
+  trips("SPEC-RANK", here({"final_norm = (-, tp)", "q_einsum = (tp, fsdp, -)"}));
+  passes("SPEC-RANK", here({"q_einsum = (tp, fsdp, -)"}));
+  passes("SPEC-RANK", here({}));
+  const Diagnosis d = look(here({"q_einsum = (tp, fsdp, -, -)"}));
+  EXPECT_EQ(of(d, "SPEC-RANK").problem.severity, Severity::error);
+  EXPECT_EQ(of(d, "SPEC-RANK").fixes[0].label, "Use (tp, fsdp, -)");
+  trips("SPEC-RANK", with({"sharding.overrides=q_einsum = (tp, fsdp, -, -)"}));
+  const auto all = ids(diagnostics(with({"sharding.overrides=q_einsum = (tp, fsdp, -, -)"}), catalogue()));
+  EXPECT_EQ(std::count(all.begin(), all.end(), "SPEC-RANK"), 1);  // the plan says it, too
+}
+
+TEST(Diagnostics, ARuleThatCannotBe) {
+  trips("SPEC-AXIS", here({"q_einsum = (model, fsdp, -)"}));
+  passes("SPEC-AXIS", here({"q_einsum = (model, fsdp, -)"}, {"mesh.model=1"}));
+  trips("SPEC-TWICE", here({"q_einsum = (tp, tp, -)"}));
+  passes("SPEC-TWICE", here({"q_einsum = ((fsdp, tp), -, -)"}));
+  trips("SPEC-PATTERN", here({"q_einsum( = (tp, fsdp, -)"}));
+  passes("SPEC-PATTERN", here({R"(q_einsum\( = (tp, fsdp, -))"}));
+  trips("SPEC-UNUSED", here({"q_einsumm = (tp, fsdp, -)"}));
+  passes("SPEC-UNUSED", here({"q_einsum = (tp, fsdp, -)"}));
+}
+
+TEST(Diagnostics, HeadsThatDoNotDivideOnVirtualDevices) {
+  trips("TP-1", here({}, {"mesh.tp=8", "mesh.fsdp=1"}));  // four KV heads
+  passes("TP-1", here({}));
+  passes("TP-1", here({}, {"mesh.tp=8", "mesh.fsdp=1", "sharding.preset=megatron"}));  // there they repeat
+  trips("MESH-SIZE", here({}, {"mesh.fsdp=32"}));
+  passes("MESH-SIZE", here({}, {"mesh.fsdp=16", "train.batch=16"}));
+}
+
+TEST(Diagnostics, ALoraFactorLeftOnOneDevice) {
+  trips("SHARD-3", here({"q_proj.lora_b = ()"}));
+  trips("SHARD-3", here({"o_proj.lora_a = (-, -, tp)"}));  // split, but along the rank instead of its heads
+  trips("SHARD-3", here({"gate_proj.lora_b = ()", "up_proj.lora_a = ()"}));
+  passes("SHARD-3", here({"q_proj.lora_b = (-, tp, -)"}));  // as its base gives it
+  passes("SHARD-3", here({"q_einsum = (-, fsdp, -)"}));     // the adapters follow
+  passes("SHARD-3", here({"q_proj.lora_b = ()"}, {"mesh.fsdp=1", "mesh.tp=1"}));
+  passes("SHARD-3", here({"q_proj.lora_b = ()"}, {"mesh.tp=1"}));  // nothing to split it over
+  EXPECT_THAT(of(look(here({"q_proj.lora_b = ()"})), "SHARD-3").problem.message,
+              HasSubstr("layers.0.q_proj.lora_b otherwise than its base: whole on every device"));
+}
+
+TEST(Diagnostics, ASpecThatDoesNotSuitItsMatmul) {
+  trips("SHARD-4", here({"down_proj = (fsdp, tp)"}));
+  trips("SHARD-4", here({"gate_proj = (tp, fsdp)"}));  // the block cannot compute in parallel: the others are gathered
+  passes("SHARD-4", here({"down_proj = (tp, fsdp)"}));
+  passes("SHARD-4", here({"down_proj = (tp, -)"}));                    // whole along the batch axis: nothing to gather
+  passes("SHARD-4", here({"down_proj = (fsdp, tp)"}, {"mesh.tp=1"}));  // then it is FSDP along another dimension
+  const Diagnostic d = of(look(here({"down_proj = (fsdp, tp)"})), "SHARD-4");
+  EXPECT_THAT(d.problem.message, HasSubstr("layers.0.down_proj for one"));
+  EXPECT_THAT(d.problem.expected, HasSubstr("(tp, fsdp)"));
+}
+
+TEST(Diagnostics, AnUnshardedOptimizerStateComesWithAnUnshardedTensor) {
+  const Sets full{"train.method=full"};
+  trips("SHARD-2", here({"input_embedding = ()"}, full));
+  passes("SHARD-2", here({"input_embedding = (-, fsdp)"}, full));
+  const Diagnosis d = look(here({"input_embedding = ()"}, full));
+  EXPECT_THAT(of(d, "SHARD-2").problem.message, HasSubstr("with its gradient and optimizer state"));
+  EXPECT_THAT(look(here({"input_embedding = ()"})).found, Not(testing::IsEmpty()));
+}
+
+TEST(Diagnostics, AnUnevenBatchRunsHereWithIdleDevices) {
+  trips("BATCH-1", here({}, {"train.batch=3"}));
+  passes("BATCH-1", here({}));
+  const Diagnosis d = look(here({}, {"mesh.fsdp=8", "mesh.tp=1", "train.batch=5"}));
+  EXPECT_EQ(of(d, "BATCH-1").problem.severity, Severity::warning);
+  EXPECT_THAT(of(d, "BATCH-1").problem.message, HasSubstr("3 of 8 have no rows"));
+}
+
 TEST(Diagnostics, Versions) {
   for (const char* bad : {"flax==0.12.4", "qwix==0.1.5", "safetensors==0.8.1", "transformers==4.57.2", "jax==0.7.2",
                           "jax==0.11.0", "jax==0.11.1", "jax==0.5.3"})

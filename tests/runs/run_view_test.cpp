@@ -87,6 +87,36 @@ TEST(RunView, HoldsWhatTheTrainPageDraws) {
   EXPECT_EQ(view.state(), RunState::running);
 }
 
+event::Traffic traffic(long step, std::int64_t bytes) {
+  return {step,
+          {{"all-gather", "fsdp", "forward", "FSDP gather", 0, 2, Bytes(bytes), 0.5, 0.25},
+           {"all-reduce", "tp", "backward", "partial sums", 1, 3, Bytes(bytes), 0.25, 0}},
+          {{Bytes(bytes), 0.5, 0.125}, {Bytes(bytes), 1, 0.375}}};
+}
+
+TEST(RunView, TrafficOfAMeshIsASeriesPerStep) {
+  RunView view;
+  EXPECT_TRUE(view.traffic().empty());
+  for (long step = 1; step <= 3; ++step) view.feed({1, traffic(step, 100 * step)});
+  const TrafficTimeline& t = view.traffic();
+  EXPECT_EQ(t.bytes_by_step.back().y, 600);
+  EXPECT_EQ(t.seconds_by_step.back().y, 0.75);
+  EXPECT_EQ(t.waited_by_step.back().y, 0.25);
+  EXPECT_EQ(t.kinds.size(), 2u);
+}
+
+TEST(RunView, TrafficOfStepsThatComeAgainIsCountedOnce) {
+  RunView view, straight;
+  for (long step = 1; step <= 6; ++step) view.feed({1, traffic(step, 7)});
+  event::Traffic other = traffic(7, 7);
+  other.entries[0].cause = "clumsy spec";
+  view.feed({1, other});
+  view.rewind(4);
+  for (long step = 4; step <= 6; ++step) view.feed({1, traffic(step, 9)});
+  for (long step = 1; step <= 6; ++step) straight.feed({1, traffic(step, step < 4 ? 7 : 9)});
+  EXPECT_EQ(view.traffic(), straight.traffic());
+}
+
 TEST(RunView, EtaFollowsRecentStepsAndLeavesPausesOut) {
   RunView view;
   EXPECT_FALSE(view.eta_seconds());

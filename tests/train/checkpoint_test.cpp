@@ -16,21 +16,21 @@ INSTANTIATE_TEST_SUITE_P(Families, FullCheckpoint, testing::ValuesIn(engine::tes
 
 TEST_P(FullCheckpoint, IsAModelFolderThatGivesTheSameLogits) {
   const model::Config config = engine::test::as_family(engine::test::tiny_config(), GetParam());
-  engine::Device device(Bytes(0), 1);
-  engine::Network network(config, device, engine::WeightType::f32);
+  engine::Cluster cluster(config, {});
+  engine::Network& network = cluster.network(0);
   engine::test::fill(network, 3);
-  network.set_trainable(engine::Method::full);
-  engine::AdamW optimizer(device, network.parameters(), {});
+  cluster.train(engine::Method::full, {});
   const engine::test::OwnedBatch batch = engine::test::packed_batch(2, 12, config.vocab);
-  network.forward_backward(batch, {});
-  optimizer.step(1, 1e-3f, 1.0f, optimizer.gradient_norm());
+  cluster.forward_backward(batch, {});
+  cluster.update(1, 1e-3f, 1.0f, cluster.gradient_norm());
   const formats::TemporaryFolder folder;
   Settings settings;
   settings.method = engine::Method::full;
   settings.save_dtype = formats::DType::f32;
-  write_checkpoint(folder.path(), {.step = 1}, settings, network, optimizer);
+  write_checkpoint(folder.path(), {.step = 1}, settings, cluster);
 
   const auto saved = checkpoint_path(folder.path(), 1);
+  engine::Device device(Bytes(0), 1);
   engine::Network again(formats::read_config(saved), device, engine::WeightType::f32);
   const formats::HfWeights weights(saved, again.inventory());
   again.load({.f32 = [&](size_t i, std::int64_t first, std::span<float> out) { weights.read_f32(i, first, out); },

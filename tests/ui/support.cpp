@@ -105,6 +105,75 @@ runs::RunId add_run(const fs::path& runs_folder, const std::string& name, int st
   return run;
 }
 
+namespace {
+
+constexpr std::int64_t kMiB = 1 << 20;
+
+event::Traffic mesh_traffic(int step, int devices) {
+  const double one = 1.0 / devices;
+  event::Traffic t{.step = step, .entries = {}, .devices = {}};
+  t.entries = {
+      {"all-gather", "fsdp", "forward", "FSDP gather", 0, 12, Bytes(kMiB * step / 2), 0.002, 0.00025},
+      {"reduce-scatter", "fsdp", "backward", "gradients", 0, 12, Bytes(kMiB * step / 2), 0.002, 0.00025},
+      {"all-reduce", "tp", "forward", "partial sums", 0, 8, Bytes(kMiB), 0.003, 0.00025},
+      {"all-reduce", "tp", "backward", "partial sums", 0, 8, Bytes(kMiB), 0.003, 0.00025},
+  };
+  for (int d = 0; d < devices; ++d)
+    t.devices.push_back({Bytes(static_cast<std::int64_t>(static_cast<double>(kMiB * (step + 2)) * one)), 0.010, 0.001});
+  return t;
+}
+
+}  // namespace
+
+std::vector<Event> mesh_events(const std::string& name, int steps, int fsdp, int tp) {
+  std::vector<Event> events;
+  events.push_back({0.1, event::StateChanged{RunState::running}});
+  events.push_back({0.2, event::Started{Json{{"name", name},
+                                             {"steps", steps},
+                                             {"device", {{"id", "cpu"}, {"threads", 1}}},
+                                             {"devices", fsdp * tp},
+                                             {"capacity_bytes", 80 * kMiB},
+                                             {"predicted", {{"weights", 40 * kMiB}, {"activations", 12 * kMiB}}}}}});
+  const auto memory = [&](double t, int step, const char* phase, int activations) {
+    for (int d = 0; d < fsdp * tp; ++d) {
+      Ledger bytes;
+      bytes[MemoryCategory::weights] = Bytes(40 * kMiB);
+      bytes[MemoryCategory::activations] = Bytes(activations * (10 + d) * kMiB / 2);
+      events.push_back({t, event::Memory{d, step, phase, bytes, bytes.total()}});
+    }
+  };
+  memory(0.3, 0, "load", 0);
+  for (int step = 1; step <= steps; ++step) {
+    const double t = 0.3 + 0.05 * step;
+    memory(t - 0.03, step, "forward", 1);
+    memory(t - 0.01, step, "backward", 2);
+    events.push_back({t, event::Metric{"train/loss", step, 3.0 * std::exp(-step / 40.0) + 0.5}});
+    events.push_back({t, event::Metric{"train/grad_norm", step, 1.0 + 0.3 * std::cos(step * 0.9)}});
+    events.push_back({t, event::Metric{"train/learning_rate", step, 1e-3}});
+    events.push_back({t, event::Metric{"train/tokens_per_second", step, 900.0 + step % 11}});
+    events.push_back({t, mesh_traffic(step, fsdp * tp)});
+  }
+  event::Finished end;
+  end.steps = steps;
+  end.seconds = 0.4 + 0.05 * steps;
+  end.peak = Bytes((50 + fsdp * tp - 1) * kMiB);
+  events.push_back({end.seconds, end});
+  return events;
+}
+
+runs::RunId add_mesh_run(const fs::path& runs_folder, const std::string& name, int steps, int fsdp, int tp) {
+  runs::Store store(runs_folder);
+  runs::Experiment experiment;
+  experiment.set_value("name", name);
+  experiment.set_value("train.steps", steps);
+  experiment.set_value("mesh", Json{{"fsdp", fsdp}, {"tp", tp}});
+  const runs::RunId run = store.create(experiment, name);
+  const auto lock = store.lock(run);
+  for (const Event& event : mesh_events(name, steps, fsdp, tp)) store.append(run, event);
+  store.flush();
+  return run;
+}
+
 runs::Experiment sizing(const Json& changes) {
   Json e = parse_json(R"({"schema": 1, "name": "sizes", "target": {"threads": 2},
     "size": {"batches": [1, 2, 4], "prompt_len": 12, "new_tokens": 4, "top_k": 8, "chunk": 16}})",

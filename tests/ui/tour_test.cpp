@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
   int refused = 0;
   mw::test::add_run(scratch.folder(), "Stopped early", 40, mw::RunState::cancelled);
   mw::test::add_run(scratch.folder(), "tiny-lora", 400, mw::RunState::done);
+  mw::test::add_mesh_run(scratch.folder(), "mesh", 60, 2, 4);
   mw::test::add_run(scratch.folder(), "Learning rate too high", 90, mw::RunState::failed);
   mw::test::add_sizing(scratch.folder(),
                        mw::Json{{"size", {{"batches", {1, 2, 4, 8, 1000}}}}, {"target", {{"memory_gib", 0.0625}}}});
@@ -48,5 +49,5 @@ int main(int argc, char** argv) {
       ++refused;
     }
   std::printf("%zu pictures in %s\n", files.size(), out.c_str());
-  return refused == 0 && files.size() >= 31 ? 0 : 1;
+  return refused == 0 && files.size() >= 37 ? 0 : 1;
 }

@@ -64,6 +64,8 @@ void DesignPage::build(const Pricer::Folders& hardware) {
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(8, 4, 8, 6);
   column->setSpacing(3);
+  canvases_ = new CanvasPair;
+  measured_ = new MeasuredSwitch(canvases_);
   column->addWidget(header());
   memory_ = new MemoryPanel;
   memory_->setProperty("panel", true);
@@ -78,8 +80,7 @@ void DesignPage::build(const Pricer::Folders& hardware) {
     s->setHandleWidth(5);
     s->setChildrenCollapsible(false);
   }
-  canvases_ = new CanvasPair;
-  left_->addWidget(canvases_);
+  left_->addWidget(measured_);
   left_->addWidget(shards_table_);
   left_->setStretchFactor(0, 3);
   left_->setStretchFactor(1, 2);
@@ -117,7 +118,12 @@ QWidget* DesignPage::header() {
   calibrate->setToolTip(tr("Fit the plan's efficiencies to your own measurements"));
   connect(calibrate, &QPushButton::clicked, this, &DesignPage::calibrate_wanted);
   row->addStretch(1);
-  for (QPushButton* b : {calibrate, both_, swap_, pin_}) row->addWidget(b);
+  QPushButton* prove =
+      button(tr("Prove"), tr("Make steps on this mesh and on one device and compare them tensor by tensor; bytes and "
+                             "memory against the plan (F8)"));
+  connect(prove, &QPushButton::clicked, this, &DesignPage::prove_wanted);
+  row->addWidget(&measured_->button());
+  for (QPushButton* b : {calibrate, prove, both_, swap_, pin_}) row->addWidget(b);
   return bar;
 }
 
@@ -170,6 +176,12 @@ void DesignPage::wire_canvas() {
 }
 
 // --- Pinned ---
+
+// Rows stand for all layers; the canvas shows the one that is asked for.
+void DesignPage::select_tensor(const QString& name) {
+  if (const int row = shards_.row_of(name); row >= 0) shards_table_->selectRow(row);
+  canvases_->set_tensor(ss(name));
+}
 
 void DesignPage::pin() {
   set_pinned(shown_);

@@ -8,6 +8,7 @@
 
 #include "ui/design/alternatives.h"
 #include "ui/design/canvas_pair.h"
+#include "ui/design/measured_switch.h"
 #include "ui/design/memory_panel.h"
 #include "ui/design/plan_model.h"
 #include "ui/design/shards_model.h"
@@ -33,12 +34,14 @@ class DesignPage : public QWidget {
   QTableView& shards_table() { return *shards_table_; }
   CanvasPair& canvases() { return *canvases_; }
   MeshCanvas& canvas() { return canvases_->live(); }
+  MeasuredSwitch& measured() { return *measured_; }  // or the run's mesh in its place
   MemoryPanel& memory() { return *memory_; }
   Alternatives& alternatives() { return *alternatives_; }
   StackBar& time_bar() { return *time_; }
   void drain() { alternatives_->drain(); }
   void pin();  // keeps the design on screen to compare the next ones with
   void unpin();
+  void select_tensor(const QString& name);  // logical name, of any layer
   void swap_pinned();  // the pinned design into the document, one undo step; the one on screen is pinned instead
   void set_meshes(Meshes meshes);
   bool pinned() const { return pinned_ != nullptr; }
@@ -47,6 +50,7 @@ class DesignPage : public QWidget {
 
  signals:
   void problem(const mw::Problem& problem);
+  void prove_wanted();
   void pin_changed();
   void calibrate_wanted();
 
@@ -82,6 +86,7 @@ class DesignPage : public QWidget {
   QLabel *title_, *pinned_title_;
   QPushButton *pin_, *both_, *swap_;
   CanvasPair* canvases_;
+  MeasuredSwitch* measured_;
   Meshes arranged_ = Meshes::one;
   std::array<QByteArray, 2> dividers_;  // of the page with one mesh and with both
   MemoryPanel* memory_;

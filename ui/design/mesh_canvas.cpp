@@ -198,7 +198,7 @@ void MeshCanvas::place_all() {
   row = std::max(row, add_->sizeHint().height());
   add_->setGeometry(x, kMargin, row, row);
   const double top = kMargin + row + 6, bottom = height() - status_height();
-  const double wide = beside() ? std::clamp(width() * 0.4, 190.0, 460.0) : 0;
+  const double wide = beside() ? std::clamp(width() * 0.34, 190.0, 300.0) : 0;
   const double most = std::max(90.0, (bottom - top) * 0.55);
   const double high = beside() ? 0 : short_of_height() ? 20 : std::clamp(tensor_height(), 90.0, most);
   tensor_area_ = beside() ? QRectF(width() - wide, top, wide - kMargin, bottom - top)

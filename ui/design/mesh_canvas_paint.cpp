@@ -212,8 +212,11 @@ void MeshCanvas::paint_device(QPainter& p, int device) const {
   const double share = memory_[std::min(i, memory_.size() - 1)];
   const QRectF rail(box.left() + 1, box.bottom() - bar, box.width() - 2, bar - 1);
   p.fillRect(rail, mix(t.panel, t.text, 0.16));
-  p.fillRect(QRectF(rail.left(), rail.top(), rail.width() * std::clamp(share, 0.0, 1.0), rail.height()),
-             share > 1 ? t.bad : t.accent);
+  // Planned, so hatched where there is room to tell.
+  const QRectF held(rail.left(), rail.top(), rail.width() * std::clamp(share, 0.0, 1.0), rail.height());
+  const QColor color = share > 1 ? t.bad : t.accent;
+  p.fillRect(held, bar < 5 ? color : mix(t.panel, color, 0.45));
+  if (bar >= 5) p.fillRect(held, QBrush(color, Qt::BDiagPattern));
 }
 
 // --- Links in use ---
@@ -249,7 +252,8 @@ void MeshCanvas::draw_edge(QPainter& p, const mesh::CanvasEdge& e, QVector<QLine
 
 void MeshCanvas::paint_edges(QPainter& p) const {
   const auto draw = [&](const std::vector<mesh::CanvasEdge>& edges, const QColor& color, double width) {
-    p.setPen(QPen(color, width, Qt::SolidLine, pitch_ < kFine ? Qt::FlatCap : Qt::RoundCap));
+    // Planned, so dashed; where lines are many and thin, dashes would only blur them.
+    p.setPen(QPen(color, width, pitch_ < kFine ? Qt::SolidLine : Qt::DashLine, Qt::FlatCap));
     p.setBrush(Qt::NoBrush);
     QVector<QLineF> lines;
     for (const mesh::CanvasEdge& e : edges) draw_edge(p, e, lines);

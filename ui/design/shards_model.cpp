@@ -2,6 +2,7 @@
 #include "ui/design/shards_model.h"
 
 #include <QFont>
+#include <QRegularExpression>
 #include <algorithm>
 
 #include "ui/theme/text.h"
@@ -24,6 +25,13 @@ void ShardsModel::show(std::vector<runs::ShardRow> rows, std::vector<runs::Shard
 
 int ShardsModel::find(const QString& first) const {
   const auto at = std::find_if(rows_.begin(), rows_.end(), [&](const auto& r) { return qs(r.first) == first; });
+  return at == rows_.end() ? -1 : static_cast<int>(at - rows_.begin());
+}
+
+int ShardsModel::row_of(const QString& name) const {
+  static const QRegularExpression kLayer(u"^layers\\.\\d+\\."_s);
+  const QString kind = QString(name).replace(kLayer, u"layers.*."_s);
+  const auto at = std::find_if(rows_.begin(), rows_.end(), [&](const auto& r) { return qs(r.name) == kind; });
   return at == rows_.end() ? -1 : static_cast<int>(at - rows_.begin());
 }
 

@@ -15,7 +15,8 @@ class ShardsModel : public QAbstractTableModel {
   using QAbstractTableModel::QAbstractTableModel;
   void show(std::vector<runs::ShardRow> rows, std::vector<runs::ShardRow> baseline, bool stale);
   const runs::ShardRow& row(int at) const { return rows_[static_cast<size_t>(at)]; }
-  int find(const QString& first) const;  // row of that tensor, -1
+  int find(const QString& first) const;   // row of that tensor, -1
+  int row_of(const QString& name) const;  // of the row that stands for it, whatever its layer; -1
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;
   QVariant data(const QModelIndex& index, int role) const override;

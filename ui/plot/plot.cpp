@@ -124,6 +124,19 @@ void Plot::set_empty_text(const QString& text) {
   refresh();
 }
 
+void Plot::set_unit(const QString& unit) {
+  if (unit == options_.unit) return;
+  options_.unit = unit;
+  refresh();
+}
+
+void Plot::set_header_inset(int pixels) {
+  if (pixels == inset_) return;
+  inset_ = pixels;
+  place_children();
+  refresh();
+}
+
 bool Plot::empty() const {
   if (stack_.sample) return false;
   return std::all_of(lines_.begin(), lines_.end(), [](const PlotLine& l) { return !l.raw || l.raw->empty(); });
@@ -257,7 +270,7 @@ void Plot::resizeEvent(QResizeEvent* event) {
 }
 
 void Plot::place_children() {
-  int right = width() - 4;
+  int right = width() - 4 - inset_;
   for (QToolButton* b : {more_, log_}) {
     if (b->isHidden()) continue;
     const QSize s(std::max(20, b->sizeHint().width()), 20);

@@ -39,7 +39,9 @@ class Plot : public QWidget {
   void set_limits(std::vector<LevelLine> limits);  // upright lines
   void set_notes(std::vector<PlotNote> notes, const QString& caption);
   void set_empty_text(const QString& text);
-  void refresh();  // the data behind the pointers grew
+  void set_unit(const QString& unit);
+  void set_header_inset(int pixels);  // kept free at the right of the header, for what the owner lays over it
+  void refresh();                     // the data behind the pointers grew
 
   const std::vector<PlotLine>& lines() const { return lines_; }
   const PlotStack& stack() const { return stack_; }
@@ -128,7 +130,7 @@ class Plot : public QWidget {
   Span y_{0, 1};
   Scale scale_ = Scale::linear;
   double left_margin_ = 40;
-  int legend_rows_ = 1;
+  int legend_rows_ = 1, inset_ = 0;
   QPixmap cache_;
   bool stale_ = true, dragging_ = false, moved_ = false;
   QPointF pressed_at_;

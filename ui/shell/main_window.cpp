@@ -31,6 +31,7 @@ MainWindow::MainWindow(const WindowSetup& setup)
       runs_(setup.runs_folder),
       pricer_(hardware_folders(setup)),
       calibrator_(hardware_folders(setup)),
+      prover_(runs::prove_view),
       actions_(this),
       pages_(new QStackedWidget(this)) {
   const QString shade = session_.value(u"theme"_s).toString();
@@ -45,6 +46,7 @@ MainWindow::MainWindow(const WindowSetup& setup)
   build_toolbar();
   palette_ = new CommandPalette(this);
   calibrate_ = new CalibrateDialog(calibrator_, setup_.runs_folder, this);
+  proof_window_ = new ProofWindow(prover_, this);
   wire();
   resize(1280, 800);
   restoreGeometry(session_.value(u"layout/geometry"_s).toByteArray());
@@ -119,16 +121,19 @@ void MainWindow::wire() {
     runs_.drain();
     pricer_.drain();
     calibrator_.drain();
+    prover_.drain();
     design_->drain();
     data_->drain();
   });
   connect(&clock_, &FrameClock::show, this, [this] {
     if (!isVisible()) return;
+    train_->follow();
     design_->show_frame();
     data_->show_frame();
     train_->show_frame();
     size_->show_frame();
     jobs_->show_frame();
+    if (proof_window_->isVisible()) proof_window_->show_frame();
     strip_->show_frame();
     const qint64 now = QDateTime::currentMSecsSinceEpoch();
     if (runs_page_->isVisible() && now - runs_refreshed_ > kRunsRefreshMs) {
@@ -158,11 +163,13 @@ void MainWindow::wire() {
   connect(&pricer_, &Pricer::changed, this, [this] {
     if (pricer_.stale()) return;
     price_tokens();
-    // What the document itself says is not said twice.
+    // What the document itself says, or the checker with a fix, is not said twice.
     std::vector<Problem> more;
     for (const Problem& p : pricer_.problems())
       if (std::none_of(document_.problems().begin(), document_.problems().end(),
-                       [&](const Problem& d) { return d.id == p.id && d.place == p.place; }))
+                       [&](const Problem& d) { return d.id == p.id && d.place == p.place; }) &&
+          std::none_of(pricer_.diagnostics().begin(), pricer_.diagnostics().end(),
+                       [&](const runs::Diagnostic& d) { return d.problem.id == p.id; }))
         more.push_back(p);
     problems_.set(ProblemSource::prediction, more);
     problems_.set_diagnostics(ProblemSource::checker, pricer_.diagnostics());
@@ -207,6 +214,16 @@ void MainWindow::wire() {
     raise_panel(u"experiment"_s);
     panel_->show_form();
     panel_->form().focus_key(ss(key));
+  });
+  connect(train_, &TrainPage::moment_changed, this,
+          [this] { design_->measured().show_moment(train_->run(), train_->moment(), train_->held()); });
+  connect(&prover_, &Prover::changed, this, &MainWindow::update_actions);
+  connect(proof_window_, &ProofWindow::again_wanted, this, [this] { actions_[u"run.prove"_s]->trigger(); });
+  connect(proof_window_, &ProofWindow::tensor_chosen, design_, &DesignPage::select_tensor);
+  connect(proof_window_, &ProofWindow::problem, this, [this](const Problem& p) { report(ProblemSource::file, p); });
+  connect(design_, &DesignPage::prove_wanted, this, [this] { actions_[u"run.prove"_s]->trigger(); });
+  connect(train_, &TrainPage::prove_wanted, this, [this] {
+    if (train_->run()) prove(train_->run()->record);
   });
   connect(train_, &TrainPage::run_wanted, this, [this] { actions_[u"run.start"_s]->trigger(); });
   connect(train_, &TrainPage::runs_wanted, this, [this] { show_page(Page::runs); });
@@ -296,6 +313,7 @@ void MainWindow::set_shade(Shade shade) {
   size_->restyle();
   calibrate_->restyle();
   log_->show_run(runs_.shown());
+  proof_window_->restyle();
   panel_->json().restyle();
   strip_->refresh();
 }
@@ -326,6 +344,7 @@ void MainWindow::update_actions() {
                              : tr("Train this experiment on this machine");
   run->setToolTip(tr("%1 (%2)").arg(help, run->shortcut().toString(QKeySequence::NativeText)));
   actions_[u"run.size"_s]->setEnabled(!live);
+  actions_[u"run.prove"_s]->setEnabled(!live && !prover_.busy());
   QAction* pause = actions_[u"run.pause"_s];
   pause->setEnabled(live && !runs_.stopping());
   pause->setText(paused ? tr("Continue") : tr("Pause"));

@@ -7,6 +7,7 @@
 #include "ui/data/data_page.h"
 #include "ui/design/calibrate_dialog.h"
 #include "ui/design/design_page.h"
+#include "ui/design/proof_window.h"
 #include "ui/form/experiment_panel.h"
 #include "ui/runs/runs_page.h"
 #include "ui/serve/size_page.h"
@@ -59,6 +60,8 @@ class MainWindow : public QMainWindow {
   FrameClock& clock() { return clock_; }
   Pricer& pricer() { return pricer_; }
   CalibrateDialog& calibrate_dialog() { return *calibrate_; }
+  Prover& prover() { return prover_; }
+  ProofWindow& proof_window() { return *proof_window_; }
   void show_page(Page page);
   Page page() const;
   void set_shade(Shade shade);
@@ -87,6 +90,7 @@ class MainWindow : public QMainWindow {
   void fill_recent(QMenu* menu);
   void run();
   void start(RunKind kind);
+  void prove(const runs::Experiment& experiment);
   void open_run(const runs::RunId& run);  // in the page of its kind
   void pause_or_continue();
   void open_file(const std::filesystem::path& file);
@@ -106,6 +110,7 @@ class MainWindow : public QMainWindow {
   RunController runs_;
   Pricer pricer_;
   Calibrator calibrator_;
+  Prover prover_;
   ProblemsModel problems_;
   ActionRegistry actions_;
   QTimer journal_;
@@ -122,6 +127,7 @@ class MainWindow : public QMainWindow {
   StatusStrip* strip_;
   CommandPalette* palette_;
   CalibrateDialog* calibrate_;
+  ProofWindow* proof_window_;
   QDockWidget *experiment_dock_, *problems_dock_, *log_dock_, *jobs_dock_;
   std::vector<QToolButton*> page_buttons_;
   QToolButton* file_button_ = nullptr;

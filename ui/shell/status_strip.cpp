@@ -116,9 +116,6 @@ StatusStrip::StatusStrip(Pricer& pricer, RunController& runs, QWidget* parent)
   why_->setProperty("flat", true);
   why_->setAccessibleName(tr("Where the predicted numbers come from"));
   why_->setFocusPolicy(Qt::TabFocus);
-  QSizePolicy keep = why_->sizePolicy();
-  keep.setRetainSizeWhenHidden(true);  // the strip is as high on every page
-  why_->setSizePolicy(keep);
   row->addWidget(why_);
   row->addStretch(1);
   addWidget(left, 1);

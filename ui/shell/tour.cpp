@@ -61,6 +61,7 @@ class Tour {
         shot("runs", shade, size);
       }
     for (const Shade shade : {Shade::light, Shade::dark}) details(shade);
+    mesh_run();
     return std::move(files_);
   }
 
@@ -119,6 +120,38 @@ class Tour {
                    .file = options_.runs_folder.string(),
                    .fix = "run an experiment first"});
     open(run_);
+  }
+
+  // The newest finished run on several virtual devices, where there is one.
+  runs::RunId newest_on_a_mesh() const {
+    const runs::Store store(options_.runs_folder);
+    for (const runs::RunRow& r : store.list()) {
+      if (r.state != RunState::done || r.method == "size") continue;
+      long long devices = 1;
+      for (const auto& [axis, size] : store.experiment(r.id).mesh()) devices *= size;
+      if (devices > 1) return r.id;
+    }
+    return {};
+  }
+
+  void mesh_run() {
+    const runs::RunId run = newest_on_a_mesh();
+    if (run.empty()) return;
+    open(run);
+    TrainPage& page = window_.train_page();
+    for (const Shade shade : {Shade::light, Shade::dark})
+      for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) {
+        window_.show_page(Page::train);
+        page.link().set_playhead(page.link().data().high / 2);
+        shot("train-mesh", shade, size);
+      }
+    page.devices().choose(DeviceMemory::kAll);
+    page.collectives().choose(runs::TrafficBy::kind, runs::TrafficAmount::seconds);
+    shot("train-mesh-devices", Shade::light, {1280, 800});
+    window_.show_page(Page::design);
+    window_.design_page().measured().show_measured(true);
+    shot("design-measured", Shade::light, {1280, 800});
+    window_.design_page().measured().show_measured(false);
   }
 
   void show_data() {

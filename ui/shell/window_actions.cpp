@@ -43,6 +43,11 @@ void MainWindow::build_actions() {
   actions_.add({u"run.size"_s, tr("Measure Batch Sizes"),
                 tr("Measure time and memory of this experiment's model by batch size"), key(Qt::CTRL | Qt::Key_F5)},
                [this] { start(RunKind::size); });
+  actions_.add(
+      {u"run.prove"_s, tr("Prove the Mesh"),
+       tr("Compute a step of this experiment on its mesh and on one device, and compare them tensor by tensor"),
+       key(Qt::Key_F8)},
+      [this] { prove(document_.experiment()); });
   actions_.add({u"run.pause"_s, tr("Pause"), tr("Hold the run between two steps or points, or let it go on"),
                 key(Qt::Key_F6), Glyph::pause},
                [this] { pause_or_continue(); });
@@ -88,6 +93,19 @@ void MainWindow::build_actions() {
         PlotLink& link = page() == Page::serve ? size_->link() : page() == Page::data ? data_->link() : train_->link();
         link.set_playhead(std::nullopt);
         link.set_following(true);
+      });
+  for (const auto& [id, text, help, k, by] :
+       {std::tuple{u"view.step_back"_s, tr("Playhead a Step Back"), tr("Hold the playhead a step earlier"),
+                   Qt::ALT | Qt::Key_Left, -1},
+        std::tuple{u"view.step_on"_s, tr("Playhead a Step On"), tr("Hold the playhead a step later"),
+                   Qt::ALT | Qt::Key_Right, 1}})
+    actions_.add({id, text, help, key(k)}, [this, by = by] { train_->bar().step_by(by); });
+  actions_.add(
+      {u"view.measured"_s, tr("Measured or Planned Mesh"),
+       tr("Switch the Design page between the plan and what the shown run measured"), key(Qt::CTRL | Qt::Key_M)},
+      [this] {
+        show_page(Page::design);
+        design_->measured().show_measured(!design_->measured().measured_shown());
       });
   actions_.add(
       {u"view.log_scale"_s, tr("Logarithmic Loss"), tr("Switch the loss chart between linear and logarithmic"), {}},
@@ -285,6 +303,12 @@ void MainWindow::start(RunKind kind) {
   if (kind == RunKind::size) experiment.set_value("kind", "size");
   runs_.start(experiment);
   show_page(page_of(kind));
+}
+
+void MainWindow::prove(const runs::Experiment& experiment) {
+  proof_window_->show();
+  proof_window_->activateWindow();
+  if (!runs_.busy()) prover_.start(experiment);  // both would only slow each other, and the timings of the run
 }
 
 void MainWindow::open_run(const runs::RunId& run) {

@@ -56,6 +56,7 @@ QPushButton { background: @button; border: 1px solid @edge; border-radius: 4px; 
 QPushButton:checked { background: @pressed; }
 QPushButton:hover { background: @hover; }
 QPushButton:pressed { background: @pressed; }
+QPushButton:checked { background: @chip; border-color: @accent; }
 QPushButton:focus { border-color: @accent; }
 QPushButton:disabled { color: @off; border-color: @line; background: transparent; }
 QDockWidget { titlebar-close-icon: none; titlebar-normal-icon: none; font-weight: 600; }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/train/playhead_bar.h"
 
-#include <QCheckBox>
 #include <QHBoxLayout>
 #include <QLabel>
+#include <QPushButton>
 #include <QSignalBlocker>
 #include <QSlider>
 #include <cmath>
@@ -19,7 +19,7 @@ PlayheadBar::PlayheadBar(PlotLink& link, QWidget* parent)
       smooth_(new QSlider(Qt::Horizontal, this)),
       where_(new QLabel(this)),
       smooth_label_(new QLabel(this)),
-      follow_(new QCheckBox(tr("Follow"), this)) {
+      live_(new QPushButton(tr("Live"), this)) {
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(2, 0, 2, 0);
   row->setSpacing(8);
@@ -30,7 +30,7 @@ PlayheadBar::PlayheadBar(PlotLink& link, QWidget* parent)
   row->addWidget(head_, 1);
   where_->setMinimumWidth(76);
   row->addWidget(where_);
-  row->addWidget(follow_);
+  row->addWidget(live_);
   row->addSpacing(10);
   smooth_label_->setProperty("muted", true);
   smooth_label_->setMinimumWidth(98);
@@ -38,8 +38,9 @@ PlayheadBar::PlayheadBar(PlotLink& link, QWidget* parent)
   smooth_->setFixedWidth(90);
   row->addWidget(smooth_);
   head_->setAccessibleName(tr("Playhead step"));
-  head_->setToolTip(tr("Reads every chart and the samples at one step"));
-  follow_->setToolTip(tr("Keep the newest step in view"));
+  head_->setToolTip(tr("Reads every chart, the mesh and the samples at one step"));
+  live_->setCheckable(true);
+  live_->setToolTip(tr("Everything follows the newest step; pressed again, it is held where it is"));
   smooth_->setAccessibleName(tr("Smoothing of the curves"));
   smooth_->setToolTip(
       tr("Weight of the moving average of loss, gradient norm and tokens per second; 0 shows raw values"));
@@ -47,9 +48,9 @@ PlayheadBar::PlayheadBar(PlotLink& link, QWidget* parent)
   smooth_->setValue(90);
   smooth_label_->setText(tr("Smoothing %1").arg(0.90, 0, 'f', 2));
   connect(head_, &QSlider::valueChanged, this, [this](int step) { link_.set_playhead(step); });
-  connect(follow_, &QCheckBox::clicked, this, [this](bool on) {
-    if (on) link_.set_playhead(std::nullopt);
-    link_.set_following(on);
+  connect(live_, &QPushButton::clicked, this, [this](bool on) {
+    link_.set_playhead(on ? std::nullopt : std::optional(link_.data().high));
+    if (on) link_.set_following(true);
   });
   connect(smooth_, &QSlider::valueChanged, this, [this](int v) {
     smooth_label_->setText(tr("Smoothing %1").arg(v / 100.0, 0, 'f', 2));
@@ -76,7 +77,16 @@ void PlayheadBar::follow_link() {
   const double at = link_.playhead().value_or(link_.data().high);
   head_->setValue(static_cast<int>(std::lround(at)));
   where_->setText(tr("step %1").arg(std::lround(at)));
-  follow_->setChecked(link_.following());
+  live_->setChecked(link_.following() && !link_.playhead());
+}
+
+void PlayheadBar::set_reading(const QString& text) {
+  where_->setToolTip(text);
+  head_->setAccessibleDescription(text);
+}
+
+void PlayheadBar::step_by(int steps) {
+  link_.set_playhead(std::round(link_.playhead().value_or(link_.data().high)) + steps);
 }
 
 }  // namespace mw::ui

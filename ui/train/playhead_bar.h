@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Below the charts: the playhead of all of them, following, and how the loss is smoothed.
+// Below the charts: the playhead of all of them, held or live, and how the loss is smoothed.
 #pragma once
 #include <QWidget>
 
 #include "ui/plot/link.h"
 
-class QCheckBox;
 class QLabel;
+class QPushButton;
 class QSlider;
 
 namespace mw::ui {
@@ -16,6 +16,10 @@ class PlayheadBar : public QWidget {
  public:
   PlayheadBar(PlotLink& link, QWidget* parent);
   void set_data(Span steps);
+  void set_reading(const QString& text);  // what everything says at the playhead, for tooltip and screen readers
+  void step_by(int steps);                // from where it stands; held there
+  QPushButton& live() { return *live_; }
+  QSlider& slider() { return *head_; }
   double smoothing() const;
 
  signals:
@@ -26,7 +30,7 @@ class PlayheadBar : public QWidget {
   PlotLink& link_;
   QSlider *head_, *smooth_;
   QLabel *where_, *smooth_label_;
-  QCheckBox* follow_;
+  QPushButton* live_;
 };
 
 }  // namespace mw::ui

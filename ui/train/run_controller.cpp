@@ -11,15 +11,10 @@
 
 namespace mw::ui {
 
-namespace {
-
-// The engine takes every core; the window still goes first. Threads the caller starts later inherit this.
 void yield_to_the_window() {
   constexpr int kNice = 5;
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);  // refused: then as before
 }
-
-}  // namespace
 
 RunKind kind_of(const runs::Experiment& experiment) {
   const Json& document = experiment.json();  // raw: a kind of the wrong type is for others to report

@@ -81,6 +81,9 @@ class RunController : public QObject {
   std::uint64_t dropped_ = 0;
 };
 
+// On a thread that is about to compute with every core: the window still goes first. Threads it starts inherit this.
+void yield_to_the_window();
+
 // Reads a run's record from the store. Throws Error.
 RunPtr load_run(const std::filesystem::path& runs_folder, const runs::RunId& run, std::stop_token stop = {});
 

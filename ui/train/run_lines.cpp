@@ -39,14 +39,13 @@ std::vector<PlotLine> metric_line(const RunPtr& run, const std::string& metric, 
   return lines;
 }
 
-PlotStack memory_stack(const RunPtr& run) {
+PlotStack memory_stack(const RunPtr& run, int device) {
   PlotStack stack;
-  if (!run || run->view.memory().empty()) return stack;
+  if (!run || !run->view.memory().contains(device)) return stack;
   for (size_t c = 0; c < kMemoryCategories; ++c) {
     const auto category = static_cast<MemoryCategory>(c);
     stack.layers.emplace_back(category_text(category), theme().memory(category));
   }
-  const int device = run->view.memory().begin()->first;
   const auto timeline = [run, device]() -> const runs::MemoryTimeline* {
     const auto at = run->view.memory().find(device);
     return at == run->view.memory().end() ? nullptr : &at->second;
@@ -79,12 +78,43 @@ PlotStack memory_stack(const RunPtr& run) {
   return stack;
 }
 
-std::vector<LevelLine> memory_levels(const RunPtr& run) {
+PlotStack traffic_stack(const RunPtr& run, runs::TrafficBy by, runs::TrafficAmount amount) {
+  PlotStack stack;
+  if (!run || run->view.traffic().empty()) return stack;
+  int color = 0;
+  for (const std::string& layer : run->view.traffic().layers(by, amount)) {
+    const bool waiting = amount == runs::TrafficAmount::seconds && layer == "waiting";
+    stack.layers.emplace_back(qs(layer), waiting ? theme().faint : theme().series(color++));
+  }
+  stack.sample = [run, by, amount](double x0, double x1, int columns) {
+    const runs::TrafficTimeline& t = run->view.traffic();
+    Stack out;
+    out.values.resize(t.layers(by, amount).size());
+    for (const size_t i : t.total(amount).decimate_indices(x0, x1, columns)) {
+      out.x.push_back(static_cast<double>(t.points[i].step));
+      const auto values = t.split(i, by, amount);
+      for (size_t layer = 0; layer < values.size(); ++layer) out.values[layer].push_back(values[layer]);
+    }
+    return out;
+  };
+  stack.at = [run, by, amount](double x) {
+    const runs::TrafficTimeline& t = run->view.traffic();
+    const auto i = t.total(amount).nearest(x);
+    return i ? t.split(*i, by, amount) : std::vector<double>();
+  };
+  stack.highest = [run, amount](double x0, double x1) {
+    const auto range = run->view.traffic().total(amount).y_range(x0, x1);
+    return range ? range->max : 0.0;
+  };
+  return stack;
+}
+
+std::vector<LevelLine> memory_levels(const RunPtr& run, int device) {
   std::vector<LevelLine> levels;
   if (!run) return levels;
   if (const auto capacity = run->view.capacity())
     levels.push_back({tr("capacity"), static_cast<double>(capacity->value), theme().bad, Origin::measured});
-  if (const auto predicted = run->view.predicted())
+  if (const auto predicted = run->view.predicted(device))
     levels.push_back(
         {tr("predicted peak"), static_cast<double>(predicted->total().value), theme().text, Origin::predicted});
   return levels;

@@ -10,8 +10,11 @@ namespace mw::ui {
 std::vector<PlotLine> loss_lines(const RunPtr& run);
 std::vector<PlotLine> metric_line(const RunPtr& run, const std::string& metric, const QString& name, int color,
                                   bool smooth);
-PlotStack memory_stack(const RunPtr& run);  // of device 0; no sample function before its first report
-std::vector<LevelLine> memory_levels(const RunPtr& run);
+PlotStack memory_stack(const RunPtr& run, int device);  // no sample function before its first report
+std::vector<LevelLine> memory_levels(const RunPtr& run, int device = 0);
+// Bytes or seconds of a step by kind, cause or axis, waiting as a layer of its own; no sample function before the
+// first.
+PlotStack traffic_stack(const RunPtr& run, runs::TrafficBy by, runs::TrafficAmount amount);
 QString category_text(MemoryCategory category);
 
 }  // namespace mw::ui

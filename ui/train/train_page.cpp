@@ -27,28 +27,53 @@ TrainPage::TrainPage(RunController& runs, QWidget* parent)
   connect(&runs_, &RunController::shown_changed, this, &TrainPage::adopt);
   connect(&runs_, &RunController::shown_grew, this, [this] {
     rebind();
-    changed_ = true;
+    changed_ = unread_ = true;
   });
   connect(&runs_, &RunController::state_changed, this, [this] { changed_ = true; });
+  connect_charts();
+  adopt();
+}
+
+void TrainPage::connect_charts() {
   connect(&by_step_, &PlotLink::cursor_changed, this, [this] {
+    if (translating_) return;
+    by_instant_ = false;
     steps_to_time();
     select_samples();
+    read_moment();
   });
-  connect(&by_time_, &PlotLink::cursor_changed, this, &TrainPage::time_to_steps);
+  connect(&by_time_, &PlotLink::cursor_changed, this, [this] {
+    if (translating_) return;
+    by_instant_ = true;
+    time_to_steps();
+    select_samples();
+    read_moment();
+  });
   connect(playhead_, &PlayheadBar::smoothing_changed, this, [this](double weight) {
     if (!run_) return;
     run_->view.set_smoothing(weight);
     rebind();
   });
-  adopt();
+  connect(prove_, &QPushButton::clicked, this, &TrainPage::prove_wanted);
+  connect(samples_, &QTableView::clicked, this, [this](const QModelIndex& at) {
+    by_step_.set_playhead(static_cast<double>(samples_model_.step_of(at.row())));
+  });
+  connect(mesh_, &MeasuredMesh::device_selected, memory_, &DeviceMemory::choose);
+  connect(memory_, &DeviceMemory::device_changed, mesh_, &MeasuredMesh::select_device);
 }
 
 void TrainPage::build() {
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(8, 4, 8, 6);
   column->setSpacing(4);
+  auto* top = new QHBoxLayout;
   header_ = new RunHeader(runs_, this);
-  column->addWidget(header_);
+  prove_ = new QPushButton(tr("Prove"), this);
+  prove_->setToolTip(tr("Compute a step of this run's experiment on its mesh and on one device, and compare them"));
+  prove_->hide();
+  top->addWidget(header_, 1);
+  top->addWidget(prove_);
+  column->addLayout(top);
   column->addWidget(stack_, 1);
   stack_->addWidget(empty_page());
 
@@ -62,11 +87,7 @@ void TrainPage::build() {
   upper_->setHandleWidth(5);
   const QString waiting = tr("Appears with the first step");
   loss_ = new Plot({.title = tr("Loss"), .unit = tr("nats/token"), .empty = waiting, .pill = true}, by_step_);
-  memory_ = new Plot({.title = tr("Memory"),
-                      .quantity = Quantity::bytes,
-                      .empty = tr("Appears when the model is loaded"),
-                      .from_zero = true},
-                     by_time_);
+  memory_ = new DeviceMemory(tr("Appears when the model is loaded"), by_time_);
   upper_->addWidget(loss_);
   upper_->addWidget(memory_);
   upper_->setSizes({500, 460});
@@ -76,6 +97,31 @@ void TrainPage::build() {
   rate_ = new Plot({.title = tr("Learning rate"), .empty = waiting, .from_zero = true}, by_step_);
   gradient_ = new Plot({.title = tr("Gradient norm"), .empty = waiting}, by_step_);
   for (Plot* p : {speed_, rate_, gradient_}) small->addWidget(p);
+  collectives_ = new CollectivesPanel(by_step_);
+  mesh_ = new MeasuredMesh;
+  middle_ = new QSplitter(Qt::Horizontal);
+  below_ = new QSplitter(Qt::Horizontal);
+  for (QSplitter* s : {middle_, below_}) s->setHandleWidth(5);
+  build_samples();
+  middle_->addWidget(small);
+  middle_->addWidget(collectives_);
+  below_->addWidget(lower_);
+  below_->addWidget(mesh_);
+  rows_->addWidget(upper_);
+  rows_->addWidget(middle_);
+  rows_->addWidget(below_);
+  rows_->setSizes({300, 150, 140});
+  rows_->setStretchFactor(0, 5);
+  rows_->setStretchFactor(1, 2);
+  rows_->setStretchFactor(2, 3);
+  inner->addWidget(rows_, 1);
+  playhead_ = new PlayheadBar(by_step_, charts);
+  inner->addWidget(playhead_);
+  stack_->addWidget(charts);
+  show_mesh_panels();
+}
+
+void TrainPage::build_samples() {
   lower_ = new QTabWidget;
   lower_->setDocumentMode(true);
   lower_->setAccessibleName(tr("Samples and record"));
@@ -99,21 +145,6 @@ void TrainPage::build() {
   record_ = new RecordView(nullptr);
   lower_->addTab(samples_, tr("Samples"));
   lower_->addTab(record_, tr("Record"));
-  rows_->addWidget(upper_);
-  rows_->addWidget(small);
-  rows_->addWidget(lower_);
-  rows_->setSizes({300, 150, 140});
-  rows_->setStretchFactor(0, 5);
-  rows_->setStretchFactor(1, 2);
-  rows_->setStretchFactor(2, 3);
-  inner->addWidget(rows_, 1);
-  playhead_ = new PlayheadBar(by_step_, charts);
-  inner->addWidget(playhead_);
-  stack_->addWidget(charts);
-
-  connect(samples_, &QTableView::clicked, this, [this](const QModelIndex& at) {
-    by_step_.set_playhead(static_cast<double>(samples_model_.step_of(at.row())));
-  });
 }
 
 QWidget* TrainPage::empty_page() {
@@ -154,10 +185,12 @@ void TrainPage::adopt() {
   by_time_.reset();
   if (run_) run_->view.set_smoothing(playhead_->smoothing());
   stack_->setCurrentIndex(run_ ? 1 : 0);
+  shows_mesh_ = false;
   samples_model_.show_run(run_);
   record_->show_run(run_);
   rebind();
-  changed_ = true;
+  changed_ = unread_ = true;
+  follow();
   show_frame();
 }
 
@@ -167,8 +200,40 @@ void TrainPage::rebind() {
   speed_->set_lines(metric_line(run_, "train/tokens_per_second", tr("real tokens"), 2, true));
   rate_->set_lines(metric_line(run_, "train/learning_rate", tr("rate"), 4, false));
   gradient_->set_lines(metric_line(run_, "train/grad_norm", tr("norm"), 3, true));
-  memory_->set_stack(memory_stack(run_));
-  memory_->set_levels(memory_levels(run_));
+  memory_->show_run(run_);
+  collectives_->show_run(run_);
+  show_mesh_panels();
+}
+
+// One device has nothing to tell of collectives; its page stays as it is.
+void TrainPage::show_mesh_panels() {
+  const bool on = on_a_mesh(run_);
+  collectives_->setVisible(on);
+  mesh_->setVisible(on);
+  if (on == shows_mesh_ || !on) return;
+  shows_mesh_ = true;
+  const int width = std::max(400, rows_->width()), height = std::max(300, rows_->height());
+  middle_->setSizes({width * 54 / 100, width * 46 / 100});
+  below_->setSizes({width * 54 / 100, width * 46 / 100});
+  rows_->setSizes({height * 35 / 100, height * 33 / 100, height * 32 / 100});
+}
+
+// As the charts' legends: under the mouse, else at the playhead, else the newest.
+runs::Playhead TrainPage::reading() const {
+  return {by_step_.reading(), by_instant_ ? by_time_.reading() : std::nullopt};
+}
+
+MeasuredMesh::Held TrainPage::held() const {
+  return by_step_.cursor()     ? MeasuredMesh::Held::pointed
+         : by_step_.playhead() ? MeasuredMesh::Held::held
+                               : MeasuredMesh::Held::newest;
+}
+
+void TrainPage::read_moment() {
+  moment_ = run_ ? runs::moment(run_->view, reading()) : runs::Moment();
+  playhead_->set_reading(qs(runs::to_text(moment_)));
+  if (!mesh_->isHidden()) mesh_->show_moment(run_, moment_, held());
+  emit moment_changed();
 }
 
 void TrainPage::restyle() {
@@ -179,18 +244,29 @@ void TrainPage::restyle() {
 }
 
 void TrainPage::show_frame() {
+  follow();
   if (!changed_ || !isVisible()) return;
   changed_ = false;
+  prove_->setVisible(on_a_mesh(run_));
+  prove_->setEnabled(!runs_.busy());
   header_->show_run(run_, RunKind::train);
   if (!run_) return;
+  show_samples();
+  record_->grow();
+}
+
+// The mesh of the Design page is read here, too: whichever page is in sight.
+void TrainPage::follow() {
+  if (!unread_) return;
+  unread_ = false;
+  if (!run_) return read_moment();
   double last = 1;
   for (const auto& [name, metric] : run_->view.metrics())
     if (!metric.raw.empty()) last = std::max(last, metric.raw.back().x);
   by_step_.set_data({0, last});
   by_time_.set_data({0, std::max(run_->view.last_time(), 0.5)});
   playhead_->set_data({0, last});
-  show_samples();
-  record_->grow();
+  read_moment();
 }
 
 // New ones come in at the top; who has scrolled down or pinned a step keeps the rows in sight.
@@ -205,13 +281,9 @@ void TrainPage::show_samples() {
 
 // The memory chart runs over time, since loading has no step: its cursor stands where the others' step was reached.
 void TrainPage::steps_to_time() {
-  if (translating_ || !run_ || run_->view.memory().empty()) return;
-  const auto& points = run_->view.memory().begin()->second.points;
-  const auto time_of = [&](std::optional<double> step) -> std::optional<double> {
-    if (!step || points.empty()) return std::nullopt;
-    const auto at = std::find_if(points.begin(), points.end(),
-                                 [&](const runs::MemoryPoint& p) { return static_cast<double>(p.step) >= *step; });
-    return at == points.end() ? points.back().time_s : at->time_s;
+  if (!run_) return;
+  const auto time_of = [&](std::optional<double> step) {
+    return step ? runs::time_of_step(run_->view, *step) : std::nullopt;
   };
   translating_ = true;
   by_time_.set_cursor(time_of(by_step_.cursor()));
@@ -220,17 +292,14 @@ void TrainPage::steps_to_time() {
 }
 
 void TrainPage::time_to_steps() {
-  if (translating_ || !run_ || run_->view.memory().empty()) return;
-  const auto& memory = run_->view.memory().begin()->second;
-  const auto step_of = [&](std::optional<double> time) -> std::optional<double> {
-    const auto at = time ? memory.total_by_time.nearest(*time) : std::nullopt;
-    return at ? std::optional(static_cast<double>(memory.points[*at].step)) : std::nullopt;
+  if (!run_) return;
+  const auto step_of = [&](std::optional<double> time) {
+    return time ? runs::step_of_time(run_->view, *time) : std::nullopt;
   };
   translating_ = true;
   by_step_.set_cursor(step_of(by_time_.cursor()));
   by_step_.set_playhead(step_of(by_time_.playhead()));
   translating_ = false;
-  select_samples();
 }
 
 void TrainPage::select_samples() {

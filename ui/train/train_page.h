@@ -3,7 +3,11 @@
 #pragma once
 #include <QWidget>
 
+#include "core/runs/moment.h"
 #include "ui/plot/plot.h"
+#include "ui/train/collectives_panel.h"
+#include "ui/train/device_memory.h"
+#include "ui/train/measured_mesh.h"
 #include "ui/train/playhead_bar.h"
 #include "ui/train/record_view.h"
 #include "ui/train/run_header.h"
@@ -22,10 +26,19 @@ class TrainPage : public QWidget {
  public:
   TrainPage(RunController& runs, QWidget* parent = nullptr);
   void show_frame();  // redraw what changed since the last one
+  void follow();      // the playhead and what it reads, in sight or not
   void restyle();     // after a theme change
   PlotLink& link() { return by_step_; }
+  PlotLink& times() { return by_time_; }
+  const RunPtr& run() const { return run_; }
+  const runs::Moment& moment() const { return moment_; }  // what everything says where the charts are read
+  MeasuredMesh::Held held() const;
   Plot& loss() { return *loss_; }
-  Plot& memory() { return *memory_; }
+  Plot& memory() { return memory_->plot(); }
+  DeviceMemory& devices() { return *memory_; }
+  CollectivesPanel& collectives() { return *collectives_; }
+  MeasuredMesh& measured_mesh() { return *mesh_; }
+  PlayheadBar& bar() { return *playhead_; }
   Plot& speed() { return *speed_; }
   Plot& rate() { return *rate_; }
   Plot& gradient() { return *gradient_; }
@@ -40,9 +53,13 @@ class TrainPage : public QWidget {
  signals:
   void run_wanted();  // from the empty page
   void runs_wanted();
+  void prove_wanted();  // the run that is shown
+  void moment_changed();
 
  private:
   void build();
+  void build_samples();
+  void connect_charts();
   QWidget* empty_page();
   void adopt();          // another run
   void rebind();         // lines point at the run's series
@@ -50,16 +67,26 @@ class TrainPage : public QWidget {
   void time_to_steps();
   void show_samples();  // as many as there are by now
   void select_samples();
+  void read_moment();
+  runs::Playhead reading() const;
+  void show_mesh_panels();  // as the run has devices
 
   RunController& runs_;
   PlotLink by_step_, by_time_;
   RunPtr run_;
-  bool changed_ = true, translating_ = false;
+  bool changed_ = true, unread_ = true, translating_ = false;
+  bool by_instant_ = false;  // the playhead was put into the memory timeline, not onto a step
   SamplesModel samples_model_;
   QStackedWidget* stack_;
   RunHeader* header_;
-  Plot *loss_, *memory_, *speed_, *rate_, *gradient_;
-  QSplitter *rows_, *upper_;
+  QPushButton* prove_;
+  Plot *loss_, *speed_, *rate_, *gradient_;
+  DeviceMemory* memory_;
+  CollectivesPanel* collectives_;
+  MeasuredMesh* mesh_;
+  runs::Moment moment_;
+  QSplitter *rows_, *upper_, *middle_, *below_;
+  bool shows_mesh_ = false;
   QTabWidget* lower_;
   QTableView* samples_;
   RecordView* record_;

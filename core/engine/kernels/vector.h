@@ -55,6 +55,11 @@ struct VectorKernels {
   // Returns -log softmax(logits)[target]; with scale != 0 also logits <- scale * (softmax - onehot(target)). cap > 0:
   // the logits have gone through softcap(cap), and the gradient goes back through it.
   double (*cross_entropy)(std::int64_t n, float* logits, std::int64_t target, float cap, float scale);
+  // The same in parts, where others have the rest of the row: the sum of exp(logits - max), and logits <- factor *
+  // exp(logits - max), at the target (-1: not here) less scale, back through the cap.
+  double (*exp_sum)(std::int64_t n, float max, const float* logits);
+  void (*softmax_gradient)(std::int64_t n, float max, float cap, float factor, std::int64_t target, float scale,
+                           float* logits);
   void (*softcap)(std::int64_t n, float cap, float* x);                           // x <- cap * tanh(x / cap)
   void (*softcap_backward)(std::int64_t n, float cap, const float* y, float* d);  // y: what softcap wrote
   void (*scale)(std::int64_t n, float factor, float* x);

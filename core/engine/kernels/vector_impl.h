@@ -268,6 +268,8 @@ constexpr VectorKernels kernels_of(const char* name) {
           .softmax_again = softmax_again,
           .softmax_backward = softmax_backward,
           .cross_entropy = cross_entropy,
+          .exp_sum = exp_sum_of_part,
+          .softmax_gradient = softmax_gradient,
           .softcap = softcap,
           .softcap_backward = softcap_backward,
           .scale = scale_all,

@@ -77,9 +77,11 @@ void softmax_backward(i64 n, float* p, const float* dp, float delta) {
   return sum(acc + load(rest));
 }
 
+constexpr i64 kSumBlock = 4096;  // f32 within a block, f64 across: the vocabulary may hold 262144 terms
+
 // A capped logit's slope needs the logit itself, so nothing is overwritten before the gradient.
 void capped_gradient(i64 n, float m, float cap, float factor, i64 target, float scale, float* y) {
-  const float at_target = y[target];
+  const float at_target = target >= 0 ? y[target] : 0.0f;
   const auto slope = [cap](V v) __attribute__((always_inline)) {
     const V t = v * (1.0f / cap);
     return 1.0f - t * t;
@@ -89,16 +91,30 @@ void capped_gradient(i64 n, float m, float cap, float factor, i64 target, float 
         const V v = load_n(y + i, c);
         store_n(y + i, exp(v - m) * factor * slope(v), c);
       });
-  y[target] -= scale * slope(splat(at_target))[0];
+  if (target >= 0) y[target] -= scale * slope(splat(at_target))[0];
+}
+
+double exp_sum_of_part(i64 n, float max, const float* logits) {
+  double total = 0;
+  for (i64 i = 0; i < n; i += kSumBlock)
+    total += static_cast<double>(exp_sum_only(n - i < kSumBlock ? n - i : kSumBlock, max, logits + i));
+  return total;
+}
+
+void softmax_gradient(i64 n, float max, float cap, float factor, i64 target, float scale, float* logits) {
+  if (cap > 0) return capped_gradient(n, max, cap, factor, target, scale, logits);
+  for_vectors(
+      n, [&](i64 i, i64 c)
+             __attribute__((always_inline)) { store_n(logits + i, exp(load_n(logits + i, c) - max) * factor, c); });
+  if (target >= 0) logits[target] -= scale;
 }
 
 double cross_entropy(i64 n, float* logits, i64 target, float cap, float scale) {
   const float m = row_max(n, logits);
   const double at_target = static_cast<double>(logits[target]) - static_cast<double>(m);
   double total = 0;
-  constexpr i64 kBlock = 4096;  // f32 within a block, f64 across: the vocabulary may hold 262144 terms
-  for (i64 i = 0; i < n; i += kBlock) {
-    const i64 count = n - i < kBlock ? n - i : kBlock;
+  for (i64 i = 0; i < n; i += kSumBlock) {
+    const i64 count = n - i < kSumBlock ? n - i : kSumBlock;
     total += static_cast<double>(cap > 0 ? exp_sum_only(count, m, logits + i) : exp_sum(count, m, logits + i));
   }
   if (scale != 0.0f) {

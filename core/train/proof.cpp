@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/train/proof.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "core/base/error.h"
+#include "core/engine/kernels/packed.h"
+#include "core/mesh/engine_step.h"
+#include "core/mesh/local_config.h"
+#include "core/train/evaluate.h"
+#include "core/train/model.h"
+#include "core/train/rounding.h"
+
+namespace mw::train {
+namespace {
+
+using Part = engine::Cluster::Part;
+using Values = std::vector<float>;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// The element whose difference is the largest share of what is allowed for it.
+class Worst {
+ public:
+  explicit Worst(TensorCompared of) : worst_(std::move(of)) {}
+  void take(double one, double other, double bound) {
+    worst_.magnitude = std::max(worst_.magnitude, std::abs(one));
+    double difference = std::abs(one - other);
+    if (!std::isfinite(difference)) difference = std::numeric_limits<double>::infinity();
+    const double share = difference <= 0 ? 0 : bound > 0 ? difference / bound : std::numeric_limits<double>::infinity();
+    if (share < share_ || (any_ && share == share_)) return;
+    any_ = true;
+    share_ = share;
+    worst_.difference = difference;
+    worst_.bound = bound;
+  }
+  TensorCompared result() const { return worst_; }
+
+ private:
+  TensorCompared worst_;
+  double share_ = 0;
+  bool any_ = false;
+};
+
+class Prover {
+ public:
+  Prover(const ProofRequest& request, std::stop_token stop)
+      : request_(request), s_(request.settings), stop_(std::move(stop)) {}
+
+  Proof operator()() {
+    load();
+    compare_start();
+    if (request_.on_mesh) request_.on_mesh(*mesh_.cluster);
+    for (proof_.steps = 1;; ++proof_.steps) {
+      progress("proving", proof_.steps - 1, request_.steps);
+      step(proof_.steps);
+      if (proof_.steps == request_.steps) break;
+      follow_mesh();
+    }
+    progress("proving", request_.steps, request_.steps);
+    for (int d = 0; d < mesh_.cluster->devices(); ++d) proof_.memory.push_back(mesh_.cluster->device(d).arena.use());
+    return std::move(proof_);
+  }
+
+ private:
+  void progress(const std::string& phase, long done, long total) const {
+    if (stop_.stop_requested()) throw cancelled("the proof");
+    if (request_.progress) request_.progress(phase, done, total);
+  }
+  LoadedModel load_one(const ModelSettings& settings, const char* phase) const;
+  void load();
+  void compare_start();
+  void follow_mesh();
+  void step(long number);
+  void compare_loss(long step, double one, double other, std::int64_t loss_tokens);
+  void compare_gradients(long step);
+  void compare_norms(long step, double one, double other);
+  void update(long step, double norm_one, double norm_mesh);
+  void compare_traffic(long step, const std::vector<data::Batch>& micro);
+  mesh::EngineStep engine_step() const;
+  void find_logit_rows();
+  mesh::OwnTokens tokens_of(const data::Batch& batch, int device) const;
+
+  std::span<const engine::Cluster::Trained> trained() const { return one_.cluster->trained(); }
+  static Values read(const LoadedModel& model, size_t index, Part part) {
+    Values out(static_cast<size_t>(model.cluster->trained()[index].size));
+    model.cluster->read(index, part, out);
+    return out;
+  }
+
+  const ProofRequest& request_;
+  Settings s_;
+  std::stop_token stop_;
+  LoadedModel one_, mesh_;
+  data::Dataset dataset_;
+  std::unique_ptr<data::BatchStream> batches_;
+  StepRounding rounding_;
+  std::vector<std::int64_t> logit_row_bytes_;  // of each device's part of the vocabulary
+  std::vector<double> gradient_bounds_;        // of each trained tensor in this step
+  Proof proof_;
+};
+
+LoadedModel Prover::load_one(const ModelSettings& settings, const char* phase) const {
+  std::optional<formats::Adapter> adapter;
+  Settings s = s_;
+  if (s.method == engine::Method::lora && !s.adapter.empty()) {
+    adapter = read_adapter(s.adapter, s.model.path);
+    const float dropout = s.lora.dropout;
+    s.lora = lora_options(*adapter);
+    s.lora.dropout = dropout;
+  }
+  LoadedModel model = load_model(settings, [&](long done, long total) { progress(phase, done, total); });
+  if (s.method == engine::Method::lora) model.cluster->add_lora(s.lora, s.seed);
+  model.cluster->train(s.method, s.adamw);
+  if (adapter) copy_adapter(*adapter, *model.cluster);
+  return model;
+}
+
+void Prover::load() {
+  if (s_.model.mesh.devices() < 2)
+    throw Error({.id = "MESH",
+                 .message = "there is no mesh to prove: one device computes what one device computes",
+                 .place = "mesh",
+                 .found = mesh::to_text(s_.model.mesh),
+                 .expected = "more than one virtual device",
+                 .fix = "set an axis, e.g. --set mesh.tp=2"});
+  s_.model.context = s_.data.max_len;
+  mesh_ = load_one(s_.model, "loading weights onto the mesh");
+  ModelSettings unsharded = s_.model;
+  unsharded.mesh = {};
+  unsharded.capacity = machine_memory();
+  one_ = load_one(unsharded, "loading weights unsharded");
+  dataset_ = data::load_dataset(s_.data, *one_.tokenizer, stop_,
+                                [&](long done, long total) { progress("reading data", done, total); });
+  batches_ = std::make_unique<data::BatchStream>(dataset_.train, batch_options(s_), one_.tokenizer->pad(), 0);
+  proof_.mesh = s_.model.mesh;
+  proof_.capacity = mesh_.cluster->device(0).arena.capacity();
+  Settings steps = s_;
+  steps.rate.steps = request_.steps;
+  proof_.facts = data_facts(steps, one_.config(), dataset_);
+  proof_.parameters = one_.cluster->inventory().parameters();
+  for (const auto& t : trained()) proof_.trained += t.size;
+  find_logit_rows();
+}
+
+// Both begin with the same bits.
+void Prover::compare_start() {
+  const auto same = [&](const char* part, const std::string& name, const Values& one, const Values& other) {
+    Worst worst({.step = 0, .part = part, .tensor = name});
+    for (size_t i = 0; i < one.size(); ++i) worst.take(one[i], other[i], 0);
+    proof_.tensors.push_back(worst.result());
+  };
+  const auto all = one_.cluster->inventory().tensors();
+  for (size_t i = 0; i < all.size() && s_.method == engine::Method::lora; ++i) {
+    progress("comparing weights", static_cast<long>(i), static_cast<long>(all.size()));
+    Values one(static_cast<size_t>(all[i].elements())), other(one.size());
+    one_.cluster->read_weight(i, one);
+    mesh_.cluster->read_weight(i, other);
+    same("weight", all[i].name, one, other);
+  }
+  for (size_t i = 0; i < trained().size(); ++i)
+    same("value", trained()[i].name, read(one_, i, Part::value), read(mesh_, i, Part::value));
+}
+
+void Prover::follow_mesh() {
+  for (size_t i = 0; i < trained().size(); ++i)
+    for (const Part part : {Part::value, Part::first_moment, Part::second_moment})
+      one_.cluster->write(i, part, read(mesh_, i, part));
+  one_.cluster->values_written();
+}
+
+void Prover::step(long number) {
+  std::vector<data::Batch> micro;
+  std::int64_t loss_tokens = 0, real_tokens = 0;
+  int longest = 1;
+  for (int i = 0; i < s_.accumulation; ++i) {
+    micro.push_back(batches_->next());
+    loss_tokens += micro.back().loss_tokens;
+    real_tokens += micro.back().real_tokens;
+    longest = std::max(longest, micro.back().len);
+  }
+  engine::StepOptions options{.remat = s_.remat,
+                              .loss_chunk = s_.loss_chunk,
+                              .gradient_scale = loss_tokens > 0 ? 1.0f / static_cast<float>(loss_tokens) : 0.0f,
+                              .dropout_seed = s_.seed,
+                              .step = static_cast<std::uint64_t>(number),
+                              .micro_batch = 0};
+  mesh_.cluster->clear_traffic();
+  const auto run = [&](engine::Cluster& cluster, double& seconds) {
+    const auto begun = Clock::now();
+    cluster.zero_gradients();
+    double sum = 0;
+    for (size_t i = 0; i < micro.size(); ++i) {
+      options.micro_batch = i;
+      sum += cluster.forward_backward(view(micro[i]), options, stop_).sum;
+    }
+    seconds += seconds_since(begun);
+    return sum / static_cast<double>(std::max<std::int64_t>(1, loss_tokens));
+  };
+  const double one = run(*one_.cluster, proof_.seconds_unsharded);
+  progress("proving", number - 1, request_.steps);
+  const double other = run(*mesh_.cluster, proof_.seconds_mesh);
+  rounding_ = step_rounding(one_.config(), {.tokens = real_tokens,
+                                            .longest = longest,
+                                            .loss = one,
+                                            .bf16_products = s_.model.weights != engine::WeightType::f32 &&
+                                                             engine::packed_kernels() != nullptr});
+  compare_loss(number, one, other, loss_tokens);
+  compare_gradients(number);
+  const double norm_one = one_.cluster->gradient_norm(), norm_mesh = mesh_.cluster->gradient_norm();
+  compare_norms(number, norm_one, norm_mesh);
+  update(number, norm_one, norm_mesh);
+  compare_traffic(number, micro);
+}
+
+void Prover::compare_loss(long step, double one, double other, std::int64_t loss_tokens) {
+  Worst worst({.step = step, .part = "loss", .tensor = {}});
+  worst.take(one, other, loss_bound(rounding_, one, one_.config().vocab, loss_tokens));
+  proof_.tensors.push_back(worst.result());
+}
+
+void Prover::compare_gradients(long step) {
+  gradient_bounds_.clear();
+  for (size_t i = 0; i < trained().size(); ++i) {
+    const Values one = read(one_, i, Part::gradient), other = read(mesh_, i, Part::gradient);
+    double largest = 0;
+    for (const float g : one) largest = std::max(largest, std::abs(static_cast<double>(g)));
+    const double bound = gradient_bounds_.emplace_back(rounding_.gradient(largest));
+    Worst worst({.step = step, .part = "gradient", .tensor = trained()[i].name});
+    for (size_t k = 0; k < one.size(); ++k) worst.take(one[k], other[k], bound);
+    proof_.tensors.push_back(worst.result());
+  }
+}
+
+void Prover::compare_norms(long step, double one, double other) {
+  Worst worst({.step = step, .part = "gradient norm", .tensor = {}});
+  worst.take(one, other, rounding_.gradient(one));
+  proof_.tensors.push_back(worst.result());
+}
+
+// Each by its own gradients and norm, and every element against what the difference of the gradients allows there.
+void Prover::update(long step, double norm_one, double norm_mesh) {
+  struct Before {
+    Values value, first, second, gradient;
+  };
+  std::vector<Before> before;
+  for (size_t i = 0; i < trained().size(); ++i)
+    before.push_back({read(one_, i, Part::value), read(one_, i, Part::first_moment), read(one_, i, Part::second_moment),
+                      read(one_, i, Part::gradient)});
+  const double rate = learning_rate(s_.rate, step);
+  for (const auto& [model, norm] : {std::pair(&one_, norm_one), {&mesh_, norm_mesh}})
+    model->cluster->update(step, static_cast<float>(rate), static_cast<float>(s_.clip), norm);
+  UpdateOf of{.options = s_.adamw, .t = step, .rate = rate};
+  if (s_.clip > 0 && norm_one * (1 + rounding_.relative * rounding_.cancellation) > s_.clip) {
+    of.coefficient = std::min(1.0, s_.clip / (norm_one + 1e-6));
+    of.off_coefficient = rounding_.relative * rounding_.cancellation;
+  }
+  for (size_t i = 0; i < trained().size(); ++i) {
+    const Before& b = before[i];
+    const std::string& name = trained()[i].name;
+    Worst first({.step = step, .part = "first moment", .tensor = name}),
+        second({.step = step, .part = "second moment", .tensor = name}),
+        value({.step = step, .part = "value", .tensor = name});
+    const Values m1 = read(one_, i, Part::first_moment), m2 = read(mesh_, i, Part::first_moment),
+                 v1 = read(one_, i, Part::second_moment), v2 = read(mesh_, i, Part::second_moment),
+                 x1 = read(one_, i, Part::value), x2 = read(mesh_, i, Part::value);
+    for (size_t k = 0; k < x1.size(); ++k) {
+      const UpdateBound bound =
+          update_bound(of, b.value[k], b.first[k], b.second[k], b.gradient[k], gradient_bounds_[i]);
+      first.take(m1[k], m2[k], bound.first);
+      second.take(v1[k], v2[k], bound.second);
+      value.take(x1[k], x2[k], bound.value);
+    }
+    for (const Worst* w : {&first, &second, &value}) proof_.tensors.push_back(w->result());
+    Worst copies({.step = step, .part = "copies", .tensor = name});
+    copies.take(0, mesh_.cluster->odd_copies(i, Part::value), 0);
+    proof_.tensors.push_back(copies.result());
+  }
+}
+
+// What the engine computes of a device's rows.
+mesh::OwnTokens Prover::tokens_of(const data::Batch& batch, int device) const {
+  const mesh::Range rows = mesh::rows_of(mesh::batch_share(proof_.mesh, device), batch.rows);
+  std::int64_t tokens = 0, with_loss = 0;
+  for (std::int64_t i = rows.begin * batch.len; i < rows.end * batch.len; ++i) {
+    const auto at = static_cast<size_t>(i);
+    if (batch.segments[at] < 0) continue;
+    ++tokens;
+    with_loss += batch.targets[at] >= 0;
+  }
+  return mesh::own_tokens(tokens, with_loss, s_.loss_chunk, logit_row_bytes_[static_cast<size_t>(device)]);
+}
+
+mesh::EngineStep Prover::engine_step() const {
+  return {.work = s_.method == engine::Method::full ? mesh::Work::train_full : mesh::Work::train_lora,
+          .weight_bytes = s_.model.weights == engine::WeightType::f32 ? 4 : 2,
+          .recompute = s_.remat == engine::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
+}
+
+void Prover::find_logit_rows() {
+  const mesh::Placement& placement = mesh_.cluster->placement();
+  const mesh::WorkingForm form(proof_.mesh, placement, mesh::engine_step(engine_step()));
+  // Streamed logits are of 16 bits (core/engine/loss.cpp).
+  const bool streams = s_.model.weights == engine::WeightType::bf16 && engine::packed_kernels() != nullptr &&
+                       s_.method == engine::Method::lora;
+  for (int d = 0; d < mesh_.cluster->devices(); ++d)
+    logit_row_bytes_.push_back(mesh::local_config(mesh_.config(), form, placement, proof_.mesh, d).config.vocab *
+                               (streams ? 2 : 4));
+}
+
+void Prover::compare_traffic(long step, const std::vector<data::Batch>& micro) {
+  using Key = std::tuple<mesh::Phase, int, std::string, std::string, mesh::CollectiveKind, mesh::Cause>;
+  for (int d = 0; d < mesh_.cluster->devices(); ++d) {
+    std::vector<TrafficCompared> list;
+    std::map<Key, size_t> at;
+    const auto entry = [&](const mesh::Collective& c) -> TrafficCompared& {
+      const auto [found, fresh] = at.try_emplace(Key{c.phase, c.layer, c.tensor, c.axis, c.kind, c.cause}, list.size());
+      if (fresh) list.push_back({.step = step, .device = d, .what = c, .planned = {}, .counted = {}});
+      return list[found->second];
+    };
+    std::vector<mesh::OwnTokens> own;
+    for (const data::Batch& batch : micro) own.push_back(tokens_of(batch, d));
+    for (const mesh::Collective& c :
+         mesh::device_collectives(mesh_.config(), proof_.mesh, mesh_.cluster->placement(), engine_step(), own))
+      entry(c).planned += c.moved * c.calls;
+    for (const engine::Traffic& t : mesh_.cluster->traffic(d)) entry(t.what).counted += t.what.moved * t.what.calls;
+    proof_.traffic.insert(proof_.traffic.end(), list.begin(), list.end());
+  }
+}
+
+}  // namespace
+
+Bytes Proof::planned() const {
+  Bytes sum;
+  for (const TrafficCompared& t : traffic) sum += t.planned;
+  return sum;
+}
+
+Bytes Proof::counted() const {
+  Bytes sum;
+  for (const TrafficCompared& t : traffic) sum += t.counted;
+  return sum;
+}
+
+const TensorCompared* Proof::first_broken_tensor() const {
+  const auto at = std::find_if(tensors.begin(), tensors.end(), [](const auto& t) { return !t.holds(); });
+  return at == tensors.end() ? nullptr : &*at;
+}
+
+const TrafficCompared* Proof::first_broken_traffic() const {
+  const auto at = std::find_if(traffic.begin(), traffic.end(), [](const auto& t) { return !t.holds(); });
+  return at == traffic.end() ? nullptr : &*at;
+}
+
+Proof prove(const ProofRequest& request, std::stop_token stop) {
+  return Prover(request, std::move(stop))();
+}
+
+}  // namespace mw::train

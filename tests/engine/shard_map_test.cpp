@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Which elements a device stores and computes with: properties over every tensor of every family, many specs.
+#include "core/engine/shard_map.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/base/rng.h"
+#include "tests/engine/mesh_model.h"
+
+namespace mw::engine::test {
+namespace {
+
+using mesh::Placed;
+using mesh::Range;
+using model::Axis;
+using model::Role;
+
+mesh::Mesh mesh_of(std::vector<mesh::MeshAxis> axes) {
+  return {std::move(axes)};
+}
+
+std::vector<mesh::AdapterShape> all_adapters(const model::TensorInventory& inventory, int rank) {
+  std::vector<mesh::AdapterShape> shapes;
+  for (const model::LoraTarget& t : inventory.lora_targets()) shapes.push_back({t.role, t.layer, rank});
+  return shapes;
+}
+
+std::int64_t size_of(const Placed& p, Axis axis) {
+  for (const model::Dim& d : p.dims)
+    if (d.axis == axis) return d.size;
+  return 1;
+}
+
+// Where element (row, column) of the matrix in the files lies along a dimension of the spec. transformers stores
+// linears as [out, in], heads outermost; experts one under the other, gate rows before up rows.
+std::int64_t coordinate(const Placed& p, Axis axis, std::int64_t row, std::int64_t column) {
+  const std::int64_t head_dim = size_of(p, Axis::head_dim), mlp = size_of(p, Axis::mlp),
+                     embed = size_of(p, Axis::embed);
+  if (p.dims.size() == 1) return column;
+  std::int64_t along = row;  // of the dimensions that are not the other's
+  switch (p.role) {
+    case Role::experts_gate_up:
+      if (axis == Axis::experts) return row / (2 * mlp);
+      if (axis == Axis::one) return row / mlp % 2;
+      return axis == Axis::mlp ? row % mlp : column;
+    case Role::experts_down:
+      if (axis == Axis::experts) return row / embed;
+      return axis == Axis::mlp ? column : row % embed;
+    case Role::lora_a:
+      if (axis == Axis::rank) return row;
+      along = column;
+      break;
+    case Role::lora_b:
+      if (axis == Axis::rank) return column;
+      break;
+    case Role::o_proj:
+      if (axis == Axis::embed) return row;
+      along = column;
+      break;
+    case Role::down_proj:
+    case Role::ple_proj:
+      return axis == Axis::embed ? row : column;
+    case Role::ple_embed:
+      return axis == Axis::vocab ? row : column;
+    default:
+      if (axis == Axis::embed) return column;
+      break;
+  }
+  if (axis == Axis::heads || axis == Axis::kv_heads) return along / head_dim;
+  return axis == Axis::head_dim ? along % head_dim : along;
+}
+
+struct Shape {
+  std::int64_t rows = 1, cols = 1;
+};
+Shape shape_of(const model::TensorInventory& inventory, const Placed& p) {
+  if (p.role == Role::lora_a || p.role == Role::lora_b)
+    for (const model::LoraTarget& t : inventory.lora_targets())
+      if (t.role == p.base && t.layer == p.layer) {
+        const std::int64_t rank = size_of(p, Axis::rank);
+        return p.role == Role::lora_a ? Shape{rank, t.in} : Shape{t.out, rank};
+      }
+  const model::Tensor& t = *inventory.find(p.role, p.layer);
+  return {t.elements() / t.hf_shape.back(), t.hf_shape.back()};
+}
+
+std::vector<std::int64_t> flat(const Region& region, std::int64_t cols) {
+  std::vector<std::int64_t> out;
+  for (const Range& r : region.rows)
+    for (std::int64_t row = r.begin; row < r.end; ++row)
+      for (const Range& c : region.cols)
+        for (std::int64_t col = c.begin; col < c.end; ++col) out.push_back(row * cols + col);
+  return out;
+}
+
+void expect_pieces(const model::TensorInventory& inventory, const Placed& p, const mesh::Mesh& mesh) {
+  SCOPED_TRACE(p.name + " " + mesh::to_text(p.spec) + " on " + mesh::to_text(mesh));
+  const Shape shape = shape_of(inventory, p);
+  std::map<std::int64_t, std::vector<std::int64_t>> pieces;
+  std::vector<int> covered(static_cast<size_t>(shape.rows * shape.cols));
+  ASSERT_EQ(p.total(), shape.rows * shape.cols);
+  for (int device = 0; device < mesh.devices(); ++device) {
+    const Region region = stored_region(p, mesh, device);
+    const std::vector<std::int64_t> elements = flat(region, shape.cols);
+    ASSERT_EQ(region.elements(), static_cast<std::int64_t>(elements.size()));
+    const std::int64_t index = mesh::piece_index(p, mesh, device);
+    if (index < 0) {
+      EXPECT_TRUE(elements.empty());
+      continue;
+    }
+    const std::vector<Range> held = mesh::piece(p, mesh, device);
+    for (const std::int64_t e : elements)
+      for (size_t d = 0; d < p.dims.size(); ++d) {
+        const std::int64_t at = coordinate(p, p.dims[d].axis, e / shape.cols, e % shape.cols);
+        ASSERT_TRUE(at >= held[d].begin && at < held[d].end) << "element " << e << ", dimension " << d;
+      }
+    const auto [known, fresh] = pieces.try_emplace(index, elements);
+    EXPECT_EQ(known->second, elements) << "replicas agree";
+    for (const std::int64_t e : elements) covered[static_cast<size_t>(e)] += fresh ? 1 : 0;
+  }
+  EXPECT_EQ(static_cast<std::int64_t>(pieces.size()), p.shards);
+  for (const int times : covered) ASSERT_EQ(times, 1) << "every element is in exactly one distinct piece";
+}
+
+// Everything a device computes with comes from some shard, once, and from the right place.
+void expect_sources(const Placed& p, const mesh::Mesh& mesh, const Region& working, int device) {
+  SCOPED_TRACE(p.name + " " + mesh::to_text(p.spec) + " on " + mesh::to_text(mesh));
+  std::vector<Region> stored;
+  for (int d = 0; d < mesh.devices(); ++d) stored.push_back(stored_region(p, mesh, d));
+  constexpr std::int64_t kWide = 1 << 20;
+  const std::vector<std::int64_t> wanted = flat(working, kWide);
+  std::vector<std::int64_t> got(wanted.size(), -1);
+  for (const Share& share : sources(p, mesh, stored, working, device)) {
+    const Region& from = stored[static_cast<size_t>(share.device)];
+    const std::vector<std::int64_t> there = flat(from, kWide);
+    for (const Stretch& r : share.at.rows)
+      for (const Stretch& c : share.at.cols)
+        for (std::int64_t i = 0; i < r.count; ++i)
+          for (std::int64_t j = 0; j < c.count; ++j) {
+            auto& to = got[static_cast<size_t>((r.to + i) * working.width() + c.to + j)];
+            EXPECT_EQ(to, -1) << "twice";
+            to = there[static_cast<size_t>((r.from + i) * from.width() + c.from + j)];
+          }
+  }
+  EXPECT_EQ(got, wanted);
+}
+
+void expect_all(const model::Config& config, const mesh::Mesh& mesh, const mesh::Rules& rules) {
+  const model::TensorInventory inventory(config);
+  const mesh::Placement placement =
+      mesh::place(inventory, mesh, rules, all_adapters(inventory, 3), mesh::Use::training);
+  for (const std::vector<Placed>* list : {&placement.tensors, &placement.adapters})
+    for (const Placed& p : *list) {
+      expect_pieces(inventory, p, mesh);
+      const Shape shape = shape_of(inventory, p);
+      expect_sources(p, mesh, {{{0, shape.rows}}, {{0, shape.cols}}}, mesh.devices() - 1);
+      if (shape.rows > 3) expect_sources(p, mesh, {{{1, 2}, {3, shape.rows}}, {{0, 1}}}, 0);
+    }
+}
+
+class ShardMap : public ::testing::TestWithParam<std::string> {
+ protected:
+  const model::Config config = as_family(tiny_config(), GetParam());
+};
+INSTANTIATE_TEST_SUITE_P(Engine, ShardMap, ::testing::ValuesIn(families()), family_name);
+
+TEST_P(ShardMap, PresetsCutEveryTensorIntoItsPieces) {
+  for (const mesh::Preset preset :
+       {mesh::Preset::tunix, mesh::Preset::megatron, mesh::Preset::fsdp, mesh::Preset::replicated})
+    for (const auto& [fsdp, tp] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 2}, {2, 4}, {3, 1}, {5, 2}})
+      expect_all(config, mesh_of({{"fsdp", fsdp}, {"tp", tp}}),
+                 {.preset = preset, .adapters = mesh::AdapterForm::separate});
+}
+
+// Specs that nobody would choose: random axes on random dimensions, several on one, heads cut within.
+TEST_P(ShardMap, AnySpecCutsEveryTensorIntoItsPieces) {
+  const mesh::Mesh mesh = mesh_of({{"data", 2}, {"fsdp", 2}, {"tp", 3}});
+  const char* const kTensors[] = {"q_proj$",        "k_proj$",        "o_proj$",       "down_proj$", "up_proj$",
+                                  "embed$",         "norm",           "experts",       "router",     "ple_",
+                                  "q_proj.lora_a$", "o_proj.lora_a$", "v_proj.lora_b$"};
+  for (std::uint64_t draw = 0; draw < 12; ++draw) {
+    Rng rng{draw, 7};
+    mesh::Rules rules{.adapters = mesh::AdapterForm::separate};
+    for (const char* const tensor : kTensors) {
+      mesh::PartitionSpec spec{std::vector<std::vector<std::string>>(1 + rng.below(3))};
+      for (const char* const axis : {"tp", "data", "fsdp"})
+        if (rng.below(3) != 0) spec.dims[rng.below(spec.dims.size())].emplace_back(axis);
+      rules.overrides.push_back({tensor, spec});
+    }
+    expect_all(config, mesh, rules);
+  }
+}
+
+// The counts of a gather are of what is really read: even pieces, all of which are used.
+TEST_P(ShardMap, ReadsFromPeersWhatAGatherMoves) {
+  const model::Config even = divisible(GetParam());
+  const model::TensorInventory inventory(even);
+  for (const mesh::Mesh& mesh : {grid(4, 1), grid(2, 2), grid(2, 4), grid(2, 1, 2)}) {
+    const mesh::Placement placement = mesh::place(inventory, mesh, tunix_rules(even), {}, mesh::Use::training);
+    ASSERT_TRUE(placement.problems.empty());
+    const mesh::WorkingForm form(mesh, placement, mesh::StepShape{});
+    std::vector<mesh::LocalConfig> locals;
+    for (int d = 0; d < mesh.devices(); ++d) locals.push_back(mesh::local_config(even, form, placement, mesh, d));
+    Flows flows(form, mesh);
+    std::int64_t all = 0;
+    for (size_t i = 0; i < placement.tensors.size(); ++i) {
+      std::vector<mesh::LocalSlice> slices;
+      for (const mesh::LocalConfig& local : locals) slices.push_back(mesh::local_slice(local, inventory.tensors()[i]));
+      const auto flow = flows.of(placement.tensors[i], slices);
+      std::int64_t moved = 0;
+      for (const Planned& p : flow->gathers) moved += p.full - p.full / p.group;
+      for (int d = 0; d < mesh.devices(); ++d) {
+        std::int64_t read = 0;
+        for (const Share& share : flow->sources[static_cast<size_t>(d)])
+          if (share.device != d) read += share.at.elements();
+        EXPECT_EQ(read, moved) << placement.tensors[i].name << " on " << mesh::to_text(mesh);
+      }
+      all += moved;
+    }
+    EXPECT_GT(all, 0);
+  }
+}
+
+}  // namespace
+}  // namespace mw::engine::test

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/mesh/engine_step.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mw::mesh {
+namespace {
+
+const Mesh kMesh{{{"fsdp", 2}, {"tp", 2}}};
+
+struct Case {
+  model::Config config = model::catalogue("gemma3-1b");
+  Placement placement;
+  Case() {
+    const model::TensorInventory inventory(config);
+    std::vector<AdapterShape> adapters;
+    for (const model::LoraTarget& t : inventory.lora_targets()) adapters.push_back({t.role, t.layer, 16});
+    placement = place(inventory, kMesh, engine_rules({}), adapters, Use::training);
+  }
+  std::vector<Collective> of(const std::vector<OwnTokens>& micro) const {
+    return device_collectives(config, kMesh, placement, {}, micro);
+  }
+};
+
+Bytes full(const std::vector<Collective>& list, Cause cause, const std::string& tensor) {
+  Bytes sum;
+  for (const Collective& c : list)
+    if (c.cause == cause && c.tensor == tensor) sum += c.full * c.calls;
+  return sum;
+}
+
+TEST(EngineStep, ActivationsFollowTheDevicesOwnTokensAndTheLossThoseWithATarget) {
+  const Case c;
+  const auto list = c.of({{.tokens = 70, .loss_tokens = 12}});
+  const std::int64_t d = c.config.dim;
+  EXPECT_EQ(full(list, Cause::partial_sums, "layers.3.mlp"), Bytes(2 * 70 * d * 4));  // forward and backward
+  EXPECT_EQ(full(list, Cause::embedding_rows, "embedding"), Bytes(70 * d * 4));
+  EXPECT_EQ(full(list, Cause::softmax, "logits"), Bytes(12 * 12));
+  EXPECT_EQ(full(list, Cause::partial_sums, "logits"), Bytes(12 * d * 4));
+}
+
+TEST(EngineStep, EachChunkOfTheLossReducesByItself) {
+  const auto list = Case().of({{.tokens = 70, .loss_tokens = 50, .loss_rows = 16}});
+  std::vector<std::pair<std::int64_t, std::int64_t>> calls;  // bytes, how often
+  for (const Collective& x : list)
+    if (x.cause == Cause::softmax) calls.emplace_back(x.full.value, x.calls);
+  EXPECT_THAT(calls,
+              testing::UnorderedElementsAre(std::pair{64, 3}, std::pair{8, 1}, std::pair{128, 3}, std::pair{16, 1}));
+}
+
+TEST(EngineStep, MicroBatchesOfOtherSizesAreCallsOfTheirOwn) {
+  const Case c;
+  const OwnTokens a{.tokens = 70, .loss_tokens = 12}, b{.tokens = 64, .loss_tokens = 12};
+  const auto list = c.of({a, b, a});
+  Bytes each;
+  for (const OwnTokens& own : {a, b, a}) each += moved(c.of({own}));
+  EXPECT_EQ(moved(list), each);
+  for (const Collective& x : list) {
+    if (x.cause == Cause::gather_shards || x.cause == Cause::gradients || x.cause == Cause::softmax) {
+      EXPECT_EQ(x.calls % 3, 0) << x.tensor;
+    }
+    if (x.tensor == "layers.3.mlp") {
+      EXPECT_TRUE(x.calls == 1 || x.calls == 2 || x.calls == 4);
+    }
+  }
+  // A device without rows takes part in gathers and in the sums of gradients.
+  for (const Collective& x : c.of({{}}))
+    EXPECT_TRUE(x.cause != Cause::partial_sums && x.cause != Cause::softmax && x.cause != Cause::embedding_rows);
+}
+
+TEST(EngineStep, RowsAreSplitInEqualRunsRoundedUp) {
+  const Mesh mesh{{{"data", 2}, {"tp", 2}, {"fsdp", 2}}};
+  EXPECT_EQ(batch_share(mesh, 0), (BatchShare{0, 4}));
+  EXPECT_EQ(batch_share(mesh, 3), (BatchShare{1, 4}));  // data 0, tp 1, fsdp 1
+  EXPECT_EQ(batch_share(mesh, 6), (BatchShare{2, 4}));
+  EXPECT_EQ(rows_of({0, 4}, 6), (Range{0, 2}));
+  EXPECT_EQ(rows_of({2, 4}, 6), (Range{4, 6}));
+  EXPECT_EQ(rows_of({3, 4}, 6), (Range{6, 6}));
+  EXPECT_EQ(rows_of({1, 4}, 1), (Range{1, 1}));
+}
+
+TEST(EngineStep, KAndVHaveTheirOwnA) {
+  int a = 0;
+  for (const Placed& p : Case().placement.adapters)
+    if (p.layer == 0 && p.role == model::Role::lora_a) ++a;
+  EXPECT_EQ(a, 7);
+}
+
+}  // namespace
+}  // namespace mw::mesh

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What a run on this machine's virtual devices is predicted to need, device by device.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "core/mesh/engine_step.h"
+#include "core/runs/design_view.h"
+#include "core/runs/predict.h"
+
+namespace mw::runs {
+namespace {
+
+using testing::HasSubstr;
+
+Experiment example(const std::vector<std::string>& sets) {
+  Experiment e = Experiment::load(MW_RESOURCES "/examples/tiny-lora.json");
+  apply_sets(e, sets);
+  return e;
+}
+
+Prediction quick(const std::vector<std::string>& sets) {
+  return predict(example(sets), ReadData::no);
+}
+
+const hardware::Catalogue& catalogue() {
+  static const auto kCatalogue = hardware::Catalogue::load(std::filesystem::path(MW_RESOURCES) / "hardware");
+  return kCatalogue;
+}
+
+TEST(MeshPrediction, EveryDeviceHasALedgerOfItsOwn) {
+  const Prediction one = quick({}), four = quick({"mesh.fsdp=2", "mesh.tp=2"});
+  ASSERT_EQ(one.devices.size(), 1u);
+  ASSERT_EQ(four.devices.size(), 4u);
+  EXPECT_EQ(one.at_peak, one.devices[0].at_peak);
+  for (const MemoryCategory c : {MemoryCategory::weights, MemoryCategory::activations, MemoryCategory::logits,
+                                 MemoryCategory::gradients, MemoryCategory::optimizer}) {
+    const Bytes whole = one.at_peak[c], part = four.at_peak[c];
+    EXPECT_GT(part, Bytes(0)) << to_string(c);
+    EXPECT_LT(part, whole) << to_string(c);
+  }
+  // Half the width over fsdp, half the heads over tp: a quarter of the weights and a little more.
+  const double share = four.at_peak[MemoryCategory::weights] / one.at_peak[MemoryCategory::weights];
+  EXPECT_GT(share, 0.24);
+  EXPECT_LT(share, 0.35);
+  EXPECT_GT(four.at_peak[MemoryCategory::collectives], Bytes(0));
+  EXPECT_EQ(one.at_peak[MemoryCategory::collectives], Bytes(0));
+  EXPECT_EQ(device_lines(one).size(), 0u);
+  ASSERT_EQ(device_lines(four).size(), 4u);
+  EXPECT_THAT(device_lines(four)[2], HasSubstr("device 2 (fsdp 1, tp 0): "));
+}
+
+TEST(MeshPrediction, OldKeysStayAndDevicesComeBeside) {
+  const Json one = predicted_json(quick({}))["memory"], four = predicted_json(quick({"mesh.fsdp=4"}))["memory"];
+  EXPECT_FALSE(one.contains("devices"));
+  ASSERT_EQ(four["devices"].size(), 4u);
+  std::int64_t most = 0;
+  for (const Json& d : four["devices"]) most = std::max(most, d["total"].get<std::int64_t>());
+  EXPECT_EQ(four["total"].get<std::int64_t>(), most);
+}
+
+TEST(MeshPrediction, DevicesWithoutRowsHoldLess) {
+  const Prediction p = quick({"mesh.fsdp=4", "train.batch=5"});  // two, two, one, none
+  const auto activations = [&](size_t d) { return p.devices[d].at_peak[MemoryCategory::activations]; };
+  EXPECT_EQ(activations(0), activations(1));
+  EXPECT_LT(activations(2), activations(1));
+  EXPECT_LT(activations(3), activations(2));
+  EXPECT_EQ(p.devices[3].tokens, 0);
+  EXPECT_EQ(p.at_peak, p.devices[0].at_peak);
+}
+
+TEST(MeshPrediction, ItFitsWhereEachDeviceFits) {
+  EXPECT_FALSE(quick({"target.memory_gib=0.25"}).fits());
+  const Prediction p = quick({"target.memory_gib=0.25", "mesh.fsdp=4", "mesh.tp=4"});
+  EXPECT_TRUE(p.fits());
+  EXPECT_EQ(p.capacity, Bytes(268435456));
+  EXPECT_EQ(quick({"mesh.fsdp=4"}).capacity.value, quick({}).capacity.value / 4);  // of the machine's memory
+}
+
+TEST(MeshPrediction, AMeshThatIsNotPossibleIsOneError) {
+  const auto id = [](const std::vector<std::string>& sets) {
+    try {
+      quick(sets);
+    } catch (const Error& e) {
+      return e.problem().id;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(id({"mesh.tp=8"}), "TP-1");  // four KV heads
+  EXPECT_EQ(id({"mesh.fsdp=128"}), "MESH-SIZE");
+  EXPECT_EQ(id({"mesh.tp=2", "sharding.overrides=q_einsum = (tp, fsdp, -, -)"}), "SPEC-RANK");
+  EXPECT_EQ(id({"mesh.tp=2"}), "");
+}
+
+TEST(MeshPrediction, TheDesignShowsWhatTheEngineMoves) {
+  const Experiment e = example({"mesh.fsdp=2", "mesh.tp=2", "train.batch=8"});
+  const Prediction p = predict(e, ReadData::yes);
+  const Design d = with_prediction(design(e, catalogue()), p);
+  EXPECT_TRUE(is_here(d));
+  ASSERT_FALSE(d.collectives.empty());
+  EXPECT_EQ(d.collectives.size(), d.seconds.size());
+  for (const mesh::Collective& c : d.collectives)
+    if (c.tensor == "layers.1.mlp") {
+      EXPECT_EQ(c.kind, mesh::CollectiveKind::all_reduce);
+      EXPECT_EQ(c.full, Bytes(p.devices[0].tokens * 192 * 4));
+    }
+  EXPECT_EQ(d.plan().memory.at_peak, p.at_peak);
+  EXPECT_FALSE(traffic(d, "layers.1.down_proj").empty());
+  // The specs that the engine stores by: an A for each of K and V.
+  EXPECT_EQ(d.placement.adapters.size(), 6u * 7 * 2);
+}
+
+}  // namespace
+}  // namespace mw::runs

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The proof as the window's button asks for it: on a thread of its own, with progress and a stop.
+#include "core/runs/prove.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+namespace mw::runs {
+namespace {
+
+using testing::HasSubstr;
+
+Experiment tiny_mesh() {
+  Experiment e = Experiment::load(std::string(MW_RESOURCES) + "/examples/tiny-mesh.json");
+  e.set("train.batch", "4");
+  e.set("data.max_len", "64");
+  return e;
+}
+
+struct Ending {
+  std::optional<MeshProof> proof;
+  std::optional<Error> error;
+};
+
+TEST(ProofJob, ProvesTheShippedMeshInTheBackground) {
+  std::promise<Ending> ending;
+  std::atomic<long> last{-1};
+  ProofJob job(tiny_mesh(), 2,
+               {.progress =
+                    [&](const std::string& phase, long done, long) {
+                      if (phase == "proving") last = done;
+                    },
+                .done =
+                    [&](std::optional<MeshProof> proof, std::optional<Error> error) {
+                      ending.set_value({std::move(proof), std::move(error)});
+                    }});
+  const Ending end = ending.get_future().get();
+  ASSERT_TRUE(end.proof) << end.error->what();
+  const MeshProof& proof = *end.proof;
+  EXPECT_TRUE(proof.holds()) << proof.broken();
+  EXPECT_EQ(last, 2);
+  EXPECT_EQ(proof.proof.memory.size(), 8u);
+  EXPECT_GT(proof.memory.size(), 8u * 4);  // devices and what each holds
+  const Json json = to_json(proof);
+  EXPECT_EQ(json["verdict"], "pass");
+  EXPECT_EQ(json["planned_bytes"], json["counted_bytes"]);
+  EXPECT_THAT(to_text(proof), HasSubstr("proved: the mesh computes what one device computes"));
+}
+
+TEST(ProofJob, AStopEndsItAsCancelled) {
+  std::promise<Ending> ending;
+  ProofJob job(tiny_mesh(), 1000,
+               {.progress = {}, .done = [&](std::optional<MeshProof> proof, std::optional<Error> error) {
+                  ending.set_value({std::move(proof), std::move(error)});
+                }});
+  job.stop();
+  const Ending end = ending.get_future().get();
+  ASSERT_TRUE(end.error);
+  EXPECT_EQ(end.error->kind(), Error::Kind::cancelled);
+}
+
+TEST(MeshProof, NamesWhatBreaksFirst) {
+  MeshProof p;
+  p.proof.steps = 1;
+  p.proof.tensors = {{.step = 1, .part = "loss", .tensor = {}, .difference = 1e-7, .bound = 1e-5, .magnitude = 3},
+                     {.step = 1,
+                      .part = "gradient",
+                      .tensor = "layers.3.q_proj.lora_a",
+                      .difference = 0.5,
+                      .bound = 1e-6,
+                      .magnitude = 1}};
+  mesh::Collective gather;
+  gather.axis = "fsdp";
+  gather.tensor = "layers.0.q_proj";
+  p.proof.traffic = {{.step = 1, .device = 2, .what = gather, .planned = Bytes(100), .counted = Bytes(90)}};
+  p.memory = {{.device = 1, .category = MemoryCategory::weights, .predicted = Bytes(100), .measured = Bytes(110)}};
+  EXPECT_FALSE(p.holds());
+  EXPECT_THAT(p.broken(), HasSubstr("gradient of layers.3.q_proj.lora_a, step 1"));
+  EXPECT_THAT(to_text(p), HasSubstr("NOT PROVED: gradient of layers.3.q_proj.lora_a"));
+  p.proof.tensors.pop_back();
+  EXPECT_THAT(p.broken(), HasSubstr("all-gather of layers.0.q_proj over fsdp"));
+  EXPECT_THAT(p.broken(), HasSubstr("90 bytes counted, 100 planned"));
+  p.proof.traffic.clear();
+  EXPECT_THAT(p.broken(), HasSubstr("weights on device 1"));
+  p.memory[0].measured = Bytes(101);
+  EXPECT_TRUE(p.holds());
+}
+
+}  // namespace
+}  // namespace mw::runs

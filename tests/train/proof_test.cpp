@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A proof holds for the engine as it is, on every mesh and for every architecture, with room to spare; and finds the
+// mistakes that a sharded engine can make, by name.
+#include "core/train/proof.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/mesh/engine_step.h"
+#include "tests/engine/families.h"
+#include "tests/engine/tiny_model.h"
+#include "tests/formats/test_files.h"
+
+namespace mw::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Mistake = engine::Cluster::Mistake;
+const fs::path kBase = fs::path(MW_RESOURCES) / "base-model";
+
+mesh::Mesh two(int fsdp, int tp) {
+  return {{{"fsdp", fsdp}, {"tp", tp}}};
+}
+
+Settings settings(const mesh::Mesh& mesh, const fs::path& model = kBase) {
+  Settings s;
+  s.model = {.path = model,
+             .tokenizer = kBase,
+             .init = model == kBase ? Init::load : Init::random,
+             .capacity = Bytes(1 << 30),
+             .threads = 1};
+  s.model.mesh = mesh;
+  s.model.rules = mesh::engine_rules({});
+  s.lora = {
+      .rank = 4, .alpha = 8, .targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}};
+  s.data.path = fs::path(MW_RESOURCES) / "instructions" / "small-world.json";
+  s.data.max_len = 64;
+  s.batch = 5;  // does not divide: the last device has fewer rows
+  s.accumulation = 2;
+  s.rate = {.peak = 5e-3, .steps = 3};
+  return s;
+}
+
+// How near the nearest of losses and gradients comes to its bound, and which it is. Updates are not meant: AdamW's
+// first step is the learning rate in the direction of a gradient that may be all rounding, so that their bound is
+// reached.
+std::pair<double, std::string> closest(const Proof& proof) {
+  std::pair<double, std::string> nearest{0, ""};
+  for (const TensorCompared& t : proof.tensors)
+    if (!t.part.ends_with("moment") && t.part != "value" && t.bound > 0 && t.difference / t.bound > nearest.first)
+      nearest = {t.difference / t.bound, t.part + " of " + t.tensor + " in step " + std::to_string(t.step)};
+  return nearest;
+}
+
+std::string broken(const Proof& proof) {
+  if (const TensorCompared* t = proof.first_broken_tensor())
+    return t->part + " " + t->tensor + " step " + std::to_string(t->step) + ": " + std::to_string(t->difference) +
+           " > " + std::to_string(t->bound);
+  if (const TrafficCompared* t = proof.first_broken_traffic())
+    return mesh::to_string(t->what.kind) + " " + t->what.tensor + " over " + t->what.axis + " " +
+           mesh::to_string(t->what.phase) + ": " + std::to_string(t->counted.value) + " counted, " +
+           std::to_string(t->planned.value) + " planned";
+  return "nothing";
+}
+
+void expect_holds(const ProofRequest& request) {
+  const Proof proof = prove(request);
+  EXPECT_TRUE(proof.holds()) << broken(proof);
+  EXPECT_GT(proof.counted(), Bytes(0));
+  const auto [share, which] = closest(proof);
+  std::printf("closest to its bound: %.3f of it, %s\n", share, which.c_str());
+  EXPECT_LT(share, 0.5) << which;  // not by luck
+}
+
+class OnMesh : public testing::TestWithParam<std::pair<int, int>> {};
+
+TEST_P(OnMesh, LoraOnTheShippedModelIsProved) {
+  expect_holds({.settings = settings(two(GetParam().first, GetParam().second))});
+}
+
+INSTANTIATE_TEST_SUITE_P(Meshes, OnMesh,
+                         testing::Values(std::pair(2, 1), std::pair(1, 2), std::pair(2, 2), std::pair(1, 4),
+                                         std::pair(4, 2), std::pair(2, 4)));
+
+// Random weights of an architecture, with the shipped tokenizer.
+fs::path model_of(const std::string& family, const fs::path& folder) {
+  model::Config c = engine::test::tiny_config();
+  c.vocab = 2048, c.dim = 64;
+  c = engine::test::as_family(c, family);
+  for (model::Layer& l : c.layers) l.heads = 8, l.kv_heads = 4, l.mlp_dim = 64;
+  if (c.ple_dim > 0) c.ple_dim = 8;
+  if (c.experts > 0) c.experts = 4, c.expert_dim = 16;
+  write_file_atomically(folder / "config.json", model::to_hf_config(c).dump());
+  return folder;
+}
+
+class OfFamily : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Families, OfFamily, testing::ValuesIn(engine::test::families()), engine::test::family_name);
+
+TEST_P(OfFamily, LoraWithDropoutAndRematIsProved) {
+  const formats::TemporaryFolder folder;
+  ProofRequest request{.settings = settings(two(2, 2), model_of(GetParam(), folder.path()))};
+  request.settings.lora.dropout = 0.1f;
+  request.settings.remat = engine::Remat::layer;
+  expect_holds(request);
+}
+
+TEST_P(OfFamily, FullTrainingIsProved) {
+  const formats::TemporaryFolder folder;
+  ProofRequest request{.settings = settings(two(2, 2), model_of(GetParam(), folder.path()))};
+  request.settings.method = engine::Method::full;
+  request.settings.rate.peak = 1e-3;
+  expect_holds(request);
+}
+
+TEST(Proof, OfBf16WeightsHolds) {
+  ProofRequest request{.settings = settings(two(2, 2))};
+  request.settings.model.weights = engine::WeightType::bf16;
+  expect_holds(request);
+}
+
+TEST(Proof, IsTheSameTwice) {
+  const ProofRequest request{.settings = settings(two(2, 2))};
+  const Proof a = prove(request), b = prove(request);
+  ASSERT_EQ(a.tensors.size(), b.tensors.size());
+  for (size_t i = 0; i < a.tensors.size(); ++i) {
+    EXPECT_EQ(a.tensors[i].difference, b.tensors[i].difference) << a.tensors[i].tensor;
+    EXPECT_EQ(a.tensors[i].bound, b.tensors[i].bound) << a.tensors[i].tensor;
+  }
+}
+
+size_t index_of(const engine::Cluster& cluster, const std::string& name) {
+  for (size_t i = 0; i < cluster.trained().size(); ++i)
+    if (cluster.trained()[i].name == name) return i;
+  ADD_FAILURE() << name;
+  return 0;
+}
+
+Proof with_mistake(Mistake::Kind kind, const std::string& tensor, const mesh::Mesh& mesh) {
+  ProofRequest request{.settings = settings(mesh)};
+  request.settings.batch = 8;
+  request.on_mesh = [&](engine::Cluster& cluster) { cluster.make({kind, index_of(cluster, tensor)}); };
+  return prove(request);
+}
+
+TEST(Proof, NamesALoraFactorThatOneDeviceAloneUpdates) {
+  const Proof proof = with_mistake(Mistake::Kind::update_on_one_device, "layers.3.q_proj.lora_a", two(2, 4));
+  const TensorCompared* first = proof.first_broken_tensor();
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(first->tensor, "layers.3.q_proj.lora_a");
+  EXPECT_EQ(first->step, 2);  // in step 1 its gradient is zero: B is
+}
+
+TEST(Proof, NamesAFactorWhoseMomentsAreOfAnotherShard) {
+  const Proof proof = with_mistake(Mistake::Kind::moments_of_another_shard, "layers.2.up_proj.lora_b", two(1, 4));
+  const TensorCompared* first = proof.first_broken_tensor();
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(first->tensor, "layers.2.up_proj.lora_b");
+  EXPECT_EQ(first->part, "first moment");
+}
+
+TEST(Proof, NamesAGradientThatWasNotSummed) {
+  for (const auto& [mesh, tensor] :
+       {std::pair(two(2, 1), "layers.4.down_proj.lora_b"), std::pair(two(2, 4), "layers.0.q_proj.lora_b")}) {
+    const Proof proof = with_mistake(Mistake::Kind::sum_left_out, tensor, mesh);
+    const TensorCompared* first = proof.first_broken_tensor();
+    ASSERT_NE(first, nullptr) << tensor;
+    EXPECT_EQ(first->part, "gradient");
+    EXPECT_EQ(first->tensor, tensor);
+    EXPECT_EQ(first->step, 1);
+    EXPECT_GT(first->difference, 100 * first->bound) << "the bound is too generous to be one";
+  }
+}
+
+TEST(Proof, OfOneDeviceIsRefused) {
+  try {
+    prove({.settings = settings(two(1, 1))});
+    FAIL() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.problem().id, "MESH");
+  }
+}
+
+TEST(Proof, AStopEndsIt) {
+  std::stop_source stop;
+  ProofRequest request{.settings = settings(two(2, 2))};
+  request.progress = [&](const std::string& phase, long, long) {
+    if (phase == "proving") stop.request_stop();
+  };
+  try {
+    prove(request, stop.get_token());
+    FAIL() << "went on";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), Error::Kind::cancelled);
+  }
+}
+
+}  // namespace
+}  // namespace mw::train

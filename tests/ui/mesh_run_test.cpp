@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A run on a mesh of virtual devices, looked at: memory of every device, collectives, and one playhead that moves
+// charts and mesh together. The record is test data (tests/ui/support.h) whose values are known for every step.
+#include <QAction>
+#include <QClipboard>
+#include <QComboBox>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QSignalSpy>
+#include <QSlider>
+#include <QTabWidget>
+#include <QTableView>
+#include <QTest>
+#include <QThread>
+#include <atomic>
+#include <cmath>
+
+#include "core/base/files.h"
+#include "tests/ui/window_fixture.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+namespace {
+constexpr double kMiB = 1 << 20;
+constexpr int kSteps = 60;
+}  // namespace
+
+class MeshRunTest : public test::WindowFixture {
+  Q_OBJECT
+
+  TrainPage& page() { return window_->train_page(); }
+  double sent_over(const std::string& axis) {
+    for (const runs::AxisFlow& a : page().measured_mesh().moment().axes)
+      if (a.axis == axis) return a.sum.bytes;
+    return -1;
+  }
+  Bytes held_by(int device) {
+    for (const runs::DeviceMoment& d : page().measured_mesh().moment().devices)
+      if (d.device == device) return d.bytes.total();
+    return {};
+  }
+  void open_run(int fsdp, int tp) {
+    const auto run = test::add_mesh_run(store(), "mesh", kSteps, fsdp, tp);
+    window_->show_page(Page::train);
+    window_->runs().open(run);
+    QTRY_VERIFY(window_->runs().shown() && window_->runs().shown()->id == run);
+    QTRY_COMPARE(page().link().data().high, double{kSteps});
+  }
+  static QPoint at(Plot& plot, double x) {
+    const QRectF a = plot.area();
+    const Span r = plot.link().range();
+    return QPointF(a.left() + (x - r.low) / r.size() * a.width(), a.center().y()).toPoint();
+  }
+ private slots:
+  void init() {
+    test::WindowFixture::init();
+    open_window({{}, store(), MW_RESOURCES, {}}, Page::train);
+  }
+
+  void a_run_on_one_device_shows_no_mesh() {
+    const auto run = test::add_run(store(), "one", 20, RunState::done);
+    window_->show_page(Page::train);
+    window_->runs().open(run);
+    QTRY_VERIFY(window_->runs().shown());
+    QVERIFY(!page().collectives().isVisible());
+    QVERIFY(!page().measured_mesh().isVisible());
+    QVERIFY(!page().devices().selector().isVisible());
+    window_->show_page(Page::design);
+    QTest::qWait(60);
+    QVERIFY(!window_->design_page().measured().button().isVisible());
+  }
+
+  void memory_of_every_device_is_there_the_largest_first() {
+    open_run(2, 4);
+    QVERIFY(page().collectives().isVisible() && page().measured_mesh().isVisible());
+    QCOMPARE(page().devices().device(), 7);
+    QVERIFY2(page().memory().summary().contains(u"activations 17.0 MiB"_s), qPrintable(page().memory().summary()));
+    QCOMPARE(page().devices().selector().count(), 2 + 8);
+    page().devices().choose(0);
+    QVERIFY2(page().memory().summary().contains(u"activations 10.0 MiB"_s), qPrintable(page().memory().summary()));
+    page().devices().choose(DeviceMemory::kAll);
+    QVERIFY(page().devices().grid().isVisible() && !page().memory().isVisible());
+    for (int d = 0; d < 8; ++d)
+      QCOMPARE(page().devices().grid().device_at(page().devices().grid().cell(d).center()), d);
+    picture(u"mesh-run-all-devices"_s);
+    // A double click looks closer.
+    QTest::mouseDClick(&page().devices().grid(), Qt::LeftButton, {},
+                       page().devices().grid().cell(3).center().toPoint());
+    QCOMPARE(page().devices().device(), 3);
+    QVERIFY(page().memory().isVisible());
+  }
+
+  void collectives_are_shown_in_bytes_and_seconds_with_waiting_apart() {
+    open_run(2, 2);
+    CollectivesPanel& panel = page().collectives();
+    QVERIFY2(panel.shown().summary().contains(u"partial sums 2.00 MiB"_s), qPrintable(panel.shown().summary()));
+    QVERIFY(panel.shown().options().unit.contains(u"measured"_s));
+    panel.choose(runs::TrafficBy::axis, runs::TrafficAmount::bytes);
+    QVERIFY2(panel.shown().summary().contains(u"fsdp 60.0 MiB"_s), qPrintable(panel.shown().summary()));
+    panel.choose(runs::TrafficBy::kind, runs::TrafficAmount::seconds);
+    QVERIFY(panel.seconds().isVisible() && !panel.bytes().isVisible());
+    QVERIFY2(panel.shown().summary().contains(u"waiting"_s), qPrintable(panel.shown().summary()));
+    const auto values = panel.seconds().stack().at(10);
+    QCOMPARE(values.size(), size_t{4});
+    QVERIFY(std::abs(values.back() - 0.001) < 1e-9);
+    double all = 0;
+    for (const double v : values) all += v;
+    QVERIFY(std::abs(all - 0.010) < 1e-9);
+    picture(u"mesh-run-seconds"_s);
+  }
+
+  void a_click_in_any_chart_moves_all_of_them_and_the_mesh() {
+    open_run(2, 2);
+    QCOMPARE(sent_over("fsdp"), kSteps * kMiB);
+    // In the loss chart.
+    QTest::mouseClick(&page().loss(), Qt::LeftButton, {}, at(page().loss(), 20));
+    const long step = page().moment().step;
+    QVERIFY(std::abs(step - 20) <= 1);
+    QCOMPARE(sent_over("fsdp"), static_cast<double>(step) * kMiB);
+    QVERIFY(page().loss().summary().contains(value_text(
+        page().run()->view.metric("train/loss")->smooth.series()[static_cast<size_t>(step - 1)].y, Quantity::plain)));
+    QVERIFY2(page().collectives().shown().summary().contains(
+                 value_text(static_cast<double>(step) / 2 * kMiB, Quantity::bytes)),
+             qPrintable(page().collectives().shown().summary()));
+    QVERIFY(page().measured_mesh().caption().contains(u"step %1, held"_s.arg(step)));
+    picture(u"mesh-run-held"_s);
+    // In the collectives chart.
+    QTest::mouseClick(&page().collectives().shown(), Qt::LeftButton, {}, at(page().collectives().shown(), 40));
+    QVERIFY(std::abs(page().moment().step - 40) <= 1);
+    QCOMPARE(sent_over("fsdp"), static_cast<double>(page().moment().step) * kMiB);
+    // In the memory chart, which runs over time: at the instant of a forward.
+    const double forward = 0.3 + 0.05 * 30 - 0.03;
+    page().times().set_cursor(std::nullopt);
+    page().times().set_playhead(forward);
+    QCOMPARE(page().moment().step, 30);
+    QCOMPARE(std::lround(*page().link().playhead()), 30);
+    QCOMPARE(page().moment().devices[0].phase, std::string("forward"));
+    QCOMPARE(held_by(0), Bytes(45 << 20));
+    // The same step by its number is read at its largest.
+    page().link().set_playhead(31);
+    QCOMPARE(held_by(0), Bytes(50 << 20));
+    QCOMPARE(held_by(3), Bytes(53 << 20));
+  }
+
+  void slider_keys_and_commands_move_it_and_live_lets_it_go() {
+    open_run(2, 2);
+    QVERIFY(page().bar().live().isChecked());
+    page().bar().slider().setValue(10);
+    QCOMPARE(page().moment().step, 10);
+    QVERIFY(!page().bar().live().isChecked());
+    page().loss().setFocus();
+    QTest::keyClick(&page().loss(), Qt::Key_Right);
+    QCOMPARE(page().moment().step, 11);
+    QTest::keyClick(&page().loss(), Qt::Key_Left, Qt::ShiftModifier);
+    QCOMPARE(page().moment().step, 1);
+    window_->actions()[u"view.step_on"_s]->trigger();
+    QCOMPARE(page().moment().step, 2);
+    QCOMPARE(sent_over("fsdp"), 2 * kMiB);
+    QTest::mouseClick(&page().bar().live(), Qt::LeftButton);
+    QCOMPARE(page().moment().step, kSteps);
+    QVERIFY(!page().link().playhead());
+    QCOMPARE(sent_over("fsdp"), kSteps * kMiB);
+    // Pressed again, it holds.
+    QTest::mouseClick(&page().bar().live(), Qt::LeftButton);
+    QCOMPARE(page().link().playhead(), std::optional(double{kSteps}));
+  }
+
+  void a_running_run_is_followed_unless_held() {
+    open_run(2, 2);
+    RunData& run = *page().run();
+    const auto feed = [&](int step) {
+      for (const Event& e : test::mesh_events("mesh", step, 2, 2)) {
+        const auto* t = std::get_if<event::Traffic>(&e.body);
+        const auto* m = std::get_if<event::Metric>(&e.body);
+        if ((t && t->step == step) || (m && m->step == step)) run.view.feed(e);
+      }
+      emit window_->runs().shown_grew();
+      page().follow();
+    };
+    feed(kSteps + 1);
+    QCOMPARE(page().moment().step, kSteps + 1);
+    QCOMPARE(sent_over("fsdp"), (kSteps + 1) * kMiB);
+    page().link().set_playhead(7);
+    feed(kSteps + 2);
+    QCOMPARE(page().moment().step, 7);
+    QTest::mouseClick(&page().bar().live(), Qt::LeftButton);
+    QCOMPARE(page().moment().step, kSteps + 2);
+  }
+
+  void a_device_of_the_mesh_is_chosen_in_the_memory_chart() {
+    open_run(2, 2);
+    MeasuredMesh& mesh = page().measured_mesh();
+    QTest::mouseClick(&mesh, Qt::LeftButton, {}, mesh.device_at(1).center().toPoint());
+    QCOMPARE(page().devices().device(), 1);
+    mesh.setFocus();
+    QTest::keyClick(&mesh, Qt::Key_Down);
+    QCOMPARE(page().devices().device(), 3);
+    QVERIFY2(mesh.device_text(3).contains(u"53.0 MiB in memory of 80.0 MiB, 66 %"_s), qPrintable(mesh.device_text(3)));
+  }
+
+  void the_design_page_shows_the_measured_mesh_and_goes_back_with_one_click() {
+    open_run(2, 2);
+    page().link().set_playhead(12);
+    window_->show_page(Page::design);
+    QTest::qWait(60);
+    MeasuredSwitch& both = window_->design_page().measured();
+    QVERIFY(both.button().isVisible() && !both.measured_shown());
+    QVERIFY2(both.button().text().contains(u"run-1"_s), qPrintable(both.button().text()));
+    QTest::mouseClick(&both.button(), Qt::LeftButton);
+    QVERIFY(both.measured_shown() && both.measured().isVisible());
+    QVERIFY2(both.measured().caption().contains(u"run-1, step 12, held"_s), qPrintable(both.measured().caption()));
+    picture(u"mesh-run-design-measured"_s);
+    window_->actions()[u"view.step_on"_s]->trigger();  // the same playhead
+    QCOMPARE(both.measured().moment().step, 13);
+    QTest::mouseClick(&both.button(), Qt::LeftButton);
+    QVERIFY(!both.measured_shown() && window_->design_page().canvas().isVisible());
+  }
+
+  // What a proof does to the window; what it proves is tests/train's.
+  void a_proof_shows_progress_and_the_first_tensor_that_breaks() {
+    runs::ProofView broken{.holds = false,
+                           .verdict = "gradient of layers.1.q_proj differs",
+                           .tables = {{"Tensors",
+                                       {"Tensor", "Difference"},
+                                       {{{"layers.0.q_proj", "0"}, true}, {{"layers.1.q_proj", "1"}, false}}},
+                                      {"Traffic", {"Axis", "Counted"}, {{{"tp", "64"}, true}}}}};
+    std::atomic<bool> go{false};
+    Prover prover([&](const runs::Experiment&, const Prover::Progress& say, const std::stop_token&) {
+      say({"steps on the mesh", 1, 4});
+      while (!go) QThread::msleep(1);
+      return broken;
+    });
+    ProofWindow window(prover, nullptr);
+    window.show();
+    QSignalSpy chosen(&window, &ProofWindow::tensor_chosen);
+    prover.start(runs::Experiment());
+    QTRY_VERIFY((prover.drain(), prover.progress().total == 4));
+    QCOMPARE(window.verdict(), u"Proving"_s);
+    QVERIFY(prover.eta_seconds().has_value());
+    QCOMPARE(window.bar().value(), 250);
+    QVERIFY(window.cancel_button().isVisible() && !window.copy_button().isEnabled());
+    go = true;
+    QTRY_VERIFY((prover.drain(), !prover.busy()));
+    QCOMPARE(window.verdict(), u"Does not hold"_s);
+    QCOMPARE(window.tabs().count(), 2);
+    QCOMPARE(window.tabs().tabText(0), u"Tensors (1 differ)"_s);
+    QCOMPARE(window.table(0)->currentIndex().row(), 1);
+    QCOMPARE(chosen.last().first().toString(), u"layers.1.q_proj"_s);
+    QTest::mouseClick(&window.copy_button(), Qt::LeftButton);
+    QCOMPARE(QGuiApplication::clipboard()->text(), qs(runs::to_markdown(broken)));
+    window.export_to(folder() / "proof.csv");
+    QCOMPARE(read_file(folder() / "proof.csv"), runs::to_csv(broken));
+    QCOMPARE(test::unnamed(window).join(u"; "_s), QString());
+    QTest::qWait(60);
+    const QString given = qEnvironmentVariable("MW_PICTURES");
+    const auto pictures = given.isEmpty() ? std::filesystem::path(MW_PICTURES) : fspath(given);
+    std::filesystem::create_directories(pictures);
+    QVERIFY(window.grab().save(qpath(pictures / "mesh-run-proof.png")));
+  }
+
+  void a_proof_is_cancelled_at_a_word() {
+    Prover prover([](const runs::Experiment&, const Prover::Progress&, const std::stop_token& stop) -> runs::ProofView {
+      while (!stop.stop_requested()) QThread::msleep(1);
+      throw cancelled("the proof");
+    });
+    ProofWindow window(prover, nullptr);
+    window.show();
+    prover.start(runs::Experiment());
+    QTest::mouseClick(&window.cancel_button(), Qt::LeftButton);
+    QTRY_VERIFY((prover.drain(), !prover.busy()));
+    QCOMPARE(window.verdict(), u"Cancelled"_s);
+    QVERIFY(!prover.proof() && !prover.failed());
+  }
+
+  void one_device_has_nothing_to_prove_and_says_so() {
+    window_->document().open_example(std::filesystem::path(MW_RESOURCES) / "examples" / "tiny-lora.json");
+    window_->actions()[u"run.prove"_s]->trigger();
+    QVERIFY(window_->proof_window().isVisible());
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->prover().busy(), 20000);
+    QVERIFY(window_->prover().failed());
+    QCOMPARE(window_->proof_window().verdict(), u"Could not be proved"_s);
+    QVERIFY(window_->actions()[u"run.prove"_s]->isEnabled());
+  }
+
+  void the_design_page_shows_the_tensor_a_proof_names() {
+    window_->document().open_example(std::filesystem::path(MW_RESOURCES) / "examples" / "tiny-lora.json");
+    window_->show_page(Page::design);
+    QTRY_VERIFY_WITH_TIMEOUT(window_->design_page().shards().rowCount() > 0, 20000);
+    window_->design_page().select_tensor(u"layers.2.down_proj"_s);
+    QCOMPARE(window_->design_page().canvas().tensor(), std::string("layers.2.down_proj"));
+    const int row = window_->design_page().shards_table().currentIndex().row();
+    QCOMPARE(window_->design_page().shards().row(row).name, std::string("layers.*.down_proj"));
+  }
+
+  void screen_readers_can_name_everything() {
+    open_run(2, 2);
+    page().devices().choose(DeviceMemory::kAll);
+    QCOMPARE(test::unnamed(page()).join(u"; "_s), QString());
+    QVERIFY(page().measured_mesh().summary().startsWith(u"measured, run-1"_s));
+  }
+
+  void both_themes_and_sizes() {
+    for (const auto& [fsdp, tp] : {std::pair{2, 4}, std::pair{2, 2}, std::pair{1, 2}}) {
+      open_run(fsdp, tp);
+      page().link().set_playhead(30);
+      for (const Shade shade : {Shade::light, Shade::dark})
+        for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) {
+          window_->set_shade(shade);
+          window_->resize(size);
+          QTest::qWait(80);
+          const QString name =
+              u"mesh-run-%1x%2-%3-%4"_s.arg(fsdp).arg(tp).arg(shade == Shade::dark ? u"dark"_s : u"light"_s).arg(size.width());
+          picture(name);
+          QCOMPARE(window_->grab().toImage().size(), size);
+        }
+    }
+  }
+};
+
+}  // namespace mw::ui
+
+QTEST_MAIN(mw::ui::MeshRunTest)
+#include "mesh_run_test.moc"
