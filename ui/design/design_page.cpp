@@ -21,9 +21,10 @@ const QList<int> kColumnsOfOne{520, 430}, kColumnsOfBoth{600, 350}, kRowsOfOne{3
 
 QString mesh_text(const runs::Design& d) {
   const hardware::Target& target = d.request().target;
-  return DesignPage::tr("%1, %2 devices: %3")
+  const int devices = d.request().mesh.devices();
+  return (devices == 1 ? DesignPage::tr("%1, %2 device: %3") : DesignPage::tr("%1, %2 devices: %3"))
       .arg(qs(target.id))
-      .arg(d.request().mesh.devices())
+      .arg(devices)
       .arg(qs(mesh::to_text(d.request().mesh)));
 }
 

@@ -19,26 +19,27 @@ void Plot::lay_out_legend() {
   auto entries = legend();
   if (names(entries) != names(legend_)) legend_rows_ = 1;
   const QFontMetricsF metrics(small_font());
-  const double first = title_width() + 10, limit = header_end() - 6;
+  const double first = title_width() + 10;
   const bool many = stack_.sample || lines_.size() > 2;
   const int most = !many || height() <= 170 ? 1 : stack_.shape == Shape::bars && height() > 200 ? 3 : 2;
   double x = first;
   int row = 0;
+  const auto limit = [&] { return row == 0 ? header_end() - 6 : width() - 10.0; };  // buttons stand in the first row
   for (LegendEntry& e : entries) {
     const bool layer = stack_.sample && e.color.isValid();
     if (layer) e.shown = false;
     const double mark = layer ? 13 : e.color.isValid() ? 16 : 0;
     const double value = layer ? 0 : metrics.horizontalAdvance(e.value);
     double need = mark + metrics.horizontalAdvance(e.name) + (layer ? 0 : 5) + value;
-    if (x + need > limit && row + 1 < most) {
+    if (x + need > limit() && row + 1 < most) {
       ++row;
       x = 10;
     }
-    if (x + need > limit && !layer) {  // no room for the name: its mark and value still, if they fit
+    if (x + need > limit() && !layer) {  // no room for the name: its mark and value still, if they fit
       e.named = false;
       need = mark + value;
     }
-    if (x + need > limit) {
+    if (x + need > limit()) {
       entries.resize(static_cast<size_t>(&e - entries.data()));
       break;
     }
