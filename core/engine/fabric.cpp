@@ -100,8 +100,6 @@ Port& Fabric::port(int device) {
 void Fabric::each(const std::function<void(Port&)>& work, std::stop_token stop) {
   Impl& f = *impl_;
   f.broken = false;
-  f.everybody.reset();
-  for (auto& [key, meeting] : f.meetings) meeting.reset();
   std::fill(f.errors.begin(), f.errors.end(), nullptr);
   std::fill(f.let_go.begin(), f.let_go.end(), char{false});
   f.body = &work;

@@ -22,26 +22,37 @@ class Meeting {
   void show(std::size_t member, const Shown& shown) { shown_[member] = shown; }
   const Shown& shown(std::size_t member) const { return shown_[member]; }
 
-  // Returns when all members are here; false if `broken` was set, now or while waiting.
+  // Opens a call: true when all members are here, for all of them alike; false where `broken` was set before that.
+  // Who leaves is not counted any more, so that nobody reads the memory of one who is gone.
   bool meet(const std::atomic<bool>& broken) {
     std::unique_lock lock(mutex_);
     const unsigned mine = round_;
-    if (++arrived_ == shown_.size()) {
-      arrived_ = 0, ++round_;
-      lock.unlock();
-      changed_.notify_all();
-      return !broken;
-    }
+    if (arrive(lock)) return true;
     changed_.wait(lock, [&] { return round_ != mine || broken; });
-    return !broken;
+    if (round_ != mine) return true;
+    --arrived_;
+    return false;
+  }
+  // Within a call and at its end: all who opened it come, whatever happens elsewhere. Their memory stays until then.
+  void meet_again() {
+    std::unique_lock lock(mutex_);
+    const unsigned mine = round_;
+    if (!arrive(lock)) changed_.wait(lock, [&] { return round_ != mine; });
   }
   void wake() {  // after `broken` was set
     { const std::lock_guard lock(mutex_); }
     changed_.notify_all();
   }
-  void reset() { arrived_ = 0; }  // nobody is in meet()
 
  private:
+  bool arrive(std::unique_lock<std::mutex>& lock) {  // true: the last
+    if (++arrived_ < shown_.size()) return false;
+    arrived_ = 0, ++round_;
+    lock.unlock();
+    changed_.notify_all();
+    return true;
+  }
+
   std::mutex mutex_;
   std::condition_variable changed_;
   std::size_t arrived_ = 0;

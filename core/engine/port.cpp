@@ -50,16 +50,18 @@ class Group {
   double waited() const { return waited_; }
   Clock::time_point begun() const { return begun_; }
 
-  void meet() {
+  void meet_again() {
     const auto start = Clock::now();
-    if (!meeting_->meet(fabric_.broken)) throw Disconnected{};
+    meeting_->meet_again();
     waited_ += since(start);
   }
   // Shows `floats` values at `at` and waits until all have.
   void show(const float* at, size_t floats) {
     const Meeting::Shown mine{at, floats, kind_};
     meeting_->show(member_, mine);
-    meet();
+    const auto start = Clock::now();
+    if (!meeting_->meet(fabric_.broken)) throw Disconnected{};
+    waited_ += since(start);
     for (size_t m = 0; m < members_; ++m)
       if (!meeting_->shown(m).same_call(mine))
         throw Error({.id = "FABRIC",
@@ -106,7 +108,7 @@ void reduce(const Group& group, Part part, Reduce how, float* out) {
 void reduce_small(Group& group, std::span<float> values, Reduce how) {
   std::array<float, kSmall> sum;
   reduce(group, {0, values.size()}, how, sum.data());
-  group.meet();
+  group.meet_again();
   std::copy_n(sum.begin(), values.size(), values.begin());
 }
 
@@ -114,13 +116,13 @@ void reduce_small(Group& group, std::span<float> values, Reduce how) {
 void reduce_in_parts(Group& group, std::span<float> values, Reduce how) {
   const Part mine = part_of(values.size(), group.members(), group.member());
   reduce(group, mine, how, values.data() + mine.begin);
-  group.meet();
+  group.meet_again();
   for (size_t m = 0; m < group.members(); ++m) {
     const Part part = part_of(values.size(), group.members(), m);
     if (m != group.member() && part.size() > 0)
       std::memcpy(values.data() + part.begin, group.of(m) + part.begin, part.size() * sizeof(float));
   }
-  group.meet();
+  group.meet_again();
 }
 
 Bytes bytes_of(size_t floats) {
@@ -161,7 +163,7 @@ void Port::all_gather(int axis, const CallFor& why, std::span<const float> mine,
   for (size_t m = 0; m < group.members(); ++m)
     if (float* to = all.data() + m * mine.size(); to != group.of(m))
       std::memcpy(to, group.of(m), mine.size() * sizeof(float));
-  group.meet();
+  group.meet_again();
   tally(mesh::CollectiveKind::all_gather, axis, why, bytes_of(all.size()), static_cast<int>(group.members()),
         {since(group.begun()), group.waited()});
 }
@@ -175,7 +177,7 @@ void Port::reduce_scatter(int axis, const CallFor& why, std::span<const float> a
   group.show(all.data(), all.size());
   const size_t begin = group.member() * mine.size();
   reduce(group, {begin, begin + mine.size()}, Reduce::sum, mine.data());
-  group.meet();
+  group.meet_again();
   tally(mesh::CollectiveKind::reduce_scatter, axis, why, bytes_of(all.size()), static_cast<int>(group.members()),
         {since(group.begun()), group.waited()});
 }
@@ -187,7 +189,7 @@ void Port::all_to_all(int axis, const CallFor& why, std::span<const float> from,
   const size_t part = from.size() / group.members();
   for (size_t m = 0; m < group.members(); ++m)
     std::memcpy(to.data() + m * part, group.of(m) + group.member() * part, part * sizeof(float));
-  group.meet();
+  group.meet_again();
   tally(mesh::CollectiveKind::all_to_all, axis, why, bytes_of(from.size()), static_cast<int>(group.members()),
         {since(group.begun()), group.waited()});
 }
