@@ -5,8 +5,11 @@
 
 #include <gmock/gmock.h>
 
+#include <unistd.h>
+
 #include <cmath>
 #include <fstream>
+#include <random>
 
 namespace mw::plan {
 namespace {
@@ -51,6 +54,44 @@ TEST(Measurements, AnAlternativeNamesARowThatIsCounted) {
     if (!m.counted()) {
       EXPECT_TRUE(row(m.alternative_of).counted()) << m.id;
     }
+}
+
+// Scalars of the file replaced by what nobody means, and bytes of it by any: rows or one Error, nothing else.
+TEST(Measurements, AFileOfAnyContentEndsInRowsOrOneError) {
+  const fs::path folder = fs::temp_directory_path() / ("mw-measurements-" + std::to_string(::getpid()));
+  fs::create_directories(folder);
+  const fs::path file = folder / "rows.json";
+  const Json whole = read_json(kFolder + "/measurements.json");
+  std::vector<Json::json_pointer> leaves;
+  const Json flat = whole.flatten();
+  for (const auto& [where, value] : flat.items()) leaves.emplace_back(where);
+  const std::vector<Json> hostile{-1,     0,       1e300, 9223372036854775807, "",
+                                  "\x01", nullptr, true,  Json::array(),       Json::object()};
+  std::mt19937 random(1);
+  const auto any = [&](size_t count) { return std::uniform_int_distribution<size_t>(0, count - 1)(random); };
+  int refused = 0;
+  for (int i = 0; i < 300; ++i) {
+    std::string text;
+    if (i % 3 == 0) {
+      text = whole.dump();
+      text[any(text.size())] = static_cast<char>(any(256));
+      if (i % 2 == 0) text.resize(any(text.size()));
+    } else {
+      Json changed = whole;
+      changed[leaves[any(leaves.size())]] = hostile[any(hostile.size())];
+      text = changed.dump();
+    }
+    std::ofstream(file, std::ios::binary) << text;
+    try {
+      read_measurements(file, catalogue());
+    } catch (const Error& error) {
+      ++refused;
+      EXPECT_FALSE(error.problem().message.empty());
+    }
+  }
+  EXPECT_GT(refused, 50);
+  EXPECT_LT(refused, 300);
+  fs::remove_all(folder);
 }
 
 TEST(Measurements, RowsCarryTheirConfiguration) {
