@@ -76,6 +76,9 @@ Rows length_rows();
 Rows stack_rows();
 Rows serve_rows();
 Rows measured_rows();
+// Of serving and sweeps: sweep_parameters.cpp.
+Rows server_rows();
+Rows sweep_rows();
 // Of recipes: recipe_parameters.cpp.
 Rows recipe_rows();
 Rows export_rows();

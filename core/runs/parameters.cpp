@@ -21,7 +21,7 @@ Rows experiment_rows() {
       text_row("name", "Name", "", "What the run is called in the Runs table"),
       text_row("note", "Note", "", "What to know about it: where its values are from, what is assumed", kAdvanced),
       choice_row("kind", "Kind", {"train", "size", "serve"},
-                 "What it is about: training, how time and memory grow with the batch, or serving (planned only)",
+                 "What it is about: training, how time and memory grow with the batch, or serving",
                  kAdvanced),
   };
 }
@@ -219,6 +219,8 @@ std::vector<Parameter> build() {
   section("Sampling", sampling_rows());
   section("Sizing", sizing_rows());
   section("Serving", serve_rows());
+  section("Serving", server_rows());
+  section("Sweep", sweep_rows());
   section("Measured", measured_rows());
   section("Recipe", recipe_rows());
   section("Export", export_rows());

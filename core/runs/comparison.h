@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs side by side, the first as baseline: what differs, measured values with their change, and whether they may be
+// compared at all. Of sweeps and of training runs. Plain values; any thread.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/json.h"
+#include "core/formats/bench_result.h"
+#include "core/runs/run_view.h"
+#include "core/runs/store.h"
+#include "core/runs/sweep_view.h"
+
+namespace mw::runs {
+
+struct Compared {  // one column
+  RunId id;        // empty: a file or shipped set
+  std::string name;
+  formats::Provenance provenance = formats::Provenance::measured;
+  Experiment experiment;           // empty document for an import
+  std::optional<SweepView> sweep;  // of serving
+  std::optional<RunView> training;
+};
+// Reads a run of the store with all its events; throws RUN-UNKNOWN.
+Compared compared(const Store& store, const RunId& run);
+
+enum class Fairness { fair, confounded, meaningless };
+std::string_view to_string(Fairness fairness);
+struct Confounder {
+  std::string key;   // "kv_dtype", "loss_mask", "definitions.tpot", "prefix_cache", "requests" ...
+  std::string text;  // one sentence
+  Fairness at_least = Fairness::confounded;
+};
+
+struct ComparisonRow {
+  enum class Kind { setting, result } kind = Kind::setting;
+  std::string key, label, unit;
+  std::vector<std::string> texts;             // as shown, by column; empty: has none
+  std::vector<std::optional<double>> values;  // results
+  std::vector<std::optional<double>> deltas;  // relative to the baseline: -0.96
+  enum class Better { lower, higher, neither } better = Better::neither;
+  std::vector<std::string> marks;  // by column: text of the audit's finding on this cell, or empty
+  bool differs = true;
+};
+
+struct Comparison {
+  std::vector<std::string> names;
+  Fairness verdict = Fairness::fair;
+  std::vector<Confounder> confounders;
+  std::vector<ComparisonRow> rows;  // settings that differ, then results
+};
+Comparison compare(const std::vector<Compared>& runs);
+
+// {rows: [{key, values, delta}], warnings: [...], verdict}: contract.md.
+Json to_json(const Comparison& comparison);
+std::string to_csv(const Comparison& comparison);
+std::string to_markdown(const Comparison& comparison);
+std::string to_latex(const Comparison& comparison);
+
+}  // namespace mw::runs

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the Serve page draws of a sweep, from its events alone; live or reloaded. Plain values; any thread.
+#pragma once
+#include <vector>
+
+#include "core/formats/bench_result.h"
+#include "core/runs/run_view.h"
+#include "core/serve/audit.h"
+#include "core/serve/sweep.h"
+
+namespace mw::runs {
+
+struct SweepLine {  // one input length
+  int input_len = 0;
+  std::vector<size_t> points;  // indices into set.points, by rate
+  serve::Capacity capacity;
+};
+struct SweepView {
+  formats::BenchSet set;
+  std::vector<SweepLine> lines;
+  std::vector<serve::Finding> findings;
+  serve::Slo slo;
+  std::size_t ignored = 0;  // points that could not be read
+};
+SweepView sweep_view(const RunView& run);
+
+}  // namespace mw::runs
