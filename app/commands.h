@@ -2,11 +2,14 @@
 // The subcommands of contract.md. Each returns the process's exit code and throws mw::Error for what main() reports.
 #pragma once
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "core/hardware/catalogue.h"
+#include "core/runs/comparison.h"
 #include "core/runs/experiment.h"
 
 namespace mw::app {
@@ -54,6 +57,13 @@ struct SizeArgs {
 };
 int size_command(const Common& common, const SizeArgs& args);
 
+struct SweepArgs {
+  std::string backend, url;   // in place of the file's, or empty
+  std::filesystem::path out;  // folder for a vLLM-bench-compatible file per point
+  std::string resume;         // run id, or empty
+};
+int sweep_command(const Common& common, const SweepArgs& args);
+
 struct GenerateArgs {
   std::vector<std::string> prompts;
   std::string run;                // id or "latest", whose last checkpoint is the tuned model
@@ -62,12 +72,54 @@ struct GenerateArgs {
 };
 int generate_command(const Common& common, const GenerateArgs& args);
 
+struct ServeArgs {
+  int port = 8000;  // 0: one that is free, printed
+  std::string host = "127.0.0.1", api_key;
+};
+int serve_command(const Common& common, const ServeArgs& args);
+
 struct CalibrateArgs {
   std::vector<std::filesystem::path> files;
   std::vector<std::string> runs, names;
   enum class Then { look, accept, remove } then = Then::look;
 };
 int calibrate_command(const Common& common, const CalibrateArgs& args);
+
+struct AdapterArgs {
+  std::filesystem::path base, adapter, out;
+  std::string model;           // catalogue id, where convert has no --base
+  std::optional<float> alpha;  // of an Orbax checkpoint
+};
+int merge_command(const Common& common, const AdapterArgs& args);
+int convert_command(const Common& common, const AdapterArgs& args);
+
+struct WatchArgs {
+  std::vector<std::string> command;
+  std::string name;
+};
+int watch_command(const Common& common, const WatchArgs& args);
+
+struct ImportArgs {
+  std::vector<std::filesystem::path> files;
+  std::vector<std::string> columns;  // FIELD=COLUMN of a CSV
+};
+int import_command(const Common& common, const ImportArgs& args);
+
+struct AuditArgs {
+  std::string target, model;         // ids, in place of what the results say
+  std::vector<std::string> columns;  // FIELD=COLUMN of a CSV
+};
+int audit_command(const Common& common, const AuditArgs& args);
+
+struct CompareArgs {
+  std::vector<std::string> runs;  // ids, or files of results
+  std::string baseline;           // one of them; empty: the first
+  std::vector<double> train_usd;  // by column: what training cost before
+  std::filesystem::path out;      // .csv, .md, .tex, .json; with a window .pdf, .png, .svg
+  // Paints the comparison; empty where there is no window.
+  std::function<void(const std::vector<runs::Compared>&, const std::filesystem::path&)> picture{};
+};
+int compare_command(const Common& common, const CompareArgs& args);
 
 int inspect_command(const Common& common);
 int runs_command(const Common& common);

@@ -82,15 +82,19 @@ void tune(train::LoadedModel& model, const fs::path& folder, train::ModelSetting
   if (!fs::exists(folder / "adapter_config.json")) {
     settings.path = folder;
     settings.init = train::Init::load;
+    model = {};  // the devices have room for one
     model = train::load_model(settings);
     return;
   }
   const formats::Adapter adapter = formats::read_peft(folder, model.cluster->inventory());
-  train::attach_adapter(adapter, settings.seed, model.cluster->network(0));
+  train::attach_adapter(adapter, settings.seed, *model.cluster);
 }
 
-// The whole model where a mesh would have split it: answers are the same, and one device has every core.
-train::ModelSettings on_one_device(train::ModelSettings settings) {
+// On the mesh of this machine's virtual devices; one of chips that are not here runs as one device.
+train::ModelSettings settings_of(const runs::Experiment& experiment) {
+  train::ModelSettings settings = runs::model_settings(experiment);
+  settings.use = engine::Use::inference;
+  if (experiment.string("target.id") == "cpu") return settings;
   settings.capacity = settings.capacity * settings.mesh.devices();
   settings.mesh = {};
   return settings;
@@ -100,8 +104,7 @@ train::ModelSettings on_one_device(train::ModelSettings settings) {
 
 int generate_command(const Common& common, const GenerateArgs& args) {
   const runs::Experiment experiment = load_experiment(common);
-  train::ModelSettings settings = on_one_device(runs::model_settings(experiment));
-  settings.use = engine::Use::inference;
+  const train::ModelSettings settings = settings_of(experiment);
   const fs::path tuned = tuned_folder(common, args, experiment);
   if (!tuned.empty() && fs::exists(tuned / "adapter_config.json"))
     train::read_adapter(tuned, settings.path);  // refused now rather than after the base model's answer
@@ -126,6 +129,7 @@ int generate_command(const Common& common, const GenerateArgs& args) {
     out["tuned"] = tuned.string();
   }
   out["model"] = settings.path.string();
+  out["mesh"] = train::mesh_json(settings.mesh);
   if (common.output == Output::json) print_json(out);
   return common.stop.stop_requested() ? 130 : 0;
 }

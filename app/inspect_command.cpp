@@ -8,6 +8,7 @@
 #include "core/data/dataset.h"
 #include "core/engine/kernels/cpu.h"
 #include "core/engine/kernels/gemm.h"
+#include "core/formats/bench_import.h"
 #include "core/formats/checkpoint.h"
 #include "core/runs/settings.h"
 #include "core/train/model.h"
@@ -127,6 +128,13 @@ Json inspect_dataset(const fs::path& file, const Common& common) {
           {"problems", problems}};
 }
 
+// Which tool's result, and what was measured.
+Json inspect_result(const fs::path& file, formats::BenchKind kind) {
+  Json sets = Json::array();
+  for (const formats::BenchSet& set : formats::read_bench(file)) sets.push_back(to_json(set, formats::Detail::summary));
+  return {{"kind", "result"}, {"path", file.string()}, {"tool", to_string(kind)}, {"sets", sets}};
+}
+
 bool is_model_config(const Json& j) {
   return j.is_object() && j.contains("model_type") && (j.contains("hidden_size") || j.contains("text_config"));
 }
@@ -160,6 +168,8 @@ Json inspect(const Common& common) {
     return {{"kind", "tokenizer"},     {"path", path.string()},   {"pieces", tokenizer->size()},
             {"bos", tokenizer->bos()}, {"eos", tokenizer->eos()}, {"pad", tokenizer->pad()}};
   }
+  if (const formats::BenchKind kind = formats::bench_kind(path); kind != formats::BenchKind::none)
+    return inspect_result(path, kind);
   if (path.extension() == ".json") {
     const Json json = read_json(path);
     if (is_model_config(json)) return inspect_checkpoint(path);

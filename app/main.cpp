@@ -45,7 +45,14 @@ struct Arguments {
   SearchArgs search;
   GenerateArgs generate;
   SizeArgs size;
+  SweepArgs sweep;
   CalibrateArgs calibrate;
+  ImportArgs import;
+  AuditArgs audit;
+  CompareArgs compare;
+  ServeArgs serve;
+  AdapterArgs adapter;
+  WatchArgs watch;
   bool json = false, start = false;
   fs::path out;
 };
@@ -75,6 +82,32 @@ void add_calibration(CLI::App& command, CalibrateArgs& args) {
       ->excludes(accept);
 }
 
+void add_results(CLI::App& importing, CLI::App& audit, CLI::App& compare, Arguments& a) {
+  constexpr const char* kColumn = "FIELD=COLUMN: which column of a CSV is vLLM's FIELD (repeatable)";
+  add_common(importing, a, nullptr);
+  importing.add_option("files", a.import.files, "Results: vLLM bench, GuideLLM, llama-bench, CSV, or this program's")
+      ->required();
+  importing.add_option("--column", a.import.columns, kColumn)->allow_extra_args(false);
+  add_common(audit, a, nullptr);
+  audit.add_option("file", a.common.file, "Results, as for import")->required();
+  audit.add_option("--target", a.audit.target, "Chips that are said to have done it: v6e-8, 2xh100 ...");
+  audit.add_option("--model", a.audit.model, "Model that is said to have run: gemma4-31b ...");
+  audit.add_option("--column", a.audit.columns, kColumn)->allow_extra_args(false);
+  add_common(compare, a, nullptr);
+  compare.add_option("runs", a.compare.runs, "Runs of the store, or files of results")->required();
+  compare.add_option("--baseline", a.compare.baseline, "Run or name of a column that the others are compared with");
+  compare.add_option("--train-usd", a.compare.train_usd, "What training cost before each of them serves, in order")
+      ->delimiter(',');
+  compare.add_option("--out", a.compare.out, "File for the table: .csv, .md, .tex, .json, .pdf, .png or .svg");
+}
+
+void add_adapter(CLI::App& command, AdapterArgs& args) {
+  command.add_option("--adapter", args.adapter, "PEFT folder, or an Orbax checkpoint that Tunix saved")->required();
+  command.add_option("--out", args.out, "Folder to make; must not be there, or be empty")->required();
+  command.add_option("--alpha", args.alpha, "Of the LoRA run: Orbax checkpoints do not say it")
+      ->check(CLI::PositiveNumber);
+}
+
 int open_window(const Arguments& a, int& argc, char** argv) {
 #ifdef MW_UI
   ui::WindowOptions options{
@@ -93,13 +126,28 @@ int open_window(const Arguments& a, int& argc, char** argv) {
 // A page shows real runs, so there must be one of its kind: the default example, with these changes.
 void ensure_run(const Common& common, const std::string& kind, const std::vector<std::string>& sets) {
   for (const runs::RunRow& row : runs::Store(common.runs_folder).list())
-    if (row.state == RunState::done && (row.method == "size") == (kind == "size")) return;
+    if (row.state == RunState::done &&
+        (kind == "train" ? row.method != "size" && row.method != "sweep" : row.method == kind))
+      return;
   Common run = common;
   run.output = Output::text;
   run.file = default_example();
   run.sets = sets;
   run.sets.push_back("kind=" + kind);
   run_command(run, {});
+}
+
+// The same of sweeps: the published servers, simulated.
+void ensure_sweeps(const Common& common) {
+  for (const runs::RunRow& row : runs::Store(common.runs_folder).list())
+    if (row.state == RunState::done && row.method == "sweep") return;
+  for (const char* name : {"paper-serve-v6e-8.json", "paper-serve-2xh100.json"}) {
+    Common sweep = common;
+    sweep.output = Output::text;
+    sweep.file = fs::path(MW_RESOURCES) / "examples" / name;
+    sweep.sets = {};
+    sweep_command(sweep, {});
+  }
 }
 #endif
 
@@ -110,6 +158,7 @@ int tour_command(Arguments& a, int& argc, char** argv) {
   ensure_run(a.common, "size",
              {"name=Small world, batch sizes", "size.batches=1,2,4,8,16,32,64", "size.prompt_len=96",
               "size.new_tokens=32", "target.memory_gib=0.0625"});
+  ensure_sweeps(a.common);
   Json screens = Json::array();
   for (const fs::path& png :
        ui::take_tour(argc, argv, {.out = a.out, .runs_folder = a.common.runs_folder, .resources = MW_RESOURCES}))
@@ -157,6 +206,14 @@ int run_main(int argc, char** argv) {
   auto* size = cli.add_subcommand("size", "Measure how time and memory grow with the batch: rollout, forward, chunked");
   add_common(*size, a, "Experiment file");
   size->add_option("--adapter", a.size.adapter, "With this PEFT adapter attached");
+  auto* sweep = cli.add_subcommand("sweep", "Latency sweep over request rates and input lengths");
+  add_common(*sweep, a, "Experiment file");
+  sweep->get_option("file")->required(false);
+  sweep->add_option("--backend", a.sweep.backend, "Who serves, in place of sweep.backend")
+      ->check(CLI::IsMember({"engine", "model", "http"}));
+  sweep->add_option("--url", a.sweep.url, "Server of --backend http, in place of sweep.url");
+  sweep->add_option("--out", a.sweep.out, "Folder for one file per point, with vLLM bench's fields");
+  sweep->add_option("--resume", a.sweep.resume, "Go on with this sweep: points that it has are kept");
   auto* generate = cli.add_subcommand("generate", "Sample from the base and the tuned model");
   add_common(*generate, a, "Experiment file");
   generate->add_option("--prompt", a.generate.prompts, "What to ask or to continue (repeatable: answered together)")
@@ -173,12 +230,39 @@ int run_main(int argc, char** argv) {
   generate->add_option("--run-id,--run", a.generate.run, "Tuned model: last checkpoint of this run, or latest");
   generate->add_option("--adapter", a.generate.adapter, "Tuned model: a PEFT adapter folder");
   generate->add_flag("--raw", a.generate.raw, "Continue the text, without the chat template");
+  auto* serve = cli.add_subcommand("serve", "Answer the OpenAI protocol over HTTP with the experiment's model");
+  add_common(*serve, a, "Experiment file");
+  serve->add_option("--port", a.serve.port, "Port; 0: one that is free, which is printed")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  serve->add_option("--host", a.serve.host, "Address to listen on")->capture_default_str();
+  serve->add_option("--api-key", a.serve.api_key, "Key that clients must send (or MESHWRIGHT_API_KEY)");
   auto* calibrate =
       cli.add_subcommand("calibrate", "Fit the planner to your own measurements, and see the error of rows held out");
   add_common(*calibrate, a, nullptr);
   add_calibration(*calibrate, a.calibrate);
+  auto* importing = cli.add_subcommand("import", "Results of other tools' serving benchmarks into the run store");
+  auto* audit = cli.add_subcommand("audit", "Hold measured results against physical floors and against themselves");
+  auto* compare = cli.add_subcommand("compare", "What differs between runs, and whether they may be compared");
+  add_results(*importing, *audit, *compare, a);
+  auto* merge = cli.add_subcommand("merge", "Add an adapter into its base model: a Hugging Face folder");
+  add_common(*merge, a, nullptr);
+  add_adapter(*merge, a.adapter);
+  merge->add_option("--base", a.adapter.base, "Folder of the base model")->required();
+  auto* convert = cli.add_subcommand("convert", "Orbax LoRA of Tunix to a PEFT adapter");
+  add_common(*convert, a, nullptr);
+  add_adapter(*convert, a.adapter);
+  std::string to = "peft";
+  convert->add_option("--to", to, "What to make")->check(CLI::IsMember({"peft"}))->capture_default_str();
+  convert->add_option("--base", a.adapter.base, "Folder of the base model");
+  convert->add_option("--model", a.adapter.model, "Its catalogue id, where the folder is not here");
+  auto* watch = cli.add_subcommand("watch", "Record another program's run, live: watch -- COMMAND...");
+  add_common(*watch, a, nullptr);
+  watch->add_option("--name", a.watch.name, "What the run is called");
+  watch->add_option("command", a.watch.command, "The program that prints event lines, and its arguments")->required();
+  watch->positionals_at_end();
   auto* inspect =
-      cli.add_subcommand("inspect", "Say what is in a checkpoint, adapter, dataset, tokenizer or experiment");
+      cli.add_subcommand("inspect", "Say what is in a checkpoint, adapter, dataset, tokenizer, result or experiment");
   add_common(*inspect, a, "File or folder");
   auto* runs = cli.add_subcommand("runs", "List the runs of the store");
   add_common(*runs, a, nullptr);
@@ -202,8 +286,21 @@ int run_main(int argc, char** argv) {
   if (plan->parsed()) return plan_command(a.common, a.plan);
   if (search->parsed()) return search_command(a.common, a.search);
   if (size->parsed()) return size_command(a.common, a.size);
+  if (sweep->parsed()) return sweep_command(a.common, a.sweep);
   if (generate->parsed()) return generate_command(a.common, a.generate);
+  if (serve->parsed()) return serve_command(a.common, a.serve);
   if (calibrate->parsed()) return calibrate_command(a.common, a.calibrate);
+  if (importing->parsed()) return import_command(a.common, a.import);
+  if (audit->parsed()) return audit_command(a.common, a.audit);
+#ifdef MW_UI
+  a.compare.picture = [&](const std::vector<runs::Compared>& columns, const fs::path& file) {
+    ui::export_comparison_file(argc, argv, columns, file);
+  };
+#endif
+  if (compare->parsed()) return compare_command(a.common, a.compare);
+  if (merge->parsed()) return merge_command(a.common, a.adapter);
+  if (convert->parsed()) return convert_command(a.common, a.adapter);
+  if (watch->parsed()) return watch_command(a.common, a.watch);
   if (inspect->parsed()) return inspect_command(a.common);
   if (runs->parsed()) return runs_command(a.common);
   if (!run->parsed()) {

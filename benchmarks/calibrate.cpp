@@ -47,12 +47,21 @@ int run(int argc, char** argv) {
   using plan::Purpose;
   print_part("Step time, held out", measured.rows, before, after, Purpose::holdout, plan::is_time);
   print_part("Memory, held out", measured.rows, before, after, Purpose::holdout, plan::is_memory);
+  print_part("Servers in the mean, held out", measured.rows, before, after, Purpose::holdout, plan::is_serving);
+  print_part("Servers in the mean, fitted to", measured.rows, before, after, Purpose::calibration, plan::is_serving);
   print_part("Step time, fitted to", measured.rows, before, after, Purpose::calibration, plan::is_time);
   std::printf("\n");
   print_summary("step time held out, before the fit", fit.time_before);
   print_summary("step time held out", fit.time_after);
   print_summary("memory held out", fit.memory);
   print_summary("step time fitted to", fit.fitted_after);
+  print_summary("servers held out, before the fit", fit.served_before);
+  print_summary("servers held out", fit.served_after);
+  print_summary("servers fitted to", fit.served_fitted);
+  for (const auto& f : fit.calibration.factors)
+    if (plan::serves(f.stack) && !f.chip.empty())
+      std::printf("%s %s %s x %.3f\n", std::string(plan::to_string(f.stack)).c_str(), f.chip.c_str(), f.name.c_str(),
+                  f.value);
   for (const auto& left : measured.left_out) std::printf("left out: %s: %s\n", left.row.c_str(), left.why.c_str());
   if (argc == 3 && std::strcmp(argv[1], "--write") == 0) {
     fit.calibration.basis = {argv[2], "resources/hardware/measurements.json"};

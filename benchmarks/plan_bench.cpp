@@ -4,6 +4,7 @@
 
 #include "core/hardware/catalogue.h"
 #include "core/plan/plan.h"
+#include "core/plan/serve_step.h"
 
 namespace mw::plan {
 namespace {
@@ -51,6 +52,21 @@ void Serve31bOnV6e8(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(predict(r));
 }
 BENCHMARK(Serve31bOnV6e8)->Unit(benchmark::kMicrosecond);
+
+void StepOfAServer(benchmark::State& state) {  // what a simulation asks for every step
+  Request r = lora_31b("v6e-8", Stack::vllm_tpu, {{"tp", 8}});
+  r.work = Work::serve;
+  r.targets.clear();
+  const ServeStepModel model(r);
+  StepLoad load{
+      .decoding = 1, .prefill_tokens = 400, .prefilling = 1, .prefill_pairs = 8e4, .prefill_window_pairs = 8e4};
+  for (auto _ : state) {
+    load.decoding = load.decoding % 64 + 1;
+    load.read_tokens = load.read_window_tokens = 700.0 * load.decoding;
+    benchmark::DoNotOptimize(model.seconds(load));
+  }
+}
+BENCHMARK(StepOfAServer)->Unit(benchmark::kNanosecond);
 
 }  // namespace
 }  // namespace mw::plan

@@ -62,6 +62,8 @@ inline constexpr Count kQueries = 64;
 constexpr Count score_blocks(float softcap) {
   return softcap > 0 ? 3 : 2;
 }
+// Keys of a paged cache that a block of queries reads at once.
+inline constexpr Count kTileKeys = 256;
 // Keys of a block that hold the scores of one token's `group` queries against the cache.
 constexpr Count cached_keys(Count group, Count keys) {
   return group * keys / (2 * kQueries) + 1;

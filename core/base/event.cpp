@@ -23,15 +23,17 @@ double number(const Json& j, const char* key) {
 
 // The short names under which entries and devices of a traffic event stand; a run of many steps has many.
 Json entry_json(const event::Traffic::Entry& e) {
-  return {{"kind", valid_utf8(e.kind)},
-          {"axis", valid_utf8(e.axis)},
-          {"phase", valid_utf8(e.phase)},
-          {"cause", valid_utf8(e.cause)},
-          {"layer", e.layer},
-          {"calls", e.calls},
-          {"bytes", e.bytes.value},
-          {"seconds", number(e.seconds)},
-          {"waited", number(e.waited)}};
+  Json json{{"kind", valid_utf8(e.kind)},
+            {"axis", valid_utf8(e.axis)},
+            {"phase", valid_utf8(e.phase)},
+            {"cause", valid_utf8(e.cause)},
+            {"layer", e.layer},
+            {"calls", e.calls},
+            {"bytes", e.bytes.value},
+            {"seconds", number(e.seconds)},
+            {"waited", number(e.waited)}};
+  if (e.planned) json["planned"] = e.planned->value;
+  return json;
 }
 
 struct ToJson {
@@ -92,17 +94,27 @@ event::Traffic traffic_from(const Json& j) {
   for (const Json& from : j.value("entries", Json::array()))
     e.entries.push_back({text(from, "kind"), text(from, "axis"), text(from, "phase"), text(from, "cause"),
                          from.value("layer", -1), from.value("calls", std::int64_t{0}), bytes_member(from, "bytes"),
-                         seconds(from, "seconds"), seconds(from, "waited")});
+                         seconds(from, "seconds"), seconds(from, "waited"),
+                         from.contains("planned") ? std::optional(bytes_member(from, "planned")) : std::nullopt});
   for (const Json& from : j.value("devices", Json::array()))
     e.devices.push_back({bytes_member(from, "bytes"), seconds(from, "seconds"), seconds(from, "waited")});
   return e;
+}
+
+// What a run says of itself: under "info", or beside "event" as other programs print it.
+Json info_of(const Json& started) {
+  Json info = started.value("info", Json::object());
+  if (!info.is_object()) return info;
+  for (const auto& [key, value] : started.items())
+    if (key != "event" && key != "info" && key != "run" && key != "time_s" && !info.contains(key)) info[key] = value;
+  return info;
 }
 
 decltype(Event::body) body_from(const Json& j) {
   const auto kind = string_member(j, "event", "event");
   const auto text = [&](const char* key) { return j.value(key, std::string()); };
   const auto step = [&] { return j.value("step", 0L); };
-  if (kind == "started") return event::Started{j.value("info", Json::object())};
+  if (kind == "started") return event::Started{info_of(j)};
   if (kind == "metric") return event::Metric{string_member(j, "name", "event"), step(), number(j, "value")};
   if (kind == "memory")
     return event::Memory{j.value("device", 0), step(), text("phase"),

@@ -3,6 +3,7 @@
 // them, the pages draw them, `run --json` prints them (contract.md). Plain values, any thread.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -40,6 +41,7 @@ struct Traffic {  // what the virtual devices of a mesh sent to each other in on
     std::int64_t calls = 0;                // of each device
     Bytes bytes;                           // sent by all devices together
     double seconds = 0, waited = 0;        // of one device, their mean; seconds contain the waiting for others
+    std::optional<Bytes> planned{};        // what `bytes` should be; empty: the source does not say
     bool operator==(const Entry&) const = default;
   };
   struct Device {

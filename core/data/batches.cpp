@@ -70,15 +70,15 @@ class RowList {
   std::vector<std::vector<int>> rows_;
 };
 
-// Batch n in `ways` equal runs of its rows, rounded up; padded to its longest row.
-std::vector<BatchSize> batch_shares(RowList& rows, std::int64_t n, int batch_rows, int ways) {
+// The batch of these rows in `ways` equal runs of them, rounded up; padded to its longest row.
+std::vector<BatchSize> batch_shares(RowList& rows, std::int64_t first, int batch_rows, int ways) {
   std::vector<BatchSize> shares(static_cast<size_t>(ways));
   const int each = (batch_rows + ways - 1) / ways;
   std::int64_t longest_row = 0;
   for (int r = 0; r < batch_rows; ++r) {
     BatchSize& share = shares[static_cast<size_t>(r / each)];
     std::int64_t row = 0;
-    for (const int e : rows.at(n * batch_rows + r)) {
+    for (const int e : rows.at(first + r)) {
       const ExampleSize& size = rows.size(e);
       row += size.tokens;
       share.loss_tokens += size.loss_tokens;
@@ -95,8 +95,18 @@ std::vector<BatchSize> batch_shares(RowList& rows, std::int64_t n, int batch_row
   return shares;
 }
 
+void widen(std::vector<BatchSize>& most, const std::vector<BatchSize>& shares) {
+  for (size_t w = 0; w < most.size(); ++w) {
+    most[w].tokens = std::max(most[w].tokens, shares[w].tokens);
+    most[w].loss_tokens = std::max(most[w].loss_tokens, shares[w].loss_tokens);
+    most[w].padded = std::max(most[w].padded, shares[w].padded);
+    most[w].longest = std::max(most[w].longest, shares[w].longest);
+    most[w].room = std::max(most[w].room, shares[w].room);
+  }
+}
+
 BatchSize batch_size(RowList& rows, std::int64_t n, int batch_rows) {
-  return batch_shares(rows, n, batch_rows, 1).front();
+  return batch_shares(rows, n * batch_rows, batch_rows, 1).front();
 }
 
 }  // namespace
@@ -180,16 +190,21 @@ std::vector<BatchSize> largest_shares(std::span<const Example> examples, const B
   check(examples, options);
   std::vector<BatchSize> most(static_cast<size_t>(ways));
   RowList rows(sizes_of(examples), options);
-  for (std::int64_t n = first; n < first + count; ++n) {
-    const std::vector<BatchSize> shares = batch_shares(rows, n, options.rows, ways);
-    for (size_t w = 0; w < most.size(); ++w) {
-      most[w].tokens = std::max(most[w].tokens, shares[w].tokens);
-      most[w].loss_tokens = std::max(most[w].loss_tokens, shares[w].loss_tokens);
-      most[w].padded = std::max(most[w].padded, shares[w].padded);
-      most[w].longest = std::max(most[w].longest, shares[w].longest);
-      most[w].room = std::max(most[w].room, shares[w].room);
-    }
-  }
+  for (std::int64_t n = first; n < first + count; ++n)
+    widen(most, batch_shares(rows, n * options.rows, options.rows, ways));
+  return most;
+}
+
+std::vector<BatchSize> largest_eval_shares(std::span<const Example> examples, const BatchOptions& options, int ways) {
+  std::vector<BatchSize> most(static_cast<size_t>(ways));
+  if (examples.empty()) return most;
+  check(examples, options);
+  BatchOptions as_given = options;
+  as_given.order = Order::as_given;
+  RowList rows(sizes_of(examples), as_given);
+  for (std::int64_t first = 0; first < rows.count(); first += options.rows)
+    widen(most, batch_shares(rows, first, static_cast<int>(std::min<std::int64_t>(options.rows, rows.count() - first)),
+                             ways));
   return most;
 }
 

@@ -68,6 +68,9 @@ BatchSize largest_batch(std::span<const Example> examples, const BatchOptions& o
 std::vector<BatchSize> largest_shares(std::span<const Example> examples, const BatchOptions& options,
                                       std::int64_t first, std::int64_t count, int ways);
 
+// The same of the batches that eval_batches() makes; zeros where there are none.
+std::vector<BatchSize> largest_eval_shares(std::span<const Example> examples, const BatchOptions& options, int ways);
+
 // All batches of the stream's first epoch together, without building them.
 struct EpochSize {
   std::int64_t batches = 0, rows = 0;        // the last batch is filled from the next epoch

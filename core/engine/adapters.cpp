@@ -49,6 +49,8 @@ void check(const LoraOptions& o) {
                  .found = std::to_string(o.dropout)});
 }
 
+}  // namespace
+
 Projection projection_of(model::Role role) {
   switch (role) {
     case model::Role::q_proj:
@@ -67,8 +69,6 @@ Projection projection_of(model::Role role) {
       return Projection::down;
   }
 }
-
-}  // namespace
 
 std::vector<ResolvedLora> resolve_lora(const model::TensorInventory& inventory, const LoraOptions& options) {
   check(options);
@@ -154,6 +154,26 @@ void Core::add_lora(const LoraOptions& options, std::uint64_t seed) {
     const LoraStart start(seed, a.layer, a.projection, a.whole_in);
     for (std::int64_t row = 0; row < a.rank; ++row)
       for (std::int64_t j = 0; j < a.in; ++j) a.a[row * a.in + j] = start.at(row * a.whole_in + a.first_in + j);
+  }
+  list_adapters({});
+}
+
+// Trainables: A and B of each adapter, with their gradients where there are any.
+void Core::list_adapters(std::span<float> sums) {
+  parameters.clear();
+  size_t next = 0;
+  for (size_t i = 0; i < adapters.size(); ++i) {
+    Adapter& a = adapters[i];
+    const std::string name =
+        "layers." + std::to_string(a.layer) + "." + std::string(model::hf_module_name(modules[i].target.role));
+    const auto add = [&](float*& grad, const char* suffix, std::span<float> value) {
+      const std::span<float> own = sums.empty() ? sums : sums.subspan(next, value.size());
+      next += static_cast<size_t>(aligned_floats(static_cast<std::int64_t>(value.size())));
+      grad = own.data();
+      parameters.push_back({name + suffix, value, own, true});
+    };
+    add(a.da, ".lora_a", modules[i].a);
+    add(a.db, ".lora_b", modules[i].b);
   }
 }
 

@@ -1,31 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Causal attention over runs, 64 queries at a time against the keys they can see: no [tokens, tokens] matrix, and
 // nothing is computed for keys left of the window or in another run.
+#include "core/engine/attention_parts.h"
+
 #include <algorithm>
 
-#include "core/engine/core.h"
-
 namespace mw::engine {
-namespace {
 
-constexpr int kQueries = sizes::kQueries;
-
-struct Span {
-  int begin, end;
-};
-
-struct Task {
-  Run run;
-  int head;
-  int query;  // first query of the block, forward only
-  double cost;
-  int row = 0;  // of the cache
-};
-
-// Tasks of one thread: [first, last) by cumulated cost, the same every time.
-std::vector<size_t> cut_by_cost(const std::vector<Task>& tasks, int threads) {
+std::vector<size_t> cut_by_cost(const std::vector<AttentionTask>& tasks, int threads) {
   double total = 0;
-  for (const Task& t : tasks) total += t.cost;
+  for (const AttentionTask& t : tasks) total += t.cost;
   std::vector<size_t> cuts{0};
   double sum = 0;
   for (size_t i = 0; i < tasks.size(); ++i) {
@@ -38,18 +22,7 @@ std::vector<size_t> cut_by_cost(const std::vector<Task>& tasks, int threads) {
   return cuts;
 }
 
-struct Shape {
-  std::int64_t q_stride, kv_stride, dim;
-  int window, heads, kv_heads;
-  int group, skipped;  // query heads of a KV head; of the first one those that other devices have
-  float scale, cap;
-  int kv_of(int head) const { return (skipped + head) / group; }
-  Span queries_of(int kv) const {
-    return {std::max(0, kv * group - skipped), std::min(heads, (kv + 1) * group - skipped)};
-  }
-};
-
-Shape shape_of(const Core& core, int layer) {
+AttentionShape attention_shape(const Core& core, int layer) {
   const model::Layer& l = core.config.layers[static_cast<size_t>(layer)];
   const mesh::LocalLayer* part = core.part ? &core.part->local.layers[static_cast<size_t>(layer)] : nullptr;
   return {.q_stride = std::int64_t{l.heads} * l.head_dim,
@@ -65,6 +38,11 @@ Shape shape_of(const Core& core, int layer) {
           .scale = core.config.attention_scale,
           .cap = core.config.attention_softcap};
 }
+
+namespace {
+
+using Shape = AttentionShape;
+using Task = AttentionTask;
 
 // Keys that queries [begin, end) of the run see.
 Span keys_of(const Run& run, int begin, int end, int window) {
@@ -84,7 +62,9 @@ std::int64_t blocks_of(const Core& core) {
   return sizes::score_blocks(core.config.attention_softcap);
 }
 
-void reserve_workspace(Core& core, std::int64_t keys) {
+}  // namespace
+
+void reserve_scores(Core& core, std::int64_t keys) {
   core.gemm.prepare_blocks();
   if (keys <= core.attention_block_keys) return;
   core.attention_workspace = {};
@@ -96,28 +76,13 @@ void reserve_workspace(Core& core, std::int64_t keys) {
   core.attention_block_keys = keys;
 }
 
-struct Workspace {
-  std::int64_t thread;
-  float *s, *dp, *capped;
-};
-
-Workspace workspace(const Core& core, std::int64_t thread) {
+ScoreBlocks scores_of(const Core& core, std::int64_t thread) {
   const std::int64_t block = kQueries * core.attention_block_keys;
   float* base = core.attention_workspace.data() + blocks_of(core) * block * thread;
   return {thread, base, base + block, base + 2 * block};
 }
 
-template <class F>
-void run_tasks(Core& core, const std::vector<Task>& tasks, F fn) {
-  if (tasks.size() == 1) return fn(tasks.front(), workspace(core, 0));
-  const int threads = core.device.pool.threads();
-  const std::vector<size_t> cuts = cut_by_cost(tasks, threads);
-  core.device.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t t = first; t < last; ++t)
-      for (size_t i = cuts[static_cast<size_t>(t)]; i < cuts[static_cast<size_t>(t) + 1]; ++i)
-        fn(tasks[i], workspace(core, t));
-  });
-}
+namespace {
 
 struct Head {  // pointers to head columns of token 0
   const float *q, *k, *v;
@@ -128,15 +93,16 @@ Head head_at(const Shape& s, const float* q, const float* k, const float* v, int
   return {q + head * s.dim, k + kv, v + kv};
 }
 
-void scores(Core& core, const Shape& s, const Head& h, int query, int queries, const Span& keys, const Workspace& w) {
+void scores(Core& core, const Shape& s, const Head& h, int query, int queries, const Span& keys, const ScoreBlocks& w) {
   const std::int64_t n = keys.end - keys.begin;
   core.gemm.block(w.thread, Operand::plain, Operand::transposed, queries, n, s.dim, s.scale, h.q + query * s.q_stride,
                   s.q_stride, h.k + keys.begin * s.kv_stride, s.kv_stride, 0.0f, w.s, n);
   if (s.cap > 0) core.kernels.softcap(queries * n, s.cap, w.s);
 }
 
-// Runs that attend to themselves only, block by block.
-void attend_within(Core& core, const Shape& s, std::span<const Run> runs, const float* q, const float* k,
+}  // namespace
+
+void attend_within(Core& core, const AttentionShape& s, std::span<const Run> runs, const float* q, const float* k,
                    const float* v, float* o, float* lse) {
   std::vector<Task> tasks;
   double flops = 0;
@@ -148,7 +114,7 @@ void attend_within(Core& core, const Shape& s, std::span<const Run> runs, const 
         flops += tasks.back().cost;
       }
   const auto timer = core.profile.time(Kernel::attention, flops);
-  run_tasks(core, tasks, [&](const Task& t, const Workspace& w) {
+  run_tasks(core, tasks, [&](const Task& t, const ScoreBlocks& w) {
     const int end = std::min(t.run.end, t.query + kQueries), queries = end - t.query;
     const Span keys = keys_of(t.run, t.query, end, s.window);
     const std::int64_t n = keys.end - keys.begin;
@@ -164,21 +130,23 @@ void attend_within(Core& core, const Shape& s, std::span<const Run> runs, const 
   });
 }
 
+namespace {
+
 // The query heads of one kv head, one token, against the n keys its row holds. p: [heads of the group, n]
 void attend_row(const Core& core, const Shape& s, int group, const float* q, const float* keys, const float* values,
                 std::int64_t n, float* p, float* o) {
   core.kernels.dot_rows(group, n, s.dim, s.scale, q, keys, 0.0f, p, 0, n);
   if (s.cap > 0) core.kernels.softcap(group * n, s.cap, p);
   for (int h = 0; h < group; ++h) core.kernels.softmax(n, 0, n, p + h * n);
-  core.kernels.weigh_rows(group, n, s.dim, p, values, o);
+  core.kernels.weigh_rows(group, n, s.dim, p, n, values, 0.0f, o);
 }
 
 }  // namespace
 
 void Core::attention(const Pass& pass, int layer, const float* q, const float* k, const float* v, float* o,
                      float* lse) {
-  reserve_workspace(*this, pass.tokens->longest_run);
-  attend_within(*this, shape_of(*this, layer), pass.tokens->runs, q, k, v, o, lse);
+  reserve_scores(*this, pass.tokens->longest_run);
+  attend_within(*this, attention_shape(*this, layer), pass.tokens->runs, q, k, v, o, lse);
 }
 
 // A run on an empty row attends within itself. Any other goes token by token: into the row's ring, then against it. A
@@ -186,7 +154,7 @@ void Core::attention(const Pass& pass, int layer, const float* q, const float* k
 // its window there (see advance).
 void Core::attention_cached(const Pass& pass, int layer, const float* q, const float* k, const float* v, float* o,
                             float* lse) {
-  const Shape s = shape_of(*this, layer);
+  const Shape s = attention_shape(*this, layer);
   const int donor = config.layers[static_cast<size_t>(layer)].kv_donor;
   LayerCache& cache = pass.cache->layers[static_cast<size_t>(donor >= 0 ? donor : layer)];
   std::vector<Run> fresh;
@@ -212,12 +180,12 @@ void Core::attention_cached(const Pass& pass, int layer, const float* q, const f
     }
     for (int kv = 0; kv < s.kv_heads; ++kv) tasks.push_back({run, kv, 0, cost, row});
   }
-  reserve_workspace(*this, std::max<std::int64_t>(fresh.empty() ? 0 : pass.tokens->longest_run,
-                                                  sizes::cached_keys(std::min(s.group, s.heads), most_keys)));
+  reserve_scores(*this, std::max<std::int64_t>(fresh.empty() ? 0 : pass.tokens->longest_run,
+                                               sizes::cached_keys(std::min(s.group, s.heads), most_keys)));
   if (!fresh.empty()) attend_within(*this, s, fresh, q, k, v, o, lse);
   if (tasks.empty()) return;
   const auto timer = profile.time(Kernel::attention, flops);
-  run_tasks(*this, tasks, [&](const Task& t, const Workspace& w) {
+  run_tasks(*this, tasks, [&](const Task& t, const ScoreBlocks& w) {
     const LayerCache::Row& row = cache.rows[static_cast<size_t>(t.row)];
     const std::int64_t head = row.first + std::int64_t{t.head} * row.capacity * s.dim;
     float *const keys = cache.k.data() + head, *const values = cache.v.data() + head;
@@ -241,7 +209,7 @@ void Core::attention_cached(const Pass& pass, int layer, const float* q, const f
 // Per (run, kv head), so that dk and dv have one writer: all its query heads, block by block.
 void Core::attention_backward(const Pass& pass, int layer, const float* q, const float* k, const float* v,
                               const float* o, const float* lse, float* d_o, Into how, float* dk, float* dv) {
-  const Shape s = shape_of(*this, layer);
+  const Shape s = attention_shape(*this, layer);
   std::vector<Task> tasks;
   double flops = 0;
   for (const Run& run : pass.tokens->runs)
@@ -257,7 +225,7 @@ void Core::attention_backward(const Pass& pass, int layer, const float* q, const
       flops += cost;
     }
   const auto timer = profile.time(Kernel::attention_back, flops);
-  run_tasks(*this, tasks, [&](const Task& t, const Workspace& w) {
+  run_tasks(*this, tasks, [&](const Task& t, const ScoreBlocks& w) {
     float* const dk_head = dk + t.head * s.dim;
     float* const dv_head = dv + t.head * s.dim;
     for (int i = t.run.begin; i < t.run.end && how == Into::overwrite; ++i)

@@ -26,18 +26,14 @@ void check_size(size_t found, std::int64_t expected) {
 
 }  // namespace
 
-std::span<float> values_of(const Parameter& parameter, AdamW& optimizer, size_t index, Cluster::Part part) {
-  switch (part) {
-    case Cluster::Part::value:
-      return parameter.value;
-    case Cluster::Part::gradient:
-      return parameter.grad;
-    case Cluster::Part::first_moment:
-      return optimizer.first_moment(index);
-    case Cluster::Part::second_moment:
-      break;
-  }
-  return optimizer.second_moment(index);
+std::span<float> values_of(const Parameter& parameter, AdamW* optimizer, size_t index, Cluster::Part part) {
+  if (part == Cluster::Part::value) return parameter.value;
+  if (!optimizer)
+    throw Error({.id = "CLUSTER",
+                 .message = "gradients and moments are only there while the model is trained",
+                 .place = parameter.name});
+  if (part == Cluster::Part::gradient) return parameter.grad;
+  return part == Cluster::Part::first_moment ? optimizer->first_moment(index) : optimizer->second_moment(index);
 }
 
 Cluster::Impl::Impl(const model::Config& c, const ClusterOptions& o)
@@ -67,12 +63,19 @@ struct Cluster::One final : Cluster::Impl {
     whole.load(source, progress);
   }
   void init_random(std::uint64_t seed) override { whole.init_random(seed); }
-  void add_lora(const LoraOptions& lora, std::uint64_t seed) override { whole.add_lora(lora, seed); }
+  void add_lora(const LoraOptions& lora, std::uint64_t seed) override {
+    optimizer.reset();
+    whole.add_lora(lora, seed);
+    list_trained();
+  }
 
   void train(Method method, AdamWOptions adamw) override {
     optimizer.reset();
     whole.set_trainable(method);
     optimizer = std::make_unique<AdamW>(own, whole.parameters(), adamw);
+    list_trained();
+  }
+  void list_trained() {
     trained.clear();
     for (const Parameter& p : whole.parameters())
       trained.push_back({p.name, static_cast<std::int64_t>(p.value.size()), p.decays});
@@ -96,7 +99,7 @@ struct Cluster::One final : Cluster::Impl {
   }
 
   std::span<float> values(size_t index, Part part) const {
-    return values_of(whole.parameters()[index], *optimizer, index, part);
+    return values_of(whole.parameters()[index], optimizer.get(), index, part);
   }
   void read(size_t index, Part part, std::span<float> out) const override {
     const std::span<float> from = values(index, part);
@@ -213,9 +216,6 @@ void Cluster::read_weight(size_t index, std::span<float> out) const {
 
 int Cluster::odd_copies(size_t index, Part part) const {
   return impl_->odd_copies(index, part);
-}
-void Cluster::make(Mistake mistake) {
-  impl_->make(mistake);
 }
 
 const std::vector<Traffic>& Cluster::traffic(int device) const {

@@ -55,7 +55,8 @@ class Cluster {
   std::vector<std::vector<int>> generate_batch(std::span<const std::vector<int>> prompts, const SampleOptions& options,
                                                std::stop_token stop = {});
 
-  // Trainables as whole tensors, whatever their shards: for checkpoints, export and proofs.
+  // Trainables as whole tensors, whatever their shards: for checkpoints, export and proofs. Adapters from add_lora()
+  // on, values only until train().
   struct Trained {
     std::string name;
     std::int64_t size = 0;
@@ -70,12 +71,6 @@ class Cluster {
 
   // How many devices hold a part of the tensor whose bits are not those of the device that it is read from: 0.
   int odd_copies(size_t index, Part part) const;
-  // For tests of what should find it: from now on a mistake that a sharded engine could make. Nothing on one device.
-  struct Mistake {
-    enum class Kind { none, update_on_one_device, moments_of_another_shard, sum_left_out } kind = Kind::none;
-    size_t tensor = 0;  // in trained()
-  };
-  void make(Mistake mistake);
 
   // What a device sent and received since clear_traffic(); empty on one device.
   const std::vector<Traffic>& traffic(int device) const;
@@ -85,6 +80,7 @@ class Cluster {
   Network& network(int device);  // one device: the whole model
 
  private:
+  friend struct ClusterFaults;  // of tests: mistakes that a proof has to find
   struct Impl;
   struct One;
   struct Many;

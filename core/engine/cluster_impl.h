@@ -29,7 +29,6 @@ struct Cluster::Impl {
   virtual void values_written() = 0;
   virtual void read_weight(size_t index, std::span<float> out) = 0;
   virtual int odd_copies(size_t, Part) const { return 0; }
-  virtual void make(Mistake) {}
   virtual const std::vector<Traffic>& traffic(int device) const = 0;
   virtual void clear_traffic() = 0;
   virtual std::vector<Network::KernelTime> take_profile() = 0;
@@ -46,7 +45,8 @@ struct Cluster::Impl {
   std::vector<Trained> trained;
 };
 
-// What a part of a trainable is: of parameter `index` of the optimizer.
-std::span<float> values_of(const Parameter& parameter, AdamW& optimizer, size_t index, Cluster::Part part);
+// What a part of a trainable is: of parameter `index` of the optimizer. Without one (null) there are values only, and
+// Error CLUSTER is thrown for anything else.
+std::span<float> values_of(const Parameter& parameter, AdamW* optimizer, size_t index, Cluster::Part part);
 
 }  // namespace mw::engine

@@ -19,6 +19,7 @@ namespace mw::engine {
 
 inline constexpr int kProjections = 7;
 enum class Projection { q, k, v, o, gate, up, down };
+Projection projection_of(model::Role role);  // of one that LoRA adapts
 
 using sizes::aligned_floats;
 
@@ -161,14 +162,17 @@ struct KvCache {
   std::vector<int> lengths;  // tokens that each row has seen
 };
 
+struct ServedPass;  // served.h
+
 // Per-call constants of a pass.
 struct Pass {
   const Tokens* tokens = nullptr;
   float dropout = 0;  // 0 in evaluation
   std::uint64_t dropout_seed = 0, step = 0, micro_batch = 0;
-  std::uint64_t first_cell = 0;       // of the whole batch, row * len
-  KvCache* cache = nullptr;           // filled and read when generating
-  std::span<const int> cache_rows{};  // of each run
+  std::uint64_t first_cell = 0;        // of the whole batch, row * len
+  KvCache* cache = nullptr;            // filled and read when generating
+  std::span<const int> cache_rows{};   // of each run
+  const ServedPass* served = nullptr;  // instead of cache: rows in blocks, with adapters of their own
 };
 
 // What projections read: x [n,K], or the norm of x, whose statistics the forward leaves in inv.
@@ -197,6 +201,7 @@ struct Core {
   void init_random(std::uint64_t seed);
   void make_adapters(const LoraOptions& options);  // without room for their values
   void add_lora(const LoraOptions& options, std::uint64_t seed);
+  void list_adapters(std::span<float> sums);  // as parameters; empty: without
   void set_trainable(Method method);
   void check_trainable(Method method) const;
   void parameters_changed();
@@ -218,6 +223,9 @@ struct Core {
   void project(const Pass& pass, int layer, std::span<const Projection> which, const Input& in, LayerState& s,
                float* gated = nullptr);
   bool fuses(const Pass& pass, const Weight& w, const Adapter* a) const;  // for kernels of many or few rows
+  // Adds the low-rank products of the rows' own adapters to projections of x.
+  void add_served_adapters(const Pass& pass, int layer, std::span<const Projection> which, const float* x,
+                           LayerState& s);
   void linear(const Pass& pass, int layer, Projection p, const float* x, float* y, float* z);
   // dx = keep * dx + dy W + the adapter's part.
   void linear_backward_input(const Pass& pass, int layer, Projection p, const float* dy, float keep, float* dx);
@@ -232,6 +240,9 @@ struct Core {
   void attention(const Pass& pass, int layer, const float* q, const float* k, const float* v, float* o, float* lse);
   // Runs that continue rows of pass.cache, which takes up their keys and values.
   void attention_cached(const Pass& pass, int layer, const float* q, const float* k, const float* v, float* o,
+                        float* lse);
+  // attention_served.cpp: runs of pass.served, whose blocks take up their keys and values.
+  void attention_served(const Pass& pass, int layer, const float* q, const float* k, const float* v, float* o,
                         float* lse);
   // d_o is overwritten with d_q.
   void attention_backward(const Pass& pass, int layer, const float* q, const float* k, const float* v, const float* o,

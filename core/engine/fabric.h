@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives between the virtual devices of a mesh: one thread per device, all of a group make the same calls in the
-// same order. Data really moves, is counted as mesh::collectives() plans it, and is summed in the order of ranks: the
-// same bits on every device and in every run.
+// same order. Data really moves, is counted where it does, and is summed in the order of ranks: the same bits on every
+// device and in every run.
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -25,7 +25,8 @@ struct CallFor {
   std::string_view tensor = {};  // logical name, or the block's as in mesh::Collective
 };
 
-// Calls of one kind, axis, size and purpose by one device. `what.moved` bytes a call, `what.calls` of them.
+// Calls of one kind, axis, size and purpose by one device. `what.moved` bytes a call, `what.calls` of them. `what.full`
+// of calls of a Port; of reads it stays 0.
 struct Traffic {
   mesh::Collective what;
   double seconds = 0;  // in the calls, waiting for the others included
@@ -58,9 +59,9 @@ class Port {
   void barrier();
   // The device's rank along `axis` replaced by `rank`: whose memory a gather of constant data reads directly.
   int peer(int axis, int rank) const;
-  // Counts what was done by reading peers' memory; full as in mesh::Collective. waited: of the seconds.
-  void count(mesh::CollectiveKind kind, int axis, const CallFor& why, Bytes full, double seconds, int group = 0,
-             double waited = 0);
+  // Counts what was read of peers' memory in place of a collective in a group of that size. waited: of the seconds.
+  void count(mesh::CollectiveKind kind, int axis, int group, const CallFor& why, Bytes read, double seconds,
+             double waited);
 
   const std::vector<Traffic>& traffic() const { return traffic_; }
   void clear_traffic() { traffic_.clear(), next_ = 0; }
@@ -72,6 +73,12 @@ class Port {
     double seconds, waited;
   };
   void tally(mesh::CollectiveKind kind, int axis, const CallFor& why, Bytes full, int group, Spent spent);
+  struct Call {
+    mesh::CollectiveKind kind{};
+    int axis = 0, group = 1;
+    Bytes full, moved;
+  };
+  void book(const Call& call, const CallFor& why, Spent spent);
   Port(Fabric& fabric, int device) : fabric_(&fabric), device_(device) {}
   Fabric* fabric_;
   int device_;

@@ -82,7 +82,9 @@ void Core::attention_block(const Pass& pass, int layer, LayerState& s, float* h)
   head_norm(n * l.heads, l.head_dim, s.q, parts.q_norm, c.qh, s.inv_q);
   rotate(tokens, layer, l.heads, 1.0f, c.qh);
   if (l.has_k) keys_and_values(pass, layer, s);
-  if (pass.cache)
+  if (pass.served)
+    attention_served(pass, layer, c.qh, s.kh, s.vh, s.o, s.lse);
+  else if (pass.cache)
     attention_cached(pass, layer, c.qh, s.kh, s.vh, s.o, s.lse);
   else
     attention(pass, layer, c.qh, s.kh, s.vh, s.o, s.lse);

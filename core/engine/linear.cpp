@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The seven projections with their LoRA branches, PEFT's arithmetic: y = x W^T + scaling * (dropout(x) A^T) B^T.
-#include "core/engine/core.h"
+#include <algorithm>
+
+#include "core/engine/served.h"
 
 namespace mw::engine {
 namespace {
@@ -62,6 +64,14 @@ void Core::project(const Pass& pass, int layer, std::span<const Projection> whic
                    float* gated) {
   const std::int64_t n = pass.tokens->count;
   const LayerParts& parts = layers[static_cast<size_t>(layer)];
+  if (pass.served && !pass.served->adapted.empty()) {  // their input is needed as such; the base's product once for all
+    const float* x = in.x;
+    if (in.norm) norm(n, in.norm->cols, in.x, *in.norm, memory.scratch.norm, in.inv), x = memory.scratch.norm;
+    project({.tokens = pass.tokens}, layer, which, {x}, s);
+    add_served_adapters(pass, layer, which, x, s);
+    if (gated) gate(n * parts.projection[static_cast<size_t>(which[0])]->rows, s, gated);
+    return;
+  }
   Branch branches[kProjections];
   std::int64_t k = 0;
   double work = 0;
@@ -102,6 +112,58 @@ void Core::project(const Pass& pass, int layer, std::span<const Projection> whic
     }
   }
   if (gated) gate(n * branches[0].n, s, gated);
+}
+
+// Of an adapter with few rows in two dispatches for all of them, of one with many by matrix products.
+void Core::add_served_adapters(const Pass& pass, int layer, std::span<const Projection> which, const float* x,
+                               LayerState& s) {
+  struct Product {
+    const Adapter* adapter;
+    std::int64_t rows;
+    const float* x;
+    float *z, *y;
+  };
+  std::vector<Product> few;
+  double work = 0;
+  const ServedPass& served = *pass.served;
+  for (size_t i = 0; i < which.size(); ++i)
+    for (const AdapterRows& r : served.adapted) {
+      const Adapter* const a = r.adapter->at(layer, which[i]);
+      if (!a) continue;
+      const std::int64_t rows = r.end - r.begin;
+      float* const z =
+          served.low_rank + (static_cast<std::int64_t>(i) * pass.tokens->count + r.begin) * served.most_rank;
+      const Product p{a, rows, x + r.begin * a->in, z, output_of(s, which[i]).y + r.begin * a->out};
+      if (rows <= kDecodedRows) {
+        few.push_back(p);
+        work += flops(rows, a->in + a->out, a->rank);
+        continue;
+      }
+      const auto timer = profile.time(Kernel::lora, flops(rows, a->in + a->out, a->rank));
+      gemm.nt(rows, a->rank, a->in, 1.0f, p.x, {.f32 = a->a}, 0.0f, p.z);
+      gemm.nt(rows, a->out, a->rank, a->scaling, p.z, {.f32 = a->b}, 1.0f, p.y);
+    }
+  if (few.empty()) return;
+  const auto timer = profile.time(Kernel::lora, work);
+  constexpr double kInlineFlops = 200e3;  // waking a worker twice costs about as much
+  const std::int64_t threads = work < kInlineFlops ? 1 : device.pool.threads();
+  const auto shared = [&](auto fn) {  // of each product the columns [begin, end) of thread t's
+    device.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t t = first; t < last; ++t)
+        for (const Product& p : few) fn(p, t);
+    });
+  };
+  const auto edge = [&](std::int64_t total, std::int64_t unit, std::int64_t t) {
+    return std::min(total, (total + unit - 1) / unit * t / threads * unit);
+  };
+  shared([&](const Product& p, std::int64_t t) {
+    const Adapter& a = *p.adapter;
+    kernels.dot_rows(p.rows, a.rank, a.in, 1.0f, p.x, a.a, 0.0f, p.z, edge(a.rank, 4, t), edge(a.rank, 4, t + 1));
+  });
+  shared([&](const Product& p, std::int64_t t) {
+    const Adapter& a = *p.adapter;
+    kernels.dot_rows(p.rows, a.out, a.rank, a.scaling, p.z, a.b, 1.0f, p.y, edge(a.out, 32, t), edge(a.out, 32, t + 1));
+  });
 }
 
 void Core::linear(const Pass& pass, int layer, Projection p, const float* x, float* y, float* z) {

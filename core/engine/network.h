@@ -134,6 +134,7 @@ class Network {
   friend class Cluster;
   friend class Sampler;
   friend class Scorer;
+  friend class Server;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

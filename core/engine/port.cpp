@@ -199,33 +199,38 @@ void Port::barrier() {
   if (f.ports.size() > 1 && !f.everybody.meet(f.broken)) throw Disconnected{};
 }
 
-void Port::count(mesh::CollectiveKind kind, int axis, const CallFor& why, Bytes full, double seconds, int group,
+void Port::count(mesh::CollectiveKind kind, int axis, int group, const CallFor& why, Bytes read, double seconds,
                  double waited) {
-  tally(kind, axis, why, full, group > 0 ? group : size(axis), {seconds, waited});
+  book({kind, axis, group, Bytes(0), read}, why, {seconds, waited});
+}
+
+void Port::tally(mesh::CollectiveKind kind, int axis, const CallFor& why, Bytes full, int group, Spent spent) {
+  book({kind, axis, group, full, mesh::moved_of(kind, full, group)}, why, spent);
 }
 
 // Calls come in the same order in every step: the entry after the last one is nearly always the right one.
-void Port::tally(mesh::CollectiveKind kind, int axis, const CallFor& why, Bytes full, int group, Spent spent) {
-  const std::string& name = mesh().axes[static_cast<size_t>(axis)].name;
+void Port::book(const Call& call, const CallFor& why, Spent spent) {
+  const std::string& name = mesh().axes[static_cast<size_t>(call.axis)].name;
   const auto is_it = [&](const Traffic& t) {
     const mesh::Collective& c = t.what;
-    return c.kind == kind && c.layer == why.layer && c.phase == why.phase && c.cause == why.cause && c.full == full &&
-           c.group == group && c.tensor == why.tensor && c.axis == name;
+    return c.kind == call.kind && c.layer == why.layer && c.phase == why.phase && c.cause == why.cause &&
+           c.full == call.full && c.moved == call.moved && c.group == call.group && c.tensor == why.tensor &&
+           c.axis == name;
   };
   const size_t entries = traffic_.size();
   size_t found = entries;
   for (size_t i = 0; i < entries && found == entries; ++i)
     if (const size_t at = (next_ + i) % entries; is_it(traffic_[at])) found = at;
   if (found == entries)
-    traffic_.push_back({.what = {.kind = kind,
+    traffic_.push_back({.what = {.kind = call.kind,
                                  .axis = name,
-                                 .group = group,
+                                 .group = call.group,
                                  .phase = why.phase,
                                  .cause = why.cause,
                                  .layer = why.layer,
                                  .tensor = std::string(why.tensor),
-                                 .full = full,
-                                 .moved = mesh::moved_of(kind, full, group),
+                                 .full = call.full,
+                                 .moved = call.moved,
                                  .calls = 0}});
   Traffic& t = traffic_[found];
   ++t.what.calls;

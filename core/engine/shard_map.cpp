@@ -2,7 +2,10 @@
 #include "core/engine/shard_map.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <set>
+#include <tuple>
 
 namespace mw::engine {
 namespace {
@@ -120,69 +123,37 @@ Overlap overlap(const Region& from, const Region& to) {
   return {common(from.rows, to.rows), common(from.cols, to.cols)};
 }
 
-std::vector<Share> sources(const Placed& tensor, const mesh::Mesh& mesh, const std::vector<Region>& stored,
-                           const Region& working, int device) {
-  std::vector<Share> shares;
-  std::set<std::int64_t> found;
+std::vector<Share> sources(const Placed& tensor, const mesh::Mesh& mesh, std::span<const mesh::Stage> stages,
+                           const std::vector<Region>& stored, const Region& working, int device) {
+  struct Holder {
+    int device;
+    size_t stage;
+    long axes_apart;
+  };
+  const std::vector<int> own = mesh::coordinate(mesh, device);
+  std::map<std::int64_t, Holder> nearest;  // by piece
   const auto devices = static_cast<int>(stored.size());
   for (int i = 0; i < devices; ++i) {
-    const int holder = (device + i) % devices;
-    const std::int64_t piece = mesh::piece_index(tensor, mesh, holder);
-    if (piece < 0 || !found.insert(piece).second) continue;
-    Share share{holder, overlap(stored[static_cast<size_t>(holder)], working)};
+    const int other = (device + i) % devices;
+    const std::int64_t piece = mesh::piece_index(tensor, mesh, other);
+    if (piece < 0) continue;
+    const std::vector<int> at = mesh::coordinate(mesh, other);
+    const long apart = std::inner_product(own.begin(), own.end(), at.begin(), 0L, std::plus<>(), std::not_equal_to<>());
+    const Holder holder{other, mesh::stage_of(stages, own, at), apart};
+    const auto [known, fresh] = nearest.try_emplace(piece, holder);
+    Holder& best = known->second;
+    if (!fresh && std::tuple(best.stage, -best.axes_apart) < std::tuple(holder.stage, -holder.axes_apart))
+      best = holder;
+  }
+  std::vector<Share> shares;
+  for (const auto& [piece, holder] : nearest) {
+    Share share{holder.device, holder.stage, overlap(stored[static_cast<size_t>(holder.device)], working)};
     if (!share.at.empty()) shares.push_back(std::move(share));
   }
   return shares;
 }
 
 namespace {
-
-using mesh::AxisSet;
-using mesh::Cause;
-using mesh::CollectiveKind;
-
-// Axes along which devices have parts of the sum that the gradient is, or other parts of the tensor's working form.
-AxisSet contributing(const Placed& p, const mesh::WorkingForm& form) {
-  const bool router = p.base == Role::router_proj || p.base == Role::router_scale || p.base == Role::per_expert_scale;
-  return form.batch() | (router ? 0 : form.parallel(p));
-}
-
-std::vector<Planned> planned_gathers(const Placed& p, const mesh::WorkingForm& form) {
-  std::vector<Planned> list;
-  const AxisSet axes = form.stored(p) & ~form.working(p);
-  std::int64_t full = p.elements();
-  for (int a = form.axes(); a-- > 0;) {  // inner axes first
-    if (!(axes >> a & 1)) continue;
-    full *= form.size(a);
-    list.push_back({CollectiveKind::all_gather, a, form.size(a),
-                    form.batch() >> a & 1 ? Cause::gather_shards : Cause::clumsy_spec, full});
-  }
-  return list;
-}
-
-std::vector<Planned> planned_sums(const Placed& p, const mesh::WorkingForm& form) {
-  std::vector<Planned> list;
-  const AxisSet stored = form.stored(p), gathered = stored & ~form.working(p);
-  const AxisSet summed = contributing(p, form) & ~form.working(p);
-  std::int64_t full = p.elements();
-  for (int a = 0; a < form.axes(); ++a)
-    if (gathered & summed & AxisSet{1} << a) full *= form.size(a);
-  for (int a = 0; a < form.axes(); ++a) {
-    if (!(gathered & summed & AxisSet{1} << a)) continue;
-    list.push_back({CollectiveKind::reduce_scatter, a, form.size(a), Cause::gradients, full});
-    full /= form.size(a);
-  }
-  for (int a = 0; a < form.axes(); ++a)
-    if (summed & ~stored & AxisSet{1} << a)
-      list.push_back({CollectiveKind::all_reduce, a, form.size(a), Cause::gradients, full});
-  if (p.uneven != mesh::Uneven::repeated) return list;
-  for (int a = 0; a < form.axes(); ++a) {  // devices with the same KV head
-    if (!(form.working(p) >> a & 1)) continue;
-    const auto same = static_cast<int>(form.size(a) / std::min<std::int64_t>(form.size(a), p.shards));
-    if (same > 1) list.push_back({CollectiveKind::all_reduce, a, same, Cause::gradients, full});
-  }
-  return list;
-}
 
 std::string key_of(const Placed& p, const std::vector<Region>& working, const mesh::WorkingForm& form) {
   std::string key = std::to_string(static_cast<int>(p.role)) + " " + std::to_string(static_cast<int>(p.base)) + " " +
@@ -198,17 +169,26 @@ std::string key_of(const Placed& p, const std::vector<Region>& working, const me
   return key;
 }
 
-// Devices that differ from this one along `axes` at most, ascending.
-std::vector<int> group_of(const mesh::Mesh& mesh, int device, AxisSet axes) {
+// Elements of the device's stored gradient from every device that has some, and who shares the work: all that store the
+// same, where every term is of all of it.
+void find_terms(Flow& flow, const Placed& p, const mesh::Mesh& mesh, const mesh::WorkingForm& form, int device) {
+  const Region& stored = flow.stored[static_cast<size_t>(device)];
+  const std::int64_t piece = mesh::piece_index(p, mesh, device);
   const std::vector<int> own = mesh::coordinate(mesh, device);
-  std::vector<int> group;
-  for (int other = 0; other < mesh.devices(); ++other) {
-    const std::vector<int> at = mesh::coordinate(mesh, other);
-    bool same = true;
-    for (size_t a = 0; a < own.size(); ++a) same = same && (axes >> a & 1 || at[a] == own[a]);
-    if (same) group.push_back(other);
+  std::vector<Share>& terms = flow.terms.emplace_back();
+  std::vector<Replica>& sharers = flow.sharers.emplace_back();
+  if (piece < 0) return;
+  std::vector<Replica> same;
+  bool whole = true;
+  for (const int other : mesh::group_of(mesh, device, mesh::contributing(p, form))) {
+    const size_t stage = mesh::stage_of(flow.sum_stages, own, mesh::coordinate(mesh, other));
+    if (mesh::piece_index(p, mesh, other) == piece) same.push_back({other, stage});
+    Share term{other, stage, overlap(flow.working[static_cast<size_t>(other)], stored)};
+    if (term.at.empty()) continue;
+    whole = whole && term.at.elements() == stored.elements();
+    terms.push_back(std::move(term));
   }
-  return group;
+  sharers = whole ? same : std::vector<Replica>{{device, flow.sum_stages.size()}};
 }
 
 }  // namespace
@@ -227,22 +207,15 @@ std::shared_ptr<const Flow> Flows::of(const Placed& p, const std::vector<mesh::L
     flow.counts.push_back(piece >= 0 && seen.insert(piece).second);
   }
   flow.direct = flow.stored == flow.working;
-  const AxisSet axes = contributing(p, form_);
+  flow.gather_stages = mesh::gather_stages(p, form_);
+  flow.sum_stages = mesh::sum_stages(p, form_);
   for (int d = 0; d < devices; ++d) {
-    const auto at = static_cast<size_t>(d);
-    flow.sources.push_back(flow.direct ? std::vector<Share>{} : sources(p, mesh_, flow.stored, flow.working[at], d));
-    std::vector<Share>& terms = flow.terms.emplace_back();
-    std::vector<int>& replicas = flow.replicas.emplace_back();
-    const std::int64_t piece = mesh::piece_index(p, mesh_, d);
-    for (const int other : group_of(mesh_, d, axes)) {
-      Share term{other, overlap(flow.working[static_cast<size_t>(other)], flow.stored[at])};
-      if (!term.at.empty()) terms.push_back(std::move(term));
-      if (piece >= 0 && mesh::piece_index(p, mesh_, other) == piece) replicas.push_back(other);
-    }
-    flow.sums = flow.sums || !flow.direct || terms.size() > 1;
+    flow.sources.push_back(
+        flow.direct ? std::vector<Share>{}
+                    : sources(p, mesh_, flow.gather_stages, flow.stored, flow.working[static_cast<size_t>(d)], d));
+    find_terms(flow, p, mesh_, form_, d);
+    flow.sums = flow.sums || !flow.direct || flow.terms.back().size() > 1;
   }
-  flow.gathers = planned_gathers(p, form_);
-  flow.sums_planned = planned_sums(p, form_);
   return known = std::make_shared<const Flow>(std::move(flow));
 }
 

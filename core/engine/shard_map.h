@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/mesh/local_config.h"
+#include "core/mesh/stages.h"
 
 namespace mw::engine {
 
@@ -43,31 +45,30 @@ Overlap overlap(const Region& from, const Region& to);
 // Part of a region that lies at (or comes from) a device.
 struct Share {
   int device = 0;
-  Overlap at;  // from the stored to the working region
+  std::size_t stage = 0;  // in which it is counted, mesh::stage_of()
+  Overlap at;             // from the stored to the working region
 };
-// Where a device finds all it computes with: itself first, then of each other piece one holder. stored: of each device.
-std::vector<Share> sources(const mesh::Placed& tensor, const mesh::Mesh& mesh, const std::vector<Region>& stored,
-                           const Region& working, int device);
+// Where a device finds all it computes with: of each piece the nearest holder, the one whose stage comes last, itself
+// if it can. stored: of each device.
+std::vector<Share> sources(const mesh::Placed& tensor, const mesh::Mesh& mesh, std::span<const mesh::Stage> stages,
+                           const std::vector<Region>& stored, const Region& working, int device);
 
-// An entry of mesh::collectives() that a gather or a sum of the tensor makes. full: in elements.
-struct Planned {
-  mesh::CollectiveKind kind{};
-  int axis = 0, group = 1;
-  mesh::Cause cause{};
-  std::int64_t full = 0;
+struct Replica {
+  int device = 0;
+  std::size_t stage = 0;
 };
 
 // How the elements of one tensor go between storing and computing, on every device of the mesh.
 struct Flow {
-  std::int64_t rows = 0, cols = 0;             // of the tensor in the files
-  std::vector<Region> stored, working;         // by device
-  std::vector<std::vector<Share>> sources;     // of what the device computes with; empty where `direct`
-  std::vector<std::vector<Share>> terms;       // of its stored gradient: from working gradients, in order of devices
-  std::vector<std::vector<int>> replicas;      // devices with the same terms and shard, itself included, ascending
-  std::vector<bool> counts;                    // the first device with its piece
-  bool direct = false;                         // on every device what is stored is what it computes with
-  bool sums = false;                           // a stored gradient is not simply the device's own
-  std::vector<Planned> gathers, sums_planned;  // in the order of mesh::collectives()
+  std::int64_t rows = 0, cols = 0;            // of the tensor in the files
+  std::vector<Region> stored, working;        // by device
+  std::vector<std::vector<Share>> sources;    // of what the device computes with; empty where `direct`
+  std::vector<std::vector<Share>> terms;      // of its stored gradient: from working gradients, in order of devices
+  std::vector<std::vector<Replica>> sharers;  // of its sums, itself included, ascending: who stores the same
+  std::vector<bool> counts;                   // the first device with its piece
+  bool direct = false;                        // on every device what is stored is what it computes with
+  bool sums = false;                          // a stored gradient is not simply the device's own
+  std::vector<mesh::Stage> gather_stages, sum_stages;  // the names under which reads are counted, not how many
 };
 // slices: of each device. Tensors that lie alike share one.
 class Flows {

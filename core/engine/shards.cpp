@@ -194,6 +194,8 @@ void Shards::add_lora(const LoraOptions& options, std::uint64_t seed,
     else
       gathered_[index_of(a.layer)].push_back(held_.size() - 1);
     if (is_a) start_lora(region, LoraStart(seed, a.layer, a.projection, a.whole_in), a.whole_in, next);
+    trained_.push_back(held_.size() - 1);
+    core_->parameters.push_back({h.placed->name, {next, static_cast<size_t>(region.elements())}, {}, true});
     next += floats_of(region);
   }
   allocate_working();

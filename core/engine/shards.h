@@ -45,8 +45,7 @@ class Shards : public Storage {
   void copy_out(size_t trained, std::span<const float> stored, std::span<float> whole) const;
   void copy_in(size_t trained, std::span<const float> whole, std::span<float> stored) const;
   bool counts(size_t trained) const;
-  void leave_sum_out(size_t trained) { left_out_ = trained_.at(trained); }  // Cluster::Mistake
-  void read_weight(size_t weight, std::span<float> whole) const;            // the device's elements of it
+  void read_weight(size_t weight, std::span<float> whole) const;  // the device's elements of it
   bool counts_weight(size_t weight) const;
 
   bool direct(size_t weight) const override { return held_[weight].flow->direct; }
@@ -54,6 +53,7 @@ class Shards : public Storage {
   void leave(int part) override;
 
  private:
+  friend struct ClusterFaults;
   struct Held {  // one tensor
     const mesh::Placed* placed = nullptr;
     const Flow* flow = nullptr;
@@ -87,11 +87,15 @@ class Shards : public Storage {
   void place_partials();
 
   // shard_moves.cpp
-  void gather(size_t index);
-  void add_terms(size_t index);
-  void take_sums(size_t index);
-  void count(const Held& h, std::span<const Planned> what, mesh::Phase phase, std::int64_t element_bytes,
-             double seconds, double waited);
+  struct Spent {
+    double seconds = 0, waited = 0;
+  };
+  // What was read of each peer, by stage; that of the device itself is the last.
+  using Read = std::vector<std::int64_t>;  // bytes
+  void gather(size_t index, Read& read);
+  void add_terms(size_t index, Read& read);
+  void take_sums(size_t index, Read& read);
+  void count(const Held& h, std::span<const mesh::Stage> stages, const Read& read, mesh::Phase phase, Spent spent);
 
   MeshPart& part_;
   const mesh::Placement& placement_;
@@ -104,8 +108,7 @@ class Shards : public Storage {
   std::vector<std::vector<size_t>> gathered_, summed_;  // by part + 2
   Buffer<std::byte> shards_, working_;
   Buffer<float> partials_;
-  size_t left_out_ = static_cast<size_t>(-1);  // in held_; none
-  bool dirty_ = false;                         // a step left partial sums
+  bool dirty_ = false;  // a step left partial sums
 };
 
 }  // namespace mw::engine

@@ -129,19 +129,7 @@ void Core::set_trainable(Method method) {
   std::int64_t total = 0;
   for (const Adapter& a : adapters) total += aligned_floats(a.rank * a.in) + aligned_floats(a.out * a.rank);
   gradients = Buffer<float>(device.arena, MemoryCategory::gradients, static_cast<size_t>(total), "adapter gradients");
-  float* next = gradients.data();
-  for (size_t i = 0; i < adapters.size(); ++i) {
-    Adapter& a = adapters[i];
-    const std::string name =
-        "layers." + std::to_string(a.layer) + "." + std::string(model::hf_module_name(modules[i].target.role));
-    const auto place = [&](float*& grad, const char* suffix, std::span<float> value) {
-      grad = next;
-      next += aligned_floats(static_cast<std::int64_t>(value.size()));
-      parameters.push_back({name + suffix, value, {grad, value.size()}, true});
-    };
-    place(a.da, ".lora_a", modules[i].a);
-    place(a.db, ".lora_b", modules[i].b);
-  }
+  list_adapters(gradients.span());
 }
 
 void Core::parameters_changed() {

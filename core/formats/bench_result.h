@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/json.h"
@@ -68,12 +69,13 @@ struct Definitions {
 };
 
 enum class Provenance { measured, predicted, imported };
+std::string_view to_string(Provenance provenance);
 
 struct BenchSet {
-  std::string name;
+  std::string name{};
   Provenance provenance = Provenance::imported;
-  std::string tool, source;   // "vllm bench serve 0.19.0"; file, paper, run: where it is from
-  std::string model, target;  // catalogue ids where known
+  std::string tool{}, source{};   // "vllm bench serve 0.19.0"; file, paper, run: where it is from
+  std::string model{}, target{};  // catalogue ids where known
   int chips = 0;
   double usd_per_hour = kUnknown;  // of all chips together
   std::map<std::string, std::string>

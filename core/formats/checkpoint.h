@@ -33,7 +33,10 @@ class HfWeights {
   std::vector<std::string> skipped_;
 };
 
-// A folder's config.json, or that file itself; id = name of the folder.
+// The safetensors files that hold a folder's weights: the one, or those that its index names (inside the folder only),
+// each once, by name.
+std::vector<std::filesystem::path> weight_files(const std::filesystem::path& folder);
+
 // What the files of a folder hold against the inventory, by name: for checks, nothing is refused but what no file is.
 struct FolderContent {
   std::string prefix;                                // of the language model: "model.language_model."
@@ -45,6 +48,7 @@ struct FolderContent {
 };
 FolderContent compare_folder(const std::filesystem::path& folder, const model::TensorInventory& inventory);
 
+// A folder's config.json, or that file itself; id = name of the folder.
 model::Config read_config(const std::filesystem::path& path);
 // Writes config.json + model.safetensors (bf16 or f32) into an existing folder. `read` fills in an inventory tensor;
 // one is whole at a time.

@@ -59,6 +59,14 @@ WeightMap read_index(const fs::path& index) {
   return out;
 }
 
+fs::path index_of(const fs::path& folder) {
+  std::error_code ec;
+  if (!fs::exists(folder / kIndex, ec))
+    fail(folder, "", "no weights in this folder", "", std::string(kSingle) + " or " + kIndex,
+         "choose a folder that holds a Hugging Face model in safetensors format");
+  return folder / kIndex;
+}
+
 std::vector<std::unique_ptr<SafetensorsFile>> open_files(const fs::path& folder) {
   std::vector<std::unique_ptr<SafetensorsFile>> files;
   std::error_code ec;
@@ -66,10 +74,7 @@ std::vector<std::unique_ptr<SafetensorsFile>> open_files(const fs::path& folder)
     files.push_back(std::make_unique<SafetensorsFile>(folder / kSingle));
     return files;
   }
-  const fs::path index = folder / kIndex;
-  if (!fs::exists(index, ec))
-    fail(folder, "", "no weights in this folder", "", std::string(kSingle) + " or " + kIndex,
-         "choose a folder that holds a Hugging Face model in safetensors format");
+  const fs::path index = index_of(folder);
   const WeightMap map = read_index(index);
   std::map<std::string, size_t> opened;
   for (const auto& [tensor, shard] : map) {
@@ -170,6 +175,14 @@ void HfWeights::read_bf16(size_t index, std::int64_t first, std::span<std::uint1
     files_[s.file]->read_f32(s.info, first + static_cast<std::int64_t>(done), std::span(wide).first(part.size()));
     std::transform(wide.begin(), wide.begin() + static_cast<std::ptrdiff_t>(part.size()), part.begin(), to_bf16);
   }
+}
+
+std::vector<fs::path> weight_files(const fs::path& folder) {
+  std::error_code ec;
+  if (fs::exists(folder / kSingle, ec)) return {folder / kSingle};
+  std::set<fs::path> files;
+  for (const auto& [tensor, shard] : read_index(index_of(folder))) files.insert(folder / shard);
+  return {files.begin(), files.end()};
 }
 
 model::Config read_config(const fs::path& path) {

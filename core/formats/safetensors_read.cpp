@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of the reference reader (huggingface/safetensors tensor.rs) and one more: duplicate names are refused.
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/formats/floats.h"
+#include "core/formats/pread_file.h"
 #include "core/formats/safetensors.h"
 
 static_assert(std::endian::native == std::endian::little, "the files are little-endian and read as they are");
@@ -53,49 +49,17 @@ std::string clipped(const std::string& text) {
                .fix = fix});
 }
 
-// Opened for one operation: a model in memory keeps no descriptors.
-class Descriptor {
- public:
-  explicit Descriptor(const std::filesystem::path& file) : fd_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (fd_ < 0) throw system_error("cannot open", file.string(), errno);
-  }
-  ~Descriptor() { ::close(fd_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-void read_at(int fd, const std::filesystem::path& file, std::uint64_t offset, void* out, size_t bytes) {
-  auto* to = static_cast<char*>(out);
-  while (bytes > 0) {
-    const ssize_t n = ::pread(fd, to, bytes, static_cast<off_t>(offset));
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      throw system_error("cannot read", file.string(), errno);
-    }
-    if (n == 0) fail(file, "", "the file became shorter while it was read", "end at byte " + std::to_string(offset));
-    to += n;
-    offset += static_cast<std::uint64_t>(n);
-    bytes -= static_cast<size_t>(n);
-  }
+void read_at(const PreadFile& in, std::uint64_t offset, void* out, size_t bytes) {
+  in.read(offset, {static_cast<std::byte*>(out), bytes});
 }
 
-std::uint64_t file_size(int fd, const std::filesystem::path& file) {
-  struct stat st {};
-  if (::fstat(fd, &st) != 0) throw system_error("cannot read", file.string(), errno);
-  if (!S_ISREG(st.st_mode)) fail(file, "", "not a regular file");
-  return static_cast<std::uint64_t>(st.st_size);
-}
-
-std::string read_header(int fd, const std::filesystem::path& file, std::uint64_t size) {
+std::string read_header(const PreadFile& in, const std::filesystem::path& file) {
+  const std::uint64_t size = in.size();
   if (size < 8)
     fail(file, "header", "the file is too short to be a safetensors file", std::to_string(size) + " bytes",
          "at least 8 bytes", "copy or download it again");
   std::uint64_t length = 0;
-  read_at(fd, file, 0, &length, sizeof length);
+  read_at(in, 0, &length, sizeof length);
   if (length > kMaxHeader)
     fail(file, "header", "the header is too large", std::to_string(length) + " bytes",
          "at most " + std::to_string(kMaxHeader) + " bytes", "this is not a safetensors file, or it is damaged");
@@ -103,7 +67,7 @@ std::string read_header(int fd, const std::filesystem::path& file, std::uint64_t
     fail(file, "header", "the file ends inside its header", std::to_string(size) + " bytes",
          std::to_string(length + 8) + " bytes or more", "copy or download it again");
   std::string header(static_cast<size_t>(length), '\0');
-  read_at(fd, file, 8, header.data(), header.size());
+  read_at(in, 8, header.data(), header.size());
   if (header.empty() || header[0] != '{')
     fail(file, "header", "the header is not a JSON object", header.substr(0, 16), "{");
   return header;
@@ -213,9 +177,9 @@ std::int64_t TensorInfo::elements() const {
 }
 
 SafetensorsFile::SafetensorsFile(std::filesystem::path file) : file_(std::move(file)) {
-  const Descriptor d(file_);
-  const std::uint64_t size = file_size(d.get(), file_);
-  const std::string header = read_header(d.get(), file_, size);
+  const PreadFile in(file_);
+  const std::uint64_t size = in.size();
+  const std::string header = read_header(in, file_);
   data_start_ = 8 + header.size();
   const SortedJson json =
       parse_sorted_json(header, file_.string() + ", header");  // refuses duplicates and bytes that are not UTF-8
@@ -245,9 +209,8 @@ void SafetensorsFile::read(const TensorInfo& tensor, std::int64_t first, std::in
          std::to_string(first) + " + " + std::to_string(count) + " of " + std::to_string(elements));
   if (out.size() != static_cast<size_t>(count) * item)
     fail(file_, place, "the buffer has another size than the values");
-  const Descriptor d(file_);
-  read_at(d.get(), file_, data_start_ + tensor.begin + static_cast<std::uint64_t>(first) * item, out.data(),
-          out.size());
+  // Opened for one operation: a model in memory keeps no descriptors.
+  PreadFile(file_).read(data_start_ + tensor.begin + static_cast<std::uint64_t>(first) * item, out);
 }
 
 void SafetensorsFile::read_f32(const TensorInfo& tensor, std::int64_t first, std::span<float> out) const {

@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "core/mesh/working_form.h"
+#include "core/mesh/device_reads.h"
 
 namespace mw::mesh {
 namespace {
@@ -14,8 +14,14 @@ using model::Role;
 
 class Lister {
  public:
-  Lister(const model::Config& config, const Mesh& mesh, const Placement& placement, const StepShape& step)
-      : config_(config), placement_(placement), step_(step), form_(mesh, placement, step) {
+  Lister(const model::Config& config, const Mesh& mesh, const Placement& placement, const StepShape& step,
+         const DeviceReads* reads, int device)
+      : config_(config),
+        placement_(placement),
+        step_(step),
+        form_(mesh, placement, step),
+        reads_(reads),
+        device_(device) {
     std::int64_t ways = 1;
     for (int a = 0; a < form_.axes(); ++a)
       if (form_.batch() >> a & 1) ways *= form_.size(a);
@@ -49,18 +55,21 @@ class Lister {
   // --- One entry ---
 
   void add(CollectiveKind kind, int axis, Phase phase, Cause cause, int layer, const std::string& tensor,
-           std::int64_t full, std::int64_t calls, int group = 0) {
-    if (full == 0) return;  // a device without rows
-    const int n = group > 0 ? group : form_.size(axis);
-    list_.push_back({.kind = kind,
-                     .axis = form_.name(axis),
-                     .group = n,
+           std::int64_t full, std::int64_t calls) {
+    const int n = form_.size(axis);
+    add({kind, axis, n, cause, full, moved_of(kind, Bytes(full), n).value}, phase, layer, tensor, 1, calls);
+  }
+  void add(const Stage& stage, Phase phase, int layer, const std::string& tensor, int bytes, std::int64_t calls) {
+    if (stage.full == 0) return;  // a device without rows
+    list_.push_back({.kind = stage.kind,
+                     .axis = form_.name(stage.axis),
+                     .group = stage.group,
                      .phase = phase,
-                     .cause = cause,
+                     .cause = stage.cause,
                      .layer = layer,
                      .tensor = tensor,
-                     .full = Bytes(full),
-                     .moved = moved_of(kind, Bytes(full), n),
+                     .full = Bytes(stage.full * bytes),
+                     .moved = Bytes(stage.moved * bytes),
                      .calls = calls});
   }
 
@@ -83,27 +92,20 @@ class Lister {
   // --- Weights that are whole in use ---
 
   void weight(const Placed& p, int bytes) {
-    const AxisSet gathered = form_.stored(p) & ~form_.working(p);
-    if (gathered == 0) return;
-    gather(p, gathered, bytes, Phase::forward);
+    if ((form_.stored(p) & ~form_.working(p)) == 0) return;
+    std::vector<Stage> stages = reads_ ? reads_->gather(p, device_) : gather_stages(p, form_);
+    std::reverse(stages.begin(), stages.end());  // inner axes first
+    const auto gather = [&](Phase phase) {
+      for (const Stage& stage : stages) add(stage, phase, p.layer, p.name, bytes, micro());
+    };
+    gather(Phase::forward);
     // The forward of logits and their backward follow each other: one gather, of the norm before them, too. Lookups
     // have no backward product.
-    const Block block = block_of(p.base);
-    const bool backward = block == Block::vocab ? false
-                          : p.layer < 0         ? full_ && p.role != Role::final_norm
-                                                : has_backward(p.layer);
-    if (backward) gather(p, gathered, bytes, Phase::backward);
-    if (p.role == Role::embed && config_.tied_embeddings) gather(p, gathered, bytes, Phase::forward);  // as output
-  }
-
-  void gather(const Placed& p, AxisSet axes, int bytes, Phase phase) {
-    std::int64_t full = p.elements() * bytes;
-    for (int a = form_.axes(); a-- > 0;) {  // inner axes first
-      if (!(axes >> a & 1)) continue;
-      full *= form_.size(a);
-      const Cause cause = form_.batch() >> a & 1 ? Cause::gather_shards : Cause::clumsy_spec;
-      add(CollectiveKind::all_gather, a, phase, cause, p.layer, p.name, full, micro());
-    }
+    const bool backward = block_of(p.base) == Block::vocab ? false
+                          : p.layer < 0                    ? full_ && p.role != Role::final_norm
+                                                           : has_backward(p.layer);
+    if (backward) gather(Phase::backward);
+    if (p.role == Role::embed && config_.tied_embeddings) gather(Phase::forward);  // as output
   }
 
   // --- Sums over blocks that compute in parallel ---
@@ -211,40 +213,18 @@ class Lister {
       for (const Placed& p : placement_.adapters) gradient(p);
   }
 
-  // Model axes over which each device has a part of the sum: its block is parallel there and the tensor is not.
-  AxisSet partial(const Placed& p) const {
-    const Block block = block_of(p.base);
-    const bool router = p.base == Role::router_proj || p.base == Role::router_scale || p.base == Role::per_expert_scale;
-    if (block == Block::vocab || block == Block::none || router) return 0;
-    return form_.parallel(p) & ~form_.working(p);
-  }
-
   void gradient(const Placed& p) {
-    const AxisSet stored = form_.stored(p), gathered = stored & ~form_.working(p);
-    const AxisSet summed = form_.batch() | partial(p);
-    std::int64_t full = p.elements() * step_.gradient_bytes;
-    for_axes(gathered & summed, [&](int a) { full *= form_.size(a); });
     const bool each = step_.gradient_sum == GradientSum::each_micro_batch;
-    const auto sum = [&](CollectiveKind kind, int a, int group = 0) {
-      add(kind, a, each ? Phase::backward : Phase::update, Cause::gradients, p.layer, p.name, full, each ? micro() : 1,
-          group);
-    };
-    for_axes(gathered & summed, [&](int a) {
-      sum(CollectiveKind::reduce_scatter, a);
-      full /= form_.size(a);
-    });
-    for_axes(summed & ~stored, [&](int a) { sum(CollectiveKind::all_reduce, a); });
-    if (p.uneven != Uneven::repeated) return;
-    for_axes(form_.working(p), [&](int a) {  // devices with the same KV head
-      if (const int same = static_cast<int>(form_.size(a) / std::min<std::int64_t>(form_.size(a), p.shards)); same > 1)
-        sum(CollectiveKind::all_reduce, a, same);
-    });
+    for (const Stage& stage : reads_ ? reads_->sum(p, device_) : sum_stages(p, form_))
+      add(stage, each ? Phase::backward : Phase::update, p.layer, p.name, step_.gradient_bytes, each ? micro() : 1);
   }
 
   const model::Config& config_;
   const Placement& placement_;
   const StepShape& step_;
   const WorkingForm form_;
+  const DeviceReads* const reads_;
+  const int device_;
   std::int64_t rows_ = 0, tokens_ = 0, logits_ = 0;
   bool train_ = false, full_ = false, learns_ = false;
   int lowest_ = 0;  // layer that learns
@@ -254,8 +234,8 @@ class Lister {
 }  // namespace
 
 std::vector<Collective> collectives(const model::Config& config, const Mesh& mesh, const Placement& placement,
-                                    const StepShape& step) {
-  return Lister(config, mesh, placement, step).run();
+                                    const StepShape& step, const DeviceReads* reads, int device) {
+  return Lister(config, mesh, placement, step, reads, device).run();
 }
 
 std::vector<Collective> fused(const std::vector<Collective>& list) {

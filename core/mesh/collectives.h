@@ -46,7 +46,7 @@ struct Collective {
   std::string tensor;  // logical name; of activations the block's: "layers.3.attention", "logits"
   // One call. Full: the array that each device has after an all-gather, before a reduce-scatter, before and after an
   // all-reduce or all-to-all, padded where shards are. Moved: what a device sends: full - full / n, all-reduce twice
-  // that (moved_of).
+  // that (moved_of). Of the engine's weights and gradients: what it reads (device_reads.h).
   Bytes full, moved;
   std::int64_t calls = 1;  // in the whole step
 };
@@ -75,8 +75,10 @@ struct StepShape {
   std::vector<std::string> batch_axes{"fsdp", "data"};
 };
 
+class DeviceReads;
+// reads: weights and gradients as that virtual device of the engine reads them, instead of in stages.
 std::vector<Collective> collectives(const model::Config& config, const Mesh& mesh, const Placement& placement,
-                                    const StepShape& step);
+                                    const StepShape& step, const DeviceReads* reads = nullptr, int device = 0);
 // Those of one phase, layer, axis, kind and cause as one call each, as FSDP2 makes them for a wrapped layer.
 std::vector<Collective> fused(const std::vector<Collective>& list);
 // Bytes that a device sends in one call on `full`.

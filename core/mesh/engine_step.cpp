@@ -4,13 +4,14 @@
 #include <algorithm>
 
 #include "core/base/buffer_sizes.h"
+#include "core/mesh/device_reads.h"
 
 namespace mw::mesh {
 namespace {
 
 bool same_call(const Collective& a, const Collective& b) {
   return a.kind == b.kind && a.axis == b.axis && a.group == b.group && a.phase == b.phase && a.cause == b.cause &&
-         a.layer == b.layer && a.tensor == b.tensor && a.full == b.full;
+         a.layer == b.layer && a.tensor == b.tensor && a.full == b.full && a.moved == b.moved;
 }
 
 }  // namespace
@@ -50,6 +51,10 @@ Range rows_of(const BatchShare& share, std::int64_t rows) {
   return {std::min(share.index * each, rows), std::min((share.index + 1) * each, rows)};
 }
 
+Range summed_by(std::int64_t elements, size_t devices, size_t index) {
+  return rows_of({.index = static_cast<std::int64_t>(index), .ways = static_cast<std::int64_t>(devices)}, elements);
+}
+
 OwnTokens own_tokens(std::int64_t tokens, std::int64_t loss_tokens, int loss_chunk, std::int64_t logit_row_bytes) {
   if (loss_tokens == 0) return {};
   return {.tokens = tokens,
@@ -57,15 +62,31 @@ OwnTokens own_tokens(std::int64_t tokens, std::int64_t loss_tokens, int loss_chu
           .loss_rows = sizes::loss_rows(loss_tokens, loss_chunk, logit_row_bytes)};
 }
 
-std::vector<Collective> device_collectives(const model::Config& config, const Mesh& mesh, const Placement& placement,
-                                           const EngineStep& step, std::span<const OwnTokens> micro_batches) {
+struct DeviceCollectives::Impl {
+  Impl(const model::Config& c, const Mesh& m, const Placement& p, const EngineStep& s)
+      : config(c), mesh(m), placement(p), step(s), form(m, p, engine_step(s)), reads(c, form, p, m) {}
+  const model::Config& config;
+  const Mesh& mesh;
+  const Placement& placement;
+  const EngineStep step;
+  const WorkingForm form;
+  const DeviceReads reads;
+};
+
+DeviceCollectives::DeviceCollectives(const model::Config& config, const Mesh& mesh, const Placement& placement,
+                                     const EngineStep& step)
+    : impl_(std::make_unique<Impl>(config, mesh, placement, step)) {}
+DeviceCollectives::~DeviceCollectives() = default;
+
+std::vector<Collective> DeviceCollectives::of(int device, std::span<const OwnTokens> micro_batches) const {
   std::vector<Collective> all;
   for (const OwnTokens& own : micro_batches) {
-    StepShape shape = engine_step(step);
+    StepShape shape = engine_step(impl_->step);
     shape.device_tokens = own.tokens;
     shape.device_logits = own.loss_tokens;
     shape.logits_at_once = own.loss_rows;
-    std::vector<Collective> list = collectives(config, mesh, placement, shape);
+    std::vector<Collective> list =
+        collectives(impl_->config, impl_->mesh, impl_->placement, shape, &impl_->reads, device);
     if (all.empty()) {
       all = std::move(list);
       continue;

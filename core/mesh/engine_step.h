@@ -2,6 +2,7 @@
 // The step of this program's own engine on virtual devices, as collectives() describes steps: what the engine follows,
 // the design shows and a proof counts against. Plain values; any thread.
 #pragma once
+#include <memory>
 #include <span>
 
 #include "core/mesh/collectives.h"
@@ -36,12 +37,25 @@ BatchShare batch_share(const Mesh& mesh, int device);
 // Those rows, rounded up so that the last devices may have fewer or none.
 Range rows_of(const BatchShare& share, std::int64_t rows);
 
+// Those of `elements` in a row whose sum one of several devices makes for all that store them.
+Range summed_by(std::int64_t elements, size_t devices, size_t index);
+
 // Of a device's rows of a micro-batch: its tokens without padding, those with a target; `logit_row_bytes` of its part
 // of the vocabulary. Rows without a target are not computed at all.
 OwnTokens own_tokens(std::int64_t tokens, std::int64_t loss_tokens, int loss_chunk, std::int64_t logit_row_bytes);
 
-// All collectives of one device in a step of these micro-batches: equal ones as one entry of several calls.
-std::vector<Collective> device_collectives(const model::Config& config, const Mesh& mesh, const Placement& placement,
-                                           const EngineStep& step, std::span<const OwnTokens> micro_batches);
+// What the virtual devices move in steps of one kind, as they count it. Of one thread.
+class DeviceCollectives {
+ public:
+  // Config, mesh and placement outlive it. Throws what local_config() throws.
+  DeviceCollectives(const model::Config& config, const Mesh& mesh, const Placement& placement, const EngineStep& step);
+  ~DeviceCollectives();
+  // All collectives of a device in a step of these micro-batches: equal ones as one entry of several calls.
+  std::vector<Collective> of(int device, std::span<const OwnTokens> micro_batches) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace mw::mesh

@@ -137,19 +137,11 @@ class Localiser {
   void check(const Placed& p) const {
     const Block block = block_of(p.base);
     if (block == Block::vocab || block == Block::none || p.layer < 0) return;
-    const LocalLayer& l = out_.layers[static_cast<size_t>(p.layer)];
-    for (size_t d = 0; d < p.dims.size(); ++d) {
-      const Axis axis = p.dims[d].axis;
-      const Range needed = axis == Axis::heads                            ? l.heads
-                           : axis == Axis::kv_heads                       ? l.kv_heads
-                           : axis == Axis::mlp && block == Block::experts ? out_.experts
-                           : axis == Axis::mlp                            ? l.mlp
-                           : axis == Axis::ple                            ? out_.ple
-                                                                          : Range{0, 0};
-      if (needed.end > 0 && !holds(part(p, d, form_.working(p)), needed))
+    const std::vector<Range> needed = working_piece(out_, p);
+    for (size_t d = 0; d < p.dims.size(); ++d)
+      if (!holds(part(p, d, form_.working(p)), needed[d]))
         impossible(p, "its parts lie on other devices than those of the block they are used with",
                    "the axes of the block, in the same order");
-    }
   }
 
   const model::Config& whole_;
@@ -208,6 +200,23 @@ Split split_of(const LocalConfig& local, Role role, int layer, std::int64_t rows
 LocalConfig local_config(const model::Config& whole, const WorkingForm& form, const Placement& placement,
                          const Mesh& mesh, int device) {
   return Localiser(whole, form, placement, mesh, device).run();
+}
+
+std::vector<Range> working_piece(const LocalConfig& local, const Placed& p) {
+  const Block block = block_of(p.base);
+  const LocalLayer* const l = p.layer >= 0 ? &local.layers[static_cast<size_t>(p.layer)] : nullptr;
+  std::vector<Range> ranges;
+  for (const model::Dim& d : p.dims) {
+    Range& r = ranges.emplace_back(Range{0, d.size});
+    if (d.axis == Axis::vocab && p.base == Role::embed) r = local.vocab;
+    if (d.axis == Axis::vocab && p.base == Role::ple_embed) r = local.ple_vocab;
+    if (!l) continue;
+    if (d.axis == Axis::heads) r = l->heads;
+    if (d.axis == Axis::kv_heads) r = l->kv_heads;
+    if (d.axis == Axis::mlp) r = block == Block::experts ? local.experts : l->mlp;
+    if (d.axis == Axis::ple && block == Block::ple) r = local.ple;
+  }
+  return ranges;
 }
 
 model::TensorInventory local_inventory(const LocalConfig& local) {

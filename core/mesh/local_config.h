@@ -34,6 +34,9 @@ LocalConfig local_config(const model::Config& whole, const WorkingForm& form, co
 // The device's tensors, in the order of the whole inventory.
 model::TensorInventory local_inventory(const LocalConfig& local);
 
+// The same by the tensor's own dimensions: what the device computes with of each. Of a weight or an adapter.
+std::vector<Range> working_piece(const LocalConfig& local, const Placed& tensor);
+
 // A tensor of the files, [blocks * block_rows, columns], and what a device holds of it: of every block these rows, then
 // padding up to local_rows, and of every row these columns.
 struct LocalSlice {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <map>
 
 #include "core/base/nearest.h"
 
@@ -25,7 +26,7 @@ const Efficiencies::Named& named(const std::string& name) {
 }
 
 bool is_share(std::string_view name) {
-  return name == "matmul" || name == "attention" || name == "memory" || name == "collectives" ||
+  return name == "matmul" || name == "attention" || name == "memory" || name == "collectives" || name == "kv_reads" ||
          name.starts_with("overlap");
 }
 
@@ -37,8 +38,10 @@ double at_most_whole(std::string_view name, hardware::Vendor vendor, double valu
 struct Bounds {
   double low, high, trust;
 };
-Bounds bounds_of(const FitOptions& o, hardware::Vendor vendor) {
+// Seconds of software differ more from one version to the next than shares of a chip's peaks do.
+Bounds bounds_of(const FitOptions& o, hardware::Vendor vendor, std::string_view name) {
   if (vendor == hardware::Vendor::cpu) return {o.shortest / 10, o.longest * 10, o.trust * 10};
+  if (!is_share(name) && name != "kernel_s") return {o.shortest / 4, o.longest * 4, o.trust * 4};
   return {o.shortest, o.longest, o.trust};
 }
 
@@ -63,7 +66,7 @@ struct Group {
 std::vector<Group> groups_of(const std::vector<Measurement>& rows) {
   std::vector<Group> groups;
   for (const Measurement& m : rows) {
-    if (m.purpose != Purpose::calibration || !is_time(m.what) || !m.counted()) continue;
+    if (!is_fitted(m)) continue;
     const hardware::Chip& chip = m.request.target.chip;
     const auto same = [&](const Group& g) { return g.stack == m.request.stack && g.chip == chip.id; };
     auto found = std::find_if(groups.begin(), groups.end(), same);
@@ -100,14 +103,18 @@ class Fitter {
   Fitter(const Group& group, const FitOptions& options, std::stop_token stop)
       : group_(group),
         options_(options),
-        bounds_(bounds_of(options, group.vendor)),
+        names_(serves(group.stack) ? options.serving : options.names),
         stop_(std::move(stop)),
-        logs_(options.names.size(), 0.0) {}
+        logs_(names_.size(), 0.0) {
+    for (const std::string& name : names_) bounds_.push_back(bounds_of(options, group.vendor, name));
+    for (const Measurement* m : group.rows)
+      if (is_serving(m->what)) servers_.emplace(m, m->request);
+  }
 
   std::vector<Factor> run() {
     for (int round = 0; round < (logs_.size() > 1 ? 6 : 1); ++round)
       for (size_t i = 0; i < logs_.size(); ++i)
-        logs_[i] = minimise(bounds_.low, bounds_.high, [&](double x) {
+        logs_[i] = minimise(bounds_[i].low, bounds_[i].high, [&](double x) {
           std::vector<double> tried = logs_;
           tried[i] = x;
           return loss(tried);
@@ -115,7 +122,7 @@ class Fitter {
     const double spread = std::clamp(residual(), group_.rows.size() > 1 ? 0.05 : 0.15, 0.5);
     std::vector<Factor> out;
     for (size_t i = 0; i < logs_.size(); ++i) {
-      Factor f{group_.stack, group_.chip, group_.vendor, options_.names[i], std::exp(logs_[i])};
+      Factor f{group_.stack, group_.chip, group_.vendor, names_[i], std::exp(logs_[i])};
       f.low = f.value * std::exp(-spread);
       f.high = f.value * std::exp(spread);
       for (const Measurement* m : group_.rows) f.rows.push_back(m->id);
@@ -127,17 +134,21 @@ class Fitter {
  private:
   double error(const Measurement& m, const std::vector<double>& logs) const {
     if (stop_.stop_requested()) throw cancelled("the fit");
-    Request r = m.request;
+    Efficiencies all = m.request.efficiencies;
     for (size_t i = 0; i < logs.size(); ++i) {
-      Efficiency& e = r.efficiencies.*named(options_.names[i]).member;
-      e.value = at_most_whole(options_.names[i], group_.vendor, e.value * std::exp(logs[i]));
+      Efficiency& e = all.*named(names_[i]).member;
+      e.value = at_most_whole(names_[i], group_.vendor, e.value * std::exp(logs[i]));
     }
-    return std::log1p(compare(m, predict(r)).error);
+    const auto server = servers_.find(&m);
+    if (server != servers_.end()) return std::log1p(predicted(m, server->second.with(all)).error);
+    Request r = m.request;
+    r.efficiencies = all;
+    return std::log1p(predicted(m, r).error);
   }
   double loss(const std::vector<double>& logs) const {
     double sum = 0;
     for (const Measurement* m : group_.rows) sum += huber(error(*m, logs), 0.2);
-    for (const double x : logs) sum += std::pow(0.1 * x / bounds_.trust, 2);
+    for (size_t i = 0; i < logs.size(); ++i) sum += std::pow(0.1 * logs[i] / bounds_[i].trust, 2);
     return sum;
   }
   double residual() const {
@@ -148,7 +159,9 @@ class Fitter {
 
   const Group& group_;
   const FitOptions& options_;
-  Bounds bounds_;
+  const std::vector<std::string>& names_;
+  std::vector<Bounds> bounds_;
+  std::map<const Measurement*, ServeStepModel> servers_;
   std::stop_token stop_;
   std::vector<double> logs_;
 };
@@ -159,12 +172,16 @@ std::string to_text(const Basis& b) {
   return std::string(b.by == Author::user ? "calibrated by you" : "calibrated") + ", " + b.date + ", " + b.source;
 }
 
+bool is_fitted(const Measurement& m) {
+  return m.purpose == Purpose::calibration && is_speed(m.what) && m.counted();
+}
+
 bool fittable(std::string_view name) {
-  return is_share(name) || name == "kernel_s" || name == "step_s" || name == "sequence_s";
+  return is_share(name) || name == "kernel_s" || name == "step_s" || name == "sequence_s" || name == "sum_s";
 }
 
 bool at_limit(const Factor& f, const Efficiency& before, const FitOptions& options) {
-  const Bounds b = bounds_of(options, f.vendor);
+  const Bounds b = bounds_of(options, f.vendor, f.name);
   return f.value < b.low * 1.002 || f.value > b.high * 0.998 ||
          at_most_whole(f.name, f.vendor, before.value * f.value) < before.value * f.value;
 }
@@ -195,13 +212,15 @@ std::vector<Factor> with_means(std::vector<Factor> factors) {
 }
 
 std::vector<Factor> fit_factors(const std::vector<Measurement>& rows, const FitOptions& options, std::stop_token stop) {
-  for (const std::string& name : options.names)
-    if (named(name); !fittable(name))
-      throw Error({.id = "CALIBRATION",
-                   .message = "no step time speaks for this efficiency",
-                   .place = "names",
-                   .found = name,
-                   .expected = "matmul, attention, memory, collectives, overlap, overlap_sums, kernel_s, step_s"});
+  for (const auto* names : {&options.names, &options.serving})
+    for (const std::string& name : *names)
+      if (named(name); !fittable(name))
+        throw Error({.id = "CALIBRATION",
+                     .message = "no step time speaks for this efficiency",
+                     .place = "names",
+                     .found = name,
+                     .expected = "matmul, attention, memory, collectives, overlap, overlap_sums, kv_reads, kernel_s, "
+                                 "step_s, sequence_s, sum_s"});
   std::vector<Factor> out;
   for (const Group& g : groups_of(rows)) {
     const std::vector<Factor> factors = Fitter(g, options, stop).run();
@@ -233,7 +252,7 @@ std::vector<Comparison> predict_all(const std::vector<Measurement>& rows, const 
     if (stop.stop_requested()) throw cancelled("the comparison");
     Request r = m.request;
     apply(calibration, r);
-    out.push_back(compare(m, predict(r)));
+    out.push_back(predicted(m, r));
   }
   return out;
 }
@@ -254,6 +273,9 @@ Fit fit(const std::vector<Measurement>& rows, const FitOptions& options, std::st
   out.time_before = summarise(rows, before, Purpose::holdout, is_time);
   out.time_after = summarise(rows, after, Purpose::holdout, is_time);
   out.memory = summarise(rows, after, Purpose::holdout, is_memory);
+  out.served_fitted = summarise(rows, after, Purpose::calibration, is_serving);
+  out.served_before = summarise(rows, before, Purpose::holdout, is_serving);
+  out.served_after = summarise(rows, after, Purpose::holdout, is_serving);
   return out;
 }
 

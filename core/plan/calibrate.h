@@ -41,12 +41,15 @@ struct FitOptions {
   std::vector<std::string> names{"matmul"};  // what is fitted, per chip and stack
   double shortest = 0.4, longest = 1.6;      // bounds of a factor; wider on this machine, whose peaks are guesses
   double trust = 0.5;  // a factor this far from 1 (in logarithms) costs as much as a row off by 10 %
+  // Of servers, fitted to their output rates and times per token: times to the first token are only ever predicted.
+  std::vector<std::string> serving{"matmul", "memory", "kv_reads", "sequence_s"};
 };
 
 struct Fit {
   Calibration calibration;
-  ErrorSummary fitted_before, fitted_after;      // step times of the calibration rows
-  ErrorSummary time_before, time_after, memory;  // of the rows held out: what is seen before accepting
+  ErrorSummary fitted_before, fitted_after;                 // step times of the calibration rows
+  ErrorSummary time_before, time_after, memory;             // of the rows held out: what is seen before accepting
+  ErrorSummary served_fitted, served_before, served_after;  // of servers: fitted to; held out before and after
 };
 
 // Robust least squares (Huber) on log(predicted / measured) of the step times among the calibration rows, group by
@@ -59,6 +62,8 @@ std::vector<Factor> fit_factors(const std::vector<Measurement>& rows, const FitO
                                 std::stop_token stop = {});
 // The other chips of a vendor and stack take the geometric mean of those that have factors; older means are dropped.
 std::vector<Factor> with_means(std::vector<Factor> factors);
+// A row that factors are fitted to: counted, marked so, and of a kind that speaks for efficiencies.
+bool is_fitted(const Measurement& row);
 // Names that a measured step time can speak for.
 bool fittable(std::string_view name);
 // At a bound of `options`, or at the whole of the peak: the rows would have it further.

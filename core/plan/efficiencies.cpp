@@ -53,9 +53,14 @@ Efficiency runtime_of(const hardware::Target& target, Stack stack) {
 }
 
 Efficiency step_of(Vendor vendor, Stack stack) {
-  if (serves(stack))
-    return {4.5e-3, 3e-3, 6e-3, Origin::transferred,
-            "fixed part of vLLM's decode step on 2-8 H100: 3-6 ms beside the weights (3.2)"};
+  if (stack == Stack::vllm_tpu)
+    return {
+        4.5e-3, 3e-3, 6e-3, Origin::transferred,
+        "fixed part of vLLM's decode step on 2-8 H100: 3-6 ms beside the weights (3.2); TPU servers schedule between "
+        "steps unless started with --async-scheduling"};
+  if (stack == Stack::vllm_gpu)
+    return {2e-3, 5e-4, 6e-3, Origin::transferred,
+            "vLLM's decode step on 2-8 H100 has 3-6 ms beside the weights (3.2), sums between the GPUs among them"};
   if (vendor == Vendor::tpu)
     return {2e-3, 0, 1e-2, Origin::floor, "dispatch of one compiled program; no published figure"};
   return {5e-3, 0, 2e-2, Origin::floor, "host work between steps; no published figure"};
@@ -95,6 +100,8 @@ const std::vector<Efficiencies::Named>& Efficiencies::names() {
       {"overlap", &Efficiencies::overlap, "share of weight gathers and gradient sums that may hide"},
       {"overlap_sums", &Efficiencies::overlap_sums, "share of partial sums that may hide"},
       {"kernel_s", &Efficiencies::kernel_s, "seconds per kernel that nothing hides"},
+      {"kv_reads", &Efficiencies::kv_reads, "share of memory bandwidth in reads of a server's KV cache"},
+      {"sum_s", &Efficiencies::sum_s, "seconds of a server's sum over devices beside its bytes"},
       {"step_s", &Efficiencies::step_s, "seconds per step beside the devices' work"},
       {"sequence_s", &Efficiencies::sequence_s, "seconds per sequence of a decode step"},
       {"compile_s", &Efficiencies::compile_s, "seconds of compilation per layer"},
@@ -123,6 +130,11 @@ Efficiencies default_efficiencies(const hardware::Target& target, Stack stack) {
   e.overlap_sums = {0.0, 0.0, 0.5, Origin::floor, "a layer waits for its partial sums"};
   e.kernel_s = tpu ? Efficiency{0, 0, 1e-6, Origin::floor, "one program: no launches"}
                    : Efficiency{3e-6, 1e-6, 5e-6, Origin::transferred, "3 us per memory-bound kernel (AC)"};
+  e.kv_reads = tpu ? Efficiency{0.50, 0.30, 0.80, Origin::transferred, "ragged paged attention; no published ceiling"}
+                   : Efficiency{0.80, 0.69, 1.00, Origin::transferred, "vLLM on H100: 69-100 % of the peak (3.2)"};
+  e.sum_s = tpu ? Efficiency{1.3e-5, 1e-6, 1.5e-5, Origin::transferred, "TPU7x all-gather: 13-15 us fixed (TR)"}
+                : Efficiency{7e-6, 5e-6, 1.2e-5, Origin::transferred,
+                             "small all-reduce of a DGX pair 7 us, of eight 32-37 us (VD): grows with their logarithm"};
   e.step_s = step_of(chip.vendor, stack);
   e.sequence_s = {3.8e-5, 0, 6.1e-5, Origin::transferred, "vLLM on H100: 0.018-0.061 ms per sequence (3.2)"};
   e.compile_s = tpu ? Efficiency{5.5, 3, 8, Origin::transferred, "3-8 min of compilation for 60 unrolled layers (P)"}

@@ -43,6 +43,8 @@ struct Efficiencies {
   Efficiency overlap;        // share of weight gathers and gradient sums that may hide behind computing
   Efficiency overlap_sums;   // the same of partial sums between the products of a layer
   Efficiency kernel_s;       // seconds per kernel that nothing hides
+  Efficiency kv_reads;       // share of memory bandwidth in reads of a server's paged KV cache
+  Efficiency sum_s;          // seconds of a server's sum beside its bytes; GPUs: of two, times log2 of their number
   Efficiency step_s;         // seconds per optimizer step or decode step beside the devices' work: host, data, dispatch
   Efficiency sequence_s;     // seconds per sequence of a decode step
   Efficiency compile_s;      // seconds of compilation before the first step

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
 #include "core/base/json_row.h"
+#include "core/plan/closed_loop.h"
 
 namespace mw::plan {
 namespace {
@@ -31,7 +33,13 @@ constexpr std::array kUnits{UnitName{"s/step", Measured::step_seconds, 1},
                             UnitName{"GiB states", Measured::state_bytes, kGiB},
                             UnitName{"GiB activations", Measured::activation_bytes, kGiB},
                             UnitName{"bytes weights", Measured::weight_bytes, 1},
-                            UnitName{"KV tokens", Measured::kv_tokens, 1}};
+                            UnitName{"KV tokens", Measured::kv_tokens, 1},
+                            UnitName{"ms mean TTFT", Measured::mean_ttft, 1},
+                            UnitName{"ms median TTFT", Measured::median_ttft, 1},
+                            UnitName{"ms mean TPOT", Measured::mean_tpot, 1},
+                            UnitName{"ms median TPOT", Measured::median_tpot, 1},
+                            UnitName{"ms median ITL", Measured::median_itl, 1},
+                            UnitName{"output tokens/s", Measured::output_tokens_per_second, 1}};
 
 template <class Value>
 using Names = std::vector<std::pair<std::string_view, Value>>;
@@ -46,6 +54,7 @@ const Names<mesh::Preset> kPresets{{"tunix", mesh::Preset::tunix},
                                    {"fsdp", mesh::Preset::fsdp},
                                    {"replicated", mesh::Preset::replicated}};
 const Names<DType> kProducts{{"bf16", DType::bf16}, {"fp8", DType::fp8}};
+const Names<DType> kKvTypes{{"bf16", DType::bf16}, {"fp8", DType::fp8}, {"int8", DType::int8}, {"f32", DType::f32}};
 const Names<Saved> kSaved{{"attention", Saved::attention}, {"q_proj", Saved::q_proj},
                           {"k_proj", Saved::k_proj},       {"v_proj", Saved::v_proj},
                           {"o_proj", Saved::o_proj},       {"gate_proj", Saved::gate_proj},
@@ -138,6 +147,13 @@ void read_work(JsonRow& row, Request& r) {
     s.max_model_len = row.whole("max_model_len", s.max_model_len, 1, kMost);
     s.max_num_batched_tokens = row.whole("max_num_batched_tokens", s.max_num_batched_tokens, 1, kMost);
     s.memory_utilisation = row.number_or("memory_utilisation", s.memory_utilisation);
+    s.input_len = row.whole("input_len", s.input_len, 1, kMost);
+    s.output_len = row.whole("output_len", s.output_len, 1, kMost);
+    if (row.optional("kv_dtype")) r.kv = row.choice("kv_dtype", row.text("kv_dtype"), kKvTypes);
+    if (const Json* saved = row.optional("sliding_window_kv")) {
+      if (!saved->is_boolean()) row.bad("sliding_window_kv", "wrong type", short_text(*saved), "true or false");
+      r.sliding_window_kv = saved->get<bool>();
+    }
     return;
   }
   const auto batch = row.as_whole<std::int64_t>(row.required("batch"), "batch", 1, kMost);
@@ -158,6 +174,25 @@ void read_work(JsonRow& row, Request& r) {
   r.lengths.mean = row.number_or("mean", 0);
   r.lengths.count = row.whole<std::int64_t>("count", 10000, 1, 1LL << 40);
   read_histogram(row, r.lengths);
+}
+
+// What is left of the host's part of a step that is scheduled while the one before runs.
+void read_scheduling(JsonRow& row, Request& r) {
+  const Json* async = row.optional("async_scheduling");
+  if (!async) return;
+  if (!async->is_boolean()) row.bad("async_scheduling", "wrong type", short_text(*async), "true or false");
+  if (async->get<bool>())
+    r.efficiencies.step_s = {5e-4, 0, 2e-3, Origin::floor, "async scheduling: dispatch of one program"};
+}
+
+OfferedLoad read_load(JsonRow& row) {
+  OfferedLoad load;
+  load.concurrency = row.whole("concurrency", 0, 1, kMost);
+  if (const Json* rate = row.optional("request_rate"))
+    load.request_rate = *rate == "inf" ? std::numeric_limits<double>::infinity() : row.number_or("request_rate", 0);
+  load.requests = row.whole("requests", 0, 1, kMost);
+  load.spread = row.number_or("spread", 0);
+  return load;
 }
 
 Measurement read_row(const Json& json, RowPlace at, const hardware::Catalogue& catalogue, const Configs& configs) {
@@ -183,6 +218,13 @@ Measurement read_row(const Json& json, RowPlace at, const hardware::Catalogue& c
   read_stack(row, r);
   read_mesh(row, r);
   read_work(row, r);
+  if (is_serving(m.what)) {
+    m.load = read_load(row);
+    read_scheduling(row, r);
+    if (r.work != Work::serve || (m.load.concurrency == 0) == (m.load.request_rate == 0))
+      row.bad("concurrency", "a server's figure needs its load", "",
+              "\"work\": \"serve\" with concurrency or request_rate");
+  }
   r.method = row.choice("method", row.text_or("method", "full"), kMethods);
   r.rank = row.whole("rank", 16, 1, kMost);
   r.alpha = row.number_or("alpha", 16);
@@ -246,22 +288,73 @@ double in_unit(Measured what, const Request& r, const Plan& plan) {
       return sum({MemoryCategory::weights});
     case Measured::kv_tokens:
       return plan.serve ? static_cast<double>(plan.serve->kv_tokens) : 0;
+    case Measured::mean_ttft:
+    case Measured::median_ttft:
+      return plan.serve ? 1e3 * plan.serve->ttft.value : 0;
+    case Measured::mean_tpot:
+    case Measured::median_tpot:
+    case Measured::median_itl:
+      return plan.serve ? 1e3 * plan.serve->tpot.value : 0;
+    case Measured::output_tokens_per_second:
+      return plan.serve ? plan.serve->output_tokens_per_second : 0;
   }
   return 0;
 }
 
 bool more_is_faster(Measured what) {
   return what == Measured::tokens_per_second || what == Measured::real_tokens_per_second ||
-         what == Measured::samples_per_second || what == Measured::mfu;
+         what == Measured::samples_per_second || what == Measured::mfu || what == Measured::output_tokens_per_second;
+}
+
+double in_unit(Measured what, const SteadyState& s) {
+  switch (what) {
+    case Measured::mean_ttft:
+    case Measured::median_ttft:
+      return 1e3 * s.ttft_s;
+    case Measured::mean_tpot:
+    case Measured::median_tpot:
+      return 1e3 * s.tpot_s;
+    case Measured::median_itl:
+      return 1e3 * s.itl_s;
+    default:
+      return s.output_tokens_per_s;
+  }
+}
+
+// A source's figures of one load as a row each.
+std::vector<Json> one_a_value(const Json& rows) {
+  std::vector<Json> out;
+  for (const Json& row : rows) {
+    if (!row.is_object() || !row.contains("values") || !row.at("values").is_object() || row.contains("value")) {
+      out.push_back(row);
+      continue;
+    }
+    for (const auto& [unit, value] : row.at("values").items()) {
+      Json one = row;
+      one.erase("values");
+      one["unit"] = unit;
+      one["value"] = value;
+      if (one.contains("id") && one["id"].is_string()) one["id"] = one["id"].get<std::string>() + ", " + unit;
+      out.push_back(std::move(one));
+    }
+  }
+  return out;
 }
 
 }  // namespace
 
+bool is_serving(Measured what) {
+  return what == Measured::mean_ttft || what == Measured::median_ttft || what == Measured::mean_tpot ||
+         what == Measured::median_tpot || what == Measured::median_itl || what == Measured::output_tokens_per_second;
+}
 bool is_time(Measured what) {
-  return what == Measured::step_seconds || more_is_faster(what);
+  return what == Measured::step_seconds || (more_is_faster(what) && !is_serving(what));
+}
+bool is_speed(Measured what) {
+  return is_time(what) || (is_serving(what) && what != Measured::mean_ttft && what != Measured::median_ttft);
 }
 bool is_memory(Measured what) {
-  return !is_time(what);
+  return !is_time(what) && !is_serving(what);
 }
 
 Measurements read_measurements(const std::filesystem::path& file, const hardware::Catalogue& catalogue, BadRows bad) {
@@ -271,13 +364,14 @@ Measurements read_measurements(const std::filesystem::path& file, const hardware
   const Configs configs = read_configs(document, name);
   Measurements out;
   std::set<std::string> ids;
-  const Json& rows = member(document, "rows", name);
-  if (!rows.is_array() || rows.empty())
+  const Json& listed = member(document, "rows", name);
+  const std::vector<Json> rows = listed.is_array() ? one_a_value(listed) : std::vector<Json>();
+  if (rows.empty())
     throw Error({.id = "MEASUREMENT",
                  .message = "no rows",
                  .file = name,
                  .place = "rows",
-                 .found = short_text(rows),
+                 .found = short_text(listed),
                  .expected = "a list of measurements, as in resources/hardware/measurements.json"});
   for (size_t i = 0; i < rows.size(); ++i) try {
       const RowPlace at{sources, name, "rows[" + std::to_string(i) + "]", "MEASUREMENT"};
@@ -324,9 +418,23 @@ Comparison compare(const Measurement& row, const Plan& plan) {
   double factor = 1;
   for (const UnitName& u : kUnits)
     if (u.what == row.what) factor = u.factor;
-  const double predicted = in_unit(row.what, row.request, plan) / factor;
+  return compare(row, in_unit(row.what, row.request, plan) / factor);
+}
+
+Comparison compare(const Measurement& row, double predicted) {
   const double ratio = more_is_faster(row.what) ? row.value / predicted : predicted / row.value;
   return {predicted, row.value, ratio - 1};
+}
+
+Comparison predicted(const Measurement& row, const Request& request) {
+  if (!is_serving(row.what)) return compare(row, predict(request));
+  return predicted(row, ServeStepModel(request));
+}
+
+Comparison predicted(const Measurement& row, const ServeStepModel& model) {
+  const ServeWork& s = row.request.serve;
+  const int users = row.load.concurrency > 0 ? row.load.concurrency : std::max(1, row.load.requests);
+  return compare(row, in_unit(row.what, steady_state(model, s, {users, s.input_len, s.output_len})));
 }
 
 ErrorSummary summarise(const std::vector<Measurement>& rows, const std::vector<Comparison>& predictions,

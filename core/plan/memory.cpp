@@ -92,6 +92,37 @@ MemoryPlan predict_memory(const model::Config& config, const InferenceModel& mod
   return {.at_peak = ledger, .category_peaks = ledger, .peak_instant = "decoding"};
 }
 
+MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Serving& work) {
+  TrainShape shape{.weights = model.weights, .bf16 = model.bf16, .threads = model.threads};
+  shape.tokens = std::max(work.tokens, work.rows);
+  shape.longest = work.context;
+  check(shape);
+  StepPlan p(config, shape);
+  p.lowest = config.layers.size();  // nothing has a backward
+  Ledger ledger = forward_only(p);
+  ledger[MemoryCategory::logits] = buffer(std::int64_t{work.rows} * config.vocab);
+  int head = 0;
+  for (const model::Layer& l : config.layers) head = std::max(head, l.head_dim);
+  ledger[MemoryCategory::workspace] =
+      workspace(p) + buffer((sizes::kTileKeys + 2 * sizes::kQueries) * head * model.threads);
+  for (const Serving::Group& g : work.groups) {
+    std::int64_t floats = 0;
+    for (const int layer : g.layers)
+      floats += 2 * std::int64_t{g.blocks} * work.block_size * p.kv(static_cast<size_t>(layer));
+    ledger[MemoryCategory::kv_cache] += buffer(floats);
+  }
+  std::int64_t most_rank = 0;
+  for (const std::vector<LoraSize>& adapter : work.adapters) {
+    TrainShape with = shape;
+    with.lora = adapter;
+    const StepPlan of(config, with);
+    ledger[MemoryCategory::adapters] += buffer(of.adapter_floats);
+    most_rank = std::max(most_rank, of.most_rank);
+  }
+  ledger[MemoryCategory::activations] += buffer(3 * shape.tokens * most_rank);
+  return {.at_peak = ledger, .category_peaks = ledger, .peak_instant = "a server's step"};
+}
+
 MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Scoring& work) {
   const TrainShape shape = inference_shape(model, work.rows, work.len);
   check(shape);
@@ -109,23 +140,12 @@ MemoryPlan predict_memory(const model::Config& config, const InferenceModel& mod
 MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape) {
   check(shape);
   const StepPlan p(config, shape);
-  Ledger training;
-  training[MemoryCategory::weights] = weights(p, Use::training);
-  if (shape.method == Method::lora) training[MemoryCategory::adapters] = buffer(p.adapter_floats);
-  training[MemoryCategory::gradients] = gradients(p);
-  training[MemoryCategory::optimizer] = optimizer(p);
-  training[MemoryCategory::activations] = activations(p);
-  training[MemoryCategory::workspace] = workspace(p) + loss_workspace(p);
-  training[MemoryCategory::logits] = logits(p);
-  MemoryPlan plan{.at_peak = training, .category_peaks = training, .peak_instant = "logits of a training step"};
-  if (shape.generate_tokens > 0) {  // the cache comes while the step's buffers, logits included, are still there
-    plan.at_peak[MemoryCategory::kv_cache] = plan.category_peaks[MemoryCategory::kv_cache] = kv_cache(p);
-    plan.peak_instant = "start of sampling";
-    if (streams_loss(p))  // the sampled row's logits are f32, beside the loss's
-      for (Ledger* ledger : {&plan.at_peak, &plan.category_peaks})
-        (*ledger)[MemoryCategory::logits] += buffer(config.vocab);
-  }
-  return plan;
+  Ledger kept;
+  kept[MemoryCategory::weights] = weights(p, Use::training);
+  if (shape.method == Method::lora) kept[MemoryCategory::adapters] = buffer(p.adapter_floats);
+  kept[MemoryCategory::gradients] = gradients(p);
+  kept[MemoryCategory::optimizer] = optimizer(p);
+  return run_memory(p, kept, streams_loss(p) ? buffer(config.vocab) : Bytes(0));  // its row is f32, beside the loss's
 }
 
 }  // namespace mw::plan

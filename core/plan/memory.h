@@ -35,13 +35,19 @@ struct TrainShape {
   int longest = 0;               // tokens of the longest example
   int loss_chunk = 256;          // rows of logits at once, fewer beyond 64 MiB; 0: unchunked
   int threads = 1;
-  int generate_tokens = 0;  // prompt and answer of the longest sample; 0: no sampling during the run
+  struct Forward {  // a pass without a backward
+    std::int64_t tokens = 0, loss_tokens = 0;
+    int longest = 0;
+  };
+  Forward evaluation{};     // of the largest batch of held-out rows; no loss tokens: none during the run
+  int prompt_tokens = 0;    // of the longest prompt that is sampled
+  int generate_tokens = 0;  // most of a prompt with room for its answer; 0: no sampling during the run
 };
 
 struct MemoryPlan {
   Ledger at_peak;  // the instant of the largest total
   Ledger category_peaks;
-  std::string peak_instant;  // "logits of a training step", "start of sampling"
+  std::string peak_instant;  // "logits of a training step", "evaluation of held-out rows", "start of sampling"
 };
 
 // Of a model that is for planning only: what the same formulas give for its shapes.
@@ -76,6 +82,17 @@ struct Scoring {  // engine::Scorer: rows of one length, a target in every posit
   int chunk = 64;  // rows of logits at once; 0: all
   int top_k = 0;
 };
+struct Serving {  // engine::Server
+  struct Group {
+    std::vector<int> layers;
+    int blocks = 0;
+  };
+  int tokens = 2048, rows = 64, context = 4096;  // of a step, of its logits, of the longest request
+  int block_size = 16;
+  std::vector<Group> groups{};
+  std::vector<std::vector<LoraSize>> adapters{};  // by name; InferenceModel::lora is empty then
+};
+MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Serving& work);
 MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Generation& work);
 MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Scoring& work);
 

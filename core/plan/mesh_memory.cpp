@@ -64,26 +64,14 @@ class DevicePlan {
     if (mesh::batch_share(*at_.mesh, at_.device).index > 0) own.generate_tokens = 0;  // one prompt at a time
     StepPlan p(local_.config, mesh::local_inventory(local_), own);
     if (p.config.ple_dim > 0) p.ple_columns = size_of(local_.ple);
-    Ledger training;
-    training[MemoryCategory::weights] = weights(p);
-    training[MemoryCategory::adapters] = buffer(shards([](const Held& h) { return h.adapter; }));
-    training[MemoryCategory::collectives] = buffer(gathered(), 1) + buffer(partial_sums());
-    training[MemoryCategory::gradients] = buffer(gradients());
-    training[MemoryCategory::optimizer] = optimizer();
-    if (shape_.loss_tokens > 0) {  // without any nothing is computed
-      training[MemoryCategory::activations] = activations(p);
-      training[MemoryCategory::workspace] = workspace(p) + loss_workspace(p);
-      training[MemoryCategory::logits] = logits(p);
-    }
-    MemoryPlan plan{.at_peak = training, .category_peaks = training, .peak_instant = "logits of a training step"};
-    if (own.generate_tokens > 0) {
-      plan.peak_instant = "start of sampling";
-      for (Ledger* ledger : {&plan.at_peak, &plan.category_peaks}) {
-        (*ledger)[MemoryCategory::kv_cache] = kv_cache(p);
-        (*ledger)[MemoryCategory::logits] += sampled_logits(p);
-      }
-    }
-    return plan;
+    Ledger kept;
+    kept[MemoryCategory::weights] = weights(p);
+    kept[MemoryCategory::adapters] = buffer(shards([](const Held& h) { return h.adapter; }));
+    kept[MemoryCategory::collectives] = buffer(gathered(), 1) + buffer(partial_sums());
+    kept[MemoryCategory::gradients] = buffer(gradients());
+    kept[MemoryCategory::optimizer] = optimizer();
+    const Bytes sampled = sampled_logits(p);
+    return run_memory(std::move(p), kept, sampled);
   }
 
  private:

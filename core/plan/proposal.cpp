@@ -19,7 +19,7 @@ const Efficiencies::Named& named(std::string_view name) {
 Comparison predicted(const Measurement& m, const Calibration& calibration) {
   Request r = m.request;
   apply(calibration, r);
-  return compare(m, predict(r));
+  return predicted(m, r);
 }
 
 bool same_group(const Measurement& a, const Measurement& b) {
@@ -39,7 +39,7 @@ void leave_out_unpredictable(std::vector<Measurement>& rows, std::vector<Problem
       return true;
     };
     try {
-      const Comparison c = predicted(m, {});
+      const Comparison c = predicted(m, Calibration{});
       if (std::isfinite(c.error) && c.predicted > 0) return false;
       return say({.message = "its prediction is no number above zero",
                   .found = number_text(c.predicted),
@@ -123,9 +123,10 @@ class Proposer {
 
   // Names that are not fitted stay as the calibration has them while the others are.
   std::vector<Factor> fit_beside(Calibration kept, std::vector<Measurement> rows) const {
-    const auto& names = in_.options.names;
-    std::erase_if(kept.factors,
-                  [&](const Factor& f) { return std::find(names.begin(), names.end(), f.name) != names.end(); });
+    std::erase_if(kept.factors, [&](const Factor& f) {
+      const auto& names = serves(f.stack) ? in_.options.serving : in_.options.names;
+      return std::find(names.begin(), names.end(), f.name) != names.end();
+    });
     for (Measurement& m : rows) apply(kept, m.request);
     return fit_factors(rows, in_.options, stop_);
   }
@@ -179,15 +180,15 @@ class Proposer {
       held_out.push_back(r.held_out.value_or(r.fitted));
       fitted.push_back(r.fitted);
     }
-    out_.now = summarise(rows, now, Purpose::calibration, is_time);
-    out_.held_out = summarise(rows, held_out, Purpose::calibration, is_time);
-    out_.fitted = summarise(rows, fitted, Purpose::calibration, is_time);
-    out_.apart_now = summarise(rows, now, Purpose::holdout, is_time);
-    out_.apart_fitted = summarise(rows, fitted, Purpose::holdout, is_time);
+    out_.now = summarise(rows, now, Purpose::calibration, is_speed);
+    out_.held_out = summarise(rows, held_out, Purpose::calibration, is_speed);
+    out_.fitted = summarise(rows, fitted, Purpose::calibration, is_speed);
+    out_.apart_now = summarise(rows, now, Purpose::holdout, is_speed);
+    out_.apart_fitted = summarise(rows, fitted, Purpose::holdout, is_speed);
     const auto& published = in_.published;
-    out_.shipped_now = summarise(published, predict_all(published, in_.in_force, stop_), Purpose::holdout, is_time);
+    out_.shipped_now = summarise(published, predict_all(published, in_.in_force, stop_), Purpose::holdout, is_speed);
     out_.shipped_fitted =
-        summarise(published, predict_all(published, out_.calibration, stop_), Purpose::holdout, is_time);
+        summarise(published, predict_all(published, out_.calibration, stop_), Purpose::holdout, is_speed);
   }
 
   bool fitted_before() const {

@@ -15,7 +15,7 @@ struct ProposedRow {
   std::optional<Comparison> held_out;  // of a fitted row: with what the other rows say
   int others = 0;                      // rows of its chip and stack that the held-out prediction was fitted to
   double measured_s = 0;               // seconds of a step, whatever the unit; 0 where it is no time
-  bool used() const { return measured.purpose == Purpose::calibration && is_time(measured.what) && measured.counted(); }
+  bool used() const { return is_fitted(measured); }
 };
 
 struct ProposedEfficiency {

@@ -27,6 +27,8 @@ class ServeStepModel {
  public:
   explicit ServeStepModel(const Request& request);  // Work::serve; throws as predict() does
   ~ServeStepModel();
+  ServeStepModel(ServeStepModel&&) noexcept;
+  ServeStepModel with(const Efficiencies& efficiencies) const;  // the same server; quick where sums keep their price
   double seconds(const StepLoad& load) const;
   struct Parts {  // of the same step
     Estimate base, sequences, kv_reads, prefill, communication, total;
@@ -50,6 +52,7 @@ class ServeStepModel {
 
  private:
   struct Impl;
+  explicit ServeStepModel(std::unique_ptr<const Impl> impl);
   std::unique_ptr<const Impl> impl_;
 };
 

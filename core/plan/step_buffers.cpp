@@ -18,8 +18,10 @@ constexpr Role kRoles[kProjections] = {Role::q_proj,    Role::k_proj,  Role::v_p
 }  // namespace
 
 void check(const TrainShape& shape) {
+  const TrainShape::Forward& e = shape.evaluation;
   if (shape.tokens < 0 || shape.tokens > kMostTokens || shape.loss_tokens < 0 || shape.longest < 0 ||
-      shape.threads < 1 || shape.generate_tokens < 0)
+      shape.threads < 1 || shape.generate_tokens < 0 || shape.prompt_tokens < 0 || e.tokens < 0 ||
+      e.tokens > kMostTokens || e.loss_tokens < 0 || e.longest < 0)
     throw Error({.id = "PLAN-SIZE",
                  .message = "the micro-batch is beyond all reason",
                  .found = std::to_string(shape.tokens) + " tokens, " + std::to_string(shape.threads) + " threads",

@@ -56,7 +56,10 @@ Bytes logits(const StepPlan& p);          // of its loss
 Bytes loss_workspace(const StepPlan& p);  // where the loss streams
 bool streams_loss(const StepPlan& p);
 Bytes workspace(const StepPlan& p);
-Bytes kv_cache(const StepPlan& p);             // of one sampled row
+Bytes kv_cache(const StepPlan& p);  // of one sampled row
+// The peak of a run over its steps, evaluation and sampling, beside what is kept all the time. sampled_logits: what a
+// sampled row needs besides those of the loss.
+MemoryPlan run_memory(StepPlan p, const Ledger& kept, Bytes sampled_logits);
 Bytes forward_activations(const StepPlan& p);  // of a forward pass without a backward
 std::int64_t kept_tokens(const model::Config& config, size_t layer, std::int64_t tokens);  // of a row, in its cache
 

@@ -15,42 +15,45 @@
 namespace mw::runs {
 
 struct Compared {  // one column
-  RunId id;        // empty: a file or shipped set
-  std::string name;
+  RunId id{};      // empty: a file or shipped set
+  std::string name{};
   formats::Provenance provenance = formats::Provenance::measured;
-  Experiment experiment;           // empty document for an import
-  std::optional<SweepView> sweep;  // of serving
-  std::optional<RunView> training;
+  Experiment experiment{};           // empty document for an import
+  std::optional<SweepView> sweep{};  // of serving
+  std::optional<RunView> training{};
+  std::optional<double> train_usd{};  // what training cost before this serves; a set may say it, too (train_usd)
 };
+Compared compared(formats::BenchSet set);  // of a file or shipped set
+
 // Reads a run of the store with all its events; throws RUN-UNKNOWN.
 Compared compared(const Store& store, const RunId& run);
 
 enum class Fairness { fair, confounded, meaningless };
 std::string_view to_string(Fairness fairness);
 struct Confounder {
-  std::string key;   // "kv_dtype", "loss_mask", "definitions.tpot", "prefix_cache", "requests" ...
-  std::string text;  // one sentence
+  std::string key{};   // "kv_dtype", "loss_mask", "definitions.tpot", "prefix_cache", "requests" ...
+  std::string text{};  // one sentence
   Fairness at_least = Fairness::confounded;
 };
 
 struct ComparisonRow {
   enum class Kind { setting, result } kind = Kind::setting;
-  std::string key, label, unit;
-  std::vector<std::string> texts;             // as shown, by column; empty: has none
-  std::vector<std::optional<double>> values;  // results
-  std::vector<std::optional<double>> deltas;  // relative to the baseline: -0.96
+  std::string key{}, label{}, unit{};           // key of a cell: "512/128@4.median_ttft_ms"
+  std::vector<std::string> texts{};             // as shown, by column; empty: has none
+  std::vector<std::optional<double>> values{};  // results
+  std::vector<std::optional<double>> deltas{};  // relative to the baseline: -0.96
   enum class Better { lower, higher, neither } better = Better::neither;
-  std::vector<std::string> marks;  // by column: text of the audit's finding on this cell, or empty
+  std::vector<std::string> marks{};  // by column: the audit's verdict and text on this cell, or empty
   bool differs = true;
 };
 
 struct Comparison {
-  std::vector<std::string> names;
+  std::vector<std::string> names{};
   Fairness verdict = Fairness::fair;
-  std::vector<Confounder> confounders;
-  std::vector<ComparisonRow> rows;  // settings that differ, then results
+  std::vector<Confounder> confounders{};  // the gravest first
+  std::vector<ComparisonRow> rows{};      // settings that differ, then results
 };
-Comparison compare(const std::vector<Compared>& runs);
+Comparison compare(const std::vector<Compared>& runs);  // throws Error COMPARE for fewer than two
 
 // {rows: [{key, values, delta}], warnings: [...], verdict}: contract.md.
 Json to_json(const Comparison& comparison);

@@ -87,7 +87,8 @@ Design with_prediction(Design design, const Prediction& p) {
   const DevicePrediction& first = p.devices.front();
   const mesh::OwnTokens own{.tokens = first.tokens, .loss_tokens = first.loss_tokens};
   const std::vector<mesh::OwnTokens> micro(static_cast<size_t>(std::max(1, r.train.accumulation)), own);
-  set_collectives(design, mesh::device_collectives(r.model, r.mesh, design.placement, engine_step_of(r), micro));
+  const mesh::DeviceCollectives planned(r.model, r.mesh, design.placement, engine_step_of(r));
+  set_collectives(design, planned.of(0, micro));
   return design;
 }
 

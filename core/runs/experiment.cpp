@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/base/files.h"
-#include "core/runs/parameters.h"
+#include "core/runs/parameter_rows.h"
 
 namespace mw::runs {
 namespace fs = std::filesystem;
@@ -66,7 +66,9 @@ bool type_fits(const Parameter& p, const Json& v) {
       return v.is_array() &&
              std::all_of(v.begin(), v.end(), [](const Json& e) { return e.is_string() || e.is_number(); });
     case ParamType::map:
-      return v.is_object() && std::all_of(v.begin(), v.end(), [](const Json& e) { return e.is_number(); });
+      return v.is_object() && std::all_of(v.begin(), v.end(), [&](const Json& e) {
+               return p.unit == rows::kFolders ? e.is_string() : e.is_number();
+             });
     case ParamType::text:
     case ParamType::path:
     case ParamType::choice:

@@ -20,24 +20,60 @@ using Clock = std::chrono::steady_clock;
 
 // What one run needs while it is being written: its store, its lock, its id.
 struct Record {
-  explicit Record(const JobRequest& request) : store(request.runs_folder), experiment(request.experiment) {}
+  explicit Record(const JobRequest& request)
+      : store(request.runs_folder), experiment(request.experiment), catalogue(request.catalogue) {}
   Store store;
   std::unique_ptr<RunLock> lock;
   RunId run;
   Experiment experiment;
   std::optional<std::filesystem::path> checkpoint;
+  std::vector<formats::BenchPoint> points;  // of a sweep that goes on
+  LoadCatalogue catalogue;
 };
 
-bool is_size(const Experiment& e) {
-  return e.string("kind") == "size";
+enum class Kind { train, size, sweep };
+Kind kind_of(const Experiment& e) {
+  const std::string kind = e.string("kind");
+  return kind == "size" ? Kind::size : kind == "serve" ? Kind::sweep : Kind::train;
 }
 
 std::string run_name(const Experiment& e) {
   if (const std::string name = e.string("name"); !name.empty()) return name;
   const std::string model = e.path("model.path").filename().string();
-  if (is_size(e)) return (model.empty() ? e.string("model.id") : model) + " sizes";
+  const std::string any = model.empty() ? e.string("model.id") : model;
+  if (kind_of(e) == Kind::size) return any + " sizes";
+  if (kind_of(e) == Kind::sweep) return any + " sweep on " + e.string("target.id");
   return (model.empty() ? "run" : model) +
          (e.string("train.method") == "lora" ? " LoRA r" + std::to_string(e.integer("lora.rank")) : " full");
+}
+
+[[noreturn]] void refuse_sets(const std::string& set) {
+  throw Error({.id = "RESUME-SET",
+               .message = "a sweep goes on as it was started",
+               .place = set.substr(0, set.find('=')),
+               .fix = "leave it out, or start a new sweep"});
+}
+
+void check(const Experiment& e) {
+  switch (kind_of(e)) {
+    case Kind::size:
+      sizing_settings(e);
+      break;
+    case Kind::sweep:
+      sweep_settings(e);
+      break;
+    case Kind::train:
+      train_settings(e);
+  }
+}
+
+// Of a sweep that goes on: its points so far, and how many there are.
+long read_points(Record& record) {
+  std::vector<event::Point> points;
+  for (const StoredEvent& stored : record.store.events(record.run))
+    if (const auto* p = std::get_if<event::Point>(&stored.event.body)) points.push_back(*p);
+  record.points = points_of(points);
+  return static_cast<long>(record.points.size());
 }
 
 // Where the rest of a run is computed may change, what it computes may not.
@@ -67,20 +103,22 @@ std::unique_ptr<Record> open_record(const JobRequest& request) {
                    .fix = "see `meshwright runs` for the ids"});
     record->lock = record->store.lock(record->run);
     record->experiment = record->store.experiment(record->run);
-    if (is_size(record->experiment))
+    if (kind_of(record->experiment) == Kind::size)
       throw Error({.id = "RUN",
                    .message = "a size run has no checkpoints to continue from",
                    .place = record->run,
                    .fix = "measure again; its points so far stay in the record"});
+    if (kind_of(record->experiment) == Kind::sweep) {
+      if (!request.resume_sets.empty()) refuse_sets(request.resume_sets.front());
+      record->store.rewind(record->run, read_points(*record));
+      return record;
+    }
     move_to(record->experiment, request.resume_sets);
     record->checkpoint = train::latest_checkpoint(record->store.run_folder(record->run));
     const long step = record->checkpoint ? train::read_counters(*record->checkpoint).step : 0;
     record->store.rewind(record->run, step);
   } else {
-    if (is_size(record->experiment))  // bad input is refused before a run exists
-      sizing_settings(record->experiment);
-    else
-      train_settings(record->experiment);
+    check(record->experiment);  // bad input is refused before a run exists
     record->run = record->store.create(record->experiment, run_name(record->experiment));
     record->lock = record->store.lock(record->run);
   }
@@ -108,7 +146,21 @@ event::Finished run_training(const Record& record, const Json& info, const Event
   return train::train(request, sink, stop, gate);
 }
 
-// Trains (or sizes) and records; every way it can end becomes a Finished event, except that the store itself fails.
+event::Finished run_kind(const Record& record, const Json& info, const EventSink& sink, std::stop_token stop,
+                         train::PauseGate& gate) {
+  switch (kind_of(record.experiment)) {
+    case Kind::size:
+      return run_sizes(record.experiment, info, sink, std::move(stop), gate);
+    case Kind::sweep:
+      return run_sweep({record.experiment, info, record.points, record.catalogue}, sink, std::move(stop), gate);
+    case Kind::train:
+      break;
+  }
+  return run_training(record, info, sink, std::move(stop), gate);
+}
+
+// Trains (sizes, sweeps) and records; every way it can end becomes a Finished event, except that the store itself
+// fails.
 Outcome execute(Record& record, const EventSink& sink, std::stop_token stop, train::PauseGate& gate) {
   const auto begun = Clock::now();
   double last_time = 0;
@@ -126,8 +178,7 @@ Outcome execute(Record& record, const EventSink& sink, std::stop_token stop, tra
   std::optional<Error::Kind> kind;
   try {
     const Json info{{"name", run_name(record.experiment)}, {"run", record.run}};
-    finished = is_size(record.experiment) ? run_sizes(record.experiment, info, both, stop, gate)
-                                          : run_training(record, info, both, stop, gate);
+    finished = run_kind(record, info, both, stop, gate);
   } catch (const engine::OutOfMemory& failure) {
     const MemoryReport report = report_of(failure, record.experiment, stop);
     kind = report.error.kind();

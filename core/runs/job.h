@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run on its own worker thread: freezes the experiment, trains (or sizes), appends every event to the store and
+// One run on its own worker thread: freezes the experiment, trains (sizes, sweeps), appends every event to the store and
 // hands it to the sink (called on the worker thread; a window pushes it into a Mailbox).
 #pragma once
 #include <filesystem>
@@ -13,6 +13,7 @@
 #include "core/base/event.h"
 #include "core/runs/experiment.h"
 #include "core/runs/store.h"
+#include "core/runs/sweep_run.h"
 
 namespace mw::runs {
 
@@ -21,6 +22,7 @@ struct JobRequest {
   std::filesystem::path runs_folder;
   std::optional<RunId> resume;  // continue this run from its last checkpoint; experiment is then the run's own
   std::vector<std::string> resume_sets = {};  // "key=value" for the rest of it: mesh.*, sharding.*, target.* only
+  LoadCatalogue catalogue = {};               // called by sweeps alone; they need it
 };
 
 class Job {

@@ -40,7 +40,8 @@ void read_memory(const RunView& view, const Playhead& at, Moment& out) {
   for (const auto& [device, memory] : view.memory())
     if (const auto i = memory_at(memory, at)) {
       const MemoryPoint& p = memory.points[*i];
-      out.devices.push_back({.device = device, .bytes = p.bytes, .phase = p.phase});
+      out.devices.push_back(
+          {.device = device, .bytes = p.bytes, .phase = p.phase, .predicted = view.predicted(device)});
       if (out.devices.size() == 1) out.time_s = p.time_s;
     }
 }
@@ -57,6 +58,12 @@ void read_traffic(const RunView& view, Moment& out) {
 }
 
 }  // namespace
+
+bool DeviceMoment::beyond_prediction() const {
+  constexpr double kAllowed = 1.02;
+  return predicted &&
+         static_cast<double>(bytes.total().value) > kAllowed * static_cast<double>(predicted->total().value);
+}
 
 Moment moment(const RunView& view, const Playhead& at) {
   Moment out;

@@ -20,7 +20,9 @@ struct DeviceMoment {
   int device = 0;
   Ledger bytes;
   std::string phase;
-  std::optional<DeviceFlow> sent{};  // in the step
+  std::optional<DeviceFlow> sent{};   // in the step
+  std::optional<Ledger> predicted{};  // its peak of the whole run
+  bool beyond_prediction() const;     // by more than what a proof allows
 };
 struct Moment {
   long step = 0;

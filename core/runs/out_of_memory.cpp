@@ -31,12 +31,13 @@ class Pricing {
   Pricing(const Experiment& e, std::stop_token stop) : experiment_(e) {
     const train::Settings s = train_settings(e);
     config_ = formats::read_config(s.model.path);
-    dataset_ = data::load_dataset(s.data, *train::load_tokenizer_of(s.model), std::move(stop));
+    tokenizer_ = train::load_tokenizer_of(s.model);
+    dataset_ = data::load_dataset(s.data, *tokenizer_, std::move(stop));
   }
   // Nothing where it does not fit, or is no run at all.
   std::optional<MemoryFix> price(const Edits& edits) const try {
     const train::Settings s = train_settings(edited(experiment_, edits));
-    const Prediction p = predict_run(s, train::data_facts(s, config_, dataset_));
+    const Prediction p = predict_run(s, train::data_facts(s, config_, dataset_, *tokenizer_));
     if (!p.fits()) return std::nullopt;
     return MemoryFix{edits, p.at_peak.total(), p.capacity};
   } catch (const Error&) {
@@ -46,6 +47,7 @@ class Pricing {
  private:
   const Experiment& experiment_;
   model::Config config_;
+  std::unique_ptr<data::Tokenizer> tokenizer_;
   data::Dataset dataset_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How rows of the parameter table are written; for the files that hold them only.
+// How rows of the parameter table are written; for the files that hold or check them only.
 #pragma once
 #include <utility>
 
@@ -11,6 +11,7 @@ using Rows = std::vector<Parameter>;
 using Texts = std::vector<std::string>;
 inline constexpr auto kBasic = Level::basic, kAdvanced = Level::advanced;
 inline constexpr double kMany = 1e8;
+inline constexpr const char* kFolders = "folders";  // unit of a map of name to folder; other maps are of numbers
 
 using enum ParamType;
 

@@ -275,7 +275,7 @@ std::string range_text(const Parameter& p) {
     case path:
       return "a path";
     case map:
-      return "an object of pattern to number";
+      return p.unit == rows::kFolders ? "an object of name to folder" : "an object of pattern to number";
     case text:
       return "text";
   }

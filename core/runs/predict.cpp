@@ -39,8 +39,13 @@ std::vector<plan::LoraSize> lora_sizes(const model::Config& config, const engine
 
 namespace {
 
-// Of one device that computes these rows.
-plan::TrainShape shape_of(const train::Settings& s, const model::Config& config, const data::BatchSize& size) {
+// The rows that a device computes, and what it is asked.
+struct DeviceWork {
+  data::BatchSize rows{}, evaluation{};
+  train::DataFacts::Asked asked{};
+};
+
+plan::TrainShape shape_of(const train::Settings& s, const model::Config& config, const DeviceWork& work) {
   plan::TrainShape shape;
   shape.method = s.method == engine::Method::full ? plan::Method::full : plan::Method::lora;
   shape.bf16 = engine::packed_kernels() ? plan::Bf16Math::packed : plan::Bf16Math::widened;
@@ -48,37 +53,40 @@ plan::TrainShape shape_of(const train::Settings& s, const model::Config& config,
   if (s.method == engine::Method::lora) shape.lora = lora_sizes(config, s.lora);
   shape.dropout = s.method == engine::Method::lora && s.lora.dropout > 0;
   shape.remat = static_cast<plan::Remat>(s.remat);
-  shape.tokens = size.room;
-  shape.loss_tokens = size.loss_tokens;
-  shape.longest = size.longest;
+  shape.tokens = work.rows.room;
+  shape.loss_tokens = work.rows.loss_tokens;
+  shape.longest = std::max(work.rows.longest, 1);
   shape.loss_chunk = s.loss_chunk;
   shape.threads = s.model.mesh.devices() > 1 ? 1 : train::thread_count(s.model.threads);
-  const bool samples = s.answers > 0 || (s.sample_every > 0 && s.sample_prompts > 0);
-  if (samples) shape.generate_tokens = size.longest + s.sample.max_new_tokens;
+  shape.evaluation = {work.evaluation.room, work.evaluation.loss_tokens, work.evaluation.longest};
+  shape.prompt_tokens = work.asked.prompt;
+  shape.generate_tokens = work.asked.with_answer;
   return shape;
 }
 
-// `shares`: what each run of rows that the batch axes make has at most.
-Prediction predict_shape(const train::Settings& s, const model::Config& config, const data::BatchSize& largest,
-                         const std::vector<data::BatchSize>& shares) {
+Prediction predict_shape(const train::Settings& s, const train::DataFacts& facts) {
   Prediction p;
   p.capacity = train::device_capacity(s.model);
   const int devices = s.model.mesh.devices();
+  const auto share = [](const std::vector<data::BatchSize>& of, std::int64_t index) {
+    return of.empty() ? data::BatchSize() : of.at(static_cast<size_t>(index));
+  };
   const auto add = [&](plan::MemoryPlan plan, const data::BatchSize& size) {
     p.devices.push_back(
         {plan.at_peak, plan.category_peaks, std::move(plan.peak_instant), size.tokens, size.loss_tokens});
   };
   if (devices == 1) {
-    add(plan::predict_train_memory(config, shape_of(s, config, largest)), largest);
+    const DeviceWork work{facts.largest, share(facts.evaluation, 0), facts.asked};
+    add(plan::predict_train_memory(facts.config, shape_of(s, facts.config, work)), facts.largest);
   } else {
     p.mesh = s.model.mesh;
-    const mesh::Placement placement = training_placement(s, config);
+    const mesh::Placement placement = training_placement(s, facts.config);
     for (int d = 0; d < devices; ++d) {
-      data::BatchSize size = shares.at(static_cast<size_t>(mesh::batch_share(p.mesh, d).index));
-      plan::TrainShape shape = shape_of(s, config, size);
-      shape.longest = std::max(shape.longest, 1);
-      if (shape.generate_tokens > 0) shape.generate_tokens = largest.longest + s.sample.max_new_tokens;
-      add(plan::predict_train_memory(config, shape, {.mesh = &p.mesh, .placement = &placement, .device = d}), size);
+      const std::int64_t index = mesh::batch_share(p.mesh, d).index;
+      const DeviceWork work{share(facts.shares, index), share(facts.evaluation, index), facts.asked};
+      add(plan::predict_train_memory(facts.config, shape_of(s, facts.config, work),
+                                     {.mesh = &p.mesh, .placement = &placement, .device = d}),
+          work.rows);
     }
   }
   const auto fullest = std::max_element(p.devices.begin(), p.devices.end(), [](const auto& a, const auto& b) {
@@ -92,23 +100,36 @@ Prediction predict_shape(const train::Settings& s, const model::Config& config, 
 // Every row as long as it may be: an upper bound where the data has not been read.
 data::BatchSize full_rows(const train::Settings& s, std::int64_t rows) {
   const std::int64_t tokens = rows * s.data.max_len;
-  return {.tokens = tokens, .loss_tokens = tokens, .padded = tokens, .longest = s.data.max_len, .room = tokens};
+  return {.tokens = tokens,
+          .loss_tokens = tokens,
+          .padded = tokens,
+          .longest = rows > 0 ? s.data.max_len : 0,
+          .room = tokens};
 }
 
-std::vector<data::BatchSize> full_shares(const train::Settings& s) {
+std::vector<data::BatchSize> full_shares(const train::Settings& s, std::int64_t of_rows) {
   std::vector<data::BatchSize> shares;
   const std::int64_t ways = mesh::batch_devices(s.model.mesh);
   for (std::int64_t w = 0; w < ways; ++w) {
-    const mesh::Range rows = mesh::rows_of({w, ways}, s.batch);
+    const mesh::Range rows = mesh::rows_of({w, ways}, of_rows);
     shares.push_back(full_rows(s, rows.end - rows.begin));
   }
   return shares;
 }
 
+train::DataFacts full_facts(const train::Settings& s, const model::Config& config) {
+  train::DataFacts facts{.config = config, .largest = full_rows(s, s.batch), .shares = full_shares(s, s.batch)};
+  if (s.data.eval_fraction <= 0) return facts;  // no rows are held out
+  facts.evaluation = full_shares(s, std::min<std::int64_t>(s.batch, s.eval_rows));
+  if (s.answers > 0 || (s.sample_every > 0 && s.sample_prompts > 0))
+    facts.asked = {s.data.max_len, s.data.max_len + s.sample.max_new_tokens};
+  return facts;
+}
+
 }  // namespace
 
 Prediction predict_run(const train::Settings& settings, const train::DataFacts& facts) {
-  return predict_shape(settings, facts.config, facts.largest, facts.shares);
+  return predict_shape(settings, facts);
 }
 
 Prediction predict(const Experiment& experiment, ReadData read_data, std::stop_token stop) {
@@ -118,20 +139,20 @@ Prediction predict(const Experiment& experiment, ReadData read_data, std::stop_t
   const train::Settings settings = plan_settings(experiment, config.family);
   const bool read =
       read_data == ReadData::yes && from_folder && !settings.data.path.empty() && !model::planning_only(config);
-  data::BatchSize size = full_rows(settings, settings.batch);
-  std::vector<data::BatchSize> shares = full_shares(settings);
-  std::string basis =
-      "every row taken as data.max_len = " + std::to_string(settings.data.max_len) + " tokens (the data was not read)";
+  train::DataFacts facts;
+  std::string basis;
   if (read) {
     const auto tokenizer = train::load_tokenizer_of(settings.model);
     const data::Dataset dataset = data::load_dataset(settings.data, *tokenizer, stop);
-    train::DataFacts facts = train::data_facts(settings, config, dataset);
-    size = facts.largest;
-    shares = std::move(facts.shares);
+    facts = train::data_facts(settings, config, dataset, *tokenizer);
     basis = "row lengths measured in " + settings.data.path.filename().string() + ": largest micro-batch " +
-            std::to_string(size.tokens) + " tokens";
+            std::to_string(facts.largest.tokens) + " tokens";
+  } else {
+    facts = full_facts(settings, config);
+    basis = "every row taken as data.max_len = " + std::to_string(settings.data.max_len) +
+            " tokens (the data was not read)";
   }
-  Prediction p = predict_shape(settings, config, size, shares);
+  Prediction p = predict_shape(settings, facts);
   p.basis = read ? Basis::exact : Basis::bound;
   p.sources = {"shapes: " + (from_folder ? (experiment.path("model.path") / "config.json").string()
                                          : "catalogue entry " + config.id),

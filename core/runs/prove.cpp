@@ -40,7 +40,6 @@ bool MeshProof::holds() const {
 
 MeshProof prove(const Experiment& experiment, const ProveOptions& options, std::stop_token stop) {
   train::Settings settings = train_settings(experiment);
-  settings.answers = settings.sample_every = 0;  // only steps are proved
   const long steps = std::max(1L, std::min(options.steps, settings.rate.steps));
   try {
     MeshProof out;

@@ -160,13 +160,6 @@ data::ChatFormat chat_format(const Experiment& e, model::Family family) {
 
 train::Settings train_settings(const Experiment& e) {
   check_valid(e);
-  if (e.string("kind") == "serve")
-    throw Error({.id = "KIND",
-                 .message = "serving is planned, not run",
-                 .place = "kind",
-                 .found = "serve",
-                 .expected = "train or size",
-                 .fix = "use `meshwright plan`, or set kind to train"});
   require_path(e, "data.path", "data file");
   require_model(e);
   const model::Config config = formats::read_config(e.path("model.path"));

@@ -148,7 +148,7 @@ event::Finished run_sizes(const Experiment& e, Json info, const EventSink& sink,
     });
     engine::Network& network = loaded.cluster->network(0);
     if (adapters.loaded)
-      train::attach_adapter(*adapters.loaded, model.seed, network);
+      train::attach_adapter(*adapters.loaded, model.seed, *loaded.cluster);
     else if (adapters.wanted)
       network.add_lora(adapters.options, model.seed);
     const Ledger held = network.device().arena.use().at_peak;

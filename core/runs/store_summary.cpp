@@ -59,9 +59,9 @@ RunRow row_from(const Experiment& experiment) {
   RunRow row;
   row.model = experiment.string("model.id");
   if (row.model.empty()) row.model = folder_name(experiment.string("model.path"));
-  if (experiment.string("kind") == "size") {
-    row.method = "size";
-    row.source = "measured";
+  if (const std::string kind = experiment.string("kind"); kind != "train") {
+    row.method = kind == "serve" ? "sweep" : kind;
+    row.source = "measured";  // Started says otherwise
     return row;
   }
   row.method = experiment.string("train.method");

@@ -8,6 +8,12 @@ Parameter on_row(std::string key, std::string label, std::string help) {
   return row(flag, std::move(key), std::move(label), true, std::move(help), kAdvanced);
 }
 
+Parameter folders_row(std::string key, std::string label, std::string help) {
+  Parameter p = map_row(std::move(key), std::move(label), std::move(help), kAdvanced);
+  p.unit = kFolders;
+  return p;
+}
+
 Parameter numbers(std::string key, std::string label, std::string unit, Json fallback, std::string help) {
   Parameter p = row(list, std::move(key), std::move(label), std::move(fallback), std::move(help), kAdvanced);
   p.unit = std::move(unit);
@@ -36,7 +42,7 @@ Rows server_rows() {
           kAdvanced),
       int_row("serve.queue", "Queue", "requests", 256, {0, 1000000},
               "Requests that may wait before the server answers 429", kAdvanced),
-      map_row("serve.adapters", "Adapters", "PEFT folders by the model name that a request asks for", kAdvanced),
+      folders_row("serve.adapters", "Adapters", "PEFT folders by the model name that a request asks for"),
   };
 }
 

@@ -17,11 +17,12 @@ struct SweepLine {  // one input length
 };
 struct SweepView {
   formats::BenchSet set;
-  std::vector<SweepLine> lines;
-  std::vector<serve::Finding> findings;
-  serve::Slo slo;
+  std::vector<SweepLine> lines{};
+  std::vector<serve::Finding> findings{};
+  serve::Slo slo{};
   std::size_t ignored = 0;  // points that could not be read
 };
 SweepView sweep_view(const RunView& run);
+SweepView sweep_view(formats::BenchSet set, const serve::Slo& slo);  // of a file or a shipped set
 
 }  // namespace mw::runs

@@ -33,6 +33,10 @@ std::vector<std::string> names(const std::vector<FlowKind>& kinds, TrafficBy by)
 }
 
 void add_to(Flow& sum, const Flow& part) {
+  if (sum.planned && part.planned)
+    *sum.planned += *part.planned;
+  else
+    sum.planned.reset();
   sum.calls += part.calls;
   sum.bytes += part.bytes;
   sum.seconds += part.seconds;
@@ -46,8 +50,12 @@ double amount_of(double v) {
 
 Flow flow_of(const event::Traffic::Entry& e, std::uint32_t kind) {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;  // a record's number is not trusted
-  return {kind, std::clamp<std::int64_t>(e.calls, 0, kMost), amount_of(static_cast<double>(e.bytes.value)),
-          amount_of(e.seconds), amount_of(e.waited)};
+  return {kind,
+          std::clamp<std::int64_t>(e.calls, 0, kMost),
+          amount_of(static_cast<double>(e.bytes.value)),
+          amount_of(e.seconds),
+          amount_of(e.waited),
+          e.planned ? std::optional(amount_of(static_cast<double>(e.planned->value))) : std::nullopt};
 }
 
 }  // namespace
@@ -122,7 +130,7 @@ std::vector<double> TrafficTimeline::split(size_t point, TrafficBy by, TrafficAm
 std::vector<AxisFlow> by_axis(const TrafficTimeline& timeline, const TrafficPoint& point) {
   std::vector<AxisFlow> out;
   for (const std::string& axis : names(timeline.kinds, TrafficBy::axis)) {
-    AxisFlow all{.axis = axis, .sum = {}};
+    AxisFlow all{.axis = axis, .sum = {.planned = 0}};
     for (const Flow& f : point.flows)
       if (timeline.kinds[f.kind].axis == axis) add_to(all.sum, f);
     out.push_back(std::move(all));
@@ -131,7 +139,7 @@ std::vector<AxisFlow> by_axis(const TrafficTimeline& timeline, const TrafficPoin
 }
 
 Flow sum(const TrafficPoint& point) {
-  Flow all;
+  Flow all{.planned = 0};
   for (const Flow& f : point.flows) add_to(all, f);
   return all;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the devices of a run sent each other, step by step, as the fabric counted it: measured, never planned. For the
-// chart of collectives and the mesh at a step. Plain values of one thread.
+// What the devices of a run sent each other, step by step, as the fabric counted it, beside what was planned for that
+// step. For the chart of collectives and the mesh at a step. Plain values of one thread.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,11 +18,13 @@ struct FlowKind {
   bool operator==(const FlowKind&) const = default;
 };
 struct Flow {
-  std::uint32_t kind = 0;  // index of TrafficTimeline::kinds
-  std::int64_t calls = 0;  // of each device
-  double bytes = 0;        // sent by all devices together
-  double seconds = 0;      // mean of the devices, waiting for each other included
-  double waited = 0;       // of those
+  std::uint32_t kind = 0;           // index of TrafficTimeline::kinds
+  std::int64_t calls = 0;           // of each device
+  double bytes = 0;                 // sent by all devices together
+  double seconds = 0;               // mean of the devices, waiting for each other included
+  double waited = 0;                // of those
+  std::optional<double> planned{};  // what `bytes` should be; empty where the record does not say
+  bool as_planned() const { return !planned || *planned == bytes; }
   bool operator==(const Flow&) const = default;
 };
 struct DeviceFlow {

@@ -31,7 +31,8 @@ struct StepResult {
 class Executor {
  public:
   virtual ~Executor() = default;
-  virtual void begin(RequestId, const Prompt&) {}  // before it is added to the scheduler; throws Error for a bad prompt
+  // Before it is added to the scheduler; throws Error for a bad prompt. On the submitting thread, maybe during run().
+  virtual void begin(RequestId, const Prompt&) {}
   virtual void end(RequestId) {}                   // finished or aborted
   virtual StepResult run(const Step& step, const Scheduler& scheduler) = 0;
 };

@@ -13,7 +13,8 @@ enum class Arrival {
   poisson,   // open loop, gamma intervals of shape `burstiness` (1: exponential)
   constant,  // open loop, equal intervals
   burst,     // all at once
-  closed     // `concurrency` users, each sends when its last answer is complete
+  closed,    // `concurrency` users, each sends when its last answer is complete
+  recorded   // open loop, as `workload` says, stretched to the mean rate `request_rate`; rate 0: at its own pace
 };
 enum class LengthLaw { fixed, uniform, recorded };  // uniform: within +- spread of the mean
 enum class Prompts { salted, replayed };            // new random prompts for every point, or the same ones again

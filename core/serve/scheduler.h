@@ -39,6 +39,8 @@ struct SchedulerSettings {
   Policy policy = Policy::fcfs;
   KvLayout kv;
 };
+// Why such a request can never be served, in a sentence; empty: it can.
+std::string never_served(const SchedulerSettings& settings, int prompt_len, int max_new);
 
 struct ServeRequest {
   RequestId id{};
@@ -54,7 +56,9 @@ struct StepItem {
   bool samples = false;      // gives the next token (the prompt is complete)
 };
 struct Step {
-  std::vector<StepItem> items;         // running ones first, in order of admission
+  // Running ones first, in order of admission. To be computed in this order, or each layer's keys and values of all
+  // before its attention: one may read blocks that an item before it writes in this step (a shared prefix).
+  std::vector<StepItem> items;
   std::vector<RequestId> preempted{};  // lost their blocks, wait again, and will compute all anew
   std::vector<RequestId> refused{};    // can never fit: failed
   int tokens() const;
@@ -77,12 +81,13 @@ class Scheduler {
   // free their blocks at once (full ones stay in the prefix cache).
   void finish(std::span<const RequestId> ended);
   void advance(const Step& step);  // counts the step's tokens as computed; before finish()
-  void abort(RequestId id);        // waiting or running; frees at once; unknown ids are none of ours
-  bool idle() const;               // nothing waits or runs
+  // Waiting or running; frees at once; unknown ids are none of ours. Not between next() and advance().
+  void abort(RequestId id);
+  bool idle() const;  // nothing waits or runs
   const SchedulerState& state() const;
   // Physical blocks of a running request by group: entry i holds tokens [i*block_size, ...); -1: freed behind a window.
   std::span<const int> blocks(RequestId id, size_t group) const;
-  // Tokens at its start that were taken from the prefix cache when it was admitted.
+  // Tokens at its start that were taken from the prefix cache when it was first admitted.
   int cached_tokens(RequestId id) const;
   void clear_prefix_cache();
 

@@ -35,27 +35,36 @@ std::optional<double> held_out_loss(LoadedModel& model, std::span<const data::Ex
   return total.sum / static_cast<double>(total.tokens);
 }
 
+std::vector<const data::Example*> with_prompts(std::span<const data::Example> examples, long limit) {
+  std::vector<const data::Example*> found;
+  for (const data::Example& e : examples)
+    if (static_cast<long>(found.size()) < limit && !e.prompt.empty()) found.push_back(&e);
+  return found;
+}
+
+int answer_limit(const data::Example& example, const data::Tokenizer& tokenizer, const engine::SampleOptions& options) {
+  constexpr int kMargin = 16;
+  return std::min(options.max_new_tokens, static_cast<int>(tokenizer.encode(example.answer).size()) + kMargin);
+}
+
 Score answer_prompts(LoadedModel& model, std::span<const data::Example> examples, long limit, data::ChatFormat chat,
                      const engine::SampleOptions& options, std::stop_token stop,
                      const std::function<void(const event::Sample&, long, long)>& on_answer) {
-  const long total = std::min<long>(
-      limit, std::count_if(examples.begin(), examples.end(), [](const auto& e) { return !e.prompt.empty(); }));
+  const auto questions = with_prompts(examples, limit);
+  const auto total = static_cast<long>(questions.size());
   Score score;
-  for (const data::Example& example : examples) {
-    if (score.asked >= total || stop.stop_requested()) break;
-    if (example.prompt.empty()) continue;
+  for (const data::Example* example : questions) {
+    if (stop.stop_requested()) break;
     engine::SampleOptions sampling = options;
-    // A right answer is no longer than the expected one; the margin shows how a wrong one goes on.
-    const auto expected_tokens = static_cast<int>(model.tokenizer->encode(example.answer).size());
-    sampling.max_new_tokens = std::min(options.max_new_tokens, expected_tokens + 16);
-    const Answer got = answer(model, example.prompt, chat, sampling, stop);
-    const bool right = got.text == example.answer;
+    sampling.max_new_tokens = answer_limit(*example, *model.tokenizer, options);
+    const Answer got = answer(model, example->prompt, chat, sampling, stop);
+    const bool right = got.text == example->answer;
     ++score.asked;
     score.right += right;
     on_answer({.step = 0,
-               .prompt = example.prompt,
+               .prompt = example->prompt,
                .text = got.text,
-               .expected = example.answer,
+               .expected = example->answer,
                .verdict = right ? "right" : "wrong"},
               score.asked, total);
   }

@@ -18,6 +18,12 @@ std::optional<double> held_out_loss(LoadedModel& model, std::span<const data::Ex
                                     const data::BatchOptions& options, const engine::StepOptions& step,
                                     std::stop_token stop);
 
+// The first `limit` examples that have a prompt.
+std::vector<const data::Example*> with_prompts(std::span<const data::Example> examples, long limit);
+// Tokens of an answer at most: a right one is no longer than the expected one; the margin shows how a wrong one goes
+// on.
+int answer_limit(const data::Example& example, const data::Tokenizer& tokenizer, const engine::SampleOptions& options);
+
 // Greedy or sampled answers of examples that have a prompt; `right` counts exact matches after trimming.
 struct Score {
   long asked = 0, right = 0;

@@ -45,6 +45,12 @@ Bytes machine_memory() {
                static_cast<std::int64_t>(::sysconf(_SC_PAGESIZE)));
 }
 
+Json mesh_json(const mesh::Mesh& mesh) {
+  Json axes = Json::array();
+  for (const mesh::MeshAxis& a : mesh.axes) axes.push_back({{"name", a.name}, {"size", a.size}});
+  return {{"axes", std::move(axes)}, {"devices", mesh.devices()}};
+}
+
 Bytes device_capacity(const ModelSettings& settings) {
   if (settings.capacity.value > 0) return settings.capacity;
   return Bytes(machine_memory().value / settings.mesh.devices());
@@ -165,13 +171,9 @@ size_t trained_index(const engine::Cluster& cluster, const model::LoraTarget& ta
 
 }  // namespace
 
-void attach_adapter(const formats::Adapter& adapter, std::uint64_t seed, engine::Network& network) {
-  network.add_lora(lora_options(adapter), seed);
-  for (const engine::LoraModule& module : network.lora()) {
-    const formats::AdapterModule& from = module_of(adapter, module.target, module.a.size(), module.b.size());
-    std::copy(from.a.begin(), from.a.end(), module.a.begin());
-    std::copy(from.b.begin(), from.b.end(), module.b.begin());
-  }
+void attach_adapter(const formats::Adapter& adapter, std::uint64_t seed, engine::Cluster& cluster) {
+  cluster.add_lora(lora_options(adapter), seed);
+  copy_adapter(adapter, cluster);
 }
 
 void copy_adapter(const formats::Adapter& adapter, engine::Cluster& cluster) {

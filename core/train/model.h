@@ -35,9 +35,9 @@ data::ChatFormat chat_of(model::Family family);
 formats::Adapter read_adapter(const std::filesystem::path& folder, const std::filesystem::path& model);
 // An adapter's modules, ranks and alphas define the LoRA; dropout from `adapter`.
 engine::LoraOptions lora_options(const formats::Adapter& adapter);
-// Onto a network that only infers: adds the LoRA and copies the values in.
-void attach_adapter(const formats::Adapter& adapter, std::uint64_t seed, engine::Network& network);
-// Into a cluster that trains that LoRA, whatever its mesh; and what it has now, for saving.
+// Onto a cluster that only infers, whatever its mesh: adds the LoRA and copies the values in.
+void attach_adapter(const formats::Adapter& adapter, std::uint64_t seed, engine::Cluster& cluster);
+// Into a cluster that has that LoRA; and what it has now, for saving.
 void copy_adapter(const formats::Adapter& adapter, engine::Cluster& cluster);
 formats::Adapter adapter_of(const engine::Cluster& cluster, const engine::LoraOptions& options,
                             const std::string& base_model);
@@ -45,7 +45,8 @@ formats::Adapter adapter_of(const engine::Cluster& cluster, const engine::LoraOp
 Bytes machine_memory();
 // What each device of the settings' mesh may hold: as given, or an equal share of the machine's memory.
 Bytes device_capacity(const ModelSettings& settings);
-int thread_count(int wanted);  // 0: every core
+int thread_count(int wanted);            // 0: every core
+Json mesh_json(const mesh::Mesh& mesh);  // {"axes": [{"name", "size"}], "devices"}
 
 // bos + prompt through the sampler, stop at eos or the template's end of turn. Returns the decoded answer, trimmed.
 struct Answer {

@@ -6,15 +6,15 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "core/base/error.h"
 #include "core/engine/kernels/packed.h"
-#include "core/mesh/engine_step.h"
-#include "core/mesh/local_config.h"
 #include "core/train/evaluate.h"
 #include "core/train/model.h"
 #include "core/train/rounding.h"
+#include "core/train/traffic.h"
 
 namespace mw::train {
 namespace {
@@ -85,9 +85,6 @@ class Prover {
   void compare_norms(long step, double one, double other);
   void update(long step, double norm_one, double norm_mesh);
   void compare_traffic(long step, const std::vector<data::Batch>& micro);
-  mesh::EngineStep engine_step() const;
-  void find_logit_rows();
-  mesh::OwnTokens tokens_of(const data::Batch& batch, int device) const;
 
   std::span<const engine::Cluster::Trained> trained() const { return one_.cluster->trained(); }
   static Values read(const LoadedModel& model, size_t index, Part part) {
@@ -103,8 +100,8 @@ class Prover {
   data::Dataset dataset_;
   std::unique_ptr<data::BatchStream> batches_;
   StepRounding rounding_;
-  std::vector<std::int64_t> logit_row_bytes_;  // of each device's part of the vocabulary
-  std::vector<double> gradient_bounds_;        // of each trained tensor in this step
+  std::optional<TrafficPlan> plan_;
+  std::vector<double> gradient_bounds_;  // of each trained tensor in this step
   Proof proof_;
 };
 
@@ -143,12 +140,13 @@ void Prover::load() {
   batches_ = std::make_unique<data::BatchStream>(dataset_.train, batch_options(s_), one_.tokenizer->pad(), 0);
   proof_.mesh = s_.model.mesh;
   proof_.capacity = mesh_.cluster->device(0).arena.capacity();
-  Settings steps = s_;
+  Settings steps = s_;  // and nothing else
   steps.rate.steps = request_.steps;
-  proof_.facts = data_facts(steps, one_.config(), dataset_);
+  steps.eval_rows = steps.sample_every = steps.answers = 0;
+  proof_.facts = data_facts(steps, one_.config(), dataset_, *one_.tokenizer);
   proof_.parameters = one_.cluster->inventory().parameters();
   for (const auto& t : trained()) proof_.trained += t.size;
-  find_logit_rows();
+  plan_.emplace(*mesh_.cluster, s_);
 }
 
 // Both begin with the same bits.
@@ -286,36 +284,6 @@ void Prover::update(long step, double norm_one, double norm_mesh) {
   }
 }
 
-// What the engine computes of a device's rows.
-mesh::OwnTokens Prover::tokens_of(const data::Batch& batch, int device) const {
-  const mesh::Range rows = mesh::rows_of(mesh::batch_share(proof_.mesh, device), batch.rows);
-  std::int64_t tokens = 0, with_loss = 0;
-  for (std::int64_t i = rows.begin * batch.len; i < rows.end * batch.len; ++i) {
-    const auto at = static_cast<size_t>(i);
-    if (batch.segments[at] < 0) continue;
-    ++tokens;
-    with_loss += batch.targets[at] >= 0;
-  }
-  return mesh::own_tokens(tokens, with_loss, s_.loss_chunk, logit_row_bytes_[static_cast<size_t>(device)]);
-}
-
-mesh::EngineStep Prover::engine_step() const {
-  return {.work = s_.method == engine::Method::full ? mesh::Work::train_full : mesh::Work::train_lora,
-          .weight_bytes = s_.model.weights == engine::WeightType::f32 ? 4 : 2,
-          .recompute = s_.remat == engine::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
-}
-
-void Prover::find_logit_rows() {
-  const mesh::Placement& placement = mesh_.cluster->placement();
-  const mesh::WorkingForm form(proof_.mesh, placement, mesh::engine_step(engine_step()));
-  // Streamed logits are of 16 bits (core/engine/loss.cpp).
-  const bool streams = s_.model.weights == engine::WeightType::bf16 && engine::packed_kernels() != nullptr &&
-                       s_.method == engine::Method::lora;
-  for (int d = 0; d < mesh_.cluster->devices(); ++d)
-    logit_row_bytes_.push_back(mesh::local_config(mesh_.config(), form, placement, proof_.mesh, d).config.vocab *
-                               (streams ? 2 : 4));
-}
-
 void Prover::compare_traffic(long step, const std::vector<data::Batch>& micro) {
   using Key = std::tuple<mesh::Phase, int, std::string, std::string, mesh::CollectiveKind, mesh::Cause>;
   for (int d = 0; d < mesh_.cluster->devices(); ++d) {
@@ -326,11 +294,7 @@ void Prover::compare_traffic(long step, const std::vector<data::Batch>& micro) {
       if (fresh) list.push_back({.step = step, .device = d, .what = c, .planned = {}, .counted = {}});
       return list[found->second];
     };
-    std::vector<mesh::OwnTokens> own;
-    for (const data::Batch& batch : micro) own.push_back(tokens_of(batch, d));
-    for (const mesh::Collective& c :
-         mesh::device_collectives(mesh_.config(), proof_.mesh, mesh_.cluster->placement(), engine_step(), own))
-      entry(c).planned += c.moved * c.calls;
+    for (const mesh::Collective& c : plan_->collectives(plan_->own(micro, d), d)) entry(c).planned += c.moved * c.calls;
     for (const engine::Traffic& t : mesh_.cluster->traffic(d)) entry(t.what).counted += t.what.moved * t.what.calls;
     proof_.traffic.insert(proof_.traffic.end(), list.begin(), list.end());
   }

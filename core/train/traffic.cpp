@@ -1,29 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/train/traffic.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
+#include "core/engine/kernels/packed.h"
+#include "core/mesh/local_config.h"
+
 namespace mw::train {
 
-event::Traffic traffic_of(const engine::Cluster& cluster, long step) {
+TrafficPlan::TrafficPlan(const engine::Cluster& cluster, const Settings& s)
+    : cluster_(cluster),
+      loss_chunk_(s.loss_chunk),
+      step_{.work = s.method == engine::Method::full ? mesh::Work::train_full : mesh::Work::train_lora,
+            .weight_bytes = s.model.weights == engine::WeightType::f32 ? 4 : 2,
+            .recompute = s.remat == engine::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers} {
+  if (cluster.devices() < 2) return;
+  planned_.emplace(cluster.config(), cluster.mesh(), cluster.placement(), step_);
+  const mesh::WorkingForm form(cluster.mesh(), cluster.placement(), mesh::engine_step(step_));
+  // Streamed logits are of 16 bits (core/engine/loss.cpp).
+  const bool streams = s.model.weights == engine::WeightType::bf16 && engine::packed_kernels() != nullptr &&
+                       s.method == engine::Method::lora;
+  for (int d = 0; d < cluster.devices(); ++d)
+    logit_row_bytes_.push_back(
+        mesh::local_config(cluster.config(), form, cluster.placement(), cluster.mesh(), d).config.vocab *
+        (streams ? 2 : 4));
+}
+
+std::vector<mesh::OwnTokens> TrafficPlan::own(std::span<const data::Batch> micro, int device) const {
+  const mesh::BatchShare share = mesh::batch_share(cluster_.mesh(), device);
+  std::vector<mesh::OwnTokens> all;
+  for (const data::Batch& batch : micro) {
+    const mesh::Range rows = mesh::rows_of(share, batch.rows);
+    std::int64_t tokens = 0, with_loss = 0;
+    for (std::int64_t i = rows.begin * batch.len; i < rows.end * batch.len; ++i) {
+      const auto at = static_cast<size_t>(i);
+      if (batch.segments[at] < 0) continue;
+      ++tokens;
+      with_loss += batch.targets[at] >= 0;
+    }
+    all.push_back(mesh::own_tokens(tokens, with_loss, loss_chunk_, logit_row_bytes_.at(static_cast<size_t>(device))));
+  }
+  return all;
+}
+
+std::vector<mesh::Collective> TrafficPlan::collectives(std::span<const mesh::OwnTokens> own, int device) const {
+  return planned_ ? planned_->of(device, own) : std::vector<mesh::Collective>();
+}
+
+event::Traffic traffic_of(const engine::Cluster& cluster, long step, const TrafficPlan& plan,
+                          std::span<const data::Batch> micro) {
   event::Traffic out{.step = step, .entries = {}, .devices = {}};
   const int devices = cluster.devices();
   using Key = std::tuple<mesh::Phase, int, std::string, mesh::CollectiveKind, mesh::Cause>;
   std::map<Key, event::Traffic::Entry> entries;
   for (int d = 0; d < devices; ++d) {
     event::Traffic::Device& total = out.devices.emplace_back();
+    std::map<Key, std::int64_t> calls;  // of this device; where pieces are uneven, some have fewer
     for (const engine::Traffic& t : cluster.traffic(d)) {
       const mesh::Collective& c = t.what;
       const Bytes sent = c.moved * c.calls;
-      event::Traffic::Entry& e = entries[{c.phase, c.layer, c.axis, c.kind, c.cause}];
-      if (d == 0) e.calls += c.calls;  // every device makes the same
+      const Key key{c.phase, c.layer, c.axis, c.kind, c.cause};
+      event::Traffic::Entry& e = entries[key];
+      e.calls = std::max(e.calls, calls[key] += c.calls);
       e.bytes += sent;
       e.seconds += t.seconds / devices;
       e.waited += t.waited / devices;
       total.bytes += sent;
       total.seconds += t.seconds;
       total.waited += t.waited;
+    }
+    for (const mesh::Collective& c : plan.collectives(plan.own(micro, d), d)) {
+      std::optional<Bytes>& planned = entries[{c.phase, c.layer, c.axis, c.kind, c.cause}].planned;
+      planned = planned.value_or(Bytes(0)) + c.moved * c.calls;
     }
   }
   for (auto& [key, e] : entries) {
@@ -33,6 +83,7 @@ event::Traffic traffic_of(const engine::Cluster& cluster, long step) {
     e.phase = mesh::to_string(phase);
     e.cause = mesh::to_string(cause);
     e.layer = layer;
+    if (!e.planned) e.planned = Bytes(0);  // nobody planned it
     out.entries.push_back(std::move(e));
   }
   return out;

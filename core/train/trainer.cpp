@@ -21,6 +21,18 @@ double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+data::BatchOptions eval_options(const Settings& s) {
+  return {.rows = s.batch,
+          .max_len = s.data.max_len,
+          .packing = data::Packing::none,
+          .order = data::Order::as_given,
+          .seed = s.seed};
+}
+
+std::span<const data::Example> evaluated(const Settings& s, const data::Dataset& dataset) {
+  return std::span(dataset.eval).first(std::min<size_t>(dataset.eval.size(), static_cast<size_t>(s.eval_rows)));
+}
+
 class Run {
  public:
   Run(const TrainRequest& request, const EventSink& sink, std::stop_token stop, PauseGate& gate)
@@ -58,7 +70,7 @@ class Run {
   }
   engine::Cluster& cluster() { return *model_.cluster; }
   void memory(const char* phase);
-  void traffic();
+  void traffic(const std::vector<data::Batch>& micro);
 
   void load();
   void start();
@@ -72,18 +84,8 @@ class Run {
   void checkpoint();
   event::Finished finish();
   Json data_info() const;
-  data::BatchOptions eval_options() const {
-    return {.rows = s_.batch,
-            .max_len = s_.data.max_len,
-            .packing = data::Packing::none,
-            .order = data::Order::as_given,
-            .seed = s_.seed};
-  }
   engine::StepOptions step_options() const {
     return {.remat = s_.remat, .loss_chunk = s_.loss_chunk, .gradient_scale = 1, .dropout_seed = s_.seed};
-  }
-  std::span<const data::Example> eval_rows() const {
-    return std::span(dataset_.eval).first(std::min<size_t>(dataset_.eval.size(), static_cast<size_t>(s_.eval_rows)));
   }
 
   const TrainRequest& request_;
@@ -97,17 +99,12 @@ class Run {
   LoadedModel model_;
   data::Dataset dataset_;
   std::unique_ptr<data::BatchStream> batches_;
+  std::optional<TrafficPlan> traffic_plan_;
   std::vector<Bytes> peaks_;  // of each device
   Json summary_ = Json::object();
   long evaluated_at_ = -1, checkpointed_at_ = -1;
   std::string phase_ = "loading the weights";  // for who runs out of memory
 };
-
-Json mesh_info(const mesh::Mesh& mesh) {
-  Json axes = Json::array();
-  for (const mesh::MeshAxis& a : mesh.axes) axes.push_back({{"name", a.name}, {"size", a.size}});
-  return {{"axes", std::move(axes)}, {"devices", mesh.devices()}};
-}
 
 void Run::memory(const char* phase) {
   peaks_.resize(static_cast<size_t>(cluster().devices()));
@@ -121,8 +118,8 @@ void Run::memory(const char* phase) {
   }
 }
 
-void Run::traffic() {
-  if (cluster().devices() > 1) emit(traffic_of(cluster(), counters_.step));
+void Run::traffic(const std::vector<data::Batch>& micro) {
+  if (cluster().devices() > 1) emit(traffic_of(cluster(), counters_.step, *traffic_plan_, micro));
 }
 
 void Run::load() {
@@ -143,6 +140,7 @@ void Run::load() {
   phase_ = "making room for gradients and moments";
   cluster().train(s_.method, s_.adamw);
   if (adapter) copy_adapter(*adapter, cluster());
+  traffic_plan_.emplace(cluster(), s_);
   dataset_ = data::load_dataset(s_.data, *model_.tokenizer, stop_, progress("reading data"));
   if (request_.resume) {
     counters_ = restore_checkpoint(*request_.resume, cluster());
@@ -177,10 +175,11 @@ void Run::start() {
                    {"trainable", trainable}};
   info["device"] = {{"id", "cpu"}, {"threads", cluster().device(0).pool.threads()}};
   info["devices"] = cluster().devices();
-  info["mesh"] = mesh_info(s_.model.mesh);
+  info["mesh"] = mesh_json(s_.model.mesh);
   info["capacity_bytes"] = cluster().device(0).arena.capacity().value;
   info["data"] = data_info();
-  if (request_.predict) info["predicted"] = request_.predict(data_facts(s_, cluster().config(), dataset_));
+  if (request_.predict)
+    info["predicted"] = request_.predict(data_facts(s_, cluster().config(), dataset_, *model_.tokenizer));
   if (request_.resume) info["resumed_from"] = counters_.step;
   emit(event::Started{std::move(info)});
   for (const Problem& p : dataset_.report.problems) log("warning", to_text(p));
@@ -246,7 +245,7 @@ bool Run::step() {
   metric("train/tokens_per_second", static_cast<double>(real_tokens) / std::max(1e-9, since(begun)));
   emit(event::Progress{"training", step, s_.rate.steps});
   memory("step");
-  traffic();
+  traffic(micro);
   return true;
 }
 
@@ -275,7 +274,7 @@ void Run::around(long step) {
 void Run::evaluate() {
   phase_ = "the evaluation after step " + std::to_string(counters_.step);
   evaluated_at_ = counters_.step;
-  const auto loss = held_out_loss(model_, eval_rows(), eval_options(), step_options(), stop_);
+  const auto loss = held_out_loss(model_, evaluated(s_, dataset_), eval_options(s_), step_options(), stop_);
   if (!loss) return;
   metric("eval/loss", *loss);
   metric("eval/perplexity", std::exp(*loss));
@@ -370,12 +369,32 @@ void PauseGate::wait(std::stop_token stop, const std::function<void(RunState)>& 
   if (!stop.stop_requested()) on_change(RunState::running);
 }
 
-DataFacts data_facts(const Settings& s, const model::Config& config, const data::Dataset& dataset) {
+namespace {
+
+DataFacts::Asked asked_prompts(const Settings& s, const model::Config& config, const data::Dataset& dataset,
+                               const data::Tokenizer& tokenizer) {
+  const long limit = std::max(s.answers, s.sample_every > 0 ? s.sample_prompts : 0);
+  DataFacts::Asked most;
+  for (const data::Example* example : with_prompts(dataset.eval, limit)) {
+    const auto prompt = static_cast<int>(tokenizer.encode(example->prompt).size()) + 1;  // bos
+    most.prompt = std::max(most.prompt, prompt);
+    const int answer = answer_limit(*example, tokenizer, s.sample);
+    most.with_answer = std::max(most.with_answer, std::min(config.max_positions, prompt + answer));
+  }
+  return most;
+}
+
+}  // namespace
+
+DataFacts data_facts(const Settings& s, const model::Config& config, const data::Dataset& dataset,
+                     const data::Tokenizer& tokenizer) {
   const auto micro_batches = std::min<std::int64_t>(static_cast<std::int64_t>(s.rate.steps) * s.accumulation, 20000);
   const int ways = mesh::batch_devices(s.model.mesh);
   return {.config = config,
           .largest = data::largest_batch(dataset.train, batch_options(s), 0, micro_batches),
-          .shares = data::largest_shares(dataset.train, batch_options(s), 0, micro_batches, ways)};
+          .shares = data::largest_shares(dataset.train, batch_options(s), 0, micro_batches, ways),
+          .evaluation = data::largest_eval_shares(evaluated(s, dataset), eval_options(s), ways),
+          .asked = asked_prompts(s, config, dataset, tokenizer)};
 }
 
 event::Finished train(const TrainRequest& request, const EventSink& sink, std::stop_token stop, PauseGate& gate) {

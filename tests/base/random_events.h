@@ -96,7 +96,9 @@ inline Event random_event(Rng& rng) {
       for (std::uint64_t n = rng.below(3); n > 0; --n)
         traffic.entries.push_back({random_text(rng), "fsdp", "forward", random_text(rng),
                                    static_cast<int>(rng.below(9)) - 1, static_cast<std::int64_t>(rng.below(99)),
-                                   Bytes(static_cast<std::int64_t>(rng.next() >> 16)), 0.25, random_number(rng)});
+                                   Bytes(static_cast<std::int64_t>(rng.next() >> 16)), 0.25, random_number(rng),
+                                   rng.below(2) ? std::optional(Bytes(static_cast<std::int64_t>(rng.below(1 << 20))))
+                                                : std::nullopt});
       for (std::uint64_t n = rng.below(5); n > 0; --n)
         traffic.devices.push_back({Bytes(static_cast<std::int64_t>(rng.next() >> 16)), random_number(rng), 0.5});
       event.body = std::move(traffic);

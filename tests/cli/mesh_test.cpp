@@ -68,7 +68,10 @@ TEST(MeshRun, TellsWhatEveryDeviceHoldsAndSends) {
   ASSERT_EQ(traffic.size(), 20u);
   for (const Json& t : traffic) {
     long of_entries = 0, of_devices = 0;
-    for (const Json& e : t["entries"]) of_entries += e["bytes"].get<long>();
+    for (const Json& e : t["entries"]) {
+      of_entries += e["bytes"].get<long>();
+      EXPECT_EQ(e["planned"], e["bytes"]) << e;  // of this step's own tokens
+    }
     for (const Json& d : t["devices"]) of_devices += d["bytes"].get<long>();
     EXPECT_EQ(t["devices"].size(), 4u);
     EXPECT_GT(of_entries, 0);
@@ -156,6 +159,30 @@ TEST(MeshRun, WhatDoesNotFitIsOneReportWithChangesThatDo) {
     const Result again = meshwright(p.command("run", fixed));
     EXPECT_EQ(again.exit_code, 0) << fix.dump() << again.err;
   }
+}
+
+TEST(MeshGenerate, AnswersWhatOneDeviceAnswersWhereOneDeviceHasNoRoom) {
+  const Project p;
+  ASSERT_EQ(meshwright(p.command("run", with({"--set", "train.steps=60"}))).exit_code, 0);
+  const auto ask = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all{"--run-id", "run-1",     "--prompt", "Which colour has the ball number 5?",
+                                 "--prompt", "Which dog?"};
+    all.insert(all.end(), more.begin(), more.end());
+    return meshwright(p.command("generate", all));
+  };
+  const Result alone = ask({}), together = ask(kMesh);
+  ASSERT_EQ(together.exit_code, 0) << together.err;
+  const Json one = parse_json(alone.out, "one"), mesh = parse_json(together.out, "mesh");
+  EXPECT_EQ(mesh["answers"], one["answers"]);
+  EXPECT_NE(mesh["answers"][0]["text"], mesh["answers"][0]["base_text"]);
+  EXPECT_EQ(one["mesh"]["devices"], 1);
+  EXPECT_EQ(mesh["mesh"], Json::parse(R"({"axes":[{"name":"fsdp","size":2},{"name":"tp","size":2}],"devices":4})"));
+  // target.memory_gib is each device's: the whole model does not fit into what its quarters do.
+  const std::vector<std::string> small{"--set", "target.memory_gib=0.0008"};
+  EXPECT_EQ(ask(small).exit_code, 1) << "one device";
+  const Result fits = ask(with(small));
+  ASSERT_EQ(fits.exit_code, 0) << fits.err;
+  EXPECT_EQ(parse_json(fits.out, "small")["answers"], one["answers"]);
 }
 
 TEST(Prove, AMeshThatComputesTheSamePasses) {

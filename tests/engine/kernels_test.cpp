@@ -152,7 +152,7 @@ TEST_P(Kernels, WeightedSumsOfRowsAndTheHighest) {
     EXPECT_EQ(k->highest(dim, v.data()), *std::max_element(v.begin(), v.begin() + dim)) << k->name;
     for (int m = 1; m <= 7; ++m) {
       std::vector<float> o(static_cast<size_t>(m * dim), 9.0f);
-      k->weigh_rows(m, n, dim, p.data(), v.data(), o.data());
+      k->weigh_rows(m, n, dim, p.data(), n, v.data(), 0.0f, o.data());
       for (int i = 0; i < m; ++i)
         for (int d = 0; d < dim; ++d) {
           double sum = 0;

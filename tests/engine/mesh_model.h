@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/engine/cluster.h"
+#include "core/mesh/engine_step.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
 
@@ -38,6 +39,19 @@ inline mesh::Rules tunix_rules(const model::Config& config) {
     if (config.layers[i].kv_heads == 1)
       rules.overrides.push_back({"layers\\." + std::to_string(i) + "\\.[kv]_proj$", mesh::parse_spec("(-, fsdp, -)")});
   return rules;
+}
+
+// Legal, and nobody's choice. Matrices whole in use or over other axes than their block's; and heads and columns whose
+// pieces lie on other devices than those that compute with them.
+inline std::vector<std::vector<mesh::Rule>> clumsy_specs() {
+  return {{{"q_proj$", mesh::parse_spec("(-, fsdp, tp)")},
+           {"o_proj$", mesh::parse_spec("((fsdp, tp), -, -)")},
+           {"down_proj$", mesh::parse_spec("(-, (tp, fsdp))")},
+           {"input_norm$", mesh::parse_spec("(fsdp)")}},
+          {{"q_proj$", mesh::parse_spec("((fsdp, tp), -, -)")},
+           {"gate_proj$", mesh::parse_spec("(-, (fsdp, tp))")},
+           {"(k|v)_proj$", mesh::parse_spec("(-, -, -)")},
+           {"embed$", mesh::parse_spec("((fsdp, tp), -)")}}};
 }
 
 // No padding, every token with a loss.
@@ -151,7 +165,7 @@ using Moves = std::map<std::string, std::int64_t>;  // what: calls
 inline std::string text_of(const mesh::Collective& c) {
   return to_string(c.kind) + " over " + c.axis + " (" + std::to_string(c.group) + ") of " + c.tensor + " in the " +
          to_string(c.phase) + ", layer " + std::to_string(c.layer) + ", " + to_string(c.cause) + ", " +
-         std::to_string(c.full.value) + " bytes, " + std::to_string(c.moved.value) + " moved";
+         std::to_string(c.moved.value) + " bytes moved";
 }
 
 inline Moves counted(const Cluster& cluster, int device) {
@@ -160,17 +174,32 @@ inline Moves counted(const Cluster& cluster, int device) {
   return moves;
 }
 
-inline Moves planned(const Cluster& cluster, const Training& t) {
-  const int bytes = t.type == WeightType::bf16 ? 2 : 4;
-  mesh::StepShape shape{.work = t.method == Method::full ? mesh::Work::train_full : mesh::Work::train_lora,
-                        .rows = t.rows,
-                        .tokens = t.len,
-                        .accumulation = t.accumulation};
-  shape.recompute = t.remat == Remat::none ? mesh::Recompute::none : mesh::Recompute::layers;
-  shape.weight_bytes = bytes;
-  shape.adapter_bytes = shape.activation_bytes = shape.gradient_bytes = shape.logit_bytes = 4;
+inline mesh::EngineStep engine_step(const Training& t) {
+  return {.work = t.method == Method::full ? mesh::Work::train_full : mesh::Work::train_lora,
+          .weight_bytes = t.type == WeightType::bf16 ? 2 : 4,
+          .recompute = t.remat == Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
+}
+
+// Full rows: every token has a loss.
+inline Moves planned(const Cluster& cluster, const Training& t, int device, const mesh::Placement& placement) {
+  const mesh::Range rows = mesh::rows_of(mesh::batch_share(t.mesh, device), t.rows);
+  const std::int64_t tokens = (rows.end - rows.begin) * t.len;
+  const std::vector<mesh::OwnTokens> micro(static_cast<size_t>(t.accumulation), mesh::own_tokens(tokens, tokens, 0, 4));
   Moves moves;
-  for (const mesh::Collective& c : mesh::collectives(cluster.config(), cluster.mesh(), cluster.placement(), shape))
+  const mesh::DeviceCollectives plan(cluster.config(), t.mesh, placement, engine_step(t));
+  for (const mesh::Collective& c : plan.of(device, micro)) moves[text_of(c)] += c.calls;
+  return moves;
+}
+inline Moves planned(const Cluster& cluster, const Training& t, int device) {
+  return planned(cluster, t, device, cluster.placement());
+}
+
+// What staged collectives would move: of pieces of equal size the same.
+inline Moves staged(const Cluster& cluster, const Training& t) {
+  mesh::StepShape shape = mesh::engine_step(engine_step(t));
+  shape.rows = t.rows, shape.tokens = t.len, shape.accumulation = t.accumulation;
+  Moves moves;
+  for (const mesh::Collective& c : mesh::collectives(cluster.config(), t.mesh, cluster.placement(), shape))
     moves[text_of(c)] += c.calls;
   return moves;
 }

@@ -19,7 +19,7 @@ struct Case {
     placement = place(inventory, kMesh, engine_rules({}), adapters, Use::training);
   }
   std::vector<Collective> of(const std::vector<OwnTokens>& micro) const {
-    return device_collectives(config, kMesh, placement, {}, micro);
+    return DeviceCollectives(config, kMesh, placement, {}).of(0, micro);
   }
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/plan/engine_runs.h"
 
+#include <deque>
 #include <numeric>
 
 #include "core/engine/kernels/packed.h"
@@ -8,6 +9,7 @@
 #include "core/engine/optimizer.h"
 #include "core/engine/sampler.h"
 #include "core/engine/score.h"
+#include "core/engine/serving.h"
 #include "tests/engine/families.h"
 
 namespace mw::plan::test {
@@ -84,35 +86,87 @@ Outcome run(const model::Config& config, const TrainRun& r) {
     network.add_lora({.rank = r.rank, .dropout = r.dropout, .targets = r.targets, .rank_pattern = r.rank_pattern}, 1);
   network.set_trainable(static_cast<engine::Method>(r.method));
   engine::AdamW optimizer(device, network.parameters(), {});
-  const Arrays a(r.rows, r.len, r.loss_per_row);
+  const Arrays a(r.rows, r.len, r.loss_per_row), held_out(r.eval_rows, r.eval_len, r.eval_len);
+  const auto evaluate = [&] {
+    if (r.eval_rows > 0) network.evaluate(held_out.batch(r.eval_rows, r.eval_len), {.loss_chunk = r.chunk});
+  };
+  evaluate();
   for (int step = 1; step <= (r.generate > 0 ? 3 : 2); ++step) {
     network.zero_gradients();
     network.forward_backward(a.batch(r.rows, r.len),
                              {.remat = static_cast<engine::Remat>(r.remat), .loss_chunk = r.chunk});
     optimizer.step(step, 1e-3f, 1.0f, optimizer.gradient_norm());
     network.parameters_changed();
+    evaluate();
     if (r.generate > 0)
       engine::Sampler(network).generate(prompt_of(r.prompt), {.max_new_tokens = r.generate - r.prompt});
   }
-  const TrainShape shape{.method = r.method,
-                         .weights = r.weights,
-                         .bf16 = bf16_here(),
-                         .lora = adapters_of(network),
-                         .dropout = r.dropout > 0,
-                         .remat = r.remat,
-                         .tokens = std::int64_t{r.rows} * r.len,
-                         .loss_tokens = std::int64_t{r.rows} * r.loss_per_row,
-                         .longest = r.len,
-                         .loss_chunk = r.chunk,
-                         .threads = r.threads,
-                         .generate_tokens = r.generate};
+  const TrainShape shape{
+      .method = r.method,
+      .weights = r.weights,
+      .bf16 = bf16_here(),
+      .lora = adapters_of(network),
+      .dropout = r.dropout > 0,
+      .remat = r.remat,
+      .tokens = std::int64_t{r.rows} * r.len,
+      .loss_tokens = std::int64_t{r.rows} * r.loss_per_row,
+      .longest = r.len,
+      .loss_chunk = r.chunk,
+      .threads = r.threads,
+      .evaluation = {std::int64_t{r.eval_rows} * r.eval_len, std::int64_t{r.eval_rows} * r.eval_len, r.eval_len},
+      .prompt_tokens = r.generate > 0 ? r.prompt : 0,
+      .generate_tokens = r.generate};
   return {device.arena.use(), predict_train_memory(config, shape)};
 }
+
+namespace {
+
+// A server with room for `rows` requests of `len` and a step of `chunk` tokens, two adapters beside the model.
+Outcome run_server(const model::Config& config, Network& network, const InferenceRun& r) {
+  constexpr int kBlock = 16;
+  const int blocks = r.rows * ((r.len + kBlock - 1) / kBlock);
+  Serving work{.tokens = r.chunk,
+               .rows = r.rows,
+               .context = r.len,
+               .block_size = kBlock,
+               .groups = {{{}, blocks}, {{}, blocks / 2}}};
+  for (size_t i = 0; i < config.layers.size(); ++i)
+    if (config.layers[i].has_k)
+      work.groups[config.layers[i].attention == model::Attention::sliding ? 1 : 0].layers.push_back(
+          static_cast<int>(i));
+  engine::ServeRoom room{.block_size = kBlock, .groups = {}, .tokens = r.chunk, .rows = r.rows, .context = r.len};
+  for (const Serving::Group& g : work.groups) room.groups.push_back({g.layers, g.blocks});
+  engine::Server server(network, room);
+  for (const int rank : {r.rank, r.rank / 2}) {
+    if (rank == 0) continue;
+    std::deque<std::vector<float>> values;
+    std::vector<engine::AdapterValues> adapter;
+    work.adapters.emplace_back();
+    for (const model::LoraTarget& t : network.inventory().lora_targets()) {
+      if (t.role != model::Role::q_proj && t.role != model::Role::down_proj) continue;
+      const std::vector<float>&a = values.emplace_back(rank * t.in, 0.1f), &b = values.emplace_back(rank * t.out, 0.1f);
+      adapter.push_back({t, rank, 1.0f, a, b});
+      work.adapters.back().push_back({t.role, t.layer, rank});
+    }
+    server.add_adapter(adapter);
+  }
+  std::vector<int> table(static_cast<size_t>(blocks / 2));
+  std::iota(table.begin(), table.end(), 0);
+  const std::span<const int> tables[]{table, table};
+  const std::vector<int> prompt = prompt_of(std::min({r.chunk, r.len, blocks / 2 * kBlock}));
+  const engine::ServeChunk chunk{prompt, 0, tables, r.rank > 0 ? 0 : -1};
+  for (int twice = 0; twice < 2; ++twice) server.step({&chunk, 1});
+  const InferenceModel model{.weights = r.weights, .bf16 = bf16_here(), .lora = {}, .threads = r.threads};
+  return {network.device().arena.use(), predict_memory(config, model, work)};
+}
+
+}  // namespace
 
 Outcome run(const model::Config& config, const InferenceRun& r) {
   engine::Device device(Bytes(0), r.threads);
   Network network(config, device, static_cast<engine::WeightType>(r.weights), engine::Use::inference);
   network.init_random(1);
+  if (r.work == InferenceRun::Work::serve) return run_server(config, network, r);
   if (r.rank > 0) network.add_lora({.rank = r.rank, .targets = {"q_proj", "down_proj"}}, 1);
   const InferenceModel model{
       .weights = r.weights, .bf16 = bf16_here(), .lora = adapters_of(network), .threads = r.threads};

@@ -31,14 +31,15 @@ struct TrainRun {
   float dropout = 0;
   std::vector<std::string> targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
   std::vector<std::pair<std::string, int>> rank_pattern = {};
-  int prompt = 20, generate = 0;  // tokens of a prompt, and of it and its answer, after every step
+  int eval_rows = 0, eval_len = 0;  // evaluated before the first step and after every one, each token with a loss
+  int prompt = 20, generate = 0;    // tokens of a prompt, and of it and its answer, after every step
 };
 Outcome run(const model::Config& config, const TrainRun& run);
 
 struct InferenceRun {
-  enum class Work { generate, score } work = Work::generate;
-  int rows = 1, len = 1, new_tokens = 1;  // of prompts, or of the text that is scored
-  int chunk = 0, top_k = 0;               // scoring
+  enum class Work { generate, score, serve } work = Work::generate;
+  int rows = 1, len = 1, new_tokens = 1;  // of prompts, or of the text that is scored; of a server's requests
+  int chunk = 0, top_k = 0;               // scoring; tokens of a server's step
   WeightType weights = WeightType::f32;
   int rank = 0, threads = 2;  // of adapters on q_proj and down_proj, 0: none
 };

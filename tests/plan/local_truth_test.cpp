@@ -45,10 +45,30 @@ std::vector<Row> table() {
     add(family, Train{.method = full, .weights = bf16, .remat = block, .rows = 2, .len = 160, .loss_per_row = 150});
     add(family, Train{.weights = bf16, .rank = 40, .rows = 1, .len = 300, .prompt = 300, .generate = 330}, kFar);
     add(family, Train{.remat = block, .rank = 24, .rows = 4, .len = 80, .dropout = 0.1f}, kOdd);
+    // A small step between a large evaluation and a long prompt, and the other way round.
+    add(family, Train{.remat = layer,
+                      .rows = 1,
+                      .len = 40,
+                      .loss_per_row = 30,
+                      .targets = {"down_proj"},
+                      .eval_rows = 8,
+                      .eval_len = 96});
+    add(family, Train{.remat = layer,
+                      .rows = 1,
+                      .len = 40,
+                      .loss_per_row = 30,
+                      .eval_rows = 2,
+                      .eval_len = 64,
+                      .prompt = 700,
+                      .generate = 720});
+    add(family,
+        Train{.weights = bf16, .rows = 4, .len = 96, .eval_rows = 2, .eval_len = 120, .prompt = 30, .generate = 900});
     add(family, Inference{.work = generate, .rows = 12, .len = 40, .new_tokens = 30, .weights = bf16, .rank = 64});
     add(family, Inference{.work = generate, .rows = 4, .len = 300, .new_tokens = 3, .weights = int8}, kOdd);
     add(family, Inference{.work = score, .rows = 20, .len = 64, .chunk = 256, .top_k = 128, .weights = f32});
     add(family, Inference{.work = score, .rows = 3, .len = 100, .weights = int8});
+    add(family, Inference{.work = serve, .rows = 20, .len = 200, .chunk = 150, .weights = bf16, .rank = 24}, kFar);
+    add(family, Inference{.work = serve, .rows = 24, .len = 300, .chunk = 400, .weights = f32}, kOdd);
   }
   // What depends on no architecture.
   add("gemma3", Train{.method = full, .remat = layer, .chunk = 200, .rows = 1, .len = 400, .loss_per_row = 300});

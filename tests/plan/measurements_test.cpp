@@ -32,18 +32,21 @@ const Measurement& row(const std::string& id) {
 }
 
 TEST(Measurements, EnoughAreHeldOutAndThePaperAlwaysIs) {
-  int time = 0, memory = 0, fitted = 0;
+  int time = 0, memory = 0, serving = 0, fitted = 0, fitted_servers = 0;
   for (const Measurement& m : shipped()) {
     EXPECT_FALSE(m.source.empty()) << m.id;
     if (m.id.starts_with("paper")) {
       EXPECT_EQ(m.purpose, Purpose::holdout) << m.id;
     }
     if (m.purpose == Purpose::calibration)
-      ++fitted;
+      ++(is_serving(m.what) ? fitted_servers : fitted);
     else if (m.counted())
-      ++(is_time(m.what) ? time : memory);
+      ++(is_time(m.what) ? time : is_serving(m.what) ? serving : memory);
   }
   EXPECT_GE(time, 20);
+  EXPECT_GE(serving, 40);
+  EXPECT_GT(fitted_servers, 0);
+  EXPECT_LT(fitted_servers, serving);
   EXPECT_GE(memory, 10);
   EXPECT_GT(fitted, 0);
   EXPECT_LT(fitted, time);

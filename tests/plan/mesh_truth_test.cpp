@@ -209,12 +209,12 @@ TEST(MeshTruth, EveryDeviceSendsWhatIsPlannedTensorByTensor) {
     const mesh::EngineStep step{.work = c.method == Method::full ? mesh::Work::train_full : mesh::Work::train_lora,
                                 .weight_bytes = bf16 ? 2 : 4,
                                 .recompute = c.remat == Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
+    const mesh::DeviceCollectives plan(config, c.mesh, was.placement, step);
     for (int d = 0; d < static_cast<int>(was.traffic.size()); ++d) {
       const std::int64_t n = rows_of(c, d);
       const mesh::OwnTokens own = mesh::own_tokens(n * c.len, n * c.loss_per_row, c.chunk, 1);  // far below 64 MiB
       Sent planned, counted;
-      for (const mesh::Collective& x : mesh::device_collectives(config, c.mesh, was.placement, step, std::vector{own}))
-        add(planned, x);
+      for (const mesh::Collective& x : plan.of(d, std::vector{own})) add(planned, x);
       for (const engine::Traffic& x : was.traffic[static_cast<size_t>(d)]) add(counted, x.what);
       for (const auto& [what, size] : planned) {
         EXPECT_EQ(counted[what], size) << "device " << d << ", " << what;

@@ -50,6 +50,22 @@ TEST(Moment, AStepIsReadEverywhereAtOnce) {
   EXPECT_EQ(m.devices[1].sent->waited, 0.25);
 }
 
+TEST(Moment, EveryDeviceStandsBesideWhatWasPredictedForIt) {
+  RunView view;
+  view.feed({0, event::Started{parse_json(
+                    R"({"predicted": {"weights": 100, "total": 100, "devices": [{"weights": 100}, {"weights": 80}]}})",
+                    "info")}});
+  for (int device = 0; device < 2; ++device)
+    view.feed({1, event::Memory{device, 1, "step", held(90, device), Bytes(0)}});
+  const Moment m = moment(view, {});
+  ASSERT_EQ(m.devices.size(), 2u);
+  EXPECT_EQ(m.devices[0].predicted, held(100, 0));
+  EXPECT_FALSE(m.devices[0].beyond_prediction());
+  EXPECT_EQ(m.devices[1].predicted, held(80, 0));
+  EXPECT_TRUE(m.devices[1].beyond_prediction());
+  EXPECT_FALSE(moment(two_devices(), {}).devices[0].predicted) << "the record says nothing";
+}
+
 TEST(Moment, AnInstantReadsThePhaseThatItLiesIn) {
   const RunView view = two_devices();
   const Moment m = moment(view, {{}, 3.12});

@@ -30,6 +30,26 @@ TEST(TrafficTimeline, LayersOfOnePurposeAreOneFlow) {
   EXPECT_EQ(t.points[0].devices[1].bytes, 110);
 }
 
+TEST(TrafficTimeline, WhatWasPlannedStandsBesideWhatWasCounted) {
+  event::Traffic right = step(1, 100), wrong = step(2, 100), silent = step(3, 100);
+  for (event::Traffic* t : {&right, &wrong})
+    for (event::Traffic::Entry& e : t->entries) e.planned = e.bytes;
+  wrong.entries[1].planned = Bytes(96);  // of two layers' gathers over fsdp
+  silent.entries[0].planned = Bytes(100);
+  TrafficTimeline t;
+  for (const event::Traffic* e : {&right, &wrong, &silent}) t.append(1, *e);
+  const auto planned = [&](size_t point) { return by_axis(t, t.points[point]).at(0).sum; };
+  EXPECT_EQ(planned(0).planned, 200);
+  EXPECT_TRUE(planned(0).as_planned());
+  EXPECT_EQ(sum(t.points[0]).planned, 210);
+  EXPECT_EQ(planned(1).planned, 196);
+  EXPECT_FALSE(planned(1).as_planned());
+  EXPECT_TRUE(by_axis(t, t.points[1]).at(1).sum.as_planned()) << "tp is as planned";
+  EXPECT_FALSE(sum(t.points[1]).as_planned());
+  EXPECT_FALSE(planned(2).planned) << "half of a plan is none";
+  EXPECT_TRUE(planned(2).as_planned());
+}
+
 TEST(TrafficTimeline, SecondsSplitIntoMovingAndWaitingWhichStandsApart) {
   TrafficTimeline t;
   t.append(1, step(1, 100));

@@ -11,15 +11,17 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/mesh/engine_step.h"
+#include "tests/engine/cluster_faults.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
 #include "tests/formats/test_files.h"
+#include "tests/train/random_model.h"
 
 namespace mw::train {
 namespace {
 
 namespace fs = std::filesystem;
-using Mistake = engine::Cluster::Mistake;
+using engine::ClusterFaults;
 const fs::path kBase = fs::path(MW_RESOURCES) / "base-model";
 
 mesh::Mesh two(int fsdp, int tp) {
@@ -86,24 +88,12 @@ INSTANTIATE_TEST_SUITE_P(Meshes, OnMesh,
                          testing::Values(std::pair(2, 1), std::pair(1, 2), std::pair(2, 2), std::pair(1, 4),
                                          std::pair(4, 2), std::pair(2, 4)));
 
-// Random weights of an architecture, with the shipped tokenizer.
-fs::path model_of(const std::string& family, const fs::path& folder) {
-  model::Config c = engine::test::tiny_config();
-  c.vocab = 2048, c.dim = 64;
-  c = engine::test::as_family(c, family);
-  for (model::Layer& l : c.layers) l.heads = 8, l.kv_heads = 4, l.mlp_dim = 64;
-  if (c.ple_dim > 0) c.ple_dim = 8;
-  if (c.experts > 0) c.experts = 4, c.expert_dim = 16;
-  write_file_atomically(folder / "config.json", model::to_hf_config(c).dump());
-  return folder;
-}
-
 class OfFamily : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Families, OfFamily, testing::ValuesIn(engine::test::families()), engine::test::family_name);
 
 TEST_P(OfFamily, LoraWithDropoutAndRematIsProved) {
   const formats::TemporaryFolder folder;
-  ProofRequest request{.settings = settings(two(2, 2), model_of(GetParam(), folder.path()))};
+  ProofRequest request{.settings = settings(two(2, 2), test::random_model(GetParam(), folder.path()))};
   request.settings.lora.dropout = 0.1f;
   request.settings.remat = engine::Remat::layer;
   expect_holds(request);
@@ -111,7 +101,7 @@ TEST_P(OfFamily, LoraWithDropoutAndRematIsProved) {
 
 TEST_P(OfFamily, FullTrainingIsProved) {
   const formats::TemporaryFolder folder;
-  ProofRequest request{.settings = settings(two(2, 2), model_of(GetParam(), folder.path()))};
+  ProofRequest request{.settings = settings(two(2, 2), test::random_model(GetParam(), folder.path()))};
   request.settings.method = engine::Method::full;
   request.settings.rate.peak = 1e-3;
   expect_holds(request);
@@ -133,22 +123,19 @@ TEST(Proof, IsTheSameTwice) {
   }
 }
 
-size_t index_of(const engine::Cluster& cluster, const std::string& name) {
-  for (size_t i = 0; i < cluster.trained().size(); ++i)
-    if (cluster.trained()[i].name == name) return i;
-  ADD_FAILURE() << name;
-  return 0;
-}
-
-Proof with_mistake(Mistake::Kind kind, const std::string& tensor, const mesh::Mesh& mesh) {
+// `fault`: before the first step.
+Proof with_fault(const mesh::Mesh& mesh, const std::function<void(engine::Cluster&)>& fault) {
   ProofRequest request{.settings = settings(mesh)};
   request.settings.batch = 8;
-  request.on_mesh = [&](engine::Cluster& cluster) { cluster.make({kind, index_of(cluster, tensor)}); };
+  request.on_mesh = fault;
   return prove(request);
 }
 
 TEST(Proof, NamesALoraFactorThatOneDeviceAloneUpdates) {
-  const Proof proof = with_mistake(Mistake::Kind::update_on_one_device, "layers.3.q_proj.lora_a", two(2, 4));
+  std::shared_ptr<ClusterFaults::Copies> copies;
+  const Proof proof = with_fault(two(2, 4), [&](engine::Cluster& cluster) {
+    copies = ClusterFaults::update_on_one_device(cluster, "layers.3.q_proj.lora_a", settings({}).adamw);
+  });
   const TensorCompared* first = proof.first_broken_tensor();
   ASSERT_NE(first, nullptr);
   EXPECT_EQ(first->tensor, "layers.3.q_proj.lora_a");
@@ -156,24 +143,50 @@ TEST(Proof, NamesALoraFactorThatOneDeviceAloneUpdates) {
 }
 
 TEST(Proof, NamesAFactorWhoseMomentsAreOfAnotherShard) {
-  const Proof proof = with_mistake(Mistake::Kind::moments_of_another_shard, "layers.2.up_proj.lora_b", two(1, 4));
+  ProofRequest request{.settings = settings(two(1, 4))};
+  request.settings.batch = 8;
+  engine::Cluster* mesh = nullptr;
+  request.on_mesh = [&](engine::Cluster& cluster) { mesh = &cluster; };
+  request.progress = [&](const std::string& phase, long done, long) {
+    if (phase == "proving" && done == 1) ClusterFaults::exchange_moments(*mesh, "layers.2.up_proj.lora_b");
+  };
+  const Proof proof = prove(request);
   const TensorCompared* first = proof.first_broken_tensor();
   ASSERT_NE(first, nullptr);
   EXPECT_EQ(first->tensor, "layers.2.up_proj.lora_b");
   EXPECT_EQ(first->part, "first moment");
+  EXPECT_EQ(first->step, 2);
 }
 
 TEST(Proof, NamesAGradientThatWasNotSummed) {
   for (const auto& [mesh, tensor] :
        {std::pair(two(2, 1), "layers.4.down_proj.lora_b"), std::pair(two(2, 4), "layers.0.q_proj.lora_b")}) {
-    const Proof proof = with_mistake(Mistake::Kind::sum_left_out, tensor, mesh);
+    const Proof proof =
+        with_fault(mesh, [&, of = tensor](engine::Cluster& cluster) { ClusterFaults::leave_sum_out(cluster, of); });
     const TensorCompared* first = proof.first_broken_tensor();
     ASSERT_NE(first, nullptr) << tensor;
     EXPECT_EQ(first->part, "gradient");
     EXPECT_EQ(first->tensor, tensor);
     EXPECT_EQ(first->step, 1);
     EXPECT_GT(first->difference, 100 * first->bound) << "the bound is too generous to be one";
+    const TrafficCompared* unread = proof.first_broken_traffic();
+    ASSERT_NE(unread, nullptr);
+    EXPECT_EQ(unread->what.tensor, tensor);
+    EXPECT_LT(unread->counted, unread->planned);
   }
+}
+
+// Nothing that is computed shows it.
+TEST(Proof, NamesAWeightThatIsReadTwice) {
+  const Proof proof = with_fault(
+      two(2, 2), [&](engine::Cluster& cluster) { ClusterFaults::read_weight_twice(cluster, "layers.2.down_proj", 2); });
+  EXPECT_EQ(proof.first_broken_tensor(), nullptr);
+  const TrafficCompared* first = proof.first_broken_traffic();
+  ASSERT_NE(first, nullptr);
+  EXPECT_FALSE(proof.holds());
+  EXPECT_EQ(first->what.tensor, "layers.2.down_proj");
+  EXPECT_EQ(first->device, 2);
+  EXPECT_EQ(first->counted.value, 2 * first->planned.value);
 }
 
 TEST(Proof, OfOneDeviceIsRefused) {

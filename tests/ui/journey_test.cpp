@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The first hour of a new user, in the real window with a real (tiny) training run. Saves a picture at every station
-// into $MW_PICTURES, else the build folder.
+// The first hour of a new user, in the real window with a real (tiny) training run.
 #include <QAction>
 #include <QLineEdit>
 #include <QProgressBar>
@@ -11,21 +10,15 @@
 
 #include "core/base/files.h"
 #include "core/train/checkpoint.h"
-#include "tests/cli/project.h"
-#include "tests/ui/support.h"
-#include "ui/shell/main_window.h"
+#include "tests/ui/journey.h"
 #include "ui/theme/text.h"
 #include "ui/train/run_lines.h"
 
 namespace mw::ui {
 
-class JourneyTest : public QObject {
+class JourneyTest : public test::Journey {
   Q_OBJECT
-  test::WarningWatch warnings_;
-  std::unique_ptr<test::Project> project_;
-  std::unique_ptr<MainWindow> window_;
   runs::RunId finished_;
-  int station_ = 0;
 
   // A base model that knows the answers; then the answers change, which is what LoRA has to learn.
   void pretrain() {
@@ -47,14 +40,6 @@ class JourneyTest : public QObject {
     write_file_atomically(project_->data, rows);
   }
 
-  void picture(const QString& name) {
-    const QString given = qEnvironmentVariable("MW_PICTURES");
-    const auto folder = given.isEmpty() ? std::filesystem::path(MW_PICTURES) : fspath(given);
-    std::filesystem::create_directories(folder);
-    QTest::qWait(80);
-    const QString file = u"%1-%2.png"_s.arg(++station_, 2, 10, QChar(u'0')).arg(name);
-    QVERIFY(window_->grab().save(qpath(folder / ss(file))));
-  }
   QToolButton* button(const QString& name) {
     for (QToolButton* b : window_->findChildren<QToolButton*>())
       if (b->accessibleName() == name && b->isVisible()) return b;
@@ -71,27 +56,17 @@ class JourneyTest : public QObject {
     return loss ? loss->raw.size() : 0;
   }
 
+ public:
+  JourneyTest() : Journey(QString()) {}
+
  private slots:
-  void init() { warnings_.start(); }
   void initTestCase() {
-    warnings_.start();
-    project_ = std::make_unique<test::Project>();
+    make_project();
     pretrain();
-    project_->write_experiment(parse_json(R"({"model": {"path": "base", "init": "load"},
+    open_window(R"({"model": {"path": "base", "init": "load"},
       "train": {"steps": 240, "batch": 8, "accumulation": 2, "eval_every": 40, "sample_every": 60, "checkpoint_every": 40,
                 "learning_rate": 0.005},
-      "lora": {"dropout": 0, "rank": 8}, "data": {"eval_fraction": 0.15}, "sample": {"max_new_tokens": 6}})",
-                                          "journey"));
-    window_ = std::make_unique<MainWindow>(
-        WindowSetup{project_->experiment, project_->runs, MW_RESOURCES, project_->folder / "state"});
-    window_->show();
-    QVERIFY(QTest::qWaitForWindowExposed(window_.get()));
-    QApplication::setActiveWindow(window_.get());
-  }
-  void cleanup() { QCOMPARE(warnings_.take().join(u"; "_s), QString()); }
-  void cleanupTestCase() {
-    window_.reset();
-    project_.reset();
+      "lora": {"dropout": 0, "rank": 8}, "data": {"eval_fraction": 0.15}, "sample": {"max_new_tokens": 6}})");
   }
 
   void first_start_prices_the_experiment() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A wrong sharding annotation from the first glance to its cure, in the real window on a mesh that really runs: one
 // spec is typed wrongly, the plan says at once what that costs, the run measures it, the proof counts it, the checker's
-// fix takes it back with one click. Saves a picture at every station into $MW_PICTURES, else the build folder.
+// fix takes it back with one click.
 #include <QAction>
 #include <QClipboard>
 #include <QLineEdit>
@@ -11,19 +11,13 @@
 #include <cmath>
 
 #include "core/base/files.h"
-#include "tests/cli/project.h"
-#include "tests/ui/support.h"
-#include "ui/shell/main_window.h"
+#include "tests/ui/journey.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
 
-class MeshJourneyTest : public QObject {
+class MeshJourneyTest : public test::Journey {
   Q_OBJECT
-  test::WarningWatch warnings_;
-  std::unique_ptr<test::Project> project_;
-  std::unique_ptr<MainWindow> window_;
-  int station_ = 0;
 
   struct Measured {
     double bytes = 0, clumsy = 0, loss = 0;
@@ -61,6 +55,10 @@ class MeshJourneyTest : public QObject {
     QVERIFY2(view.error().empty(), view.error().c_str());
     QCOMPARE(view.state(), RunState::done);
     QTRY_COMPARE(window_->train_page().moment().step, view.step());
+    // What moved is what was planned for just these rows, and no device held more than was predicted.
+    const runs::Moment& m = window_->train_page().moment();
+    QVERIFY(m.traffic.planned && m.traffic.as_planned());
+    for (const runs::DeviceMoment& d : m.devices) QVERIFY(d.predicted && !d.beyond_prediction());
   }
   // Of the last step, as the Train page reads it.
   Measured measured() {
@@ -70,37 +68,17 @@ class MeshJourneyTest : public QObject {
       if (view.traffic().kinds[f.kind].cause == "clumsy specs") m.clumsy += f.bytes;
     return m;
   }
-  void picture(const QString& name, QWidget* of = nullptr) {
-    const QString given = qEnvironmentVariable("MW_PICTURES");
-    const auto folder = given.isEmpty() ? std::filesystem::path(MW_PICTURES) : fspath(given);
-    std::filesystem::create_directories(folder);
-    QTest::qWait(120);
-    QVERIFY((of ? of : window_.get())
-                ->grab()
-                .save(qpath(folder / ss(u"mesh-journey-%1-%2.png"_s.arg(++station_, 2, 10, QChar(u'0')).arg(name)))));
-  }
   // What the plan says a device stores.
   Bytes stored() { return window_->pricer().prediction()->at_peak[MemoryCategory::weights]; }
 
+ public:
+  MeshJourneyTest() : Journey(u"mesh-journey-"_s) {}
+
  private slots:
-  void init() { warnings_.start(); }
   void initTestCase() {
-    warnings_.start();
-    project_ = std::make_unique<test::Project>();
-    project_->write_experiment(parse_json(R"({"mesh": {"fsdp": 2, "tp": 2}, "lora": {"dropout": 0},
-      "train": {"steps": 6, "batch": 4, "accumulation": 1, "eval_every": 0, "checkpoint_every": 0}})",
-                                          "journey"));
-    window_ = std::make_unique<MainWindow>(
-        WindowSetup{project_->experiment, project_->runs, MW_RESOURCES, project_->folder / "state"});
-    window_->resize(1280, 800);
-    window_->show();
-    QVERIFY(QTest::qWaitForWindowExposed(window_.get()));
-    QApplication::setActiveWindow(window_.get());
-  }
-  void cleanup() { QCOMPARE(warnings_.take().join(u"; "_s), QString()); }
-  void cleanupTestCase() {
-    window_.reset();
-    project_.reset();
+    make_project();
+    open_window(R"({"mesh": {"fsdp": 2, "tp": 2}, "lora": {"dropout": 0},
+      "train": {"steps": 6, "batch": 4, "accumulation": 1, "eval_every": 0, "checkpoint_every": 0}})");
   }
 
   void the_designed_mesh_runs_as_it_is() {

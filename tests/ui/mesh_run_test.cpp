@@ -109,6 +109,38 @@ class MeshRunTest : public test::WindowFixture {
     picture(u"mesh-run-seconds"_s);
   }
 
+  void planned_stands_beside_measured_and_what_differs_is_marked() {
+    open_run(2, 4);
+    MeasuredMesh& mesh = page().measured_mesh();
+    const auto over_tp = [&] {
+      for (const runs::AxisFlow& a : mesh.moment().axes)
+        if (a.axis == "tp") return mesh.axis_text(a);
+      return QString();
+    };
+    page().link().set_playhead(30);
+    QVERIFY2(over_tp().contains(u"2.00 MiB, planned 2.00 MiB"_s), qPrintable(over_tp()));
+    QVERIFY2(mesh.device_text(0).contains(u"; predicted peak 50.0 MiB"_s), qPrintable(mesh.device_text(0)));
+    QVERIFY2(mesh.device_text(1).contains(u"more than the predicted peak of 45.0 MiB"_s),
+             qPrintable(mesh.device_text(1)));
+    const QImage as_planned = mesh.grab().toImage();
+    page().link().set_playhead(50);
+    QVERIFY2(over_tp().contains(u"2.00 MiB, not the planned 1.50 MiB"_s), qPrintable(over_tp()));
+    QVERIFY(mesh.summary().contains(u"not the planned"_s));
+    const auto reds = [](const QImage& image) {  // nearly, as letters have them
+      const QColor bad = theme().bad;
+      int count = 0;
+      for (int y = 0; y < image.height(); ++y)
+        for (int x = 0; x < image.width(); ++x) {
+          const QColor c = image.pixelColor(x, y);
+          count +=
+              std::abs(c.red() - bad.red()) + std::abs(c.green() - bad.green()) + std::abs(c.blue() - bad.blue()) < 90;
+        }
+      return count;
+    };
+    QVERIFY2(reds(mesh.grab().toImage()) > reds(as_planned) + 20, "the row is marked");
+    picture(u"mesh-run-not-as-planned"_s);
+  }
+
   void a_click_in_any_chart_moves_all_of_them_and_the_mesh() {
     open_run(2, 2);
     QCOMPARE(sent_over("fsdp"), kSteps * kMiB);
@@ -308,8 +340,10 @@ class MeshRunTest : public test::WindowFixture {
           window_->set_shade(shade);
           window_->resize(size);
           QTest::qWait(80);
-          const QString name =
-              u"mesh-run-%1x%2-%3-%4"_s.arg(fsdp).arg(tp).arg(shade == Shade::dark ? u"dark"_s : u"light"_s).arg(size.width());
+          const QString name = u"mesh-run-%1x%2-%3-%4"_s.arg(fsdp)
+                                   .arg(tp)
+                                   .arg(shade == Shade::dark ? u"dark"_s : u"light"_s)
+                                   .arg(size.width());
           picture(name);
           QCOMPARE(window_->grab().toImage().size(), size);
         }

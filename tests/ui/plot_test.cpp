@@ -231,6 +231,23 @@ class PlotTest : public QObject {
     memory.set_levels({{u"capacity"_s, 6e6, Qt::red, Origin::measured}});
     memory.grab();
     QVERIFY(memory.y_span().high > 6e6);
+    // Labels of levels lie neither on each other nor on another level's line, wherever these are.
+    for (const double second : {5.9e6, 5.5e6, 5e6, 4.2e6, 1e6})
+      for (const int height : {140, 180, 240}) {
+        memory.resize(300, height);
+        memory.set_levels({{u"capacity"_s, 6e6, Qt::red, Origin::measured},
+                           {u"predicted peak"_s, second, Qt::black, Origin::predicted}});
+        memory.grab();
+        const QRectF area = memory.area();
+        const auto labels = memory.level_labels(area);
+        QCOMPARE(labels.size(), size_t{2});
+        QVERIFY(!labels[0].intersects(labels[1]));
+        for (const QRectF& label : labels) QVERIFY(area.contains(label));
+        const auto line = [&](double value) { return area.bottom() - value / memory.y_span().high * area.height(); };
+        QVERIFY(line(second) < labels[0].top() || line(second) > labels[0].bottom());
+        QVERIFY(line(6e6) < labels[1].top() || line(6e6) > labels[1].bottom());
+      }
+    memory.resize(500, 240);
     QCOMPARE(memory.summary(), u"Memory: total 3.81 MiB, activations 977 KiB, weights 2.86 MiB"_s);
   }
 

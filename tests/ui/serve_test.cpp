@@ -25,6 +25,7 @@ class ServeTest : public test::WindowFixture {
     const auto file = folder() / "sizes.json";
     test::sizing(changes).save(file);
     WindowFixture::open_window(setup(file), Page::serve);
+    window_->serve_page().show_kind(RunKind::size);
   }
   SizePage& page() { return window_->size_page(); }
   void measure_to_the_end() {

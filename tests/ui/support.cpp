@@ -118,6 +118,8 @@ event::Traffic mesh_traffic(int step, int devices) {
       {"all-reduce", "tp", "forward", "partial sums", 0, 8, Bytes(kMiB), 0.003, 0.00025},
       {"all-reduce", "tp", "backward", "partial sums", 0, 8, Bytes(kMiB), 0.003, 0.00025},
   };
+  for (event::Traffic::Entry& e : t.entries) e.planned = e.bytes;
+  if (step > 40) *t.entries[3].planned = Bytes(kMiB / 2);  // a sum too many
   for (int d = 0; d < devices; ++d)
     t.devices.push_back({Bytes(static_cast<std::int64_t>(static_cast<double>(kMiB * (step + 2)) * one)), 0.010, 0.001});
   return t;
@@ -127,13 +129,16 @@ event::Traffic mesh_traffic(int step, int devices) {
 
 std::vector<Event> mesh_events(const std::string& name, int steps, int fsdp, int tp) {
   std::vector<Event> events;
+  Json predicted{{"weights", 40 * kMiB}, {"activations", (10 + fsdp * tp - 1) * kMiB}};
+  for (int d = 0; d < fsdp * tp; ++d)  // that of device 1 is too small
+    predicted["devices"].push_back({{"weights", 40 * kMiB}, {"activations", (d == 1 ? 5 : 10 + d) * kMiB}});
   events.push_back({0.1, event::StateChanged{RunState::running}});
   events.push_back({0.2, event::Started{Json{{"name", name},
                                              {"steps", steps},
                                              {"device", {{"id", "cpu"}, {"threads", 1}}},
                                              {"devices", fsdp * tp},
                                              {"capacity_bytes", 80 * kMiB},
-                                             {"predicted", {{"weights", 40 * kMiB}, {"activations", 12 * kMiB}}}}}});
+                                             {"predicted", std::move(predicted)}}}});
   const auto memory = [&](double t, int step, const char* phase, int activations) {
     for (int d = 0; d < fsdp * tp; ++d) {
       Ledger bytes;

@@ -37,7 +37,8 @@ runs::RunId add_run(const std::filesystem::path& runs_folder, const std::string&
 // Test data only: the record of a finished run of `steps` steps on a mesh of fsdp x tp devices, with memory of every
 // device in two phases and traffic of every step that can be told from (device, step) by hand:
 // device d holds 40 MiB of weights and (10 + d) MiB of activations in the backward, half of that forward; a step sends
-// 1 MiB * step over fsdp and 2 MiB over tp, in (4 + 6) ms of which 1 ms is waiting.
+// 1 MiB * step over fsdp and 2 MiB over tp, in (4 + 6) ms of which 1 ms is waiting. Predicted were just these, but for
+// device 1 (5 MiB of activations) and for the steps after 40 (half a MiB less over tp).
 runs::RunId add_mesh_run(const std::filesystem::path& runs_folder, const std::string& name, int steps, int fsdp,
                          int tp);
 // Its events, for whom they come live.

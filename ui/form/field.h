@@ -21,6 +21,7 @@ class Field : public QWidget {
   // `set` is what the document holds (nullptr: the default is in force). Does not emit edited().
   virtual void show_value(const Json* set) = 0;
   virtual QWidget* editor() = 0;  // takes the focus, carries the accessible name
+  virtual void set_compact() {}   // the editor alone: its unit stands elsewhere
 
  signals:
   void edited(const mw::Json& value, mw::ui::Gesture gesture);

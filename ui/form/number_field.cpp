@@ -43,10 +43,10 @@ NumberField::NumberField(const runs::Parameter& parameter, QWidget* parent)
   row->setSpacing(3);
   row->addWidget(edit_, 1);
   if (!parameter.unit.empty()) {
-    auto* unit = new QLabel(qs(parameter.unit), this);
-    unit->setProperty("muted", true);
-    unit->setMaximumWidth(84);
-    row->addWidget(unit);
+    unit_ = new QLabel(qs(parameter.unit), this);
+    unit_->setProperty("muted", true);
+    unit_->setMaximumWidth(84);
+    row->addWidget(unit_);
   }
   row->addWidget(slider_button_);
   column->addLayout(row);
@@ -64,6 +64,11 @@ NumberField::NumberField(const runs::Parameter& parameter, QWidget* parent)
 
 QWidget* NumberField::editor() {
   return edit_;
+}
+
+void NumberField::set_compact() {
+  if (unit_) unit_->hide();
+  slider_button_->hide();
 }
 
 double NumberField::current() const {

@@ -3,6 +3,7 @@
 #pragma once
 #include "ui/form/field.h"
 
+class QLabel;
 class QLineEdit;
 class QSlider;
 class QToolButton;
@@ -15,6 +16,7 @@ class NumberField : public Field {
   NumberField(const runs::Parameter& parameter, QWidget* parent);
   void show_value(const Json* set) override;
   QWidget* editor() override;
+  void set_compact() override;
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -30,6 +32,7 @@ class NumberField : public Field {
   bool integer() const { return parameter().type == runs::ParamType::integer; }
 
   QLineEdit* edit_;
+  QLabel* unit_ = nullptr;
   QToolButton* slider_button_;
   QSlider* slider_ = nullptr;
   double value_ = 0, slider_low_ = 0, slider_high_ = 1;

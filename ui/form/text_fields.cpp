@@ -8,6 +8,7 @@
 #include <QMenu>
 #include <QMimeData>
 #include <QToolButton>
+#include <cmath>
 
 #include "ui/theme/icons.h"
 #include "ui/theme/text.h"
@@ -49,7 +50,7 @@ Json TextField::parse(const QString& text) const {
       for (const QString& part : text.split(u',')) {
         bool number = false;
         const double v = part.trimmed().toDouble(&number);
-        all.push_back(number ? Json(v) : Json(ss(part.trimmed())));
+        all.push_back(number && std::isfinite(v) ? Json(v) : Json(ss(part.trimmed())));
       }
       return all;
     }
@@ -67,7 +68,9 @@ void TextField::show_value(const Json* set) {
   if (edit_->hasFocus() && edit_->isModified()) {
     if (set ? parse(edit_->text()) == *set : edit_->text().isEmpty()) return;
   }
-  if (edit_->text() != text) edit_->setText(text);
+  if (edit_->text() == text) return;
+  edit_->setText(text);
+  if (!edit_->hasFocus()) edit_->setCursorPosition(0);  // a long one shows how it begins
 }
 
 PathField::PathField(const runs::Parameter& parameter, QWidget* parent) : TextField(parameter, parent) {

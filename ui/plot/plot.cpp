@@ -196,7 +196,7 @@ Span Plot::wanted_y() const {
   double low = INFINITY, high = -INFINITY;
   for (const PlotLine& line : lines_) {
     if (hidden(line.name)) continue;
-    for (const auto* s : {line.raw.get(), line.smooth.get()})
+    for (const auto* s : {line.raw.get(), line.smooth.get(), line.low.get(), line.high.get()})
       if (s)
         if (const auto range = s->y_range(x.low, x.high)) {
           low = std::min(low, range->min);
@@ -237,12 +237,7 @@ void Plot::paintEvent(QPaintEvent*) {
     const qreal ratio = devicePixelRatioF();
     if (stale_ || cache_.size() != size() * ratio) {
       update_y();
-      // The widest label decides the left margin; it only grows, so that the plot does not twitch.
-      const QFontMetricsF metrics(small_font());
-      double widest = 30;
-      for (const Tick& t : ticks(y_, std::max(2, static_cast<int>(area().height() / 30)), options_.quantity, scale_))
-        widest = std::max(widest, metrics.horizontalAdvance(t.label) + 12);
-      if (widest > left_margin_ || widest < left_margin_ - 14) left_margin_ = std::ceil(widest);
+      fit_margin();
       cache_ = QPixmap(size() * ratio);
       cache_.setDevicePixelRatio(ratio);
       cache_.fill(theme().panel);
@@ -260,6 +255,34 @@ void Plot::paintEvent(QPaintEvent*) {
   painter.setBrush(Qt::NoBrush);
   painter.setRenderHint(QPainter::Antialiasing);
   painter.drawRoundedRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5);
+}
+
+// The widest label decides the left margin; it only grows, so that the plot does not twitch.
+void Plot::fit_margin() {
+  const QFontMetricsF metrics(small_font());
+  double widest = 30;
+  for (const Tick& t : ticks(y_, std::max(2, static_cast<int>(area().height() / 30)), options_.quantity, scale_))
+    widest = std::max(widest, metrics.horizontalAdvance(t.label) + 12);
+  if (widest > left_margin_ || widest < left_margin_ - 14) left_margin_ = std::ceil(widest);
+}
+
+void Plot::paint_whole(QPainter& painter) {
+  place_children();  // a chart that was never shown was never laid out
+  lay_out_legend();
+  update_y();
+  fit_margin();
+  painter.fillRect(rect(), theme().panel);
+  paint_data(painter, area());
+  paint_header(painter);
+  painter.setPen(theme().line);
+  painter.setBrush(Qt::NoBrush);
+  painter.drawRoundedRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5);
+}
+
+void Plot::set_emphasis(int group) {
+  if (group == emphasis_) return;
+  emphasis_ = group;
+  refresh();
 }
 
 void Plot::resizeEvent(QResizeEvent* event) {

@@ -42,6 +42,8 @@ class Plot : public QWidget {
   void set_unit(const QString& unit);
   void set_header_inset(int pixels);  // kept free at the right of the header, for what the owner lays over it
   void refresh();                     // the data behind the pointers grew
+  void set_emphasis(int group);       // the others fade; -1: none does
+  int emphasis() const { return emphasis_; }
 
   const std::vector<PlotLine>& lines() const { return lines_; }
   const PlotStack& stack() const { return stack_; }
@@ -57,14 +59,21 @@ class Plot : public QWidget {
   bool table_shown() const;
   void show_table(bool on);
   bool export_png(const QString& file);
-  QRectF area() const;      // of the data, in widget coordinates
-  QString summary() const;  // "Loss: train 0.512, eval 0.61", for screen readers and tests
+  void paint_whole(QPainter& painter);  // as shapes and text, without what is only of the screen
+  QRectF area() const;                  // of the data, in widget coordinates
+  std::vector<QRectF> level_labels(const QRectF& area) const;  // of set_levels(), there
+  QString summary() const;              // "Loss: train 0.512, eval 0.61", for screen readers and tests
   int frames_painted() const { return frames_; }
+  int group_at(QPointF at) const;  // of the line or legend entry there; -1: none
 
   QSize sizeHint() const override { return {320, 160}; }
   QSize minimumSizeHint() const override { return {160, 84}; }
 
+ signals:
+  void group_hovered(int group);  // -1: none any more
+
  protected:
+  bool event(QEvent* event) override;
   void paintEvent(QPaintEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
   void changeEvent(QEvent* event) override;
@@ -89,6 +98,7 @@ class Plot : public QWidget {
     QRectF at{};
     bool named = true;  // there is room for the name
     bool shown = true;  // the value stands in the legend; a stack's stand at the cursor
+    int group = -1;
   };
   // plot_paint.cpp
   void paint_data(QPainter& painter, const QRectF& area) const;
@@ -96,10 +106,13 @@ class Plot : public QWidget {
   void paint_line(QPainter& painter, const QRectF& area, const PlotLine& line) const;
   void paint_band(QPainter& painter, const QRectF& area, const PlotLine& line) const;
   void paint_marks(QPainter& painter, const QRectF& area, const PlotLine& line) const;
+  void paint_interval(QPainter& painter, const QRectF& area, const PlotLine& line) const;
+  void paint_flags(QPainter& painter, const QRectF& area, const PlotLine& line) const;
   void paint_stack(QPainter& painter, const QRectF& area) const;
   void paint_bars(QPainter& painter, const QRectF& area) const;
   void paint_notes(QPainter& painter, const QRectF& area) const;
   void paint_levels(QPainter& painter, const QRectF& area) const;
+  QString level_text(const LevelLine& level) const;
   void paint_limits(QPainter& painter, const QRectF& area) const;
   void paint_header(QPainter& painter) const;
   void paint_cursor(QPainter& painter, const QRectF& area) const;
@@ -109,6 +122,8 @@ class Plot : public QWidget {
 
   Span wanted_y() const;
   void update_y();
+  void fit_margin();
+  QColor color_of(const PlotLine& line) const;  // faded where another group is lit
   QMenu* make_menu();
   void place_children();
   double header_end() const;  // where the buttons begin
@@ -130,7 +145,7 @@ class Plot : public QWidget {
   Span y_{0, 1};
   Scale scale_ = Scale::linear;
   double left_margin_ = 40;
-  int legend_rows_ = 1, inset_ = 0;
+  int legend_rows_ = 1, inset_ = 0, emphasis_ = -1, hovered_ = -1;
   QPixmap cache_;
   bool stale_ = true, dragging_ = false, moved_ = false;
   QPointF pressed_at_;

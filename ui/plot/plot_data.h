@@ -13,8 +13,15 @@
 
 namespace mw::ui {
 
-enum class Origin { measured, predicted, imported };    // solid, dashed, dotted
-enum class Marks { none, points, squares, triangles };  // few samples, each one drawn; shapes tell lines apart
+// Solid, dashed, dotted; dash and dot: no result at all but what was asked for.
+enum class Origin { measured, predicted, imported, asked };
+enum class Marks { none, points, squares, triangles, diamonds };  // few samples, each drawn; shapes tell lines apart
+
+struct PlotFlag {  // something is wrong with the sample there; the text says what when it is pointed at
+  double x = 0, y = 0;
+  QColor color{};
+  QString text{};
+};
 
 struct PlotLine {
   QString name{};
@@ -22,6 +29,10 @@ struct PlotLine {
   std::shared_ptr<const runs::Series> raw{}, smooth{};  // smooth may be null: then raw is the line
   Origin origin = Origin::measured;
   Marks marks = Marks::none;
+  std::shared_ptr<const runs::Series> low{}, high{};  // a band around it: an interval, or up to a percentile
+  std::vector<runs::Point> path{};                    // how samples are connected, where that is not the order of x
+  std::vector<PlotFlag> flags{};
+  int group = -1;  // lines of one thing are lit together, in all charts
 };
 
 // Areas on top of each other; values[layer][i] belongs to x[i].
@@ -52,6 +63,7 @@ struct LevelLine {  // a horizontal line: capacity, prediction; or an upright on
   double value = 0;
   QColor color{};
   Origin origin = Origin::measured;
+  QString text{};  // in place of the value
 };
 
 }  // namespace mw::ui

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Mouse, wheel and keys on a chart: pan, zoom, the playhead, lines hidden from the legend.
 #include <QContextMenuEvent>
+#include <QHelpEvent>
 #include <QKeyEvent>
 #include <QMenu>
 #include <QMouseEvent>
 #include <QToolButton>
+#include <QToolTip>
 #include <algorithm>
 #include <cmath>
 
@@ -24,6 +26,10 @@ void Plot::mouseMoveEvent(QMouseEvent* event) {
   const bool over_legend = std::any_of(legend_.begin(), legend_.end(),
                                        [&](const LegendEntry& e) { return e.color.isValid() && e.at.contains(at); });
   setCursor(over_legend ? Qt::PointingHandCursor : Qt::ArrowCursor);
+  if (const int group = group_at(at); group != hovered_) {
+    hovered_ = group;
+    emit group_hovered(group);
+  }
   if (area().adjusted(-1, 0, 1, 0).contains(at) && !empty())
     link_.set_cursor(x_at(at.x()));
   else
@@ -66,7 +72,44 @@ void Plot::wheelEvent(QWheelEvent* event) {
   event->accept();
 }
 
+int Plot::group_at(QPointF at) const {
+  constexpr double kNear = 9;
+  for (const LegendEntry& e : legend_)
+    if (e.group >= 0 && e.at.contains(at)) return e.group;
+  const QRectF a = area();
+  if (!a.contains(at)) return -1;
+  int group = -1;
+  double nearest = kNear;
+  for (const PlotLine& line : lines_) {
+    if (line.group < 0 || !line.raw || line.raw->empty() || hidden(line.name)) continue;
+    const auto sample = line.raw->nearest(x_at(at.x()));
+    if (!sample) continue;
+    const runs::Point p = (*line.raw)[*sample];
+    const double distance = std::hypot(to_x(a, p.x) - at.x(), to_y(a, p.y) - at.y());
+    if (distance < nearest) nearest = distance, group = line.group;
+  }
+  return group;
+}
+
+bool Plot::event(QEvent* event) {
+  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
+  constexpr double kNear = 9;
+  const auto* help = static_cast<QHelpEvent*>(event);
+  const QRectF a = area();
+  for (const PlotLine& line : lines_)
+    for (const PlotFlag& flag : line.flags)
+      if (!hidden(line.name) && QLineF(QPointF(to_x(a, flag.x), to_y(a, flag.y)), help->pos()).length() < kNear) {
+        QToolTip::showText(help->globalPos(), flag.text, this);
+        return true;
+      }
+  return QWidget::event(event);
+}
+
 void Plot::leaveEvent(QEvent*) {
+  if (hovered_ >= 0) {
+    hovered_ = -1;
+    emit group_hovered(-1);
+  }
   link_.set_cursor(std::nullopt);
 }
 

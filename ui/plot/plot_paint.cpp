@@ -44,12 +44,16 @@ void Plot::paint_data(QPainter& painter, const QRectF& area) const {
   if (stack_.sample && stack_.shape == Shape::bars) paint_bars(painter, area);
   painter.setRenderHint(QPainter::Antialiasing);
   for (const PlotLine& line : lines_)
+    if (line.low && line.high && !hidden(line.name)) paint_interval(painter, area, line);
+  for (const PlotLine& line : lines_)
     if (line.raw && !hidden(line.name) && line.smooth) paint_band(painter, area, line);
   for (const PlotLine& line : lines_)
     if (line.raw && !hidden(line.name)) paint_line(painter, area, line);
   painter.setClipping(false);  // a mark at the edge is drawn whole
   for (const PlotLine& line : lines_)
     if (line.raw && !hidden(line.name)) paint_marks(painter, area, line);
+  for (const PlotLine& line : lines_)
+    if (!hidden(line.name)) paint_flags(painter, area, line);
   painter.restore();
   paint_levels(painter, area);
   paint_limits(painter, area);
@@ -115,6 +119,42 @@ void Plot::paint_band(QPainter& painter, const QRectF& area, const PlotLine& lin
   painter.drawPolygon(upper + lower);
 }
 
+QColor Plot::color_of(const PlotLine& line) const {
+  return emphasis_ < 0 || line.group == emphasis_ ? line.color : faded(line.color, 0.22);
+}
+
+void Plot::paint_interval(QPainter& painter, const QRectF& area, const PlotLine& line) const {
+  QPolygonF upper, lower;
+  for (size_t i = 0; i < line.high->size() && i < line.low->size(); ++i) {
+    const runs::Point top = (*line.high)[i], bottom = (*line.low)[i];
+    if (std::isnan(top.y) || std::isnan(bottom.y)) continue;
+    upper << QPointF(to_x(area, top.x), to_y(area, top.y));
+    lower << QPointF(to_x(area, bottom.x), to_y(area, bottom.y));
+  }
+  const double alpha = (theme().shade == Shade::dark ? 0.20 : 0.15) * (color_of(line).alphaF());
+  if (upper.size() == 1) {  // a whisker
+    painter.setPen(QPen(faded(line.color, alpha * 3), 3));
+    painter.drawLine(upper.front(), lower.front());
+    return;
+  }
+  std::reverse(lower.begin(), lower.end());
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(faded(line.color, alpha));
+  painter.drawPolygon(upper + lower);
+}
+
+void Plot::paint_flags(QPainter& painter, const QRectF& area, const PlotLine& line) const {
+  painter.setFont(small_font());
+  for (const PlotFlag& flag : line.flags) {
+    const QPointF at(to_x(area, flag.x), to_y(area, flag.y));
+    if (!area.adjusted(-1, -1, 1, 1).contains(at)) continue;
+    painter.setPen(QPen(flag.color, 1.8));
+    painter.setBrush(Qt::NoBrush);
+    painter.drawEllipse(at, 6.5, 6.5);
+    painter.drawText(QRectF(at.x() + 5, at.y() - 17, 10, 14), Qt::AlignCenter, u"!"_s);
+  }
+}
+
 void Plot::paint_line(QPainter& painter, const QRectF& area, const PlotLine& line) const {
   const runs::Series& series = line.smooth ? *line.smooth : *line.raw;
   const Span x = link_.range();
@@ -122,10 +162,14 @@ void Plot::paint_line(QPainter& painter, const QRectF& area, const PlotLine& lin
   const auto points = series.decimate(x.low, x.high, columns);
   QPolygonF polygon;
   polygon.reserve(static_cast<qsizetype>(points.size()));
-  for (const auto& p : points) polygon << QPointF(to_x(area, p.x), std::isnan(p.y) ? std::nan("") : to_y(area, p.y));
+  for (const auto& p : line.path.empty() ? points : line.path)
+    polygon << QPointF(to_x(area, p.x), std::isnan(p.y) ? std::nan("") : to_y(area, p.y));
   // A line that jumps about every pixel is drawn thin; a calm one may be bold.
   const bool dense = !line.smooth && polygon.size() > area.width();
-  QPen pen(line.color, dense ? 1.0 : 1.7, pen_style(line.origin), Qt::RoundCap, Qt::RoundJoin);
+  // Round caps would close the gaps of dots and dashes.
+  const Qt::PenCapStyle cap = line.origin == Origin::measured ? Qt::RoundCap : Qt::FlatCap;
+  QPen pen(color_of(line), dense || line.origin == Origin::asked ? 1.0 : 1.7, pen_style(line.origin), cap,
+           Qt::RoundJoin);
   painter.setPen(pen);
   painter.setBrush(Qt::NoBrush);
   polyline(painter, polygon);
@@ -137,7 +181,7 @@ void Plot::paint_marks(QPainter& painter, const QRectF& area, const PlotLine& li
   const auto [begin, end] = series.window(link_.range().low, link_.range().high);
   if (static_cast<double>(end - begin) >= area.width() / 6) return;
   painter.setPen(QPen(theme().panel, 1));
-  painter.setBrush(line.color);
+  painter.setBrush(color_of(line));
   for (size_t i = begin; i < end; ++i) {
     const QPointF p(to_x(area, series[i].x), to_y(area, series[i].y));
     if (std::isfinite(p.y()) && area.adjusted(-1, -1, 1, 1).contains(p)) paint_mark(painter, line.marks, p);
@@ -221,32 +265,64 @@ void Plot::paint_stack(QPainter& painter, const QRectF& area) const {
   }
 }
 
+// Where the label of each level stands: beside its line where no other line or label is; those beyond the chart in its
+// upper left corner.
+std::vector<QRectF> Plot::level_labels(const QRectF& area) const {
+  const QFontMetricsF metrics(small_font());
+  constexpr double kHeight = 15, kStep = kHeight + 2;
+  std::vector<QRectF> labels;
+  const auto free = [&](const QRectF& at, const LevelLine& own) {
+    if (at.top() < area.top() || at.bottom() > area.bottom()) return false;
+    for (const QRectF& other : labels)
+      if (at.intersects(other)) return false;
+    for (const LevelLine& other : levels_)
+      if (&other != &own && other.value <= y_.high && at.top() - 1 < to_y(area, other.value) &&
+          to_y(area, other.value) < at.bottom() + 1)
+        return false;
+    return true;
+  };
+  double edge = area.top() + 2;
+  for (const LevelLine& level : levels_) {
+    const double w = metrics.horizontalAdvance(level_text(level)) + 8, y = to_y(area, level.value);
+    const double left = area.left() + 4, right = area.right() - w - 2;
+    if (level.value > y_.high) {
+      labels.emplace_back(left, edge, w, kHeight);
+      edge += kStep;
+      continue;
+    }
+    const bool bars = stack_.shape == Shape::bars;  // low at the left
+    const double near = bars ? left : right, far = bars ? right : left;
+    QRectF best(near, y - kStep >= area.top() ? y - kStep : y + 2, w, kHeight);
+    std::vector<QPointF> places{{near, y - kStep}, {near, y + 2}, {far, y - kStep}, {far, y + 2}};
+    for (double below = y + 2; below < area.bottom(); below += 3) places.emplace_back(near, below);
+    for (const QPointF& at : places)
+      if (const QRectF box(at, best.size()); free(box, level)) {
+        best = box;
+        break;
+      }
+    labels.push_back(best);
+  }
+  return labels;
+}
+
+QString Plot::level_text(const LevelLine& level) const {
+  const QString text = level.name + u' ' + value_text(level.value, options_.quantity);
+  return level.value > y_.high ? text + u" \u2191"_s : text;
+}
+
 void Plot::paint_levels(QPainter& painter, const QRectF& area) const {
   painter.setFont(small_font());
-  const QFontMetricsF metrics(painter.font());
-  double edge = area.top() + 2;
-  std::vector<QRectF> taken;
+  const std::vector<QRectF> labels = level_labels(area);
   for (const LevelLine& level : levels_) {
-    const bool beyond = level.value > y_.high;
-    QString text = level.name + u' ' + value_text(level.value, options_.quantity);
-    if (beyond) text += u" \u2191"_s;
-    const double w = metrics.horizontalAdvance(text) + 8, y = to_y(area, level.value);
-    const bool left = beyond || stack_.shape == Shape::bars;  // where bars are low
-    QRectF at(left ? area.left() + 4 : area.right() - w - 2, beyond ? edge : y - 17, w, 15);
-    if (!beyond && at.top() < area.top()) at.moveTop(y + 2);
-    for (const QRectF& other : taken)
-      if (at.intersects(other)) at.moveTop(other.bottom() + 2);
-    taken.push_back(at);
-    if (beyond)
-      edge += 17;
-    else {
-      QPen pen(level.color, 1.4, pen_style(level.origin));
-      painter.setPen(pen);
-      painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y));
-    }
-    painter.fillRect(at, faded(theme().panel, 0.78));
-    painter.setPen(level.color);
-    painter.drawText(at, Qt::AlignCenter, text);
+    if (level.value > y_.high) continue;
+    const double y = to_y(area, level.value);
+    painter.setPen(QPen(level.color, 1.4, pen_style(level.origin)));
+    painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y));
+  }
+  for (size_t i = 0; i < levels_.size(); ++i) {
+    painter.fillRect(labels[i], faded(theme().panel, 0.78));
+    painter.setPen(levels_[i].color);
+    painter.drawText(labels[i], Qt::AlignCenter, level_text(levels_[i]));
   }
 }
 
@@ -257,7 +333,8 @@ void Plot::paint_limits(QPainter& painter, const QRectF& area) const {
   for (const LevelLine& limit : limits_) {
     const bool beyond = limit.value > link_.range().high;
     if (limit.value < link_.range().low) continue;
-    QString text = limit.name + u' ' + value_text(limit.value, link_.x_quantity());
+    QString text =
+        limit.name + u' ' + (limit.text.isEmpty() ? value_text(limit.value, link_.x_quantity()) : limit.text);
     if (beyond) text += u" \u2192"_s;
     const double x = std::round(to_x(area, limit.value)) + 0.5, w = metrics.horizontalAdvance(text) + 8;
     if (!beyond) {
@@ -284,7 +361,8 @@ std::vector<Plot::LegendEntry> Plot::legend() const {
                    .color = line.color,
                    .origin = line.origin,
                    .value = value_text(s[at].y, options_.quantity),
-                   .marks = line.marks});
+                   .marks = line.marks,
+                   .group = line.group});
   }
   if (!stack_.at) return out;
   const auto values = !reading && stack_.overall ? stack_.overall() : stack_.at(reading.value_or(link_.data().high));

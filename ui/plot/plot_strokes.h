@@ -15,6 +15,8 @@ inline Qt::PenStyle pen_style(Origin origin) {
       return Qt::DashLine;
     case Origin::imported:
       return Qt::DotLine;
+    case Origin::asked:
+      return Qt::DashDotLine;
   }
   return Qt::SolidLine;
 }
@@ -29,6 +31,9 @@ inline void paint_mark(QPainter& painter, Marks shape, QPointF at) {
     painter.drawRect(QRectF(at.x() - 3, at.y() - 3, 6, 6));
   else if (shape == Marks::triangles)
     painter.drawPolygon(QPolygonF{at + QPointF(0, -4.2), at + QPointF(4, 3), at + QPointF(-4, 3)});
+  else if (shape == Marks::diamonds)
+    painter.drawPolygon(
+        QPolygonF{at + QPointF(0, -4.4), at + QPointF(4.4, 0), at + QPointF(0, 4.4), at - QPointF(4.4, 0)});
   else
     painter.drawEllipse(at, 3.2, 3.2);
 }

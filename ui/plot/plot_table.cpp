@@ -91,15 +91,11 @@ QVariant PlotTableModel::headerData(int section, Qt::Orientation orientation, in
 
 QString PlotTableModel::csv() const {
   QString out;
-  const auto quoted = [](const QString& text) {
-    QString copy = text;
-    return copy.contains(u',') || copy.contains(u'"') ? QString(u'"' + copy.replace(u"\""_s, u"\"\""_s) + u'"') : copy;
-  };
-  for (qsizetype c = 0; c < columns_.size(); ++c) out += (c ? u","_s : QString()) + quoted(columns_[c]);
+  for (qsizetype c = 0; c < columns_.size(); ++c) out += (c ? u","_s : QString()) + csv_cell(columns_[c]);
   out += u"\r\n"_s;
   for (size_t r = 0; r < rows_.size(); ++r) {
     const auto& row = rows_[r];
-    if (!names_.empty()) out += quoted(names_[r]);
+    if (!names_.empty()) out += csv_cell(names_[r]);
     for (size_t c = names_.empty() ? 0 : 1; c < row.size(); ++c)
       out += (c ? u","_s : QString()) + (std::isnan(row[c]) ? QString() : QString::number(row[c], 'g', 17));
     out += u"\r\n"_s;

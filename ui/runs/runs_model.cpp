@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ui/runs/run_mime.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/train/run_header.h"
@@ -239,7 +240,9 @@ QVariant RunsModel::headerData(int section, Qt::Orientation orientation, int rol
 
 Qt::ItemFlags RunsModel::flags(const QModelIndex& index) const {
   Qt::ItemFlags f = QAbstractTableModel::flags(index);
-  if (index.isValid() && (index.column() == name || index.column() == tags)) f |= Qt::ItemIsEditable;
+  if (!index.isValid()) return f;
+  f |= Qt::ItemIsDragEnabled;
+  if (index.column() == name || index.column() == tags) f |= Qt::ItemIsEditable;
   return f;
 }
 
@@ -258,6 +261,17 @@ bool RunsModel::setData(const QModelIndex& index, const QVariant& value, int rol
   }
   refresh();
   return true;
+}
+
+QStringList RunsModel::mimeTypes() const {
+  return {run_mime_type()};
+}
+
+QMimeData* RunsModel::mimeData(const QModelIndexList& indexes) const {
+  std::vector<runs::RunId> runs;
+  for (const QModelIndex& at : indexes)
+    if (const auto& id = row(at.row()).id; std::find(runs.begin(), runs.end(), id) == runs.end()) runs.push_back(id);
+  return run_mime(runs);
 }
 
 RunsFilter::RunsFilter(QObject* parent) : QSortFilterProxyModel(parent) {

@@ -2,6 +2,7 @@
 #include "ui/runs/runs_page.h"
 
 #include <QEvent>
+#include <QFileDialog>
 #include <QFrame>
 #include <QHeaderView>
 #include <QLabel>
@@ -24,6 +25,7 @@ constexpr int kHeaderAir = 16, kCellAir = 11;  // padding
 
 RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
     : QWidget(parent),
+      importer_(runs_folder),
       model_(new RunsModel(runs_folder, this)),
       proxy_(new RunsFilter(this)),
       table_(new QTableView(this)),
@@ -31,6 +33,8 @@ RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
       open_(new QPushButton(tr("Open"), this)),
       clone_(new QPushButton(tr("Clone"), this)),
       resume_(new QPushButton(tr("Resume"), this)),
+      compare_(new QPushButton(tr("Compare"), this)),
+      import_(new QPushButton(tr("Import\u2026"), this)),
       delete_(new QPushButton(tr("Delete"), this)),
       trash_(new QToolButton(this)),
       toast_(new QFrame(this)),
@@ -89,7 +93,9 @@ void RunsPage::build_toolbar() {
   clone_->setToolTip(tr("Put the run's experiment into the form"));
   resume_->setToolTip(tr("Go on from the last checkpoint of a stopped or interrupted run"));
   delete_->setToolTip(tr("Put the selected runs away; this can be undone (Del)"));
-  for (QPushButton* b : {open_, clone_, resume_}) row->addWidget(b);
+  compare_->setToolTip(tr("Put the selected runs beside each other; rows can be dragged there, too (Ctrl+Shift+C)"));
+  import_->setToolTip(tr("Read results of vLLM bench, GuideLLM, llama-bench or a CSV file, or another trainer's log"));
+  for (QPushButton* b : {open_, clone_, resume_, compare_, import_}) row->addWidget(b);
   row->addSpacing(16);  // what takes away stands apart
   row->addWidget(delete_);
   trash_->setText(tr("Show Deleted"));
@@ -103,6 +109,13 @@ void RunsPage::build_toolbar() {
   connect(open_, &QPushButton::clicked, this, [this] { emit open_wanted(qs(current())); });
   connect(clone_, &QPushButton::clicked, this, [this] { emit clone_wanted(qs(current())); });
   connect(resume_, &QPushButton::clicked, this, [this] { emit resume_wanted(qs(current())); });
+  connect(compare_, &QPushButton::clicked, this, &RunsPage::compare_wanted);
+  connect(import_, &QPushButton::clicked, this, &RunsPage::choose_import);
+  connect(&importer_, &ResultImporter::problem, this, &RunsPage::problem);
+  connect(&importer_, &ResultImporter::imported, this, [this](const QStringList& runs) {
+    refresh();
+    select(ss(runs.front()));
+  });
   connect(delete_, &QPushButton::clicked, this, &RunsPage::delete_selected);
   connect(trash_, &QToolButton::toggled, this, [this](bool on) {
     model_->set_trash(on ? runs::Trash::deleted : runs::Trash::kept);
@@ -125,6 +138,8 @@ void RunsPage::build_table() {
   table_->setTabKeyNavigation(false);
   table_->setEditTriggers(QAbstractItemView::EditKeyPressed);
   table_->setContextMenuPolicy(Qt::CustomContextMenu);
+  table_->setDragEnabled(true);
+  table_->setDragDropMode(QAbstractItemView::DragOnly);
   table_->verticalHeader()->hide();
   table_->verticalHeader()->setDefaultSectionSize(24);
   table_->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
@@ -203,6 +218,7 @@ void RunsPage::update_buttons() {
   const bool kept = model_->trash() == runs::Trash::kept;
   open_->setEnabled(all.size() == 1);
   clone_->setEnabled(all.size() == 1);
+  compare_->setEnabled(!all.empty() && kept);
   resume_->setEnabled(all.size() == 1 && kept && resumable(all.front()));
   const bool running = std::any_of(all.begin(), all.end(), [this](const runs::RunId& run) {
     const int at = model_->row_of(run);
@@ -226,6 +242,19 @@ void RunsPage::delete_selected() {
   toast_->show();
 }
 
+void RunsPage::choose_import() {
+  auto* dialog = new QFileDialog(window(), tr("Import Results"), QString(),
+                                 tr("Results (*.json *.jsonl *.csv *.txt);;Any file (*)"));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setFileMode(QFileDialog::ExistingFiles);
+  connect(dialog, &QFileDialog::filesSelected, this, [this](const QStringList& files) {
+    std::vector<std::filesystem::path> all;
+    for (const QString& file : files) all.push_back(fspath(file));
+    import_files(std::move(all));
+  });
+  dialog->open();
+}
+
 void RunsPage::undo_delete() {
   model_->set_deleted(deleted_, runs::Trash::kept);
   toast_->hide();
@@ -244,6 +273,7 @@ void RunsPage::menu(const QPoint& at) {
   add(open_);
   add(clone_);
   add(resume_);
+  add(compare_);
   const auto edit = [&](const QString& text, int column) {
     QAction* a = m->addAction(text, this, [this, column] {
       const QModelIndex row = table_->selectionModel()->selectedRows().value(0);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Runs page: history to sort, filter, open, clone, rename, tag, delete (undoable), resume.
+// The Runs page: history to sort, filter, open, clone, rename, tag, compare, delete (undoable), resume; results of
+// other tools to import, by dialog or drop.
 #pragma once
 #include <QWidget>
 
+#include "ui/runs/result_importer.h"
 #include "ui/runs/runs_model.h"
 
 class QFrame;
@@ -26,6 +28,9 @@ class RunsPage : public QWidget {
   void select(const runs::RunId& run);
   void delete_selected();
   void undo_delete();
+  void choose_import();
+  void import_files(std::vector<std::filesystem::path> files) { importer_.import(std::move(files)); }
+  void drain() { importer_.drain(); }
   bool can_undo_delete() const { return !deleted_.empty(); }
   QByteArray save_layout() const;
   void restore_layout(const QByteArray& state);
@@ -38,6 +43,8 @@ class RunsPage : public QWidget {
   void clone_wanted(const QString& run);
   void resume_wanted(const QString& run);
   void put_away(const QString& run);
+  void compare_wanted();
+  void problem(const mw::Problem& problem);
 
  private:
   void build_toolbar();
@@ -49,11 +56,12 @@ class RunsPage : public QWidget {
   runs::RunId current() const;
   bool resumable(const runs::RunId& run) const;
 
+  ResultImporter importer_;
   RunsModel* model_;
   RunsFilter* proxy_;
   QTableView* table_;
   QLineEdit* filter_;
-  QPushButton *open_, *clone_, *resume_, *delete_;
+  QPushButton *open_, *clone_, *resume_, *compare_, *import_, *delete_;
   QToolButton* trash_;
   QFrame* toast_;
   QLabel *toast_text_, *empty_;

@@ -34,11 +34,6 @@ Quantity quantity_of(int column) {
   }
 }
 
-QString quoted(QString text) {
-  if (!text.contains(u',') && !text.contains(u'"') && !text.contains(u'\n')) return text;
-  return u'"' + text.replace(u"\""_s, u"\"\""_s) + u'"';
-}
-
 }  // namespace
 
 void SizesModel::show(SizeViewPtr view) {
@@ -185,7 +180,7 @@ QString SizesModel::csv() const {
     const bool number = c != workload && c != result;
     if (number && quantity_of(c) == Quantity::bytes) name += u"_bytes"_s;
     if (number && quantity_of(c) == Quantity::seconds) name += u"_seconds"_s;
-    names << quoted(name);
+    names << csv_cell(name);
   }
   QString out = names.join(u',') + u"\r\n"_s;
   for (const auto& p : rows_) {
@@ -193,7 +188,7 @@ QString SizesModel::csv() const {
     for (int c = 0; c < columns; ++c) {
       const auto v = value(p, c);
       cells << (c == workload ? qs(to_string(p.workload))
-                : c == result ? quoted(text(p, c))
+                : c == result ? csv_cell(text(p, c))
                 : !v          ? QString()
                               : QString::number(*v, 'g', 17));
     }

@@ -5,6 +5,7 @@
 #include <QApplication>
 #include <QTimer>
 
+#include "ui/compare/comparison_export.h"
 #include "ui/shell/main_window.h"
 #include "ui/theme/text.h"
 
@@ -22,6 +23,14 @@ int run_window(int& argc, char** argv, const WindowOptions& options) {
       window.actions()[u"run.start"_s]->trigger();
     });
   return QApplication::exec();
+}
+
+void export_comparison_file(int& argc, char** argv, const std::vector<runs::Compared>& runs,
+                            const std::filesystem::path& file) {
+  qputenv("QT_QPA_PLATFORM", "offscreen");
+  QApplication application(argc, argv);
+  apply(make_theme(Shade::light), application);
+  export_comparison(runs::compare(runs), runs, {}, file);
 }
 
 }  // namespace mw::ui

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "core/runs/comparison.h"
+
 namespace mw::ui {
 
 enum class Start { open, run };  // run: as if Run were pressed once the window shows
@@ -15,6 +17,10 @@ struct WindowOptions {
   Start start = Start::open;
 };
 int run_window(int& argc, char** argv, const WindowOptions& options);
+
+// Writes a comparison as png, svg or pdf (or csv, md, tex), without a display. Throws Error EXPORT.
+void export_comparison_file(int& argc, char** argv, const std::vector<runs::Compared>& runs,
+                            const std::filesystem::path& file);
 
 struct TourOptions {
   std::filesystem::path out;          // created; one PNG per screen

@@ -98,8 +98,10 @@ void JobsPanel::show_frame() {
   idle_->setVisible(!run);
   if (!run) return;
   const bool paused = run->view.state() == RunState::paused;
-  name_->setText(
-      (run->kind() == RunKind::size ? tr("Sizing %1") : tr("Train %1")).arg(qs(run->id.empty() ? run->name : run->id)));
+  name_->setText((run->kind() == RunKind::size    ? tr("Sizing %1")
+                  : run->kind() == RunKind::sweep ? tr("Sweep %1")
+                                                  : tr("Train %1"))
+                     .arg(qs(run->id.empty() ? run->name : run->id)));
   steps_->setText(steps_text(run->view));
   eta_->setText(runs_.stopping() ? tr("stopping") : paused ? tr("paused") : eta_text(run->view));
   pause_->setText(paused ? tr("Continue") : tr("Pause"));

@@ -12,6 +12,7 @@
 #include <QToolButton>
 #include <algorithm>
 
+#include "ui/runs/run_mime.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -28,7 +29,8 @@ MainWindow::MainWindow(const WindowSetup& setup)
     : setup_(setup),
       session_(setup.session_folder),
       theme_(make_theme(system_shade())),
-      runs_(setup.runs_folder),
+      runs_(setup.runs_folder,
+            [f = hardware_folders(setup)] { return hardware::Catalogue::load(f.hardware, f.own_hardware); }),
       pricer_(hardware_folders(setup)),
       calibrator_(hardware_folders(setup)),
       prover_(runs::prove_view),
@@ -54,7 +56,10 @@ MainWindow::MainWindow(const WindowSetup& setup)
   design_->restore_layout(session_.value(u"layout/design"_s).toByteArray());
   data_->restore_layout(session_.value(u"layout/data"_s).toByteArray());
   train_->restore_layout(session_.value(u"layout/train"_s).toByteArray());
-  size_->restore_layout(session_.value(u"layout/serve"_s).toByteArray());
+  serve_->sizes().restore_layout(session_.value(u"layout/serve"_s).toByteArray());
+  serve_->sweep().restore_layout(session_.value(u"layout/sweep"_s).toByteArray());
+  serve_->setCurrentIndex(session_.value(u"layout/serve_tab"_s, 0).toInt());
+  compare_->restore_layout(session_.value(u"layout/compare"_s).toByteArray());
   runs_page_->restore_layout(session_.value(u"layout/runs"_s).toByteArray());
   first_document(setup.experiment);
   const int last = session_.value(u"page"_s, -1).toInt();
@@ -78,12 +83,15 @@ void MainWindow::build_pages() {
   design_ = new DesignPage(document_, pricer_, hardware_folders(setup_));
   data_ = new DataPage(document_);
   train_ = new TrainPage(runs_);
-  size_ = new SizePage(runs_);
+  serve_ = new ServePage(document_, runs_);
+  compare_ = new ComparePage({setup_.runs_folder, setup_.resources / "results", hardware_folders(setup_).hardware,
+                              hardware_folders(setup_).own_hardware});
   runs_page_ = new RunsPage(setup_.runs_folder);
   pages_->addWidget(design_);
   pages_->addWidget(data_);
   pages_->addWidget(train_);
-  pages_->addWidget(size_);
+  pages_->addWidget(serve_);
+  pages_->addWidget(compare_);
   pages_->addWidget(runs_page_);
   setCentralWidget(pages_);
   strip_ = new StatusStrip(pricer_, runs_, this);
@@ -124,6 +132,8 @@ void MainWindow::wire() {
     prover_.drain();
     design_->drain();
     data_->drain();
+    compare_->drain();
+    runs_page_->drain();
   });
   connect(&clock_, &FrameClock::show, this, [this] {
     if (!isVisible()) return;
@@ -131,7 +141,7 @@ void MainWindow::wire() {
     design_->show_frame();
     data_->show_frame();
     train_->show_frame();
-    size_->show_frame();
+    serve_->show_frame();
     jobs_->show_frame();
     if (proof_window_->isVisible()) proof_window_->show_frame();
     strip_->show_frame();
@@ -191,14 +201,7 @@ void MainWindow::wire() {
   connect(jobs_, &JobsPanel::pause_wanted, this, [this] { actions_[u"run.pause"_s]->trigger(); });
   connect(jobs_, &JobsPanel::stop_wanted, this, [this] { actions_[u"run.stop"_s]->trigger(); });
   connect(jobs_, &JobsPanel::look_wanted, this, [this] { actions_[u"view.live"_s]->trigger(); });
-  connect(size_, &SizePage::measure_wanted, this, [this] { actions_[u"run.size"_s]->trigger(); });
-  connect(size_, &SizePage::stop_wanted, this, [this] { actions_[u"run.stop"_s]->trigger(); });
-  connect(size_, &SizePage::runs_wanted, this, [this] { show_page(Page::runs); });
-  connect(size_, &SizePage::settings_wanted, this, [this] {
-    raise_panel(u"experiment"_s);
-    panel_->show_form();
-    panel_->form().focus_key("size.batches");
-  });
+  wire_serving();
   connect(design_, &DesignPage::problem, this, [this](const Problem& p) { report(ProblemSource::file, p); });
   connect(design_, &DesignPage::pin_changed, this, &MainWindow::update_actions);
   connect(design_, &DesignPage::calibrate_wanted, this, [this] { actions_[u"plan.calibrate"_s]->trigger(); });
@@ -210,11 +213,7 @@ void MainWindow::wire() {
     pricer_.ask(document_.experiment());
   });
   connect(data_, &DataPage::problem, this, [this](const Problem& p) { report(ProblemSource::file, p); });
-  connect(data_, &DataPage::setting_wanted, this, [this](const QString& key) {
-    raise_panel(u"experiment"_s);
-    panel_->show_form();
-    panel_->form().focus_key(ss(key));
-  });
+  connect(data_, &DataPage::setting_wanted, this, [this](const QString& key) { go_to_setting(ss(key)); });
   connect(train_, &TrainPage::moment_changed, this,
           [this] { design_->measured().show_moment(train_->run(), train_->moment(), train_->held()); });
   connect(&prover_, &Prover::changed, this, &MainWindow::update_actions);
@@ -229,11 +228,7 @@ void MainWindow::wire() {
   connect(train_, &TrainPage::runs_wanted, this, [this] { show_page(Page::runs); });
   connect(runs_page_, &RunsPage::open_wanted, this, [this](const QString& run) { open_run(ss(run)); });
   connect(runs_page_, &RunsPage::clone_wanted, this, &MainWindow::clone);
-  connect(runs_page_, &RunsPage::resume_wanted, this, [this](const QString& run) {
-    problems_.clear(ProblemSource::run);
-    runs_.continue_run(ss(run));
-    show_page(Page::train);
-  });
+  connect(runs_page_, &RunsPage::resume_wanted, this, [this](const QString& run) { resume_run(ss(run)); });
   connect(runs_page_, &RunsPage::put_away, this, [this](const QString& run) { runs_.close_shown(ss(run)); });
   connect(&runs_page_->model(), &RunsModel::problem, this,
           [this](const Problem& p) { report(ProblemSource::store, p); });
@@ -283,13 +278,15 @@ void MainWindow::show_page(Page page) {
   for (size_t i = 0; i < page_buttons_.size(); ++i) page_buttons_[i]->setChecked(i == static_cast<size_t>(page));
   if (page == Page::runs) runs_page_->refresh();
   if (page == Page::train) runs_.look_at(RunKind::train);
-  if (page == Page::serve) runs_.look_at(RunKind::size);
-  strip_->set_about(page == Page::serve ? RunKind::size : RunKind::train);
-  panel_->set_command(page == Page::serve ? u"size"_s : page == Page::design ? u"plan"_s : u"run"_s);
+  if (page == Page::serve) runs_.look_at(serve_->kind());
+  strip_->set_about(page == Page::serve ? serve_->kind() : RunKind::train);
+  panel_->set_command(page == Page::serve    ? serve_->kind() == RunKind::size ? u"size"_s : u"sweep"_s
+                      : page == Page::design ? u"plan"_s
+                                             : u"run"_s);
   design_->show_frame();
   data_->show_frame();
   train_->show_frame();
-  size_->show_frame();
+  serve_->show_frame();
   update_actions();
 }
 
@@ -298,7 +295,7 @@ Page MainWindow::page() const {
 }
 
 Page page_of(RunKind kind) {
-  return kind == RunKind::size ? Page::serve : Page::train;
+  return kind == RunKind::train ? Page::train : Page::serve;
 }
 
 void MainWindow::set_shade(Shade shade) {
@@ -310,7 +307,8 @@ void MainWindow::set_shade(Shade shade) {
   design_->restyle();
   data_->restyle();
   train_->restyle();
-  size_->restyle();
+  serve_->restyle();
+  compare_->restyle();
   calibrate_->restyle();
   log_->show_run(runs_.shown());
   proof_window_->restyle();
@@ -339,11 +337,12 @@ void MainWindow::update_actions() {
   const bool paused = live && live->view.state() == RunState::paused;
   QAction* run = actions_[u"run.start"_s];
   run->setEnabled(!live);
-  const bool sizes = page() == Page::serve || kind_of(document_.experiment()) == RunKind::size;
-  const QString help = sizes ? tr("Measure time and memory of this experiment's model by batch size")
-                             : tr("Train this experiment on this machine");
+  const RunKind kind = page() == Page::serve ? serve_->kind() : kind_of(document_.experiment());
+  const QString help = kind == RunKind::size    ? tr("Measure time and memory of this experiment's model by batch size")
+                       : kind == RunKind::sweep ? tr("Sweep request rates and prompt lengths of this experiment")
+                                                : tr("Train this experiment on this machine");
   run->setToolTip(tr("%1 (%2)").arg(help, run->shortcut().toString(QKeySequence::NativeText)));
-  actions_[u"run.size"_s]->setEnabled(!live);
+  for (const auto& id : {u"run.size"_s, u"run.sweep"_s}) actions_[id]->setEnabled(!live);
   actions_[u"run.prove"_s]->setEnabled(!live && !prover_.busy());
   QAction* pause = actions_[u"run.pause"_s];
   pause->setEnabled(live && !runs_.stopping());
@@ -360,7 +359,10 @@ void MainWindow::remember() {
   session_.set_value(u"layout/design"_s, design_->save_layout());
   session_.set_value(u"layout/data"_s, data_->save_layout());
   session_.set_value(u"layout/train"_s, train_->save_layout());
-  session_.set_value(u"layout/serve"_s, size_->save_layout());
+  session_.set_value(u"layout/serve"_s, serve_->sizes().save_layout());
+  session_.set_value(u"layout/sweep"_s, serve_->sweep().save_layout());
+  session_.set_value(u"layout/serve_tab"_s, serve_->currentIndex());
+  session_.set_value(u"layout/compare"_s, compare_->save_layout());
   session_.set_value(u"layout/runs"_s, runs_page_->save_layout());
 }
 
@@ -375,7 +377,7 @@ void MainWindow::closeEvent(QCloseEvent* event) {
   if (runs_.busy()) {  // a checkpoint is written first, with the window still answering
     close_when_stopped_ = true;
     runs_.stop();
-    show_page(page_of(runs_.live()->kind()));
+    show_kind(runs_.live()->kind());
     event->ignore();
     return;
   }
@@ -383,18 +385,30 @@ void MainWindow::closeEvent(QCloseEvent* event) {
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
+  if (event->mimeData()->hasFormat(run_mime_type())) event->acceptProposedAction();
   if (event->mimeData()->hasUrls() && event->mimeData()->urls().front().isLocalFile()) event->acceptProposedAction();
+}
+
+void MainWindow::dragMoveEvent(QDragMoveEvent* event) {
+  if (event->mimeData()->hasFormat(run_mime_type()))
+    event->setAccepted(takes_runs(event->position().toPoint()));
+  else
+    event->acceptProposedAction();
 }
 
 void MainWindow::dropEvent(QDropEvent* event) {
   event->acceptProposedAction();
+  if (event->mimeData()->hasFormat(run_mime_type())) {
+    if (takes_runs(event->position().toPoint())) compare(runs_in(*event->mimeData()));
+    return;
+  }
   open_file(fspath(event->mimeData()->urls().front().toLocalFile()));
 }
 
 void MainWindow::showEvent(QShowEvent* event) {
   QMainWindow::showEvent(event);
   train_->show_frame();
-  size_->show_frame();
+  serve_->show_frame();
 }
 
 }  // namespace mw::ui

@@ -4,13 +4,14 @@
 #include <QMainWindow>
 #include <QTimer>
 
+#include "ui/compare/compare_page.h"
 #include "ui/data/data_page.h"
 #include "ui/design/calibrate_dialog.h"
 #include "ui/design/design_page.h"
 #include "ui/design/proof_window.h"
 #include "ui/form/experiment_panel.h"
 #include "ui/runs/runs_page.h"
-#include "ui/serve/size_page.h"
+#include "ui/serve/serve_page.h"
 #include "ui/shell/action_registry.h"
 #include "ui/shell/bottom_panels.h"
 #include "ui/shell/command_palette.h"
@@ -33,7 +34,7 @@ struct WindowSetup {
   std::filesystem::path session_folder;  // empty: remembers nothing (tour, benchmarks)
 };
 
-enum class Page { design, data, train, serve, runs };
+enum class Page { design, data, train, serve, compare, runs };
 Page page_of(RunKind kind);
 
 class MainWindow : public QMainWindow {
@@ -47,7 +48,10 @@ class MainWindow : public QMainWindow {
   DesignPage& design_page() { return *design_; }
   DataPage& data_page() { return *data_; }
   TrainPage& train_page() { return *train_; }
-  SizePage& size_page() { return *size_; }
+  ServePage& serve_page() { return *serve_; }
+  SweepPage& sweep_page() { return serve_->sweep(); }
+  SizePage& size_page() { return serve_->sizes(); }
+  ComparePage& compare_page() { return *compare_; }
   RunsPage& runs_page() { return *runs_page_; }
   ExperimentPanel& panel() { return *panel_; }
   ProblemsModel& problems() { return problems_; }
@@ -71,6 +75,7 @@ class MainWindow : public QMainWindow {
  protected:
   void closeEvent(QCloseEvent* event) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
+  void dragMoveEvent(QDragMoveEvent* event) override;
   void dropEvent(QDropEvent* event) override;
   void showEvent(QShowEvent* event) override;
 
@@ -84,6 +89,16 @@ class MainWindow : public QMainWindow {
   void update_actions();
   void update_title();
   void remember();
+  // window_serving.cpp
+  void wire_serving();
+  void open_run(const runs::RunId& run);  // in the page of its kind
+  void resume_run(const runs::RunId& run);
+  void show_kind(RunKind kind);  // the page of such runs
+  RunKind kind_of_run(const runs::RunId& run) const;
+  void compare(const std::vector<runs::RunId>& runs);
+  void compare_chosen();             // of the table, or what the Serve page shows
+  bool takes_runs(QPoint at) const;  // a drop there adds them to the comparison
+  void go_to_setting(const std::string& key);
   // window_actions.cpp
   void build_actions();
   void build_toolbar();
@@ -91,7 +106,6 @@ class MainWindow : public QMainWindow {
   void run();
   void start(RunKind kind);
   void prove(const runs::Experiment& experiment);
-  void open_run(const runs::RunId& run);  // in the page of its kind
   void pause_or_continue();
   void open_file(const std::filesystem::path& file);
   void choose_file();
@@ -118,7 +132,8 @@ class MainWindow : public QMainWindow {
   DesignPage* design_;
   DataPage* data_;
   TrainPage* train_;
-  SizePage* size_;
+  ServePage* serve_;
+  ComparePage* compare_;
   RunsPage* runs_page_;
   ExperimentPanel* panel_;
   ProblemsPanel* problems_panel_;

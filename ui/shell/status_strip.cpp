@@ -124,11 +124,19 @@ StatusStrip::StatusStrip(Pricer& pricer, RunController& runs, QWidget* parent)
   connect(why_, &QToolButton::clicked, this,
           [this] { QToolTip::showText(why_->mapToGlobal(QPoint(0, -10)), why_->toolTip(), why_, {}, 60000); });
   connect(&pricer_, &Pricer::changed, this, &StatusStrip::refresh);
+  connect(&runs_, &RunController::shown_changed, this, &StatusStrip::refresh);
+  connect(&runs_, &RunController::shown_grew, this, [this] {
+    if (!told_) refresh();  // until the run has said what was predicted for it
+  });
   refresh();
 }
 
 QString StatusStrip::price_text() const {
   return price_->text();
+}
+
+QString StatusStrip::origin_text() const {
+  return origin_->text();
 }
 
 void StatusStrip::set_about(RunKind kind) {
@@ -140,7 +148,7 @@ void StatusStrip::set_about(RunKind kind) {
 void StatusStrip::refresh() {
   const runs::DesignPtr& design = pricer_.design();
   const bool of_sizes = design && !pricer_.prediction() && design->request().work != plan::Work::train;
-  if (about_ == RunKind::size && !of_sizes) return show_nothing();
+  if (about_ != RunKind::train && !of_sizes) return show_nothing();
   const bool old = pricer_.prediction() ? pricer_.outdated() : pricer_.design_outdated();
   const bool failed = !pricer_.problems().empty() && !pricer_.stale() && old;
   if (pricer_.prediction())
@@ -151,13 +159,28 @@ void StatusStrip::refresh() {
     say(failed ? qs(pricer_.problems().front().message) : tr("Memory: not predicted yet"), theme().muted);
   const bool any = pricer_.prediction() || pricer_.design();
   price_->setToolTip(failed ? qs(to_text(pricer_.problems().front())) : QString());
-  origin_->setText(failed && any ? tr("predicted for the last valid document") : tr("predicted"));
+  origin_->setText(failed && any ? tr("predicted for the last valid document") : predicted_for());
   for (QWidget* w : {static_cast<QWidget*>(bar_), static_cast<QWidget*>(origin_), static_cast<QWidget*>(why_)})
     w->setVisible(any);
 }
 
+// The figure is the document's. The run on the page may be of other settings or of another version of the engine: then
+// what was predicted for it at its start stands beside.
+QString StatusStrip::predicted_for() {
+  const RunPtr run = runs_.shown(RunKind::train);
+  told_ = run && !run->view.info().is_null();
+  const auto& here = pricer_.prediction();
+  const auto then = run && about_ == RunKind::train ? run->view.predicted() : std::nullopt;
+  const bool settled = here && here->basis == runs::Basis::exact && !pricer_.outdated();
+  if (!settled || !then || then->total() == here->at_peak.total()) return tr("predicted");
+  return tr("predicted for this form; for %1, when it started: %2")
+      .arg(qs(run->id.empty() ? run->name : run->id), qs(to_text(then->total())));
+}
+
 void StatusStrip::show_nothing() {
-  say(tr("Each batch size is predicted before it is measured"), theme().muted);
+  say(about_ == RunKind::size ? tr("Each batch size is predicted before it is measured")
+                              : tr("A sweep on this machine is measured, on other targets it is simulated"),
+      theme().muted);
   price_->setToolTip({});
   for (QWidget* w : {static_cast<QWidget*>(bar_), static_cast<QWidget*>(origin_), static_cast<QWidget*>(why_)})
     w->hide();
@@ -177,8 +200,9 @@ void StatusStrip::show_prediction(const runs::Prediction& p) {
   say((p.fits() ? bound ? tr("Fits: at most %1 of %2 (%3 %)") : tr("Fits: %1 of %2 (%3 %)")
        : bound ? tr("May not fit: at most %1 of %2 (%3 %)")
                 : tr("Does not fit: %1 of %2 (%3 %)"))
-          .arg(qs(to_text(p.at_peak.total())), qs(to_text(p.capacity)))
-          .arg(share, 0, 'f', share < 10 ? 1 : 0),
+              .arg(qs(to_text(p.at_peak.total())), qs(to_text(p.capacity)))
+              .arg(share, 0, 'f', share < 10 ? 1 : 0) +
+          (p.devices.size() > 1 ? tr(" on the fullest of %1 devices").arg(p.devices.size()) : QString()),
       stale      ? t.faint
       : p.fits() ? t.text
       : bound    ? t.warn

@@ -23,8 +23,10 @@ class StatusStrip : public QStatusBar {
   void refresh();
   void show_frame();
   QString price_text() const;
+  QString origin_text() const;
 
  private:
+  QString predicted_for();
   void say(const QString& text, const QColor& color);
   void show_nothing();
   void show_prediction(const runs::Prediction& prediction);
@@ -32,6 +34,7 @@ class StatusStrip : public QStatusBar {
   Pricer& pricer_;
   RunController& runs_;
   RunKind about_ = RunKind::train;
+  bool told_ = false;
   MemoryBar* bar_;
   QLabel *price_, *origin_, *job_;
   QToolButton* why_;

@@ -41,7 +41,12 @@ class Tour {
     wait_for([&] { return window_.pricer().settled(); }, 10000);
     shot("first-start", Shade::light, {1280, 800});
     window_.show_page(Page::serve);
+    window_.serve_page().show_kind(RunKind::sweep);
+    shot("sweep-empty", Shade::light, {1280, 800});
+    window_.serve_page().show_kind(RunKind::size);
     shot("serve-empty", Shade::light, {1280, 800});
+    window_.show_page(Page::compare);
+    shot("compare-empty", Shade::light, {1280, 800});
     window_.document().reset("data.path");
     window_.show_page(Page::data);
     shot("data-empty", Shade::light, {1280, 800});
@@ -55,12 +60,16 @@ class Tour {
         window_.show_page(Page::train);
         shot("train", shade, size);
         window_.show_page(Page::serve);
+        window_.serve_page().show_kind(RunKind::size);
         if (!size_run_.empty()) shot("serve", shade, size);
+        window_.serve_page().show_kind(RunKind::sweep);
+        if (!sweeps_.empty()) shot("sweep", shade, size);
         window_.show_page(Page::runs);
         window_.runs_page().select(run_);
         shot("runs", shade, size);
       }
     for (const Shade shade : {Shade::light, Shade::dark}) details(shade);
+    comparisons();
     mesh_run();
     return std::move(files_);
   }
@@ -97,7 +106,7 @@ class Tour {
     runs::RunId run;
     long most = -1;
     for (const runs::RunRow& r : runs::Store(options_.runs_folder).list())
-      if (r.state == RunState::done && (r.method == "size") == (kind == RunKind::size) && r.steps_done > most) {
+      if (r.state == RunState::done && kind_of(r) == kind && r.steps_done > most) {
         most = r.steps_done;
         run = r.id;
       }
@@ -113,6 +122,9 @@ class Tour {
   void open_run() {
     size_run_ = longest(RunKind::size);
     if (!size_run_.empty()) open(size_run_);
+    for (const runs::RunRow& r : runs::Store(options_.runs_folder).list())
+      if (r.state == RunState::done && kind_of(r) == RunKind::sweep) sweeps_.push_back(r.id);
+    if (!sweeps_.empty()) open(longest(RunKind::sweep));
     run_ = longest(RunKind::train);
     if (run_.empty())
       throw Error({.id = "TOUR",
@@ -126,7 +138,7 @@ class Tour {
   runs::RunId newest_on_a_mesh() const {
     const runs::Store store(options_.runs_folder);
     for (const runs::RunRow& r : store.list()) {
-      if (r.state != RunState::done || r.method == "size") continue;
+      if (r.state != RunState::done || kind_of(r) != RunKind::train) continue;
       long long devices = 1;
       for (const auto& [axis, size] : store.experiment(r.id).mesh()) devices *= size;
       if (devices > 1) return r.id;
@@ -154,6 +166,28 @@ class Tour {
     window_.design_page().measured().show_measured(false);
   }
 
+  // Every sweep there is beside the shipped results, in each view.
+  void comparisons() {
+    ComparePage& page = window_.compare_page();
+    const fs::path shipped = options_.resources / "results";
+    if (fs::exists(shipped))
+      for (const auto& entry : fs::directory_iterator(shipped))
+        if (entry.path().extension() == ".json") page.add_file(entry.path());
+    for (const auto& run : sweeps_) page.add_run(run);
+    window_.show_page(Page::compare);
+    wait_for([&] { return !page.busy(); }, 20000);
+    if (page.runs().empty()) return;
+    for (const Shade shade : {Shade::light, Shade::dark})
+      for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) shot("compare", shade, size);
+    for (const auto& [view, name] :
+         {std::pair{CompareView::load, "compare-by-rate"}, std::pair{CompareView::curve, "compare-curves"},
+          std::pair{CompareView::distribution, "compare-distribution"},
+          std::pair{CompareView::heat, "compare-heat-map"}, std::pair{CompareView::cost, "compare-cost"}}) {
+      page.charts().show_view(view);
+      shot(name, Shade::light, {1280, 800});
+    }
+  }
+
   void show_data() {
     window_.show_page(Page::data);
     DataPage& page = window_.data_page();
@@ -179,6 +213,7 @@ class Tour {
   void serve_details(Shade shade) {
     const QSize size(1280, 800);
     window_.show_page(Page::serve);
+    window_.serve_page().show_kind(RunKind::size);
     const auto& stops = window_.size_page().link().stops();
     window_.size_page().link().set_playhead(stops[stops.size() / 2].value);
     window_.panel().show_command();
@@ -253,6 +288,7 @@ class Tour {
   TourOptions options_;
   MainWindow window_;
   runs::RunId run_, size_run_;
+  std::vector<runs::RunId> sweeps_;
   std::vector<fs::path> files_;
 };
 

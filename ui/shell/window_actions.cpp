@@ -43,6 +43,10 @@ void MainWindow::build_actions() {
   actions_.add({u"run.size"_s, tr("Measure Batch Sizes"),
                 tr("Measure time and memory of this experiment's model by batch size"), key(Qt::CTRL | Qt::Key_F5)},
                [this] { start(RunKind::size); });
+  actions_.add({u"run.sweep"_s, tr("Run the Latency Sweep"),
+                tr("Sweep request rates and prompt lengths of this experiment: latency, throughput, every request"),
+                key(Qt::CTRL | Qt::SHIFT | Qt::Key_F5)},
+               [this] { start(RunKind::sweep); });
   actions_.add(
       {u"run.prove"_s, tr("Prove the Mesh"),
        tr("Compute a step of this experiment on its mesh and on one device, and compare them tensor by tensor"),
@@ -63,16 +67,42 @@ void MainWindow::build_actions() {
                [this] { show_page(Page::data); });
   actions_.add({u"page.train"_s, tr("Show Train"), tr("The run that is looked at"), key(Qt::CTRL | Qt::Key_3)},
                [this] { show_page(Page::train); });
-  actions_.add({u"page.serve"_s, tr("Show Serve"), tr("Time and memory by batch size"), key(Qt::CTRL | Qt::Key_4)},
+  actions_.add({u"page.serve"_s, tr("Show Serve"), tr("Latency sweeps, and time and memory by batch size"),
+                key(Qt::CTRL | Qt::Key_4)},
                [this] { show_page(Page::serve); });
-  actions_.add({u"page.runs"_s, tr("Show Runs"), tr("All runs of the store"), key(Qt::CTRL | Qt::Key_5)},
+  actions_.add({u"page.compare"_s, tr("Show Compare"), tr("Runs and results side by side, the first as baseline"),
+                key(Qt::CTRL | Qt::Key_5)},
+               [this] { show_page(Page::compare); });
+  actions_.add({u"runs.compare"_s, tr("Compare the Runs"),
+                tr("Put the runs selected in the table, or the sweep that is looked at, beside each other"),
+                key(Qt::CTRL | Qt::SHIFT | Qt::Key_C)},
+               [this] { compare_chosen(); });
+  actions_.add({u"runs.import"_s,
+                tr("Import Results…"),
+                tr("Read results of vLLM bench, GuideLLM, llama-bench or a CSV into the run store"),
+                {}},
+               [this] {
+                 show_page(Page::runs);
+                 runs_page_->choose_import();
+               });
+  actions_.add({u"compare.clear"_s, tr("Empty the Comparison"), tr("Take every run out of the tray"), {}},
+               [this] { compare_->clear(); });
+  actions_.add({u"compare.export"_s,
+                tr("Export the Comparison…"),
+                tr("As CSV, Markdown, LaTeX, PNG, SVG or PDF, by the file's name"),
+                {}},
+               [this] {
+                 show_page(Page::compare);
+                 compare_->choose_export();
+               });
+  actions_.add({u"page.runs"_s, tr("Show Runs"), tr("All runs of the store"), key(Qt::CTRL | Qt::Key_6)},
                [this] { show_page(Page::runs); });
   actions_.add(
       {u"view.live"_s, tr("Show the Live Run"), tr("Go back to the run that is going on"), key(Qt::CTRL | Qt::Key_L)},
       [this] {
         runs_.show_live();
         const RunPtr run = runs_.shown();
-        show_page(run ? page_of(run->kind()) : Page::train);
+        show_kind(run ? run->kind() : RunKind::train);
       });
   actions_.add({u"view.form"_s, tr("Show the Form"), tr("The experiment as a form"), key(Qt::ALT | Qt::Key_1)},
                [this] { panel_->show_form(); });
@@ -90,7 +120,7 @@ void MainWindow::build_actions() {
       {u"view.follow"_s, tr("Follow the Newest Step"), tr("Keep the newest step of the charts in view"),
        key(Qt::CTRL | Qt::Key_End)},
       [this] {
-        PlotLink& link = page() == Page::serve ? size_->link() : page() == Page::data ? data_->link() : train_->link();
+        PlotLink& link = page() == Page::serve ? serve_->link() : page() == Page::data ? data_->link() : train_->link();
         link.set_playhead(std::nullopt);
         link.set_following(true);
       });
@@ -194,7 +224,7 @@ void MainWindow::build_actions() {
 }
 
 void MainWindow::run() {
-  start(page() == Page::serve ? RunKind::size : kind_of(document_.experiment()));
+  start(page() == Page::serve ? serve_->kind() : kind_of(document_.experiment()));
 }
 
 void MainWindow::start(RunKind kind) {
@@ -207,20 +237,15 @@ void MainWindow::start(RunKind kind) {
                                 .fix = "correct the text and run again"});
   runs::Experiment experiment = document_.experiment();
   if (kind == RunKind::size) experiment.set_value("kind", "size");
+  if (kind == RunKind::sweep) experiment.set_value("kind", "serve");
   runs_.start(experiment);
-  show_page(page_of(kind));
+  show_kind(kind);
 }
 
 void MainWindow::prove(const runs::Experiment& experiment) {
   proof_window_->show();
   proof_window_->activateWindow();
   if (!runs_.busy()) prover_.start(experiment);  // both would only slow each other, and the timings of the run
-}
-
-void MainWindow::open_run(const runs::RunId& run) {
-  const int row = runs_page_->model().row_of(run);
-  runs_.open(run);
-  show_page(row >= 0 && runs_page_->model().row(row).method == "size" ? Page::serve : Page::train);
 }
 
 void MainWindow::pause_or_continue() {

@@ -34,6 +34,7 @@ void MainWindow::build_toolbar() {
   page(tr("Data"), u"page.data"_s);
   page(tr("Train"), u"page.train"_s);
   page(tr("Serve"), u"page.serve"_s);
+  page(tr("Compare"), u"page.compare"_s);
   page(tr("Runs"), u"page.runs"_s);
   const auto gap = [&](bool grow) {
     auto* s = new QWidget(bar);

@@ -16,6 +16,11 @@ inline QString qs(std::string_view text) {
 inline std::string ss(const QString& text) {
   return text.toStdString();
 }
+// One cell of RFC 4180.
+inline QString csv_cell(QString text) {
+  if (!text.contains(u',') && !text.contains(u'"') && !text.contains(u'\n')) return text;
+  return u'"' + text.replace(u"\""_s, u"\"\""_s) + u'"';
+}
 inline QString qpath(const std::filesystem::path& path) {
   return qs(path.string());
 }

@@ -150,6 +150,14 @@ const Theme& theme() {
   return current();
 }
 
+PaintedWith::PaintedWith(const Theme& theme) : before_(current()) {
+  current() = theme;
+}
+
+PaintedWith::~PaintedWith() {
+  current() = before_;
+}
+
 QFont mono_font(double scale) {
   QFont font = QFontDatabase::systemFont(QFontDatabase::FixedFont);
   font.setPointSizeF(QApplication::font().pointSizeF() * scale);

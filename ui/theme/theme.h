@@ -36,6 +36,17 @@ Shade system_shade();  // from the palette the application started with; Qt 6.4 
 void apply(const Theme& theme, QApplication& application);
 // The theme in force, as apply() left it: for widgets that paint themselves. GUI thread.
 const Theme& theme();
+// Painting within its life is done with this theme; widgets keep theirs. For files, which are always light.
+class PaintedWith {
+ public:
+  explicit PaintedWith(const Theme& theme);
+  ~PaintedWith();
+  PaintedWith(const PaintedWith&) = delete;
+  PaintedWith& operator=(const PaintedWith&) = delete;
+
+ private:
+  Theme before_;
+};
 
 QFont mono_font(double scale = 1.0);
 QFont small_font();

@@ -17,10 +17,8 @@ namespace {
 
 constexpr double kHeader = 25;
 
-// A number of calls, bytes and times as one line reads.
-QString flow_text(double bytes, double seconds, double waited) {
-  return MeasuredMesh::tr("%1 in %2, %3 of it waiting")
-      .arg(value_text(bytes, Quantity::bytes), qs(to_text(Seconds(seconds))), qs(to_text(Seconds(waited))));
+QString time_text(double seconds, double waited) {
+  return MeasuredMesh::tr("in %1, %2 of it waiting").arg(qs(to_text(Seconds(seconds))), qs(to_text(Seconds(waited))));
 }
 
 }  // namespace
@@ -85,11 +83,19 @@ QString MeasuredMesh::caption() const {
 }
 
 QString MeasuredMesh::axis_text(const runs::AxisFlow& axis) const {
-  return tr("%1 %2: %3, %4 calls")
+  const QString planned = planned_text(axis.sum);
+  return tr("%1 %2: %3%4 %5, %6 calls")
       .arg(qs(axis.axis))
       .arg(mesh_.size(axis.axis))
-      .arg(flow_text(axis.sum.bytes, axis.sum.seconds, axis.sum.waited))
+      .arg(value_text(axis.sum.bytes, Quantity::bytes), planned.isEmpty() ? planned : u", "_s + planned + u',',
+           time_text(axis.sum.seconds, axis.sum.waited))
       .arg(axis.sum.calls);
+}
+
+QString MeasuredMesh::planned_text(const runs::Flow& flow) {
+  if (!flow.planned) return {};
+  const QString bytes = value_text(*flow.planned, Quantity::bytes);
+  return flow.as_planned() ? tr("planned %1").arg(bytes) : tr("not the planned %1").arg(bytes);
 }
 
 const runs::DeviceMoment* MeasuredMesh::of_device(int device) const {
@@ -113,7 +119,12 @@ QString MeasuredMesh::device_text(int device) const {
   text += tr(": %1 in memory").arg(qs(to_text(d->bytes.total())));
   if (const auto capacity = run_->view.capacity())
     text += tr(" of %1, %2 %").arg(qs(to_text(*capacity))).arg(d->bytes.total() / *capacity * 100, 0, 'f', 0);
-  if (d->sent) text += tr("; sent %1").arg(flow_text(d->sent->bytes, d->sent->seconds, d->sent->waited));
+  if (d->predicted)
+    text += (d->beyond_prediction() ? tr("; more than the predicted peak of %1") : tr("; predicted peak %1"))
+                .arg(qs(to_text(d->predicted->total())));
+  if (d->sent)
+    text += tr("; sent %1 %2")
+                .arg(value_text(d->sent->bytes, Quantity::bytes), time_text(d->sent->seconds, d->sent->waited));
   return text;
 }
 
@@ -159,8 +170,10 @@ bool MeasuredMesh::event(QEvent* event) {
     QStringList lines{device_text(device)};
     if (const runs::DeviceMoment* d = of_device(device))
       for (size_t c = 0; c < kMemoryCategories; ++c)
-        if (d->bytes.bytes[c].value > 0)
-          lines << category_text(static_cast<MemoryCategory>(c)) + u' ' + qs(to_text(d->bytes.bytes[c]));
+        if (const Bytes said = d->predicted ? d->predicted->bytes[c] : Bytes();
+            d->bytes.bytes[c].value > 0 || said.value > 0)
+          lines << category_text(static_cast<MemoryCategory>(c)) + u' ' + qs(to_text(d->bytes.bytes[c])) +
+                       (d->predicted ? tr(", at the predicted peak %1").arg(qs(to_text(said))) : QString());
     QToolTip::showText(help->globalPos(), lines.join(u'\n'), this);
     return true;
   }

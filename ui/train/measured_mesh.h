@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The virtual devices of a run as they were at the playhead: memory by category in each, what moved along each axis on
-// the lines between them. Measured only, and says so; what is planned is another widget's. GUI thread.
+// the lines between them. Beside each measured figure what was predicted of it, dashed; where they differ it is marked.
+// GUI thread.
 #pragma once
 #include <QWidget>
 #include <optional>
@@ -25,6 +26,7 @@ class MeasuredMesh : public QWidget {
   int selected() const { return selected_; }
   QString caption() const;  // "run-12, step 40, live"
   QString axis_text(const runs::AxisFlow& axis) const;
+  static QString planned_text(const runs::Flow& flow);  // "planned 30.0 MiB"; empty where nothing is known
   QString device_text(int device) const;
   QString summary() const;
   QRectF device_at(int device) const;
@@ -56,6 +58,7 @@ class MeasuredMesh : public QWidget {
   void paint_device(QPainter& painter, int device) const;
   void paint_bar(QPainter& painter, const QRectF& rail, const runs::DeviceMoment& device) const;
   void paint_lines(QPainter& painter, QRectF box) const;
+  void paint_axis(QPainter& painter, QRectF line, const runs::AxisFlow& axis, const QColor& color) const;
   double edge_width(int axis) const;
   static constexpr double kTextLine = 16;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Everything is drawn solid here: dashes and hatching are for what is predicted.
+// What is measured is solid, what was predicted is dashed and outlined.
 #include <QPainter>
 #include <QPainterPath>
 #include <algorithm>
@@ -116,9 +116,10 @@ void MeasuredMesh::paint_labels(QPainter& p) const {
 // The capacity where somebody comes near it, else a little more than the largest: bars are compared with each other.
 double MeasuredMesh::bar_whole() const {
   double most = 1;
-  for (const runs::DeviceMoment& d : moment_.devices) most = std::max(most, static_cast<double>(d.bytes.total().value));
-  if (const auto predicted = run_->view.predicted())
-    most = std::max(most, static_cast<double>(predicted->total().value));
+  for (const runs::DeviceMoment& d : moment_.devices) {
+    most = std::max(most, static_cast<double>(d.bytes.total().value));
+    if (d.predicted) most = std::max(most, static_cast<double>(d.predicted->total().value));
+  }
   const auto capacity = run_->view.capacity();
   const double limit = capacity ? static_cast<double>(capacity->value) : 0;
   return limit > 0 && limit < 4 * most ? std::max(limit, most) : most * 1.15;
@@ -134,15 +135,19 @@ void MeasuredMesh::paint_bar(QPainter& p, const QRectF& rail, const runs::Device
     p.fillRect(QRectF(x, rail.top(), w, rail.height()), t.memory(static_cast<MemoryCategory>(c)));
     x += w;
   }
-  const auto mark = [&](double value, const QColor& color, Qt::PenStyle style) {
-    const double at = rail.left() + value / whole * rail.width();
-    if (at > rail.right() + 0.5) return;
-    p.setPen(QPen(color, 1.6, style));
-    p.drawLine(QPointF(at, rail.top() - 2), QPointF(at, rail.bottom() + 2));
-  };
-  if (const auto predicted = run_->view.predicted(device.device))
-    mark(static_cast<double>(predicted->total().value), t.text, Qt::DashLine);
-  if (const auto capacity = run_->view.capacity()) mark(static_cast<double>(capacity->value), t.bad, Qt::SolidLine);
+  const auto at = [&](Bytes b) { return rail.left() + static_cast<double>(b.value) / whole * rail.width(); };
+  if (device.predicted) {
+    p.setPen(QPen(device.beyond_prediction() ? t.bad : t.text, 1.2, Qt::CustomDashLine));
+    QPen pen = p.pen();
+    pen.setDashPattern({3, 2});
+    p.setPen(pen);
+    p.setBrush(Qt::NoBrush);
+    p.drawRect(QRectF(QPointF(rail.left(), rail.top() - 2), QPointF(at(device.predicted->total()), rail.bottom() + 2)));
+  }
+  if (const auto capacity = run_->view.capacity(); capacity && at(*capacity) <= rail.right() + 0.5) {
+    p.setPen(QPen(t.bad, 1.6));
+    p.drawLine(QPointF(at(*capacity), rail.top() - 2), QPointF(at(*capacity), rail.bottom() + 2));
+  }
 }
 
 void MeasuredMesh::paint_device(QPainter& p, int device) const {
@@ -150,7 +155,7 @@ void MeasuredMesh::paint_device(QPainter& p, int device) const {
   const QRectF box = device_at(device);
   const runs::DeviceMoment* d = of_device(device);
   const auto capacity = run_->view.capacity();
-  const bool over = d && capacity && d->bytes.total() > *capacity;
+  const bool over = d && ((capacity && d->bytes.total() > *capacity) || d->beyond_prediction());
   p.setPen(QPen(device == selected_ ? t.accent
                 : over              ? t.bad
                                     : mix(t.panel, t.text, 0.35),
@@ -174,20 +179,58 @@ void MeasuredMesh::paint_device(QPainter& p, int device) const {
   draw_text(p, line, Qt::AlignLeft, qs(grid_.devices[static_cast<size_t>(device)].name), t.muted);
   if (p.fontMetrics().horizontalAdvance(qs(grid_.devices[static_cast<size_t>(device)].name) + share) + 8 < line.width())
     draw_text(p, line, Qt::AlignRight, share, t.muted);
+  if (!d || !d->predicted || inside.height() - bar < 46) return;
+  line.translate(0, 15);
+  const QString said = tr("predicted peak"), bytes = qs(to_text(d->predicted->total()));
+  const QColor color = d->beyond_prediction() ? t.bad : t.text;
+  const double wide = p.fontMetrics().horizontalAdvance(bytes);
+  if (p.fontMetrics().horizontalAdvance(said) + wide + 8 < line.width()) {
+    draw_text(p, line, Qt::AlignLeft, said, t.muted);
+  } else {  // no room for words: outlined
+    p.setPen(QPen(color, 1, Qt::DashLine));
+    p.setBrush(Qt::NoBrush);
+    p.drawRect(QRectF(line.right() - wide - 3, line.top(), wide + 5, line.height()));
+  }
+  draw_text(p, line, Qt::AlignRight, bytes, color);
+}
+
+// Counted beside planned: a solid and a dashed mark. Bytes that differ are told in the colour of errors.
+void MeasuredMesh::paint_axis(QPainter& p, QRectF line, const runs::AxisFlow& axis, const QColor& color) const {
+  const Theme& t = theme();
+  const double middle = line.center().y();
+  const auto write = [&](const QString& text, const QColor& text_color) {
+    if (line.width() < 20) return;
+    draw_text(p, line, Qt::AlignLeft, text, text_color);
+    line.setLeft(line.left() + p.fontMetrics().horizontalAdvance(text) + 8);
+  };
+  const auto mark = [&](Qt::PenStyle style) {
+    p.setPen(QPen(color, style == Qt::SolidLine ? 3 : 1.6, style, Qt::FlatCap));
+    p.drawLine(QPointF(line.left(), middle), QPointF(line.left() + 11, middle));
+    line.setLeft(line.left() + 15);
+  };
+  mark(Qt::SolidLine);
+  const bool as_planned = axis.sum.as_planned();
+  write(tr("%1 %2: %3").arg(qs(axis.axis)).arg(mesh_.size(axis.axis)).arg(value_text(axis.sum.bytes, Quantity::bytes)),
+        as_planned ? t.text : t.bad);
+  if (const QString planned = planned_text(axis.sum); !planned.isEmpty()) {
+    mark(Qt::DashLine);
+    write(planned, as_planned ? t.text : t.bad);
+  }
+  write(tr("in %1, %2 waiting").arg(qs(to_text(Seconds(axis.sum.seconds))), qs(to_text(Seconds(axis.sum.waited)))),
+        t.muted);
+  if (const QString calls = tr("%1 calls").arg(axis.sum.calls); p.fontMetrics().horizontalAdvance(calls) < line.width())
+    write(calls, t.muted);
 }
 
 void MeasuredMesh::paint_lines(QPainter& p, QRectF box) const {
   const Theme& t = theme();
   QRectF line(box.left(), box.top(), box.width(), kTextLine);
-  const auto write = [&](const QString& text, const QColor& mark) {
-    if (line.bottom() > box.bottom() + 1) return;
-    p.fillRect(QRectF(line.left(), line.center().y() - 1.5, 10, 3), mark);
-    draw_text(p, line.adjusted(15, 0, 0, 0), Qt::AlignLeft, text, t.text);
+  for (size_t i = 0; i < mesh_.axes.size(); ++i) {
+    const runs::AxisFlow* flow = of_axis(static_cast<int>(i));
+    if (!flow || line.bottom() > box.bottom() + 1) continue;
+    paint_axis(p, line, *flow, axis_color(static_cast<int>(i)));
     line.translate(0, kTextLine);
-  };
-  for (size_t i = 0; i < mesh_.axes.size(); ++i)
-    if (const runs::AxisFlow* flow = of_axis(static_cast<int>(i)))
-      write(axis_text(*flow), axis_color(static_cast<int>(i)));
+  }
   if (moment_.axes.empty()) draw_text(p, line, Qt::AlignLeft, tr("Nothing moved between devices yet"), t.muted);
   if (selected_ >= 0 && line.bottom() <= box.bottom() + 1)
     draw_text(p, line, Qt::AlignLeft, device_text(selected_), t.muted);

@@ -19,7 +19,12 @@ void yield_to_the_window() {
 RunKind kind_of(const runs::Experiment& experiment) {
   const Json& document = experiment.json();  // raw: a kind of the wrong type is for others to report
   const auto kind = document.find("kind");
-  return kind != document.end() && *kind == "size" ? RunKind::size : RunKind::train;
+  if (kind == document.end()) return RunKind::train;
+  return *kind == "size" ? RunKind::size : *kind == "serve" ? RunKind::sweep : RunKind::train;
+}
+
+RunKind kind_of(const runs::RunRow& row) {
+  return row.method == "size" ? RunKind::size : row.method == "sweep" ? RunKind::sweep : RunKind::train;
 }
 
 struct RunController::Inbox {
@@ -37,8 +42,8 @@ struct RunController::Loader {
   std::jthread thread;
 };
 
-RunController::RunController(std::filesystem::path runs_folder, QObject* parent)
-    : QObject(parent), runs_folder_(std::move(runs_folder)), loader_(std::make_unique<Loader>()) {}
+RunController::RunController(std::filesystem::path runs_folder, runs::LoadCatalogue catalogue)
+    : runs_folder_(std::move(runs_folder)), catalogue_(std::move(catalogue)), loader_(std::make_unique<Loader>()) {}
 
 RunController::~RunController() {
   loader_->thread = {};
@@ -58,6 +63,7 @@ void RunController::continue_run(const runs::RunId& run) {
 }
 
 void RunController::launch(runs::JobRequest request) {
+  request.catalogue = catalogue_;
   live_->live = true;
   stopping_ = false;
   dropped_ = 0;

@@ -13,9 +13,10 @@
 
 namespace mw::ui {
 
-enum class RunKind { train, size };
-inline constexpr size_t kRunKinds = 2;
+enum class RunKind { train, size, sweep };
+inline constexpr size_t kRunKinds = 3;
 RunKind kind_of(const runs::Experiment& experiment);
+RunKind kind_of(const runs::RunRow& row);
 
 struct RunData {
   runs::RunId id;
@@ -30,10 +31,11 @@ using RunPtr = std::shared_ptr<RunData>;
 class RunController : public QObject {
   Q_OBJECT
  public:
-  explicit RunController(std::filesystem::path runs_folder, QObject* parent = nullptr);
+  explicit RunController(std::filesystem::path runs_folder, runs::LoadCatalogue catalogue = {});
   ~RunController() override;  // stops the job and waits for it
 
   const std::filesystem::path& runs_folder() const { return runs_folder_; }
+  const runs::LoadCatalogue& catalogue() const { return catalogue_; }
   RunPtr live() const { return job_ ? live_ : nullptr; }
   RunPtr shown() const { return shown_; }  // looked at last, of whatever kind
   RunPtr shown(RunKind kind) const { return by_kind_[static_cast<size_t>(kind)]; }
@@ -72,6 +74,7 @@ class RunController : public QObject {
   void show(RunPtr run);
 
   std::filesystem::path runs_folder_;
+  runs::LoadCatalogue catalogue_;  // for sweeps
   std::shared_ptr<Inbox> inbox_;
   std::unique_ptr<runs::Job> job_;
   std::unique_ptr<Loader> loader_;

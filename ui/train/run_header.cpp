@@ -22,6 +22,10 @@ bool by_work(const runs::RunView& view) {
   return view.kind() == "size" && a && a->total > 0 && a->phase != kLoading;
 }
 
+bool has_points(const runs::RunView& view) {
+  return view.kind() == "size" || view.kind() == "sweep";
+}
+
 QString activity_text(const runs::RunView& view) {
   const auto& a = view.activity();
   if (!a || a->phase == "training" || view.state() != RunState::running) return {};
@@ -50,7 +54,7 @@ QString state_text(RunState state) {
 }
 
 QString steps_text(const runs::RunView& view) {
-  if (view.kind() == "size") return RunHeader::tr("point %1 of %2").arg(view.step()).arg(view.steps_total());
+  if (has_points(view)) return RunHeader::tr("point %1 of %2").arg(view.step()).arg(view.steps_total());
   if (view.steps_total() <= 0) return RunHeader::tr("step %1").arg(view.step());
   return RunHeader::tr("step %1 of %2").arg(view.step()).arg(view.steps_total());
 }
@@ -147,7 +151,7 @@ void RunHeader::fill(const RunData& run, bool stopping) {
   if (!view.error().empty())
     full_activity_ = qs(view.error());
   else if (stopping)
-    full_activity_ = view.kind() == "size" ? tr("the points so far are kept") : tr("writing a checkpoint");
+    full_activity_ = has_points(view) ? tr("the points so far are kept") : tr("writing a checkpoint");
   else
     full_activity_ = activity_text(view);
   activity_->setToolTip(full_activity_);

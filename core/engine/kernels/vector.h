@@ -72,8 +72,9 @@ struct VectorKernels {
                    float beta, float* c, std::int64_t begin, std::int64_t end);
   void (*dot_rows_bf16)(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a,
                         const std::uint16_t* b, float beta, float* c, std::int64_t begin, std::int64_t end);
-  // o[m, dim] = p[m, n] v[n, dim], m small: v is read once.
-  void (*weigh_rows)(std::int64_t m, std::int64_t n, std::int64_t dim, const float* p, const float* v, float* o);
+  // o[m, dim] = keep * o + p[m, n] v[n, dim], keep 0 or 1, m small: v is read once. In parts of n the same bits.
+  void (*weigh_rows)(std::int64_t m, std::int64_t n, std::int64_t dim, const float* p, std::int64_t p_stride,
+                     const float* v, float keep, float* o);
   // out = x (or out += x, add) where kept, else 0; kept elements times 1/(1-p). Element i of the mask is index first+i
   // of the stream `key` (an Rng's key, see dropout_key).
   void (*dropout)(std::int64_t n, std::uint64_t key, std::uint64_t first, float p, bool accumulate, const float* x,

@@ -165,13 +165,17 @@ void dot_rows_any(i64 m, i64 n, i64 k, float alpha, const float* a, const W* b, 
 
 // M rows of p against C vectors of v's columns at once; `last` counts the lanes of the last of them.
 template <int M, int C>
-[[gnu::always_inline]] inline void weigh_tile(i64 n, i64 dim, const float* p, const float* v, float* o, i64 last) {
+[[gnu::always_inline]] inline void weigh_tile(i64 n, i64 dim, const float* p, i64 p_stride, const float* v, float keep,
+                                              float* o, i64 last) {
   V acc[M][C] = {};
+  if (keep != 0.0f)
+    for (int m = 0; m < M; ++m)
+      for (int c = 0; c < C; ++c) acc[m][c] = load_n(o + m * dim + c * kLanes, c + 1 == C ? last : kLanes);
   for (i64 j = 0; j < n; ++j, v += dim) {
     V x[C];
     for (int c = 0; c < C; ++c) x[c] = c + 1 == C ? load_n(v + c * kLanes, last) : load(v + c * kLanes);
     for (int m = 0; m < M; ++m) {
-      const V weight = splat(p[m * n + j]);
+      const V weight = splat(p[m * p_stride + j]);
       for (int c = 0; c < C; ++c) acc[m][c] += weight * x[c];
     }
   }
@@ -180,18 +184,20 @@ template <int M, int C>
 }
 
 template <int M>
-void weigh_rows_m(i64 n, i64 dim, const float* p, const float* v, float* o) {
+void weigh_rows_m(i64 n, i64 dim, const float* p, i64 p_stride, const float* v, float keep, float* o) {
   constexpr int kVectors = 4;
   i64 i = 0;
-  for (; i + kVectors * kLanes <= dim; i += kVectors * kLanes) weigh_tile<M, kVectors>(n, dim, p, v + i, o + i, kLanes);
-  for (; i < dim; i += kLanes) weigh_tile<M, 1>(n, dim, p, v + i, o + i, dim - i < kLanes ? dim - i : kLanes);
+  for (; i + kVectors * kLanes <= dim; i += kVectors * kLanes)
+    weigh_tile<M, kVectors>(n, dim, p, p_stride, v + i, keep, o + i, kLanes);
+  for (; i < dim; i += kLanes)
+    weigh_tile<M, 1>(n, dim, p, p_stride, v + i, keep, o + i, dim - i < kLanes ? dim - i : kLanes);
 }
 
-void weigh_rows(i64 m, i64 n, i64 dim, const float* p, const float* v, float* o) {
-  for (; m >= 4; m -= 4, p += 4 * n, o += 4 * dim) weigh_rows_m<4>(n, dim, p, v, o);
-  if (m == 3) weigh_rows_m<3>(n, dim, p, v, o);
-  if (m == 2) weigh_rows_m<2>(n, dim, p, v, o);
-  if (m == 1) weigh_rows_m<1>(n, dim, p, v, o);
+void weigh_rows(i64 m, i64 n, i64 dim, const float* p, i64 p_stride, const float* v, float keep, float* o) {
+  for (; m >= 4; m -= 4, p += 4 * p_stride, o += 4 * dim) weigh_rows_m<4>(n, dim, p, p_stride, v, keep, o);
+  if (m == 3) weigh_rows_m<3>(n, dim, p, p_stride, v, keep, o);
+  if (m == 2) weigh_rows_m<2>(n, dim, p, p_stride, v, keep, o);
+  if (m == 1) weigh_rows_m<1>(n, dim, p, p_stride, v, keep, o);
 }
 
 void dot_rows(i64 m, i64 n, i64 k, float alpha, const float* a, const float* b, float beta, float* c, i64 begin,

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// `audit`: every finding with its formula; what the target and the model decide only where both are known.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "app/commands.h"
+#include "app/result_files.h"
+#include "core/runs/compared_files.h"
+
+namespace mw::app {
+namespace {
+
+Json finding_json(const formats::BenchSet& set, const serve::Finding& f) {
+  const auto number = [](double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); };
+  const formats::BenchPoint& p = set.points[f.point];
+  Json out{{"set", set.name}, {"point", f.point}, {"input_len", p.input_len}};
+  if (!std::isnan(p.request_rate))
+    out["request_rate"] = std::isinf(p.request_rate) ? Json("inf") : Json(p.request_rate);
+  out.update({{"rule", f.rule},
+              {"metric", f.metric},
+              {"value", number(f.value)},
+              {"floor", number(f.floor)},
+              {"verdict", to_string(f.verdict)},
+              {"text", f.text},
+              {"formula", f.formula}});
+  return out;
+}
+
+// Named on the command line, both must be real; what a file says may be anything.
+runs::Compared audited(formats::BenchSet set, const AuditArgs& args, const hardware::Catalogue& catalogue) {
+  if (!args.target.empty()) set.target = catalogue.target(args.target).id;
+  if (!args.model.empty()) set.model = model::catalogue(args.model).id;
+  runs::Compared run = runs::compared(std::move(set));
+  run.sweep->findings = runs::audit_known(run.sweep->set, catalogue);
+  return run;
+}
+
+void print(const runs::Compared& run) {
+  const formats::BenchSet& set = run.sweep->set;
+  std::printf("%s: %zu points%s%s\n", set.name.c_str(), set.points.size(), set.tool.empty() ? "" : " of ",
+              set.tool.c_str());
+  for (const serve::Finding& f : run.sweep->findings) {
+    std::printf("  %-10s  %-13s point %zu: %s\n", std::string(to_string(f.verdict)).c_str(), f.rule.c_str(),
+                f.point + 1, f.text.c_str());
+    if (!f.formula.empty()) std::printf("  %27s%s\n", "", f.formula.c_str());
+  }
+  if (run.sweep->findings.empty()) std::printf("  nothing found\n");
+}
+
+}  // namespace
+
+int audit_command(const Common& common, const AuditArgs& args) {
+  const hardware::Catalogue catalogue = load_catalogue();
+  Json findings = Json::array();
+  for (formats::BenchSet& set : formats::read_bench(common.file, mapping_of(args.columns))) {
+    const runs::Compared run = audited(std::move(set), args, catalogue);
+    for (const serve::Finding& f : run.sweep->findings) findings.push_back(finding_json(run.sweep->set, f));
+    if (common.output == Output::text) print(run);
+  }
+  if (common.output == Output::json) print_json({{"findings", findings}});
+  return 0;
+}
+
+}  // namespace mw::app

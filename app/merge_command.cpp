@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// `merge` and `convert`: adapters of other programs into what serves them.
+#include <cstdio>
+
+#include "app/commands.h"
+#include "app/progress_line.h"
+#include "core/base/files.h"
+#include "core/formats/tunix_adapter.h"
+#include "core/train/merge.h"
+
+namespace mw::app {
+namespace fs = std::filesystem;
+namespace {
+
+struct Source {
+  formats::Adapter adapter;
+  std::vector<std::string> notes;
+};
+
+// A PEFT folder or an Orbax checkpoint of Tunix.
+Source read_source(const AdapterArgs& args, const model::TensorInventory& inventory) {
+  if (!formats::is_orbax(args.adapter)) {
+    if (args.alpha)
+      throw Error({.id = "USAGE",
+                   .message = "a PEFT adapter says its alpha itself",
+                   .place = "--alpha",
+                   .fix = "leave --alpha out"});
+    return {formats::read_peft(args.adapter, inventory), {}};
+  }
+  formats::TunixAdapter read = formats::read_tunix_adapter(args.adapter, inventory, args.alpha);
+  return {std::move(read.adapter), std::move(read.notes)};
+}
+
+void say_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+}
+
+void check_new(const fs::path& out) {
+  std::error_code error;
+  if (fs::exists(out, error) && (!fs::is_directory(out, error) || !fs::is_empty(out, error)))
+    throw Error({.id = "OUT",
+                 .message = "the output is there already",
+                 .file = out.string(),
+                 .expected = "a folder that is not there or empty",
+                 .fix = "give another --out: nothing is overwritten"});
+}
+
+// The base model's shapes: its folder, a catalogue id, or the one Gemma of the catalogue that the arrays fit.
+model::Config config_for(const AdapterArgs& args, std::vector<std::string>& notes) {
+  if (!args.base.empty()) return formats::read_config(args.base);
+  if (!args.model.empty()) return model::catalogue(args.model);
+  std::vector<std::string> fitting;
+  for (const std::string& id : model::catalogue_ids()) {
+    const model::Config config = model::catalogue(id);
+    if (model::planning_only(config)) continue;
+    try {
+      formats::read_tunix_adapter(args.adapter, model::TensorInventory(config), 1.0f);
+      fitting.push_back(id);
+    } catch (const Error&) {  // not this one
+    }
+  }
+  if (fitting.size() != 1) {
+    std::string found;
+    for (const std::string& id : fitting) found += (found.empty() ? "" : ", ") + id;
+    throw Error({.id = "MODEL",
+                 .message = "which model the adapter is for cannot be told from its shapes",
+                 .file = args.adapter.string(),
+                 .found = found.empty() ? "no Gemma of the catalogue fits" : found,
+                 .expected = "one",
+                 .fix = "give --base with the base model's folder, or --model with its id"});
+  }
+  notes.push_back("taken for an adapter of " + fitting.front() + ": the only catalogue model that it fits");
+  return model::catalogue(fitting.front());
+}
+
+}  // namespace
+
+int merge_command(const Common& common, const AdapterArgs& args) {
+  const model::Config config = formats::read_config(args.base);
+  const Source source = read_source(args, model::TensorInventory(config));
+  say_notes(source.notes);
+  ProgressLine line;
+  const train::Merged merged = train::merge(
+      args.base, source.adapter, args.out, 0,
+      [&](long done, long total) {
+        line.update("merging " + std::to_string(done) + " of " + std::to_string(total) + " MiB");
+      },
+      common.stop);
+  line.update("checking: base and adapter against the merged model");
+  const train::Parity parity = train::check_parity(args.base, source.adapter, args.out, {});
+  line.clear();
+  const Json answer{{"merged", merged.merged},  {"tensors", merged.tensors},        {"bytes", merged.written.value},
+                    {"out", args.out.string()}, {"parity", train::to_json(parity)}, {"notes", source.notes}};
+  write_file_atomically(args.out / "merge.json", answer.dump(2) + "\n");
+  if (common.output == Output::json)
+    print_json(answer);
+  else
+    std::printf("%ld of %ld tensors merged, %s in %s\nparity %s%s%s\n", merged.merged, merged.tensors,
+                to_text(merged.written).c_str(), args.out.c_str(), std::string(to_string(parity.verdict)).c_str(),
+                parity.reason.empty() ? "" : ": ", parity.reason.c_str());
+  return parity.verdict == train::Parity::Verdict::failed ? 1 : 0;
+}
+
+int convert_command(const Common& common, const AdapterArgs& args) {
+  check_new(args.out);
+  if (!formats::is_orbax(args.adapter))
+    throw Error({.id = "ADAPTER",
+                 .message = "not an Orbax checkpoint",
+                 .file = args.adapter.string(),
+                 .expected = "a folder that Tunix saved: steps, a step, or its item",
+                 .fix = "a PEFT adapter needs no conversion"});
+  std::vector<std::string> notes;
+  const model::Config config = config_for(args, notes);
+  Source source = read_source(args, model::TensorInventory(config));
+  notes.insert(notes.end(), source.notes.begin(), source.notes.end());
+  source.adapter.base_model = args.base.empty() ? config.id : args.base.string();
+  StagedFolder staged(args.out);
+  formats::write_peft(staged.path(), source.adapter);
+  std::error_code error;
+  fs::remove(args.out, error);  // empty, or not there
+  staged.commit();
+  say_notes(notes);
+  const Json answer{{"out", args.out.string()},
+                    {"modules", source.adapter.modules.size()},
+                    {"rank", source.adapter.rank},
+                    {"alpha", source.adapter.alpha},
+                    {"notes", notes}};
+  if (common.output == Output::json)
+    print_json(answer);
+  else
+    std::printf("%zu modules, rank %d, alpha %s in %s\n", source.adapter.modules.size(), source.adapter.rank,
+                number_text(source.adapter.alpha).c_str(), args.out.c_str());
+  return 0;
+}
+
+}  // namespace mw::app

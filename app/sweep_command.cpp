@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// `sweep`: a run of kind serve, told as a table (or as the contract's points).
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "app/commands.h"
+#include "app/progress_line.h"
+#include "core/base/files.h"
+#include "core/runs/job.h"
+#include "core/runs/run_view.h"
+#include "core/runs/sweep_view.h"
+
+namespace mw::app {
+namespace {
+
+std::string number(double value, int digits = 4) {
+  return std::isnan(value) ? "-" : std::isinf(value) ? "inf" : number_text(value, digits);
+}
+
+void print_header() {
+  std::printf("%7s %9s %9s %9s %9s %10s %10s %10s %10s %10s  %s\n", "input", "rate", "done", "failed", "out tok/s",
+              "TTFT p50", "TTFT p99", "TPOT p50", "ITL p99", "E2E p50", "verdict");
+  std::printf("%7s %9s %9s %9s %9s %10s %10s %10s %10s %10s\n", "tokens", "req/s", "", "", "", "ms", "ms", "ms", "ms",
+              "ms");
+}
+
+void print_row(const formats::BenchPoint& p) {
+  const std::string rate =
+      std::isnan(p.request_rate) ? std::to_string(p.max_concurrency) + " users" : number(p.request_rate);
+  std::printf("%7d %9s %9ld %9ld %9s %10s %10s %10s %10s %10s  %s\n", p.input_len, rate.c_str(), p.completed, p.failed,
+              number(p.output_throughput).c_str(), number(p.ttft.median).c_str(), number(p.ttft.percentile(99)).c_str(),
+              number(p.tpot.median).c_str(), number(p.itl.percentile(99)).c_str(), number(p.e2el.median).c_str(),
+              p.verdict.c_str());
+  std::fflush(stdout);
+}
+
+void print_end(const runs::SweepView& view) {
+  for (const runs::SweepLine& line : view.lines) {
+    const serve::Capacity& c = line.capacity;
+    if (!std::isnan(c.knee)) std::printf("%d tokens: knee at %s requests/s\n", line.input_len, number(c.knee).c_str());
+    if (view.slo.any())
+      std::printf("%d tokens: %s\n", line.input_len,
+                  std::isnan(c.at_slo)
+                      ? "no rate meets the SLO"
+                      : ((c.beyond_last ? "meets the SLO to " : "capacity at the SLO: ") + number(c.at_slo) +
+                         " requests/s" + (c.beyond_last ? ", the highest that was offered" : ""))
+                            .c_str());
+  }
+  std::vector<std::pair<std::string, int>> said;  // the same of several points once
+  for (const serve::Finding& f : view.findings) {
+    if (f.verdict == serve::Verdict::fine) continue;
+    const std::string text = std::string(to_string(f.verdict)) + ": " + f.text;
+    const auto at = std::find_if(said.begin(), said.end(), [&](const auto& one) { return one.first == text; });
+    if (at == said.end())
+      said.emplace_back(text, 1);
+    else
+      ++at->second;
+  }
+  for (const auto& [text, points] : said)
+    std::printf("%s%s\n", text.c_str(), points > 1 ? ("  (" + std::to_string(points) + " points)").c_str() : "");
+}
+
+// input512_rate4.json; with its number where a point comes again.
+std::string file_name(const formats::BenchPoint& p, long step) {
+  const std::string load =
+      std::isnan(p.request_rate) ? "users" + std::to_string(p.max_concurrency) : "rate" + number(p.request_rate, 6);
+  return std::to_string(step) + "_input" + std::to_string(p.input_len) + "_" + load + ".json";
+}
+
+runs::JobRequest request_of(const Common& common, const SweepArgs& args) {
+  runs::JobRequest request{.experiment = {}, .runs_folder = common.runs_folder, .resume = std::nullopt};
+  request.catalogue = load_catalogue;
+  if (!args.resume.empty()) {
+    request.resume = args.resume;
+    request.resume_sets = common.sets;
+    return request;
+  }
+  if (common.file.empty())
+    throw Error({.id = "USAGE",
+                 .message = "sweep needs an experiment file or --resume RUN",
+                 .fix = "for example: meshwright sweep resources/examples/tiny-serve.json"});
+  request.experiment = load_experiment(common);
+  request.experiment.set_value("kind", "serve");
+  if (!args.backend.empty()) request.experiment.set("sweep.backend", args.backend);
+  if (!args.url.empty()) request.experiment.set("sweep.url", args.url);
+  return request;
+}
+
+}  // namespace
+
+int sweep_command(const Common& common, const SweepArgs& args) {
+  const runs::JobRequest request = request_of(common, args);
+  if (!args.out.empty()) std::filesystem::create_directories(args.out);
+  runs::RunView view;
+  ProgressLine line;
+  Json points = Json::array(), facts = Json::object();
+  const EventSink sink = [&](const Event& event) {
+    view.feed(event);
+    if (const auto* s = std::get_if<event::Started>(&event.body)) {
+      facts = s->info["set"];
+      line.message(s->info.value("run", std::string()) + ": " + s->info.value("source", std::string()) + ", " +
+                   facts.value("tool", std::string()));
+      if (common.output == Output::text) print_header();
+    }
+    if (const auto* p = std::get_if<event::Progress>(&event.body)) {
+      std::string text = p->phase + "  " + std::to_string(p->done) + " of " + std::to_string(p->total);
+      if (const auto eta = view.eta_seconds()) text += "  ETA " + to_text(Seconds(*eta));
+      line.update(text);
+    }
+    if (const auto* l = std::get_if<event::Log>(&event.body))
+      line.message((l->level == "info" ? "" : l->level + ": ") + l->text);
+    const auto* p = std::get_if<event::Point>(&event.body);
+    if (!p) return;
+    const formats::BenchPoint point = formats::bench_point(p->values);
+    if (common.output == Output::text) {
+      line.clear();
+      print_row(point);
+    }
+    points.push_back(formats::to_json(point, formats::Detail::summary));
+    if (!args.out.empty()) {
+      Json file = formats::to_json(point, formats::Detail::requests);
+      file["model_id"] = facts.value("model", std::string());
+      file["backend"] = facts.value("tool", std::string());
+      write_file_atomically(args.out / file_name(point, p->step),
+                            file.dump(1, ' ', false, Json::error_handler_t::replace));
+    }
+  };
+  const auto [finished, error] = runs::run_blocking(request, sink, common.stop);
+  line.clear();
+  if (common.output == Output::json && finished.state != RunState::failed) print_json({{"points", points}});
+  if (common.output == Output::text && !points.empty()) print_end(runs::sweep_view(view));
+  if (finished.state == RunState::cancelled) return 130;
+  if (finished.state == RunState::done) return 0;
+  return error == Error::Kind::bad_input ? 2 : 1;
+}
+
+}  // namespace mw::app

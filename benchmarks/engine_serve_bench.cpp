@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Serving on this machine's engine: steps through blocks against generate_batch, prompts in chunks against whole ones,
+// and a sweep simulated from the engine's own calibration against the same sweep measured.
+//   mw_engine_serve_bench RESOURCES [decode|prefill|adapters|sweep]...
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "core/base/rng.h"
+#include "core/engine/sampler.h"
+#include "core/formats/checkpoint.h"
+#include "core/serve/engine_backend.h"
+#include "core/serve/engine_executor.h"
+#include "core/serve/engine_layout.h"
+#include "core/serve/measured_steps.h"
+#include "core/serve/model_backend.h"
+
+namespace mw::serve {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kThreads = 2;
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+struct Model {
+  Model(const model::Config& config, engine::WeightType type)
+      : device(Bytes(0), kThreads), network(config, device, type, engine::Use::inference) {}
+  engine::Device device;
+  engine::Network network;
+};
+
+std::unique_ptr<Model> shipped(const std::string& resources) {
+  const std::string folder = resources + "/base-model";
+  auto m = std::make_unique<Model>(formats::read_config(folder), engine::WeightType::bf16);
+  const formats::HfWeights weights(folder, m->network.inventory());
+  m->network.load(
+      {.f32 = [&](size_t i, std::int64_t first, std::span<float> out) { weights.read_f32(i, first, out); },
+       .bf16 = [&](size_t i, std::int64_t first, std::span<std::uint16_t> out) { weights.read_bf16(i, first, out); }});
+  return m;
+}
+
+// Of Gemma 3 270M's sizes, with random weights and fewer words.
+std::unique_ptr<Model> random_270m() {
+  model::Config c;
+  c.id = "270m";
+  c.vocab = 32768, c.dim = 640, c.sliding_window = 512, c.max_positions = 32768, c.qk_norm = true;
+  c.attention_scale = 1.0f / 16;
+  for (int i = 0; i < 18; ++i) {
+    model::Layer l;
+    l.attention = i % 6 == 5 ? model::Attention::full : model::Attention::sliding;
+    l.heads = 4, l.kv_heads = 1, l.head_dim = 256, l.mlp_dim = 2048;
+    l.rope_theta = i % 6 == 5 ? 1e6f : 1e4f;
+    c.layers.push_back(l);
+  }
+  auto m = std::make_unique<Model>(c, engine::WeightType::bf16);
+  m->network.init_random(1);
+  return m;
+}
+
+std::vector<int> prompt_of(int row, int len, int vocab) {
+  const Rng rng{7, static_cast<std::uint64_t>(row)};
+  std::vector<int> ids;
+  for (int i = 0; i < len; ++i)
+    ids.push_back(static_cast<int>(rng.at(static_cast<std::uint64_t>(i)) % static_cast<std::uint64_t>(vocab)));
+  return ids;
+}
+
+SchedulerSettings room(engine::Network& network, int seqs, int tokens, int len) {
+  SchedulerSettings s{.max_num_seqs = seqs, .max_num_batched_tokens = tokens, .max_model_len = len, .kv = {}};
+  s.prefix_cache = PrefixCache::off;
+  return with_engine_kv(network, s, Bytes(0));
+}
+
+struct Times {
+  double prefill = 0, step = 0;  // seconds of all prompts; of a step that decodes every row
+};
+
+Times generate(engine::Network& network, int rows, int len, int steps) {
+  std::vector<std::vector<int>> prompts;
+  for (int r = 0; r < rows; ++r) prompts.push_back(prompt_of(r, len, network.config().vocab));
+  Times t;
+  int tokens = 0;
+  const auto begun = Clock::now();
+  engine::Sampler(network).generate_batch(prompts, {.max_new_tokens = steps + 1}, {}, [&](int, int) {
+    if (++tokens == rows) t.prefill = since(begun);
+    return true;
+  });
+  t.step = (since(begun) - t.prefill) / steps;
+  return t;
+}
+
+Times served(engine::Network& network, int rows, int len, int steps, int budget,
+             const formats::Adapter* adapter = nullptr, int adapters = 1) {
+  constexpr int kMore = 200;  // rows whose prompts are read first go on until all decode together
+  const SchedulerSettings s = room(network, rows, budget, len + steps + kMore);
+  EngineExecutor executor(network, s);
+  if (adapter)
+    for (int i = 0; i < adapters; ++i) executor.add_adapter(std::to_string(i), *adapter);
+  Scheduler scheduler(s);
+  for (int r = 0; r < rows; ++r) {
+    executor.begin(RequestId{r}, {.ids = prompt_of(r, len, network.config().vocab),
+                                  .adapter = adapter ? std::to_string(r % adapters) : ""});
+    scheduler.add({.id = RequestId{r}, .prompt_len = len, .max_new = steps + kMore});
+  }
+  Times t;
+  std::vector<double> each;
+  while (static_cast<int>(each.size()) < steps) {
+    const auto begun = Clock::now();
+    const Step step = scheduler.next();
+    const StepResult result = executor.run(step, scheduler);
+    scheduler.advance(step);
+    scheduler.finish({});
+    const bool decodes = step.tokens() == rows && static_cast<int>(result.sampled.size()) == rows;
+    (decodes ? each.emplace_back(0) : t.prefill) += since(begun);
+  }
+  double sum = 0;
+  for (const double x : each) sum += x;
+  t.step = sum / static_cast<double>(each.size());
+  return t;
+}
+
+void decode(const std::string& resources) {
+  std::printf("decode: a step of every row, blocks against generate_batch\n%8s %5s %6s %14s %14s %7s\n", "model",
+              "rows", "prompt", "generate us", "blocks us", "ratio");
+  const auto table = [](const char* name, engine::Network& network, int len, int steps, std::vector<int> batches) {
+    for (const int rows : batches) {
+      std::vector<double> g, s;
+      for (int i = 0; i < 3; ++i) {
+        g.push_back(generate(network, rows, len, steps).step);
+        s.push_back(served(network, rows, len, steps, 2048).step);
+      }
+      std::printf("%8s %5d %6d %14.0f %14.0f %7.3f\n", name, rows, len, 1e6 * median(g), 1e6 * median(s),
+                  median(s) / median(g));
+    }
+  };
+  table("shipped", shipped(resources)->network, 200, 100, {1, 4, 16, 32});
+  const auto large = random_270m();
+  table("270m", large->network, 100, 12, {1, 4, 16, 32});
+  table("270m", large->network, 1000, 8, {8});
+}
+
+void prefill() {
+  const auto m = random_270m();
+  constexpr int kLen = 4096;
+  std::printf("prefill of %d tokens, 270m: whole in one pass, then in chunks\n", kLen);
+  const double whole = generate(m->network, 1, kLen, 1).prefill;
+  std::printf("%8s %10.2f s\n", "whole", whole);
+  for (const int chunk : {2048, 512, 128}) {
+    const double t = served(m->network, 1, kLen, 1, chunk).prefill;
+    std::printf("%8d %10.2f s %7.3f of whole\n", chunk, t, t / whole);
+  }
+}
+
+void adapters(const std::string& resources) {
+  const auto m = shipped(resources);
+  formats::Adapter adapter;
+  for (const model::LoraTarget& t : m->network.inventory().lora_targets())
+    adapter.modules.push_back({t, 8, 16, std::vector<float>(static_cast<size_t>(8 * t.in), 0.01f),
+                               std::vector<float>(static_cast<size_t>(8 * t.out), 0.01f)});
+  std::printf("decode, shipped model, 16 rows of 200: adapters of rank 8\n");
+  const double base = served(m->network, 16, 200, 60, 2048).step;
+  std::printf("%20s %8.0f us\n", "none", 1e6 * base);
+  for (const int n : {1, 4, 16}) {
+    const double t = served(m->network, 16, 200, 60, 2048, &adapter, n).step;
+    std::printf("%17d of %8.0f us %7.3f of none\n", n, 1e6 * t, t / base);
+  }
+}
+
+// resources/examples/tiny-serve.json
+void sweep(const std::string& resources) {
+  const auto m = shipped(resources);
+  SchedulerSettings s{.max_num_seqs = 16, .max_num_batched_tokens = 512, .max_model_len = 512, .kv = {}};
+  s = with_engine_kv(m->network, s, Bytes(0));
+  std::vector<TimedStep> steps;
+  {
+    EngineExecutor executor(m->network, s);
+    const auto begun = Clock::now();
+    steps = time_steps(executor, s, m->network.config(), 3);
+    std::printf("%zu steps timed in %.1f s\n", steps.size(), since(begun));
+  }
+  const MeasuredStepModel model(steps);
+  std::printf("predicted, calibrated on this machine: %s\n", model.text().c_str());
+  const auto real = engine_backend(m->network, s, {.first_id = 10, .vocab = m->network.config().vocab});
+  const auto simulated = virtual_backend(measured_executor(model, m->network.config()), s);
+  std::printf("%6s %6s | %10s %10s %7s | %9s %9s %7s | %9s %9s\n", "prompt", "rate", "tok/s", "simulated", "error",
+              "TPOT ms", "simulated", "error", "TTFT ms", "simulated");
+  double worst_throughput = 0, worst_tpot = 0;
+  std::uint64_t salt = 0;
+  for (const int len : {64, 256})
+    for (const double rate : {20.0, 40.0, 80.0, 160.0, 320.0, 640.0}) {
+      const Load load = make_load({.request_rate = rate,
+                                   .input_len = len,
+                                   .output_len = 32,
+                                   .num_prompts = 240,
+                                   .warmups = 8,
+                                   .seed = 1,
+                                   .salt = salt++});
+      const formats::BenchPoint a = summarise(load, real->play(load, {}, {}), {});
+      const formats::BenchPoint b = summarise(load, simulated->play(load, {}, {}), {});
+      const double throughput = b.output_throughput / a.output_throughput - 1, tpot = b.tpot.median / a.tpot.median - 1;
+      worst_throughput = std::max(worst_throughput, std::abs(throughput));
+      worst_tpot = std::max(worst_tpot, std::abs(tpot));
+      std::printf("%6d %6.0f | %10.0f %10.0f %6.1f%% | %9.3f %9.3f %6.1f%% | %9.2f %9.2f  %s/%s\n", len, rate,
+                  a.output_throughput, b.output_throughput, 100 * throughput, a.tpot.median, b.tpot.median, 100 * tpot,
+                  a.ttft.median, b.ttft.median, a.verdict.c_str(), b.verdict.c_str());
+    }
+  std::printf("worst: throughput %.1f %%, median TPOT %.1f %%\n", 100 * worst_throughput, 100 * worst_tpot);
+}
+
+}  // namespace
+}  // namespace mw::serve
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "mw_engine_serve_bench RESOURCES [decode|prefill|adapters|sweep]...\n");
+    return 2;
+  }
+  const std::string resources = argv[1];
+  const auto wanted = [&](const char* name) {
+    return argc == 2 || std::any_of(argv + 2, argv + argc, [&](const char* a) { return std::strcmp(a, name) == 0; });
+  };
+  if (wanted("decode")) mw::serve::decode(resources);
+  if (wanted("prefill")) mw::serve::prefill();
+  if (wanted("adapters")) mw::serve::adapters(resources);
+  if (wanted("sweep")) mw::serve::sweep(resources);
+}

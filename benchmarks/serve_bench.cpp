@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Requests that the simulator plays in a second of wall time (aim: 20,000, so that 60 s at 300 requests/s take less
+// than one), records and numbers of the point included.
+#include <benchmark/benchmark.h>
+
+#include "core/hardware/catalogue.h"
+#include "core/serve/model_backend.h"
+
+namespace {
+
+using namespace mw;
+
+plan::Request gemma_on(const char* target, int tp) {
+  static const auto kCatalogue = hardware::Catalogue::load(MW_RESOURCES "/hardware");
+  plan::Request request;
+  request.model = model::catalogue("gemma3-1b");
+  request.target = kCatalogue.target(target);
+  plan::set_stack(request, plan::Stack::vllm_tpu);
+  request.mesh.axes = {{"tp", tp}};
+  request.work = plan::Work::serve;
+  request.targets.clear();
+  return request;
+}
+
+// Of 512 prompt tokens, at 300 requests/s for 60 s of the server's time.
+void simulate(benchmark::State& state, serve::Prompts prompts, double request_rate) {
+  const auto output_len = static_cast<int>(state.range(0));
+  plan::Request request = gemma_on("v6e-8", 8);
+  request.serve.max_num_seqs = 1024, request.serve.max_num_batched_tokens = 8192;
+  const auto backend = serve::model_backend(
+      request, {.max_num_seqs = 1024, .max_num_batched_tokens = 8192, .max_model_len = 4096, .kv = {}});
+  const serve::Load load = serve::make_load({.request_rate = request_rate,
+                                             .input_len = 512,
+                                             .output_len = output_len,
+                                             .prompts = prompts,
+                                             .num_prompts = static_cast<int>(60 * request_rate)});
+  formats::BenchPoint point;
+  for (auto _ : state) point = serve::summarise(load, backend->play(load, {}, {}), {.ttft_ms = 500});
+  const auto requests = static_cast<double>(load.requests.size());
+  state.counters["requests/s"] = benchmark::Counter(requests, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["simulated_s"] = point.duration_s;
+  state.counters["in_flight"] = point.max_concurrent_requests;
+  state.counters["ttft_ms"] = point.ttft.median;
+  state.counters["tpot_ms"] = point.tpot.median;
+  state.counters["completed"] = static_cast<double>(point.completed);
+}
+BENCHMARK_CAPTURE(simulate, salted, serve::Prompts::salted, 300)->Arg(128)->Arg(256)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(simulate, replayed, serve::Prompts::replayed, 300)->Arg(128)->Arg(256)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(simulate, overloaded, serve::Prompts::salted, 1200)->Arg(128)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+
+BENCHMARK_MAIN();

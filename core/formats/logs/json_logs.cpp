@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// trainer_state.json of transformers and training_run.json of arXiv 2605.25645's repository.
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/formats/logs/readers.h"
+
+namespace mw::formats {
+namespace {
+
+constexpr std::uint64_t kMostFile = 1ull << 30;
+
+// Python writes NaN and Infinity as bare words, which are no JSON: null in their place, texts untouched.
+std::string without_nan(const std::string& text) {
+  std::string out;
+  out.reserve(text.size());
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (quoted && text[i] == '\\' && i + 1 < text.size()) {
+      out += text[i++];
+    } else if (text[i] == '"') {
+      quoted = !quoted;
+    } else if (!quoted) {
+      bool found = false;
+      for (const std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
+        if (text.compare(i, word.size(), word) != 0) continue;
+        out += "null";
+        i += word.size() - 1;
+        found = true;
+        break;
+      }
+      if (found) continue;
+    }
+    out += text[i];
+  }
+  return out;
+}
+
+SortedJson read(const std::filesystem::path& file) {
+  return parse_sorted_json(without_nan(read_file(file, kMostFile)), file.string());
+}
+
+[[noreturn]] void fail(const std::filesystem::path& file, const char* message, const char* expected) {
+  throw Error({.id = "LOG", .message = message, .file = file.string(), .expected = expected});
+}
+
+double number(const SortedJson& object, const char* key) {
+  const auto at = object.is_object() ? object.find(key) : object.end();
+  return object.is_object() && at != object.end() && at->is_number() ? at->get<double>() : 0;
+}
+
+long whole(double value) {
+  return std::isfinite(value) && std::abs(value) < 9e15 ? static_cast<long>(value) : 0;
+}
+
+void take_entry(const SortedJson& entry, RunLog& log) {
+  if (!entry.is_object()) return;
+  const long step = whole(number(entry, "step"));
+  for (const auto& [key, value] : entry.items()) {
+    if (key == "train_runtime" && value.is_number()) log.seconds = value.get<double>(), log.finished = true;
+    if (key == "step" || !value.is_number()) continue;
+    log.scalars.push_back({usual_name(key), step, value.get<double>(), 0});
+  }
+}
+
+// {"loss": [...], "loss_mean": ...}: a list has one value a step, from 1.
+void take_lists(const SortedJson& object, const std::string& prefix, RunLog& log) {
+  if (!object.is_object()) return;
+  for (const auto& [key, value] : object.items()) {
+    if (!value.is_array()) continue;
+    long step = 0;
+    for (const SortedJson& one : value) {
+      ++step;
+      if (one.is_number()) log.scalars.push_back({prefix + key, step, one.get<double>(), 0});
+    }
+  }
+}
+
+}  // namespace
+
+RunLog read_trainer_state(const std::filesystem::path& file) {
+  const SortedJson json = read(file);
+  const auto history = json.is_object() ? json.find("log_history") : json.end();
+  if (!json.is_object() || history == json.end() || !history->is_array())
+    fail(file, "not the state of a transformers Trainer", "log_history: a list");
+  RunLog log;
+  log.name = file.parent_path().filename().string();
+  log.tool = "transformers";
+  log.steps_total = whole(number(json, "max_steps"));
+  for (const SortedJson& entry : *history) take_entry(entry, log);
+  for (const char* key : {"global_step", "epoch", "num_train_epochs", "train_batch_size", "total_flos",
+                          "num_input_tokens_seen", "best_metric"})
+    if (const auto at = json.find(key); at != json.end() && at->is_number()) log.facts[key] = at->get<double>();
+  return log;
+}
+
+RunLog read_training_run(const std::filesystem::path& file) {
+  const SortedJson json = read(file);
+  if (!json.is_object() || !json.contains("training") || !json.contains("hardware"))
+    fail(file, "not a training_run.json", "training and hardware: objects");
+  RunLog log;
+  log.name = file.parent_path().filename().string();
+  log.tool = "training_run.json";
+  take_lists(json["training"], "train/", log);
+  if (json.contains("eval")) take_lists(json["eval"], "eval/", log);
+  log.seconds = number(json, "wall_time_seconds");
+  log.finished = json.value("is_final", SortedJson(false)) == true;
+  for (const char* key : {"config", "hardware", "model_info"})
+    if (const auto at = json.find(key); at != json.end())
+      log.facts[key] = Json::parse(at->dump(-1, ' ', false, SortedJson::error_handler_t::replace));
+  return log;
+}
+
+}  // namespace mw::formats

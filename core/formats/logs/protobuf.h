@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fields of a protocol buffer message, one after the other; lengths are checked. For the few messages that are read.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace mw::formats {
+
+struct ProtoField {
+  std::uint32_t number = 0;
+  int wire = 0;              // 0 varint, 1 eight bytes, 2 bytes, 5 four bytes
+  std::uint64_t value = 0;   // of 0, 1 and 5
+  std::string_view bytes{};  // of 2
+  double as_double() const;
+  float as_float() const;
+};
+
+class ProtoReader {
+ public:
+  explicit ProtoReader(std::string_view message) : rest_(message) {}
+  std::optional<ProtoField> next();  // empty at the end, or where it cannot be read: then damaged()
+  bool damaged() const { return damaged_; }
+
+ private:
+  std::optional<std::uint64_t> varint();
+  std::string_view rest_;
+  bool damaged_ = false;
+};
+
+}  // namespace mw::formats

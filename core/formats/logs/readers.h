@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The readers behind read_log(), one of a kind of file each.
+#pragma once
+#include "core/formats/logs/run_log.h"
+
+namespace mw::formats {
+
+RunLog read_wandb(const std::filesystem::path& file);
+RunLog read_trainer_state(const std::filesystem::path& file);  // json_logs.cpp
+RunLog read_training_run(const std::filesystem::path& file);
+
+}  // namespace mw::formats

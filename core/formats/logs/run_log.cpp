@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/formats/logs/run_log.h"
+
+#include <algorithm>
+#include <array>
+#include <system_error>
+
+#include "core/base/error.h"
+#include "core/formats/logs/readers.h"
+
+namespace mw::formats {
+namespace fs = std::filesystem;
+namespace {
+
+bool is_events(const fs::path& file) {
+  return file.filename().string().find("tfevents") != std::string::npos;
+}
+
+// Files of a folder that `wanted` takes, by name; TensorBoard runs have several.
+template <class Wanted>
+std::vector<fs::path> files_in(const fs::path& folder, Wanted wanted) {
+  std::vector<fs::path> all;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    if (at->is_regular_file(error) && wanted(at->path())) all.push_back(at->path());
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+bool ends_wandb(const fs::path& file) {
+  return file.extension() == ".wandb";
+}
+
+// The folder's checkpoints, the last of them.
+fs::path last_state(const fs::path& folder) {
+  fs::path best;
+  long most = -1;
+  std::error_code error;
+  if (fs::exists(folder / "trainer_state.json", error)) return folder / "trainer_state.json";
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (!name.starts_with("checkpoint-") || !fs::exists(at->path() / "trainer_state.json", error)) continue;
+    const long step = std::strtol(name.c_str() + 11, nullptr, 10);
+    if (step > most) most = step, best = at->path() / "trainer_state.json";
+  }
+  return best;
+}
+
+RunLog read_tensorboard(const std::vector<fs::path>& files) {
+  RunLog log;
+  log.name = files.front().parent_path().filename().string();
+  log.tool = "TensorBoard";
+  for (const fs::path& file : files) {
+    TensorboardFile events(file);
+    for (Scalar& s : events.read_more()) log.scalars.push_back(std::move(s));
+    log.notes.insert(log.notes.end(), events.notes().begin(), events.notes().end());
+  }
+  double first = 0, last = 0;
+  for (const Scalar& s : log.scalars)
+    if (s.wall_s > 0) {
+      first = first == 0 ? s.wall_s : std::min(first, s.wall_s);
+      last = std::max(last, s.wall_s);
+    }
+  log.seconds = last - first;
+  return log;
+}
+
+}  // namespace
+
+std::string_view to_string(LogKind kind) {
+  constexpr std::string_view kNames[] = {"", "TensorBoard", "trainer_state.json", "W&B", "training_run.json"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+LogKind log_kind(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    if (!files_in(path, is_events).empty()) return LogKind::tensorboard;
+    if (!files_in(path, ends_wandb).empty()) return LogKind::wandb;
+    if (!last_state(path).empty()) return LogKind::trainer_state;
+    return fs::exists(path / "training_run.json", error) ? LogKind::training_run : LogKind::none;
+  }
+  if (is_events(path)) return LogKind::tensorboard;
+  if (ends_wandb(path)) return LogKind::wandb;
+  if (path.filename() == "trainer_state.json") return LogKind::trainer_state;
+  return path.filename() == "training_run.json" ? LogKind::training_run : LogKind::none;
+}
+
+RunLog read_log(const fs::path& path) {
+  std::error_code error;
+  const bool folder = fs::is_directory(path, error);
+  switch (log_kind(path)) {
+    case LogKind::tensorboard:
+      return read_tensorboard(folder ? files_in(path, is_events) : std::vector{path});
+    case LogKind::wandb:
+      return read_wandb(folder ? files_in(path, ends_wandb).back() : path);
+    case LogKind::trainer_state:
+      return read_trainer_state(folder ? last_state(path) : path);
+    case LogKind::training_run:
+      return read_training_run(folder ? path / "training_run.json" : path);
+    case LogKind::none:
+      break;
+  }
+  throw Error({.id = "LOG",
+               .message = "not a log of a training run",
+               .file = path.string(),
+               .expected = "TensorBoard event files, trainer_state.json, a .wandb file or training_run.json"});
+}
+
+std::string usual_name(const std::string& name) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kNames{
+      {{"lr", "learning_rate"}, {"gradient_norm", "grad_norm"}, {"ppl", "perplexity"}}};
+  std::string mode = "train/", rest = name;
+  for (const std::string_view prefix : {"train/", "eval/", "test/"})
+    if (name.starts_with(prefix)) mode = prefix, rest = name.substr(prefix.size());
+  if (rest == name && name.starts_with("eval_")) mode = "eval/", rest = name.substr(5);
+  if (rest == name && name.find('/') != std::string::npos) return name;  // of another section
+  for (const auto& [theirs, ours] : kNames)
+    if (rest == theirs) rest = ours;
+  return name == "train_loss" ? "train/mean_loss" : mode + rest;
+}
+
+}  // namespace mw::formats

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What other programs write while they train, as scalars by name and step: TensorBoard event files, trainer_state.json
+// of transformers, offline files of W&B, and the training_run.json of arXiv 2605.25645's repository (interop.md 5.4,
+// 7). Nothing in a file is trusted. Any thread.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/base/json.h"
+
+namespace mw::formats {
+
+struct Scalar {
+  std::string name;  // this program's where there is one: "train/loss", "eval/loss", "train/learning_rate"
+  long step = 0;
+  double value = 0;
+  double wall_s = 0;  // seconds since the epoch; 0: not said
+};
+
+struct RunLog {
+  std::string name, tool;          // for people: folder; "TensorBoard", "transformers", "W&B"
+  std::vector<Scalar> scalars;     // as they were written
+  Json facts = Json::object();     // what the file says of model, settings and machine
+  long steps_total = 0;            // 0: not said
+  double seconds = 0;              // of the run; 0: not said
+  bool finished = false;           // the file says so
+  std::vector<std::string> notes;  // what could not be read, and was left out
+};
+
+enum class LogKind { none, tensorboard, trainer_state, wandb, training_run };
+std::string_view to_string(LogKind kind);
+LogKind log_kind(const std::filesystem::path& path);  // by name and content; of a folder: what lies in it
+
+// Throws Error LOG for what is none of these or is damaged at its beginning; a damaged end is a note.
+RunLog read_log(const std::filesystem::path& path);
+
+// HF's and TRL's names, TensorBoard tags: "loss" -> "train/loss", "eval_loss" -> "eval/loss".
+std::string usual_name(const std::string& name);
+
+// A TensorBoard file that grows: what was added since the last call, whole records only. One thread.
+class TensorboardFile {
+ public:
+  explicit TensorboardFile(std::filesystem::path file) : file_(std::move(file)) {}
+  std::vector<Scalar> read_more();
+  const std::vector<std::string>& notes() const { return notes_; }
+  bool broken() const { return broken_; }  // a length's checksum was wrong: nothing after it can be read
+
+ private:
+  std::filesystem::path file_;
+  std::uint64_t offset_ = 0;
+  bool broken_ = false;
+  std::vector<std::string> notes_, scalar_tags_;  // tags that said they are scalars
+};
+
+}  // namespace mw::formats

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// TFRecord framing and the Event messages in it (tensorboard/compat/proto, tensorboard/data/server/tf_record.rs).
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "core/formats/floats.h"
+#include "core/formats/logs/protobuf.h"
+#include "core/formats/logs/run_log.h"
+#include "core/formats/orbax/bytes.h"
+#include "core/formats/pread_file.h"
+
+namespace mw::formats {
+namespace {
+
+constexpr std::uint64_t kMostRecord = 256u << 20;
+
+std::uint32_t masked(std::span<const std::byte> bytes) {
+  const std::uint32_t crc = crc32c(bytes);
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+}
+
+template <class T>
+T little(const std::byte* at) {
+  T value{};
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+std::string_view text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+enum Type { kFloat = 1, kDouble = 2, kInt32 = 3, kInt64 = 9, kBfloat16 = 14, kHalf = 19 };
+
+// The first value of raw little-endian content.
+std::optional<double> first_of(std::uint64_t type, std::string_view content) {
+  const auto* at = reinterpret_cast<const std::byte*>(content.data());
+  const auto has = [&](size_t n) { return content.size() >= n; };
+  if (type == kFloat && has(4)) return little<float>(at);
+  if (type == kDouble && has(8)) return little<double>(at);
+  if (type == kInt32 && has(4)) return little<std::int32_t>(at);
+  if (type == kInt64 && has(8)) return static_cast<double>(little<std::int64_t>(at));
+  if (type == kBfloat16 && has(2)) return from_bf16(little<std::uint16_t>(at));
+  if (type == kHalf && has(2)) return from_f16(little<std::uint16_t>(at));
+  return std::nullopt;
+}
+
+// A tensor of one value, however it is written.
+std::optional<double> tensor_value(std::string_view message) {
+  std::uint64_t type = 0;
+  std::optional<double> value;
+  std::string_view content;
+  ProtoReader reader(message);
+  while (const auto f = reader.next()) {
+    if (f->number == 1 && f->wire == 0) type = f->value;
+    if (f->number == 4 && f->wire == 2) content = f->bytes;
+    if (f->number == 5) value = f->wire == 5 ? std::optional<double>(f->as_float()) : first_of(kFloat, f->bytes);
+    if (f->number == 6) value = f->wire == 1 ? std::optional<double>(f->as_double()) : first_of(kDouble, f->bytes);
+    if ((f->number == 7 || f->number == 10) && f->wire == 0)
+      value = static_cast<double>(std::bit_cast<std::int64_t>(f->value));
+  }
+  if (reader.damaged()) return std::nullopt;
+  return value ? value : first_of(type, content);
+}
+
+bool says_scalars(std::string_view metadata) {
+  ProtoReader reader(metadata);
+  while (const auto f = reader.next()) {
+    if (f->number == 4 && f->wire == 0 && f->value == 1) return true;  // data_class
+    if (f->number != 1 || f->wire != 2) continue;
+    ProtoReader plugin(f->bytes);
+    while (const auto p = plugin.next())
+      if (p->number == 1 && p->bytes == "scalars") return true;
+  }
+  return false;
+}
+
+struct Summaries {
+  std::vector<std::string>& scalar_tags;  // metadata comes with a tag's first value only
+  std::vector<Scalar>& out;
+
+  void value(std::string_view message, long step, double wall) {
+    std::string tag;
+    std::optional<double> simple;
+    std::string_view tensor;
+    bool scalars = false;
+    ProtoReader reader(message);
+    while (const auto f = reader.next()) {
+      if (f->number == 1 && f->wire == 2) tag = valid_utf8(f->bytes);
+      if (f->number == 2 && f->wire == 5) simple = f->as_float();
+      if (f->number == 8 && f->wire == 2) tensor = f->bytes;
+      if (f->number == 9 && f->wire == 2) scalars = says_scalars(f->bytes);
+    }
+    const bool known = std::find(scalar_tags.begin(), scalar_tags.end(), tag) != scalar_tags.end();
+    if (scalars && !known) scalar_tags.push_back(tag);
+    if (!simple && !tensor.empty() && (scalars || known)) simple = tensor_value(tensor);
+    if (simple && !tag.empty()) out.push_back({usual_name(tag), step, *simple, wall});
+  }
+
+  bool event(std::string_view message) {
+    long step = 0;
+    double wall = 0;
+    std::vector<std::string_view> summaries;
+    ProtoReader reader(message);
+    while (const auto f = reader.next()) {
+      if (f->number == 1 && f->wire == 1) wall = f->as_double();
+      if (f->number == 2 && f->wire == 0) step = static_cast<long>(std::bit_cast<std::int64_t>(f->value));
+      if (f->number == 5 && f->wire == 2) summaries.push_back(f->bytes);
+    }
+    for (const std::string_view summary : summaries) {
+      ProtoReader values(summary);
+      while (const auto v = values.next())
+        if (v->number == 1 && v->wire == 2) value(v->bytes, step, wall);
+    }
+    return !reader.damaged();
+  }
+};
+
+}  // namespace
+
+std::vector<Scalar> TensorboardFile::read_more() {
+  std::vector<Scalar> scalars;
+  const PreadFile file(file_);
+  Summaries summaries{scalar_tags_, scalars};
+  Blob record;
+  while (!broken_ && file.size() - std::min(file.size(), offset_) >= 12) {
+    std::byte head[12];
+    file.read(offset_, head);
+    const auto length = little<std::uint64_t>(head);
+    if (masked(std::span(head).first(8)) != little<std::uint32_t>(head + 8) || length > kMostRecord) {
+      broken_ = true;
+      notes_.push_back(file_.filename().string() + ": damaged from byte " + std::to_string(offset_) + " on");
+      break;
+    }
+    if (file.size() - offset_ - 12 < length + 4) break;  // not all of it is written yet
+    record.resize(static_cast<size_t>(length) + 4);
+    file.read(offset_ + 12, record);
+    const auto data = std::span<const std::byte>(record).first(static_cast<size_t>(length));
+    const bool good = masked(data) == little<std::uint32_t>(record.data() + length);
+    if (!good || !summaries.event(text(data)))
+      notes_.push_back(file_.filename().string() + ": the record at byte " + std::to_string(offset_) +
+                       " is damaged and was left out");
+    offset_ += length + 16;
+  }
+  return scalars;
+}
+
+}  // namespace mw::formats

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/formats/orbax/bytes.h"
+
+#include <zstd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+
+namespace mw::formats {
+namespace {
+
+constexpr std::uint32_t kPolynomial = 0x82f63b78;  // Castagnoli, reflected
+
+// Table k: the checksum of a byte followed by k zero bytes, so that eight bytes are taken at once.
+using Tables = std::array<std::array<std::uint32_t, 256>, 8>;
+constexpr Tables make_tables() {
+  Tables t{};
+  for (std::uint32_t i = 0; i < 256; ++i) {
+    std::uint32_t crc = i;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) ? kPolynomial : 0);
+    t[0][i] = crc;
+  }
+  for (size_t k = 1; k < t.size(); ++k)
+    for (size_t i = 0; i < 256; ++i) t[k][i] = (t[k - 1][i] >> 8) ^ t[0][t[k - 1][i] & 0xff];
+  return t;
+}
+constexpr Tables kTables = make_tables();
+
+template <class T>
+T little(std::span<const std::byte> bytes) {
+  T value{};
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+}  // namespace
+
+std::uint32_t crc32c(std::span<const std::byte> bytes) {
+  std::uint32_t crc = 0xffffffff;
+  while (bytes.size() >= 8) {
+    const auto v = little<std::uint64_t>(bytes) ^ crc;
+    crc = 0;
+    for (size_t k = 0; k < 8; ++k) crc ^= kTables[7 - k][(v >> (8 * k)) & 0xff];
+    bytes = bytes.subspan(8);
+  }
+  for (const std::byte b : bytes) crc = (crc >> 8) ^ kTables[0][(crc ^ static_cast<std::uint32_t>(b)) & 0xff];
+  return crc ^ 0xffffffff;
+}
+
+void Cursor::fail(const std::string& message, const std::string& found, const std::string& expected) const {
+  throw Error({.id = "ORBAX",
+               .message = message,
+               .file = file_,
+               .place = what_ + ", byte " + std::to_string(at_),
+               .found = found,
+               .expected = expected,
+               .fix = "the checkpoint is damaged or not complete: copy it again, or take another step"});
+}
+
+std::span<const std::byte> Cursor::take(size_t size) {
+  if (size > left()) fail("it ends too early", std::to_string(left()) + " bytes", std::to_string(size) + " bytes");
+  const auto part = bytes_.subspan(at_, size);
+  at_ += size;
+  return part;
+}
+
+std::uint8_t Cursor::u8() {
+  return static_cast<std::uint8_t>(take(1)[0]);
+}
+
+std::uint32_t Cursor::u32() {
+  return little<std::uint32_t>(take(4));
+}
+
+std::uint32_t Cursor::u32_big() {
+  const std::uint32_t v = u32();
+  return (v >> 24) | ((v >> 8) & 0xff00) | ((v << 8) & 0xff0000) | (v << 24);
+}
+
+std::uint64_t Cursor::u64() {
+  return little<std::uint64_t>(take(8));
+}
+
+std::uint64_t Cursor::varint(std::uint64_t most) {
+  std::uint64_t value = 0;
+  for (unsigned shift = 0;; shift += 7) {
+    const std::uint8_t byte = u8();
+    if (shift == 63 && byte > 1) fail("a number does not fit into 64 bits");
+    value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
+    if (byte < 0x80) break;
+  }
+  if (value > most) fail("a number is too large", std::to_string(value), "at most " + std::to_string(most));
+  return value;
+}
+
+std::string_view Cursor::text(size_t size) {
+  const auto part = take(size);
+  return {reinterpret_cast<const char*>(part.data()), part.size()};
+}
+
+void Cursor::finish() const {
+  if (left() > 0) fail("bytes are left over", std::to_string(left()), "0");
+}
+
+size_t Cursor::count(size_t least, std::uint64_t most) {
+  const std::uint64_t n = varint(most);
+  if (least > 0 && n > left() / least)
+    fail("more is announced than there are bytes for", std::to_string(n), "at most " + std::to_string(left() / least));
+  return static_cast<size_t>(n);
+}
+
+std::vector<std::uint64_t> Cursor::varints(size_t n, std::uint64_t most) {
+  if (n > left()) fail("more is announced than there are bytes for", std::to_string(n), std::to_string(left()));
+  std::vector<std::uint64_t> all(n);
+  for (std::uint64_t& v : all) v = varint(most);
+  return all;
+}
+
+Blob unzstd(std::span<const std::byte> bytes, std::uint64_t most, const std::string& file, const std::string& what) {
+  const auto fail = [&](const std::string& message, const std::string& found = "", const std::string& expected = "") {
+    throw Error({.id = "ORBAX",
+                 .message = message,
+                 .file = file,
+                 .place = what,
+                 .found = found,
+                 .expected = expected,
+                 .fix = "the checkpoint is damaged or not complete: copy it again, or take another step"});
+  };
+  const std::unique_ptr<ZSTD_DStream, decltype(&ZSTD_freeDStream)> stream(ZSTD_createDStream(), ZSTD_freeDStream);
+  ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
+  Blob out;
+  // Grown as it comes: what a frame says of its own size is only a hint.
+  const unsigned long long said = ZSTD_getFrameContentSize(bytes.data(), bytes.size());
+  const size_t first = said < 1u << 20 ? static_cast<size_t>(said) : std::max<size_t>(bytes.size() * 4, 1u << 16);
+  size_t used = 0;
+  size_t left = 1;
+  while (left != 0) {
+    if (used == out.size()) {
+      if (used > most) fail("it is longer than it may be, unpacked", "over " + std::to_string(most) + " bytes");
+      const std::uint64_t grown = std::max<std::uint64_t>(first + 1, out.size() * 2);
+      out.resize(static_cast<size_t>(std::min<std::uint64_t>(grown, most + 1)));
+    }
+    ZSTD_outBuffer to{out.data(), out.size(), used};
+    const size_t before = in.pos;
+    left = ZSTD_decompressStream(stream.get(), &to, &in);
+    if (ZSTD_isError(left)) fail("it cannot be unpacked", ZSTD_getErrorName(left), "a zstd frame");
+    if (left != 0 && to.pos == used && in.pos == before)
+      fail("it ends too early", std::to_string(bytes.size()) + " bytes");
+    used = to.pos;
+  }
+  if (in.pos != bytes.size()) fail("bytes follow the packed ones", std::to_string(bytes.size() - in.pos), "0");
+  if (used > most) fail("it is longer than it may be, unpacked", std::to_string(used), std::to_string(most));
+  out.resize(used);
+  return out;
+}
+
+}  // namespace mw::formats

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cursor over bytes of a file that nobody trusts: every read is checked, every error says where. One thread.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/error.h"
+
+namespace mw::formats {
+
+using Blob = std::vector<std::byte>;
+
+class Cursor {
+ public:
+  // `file` and `what` name the source in errors: "manifest.ocdbt", "B+tree node at byte 512".
+  Cursor(std::span<const std::byte> bytes, std::string file, std::string what)
+      : bytes_(bytes), file_(std::move(file)), what_(std::move(what)) {}
+
+  size_t left() const { return bytes_.size() - at_; }
+  std::uint8_t u8();
+  std::uint32_t u32_big();
+  std::uint32_t u32();
+  std::uint64_t u64();
+  std::uint64_t varint(std::uint64_t most = UINT64_MAX);  // unsigned LEB128
+  std::string_view text(size_t size);
+  std::span<const std::byte> take(size_t size);
+  void finish() const;  // throws if anything is left
+  // A count of things of which each takes at least `least` more bytes here: what is allocated for them is bounded so.
+  size_t count(size_t least, std::uint64_t most);
+  std::vector<std::uint64_t> varints(size_t n, std::uint64_t most = UINT64_MAX);
+  [[noreturn]] void fail(const std::string& message, const std::string& found = "",
+                         const std::string& expected = "") const;
+
+ private:
+  std::span<const std::byte> bytes_;
+  size_t at_ = 0;
+  std::string file_, what_;
+};
+
+std::uint32_t crc32c(std::span<const std::byte> bytes);  // Castagnoli, not masked
+
+// One zstd frame, wholly consumed. `most`: the result may not be longer; throws Error (file, what) otherwise.
+Blob unzstd(std::span<const std::byte> bytes, std::uint64_t most, const std::string& file, const std::string& what);
+
+}  // namespace mw::formats

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/formats/pread_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "core/base/error.h"
+
+namespace mw::formats {
+
+PreadFile::PreadFile(const std::filesystem::path& file) : file_(file) {
+  fd_ = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd_ < 0) throw system_error("cannot open", file.string(), errno);
+  struct stat st {};
+  const bool known = ::fstat(fd_, &st) == 0;
+  if (known && S_ISREG(st.st_mode)) {
+    size_ = static_cast<std::uint64_t>(st.st_size);
+    return;
+  }
+  const int error = errno;
+  ::close(fd_);
+  if (!known) throw system_error("cannot read", file.string(), error);
+  throw Error({.id = "FILE", .message = "not a regular file", .file = file.string()});
+}
+
+PreadFile::~PreadFile() {
+  ::close(fd_);
+}
+
+void PreadFile::read(std::uint64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const ssize_t n = ::pread(fd_, out.data(), out.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw system_error("cannot read", file_.string(), errno);
+    if (n == 0)
+      throw Error({.id = "FILE-SHORT",
+                   .message = "the file became shorter while it was read",
+                   .file = file_.string(),
+                   .found = "end at byte " + std::to_string(offset)});
+    offset += static_cast<std::uint64_t>(n);
+    out = out.subspan(static_cast<size_t>(n));
+  }
+}
+
+}  // namespace mw::formats

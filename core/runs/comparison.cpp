@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runs/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "core/base/units.h"
+#include "core/runs/comparison_parts.h"
+
+namespace mw::runs {
+
+std::string_view to_string(Fairness fairness) {
+  switch (fairness) {
+    case Fairness::fair:
+      return "fair";
+    case Fairness::confounded:
+      return "confounded";
+    case Fairness::meaningless:
+      break;
+  }
+  return "meaningless";
+}
+
+Compared compared(formats::BenchSet set) {
+  Compared out{.name = set.name, .provenance = set.provenance};
+  if (const auto usd = set.conditions.find("train_usd"); usd != set.conditions.end())
+    if (const double value = std::atof(usd->second.c_str()); value > 0) out.train_usd = value;
+  out.sweep = sweep_view(std::move(set), {});
+  return out;
+}
+
+Compared compared(const Store& store, const RunId& run) {
+  Compared out{.id = run, .experiment = store.experiment(run)};
+  out.name = store.find(run)->name;
+  RunView view;
+  for (const StoredEvent& e : store.events(run)) view.feed(e.event);
+  if (view.kind() == "sweep") {
+    out.sweep = sweep_view(view);
+    out.provenance = out.sweep->set.provenance;
+    if (const Json* source = view.info().contains("source") ? &view.info()["source"] : nullptr;
+        source && *source == "imported" && out.provenance == formats::Provenance::measured)
+      out.provenance = formats::Provenance::imported;
+  } else {
+    out.training = std::move(view);
+  }
+  return out;
+}
+
+Comparison compare(const std::vector<Compared>& runs) {
+  if (runs.size() < 2)
+    throw Error({.id = "COMPARE",
+                 .message = "a comparison needs two runs or more",
+                 .found = std::to_string(runs.size()),
+                 .expected = "2 or more"});
+  Comparison out;
+  std::map<std::string, int> names;
+  for (const Compared& run : runs) ++names[run.name];
+  for (size_t i = 0; i < runs.size(); ++i)
+    out.names.push_back(names[runs[i].name] == 1
+                            ? runs[i].name
+                            : runs[i].name + " (" + (runs[i].id.empty() ? std::to_string(i + 1) : runs[i].id) + ")");
+  const auto serves = std::count_if(runs.begin(), runs.end(), [](const Compared& r) { return r.sweep.has_value(); });
+  if (serves == static_cast<long>(runs.size()))
+    comparing::serving(runs, out);
+  else if (serves == 0)
+    comparing::training(runs, out);
+  else
+    comparing::confound(out, "kind", "training runs and serving sweeps have no result in common",
+                        Fairness::meaningless);
+  std::stable_sort(out.confounders.begin(), out.confounders.end(),
+                   [](const Confounder& a, const Confounder& b) { return a.at_least > b.at_least; });
+  for (const Confounder& c : out.confounders) out.verdict = std::max(out.verdict, c.at_least);
+  return out;
+}
+
+namespace comparing {
+
+std::string column_name(const Comparison& out, size_t column) {
+  return out.names[column];
+}
+
+void confound(Comparison& out, std::string key, std::string text, Fairness at_least) {
+  out.confounders.push_back({std::move(key), std::move(text), at_least});
+}
+
+bool add_setting(Comparison& out, std::string key, std::string label, std::vector<std::string> texts, Unsaid unsaid) {
+  std::set<std::string> said(texts.begin(), texts.end());
+  if (unsaid == Unsaid::ignored) said.erase("");
+  if (said.size() < 2) return false;
+  ComparisonRow row{.kind = ComparisonRow::Kind::setting, .key = std::move(key), .label = std::move(label)};
+  row.texts = std::move(texts);
+  row.values.resize(row.texts.size());
+  row.deltas.resize(row.texts.size());
+  row.marks.resize(row.texts.size());
+  out.rows.push_back(std::move(row));
+  return true;
+}
+
+ComparisonRow* add_result(Comparison& out, const ResultRow& facts, const std::vector<double>& values) {
+  if (std::none_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); })) return nullptr;
+  ComparisonRow row{.kind = ComparisonRow::Kind::result, .key = facts.key, .label = facts.label, .unit = facts.unit};
+  row.better = facts.better;
+  row.differs = false;
+  for (const double v : values) {
+    const bool known = std::isfinite(v), based = known && std::isfinite(values[0]) && values[0] != 0;
+    row.values.push_back(known ? std::optional(v) : std::nullopt);
+    row.texts.push_back(known ? value_text(v) : std::string());
+    row.deltas.push_back(based && row.deltas.size() > 0 ? std::optional(v / values[0] - 1) : std::nullopt);
+    row.differs = row.differs || v != values[0];
+  }
+  row.marks.resize(values.size());
+  return &out.rows.emplace_back(std::move(row));
+}
+
+std::string value_text(double value) {
+  if (std::abs(value) < 999.5) return number_text(value, 4);
+  std::string digits = std::to_string(std::llround(value));
+  for (long at = static_cast<long>(digits.size()) - 3; at > (digits[0] == '-' ? 1 : 0); at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}
+
+}  // namespace comparing
+}  // namespace mw::runs

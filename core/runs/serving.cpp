@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runs/serving.h"
+
+#include <algorithm>
+
+#include "core/runs/settings.h"
+#include "core/runs/sweep_run.h"
+#include "core/serve/engine_layout.h"
+
+namespace mw::runs {
+namespace fs = std::filesystem;
+namespace {
+
+// Read before any weight is: a wrong folder is told at once.
+std::vector<NamedAdapter> read_adapters(const Experiment& e, const std::string& model, const fs::path& weights) {
+  std::vector<NamedAdapter> out;
+  const auto add = [&](const std::string& name, const fs::path& folder) {
+    if (name == model)
+      throw Error({.id = "ADAPTER",
+                   .message = "an adapter has the name of its model",
+                   .place = "serve.adapters",
+                   .found = name,
+                   .fix = "give it another name"});
+    out.push_back({name, train::read_adapter(folder, weights)});
+  };
+  const Json adapters = e.value("serve.adapters");
+  for (const auto& [name, folder] : adapters.items()) {
+    const fs::path path = folder.get<std::string>();
+    add(name, path.is_absolute() ? path : (e.folder() / path).lexically_normal());
+  }
+  if (const fs::path tuned = e.path("lora.adapter"); !tuned.empty() && adapters.empty()) add("tuned", tuned);
+  return out;
+}
+
+std::string served_name(const Experiment& e, const fs::path& weights) {
+  if (const std::string id = e.string("model.id"); !id.empty()) return id;
+  const fs::path folder = fs::weakly_canonical(weights);
+  return folder.filename().empty() ? folder.parent_path().filename() : folder.filename();
+}
+
+}  // namespace
+
+ServedModel load_served(const Experiment& e, const train::Progress& progress) {
+  check_valid(e);
+  train::ModelSettings model = model_settings(e);
+  model.capacity = model.capacity * model.mesh.devices();  // answers are the same, and one device has every core
+  model.mesh = {};
+  model.use = engine::Use::inference;
+  ServedModel out{.model = {}, .settings = scheduler_settings(e, {}), .name = served_name(e, model.path)};
+  const int positions = formats::read_config(model.path).max_positions;
+  if (!e.has("serve.max_model_len")) out.settings.max_model_len = std::min(out.settings.max_model_len, positions);
+  model.context = out.settings.max_model_len;
+  out.adapters = read_adapters(e, out.name, model.path);
+  out.model = train::load_model(model, progress);
+  out.settings.kv.block_size = static_cast<int>(e.integer("serve.block_size"));
+  out.settings =
+      serve::with_engine_kv(out.model.cluster->network(0), out.settings,
+                            Bytes(static_cast<std::int64_t>(e.number("serve.kv_gib") * 1073741824.0)),
+                            e.flag("serve.sliding_window_kv") ? serve::WindowKv::freed : serve::WindowKv::kept);
+  out.queue = static_cast<int>(e.integer("serve.queue"));
+  return out;
+}
+
+Serving load_serving(const Experiment& e, const train::Progress& progress) {
+  ServedModel served = load_served(e, progress);
+  Serving out{.model = std::move(served.model),
+              .settings = served.settings,
+              .executor = nullptr,
+              .name = served.name,
+              .queue = served.queue};
+  out.executor = std::make_unique<serve::EngineExecutor>(out.model.cluster->network(0), out.settings);
+  for (const NamedAdapter& a : served.adapters) {
+    out.executor->add_adapter(a.name, a.values);
+    out.adapters.push_back(a.name);
+  }
+  return out;
+}
+
+}  // namespace mw::runs

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads played on the engine in real time: one server for all of them, so its prefix cache outlives a load as a real
+// server's does. One thread drives a backend.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "core/engine/network.h"
+#include "core/formats/checkpoint.h"
+#include "core/serve/scheduler.h"
+#include "core/serve/sweep.h"
+
+namespace mw::serve {
+
+struct EngineLoad {
+  int first_id = 0, vocab = 0;  // prompts are of ids in [first_id, vocab)
+  // Where it is set, all requests ask for it.
+  const formats::Adapter* adapter = nullptr;
+};
+
+// `settings` with the engine's KV layout (engine_layout.h). The network outlives it. Throws what EngineExecutor does.
+std::unique_ptr<Backend> engine_backend(engine::Network& network, const SchedulerSettings& settings,
+                                        const EngineLoad& load);
+
+}  // namespace mw::serve

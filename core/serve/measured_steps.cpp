@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/serve/measured_steps.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include "core/base/error.h"
+#include "core/base/rng.h"
+
+namespace mw::serve {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kFewTokens = 16;  // that the engine's products for decoding take at once
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Keys that tokens [first, first + count) of a request see, together.
+double keys_seen(double first, double count, double window) {
+  const double whole = std::clamp(window - first, 0.0, count);  // of them have nothing behind the window
+  return whole * first + whole * (whole + 1) / 2 + (count - whole) * window;
+}
+
+double median_of(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+StepWork step_work(const Step& step, const model::Config& config) {
+  StepWork work;
+  work.requests = static_cast<double>(step.items.size());
+  for (const StepItem& item : step.items) {
+    work.tokens += item.count;
+    work.sampled += item.samples;
+    for (const model::Layer& l : config.layers) {
+      const bool slides = l.attention == model::Attention::sliding && config.sliding_window > 0;
+      const double keys = keys_seen(item.first, item.count, slides ? config.sliding_window : 1e18);
+      if (item.count == 1)
+        work.read += keys * 2 * l.kv_heads * l.head_dim;
+      else
+        work.pairs += keys * l.heads * l.head_dim;
+    }
+  }
+  return work;
+}
+
+// The engine's products take few tokens one way, whose weights are read once, and more another.
+MeasuredStepModel::Terms MeasuredStepModel::terms_of(const StepWork& w) {
+  return {1,
+          std::min(w.tokens, kFewTokens),
+          w.tokens > kFewTokens ? 1.0 : 0.0,
+          std::max(0.0, w.tokens - kFewTokens),
+          w.requests,
+          w.sampled,
+          w.read,
+          w.pairs};
+}
+
+MeasuredStepModel::MeasuredStepModel(std::span<const TimedStep> steps) {
+  if (steps.size() < 2 * kTerms)
+    throw Error({.id = "CALIBRATION",
+                 .message = "too few steps were timed for a model of them",
+                 .found = std::to_string(steps.size()),
+                 .expected = "at least " + std::to_string(2 * kTerms)});
+  std::vector<Terms> rows;
+  Terms most{};
+  for (const TimedStep& s : steps) {
+    rows.push_back(terms_of(s.work));
+    for (size_t i = 0; i < kTerms; ++i) most[i] = std::max(most[i], rows.back()[i]);
+  }
+  std::vector<double> weight(steps.size(), 1.0), errors(steps.size());
+  constexpr int kRounds = 4, kSweeps = 20'000;
+  for (int round = 0; round < kRounds; ++round) {
+    double a[kTerms][kTerms]{}, b[kTerms]{};  // normal equations of terms in parts of their largest, seconds in parts
+    for (size_t r = 0; r < rows.size(); ++r) {
+      Terms x{};
+      for (size_t i = 0; i < kTerms; ++i) x[i] = most[i] > 0 ? rows[r][i] / most[i] / steps[r].seconds : 0;
+      for (size_t i = 0; i < kTerms; ++i) {
+        b[i] += weight[r] * x[i];
+        for (size_t j = 0; j < kTerms; ++j) a[i][j] += weight[r] * x[i] * x[j];
+      }
+    }
+    Terms fit{};
+    for (int sweep = 0; sweep < kSweeps; ++sweep)  // coordinate descent, which keeps every term at 0 or above
+      for (size_t i = 0; i < kTerms; ++i) {
+        if (a[i][i] <= 0) continue;
+        double rest = b[i];
+        for (size_t j = 0; j < kTerms; ++j)
+          if (j != i) rest -= a[i][j] * fit[j];
+        fit[i] = std::max(0.0, rest / a[i][i]);
+      }
+    for (size_t i = 0; i < kTerms; ++i) seconds_per_[i] = most[i] > 0 ? fit[i] / most[i] : 0;
+    for (size_t r = 0; r < rows.size(); ++r) errors[r] = std::abs(seconds(steps[r].work) / steps[r].seconds - 1);
+    median_error_ = median_of(errors);
+    const double usual = 2 * std::max(median_error_, 1e-3);
+    for (size_t r = 0; r < rows.size(); ++r) weight[r] = errors[r] <= usual ? 1 : usual / errors[r];
+  }
+}
+
+double MeasuredStepModel::seconds(const StepWork& work) const {
+  const Terms x = terms_of(work);
+  double sum = 0;
+  for (size_t i = 0; i < kTerms; ++i) sum += seconds_per_[i] * x[i];
+  return sum;
+}
+
+std::string MeasuredStepModel::text() const {
+  char line[300];
+  const Terms& t = seconds_per_;
+  std::snprintf(line, sizeof line,
+                "%.0f us a step, %.1f us a token to 16, %.0f us and %.2f us a token beyond, %.1f us a request, %.1f us "
+                "a row of logits, %.2f ns a cached float, %.3f ns a pair; median error %.1f %%",
+                1e6 * t[0], 1e6 * t[1], 1e6 * t[2], 1e6 * t[3], 1e6 * t[4], 1e6 * t[5], 1e9 * t[6], 1e9 * t[7],
+                100 * median_error_);
+  return line;
+}
+
+std::vector<TimedStep> time_steps(Executor& executor, const SchedulerSettings& settings, const model::Config& config,
+                                  double budget_s) {
+  SchedulerSettings own = settings;
+  own.prefix_cache = PrefixCache::off;
+  Scheduler scheduler(own);
+  std::vector<TimedStep> steps;
+  std::int64_t next = std::int64_t{1} << 40;  // ids that no server gives
+  constexpr int kAnswer = 12;
+  const auto play = [&](int requests, int len) {
+    const Rng rng{static_cast<std::uint64_t>(next)};
+    std::map<RequestId, int> left;
+    for (int r = 0; r < requests; ++r) {
+      const RequestId id{next++};
+      Prompt prompt;
+      const int own_len = std::max(1, len - r % 3);  // they do not all end together
+      for (int i = 0; i < own_len; ++i)
+        prompt.ids.push_back(static_cast<int>(rng.at(static_cast<std::uint64_t>(r * len + i)) %
+                                              static_cast<std::uint64_t>(config.vocab)));
+      executor.begin(id, prompt);
+      scheduler.add({.id = id, .prompt_len = own_len, .max_new = kAnswer + r % 5});
+      left[id] = kAnswer + r % 5;
+    }
+    while (!left.empty()) {
+      const auto begun = Clock::now();
+      const Step step = scheduler.next();
+      for (const RequestId id : step.refused) executor.end(id), left.erase(id);
+      if (step.items.empty()) continue;
+      const StepResult result = executor.run(step, scheduler);
+      scheduler.advance(step);
+      std::vector<RequestId> ended;
+      for (const StepResult::Sampled& s : result.sampled)
+        if (--left.at(s.id) == 0) ended.push_back(s.id);
+      scheduler.finish(ended);
+      steps.push_back({step_work(step, config), since(begun)});
+      for (const RequestId id : ended) executor.end(id), left.erase(id);
+    }
+  };
+  play(1, 8);  // what is allocated or touched for the first time
+  steps.clear();
+  const auto begun = Clock::now();
+  const int longest = settings.max_model_len - kAnswer - 8;
+  for (int round = 0; round == 0 || since(begun) < budget_s; ++round)
+    for (const int requests : {1, 2, 3, 5, 8, 12, 16, 20, 32, 48, 64})
+      for (const int len : {4, 60, 250, 1000, 4000}) {
+        if (requests > settings.max_num_seqs || len > longest) continue;
+        if (round > 0 && since(begun) >= budget_s) break;
+        play(requests, len);
+      }
+  return steps;
+}
+
+namespace {
+
+class MeasuredExecutor : public Executor {
+ public:
+  MeasuredExecutor(MeasuredStepModel model, model::Config config)
+      : model_(std::move(model)), config_(std::move(config)) {}
+  StepResult run(const Step& step, const Scheduler&) override {
+    StepResult result{.seconds = model_.seconds(step_work(step, config_))};
+    for (const StepItem& item : step.items)
+      if (item.samples) result.sampled.push_back({.id = item.id});
+    return result;
+  }
+
+ private:
+  MeasuredStepModel model_;
+  model::Config config_;
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> measured_executor(MeasuredStepModel model, model::Config config) {
+  return std::make_unique<MeasuredExecutor>(std::move(model), std::move(config));
+}
+
+}  // namespace mw::serve

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long this machine's engine takes for a server's step, fitted to steps that were timed, so that a load can be
+// simulated on it: predicted, calibrated on this machine. The model is immutable after the fit; any thread.
+#pragma once
+#include <array>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/model/config.h"
+#include "core/serve/executor.h"
+
+namespace mw::serve {
+
+struct StepWork {       // what a step's time follows from
+  double tokens = 0;    // computed
+  double requests = 0;  // in the step
+  double sampled = 0;   // rows of logits
+  double read = 0;      // floats of keys and values that single tokens read
+  double pairs = 0;     // (query, key) pairs of chunks, over layers and heads
+};
+StepWork step_work(const Step& step, const model::Config& config);
+
+struct TimedStep {
+  StepWork work;
+  double seconds = 0;
+};
+
+class MeasuredStepModel {
+ public:
+  // Least squares of relative errors with terms that are never negative; steps that something else held up weigh less.
+  // Throws Error CALIBRATION for fewer steps than terms.
+  explicit MeasuredStepModel(std::span<const TimedStep> steps);
+  double seconds(const StepWork& work) const;
+  double median_error() const { return median_error_; }  // relative, of the steps it was fitted to
+  std::string text() const;                              // its terms, for people
+
+ private:
+  static constexpr size_t kTerms = 8;
+  using Terms = std::array<double, kTerms>;
+  static Terms terms_of(const StepWork& work);
+
+  Terms seconds_per_{};
+  double median_error_ = 0;
+};
+
+// Batches of prompts played through the scheduler until `budget_s` is spent, each step timed with its scheduling:
+// few and many requests, short prompts and long.
+std::vector<TimedStep> time_steps(Executor& executor, const SchedulerSettings& settings, const model::Config& config,
+                                  double budget_s);
+
+// Answers with the model's seconds and token 0.
+std::unique_ptr<Executor> measured_executor(MeasuredStepModel model, model::Config config);
+
+}  // namespace mw::serve

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gate behind a merge: what the merged folder computes against base and adapter side by side.
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/rng.h"
+#include "core/train/merge.h"
+
+namespace mw::train {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int kRows = 2, kLen = 24;
+constexpr double kExact = 1e-3, kShare = 0.05, kLeast = 1.0 / 64;
+
+struct Text {
+  std::vector<int> ids, targets, positions, segments;
+  engine::TokenBatch batch() const { return {kRows, kLen, ids, targets, positions, segments}; }
+};
+
+// Tokens from all over the vocabulary, the same for every run of a model.
+Text fixed_text(int vocab) {
+  Text t;
+  Rng rng{0x706172697479};
+  for (int i = 0; i < kRows * kLen; ++i) {
+    t.ids.push_back(static_cast<int>(rng.below(static_cast<std::uint64_t>(vocab))));
+    t.targets.push_back(-1);
+    t.positions.push_back(i % kLen);
+    t.segments.push_back(0);
+  }
+  return t;
+}
+
+std::vector<float> logits_of(const fs::path& folder, const formats::Adapter* adapter, ModelSettings settings,
+                             const Text& text) {
+  settings.path = folder;
+  settings.weights = engine::WeightType::f32;
+  settings.use = engine::Use::inference;
+  settings.init = Init::load;
+  LoadedModel model = load_weights(settings, formats::read_config(folder));
+  if (adapter) attach_adapter(*adapter, settings.seed, *model.cluster);
+  engine::Network& network = model.cluster->network(0);
+  if (adapter) attach_adapter(*adapter, settings.seed, *model.cluster);
+  std::vector<float> logits(static_cast<size_t>(kRows * kLen) * static_cast<size_t>(network.config().vocab));
+  network.logits(text.batch(), logits);
+  return logits;
+}
+
+double rms_of(const std::vector<float>& a, const std::vector<float>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += (double{a[i]} - b[i]) * (double{a[i]} - b[i]);
+  return std::sqrt(sum / static_cast<double>(a.size()));
+}
+
+void compare(const std::vector<float>& wanted, const std::vector<float>& got, Parity& p) {
+  const size_t vocab = wanted.size() / (kRows * kLen);
+  long same = 0;
+  p.positions = kRows * kLen;
+  for (size_t row = 0; row < kRows * kLen; ++row) {
+    const auto a = wanted.begin() + static_cast<std::ptrdiff_t>(row * vocab),
+               b = got.begin() + static_cast<std::ptrdiff_t>(row * vocab);
+    const auto width = static_cast<std::ptrdiff_t>(vocab);
+    same += std::max_element(a, a + width) - a == std::max_element(b, b + width) - b;
+    for (size_t i = 0; i < vocab; ++i)
+      p.largest =
+          std::max(p.largest, std::abs(double{a[static_cast<std::ptrdiff_t>(i)]} - b[static_cast<std::ptrdiff_t>(i)]));
+  }
+  p.same_first = static_cast<double>(same) / static_cast<double>(p.positions);
+  p.rms = rms_of(wanted, got);
+}
+
+bool is_f32(const fs::path& folder) {
+  for (const fs::path& path : formats::weight_files(folder)) {
+    const formats::SafetensorsFile file(path);
+    for (const formats::TensorInfo& t : file.tensors())
+      if (t.dtype != formats::DType::f32) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string_view to_string(Parity::Verdict verdict) {
+  constexpr std::string_view kNames[] = {"passed", "failed", "not run"};
+  return kNames[static_cast<size_t>(verdict)];
+}
+
+Parity check_parity(const fs::path& base, const formats::Adapter& adapter, const fs::path& merged,
+                    const ModelSettings& settings) {
+  Parity p;
+  const model::Config config = formats::read_config(merged);
+  const std::int64_t parameters = model::TensorInventory(config).parameters();
+  const Bytes capacity = settings.capacity.value > 0 ? settings.capacity : machine_memory();
+  const auto need = Bytes(parameters * 4 + parameters / 4);
+  if (need > capacity) {
+    p.reason = "the model in f32 needs about " + to_text(need) + ", " + to_text(capacity) + " are here";
+    return p;
+  }
+  const Text text = fixed_text(config.vocab);
+  const std::vector<float> plain = logits_of(base, nullptr, settings, text),
+                           wanted = logits_of(base, &adapter, settings, text),
+                           got = logits_of(merged, nullptr, settings, text);
+  p.effect = rms_of(plain, wanted);
+  compare(wanted, got, p);
+  const bool exact = is_f32(merged);
+  const double allowed = exact ? kExact : std::max(kShare * p.effect, kLeast);
+  const double found = exact ? p.largest : p.rms;
+  const bool good = std::isfinite(found) && found <= allowed;
+  p.verdict = good ? Parity::Verdict::passed : Parity::Verdict::failed;
+  if (!good)
+    p.reason = std::string(exact ? "largest" : "rms") + " difference of logits " + number_text(found) + ", allowed " +
+               number_text(allowed);
+  return p;
+}
+
+Json to_json(const Parity& p) {
+  return {{"verdict", to_string(p.verdict)},
+          {"positions", p.positions},
+          {"largest_difference", p.largest},
+          {"rms_difference", p.rms},
+          {"adapter_effect_rms", p.effect},
+          {"same_likeliest", p.same_first},
+          {"reason", p.reason}};
+}
+
+}  // namespace mw::train

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Real clients against `serve`: curl, the openai package and guidellm from PyPI. Not part of ci: it needs the network.
+#   scripts/check-clients.sh [EXPERIMENT]
+# The packages go into build/clients, once; MESHWRIGHT_CLIENTS=/path/venv names a folder that has them.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$root/scripts/serve-for.sh"
+experiment=${1:-$root/resources/examples/tiny-lora.json}
+clients=${MESHWRIGHT_CLIENTS:-$root/build/clients}
+install build peers
+if [ ! -x "$clients/bin/guidellm" ]; then
+  say "Installing openai and guidellm from PyPI"
+  python3 -m venv "$clients"
+  "$clients/bin/pip" install -q openai guidellm
+fi
+build ci meshwright
+serve_for "$experiment" --api-key check
+
+say "curl"
+key=(-H "Authorization: Bearer check")
+curl -fsS "$address/health"
+curl -fsS "${key[@]}" "$address/v1/models" | grep -q '"object":"list"'
+[ "$(curl -s -o /dev/null -w '%{http_code}' "$address/v1/models")" = 401 ]
+curl -fsSN "${key[@]}" -H 'Content-Type: application/json' "$address/v1/completions" \
+  -d '{"prompt": "Once", "max_tokens": 8, "stream": true}' | tail -n 2 | grep -q '\[DONE\]'
+curl -fsS "$address/metrics" | grep -q '^vllm:generation_tokens_total'
+
+say "openai"
+OPENAI_BASE_URL="$address/v1" OPENAI_API_KEY=check "$clients/bin/python" "$root/scripts/clients/openai_check.py"
+
+say "guidellm"
+model_folder=${MESHWRIGHT_TOKENIZER:-$root/resources/base-model}
+"$clients/bin/python" "$root/scripts/clients/guidellm_check.py" --guidellm "$clients/bin/guidellm" \
+  --url "$address" --tokenizer "$model_folder" --folder "$server_folder"
+say "all clients are content"

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// import, audit, compare and inspect of results, as scripts use them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "core/base/files.h"
+#include "tests/cli/process.h"
+#include "tests/cli/project.h"
+
+namespace mw::test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using Texts = std::vector<std::string>;
+
+std::string fixture(const char* name) {
+  return (fs::path(MW_FIXTURES) / "bench" / name).string();
+}
+
+struct Folder {
+  Folder() : path(fs::temp_directory_path() / ("mw_results_" + std::to_string(::getpid()))) {
+    fs::create_directories(path);
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  std::string operator/(const char* name) const { return (path / name).string(); }
+  fs::path path;
+};
+
+TEST(Results, ImportedRunsAreListedAndCompared) {
+  const Folder folder;
+  const Texts store{"--runs-dir", folder / "runs"};
+  const auto command = [&](Texts words) {
+    words.insert(words.end(), store.begin(), store.end());
+    return meshwright(words);
+  };
+  const Result imported =
+      command({"import", fixture("vllm_appended.json"), fixture("guidellm_constant.json"), "--json"});
+  ASSERT_EQ(imported.exit_code, 0) << imported.err;
+  const Json ids = parse_json(imported.out, "import")["runs"];
+  ASSERT_EQ(ids.size(), 3u);
+  const Json rows = parse_json(command({"runs", "--json"}).out, "runs")["rows"];
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0]["source"], "imported");
+  EXPECT_EQ(rows[0]["state"], "done");
+
+  const Result compare = command({"compare", ids[0], ids[1], "--json"});
+  ASSERT_EQ(compare.exit_code, 0) << compare.err;
+  const Json table = parse_json(compare.out, "compare");
+  EXPECT_EQ(table["verdict"], "confounded");  // six requests a point
+  EXPECT_FALSE(table["warnings"].empty());
+  bool tp = false;
+  for (const Json& row : table["rows"]) tp = tp || (row["key"] == "tp" && row["values"] == Json({"1", "2"}));
+  EXPECT_TRUE(tp);
+  for (const char* name : {"t.csv", "t.md", "t.tex", "t.json"}) {
+    ASSERT_EQ(command({"compare", ids[0], ids[1], fixture("vllm_plain.json"), "--out", folder / name}).exit_code, 0);
+    EXPECT_GT(fs::file_size(folder.path / name), 200u) << name;
+  }
+  EXPECT_THAT(read_file(folder.path / "t.tex"), HasSubstr("\\begin{tabular}{lrrr}"));
+  const Result png = command({"compare", ids[0], ids[1], "--out", folder / "t.png"});
+  if (png.exit_code == 0)
+    EXPECT_EQ(read_file(folder.path / "t.png").substr(1, 3), "PNG");
+  else
+    EXPECT_THAT(png.err, HasSubstr("no window"));  // a build without one
+  const Result turned = command({"compare", ids[0], ids[1], "--baseline", ids[1], "--json"});
+  EXPECT_EQ(parse_json(turned.out, "compare")["names"][0], table["names"][1]);
+
+  const Result unknown = command({"compare", ids[0], "run-99"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("run-99"));
+  EXPECT_EQ(command({"compare", ids[0]}).exit_code, 2);
+  EXPECT_EQ(command({"compare", ids[0], ids[1], "--out", folder / "t.doc"}).exit_code, 2);
+}
+
+TEST(Results, AFileThatIsNoneLeavesNoRun) {
+  const Folder folder;
+  write_file_atomically(folder.path / "cut.json", read_file(fixture("vllm_plain.json")).substr(0, 700));
+  const Result r =
+      meshwright({"import", fixture("vllm_plain.json"), folder / "cut.json", "--runs-dir", folder / "runs"});
+  EXPECT_EQ(r.exit_code, 2);
+  EXPECT_THAT(r.err, HasSubstr("cut.json"));
+  EXPECT_THAT(r.err, HasSubstr("line "));
+  const Result rows = meshwright({"runs", "--json", "--runs-dir", folder / "runs"});
+  EXPECT_TRUE(parse_json(rows.out, "runs")["rows"].empty());
+}
+
+TEST(Results, AuditNamesWhatCannotBe) {
+  const Folder folder;
+  write_file_atomically(folder.path / "cells.csv",
+                        "name,qps,input_len,output_len,num_prompts,completed,ttft\n"
+                        "tpu,4,8192,512,30,30,1013\ntpu,4,15360,512,30,30,62\n");
+  const Texts columns{"--column", "request_rate=qps", "--column", "median_ttft_ms=ttft"};
+  Texts words{"audit", folder / "cells.csv", "--target", "v6e-8", "--model", "gemma4-31b", "--json"};
+  words.insert(words.end(), columns.begin(), columns.end());
+  const Result r = meshwright(words);
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  int impossible = 0;
+  const Json answer = parse_json(r.out, "audit");
+  for (const Json& f : answer["findings"]) {
+    if (f["verdict"] != "impossible") continue;
+    ++impossible;
+    EXPECT_EQ(f["point"], 1);
+    EXPECT_EQ(f["metric"], "median_ttft_ms");
+    EXPECT_EQ(f["value"], 62);
+    EXPECT_NEAR(f["floor"].get<double>(), 130, 10);
+  }
+  EXPECT_EQ(impossible, 1);
+  words[3] = "v6e-7";
+  EXPECT_EQ(meshwright(words).exit_code, 2);
+  EXPECT_EQ(meshwright({"audit", fixture("VERSIONS.json")}).exit_code, 2);
+}
+
+TEST(Results, InspectSaysWhoseResultAFileIs) {
+  const Result r = meshwright({"inspect", fixture("guidellm_constant.json"), "--json"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const Json json = parse_json(r.out, "inspect");
+  EXPECT_EQ(json["kind"], "result");
+  EXPECT_EQ(json["tool"], "GuideLLM");
+  EXPECT_EQ(json["sets"][0]["points"][0]["completed"], 6);
+}
+
+}  // namespace
+}  // namespace mw::test

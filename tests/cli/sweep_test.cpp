@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// `sweep` as a user's script sees it: the contract's points, files that vLLM's tools read, a stop and what goes on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "core/base/files.h"
+#include "tests/cli/process.h"
+#include "tests/cli/project.h"
+
+namespace mw::test {
+namespace {
+
+using testing::HasSubstr;
+
+const std::vector<std::string> kModel{"--backend", "model",
+                                      "--set",     "target.id=v6e-8",
+                                      "--set",     "mesh.tp=8",
+                                      "--set",     "mesh.fsdp=1",
+                                      "--set",     "model.path=",
+                                      "--set",     "model.id=gemma3-27b",
+                                      "--set",     "sweep.request_rates=[1,16]",
+                                      "--set",     "sweep.input_lens=[256,1024]",
+                                      "--set",     "sweep.num_prompts=40",
+                                      "--set",     "sweep.output_len=32"};
+
+std::vector<std::string> with(std::vector<std::string> more) {
+  more.insert(more.begin(), kModel.begin(), kModel.end());
+  return more;
+}
+
+TEST(Sweep, PrintsTheContractsPointsAndWritesOneFileEach) {
+  const Project p;
+  const auto out = p.folder / "points";
+  const Result r = meshwright(p.command("sweep", with({"--out", out.string()})));
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const Json points = parse_json(r.out, "standard output")["points"];
+  ASSERT_EQ(points.size(), 4u);
+  for (const Json& point : points) {
+    EXPECT_EQ(point["completed"], 40);
+    EXPECT_EQ(point["output_len"], 32);
+    for (const char* field : {"request_rate", "input_len", "output_throughput", "median_ttft_ms", "p99_ttft_ms",
+                              "median_tpot_ms", "p99_itl_ms", "duration", "total_output_tokens"})
+      EXPECT_TRUE(point.contains(field) && point[field].is_number()) << field;
+  }
+  EXPECT_GT(points[3]["median_ttft_ms"].get<double>(), points[0]["median_ttft_ms"].get<double>());
+  size_t files = 0;
+  for (const auto& file : std::filesystem::directory_iterator(out)) {
+    const Json one = parse_json(read_file(file.path()), file.path().string());
+    EXPECT_EQ(one["ttfts"].size(), 40u) << "detailed, as vLLM writes it";
+    ++files;
+  }
+  EXPECT_EQ(files, 4u);
+  const Result runs = meshwright({"runs", "--runs-dir", p.runs.string(), "--json"});
+  EXPECT_THAT(runs.out, HasSubstr("predicted"));
+}
+
+TEST(Sweep, SaysThatItIsPredictedAndIsATableForPeople) {
+  const Project p;
+  std::vector<std::string> command = p.command("sweep", kModel);
+  std::erase(command, "--json");
+  const Result r = meshwright(command);
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("predicted"));
+  for (const char* text : {"TTFT p50", "TPOT p50", "verdict", "256", "1024"}) EXPECT_THAT(r.out, HasSubstr(text));
+}
+
+TEST(Sweep, SameSeedSameNumbers) {
+  const Project p;
+  const Result a = meshwright(p.command("sweep", kModel)), b = meshwright(p.command("sweep", kModel));
+  EXPECT_EQ(a.out, b.out);
+  const Result other = meshwright(p.command("sweep", with({"--set", "sweep.seed=2"})));
+  EXPECT_NE(a.out, other.out);
+}
+
+TEST(Sweep, BadInputNamesTheKeyAndLeavesNoRun) {
+  const Project p;
+  const Result r = meshwright(p.command("sweep", with({"--set", "sweep.request_rates=[-1]"})));
+  EXPECT_EQ(r.exit_code, 2);
+  EXPECT_THAT(r.err, HasSubstr("sweep.request_rates"));
+  const Result runs = meshwright({"runs", "--runs-dir", p.runs.string(), "--json"});
+  EXPECT_EQ(runs.out.find("run-1"), std::string::npos) << runs.out;
+}
+
+}  // namespace
+}  // namespace mw::test

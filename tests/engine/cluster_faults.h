@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Mistakes that a sharded engine could make, made in a Cluster of several devices: for tests of what should find them.
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/engine/cluster_mesh.h"
+
+namespace mw::engine {
+
+struct ClusterFaults {
+  using Node = Cluster::Many::Node;
+  static Cluster::Many& many(Cluster& cluster) { return dynamic_cast<Cluster::Many&>(*cluster.impl_); }
+
+  static size_t trained(const Cluster& cluster, const std::string& tensor) {
+    const auto all = cluster.trained();
+    const auto at = std::find_if(all.begin(), all.end(), [&](const auto& t) { return t.name == tensor; });
+    if (at == all.end()) throw std::invalid_argument(tensor);
+    return static_cast<size_t>(at - all.begin());
+  }
+
+  // The optimizers of all devices but the first update a copy of the tensor. The copies have to outlive the cluster.
+  using Copies = std::vector<std::vector<float>>;
+  static std::shared_ptr<Copies> update_on_one_device(Cluster& cluster, const std::string& tensor,
+                                                      const AdamWOptions& options) {
+    auto copies = std::make_shared<Copies>();
+    const size_t index = trained(cluster, tensor);
+    for (auto& node : many(cluster).nodes) {
+      const std::span<const Parameter> all = node->shards->parameters();
+      std::vector<Parameter> parameters(all.begin(), all.end());
+      std::span<float>& value = parameters[index].value;
+      copies->emplace_back(value.begin(), value.end());
+      if (node != many(cluster).nodes.front()) value = copies->back();
+      node->optimizer = std::make_unique<AdamW>(node->device, parameters, options);
+    }
+    return copies;
+  }
+
+  // Between two steps: every device takes the moments of the next one.
+  static void exchange_moments(Cluster& cluster, const std::string& tensor) {
+    const size_t index = trained(cluster, tensor);
+    for (const Cluster::Part part : {Cluster::Part::first_moment, Cluster::Part::second_moment}) {
+      std::vector<std::span<float>> moments;
+      for (auto& node : many(cluster).nodes) moments.push_back(Cluster::Many::values(*node, index, part));
+      for (size_t d = 0; d + 1 < moments.size(); ++d)
+        std::swap_ranges(moments[d].begin(), moments[d].end(), moments[d + 1].begin());
+    }
+  }
+
+  // Every device, or that one, keeps its own part of a gradient's sum only.
+  static void leave_sum_out(Cluster& cluster, const std::string& tensor, int device = -1) {
+    change_flow(cluster, tensor, device, [](Flow& flow, int d) {
+      std::erase_if(flow.terms[static_cast<size_t>(d)], [d](const Share& term) { return term.device != d; });
+    });
+  }
+  // The device gathers what a peer stores once more, or not at all.
+  static void read_weight_twice(Cluster& cluster, const std::string& tensor, int device) {
+    change_flow(cluster, tensor, device, [](Flow& flow, int d) {
+      std::vector<Share>& sources = flow.sources[static_cast<size_t>(d)];
+      sources.push_back(*peer_in(sources, d));
+    });
+  }
+  static void leave_read_out(Cluster& cluster, const std::string& tensor, int device) {
+    change_flow(cluster, tensor, device, [](Flow& flow, int d) {
+      std::vector<Share>& sources = flow.sources[static_cast<size_t>(d)];
+      sources.erase(peer_in(sources, d));
+    });
+  }
+
+ private:
+  static std::vector<Share>::iterator peer_in(std::vector<Share>& sources, int device) {
+    const auto at = std::find_if(sources.begin(), sources.end(), [&](const Share& s) { return s.device != device; });
+    if (at == sources.end()) throw std::invalid_argument("nothing is read of a peer");
+    return at;
+  }
+
+  // device -1: on all.
+  template <class Change>
+  static void change_flow(Cluster& cluster, const std::string& tensor, int device, const Change& change) {
+    Cluster::Many& all = many(cluster);
+    for (int d = 0; d < all.devices(); ++d) {
+      if (device >= 0 && d != device) continue;
+      std::vector<Shards::Held>& held = all.node(d).shards->held_;
+      const auto at = std::find_if(held.begin(), held.end(), [&](const auto& h) { return h.placed->name == tensor; });
+      if (at == held.end()) throw std::invalid_argument(tensor);
+      auto changed = std::make_shared<Flow>(*at->flow);
+      change(*changed, d);
+      all.weight_flows.push_back(changed);  // keeps it
+      at->flow = changed.get();
+    }
+  }
+};
+
+}  // namespace mw::engine

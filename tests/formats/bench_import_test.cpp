@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/formats/bench_import.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/base/files.h"
+#include "core/base/rng.h"
+#include "tests/formats/test_files.h"
+
+namespace mw::formats {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+fs::path fixture(const std::string& name) {
+  return fs::path(MW_FIXTURES) / "bench" / name;
+}
+
+Problem refusal(const fs::path& file, const CsvMapping& mapping = {}) {
+  try {
+    read_bench(file, mapping);
+  } catch (const Error& error) {
+    return error.problem();
+  }
+  ADD_FAILURE() << file << " was read";
+  return {};
+}
+
+TEST(BenchImport, FilesAreKnownByWhatIsInThem) {
+  EXPECT_EQ(bench_kind(fixture("vllm_plain.json")), BenchKind::vllm);
+  EXPECT_EQ(bench_kind(fixture("vllm_appended.json")), BenchKind::vllm);
+  EXPECT_EQ(bench_kind(fixture("vllm_old.json")), BenchKind::vllm);
+  EXPECT_EQ(bench_kind(fixture("guidellm_constant.json")), BenchKind::guidellm);
+  for (const char* name : {"llama_bench.json", "llama_bench.jsonl", "llama_bench.csv"})
+    EXPECT_EQ(bench_kind(fixture(name)), BenchKind::llama_bench) << name;
+  EXPECT_EQ(bench_kind(fixture("VERSIONS.json")), BenchKind::none);
+  EXPECT_EQ(bench_kind("/no/such/file"), BenchKind::none);
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "data.jsonl", "{\"prompt\": \"a\", \"completion\": \"b\"}\n");
+  write_file_atomically(folder / "lengths.csv", "tokens,rows\n1,2\n");
+  write_file_atomically(folder / "points.csv", "request_rate,median_ttft_ms\n1,2\n");
+  write_file_atomically(folder / "google.json", R"({"context": {}, "benchmarks": []})");
+  EXPECT_EQ(bench_kind(folder / "data.jsonl"), BenchKind::none);
+  EXPECT_EQ(bench_kind(folder / "lengths.csv"), BenchKind::none);
+  EXPECT_EQ(bench_kind(folder / "points.csv"), BenchKind::csv);
+  EXPECT_EQ(bench_kind(folder / "google.json"), BenchKind::none);
+}
+
+TEST(BenchImport, PlainVllmIsOnePointOfABurst) {
+  const auto sets = read_bench(fixture("vllm_plain.json"));
+  ASSERT_EQ(sets.size(), 1u);
+  EXPECT_EQ(sets[0].provenance, Provenance::imported);
+  EXPECT_EQ(sets[0].model, "google/gemma-3-1b-it");
+  EXPECT_EQ(sets[0].tool, "vllm bench serve");
+  EXPECT_EQ(sets[0].source, fixture("vllm_plain.json").string());
+  EXPECT_EQ(sets[0].conditions.at("tokenizer"), "google/gemma-3-1b-it");
+  EXPECT_EQ(sets[0].definitions, Definitions{});
+  ASSERT_EQ(sets[0].points.size(), 1u);
+  const BenchPoint& p = sets[0].points[0];
+  EXPECT_TRUE(std::isinf(p.request_rate));
+  EXPECT_EQ(p.input_len, 256);
+  EXPECT_EQ(p.output_len, 4);
+  EXPECT_EQ(p.completed, 6);
+  EXPECT_EQ(p.max_concurrency, 0);
+  EXPECT_TRUE(p.requests.empty());
+  EXPECT_TRUE(std::isnan(p.request_goodput));
+  EXPECT_GT(p.ttft.percentile(99), p.ttft.median);
+  EXPECT_EQ(p.rest.value("rtfx", -1.0), 0.0);
+}
+
+TEST(BenchImport, DetailedVllmKeepsEveryRequestAndItsOwnStatistics) {
+  const BenchSet set = read_bench(fixture("vllm_detailed.json")).at(0);
+  EXPECT_EQ(set.conditions.at("tp"), "8");
+  EXPECT_EQ(set.tool, "vllm bench serve 0.19.0");
+  const BenchPoint& p = set.points.at(0);
+  EXPECT_EQ(p.request_rate, 4);
+  EXPECT_EQ(p.failed, 1);
+  ASSERT_EQ(p.requests.size(), 6u);
+  std::vector<double> ttft, tpot, gaps;
+  for (const RequestResult& r : p.requests) {
+    if (!r.completed()) continue;
+    ttft.push_back((r.first_token_s - r.sent_s) * 1e3);
+    tpot.push_back((r.end_s - r.first_token_s) * 1e3 / (r.output_tokens - 1));
+    for (const float gap : r.gaps_ms) gaps.push_back(static_cast<double>(gap));
+  }
+  // What the file says of its requests follows from them with the definitions of this program.
+  EXPECT_NEAR(stats_of(ttft).median, p.ttft.median, 1e-6);
+  EXPECT_NEAR(stats_of(ttft).deviation, p.ttft.deviation, 1e-6);
+  EXPECT_NEAR(stats_of(ttft).percentile(99), p.ttft.percentile(99), 1e-6);
+  EXPECT_NEAR(stats_of(tpot).mean, p.tpot.mean, 1e-5);
+  EXPECT_NEAR(stats_of(gaps).percentile(99), p.itl.percentile(99), 1e-5);
+  EXPECT_DOUBLE_EQ(p.requests[0].sent_s, 0);
+  EXPECT_NEAR(p.requests[1].sent_s, 0.25, 1e-9);
+  EXPECT_EQ(p.requests[5].error, "Service Unavailable");
+  EXPECT_TRUE(std::isnan(p.requests[5].end_s));
+}
+
+TEST(BenchImport, AppendedResultsArePointsOfASetPerConfiguration) {
+  const auto sets = read_bench(fixture("vllm_appended.json"));
+  ASSERT_EQ(sets.size(), 2u);
+  EXPECT_EQ(sets[0].conditions.at("tp"), "1");
+  EXPECT_EQ(sets[1].conditions.at("tp"), "2");
+  EXPECT_NE(sets[0].name, sets[1].name);
+  for (const BenchSet& set : sets) {
+    ASSERT_EQ(set.points.size(), 3u);
+    EXPECT_EQ(set.points[1].request_rate, 2);
+  }
+}
+
+TEST(BenchImport, OlderSpellingsAndPythonsNumbersAreRead) {
+  const BenchPoint p = read_bench(fixture("vllm_old.json")).at(0).points.at(0);
+  EXPECT_DOUBLE_EQ(p.request_goodput, 1.5);
+  EXPECT_TRUE(std::isnan(p.itl.mean));
+  EXPECT_FALSE(std::isnan(p.itl.median));
+  EXPECT_EQ(p.failed, 0);
+}
+
+TEST(BenchImport, GuidellmKeepsItsOwnDefinitionOfTimePerToken) {
+  const BenchSet set = read_bench(fixture("guidellm_constant.json")).at(0);
+  EXPECT_EQ(set.tool, "guidellm 0.8.1");
+  EXPECT_EQ(set.model, "mock");
+  EXPECT_EQ(set.definitions.tpot, Definitions::Tpot::with_first);
+  EXPECT_EQ(set.conditions.at("arrival"), "constant");
+  const BenchPoint& p = set.points.at(0);
+  EXPECT_EQ(p.request_rate, 8);
+  EXPECT_EQ(p.completed, 6);
+  EXPECT_EQ(p.output_len, 8);
+  EXPECT_EQ(p.total_output_tokens, 48);
+  EXPECT_NEAR(p.output_throughput, 48 / p.duration_s, 0.01);
+  ASSERT_EQ(p.requests.size(), 6u);
+  std::vector<double> with_first, after_first, ttft, latency, late;
+  for (const RequestResult& r : p.requests) {
+    with_first.push_back((r.end_s - r.sent_s) * 1e3 / r.output_tokens);
+    after_first.push_back((r.end_s - r.first_token_s) * 1e3 / (r.output_tokens - 1));
+    ttft.push_back((r.first_token_s - r.sent_s) * 1e3);
+    EXPECT_GE(r.sent_s, r.intended_s);
+    EXPECT_GE(r.intended_s, 0);
+  }
+  EXPECT_NEAR(stats_of(with_first).mean, p.tpot.mean, 1e-3);
+  EXPECT_NEAR(stats_of(after_first).mean, p.itl.mean, 1e-3);  // what vLLM calls TPOT
+  EXPECT_NEAR(stats_of(ttft).mean, p.ttft.mean, 1e-3);
+  EXPECT_GT(p.tpot.mean, 1.2 * p.itl.mean);
+  EXPECT_GT(p.intended_e2el.mean, p.e2el.mean);
+}
+
+TEST(BenchImport, FailedRequestsOfGuidellmAreCountedAndNeverTimed) {
+  const BenchSet set = read_bench(fixture("guidellm_failing.json")).at(0);
+  const BenchPoint& p = set.points.at(0);
+  EXPECT_EQ(set.conditions.at("arrival"), "concurrent");
+  EXPECT_EQ(p.max_concurrency, 2);
+  EXPECT_TRUE(std::isnan(p.request_rate));
+  EXPECT_EQ(p.completed, 4);
+  EXPECT_EQ(p.failed, 2);
+  EXPECT_EQ(p.num_prompts, 6);
+  int failed = 0;
+  for (const RequestResult& r : p.requests)
+    if (!r.completed()) {
+      ++failed;
+      EXPECT_THAT(r.error, HasSubstr("500"));
+      EXPECT_TRUE(std::isnan(r.first_token_s));
+    }
+  EXPECT_EQ(failed, 2);
+  EXPECT_GT(p.ttft.percentile(1), 20);  // the failed ones would have taken 17 ms
+}
+
+TEST(BenchImport, LlamaBenchGivesPointsOfOneSequenceInAllItsForms) {
+  const auto sets = read_bench(fixture("llama_bench.json"));
+  ASSERT_EQ(sets.size(), 2u);
+  EXPECT_EQ(sets[1].conditions.at("kv_dtype"), "q8_0/f16");
+  EXPECT_EQ(sets[0].conditions.at("kv_dtype"), "f16");
+  EXPECT_EQ(sets[0].conditions.at("version"), "b6500abc");
+  ASSERT_EQ(sets[0].points.size(), 3u);
+  const BenchPoint &prompt = sets[0].points[0], &answer = sets[0].points[1], &both = sets[0].points[2];
+  EXPECT_EQ(prompt.input_len, 512);
+  EXPECT_EQ(prompt.output_len, 0);
+  EXPECT_NEAR(prompt.ttft.median, 1.1 * 512, 1e-6);
+  EXPECT_NEAR(answer.tpot.mean, 14, 1e-6);
+  EXPECT_NEAR(answer.output_throughput, 1000 / 14.0, 0.1);
+  EXPECT_FALSE(answer.ttft.known());
+  EXPECT_NEAR(both.e2el.mean, 3.7 * 640, 1e-6);
+  EXPECT_EQ(prompt.max_concurrency, 1);
+  EXPECT_EQ(prompt.completed, 3);
+  const auto lines = read_bench(fixture("llama_bench.jsonl"));
+  EXPECT_EQ(to_json(lines.at(1), Detail::requests)["points"], to_json(sets[1], Detail::requests)["points"]);
+  const auto csv = read_bench(fixture("llama_bench.csv"));  // has means only
+  ASSERT_EQ(csv.size(), 2u);
+  EXPECT_NEAR(csv[0].points.at(0).ttft.mean, prompt.ttft.mean, 1e-6);
+  EXPECT_EQ(csv[1].conditions.at("kv_dtype"), "q8_0/f16");
+}
+
+TEST(BenchImport, CsvWithNamesOfItsOwnNeedsAMapping) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "own.csv",
+                        "platform,qps,\"TTFT, median\",gen tok/s,mean_tpot_ms\n"
+                        "tpu,4,61.5,1206,23.9\n\ntpu,inf,,1404,\n\"h100, two\",4,1443,728,31.2\n");
+  const CsvMapping mapping{{{"request_rate", "qps"},
+                            {"median_ttft_ms", "TTFT, median"},
+                            {"output_throughput", "gen tok/s"},
+                            {"name", "platform"}}};
+  const auto sets = read_bench(folder / "own.csv", mapping);
+  ASSERT_EQ(sets.size(), 2u);
+  EXPECT_EQ(sets[0].name, "tpu");
+  EXPECT_EQ(sets[1].name, "h100, two");
+  ASSERT_EQ(sets[0].points.size(), 2u);
+  EXPECT_EQ(sets[0].points[0].ttft.median, 61.5);
+  EXPECT_EQ(sets[0].points[0].tpot.mean, 23.9);
+  EXPECT_TRUE(std::isinf(sets[0].points[1].request_rate));
+  EXPECT_FALSE(sets[0].points[1].ttft.known());
+
+  EXPECT_EQ(refusal(folder / "own.csv").id, "BENCH-KIND");
+  const Problem missing = refusal(folder / "own.csv", {{{"request_rate", "rate"}}});
+  EXPECT_EQ(missing.found, "rate");
+  EXPECT_THAT(missing.expected, HasSubstr("qps"));
+  write_file_atomically(folder / "bad.csv", "request_rate,median_ttft_ms\n4,61\n8,fast\n");
+  EXPECT_EQ(refusal(folder / "bad.csv").place, "line 3: median_ttft_ms");
+  write_file_atomically(folder / "short.csv", "request_rate,median_ttft_ms\n4\n");
+  EXPECT_EQ(refusal(folder / "short.csv").place, "line 2");
+  write_file_atomically(folder / "twice.csv", "request_rate,completed,completed\n4,1,1\n");
+  EXPECT_EQ(refusal(folder / "twice.csv").found, "completed");
+  write_file_atomically(folder / "open.csv", "request_rate,completed\n4,\"1\n");
+  EXPECT_THAT(refusal(folder / "open.csv").message, HasSubstr("never ends"));
+}
+
+TEST(BenchImport, OwnFilesHoldOneSetOrMany) {
+  const TemporaryFolder folder;
+  BenchSet set{.name = "a", .provenance = Provenance::measured, .points = {BenchPoint{}}};
+  const Json one = to_json(set, Detail::summary);
+  set.name = "b";
+  const Json other = to_json(set, Detail::summary);
+  write_file_atomically(folder / "one.json", one.dump());
+  write_file_atomically(folder / "list.json", Json::array({one, other}).dump());
+  write_file_atomically(folder / "sets.json", Json{{"sets", {one, other}}}.dump());
+  EXPECT_EQ(read_bench(folder / "one.json").at(0).provenance, Provenance::measured);
+  EXPECT_EQ(read_bench(folder / "list.json").at(1).name, "b");
+  EXPECT_EQ(read_bench(folder / "sets.json").size(), 2u);
+  Json wrong = one;
+  wrong["points"][0]["duration"] = -1;
+  write_file_atomically(folder / "wrong.json", Json{{"sets", {one, wrong}}}.dump());
+  const Problem problem = refusal(folder / "wrong.json");
+  EXPECT_EQ(problem.place, "sets[1].points[0].duration");
+  EXPECT_EQ(problem.file, (folder / "wrong.json").string());
+  write_file_atomically(folder / "null.json", R"({"sets": null})");
+  EXPECT_EQ(refusal(folder / "null.json").id, "BENCH");
+}
+
+TEST(BenchImport, TruncatedAndForeignFilesEndInOneErrorThatSaysWhere) {
+  const TemporaryFolder folder;
+  const std::string appended = read_file(fixture("vllm_appended.json"));
+  write_file_atomically(folder / "cut.json", appended.substr(0, appended.size() - 300));
+  const Problem cut = refusal(folder / "cut.json");
+  EXPECT_THAT(cut.place, HasSubstr("line 6, column"));
+  EXPECT_THAT(cut.fix, HasSubstr("cut short"));
+  EXPECT_EQ(cut.file, (folder / "cut.json").string());
+  write_file_atomically(folder / "x.pytorch.json", R"([{"benchmark": {"name": "b"}, "metric": {"name": "latency"}}])");
+  EXPECT_THAT(refusal(folder / "x.pytorch.json").fix, HasSubstr("without .pytorch"));
+  EXPECT_EQ(refusal(fixture("VERSIONS.json")).id, "BENCH-KIND");
+  write_file_atomically(folder / "empty.json", "");
+  EXPECT_EQ(refusal(folder / "empty.json").id, "BENCH-KIND");
+  write_file_atomically(folder / "none.json", R"({"metadata": {}, "benchmarks": []})");
+  EXPECT_THAT(refusal(folder / "none.json").message, HasSubstr("no measured point"));
+  write_file_atomically(folder / "odd.json", R"({"metadata": {}, "benchmarks": [{"metrics": 3}]})");
+  EXPECT_EQ(refusal(folder / "odd.json").place, "benchmarks[0].metrics");
+  EXPECT_THROW(read_bench("/no/such/file.json"), Error);
+}
+
+// One random edit after the other: flipped bytes, cuts, repeated and foreign parts.
+std::string damaged(std::string text, Rng& rng) {
+  static const char* const kTokens[] = {"{", "}", "[", "]", ",", ":", "\"", "null", "-1", "1e999", "NaN", "\n", "inf"};
+  for (std::uint64_t n = 1 + rng.below(4); n > 0 && !text.empty(); --n) {
+    const size_t at = static_cast<size_t>(rng.below(text.size()));
+    switch (rng.below(6)) {
+      case 0:
+        text[at] = static_cast<char>(rng.below(256));
+        break;
+      case 1:
+        text.resize(at);
+        break;
+      case 2:
+        text.erase(at, rng.below(60));
+        break;
+      case 3:
+        text.insert(at, text.substr(static_cast<size_t>(rng.below(text.size())), rng.below(200)));
+        break;
+      case 4:
+        text.insert(at, kTokens[rng.below(std::size(kTokens))]);
+        break;
+      default:
+        if (text[at] >= '0' && text[at] <= '9') text[at] = static_cast<char>('0' + rng.below(10));
+    }
+  }
+  return text;
+}
+
+TEST(BenchImportFuzz, DamagedFilesAreReadOrRefused) {
+  const TemporaryFolder folder;
+  std::vector<std::string> files;
+  for (const char* name : {"vllm_plain.json", "vllm_detailed.json", "vllm_appended.json", "vllm_old.json",
+                           "guidellm_constant.json", "llama_bench.json", "llama_bench.jsonl", "llama_bench.csv"})
+    files.push_back(read_file(fixture(name)));
+  files.push_back("name,request_rate,median_ttft_ms,chips\n\"a \"\"b\"\"\",4,61,8\nc,inf,,2\n");
+  files.push_back(to_json(read_bench(fixture("vllm_detailed.json")).at(0), Detail::requests).dump());
+  Rng rng{11};
+  int read = 0;
+  const fs::path file = folder / "damaged";
+  for (int i = 0; i < 3000; ++i) {
+    std::ofstream(file, std::ios::binary) << damaged(files[static_cast<size_t>(rng.below(files.size()))], rng);
+    try {
+      for (const BenchSet& set : read_bench(file)) {
+        EXPECT_FALSE(set.name.empty());
+        for (const BenchPoint& p : set.points) {
+          EXPECT_GE(p.completed, 0);
+          EXPECT_FALSE(p.duration_s < 0);
+          EXPECT_TRUE(std::isnan(p.request_rate) || p.request_rate > 0);
+          bench_point(to_json(p, Detail::requests));  // what was read can be kept
+        }
+      }
+      ++read;
+    } catch (const Error& error) {
+      EXPECT_FALSE(error.problem().message.empty());
+      EXPECT_EQ(valid_utf8(to_text(error.problem())), to_text(error.problem()));  // errors are printed as JSON
+    }
+  }
+  EXPECT_GT(read, 300);
+  EXPECT_LT(read, 2700);
+}
+
+}  // namespace
+}  // namespace mw::formats

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Checkpoints that orbax-checkpoint wrote (tests/fixtures/orbax, by scripts/fixtures/orbax_checkpoints.py), and damage.
+#include "core/formats/orbax/orbax.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/base/rng.h"
+#include "tests/formats/test_files.h"
+
+namespace mw::formats {
+namespace {
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+const fs::path kMade = fs::path(MW_FIXTURES) / "orbax";
+
+std::uint32_t crc32(const std::string& text) {  // zlib's
+  std::uint32_t crc = 0xffffffff;
+  for (const char ch : text) {
+    crc ^= static_cast<unsigned char>(ch);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) ? 0xedb88320 : 0);
+  }
+  return ~crc;
+}
+
+// As the script's values().
+std::vector<float> expected(const std::string& name, std::int64_t n) {
+  std::vector<float> all(static_cast<size_t>(n));
+  if (!name.starts_with("zeros"))
+    for (std::int64_t i = 0; i < n; ++i)
+      all[static_cast<size_t>(i)] =
+          static_cast<float>((((2654435761 * i + crc32(name)) & 0xffffffff) >> 13) % 251) / 8 - 15;
+  return all;
+}
+
+void expect_arrays(const OrbaxTree& tree, const std::vector<std::string>& without = {}) {
+  const Json made = read_json(kMade / "made.json");
+  size_t seen = 0;
+  for (const auto& [name, spec] : made["arrays"].items()) {
+    if (std::find(without.begin(), without.end(), name) != without.end()) continue;
+    const ZarrArray* array = tree.find(name);
+    ASSERT_NE(array, nullptr) << name;
+    EXPECT_EQ(Json(array->shape), spec["shape"]) << name;
+    ++seen;
+    if (spec["dtype"] == "int32") {
+      EXPECT_EQ(array->dtype, DType::i32);
+      EXPECT_EQ(tree.read_values(*array).size(), 12u);
+      continue;
+    }
+    EXPECT_EQ(array->dtype, spec["dtype"] == "bfloat16" ? DType::bf16 : DType::f32) << name;
+    EXPECT_EQ(tree.read_floats(*array), expected(name, array->elements())) << name;
+  }
+  EXPECT_EQ(tree.arrays().size(), seen);
+}
+
+class Layouts : public testing::TestWithParam<const char*> {};
+
+TEST_P(Layouts, EveryValueIsAsItWasSaved) {
+  const OrbaxFolder folder = open_orbax(kMade / GetParam());
+  ASSERT_EQ(folder.steps.size(), 1u);
+  ASSERT_EQ(folder.steps[0].items.size(), 1u);
+  expect_arrays(OrbaxTree(folder.steps[0].items[0].folder));
+}
+INSTANTIATE_TEST_SUITE_P(Orbax, Layouts, testing::Values("ocdbt", "zarr3", "files", "files_zarr3", "v1"),
+                         [](const auto& p) { return std::string(p.param); });
+
+TEST(Orbax, PartsOfSeveralProcessesAreOneArray) {
+  expect_arrays(OrbaxTree(kMade / "processes"), {"scale", "steps"});
+}
+
+TEST(Orbax, StepsOfAManagerAscendAndNameTheirItems) {
+  const OrbaxFolder folder = open_orbax(kMade / "steps");
+  ASSERT_EQ(folder.steps.size(), 2u);
+  EXPECT_EQ(folder.steps[0].step, 1);
+  EXPECT_EQ(folder.steps[1].step, 3);
+  ASSERT_EQ(folder.steps[1].items.size(), 1u);
+  EXPECT_EQ(folder.steps[1].items[0].name, "model_params");
+  expect_arrays(OrbaxTree(folder.steps[1].items[0].folder));
+}
+
+TEST(Orbax, ManyArraysAllAreFound) {
+  const OrbaxTree tree(kMade / "many");
+  EXPECT_EQ(tree.arrays().size(), 400u);
+  for (const ZarrArray& array : tree.arrays()) EXPECT_EQ(tree.read_floats(array), expected(array.name, 6));
+}
+
+class Damaged : public testing::Test {
+ protected:
+  Damaged() { fs::copy(kMade / "processes", copy(), fs::copy_options::recursive); }
+  fs::path copy() const { return folder_.path() / "1"; }
+  std::string error() const {
+    try {
+      const OrbaxTree tree(open_orbax(copy()).steps.at(0).items.at(0).folder);
+      for (const ZarrArray& a : tree.arrays()) tree.read_values(a);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no error";
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(Damaged, AMissingProcessFolderIsNamed) {
+  fs::remove_all(copy() / "ocdbt.process_1");
+  EXPECT_THAT(error(), HasSubstr("ocdbt.process_1"));
+}
+
+TEST_F(Damaged, ASaveThatWasNotFinishedIsSaid) {
+  fs::remove(copy() / "manifest.ocdbt");
+  EXPECT_THAT(error(), HasSubstr("not finished"));
+  fs::rename(copy(), folder_.path() / "2.orbax-checkpoint-tmp-12");
+  try {
+    open_orbax(folder_.path());
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("not finished"));
+  }
+}
+
+TEST_F(Damaged, AWrongByteInTheManifestIsItsChecksum) {
+  std::string bytes = read_file(copy() / "manifest.ocdbt");
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  put(copy() / "manifest.ocdbt", bytes);
+  EXPECT_THAT(error(), HasSubstr("checksum"));
+}
+
+// Whatever stands in a file: arrays or one error; nothing else, and no room for what is not there.
+TEST_F(Damaged, AnyBytesEndInArraysOrOneError) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(copy()))
+    if (entry.is_regular_file() && fs::file_size(entry.path()) > 0) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  const Rng rng{7};
+  int errors = 0;
+  for (std::uint64_t i = 0; i < 600; ++i) {
+    const fs::path& file = files[rng.at(3 * i) % files.size()];
+    const std::string before = read_file(file);
+    std::string bytes = before;
+    const auto at = static_cast<size_t>(rng.at(3 * i + 1) % bytes.size());
+    if (i % 5 == 0)
+      bytes.resize(at);
+    else
+      bytes[at] = static_cast<char>(rng.at(3 * i + 2));
+    put(file, bytes);
+    errors += error() != "no error";
+    put(file, before);
+  }
+  EXPECT_GT(errors, 100);
+  EXPECT_EQ(error(), "no error");
+}
+
+TEST(Orbax, WhatIsNoneIsSaid) {
+  const TemporaryFolder folder;
+  EXPECT_FALSE(is_orbax(folder.path()));
+  EXPECT_THROW(open_orbax(folder.path()), Error);
+  EXPECT_THROW(open_orbax(folder.path() / "missing"), Error);
+  EXPECT_TRUE(is_orbax(kMade / "steps"));
+  EXPECT_TRUE(is_orbax(kMade / "v1"));
+}
+
+TEST(Crc32c, IsCastagnolis) {
+  const std::string text = "123456789";
+  EXPECT_EQ(crc32c(std::as_bytes(std::span(text))), 0xe3069283u);
+  EXPECT_EQ(crc32c({}), 0u);
+}
+
+}  // namespace
+}  // namespace mw::formats

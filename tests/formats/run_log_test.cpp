@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Logs that tensorboardX, tensorboard, wandb and transformers' form left (scripts/fixtures/run_logs.py), and damage.
+#include "core/formats/logs/run_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/base/files.h"
+#include "core/base/rng.h"
+#include "tests/formats/test_files.h"
+
+namespace mw::formats {
+namespace {
+namespace fs = std::filesystem;
+
+const fs::path kMade = fs::path(MW_FIXTURES) / "logs";
+
+std::map<long, double> series(const RunLog& log, const std::string& name) {
+  std::map<long, double> values;
+  for (const Scalar& s : log.scalars)
+    if (s.name == name) values[s.step] = s.value;
+  return values;
+}
+
+struct Case {
+  const char* folder;
+  LogKind kind;
+};
+class Logs : public testing::TestWithParam<Case> {};
+
+TEST_P(Logs, HaveTheLossesThatWereWritten) {
+  const fs::path folder = kMade / GetParam().folder;
+  EXPECT_EQ(log_kind(folder), GetParam().kind);
+  const RunLog log = read_log(folder);
+  EXPECT_TRUE(log.notes.empty()) << log.notes.front();
+  const auto train = series(log, "train/loss"), eval = series(log, "eval/loss");
+  ASSERT_EQ(train.size(), 9u);
+  for (const auto& [step, value] : train) EXPECT_NEAR(value, 3.0 / static_cast<double>(step), 1e-6);
+  ASSERT_EQ(eval.size(), 3u);
+  for (const auto& [step, value] : eval) EXPECT_NEAR(value, 4.0 / static_cast<double>(step), 1e-6);
+}
+INSTANTIATE_TEST_SUITE_P(Of, Logs,
+                         testing::Values(Case{"tensorboardx", LogKind::tensorboard},
+                                         Case{"tensors", LogKind::tensorboard}, Case{"wandb", LogKind::wandb},
+                                         Case{"transformers", LogKind::trainer_state}),
+                         [](const auto& p) { return std::string(p.param.folder); });
+
+TEST(RunLog, ATrainersStateSaysItsEndAndMayHoldNan) {
+  const RunLog log = read_log(kMade / "transformers");
+  EXPECT_TRUE(log.finished);
+  EXPECT_EQ(log.seconds, 12.5);
+  EXPECT_EQ(log.steps_total, 9);
+  EXPECT_EQ(series(log, "train/grad_norm").size(), 8u) << "one was NaN";
+  EXPECT_EQ(series(log, "train/mean_loss").size(), 1u) << "the mean over the run is no step's loss";
+}
+
+fs::path events_file() {
+  for (const auto& entry : fs::directory_iterator(kMade / "tensorboardx")) return entry.path();
+  return {};
+}
+
+TEST(TensorboardFile, AGrowingFileGivesEveryRecordOnceWhereverItIsCut) {
+  const std::string whole = read_file(events_file());
+  const TemporaryFolder folder;
+  const fs::path file = folder / "events.out.tfevents.1.x";
+  for (size_t cut = 0; cut <= whole.size(); cut += 7) {
+    put(file, whole.substr(0, cut));
+    TensorboardFile events(file);
+    std::vector<Scalar> all = events.read_more();
+    put(file, whole);
+    for (Scalar& s : events.read_more()) all.push_back(std::move(s));
+    EXPECT_EQ(all.size(), 12u) << cut;
+    EXPECT_TRUE(events.notes().empty());
+    EXPECT_TRUE(events.read_more().empty());
+  }
+}
+
+TEST(RunLog, AnyBytesEndInScalarsOrOneError) {
+  const TemporaryFolder folder;
+  for (const char* kind : {"tensorboardx", "tensors", "wandb", "transformers/checkpoint-9"}) {
+    const fs::path from = fs::directory_iterator(kMade / kind)->path();
+    const std::string before = read_file(from);
+    const fs::path file = folder / from.filename().string();
+    const Rng rng{11};
+    for (std::uint64_t i = 0; i < 2000; ++i) {
+      std::string bytes = before;
+      const auto at = static_cast<size_t>(rng.at(3 * i) % bytes.size());
+      if (i % 4 == 0)
+        bytes.resize(at);
+      else
+        bytes[at] = static_cast<char>(rng.at(3 * i + 1));
+      put(file, bytes);
+      try {
+        EXPECT_LE(read_log(file).scalars.size(), 100u);
+      } catch (const Error& error) {
+        EXPECT_FALSE(error.problem().file.empty());
+      }
+    }
+    fs::remove(file);
+  }
+}
+
+TEST(RunLog, NamesAreOurs) {
+  EXPECT_EQ(usual_name("loss"), "train/loss");
+  EXPECT_EQ(usual_name("eval_loss"), "eval/loss");
+  EXPECT_EQ(usual_name("train/lr"), "train/learning_rate");
+  EXPECT_EQ(usual_name("gradient_norm"), "train/grad_norm");
+  EXPECT_EQ(usual_name("perf/mfu"), "perf/mfu");
+  EXPECT_THROW(read_log(fs::path(MW_FIXTURES) / "README.md"), Error);
+}
+
+}  // namespace
+}  // namespace mw::formats

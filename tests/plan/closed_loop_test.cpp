@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A server under a constant number of requests, in the mean.
+#include "core/plan/closed_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/plan/calibrate.h"
+#include "tests/plan/requests.h"
+
+namespace mw::plan {
+namespace {
+
+Request qwen(int tp) {
+  Request r = request("qwen3-32b", (std::to_string(tp) + "xh100").c_str(), Stack::vllm_gpu, {{"tp", tp}});
+  r.work = Work::serve;
+  r.targets.clear();
+  r.serve.max_model_len = 8192;
+  r.serve.max_num_batched_tokens = 8192;
+  r.serve.max_num_seqs = 256;
+  return r;
+}
+
+TEST(ClosedLoop, LittlesLawHolds) {
+  for (const int users : {1, 8, 32, 100}) {
+    const Request r = qwen(4);
+    const SteadyState s = steady_state(ServeStepModel(r), r.serve, {users, 1024, 512});
+    ASSERT_EQ(s.running, users);
+    const double in_flight = s.output_tokens_per_s / 512 * (s.ttft_s + 511 * s.tpot_s);
+    EXPECT_NEAR(in_flight, users, 0.06 * users);
+  }
+}
+
+TEST(ClosedLoop, MoreUsersGiveMoreTokensAndLongerSteps) {
+  const Request r = qwen(2);
+  const ServeStepModel model(r);
+  SteadyState before;
+  for (const int users : {1, 2, 4, 8, 16, 32, 64}) {
+    const SteadyState now = steady_state(model, r.serve, {users, 1024, 512});
+    EXPECT_GT(now.output_tokens_per_s, before.output_tokens_per_s);
+    EXPECT_GT(now.tpot_s, before.tpot_s);
+    before = now;
+  }
+}
+
+TEST(ClosedLoop, WhatTheCacheDoesNotHoldWaits) {
+  const Request r = qwen(2);
+  const ServeStepModel model(r);
+  const SteadyState few = steady_state(model, r.serve, {20, 4096, 512}),
+                    many = steady_state(model, r.serve, {200, 4096, 512});
+  EXPECT_EQ(few.running, 20);
+  EXPECT_LT(many.running, 110);
+  EXPECT_GT(many.ttft_s, 10 * few.ttft_s);
+  EXPECT_NEAR(many.output_tokens_per_s, steady_state(model, r.serve, {400, 4096, 512}).output_tokens_per_s, 1);
+}
+
+TEST(ClosedLoop, PromptsBeyondTheBudgetMakeMoreSteps) {
+  Request r = qwen(2);
+  const SteadyState wide = steady_state(ServeStepModel(r), r.serve, {256, 2000, 64});
+  r.serve.max_num_batched_tokens = 2048;
+  const SteadyState narrow = steady_state(ServeStepModel(r), r.serve, {256, 2000, 64});
+  // Prompts fill every step either way: narrow steps read the weights more often.
+  EXPECT_LT(narrow.output_tokens_per_s, wide.output_tokens_per_s);
+  EXPECT_GT(narrow.output_tokens_per_s, 0.5 * wide.output_tokens_per_s);
+}
+
+}  // namespace
+}  // namespace mw::plan

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The steps of a server as the planner prices them, and the KV cache that it would have.
+#include "core/plan/serve_step.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/plan/requests.h"
+
+namespace mw::plan {
+namespace {
+
+Request server(const char* model, const char* target, Stack stack, int tp) {
+  Request r = request(model, target, stack, {{"tp", tp}});
+  r.work = Work::serve;
+  r.targets.clear();
+  r.serve.max_model_len = 16384;
+  return r;
+}
+Request tpu() {
+  return server("gemma4-31b", "v6e-8", Stack::vllm_tpu, 8);
+}
+Request gpu() {
+  return server("gemma4-31b", "2xh100", Stack::vllm_gpu, 2);
+}
+
+StepLoad mixed() {
+  return {.decoding = 20,
+          .prefill_tokens = 700,
+          .prefilling = 2,
+          .prefill_pairs = 3e5,
+          .prefill_window_pairs = 2e5,
+          .read_tokens = 4e4,
+          .read_window_tokens = 2e4};
+}
+
+TEST(ServeStep, PartsAddUpToTheSecondsOfTheStep) {
+  for (const Request& r : {tpu(), gpu()}) {
+    const ServeStepModel m(r);
+    for (const StepLoad& load : {mixed(), StepLoad{.decoding = 64, .read_tokens = 64e3, .read_window_tokens = 64e3},
+                                 StepLoad{.prefill_tokens = 2048, .prefilling = 1, .prefill_pairs = 2e6}}) {
+      const ServeStepModel::Parts p = m.parts(load);
+      EXPECT_NEAR(p.total.value, m.seconds(load), 1e-9 * p.total.value);
+      EXPECT_LE(p.total.low, p.total.value);
+      EXPECT_GE(p.total.high, p.total.value);
+      for (const Estimate* e : {&p.base, &p.sequences, &p.kv_reads, &p.prefill, &p.communication}) {
+        EXPECT_GE(e->value, 0);
+        EXPECT_FALSE(e->formula.empty());
+        EXPECT_FALSE(e->source.empty());
+      }
+    }
+    EXPECT_EQ(m.seconds({}), 0);
+  }
+}
+
+TEST(ServeStep, NothingIsFasterThanItsFloor) {
+  const ServeStepModel m(gpu());
+  // Weights of 2x H100 at the full bandwidth; products of a long prompt at the full peak.
+  EXPECT_GT(m.seconds({.decoding = 1}), 61.4e9 / 2 / 3.35e12);
+  EXPECT_LT(m.seconds({.decoding = 1}), 2 * 61.4e9 / 2 / 3.35e12);
+  EXPECT_GT(m.seconds({.prefill_tokens = 8192, .prefilling = 1}), 8192 * 2 * 29.3e9 / (2 * 989e12));
+}
+
+TEST(ServeStep, MoreWorkNeverTakesLess) {
+  for (const Request& r : {tpu(), gpu()}) {
+    const ServeStepModel m(r);
+    double before = 0;
+    for (int n = 1; n <= 600; ++n) {
+      const double now = m.seconds({.decoding = 20, .prefill_tokens = 4L * n, .prefilling = 1});
+      EXPECT_GE(now, before) << n;
+      before = now;
+    }
+  }
+}
+
+TEST(ServeStep, TpuStepsAreThoseOfTheirBuckets) {
+  const ServeStepModel m(tpu());
+  const auto of = [&](int n) { return m.parts({.decoding = n}); };
+  EXPECT_EQ(of(1).padded_tokens, 16);
+  EXPECT_EQ(of(1).padded_requests, 8);
+  EXPECT_EQ(of(17).padded_tokens, 32);
+  EXPECT_EQ(of(64).padded_requests, 64);
+  EXPECT_DOUBLE_EQ(m.seconds({.decoding = 33}), m.seconds({.decoding = 64}));
+  EXPECT_LT(m.seconds({.decoding = 32}), m.seconds({.decoding = 33}));
+  EXPECT_EQ(m.parts({.prefill_tokens = 2000, .prefilling = 1}).padded_tokens, 2048);
+  const ServeStepModel g(gpu());
+  EXPECT_EQ(g.parts({.decoding = 33}).padded_tokens, 33);
+  EXPECT_LT(g.seconds({.decoding = 33}), g.seconds({.decoding = 64}));
+}
+
+TEST(ServeStep, CacheOfThePapersServersIsAsItsStacksLaidItOut) {
+  Request t = tpu(), g = gpu();
+  t.sliding_window_kv = g.sliding_window_kv = false;
+  const ServeStepModel::Kv on_tpu = ServeStepModel(t).kv(), on_gpu = ServeStepModel(g).kv();
+  ASSERT_EQ(on_tpu.groups.size(), 1u);
+  EXPECT_EQ(on_tpu.groups[0].layers, 60);
+  EXPECT_EQ(on_tpu.groups[0].window, 0);
+  // Four global KV heads on eight devices: held twice.
+  EXPECT_DOUBLE_EQ(on_tpu.groups[0].bytes_per_token, 491520 * 2);
+  EXPECT_DOUBLE_EQ(on_gpu.groups[0].bytes_per_token, 450560 * 2);
+  // 181k and 95-104k tokens by the reference's arithmetic (1.7).
+  EXPECT_NEAR(static_cast<double>(on_tpu.capacity.value) / (491520 * 2), 181e3, 18e3);
+  EXPECT_NEAR(static_cast<double>(on_gpu.capacity.value) / (450560 * 2), 99e3, 10e3);
+  t.kv = DType::fp8;
+  EXPECT_DOUBLE_EQ(ServeStepModel(t).kv().groups[0].bytes_per_token, 491520);
+}
+
+TEST(ServeStep, SlidingLayersAreAGroupOfTheirOwnWhereTheSavingIsOn) {
+  const ServeStepModel m(gpu());
+  const ServeStepModel::Kv kv = m.kv();
+  ASSERT_EQ(kv.groups.size(), 2u);
+  for (const auto& g : kv.groups) {
+    EXPECT_EQ(g.layers, g.window > 0 ? 50 : 10);
+    EXPECT_DOUBLE_EQ(g.bytes_per_token, 2.0 * (g.window > 0 ? 50 * 16 * 256 * 2 : 10 * 4 * 512 * 2));
+  }
+  EXPECT_EQ(m.window(), 1024);
+  EXPECT_EQ(ServeStepModel(server("qwen3-32b", "2xh100", Stack::vllm_gpu, 2)).window(), 0);
+}
+
+TEST(ServeStep, TpuServersWithoutWindowCachesReadThemWhole) {
+  const StepLoad load{.decoding = 8, .read_tokens = 8 * 8192, .read_window_tokens = 8 * 1024};
+  Request t = tpu(), g = gpu();
+  const double windowed = ServeStepModel(t).parts(load).kv_reads.value,
+               windowed_gpu = ServeStepModel(g).parts(load).kv_reads.value;
+  t.sliding_window_kv = g.sliding_window_kv = false;
+  // Bytes of a token in sliding and global layers: 102,400 and 20,480 on each chip.
+  EXPECT_NEAR(ServeStepModel(t).parts(load).kv_reads.value / windowed, 8192.0 * 122880 / (1024 * 102400 + 8192 * 20480),
+              1e-9);
+  EXPECT_DOUBLE_EQ(ServeStepModel(g).parts(load).kv_reads.value, windowed_gpu);
+}
+
+TEST(ServeStep, RefusesOtherWork) {
+  Request r = gpu();
+  r.work = Work::train;
+  EXPECT_THROW(ServeStepModel{r}, Error);
+}
+
+}  // namespace
+}  // namespace mw::plan

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runs/comparison.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/formats/bench_import.h"
+#include "core/formats/csv.h"
+#include "core/runs/compared_files.h"
+
+namespace mw::runs {
+namespace {
+
+using formats::BenchPoint;
+using formats::BenchSet;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const hardware::Catalogue& catalogue() {
+  static const auto shipped = hardware::Catalogue::load(std::filesystem::path(MW_RESOURCES) / "hardware");
+  return shipped;
+}
+
+BenchPoint point(double rate, int in, double ttft, double tpot, double throughput) {
+  BenchPoint p;
+  p.request_rate = rate;
+  p.input_len = in;
+  p.output_len = 128;
+  p.num_prompts = p.completed = 1000;
+  p.ttft.median = ttft;
+  p.tpot.median = tpot;
+  p.output_throughput = throughput;
+  return p;
+}
+
+BenchSet base() {
+  return {.name = "base",
+          .provenance = formats::Provenance::measured,
+          .tool = "vllm bench serve 0.19.0",
+          .model = "google/gemma-3-1b-it",
+          .target = "v6e-8",
+          .chips = 8,
+          .usd_per_hour = 20,
+          .conditions = {{"kv_dtype", "bf16"}, {"prefix_cache", "off"}, {"version", "0.19.0"}},
+          .points = {point(1, 512, 40, 10, 100), point(4, 512, 50, 12, 400), point(4, 4096, 300, 15, 390)}};
+}
+
+Comparison with(const std::function<void(BenchSet&)>& change) {
+  BenchSet other = base();
+  other.name = "other";
+  other.points[1].ttft.median = 25;
+  change(other);
+  return compare({compared(base()), compared(other)});
+}
+
+const ComparisonRow* row(const Comparison& c, const std::string& key) {
+  for (const ComparisonRow& r : c.rows)
+    if (r.key == key) return &r;
+  return nullptr;
+}
+
+std::vector<std::string> keys(const Comparison& c) {
+  std::vector<std::string> all;
+  for (const Confounder& k : c.confounders) all.push_back(k.key);
+  return all;
+}
+
+TEST(Comparison, ServersThatDifferOnlyInTheirChipsAreComparedFairly) {
+  const Comparison c = with([](BenchSet& s) {
+    s.target = "2xh100";
+    s.chips = 2;
+    s.usd_per_hour = 10;
+  });
+  EXPECT_EQ(c.verdict, Fairness::fair) << c.confounders.at(0).text;
+  EXPECT_THAT(c.names, ElementsAre("base", "other"));
+  ASSERT_TRUE(row(c, "target"));
+  EXPECT_THAT(row(c, "target")->texts, ElementsAre("v6e-8", "2xh100"));
+  EXPECT_FALSE(row(c, "model"));  // the same on both
+  EXPECT_FALSE(row(c, "kv_dtype"));
+  const ComparisonRow* ttft = row(c, "512/128@4.median_ttft_ms");
+  ASSERT_TRUE(ttft);
+  EXPECT_EQ(*ttft->values[1], 25);
+  EXPECT_FALSE(ttft->deltas[0]);
+  EXPECT_DOUBLE_EQ(*ttft->deltas[1], -0.5);
+  EXPECT_EQ(ttft->better, ComparisonRow::Better::lower);
+  // 20 USD an hour at 400 tokens/s: 13.89 USD per million; the other half of it.
+  const ComparisonRow* usd = row(c, "512/128.usd_per_million_output_tokens");
+  ASSERT_TRUE(usd);
+  EXPECT_NEAR(*usd->values[0], 20.0 / 3600 / 400 * 1e6, 1e-9);
+  EXPECT_NEAR(*usd->deltas[1], -0.5, 1e-12);
+  EXPECT_EQ(*row(c, "512/128.peak_output_throughput")->values[0], 400);
+}
+
+TEST(Comparison, EveryConfounderIsNamed) {
+  const auto named = [&](const std::string& key, const std::function<void(BenchSet&)>& change,
+                         Fairness verdict = Fairness::confounded) {
+    const Comparison c = with(change);
+    EXPECT_THAT(keys(c), Contains(key));
+    EXPECT_EQ(c.verdict, verdict) << key;
+    for (const Confounder& k : c.confounders) EXPECT_THAT(k.text, Not(IsEmpty())) << k.key;
+  };
+  for (const char* key : {"kv_dtype", "prefix_cache", "version"}) {
+    named(key, [&](BenchSet& s) { s.conditions[key] = "another"; });
+    named(key, [&](BenchSet& s) { s.conditions.erase(key); });  // saying nothing is no agreement
+  }
+  for (const char* key : {"tokenizer", "seed", "arrival", "lengths", "max_model_len"}) {
+    EXPECT_THAT(keys(with([&](BenchSet& s) { s.conditions[key] = "x"; })), Not(Contains(key)));
+    BenchSet a = base(), b = base();
+    a.conditions[key] = "x";
+    b.conditions[key] = "y";
+    EXPECT_THAT(keys(compare({compared(a), compared(b)})), Contains(key));
+  }
+  named("definitions.tpot", [](BenchSet& s) { s.definitions.tpot = formats::Definitions::Tpot::with_first; });
+  named("definitions.start", [](BenchSet& s) { s.definitions.start = formats::Definitions::Start::intended; });
+  named("definitions.peak", [](BenchSet& s) { s.definitions.peak = formats::Definitions::Peak::unclear; });
+  named("provenance", [](BenchSet& s) { s.provenance = formats::Provenance::predicted; });
+  named("tool", [](BenchSet& s) { s.tool = "guidellm 0.8.1"; });
+  named("model", [](BenchSet& s) { s.model = "gemma3-4b"; });
+  named(
+      "model", [](BenchSet& s) { s.model = "gemma3-4b", s.target = "2xh100"; }, Fairness::meaningless);
+  named("requests", [](BenchSet& s) {
+    for (BenchPoint& p : s.points) p.num_prompts = p.completed = 30;
+  });
+  named("loop", [](BenchSet& s) {
+    for (BenchPoint& p : s.points) p.request_rate = formats::kUnknown, p.max_concurrency = 8;
+  });
+  named(
+      "loads",
+      [](BenchSet& s) {
+        for (BenchPoint& p : s.points) p.input_len += 1000;
+      },
+      Fairness::meaningless);
+  named("saturation", [](BenchSet& s) { s.points[1].verdict = "overloaded"; });
+  named("failed", [](BenchSet& s) { s.points[1].failed = 10, s.points[1].completed = 990; });
+  named("client_limited", [](BenchSet& s) { s.points[1].num_prompts = s.points[1].completed = 5; });
+  EXPECT_THAT(keys(with([](BenchSet& s) { s.model = "gemma3-1b"; })),
+              Not(Contains("model")));  // the same by another name
+  EXPECT_THAT(keys(with([](BenchSet& s) { s.tool = "vllm bench serve 0.20.0"; })), Not(Contains("tool")));
+}
+
+TEST(Comparison, TimesPerTokenOfOtherDefinitionsDoNotShareARow) {
+  const Comparison c = with([](BenchSet& s) { s.definitions.tpot = formats::Definitions::Tpot::with_first; });
+  ASSERT_TRUE(row(c, "512/128@4.median_tpot_ms"));
+  EXPECT_FALSE(row(c, "512/128@4.median_tpot_ms")->values[1]);
+  ASSERT_TRUE(row(c, "512/128@4.median_tpot_with_first_ms"));
+  EXPECT_FALSE(row(c, "512/128@4.median_tpot_with_first_ms")->values[0]);
+}
+
+TEST(Comparison, LoadsMatchWithinAFewTokensAndRepeatsAreAveraged) {
+  const Comparison c = with([](BenchSet& s) {
+    s.points[1].input_len = 509;  // random prompts as a tokenizer counts them
+    s.points.push_back(s.points[1]);
+    s.points.back().ttft.median = 35;
+  });
+  EXPECT_DOUBLE_EQ(*row(c, "512/128@4.median_ttft_ms")->values[1], 30);
+}
+
+TEST(Comparison, TrainingIsPaidOnceAndServingByTheHour) {
+  BenchSet tpu = base(), gpu = base();
+  gpu.name = "gpu";
+  tpu.usd_per_hour = 21.52;
+  gpu.usd_per_hour = 22.12;
+  std::vector<Compared> runs{compared(tpu), compared(gpu)};
+  runs[0].train_usd = 56.11;
+  runs[1].train_usd = 119.23;
+  const Comparison c = compare(runs);
+  EXPECT_NEAR(*row(c, "tco.1h")->values[0], 77.63, 0.005);  // the paper's
+  EXPECT_NEAR(*row(c, "tco.1h")->values[1], 141.35, 0.005);
+  EXPECT_NEAR(*row(c, "tco.8h")->values[0], 228.27, 0.005);
+  EXPECT_NEAR(*row(c, "tco.24h")->values[1], 650.11, 0.005);
+  EXPECT_FALSE(row(c, "tco.break_even"));  // never: dearer from the first hour on
+  runs[1].train_usd = 40;
+  EXPECT_NEAR(*row(compare(runs), "tco.break_even")->values[1], (56.11 - 40) / (22.12 - 21.52), 1e-6);
+}
+
+TEST(Comparison, ThePapersPlatformsAreConfoundedAndTwoCellsAreImpossible) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const auto paper = [&](const char* target, const char* kv, const char* version, std::vector<double> v) {
+    BenchSet s{.name = target,
+               .tool = "vllm bench serve",
+               .model = "gemma4-31b",
+               .target = target,
+               .conditions = {{"kv_dtype", kv}, {"version", version}}};
+    s.definitions.peak = formats::Definitions::Peak::unclear;
+    s.usd_per_hour = v[0];
+    constexpr double kNo = formats::kUnknown;
+    s.points = {point(kInf, 512, v[1], kNo, v[2]), point(4, 1024, v[3], kNo, kNo),  point(4, 4096, v[4], kNo, kNo),
+                point(4, 8192, v[5], kNo, kNo),    point(4, 15360, v[6], kNo, kNo), point(kNo, 4096, kNo, v[7], v[8])};
+    for (BenchPoint& p : s.points) p.num_prompts = p.completed = 30;
+    Compared c = compared(s);
+    c.sweep->findings = audit_known(c.sweep->set, catalogue());
+    return c;
+  };
+  const Comparison c = compare({paper("2xh100", "bf16", "0.20.2", {22.12, 51, 1490, 58, 1443, 7202, 99, 31.2, 728}),
+                                paper("v6e-8", "fp8_e5m2", "0.19.0", {21.52, 45, 1403, 49, 61, 1013, 62, 23.9, 1206})});
+  EXPECT_EQ(c.verdict, Fairness::confounded);
+  for (const char* key : {"kv_dtype", "version", "requests", "prefix_cache", "floor", "client_limited"})
+    EXPECT_THAT(keys(c), Contains(std::string(key)));
+  const ComparisonRow* longest = row(c, "15360/128@4.median_ttft_ms");
+  ASSERT_TRUE(longest);
+  EXPECT_THAT(longest->marks[0], HasSubstr("impossible"));
+  EXPECT_THAT(longest->marks[1], HasSubstr("impossible"));
+  EXPECT_THAT(row(c, "8192/128@4.median_ttft_ms")->marks[0], IsEmpty());
+  EXPECT_NEAR(*row(c, "4096/128@4.median_ttft_ms")->deltas[1], 61.0 / 1443 - 1, 1e-9);
+  EXPECT_NEAR(*row(c, "4096/128.usd_per_million_output_tokens")->values[0], 8.44, 0.005);  // as the paper has it
+  EXPECT_NEAR(*row(c, "4096/128.usd_per_million_output_tokens")->values[1], 4.95, 0.01);
+  for (const Confounder& k : c.confounders) EXPECT_TRUE(k.key != "floor" || k.text.starts_with("2 points")) << k.text;
+}
+
+Compared trained(const std::string& name, double loss, const std::string& mask) {
+  Compared c{.name = name, .training = RunView()};
+  c.experiment.set_value("data.loss", mask);
+  c.experiment.set_value("price.usd_per_chip_hour", 4.2);
+  c.training->feed({0, event::Started{{{"devices", 4}}}});
+  for (long step = 1; step <= 10; ++step) {
+    c.training->feed(
+        {static_cast<double>(step), event::Metric{"train/loss", step, loss + 1.0 / static_cast<double>(step)}});
+    c.training->feed(
+        {static_cast<double>(step), event::Metric{"train/tokens_per_second", step, 700.0 + static_cast<double>(step)}});
+  }
+  event::Finished end;
+  end.steps = 10;
+  end.tokens = 10000;
+  end.seconds = 3600;
+  c.training->feed({3600, end});
+  return c;
+}
+
+TEST(Comparison, TrainingRunsWithOtherLossMasksAreConfounded) {
+  const Comparison c = compare({trained("a", 2.0, "all"), trained("b", 1.0, "completion")});
+  EXPECT_EQ(c.verdict, Fairness::confounded);
+  EXPECT_THAT(keys(c), ElementsAre("loss_mask"));
+  ASSERT_TRUE(row(c, "data.loss"));
+  EXPECT_THAT(row(c, "data.loss")->texts, ElementsAre("all", "completion"));
+  EXPECT_NEAR(*row(c, "train.loss")->values[0], 2.1, 1e-9);
+  EXPECT_NEAR(*row(c, "train.loss")->deltas[1], 1.1 / 2.1 - 1, 1e-9);
+  EXPECT_NEAR(*row(c, "usd")->values[0], 16.8, 1e-9);  // 4 chips, an hour
+  EXPECT_NEAR(*row(c, "usd_per_million_tokens")->values[0], 1680, 1e-6);
+  EXPECT_NEAR(*row(c, "train.tokens_per_second")->values[1], 705.5, 1e-9);
+  EXPECT_EQ(compare({trained("a", 2, "all"), trained("b", 1, "all")}).verdict, Fairness::fair);
+  EXPECT_EQ(compare({trained("a", 2, "all"), compared(base())}).verdict, Fairness::meaningless);
+}
+
+TEST(Comparison, FewerThanTwoAreRefused) {
+  EXPECT_THROW(compare({}), Error);
+  EXPECT_THROW(compare({compared(base())}), Error);
+}
+
+TEST(ComparisonText, TablesSurviveWhateverTheNamesAre) {
+  const Comparison c = with([](BenchSet& s) {
+    s.name = "50% & $x_{1}$, \"a|b\"\\\n~^<>";
+    s.conditions["kv_dtype"] = "fp8|e5m2";
+    s.points[1].verdict = "overloaded";
+  });
+  const auto table = formats::read_csv(to_csv(c), "test");
+  EXPECT_EQ(table.header.size(), 7u);  // key, label, unit, two columns, a change, marks
+  EXPECT_EQ(table.header[4], c.names[1]);
+  EXPECT_EQ(table.rows.size(), c.rows.size() + 1 + c.confounders.size());
+  const std::string tex = to_latex(c);
+  EXPECT_THAT(tex, HasSubstr("50\\% \\& \\$x\\_\\{1\\}\\$"));
+  EXPECT_THAT(tex, HasSubstr("\\textbackslash{} \\textasciitilde{}\\textasciicircum{}\\textless{}\\textgreater{}"));
+  EXPECT_EQ(tex.find("fp8|e5m2") == std::string::npos, false);
+  const std::string markdown = to_markdown(c);
+  EXPECT_THAT(markdown, HasSubstr("fp8\\|e5m2"));
+  EXPECT_THAT(markdown, HasSubstr("**Verdict: confounded**"));
+  EXPECT_THAT(markdown, HasSubstr("(1)"));  // the note of the overloaded point
+  const Json json = parse_json(to_json(c).dump(), "test");
+  EXPECT_EQ(json["verdict"], "confounded");
+  EXPECT_EQ(json["warnings"].size(), c.confounders.size());
+  for (const Json& r : json["rows"]) {
+    EXPECT_EQ(r["values"].size(), 2u);
+    EXPECT_EQ(r["delta"].size(), 2u);
+  }
+}
+
+}  // namespace
+}  // namespace mw::runs

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runs/import_results.h"
+
+#include <gmock/gmock.h>
+
+#include "core/base/files.h"
+#include "core/runs/comparison.h"
+#include "tests/runs/store_test_help.h"
+
+namespace mw::runs {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path fixture(const char* name) {
+  return fs::path(MW_FIXTURES) / "bench" / name;
+}
+
+TEST(ImportResults, SetsBecomeFinishedRunsThatReadBackWhole) {
+  const test::TemporaryFolder folder;
+  Store store(folder.path);
+  const auto ids = import_results(store, fixture("vllm_appended.json"));
+  ASSERT_EQ(ids.size(), 2u);
+  const RunRow row = *store.find(ids[0]);
+  EXPECT_EQ(row.state, RunState::done);
+  EXPECT_EQ(row.source, "imported");
+  EXPECT_EQ(row.method, "sweep");
+  EXPECT_EQ(row.model, "google/gemma-3-1b-it");
+  EXPECT_EQ(row.steps_done, 3);
+  EXPECT_GT(row.tokens, 0);
+  const Compared run = compared(store, ids[0]);
+  ASSERT_TRUE(run.sweep);
+  EXPECT_EQ(run.provenance, formats::Provenance::imported);
+  EXPECT_EQ(run.sweep->ignored, 0u);
+  EXPECT_EQ(run.sweep->set.conditions.at("tp"), "1");
+  const auto read = formats::read_bench(fixture("vllm_appended.json")).at(0);
+  ASSERT_EQ(run.sweep->set.points.size(), read.points.size());
+  for (size_t i = 0; i < read.points.size(); ++i)
+    EXPECT_EQ(to_json(run.sweep->set.points[i], formats::Detail::requests),
+              to_json(read.points[i], formats::Detail::requests));
+  const Comparison both = compare({run, compared(store, ids[1])});
+  EXPECT_FALSE(both.rows.empty());
+  EXPECT_THROW(compared(store, "run-99"), Error);
+}
+
+TEST(ImportResults, RequestsComeWithTheirPoint) {
+  const test::TemporaryFolder folder;
+  Store store(folder.path);
+  const auto ids = import_results(store, fixture("guidellm_failing.json"));
+  const Compared run = compared(store, ids.at(0));
+  EXPECT_EQ(run.sweep->set.points.at(0).requests.size(), 6u);
+  EXPECT_EQ(run.sweep->set.definitions.tpot, formats::Definitions::Tpot::with_first);
+}
+
+TEST(ImportResults, WhatWasMeasuredElsewhereIsImportedAndPredictionsStayPredictions) {
+  const test::TemporaryFolder folder;
+  formats::BenchSet set{.name = "a", .provenance = formats::Provenance::measured, .points = {formats::BenchPoint{}}};
+  Store store(folder.path);
+  const auto provenance = [&] { return compared(store, import_sets(store, {set}).at(0)).sweep->set.provenance; };
+  EXPECT_EQ(provenance(), formats::Provenance::imported);
+  set.provenance = formats::Provenance::predicted;
+  EXPECT_EQ(provenance(), formats::Provenance::predicted);
+}
+
+TEST(ImportResults, ABadFileLeavesTheStoreAsItWas) {
+  const test::TemporaryFolder folder;
+  Store store(folder.path);
+  write_file_atomically(folder.path / "bad.json", "{\"output_throughput\": 1, \"completed\": -1}");
+  EXPECT_THROW(import_results(store, folder.path / "bad.json"), Error);
+  EXPECT_TRUE(store.list().empty());
+}
+
+}  // namespace
+}  // namespace mw::runs

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/runs/sweep_charts.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace mw::runs {
+namespace {
+
+formats::BenchPoint point(double rate, int input_len = 512) {
+  formats::BenchPoint p;
+  p.request_rate = rate, p.input_len = input_len;
+  return p;
+}
+
+TEST(LoadAxis, RatesStandByTheirLogarithmBurstsUsersAndUnknownOnesBeyond) {
+  formats::BenchPoint users = point(formats::kUnknown), unknown = point(formats::kUnknown);
+  users.max_concurrency = 32;
+  LoadAxis axis;
+  for (const auto& p : {unknown, point(INFINITY), point(8), users, point(2)}) axis.add(p);
+  const auto stops = axis.stops();
+  ASSERT_EQ(stops.size(), 5u);
+  EXPECT_EQ(stops[0].label, "2");
+  EXPECT_DOUBLE_EQ(stops[0].place, 1);
+  EXPECT_EQ(stops[1].label, "8");
+  EXPECT_DOUBLE_EQ(stops[1].place, 3);
+  EXPECT_EQ(stops[2].label, "burst");
+  EXPECT_EQ(stops[3].label, "32 users");
+  EXPECT_EQ(stops[4].label, "not said");
+  for (size_t i = 1; i < stops.size(); ++i) EXPECT_GT(stops[i].place, stops[i - 1].place);
+  EXPECT_DOUBLE_EQ(axis.place(users), stops[3].place);
+  EXPECT_EQ(axis.rate_at(3), 8);
+  EXPECT_FALSE(axis.rate_at(stops[2].place));
+}
+
+TEST(SweepCharts, RepeatsAreOneSampleWithTheirSpread) {
+  formats::BenchSet set;
+  for (const double ttft : {40.0, 60.0}) {
+    set.points.push_back(point(4));
+    set.points.back().ttft.median = ttft;
+    set.points.back().ttft.percentiles[99] = ttft * 3;
+  }
+  set.points.push_back(point(8));  // says nothing
+  LoadAxis axis;
+  for (const auto& p : set.points) axis.add(p);
+  const auto samples = samples_of(
+      set, {0, 1, 2}, [&](const auto& p) { return axis.place(p); }, SweepMetric::ttft);
+  ASSERT_EQ(samples.size(), 2u);
+  EXPECT_DOUBLE_EQ(samples[0].value, 0.050);
+  EXPECT_DOUBLE_EQ(samples[0].low, 0.040);
+  EXPECT_DOUBLE_EQ(samples[0].high, 0.180);
+  EXPECT_EQ(samples[0].points, (std::vector<size_t>{0, 1}));
+  EXPECT_TRUE(std::isnan(samples[1].value));
+}
+
+TEST(SweepCharts, AMeanStandsInForAMedianThatIsNotThere) {
+  formats::BenchPoint p = point(1);
+  p.tpot.mean = 13.5;
+  EXPECT_DOUBLE_EQ(metric_value(p, SweepMetric::tpot, formats::kUnknown).value, 0.0135);
+  EXPECT_TRUE(std::isnan(metric_value(p, SweepMetric::tpot, formats::kUnknown).high));
+}
+
+TEST(SweepCharts, CostOfAMillionTokensIsTheHoursPriceByWhatAnHourMakes) {
+  formats::BenchPoint p = point(1);
+  p.output_throughput = 1403;
+  EXPECT_NEAR(metric_value(p, SweepMetric::cost, 21.52).value, 21.52 / (1403 * 3600) * 1e6, 1e-12);
+  p.output_throughput = 0;
+  EXPECT_TRUE(std::isnan(metric_value(p, SweepMetric::cost, 21.52).value));
+}
+
+TEST(SweepCharts, TheVerdictNamesWhereTheServerStopsKeepingUp) {
+  formats::BenchSet set;
+  const char* verdicts[] = {"stable", "stable", "backlogged", "overloaded", "overloaded"};
+  SweepLine line{.input_len = 512, .points = {}, .capacity = {}};
+  for (int i = 0; i < 5; ++i) {
+    set.points.push_back(point(1 << i));
+    set.points.back().verdict = verdicts[i];
+    line.points.push_back(static_cast<size_t>(i));
+  }
+  line.capacity.knee = 3.25;
+  EXPECT_EQ(verdict_text(set, line, {}),
+            "stable to 2 requests/s, backlogged from 4 requests/s, overloaded from 8 requests/s, knee at 3.25");
+  EXPECT_TRUE(verdict_text(set, line, {.ttft_ms = 100}).ends_with("no rate meets the SLO"));
+  line.capacity.at_slo = 2.5;
+  EXPECT_TRUE(verdict_text(set, line, {.ttft_ms = 100}).ends_with("meets the SLO to 2.5 requests/s"));
+  line.capacity.beyond_last = true;
+  EXPECT_TRUE(verdict_text(set, line, {.ttft_ms = 100}).ends_with("meets the SLO beyond 2.5 requests/s"));
+}
+
+TEST(SweepCharts, TheWorstFindingOfAMetricIsTheOneThatIsMarked) {
+  const std::vector<serve::Finding> all{
+      {0, "MONOTONY", "median_ttft_ms", 1, 2, serve::Verdict::suspicious, "a", ""},
+      {0, "FLOOR-PREFILL", "median_ttft_ms", 1, 2, serve::Verdict::impossible, "b", ""},
+      {0, "FLOOR-DECODE", "median_tpot_ms", 1, 2, serve::Verdict::fine, "c", ""},
+      {1, "UNITS", "median_ttft_ms", 1, 2, serve::Verdict::impossible, "d", ""}};
+  EXPECT_EQ(worst_finding(all, 0, "ttft")->text, "b");
+  EXPECT_EQ(worst_finding(all, 0, "tpot"), nullptr);
+  EXPECT_EQ(worst_finding(all, 2, "ttft"), nullptr);
+}
+
+TEST(SweepCharts, PhasesOfARequestComeOneAfterTheOtherWhateverIsNotSaid) {
+  formats::RequestResult r;
+  r.intended_s = 1, r.sent_s = 1.5, r.first_token_s = 3, r.end_s = 5;
+  RequestPhases p = phases_of(r);
+  EXPECT_FALSE(p.queue_known);
+  EXPECT_DOUBLE_EQ(p.scheduled, 1.5);
+  r.scheduled_s = 2;
+  p = phases_of(r);
+  EXPECT_TRUE(p.queue_known);
+  EXPECT_DOUBLE_EQ(p.scheduled, 2);
+  r.error = "429", r.first_token_s = r.end_s = formats::kUnknown;
+  p = phases_of(r);
+  EXPECT_TRUE(p.failed);
+  EXPECT_DOUBLE_EQ(p.end, 2);
+}
+
+}  // namespace
+}  // namespace mw::runs

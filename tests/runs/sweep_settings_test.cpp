@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/runs/sweep_run.h"
+
+namespace mw::runs {
+namespace {
+
+Experiment experiment(Json sweep) {
+  return Experiment::from_json(
+      {{"schema", 1}, {"kind", "serve"}, {"model", {{"id", "gemma3-1b"}}}, {"sweep", std::move(sweep)}});
+}
+
+std::string place_of_error(const Experiment& e) {
+  try {
+    sweep_settings(e);
+  } catch (const Error& error) {
+    return error.problem().place;
+  }
+  return "no error";
+}
+
+TEST(SweepSettings, RatesAscendOnceEachAndInfIsABurst) {
+  const auto s = sweep_settings(experiment({{"request_rates", {8, "inf", 1, 8}}, {"input_lens", {1024, 128}}}));
+  ASSERT_EQ(s.request_rates.size(), 3u);
+  EXPECT_EQ(s.request_rates[0], 1);
+  EXPECT_EQ(s.request_rates[1], 8);
+  EXPECT_TRUE(std::isinf(s.request_rates[2]));
+  EXPECT_EQ(s.input_lens, (std::vector<int>{128, 1024}));
+}
+
+TEST(SweepSettings, EveryMistakeNamesItsKey) {
+  EXPECT_EQ(place_of_error(experiment({{"request_rates", {0}}})), "sweep.request_rates");
+  EXPECT_EQ(place_of_error(experiment({{"request_rates", {"fast"}}})), "sweep.request_rates");
+  EXPECT_EQ(place_of_error(experiment({{"request_rates", Json::array()}})), "sweep.request_rates");
+  EXPECT_EQ(place_of_error(experiment({{"input_lens", {12.5}}})), "sweep.input_lens");
+  EXPECT_EQ(place_of_error(experiment({{"arrival", "closed"}})), "sweep.concurrency");
+  EXPECT_EQ(place_of_error(experiment({{"lengths", "recorded"}})), "sweep.workload");
+  EXPECT_EQ(place_of_error(experiment({{"input_lens", {4090}}})), "serve.max_model_len");
+}
+
+TEST(SweepSettings, TheBackendFollowsTheTargetUnlessSaid) {
+  Experiment e = experiment(Json::object());
+  EXPECT_EQ(sweep_backend(e), SweepBackend::engine);
+  e.set("target.id", "v6e-8");
+  EXPECT_EQ(sweep_backend(e), SweepBackend::model);
+  e.set("sweep.backend", "http");
+  EXPECT_EQ(sweep_backend(e), SweepBackend::http);
+}
+
+TEST(SweepSettings, FactsSayWhatTwoSweepsMayDifferIn) {
+  const auto catalogue = hardware::Catalogue::load(std::filesystem::path(MW_RESOURCES) / "hardware");
+  Experiment e = experiment(Json::object());
+  e.set("target.id", "v6e-8");
+  e.set("serve.kv_dtype", "fp8");
+  e.set("price.usd_per_chip_hour", "2.5");
+  const formats::BenchSet set = sweep_facts(e, catalogue);
+  EXPECT_EQ(set.provenance, formats::Provenance::predicted);
+  EXPECT_EQ(set.chips, 8);
+  EXPECT_EQ(set.usd_per_hour, 20);
+  EXPECT_EQ(set.conditions.at("kv_dtype"), "fp8");
+  EXPECT_EQ(set.conditions.at("prefix_cache"), "on");
+  e.set("sweep.backend", "http");
+  e.set("sweep.url", "http://127.0.0.1:8000");
+  const formats::BenchSet http = sweep_facts(e, catalogue);
+  EXPECT_EQ(http.provenance, formats::Provenance::measured);
+  EXPECT_FALSE(http.conditions.contains("kv_dtype")) << "of a server somewhere else that is not known";
+}
+
+}  // namespace
+}  // namespace mw::runs

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Adapters of a Tunix run (tests/fixtures/orbax/tunix_*) on small Gemmas: read, converted, merged, and what is refused.
+#include "core/train/merge.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base/files.h"
+#include "core/formats/tunix_adapter.h"
+#include "tests/formats/test_files.h"
+
+namespace mw::train {
+namespace {
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+const fs::path kFixtures = MW_FIXTURES;
+
+class TunixLora : public testing::TestWithParam<const char*> {
+ protected:
+  fs::path base() const { return kFixtures / GetParam(); }
+  fs::path checkpoint() const { return kFixtures / "orbax" / (std::string("tunix_") + GetParam()); }
+  model::TensorInventory inventory() const { return model::TensorInventory(formats::read_config(base())); }
+  formats::Adapter adapter() const { return formats::read_tunix_adapter(checkpoint(), inventory(), 6.0f).adapter; }
+  formats::TemporaryFolder folder_;
+};
+
+// The einsum that Tunix computes, written out: delta[out, in] of each projection from the arrays as they are stored.
+TEST_P(TunixLora, EveryProjectionsProductIsTheEinsumOfTheStoredArrays) {
+  const formats::OrbaxFolder opened = formats::open_orbax(checkpoint());
+  const formats::OrbaxTree tree(opened.steps.back().items.front().folder);
+  const auto inventory_ = inventory();
+  const formats::Adapter read = adapter();
+  EXPECT_EQ(read.modules.size(), inventory_.lora_targets().size());
+  for (const formats::AdapterModule& m : read.modules) {
+    const model::Tensor& w = *inventory_.find(m.target.role, m.target.layer);
+    const formats::ZarrArray* a = tree.find(w.tunix_path + "_lora_a.value");
+    const formats::ZarrArray* b = tree.find(w.tunix_path + "_lora_b.value");
+    ASSERT_TRUE(a && b) << w.tunix_path;
+    const std::vector<float> av = tree.read_floats(*a), bv = tree.read_floats(*b);
+    const std::int64_t rank = a->shape.back(), slots = w.tunix_slot < 0 ? 1 : b->shape[1];
+    ASSERT_EQ(rank, m.rank);
+    const auto at = [](std::int64_t i) { return static_cast<size_t>(i); };
+    for (const std::int64_t o : {std::int64_t{0}, m.target.out / 2, m.target.out - 1})
+      for (const std::int64_t i : {std::int64_t{0}, m.target.in - 1}) {
+        double stored = 0, kept = 0;
+        for (std::int64_t r = 0; r < rank; ++r) {
+          const std::int64_t column = (r * slots + std::max(0, w.tunix_slot)) * m.target.out + o;
+          stored += double{av[at(i * rank + r)]} * bv[at(column)];
+          kept += double{m.a[at(r * m.target.in + i)]} * m.b[at(o * rank + r)];
+        }
+        EXPECT_EQ(stored, kept) << m.target.module;
+      }
+  }
+}
+
+TEST_P(TunixLora, MergedComputesWhatBaseAndAdapterDo) {
+  const formats::Adapter lora = adapter();
+  const Merged merged = merge(base(), lora, folder_ / "merged", 2);
+  EXPECT_EQ(merged.merged, static_cast<long>(lora.modules.size()));
+  const Parity parity = check_parity(base(), lora, folder_ / "merged", {});
+  EXPECT_EQ(parity.verdict, Parity::Verdict::passed) << parity.reason;
+  EXPECT_LT(parity.largest, 1e-4);
+  EXPECT_GT(parity.effect, 1e-2) << "the adapter must change something, or the gate could not fail";
+  // Against the base the same gate fails: it sees what a merge left out.
+  EXPECT_EQ(check_parity(base(), lora, base(), {}).verdict, Parity::Verdict::failed);
+}
+
+TEST_P(TunixLora, ConvertedToPeftItIsTheSameAdapter) {
+  const formats::Adapter lora = adapter();
+  fs::create_directories(folder_ / "peft");
+  formats::write_peft(folder_ / "peft", lora);
+  const formats::Adapter back = formats::read_peft(folder_ / "peft", inventory());
+  ASSERT_EQ(back.modules.size(), lora.modules.size());
+  for (size_t i = 0; i < lora.modules.size(); ++i) {
+    EXPECT_EQ(back.modules[i].target.module, lora.modules[i].target.module);
+    EXPECT_EQ(back.modules[i].a, lora.modules[i].a);
+    EXPECT_EQ(back.modules[i].b, lora.modules[i].b);
+    EXPECT_EQ(back.modules[i].alpha, 6.0f);
+  }
+}
+
+TEST_P(TunixLora, AlphaIsNeverGuessed) {
+  try {
+    formats::read_tunix_adapter(checkpoint(), inventory(), std::nullopt);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--alpha"));
+  }
+}
+
+TEST_P(TunixLora, NothingIsOverwritten) {
+  fs::create_directories(folder_ / "mine");
+  formats::put(folder_ / "mine" / "notes.txt", "precious");
+  EXPECT_THROW(merge(base(), adapter(), folder_ / "mine", 1), Error);
+  EXPECT_EQ(read_file(folder_ / "mine" / "notes.txt"), "precious");
+  EXPECT_THROW(merge(base(), adapter(), base(), 1), Error);
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_THROW(merge(base(), adapter(), folder_ / "stopped", 1, {}, stop.get_token()), Error);
+  EXPECT_FALSE(fs::exists(folder_ / "stopped"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Merge, TunixLora, testing::Values("gemma3_tiny", "gemma4_tiny"),
+                         [](const auto& p) { return std::string(p.param); });
+
+TEST(TunixAdapter, OfAnotherModelIsRefused) {
+  const model::TensorInventory other(formats::read_config(kFixtures / "gemma4_tiny"));
+  EXPECT_THROW(formats::read_tunix_adapter(kFixtures / "orbax" / "tunix_gemma3_tiny", other, 6.0f), Error);
+  EXPECT_THROW(formats::read_tunix_adapter(kFixtures / "orbax" / "ocdbt", other, 6.0f), Error);
+}
+
+TEST(Merge, RoundsOnceToBf16) {
+  formats::TemporaryFolder folder;
+  const fs::path base = kFixtures / "gemma3_tiny", narrow = folder / "bf16";
+  fs::create_directories(narrow);
+  const model::Config config = formats::read_config(base);
+  const model::TensorInventory inventory(config);
+  const formats::HfWeights weights(base, inventory);
+  formats::write_hf_weights(
+      narrow, config, inventory, [&](size_t i, std::span<float> out) { weights.read_f32(i, 0, out); },
+      formats::DType::bf16);
+  const formats::Adapter lora =
+      formats::read_tunix_adapter(kFixtures / "orbax" / "tunix_gemma3_tiny", inventory, 6.0f).adapter;
+  merge(narrow, lora, folder / "merged", 1);
+  const Parity parity = check_parity(narrow, lora, folder / "merged", {});
+  EXPECT_EQ(parity.verdict, Parity::Verdict::passed) << parity.reason;
+  EXPECT_LT(parity.rms, 0.05 * parity.effect);
+}
+
+}  // namespace
+}  // namespace mw::train

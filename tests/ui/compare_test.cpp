@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The Compare page: what is in the tray is what table, verdict and charts speak of.
+#include <QAction>
+#include <QApplication>
+#include <QDropEvent>
+#include <QFile>
+#include <QImage>
+#include <QLineEdit>
+#include <QMimeData>
+#include <QPushButton>
+#include <QTableView>
+#include <QTest>
+#include <cmath>
+
+#include "core/base/files.h"
+#include "tests/ui/sweep_fixture.h"
+#include "tests/ui/window_fixture.h"
+#include "ui/runs/run_mime.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+
+class CompareTest : public test::WindowFixture {
+  Q_OBJECT
+
+  ComparePage& page() { return window_->compare_page(); }
+  void settle() { QTRY_VERIFY_WITH_TIMEOUT(!page().busy(), 20000); }
+  // As a drag from the Runs table ends.
+  void drop(QMimeData* carried) {
+    const std::unique_ptr<QMimeData> owned(carried);
+    QDragEnterEvent enter({20, 20}, Qt::CopyAction, carried, Qt::LeftButton, Qt::NoModifier);
+    QApplication::sendEvent(&page().tray(), &enter);
+    QVERIFY(enter.isAccepted());
+    QDropEvent event(QPointF(20, 20), Qt::CopyAction, carried, Qt::LeftButton, Qt::NoModifier);
+    QApplication::sendEvent(&page().tray(), &event);
+    settle();
+  }
+  // Two sweeps, measured and predicted, the second with half the time to the first token.
+  void open_two(const std::string& second = "v6e-8 simulated") {
+    const auto a = test::add_sweep(store(), "Here", {.provenance = formats::Provenance::measured, .target = "cpu"});
+    const auto b = test::add_sweep(store(), second, {.rates = {1, 2, 4}, .slow = 0.5});
+    open_window(setup(), Page::compare);
+    drop(run_mime({a, b}));
+    QCOMPARE(page().runs().size(), size_t{2});
+  }
+
+ private slots:
+  void runs_that_are_dropped_are_compared_and_the_first_is_the_baseline() {
+    open_two();
+    QCOMPARE(page().model().columnCount(), 3);
+    QCOMPARE(page().model().headerData(1, Qt::Horizontal, Qt::DisplayRole).toString(), u"Here"_s);
+    QVERIFY(page().tray().chips().front()->accessibleName().contains(u"baseline"_s));
+    QVERIFY2(!page().verdict().isEmpty(), "no verdict");
+    // The other one as baseline: by keys, and by the chip's place.
+    auto* chip = page().tray().chips()[1];
+    chip->setFocus();
+    QTest::keyClick(chip, Qt::Key_Left, Qt::ControlModifier);
+    QCOMPARE(page().runs().front().name, std::string("v6e-8 simulated"));
+    QCOMPARE(page().model().headerData(1, Qt::Horizontal, Qt::DisplayRole).toString(), u"v6e-8 simulated"_s);
+    page().move(0, 1);
+    // The same run again is read anew, not listed twice.
+    page().add_run(page().runs().front().id);
+    settle();
+    QCOMPARE(page().runs().size(), size_t{2});
+    page().remove(0);
+    QCOMPARE(page().runs().size(), size_t{1});
+    window_->actions()[u"compare.clear"_s]->trigger();
+    QVERIFY(button(u"Choose Runs"_s));
+  }
+
+  void table_rows_speak_of_changes_and_an_slo_marks_cells() {
+    open_two();
+    ComparisonModel& model = page().model();
+    int deltas = 0;
+    for (int r = 0; r < model.rowCount(); ++r) {
+      const auto& row = model.row(r);
+      if (row.kind != runs::ComparisonRow::Kind::result || row.deltas.size() < 2 || !row.deltas[1]) continue;
+      QVERIFY(model.index(r, 2).data().toString().endsWith(delta_text(*row.deltas[1])));
+      ++deltas;
+    }
+    QVERIFY(deltas > 5);
+    QCOMPARE(model.cells_over_slo(), 0);
+    page().slo_field(0).setText(u"100"_s);
+    const int over = model.cells_over_slo();
+    QVERIFY2(over > 0, "409.6 ms is above 100 ms");
+    bool said = false;
+    for (int r = 0; r < model.rowCount(); ++r)
+      for (int c = 1; c <= 2; ++c)
+        if (model.index(r, c).data(ComparisonModel::over_slo_role).toBool())
+          said |= model.index(r, c).data().toString().endsWith(u"> SLO"_s);
+    QVERIFY(said);
+    page().slo_field(0).setText(u"100000"_s);
+    QCOMPARE(model.cells_over_slo(), 0);
+  }
+
+  void delta_texts_say_direction_without_colour() {
+    QCOMPARE(delta_text(-0.96), u"\u25BC 96 %"_s);
+    QCOMPARE(delta_text(0.05), u"\u25B2 5.0 %"_s);
+    QCOMPARE(delta_text(2.2), u"\u25B2 3.2 x"_s);
+    QCOMPARE(delta_text(0), u"="_s);
+  }
+
+  void every_view_draws_each_run_in_its_own_style_and_lights_together() {
+    open_two();
+    CompareCharts& charts = page().charts();
+    for (const CompareView view :
+         {CompareView::load, CompareView::curve, CompareView::length, CompareView::distribution}) {
+      charts.show_view(view);
+      for (Plot* plot : charts.plots(view)) {
+        QVERIFY2(plot->lines().size() >= 2, qPrintable(plot->options().title));
+        QCOMPARE(plot->lines()[0].origin, Origin::measured);
+        QCOMPARE(plot->lines()[1].origin, Origin::predicted);
+        QVERIFY(plot->lines()[0].name.contains(u"measured"_s) && plot->lines()[1].name.contains(u"predicted"_s));
+        QVERIFY(plot->lines()[0].color != plot->lines()[1].color);
+      }
+    }
+    emit page().tray().chips()[1]->hovered(1);
+    for (const CompareView view : {CompareView::load, CompareView::curve})
+      for (Plot* plot : charts.plots(view)) QCOMPARE(plot->emphasis(), 1);
+    charts.show_view(CompareView::heat);
+    QCOMPARE(charts.heat().grids().size(), size_t{2});
+    QCOMPARE(charts.heat().grids()[1].map.loads.size(), size_t{6});
+    charts.show_view(CompareView::cost);
+    charts.once().setText(u"100, 10"_s);
+    QCOMPARE(charts.plots(CompareView::cost)[1]->lines().size(), size_t{2});
+    QCOMPARE((*charts.plots(CompareView::cost)[1]->lines()[0].raw)[0].y, 100.0);
+  }
+
+  void training_runs_lay_their_losses_over_each_other() {
+    const auto a = test::add_run(store(), "lora a", 60, RunState::done);
+    const auto b = test::add_run(store(), "lora b", 40, RunState::done);
+    open_window(setup(), Page::runs);
+    window_->runs_page().refresh();
+    window_->runs_page().table().selectAll();
+    window_->actions()[u"runs.compare"_s]->trigger();
+    QCOMPARE(window_->page(), Page::compare);
+    settle();
+    QCOMPARE(page().runs().size(), size_t{2});
+    QCOMPARE(page().charts().view(), CompareView::loss);
+    const auto& lines = page().charts().plots(CompareView::loss)[0]->lines();
+    QCOMPARE(lines.size(), size_t{2});
+    QVERIFY(lines[0].raw->size() != lines[1].raw->size());
+  }
+
+  void it_is_exported_in_every_format() {
+    open_two();
+    page().slo_field(0).setText(u"100"_s);
+    for (const char* extension : {"csv", "md", "tex", "png", "svg", "pdf"}) {
+      const auto file = folder() / (std::string("comparison.") + extension);
+      page().export_to(file);
+      QVERIFY2(std::filesystem::exists(file), extension);
+      const std::string content = read_file(file);
+      if (extension == std::string("pdf")) QVERIFY(content.starts_with("%PDF"));
+      if (extension == std::string("svg")) QVERIFY(content.find("<svg") != std::string::npos);
+      if (extension == std::string("png")) {
+        const QImage image(qpath(file));
+        QVERIFY(image.width() == 2400 && image.height() > 1000);
+        QCOMPARE(image.pixelColor(3, 3), make_theme(Shade::light).panel);
+      }
+    }
+    // Whatever theme is on screen; and what cannot be written is one problem.
+    window_->set_shade(Shade::dark);
+    page().export_to(folder() / "dark.png");
+    QCOMPARE(QImage(qpath(folder() / "dark.png")).pixelColor(3, 3), make_theme(Shade::light).panel);
+    page().export_to(folder() / "comparison.docx");
+    QVERIFY(!std::filesystem::exists(folder() / "comparison.docx"));
+    QVERIFY(window_->problems().count(Severity::error) > 0);
+  }
+
+  void a_run_or_file_that_cannot_be_read_is_one_problem_and_the_tray_stays() {
+    open_two();
+    page().add_run("run-999");
+    settle();
+    QCOMPARE(page().runs().size(), size_t{2});
+    QVERIFY(window_->problems().count(Severity::error) > 0);
+  }
+
+  void long_names_and_many_runs_fit_every_size() {
+    open_two("A run with a name that is much longer than any chip or table header could ever show at once");
+    for (int i = 0; i < 3; ++i)
+      page().add_run(
+          test::add_sweep(store(), "Another sweep of the same server " + std::to_string(i), {.rates = {1, 2, 8}}));
+    settle();
+    QCOMPARE(page().runs().size(), size_t{5});
+    QCOMPARE(test::unnamed(*window_).join(u"; "_s), QString());
+    for (const Shade shade : {Shade::light, Shade::dark})
+      for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) {
+        window_->set_shade(shade);
+        window_->resize(size);
+        QTest::qWait(60);
+        QCOMPARE(window_->size(), size);
+        for (int v = 0; v < kCompareViews; ++v) {
+          const auto view = static_cast<CompareView>(v);
+          page().charts().show_view(view);
+          if (v == 0 || shade == Shade::light)
+            picture(u"compare-%1-%2-%3"_s.arg(v).arg(size.width()).arg(shade == Shade::dark ? u"dark"_s : u"light"_s));
+          for (Plot* plot : page().charts().plots(view))
+            QVERIFY2(
+                plot->area().width() > 150 && plot->area().height() > 40,
+                qPrintable(
+                    u"%1: %2 x %3"_s.arg(plot->options().title).arg(plot->area().width()).arg(plot->area().height())));
+        }
+      }
+  }
+
+  void an_empty_page_says_what_to_do() {
+    open_window(setup(), Page::compare);
+    QVERIFY(button(u"Choose Runs"_s));
+    QCOMPARE(test::unnamed(*window_).join(u"; "_s), QString());
+    press(u"Choose Runs"_s);
+    QCOMPARE(window_->page(), Page::runs);
+  }
+};
+
+}  // namespace mw::ui
+
+QTEST_MAIN(mw::ui::CompareTest)
+#include "compare_test.moc"

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// From the paper's servers to a verdict on their comparison: both shipped sweeps are opened and simulated, dragged into
+// the tray with the published cells, and the page says what is wrong with them. A picture at every station.
+#include <QAction>
+#include <QApplication>
+#include <QComboBox>
+#include <QDropEvent>
+#include <QLineEdit>
+#include <QMenu>
+#include <QMimeData>
+#include <QPushButton>
+#include <QTableView>
+#include <QTest>
+#include <QToolButton>
+#include <cmath>
+
+#include "core/base/files.h"
+#include "tests/ui/window_fixture.h"
+#include "ui/compare/why_view.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+
+class ServeJourneyTest : public test::WindowFixture {
+  Q_OBJECT
+
+  int station_ = 0;
+  ComparePage& page() { return window_->compare_page(); }
+  void station(const QString& name) { picture(u"serve-journey-%1-%2"_s.arg(++station_).arg(name)); }
+  // As a drag of the selected rows of the Runs table ends over the tray.
+  void drag_selected_runs() {
+    QTableView& table = window_->runs_page().table();
+    const std::unique_ptr<QMimeData> carried(table.model()->mimeData(table.selectionModel()->selectedRows()));
+    window_->show_page(Page::compare);
+    QDragEnterEvent enter({20, 20}, Qt::CopyAction, carried.get(), Qt::LeftButton, Qt::NoModifier);
+    QApplication::sendEvent(&page().tray(), &enter);
+    QDropEvent event(QPointF(20, 20), Qt::CopyAction, carried.get(), Qt::LeftButton, Qt::NoModifier);
+    QApplication::sendEvent(&page().tray(), &event);
+    QTRY_VERIFY_WITH_TIMEOUT(!page().busy(), 30000);
+  }
+  void simulate(const char* example, const QString& picture_name) {
+    window_->document().open_example(std::filesystem::path(MW_RESOURCES) / "examples" / example);
+    QCOMPARE(window_->serve_page().kind(), RunKind::sweep);  // what the document is about
+    window_->show_page(Page::serve);
+    press(u"Run Sweep"_s);
+    QVERIFY(window_->runs().busy());
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 120000);
+    const RunPtr run = window_->runs().shown(RunKind::sweep);
+    QVERIFY2(run->view.state() == RunState::done, run->view.error().c_str());
+    window_->sweep_page().show_frame();
+    QCOMPARE(window_->sweep_page().model().rowCount(), 40);  // 8 loads of 5 lengths
+    for (const PlotLine& line : window_->sweep_page().ttft().lines()) QCOMPARE(line.origin, Origin::predicted);
+    QVERIFY(window_->sweep_page().timeline().requests() == 30);
+    QVERIFY2(!window_->sweep_page().verdict().isEmpty(), "no verdict on any length");
+    station(picture_name);
+  }
+  // Cells that cannot be, by column, of rows whose key contains all of `parts`.
+  int impossible(int column, const std::vector<std::string>& parts) {
+    int found = 0;
+    for (int r = 0; r < page().model().rowCount(); ++r) {
+      const std::string& key = page().model().row(r).key;
+      const bool about = std::all_of(parts.begin(), parts.end(),
+                                     [&](const std::string& p) { return key.find(p) != std::string::npos; });
+      found += about && page().model().index(r, column).data(ComparisonModel::impossible_role).toBool();
+    }
+    return found;
+  }
+
+ private slots:
+  void the_papers_servers_are_simulated_compared_and_judged() {
+    open_window(setup(), Page::serve);
+    simulate("paper-serve-v6e-8.json", u"v6e-8"_s);
+    simulate("paper-serve-2xh100.json", u"2xh100"_s);
+
+    window_->show_page(Page::runs);
+    window_->runs_page().refresh();
+    QCOMPARE(window_->runs_page().model().rowCount(), 2);
+    window_->runs_page().table().selectAll();
+    station(u"runs"_s);
+    drag_selected_runs();
+    QCOMPARE(page().runs().size(), size_t{2});
+    station(u"two-simulations"_s);
+
+    // The published cells, from the tray's own menu.
+    QToolButton* add = page().tray().findChild<QToolButton*>(QString(), Qt::FindDirectChildrenOnly);
+    emit add->menu()->aboutToShow();
+    QAction* shipped = nullptr;
+    for (QAction* a : add->menu()->actions())
+      if (a->text().contains(u"paper-2605.25645"_s)) shipped = a;
+    QVERIFY(shipped);
+    shipped->trigger();
+    QTRY_VERIFY_WITH_TIMEOUT(!page().busy(), 30000);
+    QVERIFY(page().runs().size() >= 4);
+
+    // Published cells side by side: the GPU's first, as the paper does.
+    const auto column_of = [&](const char* target) {
+      for (size_t i = 0; i < page().runs().size(); ++i) {
+        const auto& r = page().runs()[i];
+        if (r.provenance == formats::Provenance::imported && r.sweep->set.target == target &&
+            r.name.find("burst") == std::string::npos)
+          return static_cast<int>(i);
+      }
+      return -1;
+    };
+    page().move(column_of("2xh100"), 0);
+    page().move(column_of("v6e-8"), 1);
+    const QString verdict = page().verdict();
+    QVERIFY2(verdict.startsWith(u"confounded"_s) || verdict.startsWith(u"meaningless"_s), qPrintable(verdict));
+    QVERIFY2(verdict.contains(u"KV"_s, Qt::CaseInsensitive), qPrintable(verdict));
+    // Both 16k times to the first token are below what the chips can do.
+    QVERIFY(impossible(1, {"15360", "ttft"}) > 0);
+    QVERIFY(impossible(2, {"15360", "ttft"}) > 0);
+    QCOMPARE(impossible(1, {"512/", "ttft"}), 0);
+    station(u"verdict"_s);
+
+    QTest::keyClicks(&page().slo_field(0), u"500"_s);
+    QVERIFY(page().model().cells_over_slo() > 0);
+    for (int r = 0; r < page().model().rowCount(); ++r) {
+      const auto& row = page().model().row(r);
+      for (int c = 1; c < page().model().columnCount(); ++c) {
+        const auto& value =
+            row.values.size() >= static_cast<size_t>(c) ? row.values[static_cast<size_t>(c - 1)] : std::nullopt;
+        const bool over = row.key.find("ttft_ms") != std::string::npos && value && *value > 500;
+        if (row.kind == runs::ComparisonRow::Kind::result)
+          QCOMPARE(page().model().index(r, c).data(ComparisonModel::over_slo_role).toBool(), over);
+      }
+    }
+    station(u"slo"_s);
+
+    for (const CompareView view : {CompareView::length, CompareView::curve, CompareView::heat, CompareView::cost}) {
+      page().charts().show_view(view);
+      station(u"view-%1"_s.arg(static_cast<int>(view)));
+    }
+    // What explains the gap between the two simulations at 4,096 tokens and 4 requests/s.
+    while (page().runs().front().provenance != formats::Provenance::predicted) page().remove(0);
+    page().charts().choose_cell(4096, u"4 requests/s"_s);
+    page().charts().show_view(CompareView::why);
+    WhyView& why = page().charts().why();
+    QTRY_VERIFY2_WITH_TIMEOUT(!why.busy(), qPrintable(why.said()), 60000);
+    QVERIFY2(why.shown().has_value(), qPrintable(why.said()));
+    double at = why.shown()->from;
+    for (const auto& part : why.shown()->parts) {
+      QCOMPARE(part.before, at);
+      at = part.after;
+    }
+    QCOMPARE(at, why.shown()->to);
+    station(u"why"_s);
+
+    for (const char* extension : {"csv", "md", "tex", "png", "svg", "pdf"}) {
+      const auto file = folder() / (std::string("paper.") + extension);
+      page().export_to(file);
+      QVERIFY2(std::filesystem::exists(file) && std::filesystem::file_size(file) > 200, extension);
+    }
+    QVERIFY(read_file(folder() / "paper.csv").find("ttft") != std::string::npos);
+  }
+};
+
+}  // namespace mw::ui
+
+QTEST_MAIN(mw::ui::ServeJourneyTest)
+#include "serve_journey_test.moc"

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The latency sweep on the Serve page: charts, table, timeline and form say the same of one sweep.
+#include <QAction>
+#include <QClipboard>
+#include <QGuiApplication>
+#include <QLabel>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QSignalSpy>
+#include <QTableView>
+#include <QTest>
+#include <cmath>
+
+#include "tests/ui/sweep_fixture.h"
+#include "tests/ui/window_fixture.h"
+#include "ui/runs/drag_button.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+
+class SweepTest : public test::WindowFixture {
+  Q_OBJECT
+
+  SweepPage& page() { return window_->sweep_page(); }
+  void open_sweep(const test::SweepShape& shape = {}, const std::string& name = "Simulated sweep") {
+    const runs::RunId run = test::add_sweep(store(), name, shape);
+    open_window(setup(), Page::serve);
+    window_->serve_page().show_kind(RunKind::sweep);
+    window_->runs().open(run);
+    QTRY_VERIFY(window_->runs().shown(RunKind::sweep));
+    page().show_frame();
+  }
+
+ private slots:
+  void charts_say_what_the_table_says() {
+    open_sweep();
+    QCOMPARE(page().model().rowCount(), 12);
+    const auto column = [&](const QString& name) {
+      for (int c = 0; c < page().model().columnCount(); ++c)
+        if (page().model().headerData(c, Qt::Horizontal, Qt::DisplayRole).toString() == name) return c;
+      return -1;
+    };
+    int compared = 0;
+    for (const auto& [plot, field, unit] :
+         {std::tuple{&page().ttft(), u"median_ttft_ms"_s, 1e-3}, std::tuple{&page().tpot(), u"median_tpot_ms"_s, 1e-3},
+          std::tuple{&page().throughput(), u"output_throughput"_s, 1.0}})
+      for (int row = 0; row < page().model().rowCount(); ++row) {
+        const QString len = page().model().index(row, SweepModel::input_len).data().toString();
+        const double rate = page().model().index(row, SweepModel::request_rate).data(SweepModel::value_role).toDouble();
+        for (const PlotLine& line : plot->lines()) {
+          if (line.name != len) continue;
+          const auto at = line.raw->nearest(std::log2(rate));
+          QCOMPARE((*line.raw)[*at].x, std::log2(rate));
+          QCOMPARE((*line.raw)[*at].y,
+                   page().model().index(row, column(field)).data(SweepModel::value_role).toDouble() * unit);
+          QCOMPARE(line.origin, Origin::predicted);
+          ++compared;
+        }
+      }
+    QCOMPARE(compared, 36);
+    // What was offered: rate x 32 tokens, its own style.
+    const PlotLine& offered = page().throughput().lines().front();
+    QCOMPARE(offered.origin, Origin::asked);
+    QCOMPARE((*offered.raw)[3].y, 8.0 * 32);
+    QVERIFY(page().ttft().options().unit.contains(u"predicted"_s));
+    QVERIFY(page().verdict().contains(u"512 tokens: stable to 16 requests/s, overloaded from 32 requests/s"_s));
+  }
+
+  void a_point_is_selected_in_chart_or_table_and_its_requests_are_drawn() {
+    open_sweep({.requests = 4000});
+    page().table().setCurrentIndex(page().model().index(9, 0));  // 4096 tokens at 8 requests/s
+    QCOMPARE(*page().selected(), size_t{9});
+    QCOMPARE(*page().link().playhead(), 3.0);
+    QCOMPARE(page().timeline().requests(), 4000);
+    QTest::qWait(50);
+    QVERIFY2(page().timeline().painted_rows() > 10 && page().timeline().painted_rows() < 400,
+             qPrintable(QString::number(page().timeline().painted_rows())));
+    QVERIFY(page().timeline().row_text(0).contains(u"4096 prompt tokens"_s));
+    QVERIFY(page().timeline().row_text(0).contains(u"queued"_s));
+    // A click on a chart keeps the length.
+    page().ttft().setFocus();
+    QTest::keyClick(&page().ttft(), Qt::Key_Right);
+    QCOMPARE(*page().selected(), size_t{10});
+    QCOMPARE(page().table().currentIndex().row(), 10);
+    QCOMPARE(page().in_flight().lines().size(), size_t{2});
+    QCOMPARE(page().kv().lines().size(), size_t{1});
+    picture(u"sweep-4000-requests"_s);
+  }
+
+  void hovering_a_row_lights_its_length_in_all_charts() {
+    open_sweep();
+    emit page().table().entered(page().model().index(7, 0));
+    for (Plot* p : {&page().ttft(), &page().tpot(), &page().throughput()}) QCOMPARE(p->emphasis(), 1);
+    QCOMPARE(*page().link().cursor(), 1.0);
+  }
+
+  void the_row_of_settings_edits_the_document_and_says_what_is_wrong() {
+    open_window(setup(), Page::serve);
+    window_->serve_page().show_kind(RunKind::sweep);
+    auto* rates = qobject_cast<QLineEdit*>(page().form().field("sweep.request_rates")->editor());
+    rates->setFocus();
+    rates->clear();
+    QTest::keyClicks(rates, u"1, 2, inf"_s);
+    const Json set = window_->document().experiment().value("sweep.request_rates");
+    QVERIFY2(set == (Json{1.0, 2.0, "inf"}), set.dump().c_str());
+    QVERIFY(!page().form().field("sweep.url")->isVisible());
+    window_->document().set("sweep.backend", "http");
+    QVERIFY(page().form().field("sweep.url")->isVisible());
+    window_->document().set("sweep.output_len", -4);
+    QVERIFY(page().form().field("sweep.output_len")->parentWidget()->findChild<QLabel*>()->property("bad").toBool());
+    window_->document().undo_stack().undo();
+    QVERIFY(!page().form().field("sweep.output_len")->parentWidget()->findChild<QLabel*>()->property("bad").toBool());
+  }
+
+  void an_empty_page_says_what_to_press() {
+    open_window(setup(), Page::serve);
+    window_->serve_page().show_kind(RunKind::sweep);
+    QVERIFY(button(u"Run Sweep"_s) && button(u"Sweep Settings"_s) && button(u"Earlier Runs"_s));
+    QCOMPARE(test::unnamed(*window_).join(u"; "_s), QString());
+  }
+
+  void everything_has_a_name_and_is_readable_at_every_size() {
+    open_sweep({},
+               "A sweep with a name that is much longer than any window could show in its header line, and then some");
+    QCOMPARE(test::unnamed(*window_).join(u"; "_s), QString());
+    for (const Shade shade : {Shade::light, Shade::dark})
+      for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) {
+        window_->set_shade(shade);
+        window_->resize(size);
+        QTest::qWait(60);
+        QCOMPARE(window_->size(), size);  // nothing forces it wider
+        for (Plot* p : {&page().ttft(), &page().tpot(), &page().throughput()})
+          QVERIFY2(p->area().width() > 150 && p->area().height() > 60,
+                   qPrintable(u"%1 x %2"_s.arg(p->area().width()).arg(p->area().height())));
+        picture(u"sweep-%1-%2"_s.arg(size.width()).arg(shade == Shade::dark ? u"dark"_s : u"light"_s));
+      }
+    QVERIFY(button(u"Copy Table"_s));
+    QTest::mouseClick(button(u"Copy Table"_s), Qt::LeftButton);
+    QCOMPARE(QGuiApplication::clipboard()->text(), page().model().csv());
+    QVERIFY(
+        page().model().csv().startsWith(u"input_len,request_rate,verdict,audit,completed,failed,output_throughput"_s));
+  }
+};
+
+}  // namespace mw::ui
+
+QTEST_MAIN(mw::ui::SweepTest)
+#include "sweep_test.moc"

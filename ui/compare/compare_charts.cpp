@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/compare/compare_charts.h"
+
+#include <QComboBox>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QLineEdit>
+#include <QSplitter>
+#include <QStackedWidget>
+#include <QTabBar>
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "ui/compare/why_view.h"
+#include "ui/serve/sweep_lines.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+using runs::SweepMetric;
+constexpr int kMostName = 26;
+
+// Keeps the choice where it is still offered.
+void offer(QComboBox& box, const QStringList& texts) {
+  const QString before = box.currentText();
+  const QSignalBlocker quiet(box);
+  box.clear();
+  box.addItems(texts);
+  box.setCurrentIndex(std::max(0, static_cast<int>(texts.indexOf(before))));
+}
+
+std::vector<Tick> length_stops(const std::vector<int>& lens) {
+  std::vector<Tick> out;
+  for (const int len : lens) out.push_back({std::log2(std::max(1, len)), QString::number(len)});
+  return out;
+}
+
+double largest_x(const std::vector<PlotLine>& lines) {
+  double most = 0;
+  for (const PlotLine& line : lines)
+    if (line.raw && !line.raw->empty()) most = std::max(most, line.raw->back().x);
+  return most;
+}
+
+}  // namespace
+
+CompareCharts::CompareCharts(const std::vector<runs::Compared>& runs, runs::LoadCatalogue catalogue, QWidget* parent)
+    : QWidget(parent), runs_(runs), catalogue_(std::move(catalogue)) {
+  by_load_ = &add_link();
+  by_throughput_ = &add_link();
+  by_length_ = &add_link();
+  by_ttft_ = &add_link();
+  by_tpot_ = &add_link();
+  by_cost_load_ = &add_link();
+  by_hours_ = &add_link();
+  by_step_ = &add_link();
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(3);
+  tabs_ = new QTabBar(this);
+  tabs_->setAccessibleName(tr("What the charts show"));
+  tabs_->setDrawBase(false);
+  tabs_->setExpanding(false);
+  tabs_->setFocusPolicy(Qt::TabFocus);
+  column->addWidget(tabs_);
+  column->addWidget(controls());
+  stack_ = new QStackedWidget(this);
+  const QString names[] = {tr("By Rate"),  tr("Curves"), tr("By Length"), tr("Distribution"),
+                           tr("Heat Map"), tr("Cost"),   tr("Why"),       tr("Loss")};
+  for (int v = 0; v < kCompareViews; ++v) {
+    tabs_->addTab(names[v]);
+    stack_->addWidget(page(static_cast<CompareView>(v)));
+  }
+  column->addWidget(stack_, 1);
+  connect(tabs_, &QTabBar::currentChanged, this, [this](int at) {
+    stack_->setCurrentIndex(at);
+    fill();
+  });
+  connect(tabs_, &QTabBar::tabBarClicked, this, [this] { chosen_ = true; });
+  for (QComboBox* box : {length_, load_, metric_})
+    connect(box, &QComboBox::currentIndexChanged, this, &CompareCharts::fill);
+  for (QLineEdit* line : {demand_, once_}) connect(line, &QLineEdit::textChanged, this, &CompareCharts::fill);
+  connect(heat_, &HeatMapView::chosen, this, [this](int, int input_len, const QString& load) {
+    choose_cell(input_len, load);
+    show_view(CompareView::distribution);
+  });
+  refresh();
+}
+
+PlotLink& CompareCharts::add_link() {
+  return links_.emplace_back();
+}
+
+Plot* CompareCharts::add_plot(CompareView view, QWidget* parent, PlotOptions options, PlotLink& link) {
+  auto* plot = new Plot(std::move(options), link, parent);
+  connect(plot, &Plot::group_hovered, this, &CompareCharts::hovered);
+  plots_[static_cast<size_t>(view)].push_back(plot);
+  return plot;
+}
+
+QWidget* CompareCharts::controls() {
+  auto* bar = new QWidget(this);
+  auto* row = new QHBoxLayout(bar);
+  row->setContentsMargins(2, 0, 2, 0);
+  row->setSpacing(5);
+  const auto box = [&](const QString& text, QLabel*& label) {
+    label = new QLabel(text, bar);
+    label->setProperty("muted", true);
+    auto* b = new QComboBox(bar);
+    b->setAccessibleName(text);
+    label->setBuddy(b);
+    row->addWidget(label);
+    row->addWidget(b);
+    return b;
+  };
+  length_ = box(tr("Prompt"), length_label_);
+  load_ = box(tr("Load"), load_label_);
+  metric_ = box(tr("Metric"), metric_label_);
+  for (const SweepMetric m : runs::kSweepMetrics) metric_->addItem(qs(runs::label_of(m)));
+  auto* styles = new QLabel(tr("solid measured \u00B7 dashed predicted \u00B7 dotted imported"), bar);
+  styles->setProperty("muted", true);
+  styles->setFont(small_font());
+  styles->setToolTip(styles->text());
+  styles->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
+  styles->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);  // never what makes the page wide
+  row->addWidget(styles, 1);
+  return bar;
+}
+
+QWidget* CompareCharts::page(CompareView view) {
+  if (view == CompareView::heat) return heat_ = new HeatMapView(this);
+  if (view == CompareView::cost) return cost_page();
+  if (view == CompareView::why) return why_ = new WhyView(runs_, catalogue_, this);
+  auto* column = new QSplitter(Qt::Vertical, this);
+  column->setHandleWidth(5);
+  column->setChildrenCollapsible(false);
+  const QString none = tr("Nothing of this is recorded in these runs"), band = tr("median to p99");
+  const auto latency = [&](const QString& title, const QString& unit, PlotLink& link) {
+    auto* p =
+        add_plot(view, column, {.title = title, .unit = unit, .quantity = Quantity::seconds, .empty = none}, link);
+    p->set_scale(Scale::logarithmic);
+  };
+  switch (view) {
+    case CompareView::load:
+    case CompareView::length: {
+      PlotLink& link = view == CompareView::load ? *by_load_ : *by_length_;
+      latency(tr("TTFT"), band, link);
+      latency(tr("TPOT"), band, link);
+      add_plot(view, column,
+               {.title = tr("Throughput"), .unit = tr("output tokens/s"), .quantity = Quantity::plain, .empty = none},
+               link);
+      break;
+    }
+    case CompareView::curve:
+      latency(tr("TTFT"), tr("median, by output tokens/s"), *by_throughput_);
+      latency(tr("TPOT"), tr("median, by output tokens/s"), *by_throughput_);
+      break;
+    case CompareView::distribution: {
+      const QString requests = tr("No run records single requests of this cell");
+      const QString unit = tr("% of the requests, at most");
+      add_plot(view, column,
+               {.title = tr("TTFT"), .unit = unit, .quantity = Quantity::plain, .empty = requests, .from_zero = true},
+               *by_ttft_);
+      add_plot(view, column,
+               {.title = tr("TPOT"), .unit = unit, .quantity = Quantity::plain, .empty = requests, .from_zero = true},
+               *by_tpot_);
+      break;
+    }
+    default:
+      add_plot(view, column,
+               {.title = tr("Training loss"), .unit = tr("nats per token"), .empty = tr("No training run is compared")},
+               *by_step_);
+      add_plot(
+          view, column,
+          {.title = tr("Held-out loss"), .unit = tr("nats per token"), .empty = tr("No held-out loss is recorded")},
+          *by_step_);
+  }
+  return column;
+}
+
+QWidget* CompareCharts::cost_page() {
+  auto* whole = new QWidget(this);
+  auto* rows = new QVBoxLayout(whole);
+  rows->setContentsMargins(0, 0, 0, 0);
+  rows->setSpacing(3);
+  auto* bar = new QWidget(whole);
+  auto* row = new QHBoxLayout(bar);
+  row->setContentsMargins(2, 0, 2, 0);
+  const auto line = [&](const QString& text, const QString& hint, const QString& tip) {
+    auto* label = new QLabel(text, bar);
+    label->setProperty("muted", true);
+    auto* edit = new QLineEdit(bar);
+    edit->setPlaceholderText(hint);
+    edit->setToolTip(tip);
+    edit->setAccessibleName(text);
+    edit->setMaximumWidth(130);
+    label->setBuddy(edit);
+    row->addWidget(label);
+    row->addWidget(edit);
+    return edit;
+  };
+  demand_ =
+      line(tr("Demand, tokens/s"), tr("one server"), tr("Output tokens a second to serve: decides how many servers"));
+  once_ = line(tr("Paid once, USD"), tr("0, 0"),
+               tr("What was paid before serving began (training, porting), a number for each run in order"));
+  break_even_ = new QLabel(bar);
+  break_even_->setWordWrap(true);
+  row->addWidget(break_even_, 1);
+  rows->addWidget(bar);
+  auto* column = new QSplitter(Qt::Vertical, whole);
+  column->setHandleWidth(5);
+  column->setChildrenCollapsible(false);
+  add_plot(CompareView::cost, column,
+           {.title = tr("Cost of tokens"),
+            .unit = tr("USD per million output tokens"),
+            .empty = tr("No price is known of these runs")},
+           *by_cost_load_)
+      ->set_scale(Scale::logarithmic);
+  add_plot(CompareView::cost, column,
+           {.title = tr("Cost of serving"),
+            .unit = tr("USD over hours"),
+            .empty = tr("No price is known of these runs"),
+            .from_zero = true},
+           *by_hours_);
+  rows->addWidget(column, 1);
+  return whole;
+}
+
+CompareView CompareCharts::view() const {
+  return static_cast<CompareView>(tabs_->currentIndex());
+}
+
+void CompareCharts::show_view(CompareView view) {
+  chosen_ = true;
+  tabs_->setCurrentIndex(static_cast<int>(view));
+}
+
+void CompareCharts::choose_cell(int input_len, const QString& load) {
+  length_->setCurrentText(QString::number(input_len));
+  load_->setCurrentText(load);
+}
+
+int CompareCharts::input_len() const {
+  return length_->currentText().toInt();
+}
+
+void CompareCharts::drain() {
+  why_->drain();
+}
+
+std::string CompareCharts::load() const {
+  return ss(load_->currentText());
+}
+
+QString CompareCharts::name(size_t column) const {
+  QString name = qs(runs_[column].name);
+  if (name.size() > kMostName) name = name.left(kMostName / 2) + u'\u2026' + name.right(kMostName / 2 - 1);
+  return tr("%1 (%2)").arg(name, origin_text(runs_[column].provenance));
+}
+
+void CompareCharts::set_slo(const serve::Slo& slo) {
+  slo_ = slo;
+  fill();
+}
+
+void CompareCharts::set_emphasis(int column) {
+  for (const auto& view : plots_)
+    for (Plot* p : view) p->set_emphasis(column);
+  heat_->set_emphasis(column);
+}
+
+void CompareCharts::fill_choices() {
+  QStringList lens, loads;
+  for (const int len : runs::input_lens(runs_)) lens << QString::number(len);
+  for (const auto& text : runs::loads_of(runs_)) loads << qs(text);
+  offer(*length_, lens);
+  offer(*load_, loads);
+}
+
+// Until the user chooses, the view that has something to say.
+void CompareCharts::refresh() {
+  fill_choices();
+  if (!chosen_) {
+    const bool sweeps = std::any_of(runs_.begin(), runs_.end(), [](const auto& r) { return r.sweep.has_value(); });
+    const bool training = std::any_of(runs_.begin(), runs_.end(), [](const auto& r) { return r.training.has_value(); });
+    size_t loads = 0;
+    for (const auto& r : runs_)
+      if (r.sweep)
+        for (const auto& line : r.sweep->lines) loads = std::max(loads, line.points.size());
+    const auto view = !sweeps && training                  ? CompareView::loss
+                      : loads == 1 && length_->count() > 1 ? CompareView::length
+                                                           : CompareView::load;
+    tabs_->setCurrentIndex(static_cast<int>(view));
+  }
+  fill();
+}
+
+void CompareCharts::fill() {
+  const CompareView v = view();
+  const bool cell = v == CompareView::distribution || v == CompareView::why;
+  const bool by_length = v == CompareView::load || v == CompareView::curve || v == CompareView::cost || cell;
+  const bool by_load = v == CompareView::length || cell;
+  for (QWidget* w : {static_cast<QWidget*>(length_label_), static_cast<QWidget*>(length_)}) w->setVisible(by_length);
+  for (QWidget* w : {static_cast<QWidget*>(load_label_), static_cast<QWidget*>(load_)}) w->setVisible(by_load);
+  for (QWidget* w : {static_cast<QWidget*>(metric_label_), static_cast<QWidget*>(metric_)})
+    w->setVisible(v == CompareView::heat);
+  switch (v) {
+    case CompareView::load:
+      return fill_load();
+    case CompareView::curve:
+      return fill_curve();
+    case CompareView::length:
+      return fill_length();
+    case CompareView::distribution:
+      return fill_distribution();
+    case CompareView::heat:
+      return fill_heat();
+    case CompareView::cost:
+      return fill_cost();
+    case CompareView::why:
+      return why_->show_cell(input_len(), load());
+    case CompareView::loss:
+      return fill_loss();
+  }
+}
+
+std::vector<PlotLine> CompareCharts::lines(const std::vector<runs::ComparedLine>& all, SweepMetric metric) const {
+  std::vector<PlotLine> out;
+  for (const auto& line : all) {
+    const bool any =
+        std::any_of(line.samples.begin(), line.samples.end(), [](const auto& s) { return std::isfinite(s.value); });
+    if (!any) continue;
+    const auto& run = runs_[line.column];
+    out.push_back(line_of(line.samples, name(line.column), origin_of(run.provenance), static_cast<int>(line.column)));
+    add_flags(out.back(), line.samples, run.sweep->findings, metric);
+  }
+  return out;
+}
+
+void CompareCharts::fill_load() {
+  const runs::LoadAxis axis = runs::load_axis(runs_);
+  by_load_->set_x(tr("rate"), Quantity::plain);
+  by_load_->set_stops(ticks_of(axis));
+  by_load_->set_data(range_of(by_load_->stops()));
+  static constexpr SweepMetric kShown[] = {SweepMetric::ttft, SweepMetric::tpot, SweepMetric::output_throughput};
+  for (size_t i = 0; i < std::size(kShown); ++i) {
+    Plot* plot = plots(CompareView::load)[i];
+    plot->set_lines(lines(runs::lines_by_load(runs_, input_len(), axis, kShown[i]), kShown[i]));
+    plot->set_levels(slo_levels(slo_, kShown[i]));
+  }
+}
+
+// The least that physics allows, where the audit worked it out.
+PlotLine CompareCharts::floor_line() const {
+  PlotLine line{.name = tr("floor"), .color = theme().bad, .origin = Origin::asked};
+  std::map<double, double> floors;
+  for (const auto& run : runs_)
+    if (run.sweep)
+      for (const auto& f : run.sweep->findings)
+        if (f.floor > 0 && f.rule == "FLOOR-PREFILL" && f.point < run.sweep->set.points.size()) {
+          const double place = std::log2(std::max(1, run.sweep->set.points[f.point].input_len));
+          const auto [at, fresh] = floors.try_emplace(place, f.floor / 1e3);
+          if (!fresh) at->second = std::min(at->second, f.floor / 1e3);
+        }
+  auto series = std::make_shared<runs::Series>();
+  for (const auto& [place, floor] : floors) series->append(place, floor);
+  line.raw = std::move(series);
+  return line;
+}
+
+void CompareCharts::fill_length() {
+  by_length_->set_x(tr("prompt tokens"), Quantity::plain);
+  by_length_->set_stops(length_stops(runs::input_lens(runs_)));
+  by_length_->set_data(range_of(by_length_->stops()));
+  static constexpr SweepMetric kShown[] = {SweepMetric::ttft, SweepMetric::tpot, SweepMetric::output_throughput};
+  for (size_t i = 0; i < std::size(kShown); ++i) {
+    Plot* plot = plots(CompareView::length)[i];
+    auto all = lines(runs::lines_by_length(runs_, load(), kShown[i]), kShown[i]);
+    if (kShown[i] == SweepMetric::ttft)
+      if (PlotLine floor = floor_line(); !floor.raw->empty()) all.push_back(std::move(floor));
+    plot->set_lines(std::move(all));
+    plot->set_levels(slo_levels(slo_, kShown[i]));
+  }
+}
+
+PlotLine CompareCharts::points_line(const std::vector<runs::Point>& path, size_t column) const {
+  auto sorted = path;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
+  auto series = std::make_shared<runs::Series>();
+  for (const auto& p : sorted) series->append(p.x, p.y);
+  const int group = static_cast<int>(column);
+  return {.name = name(column),
+          .color = theme().series(group),
+          .raw = std::move(series),
+          .origin = origin_of(runs_[column].provenance),
+          .marks = marks_of(group),
+          .path = path,
+          .group = group};
+}
+
+void CompareCharts::fill_curve() {
+  by_throughput_->set_x(tr("output tokens/s"), Quantity::plain);
+  static constexpr SweepMetric kShown[] = {SweepMetric::ttft, SweepMetric::tpot};
+  double most = 0;
+  for (size_t i = 0; i < std::size(kShown); ++i) {
+    std::vector<PlotLine> all;
+    for (const auto& curve : runs::latency_against_throughput(runs_, input_len(), kShown[i]))
+      all.push_back(points_line(curve.path, curve.column));
+    most = std::max(most, largest_x(all));
+    plots(CompareView::curve)[i]->set_lines(std::move(all));
+    plots(CompareView::curve)[i]->set_levels(slo_levels(slo_, kShown[i]));
+  }
+  by_throughput_->set_data({0, most * 1.05});
+}
+
+void CompareCharts::fill_distribution() {
+  const std::pair<SweepMetric, PlotLink*> kShown[] = {{SweepMetric::ttft, by_ttft_}, {SweepMetric::tpot, by_tpot_}};
+  for (size_t i = 0; i < std::size(kShown); ++i) {
+    const auto [metric, link] = kShown[i];
+    std::vector<PlotLine> all;
+    for (size_t c = 0; c < runs_.size(); ++c) {
+      const auto* point = runs::point_at(runs_[c], input_len(), load());
+      if (!point) continue;
+      auto path = runs::cumulative(runs::request_values(*point, metric));
+      for (auto& p : path) p.y *= 100;
+      if (path.empty()) continue;
+      all.push_back(points_line(path, c));
+      all.back().marks = Marks::none;
+      all.back().path.clear();
+    }
+    link->set_x(qs(runs::label_of(metric)), Quantity::seconds);
+    link->set_data({0, largest_x(all) * 1.02});
+    std::vector<LevelLine> limits;
+    for (const LevelLine& level : slo_levels(slo_, metric)) limits.push_back(level);
+    plots(CompareView::distribution)[i]->set_lines(std::move(all));
+    plots(CompareView::distribution)[i]->set_limits(std::move(limits));
+  }
+}
+
+void CompareCharts::fill_heat() {
+  const auto metric = runs::kSweepMetrics[static_cast<size_t>(std::max(0, metric_->currentIndex()))];
+  std::vector<HeatMapView::Grid> grids;
+  for (size_t c = 0; c < runs_.size(); ++c)
+    if (runs_[c].sweep) grids.push_back({name(c), runs::heat_map(runs_, c, metric)});
+  heat_->show_grids(std::move(grids), metric);
+}
+
+void CompareCharts::fill_cost() {
+  const runs::LoadAxis axis = runs::load_axis(runs_);
+  by_cost_load_->set_x(tr("rate"), Quantity::plain);
+  by_cost_load_->set_stops(ticks_of(axis));
+  by_cost_load_->set_data(range_of(by_cost_load_->stops()));
+  plots(CompareView::cost)[0]->set_lines(
+      lines(runs::lines_by_load(runs_, input_len(), axis, SweepMetric::cost), SweepMetric::cost));
+  std::vector<double> once;
+  for (const QString& part : once_->text().split(u',', Qt::SkipEmptyParts)) once.push_back(part.trimmed().toDouble());
+  const auto costs = runs::serving_costs(runs_, demand_->text().toDouble(), once);
+  constexpr double kMonth = 720;
+  double most = kMonth / 10;
+  QStringList said;
+  std::vector<LevelLine> limits;
+  for (size_t i = 1; i < costs.size(); ++i)
+    if (const auto hours = runs::break_even(costs[0], costs[i])) {
+      most = std::max(most, *hours * 1.6);
+      said << tr("%1 and %2 have cost the same after %3 h")
+                  .arg(qs(runs_[costs[0].column].name), qs(runs_[costs[i].column].name))
+                  .arg(*hours, 0, 'f', *hours < 10 ? 1 : 0);
+      limits.push_back({tr("even"), *hours, theme().series(static_cast<int>(costs[i].column)), Origin::asked,
+                        tr("%1 h").arg(*hours, 0, 'f', 0)});
+    }
+  std::vector<PlotLine> all;
+  for (const auto& cost : costs) {
+    const std::vector<runs::Point> path{{0, cost.at(0)}, {most, cost.at(most)}};
+    all.push_back(points_line(path, cost.column));
+    if (cost.servers > 1) all.back().name += tr(", %1 servers").arg(cost.servers);
+  }
+  by_hours_->set_x(tr("hours"), Quantity::plain);
+  by_hours_->set_data({0, most});
+  plots(CompareView::cost)[1]->set_lines(std::move(all));
+  plots(CompareView::cost)[1]->set_limits(std::move(limits));
+  break_even_->setText(said.isEmpty() && costs.size() > 1 ? tr("No break-even: one is cheaper from the first hour")
+                                                          : said.join(u"; "_s));
+}
+
+void CompareCharts::fill_loss() {
+  static constexpr const char* kMetrics[] = {"train/loss", "eval/loss"};
+  double most = 1;
+  for (size_t i = 0; i < std::size(kMetrics); ++i) {
+    std::vector<PlotLine> all;
+    for (size_t c = 0; c < runs_.size(); ++c) {
+      const runs::MetricSeries* metric = runs_[c].training ? runs_[c].training->metric(kMetrics[i]) : nullptr;
+      if (!metric || metric->raw.empty()) continue;
+      const int group = static_cast<int>(c);
+      PlotLine line{.name = name(c),
+                    .color = theme().series(group),
+                    .raw = std::make_shared<runs::Series>(metric->raw),
+                    .origin = origin_of(runs_[c].provenance),
+                    .marks = metric->raw.size() < 40 ? marks_of(group) : Marks::none,
+                    .group = group};
+      if (i == 0) line.smooth = std::make_shared<runs::Series>(metric->smooth.series());
+      most = std::max(most, metric->raw.back().x);
+      all.push_back(std::move(line));
+    }
+    plots(CompareView::loss)[i]->set_lines(std::move(all));
+  }
+  by_step_->set_x(tr("step"), Quantity::count);
+  by_step_->set_data({0, most});
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/compare/compare_page.h"
+
+#include <QClipboard>
+#include <QDir>
+#include <QDoubleValidator>
+#include <QEvent>
+#include <QFileDialog>
+#include <QGuiApplication>
+#include <QHeaderView>
+#include <QLabel>
+#include <QLineEdit>
+#include <QMenu>
+#include <QPushButton>
+#include <QScrollArea>
+#include <QShortcut>
+#include <QSplitter>
+#include <QTableView>
+#include <QToolButton>
+#include <QVBoxLayout>
+#include <algorithm>
+
+#include "ui/compare/comparison_export.h"
+#include "ui/theme/icons.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+constexpr size_t kMostRunsInMenu = 15;
+
+QColor color_of(runs::Fairness verdict) {
+  return verdict == runs::Fairness::fair         ? theme().good
+         : verdict == runs::Fairness::confounded ? theme().warn
+                                                 : theme().bad;
+}
+
+}  // namespace
+
+ComparePage::ComparePage(ComparedReader::Folders folders, QWidget* parent)
+    : QWidget(parent), reader_(std::move(folders)), comparison_(std::make_shared<runs::Comparison>()) {
+  setObjectName(u"pageBody"_s);
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(8, 6, 8, 6);
+  column->setSpacing(5);
+  tray_ = new CompareTray(this);
+  add_menu_ = new QMenu(this);
+  tray_->set_menu(add_menu_);
+  column->addWidget(tray_);
+  column->addWidget(verdict_line());
+  column->addWidget(empty_ = empty_page(), 1);
+  across_ = new QSplitter(Qt::Horizontal, this);
+  across_->setHandleWidth(5);
+  across_->addWidget(table_side());
+  charts_ = new CompareCharts(
+      runs_, [f = reader_.folders()] { return hardware::Catalogue::load(f.hardware, f.own_hardware); }, across_);
+  across_->addWidget(charts_);
+  across_->setSizes({440, 520});
+  across_->setStretchFactor(0, 4);
+  across_->setStretchFactor(1, 5);
+  across_->setChildrenCollapsible(false);
+  // Tables and charts scroll or elide: long names never make the window wider than its screen.
+  constexpr int kNarrowest = 300;
+  for (int i = 0; i < across_->count(); ++i) across_->widget(i)->setMinimumWidth(kNarrowest);
+  tray_->setMinimumWidth(kNarrowest);
+  column->addWidget(across_, 1);
+  connect(add_menu_, &QMenu::aboutToShow, this, &ComparePage::fill_add_menu);
+  connect(tray_, &CompareTray::move_wanted, this, &ComparePage::move);
+  connect(tray_, &CompareTray::remove_wanted, this, &ComparePage::remove);
+  connect(tray_, &CompareTray::hovered, this, &ComparePage::light);
+  connect(tray_, &CompareTray::open_wanted, this,
+          [this](int at) { emit open_wanted(qs(runs_[static_cast<size_t>(at)].id)); });
+  connect(tray_, &CompareTray::runs_dropped, this, [this](const QStringList& runs) {
+    for (const QString& run : runs) add_run(ss(run));
+  });
+  connect(tray_, &CompareTray::files_dropped, this, [this](const QStringList& files) {
+    for (const QString& file : files) add_file(fspath(file));
+  });
+  connect(charts_, &CompareCharts::hovered, this, &ComparePage::light);
+  connect(&reader_, &ComparedReader::read, this, &ComparePage::take);
+  connect(&reader_, &ComparedReader::problem, this, &ComparePage::problem);
+  connect(&reader_, &ComparedReader::settled, this, [this] { tray_->show_runs(runs_, reader_.pending()); });
+  changed();
+}
+
+QWidget* ComparePage::verdict_line() {
+  verdict_area_ = new QScrollArea(this);
+  verdict_area_->setWidgetResizable(true);
+  verdict_area_->setFrameShape(QFrame::NoFrame);
+  verdict_area_->setFocusPolicy(Qt::NoFocus);
+  verdict_ = new QLabel;
+  verdict_->setWordWrap(true);
+  verdict_->setTextFormat(Qt::RichText);
+  verdict_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  verdict_->setContentsMargins(4, 0, 4, 0);
+  verdict_->setAlignment(Qt::AlignLeft | Qt::AlignTop);
+  verdict_->setAccessibleName(tr("Whether these may be compared"));
+  verdict_area_->setWidget(verdict_);
+  verdict_area_->installEventFilter(this);
+  return verdict_area_;
+}
+
+QWidget* ComparePage::table_side() {
+  auto* side = new QWidget(this);
+  auto* column = new QVBoxLayout(side);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(4);
+  auto* row = new QHBoxLayout;
+  row->setSpacing(5);
+  differing_ = new QToolButton(side);
+  differing_->setText(tr("Only Differences"));
+  differing_->setCheckable(true);
+  differing_->setChecked(true);
+  differing_->setProperty("chip", true);
+  differing_->setFocusPolicy(Qt::TabFocus);
+  differing_->setToolTip(tr("Leave out settings that are the same in all"));
+  row->addWidget(differing_);
+  auto* label = new QLabel(tr("SLO, ms"), side);
+  label->setProperty("muted", true);
+  row->addWidget(label);
+  const QString names[] = {tr("TTFT"), tr("TPOT"), tr("E2E")};
+  for (size_t i = 0; i < std::size(names); ++i) {
+    slo_[i] = new QLineEdit(side);
+    slo_[i]->setPlaceholderText(names[i]);
+    slo_[i]->setAccessibleName(tr("SLO of %1, ms").arg(names[i]));
+    slo_[i]->setToolTip(tr("Longest median %1 in ms: cells above it are marked").arg(names[i]));
+    slo_[i]->setMinimumWidth(42);
+    slo_[i]->setMaximumWidth(70);
+    auto* number = new QDoubleValidator(0, 1e9, 6, slo_[i]);
+    number->setLocale(QLocale::c());
+    slo_[i]->setValidator(number);
+    row->addWidget(slo_[i]);
+    connect(slo_[i], &QLineEdit::textChanged, this, [this] {
+      model_.set_slo(slo());
+      charts_->set_slo(slo());
+    });
+  }
+  row->addStretch(1);
+  copy_ = new QPushButton(icon(Glyph::copy), tr("Copy"), side);
+  copy_->setToolTip(tr("The comparison as Markdown"));
+  export_ = new QPushButton(tr("Export\u2026"), side);
+  export_->setToolTip(tr("As CSV, Markdown, LaTeX, PNG, SVG or PDF, by the file's name"));
+  row->addWidget(copy_);
+  row->addWidget(export_);
+  column->addLayout(row);
+  table_ = new QTableView(side);
+  table_->setModel(&model_);
+  table_->setAccessibleName(tr("What differs"));
+  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  table_->setAlternatingRowColors(true);
+  table_->setShowGrid(false);
+  table_->setWordWrap(false);
+  table_->setTabKeyNavigation(false);
+  table_->setMouseTracking(true);
+  table_->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
+  table_->verticalHeader()->hide();
+  table_->verticalHeader()->setDefaultSectionSize(22);
+  table_->horizontalHeader()->setHighlightSections(false);
+  table_->installEventFilter(this);
+  table_->viewport()->installEventFilter(this);
+  column->addWidget(table_, 1);
+  connect(differing_, &QToolButton::toggled, this, [this](bool on) {
+    model_.set_shown(on ? RowsShown::differing : RowsShown::all);
+    fit_columns();
+  });
+  connect(table_, &QTableView::entered, this, [this](const QModelIndex& at) { light(at.column() - 1); });
+  connect(copy_, &QPushButton::clicked, this, &ComparePage::copy_markdown);
+  connect(export_, &QPushButton::clicked, this, &ComparePage::choose_export);
+  auto* copy = new QShortcut(QKeySequence::Copy, table_);
+  copy->setContext(Qt::WidgetShortcut);
+  connect(copy, &QShortcut::activated, this, &ComparePage::copy_markdown);
+  return side;
+}
+
+QWidget* ComparePage::empty_page() {
+  auto* page = new QWidget(this);
+  auto* column = new QVBoxLayout(page);
+  column->setAlignment(Qt::AlignCenter);
+  column->setSpacing(10);
+  auto* title = new QLabel(tr("Nothing to compare yet"), page);
+  QFont big = title->font();
+  big.setPointSizeF(big.pointSizeF() * 1.4);
+  big.setWeight(QFont::DemiBold);
+  title->setFont(big);
+  auto* text = new QLabel(
+      tr("Drag runs from the Runs page, press Compare on a sweep of the Serve page, or add shipped results and files.\n"
+         "The first is the baseline; the page says what differs, whether the comparison is fair, and which numbers\n"
+         "break physics."),
+      page);
+  text->setProperty("muted", true);
+  text->setAlignment(Qt::AlignCenter);
+  auto* row = new QHBoxLayout;
+  row->setAlignment(Qt::AlignCenter);
+  auto* runs = new QPushButton(tr("Choose Runs"), page);
+  row->addWidget(runs);
+  column->addWidget(title, 0, Qt::AlignCenter);
+  column->addWidget(text, 0, Qt::AlignCenter);
+  column->addLayout(row);
+  connect(runs, &QPushButton::clicked, this, &ComparePage::runs_wanted);
+  return page;
+}
+
+void ComparePage::fill_add_menu() {
+  add_menu_->clear();
+  add_menu_->addSection(tr("Shipped Results"));
+  const QDir shipped(qpath(reader_.folders().results));
+  const QStringList files = shipped.entryList({u"*.json"_s}, QDir::Files, QDir::Name);
+  for (const QString& file : files)
+    add_menu_->addAction(file, this, [this, path = shipped.filePath(file)] { add_file(fspath(path)); });
+  if (files.isEmpty()) add_menu_->addAction(tr("None"))->setEnabled(false);
+  add_menu_->addSection(tr("Runs"));
+  try {
+    const auto rows = runs::Store(reader_.folders().runs).list();
+    for (size_t i = 0; i < rows.size() && i < kMostRunsInMenu; ++i) {
+      const QString name = qs(rows[i].name.empty() ? rows[i].id : rows[i].name);
+      add_menu_->addAction(
+          tr("%1, %2").arg(add_menu_->fontMetrics().elidedText(name, Qt::ElideMiddle, 320), qs(rows[i].id)), this,
+          [this, id = rows[i].id] { add_run(id); });
+    }
+    if (rows.empty()) add_menu_->addAction(tr("None"))->setEnabled(false);
+  } catch (const Error& error) {
+    emit problem(error.problem());
+  }
+  add_menu_->addSeparator();
+  add_menu_->addAction(tr("Result File\u2026"), this, [this] {
+    auto* dialog = new QFileDialog(window(), tr("Add Results"), QString(),
+                                   tr("Results (*.json *.jsonl *.csv *.txt);;Any file (*)"));
+    dialog->setAttribute(Qt::WA_DeleteOnClose);
+    dialog->setFileMode(QFileDialog::ExistingFiles);
+    connect(dialog, &QFileDialog::filesSelected, this, [this](const QStringList& chosen) {
+      for (const QString& file : chosen) add_file(fspath(file));
+    });
+    dialog->open();
+  });
+}
+
+void ComparePage::add_run(const runs::RunId& run) {
+  if (run.empty()) return;
+  reader_.read_run(run);
+  tray_->show_runs(runs_, reader_.pending());
+}
+
+void ComparePage::add_file(const std::filesystem::path& file) {
+  reader_.read_file(file);
+  tray_->show_runs(runs_, reader_.pending());
+}
+
+void ComparePage::take(std::vector<runs::Compared>& runs) {
+  for (runs::Compared& run : runs) {
+    const auto same = std::find_if(runs_.begin(), runs_.end(), [&](const runs::Compared& r) {
+      return r.id == run.id && (!run.id.empty() || r.name == run.name);
+    });
+    if (same != runs_.end())
+      *same = std::move(run);
+    else
+      runs_.push_back(std::move(run));
+  }
+  changed();
+}
+
+void ComparePage::remove(int at) {
+  if (at < 0 || at >= static_cast<int>(runs_.size())) return;
+  runs_.erase(runs_.begin() + at);
+  changed();
+}
+
+void ComparePage::move(int from, int to) {
+  const int last = static_cast<int>(runs_.size()) - 1;
+  if (from < 0 || from > last) return;
+  to = std::clamp(to, 0, last);
+  if (from == to) return;
+  runs::Compared run = std::move(runs_[static_cast<size_t>(from)]);
+  runs_.erase(runs_.begin() + from);
+  runs_.insert(runs_.begin() + to, std::move(run));
+  changed();
+}
+
+void ComparePage::clear() {
+  runs_.clear();
+  changed();
+}
+
+void ComparePage::changed() {
+  auto comparison = std::make_shared<runs::Comparison>();
+  if (runs_.size() > 1) try {
+      *comparison = runs::compare(runs_);
+    } catch (const Error& error) {
+      emit problem(error.problem());
+    }
+  comparison_ = std::move(comparison);
+  model_.show(comparison_);
+  charts_->refresh();
+  tray_->show_runs(runs_, reader_.pending());
+  empty_->setVisible(runs_.empty());
+  across_->setVisible(!runs_.empty());
+  show_verdict();
+  fit_columns();
+  light(-1);
+}
+
+void ComparePage::drain() {
+  reader_.drain();
+  charts_->drain();
+}
+
+void ComparePage::restyle() {
+  charts_->refresh();
+  tray_->show_runs(runs_, reader_.pending());
+  show_verdict();
+}
+
+QString ComparePage::verdict() const {
+  if (runs_.size() < 2) return {};
+  QStringList parts{qs(runs::to_string(comparison_->verdict))};
+  for (const auto& c : comparison_->confounders) parts << qs(c.text);
+  return parts.join(u"\n"_s);
+}
+
+void ComparePage::show_verdict() {
+  verdict_area_->setVisible(runs_.size() > 1);
+  const auto& c = *comparison_;
+  QString word = qs(runs::to_string(c.verdict));
+  if (!word.isEmpty()) word[0] = word[0].toUpper();
+  QStringList why;
+  for (const auto& confounder : c.confounders)
+    why << u"<span style='color:%1'>\u25CF</span>&nbsp;%2"_s.arg(color_of(confounder.at_least).name(),
+                                                                 qs(confounder.text).toHtmlEscaped());
+  QString text = u"<b style='color:%1'>%2</b>"_s.arg(color_of(c.verdict).name(), word);
+  text += why.isEmpty() ? tr(": nothing known stands between these numbers") : u"  "_s + why.join(u"  "_s);
+  if (const int marked = model_.marked_cells(); marked > 0)
+    text += tr("  <b style='color:%1'>the audit marks %2 cells</b>").arg(theme().bad.name()).arg(marked);
+  verdict_->setText(text);
+  const int lines = verdict_->heightForWidth(std::max(200, verdict_area_->width() - 14));
+  verdict_area_->setFixedHeight(std::clamp(lines + 4, 20, 76));
+}
+
+void ComparePage::light(int column) {
+  tray_->set_lit(column);
+  charts_->set_emphasis(column);
+  model_.set_emphasis(column);
+}
+
+serve::Slo ComparePage::slo() const {
+  const auto value = [this](size_t i) { return std::max(0.0, slo_[i]->text().toDouble()); };
+  return {.ttft_ms = value(0), .tpot_ms = value(1), .e2e_ms = value(2)};
+}
+
+void ComparePage::fit_columns() {
+  if (model_.columnCount() < 2) return;
+  const QAbstractItemView& view = *table_;
+  const int room = table_->viewport()->width();
+  int key = std::clamp(view.sizeHintForColumn(0) + 8, 120, std::max(150, room * 2 / 5));
+  table_->setColumnWidth(0, key);
+  const int each = (room - key) / (model_.columnCount() - 1);
+  for (int c = 1; c < model_.columnCount(); ++c)
+    table_->setColumnWidth(c, std::max({96, each, std::min(220, view.sizeHintForColumn(c) + 8)}));
+}
+
+bool ComparePage::eventFilter(QObject* watched, QEvent* event) {
+  if (watched == verdict_area_ && event->type() == QEvent::Resize) show_verdict();
+  if (table_ && watched == table_ && event->type() == QEvent::Resize) fit_columns();
+  if (table_ && watched == table_->viewport() && event->type() == QEvent::Leave) light(-1);
+  return QWidget::eventFilter(watched, event);
+}
+
+void ComparePage::copy_markdown() {
+  QGuiApplication::clipboard()->setText(qs(runs::to_markdown(*comparison_)));
+}
+
+void ComparePage::choose_export() {
+  if (runs_.empty()) return;
+  auto* dialog = new QFileDialog(window(), tr("Export the Comparison"), u"comparison.pdf"_s, export_filter());
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setAcceptMode(QFileDialog::AcceptSave);
+  connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& file) { export_to(fspath(file)); });
+  dialog->open();
+}
+
+void ComparePage::export_to(const std::filesystem::path& file) {
+  try {
+    export_comparison(*comparison_, runs_, slo(), file);
+  } catch (const Error& error) {
+    emit problem(error.problem());
+  }
+}
+
+QByteArray ComparePage::save_layout() const {
+  return across_->saveState();
+}
+
+void ComparePage::restore_layout(const QByteArray& state) {
+  across_->restoreState(state);
+}
+
+}  // namespace mw::ui

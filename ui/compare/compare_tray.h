@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The runs that are compared, as chips to drag into order; the first is the baseline. Takes runs and result files that
+// are dropped on it.
+#pragma once
+#include <QFrame>
+#include <vector>
+
+#include "core/runs/comparison.h"
+
+class QHBoxLayout;
+class QLabel;
+class QMenu;
+class QToolButton;
+
+namespace mw::ui {
+
+class TrayChip : public QFrame {
+  Q_OBJECT
+ public:
+  TrayChip(const runs::Compared& run, int at, QWidget* parent);
+  int at() const { return at_; }
+  void set_lit(bool lit);
+
+ signals:
+  void hovered(int at);  // -1: left
+  void move_wanted(int from, int to);
+  void remove_wanted(int at);
+  void open_wanted(int at);
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void enterEvent(QEnterEvent* event) override;
+  void leaveEvent(QEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void mouseDoubleClickEvent(QMouseEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void contextMenuEvent(QContextMenuEvent* event) override;
+
+ private:
+  int at_;
+  formats::Provenance provenance_;
+  bool lit_ = false, stored_;
+  QPoint pressed_at_;
+};
+
+class CompareTray : public QFrame {
+  Q_OBJECT
+ public:
+  explicit CompareTray(QWidget* parent = nullptr);
+  void show_runs(const std::vector<runs::Compared>& runs, int pending);
+  void set_lit(int at);
+  void set_menu(QMenu* menu);  // of the (+) button
+  std::vector<TrayChip*> chips() const { return chips_; }
+
+ signals:
+  void hovered(int at);
+  void move_wanted(int from, int to);
+  void remove_wanted(int at);
+  void open_wanted(int at);
+  void runs_dropped(const QStringList& runs);
+  void files_dropped(const QStringList& files);
+
+ protected:
+  void dragEnterEvent(QDragEnterEvent* event) override;
+  void dragLeaveEvent(QDragLeaveEvent* event) override;
+  void dropEvent(QDropEvent* event) override;
+  void paintEvent(QPaintEvent* event) override;
+
+ private:
+  int place_at(double x) const;  // where a chip dropped there would stand
+  std::vector<TrayChip*> chips_;
+  QHBoxLayout* row_;
+  QLabel* hint_;
+  QToolButton* add_;
+  bool dragging_ = false;
+};
+
+}  // namespace mw::ui

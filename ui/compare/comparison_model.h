@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The comparison as a table: a row per key, a column per run, changes against the first, cells that the audit marks or
+// that miss the SLO.
+#pragma once
+#include <QAbstractTableModel>
+#include <memory>
+
+#include "core/runs/comparison.h"
+
+namespace mw::ui {
+
+enum class RowsShown { differing, all };
+
+class ComparisonModel : public QAbstractTableModel {
+  Q_OBJECT
+ public:
+  enum Role { marked_role = Qt::UserRole, impossible_role, over_slo_role };
+  using QAbstractTableModel::QAbstractTableModel;
+  using Ptr = std::shared_ptr<const runs::Comparison>;
+
+  void show(Ptr comparison);
+  void set_shown(RowsShown shown);
+  RowsShown shown() const { return shown_; }
+  void set_slo(const serve::Slo& slo);
+  void set_emphasis(int column);  // of a run; -1: none
+  const runs::ComparisonRow& row(int row) const { return comparison_->rows[rows_[static_cast<size_t>(row)]]; }
+  int marked_cells() const;
+  int cells_over_slo() const;
+
+  int rowCount(const QModelIndex& parent = {}) const override;
+  int columnCount(const QModelIndex& parent = {}) const override;
+  QVariant data(const QModelIndex& index, int role) const override;
+  QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
+
+ private:
+  void refill();
+  bool over_slo(const runs::ComparisonRow& row, size_t column) const;
+  QString cell(const runs::ComparisonRow& row, size_t column) const;
+  QString tip(const runs::ComparisonRow& row, size_t column) const;
+  Ptr comparison_;
+  std::vector<size_t> rows_;
+  RowsShown shown_ = RowsShown::differing;
+  serve::Slo slo_;
+  int emphasis_ = -1;
+};
+
+// "▼ 96 %", "▲ 3.2 x", "=": the glyph says the direction, so that the colour need not.
+QString delta_text(double delta);
+// The SLO a result's key is about, in ms; 0: none.
+double slo_of_key(const serve::Slo& slo, std::string_view key);
+
+}  // namespace mw::ui

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/compare/heat_map_view.h"
+
+#include <QHelpEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QToolTip>
+#include <algorithm>
+#include <cmath>
+
+#include "ui/compare/comparison_model.h"
+#include "ui/plot/ticks.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+constexpr double kTitle = 24, kRows = 46, kColumns = 18, kGap = 14;
+}
+
+QString metric_text(double value, runs::SweepMetric metric) {
+  if (!std::isfinite(value)) return {};
+  if (metric == runs::SweepMetric::cost) return u"$"_s + QString::number(value, 'f', 2);
+  return value_text(value, runs::is_latency(metric) ? Quantity::seconds : Quantity::plain);
+}
+
+HeatMapView::HeatMapView(QWidget* parent) : QWidget(parent) {
+  setAccessibleName(tr("Heat map of rate and input length"));
+}
+
+void HeatMapView::show_grids(std::vector<Grid> grids, runs::SweepMetric metric) {
+  grids_ = std::move(grids);
+  metric_ = metric;
+  least_ = INFINITY, most_ = 0;
+  for (const Grid& g : grids_)
+    for (const auto& cell : g.map.cells)
+      if (cell.value > 0) least_ = std::min(least_, cell.value), most_ = std::max(most_, cell.value);
+  update();
+}
+
+void HeatMapView::set_emphasis(int column) {
+  if (column == emphasis_) return;
+  emphasis_ = column;
+  update();
+}
+
+double HeatMapView::share(double value) const {
+  if (!(value > 0) || !(most_ > least_)) return 0.5;
+  return std::log(value / least_) / std::log(most_ / least_);
+}
+
+QRectF HeatMapView::grid_area(size_t grid) const {
+  const double n = static_cast<double>(std::max<size_t>(1, grids_.size()));
+  const bool beside = width() >= height() * 1.3 || n == 1;
+  const double w = beside ? (width() - kGap * (n - 1)) / n : width();
+  const double h = beside ? height() : (height() - kGap * (n - 1)) / n;
+  const double g = static_cast<double>(grid);
+  return {beside ? g * (w + kGap) : 0, beside ? 0 : g * (h + kGap), w, h};
+}
+
+QRectF HeatMapView::cell_area(const Place& p) const {
+  const auto& map = grids_[p.grid].map;
+  const QRectF a = grid_area(p.grid).adjusted(kRows, kTitle, -2, -kColumns);
+  const double w = a.width() / static_cast<double>(map.loads.size()),
+               h = a.height() / static_cast<double>(map.lens.size());
+  return {a.left() + w * static_cast<double>(p.column), a.top() + h * static_cast<double>(p.row), w, h};
+}
+
+std::optional<HeatMapView::Place> HeatMapView::at(QPointF position) const {
+  for (size_t g = 0; g < grids_.size(); ++g)
+    for (size_t r = 0; r < grids_[g].map.lens.size(); ++r)
+      for (size_t c = 0; c < grids_[g].map.loads.size(); ++c)
+        if (cell_area({g, r, c}).contains(position)) return Place{g, r, c};
+  return std::nullopt;
+}
+
+QString HeatMapView::cell_text(const runs::HeatMap::Cell& cell) const {
+  QString text = metric_text(cell.value, metric_);
+  if (std::isfinite(cell.change)) text += u"\n"_s + delta_text(cell.change);
+  return text;
+}
+
+void HeatMapView::paint_grid(QPainter& painter, size_t g) const {
+  const Theme& t = theme();
+  const Grid& grid = grids_[g];
+  const QRectF whole = grid_area(g);
+  painter.setOpacity(emphasis_ < 0 || emphasis_ == static_cast<int>(g) ? 1 : 0.4);
+  QFont bold = small_font();
+  bold.setWeight(QFont::DemiBold);
+  painter.setFont(bold);
+  painter.setPen(t.series(static_cast<int>(g)));
+  painter.drawText(QRectF(whole.left() + 4, whole.top(), whole.width() - 8, kTitle), Qt::AlignVCenter,
+                   QFontMetricsF(bold).elidedText(grid.name, Qt::ElideMiddle, whole.width() - 8));
+  painter.setFont(small_font());
+  const QFontMetricsF metrics(small_font());
+  for (size_t r = 0; r < grid.map.lens.size(); ++r) {
+    const QRectF first = cell_area({g, r, 0});
+    painter.setPen(t.muted);
+    painter.drawText(QRectF(whole.left(), first.top(), kRows - 6, first.height()), Qt::AlignRight | Qt::AlignVCenter,
+                     QString::number(grid.map.lens[r]));
+    for (size_t c = 0; c < grid.map.loads.size(); ++c) {
+      const auto& cell = grid.map.at(r, c);
+      const QRectF at = cell_area({g, r, c}).adjusted(1, 1, -1, -1);
+      const bool known = std::isfinite(cell.value);
+      painter.fillRect(at,
+                       known ? mix(t.panel, t.accent, 0.06 + 0.46 * share(cell.value)) : mix(t.panel, t.line, 0.25));
+      if (!known) continue;
+      if (!cell.mark.empty()) {
+        painter.setPen(QPen(t.bad, 2));
+        painter.setBrush(Qt::NoBrush);
+        painter.drawRect(at.adjusted(1, 1, -1, -1));
+      }
+      painter.setPen(t.text);
+      const QString text = cell_text(cell);
+      if (at.height() >= metrics.height() * 2 || !text.contains(u'\n'))
+        painter.drawText(at, Qt::AlignCenter, text);
+      else
+        painter.drawText(at, Qt::AlignCenter, text.section(u'\n', 0, 0));
+    }
+  }
+  double taken = -1;
+  for (size_t c = 0; c < grid.map.loads.size() && !grid.map.lens.empty(); ++c) {
+    const QRectF at = cell_area({g, grid.map.lens.size() - 1, c});
+    const QString label = qs(grid.map.loads[c]);
+    const double w = metrics.horizontalAdvance(label);
+    const double left = std::clamp(at.center().x() - w / 2, whole.left(), std::max(whole.left(), whole.right() - w));
+    if (left < taken) continue;
+    taken = left + w + 4;
+    painter.setPen(t.muted);
+    painter.drawText(QPointF(left, at.bottom() + 13), label);
+  }
+  painter.setOpacity(1);
+}
+
+void HeatMapView::paint_whole(QPainter& painter) {
+  painter.fillRect(rect(), theme().panel);
+  if (grids_.empty()) {
+    painter.setPen(theme().faint);
+    painter.drawText(rect(), Qt::AlignCenter, tr("Sweeps or imported results are drawn here"));
+    return;
+  }
+  for (size_t g = 0; g < grids_.size(); ++g) paint_grid(painter, g);
+}
+
+void HeatMapView::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  paint_whole(painter);
+}
+
+void HeatMapView::mousePressEvent(QMouseEvent* event) {
+  if (const auto p = at(event->position()))
+    emit chosen(static_cast<int>(p->grid), grids_[p->grid].map.lens[p->row], qs(grids_[p->grid].map.loads[p->column]));
+}
+
+bool HeatMapView::event(QEvent* event) {
+  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
+  const auto* help = static_cast<QHelpEvent*>(event);
+  const auto p = at(help->pos());
+  if (!p) {
+    QToolTip::hideText();
+    return true;
+  }
+  const auto& map = grids_[p->grid].map;
+  const auto& cell = map.at(p->row, p->column);
+  QString text = tr("<b>%1</b>, %2 tokens, %3<br>%4: %5")
+                     .arg(grids_[p->grid].name.toHtmlEscaped())
+                     .arg(map.lens[p->row])
+                     .arg(qs(map.loads[p->column]), qs(runs::label_of(metric_)),
+                          std::isfinite(cell.value) ? cell_text(cell).replace(u'\n', u' ') : tr("not recorded"));
+  if (!cell.mark.empty()) text += u"<br>"_s + qs(cell.mark).toHtmlEscaped();
+  QToolTip::showText(help->globalPos(), text, this);
+  return true;
+}
+
+}  // namespace mw::ui

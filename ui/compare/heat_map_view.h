@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// One metric of every run as a grid of rate by input length: the value as colour and number, changes against the
+// baseline, cells that the audit marks.
+#pragma once
+#include <QWidget>
+
+#include "core/runs/compare_charts.h"
+
+namespace mw::ui {
+
+class HeatMapView : public QWidget {
+  Q_OBJECT
+ public:
+  struct Grid {
+    QString name;
+    runs::HeatMap map;
+  };
+  explicit HeatMapView(QWidget* parent = nullptr);
+  void show_grids(std::vector<Grid> grids, runs::SweepMetric metric);
+  void set_emphasis(int column);
+  const std::vector<Grid>& grids() const { return grids_; }
+  void paint_whole(QPainter& painter);
+  QSize minimumSizeHint() const override { return {200, 120}; }
+
+ signals:
+  void chosen(int column, int input_len, const QString& load);
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  bool event(QEvent* event) override;
+
+ private:
+  struct Place {
+    size_t grid, row, column;
+  };
+  QRectF grid_area(size_t grid) const;
+  QRectF cell_area(const Place& place) const;
+  std::optional<Place> at(QPointF position) const;
+  void paint_grid(QPainter& painter, size_t grid) const;
+  QString cell_text(const runs::HeatMap::Cell& cell) const;
+  double share(double value) const;  // 0..1 between the smallest and the largest of all grids, on a log scale
+
+  std::vector<Grid> grids_;
+  runs::SweepMetric metric_ = runs::SweepMetric::ttft;
+  double least_ = 0, most_ = 1;
+  int emphasis_ = -1;
+};
+
+QString metric_text(double value, runs::SweepMetric metric);  // "61 ms", "1403", "$4.95"
+
+}  // namespace mw::ui

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A button that does its work when it is clicked, and carries its run along when it is dragged.
+#pragma once
+#include <QPushButton>
+#include <functional>
+
+#include "core/runs/store.h"
+
+namespace mw::ui {
+
+class DragButton : public QPushButton {
+  Q_OBJECT
+ public:
+  using QPushButton::QPushButton;
+  void set_run(std::function<runs::RunId()> run) { run_ = std::move(run); }
+
+ protected:
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+
+ private:
+  std::function<runs::RunId()> run_;
+  QPoint pressed_at_;
+};
+
+}  // namespace mw::ui

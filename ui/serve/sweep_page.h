@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The Serve page's latency sweep: one sweep, live or finished, from its events alone. A point is selected in a chart or
+// in the table; its requests and the server's state are drawn below.
+#pragma once
+#include <QWidget>
+#include <optional>
+
+#include "ui/plot/plot.h"
+#include "ui/serve/request_timeline.h"
+#include "ui/serve/sweep_form.h"
+#include "ui/serve/sweep_model.h"
+#include "ui/train/run_header.h"
+
+class QLabel;
+class QPushButton;
+class QSplitter;
+class QStackedWidget;
+class QTableView;
+
+namespace mw::ui {
+
+class DragButton;
+
+class SweepPage : public QWidget {
+  Q_OBJECT
+ public:
+  SweepPage(Document& document, RunController& runs, QWidget* parent = nullptr);
+  void show_frame();
+  void restyle();
+  PlotLink& link() { return by_load_; }
+  Plot& ttft() { return *ttft_; }
+  Plot& tpot() { return *tpot_; }
+  Plot& throughput() { return *throughput_; }
+  Plot& in_flight() { return *in_flight_; }
+  Plot& kv() { return *kv_; }
+  RequestTimeline& timeline() { return *timeline_; }
+  SweepModel& model() { return model_; }
+  QTableView& table() { return *table_; }
+  SweepForm& form() { return *form_; }
+  DragButton& compare_button() { return *compare_; }
+  const SweepViewPtr& view() const { return view_; }
+  RunPtr run() const { return run_; }
+  QString verdict() const;  // of every line, in words
+  std::optional<size_t> selected() const { return selected_; }
+  void select(std::optional<size_t> point);
+  QByteArray save_layout() const;
+  void restore_layout(const QByteArray& state);
+
+ signals:
+  void run_wanted();
+  void stop_wanted();
+  void resume_wanted(const QString& run);
+  void runs_wanted();
+  void settings_wanted();
+  void compare_wanted(const QString& run);
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
+ private:
+  // sweep_page_build.cpp
+  void build();
+  QWidget* bar();
+  QWidget* charts();
+  void build_table();
+  QWidget* empty_page();
+  // sweep_page.cpp
+  void adopt();
+  runs::SweepView audited();
+  void redraw();
+  void redraw_point();
+  void show_capacity();
+  void select_at_playhead();
+  void light(int group);
+  void copy_selected();
+  void fit_columns();
+  void elide();
+  bool resumable() const;
+  size_t line_of_point(size_t point) const;
+
+  Document& document_;
+  RunController& runs_;
+  PlotLink by_load_, by_time_;
+  RunPtr run_;
+  SweepViewPtr view_;
+  std::optional<hardware::Catalogue> catalogue_;  // to audit against, read for each run
+  runs::LoadAxis axis_;
+  std::optional<size_t> selected_;
+  bool chosen_ = false;  // by the user: a live sweep does not move on
+  std::size_t points_seen_ = 0;
+  bool changed_ = true, started_ = false, selecting_ = false;
+  SweepModel model_;
+  SweepForm* form_;
+  RunHeader* header_;
+  QStackedWidget* stack_;
+  QLabel* verdict_;
+  QPushButton *run_button_, *stop_, *resume_, *copy_, *more_;
+  DragButton* compare_;
+  QSplitter *rows_, *top_, *bottom_;
+  Plot *ttft_, *tpot_, *throughput_, *in_flight_, *kv_;
+  RequestTimeline* timeline_;
+  QTableView* table_ = nullptr;  // events are filtered before it is there
+};
+
+}  // namespace mw::ui
