@@ -241,7 +241,7 @@ int run_main(int argc, char** argv) {
       cli.add_subcommand("calibrate", "Fit the planner to your own measurements, and see the error of rows held out");
   add_common(*calibrate, a, nullptr);
   add_calibration(*calibrate, a.calibrate);
-  auto* importing = cli.add_subcommand("import", "Results of other tools' serving benchmarks into the run store");
+  auto* importing = cli.add_subcommand("import", "Serving benchmarks and training logs of other tools into the run store");
   auto* audit = cli.add_subcommand("audit", "Hold measured results against physical floors and against themselves");
   auto* compare = cli.add_subcommand("compare", "What differs between runs, and whether they may be compared");
   add_results(*importing, *audit, *compare, a);
