@@ -21,6 +21,7 @@
 #include <algorithm>
 
 #include "ui/compare/comparison_export.h"
+#include "ui/theme/empty_page.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -174,31 +175,14 @@ QWidget* ComparePage::table_side() {
 }
 
 QWidget* ComparePage::empty_page() {
-  auto* page = new QWidget(this);
-  auto* column = new QVBoxLayout(page);
-  column->setAlignment(Qt::AlignCenter);
-  column->setSpacing(10);
-  auto* title = new QLabel(tr("Nothing to compare yet"), page);
-  QFont big = title->font();
-  big.setPointSizeF(big.pointSizeF() * 1.4);
-  big.setWeight(QFont::DemiBold);
-  title->setFont(big);
-  auto* text = new QLabel(
+  const EmptyPage empty = ui::empty_page(
+      tr("Nothing to compare yet"),
       tr("Drag runs from the Runs page, press Compare on a sweep of the Serve page, or add shipped results and files.\n"
          "The first is the baseline; the page says what differs, whether the comparison is fair, and which numbers\n"
          "break physics."),
-      page);
-  text->setProperty("muted", true);
-  text->setAlignment(Qt::AlignCenter);
-  auto* row = new QHBoxLayout;
-  row->setAlignment(Qt::AlignCenter);
-  auto* runs = new QPushButton(tr("Choose Runs"), page);
-  row->addWidget(runs);
-  column->addWidget(title, 0, Qt::AlignCenter);
-  column->addWidget(text, 0, Qt::AlignCenter);
-  column->addLayout(row);
-  connect(runs, &QPushButton::clicked, this, &ComparePage::runs_wanted);
-  return page;
+      {tr("Choose Runs")}, this);
+  connect(empty.buttons[0], &QPushButton::clicked, this, &ComparePage::runs_wanted);
+  return empty.page;
 }
 
 void ComparePage::fill_add_menu() {

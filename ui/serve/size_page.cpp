@@ -16,6 +16,7 @@
 
 #include "core/runs/parameters.h"
 #include "ui/form/field.h"
+#include "ui/theme/empty_page.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -151,35 +152,16 @@ void SizePage::build_table() {
 }
 
 QWidget* SizePage::empty_page() {
-  auto* page = new QWidget(this);
-  auto* column = new QVBoxLayout(page);
-  column->setAlignment(Qt::AlignCenter);
-  column->setSpacing(10);
-  auto* title = new QLabel(tr("No sizing yet"), page);
-  QFont big = title->font();
-  big.setPointSizeF(big.pointSizeF() * 1.4);
-  big.setWeight(QFont::DemiBold);
-  title->setFont(big);
-  auto* text = new QLabel(
+  const EmptyPage empty = ui::empty_page(
+      tr("No sizing yet"),
       tr("Measure runs the model of the experiment on this machine at several batch sizes and shows how time,\n"
          "time per token and memory grow: generating answers, scoring with all logits at once, and in chunks.\n"
          "A batch that would not fit is predicted and never started. Batches and lengths: Sizing, in the form."),
-      page);
-  text->setProperty("muted", true);
-  text->setAlignment(Qt::AlignCenter);
-  auto* row = new QHBoxLayout;
-  row->setAlignment(Qt::AlignCenter);
-  auto* measure = new QPushButton(tr("Measure Batch Sizes"), page);
-  auto* settings = new QPushButton(tr("Sizing Settings"), page);
-  auto* open = new QPushButton(tr("Earlier Runs"), page);
-  for (QPushButton* b : {measure, settings, open}) row->addWidget(b);
-  column->addWidget(title, 0, Qt::AlignCenter);
-  column->addWidget(text, 0, Qt::AlignCenter);
-  column->addLayout(row);
-  connect(measure, &QPushButton::clicked, this, &SizePage::measure_wanted);
-  connect(settings, &QPushButton::clicked, this, &SizePage::settings_wanted);
-  connect(open, &QPushButton::clicked, this, &SizePage::runs_wanted);
-  return page;
+      {tr("Measure Batch Sizes"), tr("Sizing Settings"), tr("Earlier Runs")}, this);
+  connect(empty.buttons[0], &QPushButton::clicked, this, &SizePage::measure_wanted);
+  connect(empty.buttons[1], &QPushButton::clicked, this, &SizePage::settings_wanted);
+  connect(empty.buttons[2], &QPushButton::clicked, this, &SizePage::runs_wanted);
+  return empty.page;
 }
 
 void SizePage::adopt() {

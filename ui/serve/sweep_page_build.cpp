@@ -11,6 +11,7 @@
 
 #include "ui/runs/drag_button.h"
 #include "ui/serve/sweep_page.h"
+#include "ui/theme/empty_page.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/text.h"
 
@@ -135,35 +136,16 @@ void SweepPage::build_table() {
 }
 
 QWidget* SweepPage::empty_page() {
-  auto* page = new QWidget(this);
-  auto* column = new QVBoxLayout(page);
-  column->setAlignment(Qt::AlignCenter);
-  column->setSpacing(10);
-  auto* title = new QLabel(tr("No sweep yet"), page);
-  QFont big = title->font();
-  big.setPointSizeF(big.pointSizeF() * 1.4);
-  big.setWeight(QFont::DemiBold);
-  title->setFont(big);
-  auto* text = new QLabel(
+  const EmptyPage empty = ui::empty_page(
+      tr("No sweep yet"),
       tr("Press Run Sweep: every rate and prompt length of the row above becomes one point, with its latencies,\n"
          "throughput and each request. This machine's engine is measured, other targets are simulated step by step,\n"
          "and a server over HTTP is measured with the same traffic. Points that are complete survive a stop."),
-      page);
-  text->setProperty("muted", true);
-  text->setAlignment(Qt::AlignCenter);
-  auto* row = new QHBoxLayout;
-  row->setAlignment(Qt::AlignCenter);
-  auto* run = new QPushButton(tr("Run Sweep"), page);
-  auto* settings = new QPushButton(tr("Sweep Settings"), page);
-  auto* open = new QPushButton(tr("Earlier Runs"), page);
-  for (QPushButton* b : {run, settings, open}) row->addWidget(b);
-  column->addWidget(title, 0, Qt::AlignCenter);
-  column->addWidget(text, 0, Qt::AlignCenter);
-  column->addLayout(row);
-  connect(run, &QPushButton::clicked, this, &SweepPage::run_wanted);
-  connect(settings, &QPushButton::clicked, this, &SweepPage::settings_wanted);
-  connect(open, &QPushButton::clicked, this, &SweepPage::runs_wanted);
-  return page;
+      {tr("Run Sweep"), tr("Sweep Settings"), tr("Earlier Runs")}, this);
+  connect(empty.buttons[0], &QPushButton::clicked, this, &SweepPage::run_wanted);
+  connect(empty.buttons[1], &QPushButton::clicked, this, &SweepPage::settings_wanted);
+  connect(empty.buttons[2], &QPushButton::clicked, this, &SweepPage::runs_wanted);
+  return empty.page;
 }
 
 }  // namespace mw::ui

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ui/theme/empty_page.h"
 #include "ui/theme/text.h"
 #include "ui/train/run_lines.h"
 
@@ -148,33 +149,14 @@ void TrainPage::build_samples() {
 }
 
 QWidget* TrainPage::empty_page() {
-  auto* page = new QWidget(this);
-  auto* column = new QVBoxLayout(page);
-  column->setAlignment(Qt::AlignCenter);
-  column->setSpacing(10);
-  auto* title = new QLabel(tr("No run is shown yet"), page);
-  QFont big = title->font();
-  big.setPointSizeF(big.pointSizeF() * 1.4);
-  big.setWeight(QFont::DemiBold);
-  title->setFont(big);
-  auto* text =
-      new QLabel(tr("Run the experiment on the left: loss, memory, speed and samples appear here while it trains.\n"
-                    "Or open an earlier run; it is shown in this same page."),
-                 page);
-  text->setProperty("muted", true);
-  text->setAlignment(Qt::AlignCenter);
-  auto* row = new QHBoxLayout;
-  row->setAlignment(Qt::AlignCenter);
-  auto* run = new QPushButton(tr("Run the Experiment"), page);
-  auto* open = new QPushButton(tr("Earlier Runs"), page);
-  row->addWidget(run);
-  row->addWidget(open);
-  column->addWidget(title, 0, Qt::AlignCenter);
-  column->addWidget(text, 0, Qt::AlignCenter);
-  column->addLayout(row);
-  connect(run, &QPushButton::clicked, this, &TrainPage::run_wanted);
-  connect(open, &QPushButton::clicked, this, &TrainPage::runs_wanted);
-  return page;
+  const EmptyPage empty =
+      ui::empty_page(tr("No run is shown yet"),
+                     tr("Run the experiment on the left: loss, memory, speed and samples appear here while it trains.\n"
+                        "Or open an earlier run; it is shown in this same page."),
+                     {tr("Run the Experiment"), tr("Earlier Runs")}, this);
+  connect(empty.buttons[0], &QPushButton::clicked, this, &TrainPage::run_wanted);
+  connect(empty.buttons[1], &QPushButton::clicked, this, &TrainPage::runs_wanted);
+  return empty.page;
 }
 
 void TrainPage::adopt() {
