@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/base/units.h"
+
 namespace mw::runs {
 namespace {
 
@@ -45,6 +47,9 @@ RunId import_log(Store& store, const formats::RunLog& log) {
                                         {"steps", last},
                                         {"facts", log.facts}}}});
   for (const std::string& note : log.notes) store.append(run, {0, event::Log{"warning", note}});
+  if (begun == 0 && log.seconds > 0)
+    store.append(run, {0, event::Log{"info", "the file has no time for its steps: they are spread evenly over the " +
+                                                 to_text(Seconds(log.seconds)) + " that it says"}});
   double seconds = log.seconds, at = 0;
   for (const formats::Scalar& s : scalars) {
     // Without a clock of its own the log's steps share its time evenly.

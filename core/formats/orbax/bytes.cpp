@@ -11,6 +11,7 @@
 namespace mw::formats {
 namespace {
 
+constexpr const char* kDamaged = "the checkpoint is damaged or not complete: copy it again, or take another step";
 constexpr std::uint32_t kPolynomial = 0x82f63b78;  // Castagnoli, reflected
 
 // Table k: the checksum of a byte followed by k zero bytes, so that eight bytes are taken at once.
@@ -37,6 +38,17 @@ T little(std::span<const std::byte> bytes) {
 
 }  // namespace
 
+void fail_orbax(const std::filesystem::path& file, const std::string& message, const std::string& found,
+                const std::string& expected, const std::string& fix, const std::string& place) {
+  throw Error({.id = "ORBAX",
+               .message = message,
+               .file = file.string(),
+               .place = place,
+               .found = found,
+               .expected = expected,
+               .fix = fix});
+}
+
 std::uint32_t crc32c(std::span<const std::byte> bytes) {
   std::uint32_t crc = 0xffffffff;
   while (bytes.size() >= 8) {
@@ -50,13 +62,7 @@ std::uint32_t crc32c(std::span<const std::byte> bytes) {
 }
 
 void Cursor::fail(const std::string& message, const std::string& found, const std::string& expected) const {
-  throw Error({.id = "ORBAX",
-               .message = message,
-               .file = file_,
-               .place = what_ + ", byte " + std::to_string(at_),
-               .found = found,
-               .expected = expected,
-               .fix = "the checkpoint is damaged or not complete: copy it again, or take another step"});
+  fail_orbax(file_, message, found, expected, kDamaged, what_ + ", byte " + std::to_string(at_));
 }
 
 std::span<const std::byte> Cursor::take(size_t size) {
@@ -120,13 +126,7 @@ std::vector<std::uint64_t> Cursor::varints(size_t n, std::uint64_t most) {
 
 Blob unzstd(std::span<const std::byte> bytes, std::uint64_t most, const std::string& file, const std::string& what) {
   const auto fail = [&](const std::string& message, const std::string& found = "", const std::string& expected = "") {
-    throw Error({.id = "ORBAX",
-                 .message = message,
-                 .file = file,
-                 .place = what,
-                 .found = found,
-                 .expected = expected,
-                 .fix = "the checkpoint is damaged or not complete: copy it again, or take another step"});
+    fail_orbax(file, message, found, expected, kDamaged, what);
   };
   const std::unique_ptr<ZSTD_DStream, decltype(&ZSTD_freeDStream)> stream(ZSTD_createDStream(), ZSTD_freeDStream);
   ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,6 +41,10 @@ class Cursor {
   size_t at_ = 0;
   std::string file_, what_;
 };
+
+[[noreturn]] void fail_orbax(const std::filesystem::path& file, const std::string& message,
+                             const std::string& found = "", const std::string& expected = "",
+                             const std::string& fix = "", const std::string& place = "");
 
 std::uint32_t crc32c(std::span<const std::byte> bytes);  // Castagnoli, not masked
 

@@ -16,20 +16,10 @@ constexpr std::uint64_t kMostNode = 1 << 28, kMostKeys = 50'000'000;
 constexpr size_t kMostKey = 65535;
 constexpr int kMostHeight = 64;
 
-[[noreturn]] void fail(const fs::path& file, const std::string& message, const std::string& found = "",
-                       const std::string& expected = "", const std::string& fix = "") {
-  throw Error({.id = "ORBAX",
-               .message = message,
-               .file = file.string(),
-               .place = "",
-               .found = found,
-               .expected = expected,
-               .fix = fix});
-}
-
 Blob read_whole(const fs::path& file, std::uint64_t most) {
   const PreadFile in(file);
-  if (in.size() > most) fail(file, "the file is too large", std::to_string(in.size()) + " bytes", std::to_string(most));
+  if (in.size() > most)
+    fail_orbax(file, "the file is too large", std::to_string(in.size()) + " bytes", std::to_string(most));
   Blob bytes(static_cast<size_t>(in.size()));
   in.read(0, bytes);
   return bytes;
@@ -51,8 +41,8 @@ fs::path newest_numbered(const fs::path& folder) {
       newest = std::max(newest, name);
   }
   if (newest.empty())
-    fail(folder / "manifest.ocdbt", "no numbered manifest lies beside it", "", "manifest.0000000000000001 or later",
-         "copy the checkpoint again, with all of its files");
+    fail_orbax(folder / "manifest.ocdbt", "no numbered manifest lies beside it", "",
+               "manifest.0000000000000001 or later", "copy the checkpoint again, with all of its files");
   return folder / newest;
 }
 
@@ -62,16 +52,17 @@ ocdbt::Manifest read_manifest(const fs::path& folder) {
   if (!fs::exists(file, error)) {
     for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
       if (is_process_folder(*at))
-        fail(folder, "the save was not finished: parts of processes were never merged", at->path().filename().string(),
-             "manifest.ocdbt", "take an earlier step, or finish the save with the program that began it");
-    fail(folder, "no OCDBT database is here", "", "manifest.ocdbt");
+        fail_orbax(folder, "the save was not finished: parts of processes were never merged",
+                   at->path().filename().string(), "manifest.ocdbt",
+                   "take an earlier step, or finish the save with the program that began it");
+    fail_orbax(folder, "no OCDBT database is here", "", "manifest.ocdbt");
   }
   ocdbt::Manifest manifest = ocdbt::parse_manifest(read_whole(file, kMostNode), file.string());
   if (manifest.kind == ocdbt::Manifest::Kind::single) return manifest;
   const fs::path numbered = newest_numbered(folder);
   manifest = ocdbt::parse_manifest(read_whole(numbered, kMostNode), numbered.string());
   if (manifest.kind != ocdbt::Manifest::Kind::single)
-    fail(numbered, "a numbered manifest names no version", "another configuration", "versions");
+    fail_orbax(numbered, "a numbered manifest names no version", "another configuration", "versions");
   return manifest;
 }
 
@@ -80,7 +71,7 @@ class Database : public KvStore {
   explicit Database(fs::path folder) : folder_(std::move(folder)) {
     const ocdbt::Manifest manifest = read_manifest(folder_);
     if (manifest.root_height > kMostHeight)
-      fail(folder_ / "manifest.ocdbt", "the tree is too high", std::to_string(manifest.root_height));
+      fail_orbax(folder_ / "manifest.ocdbt", "the tree is too high", std::to_string(manifest.root_height));
     if (manifest.root) walk(*manifest.root, "", "", manifest.root_height);
     visited_.clear();
   }
@@ -101,21 +92,22 @@ class Database : public KvStore {
     if (const auto known = located_.find(path); known != located_.end()) return known->second;
     const fs::path relative = fs::path(path).lexically_normal();
     if (path.empty() || relative.is_absolute() || *relative.begin() == ".." || path.find('\0') != std::string::npos)
-      fail(folder_, "an entry points outside of the checkpoint's folder", valid_utf8(path), "a path below it",
-           "do not use this file: it was made to read something else");
+      fail_orbax(folder_, "an entry points outside of the checkpoint's folder", valid_utf8(path), "a path below it",
+                 "do not use this file: it was made to read something else");
     std::error_code error;
     const fs::path file = folder_ / relative;
     if (!fs::exists(file, error))
-      fail(file, "a data file is missing", "", "a file that the manifest refers to",
-           "copy the checkpoint again with all of its folders, ocdbt.process_* included");
+      fail_orbax(file, "a data file is missing", "", "a file that the manifest refers to",
+                 "copy the checkpoint again with all of its folders, ocdbt.process_* included");
     return located_.emplace(path, file).first->second;
   }
 
   ocdbt::Node read_node(const ocdbt::Reference& at, const std::string& inherited) {
     const fs::path file = located(inherited + at.file.base + at.file.relative);
     const std::string what = "B+tree node at byte " + std::to_string(at.offset);
-    if (!visited_.insert({file.string(), at.offset}).second) fail(file, "a node is its own descendant", what);
-    if (at.length > kMostNode) fail(file, "a node is too large", std::to_string(at.length), std::to_string(kMostNode));
+    if (!visited_.insert({file.string(), at.offset}).second) fail_orbax(file, "a node is its own descendant", what);
+    if (at.length > kMostNode)
+      fail_orbax(file, "a node is too large", std::to_string(at.length), std::to_string(kMostNode));
     const Blob blob = read({.file = file, .offset = at.offset, .length = at.length});
     return ocdbt::parse_node(blob, file.string(), what, kMostNode);
   }
@@ -123,10 +115,11 @@ class Database : public KvStore {
   void walk(const ocdbt::Reference& at, const std::string& inherited, const std::string& prefix, int height) {
     ocdbt::Node node = read_node(at, inherited);
     if (node.height != height)
-      fail(folder_, "the tree's levels do not follow each other", std::to_string(node.height), std::to_string(height));
+      fail_orbax(folder_, "the tree's levels do not follow each other", std::to_string(node.height),
+                 std::to_string(height));
     const std::string base = inherited + at.file.base;
     for (const ocdbt::InteriorEntry& child : node.children) {
-      if (prefix.size() + child.subtree.size() > kMostKey) fail(folder_, "a key is too long");
+      if (prefix.size() + child.subtree.size() > kMostKey) fail_orbax(folder_, "a key is too long");
       walk(child.child, base, prefix + child.subtree, height - 1);
     }
     for (ocdbt::LeafEntry& leaf : node.leaves) add(std::move(leaf), base, prefix);
@@ -134,8 +127,8 @@ class Database : public KvStore {
 
   void add(ocdbt::LeafEntry leaf, const std::string& base, const std::string& prefix) {
     if (values_.size() >= kMostKeys)
-      fail(folder_, "there are too many keys", "", "at most " + std::to_string(kMostKeys));
-    if (prefix.size() + leaf.key.size() > kMostKey) fail(folder_, "a key is too long");
+      fail_orbax(folder_, "there are too many keys", "", "at most " + std::to_string(kMostKeys));
+    if (prefix.size() + leaf.key.size() > kMostKey) fail_orbax(folder_, "a key is too long");
     StoredValue value{.file = {}, .offset = leaf.offset, .length = leaf.length, .bytes = std::move(leaf.bytes)};
     if (!leaf.inlined) value.file = located(base + leaf.file.base + leaf.file.relative);
     values_.emplace(prefix + leaf.key, std::move(value));

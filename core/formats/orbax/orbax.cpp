@@ -16,17 +16,6 @@ namespace {
 constexpr std::uint64_t kMostMetadata = 256 << 20;
 constexpr std::string_view kUnfinished = ".orbax-checkpoint-tmp";
 
-[[noreturn]] void fail(const fs::path& file, const std::string& message, const std::string& found = "",
-                       const std::string& expected = "", const std::string& fix = "") {
-  throw Error({.id = "ORBAX",
-               .message = message,
-               .file = file.string(),
-               .place = "",
-               .found = found,
-               .expected = expected,
-               .fix = fix});
-}
-
 bool has(const fs::path& folder, const char* name) {
   std::error_code error;
   return fs::exists(folder / name, error);
@@ -77,10 +66,10 @@ std::vector<std::string> listed_arrays(const fs::path& item) {
   const SortedJson json = parse_sorted_json(read_file(file, kMostMetadata), file.string());
   const auto tree = json.is_object() ? json.find("tree_metadata") : json.end();
   if (!json.is_object() || tree == json.end() || !tree->is_object())
-    fail(file, "it has no tree", "", "tree_metadata: an object");
+    fail_orbax(file, "it has no tree", "", "tree_metadata: an object");
   for (const auto& [repr, leaf] : tree->items()) {
     if (!leaf.is_object() || !leaf.contains("key_metadata") || !leaf["key_metadata"].is_array())
-      fail(file, "a leaf of the tree has no keys", repr.substr(0, 80), "key_metadata: a list");
+      fail_orbax(file, "a leaf of the tree has no keys", repr.substr(0, 80), "key_metadata: a list");
     const auto value = leaf.find("value_metadata");
     if (value != leaf.end() && value->is_object()) {
       if (value->value("skip_deserialize", SortedJson(false)) == true) continue;  // an empty node
@@ -90,7 +79,7 @@ std::vector<std::string> listed_arrays(const fs::path& item) {
     for (const SortedJson& part : leaf["key_metadata"]) {
       const auto key = part.is_object() ? part.find("key") : part.end();
       if (!part.is_object() || key == part.end() || !key->is_string())
-        fail(file, "a key of the tree is no text", repr.substr(0, 80));
+        fail_orbax(file, "a key of the tree is no text", repr.substr(0, 80));
       name += (name.empty() ? "" : ".") + key->get<std::string>();
     }
     names.push_back(std::move(name));
@@ -115,8 +104,8 @@ std::unique_ptr<KvStore> store_of(const fs::path& item) {
   for (const fs::path& folder : folders_in(item))
     if (folder.filename().string().starts_with("ocdbt.process_")) return open_ocdbt(item);  // says what is missing
   if (has(item, "checkpoint"))
-    fail(item / "checkpoint", "an aggregate file of an old Orbax is not read here", "msgpack", "OCDBT or zarr folders",
-         "load it with its own version of Orbax and save it again");
+    fail_orbax(item / "checkpoint", "an aggregate file of an old Orbax is not read here", "msgpack",
+               "OCDBT or zarr folders", "load it with its own version of Orbax and save it again");
   return open_files(item);
 }
 
@@ -132,10 +121,10 @@ bool is_orbax(const fs::path& path) {
 
 OrbaxFolder open_orbax(const fs::path& path) {
   std::error_code error;
-  if (!fs::is_directory(path, error)) fail(path, "there is no such folder");
+  if (!fs::is_directory(path, error)) fail_orbax(path, "there is no such folder");
   if (unfinished(path))
-    fail(path, "the save was not finished", path.filename().string(), "a folder that its save renamed at its end",
-         "take an earlier step");
+    fail_orbax(path, "the save was not finished", path.filename().string(), "a folder that its save renamed at its end",
+               "take an earlier step");
   OrbaxFolder folder;
   if (is_item(path) || is_step(path)) {
     folder.steps.push_back(step_at(path));
@@ -149,10 +138,10 @@ OrbaxFolder open_orbax(const fs::path& path) {
   std::stable_sort(folder.steps.begin(), folder.steps.end(),
                    [](const OrbaxStep& a, const OrbaxStep& b) { return a.step < b.step; });
   if (folder.steps.empty() && folder.unfinished.empty())
-    fail(path, "no Orbax checkpoint is here", "", "a folder of steps, a step, or an item with _METADATA");
+    fail_orbax(path, "no Orbax checkpoint is here", "", "a folder of steps, a step, or an item with _METADATA");
   if (folder.steps.empty())
-    fail(path, "only saves that were not finished are here", folder.unfinished.front(), "a finished step",
-         "let the program save again");
+    fail_orbax(path, "only saves that were not finished are here", folder.unfinished.front(), "a finished step",
+               "let the program save again");
   return folder;
 }
 
@@ -161,8 +150,8 @@ OrbaxTree::OrbaxTree(const fs::path& item) : store_(store_of(item)) {
   if (has(item, "_METADATA"))
     for (std::string& name : listed_arrays(item)) {
       if (!names.contains(name))
-        fail(item, "an array of the tree is not stored", name, name + "/.zarray or " + name + "/zarr.json",
-             "copy the checkpoint again with all of its folders, ocdbt.process_* included");
+        fail_orbax(item, "an array of the tree is not stored", name, name + "/.zarray or " + name + "/zarr.json",
+                   "copy the checkpoint again with all of its folders, ocdbt.process_* included");
     }
   for (const std::string& name : names) arrays_.push_back(read_zarr(*store_, name));
 }

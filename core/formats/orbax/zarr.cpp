@@ -17,13 +17,7 @@ constexpr std::uint64_t kMostRatio = 1 << 16;
 
 [[noreturn]] void fail(const KvStore& store, const std::string& place, const std::string& message,
                        const std::string& found = "", const std::string& expected = "", const std::string& fix = "") {
-  throw Error({.id = "ORBAX",
-               .message = message,
-               .file = store.folder().string(),
-               .place = place,
-               .found = found,
-               .expected = expected,
-               .fix = fix});
+  fail_orbax(store.folder(), message, found, expected, fix, place);
 }
 
 struct Type {
