@@ -153,16 +153,14 @@ TEST(Series, NearestSampleForACursor) {
   EXPECT_EQ(s.nearest(99), 2u);
 }
 
-TEST(Series, DecimatesAMillionSamplesAtOnce) {
+TEST(Series, DecimatesAMillionSamplesToAFewForEachPixel) {
   Series s;
   Rng rng({1});
   for (int i = 0; i < 1000000; ++i) s.append(i, static_cast<double>(rng.next_uniform()));
   size_t work = 0;
-  const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 100; ++i) work += s.decimate_indices(i, 1e6 - i, 1200).size();
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   EXPECT_GT(work, 100000u);
-  EXPECT_LT(seconds.count() / 100, 0.020);  // 0.1 ms measured; room for a busy machine and sanitizers
+  EXPECT_LE(work, 100u * 1200 * 5);
 }
 
 TEST(Smoothed, MatchesTheBiasCorrectedAverage) {
