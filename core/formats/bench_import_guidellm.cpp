@@ -119,7 +119,7 @@ std::vector<RequestResult> requests_of(const Json& benchmark, const Strategy& st
   return all;
 }
 
-BenchPoint point_of(const Json& benchmark) {
+BenchPoint benchmark_point(const Json& benchmark) {
   const Strategy strategy = strategy_of(benchmark);
   const Json& metrics = object_at(benchmark, "metrics");
   if (metrics.empty()) bad("metrics", benchmark, "the metrics of a benchmark");
@@ -161,7 +161,7 @@ std::vector<BenchSet> from_guidellm(const Json& report) {
     inside("benchmarks[" + std::to_string(i) + "]", [&] {
       const Json& benchmark = (*benchmarks)[i];
       if (!benchmark.is_object()) bad("", benchmark, "an object with config and metrics");
-      BenchPoint point = point_of(benchmark);
+      BenchPoint point = benchmark_point(benchmark);
       point.duration_s = number(benchmark, "duration");
       point.requests = requests_of(benchmark, strategy_of(benchmark));
       BenchSet facts{.tool = version.empty() ? "guidellm" : "guidellm " + version,

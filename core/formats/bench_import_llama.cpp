@@ -17,16 +17,16 @@ const std::set<std::string>& result_fields() {
   return names;
 }
 
-std::string condition_text(const Json& value) {
+std::string test_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-BenchSet facts_of(const Json& test) {
+BenchSet test_facts(const Json& test) {
   BenchSet facts{.tool = "llama-bench", .model = text(test, "model_type")};
   facts.name = facts.model;
   for (const auto& [key, value] : test.items()) {
     if (result_fields().contains(key) || value.is_structured() || value.is_null()) continue;
-    if (const std::string shown = condition_text(value); !shown.empty()) facts.conditions[key] = shown;
+    if (const std::string shown = test_text(value); !shown.empty()) facts.conditions[key] = shown;
   }
   if (const std::string commit = text(test, "build_commit"); !commit.empty()) facts.conditions["version"] = commit;
   const std::string k = text(test, "type_k"), v = text(test, "type_v");
@@ -44,7 +44,7 @@ LatencyStats times_of(const Json& test, double per) {
   return {.mean = number(test, "avg_ns") / 1e6 / per, .deviation = number(test, "stddev_ns") / 1e6 / per};
 }
 
-BenchPoint point_of(const Json& test) {
+BenchPoint test_point(const Json& test) {
   const auto prompt = static_cast<int>(count(test, "n_prompt", 1 << 30)),
              answer = static_cast<int>(count(test, "n_gen", 1 << 30)),
              depth = static_cast<int>(count(test, "n_depth", 1 << 30));
@@ -105,8 +105,8 @@ std::vector<BenchSet> from_llama_bench(const std::vector<Json>& tests) {
   for (size_t i = 0; i < tests.size(); ++i)
     inside("test " + std::to_string(i + 1), [&] {
       if (!tests[i].is_object()) bad("", tests[i], "an object with n_prompt, n_gen, avg_ns");
-      BenchPoint point = point_of(tests[i]);
-      set_like(sets, facts_of(tests[i])).points.push_back(std::move(point));
+      BenchPoint point = test_point(tests[i]);
+      set_like(sets, test_facts(tests[i])).points.push_back(std::move(point));
       return 0;
     });
   for (BenchSet& set : sets)

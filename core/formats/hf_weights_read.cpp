@@ -7,6 +7,7 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/formats/checkpoint.h"
+#include "core/formats/file_error.h"
 #include "core/formats/floats.h"
 #include "core/formats/hf_names.h"
 
@@ -17,15 +18,10 @@ namespace {
 constexpr const char* kSingle = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 
-[[noreturn]] void fail(const fs::path& file, const std::string& place, const std::string& message,
-                       const std::string& found = "", const std::string& expected = "", const std::string& fix = "") {
-  throw Error({.id = "CHECKPOINT",
-               .message = message,
-               .file = file.string(),
-               .place = place,
-               .found = found,
-               .expected = expected,
-               .fix = fix});
+[[noreturn]] void weights_fault(const fs::path& file, const std::string& place, const std::string& message,
+                                const std::string& found = "", const std::string& expected = "",
+                                const std::string& fix = "") {
+  fail_file("CHECKPOINT", file, place, {message, found, expected, fix});
 }
 
 std::string first_three(const std::vector<std::string>& names) {
@@ -41,19 +37,19 @@ using WeightMap = std::map<std::string, std::string>;  // tensor -> shard
 WeightMap read_index(const fs::path& index) {
   const SortedJson json = parse_sorted_json(read_file(index), index.string());
   const auto at = json.is_object() ? json.find("weight_map") : json.end();
-  if (at == json.end()) fail(index, "weight_map", "a required key is missing", "", "{tensor: file}");
+  if (at == json.end()) weights_fault(index, "weight_map", "a required key is missing", "", "{tensor: file}");
   const SortedJson& map = *at;
   if (!map.is_object() || map.empty())
-    fail(index, "weight_map", "not an object that names files", "", "{tensor: file}");
+    weights_fault(index, "weight_map", "not an object that names files", "", "{tensor: file}");
   WeightMap out;
   for (const auto& [tensor, value] : map.items()) {
     const std::string place = "weight_map, " + tensor;
-    if (!value.is_string()) fail(index, place, "wrong type", value.type_name(), "a file name");
+    if (!value.is_string()) weights_fault(index, place, "wrong type", value.type_name(), "a file name");
     const auto name = value.get<std::string>();
     const fs::path path(name);
     const bool inside = !name.empty() && name.find('\0') == std::string::npos && path.is_relative() &&
                         std::none_of(path.begin(), path.end(), [](const fs::path& p) { return p == ".."; });
-    if (!inside) fail(index, place, "the file is outside the folder", name, "a file name inside the folder");
+    if (!inside) weights_fault(index, place, "the file is outside the folder", name, "a file name inside the folder");
     out[tensor] = name;
   }
   return out;
@@ -62,8 +58,8 @@ WeightMap read_index(const fs::path& index) {
 fs::path index_of(const fs::path& folder) {
   std::error_code ec;
   if (!fs::exists(folder / kIndex, ec))
-    fail(folder, "", "no weights in this folder", "", std::string(kSingle) + " or " + kIndex,
-         "choose a folder that holds a Hugging Face model in safetensors format");
+    weights_fault(folder, "", "no weights in this folder", "", std::string(kSingle) + " or " + kIndex,
+                  "choose a folder that holds a Hugging Face model in safetensors format");
   return folder / kIndex;
 }
 
@@ -81,7 +77,7 @@ std::vector<std::unique_ptr<SafetensorsFile>> open_files(const fs::path& folder)
     const auto [at, fresh] = opened.try_emplace(shard, files.size());
     if (fresh) files.push_back(std::make_unique<SafetensorsFile>(folder / shard));
     if (!files[at->second]->find(tensor))
-      fail(index, "weight_map, " + tensor, "the tensor is not in the file the index names", shard);
+      weights_fault(index, "weight_map, " + tensor, "the tensor is not in the file the index names", shard);
   }
   return files;
 }
@@ -132,12 +128,13 @@ HfWeights::HfWeights(const fs::path& folder, const model::TensorInventory& inven
       }
       const model::Tensor& tensor = tensors[at->second];
       const std::string place = "tensor " + info.name;
-      if (found[at->second]) fail(path, place, "the tensor is there twice", "also " + sources_[at->second].info.name);
+      if (found[at->second])
+        weights_fault(path, place, "the tensor is there twice", "also " + sources_[at->second].info.name);
       if (info.shape != tensor.hf_shape)
-        fail(path, place, "wrong shape", shape_text(info.shape), shape_text(tensor.hf_shape),
-             "the weights and the config.json belong to different models");
+        weights_fault(path, place, "wrong shape", shape_text(info.shape), shape_text(tensor.hf_shape),
+                      "the weights and the config.json belong to different models");
       if (!is_float(info.dtype))
-        fail(path, place, "weights of this type cannot be read", info.dtype_name, "F32, BF16 or F16");
+        weights_fault(path, place, "weights of this type cannot be read", info.dtype_name, "F32, BF16 or F16");
       found[at->second] = true;
       sources_[at->second] = {f, info};
     }
@@ -146,15 +143,16 @@ HfWeights::HfWeights(const fs::path& folder, const model::TensorInventory& inven
   for (size_t i = 0; i < tensors.size(); ++i)
     if (!found[i]) missing.push_back(tensors[i].hf_name);
   if (!missing.empty())
-    fail(folder, "tensor " + missing.front(),
-         missing.size() == 1 ? "a tensor is missing" : std::to_string(missing.size()) + " tensors are missing",
-         unexpected.empty() ? "" : "names such as " + first_three(unexpected), first_three(missing),
-         "the weights and the config.json belong to different models, or a file is missing");
+    weights_fault(folder, "tensor " + missing.front(),
+                  missing.size() == 1 ? "a tensor is missing" : std::to_string(missing.size()) + " tensors are missing",
+                  unexpected.empty() ? "" : "names such as " + first_three(unexpected), first_three(missing),
+                  "the weights and the config.json belong to different models, or a file is missing");
   if (!unexpected.empty())
-    fail(folder, "tensor " + unexpected.front(),
-         unexpected.size() == 1 ? "an unexpected tensor" : std::to_string(unexpected.size()) + " unexpected tensors",
-         first_three(unexpected), "the tensors of the config.json only",
-         "they would change the result if they were left out; use the model's own config.json");
+    weights_fault(
+        folder, "tensor " + unexpected.front(),
+        unexpected.size() == 1 ? "an unexpected tensor" : std::to_string(unexpected.size()) + " unexpected tensors",
+        first_three(unexpected), "the tensors of the config.json only",
+        "they would change the result if they were left out; use the model's own config.json");
 }
 
 void HfWeights::read_f32(size_t index, std::int64_t first, std::span<float> out) const {

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/formats/checkpoint.h"
+#include "core/formats/file_error.h"
 #include "core/formats/hf_names.h"
 #include "core/formats/peft_patterns.h"
 
@@ -18,15 +19,10 @@ namespace {
 
 constexpr double kMaxRank = 1 << 16;
 
-[[noreturn]] void fail(const fs::path& file, const std::string& place, const std::string& message,
-                       const std::string& found = "", const std::string& expected = "", const std::string& fix = "") {
-  throw Error({.id = "ADAPTER",
-               .message = message,
-               .file = file.string(),
-               .place = valid_utf8(place),
-               .found = valid_utf8(found),
-               .expected = expected,
-               .fix = fix});
+[[noreturn]] void adapter_fault(const fs::path& file, const std::string& place, const std::string& message,
+                                const std::string& found = "", const std::string& expected = "",
+                                const std::string& fix = "") {
+  fail_file("ADAPTER", file, place, {message, found, expected, fix});
 }
 
 std::string shown(const Json& value) {
@@ -64,25 +60,26 @@ void refuse_variants(const Json& config, const fs::path& file) {
                                                           "corda_config"};
   for (const char* key : kMustBeOff)
     if (const Json* value = get(config, key); !is_off(value))
-      fail(file, key, "this kind of adapter is not supported", shown(*value), "plain LoRA");
+      adapter_fault(file, key, "this kind of adapter is not supported", shown(*value), "plain LoRA");
   const Json* type = get(config, "peft_type");
-  if (!type || *type != "LORA") fail(file, "peft_type", "not a LoRA adapter", type ? shown(*type) : "nothing", "LORA");
+  if (!type || *type != "LORA")
+    adapter_fault(file, "peft_type", "not a LoRA adapter", type ? shown(*type) : "nothing", "LORA");
   if (const Json* bias = get(config, "bias"); bias && *bias != "none")
-    fail(file, "bias", "trained biases are not supported", shown(*bias), "none");
+    adapter_fault(file, "bias", "trained biases are not supported", shown(*bias), "none");
   // These initialisations change the base weights too, so that the adapter alone is not the model.
   const Json* init = get(config, "init_lora_weights");
   const bool plain = !init || init->is_boolean() || *init == "gaussian" || *init == "eva" || *init == "orthogonal";
   if (!plain)
-    fail(file, "init_lora_weights", "this initialisation changes the base weights", shown(*init),
-         "true, false or gaussian",
-         "convert it with peft: save_pretrained(..., path_initial_model_for_weight_conversion=...)");
+    adapter_fault(file, "init_lora_weights", "this initialisation changes the base weights", shown(*init),
+                  "true, false or gaussian",
+                  "convert it with peft: save_pretrained(..., path_initial_model_for_weight_conversion=...)");
 }
 
 double number(const Json& config, const char* key, double fallback, double low, double high, const fs::path& file) {
   const Json* value = get(config, key);
   if (!value) return fallback;
   const bool ok = value->is_number() && value->get<double>() >= low && value->get<double>() <= high;
-  if (!ok) fail(file, key, "out of range", shown(*value), "a number from " + std::to_string(low) + " up");
+  if (!ok) adapter_fault(file, key, "out of range", shown(*value), "a number from " + std::to_string(low) + " up");
   return value->get<double>();
 }
 
@@ -91,17 +88,18 @@ std::vector<std::pair<std::string, double>> patterns(const Json& config, const c
   std::vector<std::pair<std::string, double>> out;
   const Json* all = get(config, key);
   if (!all) return out;
-  if (!all->is_object()) fail(file, key, "wrong type", shown(*all), "an object");
+  if (!all->is_object()) adapter_fault(file, key, "wrong type", shown(*all), "an object");
   for (const auto& [name, value] : all->items()) {
     const bool ok = value.is_number() && value.get<double>() >= low && value.get<double>() <= high;
-    if (!ok) fail(file, std::string(key) + "." + name, "out of range", shown(value), "a positive number");
+    if (!ok) adapter_fault(file, std::string(key) + "." + name, "out of range", shown(value), "a positive number");
     out.emplace_back(name, value.get<double>());
   }
   return out;
 }
 
 int whole_rank(double rank, const std::string& place, const fs::path& file) {
-  if (rank != std::floor(rank)) fail(file, place, "a rank that is not whole", std::to_string(rank), "a whole number");
+  if (rank != std::floor(rank))
+    adapter_fault(file, place, "a rank that is not whole", std::to_string(rank), "a whole number");
   return static_cast<int>(rank);
 }
 
@@ -112,14 +110,14 @@ struct Settings {  // adapter_config.json
 
 Settings read_settings(const fs::path& file) {
   const Json config = read_json(file);
-  if (!config.is_object()) fail(file, "", "not a JSON object", shown(config), "an object");
+  if (!config.is_object()) adapter_fault(file, "", "not a JSON object", shown(config), "an object");
   refuse_variants(config, file);
   Settings s;
   s.adapter.rank = whole_rank(number(config, "r", 8, 1, kMaxRank, file), "r", file);
   s.adapter.alpha = static_cast<float>(number(config, "lora_alpha", 8, 1e-6, 1e9, file));
   s.adapter.dropout = static_cast<float>(number(config, "lora_dropout", 0, 0, 0.999, file));
   if (const Json* rslora = get(config, "use_rslora")) {
-    if (!rslora->is_boolean()) fail(file, "use_rslora", "wrong type", shown(*rslora), "true or false");
+    if (!rslora->is_boolean()) adapter_fault(file, "use_rslora", "wrong type", shown(*rslora), "true or false");
     s.adapter.rslora = rslora->get<bool>();
   }
   if (const Json* base = get(config, "base_model_name_or_path"); base && base->is_string())
@@ -150,34 +148,34 @@ std::map<size_t, Pair> pair_up(const SafetensorsFile& file, const model::TensorI
     const std::string_view name = info.name;
     const bool is_a = name.ends_with(kA);
     if (!name.starts_with(kRoot) || (!is_a && !name.ends_with(kB)) || name.size() < kRoot.size() + kA.size())
-      fail(file.path(), "tensor " + info.name, "not a plain LoRA tensor", "",
-           "names ending in lora_A.weight or lora_B.weight");
+      adapter_fault(file.path(), "tensor " + info.name, "not a plain LoRA tensor", "",
+                    "names ending in lora_A.weight or lora_B.weight");
     const std::string_view module = name.substr(kRoot.size(), name.size() - kRoot.size() - kA.size());
     const auto at = is_tower(module) ? targets.end() : targets.find(without_prefix(module));
     if (at == targets.end())
-      fail(file.path(), "tensor " + info.name, "the model has no such module", std::string(module), "",
-           "this adapter belongs to another base model");
+      adapter_fault(file.path(), "tensor " + info.name, "the model has no such module", std::string(module), "",
+                    "this adapter belongs to another base model");
     Pair& pair = out[at->second];
     const TensorInfo*& slot = is_a ? pair.a : pair.b;
-    if (slot) fail(file.path(), "tensor " + info.name, "the module is adapted twice", "also " + slot->name);
+    if (slot) adapter_fault(file.path(), "tensor " + info.name, "the module is adapted twice", "also " + slot->name);
     slot = &info;
     pair.module = module;
   }
-  if (out.empty()) fail(file.path(), "", "the adapter holds no tensors");
+  if (out.empty()) adapter_fault(file.path(), "", "the adapter holds no tensors");
   return out;
 }
 
 std::vector<float> values(const SafetensorsFile& file, const TensorInfo& info, const std::vector<std::int64_t>& shape) {
   if (info.shape != shape)
-    fail(file.path(), "tensor " + info.name, "wrong shape", shape_text(info.shape), shape_text(shape),
-         "this adapter belongs to another base model, or its adapter_config.json to another adapter");
+    adapter_fault(file.path(), "tensor " + info.name, "wrong shape", shape_text(info.shape), shape_text(shape),
+                  "this adapter belongs to another base model, or its adapter_config.json to another adapter");
   std::vector<float> out(static_cast<size_t>(info.elements()));
   file.read_f32(info, 0, out);
   const auto bad = std::find_if_not(out.begin(), out.end(), [](float v) { return std::isfinite(v); });
   if (bad != out.end())
-    fail(file.path(), "tensor " + info.name + ", element " + std::to_string(bad - out.begin()),
-         "a value is not a finite number", std::to_string(*bad), "finite values",
-         "the file is damaged or its training diverged; take an earlier checkpoint");
+    adapter_fault(file.path(), "tensor " + info.name + ", element " + std::to_string(bad - out.begin()),
+                  "a value is not a finite number", std::to_string(*bad), "finite values",
+                  "the file is damaged or its training diverged; take an earlier checkpoint");
   return out;
 }
 
@@ -190,8 +188,8 @@ Adapter read_peft(const fs::path& folder, const model::TensorInventory& inventor
   for (const auto& [index, pair] : pair_up(file, inventory)) {
     const model::LoraTarget& target = inventory.lora_targets()[index];
     if (!pair.a || !pair.b)
-      fail(file.path(), "module " + pair.module, "half of the pair is missing", pair.a ? "lora_A only" : "lora_B only",
-           "lora_A and lora_B");
+      adapter_fault(file.path(), "module " + pair.module, "half of the pair is missing",
+                    pair.a ? "lora_A only" : "lora_B only", "lora_A and lora_B");
     AdapterModule m;
     m.target = target;
     m.rank = static_cast<int>(s.ranks.resolve(pair.module, s.adapter.rank));

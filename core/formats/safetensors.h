@@ -12,6 +12,9 @@
 
 namespace mw::formats {
 
+inline constexpr std::uint64_t kMaxHeader =
+    100'000'000;  // bytes of JSON before the tensors, as the format's own library
+
 enum class DType { f32, bf16, f16, f64, i64, i32, i16, i8, u8, boolean, other };
 size_t size_of(DType dtype);  // bytes per element; 0 for other
 

@@ -16,8 +16,6 @@ static_assert(std::endian::native == std::endian::little, "the files are little-
 namespace mw::formats {
 namespace {
 
-constexpr std::uint64_t kMaxHeader = 100'000'000;
-
 struct Name {
   std::string_view text;
   DType dtype;
@@ -38,8 +36,9 @@ std::string clipped(const std::string& text) {
   return text.size() > 60 ? valid_utf8(text.substr(0, 57)) + "..." : valid_utf8(text);
 }
 
-[[noreturn]] void fail(const std::filesystem::path& file, const std::string& place, const std::string& message,
-                       const std::string& found = "", const std::string& expected = "", const std::string& fix = "") {
+[[noreturn]] void read_fault(const std::filesystem::path& file, const std::string& place, const std::string& message,
+                             const std::string& found = "", const std::string& expected = "",
+                             const std::string& fix = "") {
   throw Error({.id = "SAFETENSORS",
                .message = message,
                .file = file.string(),
@@ -56,48 +55,50 @@ void read_at(const PreadFile& in, std::uint64_t offset, void* out, size_t bytes)
 std::string read_header(const PreadFile& in, const std::filesystem::path& file) {
   const std::uint64_t size = in.size();
   if (size < 8)
-    fail(file, "header", "the file is too short to be a safetensors file", std::to_string(size) + " bytes",
-         "at least 8 bytes", "copy or download it again");
+    read_fault(file, "header", "the file is too short to be a safetensors file", std::to_string(size) + " bytes",
+               "at least 8 bytes", "copy or download it again");
   std::uint64_t length = 0;
   read_at(in, 0, &length, sizeof length);
   if (length > kMaxHeader)
-    fail(file, "header", "the header is too large", std::to_string(length) + " bytes",
-         "at most " + std::to_string(kMaxHeader) + " bytes", "this is not a safetensors file, or it is damaged");
+    read_fault(file, "header", "the header is too large", std::to_string(length) + " bytes",
+               "at most " + std::to_string(kMaxHeader) + " bytes", "this is not a safetensors file, or it is damaged");
   if (length > size - 8)
-    fail(file, "header", "the file ends inside its header", std::to_string(size) + " bytes",
-         std::to_string(length + 8) + " bytes or more", "copy or download it again");
+    read_fault(file, "header", "the file ends inside its header", std::to_string(size) + " bytes",
+               std::to_string(length + 8) + " bytes or more", "copy or download it again");
   std::string header(static_cast<size_t>(length), '\0');
   read_at(in, 8, header.data(), header.size());
   if (header.empty() || header[0] != '{')
-    fail(file, "header", "the header is not a JSON object", header.substr(0, 16), "{");
+    read_fault(file, "header", "the header is not a JSON object", header.substr(0, 16), "{");
   return header;
 }
 
 std::map<std::string, std::string> read_metadata(const SortedJson& json, const std::filesystem::path& file) {
   std::map<std::string, std::string> out;
-  if (!json.is_object()) fail(file, "__metadata__", "wrong type", json.type_name(), "an object of strings");
+  if (!json.is_object()) read_fault(file, "__metadata__", "wrong type", json.type_name(), "an object of strings");
   for (const auto& [key, value] : json.items()) {
-    if (!value.is_string()) fail(file, "__metadata__." + key, "wrong type", value.type_name(), "a string");
+    if (!value.is_string()) read_fault(file, "__metadata__." + key, "wrong type", value.type_name(), "a string");
     out[key] = value.get<std::string>();
   }
   return out;
 }
 
 std::uint64_t whole(const SortedJson& value, const std::filesystem::path& file, const std::string& place) {
-  if (!value.is_number_unsigned()) fail(file, place, "not a whole number of 0 or more", value.dump(), "0 or more");
+  if (!value.is_number_unsigned())
+    read_fault(file, place, "not a whole number of 0 or more", value.dump(), "0 or more");
   return value.get<std::uint64_t>();
 }
 
 // Fills shape and offsets; throws unless the stated type and shape need exactly the stated bytes.
 TensorInfo read_entry(const std::string& name, const SortedJson& entry, const std::filesystem::path& file) {
   const std::string place = "tensor " + clipped(name);
-  if (!entry.is_object()) fail(file, place, "wrong type", entry.type_name(), "an object");
+  if (!entry.is_object()) read_fault(file, place, "wrong type", entry.type_name(), "an object");
   for (const char* key : {"dtype", "shape", "data_offsets"})
-    if (!entry.contains(key)) fail(file, place, "a required key is missing", "", std::string("\"") + key + "\"");
+    if (!entry.contains(key)) read_fault(file, place, "a required key is missing", "", std::string("\"") + key + "\"");
   const SortedJson &dtype = entry.at("dtype"), &shape = entry.at("shape"), &offsets = entry.at("data_offsets");
-  if (!dtype.is_string()) fail(file, place, "dtype has the wrong type", dtype.type_name(), "a string");
-  if (!shape.is_array()) fail(file, place, "shape has the wrong type", shape.type_name(), "a list");
-  if (!offsets.is_array() || offsets.size() != 2) fail(file, place, "data_offsets is not a pair", "", "[begin, end]");
+  if (!dtype.is_string()) read_fault(file, place, "dtype has the wrong type", dtype.type_name(), "a string");
+  if (!shape.is_array()) read_fault(file, place, "shape has the wrong type", shape.type_name(), "a list");
+  if (!offsets.is_array() || offsets.size() != 2)
+    read_fault(file, place, "data_offsets is not a pair", "", "[begin, end]");
 
   TensorInfo t;
   t.name = name;
@@ -105,24 +106,24 @@ TensorInfo read_entry(const std::string& name, const SortedJson& entry, const st
   t.begin = whole(offsets[0], file, place);
   t.end = whole(offsets[1], file, place);
   if (t.end < t.begin)
-    fail(file, place, "data_offsets run backwards", std::to_string(t.begin) + " to " + std::to_string(t.end));
+    read_fault(file, place, "data_offsets run backwards", std::to_string(t.begin) + " to " + std::to_string(t.end));
   std::uint64_t elements = 1;
   for (const SortedJson& size : shape) {
     const std::uint64_t n = whole(size, file, place);
     if (n > static_cast<std::uint64_t>(INT64_MAX) || (n != 0 && elements > static_cast<std::uint64_t>(INT64_MAX) / n))
-      fail(file, place, "the shape is too large", shape.dump());
+      read_fault(file, place, "the shape is too large", shape.dump());
     elements *= n;
     t.shape.push_back(static_cast<std::int64_t>(n));
   }
   const auto known = std::find_if(kNames.begin(), kNames.end(), [&](const Name& n) { return n.text == t.dtype_name; });
   t.dtype = known == kNames.end() ? DType::other : known->dtype;
   if (known == kNames.end()) return t;  // a type of the future: its size cannot be checked, and nobody can read it
-  if (elements > UINT64_MAX / known->bits) fail(file, place, "the shape is too large", shape.dump());
+  if (elements > UINT64_MAX / known->bits) read_fault(file, place, "the shape is too large", shape.dump());
   const std::uint64_t bits = elements * known->bits;
-  if (bits % 8 != 0) fail(file, place, "the data does not fill whole bytes", std::to_string(bits) + " bits");
+  if (bits % 8 != 0) read_fault(file, place, "the data does not fill whole bytes", std::to_string(bits) + " bits");
   if (t.end - t.begin != bits / 8)
-    fail(file, place, "data_offsets do not fit dtype and shape", std::to_string(t.end - t.begin) + " bytes",
-         std::to_string(bits / 8) + " bytes for " + t.dtype_name + " " + clipped(shape.dump()));
+    read_fault(file, place, "data_offsets do not fit dtype and shape", std::to_string(t.end - t.begin) + " bytes",
+               std::to_string(bits / 8) + " bytes for " + t.dtype_name + " " + clipped(shape.dump()));
   return t;
 }
 
@@ -134,16 +135,17 @@ void check_cover(std::vector<TensorInfo>& tensors, std::uint64_t data_bytes, con
   std::uint64_t at = 0;
   for (const TensorInfo& t : tensors) {
     if (t.begin != at)
-      fail(file, "tensor " + clipped(t.name), t.begin < at ? "overlaps the tensor before it" : "a hole before it",
-           "begins at " + std::to_string(t.begin), "begin " + std::to_string(at));
+      read_fault(file, "tensor " + clipped(t.name), t.begin < at ? "overlaps the tensor before it" : "a hole before it",
+                 "begins at " + std::to_string(t.begin), "begin " + std::to_string(at));
     at = t.end;
   }
   if (at > data_bytes)
-    fail(file, tensors.empty() ? "" : "tensor " + clipped(tensors.back().name), "the file is too short",
-         std::to_string(data_bytes) + " bytes of data", std::to_string(at) + " bytes", "copy or download it again");
+    read_fault(file, tensors.empty() ? "" : "tensor " + clipped(tensors.back().name), "the file is too short",
+               std::to_string(data_bytes) + " bytes of data", std::to_string(at) + " bytes",
+               "copy or download it again");
   if (at < data_bytes)
-    fail(file, "", "the file has bytes after its last tensor", std::to_string(data_bytes) + " bytes of data",
-         std::to_string(at) + " bytes");
+    read_fault(file, "", "the file has bytes after its last tensor", std::to_string(data_bytes) + " bytes of data",
+               std::to_string(at) + " bytes");
 }
 
 }  // namespace
@@ -202,13 +204,13 @@ void SafetensorsFile::read(const TensorInfo& tensor, std::int64_t first, std::in
                            std::span<std::byte> out) const {
   const size_t item = size_of(tensor.dtype);
   const std::string place = "tensor " + clipped(tensor.name);
-  if (item == 0) fail(file_, place, "values of this type cannot be read", tensor.dtype_name, "F32, BF16 or F16");
+  if (item == 0) read_fault(file_, place, "values of this type cannot be read", tensor.dtype_name, "F32, BF16 or F16");
   const std::int64_t elements = tensor.elements();
   if (first < 0 || count < 0 || first > elements || count > elements - first)
-    fail(file_, place, "asked for values outside the tensor",
-         std::to_string(first) + " + " + std::to_string(count) + " of " + std::to_string(elements));
+    read_fault(file_, place, "asked for values outside the tensor",
+               std::to_string(first) + " + " + std::to_string(count) + " of " + std::to_string(elements));
   if (out.size() != static_cast<size_t>(count) * item)
-    fail(file_, place, "the buffer has another size than the values");
+    read_fault(file_, place, "the buffer has another size than the values");
   // Opened for one operation: a model in memory keeps no descriptors.
   PreadFile(file_).read(data_start_ + tensor.begin + static_cast<std::uint64_t>(first) * item, out);
 }
@@ -219,8 +221,8 @@ void SafetensorsFile::read_f32(const TensorInfo& tensor, std::int64_t first, std
     return;
   }
   if (tensor.dtype != DType::bf16 && tensor.dtype != DType::f16 && tensor.dtype != DType::f64)
-    fail(file_, "tensor " + clipped(tensor.name), "not floating-point numbers", tensor.dtype_name,
-         "F32, BF16, F16 or F64");
+    read_fault(file_, "tensor " + clipped(tensor.name), "not floating-point numbers", tensor.dtype_name,
+               "F32, BF16, F16 or F64");
   constexpr size_t kChunk = 1 << 16;  // elements; widened piecewise, so that no second copy of a tensor is held
   std::vector<std::byte> raw(std::min(out.size(), kChunk) * size_of(tensor.dtype));
   for (size_t done = 0; done < out.size(); done += kChunk) {

@@ -12,8 +12,6 @@
 namespace mw::formats {
 namespace {
 
-constexpr std::uint64_t kMaxHeader = 100'000'000;
-
 struct Kind {
   int rank;  // position in the file
   const char* name;
@@ -46,8 +44,8 @@ Kind kind_of(DType dtype) {
   return {10, ""};
 }
 
-[[noreturn]] void fail(const std::filesystem::path& file, const std::string& name, const std::string& message,
-                       const std::string& found = "", const std::string& expected = "") {
+[[noreturn]] void write_fault(const std::filesystem::path& file, const std::string& name, const std::string& message,
+                              const std::string& found = "", const std::string& expected = "") {
   throw Error({.id = "SAFETENSORS",
                .message = message,
                .file = file.string(),
@@ -61,7 +59,7 @@ std::uint64_t bytes_of(const TensorSpec& t, const std::filesystem::path& file) {
   std::uint64_t n = size_of(t.dtype);
   for (const std::int64_t size : t.shape) {
     if (size < 0 || (size > 0 && n > static_cast<std::uint64_t>(INT64_MAX) / static_cast<std::uint64_t>(size)))
-      fail(file, t.name, "a size that cannot be written", std::to_string(size));
+      write_fault(file, t.name, "a size that cannot be written", std::to_string(size));
     n *= static_cast<std::uint64_t>(size);
   }
   return n;
@@ -76,13 +74,13 @@ std::vector<size_t> file_order(std::span<const TensorSpec> tensors, const std::f
   });
   std::vector<std::string_view> names;
   for (const TensorSpec& t : tensors) {
-    if (t.dtype == DType::other) fail(file, t.name, "this type cannot be written");
-    if (t.name == "__metadata__" || valid_utf8(t.name) != t.name) fail(file, t.name, "not a tensor name");
+    if (t.dtype == DType::other) write_fault(file, t.name, "this type cannot be written");
+    if (t.name == "__metadata__" || valid_utf8(t.name) != t.name) write_fault(file, t.name, "not a tensor name");
     names.push_back(t.name);
   }
   std::sort(names.begin(), names.end());
   if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
-    fail(file, std::string(*twice), "two tensors with one name");
+    write_fault(file, std::string(*twice), "two tensors with one name");
   return order;
 }
 
@@ -99,14 +97,14 @@ std::string header_of(std::span<const TensorSpec> tensors, std::span<const size_
   for (const size_t i : order) {
     const TensorSpec& t = tensors[i];
     const std::uint64_t end = at + bytes_of(t, file);
-    if (end < at) fail(file, t.name, "the file would be too large");
+    if (end < at) write_fault(file, t.name, "the file would be too large");
     Json entry{{"dtype", kind_of(t.dtype).name}, {"shape", t.shape}, {"data_offsets", {at, end}}};
     static_cast<std::vector<Json::object_t::value_type>&>(members).emplace_back(t.name, std::move(entry));
     at = end;
   }
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
-  if (text.size() > kMaxHeader) fail(file, "", "too many tensors for one file", std::to_string(tensors.size()));
+  if (text.size() > kMaxHeader) write_fault(file, "", "too many tensors for one file", std::to_string(tensors.size()));
   return text;
 }
 
@@ -129,8 +127,8 @@ void write_safetensors(const std::filesystem::path& file, std::span<const Tensor
       if (written <= expected) out.write(bytes);
     });
     if (written != expected)
-      fail(file, tensors[i].name, "the values do not fit the shape", std::to_string(written) + " bytes",
-           std::to_string(expected) + " bytes");
+      write_fault(file, tensors[i].name, "the values do not fit the shape", std::to_string(written) + " bytes",
+                  std::to_string(expected) + " bytes");
   }
   out.commit();
 }

@@ -7,6 +7,7 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/units.h"
+#include "core/formats/file_error.h"
 #include "core/formats/hf_names.h"
 
 namespace mw::formats {
@@ -15,15 +16,10 @@ namespace {
 
 constexpr std::int64_t kMostRank = 1 << 16;
 
-[[noreturn]] void fail(const fs::path& file, const std::string& place, const std::string& message,
-                       const std::string& found = "", const std::string& expected = "", const std::string& fix = "") {
-  throw Error({.id = "ADAPTER",
-               .message = message,
-               .file = file.string(),
-               .place = valid_utf8(place),
-               .found = valid_utf8(found),
-               .expected = expected,
-               .fix = fix});
+[[noreturn]] void tunix_fault(const fs::path& file, const std::string& place, const std::string& message,
+                              const std::string& found = "", const std::string& expected = "",
+                              const std::string& fix = "") {
+  fail_file("ADAPTER", file, place, {message, found, expected, fix});
 }
 
 struct Pair {
@@ -45,7 +41,7 @@ Pairs lora_arrays(const OrbaxTree& tree) {
       name.remove_prefix(at);
     Pair& pair = pairs[std::string(name)];
     const ZarrArray*& place = first ? pair.a : pair.b;
-    if (place) fail(tree.folder(), array.name, "two arrays adapt the same weight", array.name, place->name);
+    if (place) tunix_fault(tree.folder(), array.name, "two arrays adapt the same weight", array.name, place->name);
     place = &array;
   }
   return pairs;
@@ -58,8 +54,8 @@ std::int64_t product(const std::vector<std::int64_t>& shape, size_t begin, size_
 }
 
 [[noreturn]] void misfit(const OrbaxTree& tree, const ZarrArray& array, const std::string& expected) {
-  fail(tree.folder(), array.name, "an adapter's shape does not fit the model", shape_text(array.shape), expected,
-       "give the base model that the adapter was trained on");
+  tunix_fault(tree.folder(), array.name, "an adapter's shape does not fit the model", shape_text(array.shape), expected,
+              "give the base model that the adapter was trained on");
 }
 
 // Both transposed on the way: Qwix multiplies from the right.
@@ -129,8 +125,8 @@ Found find_adapter(const fs::path& path) {
     seen += (seen.empty() ? "" : ", ") + (item.name.empty() ? item.folder.filename().string() : item.name) + " with " +
             std::to_string(tree->arrays().size()) + " arrays";
   }
-  fail(last.folder, "", "no LoRA is in this checkpoint", seen.empty() ? "no item" : seen,
-       "arrays named ..._lora_a and ..._lora_b", "give the checkpoint of the LoRA run, not of the base model");
+  tunix_fault(last.folder, "", "no LoRA is in this checkpoint", seen.empty() ? "no item" : seen,
+              "arrays named ..._lora_a and ..._lora_b", "give the checkpoint of the LoRA run, not of the base model");
 }
 
 void check_complete(const Found& found, const model::TensorInventory& inventory) {
@@ -139,11 +135,11 @@ void check_complete(const Found& found, const model::TensorInventory& inventory)
   for (const auto& [path, pair] : found.pairs) {
     const ZarrArray& one = pair.a ? *pair.a : *pair.b;
     if (!pair.a || !pair.b)
-      fail(found.tree->folder(), one.name, "half of an adapter is missing", "",
-           path + (pair.a ? "_lora_b" : "_lora_a"));
+      tunix_fault(found.tree->folder(), one.name, "half of an adapter is missing", "",
+                  path + (pair.a ? "_lora_b" : "_lora_a"));
     if (!known.contains(path))
-      fail(found.tree->folder(), one.name, "an adapter of a weight that the model does not have", path,
-           "weights of this model", "give the base model that the adapter was trained on");
+      tunix_fault(found.tree->folder(), one.name, "an adapter of a weight that the model does not have", path,
+                  "weights of this model", "give the base model that the adapter was trained on");
   }
 }
 
@@ -173,11 +169,12 @@ TunixAdapter read_tunix_adapter(const fs::path& path, const model::TensorInvento
   check_complete(found, inventory);
   const std::optional<float> said = alpha_in(found.step_folder);
   if (said && alpha && *said != *alpha)
-    fail(found.step_folder, "custom_metadata", "alpha is another one in the checkpoint", number_text(*said),
-         number_text(*alpha), "leave --alpha out");
+    tunix_fault(found.step_folder, "custom_metadata", "alpha is another one in the checkpoint", number_text(*said),
+                number_text(*alpha), "leave --alpha out");
   if (!said && !alpha)
-    fail(found.step_folder, "alpha", "the checkpoint does not say alpha", "nothing", "the alpha of the training run",
-         "give --alpha as it stands in the run's LoRA settings (Qwix: alpha; scaling is alpha / rank)");
+    tunix_fault(found.step_folder, "alpha", "the checkpoint does not say alpha", "nothing",
+                "the alpha of the training run",
+                "give --alpha as it stands in the run's LoRA settings (Qwix: alpha; scaling is alpha / rank)");
   TunixAdapter out{.adapter = {}, .item = found.item, .step = found.step};
   out.adapter.alpha = said ? *said : *alpha;
   for (const model::LoraTarget& target : inventory.lora_targets()) {

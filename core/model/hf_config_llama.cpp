@@ -8,7 +8,7 @@
 namespace mw::model {
 namespace {
 
-void refuse_unsupported(const Section& s) {
+void refuse_unsupported_llama(const Section& s) {
   if (const std::string activation = s.text("hidden_act", "silu"); activation != "silu")
     s.fail("hidden_act", "unknown activation", activation, "silu");
   for (const char* key : {"attention_bias", "mlp_bias"})
@@ -32,7 +32,7 @@ void slide(const Section& s, Config& c) {
 }  // namespace
 
 void read_llama(const Section& s, Config& c) {
-  refuse_unsupported(s);
+  refuse_unsupported_llama(s);
   const bool qwen = c.family == Family::qwen3;
   c.vocab = s.size("vocab_size", qwen ? 151936 : 32000, kMaxVocab);
   c.dim = s.size("hidden_size", std::nullopt, kMaxDim);

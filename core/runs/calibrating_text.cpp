@@ -11,7 +11,7 @@ namespace {
 using plan::Proposal;
 using plan::ProposedRow;
 
-std::string percent(double share) {
+std::string share_text(double share) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
   return text;
@@ -69,7 +69,7 @@ std::string error_text(double error) {
 
 std::string summary_text(const plan::ErrorSummary& s) {
   if (s.rows == 0) return "no rows";
-  return "mean " + percent(s.mean) + ", worst " + percent(s.worst) + " (" + s.worst_row + ")";
+  return "mean " + share_text(s.mean) + ", worst " + share_text(s.worst) + " (" + s.worst_row + ")";
 }
 
 std::string interval_text(double value, double low, double high) {
@@ -77,15 +77,15 @@ std::string interval_text(double value, double low, double high) {
 }
 
 std::string verdict_text(const Proposal& p) {
-  std::string out = "Step time, each row predicted without it: mean error " + percent(p.held_out.mean) + ", worst " +
-                    percent(p.held_out.worst) + "; now: mean " + percent(p.now.mean) + ", worst " +
-                    percent(p.now.worst) + ".";
+  std::string out = "Step time, each row predicted without it: mean error " + share_text(p.held_out.mean) + ", worst " +
+                    share_text(p.held_out.worst) + "; now: mean " + share_text(p.now.mean) + ", worst " +
+                    share_text(p.now.worst) + ".";
   if (p.apart_now.rows > 0)
-    out += " Your " + std::to_string(p.apart_now.rows) + " held-out rows: mean " + percent(p.apart_now.mean) +
-           " now, " + percent(p.apart_fitted.mean) + " with the fit.";
+    out += " Your " + std::to_string(p.apart_now.rows) + " held-out rows: mean " + share_text(p.apart_now.mean) +
+           " now, " + share_text(p.apart_fitted.mean) + " with the fit.";
   if (p.shipped_now.rows > 0)
     out += " The program's " + std::to_string(p.shipped_now.rows) + " held-out rows: mean " +
-           percent(p.shipped_now.mean) + " now, " + percent(p.shipped_fitted.mean) + " with the fit.";
+           share_text(p.shipped_now.mean) + " now, " + share_text(p.shipped_fitted.mean) + " with the fit.";
   return out;
 }
 

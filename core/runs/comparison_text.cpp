@@ -9,7 +9,7 @@
 namespace mw::runs {
 namespace {
 
-std::string percent(double delta) {
+std::string change_text(double delta) {
   const double p = delta * 100;
   std::string digits = std::abs(p) < 9.95 ? number_text(p, 2) : std::to_string(std::llround(p));
   return (p >= 0 ? "+" : "") + digits + " %";
@@ -70,7 +70,7 @@ std::string cell(const ComparisonRow& row, size_t column, const Comparison& comp
                  std::vector<std::string>& notes) {
   std::string text = row.texts[column];
   if (text.empty()) return row.kind == ComparisonRow::Kind::setting ? "not said" : "";
-  if (row.deltas[column]) text += "  " + percent(*row.deltas[column]);
+  if (row.deltas[column]) text += "  " + change_text(*row.deltas[column]);
   if (!row.marks[column].empty()) {
     notes.push_back(comparison.names[column] + ", " + row.label + ": " + row.marks[column]);
     text += "  (" + std::to_string(notes.size()) + ")";

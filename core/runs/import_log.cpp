@@ -9,7 +9,7 @@ namespace mw::runs {
 namespace {
 
 // Names that the log's own facts give a place in the document.
-Experiment experiment_of(const formats::RunLog& log) {
+Experiment experiment_of_log(const formats::RunLog& log) {
   Experiment e;
   e.set_value("kind", "train");
   e.set_value("name", log.name);
@@ -38,7 +38,7 @@ RunId import_log(Store& store, const formats::RunLog& log) {
     last = std::max(last, s.step);
     if (s.wall_s > 0) begun = begun == 0 ? s.wall_s : std::min(begun, s.wall_s);
   }
-  const RunId run = store.create(experiment_of(log), log.name);
+  const RunId run = store.create(experiment_of_log(log), log.name);
   const auto lock = store.lock(run);
   store.append(run, {0, event::Started{{{"kind", "train"},
                                         {"source", "imported"},

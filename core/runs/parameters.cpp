@@ -21,8 +21,7 @@ Rows experiment_rows() {
       text_row("name", "Name", "", "What the run is called in the Runs table"),
       text_row("note", "Note", "", "What to know about it: where its values are from, what is assumed", kAdvanced),
       choice_row("kind", "Kind", {"train", "size", "serve"},
-                 "What it is about: training, how time and memory grow with the batch, or serving",
-                 kAdvanced),
+                 "What it is about: training, how time and memory grow with the batch, or serving", kAdvanced),
   };
 }
 

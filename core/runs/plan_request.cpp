@@ -7,8 +7,8 @@
 
 #include "core/data/lengths.h"
 #include "core/formats/checkpoint.h"
-#include "core/mesh/lora_modules.h"
 #include "core/mesh/engine_step.h"
+#include "core/mesh/lora_modules.h"
 #include "core/plan/calibrate.h"
 #include "core/plan/lengths.h"
 #include "core/runs/settings.h"

@@ -15,7 +15,7 @@
 namespace mw::serve {
 namespace {
 
-constexpr double kLate = 0.005;  // s: a client that is later than this measures itself
+constexpr double kLateSend = 0.005;  // s: a client that is later than this measures itself
 
 std::string number(double x, const char* format = "%.3g") {
   char text[32];
@@ -162,7 +162,7 @@ void warn_of_lateness(const LoadSettings& s, int most, const Played& played, std
   for (const formats::RequestResult& r : played.requests) late.push_back(r.sent_s - r.intended_s);
   if (s.arrival == Arrival::closed || late.empty()) return;
   const double p99 = formats::percentile_of(late, 99), worst = *std::max_element(late.begin(), late.end());
-  if (p99 < kLate) return;
+  if (p99 < kLateSend) return;
   const std::string times = "99 % of requests left within " + number(p99 * 1e3) + " ms of their time, the worst " +
                             number(worst * 1e3) + " ms late";
   if (s.concurrency > 0)

@@ -15,7 +15,7 @@
 
 namespace mw::ui {
 namespace {
-constexpr double kTitle = 24, kRows = 46, kColumns = 18, kGap = 14;
+constexpr double kTitle = 24, kRows = 46, kColumns = 18, kMapGap = 14;
 }
 
 QString metric_text(double value, runs::SweepMetric metric) {
@@ -52,10 +52,10 @@ double HeatMapView::share(double value) const {
 QRectF HeatMapView::grid_area(size_t grid) const {
   const double n = static_cast<double>(std::max<size_t>(1, grids_.size()));
   const bool beside = width() >= height() * 1.3 || n == 1;
-  const double w = beside ? (width() - kGap * (n - 1)) / n : width();
-  const double h = beside ? height() : (height() - kGap * (n - 1)) / n;
+  const double w = beside ? (width() - kMapGap * (n - 1)) / n : width();
+  const double h = beside ? height() : (height() - kMapGap * (n - 1)) / n;
   const double g = static_cast<double>(grid);
-  return {beside ? g * (w + kGap) : 0, beside ? 0 : g * (h + kGap), w, h};
+  return {beside ? g * (w + kMapGap) : 0, beside ? 0 : g * (h + kMapGap), w, h};
 }
 
 QRectF HeatMapView::cell_area(const Place& p) const {

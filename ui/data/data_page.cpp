@@ -27,10 +27,6 @@ enum StackPage { kEmpty, kFull };
 enum DetailPage { kTokens, kBad };
 constexpr int kHeaderAir = 26, kCellAir = 14;  // padding, the first with the mark of the order
 
-QString grouped(std::int64_t n) {
-  return QLocale(QLocale::English).toString(static_cast<qlonglong>(n));
-}
-
 QString in_bold(const QString& text) {
   return u"<b>"_s + text.toHtmlEscaped() + u"</b>"_s;
 }

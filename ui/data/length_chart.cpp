@@ -18,10 +18,6 @@ QString tr(const char* text) {
   return QCoreApplication::translate("mw::ui::DataPage", text);
 }
 
-QString grouped(std::int64_t n) {
-  return QLocale(QLocale::English).toString(static_cast<qlonglong>(n));
-}
-
 struct Bars {
   std::array<data::LengthBins, 2> layers;  // those that fit, those that are longer
   double sum(size_t layer) const {

@@ -14,12 +14,8 @@ namespace {
 
 using data::RowState;
 
-QString tr(const char* text) {
+QString words(const char* text) {
   return QCoreApplication::translate("mw::ui::DataPage", text);
-}
-
-QString grouped(std::int64_t n) {
-  return QLocale(QLocale::English).toString(static_cast<qlonglong>(n));
 }
 
 bool matches(const runs::DataRow& row, RowFilter filter) {
@@ -30,16 +26,16 @@ bool matches(const runs::DataRow& row, RowFilter filter) {
 QString explained(const runs::DataRow& row) {
   switch (row.state) {
     case RowState::ok:
-      return row.split == data::Split::held_out ? tr("Kept for evaluation, not trained on") : tr("Trained on");
+      return row.split == data::Split::held_out ? words("Kept for evaluation, not trained on") : words("Trained on");
     case RowState::truncated:
-      return tr("Longer than data.max_len: the first %1 of %2 tokens are used")
+      return words("Longer than data.max_len: the first %1 of %2 tokens are used")
           .arg(grouped(row.used), grouped(row.tokens));
     case RowState::too_long:
-      return tr("Longer than data.max_len: dropped");
+      return words("Longer than data.max_len: dropped");
     case RowState::no_loss:
-      return tr("Nothing to learn: no token that would be used carries loss; dropped");
+      return words("Nothing to learn: no token that would be used carries loss; dropped");
     case RowState::bad:
-      return tr("Cannot be read: choose it to see why");
+      return words("Cannot be read: choose it to see why");
   }
   return {};
 }
@@ -60,19 +56,19 @@ QColor ink(RowState state) {
 QString filter_text(RowFilter filter) {
   switch (filter) {
     case RowFilter::all:
-      return tr("All");
+      return words("All");
     case RowFilter::ok:
-      return tr("OK");
+      return words("OK");
     case RowFilter::truncated:
-      return tr("Truncated");
+      return words("Truncated");
     case RowFilter::too_long:
-      return tr("Too Long");
+      return words("Too Long");
     case RowFilter::no_loss:
-      return tr("No Loss");
+      return words("No Loss");
     case RowFilter::bad:
-      return tr("Bad");
+      return words("Bad");
     case RowFilter::held_out:
-      return tr("Held Out");
+      return words("Held Out");
   }
   return {};
 }
@@ -81,22 +77,22 @@ QString state_text(const runs::DataRow& row) {
   const bool held_out = row.used > 0 && row.split == data::Split::held_out;
   switch (row.state) {
     case RowState::ok:
-      return held_out ? tr("ok, held out") : tr("ok");
+      return held_out ? words("ok, held out") : words("ok");
     case RowState::truncated:
-      return held_out ? tr("truncated, held out") : tr("truncated");
+      return held_out ? words("truncated, held out") : words("truncated");
     case RowState::too_long:
-      return tr("long, dropped");
+      return words("long, dropped");
     case RowState::no_loss:
-      return tr("no loss, dropped");
+      return words("no loss, dropped");
     case RowState::bad:
-      return tr("bad");
+      return words("bad");
   }
   return {};
 }
 
 QString place_text(const runs::DataRow& row) {
-  if (row.row < 0) return tr("Line %1").arg(grouped(row.place.line));
-  return tr("Row %1, line %2").arg(grouped(row.row + 1), grouped(row.place.line));
+  if (row.row < 0) return words("Line %1").arg(grouped(row.place.line));
+  return words("Row %1, line %2").arg(grouped(row.row + 1), grouped(row.place.line));
 }
 
 DataRowsModel::DataRowsModel(const std::vector<runs::DataRow>& rows, QObject* parent)
@@ -178,7 +174,8 @@ QVariant DataRowsModel::data(const QModelIndex& index, int role) const {
   const bool read = r.state != RowState::bad;
   switch (role) {
     case Qt::DisplayRole:
-      if (index.column() == number) return r.row >= 0 ? grouped(r.row + 1) : tr("line %1").arg(grouped(r.place.line));
+      if (index.column() == number)
+        return r.row >= 0 ? grouped(r.row + 1) : words("line %1").arg(grouped(r.place.line));
       if (index.column() == state) return state_text(r);
       if (!read) return {};
       return grouped(index.column() == tokens ? r.tokens : r.loss_tokens);
@@ -201,13 +198,13 @@ QVariant DataRowsModel::headerData(int section, Qt::Orientation orientation, int
   if (role != Qt::DisplayRole && !tip) return {};
   switch (section) {
     case number:
-      return tip ? tr("In the order of the file") : tr("Row");
+      return tip ? words("In the order of the file") : words("Row");
     case state:
-      return tip ? tr("What training does with the row") : tr("State");
+      return tip ? words("What training does with the row") : words("State");
     case tokens:
-      return tip ? tr("Tokens of the whole row, beginning and end markers included") : tr("Tokens");
+      return tip ? words("Tokens of the whole row, beginning and end markers included") : words("Tokens");
     case loss:
-      return tip ? tr("Tokens that carry loss") : tr("Loss");
+      return tip ? words("Tokens that carry loss") : words("Loss");
   }
   return {};
 }

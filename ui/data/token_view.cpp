@@ -18,13 +18,9 @@
 namespace mw::ui {
 namespace {
 
-constexpr int kAir = 5, kGap = 3, kMargin = 8;  // inside a chip, between two, around all
-constexpr int kLongestPiece = 80;               // characters shown; the rest stands in the tooltip
+constexpr int kChipAir = 5, kChipGap = 3, kEdge = 8;  // inside a chip, between two, around all
+constexpr int kLongestPiece = 80;                     // characters shown; the rest stands in the tooltip
 constexpr int kNarrowest = 14;
-
-QString grouped(int n) {
-  return QLocale(QLocale::English).toString(n);
-}
 
 bool ends_line(const std::string& piece) {
   return piece.find('\n') != std::string::npos || piece == "<0x0A>";
@@ -86,7 +82,7 @@ int TokenView::width_of(const std::string& piece) {
   const auto [at, added] = widths_.try_emplace(piece);
   if (added) {
     const QString text = piece_text(piece).left(kLongestPiece);
-    at->second = std::max(kNarrowest, fontMetrics().horizontalAdvance(text) + 2 * kAir);
+    at->second = std::max(kNarrowest, fontMetrics().horizontalAdvance(text) + 2 * kChipAir);
   }
   return at->second;
 }
@@ -102,16 +98,16 @@ void TokenView::lay_out() {
   lines_.clear();
   left_.assign(detail_.tokens.size(), 0);
   wide_.assign(detail_.tokens.size(), 0);
-  const int limit = std::max(60, viewport()->width() - kMargin);
-  int x = kMargin, begin = 0;
+  const int limit = std::max(60, viewport()->width() - kEdge);
+  int x = kEdge, begin = 0;
   const auto break_line = [&](int token) {
     if (token > begin) lines_.push_back({begin, token});
     begin = token;
-    x = kMargin;
+    x = kEdge;
   };
   for (int t = 0; t < size(); ++t) {
     const std::string& piece = detail_.tokens[static_cast<size_t>(t)].piece;
-    const int wide = std::min(width_of(piece), limit - kMargin);
+    const int wide = std::min(width_of(piece), limit - kEdge);
     if (t == used()) {
       break_line(t);
       lines_.push_back({t, t});
@@ -119,11 +115,11 @@ void TokenView::lay_out() {
     if (x + wide > limit) break_line(t);
     left_[static_cast<size_t>(t)] = x;
     wide_[static_cast<size_t>(t)] = wide;
-    x += wide + kGap;
+    x += wide + kChipGap;
     if (ends_line(piece)) break_line(t + 1);
   }
   break_line(size());
-  const int height = static_cast<int>(lines_.size()) * line_height_ + 2 * kMargin;
+  const int height = static_cast<int>(lines_.size()) * line_height_ + 2 * kEdge;
   verticalScrollBar()->setRange(0, std::max(0, height - viewport()->height()));
   verticalScrollBar()->setPageStep(viewport()->height());
   verticalScrollBar()->setSingleStep(line_height_);
@@ -138,12 +134,12 @@ int TokenView::line_of(int token) const {
 
 QRect TokenView::chip(int token) {
   const auto t = static_cast<size_t>(token);
-  const int top = kMargin + line_of(token) * line_height_ - verticalScrollBar()->value();
+  const int top = kEdge + line_of(token) * line_height_ - verticalScrollBar()->value();
   return {left_[t], top, wide_[t], chip_height_};
 }
 
 int TokenView::at(const QPoint& point) {
-  const int y = point.y() + verticalScrollBar()->value() - kMargin;
+  const int y = point.y() + verticalScrollBar()->value() - kEdge;
   const int line = y < 0 ? -1 : y / line_height_;
   if (line < 0 || line >= static_cast<int>(lines_.size())) return -1;
   for (int t = lines_[static_cast<size_t>(line)].begin; t < lines_[static_cast<size_t>(line)].end; ++t)
@@ -172,9 +168,9 @@ void TokenView::set_current(int token) {
   hovered_ = -1;
   const QRect where = chip(current_);
   QScrollBar* bar = verticalScrollBar();
-  if (where.top() < kMargin) bar->setValue(bar->value() + where.top() - kMargin);
-  if (where.bottom() > viewport()->height() - kMargin)
-    bar->setValue(bar->value() + where.bottom() - viewport()->height() + kMargin);
+  if (where.top() < kEdge) bar->setValue(bar->value() + where.top() - kEdge);
+  if (where.bottom() > viewport()->height() - kEdge)
+    bar->setValue(bar->value() + where.bottom() - viewport()->height() + kEdge);
   setAccessibleDescription(token_text(detail_, current_));
   emit pointed(current_);
   viewport()->update();
@@ -241,7 +237,7 @@ void TokenView::paintEvent(QPaintEvent* event) {
     return;
   }
   painter.setFont(font());
-  const int top = verticalScrollBar()->value() - kMargin;
+  const int top = verticalScrollBar()->value() - kEdge;
   const int first = std::max(0, (top + event->rect().top()) / line_height_);
   const int last = std::min(static_cast<int>(lines_.size()) - 1, (top + event->rect().bottom()) / line_height_);
   for (int l = first; l <= last; ++l) {
@@ -249,7 +245,7 @@ void TokenView::paintEvent(QPaintEvent* event) {
     const int y = l * line_height_ - top;
     if (line.begin == line.end) {
       painter.setPen(t.warn);
-      painter.drawText(QRect(kMargin, y, viewport()->width(), chip_height_), Qt::AlignVCenter, note());
+      painter.drawText(QRect(kEdge, y, viewport()->width(), chip_height_), Qt::AlignVCenter, note());
     }
     for (int c = line.begin; c < line.end; ++c)
       paint_chip(painter, c, {left_[static_cast<size_t>(c)], y, wide_[static_cast<size_t>(c)], chip_height_});
@@ -258,7 +254,7 @@ void TokenView::paintEvent(QPaintEvent* event) {
 
 void TokenView::resizeEvent(QResizeEvent* event) {
   QAbstractScrollArea::resizeEvent(event);
-  const int first = at({kMargin + 2, kMargin + 2});
+  const int first = at({kEdge + 2, kEdge + 2});
   lay_out();
   if (first > 0) verticalScrollBar()->setValue(line_of(first) * line_height_);  // the same tokens stay in view
 }

@@ -15,7 +15,7 @@ namespace {
 // Capacity is worth the room while the measured bars still take up a quarter of it.
 constexpr double kMostEmpty = 4, kAboveCapacity = 1.2;
 
-QString tr(const char* text) {
+QString size_words(const char* text) {
   return QCoreApplication::translate("mw::ui::SizePage", text);
 }
 
@@ -64,11 +64,11 @@ double top_of(const runs::SizeView& view) {
 QString workload_text(serve::Workload workload) {
   switch (workload) {
     case serve::Workload::rollout:
-      return tr("Rollout");
+      return size_words("Rollout");
     case serve::Workload::forward:
-      return tr("Forward, full logits");
+      return size_words("Forward, full logits");
     case serve::Workload::chunked_forward:
-      return tr("Forward, chunked top-k");
+      return size_words("Forward, chunked top-k");
   }
   return {};
 }
@@ -76,21 +76,21 @@ QString workload_text(serve::Workload workload) {
 QString short_text(serve::Workload workload) {
   switch (workload) {
     case serve::Workload::rollout:
-      return tr("Rollout");
+      return size_words("Rollout");
     case serve::Workload::forward:
-      return tr("Forward");
+      return size_words("Forward");
     case serve::Workload::chunked_forward:
-      return tr("Chunked");
+      return size_words("Chunked");
   }
   return {};
 }
 
 QString refusal_text(const serve::SizePoint& point) {
   if (point.measured) return {};
-  if (point.fits()) return point.error.empty() ? tr("not measured") : tr("failed: %1").arg(qs(point.error));
+  if (point.fits()) return point.error.empty() ? size_words("not measured") : size_words("failed: %1").arg(qs(point.error));
   const QString need = need_text(point);
-  if (point.largest_batch == 0) return tr("does not fit: needs %1, nor does any smaller batch (predicted)").arg(need);
-  return tr("does not fit: needs %1, largest that fits %2 (predicted)").arg(need).arg(point.largest_batch);
+  if (point.largest_batch == 0) return size_words("does not fit: needs %1, nor does any smaller batch (predicted)").arg(need);
+  return size_words("does not fit: needs %1, largest that fits %2 (predicted)").arg(need).arg(point.largest_batch);
 }
 
 BatchAxis batch_axis(const runs::SizeView& view) {
@@ -124,11 +124,11 @@ Notes time_notes(const runs::SizeView& view) {
       (p.fits() ? failed : refused) = true;
     }
   if (refused && failed)
-    notes.caption = tr("\u2715 Predicted not to fit, or failed: the table says why");
+    notes.caption = size_words("\u2715 Predicted not to fit, or failed: the table says why");
   else if (refused)
-    notes.caption = tr("\u2715 Predicted not to fit");
+    notes.caption = size_words("\u2715 Predicted not to fit");
   else if (failed)
-    notes.caption = tr("\u2715 Failed: the table says why");
+    notes.caption = size_words("\u2715 Failed: the table says why");
   return notes;
 }
 
@@ -168,7 +168,7 @@ PlotStack size_stack(const SizeViewPtr& view, serve::Workload workload) {
 
 std::vector<LevelLine> size_levels(const runs::SizeView& view) {
   if (!view.capacity) return {};
-  return {{tr("capacity"), as_double(*view.capacity), theme().bad, Origin::measured}};
+  return {{size_words("capacity"), as_double(*view.capacity), theme().bad, Origin::measured}};
 }
 
 Notes memory_notes(const runs::SizeView& view, serve::Workload workload) {
@@ -180,14 +180,14 @@ Notes memory_notes(const runs::SizeView& view, serve::Workload workload) {
     notes.marks.push_back({place(p.batch), theme().bad});
     if (notes.marks.size() == 1)  // the smallest of them
       notes.caption =
-          p.fits() ? tr("\u2715 %1 failed: the table says why").arg(p.batch)
+          p.fits() ? size_words("\u2715 %1 failed: the table says why").arg(p.batch)
           : p.largest_batch == 0
-              ? tr("\u2715 Predicted: %1 needs %2, none fits").arg(p.batch).arg(need_text(p))
-              : tr("\u2715 Predicted: %1 needs %2, largest fit %3").arg(p.batch).arg(need_text(p)).arg(p.largest_batch);
+              ? size_words("\u2715 Predicted: %1 needs %2, none fits").arg(p.batch).arg(need_text(p))
+              : size_words("\u2715 Predicted: %1 needs %2, largest fit %3").arg(p.batch).arg(need_text(p)).arg(p.largest_batch);
   }
   // Said too where another workload's chart has such a line, so that all keep the same height.
   if (notes.marks.empty() && view.largest_refused.value > 0 && !line->points.empty())
-    notes.caption = tr("Every batch fits");
+    notes.caption = size_words("Every batch fits");
   return notes;
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Between core's UTF-8 strings and Qt's.
 #pragma once
+#include <QLocale>
 #include <QString>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -15,6 +17,10 @@ inline QString qs(std::string_view text) {
 }
 inline std::string ss(const QString& text) {
   return text.toStdString();
+}
+// 12345 as "12,345".
+inline QString grouped(std::int64_t n) {
+  return QLocale(QLocale::English).toString(static_cast<qlonglong>(n));
 }
 // One cell of RFC 4180.
 inline QString csv_cell(QString text) {

@@ -15,7 +15,7 @@
 namespace mw::ui {
 namespace {
 
-constexpr double kHeader = 25;
+constexpr double kTitleRow = 25;
 
 QString time_text(double seconds, double waited) {
   return MeasuredMesh::tr("in %1, %2 of it waiting").arg(qs(to_text(Seconds(seconds))), qs(to_text(Seconds(waited))));
@@ -138,14 +138,14 @@ QString MeasuredMesh::summary() const {
 
 MeasuredMesh::Frame MeasuredMesh::frame() const {
   Frame f;
-  f.header = QRectF(8, 0, width() - 16 - inset_, kHeader);
+  f.header = QRectF(8, 0, width() - 16 - inset_, kTitleRow);
   const double lines = kTextLine * static_cast<double>(std::max<size_t>(1, moment_.axes.size()) + 1) + 4;
   const bool beside = width() > 620 && height() < 260;
   const double wide = beside ? width() * 0.42 : width() - 16;
-  f.lines = beside ? QRectF(width() - wide - 8, kHeader, wide, height() - kHeader - 4)
+  f.lines = beside ? QRectF(width() - wide - 8, kTitleRow, wide, height() - kTitleRow - 4)
                    : QRectF(8, height() - lines - 2, wide, lines);
-  f.devices = QRectF(8, kHeader + 2, beside ? width() - wide - 28 : width() - 16,
-                     height() - kHeader - 8 - (beside ? 0 : lines));
+  f.devices = QRectF(8, kTitleRow + 2, beside ? width() - wide - 28 : width() - 16,
+                     height() - kTitleRow - 8 - (beside ? 0 : lines));
   return f;
 }
 

@@ -13,7 +13,7 @@ namespace mw::formats {
 namespace {
 
 constexpr size_t kBlock = 32 << 10, kHeader = 7;
-constexpr std::uint64_t kMostFile = 4ull << 30;
+constexpr std::uint64_t kMostDatastore = 4ull << 30;
 
 std::uint32_t crc32(std::string_view bytes) {
   static const auto kTable = [] {
@@ -83,7 +83,7 @@ void take_record(std::string_view record, RunLog& log) {
 }  // namespace
 
 RunLog read_wandb(const std::filesystem::path& file) {
-  const std::string bytes = read_file(file, kMostFile);
+  const std::string bytes = read_file(file, kMostDatastore);
   RunLog log{.name = file.parent_path().filename().string(), .tool = "W&B", .scalars = {}, .notes = {}};
   if (bytes.size() < kHeader || !bytes.starts_with(":W&B"))
     throw Error(

@@ -10,7 +10,7 @@
 namespace mw::formats {
 namespace {
 
-constexpr std::uint64_t kMostMetadata = 1 << 20;
+constexpr std::uint64_t kMostZarray = 1 << 20;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
 // zstd packs zeros (a fresh lora_b) by at most this much.
 constexpr std::uint64_t kMostRatio = 1 << 16;
@@ -248,7 +248,7 @@ ZarrArray read_zarr(const KvStore& store, const std::string& name) {
   const auto value = value2 ? value2 : store.find(v3);
   const std::string& place = value2 ? v2 : v3;
   if (!value) fail(store, name, "there is no such array", "", v2 + " or " + v3);
-  if (value->length > kMostMetadata) fail(store, place, "metadata is too large", std::to_string(value->length));
+  if (value->length > kMostZarray) fail(store, place, "metadata is too large", std::to_string(value->length));
   const Blob bytes = KvStore::read(*value);
   const Json json =
       parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, store.folder().string() + ", " + place);
