@@ -73,8 +73,4 @@ std::vector<RunId> import_sets(Store& store, std::vector<formats::BenchSet> sets
   return runs;
 }
 
-std::vector<RunId> import_results(Store& store, const std::filesystem::path& file, const formats::CsvMapping& mapping) {
-  return import_sets(store, formats::read_bench(file, mapping));
-}
-
 }  // namespace mw::runs

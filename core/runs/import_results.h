@@ -2,7 +2,6 @@
 // Results of other tools as finished runs of the store: the same events as a sweep's (core/runs/sweep_run.h), source
 // "imported". The store's thread.
 #pragma once
-#include <filesystem>
 #include <vector>
 
 #include "core/formats/bench_import.h"
@@ -14,8 +13,5 @@ namespace mw::runs {
 Experiment experiment_of(const formats::BenchSet& set);
 // One run per set, in order. What was measured elsewhere is imported; predictions stay predictions.
 std::vector<RunId> import_sets(Store& store, std::vector<formats::BenchSet> sets);
-// The same of a file; what read_bench throws, it throws before the store is touched.
-std::vector<RunId> import_results(Store& store, const std::filesystem::path& file,
-                                  const formats::CsvMapping& mapping = {});
 
 }  // namespace mw::runs

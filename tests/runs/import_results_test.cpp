@@ -19,7 +19,7 @@ fs::path fixture(const char* name) {
 TEST(ImportResults, SetsBecomeFinishedRunsThatReadBackWhole) {
   const test::TemporaryFolder folder;
   Store store(folder.path);
-  const auto ids = import_results(store, fixture("vllm_appended.json"));
+  const auto ids = import_sets(store, formats::read_bench(fixture("vllm_appended.json")));
   ASSERT_EQ(ids.size(), 2u);
   const RunRow row = *store.find(ids[0]);
   EXPECT_EQ(row.state, RunState::done);
@@ -46,7 +46,7 @@ TEST(ImportResults, SetsBecomeFinishedRunsThatReadBackWhole) {
 TEST(ImportResults, RequestsComeWithTheirPoint) {
   const test::TemporaryFolder folder;
   Store store(folder.path);
-  const auto ids = import_results(store, fixture("guidellm_failing.json"));
+  const auto ids = import_sets(store, formats::read_bench(fixture("guidellm_failing.json")));
   const Compared run = compared(store, ids.at(0));
   EXPECT_EQ(run.sweep->set.points.at(0).requests.size(), 6u);
   EXPECT_EQ(run.sweep->set.definitions.tpot, formats::Definitions::Tpot::with_first);
@@ -66,7 +66,7 @@ TEST(ImportResults, ABadFileLeavesTheStoreAsItWas) {
   const test::TemporaryFolder folder;
   Store store(folder.path);
   write_file_atomically(folder.path / "bad.json", "{\"output_throughput\": 1, \"completed\": -1}");
-  EXPECT_THROW(import_results(store, folder.path / "bad.json"), Error);
+  EXPECT_THROW(import_sets(store, formats::read_bench(folder.path / "bad.json")), Error);
   EXPECT_TRUE(store.list().empty());
 }
 

@@ -1,26 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/runs/result_importer.h"
 
-#include "core/formats/logs/run_log.h"
-#include "core/runs/import_log.h"
-#include "core/runs/import_results.h"
+#include "core/runs/import_files.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
-namespace {
-
-// A training log of another program, or results of a serving benchmark; read whole before the store is touched.
-std::vector<runs::RunId> import_one(const std::filesystem::path& file, const std::filesystem::path& folder) {
-  if (formats::log_kind(file) != formats::LogKind::none) {
-    const formats::RunLog log = formats::read_log(file);
-    runs::Store store(folder);
-    return {runs::import_log(store, log)};
-  }
-  runs::Store store(folder);
-  return runs::import_results(store, file);
-}
-
-}  // namespace
 
 void ResultImporter::import(std::vector<std::filesystem::path> files) {
   thread_ = {};
@@ -29,7 +13,7 @@ void ResultImporter::import(std::vector<std::filesystem::path> files) {
     for (const auto& file : files) {
       if (stop.stop_requested()) break;
       try {
-        for (auto& run : import_one(file, folder_)) result.runs.push_back(std::move(run));
+        for (auto& one : runs::import_files(folder_, {file})) result.runs.push_back(std::move(one.run));
       } catch (const Error& error) {
         result.problems.push_back(error.problem());
       } catch (const std::exception& error) {
