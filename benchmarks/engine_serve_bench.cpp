@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <memory>
 
 #include "core/base/rng.h"
@@ -17,6 +18,7 @@
 #include "core/serve/engine_layout.h"
 #include "core/serve/measured_steps.h"
 #include "core/serve/model_backend.h"
+#include "core/serve/step_timing.h"
 
 namespace mw::serve {
 namespace {
@@ -178,46 +180,117 @@ void adapters(const std::string& resources) {
   }
 }
 
-// resources/examples/tiny-serve.json
-void sweep(const std::string& resources) {
-  const auto m = shipped(resources);
-  SchedulerSettings s{.max_num_seqs = 16, .max_num_batched_tokens = 512, .max_model_len = 512, .kv = {}};
-  s = with_engine_kv(m->network, s, Bytes(0));
-  std::vector<TimedStep> steps;
-  {
-    EngineExecutor executor(m->network, s);
-    const auto begun = Clock::now();
-    steps = time_steps(executor, s, m->network.config(), 3);
-    std::printf("%zu steps timed in %.1f s\n", steps.size(), since(begun));
+// What the model says of the steps it was fitted to, by their kind.
+void print_steps(const MeasuredStepModel& model, const std::vector<TimedStep>& steps) {
+  struct Cell {
+    std::vector<double> us, error;
+  };
+  std::map<std::pair<int, int>, Cell> cells;  // by requests and prompt tokens, in powers of two
+  for (const TimedStep& t : steps) {
+    const double more = t.work.tokens - t.work.requests;
+    Cell& c = cells[{static_cast<int>(t.work.requests), more < 1 ? 0 : 1 << static_cast<int>(std::log2(more))}];
+    c.us.push_back(1e6 * t.seconds), c.error.push_back(model.seconds(t.work) / t.seconds - 1);
   }
-  const MeasuredStepModel model(steps);
-  std::printf("predicted, calibrated on this machine: %s\n", model.text().c_str());
-  const auto real = engine_backend(m->network, s, {.first_id = 10, .vocab = m->network.config().vocab});
-  const auto simulated = virtual_backend(measured_executor(model, m->network.config()), s);
-  std::printf("%6s %6s | %10s %10s %7s | %9s %9s %7s | %9s %9s\n", "prompt", "rate", "tok/s", "simulated", "error",
-              "TPOT ms", "simulated", "error", "TTFT ms", "simulated");
-  double worst_throughput = 0, worst_tpot = 0;
-  std::uint64_t salt = 0;
-  for (const int len : {64, 256})
-    for (const double rate : {20.0, 40.0, 80.0, 160.0, 320.0, 640.0}) {
-      const Load load = make_load({.request_rate = rate,
-                                   .input_len = len,
-                                   .output_len = 32,
-                                   .num_prompts = 240,
-                                   .warmups = 8,
-                                   .seed = 1,
-                                   .salt = salt++});
-      const formats::BenchPoint a = summarise(load, real->play(load, {}, {}), {});
-      const formats::BenchPoint b = summarise(load, simulated->play(load, {}, {}), {});
-      const double throughput = b.output_throughput / a.output_throughput - 1, tpot = b.tpot.median / a.tpot.median - 1;
-      worst_throughput = std::max(worst_throughput, std::abs(throughput));
-      worst_tpot = std::max(worst_tpot, std::abs(tpot));
-      std::printf("%6d %6.0f | %10.0f %10.0f %6.1f%% | %9.3f %9.3f %6.1f%% | %9.2f %9.2f  %s/%s\n", len, rate,
-                  a.output_throughput, b.output_throughput, 100 * throughput, a.tpot.median, b.tpot.median, 100 * tpot,
-                  a.ttft.median, b.ttft.median, a.verdict.c_str(), b.verdict.c_str());
-    }
-  std::printf("worst: throughput %.1f %%, median TPOT %.1f %%\n", 100 * worst_throughput, 100 * worst_tpot);
+  std::printf("%8s %9s %6s %10s %8s %8s %8s\n", "requests", "+ tokens", "steps", "median us", "error", "p10", "p90");
+  for (auto& [at, c] : cells) {
+    std::sort(c.error.begin(), c.error.end());
+    const size_t n = c.error.size();
+    if (n < 3) continue;
+    std::printf("%8d %9d %6zu %10.0f %7.1f%% %7.1f%% %7.1f%%\n", at.first, at.second, n, median(c.us),
+                100 * c.error[n / 2], 100 * c.error[n / 10], 100 * c.error[n * 9 / 10]);
+  }
 }
+
+// The loads of resources/examples/tiny-serve.json on the engine, each simulated from steps timed before and after it: a
+// machine whose speed wanders is the same for both. Two rounds.
+class Sweep {
+ public:
+  explicit Sweep(const std::string& resources) : model_(shipped(resources)) {
+    const auto begun = Clock::now();
+    time_some(2);
+    std::printf("calibration: %zu steps in %.1f s\n", steps_.size(), since(begun));
+    const MeasuredStepModel model(steps_);
+    print_steps(model, steps_);
+    std::printf("%s\n", model.text().c_str());
+  }
+
+  void run() {
+    constexpr int kRounds = 2;
+    const auto begun = Clock::now();
+    std::printf("%5s %6s %6s | %9s %9s %7s | %8s %8s %7s | %7s | %8s %8s\n", "round", "prompt", "rate", "tok/s",
+                "simul.", "error", "TPOT ms", "simul.", "error", "steps", "TTFT ms", "simul.");
+    for (int round = 1; round <= kRounds; ++round)
+      for (const int len : {64, 256})
+        for (const double rate : {15.0, 30.0, 50.0, 120.0, 250.0}) point(round, len, rate);
+    std::printf("means of %d rounds\n%6s %6s %12s %12s\n", kRounds, "prompt", "rate", "throughput", "median TPOT");
+    double throughput = 0, tpot = 0;
+    for (const auto& [at, sum] : errors_) {
+      const Compared mean{sum.throughput / kRounds, sum.tpot / kRounds};
+      throughput = std::max(throughput, std::abs(mean.throughput)), tpot = std::max(tpot, std::abs(mean.tpot));
+      std::printf("%6d %6.0f %11.1f%% %11.1f%%\n", at.first, at.second, 100 * mean.throughput, 100 * mean.tpot);
+    }
+    std::printf("largest error: throughput %.1f %% (bar 10 %%), median TPOT %.1f %% (bar 15 %%); %.0f s\n",
+                100 * throughput, 100 * tpot, since(begun));
+  }
+
+ private:
+  struct Compared {  // simulated over measured, less 1
+    double throughput = 0, tpot = 0;
+  };
+
+  std::vector<TimedStep> time_some(double seconds) {
+    auto some = time_steps(executor_, settings_, config(), {.budget_s = seconds, .first_id = kFirst});
+    steps_.insert(steps_.end(), some.begin(), some.end());
+    return some;
+  }
+
+  void point(int round, int len, double rate) {
+    constexpr double kBeside = 0.3;  // s
+    const Load load = make_load({.request_rate = rate,
+                                 .input_len = len,
+                                 .output_len = 32,
+                                 .num_prompts = 100,
+                                 .warmups = 8,
+                                 .seed = static_cast<std::uint64_t>(round)});
+    std::vector<TimedStep> beside = time_some(kBeside);
+    logged_.take();
+    const formats::BenchPoint a = summarise(load, real_->play(load, {}, {}), {});
+    const auto log = logged_.take();
+    const auto after = time_some(kBeside);
+    beside.insert(beside.end(), after.begin(), after.end());
+    const MeasuredStepModel model = MeasuredStepModel(steps_).beside(beside);
+    const formats::BenchPoint b =
+        summarise(load, virtual_backend(measured_executor(model, config()), settings_)->play(load, {}, {}), {});
+    const Compared c{b.output_throughput / a.output_throughput - 1, b.tpot.median / a.tpot.median - 1};
+    Compared& sum = errors_[{len, rate}];
+    sum.throughput += c.throughput, sum.tpot += c.tpot;
+    std::printf("%5d %6d %6.0f | %9.0f %9.0f %6.1f%% | %8.3f %8.3f %6.1f%% | %6.1f%% | %8.2f %8.2f  %s/%s\n", round,
+                len, rate, a.output_throughput, b.output_throughput, 100 * c.throughput, a.tpot.median, b.tpot.median,
+                100 * c.tpot, 100 * steps_error(model, log), a.ttft.median, b.ttft.median, a.verdict.c_str(),
+                b.verdict.c_str());
+    std::fflush(stdout);
+  }
+
+  // Of the load's own steps, as the model has them over what they took: apart from the loop around them.
+  static double steps_error(const MeasuredStepModel& model, const std::vector<LoggingExecutor::Entry>& log) {
+    double modelled = 0, taken = 0;
+    for (const auto& e : log) modelled += model.seconds(e.work), taken += e.ended_s - e.begun_s;
+    return modelled / taken - 1;
+  }
+
+  const model::Config& config() const { return model_->network.config(); }
+
+  static constexpr int kFirst = 10;  // id of prompts
+  std::unique_ptr<Model> model_;
+  SchedulerSettings settings_ = with_engine_kv(
+      model_->network, {.max_num_seqs = 16, .max_num_batched_tokens = 512, .max_model_len = 512, .kv = {}}, Bytes(0));
+  EngineExecutor executor_{model_->network, settings_};
+  LoggingExecutor logged_{executor_, model_->network.config()};
+  std::unique_ptr<Backend> real_ =
+      live_backend(logged_, settings_, {.first_id = kFirst, .vocab = model_->network.config().vocab});
+  std::vector<TimedStep> steps_;
+  std::map<std::pair<int, double>, Compared> errors_;
+};
 
 }  // namespace
 }  // namespace mw::serve
@@ -234,5 +307,5 @@ int main(int argc, char** argv) {
   if (wanted("decode")) mw::serve::decode(resources);
   if (wanted("prefill")) mw::serve::prefill();
   if (wanted("adapters")) mw::serve::adapters(resources);
-  if (wanted("sweep")) mw::serve::sweep(resources);
+  if (wanted("sweep")) mw::serve::Sweep(resources).run();
 }

@@ -13,7 +13,7 @@ namespace {
 
 std::unique_ptr<serve::Backend> server_of(const Experiment& e, const hardware::Catalogue& catalogue) {
   const plan::Request request = plan_request(e, catalogue);
-  return serve::model_backend(request, scheduler_settings(e, kv_layout(e, plan::ServeStepModel(request).kv())));
+  return serve::model_backend(request, scheduler_settings(e));
 }
 
 // One user; what replayed prompts find in the cache is what an earlier round of them left.

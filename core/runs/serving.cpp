@@ -46,13 +46,12 @@ ServedModel load_served(const Experiment& e, const train::Progress& progress) {
   model.capacity = model.capacity * model.mesh.devices();  // answers are the same, and one device has every core
   model.mesh = {};
   model.use = engine::Use::inference;
-  ServedModel out{.model = {}, .settings = scheduler_settings(e, {}), .name = served_name(e, model.path)};
+  ServedModel out{.model = {}, .settings = scheduler_settings(e), .name = served_name(e, model.path)};
   const int positions = formats::read_config(model.path).max_positions;
   if (!e.has("serve.max_model_len")) out.settings.max_model_len = std::min(out.settings.max_model_len, positions);
   model.context = out.settings.max_model_len;
   out.adapters = read_adapters(e, out.name, model.path);
   out.model = train::load_model(model, progress);
-  out.settings.kv.block_size = static_cast<int>(e.integer("serve.block_size"));
   out.settings =
       serve::with_engine_kv(out.model.cluster->network(0), out.settings,
                             Bytes(static_cast<std::int64_t>(e.number("serve.kv_gib") * 1073741824.0)),

@@ -2,6 +2,7 @@
 #include "core/runs/sweep_backends.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "core/runs/plan_request.h"
@@ -10,8 +11,8 @@
 #include "core/runs/sweep_run.h"
 #include "core/serve/engine_backend.h"
 #include "core/serve/http_backend.h"
-#include "core/serve/measured_steps.h"
 #include "core/serve/model_backend.h"
+#include "core/serve/step_timing.h"
 
 namespace mw::runs {
 namespace {
@@ -20,7 +21,7 @@ BackendParts model_parts(const Experiment& e, const hardware::Catalogue& catalog
   const plan::Request request = plan_request(e, catalogue);
   const plan::ServeStepModel::Kv kv = plan::ServeStepModel(request).kv();
   BackendParts parts;
-  parts.backend = serve::model_backend(request, scheduler_settings(e, kv_layout(e, kv)));
+  parts.backend = serve::model_backend(request, scheduler_settings(e));
   parts.conditions["stack"] = plan::to_string(request.stack);
   parts.notes.push_back("every number is predicted: " + std::string(plan::to_string(request.stack)) + " on " +
                         request.target.id + ", KV cache " + to_text(kv.capacity));
@@ -65,18 +66,27 @@ BackendParts calibrated_parts(const Experiment& e, const EmitBody& emit) {
     emit(event::Progress{"loading weights", done, total});
   });
   engine::Network& network = served.model.cluster->network(0);
-  emit(event::Progress{"timing steps", 0, 1});
+  serve::TimingSettings timing{.budget_s = kSeconds, .first_id = first_plain_id(*served.model.tokenizer)};
+  timing.progress = [&](double share) { emit(event::Progress{"timing steps", std::lround(100 * share), 100}); };
   std::vector<serve::TimedStep> steps;
   {
     serve::EngineExecutor executor(network, served.settings);
-    steps = serve::time_steps(executor, served.settings, network.config(), kSeconds);
+    if (!served.adapters.empty()) {
+      timing.adapter = served.adapters.front().name;
+      executor.add_adapter(timing.adapter, served.adapters.front().values);
+    }
+    steps = serve::time_steps(executor, served.settings, network.config(), timing);
   }
-  const serve::MeasuredStepModel model(steps);
+  double seconds = 0;
+  for (const serve::TimedStep& step : steps) seconds += step.seconds;
+  const serve::MeasuredStepModel model = serve::MeasuredStepModel(steps).beside(steps);
   BackendParts parts;
   parts.backend = serve::virtual_backend(serve::measured_executor(model, network.config()), served.settings);
   parts.conditions["kv_dtype"] = "f32";
   parts.conditions["max_model_len"] = std::to_string(served.settings.max_model_len);
-  parts.conditions["calibration"] = "this machine, " + std::to_string(steps.size()) + " steps";
+  if (!timing.adapter.empty()) parts.conditions["adapter"] = timing.adapter;
+  parts.conditions["calibration"] = "this machine, " + std::to_string(train::thread_count(0)) + " threads, " +
+                                    std::to_string(steps.size()) + " steps in " + number_text(seconds, 2) + " s";
   parts.notes.push_back("every number is predicted, calibrated on this machine: " + model.text());
   return parts;
 }

@@ -9,7 +9,6 @@
 
 #include "core/base/event.h"
 #include "core/hardware/catalogue.h"
-#include "core/plan/serve_step.h"
 #include "core/runs/experiment.h"
 #include "core/serve/scheduler.h"
 #include "core/serve/sweep.h"
@@ -23,8 +22,8 @@ SweepBackend sweep_backend(const Experiment& experiment);  // sweep.backend; aut
 
 // Throw Error for what the document says wrong or leaves out (sweep_settings.cpp).
 serve::SweepSettings sweep_settings(const Experiment& experiment);
-serve::SchedulerSettings scheduler_settings(const Experiment& experiment, serve::KvLayout kv);
-serve::KvLayout kv_layout(const Experiment& experiment, const plan::ServeStepModel::Kv& kv);
+// Of its KV cache only the block size: who serves lays it out.
+serve::SchedulerSettings scheduler_settings(const Experiment& experiment);
 // Who serves, under which conditions: name, model, target, chips, price, conditions; no points.
 formats::BenchSet sweep_facts(const Experiment& experiment, const hardware::Catalogue& catalogue);
 

@@ -148,23 +148,14 @@ serve::SweepSettings sweep_settings(const Experiment& e) {
   return s;
 }
 
-serve::SchedulerSettings scheduler_settings(const Experiment& e, serve::KvLayout kv) {
+serve::SchedulerSettings scheduler_settings(const Experiment& e) {
   return {.max_num_seqs = whole(e, "serve.max_num_seqs"),
           .max_num_batched_tokens = whole(e, "serve.max_num_batched_tokens"),
           .max_model_len = whole(e, "serve.max_model_len"),
           .chunked_prefill = e.flag("serve.chunked_prefill") ? serve::ChunkedPrefill::on : serve::ChunkedPrefill::off,
           .prefix_cache = e.flag("serve.prefix_cache") ? serve::PrefixCache::on : serve::PrefixCache::off,
           .policy = e.string("serve.policy") == "priority" ? serve::Policy::priority : serve::Policy::fcfs,
-          .kv = std::move(kv)};
-}
-
-serve::KvLayout kv_layout(const Experiment& e, const plan::ServeStepModel::Kv& kv) {
-  serve::KvLayout layout{.block_size = whole(e, "serve.block_size"), .groups = {}, .capacity = kv.capacity};
-  for (const auto& g : kv.groups)
-    layout.groups.push_back(
-        {.window = g.window,
-         .block_bytes = Bytes(static_cast<std::int64_t>(std::llround(g.bytes_per_token * layout.block_size)))});
-  return layout;
+          .kv = {.block_size = whole(e, "serve.block_size"), .groups = {}, .capacity = {}}};
 }
 
 formats::BenchSet sweep_facts(const Experiment& e, const hardware::Catalogue& catalogue) {

@@ -14,7 +14,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kAdapter = "adapter";
 constexpr int kQueue = 1 << 30;  // the client's cap is the only one
 constexpr double kLate = 0.005;  // s: a client that is later than this measures itself
 
@@ -114,22 +113,19 @@ class Player {
   std::vector<std::optional<formats::RequestResult>> results_;
 };
 
-class EngineBackend : public Backend {
+class LiveBackend : public Backend {
  public:
-  EngineBackend(engine::Network& network, const SchedulerSettings& settings, const EngineLoad& load)
-      : load_(load), executor_(network, settings) {
-    if (load.adapter) executor_.add_adapter(kAdapter, *load.adapter);
-    live_.emplace(settings, executor_, kQueue);
-  }
+  LiveBackend(Executor& executor, const SchedulerSettings& settings, const EngineLoad& load)
+      : load_(load), live_(settings, executor, kQueue) {}
 
   Played play(const Load& load, const OnProgress& progress, std::stop_token stop) override {
     const LoadSettings& s = load.settings;
     const int most = s.concurrency > 0 ? s.concurrency : kQueue;
-    if (s.prompts == Prompts::salted) live_->clear_prefix_cache();  // they cannot hit what others left
-    if (!load.warmups.empty()) Player(*live_, load.warmups, most, asks(load.warmups)).play(Arrival::burst, {}, stop);
-    live_->take_timeline();
-    const SchedulerState before = live_->state().scheduler;
-    Player player(*live_, load.requests, most, asks(load.requests));
+    if (s.prompts == Prompts::salted) live_.clear_prefix_cache();  // they cannot hit what others left
+    if (!load.warmups.empty()) Player(live_, load.warmups, most, asks(load.warmups)).play(Arrival::burst, {}, stop);
+    live_.take_timeline();
+    const SchedulerState before = live_.state().scheduler;
+    Player player(live_, load.requests, most, asks(load.requests));
     Played played;
     double first = 0, last = 0;
     for (auto& r : player.play(s.arrival, progress, stop)) {
@@ -139,9 +135,9 @@ class EngineBackend : public Backend {
       played.requests.push_back(std::move(*r));
     }
     played.duration_s = std::max(0.0, last - first);
-    played.timeline = live_->take_timeline();
+    played.timeline = live_.take_timeline();
     for (formats::LoadSample& sample : played.timeline) sample.time_s -= player.begun();
-    const SchedulerState after = live_->state().scheduler;
+    const SchedulerState after = live_.state().scheduler;
     if (after.prompt_tokens > before.prompt_tokens)
       played.prefix_hits = static_cast<double>(after.cached_tokens - before.cached_tokens) /
                            static_cast<double>(after.prompt_tokens - before.prompt_tokens);
@@ -154,7 +150,7 @@ class EngineBackend : public Backend {
     std::vector<Ask> all;
     for (const TimedRequest& r : requests)
       all.push_back(
-          {.prompt = {.ids = prompt_ids(r, load_.first_id, load_.vocab), .adapter = load_.adapter ? kAdapter : ""},
+          {.prompt = {.ids = prompt_ids(r, load_.first_id, load_.vocab), .adapter = load_.adapter ? kLoadAdapter : ""},
            .max_new = r.output_len});
     return all;
   }
@@ -173,11 +169,30 @@ class EngineBackend : public Backend {
   }
 
   EngineLoad load_;
+  Live live_;
+};
+
+class EngineBackend : public Backend {
+ public:
+  EngineBackend(engine::Network& network, const SchedulerSettings& settings, const EngineLoad& load)
+      : executor_(network, settings) {
+    if (load.adapter) executor_.add_adapter(kLoadAdapter, *load.adapter);
+    backend_ = live_backend(executor_, settings, load);
+  }
+  Played play(const Load& load, const OnProgress& progress, std::stop_token stop) override {
+    return backend_->play(load, progress, std::move(stop));
+  }
+
+ private:
   EngineExecutor executor_;
-  std::optional<Live> live_;
+  std::unique_ptr<Backend> backend_;
 };
 
 }  // namespace
+
+std::unique_ptr<Backend> live_backend(Executor& executor, const SchedulerSettings& settings, const EngineLoad& load) {
+  return std::make_unique<LiveBackend>(executor, settings, load);
+}
 
 std::unique_ptr<Backend> engine_backend(engine::Network& network, const SchedulerSettings& settings,
                                         const EngineLoad& load) {

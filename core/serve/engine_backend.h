@@ -7,7 +7,7 @@
 
 #include "core/engine/network.h"
 #include "core/formats/checkpoint.h"
-#include "core/serve/scheduler.h"
+#include "core/serve/executor.h"
 #include "core/serve/sweep.h"
 
 namespace mw::serve {
@@ -17,6 +17,11 @@ struct EngineLoad {
   // Where it is set, all requests ask for it.
   const formats::Adapter* adapter = nullptr;
 };
+
+// On any executor: `settings` are its own; it outlives the backend. load.adapter only says that requests ask for one,
+// by the name kLoadAdapter.
+inline constexpr const char* kLoadAdapter = "adapter";
+std::unique_ptr<Backend> live_backend(Executor& executor, const SchedulerSettings& settings, const EngineLoad& load);
 
 // `settings` with the engine's KV layout (engine_layout.h). The network outlives it. Throws what EngineExecutor does.
 std::unique_ptr<Backend> engine_backend(engine::Network& network, const SchedulerSettings& settings,

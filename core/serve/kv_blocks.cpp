@@ -93,7 +93,7 @@ bool KvBlocks::reserve(Table& table, int computed, int tokens, std::span<const B
     wish.last = std::max(blocks_of(tokens), static_cast<int>(table.blocks[g].size()));
     wish.more = wish.last - std::max(cached, static_cast<int>(table.blocks[g].size()));
     for (int i = wish.first; i < cached; ++i) {
-      const int block = groups_[g].by_hash.at(hashes[static_cast<size_t>(i)]);
+      const int block = groups_[g].by_hash.find(hashes[static_cast<size_t>(i)]);
       wish.more += groups_[g].blocks[static_cast<size_t>(block)].users == 0 ? 1 : 0;
     }
   }
@@ -120,6 +120,13 @@ void KvBlocks::free_behind(Table& table, size_t group, int computed) {
   }
 }
 
+// So that a server's memory does not creep up until the last of its blocks has been used once.
+void KvBlocks::prepare(Group& group) const {
+  const auto most = static_cast<size_t>(group.facts.most_blocks);
+  group.blocks.reserve(most);
+  if (prefix_cache_ == PrefixCache::on) group.by_hash = BlockIndex(most);
+}
+
 // A block for one user, of the room that is left or of what has been free the longest. There is one: room_for().
 int KvBlocks::take(Group& group) {
   const auto full = [&] {
@@ -128,6 +135,7 @@ int KvBlocks::take(Group& group) {
   };
   while (full() || made_bytes_ + group.facts.block_bytes > layout_.capacity) evict_oldest(group);
   if (group.vacant.empty()) {
+    if (group.blocks.empty()) prepare(group);
     group.vacant.push_back(static_cast<int>(group.blocks.size()));
     group.blocks.emplace_back();
   }
@@ -140,7 +148,7 @@ int KvBlocks::take(Group& group) {
 }
 
 int KvBlocks::share(Group& group, BlockHash hash) {
-  const int block = group.by_hash.at(hash);
+  const int block = group.by_hash.find(hash);
   if (group.blocks[static_cast<size_t>(block)].users++ == 0) {
     unlink(group, block);
     held_bytes_ += group.facts.block_bytes;
@@ -194,7 +202,7 @@ void KvBlocks::name(Table& table, std::span<const BlockHash> hashes, int upto) {
     for (int i = std::max(table.named, table.behind[g]); i < upto; ++i) {
       const BlockHash hash = hashes[static_cast<size_t>(i)];
       const int block = table.blocks[g][static_cast<size_t>(i)];
-      if (!groups_[g].by_hash.emplace(hash, block).second) continue;  // another request computed the same
+      if (!groups_[g].by_hash.emplace(hash, block)) continue;  // another request computed the same
       groups_[g].blocks[static_cast<size_t>(block)].hash = hash;
       groups_[g].blocks[static_cast<size_t>(block)].named = true;
     }
@@ -254,7 +262,7 @@ bool KvBlocks::consistent(std::span<const Table* const> tables) const {
       if (users[i] != group.blocks[i].users) return false;
       in_use += users[i] > 0 ? 1 : 0;
       named += group.blocks[i].named ? 1 : 0;
-      if (group.blocks[i].named && group.by_hash.at(group.blocks[i].hash) != static_cast<int>(i)) return false;
+      if (group.blocks[i].named && group.by_hash.find(group.blocks[i].hash) != static_cast<int>(i)) return false;
     }
     for (int i = group.oldest; i >= 0; i = group.blocks[static_cast<size_t>(i)].newer) ++free;
     const auto exist = static_cast<std::int64_t>(group.blocks.size() - group.vacant.size());

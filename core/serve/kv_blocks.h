@@ -5,9 +5,9 @@
 #pragma once
 #include <cstdint>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
+#include "core/serve/block_index.h"
 #include "core/serve/scheduler.h"
 
 namespace mw::serve {
@@ -57,7 +57,7 @@ class KvBlocks {
     std::vector<int> vacant{};  // ids without a block: their room went to others
     int oldest = -1, newest = -1;
     std::int64_t held = 0;  // by requests
-    std::unordered_map<BlockHash, int> by_hash{};
+    BlockIndex by_hash{};
   };
   struct Wish {
     int first = 0, last = 0;  // entries from the prefix cache: [first, cached); new ones: up to last
@@ -69,6 +69,7 @@ class KvBlocks {
   bool in_cache(const Group& group, std::span<const BlockHash> hashes, int first, int end) const;
   int longest_cached(const Group& group, std::span<const BlockHash> hashes, int most) const;
   bool room_for(std::span<const Wish> wishes) const;
+  void prepare(Group& group) const;
   int take(Group& group);
   int share(Group& group, BlockHash hash);
   void evict_oldest(const Group& wanting);

@@ -12,13 +12,12 @@
 #include <utility>
 
 #include "core/base/rng.h"
+#include "core/serve/load_timeline.h"
 
 namespace mw::serve {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr double kSampleEvery = 0.02;     // s, of the timeline
-constexpr size_t kMostSamples = 1 << 13;  // nobody may ever take them: then every second one is kept
 
 std::uint64_t salt_of(const std::string& adapter) {  // the same prompt has other keys and values under an adapter
   std::uint64_t salt = 0;
@@ -29,31 +28,6 @@ std::uint64_t salt_of(const std::string& adapter) {  // the same prompt has othe
 Error busy(const std::string& message, const std::string& fix) {
   return Error({.id = "BUSY", .message = message, .fix = fix}, Error::Kind::failed);
 }
-
-// State of the server over time, bounded however long it runs.
-class Timeline {
- public:
-  void sample(double now, const SchedulerState& state, std::int64_t output_tokens) {
-    if (now - last_s_ < every_) return;
-    const double rate = static_cast<double>(output_tokens - last_tokens_) / std::max(now - last_s_, 1e-9);
-    samples_.push_back({now, state.running, state.waiting, state.kv_used, rate});
-    last_s_ = now;
-    last_tokens_ = output_tokens;
-    if (samples_.size() < kMostSamples) return;
-    for (size_t i = 0; 2 * i + 1 < samples_.size(); ++i) samples_[i] = samples_[2 * i + 1];
-    samples_.resize(samples_.size() / 2);
-    every_ *= 2;
-  }
-  std::vector<formats::LoadSample> take() {
-    every_ = kSampleEvery;
-    return std::exchange(samples_, {});
-  }
-
- private:
-  std::vector<formats::LoadSample> samples_;
-  double every_ = kSampleEvery, last_s_ = 0;
-  std::int64_t last_tokens_ = 0;
-};
 
 }  // namespace
 
@@ -111,7 +85,7 @@ struct Live::Impl {
   int coming = 0;     // of them, those that the scheduler does not know yet
   int free_seats;     // requests that the next step can take in
   State state;
-  Timeline timeline;
+  LoadTimeline timeline;
 
   Scheduler scheduler;  // the serving thread's, with `entries`
   std::map<RequestId, Entry> entries;
@@ -325,7 +299,7 @@ void Live::Impl::publish() {
   state.scheduler = scheduler.state();
   // Who waits although a step has just been made waits for blocks, or for one of those that run.
   free_seats = state.scheduler.waiting > 0 ? 0 : std::max(0, settings.max_num_seqs - state.scheduler.running);
-  timeline.sample(now(), state.scheduler, state.output_tokens);
+  timeline.add(now(), state.scheduler, state.output_tokens);
 }
 
 Live::Live(SchedulerSettings settings, Executor& executor, int queue)

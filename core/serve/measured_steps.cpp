@@ -2,23 +2,16 @@
 #include "core/serve/measured_steps.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 
 #include "core/base/error.h"
-#include "core/base/rng.h"
+#include "core/serve/cost_executor.h"
 
 namespace mw::serve {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr double kFewTokens = 16;  // that the engine's products for decoding take at once
-
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Keys that tokens [first, first + count) of a request see, together.
 double keys_seen(double first, double count, double window) {
@@ -105,6 +98,15 @@ MeasuredStepModel::MeasuredStepModel(std::span<const TimedStep> steps) {
   }
 }
 
+MeasuredStepModel MeasuredStepModel::beside(std::span<const TimedStep> steps) const {
+  double taken = 0, modelled = 0;
+  for (const TimedStep& s : steps) taken += s.seconds, modelled += seconds(s.work);
+  MeasuredStepModel scaled = *this;
+  if (modelled > 0)
+    for (double& t : scaled.seconds_per_) t *= taken / modelled;
+  return scaled;
+}
+
 double MeasuredStepModel::seconds(const StepWork& work) const {
   const Terms x = terms_of(work);
   double sum = 0;
@@ -123,57 +125,6 @@ std::string MeasuredStepModel::text() const {
   return line;
 }
 
-std::vector<TimedStep> time_steps(Executor& executor, const SchedulerSettings& settings, const model::Config& config,
-                                  double budget_s) {
-  SchedulerSettings own = settings;
-  own.prefix_cache = PrefixCache::off;
-  Scheduler scheduler(own);
-  std::vector<TimedStep> steps;
-  std::int64_t next = std::int64_t{1} << 40;  // ids that no server gives
-  constexpr int kAnswer = 12;
-  const auto play = [&](int requests, int len) {
-    const Rng rng{static_cast<std::uint64_t>(next)};
-    std::map<RequestId, int> left;
-    for (int r = 0; r < requests; ++r) {
-      const RequestId id{next++};
-      Prompt prompt;
-      const int own_len = std::max(1, len - r % 3);  // they do not all end together
-      for (int i = 0; i < own_len; ++i)
-        prompt.ids.push_back(static_cast<int>(rng.at(static_cast<std::uint64_t>(r * len + i)) %
-                                              static_cast<std::uint64_t>(config.vocab)));
-      executor.begin(id, prompt);
-      scheduler.add({.id = id, .prompt_len = own_len, .max_new = kAnswer + r % 5});
-      left[id] = kAnswer + r % 5;
-    }
-    while (!left.empty()) {
-      const auto begun = Clock::now();
-      const Step step = scheduler.next();
-      for (const RequestId id : step.refused) executor.end(id), left.erase(id);
-      if (step.items.empty()) continue;
-      const StepResult result = executor.run(step, scheduler);
-      scheduler.advance(step);
-      std::vector<RequestId> ended;
-      for (const StepResult::Sampled& s : result.sampled)
-        if (--left.at(s.id) == 0) ended.push_back(s.id);
-      scheduler.finish(ended);
-      steps.push_back({step_work(step, config), since(begun)});
-      for (const RequestId id : ended) executor.end(id), left.erase(id);
-    }
-  };
-  play(1, 8);  // what is allocated or touched for the first time
-  steps.clear();
-  const auto begun = Clock::now();
-  const int longest = settings.max_model_len - kAnswer - 8;
-  for (int round = 0; round == 0 || since(begun) < budget_s; ++round)
-    for (const int requests : {1, 2, 3, 5, 8, 12, 16, 20, 32, 48, 64})
-      for (const int len : {4, 60, 250, 1000, 4000}) {
-        if (requests > settings.max_num_seqs || len > longest) continue;
-        if (round > 0 && since(begun) >= budget_s) break;
-        play(requests, len);
-      }
-  return steps;
-}
-
 namespace {
 
 class MeasuredExecutor : public Executor {
@@ -181,10 +132,7 @@ class MeasuredExecutor : public Executor {
   MeasuredExecutor(MeasuredStepModel model, model::Config config)
       : model_(std::move(model)), config_(std::move(config)) {}
   StepResult run(const Step& step, const Scheduler&) override {
-    StepResult result{.seconds = model_.seconds(step_work(step, config_))};
-    for (const StepItem& item : step.items)
-      if (item.samples) result.sampled.push_back({.id = item.id});
-    return result;
+    return {model_.seconds(step_work(step, config_)), sampled_zeros(step)};
   }
 
  private:

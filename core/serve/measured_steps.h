@@ -34,21 +34,19 @@ class MeasuredStepModel {
   explicit MeasuredStepModel(std::span<const TimedStep> steps);
   double seconds(const StepWork& work) const;
   double median_error() const { return median_error_; }  // relative, of the steps it was fitted to
-  std::string text() const;                              // its terms, for people
+  // The same law on a machine that is held up now and then: as much slower as these steps were, together, than it says.
+  MeasuredStepModel beside(std::span<const TimedStep> steps) const;
+  std::string text() const;  // its terms, for people
+
+  static constexpr size_t kTerms = 8;
 
  private:
-  static constexpr size_t kTerms = 8;
   using Terms = std::array<double, kTerms>;
   static Terms terms_of(const StepWork& work);
 
   Terms seconds_per_{};
   double median_error_ = 0;
 };
-
-// Batches of prompts played through the scheduler until `budget_s` is spent, each step timed with its scheduling:
-// few and many requests, short prompts and long.
-std::vector<TimedStep> time_steps(Executor& executor, const SchedulerSettings& settings, const model::Config& config,
-                                  double budget_s);
 
 // Answers with the model's seconds and token 0.
 std::unique_ptr<Executor> measured_executor(MeasuredStepModel model, model::Config config);

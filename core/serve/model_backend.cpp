@@ -7,50 +7,12 @@
 
 #include "core/base/error.h"
 #include "core/serve/cost_executor.h"
+#include "core/serve/load_timeline.h"
 
 namespace mw::serve {
 namespace {
 
-using formats::LoadSample;
 using formats::RequestResult;
-
-// Of a clock that may run for hours: at most so many, the spacing doubled when they are reached.
-class Timeline {
- public:
-  void add(double now, const SchedulerState& state, std::int64_t output_tokens) {
-    if (now < next_) return;
-    const double since = now - last_;
-    samples_.push_back({.time_s = now,
-                        .running = state.running,
-                        .waiting = state.waiting,
-                        .kv_used = state.kv_used,
-                        .output_tokens_s = since > 0 ? static_cast<double>(output_tokens - tokens_) / since : 0});
-    last_ = now, tokens_ = output_tokens;
-    next_ = now + spacing_;
-    if (samples_.size() == kMost) thin();
-  }
-  void end(double now, const SchedulerState& state, std::int64_t output_tokens) {
-    next_ = now;
-    add(now, state, output_tokens);
-  }
-  std::vector<LoadSample> take() { return std::move(samples_); }
-
- private:
-  static constexpr size_t kMost = 2048;
-  void thin() {
-    for (size_t i = 0; i + 1 < samples_.size(); i += 2) {
-      LoadSample& kept = samples_[i / 2];
-      const double rate = 0.5 * (samples_[i].output_tokens_s + samples_[i + 1].output_tokens_s);
-      kept = samples_[i + 1];
-      kept.output_tokens_s = rate;
-    }
-    samples_.resize(kMost / 2);
-    spacing_ *= 2;
-  }
-  std::vector<LoadSample> samples_;
-  double spacing_ = 0.02, next_ = 0, last_ = 0;
-  std::int64_t tokens_ = 0;
-};
 
 // One list of requests from the first to the last, on a clock of its own.
 class Play {
@@ -70,7 +32,7 @@ class Play {
     while (!stop.stop_requested()) {
       send_due();
       if (scheduler_.idle()) {
-        if (next_ == requests_.size()) return timeline_.end(now_, scheduler_.state(), tokens_);
+        if (next_ == requests_.size()) return timeline_.sample(now_, scheduler_.state(), tokens_);
         now_ = std::max(now_, requests_[next_].at_s);
         continue;
       }
@@ -215,7 +177,7 @@ class Play {
   std::vector<RequestResult> records_;
   std::deque<size_t> held_;  // in the client
   std::vector<RequestId> ended_;
-  Timeline timeline_;
+  LoadTimeline timeline_;
   size_t next_ = 0, done_ = 0, reported_ = 0;
   int in_flight_ = 0;
   double now_ = 0, freed_s_ = 0;

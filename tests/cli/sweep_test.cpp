@@ -82,5 +82,34 @@ TEST(Sweep, BadInputNamesTheKeyAndLeavesNoRun) {
   EXPECT_EQ(runs.out.find("run-1"), std::string::npos) << runs.out;
 }
 
+// No data sheet says what this processor does: steps of the model are timed first.
+TEST(Sweep, OnThisMachineIsSimulatedFromStepsTimedHere) {
+  const Project p;
+  const auto out = p.folder / "points";
+  const Result r = meshwright(p.command("sweep", {"--backend", "model",
+                                                  "--set",     "target.id=cpu",
+                                                  "--set",     "serve.max_num_seqs=4",
+                                                  "--set",     "serve.max_num_batched_tokens=64",
+                                                  "--set",     "serve.max_model_len=128",
+                                                  "--set",     "sweep.request_rates=[5,20]",
+                                                  "--set",     "sweep.input_lens=[32]",
+                                                  "--set",     "sweep.num_prompts=20",
+                                                  "--set",     "sweep.output_len=8",
+                                                  "--out",     out.string()}));
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("predicted"));
+  EXPECT_THAT(r.err, HasSubstr("calibrated on this machine"));
+  const Json points = parse_json(r.out, "standard output")["points"];
+  ASSERT_EQ(points.size(), 2u);
+  for (const Json& point : points) {
+    EXPECT_EQ(point["completed"], 20);
+    EXPECT_EQ(point["total_output_tokens"], 160);
+    for (const char* field : {"output_throughput", "median_ttft_ms", "median_tpot_ms", "p99_itl_ms", "duration"})
+      EXPECT_GT(point[field].get<double>(), 0) << field;
+  }
+  for (const auto& file : std::filesystem::directory_iterator(out))
+    EXPECT_EQ(parse_json(read_file(file.path()), file.path().string())["ttfts"].size(), 20u);
+}
+
 }  // namespace
 }  // namespace mw::test

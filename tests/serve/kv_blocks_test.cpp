@@ -207,5 +207,30 @@ TEST(KvBlocks, LayoutsThatHoldNothingAreRefused) {
   EXPECT_THROW(KvBlocks(layout({full()}, 10, 0), PrefixCache::on), Error);
 }
 
+TEST(BlockIndex, KnowsWhatAMapKnowsWhateverTheHashes) {
+  for (const int bits : {4, 9, 64}) {  // few values: many comings and goings of the same; neighbours in the table
+    Rng rng{static_cast<std::uint64_t>(bits)};
+    BlockIndex index;
+    std::map<BlockHash, int> truth;
+    for (int i = 0; i < 20'000; ++i) {
+      const BlockHash hash = rng.next() >> (64 - bits);
+      if (rng.below(2) == 0) {
+        index.erase(hash);
+        truth.erase(hash);
+      } else {
+        EXPECT_EQ(index.emplace(hash, i), truth.emplace(hash, i).second);
+      }
+      ASSERT_EQ(index.size(), truth.size());
+      const BlockHash other = rng.next() >> (64 - bits);
+      const auto found = truth.find(other);
+      ASSERT_EQ(index.find(other), found == truth.end() ? -1 : found->second);
+    }
+    for (const auto& [hash, block] : truth) ASSERT_EQ(index.find(hash), block);
+    index.clear();
+    EXPECT_EQ(index.size(), 0u);
+    EXPECT_FALSE(index.contains(truth.empty() ? 0 : truth.begin()->first));
+  }
+}
+
 }  // namespace
 }  // namespace mw::serve

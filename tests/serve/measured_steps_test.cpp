@@ -3,14 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
+#include <stdexcept>
 
 #include "core/base/error.h"
 #include "core/base/rng.h"
 #include "core/serve/engine_executor.h"
 #include "core/serve/engine_layout.h"
 #include "core/serve/model_backend.h"
+#include "core/serve/step_timing.h"
 #include "tests/engine/tiny_model.h"
+#include "tests/serve/virtual_time.h"
 
 namespace mw::serve {
 namespace {
@@ -63,6 +67,84 @@ TEST(MeasuredSteps, CountWhatEachTokenSees) {
   EXPECT_EQ(work(0, 7).read, 0);
 }
 
+// Steps that take what a law says, some of them held up, on a clock of their own: no machine is in it.
+class LawfulExecutor : public Executor {
+ public:
+  explicit LawfulExecutor(model::Config config, int held_up = 0) : config_(std::move(config)), held_up_(held_up) {}
+  StepResult run(const Step& step, const Scheduler&) override {
+    const bool held_up = held_up_ > 0 && ++steps_ % held_up_ < 2;  // two at a time
+    const double seconds = truth(step_work(step, config_)) * (held_up ? 4 : 1);
+    now_ = now_ + seconds;
+    return {seconds, sampled_zeros(step)};
+  }
+  StepClock clock() const {
+    return [this] { return now_.load(); };
+  }
+
+ private:
+  model::Config config_;
+  int held_up_, steps_ = 0;
+  std::atomic<double> now_{0};
+};
+
+// The chain of a sweep simulated on this machine, held to a machine that is known.
+TEST(MeasuredSteps, ASweepSimulatedFromItsCalibrationIsTheSweepItself) {
+  model::Config config = engine::test::tiny_config();
+  config.sliding_window = 64;
+  const SchedulerSettings s = roomy(16, 256);
+  SchedulerSettings short_ones = s;
+  short_ones.max_model_len = 600;
+  LawfulExecutor machine(config);
+  double shown = 0;
+  TimingSettings timing{.budget_s = 1.5, .clock = machine.clock()};
+  timing.progress = [&](double share) {
+    EXPECT_GE(share, shown);
+    shown = share;
+  };
+  const double before = machine.clock()();
+  const std::vector<TimedStep> steps = time_steps(machine, short_ones, config, timing);
+  EXPECT_LT(machine.clock()() - before, 1.7) << "its budget, and what its last step took";
+  EXPECT_GT(shown, 0.9);
+  const MeasuredStepModel model(steps);
+  EXPECT_LT(model.median_error(), 0.01);
+  const auto simulated = virtual_backend(measured_executor(model, config), s);
+  const auto measured = virtual_backend(std::make_unique<LawfulExecutor>(config), s);
+  for (const int len : {40, 500})  // in one piece, in chunks
+    for (const double rate : {20.0, 120.0, 4000.0}) {
+      const LoadSettings load{.request_rate = rate, .input_len = len, .output_len = 32, .num_prompts = 150};
+      const formats::BenchPoint a = play(*measured, load), b = play(*simulated, load);
+      EXPECT_EQ(a.verdict, b.verdict) << len << " at " << rate;
+      EXPECT_NEAR(b.output_throughput / a.output_throughput, 1, 0.02) << len << " at " << rate;
+      EXPECT_NEAR(b.tpot.median / a.tpot.median, 1, 0.03) << len << " at " << rate;
+      EXPECT_NEAR(b.ttft.median / a.ttft.median, 1, 0.05) << len << " at " << rate;
+    }
+}
+
+TEST(MeasuredSteps, AMachineThatHoldsStepsUpIsSimulatedAsOne) {
+  const model::Config config = engine::test::tiny_config();
+  SchedulerSettings s = roomy(16, 256);
+  s.max_model_len = 600;
+  LawfulExecutor machine(config, 50);
+  const std::vector<TimedStep> steps = time_steps(machine, s, config, {.budget_s = 4, .clock = machine.clock()});
+  const MeasuredStepModel model = MeasuredStepModel(steps).beside(steps);
+  EXPECT_LT(model.median_error(), 0.01) << "the law is of the others";
+  const auto simulated = virtual_backend(measured_executor(model, config), s);
+  const auto measured = virtual_backend(std::make_unique<LawfulExecutor>(config, 50), s);
+  for (const double rate : {20.0, 4000.0}) {
+    const LoadSettings load{.request_rate = rate, .input_len = 40, .output_len = 32, .num_prompts = 300};
+    const formats::BenchPoint a = play(*measured, load), b = play(*simulated, load);
+    EXPECT_NEAR(b.output_throughput / a.output_throughput, 1, 0.03) << rate;
+    EXPECT_NEAR(b.tpot.median / a.tpot.median, 1, 0.1) << rate;
+  }
+}
+
+TEST(MeasuredSteps, AStepThatFailsEndsTheCalibration) {
+  class Broken : public Executor {
+    StepResult run(const Step&, const Scheduler&) override { throw std::runtime_error("no more"); }
+  } broken;
+  EXPECT_THROW(time_steps(broken, roomy(4, 64), engine::test::tiny_config()), Error);
+}
+
 TEST(MeasuredSteps, AServerIsTimedFittedAndSimulated) {
   engine::Device device(Bytes(0), 2);
   engine::Network network(engine::test::tiny_config(), device, engine::WeightType::f32);
@@ -72,9 +154,9 @@ TEST(MeasuredSteps, AServerIsTimedFittedAndSimulated) {
   std::vector<TimedStep> steps;
   {
     EngineExecutor executor(network, s);
-    steps = time_steps(executor, s, network.config(), 0.2);
+    steps = time_steps(executor, s, network.config(), {.budget_s = 0.2, .first_id = 3});
   }
-  ASSERT_GT(steps.size(), 100u);
+  ASSERT_GE(steps.size(), 2 * MeasuredStepModel::kTerms);
   for (const TimedStep& step : steps) ASSERT_GT(step.seconds, 0);
   const MeasuredStepModel model(steps);
   EXPECT_FALSE(model.text().empty());
@@ -84,13 +166,14 @@ TEST(MeasuredSteps, AServerIsTimedFittedAndSimulated) {
   const auto simulated = virtual_backend(measured_executor(model, network.config()), s);
   const Played played = simulated->play(make_load(load), {}, {});
   ASSERT_EQ(played.requests.size(), 5u);
-  double expected = 0;  // of one request alone: its prompt, then token by token
-  for (int t = 0; t < 10; ++t) {
+  double expected = 0;  // of one request after another: its prompt, then token by token
+  for (int i = 0; i < 50; ++i) {
+    const int t = i % 10;
     Step step;
     step.items.push_back({.id = RequestId{1}, .first = t == 0 ? 0 : 19 + t, .count = t == 0 ? 20 : 1, .samples = true});
     expected += model.seconds(step_work(step, network.config()));
   }
-  EXPECT_NEAR(played.duration_s, 5 * expected, 1e-6 * expected);
+  EXPECT_NEAR(played.duration_s, expected, 1e-6 * expected);
 }
 
 }  // namespace
