@@ -76,17 +76,19 @@ class Rows:
     def _row(self, i):
         return self.row_examples[self.row_starts[i]:self.row_starts[i + 1]]
 
-    def micro_batches(self, steps):
-        """One after the other, each with its weight: losses that are sums times `weight` average, over the micro-batches
-        of a step, to the mean over all tokens with loss of that step, as the engine's."""
+    def step(self, step):
+        """The micro-batches of a step, from 0, each with its weight: losses that are sums times `weight` average, over
+        them, to the mean over all tokens with loss of that step, as the engine's."""
         t = self.settings["train"]
+        first = step * t["batch"] * t["accumulation"]
+        micro = [self._batch([self._row(first + m * t["batch"] + r) for r in range(t["batch"])])
+                 for m in range(t["accumulation"])]
+        tokens = sum(float(b["loss"].sum()) for b in micro)
+        return [{**b, "weight": np.float32(t["accumulation"] / max(1.0, tokens))} for b in micro]
+
+    def micro_batches(self, steps):
         for step in range(steps):
-            first = step * t["batch"] * t["accumulation"]
-            micro = [self._batch([self._row(first + m * t["batch"] + r) for r in range(t["batch"])])
-                     for m in range(t["accumulation"])]
-            tokens = sum(float(b["loss"].sum()) for b in micro)
-            for b in micro:
-                yield {**b, "weight": np.float32(t["accumulation"] / max(1.0, tokens))}
+            yield from self.step(step)
 
     def held_out_batches(self):
         """Likewise: the mean of sum times weight over these batches is the mean over all their tokens with loss."""

@@ -155,6 +155,20 @@ def set_adapters(model, settings, start, mesh, tiny):
     return as_peft
 
 
+def as_peft(model, settings):
+    """What training has made of them, as PEFT has it: {module: (A [rank, in], B [out, rank])}."""
+    out = {}
+    for layer, name, module, weight in _modules(model):
+        a, b = (np.asarray(jax.device_get(getattr(module, weight + half).get_value()), np.float32)
+                for half in ("_lora_a", "_lora_b"))
+        rank, parts = a.shape[-1], PARTS[name]
+        block = "mlp" if name in ("gate_proj", "up_proj", "down_proj") else "self_attn"
+        for slot, p in enumerate(parts):
+            part = (b[:, slot] if len(parts) > 1 else b).reshape(rank, -1)
+            out[f"{settings['model']['prefix']}layers.{layer}.{block}.{p}"] = (a.reshape(-1, rank).T, part.T)
+    return out
+
+
 def _spec(parameter):
     spec = parameter.get_metadata().get("out_sharding") or parameter.get_metadata().get("sharding_names") or ()
     return jax.sharding.PartitionSpec(*spec)

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import sys
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -108,14 +109,18 @@ class Events(metrics_logger.MetricsLogger):
 
 class Hooks(hooks.TrainingHooks):
     def __init__(self, rows, done):
-        self.rows, self.done = rows, done
+        self.rows, self.done, self.since = rows, done, None
 
     def on_train_step_end(self, trainer, train_step, train_loss):
         if jax.process_index() != 0:
             return
+        now, tokens = time.monotonic(), self.rows.tokens_of(train_step - 1)
+        if self.since is not None:
+            events.metric("train/tokens_per_second", train_step, tokens / max(1e-9, now - self.since))
+        self.since = now
         events.metric("train/learning_rate", train_step, schedule.learning_rate(TRAIN, train_step))
         self.done.steps = train_step
-        self.done.tokens += self.rows.tokens_of(train_step - 1)
+        self.done.tokens += tokens
 
     def on_train_start(self, trainer):
         pass
@@ -205,6 +210,8 @@ def main(done):
         trainer.train(batches(rows.micro_batches(steps)), held_out or None)
     if jax.process_index() == 0:
         events.checkpoint(trainer.train_steps, out / "checkpoints" / str(trainer.train_steps))
+        if jax.process_count() == 1:  # elsewhere no process has it all: meshwright convert reads the checkpoint
+            starting.write_peft(out / "adapter", SETTINGS, models.as_peft(tuned, SETTINGS), ARGS.model)
     done.steps = trainer.train_steps
 
 
