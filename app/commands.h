@@ -93,6 +93,13 @@ struct AdapterArgs {
 int merge_command(const Common& common, const AdapterArgs& args);
 int convert_command(const Common& common, const AdapterArgs& args);
 
+struct ExportArgs {
+  std::string recipe;  // tunix, torchax, trl-fsdp, vllm-tpu, vllm-gpu
+  std::filesystem::path out;
+  bool force = false;  // write again what has been changed since
+};
+int export_command(const Common& common, const ExportArgs& args);
+
 struct WatchArgs {
   std::vector<std::string> command;
   std::string name;

@@ -52,6 +52,7 @@ struct Arguments {
   CompareArgs compare;
   ServeArgs serve;
   AdapterArgs adapter;
+  ExportArgs exported;
   WatchArgs watch;
   bool json = false, start = false;
   fs::path out;
@@ -241,10 +242,17 @@ int run_main(int argc, char** argv) {
       cli.add_subcommand("calibrate", "Fit the planner to your own measurements, and see the error of rows held out");
   add_common(*calibrate, a, nullptr);
   add_calibration(*calibrate, a.calibrate);
-  auto* importing = cli.add_subcommand("import", "Serving benchmarks and training logs of other tools into the run store");
+  auto* importing =
+      cli.add_subcommand("import", "Serving benchmarks and training logs of other tools into the run store");
   auto* audit = cli.add_subcommand("audit", "Hold measured results against physical floors and against themselves");
   auto* compare = cli.add_subcommand("compare", "What differs between runs, and whether they may be compared");
   add_results(*importing, *audit, *compare, a);
+  auto* exporting = cli.add_subcommand("export", "A folder that runs the experiment elsewhere, with its own README");
+  add_common(*exporting, a, "Experiment file");
+  exporting->add_option("--recipe", a.exported.recipe, "tunix, torchax, trl-fsdp, vllm-tpu or vllm-gpu")->required();
+  exporting->add_option("--out", a.exported.out, "Folder to make; must not be there, be empty, or be an export")
+      ->required();
+  exporting->add_flag("--force", a.exported.force, "Write again files of an export that have been changed since");
   auto* merge = cli.add_subcommand("merge", "Add an adapter into its base model: a Hugging Face folder");
   add_common(*merge, a, nullptr);
   add_adapter(*merge, a.adapter);
@@ -298,6 +306,7 @@ int run_main(int argc, char** argv) {
   };
 #endif
   if (compare->parsed()) return compare_command(a.common, a.compare);
+  if (exporting->parsed()) return export_command(a.common, a.exported);
   if (merge->parsed()) return merge_command(a.common, a.adapter);
   if (convert->parsed()) return convert_command(a.common, a.adapter);
   if (watch->parsed()) return watch_command(a.common, a.watch);

@@ -127,7 +127,7 @@ double memory_of(const std::map<std::string, double>& state) {
 
 void print_latency(const char* name, const std::vector<double>& ms) {
   if (ms.empty()) return;
-  std::printf("%-6s median %8.1f  p90 %8.1f  p99 %8.1f  max %8.1f ms\n", name, formats::percentile_of(ms, 50),
+  std::printf("%-6s p50 %8.1f  p90 %8.1f  p99 %8.1f  max %8.1f ms\n", name, formats::percentile_of(ms, 50),
               formats::percentile_of(ms, 90), formats::percentile_of(ms, 99), formats::percentile_of(ms, 100));
 }
 
@@ -143,6 +143,29 @@ bool all_free(serve::StreamClient& client, double& after_s) {
     if (after_s > 10) return false;
     std::this_thread::sleep_for(20ms);
   }
+}
+
+// One request with a long answer that is broken off while it runs: how long its blocks stay held after that. -1: they
+// do.
+double freed_after_break(const Options& o, serve::StreamClient& client) {
+  const auto wait = [&](auto done) {
+    for (const auto begun = Clock::now(); Clock::now() - begun < 10s; std::this_thread::sleep_for(1ms))
+      if (auto state = server_state(client);
+          done(state["vllm:num_requests_running"], state["vllm:kv_cache_usage_perc"]))
+        return true;
+    return false;
+  };
+  Options longest = o;
+  longest.answer = 4 * o.answer;
+  serve::StreamClient user(o.target);
+  std::stop_source stop;
+  std::jthread asking(
+      [&] { user.complete(body(longest, 0), {.output_tokens = longest.answer}, Clock::now(), stop.get_token()); });
+  const bool ran = wait([](double running, double kv) { return running > 0 && kv > 0; });
+  stop.request_stop();
+  const auto broken = Clock::now();
+  const bool freed = wait([](double running, double kv) { return running == 0 && kv == 0; });
+  return ran && freed ? std::chrono::duration<double>(Clock::now() - broken).count() : -1;
 }
 
 double mean(const std::vector<double>& values, size_t from, size_t to) {
@@ -186,10 +209,17 @@ int run(const Options& o) {
   std::printf("\n%ld whole answers (%.1f tokens/s), %ld refused with 429, %ld broken off by the client\n", tally.whole,
               static_cast<double>(tally.tokens) / o.seconds, tally.refused, tally.broken_off);
   print_latency("TTFT", tally.ttft), print_latency("TPOT", tally.tpot), print_latency("E2E", tally.e2e);
-  std::printf("memory: %+.2f %% from the first third after the warm-up to the last\n", 100 * growth);
+  std::printf("memory: %.1f MiB after the warm-up, %.1f MiB at the end, %+.2f %% from the first third to the last\n",
+              memory.empty() ? 0.0 : memory.front() / 1048576, memory.empty() ? 0.0 : memory.back() / 1048576,
+              100 * growth);
   std::printf("%s %.0f ms after the last request\n", freed ? "all blocks free" : "BLOCKS STILL HELD", 1e3 * free_after);
+  const double broken_off_s = freed_after_break(o, client);
+  if (broken_off_s >= 0)
+    std::printf("a request broken off in its answer: its blocks free after %.0f ms\n", 1e3 * broken_off_s);
+  else
+    std::printf("A REQUEST BROKEN OFF STILL HOLDS BLOCKS\n");
   for (const auto& [error, n] : tally.errors) std::printf("ERROR %ld times: %s\n", n, error.c_str());
-  return tally.errors.empty() && freed && growth < o.most_growth && tally.whole > 0 ? 0 : 1;
+  return tally.errors.empty() && freed && broken_off_s >= 0 && growth < o.most_growth && tally.whole > 0 ? 0 : 1;
 }
 
 }  // namespace

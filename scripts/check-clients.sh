@@ -19,11 +19,11 @@ serve_for "$experiment" --api-key check
 say "curl"
 key=(-H "Authorization: Bearer check")
 curl -fsS "$address/health"
-curl -fsS "${key[@]}" "$address/v1/models" | grep -q '"object":"list"'
+curl -fsS "${key[@]}" "$address/v1/models" | grep '"object":"list"' >/dev/null
 [ "$(curl -s -o /dev/null -w '%{http_code}' "$address/v1/models")" = 401 ]
 curl -fsSN "${key[@]}" -H 'Content-Type: application/json' "$address/v1/completions" \
-  -d '{"prompt": "Once", "max_tokens": 8, "stream": true}' | tail -n 2 | grep -q '\[DONE\]'
-curl -fsS "$address/metrics" | grep -q '^vllm:generation_tokens_total'
+  -d '{"prompt": "Once", "max_tokens": 8, "stream": true}' | tail -n 2 | grep '\[DONE\]' >/dev/null
+curl -fsS "$address/metrics" | grep '^vllm:generation_tokens_total' >/dev/null
 
 say "openai"
 OPENAI_BASE_URL="$address/v1" OPENAI_API_KEY=check "$clients/bin/python" "$root/scripts/clients/openai_check.py"

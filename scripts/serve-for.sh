@@ -1,16 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Sourced by check-clients.sh and load-test.sh. serve_for EXPERIMENT [OPTION...]: starts `serve` on a free port, sets
-# $address and stops it when the script ends.
+# $address and stops it when the script ends, which fails where the server did not stop well.
+stop_server() {
+  local status=$? served=0
+  kill -INT $server_pid 2>/dev/null || true
+  wait $server_pid || served=$?
+  if [ $served -ne 0 ]; then say "the server ended with $served"; cat "$server_folder/err" >&2; status=1; fi
+  rm -rf "$server_folder"
+  exit $status
+}
 serve_for() {
   local experiment=$1; shift
   server_folder=$(mktemp -d)
   "$root/build/ci/app/meshwright" serve "$experiment" --port 0 "$@" >"$server_folder/out" 2>"$server_folder/err" &
   server_pid=$!
-  trap 'kill -INT $server_pid 2>/dev/null; wait $server_pid; rm -rf "$server_folder"' EXIT
+  trap stop_server EXIT
   for _ in $(seq 600); do
     address=$(sed -nE 's#^(http://[^/]+)/v1 .*#\1#p' "$server_folder/out")
     [ -n "$address" ] && return
-    kill -0 $server_pid 2>/dev/null || { cat "$server_folder/err" >&2; exit 1; }
+    kill -0 $server_pid 2>/dev/null || exit 1
     sleep 0.1
   done
   say "the server did not start"; exit 1

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "core/plan/serve_step.h"
 #include "core/runs/plan_request.h"
 #include "core/runs/serving.h"
 #include "core/runs/settings.h"

@@ -127,7 +127,7 @@ class ClosedLoops : public Executor {
 
 std::vector<TimedStep> time_steps(Executor& executor, const SchedulerSettings& settings, const model::Config& config,
                                   const TimingSettings& timing) {
-  constexpr size_t kEnough = 4 * MeasuredStepModel::kTerms;
+  constexpr size_t kEnough = 2 * MeasuredStepModel::kTerms;
   constexpr size_t kRounds = 3;  // of all mixes: none of them owes its time to one moment of the machine
   const int most_new = std::clamp(settings.max_model_len / 4, 2, 24);
   const std::vector<Mix> mixes = mixes_of(settings, settings.max_model_len - most_new);

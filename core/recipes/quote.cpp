@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/recipes/quote.h"
+
+namespace mw::recipes {
+
+std::string shell_quoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text.substr(0, text.find('\0'))) {
+    if (c == '\'')
+      out += "'\\''";
+    else
+      out += c;
+  }
+  return out + "'";
+}
+
+std::string markdown(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < ' ') {
+      out += ' ';
+      continue;
+    }
+    if (std::string_view("\\`*_{}[]<>#|!~").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+}  // namespace mw::recipes

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/recipes/settings.h"
+
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/mesh/lora_modules.h"
+#include "core/recipes/tunix_model.h"
+
+namespace mw::recipes {
+namespace {
+
+// Data parallelism is a part of fsdp to these programs; what runs on one axis only takes all of it.
+struct TrainingMesh {
+  int fsdp = 1, tp = 1, data = 1;
+  int devices() const { return fsdp * tp * data; }
+};
+
+TrainingMesh mesh_of(const Subject& s) {
+  TrainingMesh m;
+  for (const mesh::MeshAxis& a : s.mesh.axes) {
+    int* size = a.name == "fsdp" ? &m.fsdp : a.name == "tp" ? &m.tp : a.name == "data" ? &m.data : nullptr;
+    if (!size)
+      throw Error({.id = "RECIPE",
+                   .message = "a mesh axis that this software does not know",
+                   .place = "mesh." + a.name,
+                   .found = a.name,
+                   .expected = "fsdp, tp or data"});
+    *size = a.size;
+  }
+  return m;
+}
+
+Json mesh_json(const Subject& s) {
+  const TrainingMesh m = mesh_of(s);
+  if (s.kind == Kind::tunix || s.kind == Kind::torchax) return {{"fsdp", m.fsdp * m.data}, {"tp", m.tp}};
+  if (s.kind == Kind::trl_fsdp) return {{"fsdp", m.devices()}, {"tp", 1}};
+  return {{"fsdp", 1}, {"tp", m.devices()}};
+}
+
+Json lora_json(const Subject& s, const model::TensorInventory& inventory) {
+  Json l = s.values.at("lora");
+  const int rank = l.at("rank").get<int>();
+  const double alpha = l.at("alpha").get<double>();
+  const bool rslora = l.at("rslora").get<bool>();
+  if (s.kind == Kind::tunix && (!l.at("rank_pattern").empty() || !l.at("alpha_pattern").empty()))
+    throw Error({.id = "RECIPE",
+                 .message = "ranks and alphas by module are PEFT's; this recipe has one of each",
+                 .place = l.at("rank_pattern").empty() ? "lora.alpha_pattern" : "lora.rank_pattern",
+                 .expected = "none",
+                 .fix = "remove it, or export trl-fsdp"});
+  const double scaling = alpha / (rslora ? std::sqrt(static_cast<double>(rank)) : rank);
+  l["qwix_alpha"] = scaling * rank;  // Qwix scales by alpha / rank, whatever rslora says
+  const auto naming = s.kind == Kind::tunix ? mesh::Naming::qwix : mesh::Naming::peft;
+  std::string pattern = l.at("module_path").get<std::string>();
+  if (pattern.empty()) pattern = mesh::lora_pattern(inventory, s.targets, naming);
+  l["module_path"] = pattern;
+  Json modules = Json::array();
+  for (const mesh::LoraModule& m : mesh::matched(mesh::lora_modules(inventory, naming), pattern))
+    for (const model::Role role : m.roles) modules.push_back({m.layer, std::string(model::hf_module_name(role))});
+  if (modules.empty())
+    throw Error({.id = "RECIPE",
+                 .message = "the expression adapts nothing of this model",
+                 .place = "lora.module_path",
+                 .found = pattern,
+                 .fix = "leave it empty: it is made from lora.targets"});
+  l["modules"] = std::move(modules);
+  l.erase("adapter");  // it lies in adapter/
+  return l;
+}
+
+Json model_json(const Subject& s, const model::TensorInventory& inventory) {
+  Json m{{"name", s.model_id.empty() ? s.model.id : s.model_id},
+         {"path", s.model_path.string()},
+         {"hub", hub_name(s.model_id)},
+         {"prefix", s.model.hf_prefix},
+         {"vocab", s.model.vocab}};
+  if (s.kind == Kind::tunix) {
+    m["tunix"] = tunix_model(s.model);
+    m["tensors"] = tunix_tensors(s.model, inventory);
+  }
+  if (s.kind == Kind::trl_fsdp)
+    m["layer_class"] = s.model.family == model::Family::gemma2   ? "Gemma2DecoderLayer"
+                       : s.model.family == model::Family::gemma3 ? "Gemma3DecoderLayer"
+                                                                 : "Gemma4TextDecoderLayer";
+  return m;
+}
+
+void training_differences(const Subject& s, const TrainingMesh& m, std::vector<std::string>& out) {
+  if (m.data > 1 && s.kind != Kind::trl_fsdp)
+    out.push_back("The axis data (" + std::to_string(m.data) +
+                  ") is a part of fsdp here: weights are split over it, too, the mathematics is the same.");
+  if (s.kind == Kind::tunix) {
+    out.push_back(
+        "Qwix has one A for K and V (Gemma 2 and 3 with as many key heads as heads: for Q, K and V); the engine has "
+        "one "
+        "each. From the same start the first step is the same, then they drift apart by little.");
+    if (s.values.at("train").at("dtype") == "bf16")
+      out.push_back("Adapters are bf16 as the weights are (Qwix); the engine keeps them in f32. Moments are f32.");
+    if (s.model.experts > 0)
+      out.push_back(
+          "google-tunix 0.1.7 routes experts on the normed stream, transformers and the engine on the stream itself: "
+          "its outputs for this model are another model's. Use trl-fsdp, or a Tunix with e31e280e.");
+  }
+  if (s.kind == Kind::trl_fsdp && m.tp > 1)
+    out.push_back("All " + std::to_string(m.devices()) + " devices are one fsdp axis: FSDP2 has no tp here.");
+  if (s.kind != Kind::tunix)
+    out.push_back("Dropout of the adapters draws other random numbers than the engine (same probability).");
+  if (s.kind == Kind::torchax)
+    out.push_back("Remat is JAX's checkpoint of the whole step where train.remat is not none.");
+}
+
+}  // namespace
+
+Json settings_json(const Subject& s) {
+  const model::TensorInventory inventory(s.model);
+  Json j{{"recipe", std::string(to_string(s.kind))},
+         {"made_by", "Meshwright " MW_VERSION},
+         {"name", s.name.empty() ? s.model.id : s.name},
+         {"model", model_json(s, inventory)},
+         {"mesh", mesh_json(s)}};
+  if (!trains(s.kind)) {
+    j["serve"] = s.values.at("serve");
+    j["sweep"] = s.values.at("sweep");
+    return j;
+  }
+  j["lora"] = lora_json(s, inventory);
+  j["data"] = s.values.at("data");
+  j["data"]["pad_id"] = s.rows ? s.rows->pad_id : 0;
+  j["train"] = s.values.at("train");
+  return j;
+}
+
+std::vector<std::string> differences(const Subject& s) {
+  std::vector<std::string> out;
+  if (trains(s.kind)) training_differences(s, mesh_of(s), out);
+  return out;
+}
+
+}  // namespace mw::recipes

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Event lines on standard output, as `meshwright watch` reads them: one JSON object a line."""
+import json
+import math
+import sys
+import time
+
+_BEGUN = time.monotonic()
+_OUT = sys.stdout
+sys.stdout = sys.stderr  # what libraries print must not come between the events
+
+
+def _number(value):
+    value = float(value)
+    return value if math.isfinite(value) else None
+
+
+def emit(event, **fields):
+    line = {"event": event, **fields, "time_s": round(time.monotonic() - _BEGUN, 6)}
+    _OUT.write(json.dumps(line, allow_nan=False) + "\n")
+    _OUT.flush()
+
+
+def started(settings, steps, **more):
+    emit("started", info={"name": settings["name"], "software": settings["recipe"], "steps": steps,
+                          "mesh": settings["mesh"], "settings": {k: settings[k] for k in ("lora", "train")}, **more})
+
+
+def metric(name, step, value):
+    emit("metric", name=name, step=int(step), value=_number(value))
+
+
+def log(text, level="info"):
+    emit("log", level=level, text=text)
+
+
+def checkpoint(step, path):
+    emit("checkpoint", step=int(step), path=str(path))
+
+
+def finished(state, steps, tokens=0, error=""):
+    emit("finished", state=state, steps=int(steps), tokens=int(tokens),
+         seconds=round(time.monotonic() - _BEGUN, 3), error=error)
+
+
+class finishing:
+    """The last word of a run, whatever ends it."""
+
+    def __init__(self):
+        self.steps = self.tokens = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if kind is None:
+            finished("done", self.steps, self.tokens)
+        elif issubclass(kind, KeyboardInterrupt):
+            finished("cancelled", self.steps, self.tokens)
+        else:
+            finished("failed", self.steps, self.tokens, f"{kind.__name__}: {error}")
+        return False

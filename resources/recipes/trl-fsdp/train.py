@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LoRA on PyTorch with TRL's SFTTrainer, PEFT and FSDP2: the experiment of settings.json. run.sh starts it."""
+import argparse
+import json
+import os
+import pathlib
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+SETTINGS = json.loads((HERE / "settings.json").read_text(encoding="utf-8"))
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--model", default=SETTINGS["model"]["path"] or SETTINGS["model"]["hub"],
+                    help="folder of the base model, or its name on the hub")
+parser.add_argument("--out", default=str(HERE / "out"), help="folder for checkpoints and the adapter")
+parser.add_argument("--steps", type=int, default=SETTINGS["train"]["steps"], help="stop after so many steps")
+parser.add_argument("--smoke", action="store_true",
+                    help="try it on this CPU; without --model a tiny random model of the family")
+ARGS = parser.parse_args()
+
+import events  # noqa: E402  (first: what libraries print goes to standard error)
+import datasets  # noqa: E402
+import torch  # noqa: E402
+import transformers  # noqa: E402
+import peft  # noqa: E402
+import trl  # noqa: E402
+
+import base  # noqa: E402
+import rows as data  # noqa: E402
+import schedule  # noqa: E402
+import start as starting  # noqa: E402
+
+TRAIN, LORA = SETTINGS["train"], SETTINGS["lora"]
+DTYPE = {"f32": torch.float32, "bf16": torch.bfloat16}[TRAIN["dtype"]]
+FIRST = int(os.environ.get("RANK", "0")) == 0
+WORLD = int(os.environ.get("WORLD_SIZE", "1"))
+
+
+class Rows(torch.utils.data.Dataset):
+    """The rows of all micro-batches in order. Without shuffling, accelerate hands each process its run of every one."""
+
+    def __init__(self, count, batches_of):
+        self.count, self.batches_of = count, batches_of  # batches_of(i): those of step i
+        self.last = (-1, [])
+
+    def __len__(self):
+        return self.count * TRAIN["batch"]
+
+    def __getitem__(self, i):
+        batch, row = divmod(i, TRAIN["batch"])
+        step, micro = divmod(batch, TRAIN["accumulation"])
+        if self.last[0] != step:
+            self.last = (step, self.batches_of(step))
+        b = self.last[1][micro]
+        return {k: b[k][row] for k in ("ids", "loss", "positions", "segments")} | {"weight": float(b["weight"])}
+
+
+def collate(rows):
+    batch = {k: torch.stack([torch.from_numpy(r[k]) for r in rows]) for k in ("ids", "loss", "positions", "segments")}
+    batch["weight"] = torch.tensor([r["weight"] for r in rows], dtype=torch.float32)
+    return batch
+
+
+class Trainer(trl.SFTTrainer):
+    """SFTTrainer with the engine's batches, mask and mean: the loss of a step is the sum over its tokens with loss,
+    divided by their number in the whole step."""
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        logits = model(input_ids=inputs["ids"].long(), position_ids=inputs["positions"].long(), use_cache=False,
+                       attention_mask=base.attention_masks(SETTINGS, self.model, inputs)).logits[:, :-1].float()
+        each = torch.nn.functional.cross_entropy(logits.flatten(0, 1), inputs["ids"][:, 1:].long().flatten(),
+                                                 reduction="none").view_as(inputs["loss"][:, 1:])
+        loss = (each * inputs["loss"][:, 1:] * inputs["weight"][:, None]).sum()
+        # The Trainer divides by the accumulation (`weight` has it) and averages over processes.
+        loss = loss * WORLD
+        return (loss, logits) if return_outputs else loss
+
+    def get_train_dataloader(self):
+        loader = torch.utils.data.DataLoader(self.rows, batch_size=TRAIN["batch"] // WORLD, shuffle=False,
+                                             collate_fn=collate)
+        return self.accelerator.prepare(loader)
+
+    def get_eval_dataloader(self, eval_dataset=None):
+        loader = torch.utils.data.DataLoader(self.held_out, batch_size=TRAIN["batch"] // WORLD,
+                                             shuffle=False, collate_fn=collate)
+        return self.accelerator.prepare(loader)
+
+    def evaluate(self, *args, **kwargs):
+        self.model.eval()
+        losses = []
+        with torch.no_grad():
+            for batch in self.get_eval_dataloader():
+                loss = self.compute_loss(self.model_wrapped, self._prepare_inputs(batch))
+                losses.append(self.accelerator.gather(loss.detach().reshape(1)).mean().item())
+        self.model.train()
+        value = sum(losses) / max(1, len(losses))
+        self.log({"eval_loss": value})
+        return {"eval_loss": value}
+
+
+class Events(transformers.TrainerCallback):
+    def __init__(self, rows, done):
+        self.rows, self.done, self.since = rows, done, None
+
+    def on_log(self, args, state, control, logs=None, **kwargs):
+        if not FIRST or not logs:
+            return
+        for name, ours in (("loss", "train/loss"), ("grad_norm", "train/grad_norm"), ("eval_loss", "eval/loss")):
+            if name in logs:
+                events.metric(ours, state.global_step, logs[name])
+
+    def on_step_end(self, args, state, control, **kwargs):
+        step, now = state.global_step, time.monotonic()
+        tokens = self.rows.tokens_of(step - 1)
+        self.done.steps, self.done.tokens = step, self.done.tokens + tokens
+        if not FIRST:
+            return
+        events.metric("train/learning_rate", step, schedule.learning_rate(TRAIN, step))
+        if self.since is not None:
+            events.metric("train/tokens_per_second", step, tokens / max(1e-9, now - self.since))
+        self.since = now
+
+    def on_save(self, args, state, control, **kwargs):
+        if FIRST:
+            events.checkpoint(state.global_step, pathlib.Path(args.output_dir) / f"checkpoint-{state.global_step}")
+
+
+def config(out, steps, held_out):
+    every = TRAIN["eval_every"] or steps
+    return trl.SFTConfig(
+        output_dir=str(out), max_steps=steps, per_device_train_batch_size=TRAIN["batch"] // WORLD,
+        gradient_accumulation_steps=TRAIN["accumulation"], learning_rate=TRAIN["learning_rate"],
+        max_grad_norm=TRAIN["clip"] or 1e30, weight_decay=TRAIN["weight_decay"], seed=TRAIN["seed"],
+        adam_beta1=TRAIN["beta1"], adam_beta2=TRAIN["beta2"], adam_epsilon=TRAIN["epsilon"], optim="adamw_torch",
+        logging_steps=1, logging_first_step=True, report_to="none", disable_tqdm=True, remove_unused_columns=False,
+        eval_strategy="steps" if held_out else "no", eval_steps=every, eval_on_start=bool(held_out),
+        save_strategy="steps", save_steps=TRAIN["checkpoint_every"] or steps,
+        save_total_limit=TRAIN["keep_checkpoints"], dataset_kwargs={"skip_prepare_dataset": True}, loss_type="nll",
+        gradient_checkpointing=TRAIN["remat"] != "none" and WORLD == 1, bf16=False, fp16=False, use_cpu=ARGS.smoke,
+        max_length=None, dataloader_num_workers=0, average_tokens_across_devices=False)
+
+
+def main(done):
+    if TRAIN["batch"] % WORLD:
+        raise SystemExit(f"train.batch {TRAIN['batch']} is not a multiple of the {WORLD} processes")
+    if ARGS.smoke:
+        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    model = base.load(SETTINGS, ARGS.model, DTYPE, ARGS.smoke)
+    tuned = base.add_lora(model, SETTINGS, starting.Start(HERE, SETTINGS))
+    rows = data.Rows(HERE, SETTINGS, base.vocab(model), smoke=ARGS.smoke)
+    steps = min(ARGS.steps, rows.steps)
+    if FIRST:
+        events.started(SETTINGS, steps, model={"name": SETTINGS["model"]["name"], "trainable": base.trainable(tuned)},
+                       device={"id": "cpu" if ARGS.smoke else torch.cuda.get_device_name(), "count": WORLD},
+                       versions={"torch": torch.__version__, "transformers": transformers.__version__,
+                                 "peft": peft.__version__, "trl": trl.__version__})
+    batches = rows.held_out_batches()
+    per_step = TRAIN["accumulation"]
+    held_out = Rows(len(batches), lambda step: batches[step * per_step:(step + 1) * per_step])
+    out = pathlib.Path(ARGS.out).resolve()
+    formal = datasets.Dataset.from_dict({"input_ids": [[0]]})  # SFTTrainer wants one; the loaders below give the rows
+    trainer = Trainer(model=tuned, args=config(out, steps, batches), train_dataset=formal,
+                      eval_dataset=formal if batches else None, data_collator=collate,
+                      processing_class=base.no_tokenizer(SETTINGS), callbacks=[Events(rows, done)])
+    trainer.rows, trainer.held_out = Rows(steps * per_step, rows.step), held_out
+    trainer.create_optimizer()
+    rates = schedule.table(TRAIN, max(steps, TRAIN["steps"]))
+    trainer.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(
+        trainer.optimizer, lambda s: rates[min(s, len(rates) - 1)] / max(TRAIN["learning_rate"], 1e-30))
+    last = transformers.trainer_utils.get_last_checkpoint(str(out)) if out.is_dir() else None
+    if last and FIRST:
+        events.log(f"resumed from {last}")
+    trainer.train(resume_from_checkpoint=last)
+    if batches and trainer.state.global_step % (TRAIN["eval_every"] or steps):
+        trainer.evaluate()
+    trainer.save_model(str(out / "adapter"))
+    if FIRST:
+        events.checkpoint(trainer.state.global_step, out / "adapter")
+
+
+if __name__ == "__main__":
+    if FIRST:
+        with events.finishing() as last_word:
+            main(last_word)
+    else:
+        main(events.finishing())

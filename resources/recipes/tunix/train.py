@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LoRA on JAX with Tunix and Qwix: the experiment of settings.json. `python train.py --help`; README.md says more."""
+import argparse
+import json
+import os
+import pathlib
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+SETTINGS = json.loads((HERE / "settings.json").read_text(encoding="utf-8"))
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--model", default=SETTINGS["model"]["path"], help="folder with the base model's safetensors")
+parser.add_argument("--out", default=str(HERE / "out"), help="folder for checkpoints and TensorBoard; training resumes")
+parser.add_argument("--steps", type=int, default=SETTINGS["train"]["steps"], help="stop after so many steps")
+parser.add_argument("--smoke", action="store_true",
+                    help="try it on this CPU: 8 forced devices; without --model a tiny random model of the family")
+parser.add_argument("--write-start", metavar="DIR", help="write the adapter that training starts from (PEFT), and end")
+ARGS = parser.parse_args()
+
+if ARGS.smoke:
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+
+import events  # noqa: E402  (first: what libraries print goes to standard error)
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+import optax  # noqa: E402
+import orbax.checkpoint as ocp  # noqa: E402
+import qwix  # noqa: E402
+from flax import nnx  # noqa: E402
+import flax  # noqa: E402
+from tunix.sft import hooks, metrics_logger, peft_trainer  # noqa: E402
+
+import model as models  # noqa: E402
+import rows as data  # noqa: E402
+import schedule  # noqa: E402
+import start as starting  # noqa: E402
+
+TRAIN, LORA = SETTINGS["train"], SETTINGS["lora"]
+DTYPE = {"f32": jnp.float32, "bf16": jnp.bfloat16}[TRAIN["dtype"]]
+
+
+@flax.struct.dataclass(frozen=True)
+class Batch:
+    ids: np.ndarray  # [rows, len]
+    loss: np.ndarray  # 1 where a token is a target
+    positions: np.ndarray  # from 0 again for each packed example
+    segments: np.ndarray  # example within the row, -1: padding
+    weight: np.ndarray  # see rows.py
+
+
+def make_mesh():
+    fsdp, tp = SETTINGS["mesh"]["fsdp"], SETTINGS["mesh"]["tp"]
+    if ARGS.smoke and fsdp * tp > jax.device_count():
+        tp = models.largest_tp(SETTINGS, min(tp, jax.device_count()))
+        fsdp = min(fsdp, jax.device_count() // tp)
+        events.log(f"smoke: mesh fsdp {fsdp}, tp {tp} on {jax.device_count()} forced devices")
+    if fsdp * tp > jax.device_count():
+        raise SystemExit(f"the mesh fsdp {fsdp} x tp {tp} needs {fsdp * tp} devices, there are {jax.device_count()}")
+    devices = jax.devices()[:fsdp * tp]
+    if len(devices) == jax.device_count():
+        return jax.make_mesh((fsdp, tp), ("fsdp", "tp"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    return jax.sharding.Mesh(np.array(devices).reshape(fsdp, tp), ("fsdp", "tp"))
+
+
+def add_lora(model, mesh):
+    """Remat has to be off while Qwix looks on; what it adds has to lie on the mesh and to be complete."""
+    provider = qwix.LoraProvider(module_path=LORA["module_path"], rank=LORA["rank"], alpha=LORA["qwix_alpha"],
+                                 dropout=LORA["dropout"])
+    with mesh:
+        model = qwix.apply_lora_to_model(model, provider, **model.get_model_input(), rngs=nnx.Rngs(TRAIN["seed"]))
+    if LORA["dropout"] > 0:
+        model.qwix_rngs = nnx.Rngs(dropout=TRAIN["seed"])
+    return model
+
+
+def attention_mask(batch):
+    """[rows, len, len]: causal, within the segment; padding sees itself, so that no row of scores is empty."""
+    same = batch.segments[:, :, None] == batch.segments[:, None, :]
+    causal = jnp.tril(jnp.ones(batch.ids.shape[-1:] * 2, bool))
+    return same & causal[None]
+
+
+def model_inputs(batch):
+    return {"ids": batch.ids, "loss": batch.loss, "positions": batch.positions, "weight": batch.weight,
+            "mask": attention_mask(batch)}
+
+
+def loss_fn(model, ids, loss, positions, weight, mask):
+    logits, _ = model(ids, positions, None, mask)
+    logits = logits[:, :-1].astype(jnp.float32)
+    picked = jnp.take_along_axis(logits, ids[:, 1:, None], axis=-1)[..., 0]
+    each = jax.nn.logsumexp(logits, axis=-1) - picked
+    return jnp.sum(each * loss[:, 1:]) * weight
+
+
+class Events(metrics_logger.MetricsLogger):
+    """Tunix's own logger (TensorBoard under out/logs) that prints event lines, too."""
+
+    def log(self, metrics_prefix, metric_name, scalar_value, mode, step):
+        super().log(metrics_prefix, metric_name, scalar_value, mode, step)
+        if jax.process_index() == 0 and not (str(mode) == "train" and metric_name in ("perplexity", "learning_rate")):
+            events.metric(f"{mode}/{metric_name}", step, scalar_value)
+
+
+class Hooks(hooks.TrainingHooks):
+    def __init__(self, rows, done):
+        self.rows, self.done, self.since = rows, done, None
+
+    def on_train_step_end(self, trainer, train_step, train_loss):
+        if jax.process_index() != 0:
+            return
+        now, tokens = time.monotonic(), self.rows.tokens_of(train_step - 1)
+        if self.since is not None:
+            events.metric("train/tokens_per_second", train_step, tokens / max(1e-9, now - self.since))
+        self.since = now
+        events.metric("train/learning_rate", train_step, schedule.learning_rate(TRAIN, train_step))
+        self.done.steps = train_step
+        self.done.tokens += tokens
+
+    def on_train_start(self, trainer):
+        pass
+
+    def on_train_end(self, trainer):
+        pass
+
+    def on_train_step_start(self, trainer):
+        pass
+
+    def on_eval_step_start(self, trainer):
+        pass
+
+    def on_eval_step_end(self, trainer, eval_loss):
+        pass
+
+
+class Trainer(peft_trainer.PeftTrainer):
+    def __init__(self, model, optimizer, config, logger, mesh):
+        super().__init__(model, optimizer, config, metrics_logger=logger)
+        self.mesh = mesh
+
+    def custom_checkpoint_metadata(self):  # Qwix writes neither: who merges needs both
+        return {"lora_alpha": LORA["qwix_alpha"], "lora_rank": LORA["rank"]}
+
+    def _save_last_checkpoint(self):  # Tunix 0.1.7 leaves the metadata out here
+        manager = self.checkpoint_manager
+        if (manager.latest_step() or 0) < self._train_steps:
+            manager.save(self._train_steps, self.model, self.optimizer, save_only_lora_params=True, force=True,
+                         custom_metadata=self.custom_checkpoint_metadata())
+
+    def _prepare_inputs(self, batch):
+        if jax.process_count() == 1:
+            return batch  # Tunix splits it over fsdp
+        def place(x):
+            whole = x.ndim == 0 or x.shape[0] % self.mesh.shape["fsdp"] != 0
+            spec = jax.sharding.PartitionSpec() if whole else jax.sharding.PartitionSpec("fsdp")
+            return jax.make_array_from_callback(x.shape, jax.sharding.NamedSharding(self.mesh, spec), lambda i: x[i])
+        return jax.tree.map(place, batch)
+
+
+def optimizer(steps):
+    rates = jnp.asarray(schedule.table(TRAIN, max(steps, TRAIN["steps"])), jnp.float32)
+    adamw = optax.adamw(lambda count: rates[jnp.minimum(count, len(rates) - 1)], b1=TRAIN["beta1"], b2=TRAIN["beta2"],
+                        eps=TRAIN["epsilon"], weight_decay=TRAIN["weight_decay"], mu_dtype=jnp.float32)
+    return optax.chain(optax.clip_by_global_norm(TRAIN["clip"]), adamw) if TRAIN["clip"] > 0 else adamw
+
+
+def batches(stream):
+    for b in stream:
+        yield Batch(**{k: np.asarray(v) for k, v in b.items()})
+
+
+def main(done):
+    if TRAIN["dtype"] == "f32":
+        jax.config.update("jax_default_matmul_precision", "highest")
+    mesh = make_mesh()
+    base, tiny = models.create(SETTINGS, ARGS.model, mesh, DTYPE, smoke=ARGS.smoke)
+    tuned = add_lora(base, mesh)
+    start = starting.Start(HERE, SETTINGS)
+    modules = models.set_adapters(tuned, SETTINGS, start, mesh, tiny)
+    if ARGS.write_start:
+        starting.write_peft(ARGS.write_start, SETTINGS, modules, ARGS.model)
+        return
+    models.set_remat(tuned, SETTINGS)
+    models.check_sharded(tuned, mesh)
+    rows = data.Rows(HERE, SETTINGS, models.vocab(tuned), smoke=ARGS.smoke)
+    steps = min(ARGS.steps, rows.steps)
+    if jax.process_index() == 0:
+        events.started(SETTINGS, steps, device={"id": jax.devices()[0].device_kind, "count": jax.device_count()},
+                       model={"name": SETTINGS["model"]["name"], "trainable": models.trainable(tuned)},
+                       versions={"jax": jax.__version__, "flax": flax.__version__, "qwix": qwix.__version__})
+    held_out = list(batches(rows.held_out_batches()))
+    out = pathlib.Path(ARGS.out).resolve()
+    config = peft_trainer.TrainingConfig(
+        eval_every_n_steps=TRAIN["eval_every"] or steps, gradient_accumulation_steps=TRAIN["accumulation"],
+        checkpoint_root_directory=str(out / "checkpoints"),
+        checkpointing_options=ocp.CheckpointManagerOptions(save_interval_steps=TRAIN["checkpoint_every"] or steps,
+                                                           max_to_keep=TRAIN["keep_checkpoints"]))
+    logger = Events(metrics_logger.MetricsLoggerOptions(log_dir=str(out / "logs"), project_name="meshwright"))
+    trainer = Trainer(tuned, optimizer(steps), config, logger, mesh).with_loss_fn(loss_fn)
+    trainer.with_gen_model_input_fn(model_inputs)
+    trainer.with_training_hooks(Hooks(rows, done))
+    if trainer.train_steps:
+        events.log(f"resumed from step {trainer.train_steps} in {out / 'checkpoints'}")
+    with mesh:
+        trainer.train(batches(rows.micro_batches(steps)), held_out or None)
+    if jax.process_index() == 0:
+        events.checkpoint(trainer.train_steps, out / "checkpoints" / str(trainer.train_steps))
+        if jax.process_count() == 1:  # elsewhere no process has it all: meshwright convert reads the checkpoint
+            starting.write_peft(out / "adapter", SETTINGS, models.as_peft(tuned, SETTINGS), ARGS.model)
+    done.steps = trainer.train_steps
+
+
+if __name__ == "__main__":
+    if not ARGS.smoke and int(os.environ.get("MESHWRIGHT_PROCESSES", "1")) > 1:
+        jax.distributed.initialize()
+    if ARGS.write_start:
+        main(None)
+    else:
+        with events.finishing() as last_word:
+            main(last_word)
