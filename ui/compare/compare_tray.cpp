@@ -24,7 +24,7 @@
 namespace mw::ui {
 namespace {
 
-constexpr int kSample = 30, kNameWidth = 210;
+constexpr int kSample = 30, kTrayName = 210;
 
 QString place_type() {
   return u"application/x-meshwright-tray-place"_s;
@@ -47,7 +47,7 @@ TrayChip::TrayChip(const runs::Compared& run, int at, QWidget* parent)
   QFont bold = name->font();
   bold.setWeight(QFont::DemiBold);
   name->setFont(bold);
-  name->setText(QFontMetrics(bold).elidedText(qs(run.name), Qt::ElideMiddle, kNameWidth));
+  name->setText(QFontMetrics(bold).elidedText(qs(run.name), Qt::ElideMiddle, kTrayName));
   auto* about =
       new QLabel(at == 0 ? tr("baseline, %1").arg(origin_text(run.provenance)) : origin_text(run.provenance), this);
   about->setProperty("muted", true);

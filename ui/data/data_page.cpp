@@ -25,7 +25,7 @@ namespace {
 
 enum StackPage { kEmpty, kFull };
 enum DetailPage { kTokens, kBad };
-constexpr int kHeaderAir = 26, kCellAir = 14;  // padding, the first with the mark of the order
+constexpr int kRowsHeaderAir = 26, kRowsCellAir = 14;  // padding, the first with the mark of the order
 
 QString in_bold(const QString& text) {
   return u"<b>"_s + text.toHtmlEscaped() + u"</b>"_s;
@@ -230,8 +230,8 @@ void DataPage::fit_columns() {
       reader_.index() && !reader_.index()->lengths.empty() ? reader_.index()->lengths.rbegin()->first : 0;
   const auto fit = [&](int column, std::int64_t largest) {
     const int title = metrics.horizontalAdvance(model_.headerData(column, Qt::Horizontal, Qt::DisplayRole).toString());
-    table_->setColumnWidth(column,
-                           std::max(title + kHeaderAir, metrics.horizontalAdvance(grouped(largest)) + kCellAir));
+    table_->setColumnWidth(
+        column, std::max(title + kRowsHeaderAir, metrics.horizontalAdvance(grouped(largest)) + kRowsCellAir));
   };
   fit(DataRowsModel::number, static_cast<std::int64_t>(reader_.rows().size()));
   fit(DataRowsModel::tokens, longest);

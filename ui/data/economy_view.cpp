@@ -12,7 +12,7 @@
 namespace mw::ui {
 namespace {
 
-constexpr double kHeader = 24, kMargin = 10;
+constexpr double kEconomyHeader = 24, kEconomyMargin = 10;
 constexpr double kText = 16, kThinnest = 7, kThickest = 22, kAir = 3;  // heights of words and bars
 
 QString percent(double share) {
@@ -124,7 +124,7 @@ void EconomyView::paintEvent(QPaintEvent*) {
   painter.drawRoundedRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5);
   painter.setFont(bold(small_font()));
   painter.setPen(t.text);
-  painter.drawText(QPointF(kMargin, 17), tr("Token economy"));
+  painter.drawText(QPointF(kEconomyMargin, 17), tr("Token economy"));
   painter.setFont(small_font());
   const QFontMetricsF metrics(small_font());
   const auto all = groups();
@@ -136,7 +136,7 @@ void EconomyView::paintEvent(QPaintEvent*) {
   QStringList heads{tr("real"), tr("padding")};
   if (economy_->loss_known) heads << tr("loss");
   heads << tr("tokens");
-  const double column = metrics.horizontalAdvance(tr("padding")) + 12, right = width() - kMargin;
+  const double column = metrics.horizontalAdvance(tr("padding")) + 12, right = width() - kEconomyMargin;
   const auto cells = [&](double y, const QStringList& texts) {
     for (qsizetype c = 0; c < texts.size(); ++c)
       painter.drawText(QRectF(right - column * static_cast<double>(texts.size() - c), y, column, kText),
@@ -146,11 +146,11 @@ void EconomyView::paintEvent(QPaintEvent*) {
   cells(5, heads);
   const auto cost = costs();
   const double words = kText * (6 + static_cast<double>(cost.size()));
-  const double thick = std::clamp((height() - kHeader - words - 6) / 4 - kAir, kThinnest, kThickest);
-  double y = kHeader;
+  const double thick = std::clamp((height() - kEconomyHeader - words - 6) / 4 - kAir, kThinnest, kThickest);
+  double y = kEconomyHeader;
   const auto line = [&](const QString& text, const QString& end) {
     const double taken = end.isEmpty() ? 0 : metrics.horizontalAdvance(end) + 8;
-    const QRectF where(kMargin, y, right - kMargin, kText);
+    const QRectF where(kEconomyMargin, y, right - kEconomyMargin, kText);
     painter.drawText(where.adjusted(0, 0, -taken, 0), Qt::AlignVCenter,
                      metrics.elidedText(text, Qt::ElideRight, where.width() - taken));
     painter.drawText(where, Qt::AlignVCenter | Qt::AlignRight, end);
@@ -163,12 +163,12 @@ void EconomyView::paintEvent(QPaintEvent*) {
     painter.setPen(t.text);
     for (const Bar& bar : group.bars) {
       painter.setFont(bar.in_force ? bold(small_font()) : small_font());
-      painter.drawText(QRectF(kMargin + 6, y, width(), kText), Qt::AlignVCenter, bar.name);
+      painter.drawText(QRectF(kEconomyMargin + 6, y, width(), kText), Qt::AlignVCenter, bar.name);
       QStringList values{percent(bar.shares.real), percent(bar.shares.padding)};
       if (economy_->loss_known) values << percent(bar.shares.loss);
       cells(y, values << qs(count_text(static_cast<double>(bar.shares.padded))));
       y += kText;
-      paint_bar(painter, QRectF(kMargin + 6, y, right - kMargin - 6, thick), bar.shares);
+      paint_bar(painter, QRectF(kEconomyMargin + 6, y, right - kEconomyMargin - 6, thick), bar.shares);
       y += thick + kAir;
     }
   }

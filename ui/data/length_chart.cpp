@@ -14,7 +14,7 @@ namespace {
 constexpr int kMostBins = 64;
 constexpr int kFarBeyond = 3;  // a few rows so much longer than the others do not flatten the chart
 
-QString tr(const char* text) {
+QString chart_words(const char* text) {
   return QCoreApplication::translate("mw::ui::DataPage", text);
 }
 
@@ -44,8 +44,9 @@ PlotStack stack_of(std::shared_ptr<const Bars> bars, data::Overlong overlong) {
   stack.shape = Shape::bars;
   stack.bar_width = bars->width();
   stack.layers = {
-      {tr("fit"), theme().series(0)},
-      {overlong == data::Overlong::drop ? tr("too long, dropped") : tr("too long, truncated"), theme().series(1)}};
+      {chart_words("fit"), theme().series(0)},
+      {overlong == data::Overlong::drop ? chart_words("too long, dropped") : chart_words("too long, truncated"),
+       theme().series(1)}};
   stack.sample = [bars](double x0, double x1, int) {
     Stack out;
     out.values.resize(2);
@@ -85,13 +86,13 @@ LengthChart length_chart(const runs::DataIndex& index, const runs::DataQuestion&
   bars->layers[0] = data::bins_of({index.lengths.begin(), longer}, end, kMostBins);
   bars->layers[1] = data::bins_of({longer, index.lengths.end()}, end, kMostBins);
   chart.range = {0, bars->width() * static_cast<double>(bars->bins())};
-  QStringList words{tr("mean %1").arg(qs(number_text(stats.mean, stats.mean < 1000 ? 3 : 6))),
-                    tr("p50 %1").arg(grouped(stats.p50)), tr("p95 %1").arg(grouped(stats.p95)),
-                    tr("p99 %1").arg(grouped(stats.p99)), tr("max %1").arg(grouped(stats.longest))};
+  QStringList words{chart_words("mean %1").arg(qs(number_text(stats.mean, stats.mean < 1000 ? 3 : 6))),
+                    chart_words("p50 %1").arg(grouped(stats.p50)), chart_words("p95 %1").arg(grouped(stats.p95)),
+                    chart_words("p99 %1").arg(grouped(stats.p99)), chart_words("max %1").arg(grouped(stats.longest))};
   if (const auto beyond = bars->layers[0].beyond + bars->layers[1].beyond; beyond > 0)
-    words << tr("%1 beyond the chart").arg(grouped(beyond));
+    words << chart_words("%1 beyond the chart").arg(grouped(beyond));
   chart.caption = words.join(u" \u00B7 "_s);
-  chart.limits = {{tr("max_len"), static_cast<double>(max_len), theme().bad}};
+  chart.limits = {{chart_words("max_len"), static_cast<double>(max_len), theme().bad}};
   chart.stack = stack_of(std::move(bars), question.options.overlong);
   return chart;
 }

@@ -16,7 +16,7 @@
 namespace mw::ui {
 namespace {
 
-constexpr int kMargin = 8, kSide = 22;
+constexpr int kCanvasMargin = 8, kSide = 22;
 constexpr double kMostPitch = 118;
 
 }  // namespace
@@ -188,22 +188,23 @@ QColor MeshCanvas::axis_color(const QString& axis) const {
 // --- Geometry ---
 
 void MeshCanvas::place_all() {
-  int x = kMargin, row = 0;
+  int x = kCanvasMargin, row = 0;
   for (AxisChip* c : chips_) {
     const QSize size = c->sizeHint();
-    c->setGeometry(x, kMargin, size.width(), size.height());
+    c->setGeometry(x, kCanvasMargin, size.width(), size.height());
     x += size.width() + 6;
     row = std::max(row, size.height());
   }
   row = std::max(row, add_->sizeHint().height());
-  add_->setGeometry(x, kMargin, row, row);
-  const double top = kMargin + row + 6, bottom = height() - status_height();
+  add_->setGeometry(x, kCanvasMargin, row, row);
+  const double top = kCanvasMargin + row + 6, bottom = height() - status_height();
   const double wide = beside() ? std::clamp(width() * 0.34, 190.0, 300.0) : 0;
   const double most = std::max(90.0, (bottom - top) * 0.55);
   const double high = beside() ? 0 : short_of_height() ? 20 : std::clamp(tensor_height(), 90.0, most);
-  tensor_area_ = beside() ? QRectF(width() - wide, top, wide - kMargin, bottom - top)
-                          : QRectF(kMargin, bottom - high, width() - 2 * kMargin, high);
-  grid_area_ = QRectF(kMargin + kSide, top + kSide, width() - 2 * kMargin - kSide - wide, bottom - top - kSide - high);
+  tensor_area_ = beside() ? QRectF(width() - wide, top, wide - kCanvasMargin, bottom - top)
+                          : QRectF(kCanvasMargin, bottom - high, width() - 2 * kCanvasMargin, high);
+  grid_area_ = QRectF(kCanvasMargin + kSide, top + kSide, width() - 2 * kCanvasMargin - kSide - wide,
+                      bottom - top - kSide - high);
   for (const mesh::CanvasSide& s : shown_.picture.sides)
     if (s.where == mesh::CanvasSide::Where::layers || s.where == mesh::CanvasSide::Where::chip)
       grid_area_.setHeight(grid_area_.height() - kSide);

@@ -11,7 +11,7 @@
 
 namespace mw::ui {
 namespace {
-constexpr double kBar = 16, kGap = 6, kLimitText = 15;
+constexpr double kBar = 16, kBarGap = 6, kLimitText = 15;
 }
 
 StackBar::StackBar(QWidget* parent) : QWidget(parent) {
@@ -35,7 +35,7 @@ void StackBar::show_bars(std::vector<Bar> bars, bool stale) {
 
 QSize StackBar::sizeHint() const {
   const auto rows = static_cast<double>(std::max<std::size_t>(1, bars_.size()));
-  return {240, static_cast<int>(kLimitText + rows * kBar + (rows - 1) * kGap + 2)};
+  return {240, static_cast<int>(kLimitText + rows * kBar + (rows - 1) * kBarGap + 2)};
 }
 
 double StackBar::whole() const {
@@ -57,7 +57,7 @@ double StackBar::label_width() const {
 
 QRectF StackBar::bar_rect(std::size_t index) const {
   const double left = label_width();
-  return {left, kLimitText + static_cast<double>(index) * (kBar + kGap), width() - left - 1, kBar};
+  return {left, kLimitText + static_cast<double>(index) * (kBar + kBarGap), width() - left - 1, kBar};
 }
 
 void StackBar::paintEvent(QPaintEvent*) {

@@ -16,7 +16,7 @@
 namespace mw::ui {
 namespace {
 
-constexpr double kHeader = 25, kBottom = 19, kLeft = 10, kRight = 10;
+constexpr double kTimelineHeader = 25, kTimelineBottom = 19, kLeft = 10, kTimelineRight = 10;
 constexpr double kLeast = 3, kMost = 13;  // height of a row
 
 struct Colors {
@@ -63,8 +63,8 @@ void RequestTimeline::show_point(const formats::BenchPoint* point, const QString
 }
 
 QRectF RequestTimeline::area() const {
-  return {kLeft, kHeader, std::max(10.0, viewport()->width() - kLeft - kRight),
-          std::max(10.0, viewport()->height() - kHeader - kBottom)};
+  return {kLeft, kTimelineHeader, std::max(10.0, viewport()->width() - kLeft - kTimelineRight),
+          std::max(10.0, viewport()->height() - kTimelineHeader - kTimelineBottom)};
 }
 
 double RequestTimeline::row_height() const {

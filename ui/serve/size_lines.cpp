@@ -87,9 +87,11 @@ QString short_text(serve::Workload workload) {
 
 QString refusal_text(const serve::SizePoint& point) {
   if (point.measured) return {};
-  if (point.fits()) return point.error.empty() ? size_words("not measured") : size_words("failed: %1").arg(qs(point.error));
+  if (point.fits())
+    return point.error.empty() ? size_words("not measured") : size_words("failed: %1").arg(qs(point.error));
   const QString need = need_text(point);
-  if (point.largest_batch == 0) return size_words("does not fit: needs %1, nor does any smaller batch (predicted)").arg(need);
+  if (point.largest_batch == 0)
+    return size_words("does not fit: needs %1, nor does any smaller batch (predicted)").arg(need);
   return size_words("does not fit: needs %1, largest that fits %2 (predicted)").arg(need).arg(point.largest_batch);
 }
 
@@ -179,11 +181,13 @@ Notes memory_notes(const runs::SizeView& view, serve::Workload workload) {
     if (p.measured) continue;
     notes.marks.push_back({place(p.batch), theme().bad});
     if (notes.marks.size() == 1)  // the smallest of them
-      notes.caption =
-          p.fits() ? size_words("\u2715 %1 failed: the table says why").arg(p.batch)
-          : p.largest_batch == 0
-              ? size_words("\u2715 Predicted: %1 needs %2, none fits").arg(p.batch).arg(need_text(p))
-              : size_words("\u2715 Predicted: %1 needs %2, largest fit %3").arg(p.batch).arg(need_text(p)).arg(p.largest_batch);
+      notes.caption = p.fits() ? size_words("\u2715 %1 failed: the table says why").arg(p.batch)
+                      : p.largest_batch == 0
+                          ? size_words("\u2715 Predicted: %1 needs %2, none fits").arg(p.batch).arg(need_text(p))
+                          : size_words("\u2715 Predicted: %1 needs %2, largest fit %3")
+                                .arg(p.batch)
+                                .arg(need_text(p))
+                                .arg(p.largest_batch);
   }
   // Said too where another workload's chart has such a line, so that all keep the same height.
   if (notes.marks.empty() && view.largest_refused.value > 0 && !line->points.empty())

@@ -10,7 +10,7 @@
 namespace mw::ui {
 namespace {
 
-QString tr(const char* text) {
+QString sweep_words(const char* text) {
   return QCoreApplication::translate("mw::ui::SweepPage", text);
 }
 
@@ -44,11 +44,11 @@ Origin origin_of(formats::Provenance provenance) {
 QString origin_text(formats::Provenance provenance) {
   switch (provenance) {
     case formats::Provenance::measured:
-      return tr("measured");
+      return sweep_words("measured");
     case formats::Provenance::predicted:
-      return tr("predicted");
+      return sweep_words("predicted");
     case formats::Provenance::imported:
-      return tr("imported");
+      return sweep_words("imported");
   }
   return {};
 }
@@ -120,13 +120,13 @@ PlotLine offered_line(const runs::SweepView& view, const runs::LoadAxis& axis) {
   const int output = view.set.points.empty() ? 0 : view.set.points.front().output_len;
   for (const auto& stop : axis.stops())
     if (const auto rate = axis.rate_at(stop.place); rate && output > 0) series->append(stop.place, *rate * output);
-  return {.name = tr("offered"), .color = theme().muted, .raw = std::move(series), .origin = Origin::asked};
+  return {.name = sweep_words("offered"), .color = theme().muted, .raw = std::move(series), .origin = Origin::asked};
 }
 
 std::vector<LevelLine> slo_levels(const serve::Slo& slo, runs::SweepMetric metric) {
   const double limit = slo_of(slo, metric);
   if (limit <= 0) return {};
-  return {{tr("SLO"), limit / 1e3, theme().good, Origin::asked}};
+  return {{sweep_words("SLO"), limit / 1e3, theme().good, Origin::asked}};
 }
 
 std::vector<LevelLine> capacity_limits(const runs::SweepView& view, size_t line) {
@@ -137,8 +137,8 @@ std::vector<LevelLine> capacity_limits(const runs::SweepView& view, size_t line)
       out.push_back({name, std::log2(rate), color, Origin::asked, QString::number(rate, 'g', 3)});
   };
   const serve::Capacity& capacity = view.lines[line].capacity;
-  add(tr("knee"), capacity.knee, theme().muted);
-  if (view.slo.any() && !capacity.beyond_last) add(tr("SLO met to"), capacity.at_slo, theme().good);
+  add(sweep_words("knee"), capacity.knee, theme().muted);
+  if (view.slo.any() && !capacity.beyond_last) add(sweep_words("SLO met to"), capacity.at_slo, theme().good);
   return out;
 }
 

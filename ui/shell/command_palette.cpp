@@ -20,7 +20,7 @@ namespace mw::ui {
 namespace {
 
 constexpr int kDetailRole = Qt::UserRole, kEntryRole = Qt::UserRole + 1;
-constexpr int kRows = 200;
+constexpr int kPaletteRows = 200;
 
 class PaletteDelegate : public QStyledItemDelegate {
  public:
@@ -122,7 +122,7 @@ void CommandPalette::filter(const QString& letters) {
   }
   std::stable_sort(fits.begin(), fits.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   model_->clear();
-  for (size_t k = 0; k < std::min<size_t>(fits.size(), kRows); ++k) {
+  for (size_t k = 0; k < std::min<size_t>(fits.size(), kPaletteRows); ++k) {
     const PaletteEntry& e = entries_[fits[k].second];
     auto* item = new QStandardItem(e.text);
     item->setData(e.detail, kDetailRole);

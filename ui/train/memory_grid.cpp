@@ -14,7 +14,7 @@
 
 namespace mw::ui {
 namespace {
-constexpr double kHeader = 25, kTitle = 14, kGap = 6;
+constexpr double kGridHeader = 25, kGridTitle = 14, kGridGap = 6;
 }
 
 MemoryGrid::MemoryGrid(PlotLink& by_time, QWidget* parent) : QWidget(parent), link_(by_time) {
@@ -47,7 +47,7 @@ QString MemoryGrid::summary() const {
 // As many columns as give cells about three times as wide as high.
 int MemoryGrid::columns() const {
   const int devices = run_ ? std::max(1, static_cast<int>(run_->view.memory().size())) : 1;
-  const double room = std::max(1.0, height() - kHeader);
+  const double room = std::max(1.0, height() - kGridHeader);
   int best = 1;
   double best_off = INFINITY;
   for (int c = 1; c <= devices; ++c) {
@@ -64,13 +64,13 @@ int MemoryGrid::columns() const {
 QRectF MemoryGrid::cell(int index) const {
   const int across = columns(), devices = run_ ? static_cast<int>(run_->view.memory().size()) : 1;
   const int rows = std::max(1, (devices + across - 1) / across);
-  const double w = (width() - 16 - kGap * (across - 1)) / across;
-  const double h = (height() - kHeader - 6 - kGap * (rows - 1)) / rows;
-  return {8 + (index % across) * (w + kGap), kHeader + (index / across) * (h + kGap), w, h};
+  const double w = (width() - 16 - kGridGap * (across - 1)) / across;
+  const double h = (height() - kGridHeader - 6 - kGridGap * (rows - 1)) / rows;
+  return {8 + (index % across) * (w + kGridGap), kGridHeader + (index / across) * (h + kGridGap), w, h};
 }
 
 QRectF MemoryGrid::plot_area(int index) const {
-  return cell(index).adjusted(0, kTitle, 0, 0);
+  return cell(index).adjusted(0, kGridTitle, 0, 0);
 }
 
 int MemoryGrid::device_at(QPointF at) const {
@@ -147,7 +147,7 @@ void MemoryGrid::paint_still(QPainter& p) const {
     p.fillRect(area, mix(t.panel, t.text, 0.04));
     paint_cell(p, area, device, memory);
     p.setPen(t.text);
-    const QRectF title(box.left(), box.top(), box.width(), kTitle);
+    const QRectF title(box.left(), box.top(), box.width(), kGridTitle);
     const QString name = QString::number(device);
     p.drawText(title, Qt::AlignLeft | Qt::AlignVCenter, name);
     p.setPen(t.muted);

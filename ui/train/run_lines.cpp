@@ -9,7 +9,7 @@
 namespace mw::ui {
 namespace {
 
-QString tr(const char* text) {
+QString run_words(const char* text) {
   return QCoreApplication::translate("mw::ui::TrainPage", text);
 }
 
@@ -27,8 +27,8 @@ void add_line(std::vector<PlotLine>& lines, const RunPtr& run, const std::string
 std::vector<PlotLine> loss_lines(const RunPtr& run) {
   std::vector<PlotLine> lines;
   if (!run) return lines;
-  add_line(lines, run, "train/loss", tr("train"), 0, true, Marks::none);
-  add_line(lines, run, "eval/loss", tr("eval"), 1, false, Marks::points);
+  add_line(lines, run, "train/loss", run_words("train"), 0, true, Marks::none);
+  add_line(lines, run, "eval/loss", run_words("eval"), 1, false, Marks::points);
   return lines;
 }
 
@@ -113,10 +113,10 @@ std::vector<LevelLine> memory_levels(const RunPtr& run, int device) {
   std::vector<LevelLine> levels;
   if (!run) return levels;
   if (const auto capacity = run->view.capacity())
-    levels.push_back({tr("capacity"), static_cast<double>(capacity->value), theme().bad, Origin::measured});
+    levels.push_back({run_words("capacity"), static_cast<double>(capacity->value), theme().bad, Origin::measured});
   if (const auto predicted = run->view.predicted(device))
     levels.push_back(
-        {tr("predicted peak"), static_cast<double>(predicted->total().value), theme().text, Origin::predicted});
+        {run_words("predicted peak"), static_cast<double>(predicted->total().value), theme().text, Origin::predicted});
   return levels;
 }
 
