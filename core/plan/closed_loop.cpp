@@ -77,7 +77,7 @@ SteadyState steady_state(const ServeStepModel& model, const ServeWork& server, c
     s.itl_s = with_prompt;
   }
   // A prompt comes in the midst of a step; what does not run waits for those that do.
-  s.ttft_s = chunks * with_prompt + cycle / count / 2 + cycle * (load.concurrency - n) / n;
+  s.ttft_s = model.request_seconds() + chunks * with_prompt + cycle / count / 2 + cycle * (load.concurrency - n) / n;
   s.tpot_s = out > 1 ? std::max(0.0, cycle - chunks * with_prompt) / std::max(1.0, count - chunks) : 0;
   s.output_tokens_per_s = n * out / cycle;
   return s;

@@ -104,6 +104,7 @@ const std::vector<Efficiencies::Named>& Efficiencies::names() {
       {"sum_s", &Efficiencies::sum_s, "seconds of a server's sum over devices beside its bytes"},
       {"step_s", &Efficiencies::step_s, "seconds per step beside the devices' work"},
       {"sequence_s", &Efficiencies::sequence_s, "seconds per sequence of a decode step"},
+      {"request_s", &Efficiencies::request_s, "seconds until a server may schedule a request"},
       {"compile_s", &Efficiencies::compile_s, "seconds of compilation per layer"},
       {"runtime_bytes", &Efficiencies::runtime_bytes, "bytes held by runtime, context and communicators"},
       {"fragmentation", &Efficiencies::fragmentation, "share held beyond the live buffers"}};
@@ -137,6 +138,12 @@ Efficiencies default_efficiencies(const hardware::Target& target, Stack stack) {
                              "small all-reduce of a DGX pair 7 us, of eight 32-37 us (VD): grows with their logarithm"};
   e.step_s = step_of(chip.vendor, stack);
   e.sequence_s = {3.8e-5, 0, 6.1e-5, Origin::transferred, "vLLM on H100: 0.018-0.061 ms per sequence (3.2)"};
+  if (serves(stack))
+    e.request_s = {6.7e-3, 5.6e-3, 7.9e-3, Origin::transferred,
+                   "single users of vLLM wait this long for a first token beside a step: v6e-1 11.6 - 4.7, 15.2 - 8.9, "
+                   "27.6 - 22.0 ms, v5e-1 15.9 - 8.05 ms (XB, prompts of 128 tokens)"};
+  else
+    e.request_s = {0, 0, 0, Origin::floor, "no server"};
   e.compile_s = tpu ? Efficiency{5.5, 3, 8, Origin::transferred, "3-8 min of compilation for 60 unrolled layers (P)"}
                     : Efficiency{stack == Stack::torchtitan ? 1.0 : 0.0, 0, 2, Origin::floor, "eager: none"};
   e.runtime_bytes = runtime_of(target, stack);
@@ -148,6 +155,10 @@ Efficiencies default_efficiencies(const hardware::Target& target, Stack stack) {
   if (stack == Stack::vllm_tpu)
     e.matmul = {0.50, 0.30, 0.80, Origin::transferred, "as vLLM on GPUs; no clean figure of its own"};
   return e;
+}
+
+Efficiency step_scheduled_ahead() {
+  return {5e-4, 0, 2e-3, Origin::floor, "async scheduling: dispatch of one program"};
 }
 
 }  // namespace mw::plan

@@ -47,6 +47,7 @@ struct Efficiencies {
   Efficiency sum_s;          // seconds of a server's sum beside its bytes; GPUs: of two, times log2 of their number
   Efficiency step_s;         // seconds per optimizer step or decode step beside the devices' work: host, data, dispatch
   Efficiency sequence_s;     // seconds per sequence of a decode step
+  Efficiency request_s;      // seconds from a request's sending until a server may schedule it: HTTP, tokenizer, queues
   Efficiency compile_s;      // seconds of compilation before the first step
   Efficiency runtime_bytes;  // held per device by runtime, context and communicators
   Efficiency fragmentation;  // share by which an allocator holds more than the live buffers
@@ -60,5 +61,7 @@ struct Efficiencies {
 };
 
 Efficiencies default_efficiencies(const hardware::Target& target, Stack stack);
+// What is left of step_s where the host schedules a step while the one before it runs.
+Efficiency step_scheduled_ahead();
 
 }  // namespace mw::plan

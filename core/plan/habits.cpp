@@ -126,6 +126,11 @@ void set_stack(Request& request, Stack stack) {
               : (serves(stack) || stack == Stack::megatron ? mesh::Preset::megatron : mesh::Preset::tunix);
 }
 
+void schedule_ahead(Request& request) {
+  request.serve.scheduling = Scheduling::ahead;
+  request.efficiencies.step_s = step_scheduled_ahead();
+}
+
 Stack usual_stack(hardware::Vendor vendor, Work work) {
   switch (vendor) {
     case hardware::Vendor::tpu:

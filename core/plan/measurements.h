@@ -46,6 +46,7 @@ struct OfferedLoad {
   int concurrency = 0;      // users; 0: open loop
   double request_rate = 0;  // requests/s, Poisson; infinity: all at once
   int requests = 0;         // 0: ten for each user
+  int warmups = 0;          // before those that count
   double spread = 0;        // of uniform lengths: 0.5 is half up and down
 };
 

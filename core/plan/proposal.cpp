@@ -185,7 +185,10 @@ class Proposer {
     out_.fitted = summarise(rows, fitted, Purpose::calibration, is_speed);
     out_.apart_now = summarise(rows, now, Purpose::holdout, is_speed);
     out_.apart_fitted = summarise(rows, fitted, Purpose::holdout, is_speed);
-    const auto& published = in_.published;
+    std::vector<Measurement> published = in_.published;
+    std::erase_if(published, [](const Measurement& m) {
+      return m.purpose != Purpose::holdout || !is_speed(m.what) || !m.counted();
+    });
     out_.shipped_now = summarise(published, predict_all(published, in_.in_force, stop_), Purpose::holdout, is_speed);
     out_.shipped_fitted =
         summarise(published, predict_all(published, out_.calibration, stop_), Purpose::holdout, is_speed);

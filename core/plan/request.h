@@ -97,10 +97,13 @@ struct RolloutWork {
   int prompt = 256, new_tokens = 1024;
   int cache_len = 0;  // tokens of cache per row; 0: prompt and new tokens
 };
+// When a server's host works out the next step: after the last one, or while it runs (vLLM's async scheduling).
+enum class Scheduling { between_steps, ahead };
 struct ServeWork {
   int max_num_seqs = 64, max_model_len = 4096, max_num_batched_tokens = 2048;
   double memory_utilisation = 0.9;
   int input_len = 1024, output_len = 512;  // of the requests that times are given for
+  Scheduling scheduling = Scheduling::between_steps;
 };
 
 struct Request {
@@ -135,6 +138,8 @@ struct Request {
 
 // Habits and efficiencies filled in for stack, model and target.
 void set_stack(Request& request, Stack stack);
+// After set_stack(): Scheduling::ahead, and the share of the host in a step that goes with it.
+void schedule_ahead(Request& request);
 // What trains such a target when nothing is said: tunix on TPU, trl-fsdp on GPU, the engine on this machine.
 Stack usual_stack(hardware::Vendor vendor, Work work);
 

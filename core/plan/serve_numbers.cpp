@@ -49,7 +49,9 @@ Served serve(const LocalModel& m, const DeviceMemory& memory) {
   out.step = decode_time(m, std::floor(rows), context);
   n.tpot = with_sequences(m, out.step.seconds, std::floor(rows));
   const StepTime prefill = prefill_time(m, 1, s.input_len);
+  const Efficiency& host = r.efficiencies.request_s;
   n.ttft = prefill.seconds;
+  n.ttft += {.value = host.value, .low = host.low, .high = host.high, .origin = host.origin};
   // Each request takes its prefill and its share of decode steps.
   const double per_request = prefill.seconds.value + s.output_len * n.tpot.value / std::floor(rows);
   n.output_tokens_per_second = s.output_len / per_request;

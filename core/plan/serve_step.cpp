@@ -5,18 +5,34 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <optional>
 
 #include "core/mesh/collectives.h"
 #include "core/plan/activations.h"
 #include "core/plan/collective_time.h"
 #include "core/plan/device_memory.h"
 #include "core/plan/local_model.h"
+#include "core/plan/paged_reads.h"
+#include "core/plan/step_sums.h"
 #include "core/plan/step_time.h"
 
 namespace mw::plan {
 namespace {
 
 enum class Buckets { none, powers_of_two };
+
+// Shares of the peak in prompts' attention where no fused kernel takes the heads: vLLM's Triton kernel, which all
+// layers of a model use as soon as one has heads beyond 256 (vllm/model_executor/models/config.py, Gemma4Config; until
+// FA4 took them, vllm pull request 42175). 79-80 and 159-160 of 1,307 TFLOP/s at Gemma 4 31B's 512 and 256 before
+// tuning (MI325X, ROCm/aiter pull request 5664); on H100 it is as poorly occupied, 6-13 % (vllm pull request 43257).
+constexpr int kFusedHead = 256;
+Efficiency triton_attention(double head_dim) {
+  const char* source =
+      "Triton attention of heads beyond 256 (vLLM on GPUs): 6.1 % of the peak at 512, 12.2 % at 256 "
+      "on MI325X (ROCm/aiter 5664)";
+  if (head_dim > kFusedHead) return {0.061, 0.06, 0.13, Origin::transferred, source};
+  return {0.122, 0.12, 0.26, Origin::transferred, source};
+}
 
 constexpr double kOwnSums = 8 * 1048576.0;            // bytes: below, servers on GPUs sum with a kernel of their own
 constexpr int kFirstTokens = 16, kFirstRequests = 8;  // smallest buckets of vLLM on TPU (reference 4.4)
@@ -73,10 +89,13 @@ struct ServeStepModel::Impl {
   // Of one step, token, request, KV token, pair of query and key.
   Rate weights, head_weights, token, head_row, traffic, kv_full, kv_window, pair_full, pair_window;
   Curve token_sums, request_sums;
+  std::optional<Efficiency> triton_full, triton_window;  // in place of the attention share
+  std::optional<PagedReads> paged;                       // of servers on TPUs, in place of kv_full and kv_window
+  double window_span = 1;                                // keys that a prompt's kernel walks for each in its window
   Kv kv;
   // The quotients of the rates above, worked out once.
-  double weights_s = 0, head_weights_s = 0, token_s = 0, head_row_s = 0, traffic_s = 0, kv_full_s = 0, kv_window_s = 0,
-         pair_full_s = 0, pair_window_s = 0, step_s = 0, sequence_s = 0;
+  double weights_s = 0, head_weights_s = 0, token_s = 0, head_row_s = 0, traffic_s = 0, pair_full_s = 0,
+         pair_window_s = 0, step_s = 0, sequence_s = 0;
 
   explicit Impl(const Request& r);
   void set(const Efficiencies& e);
@@ -102,6 +121,14 @@ struct ServeStepModel::Impl {
   // Weights are read once; beyond a count of tokens the products take longer than that.
   double products(double tokens) const { return std::max(weights_s, tokens * token_s); }
   double head(double rows) const { return std::max(head_weights_s, rows * head_row_s); }
+  double window_pairs(const StepLoad& l) const {
+    return window_span > 1 ? std::min(l.prefill_window_pairs * window_span, l.prefill_pairs) : l.prefill_window_pairs;
+  }
+  // Of the cache, by requests that decode.
+  double reads(const StepLoad& l, double share) const {
+    if (paged) return l.decoding > 0 ? l.decoding * paged->seconds(l.read_tokens / l.decoding, share) / ways : 0;
+    return (l.read_tokens * kv_full.best + l.read_window_tokens * kv_window.best) / share / ways;
+  }
 };
 
 ServeStepModel::Impl::Impl(const Request& r) : request(r) {
@@ -125,10 +152,10 @@ void ServeStepModel::Impl::set(const Efficiencies& e) {
   for (Rate* rate : {&weights, &head_weights, &traffic}) rate->share = e.memory;
   for (Rate* rate : {&token, &head_row}) rate->share = e.matmul;
   for (Rate* rate : {&kv_full, &kv_window}) rate->share = e.kv_reads;
-  for (Rate* rate : {&pair_full, &pair_window}) rate->share = e.attention;
+  pair_full.share = triton_full.value_or(e.attention);
+  pair_window.share = triton_window.value_or(e.attention);
   weights_s = weights.seconds(), head_weights_s = head_weights.seconds(), token_s = token.seconds();
   head_row_s = head_row.seconds(), traffic_s = traffic.seconds();
-  kv_full_s = kv_full.seconds() / ways, kv_window_s = kv_window.seconds() / ways;
   pair_full_s = pair_full.seconds() / ways, pair_window_s = pair_window.seconds() / ways;
 }
 
@@ -163,14 +190,21 @@ void ServeStepModel::Impl::add_attention(const LocalModel& m) {
   const hardware::Chip& chip = request.target.chip;
   const double per_chip = std::max(1, chip.devices_per_chip);
   const double peak = chip.bf16_flops.value / per_chip, bandwidth = chip.memory_bandwidth.value / per_chip;
-  // Before TPU servers saved memory in sliding layers, their attention kernel was no faster for a window, either
-  // (vllm-project/tpu-inference issue 2103, v6e; pull request 3220 turned windows on for Gemma 4 in 2026-07).
-  const bool reads_whole = request.stack == Stack::vllm_tpu && !request.sliding_window_kv;
   double read[2] = {}, flops[2] = {};  // layers that see everything, sliding ones
+  int head_dim[2] = {};
   for (const LayerKind& k : m.kinds) {
-    const size_t i = k.shape.attention == model::Attention::sliding && window > 0 && !reads_whole;
+    const size_t i = k.shape.attention == model::Attention::sliding && window > 0;
     read[i] += k.count * 2 * k.kv() * bytes_of(request.kv);  // layers that borrow keys and values read them, too
     flops[i] += k.count * 4 * k.q();
+    head_dim[i] = std::max(head_dim[i], k.shape.head_dim);
+  }
+  if (request.stack == Stack::vllm_gpu && std::max(head_dim[0], head_dim[1]) > kFusedHead) {
+    triton_full = triton_attention(head_dim[0]);
+    triton_window = triton_attention(head_dim[1]);
+  }
+  if (request.stack == Stack::vllm_tpu) {
+    paged.emplace(m);
+    if (window > 0) window_span = PagedReads::walked(window) / window;
   }
   kv_full.best = read[0] / bandwidth;
   kv_window.best = read[1] / bandwidth;
@@ -180,19 +214,23 @@ void ServeStepModel::Impl::add_attention(const LocalModel& m) {
 
 // Decode's list says what a step sums for so many tokens; what grows with sampled rows is a curve of its own.
 void ServeStepModel::Impl::add_sums(const LocalModel& m) {
-  const auto priced = [&](std::int64_t count, bool of_logits) {
+  if (request.mesh.devices() == 1) return;
+  StepSums sums([&](std::int64_t count) {
     mesh::StepShape shape = completed({.work = mesh::Work::decode, .rows = count * ways, .tokens = 1}, request);
     shape.logit_bytes = 2;
+    return step_collectives(request, m.config, m.placement, shape);
+  });
+  const auto priced = [&](std::int64_t count, bool of_logits) {
     double seconds = 0;
-    for (const mesh::Collective& c : step_collectives(request, m.config, m.placement, shape)) {
+    for (const mesh::Collective& c : sums.of(std::max<std::int64_t>(1, count))) {
       if ((c.cause == mesh::Cause::logits) != of_logits) continue;
       const double stands = c.layer >= 0 ? m.stands[static_cast<size_t>(c.layer)] : 1;
       seconds += stands * static_cast<double>(c.calls) * sum_seconds(m, c);
     }
     return seconds;
   };
-  token_sums.fill([&](std::int64_t n) { return priced(std::max<std::int64_t>(1, n), false); });
-  request_sums.fill([&](std::int64_t n) { return priced(std::max<std::int64_t>(1, n), true); });
+  token_sums.fill([&](std::int64_t n) { return priced(n, false); });
+  request_sums.fill([&](std::int64_t n) { return priced(n, true); });
 }
 
 double ServeStepModel::Impl::sum_seconds(const LocalModel& m, const mesh::Collective& c) const {
@@ -249,6 +287,10 @@ int ServeStepModel::window() const {
   return impl_->window;
 }
 
+double ServeStepModel::request_seconds() const {
+  return impl_->request.efficiencies.request_s.value;
+}
+
 ServeStepModel::Kv ServeStepModel::kv() const {
   return impl_->kv;
 }
@@ -258,9 +300,9 @@ double ServeStepModel::seconds(const StepLoad& l) const {
   const std::int64_t tokens = i.tokens(l), requests = i.requests(l);
   if (tokens <= 0) return 0;
   const auto t = static_cast<double>(tokens), r = static_cast<double>(requests);
-  return i.step_s + r * i.sequence_s + i.products(t) + i.head(r) + t * i.traffic_s + l.read_tokens * i.kv_full_s +
-         l.read_window_tokens * i.kv_window_s + l.prefill_pairs * i.pair_full_s +
-         l.prefill_window_pairs * i.pair_window_s + i.token_sums(tokens) + i.request_sums(requests);
+  return i.step_s + r * i.sequence_s + i.products(t) + i.head(r) + t * i.traffic_s + i.reads(l, i.kv_full.share.value) +
+         l.prefill_pairs * i.pair_full_s + i.window_pairs(l) * i.pair_window_s + i.token_sums(tokens) +
+         i.request_sums(requests);
 }
 
 ServeStepModel::Parts ServeStepModel::parts(const StepLoad& l) const {
@@ -301,12 +343,20 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& l) const {
   p.sequences.formula = "sequences x (seconds each + what their products take beyond the weights)";
   p.sequences.inputs = number_text(r) + " sequences";
   p.sequences.source = e.sequence_s.source;
-  p.kv_reads = i.kv_full.estimate(l.read_tokens / own) + i.kv_window.estimate(l.read_window_tokens / own);
-  p.kv_reads.formula = "KV bytes read / (bandwidth x share)";
+  const Efficiency& share = i.kv_full.share;
+  p.kv_reads = {.value = i.reads(l, share.value),
+                .low = i.reads(l, share.high),
+                .high = i.reads(l, share.low),
+                .origin = share.origin,
+                .formula = {},
+                .inputs = {},
+                .source = share.source};
+  p.kv_reads.formula = i.paged ? "KV bytes read / (bandwidth x share), or blocks of the kernel x their products"
+                               : "KV bytes read / (bandwidth x share)";
   p.kv_reads.inputs = count_text(l.read_tokens) + "tokens in layers that see everything, " +
                       count_text(l.read_window_tokens) + "in sliding ones";
   p.prefill = beyond(i.weights, i.token, t, decoding) + i.traffic.estimate(t - decoding) +
-              i.pair_full.estimate(l.prefill_pairs / own) + i.pair_window.estimate(l.prefill_window_pairs / own);
+              i.pair_full.estimate(l.prefill_pairs / own) + i.pair_window.estimate(i.window_pairs(l) / own);
   p.prefill.formula = "prompt tokens x FLOP / (peak x share) + attention";
   p.prefill.inputs = count_text(t - decoding) + "tokens x " + count_text(i.body_flops) + "FLOP / (" +
                      count_text(i.request.target.chip.bf16_flops.value) + "FLOP/s x " + number_text(e.matmul.value, 3) +

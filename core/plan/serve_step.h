@@ -36,7 +36,8 @@ class ServeStepModel {
     int padded_requests = 0;
   };
   Parts parts(const StepLoad& load) const;
-  int window() const;  // of sliding layers; 0: there are none
+  int window() const;              // of sliding layers; 0: there are none
+  double request_seconds() const;  // from a request's sending until it may be scheduled
 
   // KV cache of all devices together, as the server would lay it out: capacity for blocks, bytes of a block of
   // `block_size` tokens by group (layers that see everything; sliding ones, kept whole where the saving is off).

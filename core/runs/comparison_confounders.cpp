@@ -35,6 +35,7 @@ const std::vector<std::pair<std::string, std::string>>& conditions() {
       {"tokenizer", "tokenizer"},
       {"chunked_prefill", "chunked prefill"},
       {"sliding_window_kv", "saving of sliding-window KV"},
+      {"async_scheduling", "async scheduling"},
       {"max_model_len", "max_model_len"},
       {"max_num_seqs", "max_num_seqs"},
       {"max_num_batched_tokens", "max_num_batched_tokens"},

@@ -155,6 +155,7 @@ void set_serving(const Experiment& e, plan::Request& r) {
              .memory_utilisation = e.number("serve.memory_utilisation"),
              .input_len = whole(e, "serve.input_len"),
              .output_len = whole(e, "serve.output_len")};
+  if (e.flag("serve.async_scheduling")) plan::schedule_ahead(r);
   r.kv = dtype(e.string("serve.kv_dtype"));
   r.sliding_window_kv = e.flag("serve.sliding_window_kv");
 }

@@ -75,6 +75,7 @@ void add_server(const Experiment& e, formats::BenchSet& set) {
   c["prefix_cache"] = on_off(e.flag("serve.prefix_cache"));
   c["chunked_prefill"] = on_off(e.flag("serve.chunked_prefill"));
   c["sliding_window_kv"] = on_off(e.flag("serve.sliding_window_kv"));
+  c["async_scheduling"] = on_off(e.flag("serve.async_scheduling"));
   c["block_size"] = std::to_string(e.integer("serve.block_size"));
   c["max_num_seqs"] = std::to_string(e.integer("serve.max_num_seqs"));
   c["max_num_batched_tokens"] = std::to_string(e.integer("serve.max_num_batched_tokens"));

@@ -20,7 +20,8 @@ const std::vector<Factor>& factors() {
       {"prefix cache", {"serve.prefix_cache", "sweep.prompts", "sweep.shared_prefix"}},
       {"chunked prefill", {"serve.chunked_prefill", "serve.max_num_batched_tokens"}},
       {"server's limits",
-       {"serve.max_num_seqs", "serve.max_model_len", "serve.memory_utilisation", "serve.block_size", "serve.policy"}},
+       {"serve.max_num_seqs", "serve.max_model_len", "serve.memory_utilisation", "serve.block_size", "serve.policy",
+        "serve.async_scheduling"}},
       {"load", {"sweep"}}};
   return kFactors;
 }

@@ -31,7 +31,7 @@ auto played_as(const plan::Measurement& m) {
   const plan::Request& r = m.request;
   return std::tuple(r.model.id, r.target.id, r.mesh.devices(), r.serve.input_len, r.serve.output_len,
                     r.serve.max_num_seqs, r.serve.max_num_batched_tokens, m.load.concurrency, m.load.request_rate,
-                    m.load.requests);
+                    m.load.requests, m.load.warmups);
 }
 
 }  // namespace
@@ -45,6 +45,7 @@ LoadSettings load_of(const plan::Measurement& row) {
   s.output_len = row.request.serve.output_len;
   if (row.load.spread > 0) s.lengths = LengthLaw::uniform, s.spread = row.load.spread;
   s.num_prompts = row.load.requests > 0 ? row.load.requests : 10 * row.load.concurrency;
+  s.warmups = row.load.warmups;
   return s;
 }
 

@@ -17,11 +17,12 @@ using formats::RequestResult;
 // One list of requests from the first to the last, on a clock of its own.
 class Play {
  public:
-  Play(Scheduler& scheduler, Executor& executor, const SchedulerSettings& settings, const LoadSettings& load,
-       const std::vector<TimedRequest>& requests, std::int64_t first_id)
+  Play(Scheduler& scheduler, Executor& executor, const SchedulerSettings& settings, const HostTimes& host,
+       const LoadSettings& load, const std::vector<TimedRequest>& requests, std::int64_t first_id)
       : scheduler_(scheduler),
         executor_(executor),
         settings_(settings),
+        host_(host),
         requests_(requests),
         first_id_(first_id),
         closed_(load.arrival == Arrival::closed),
@@ -31,9 +32,11 @@ class Play {
   void run(const Backend::OnProgress& progress, std::stop_token stop) {
     while (!stop.stop_requested()) {
       send_due();
+      enter_due();
       if (scheduler_.idle()) {
-        if (next_ == requests_.size()) return timeline_.sample(now_, scheduler_.state(), tokens_);
-        now_ = std::max(now_, requests_[next_].at_s);
+        busy_ = false;  // nothing was scheduled ahead
+        if (entering_.empty() && next_ == requests_.size()) return timeline_.sample(now_, scheduler_.state(), tokens_);
+        now_ = std::max(now_, entering_.empty() ? requests_[next_].at_s : entering_.front().at_s);
         continue;
       }
       step();
@@ -92,8 +95,15 @@ class Play {
       request.prompt_blocks =
           block_hashes(t.shared_seed, t.shared, t.prompt_seed, t.prompt_len, settings_.kv.block_size);
     executor_.begin(request.id, {});
-    scheduler_.add(std::move(request));
+    entering_.push_back({at_s + host_.request_s, std::move(request)});
     ++in_flight_;
+  }
+
+  // What the host knew of when it worked out the step that comes now.
+  void enter_due() {
+    const double known = busy_ && host_.scheduling == plan::Scheduling::ahead ? step_began_ : now_;
+    for (; !entering_.empty() && entering_.front().at_s <= known; entering_.pop_front())
+      scheduler_.add(std::move(entering_.front().request));
   }
 
   void step() {
@@ -105,6 +115,8 @@ class Play {
       return;
     }
     note_admitted(step.items);
+    busy_ = true;
+    step_began_ = now_;
     const StepResult result = executor_.run(step, scheduler_);
     if (!(result.seconds >= 0 && std::isfinite(result.seconds))) stuck("a step takes no known time", result.seconds);
     now_ += result.seconds;
@@ -167,27 +179,35 @@ class Play {
                 Error::Kind::failed);
   }
 
+  struct Entering {
+    double at_s = 0;
+    ServeRequest request{};
+  };
+
   Scheduler& scheduler_;
   Executor& executor_;
   const SchedulerSettings& settings_;
+  HostTimes host_;
   const std::vector<TimedRequest>& requests_;
   std::int64_t first_id_;
   bool closed_;
   int cap_;
   std::vector<RequestResult> records_;
-  std::deque<size_t> held_;  // in the client
+  std::deque<size_t> held_;        // in the client
+  std::deque<Entering> entering_;  // sent, not yet with the scheduler
   std::vector<RequestId> ended_;
   LoadTimeline timeline_;
   size_t next_ = 0, done_ = 0, reported_ = 0;
   int in_flight_ = 0;
-  double now_ = 0, freed_s_ = 0;
+  double now_ = 0, freed_s_ = 0, step_began_ = 0;
+  bool busy_ = false;
   std::int64_t tokens_ = 0;
 };
 
 class VirtualBackend : public Backend {
  public:
-  VirtualBackend(std::unique_ptr<Executor> executor, SchedulerSettings settings)
-      : settings_(settings), executor_(std::move(executor)), scheduler_(std::move(settings)) {}
+  VirtualBackend(std::unique_ptr<Executor> executor, SchedulerSettings settings, HostTimes host)
+      : settings_(settings), host_(host), executor_(std::move(executor)), scheduler_(std::move(settings)) {}
 
   Played play(const Load& load, const OnProgress& progress, std::stop_token stop) override {
     if (load.settings.prompts == Prompts::salted) scheduler_.clear_prefix_cache();
@@ -198,13 +218,14 @@ class VirtualBackend : public Backend {
  private:
   Played run(const Load& load, const std::vector<TimedRequest>& requests, const OnProgress& progress,
              std::stop_token stop) {
-    Play play(scheduler_, *executor_, settings_, load.settings, requests, next_id_);
+    Play play(scheduler_, *executor_, settings_, host_, load.settings, requests, next_id_);
     next_id_ += static_cast<std::int64_t>(requests.size());
     play.run(progress, std::move(stop));
     return play.take();
   }
 
   SchedulerSettings settings_;
+  HostTimes host_;
   std::unique_ptr<Executor> executor_;
   Scheduler scheduler_;
   std::int64_t next_id_ = 0;
@@ -221,14 +242,16 @@ KvLayout layout_of(const plan::ServeStepModel::Kv& kv, int block_size) {
 
 }  // namespace
 
-std::unique_ptr<Backend> virtual_backend(std::unique_ptr<Executor> executor, SchedulerSettings settings) {
-  return std::make_unique<VirtualBackend>(std::move(executor), std::move(settings));
+std::unique_ptr<Backend> virtual_backend(std::unique_ptr<Executor> executor, SchedulerSettings settings,
+                                         HostTimes host) {
+  return std::make_unique<VirtualBackend>(std::move(executor), std::move(settings), host);
 }
 
 std::unique_ptr<Backend> model_backend(const plan::Request& request, SchedulerSettings settings) {
   auto executor = std::make_unique<CostModelExecutor>(request);
   if (settings.kv.groups.empty()) settings.kv = layout_of(executor->model().kv(), settings.kv.block_size);
-  return virtual_backend(std::move(executor), std::move(settings));
+  const HostTimes host{.request_s = executor->model().request_seconds(), .scheduling = request.serve.scheduling};
+  return virtual_backend(std::move(executor), std::move(settings), host);
 }
 
 }  // namespace mw::serve

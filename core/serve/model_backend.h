@@ -11,10 +11,18 @@
 
 namespace mw::serve {
 
+// What stands between a request's sending and its first step beside the steps themselves.
+struct HostTimes {
+  double request_s = 0;  // from sending until the scheduler knows it
+  plan::Scheduling scheduling =
+      plan::Scheduling::between_steps;  // ahead: it then misses the step after the one that runs
+};
+
 // On the target of the request. Where settings.kv has no group, the cache is laid out as plan::ServeStepModel says, in
 // blocks of settings.kv.block_size. Throws as ServeStepModel and Scheduler do.
 std::unique_ptr<Backend> model_backend(const plan::Request& request, SchedulerSettings settings);
 // With any executor whose seconds can be believed.
-std::unique_ptr<Backend> virtual_backend(std::unique_ptr<Executor> executor, SchedulerSettings settings);
+std::unique_ptr<Backend> virtual_backend(std::unique_ptr<Executor> executor, SchedulerSettings settings,
+                                         HostTimes host = {});
 
 }  // namespace mw::serve

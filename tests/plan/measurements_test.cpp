@@ -110,9 +110,19 @@ TEST(Measurements, RowsCarryTheirConfiguration) {
   EXPECT_EQ(row("8xh100-llama2-70b-lora").request.products, DType::fp8);
   EXPECT_EQ(row("8xh100-96-llama3.1-8b-fsdp").request.train.saved.size(), 5u);
   EXPECT_EQ(row("v6e-32-llama3.1-70b").request.train.offload, Offload::host);
-  // A decoder of MaxText's scale factor 32 has 31 billion weights beside its embeddings.
+  // A decoder of MaxText's scale factor 32 has 31 billion weights ahead its embeddings.
   const model::TensorInventory big(row("v5p-128-maxtext-32b").request.model);
   EXPECT_NEAR(static_cast<double>(big.parameters()), 31.7e9, 0.2e9);
+}
+
+TEST(Measurements, RowsOfServersCarryWhatTheirHostsDo) {
+  const Measurement &ahead = row("v6e-1-gemma4-e4b-128-c64, output tokens/s"),
+                    &between = row("2xh100-qwen3-32b-1024-c8-ttft");
+  EXPECT_EQ(ahead.request.serve.scheduling, Scheduling::ahead);
+  EXPECT_LT(ahead.request.efficiencies.step_s.value, between.request.efficiencies.step_s.value);
+  EXPECT_EQ(between.request.serve.scheduling, Scheduling::between_steps);
+  EXPECT_EQ(between.load.requests, 160);
+  EXPECT_EQ(between.load.warmups, 16);
 }
 
 TEST(Measurements, StepTimesFollowFromThePublishedUtilisation) {

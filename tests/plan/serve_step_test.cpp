@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include "core/plan/step_sums.h"
+#include "core/plan/step_time.h"
 #include "tests/plan/requests.h"
 
 namespace mw::plan {
@@ -126,6 +128,50 @@ TEST(ServeStep, TpuServersWithoutWindowCachesReadThemWhole) {
   EXPECT_NEAR(ServeStepModel(t).parts(load).kv_reads.value / windowed, 8192.0 * 122880 / (1024 * 102400 + 8192 * 20480),
               1e-9);
   EXPECT_DOUBLE_EQ(ServeStepModel(g).parts(load).kv_reads.value, windowed_gpu);
+}
+
+// vLLM turns to Triton for all layers of a model with heads of 512, whose attention is far from the peak.
+TEST(ServeStep, AttentionOfLongHeadsOnGpusIsTritons) {
+  const StepLoad prompt{.prefill_tokens = 8192, .prefilling = 1};
+  StepLoad full = prompt, window = prompt;
+  full.prefill_pairs = window.prefill_window_pairs = 1e7;
+  const ServeStepModel m(gpu());
+  const double pairs = 1e7 * 4 * 32 / 2 / 989e12;
+  EXPECT_NEAR(m.seconds(full) - m.seconds(prompt), 10 * 512 * pairs / 0.061, 1e-3);
+  EXPECT_NEAR(m.seconds(window) - m.seconds(prompt), 50 * 256 * pairs / 0.122, 1e-3);
+  const ServeStepModel short_heads(server("gemma3-27b", "2xh100", Stack::vllm_gpu, 2));
+  const double share = short_heads.parts(full).prefill.value - short_heads.parts(prompt).prefill.value;
+  EXPECT_GT(share, 0);
+  EXPECT_LT(share, 10 * 128 * pairs / 0.3);
+}
+
+TEST(ServeStep, SchedulingAheadTakesTheHostOutOfTheStep) {
+  Request r = tpu();
+  const double between = ServeStepModel(r).seconds({.decoding = 8});
+  schedule_ahead(r);
+  EXPECT_NEAR(between - ServeStepModel(r).seconds({.decoding = 8}), 4.5e-3 - 0.5e-3, 1e-9);
+}
+
+TEST(ServeStep, SumsOfAnyCountAreThoseOfItsOwnList) {
+  for (const Request& r : {tpu(), gpu(), server("gemma3-1b", "v6e-8", Stack::vllm_tpu, 8)}) {
+    const LocalModel m = local_model(r, mesh::Use::sampling);
+    const StepSums::List list = [&](std::int64_t count) {
+      return step_collectives(r, m.config, m.placement,
+                              completed({.work = mesh::Work::decode, .rows = count, .tokens = 1}, r));
+    };
+    StepSums sums(list);
+    for (const std::int64_t count : {1, 7, 30, 64, 100, 2048, 99999, 3000000}) {
+      const auto own = list(count);
+      const auto& told = sums.of(count);
+      ASSERT_EQ(told.size(), own.size());
+      ASSERT_FALSE(own.empty());
+      for (size_t i = 0; i < own.size(); ++i) {
+        EXPECT_NEAR(told[i].full / own[i].full, 1, 1e-6) << r.target.id << " " << count << " " << own[i].tensor;
+        EXPECT_NEAR(told[i].moved / own[i].moved, 1, 1e-6);
+        EXPECT_EQ(told[i].calls, own[i].calls);
+      }
+    }
+  }
 }
 
 TEST(ServeStep, RefusesOtherWork) {

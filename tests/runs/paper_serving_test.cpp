@@ -62,41 +62,56 @@ const BenchPoint& peak(const std::vector<BenchPoint>& points, const BenchPoint& 
 
 class PaperServing : public testing::TestWithParam<const char*> {};
 
-// How far the model is from a cell: within the aim, or further for a reason that is written down.
-struct Within {
-  double peak = 0.20, tpot = 0.25;
-};
-Within within(const std::string& target, int input_len) {
-  // Its own burst of 64 prompts of 128/256 ended in 5.0 s on the same chips; these 30 of 512/256 took 5.5 s.
-  if (target == "v6e-8" && input_len == 512) return {.peak = 0.50};
-  // 25.5 %: reading all of a window's layers is a little too much, reading the window alone 20 % too little.
-  if (target == "v6e-8" && input_len == 8192) return {.tpot = 0.30};
-  // 449 tokens/s at 45 ms are 20 requests in flight, twice what its KV cache holds of them without a window's saving.
-  if (target == "2xh100" && input_len == 8192) return {.tpot = 0.50};
-  return {};
+// Cells at about 16k tokens are apart: their times to the first token are below the floor of a prefill, and their rates
+// are those of six requests in flight, so that they belong to other conditions than the sweep's.
+bool apart(const BenchPoint& cell) {
+  return cell.input_len > 15000;
 }
 
-// Cells at about 16k tokens are left out: their times to the first token are below the floor of a prefill, and their
-// rates are those of six requests in flight, so that they belong to other conditions than the sweep's.
 TEST_P(PaperServing, PeakRatesAndTimesPerTokenAreThoseOfTheTable) {
   int cells = 0;
   for (const BenchPoint& cell : published(GetParam()).points) {
-    if (std::isnan(cell.output_throughput) || cell.input_len > 15000) continue;
+    if (std::isnan(cell.output_throughput) || apart(cell)) continue;
     const auto points = simulated(GetParam(), cell.input_len, cell.output_len);
-    const Within aim = within(GetParam(), cell.input_len);
-    EXPECT_NEAR(peak(points, cell).output_throughput / cell.output_throughput, 1, aim.peak) << cell.input_len;
+    EXPECT_NEAR(peak(points, cell).output_throughput / cell.output_throughput, 1, 0.20) << cell.input_len;
     if (!std::isnan(cell.tpot.median)) {
-      EXPECT_NEAR(peak(points, cell).tpot.median / cell.tpot.median, 1, aim.tpot) << cell.input_len;
+      EXPECT_NEAR(peak(points, cell).tpot.median / cell.tpot.median, 1, 0.25) << cell.input_len;
     }
     ++cells;
   }
   EXPECT_EQ(cells, 4);
 }
 
+// 21 and 26 % below the published rates, which 30 prompts of 16k tokens would have to be computed for: in the 32 s that
+// 474 tokens/s leave, v6e-8 has no time for its prefills beside 512 steps of what 30 such contexts take.
+TEST_P(PaperServing, PeakRatesAtSixteenThousandTokensAreAQuarterLow) {
+  for (const BenchPoint& cell : published(GetParam()).points) {
+    if (std::isnan(cell.output_throughput) || !apart(cell)) continue;
+    const auto points = simulated(GetParam(), cell.input_len, cell.output_len);
+    EXPECT_NEAR(peak(points, cell).output_throughput / cell.output_throughput, 0.76, 0.06);
+    EXPECT_GT(peak(points, cell).tpot.median / cell.tpot.median, 2);  // six in flight, not thirty
+  }
+}
+
+// Where all 30 prompts stay in the prefix cache: 42 to 61 ms for what takes hundreds when it is computed.
+TEST_P(PaperServing, TimesToTheFirstTokenFromTheCacheAreThoseOfTheTable) {
+  int cells = 0;
+  for (const BenchPoint& cell : published(GetParam()).points) {
+    if (std::isnan(cell.ttft.median) || apart(cell)) continue;
+    const auto points = simulated(GetParam(), cell.input_len, cell.output_len);
+    const BenchPoint& p = at_rate(points, cell.request_rate);
+    if (p.prefix_hits < 0.9) continue;
+    EXPECT_NEAR(p.ttft.median / cell.ttft.median, 1, 0.30) << cell.input_len;
+    ++cells;
+  }
+  EXPECT_EQ(cells, std::string(GetParam()) == "v6e-8" ? 3 : 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, PaperServing, testing::Values("v6e-8", "2xh100"),
                          [](const auto& target) { return std::string(target.index == 0 ? "tpu" : "gpu"); });
 
-// The claim to explain: 61 ms against 1,443 ms at 4,096 tokens and 4 requests/s.
+// The claim to explain: 61 ms against 1,443 ms at 4,096 tokens and 4 requests/s. Queues of servers at their limit are
+// told within a factor: 2.3 s for 1.4, 8.9 for 7.2 on GPUs, 3.1 for 1.0 on v6e-8 at 8,192 tokens.
 TEST(PaperServingCaches, TheGapInTimeToTheFirstTokenIsThePrefixCaches) {
   const auto ttft = [](const char* target, int len, const char* cache) {
     return at_rate(simulated(target, len, 512, {{"serve.prefix_cache", cache}}), 4).ttft.median;

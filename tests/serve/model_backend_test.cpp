@@ -50,10 +50,43 @@ TEST(ModelBackend, OneRequestOnATargetTakesTheStepsOfItsModel) {
     const Step step{.items = {{RequestId{0}, first, count, first + count >= 3000}}, .preempted = {}, .refused = {}};
     return executor.model().seconds(step_load(step, window));
   };
-  EXPECT_NEAR(p.ttft.mean * 1e-3, seconds(0, 2048) + seconds(2048, 952), 1e-12);
+  const double host = executor.model().request_seconds();
+  EXPECT_GT(host, 0);
+  EXPECT_NEAR(p.ttft.mean * 1e-3, host + seconds(0, 2048) + seconds(2048, 952), 1e-12);
   ASSERT_EQ(p.requests.at(0).gaps_ms.size(), 2u);
   EXPECT_NEAR(p.requests[0].gaps_ms[0] * 1e-3, seconds(3000, 1), 1e-6 * seconds(3000, 1));
   EXPECT_NEAR(p.requests[0].gaps_ms[1] * 1e-3, seconds(3001, 1), 1e-6 * seconds(3001, 1));
+}
+
+// Steps of a second; the second request comes in the midst of the first one's first step.
+Load two_requests() {
+  Load load;
+  load.settings.num_prompts = 2;
+  load.requests = {{.id = 0, .at_s = 0, .prompt_len = 1, .output_len = 8, .prompt_seed = 1},
+                   {.id = 1, .at_s = 0.5, .prompt_len = 1, .output_len = 8, .prompt_seed = 2}};
+  return load;
+}
+std::vector<formats::RequestResult> served(HostTimes host) {
+  const auto server = virtual_backend(std::make_unique<LinearExecutor>(LinearCost{.base = 1}), roomy(4, 64), host);
+  return server->play(two_requests(), {}, {}).requests;
+}
+
+TEST(ModelBackend, AStepScheduledAheadDoesNotKnowWhatCameSince) {
+  const auto between = served({}), ahead = served({.scheduling = plan::Scheduling::ahead});
+  EXPECT_DOUBLE_EQ(between.at(0).first_token_s, 1);
+  EXPECT_DOUBLE_EQ(ahead.at(0).first_token_s, 1);  // an idle server begins at once
+  EXPECT_DOUBLE_EQ(between.at(1).first_token_s, 2);
+  EXPECT_DOUBLE_EQ(ahead.at(1).first_token_s, 3);  // the step at 1 was worked out at 0
+  EXPECT_DOUBLE_EQ(ahead.at(1).end_s - ahead.at(1).first_token_s, 7);
+}
+
+TEST(ModelBackend, AHostTakesItsTimeWithEveryRequest) {
+  const auto requests = served({.request_s = 0.25});
+  EXPECT_DOUBLE_EQ(requests.at(0).sent_s, 0);
+  EXPECT_DOUBLE_EQ(requests.at(0).first_token_s, 1.25);
+  EXPECT_DOUBLE_EQ(requests.at(1).first_token_s, 2.25);  // known at 0.75, before the step at 1.25
+  EXPECT_DOUBLE_EQ(served({.request_s = 0.8}).at(1).first_token_s, 2.8);
+  EXPECT_DOUBLE_EQ(served({.request_s = 5}).at(1).first_token_s, 7);
 }
 
 TEST(ModelBackend, AClosedLoopFollowsTheLawOfItsCoefficients) {
