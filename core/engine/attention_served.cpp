@@ -13,16 +13,21 @@ namespace {
 struct PagedHead {
   const float *k, *v;  // of block 0
   std::span<const int> blocks;
-  std::int64_t block, dim;  // floats of a block over all heads; of a token
+  std::int64_t block, dim;  // floats of a block; of a token
   int block_size;
   std::int64_t at(int position) const {
     return blocks[static_cast<size_t>(position / block_size)] * block + position % block_size * dim;
   }
-  // fn(first, count): tokens that lie side by side, of [begin, end) in order.
+  // fn(first, count): tokens that lie side by side, of [begin, end) in order. Kernels add 16 products another way than
+  // fewer, so only whole blocks of a multiple of that are joined: bits do not depend on which blocks are neighbours.
   template <class F>
   void pieces(int begin, int end, F fn) const {
     for (int next; begin < end; begin = next) {
-      next = std::min(end, (begin / block_size + 1) * block_size);
+      auto i = static_cast<size_t>(begin / block_size);
+      next = (begin / block_size + 1) * block_size;
+      const bool whole = begin % block_size == 0 && block_size % 16 == 0;
+      for (; whole && next < end && blocks[i + 1] == blocks[i] + 1; ++i) next += block_size;
+      next = std::min(end, next);
       fn(begin, next - begin);
     }
   }
@@ -88,8 +93,7 @@ void store(Core& core, const AttentionShape& s, const Pass& pass, const PagedCac
     if (block < 0) return;
     for (int h = 0; h < s.kv_heads; ++h) {
       const std::int64_t from = token * s.kv_stride + h * s.dim;
-      const std::int64_t to =
-          ((std::int64_t{block} * s.kv_heads + h) * cache.block_size + position % cache.block_size) * s.dim;
+      const std::int64_t to = ((h * layer.blocks + block) * cache.block_size + position % cache.block_size) * s.dim;
       std::copy_n(k + from, s.dim, layer.k + to);
       std::copy_n(v + from, s.dim, layer.v + to);
     }
@@ -138,11 +142,11 @@ void Core::attention_served(const Pass& pass, int layer, const float* q, const f
   if (!fresh.empty()) attend_within(*this, s, fresh, q, k, v, o, lse);
   if (tasks.empty()) return;
   const auto timer = profile.time(Kernel::attention, flops);
-  const std::int64_t block = s.kv_stride * cache.block_size,
+  const std::int64_t block = cache.block_size * s.dim,
                      widest = cache.tile_floats / (PagedCache::kTileKeys + 2 * kQueries);
   run_tasks(*this, tasks, [&](const AttentionTask& t, const ScoreBlocks& w) {
     const PagedRow& row = pass.served->rows[static_cast<size_t>(t.row)];
-    const std::int64_t head = t.head * cache.block_size * s.dim;
+    const std::int64_t head = t.head * at.blocks * block;
     const PagedHead h{at.k + head, at.v + head, row.blocks[static_cast<size_t>(at.group)],
                       block,       s.dim,       cache.block_size};
     const Span heads = s.queries_of(t.head);

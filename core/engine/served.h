@@ -12,7 +12,8 @@ namespace mw::engine {
 struct PagedCache {
   struct Layer {  // of a borrower its donor's
     int group = 0;
-    float *k = nullptr, *v = nullptr;  // [blocks, kv_heads, block_size, head_dim]
+    float *k = nullptr, *v = nullptr;  // [kv_heads, blocks, block_size, head_dim]: neighbouring blocks go on in memory
+    std::int64_t blocks = 0;
   };
   int block_size = 0;
   std::vector<Layer> layers;

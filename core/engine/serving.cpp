@@ -66,7 +66,7 @@ PagedCache make_paged_cache(const Core& core, const ServeRoom& room) {
     float* next = cache.groups.back().data();
     for (const int layer : room.groups[g].layers) {
       const std::int64_t of_layer = floats_of(room.groups[g], layer);
-      cache.layers[static_cast<size_t>(layer)] = {static_cast<int>(g), next, next + of_layer};
+      cache.layers[static_cast<size_t>(layer)] = {static_cast<int>(g), next, next + of_layer, room.groups[g].blocks};
       next += 2 * of_layer;
     }
   }

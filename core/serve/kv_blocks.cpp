@@ -105,8 +105,12 @@ bool KvBlocks::reserve(Table& table, int computed, int tokens, std::span<const B
     blocks.assign(static_cast<size_t>(wishes[g].first), -1);
     for (int i = wishes[g].first; i < cached; ++i) blocks.push_back(share(groups_[g], hashes[static_cast<size_t>(i)]));
   }
-  for (size_t g = 0; g < groups_.size(); ++g)
-    while (static_cast<int>(table.blocks[g].size()) < wishes[g].last) table.blocks[g].push_back(take(groups_[g]));
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    std::vector<int>& blocks = table.blocks[g];
+    const auto before = static_cast<std::ptrdiff_t>(blocks.size());
+    while (static_cast<int>(blocks.size()) < wishes[g].last) blocks.push_back(take(groups_[g]));
+    std::sort(blocks.begin() + before, blocks.end());  // what was freed together lies side by side again
+  }
   table.named = std::max(table.named, cached);
   return true;
 }
