@@ -104,6 +104,27 @@ TEST_P(TunixLora, NothingIsOverwritten) {
 INSTANTIATE_TEST_SUITE_P(Merge, TunixLora, testing::Values("gemma3_tiny", "gemma4_tiny"),
                          [](const auto& p) { return std::string(p.param); });
 
+// A checkpoint that a run of google-tunix 0.1.7 left (scripts/fixtures/tunix_run.sh), against what the same process
+// wrote as a PEFT adapter; alpha is in its metadata.
+TEST(TunixAdapter, OfARealRunIsWhatThatRunHadInMemory) {
+  const fs::path run = kFixtures / "orbax" / "tunix_run";
+  const model::TensorInventory inventory(formats::read_config(kFixtures / "gemma4_tiny"));
+  const formats::TunixAdapter read = formats::read_tunix_adapter(run, inventory, std::nullopt);
+  const formats::Adapter own = formats::read_peft(run / "adapter", inventory);
+  EXPECT_EQ(read.step, 2);
+  EXPECT_EQ(read.adapter.alpha, 6.0f);
+  EXPECT_EQ(read.adapter.rank, 2);
+  ASSERT_EQ(read.adapter.modules.size(), own.modules.size());
+  bool trained = false;
+  for (size_t i = 0; i < own.modules.size(); ++i) {
+    EXPECT_EQ(read.adapter.modules[i].target.module, own.modules[i].target.module);
+    EXPECT_EQ(read.adapter.modules[i].a, own.modules[i].a) << own.modules[i].target.module;
+    EXPECT_EQ(read.adapter.modules[i].b, own.modules[i].b) << own.modules[i].target.module;
+    for (const float b : own.modules[i].b) trained |= b != 0;
+  }
+  EXPECT_TRUE(trained);
+}
+
 TEST(TunixAdapter, OfAnotherModelIsRefused) {
   const model::TensorInventory other(formats::read_config(kFixtures / "gemma4_tiny"));
   EXPECT_THROW(formats::read_tunix_adapter(kFixtures / "orbax" / "tunix_gemma3_tiny", other, 6.0f), Error);

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LoRA with transformers and PEFT, computed by JAX through TorchAX: the experiment of settings.json."""
+import argparse
+import json
+import os
+import pathlib
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+SETTINGS = json.loads((HERE / "settings.json").read_text(encoding="utf-8"))
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--model", default=SETTINGS["model"]["path"] or SETTINGS["model"]["hub"],
+                    help="folder of the base model, or its name on the hub")
+parser.add_argument("--out", default=str(HERE / "out"), help="folder for the adapters")
+parser.add_argument("--steps", type=int, default=SETTINGS["train"]["steps"], help="stop after so many steps")
+parser.add_argument("--smoke", action="store_true",
+                    help="try it on this CPU: 8 forced devices; without --model a tiny random model of the family")
+ARGS = parser.parse_args()
+
+if ARGS.smoke:
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+
+import events  # noqa: E402  (first: what libraries print goes to standard error)
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import ml_dtypes  # noqa: E402
+import numpy as np  # noqa: E402
+import optax  # noqa: E402
+import torch  # noqa: E402
+import torchax  # noqa: E402
+from torchax import interop  # noqa: E402
+
+import base  # noqa: E402
+import rows as data  # noqa: E402
+import schedule  # noqa: E402
+import start as starting  # noqa: E402
+
+TRAIN, LORA = SETTINGS["train"], SETTINGS["lora"]
+DTYPE = {"f32": torch.float32, "bf16": torch.bfloat16}[TRAIN["dtype"]]
+SHARD_OUT = ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj")  # their outputs over tp, their inputs over fsdp
+SHARD_IN = ("o_proj", "down_proj", "embed_tokens", "lm_head")
+
+
+def make_mesh():
+    fsdp, tp = SETTINGS["mesh"]["fsdp"], SETTINGS["mesh"]["tp"]
+    if ARGS.smoke and fsdp * tp > jax.device_count():
+        fsdp, tp = jax.device_count(), 1
+    if fsdp * tp > jax.device_count():
+        raise SystemExit(f"the mesh fsdp {fsdp} x tp {tp} needs {fsdp * tp} devices, there are {jax.device_count()}")
+    return jax.sharding.Mesh(np.array(jax.devices()[:fsdp * tp]).reshape(fsdp, tp), ("fsdp", "tp"))
+
+
+def sharding(mesh, name, shape):
+    """Where it divides; whole on every device otherwise, as adapters and norms are."""
+    spec = [None] * len(shape)
+    if len(shape) == 2 and "lora_" not in name:
+        order = ("tp", "fsdp") if any(p in name for p in SHARD_OUT) else \
+            ("fsdp", "tp") if any(p in name for p in SHARD_IN) else (None, None)
+        spec = [a if a and n % mesh.shape[a] == 0 else None for a, n in zip(order, shape)]
+    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))
+
+
+def to_numpy(tensor):
+    tensor = tensor.detach()
+    if tensor.dtype == torch.bfloat16:
+        return tensor.float().numpy().astype(ml_dtypes.bfloat16)
+    return tensor.numpy()
+
+
+def placed(mesh, tensors):
+    return {n: jax.device_put(to_numpy(t), sharding(mesh, n, t.shape)) for n, t in tensors.items()}
+
+
+def masks(batch, window, dtype):
+    """Additive, by kind of layer: causal, within the segment, and in local layers within the window."""
+    at = jnp.arange(batch["ids"].shape[1])
+    seen = (batch["segments"][:, :, None] == batch["segments"][:, None, :]) & (at[:, None] >= at[None, :])[None]
+    near = seen & (at[:, None] - at[None, :] < window)[None] if window else seen
+    lowest = jnp.finfo(dtype).min
+    return {k: jnp.where(m, 0, lowest).astype(dtype)[:, None] for k, m in
+            (("full_attention", seen), ("sliding_attention", near))}
+
+
+def make_loss(tuned, env):
+    config = getattr(tuned.config, "text_config", tuned.config)
+    window, dtype = getattr(config, "sliding_window", None), {torch.float32: jnp.float32}.get(DTYPE, jnp.bfloat16)
+
+    def logits_of(weights, frozen, batch):
+        with env:
+            out = torch.func.functional_call(
+                tuned, interop.torch_view({**frozen, **weights}),
+                kwargs={"input_ids": interop.torch_view(batch["ids"]), "use_cache": False,
+                        "position_ids": interop.torch_view(batch["positions"]),
+                        "attention_mask": interop.torch_view(masks(batch, window, dtype))})
+            return interop.jax_view(out.logits)
+
+    if TRAIN["remat"] != "none":
+        logits_of = jax.checkpoint(logits_of)
+
+    def loss(weights, frozen, batch):
+        logits = logits_of(weights, frozen, batch)[:, :-1].astype(jnp.float32)
+        picked = jnp.take_along_axis(logits, batch["ids"][:, 1:, None], axis=-1)[..., 0]
+        each = jax.nn.logsumexp(logits, axis=-1) - picked
+        return jnp.sum(each * batch["loss"][:, 1:]) * batch["weight"]
+
+    return loss
+
+
+def optimizer(steps):
+    rates = jnp.asarray(schedule.table(TRAIN, max(steps, TRAIN["steps"])), jnp.float32)
+    adamw = optax.adamw(lambda count: rates[jnp.minimum(count, len(rates) - 1)], b1=TRAIN["beta1"], b2=TRAIN["beta2"],
+                        eps=TRAIN["epsilon"], weight_decay=TRAIN["weight_decay"])
+    return optax.chain(optax.clip_by_global_norm(TRAIN["clip"]), adamw) if TRAIN["clip"] > 0 else adamw
+
+
+def save(folder, step, weights):
+    modules = {}
+    for name, value in weights.items():
+        module, _, half = name.removeprefix("base_model.model.").partition(".lora_")
+        pair = modules.setdefault(module, [None, None])
+        pair[0 if half.startswith("A") else 1] = np.asarray(jax.device_get(value), np.float32)
+    starting.write_peft(folder, SETTINGS, {m: tuple(p) for m, p in modules.items()}, ARGS.model)
+    events.checkpoint(step, folder)
+
+
+def main(done):
+    if TRAIN["dtype"] == "f32":
+        jax.config.update("jax_default_matmul_precision", "highest")
+    if LORA["dropout"] > 0:
+        events.log("lora.dropout is left out: random numbers inside a compiled step are the same every step", "warning")
+        LORA["dropout"] = 0.0
+    tuned = base.add_lora(base.load(SETTINGS, ARGS.model, DTYPE, ARGS.smoke), SETTINGS, starting.Start(HERE, SETTINGS))
+    rows = data.Rows(HERE, SETTINGS, base.vocab(tuned), smoke=ARGS.smoke)
+    steps, env, mesh = min(ARGS.steps, rows.steps), torchax.default_env(), make_mesh()
+    tensors = dict(tuned.named_parameters()) | dict(tuned.named_buffers())
+    weights = placed(mesh, {n: t for n, t in tensors.items() if t.requires_grad})
+    frozen = placed(mesh, {n: t for n, t in tensors.items() if not t.requires_grad})
+    loss, adamw = make_loss(tuned, env), optimizer(steps)
+    state = adamw.init(weights)
+    gradient = jax.jit(jax.value_and_grad(loss))
+    evaluate = jax.jit(loss)
+    add = jax.jit(lambda a, b: jax.tree.map(jnp.add, a, b))
+
+    @jax.jit
+    def update(weights, state, gradients):
+        gradients = jax.tree.map(lambda g: g / TRAIN["accumulation"], gradients)
+        norm = optax.global_norm(gradients)
+        changes, state = adamw.update(gradients, state, weights)
+        return optax.apply_updates(weights, changes), state, norm
+
+    split = TRAIN["batch"] % mesh.shape["fsdp"] == 0
+    over = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("fsdp" if split else None))
+    whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+
+    def put(batch):
+        return {k: jax.device_put(v, whole if np.ndim(v) == 0 else over) for k, v in batch.items()}
+
+    held_out = rows.held_out_batches()
+
+    def hold_out(step):
+        if held_out:
+            events.metric("eval/loss", step, sum(float(evaluate(weights, frozen, put(b))) for b in held_out)
+                          / len(held_out))
+
+    events.started(SETTINGS, steps, device={"id": jax.devices()[0].device_kind, "count": mesh.size},
+                   model={"name": SETTINGS["model"]["name"], "trainable": base.trainable(tuned)},
+                   versions={"jax": jax.__version__, "torch": torch.__version__, "torchax": torchax.__version__})
+    hold_out(0)
+    out = pathlib.Path(ARGS.out).resolve()
+    for step in range(1, steps + 1):
+        begun, total, sums = time.monotonic(), 0.0, None
+        for batch in rows.step(step - 1):
+            value, gradients = gradient(weights, frozen, put(batch))
+            total, sums = total + float(value), gradients if sums is None else add(sums, gradients)
+        weights, state, norm = update(weights, state, sums)
+        tokens = rows.tokens_of(step - 1)
+        done.steps, done.tokens = step, done.tokens + tokens
+        events.metric("train/loss", step, total / TRAIN["accumulation"])
+        events.metric("train/grad_norm", step, norm)
+        events.metric("train/learning_rate", step, schedule.learning_rate(TRAIN, step))
+        events.metric("train/tokens_per_second", step, tokens / max(1e-9, time.monotonic() - begun))
+        if step < steps and TRAIN["eval_every"] and step % TRAIN["eval_every"] == 0:
+            hold_out(step)
+        if step < steps and TRAIN["checkpoint_every"] and step % TRAIN["checkpoint_every"] == 0:
+            save(out / f"adapter-{step}", step, weights)
+    hold_out(steps)
+    save(out / "adapter", steps, weights)
+
+
+if __name__ == "__main__":
+    with events.finishing() as last_word:
+        main(last_word)

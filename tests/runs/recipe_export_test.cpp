@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Recipes: what the scripts read is what the engine does, whatever the user's words are; and no rule about versions,
+// exports, adapters and loading that the experiment trips is tripped by its recipe.
+#include "core/runs/recipe_export.h"
+
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+
+#include "core/base/files.h"
+#include "core/formats/safetensors.h"
+#include "core/mesh/check.h"
+#include "core/recipes/quote.h"
+#include "core/runs/diagnostics.h"
+#include "core/runs/settings.h"
+#include "tests/shipped.h"
+
+namespace mw::runs {
+namespace {
+
+namespace fs = std::filesystem;
+using recipes::Kind;
+using testing::AnyOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+using Sets = std::vector<std::string>;
+
+const fs::path kTemplates = fs::path(MW_RESOURCES) / "recipes";
+
+struct Folder {
+  fs::path path;
+  explicit Folder(const std::string& name)
+      : path(fs::temp_directory_path() / ("mw-recipe-" + std::to_string(::getpid()) + "-" + name)) {
+    fs::remove_all(path);
+  }
+  ~Folder() { fs::remove_all(path); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+};
+
+Experiment shipped(const std::string& name, const Sets& sets = {}) {
+  Experiment e = Experiment::load(fs::path(MW_RESOURCES) / "examples" / name);
+  apply_sets(e, sets);
+  return e;
+}
+
+recipes::Subject subject(Kind kind, const Experiment& e) {
+  return recipe_subject(kind, e, test::catalogue(), kTemplates);
+}
+
+std::string content(const std::vector<recipes::File>& files, const std::string& path) {
+  for (const recipes::File& f : files)
+    if (f.path == path) return f.content;
+  return "no " + path;
+}
+
+std::string bash(const std::string& script) {
+  std::string out;
+  std::FILE* pipe = ::popen(("bash -c " + recipes::shell_quoted(script)).c_str(), "r");
+  if (!pipe) return "no bash";
+  std::array<char, 4096> bytes{};
+  while (const size_t n = std::fread(bytes.data(), 1, bytes.size(), pipe)) out.append(bytes.data(), n);
+  ::pclose(pipe);
+  return out;
+}
+
+TEST(RecipeQuote, EveryTextIsOneWordOfTheShell) {
+  for (const std::string& text :
+       {std::string("plain"), std::string("it's"), std::string("a b\tc\nd"),
+        std::string("$(touch /tmp/x) `id` \\ \" ; & |"), std::string("''\\''"), std::string("--flag"),
+        std::string("\xc3\xa4\xe2\x82\xac *?[x]{a,b}~!"), std::string()})
+    EXPECT_EQ(bash("printf %s " + recipes::shell_quoted(text)), text);
+}
+
+TEST(Recipe, WordsOfTheUserAreDataInEveryFile) {
+  const std::string name = "it's \"my\" $(touch pwned) `x` | <b>\n# title";
+  for (const Kind kind : recipes::kKinds) {
+    Experiment e = shipped(recipes::trains(kind) ? "tiny-lora.json" : "tiny-serve.json", {"train.steps=1"});
+    e.set_value("name", name);
+    const auto files = recipes::recipe(subject(kind, e), kTemplates);
+    EXPECT_EQ(parse_json(content(files, "settings.json"), "settings")["name"], name);
+    EXPECT_EQ(parse_json(content(files, "experiment.json"), "experiment")["name"], name);
+    EXPECT_THAT(content(files, "README.md"), HasSubstr("# it's \"my\" $(touch pwned) \\`x\\` \\| \\<b\\> \\# title\n"));
+    for (const recipes::File& f : files) {  // and nowhere else
+      if (f.path.ends_with(".json") || f.path == "README.md") continue;
+      EXPECT_THAT(f.content, Not(HasSubstr("pwned"))) << f.path;
+    }
+  }
+  Experiment e = shipped("tiny-serve.json");
+  const auto files = [&] {
+    recipes::Subject s = subject(Kind::vllm_gpu, e);
+    s.model_path = "/a b/it's $(touch pwned)";
+    return recipes::recipe(s, kTemplates);
+  }();
+  EXPECT_EQ(bash(content(files, "settings.sh") + "\nprintf '%s|%s' \"$MODEL_FOLDER\" \"${SERVE_FLAGS[1]}\""),
+            "/a b/it's $(touch pwned)|1");
+}
+
+// The engine's own batches, from the file that the scripts read.
+TEST(Recipe, RowsAreTheBatchesOfTheEngine) {
+  for (const char* packing : {"false", "true"}) {
+    const Experiment e = shipped("tiny-lora.json", {"train.steps=40", "train.accumulation=2", "train.batch=8",
+                                                    std::string("data.packing=") + packing, "data.max_len=96"});
+    const recipes::Subject s = subject(Kind::tunix, e);
+    ASSERT_TRUE(s.rows);
+    const auto tokenizer = data::load_tokenizer(e.path("model.path"));
+    const train::Settings settings = train_settings(e);
+    const data::Dataset dataset = data::load_dataset(settings.data, *tokenizer);
+    data::BatchStream stream(dataset.train, train::batch_options(settings), tokenizer->pad());
+    ASSERT_EQ(s.rows->rows.size(), 40u * 2 * 8);
+    for (int batch = 0; batch < 80; ++batch) {
+      const data::Batch engine = stream.next();
+      for (int r = 0; r < 8; ++r) {
+        std::vector<int> ids;
+        for (const int example : s.rows->rows[static_cast<size_t>(batch * 8 + r)]) {
+          const auto& more = s.rows->examples[static_cast<size_t>(example)].ids;
+          ids.insert(ids.end(), more.begin(), more.end());
+        }
+        ASSERT_LE(ids.size(), static_cast<size_t>(engine.len));
+        const auto begin = engine.ids.begin() + r * engine.len;
+        ASSERT_TRUE(std::equal(ids.begin(), ids.end(), begin)) << "batch " << batch << ", row " << r;
+        ASSERT_TRUE(std::all_of(begin + static_cast<std::ptrdiff_t>(ids.size()), begin + engine.len,
+                                [&](int id) { return id == tokenizer->pad(); }));
+      }
+    }
+    EXPECT_EQ(s.rows->held_out.size(), dataset.eval.size());
+    const Folder folder(std::string("rows-") + packing);
+    recipes::write_rows(folder.path / "rows.safetensors", *s.rows);
+    const formats::SafetensorsFile file(folder.path / "rows.safetensors");
+    EXPECT_EQ(file.find("row_starts")->shape, (std::vector<std::int64_t>{641}));
+    EXPECT_EQ(file.find("ids")->shape, file.find("loss")->shape);
+  }
+}
+
+TEST(Recipe, TheFolderIsWrittenOnceAndNothingOfOthersIsTouched) {
+  const Folder folder("folder");
+  const recipes::Subject s = subject(Kind::tunix, shipped("tiny-lora.json", {"train.steps=2"}));
+  const auto write = [&](recipes::Overwrite o) { return recipes::write_recipe(s, kTemplates, folder.path, o); };
+  const auto files = write(recipes::Overwrite::refuse);
+  for (const char* name : {"README.md", "train.py", "settings.json", "requirements.txt", "data/rows.safetensors"})
+    EXPECT_THAT(files, Contains(name));
+  write_file_atomically(folder.path / "out" / "mine.txt", "mine");
+  EXPECT_EQ(write(recipes::Overwrite::refuse), files);  // as it was written: again
+  EXPECT_EQ(read_file(folder.path / "out" / "mine.txt"), "mine");
+  write_file_atomically(folder.path / "train.py", "changed");
+  EXPECT_THROW(write(recipes::Overwrite::refuse), Error);
+  EXPECT_EQ(read_file(folder.path / "train.py"), "changed");
+  write(recipes::Overwrite::changed_files);
+  EXPECT_NE(read_file(folder.path / "train.py"), "changed");
+  const Folder other("other");
+  write_file_atomically(other.path / "thesis.tex", "years");
+  EXPECT_THROW(recipes::write_recipe(s, kTemplates, other.path, recipes::Overwrite::changed_files), Error);
+  EXPECT_EQ(std::distance(fs::directory_iterator(other.path), fs::directory_iterator()), 1);
+}
+
+// Every size of the catalogue can be said to Tunix, field by field, and every tensor has its parameter.
+TEST(Recipe, EveryGemmaOfTheCatalogueHasATunixRecipe) {
+  for (const std::string& id : model::catalogue_ids()) {
+    Experiment e = shipped("paper-train-v5p-8.json");
+    e.set_value("model.id", id);
+    if (model::planning_only(model::catalogue(id))) {
+      EXPECT_THROW(recipes::recipe(subject(Kind::tunix, e), kTemplates), Error) << id;
+      continue;
+    }
+    const Json settings =
+        parse_json(content(recipes::recipe(subject(Kind::tunix, e), kTemplates), "settings.json"), id);
+    EXPECT_EQ(settings["model"]["tunix"]["config"]["num_embed"], model::catalogue(id).vocab);
+    EXPECT_EQ(settings["model"]["tensors"].size(), model::TensorInventory(model::catalogue(id)).tensors().size());
+    EXPECT_THAT(settings["model"]["hub"].get<std::string>(), testing::StartsWith("google/gemma-"));
+  }
+  const Json paper = parse_json(
+      content(recipes::recipe(subject(Kind::tunix, shipped("paper-train-v5p-8.json")), kTemplates), "settings.json"),
+      "");
+  EXPECT_THAT(paper["lora"]["module_path"].get<std::string>(), HasSubstr("k_einsum"));
+  EXPECT_EQ(paper["model"]["hub"], "google/gemma-4-31B-it");
+}
+
+std::vector<std::string> ids_of(const Experiment& e) {
+  std::vector<std::string> ids;
+  for (const Diagnostic& d : diagnose(e, test::catalogue()).found) ids.push_back(d.problem.id);
+  return ids;
+}
+
+struct Trap {
+  const char* rule;
+  Kind kind;
+  Sets sets;
+};
+class Traps : public testing::TestWithParam<Trap> {};
+
+TEST_P(Traps, TheExperimentTripsItItsRecipeDoesNot) {
+  const Experiment e = shipped("paper-train-v5p-8.json", GetParam().sets);
+  EXPECT_THAT(ids_of(e), Contains(GetParam().rule));
+  const Experiment made = as_recipe(GetParam().kind, e, kTemplates);
+  EXPECT_THAT(ids_of(made), Not(Contains(GetParam().rule)));
+  for (const std::string& remark : subject(GetParam().kind, e).remarks)
+    EXPECT_THAT(remark, Not(HasSubstr(GetParam().rule)));
+  for (const auto& unchecked : diagnose(made, test::catalogue()).unchecked)
+    EXPECT_NE(unchecked.id, "VER-1") << "versions are pinned";
+}
+
+const Sets kGpu{"target.id=4xh100", "mesh.fsdp=4", "mesh.tp=1", "train.stack=trl-fsdp"};
+Sets on_gpu(const Sets& more) {
+  Sets all = kGpu;
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rules, Traps,
+    testing::Values(
+        Trap{"VER-1", Kind::tunix, {"stack.versions=flax==0.12.4"}},
+        Trap{"VER-1", Kind::tunix, {"stack.versions=jax==0.7.2"}},
+        Trap{"VER-1", Kind::tunix, {"stack.versions=safetensors==0.8.0"}},
+        Trap{"LOAD-2", Kind::tunix, {"model.id=gemma3-4b"}}, Trap{"LOAD-3", Kind::tunix, {"model.id=gemma2-9b"}},
+        Trap{"EXP-1", Kind::tunix, {"export.merge=tunix"}},
+        Trap{"EXP-2",
+             Kind::tunix,
+             {"model.id=gemma3-1b", "export.merge=tunix", std::string("export.out=") + MW_RESOURCES}},
+        Trap{"EXP-3", Kind::tunix, {"export.merge=meshwright", "export.alpha=16"}},
+        Trap{"EXP-4", Kind::tunix, {"model.id=gemma3-1b", "export.merge=tunix", "stack.versions=google-tunix==0.1.7"}},
+        Trap{"PEFT-1", Kind::trl_fsdp, on_gpu({})}),
+    [](const auto& i) { return std::string(i.param.rule).substr(0, 3) + std::to_string(i.index); });
+
+// LOAD-1: names that Tunix's loader does not find are found by the recipe's own map.
+TEST(Recipe, FilesThatTunixDoesNotFindAreLoadedByName) {
+  Experiment e = shipped("tiny-lora.json");
+  e.set_value("model.path", (fs::path(MW_FIXTURES) / "gemma4_tiny").string());
+  e.erase("data.path");
+  e.set_value("train.stack", "tunix");
+  EXPECT_THAT(ids_of(e), Contains("LOAD-1"));
+  const recipes::Subject s = subject(Kind::tunix, e);
+  EXPECT_THAT(s.remarks, Not(Contains(HasSubstr("LOAD-1"))));
+  const Json tensors = parse_json(content(recipes::recipe(s, kTemplates), "settings.json"), "")["model"]["tensors"];
+  const formats::SafetensorsFile file(fs::path(MW_FIXTURES) / "gemma4_tiny" / "model.safetensors");
+  for (const Json& t : tensors) EXPECT_TRUE(file.find("model." + t[2].get<std::string>())) << t;
+}
+
+// PEFT-2 and PEFT-3: vLLM gets merged weights.
+TEST(Recipe, ServersGetMergedWeights) {
+  const Experiment e = shipped("paper-serve-2xh100.json", {"export.serve_as=adapter", "lora.targets=q_proj,k_proj"});
+  const Experiment made = as_recipe(Kind::vllm_gpu, e, kTemplates);
+  EXPECT_EQ(made.string("export.serve_as"), "merged");
+  EXPECT_THAT(ids_of(made), Not(Contains(AnyOf("PEFT-2", "PEFT-3"))));
+}
+
+TEST(Recipe, WhatCannotBeSaidIsRefused) {
+  EXPECT_THROW(recipes::recipe_kind("maxtext"), Error);
+  EXPECT_THROW(subject(Kind::tunix, shipped("tiny-lora.json", {"train.method=full"})), Error);
+  EXPECT_THROW(subject(Kind::tunix, shipped("tiny-lora.json", {"train.dtype=int8"})), Error);
+  EXPECT_THROW(
+      recipes::recipe(subject(Kind::tunix, shipped("tiny-lora.json", {"lora.module_path=nothing"})), kTemplates),
+      Error);
+}
+
+}  // namespace
+}  // namespace mw::runs
