@@ -128,6 +128,13 @@ struct CompareArgs {
 };
 int compare_command(const Common& common, const CompareArgs& args);
 
+struct ReplayArgs {
+  std::string recording;                       // run id, or file
+  std::string target, kv_dtype, prefix_cache;  // in place of the recording's, or empty; the last: on, off
+  std::filesystem::path out;                   // the predicted set as a file
+};
+int replay_command(const Common& common, const ReplayArgs& args);
+
 int inspect_command(const Common& common);
 int runs_command(const Common& common);
 

@@ -50,6 +50,7 @@ struct Arguments {
   ImportArgs import;
   AuditArgs audit;
   CompareArgs compare;
+  ReplayArgs replay;
   ServeArgs serve;
   AdapterArgs adapter;
   ExportArgs exported;
@@ -66,6 +67,19 @@ void add_common(CLI::App& command, Arguments& a, const char* file_help) {
     command.add_option("--set", a.common.sets, "key=value, overrides a key of the experiment (repeatable)")
         ->allow_extra_args(false);
   }
+}
+
+void add_replay(CLI::App& command, Arguments& a) {
+  command.add_option("recording", a.replay.recording, "Run of the store, results with details, or a file of requests")
+      ->required();
+  add_common(command, a, "Experiment file: who serves, in place of the recording's own server");
+  command.get_option("file")->required(false);
+  command.add_option("--target", a.replay.target, "Chips that serve instead: v6e-8, 2xh100 ...");
+  command.add_option("--kv-dtype", a.replay.kv_dtype, "Type of the KV cache instead");
+  command.add_option("--prefix-cache", a.replay.prefix_cache, "Prefix cache instead")
+      ->check(CLI::IsMember({"on", "off"}));
+  command.add_option("--out", a.replay.out,
+                     "File for what is predicted, with its requests (import and compare read it)");
 }
 
 void add_calibration(CLI::App& command, CalibrateArgs& args) {
@@ -253,6 +267,9 @@ int run_main(int argc, char** argv) {
   exporting->add_option("--out", a.exported.out, "Folder to make; must not be there, be empty, or be an export")
       ->required();
   exporting->add_flag("--force", a.exported.force, "Write again files of an export that have been changed since");
+  auto* replay =
+      cli.add_subcommand("replay", "Serve recorded requests on another target, mesh, KV type or cache policy");
+  add_replay(*replay, a);
   auto* merge = cli.add_subcommand("merge", "Add an adapter into its base model: a Hugging Face folder");
   add_common(*merge, a, nullptr);
   add_adapter(*merge, a.adapter);
@@ -307,6 +324,7 @@ int run_main(int argc, char** argv) {
 #endif
   if (compare->parsed()) return compare_command(a.common, a.compare);
   if (exporting->parsed()) return export_command(a.common, a.exported);
+  if (replay->parsed()) return replay_command(a.common, a.replay);
   if (merge->parsed()) return merge_command(a.common, a.adapter);
   if (convert->parsed()) return convert_command(a.common, a.adapter);
   if (watch->parsed()) return watch_command(a.common, a.watch);

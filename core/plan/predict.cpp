@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/plan/check.h"
 #include "core/plan/device_memory.h"
 #include "core/plan/lengths.h"
 #include "core/plan/plan.h"
@@ -20,21 +21,6 @@ void refuse(bool wrong, const char* place, const std::string& found, const char*
                  .place = place,
                  .found = found,
                  .expected = expected});
-}
-
-void check(const Request& r) {
-  refuse(r.model.layers.empty() || r.model.vocab <= 0, "model", r.model.id, "a model with layers and a vocabulary");
-  refuse(!r.target.chip.memory || !r.target.chip.bf16_flops || !r.target.chip.memory_bandwidth, "target.id",
-         r.target.id, "a chip whose memory, peak and bandwidth are known");
-  const auto batch = r.work == Work::train     ? r.train.batch
-                     : r.work == Work::forward ? r.forward.batch
-                     : r.work == Work::rollout ? r.rollout.batch
-                                               : std::int64_t{r.serve.max_num_seqs};
-  const double tokens =
-      static_cast<double>(batch) * std::max({1, r.lengths.max_len, r.forward.len, r.serve.max_model_len});
-  refuse(batch < 1 || tokens > kMost, "train.batch", std::to_string(batch),
-         "at least 1 and at most 1e12 tokens a step");
-  refuse(r.rank < 0 || r.rank > 1 << 20, "lora.rank", std::to_string(r.rank), "0 to 1048576");
 }
 
 // Parameters that a token meets: of experts, the chosen ones.
@@ -171,6 +157,21 @@ std::string_view to_string(Term::Phase phase) {
       return "decode";
   }
   return "";
+}
+
+void check(const Request& r) {
+  refuse(r.model.layers.empty() || r.model.vocab <= 0, "model", r.model.id, "a model with layers and a vocabulary");
+  refuse(!r.target.chip.memory || !r.target.chip.bf16_flops || !r.target.chip.memory_bandwidth, "target.id",
+         r.target.id, "a chip whose memory, peak and bandwidth are known");
+  const auto batch = r.work == Work::train     ? r.train.batch
+                     : r.work == Work::forward ? r.forward.batch
+                     : r.work == Work::rollout ? r.rollout.batch
+                                               : std::int64_t{r.serve.max_num_seqs};
+  const double tokens =
+      static_cast<double>(batch) * std::max({1, r.lengths.max_len, r.forward.len, r.serve.max_model_len});
+  refuse(batch < 1 || tokens > kMost, "train.batch", std::to_string(batch),
+         "at least 1 and at most 1e12 tokens a step");
+  refuse(r.rank < 0 || r.rank > 1 << 20, "lora.rank", std::to_string(r.rank), "0 to 1048576");
 }
 
 Plan predict(const Request& r) {

@@ -4,17 +4,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/plan/closed_loop.h"
 #include "core/plan/device_memory.h"
 #include "core/plan/step_time.h"
 
 namespace mw::plan {
 namespace {
-
-Estimate with_sequences(const LocalModel& m, Estimate step, double rows) {
-  const Efficiency& each = m.request->efficiencies.sequence_s;
-  step += {.value = rows * each.value, .low = rows * each.low, .high = rows * each.high, .origin = each.origin};
-  return step;
-}
 
 double usd_per_million(const LocalModel& m, double tokens_per_second) {
   const Request& r = *m.request;
@@ -33,28 +28,78 @@ void scale(StepTime& step, double n) {
   step.hidden *= n;
 }
 
+Estimate times(const Efficiency& e, double n) {
+  return {.value = n * e.value, .low = n * e.low, .high = n * e.high, .origin = e.origin};
+}
+
+Estimate less(Estimate whole, const Estimate& part) {
+  whole.value -= part.value, whole.low -= part.low, whole.high -= part.high;
+  return whole;
+}
+
+// The model's parts as a step's times: what is read is memory, what grows with tokens is products.
+StepTime step_of(const ServeStepModel::Parts& p, const Efficiencies& e) {
+  const Estimate dispatch = times(e.step_s, 1), each = times(e.sequence_s, p.padded_requests);
+  StepTime out;
+  const auto add = [&](const char* part, Estimate Term::*where, const Estimate& seconds) {
+    Term& term = out.terms.emplace_back();
+    term.phase = Term::Phase::decode;
+    term.part = part;
+    term.*where = seconds;
+  };
+  add("weights", &Term::memory, less(p.base, dispatch));
+  add("products of the sequences", &Term::compute, less(p.sequences, each));
+  add("KV reads", &Term::memory, p.kv_reads);
+  add("sums between devices", &Term::communication, p.communication);
+  for (const Term& t : out.terms) {
+    out.compute += t.compute;
+    out.memory += t.memory;
+    out.communication += t.communication;
+  }
+  out.fixed = dispatch + each;
+  out.seconds = p.total;
+  return out;
+}
+
+// One prompt in an idle server, in as many steps as its chunks need.
+Estimate first_token(const ServeStepModel& model, const ServeWork& s) {
+  const double window = model.window() > 0 ? model.window() : s.input_len;
+  Estimate sum;
+  for (int done = 0; done < s.input_len;) {
+    const int now = std::min(s.input_len - done, std::max(1, s.max_num_batched_tokens));
+    const double middle = done + now / 2.0;
+    const auto p = model.parts({.prefill_tokens = now,
+                                .prefilling = 1,
+                                .prefill_pairs = now * middle,
+                                .prefill_window_pairs = now * std::min(middle, window)});
+    sum = done == 0 ? p.total : sum + p.total;
+    done += now;
+  }
+  return sum;
+}
+
 }  // namespace
 
 Served serve(const LocalModel& m, const DeviceMemory& memory) {
   const Request& r = *m.request;
   const ServeWork& s = r.serve;
+  const ServeStepModel model(r);
   Served out;
   ServeNumbers& n = out.numbers;
   n.kv_bytes_per_token = kv_bytes_per_token(m, s.max_model_len);
   const auto cache = static_cast<double>(memory.at_peak[MemoryCategory::kv_cache].value);
   n.kv_tokens = n.kv_bytes_per_token > 0 ? static_cast<std::int64_t>(cache / n.kv_bytes_per_token) * m.batch_ways : 0;
-  const double context = s.input_len + s.output_len / 2.0;
-  const double rows = std::clamp(static_cast<double>(n.kv_tokens) / (s.input_len + s.output_len), 1.0,
-                                 static_cast<double>(s.max_num_seqs));
-  out.step = decode_time(m, std::floor(rows), context);
-  n.tpot = with_sequences(m, out.step.seconds, std::floor(rows));
-  const StepTime prefill = prefill_time(m, 1, s.input_len);
-  const Efficiency& host = r.efficiencies.request_s;
-  n.ttft = prefill.seconds;
-  n.ttft += {.value = host.value, .low = host.low, .high = host.high, .origin = host.origin};
-  // Each request takes its prefill and its share of decode steps.
-  const double per_request = prefill.seconds.value + s.output_len * n.tpot.value / std::floor(rows);
-  n.output_tokens_per_second = s.output_len / per_request;
+  const SteadyLoad load{
+      .concurrency = std::max(1, s.max_num_seqs), .input_len = s.input_len, .output_len = s.output_len};
+  const SteadyState steady = steady_state(model, s, load);
+  const double rows = std::floor(steady.running), context = s.input_len + s.output_len / 2.0;
+  const double window = model.window() > 0 ? std::min<double>(context, model.window()) : context;
+  const auto step = model.parts(
+      {.decoding = static_cast<int>(rows), .read_tokens = rows * context, .read_window_tokens = rows * window});
+  out.step = step_of(step, r.efficiencies);
+  n.tpot = step.total;
+  n.ttft = first_token(model, s) + times(r.efficiencies.request_s, 1);
+  n.output_tokens_per_second = steady.output_tokens_per_s;
   n.usd_per_million_output_tokens = usd_per_million(m, n.output_tokens_per_second);
   return out;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a server or a rollout gives: KV tokens that fit, time to the first and between tokens, rates. Any thread.
+// What a server or a rollout gives: KV tokens that fit, time to the first and between tokens, rates. A server's are
+// those of ServeStepModel, which the simulator plays. Any thread.
 #pragma once
 #include "core/plan/local_model.h"
 #include "core/plan/plan.h"

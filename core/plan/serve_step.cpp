@@ -9,6 +9,7 @@
 
 #include "core/mesh/collectives.h"
 #include "core/plan/activations.h"
+#include "core/plan/check.h"
 #include "core/plan/collective_time.h"
 #include "core/plan/device_memory.h"
 #include "core/plan/local_model.h"
@@ -263,7 +264,7 @@ void ServeStepModel::Impl::add_cache(const LocalModel& m) {
 ServeStepModel::ServeStepModel(const Request& request) {
   if (request.work != Work::serve)
     throw Error({.id = "PLAN-WORK", .message = "a server's steps are asked of other work", .expected = "serve"});
-  predict(request);  // says what is wrong with it
+  check(request);
   impl_ = std::make_unique<const Impl>(request);
 }
 

@@ -34,6 +34,25 @@ std::vector<size_t> points_at(const formats::BenchSet& set, const SweepLine& lin
   return found;
 }
 
+template <class Value, class Has>
+Value most_usual(const std::vector<Value>& all, const std::vector<Compared>& runs, Has has) {
+  Value best{};
+  std::pair<size_t, size_t> most{0, 0};  // runs, points
+  for (const Value& value : all) {
+    std::pair<size_t, size_t> now{0, 0};
+    for (const Compared& run : runs) {
+      const auto* set = set_of(run);
+      const auto points =
+          !set ? 0
+               : std::count_if(set->points.begin(), set->points.end(), [&](const auto& p) { return has(p, value); });
+      now.first += points > 0;
+      now.second += static_cast<size_t>(points);
+    }
+    if (now > most) best = value, most = now;
+  }
+  return best;
+}
+
 }  // namespace
 
 std::vector<int> input_lens(const std::vector<Compared>& runs) {
@@ -50,6 +69,24 @@ LoadAxis load_axis(const std::vector<Compared>& runs) {
     if (const auto* set = set_of(run))
       for (const auto& p : set->points) axis.add(p);
   return axis;
+}
+
+LoadAxis load_axis(const std::vector<Compared>& runs, int input_len) {
+  LoadAxis axis;
+  for (const Compared& run : runs)
+    if (const auto* line = line_of(run, input_len))
+      for (const size_t i : line->points) axis.add(run.sweep->set.points[i]);
+  return axis;
+}
+
+int usual_input_len(const std::vector<Compared>& runs) {
+  return most_usual<int>(input_lens(runs), runs,
+                         [](const formats::BenchPoint& p, int len) { return p.input_len == len; });
+}
+
+std::string usual_load(const std::vector<Compared>& runs) {
+  return most_usual<std::string>(
+      loads_of(runs), runs, [](const formats::BenchPoint& p, const std::string& load) { return load_text(p) == load; });
 }
 
 std::vector<std::string> loads_of(const std::vector<Compared>& runs) {
@@ -143,6 +180,7 @@ const formats::BenchPoint* point_at(const Compared& run, int input_len, const st
 
 HeatMap heat_map(const std::vector<Compared>& runs, size_t column, SweepMetric metric) {
   HeatMap map{.loads = loads_of(runs), .lens = input_lens(runs)};
+  for (const LoadAxis::Stop& stop : load_axis(runs).stops()) map.labels.push_back(stop.label);
   map.cells.resize(map.loads.size() * map.lens.size());
   const Compared &run = runs[column], &baseline = runs.front();
   for (size_t row = 0; row < map.lens.size(); ++row)
@@ -156,7 +194,8 @@ HeatMap heat_map(const std::vector<Compared>& runs, size_t column, SweepMetric m
         if (std::isfinite(was) && was != 0) cell.change = cell.value / was - 1;
       }
       const auto index = static_cast<size_t>(point - run.sweep->set.points.data());
-      if (const auto* f = worst_finding(run.sweep->findings, index, field_of(metric))) cell.mark = f->text;
+      if (const auto* f = worst_finding(run.sweep->findings, index, field_of(metric)))
+        cell.mark = f->text, cell.verdict = f->verdict;
     }
   return map;
 }

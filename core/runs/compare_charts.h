@@ -11,8 +11,12 @@
 
 namespace mw::runs {
 
-std::vector<int> input_lens(const std::vector<Compared>& runs);  // of all, ascending
-LoadAxis load_axis(const std::vector<Compared>& runs);
+std::vector<int> input_lens(const std::vector<Compared>& runs);        // of all, ascending
+LoadAxis load_axis(const std::vector<Compared>& runs);                 // of every load
+LoadAxis load_axis(const std::vector<Compared>& runs, int input_len);  // of those with this length
+// What most runs have, of those what has the most points, then the smallest: where charts begin. 0 and empty: nothing.
+int usual_input_len(const std::vector<Compared>& runs);
+std::string usual_load(const std::vector<Compared>& runs);
 
 struct ComparedLine {
   size_t column = 0;
@@ -42,12 +46,14 @@ std::vector<double> request_values(const formats::BenchPoint& point, SweepMetric
 const formats::BenchPoint* point_at(const Compared& run, int input_len, const std::string& load);
 
 struct HeatMap {
-  std::vector<std::string> loads;  // columns
-  std::vector<int> lens;           // rows
+  std::vector<std::string> loads{};   // columns
+  std::vector<std::string> labels{};  // the same in short: "4", "burst"
+  std::vector<int> lens{};            // rows
   struct Cell {
     double value = formats::kUnknown;
     double change = formats::kUnknown;  // against the baseline's cell: -0.96
     std::string mark{};                 // of the audit
+    serve::Verdict verdict = serve::Verdict::fine;
   };
   std::vector<Cell> cells{};  // row by row
   const Cell& at(size_t row, size_t column) const { return cells[row * loads.size() + column]; }

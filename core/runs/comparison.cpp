@@ -78,8 +78,58 @@ Comparison compare(const std::vector<Compared>& runs) {
 
 namespace comparing {
 
-std::string column_name(const Comparison& out, size_t column) {
-  return out.names[column];
+namespace {
+
+constexpr size_t kLongestName = 34;
+
+// What all names begin with, to the end of a word.
+size_t common_beginning(const std::vector<std::string>& names) {
+  size_t same = 0;
+  while (std::all_of(names.begin(), names.end(),
+                     [&](const std::string& n) { return same < n.size() && n[same] == names[0][same]; }))
+    ++same;
+  const size_t space = names[0].rfind(' ', same);
+  return space == std::string::npos || space > same ? 0 : space + 1;
+}
+
+// At most so many characters, the middle left out; a character's bytes stay together.
+std::string shortened(const std::string& name) {
+  if (name.size() <= kLongestName) return name;
+  const auto begins = [&](size_t at) { return (static_cast<unsigned char>(name[at]) & 0xC0) != 0x80; };
+  size_t head = kLongestName / 2, tail = name.size() - kLongestName / 2;
+  while (head > 0 && !begins(head)) --head;
+  while (tail < name.size() && !begins(tail)) ++tail;
+  return name.substr(0, head) + "\u2026" + name.substr(tail);
+}
+
+}  // namespace
+
+std::string called(const Comparison& out, size_t column) {
+  if (out.names.size() == 2) return column == 0 ? "baseline" : "the other";
+  return shortened(out.names[column].substr(common_beginning(out.names)));
+}
+
+std::string listed(const Comparison& out, const std::vector<std::string>& values) {
+  std::vector<std::pair<std::string, std::vector<size_t>>> groups;
+  for (size_t c = 0; c < values.size(); ++c) {
+    const std::string value = values[c].empty() ? "not said" : values[c];
+    const auto at = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == value; });
+    (at == groups.end() ? *groups.insert(at, {value, {}}) : *at).second.push_back(c);
+  }
+  const auto largest = std::max_element(groups.begin(), groups.end(),
+                                        [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  const bool others = groups.size() > 1 && largest->second.size() > 1;
+  if (others) std::rotate(largest, std::next(largest), groups.end());
+  std::string text;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const auto& [value, columns] = groups[g];
+    text += (g > 0 ? ", " : "") + value + " in ";
+    if (groups.size() == 1 && columns.size() == out.names.size()) return value + " in all";
+    if (others && g + 1 == groups.size()) return text + "the others";
+    for (size_t i = 0; i < columns.size(); ++i)
+      text += (i == 0 ? "" : i + 1 == columns.size() ? " and " : ", ") + called(out, columns[i]);
+  }
+  return text;
 }
 
 void confound(Comparison& out, std::string key, std::string text, Fairness at_least) {

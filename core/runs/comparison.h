@@ -43,7 +43,8 @@ struct ComparisonRow {
   std::vector<std::optional<double>> values{};  // results
   std::vector<std::optional<double>> deltas{};  // relative to the baseline: -0.96
   enum class Better { lower, higher, neither } better = Better::neither;
-  std::vector<std::string> marks{};  // by column: the audit's verdict and text on this cell, or empty
+  // By column: what the audit says of this cell, or empty. Begins with "impossible", "suspicious" or "few requests".
+  std::vector<std::string> marks{};
   bool differs = true;
 };
 

@@ -52,13 +52,6 @@ const std::set<std::string>& deciding() {
   return keys;
 }
 
-std::string listed(const Comparison& out, const std::vector<std::string>& values) {
-  std::string text;
-  for (size_t c = 0; c < values.size(); ++c)
-    text += (text.empty() ? "" : ", ") + column_name(out, c) + ": " + (values[c].empty() ? "not said" : values[c]);
-  return text;
-}
-
 class Confounders {
  public:
   Confounders(const Runs& runs, Comparison& out) : runs_(runs), out_(out) {}
@@ -165,8 +158,8 @@ class Confounders {
                       [](const serve::Finding& f) { return f.rule == "PREFIX-CACHE" || f.rule == "FLOOR-PREFILL"; });
       if (cache == "off" || !((cache == "on" && prompts != "salted") || (cache.empty() && signs))) continue;
       confound(out_, "prefix_cache",
-               column_name(out_, c) + (cache.empty() ? ": nothing is said of the prefix cache, and TTFT has its signs"
-                                                     : ": the prefix cache is on and prompts may come again"));
+               called(out_, c) + (cache.empty() ? ": nothing is said of the prefix cache, and TTFT has its signs"
+                                                : ": the prefix cache is on and prompts may come again"));
       return;
     }
   }
@@ -216,19 +209,20 @@ class Confounders {
         {"omission", "whose client sent late or held requests back",
          [](const serve::Finding& f) { return f.rule == "LOOP"; }}};
     for (const Kind& kind : kinds) {
-      size_t points = 0;
+      size_t points = 0, hit_columns = 0;
       std::string where;
       for (size_t c = 0; c < runs_.size(); ++c) {
         std::set<size_t> hit;
         for (const serve::Finding& f : runs_[c].sweep->findings)
           if (kind.is(f)) hit.insert(f.point);
-        points += hit.size();
-        if (!hit.empty())
-          where += (where.empty() ? "" : ", ") + column_name(out_, c) + ": " + std::to_string(hit.size());
+        if (hit.empty()) continue;
+        points += hit.size(), ++hit_columns;
+        where += (where.empty() ? "" : ", ") + std::to_string(hit.size()) + " in " + called(out_, c);
       }
       if (points > 0)
         confound(out_, kind.key,
-                 std::to_string(points) + (points == 1 ? " point " : " points ") + kind.text + " (" + where + ")");
+                 std::to_string(points) + (points == 1 ? " point " : " points ") + kind.text + " (" +
+                     (hit_columns == 1 ? where.substr(where.find("in ")) : where) + ")");
     }
   }
 

@@ -15,7 +15,10 @@ void serving(const Runs& runs, Comparison& out);   // all have a sweep
 void training(const Runs& runs, Comparison& out);  // all have a training
 void serving_confounders(const Runs& runs, Comparison& out);
 
-std::string column_name(const Comparison& out, size_t column);
+// Within a sentence: "baseline" and "the other" of two; of more, the name without what all of them begin with.
+std::string called(const Comparison& out, size_t column);
+// "fp8 in A and B, not said in the others": columns of one value together, where one value has several it comes last.
+std::string listed(const Comparison& out, const std::vector<std::string>& values);
 void confound(Comparison& out, std::string key, std::string text, Fairness at_least = Fairness::confounded);
 
 // A setting, by column; empty: not said. Adds it where columns differ.

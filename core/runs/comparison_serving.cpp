@@ -18,10 +18,6 @@ using formats::BenchSet;
 using formats::Definitions;
 using formats::LatencyStats;
 
-std::string rate_text(double rate) {
-  return std::isinf(rate) ? "inf" : number_text(rate, 4);
-}
-
 // Results of the same load. Prompts of random data differ by a few tokens from what was asked.
 struct Cell {
   BenchPoint load;                           // the first that has it
@@ -65,7 +61,8 @@ std::vector<Cell> cells_of(const Runs& runs) {
 
 std::string cell_key(const BenchPoint& p) {
   std::string key = std::to_string(p.input_len) + "/" + std::to_string(p.output_len);
-  if (!std::isnan(p.request_rate)) return key + "@" + rate_text(p.request_rate);
+  if (std::isinf(p.request_rate)) return key + "@inf";
+  if (!std::isnan(p.request_rate)) return key + "@" + number_text(p.request_rate, 6);
   return key + (p.max_concurrency > 0 ? "@c" + std::to_string(p.max_concurrency) : "@?");
 }
 
@@ -76,7 +73,7 @@ std::string lengths_text(const BenchPoint& p) {
 
 std::string cell_label(const BenchPoint& p) {
   if (std::isinf(p.request_rate)) return lengths_text(p) + ", all at once";
-  if (!std::isnan(p.request_rate)) return lengths_text(p) + ", " + rate_text(p.request_rate) + "/s";
+  if (!std::isnan(p.request_rate)) return lengths_text(p) + ", " + value_text(p.request_rate) + "/s";
   return lengths_text(p) + (p.max_concurrency > 0 ? ", " + std::to_string(p.max_concurrency) + " users" : ", any load");
 }
 
@@ -143,7 +140,7 @@ void mark(std::string& text, const Compared& run, const std::vector<size_t>& poi
     if (f.metric != metric || f.verdict == serve::Verdict::fine ||
         std::find(points.begin(), points.end(), f.point) == points.end())
       continue;
-    const std::string one = std::string(to_string(f.verdict)) + ": " + f.text;
+    const std::string one = (f.rule == "TOO-FEW" ? "few requests" : std::string(to_string(f.verdict))) + ": " + f.text;
     if (text.find(one) == std::string::npos) text += (text.empty() ? "" : "; ") + one;
   }
 }

@@ -109,19 +109,15 @@ void add_confounders(const Runs& runs, Comparison& out) {
   for (const Rule& rule : kConfounders) {
     const auto row = std::find_if(out.rows.begin(), out.rows.end(), [&](const auto& r) { return r.key == rule.key; });
     if (row == out.rows.end() || !told.insert(rule.text).second) continue;
-    std::string values;
-    for (size_t c = 0; c < runs.size(); ++c)
-      values += (values.empty() ? "" : ", ") + column_name(out, c) + ": " +
-                (row->texts[c].empty() ? "nothing" : row->texts[c]);
     confound(out, rule.key == std::string("data.loss") ? "loss_mask" : rule.key,
-             std::string(rule.text) + " (" + values + ")");
+             std::string(rule.text) + " (" + listed(out, row->texts) + ")");
   }
   for (size_t c = 0; c < runs.size(); ++c) {
     const RunView& run = *runs[c].training;
     if (run.state() != RunState::done)
       confound(out, "state",
-               column_name(out, c) + " is " + std::string(to_string(run.state())) + " after " +
-                   std::to_string(run.step()) + " steps");
+               called(out, c) + " is " + std::string(to_string(run.state())) + " after " + std::to_string(run.step()) +
+                   " steps");
   }
   std::set<std::string> kinds;
   for (const Compared& run : runs) kinds.insert(run.training->kind());

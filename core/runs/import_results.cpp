@@ -25,13 +25,20 @@ RunId import_set(Store& store, formats::BenchSet set) {
     set.notes.push_back("measured by " + (set.tool.empty() ? "another tool" : set.tool) + ", imported from a file");
     set.provenance = formats::Provenance::imported;
   }
-  const RunId run = store.create(experiment_of(set), set.name);
+  const Experiment document = experiment_of(set);
+  return record_set(store, document, std::move(set), "imported");
+}
+
+}  // namespace
+
+RunId record_set(Store& store, const Experiment& document, formats::BenchSet set, std::string_view source) {
+  const RunId run = store.create(document, set.name);
   const auto lock = store.lock(run);
   std::vector<formats::BenchPoint> points;
   points.swap(set.points);
   const auto n = static_cast<long>(points.size());
   store.append(run, {0, event::Started{{{"kind", "sweep"},
-                                        {"source", "imported"},
+                                        {"source", source},
                                         {"name", set.name},
                                         {"steps", n},
                                         {"set", formats::to_json(set, formats::Detail::summary)}}}});
@@ -50,8 +57,6 @@ RunId import_set(Store& store, formats::BenchSet set) {
   store.flush();
   return run;
 }
-
-}  // namespace
 
 Experiment experiment_of(const formats::BenchSet& set) {
   Experiment e;

@@ -11,6 +11,8 @@ namespace mw::runs {
 
 // A document that says of the set what it can: kind serve, model, target, rates and lengths.
 Experiment experiment_of(const formats::BenchSet& set);
+// A set as a finished run of the store; `document` says what was run.
+RunId record_set(Store& store, const Experiment& document, formats::BenchSet set, std::string_view source);
 // One run per set, in order. What was measured elsewhere is imported; predictions stay predictions.
 std::vector<RunId> import_sets(Store& store, std::vector<formats::BenchSet> sets);
 

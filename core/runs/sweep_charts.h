@@ -85,7 +85,8 @@ std::vector<ChartSample> samples_of(const formats::BenchSet& set, const std::vec
 // The knee, the rate that meets the SLO and how every load ended, in a line: "stable to 8, overloaded from 32 ...".
 std::string verdict_text(const formats::BenchSet& set, const SweepLine& line, const serve::Slo& slo);
 
-// Worst finding on a point, of metrics whose name contains `field`; null where there is none above `fine`.
+// Worst finding on a point, of metrics whose name contains `field`; null where there is none above `fine`. That
+// requests are few is no mark on a number: words, bands and the audit's column say it.
 const serve::Finding* worst_finding(const std::vector<serve::Finding>& findings, size_t point, std::string_view field);
 
 // What a request went through, seconds since the load began; those without a number are as the one before.

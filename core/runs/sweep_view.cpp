@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace mw::runs {
 namespace {
@@ -51,7 +52,13 @@ void add_lines(SweepView& view) {
     std::stable_sort(line.points.begin(), line.points.end(),
                      [&](size_t a, size_t b) { return before(view.set.points[a], view.set.points[b]); });
     std::vector<formats::BenchPoint> points;
-    for (const size_t i : line.points) points.push_back(view.set.points[i]);
+    for (const size_t i : line.points) {
+      // No capacity is asked of single requests: they wait aside instead of being copied.
+      formats::BenchPoint& p = view.set.points[i];
+      auto requests = std::exchange(p.requests, {});
+      points.push_back(p);
+      p.requests = std::move(requests);
+    }
     line.capacity = serve::capacity_of(points, view.slo);
   }
 }
@@ -65,21 +72,34 @@ SweepView sweep_view(formats::BenchSet set, const serve::Slo& slo) {
   return view;
 }
 
-SweepView sweep_view(const RunView& run) {
-  formats::BenchSet set = set_of(run.info());
-  if (const Json* name = member(run.info(), "name"); name && name->is_string()) set.name = name->get<std::string>();
-  std::size_t ignored = 0;
-  for (const event::Point& point : run.points()) {
-    if (point.kind != "sweep") continue;
-    try {
-      set.points.push_back(formats::bench_point(point.values));
-    } catch (const Error&) {  // of another version or hand: the rest is still good
-      ++ignored;
-    }
+GrowingSweep::GrowingSweep(const Json& info) : set_(set_of(info)), slo_(slo_of(info)) {
+  if (const Json* name = member(info, "name"); name && name->is_string()) set_.name = name->get<std::string>();
+}
+
+void GrowingSweep::add(const event::Point& point) {
+  if (point.kind != "sweep") return;
+  try {
+    set_.points.push_back(formats::bench_point(point.values));
+    for (auto& r : set_.points.back().requests) r.gaps_ms = {};
+  } catch (const Error&) {  // of another version or hand: the rest is still good
+    ++ignored_;
   }
-  SweepView view = sweep_view(std::move(set), slo_of(run.info()));
-  view.ignored = ignored;
+}
+
+SweepView GrowingSweep::view() const {
+  return GrowingSweep(*this).take();
+}
+
+SweepView GrowingSweep::take() {
+  SweepView view = sweep_view(std::move(set_), slo_);
+  view.ignored = ignored_;
   return view;
+}
+
+SweepView sweep_view(const RunView& run) {
+  GrowingSweep sweep(run.info());
+  for (const event::Point& point : run.points()) sweep.add(point);
+  return sweep.take();
 }
 
 }  // namespace mw::runs

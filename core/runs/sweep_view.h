@@ -23,6 +23,19 @@ struct SweepView {
   std::size_t ignored = 0;  // points that could not be read
 };
 SweepView sweep_view(const RunView& run);
+// The same while a run goes: every point is read once. Gaps between tokens stay in the record, nothing draws them.
+class GrowingSweep {
+ public:
+  explicit GrowingSweep(const Json& info);  // of event::Started
+  void add(const event::Point& point);
+  SweepView view() const;
+  SweepView take();  // the last one
+
+ private:
+  formats::BenchSet set_;
+  serve::Slo slo_;
+  std::size_t ignored_ = 0;
+};
 SweepView sweep_view(formats::BenchSet set, const serve::Slo& slo);  // of a file or a shipped set
 
 }  // namespace mw::runs

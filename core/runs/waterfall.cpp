@@ -88,11 +88,11 @@ bool is_latency(WaterfallMetric metric) {
 
 class Builder {
  public:
-  Builder(const LoadPoint& point, WaterfallMetric metric, const hardware::Catalogue& catalogue)
-      : point_(point), metric_(metric), catalogue_(catalogue) {}
+  Builder(const LoadPoint& point, WaterfallMetric metric, const hardware::Catalogue& catalogue, std::stop_token stop)
+      : point_(point), metric_(metric), catalogue_(catalogue), stop_(std::move(stop)) {}
 
   double simulated(const Experiment& e, Queueing queueing) const {
-    return value_of(simulated_point(e, point_, catalogue_, queueing), metric_);
+    return value_of(simulated_point(e, point_, catalogue_, queueing, stop_), metric_);
   }
   void add(std::string name, std::string text, double after) {
     parts_.push_back({std::move(name), std::move(text), now_, after});
@@ -106,6 +106,7 @@ class Builder {
   const LoadPoint& point_;
   WaterfallMetric metric_;
   const hardware::Catalogue& catalogue_;
+  std::stop_token stop_;
   double now_ = 0;
   std::vector<WaterfallPart> parts_;
 };
@@ -132,8 +133,8 @@ double value_of(const formats::BenchPoint& p, WaterfallMetric metric) {
 }
 
 Waterfall waterfall(const Experiment& baseline, const Experiment& other, const LoadPoint& point, WaterfallMetric metric,
-                    const hardware::Catalogue& catalogue, const WaterfallEnds& measured) {
-  Builder b(point, metric, catalogue);
+                    const hardware::Catalogue& catalogue, const WaterfallEnds& measured, const std::stop_token& stop) {
+  Builder b(point, metric, catalogue, stop);
   Waterfall out{.metric = metric, .point = point, .from = 0, .to = 0, .parts = {}};
   const Queueing factors_at = is_latency(metric) ? Queueing::none : Queueing::as_offered;
   const double loaded_from = b.simulated(baseline, Queueing::as_offered),

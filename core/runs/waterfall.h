@@ -28,11 +28,13 @@ struct Waterfall {
   std::vector<WaterfallPart> parts;  // each begins where the one before ends; the last ends at `to`
 };
 // Latencies: factors switch for one request at a time, and what waiting adds is a part of its own. `measured` values of
-// both ends replace the simulated ones, where known; the difference is a part named for the model's error.
+// both ends replace the simulated ones, where known; the difference is a part named for the model's error. Throws Error
+// of kind cancelled where `stop` came first.
 struct WaterfallEnds {
   std::optional<double> from, to;
 };
 Waterfall waterfall(const Experiment& baseline, const Experiment& other, const LoadPoint& point, WaterfallMetric metric,
-                    const hardware::Catalogue& catalogue, const WaterfallEnds& measured = {});
+                    const hardware::Catalogue& catalogue, const WaterfallEnds& measured = {},
+                    const std::stop_token& stop = {});
 
 }  // namespace mw::runs

@@ -32,6 +32,29 @@ TEST(ClosedLoop, LittlesLawHolds) {
   }
 }
 
+TEST(ClosedLoop, ThePlanOfAServerSaysWhatTheServersModelSays) {
+  Request r = qwen(4);
+  r.serve.input_len = 3000, r.serve.output_len = 200;
+  r.serve.max_num_batched_tokens = 2048;  // two chunks
+  const Plan plan = predict(r);
+  const ServeStepModel model(r);
+  const SteadyState s = steady_state(model, r.serve, {256, 3000, 200});
+  EXPECT_EQ(plan.serve->output_tokens_per_second, s.output_tokens_per_s);
+  const double rows = std::floor(s.running);
+  EXPECT_NEAR(plan.serve->tpot.value,
+              model.seconds(
+                  {.decoding = static_cast<int>(rows), .read_tokens = rows * 3100, .read_window_tokens = rows * 3100}),
+              1e-9);
+  EXPECT_NEAR(plan.serve->ttft.value,
+              model.seconds({.prefill_tokens = 2048, .prefilling = 1, .prefill_pairs = 2048 * 1024.0}) +
+                  model.seconds({.prefill_tokens = 952, .prefilling = 1, .prefill_pairs = 952 * 2524.0}),
+              1e-9);
+  const StepTime& step = plan.step;
+  EXPECT_NEAR(step.seconds.value, step.compute.value + step.memory.value + step.communication.value + step.fixed.value,
+              1e-9);
+  EXPECT_EQ(step.seconds.value, plan.serve->tpot.value);
+}
+
 TEST(ClosedLoop, MoreUsersGiveMoreTokensAndLongerSteps) {
   const Request r = qwen(2);
   const ServeStepModel model(r);

@@ -44,6 +44,18 @@ TEST(CompareCharts, RunsWithDifferentRatesShareOneAxisAndOnlyThoseOfTheLengthAre
   EXPECT_DOUBLE_EQ(lines[1].samples[0].value, 0.030);
 }
 
+TEST(CompareCharts, ChartsBeginWithWhatMostRunsHaveAndAxesWithItsLoads) {
+  const std::vector<Compared> runs{
+      column("a", {point(128, 10000, 40, 100), point(4096, 4, 80, 300), point(1024, 4, 80, 300)}),
+      column("b", {point(4096, 4, 30, 150), point(4096, 8, 60, 90)})};
+  EXPECT_EQ(usual_input_len(runs), 4096);
+  EXPECT_EQ(usual_load(runs), "4 requests/s");
+  EXPECT_EQ(load_axis(runs).stops().size(), 3u);
+  EXPECT_EQ(load_axis(runs, 4096).stops().size(), 2u) << "no tick for a load that this length has not met";
+  EXPECT_EQ(usual_input_len({}), 0);
+  EXPECT_EQ(usual_load({}), "");
+}
+
 TEST(CompareCharts, ByLengthTakesThePointAtTheLoadAndTheLowestWhereThereIsNone) {
   const std::vector<Compared> runs{
       column("a", {point(512, 1, 40, 100), point(512, 4, 80, 300), point(4096, 1, 400, 90)})};

@@ -143,6 +143,37 @@ TEST(Comparison, EveryConfounderIsNamed) {
   EXPECT_THAT(keys(with([](BenchSet& s) { s.tool = "vllm bench serve 0.20.0"; })), Not(Contains("tool")));
 }
 
+TEST(Comparison, ConfoundersSayWhoWithoutRepeatingEveryName) {
+  const auto text = [](const std::vector<std::string>& types) {
+    std::vector<Compared> runs;
+    for (const std::string& type : types) {
+      BenchSet s = base();
+      s.name = "A set of results with a name that is long, number " + std::to_string(runs.size() + 1);
+      s.conditions["kv_dtype"] = type;
+      runs.push_back(compared(s));
+    }
+    for (const Confounder& k : compare(runs).confounders)
+      if (k.key == "kv_dtype") return k.text;
+    return std::string();
+  };
+  EXPECT_THAT(text({"fp8", "bf16"}), HasSubstr("(fp8 in baseline, bf16 in the other)"));
+  EXPECT_THAT(text({"fp8", "bf16", "bf16", "bf16"}), HasSubstr("(fp8 in 1, bf16 in the others)"));
+  EXPECT_THAT(text({"bf16", "fp8", "bf16", "int8"}), HasSubstr("(fp8 in 2, int8 in 4, bf16 in the others)"));
+}
+
+TEST(Comparison, HighRatesAreWrittenOut) {
+  BenchSet s = base();
+  s.points[0].request_rate = 10000;
+  const Comparison c = compare({compared(s), compared(s)});
+  bool found = false;
+  for (const ComparisonRow& r : c.rows) {
+    EXPECT_EQ(r.label.find("e+"), std::string::npos) << r.label;
+    EXPECT_EQ(r.key.find("e+"), std::string::npos) << r.key;
+    found = found || r.label.find("10,000/s") != std::string::npos;
+  }
+  EXPECT_TRUE(found);
+}
+
 TEST(Comparison, TimesPerTokenOfOtherDefinitionsDoNotShareARow) {
   const Comparison c = with([](BenchSet& s) { s.definitions.tpot = formats::Definitions::Tpot::with_first; });
   ASSERT_TRUE(row(c, "512/128@4.median_tpot_ms"));

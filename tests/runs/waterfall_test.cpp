@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What explains a gap adds up to it; recorded requests served by another server.
+// What explains a gap adds up to it.
 #include "core/runs/waterfall.h"
 
 #include <gmock/gmock.h>
@@ -89,38 +89,16 @@ TEST(Waterfall, MeasuredEndsNameTheModelsError) {
   EXPECT_EQ(names(w).back(), "model's error at the other");
 }
 
-BenchPoint recorded() {
-  return simulated_point(server("v6e-1", 1), {16, 512}, catalogue());
-}
-
-TEST(Replay, OnTheSameServerGivesWhatWasRecorded) {
-  Experiment e = server("v6e-1", 1);
-  e.set("sweep.prompts", "salted");
-  const BenchPoint was = simulated_point(e, {16, 512}, catalogue());
-  const Replayed again = replay(was, e, catalogue());
-  EXPECT_EQ(again.predicted.completed, 20);
-  EXPECT_EQ(again.predicted.total_output_tokens, was.total_output_tokens);
-  EXPECT_NEAR(again.predicted.ttft.median, was.ttft.median, 1e-6 * was.ttft.median);
-  EXPECT_NEAR(again.predicted.tpot.median, was.tpot.median, 1e-6 * was.tpot.median);
-  EXPECT_THAT(again.notes, testing::IsEmpty());
-}
-
-TEST(Replay, AnotherChipIsAnotherSpeed) {
-  const Replayed r =
-      replay(recorded(), counterfactual(server("v6e-1", 1), {{"target.id", "v5e-1"}}, catalogue()), catalogue());
-  EXPECT_EQ(r.predicted.completed, 20);
-  EXPECT_GT(r.predicted.tpot.median, 1.1 * r.recorded.tpot.median);
-  EXPECT_THAT(r.notes, testing::Contains(testing::HasSubstr("prefix cache")));  // they were replayed prompts
-}
-
-TEST(Replay, OfAWorkloadAndOfNothing) {
-  const std::vector<serve::Recorded> workload{{0, 100, 20}, {0.1, 700, 40}, {0.5, 50, 10}};
-  const Replayed r = replay(workload, server("v6e-1", 1), catalogue());
-  EXPECT_EQ(r.predicted.completed, 3);
-  EXPECT_EQ(r.predicted.total_input_tokens, 850);
-  EXPECT_EQ(r.predicted.total_output_tokens, 70);
-  EXPECT_THROW(replay(BenchPoint{}, server("v6e-1", 1), catalogue()), Error);
-  EXPECT_THROW(replay(std::vector<serve::Recorded>{}, server("v6e-1", 1), catalogue()), Error);
+TEST(Waterfall, AStopEndsItBeforeItsParts) {
+  std::stop_source stop;
+  stop.request_stop();
+  const Experiment a = server("v6e-1", 1), b = server("1xh100", 1);
+  try {
+    waterfall(a, b, {4, 512}, WaterfallMetric::median_tpot_ms, catalogue(), {}, stop.get_token());
+    FAIL() << "went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), Error::Kind::cancelled);
+  }
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 // The Compare page: what is in the tray is what table, verdict and charts speak of.
 #include <QAction>
 #include <QApplication>
+#include <QComboBox>
 #include <QDropEvent>
 #include <QFile>
 #include <QImage>
+#include <QLabel>
 #include <QLineEdit>
 #include <QMimeData>
 #include <QPushButton>
@@ -192,6 +194,7 @@ class CompareTest : public test::WindowFixture {
         for (int v = 0; v < kCompareViews; ++v) {
           const auto view = static_cast<CompareView>(v);
           page().charts().show_view(view);
+          QCOMPARE(test::clipped(page()).join(u"; "_s), QString());
           if (v == 0 || shade == Shade::light)
             picture(u"compare-%1-%2-%3"_s.arg(v).arg(size.width()).arg(shade == Shade::dark ? u"dark"_s : u"light"_s));
           for (Plot* plot : page().charts().plots(view))
@@ -201,6 +204,50 @@ class CompareTest : public test::WindowFixture {
                     u"%1: %2 x %3"_s.arg(plot->options().title).arg(plot->area().width()).arg(plot->area().height())));
         }
       }
+  }
+
+  void charts_begin_where_most_runs_have_points_until_the_user_chooses() {
+    open_two();
+    for (int i = 0; i < 2; ++i)
+      page().add_run(test::add_sweep(store(), "More " + std::to_string(i), {.rates = {2}, .input_lens = {4096}}));
+    settle();
+    QCOMPARE(page().charts().lengths().currentText(), u"4096"_s);
+    QCOMPARE(page().charts().loads().currentText(), u"2 requests/s"_s);
+    page().charts().lengths().setCurrentText(u"512"_s);
+    emit page().charts().lengths().activated(page().charts().lengths().currentIndex());
+    page().add_run(test::add_sweep(store(), "One more", {.rates = {2}, .input_lens = {4096}}));
+    settle();
+    QCOMPARE(page().charts().lengths().currentText(), u"512"_s);
+  }
+
+  void break_even_is_one_line_over_the_whole_width() {
+    open_two();
+    page().charts().show_view(CompareView::cost);
+    page().charts().once().setText(u"1, 100"_s);
+    QLabel* said = nullptr;
+    for (QLabel* l : page().charts().findChildren<QLabel*>())
+      if (l->accessibleName() == u"Break-even"_s) said = l;
+    QVERIFY(said && said->isVisible() && !said->text().isEmpty());
+    QVERIFY(said->width() > page().charts().width() * 9 / 10);
+  }
+
+  void ten_runs_one_run_and_points_that_failed_are_shown() {
+    std::vector<runs::RunId> ids;
+    for (int i = 0; i < 10; ++i)
+      ids.push_back(test::add_sweep(store(), "v6e-8, a run of many, number " + std::to_string(i + 1),
+                                    {.rates = {1, 4, 16}, .input_lens = {512}, .slow = 1 + 0.2 * i}));
+    open_window(setup(), Page::compare);
+    page().add_run(ids[0]);
+    settle();
+    QTest::qWait(60);
+    picture(u"compare-one-run"_s);
+    QCOMPARE(test::clipped(page()).join(u"; "_s), QString());
+    for (const auto& id : ids) page().add_run(id);
+    settle();
+    QCOMPARE(page().runs().size(), size_t{10});
+    QTest::qWait(60);
+    QCOMPARE(window_->width(), 1280);
+    picture(u"compare-ten-runs"_s);
   }
 
   void an_empty_page_says_what_to_do() {

@@ -48,6 +48,7 @@ class ServeJourneyTest : public test::WindowFixture {
     const RunPtr run = window_->runs().shown(RunKind::sweep);
     QVERIFY2(run->view.state() == RunState::done, run->view.error().c_str());
     window_->sweep_page().show_frame();
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->sweep_page().busy(), 30000);
     QCOMPARE(window_->sweep_page().model().rowCount(), 40);  // 8 loads of 5 lengths
     for (const PlotLine& line : window_->sweep_page().ttft().lines()) QCOMPARE(line.origin, Origin::predicted);
     QVERIFY(window_->sweep_page().timeline().requests() == 30);

@@ -5,6 +5,7 @@
 
 #include <QAbstractButton>
 #include <QAccessible>
+#include <QLabel>
 #include <QScrollBar>
 #include <QWidget>
 #include <atomic>
@@ -212,6 +213,25 @@ QStringList unnamed(QWidget& root) {
       out << QString::fromLatin1(w->metaObject()->className()) + QLatin1String(" '") + w->objectName() +
                  QLatin1String("' in ") +
                  QString::fromLatin1(w->parentWidget() ? w->parentWidget()->metaObject()->className() : "-");
+  }
+  return out;
+}
+
+QStringList clipped(QWidget& root) {
+  QStringList out;
+  for (QWidget* w : root.findChildren<QWidget*>()) {
+    if (!w->isVisibleTo(&root)) continue;
+    const auto* label = qobject_cast<QLabel*>(w);
+    const auto* button = qobject_cast<QAbstractButton*>(w);
+    const bool one_line = label && !label->wordWrap() && label->sizePolicy().horizontalPolicy() != QSizePolicy::Ignored;
+    if (!one_line && !button) continue;
+    if (w->width() >= w->sizeHint().width() && w->height() >= w->fontMetrics().height() - 4) continue;
+    if (label && label->text().isEmpty()) continue;
+    if (button && button->text().isEmpty()) continue;
+    out << QStringLiteral("%1: %2 of %3")
+               .arg(label ? label->text() : button->text())
+               .arg(w->width())
+               .arg(w->sizeHint().width());
   }
   return out;
 }

@@ -51,5 +51,7 @@ runs::RunId add_sizing(const std::filesystem::path& runs_folder, const Json& cha
 
 // Focusable, visible widgets below `root` that a screen reader could not name.
 QStringList unnamed(QWidget& root);
+// Visible buttons and one-line labels below `root` that are narrower than what they say.
+QStringList clipped(QWidget& root);
 
 }  // namespace mw::test

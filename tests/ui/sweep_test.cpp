@@ -9,7 +9,10 @@
 #include <QSignalSpy>
 #include <QTableView>
 #include <QTest>
+#include <QThread>
+#include <QTimer>
 #include <cmath>
+#include <future>
 
 #include "tests/ui/sweep_fixture.h"
 #include "tests/ui/window_fixture.h"
@@ -28,7 +31,7 @@ class SweepTest : public test::WindowFixture {
     window_->serve_page().show_kind(RunKind::sweep);
     window_->runs().open(run);
     QTRY_VERIFY(window_->runs().shown(RunKind::sweep));
-    page().show_frame();
+    QTRY_VERIFY(!page().busy());
   }
 
  private slots:
@@ -112,6 +115,110 @@ class SweepTest : public test::WindowFixture {
     QVERIFY(!page().form().field("sweep.output_len")->parentWidget()->findChild<QLabel*>()->property("bad").toBool());
   }
 
+  void points_that_come_are_added_where_they_belong_and_the_reader_stays() {
+    const test::SweepShape shape{.rates = {1, 2, 4}, .input_lens = {512}};
+    const std::vector<Event> events = test::sweep_events("Live", shape);
+    auto run = std::make_shared<RunData>();
+    for (size_t i = 0; i < 4; ++i) run->view.feed(events[i]);  // running, started, two points
+    SweepReader reader({});
+    reader.show(run);
+    SweepViewPtr view;
+    const auto settled = [&] {
+      if (SweepViewPtr newest = reader.drain()) view = std::move(newest);
+      return !reader.busy();
+    };
+    QTRY_VERIFY(settled());
+    QCOMPARE(view->set.points.size(), size_t{2});
+    const SweepViewPtr before = view;
+    run->view.feed(events[4]);
+    reader.grow();
+    QTRY_VERIFY(settled());
+    QCOMPARE(view->set.points.size(), size_t{3});
+    QCOMPARE(view->lines[0].points.size(), size_t{3});
+    QCOMPARE(before->set.points.size(), size_t{2});  // what is on screen is never changed behind it
+    reader.grow();
+    QVERIFY2(!reader.busy(), "nothing came: nothing is made");
+    reader.show(nullptr);
+    QVERIFY(!reader.busy());
+  }
+
+  void requests_are_replayed_on_another_target_and_stand_beside_those_recorded() {
+    open_sweep({.rates = {1, 2}, .input_lens = {512}, .requests = 12});
+    page().table().setCurrentIndex(page().model().index(0, 0));
+    press(u"Replay\u2026"_s);
+    ReplayDialog& dialog = window_->compare_page().replay_dialog();
+    QVERIFY(dialog.isVisible());
+    QCOMPARE(dialog.points().currentIndex(), 1);  // the point that was chosen
+    QCOMPARE(dialog.points().count(), 3);
+    QCOMPARE(dialog.server().string("target.id"), std::string("v6e-8"));  // the recording's
+    QCOMPARE(dialog.server().string("serve.kv_dtype"), std::string("fp8"));
+    dialog.points().setCurrentIndex(0);
+    auto* target = qobject_cast<QLineEdit*>(dialog.field("target.id")->editor());
+    target->clear();
+    QTest::keyClicks(target, u"2xh100"_s);
+    for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)})
+      for (const Shade shade : {Shade::light, Shade::dark}) {
+        window_->resize(size);
+        window_->set_shade(shade);
+        QTest::qWait(30);
+        QCOMPARE(test::clipped(dialog).join(u"; "_s), QString());
+        dialog.grab().save(qpath(std::filesystem::path(MW_PICTURES) /
+                                 (shade == Shade::dark ? "replay-dark.png" : "replay-light.png")));
+      }
+    QCOMPARE(test::unnamed(dialog).join(u"; "_s), QString());
+    QTest::mouseClick(&dialog.replay_button(), Qt::LeftButton);
+    QTRY_VERIFY_WITH_TIMEOUT(!dialog.isVisible(), 30000);
+    QCOMPARE(window_->page(), Page::compare);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->compare_page().busy(), 30000);
+    const auto& runs = window_->compare_page().runs();
+    QCOMPARE(runs.size(), size_t{2});
+    QCOMPARE(runs[0].name, std::string("Simulated sweep"));
+    QVERIFY2(runs[1].name.find("2xh100") != std::string::npos, runs[1].name.c_str());
+    QCOMPARE(runs[1].provenance, formats::Provenance::predicted);
+    QCOMPARE(runs[1].sweep->set.points.size(), size_t{2});
+    // The same loads: their cells have a change.
+    int beside = 0;
+    for (int r = 0; r < window_->compare_page().model().rowCount(); ++r) {
+      const auto& row = window_->compare_page().model().row(r);
+      beside += row.key.find("@2.median_ttft_ms") != std::string::npos && row.deltas[1].has_value();
+    }
+    QCOMPARE(beside, 1);
+    picture(u"replay-compared"_s);
+  }
+
+  void a_replay_that_cannot_be_says_why_and_one_that_goes_is_cancelled() {
+    test::add_sweep(store(), "recorded", {.rates = {1}, .input_lens = {512}, .requests = 12});
+    const runs::Compared run = runs::compared(runs::Store(store()), "run-1");
+    std::promise<void> go;
+    auto may_go = go.get_future().share();
+    bool wait = false;
+    const auto catalogue = [&] {
+      if (wait && QThread::currentThread() != qApp->thread()) may_go.wait();
+      return hardware::Catalogue::load(std::filesystem::path(MW_RESOURCES) / "hardware");
+    };
+    Replayer replayer(store(), catalogue);
+    ReplayDialog dialog(replayer, catalogue);
+    QTimer frames;
+    connect(&frames, &QTimer::timeout, &frames, [&] { replayer.drain(); });
+    frames.start(10);
+    dialog.open_with(runs::recording_of(run), std::nullopt);
+    emit dialog.field("target.id")->edited("v99-1", Gesture::single);
+    QTest::mouseClick(&dialog.replay_button(), Qt::LeftButton);
+    QTRY_VERIFY_WITH_TIMEOUT(dialog.said().contains(u"v99-1"_s), 20000);
+    QVERIFY(dialog.isVisible() && dialog.replay_button().isEnabled());
+    emit dialog.field("target.id")->cleared();
+    wait = true;
+    QTest::mouseClick(&dialog.replay_button(), Qt::LeftButton);
+    QVERIFY(replayer.busy() && !dialog.replay_button().isEnabled());
+    QTest::mouseClick(&dialog.cancel_button(), Qt::LeftButton);
+    go.set_value();
+    QTRY_VERIFY_WITH_TIMEOUT(!replayer.busy(), 20000);
+    QVERIFY(dialog.isVisible());  // to be tried with something else
+    QCOMPARE(runs::Store(store()).list().size(), size_t{1});
+    QTest::mouseClick(&dialog.cancel_button(), Qt::LeftButton);
+    QVERIFY(!dialog.isVisible());
+  }
+
   void an_empty_page_says_what_to_press() {
     open_window(setup(), Page::serve);
     window_->serve_page().show_kind(RunKind::sweep);
@@ -129,6 +236,7 @@ class SweepTest : public test::WindowFixture {
         window_->resize(size);
         QTest::qWait(60);
         QCOMPARE(window_->size(), size);  // nothing forces it wider
+        QCOMPARE(test::clipped(page()).join(u"; "_s), QString());
         for (Plot* p : {&page().ttft(), &page().tpot(), &page().throughput()})
           QVERIFY2(p->area().width() > 150 && p->area().height() > 60,
                    qPrintable(u"%1 x %2"_s.arg(p->area().width()).arg(p->area().height())));

@@ -3,26 +3,18 @@
 
 #include <QClipboard>
 #include <QDir>
-#include <QDoubleValidator>
 #include <QEvent>
 #include <QFileDialog>
 #include <QGuiApplication>
-#include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
-#include <QPushButton>
 #include <QScrollArea>
-#include <QShortcut>
 #include <QSplitter>
 #include <QTableView>
-#include <QToolButton>
-#include <QVBoxLayout>
 #include <algorithm>
 
 #include "ui/compare/comparison_export.h"
-#include "ui/theme/empty_page.h"
-#include "ui/theme/icons.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -40,38 +32,19 @@ QColor color_of(runs::Fairness verdict) {
 }  // namespace
 
 ComparePage::ComparePage(ComparedReader::Folders folders, QWidget* parent)
-    : QWidget(parent), reader_(std::move(folders)), comparison_(std::make_shared<runs::Comparison>()) {
-  setObjectName(u"pageBody"_s);
-  auto* column = new QVBoxLayout(this);
-  column->setContentsMargins(8, 6, 8, 6);
-  column->setSpacing(5);
-  tray_ = new CompareTray(this);
-  add_menu_ = new QMenu(this);
-  tray_->set_menu(add_menu_);
-  column->addWidget(tray_);
-  column->addWidget(verdict_line());
-  column->addWidget(empty_ = empty_page(), 1);
-  across_ = new QSplitter(Qt::Horizontal, this);
-  across_->setHandleWidth(5);
-  across_->addWidget(table_side());
-  charts_ = new CompareCharts(
-      runs_, [f = reader_.folders()] { return hardware::Catalogue::load(f.hardware, f.own_hardware); }, across_);
-  across_->addWidget(charts_);
-  across_->setSizes({440, 520});
-  across_->setStretchFactor(0, 4);
-  across_->setStretchFactor(1, 5);
-  across_->setChildrenCollapsible(false);
-  // Tables and charts scroll or elide: long names never make the window wider than its screen.
-  constexpr int kNarrowest = 300;
-  for (int i = 0; i < across_->count(); ++i) across_->widget(i)->setMinimumWidth(kNarrowest);
-  tray_->setMinimumWidth(kNarrowest);
-  column->addWidget(across_, 1);
+    : QWidget(parent),
+      reader_(std::move(folders)),
+      replayer_(reader_.folders().runs, catalogue()),
+      comparison_(std::make_shared<runs::Comparison>()) {
+  build();
   connect(add_menu_, &QMenu::aboutToShow, this, &ComparePage::fill_add_menu);
   connect(tray_, &CompareTray::move_wanted, this, &ComparePage::move);
   connect(tray_, &CompareTray::remove_wanted, this, &ComparePage::remove);
   connect(tray_, &CompareTray::hovered, this, &ComparePage::light);
   connect(tray_, &CompareTray::open_wanted, this,
           [this](int at) { emit open_wanted(qs(runs_[static_cast<size_t>(at)].id)); });
+  connect(tray_, &CompareTray::replay_wanted, this,
+          [this](int at) { replay(runs_[static_cast<size_t>(at)], std::nullopt); });
   connect(tray_, &CompareTray::runs_dropped, this, [this](const QStringList& runs) {
     for (const QString& run : runs) add_run(ss(run));
   });
@@ -82,107 +55,28 @@ ComparePage::ComparePage(ComparedReader::Folders folders, QWidget* parent)
   connect(&reader_, &ComparedReader::read, this, &ComparePage::take);
   connect(&reader_, &ComparedReader::problem, this, &ComparePage::problem);
   connect(&reader_, &ComparedReader::settled, this, [this] { tray_->show_runs(runs_, reader_.pending()); });
+  connect(&replayer_, &Replayer::replayed, this, [this](const QString& run) {
+    const bool there = std::any_of(runs_.begin(), runs_.end(), [&](const auto& r) { return r.id == replayed_of_; });
+    if (!there) add_run(replayed_of_);
+    add_run(ss(run));
+    emit replayed();
+  });
   changed();
 }
 
-QWidget* ComparePage::verdict_line() {
-  verdict_area_ = new QScrollArea(this);
-  verdict_area_->setWidgetResizable(true);
-  verdict_area_->setFrameShape(QFrame::NoFrame);
-  verdict_area_->setFocusPolicy(Qt::NoFocus);
-  verdict_ = new QLabel;
-  verdict_->setWordWrap(true);
-  verdict_->setTextFormat(Qt::RichText);
-  verdict_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  verdict_->setContentsMargins(4, 0, 4, 0);
-  verdict_->setAlignment(Qt::AlignLeft | Qt::AlignTop);
-  verdict_->setAccessibleName(tr("Whether these may be compared"));
-  verdict_area_->setWidget(verdict_);
-  verdict_area_->installEventFilter(this);
-  return verdict_area_;
+runs::LoadCatalogue ComparePage::catalogue() const {
+  return [f = reader_.folders()] { return hardware::Catalogue::load(f.hardware, f.own_hardware); };
 }
 
-QWidget* ComparePage::table_side() {
-  auto* side = new QWidget(this);
-  auto* column = new QVBoxLayout(side);
-  column->setContentsMargins(0, 0, 0, 0);
-  column->setSpacing(4);
-  auto* row = new QHBoxLayout;
-  row->setSpacing(5);
-  differing_ = new QToolButton(side);
-  differing_->setText(tr("Only Differences"));
-  differing_->setCheckable(true);
-  differing_->setChecked(true);
-  differing_->setProperty("chip", true);
-  differing_->setFocusPolicy(Qt::TabFocus);
-  differing_->setToolTip(tr("Leave out settings that are the same in all"));
-  row->addWidget(differing_);
-  auto* label = new QLabel(tr("SLO, ms"), side);
-  label->setProperty("muted", true);
-  row->addWidget(label);
-  const QString names[] = {tr("TTFT"), tr("TPOT"), tr("E2E")};
-  for (size_t i = 0; i < std::size(names); ++i) {
-    slo_[i] = new QLineEdit(side);
-    slo_[i]->setPlaceholderText(names[i]);
-    slo_[i]->setAccessibleName(tr("SLO of %1, ms").arg(names[i]));
-    slo_[i]->setToolTip(tr("Longest median %1 in ms: cells above it are marked").arg(names[i]));
-    slo_[i]->setMinimumWidth(42);
-    slo_[i]->setMaximumWidth(70);
-    auto* number = new QDoubleValidator(0, 1e9, 6, slo_[i]);
-    number->setLocale(QLocale::c());
-    slo_[i]->setValidator(number);
-    row->addWidget(slo_[i]);
-    connect(slo_[i], &QLineEdit::textChanged, this, [this] {
-      model_.set_slo(slo());
-      charts_->set_slo(slo());
-    });
+void ComparePage::replay(const runs::Compared& run, std::optional<size_t> point) {
+  try {
+    runs::Recording recording = runs::recording_of(run);
+    if (point) point = recording.index_of(run.sweep->set.points[*point]);
+    replayed_of_ = run.id;
+    replay_->open_with(std::move(recording), point);
+  } catch (const Error& error) {
+    emit problem(error.problem());
   }
-  row->addStretch(1);
-  copy_ = new QPushButton(icon(Glyph::copy), tr("Copy"), side);
-  copy_->setToolTip(tr("The comparison as Markdown"));
-  export_ = new QPushButton(tr("Export\u2026"), side);
-  export_->setToolTip(tr("As CSV, Markdown, LaTeX, PNG, SVG or PDF, by the file's name"));
-  row->addWidget(copy_);
-  row->addWidget(export_);
-  column->addLayout(row);
-  table_ = new QTableView(side);
-  table_->setModel(&model_);
-  table_->setAccessibleName(tr("What differs"));
-  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
-  table_->setAlternatingRowColors(true);
-  table_->setShowGrid(false);
-  table_->setWordWrap(false);
-  table_->setTabKeyNavigation(false);
-  table_->setMouseTracking(true);
-  table_->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
-  table_->verticalHeader()->hide();
-  table_->verticalHeader()->setDefaultSectionSize(22);
-  table_->horizontalHeader()->setHighlightSections(false);
-  table_->installEventFilter(this);
-  table_->viewport()->installEventFilter(this);
-  column->addWidget(table_, 1);
-  connect(differing_, &QToolButton::toggled, this, [this](bool on) {
-    model_.set_shown(on ? RowsShown::differing : RowsShown::all);
-    fit_columns();
-  });
-  connect(table_, &QTableView::entered, this, [this](const QModelIndex& at) { light(at.column() - 1); });
-  connect(copy_, &QPushButton::clicked, this, &ComparePage::copy_markdown);
-  connect(export_, &QPushButton::clicked, this, &ComparePage::choose_export);
-  auto* copy = new QShortcut(QKeySequence::Copy, table_);
-  copy->setContext(Qt::WidgetShortcut);
-  connect(copy, &QShortcut::activated, this, &ComparePage::copy_markdown);
-  return side;
-}
-
-QWidget* ComparePage::empty_page() {
-  const EmptyPage empty = ui::empty_page(
-      tr("Nothing to compare yet"),
-      tr("Drag runs from the Runs page, press Compare on a sweep of the Serve page, or add shipped results and files.\n"
-         "The first is the baseline; the page says what differs, whether the comparison is fair, and which numbers\n"
-         "break physics."),
-      {tr("Choose Runs")}, this);
-  connect(empty.buttons[0], &QPushButton::clicked, this, &ComparePage::runs_wanted);
-  return empty.page;
 }
 
 void ComparePage::fill_add_menu() {
@@ -278,12 +172,15 @@ void ComparePage::changed() {
   tray_->show_runs(runs_, reader_.pending());
   empty_->setVisible(runs_.empty());
   across_->setVisible(!runs_.empty());
+  alone_->setVisible(runs_.size() == 1);
+  table_->setVisible(runs_.size() > 1);
   show_verdict();
   fit_columns();
   light(-1);
 }
 
 void ComparePage::drain() {
+  replayer_.drain();
   reader_.drain();
   charts_->drain();
 }
@@ -334,7 +231,8 @@ void ComparePage::fit_columns() {
   if (model_.columnCount() < 2) return;
   const QAbstractItemView& view = *table_;
   const int room = table_->viewport()->width();
-  int key = std::clamp(view.sizeHintForColumn(0) + 8, 120, std::max(150, room * 2 / 5));
+  const int most = model_.columnCount() > 3 ? room * 2 / 5 : room / 2;
+  const int key = std::clamp(view.sizeHintForColumn(0) + 8, 120, std::max(150, most));
   table_->setColumnWidth(0, key);
   const int each = (room - key) / (model_.columnCount() - 1);
   for (int c = 1; c < model_.columnCount(); ++c)

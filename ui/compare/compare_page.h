@@ -8,6 +8,7 @@
 #include "ui/compare/compare_tray.h"
 #include "ui/compare/compared_reader.h"
 #include "ui/compare/comparison_model.h"
+#include "ui/compare/replay_dialog.h"
 
 class QLabel;
 class QLineEdit;
@@ -28,6 +29,8 @@ class ComparePage : public QWidget {
   void remove(int at);
   void move(int from, int to);
   void clear();
+  // Asks which server its requests are to be replayed on; the result joins the tray. `point`: an index into its set.
+  void replay(const runs::Compared& run, std::optional<size_t> point);
   void drain();
   void restyle();
   void choose_export();
@@ -39,6 +42,8 @@ class ComparePage : public QWidget {
   ComparisonModel& model() { return model_; }
   QTableView& table() { return *table_; }
   CompareCharts& charts() { return *charts_; }
+  ReplayDialog& replay_dialog() { return *replay_; }
+  Replayer& replayer() { return replayer_; }
   QString verdict() const;  // with every confounder
   serve::Slo slo() const;
   QLineEdit& slo_field(size_t at) { return *slo_[at]; }  // TTFT, TPOT, E2E
@@ -49,14 +54,19 @@ class ComparePage : public QWidget {
   void problem(const mw::Problem& problem);
   void runs_wanted();
   void open_wanted(const QString& run);
+  void replayed();  // and is being read
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
+  // compare_page_build.cpp
+  void build();
   QWidget* verdict_line();
   QWidget* table_side();
   QWidget* empty_page();
+  // compare_page.cpp
+  runs::LoadCatalogue catalogue() const;
   void take(std::vector<runs::Compared>& runs);
   void fill_add_menu();
   void changed();
@@ -66,12 +76,14 @@ class ComparePage : public QWidget {
   void copy_markdown();
 
   ComparedReader reader_;
+  Replayer replayer_;
+  runs::RunId replayed_of_;  // empty: of a file
   std::vector<runs::Compared> runs_;
   ComparisonModel::Ptr comparison_;
   ComparisonModel model_;
   CompareTray* tray_;
   QMenu* add_menu_;
-  QLabel* verdict_;
+  QLabel *verdict_, *alone_;
   QScrollArea* verdict_area_;
   QWidget* empty_;
   QSplitter* across_;
@@ -80,6 +92,7 @@ class ComparePage : public QWidget {
   QLineEdit* slo_[3];
   QPushButton *export_, *copy_;
   CompareCharts* charts_;
+  ReplayDialog* replay_;
 };
 
 }  // namespace mw::ui

@@ -14,6 +14,7 @@
 #include <QToolButton>
 #include <QUrl>
 
+#include "core/runs/recording.h"
 #include "ui/plot/plot_strokes.h"
 #include "ui/runs/run_mime.h"
 #include "ui/serve/sweep_lines.h"
@@ -38,7 +39,11 @@ QString source_text(const runs::Compared& run) {
 }  // namespace
 
 TrayChip::TrayChip(const runs::Compared& run, int at, QWidget* parent)
-    : QFrame(parent), at_(at), provenance_(run.provenance), stored_(!run.id.empty()) {
+    : QFrame(parent),
+      at_(at),
+      provenance_(run.provenance),
+      stored_(!run.id.empty()),
+      replayable_(runs::has_requests(run)) {
   setFocusPolicy(Qt::StrongFocus);
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(kSample + 14, 3, 4, 3);
@@ -135,6 +140,8 @@ void TrayChip::contextMenuEvent(QContextMenuEvent* event) {
   menu->addAction(tr("Move Left"), this, [this] { emit move_wanted(at_, at_ - 1); })->setEnabled(at_ > 0);
   menu->addAction(tr("Move Right"), this, [this] { emit move_wanted(at_, at_ + 1); });
   menu->addAction(tr("Open"), this, [this] { emit open_wanted(at_); })->setEnabled(stored_);
+  QAction* replay = menu->addAction(tr("Replay on Another Target\u2026"), this, [this] { emit replay_wanted(at_); });
+  replay->setEnabled(replayable_);
   menu->addSeparator();
   menu->addAction(tr("Remove"), this, [this] { emit remove_wanted(at_); });
   menu->popup(event->globalPos());
@@ -187,6 +194,7 @@ void CompareTray::show_runs(const std::vector<runs::Compared>& runs, int pending
     connect(chip, &TrayChip::move_wanted, this, &CompareTray::move_wanted);
     connect(chip, &TrayChip::remove_wanted, this, &CompareTray::remove_wanted);
     connect(chip, &TrayChip::open_wanted, this, &CompareTray::open_wanted);
+    connect(chip, &TrayChip::replay_wanted, this, &CompareTray::replay_wanted);
     row_->insertWidget(static_cast<int>(i), chip);
     chips_.push_back(chip);
   }

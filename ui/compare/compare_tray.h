@@ -26,6 +26,7 @@ class TrayChip : public QFrame {
   void move_wanted(int from, int to);
   void remove_wanted(int at);
   void open_wanted(int at);
+  void replay_wanted(int at);
 
  protected:
   void paintEvent(QPaintEvent* event) override;
@@ -40,7 +41,7 @@ class TrayChip : public QFrame {
  private:
   int at_;
   formats::Provenance provenance_;
-  bool lit_ = false, stored_;
+  bool lit_ = false, stored_, replayable_;
   QPoint pressed_at_;
 };
 
@@ -58,6 +59,7 @@ class CompareTray : public QFrame {
   void move_wanted(int from, int to);
   void remove_wanted(int at);
   void open_wanted(int at);
+  void replay_wanted(int at);
   void runs_dropped(const QStringList& runs);
   void files_dropped(const QStringList& files);
 

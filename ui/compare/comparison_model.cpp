@@ -8,6 +8,16 @@
 #include "ui/theme/theme.h"
 
 namespace mw::ui {
+namespace {
+
+// That requests are few is said in words, above the table and in the tooltip: a colour is for what is wrong.
+bool is_mark(const std::string& mark) {
+  for (const std::string kind : {"impossible", "suspicious"})
+    if (mark.starts_with(kind) || mark.find("; " + kind) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
 
 QString delta_text(double delta) {
   if (!std::isfinite(delta)) return {};
@@ -70,7 +80,7 @@ bool ComparisonModel::over_slo(const runs::ComparisonRow& row, size_t column) co
 int ComparisonModel::marked_cells() const {
   int marked = 0;
   for (const size_t r : rows_)
-    for (const auto& mark : comparison_->rows[r].marks) marked += !mark.empty();
+    for (const auto& mark : comparison_->rows[r].marks) marked += is_mark(mark);
   return marked;
 }
 
@@ -111,7 +121,7 @@ QVariant ComparisonModel::data(const QModelIndex& index, int role) const {
     return {};
   }
   const auto column = static_cast<size_t>(index.column() - 1);
-  const bool marked = column < r.marks.size() && !r.marks[column].empty();
+  const bool marked = column < r.marks.size() && is_mark(r.marks[column]);
   const bool impossible = marked && r.marks[column].starts_with("impossible");
   switch (role) {
     case Qt::DisplayRole:

@@ -106,7 +106,7 @@ void HeatMapView::paint_grid(QPainter& painter, size_t g) const {
                        known ? mix(t.panel, t.accent, 0.06 + 0.46 * share(cell.value)) : mix(t.panel, t.line, 0.25));
       if (!known) continue;
       if (!cell.mark.empty()) {
-        painter.setPen(QPen(t.bad, 2));
+        painter.setPen(QPen(cell.verdict == serve::Verdict::impossible ? t.bad : t.warn, 2));
         painter.setBrush(Qt::NoBrush);
         painter.drawRect(at.adjusted(1, 1, -1, -1));
       }
@@ -121,7 +121,7 @@ void HeatMapView::paint_grid(QPainter& painter, size_t g) const {
   double taken = -1;
   for (size_t c = 0; c < grid.map.loads.size() && !grid.map.lens.empty(); ++c) {
     const QRectF at = cell_area({g, grid.map.lens.size() - 1, c});
-    const QString label = qs(grid.map.loads[c]);
+    const QString label = qs(grid.map.labels[c]);
     const double w = metrics.horizontalAdvance(label);
     const double left = std::clamp(at.center().x() - w / 2, whole.left(), std::max(whole.left(), whole.right() - w));
     if (left < taken) continue;

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/runs/import_results.h"
+#include "core/runs/recording.h"
 #include "ui/plot/plot_strokes.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -21,11 +21,6 @@ namespace {
 constexpr runs::WaterfallMetric kMetrics[] = {
     runs::WaterfallMetric::median_ttft_ms, runs::WaterfallMetric::median_tpot_ms, runs::WaterfallMetric::median_e2el_ms,
     runs::WaterfallMetric::output_throughput};
-
-// Of a run its own document; of a file one that says what the set says.
-runs::Experiment document_of(const runs::Compared& run) {
-  return run.experiment.has("kind") || !run.sweep ? run.experiment : runs::experiment_of(run.sweep->set);
-}
 
 std::optional<double> known(double v) {
   return std::isfinite(v) ? std::optional(v) : std::nullopt;
@@ -98,12 +93,16 @@ class WaterfallBars : public QWidget {
     const QFontMetricsF strong(bold), metrics(small_font());
     painter.setFont(bold);
     painter.setPen(t.text);
-    const QString shown = strong.elidedText(name, Qt::ElideMiddle, text.isEmpty() ? names : names * 0.5);
-    painter.drawText(QRectF(10, y, names, height_), Qt::AlignVCenter, shown);
-    const double taken = strong.horizontalAdvance(shown) + 8;
+    // What it is over what changes, where there is height for both; else side by side.
+    const bool two_lines = !text.isEmpty() && height_ >= strong.height() + metrics.height();
+    const double share = text.isEmpty() || two_lines ? 1 : 0.5, half = two_lines ? height_ / 2 : height_;
+    const QString shown = strong.elidedText(name, Qt::ElideMiddle, names * share);
+    painter.drawText(QRectF(10, y, names, half), two_lines ? Qt::AlignBottom : Qt::AlignVCenter, shown);
+    const double taken = two_lines ? 0 : strong.horizontalAdvance(shown) + 8;
     painter.setFont(small_font());
     painter.setPen(t.muted);
-    painter.drawText(QRectF(10 + taken, y, names - taken, height_), Qt::AlignVCenter,
+    painter.drawText(QRectF(10 + taken, two_lines ? y + half : y, names - taken, half),
+                     two_lines ? Qt::AlignTop : Qt::AlignVCenter,
                      metrics.elidedText(text, Qt::ElideRight, names - taken));
     const QRectF at =
         QRectF(QPointF(x(std::min(before, after)), y + (height_ - bar) / 2),
@@ -131,11 +130,12 @@ WhyView::WhyView(const std::vector<runs::Compared>& runs, runs::LoadCatalogue ca
       other_(new QComboBox(this)),
       metric_(new QComboBox(this)),
       bars_(new WaterfallBars(this)),
-      worker_([this](const Question& q, std::stop_token, const auto&) {
+      worker_([this](const Question& q, const std::stop_token& stop, const auto&) {
         Answer answer{.question = q.number, .waterfall = {}, .problem = {}};
         try {
-          answer.waterfall = runs::waterfall(q.baseline, q.other, q.point, q.metric, catalogue_(), q.ends);
+          answer.waterfall = runs::waterfall(q.baseline, q.other, q.point, q.metric, catalogue_(), q.ends, stop);
         } catch (const Error& error) {
+          if (error.kind() == Error::Kind::cancelled) return;  // a newer question, or the end
           answer.problem = error.problem();
         } catch (const std::exception& error) {
           answer.problem = {.id = "INTERNAL", .message = error.what()};
@@ -205,8 +205,8 @@ void WhyView::ask() {
   if (key == last_asked_) return;
   last_asked_ = key;
   Question q{.number = ++asked_,
-             .baseline = document_of(runs_.front()),
-             .other = document_of(runs_[at]),
+             .baseline = runs::server_of(runs_.front()),
+             .other = runs::server_of(runs_[at]),
              .point = {either->request_rate, input_len_},
              .metric = metric,
              .ends = {}};

@@ -14,6 +14,7 @@
 #include "core/runs/parameters.h"
 #include "ui/data/data_page.h"
 #include "ui/theme/icons.h"
+#include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -123,20 +124,11 @@ QWidget* DataPage::rows_side() {
   for (int f = 0; f < kRowFilters; ++f) filter_->addItem(filter_text(static_cast<RowFilter>(f)));
   column->addWidget(filter_);
   table_ = new QTableView(rows_side_);
-  table_->setModel(&model_);
-  table_->setAccessibleName(tr("Rows of the data"));
-  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  set_up_table(*table_, model_, tr("Rows of the data"));
   table_->setSelectionMode(QAbstractItemView::SingleSelection);
-  table_->setAlternatingRowColors(true);
-  table_->setShowGrid(false);
-  table_->setWordWrap(false);
-  table_->setTabKeyNavigation(false);
   table_->setVerticalScrollMode(QAbstractItemView::ScrollPerItem);
-  table_->verticalHeader()->hide();
   table_->verticalHeader()->setSectionResizeMode(QHeaderView::Fixed);
-  table_->verticalHeader()->setDefaultSectionSize(22);
   QHeaderView* header = table_->horizontalHeader();
-  header->setHighlightSections(false);
   header->setMinimumSectionSize(30);
   header->setSectionResizeMode(DataRowsModel::state, QHeaderView::Stretch);
   table_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);

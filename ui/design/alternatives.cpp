@@ -14,6 +14,7 @@
 #include <cmath>
 
 #include "ui/theme/icons.h"
+#include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -113,17 +114,8 @@ void Alternatives::build() {
   sorted_.setSourceModel(&model_);
   sorted_.setSortRole(CandidatesModel::value_role);
   table_ = new QTableView;
-  table_->setModel(&sorted_);
-  table_->setAccessibleName(tr("Alternative plans"));
-  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  set_up_table(*table_, sorted_, tr("Alternative plans"));
   table_->setSelectionMode(QAbstractItemView::SingleSelection);
-  table_->setAlternatingRowColors(true);
-  table_->setShowGrid(false);
-  table_->setTabKeyNavigation(false);
-  table_->setEditTriggers(QAbstractItemView::NoEditTriggers);
-  table_->verticalHeader()->hide();
-  table_->verticalHeader()->setDefaultSectionSize(22);
-  table_->horizontalHeader()->setHighlightSections(false);
   chart_ = new Plot({.title = tr("Step time"),
                      .unit = tr("by memory of a device"),
                      .quantity = Quantity::seconds,

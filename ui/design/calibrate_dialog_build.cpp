@@ -13,6 +13,7 @@
 
 #include "ui/design/calibrate_dialog.h"
 #include "ui/theme/icons.h"
+#include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -27,18 +28,8 @@ QHBoxLayout* row_of(QWidget* bar) {
 
 QTableView* table(QAbstractTableModel& model, const QString& name) {
   auto* t = new QTableView;
-  t->setModel(&model);
-  t->setAccessibleName(name);
-  t->setSelectionBehavior(QAbstractItemView::SelectRows);
+  set_up_table(*t, model, name);
   t->setSelectionMode(QAbstractItemView::SingleSelection);
-  t->setEditTriggers(QAbstractItemView::NoEditTriggers);
-  t->setAlternatingRowColors(true);
-  t->setShowGrid(false);
-  t->setWordWrap(false);
-  t->setTabKeyNavigation(false);
-  t->verticalHeader()->hide();
-  t->verticalHeader()->setDefaultSectionSize(22);
-  t->horizontalHeader()->setHighlightSections(false);
   t->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
   return t;
 }

@@ -9,6 +9,7 @@
 #include <QTableView>
 #include <QVBoxLayout>
 
+#include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -144,18 +145,8 @@ QWidget* DesignPage::plan_panel() {
 
 QTableView* DesignPage::table(QAbstractTableModel& model, const QString& name) {
   auto* t = new QTableView;
-  t->setModel(&model);
-  t->setAccessibleName(name);
-  t->setSelectionBehavior(QAbstractItemView::SelectRows);
+  set_up_table(*t, model, name);
   t->setSelectionMode(QAbstractItemView::SingleSelection);
-  t->setAlternatingRowColors(true);
-  t->setShowGrid(false);
-  t->setWordWrap(false);
-  t->setTabKeyNavigation(false);
-  t->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
-  t->verticalHeader()->hide();
-  t->verticalHeader()->setDefaultSectionSize(22);
-  t->horizontalHeader()->setHighlightSections(false);
   t->horizontalHeader()->setStretchLastSection(true);
   t->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   return t;

@@ -6,6 +6,7 @@
 #include <QTableView>
 #include <QVBoxLayout>
 
+#include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/train/run_lines.h"
@@ -43,13 +44,8 @@ MemoryPanel::MemoryPanel(QWidget* parent)
   legend_->setWordWrap(true);
   legend_->setFont(small_font());
   bar_->setAccessibleName(tr("Predicted memory of a device by category"));
-  buffers_->setModel(&model_);
-  buffers_->setAccessibleName(tr("Largest buffers at the peak"));
-  buffers_->setSelectionBehavior(QAbstractItemView::SelectRows);
-  buffers_->setShowGrid(false);
-  buffers_->setWordWrap(false);
-  buffers_->setTabKeyNavigation(false);
-  buffers_->verticalHeader()->hide();
+  set_up_table(*buffers_, model_, tr("Largest buffers at the peak"));
+  buffers_->setAlternatingRowColors(false);
   buffers_->verticalHeader()->setDefaultSectionSize(20);
   buffers_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   buffers_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);

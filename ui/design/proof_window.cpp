@@ -13,6 +13,7 @@
 #include <QVBoxLayout>
 
 #include "core/base/files.h"
+#include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -128,16 +129,7 @@ void ProofWindow::show_proof() {
     auto* view = new QTableView;
     auto* model = new ProofModel(view);
     model->show(shown_, i);
-    view->setModel(model);
-    view->setAccessibleName(tr("Proof: %1").arg(qs(table.title)));
-    view->setSelectionBehavior(QAbstractItemView::SelectRows);
-    view->setAlternatingRowColors(true);
-    view->setShowGrid(false);
-    view->setWordWrap(false);
-    view->setTabKeyNavigation(false);
-    view->verticalHeader()->hide();
-    view->verticalHeader()->setDefaultSectionSize(22);
-    view->horizontalHeader()->setHighlightSections(false);
+    set_up_table(*view, *model, tr("Proof: %1").arg(qs(table.title)));
     view->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
     view->horizontalHeader()->setStretchLastSection(true);
     const int broken = table.broken();

@@ -14,6 +14,7 @@
 
 #include "ui/plot/plot_table.h"
 #include "ui/theme/icons.h"
+#include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -327,12 +328,8 @@ void Plot::show_table(bool on) {
   if (on && !table_) {
     table_model_ = new PlotTableModel(this);
     table_ = new QTableView(this);
-    table_->setModel(table_model_);
-    table_->setAccessibleName(tr("%1 as a table").arg(options_.title));
-    table_->verticalHeader()->hide();
-    table_->verticalHeader()->setDefaultSectionSize(21);
+    set_up_table(*table_, *table_model_, tr("%1 as a table").arg(options_.title));
     table_->horizontalHeader()->setDefaultAlignment(Qt::AlignRight | Qt::AlignVCenter);
-    table_->setSelectionBehavior(QAbstractItemView::SelectRows);
     table_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
   }
   if (table_) table_->setVisible(on);

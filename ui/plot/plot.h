@@ -111,10 +111,11 @@ class Plot : public QWidget {
   void paint_stack(QPainter& painter, const QRectF& area) const;
   void paint_bars(QPainter& painter, const QRectF& area) const;
   void paint_notes(QPainter& painter, const QRectF& area) const;
+  void paint_header(QPainter& painter) const;
+  // plot_overlay.cpp
   void paint_levels(QPainter& painter, const QRectF& area) const;
   QString level_text(const LevelLine& level) const;
   void paint_limits(QPainter& painter, const QRectF& area) const;
-  void paint_header(QPainter& painter) const;
   void paint_cursor(QPainter& painter, const QRectF& area) const;
   void paint_split(QPainter& painter, const QRectF& area, double x) const;
   std::vector<LegendEntry> legend() const;

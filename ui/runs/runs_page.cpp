@@ -15,6 +15,7 @@
 #include <QVBoxLayout>
 
 #include "ui/theme/icons.h"
+#include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -126,25 +127,16 @@ void RunsPage::build_toolbar() {
 
 void RunsPage::build_table() {
   proxy_->setSourceModel(model_);
-  table_->setModel(proxy_);
-  table_->setAccessibleName(tr("Runs"));
+  set_up_table(*table_, *proxy_, tr("Runs"));
   table_->setSortingEnabled(true);
   table_->sortByColumn(RunsModel::created, Qt::DescendingOrder);
-  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
   table_->setSelectionMode(QAbstractItemView::ExtendedSelection);
-  table_->setAlternatingRowColors(true);
-  table_->setShowGrid(false);
-  table_->setWordWrap(false);
-  table_->setTabKeyNavigation(false);
   table_->setEditTriggers(QAbstractItemView::EditKeyPressed);
   table_->setContextMenuPolicy(Qt::CustomContextMenu);
   table_->setDragEnabled(true);
   table_->setDragDropMode(QAbstractItemView::DragOnly);
-  table_->verticalHeader()->hide();
   table_->verticalHeader()->setDefaultSectionSize(24);
-  table_->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
   QHeaderView* header = table_->horizontalHeader();
-  header->setHighlightSections(false);
   header->setSectionsMovable(true);
   // The longest usual text of each; the name takes the room that is left.
   const QString widest[] = {

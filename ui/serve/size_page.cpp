@@ -7,7 +7,6 @@
 #include <QHeaderView>
 #include <QLabel>
 #include <QPushButton>
-#include <QShortcut>
 #include <QSplitter>
 #include <QStackedWidget>
 #include <QTableView>
@@ -18,6 +17,7 @@
 #include "ui/form/field.h"
 #include "ui/theme/empty_page.h"
 #include "ui/theme/icons.h"
+#include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -128,17 +128,7 @@ QWidget* SizePage::charts() {
 
 void SizePage::build_table() {
   table_ = new QTableView;
-  table_->setModel(&model_);
-  table_->setAccessibleName(tr("Measured batch sizes"));
-  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
-  table_->setAlternatingRowColors(true);
-  table_->setShowGrid(false);
-  table_->setWordWrap(false);
-  table_->setTabKeyNavigation(false);
-  table_->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
-  table_->verticalHeader()->hide();
-  table_->verticalHeader()->setDefaultSectionSize(22);
-  table_->horizontalHeader()->setHighlightSections(false);
+  set_up_table(*table_, model_, tr("Measured batch sizes"));
   table_->horizontalHeader()->moveSection(SizesModel::result, SizesModel::columns - 1);
   table_->horizontalHeader()->setStretchLastSection(true);
   table_->installEventFilter(this);
@@ -146,9 +136,7 @@ void SizePage::build_table() {
     for (const Tick& stop : by_batch_.stops())
       if (stop.label == QString::number(model_.point(at.row()).batch)) by_batch_.set_playhead(stop.value);
   });
-  auto* copy = new QShortcut(QKeySequence::Copy, table_);
-  copy->setContext(Qt::WidgetShortcut);
-  connect(copy, &QShortcut::activated, this, &SizePage::copy_selected);
+  copy_on_ctrl_c(*table_);
 }
 
 QWidget* SizePage::empty_page() {
@@ -264,22 +252,6 @@ bool SizePage::eventFilter(QObject* watched, QEvent* event) {
   if (watched == settings_ && event->type() == QEvent::Resize) elide();
   if (watched == table_ && event->type() == QEvent::Resize) fit_columns();
   return QWidget::eventFilter(watched, event);
-}
-
-// The selected rows as they are shown, for a spreadsheet or a note.
-void SizePage::copy_selected() {
-  QStringList lines;
-  const auto line = [&](auto cell) {
-    QStringList cells;
-    for (int c = 0; c < SizesModel::columns; ++c)
-      if (!table_->isColumnHidden(c)) cells << cell(c);
-    lines << cells.join(u'\t');
-  };
-  line([&](int c) { return model_.headerData(c, Qt::Horizontal, Qt::DisplayRole).toString(); });
-  for (int row = 0; row < model_.rowCount(); ++row)
-    if (table_->selectionModel()->isRowSelected(row))
-      line([&](int c) { return model_.index(row, c).data().toString(); });
-  QGuiApplication::clipboard()->setText(lines.join(u'\n') + u'\n');
 }
 
 QByteArray SizePage::save_layout() const {

@@ -51,7 +51,6 @@ class SizePage : public QWidget {
   void build_table();
   void adopt();   // another run
   void redraw();  // charts and table from the run's points
-  void copy_selected();
   void fit_columns();
   void elide();
 

@@ -94,8 +94,7 @@ void add_flags(PlotLine& line, const std::vector<runs::ChartSample>& samples,
   for (const auto& s : samples) {
     const serve::Finding* worst = nullptr;
     for (const size_t i : s.points)
-      // Few requests are said by band, table and verdict; a mark is for what cannot be.
-      if (const auto* f = runs::worst_finding(findings, i, runs::field_of(metric)); f && f->rule != "TOO-FEW")
+      if (const auto* f = runs::worst_finding(findings, i, runs::field_of(metric)))
         if (!worst || f->verdict > worst->verdict) worst = f;
     if (worst && std::isfinite(s.value))
       line.flags.push_back({s.place, s.value, worst->verdict == serve::Verdict::impossible ? theme().bad : theme().warn,

@@ -106,6 +106,13 @@ QString SweepModel::notes(int row) const {
   return all.join(u"<br>"_s);
 }
 
+serve::Verdict SweepModel::worst(int row) const {
+  auto worst = serve::Verdict::fine;
+  for (const auto& f : view_->findings)
+    if (f.point == static_cast<size_t>(row)) worst = std::max(worst, f.verdict);
+  return worst;
+}
+
 QString SweepModel::text(int row, int column) const {
   const BenchPoint& p = point(row);
   switch (column) {
@@ -148,7 +155,7 @@ QVariant SweepModel::data(const QModelIndex& index, int role) const {
         const std::string& v = point(row).verdict;
         return v == "stable" ? theme().good : v == "overloaded" ? theme().bad : theme().warn;
       }
-      if (c == audit) return theme().bad;
+      if (c == audit) return worst(row) == serve::Verdict::impossible ? theme().bad : theme().warn;
       return {};
     case Qt::TextAlignmentRole:
       return static_cast<int>((c == verdict || c == audit ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);

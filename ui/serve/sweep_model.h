@@ -27,6 +27,7 @@ class SweepModel : public QAbstractTableModel {
   const formats::BenchPoint& point(int row) const { return view_->set.points[static_cast<size_t>(row)]; }
   QString text(int row, int column) const;
   QString notes(int row) const;  // every finding on the point
+  serve::Verdict worst(int row) const;
   const serve::Finding* finding(int row, int column) const;
   SweepViewPtr view_;
 };

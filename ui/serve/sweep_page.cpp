@@ -12,8 +12,8 @@
 #include <QTableView>
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
-#include "core/runs/compared_files.h"
 #include "ui/runs/drag_button.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -41,7 +41,7 @@ std::shared_ptr<const runs::Series> over_time(const std::vector<formats::LoadSam
 }  // namespace
 
 SweepPage::SweepPage(Document& document, RunController& runs, QWidget* parent)
-    : QWidget(parent), document_(document), runs_(runs) {
+    : QWidget(parent), document_(document), runs_(runs), reader_(runs.catalogue()) {
   setObjectName(u"pageBody"_s);
   by_load_.set_x(tr("rate"), Quantity::plain);
   by_time_.set_x(tr("time"), Quantity::seconds);
@@ -55,6 +55,7 @@ SweepPage::SweepPage(Document& document, RunController& runs, QWidget* parent)
   connect(more_, &QPushButton::clicked, this, &SweepPage::settings_wanted);
   connect(resume_, &QPushButton::clicked, this, [this] { emit resume_wanted(qs(run_->id)); });
   connect(compare_, &QPushButton::clicked, this, [this] { emit compare_wanted(qs(run_->id)); });
+  connect(replay_, &QPushButton::clicked, this, &SweepPage::replay_wanted);
   connect(copy_, &QPushButton::clicked, this, [this] { QGuiApplication::clipboard()->setText(model_.csv()); });
   adopt();
 }
@@ -63,22 +64,21 @@ void SweepPage::adopt() {
   const RunPtr run = runs_.shown(RunKind::sweep);
   if (run && run == run_) return;
   run_ = run;
-  view_.reset();
-  catalogue_.reset();
   selected_.reset();
   chosen_ = false;
   by_load_.reset();
   by_time_.reset();
+  show_view(std::make_shared<runs::SweepView>());
+  reader_.show(run_);
   stack_->setCurrentIndex(run_ ? 1 : 0);
   changed_ = true;
   show_frame();
 }
 
 void SweepPage::restyle() {
-  view_.reset();
-  changed_ = true;
-  show_frame();
-  if (view_) redraw_point();
+  if (!view_) return;
+  redraw();
+  redraw_point();
 }
 
 bool SweepPage::resumable() const {
@@ -88,8 +88,11 @@ bool SweepPage::resumable() const {
 }
 
 void SweepPage::show_frame() {
-  if (!changed_ || !isVisible()) return;
+  if (!isVisible()) return;
+  if (const SweepViewPtr newest = reader_.drain()) show_view(newest);
+  if (!changed_) return;
   changed_ = false;
+  reader_.grow();
   const RunPtr live = runs_.live();
   header_->show_run(run_, RunKind::sweep);
   run_button_->setEnabled(!live);
@@ -97,24 +100,14 @@ void SweepPage::show_frame() {
   resume_->setVisible(resumable());
   resume_->setEnabled(!live);
   compare_->setEnabled(run_ && !run_->id.empty());
-  const bool started = run_ && !run_->view.info().empty();
-  if (!view_ || points_seen_ != (run_ ? run_->view.points().size() : 0) || started_ != started) {
-    started_ = started;
-    redraw();
-  }
 }
 
-// Against the physics of model and target, too, where the catalogue knows them.
-runs::SweepView SweepPage::audited() {
-  runs::SweepView view = runs::sweep_view(run_->view);
-  if (!catalogue_ && runs_.catalogue()) catalogue_ = runs_.catalogue()();
-  if (catalogue_) view.findings = runs::audit_known(view.set, *catalogue_);
-  return view;
+void SweepPage::show_view(SweepViewPtr view) {
+  reader_.discard(std::exchange(view_, std::move(view)));
+  redraw();
 }
 
 void SweepPage::redraw() {
-  points_seen_ = run_ ? run_->view.points().size() : 0;
-  view_ = std::make_shared<runs::SweepView>(run_ ? audited() : runs::SweepView{});
   axis_ = {};
   if (run_) add_rates(axis_, run_->record);
   for (const auto& p : view_->set.points) axis_.add(p);
@@ -134,6 +127,8 @@ void SweepPage::redraw() {
   auto lines = sweep_lines(*view_, axis_, runs::SweepMetric::output_throughput);
   if (!lines.empty()) lines.insert(lines.begin(), offered_line(*view_, axis_));
   throughput_->set_lines(std::move(lines));
+  replay_->setEnabled(std::any_of(view_->set.points.begin(), view_->set.points.end(),
+                                  [](const auto& p) { return !p.requests.empty(); }));
   const size_t points = view_->set.points.size();
   if (points == 0)
     select(std::nullopt);
@@ -231,6 +226,14 @@ QString SweepPage::verdict() const {
   return parts.join(u"\n"_s);
 }
 
+runs::Compared SweepPage::compared() const {
+  return {.id = run_->id,
+          .name = run_->name,
+          .provenance = view_->set.provenance,
+          .experiment = run_->record,
+          .sweep = *view_};
+}
+
 // What the selected length came to; all of them in the tooltip.
 void SweepPage::elide() {
   if (!view_) return;
@@ -254,7 +257,7 @@ void SweepPage::fit_columns() {
     table_->setColumnHidden(c, !model_.column_used(c));
     if (!model_.column_used(c)) continue;
     const int wanted = std::max(view.sizeHintForColumn(c), table_->horizontalHeader()->sectionSizeHint(c)) + 6;
-    if (points_seen_ <= 1 || wanted > table_->columnWidth(c)) table_->setColumnWidth(c, std::min(wanted, 260));
+    if (model_.rowCount() <= 1 || wanted > table_->columnWidth(c)) table_->setColumnWidth(c, std::min(wanted, 260));
   }
 }
 
@@ -265,22 +268,6 @@ bool SweepPage::eventFilter(QObject* watched, QEvent* event) {
     light(-1);
   }
   return QWidget::eventFilter(watched, event);
-}
-
-// The selected rows as they are shown.
-void SweepPage::copy_selected() {
-  QStringList lines;
-  const auto line = [&](auto cell) {
-    QStringList cells;
-    for (int c = 0; c < model_.columnCount(); ++c)
-      if (!table_->isColumnHidden(c)) cells << cell(c);
-    lines << cells.join(u'\t');
-  };
-  line([&](int c) { return model_.headerData(c, Qt::Horizontal, Qt::DisplayRole).toString(); });
-  for (int row = 0; row < model_.rowCount(); ++row)
-    if (table_->selectionModel()->isRowSelected(row))
-      line([&](int c) { return model_.index(row, c).data().toString(); });
-  QGuiApplication::clipboard()->setText(lines.join(u'\n') + u'\n');
 }
 
 QByteArray SweepPage::save_layout() const {

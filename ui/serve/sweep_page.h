@@ -5,10 +5,12 @@
 #include <QWidget>
 #include <optional>
 
+#include "core/runs/comparison.h"
 #include "ui/plot/plot.h"
 #include "ui/serve/request_timeline.h"
 #include "ui/serve/sweep_form.h"
 #include "ui/serve/sweep_model.h"
+#include "ui/serve/sweep_reader.h"
 #include "ui/train/run_header.h"
 
 class QLabel;
@@ -40,7 +42,10 @@ class SweepPage : public QWidget {
   DragButton& compare_button() { return *compare_; }
   const SweepViewPtr& view() const { return view_; }
   RunPtr run() const { return run_; }
-  QString verdict() const;  // of every line, in words
+  bool busy() const { return reader_.busy(); }  // what is shown is not the newest yet
+  runs::Compared compared() const;              // what is shown, for a comparison or a replay
+  std::optional<size_t> chosen_point() const { return chosen_ ? selected_ : std::nullopt; }  // by the user
+  QString verdict() const;                                                                   // of every line, in words
   std::optional<size_t> selected() const { return selected_; }
   void select(std::optional<size_t> point);
   QByteArray save_layout() const;
@@ -53,6 +58,7 @@ class SweepPage : public QWidget {
   void runs_wanted();
   void settings_wanted();
   void compare_wanted(const QString& run);
+  void replay_wanted();
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -66,13 +72,12 @@ class SweepPage : public QWidget {
   QWidget* empty_page();
   // sweep_page.cpp
   void adopt();
-  runs::SweepView audited();
+  void show_view(SweepViewPtr view);
   void redraw();
   void redraw_point();
   void show_capacity();
   void select_at_playhead();
   void light(int group);
-  void copy_selected();
   void fit_columns();
   void elide();
   bool resumable() const;
@@ -83,18 +88,17 @@ class SweepPage : public QWidget {
   PlotLink by_load_, by_time_;
   RunPtr run_;
   SweepViewPtr view_;
-  std::optional<hardware::Catalogue> catalogue_;  // to audit against, read for each run
+  SweepReader reader_;
   runs::LoadAxis axis_;
   std::optional<size_t> selected_;
   bool chosen_ = false;  // by the user: a live sweep does not move on
-  std::size_t points_seen_ = 0;
-  bool changed_ = true, started_ = false, selecting_ = false;
+  bool changed_ = true, selecting_ = false;
   SweepModel model_;
   SweepForm* form_;
   RunHeader* header_;
   QStackedWidget* stack_;
   QLabel* verdict_;
-  QPushButton *run_button_, *stop_, *resume_, *copy_, *more_;
+  QPushButton *run_button_, *stop_, *resume_, *copy_, *more_, *replay_;
   DragButton* compare_;
   QSplitter *rows_, *top_, *bottom_;
   Plot *ttft_, *tpot_, *throughput_, *in_flight_, *kv_;

@@ -3,7 +3,6 @@
 #include <QHeaderView>
 #include <QLabel>
 #include <QPushButton>
-#include <QShortcut>
 #include <QSplitter>
 #include <QStackedWidget>
 #include <QTableView>
@@ -13,6 +12,7 @@
 #include "ui/serve/sweep_page.h"
 #include "ui/theme/empty_page.h"
 #include "ui/theme/icons.h"
+#include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -57,6 +57,8 @@ QWidget* SweepPage::bar() {
               tr("Every point as CSV, under vLLM's names and in its units"));
   compare_ = new DragButton(tr("Compare"), bar);
   add(compare_, tr("Add this sweep to the Compare page, or drag it there"));
+  replay_ = add(new QPushButton(tr("Replay\u2026"), bar),
+                tr("What these requests would have met on another target, mesh, KV type or cache policy"));
   resume_ = add(new QPushButton(tr("Resume"), bar), tr("Go on with this sweep: the points it has are kept"));
   run_button_ = add(new QPushButton(icon(Glyph::run), tr("Run Sweep"), bar),
                     tr("Sweep rates and prompts of the form, as a new run (Ctrl+Shift+F5)"));
@@ -107,18 +109,9 @@ QWidget* SweepPage::charts() {
 
 void SweepPage::build_table() {
   table_ = new QTableView;
-  table_->setModel(&model_);
-  table_->setAccessibleName(tr("Points of the sweep"));
-  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
-  table_->setAlternatingRowColors(true);
-  table_->setShowGrid(false);
-  table_->setWordWrap(false);
-  table_->setTabKeyNavigation(false);
+  set_up_table(*table_, model_, tr("Points of the sweep"));
   table_->setMouseTracking(true);
-  table_->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
-  table_->verticalHeader()->hide();
-  table_->verticalHeader()->setDefaultSectionSize(22);
-  table_->horizontalHeader()->setHighlightSections(false);
+  table_->horizontalHeader()->setResizeContentsPrecision(0);  // of the rows in view: columns only ever grow
   table_->viewport()->installEventFilter(this);
   connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& now) {
     if (selecting_ || !now.isValid()) return;
@@ -130,9 +123,7 @@ void SweepPage::build_table() {
     by_load_.set_cursor(axis_.place(view_->set.points[static_cast<size_t>(at.row())]));
     light(static_cast<int>(line_of_point(static_cast<size_t>(at.row()))));
   });
-  auto* copy = new QShortcut(QKeySequence::Copy, table_);
-  copy->setContext(Qt::WidgetShortcut);
-  connect(copy, &QShortcut::activated, this, &SweepPage::copy_selected);
+  copy_on_ctrl_c(*table_);
 }
 
 QWidget* SweepPage::empty_page() {

@@ -3,14 +3,12 @@
 
 #include <QApplication>
 #include <QCloseEvent>
-#include <QDateTime>
 #include <QDockWidget>
 #include <QDragEnterEvent>
 #include <QMimeData>
 #include <QScreen>
 #include <QStackedWidget>
 #include <QToolButton>
-#include <algorithm>
 
 #include "ui/runs/run_mime.h"
 #include "ui/theme/text.h"
@@ -18,8 +16,6 @@
 namespace mw::ui {
 namespace fs = std::filesystem;
 namespace {
-constexpr int kJournalMs = 1000, kRunsRefreshMs = 1500;
-
 Pricer::Folders hardware_folders(const WindowSetup& setup) {
   return {setup.resources / "hardware", setup.session_folder.empty() ? fs::path() : setup.session_folder / "hardware"};
 }
@@ -122,128 +118,6 @@ void MainWindow::build_docks() {
   problems_dock_->raise();
   resizeDocks({experiment_dock_}, {318}, Qt::Horizontal);
   resizeDocks({problems_dock_}, {118}, Qt::Vertical);
-}
-
-void MainWindow::wire() {
-  connect(&clock_, &FrameClock::drain, this, [this] {
-    runs_.drain();
-    pricer_.drain();
-    calibrator_.drain();
-    prover_.drain();
-    design_->drain();
-    data_->drain();
-    compare_->drain();
-    runs_page_->drain();
-  });
-  connect(&clock_, &FrameClock::show, this, [this] {
-    if (!isVisible()) return;
-    train_->follow();
-    design_->show_frame();
-    data_->show_frame();
-    train_->show_frame();
-    serve_->show_frame();
-    jobs_->show_frame();
-    if (proof_window_->isVisible()) proof_window_->show_frame();
-    strip_->show_frame();
-    const qint64 now = QDateTime::currentMSecsSinceEpoch();
-    if (runs_page_->isVisible() && now - runs_refreshed_ > kRunsRefreshMs) {
-      runs_refreshed_ = now;
-      runs_page_->refresh();
-    }
-  });
-  connect(&document_, &Document::changed, this, [this] {
-    problems_.set(ProblemSource::document, document_.problems());
-    pricer_.ask(document_.experiment());
-    journal_.start();
-    update_actions();
-  });
-  connect(&document_, &Document::file_changed, this, [this] {
-    update_title();
-    journal_.start();
-  });
-  journal_.setSingleShot(true);
-  journal_.setInterval(kJournalMs);
-  connect(&journal_, &QTimer::timeout, this, [this] {
-    try {
-      session_.write_journal(document_);
-    } catch (const Error& error) {
-      report(ProblemSource::file, error.problem());
-    }
-  });
-  connect(&pricer_, &Pricer::changed, this, [this] {
-    if (pricer_.stale()) return;
-    price_tokens();
-    // What the document itself says, or the checker with a fix, is not said twice.
-    std::vector<Problem> more;
-    for (const Problem& p : pricer_.problems())
-      if (std::none_of(document_.problems().begin(), document_.problems().end(),
-                       [&](const Problem& d) { return d.id == p.id && d.place == p.place; }) &&
-          std::none_of(pricer_.diagnostics().begin(), pricer_.diagnostics().end(),
-                       [&](const runs::Diagnostic& d) { return d.problem.id == p.id; }))
-        more.push_back(p);
-    problems_.set(ProblemSource::prediction, more);
-    problems_.set_diagnostics(ProblemSource::checker, pricer_.diagnostics());
-  });
-  connect(&problems_, &ProblemsModel::counted, this, [this] {
-    const int errors = problems_.count(Severity::error), warnings = problems_.count(Severity::warning);
-    problems_dock_->setWindowTitle(errors + warnings > 0 ? tr("Problems (%1)").arg(errors + warnings) : tr("Problems"));
-  });
-  connect(problems_panel_, &ProblemsPanel::chosen, this, [this](const Problem& problem) { panel_->go_to(problem); });
-  connect(problems_panel_, &ProblemsPanel::fix_wanted, this, &MainWindow::fix);
-  connect(&runs_, &RunController::problem, this, [this](const Problem& p) { report(ProblemSource::run, p); });
-  connect(&runs_, &RunController::shown_changed, this, [this] { log_->show_run(runs_.shown()); });
-  connect(&runs_, &RunController::shown_grew, log_, &LogPanel::grow);
-  connect(&runs_, &RunController::state_changed, this, [this] {
-    update_actions();
-    runs_refreshed_ = 0;
-    if (close_when_stopped_ && !runs_.busy()) close();
-  });
-  connect(jobs_, &JobsPanel::pause_wanted, this, [this] { actions_[u"run.pause"_s]->trigger(); });
-  connect(jobs_, &JobsPanel::stop_wanted, this, [this] { actions_[u"run.stop"_s]->trigger(); });
-  connect(jobs_, &JobsPanel::look_wanted, this, [this] { actions_[u"view.live"_s]->trigger(); });
-  wire_serving();
-  connect(design_, &DesignPage::problem, this, [this](const Problem& p) { report(ProblemSource::file, p); });
-  connect(design_, &DesignPage::pin_changed, this, &MainWindow::update_actions);
-  connect(design_, &DesignPage::calibrate_wanted, this, [this] { actions_[u"plan.calibrate"_s]->trigger(); });
-  connect(&calibrator_, &Calibrator::problem, this, [this](const Problem& p) { report(ProblemSource::file, p); });
-  connect(&calibrator_, &Calibrator::accepted_changed, this, [this] {
-    problems_.clear(ProblemSource::file);
-    actions_[u"plan.undo_calibration"_s]->setEnabled(calibrator_.can_undo());
-    pricer_.hardware_changed();
-    pricer_.ask(document_.experiment());
-  });
-  connect(data_, &DataPage::problem, this, [this](const Problem& p) { report(ProblemSource::file, p); });
-  connect(data_, &DataPage::setting_wanted, this, [this](const QString& key) { go_to_setting(ss(key)); });
-  connect(train_, &TrainPage::moment_changed, this,
-          [this] { design_->measured().show_moment(train_->run(), train_->moment(), train_->held()); });
-  connect(&prover_, &Prover::changed, this, &MainWindow::update_actions);
-  connect(proof_window_, &ProofWindow::again_wanted, this, [this] { actions_[u"run.prove"_s]->trigger(); });
-  connect(proof_window_, &ProofWindow::tensor_chosen, design_, &DesignPage::select_tensor);
-  connect(proof_window_, &ProofWindow::problem, this, [this](const Problem& p) { report(ProblemSource::file, p); });
-  connect(design_, &DesignPage::prove_wanted, this, [this] { actions_[u"run.prove"_s]->trigger(); });
-  connect(train_, &TrainPage::prove_wanted, this, [this] {
-    if (train_->run()) prove(train_->run()->record);
-  });
-  connect(train_, &TrainPage::run_wanted, this, [this] { actions_[u"run.start"_s]->trigger(); });
-  connect(train_, &TrainPage::runs_wanted, this, [this] { show_page(Page::runs); });
-  connect(runs_page_, &RunsPage::open_wanted, this, [this](const QString& run) { open_run(ss(run)); });
-  connect(runs_page_, &RunsPage::clone_wanted, this, &MainWindow::clone);
-  connect(runs_page_, &RunsPage::resume_wanted, this, [this](const QString& run) { resume_run(ss(run)); });
-  connect(runs_page_, &RunsPage::put_away, this, [this](const QString& run) { runs_.close_shown(ss(run)); });
-  connect(&runs_page_->model(), &RunsModel::problem, this,
-          [this](const Problem& p) { report(ProblemSource::store, p); });
-}
-
-// What padding costs on the target: of a plan that trains elsewhere; nothing is known of this machine.
-void MainWindow::price_tokens() {
-  const runs::DesignPtr& d = pricer_.design();
-  const bool known = d && !pricer_.design_outdated() && !pricer_.prediction() && d->request().work == plan::Work::train;
-  if (!known) return data_->set_price({}, runs::PadTo::longest);
-  const plan::RunTotals& run = d->plan().run;
-  runs::TokenPrice price{.per_padded_token = Seconds(1 / run.padded_tokens_per_second), .per_hour = {}};
-  if (run.usd_per_hour > 0) price.per_hour = Usd(run.usd_per_hour);
-  data_->set_price(price,
-                   d->request().lengths.rows == plan::Rows::padded ? runs::PadTo::max_len : runs::PadTo::longest);
 }
 
 void MainWindow::first_document(const std::filesystem::path& experiment) {

@@ -83,12 +83,13 @@ class MainWindow : public QMainWindow {
   // main_window.cpp
   void build_pages();
   void build_docks();
-  void wire();
-  void price_tokens();
   void first_document(const std::filesystem::path& experiment);
   void update_actions();
   void update_title();
   void remember();
+  // window_wiring.cpp
+  void wire();
+  void price_tokens();
   // window_serving.cpp
   void wire_serving();
   void open_run(const runs::RunId& run);  // in the page of its kind
@@ -97,6 +98,7 @@ class MainWindow : public QMainWindow {
   RunKind kind_of_run(const runs::RunId& run) const;
   void compare(const std::vector<runs::RunId>& runs);
   void compare_chosen();             // of the table, or what the Serve page shows
+  void replay_chosen();              // what the Serve page shows, or the comparison's baseline
   bool takes_runs(QPoint at) const;  // a drop there adds them to the comparison
   void go_to_setting(const std::string& key);
   // window_actions.cpp

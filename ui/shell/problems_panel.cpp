@@ -9,6 +9,7 @@
 #include <QScrollArea>
 
 #include "core/runs/diagnostics.h"
+#include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -26,16 +27,9 @@ QLabel* text_label(bool muted) {
 }  // namespace
 
 ProblemsTable::ProblemsTable(ProblemsModel& model, QWidget* parent) : QTableView(parent) {
-  setModel(&model);
-  setAccessibleName(tr("Problems"));
-  verticalHeader()->hide();
-  verticalHeader()->setDefaultSectionSize(22);
-  setShowGrid(false);
-  setWordWrap(false);
-  setTabKeyNavigation(false);
-  setSelectionBehavior(QAbstractItemView::SelectRows);
+  set_up_table(*this, model, tr("Problems"));
+  setAlternatingRowColors(false);
   setSelectionMode(QAbstractItemView::SingleSelection);
-  horizontalHeader()->setHighlightSections(false);
   horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   setColumnWidth(ProblemsModel::severity, 90);
   setColumnWidth(ProblemsModel::place, 190);

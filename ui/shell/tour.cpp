@@ -63,6 +63,7 @@ class Tour {
         window_.serve_page().show_kind(RunKind::size);
         if (!size_run_.empty()) shot("serve", shade, size);
         window_.serve_page().show_kind(RunKind::sweep);
+        wait_for([&] { return !window_.sweep_page().busy(); }, 30000);
         if (!sweeps_.empty()) shot("sweep", shade, size);
         window_.show_page(Page::runs);
         window_.runs_page().select(run_);

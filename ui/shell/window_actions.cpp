@@ -77,6 +77,11 @@ void MainWindow::build_actions() {
                 tr("Put the runs selected in the table, or the sweep that is looked at, beside each other"),
                 key(Qt::CTRL | Qt::SHIFT | Qt::Key_C)},
                [this] { compare_chosen(); });
+  actions_.add({u"runs.replay"_s,
+                tr("Replay on Another Target\u2026"),
+                tr("Serve recorded requests on another target, mesh, KV type or cache policy, simulated"),
+                {}},
+               [this] { replay_chosen(); });
   actions_.add({u"runs.import"_s,
                 tr("Import Results…"),
                 tr("Read results of vLLM bench, GuideLLM, llama-bench or a CSV into the run store"),

@@ -23,6 +23,7 @@ void MainWindow::wire_serving() {
   connect(&sweep, &SweepPage::settings_wanted, this, [this] { go_to_setting("sweep.arrival"); });
   connect(&sweep, &SweepPage::resume_wanted, this, [this](const QString& run) { resume_run(ss(run)); });
   connect(&sweep, &SweepPage::compare_wanted, this, [this](const QString& run) { compare({ss(run)}); });
+  connect(&sweep, &SweepPage::replay_wanted, this, triggers(u"runs.replay"_s));
   connect(serve_, &QTabWidget::currentChanged, this, [this] {
     if (page() == Page::serve) show_page(Page::serve);  // command, strip and log follow
   });
@@ -34,6 +35,7 @@ void MainWindow::wire_serving() {
   });
   connect(compare_, &ComparePage::problem, this, [this](const Problem& p) { report(ProblemSource::file, p); });
   connect(compare_, &ComparePage::runs_wanted, this, to_runs);
+  connect(compare_, &ComparePage::replayed, this, [this] { show_page(Page::compare); });
   connect(compare_, &ComparePage::open_wanted, this, [this](const QString& run) { open_run(ss(run)); });
   connect(runs_page_, &RunsPage::compare_wanted, this, triggers(u"runs.compare"_s));
   connect(runs_page_, &RunsPage::problem, this, [this](const Problem& p) { report(ProblemSource::file, p); });
@@ -76,6 +78,14 @@ void MainWindow::compare(const std::vector<runs::RunId>& runs) {
 bool MainWindow::takes_runs(QPoint at) const {
   const QToolButton* button = page_buttons_[static_cast<size_t>(Page::compare)];
   return page() == Page::compare || button->rect().contains(button->mapFrom(this, at));
+}
+
+void MainWindow::replay_chosen() {
+  const SweepPage& sweep = serve_->sweep();
+  if (page() == Page::compare && !compare_->runs().empty())
+    return compare_->replay(compare_->runs().front(), std::nullopt);
+  if (sweep.run() && sweep.view()) return compare_->replay(sweep.compared(), sweep.chosen_point());
+  show_page(Page::compare);  // which says what to do
 }
 
 void MainWindow::compare_chosen() {

@@ -83,6 +83,7 @@ class Engine : public QIconEngine {
     QSvgRenderer(document(glyph_, color)).render(painter, rect);
   }
   QPixmap pixmap(const QSize& size, QIcon::Mode mode, QIcon::State state) override {
+    if (size.isEmpty()) return {};  // of a button that has no room yet
     QPixmap out(size);
     out.fill(Qt::transparent);
     QPainter painter(&out);

@@ -14,6 +14,7 @@
 #include <cmath>
 
 #include "ui/theme/empty_page.h"
+#include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/train/run_lines.h"
 
@@ -127,16 +128,7 @@ void TrainPage::build_samples() {
   lower_->setDocumentMode(true);
   lower_->setAccessibleName(tr("Samples and record"));
   samples_ = new QTableView;
-  samples_->setModel(&samples_model_);
-  samples_->setAccessibleName(tr("Samples by step"));
-  samples_->verticalHeader()->hide();
-  samples_->verticalHeader()->setDefaultSectionSize(22);
-  samples_->setSelectionBehavior(QAbstractItemView::SelectRows);
-  samples_->setShowGrid(false);
-  samples_->setAlternatingRowColors(true);
-  samples_->setWordWrap(false);
-  samples_->setTabKeyNavigation(false);
-  samples_->horizontalHeader()->setHighlightSections(false);
+  set_up_table(*samples_, samples_model_, tr("Samples by step"));
   samples_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   samples_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
   for (const auto& [c, w] : {std::pair{SamplesModel::step, 56}, std::pair{SamplesModel::verdict, 74}}) {

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// `replay`: recorded requests served by another target, mesh, KV type or cache policy; what that gives is predicted.
+#include <cmath>
+#include <cstdio>
+
+#include "app/commands.h"
+#include "app/progress_line.h"
+#include "core/base/files.h"
+#include "core/base/units.h"
+#include "core/runs/compared_files.h"
+#include "core/runs/replay.h"
+
+namespace mw::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+runs::Recording read(const Common& common, const std::string& what) {
+  const runs::Store store(common.runs_folder);
+  if (store.find(what)) return runs::recording_of(runs::compared(store, what));
+  if (fs::is_regular_file(what)) return runs::recording_of(fs::path(what));
+  throw Error({.id = "RUN-UNKNOWN",
+               .message = "no run of the store and no file is called so",
+               .file = store.folder().string(),
+               .found = what,
+               .expected = "an id as `runs` lists it, or a file of results or of requests"});
+}
+
+// The recording's own server, or the one of the file, with what was asked for changed.
+runs::Experiment server_of(const Common& common, const ReplayArgs& args, const runs::Recording& recording,
+                           const hardware::Catalogue& catalogue) {
+  runs::Experiment server = common.file.empty() ? recording.server : runs::Experiment::load(common.file);
+  apply_sets(server, common.sets);
+  if (server.string("model.id").empty() && server.path("model.path").empty())
+    throw Error(
+        {.id = "REPLAY",
+         .message = "the recording does not say which model was served",
+         .place = "model.id",
+         .expected = "an experiment file, or --set model.id=...",
+         .fix = "for example: meshwright replay " + args.recording + " resources/examples/paper-serve-v6e-8.json"});
+  std::vector<std::pair<std::string, std::string>> changes;
+  if (!args.target.empty()) changes.emplace_back("target.id", args.target);
+  if (!args.kv_dtype.empty()) changes.emplace_back("serve.kv_dtype", args.kv_dtype);
+  if (!args.prefix_cache.empty())
+    changes.emplace_back("serve.prefix_cache", args.prefix_cache == "on" ? "true" : "false");
+  server = counterfactual(std::move(server), changes, catalogue);
+  apply_sets(server, common.sets);  // again: another target takes its mesh along
+  return server;
+}
+
+std::string number(double value) {
+  return std::isnan(value) ? "-" : std::isinf(value) ? "inf" : number_text(value, 4);
+}
+
+void print(const formats::BenchSet& recorded, const formats::BenchSet& predicted) {
+  std::printf("%s\n%7s %9s %9s  %21s  %21s  %21s\n%7s %9s %9s", predicted.name.c_str(), "input", "rate", "requests",
+              "TTFT p50, ms", "TPOT p50, ms", "output tokens/s", "tokens", "req/s", "");
+  for (int i = 0; i < 3; ++i) std::printf("  %10s %10s", "recorded", "predicted");
+  std::printf("\n");
+  for (size_t i = 0; i < predicted.points.size(); ++i) {
+    const formats::BenchPoint &was = recorded.points[i], &is = predicted.points[i];
+    const std::string rate = std::isnan(was.request_rate) && was.max_concurrency > 0
+                                 ? std::to_string(was.max_concurrency) + " users"
+                                 : number(was.request_rate);
+    std::printf("%7d %9s %9ld  %10s %10s  %10s %10s  %10s %10s  %s\n", is.input_len, rate.c_str(), is.completed,
+                number(was.ttft.median).c_str(), number(is.ttft.median).c_str(), number(was.tpot.median).c_str(),
+                number(is.tpot.median).c_str(), number(was.output_throughput).c_str(),
+                number(is.output_throughput).c_str(), is.verdict.c_str());
+  }
+  for (const std::string& note : predicted.notes) std::printf("%s\n", note.c_str());
+}
+
+Json points_of(const formats::BenchSet& set) {
+  Json points = Json::array();
+  for (const auto& p : set.points) points.push_back(formats::to_json(p, formats::Detail::summary));
+  return points;
+}
+
+}  // namespace
+
+int replay_command(const Common& common, const ReplayArgs& args) {
+  const runs::Recording recording = read(common, args.recording);
+  const hardware::Catalogue catalogue = load_catalogue();
+  const runs::Experiment server = server_of(common, args, recording, catalogue);
+  ProgressLine line;
+  const formats::BenchSet predicted = runs::replay(
+      recording, server, catalogue,
+      [&](long done, long of) {
+        line.update("replaying  " + std::to_string(done) + " of " + std::to_string(of) + " requests");
+      },
+      common.stop);
+  line.clear();
+  if (!args.out.empty())
+    write_file_atomically(
+        args.out,
+        formats::to_json(predicted, formats::Detail::requests).dump(1, ' ', false, Json::error_handler_t::replace));
+  runs::Store store(common.runs_folder);
+  const runs::RunId run = runs::record_replay(store, server, predicted);
+  if (common.output == Output::json) {
+    print_json({{"run", run},
+                {"name", predicted.name},
+                {"points", points_of(predicted)},
+                {"recorded", points_of(recording.set)},
+                {"notes", predicted.notes}});
+  } else {
+    line.message(run + ": predicted");
+    print(recording.set, predicted);
+  }
+  return 0;
+}
+
+}  // namespace mw::app

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Recorded requests served by another server: the same server gives what was recorded, others what they would.
+#include "core/runs/replay.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "core/base/files.h"
+#include "core/runs/sweep_run.h"
+#include "tests/runs/store_test_help.h"
+#include "tests/shipped.h"
+
+namespace mw::runs {
+namespace {
+
+using formats::BenchPoint;
+using formats::BenchSet;
+using test::catalogue;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Experiment server(const char* target) {
+  Experiment e;
+  for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{{"kind", "serve"},
+                                                                                   {"model.id", "gemma3-1b"},
+                                                                                   {"target.id", target},
+                                                                                   {"mesh.tp", "1"},
+                                                                                   {"train.dtype", "bf16"},
+                                                                                   {"sweep.request_rates", "[4, 16]"},
+                                                                                   {"sweep.num_prompts", "20"},
+                                                                                   {"sweep.output_len", "64"}})
+    e.set(key, value);
+  return e;
+}
+
+BenchPoint played(const Experiment& e, double rate, int len = 512) {
+  return simulated_point(e, {rate, len}, catalogue());
+}
+
+// As a run of the store is read again.
+Compared run_of(const Experiment& e, std::vector<BenchPoint> points) {
+  BenchSet set = sweep_facts(e, catalogue());
+  set.name = "recorded";
+  set.points = std::move(points);
+  Compared run = compared(std::move(set));
+  run.experiment = e;
+  return run;
+}
+
+TEST(Replay, OnTheSameServerGivesWhatWasRecorded) {
+  const Experiment e = server("v6e-1");
+  const Recording recording = recording_of(run_of(e, {played(e, 4), played(e, 16)}));
+  const BenchSet again = replay(recording, recording.server, catalogue());
+  ASSERT_EQ(again.points.size(), 2u);
+  EXPECT_EQ(again.provenance, formats::Provenance::predicted);
+  EXPECT_EQ(again.name, "recorded replayed");
+  for (size_t i = 0; i < 2; ++i) {
+    const BenchPoint &was = recording.set.points[i], &is = again.points[i];
+    EXPECT_EQ(is.completed, 20);
+    EXPECT_EQ(is.total_output_tokens, was.total_output_tokens);
+    EXPECT_NEAR(is.ttft.median, was.ttft.median, 1e-6 * was.ttft.median);
+    EXPECT_NEAR(is.tpot.median, was.tpot.median, 1e-6 * was.tpot.median);
+    // Under the recording's name of the load: they stand beside each other in a comparison.
+    EXPECT_EQ(is.request_rate, was.request_rate);
+    EXPECT_EQ(is.input_len, was.input_len);
+    EXPECT_THAT(is.note, IsEmpty());
+  }
+}
+
+TEST(Replay, AClosedLoopIsPlayedByAsManyUsers) {
+  Experiment e = server("v6e-1");
+  e.set("sweep.arrival", "closed");
+  e.set("sweep.concurrency", "4");
+  BenchPoint point = played(e, 1);
+  ASSERT_TRUE(std::isnan(point.request_rate));
+  const Recording recording = recording_of(run_of(e, {point}));
+  const BenchSet same = replay(recording, e, catalogue());
+  EXPECT_EQ(same.points[0].max_concurrency, 4);
+  EXPECT_NEAR(same.points[0].output_throughput, point.output_throughput, 0.01 * point.output_throughput);
+  const BenchSet slower = replay(recording, counterfactual(e, {{"target.id", "v5e-1"}}, catalogue()), catalogue());
+  EXPECT_EQ(slower.points[0].max_concurrent_requests, 4);
+  EXPECT_GT(slower.points[0].duration_s, 1.05 * point.duration_s) << "a slower server is asked more slowly";
+}
+
+TEST(Replay, ChipMeshKvTypeAndCacheEachChangeWhatIsPredicted) {
+  Experiment e = server("v6e-1");
+  e.set("sweep.prompts", "replayed");
+  e.set("serve.prefix_cache", "true");
+  const Recording recording = recording_of(run_of(e, {played(e, 4, 2048), played(e, 16, 2048)}));
+  const auto with = [&](const std::vector<std::pair<std::string, std::string>>& changes) {
+    return replay(recording, counterfactual(recording.server, changes, catalogue()), catalogue());
+  };
+  const BenchSet same = with({}), chip = with({{"target.id", "v5e-1"}}),
+                 mesh = with({{"target.id", "v6e-4"}, {"mesh.tp", "4"}}), kv = with({{"serve.kv_dtype", "fp8"}}),
+                 cold = with({{"serve.prefix_cache", "false"}});
+  EXPECT_GT(chip.points[1].tpot.median, 1.1 * same.points[1].tpot.median);
+  EXPECT_LT(mesh.points[1].tpot.median, same.points[1].tpot.median);
+  EXPECT_LT(kv.points[1].tpot.median, same.points[1].tpot.median);
+  EXPECT_GT(same.points[1].prefix_hits, 0.9) << "the second point's prompts are those of the first";
+  EXPECT_EQ(cold.points[1].prefix_hits, 0);
+  EXPECT_GT(cold.points[1].ttft.median, 1.2 * same.points[1].ttft.median);
+  EXPECT_EQ(chip.name, "recorded replayed: v5e-1");
+  EXPECT_EQ(kv.name, "recorded replayed: KV fp8");
+  EXPECT_EQ(cold.name, "recorded replayed: no prefix cache");
+  EXPECT_THAT(mesh.name, HasSubstr("tp 4"));
+}
+
+TEST(Replay, WhatCannotBeRepeatedIsSaid) {
+  const Experiment e = server("v6e-1");
+  BenchPoint point = played(e, 16);
+  point.requests[3].error = "timed out";
+  point.prefix_hits = 0.5;
+  for (auto& r : point.requests) r.intended_s = r.sent_s = 0;  // as by a tool that keeps no start times
+  BenchPoint summary;
+  summary.request_rate = 32, summary.input_len = 512;
+  const Compared run = run_of(e, {point, summary});
+  const BenchSet again = replay(recording_of(run), e, catalogue());
+  ASSERT_EQ(again.points.size(), 1u);
+  EXPECT_EQ(again.points[0].completed, 19);
+  EXPECT_THAT(again.notes, Contains(HasSubstr("1 requests that failed")));
+  EXPECT_THAT(again.notes, Contains(HasSubstr("prefix cache")));
+  EXPECT_THAT(again.notes, Contains(HasSubstr("evenly at 16/s")));
+  EXPECT_THAT(again.notes, Contains(HasSubstr("1 points do not say")));
+  EXPECT_THROW(recording_of(run_of(e, {BenchPoint{}})), Error);
+  EXPECT_FALSE(has_requests(run_of(e, {BenchPoint{}})));
+}
+
+TEST(Replay, AnImportedResultBringsTheServerThatItNames) {
+  BenchSet set{.name = "theirs", .model = "gemma3-1b", .target = "v6e-8"};
+  set.conditions = {{"kv_dtype", "fp8_e5m2 (claimed)"}, {"prefix_cache", "off"}, {"tp", "8"}, {"max_num_seqs", "many"}};
+  set.points = {played(server("v6e-1"), 4)};
+  const Experiment e = recording_of(compared(set)).server;
+  EXPECT_EQ(e.string("target.id"), "v6e-8");
+  EXPECT_EQ(e.string("serve.kv_dtype"), "fp8");
+  EXPECT_FALSE(e.flag("serve.prefix_cache"));
+  EXPECT_EQ(e.integer("mesh.tp"), 8);
+  EXPECT_FALSE(e.has("serve.max_num_seqs"));
+}
+
+class ReplayFiles : public testing::Test {
+ protected:
+  test::TemporaryFolder temporary_;
+  const std::filesystem::path& folder_ = temporary_.path;
+};
+
+TEST_F(ReplayFiles, OfAWorkloadOfResultsAndOfNothing) {
+  const auto csv = folder_ / "requests.csv";
+  std::ofstream(csv) << "arrival_s,prompt_tokens,output_tokens\n0,100,20\n0.1,700,40\n0.5,50,10\n";
+  const Recording workload = recording_of(csv);
+  EXPECT_EQ(workload.requests(), 3);
+  const BenchSet r = replay(workload, server("v6e-1"), catalogue());
+  EXPECT_EQ(r.points[0].completed, 3);
+  EXPECT_EQ(r.points[0].total_input_tokens, 850);
+  EXPECT_EQ(r.points[0].total_output_tokens, 70);
+
+  const auto result = folder_ / "result.json";
+  write_file_atomically(result, to_json(r, formats::Detail::requests).dump());
+  EXPECT_EQ(recording_of(result).requests(), 3);
+  write_file_atomically(result, to_json(r, formats::Detail::summary).dump());
+  EXPECT_THROW(recording_of(result), Error);
+  write_file_atomically(csv, "a,b\n1,2\n");
+  EXPECT_THROW(recording_of(csv), Error);
+}
+
+TEST_F(ReplayFiles, IsKeptAsAFinishedPredictedRunOfTheOtherServer) {
+  const Experiment e = server("v6e-1");
+  const Recording recording = recording_of(run_of(e, {played(e, 4)}));
+  const Experiment other = counterfactual(e, {{"target.id", "v5e-1"}}, catalogue());
+  Store store(folder_ / "runs");
+  const RunId run = record_replay(store, other, replay(recording, other, catalogue()));
+  const Compared read = compared(store, run);
+  EXPECT_EQ(read.provenance, formats::Provenance::predicted);
+  EXPECT_EQ(read.experiment.string("target.id"), "v5e-1");
+  EXPECT_EQ(read.sweep->set.points.size(), 1u);
+  EXPECT_TRUE(has_requests(read)) << "it can be replayed in turn";
+  EXPECT_EQ(store.find(run)->state, RunState::done);
+}
+
+TEST(Replay, AStopEndsItAndProgressCountsRequests) {
+  const Experiment e = server("v6e-1");
+  const Recording recording = recording_of(run_of(e, {played(e, 4), played(e, 16)}));
+  std::stop_source stop;
+  long last = 0;
+  replay(recording, e, catalogue(), [&](long done, long of) {
+    EXPECT_GE(done, last);
+    EXPECT_EQ(of, 40);
+    last = done;
+  });
+  EXPECT_EQ(last, 40);
+  try {
+    replay(
+        recording, e, catalogue(), [&](long, long) { stop.request_stop(); }, stop.get_token());
+    FAIL() << "went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), Error::Kind::cancelled);
+  }
+}
+
+}  // namespace
+}  // namespace mw::runs

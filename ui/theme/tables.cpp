@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/theme/tables.h"
+
+#include <QClipboard>
+#include <QGuiApplication>
+#include <QHeaderView>
+#include <QShortcut>
+#include <QTableView>
+
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+namespace {
+constexpr int kRowHeight = 22;
+}
+
+void set_up_table(QTableView& view, QAbstractItemModel& model, const QString& name) {
+  view.setModel(&model);
+  view.setAccessibleName(name);
+  view.setSelectionBehavior(QAbstractItemView::SelectRows);
+  view.setAlternatingRowColors(true);
+  view.setShowGrid(false);
+  view.setWordWrap(false);
+  view.setTabKeyNavigation(false);
+  view.setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
+  view.verticalHeader()->hide();
+  view.verticalHeader()->setDefaultSectionSize(kRowHeight);
+  view.horizontalHeader()->setHighlightSections(false);
+}
+
+QString selected_rows(const QTableView& view) {
+  const QAbstractItemModel& model = *view.model();
+  const QHeaderView& header = *view.horizontalHeader();
+  QStringList lines;
+  const auto add = [&](auto cell) {
+    QStringList cells;
+    for (int place = 0; place < header.count(); ++place)
+      if (const int c = header.logicalIndex(place); !view.isColumnHidden(c)) cells << cell(c);
+    lines << cells.join(u'\t');
+  };
+  add([&](int c) { return model.headerData(c, Qt::Horizontal, Qt::DisplayRole).toString(); });
+  for (int row = 0; row < model.rowCount(); ++row)
+    if (view.selectionModel()->isRowSelected(row)) add([&](int c) { return model.index(row, c).data().toString(); });
+  return lines.join(u'\n') + u'\n';
+}
+
+void copy_on_ctrl_c(QTableView& view) {
+  auto* copy = new QShortcut(QKeySequence::Copy, &view);
+  copy->setContext(Qt::WidgetShortcut);
+  QObject::connect(copy, &QShortcut::activated, &view,
+                   [&view] { QGuiApplication::clipboard()->setText(selected_rows(view)); });
+}
+
+}  // namespace mw::ui
