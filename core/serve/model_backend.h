@@ -14,8 +14,8 @@ namespace mw::serve {
 // What stands between a request's sending and its first step beside the steps themselves.
 struct HostTimes {
   double request_s = 0;  // from sending until the scheduler knows it
-  plan::Scheduling scheduling =
-      plan::Scheduling::between_steps;  // ahead: it then misses the step after the one that runs
+  // Ahead: it then misses the step after the one that runs.
+  plan::Scheduling scheduling = plan::Scheduling::between_steps;
 };
 
 // On the target of the request. Where settings.kv has no group, the cache is laid out as plan::ServeStepModel says, in
