@@ -31,10 +31,10 @@ ServeRoom room_of(const model::Config& config, int block_size, int blocks) {
 // whoever asks next.
 class Blocks {
  public:
-  Blocks(int rows, int block_size, int blocks, int window)
+  Blocks(int rows, int block_size, int blocks, int window, int apart = 7)
       : block_size_(block_size), window_(window), free_(2), of_(static_cast<size_t>(rows)) {
     for (auto& free : free_)
-      for (int i = 0; i < blocks; ++i) free.push_back((7 * i + 3) % blocks);  // blocks: no multiple of 7
+      for (int i = 0; i < blocks; ++i) free.push_back((apart * i + 3) % blocks);  // blocks: no multiple of it
     for (auto& row : of_) row.resize(2);
   }
   // Room for tokens [first, end) of a row, and nothing that they do not need.
@@ -144,6 +144,28 @@ TEST_P(Serving, ChunksAndDecodingRowsTogetherEqualFullForwards) {
       EXPECT_EQ(std::accumulate(done, done + kRows, 0), 40 + 40 + 40 + 40);
     }
   }
+}
+
+TEST_P(Serving, BitsDoNotDependOnWhichBlocksAreNeighbours) {
+  Device device(Bytes(0), 2);
+  Network network(config_, device, WeightType::f32);
+  fill(network, 8, 0.25f);
+  const std::vector<int> ids = text(2, kContext);
+  const auto decoded = [&](int apart) {
+    Server server(network, room_of(config_, 16, 9));
+    Blocks blocks(1, 16, 9, config_.sliding_window, apart);
+    std::vector<float> all;
+    for (int done = 0, count = 20; done < kContext; done += count, count = done < 30 ? 5 : 1) {
+      count = std::min(count, kContext - done);
+      blocks.extend(0, done, done + count);
+      const ServeChunk chunk{std::span<const int>(ids).subspan(static_cast<size_t>(done), static_cast<size_t>(count)),
+                             done, blocks.of(0)};
+      const std::span<const float> logits = server.step({&chunk, 1});
+      all.insert(all.end(), logits.begin(), logits.end());
+    }
+    return all;
+  };
+  EXPECT_EQ(decoded(1), decoded(7)) << "read as one span, and one by one";
 }
 
 TEST_P(Serving, SharedBlocksGiveTheSameBitsAsBlocksOfOnesOwn) {
