@@ -173,9 +173,12 @@ TEST(Recipe, EveryGemmaOfTheCatalogueHasATunixRecipe) {
     EXPECT_EQ(settings["model"]["tensors"].size(), model::TensorInventory(model::catalogue(id)).tensors().size());
     EXPECT_THAT(settings["model"]["hub"].get<std::string>(), testing::StartsWith("google/gemma-"));
   }
-  const Json paper = parse_json(
-      content(recipes::recipe(subject(Kind::tunix, shipped("paper-train-v5p-8.json")), kTemplates), "settings.json"),
-      "");
+  const auto paper_with = [](const Sets& sets) {
+    return subject(Kind::tunix, shipped("paper-train-v5p-8.json", sets));
+  };
+  EXPECT_THAT(paper_with({}).remarks, Contains(HasSubstr("COV-1")));  // the paper's own expression is kept, and said
+  const Json paper =
+      parse_json(content(recipes::recipe(paper_with({"lora.module_path="}), kTemplates), "settings.json"), "");
   EXPECT_THAT(paper["lora"]["module_path"].get<std::string>(), HasSubstr("k_einsum"));
   EXPECT_EQ(paper["model"]["hub"], "google/gemma-4-31B-it");
 }
