@@ -125,7 +125,7 @@ std::vector<File> recipe(const Subject& subject, const fs::path& templates) {
   const Json settings = settings_json(subject);
   std::vector<File> files;
   add_templates(templates / to_string(subject.kind), files);
-  if (trains(subject.kind)) add_templates(templates / "common", files);
+  add_templates(templates / (trains(subject.kind) ? "common" : "serving"), files);
   if (subject.kind == Kind::torchax || subject.kind == Kind::trl_fsdp) add_templates(templates / "hf", files);
   for (File& file : files)
     if (file.path == "README.md") file.content = readme(subject, settings, file.content);

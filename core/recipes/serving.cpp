@@ -9,7 +9,7 @@ namespace {
 
 std::string words(const Json& list) {
   std::string out;
-  for (const Json& v : list) out += (out.empty() ? "" : " ") + v.dump();
+  for (const Json& v : list) out += (out.empty() ? "" : " ") + (v.is_string() ? v.get<std::string>() : v.dump());
   return out;
 }
 

@@ -38,6 +38,10 @@ Json mesh_json(const Subject& s) {
   return {{"fsdp", 1}, {"tp", m.devices()}};
 }
 
+mesh::Naming naming_of(Kind kind) {
+  return kind == Kind::tunix ? mesh::Naming::qwix : mesh::Naming::peft;
+}
+
 Json lora_json(const Subject& s, const model::TensorInventory& inventory) {
   Json l = s.values.at("lora");
   const int rank = l.at("rank").get<int>();
@@ -51,12 +55,10 @@ Json lora_json(const Subject& s, const model::TensorInventory& inventory) {
                  .fix = "remove it, or export trl-fsdp"});
   const double scaling = alpha / (rslora ? std::sqrt(static_cast<double>(rank)) : rank);
   l["qwix_alpha"] = scaling * rank;  // Qwix scales by alpha / rank, whatever rslora says
-  const auto naming = s.kind == Kind::tunix ? mesh::Naming::qwix : mesh::Naming::peft;
-  std::string pattern = l.at("module_path").get<std::string>();
-  if (pattern.empty()) pattern = mesh::lora_pattern(inventory, s.targets, naming);
+  const std::string pattern = expression(s.kind, l.at("module_path").get<std::string>(), inventory, s.targets);
   l["module_path"] = pattern;
   Json modules = Json::array();
-  for (const mesh::LoraModule& m : mesh::matched(mesh::lora_modules(inventory, naming), pattern))
+  for (const mesh::LoraModule& m : mesh::matched(mesh::lora_modules(inventory, naming_of(s.kind)), pattern))
     for (const model::Role role : m.roles) modules.push_back({m.layer, std::string(model::hf_module_name(role))});
   if (modules.empty())
     throw Error({.id = "RECIPE",
@@ -111,6 +113,17 @@ void training_differences(const Subject& s, const TrainingMesh& m, std::vector<s
 }
 
 }  // namespace
+
+std::string expression(Kind kind, const std::string& given, const model::TensorInventory& inventory,
+                       const std::vector<model::Role>& targets) {
+  const mesh::Naming own = naming_of(kind);
+  const mesh::Naming other = own == mesh::Naming::qwix ? mesh::Naming::peft : mesh::Naming::qwix;
+  const auto matches = [&](mesh::Naming naming) {
+    return !mesh::matched(mesh::lora_modules(inventory, naming), given).empty();
+  };
+  const bool ours = !given.empty() && (matches(own) || !matches(other));
+  return ours ? given : mesh::lora_pattern(inventory, targets, own);
+}
 
 Json settings_json(const Subject& s) {
   const model::TensorInventory inventory(s.model);

@@ -5,6 +5,11 @@
 
 namespace mw::recipes {
 
+// What LoRA adapts, as this software matches it: the expression given, unless it is written for the other library's
+// names (none of this one's match); else made from the targets.
+std::string expression(Kind kind, const std::string& given, const model::TensorInventory& inventory,
+                       const std::vector<model::Role>& targets);
+
 Json settings_json(const Subject& subject);
 // What a reader has to know: where this software does otherwise by design, what the mesh became.
 std::vector<std::string> differences(const Subject& subject);

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/formats/checkpoint.h"
-#include "core/mesh/lora_modules.h"
+#include "core/recipes/settings.h"
 #include "core/runs/diagnostics.h"
 #include "core/runs/parameters.h"
 #include "core/runs/settings.h"
@@ -75,6 +75,12 @@ bool holds_every_tensor(const recipes::Subject& s) try {
   return false;  // a folder with a config only: the checker says so
 }
 
+// What the scripts do otherwise than the software by itself: files are loaded by the recipe's own map of names, and
+// LoRA is added with remat off.
+bool repaired(const recipes::Subject& s, const std::string& rule) {
+  return s.kind == Kind::tunix && (rule == "REMAT-1" || (rule == "LOAD-1" && holds_every_tensor(s)));
+}
+
 const char* stack_of(Kind kind) {
   return kind == Kind::tunix ? "tunix" : kind == Kind::torchax ? "torchax" : "trl-fsdp";
 }
@@ -100,9 +106,7 @@ Experiment as_recipe(Kind kind, const Experiment& experiment, const fs::path& te
   e.set_value("stack.add_bos", "auto");                 // rows.safetensors has <bos> once
   e.set_value("stack.rendering", "prompt_and_answer");  // and is rendered as the engine renders it
   const model::TensorInventory inventory(config);
-  const auto naming = kind == Kind::tunix ? mesh::Naming::qwix : mesh::Naming::peft;
-  if (e.string("lora.module_path").empty())
-    e.set_value("lora.module_path", mesh::lora_pattern(inventory, targets_of(e), naming));
+  e.set_value("lora.module_path", recipes::expression(kind, e.string("lora.module_path"), inventory, targets_of(e)));
   e.set_value("stack.model_config", Json::array());
   if (kind == Kind::tunix)
     e.set_value("stack.model_config", Json::array({"num_embed=" + std::to_string(config.vocab),
@@ -137,10 +141,8 @@ recipes::Subject recipe_subject(Kind kind, const Experiment& experiment, const h
                    .expected = "bf16 or f32"});
     add_rows(experiment, s, std::move(stop), progress);
   }
-  const bool whole = holds_every_tensor(s);
   for (const Diagnostic& d : diagnose(as_recipe(kind, experiment, templates), catalogue).beyond_the_document())
-    // The recipe has its own map from names in the files to parameters: what Tunix's loader does not find is no matter.
-    if (d.problem.severity != Severity::info && !(whole && d.problem.id == "LOAD-1"))
+    if (d.problem.severity != Severity::info && !repaired(s, d.problem.id))
       s.remarks.push_back(d.problem.id + ": " + to_text(d.problem));
   return s;
 }

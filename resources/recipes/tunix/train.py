@@ -74,7 +74,7 @@ def add_lora(model, mesh):
     with mesh:
         model = qwix.apply_lora_to_model(model, provider, **model.get_model_input(), rngs=nnx.Rngs(TRAIN["seed"]))
     if LORA["dropout"] > 0:
-        model.qwix_rngs = nnx.Rngs(dropout=TRAIN["seed"])
+        model.set_attributes(qwix_rngs=nnx.Rngs(dropout=TRAIN["seed"]))  # of every module, one stream
     return model
 
 
