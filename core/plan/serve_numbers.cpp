@@ -58,6 +58,7 @@ StepTime step_of(const ServeStepModel::Parts& p, const Efficiencies& e) {
   }
   out.fixed = dispatch + each;
   out.seconds = p.total;
+  out.overlap = "a step waits for its sums";
   return out;
 }
 

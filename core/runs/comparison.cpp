@@ -80,7 +80,7 @@ namespace comparing {
 
 namespace {
 
-constexpr size_t kLongestName = 34;
+constexpr size_t kLongestName = 48;
 
 // What all names begin with, to the end of a word.
 size_t common_beginning(const std::vector<std::string>& names) {
@@ -106,7 +106,11 @@ std::string shortened(const std::string& name) {
 
 std::string called(const Comparison& out, size_t column) {
   if (out.names.size() == 2) return column == 0 ? "baseline" : "the other";
-  return shortened(out.names[column].substr(common_beginning(out.names)));
+  const size_t same = common_beginning(out.names);
+  const std::string name = out.names[column].substr(same), text = shortened(name);
+  const auto twins = std::count_if(out.names.begin(), out.names.end(),
+                                   [&](const std::string& n) { return shortened(n.substr(same)) == text; });
+  return twins == 1 ? text : name;
 }
 
 std::string listed(const Comparison& out, const std::vector<std::string>& values) {

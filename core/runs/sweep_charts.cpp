@@ -201,8 +201,8 @@ std::string verdict_text(const formats::BenchSet& set, const SweepLine& line, co
 const serve::Finding* worst_finding(const std::vector<serve::Finding>& findings, size_t point, std::string_view field) {
   const serve::Finding* worst = nullptr;
   for (const serve::Finding& f : findings)
-    if (f.point == point && f.verdict != serve::Verdict::fine && f.rule != "TOO-FEW" && f.metric.find(field) != std::string::npos &&
-        (!worst || f.verdict > worst->verdict))
+    if (f.point == point && f.verdict != serve::Verdict::fine && f.rule != "TOO-FEW" &&
+        f.metric.find(field) != std::string::npos && (!worst || f.verdict > worst->verdict))
       worst = &f;
   return worst;
 }

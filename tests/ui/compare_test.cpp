@@ -194,7 +194,7 @@ class CompareTest : public test::WindowFixture {
         for (int v = 0; v < kCompareViews; ++v) {
           const auto view = static_cast<CompareView>(v);
           page().charts().show_view(view);
-          QCOMPARE(test::clipped(page()).join(u"; "_s), QString());
+          QTRY_COMPARE(test::clipped(page()).join(u"; "_s), QString());
           if (v == 0 || shade == Shade::light)
             picture(u"compare-%1-%2-%3"_s.arg(v).arg(size.width()).arg(shade == Shade::dark ? u"dark"_s : u"light"_s));
           for (Plot* plot : page().charts().plots(view))
@@ -240,14 +240,24 @@ class CompareTest : public test::WindowFixture {
     page().add_run(ids[0]);
     settle();
     QTest::qWait(60);
+    QVERIFY(!page().table().isVisible());  // it would be empty: a line says what is missing
     picture(u"compare-one-run"_s);
-    QCOMPARE(test::clipped(page()).join(u"; "_s), QString());
+    QTRY_COMPARE(test::clipped(page()).join(u"; "_s), QString());
     for (const auto& id : ids) page().add_run(id);
     settle();
     QCOMPARE(page().runs().size(), size_t{10});
     QTest::qWait(60);
     QCOMPARE(window_->width(), 1280);
     picture(u"compare-ten-runs"_s);
+    // Every number of ten grids has room to be read.
+    page().charts().show_view(CompareView::heat);
+    QTest::qWait(60);
+    const HeatMapView& heat = page().charts().heat();
+    const QRectF cell = heat.cell_of(9, 0, 2);
+    QVERIFY2(cell.width() >= 40 && cell.height() >= QFontMetrics(small_font()).height() - 2,
+             qPrintable(u"%1 x %2"_s.arg(cell.width()).arg(cell.height())));
+    QVERIFY(heat.height() > page().charts().height());  // and scrolls
+    picture(u"compare-ten-runs-heat"_s);
   }
 
   void an_empty_page_says_what_to_do() {

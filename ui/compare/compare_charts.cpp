@@ -5,6 +5,7 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
+#include <QScrollArea>
 #include <QSplitter>
 #include <QStackedWidget>
 #include <QTabBar>
@@ -114,7 +115,15 @@ QWidget* CompareCharts::controls() {
 }
 
 QWidget* CompareCharts::page(CompareView view) {
-  if (view == CompareView::heat) return heat_ = new HeatMapView(this);
+  if (view == CompareView::heat) {
+    auto* scroll = new QScrollArea(this);
+    scroll->setWidgetResizable(true);
+    scroll->setFrameShape(QFrame::NoFrame);
+    scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    scroll->setFocusPolicy(Qt::NoFocus);
+    scroll->setWidget(heat_ = new HeatMapView(scroll));
+    return scroll;
+  }
   if (view == CompareView::cost) return cost_page();
   if (view == CompareView::why) return why_ = new WhyView(runs_, catalogue_, this);
   auto* column = new QSplitter(Qt::Vertical, this);

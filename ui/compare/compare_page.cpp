@@ -231,12 +231,13 @@ void ComparePage::fit_columns() {
   if (model_.columnCount() < 2) return;
   const QAbstractItemView& view = *table_;
   const int room = table_->viewport()->width();
-  const int most = model_.columnCount() > 3 ? room * 2 / 5 : room / 2;
+  const auto needed = [&](int c) { return std::max(96, std::min(220, view.sizeHintForColumn(c) + 8)); };
+  int most = room * 2 / 5;  // what few columns leave is the labels'
+  if (model_.columnCount() == 3) most = room - needed(1) - needed(2);
   const int key = std::clamp(view.sizeHintForColumn(0) + 8, 120, std::max(150, most));
   table_->setColumnWidth(0, key);
   const int each = (room - key) / (model_.columnCount() - 1);
-  for (int c = 1; c < model_.columnCount(); ++c)
-    table_->setColumnWidth(c, std::max({96, each, std::min(220, view.sizeHintForColumn(c) + 8)}));
+  for (int c = 1; c < model_.columnCount(); ++c) table_->setColumnWidth(c, std::max(each, needed(c)));
 }
 
 bool ComparePage::eventFilter(QObject* watched, QEvent* event) {

@@ -202,6 +202,13 @@ void CompareTray::show_runs(const std::vector<runs::Compared>& runs, int pending
                  : runs.empty() ? tr("Drag runs or result files here, or press Add. The first is the baseline.")
                                 : QString());
   hint_->setVisible(!hint_->text().isEmpty());
+  // At once, not with the next layout: chips scroll, they are never squeezed.
+  int wide = 0;
+  for (TrayChip* chip : chips_) {
+    chip->ensurePolished();
+    wide += chip->sizeHint().width() + row_->spacing();
+  }
+  hint_->parentWidget()->setMinimumWidth(wide);
   if (focused && !chips_.empty()) chips_.back()->setFocus();
   update();
 }

@@ -15,7 +15,7 @@
 
 namespace mw::ui {
 namespace {
-constexpr double kTitle = 24, kRows = 46, kColumns = 18, kMapGap = 14;
+constexpr double kTitle = 24, kRows = 46, kColumns = 18, kMapGap = 14, kLeastCell = 19, kLeastWidth = 52;
 }
 
 QString metric_text(double value, runs::SweepMetric metric) {
@@ -35,6 +35,7 @@ void HeatMapView::show_grids(std::vector<Grid> grids, runs::SweepMetric metric) 
   for (const Grid& g : grids_)
     for (const auto& cell : g.map.cells)
       if (cell.value > 0) least_ = std::min(least_, cell.value), most_ = std::max(most_, cell.value);
+  fit_height();
   update();
 }
 
@@ -49,13 +50,30 @@ double HeatMapView::share(double value) const {
   return std::log(value / least_) / std::log(most_ / least_);
 }
 
+bool HeatMapView::beside() const {
+  if (grids_.size() < 2) return true;
+  const double n = static_cast<double>(grids_.size()), columns = static_cast<double>(grids_[0].map.loads.size());
+  return (width() - kMapGap * (n - 1)) / n - kRows >= columns * kLeastWidth;
+}
+
+// Taller than the page, where every number is to be read: it scrolls.
+void HeatMapView::fit_height() {
+  const double rows = grids_.empty() ? 0 : static_cast<double>(grids_[0].map.lens.size());
+  const double n = beside() ? 1 : static_cast<double>(grids_.size());
+  setMinimumHeight(std::max(120, static_cast<int>(n * (kTitle + kColumns + rows * kLeastCell) + kMapGap * (n - 1))));
+}
+
+void HeatMapView::resizeEvent(QResizeEvent*) {
+  fit_height();
+}
+
 QRectF HeatMapView::grid_area(size_t grid) const {
   const double n = static_cast<double>(std::max<size_t>(1, grids_.size()));
-  const bool beside = width() >= height() * 1.3 || n == 1;
-  const double w = beside ? (width() - kMapGap * (n - 1)) / n : width();
-  const double h = beside ? height() : (height() - kMapGap * (n - 1)) / n;
+  const bool across = beside();
+  const double w = across ? (width() - kMapGap * (n - 1)) / n : width();
+  const double h = across ? height() : (height() - kMapGap * (n - 1)) / n;
   const double g = static_cast<double>(grid);
-  return {beside ? g * (w + kMapGap) : 0, beside ? 0 : g * (h + kMapGap), w, h};
+  return {across ? g * (w + kMapGap) : 0, across ? 0 : g * (h + kMapGap), w, h};
 }
 
 QRectF HeatMapView::cell_area(const Place& p) const {

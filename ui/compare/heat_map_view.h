@@ -21,12 +21,14 @@ class HeatMapView : public QWidget {
   const std::vector<Grid>& grids() const { return grids_; }
   void paint_whole(QPainter& painter);
   QSize minimumSizeHint() const override { return {200, 120}; }
+  QRectF cell_of(size_t grid, size_t row, size_t column) const { return cell_area({grid, row, column}); }
 
  signals:
   void chosen(int column, int input_len, const QString& load);
 
  protected:
   void paintEvent(QPaintEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
   void mousePressEvent(QMouseEvent* event) override;
   bool event(QEvent* event) override;
 
@@ -34,6 +36,8 @@ class HeatMapView : public QWidget {
   struct Place {
     size_t grid, row, column;
   };
+  bool beside() const;  // the grids, where their numbers have room; else below each other
+  void fit_height();
   QRectF grid_area(size_t grid) const;
   QRectF cell_area(const Place& place) const;
   std::optional<Place> at(QPointF position) const;

@@ -59,10 +59,10 @@ class Plot : public QWidget {
   bool table_shown() const;
   void show_table(bool on);
   bool export_png(const QString& file);
-  void paint_whole(QPainter& painter);  // as shapes and text, without what is only of the screen
-  QRectF area() const;                  // of the data, in widget coordinates
+  void paint_whole(QPainter& painter);                         // as shapes and text, without what is only of the screen
+  QRectF area() const;                                         // of the data, in widget coordinates
   std::vector<QRectF> level_labels(const QRectF& area) const;  // of set_levels(), there
-  QString summary() const;              // "Loss: train 0.512, eval 0.61", for screen readers and tests
+  QString summary() const;  // "Loss: train 0.512, eval 0.61", for screen readers and tests
   int frames_painted() const { return frames_; }
   int group_at(QPointF at) const;  // of the line or legend entry there; -1: none
 
