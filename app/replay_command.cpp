@@ -48,7 +48,7 @@ runs::Experiment server_of(const Common& common, const ReplayArgs& args, const r
   return server;
 }
 
-std::string number(double value) {
+std::string figure(double value) {
   return std::isnan(value) ? "-" : std::isinf(value) ? "inf" : number_text(value, 4);
 }
 
@@ -61,11 +61,11 @@ void print(const formats::BenchSet& recorded, const formats::BenchSet& predicted
     const formats::BenchPoint &was = recorded.points[i], &is = predicted.points[i];
     const std::string rate = std::isnan(was.request_rate) && was.max_concurrency > 0
                                  ? std::to_string(was.max_concurrency) + " users"
-                                 : number(was.request_rate);
+                                 : figure(was.request_rate);
     std::printf("%7d %9s %9ld  %10s %10s  %10s %10s  %10s %10s  %s\n", is.input_len, rate.c_str(), is.completed,
-                number(was.ttft.median).c_str(), number(is.ttft.median).c_str(), number(was.tpot.median).c_str(),
-                number(is.tpot.median).c_str(), number(was.output_throughput).c_str(),
-                number(is.output_throughput).c_str(), is.verdict.c_str());
+                figure(was.ttft.median).c_str(), figure(is.ttft.median).c_str(), figure(was.tpot.median).c_str(),
+                figure(is.tpot.median).c_str(), figure(was.output_throughput).c_str(),
+                figure(is.output_throughput).c_str(), is.verdict.c_str());
   }
   for (const std::string& note : predicted.notes) std::printf("%s\n", note.c_str());
 }

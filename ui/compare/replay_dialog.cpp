@@ -18,7 +18,7 @@
 namespace mw::ui {
 namespace {
 
-constexpr int kWidth = 520;
+constexpr int kDialogWidth = 520;
 
 QString point_text(const formats::BenchPoint& p) {
   return ReplayDialog::tr("%1 tokens, %2: %3 requests")
@@ -65,7 +65,7 @@ ReplayDialog::ReplayDialog(Replayer& replayer, runs::LoadCatalogue catalogue, QW
   row->addWidget(cancel_);
   row->addWidget(replay_);
   column->addLayout(row);
-  setMinimumWidth(kWidth);
+  setMinimumWidth(kDialogWidth);
   connect(replay_, &QPushButton::clicked, this, &ReplayDialog::start);
   connect(cancel_, &QPushButton::clicked, this, &ReplayDialog::reject);
   connect(&replayer_, &Replayer::changed, this, &ReplayDialog::show_progress);
