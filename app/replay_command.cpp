@@ -5,6 +5,7 @@
 
 #include "app/commands.h"
 #include "app/progress_line.h"
+#include "app/result_files.h"
 #include "core/base/files.h"
 #include "core/base/units.h"
 #include "core/runs/compared_files.h"
@@ -46,10 +47,6 @@ runs::Experiment server_of(const Common& common, const ReplayArgs& args, const r
   server = counterfactual(std::move(server), changes, catalogue);
   apply_sets(server, common.sets);  // again: another target takes its mesh along
   return server;
-}
-
-std::string figure(double value) {
-  return std::isnan(value) ? "-" : std::isinf(value) ? "inf" : number_text(value, 4);
 }
 
 void print(const formats::BenchSet& recorded, const formats::BenchSet& predicted) {

@@ -6,6 +6,7 @@
 
 #include "app/commands.h"
 #include "app/progress_line.h"
+#include "app/result_files.h"
 #include "core/base/files.h"
 #include "core/runs/job.h"
 #include "core/runs/run_view.h"
@@ -13,10 +14,6 @@
 
 namespace mw::app {
 namespace {
-
-std::string number(double value, int digits = 4) {
-  return std::isnan(value) ? "-" : std::isinf(value) ? "inf" : number_text(value, digits);
-}
 
 void print_header() {
   std::printf("%7s %9s %9s %9s %9s %10s %10s %10s %10s %10s  %s\n", "input", "rate", "done", "failed", "out tok/s",
@@ -27,10 +24,10 @@ void print_header() {
 
 void print_row(const formats::BenchPoint& p) {
   const std::string rate =
-      std::isnan(p.request_rate) ? std::to_string(p.max_concurrency) + " users" : number(p.request_rate);
+      std::isnan(p.request_rate) ? std::to_string(p.max_concurrency) + " users" : figure(p.request_rate);
   std::printf("%7d %9s %9ld %9ld %9s %10s %10s %10s %10s %10s  %s\n", p.input_len, rate.c_str(), p.completed, p.failed,
-              number(p.output_throughput).c_str(), number(p.ttft.median).c_str(), number(p.ttft.percentile(99)).c_str(),
-              number(p.tpot.median).c_str(), number(p.itl.percentile(99)).c_str(), number(p.e2el.median).c_str(),
+              figure(p.output_throughput).c_str(), figure(p.ttft.median).c_str(), figure(p.ttft.percentile(99)).c_str(),
+              figure(p.tpot.median).c_str(), figure(p.itl.percentile(99)).c_str(), figure(p.e2el.median).c_str(),
               p.verdict.c_str());
   std::fflush(stdout);
 }
@@ -38,12 +35,12 @@ void print_row(const formats::BenchPoint& p) {
 void print_end(const runs::SweepView& view) {
   for (const runs::SweepLine& line : view.lines) {
     const serve::Capacity& c = line.capacity;
-    if (!std::isnan(c.knee)) std::printf("%d tokens: knee at %s requests/s\n", line.input_len, number(c.knee).c_str());
+    if (!std::isnan(c.knee)) std::printf("%d tokens: knee at %s requests/s\n", line.input_len, figure(c.knee).c_str());
     if (view.slo.any())
       std::printf("%d tokens: %s\n", line.input_len,
                   std::isnan(c.at_slo)
                       ? "no rate meets the SLO"
-                      : ((c.beyond_last ? "meets the SLO to " : "capacity at the SLO: ") + number(c.at_slo) +
+                      : ((c.beyond_last ? "meets the SLO to " : "capacity at the SLO: ") + figure(c.at_slo) +
                          " requests/s" + (c.beyond_last ? ", the highest that was offered" : ""))
                             .c_str());
   }
@@ -64,7 +61,7 @@ void print_end(const runs::SweepView& view) {
 // input512_rate4.json; with its number where a point comes again.
 std::string file_name(const formats::BenchPoint& p, long step) {
   const std::string load =
-      std::isnan(p.request_rate) ? "users" + std::to_string(p.max_concurrency) : "rate" + number(p.request_rate, 6);
+      std::isnan(p.request_rate) ? "users" + std::to_string(p.max_concurrency) : "rate" + figure(p.request_rate, 6);
   return std::to_string(step) + "_input" + std::to_string(p.input_len) + "_" + load + ".json";
 }
 
