@@ -40,13 +40,15 @@ TEST(ClosedLoop, ThePlanOfAServerSaysWhatTheServersModelSays) {
   const ServeStepModel model(r);
   const SteadyState s = steady_state(model, r.serve, {256, 3000, 200});
   EXPECT_EQ(plan.serve->output_tokens_per_second, s.output_tokens_per_s);
+  EXPECT_GT(model.request_seconds(), 0);
   const double rows = std::floor(s.running);
   EXPECT_NEAR(plan.serve->tpot.value,
               model.seconds(
                   {.decoding = static_cast<int>(rows), .read_tokens = rows * 3100, .read_window_tokens = rows * 3100}),
               1e-9);
   EXPECT_NEAR(plan.serve->ttft.value,
-              model.seconds({.prefill_tokens = 2048, .prefilling = 1, .prefill_pairs = 2048 * 1024.0}) +
+              model.request_seconds() +
+                  model.seconds({.prefill_tokens = 2048, .prefilling = 1, .prefill_pairs = 2048 * 1024.0}) +
                   model.seconds({.prefill_tokens = 952, .prefilling = 1, .prefill_pairs = 952 * 2524.0}),
               1e-9);
   const StepTime& step = plan.step;
