@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Serving on this machine's engine: steps through blocks against generate_batch, prompts in chunks against whole ones,
 // and a sweep simulated from the engine's own calibration against the same sweep measured.
-//   mw_engine_serve_bench RESOURCES [decode|prefill|adapters|sweep]...
+//   mw_engine_serve_bench RESOURCES [decode|prefill|adapters|idle|sweep]...
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <future>
 #include <map>
 #include <memory>
+#include <thread>
 
 #include "core/base/rng.h"
 #include "core/engine/sampler.h"
@@ -16,6 +18,7 @@
 #include "core/serve/engine_backend.h"
 #include "core/serve/engine_executor.h"
 #include "core/serve/engine_layout.h"
+#include "core/serve/live.h"
 #include "core/serve/measured_steps.h"
 #include "core/serve/model_backend.h"
 #include "core/serve/step_timing.h"
@@ -82,7 +85,7 @@ std::vector<int> prompt_of(int row, int len, int vocab) {
 SchedulerSettings room(engine::Network& network, int seqs, int tokens, int len) {
   SchedulerSettings s{.max_num_seqs = seqs, .max_num_batched_tokens = tokens, .max_model_len = len, .kv = {}};
   s.prefix_cache = PrefixCache::off;
-  return with_engine_kv(network, s, Bytes(0));
+  return with_engine_kv(network.config(), s, Bytes(0));
 }
 
 struct Times {
@@ -301,8 +304,9 @@ class Sweep {
 
   static constexpr int kFirst = 10;  // id of prompts
   std::unique_ptr<Model> model_;
-  SchedulerSettings settings_ = with_engine_kv(
-      model_->network, {.max_num_seqs = 16, .max_num_batched_tokens = 512, .max_model_len = 512, .kv = {}}, Bytes(0));
+  SchedulerSettings settings_ =
+      with_engine_kv(model_->network.config(),
+                     {.max_num_seqs = 16, .max_num_batched_tokens = 512, .max_model_len = 512, .kv = {}}, Bytes(0));
   EngineExecutor executor_{model_->network, settings_};
   LoggingExecutor logged_{executor_, model_->network.config()};
   std::unique_ptr<Backend> real_ =
@@ -311,12 +315,45 @@ class Sweep {
   std::map<std::pair<int, double>, std::pair<std::vector<Error>, std::vector<Error>>> errors_;  // beside, own
 };
 
+// A request alone, after the server has had nothing to do for a while: how long its steps take, from the first on.
+void after_idle(const std::string& resources) {
+  constexpr int kTimes = 40, kNew = 32;
+  const auto model = shipped(resources);
+  const SchedulerSettings settings =
+      with_engine_kv(model->network.config(),
+                     {.max_num_seqs = 16, .max_num_batched_tokens = 512, .max_model_len = 512, .kv = {}}, Bytes(0));
+  EngineExecutor executor(model->network, settings);
+  LoggingExecutor logged(executor, model->network.config());
+  Live live(settings, logged, 16);
+  std::printf("us from a step's begin to the next one's, medians of %d requests alone; prefill first\n%8s", kTimes,
+              "idle ms");
+  for (int i = 0; i < kNew - 1; ++i) std::printf(" %4d", i);
+  std::printf("\n");
+  for (const int idle_ms : {0, 1, 3, 10, 30, 100}) {
+    std::vector<std::vector<double>> us(kNew);
+    for (int t = 0; t < kTimes; ++t) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(idle_ms));
+      std::promise<void> over;
+      live.submit({.prompt = {.ids = std::vector<int>(64, 10 + t)}, .max_new = kNew},
+                  [&](RequestId, const Answered& a) {
+                    if (a.token < 0) over.set_value();
+                  });
+      over.get_future().wait();
+      const auto log = logged.take();
+      for (size_t i = 0; i + 1 < log.size(); ++i) us[i].push_back(1e6 * (log[i + 1].begun_s - log[i].begun_s));
+    }
+    std::printf("%8d", idle_ms);
+    for (int i = 0; i < kNew - 1; ++i) std::printf(" %4.0f", median(us[static_cast<size_t>(i)]));
+    std::printf("\n");
+  }
+}
+
 }  // namespace
 }  // namespace mw::serve
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "mw_engine_serve_bench RESOURCES [decode|prefill|adapters|sweep]...\n");
+    std::fprintf(stderr, "mw_engine_serve_bench RESOURCES [decode|prefill|adapters|idle|sweep]...\n");
     return 2;
   }
   const std::string resources = argv[1];
@@ -326,5 +363,6 @@ int main(int argc, char** argv) {
   if (wanted("decode")) mw::serve::decode(resources);
   if (wanted("prefill")) mw::serve::prefill();
   if (wanted("adapters")) mw::serve::adapters(resources);
+  if (wanted("idle")) mw::serve::after_idle(resources);
   if (wanted("sweep")) mw::serve::Sweep(resources).run();
 }

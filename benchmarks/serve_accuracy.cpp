@@ -29,23 +29,34 @@ bool is_ttft(Measured what) {
   return what == Measured::mean_ttft || what == Measured::median_ttft;
 }
 
-void print_rows(const char* title, Purpose purpose, const std::vector<plan::Measurement>& rows,
-                const std::vector<plan::Comparison>& simulated) {
-  std::printf("\n### %s\n\n| row | measured | simulated | unit | error |\n|---|--:|--:|---|--:|\n", title);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const plan::Measurement& m = rows[i];
-    if (m.purpose != purpose || !plan::is_serving(m.what)) continue;
-    std::printf("| %s | %s | %s | %s | %+.1f %% |\n", m.id.c_str(), number_text(m.value).c_str(),
-                number_text(simulated[i].predicted).c_str(), m.unit.c_str(), 100 * simulated[i].error);
-  }
-  std::printf("\n");
+void print_summary(const char* loads, Purpose purpose, const std::vector<plan::Measurement>& rows,
+                   const std::vector<plan::Comparison>& simulated) {
   using Kind = std::pair<const char*, bool (*)(Measured)>;
   for (const auto& [name, of] : {Kind{"output rates", is_rate}, {"TPOT", is_tpot}, {"TTFT", is_ttft}}) {
     const plan::ErrorSummary s = plan::summarise(rows, simulated, purpose, of);
     if (s.rows > 0)
-      std::printf("%s: %d rows, mean error %.1f %%, worst %.1f %% (%s)\n", name, s.rows, 100 * s.mean, 100 * s.worst,
-                  s.worst_row.c_str());
+      std::printf("%s, %s: %d rows, mean error %.1f %%, worst %.1f %% (%s)\n", name, loads, s.rows, 100 * s.mean,
+                  100 * s.worst, s.worst_row.c_str());
   }
+}
+
+void print_rows(const char* title, Purpose purpose, const std::vector<plan::Measurement>& rows,
+                const serve::Accuracy& simulated) {
+  std::printf("\n### %s\n\n| row | measured | simulated | unit | error | load |\n|---|--:|--:|---|--:|---|\n", title);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const plan::Measurement& m = rows[i];
+    if (m.purpose != purpose || !plan::is_serving(m.what)) continue;
+    std::printf("| %s | %s | %s | %s | %+.1f %% | %s |\n", m.id.c_str(), number_text(m.value).c_str(),
+                number_text(simulated.figures[i].predicted).c_str(), m.unit.c_str(), 100 * simulated.figures[i].error,
+                simulated.steady[i] ? "steady" : "at once, or overload");
+  }
+  std::printf("\n");
+  std::vector<plan::Measurement> steady_rows;
+  std::vector<plan::Comparison> steady;
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (simulated.steady[i]) steady_rows.push_back(rows[i]), steady.push_back(simulated.figures[i]);
+  print_summary("all loads", purpose, rows, simulated.figures);
+  print_summary("steady loads", purpose, steady_rows, steady);
 }
 
 // Of one cell: as the example says, prompts known from the points before; and each prompt new.

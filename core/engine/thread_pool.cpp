@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <thread>
 #include <utility>
@@ -16,11 +17,42 @@ namespace mw::engine {
 namespace {
 
 constexpr int kWorkerNice = 5;
-constexpr int kSpins = 500;  // about 10 us: kernels follow each other closely within a step
+using Clock = std::chrono::steady_clock;
 
 thread_local bool inside_parallel_for = false;
 
 using Body = std::function<void(std::int64_t, std::int64_t)>;
+
+// Kernels follow each other within microseconds and a server's steps within tens of them, but a thread that is put to
+// sleep takes longer than that to wake. So it holds its core for a while. Where that is in vain, as it is when others
+// have the cores that this waits for, it is only tried now and then.
+class Patience {  // one thread's
+ public:
+  // Until `ready`, or for a while.
+  template <class Ready>
+  void linger(const Ready& ready) {
+    const bool trusting = in_vain_ < kTrust || ++waits_ % kTry == 0;
+    in_vain_ = until(ready, trusting ? kMost : kLeast) ? (trusting ? 0 : in_vain_) : in_vain_ + 1;
+  }
+
+ private:
+  template <class Ready>
+  static bool until(const Ready& ready, Clock::duration most) {
+    constexpr int kPauses = 16;  // between two looks at the clock
+    const Clock::time_point begun = Clock::now();
+    while (true) {
+      for (int i = 0; i < kPauses; ++i) {
+        if (ready()) return true;
+        __builtin_ia32_pause();
+      }
+      if (Clock::now() - begun > most) return false;
+    }
+  }
+
+  static constexpr std::chrono::microseconds kLeast{10}, kMost{150};
+  static constexpr unsigned kTrust = 2, kTry = 16;
+  unsigned in_vain_ = 0, waits_ = 0;  // in vain: one after another
+};
 
 }  // namespace
 
@@ -33,6 +65,7 @@ struct ThreadPool::Impl {
   std::int64_t count = 0, grain = 1;
   std::atomic<std::uint32_t> generation{0}, running{0};
   std::atomic<bool> quit{false};
+  Patience patience;  // the caller's
 
   std::pair<std::int64_t, std::int64_t> part(int thread) const {
     const std::int64_t units = (count + grain - 1) / grain;
@@ -54,8 +87,9 @@ struct ThreadPool::Impl {
     lower_priority();
     inside_parallel_for = true;
     std::uint32_t seen = 0;
+    Patience own;
     while (true) {
-      for (int i = 0; i < kSpins && generation.load(std::memory_order_acquire) == seen; ++i) __builtin_ia32_pause();
+      own.linger([&] { return generation.load(std::memory_order_acquire) != seen; });
       generation.wait(seen, std::memory_order_acquire);
       seen = generation.load(std::memory_order_acquire);
       if (quit.load()) return;
@@ -98,7 +132,7 @@ void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain, const Body
   inside_parallel_for = true;
   p.run_part(0);
   inside_parallel_for = false;
-  for (int i = 0; i < kSpins && p.running.load(std::memory_order_acquire) != 0; ++i) __builtin_ia32_pause();
+  p.patience.linger([&] { return p.running.load(std::memory_order_acquire) == 0; });
   for (std::uint32_t left = p.running.load(std::memory_order_acquire); left != 0;
        left = p.running.load(std::memory_order_acquire))
     p.running.wait(left, std::memory_order_acquire);

@@ -344,8 +344,11 @@ DeviceMemory serve_memory(const LocalModel& m) {
   const double allowed = r.target.chip.memory.value * s.memory_utilisation;
   const double left = allowed - static_cast<double>(total(always).value);
   Instant serving{"serving", std::move(always)};
-  add(serving.buffers, buffer("KV cache", C::kv_cache, std::max(0.0, left),
-                              "capacity x " + number_text(s.memory_utilisation, 3) + " less everything else"));
+  add(serving.buffers,
+      s.kv_cache
+          ? buffer("KV cache", C::kv_cache, static_cast<double>(s.kv_cache->value), "as the server sets it aside")
+          : buffer("KV cache", C::kv_cache, std::max(0.0, left),
+                   "capacity x " + number_text(s.memory_utilisation, 3) + " less everything else"));
   return finish(m, {std::move(serving)});
 }
 

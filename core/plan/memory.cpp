@@ -120,7 +120,7 @@ MemoryPlan predict_memory(const model::Config& config, const InferenceModel& mod
     most_rank = std::max(most_rank, of.most_rank);
   }
   ledger[MemoryCategory::activations] += buffer(3 * shape.tokens * most_rank);
-  return {.at_peak = ledger, .category_peaks = ledger, .peak_instant = "a server's step"};
+  return {.at_peak = ledger, .category_peaks = ledger, .peak_instant = "step of a server"};
 }
 
 MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Scoring& work) {

@@ -102,6 +102,7 @@ enum class Scheduling { between_steps, ahead };
 struct ServeWork {
   int max_num_seqs = 64, max_model_len = 4096, max_num_batched_tokens = 2048;
   double memory_utilisation = 0.9;
+  std::optional<Bytes> kv_cache{};  // of a device, as the server sets it aside; else what memory_utilisation leaves
   int input_len = 1024, output_len = 512;  // of the requests that times are given for
   Scheduling scheduling = Scheduling::between_steps;
 };

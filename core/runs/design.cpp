@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runs/design.h"
 
-#include <algorithm>
-
 #include "core/mesh/engine_step.h"
 #include "core/plan/collective_time.h"
 #include "core/plan/step_time.h"
@@ -53,35 +51,16 @@ bool is_here(const Design& design) {
   return design.request().target.chip.vendor == hardware::Vendor::cpu;
 }
 
+bool is_whole(const Design& design) {
+  return !is_here(design) || planned_elsewhere(design.experiment);
+}
+
 bool speed_known(const Design& design) {
   return !is_here(design) || !design.request().calibrated.empty();
 }
 
 Design with_prediction(Design design, const Prediction& p) {
-  plan::DeviceMemory memory{.capacity = p.capacity,
-                            .at_peak = p.at_peak,
-                            .category_peaks = p.at_peak,
-                            .peak_instant = p.peak_instant,
-                            .buffers = {},
-                            .total = {}};
-  for (size_t c = 0; c < kMemoryCategories; ++c) {
-    const auto category = static_cast<MemoryCategory>(c);
-    if (const Bytes b = p.at_peak.bytes[c]; b.value > 0)
-      memory.buffers.push_back({std::string(to_string(category)), category, b, b, "the engine's own formulas"});
-  }
-  std::stable_sort(memory.buffers.begin(), memory.buffers.end(),
-                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
-  const auto total = static_cast<double>(p.at_peak.total().value);
-  std::string sources;
-  for (const std::string& s : p.sources) sources += (sources.empty() ? "" : "; ") + s;
-  memory.total = {.value = total,
-                  .low = p.basis == Basis::exact ? total : 0,
-                  .high = total,
-                  .origin = plan::Origin::measured,
-                  .formula = "the engine's own formulas",
-                  .inputs = {},
-                  .source = sources};
-  design.planned.plan.memory = std::move(memory);
+  design.planned.plan.memory = device_memory(p);
   const plan::Request& r = design.request();
   if (r.work != plan::Work::train || p.devices.size() < 2) return design;
   const DevicePrediction& first = p.devices.front();

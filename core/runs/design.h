@@ -27,6 +27,8 @@ using DesignPtr = std::shared_ptr<const Design>;
 Design design(const Experiment& experiment, const hardware::Catalogue& catalogue);
 
 bool is_here(const Design& design);  // on this machine: the engine runs it
+// Complete as it is: nothing follows from the engine's prediction of a run.
+bool is_whole(const Design& design);
 // Its time can be told: of another machine, or of this one once its runs calibrated it.
 bool speed_known(const Design& design);
 // A design for this machine with the engine's own prediction in place of the planner's: its memory is known exactly,

@@ -11,6 +11,7 @@
 #include "core/mesh/lora_modules.h"
 #include "core/plan/calibrate.h"
 #include "core/plan/lengths.h"
+#include "core/runs/engine_server.h"
 #include "core/runs/settings.h"
 
 namespace mw::runs {
@@ -40,17 +41,6 @@ std::pair<std::string, std::string> assignment(const std::string& text, const ch
   const auto equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0) throw wrong("SET", key, text, example);
   return {trimmed(std::string_view(text).substr(0, equals)), trimmed(std::string_view(text).substr(equals + 1))};
-}
-
-model::Config config_of(const Experiment& e) {
-  if (const auto path = e.path("model.path"); !path.empty()) return formats::read_config(path);
-  if (e.string("model.id").empty())
-    throw Error({.id = "MISSING",
-                 .message = "no model is given",
-                 .place = "model.id",
-                 .expected = "a catalogue id or a folder",
-                 .fix = "set model.id, e.g. --set model.id=gemma3-1b, or model.path"});
-  return model::catalogue(e.string("model.id"));
 }
 
 // As the document says; where it says nothing, every device along the axis that its stack uses.
@@ -157,6 +147,10 @@ void set_serving(const Experiment& e, plan::Request& r) {
              .output_len = whole(e, "serve.output_len")};
   if (e.flag("serve.async_scheduling")) plan::schedule_ahead(r);
   r.kv = dtype(e.string("serve.kv_dtype"));
+  if (served_here(r)) {  // whatever was asked for: what the engine has
+    r.kv = plan::DType::f32;
+    r.serve.kv_cache = engine_server(e, r.model).settings.kv.capacity;
+  }
   r.sliding_window_kv = e.flag("serve.sliding_window_kv");
 }
 
@@ -249,6 +243,22 @@ std::vector<std::string> keys_of_target(const hardware::Target& before, const ha
     keys.insert(keys.end(), {"train.stack", "serve.stack", "sharding.preset", "sharding.places", "data.padding",
                              "lora.module_path"});
   return keys;
+}
+
+bool served_here(const plan::Request& r) {
+  return r.work == plan::Work::serve && r.stack == plan::Stack::engine && r.mesh.devices() == 1 &&
+         r.target.chip.vendor == hardware::Vendor::cpu;
+}
+
+model::Config config_of(const Experiment& e) {
+  if (const auto path = e.path("model.path"); !path.empty()) return formats::read_config(path);
+  if (e.string("model.id").empty())
+    throw Error({.id = "MISSING",
+                 .message = "no model is given",
+                 .place = "model.id",
+                 .expected = "a catalogue id or a folder",
+                 .fix = "set model.id, e.g. --set model.id=gemma3-1b, or model.path"});
+  return model::catalogue(e.string("model.id"));
 }
 
 plan::Request plan_request(const Experiment& e, const hardware::Catalogue& catalogue) {

@@ -23,6 +23,12 @@ mesh::Mesh given_mesh(const Experiment& experiment);
 // sharding.preset (auto: `usual`) and sharding.overrides. Throws Error for a rule that cannot be read.
 mesh::Rules sharding_rules(const Experiment& experiment, mesh::Preset usual);
 
+// By this engine on this machine, whose memory is known to the byte.
+bool served_here(const plan::Request& request);
+
+// Sizes of the document's model: of model.path's config.json, else of model.id. Throws Error where neither can be read.
+model::Config config_of(const Experiment& experiment);
+
 // Throws the first error of validate(), or Error naming the key at fault: an unknown target, model, stack or spec.
 plan::Request plan_request(const Experiment& experiment, const hardware::Catalogue& catalogue);
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/runs/engine_server.h"
+
 namespace mw::runs {
 namespace {
 
@@ -132,6 +134,7 @@ Planned plan_experiment(const Experiment& e, const hardware::Catalogue& catalogu
     add_points(e, out);
   else
     out.plan = plan::predict(out.request);
+  if (served_here(out.request)) out.plan.memory = device_memory(engine_server(e, out.request.model).memory);
   out.diagnosis = diagnose(e, catalogue, {.plan = &out.plan, .request = &out.request}, Fixes::searched);
   for (const Diagnostic& d : out.diagnosis.found) out.problems.push_back(d.problem);
   add_guesses(e, out);

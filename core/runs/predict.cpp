@@ -167,6 +167,39 @@ Prediction predict(const Experiment& experiment, ReadData read_data, std::stop_t
   return p;
 }
 
+plan::InferenceModel inference_model(const train::ModelSettings& settings) {
+  return {.weights = static_cast<plan::WeightType>(settings.weights),
+          .bf16 = engine::packed_kernels() ? plan::Bf16Math::packed : plan::Bf16Math::widened,
+          .threads = train::thread_count(settings.threads)};
+}
+
+plan::DeviceMemory device_memory(const Prediction& p) {
+  plan::DeviceMemory memory{.capacity = p.capacity,
+                            .at_peak = p.at_peak,
+                            .category_peaks = p.at_peak,
+                            .peak_instant = p.peak_instant,
+                            .buffers = {},
+                            .total = {}};
+  for (size_t c = 0; c < kMemoryCategories; ++c) {
+    const auto category = static_cast<MemoryCategory>(c);
+    if (const Bytes b = p.at_peak.bytes[c]; b.value > 0)
+      memory.buffers.push_back({std::string(to_string(category)), category, b, b, "the engine's own formulas"});
+  }
+  std::stable_sort(memory.buffers.begin(), memory.buffers.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  const auto total = static_cast<double>(p.at_peak.total().value);
+  std::string sources;
+  for (const std::string& s : p.sources) sources += (sources.empty() ? "" : "; ") + s;
+  memory.total = {.value = total,
+                  .low = p.basis == Basis::exact ? total : 0,
+                  .high = total,
+                  .origin = plan::Origin::measured,
+                  .formula = "the engine's own formulas",
+                  .inputs = {},
+                  .source = sources};
+  return memory;
+}
+
 std::vector<std::string> device_lines(const Prediction& p) {
   std::vector<std::string> lines;
   if (p.devices.size() < 2) return lines;

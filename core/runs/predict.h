@@ -7,6 +7,7 @@
 
 #include "core/base/ledger.h"
 #include "core/plan/memory.h"
+#include "core/plan/plan.h"
 #include "core/runs/experiment.h"
 #include "core/train/trainer.h"
 
@@ -48,6 +49,12 @@ enum class ReadData { no, yes };
 // the engine reads the model's tokenizer), else every row is taken as data.max_len long. Throws Error for what makes a
 // prediction impossible.
 Prediction predict(const Experiment& experiment, ReadData read_data, std::stop_token stop = {});
+
+// Of weights that are only read, without adapters.
+plan::InferenceModel inference_model(const train::ModelSettings& settings);
+
+// As the planner's answers have it: a buffer for each category.
+plan::DeviceMemory device_memory(const Prediction& prediction);
 
 // Lines of a table, a device each: "device 3 (fsdp 1, tp 1)", total and what of it is largest; empty for one device.
 std::vector<std::string> device_lines(const Prediction& prediction);

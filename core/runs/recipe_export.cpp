@@ -7,6 +7,7 @@
 #include "core/recipes/settings.h"
 #include "core/runs/diagnostics.h"
 #include "core/runs/parameters.h"
+#include "core/runs/plan_request.h"
 #include "core/runs/settings.h"
 
 namespace mw::runs {
@@ -14,17 +15,6 @@ namespace fs = std::filesystem;
 namespace {
 
 using recipes::Kind;
-
-model::Config config_of(const Experiment& e) {
-  if (const fs::path path = e.path("model.path"); !path.empty()) return formats::read_config(path);
-  if (e.string("model.id").empty())
-    throw Error({.id = "MISSING",
-                 .message = "no model is given",
-                 .place = "model.id",
-                 .expected = "a catalogue id or a folder",
-                 .fix = "set model.id, e.g. --set model.id=gemma3-1b, or model.path"});
-  return model::catalogue(e.string("model.id"));
-}
 
 // {"lora": {"rank": 8, ...}, ...}: what the table says, where the document says nothing.
 Json values_in_force(const Experiment& e, const std::vector<std::string>& sections) {

@@ -3,9 +3,8 @@
 
 #include <algorithm>
 
+#include "core/runs/engine_server.h"
 #include "core/runs/settings.h"
-#include "core/runs/sweep_run.h"
-#include "core/serve/engine_layout.h"
 
 namespace mw::runs {
 namespace fs = std::filesystem;
@@ -46,16 +45,17 @@ ServedModel load_served(const Experiment& e, const train::Progress& progress) {
   model.capacity = model.capacity * model.mesh.devices();  // answers are the same, and one device has every core
   model.mesh = {};
   model.use = engine::Use::inference;
-  ServedModel out{.model = {}, .settings = scheduler_settings(e), .name = served_name(e, model.path)};
-  const int positions = formats::read_config(model.path).max_positions;
-  if (!e.has("serve.max_model_len")) out.settings.max_model_len = std::min(out.settings.max_model_len, positions);
+  ServedModel out{.model = {},
+                  .settings = server_settings(e, formats::read_config(model.path)),
+                  .name = served_name(e, model.path)};
   model.context = out.settings.max_model_len;
   out.adapters = read_adapters(e, out.name, model.path);
   out.model = train::load_model(model, progress);
-  out.settings =
-      serve::with_engine_kv(out.model.cluster->network(0), out.settings,
-                            Bytes(static_cast<std::int64_t>(e.number("serve.kv_gib") * 1073741824.0)),
-                            e.flag("serve.sliding_window_kv") ? serve::WindowKv::freed : serve::WindowKv::kept);
+  engine::Network& network = out.model.cluster->network(0);
+  const engine::Arena& arena = network.device().arena;
+  network.release_step_memory();
+  out.settings = serve::with_engine_kv(network.config(), out.settings, asked_kv(e), window_kv(e),
+                                       {inference_model(model), arena.capacity() - arena.use().now.total()});
   out.queue = static_cast<int>(e.integer("serve.queue"));
   return out;
 }

@@ -6,7 +6,6 @@
 #include <chrono>
 
 #include "core/engine/checks.h"
-#include "core/engine/kernels/packed.h"
 #include "core/formats/checkpoint.h"
 #include "core/runs/predict.h"
 #include "core/runs/settings.h"
@@ -136,11 +135,8 @@ event::Finished run_sizes(const Experiment& e, Json info, const EventSink& sink,
                  .expected = "at most " + std::to_string(request.config.max_positions)});
   request.capacity = model.capacity.value > 0 ? model.capacity : train::machine_memory();
   const Adapters adapters = adapters_of(e, request.config);
-  request.model = {
-      .weights = static_cast<plan::WeightType>(model.weights),
-      .bf16 = engine::packed_kernels() ? plan::Bf16Math::packed : plan::Bf16Math::widened,
-      .lora = adapters.wanted ? lora_sizes(request.config, adapters.options) : std::vector<plan::LoraSize>{},
-      .threads = train::thread_count(model.threads)};
+  request.model = inference_model(model);
+  if (adapters.wanted) request.model.lora = lora_sizes(request.config, adapters.options);
   train::LoadedModel loaded;
   request.network = [&]() -> engine::Network& {
     loaded = train::load_weights(model, request.config, [&](long done, long total) {

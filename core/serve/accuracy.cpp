@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/serve/accuracy.h"
 
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -60,9 +61,8 @@ formats::BenchPoint simulate(const plan::Measurement& row) {
   return summarise(load, backend->play(load, {}, {}), {});
 }
 
-std::vector<plan::Comparison> simulate_all(const std::vector<plan::Measurement>& rows,
-                                           const plan::Calibration& calibration) {
-  std::vector<plan::Comparison> out(rows.size());
+Accuracy simulate_all(const std::vector<plan::Measurement>& rows, const plan::Calibration& calibration) {
+  Accuracy out{.figures = std::vector<plan::Comparison>(rows.size()), .steady = std::vector<bool>(rows.size())};
   std::map<decltype(played_as(rows.front())), formats::BenchPoint> played;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (!plan::is_serving(rows[i].what)) continue;
@@ -72,7 +72,9 @@ std::vector<plan::Comparison> simulate_all(const std::vector<plan::Measurement>&
       plan::apply(calibration, row.request);
       found = played.emplace(played_as(rows[i]), simulate(row)).first;
     }
-    out[i] = plan::compare(rows[i], figure(found->second, rows[i].what));
+    out.figures[i] = plan::compare(rows[i], figure(found->second, rows[i].what));
+    const bool at_once = rows[i].load.concurrency == 0 && std::isinf(rows[i].load.request_rate);
+    out.steady[i] = !at_once && found->second.verdict == to_string(Saturation::stable);
   }
   return out;
 }

@@ -13,8 +13,13 @@ namespace mw::serve {
 LoadSettings load_of(const plan::Measurement& row);
 // Played on an empty server: no prompt is known to its prefix cache. Efficiencies as the row's request has them.
 formats::BenchPoint simulate(const plan::Measurement& row);
-// Of the rows' serving figures; rows of one load are played once. Others are left as they are ({}).
-std::vector<plan::Comparison> simulate_all(const std::vector<plan::Measurement>& rows,
-                                           const plan::Calibration& calibration);
+// By row; those that are not of serving are left as they are ({}, not steady).
+struct Accuracy {
+  std::vector<plan::Comparison> figures;
+  // Of a load that went on while it was measured and was kept up with: no burst, no overload (as the simulator judges).
+  std::vector<bool> steady;
+};
+// Rows of one load are played once.
+Accuracy simulate_all(const std::vector<plan::Measurement>& rows, const plan::Calibration& calibration);
 
 }  // namespace mw::serve

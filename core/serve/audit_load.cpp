@@ -107,8 +107,9 @@ class Load {
     const auto n = static_cast<double>(std::max(p_.num_prompts, p_.completed + p_.failed));
     if (p_.failed > 0)
       add("FAILED", "failed", static_cast<double>(p_.failed), 0,
-          grouped(static_cast<double>(p_.failed)) + " of " + grouped(n) +
-              " requests failed: latencies are of the others, and the server had less to do",
+          p_.completed == 0 ? "all " + grouped(n) + " requests failed: nothing was measured"
+                            : grouped(static_cast<double>(p_.failed)) + " of " + grouped(n) +
+                                  " requests failed: latencies are of the others, and the server had less to do",
           "");
     const bool timed = p_.ttft.known() || p_.e2el.known();
     if (p_.completed == 0 && p_.failed > 0 && timed)

@@ -77,18 +77,15 @@ SchedulerSettings with_engine_kv(const model::Config& config, SchedulerSettings 
   return s;
 }
 
-SchedulerSettings with_engine_kv(engine::Network& network, SchedulerSettings wanted, Bytes kv, WindowKv windows) {
-  const model::Config& config = network.config();
-  const engine::Arena& arena = network.device().arena;
+SchedulerSettings with_engine_kv(const model::Config& config, SchedulerSettings wanted, Bytes kv, WindowKv windows,
+                                 const DeviceRoom& room) {
   SchedulerSettings s = with_engine_kv(config, wanted, kv, windows);
-  if (kv.value > 0 || arena.capacity().value == 0) return s;
+  if (kv.value > 0) return s;
   plan::Serving work = planned_serving(config, s);
   work.groups.clear();
-  const Ledger steps =
-      plan::predict_memory(config, {.threads = network.device().pool.threads()}, work).at_peak;  // without blocks
-  network.release_step_memory();
-  const Bytes left = arena.capacity() - arena.use().now.total() - steps[MemoryCategory::activations] -
-                     steps[MemoryCategory::logits] - steps[MemoryCategory::workspace];
+  const Ledger steps = plan::predict_memory(config, room.model, work).at_peak;  // without blocks
+  const Bytes left =
+      room.free - steps[MemoryCategory::activations] - steps[MemoryCategory::logits] - steps[MemoryCategory::workspace];
   if (s.kv.capacity.value <= left.value / 2) return s;
   return with_engine_kv(config, wanted, Bytes(std::max<std::int64_t>(1, left.value / 2)), windows);
 }

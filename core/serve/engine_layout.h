@@ -14,9 +14,13 @@ enum class WindowKv { kept, freed };  // blocks of sliding layers behind their w
 // than that goes to the prefix cache. Throws Error SERVE where not even one of them fits.
 SchedulerSettings with_engine_kv(const model::Config& config, SchedulerSettings wanted, Bytes kv,
                                  WindowKv windows = WindowKv::freed);
-// The same on this device: kv 0 takes at most half of what is left beside the buffers of a step.
-SchedulerSettings with_engine_kv(engine::Network& network, SchedulerSettings wanted, Bytes kv,
-                                 WindowKv windows = WindowKv::freed);
+// The same on a device: kv 0 takes at most half of what is left beside the buffers of a step.
+struct DeviceRoom {
+  plan::InferenceModel model{};
+  Bytes free{};  // beside weights and adapters
+};
+SchedulerSettings with_engine_kv(const model::Config& config, SchedulerSettings wanted, Bytes kv, WindowKv windows,
+                                 const DeviceRoom& room);
 
 // What the engine reserves for such a server, and what the plan says of it.
 engine::ServeRoom serve_room(const model::Config& config, const SchedulerSettings& settings);

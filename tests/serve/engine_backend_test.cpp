@@ -19,7 +19,7 @@ class EngineBackendTest : public ::testing::Test {
   std::unique_ptr<Backend> backend(int seqs = 8) {
     SchedulerSettings s{.max_num_seqs = seqs, .max_num_batched_tokens = 64, .max_model_len = 96, .kv = {}};
     s.kv.block_size = 4;
-    return engine_backend(network_, with_engine_kv(network_, s, Bytes(0)), {.first_id = 3, .vocab = 61});
+    return engine_backend(network_, with_engine_kv(network_.config(), s, Bytes(0)), {.first_id = 3, .vocab = 61});
   }
   static LoadSettings settings(double rate = 400) {
     LoadSettings s;

@@ -296,7 +296,8 @@ TEST(EngineLayout, FollowsTheModelAndTheMemory) {
   Network network(config, device, engine::WeightType::f32);
   SchedulerSettings wanted = s;
   wanted.max_num_seqs = 64;
-  const SchedulerSettings fits = with_engine_kv(network, wanted, Bytes(0));
+  const Bytes free = device.arena.capacity() - device.arena.use().now.total();
+  const SchedulerSettings fits = with_engine_kv(config, wanted, Bytes(0), WindowKv::freed, {{.threads = 2}, free});
   EXPECT_LT(fits.kv.capacity, with_engine_kv(config, wanted, Bytes(0)).kv.capacity);
   const EngineExecutor executor(network, fits);  // does not run out of memory
 }

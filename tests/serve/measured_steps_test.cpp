@@ -150,7 +150,7 @@ TEST(MeasuredSteps, AServerIsTimedFittedAndSimulated) {
   engine::Network network(engine::test::tiny_config(), device, engine::WeightType::f32);
   engine::test::fill(network, 8, 0.25f);
   SchedulerSettings s{.max_num_seqs = 8, .max_num_batched_tokens = 64, .max_model_len = 120, .kv = {}};
-  s = with_engine_kv(network, s, Bytes(0));
+  s = with_engine_kv(network.config(), s, Bytes(0));
   std::vector<TimedStep> steps;
   {
     EngineExecutor executor(network, s);

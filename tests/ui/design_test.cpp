@@ -348,6 +348,16 @@ class DesignTest : public test::WindowFixture {
     picture(u"cpu"_s);
   }
 
+  void a_server_on_this_machine_is_a_design_too() {
+    open("tiny-serve.json");
+    QVERIFY(page().shards().rowCount() > 0);
+    const Bytes exact = window_->pricer().design()->plan().memory.at_peak.total();
+    QVERIFY(exact.value > 0);
+    QVERIFY2(figure(u"Memory per device"_s).startsWith(qs(to_text(exact))), qPrintable(figure(u"Memory per device"_s)));
+    QVERIFY(!page().time_bar().isVisible());
+    picture(u"cpu-serve"_s);
+  }
+
   void screen_readers_can_name_everything() {
     open("paper-train-v5p-8.json");
     QCOMPARE(test::unnamed(page()).join(u"; "_s), QString());

@@ -236,7 +236,7 @@ void DesignPage::show_frame() {
   changed_ = false;
   dimmed_ = dim;
   seen_ = pricer_.design();
-  if (const runs::DesignPtr& design = pricer_.design(); design && !runs::is_here(*design))
+  if (const runs::DesignPtr& design = pricer_.design(); design && runs::is_whole(*design))
     shown_ = design;
   else if (design && pricer_.prediction())
     shown_ = std::make_shared<const runs::Design>(runs::with_prediction(*design, *pricer_.prediction()));

@@ -76,7 +76,7 @@ QString design_text(const runs::Design& d) {
   QStringList parts{
       (p.fits() ? StatusStrip::tr("Fits: %1 of %2 per device") : StatusStrip::tr("Does not fit: %1 of %2 per device"))
           .arg(qs(to_text(p.memory.at_peak.total())), qs(to_text(p.memory.capacity)))};
-  parts << StatusStrip::tr("%1 a step").arg(qs(to_text(Seconds(p.step.seconds.value))));
+  if (runs::speed_known(d)) parts << StatusStrip::tr("%1 a step").arg(qs(to_text(Seconds(p.step.seconds.value))));
   if (d.request().work == plan::Work::train) {
     QString run = qs(to_text(Seconds(p.run.hours.value * 3600)));
     if (p.run.usd_per_hour > 0) run += u", "_s + qs(to_text(Usd(p.run.usd.value)));

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/runs/engine_server.h"
+
+#include <gtest/gtest.h>
+
+#include "core/formats/checkpoint.h"
+#include "core/runs/planning.h"
+#include "core/runs/serving.h"
+#include "tests/shipped.h"
+
+namespace mw::runs {
+namespace {
+
+Experiment shipped_server() {
+  return Experiment::load(MW_RESOURCES "/examples/tiny-serve.json");
+}
+
+TEST(EngineServer, IsPlannedToTheByte) {
+  for (const char* windows : {"true", "false"}) {
+    Experiment e = shipped_server();
+    e.set("serve.sliding_window_kv", windows);
+    const Serving real = load_serving(e);
+    const Ledger held = real.model.cluster->network(0).device().arena.use().now;
+    const EngineServer planned = engine_server(e, real.model.cluster->network(0).config());
+    for (size_t c = 0; c < kMemoryCategories; ++c)
+      if (const auto category = static_cast<MemoryCategory>(c); held[category].value > 0)
+        EXPECT_EQ(planned.memory.at_peak[category].value, held[category].value) << to_string(category);
+    EXPECT_GT(held[MemoryCategory::kv_cache].value, 0);
+    EXPECT_EQ(planned.settings.kv.capacity, real.settings.kv.capacity);
+    EXPECT_EQ(planned.settings.max_model_len, real.settings.max_model_len);
+  }
+}
+
+TEST(EngineServer, TakesHalfOfWhatIsLeftOfASmallMachine) {
+  Experiment e = shipped_server();
+  const EngineServer roomy = engine_server(e, config_of(e));
+  e.set("target.memory_gib", "0.035");
+  const EngineServer small = engine_server(e, config_of(e));
+  EXPECT_LT(small.settings.kv.capacity, roomy.settings.kv.capacity);
+  EXPECT_TRUE(small.memory.fits());
+  EXPECT_EQ(small.settings.kv.capacity, load_served(e).settings.kv.capacity);
+}
+
+TEST(EngineServer, IsWhatThePlanSaysOfAServerHere) {
+  const Experiment e = shipped_server();
+  const Planned planned = plan_experiment(e, test::catalogue());
+  const EngineServer server = engine_server(e, config_of(e));
+  EXPECT_EQ(planned.plan.memory.at_peak.total(), server.memory.at_peak.total());
+  EXPECT_EQ(planned.plan.memory.at_peak[MemoryCategory::runtime].value, 0) << "there is no CUDA context";
+  EXPECT_NEAR(static_cast<double>(planned.plan.serve->kv_tokens) * planned.plan.serve->kv_bytes_per_token,
+              static_cast<double>(server.settings.kv.capacity.value), planned.plan.serve->kv_bytes_per_token);
+}
+
+}  // namespace
+}  // namespace mw::runs
