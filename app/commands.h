@@ -69,6 +69,7 @@ struct GenerateArgs {
   std::string run;                // id or "latest", whose last checkpoint is the tuned model
   std::filesystem::path adapter;  // PEFT folder
   bool raw = false;               // continue the text instead of asking through the chat template
+  std::filesystem::path logits;   // file for the prompts' logits, or empty
 };
 int generate_command(const Common& common, const GenerateArgs& args);
 

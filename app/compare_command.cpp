@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // `compare`: runs of the store and files of results side by side, the first as baseline.
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 #include "app/commands.h"
@@ -80,8 +79,7 @@ void print(const runs::Comparison& comparison) {
     std::printf("%-44.44s", (row.unit.empty() ? row.label : row.label + " (" + row.unit + ")").c_str());
     for (size_t c = 0; c < row.texts.size(); ++c) {
       std::string text = row.texts[c].empty() ? "-" : row.texts[c];
-      if (row.deltas[c])
-        text += (*row.deltas[c] < 0 ? " " : " +") + std::to_string(std::lround(*row.deltas[c] * 100)) + "%";
+      if (row.deltas[c]) text += "  " + runs::change_text(*row.deltas[c]);
       if (!row.marks[c].empty()) text += row.marks[c].starts_with("impossible") ? " !!" : " ?";
       std::printf("  %22.22s", text.c_str());
     }

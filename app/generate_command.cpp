@@ -4,6 +4,7 @@
 
 #include "app/commands.h"
 #include "core/formats/checkpoint.h"
+#include "core/formats/safetensors.h"
 #include "core/runs/settings.h"
 #include "core/runs/store.h"
 #include "core/train/checkpoint.h"
@@ -90,11 +91,26 @@ void tune(train::LoadedModel& model, const fs::path& folder, train::ModelSetting
   train::attach_adapter(adapter, settings.seed, *model.cluster);
 }
 
-// On the mesh of this machine's virtual devices; one of chips that are not here runs as one device.
-train::ModelSettings settings_of(const runs::Experiment& experiment) {
+// To hold another program's against: as the weights are computed with (train.dtype), at every position.
+void write_logits(train::LoadedModel& model, const std::vector<std::string>& prompts, const fs::path& file) {
+  std::vector<train::PromptLogits> all;
+  for (const std::string& prompt : prompts) all.push_back(train::prompt_logits(model, prompt));
+  std::vector<formats::TensorData> tensors;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto rows = static_cast<std::int64_t>(all[i].ids.size());
+    const std::string name = std::to_string(i);
+    tensors.push_back({name + ".ids", formats::DType::i32, {rows}, std::as_bytes(std::span(all[i].ids))});
+    tensors.push_back(
+        {name + ".logits", formats::DType::f32, {rows, model.config().vocab}, std::as_bytes(std::span(all[i].logits))});
+  }
+  formats::write_safetensors(file, tensors);
+}
+
+// On the mesh of this machine's virtual devices; one of chips that are not here runs as one device, and so do logits.
+train::ModelSettings settings_of(const runs::Experiment& experiment, const GenerateArgs& args) {
   train::ModelSettings settings = runs::model_settings(experiment);
   settings.use = engine::Use::inference;
-  if (experiment.string("target.id") == "cpu") return settings;
+  if (experiment.string("target.id") == "cpu" && args.logits.empty()) return settings;
   settings.capacity = settings.capacity * settings.mesh.devices();
   settings.mesh = {};
   return settings;
@@ -104,7 +120,7 @@ train::ModelSettings settings_of(const runs::Experiment& experiment) {
 
 int generate_command(const Common& common, const GenerateArgs& args) {
   const runs::Experiment experiment = load_experiment(common);
-  const train::ModelSettings settings = settings_of(experiment);
+  const train::ModelSettings settings = settings_of(experiment, args);
   const fs::path tuned = tuned_folder(common, args, experiment);
   if (!tuned.empty() && fs::exists(tuned / "adapter_config.json"))
     train::read_adapter(tuned, settings.path);  // refused now rather than after the base model's answer
@@ -127,6 +143,10 @@ int generate_command(const Common& common, const GenerateArgs& args) {
     if (common.output == Output::text) print("tuned: ", args, after);
     out = to_json(prompts, base, &after);
     out["tuned"] = tuned.string();
+  }
+  if (!args.logits.empty()) {
+    write_logits(model, prompts, args.logits);
+    out["logits"] = args.logits.string();
   }
   out["model"] = settings.path.string();
   out["mesh"] = train::mesh_json(settings.mesh);

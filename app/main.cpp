@@ -245,6 +245,9 @@ int run_main(int argc, char** argv) {
   generate->add_option("--run-id,--run", a.generate.run, "Tuned model: last checkpoint of this run, or latest");
   generate->add_option("--adapter", a.generate.adapter, "Tuned model: a PEFT adapter folder");
   generate->add_flag("--raw", a.generate.raw, "Continue the text, without the chat template");
+  generate->add_option(
+      "--logits", a.generate.logits,
+      "Safetensors file for the (tuned) model's logits at every position of each prompt: N.ids, N.logits");
   auto* serve = cli.add_subcommand("serve", "Answer the OpenAI protocol over HTTP with the experiment's model");
   add_common(*serve, a, "Experiment file");
   serve->add_option("--port", a.serve.port, "Port; 0: one that is free, which is printed")

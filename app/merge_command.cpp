@@ -111,11 +111,12 @@ int convert_command(const Common& common, const AdapterArgs& args) {
                  .fix = "a PEFT adapter needs no conversion"});
   std::vector<std::string> notes;
   const model::Config config = config_for(args, notes);
-  Source source = read_source(args, model::TensorInventory(config));
+  const model::TensorInventory inventory(config);
+  Source source = read_source(args, inventory);
   notes.insert(notes.end(), source.notes.begin(), source.notes.end());
   source.adapter.base_model = args.base.empty() ? config.id : args.base.string();
   StagedFolder staged(args.out);
-  formats::write_peft(staged.path(), source.adapter);
+  formats::write_peft(staged.path(), source.adapter, inventory);
   std::error_code error;
   fs::remove(args.out, error);  // empty, or not there
   staged.commit();

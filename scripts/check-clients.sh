@@ -13,7 +13,6 @@ if [ ! -x "$clients/bin/guidellm" ]; then
   python3 -m venv "$clients"
   "$clients/bin/pip" install -q openai guidellm
 fi
-build ci meshwright
 serve_for "$experiment" --api-key check
 
 say "curl"

@@ -2,72 +2,127 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Exports the tiny experiment for Tunix, TRL and TorchAX, installs what each pins from PyPI (outside the repository), runs
 # them in smoke mode to the end under `meshwright watch`, and compares 20 steps with our engine's from the same adapter in
-# f32: losses within 2 % at every step. What Tunix leaves is converted and merged, and each adapter is generated with.
+# f32: losses within 2 % at every step. What they leave is merged, converted and loaded in transformers and peft: logits
+# within 1e-3 of our engine's at every position. Ends with a table of each, and with the runs compared.
 #     scripts/check-recipes.sh [tunix] [trl-fsdp] [torchax]      some of them; all without arguments
+#     MESHWRIGHT=PATH           the program; else build/release's
 #     MESHWRIGHT_VENVS=DIR      where the environments are made or found: DIR/tunix, DIR/trl-fsdp, DIR/torchax
+#     MESHWRIGHT_KEEP=DIR       keeps the event lines of every run there
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kinds=("$@"); [ $# -gt 0 ] || kinds=(tunix trl-fsdp torchax)
 meshwright=$(realpath "${MESHWRIGHT:-build/release/app/meshwright}")
 venvs=${MESHWRIGHT_VENVS:-${XDG_CACHE_HOME:-$HOME/.cache}/meshwright/recipes}
-export OMP_NUM_THREADS=${OMP_NUM_THREADS:-2}
-work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
-steps=20
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-2} HF_HUB_OFFLINE=1
 [ -x "$meshwright" ] || { echo "build first: scripts/run.sh --version, or give MESHWRIGHT=PATH" >&2; exit 2; }
+for kind in "${kinds[@]}"; do
+  [ -e "resources/recipes/$kind/train.py" ] || { echo "no such recipe that trains: $kind" >&2; exit 2; }
+done
+work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
+runs=$work/runs steps=20 failed=0
+printf 'recipe\ttraining loss\theld-out loss\tgradient norm\tverdict\n' > "$work/losses.tsv"
+printf 'weights\tlargest difference\tsame likeliest\tof\tverdict\n' > "$work/logits.tsv"
+say() { echo "== $*" >&2; }
 
 environment() {  # of a kind: made once
   local kind=$1 venv=$venvs/$1 pins=resources/recipes/$1/requirements.txt
   if [ ! -e "$venv/done" ] || ! cmp -s "$pins" "$venv/done"; then
-    echo "== $kind: installing its requirements into $venv" >&2
-    [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
+    say "$kind: installing its requirements into $venv"
+    [ -x "$venv/bin/python" ] || python3 -m venv "$venv" >&2
     # torch's CPU build where its index can be reached: PyPI's brings gigabytes of CUDA
-    "$venv/bin/pip" install -q --extra-index-url https://download.pytorch.org/whl/cpu -r "$pins" ||
-      "$venv/bin/pip" install -q -r "$pins"
+    { "$venv/bin/pip" install -q --retries 0 --timeout 15 --extra-index-url https://download.pytorch.org/whl/cpu -r "$pins" ||
+      "$venv/bin/pip" install -q -r "$pins"; } >&2
     cp "$pins" "$venv/done"
   fi
   echo "$venv/bin/python"
 }
+logged() {  # LOG COMMAND...: its last lines where it fails
+  local log=$1 status=0; shift
+  "$@" 2> "$log" || { status=$?; tail -n 20 "$log" >&2; }
+  return $status
+}
+run_of() { grep -m1 '"event":"started"' "$1" | sed 's/.*"run":"\(run-[0-9]*\)".*/\1/'; }
+table() {
+  python3 - "$1" <<'PYTHON'
+import sys
+rows = [line.rstrip("\n").split("\t") for line in open(sys.argv[1], encoding="utf-8")]
+widths = [max(len(r[c]) for r in rows) for c in range(len(rows[0]))]
+for row in rows:
+    print("  ".join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip())
+PYTHON
+}
 
 settings=(--set "train.steps=$steps" --set train.dtype=f32 --set train.eval_every=10 --set train.checkpoint_every=10
   --set data.max_len=128 --set train.answers=0 --set train.sample_every=0)
-# name: sets. Tunix has one A for K and V, so that case drifts by design; without K and V, or with three targets, it must not.
+prompts=(--prompt "Who lives here?" --prompt "The red ball is behind the green box. The cat sits under the table and looks at the door." --raw --set sample.max_new_tokens=1 --set train.dtype=f32)
+
+# logits NAME MODEL ADAPTER|'': our engine's, and those of transformers and peft for the same folders
+logits() {
+  local name=$1 model=$2 adapter=$3 file=$work/logits.safetensors
+  logged "$work/logits.err" "$meshwright" generate resources/examples/tiny-lora.json --set "model.path=$model" \
+    "${prompts[@]}" ${adapter:+--adapter "$adapter"} --logits "$file" > /dev/null &&
+    logged "$work/logits.err" "$(environment trl-fsdp)" scripts/recipes/round_trip.py "$name" "$file" "$model" \
+      ${adapter:+--adapter "$adapter"} >> "$work/logits.tsv" || failed=1
+}
+
+# One A for K and V in Tunix: with them that case drifts by design. Without K and V (packed) it must not.
 variants=("all|" "packed|data.packing=true train.accumulation=2 train.batch=8 lora.targets=q_proj,o_proj,gate_proj,up_proj,down_proj")
-failed=0
+compared=()
 for variant in "${variants[@]}"; do
   name=${variant%%|*} more=()
   for set in ${variant#*|}; do more+=(--set "$set"); done
   # The adapter to start from: our engine's own numbers, with one A for K and V, as Tunix needs it.
-  start=(); ours=$work/ours-$name.jsonl
+  start=() ours=$work/ours-$name.jsonl
   if [ "$name" = all ]; then
     python=$(environment tunix)
-    "$meshwright" export resources/examples/tiny-mesh.json --recipe tunix --out "$work/start" "${settings[@]}" > /dev/null 2>&1
-    "$python" "$work/start/train.py" --smoke --write-start "$work/adapter" 2> /dev/null
+    logged "$work/start.err" "$meshwright" export resources/examples/tiny-mesh.json --recipe tunix --out "$work/start" \
+      "${settings[@]}" > /dev/null
+    logged "$work/start.err" "$python" "$work/start/train.py" --smoke --write-start "$work/adapter"
     start=(--set "lora.adapter=$work/adapter")
   fi
-  "$meshwright" run resources/examples/tiny-lora.json --runs-dir "$work/runs" --json "${settings[@]}" "${more[@]}" \
-    "${start[@]}" > "$ours" 2> /dev/null
+  say "our engine, $name: $steps steps"
+  logged "$work/ours.err" "$meshwright" run resources/examples/tiny-lora.json --runs-dir "$runs" --json "${settings[@]}" \
+    "${more[@]}" "${start[@]}" > "$ours"
+  [ "$name" = all ] && compared+=("$(run_of "$ours")")
   for kind in "${kinds[@]}"; do
     python=$(environment "$kind")
-    out="$work/a folder of $kind, $name"
+    out="$work/a folder of $kind, $name" theirs=$work/$kind-$name.jsonl
     example=tiny-mesh; [ "$kind" = trl-fsdp ] && example=tiny-lora
-    "$meshwright" export "resources/examples/$example.json" --recipe "$kind" --out "$out" "${settings[@]}" "${more[@]}" \
-      "${start[@]}" > /dev/null 2>&1
-    echo "== $kind, $name: $steps steps in smoke mode"
-    if ! (cd / && "$meshwright" watch --runs-dir "$work/runs" --name "$kind" --json -- "$python" "$out/train.py" --smoke) \
-        > "$work/$kind-$name.jsonl" 2> "$work/$kind-$name.err"; then
-      tail -n 20 "$work/$kind-$name.err" >&2; failed=1; continue
+    logged "$work/export.err" "$meshwright" export "resources/examples/$example.json" --recipe "$kind" --out "$out" \
+      "${settings[@]}" "${more[@]}" "${start[@]}" > /dev/null
+    say "$kind, $name: $steps steps in smoke mode"
+    watch() { (cd / && "$meshwright" watch --runs-dir "$runs" --name "$kind" --json -- "$python" "$out/train.py" --smoke); }
+    if ! logged "$work/$kind-$name.err" watch > "$theirs" || ! tail -n 1 "$theirs" | grep -q '"state":"done"'; then
+      printf '%s, %s\t\t\t\tBAD: it did not end well\n' "$kind" "$name" >> "$work/losses.tsv"
+      failed=1; continue
     fi
-    tail -n 1 "$work/$kind-$name.jsonl" | grep -q '"state":"done"' || { echo "  not done" >&2; failed=1; }
-    python3 scripts/recipes/compare_losses.py "$ours" "$work/$kind-$name.jsonl" "$steps" 0.02 || failed=1
+    python3 scripts/recipes/compare_losses.py "$kind, $name" "$ours" "$theirs" "$steps" 0.02 >> "$work/losses.tsv" || failed=1
+    [ "$name" = all ] && compared+=("$(run_of "$theirs")")
+    [ -z "${MESHWRIGHT_KEEP:-}" ] || { mkdir -p "$MESHWRIGHT_KEEP"; cp "$ours" "$theirs" "$MESHWRIGHT_KEEP/"; }
+    # What it left, read by us, against transformers and peft.
     adapter=$out/out/adapter
     if [ "$kind" = tunix ]; then
-      "$meshwright" merge --base resources/base-model --adapter "$out/out/checkpoints" --out "$out/merged" | tail -n 1
-      "$meshwright" convert --adapter "$out/out/checkpoints" --base resources/base-model --out "$out/peft" > /dev/null
+      if [ "$name" = all ]; then
+        f32=$work/base-f32
+        logged "$work/f32.err" "$(environment trl-fsdp)" scripts/recipes/round_trip.py --as-f32 resources/base-model "$f32"
+        logged "$work/merge.err" "$meshwright" merge --base "$f32" --adapter "$out/out/checkpoints" --out "$out/merged f32" >&2 ||
+          failed=1
+        logits "Tunix's checkpoint, merged by us into f32" "$out/merged f32" ""
+      fi
+      logged "$work/merge.err" "$meshwright" merge --base resources/base-model --adapter "$out/out/checkpoints" \
+        --out "$out/merged" >&2 || failed=1
+      logits "Tunix's checkpoint, $name, merged by us into bf16" "$out/merged" ""
+      logged "$work/convert.err" "$meshwright" convert --to peft --adapter "$out/out/checkpoints" --base resources/base-model \
+        --out "$out/peft" >&2 || failed=1
       adapter=$out/peft
     fi
-    "$meshwright" generate resources/examples/tiny-lora.json --adapter "$adapter" --prompt "Who lives here?" > /dev/null ||
-      failed=1
+    logits "adapter of $kind, $name" "$PWD/resources/base-model" "$adapter"
   done
+  logits "adapter of our engine, $name" "$PWD/resources/base-model" "$runs/$(run_of "$ours")/checkpoint-$steps"
 done
-"$meshwright" runs --runs-dir "$work/runs"
+
+"$meshwright" runs --runs-dir "$runs"
+echo
+[ ${#compared[@]} -lt 2 ] || "$meshwright" compare "${compared[@]}" --runs-dir "$runs"
+for each in losses logits; do echo; table "$work/$each.tsv"; done
 exit $failed

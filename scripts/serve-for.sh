@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Sourced by check-clients.sh and load-test.sh. serve_for EXPERIMENT [OPTION...]: starts `serve` on a free port, sets
-# $address and stops it when the script ends, which fails where the server did not stop well.
+# $address and stops it when the script ends, which fails where the server did not stop well. MESHWRIGHT=PATH: of this
+# program; else build/ci's, which is brought up to date.
 stop_server() {
   local status=$? served=0
   kill -INT $server_pid 2>/dev/null || true
@@ -12,7 +13,8 @@ stop_server() {
 serve_for() {
   local experiment=$1; shift
   server_folder=$(mktemp -d)
-  "$root/build/ci/app/meshwright" serve "$experiment" --port 0 "$@" >"$server_folder/out" 2>"$server_folder/err" &
+  [ -n "${MESHWRIGHT:-}" ] || build ci meshwright
+  "${MESHWRIGHT:-$root/build/ci/app/meshwright}" serve "$experiment" --port 0 "$@" >"$server_folder/out" 2>"$server_folder/err" &
   server_pid=$!
   trap stop_server EXIT
   for _ in $(seq 600); do

@@ -73,7 +73,8 @@ struct Adapter {
   std::vector<std::pair<std::string, float>> alpha_pattern{};
   std::vector<AdapterModule> modules{};
 };
-void write_peft(const std::filesystem::path& folder, const Adapter& adapter);
+// `inventory`: of the model it adapts; where the adapter has a module in some layers only, target_modules names them.
+void write_peft(const std::filesystem::path& folder, const Adapter& adapter, const model::TensorInventory& inventory);
 // Throws Error for missing, extra or misshapen tensors and for DoRA, bias, embeddings, modules_to_save (named, not
 // ignored).
 Adapter read_peft(const std::filesystem::path& folder, const model::TensorInventory& inventory);

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "core/base/error.h"
@@ -33,20 +34,59 @@ bool is_multimodal(const AdapterModule& m) {
   return m.target.module.find("language_model.") != std::string::npos;
 }
 
-// A suffix list would also hit the q_proj of a vision tower; there an expression names the language model.
-Sorted target_modules(const Adapter& adapter) {
-  std::set<std::string> names;
-  for (const AdapterModule& m : adapter.modules) names.emplace(model::hf_module_name(m.target.role));
-  if (std::none_of(adapter.modules.begin(), adapter.modules.end(), is_multimodal)) return names;
-  std::string any;
-  for (const std::string& name : names) any += (any.empty() ? "" : "|") + name;
-  return ".*language_model\\..*\\.(" + any + ")";
+std::string joined(const std::set<std::string>& parts) {
+  std::string out;
+  for (const std::string& part : parts) out += (out.empty() ? "" : "|") + part;
+  return out;
+}
+
+// "self_attn.k_proj" of "model.layers.3.self_attn.k_proj".
+std::string in_its_layer(const AdapterModule& m) {
+  const size_t layers = m.target.module.find("layers."), dot = m.target.module.find('.', layers + 7);
+  return m.target.module.substr(dot + 1);
+}
+
+// Whether the names alone hit modules of the model that the adapter does not have: PEFT would add them, untrained.
+bool hits_others(const Adapter& adapter, const std::set<std::string>& names, const model::TensorInventory& inventory) {
+  std::set<std::pair<model::Role, int>> adapted;
+  for (const AdapterModule& m : adapter.modules) adapted.insert({m.target.role, m.target.layer});
+  const auto targets = inventory.lora_targets();
+  return std::any_of(targets.begin(), targets.end(), [&](const model::LoraTarget& t) {
+    return names.contains(std::string(model::hf_module_name(t.role))) && !adapted.contains({t.role, t.layer});
+  });
 }
 
 std::string escaped(const std::string& module) {
   std::string out;
   for (const char c : module) out += c == '.' ? std::string("\\.") : std::string(1, c);
   return out;
+}
+
+// Modules with the same layers stand together: "(0|2)\.(mlp\.up_proj|self_attn\.q_proj)|(2)\.self_attn\.k_proj".
+std::string by_layer(const Adapter& adapter) {
+  std::map<std::string, std::set<int>> layers;  // by module
+  for (const AdapterModule& m : adapter.modules) layers[escaped(in_its_layer(m))].insert(m.target.layer);
+  std::map<std::set<int>, std::set<std::string>> modules;
+  for (const auto& [module, where] : layers) modules[where].insert(module);
+  std::string out;
+  for (const auto& [where, names] : modules) {
+    std::string numbers;
+    for (const int layer : where) numbers += (numbers.empty() ? "" : "|") + std::to_string(layer);
+    out += (out.empty() ? "(" : "|(") + numbers + ")\\.(" + joined(names) + ")";
+  }
+  return "layers\\.(" + out + ")";
+}
+
+// A suffix list would also hit the q_proj of a vision tower; there an expression names the language model. Where only
+// some layers' modules of a name are adapted, it names the layers, too.
+Sorted target_modules(const Adapter& adapter, const model::TensorInventory& inventory) {
+  std::set<std::string> names;
+  for (const AdapterModule& m : adapter.modules) names.emplace(model::hf_module_name(m.target.role));
+  const bool towers = std::any_of(adapter.modules.begin(), adapter.modules.end(), is_multimodal);
+  if (hits_others(adapter, names, inventory))
+    return (towers ? ".*language_model\\.(.*\\.)?" : "(.*\\.)?") + by_layer(adapter);
+  if (!towers) return names;
+  return ".*language_model\\..*\\.(" + joined(names) + ")";
 }
 
 // What each module uses, in the fewest words that give peft the same values: the given patterns if they do (peft saves
@@ -70,14 +110,14 @@ Sorted patterns(const Adapter& adapter, const std::vector<std::pair<std::string,
   return out;
 }
 
-Sorted config_of(const Adapter& adapter) {
+Sorted config_of(const Adapter& adapter, const model::TensorInventory& inventory) {
   return {{"peft_type", "LORA"},
           {"task_type", "CAUSAL_LM"},
           {"base_model_name_or_path", valid_utf8(adapter.base_model)},
           {"r", adapter.rank},
           {"lora_alpha", number(adapter.alpha)},
           {"lora_dropout", number(adapter.dropout)},
-          {"target_modules", target_modules(adapter)},
+          {"target_modules", target_modules(adapter, inventory)},
           {"rank_pattern", patterns(adapter, adapter.rank_pattern, adapter.rank, &AdapterModule::rank, "rank_pattern")},
           {"alpha_pattern",
            patterns(adapter, adapter.alpha_pattern, adapter.alpha, &AdapterModule::alpha, "alpha_pattern")},
@@ -109,10 +149,10 @@ void check_sizes(const Adapter& adapter, const fs::path& file) {
 
 }  // namespace
 
-void write_peft(const fs::path& folder, const Adapter& adapter) {
+void write_peft(const fs::path& folder, const Adapter& adapter, const model::TensorInventory& inventory) {
   const fs::path file = folder / "adapter_model.safetensors";
   check_sizes(adapter, file);
-  const std::string config = config_of(adapter).dump(2) + "\n";
+  const std::string config = config_of(adapter, inventory).dump(2) + "\n";
   std::vector<TensorData> tensors;
   for (const AdapterModule& m : adapter.modules) {
     tensors.push_back({m.target.peft_a, DType::f32, {m.rank, m.target.in}, std::as_bytes(std::span(m.a))});

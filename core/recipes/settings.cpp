@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/recipes/settings.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/base/error.h"
@@ -88,15 +89,24 @@ Json model_json(const Subject& s, const model::TensorInventory& inventory) {
   return m;
 }
 
+// Whether one of Qwix's modules that are adapted holds several projections: it has one A for them.
+bool shares_a(const Subject& s) {
+  const model::TensorInventory inventory(s.model);
+  const std::string pattern =
+      expression(s.kind, s.values.at("lora").at("module_path").get<std::string>(), inventory, s.targets);
+  const auto modules = mesh::matched(mesh::lora_modules(inventory, naming_of(s.kind)), pattern);
+  return std::any_of(modules.begin(), modules.end(), [](const mesh::LoraModule& l) { return l.roles.size() > 1; });
+}
+
 void training_differences(const Subject& s, const TrainingMesh& m, std::vector<std::string>& out) {
   if (m.data > 1 && s.kind != Kind::trl_fsdp)
     out.push_back("The axis data (" + std::to_string(m.data) +
                   ") is a part of fsdp here: weights are split over it, too, the mathematics is the same.");
   if (s.kind == Kind::tunix) {
-    out.push_back(
-        "Qwix has one A for K and V (Gemma 2 and 3 with as many key heads as heads: for Q, K and V); the engine has "
-        "one "
-        "each. From the same start the first step is the same, then they drift apart by little.");
+    if (shares_a(s))
+      out.push_back(
+          "Qwix has one A for K and V (Gemma 2 and 3 with as many key heads as heads: for Q, K and V); the engine has "
+          "one each. From the same start the first step is the same, then they drift apart by little.");
     if (s.values.at("train").at("dtype") == "bf16")
       out.push_back("Adapters are bf16 as the weights are (Qwix); the engine keeps them in f32. Moments are f32.");
     if (s.model.experts > 0)
@@ -106,9 +116,9 @@ void training_differences(const Subject& s, const TrainingMesh& m, std::vector<s
   }
   if (s.kind == Kind::trl_fsdp && m.tp > 1)
     out.push_back("All " + std::to_string(m.devices()) + " devices are one fsdp axis: FSDP2 has no tp here.");
-  if (s.kind != Kind::tunix)
+  if (s.kind != Kind::tunix && s.values.at("lora").at("dropout").get<double>() > 0)
     out.push_back("Dropout of the adapters draws other random numbers than the engine (same probability).");
-  if (s.kind == Kind::torchax)
+  if (s.kind == Kind::torchax && s.values.at("train").at("remat") != "none")
     out.push_back("Remat is JAX's checkpoint of the whole step where train.remat is not none.");
 }
 
@@ -141,6 +151,7 @@ Json settings_json(const Subject& s) {
   j["data"] = s.values.at("data");
   j["data"]["pad_id"] = s.rows ? s.rows->pad_id : 0;
   j["train"] = s.values.at("train");
+  j["differences"] = differences(s);
   return j;
 }
 

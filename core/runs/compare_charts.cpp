@@ -5,6 +5,8 @@
 #include <cmath>
 #include <set>
 
+#include "core/runs/comparison_steps.h"
+
 namespace mw::runs {
 namespace {
 
@@ -141,6 +143,18 @@ std::vector<ComparedCurve> latency_against_throughput(const std::vector<Compared
       curve.path.push_back({p.output_throughput, y});
       curve.points.push_back(i);
     }
+    if (!curve.path.empty()) out.push_back(std::move(curve));
+  }
+  return out;
+}
+
+std::vector<ComparedCurve> loss_differences(const std::vector<Compared>& runs) {
+  std::vector<ComparedCurve> out;
+  for (size_t c = 1; c < runs.size(); ++c) {
+    if (!runs.front().training || !runs[c].training) continue;
+    ComparedCurve curve{.column = c, .path = {}, .points = {}};
+    for (const Point& d : step_differences(*runs.front().training, *runs[c].training, "train/loss"))
+      if (d.y != 0) curve.path.push_back({d.x, 100 * std::abs(d.y)});
     if (!curve.path.empty()) out.push_back(std::move(curve));
   }
   return out;

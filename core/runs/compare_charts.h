@@ -38,6 +38,10 @@ struct ComparedCurve {  // points in the order of load
 std::vector<ComparedCurve> latency_against_throughput(const std::vector<Compared>& runs, int input_len,
                                                       SweepMetric metric);
 
+// Of each training run but the baseline: how far its training loss is from the baseline's at each step, in % and
+// without sign. Steps that agree to the last bit are left out: charts of this are logarithmic.
+std::vector<ComparedCurve> loss_differences(const std::vector<Compared>& runs);
+
 // Share of the values that are at most x, by x; empty for none.
 std::vector<Point> cumulative(std::vector<double> values);
 // TTFT or TPOT of every answered request, seconds; empty where the requests are not recorded.

@@ -32,6 +32,28 @@ Compared compared(formats::BenchSet set) {
   return out;
 }
 
+namespace {
+
+bool is_imported(const RunView& view) {
+  const Json& info = view.info();
+  return info.contains("source") && info["source"] == "imported";
+}
+
+// A training run of another program: what its recipe says it carries out is its document; a log says what it says.
+void take_import(Compared& out) {
+  out.provenance = formats::Provenance::imported;
+  const Json& info = out.training->info();
+  out.says_all = info.contains("experiment") && info["experiment"].is_object();
+  if (!out.says_all) return;
+  try {
+    out.experiment = Experiment::from_json(info["experiment"]);
+  } catch (const Error&) {  // of a newer program: as it was stored
+    out.says_all = false;
+  }
+}
+
+}  // namespace
+
 Compared compared(const Store& store, const RunId& run) {
   Compared out{.id = run, .experiment = store.experiment(run)};
   out.name = store.find(run)->name;
@@ -40,11 +62,11 @@ Compared compared(const Store& store, const RunId& run) {
   if (view.kind() == "sweep") {
     out.sweep = sweep_view(view);
     out.provenance = out.sweep->set.provenance;
-    if (const Json* source = view.info().contains("source") ? &view.info()["source"] : nullptr;
-        source && *source == "imported" && out.provenance == formats::Provenance::measured)
+    if (is_imported(view) && out.provenance == formats::Provenance::measured)
       out.provenance = formats::Provenance::imported;
   } else {
     out.training = std::move(view);
+    if (is_imported(*out.training)) take_import(out);
   }
   return out;
 }

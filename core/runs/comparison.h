@@ -21,6 +21,7 @@ struct Compared {  // one column
   Experiment experiment{};           // empty document for an import
   std::optional<SweepView> sweep{};  // of serving
   std::optional<RunView> training{};
+  bool says_all = true;               // false: an import, of whose settings only what its document has is known
   std::optional<double> train_usd{};  // what training cost before this serves; a set may say it, too (train_usd)
 };
 Compared compared(formats::BenchSet set);  // of a file or shipped set
@@ -55,6 +56,8 @@ struct Comparison {
   std::vector<ComparisonRow> rows{};      // settings that differ, then results
 };
 Comparison compare(const std::vector<Compared>& runs);  // throws Error COMPARE for fewer than two
+
+std::string change_text(double delta);  // "+1.2 %", "-96 %", "+2.6e-05 %", "="
 
 // {rows: [{key, values, delta}], warnings: [...], verdict}: contract.md.
 Json to_json(const Comparison& comparison);

@@ -9,12 +9,6 @@
 namespace mw::runs {
 namespace {
 
-std::string change_text(double delta) {
-  const double p = delta * 100;
-  std::string digits = std::abs(p) < 9.95 ? number_text(p, 2) : std::to_string(std::llround(p));
-  return (p >= 0 ? "+" : "") + digits + " %";
-}
-
 std::string label_of(const ComparisonRow& row) {
   return row.unit.empty() ? row.label : row.label + " (" + row.unit + ")";
 }
@@ -79,6 +73,13 @@ std::string cell(const ComparisonRow& row, size_t column, const Comparison& comp
 }
 
 }  // namespace
+
+std::string change_text(double delta) {
+  if (delta == 0) return "=";
+  const double p = delta * 100;
+  const std::string digits = std::abs(p) < 9.95 ? number_text(p, 2) : std::to_string(std::llround(p));
+  return (p >= 0 ? "+" : "") + digits + " %";
+}
 
 Json to_json(const Comparison& comparison) {
   Json rows = Json::array();

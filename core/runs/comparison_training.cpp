@@ -7,6 +7,7 @@
 
 #include "core/base/units.h"
 #include "core/runs/comparison_parts.h"
+#include "core/runs/comparison_steps.h"
 #include "core/runs/parameters.h"
 
 namespace mw::runs::comparing {
@@ -14,7 +15,9 @@ namespace {
 
 using Better = ComparisonRow::Better;
 
-std::string text_of(const Experiment& e, const Parameter& p) {
+std::string text_of(const Compared& run, const Parameter& p) {
+  const Experiment& e = run.experiment;
+  if (!run.says_all && !e.has(p.key)) return {};
   try {
     const Json value = e.value(p.key);
     return value.is_string() ? value.get<std::string>() : value.dump();
@@ -23,10 +26,45 @@ std::string text_of(const Experiment& e, const Parameter& p) {
   }
 }
 
-std::string mesh_text(const Experiment& e) {
+const Json& said(const Compared& run, const char* key) {
+  static const Json nothing;
+  const Json& info = run.training->info();
+  return info.is_object() && info.contains(key) ? info[key] : nothing;
+}
+
+// Sizes of axes as "fsdp 2, tp 4", versions as "jax 0.10.2, qwix 0.1.8": whatever a program says by name.
+std::string named(const Json& values) {
   std::string text;
-  for (const auto& [axis, size] : e.mesh()) text += (text.empty() ? "" : ", ") + axis + " " + std::to_string(size);
+  if (!values.is_object()) return text;
+  for (const auto& [name, value] : values.items())
+    if (value.is_string() || value.is_number())
+      text += (text.empty() ? "" : ", ") + name + " " + (value.is_string() ? value.get<std::string>() : value.dump());
   return text;
+}
+
+// What it ran on, where the program says; else what was asked for.
+std::string mesh_text(const Compared& run) {
+  if (const std::string own = named(said(run, "mesh")); !own.empty() && !said(run, "mesh").contains("axes")) return own;
+  if (!run.says_all && !run.experiment.has("mesh")) return {};
+  std::string text;
+  for (const auto& [axis, size] : run.experiment.mesh())
+    text += (text.empty() ? "" : ", ") + axis + " " + std::to_string(size);
+  return text;
+}
+
+std::string software_of(const Compared& run) {
+  for (const char* key : {"software", "tool"})
+    if (const Json& name = said(run, key); name.is_string()) return name.get<std::string>();
+  return run.provenance == formats::Provenance::imported ? std::string() : "Meshwright";
+}
+
+// As add_setting(), where columns that say nothing of it are no difference.
+void add_said(const Runs& runs, Comparison& out, const std::string& key, const std::string& label,
+              std::vector<std::string> texts) {
+  std::set<std::string> of_said;
+  for (size_t c = 0; c < runs.size(); ++c)
+    if (runs[c].says_all || !texts[c].empty()) of_said.insert(texts[c]);
+  if (of_said.size() > 1) add_setting(out, key, label, std::move(texts), Unsaid::differs);
 }
 
 // Of settings that change what the loss counts, or what is learned from: not a difference of what is compared.
@@ -104,7 +142,56 @@ void add_results(const Runs& runs, Comparison& out) {
       [](const Compared& r) { return usd(r) / tokens(*r.training) * 1e6; });
 }
 
+// The loss at each step that all which report it have, and how far apart they come.
+void add_steps(const Runs& runs, Comparison& out) {
+  std::map<long, size_t> seen;
+  size_t reporting = 0;
+  std::vector<std::map<long, double>> losses(runs.size());
+  for (size_t c = 0; c < runs.size(); ++c) {
+    const MetricSeries* series = runs[c].training->metric("train/loss");
+    if (!series) continue;
+    ++reporting;
+    for (size_t i = 0; i < series->raw.size(); ++i) losses[c][std::lround(series->raw[i].x)] = series->raw[i].y;
+    for (const auto& [step, value] : losses[c]) ++seen[step];
+  }
+  if (reporting < 2) return;
+  std::vector<double> apart{formats::kUnknown};
+  for (size_t c = 1; c < runs.size(); ++c)
+    apart.push_back(100 *
+                    std::abs(furthest_apart(step_differences(*runs[0].training, *runs[c].training, "train/loss")).y));
+  add_result(out, {"train.loss.apart", "Training loss, largest difference at a step", "%"}, apart);
+  std::vector<long> common;
+  for (const auto& [step, count] : seen)
+    if (count == reporting) common.push_back(step);
+  for (const long step : steps_to_show(std::move(common))) {
+    std::vector<double> values;
+    for (const auto& of : losses) values.push_back(of.contains(step) ? of.at(step) : formats::kUnknown);
+    const std::string number = std::to_string(step);
+    add_result(out, {"train.loss@" + number, "Training loss, step " + number, ""}, values);
+  }
+}
+
+// Other software: by design it may compute something else, and what it is says so itself.
+void add_software(const Runs& runs, Comparison& out) {
+  const auto texts_of = [&](const char* key) -> const std::vector<std::string>* {
+    const auto row = std::find_if(out.rows.begin(), out.rows.end(), [&](const auto& r) { return r.key == key; });
+    return row == out.rows.end() ? nullptr : &row->texts;
+  };
+  if (const auto* names = texts_of("software"))
+    confound(out, "software", "other software trained them (" + listed(out, *names) + ")");
+  else if (const auto* versions = texts_of("versions"))
+    confound(out, "versions", "versions of the software differ (" + listed(out, *versions) + ")");
+  for (size_t c = 0; c < runs.size(); ++c) {
+    if (const Json& list = said(runs[c], "differences"); list.is_array())
+      for (const Json& difference : list)
+        if (difference.is_string()) confound(out, "design", called(out, c) + ": " + difference.get<std::string>());
+    if (!runs[c].says_all)
+      confound(out, "unsaid", called(out, c) + " does not say all of its settings: only what it says is compared");
+  }
+}
+
 void add_confounders(const Runs& runs, Comparison& out) {
+  add_software(runs, out);
   std::set<std::string> told;
   for (const Rule& rule : kConfounders) {
     const auto row = std::find_if(out.rows.begin(), out.rows.end(), [&](const auto& r) { return r.key == rule.key; });
@@ -131,13 +218,21 @@ void training(const Runs& runs, Comparison& out) {
   const auto row = [&](const std::string& key, const std::string& label, auto text) {
     std::vector<std::string> texts;
     for (const Compared& run : runs) texts.push_back(text(run));
-    add_setting(out, key, label, std::move(texts), Unsaid::differs);
+    add_said(runs, out, key, label, std::move(texts));
   };
+  const auto own = [&](const std::string& key, const std::string& label, auto text) {
+    std::vector<std::string> texts;
+    for (const Compared& run : runs) texts.push_back(text(run));
+    add_setting(out, key, label, std::move(texts));
+  };
+  own("software", "Software", software_of);
+  own("versions", "Versions", [](const Compared& r) { return named(said(r, "versions")); });
   for (const Parameter& p : parameters())
-    if (p.key.find('*') == std::string::npos && p.key != "name")
-      row(p.key, p.label, [&](const Compared& r) { return text_of(r.experiment, p); });
-  row("mesh", "Mesh", [](const Compared& r) { return mesh_text(r.experiment); });
+    if (p.key.find('*') == std::string::npos && p.key != "name" && p.key != "note")
+      row(p.key, p.label, [&](const Compared& r) { return text_of(r, p); });
+  row("mesh", "Mesh", mesh_text);
   add_results(runs, out);
+  add_steps(runs, out);
   add_confounders(runs, out);
 }
 

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "core/formats/logs/run_log.h"
+#include "core/runs/import_events.h"
 #include "core/runs/import_log.h"
 #include "core/runs/import_results.h"
 
@@ -14,7 +15,12 @@ std::vector<Imported> import_files(const std::filesystem::path& runs_folder,
                                    const formats::CsvMapping& mapping) {
   std::vector<formats::BenchSet> sets;
   std::vector<formats::RunLog> logs;
+  std::vector<EventRecord> records;
   for (const auto& file : files) {
+    if (is_event_lines(file)) {
+      records.push_back(read_event_lines(file));
+      continue;
+    }
     if (formats::log_kind(file) != formats::LogKind::none) {
       logs.push_back(formats::read_log(file));
       continue;
@@ -29,6 +35,7 @@ std::vector<Imported> import_files(const std::filesystem::path& runs_folder,
     imported.push_back({of_sets[i], sets[i].name, sets[i].tool, sets[i].points.size(), 0});
   for (const formats::RunLog& log : logs)
     imported.push_back({import_log(store, log), log.name, log.tool, 0, log.scalars.size()});
+  for (const EventRecord& r : records) imported.push_back({import_events(store, r), r.name, r.software, 0, r.values});
   return imported;
 }
 

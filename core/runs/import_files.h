@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of other programs as finished runs of the store: results of serving benchmarks (import_results.h) and training
-// logs (import_log.h), told apart by what is in them. Any one thread.
+// Files of other programs as finished runs of the store: results of serving benchmarks (import_results.h), training
+// logs (import_log.h) and event lines (import_events.h), told apart by what is in them. Any one thread.
 #pragma once
 #include "core/formats/bench_import.h"
 #include "core/runs/store.h"

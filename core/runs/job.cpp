@@ -133,12 +133,16 @@ event::Finished failed(const Error& error, double seconds) {
   return f;
 }
 
-event::Finished run_training(const Record& record, const Json& info, const EventSink& sink, std::stop_token stop,
+event::Finished run_training(const Record& record, Json info, const EventSink& sink, std::stop_token stop,
                              train::PauseGate& gate) {
+  // For who reads the lines elsewhere (import_events.h).
+  info.update({{"software", "Meshwright"},
+               {"versions", {{"Meshwright", MW_VERSION}}},
+               {"experiment", record.experiment.json()}});
   train::TrainRequest request{.settings = train_settings(record.experiment),
                               .run_folder = record.store.run_folder(record.run),
                               .resume = record.checkpoint,
-                              .info = info,
+                              .info = std::move(info),
                               .predict = {}};
   request.predict = [&](const train::DataFacts& facts) {
     return predicted_json(predict_run(request.settings, facts))["memory"];

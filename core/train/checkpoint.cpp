@@ -124,7 +124,8 @@ void write_checkpoint(const fs::path& run_folder, const Counters& counters, cons
                       engine::Cluster& cluster) {
   StagedFolder staged(checkpoint_path(run_folder, counters.step));
   if (settings.method == engine::Method::lora)
-    formats::write_peft(staged.path(), adapter_of(cluster, settings.lora, settings.model.path.string()));
+    formats::write_peft(staged.path(), adapter_of(cluster, settings.lora, settings.model.path.string()),
+                        cluster.inventory());
   else
     write_model(staged.path(), settings, cluster);
   write_state(staged.path(), counters, cluster);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <numeric>
 #include <thread>
 
 #include "core/base/error.h"
@@ -269,6 +270,18 @@ Answer answer(LoadedModel& model, const std::string& prompt, data::ChatFormat ch
     });
   }
   out.text = trimmed(model.tokenizer->decode(out.ids));
+  return out;
+}
+
+PromptLogits prompt_logits(LoadedModel& model, const std::string& prompt) {
+  engine::SampleOptions none;
+  PromptLogits out{.ids = prompt_ids(model, prompt, none), .logits = {}};
+  const size_t n = out.ids.size();
+  const std::vector<int> targets(n, -1), segments(n, 0);
+  std::vector<int> positions(n);
+  std::iota(positions.begin(), positions.end(), 0);
+  out.logits.resize(n * static_cast<size_t>(model.config().vocab));
+  model.cluster->network(0).logits({1, static_cast<int>(n), out.ids, targets, positions, segments}, out.logits);
   return out;
 }
 

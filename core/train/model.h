@@ -60,4 +60,12 @@ Answer answer(LoadedModel& model, const std::string& prompt, data::ChatFormat ch
               const engine::SampleOptions& options, std::stop_token stop = {},
               const std::function<bool(const std::string& so_far)>& on_text = {});
 
+// The same bos + prompt through the model once: logits of the next token at each position, [ids, vocab]. One device;
+// throws Error CONTEXT.
+struct PromptLogits {
+  std::vector<int> ids;
+  std::vector<float> logits;
+};
+PromptLogits prompt_logits(LoadedModel& model, const std::string& prompt);
+
 }  // namespace mw::train

@@ -40,7 +40,6 @@ std::vector<float> logits_of(const fs::path& folder, const formats::Adapter* ada
   LoadedModel model = load_weights(settings, formats::read_config(folder));
   if (adapter) attach_adapter(*adapter, settings.seed, *model.cluster);
   engine::Network& network = model.cluster->network(0);
-  if (adapter) attach_adapter(*adapter, settings.seed, *model.cluster);
   std::vector<float> logits(static_cast<size_t>(kRows * kLen) * static_cast<size_t>(network.config().vocab));
   network.logits(text.batch(), logits);
   return logits;

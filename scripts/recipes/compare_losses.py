@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Loss curves of two runs, printed as event lines: the largest relative difference of any step, held to a bar.
+"""Loss curves of two runs, printed as event lines: the largest relative difference of any step, held to a bar. Prints a
+row of check-recipes.sh's table.
 
-    python scripts/recipes/compare_losses.py OURS.jsonl THEIRS.jsonl STEPS BAR
+    python scripts/recipes/compare_losses.py NAME OURS.jsonl THEIRS.jsonl STEPS BAR
 """
 import json
 import sys
@@ -16,15 +17,24 @@ def curve(path, name):
     return values
 
 
-ours, theirs, steps, bar = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
-failed = False
-for name, limit in (("train/loss", bar), ("eval/loss", bar), ("train/grad_norm", None)):
-    a, b = curve(ours, name), curve(theirs, name)
+def apart(a, b):
+    """Largest relative difference and its step; None where a value is missing or not finite."""
     both = sorted(set(a) & set(b))
-    if name == "train/loss" and both != list(range(1, steps + 1)):
-        sys.exit(f"{theirs}: steps {both[:3]}..., not 1 to {steps}")
-    worst = max(both, key=lambda s: abs(a[s] - b[s]) / max(1e-12, abs(a[s])))
-    difference = abs(a[worst] - b[worst]) / max(1e-12, abs(a[worst]))
-    print(f"  {name}: at most {100 * difference:.2g} % apart (step {worst}: {a[worst]:.6g} and {b[worst]:.6g})")
-    failed |= limit is not None and difference > limit
-sys.exit(1 if failed else 0)
+    if not both or any(a[s] is None or b[s] is None for s in both):
+        return None
+    step = max(both, key=lambda s: abs(a[s] - b[s]) / max(1e-12, abs(a[s])))
+    return abs(a[step] - b[step]) / max(1e-12, abs(a[step])), step
+
+
+name, ours, theirs, steps, bar = *sys.argv[1:4], int(sys.argv[4]), float(sys.argv[5])
+bad, cells = [], []
+for metric, limit in (("train/loss", bar), ("eval/loss", bar), ("train/grad_norm", None)):
+    a, b = curve(ours, metric), curve(theirs, metric)
+    if metric == "train/loss" and not set(range(1, steps + 1)) <= set(a) & set(b):
+        bad.append(f"not all of steps 1 to {steps} are there")
+    found = apart(a, b)
+    cells.append("none in common" if found is None else f"{100 * found[0]:.2g} % (step {found[1]})")
+    if limit is not None and (found is None or found[0] > limit):
+        bad.append(f"{metric}: {cells[-1]}")
+print("\t".join([name, *cells, "BAD: " + "; ".join(bad) if bad else "ok"]))
+sys.exit(1 if bad else 0)

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/formats/safetensors.h"
 #include "tests/cli/process.h"
 #include "tests/cli/project.h"
 
@@ -170,6 +171,22 @@ TEST(Generate, ShowsBaseAndTuned) {
   const Json j = parse_json(r.out, "generate");
   EXPECT_NE(j["text"], j["base_text"]);
   EXPECT_GE(j["tokens"].get<int>(), 1);
+
+  // The tuned model's logits at every position of each prompt.
+  const std::string file = (p.runs / "logits.safetensors").string();
+  const Result again =
+      meshwright(p.command("generate", {"--run-id", "run-1", "--prompt", "Which colour has the ball number 5?",
+                                        "--prompt", "Which", "--logits", file, "--set", "sample.max_new_tokens=1"}));
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  const formats::SafetensorsFile logits(file);
+  ASSERT_EQ(logits.tensors().size(), 4u);
+  for (const char* prompt : {"0", "1"}) {
+    const auto* ids = logits.find(std::string(prompt) + ".ids");
+    const auto* values = logits.find(std::string(prompt) + ".logits");
+    ASSERT_TRUE(ids && values);
+    EXPECT_EQ(ids->shape.front(), values->shape.front());
+    EXPECT_GT(values->shape.back(), 100);
+  }
 }
 
 TEST(Plan, AnswersInTheContractsShapeAndIsCloseToWhatARunUses) {

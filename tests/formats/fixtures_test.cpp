@@ -40,7 +40,7 @@ TEST_P(HfFixture, AdapterIsWrittenBackToTheSameBytes) {
   EXPECT_EQ(adapter.targets.size(), 7u);
   EXPECT_EQ(adapter.modules.size(), inventory.lora_targets().size());
   const TemporaryFolder out;
-  write_peft(out.path(), adapter);
+  write_peft(out.path(), adapter, inventory);
   EXPECT_TRUE(get(out / "adapter_model.safetensors") == get(folder / "lora" / "adapter_model.safetensors"));
   // Every field we write is a field of peft's own file, with the same value.
   const Json ours = read_json(out / "adapter_config.json"), peft = read_json(folder / "lora" / "adapter_config.json");
@@ -66,7 +66,8 @@ class PeftFixture : public testing::TestWithParam<const char*> {};
 // modules.json holds the rank, alpha and scaling that peft itself made of the config's patterns.
 TEST_P(PeftFixture, RanksAndAlphasAreThoseOfPeft) {
   const fs::path base = kFixtures / "gemma3_tiny_gqa", folder = base / GetParam();
-  const Adapter adapter = read_peft(folder, model::TensorInventory(read_config(base)));
+  const model::TensorInventory inventory(read_config(base));
+  const Adapter adapter = read_peft(folder, inventory);
   const Json peft = read_json(folder / "modules.json");
   ASSERT_EQ(adapter.modules.size(), peft.size());
   for (const AdapterModule& m : adapter.modules) {
@@ -77,7 +78,7 @@ TEST_P(PeftFixture, RanksAndAlphasAreThoseOfPeft) {
     EXPECT_NEAR(m.alpha / divisor, expected.at("scaling").get<double>(), 1e-6) << m.target.module;
   }
   const TemporaryFolder out;
-  write_peft(out.path(), adapter);
+  write_peft(out.path(), adapter, inventory);
   EXPECT_TRUE(get(out / "adapter_model.safetensors") == get(folder / "adapter_model.safetensors"));
   const Json ours = read_json(out / "adapter_config.json"), theirs = read_json(folder / "adapter_config.json");
   for (const char* key : {"rank_pattern", "alpha_pattern", "target_modules", "use_rslora", "r", "lora_alpha"})

@@ -2,6 +2,7 @@
 // PEFT adapters written and read back, and each kind that must be refused by name.
 #include <cmath>
 #include <functional>
+#include <regex>
 
 #include "core/base/json.h"
 #include "core/base/rng.h"
@@ -48,7 +49,7 @@ TEST(Peft, ReadsBackWhatItWrote) {
   Adapter adapter = all_targets(inventory);
   adapter.dropout = 0.1f;
   adapter.rslora = true;
-  write_peft(folder / "adapter", adapter);
+  write_peft(folder / "adapter", adapter, inventory);
   const Adapter back = read_peft(folder / "adapter", inventory);
   expect_same_modules(back, adapter);
   EXPECT_EQ(back.dropout, 0.1f);
@@ -61,7 +62,7 @@ TEST(Peft, ReadsBackWhatItWrote) {
 TEST(Peft, ConfigIsSortedAndSaysInference) {
   const TensorInventory inventory(tiny_gemma3());
   const TemporaryFolder folder;
-  write_peft(folder.path(), all_targets(inventory));
+  write_peft(folder.path(), all_targets(inventory), inventory);
   const Json config = read_json(folder / "adapter_config.json");
   std::vector<std::string> keys;
   for (const auto& [key, value] : config.items()) keys.push_back(key);
@@ -80,7 +81,7 @@ TEST(Peft, GivenPatternsAreKeptWhenTheyAreRight) {
       .rank = 2, .alpha = 4, .rank_pattern = {{"q_proj", 3}}, .alpha_pattern = {{"self_attn.q_proj", 9.5f}}};
   for (const model::LoraTarget& t : inventory.lora_targets())
     adapter.modules.push_back(t.role == Role::q_proj ? module_of(t, 3, 9.5f) : module_of(t, 2, 4));
-  write_peft(folder.path(), adapter);
+  write_peft(folder.path(), adapter, inventory);
   const Json config = read_json(folder / "adapter_config.json");
   EXPECT_EQ(config.at("rank_pattern").dump(), R"({"q_proj":3})");
   EXPECT_EQ(config.at("alpha_pattern").dump(), R"({"self_attn.q_proj":9.5})");
@@ -94,7 +95,7 @@ TEST(Peft, PatternsThatWouldMisleadPeftAreSpelledOut) {
   Adapter adapter{.rank = 2, .alpha = 4, .rank_pattern = {{"q_proj", 3}, {"layers.0.self_attn.q_proj", 5}}};
   for (const model::LoraTarget& t : inventory.lora_targets())
     adapter.modules.push_back(module_of(t, t.role == Role::q_proj ? 3 : 2, 4));
-  write_peft(folder.path(), adapter);
+  write_peft(folder.path(), adapter, inventory);
   EXPECT_EQ(read_json(folder / "adapter_config.json").at("rank_pattern").dump(),
             R"({"model\\.layers\\.0\\.self_attn\\.q_proj":3,"model\\.layers\\.1\\.self_attn\\.q_proj":3})");
   expect_same_modules(read_peft(folder.path(), inventory), adapter);
@@ -106,7 +107,7 @@ TEST(Peft, AMultimodalBaseGetsAnExpressionThatMissesItsTowers) {
   const TensorInventory inventory(c);
   const TemporaryFolder folder;
   const Adapter adapter = all_targets(inventory);
-  write_peft(folder.path(), adapter);
+  write_peft(folder.path(), adapter, inventory);
   const std::string targets = read_json(folder / "adapter_config.json").at("target_modules");
   EXPECT_EQ(targets, ".*language_model\\..*\\.(down_proj|gate_proj|k_proj|o_proj|q_proj|up_proj|v_proj)");
   expect_same_modules(read_peft(folder.path(), inventory), adapter);
@@ -114,12 +115,48 @@ TEST(Peft, AMultimodalBaseGetsAnExpressionThatMissesItsTowers) {
   EXPECT_EQ(read_peft(folder.path(), TensorInventory(tiny_gemma3())).modules.size(), adapter.modules.size());
 }
 
+// Names alone would also hit the modules left out: PEFT would add adapters that nobody trained.
+TEST(Peft, AModuleAdaptedInSomeLayersOnlyIsNamedWithThem) {
+  Config c = model::catalogue("gemma4-31b");  // global layers: K, and no V of their own
+  c.layers.resize(6);
+  c.dim = 32;
+  for (const char* prefix : {"model.", "model.language_model."}) {
+    c.hf_prefix = prefix;
+    const TensorInventory inventory(c);
+    const auto of = [&](const auto& wanted) {
+      Adapter adapter{.rank = 1, .alpha = 1};
+      for (const model::LoraTarget& t : inventory.lora_targets())
+        if (wanted(t)) adapter.modules.push_back(module_of(t, 1, 1));
+      return adapter;
+    };
+    const auto targets = [&](const Adapter& adapter) {
+      const TemporaryFolder folder;
+      write_peft(folder.path(), adapter, inventory);
+      expect_same_modules(read_peft(folder.path(), inventory), adapter);
+      return read_json(folder / "adapter_config.json").at("target_modules");
+    };
+    const auto attention = [](const model::LoraTarget& t) {
+      return t.role == Role::q_proj || t.role == Role::k_proj || t.role == Role::v_proj;
+    };
+    const Json whole = targets(of(attention));  // no V in global layers is no reason for an expression
+    if (std::string(prefix) == "model.") EXPECT_EQ(whole, Json({"k_proj", "q_proj", "v_proj"}));
+    const std::string partial = targets(
+        of([&](const model::LoraTarget& t) { return attention(t) && (t.role != Role::k_proj || t.layer < 5); }));
+    const std::regex expression(partial);
+    for (const model::LoraTarget& t : inventory.lora_targets())
+      EXPECT_EQ(std::regex_match(t.module, expression), attention(t) && (t.role != Role::k_proj || t.layer < 5))
+          << t.module << " by " << partial;
+    EXPECT_FALSE(std::regex_match("model.vision_tower.encoder.layers.0.self_attn.q_proj", expression) &&
+                 std::string(prefix) != "model.");
+  }
+}
+
 TEST(Peft, TheTensorsPresentCountNotTheTargetList) {
   const TensorInventory inventory(tiny_gemma3());
   const TemporaryFolder folder;
   Adapter adapter = all_targets(inventory);
   adapter.modules.resize(3);
-  write_peft(folder.path(), adapter);
+  write_peft(folder.path(), adapter, inventory);
   Json config = read_json(folder / "adapter_config.json");
   for (const Json& targets : {Json("all-linear"), Json(".*"), Json(nullptr), Json{"q_proj", "nothing"}}) {
     config["target_modules"] = targets;
@@ -141,7 +178,7 @@ class RefusedAdapter : public testing::TestWithParam<Refused> {};
 TEST_P(RefusedAdapter, IsNamed) {
   const TensorInventory inventory(tiny_gemma3());
   const TemporaryFolder folder;
-  write_peft(folder.path(), all_targets(inventory));
+  write_peft(folder.path(), all_targets(inventory), inventory);
   Json config = read_json(folder / "adapter_config.json");
   GetParam().edit(config);
   put(folder / "adapter_config.json", config.dump());
@@ -187,7 +224,7 @@ void expect_tensor_error(const std::function<void(std::vector<TensorData>&)>& ed
   const TensorInventory inventory(tiny_gemma3());
   const TemporaryFolder folder;
   const Adapter adapter = all_targets(inventory);
-  write_peft(folder.path(), adapter);
+  write_peft(folder.path(), adapter, inventory);
   std::vector<TensorData> tensors;
   for (const AdapterModule& m : adapter.modules) {
     tensors.push_back({m.target.peft_a, DType::f32, {m.rank, m.target.in}, std::as_bytes(std::span(m.a))});
@@ -248,7 +285,7 @@ TEST(Peft, ValuesThatDoNotFitTheRankAreNotWritten) {
   const TemporaryFolder folder;
   Adapter adapter = all_targets(inventory);
   adapter.modules[1].a.pop_back();
-  EXPECT_THAT(problem_of([&] { write_peft(folder.path(), adapter); }).place, HasSubstr("k_proj"));
+  EXPECT_THAT(problem_of([&] { write_peft(folder.path(), adapter, inventory); }).place, HasSubstr("k_proj"));
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
@@ -279,7 +316,7 @@ TEST(PeftPatterns, HostileExpressionsAreCheapOrRefused) {
 TEST(PeftMutation, DamagedConfigsGiveErrorsOnly) {
   const TensorInventory inventory(tiny_gemma3());
   const TemporaryFolder folder;
-  write_peft(folder.path(), all_targets(inventory));
+  write_peft(folder.path(), all_targets(inventory), inventory);
   const std::string good = get(folder / "adapter_config.json");
   Rng rng{5};
   for (int round = 0; round < 300; ++round) {

@@ -5,10 +5,12 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "core/formats/bench_import.h"
 #include "core/formats/csv.h"
 #include "core/runs/compared_files.h"
+#include "core/runs/comparison_steps.h"
 
 namespace mw::runs {
 namespace {
@@ -275,6 +277,113 @@ TEST(Comparison, TrainingRunsWithOtherLossMasksAreConfounded) {
   EXPECT_NEAR(*row(c, "train.tokens_per_second")->values[1], 705.5, 1e-9);
   EXPECT_EQ(compare({trained("a", 2, "all"), trained("b", 1, "all")}).verdict, Fairness::fair);
   EXPECT_EQ(compare({trained("a", 2, "all"), compared(base())}).verdict, Fairness::meaningless);
+}
+
+// What a recipe's first event says, and its curve.
+Compared recipe_run(const std::string& name, const Json& info, double factor) {
+  Compared c = trained(name, 2.0, "all");
+  c.training = RunView();
+  c.provenance = formats::Provenance::imported;
+  c.training->feed({0, event::Started{info}});
+  for (long step = 1; step <= 10; ++step)
+    c.training->feed(
+        {static_cast<double>(step),
+         event::Metric{"train/loss", step, (2.0 + 1.0 / static_cast<double>(step)) * (step > 5 ? factor : 1)}});
+  event::Finished end;
+  end.steps = 10;
+  c.training->feed({60, end});
+  return c;
+}
+
+TEST(Comparison, OtherSoftwareSaysHowItDiffersByDesignAndLossesAreComparedStepByStep) {
+  const Json tunix{{"software", "tunix"},
+                   {"versions", {{"jax", "0.10.2"}, {"qwix", "0.1.8"}}},
+                   {"mesh", {{"fsdp", 2}, {"tp", 4}}},
+                   {"differences", {"one A for K and V", 7}}};
+  const Json trl{{"software", "trl-fsdp"}, {"versions", {{"trl", "1.16.0"}}}, {"mesh", {{"fsdp", 1}}}};
+  const Comparison c =
+      compare({trained("here", 2.0, "all"), recipe_run("on Tunix", tunix, 1.01), recipe_run("on TRL", trl, 1 - 1e-7)});
+  EXPECT_EQ(c.verdict, Fairness::confounded);
+  EXPECT_THAT(keys(c), ElementsAre("software", "design"));
+  EXPECT_EQ(c.confounders[0].text,
+            "other software trained them (Meshwright in here, tunix in on Tunix and trl-fsdp in on TRL)");
+  EXPECT_EQ(c.confounders[1].text, "on Tunix: one A for K and V");
+  EXPECT_THAT(row(c, "versions")->texts, ElementsAre("", "jax 0.10.2, qwix 0.1.8", "trl 1.16.0"));
+  EXPECT_THAT(row(c, "mesh")->texts[1], "fsdp 2, tp 4");
+  for (long step = 1; step <= 10; ++step) {
+    const ComparisonRow* at = row(c, "train.loss@" + std::to_string(step));
+    ASSERT_TRUE(at) << step;
+    EXPECT_NEAR(*at->deltas[1], step > 5 ? 0.01 : 0, 1e-12) << step;
+    EXPECT_EQ(at->differs, step > 5);
+  }
+  const ComparisonRow* apart = row(c, "train.loss.apart");
+  ASSERT_TRUE(apart && !apart->values[0]);
+  EXPECT_NEAR(*apart->values[1], 1, 1e-9);
+  EXPECT_NEAR(*apart->values[2], 1e-5, 1e-9);
+  const Json json = to_json(c);
+  EXPECT_EQ(std::count_if(json["rows"].begin(), json["rows"].end(),
+                          [](const Json& r) { return r["key"].get<std::string>().starts_with("train.loss@"); }),
+            10);
+}
+
+TEST(Comparison, VersionsOfTheSameSoftwareAreAConfounder) {
+  const auto of = [](const char* version) {
+    return recipe_run(version, {{"software", "tunix"}, {"versions", {{"qwix", version}}}, {"mesh", {{"fsdp", 1}}}}, 1);
+  };
+  EXPECT_THAT(keys(compare({of("0.1.8"), of("0.1.9")})), ElementsAre("versions"));
+  EXPECT_EQ(compare({of("0.1.8"), of("0.1.8")}).verdict, Fairness::fair);
+}
+
+// An import is compared by what it says; defaults of ours are none of its settings.
+TEST(Comparison, AnImportThatSaysLittleIsNotTakenAtOurDefaults) {
+  Compared log = recipe_run("log", {{"tool", "tensorboard"}, {"source", "imported"}}, 1);
+  log.says_all = false;
+  log.experiment = Experiment();
+  log.experiment.set_value("train.batch", 8);
+  Compared here = trained("here", 2.0, "completion");
+  here.experiment.set_value("train.batch", 16);
+  here.experiment.set_value("train.steps", 10);
+  const Comparison c = compare({here, log});
+  EXPECT_THAT(keys(c), ElementsAre("software", "unsaid"));
+  EXPECT_THAT(row(c, "train.batch")->texts, ElementsAre("16", "8"));
+  EXPECT_FALSE(row(c, "train.steps"));
+  EXPECT_FALSE(row(c, "data.loss"));
+}
+
+TEST(ComparisonSteps, ManyAreShownEverFurtherApart) {
+  std::vector<long> few(24), many(1000);
+  std::iota(few.begin(), few.end(), 1);
+  std::iota(many.begin(), many.end(), 1);
+  EXPECT_EQ(steps_to_show(few), few);
+  const std::vector<long> shown = steps_to_show(many);
+  EXPECT_LT(shown.size(), 24u);
+  EXPECT_EQ(shown.front(), 1);
+  EXPECT_EQ(shown.back(), 1000);
+  EXPECT_TRUE(steps_to_show({}).empty());
+}
+
+TEST(ComparisonSteps, OnlyStepsOfBothCountAndAZeroBaselineIsNoDivisor) {
+  const auto curve = [](std::vector<std::pair<long, double>> points) {
+    RunView v;
+    for (const auto& [step, y] : points) v.feed({0, event::Metric{"train/loss", step, y}});
+    return v;
+  };
+  const auto found = step_differences(curve({{1, 2}, {2, 0}, {4, 4}, {5, 1}}),
+                                      curve({{1, 2}, {2, 1}, {3, 9}, {4, 3}, {5, NAN}}), "train/loss");
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].y, 0);
+  EXPECT_EQ(found[1].x, 4);
+  EXPECT_EQ(found[1].y, -0.25);
+  EXPECT_EQ(furthest_apart(found).x, 4);
+  EXPECT_TRUE(std::isnan(furthest_apart({}).y));
+  EXPECT_TRUE(step_differences(curve({}), curve({{1, 1}}), "train/loss").empty());
+}
+
+TEST(Comparison, ChangesAreSaidHoweverSmall) {
+  EXPECT_EQ(change_text(0), "=");
+  EXPECT_EQ(change_text(2.6e-7), "+2.6e-05 %");
+  EXPECT_EQ(change_text(-0.96), "-96 %");
+  EXPECT_EQ(change_text(0.0115), "+1.1 %");
 }
 
 TEST(Comparison, FewerThanTwoAreRefused) {

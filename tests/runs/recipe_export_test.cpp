@@ -244,12 +244,21 @@ TEST(Recipe, FilesThatTunixDoesNotFindAreLoadedByName) {
   for (const Json& t : tensors) EXPECT_TRUE(file.find("model." + t[2].get<std::string>())) << t;
 }
 
-// PEFT-2 and PEFT-3: vLLM gets merged weights.
+// PEFT-2 and PEFT-3: vLLM gets merged weights. The 31B's global layers take V from K; its class has a language_model.
 TEST(Recipe, ServersGetMergedWeights) {
-  const Experiment e = shipped("paper-serve-2xh100.json", {"export.serve_as=adapter", "lora.targets=q_proj,k_proj"});
-  const Experiment made = as_recipe(Kind::vllm_gpu, e, kTemplates);
-  EXPECT_EQ(made.string("export.serve_as"), "merged");
-  EXPECT_THAT(ids_of(made), Not(Contains(AnyOf("PEFT-2", "PEFT-3"))));
+  const std::string adapter = (fs::path(MW_FIXTURES) / "gemma3_tiny" / "lora").string();  // of "model.layers."
+  const std::array<std::pair<Kind, const char*>, 2> servers{
+      {{Kind::vllm_gpu, "paper-serve-2xh100.json"}, {Kind::vllm_tpu, "paper-serve-v6e-8.json"}}};
+  for (const auto& [kind, example] : servers) {
+    const Experiment e =
+        shipped(example, {"export.serve_as=adapter", "lora.targets=q_proj,k_proj", "lora.adapter=" + adapter});
+    EXPECT_THAT(ids_of(e), Contains("PEFT-2")) << example;
+    EXPECT_THAT(ids_of(e), Contains("PEFT-3")) << example;
+    const Experiment made = as_recipe(kind, e, kTemplates);
+    EXPECT_EQ(made.string("export.serve_as"), "merged");
+    EXPECT_THAT(ids_of(made), Not(Contains(AnyOf("PEFT-2", "PEFT-3"))));
+    for (const std::string& remark : subject(kind, e).remarks) EXPECT_THAT(remark, Not(HasSubstr("PEFT-")));
+  }
 }
 
 // An expression for Qwix's names is nothing to PEFT: the targets count there.

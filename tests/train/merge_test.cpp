@@ -69,7 +69,7 @@ TEST_P(TunixLora, MergedComputesWhatBaseAndAdapterDo) {
 TEST_P(TunixLora, ConvertedToPeftItIsTheSameAdapter) {
   const formats::Adapter lora = adapter();
   fs::create_directories(folder_ / "peft");
-  formats::write_peft(folder_ / "peft", lora);
+  formats::write_peft(folder_ / "peft", lora, inventory());
   const formats::Adapter back = formats::read_peft(folder_ / "peft", inventory());
   ASSERT_EQ(back.modules.size(), lora.modules.size());
   for (size_t i = 0; i < lora.modules.size(); ++i) {

@@ -15,6 +15,7 @@
 #include <cmath>
 
 #include "core/base/files.h"
+#include "core/runs/import_files.h"
 #include "tests/ui/sweep_fixture.h"
 #include "tests/ui/window_fixture.h"
 #include "ui/runs/run_mime.h"
@@ -100,6 +101,7 @@ class CompareTest : public test::WindowFixture {
     QCOMPARE(delta_text(0.05), u"\u25B2 5.0 %"_s);
     QCOMPARE(delta_text(2.2), u"\u25B2 3.2 x"_s);
     QCOMPARE(delta_text(0), u"="_s);
+    QCOMPARE(delta_text(2.6e-7), u"\u2248"_s);
   }
 
   void every_view_draws_each_run_in_its_own_style_and_lights_together() {
@@ -142,6 +144,51 @@ class CompareTest : public test::WindowFixture {
     const auto& lines = page().charts().plots(CompareView::loss)[0]->lines();
     QCOMPARE(lines.size(), size_t{2});
     QVERIFY(lines[0].raw->size() != lines[1].raw->size());
+  }
+
+  // scripts/check-recipes.sh's runs of the same data, seed and settings: our engine, Tunix on 2x4 devices, TRL and
+  // PEFT.
+  void one_experiment_on_three_engines() {
+    std::vector<std::filesystem::path> files;
+    for (const char* name : {"meshwright", "tunix", "trl-fsdp"})
+      files.push_back(std::filesystem::path(MW_FIXTURES) / "three_engines" / (std::string(name) + ".jsonl"));
+    const auto imported = runs::import_files(store(), files);
+    open_window(setup(), Page::compare);
+    for (const auto& run : imported) page().add_run(run.run);
+    settle();
+    QCOMPARE(page().runs().size(), size_t{3});
+    CompareCharts& charts = page().charts();
+    QCOMPARE(charts.view(), CompareView::loss);
+    for (Plot* plot : {charts.plots(CompareView::loss)[0], charts.plots(CompareView::loss)[1]}) {
+      QCOMPARE(plot->lines().size(), size_t{3});
+      for (const PlotLine& line : plot->lines()) QVERIFY(line.origin == Origin::imported);
+    }
+    for (const PlotLine& line : charts.plots(CompareView::loss)[0]->lines()) QCOMPARE(line.raw->size(), size_t{20});
+    // Within 2 % of ours at each of the 20 steps, and drawn against the baseline.
+    const auto& apart = charts.plots(CompareView::loss)[2]->lines();
+    QCOMPARE(apart.size(), size_t{2});
+    for (const PlotLine& line : apart)
+      for (size_t i = 0; i < line.raw->size(); ++i) QVERIFY((*line.raw)[i].y > 0 && (*line.raw)[i].y < 2);
+    QVERIFY(apart[1].raw->y_range(0, 99)->max < 1e-3);  // TRL: the same mathematics
+    const QString verdict = page().verdict();
+    QVERIFY2(verdict.startsWith(u"confounded"_s) && verdict.contains(u"tunix"_s) && verdict.contains(u"trl-fsdp"_s) &&
+                 verdict.contains(u"Qwix has one A"_s),
+             qPrintable(verdict));
+    bool versions = false, steps = false;
+    for (int r = 0; r < page().model().rowCount(); ++r) {
+      versions |= page().model().row(r).key == "versions";
+      steps |= page().model().row(r).key == "train.loss@20";
+    }
+    QVERIFY(versions && steps);
+    for (const Shade shade : {Shade::light, Shade::dark}) {
+      window_->set_shade(shade);
+      window_->resize(1280, 800);
+      QTest::qWait(60);
+      QTRY_COMPARE(test::clipped(page()).join(u"; "_s), QString());
+      for (Plot* plot : charts.plots(CompareView::loss))
+        QVERIFY(plot->area().width() > 150 && plot->area().height() > 40);
+      picture(u"compare-three-engines-%1"_s.arg(shade == Shade::dark ? u"dark"_s : u"light"_s));
+    }
   }
 
   void it_is_exported_in_every_format() {

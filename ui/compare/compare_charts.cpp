@@ -169,6 +169,12 @@ QWidget* CompareCharts::page(CompareView view) {
           view, column,
           {.title = tr("Held-out loss"), .unit = tr("nats per token"), .empty = tr("No held-out loss is recorded")},
           *by_step_);
+      add_plot(view, column,
+               {.title = tr("Difference from the baseline"),
+                .unit = tr("% of its training loss, either way"),
+                .empty = tr("No step is reported by the baseline and another, or they agree to the last bit")},
+               *by_step_)
+          ->set_scale(Scale::logarithmic);
   }
   return column;
 }

@@ -16,6 +16,7 @@ namespace mw::ui {
 namespace {
 
 using runs::SweepMetric;
+constexpr size_t kMostMarks = 40;  // on a line: more run into each other
 
 std::vector<Tick> length_stops(const std::vector<int>& lens) {
   std::vector<Tick> out;
@@ -203,7 +204,7 @@ void CompareCharts::fill_loss() {
                     .color = theme().series(group),
                     .raw = std::make_shared<runs::Series>(metric->raw),
                     .origin = origin_of(runs_[c].provenance),
-                    .marks = metric->raw.size() < 40 ? marks_of(group) : Marks::none,
+                    .marks = metric->raw.size() < kMostMarks ? marks_of(group) : Marks::none,
                     .group = group};
       if (i == 0) line.smooth = std::make_shared<runs::Series>(metric->smooth.series());
       most = std::max(most, metric->raw.back().x);
@@ -211,6 +212,12 @@ void CompareCharts::fill_loss() {
     }
     plots(CompareView::loss)[i]->set_lines(std::move(all));
   }
+  std::vector<PlotLine> apart;
+  for (const auto& curve : runs::loss_differences(runs_)) {
+    apart.push_back(points_line(curve.path, curve.column));
+    if (curve.path.size() >= kMostMarks) apart.back().marks = Marks::none;
+  }
+  plots(CompareView::loss)[std::size(kMetrics)]->set_lines(std::move(apart));
   by_step_->set_x(tr("step"), Quantity::count);
   by_step_->set_data({0, most});
 }

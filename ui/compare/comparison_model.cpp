@@ -21,7 +21,7 @@ bool is_mark(const std::string& mark) {
 
 QString delta_text(double delta) {
   if (!std::isfinite(delta)) return {};
-  if (std::abs(delta) < 0.0005) return u"="_s;
+  if (std::abs(delta) < 0.0005) return delta == 0 ? u"="_s : u"\u2248"_s;
   const QString glyph = delta < 0 ? u"\u25BC "_s : u"\u25B2 "_s;
   if (delta >= 2) return glyph + QString::number(delta + 1, 'f', delta >= 9 ? 0 : 1) + u" x"_s;
   const double percent = std::abs(delta) * 100;

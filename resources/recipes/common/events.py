@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Event lines on standard output, as `meshwright watch` reads them: one JSON object a line."""
+import importlib.metadata
 import json
 import math
+import pathlib
 import sys
 import time
 
@@ -21,9 +23,14 @@ def emit(event, **fields):
     _OUT.flush()
 
 
-def started(settings, steps, **more):
+def started(settings, steps, packages, **more):
+    """Says what is carried out (the experiment's document, where the software differs by design) and by what."""
+    document = pathlib.Path(__file__).resolve().parent / "experiment.json"
     emit("started", info={"name": settings["name"], "software": settings["recipe"], "steps": steps,
-                          "mesh": settings["mesh"], "settings": {k: settings[k] for k in ("lora", "train")}, **more})
+                          "mesh": settings["mesh"], "settings": {k: settings[k] for k in ("lora", "train")},
+                          "versions": {p: importlib.metadata.version(p) for p in packages},
+                          "differences": settings["differences"],
+                          "experiment": json.loads(document.read_text(encoding="utf-8")), **more})
 
 
 def metric(name, step, value):

@@ -1,28 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """LoRA with transformers and PEFT, computed by JAX through TorchAX: the experiment of settings.json."""
-import argparse
-import json
-import os
 import pathlib
-import sys
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-SETTINGS = json.loads((HERE / "settings.json").read_text(encoding="utf-8"))
+import experiment
+from experiment import HERE, SETTINGS
 
-parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--model", default=SETTINGS["model"]["path"] or SETTINGS["model"]["hub"],
-                    help="folder of the base model, or its name on the hub")
-parser.add_argument("--out", default=str(HERE / "out"), help="folder for the adapters")
-parser.add_argument("--steps", type=int, default=SETTINGS["train"]["steps"], help="stop after so many steps")
-parser.add_argument("--smoke", action="store_true",
-                    help="try it on this CPU: 8 forced devices; without --model a tiny random model of the family")
-ARGS = parser.parse_args()
-
+ARGS = experiment.parser(__doc__, out="folder for the adapters", model="folder of the base model, or its name on the hub",
+                         name=SETTINGS["model"]["hub"], smoke=": 8 forced devices").parse_args()
 if ARGS.smoke:
-    os.environ["JAX_PLATFORMS"] = "cpu"
-    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+    experiment.force_cpu_devices(8)
 
 import events  # noqa: E402  (first: what libraries print goes to standard error)
 import jax  # noqa: E402
@@ -166,9 +153,9 @@ def main(done):
             events.metric("eval/loss", step, sum(float(evaluate(weights, frozen, put(b))) for b in held_out)
                           / len(held_out))
 
-    events.started(SETTINGS, steps, device={"id": jax.devices()[0].device_kind, "count": mesh.size},
-                   model={"name": SETTINGS["model"]["name"], "trainable": base.trainable(tuned)},
-                   versions={"jax": jax.__version__, "torch": torch.__version__, "torchax": torchax.__version__})
+    events.started(SETTINGS, steps, ("torchax", "jax", "optax", "torch", "transformers", "peft"), mesh=dict(mesh.shape),
+                   device={"id": jax.devices()[0].device_kind, "count": mesh.size},
+                   model={"name": SETTINGS["model"]["name"], "trainable": base.trainable(tuned)})
     hold_out(0)
     out = pathlib.Path(ARGS.out).resolve()
     for step in range(1, steps + 1):

@@ -1,30 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """LoRA on PyTorch with TRL's SFTTrainer, PEFT and FSDP2: the experiment of settings.json. run.sh starts it."""
-import argparse
-import json
 import os
 import pathlib
-import sys
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-SETTINGS = json.loads((HERE / "settings.json").read_text(encoding="utf-8"))
+import experiment
+from experiment import HERE, SETTINGS
 
-parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--model", default=SETTINGS["model"]["path"] or SETTINGS["model"]["hub"],
-                    help="folder of the base model, or its name on the hub")
-parser.add_argument("--out", default=str(HERE / "out"), help="folder for checkpoints and the adapter")
-parser.add_argument("--steps", type=int, default=SETTINGS["train"]["steps"], help="stop after so many steps")
-parser.add_argument("--smoke", action="store_true",
-                    help="try it on this CPU; without --model a tiny random model of the family")
-ARGS = parser.parse_args()
+ARGS = experiment.parser(__doc__, out="folder for checkpoints and the adapter",
+                         model="folder of the base model, or its name on the hub",
+                         name=SETTINGS["model"]["hub"]).parse_args()
 
 import events  # noqa: E402  (first: what libraries print goes to standard error)
 import datasets  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
-import peft  # noqa: E402
 import trl  # noqa: E402
 
 import base  # noqa: E402
@@ -152,10 +142,9 @@ def main(done):
     rows = data.Rows(HERE, SETTINGS, base.vocab(model), smoke=ARGS.smoke)
     steps = min(ARGS.steps, rows.steps)
     if FIRST:
-        events.started(SETTINGS, steps, model={"name": SETTINGS["model"]["name"], "trainable": base.trainable(tuned)},
+        events.started(SETTINGS, steps, ("trl", "peft", "transformers", "torch", "accelerate"), mesh={"fsdp": WORLD},
                        device={"id": "cpu" if ARGS.smoke else torch.cuda.get_device_name(), "count": WORLD},
-                       versions={"torch": torch.__version__, "transformers": transformers.__version__,
-                                 "peft": peft.__version__, "trl": trl.__version__})
+                       model={"name": SETTINGS["model"]["name"], "trainable": base.trainable(tuned)})
     batches = rows.held_out_batches()
     per_step = TRAIN["accumulation"]
     held_out = Rows(len(batches), lambda step: batches[step * per_step:(step + 1) * per_step])

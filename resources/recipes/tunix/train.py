@@ -1,28 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """LoRA on JAX with Tunix and Qwix: the experiment of settings.json. `python train.py --help`; README.md says more."""
-import argparse
-import json
 import os
 import pathlib
-import sys
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-SETTINGS = json.loads((HERE / "settings.json").read_text(encoding="utf-8"))
+import experiment
+from experiment import HERE, SETTINGS
 
-parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--model", default=SETTINGS["model"]["path"], help="folder with the base model's safetensors")
-parser.add_argument("--out", default=str(HERE / "out"), help="folder for checkpoints and TensorBoard; training resumes")
-parser.add_argument("--steps", type=int, default=SETTINGS["train"]["steps"], help="stop after so many steps")
-parser.add_argument("--smoke", action="store_true",
-                    help="try it on this CPU: 8 forced devices; without --model a tiny random model of the family")
-parser.add_argument("--write-start", metavar="DIR", help="write the adapter that training starts from (PEFT), and end")
-ARGS = parser.parse_args()
-
+PARSER = experiment.parser(__doc__, out="folder for checkpoints and TensorBoard; training resumes",
+                           model="folder with the base model's safetensors", smoke=": 8 forced devices")
+PARSER.add_argument("--write-start", metavar="DIR", help="write the adapter that training starts from (PEFT), and end")
+ARGS = PARSER.parse_args()
 if ARGS.smoke:
-    os.environ["JAX_PLATFORMS"] = "cpu"
-    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+    experiment.force_cpu_devices(8)
 
 import events  # noqa: E402  (first: what libraries print goes to standard error)
 import jax  # noqa: E402
@@ -190,9 +180,9 @@ def main(done):
     rows = data.Rows(HERE, SETTINGS, models.vocab(tuned), smoke=ARGS.smoke)
     steps = min(ARGS.steps, rows.steps)
     if jax.process_index() == 0:
-        events.started(SETTINGS, steps, device={"id": jax.devices()[0].device_kind, "count": jax.device_count()},
-                       model={"name": SETTINGS["model"]["name"], "trainable": models.trainable(tuned)},
-                       versions={"jax": jax.__version__, "flax": flax.__version__, "qwix": qwix.__version__})
+        events.started(SETTINGS, steps, ("google-tunix", "qwix", "jax", "flax", "optax"), mesh=dict(mesh.shape),
+                       device={"id": jax.devices()[0].device_kind, "count": mesh.size},
+                       model={"name": SETTINGS["model"]["name"], "trainable": models.trainable(tuned)})
     held_out = list(batches(rows.held_out_batches()))
     out = pathlib.Path(ARGS.out).resolve()
     config = peft_trainer.TrainingConfig(

@@ -1,16 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # vLLM on a TPU VM.     ./serve.sh [FOLDER]          DRY_RUN=1 prints the command
-set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
-. "$here/settings.sh"
-folder=${1:-$MODEL_FOLDER}
-image=${IMAGE:-$(grep -v '^#' "$here/requirements.txt" | head -n 1)}
-mount=() served=$MODEL_HUB
-if [ -n "$folder" ]; then
-  mount=(-v "$(cd "$folder" && pwd):/model:ro") served=/model
-fi
-command=(docker run --rm --privileged --network host --shm-size 16G -v /dev/shm:/dev/shm "${mount[@]}" -e HF_TOKEN
-  -e MODEL_IMPL_TYPE="${MODEL_IMPL_TYPE:-auto}" --entrypoint vllm "$image" serve "$served" --served-model-name /model
-  "${SERVE_FLAGS[@]}" --disable_chunked_mm_input --port 8000)
-if [ "${DRY_RUN:-0}" = 1 ]; then printf '%q ' "${command[@]}"; echo; else exec "${command[@]}"; fi
+. "$(dirname "$0")/image.sh"
+serve_in --privileged --shm-size 16G -v /dev/shm:/dev/shm -e MODEL_IMPL_TYPE="${MODEL_IMPL_TYPE:-auto}" -- \
+  --disable_chunked_mm_input

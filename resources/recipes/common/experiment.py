@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The experiment of settings.json and what the command line says of it; before anything heavy is imported."""
+import argparse
+import json
+import os
+import pathlib
+
+HERE = pathlib.Path(__file__).resolve().parent
+SETTINGS = json.loads((HERE / "settings.json").read_text(encoding="utf-8"))
+
+
+def parser(about, out, model, name="", smoke=""):
+    """Of every train.py. `out`, `model`: what they help with; `name`: the model's where no folder is given."""
+    p = argparse.ArgumentParser(description=about)
+    p.add_argument("--model", default=SETTINGS["model"]["path"] or name, help=model)
+    p.add_argument("--out", default=str(HERE / "out"), help=out)
+    p.add_argument("--steps", type=int, default=SETTINGS["train"]["steps"], help="stop after so many steps")
+    p.add_argument("--smoke", action="store_true",
+                   help=f"try it on this CPU{smoke}; without --model a tiny random model of the family")
+    return p
+
+
+def force_cpu_devices(count):
+    """JAX, not imported yet, takes this CPU for so many devices."""
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={count}"
