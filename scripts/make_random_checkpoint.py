@@ -3,9 +3,11 @@
 """Writes a Hugging Face folder with a Gemma 3 shape and random bf16 weights: for speed, memory and loading tests.
 
     make_random_checkpoint.py --shape gemma3-270m --out DIR [--seed N] [--tokenizer DIR-OR-FILE]
+                              [--shards N] [--adapter DIR]
 
 Python's standard library only. Weights are N(0, 0.02) on 256 equally likely levels, norms are 0 (they multiply as 1 + w).
-The same seed gives the same bytes. Any tokenizer with a smaller vocabulary than the model's can be copied in.
+The same seed gives the same bytes. Any tokenizer with a smaller vocabulary than the model's can be copied in. --shards
+writes that many files and their index; --adapter a PEFT adapter (rank 16, every projection) beside it.
 """
 
 import argparse
@@ -23,6 +25,8 @@ from pathlib import Path
 SHAPES = {
     "gemma3-270m": dict(V=262144, D=640, F=2048, L=18, N=4, K=1, H=256, W=512, positions=32768),
     "gemma3-1b": dict(V=262144, D=1152, F=6912, L=26, N=4, K=1, H=256, W=512, positions=32768),
+    # A 4B with two layers more: 8.1 GB.
+    "gemma3-8gb": dict(V=262208, D=2560, F=10240, L=36, N=8, K=4, H=256, W=1024, positions=131072),
     "tiny": dict(V=4096, D=64, F=192, L=7, N=4, K=1, H=16, W=32, positions=1024),
 }
 STD = 0.02
@@ -111,25 +115,75 @@ def write_random(out, count, rng, tables):
         count -= n
 
 
-def write_weights(path, s, seed):
-    shapes = tensors(s)
+def save(path, dtype, shapes, write):
+    """A safetensors file; `write(out, name, count)` writes a tensor's values."""
+    size = {"BF16": 2, "F32": 4}[dtype]
     header, at = {"__metadata__": {"format": "pt"}}, 0
     for name, shape in shapes.items():
-        header[name] = {"dtype": "BF16", "shape": list(shape), "data_offsets": [at, at + 2 * elements(shape)]}
-        at += 2 * elements(shape)
+        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [at, at + size * elements(shape)]}
+        at += size * elements(shape)
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    rng, tables = random.Random(seed), level_tables()
     part = path.with_name(path.name + ".part")
     with open(part, "wb") as out:
         out.write(struct.pack("<Q", len(text)) + text)
         for name, shape in shapes.items():
-            if name.endswith("norm.weight"):
-                out.write(bytes(2 * elements(shape)))
-            else:
-                write_random(out, elements(shape), rng, tables)
+            write(out, name, elements(shape))
     os.replace(part, path)
+
+
+def split(shapes, shards):
+    """As equal as whole tensors allow, in order."""
+    total, done, parts = sum(map(elements, shapes.values())), 0, [{} for _ in range(shards)]
+    for name, shape in shapes.items():
+        parts[min(shards - 1, done * shards // total)][name] = shape
+        done += elements(shape)
+    return [part for part in parts if part]
+
+
+def write_weights(folder, s, seed, shards):
+    shapes = tensors(s)
+    rng, tables = random.Random(seed), level_tables()
+
+    def write(out, name, count):
+        if name.endswith("norm.weight"):
+            out.write(bytes(2 * count))
+        else:
+            write_random(out, count, rng, tables)
+
+    if shards == 1:
+        save(folder / "model.safetensors", "BF16", shapes, write)
+    else:
+        parts, index = split(shapes, shards), {}
+        for i, part in enumerate(parts):
+            file = f"model-{i + 1:05}-of-{len(parts):05}.safetensors"
+            save(folder / file, "BF16", part, write)
+            index.update({name: file for name in part})
+        total = 2 * sum(map(elements, shapes.values()))
+        text = json.dumps({"metadata": {"total_size": total}, "weight_map": index}, indent=2)
+        (folder / "model.safetensors.index.json").write_text(text + "\n", encoding="utf-8")
     return sum(map(elements, shapes.values()))
+
+
+def write_adapter(folder, s, seed, rank=16):
+    modules = [n for n in ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")]
+    shapes = {}
+    for name, shape in tensors(s).items():
+        if name.split(".")[-2] in modules:
+            path = "base_model.model." + name.removesuffix(".weight")
+            shapes[f"{path}.lora_A.weight"] = (rank, shape[1])
+            shapes[f"{path}.lora_B.weight"] = (shape[0], rank)
+    rng = random.Random(seed + 1)
+    levels = [struct.pack("<f", statistics.NormalDist(0.0, STD).inv_cdf((i + 0.5) / 256)) for i in range(256)]
+
+    def write(out, name, count):
+        out.write(b"".join([levels[i] for i in rng.randbytes(count)]))
+
+    folder.mkdir(parents=True, exist_ok=True)
+    save(folder / "adapter_model.safetensors", "F32", dict(sorted(shapes.items())), write)
+    settings = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": rank, "lora_alpha": 2 * rank, "lora_dropout": 0.0,
+                "bias": "none", "target_modules": modules, "base_model_name_or_path": "random"}
+    (folder / "adapter_config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
 
 def copy_tokenizer(source, out, vocab):
@@ -151,12 +205,16 @@ def main():
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tokenizer", type=Path, help="folder with a tokenizer.json, or a tokenizer file")
+    parser.add_argument("--shards", type=int, default=1, help="files")
+    parser.add_argument("--adapter", type=Path, help="folder for a random adapter of the model")
     args = parser.parse_args()
     started, shape = time.monotonic(), SHAPES[args.shape]
     args.out.mkdir(parents=True, exist_ok=True)
     if args.tokenizer:
         copy_tokenizer(args.tokenizer, args.out, shape["V"])
-    count = write_weights(args.out / "model.safetensors", shape, args.seed)
+    count = write_weights(args.out, shape, args.seed, args.shards)
+    if args.adapter:
+        write_adapter(args.adapter, shape, args.seed)
     (args.out / "config.json").write_text(json.dumps(config(shape), indent=2) + "\n", encoding="utf-8")
     print(f"{args.out}: {count:,} parameters, {2 * count:,} bytes, {time.monotonic() - started:.1f} s")
 

@@ -2,9 +2,9 @@
 // Which projections get a LoRA adapter, with which rank and alpha (PEFT's rules), and how they start.
 #include <algorithm>
 #include <cmath>
-#include <regex>
 
 #include "core/base/error.h"
+#include "core/base/pattern.h"
 #include "core/engine/core.h"
 
 namespace mw::engine {
@@ -13,12 +13,12 @@ namespace {
 // PEFT: the whole module path, or its end after a dot, matches the pattern.
 bool matches(const std::string& module, const std::string& pattern) {
   try {
-    return std::regex_match(module, std::regex("(.*\\.)?(" + pattern + ")"));
-  } catch (const std::regex_error& e) {
+    return Pattern("(.*\\.)?(" + pattern + ")").matches_all(module);
+  } catch (const Error& e) {
     throw Error({.id = "LORA",
                  .message = "a rank or alpha pattern is not a regular expression",
                  .found = pattern,
-                 .expected = e.what()});
+                 .expected = e.problem().message});
   }
 }
 

@@ -42,6 +42,7 @@ void AtomicFile::flush() {
 }
 
 void AtomicFile::put(std::span<const std::byte> bytes) {
+  const std::uint64_t first = written_;
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
     if (n < 0) {
@@ -49,7 +50,10 @@ void AtomicFile::put(std::span<const std::byte> bytes) {
       throw system_error("cannot write", target_.string(), errno);
     }
     bytes = bytes.subspan(static_cast<size_t>(n));
+    written_ += static_cast<std::uint64_t>(n);
   }
+  // The disk may begin: what is computed meanwhile need not be waited for at the end.
+  ::sync_file_range(fd_, static_cast<off_t>(first), static_cast<off_t>(written_ - first), SYNC_FILE_RANGE_WRITE);
 }
 
 void AtomicFile::commit() {

@@ -2,6 +2,7 @@
 // A file written in pieces that appears whole or not at all. One thread.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <vector>
@@ -24,6 +25,7 @@ class AtomicFile {
   std::filesystem::path target_, part_;
   std::vector<std::byte> buffer_;  // many small tensors make many small writes
   int fd_ = -1;
+  std::uint64_t written_ = 0;
 };
 
 }  // namespace mw::formats

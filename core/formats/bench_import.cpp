@@ -132,8 +132,10 @@ std::string_view to_string(BenchKind kind) {
 }
 
 BenchKind bench_kind(const std::filesystem::path& file) {
+  std::error_code error;
+  const std::uint64_t size = std::filesystem::file_size(file, error);
+  std::string text(error ? kLookedAt : static_cast<size_t>(std::min<std::uint64_t>(size, kLookedAt)), '\0');
   std::ifstream in(file, std::ios::binary);
-  std::string text(kLookedAt, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(std::max<std::streamsize>(in.gcount(), 0)));
   return kind_of_text(text);

@@ -30,6 +30,7 @@ float from_f16(std::uint16_t bits) {
 }
 
 void widen(DType dtype, std::span<const std::byte> bytes, std::span<float> out) {
+  if (out.empty()) return;  // of an array without elements, which may have no memory at all
   if (dtype == DType::f32)
     std::memcpy(out.data(), bytes.data(), out.size() * sizeof(float));
   else if (dtype == DType::bf16)

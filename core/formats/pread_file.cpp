@@ -45,4 +45,8 @@ void PreadFile::read(std::uint64_t offset, std::span<std::byte> out) const {
   }
 }
 
+void PreadFile::will_read(std::uint64_t offset, std::uint64_t bytes) const {
+  ::posix_fadvise(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
+}
+
 }  // namespace mw::formats

@@ -16,6 +16,7 @@ class PreadFile {
   PreadFile& operator=(const PreadFile&) = delete;
   std::uint64_t size() const { return size_; }
   void read(std::uint64_t offset, std::span<std::byte> out) const;  // all of `out`, or Error
+  void will_read(std::uint64_t offset, std::uint64_t bytes) const;   // a hint: the system may begin
 
  private:
   std::filesystem::path file_;

@@ -219,9 +219,9 @@ void gemma4_extras(const Section& s, Config& c) {
   c.attention_scale = 1.0f;
   const bool unified = c.hf_model_type.starts_with("gemma4_unified");  // that class has neither PLE nor experts
   c.ple_dim = unified ? 0 : s.size("hidden_size_per_layer_input", 256, kMaxHeadDim, 0);
-  if (c.ple_dim > 0 && s.size("vocab_size_per_layer_input", 262144, kMaxVocab) != c.vocab)
-    s.fail("vocab_size_per_layer_input", "differs from vocab_size", shown(*s.get("vocab_size_per_layer_input")),
-           std::to_string(c.vocab));
+  const int ple_vocab = c.ple_dim > 0 ? s.size("vocab_size_per_layer_input", 262144, kMaxVocab) : c.vocab;
+  if (ple_vocab != c.vocab)
+    s.fail("vocab_size_per_layer_input", "differs from vocab_size", std::to_string(ple_vocab), std::to_string(c.vocab));
   if (unified || !s.flag("enable_moe_block", false)) return;
   c.experts = s.size("num_experts", std::nullopt, kMaxExperts);
   c.experts_per_token = s.size("top_k_experts", std::nullopt, c.experts);

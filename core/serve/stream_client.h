@@ -23,16 +23,6 @@ struct HttpTarget {
 
 using HttpClock = std::chrono::steady_clock;
 
-// Server-sent events out of whatever pieces the network makes of them: the data of each that is complete.
-class SseReader {
- public:
-  std::vector<std::string> feed(std::string_view bytes);
-
- private:
-  std::string line_, data_;
-  bool any_ = false;
-};
-
 struct Expected {  // what was asked for, to hold the answer against
   int prompt_tokens = 0, output_tokens = 0;
   int prompt_slack = 0;  // by how many prompt tokens the server's count may be lower (text whose tokens are not known)

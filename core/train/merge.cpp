@@ -4,18 +4,21 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "core/base/files.h"
 #include "core/engine/kernels/gemm.h"
 #include "core/formats/floats.h"
 #include "core/formats/hf_names.h"
+#include "core/formats/pread_file.h"
 
 namespace mw::train {
 namespace fs = std::filesystem;
 namespace {
 
 using formats::DType;
-constexpr std::int64_t kPiece = 4 << 20;  // values of a tensor in memory at once
+constexpr std::int64_t kPiece = 4 << 20;    // values of a tensor in memory at once
+constexpr std::uint64_t kAhead = 64 << 20;  // bytes that the system reads while others are computed
 
 [[noreturn]] void fail(const fs::path& file, const std::string& message, const std::string& found,
                        const std::string& expected, const std::string& fix) {
@@ -42,15 +45,34 @@ float scaling_of(const formats::Adapter& adapter, const formats::AdapterModule& 
   return m.alpha / (adapter.rslora ? std::sqrt(rank) : rank);
 }
 
-void narrow(DType dtype, std::span<const float> values, std::vector<std::byte>& out) {
-  out.resize(values.size() * formats::size_of(dtype));
+void narrow(DType dtype, std::span<const float> values, std::byte* out) {
   if (dtype == DType::f32) {
-    std::copy_n(std::as_bytes(values).data(), out.size(), out.data());
+    std::copy_n(std::as_bytes(values).data(), values.size_bytes(), out);
     return;
   }
-  auto* to = reinterpret_cast<std::uint16_t*>(out.data());
+  auto* to = reinterpret_cast<std::uint16_t*>(out);
   for (size_t i = 0; i < values.size(); ++i) to[i] = formats::to_bf16(values[i]);
 }
+
+// Tells the system what of a file is read next, so that the disk works while values are computed.
+class Ahead {
+ public:
+  explicit Ahead(const formats::SafetensorsFile& file) : file_(file.path()) {
+    const auto& tensors = file.tensors();  // in file order, up to its end
+    if (!tensors.empty()) data_ = file_.size() - tensors.back().end;
+  }
+  void of(const formats::TensorInfo& t, std::int64_t first) {
+    const std::uint64_t at = data_ + t.begin + static_cast<std::uint64_t>(first) * formats::size_of(t.dtype);
+    if (at + kAhead / 2 < told_) return;
+    const std::uint64_t from = std::max(at, told_);
+    file_.will_read(from, kAhead);
+    told_ = from + kAhead;
+  }
+
+ private:
+  formats::PreadFile file_;
+  std::uint64_t data_ = 0, told_ = 0;  // where the data begins; bytes before this the system knows of
+};
 
 class Merge {
  public:
@@ -99,6 +121,7 @@ class Merge {
   }
 
   void write(const formats::SafetensorsFile& from, const fs::path& to) {
+    ahead_.emplace(from);
     std::vector<formats::TensorSpec> specs;
     for (const formats::TensorInfo& t : from.tensors()) specs.push_back({t.name, t.dtype, t.shape});
     formats::write_safetensors(
@@ -129,6 +152,7 @@ class Merge {
     for (std::int64_t first = 0, all = t.elements(); first < all; first += kPiece) {
       const std::int64_t n = std::min(kPiece, all - first);
       bytes_.resize(static_cast<size_t>(n * item));
+      ahead_->of(t, first);
       from.read(t, first, n, bytes_);
       sink(bytes_);
       step(n * item);
@@ -148,10 +172,20 @@ class Merge {
     for (std::int64_t first = 0; first < rows; first += most) {
       const std::int64_t n = std::min(most, rows - first);
       values_.resize(static_cast<size_t>(n * cols));
-      from.read_f32(t, first * cols, values_);
+      ahead_->of(t, first * cols);
+      bytes_.resize(values_.size() * formats::size_of(t.dtype));
+      const auto part = [&](std::int64_t begin, std::int64_t end) {  // of values_, by rows
+        return std::span(values_).subspan(static_cast<size_t>(begin * cols), static_cast<size_t>((end - begin) * cols));
+      };
+      device_.pool.parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
+        from.read_f32(t, (first + begin) * cols, part(begin, end));
+      });
       gemm_.nn(n, cols, m.rank, scaling_of(adapter_, m), m.b.data() + first * m.rank, {.f32 = m.a.data()}, 1,
                values_.data());
-      narrow(t.dtype, values_, bytes_);
+      device_.pool.parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
+        narrow(t.dtype, part(begin, end),
+               bytes_.data() + static_cast<size_t>(begin * cols) * formats::size_of(t.dtype));
+      });
       sink(bytes_);
       step(static_cast<std::int64_t>(bytes_.size()));
     }
@@ -167,6 +201,7 @@ class Merge {
   std::vector<float> values_;
   std::vector<std::byte> bytes_;
   std::int64_t total_ = 0, done_ = 0;
+  std::optional<Ahead> ahead_;
 };
 
 // Everything beside the weights goes along: config, tokenizer, templates, the index. No folders, no other weights.

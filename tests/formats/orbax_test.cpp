@@ -10,6 +10,7 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/rng.h"
+#include "tests/formats/ocdbt_bytes.h"
 #include "tests/formats/test_files.h"
 
 namespace mw::formats {
@@ -152,6 +153,83 @@ TEST_F(Damaged, AnyBytesEndInArraysOrOneError) {
   }
   EXPECT_GT(errors, 100);
   EXPECT_EQ(error(), "no error");
+}
+
+// A shard of two inner chunks behind their index, not packed.
+class Shard : public testing::Test {
+ protected:
+  Shard() {
+    put_file("_METADATA", R"({"tree_metadata":{}})");
+    put_file("a/zarr.json",
+             R"({"zarr_format":3,"node_type":"array","shape":[4],"data_type":"float32",)"
+             R"("chunk_grid":{"name":"regular","configuration":{"chunk_shape":[4]}},)"
+             R"("chunk_key_encoding":{"name":"default","configuration":{"separator":"/"}},"fill_value":0,)"
+             R"("codecs":[{"name":"sharding_indexed","configuration":{"chunk_shape":[2],"codecs":[{"name":"bytes"}],)"
+             R"("index_codecs":[{"name":"bytes"},{"name":"crc32c"}],"index_location":"start"}}]})");
+  }
+  void put_file(const std::string& name, const std::string& bytes) const {
+    fs::create_directories((folder_ / name).parent_path());
+    put(folder_ / name, bytes);
+  }
+  static std::string index(std::uint64_t first, std::uint64_t second) {
+    using namespace ocdbt_bytes;
+    const std::string entries = little(first, 8) + little(8, 8) + little(second, 8) + little(8, 8);
+    return entries + checksum(entries);
+  }
+  std::vector<float> values() const {
+    const OrbaxTree tree(folder_.path());
+    return tree.read_floats(tree.arrays().at(0));
+  }
+  const std::string data_{"\0\0\x80\x3f\0\0\0\x40\0\0\x40\x40\0\0\x80\x40", 16};
+  TemporaryFolder folder_;
+};
+
+TEST_F(Shard, InnerChunksLieWhereTheIndexSays) {
+  put_file("a/c/0", index(44, 36) + data_);
+  EXPECT_EQ(values(), (std::vector<float>{3, 4, 1, 2}));
+}
+
+TEST_F(Shard, AWrongChecksumOfTheIndexIsFound) {
+  std::string bytes = index(36, 44) + data_;
+  bytes[33] = static_cast<char>(bytes[33] ^ 1);
+  put_file("a/c/0", bytes);
+  EXPECT_THAT(problem_of([&] { values(); }).message, HasSubstr("checksum is wrong"));
+}
+
+TEST_F(Shard, AnInnerChunkThatIsNotThereIsFound) {
+  for (const std::uint64_t at : {std::uint64_t{UINT64_MAX}, std::uint64_t{45}}) {
+    put_file("a/c/0", index(36, at) + data_);
+    EXPECT_THAT(problem_of([&] { values(); }).message, HasSubstr("missing or lies outside"));
+  }
+}
+
+// Metadata of the wrong types is one error, too.
+TEST_F(Shard, CodecsThatAreNoObjectsAreRefused) {
+  const std::string good = read_file(folder_ / "a/zarr.json");
+  put_file("a/c/0", index(36, 44) + data_);
+  EXPECT_EQ(values().size(), 4u);
+  for (const auto& [from, to] : {std::pair(R"({"name":"crc32c"})", "7"),
+                                 std::pair(R"([{"name":"bytes"}])", R"([{"name":"bytes","configuration":5}])"),
+                                 std::pair(R"({"separator":"/"})", "[]")}) {
+    std::string bad = good;
+    bad.replace(bad.find(from), std::string(from).size(), to);
+    put_file("a/zarr.json", bad);
+    EXPECT_EQ(problem_of([&] { values(); }).id, "ORBAX") << to;
+  }
+}
+
+// A few bytes that ask for a window of gigabytes (found by fuzzing), and zeros, which pack by thousands.
+TEST(Unzstd, TakesNoMoreMemoryThanItsBytesCanMean) {
+  const auto bytes = [](const std::string& text) { return std::as_bytes(std::span(text)); };
+  const std::string stored = read_file(kMade / "files/zeros/0.0");
+  EXPECT_NO_THROW(unzstd(bytes(stored), 1 << 20, "file", "chunk"));
+  EXPECT_THAT(problem_of([&] { unzstd(bytes(stored), 3, "file", "chunk"); }).message, HasSubstr("longer"));
+  EXPECT_THROW(unzstd(bytes(stored + "x"), 1 << 20, "file", "chunk"), Error);
+  EXPECT_THROW(unzstd(bytes(stored.substr(0, stored.size() - 1)), 1 << 20, "file", "chunk"), Error);
+  const std::string window("\x28\xb5\x2f\xfd\0\xa8\x01\0\0", 9);  // 2 GiB, then an empty last block
+  EXPECT_THROW(unzstd(bytes(window), 1 << 20, "file", "chunk"), Error);
+  const std::string claims("\x28\xb5\x2f\xfd\xe0\0\0\0\x40\0\0\0\0\x01\0\0", 16);  // 1 GiB in no block
+  EXPECT_THROW(unzstd(bytes(claims), std::uint64_t{1} << 40, "file", "chunk"), Error);
 }
 
 TEST(Orbax, WhatIsNoneIsSaid) {

@@ -102,6 +102,38 @@ TEST(RunLog, AnyBytesEndInScalarsOrOneError) {
   }
 }
 
+TEST(RunLog, LinesOfEventsAreALogWhateverElseIsPrinted) {
+  const TemporaryFolder folder;
+  const fs::path file = folder / "printed.jsonl";
+  put(file,
+      "{\"event\":\"started\",\"run\":\"run-1\",\"info\":{\"name\":\"mine\",\"steps\":3}}\n"
+      "{\"event\":\"metric\",\"name\":\"train/loss\",\"step\":1,\"value\":4.0,\"time_s\":1}\r\n\n"
+      "Downloading 3 files\n"
+      "{\"event\":\"metric\",\"name\":\"train/loss\",\"step\":3,\"value\":2.0,\"time_s\":3}\n"
+      "{\"event\":\"metric\",\"name\":\"train/loss\",\"step\":2,\"value\":5.0,\"time_s\":2}\n"
+      "{\"event\":\"metric\",\"name\":\"train/loss\",\"step\":3,\"value\":null,\"time_s\":2}\n"
+      "{\"event\":\"finished\",\"state\":\"done\",\"seconds\":7.5}\n{\"event\":\"met");
+  EXPECT_EQ(log_kind(file), LogKind::events);
+  const RunLog log = read_log(file);
+  EXPECT_EQ(log.name, "mine");
+  EXPECT_EQ(log.steps_total, 3);
+  EXPECT_EQ(log.seconds, 7.5);
+  EXPECT_TRUE(log.finished);
+  ASSERT_EQ(log.notes.size(), 2u);
+  EXPECT_THAT(log.notes[0], testing::HasSubstr("line 4"));
+  const std::vector<LogSeries> all = series_of(log);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].points, 4u);
+  EXPECT_EQ(all[0].finite, 3u);
+  EXPECT_EQ(all[0].first_step, 1);
+  EXPECT_EQ(all[0].last_step, 3);
+  EXPECT_EQ(all[0].last, 2.0);
+  EXPECT_EQ(all[0].least, 2.0);
+  EXPECT_EQ(all[0].most, 5.0);
+  put(file, "{\"prompt\":\"a\",\"event\":\"party\"}\n");
+  EXPECT_EQ(log_kind(file), LogKind::none) << "rows of data are no events";
+}
+
 TEST(RunLog, NamesAreOurs) {
   EXPECT_EQ(usual_name("loss"), "train/loss");
   EXPECT_EQ(usual_name("eval_loss"), "eval/loss");

@@ -6,6 +6,7 @@
 
 #include "core/serve/http_connections.h"
 #include "core/serve/metrics_watch.h"
+#include "core/serve/stream_reading.h"
 #include "tests/serve/server_fixture.h"
 
 namespace mw::serve {

@@ -8,5 +8,7 @@ namespace mw::formats {
 RunLog read_wandb(const std::filesystem::path& file);
 RunLog read_trainer_state(const std::filesystem::path& file);  // json_logs.cpp
 RunLog read_training_run(const std::filesystem::path& file);
+bool begins_with_event(const std::filesystem::path& file);  // event_lines.cpp
+RunLog read_event_lines(const std::filesystem::path& file);
 
 }  // namespace mw::formats

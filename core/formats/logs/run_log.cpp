@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <map>
 #include <system_error>
 
 #include "core/base/error.h"
@@ -68,7 +70,8 @@ RunLog read_tensorboard(const std::vector<fs::path>& files) {
 }  // namespace
 
 std::string_view to_string(LogKind kind) {
-  constexpr std::string_view kNames[] = {"", "TensorBoard", "trainer_state.json", "W&B", "training_run.json"};
+  constexpr std::string_view kNames[] = {"",    "TensorBoard",       "trainer_state.json",
+                                         "W&B", "training_run.json", "Meshwright events"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -83,7 +86,8 @@ LogKind log_kind(const fs::path& path) {
   if (is_events(path)) return LogKind::tensorboard;
   if (ends_wandb(path)) return LogKind::wandb;
   if (path.filename() == "trainer_state.json") return LogKind::trainer_state;
-  return path.filename() == "training_run.json" ? LogKind::training_run : LogKind::none;
+  if (path.filename() == "training_run.json") return LogKind::training_run;
+  return begins_with_event(path) ? LogKind::events : LogKind::none;
 }
 
 RunLog read_log(const fs::path& path) {
@@ -98,13 +102,36 @@ RunLog read_log(const fs::path& path) {
       return read_trainer_state(folder ? last_state(path) : path);
     case LogKind::training_run:
       return read_training_run(folder ? path / "training_run.json" : path);
+    case LogKind::events:
+      return read_event_lines(path);
     case LogKind::none:
       break;
   }
-  throw Error({.id = "LOG",
-               .message = "not a log of a training run",
-               .file = path.string(),
-               .expected = "TensorBoard event files, trainer_state.json, a .wandb file or training_run.json"});
+  throw Error(
+      {.id = "LOG",
+       .message = "not a log of a training run",
+       .file = path.string(),
+       .expected = "TensorBoard event files, trainer_state.json, a .wandb file, training_run.json or lines of events"});
+}
+
+std::vector<LogSeries> series_of(const RunLog& log) {
+  std::map<std::string, LogSeries> all;
+  for (const Scalar& s : log.scalars) {
+    LogSeries& one =
+        all.try_emplace(s.name, LogSeries{.name = s.name, .first_step = s.step, .last_step = s.step}).first->second;
+    const bool counted = std::isfinite(s.value);
+    one.first_step = std::min(one.first_step, s.step);
+    if (counted && (one.finite++ == 0 || s.step >= one.last_step)) one.last = s.value;
+    one.last_step = std::max(one.last_step, s.step);
+    if (counted) {
+      one.least = one.finite == 1 ? s.value : std::min(one.least, s.value);
+      one.most = one.finite == 1 ? s.value : std::max(one.most, s.value);
+    }
+    ++one.points;
+  }
+  std::vector<LogSeries> list;
+  for (auto& [name, one] : all) list.push_back(std::move(one));
+  return list;
 }
 
 std::string usual_name(const std::string& name) {

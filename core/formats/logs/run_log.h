@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What other programs write while they train, as scalars by name and step: TensorBoard event files, trainer_state.json
-// of transformers, offline files of W&B, and the training_run.json of arXiv 2605.25645's repository (interop.md 5.4,
-// 7). Nothing in a file is trusted. Any thread.
+// of transformers, offline files of W&B, the training_run.json of arXiv 2605.25645's repository (interop.md 5.4, 7),
+// and lines of this program's events (contract.md) in a file. Nothing in a file is trusted. Any thread.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -29,12 +29,21 @@ struct RunLog {
   std::vector<std::string> notes;  // what could not be read, and was left out
 };
 
-enum class LogKind { none, tensorboard, trainer_state, wandb, training_run };
+enum class LogKind { none, tensorboard, trainer_state, wandb, training_run, events };
 std::string_view to_string(LogKind kind);
 LogKind log_kind(const std::filesystem::path& path);  // by name and content; of a folder: what lies in it
 
 // Throws Error LOG for what is none of these or is damaged at its beginning; a damaged end is a note.
 RunLog read_log(const std::filesystem::path& path);
+
+// What a log says of one name, over all of its steps; by name.
+struct LogSeries {
+  std::string name;
+  size_t points = 0, finite = 0;  // values; those that are numbers
+  long first_step = 0, last_step = 0;
+  double last = 0, least = 0, most = 0;  // of the finite ones; last: of the latest step
+};
+std::vector<LogSeries> series_of(const RunLog& log);
 
 // HF's and TRL's names, TensorBoard tags: "loss" -> "train/loss", "eval_loss" -> "eval/loss".
 std::string usual_name(const std::string& name);

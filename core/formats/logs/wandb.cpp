@@ -108,7 +108,10 @@ RunLog read_wandb(const std::filesystem::path& file) {
     }
     if (type == 1 || type == 2) record.clear();
     record += checked.substr(1);
-    if (type == 1 || type == 4) take_record(record, log);
+    if (type == 1 || type == 4) {
+      take_record(record, log);
+      record.clear();  // a last piece without a first is a record of its own, whatever came before
+    }
     at += kHeader + length;
   }
   return log;

@@ -124,36 +124,73 @@ std::vector<std::uint64_t> Cursor::varints(size_t n, std::uint64_t most) {
   return all;
 }
 
-Blob unzstd(std::span<const std::byte> bytes, std::uint64_t most, const std::string& file, const std::string& what) {
-  const auto fail = [&](const std::string& message, const std::string& found = "", const std::string& expected = "") {
+namespace {
+
+struct Packed {
+  std::span<const std::byte> bytes;
+  std::uint64_t most;
+  const std::string &file, &what;
+  [[noreturn]] void fail(const std::string& message, const std::string& found = "",
+                         const std::string& expected = "") const {
     fail_orbax(file, message, found, expected, kDamaged, what);
-  };
+  }
+  [[noreturn]] void too_long(std::uint64_t found) const {
+    fail("it is longer than it may be, unpacked", std::to_string(found) + " bytes",
+         "at most " + std::to_string(most) + " bytes");
+  }
+};
+
+// A frame that says its size, unpacked at once: what it says is believed as far as zstd could pack at all.
+Blob unpack_sized(const Packed& p, std::uint64_t said) {
+  constexpr std::uint64_t kMostRatio = 1 << 16;  // blocks of 128 KiB in 4 bytes
+  if (said > p.most) p.too_long(said);
+  if (said / kMostRatio > p.bytes.size())
+    p.fail("it cannot be as long as it says", std::to_string(p.bytes.size()) + " bytes", std::to_string(said));
+  const size_t frame = ZSTD_findFrameCompressedSize(p.bytes.data(), p.bytes.size());
+  if (ZSTD_isError(frame)) p.fail("it cannot be unpacked", ZSTD_getErrorName(frame), "a zstd frame");
+  if (frame != p.bytes.size()) p.fail("bytes follow the packed ones", std::to_string(p.bytes.size() - frame), "0");
+  Blob out(static_cast<size_t>(said));
+  const size_t n = ZSTD_decompress(out.data(), out.size(), p.bytes.data(), p.bytes.size());
+  if (ZSTD_isError(n)) p.fail("it cannot be unpacked", ZSTD_getErrorName(n), "a zstd frame");
+  out.resize(n);
+  return out;
+}
+
+// Another, grown as it comes. The window is memory that a frame asks for: a small one does not need much.
+Blob unpack_stream(const Packed& p) {
   const std::unique_ptr<ZSTD_DStream, decltype(&ZSTD_freeDStream)> stream(ZSTD_createDStream(), ZSTD_freeDStream);
-  ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
+  ZSTD_DCtx_setParameter(stream.get(), ZSTD_d_windowLogMax, p.bytes.size() < (1u << 20) ? 23 : 27);
+  ZSTD_inBuffer in{p.bytes.data(), p.bytes.size(), 0};
   Blob out;
-  // Grown as it comes: what a frame says of its own size is only a hint.
-  const unsigned long long said = ZSTD_getFrameContentSize(bytes.data(), bytes.size());
-  const size_t first = said < 1u << 20 ? static_cast<size_t>(said) : std::max<size_t>(bytes.size() * 4, 1u << 16);
-  size_t used = 0;
-  size_t left = 1;
+  size_t used = 0, left = 1;
   while (left != 0) {
     if (used == out.size()) {
-      if (used > most) fail("it is longer than it may be, unpacked", "over " + std::to_string(most) + " bytes");
-      const std::uint64_t grown = std::max<std::uint64_t>(first + 1, out.size() * 2);
-      out.resize(static_cast<size_t>(std::min<std::uint64_t>(grown, most + 1)));
+      if (used > p.most) p.too_long(used);
+      const std::uint64_t grown =
+          std::max<std::uint64_t>(std::max<std::uint64_t>(p.bytes.size() * 4, 1u << 16), out.size() * 2);
+      out.resize(static_cast<size_t>(std::min<std::uint64_t>(grown, p.most + 1)));
     }
     ZSTD_outBuffer to{out.data(), out.size(), used};
     const size_t before = in.pos;
     left = ZSTD_decompressStream(stream.get(), &to, &in);
-    if (ZSTD_isError(left)) fail("it cannot be unpacked", ZSTD_getErrorName(left), "a zstd frame");
+    if (ZSTD_isError(left)) p.fail("it cannot be unpacked", ZSTD_getErrorName(left), "a zstd frame");
     if (left != 0 && to.pos == used && in.pos == before)
-      fail("it ends too early", std::to_string(bytes.size()) + " bytes");
+      p.fail("it ends too early", std::to_string(p.bytes.size()) + " bytes");
     used = to.pos;
   }
-  if (in.pos != bytes.size()) fail("bytes follow the packed ones", std::to_string(bytes.size() - in.pos), "0");
-  if (used > most) fail("it is longer than it may be, unpacked", std::to_string(used), std::to_string(most));
+  if (in.pos != p.bytes.size()) p.fail("bytes follow the packed ones", std::to_string(p.bytes.size() - in.pos), "0");
+  if (used > p.most) p.too_long(used);
   out.resize(used);
   return out;
+}
+
+}  // namespace
+
+Blob unzstd(std::span<const std::byte> bytes, std::uint64_t most, const std::string& file, const std::string& what) {
+  const Packed packed{bytes, most, file, what};
+  const unsigned long long said = ZSTD_getFrameContentSize(bytes.data(), bytes.size());
+  if (said == ZSTD_CONTENTSIZE_ERROR) packed.fail("it cannot be unpacked", "", "a zstd frame");
+  return said == ZSTD_CONTENTSIZE_UNKNOWN ? unpack_stream(packed) : unpack_sized(packed, said);
 }
 
 }  // namespace mw::formats

@@ -145,7 +145,7 @@ OrbaxFolder open_orbax(const fs::path& path) {
   return folder;
 }
 
-OrbaxTree::OrbaxTree(const fs::path& item) : store_(store_of(item)) {
+OrbaxTree::OrbaxTree(const fs::path& item) : in_database_(has(item, "manifest.ocdbt")), store_(store_of(item)) {
   std::set<std::string> names = stored_arrays(*store_);
   if (has(item, "_METADATA"))
     for (std::string& name : listed_arrays(item)) {

@@ -38,8 +38,10 @@ class OrbaxTree {
   std::vector<float> read_floats(const ZarrArray& array) const { return formats::read_floats(*store_, array); }
   Blob read_values(const ZarrArray& array) const { return formats::read_values(*store_, array); }
   const std::filesystem::path& folder() const { return store_->folder(); }
+  bool in_database() const { return in_database_; }  // OCDBT; else a folder an array
 
  private:
+  bool in_database_;
   std::unique_ptr<KvStore> store_;
   std::vector<ZarrArray> arrays_;
 };

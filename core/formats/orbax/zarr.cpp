@@ -35,6 +35,11 @@ const Json& at(const KvStore& store, const std::string& place, const Json& objec
   return object.at(key);
 }
 
+Json value_or(const KvStore& store, const std::string& place, const Json& object, const char* key, Json otherwise) {
+  if (!object.is_object()) fail(store, place, "wrong type", object.type_name(), std::string("an object with ") + key);
+  return object.value(key, std::move(otherwise));
+}
+
 std::vector<std::int64_t> sizes(const KvStore& store, const std::string& place, const Json& list, std::int64_t least) {
   std::vector<std::int64_t> all;
   if (!list.is_array() || list.size() > 32)
@@ -76,20 +81,20 @@ void read_codecs(const KvStore& store, const std::string& place, const Json& cod
   if (!codecs.is_array() || codecs.empty()) fail(store, place, "no codecs");
   for (const Json& codec : codecs) {
     const std::string name = text(store, place, at(store, place, codec, "name"));
-    const Json configuration = codec.value("configuration", Json::object());
+    const Json configuration = value_or(store, place, codec, "configuration", Json::object());
     if (name == "bytes") {
-      if (configuration.value("endian", Json("little")) != "little")
+      if (value_or(store, place, configuration, "endian", "little") != "little")
         fail(store, place, "big-endian values are not read here", configuration.dump());
     } else if (name == "zstd") {
       array.zstd = true;
     } else if (name == "sharding_indexed" && !array.sharded) {
       array.sharded = true;
       array.inner = sizes(store, place, at(store, place, configuration, "chunk_shape"), 1);
-      const std::string location = text(store, place, configuration.value("index_location", Json("end")));
+      const std::string location = text(store, place, value_or(store, place, configuration, "index_location", "end"));
       if (location != "end" && location != "start") fail(store, place, "unknown index_location", location);
       array.index_first = location == "start";
       const Json& index = at(store, place, configuration, "index_codecs");
-      if (!index.is_array() || index.size() != 2 || index[1].value("name", Json()) != "crc32c")
+      if (!index.is_array() || index.size() != 2 || value_or(store, place, index[1], "name", {}) != "crc32c")
         fail(store, place, "an index of shards is written in a way that is not read here", index.dump().substr(0, 80),
              "bytes, crc32c");
       read_codecs(store, place, at(store, place, configuration, "codecs"), array);
@@ -105,14 +110,14 @@ void read_v2(const KvStore& store, const std::string& place, const Json& json, Z
   array.chunk = sizes(store, place, at(store, place, json, "chunks"), 1);
   set_type(store, place, text(store, place, at(store, place, json, "dtype")), array);
   if (at(store, place, json, "order") != "C") fail(store, place, "values in an order that is not read here", "F", "C");
-  if (!json.value("filters", Json()).is_null()) fail(store, place, "filters are not read here");
+  if (!value_or(store, place, json, "filters", {}).is_null()) fail(store, place, "filters are not read here");
   const Json& compressor = at(store, place, json, "compressor");
   if (!compressor.is_null()) {
     if (const std::string id = text(store, place, at(store, place, compressor, "id")); id != "zstd")
       fail(store, place, "a compression that is not read here", id, "zstd or none");
     array.zstd = true;
   }
-  const std::string separator = text(store, place, json.value("dimension_separator", Json(".")));
+  const std::string separator = text(store, place, value_or(store, place, json, "dimension_separator", "."));
   if (separator != "." && separator != "/") fail(store, place, "unknown dimension_separator", separator, ". or /");
   array.separator = separator[0];
 }
@@ -127,7 +132,8 @@ void read_v3(const KvStore& store, const std::string& place, const Json& json, Z
   const Json& encoding = at(store, place, json, "chunk_key_encoding");
   if (at(store, place, encoding, "name") != "default") fail(store, place, "a chunk key encoding that is not read here");
   const std::string separator =
-      text(store, place, encoding.value("configuration", Json::object()).value("separator", Json("/")));
+      text(store, place,
+           value_or(store, place, value_or(store, place, encoding, "configuration", Json::object()), "separator", "/"));
   if (separator != "." && separator != "/") fail(store, place, "unknown separator", separator, ". or /");
   array.separator = separator[0];
   read_codecs(store, place, at(store, place, json, "codecs"), array);
