@@ -92,9 +92,9 @@ TEST(LaunchCopies, WhatComesBackStaysInItsFolder) {
 TEST(JobStream, GoesOnBehindTheLastWholeLine) {
   const std::string out = "{\"event\":\"metric\",\"name\":\"m\",\"step\":1,\"value\":1}\r\n\nplain\n"
                           "{\"event\":\"finished\",\"state\":\"done\"}\nafter\nlast";
+  const test::TemporaryFolder folder;
+  runs::Store store(folder.path);
   for (size_t cut = 0; cut <= out.size(); ++cut) {
-    const test::TemporaryFolder folder;
-    runs::Store store(folder.path);
     const auto id = store.create(runs::Experiment(), "x");
     const EventSink sink = [](const Event&) {};
     const runs::OnLine on_line = [](const std::string&) {};
