@@ -55,6 +55,7 @@ struct Arguments {
   AdapterArgs adapter;
   ExportArgs exported;
   WatchArgs watch;
+  LaunchArgs launch;
   bool json = false, start = false;
   fs::path out;
 };
@@ -95,6 +96,32 @@ void add_calibration(CLI::App& command, CalibrateArgs& args) {
       .add_flag_callback(
           "--remove", [&args] { args.then = Then::remove; }, "Remove your calibration: the shipped one is back")
       ->excludes(accept);
+}
+
+void add_launch(CLI::App& command, Arguments& a) {
+  add_common(command, a, "Experiment file");
+  command.get_option("file")->required(false);
+  LaunchArgs& args = a.launch;
+  command.add_option("--recipe", args.recipe, "tunix, torchax, trl-fsdp, vllm-tpu or vllm-gpu");
+  command.add_option("--on", args.on,
+                     "local, ssh:[USER@]HOST[:PORT], gcloud-tpu:name=N,zone=Z, kubectl:pod=P,namespace=N, or a command "
+                     "of the local shell that runs {command} there (it is kept with the run: no secrets in it)");
+  command.add_option("--command", args.command, "What is started in the folder there; else ./launch.sh");
+  command.add_option("--dir", args.folder, "Folder there, from the home folder; else a new one in meshwright/");
+  command.add_flag("--force", args.force, "Write into that folder though it is not empty: training goes on from it");
+  command.add_option("--fetch", args.fetch, "What is fetched at the end, from the folder there (repeatable)")
+      ->allow_extra_args(false);
+  command.add_option("--ssh-config", args.ssh_config, "ssh's configuration file, instead of ~/.ssh/config")
+      ->check(CLI::ExistingFile);
+  command.add_option("--patience", args.patience_s, "Seconds without a connection before it is given up")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  auto* reattach = command.add_option("--reattach", args.reattach, "Go on with this run, where its record ends");
+  auto* cancel = command.add_option("--cancel", args.cancel, "End this run's job there, and fetch what it left");
+  command.add_option("--forget", args.forget, "End this run's record: its job will never be reached again")
+      ->excludes(reattach)
+      ->excludes(cancel);
+  reattach->excludes(cancel);
 }
 
 void add_results(CLI::App& importing, CLI::App& audit, CLI::App& compare, Arguments& a) {
@@ -289,6 +316,8 @@ int run_main(int argc, char** argv) {
   watch->add_option("--name", a.watch.name, "What the run is called");
   watch->add_option("command", a.watch.command, "The program that prints event lines, and its arguments")->required();
   watch->positionals_at_end();
+  auto* launch = cli.add_subcommand("launch", "Start an exported recipe elsewhere, follow it, fetch what it makes");
+  add_launch(*launch, a);
   auto* inspect =
       cli.add_subcommand("inspect", "Say what is in a checkpoint, adapter, dataset, tokenizer, result or experiment");
   add_common(*inspect, a, "File or folder");
@@ -331,6 +360,7 @@ int run_main(int argc, char** argv) {
   if (merge->parsed()) return merge_command(a.common, a.adapter);
   if (convert->parsed()) return convert_command(a.common, a.adapter);
   if (watch->parsed()) return watch_command(a.common, a.watch);
+  if (launch->parsed()) return launch_command(a.common, a.launch);
   if (inspect->parsed()) return inspect_command(a.common);
   if (runs->parsed()) return runs_command(a.common);
   if (!run->parsed()) {

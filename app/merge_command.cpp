@@ -6,33 +6,14 @@
 #include "app/progress_line.h"
 #include "core/base/files.h"
 #include "core/formats/tunix_adapter.h"
-#include "core/train/merge.h"
+#include "core/runs/merge_adapter.h"
 
 namespace mw::app {
 namespace fs = std::filesystem;
 namespace {
 
-struct Source {
-  formats::Adapter adapter;
-  std::vector<std::string> notes;
-};
-
-// A PEFT folder or an Orbax checkpoint of Tunix.
-Source read_source(const AdapterArgs& args, const model::TensorInventory& inventory) {
-  if (!formats::is_orbax(args.adapter)) {
-    if (args.alpha)
-      throw Error({.id = "USAGE",
-                   .message = "a PEFT adapter says its alpha itself",
-                   .place = "--alpha",
-                   .fix = "leave --alpha out"});
-    return {formats::read_peft(args.adapter, inventory), {}};
-  }
-  formats::TunixAdapter read = formats::read_tunix_adapter(args.adapter, inventory, args.alpha);
-  return {std::move(read.adapter), std::move(read.notes)};
-}
-
-void say_notes(const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+void say_note(const std::string& note) {
+  std::fprintf(stderr, "note: %s\n", note.c_str());
 }
 
 void check_new(const fs::path& out) {
@@ -76,22 +57,14 @@ model::Config config_for(const AdapterArgs& args, std::vector<std::string>& note
 }  // namespace
 
 int merge_command(const Common& common, const AdapterArgs& args) {
-  const model::Config config = formats::read_config(args.base);
-  const Source source = read_source(args, model::TensorInventory(config));
-  say_notes(source.notes);
   ProgressLine line;
-  const train::Merged merged = train::merge(
-      args.base, source.adapter, args.out, 0,
+  const auto [merged, parity, answer] = runs::merge_adapter(
+      {args.base, args.adapter, args.out, args.alpha}, say_note,
       [&](long done, long total) {
         line.update("merging " + std::to_string(done) + " of " + std::to_string(total) + " MiB");
       },
-      common.stop);
-  line.update("checking: base and adapter against the merged model");
-  const train::Parity parity = train::check_parity(args.base, source.adapter, args.out, {});
+      [&] { line.update("checking: base and adapter against the merged model"); }, common.stop);
   line.clear();
-  const Json answer{{"merged", merged.merged},  {"tensors", merged.tensors},        {"bytes", merged.written.value},
-                    {"out", args.out.string()}, {"parity", train::to_json(parity)}, {"notes", source.notes}};
-  write_file_atomically(args.out / "merge.json", answer.dump(2) + "\n");
   if (common.output == Output::json)
     print_json(answer);
   else
@@ -112,25 +85,26 @@ int convert_command(const Common& common, const AdapterArgs& args) {
   std::vector<std::string> notes;
   const model::Config config = config_for(args, notes);
   const model::TensorInventory inventory(config);
-  Source source = read_source(args, inventory);
-  notes.insert(notes.end(), source.notes.begin(), source.notes.end());
-  source.adapter.base_model = args.base.empty() ? config.id : args.base.string();
+  std::vector<std::string> more;
+  formats::Adapter adapter = runs::read_any_adapter(args.adapter, inventory, args.alpha, more);
+  notes.insert(notes.end(), more.begin(), more.end());
+  adapter.base_model = args.base.empty() ? config.id : args.base.string();
   StagedFolder staged(args.out);
-  formats::write_peft(staged.path(), source.adapter, inventory);
+  formats::write_peft(staged.path(), adapter, inventory);
   std::error_code error;
   fs::remove(args.out, error);  // empty, or not there
   staged.commit();
-  say_notes(notes);
+  for (const std::string& note : notes) say_note(note);
   const Json answer{{"out", args.out.string()},
-                    {"modules", source.adapter.modules.size()},
-                    {"rank", source.adapter.rank},
-                    {"alpha", source.adapter.alpha},
+                    {"modules", adapter.modules.size()},
+                    {"rank", adapter.rank},
+                    {"alpha", adapter.alpha},
                     {"notes", notes}};
   if (common.output == Output::json)
     print_json(answer);
   else
-    std::printf("%zu modules, rank %d, alpha %s in %s\n", source.adapter.modules.size(), source.adapter.rank,
-                number_text(source.adapter.alpha).c_str(), args.out.c_str());
+    std::printf("%zu modules, rank %d, alpha %s in %s\n", adapter.modules.size(), adapter.rank,
+                number_text(adapter.alpha).c_str(), args.out.c_str());
   return 0;
 }
 

@@ -3,47 +3,11 @@
 #include <iostream>
 
 #include "app/commands.h"
-#include "app/progress_line.h"
+#include "app/narrator.h"
 #include "core/runs/job.h"
-#include "core/runs/run_view.h"
 
 namespace mw::app {
 namespace {
-
-// What a person at a terminal sees of the event stream.
-class Narrator {
- public:
-  void tell(const Event& event) {
-    view_.feed(event);
-    if (const auto* m = std::get_if<event::Metric>(&event.body)) metric(*m);
-    if (const auto* p = std::get_if<event::Progress>(&event.body)) progress(*p);
-    if (const auto* l = std::get_if<event::Log>(&event.body))
-      line_.message((l->level == "info" ? "" : l->level + ": ") + l->text);
-    if (const auto* c = std::get_if<event::Checkpoint>(&event.body))
-      line_.message("checkpoint of step " + std::to_string(c->step) + ": " + c->path);
-    if (const auto* s = std::get_if<event::Started>(&event.body))
-      line_.message("started " + s->info.value("run", std::string()));
-  }
-  const runs::RunView& view() const { return view_; }
-
- private:
-  void metric(const event::Metric& m) {
-    if (m.name == "train/loss") loss_ = m.value;
-    if (m.name == "train/tokens_per_second") speed_ = m.value;
-    if (m.name == "eval/loss") line_.message("step " + std::to_string(m.step) + ": eval/loss " + number_text(m.value));
-  }
-  void progress(const event::Progress& p) {
-    std::string text = p.phase + " " + std::to_string(p.done) + "/" + std::to_string(p.total);
-    if (p.phase == "training") {
-      text += "  loss " + number_text(loss_) + "  " + count_text(speed_) + " tokens/s";
-      if (const auto eta = view_.eta_seconds()) text += "  ETA " + to_text(Seconds(*eta));
-    }
-    line_.update(text);
-  }
-  ProgressLine line_;
-  runs::RunView view_;
-  double loss_ = 0, speed_ = 0;
-};
 
 void summarise(const event::Finished& f, const runs::RunId& run) {
   std::printf("%s %s: %ld steps, %s tokens in %s, peak %s\n", run.c_str(), std::string(to_string(f.state)).c_str(),

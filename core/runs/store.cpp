@@ -89,7 +89,7 @@ struct Store::Impl {
     std::int64_t run;
     Event event;
     EventColumns columns;
-    std::string json;
+    std::string json, cursor;
   };
 
   Impl(fs::path where, std::chrono::milliseconds patience)
@@ -132,6 +132,14 @@ struct Store::Impl {
     insert->bind(p.columns.value).bind(std::string_view(p.json)).run();
   }
 
+  void write_cursors(const std::vector<Pending>& taken) {
+    std::map<std::int64_t, std::string_view> last;
+    for (const Pending& p : taken)
+      if (!p.cursor.empty()) last[p.run] = p.cursor;
+    for (const auto& [run, cursor] : last)
+      Statement(db, "INSERT OR REPLACE INTO cursors(run, cursor) VALUES(?,?)").bind(run).bind(cursor).run();
+  }
+
   std::int64_t known(const RunId& run) {  // needs the database
     const std::int64_t number = id_number(run);
     if (number == 0 || !row(number)) throw unknown_run(run, folder);
@@ -156,6 +164,7 @@ struct Store::Impl {
         apply(at->second, p.event);
       }
       for (const auto& [run, changed] : rows) write_row(run, changed);
+      write_cursors(taken);
       transaction.commit();
       failing = false;
     } catch (...) {
@@ -250,13 +259,13 @@ std::unique_ptr<RunLock> Store::lock(const RunId& run) {
   return std::make_unique<RunLock>(run_folder(run), run);
 }
 
-void Store::append(const RunId& run, const Event& event) {
+void Store::append(const RunId& run, const Event& event, const std::string& cursor) {
   if (!impl_->appended.contains(run)) {
     const std::lock_guard lock(impl_->db_mutex);
     impl_->known(run);
     impl_->appended.insert(run);
   }
-  Impl::Pending p{id_number(run), event, columns_of(event), event_json(event, run)};
+  Impl::Pending p{id_number(run), event, columns_of(event), event_json(event, run), cursor};
   bool first = false;
   {
     const std::lock_guard lock(impl_->queue_mutex);
@@ -275,6 +284,14 @@ void Store::append(const RunId& run, const Event& event) {
 void Store::flush() {
   const std::lock_guard lock(impl_->db_mutex);
   impl_->commit_pending();
+}
+
+std::optional<std::string> Store::cursor(const RunId& run) const {
+  const std::lock_guard lock(impl_->db_mutex);
+  impl_->commit_pending_if_possible();
+  Statement s(impl_->db, "SELECT cursor FROM cursors WHERE run=?");
+  s.bind(impl_->known(run));
+  return s.step() ? std::optional(std::string(s.text(0))) : std::nullopt;
 }
 
 void Store::rewind(const RunId& run, long step) {
@@ -366,8 +383,8 @@ std::vector<RunId> Store::recover() {
   {
     const std::lock_guard lock(impl_->db_mutex);
     Statement s(impl_->db,
-                "SELECT id FROM runs WHERE state IN ('running', 'paused') OR (state = 'queued' AND "
-                "strftime('%s', 'now') - strftime('%s', created) > ?)");
+                "SELECT id FROM runs WHERE (state IN ('running', 'paused') OR (state = 'queued' AND "
+                "strftime('%s', 'now') - strftime('%s', created) > ?)) AND id NOT IN (SELECT run FROM cursors)");
     s.bind(kAbandonedAfterS);
     while (s.step()) suspects.push_back(id_text(s.integer(0)));
   }

@@ -75,7 +75,10 @@ class Store {
   std::unique_ptr<RunLock> lock(const RunId& run);
   // Buffered: telemetry is committed at most 200 ms later (by a thread of the store), everything else at once. flush()
   // commits now. After an Error what was appended is kept, and committed by the next append or flush that succeeds.
-  void append(const RunId& run, const Event& event);
+  // A cursor says how far the source of the run's events has been read, in its reader's own words; it is kept with the
+  // event, in one transaction, so that a reader that was killed goes on with the line after the last one kept.
+  void append(const RunId& run, const Event& event, const std::string& cursor = {});
+  std::optional<std::string> cursor(const RunId& run) const;  // the last one
   void flush();
   // Before a resume from `step`: removes everything from the first event of a later step (or the end of the run) on,
   // and reopens the run, in one transaction. The Started event of the resumed part should carry info.resumed_from.
@@ -91,6 +94,7 @@ class Store {
   void set_tags(const RunId& run, const std::string& tags);
   void set_deleted(const RunId& run, Trash trash);  // undoable: rows and files stay
   // Runs whose process died: unfinished, but nobody holds the lock -> a Finished event is added: failed, "interrupted".
+  // Not those with a cursor: what they record goes on elsewhere.
   std::vector<RunId> recover();
 
  private:

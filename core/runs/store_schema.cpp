@@ -27,17 +27,22 @@ CREATE INDEX events_of_run ON events(run);
 CREATE INDEX metrics ON events(run, name, step, value) WHERE name IS NOT NULL;
 )sql";
 
+// Came later; versions that know nothing of it leave it alone.
+constexpr const char* kCursors =
+    "CREATE TABLE IF NOT EXISTS cursors(run INTEGER PRIMARY KEY REFERENCES runs(id), cursor TEXT NOT NULL)";
+
 }  // namespace
 
 void prepare_schema(Database& db) {
   if (db.integer("PRAGMA user_version") == kSchemaVersion && db.integer("PRAGMA application_id") == kApplicationId)
-    return;
+    return db.exec(kCursors);
   Transaction transaction(db);  // one of several processes that open a new store creates it
   const std::int64_t version = db.integer("PRAGMA user_version");
   const std::int64_t application = db.integer("PRAGMA application_id");
   const bool fresh = version == 0 && application == 0 && db.integer("SELECT count(*) FROM sqlite_schema") == 0;
   if (fresh) {
     db.exec(kTables);
+    db.exec(kCursors);
     db.exec(("PRAGMA user_version=" + std::to_string(kSchemaVersion)).c_str());
     db.exec(("PRAGMA application_id=" + std::to_string(kApplicationId)).c_str());
     transaction.commit();

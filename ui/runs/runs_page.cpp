@@ -14,6 +14,7 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
+#include "core/launch/launch.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
@@ -26,6 +27,7 @@ constexpr int kHeaderAir = 16, kCellAir = 11;  // padding
 
 RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
     : QWidget(parent),
+      folder_(runs_folder),
       importer_(runs_folder),
       model_(new RunsModel(runs_folder, this)),
       proxy_(new RunsFilter(this)),
@@ -92,7 +94,7 @@ void RunsPage::build_toolbar() {
   row->addStretch(1);
   open_->setToolTip(tr("Show the run on the page of its kind (Enter)"));
   clone_->setToolTip(tr("Put the run's experiment into the form"));
-  resume_->setToolTip(tr("Go on from the last checkpoint of a stopped or interrupted run"));
+  resume_->setToolTip(tr("Go on from the last checkpoint of a stopped or interrupted run; follow the job of a launched one again"));
   delete_->setToolTip(tr("Put the selected runs away; this can be undone (Del)"));
   compare_->setToolTip(tr("Put the selected runs beside each other; rows can be dragged there, too (Ctrl+Shift+C)"));
   import_->setToolTip(tr("Read results of vLLM bench, GuideLLM, llama-bench or a CSV file, or another trainer's log"));
@@ -201,8 +203,14 @@ bool RunsPage::resumable(const runs::RunId& run) const {
   const int at = model_->row_of(run);
   if (at < 0) return false;
   const runs::RunRow& r = model_->row(at);
+  if (r.source == "imported") return left_alone(r);
   return r.method != "size" && (r.state == RunState::cancelled || r.state == RunState::failed) &&
          r.steps_done < r.steps_total;
+}
+
+// Its job goes on elsewhere, or may.
+bool RunsPage::left_alone(const runs::RunRow& row) const {
+  return row.state == RunState::running && launch::was_launched(folder_, row.id);
 }
 
 void RunsPage::update_buttons() {

@@ -55,7 +55,9 @@ class RunsPage : public QWidget {
   void menu(const QPoint& at);
   runs::RunId current() const;
   bool resumable(const runs::RunId& run) const;
+  bool left_alone(const runs::RunRow& row) const;
 
+  std::filesystem::path folder_;
   ResultImporter importer_;
   RunsModel* model_;
   RunsFilter* proxy_;

@@ -30,6 +30,7 @@ MainWindow::MainWindow(const WindowSetup& setup)
       pricer_(hardware_folders(setup)),
       calibrator_(hardware_folders(setup)),
       prover_(runs::prove_view),
+      exporter_(setup.resources / "recipes", runs_.catalogue()),
       actions_(this),
       pages_(new QStackedWidget(this)) {
   const QString shade = session_.value(u"theme"_s).toString();
@@ -45,6 +46,7 @@ MainWindow::MainWindow(const WindowSetup& setup)
   palette_ = new CommandPalette(this);
   calibrate_ = new CalibrateDialog(calibrator_, setup_.runs_folder, this);
   proof_window_ = new ProofWindow(prover_, this);
+  build_elsewhere();
   wire();
   resize(1280, 800);
   restoreGeometry(session_.value(u"layout/geometry"_s).toByteArray());
@@ -216,10 +218,11 @@ void MainWindow::update_actions() {
                        : kind == RunKind::sweep ? tr("Sweep request rates and prompt lengths of this experiment")
                                                 : tr("Train this experiment on this machine");
   run->setToolTip(tr("%1 (%2)").arg(help, run->shortcut().toString(QKeySequence::NativeText)));
-  for (const auto& id : {u"run.size"_s, u"run.sweep"_s}) actions_[id]->setEnabled(!live);
+  for (const auto& id : {u"run.size"_s, u"run.sweep"_s, u"run.launch"_s}) actions_[id]->setEnabled(!live);
+  actions_[u"run.detach"_s]->setEnabled(runs_.elsewhere());
   actions_[u"run.prove"_s]->setEnabled(!live && !prover_.busy());
   QAction* pause = actions_[u"run.pause"_s];
-  pause->setEnabled(live && !runs_.stopping());
+  pause->setEnabled(live && !runs_.stopping() && !runs_.elsewhere());
   pause->setText(paused ? tr("Continue") : tr("Pause"));
   pause->setIcon(icon(paused ? Glyph::run : Glyph::pause));
   actions_[u"run.stop"_s]->setEnabled(live && !runs_.stopping());
@@ -238,6 +241,8 @@ void MainWindow::remember() {
   session_.set_value(u"layout/serve_tab"_s, serve_->currentIndex());
   session_.set_value(u"layout/compare"_s, compare_->save_layout());
   session_.set_value(u"layout/runs"_s, runs_page_->save_layout());
+  session_.set_value(u"launch"_s, launch_->remembered());
+  session_.set_value(u"export/recipe"_s, export_->last_recipe());
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
@@ -248,9 +253,12 @@ void MainWindow::closeEvent(QCloseEvent* event) {
   } catch (const Error& error) {
     report(ProblemSource::file, error.problem());
   }
-  if (runs_.busy()) {  // a checkpoint is written first, with the window still answering
+  if (runs_.busy()) {  // a checkpoint is written first, with the window still answering; a job elsewhere goes on
     close_when_stopped_ = true;
-    runs_.stop();
+    if (runs_.elsewhere())
+      runs_.detach();
+    else
+      runs_.stop();
     show_kind(runs_.live()->kind());
     event->ignore();
     return;

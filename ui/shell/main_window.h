@@ -21,6 +21,9 @@
 #include "ui/shell/session.h"
 #include "ui/shell/status_strip.h"
 #include "ui/theme/theme.h"
+#include "ui/train/export_dialog.h"
+#include "ui/train/launch_dialog.h"
+#include "ui/train/merge_dialog.h"
 #include "ui/train/train_page.h"
 
 class QDockWidget;
@@ -64,6 +67,9 @@ class MainWindow : public QMainWindow {
   FrameClock& clock() { return clock_; }
   Pricer& pricer() { return pricer_; }
   CalibrateDialog& calibrate_dialog() { return *calibrate_; }
+  LaunchDialog& launch_dialog() { return *launch_; }
+  ExportDialog& export_dialog() { return *export_; }
+  MergeDialog& merge_dialog() { return *merge_; }
   Prover& prover() { return prover_; }
   ProofWindow& proof_window() { return *proof_window_; }
   void show_page(Page page);
@@ -90,6 +96,11 @@ class MainWindow : public QMainWindow {
   // window_wiring.cpp
   void wire();
   void price_tokens();
+  // window_elsewhere.cpp
+  void build_elsewhere();  // dialogs and actions
+  void wire_elsewhere();
+  void launch_elsewhere();
+  void merge_shown();
   // window_serving.cpp
   void wire_serving();
   void open_run(const runs::RunId& run);  // in the page of its kind
@@ -127,6 +138,8 @@ class MainWindow : public QMainWindow {
   Pricer pricer_;
   Calibrator calibrator_;
   Prover prover_;
+  RecipeExporter exporter_;
+  Merger merger_;
   ProblemsModel problems_;
   ActionRegistry actions_;
   QTimer journal_;
@@ -145,6 +158,9 @@ class MainWindow : public QMainWindow {
   CommandPalette* palette_;
   CalibrateDialog* calibrate_;
   ProofWindow* proof_window_;
+  LaunchDialog* launch_;
+  ExportDialog* export_;
+  MergeDialog* merge_;
   QDockWidget *experiment_dock_, *problems_dock_, *log_dock_, *jobs_dock_;
   std::vector<QToolButton*> page_buttons_;
   QToolButton* file_button_ = nullptr;

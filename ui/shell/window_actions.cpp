@@ -59,6 +59,26 @@ void MainWindow::build_actions() {
       {u"run.stop"_s, tr("Stop"), tr("End the run after this step; what was done is kept, and training can be resumed"),
        key(Qt::SHIFT | Qt::Key_F5), Glyph::stop},
       [this] { runs_.stop(); });
+  actions_.add({u"file.export"_s,
+                tr("Export as a Recipe\u2026"),
+                tr("Write the experiment as a folder that runs it on Tunix, TorchAX, TRL or vLLM"),
+                {}},
+               [this] { export_->open_with(document_.experiment()); });
+  actions_.add({u"run.launch"_s,
+                tr("Launch Elsewhere\u2026"),
+                tr("Start the experiment's recipe on another machine, and follow it here"),
+                {}},
+               [this] { launch_elsewhere(); });
+  actions_.add({u"run.detach"_s,
+                tr("Detach from the Launched Job"),
+                tr("Leave the job alone: it goes on there, and can be followed again"),
+                {}},
+               [this] { runs_.detach(); });
+  actions_.add({u"run.merge"_s,
+                tr("Merge an Adapter\u2026"),
+                tr("Add an adapter, that of the run that is shown, into its base model"),
+                {}},
+               [this] { merge_shown(); });
   actions_.add({u"page.design"_s, tr("Show Design"), tr("Mesh, shards, memory, time and cost of the experiment"),
                 key(Qt::CTRL | Qt::Key_1)},
                [this] { show_page(Page::design); });

@@ -65,7 +65,10 @@ void MainWindow::open_run(const runs::RunId& run) {
 void MainWindow::resume_run(const runs::RunId& run) {
   problems_.clear(ProblemSource::run);
   runs_page_->refresh();
-  runs_.continue_run(run);
+  if (launch::was_launched(setup_.runs_folder, run))
+    runs_.reattach(run, setup_.resources);
+  else
+    runs_.continue_run(run);
   show_kind(kind_of_run(run));
 }
 

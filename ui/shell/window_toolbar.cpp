@@ -79,7 +79,7 @@ void MainWindow::build_toolbar() {
 
 void MainWindow::fill_recent(QMenu* menu) {
   menu->clear();
-  for (const auto& id : {u"file.new"_s, u"file.open"_s, u"file.save"_s, u"file.save_as"_s})
+  for (const auto& id : {u"file.new"_s, u"file.open"_s, u"file.save"_s, u"file.save_as"_s, u"file.export"_s})
     menu->addAction(actions_[id]);
   const auto add = [&](const QString& title, const QStringList& files, bool example) {
     if (files.isEmpty()) return;

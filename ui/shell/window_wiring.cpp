@@ -19,6 +19,8 @@ void MainWindow::wire() {
     pricer_.drain();
     calibrator_.drain();
     prover_.drain();
+    exporter_.drain();
+    merger_.drain();
     design_->drain();
     data_->drain();
     compare_->drain();
@@ -91,6 +93,7 @@ void MainWindow::wire() {
   connect(jobs_, &JobsPanel::stop_wanted, this, [this] { actions_[u"run.stop"_s]->trigger(); });
   connect(jobs_, &JobsPanel::look_wanted, this, [this] { actions_[u"view.live"_s]->trigger(); });
   wire_serving();
+  wire_elsewhere();
   connect(design_, &DesignPage::problem, this, [this](const Problem& p) { report(ProblemSource::file, p); });
   connect(design_, &DesignPage::pin_changed, this, &MainWindow::update_actions);
   connect(design_, &DesignPage::calibrate_wanted, this, [this] { actions_[u"plan.calibrate"_s]->trigger(); });

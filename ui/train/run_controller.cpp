@@ -48,32 +48,55 @@ RunController::RunController(std::filesystem::path runs_folder, runs::LoadCatalo
 RunController::~RunController() {
   loader_->thread = {};
   job_.reset();  // joins; its sink writes into the inbox until then
+  launched_.reset();
 }
 
 void RunController::start(const runs::Experiment& experiment) {
-  if (job_) return;
+  if (busy()) return;
   live_ = std::make_shared<RunData>();
   live_->record = experiment;
   live_->name.clear();  // Started names it; a name of the wrong type is the job's error to report
-  launch({experiment, runs_folder_, std::nullopt});
+  begin({experiment, runs_folder_, std::nullopt});
 }
 
 void RunController::continue_run(const runs::RunId& run) {
-  if (!job_) load(run, Purpose::resume);
+  if (!busy()) load(run, Purpose::resume);
 }
 
-void RunController::launch(runs::JobRequest request) {
-  request.catalogue = catalogue_;
+EventSink RunController::begin() {
   live_->live = true;
   stopping_ = false;
   dropped_ = 0;
   inbox_ = std::make_shared<Inbox>();
-  job_ = std::make_unique<runs::Job>(std::move(request), [inbox = inbox_](const Event& event) {
+  return [inbox = inbox_](const Event& event) {
     std::call_once(inbox->first, yield_to_the_window);  // the run's first event comes before the engine's threads
     inbox->events.push(event, is_telemetry(event) ? Delivery::telemetry : Delivery::state);
-  });
+  };
+}
+
+void RunController::begin(runs::JobRequest request) {
+  request.catalogue = catalogue_;
+  job_ = std::make_unique<runs::Job>(std::move(request), begin());
   show(live_);
   emit state_changed();
+}
+
+void RunController::launch(launch::Request request) {
+  if (busy()) return;
+  live_ = std::make_shared<RunData>();
+  live_->record = request.experiment;
+  request.runs_folder = runs_folder_;
+  launched_ = std::make_unique<launch::LaunchJob>(std::move(request), catalogue_, begin());
+  emit state_changed();
+}
+
+void RunController::reattach(const runs::RunId& run, const std::filesystem::path& resources) {
+  resources_ = resources;
+  if (!busy()) load(run, Purpose::reattach);
+}
+
+void RunController::detach() {
+  if (launched_) launched_->detach();
 }
 
 void RunController::pause() {
@@ -85,18 +108,20 @@ void RunController::resume() {
 }
 
 void RunController::stop() {
-  if (!job_ || stopping_) return;
+  if (!busy() || stopping_) return;
   stopping_ = true;
-  job_->stop();
+  if (job_) job_->stop();
+  if (launched_) launched_->cancel();
   emit state_changed();
 }
 
 void RunController::drain() {
-  if (job_) {
+  if (busy()) {
+    const bool left = launched_ && launched_->finished();  // before draining: nothing comes after what is there now
     auto drained = inbox_->events.drain();
     const RunState before = live_->view.state();
     for (const Event& event : drained.items) take(event);
-    if (live_->id.empty()) live_->id = job_->run();
+    if (job_ && live_->id.empty()) live_->id = job_->run();
     if (drained.dropped_total != dropped_) {
       dropped_ = drained.dropped_total;
       reload_live();
@@ -105,7 +130,9 @@ void RunController::drain() {
       emit live_grew();
       if (shown(live_->kind()) == live_) emit shown_grew();
     }
-    if (live_->view.ended() && job_->finished())
+    if (left)
+      finish_launch();
+    else if (job_ && live_->view.ended() && job_->finished())
       finish_job();
     else if (before != live_->view.state())
       emit state_changed();
@@ -115,9 +142,16 @@ void RunController::drain() {
       emit problem(result.problem);
     else if (result.purpose == Purpose::show)
       show(std::move(result.run));
-    else if (!job_) {
+    else if (!busy()) {
       live_ = std::move(result.run);
-      launch({live_->record, runs_folder_, live_->id});
+      if (result.purpose == Purpose::resume) {
+        begin({live_->record, runs_folder_, live_->id});
+        continue;
+      }
+      launched_ = std::make_unique<launch::LaunchJob>(
+          launch::Again{.run = live_->id, .runs_folder = runs_folder_, .resources = resources_}, begin());
+      show(live_);
+      emit state_changed();
     }
   }
 }
@@ -126,9 +160,28 @@ void RunController::take(const Event& event) {
   // A resumed run starts from the record of the steps before; events repeat none of it.
   live_->view.feed(event);
   if (const auto* log = std::get_if<event::Log>(&event.body)) emit log_line(qs(log->level), qs(log->text));
-  if (const auto* started = std::get_if<event::Started>(&event.body))
-    if (started->info.is_object() && started->info.contains("name") && started->info["name"].is_string())
-      live_->name = started->info["name"].get<std::string>();
+  const auto* started = std::get_if<event::Started>(&event.body);
+  if (!started || !started->info.is_object()) return;
+  if (started->info.contains("name") && started->info["name"].is_string())
+    live_->name = started->info["name"].get<std::string>();
+  if (launched_ && live_->id.empty()) {
+    live_->id = started->info.value("run", "");
+    show(live_);
+    emit launched(qs(live_->id));
+  }
+}
+
+// Its record has ended, it was detached, or it could not be attended to any more.
+void RunController::finish_launch() {
+  const std::optional<Problem> said = launched_->problem();
+  const bool has_run = !live_->id.empty();
+  if (said && has_run) emit problem(*said);
+  if (has_run) return finish_job();
+  launched_.reset();
+  live_.reset();
+  stopping_ = false;
+  emit state_changed();
+  emit launch_failed(said.value_or(Problem{}));
 }
 
 // More telemetry came than anybody could look at: the store has all of it.
@@ -148,6 +201,7 @@ void RunController::reload_live() {
 
 void RunController::finish_job() {
   job_.reset();
+  launched_.reset();
   live_->live = false;
   stopping_ = false;
   const auto& finished = live_->view.finished();
@@ -162,7 +216,7 @@ void RunController::finish_job() {
 }
 
 void RunController::open(const runs::RunId& run) {
-  if (live_ && live_->id == run && job_) {
+  if (live_ && live_->id == run && busy()) {
     show_live();
     return;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The run that goes and the runs that are looked at: one of each kind, each in the page of its kind. Jobs and loaders
-// work on their own threads and leave what they have in mailboxes; drain() takes it on the GUI thread.
+// The run that goes, here or elsewhere, and the runs that are looked at: one of each kind, each in the page of its kind.
+// Jobs and loaders work on their own threads and leave what they have in mailboxes; drain() takes it on the GUI thread.
 #pragma once
 #include <QObject>
 #include <array>
@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/base/mailbox.h"
+#include "core/launch/launch_job.h"
 #include "core/runs/job.h"
 #include "core/runs/run_view.h"
 
@@ -36,17 +37,22 @@ class RunController : public QObject {
 
   const std::filesystem::path& runs_folder() const { return runs_folder_; }
   const runs::LoadCatalogue& catalogue() const { return catalogue_; }
-  RunPtr live() const { return job_ ? live_ : nullptr; }
+  RunPtr live() const { return busy() ? live_ : nullptr; }
   RunPtr shown() const { return shown_; }  // looked at last, of whatever kind
   RunPtr shown(RunKind kind) const { return by_kind_[static_cast<size_t>(kind)]; }
-  bool busy() const { return job_ != nullptr; }
+  bool busy() const { return job_ || launched_; }
+  bool elsewhere() const { return launched_ != nullptr; }  // the live one was launched
   bool stopping() const { return stopping_; }
 
   void start(const runs::Experiment& experiment);  // freezes a copy; ignored while a run goes
   void continue_run(const runs::RunId& run);       // from its last checkpoint
   void pause();
   void resume();
-  void stop();
+  void stop();  // of a job elsewhere: it is ended there
+  // Copies and starts a recipe elsewhere; shown once its run exists. Ignored while a run goes.
+  void launch(launch::Request request);
+  void reattach(const runs::RunId& run, const std::filesystem::path& resources);
+  void detach();  // leaves a job elsewhere alone
   void open(const runs::RunId& run);  // loads its record on a worker; the live one is simply shown again
   void show_live();
   void look_at(RunKind kind);                // again at what its page shows
@@ -59,15 +65,19 @@ class RunController : public QObject {
   void shown_grew();     // new events in it, at most once per frame
   void live_grew();
   void ended(const QString& run);  // the live run's record is complete
+  void launched(const QString& run);               // its run exists, and is shown
+  void launch_failed(const mw::Problem& problem);  // before that; no message: it was cancelled
   void problem(const mw::Problem& problem);
   void log_line(const QString& level, const QString& text);
 
  private:
   struct Inbox;  // shared with the job's thread
   struct Loader;
-  enum class Purpose { show, resume };
+  enum class Purpose { show, resume, reattach };
   void load(const runs::RunId& run, Purpose purpose);
-  void launch(runs::JobRequest request);
+  void begin(runs::JobRequest request);
+  EventSink begin();  // what any job needs: an inbox
+  void finish_launch();
   void take(const Event& event);
   void finish_job();
   void reload_live();
@@ -76,7 +86,9 @@ class RunController : public QObject {
   std::filesystem::path runs_folder_;
   runs::LoadCatalogue catalogue_;  // for sweeps
   std::shared_ptr<Inbox> inbox_;
-  std::unique_ptr<runs::Job> job_;
+  std::unique_ptr<runs::Job> job_;  // at most one of the two
+  std::unique_ptr<launch::LaunchJob> launched_;
+  std::filesystem::path resources_;  // of a run that is being loaded, to reattach
   std::unique_ptr<Loader> loader_;
   RunPtr live_, shown_;
   std::array<RunPtr, kRunKinds> by_kind_;

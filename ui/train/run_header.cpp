@@ -136,7 +136,11 @@ void RunHeader::fill(const RunData& run, bool stopping) {
   const bool interrupted = view.error() == runs::kInterrupted;
   const QColor color = theme().state(interrupted ? RunState::cancelled : view.state());
   const QString dot = u"<span style='color:%1'>\u25CF</span> "_s.arg(color.name());
-  const QString said = stopping ? tr("Stopping") : interrupted ? tr("Interrupted") : state_text(view.state());
+  const bool left_alone = !run.live && !view.ended() && view.info().is_object() && view.info().contains("launched");
+  const QString said = stopping      ? tr("Stopping")
+                       : interrupted ? tr("Interrupted")
+                       : left_alone  ? tr("Detached")
+                                     : state_text(view.state());
   state_->setText(dot + said);
   full_name_ = qs(run.name.empty() ? run.id : run.name);
   if (!run.id.empty() && run.name != run.id && !run.name.empty()) full_name_ += u"  \u00B7  "_s + qs(run.id);
@@ -151,7 +155,9 @@ void RunHeader::fill(const RunData& run, bool stopping) {
   if (!view.error().empty())
     full_activity_ = qs(view.error());
   else if (stopping)
-    full_activity_ = has_points(view) ? tr("the points so far are kept") : tr("writing a checkpoint");
+    full_activity_ = runs_.elsewhere()  ? tr("ending the job there")
+                     : has_points(view) ? tr("the points so far are kept")
+                                        : tr("writing a checkpoint");
   else
     full_activity_ = activity_text(view);
   activity_->setToolTip(full_activity_);

@@ -56,7 +56,6 @@ void TrainPage::connect_charts() {
     run_->view.set_smoothing(weight);
     rebind();
   });
-  connect(prove_, &QPushButton::clicked, this, &TrainPage::prove_wanted);
   connect(samples_, &QTableView::clicked, this, [this](const QModelIndex& at) {
     by_step_.set_playhead(static_cast<double>(samples_model_.step_of(at.row())));
   });
@@ -68,14 +67,7 @@ void TrainPage::build() {
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(8, 4, 8, 6);
   column->setSpacing(4);
-  auto* top = new QHBoxLayout;
-  header_ = new RunHeader(runs_, this);
-  prove_ = new QPushButton(tr("Prove"), this);
-  prove_->setToolTip(tr("Compute a step of this run's experiment on its mesh and on one device, and compare them"));
-  prove_->hide();
-  top->addWidget(header_, 1);
-  top->addWidget(prove_);
-  column->addLayout(top);
+  column->addLayout(build_top());
   column->addWidget(stack_, 1);
   stack_->addWidget(empty_page());
 
@@ -121,6 +113,47 @@ void TrainPage::build() {
   inner->addWidget(playhead_);
   stack_->addWidget(charts);
   show_mesh_panels();
+}
+
+// What can be done with the run that is shown, then with the experiment.
+QLayout* TrainPage::build_top() {
+  auto* top = new QHBoxLayout;
+  header_ = new RunHeader(runs_, this);
+  top->addWidget(header_, 1);
+  const auto button = [&](const QString& text, const QString& help, void (TrainPage::*wanted)()) {
+    auto* b = new QPushButton(text, this);
+    b->setToolTip(help);
+    top->addWidget(b);
+    connect(b, &QPushButton::clicked, this, wanted);
+    return b;
+  };
+  reattach_ = button(tr("Reattach"), tr("Follow this run's job again, where its record ends"),
+                     &TrainPage::reattach_wanted);
+  detach_ = button(tr("Detach"), tr("Leave the job alone: it goes on, and can be followed again. Stop ends it there"),
+                   &TrainPage::detach_wanted);
+  merge_ = button(tr("Merge\u2026"), tr("Add the adapter that was fetched into its base model"),
+                  &TrainPage::merge_wanted);
+  prove_ = button(tr("Prove"), tr("Compute a step of this run's experiment on its mesh and on one device, and compare them"),
+                  &TrainPage::prove_wanted);
+  export_ = button(tr("Export\u2026"), tr("Write the experiment as a recipe: a folder that runs it elsewhere"),
+                   &TrainPage::export_wanted);
+  launch_ = button(tr("Launch\u2026"), tr("Start the experiment's recipe on another machine, and follow it here"),
+                   &TrainPage::launch_wanted);
+  for (QPushButton* b : {reattach_, detach_, merge_, prove_}) b->hide();
+  return top;
+}
+
+void TrainPage::show_buttons() {
+  const bool busy = runs_.busy();
+  const bool launched = run_ && run_->view.info().is_object() && run_->view.info().contains("launched");
+  const auto finished = run_ ? run_->view.finished() : std::nullopt;
+  prove_->setVisible(on_a_mesh(run_) && !launched);
+  prove_->setEnabled(!busy);
+  launch_->setEnabled(!busy);
+  reattach_->setVisible(launched && !run_->live && !finished);
+  reattach_->setEnabled(!busy);
+  detach_->setVisible(run_ && run_->live && runs_.elsewhere());
+  merge_->setVisible(finished && finished->summary.is_object() && finished->summary.contains("merge"));
 }
 
 void TrainPage::build_samples() {
@@ -221,8 +254,7 @@ void TrainPage::show_frame() {
   follow();
   if (!changed_ || !isVisible()) return;
   changed_ = false;
-  prove_->setVisible(on_a_mesh(run_));
-  prove_->setEnabled(!runs_.busy());
+  show_buttons();
   header_->show_run(run_, RunKind::train);
   if (!run_) return;
   show_samples();

@@ -13,6 +13,7 @@
 #include "ui/train/run_header.h"
 #include "ui/train/samples_model.h"
 
+class QLayout;
 class QPushButton;
 class QSplitter;
 class QStackedWidget;
@@ -54,10 +55,17 @@ class TrainPage : public QWidget {
   void run_wanted();  // from the empty page
   void runs_wanted();
   void prove_wanted();  // the run that is shown
+  void export_wanted();
+  void launch_wanted();
+  void reattach_wanted();  // to the job of the run that is shown
+  void detach_wanted();    // from the live one's
+  void merge_wanted();     // the adapter of the run that is shown
   void moment_changed();
 
  private:
   void build();
+  QLayout* build_top();
+  void show_buttons();
   void build_samples();
   void connect_charts();
   QWidget* empty_page();
@@ -79,7 +87,7 @@ class TrainPage : public QWidget {
   SamplesModel samples_model_;
   QStackedWidget* stack_;
   RunHeader* header_;
-  QPushButton* prove_;
+  QPushButton *prove_, *export_, *launch_, *reattach_, *detach_, *merge_;
   Plot *loss_, *speed_, *rate_, *gradient_;
   DeviceMemory* memory_;
   CollectivesPanel* collectives_;

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files on their way there and back, as remote.py's put and fetch have them. One thread.
+#pragma once
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/launch/frames.h"
+
+namespace mw::launch {
+
+using Copied = std::function<void(std::uint64_t done, std::uint64_t total)>;  // bytes
+
+// What put() reads: a line {"path", "size", "mode"}, the file's bytes, ..., a line {"files"}.
+class Outgoing {
+ public:
+  Outgoing(std::filesystem::path folder, std::vector<std::string> files, Copied copied);
+  std::uint64_t bytes() const { return bytes_; }
+  std::string_view next();  // valid until the next call; empty: the end. Throws Error where a file cannot be read
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::string_view header();
+  std::filesystem::path folder_;
+  std::vector<std::string> files_;
+  Copied copied_;
+  size_t at_ = 0;
+  bool ended_ = false;
+  std::unique_ptr<std::FILE, Close> file_;
+  std::uint64_t bytes_ = 0, sent_ = 0, left_ = 0;
+  std::string buffer_;
+};
+
+// What fetch() answers, into a folder that nothing else is in. Paths that would lead out of it are an Error LAUNCH-PATH.
+class Incoming {
+ public:
+  Incoming(std::filesystem::path folder, Copied copied) : folder_(std::move(folder)), copied_(std::move(copied)) {}
+  ~Incoming();
+  Incoming(const Incoming&) = delete;
+  Incoming& operator=(const Incoming&) = delete;
+  void take(const Frame& frame);
+  void end(const Json& head);  // throws Error LAUNCH-STREAM where files are missing
+  const std::vector<std::string>& files() const { return files_; }
+
+ private:
+  void open(const Frame& frame);
+  void close();
+  std::filesystem::path folder_, path_;
+  Copied copied_;
+  std::FILE* file_ = nullptr;
+  std::vector<std::string> files_;
+  std::uint64_t got_ = 0, total_ = 0;
+};
+
+}  // namespace mw::launch

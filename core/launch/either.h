@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever either of two tokens asks for, as one. Any thread.
+#pragma once
+#include <stop_token>
+
+namespace mw::launch {
+
+class Either {
+ public:
+  Either(const std::stop_token& a, const std::stop_token& b) : of_a_(a, Stop{source_}), of_b_(b, Stop{source_}) {}
+  Either(const Either&) = delete;
+  Either& operator=(const Either&) = delete;
+  std::stop_token token() const { return source_.get_token(); }
+
+ private:
+  struct Stop {
+    std::stop_source source;
+    void operator()() { source.request_stop(); }
+  };
+  std::stop_source source_;
+  std::stop_callback<Stop> of_a_, of_b_;
+};
+
+}  // namespace mw::launch

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/launch/target.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/recipes/quote.h"
+
+namespace mw::launch {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::string_view kCommand = "{command}";
+constexpr const char* kForms = "local, ssh:HOST, a shipped template or a command with {command} in it";
+
+[[noreturn]] void refuse(std::string_view text, const std::string& message, const std::string& expected,
+                         const std::string& fix = {}) {
+  throw Error({.id = "LAUNCH-TARGET",
+               .message = message,
+               .place = "--on",
+               .found = std::string(text),
+               .expected = expected,
+               .fix = fix});
+}
+
+bool all_of(std::string_view text, std::string_view allowed) {
+  return std::all_of(text.begin(), text.end(), [&](unsigned char c) {
+    return std::isalnum(c) != 0 || allowed.find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
+// A host is what ssh, its configuration and the programs named there may see: nothing that any of them would read
+// otherwise.
+Target ssh_target(std::string_view text) {
+  Target t{.where = Where::ssh, .text = std::string(text)};
+  std::string_view rest = text.substr(4);
+  if (const size_t colon = rest.rfind(':'); colon != std::string_view::npos && rest.find(':') == colon) {
+    t.port = rest.substr(colon + 1);
+    rest = rest.substr(0, colon);
+    const bool number = !t.port.empty() && t.port.size() <= 5 &&
+                        std::all_of(t.port.begin(), t.port.end(), [](unsigned char c) { return std::isdigit(c); });
+    if (!number || std::stoi(t.port) < 1 || std::stoi(t.port) > 65535)
+      refuse(text, "the port is none", "a number from 1 to 65535");
+  }
+  t.host = rest;
+  const size_t at = rest.find('@');
+  const std::string_view name = at == std::string_view::npos ? rest : rest.substr(at + 1);
+  if (name.empty() || at == 0 || rest.front() == '-' || name.front() == '-' || !all_of(rest, ".-_@:%"))
+    refuse(text, "no name of a host", "letters, digits, dots and dashes, not beginning with a dash",
+           "a Host of ~/.ssh/config may stand for anything else");
+  return t;
+}
+
+// Calls `on_field(name, fallback)` for what stands in braces and joins what it gives.
+template <class OnField>
+std::string expand(std::string_view text, const OnField& on_field) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t open = text.find('{'), close = text.find('}', open == std::string_view::npos ? 0 : open);
+    if (open == std::string_view::npos || close == std::string_view::npos) return out.append(text);
+    out.append(text.substr(0, open));
+    const std::string_view inside = text.substr(open + 1, close - open - 1);
+    const size_t equals = inside.find('=');
+    out += on_field(std::string(inside.substr(0, equals)), equals == std::string_view::npos
+                                                               ? std::nullopt
+                                                               : std::optional(std::string(inside.substr(equals + 1))));
+    text.remove_prefix(close + 1);
+  }
+  return out;
+}
+
+Template read_template(const fs::path& file) {
+  Template t{.name = file.stem().string(), .about = {}, .command = {}, .fields = {}};
+  const std::string text = read_file(file, 1 << 16);
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line(text.data() + at, end - at);
+    if (line.starts_with("# "))
+      t.about += (t.about.empty() ? "" : " ") + std::string(line.substr(2));
+    else if (!line.empty())
+      t.command += (t.command.empty() ? "" : " ") + std::string(line);
+    at = end + 1;
+  }
+  expand(t.command, [&](const std::string& name, const std::optional<std::string>& fallback) {
+    if (name != "command") t.fields.push_back({name, fallback});
+    return std::string();
+  });
+  return t;
+}
+
+std::map<std::string, std::string> values_of(std::string_view text, std::string_view values) {
+  std::map<std::string, std::string> out;
+  while (!values.empty()) {
+    const std::string_view one = values.substr(0, values.find(','));
+    const size_t equals = one.find('=');
+    if (equals == std::string_view::npos || equals == 0)
+      refuse(text, "a field of the template has no value", "NAME:field=value,field=value");
+    out[std::string(one.substr(0, equals))] = one.substr(equals + 1);
+    values.remove_prefix(std::min(values.size(), one.size() + 1));
+  }
+  return out;
+}
+
+Target from_template(std::string_view text, const Template& t, std::string_view given) {
+  std::map<std::string, std::string> values = values_of(text, given);
+  Target target{.where = Where::command, .text = std::string(text)};
+  target.command = expand(t.command, [&](const std::string& name, const std::optional<std::string>& fallback) {
+    if (name == "command") return std::string(kCommand);
+    const auto value = values.find(name);
+    if (value == values.end() && !fallback)
+      refuse(text, "a field of the template is missing", name, "give it: " + t.name + ":" + name + "=...");
+    std::string word = value == values.end() ? *fallback : value->second;
+    if (word.empty() || word.front() == '-' || word.find(kCommand) != std::string::npos)
+      refuse(text, "a field of the template has a value that cannot be one", name + ", not beginning with a dash");
+    if (value != values.end()) values.erase(value);
+    return recipes::shell_quoted(word);
+  });
+  if (!values.empty()) {
+    std::string names;
+    for (const auto& field : t.fields) names += (names.empty() ? "" : ", ") + field.name;
+    refuse(text, "the template has no field " + values.begin()->first, names);
+  }
+  return target;
+}
+
+}  // namespace
+
+std::vector<Template> templates(const fs::path& folder) {
+  std::vector<Template> out;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (entry.path().extension() == ".txt") out.push_back(read_template(entry.path()));
+  std::sort(out.begin(), out.end(), [](const Template& a, const Template& b) { return a.name < b.name; });
+  return out;
+}
+
+Target parse_target(std::string_view text, const fs::path& templates_folder) {
+  if (text.find('\0') != std::string_view::npos || text.find('\n') != std::string_view::npos)
+    refuse(recipes::markdown(text), "more than one line", kForms);
+  if (text == "local") return {.where = Where::local, .text = "local"};
+  if (text.starts_with("ssh:")) return ssh_target(text);
+  if (text.find(kCommand) != std::string_view::npos)
+    return {.where = Where::command, .text = std::string(text), .host = {}, .port = {}, .command = std::string(text)};
+  const std::string_view name = text.substr(0, text.find(':'));
+  std::string names;
+  for (const Template& t : templates(templates_folder)) {
+    if (t.name == name)
+      return from_template(text, t, name.size() == text.size() ? std::string_view() : text.substr(name.size() + 1));
+    names += (names.empty() ? "" : ", ") + t.name;
+  }
+  refuse(text, "not known where that is", kForms, "shipped templates: " + names);
+}
+
+std::vector<std::string> command_line(const Target& target, const std::string& script) {
+  // Whatever shell the user has there: it reads one word in single quotes.
+  const std::string word = "exec sh -c " + recipes::shell_quoted(script);
+  if (target.where == Where::local) return {"sh", "-c", script};
+  if (target.where == Where::ssh) {
+    // No question can be answered here; a connection that has gone silent is given up.
+    std::vector<std::string> out{"ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "-o",
+                                 "ServerAliveInterval=15", "-o", "ServerAliveCountMax=2"};
+    if (!target.ssh_config.empty()) out.insert(out.end(), {"-F", target.ssh_config.string()});
+    if (!target.port.empty()) out.insert(out.end(), {"-p", target.port});
+    out.insert(out.end(), {"--", target.host, word});
+    return out;
+  }
+  std::string command;
+  for (size_t at = 0; at < target.command.size();) {
+    const size_t next = std::min(target.command.find(kCommand, at), target.command.size());
+    command.append(target.command, at, next - at);
+    if (next == target.command.size()) break;
+    command += recipes::shell_quoted(word);
+    at = next + kCommand.size();
+  }
+  return {"sh", "-c", command};
+}
+
+}  // namespace mw::launch

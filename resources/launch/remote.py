@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The other end of `meshwright launch`. It is sent along with every call, before what the call copies:
+    python3 -c 'read and run it' check|put|start|follow|cancel|fetch FOLDER ...
+and answers in frames: a line "@mw {json}", then as many bytes as its "size" says. Standard library of Python 3.6.
+
+What it knows of a job lies in FOLDER/.meshwright: token (whose it is), started, out and err (what the job prints), cancel
+(touch it to end the job), exit (how it ended), lock (held while somebody waits for it)."""
+import errno
+import fcntl
+import json
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+STATE = ".meshwright"
+CHUNK = 1 << 16
+BEAT_S, POLL_S, GRACE_S = 5.0, 0.1, 10.0
+SPARE = 16 << 20  # bytes that stay free
+IN, OUT = sys.stdin.buffer, sys.stdout.buffer
+
+
+class Refused(Exception):
+    def __init__(self, id, message, **more):
+        Exception.__init__(self, message)
+        self.fields = dict(more, id=id, message=message)
+
+
+def say(kind, data=b"", **fields):
+    fields["kind"] = kind
+    if data:
+        fields["size"] = len(data)
+    OUT.write(b"@mw " + json.dumps(fields).encode() + b"\n" + data)
+    OUT.flush()
+
+
+def write(path, text):
+    with open(path + ".part", "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(path + ".part", path)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def place(folder):
+    return os.path.abspath(os.path.join(os.path.expanduser("~"), os.path.expanduser(folder)))
+
+
+class Job:
+    def __init__(self, folder, token=None):
+        self.folder = folder
+        self.state = os.path.join(folder, STATE)
+        if token is None:
+            return
+        if not os.path.isfile(self.file("token")):
+            raise Refused("LAUNCH-GONE", "the job's folder is no longer there", file=folder)
+        if read(self.file("token")) != token:
+            raise Refused("LAUNCH-GONE", "the folder belongs to another launch now", file=folder)
+
+    def file(self, name):
+        return os.path.join(self.state, name)
+
+    def lock(self):
+        """A descriptor, or None: its supervisor lives."""
+        fd = os.open(self.file("lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return fd
+        except OSError:
+            os.close(fd)
+            return None
+
+    def lives(self):
+        if not os.path.isdir(self.state):
+            return False
+        fd = self.lock()
+        if fd is not None:
+            os.close(fd)
+        return fd is None
+
+
+def check(folder, need, force):
+    folder = place(folder)
+    if os.path.lexists(folder):
+        if not os.path.isdir(folder):
+            raise Refused("LAUNCH-FOLDER", "not a folder", file=folder, fix="choose another --dir")
+        if Job(folder).lives():
+            raise Refused("LAUNCH-FOLDER", "a launched job is running in the folder", file=folder,
+                          fix="choose another --dir, or cancel that job")
+        names = sorted(os.listdir(folder))
+        if names and force != "force":
+            raise Refused("LAUNCH-FOLDER", "the folder is not empty", file=folder, found=", ".join(names[:3]),
+                          expected="a folder that is empty or not there",
+                          fix="choose another --dir, or give --force to write into it")
+    above = folder
+    while not os.path.isdir(above):
+        above = os.path.dirname(above)
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise Refused("LAUNCH-FOLDER", "nothing can be written there", file=above, fix="choose another --dir")
+    disk = os.statvfs(above)
+    free = disk.f_bavail * disk.f_frsize
+    if free < int(need) + SPARE:
+        raise Refused("DISK-FULL", "the disk is too full", file=above, found="%d MiB free" % (free >> 20),
+                      expected="%d MiB" % ((int(need) + SPARE) >> 20), fix="make room, or choose another --dir")
+    return folder
+
+
+def safe(path):
+    parts = path.split("/")
+    if not path or path.startswith("/") or "\0" in path or any(p in ("", ".", "..") for p in parts):
+        raise Refused("LAUNCH-PATH", "a path that leads out of the folder", found=path)
+    return os.path.join(*parts)
+
+
+def receive(into):
+    """Files as put by the caller: a line {"path", "size", "mode"}, its bytes, ..., {"files"}."""
+    count = 0
+    while True:
+        line = IN.readline(1 << 16)
+        head = json.loads(line.decode()) if line.endswith(b"\n") else {"broken": True}
+        if "files" in head and head["files"] == count:
+            return
+        if "path" not in head:
+            raise Refused("LAUNCH-COPY", "the connection ended while files were copied")
+        path = os.path.join(into, safe(head["path"]))
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            left = head["size"]
+            while left > 0:
+                data = IN.read(min(left, CHUNK))
+                if not data:
+                    raise Refused("LAUNCH-COPY", "the connection ended while files were copied")
+                file.write(data)
+                left -= len(data)
+        os.chmod(path, head["mode"] & 0o755)
+        count += 1
+
+
+def put(folder, token, need, force):
+    folder = check(folder, need, force)
+    part = folder + ".part-" + token
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        os.makedirs(os.path.join(part, STATE))
+        receive(part)
+        write(os.path.join(part, STATE, "token"), token)
+        if not os.path.isdir(folder) or not os.listdir(folder):
+            if os.path.isdir(folder):
+                os.rmdir(folder)
+            os.rename(part, folder)
+        else:  # forced: what a job left there stays, so that training can go on from it
+            shutil.rmtree(os.path.join(folder, STATE), ignore_errors=True)
+            for root, _, names in os.walk(part):
+                to = os.path.normpath(os.path.join(folder, os.path.relpath(root, part)))
+                os.makedirs(to, exist_ok=True)
+                for name in names:
+                    os.replace(os.path.join(root, name), os.path.join(to, name))
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    say("end", folder=folder)
+
+
+def supervise(job, command, lock):
+    """In a session of its own, until the job has ended; holds the lock."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    begun, asked = time.time(), None
+    try:
+        with open(job.file("out"), "ab", 0) as out, open(job.file("err"), "ab", 0) as err:
+            process = subprocess.Popen(["/bin/sh", "-c", command], cwd=job.folder, stdin=subprocess.DEVNULL, stdout=out,
+                                       stderr=err, start_new_session=True)
+        while process.poll() is None:
+            time.sleep(POLL_S)
+            if asked is None and os.path.exists(job.file("cancel")):
+                asked = time.monotonic()
+                os.killpg(process.pid, signal.SIGTERM)
+            elif asked is not None and time.monotonic() - asked > GRACE_S:
+                os.killpg(process.pid, signal.SIGKILL)
+        end = {"code": process.returncode, "cancelled": asked is not None}
+    except OSError as error:
+        end = {"code": 127, "cancelled": False, "error": str(error)}
+    end["seconds"] = round(time.time() - begun, 3)
+    write(job.file("exit"), json.dumps(end))
+    os.close(lock)
+
+
+def start(folder, token, command):
+    job = Job(folder, token)
+    if os.path.exists(job.file("started")):  # an earlier call came through, but its answer did not
+        say("end", again=True)
+        return
+    lock = job.lock()
+    if lock is None:
+        raise Refused("LAUNCH-FOLDER", "another call is starting the job", file=folder)
+    write(job.file("started"), json.dumps({"time": time.time(), "command": command}))
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            supervise(job, command, lock)
+        os._exit(0)
+    os.close(lock)
+    os.wait()
+    say("end")
+
+
+def since(begun, path):
+    """Seconds from the start to when what is read now was written, at most."""
+    try:
+        return max(0.0, min(time.time(), os.path.getmtime(path)) - begun)
+    except OSError:
+        return 0.0
+
+
+def follow(folder, token, out, err):
+    job = Job(folder, token)
+    if not os.path.exists(job.file("started")):
+        raise Refused("LAUNCH-GONE", "the job was never started", file=folder)
+    begun = json.loads(read(job.file("started")))["time"]
+    at = {"out": int(out), "err": int(err)}
+    beat = time.monotonic()
+    say("begin", seconds=time.time() - begun)
+    while True:
+        ended = os.path.exists(job.file("exit"))  # before reading: what is read after it is all there is
+        lost = not ended and not job.lives() and not os.path.exists(job.file("exit"))
+        some = False
+        for name in ("out", "err"):
+            path = job.file(name)
+            size = os.path.getsize(path) if os.path.exists(path) else 0
+            if size < at[name]:
+                raise Refused("LAUNCH-GONE", "what the job printed is shorter than it was", file=path)
+            if size > at[name]:
+                with open(path, "rb") as file:
+                    file.seek(at[name])
+                    data = file.read(CHUNK)
+                say("data", data, stream=name, at=at[name], seconds=since(begun, path))
+                at[name] += len(data)
+                some = True
+        if some:
+            beat = time.monotonic()
+            continue
+        if lost:
+            say("end", lost=True)
+            return
+        if ended:
+            say("end", **json.loads(read(job.file("exit"))))
+            return
+        if time.monotonic() - beat > BEAT_S:  # so that both sides hear of a connection that has gone
+            say("beat")
+            beat = time.monotonic()
+        time.sleep(POLL_S)
+
+
+def cancel(folder, token):
+    job = Job(folder, token)
+    write(job.file("cancel"), "")
+    say("end", lives=job.lives())
+
+
+def files_below(folder, path):
+    whole = os.path.join(folder, safe(path))
+    if os.path.isfile(whole) and not os.path.islink(whole):
+        yield path, whole
+    for root, folders, names in os.walk(whole):
+        folders.sort()
+        for name in sorted(names):
+            file = os.path.join(root, name)
+            if os.path.isfile(file) and not os.path.islink(file):
+                yield os.path.relpath(file, folder).replace(os.sep, "/"), file
+
+
+def fetch(folder, token, *paths):
+    job = Job(folder, token)
+    found = []
+    for path in paths:  # "A|B": B where A has no files
+        for choice in path.split("|"):
+            files = list(files_below(job.folder, choice))
+            if files:
+                break
+        found += files
+    say("begin", files=len(found), bytes=sum(os.path.getsize(file) for _, file in found))
+    for path, whole in found:
+        with open(whole, "rb") as file:
+            say("file", path=path, bytes=os.fstat(file.fileno()).st_size)
+            while True:
+                data = file.read(CHUNK)
+                if not data:
+                    break
+                say("data", data)
+    say("end", files=len(found))
+
+
+def main(name, *arguments):
+    OUT.write(b"\n")  # ends what a login may have printed
+    calls = {"put": put, "start": start, "follow": follow, "cancel": cancel, "fetch": fetch}
+    try:
+        if sys.version_info < (3, 6):
+            raise Refused("LAUNCH-PYTHON", "Python is too old there", found=platform.python_version(),
+                          expected="3.6 or newer")
+        if name == "check":
+            say("end", folder=check(*arguments), python=platform.python_version(), machine=platform.node())
+        else:
+            calls[name](*arguments)
+    except Refused as refused:
+        say("error", **refused.fields)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        say("error", id="DISK-FULL" if full else "LAUNCH-THERE", message=os.strerror(error.errno or 0),
+            file=str(error.filename or arguments[0]), fix="make room, or choose another --dir" if full else "")
+
+
+main(*sys.argv[1:])

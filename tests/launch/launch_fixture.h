@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the tests of launching share: an experiment, a job that prints slowly with the recipe's own events.py, what the
+// record has to be afterwards.
+#pragma once
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base/files.h"
+#include "core/launch/launch.h"
+#include "core/runs/run_view.h"
+#include "tests/runs/store_test_help.h"
+
+namespace mw::launch {
+
+struct Launching : testing::Test {
+  static constexpr int kSteps = 25;
+  test::TemporaryFolder folder;
+  std::vector<std::string> lines;
+  std::vector<Event> heard;
+  std::stop_source detach, cancel;
+
+  static runs::Experiment experiment() {
+    runs::Experiment e;
+    e.set_value("name", "It's a launch");
+    e.set_value("model.id", "gemma3-270m");
+    e.set_value("train.steps", kSteps);
+    return e;
+  }
+  // Prints every event in two pieces, with something on standard error after it, and leaves an adapter. events.py is the
+  // recipe's own, so it runs only where that has arrived.
+  std::string command(double pause_s) const {
+    const std::string steps = std::to_string(kSteps), pause = std::to_string(pause_s);
+    write_file_atomically(folder.path / "job.py", R"(import json, pathlib, sys, time, events
+here = pathlib.Path(__file__).parent
+for step in range(1, )" + steps + R"( + 1):
+    while (here / ("wait-%d" % step)).exists():
+        time.sleep(0.01)
+    text = json.dumps({"event": "metric", "name": "train/loss", "step": step, "value": 1 / step})
+    for part in (text[:20], text[20:] + "\n"):
+        sys.__stdout__.write(part)
+        sys.__stdout__.flush()
+        time.sleep()" + pause + R"()
+    print("said", step, flush=True)
+adapter = pathlib.Path("out/adapter")
+adapter.mkdir(parents=True)
+(adapter / "adapter_config.json").write_text("{}")
+(adapter / "adapter_model.safetensors").write_bytes(bytes(range(256)) * 999)
+events.finished("done", )" + steps + R"(, tokens=7)
+)");
+    return "PYTHONPATH=. python3 " + (folder.path / "job.py").string();
+  }
+  void hold(int step) const { write_file_atomically(folder.path / ("wait-" + std::to_string(step)), ""); }
+  void let_go(int step) const { std::filesystem::remove(folder.path / ("wait-" + std::to_string(step))); }
+  Request request(const std::string& on, const std::string& shell) const {
+    Request r{.experiment = experiment(), .target = parse_target(on, MW_RESOURCES "/launch")};
+    r.command = shell;
+    r.folder = (folder.path / "there").string();
+    r.runs_folder = folder.path / "runs";
+    r.resources = MW_RESOURCES;
+    r.timing.first_wait = std::chrono::milliseconds(50);
+    return r;
+  }
+  EventSink sink() {
+    return [this](const Event& e) { heard.push_back(e); };
+  }
+  Launched go(const Request& r) {
+    return launch(
+        r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), sink(), [this](const std::string& l) { lines.push_back(l); },
+        {detach.get_token(), cancel.get_token()});
+  }
+  Launched go_on(const runs::RunId& run) {
+    return reattach(
+        {.run = run, .runs_folder = folder.path / "runs", .resources = MW_RESOURCES}, sink(),
+        [this](const std::string& l) { lines.push_back(l); }, {detach.get_token(), cancel.get_token()});
+  }
+  std::string refusal(const Request& r) {
+    return test::error_id([&] { go(r); });
+  }
+
+  // Every line of the job once, in order; the adapter whole.
+  void expect_whole_record(const runs::RunId& run) const {
+    const runs::Store store(folder.path / "runs");
+    std::vector<long> steps, said;
+    int finished = 0;
+    for (const auto& stored : store.events(run)) {
+      EXPECT_EQ(finished, 0) << "an event after the last word";
+      if (const auto* m = std::get_if<event::Metric>(&stored.event.body)) steps.push_back(m->step);
+      if (const auto* l = std::get_if<event::Log>(&stored.event.body); l && l->text.starts_with("said "))
+        said.push_back(std::stol(l->text.substr(5)));
+      finished += std::holds_alternative<event::Finished>(stored.event.body);
+    }
+    std::vector<long> all;
+    for (int step = 1; step <= kSteps; ++step) all.push_back(step);
+    EXPECT_EQ(steps, all);
+    EXPECT_EQ(said, all);
+    EXPECT_EQ(finished, 1);
+    const auto row = store.find(run);
+    EXPECT_EQ(row->state, RunState::done);
+    EXPECT_EQ(row->tokens, 7);
+    const auto offer = merge_offer(store, run);
+    ASSERT_TRUE(offer);
+    std::string bytes;
+    for (int i = 0; i < 999 * 256; ++i) bytes += static_cast<char>(i % 256);
+    EXPECT_EQ(read_file(offer->adapter / "adapter_model.safetensors"), bytes);
+    EXPECT_EQ(read_file(offer->adapter / "adapter_config.json"), "{}");
+  }
+};
+
+}  // namespace mw::launch

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A recipe on this machine, through the shell and through templates: the record, the files, the ways it can end.
+#include <signal.h>
+#include <stdlib.h>
+
+#include <thread>
+
+#include "tests/launch/launch_fixture.h"
+
+namespace mw::launch {
+namespace {
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+// A program in a folder of its own that comes first in PATH, for as long as it lives.
+class FakePrograms {
+ public:
+  explicit FakePrograms(fs::path folder) : folder_(std::move(folder)), before_(::getenv("PATH")) {
+    fs::create_directories(folder_);
+    ::setenv("PATH", (folder_.string() + ":" + before_).c_str(), 1);
+  }
+  ~FakePrograms() { ::setenv("PATH", before_.c_str(), 1); }
+  FakePrograms(const FakePrograms&) = delete;
+  FakePrograms& operator=(const FakePrograms&) = delete;
+  void add(const std::string& name, const std::string& script) const {
+    write_file_atomically(folder_ / name, "#!/bin/sh\n" + script + "\n");
+    fs::permissions(folder_ / name, fs::perms::owner_all);
+  }
+
+ private:
+  fs::path folder_;
+  std::string before_;
+};
+
+TEST_F(Launching, LocallyTheRecordIsWholeAndTheAdapterComes) {
+  const Launched l = go(request("local", command(0.002)));
+  ASSERT_TRUE(l.finished);
+  EXPECT_EQ(l.finished->state, RunState::done);
+  expect_whole_record(l.run);
+  const runs::Store store(folder.path / "runs");
+  runs::RunView live, stored;
+  for (const Event& e : heard) live.feed(e);
+  for (const auto& e : store.events(l.run)) stored.feed(e.event);
+  EXPECT_EQ(live, stored);
+  const std::string merge = l.finished->summary["merge"];
+  EXPECT_THAT(merge, HasSubstr("meshwright merge --base MODEL --adapter '" +
+                               (store.run_folder(l.run) / "fetched/out/adapter").string() + "'"));
+  EXPECT_TRUE(fs::exists(folder.path / "there" / "train.py"));
+  EXPECT_FALSE(can_reattach(store, *store.find(l.run)));
+  EXPECT_EQ(test::error_id([&] { go_on(l.run); }), "LAUNCH-ENDED");
+}
+
+TEST_F(Launching, TemplatesRunTheProgramsOfTheirCloud) {
+  const FakePrograms programs(folder.path / "bin");
+  programs.add("kubectl", R"(echo "$@" | head -c 60 >> "$0.log"; echo >> "$0.log"
+while [ "$1" != -- ]; do shift; done; shift; exec "$@")");
+  programs.add("gcloud", R"(echo "$@" | head -c 60 >> "$0.log"; echo >> "$0.log"
+echo "Using ssh batch size of 1." ; for a; do case $a in --command=*) exec sh -c "${a#--command=}";; esac; done; exit 9)");
+  Request kubectl = request("kubectl:pod=trainer,namespace=ml", command(0.001));
+  const Launched k = go(kubectl);
+  ASSERT_TRUE(k.finished);
+  expect_whole_record(k.run);
+  EXPECT_THAT(read_file(folder.path / "bin/kubectl.log"), HasSubstr("--namespace=ml exec -i trainer -- sh -c"));
+  Request gcloud = request("gcloud-tpu:name=tpu,zone=us-east5-a", command(0.001));
+  gcloud.folder = (folder.path / "tpu vm's").string();
+  const Launched g = go(gcloud);
+  ASSERT_TRUE(g.finished);
+  expect_whole_record(g.run);
+  EXPECT_THAT(read_file(folder.path / "bin/gcloud.log"), HasSubstr("tpu-vm ssh tpu --zone=us-east5-a --worker=0"));
+}
+
+TEST_F(Launching, AJobThatFailsIsAFailedRunWithWhatItLeft) {
+  Request r = request("local", "echo working; echo oops >&2; mkdir -p out/logs; echo x > out/logs/x; exit 3");
+  const Launched l = go(r);
+  ASSERT_TRUE(l.finished);
+  EXPECT_EQ(l.finished->state, RunState::failed);
+  EXPECT_THAT(l.finished->error, HasSubstr("exit code 3"));
+  EXPECT_THAT(lines, testing::IsSupersetOf({"working", "oops"}));
+  const runs::Store store(folder.path / "runs");
+  EXPECT_EQ(read_file(store.run_folder(l.run) / "fetched/out/logs/x"), "x\n");
+  EXPECT_FALSE(merge_offer(store, l.run));
+}
+
+TEST_F(Launching, DetachedAndCancelledItSaysSo) {
+  const EventSink wait_for_first = [this](const Event& e) {
+    heard.push_back(e);
+    if (std::holds_alternative<event::Metric>(e.body)) detach.request_stop();
+  };
+  const Request r = request(
+      "local", "echo '{\"event\":\"metric\",\"name\":\"m\",\"step\":1,\"value\":1}'; mkdir -p out/adapter; echo x > "
+               "out/adapter/x; exec sleep 600");
+  const Launched l = launch(
+      r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), wait_for_first, [](const std::string&) {},
+      {detach.get_token(), {}});
+  EXPECT_FALSE(l.finished);
+  {
+    runs::Store store(folder.path / "runs");
+    EXPECT_TRUE(store.recover().empty());  // its job goes on: not interrupted
+    EXPECT_TRUE(can_reattach(store, *store.find(l.run)));
+  }
+  detach = {};
+  cancel.request_stop();
+  const Launched end = go_on(l.run);
+  ASSERT_TRUE(end.finished);
+  EXPECT_EQ(end.finished->state, RunState::cancelled);
+  EXPECT_EQ(end.finished->steps, 0);  // of train/: none
+  runs::Store store(folder.path / "runs");
+  EXPECT_TRUE(merge_offer(store, l.run));
+}
+
+// Whatever this process was just doing when it was killed.
+TEST_F(Launching, AfterKillNineTheRecordGoesOnWhereItEnds) {
+  const Request r = request("local", command(0.005));
+  for (const int step : {1, 9, 20}) {
+    const pid_t child = test::fork_child([&] {
+      const EventSink dying = [&](const Event& e) {
+        const auto* m = std::get_if<event::Metric>(&e.body);
+        if (m && m->step >= step) ::kill(::getpid(), SIGKILL);
+      };
+      if (step == 1)
+        launch(
+            r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), dying, [](const std::string&) {}, {});
+      else
+        reattach({"run-1", r.runs_folder, r.resources}, dying, [](const std::string&) {}, {});
+      return 0;
+    });
+    ASSERT_EQ(test::wait_for(child), -SIGKILL) << step;
+    EXPECT_TRUE(runs::Store(r.runs_folder).recover().empty());
+  }
+  ASSERT_TRUE(go_on("run-1").finished);
+  expect_whole_record("run-1");
+}
+
+TEST_F(Launching, BadInputIsOneErrorAndNoRun) {
+  const std::string path = ::getenv("PATH");
+  Request r = request("local", "true");
+  write_file_atomically(folder.path / "there" / "mine", "x");
+  EXPECT_EQ(refusal(r), "LAUNCH-FOLDER");
+  r.folder = (folder.path / "there" / "mine").string();
+  EXPECT_EQ(refusal(r), "LAUNCH-FOLDER");
+  r.folder = "two\nlines";
+  EXPECT_EQ(refusal(r), "LAUNCH-TEXT");
+  r = request("local", "true");
+  r.experiment.set_value("train.method", "full");
+  EXPECT_EQ(refusal(r), "RECIPE");
+  r = request("cat >/dev/null; # {command}", "true");
+  EXPECT_EQ(refusal(r), "LAUNCH-REACH");
+  fs::create_directories(folder.path / "only sh");
+  fs::create_symlink("/bin/sh", folder.path / "only sh" / "sh");
+  r = request("env 'PATH=" + (folder.path / "only sh").string() + "' /bin/sh -c {command}", "true");
+  EXPECT_EQ(refusal(r), "LAUNCH-PYTHON");
+  ::setenv("PATH", (folder.path / "only sh").c_str(), 1);
+  r = request("ssh:somewhere", "true");
+  EXPECT_EQ(refusal(r), "PROCESS");
+  ::setenv("PATH", path.c_str(), 1);
+  EXPECT_TRUE(runs::Store(folder.path / "runs").list().empty());
+  EXPECT_EQ(read_file(folder.path / "there" / "mine"), "x");
+}
+
+TEST_F(Launching, AForcedFolderKeepsWhatAnEarlierJobLeft) {
+  Request r = request("local", "mkdir -p out/logs; ls out >> out/logs/seen; echo more >> out/logs/x");
+  ASSERT_TRUE(go(r).finished);
+  EXPECT_EQ(refusal(r), "LAUNCH-FOLDER");
+  r.use = Folder::forced;
+  const Launched again = go(r);
+  EXPECT_EQ(again.finished->state, RunState::done);
+  EXPECT_EQ(read_file(folder.path / "there/out/logs/x"), "more\nmore\n");
+}
+
+// What watches over the job there is gone without a word, as after a restart of the machine.
+TEST_F(Launching, AJobThatWasLostEndsItsRecord) {
+  const Request r = request("local", "echo $PPID > pid; exec sleep 5");
+  std::jthread killer([&] {
+    const fs::path pid = folder.path / "there" / "pid";
+    while (!fs::exists(pid) || fs::file_size(pid) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ::kill(std::stoi(read_file(pid)), SIGKILL);
+  });
+  const Launched l = go(r);
+  ASSERT_TRUE(l.finished);
+  EXPECT_EQ(l.finished->state, RunState::failed);
+  EXPECT_THAT(l.finished->error, HasSubstr("left alone"));
+}
+
+}  // namespace
+}  // namespace mw::launch

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Targets, command lines, frames, copies: the parts of a launch by themselves.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base/files.h"
+#include "core/launch/copies.h"
+#include "core/launch/job_stream.h"
+#include "core/launch/target.h"
+#include "tests/runs/store_test_help.h"
+
+namespace mw::launch {
+namespace {
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Target parse(const std::string& text) {
+  return parse_target(text, MW_RESOURCES "/launch");
+}
+
+TEST(LaunchTarget, HostsAreNamesAndNothingElse) {
+  EXPECT_EQ(parse("local").where, Where::local);
+  const Target t = parse("ssh:me@box.example:2222");
+  EXPECT_EQ(t.host, "me@box.example");
+  EXPECT_EQ(t.port, "2222");
+  EXPECT_THAT(command_line(t, "true"), Contains("BatchMode=yes"));
+  const auto words = command_line(t, "echo 'a'");
+  EXPECT_THAT(std::vector(words.end() - 3, words.end()),
+              ElementsAre("--", "me@box.example", "exec sh -c 'echo '\\''a'\\'''"));
+  for (const char* bad : {"ssh:", "ssh:-oProxyCommand=x", "ssh:a b", "ssh:me@-x", "ssh:@x", "ssh:x:0", "ssh:x:99999",
+                          "ssh:x:", "ssh:$(id)", "ssh:a;b", "ssh:`a`", "", "nowhere", "kubectl", "kubectl:pod=",
+                          "kubectl:pod=-x", "kubectl:pod=a,shoe=b", "kubectl:=a", "gcloud-tpu:name=a"})
+    EXPECT_EQ(test::error_id([&] { parse(bad); }), "LAUNCH-TARGET") << bad;
+}
+
+TEST(LaunchTarget, TemplatesTakeFieldsAsSingleWords) {
+  const Target k = parse("kubectl:pod=it's; rm -rf /");
+  EXPECT_EQ(command_line(k, "date").back(), "kubectl --namespace='default' exec -i 'it'\\''s; rm -rf /' -- sh -c "
+                                            "'exec sh -c '\\''date'\\'''");
+  const Target g = parse("gcloud-tpu:name=mine,zone=us-east5-a");
+  EXPECT_THAT(g.command, HasSubstr("tpu-vm ssh 'mine' --zone='us-east5-a' --worker='0'"));
+  const Target own = parse("docker exec -i box sh -c {command} | cat");
+  EXPECT_EQ(command_line(own, "x").back(), "docker exec -i box sh -c 'exec sh -c '\\''x'\\''' | cat");
+  EXPECT_GE(templates(MW_RESOURCES "/launch").size(), 2u);
+}
+
+struct Frames : testing::Test {
+  FrameReader reader;
+  std::vector<std::string> seen;
+  void feed(std::string_view bytes, size_t piece) {
+    for (size_t at = 0; at < bytes.size(); at += piece)
+      reader.feed(bytes.substr(at, piece), [&](const Frame& f) { seen.push_back(f.kind + ":" + std::string(f.bytes)); });
+  }
+};
+
+TEST_F(Frames, ComeWholeWhateverThePieces) {
+  for (const size_t piece : {1u, 3u, 1000u}) {
+    reader = {};
+    seen.clear();
+    feed("Welcome to the machine\n@m\n\n@mw {\"kind\":\"data\",\"size\":7}\na\n@mw b@mw {\"kind\":\"end\"}\n", piece);
+    EXPECT_THAT(seen, ElementsAre("data:a\n@mw b", "end:"));
+  }
+}
+
+TEST_F(Frames, AnythingElseIsNoStream) {
+  for (const char* bad : {"@mw {}\n", "@mw nonsense\n", "@mw {\"kind\":\"data\",\"size\":-1}\n",
+                          "@mw {\"kind\":\"data\",\"size\":99999999}\n", "@mw {\"kind\":\"x\"}\nbetween\n"}) {
+    reader = {};
+    EXPECT_EQ(test::error_id([&] { feed(bad, 64); }), "LAUNCH-STREAM") << bad;
+  }
+}
+
+TEST(LaunchCopies, WhatComesBackStaysInItsFolder) {
+  const test::TemporaryFolder folder;
+  const auto take = [&](const std::string& path) {
+    Incoming in(folder.path / "in", [](auto, auto) {});
+    const Json head{{"kind", "file"}, {"path", path}};
+    in.take({"file", head, {}});
+    in.take({"data", Json::object(), "x"});
+    in.end({{"files", 1}});
+  };
+  for (const char* bad : {"../x", "/etc/x", "a/../../x", "a//b", "", ".", "a/", "a/./b"})
+    EXPECT_EQ(test::error_id([&] { take(bad); }), "LAUNCH-PATH") << bad;
+  take("a/b");
+  EXPECT_EQ(read_file(folder.path / "in/a/b"), "x");
+  Incoming missing(folder.path / "in2", [](auto, auto) {});
+  EXPECT_EQ(test::error_id([&] { missing.end({{"files", 2}}); }), "LAUNCH-STREAM");
+}
+
+// A line is in the record once, wherever connections were cut and whichever process read on.
+TEST(JobStream, GoesOnBehindTheLastWholeLine) {
+  const std::string out = "{\"event\":\"metric\",\"name\":\"m\",\"step\":1,\"value\":1}\r\n\nplain\n"
+                          "{\"event\":\"finished\",\"state\":\"done\"}\nafter\nlast";
+  const test::TemporaryFolder folder;
+  runs::Store store(folder.path);
+  for (size_t cut = 0; cut <= out.size(); ++cut) {
+    const auto id = store.create(runs::Experiment(), "x");
+    const EventSink sink = [](const Event&) {};
+    const runs::OnLine on_line = [](const std::string&) {};
+    const auto read = [&](JobStream& stream, size_t to) {
+      stream.connect();
+      const Json head{{"stream", "out"}, {"at", stream.out()}, {"seconds", 1.0}};
+      stream.take({"data", head, std::string_view(out).substr(stream.out(), to - stream.out())});
+    };
+    {
+      runs::ExternalRun run(store, id, sink, on_line);
+      JobStream stream(run, store.cursor(id));
+      read(stream, cut / 2);
+      read(stream, cut);
+    }
+    runs::ExternalRun run(store, id, sink, on_line);
+    JobStream stream(run, store.cursor(id));
+    read(stream, out.size());
+    stream.end();
+    EXPECT_TRUE(run.finished()) << cut;
+    std::vector<std::string> texts;
+    long metrics = 0;
+    for (const auto& stored : store.events(id)) {
+      if (const auto* l = std::get_if<event::Log>(&stored.event.body)) texts.push_back(l->text);
+      metrics += std::holds_alternative<event::Metric>(stored.event.body);
+    }
+    EXPECT_THAT(texts, ElementsAre("plain", "after", "last")) << cut;
+    EXPECT_EQ(metrics, 1) << cut;
+    const Json gap{{"stream", "out"}, {"at", 3}, {"seconds", 1.0}};
+    EXPECT_EQ(test::error_id([&] { stream.take({"data", gap, "x"}); }), "LAUNCH-STREAM");
+  }
+}
+
+}  // namespace
+}  // namespace mw::launch

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Recipes and launches in the window, by clicks: exported, launched in another folder of this machine, followed live,
+// detached and reattached, ended there, and what came back merged.
+#include <QAction>
+#include <QCheckBox>
+#include <QComboBox>
+#include <QLabel>
+#include <QLineEdit>
+#include <QListWidget>
+#include <QPushButton>
+#include <QTest>
+
+#include "core/base/files.h"
+#include "tests/ui/window_fixture.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+namespace fs = std::filesystem;
+
+class LaunchTest : public test::WindowFixture {
+  Q_OBJECT
+
+  static fs::path fixtures() { return fs::path(MW_RESOURCES).parent_path() / "tests" / "fixtures"; }
+  void open() {
+    runs::Experiment e;
+    e.set_value("name", "Tiny, elsewhere");
+    e.set_value("model.path", (fixtures() / "gemma3_tiny").string());
+    e.set_value("train.steps", 12);
+    e.save(folder() / "e.json");
+    open_window(setup(folder() / "e.json"), Page::train);
+  }
+  static void click(QPushButton& b) {
+    QVERIFY2(b.isVisible() && b.isEnabled(), qPrintable(b.text()));
+    QTest::mouseClick(&b, Qt::LeftButton);
+  }
+  void grab(QWidget& of, const QString& name) {
+    for (const Shade shade : {Shade::light, Shade::dark}) {
+      window_->set_shade(shade);
+      QTest::qWait(60);
+      QCOMPARE(test::clipped(of).join(u"; "_s), QString());
+      fs::create_directories(MW_PICTURES);
+      QVERIFY(of.grab().save(qpath(fs::path(MW_PICTURES)) + u"/"_s + name +
+                             (shade == Shade::dark ? u"-dark.png"_s : u"-light.png"_s)));
+    }
+    window_->set_shade(Shade::light);
+  }
+  LaunchDialog& dialog() { return window_->launch_dialog(); }
+  void fill(const QString& command) {
+    press(u"Launch\u2026"_s);
+    QVERIFY(dialog().isVisible());
+    dialog().where().setCurrentIndex(0);
+    dialog().folder().setText(qpath(folder() / "there"));
+    dialog().start().setText(command);
+  }
+  long steps() {
+    const RunPtr run = window_->train_page().run();
+    const auto* loss = run ? run->view.metric("train/loss") : nullptr;
+    return loss ? static_cast<long>(loss->raw.size()) : 0;
+  }
+  // Twelve steps, the seventh not before the file "go" is there; then Tunix's checkpoint of a real run.
+  QString training() const {
+    return u"for i in $(seq 1 12); do while [ $i = 7 ] && [ ! -e ../go ] && [ -e launch.sh ]; do sleep 0.05; done; echo \"{\\\"event\\\":\\\"metric\\\",\\\"name\\\":\\\"train/loss\\\",\\\"step\\\":$i,\\\"value\\\":2.5}\"; "
+           "echo working on $i >&2; done; mkdir -p out; cp -r '%1' out/checkpoints"_s
+        .arg(qpath(fixtures() / "orbax" / "tunix_gemma3_tiny"));
+  }
+
+ private slots:
+  void a_launch_is_shown_live_and_its_adapter_merges() {
+    open();
+    fill(training());
+    QVERIFY(dialog().command().contains(u"--recipe tunix --on 'local'"_s));
+    grab(dialog(), u"launch-dialog"_s);
+    click(dialog().launch_button());
+    QTRY_VERIFY_WITH_TIMEOUT(window_->runs().elsewhere() && steps() > 0, 20000);
+    QVERIFY(!dialog().isVisible());
+    QVERIFY(button(u"Detach"_s));
+    QVERIFY(!window_->actions()[u"run.pause"_s]->isEnabled());
+    picture(u"launch-live"_s);
+    write_file_atomically(folder() / "go", "");
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 20000);
+    QCOMPARE(steps(), 12L);
+    QCOMPARE(window_->train_page().run()->view.state(), RunState::done);
+    QTRY_VERIFY(button(u"Merge\u2026"_s));
+    picture(u"launch-done"_s);
+    press(u"Merge\u2026"_s);
+    MergeDialog& merge = window_->merge_dialog();
+    QVERIFY(merge.isVisible());
+    QCOMPARE(merge.base().text(), qpath(fs::canonical(fixtures() / "gemma3_tiny")));
+    merge.alpha().setText(u"x"_s);
+    click(merge.merge_button());
+    QVERIFY(merge.said().contains(u"number"_s));
+    merge.alpha().setText(u"6"_s);
+    click(merge.merge_button());
+    QTRY_VERIFY_WITH_TIMEOUT(merge.said().contains(u"Parity passed"_s), 20000);
+    grab(merge, u"merge-dialog"_s);
+    QVERIFY(fs::exists(fspath(merge.out().text()) / "merge.json"));
+    click(merge.merge_button());  // again: nothing is overwritten
+    QTRY_VERIFY_WITH_TIMEOUT(!merge.said().isEmpty() && !merge.said().contains(u"Parity"_s), 20000);
+    merge.reject();
+  }
+
+  void a_job_that_was_left_alone_is_followed_again_and_ended_there() {
+    open();
+    fill(u"echo '{\"event\":\"metric\",\"name\":\"train/loss\",\"step\":1,\"value\":2}'; exec sleep 60"_s);
+    click(dialog().launch_button());
+    QTRY_VERIFY_WITH_TIMEOUT(steps() == 1, 20000);
+    QTRY_VERIFY(button(u"Detach"_s));
+    press(u"Detach"_s);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 20000);
+    QTRY_VERIFY(button(u"Reattach"_s));
+    picture(u"launch-detached"_s);
+    QCOMPARE(test::clipped(window_->train_page()).join(u"; "_s), QString());
+    press(u"Reattach"_s);
+    QTRY_VERIFY_WITH_TIMEOUT(window_->runs().elsewhere(), 20000);
+    window_->actions()[u"run.stop"_s]->trigger();
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 30000);
+    QCOMPARE(window_->train_page().run()->view.state(), RunState::cancelled);
+    QCOMPARE(steps(), 1L);
+    QVERIFY(!button(u"Reattach"_s));
+  }
+
+  void what_cannot_be_launched_is_said_in_the_dialog() {
+    open();
+    write_file_atomically(folder() / "there" / "mine", "x");
+    fill(u"true"_s);
+    click(dialog().launch_button());
+    QTRY_VERIFY_WITH_TIMEOUT(dialog().said().contains(u"not empty"_s), 20000);
+    QVERIFY(dialog().isVisible() && !window_->runs().busy());
+    QVERIFY(!window_->train_page().run());
+    dialog().where().setCurrentIndex(1);
+    dialog().host().setText(u"-oProxyCommand=x"_s);
+    QVERIFY(dialog().command().contains(u"'ssh:-oProxyCommand=x'"_s));
+    click(dialog().launch_button());
+    QVERIFY(dialog().said().contains(u"no name of a host"_s));
+    grab(dialog(), u"launch-refused"_s);
+    dialog().where().setCurrentIndex(2);
+    dialog().field(u"name"_s).setText(u"my tpu"_s);
+    QVERIFY(dialog().command().contains(u"gcloud-tpu:name=my tpu"_s));
+    dialog().host().setText(u"me@box"_s);
+    const QVariantMap kept = dialog().remembered();
+    dialog().host().clear();
+    dialog().remember(kept);
+    QCOMPARE(dialog().host().text(), u"me@box"_s);
+    QCOMPARE(dialog().where().currentIndex(), 2);
+    QCOMPARE(test::unnamed(dialog()).join(u"; "_s), QString());
+    dialog().reject();
+    QVERIFY(runs::Store(store()).list().empty());
+  }
+
+  void a_recipe_is_looked_at_and_written() {
+    open();
+    press(u"Export\u2026"_s);
+    ExportDialog& d = window_->export_dialog();
+    QTRY_VERIFY_WITH_TIMEOUT(d.files().count() > 5, 20000);
+    QVERIFY(!d.export_button().isEnabled());
+    d.recipe().setCurrentIndex(2);
+    QTRY_VERIFY_WITH_TIMEOUT(!d.files().findItems(u"fsdp.yaml"_s, Qt::MatchExactly).isEmpty(), 20000);
+    QVERIFY(d.remarks().item(0)->text().contains(u"names no data"_s));
+    d.folder().setText(qpath(folder() / "recipe"));
+    click(d.export_button());
+    QTRY_VERIFY_WITH_TIMEOUT(d.said().contains(u"files are in"_s), 20000);
+    grab(d, u"export-dialog"_s);
+    QVERIFY(fs::exists(folder() / "recipe" / "fsdp.yaml"));
+    write_file_atomically(folder() / "recipe" / "train.py", "mine");
+    click(d.export_button());
+    QTRY_VERIFY_WITH_TIMEOUT(d.said().contains(u"train.py"_s), 20000);
+    QCOMPARE(read_file(folder() / "recipe" / "train.py"), std::string("mine"));
+    d.overwrite().setChecked(true);
+    click(d.export_button());
+    QTRY_VERIFY_WITH_TIMEOUT(d.said().contains(u"files are in"_s), 20000);
+    QVERIFY(read_file(folder() / "recipe" / "train.py") != "mine");
+    QCOMPARE(test::unnamed(d).join(u"; "_s), QString());
+    d.reject();
+  }
+};
+
+}  // namespace mw::ui
+
+QTEST_MAIN(mw::ui::LaunchTest)
+#include "launch_test.moc"

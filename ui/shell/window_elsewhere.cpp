@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Recipes and launches: the experiment as a folder, as a job elsewhere, and what comes back from there.
+#include <QAction>
+#include <QToolButton>
+
+#include "ui/shell/main_window.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+
+void MainWindow::build_elsewhere() {
+  launch_ = new LaunchDialog(runs_, setup_.resources, this);
+  export_ = new ExportDialog(exporter_, this);
+  merge_ = new MergeDialog(merger_, this);
+  launch_->remember(session_.value(u"launch"_s).toMap());
+  export_->set_recipe(session_.value(u"export/recipe"_s).toString());
+}
+
+void MainWindow::wire_elsewhere() {
+  const auto triggers = [this](const QString& action) { return [this, action] { actions_[action]->trigger(); }; };
+  connect(train_, &TrainPage::export_wanted, this, triggers(u"file.export"_s));
+  connect(train_, &TrainPage::launch_wanted, this, triggers(u"run.launch"_s));
+  connect(train_, &TrainPage::detach_wanted, this, triggers(u"run.detach"_s));
+  connect(train_, &TrainPage::merge_wanted, this, triggers(u"run.merge"_s));
+  connect(train_, &TrainPage::reattach_wanted, this, [this] {
+    if (train_->run()) resume_run(train_->run()->id);
+  });
+  connect(&runs_, &RunController::launched, this, [this] {
+    problems_.clear(ProblemSource::run);
+    show_kind(runs_.live()->kind());
+  });
+}
+
+void MainWindow::launch_elsewhere() {
+  const auto& file = document_.file();
+  launch_->open_with(document_.experiment(), file.empty() ? tr("EXPERIMENT.json") : qpath(file));
+}
+
+// What the run that is shown brought back; or folders of the user's choice.
+void MainWindow::merge_shown() {
+  std::optional<launch::MergeOffer> offer;
+  if (const RunPtr& run = train_->run(); run && !run->id.empty()) try {
+      offer = launch::merge_offer(runs::Store(setup_.runs_folder), run->id);
+    } catch (const Error& error) {
+      report(ProblemSource::store, error.problem());
+    }
+  const launch::MergeOffer folders = offer.value_or(launch::MergeOffer{document_.experiment().path("model.path"), {}, {}});
+  merge_->open_with(folders.base, folders.adapter, folders.out);
+}
+
+}  // namespace mw::ui

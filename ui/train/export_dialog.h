@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// An experiment as a folder that runs it elsewhere: which recipe, which files, what the checker says of it, where to. GUI
+// thread.
+#pragma once
+#include <QDialog>
+
+#include "ui/train/recipe_exporter.h"
+
+class QCheckBox;
+class QComboBox;
+class QLabel;
+class QLineEdit;
+class QListWidget;
+class QProgressBar;
+class QPushButton;
+
+namespace mw::ui {
+
+class ExportDialog : public QDialog {
+  Q_OBJECT
+ public:
+  ExportDialog(RecipeExporter& exporter, QWidget* parent = nullptr);
+  void open_with(const runs::Experiment& experiment);
+  QComboBox& recipe() { return *recipe_; }
+  QLineEdit& folder() { return *folder_; }
+  QListWidget& files() { return *files_; }
+  QListWidget& remarks() { return *remarks_; }
+  QCheckBox& overwrite() { return *overwrite_; }
+  QPushButton& export_button() { return *export_; }
+  QString said() const;
+  QString last_recipe() const;  // for the next start
+  void set_recipe(const QString& name);
+
+ private:
+  void build();
+  void look();
+  void show_look();
+  void show_state();
+  void choose_folder();
+  void write();
+
+  RecipeExporter& exporter_;
+  runs::Experiment experiment_;
+  QLabel *about_, *said_;
+  QComboBox* recipe_;
+  QLineEdit* folder_;
+  QListWidget *files_, *remarks_;
+  QCheckBox* overwrite_;
+  QProgressBar* progress_;
+  QPushButton *choose_, *export_;
+};
+
+}  // namespace mw::ui
