@@ -306,7 +306,7 @@ TEST(Comparison, OtherSoftwareSaysHowItDiffersByDesignAndLossesAreComparedStepBy
   EXPECT_EQ(c.verdict, Fairness::confounded);
   EXPECT_THAT(keys(c), ElementsAre("software", "design"));
   EXPECT_EQ(c.confounders[0].text,
-            "other software trained them (Meshwright in here, tunix in on Tunix and trl-fsdp in on TRL)");
+            "other software trained them (Meshwright in here, tunix in on Tunix, trl-fsdp in on TRL)");
   EXPECT_EQ(c.confounders[1].text, "on Tunix: one A for K and V");
   EXPECT_THAT(row(c, "versions")->texts, ElementsAre("", "jax 0.10.2, qwix 0.1.8", "trl 1.16.0"));
   EXPECT_THAT(row(c, "mesh")->texts[1], "fsdp 2, tp 4");
