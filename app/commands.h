@@ -111,9 +111,9 @@ struct LaunchArgs {
   std::string recipe, on, command, folder;
   std::vector<std::string> fetch;
   std::filesystem::path ssh_config;
-  bool force = false;                   // into a folder that is not empty
+  bool force = false;                    // into a folder that is not empty
   std::string reattach, cancel, forget;  // run ids: of these at most one, and then nothing else
-  double patience_s = 1800;             // without a connection
+  double patience_s = 1800;              // without a connection
 };
 int launch_command(const Common& common, const LaunchArgs& args);
 

@@ -70,9 +70,9 @@ Answer Attendance::ask(const Call& what, const OnFrame& on_frame, const std::sto
 }
 
 Answer Attendance::ask_until_answered(const Call& what, const OnFrame& on_frame, const std::stop_token& stop) {
-  const Answer answer = persistently(
-      [&](const OnFrame& counting) { return ask(what, counting, stop); }, on_frame, timing_,
-      [&](const std::string& why, std::chrono::milliseconds wait) { waiting(why, wait); }, stop);
+  const Answer answer =
+      persistently([&](const OnFrame& counting) { return ask(what, counting, stop); }, on_frame, timing_,
+                   [&](const std::string& why, std::chrono::milliseconds wait) { waiting(why, wait); }, stop);
   if (answer.ended == Ended::answered) reached();
   return answer;
 }
@@ -121,8 +121,8 @@ Answer Attendance::follow(const std::stop_token& stop) {
   return persistently(
       [&](const OnFrame& counting) {
         stream_.connect();
-        const Call what{{"follow", ticket_.folder, ticket_.token, std::to_string(stream_.out()),
-                         std::to_string(stream_.err())}};
+        const Call what{
+            {"follow", ticket_.folder, ticket_.token, std::to_string(stream_.out()), std::to_string(stream_.err())}};
         return ask(what, counting, stop);
       },
       on_frame, timing_, [&](const std::string& why, std::chrono::milliseconds wait) { waiting(why, wait); }, stop);
@@ -148,8 +148,7 @@ Launched Attendance::attend() {
   const Launched detached{run_id_, std::nullopt};
   try {
     // From here on the record belongs to a job that may run, whatever becomes of this process.
-    if (!store_.cursor(run_id_))
-      run_.record({0, event::Log{"info", "starting: " + ticket_.command}}, stream_.cursor());
+    if (!store_.cursor(run_id_)) run_.record({0, event::Log{"info", "starting: " + ticket_.command}}, stream_.cursor());
     const Answer started = ask_until_answered(
         {{"start", ticket_.folder, ticket_.token, ticket_.command}}, [](const Frame&) {}, stops_.detach);
     if (started.ended == Ended::stopped) return detached;
@@ -175,7 +174,8 @@ bool Attendance::fetch() {
     incoming.reset();
     staged.reset();
     staged.emplace(target);
-    incoming.emplace(staged->path(), [&](std::uint64_t done, std::uint64_t total) { progress("fetching", done, total); });
+    incoming.emplace(staged->path(),
+                     [&](std::uint64_t done, std::uint64_t total) { progress("fetching", done, total); });
     Answer answer = ask(what, counting, stops_.detach);
     if (answer.ended == Ended::answered) incoming->end(answer.end);
     return answer;

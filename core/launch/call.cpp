@@ -23,10 +23,10 @@ constexpr size_t kMostSaid = 4096;
 
 // remote.py comes first on standard input, after its length; so nothing has to be there but Python.
 std::string script(const std::vector<std::string>& arguments) {
-  std::string out = "command -v python3 >/dev/null 2>&1 || exit " + std::to_string(kNoPython) +
-                    "; exec python3 -c " +
-                    recipes::shell_quoted("import sys;b=sys.stdin.buffer;"
-                                          "exec(compile(b.read(int(b.readline())),'remote.py','exec'))");
+  std::string out = "command -v python3 >/dev/null 2>&1 || exit " + std::to_string(kNoPython) + "; exec python3 -c " +
+                    recipes::shell_quoted(
+                        "import sys;b=sys.stdin.buffer;"
+                        "exec(compile(b.read(int(b.readline())),'remote.py','exec'))");
   for (const std::string& a : arguments) out += " " + recipes::shell_quoted(a);
   return out;
 }
@@ -86,20 +86,19 @@ Answer call(const Target& target, const std::filesystem::path& resources, const 
   State state;
   bool sent = false;
   const OnFrame each = [&](const Frame& frame) { read_frame(state, frame, on_frame); };
-  const Process::Streams streams{
-      .input =
-          [&]() -> std::string_view {
-        state.heard = Clock::now();  // what is taken is a sign of life, too
-        if (sent) return what.input ? what.input() : std::string_view();
-        sent = true;
-        return program;
-      },
-      .out = [&](std::string_view bytes) { state.reader.feed(bytes, each); },
-      .err =
-          [&](std::string_view bytes) {
-            state.answer.said.append(bytes);
-            if (state.answer.said.size() > kMostSaid) state.answer.said.erase(0, state.answer.said.size() - kMostSaid);
-          }};
+  const Process::Streams streams{.input = [&]() -> std::string_view {
+                                   state.heard = Clock::now();  // what is taken is a sign of life, too
+                                   if (sent) return what.input ? what.input() : std::string_view();
+                                   sent = true;
+                                   return program;
+                                 },
+                                 .out = [&](std::string_view bytes) { state.reader.feed(bytes, each); },
+                                 .err =
+                                     [&](std::string_view bytes) {
+                                       state.answer.said.append(bytes);
+                                       if (state.answer.said.size() > kMostSaid)
+                                         state.answer.said.erase(0, state.answer.said.size() - kMostSaid);
+                                     }};
   Process process(command, Process::Input::pipe);
   bool silent = false;
   while (process.move(streams, milliseconds(100))) {
@@ -123,9 +122,10 @@ Answer call(const Target& target, const std::filesystem::path& resources, const 
                  .expected = "Python 3.6 or newer in the PATH of a login",
                  .fix = "install it there"});
   const std::string said = last_words(state.answer.said);
-  state.answer.said = silent         ? "nothing was heard for " + to_text(Seconds(static_cast<double>(timing.silence.count()) / 1000))
-                      : said.empty() ? "it ended with exit code " + std::to_string(exit_code)
-                                     : said;
+  state.answer.said =
+      silent         ? "nothing was heard for " + to_text(Seconds(static_cast<double>(timing.silence.count()) / 1000))
+      : said.empty() ? "it ended with exit code " + std::to_string(exit_code)
+                     : said;
   return state.answer;
 }
 
@@ -149,11 +149,12 @@ Answer persistently(const std::function<Answer(const OnFrame& counting)>& once, 
       why = error.what();
     }
     if (Clock::now() - heard > timing.give_up)
-      throw Error({.id = "LAUNCH-LOST",
-                   .message = "no connection for " + to_text(Seconds(static_cast<double>(timing.give_up.count()) / 1000)),
-                   .found = why,
-                   .fix = "the job may go on: reattach when it can be reached again"},
-                  Error::Kind::failed);
+      throw Error(
+          {.id = "LAUNCH-LOST",
+           .message = "no connection for " + to_text(Seconds(static_cast<double>(timing.give_up.count()) / 1000)),
+           .found = why,
+           .fix = "the job may go on: reattach when it can be reached again"},
+          Error::Kind::failed);
     waiting(why, wait);
     std::mutex mutex;
     std::unique_lock lock(mutex);

@@ -32,8 +32,8 @@ struct Answer {
   std::string said{};         // by the program that connects, where the connection was lost
 };
 
-// `on_frame` hears every frame but the last. Throws Error: what remote.py refuses (bad input); LAUNCH-PYTHON where there
-// is none; PROCESS where the program that connects is missing.
+// `on_frame` hears every frame but the last. Throws Error: what remote.py refuses (bad input); LAUNCH-PYTHON where
+// there is none; PROCESS where the program that connects is missing.
 Answer call(const Target& target, const std::filesystem::path& resources, const Call& what, const OnFrame& on_frame,
             const Timing& timing, std::stop_token stop);
 

@@ -38,7 +38,8 @@ class Outgoing {
   std::string buffer_;
 };
 
-// What fetch() answers, into a folder that nothing else is in. Paths that would lead out of it are an Error LAUNCH-PATH.
+// What fetch() answers, into a folder that nothing else is in. Paths that would lead out of it are an Error
+// LAUNCH-PATH.
 class Incoming {
  public:
   Incoming(std::filesystem::path folder, Copied copied) : folder_(std::move(folder)), copied_(std::move(copied)) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What resources/launch/remote.py answers with: a line "@mw {json}", then as many bytes as its "size" says. What a login
-// prints before the first one is skipped; after it, anything else is an Error LAUNCH-STREAM (failed). One thread.
+// What resources/launch/remote.py answers with: a line "@mw {json}", then as many bytes as its "size" says. What a
+// login prints before the first one is skipped; after it, anything else is an Error LAUNCH-STREAM (failed). One thread.
 #pragma once
 #include <functional>
 #include <string>

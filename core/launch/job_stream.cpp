@@ -59,8 +59,7 @@ void JobStream::take(const Frame& data) {
 }
 
 void JobStream::end() {
-  for (const size_t which : {0u, 1u})
-    sources_[which].lines.end([&](const std::string& line) { hand_on(which, line); });
+  for (const size_t which : {0u, 1u}) sources_[which].lines.end([&](const std::string& line) { hand_on(which, line); });
 }
 
 }  // namespace mw::launch

@@ -72,8 +72,8 @@ Launched launch(const Request& request, const hardware::Catalogue& catalogue, co
   check_text(request.folder, "--dir");
   for (const std::string& path : request.fetch) check_text(path, "--fetch");
   const Either stop(stops.detach, stops.cancel);  // there is no job yet that could go on
-  const recipes::Subject subject = runs::recipe_subject(request.recipe, request.experiment, catalogue,
-                                                        request.resources / "recipes", stop.token());
+  const recipes::Subject subject =
+      runs::recipe_subject(request.recipe, request.experiment, catalogue, request.resources / "recipes", stop.token());
   recipes::recipe(subject, request.resources / "recipes");  // what it cannot express is said before anything is done
   Ticket ticket{.target = request.target,
                 .folder = request.folder,

@@ -22,8 +22,8 @@ struct Request {
   runs::Experiment experiment;
   recipes::Kind recipe = recipes::Kind::tunix;
   Target target;
-  std::string command{};             // one line of shell in the folder there; empty: default_command()
-  std::string folder{};              // there, from the home folder; empty: a new one in meshwright/
+  std::string command{};  // one line of shell in the folder there; empty: default_command()
+  std::string folder{};   // there, from the home folder; empty: a new one in meshwright/
   Folder use = Folder::fresh;
   // Files and folders in it that are fetched at the end, "A|B": B where A has no files; empty: default_fetch().
   std::vector<std::string> fetch{};
@@ -44,8 +44,8 @@ struct Launched {
 std::string default_command();
 std::vector<std::string> default_fetch(recipes::Kind recipe);
 
-// Bad input (recipe, target, folder, no Python) is an Error before a run exists. After that a failure before the job was
-// started ends the run as failed; later ones leave it open and throw: LAUNCH-LOST, or what hindered fetching.
+// Bad input (recipe, target, folder, no Python) is an Error before a run exists. After that a failure before the job
+// was started ends the run as failed; later ones leave it open and throw: LAUNCH-LOST, or what hindered fetching.
 Launched launch(const Request& request, const hardware::Catalogue& catalogue, const EventSink& sink,
                 const runs::OnLine& on_line, const Stops& stops);
 

@@ -32,14 +32,13 @@ const runs::OnLine kQuiet = [](const std::string&) {};  // the events say it all
 }
 
 LaunchJob::LaunchJob(Request request, LoadCatalogue catalogue, EventSink sink) : impl_(std::make_unique<Impl>()) {
-  impl_->begin([request = std::move(request), catalogue = std::move(catalogue), sink = std::move(sink)](
-                   const Stops& stops) { launch(request, catalogue(), sink, kQuiet, stops); });
+  impl_->begin([request = std::move(request), catalogue = std::move(catalogue),
+                sink = std::move(sink)](const Stops& stops) { launch(request, catalogue(), sink, kQuiet, stops); });
 }
 
 LaunchJob::LaunchJob(Again again, EventSink sink) : impl_(std::make_unique<Impl>()) {
-  impl_->begin([again = std::move(again), sink = std::move(sink)](const Stops& stops) {
-    reattach(again, sink, kQuiet, stops);
-  });
+  impl_->begin(
+      [again = std::move(again), sink = std::move(sink)](const Stops& stops) { reattach(again, sink, kQuiet, stops); });
 }
 
 LaunchJob::~LaunchJob() {

@@ -159,8 +159,11 @@ std::vector<std::string> command_line(const Target& target, const std::string& s
   if (target.where == Where::local) return {"sh", "-c", script};
   if (target.where == Where::ssh) {
     // No question can be answered here; a connection that has gone silent is given up.
-    std::vector<std::string> out{"ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "-o",
-                                 "ServerAliveInterval=15", "-o", "ServerAliveCountMax=2"};
+    std::vector<std::string> out{"ssh", "-T",
+                                 "-o",  "BatchMode=yes",
+                                 "-o",  "ConnectTimeout=20",
+                                 "-o",  "ServerAliveInterval=15",
+                                 "-o",  "ServerAliveCountMax=2"};
     if (!target.ssh_config.empty()) out.insert(out.end(), {"-F", target.ssh_config.string()});
     if (!target.port.empty()) out.insert(out.end(), {"-p", target.port});
     out.insert(out.end(), {"--", target.host, word});

@@ -14,9 +14,9 @@ enum class Where { local, ssh, command };
 
 struct Target {
   Where where = Where::local;
-  std::string text;               // as it was given: "ssh:me@host:2222"
-  std::string host{}, port{};     // of ssh
-  std::string command{};          // of the local shell; {command} is what is to be run there, as one quoted word
+  std::string text;                    // as it was given: "ssh:me@host:2222"
+  std::string host{}, port{};          // of ssh
+  std::string command{};               // of the local shell; {command} is what is to be run there, as one quoted word
   std::filesystem::path ssh_config{};  // instead of the user's own; empty: that
 };
 

@@ -33,12 +33,9 @@ MergeResult merge_adapter(const MergeRequest& request, const std::function<void(
   result.merged = train::merge(request.base, adapter, request.out, 0, progress, std::move(stop));
   checking();
   result.parity = train::check_parity(request.base, adapter, request.out, {});
-  result.answer = {{"merged", result.merged.merged},
-                   {"tensors", result.merged.tensors},
-                   {"bytes", result.merged.written.value},
-                   {"out", request.out.string()},
-                   {"parity", train::to_json(result.parity)},
-                   {"notes", notes}};
+  result.answer = {{"merged", result.merged.merged},          {"tensors", result.merged.tensors},
+                   {"bytes", result.merged.written.value},    {"out", request.out.string()},
+                   {"parity", train::to_json(result.parity)}, {"notes", notes}};
   write_file_atomically(request.out / "merge.json", result.answer.dump(2) + "\n");
   return result;
 }

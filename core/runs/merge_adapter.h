@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An adapter of any source into a merged folder: read, merged, checked against base and adapter, the verdict beside it in
-// merge.json. Any thread.
+// An adapter of any source into a merged folder: read, merged, checked against base and adapter, the verdict beside it
+// in merge.json. Any thread.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -29,7 +29,6 @@ formats::Adapter read_any_adapter(const std::filesystem::path& adapter, const mo
 
 // `checking` is told when all is written and the comparison begins. Throws what merge() and the readers throw.
 MergeResult merge_adapter(const MergeRequest& request, const std::function<void(const std::string&)>& noted,
-                          const train::Progress& progress, const std::function<void()>& checking,
-                          std::stop_token stop);
+                          const train::Progress& progress, const std::function<void()>& checking, std::stop_token stop);
 
 }  // namespace mw::runs

@@ -22,12 +22,14 @@ struct LaunchCommand : testing::Test {
   fs::path go() const { return project.folder / "go"; }
   // Says every step as an event and on standard error; before step 20 it waits for the file "go".
   std::vector<std::string> launch() const {
-    const std::string wait = "while [ $i = 20 ] && [ ! -e " + go().string() + " ] && [ -e launch.sh ]; do sleep 0.05; done; ";
-    const std::string loop = "mkdir -p out/adapter; for i in $(seq 1 " + std::to_string(kSteps) + "); do " + wait +
-                             "echo \"{\\\"event\\\":\\\"metric\\\",\\\"name\\\":\\\"train/loss\\\",\\\"step\\\":$i,"
-                             "\\\"value\\\":1}\"; echo said $i >&2; sleep 0.05; done; echo {} > out/adapter/adapter_config.json";
-    return project.command("launch", {"--recipe", "tunix", "--on", "local", "--dir", (project.folder / "there").string(),
-                                      "--command", loop});
+    const std::string wait =
+        "while [ $i = 20 ] && [ ! -e " + go().string() + " ] && [ -e launch.sh ]; do sleep 0.05; done; ";
+    const std::string loop =
+        "mkdir -p out/adapter; for i in $(seq 1 " + std::to_string(kSteps) + "); do " + wait +
+        "echo \"{\\\"event\\\":\\\"metric\\\",\\\"name\\\":\\\"train/loss\\\",\\\"step\\\":$i,"
+        "\\\"value\\\":1}\"; echo said $i >&2; sleep 0.05; done; echo {} > out/adapter/adapter_config.json";
+    return project.command("launch", {"--recipe", "tunix", "--on", "local", "--dir",
+                                      (project.folder / "there").string(), "--command", loop});
   }
   std::vector<std::string> again(const std::string& option, const std::string& run) const {
     return {"launch", option, run, "--runs-dir", project.runs.string(), "--json"};
@@ -87,7 +89,9 @@ TEST_F(LaunchCommand, CancelledItEndsAndForgottenItsRecordDoes) {
 }
 
 TEST_F(LaunchCommand, BadUsageIsRefused) {
-  const auto exit_of = [&](std::vector<std::string> more) { return meshwright(project.command("launch", more)).exit_code; };
+  const auto exit_of = [&](std::vector<std::string> more) {
+    return meshwright(project.command("launch", more)).exit_code;
+  };
   EXPECT_EQ(exit_of({"--on", "local"}), 2);
   EXPECT_EQ(exit_of({"--recipe", "tunix"}), 2);
   EXPECT_EQ(exit_of({"--recipe", "tunix", "--on", "ssh:-oProxyCommand=touch x"}), 2);

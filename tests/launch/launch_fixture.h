@@ -26,8 +26,8 @@ struct Launching : testing::Test {
     e.set_value("train.steps", kSteps);
     return e;
   }
-  // Prints every event in two pieces, with something on standard error after it, and leaves an adapter. events.py is the
-  // recipe's own, so it runs only where that has arrived.
+  // Prints every event in two pieces, with something on standard error after it, and leaves an adapter. events.py is
+  // the recipe's own, so it runs only where that has arrived.
   std::string command(double pause_s) const {
     const std::string steps = std::to_string(kSteps), pause = std::to_string(pause_s);
     write_file_atomically(folder.path / "job.py", R"(import json, pathlib, sys, time, events
@@ -64,14 +64,12 @@ events.finished("done", )" + steps + R"(, tokens=7)
     return [this](const Event& e) { heard.push_back(e); };
   }
   Launched go(const Request& r) {
-    return launch(
-        r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), sink(), [this](const std::string& l) { lines.push_back(l); },
-        {detach.get_token(), cancel.get_token()});
+    return launch(r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), sink(),
+                  [this](const std::string& l) { lines.push_back(l); }, {detach.get_token(), cancel.get_token()});
   }
   Launched go_on(const runs::RunId& run) {
-    return reattach(
-        {.run = run, .runs_folder = folder.path / "runs", .resources = MW_RESOURCES}, sink(),
-        [this](const std::string& l) { lines.push_back(l); }, {detach.get_token(), cancel.get_token()});
+    return reattach({.run = run, .runs_folder = folder.path / "runs", .resources = MW_RESOURCES}, sink(),
+                    [this](const std::string& l) { lines.push_back(l); }, {detach.get_token(), cancel.get_token()});
   }
   std::string refusal(const Request& r) {
     return test::error_id([&] { go(r); });

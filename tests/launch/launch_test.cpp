@@ -86,12 +86,12 @@ TEST_F(Launching, DetachedAndCancelledItSaysSo) {
     heard.push_back(e);
     if (std::holds_alternative<event::Metric>(e.body)) detach.request_stop();
   };
-  const Request r = request(
-      "local", "echo '{\"event\":\"metric\",\"name\":\"m\",\"step\":1,\"value\":1}'; mkdir -p out/adapter; echo x > "
-               "out/adapter/x; exec sleep 600");
-  const Launched l = launch(
-      r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), wait_for_first, [](const std::string&) {},
-      {detach.get_token(), {}});
+  const Request r =
+      request("local",
+              "echo '{\"event\":\"metric\",\"name\":\"m\",\"step\":1,\"value\":1}'; mkdir -p out/adapter; echo x > "
+              "out/adapter/x; exec sleep 600");
+  const Launched l = launch(r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), wait_for_first,
+                            [](const std::string&) {}, {detach.get_token(), {}});
   EXPECT_FALSE(l.finished);
   {
     runs::Store store(folder.path / "runs");
@@ -118,8 +118,7 @@ TEST_F(Launching, AfterKillNineTheRecordGoesOnWhereItEnds) {
         if (m && m->step >= step) ::kill(::getpid(), SIGKILL);
       };
       if (step == 1)
-        launch(
-            r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), dying, [](const std::string&) {}, {});
+        launch(r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), dying, [](const std::string&) {}, {});
       else
         reattach({"run-1", r.runs_folder, r.resources}, dying, [](const std::string&) {}, {});
       return 0;

@@ -29,15 +29,16 @@ TEST(LaunchTarget, HostsAreNamesAndNothingElse) {
   EXPECT_THAT(std::vector(words.end() - 3, words.end()),
               ElementsAre("--", "me@box.example", "exec sh -c 'echo '\\''a'\\'''"));
   for (const char* bad : {"ssh:", "ssh:-oProxyCommand=x", "ssh:a b", "ssh:me@-x", "ssh:@x", "ssh:x:0", "ssh:x:99999",
-                          "ssh:x:", "ssh:$(id)", "ssh:a;b", "ssh:`a`", "", "nowhere", "kubectl", "kubectl:pod=",
-                          "kubectl:pod=-x", "kubectl:pod=a,shoe=b", "kubectl:=a", "gcloud-tpu:name=a"})
+                          "ssh:x:", "ssh:$(id)", "ssh:a;b", "ssh:`a`", "", "nowhere", "kubectl",
+                          "kubectl:pod=", "kubectl:pod=-x", "kubectl:pod=a,shoe=b", "kubectl:=a", "gcloud-tpu:name=a"})
     EXPECT_EQ(test::error_id([&] { parse(bad); }), "LAUNCH-TARGET") << bad;
 }
 
 TEST(LaunchTarget, TemplatesTakeFieldsAsSingleWords) {
   const Target k = parse("kubectl:pod=it's; rm -rf /");
-  EXPECT_EQ(command_line(k, "date").back(), "kubectl --namespace='default' exec -i 'it'\\''s; rm -rf /' -- sh -c "
-                                            "'exec sh -c '\\''date'\\'''");
+  EXPECT_EQ(command_line(k, "date").back(),
+            "kubectl --namespace='default' exec -i 'it'\\''s; rm -rf /' -- sh -c "
+            "'exec sh -c '\\''date'\\'''");
   const Target g = parse("gcloud-tpu:name=mine,zone=us-east5-a");
   EXPECT_THAT(g.command, HasSubstr("tpu-vm ssh 'mine' --zone='us-east5-a' --worker='0'"));
   const Target own = parse("docker exec -i box sh -c {command} | cat");
@@ -50,7 +51,8 @@ struct Frames : testing::Test {
   std::vector<std::string> seen;
   void feed(std::string_view bytes, size_t piece) {
     for (size_t at = 0; at < bytes.size(); at += piece)
-      reader.feed(bytes.substr(at, piece), [&](const Frame& f) { seen.push_back(f.kind + ":" + std::string(f.bytes)); });
+      reader.feed(bytes.substr(at, piece),
+                  [&](const Frame& f) { seen.push_back(f.kind + ":" + std::string(f.bytes)); });
   }
 };
 
@@ -90,8 +92,9 @@ TEST(LaunchCopies, WhatComesBackStaysInItsFolder) {
 
 // A line is in the record once, wherever connections were cut and whichever process read on.
 TEST(JobStream, GoesOnBehindTheLastWholeLine) {
-  const std::string out = "{\"event\":\"metric\",\"name\":\"m\",\"step\":1,\"value\":1}\r\n\nplain\n"
-                          "{\"event\":\"finished\",\"state\":\"done\"}\nafter\nlast";
+  const std::string out =
+      "{\"event\":\"metric\",\"name\":\"m\",\"step\":1,\"value\":1}\r\n\nplain\n"
+      "{\"event\":\"finished\",\"state\":\"done\"}\nafter\nlast";
   const test::TemporaryFolder folder;
   runs::Store store(folder.path);
   for (size_t cut = 0; cut <= out.size(); ++cut) {

@@ -64,10 +64,11 @@ class Sshd {
       run({"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", (folder / key).string()});
     write("authorized_keys", read_file(folder / "user.pub"));
     write("known_hosts", "[127.0.0.1]:" + std::to_string(port_) + " " + read_file(folder / "host.pub"));
-    write("sshd_config", "Port " + std::to_string(port_) + "\nListenAddress 127.0.0.1\nHostKey " + at("host") +
-                             "\nAuthorizedKeysFile " + at("authorized_keys") +
-                             "\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPidFile none\nPermitRootLogin yes\n"
-                             "MaxStartups 100\n");
+    write("sshd_config",
+          "Port " + std::to_string(port_) + "\nListenAddress 127.0.0.1\nHostKey " + at("host") +
+              "\nAuthorizedKeysFile " + at("authorized_keys") +
+              "\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPidFile none\nPermitRootLogin yes\n"
+              "MaxStartups 100\n");
     write("ssh_config", "Host box\n  HostName 127.0.0.1\n  Port " + std::to_string(port_) + "\n  IdentityFile " +
                             at("user") + "\n  IdentitiesOnly yes\n  UserKnownHostsFile " + at("known_hosts") +
                             "\n  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n");
@@ -86,7 +87,9 @@ class Sshd {
       ::_exit(127);
     }
     for (int i = 0; i < 500 && !listens(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    ASSERT_TRUE(listens()) << "no sshd: " << (fs::exists(folder_ / "log") ? read_file(folder_ / "log") : "not started; apt install openssh-server");
+    ASSERT_TRUE(listens()) << "no sshd: "
+                           << (fs::exists(folder_ / "log") ? read_file(folder_ / "log")
+                                                           : "not started; apt install openssh-server");
   }
   void stop() {
     if (pid_ <= 0) return;
@@ -152,9 +155,8 @@ TEST_F(OverSsh, ConnectionsThatAreCutLoseAndRepeatNothing) {
     if (const auto* l = std::get_if<event::Log>(&e.body); l && l->text.find("connected again") != std::string::npos)
       let_go(cuts == 1 ? 10 : 20);
   };
-  const Launched l = launch(
-      to("ssh:box", command(0.02)), hardware::Catalogue::load(MW_RESOURCES "/hardware"), cutting,
-      [this](const std::string& line) { lines.push_back(line); }, {});
+  const Launched l = launch(to("ssh:box", command(0.02)), hardware::Catalogue::load(MW_RESOURCES "/hardware"), cutting,
+                            [this](const std::string& line) { lines.push_back(line); }, {});
   ASSERT_TRUE(l.finished);
   expect_whole_record(l.run);
   const runs::Store store(folder.path / "runs");
@@ -178,10 +180,12 @@ TEST_F(OverSsh, AServerThatIsAwayIsAskedAgainAndGivenUpInTheEnd) {
   Request r = to("ssh:box", command(0.01));
   r.timing.give_up = std::chrono::milliseconds(300);
   std::string text;
-  EXPECT_EQ(test::error_id([&] {
-              launch(
-                  r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), stopping, [](const std::string&) {}, {});
-            }, &text),
+  EXPECT_EQ(test::error_id(
+                [&] {
+                  launch(r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), stopping, [](const std::string&) {},
+                         {});
+                },
+                &text),
             "LAUNCH-LOST");
   EXPECT_THAT(text, HasSubstr("refused"));
   const runs::RunId run = runs::Store(folder.path / "runs").list().at(0).id;

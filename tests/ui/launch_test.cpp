@@ -59,9 +59,11 @@ class LaunchTest : public test::WindowFixture {
   }
   // Twelve steps, the seventh not before the file "go" is there; then Tunix's checkpoint of a real run.
   QString training() const {
-    return u"for i in $(seq 1 12); do while [ $i = 7 ] && [ ! -e ../go ] && [ -e launch.sh ]; do sleep 0.05; done; echo \"{\\\"event\\\":\\\"metric\\\",\\\"name\\\":\\\"train/loss\\\",\\\"step\\\":$i,\\\"value\\\":2.5}\"; "
-           "echo working on $i >&2; done; mkdir -p out; cp -r '%1' out/checkpoints"_s
-        .arg(qpath(fixtures() / "orbax" / "tunix_gemma3_tiny"));
+    return u"for i in $(seq 1 12); do while [ $i = 7 ] && [ ! -e ../go ] && [ -e launch.sh ]; do sleep 0.05; done; "
+           u"echo "
+           u"\"{\\\"event\\\":\\\"metric\\\",\\\"name\\\":\\\"train/loss\\\",\\\"step\\\":$i,\\\"value\\\":2.5}\"; "
+           "echo working on $i >&2; done; mkdir -p out; cp -r '%1' out/checkpoints"_s.arg(
+               qpath(fixtures() / "orbax" / "tunix_gemma3_tiny"));
   }
 
  private slots:

@@ -94,7 +94,8 @@ void RunsPage::build_toolbar() {
   row->addStretch(1);
   open_->setToolTip(tr("Show the run on the page of its kind (Enter)"));
   clone_->setToolTip(tr("Put the run's experiment into the form"));
-  resume_->setToolTip(tr("Go on from the last checkpoint of a stopped or interrupted run; follow the job of a launched one again"));
+  resume_->setToolTip(
+      tr("Go on from the last checkpoint of a stopped or interrupted run; follow the job of a launched one again"));
   delete_->setToolTip(tr("Put the selected runs away; this can be undone (Del)"));
   compare_->setToolTip(tr("Put the selected runs beside each other; rows can be dragged there, too (Ctrl+Shift+C)"));
   import_->setToolTip(tr("Read results of vLLM bench, GuideLLM, llama-bench or a CSV file, or another trainer's log"));

@@ -44,7 +44,8 @@ void MainWindow::merge_shown() {
     } catch (const Error& error) {
       report(ProblemSource::store, error.problem());
     }
-  const launch::MergeOffer folders = offer.value_or(launch::MergeOffer{document_.experiment().path("model.path"), {}, {}});
+  const launch::MergeOffer folders =
+      offer.value_or(launch::MergeOffer{document_.experiment().path("model.path"), {}, {}});
   merge_->open_with(folders.base, folders.adapter, folders.out);
 }
 

@@ -99,9 +99,10 @@ void ExportDialog::build() {
 void ExportDialog::open_with(const runs::Experiment& experiment) {
   experiment_ = experiment;
   const std::string name = experiment.string("name");
-  about_->setText(tr("<b>%1</b> as a folder that runs it elsewhere, unedited: scripts, settings, the batches where data "
-                     "and tokenizer are at hand, and a README.")
-                      .arg((name.empty() ? tr("This experiment") : qs(name)).toHtmlEscaped()));
+  about_->setText(
+      tr("<b>%1</b> as a folder that runs it elsewhere, unedited: scripts, settings, the batches where data "
+         "and tokenizer are at hand, and a README.")
+          .arg((name.empty() ? tr("This experiment") : qs(name)).toHtmlEscaped()));
   look();
   open();
   folder_->setFocus();

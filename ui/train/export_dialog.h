@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// An experiment as a folder that runs it elsewhere: which recipe, which files, what the checker says of it, where to. GUI
-// thread.
+// An experiment as a folder that runs it elsewhere: which recipe, which files, what the checker says of it, where to.
+// GUI thread.
 #pragma once
 #include <QDialog>
 

@@ -125,8 +125,7 @@ void LaunchDialog::build() {
   column->addLayout(row);
   for (QLineEdit* l : findChildren<QLineEdit*>())
     connect(l, &QLineEdit::textChanged, this, &LaunchDialog::show_command);
-  for (QComboBox* c : {recipe_, where_})
-    connect(c, &QComboBox::currentIndexChanged, this, &LaunchDialog::show_command);
+  for (QComboBox* c : {recipe_, where_}) connect(c, &QComboBox::currentIndexChanged, this, &LaunchDialog::show_command);
   connect(where_, &QComboBox::currentIndexChanged, places_, &QStackedWidget::setCurrentIndex);
   connect(force_, &QCheckBox::toggled, this, &LaunchDialog::show_command);
 }
@@ -156,8 +155,9 @@ void LaunchDialog::add_templates() {
       fields_.back().push_back({qs(field.name), l});
     }
   }
-  own_ = line(tr("Command of your own"), tr("docker exec -i box sh -c {command}"),
-              tr("{command} is what is to be run there, as one quoted word; it is kept with the run: no secrets in it"));
+  own_ =
+      line(tr("Command of your own"), tr("docker exec -i box sh -c {command}"),
+           tr("{command} is what is to be run there, as one quoted word; it is kept with the run: no secrets in it"));
   form_of(place(tr("A command of your own")))->addRow(tr("Shell"), own_);
 }
 
@@ -197,9 +197,10 @@ void LaunchDialog::open_with(const runs::Experiment& experiment, const QString& 
     experiment_ = experiment;
     file_ = file;
     const std::string name = experiment.string("name");
-    about_->setText(tr("<b>%1</b> as a recipe on another machine. It is started detached: it goes on when the connection "
-                       "is lost or this window is closed, and its run is shown here as it goes.")
-                        .arg((name.empty() ? tr("This experiment") : qs(name)).toHtmlEscaped()));
+    about_->setText(
+        tr("<b>%1</b> as a recipe on another machine. It is started detached: it goes on when the connection "
+           "is lost or this window is closed, and its run is shown here as it goes.")
+            .arg((name.empty() ? tr("This experiment") : qs(name)).toHtmlEscaped()));
     say({});
     show_command();
     show_state();

@@ -21,9 +21,10 @@ MergeDialog::MergeDialog(Merger& merger, QWidget* parent) : QDialog(parent), mer
   setObjectName(u"merge"_s);
   auto* column = new QVBoxLayout(this);
   column->setSpacing(8);
-  auto* about = new QLabel(tr("The adapter is added into the base model's weights: a Hugging Face folder, compared by its "
-                              "logits with base and adapter before it is called good. Nothing is overwritten."),
-                           this);
+  auto* about =
+      new QLabel(tr("The adapter is added into the base model's weights: a Hugging Face folder, compared by its "
+                    "logits with base and adapter before it is called good. Nothing is overwritten."),
+                 this);
   about->setWordWrap(true);
   column->addWidget(about);
   auto* form = new QFormLayout;

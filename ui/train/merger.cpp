@@ -32,13 +32,13 @@ Merger::Said Merger::work(const runs::MergeRequest& request, const std::stop_tok
           if (percent > told) said_.push({.percent = told = percent}, Delivery::telemetry);
         },
         [&] { said_.push({.percent = 100, .checking = true}, Delivery::state); }, stop);
-    end.verdict = tr("%1 of %2 tensors merged, %3 in %4. Parity %5%6")
-                      .arg(result.merged.merged)
-                      .arg(result.merged.tensors)
-                      .arg(qs(to_text(result.merged.written)), qpath(request.out),
-                           qs(train::to_string(result.parity.verdict)),
-                           result.parity.reason.empty() ? u"."_s : u": "_s + qs(result.parity.reason)) +
-                  notes;
+    end.verdict =
+        tr("%1 of %2 tensors merged, %3 in %4. Parity %5%6")
+            .arg(result.merged.merged)
+            .arg(result.merged.tensors)
+            .arg(qs(to_text(result.merged.written)), qpath(request.out), qs(train::to_string(result.parity.verdict)),
+                 result.parity.reason.empty() ? u"."_s : u": "_s + qs(result.parity.reason)) +
+        notes;
   } catch (const Error& error) {
     end.problem = error.kind() == Error::Kind::cancelled ? Problem{} : error.problem();
   } catch (const std::exception& error) {

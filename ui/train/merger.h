@@ -23,7 +23,7 @@ class Merger : public QObject {
 
  signals:
   void changed();
-  void merged(const QString& verdict);  // in words
+  void merged(const QString& verdict);      // in words
   void failed(const mw::Problem& problem);  // no message: it was cancelled
 
  private:

@@ -29,8 +29,8 @@ void RecipeExporter::begin(Work work) {
 void RecipeExporter::look(recipes::Kind kind, const runs::Experiment& experiment) {
   look_.reset();
   begin([this, kind, experiment](Said& said, const std::stop_token& stop) {
-    auto look = std::make_shared<Look>(
-        Look{runs::recipe_subject(kind, experiment, catalogue_(), templates_, stop), {}});
+    auto look =
+        std::make_shared<Look>(Look{runs::recipe_subject(kind, experiment, catalogue_(), templates_, stop), {}});
     for (recipes::File& file : recipes::recipe(look->subject, templates_)) look->files.push_back(std::move(file.path));
     if (recipes::trains(kind) && look->subject.rows) look->files.emplace_back("data/rows.safetensors");
     if (recipes::trains(kind) && !look->subject.adapter.empty()) look->files.emplace_back("adapter/");

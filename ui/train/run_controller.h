@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The run that goes, here or elsewhere, and the runs that are looked at: one of each kind, each in the page of its kind.
-// Jobs and loaders work on their own threads and leave what they have in mailboxes; drain() takes it on the GUI thread.
+// The run that goes, here or elsewhere, and the runs that are looked at: one of each kind, each in the page of its
+// kind. Jobs and loaders work on their own threads and leave what they have in mailboxes; drain() takes it on the GUI
+// thread.
 #pragma once
 #include <QObject>
 #include <array>
@@ -52,7 +53,7 @@ class RunController : public QObject {
   // Copies and starts a recipe elsewhere; shown once its run exists. Ignored while a run goes.
   void launch(launch::Request request);
   void reattach(const runs::RunId& run, const std::filesystem::path& resources);
-  void detach();  // leaves a job elsewhere alone
+  void detach();                      // leaves a job elsewhere alone
   void open(const runs::RunId& run);  // loads its record on a worker; the live one is simply shown again
   void show_live();
   void look_at(RunKind kind);                // again at what its page shows
@@ -64,7 +65,7 @@ class RunController : public QObject {
   void shown_changed();  // another run is looked at
   void shown_grew();     // new events in it, at most once per frame
   void live_grew();
-  void ended(const QString& run);  // the live run's record is complete
+  void ended(const QString& run);                  // the live run's record is complete
   void launched(const QString& run);               // its run exists, and is shown
   void launch_failed(const mw::Problem& problem);  // before that; no message: it was cancelled
   void problem(const mw::Problem& problem);

@@ -127,14 +127,15 @@ QLayout* TrainPage::build_top() {
     connect(b, &QPushButton::clicked, this, wanted);
     return b;
   };
-  reattach_ = button(tr("Reattach"), tr("Follow this run's job again, where its record ends"),
-                     &TrainPage::reattach_wanted);
+  reattach_ =
+      button(tr("Reattach"), tr("Follow this run's job again, where its record ends"), &TrainPage::reattach_wanted);
   detach_ = button(tr("Detach"), tr("Leave the job alone: it goes on, and can be followed again. Stop ends it there"),
                    &TrainPage::detach_wanted);
-  merge_ = button(tr("Merge\u2026"), tr("Add the adapter that was fetched into its base model"),
-                  &TrainPage::merge_wanted);
-  prove_ = button(tr("Prove"), tr("Compute a step of this run's experiment on its mesh and on one device, and compare them"),
-                  &TrainPage::prove_wanted);
+  merge_ =
+      button(tr("Merge\u2026"), tr("Add the adapter that was fetched into its base model"), &TrainPage::merge_wanted);
+  prove_ =
+      button(tr("Prove"), tr("Compute a step of this run's experiment on its mesh and on one device, and compare them"),
+             &TrainPage::prove_wanted);
   export_ = button(tr("Export\u2026"), tr("Write the experiment as a recipe: a folder that runs it elsewhere"),
                    &TrainPage::export_wanted);
   launch_ = button(tr("Launch\u2026"), tr("Start the experiment's recipe on another machine, and follow it here"),
