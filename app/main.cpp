@@ -286,8 +286,8 @@ int run_main(int argc, char** argv) {
   watch->add_option("--name", a.watch.name, "What the run is called");
   watch->add_option("command", a.watch.command, "The program that prints event lines, and its arguments")->required();
   watch->positionals_at_end();
-  auto* inspect =
-      cli.add_subcommand("inspect", "Say what is in a checkpoint, adapter, dataset, tokenizer, result or experiment");
+  auto* inspect = cli.add_subcommand(
+      "inspect", "Say what is in a checkpoint (Orbax, too), adapter, dataset, tokenizer, result, log or experiment");
   add_common(*inspect, a, "File or folder");
   auto* runs = cli.add_subcommand("runs", "List the runs of the store");
   add_common(*runs, a, nullptr);
