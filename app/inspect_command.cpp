@@ -3,6 +3,7 @@
 #include <set>
 
 #include "app/commands.h"
+#include "app/inspect_kinds.h"
 #include "core/base/files.h"
 #include "core/base/units.h"
 #include "core/data/dataset.h"
@@ -10,6 +11,8 @@
 #include "core/engine/kernels/gemm.h"
 #include "core/formats/bench_import.h"
 #include "core/formats/checkpoint.h"
+#include "core/formats/logs/run_log.h"
+#include "core/formats/orbax/orbax.h"
 #include "core/runs/settings.h"
 #include "core/train/model.h"
 
@@ -151,10 +154,14 @@ Json inspect(const Common& common) {
   if (fs::is_directory(path)) {
     if (fs::exists(path / "adapter_config.json")) return inspect_adapter(path);
     if (fs::exists(path / "config.json")) return inspect_checkpoint(path);
+    if (formats::is_orbax(path)) return inspect_orbax(path);
+    if (formats::log_kind(path) != formats::LogKind::none) return inspect_log(path);
     throw Error({.id = "INSPECT",
                  .message = "nothing known in this folder",
                  .file = path.string(),
-                 .expected = "config.json of a model or adapter_config.json of an adapter"});
+                 .expected =
+                     "config.json of a model, adapter_config.json of an adapter, an Orbax checkpoint or logs of "
+                     "a training run"});
   }
   if (path.extension() == ".safetensors") {
     const formats::SafetensorsFile file(path);
@@ -168,6 +175,7 @@ Json inspect(const Common& common) {
     return {{"kind", "tokenizer"},     {"path", path.string()},   {"pieces", tokenizer->size()},
             {"bos", tokenizer->bos()}, {"eos", tokenizer->eos()}, {"pad", tokenizer->pad()}};
   }
+  if (formats::log_kind(path) != formats::LogKind::none) return inspect_log(path);
   if (const formats::BenchKind kind = formats::bench_kind(path); kind != formats::BenchKind::none)
     return inspect_result(path, kind);
   if (path.extension() == ".json") {
@@ -191,6 +199,13 @@ int inspect_command(const Common& common) {
       for (const Json& t : value)
         std::printf("  %-60s %-5s %s\n", t["name"].get<std::string>().c_str(), t["dtype"].get<std::string>().c_str(),
                     t["shape"].dump().c_str());
+      continue;
+    }
+    if (key == "series") {
+      for (const Json& s : value)
+        std::printf("  %-40s %6lld values, steps %lld to %lld%s\n", s["name"].get<std::string>().c_str(),
+                    s["points"].get<long long>(), s["first_step"].get<long long>(), s["last_step"].get<long long>(),
+                    s.contains("last") ? (", last " + number_text(s["last"].get<double>())).c_str() : "");
       continue;
     }
     std::printf("%s: %s\n", key.c_str(), value.is_string() ? value.get<std::string>().c_str() : value.dump(2).c_str());

@@ -318,8 +318,8 @@ int run_main(int argc, char** argv) {
   watch->positionals_at_end();
   auto* launch = cli.add_subcommand("launch", "Start an exported recipe elsewhere, follow it, fetch what it makes");
   add_launch(*launch, a);
-  auto* inspect =
-      cli.add_subcommand("inspect", "Say what is in a checkpoint, adapter, dataset, tokenizer, result or experiment");
+  auto* inspect = cli.add_subcommand(
+      "inspect", "Say what is in a checkpoint (Orbax, too), adapter, dataset, tokenizer, result, log or experiment");
   add_common(*inspect, a, "File or folder");
   auto* runs = cli.add_subcommand("runs", "List the runs of the store");
   add_common(*runs, a, nullptr);

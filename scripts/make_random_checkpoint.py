@@ -134,11 +134,14 @@ def save(path, dtype, shapes, write):
 
 def split(shapes, shards):
     """As equal as whole tensors allow, in order."""
-    total, done, parts = sum(map(elements, shapes.values())), 0, [{} for _ in range(shards)]
+    parts, size, left = [{}], 0, sum(map(elements, shapes.values()))
     for name, shape in shapes.items():
-        parts[min(shards - 1, done * shards // total)][name] = shape
-        done += elements(shape)
-    return [part for part in parts if part]
+        if len(parts) < shards and size >= left / (shards - len(parts) + 1):
+            parts.append({})
+            left, size = left - size, 0
+        parts[-1][name] = shape
+        size += elements(shape)
+    return parts
 
 
 def write_weights(folder, s, seed, shards):

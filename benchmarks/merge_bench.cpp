@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// mw_merge_bench BASE ADAPTER OUT: train::merge alone, timed until everything is on the disk, and the most memory that
+// the process ever held. merge_speed.sh compares that with copying the same bytes.
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include "core/base/error.h"
+#include "core/train/merge.h"
+
+int main(int argc, char** argv) {
+  if (argc != 4) return std::fprintf(stderr, "mw_merge_bench BASE ADAPTER OUT\n"), 2;
+  try {
+    using Clock = std::chrono::steady_clock;
+    const auto start = Clock::now();
+    const mw::formats::Adapter adapter = mw::train::read_adapter(argv[2], argv[1]);
+    const mw::train::Merged merged = mw::train::merge(argv[1], adapter, argv[3], 0);
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    rusage used{};
+    ::getrusage(RUSAGE_SELF, &used);
+    std::printf("%.3f %ld %ld %ld\n", seconds, static_cast<long>(merged.written.value), merged.merged,
+                used.ru_maxrss * 1024);
+  } catch (const mw::Error& error) {
+    return std::fprintf(stderr, "%s\n", error.what()), 1;
+  }
+}

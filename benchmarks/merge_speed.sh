@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Merging into 8 GB of random bf16 weights in 20 files against copying them (cp and sync) on the same disk, in turn, from
+# cold caches: seconds, the ratio of the speeds, peak memory. Needs 25 GB in FOLDER, which is emptied again.
+#   benchmarks/merge_speed.sh FOLDER [ROUNDS] [PRESET]    default: 3 rounds, ci
+set -euo pipefail
+folder=${1:?folder} rounds=${2:-3} preset=${3:-ci}
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+bench=$root/build/$preset/benchmarks/mw_merge_bench
+work=$folder/mw-merge-speed
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work"
+python3 "$root/scripts/make_random_checkpoint.py" --shape gemma3-8gb --shards 20 --out "$work/base" --adapter "$work/adapter"
+bytes=$(cat "$work"/base/*.safetensors | wc -c)
+# Nothing of the files stays in memory: everything for root, else what the system gives back on request.
+cold() {
+  sync
+  if [ -w /proc/sys/vm/drop_caches ]; then echo 1 >/proc/sys/vm/drop_caches; return; fi
+  python3 -c 'import os,sys
+for name in sys.argv[1:]:
+    fd = os.open(name, os.O_RDONLY); os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED); os.close(fd)' "$work"/base/*
+}
+now() { date +%s.%N; }
+echo "$bytes bytes in $(ls "$work"/base/*.safetensors | wc -l) files; load $(cut -d' ' -f1 /proc/loadavg)"
+for round in $(seq "$rounds"); do
+  cold
+  start=$(now); cp -r "$work/base" "$work/copy"; sync -f "$work/copy"; end=$(now)
+  copy=$(awk "BEGIN { print $end - $start }")
+  rm -rf "$work/copy"
+  cold
+  read -r seconds written merged peak < <("$bench" "$work/base" "$work/adapter" "$work/out")
+  rm -rf "$work/out"
+  awk -v c="$copy" -v m="$seconds" -v b="$bytes" -v w="$written" -v n="$merged" -v p="$peak" -v r="$round" -v l="$(cut -d' ' -f1 /proc/loadavg)" 'BEGIN {
+    printf "round %d: copy %.1f s (%.0f MB/s), merge %.1f s (%.0f MB/s, %d tensors changed), ratio %.0f %%, peak %.2f GB, load %s\n",
+      r, c, b / c / 1e6, m, w / m / 1e6, n, 100 * (w / m) / (b / c), p / 1e9, l }'
+done

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Tokenizers and training data.
+#include <memory>
+
+#include "core/base/error.h"
+#include "core/data/dataset.h"
+#include "core/data/lengths.h"
+#include "core/data/sentencepiece_check.h"
+#include "core/data/tokenizer.h"
+#include "core/data/tokenizer_file.h"
+#include "core/data/utf8.h"
+#include "tests/readers/reader.h"
+
+namespace mw::readers {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace data;
+using Texts = std::vector<std::string>;
+
+// A whole tokenizer in a few hundred bytes: the fixture with the first of its pieces and merges.
+Json small_tokenizer(const char* name) {
+  Json json = Json::parse(fixture(std::string("tokenizer_bpe/") + name));
+  Json vocabulary = Json::object(), merges = Json::array();
+  int id = 0;
+  for (const char* piece : {"<pad>", "<eos>", "<bos>", "<unk>", "<0x41>", "a", "b", "ab", "\xe2\x96\x81",
+                            "\xe2\x96\x81"
+                            "a"})
+    vocabulary[piece] = id++;
+  const bool pairs = json["model"]["merges"][0].is_array();
+  for (const auto& [left, right] : {std::pair("a", "b"), std::pair("\xe2\x96\x81", "a")})
+    merges.push_back(pairs ? Json::array({left, right}) : Json(std::string(left) + " " + right));
+  json["model"]["vocab"] = vocabulary;
+  json["model"]["merges"] = merges;
+  Json added = Json::array();
+  for (const Json& token : json["added_tokens"])
+    if (token["id"] < 4) added.push_back(token);
+  json["added_tokens"] = added;
+  return json;
+}
+
+void try_out(const Tokenizer& tokenizer) {
+  const std::vector<int> ids = tokenizer.encode("ab a <bos>\xc3\xa9 abba\n");
+  tokenizer.decode(ids, Specials::keep);
+  for (const int id : ids)
+    if (id < 0 || id >= tokenizer.size()) std::abort();
+}
+
+void tokenizer_json(std::string_view bytes) {
+  static const Scratch scratch;
+  try_out(*load_tokenizer(scratch.put("tokenizer.json", bytes)));
+}
+Texts tokenizer_json_seeds() {
+  return {small_tokenizer("tokenizer.json").dump(), small_tokenizer("tokenizer_legacy.json").dump()};
+}
+
+void tokenizer_file(std::string_view bytes) {
+  parse_tokenizer_file(bytes, "tokenizer.json");
+}
+
+// Fields of a model whose normaliser the library gets only if the check lets it.
+void sentencepiece(std::string_view bytes) {
+  check_sentencepiece_model(bytes, "tokenizer.model");
+  static const Scratch scratch;
+  try_out(*load_tokenizer(scratch.put("tokenizer.model", bytes)));
+}
+std::string piece(const std::string& text, int type) {
+  std::string p = std::string("\x0a") + static_cast<char>(text.size()) + text + std::string("\x15\0\0\0\0", 5);
+  if (type != 1) p += std::string("\x18") + static_cast<char>(type);
+  return std::string("\x0a") + static_cast<char>(p.size()) + p;
+}
+Texts sentencepiece_seeds() {
+  const std::string all = fixture("tokenizer_spm/tokenizer.model");
+  // The trainer's and the normaliser's settings stand at the end.
+  std::string settings;
+  size_t at = 0;
+  while (at + 2 < all.size() && all[at] == '\x0a') at += 2 + static_cast<unsigned char>(all[at + 1]);
+  settings = all.substr(at);
+  std::string pieces = piece("<pad>", 3) + piece("<eos>", 3) + piece("<bos>", 3) + piece("<unk>", 2);
+  for (int byte = 0; byte < 256; ++byte) {
+    char name[8];
+    std::snprintf(name, sizeof name, "<0x%02X>", static_cast<unsigned>(byte));
+    pieces += piece(name, 6);
+  }
+  for (const char* text : {"a", "b", "ab", "\xe2\x96\x81",
+                           "\xe2\x96\x81"
+                           "a"})
+    pieces += piece(text, 1);
+  return {pieces + settings};
+}
+
+class Bytes : public Tokenizer {
+ public:
+  std::vector<int> encode(std::string_view text) const override {
+    std::vector<int> ids;
+    for (const char c : text) ids.push_back(3 + static_cast<unsigned char>(c));
+    return ids;
+  }
+  std::string decode(std::span<const int>, Specials) const override { return {}; }
+  int size() const override { return 259; }
+  std::string piece(int id) const override { return std::to_string(id); }
+  int find(std::string_view text) const override {
+    return text == start_of_turn(ChatFormat::gemma3) || text == end_of_turn(ChatFormat::gemma3) ? 258 : -1;
+  }
+};
+
+void dataset(std::string_view bytes, const char* name) {
+  static const Scratch scratch;
+  static const Bytes tokenizer;
+  const auto [which, rest] = choose(bytes, 4);
+  DatasetOptions options;
+  options.path = scratch.put(name, rest);
+  options.chat = which & 1 ? ChatFormat::gemma3 : ChatFormat::none;
+  options.on_error = OnError::skip;
+  options.overlong = which & 2 ? Overlong::truncate : Overlong::drop;
+  options.max_len = which & 2 ? 64 : 8192;
+  const Dataset all = load_dataset(options, tokenizer);
+  for (const Example& e : all.train)
+    if (e.ids.size() != e.loss.size() || e.ids.size() > static_cast<size_t>(options.max_len)) std::abort();
+}
+void jsonl(std::string_view bytes) {
+  dataset(bytes, "rows.jsonl");
+}
+Texts jsonl_seeds() {
+  return {"0{\"prompt\":\"a\",\"completion\":\"b\"}\n{\"prompt\":\"c\",\"completion\":\"d\"}\r\n",
+          "1{\"messages\":[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"assistant\",\"content\":\"b\"}]}\n",
+          "1{\"conversations\":[{\"from\":\"human\",\"value\":\"a\"},{\"from\":\"gpt\",\"value\":\"b\"}]}\n\n",
+          "2[{\"instruction\":\"a\",\"input\":\"\",\"output\":\"b\"},\n{\"instruction\":\"c\",\"output\":\"d\"}]",
+          "3{\"data\":[{\"text\":\"a \\u00e9\"},{\"text\":\"b\"}],\"n\":2}",
+          "0\xef\xbb\xbf{\"text\":\"\xc3\xa9\"}\n"};
+}
+void text_file(std::string_view bytes) {
+  dataset(bytes, "rows.txt");
+}
+Texts text_file_seeds() {
+  return {"0a line\nanother\r\n\n", "2" + std::string(300, 'x')};
+}
+
+void lengths(std::string_view bytes) {
+  static const Scratch scratch;
+  const auto [which, rest] = choose(bytes, 2);
+  const LengthCounts counts = read_lengths(scratch.put(which == 0 ? "lengths.json" : "lengths.csv", rest));
+  stats_of(counts);
+  bins_of(counts, 4096, 64);
+}
+Texts lengths_seeds() {
+  return {"0{\"lengths\":[[10,3],[20,4]],\"source\":\"x\"}", "1tokens,rows\n10,3\n20,4\n"};
+}
+
+void utf8(std::string_view bytes) {
+  const std::string valid = valid_utf8(bytes);
+  if (valid_utf8(valid) != valid) std::abort();
+  excerpt(std::string(bytes), 40);
+  Json(valid).dump();  // throws where it is not valid
+}
+Texts utf8_seeds() {
+  return {"a\xc3\xa9\xe2\x96\x81\xf0\x9f\x98\x80", "\xc3", "\xed\xa0\x80\xff\xf8\x80"};
+}
+
+}  // namespace
+
+std::vector<Reader> data_readers() {
+  return {{"tokenizer_json", tokenizer_json, tokenizer_json_seeds},
+          {"tokenizer_file", tokenizer_file, tokenizer_json_seeds},
+          {"sentencepiece", sentencepiece, sentencepiece_seeds, 8192},
+          {"jsonl", jsonl, jsonl_seeds},
+          {"text_file", text_file, text_file_seeds},
+          {"lengths", lengths, lengths_seeds},
+          {"utf8", utf8, utf8_seeds, 512}};
+}
+
+}  // namespace mw::readers

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Everything that reads what others wrote, as functions of bytes: tests/fuzz feeds them to libFuzzer, replay_test.cpp
+// holds them to the seeds and to what was once found. A function may throw mw::Error and nothing else.
+#pragma once
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mw::readers {
+
+struct Reader {
+  std::string name;
+  void (*read)(std::string_view bytes);
+  std::vector<std::string> (*seeds)();
+  size_t max_len = 4096;          // of generated inputs; longer seeds are cut
+  size_t factor = 400;            // bytes in memory at once, at most: this much times the input ...
+  size_t fixed_bytes = 12 << 20;  // ... and this
+};
+
+std::vector<Reader> formats_readers();
+std::vector<Reader> data_readers();
+std::vector<Reader> serve_readers();
+std::vector<Reader> runs_readers();
+
+// A folder in memory, removed at the end of the process; a reader's own, so that files in it stay from call to call.
+class Scratch {
+ public:
+  Scratch();
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  const std::filesystem::path& folder() const { return folder_; }
+  std::filesystem::path operator/(const std::string& name) const { return folder_ / name; }
+  std::filesystem::path put(const std::string& name, std::string_view bytes) const;
+
+ private:
+  std::filesystem::path folder_;
+};
+
+std::string fixture(const std::string& path);   // content of a file below tests/fixtures
+std::string resource(const std::string& path);  // below resources
+// Contents of the fixtures below `folder` whose file is called so.
+std::vector<std::string> fixtures_called(const std::string& folder, const std::string& file);
+
+// The first byte chooses among `n`, the rest is the input.
+struct Choice {
+  size_t which;
+  std::string_view rest;
+};
+Choice choose(std::string_view bytes, size_t n);
+
+}  // namespace mw::readers

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Every reader over its seeds, over damaged ones, and over what fuzzing once found (tests/readers/found): values or one
+// mw::Error, whatever comes.
+#include <gtest/gtest.h>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/rng.h"
+#include "tests/readers/reader.h"
+
+namespace mw::readers {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<Reader> all_readers() {
+  std::vector<Reader> all;
+  for (const auto readers : {formats_readers, data_readers, serve_readers, runs_readers})
+    for (Reader& reader : readers()) all.push_back(std::move(reader));
+  return all;
+}
+
+class EveryReader : public testing::TestWithParam<Reader> {
+ protected:
+  enum class Said { values, error };
+  static Said try_out(const std::string& bytes) {
+    try {
+      GetParam().read(bytes);
+      return Said::values;
+    } catch (const Error&) {
+      return Said::error;
+    }  // anything else fails the test
+  }
+};
+
+TEST_P(EveryReader, TakesASeed) {
+  int taken = 0;
+  for (const std::string& seed : GetParam().seeds()) taken += try_out(seed) == Said::values;
+  EXPECT_GT(taken, 0) << "no seed is read to its end: fuzzing would never get far";
+}
+
+TEST_P(EveryReader, DamageEndsInValuesOrOneError) {
+  Rng rng{11};
+  std::uint64_t at = 0;
+  for (const std::string& seed : GetParam().seeds())
+    for (int i = 0; i < 20 && !seed.empty(); ++i) {
+      std::string bytes = seed;
+      const auto place = static_cast<size_t>(rng.at(at++) % bytes.size());
+      if (i % 4 == 0)
+        bytes.resize(place);
+      else
+        bytes[place] = static_cast<char>(rng.at(at++));
+      try_out(bytes);
+    }
+}
+
+TEST_P(EveryReader, WhatWasFoundIsRead) {
+  const fs::path folder = fs::path(MW_SOURCE_DIR) / "tests/readers/found" / GetParam().name;
+  if (!fs::is_directory(folder)) GTEST_SKIP() << "nothing was found";
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    SCOPED_TRACE(entry.path().filename().string());
+    try_out(read_file(entry.path()));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Readers, EveryReader, testing::ValuesIn(all_readers()),
+                         [](const auto& reader) { return reader.param.name; });
+
+}  // namespace
+}  // namespace mw::readers

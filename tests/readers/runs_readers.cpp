@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// This program's own files, which anybody may have written: experiments, rows of hardware and measurements, recordings,
+// checkpoints, event lines.
+#include "core/base/error.h"
+#include "core/formats/safetensors.h"
+#include "core/hardware/catalogue.h"
+#include "core/plan/calibrate.h"
+#include "core/plan/measurements.h"
+#include "core/runs/experiment.h"
+#include "core/runs/import_results.h"
+#include "core/runs/recording.h"
+#include "core/runs/settings.h"
+#include "core/runs/watched.h"
+#include "core/train/checkpoint.h"
+#include "tests/readers/reader.h"
+#include "tests/shipped.h"
+
+namespace mw::readers {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace runs;
+using Texts = std::vector<std::string>;
+
+void experiment(std::string_view bytes) {
+  static const Scratch scratch;
+  const Experiment e = Experiment::load(scratch.put("experiment.json", bytes));
+  for (const Problem& p : e.validate()) to_text(p);
+  if (Experiment::from_json(Json::parse(e.text())) != e) std::abort();
+  plan_settings(e, model::Family::gemma3);
+}
+Texts experiment_seeds() {
+  Texts seeds;
+  for (const char* name :
+       {"tiny-lora", "tiny-mesh", "tiny-serve", "paper-train-v5p-8", "paper-serve-v6e-8", "gemma3-1b-sizing-v5e"})
+    seeds.push_back(resource(std::string("examples/") + name + ".json"));
+  return seeds;
+}
+
+// "key=value", as --set takes it.
+void sets(std::string_view bytes) {
+  Experiment e;
+  apply_sets(e, {std::string(bytes)});
+  e.validate();
+}
+Texts sets_seeds() {
+  return {"lora.rank=32", "mesh={\"fsdp\":2,\"tp\":4}", "lora.targets=[\"q_proj\"]", "train.learning_rate=1e-4",
+          "sweep.rates=[1,2]"};
+}
+
+void event_line(std::string_view bytes) {
+  if (const auto event = event_of_line(std::string(bytes))) event_from_json(to_json(*event, "run-1"));
+}
+Texts event_line_seeds() {
+  return {
+      R"({"event":"metric","name":"train/loss","step":3,"value":2.5,"time_s":1.5})",
+      R"({"event":"started","info":{"model":"x","steps":10},"run":"run-1","extra":[1]})",
+      R"({"event":"memory","device":0,"step":1,"phase":"forward","bytes":{"weights":100,"total":100},"peak":100})",
+      R"({"event":"traffic","step":1,"entries":[{"kind":"all-gather","axis":"tp","calls":3,"bytes":8,"planned":8}],)"
+      R"("devices":[{"bytes":8,"seconds":0.5}]})",
+      R"({"event":"sample","step":1,"prompt":"a","text":"b"})",
+      R"({"event":"checkpoint","step":1,"path":"x"})",
+      R"({"event":"log","level":"info","text":"x"})",
+      R"({"event":"progress","phase":"x","done":1,"total":2})",
+      R"({"event":"state","state":"paused"})",
+      R"({"event":"point","step":1,"kind":"size","values":{}})",
+      R"({"event":"finished","state":"done","steps":10,"tokens":100,"seconds":5,"peak_bytes":7,"error":""})"};
+}
+
+void measurements(std::string_view bytes) {
+  static const Scratch scratch;
+  plan::read_measurements(scratch.put("measurements.json", bytes), test::catalogue(), plan::BadRows::collected);
+}
+// The shipped file with one row at a time: of training, of serving.
+Texts measurements_seeds() {
+  const Json shipped = Json::parse(resource("hardware/measurements.json"));
+  Texts seeds;
+  const Json& rows = shipped.contains("rows") ? shipped["rows"] : shipped["measurements"];
+  for (size_t i = 0; i < rows.size(); i += 1 + rows.size() / 8) {
+    Json one = shipped;
+    one[shipped.contains("rows") ? "rows" : "measurements"] = Json::array({rows[i]});
+    one.erase("configs");
+    one.erase("left_out");
+    seeds.push_back(one.dump());
+  }
+  return seeds;
+}
+
+void calibration(std::string_view bytes) {
+  static const Scratch scratch;
+  plan::to_json(plan::read_calibration(scratch.put("calibration.json", bytes))).dump();
+}
+Texts calibration_seeds() {
+  Json shipped = Json::parse(resource("hardware/calibration.json"));
+  Json first = Json::array();
+  for (const Json& factor : shipped["factors"])
+    if (first.size() < 3) first.push_back(factor);
+  return {Json{{"schema", 1}, {"date", "2026"}, {"source", "x"}, {"by", "you"}, {"factors", first}}.dump()};
+}
+
+// The shipped file, of its rows only those of this chip.
+std::string rows_of(const char* file, const char* list, const char* key, const char* chip) {
+  Json json = Json::parse(resource(std::string("hardware/") + file + ".json"));
+  Json rows = Json::array();
+  for (const Json& row : json[list])
+    if (row[key] == chip && rows.size() < 2) rows.push_back(row);
+  json[list] = rows;
+  return json.dump();
+}
+const Texts& small_hardware() {
+  static const Texts kFiles{rows_of("chips", "chips", "id", "v5e"), rows_of("slices", "families", "chip", "v5e"),
+                            rows_of("prices", "prices", "chip", "v5e")};
+  return kFiles;
+}
+
+// One of the user's own files beside shipped ones.
+void hardware_rows(std::string_view bytes) {
+  static const Scratch shipped, own;
+  static const char* const kFiles[] = {"chips.json", "slices.json", "prices.json"};
+  static const bool kMade = [] {
+    for (size_t i = 0; i < std::size(kFiles); ++i) shipped.put(kFiles[i], small_hardware()[i]);
+    return true;
+  }();
+  (void)kMade;
+  const auto [which, rest] = choose(bytes, std::size(kFiles));
+  const fs::path file = own.put(kFiles[which], rest);
+  const auto all = hardware::Catalogue::load(shipped.folder(), own.folder());
+  for (const Problem& p : all.problems()) to_text(p);
+  for (const std::string& id : all.target_ids()) all.target(id);
+  fs::remove(file);
+}
+Texts hardware_seeds() {
+  Texts seeds;
+  for (size_t i = 0; i < small_hardware().size(); ++i) seeds.push_back(std::to_string(i) + small_hardware()[i]);
+  return seeds;
+}
+
+void recording(std::string_view bytes) {
+  static const Scratch scratch;
+  const auto [which, rest] = choose(bytes, 2);
+  const Recording r = recording_of(scratch.put(which == 0 ? "results.json" : "requests.csv", rest));
+  r.requests();
+  experiment_of(r.set).validate();
+}
+Texts recording_seeds() {
+  return {
+      "0" + fixture("bench/vllm_detailed.json"), "1arrival_s,prompt_tokens,output_tokens\n0.5,10,20\n1,5,6\n",
+      R"x(0{"format":1,"provenance":"measured","tool":"x","conditions":{"tp":"8","kv_dtype":"fp8_e5m2 (claimed)"},)x"
+      R"x("points":[{"request_rate":"inf","requests":[{"intended_s":0,"prompt_tokens":3,"output_tokens":4}]}]})x"};
+}
+
+// The counters of a checkpoint, and its folder's name.
+void checkpoint(std::string_view bytes) {
+  static const Scratch scratch;
+  const fs::path file = scratch.put("checkpoint-3/trainer_state.json", bytes);
+  train::latest_checkpoint(scratch.folder());
+  train::read_counters(file.parent_path());
+}
+Texts checkpoint_seeds() {
+  return {R"({"schema":1,"step":3,"tokens":100,"seconds":1.5,"answers_asked":2,"answers_before":1})"};
+}
+
+}  // namespace
+
+std::vector<Reader> runs_readers() {
+  return {{"experiment", experiment, experiment_seeds},       {"sets", sets, sets_seeds, 512},
+          {"event_line", event_line, event_line_seeds, 2048}, {"measurements", measurements, measurements_seeds},
+          {"calibration", calibration, calibration_seeds},    {"hardware", hardware_rows, hardware_seeds},
+          {"recording", recording, recording_seeds},          {"checkpoint", checkpoint, checkpoint_seeds, 1024}};
+}
+
+}  // namespace mw::readers

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What comes over the network, and recorded traffic.
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/serve/load.h"
+#include "core/serve/metrics_watch.h"
+#include "core/serve/openai_answer.h"
+#include "core/serve/stream_reading.h"
+#include "core/serve/text_stream.h"
+#include "tests/readers/reader.h"
+
+namespace mw::readers {
+namespace {
+
+using namespace serve;
+using Texts = std::vector<std::string>;
+
+void openai(std::string_view bytes) {
+  const auto [which, rest] = choose(bytes, 2);
+  try {
+    openai_request(which == 0 ? Endpoint::completions : Endpoint::chat, rest);
+  } catch (const Error& error) {
+    to_json(http_error(error)).dump();  // the answer has to be JSON
+    throw;
+  }
+}
+Texts openai_seeds() {
+  return {
+      R"(0{"model":"m","prompt":"Once","max_tokens":5,"temperature":0.5,"top_p":0.9,"stop":["\n"],"stream":true,)"
+      R"("stream_options":{"include_usage":true,"continuous_usage_stats":true},"seed":7})",
+      R"(0{"prompt":[1,2,3],"max_completion_tokens":5,"ignore_eos":true,"stop_token_ids":[7],"priority":-1,"top_k":4})",
+      R"(1{"messages":[{"role":"developer","content":"a"},{"role":"user","content":[{"type":"text","text":"b"}]}],)"
+      R"("response_format":{"type":"text"},"logprobs":false,"add_special_tokens":false,"n":1})"};
+}
+
+Streamed read_stream(std::string_view bytes, size_t cut) {
+  Streamed out;
+  StreamReading reading(out, {.prompt_tokens = 3, .output_tokens = 4}, HttpClock::now());
+  bool more = true;
+  for (std::string_view rest = bytes; more && !rest.empty(); rest.remove_prefix(std::min(cut, rest.size())))
+    more = reading.feed(rest.substr(0, cut));
+  reading.conclude();
+  return out;
+}
+
+// However the network cuts it, it says the same.
+void stream(std::string_view bytes) {
+  const auto [cut, rest] = choose(bytes, 32);
+  const Streamed whole = read_stream(rest, rest.size() + 1), pieces = read_stream(rest, cut + 1);
+  const bool same =
+      whole.result.error == pieces.result.error && whole.text == pieces.text && whole.pieces == pieces.pieces;
+  if (!whole.result.error.empty() && pieces.result.error.empty()) std::abort();
+  if (whole.result.error.empty() && !same) std::abort();
+  Json(whole.result.error).dump();  // is shown
+}
+Texts stream_seeds() {
+  const std::string text =
+      "data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":null}]}\n\n: comment\r\n"
+      "data: {\"choices\":[{\"delta\":{\"content\":\"b\"},\"finish_reason\":\"length\"}]}\r\n\r\n"
+      "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2,"
+      "\"prompt_tokens_details\":{\"cached_tokens\":1}}}\n\ndata: [DONE]\n\n";
+  return {"0" + text, "7" + text, "3data: {\"error\":{\"message\":\"no\"}}\n\n", "1data: {\ndata: }\n\n"};
+}
+
+void server_error(std::string_view bytes) {
+  Json(message_of(std::string(bytes))).dump();
+}
+Texts server_error_seeds() {
+  return {R"({"error":{"message":"no"}})", R"({"message":"no","error":"x"})", "not JSON \xff"};
+}
+
+void prometheus(std::string_view bytes) {
+  prometheus_sums(bytes);
+}
+Texts prometheus_seeds() {
+  return {"# HELP x\nvllm:num_requests_running{engine=\"0\",model=\"a}\\\"b\"} 3.0\nplain 1e3 1700000000\nn{ NaN\n"};
+}
+
+void workload(std::string_view bytes) {
+  static const Scratch scratch;
+  const auto [which, rest] = choose(bytes, 2);
+  read_workload(scratch.put(which == 0 ? "requests.csv" : "requests.jsonl", rest));
+}
+Texts workload_seeds() {
+  return {"0arrival_s,prompt_tokens,output_tokens\n0.5,10,20\n1,5,6\n", "0num_prefill_tokens,num_decode_tokens\n1,2\n",
+          "1{\"arrival_s\":0.5,\"prompt_tokens\":10,\"output_tokens\":20}\n{\"input_len\":3,\"output_len\":4}\n",
+          "1" + fixture("bench/vllm_detailed.json"), "1[{\"prompt_len\":1,\"output_len\":2}]"};
+}
+
+class Bytes : public data::Tokenizer {
+ public:
+  std::vector<int> encode(std::string_view) const override { return {}; }
+  std::string decode(std::span<const int> ids, data::Specials) const override {
+    std::string text;
+    for (const int id : ids) text += static_cast<char>(id);
+    return valid_utf8(text);
+  }
+  int size() const override { return 256; }
+  std::string piece(int id) const override { return std::to_string(id); }
+  int find(std::string_view) const override { return -1; }
+};
+
+// Whatever tokens come, what is given out is whole characters, and no stop string is in it.
+void text_stream(std::string_view bytes) {
+  static const Bytes tokenizer;
+  const std::string stop = "ab\xc3\xa9";
+  TextStream out(tokenizer, {stop, "zz"});
+  std::string all;
+  for (const char c : bytes) {
+    const std::string text = out.add(static_cast<unsigned char>(c));
+    Json(text).dump();
+    all += text;
+    if (out.stopped()) break;
+  }
+  all += out.finish();
+  Json(all).dump();
+  if (all.find(stop) != std::string::npos || all.find("zz") != std::string::npos) std::abort();
+}
+Texts text_stream_seeds() {
+  return {"one ab\xc3\xa9 two", "a\xf0\x9f\x98\x80zab", "\xc3\xc3\xe2\x96zz"};
+}
+
+}  // namespace
+
+std::vector<Reader> serve_readers() {
+  return {{"openai", openai, openai_seeds},
+          {"stream", stream, stream_seeds},
+          {"server_error", server_error, server_error_seeds, 1024},
+          {"prometheus", prometheus, prometheus_seeds, 2048},
+          {"workload", workload, workload_seeds},
+          {"text_stream", text_stream, text_stream_seeds, 256}};
+}
+
+}  // namespace mw::readers
