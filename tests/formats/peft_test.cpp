@@ -139,7 +139,9 @@ TEST(Peft, AModuleAdaptedInSomeLayersOnlyIsNamedWithThem) {
       return t.role == Role::q_proj || t.role == Role::k_proj || t.role == Role::v_proj;
     };
     const Json whole = targets(of(attention));  // no V in global layers is no reason for an expression
-    if (std::string(prefix) == "model.") EXPECT_EQ(whole, Json({"k_proj", "q_proj", "v_proj"}));
+    if (std::string(prefix) == "model.") {
+      EXPECT_EQ(whole, Json({"k_proj", "q_proj", "v_proj"}));
+    }
     const std::string partial = targets(
         of([&](const model::LoraTarget& t) { return attention(t) && (t.role != Role::k_proj || t.layer < 5); }));
     const std::regex expression(partial);

@@ -123,7 +123,7 @@ const std::pair<std::string, std::string>& small_adapter() {  // config, weights
       if (target.role == model::Role::k_proj)
         adapter.modules.push_back({target, 1, 2, std::vector<float>(static_cast<size_t>(target.in), 0.5f),
                                    std::vector<float>(static_cast<size_t>(target.out), 0.25f)});
-    write_peft(scratch.folder(), adapter);
+    write_peft(scratch.folder(), adapter, tiny());
     return std::pair(read_file(scratch / "adapter_config.json"), read_file(scratch / "adapter_model.safetensors"));
   }();
   return kAdapter;
