@@ -68,6 +68,18 @@ class PlotTest : public QObject {
     QCOMPARE(warnings_.take().join(u"; "_s), QString());
   }
 
+  void values_that_differ_by_their_rounding_are_one_line() {
+    const double v = 2.5;  // a loss that stays, smoothed
+    const Span rounding{v - 4e-16, v + 4e-16};
+    QVERIFY(rounding.size() > 0);
+    const Span seen = padded(rounding, Scale::linear);
+    QVERIFY(seen.low < 2.4 && seen.high > 2.6);
+    for (const Scale scale : {Scale::linear, Scale::logarithmic}) {
+      QVERIFY(ticks(rounding, 5, Quantity::plain, scale).size() < 20);  // and it ends
+      QVERIFY(ticks(padded(rounding, scale), 5, Quantity::plain, scale).size() >= 2);
+    }
+  }
+
   void ticks_are_round_and_inside() {
     for (const Span s : {Span{0, 1}, Span{0.0312, 0.0377}, Span{-3, 1200}, Span{1e-5, 2e-4}, Span{0, 123456789}}) {
       const auto all = ticks(s, 5, Quantity::plain, Scale::linear);

@@ -13,6 +13,7 @@ namespace {
 
 // Outside of these numbers are written with a power of ten, on axes and as readouts.
 constexpr double kSmall = 0.01, kLarge = 1e6;
+constexpr double kFlat = 1e-12;  // a span in parts of its values that is rounding, not a change
 
 double round_step(double raw) {
   const double decade = std::pow(10.0, std::floor(std::log10(raw)));
@@ -113,6 +114,7 @@ std::vector<Tick> ticks(Span span, int wanted, Quantity quantity, Scale scale) {
   if (scale == Scale::logarithmic && span.low > 0) return log_ticks(span, wanted, quantity);
   const double step = step_for(span.size() / wanted, quantity);
   const double largest = std::max(std::abs(span.low), std::abs(span.high));
+  if (span.size() < kFlat * largest) return out;  // steps of it would be lost in the sum
   for (double i = std::ceil(span.low / step - 1e-9); i * step <= span.high + step * 1e-9; ++i)
     out.push_back({i * step, tick_text(i * step, step, largest, quantity)});
   return out;
@@ -143,7 +145,8 @@ Span padded(Span s, Scale scale) {
     const double grow = std::max(1.05, std::pow(s.high / s.low, 0.05));
     return {s.low / grow, s.high * grow};
   }
-  const double air = s.size() > 0 ? s.size() * 0.06 : std::max(std::abs(s.high) * 0.1, 1e-9);
+  const double largest = std::max(std::abs(s.low), std::abs(s.high));
+  const double air = s.size() > kFlat * largest ? s.size() * 0.06 : std::max(largest * 0.1, 1e-9);
   const bool from_zero = s.low >= 0;
   const double low = s.low - air;
   return {from_zero ? std::max(0.0, low) : low, s.high + air};
