@@ -51,7 +51,7 @@ struct LaunchCommand : testing::Test {
 
 TEST_F(LaunchCommand, KilledItGoesOnWhereItsRecordEnds) {
   const Result killed = interrupted(SIGKILL, 6, launch());
-  EXPECT_EQ(killed.exit_code, 128 + SIGKILL);
+  ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << killed.err;
   const std::string run = lines(killed.out).front()["run"];
   const Result left = interrupted(SIGINT, 15, again("--reattach", run));
   EXPECT_EQ(left.exit_code, 130);
@@ -75,7 +75,7 @@ TEST_F(LaunchCommand, KilledItGoesOnWhereItsRecordEnds) {
 
 TEST_F(LaunchCommand, CancelledItEndsAndForgottenItsRecordDoes) {
   const Result left = interrupted(SIGINT, 2, launch());
-  EXPECT_EQ(left.exit_code, 130);
+  ASSERT_EQ(left.exit_code, 130) << left.err;
   const std::string run = lines(left.out).front()["run"];
   const Result ended = meshwright(again("--cancel", run));
   EXPECT_EQ(ended.exit_code, 130) << ended.err;
