@@ -28,7 +28,7 @@ struct LaunchCommand : testing::Test {
         "mkdir -p out/adapter; for i in $(seq 1 " + std::to_string(kSteps) + "); do " + wait +
         "echo \"{\\\"event\\\":\\\"metric\\\",\\\"name\\\":\\\"train/loss\\\",\\\"step\\\":$i,"
         "\\\"value\\\":1}\"; echo said $i >&2; sleep 0.05; done; echo {} > out/adapter/adapter_config.json";
-    return project.command("launch", {"--recipe", "tunix", "--on", "local", "--dir",
+    return project.command("launch", {"--recipe", "trl-fsdp", "--on", "local", "--dir",
                                       (project.folder / "there").string(), "--command", loop});
   }
   std::vector<std::string> again(const std::string& option, const std::string& run) const {
