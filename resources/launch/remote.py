@@ -173,6 +173,9 @@ def supervise(job, command, lock):
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
+    # Whatever else the caller had open: somebody waits for the end of a pipe as long as anybody has it.
+    os.closerange(3, lock)
+    os.closerange(lock + 1, min(os.sysconf("SC_OPEN_MAX"), 1 << 16))
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     begun, asked = time.time(), None
     try:
