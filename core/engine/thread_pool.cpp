@@ -25,14 +25,18 @@ using Body = std::function<void(std::int64_t, std::int64_t)>;
 
 // Kernels follow each other within microseconds and a server's steps within tens of them, but a thread that is put to
 // sleep takes longer than that to wake. So it holds its core for a while. Where that is in vain, as it is when others
-// have the cores that this waits for, it is only tried now and then.
+// have the cores that this waits for, it is only tried now and then. After a pause, though, the threads may wake on one
+// core, and the scheduler parts them only while both want it.
 class Patience {  // one thread's
  public:
   // Until `ready`, or for a while.
   template <class Ready>
   void linger(const Ready& ready) {
-    const bool trusting = in_vain_ < kTrust || ++waits_ % kTry == 0;
+    const Clock::time_point now = Clock::now();
+    if (now - last_ > kPause) parting_ = now + kParting;
+    const bool trusting = in_vain_ < kTrust || now < parting_ || ++waits_ % kTry == 0;
     in_vain_ = until(ready, trusting ? kMost : kLeast) ? (trusting ? 0 : in_vain_) : in_vain_ + 1;
+    last_ = Clock::now();
   }
 
  private:
@@ -50,7 +54,9 @@ class Patience {  // one thread's
   }
 
   static constexpr std::chrono::microseconds kLeast{10}, kMost{150};
+  static constexpr std::chrono::milliseconds kPause{3}, kParting{60};
   static constexpr unsigned kTrust = 2, kTry = 16;
+  Clock::time_point last_, parting_;
   unsigned in_vain_ = 0, waits_ = 0;  // in vain: one after another
 };
 
