@@ -273,7 +273,7 @@ class Sweep {
     std::vector<TimedStep> beside = time_some(kBeside);
     logged_.take();
     const formats::BenchPoint a = summarise(load, real_->play(load, {}, {}), {});
-    const std::vector<TimedStep> own = steps_of(logged_.take());
+    const std::vector<TimedStep> own = timed_steps(alike_together(with_waits(logged_.take())));
     const auto after = time_some(kBeside);
     beside.insert(beside.end(), after.begin(), after.end());
     const formats::BenchPoint b = simulated(load, beside), c = simulated(load, own);
@@ -287,17 +287,6 @@ class Sweep {
                 b.tpot.median, 100 * of_b.tpot, a.ttft.median, b.ttft.median, 100 * of_c.throughput, 100 * of_c.tpot,
                 a.verdict.c_str(), b.verdict.c_str());
     std::fflush(stdout);
-  }
-
-  // Each with the time to the next one, where that came at once.
-  static std::vector<TimedStep> steps_of(const std::vector<LoggingExecutor::Entry>& log) {
-    constexpr double kAtOnce = 2e-4;  // s
-    std::vector<TimedStep> steps;
-    for (size_t i = 0; i < log.size(); ++i) {
-      const bool busy = i + 1 < log.size() && log[i + 1].begun_s - log[i].ended_s < kAtOnce;
-      steps.push_back({log[i].work, (busy ? log[i + 1].begun_s : log[i].ended_s) - log[i].begun_s});
-    }
-    return steps;
   }
 
   const model::Config& config() const { return model_->network.config(); }

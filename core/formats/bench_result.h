@@ -38,6 +38,14 @@ struct LoadSample {  // a server's state at an instant
   double output_tokens_s = 0;  // rate since the sample before
 };
 
+// Steps of a server that were alike, timed together: what a load can be simulated from where it was measured.
+struct StepTime {
+  double tokens = 0, requests = 0, sampled = 0;  // of a step: computed, in it, rows of logits
+  double read = 0, pairs = 0;                    // as serve::StepWork
+  double seconds = 0;                            // of a step, to the next one where that came at once
+  long count = 1;
+};
+
 struct BenchPoint {
   double request_rate = kUnknown;     // requests/s; infinity: all at once; kUnknown: closed loop
   int max_concurrency = 0;            // 0: no cap
@@ -56,8 +64,9 @@ struct BenchPoint {
   std::string verdict{};                      // "stable", "backlogged", "overloaded"; empty: not known
   std::vector<RequestResult> requests{};      // detailed results, or none
   std::vector<LoadSample> timeline{};
-  std::string note{};          // of this point alone, e.g. "QPS is not published"
-  Json rest = Json::object();  // fields of the source that are none of these, kept
+  std::vector<StepTime> steps{};  // of an engine that tells them: this program's
+  std::string note{};             // of this point alone, e.g. "QPS is not published"
+  Json rest = Json::object();     // fields of the source that are none of these, kept
 };
 
 // How the numbers of a set were counted. Sets that differ in one of these are not compared silently.

@@ -110,8 +110,9 @@ bool has(const auto& table, const std::string& key) {
 // Fields read by name; anything else of the source is kept in `rest`.
 const std::set<std::string>& named_fields() {
   static const std::set<std::string> names = [] {
-    std::set<std::string> all{"request_rate", "max_concurrency", "burstiness",     "input_len", "output_len", "verdict",
-                              "note",         "timeline",        "generated_texts"};
+    std::set<std::string> all{"request_rate", "max_concurrency", "burstiness", "input_len",
+                              "output_len",   "verdict",         "note",       "timeline",
+                              "steps",        "generated_texts"};
     for (const std::string& key : bench::request_fields()) all.insert(key);
     return all;
   }();
@@ -143,6 +144,26 @@ std::vector<LoadSample> timeline_of(const Json& list) {
   return samples;
 }
 
+// A row of numbers each: there are hundreds.
+Json steps_json(const std::vector<StepTime>& steps) {
+  Json all = Json::array();
+  for (const StepTime& s : steps) all.push_back({s.tokens, s.requests, s.sampled, s.read, s.pairs, s.seconds, s.count});
+  return all;
+}
+
+std::vector<StepTime> steps_of(const Json& list) {
+  std::vector<StepTime> steps;
+  for (const Json& row : list) {
+    if (!row.is_array() || row.size() != 7)
+      bad("steps", row, "seven numbers: tokens, requests, sampled, read, pairs, seconds, count");
+    const auto at = [&](size_t i) { return bench::number_of(row[i], "steps"); };
+    steps.push_back({at(0), at(1), at(2), at(3), at(4), at(5), static_cast<long>(bench::count_of(row[6], "steps"))});
+    if (const StepTime& s = steps.back(); !(s.tokens > 0 && s.requests > 0 && s.seconds > 0 && s.count > 0))
+      bad("steps", row, "tokens, requests, seconds and count above 0");
+  }
+  return steps;
+}
+
 }  // namespace
 
 Json to_json(const BenchPoint& point, Detail detail) {
@@ -168,6 +189,7 @@ Json to_json(const BenchPoint& point, Detail detail) {
   if (detail == Detail::requests) {
     if (!point.requests.empty()) bench::put_requests(out, point.requests);
     if (!point.timeline.empty()) out["timeline"] = timeline_json(point.timeline);
+    if (!point.steps.empty()) out["steps"] = steps_json(point.steps);
   }
   return out;
 }
@@ -189,6 +211,7 @@ BenchPoint bench_point(const Json& json) {
   point.note = bench::text(json, "note");
   point.requests = bench::requests_of(json);
   if (const Json* list = bench::list(json, "timeline")) point.timeline = timeline_of(*list);
+  if (const Json* list = bench::list(json, "steps")) point.steps = steps_of(*list);
   for (const auto& [key, value] : json.items()) {
     if (key == "request_goodput:" || has(kCounts, key) || has(kNumbers, key) || named_fields().contains(key) ||
         take_latency(point, key, value))

@@ -7,6 +7,7 @@
 #include "core/base/units.h"
 #include "core/runs/import_results.h"
 #include "core/runs/plan_request.h"
+#include "core/runs/recorded_steps.h"
 #include "core/runs/sweep_backends.h"
 #include "core/runs/sweep_run.h"
 #include "core/serve/model_backend.h"
@@ -171,7 +172,8 @@ formats::BenchSet replay(const Recording& recording, const Experiment& server, c
                          const OnReplayed& progress, const std::stop_token& stop) {
   const Experiment e = simulated(server, recording);
   formats::BenchSet out = facts_of(recording, e, catalogue);
-  BackendParts parts = make_backend(e, catalogue, [](auto) {});
+  auto from_steps = RecordedSteps::of(recording, e);
+  BackendParts parts = from_steps ? from_steps->parts() : make_backend(e, catalogue, [](auto) {});
   for (const auto& [key, value] : parts.conditions) out.conditions[key] = value;
   out.notes = parts.notes;
   const serve::Slo slo{.ttft_ms = e.number("sweep.slo_ttft_ms"),
@@ -183,6 +185,7 @@ formats::BenchSet replay(const Recording& recording, const Experiment& server, c
     std::vector<std::string> notes;
     const serve::Load load = load_of(recording, i, notes);
     check(stop);
+    if (from_steps) from_steps->take_speed_of(recording.set.points[i]);
     const serve::Played played = parts.backend->play(
         load,
         [&](long done, long) {

@@ -8,6 +8,7 @@
 
 #include "core/serve/engine_executor.h"
 #include "core/serve/live.h"
+#include "core/serve/step_timing.h"
 
 namespace mw::serve {
 namespace {
@@ -175,16 +176,21 @@ class LiveBackend : public Backend {
 class EngineBackend : public Backend {
  public:
   EngineBackend(engine::Network& network, const SchedulerSettings& settings, const EngineLoad& load)
-      : executor_(network, settings) {
+      : executor_(network, settings), logged_(executor_, network.config()) {
     if (load.adapter) executor_.add_adapter(kLoadAdapter, *load.adapter);
-    backend_ = live_backend(executor_, settings, load);
+    backend_ = live_backend(logged_, settings, load);
   }
+  // Its steps are those of the warm-ups, too.
   Played play(const Load& load, const OnProgress& progress, std::stop_token stop) override {
-    return backend_->play(load, progress, std::move(stop));
+    logged_.take();
+    Played played = backend_->play(load, progress, std::move(stop));
+    played.steps = alike_together(with_waits(logged_.take()));
+    return played;
   }
 
  private:
   EngineExecutor executor_;
+  LoggingExecutor logged_;
   std::unique_ptr<Backend> backend_;
 };
 

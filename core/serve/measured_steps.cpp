@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 
 #include "core/base/error.h"
 #include "core/serve/cost_executor.h"
@@ -45,6 +46,44 @@ StepWork step_work(const Step& step, const model::Config& config) {
   return work;
 }
 
+namespace {
+
+// Of about the same size: exactly so for few, within a fifth for more.
+int about(double n) {
+  constexpr double kFew = 8;
+  return n <= kFew ? static_cast<int>(n) : static_cast<int>(kFew + std::ceil(4 * std::log2(n / kFew)));
+}
+
+}  // namespace
+
+std::vector<formats::StepTime> alike_together(std::span<const TimedStep> steps) {
+  constexpr double kFloats = 4096;  // keys and values in lots of them
+  std::map<std::array<int, 5>, formats::StepTime> alike;
+  for (const TimedStep& s : steps) {
+    const StepWork& w = s.work;
+    const std::array kind{about(w.requests), about(w.tokens - w.requests), about(w.sampled), about(w.read / kFloats),
+                          about(w.pairs / kFloats)};
+    formats::StepTime& sum = alike.try_emplace(kind, formats::StepTime{.count = 0}).first->second;
+    sum.tokens += s.count * w.tokens, sum.requests += s.count * w.requests, sum.sampled += s.count * w.sampled;
+    sum.read += s.count * w.read, sum.pairs += s.count * w.pairs, sum.seconds += s.count * s.seconds;
+    sum.count += std::lround(s.count);
+  }
+  std::vector<formats::StepTime> all;
+  for (auto& [kind, s] : alike) {
+    for (double* value : {&s.tokens, &s.requests, &s.sampled, &s.read, &s.pairs, &s.seconds})
+      *value /= static_cast<double>(s.count);
+    all.push_back(s);
+  }
+  return all;
+}
+
+std::vector<TimedStep> timed_steps(std::span<const formats::StepTime> steps) {
+  std::vector<TimedStep> all;
+  for (const formats::StepTime& s : steps)
+    all.push_back({{s.tokens, s.requests, s.sampled, s.read, s.pairs}, s.seconds, static_cast<double>(s.count)});
+  return all;
+}
+
 // The engine's products take few tokens one way, whose weights are read once, and more another.
 MeasuredStepModel::Terms MeasuredStepModel::terms_of(const StepWork& w) {
   return {1,
@@ -69,7 +108,8 @@ MeasuredStepModel::MeasuredStepModel(std::span<const TimedStep> steps) {
     rows.push_back(terms_of(s.work));
     for (size_t i = 0; i < kTerms; ++i) most[i] = std::max(most[i], rows.back()[i]);
   }
-  std::vector<double> weight(steps.size(), 1.0), errors(steps.size());
+  std::vector<double> weight, errors(steps.size());
+  for (const TimedStep& s : steps) weight.push_back(s.count);
   constexpr int kRounds = 4, kSweeps = 20'000;
   for (int round = 0; round < kRounds; ++round) {
     double a[kTerms][kTerms]{}, b[kTerms]{};  // normal equations of terms in parts of their largest, seconds in parts
@@ -94,13 +134,13 @@ MeasuredStepModel::MeasuredStepModel(std::span<const TimedStep> steps) {
     for (size_t r = 0; r < rows.size(); ++r) errors[r] = std::abs(seconds(steps[r].work) / steps[r].seconds - 1);
     median_error_ = median_of(errors);
     const double usual = 2 * std::max(median_error_, 1e-3);
-    for (size_t r = 0; r < rows.size(); ++r) weight[r] = errors[r] <= usual ? 1 : usual / errors[r];
+    for (size_t r = 0; r < rows.size(); ++r) weight[r] = steps[r].count * (errors[r] <= usual ? 1 : usual / errors[r]);
   }
 }
 
 MeasuredStepModel MeasuredStepModel::beside(std::span<const TimedStep> steps) const {
   double taken = 0, modelled = 0;
-  for (const TimedStep& s : steps) taken += s.seconds, modelled += seconds(s.work);
+  for (const TimedStep& s : steps) taken += s.count * s.seconds, modelled += s.count * seconds(s.work);
   MeasuredStepModel scaled = *this;
   if (modelled > 0)
     for (double& t : scaled.seconds_per_) t *= taken / modelled;
@@ -125,22 +165,9 @@ std::string MeasuredStepModel::text() const {
   return line;
 }
 
-namespace {
-
-class MeasuredExecutor : public Executor {
- public:
-  MeasuredExecutor(MeasuredStepModel model, model::Config config)
-      : model_(std::move(model)), config_(std::move(config)) {}
-  StepResult run(const Step& step, const Scheduler&) override {
-    return {model_.seconds(step_work(step, config_)), sampled_zeros(step)};
-  }
-
- private:
-  MeasuredStepModel model_;
-  model::Config config_;
-};
-
-}  // namespace
+StepResult MeasuredExecutor::run(const Step& step, const Scheduler&) {
+  return {model_.seconds(step_work(step, config_)), sampled_zeros(step)};
+}
 
 std::unique_ptr<Executor> measured_executor(MeasuredStepModel model, model::Config config) {
   return std::make_unique<MeasuredExecutor>(std::move(model), std::move(config));

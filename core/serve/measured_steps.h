@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/formats/bench_result.h"
 #include "core/model/config.h"
 #include "core/serve/executor.h"
 
@@ -25,7 +26,11 @@ StepWork step_work(const Step& step, const model::Config& config);
 struct TimedStep {
   StepWork work;
   double seconds = 0;
+  double count = 1;  // steps that were alike, of which these are the means
 };
+// Steps of about the same work as one, in the order of their work, and back: what a point keeps of its steps.
+std::vector<formats::StepTime> alike_together(std::span<const TimedStep> steps);
+std::vector<TimedStep> timed_steps(std::span<const formats::StepTime> steps);
 
 class MeasuredStepModel {
  public:
@@ -49,6 +54,17 @@ class MeasuredStepModel {
 };
 
 // Answers with the model's seconds and token 0.
+class MeasuredExecutor : public Executor {
+ public:
+  MeasuredExecutor(MeasuredStepModel model, model::Config config)
+      : model_(std::move(model)), config_(std::move(config)) {}
+  void use(MeasuredStepModel model) { model_ = std::move(model); }  // from the next step on
+  StepResult run(const Step& step, const Scheduler& scheduler) override;
+
+ private:
+  MeasuredStepModel model_;
+  model::Config config_;
+};
 std::unique_ptr<Executor> measured_executor(MeasuredStepModel model, model::Config config);
 
 }  // namespace mw::serve

@@ -131,6 +131,7 @@ formats::BenchPoint summarise(const Load& load, const Played& played, const Slo&
   point.prefix_hits = played.prefix_hits;
   point.requests = played.requests;
   point.timeline = played.timeline;
+  point.steps = played.steps;
   for (const std::string& warning : played.warnings) point.note += (point.note.empty() ? "" : "; ") + warning;
   return point;
 }

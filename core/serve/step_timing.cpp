@@ -27,6 +27,16 @@ StepResult LoggingExecutor::run(const Step& step, const Scheduler& scheduler) {
   return result;
 }
 
+std::vector<TimedStep> with_waits(const std::vector<LoggingExecutor::Entry>& log) {
+  constexpr double kAtOnce = 2e-4;  // s
+  std::vector<TimedStep> steps;
+  for (size_t i = 0; i < log.size(); ++i) {
+    const bool busy = i + 1 < log.size() && log[i + 1].begun_s - log[i].ended_s < kAtOnce;
+    steps.push_back({log[i].work, (busy ? log[i + 1].begun_s : log[i].ended_s) - log[i].begun_s});
+  }
+  return steps;
+}
+
 namespace {
 
 struct Mix {

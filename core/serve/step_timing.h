@@ -34,6 +34,9 @@ class LoggingExecutor : public Executor {
   std::vector<Entry> log_;
 };
 
+// Each with the time to the next one, where that came at once: what lies between two steps is the server's.
+std::vector<TimedStep> with_waits(const std::vector<LoggingExecutor::Entry>& log);
+
 struct TimingSettings {
   double budget_s = 3;    // it ends within a step of it, but not before there are enough steps for a fit
   int first_id = 0;       // prompts are of ids from here

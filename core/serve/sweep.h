@@ -29,6 +29,7 @@ struct SweepSettings {
 // Whatever serves a load. Records every request, failed ones too.
 struct Played {
   std::vector<formats::RequestResult> requests;  // warm-ups left out
+  std::vector<formats::StepTime> steps{};       // where it tells them
   std::vector<formats::LoadSample> timeline{};   // empty where the server does not say
   double duration_s = 0;                         // first intended arrival to last end
   double prefix_hits = formats::kUnknown;

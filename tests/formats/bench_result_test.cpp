@@ -54,6 +54,8 @@ BenchPoint full_point() {
                  .gaps_ms = {25.5f, 24.5f}},
                 {.intended_s = 0.2, .sent_s = 0.2, .prompt_tokens = 4096, .error = "503 Service Unavailable"}};
   p.timeline = {{.time_s = 0.5, .running = 2, .waiting = 1, .kv_used = 0.75, .output_tokens_s = 4}};
+  p.steps = {{.tokens = 17, .requests = 2, .sampled = 1, .read = 4096, .pairs = 32.5, .seconds = 0.001, .count = 3},
+             {.tokens = 1, .requests = 1, .seconds = 0.0005}};
   return p;
 }
 
@@ -85,6 +87,26 @@ TEST(BenchResult, APointReadsBackAsItWasWritten) {
   EXPECT_TRUE(std::isnan(back.requests[1].first_token_s));
   ASSERT_EQ(back.timeline.size(), 1u);
   EXPECT_EQ(back.timeline[0].kv_used, 0.75);
+  ASSERT_EQ(back.steps.size(), 2u);
+  EXPECT_EQ(back.steps[0].pairs, 32.5);
+  EXPECT_EQ(back.steps[0].count, 3);
+  EXPECT_EQ(back.steps[1].seconds, 0.0005);
+  EXPECT_FALSE(to_json(p, Detail::summary).contains("steps"));
+}
+
+TEST(BenchResult, StepsThatAreNoneAreRefused) {
+  for (const char* row : {"[1,1,1,0,0,0.1]", "[1,1,1,0,0,0.1,0]", "[1,1,1,0,0,0,1]", "[1,1,1,0,-1,0.1,1]",
+                          "[1,1,1,0,0,\"a\",1]", "{}", "[1,1,1,0,0,1e999,1]"}) {
+    Json json = to_json(full_point(), Detail::requests);
+    try {
+      json["steps"] = Json::array({Json::parse(row)});
+      bench_point(json);
+      ADD_FAILURE() << "accepted " << row;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.problem().place, "steps") << row;
+    } catch (const Json::exception&) {  // what is no number is no JSON either
+    }
+  }
 }
 
 TEST(BenchResult, FieldsHaveTheNamesOfVllm) {

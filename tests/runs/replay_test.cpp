@@ -8,7 +8,11 @@
 #include <fstream>
 
 #include "core/base/files.h"
+#include "core/formats/checkpoint.h"
+#include "core/runs/engine_server.h"
+#include "core/runs/recorded_steps.h"
 #include "core/runs/sweep_run.h"
+#include "core/serve/model_backend.h"
 #include "tests/runs/store_test_help.h"
 #include "tests/shipped.h"
 
@@ -68,6 +72,88 @@ TEST(Replay, OnTheSameServerGivesWhatWasRecorded) {
     EXPECT_EQ(is.input_len, was.input_len);
     EXPECT_THAT(is.note, IsEmpty());
   }
+}
+
+Experiment engine_here() {
+  Experiment e;
+  for (const auto& [key, value] :
+       std::vector<std::pair<std::string, std::string>>{{"kind", "serve"},
+                                                        {"model.id", "tiny"},
+                                                        {"model.path", MW_RESOURCES "/base-model"},
+                                                        {"target.id", "cpu"},
+                                                        {"serve.max_num_seqs", "8"},
+                                                        {"serve.max_model_len", "512"}})
+    e.set(key, value);
+  return e;
+}
+
+// An engine whose steps follow a law, at some speed, and are told.
+class LawfulEngine : public serve::Executor {
+ public:
+  LawfulEngine(model::Config config, double slowness, std::vector<serve::TimedStep>& told)
+      : config_(std::move(config)), slowness_(slowness), told_(told) {}
+  serve::StepResult run(const serve::Step& step, const serve::Scheduler&) override {
+    const serve::StepWork w = serve::step_work(step, config_);
+    const double seconds = slowness_ * (2e-4 + 3e-5 * w.tokens + 1e-5 * w.sampled + 1e-10 * w.read);
+    told_.push_back({w, seconds});
+    serve::StepResult result{seconds, {}};
+    for (const serve::StepItem& item : step.items)
+      if (item.samples) result.sampled.push_back({item.id, 0});
+    return result;
+  }
+
+ private:
+  model::Config config_;
+  double slowness_;
+  std::vector<serve::TimedStep>& told_;
+};
+
+BenchPoint served_here(const Experiment& e, double rate, double slowness) {
+  const model::Config config = formats::read_config(e.path("model.path"));
+  std::vector<serve::TimedStep> told;
+  const auto engine =
+      serve::virtual_backend(std::make_unique<LawfulEngine>(config, slowness, told), engine_server(e, config).settings);
+  const serve::Load load =
+      serve::make_load({.request_rate = rate, .input_len = 100, .output_len = 32, .num_prompts = 60, .seed = 3});
+  BenchPoint point = serve::summarise(load, engine->play(load, {}, {}), {});
+  point.steps = serve::alike_together(told);
+  return point;
+}
+
+// The machine wandered between the loads: each is simulated as fast as it was then.
+TEST(Replay, ASweepOfThisEngineIsSimulatedFromItsOwnSteps) {
+  const Experiment e = engine_here();
+  const std::vector<BenchPoint> points{served_here(e, 10, 1), served_here(e, 20, 1.6), served_here(e, 120, 0.8)};
+  const Recording recording = recording_of(run_of(e, points));
+  const BenchSet again = replay(recording, recording.server, catalogue());
+  EXPECT_EQ(again.provenance, formats::Provenance::predicted);
+  EXPECT_THAT(again.conditions.at("calibration"), HasSubstr("the recording's own"));
+  EXPECT_THAT(again.notes, Contains(HasSubstr("predicted from the steps that were recorded")));
+  ASSERT_EQ(again.points.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(again.points[i].tpot.median / points[i].tpot.median, 1, 0.06) << i;
+    EXPECT_NEAR(again.points[i].ttft.median / points[i].ttft.median, 1, 0.05) << i;
+    EXPECT_NEAR(again.points[i].output_throughput / points[i].output_throughput, 1, 0.02) << i;
+  }
+  // What the same machine would have done with another scheduler.
+  const BenchSet alone = replay(recording, counterfactual(e, {{"serve.max_num_seqs", "1"}}, catalogue()), catalogue());
+  EXPECT_LE(alone.points[2].tpot.median, again.points[2].tpot.median);
+  EXPECT_GT(alone.points[2].ttft.median, 2 * again.points[2].ttft.median);
+}
+
+TEST(Replay, StepsOfAnotherEngineAreNotItsOwn) {
+  const Experiment e = engine_here();
+  const Recording recording = recording_of(run_of(e, {served_here(e, 10, 1), served_here(e, 120, 1)}));
+  EXPECT_TRUE(RecordedSteps::of(recording, e));
+  for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{
+           {"train.dtype", "int8"}, {"target.id", "v6e-1"}, {"target.threads", "1"}, {"lora.adapter", "/elsewhere"}}) {
+    Experiment other = e;
+    other.set(key, value);
+    EXPECT_FALSE(RecordedSteps::of(recording, other)) << key;
+  }
+  Recording untold = recording;
+  for (BenchPoint& point : untold.set.points) point.steps.clear();
+  EXPECT_FALSE(RecordedSteps::of(untold, e));
 }
 
 TEST(Replay, AClosedLoopIsPlayedByAsManyUsers) {

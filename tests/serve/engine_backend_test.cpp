@@ -59,6 +59,14 @@ TEST_F(EngineBackendTest, EveryRequestOfAnOpenLoopIsTimedFromItsMoment) {
   }
   EXPECT_NEAR(played.duration_s, end - load.requests.front().at_s, 1e-9);
   EXPECT_EQ(played.prefix_hits, 0) << "salted prompts";
+  double tokens = 0, sampled = 0;
+  for (const formats::StepTime& step : played.steps) {
+    EXPECT_GT(step.seconds, 0);
+    EXPECT_LE(step.requests, 8);
+    tokens += static_cast<double>(step.count) * step.tokens, sampled += static_cast<double>(step.count) * step.sampled;
+  }
+  EXPECT_NEAR(sampled, 33 * 10, 1e-6) << "every answer's token, the warm-ups' too";
+  EXPECT_NEAR(tokens, 33 * (20 + 9), 1e-6);
 }
 
 TEST_F(EngineBackendTest, AClosedLoopHasNoMoreInFlightThanItsUsers) {

@@ -52,6 +52,26 @@ TEST(MeasuredSteps, FindsTheTermsOfStepsAndIgnoresThoseThatWereHeldUp) {
   EXPECT_THROW(MeasuredStepModel{few}, Error);
 }
 
+TEST(MeasuredSteps, StepsThatAreAlikeAreKeptTogetherAndSayTheSame) {
+  const std::vector<TimedStep> all = made_up(0.1, 0);
+  const std::vector<formats::StepTime> kept = alike_together(all);
+  EXPECT_LT(kept.size(), all.size() * 2 / 3);
+  const std::vector<TimedStep> some = timed_steps(kept);
+  const auto sums = [](const std::vector<TimedStep>& steps) {
+    std::array<double, 5> s{};
+    for (const TimedStep& t : steps) {
+      s[0] += t.count, s[1] += t.count * t.seconds, s[2] += t.count * t.work.tokens;
+      s[3] += t.count * t.work.read, s[4] += t.count * t.work.pairs;
+    }
+    return s;
+  };
+  for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(sums(some)[i] / sums(all)[i], 1, 1e-9) << i;
+  const MeasuredStepModel whole(all), short_one(some);
+  for (const TimedStep& s : made_up(0, 0))
+    EXPECT_NEAR(short_one.seconds(s.work) / whole.seconds(s.work), 1, 0.05) << s.work.tokens;
+  EXPECT_NEAR(short_one.beside(all).seconds(all[0].work) / whole.beside(some).seconds(all[0].work), 1, 0.05);
+}
+
 TEST(MeasuredSteps, CountWhatEachTokenSees) {
   model::Config config = engine::test::tiny_config();  // three sliding layers of window 5 and a full one
   const auto work = [&](int first, int count) {

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runs/recorded_steps.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "core/formats/checkpoint.h"
+#include "core/runs/engine_server.h"
+#include "core/serve/model_backend.h"
+
+namespace mw::runs {
+namespace {
+
+bool same_engine(const Experiment& recorded, const Experiment& server) {
+  constexpr const char* kKeys[] = {"model.id",       "target.id",    "train.dtype",
+                                   "serve.adapters", "lora.adapter", "target.threads"};
+  return server.string("target.id") == "cpu" && server.path("model.path") == recorded.path("model.path") &&
+         std::all_of(std::begin(kKeys), std::end(kKeys),
+                     [&](const char* key) { return recorded.value(key) == server.value(key); });
+}
+
+}  // namespace
+
+std::optional<RecordedSteps> RecordedSteps::of(const Recording& recording, const Experiment& server) {
+  std::vector<serve::TimedStep> steps;
+  for (const formats::BenchPoint& point : recording.set.points) {
+    const auto more = serve::timed_steps(point.steps);
+    steps.insert(steps.end(), more.begin(), more.end());
+  }
+  if (steps.size() < 2 * serve::MeasuredStepModel::kTerms || !same_engine(recording.server, server))
+    return std::nullopt;
+  const model::Config config = formats::read_config(server.path("model.path"));
+  RecordedSteps out(serve::MeasuredStepModel(steps).beside(steps), config, engine_server(server, config).settings);
+  for (const serve::TimedStep& s : steps) out.seconds_ += s.count * s.seconds, out.steps_ += s.count;
+  return out;
+}
+
+RecordedSteps::RecordedSteps(serve::MeasuredStepModel model, model::Config config, serve::SchedulerSettings settings)
+    : model_(model),
+      settings_(std::move(settings)),
+      made_(std::make_unique<serve::MeasuredExecutor>(std::move(model), std::move(config))),
+      executor_(made_.get()) {}
+
+BackendParts RecordedSteps::parts() {
+  BackendParts parts;
+  parts.backend = serve::virtual_backend(std::move(made_), settings_);
+  parts.conditions["kv_dtype"] = "f32";  // the engine's, whatever was asked for
+  parts.conditions["max_model_len"] = std::to_string(settings_.max_model_len);
+  parts.conditions["calibration"] =
+      "the recording's own " + std::to_string(std::lround(steps_)) + " steps in " + number_text(seconds_, 3) + " s";
+  parts.notes.push_back(
+      "every number is predicted from the steps that were recorded, each load at the speed that they had in it: " +
+      model_.text());
+  return parts;
+}
+
+void RecordedSteps::take_speed_of(const formats::BenchPoint& point) {
+  executor_->use(model_.beside(serve::timed_steps(point.steps)));
+}
+
+}  // namespace mw::runs

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sweep that this program's engine served, simulated from the times of its own steps: each load at the speed that the
+// machine had while it was served. One thread.
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "core/runs/recording.h"
+#include "core/runs/sweep_backends.h"
+#include "core/serve/measured_steps.h"
+
+namespace mw::runs {
+
+class RecordedSteps {
+ public:
+  // Nothing where the recording has too few steps, or `server` is not this processor with the recorded model, its type
+  // and adapters: then its steps would take another time. Throws what engine_server() does.
+  static std::optional<RecordedSteps> of(const Recording& recording, const Experiment& server);
+
+  BackendParts parts();                                  // once; the backend follows take_speed_of()
+  void take_speed_of(const formats::BenchPoint& point);  // of which the next load is the replay
+
+ private:
+  RecordedSteps(serve::MeasuredStepModel model, model::Config config, serve::SchedulerSettings settings);
+
+  serve::MeasuredStepModel model_;
+  serve::SchedulerSettings settings_;
+  std::unique_ptr<serve::MeasuredExecutor> made_;
+  serve::MeasuredExecutor* executor_;  // the backend's once that is made
+  double seconds_ = 0, steps_ = 0;     // that the model was fitted to
+};
+
+}  // namespace mw::runs
