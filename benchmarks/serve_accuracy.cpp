@@ -81,7 +81,9 @@ formats::BenchPoint simulated_cell(const runs::Experiment& e, const formats::Ben
 
 void print_paper(const char* example, const formats::BenchSet& cells, const hardware::Catalogue& catalogue) {
   const runs::Experiment shipped = runs::Experiment::load(fs::path(MW_RESOURCES) / "examples" / example);
+  const std::vector<int> lens = runs::sweep_settings(shipped).input_lens;
   for (const formats::BenchPoint& cell : cells.points) {
+    if (std::find(lens.begin(), lens.end(), cell.input_len) == lens.end()) continue;
     std::vector<Cell> figures{{"peak", cell.output_throughput},
                               {"TPOT at the peak", cell.tpot.median},
                               {std::isinf(cell.request_rate) ? "TTFT, all at once" : "TTFT at 4/s", cell.ttft.median}};
@@ -95,8 +97,8 @@ void print_paper(const char* example, const formats::BenchSet& cells, const hard
     }
     for (const Cell& f : figures) {
       if (std::isnan(f.published)) continue;
-      std::printf("| %s | %d | %s | %s |", cells.target.c_str(), cell.input_len, f.what,
-                  number_text(f.published).c_str());
+      std::printf("| %s | %d | %lld | %s | %s |", cells.target.c_str(), cell.input_len,
+                  shipped.integer("sweep.num_prompts"), f.what, number_text(f.published).c_str());
       for (const double x : f.simulated)
         std::printf(" %s | %+.1f %% |", number_text(x, 4).c_str(), 100 * (x / f.published - 1));
       std::printf("\n");
@@ -125,11 +127,13 @@ int run() {
   print_rows("Servers, held out", Purpose::holdout, measured.rows, simulated);
   print_rows("Servers, fitted to", Purpose::calibration, measured.rows, simulated);
   std::printf(
-      "\n### arXiv 2605.25645, never fitted to\n\n| target | prompt | figure | published | prompts replayed | error | "
-      "prefix "
-      "cache off | error |\n|---|--:|---|--:|--:|--:|--:|--:|\n");
+      "\n### arXiv 2605.25645, never fitted to\n\n| target | prompt | prompts | figure | published | replayed | error | "
+      "prefix cache off | error |\n|---|--:|--:|---|--:|--:|--:|--:|--:|\n");
   const Json sets = read_json(resources / "results/paper-2605.25645.json").at("sets");
-  for (const auto& [i, example] : {std::pair{0, "paper-serve-v6e-8.json"}, {1, "paper-serve-2xh100.json"}})
+  for (const auto& [i, example] : {std::pair{0, "paper-serve-v6e-8.json"},
+                                   {0, "paper-serve-v6e-8-16k.json"},
+                                   {1, "paper-serve-2xh100.json"},
+                                   {1, "paper-serve-2xh100-16k.json"}})
     print_paper(example, formats::bench_set(sets.at(static_cast<size_t>(i))), catalogue);
   std::printf(
       "\nAbout 16k tokens, fewer prompts than the paper says (published: v6e-8 474 tokens/s, TPOT 13.5, TTFT 62 ms; "

@@ -94,17 +94,17 @@ TEST_P(PaperServing, PeakRatesAtSixteenThousandTokensAreAQuarterLow) {
 }
 
 // Peak x TPOT is 6.4 and 6.2 requests in flight there. Six prompts that repeat are answered from both caches (eight are
-// not on GPUs): then rates and times per token are those of the table, at the rate that its TTFT is printed for.
+// not on GPUs): then rates and times per token are those of the table. The examples for 16k say so.
 TEST_P(PaperServing, SixPromptsThatRepeatMakeTheCellsAtSixteenThousandTokens) {
   const BenchSet set = published(GetParam());
   const auto cell = std::find_if(set.points.begin(), set.points.end(),
                                  [](const BenchPoint& p) { return apart(p) && !std::isnan(p.output_throughput); });
   ASSERT_NE(cell, set.points.end());
-  const auto points = simulated(GetParam(), cell->input_len, cell->output_len, {{"sweep.num_prompts", "6"}});
+  const auto points = simulated(GetParam() + std::string("-16k"), cell->input_len, cell->output_len);
+  EXPECT_NEAR(peak(points, *cell).output_throughput / cell->output_throughput, 1, 0.20);
+  EXPECT_NEAR(peak(points, *cell).tpot.median / cell->tpot.median, 1, 0.25);
   const BenchPoint& p = at_rate(points, 4);
   EXPECT_GT(p.prefix_hits, 0.9);
-  EXPECT_NEAR(p.output_throughput / cell->output_throughput, 1, 0.20);
-  EXPECT_NEAR(p.tpot.median / cell->tpot.median, 1, 0.25);
   EXPECT_LT(p.ttft.median, 100);  // 62 and 99 ms are printed, and 20 s simulated for thirty prompts
 }
 
