@@ -172,6 +172,7 @@ struct Pass {
   std::uint64_t first_cell = 0;        // of the whole batch, row * len
   KvCache* cache = nullptr;            // filled and read when generating
   std::span<const int> cache_rows{};   // of each run
+  const float* from = nullptr;         // hidden states [n,D] in place of embeddings
   const ServedPass* served = nullptr;  // instead of cache: rows in blocks, with adapters of their own
 };
 
@@ -314,7 +315,8 @@ struct Core {
   double streamed_loss(const Tokens& tokens, std::span<const int> rows, std::int64_t most, float gradient_scale);
 
   LossSum run(const TokenBatch& batch, const StepOptions& options, Want want);
-  void logits(const TokenBatch& batch, std::span<float> out);
+  void hidden(const TokenBatch& batch, std::span<const float> from, std::span<float> out);
+  void logits(const TokenBatch& batch, std::span<const float> from, std::span<float> out);  // empty: from the ids
 
   // mesh_part.cpp: nothing on one device
   int vocab() const { return part ? part->whole.vocab : config.vocab; }  // of the whole model

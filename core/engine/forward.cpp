@@ -140,7 +140,10 @@ const float* Core::forward(const Pass& pass) {
   prepare_rope(pass.tokens->last_position);
   enter_phase(mesh::Phase::forward);
   enter_storage(Storage::kEmbeddings, mesh::Phase::forward);
-  embed(*pass.tokens, memory.layers[0].x);
+  if (pass.from)
+    std::copy_n(pass.from, std::int64_t{pass.tokens->count} * config.dim, memory.layers[0].x);
+  else
+    embed(*pass.tokens, memory.layers[0].x);
   if (config.ple_dim > 0) per_layer_inputs(*pass.tokens, memory.layers[0].x);
   const int count = static_cast<int>(layers.size());
   for (int layer = 0; layer < count; ++layer) {

@@ -290,12 +290,24 @@ LossSum Core::run(const TokenBatch& batch, const StepOptions& options, Want want
   return sum;
 }
 
-void Core::logits(const TokenBatch& batch, std::span<float> out) {
+// Without padding tokens stand as in the batch.
+void Core::hidden(const TokenBatch& batch, std::span<const float> from, std::span<float> out) {
   const Tokens tokens = compact(batch, vocab(), config.max_positions);
+  if (tokens.count != batch.rows * batch.len)
+    throw Error({.id = "BATCH", .message = "hidden states are of batches without padding"});
+  prepare({.tokens = tokens.count, .lowest = static_cast<int>(layers.size())});
+  const float* x = forward({.tokens = &tokens, .from = from.empty() ? nullptr : from.data()});
+  std::copy_n(x, out.size(), out.begin());
+}
+
+void Core::logits(const TokenBatch& batch, std::span<const float> from, std::span<float> out) {
+  const Tokens tokens = compact(batch, vocab(), config.max_positions);
+  if (!from.empty() && tokens.count != batch.rows * batch.len)
+    throw Error({.id = "BATCH", .message = "hidden states are of batches without padding"});
   std::fill(out.begin(), out.end(), 0.0f);
   if (tokens.count == 0) return;
   prepare({.tokens = batch.rows * batch.len, .lowest = static_cast<int>(layers.size())});
-  const Pass pass{.tokens = &tokens};
+  const Pass pass{.tokens = &tokens, .from = from.empty() ? nullptr : from.data()};
   const float* x = forward(pass);
   enter_storage(Storage::kHead, mesh::Phase::forward);
   std::vector<float> whole(splits_vocab() ? static_cast<size_t>(part->logits_room()) : 0);

@@ -63,7 +63,29 @@ void Network::logits(const TokenBatch& batch, std::span<float> out) {
                  .message = "the logits buffer has the wrong size",
                  .found = std::to_string(out.size()),
                  .expected = std::to_string(expected)});
-  impl_->core.logits(batch, out);
+  impl_->core.logits(batch, {}, out);
+}
+
+void Network::hidden(const TokenBatch& batch, std::span<const float> from, std::span<float> out) {
+  const size_t expected =
+      static_cast<size_t>(batch.rows) * static_cast<size_t>(batch.len) * static_cast<size_t>(impl_->core.config.dim);
+  if (out.size() != expected || (!from.empty() && from.size() != expected))
+    throw Error({.id = "BATCH",
+                 .message = "hidden states have the wrong size",
+                 .found = std::to_string(from.size()) + " in, " + std::to_string(out.size()) + " out",
+                 .expected = std::to_string(expected)});
+  impl_->core.hidden(batch, from, out);
+}
+
+void Network::logits_from(const TokenBatch& batch, std::span<const float> from, std::span<float> out) {
+  const size_t tokens = static_cast<size_t>(batch.rows) * static_cast<size_t>(batch.len);
+  if (from.size() != tokens * static_cast<size_t>(impl_->core.config.dim) ||
+      out.size() != tokens * static_cast<size_t>(impl_->core.vocab()))
+    throw Error({.id = "BATCH",
+                 .message = "hidden states or logits have the wrong size",
+                 .found = std::to_string(from.size()) + ", " + std::to_string(out.size()),
+                 .expected = std::to_string(tokens) + " rows of each"});
+  impl_->core.logits(batch, from, out);
 }
 
 void Network::release_step_memory() {

@@ -113,6 +113,10 @@ class Network {
   LossSum evaluate(const TokenBatch& batch, const StepOptions& options);  // no dropout, no gradients
   // Last-position logits or all logits, for tests and inspection. out: [rows*len, vocab].
   void logits(const TokenBatch& batch, std::span<float> out);
+  // For a model that is run some layers at a time, without padding: hidden states [rows*len, dim] behind the layers, and
+  // logits, from hidden states before them. Empty `from`: from the ids, which are not read else. Not with PLE.
+  void hidden(const TokenBatch& batch, std::span<const float> from, std::span<float> out);
+  void logits_from(const TokenBatch& batch, std::span<const float> from, std::span<float> out);
 
   // Gives back what steps, scoring and sampling keep for the next one of their size.
   void release_step_memory();

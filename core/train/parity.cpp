@@ -5,6 +5,7 @@
 
 #include "core/base/rng.h"
 #include "core/train/merge.h"
+#include "core/train/sliced_model.h"
 
 namespace mw::train {
 namespace fs = std::filesystem;
@@ -33,6 +34,8 @@ Text fixed_text(int vocab) {
 
 std::vector<float> logits_of(const fs::path& folder, const formats::Adapter* adapter, ModelSettings settings,
                              const Text& text) {
+  if (const model::Config config = formats::read_config(folder); SlicedModel::possible(config))
+    return SlicedModel(folder, adapter, settings.threads).logits(text.batch());
   settings.path = folder;
   settings.weights = engine::WeightType::f32;
   settings.use = engine::Use::inference;
@@ -43,6 +46,11 @@ std::vector<float> logits_of(const fs::path& folder, const formats::Adapter* ada
   std::vector<float> logits(static_cast<size_t>(kRows * kLen) * static_cast<size_t>(network.config().vocab));
   network.logits(text.batch(), logits);
   return logits;
+}
+
+Bytes memory_of(const model::Config& config) {
+  const std::int64_t parameters = model::TensorInventory(config).parameters();
+  return SlicedModel::possible(config) ? SlicedModel::memory(config) : Bytes(parameters * 4 + parameters / 4);
 }
 
 double rms_of(const std::vector<float>& a, const std::vector<float>& b) {
@@ -88,11 +96,10 @@ Parity check_parity(const fs::path& base, const formats::Adapter& adapter, const
                     const ModelSettings& settings) {
   Parity p;
   const model::Config config = formats::read_config(merged);
-  const std::int64_t parameters = model::TensorInventory(config).parameters();
   const Bytes capacity = settings.capacity.value > 0 ? settings.capacity : machine_memory();
-  const auto need = Bytes(parameters * 4 + parameters / 4);
+  const Bytes need = memory_of(config);
   if (need > capacity) {
-    p.reason = "the model in f32 needs about " + to_text(need) + ", " + to_text(capacity) + " are here";
+    p.reason = "checking in f32 needs about " + to_text(need) + ", " + to_text(capacity) + " are here";
     return p;
   }
   const Text text = fixed_text(config.vocab);

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A model run layer by layer from its files against the same one in memory.
+#include "core/train/sliced_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/base/rng.h"
+#include "core/train/model.h"
+#include "tests/formats/test_files.h"
+#include "tests/train/random_model.h"
+
+namespace mw::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kRows = 2, kLen = 11;
+
+struct Text {
+  std::vector<int> ids, targets, positions, segments;
+  explicit Text(int vocab) {
+    Rng rng{9};
+    for (int i = 0; i < kRows * kLen; ++i) {
+      ids.push_back(static_cast<int>(rng.below(static_cast<std::uint64_t>(vocab))));
+      targets.push_back(-1), positions.push_back(i % kLen), segments.push_back(0);
+    }
+  }
+  engine::TokenBatch batch() const { return {kRows, kLen, ids, targets, positions, segments}; }
+};
+
+class SlicedModelTest : public testing::TestWithParam<const char*> {
+ protected:
+  // Weights in files, and the same in memory with an adapter whose layers differ.
+  void SetUp() override {
+    settings_.path = test::random_model(GetParam(), folder_ / "base");
+    settings_.weights = engine::WeightType::f32;
+    settings_.init = Init::random;
+    settings_.seed = 3;
+    config_ = formats::read_config(settings_.path);
+    LoadedModel random = load_weights(settings_, config_);
+    engine::Network& network = random.cluster->network(0);
+    formats::write_hf_weights(
+        settings_.path, config_, network.inventory(),
+        [&](size_t i, std::span<float> out) {
+          const auto from = network.weight_f32(i);
+          std::copy(from.begin(), from.end(), out.begin());
+          Rng rng{i};
+          if (network.inventory().tensors()[i].layer >= 0)  // norms differ from layer to layer
+            for (float& value : out) value += 0.05f * (static_cast<float>(rng.next_uniform()) - 0.5f);
+        },
+        formats::DType::f32);
+    adapter_ = {.rank = 4, .alpha = 8, .targets = {"q_proj", "o_proj", "gate_proj"}};
+    adapter_.rank_pattern = {{"layers.1.self_attn.q_proj", 2}};
+    adapter_.alpha_pattern = {{"layers.2.self_attn.o_proj", 20.0f}};
+    Rng rng{4};
+    for (const engine::ResolvedLora& r : engine::resolve_lora(network.inventory(), lora_options(adapter_))) {
+      formats::AdapterModule m{.target = r.target, .rank = r.rank, .alpha = r.alpha, .a = {}, .b = {}};
+      m.a.resize(static_cast<size_t>(r.rank * r.target.in)), m.b.resize(static_cast<size_t>(r.rank * r.target.out));
+      for (std::vector<float>* values : {&m.a, &m.b})
+        for (float& value : *values) value = 0.4f * (static_cast<float>(rng.next_uniform()) - 0.5f);
+      adapter_.modules.push_back(std::move(m));
+    }
+  }
+  std::vector<float> whole(const formats::Adapter* adapter) {
+    settings_.init = Init::load;
+    settings_.use = engine::Use::inference;
+    LoadedModel model = load_weights(settings_, config_);
+    if (adapter) attach_adapter(*adapter, 0, *model.cluster);
+    std::vector<float> out(static_cast<size_t>(kRows * kLen * config_.vocab));
+    model.cluster->network(0).logits(text().batch(), out);
+    return out;
+  }
+  Text text() const { return Text(config_.vocab); }
+
+  formats::TemporaryFolder folder_;
+  ModelSettings settings_;
+  model::Config config_;
+  formats::Adapter adapter_;
+};
+
+double farthest(const std::vector<float>& a, const std::vector<float>& b) {
+  double most = a.size() == b.size() ? 0 : 1e9;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) most = std::max(most, std::abs(double{a[i]} - b[i]));
+  return most;
+}
+
+TEST_P(SlicedModelTest, GivesTheLogitsOfTheWholeWithAndWithoutAnAdapter) {
+  ASSERT_TRUE(SlicedModel::possible(config_));
+  const Text t = text();
+  const std::vector<float> base = whole(nullptr), tuned = whole(&adapter_);
+  EXPECT_GT(farthest(base, tuned), 1e-2) << "an adapter that changes nothing shows nothing";
+  // Pieces of 100 rows: the last one is shorter.
+  const Bytes piece(100 * std::int64_t{config_.dim} * 4);
+  EXPECT_LT(farthest(SlicedModel(settings_.path, nullptr, 2, piece).logits(t.batch()), base), 2e-5);
+  EXPECT_LT(farthest(SlicedModel(settings_.path, &adapter_, 1, piece).logits(t.batch()), tuned), 2e-5);
+  EXPECT_LT(farthest(SlicedModel(settings_.path, &adapter_, 2).logits(t.batch()), tuned), 2e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, SlicedModelTest, testing::Values("gemma2", "gemma3", "gemma4", "gemma4_moe"),
+                         [](const auto& p) { return std::string(p.param); });
+
+TEST(SlicedModelOf, LayersThatReadEachOthersKeysIsNotPossible) {
+  formats::TemporaryFolder folder;
+  EXPECT_FALSE(SlicedModel::possible(formats::read_config(test::random_model("gemma4_e", folder / "e"))));
+}
+
+// 8 GB of weights are checked in a few hundred MB.
+TEST(SlicedModelOf, MemoryIsThatOfALayerAndAPieceOfTheHead) {
+  const model::Config config = model::catalogue("gemma3-4b");
+  const std::int64_t whole = 4 * model::TensorInventory(config).parameters();
+  EXPECT_LT(SlicedModel::memory(config).value, whole / 12);
+  EXPECT_LT(SlicedModel::memory(config).value, 1'200'000'000);
+}
+
+}  // namespace
+}  // namespace mw::train
