@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // mw_merge_bench BASE ADAPTER OUT: train::merge alone, timed until everything is on the disk, and the most memory that
-// the process ever held. merge_speed.sh compares that with copying the same bytes.
+// the process ever held; then the gate behind it, its seconds, the most memory until its end, and its verdict.
+// merge_speed.sh compares the first with copying the same bytes.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -8,6 +9,16 @@
 
 #include "core/base/error.h"
 #include "core/train/merge.h"
+
+namespace {
+
+long most_held() {  // bytes
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  return used.ru_maxrss * 1024;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 4) return std::fprintf(stderr, "mw_merge_bench BASE ADAPTER OUT\n"), 2;
@@ -17,10 +28,12 @@ int main(int argc, char** argv) {
     const mw::formats::Adapter adapter = mw::train::read_adapter(argv[2], argv[1]);
     const mw::train::Merged merged = mw::train::merge(argv[1], adapter, argv[3], 0);
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    rusage used{};
-    ::getrusage(RUSAGE_SELF, &used);
-    std::printf("%.3f %ld %ld %ld\n", seconds, static_cast<long>(merged.written.value), merged.merged,
-                used.ru_maxrss * 1024);
+    const long peak = most_held();
+    const auto checking = Clock::now();
+    const mw::train::Parity parity = mw::train::check_parity(argv[1], adapter, argv[3], {});
+    const double checked = std::chrono::duration<double>(Clock::now() - checking).count();
+    std::printf("%.3f %ld %ld %ld %.3f %ld %s\n", seconds, static_cast<long>(merged.written.value), merged.merged, peak,
+                checked, most_held(), std::string(to_string(parity.verdict)).c_str());
   } catch (const mw::Error& error) {
     return std::fprintf(stderr, "%s\n", error.what()), 1;
   }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Merging into 8 GB of random bf16 weights in 20 files against copying them (cp and sync) on the same disk, in turn, from
-# cold caches: seconds, the ratio of the speeds, peak memory. Needs 25 GB in FOLDER, which is emptied again.
+# cold caches: seconds, the ratio of the speeds, peak memory; then the gate behind a merge. Needs 25 GB in FOLDER, which is emptied again.
 #   benchmarks/merge_speed.sh FOLDER [ROUNDS] [PRESET]    default: 3 rounds, ci
 set -euo pipefail
 folder=${1:?folder} rounds=${2:-3} preset=${3:-ci}
@@ -28,9 +28,9 @@ for round in $(seq "$rounds"); do
   copy=$(awk "BEGIN { print $end - $start }")
   rm -rf "$work/copy"
   cold
-  read -r seconds written merged peak < <("$bench" "$work/base" "$work/adapter" "$work/out")
+  read -r seconds written merged peak checked whole verdict < <("$bench" "$work/base" "$work/adapter" "$work/out")
   rm -rf "$work/out"
-  awk -v c="$copy" -v m="$seconds" -v b="$bytes" -v w="$written" -v n="$merged" -v p="$peak" -v r="$round" -v l="$(cut -d' ' -f1 /proc/loadavg)" 'BEGIN {
-    printf "round %d: copy %.1f s (%.0f MB/s), merge %.1f s (%.0f MB/s, %d tensors changed), ratio %.0f %%, peak %.2f GB, load %s\n",
-      r, c, b / c / 1e6, m, w / m / 1e6, n, 100 * (w / m) / (b / c), p / 1e9, l }'
+  awk -v c="$copy" -v m="$seconds" -v b="$bytes" -v w="$written" -v n="$merged" -v p="$peak" -v r="$round" -v k="$checked" -v q="$whole" -v v="$verdict" -v l="$(cut -d' ' -f1 /proc/loadavg)" 'BEGIN {
+    printf "round %d: copy %.1f s (%.0f MB/s), merge %.1f s (%.0f MB/s, %d tensors changed), ratio %.0f %%, peak %.2f GB; gate %s in %.0f s, peak of all %.2f GB; load %s\n",
+      r, c, b / c / 1e6, m, w / m / 1e6, n, 100 * (w / m) / (b / c), p / 1e9, v, k, q / 1e9, l }'
 done
