@@ -63,7 +63,10 @@ int merge_command(const Common& common, const AdapterArgs& args) {
       [&](long done, long total) {
         line.update("merging " + std::to_string(done) + " of " + std::to_string(total) + " MiB");
       },
-      [&] { line.update("checking: base and adapter against the merged model"); }, common.stop);
+      [&](long done, long of) {
+        line.update("checking base and adapter against the merged model: " + std::to_string(100 * done / of) + " %");
+      },
+      common.stop);
   line.clear();
   if (common.output == Output::json)
     print_json(answer);

@@ -27,8 +27,9 @@ struct MergeResult {
 formats::Adapter read_any_adapter(const std::filesystem::path& adapter, const model::TensorInventory& inventory,
                                   std::optional<float> alpha, std::vector<std::string>& notes);
 
-// `checking` is told when all is written and the comparison begins. Throws what merge() and the readers throw.
+// `checking` is told from when all is written and the comparison begins; a stop then leaves the folder, whose verdict
+// is that it was not run. Throws what merge() and the readers throw.
 MergeResult merge_adapter(const MergeRequest& request, const std::function<void(const std::string&)>& noted,
-                          const train::Progress& progress, const std::function<void()>& checking, std::stop_token stop);
+                          const train::Progress& progress, const train::Progress& checking, std::stop_token stop);
 
 }  // namespace mw::runs

@@ -36,9 +36,10 @@ struct Parity {
 std::string_view to_string(Parity::Verdict verdict);
 // Passes where the difference is at most 1e-3 (f32 files), or what rounding the changed weights to their type explains:
 // an rms of 5 % of the adapter's effect or 2^-6, whichever is more, and never over half of the effect: then rounding
-// has swallowed the adapter. Layer by layer (SlicedModel), but for E2B and E4B; not run where that does not fit.
+// has swallowed the adapter. Layer by layer (SlicedModel), but for E2B and E4B; not run where that does not fit. What
+// `progress` throws ends it.
 Parity check_parity(const std::filesystem::path& base, const formats::Adapter& adapter,
-                    const std::filesystem::path& merged, const ModelSettings& settings);
+                    const std::filesystem::path& merged, const ModelSettings& settings, const Progress& progress = {});
 Json to_json(const Parity& parity);
 
 }  // namespace mw::train

@@ -33,9 +33,9 @@ Text fixed_text(int vocab) {
 }
 
 std::vector<float> logits_of(const fs::path& folder, const formats::Adapter* adapter, ModelSettings settings,
-                             const Text& text) {
+                             const Text& text, const Progress& progress) {
   if (const model::Config config = formats::read_config(folder); SlicedModel::possible(config))
-    return SlicedModel(folder, adapter, settings.threads).logits(text.batch());
+    return SlicedModel(folder, adapter, settings.threads).logits(text.batch(), progress);
   settings.path = folder;
   settings.weights = engine::WeightType::f32;
   settings.use = engine::Use::inference;
@@ -45,6 +45,7 @@ std::vector<float> logits_of(const fs::path& folder, const formats::Adapter* ada
   engine::Network& network = model.cluster->network(0);
   std::vector<float> logits(static_cast<size_t>(kRows * kLen) * static_cast<size_t>(network.config().vocab));
   network.logits(text.batch(), logits);
+  if (progress) progress(1, 1);
   return logits;
 }
 
@@ -93,7 +94,7 @@ std::string_view to_string(Parity::Verdict verdict) {
 }
 
 Parity check_parity(const fs::path& base, const formats::Adapter& adapter, const fs::path& merged,
-                    const ModelSettings& settings) {
+                    const ModelSettings& settings, const Progress& progress) {
   Parity p;
   const model::Config config = formats::read_config(merged);
   const Bytes capacity = settings.capacity.value > 0 ? settings.capacity : machine_memory();
@@ -103,9 +104,13 @@ Parity check_parity(const fs::path& base, const formats::Adapter& adapter, const
     return p;
   }
   const Text text = fixed_text(config.vocab);
-  const std::vector<float> plain = logits_of(base, nullptr, settings, text),
-                           wanted = logits_of(base, &adapter, settings, text),
-                           got = logits_of(merged, nullptr, settings, text);
+  const auto third = [&](long of_three) -> Progress {
+    if (!progress) return {};
+    return [&progress, of_three](long done, long of) { progress(of_three * of + done, 3 * of); };
+  };
+  const std::vector<float> plain = logits_of(base, nullptr, settings, text, third(0)),
+                           wanted = logits_of(base, &adapter, settings, text, third(1)),
+                           got = logits_of(merged, nullptr, settings, text, third(2));
   p.effect = rms_of(plain, wanted);
   compare(wanted, got, p);
   const bool exact = is_f32(merged);

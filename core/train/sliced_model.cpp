@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/train/model.h"
-
 namespace mw::train {
 namespace {
 
@@ -83,7 +81,7 @@ SlicedModel::Slice SlicedModel::slice(int layer, Rows rows) const {
   return out;
 }
 
-std::vector<float> SlicedModel::logits(const engine::TokenBatch& batch) const {
+std::vector<float> SlicedModel::logits(const engine::TokenBatch& batch, const Progress& progress) const {
   const size_t tokens = static_cast<size_t>(batch.rows) * static_cast<size_t>(batch.len);
   const auto dim = static_cast<size_t>(config_.dim), vocab = static_cast<size_t>(config_.vocab);
   std::vector<int> ids(tokens);  // into a slice's rows
@@ -92,17 +90,24 @@ std::vector<float> SlicedModel::logits(const engine::TokenBatch& batch) const {
   const std::vector<int> targets(tokens, -1);
   sliced.targets = targets;
   std::vector<float> x(tokens * dim), next(tokens * dim);
+  const auto most = std::clamp<size_t>(static_cast<size_t>(head_.value) / (dim * sizeof(float)), 1, vocab);
+  const int last = static_cast<int>(config_.layers.size()) - 1;
+  const long slices = last + static_cast<long>((vocab + most - 1) / most);
+  long done = 0;
+  const auto went_on = [&] {
+    if (progress) progress(++done, slices);
+  };
 
   std::iota(ids.begin(), ids.end(), 0);
   slice(0, Rows(batch.ids.begin(), batch.ids.end())).network().hidden(sliced, {}, x);
   std::fill(ids.begin(), ids.end(), 0);
-  const int last = static_cast<int>(config_.layers.size()) - 1;
+  went_on();
   for (int layer = 1; layer < last; ++layer) {
     slice(layer, {0}).network().hidden(sliced, x, next);
     x.swap(next);
+    went_on();
   }
   std::vector<float> out(tokens * vocab), piece;
-  const auto most = std::clamp<size_t>(static_cast<size_t>(head_.value) / (dim * sizeof(float)), 1, vocab);
   for (size_t first = 0; first < vocab; first += most) {
     Rows rows(std::min(most, vocab - first));
     std::iota(rows.begin(), rows.end(), static_cast<int>(first));
@@ -111,6 +116,7 @@ std::vector<float> SlicedModel::logits(const engine::TokenBatch& batch) const {
     for (size_t i = 0; i < tokens; ++i)
       std::copy_n(piece.begin() + static_cast<std::ptrdiff_t>(i * rows.size()), rows.size(),
                   out.begin() + static_cast<std::ptrdiff_t>(i * vocab + first));
+    went_on();
   }
   return out;
 }

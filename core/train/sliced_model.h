@@ -8,6 +8,7 @@
 #include "core/base/units.h"
 #include "core/engine/network.h"
 #include "core/formats/checkpoint.h"
+#include "core/train/model.h"
 
 namespace mw::train {
 
@@ -22,8 +23,8 @@ class SlicedModel {
   // Throws what reading a folder does. The adapter outlives it. `head`: of a piece of the head.
   SlicedModel(const std::filesystem::path& folder, const formats::Adapter* adapter, int threads, Bytes head = kHead);
   const model::Config& config() const { return config_; }
-  // [rows*len, vocab] of a batch without padding.
-  std::vector<float> logits(const engine::TokenBatch& batch) const;
+  // [rows*len, vocab] of a batch without padding. What `progress` throws ends it.
+  std::vector<float> logits(const engine::TokenBatch& batch, const Progress& progress = {}) const;
 
  private:
   struct Slice;

@@ -31,7 +31,11 @@ Merger::Said Merger::work(const runs::MergeRequest& request, const std::stop_tok
           const int percent = static_cast<int>(100 * done / std::max(1L, of));
           if (percent > told) said_.push({.percent = told = percent}, Delivery::telemetry);
         },
-        [&] { said_.push({.percent = 100, .checking = true}, Delivery::state); }, stop);
+        [&](long done, long of) {
+          said_.push({.percent = static_cast<int>(100 * done / std::max(1L, of)), .checking = true},
+                     done == 0 ? Delivery::state : Delivery::telemetry);
+        },
+        stop);
     end.verdict =
         tr("%1 of %2 tensors merged, %3 in %4. Parity %5%6")
             .arg(result.merged.merged)
