@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bodies of VectorKernels; included by exactly the vector_*.cpp files, each built for one instruction set.
 #pragma once
+#include <utility>
+
 #include "core/engine/kernels/vector.h"
 #include "core/engine/kernels/vector_math.h"
 #include "core/engine/kernels/vector_rows.h"
@@ -102,14 +104,15 @@ template <int M, int R, class W>
 }
 
 // Two vectors of rows, W lanes each, into one with W/2 lanes a row: a's rows, then b's, each half added to the other.
+template <int W, int... Lane>
+[[gnu::always_inline]] inline V halved(V a, V b, std::integer_sequence<int, Lane...>) {
+  constexpr int kHalf = W / 2;
+  return __builtin_shufflevector(a, b, ((Lane / 8) * 16 + (Lane % 8) / kHalf * W + Lane % kHalf)...) +
+         __builtin_shufflevector(a, b, ((Lane / 8) * 16 + (Lane % 8) / kHalf * W + Lane % kHalf + kHalf)...);
+}
 template <int W>
 [[gnu::always_inline]] inline V halved(V a, V b) {
-  I low;
-  for (int lane = 0; lane < 16; ++lane) {
-    constexpr int kHalf = W / 2;
-    low[lane] = (lane / 8) * 16 + (lane % 8) / kHalf * W + lane % kHalf;
-  }
-  return __builtin_shuffle(a, b, low) + __builtin_shuffle(a, b, low + W / 2);
+  return halved<W>(a, b, std::make_integer_sequence<int, 16>());
 }
 
 // 16 rows of few columns, K = 4, 8 or a multiple of 16: one row's sum would cost more than its products. LoRA's second
