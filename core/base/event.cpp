@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/event.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -80,20 +81,28 @@ struct ToJson {
   }
 };
 
+// Others may write a whole number as 3.0, or as one that no counter holds.
+template <class T>
+T whole(const Json& j, const char* key, T otherwise) {
+  if (!j.contains(key)) return otherwise;
+  constexpr double kMost = std::min(9e18, static_cast<double>(std::numeric_limits<T>::max()));
+  const double value = j.at(key).get<double>();
+  if (!(std::abs(value) <= kMost))
+    throw Error({.id = "EVENT", .message = "a number out of range", .place = key, .expected = "a whole number"});
+  return j.at(key).get<T>();
+}
+
 Bytes bytes_member(const Json& j, const char* key) {
-  const double value = j.contains(key) ? j.at(key).get<double>() : 0.0;
-  if (!(std::abs(value) < 9e18))
-    throw Error({.id = "EVENT", .message = "bytes are no number", .place = key, .expected = "a number"});
-  return Bytes(value == 0.0 ? 0 : j.at(key).get<std::int64_t>());
+  return Bytes(whole(j, key, std::int64_t{0}));
 }
 
 event::Traffic traffic_from(const Json& j) {
-  event::Traffic e{.step = j.value("step", 0L), .entries = {}, .devices = {}};
+  event::Traffic e{.step = whole(j, "step", 0L), .entries = {}, .devices = {}};
   const auto seconds = [](const Json& from, const char* key) { return from.contains(key) ? number(from, key) : 0.0; };
   const auto text = [](const Json& from, const char* key) { return from.value(key, std::string()); };
   for (const Json& from : j.value("entries", Json::array()))
     e.entries.push_back({text(from, "kind"), text(from, "axis"), text(from, "phase"), text(from, "cause"),
-                         from.value("layer", -1), from.value("calls", std::int64_t{0}), bytes_member(from, "bytes"),
+                         whole(from, "layer", -1), whole(from, "calls", std::int64_t{0}), bytes_member(from, "bytes"),
                          seconds(from, "seconds"), seconds(from, "waited"),
                          from.contains("planned") ? std::optional(bytes_member(from, "planned")) : std::nullopt});
   for (const Json& from : j.value("devices", Json::array()))
@@ -113,25 +122,25 @@ Json info_of(const Json& started) {
 decltype(Event::body) body_from(const Json& j) {
   const auto kind = string_member(j, "event", "event");
   const auto text = [&](const char* key) { return j.value(key, std::string()); };
-  const auto step = [&] { return j.value("step", 0L); };
+  const auto step = [&] { return whole(j, "step", 0L); };
   if (kind == "started") return event::Started{info_of(j)};
   if (kind == "metric") return event::Metric{string_member(j, "name", "event"), step(), number(j, "value")};
   if (kind == "memory")
-    return event::Memory{j.value("device", 0), step(), text("phase"),
-                         ledger_from_json(j.value("bytes", Json::object())), Bytes(j.value("peak", std::int64_t{0}))};
+    return event::Memory{whole(j, "device", 0), step(), text("phase"),
+                         ledger_from_json(j.value("bytes", Json::object())), bytes_member(j, "peak")};
   if (kind == "sample") return event::Sample{step(), text("prompt"), text("text"), text("expected"), text("verdict")};
   if (kind == "traffic") return traffic_from(j);
   if (kind == "checkpoint") return event::Checkpoint{step(), text("path")};
   if (kind == "point") return event::Point{step(), text("kind"), j.value("values", Json::object())};
   if (kind == "log") return event::Log{text("level"), text("text")};
-  if (kind == "progress") return event::Progress{text("phase"), j.value("done", 0L), j.value("total", 0L)};
+  if (kind == "progress") return event::Progress{text("phase"), whole(j, "done", 0L), whole(j, "total", 0L)};
   if (kind == "state") return event::StateChanged{run_state(string_member(j, "state", "event"))};
   if (kind == "finished")
     return event::Finished{run_state(string_member(j, "state", "event")),
-                           j.value("steps", 0L),
-                           j.value("tokens", 0L),
+                           whole(j, "steps", 0L),
+                           whole(j, "tokens", 0L),
                            j.contains("seconds") ? number(j, "seconds") : 0.0,
-                           Bytes(j.value("peak_bytes", std::int64_t{0})),
+                           bytes_member(j, "peak_bytes"),
                            text("error"),
                            j.value("summary", Json())};
   throw Error({.id = "EVENT",
@@ -170,9 +179,9 @@ Ledger ledger_from_json(const Json& json) {
   for (const auto& [name, value] : json.items()) {
     const auto category = memory_category(name);
     if (!category) continue;
-    if (!value.is_number() || std::abs(value.get<double>()) > 9e18)
+    if (!value.is_number())
       throw Error({.id = "EVENT", .message = "bytes are no number", .place = name, .expected = "a number"});
-    ledger[*category] = Bytes(value.get<std::int64_t>());
+    ledger[*category] = bytes_member(json, name.c_str());
   }
   return ledger;
 }

@@ -101,7 +101,10 @@ int HttpBackend::count_tokens(const std::string& text) {
   if (got.status != 200 || !json.is_object())
     throw server_error(options_.target, "the server does not complete a short text", found_text(got), "HTTP 200");
   const auto usage = json.find("usage");
-  return usage != json.end() && usage->is_object() ? usage->value("prompt_tokens", 0) : 0;
+  if (usage == json.end() || !usage->is_object()) return 0;
+  const auto tokens = usage->find("prompt_tokens");
+  return tokens != usage->end() && tokens->is_number() ? static_cast<int>(std::clamp(tokens->get<double>(), 0.0, 1e9))
+                                                       : 0;
 }
 
 HttpWork HttpBackend::work() const {

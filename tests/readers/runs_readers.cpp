@@ -7,6 +7,7 @@
 #include "core/plan/calibrate.h"
 #include "core/plan/measurements.h"
 #include "core/runs/experiment.h"
+#include "core/runs/import_events.h"
 #include "core/runs/import_results.h"
 #include "core/runs/recording.h"
 #include "core/runs/settings.h"
@@ -65,6 +66,23 @@ Texts event_line_seeds() {
       R"({"event":"state","state":"paused"})",
       R"({"event":"point","step":1,"kind":"size","values":{}})",
       R"({"event":"finished","state":"done","steps":10,"tokens":100,"seconds":5,"peak_bytes":7,"error":""})"};
+}
+
+// A whole run's lines, from the program that printed them.
+void event_record(std::string_view bytes) {
+  static const Scratch scratch;
+  const fs::path file = scratch.put("events.jsonl", bytes);
+  is_event_lines(file);
+  for (const Event& event : read_event_lines(file).events) to_json(event, "run-1").dump();
+}
+Texts event_record_seeds() {
+  return {R"({"event":"started","time_s":0,"info":{"name":"a","software":"TRL","experiment":{"schema":1,"name":"x"}}})"
+          "\n"
+          R"({"event":"metric","time_s":1,"step":1,"name":"train/loss","value":2.5})"
+          "\nnot an event\n"
+          R"({"event":"finished","time_s":2,"state":"done","steps":1,"tokens":1,"seconds":2,"peak_bytes":7,"error":""})"
+          "\n",
+          R"({"event":"metric","step":1,"name":"train/loss","value":2.5})"};
 }
 
 void measurements(std::string_view bytes) {
@@ -164,9 +182,10 @@ Texts checkpoint_seeds() {
 
 std::vector<Reader> runs_readers() {
   return {{"experiment", experiment, experiment_seeds},       {"sets", sets, sets_seeds, 512},
-          {"event_line", event_line, event_line_seeds, 2048}, {"measurements", measurements, measurements_seeds},
-          {"calibration", calibration, calibration_seeds},    {"hardware", hardware_rows, hardware_seeds},
-          {"recording", recording, recording_seeds},          {"checkpoint", checkpoint, checkpoint_seeds, 1024}};
+          {"event_line", event_line, event_line_seeds, 2048}, {"event_record", event_record, event_record_seeds},
+          {"measurements", measurements, measurements_seeds}, {"calibration", calibration, calibration_seeds},
+          {"hardware", hardware_rows, hardware_seeds},        {"recording", recording, recording_seeds},
+          {"checkpoint", checkpoint, checkpoint_seeds, 1024}};
 }
 
 }  // namespace mw::readers

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // LevelDB's log blocks with W&B's header and its Record messages; chunks are checked by CRC-32/IEEE of type and
 // payload.
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -63,7 +64,7 @@ void take_history(std::string_view message, RunLog& log) {
     const Item item = item_of(f->bytes);
     const SortedJson value = SortedJson::parse(item.value, nullptr, false);
     if (!value.is_number()) continue;
-    if (item.key == "_step") step = value.get<long>();
+    if (item.key == "_step") step = static_cast<long>(std::clamp(value.get<double>(), 0.0, 9e18));
     if (item.key == "_timestamp") wall = value.get<double>();
     if (item.key == "_runtime") log.seconds = std::max(log.seconds, value.get<double>());
     if (!item.key.starts_with("_")) row.emplace_back(item.key, value.get<double>());
