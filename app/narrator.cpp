@@ -24,6 +24,7 @@ void Narrator::metric(const event::Metric& m) {
 }
 
 void Narrator::progress(const event::Progress& p) {
+  if (!view_.activity()) return line_.clear();
   std::string text = p.phase + " " + std::to_string(p.done) + "/" + std::to_string(p.total);
   if (p.phase == "training") {
     text += "  loss " + number_text(loss_) + "  " + count_text(speed_) + " tokens/s";

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Exports the tiny experiment for Tunix, TRL and TorchAX, installs what each pins from PyPI (outside the repository), runs
 # them in smoke mode to the end under `meshwright watch`, and compares 20 steps with our engine's from the same adapter in
-# f32: losses within 2 % at every step. What they leave is merged, converted and loaded in transformers and peft: logits
-# within 1e-3 of our engine's at every position. Ends with a table of each, and with the runs compared.
+# f32: losses and gradient norms within 2 % at every step. What they leave is merged, converted and loaded in transformers
+# and peft: logits within 1e-3 of our engine's at every position. Ends with a table of each, and with the runs compared.
+# Six minutes on two cores, and what it takes to download 13 GB the first time.
 #     scripts/check-recipes.sh [tunix] [trl-fsdp] [torchax]      some of them; all without arguments
 #     MESHWRIGHT=PATH           the program; else build/release's
 #     MESHWRIGHT_VENVS=DIR      where the environments are made or found: DIR/tunix, DIR/trl-fsdp, DIR/torchax
@@ -21,7 +22,7 @@ done
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 runs=$work/runs steps=20 failed=0
 printf 'recipe\ttraining loss\theld-out loss\tgradient norm\tverdict\n' > "$work/losses.tsv"
-printf 'weights\tlargest difference\tsame likeliest\tof\tverdict\n' > "$work/logits.tsv"
+printf 'weights\tlargest difference\tsame likeliest\tadapter\tverdict\n' > "$work/logits.tsv"
 say() { echo "== $*" >&2; }
 
 environment() {  # of a kind: made once
@@ -96,7 +97,9 @@ for variant in "${variants[@]}"; do
       printf '%s, %s\t\t\t\tBAD: it did not end well\n' "$kind" "$name" >> "$work/losses.tsv"
       failed=1; continue
     fi
-    python3 scripts/recipes/compare_losses.py "$kind, $name" "$ours" "$theirs" "$steps" 0.02 >> "$work/losses.tsv" || failed=1
+    why=(); [ "$kind, $name" != "tunix, all" ] || why=("of one A for K and V, not of two")
+    python3 scripts/recipes/compare_losses.py "$kind, $name" "$ours" "$theirs" "$steps" 0.02 "${why[@]}" \
+      >> "$work/losses.tsv" || failed=1
     [ "$name" = all ] && compared+=("$(run_of "$theirs")")
     [ -z "${MESHWRIGHT_KEEP:-}" ] || { mkdir -p "$MESHWRIGHT_KEEP"; cp "$ours" "$theirs" "$MESHWRIGHT_KEEP/"; }
     # What it left, read by us, against transformers and peft.

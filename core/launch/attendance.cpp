@@ -62,7 +62,13 @@ void Attendance::progress(const char* phase, std::uint64_t done, std::uint64_t t
   const std::uint64_t mib = done >> 20;
   if (mib == told_ && done != total) return;
   told_ = mib;
+  busy_ = true;
   run_.record({stream_.seconds(), event::Progress{phase, static_cast<long>(mib), static_cast<long>(total >> 20)}});
+}
+
+void Attendance::idle() {
+  told_ = 0;
+  if (std::exchange(busy_, false)) run_.record({stream_.seconds(), event::Progress{}});
 }
 
 Answer Attendance::ask(const Call& what, const OnFrame& on_frame, const std::stop_token& stop) {
@@ -77,39 +83,68 @@ Answer Attendance::ask_until_answered(const Call& what, const OnFrame& on_frame,
   return answer;
 }
 
-void Attendance::waiting(const std::string& why, std::chrono::milliseconds wait) {
-  const std::string text = ticket_.target.text + ": connection lost: " + why + "; again in " +
-                           to_text(Seconds(static_cast<double>(wait.count()) / 1000));
-  if (!lost_)
-    say(text, "warning");
+// Said once; every attempt after that is for those who watch.
+void Attendance::waiting(const std::string& why, std::chrono::milliseconds wait, const char* during) {
+  const std::string lost = ticket_.target.text + ": connection lost" + during + ": " + why;
+  if (!std::exchange(lost_, true))
+    say(lost + "; trying again for up to " + in_words(timing_.give_up), "warning");
   else
-    on_line_(text);
-  lost_ = true;
+    on_line_(lost + "; again in " + in_words(wait));
 }
 
 void Attendance::reached() {
   if (std::exchange(lost_, false)) say(ticket_.target.text + ": connected again");
 }
 
-void Attendance::put(const fs::path& recipe, const std::vector<std::string>& files, Folder use) {
-  Outgoing outgoing(recipe, files, [&](std::uint64_t done, std::uint64_t total) { progress("copying", done, total); });
+// All of it anew after a lost connection; only an attempt that got further than any before shows that one could
+// succeed.
+std::optional<std::uint64_t> Attendance::send(const fs::path& recipe, const std::vector<std::string>& files,
+                                              Folder use) {
   const Either stop(stops_.detach, stops_.cancel);
-  const Call put{{"put", ticket_.folder, ticket_.token, std::to_string(outgoing.bytes()),
-                  use == Folder::forced ? "force" : "fresh"},
-                 [&] { return outgoing.next(); }};
-  const Answer answer = ask(
-      put, [](const Frame&) {}, stop.token());
-  if (answer.ended == Ended::stopped) throw cancelled("the launch");
-  if (answer.ended == Ended::lost)
+  std::uint64_t bytes = 0;
+  long long furthest = -1;
+  const auto once = [&](const OnFrame& counting) {
+    Outgoing outgoing(recipe, files,
+                      [&](std::uint64_t done, std::uint64_t total) { progress("copying", done, total); });
+    bytes = outgoing.bytes();
+    const Call put{
+        {"put", ticket_.folder, ticket_.token, std::to_string(bytes), use == Folder::forced ? "force" : "fresh"},
+        [&] { return outgoing.next(); }};
+    const OnFrame on_frame = [&](const Frame& frame) {
+      reached();
+      const long long got = frame.kind == "beat" ? int_member(frame.head, "bytes", "frame") : 0;
+      if (got > furthest) counting(frame);
+      furthest = std::max(furthest, got);
+    };
+    return ask(put, on_frame, stop.token());
+  };
+  const OnWait wait_for = [&](const std::string& why, std::chrono::milliseconds wait) {
+    waiting(why, wait, " while the recipe was copied");
+  };
+  const Answer answer = persistently(
+      once, [](const Frame&) {}, timing_, wait_for, stop.token());
+  return answer.ended == Ended::answered ? std::optional(bytes) : std::nullopt;
+}
+
+void Attendance::put(const fs::path& recipe, const std::vector<std::string>& files, Folder use) {
+  std::optional<std::uint64_t> bytes;
+  try {
+    bytes = send(recipe, files, use);
+  } catch (const Error& error) {
+    if (error.problem().id != "LAUNCH-LOST") throw;
     throw Error({.id = "LAUNCH-COPY",
-                 .message = "the connection was lost while the recipe was copied",
+                 .message = "the recipe could not be copied: no connection for " + in_words(timing_.give_up),
                  .place = ticket_.target.text,
-                 .found = answer.said,
-                 .fix = "launch it again"},
+                 .found = error.problem().found,
+                 .expected = "a connection that holds until all is there",
+                 .fix = "nothing was started: launch it again, with more --patience"},
                 Error::Kind::failed);
-  say("copied " + std::to_string(files.size()) + " files, " +
-      to_text(Bytes(static_cast<std::int64_t>(outgoing.bytes()))) + ", to " + ticket_.target.text + ", " +
-      ticket_.folder);
+  }
+  if (!bytes) throw cancelled("the launch");
+  reached();
+  idle();
+  say("copied " + std::to_string(files.size()) + " files, " + to_text(Bytes(static_cast<std::int64_t>(*bytes))) +
+      ", to " + ticket_.target.text + ", " + ticket_.folder);
 }
 
 // A lost connection is opened again behind the last whole line.
@@ -148,7 +183,10 @@ Launched Attendance::attend() {
   const Launched detached{run_id_, std::nullopt};
   try {
     // From here on the record belongs to a job that may run, whatever becomes of this process.
-    if (!store_.cursor(run_id_)) run_.record({0, event::Log{"info", "starting: " + ticket_.command}}, stream_.cursor());
+    if (!store_.cursor(run_id_))
+      run_.record({0, event::Log{"info", "starting: " + ticket_.command}}, stream_.cursor());
+    else
+      run_.record({stream_.seconds(), event::Progress{}});  // what an earlier process was at when it was killed
     const Answer started = ask_until_answered(
         {{"start", ticket_.folder, ticket_.token, ticket_.command}}, [](const Frame&) {}, stops_.detach);
     if (started.ended == Ended::stopped) return detached;
@@ -157,6 +195,7 @@ Launched Attendance::attend() {
     if (!fetch()) return detached;
     return last_word(answer.end);
   } catch (const Error& error) {
+    idle();
     store_.flush();
     if (error.problem().id != "LAUNCH-GONE") throw;
     return {run_id_, fail(RunState::failed, error.what())};
@@ -183,6 +222,7 @@ bool Attendance::fetch() {
   const Answer answer = persistently(
       once, [&](const Frame& frame) { incoming->take(frame); }, timing_,
       [&](const std::string& why, std::chrono::milliseconds wait) { waiting(why, wait); }, stops_.detach);
+  idle();
   if (answer.ended != Ended::answered) return false;
   reached();
   const size_t files = incoming->files().size();

@@ -78,6 +78,10 @@ void read_frame(State& state, const Frame& frame, const OnFrame& on_frame) {
 
 }  // namespace
 
+std::string in_words(milliseconds time) {
+  return to_text(Seconds(static_cast<double>(time.count()) / 1000));
+}
+
 Answer call(const Target& target, const std::filesystem::path& resources, const Call& what, const OnFrame& on_frame,
             const Timing& timing, std::stop_token stop) {
   std::string program = read_file(resources / "launch" / "remote.py", 1 << 20);
@@ -122,10 +126,9 @@ Answer call(const Target& target, const std::filesystem::path& resources, const 
                  .expected = "Python 3.6 or newer in the PATH of a login",
                  .fix = "install it there"});
   const std::string said = last_words(state.answer.said);
-  state.answer.said =
-      silent         ? "nothing was heard for " + to_text(Seconds(static_cast<double>(timing.silence.count()) / 1000))
-      : said.empty() ? "it ended with exit code " + std::to_string(exit_code)
-                     : said;
+  state.answer.said = silent         ? "nothing was heard for " + in_words(timing.silence)
+                      : said.empty() ? "it ended with exit code " + std::to_string(exit_code)
+                                     : said;
   return state.answer;
 }
 
@@ -149,12 +152,11 @@ Answer persistently(const std::function<Answer(const OnFrame& counting)>& once, 
       why = error.what();
     }
     if (Clock::now() - heard > timing.give_up)
-      throw Error(
-          {.id = "LAUNCH-LOST",
-           .message = "no connection for " + to_text(Seconds(static_cast<double>(timing.give_up.count()) / 1000)),
-           .found = why,
-           .fix = "the job may go on: reattach when it can be reached again"},
-          Error::Kind::failed);
+      throw Error({.id = "LAUNCH-LOST",
+                   .message = "no connection for " + in_words(timing.give_up),
+                   .found = why,
+                   .fix = "the job may go on: reattach when it can be reached again"},
+                  Error::Kind::failed);
     waiting(why, wait);
     std::mutex mutex;
     std::unique_lock lock(mutex);

@@ -20,6 +20,8 @@ struct Timing {
   std::chrono::milliseconds give_up = std::chrono::minutes(30);  // after so long without a connection
 };
 
+std::string in_words(std::chrono::milliseconds time);  // "500 ms", "30:00"
+
 struct Call {
   std::vector<std::string> arguments;         // put FOLDER TOKEN ...
   std::function<std::string_view()> input{};  // what follows remote.py on its standard input; see Process::Streams

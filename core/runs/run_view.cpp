@@ -136,6 +136,7 @@ void RunView::take(const event::Log& e) {
 }
 
 void RunView::take(const event::Progress& e) {
+  if (e.phase.empty() && e.total <= 0) return activity_.reset();  // what was being done has ended
   activity_ = e;
   activity_->phase = valid_utf8(e.phase);
 }

@@ -18,7 +18,7 @@ import time
 
 STATE = ".meshwright"
 CHUNK = 1 << 16
-BEAT_S, POLL_S, GRACE_S = 5.0, 0.1, 10.0
+BEAT_S, COPY_BEAT_S, POLL_S, GRACE_S = 5.0, 1.0, 0.1, 10.0
 SPARE = 16 << 20  # bytes that stay free
 IN, OUT = sys.stdin.buffer, sys.stdout.buffer
 
@@ -121,15 +121,15 @@ def safe(path):
 
 
 def receive(into):
-    """Files as put by the caller: a line {"path", "size", "mode"}, its bytes, ..., {"files"}."""
-    count = 0
+    """Files as put by the caller: a line {"path", "size", "mode"}, its bytes, ..., {"files"}. Says how far it has come."""
+    count, got, beat = 0, 0, time.monotonic()
     while True:
         line = IN.readline(1 << 16)
         head = json.loads(line.decode()) if line.endswith(b"\n") else {"broken": True}
         if "files" in head and head["files"] == count:
             return
         if "path" not in head:
-            raise Refused("LAUNCH-COPY", "the connection ended while files were copied")
+            raise Refused("LAUNCH-STREAM", "the connection ended while files were copied")
         path = os.path.join(into, safe(head["path"]))
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as file:
@@ -137,32 +137,68 @@ def receive(into):
             while left > 0:
                 data = IN.read(min(left, CHUNK))
                 if not data:
-                    raise Refused("LAUNCH-COPY", "the connection ended while files were copied")
+                    raise Refused("LAUNCH-STREAM", "the connection ended while files were copied")
                 file.write(data)
                 left -= len(data)
+                got += len(data)
+                if time.monotonic() - beat > COPY_BEAT_S:
+                    say("beat", bytes=got)
+                    beat = time.monotonic()
         os.chmod(path, head["mode"] & 0o755)
         count += 1
 
 
+def drop_attempts(part):
+    """What earlier attempts of the same launch left. One that has not heard yet that its caller is gone finds nothing to
+    rename any more: its token's folder is away before anything of it is."""
+    above, name = os.path.split(part)
+    for each in os.listdir(above) if os.path.isdir(above) else []:
+        if each.startswith(name):
+            gone = os.path.join(above, name + "gone-" + os.urandom(4).hex())
+            try:
+                os.rename(os.path.join(above, each), gone)
+            except FileNotFoundError:
+                continue
+            shutil.rmtree(gone, ignore_errors=True)
+
+
+def merge(part, folder):
+    """Into a folder with files in it: what a job left there stays, so that training can go on from it. What says whose it
+    is comes last: a start does not find it before all the rest is there."""
+    state = os.path.join(folder, STATE)
+    if os.path.lexists(state):
+        os.rename(state, os.path.join(part, STATE + "-before"))
+    for root, folders, names in os.walk(part):
+        if root == part:
+            folders[:] = [f for f in folders if f not in (STATE, STATE + "-before")]
+        to = os.path.normpath(os.path.join(folder, os.path.relpath(root, part)))
+        os.makedirs(to, exist_ok=True)
+        for name in names:
+            os.replace(os.path.join(root, name), os.path.join(to, name))
+    os.rename(os.path.join(part, STATE), state)
+
+
 def put(folder, token, need, force):
-    folder = check(folder, need, force)
-    part = folder + ".part-" + token
-    shutil.rmtree(part, ignore_errors=True)
+    """All of it under the folder's name, or nothing."""
+    folder = place(folder)
+    drop_attempts(folder + ".part-" + token + "-")
+    whose = Job(folder).file("token")
+    if os.path.isfile(whose) and read(whose) == token:  # an earlier call came through, but its answer did not
+        say("end", folder=folder, again=True)
+        return
+    check(folder, need, force)
+    part = folder + ".part-" + token + "-" + os.urandom(4).hex()
     try:
         os.makedirs(os.path.join(part, STATE))
+        say("begin")
         receive(part)
         write(os.path.join(part, STATE, "token"), token)
-        if not os.path.isdir(folder) or not os.listdir(folder):
-            if os.path.isdir(folder):
-                os.rmdir(folder)
-            os.rename(part, folder)
-        else:  # forced: what a job left there stays, so that training can go on from it
-            shutil.rmtree(os.path.join(folder, STATE), ignore_errors=True)
-            for root, _, names in os.walk(part):
-                to = os.path.normpath(os.path.join(folder, os.path.relpath(root, part)))
-                os.makedirs(to, exist_ok=True)
-                for name in names:
-                    os.replace(os.path.join(root, name), os.path.join(to, name))
+        try:
+            os.rename(part, folder)  # an empty folder gives way
+        except OSError as error:
+            if force != "force" or error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            merge(part, folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
     say("end", folder=folder)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Loss curves of two runs, printed as event lines: the largest relative difference of any step, held to a bar. Prints a
-row of check-recipes.sh's table.
+"""Loss curves and gradient norms of two runs, printed as event lines: the largest relative difference of any step, held
+to a bar; norms only where no reason is given why they differ. Prints a row of check-recipes.sh's table.
 
-    python scripts/recipes/compare_losses.py NAME OURS.jsonl THEIRS.jsonl STEPS BAR
+    python scripts/recipes/compare_losses.py NAME OURS.jsonl THEIRS.jsonl STEPS BAR [WHY_NORMS_DIFFER]
 """
 import json
+import math
 import sys
 
 
@@ -27,14 +28,15 @@ def apart(a, b):
 
 
 name, ours, theirs, steps, bar = *sys.argv[1:4], int(sys.argv[4]), float(sys.argv[5])
+why = " ".join(sys.argv[6:])
 bad, cells = [], []
-for metric, limit in (("train/loss", bar), ("eval/loss", bar), ("train/grad_norm", None)):
+for metric, limit in (("train/loss", bar), ("eval/loss", bar), ("train/grad_norm", math.inf if why else bar)):
     a, b = curve(ours, metric), curve(theirs, metric)
-    if metric == "train/loss" and not set(range(1, steps + 1)) <= set(a) & set(b):
-        bad.append(f"not all of steps 1 to {steps} are there")
+    if metric != "eval/loss" and not set(range(1, steps + 1)) <= set(a) & set(b):
+        bad.append(f"{metric}: not all of steps 1 to {steps} are there")
     found = apart(a, b)
     cells.append("none in common" if found is None else f"{100 * found[0]:.2g} % (step {found[1]})")
-    if limit is not None and (found is None or found[0] > limit):
+    if found is None or not found[0] <= limit:
         bad.append(f"{metric}: {cells[-1]}")
-print("\t".join([name, *cells, "BAD: " + "; ".join(bad) if bad else "ok"]))
+print("\t".join([name, *cells, "BAD: " + "; ".join(bad) if bad else "ok; norms: " + why if why else "ok"]))
 sys.exit(1 if bad else 0)

@@ -60,6 +60,43 @@ events.finished("done", )" + steps + R"(, tokens=7)
     r.timing.first_wait = std::chrono::milliseconds(50);
     return r;
   }
+  // One whose recipe has data in it: more than goes out in one piece.
+  Request with_data(const std::string& on, const std::string& shell) const {
+    Request r = request(on, shell);
+    r.experiment = runs::Experiment::load(MW_RESOURCES "/examples/tiny-lora.json");
+    r.recipe = recipes::Kind::trl_fsdp;
+    return r;
+  }
+  std::vector<std::string> logged(const runs::RunId& run, const std::string& part) const {
+    std::vector<std::string> out;
+    const runs::Store store(folder.path / "runs");
+    for (const auto& stored : store.events(run))
+      if (const auto* l = std::get_if<event::Log>(&stored.event.body); l && l->text.find(part) != std::string::npos)
+        out.push_back(l->text);
+    return out;
+  }
+  // What an attempt to copy would have left beside the folder, or a job's folder that is not whole.
+  std::vector<std::string> left_beside() const {
+    std::vector<std::string> out;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path))
+      if (const std::string name = entry.path().filename(); name.starts_with("there")) out.push_back(name);
+    return out;
+  }
+  void expect_whole_recipe(const runs::RunId& run) const {
+    namespace fs = std::filesystem;
+    const fs::path sent = folder.path / "runs" / run / "recipe";
+    int files = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(sent))
+      if (entry.is_regular_file()) {
+        ++files;
+        const fs::path there = folder.path / "there" / fs::relative(entry.path(), sent);
+        ASSERT_TRUE(fs::is_regular_file(there)) << there;
+        EXPECT_EQ(read_file(there, 64 << 20), read_file(entry.path(), 64 << 20)) << there;
+        EXPECT_EQ(fs::status(there).permissions(), entry.status().permissions()) << there;
+      }
+    EXPECT_GT(files, 5);
+    EXPECT_THAT(left_beside(), testing::ElementsAre("there"));
+  }
   EventSink sink() {
     return [this](const Event& e) { heard.push_back(e); };
   }

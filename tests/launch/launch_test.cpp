@@ -166,6 +166,91 @@ TEST_F(Launching, AForcedFolderKeepsWhatAnEarlierJobLeft) {
   EXPECT_EQ(read_file(folder.path / "there/out/logs/x"), "more\nmore\n");
 }
 
+// All of it came through, but the answer did not: it is there already.
+TEST_F(Launching, ACopyWhoseAnswerWasLostIsNotMadeTwice) {
+  write_file_atomically(folder.path / "box.sh",
+                        "case \"$1\" in *\"put\"*) if mkdir '" + (folder.path / "cut").string() +
+                            "' 2>/dev/null; then sh -c \"$1\" > '" + (folder.path / "answer").string() +
+                            "'; exit 255; fi;; esac\nexec sh -c \"$1\"\n");
+  const Request r = with_data("sh " + (folder.path / "box.sh").string() + " {command}", command(0.001));
+  const Launched l = go(r);
+  ASSERT_TRUE(l.finished);
+  EXPECT_EQ(l.finished->state, RunState::done) << l.finished->error;
+  EXPECT_THAT(read_file(folder.path / "answer"), HasSubstr("\"end\""));  // of the one that nobody heard
+  expect_whole_record(l.run);
+  expect_whole_recipe(l.run);
+  EXPECT_EQ(logged(l.run, "while the recipe was copied").size(), 1u);
+}
+
+// A connection can be lost for one side long before the other hears of it: that attempt then ends after its successor.
+TEST_F(Launching, AnAttemptThatOutlivesItsSuccessorChangesNothing) {
+  const Target local = parse_target("local", MW_RESOURCES "/launch");
+  const auto file = [](const std::string& path, const std::string& text) {
+    return Json{{"path", path}, {"size", text.size()}, {"mode", 0644}}.dump() + "\n" + text;
+  };
+  for (const std::string use : {"fresh", "force"}) {
+    const auto put = [&](const std::function<std::string_view()>& input) {
+      const Call what{{"put", (folder.path / "there").string(), "0123456789abcdef" + use, "1000", use}, input};
+      return call(local, MW_RESOURCES, what, [](const Frame&) {}, {}, {}).ended;
+    };
+    const std::string early = file("a/one", "early"), late = file("c/late", "late") + "{\"files\":2}\n",
+                      whole = file("a/one", use) + file("b/two", use) + "{\"files\":2}\n";
+    const auto successor = [&] {
+      while (left_beside().size() < (use == "fresh" ? 1u : 2u))
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      bool sent = false;
+      return put([&] { return std::exchange(sent, true) ? std::string_view() : std::string_view(whole); });
+    };
+    int piece = 0;
+    const auto outliving = [&]() -> std::string_view {
+      if (++piece == 2) {
+        EXPECT_EQ(successor(), Ended::answered) << use;
+      }
+      return piece == 1 ? early : piece == 2 ? late : std::string_view();
+    };
+    EXPECT_NE(test::error_id([&] { put(outliving); }), "") << use;
+    EXPECT_EQ(read_file(folder.path / "there/a/one"), use);
+    EXPECT_EQ(read_file(folder.path / "there/b/two"), use);
+    EXPECT_FALSE(fs::exists(folder.path / "there/c/late")) << use;
+    EXPECT_EQ(read_file(folder.path / "there/.meshwright/token"), "0123456789abcdef" + use);
+    EXPECT_THAT(left_beside(), testing::ElementsAre("there")) << use;
+  }
+}
+
+// Somebody detaches, or what is fetched has no room here: the record does not go on saying what was being done.
+TEST_F(Launching, NothingIsGoingOnInARecordThatNobodyAttendsTo) {
+  const auto view_of = [&](const runs::RunId& run) {
+    runs::RunView view;
+    const runs::Store store(folder.path / "runs");
+    for (const auto& e : store.events(run)) view.feed(e.event);
+    return view;
+  };
+  std::string phase;
+  const EventSink detaching = [&](const Event& e) {
+    const auto* p = std::get_if<event::Progress>(&e.body);
+    if (p && p->phase == phase) detach.request_stop();
+    if (std::holds_alternative<event::Metric>(e.body) && phase.empty()) detach.request_stop();
+  };
+  const std::string job =
+      "mkdir -p out/adapter; head -c 3000000 /dev/zero > out/adapter/x; "
+      "echo '{\"event\":\"metric\",\"name\":\"m\",\"step\":1,\"value\":1}'; while [ ! -e go ]; do sleep 0.01; done";
+  const Launched l = launch(request("local", job), hardware::Catalogue::load(MW_RESOURCES "/hardware"), detaching,
+                            [](const std::string&) {}, {detach.get_token(), {}});
+  ASSERT_FALSE(l.finished);
+  EXPECT_FALSE(view_of(l.run).activity()) << view_of(l.run).activity()->phase;  // it was "copying"
+  write_file_atomically(folder.path / "there" / "go", "");
+  phase = "fetching";
+  detach = {};
+  const Launched again = reattach({.run = l.run, .runs_folder = folder.path / "runs", .resources = MW_RESOURCES},
+                                  detaching, [](const std::string&) {}, {detach.get_token(), {}});
+  ASSERT_FALSE(again.finished);
+  EXPECT_FALSE(view_of(l.run).activity()) << view_of(l.run).activity()->phase;
+  detach = {};
+  const Launched end = go_on(l.run);
+  ASSERT_TRUE(end.finished);
+  EXPECT_EQ(fs::file_size(runs::Store(folder.path / "runs").run_folder(l.run) / "fetched/out/adapter/x"), 3000000u);
+}
+
 // What watches over the job there is gone without a word, as after a restart of the machine.
 TEST_F(Launching, AJobThatWasLostEndsItsRecord) {
   const Request r = request("local", "echo $PPID > pid; exec sleep 5");

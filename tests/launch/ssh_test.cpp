@@ -135,12 +135,19 @@ class Sshd {
 
 struct OverSsh : Launching {
   Sshd sshd{folder.path / "sshd"};
-  Request to(const std::string& on, const std::string& shell) const {
-    Request r = request(on, shell);
+  Request to(const std::string& on, const std::string& shell) const { return over_ssh(request(on, shell)); }
+  Request over_ssh(Request r) const {
     r.target.ssh_config = sshd.ssh_config();
     return r;
   }
 };
+
+// The last piece of the last file and the line that ends them all are not out when the copy is said to be complete
+// here.
+bool copied_all_but_the_end(const Event& e) {
+  const auto* p = std::get_if<event::Progress>(&e.body);
+  return p && p->phase == "copying" && p->done == p->total;
+}
 
 TEST_F(OverSsh, ConnectionsThatAreCutLoseAndRepeatNothing) {
   // The steps behind a cut are held back until there is a connection again: each cut finds one.
@@ -159,15 +166,51 @@ TEST_F(OverSsh, ConnectionsThatAreCutLoseAndRepeatNothing) {
                             [this](const std::string& line) { lines.push_back(line); }, {});
   ASSERT_TRUE(l.finished);
   expect_whole_record(l.run);
+  EXPECT_EQ(logged(l.run, "connection lost").size(), 2u);
+  EXPECT_EQ(logged(l.run, "connected again").size(), 2u);
+}
+
+TEST_F(OverSsh, ARecipeWhoseCopyIsCutArrivesWholeAndIsStartedOnce) {
+  int cuts = 0;
+  const EventSink cutting = [&](const Event& e) {
+    if (!copied_all_but_the_end(e) || cuts == 2) return;
+    ++cuts;
+    EXPECT_GE(sshd.cut(), 1) << cuts;
+    EXPECT_FALSE(fs::exists(folder.path / "there"));
+  };
+  const Launched l =
+      launch(over_ssh(with_data("ssh:box", command(0.002))), hardware::Catalogue::load(MW_RESOURCES "/hardware"),
+             cutting, [this](const std::string& line) { lines.push_back(line); }, {});
+  EXPECT_EQ(cuts, 2);
+  ASSERT_TRUE(l.finished);
+  EXPECT_EQ(l.finished->state, RunState::done) << l.finished->error;
+  expect_whole_record(l.run);
+  expect_whole_recipe(l.run);
+  const auto lost = logged(l.run, "connection lost");
+  ASSERT_FALSE(lost.empty());
+  EXPECT_THAT(lost[0], HasSubstr("while the recipe was copied"));
+  EXPECT_THAT(lost[0], HasSubstr("trying again for up to 30:00"));
+  EXPECT_FALSE(logged(l.run, "connected again").empty());
+  EXPECT_EQ(logged(l.run, "copied ").size(), 1u);
+}
+
+TEST_F(OverSsh, ACopyIsGivenUpWithPatienceAndNothingIsStarted) {
+  const EventSink stopping = [this](const Event& e) {
+    if (copied_all_but_the_end(e)) sshd.stop();
+  };
+  Request r = over_ssh(with_data("ssh:box", "touch " + (folder.path / "started").string()));
+  r.timing.give_up = std::chrono::milliseconds(300);
+  const Launched l = launch(r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), stopping,
+                            [this](const std::string& line) { lines.push_back(line); }, {});
+  ASSERT_TRUE(l.finished);
+  EXPECT_EQ(l.finished->state, RunState::failed);
+  EXPECT_THAT(l.finished->error, HasSubstr("the recipe could not be copied"));
+  EXPECT_THAT(l.finished->error, HasSubstr("no connection for 300 ms"));
   const runs::Store store(folder.path / "runs");
-  int lost = 0, again = 0;
-  for (const auto& stored : store.events(l.run))
-    if (const auto* log = std::get_if<event::Log>(&stored.event.body)) {
-      lost += log->text.find("connection lost") != std::string::npos;
-      again += log->text.find("connected again") != std::string::npos;
-    }
-  EXPECT_EQ(lost, 2);
-  EXPECT_EQ(again, 2);
+  EXPECT_FALSE(can_reattach(store, *store.find(l.run)));
+  while (!left_beside().empty())
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it cleans up after itself
+  EXPECT_FALSE(fs::exists(folder.path / "started"));
 }
 
 // sshd itself is away for a while: it is asked again, with longer and longer waits; and given up in the end.

@@ -87,6 +87,18 @@ TEST(RunView, HoldsWhatTheTrainPageDraws) {
   EXPECT_EQ(view.state(), RunState::running);
 }
 
+TEST(RunView, AnActivityEndsWhereTheRunSaysSo) {
+  RunView view;
+  view.feed({0, event::Started{Json{{"steps", 10}}}});
+  view.feed({1, event::Progress{"copying", 3, 3}});
+  ASSERT_TRUE(view.activity());
+  EXPECT_EQ(view.activity()->phase, "copying");
+  view.feed({2, event::Progress{}});
+  EXPECT_FALSE(view.activity());
+  view.feed({3, event::Progress{"", 3, 10}});  // another program's, that has no name for it
+  EXPECT_TRUE(view.activity());
+}
+
 event::Traffic traffic(long step, std::int64_t bytes) {
   return {step,
           {{"all-gather", "fsdp", "forward", "FSDP gather", 0, 2, Bytes(bytes), 0.5, 0.25},
