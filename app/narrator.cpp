@@ -25,7 +25,8 @@ void Narrator::metric(const event::Metric& m) {
 
 void Narrator::progress(const event::Progress& p) {
   if (!view_.activity()) return line_.clear();
-  std::string text = p.phase + " " + std::to_string(p.done) + "/" + std::to_string(p.total);
+  std::string text = p.phase;
+  if (p.total > 0) text += " " + std::to_string(p.done) + "/" + std::to_string(p.total);
   if (p.phase == "training") {
     text += "  loss " + number_text(loss_) + "  " + count_text(speed_) + " tokens/s";
     if (const auto eta = view_.eta_seconds()) text += "  ETA " + to_text(Seconds(*eta));
