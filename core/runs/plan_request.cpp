@@ -188,6 +188,11 @@ void set_targets(const Experiment& e, plan::Request& r) {
   set_expression(e.string("lora.module_path"), r);
 }
 
+Work work_of(const Experiment& e) {
+  const std::string kind = e.string("kind");
+  return kind == "serve" ? Work::serve : kind == "size" ? Work::rollout : Work::train;
+}
+
 plan::Stack stack_of(const Experiment& e, const hardware::Target& target, Work work) {
   const std::string name = e.string(work == Work::serve ? "serve.stack" : "train.stack");
   return name == "auto" ? plan::usual_stack(target.chip.vendor, work) : plan::parse_stack(name);
@@ -199,6 +204,11 @@ mesh::Mesh given_mesh(const Experiment& e) {
   mesh::Mesh mesh;
   for (const auto& [axis, size] : e.mesh()) mesh.axes.push_back({axis, static_cast<int>(size)});
   return mesh;
+}
+
+mesh::Mesh planned_mesh(const Experiment& e, const hardware::Catalogue& catalogue) {
+  const hardware::Target target = catalogue.target(e.string("target.id"));
+  return mesh_of(e, target, stack_of(e, target, work_of(e)));
 }
 
 mesh::Rules sharding_rules(const Experiment& e, mesh::Preset usual) {
@@ -267,8 +277,7 @@ plan::Request plan_request(const Experiment& e, const hardware::Catalogue& catal
   plan::Request r;
   r.model = config_of(e);
   r.target = catalogue.target(e.string("target.id"));
-  const std::string kind = e.string("kind");
-  r.work = kind == "serve" ? Work::serve : kind == "size" ? Work::rollout : Work::train;
+  r.work = work_of(e);
   plan::set_stack(r, stack_of(e, r.target, r.work));
   if (std::filesystem::exists(catalogue.calibration())) plan::apply(plan::read_calibration(catalogue.calibration()), r);
   set_habits(e, r);

@@ -20,6 +20,9 @@ void retarget(Experiment& experiment, const std::string& target, const hardware:
 std::vector<std::string> keys_of_target(const hardware::Target& before, const hardware::Target& after);
 // The mesh as the document has it, axes in its order; none where it says nothing.
 mesh::Mesh given_mesh(const Experiment& experiment);
+// The mesh that a plan of it is made for: the document's, else every device along the axis that its stack uses. Throws
+// Error for an unknown target or stack.
+mesh::Mesh planned_mesh(const Experiment& experiment, const hardware::Catalogue& catalogue);
 // sharding.preset (auto: `usual`) and sharding.overrides. Throws Error for a rule that cannot be read.
 mesh::Rules sharding_rules(const Experiment& experiment, mesh::Preset usual);
 

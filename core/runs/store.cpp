@@ -2,7 +2,6 @@
 #include "core/runs/store.h"
 
 #include <atomic>
-#include <charconv>
 #include <condition_variable>
 #include <cstdlib>
 #include <map>
@@ -12,6 +11,7 @@
 #include <thread>
 
 #include "core/base/files.h"
+#include "core/runs/store_rows.h"
 #include "core/runs/store_schema.h"
 #include "core/runs/store_sqlite.h"
 #include "core/runs/store_summary.h"
@@ -23,10 +23,6 @@ namespace {
 constexpr auto kCommitAfter = std::chrono::milliseconds(150);  // leaves the commit itself 50 ms of the promised 200
 constexpr std::int64_t kAbandonedAfterS = 60;                  // a queued run nobody has locked for that long is dead
 
-constexpr const char* kRowColumns =
-    "id, name, created, state, model, method, source, steps_done, steps_total, train_loss, eval_loss, seconds, tokens, "
-    "peak, tags, error";
-
 Error unknown_run(const RunId& run, const fs::path& folder) {
   return Error({.id = "RUN-UNKNOWN",
                 .message = "there is no such run",
@@ -34,40 +30,6 @@ Error unknown_run(const RunId& run, const fs::path& folder) {
                 .found = run,
                 .expected = "an id of the Runs table, such as run-1",
                 .fix = "list the runs with: meshwright runs"});
-}
-
-RunId id_text(std::int64_t number) {
-  return "run-" + std::to_string(number);
-}
-
-// 0 for anything that is no run id.
-std::int64_t id_number(std::string_view run) {
-  if (!run.starts_with("run-")) return 0;
-  run.remove_prefix(4);
-  std::int64_t number = 0;
-  const auto [end, ec] = std::from_chars(run.data(), run.data() + run.size(), number);
-  return ec == std::errc() && end == run.data() + run.size() && number > 0 ? number : 0;
-}
-
-RunRow read_row(const Statement& s) {
-  RunRow row;
-  row.id = id_text(s.integer(0));
-  row.name = s.text(1);
-  row.created = s.text(2);
-  row.state = run_state(s.text(3));
-  row.model = s.text(4);
-  row.method = s.text(5);
-  row.source = s.text(6);
-  row.steps_done = static_cast<long>(s.integer(7));
-  row.steps_total = static_cast<long>(s.integer(8));
-  row.train_loss = s.optional_number(9);
-  row.eval_loss = s.optional_number(10);
-  row.seconds = s.number(11);
-  row.tokens = s.integer(12);
-  row.peak = Bytes(s.integer(13));
-  row.tags = s.text(14);
-  row.error = s.text(15);
-  return row;
 }
 
 std::string event_json(const Event& event, const RunId& run) {
@@ -101,27 +63,9 @@ struct Store::Impl {
     db.exec("PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON");
     prepare_schema(db);
     insert.emplace(db, "INSERT INTO events(run, kind, step, name, value, json) VALUES(?,?,?,?,?,?)");
-    select_row.emplace(db, std::string("SELECT ") + kRowColumns + " FROM runs WHERE id=?");
-    update_row.emplace(db,
-                       "UPDATE runs SET state=?, source=?, steps_done=?, steps_total=?, train_loss=?, eval_loss=?, "
-                       "seconds=?, tokens=?, peak=?, error=? WHERE id=?");
+    rows.emplace(db);
   }
 
-  std::optional<RunRow> row(std::int64_t run) {
-    select_row->reset();
-    select_row->bind(run);
-    if (!select_row->step()) return std::nullopt;
-    RunRow found = read_row(*select_row);
-    select_row->reset();
-    return found;
-  }
-  void write_row(std::int64_t run, const RunRow& r) {
-    update_row->reset();
-    update_row->bind(to_string(r.state)).bind(std::string_view(r.source));
-    update_row->bind(std::int64_t{r.steps_done}).bind(std::int64_t{r.steps_total});
-    update_row->bind(r.train_loss).bind(r.eval_loss).bind(r.seconds).bind(r.tokens).bind(r.peak.value);
-    update_row->bind(std::string_view(r.error)).bind(run).run();
-  }
   void insert_event(const Pending& p) {
     insert->reset();
     insert->bind(p.run).bind(std::string_view(p.columns.kind)).bind(p.columns.step);
@@ -141,8 +85,8 @@ struct Store::Impl {
   }
 
   std::int64_t known(const RunId& run) {  // needs the database
-    const std::int64_t number = id_number(run);
-    if (number == 0 || !row(number)) throw unknown_run(run, folder);
+    const std::int64_t number = run_number(run);
+    if (number == 0 || !rows->find(number)) throw unknown_run(run, folder);
     return number;
   }
 
@@ -156,14 +100,14 @@ struct Store::Impl {
     if (taken.empty()) return;
     try {
       Transaction transaction(db);
-      std::map<std::int64_t, RunRow> rows;
+      std::map<std::int64_t, RunRow> changed;
       for (const Pending& p : taken) {
         insert_event(p);
-        auto at = rows.find(p.run);
-        if (at == rows.end()) at = rows.emplace(p.run, row(p.run).value_or(RunRow())).first;
+        auto at = changed.find(p.run);
+        if (at == changed.end()) at = changed.emplace(p.run, rows->find(p.run).value_or(RunRow())).first;
         apply(at->second, p.event);
       }
-      for (const auto& [run, changed] : rows) write_row(run, changed);
+      for (const auto& [run, row] : changed) rows->write(run, row);
       write_cursors(taken);
       transaction.commit();
       failing = false;
@@ -202,7 +146,8 @@ struct Store::Impl {
   fs::path folder;
   std::mutex db_mutex;
   Database db;
-  std::optional<Statement> insert, select_row, update_row;
+  std::optional<Statement> insert;
+  std::optional<StoreRows> rows;
   std::set<RunId> appended;  // runs known to exist
   std::mutex queue_mutex;
   std::condition_variable_any wake;
@@ -231,15 +176,15 @@ RunId Store::create(const Experiment& frozen, const std::string& name) {
   std::int64_t number = db.integer("SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name='runs'), 0) + 1");
   // A folder that is already there belongs to a run of some earlier database; its checkpoints are not ours.
   std::error_code ec;
-  while (!fs::create_directory(impl_->folder / id_text(number), ec) && !ec) ++number;
-  const fs::path artefacts = impl_->folder / id_text(number);
+  while (!fs::create_directory(impl_->folder / run_id(number), ec) && !ec) ++number;
+  const fs::path artefacts = impl_->folder / run_id(number);
   if (ec) throw system_error("cannot create the run's folder", artefacts.string(), ec.value());
   try {
     const std::string chosen = !name.empty() ? name : frozen.string("name");
     Statement insert(db,
                      "INSERT INTO runs(id, name, created, experiment, experiment_folder, state, model, method, source, "
                      "steps_done, steps_total, seconds, tokens, peak) VALUES(?,?,?,?,?,'queued',?,?,?,0,?,0,0,0)");
-    insert.bind(number).bind(std::string_view(chosen.empty() ? id_text(number) : chosen)).bind(now_utc());
+    insert.bind(number).bind(std::string_view(chosen.empty() ? run_id(number) : chosen)).bind(now_utc());
     insert.bind(std::string_view(frozen.text())).bind(std::string_view(frozen.folder().string()));
     insert.bind(std::string_view(row.model)).bind(std::string_view(row.method)).bind(std::string_view(row.source));
     insert.bind(std::int64_t{row.steps_total}).run();
@@ -248,7 +193,7 @@ RunId Store::create(const Experiment& frozen, const std::string& name) {
     fs::remove(artefacts, ec);
     throw;
   }
-  return id_text(number);
+  return run_id(number);
 }
 
 std::unique_ptr<RunLock> Store::lock(const RunId& run) {
@@ -265,7 +210,7 @@ void Store::append(const RunId& run, const Event& event, const std::string& curs
     impl_->known(run);
     impl_->appended.insert(run);
   }
-  Impl::Pending p{id_number(run), event, columns_of(event), event_json(event, run), cursor};
+  Impl::Pending p{run_number(run), event, columns_of(event), event_json(event, run), cursor};
   bool first = false;
   {
     const std::lock_guard lock(impl_->queue_mutex);
@@ -311,31 +256,27 @@ void Store::rewind(const RunId& run, long step) {
   while (left.step()) apply(row, event_from_json(parse_json(left.text(0), run)));
   row.state = RunState::running;
   row.error.clear();
-  impl_->write_row(number, row);
+  impl_->rows->write(number, row);
   transaction.commit();
 }
 
 Experiment Store::experiment_of(std::int64_t number) const {
   Statement s(impl_->db, "SELECT experiment, experiment_folder FROM runs WHERE id=?");
   s.bind(number);
-  if (!s.step()) throw unknown_run(id_text(number), impl_->folder);
-  return Experiment::from_json(parse_json(s.text(0), "experiment of " + id_text(number)), std::string(s.text(1)));
+  if (!s.step()) throw unknown_run(run_id(number), impl_->folder);
+  return Experiment::from_json(parse_json(s.text(0), "experiment of " + run_id(number)), std::string(s.text(1)));
 }
 
 std::vector<RunRow> Store::list(Trash trash) const {
   const std::lock_guard lock(impl_->db_mutex);
   impl_->commit_pending_if_possible();
-  Statement s(impl_->db, std::string("SELECT ") + kRowColumns + " FROM runs WHERE trash=? ORDER BY id DESC");
-  s.bind(std::int64_t{trash == Trash::deleted});
-  std::vector<RunRow> rows;
-  while (s.step()) rows.push_back(read_row(s));
-  return rows;
+  return impl_->rows->all(trash);
 }
 
 std::optional<RunRow> Store::find(const RunId& run) const {
   const std::lock_guard lock(impl_->db_mutex);
   impl_->commit_pending_if_possible();
-  return impl_->row(id_number(run));
+  return impl_->rows->find(run_number(run));
 }
 
 Experiment Store::experiment(const RunId& run) const {
@@ -357,14 +298,14 @@ std::vector<StoredEvent> Store::events(const RunId& run, std::int64_t after_sequ
 }
 
 fs::path Store::run_folder(const RunId& run) const {
-  if (id_number(run) == 0) throw unknown_run(run, impl_->folder);  // never a path made of someone's text
+  if (run_number(run) == 0) throw unknown_run(run, impl_->folder);  // never a path made of someone's text
   return impl_->folder / run;
 }
 
 void Store::change(const RunId& run, const char* sql, std::string_view value) {
   const std::lock_guard lock(impl_->db_mutex);
   Statement s(impl_->db, sql);
-  s.bind(value).bind(id_number(run)).run();
+  s.bind(value).bind(run_number(run)).run();
   if (impl_->db.changes() == 0) throw unknown_run(run, impl_->folder);
 }
 
@@ -386,7 +327,7 @@ std::vector<RunId> Store::recover() {
                 "SELECT id FROM runs WHERE (state IN ('running', 'paused') OR (state = 'queued' AND "
                 "strftime('%s', 'now') - strftime('%s', created) > ?)) AND id NOT IN (SELECT run FROM cursors)");
     s.bind(kAbandonedAfterS);
-    while (s.step()) suspects.push_back(id_text(s.integer(0)));
+    while (s.step()) suspects.push_back(run_id(s.integer(0)));
   }
   std::vector<RunId> recovered;
   for (const RunId& run : suspects) {

@@ -16,6 +16,10 @@ engine::TokenBatch view(const data::Batch& b) {
           .segments = b.segments};
 }
 
+std::span<const data::Example> evaluated(const Settings& s, const data::Dataset& dataset) {
+  return std::span(dataset.eval).first(std::min<size_t>(dataset.eval.size(), static_cast<size_t>(s.eval_rows)));
+}
+
 std::optional<double> held_out_loss(LoadedModel& model, std::span<const data::Example> examples,
                                     const data::BatchOptions& options, const engine::StepOptions& step,
                                     std::stop_token stop) {

@@ -13,6 +13,9 @@ namespace mw::train {
 
 engine::TokenBatch view(const data::Batch& batch);
 
+// The held-out rows that are evaluated: at most eval_rows.
+std::span<const data::Example> evaluated(const Settings& settings, const data::Dataset& dataset);
+
 // Mean -log p over the loss tokens of the examples; nothing when they carry none.
 std::optional<double> held_out_loss(LoadedModel& model, std::span<const data::Example> examples,
                                     const data::BatchOptions& options, const engine::StepOptions& step,

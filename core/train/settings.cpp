@@ -22,4 +22,12 @@ data::BatchOptions batch_options(const Settings& s) {
       .rows = s.batch, .max_len = s.data.max_len, .packing = s.packing, .order = data::Order::shuffled, .seed = s.seed};
 }
 
+data::BatchOptions eval_options(const Settings& s) {
+  return {.rows = s.batch,
+          .max_len = s.data.max_len,
+          .packing = data::Packing::none,
+          .order = data::Order::as_given,
+          .seed = s.seed};
+}
+
 }  // namespace mw::train

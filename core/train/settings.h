@@ -62,5 +62,6 @@ struct Settings {
 };
 
 data::BatchOptions batch_options(const Settings& settings);
+data::BatchOptions eval_options(const Settings& settings);  // of held-out rows: unpacked, in order
 
 }  // namespace mw::train

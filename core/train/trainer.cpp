@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "core/base/error.h"
-#include "core/mesh/legal.h"
 #include "core/train/checkpoint.h"
 #include "core/train/evaluate.h"
 #include "core/train/model.h"
@@ -19,18 +18,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-data::BatchOptions eval_options(const Settings& s) {
-  return {.rows = s.batch,
-          .max_len = s.data.max_len,
-          .packing = data::Packing::none,
-          .order = data::Order::as_given,
-          .seed = s.seed};
-}
-
-std::span<const data::Example> evaluated(const Settings& s, const data::Dataset& dataset) {
-  return std::span(dataset.eval).first(std::min<size_t>(dataset.eval.size(), static_cast<size_t>(s.eval_rows)));
 }
 
 class Run {
@@ -367,34 +354,6 @@ void PauseGate::wait(std::stop_token stop, const std::function<void(RunState)>& 
   changed_.wait(lock, stop, [&] { return !paused_; });
   lock.unlock();
   if (!stop.stop_requested()) on_change(RunState::running);
-}
-
-namespace {
-
-DataFacts::Asked asked_prompts(const Settings& s, const model::Config& config, const data::Dataset& dataset,
-                               const data::Tokenizer& tokenizer) {
-  const long limit = std::max(s.answers, s.sample_every > 0 ? s.sample_prompts : 0);
-  DataFacts::Asked most;
-  for (const data::Example* example : with_prompts(dataset.eval, limit)) {
-    const auto prompt = static_cast<int>(tokenizer.encode(example->prompt).size()) + 1;  // bos
-    most.prompt = std::max(most.prompt, prompt);
-    const int answer = answer_limit(*example, tokenizer, s.sample);
-    most.with_answer = std::max(most.with_answer, std::min(config.max_positions, prompt + answer));
-  }
-  return most;
-}
-
-}  // namespace
-
-DataFacts data_facts(const Settings& s, const model::Config& config, const data::Dataset& dataset,
-                     const data::Tokenizer& tokenizer) {
-  const auto micro_batches = std::min<std::int64_t>(static_cast<std::int64_t>(s.rate.steps) * s.accumulation, 20000);
-  const int ways = mesh::batch_devices(s.model.mesh);
-  return {.config = config,
-          .largest = data::largest_batch(dataset.train, batch_options(s), 0, micro_batches),
-          .shares = data::largest_shares(dataset.train, batch_options(s), 0, micro_batches, ways),
-          .evaluation = data::largest_eval_shares(evaluated(s, dataset), eval_options(s), ways),
-          .asked = asked_prompts(s, config, dataset, tokenizer)};
 }
 
 event::Finished train(const TrainRequest& request, const EventSink& sink, std::stop_token stop, PauseGate& gate) {

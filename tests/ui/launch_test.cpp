@@ -8,10 +8,13 @@
 #include <QLineEdit>
 #include <QListWidget>
 #include <QPushButton>
+#include <QScrollBar>
 #include <QTest>
 
 #include "core/base/files.h"
 #include "tests/ui/window_fixture.h"
+#include "ui/theme/dialog_parts.h"
+#include "ui/theme/elided_label.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -84,10 +87,22 @@ class LaunchTest : public test::WindowFixture {
     QCOMPARE(window_->train_page().run()->view.state(), RunState::done);
     QTRY_VERIFY(button(u"Merge\u2026"_s));
     picture(u"launch-done"_s);
+    // With all its buttons the line still ends the name with the run's id, and says what is not known instead of
+    // waiting for it.
+    const TrainPage& page = window_->train_page();
+    QCOMPARE(test::clipped(window_->train_page()).join(u"; "_s), QString());
+    bool id_shown = false;
+    for (const ElidedLabel* l : window_->train_page().header().findChildren<ElidedLabel*>())
+      id_shown |= l->isVisible() && l->shown().endsWith(qs(page.run()->id));
+    QVERIFY(id_shown);
+    QCOMPARE(window_->train_page().memory().options().empty, u"Not reported by tunix"_s);
+    QCOMPARE(window_->train_page().gradient().options().empty, u"Not reported by tunix"_s);
     press(u"Merge\u2026"_s);
     MergeDialog& merge = window_->merge_dialog();
     QVERIFY(merge.isVisible());
     QCOMPARE(merge.base().text(), qpath(fs::canonical(fixtures() / "gemma3_tiny")));
+    QTRY_VERIFY(merge.base().hasFocus());
+    grab(merge, u"merge-offered"_s);
     merge.alpha().setText(u"x"_s);
     click(merge.merge_button());
     QVERIFY(merge.said().contains(u"number"_s));
@@ -97,8 +112,11 @@ class LaunchTest : public test::WindowFixture {
     grab(merge, u"merge-dialog"_s);
     QVERIFY(fs::exists(fspath(merge.out().text()) / "merge.json"));
     click(merge.merge_button());  // again: nothing is overwritten
-    QTRY_VERIFY_WITH_TIMEOUT(!merge.said().isEmpty() && !merge.said().contains(u"Parity"_s), 20000);
-    merge.reject();
+    QTRY_VERIFY_WITH_TIMEOUT(merge.merge_button().isEnabled(), 20000);
+    QVERIFY2(merge.said().contains(u"Fix: "_s) && !merge.said().contains(u"Parity"_s), qPrintable(merge.said()));
+    grab(merge, u"merge-refused"_s);
+    QTest::keyClick(&merge, Qt::Key_Escape);
+    QVERIFY(!merge.isVisible());
   }
 
   void a_job_that_was_left_alone_is_followed_again_and_ended_there() {
@@ -135,6 +153,15 @@ class LaunchTest : public test::WindowFixture {
     click(dialog().launch_button());
     QVERIFY(dialog().said().contains(u"no name of a host"_s));
     grab(dialog(), u"launch-refused"_s);
+    // By keys: the fields of the place come right after it, and Enter in one of them launches.
+    dialog().where().setFocus();
+    QTest::keyClick(&dialog().where(), Qt::Key_Tab);
+    QVERIFY(dialog().host().hasFocus());
+    dialog().host().setText(u"-x"_s);
+    QTest::keyClick(&dialog().host(), Qt::Key_Return);
+    QVERIFY2(dialog().said().contains(u"-x"_s), qPrintable(dialog().said()));
+    QTest::keyClick(&dialog().host(), Qt::Key_Tab);
+    QVERIFY(dialog().folder().hasFocus());
     dialog().where().setCurrentIndex(2);
     dialog().field(u"name"_s).setText(u"my tpu"_s);
     QVERIFY(dialog().command().contains(u"gcloud-tpu:name=my tpu"_s));
@@ -158,20 +185,44 @@ class LaunchTest : public test::WindowFixture {
     d.recipe().setCurrentIndex(2);
     QTRY_VERIFY_WITH_TIMEOUT(!d.files().findItems(u"fsdp.yaml"_s, Qt::MatchExactly).isEmpty(), 20000);
     QVERIFY(d.remarks().item(0)->text().contains(u"names no data"_s));
+    grab(d, u"export-looked"_s);
     d.folder().setText(qpath(folder() / "recipe"));
-    click(d.export_button());
+    d.folder().setFocus();
+    QTest::keyClick(&d.folder(), Qt::Key_Return);
     QTRY_VERIFY_WITH_TIMEOUT(d.said().contains(u"files are in"_s), 20000);
     grab(d, u"export-dialog"_s);
     QVERIFY(fs::exists(folder() / "recipe" / "fsdp.yaml"));
     write_file_atomically(folder() / "recipe" / "train.py", "mine");
     click(d.export_button());
     QTRY_VERIFY_WITH_TIMEOUT(d.said().contains(u"train.py"_s), 20000);
+    grab(d, u"export-refused"_s);
     QCOMPARE(read_file(folder() / "recipe" / "train.py"), std::string("mine"));
     d.overwrite().setChecked(true);
     click(d.export_button());
     QTRY_VERIFY_WITH_TIMEOUT(d.said().contains(u"files are in"_s), 20000);
     QVERIFY(read_file(folder() / "recipe" / "train.py") != "mine");
     QCOMPARE(test::unnamed(d).join(u"; "_s), QString());
+    QTest::keyClick(&d, Qt::Key_Escape);
+    QVERIFY(!d.isVisible());
+  }
+
+  // However long a path is and wherever it may not break: the dialog stays as wide, and every word can be read.
+  void a_long_path_makes_no_dialog_wider() {
+    open();
+    press(u"Export\u2026"_s);
+    ExportDialog& d = window_->export_dialog();
+    QTRY_VERIFY_WITH_TIMEOUT(d.files().count() > 5, 20000);
+    const int wide = d.width();
+    const fs::path deep = folder() / std::string(120, 'a') / std::string(120, 'b');
+    write_file_atomically(deep / "mine", "x");
+    d.folder().setText(qpath(deep));
+    click(d.export_button());
+    QTRY_VERIFY_WITH_TIMEOUT(d.said().contains(u"bbbb"_s), 20000);
+    QTest::qWait(60);
+    QCOMPARE(d.width(), wide);
+    grab(d, u"export-long-path"_s);
+    const QTextEdit* said = d.findChild<SaidText*>();
+    QVERIFY(said && said->isVisible() && said->horizontalScrollBar()->maximum() == 0);
     d.reject();
   }
 };

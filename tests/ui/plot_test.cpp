@@ -68,6 +68,20 @@ class PlotTest : public QObject {
     QCOMPARE(warnings_.take().join(u"; "_s), QString());
   }
 
+  // In a small chart each line is in the legend, with its name where that has room, else by its mark alone.
+  void no_line_is_left_out_of_a_narrow_legend() {
+    plot_->resize(310, 195);
+    for (const QString& name : {u"%1"_s, u"a run with a long name, number %1"_s}) {
+      std::vector<PlotLine> lines;
+      for (int i = 0; i < 5; ++i)
+        lines.push_back(
+            {.name = name.arg(1024 << i), .color = theme().series(i), .raw = wave(40), .marks = Marks::points});
+      show(lines, {0, 40});
+      QTest::qWait(60);
+      QCOMPARE(plot_->legend_entries(), 5);
+    }
+  }
+
   void values_that_differ_by_their_rounding_are_one_line() {
     const double v = 2.5;  // a loss that stays, smoothed
     const Span rounding{v - 4e-16, v + 4e-16};

@@ -13,6 +13,7 @@
 #include <mutex>
 
 #include "core/runs/job.h"
+#include "ui/theme/elided_label.h"
 
 namespace mw::test {
 namespace fs = std::filesystem;
@@ -220,7 +221,7 @@ QStringList unnamed(QWidget& root) {
 QStringList clipped(QWidget& root) {
   QStringList out;
   for (QWidget* w : root.findChildren<QWidget*>()) {
-    if (!w->isVisibleTo(&root)) continue;
+    if (!w->isVisibleTo(&root) || qobject_cast<ui::ElidedLabel*>(w)) continue;  // it elides itself
     const auto* label = qobject_cast<QLabel*>(w);
     const auto* button = qobject_cast<QAbstractButton*>(w);
     const bool one_line = label && !label->wordWrap() && label->sizePolicy().horizontalPolicy() != QSizePolicy::Ignored;

@@ -33,6 +33,11 @@ class SweepTest : public test::WindowFixture {
     QTRY_VERIFY(window_->runs().shown(RunKind::sweep));
     QTRY_VERIFY(!page().busy());
   }
+  static void keep(QWidget& of, const char* name) {
+    std::filesystem::create_directories(MW_PICTURES);
+    QTest::qWait(60);
+    QVERIFY(of.grab().save(qpath(std::filesystem::path(MW_PICTURES) / name)));
+  }
 
  private slots:
   void charts_say_what_the_table_says() {
@@ -153,7 +158,11 @@ class SweepTest : public test::WindowFixture {
     QCOMPARE(dialog.server().string("target.id"), std::string("v6e-8"));  // the recording's
     QCOMPARE(dialog.server().string("serve.kv_dtype"), std::string("fp8"));
     dialog.points().setCurrentIndex(0);
+    const auto* mesh = qobject_cast<QLineEdit*>(dialog.field("mesh")->editor());
+    const auto shown_mesh = [mesh] { return mesh->text().isEmpty() ? mesh->placeholderText() : mesh->text(); };
+    QCOMPARE(shown_mesh(), u"fsdp=1, tp=8"_s);
     emit dialog.field("target.id")->edited("2xh100", Gesture::continuing);
+    QCOMPARE(shown_mesh(), u"fsdp=1, tp=2"_s);  // vLLM's own, of two chips
     for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)})
       for (const Shade shade : {Shade::light, Shade::dark}) {
         window_->resize(size);
@@ -203,17 +212,22 @@ class SweepTest : public test::WindowFixture {
     emit dialog.field("target.id")->edited("v99-1", Gesture::single);
     QTest::mouseClick(&dialog.replay_button(), Qt::LeftButton);
     QTRY_VERIFY_WITH_TIMEOUT(dialog.said().contains(u"v99-1"_s), 20000);
+    QVERIFY(qobject_cast<QLineEdit*>(dialog.field("mesh")->editor())->placeholderText().isEmpty());
+    keep(dialog, "replay-refused.png");
     QVERIFY(dialog.isVisible() && dialog.replay_button().isEnabled());
     emit dialog.field("target.id")->cleared();
     wait = true;
     QTest::mouseClick(&dialog.replay_button(), Qt::LeftButton);
     QVERIFY(replayer.busy() && !dialog.replay_button().isEnabled());
+    QVERIFY(dialog.said().contains(u"0 % of the requests"_s));
+    keep(dialog, "replay-going.png");
     QTest::mouseClick(&dialog.cancel_button(), Qt::LeftButton);
     go.set_value();
     QTRY_VERIFY_WITH_TIMEOUT(!replayer.busy(), 20000);
     QVERIFY(dialog.isVisible());  // to be tried with something else
+    QVERIFY(dialog.said().contains(u"Cancelled"_s));
     QCOMPARE(runs::Store(store()).list().size(), size_t{1});
-    QTest::mouseClick(&dialog.cancel_button(), Qt::LeftButton);
+    QTest::keyClick(&dialog, Qt::Key_Escape);
     QVERIFY(!dialog.isVisible());
   }
 

@@ -242,7 +242,7 @@ void ComparePage::fit_columns() {
 
 bool ComparePage::eventFilter(QObject* watched, QEvent* event) {
   if (watched == verdict_area_ && event->type() == QEvent::Resize) show_verdict();
-  if (table_ && watched == table_ && event->type() == QEvent::Resize) fit_columns();
+  if (table_ && watched == table_->viewport() && event->type() == QEvent::Resize) fit_columns();
   if (table_ && watched == table_->viewport() && event->type() == QEvent::Leave) light(-1);
   return QWidget::eventFilter(watched, event);
 }

@@ -114,7 +114,6 @@ QWidget* ComparePage::table_side() {
   table_ = new QTableView(side);
   set_up_table(*table_, model_, tr("What differs"));
   table_->setMouseTracking(true);
-  table_->installEventFilter(this);
   table_->viewport()->installEventFilter(this);
   column->addWidget(table_, 1);
   alone_ = new QLabel(tr("Add a second run: what differs between them stands here."), side);

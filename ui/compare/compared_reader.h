@@ -45,7 +45,7 @@ class ComparedReader : public QObject {
   int pending_ = 0;
   std::uint64_t asked_ = 0, told_ = 0;
   std::map<std::uint64_t, Result> early_;  // read before what was asked for before them: the order is the user's
-  std::list<std::jthread> threads_;  // last: they use the others
+  std::list<std::jthread> threads_;        // last: they use the others
 };
 
 }  // namespace mw::ui

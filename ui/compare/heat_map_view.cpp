@@ -98,6 +98,20 @@ QString HeatMapView::cell_text(const runs::HeatMap::Cell& cell) const {
   return text;
 }
 
+// Small enough for the widest number in the narrowest cell, as far as that can still be read.
+QFont HeatMapView::number_font() const {
+  constexpr double kSmallest = 0.75;
+  QFont font = small_font();
+  if (grids_.empty() || grids_[0].map.lens.empty()) return font;
+  const double room = cell_area({0, 0, 0}).width() - 4;
+  double widest = 0;
+  for (const Grid& g : grids_)
+    for (const auto& cell : g.map.cells)
+      widest = std::max(widest, QFontMetricsF(font).size(0, cell_text(cell)).width());
+  if (widest > room) font.setPointSizeF(font.pointSizeF() * std::max(kSmallest, room / widest));
+  return font;
+}
+
 void HeatMapView::paint_grid(QPainter& painter, size_t g) const {
   const Theme& t = theme();
   const Grid& grid = grids_[g];
@@ -109,13 +123,15 @@ void HeatMapView::paint_grid(QPainter& painter, size_t g) const {
   painter.setPen(t.series(static_cast<int>(g)));
   painter.drawText(QRectF(whole.left() + 4, whole.top(), whole.width() - 8, kTitle), Qt::AlignVCenter,
                    QFontMetricsF(bold).elidedText(grid.name, Qt::ElideMiddle, whole.width() - 8));
-  painter.setFont(small_font());
-  const QFontMetricsF metrics(small_font());
+  const QFont numbers = number_font();
+  const QFontMetricsF metrics(numbers);
   for (size_t r = 0; r < grid.map.lens.size(); ++r) {
     const QRectF first = cell_area({g, r, 0});
     painter.setPen(t.muted);
+    painter.setFont(small_font());
     painter.drawText(QRectF(whole.left(), first.top(), kRows - 6, first.height()), Qt::AlignRight | Qt::AlignVCenter,
                      QString::number(grid.map.lens[r]));
+    painter.setFont(numbers);
     for (size_t c = 0; c < grid.map.loads.size(); ++c) {
       const auto& cell = grid.map.at(r, c);
       const QRectF at = cell_area({g, r, c}).adjusted(1, 1, -1, -1);
@@ -136,14 +152,17 @@ void HeatMapView::paint_grid(QPainter& painter, size_t g) const {
         painter.drawText(at, Qt::AlignCenter, text.section(u'\n', 0, 0));
     }
   }
+  constexpr double kBesideLabel = 4, kAside = 8;  // a label may stand that far beside the middle of its column
+  painter.setFont(small_font());
   double taken = -1;
   for (size_t c = 0; c < grid.map.loads.size() && !grid.map.lens.empty(); ++c) {
     const QRectF at = cell_area({g, grid.map.lens.size() - 1, c});
     const QString label = qs(grid.map.labels[c]);
-    const double w = metrics.horizontalAdvance(label);
-    const double left = std::clamp(at.center().x() - w / 2, whole.left(), std::max(whole.left(), whole.right() - w));
-    if (left < taken) continue;
-    taken = left + w + 4;
+    const double w = QFontMetricsF(small_font()).horizontalAdvance(label);
+    const double middle = at.center().x() - w / 2;
+    const double left = std::clamp(std::max(middle, taken), whole.left(), std::max(whole.left(), whole.right() - w));
+    if (left < taken || left > middle + kAside) continue;
+    taken = left + w + kBesideLabel;
     painter.setPen(t.muted);
     painter.drawText(QPointF(left, at.bottom() + 13), label);
   }

@@ -11,7 +11,9 @@
 
 #include "core/runs/plan_request.h"
 #include "core/runs/sweep_charts.h"
+#include "ui/form/text_fields.h"
 #include "ui/serve/sweep_lines.h"
+#include "ui/theme/dialog_parts.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -33,11 +35,8 @@ ReplayDialog::ReplayDialog(Replayer& replayer, runs::LoadCatalogue catalogue, QW
     : QDialog(parent), replayer_(replayer), load_catalogue_(std::move(catalogue)) {
   setWindowTitle(tr("Replay on Another Target"));
   setObjectName(u"replay"_s);
-  auto* column = new QVBoxLayout(this);
-  column->setSpacing(8);
-  about_ = new QLabel(this);
-  about_->setWordWrap(true);
-  column->addWidget(about_);
+  QVBoxLayout* column = dialog_column(*this, kDialogWidth);
+  about_ = add_about(*column);
   auto* form = new QFormLayout;
   points_ = new QComboBox(this);
   points_->setAccessibleName(tr("Requests"));
@@ -48,28 +47,19 @@ ReplayDialog::ReplayDialog(Replayer& replayer, runs::LoadCatalogue catalogue, QW
   add("serve.kv_dtype", tr("KV cache"), *form);
   add("serve.prefix_cache", tr("Prefix cache"), *form);
   column->addLayout(form);
-  said_ = new QLabel(this);
-  said_->setWordWrap(true);
-  said_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  column->addWidget(said_);
-  progress_ = new QProgressBar(this);
-  progress_->setAccessibleName(tr("Progress of the replay"));
-  column->addWidget(progress_);
+  said_ = add_said(*column, tr("What went wrong"));
+  progress_ = add_progress(*column, tr("Progress of the replay"));
+  progress_->setRange(0, 100);
   column->addStretch(1);
-  auto* row = new QHBoxLayout;
-  row->addStretch(1);
-  cancel_ = new QPushButton(tr("Cancel"), this);
-  replay_ = new QPushButton(tr("Replay"), this);
-  replay_->setDefault(true);
+  const DialogButtons buttons = add_buttons(*column, tr("Cancel"), tr("Replay"));
+  cancel_ = buttons.cancel;
+  replay_ = buttons.go;
   replay_->setToolTip(tr("Simulate the requests at their recorded moments; the result joins the comparison"));
-  row->addWidget(cancel_);
-  row->addWidget(replay_);
-  column->addLayout(row);
-  setMinimumWidth(kDialogWidth);
   connect(replay_, &QPushButton::clicked, this, &ReplayDialog::start);
   connect(cancel_, &QPushButton::clicked, this, &ReplayDialog::reject);
   connect(&replayer_, &Replayer::changed, this, &ReplayDialog::show_progress);
-  connect(&replayer_, &Replayer::failed, this, [this](const Problem& problem) { say(qs(to_text(problem))); });
+  connect(&replayer_, &Replayer::failed, this,
+          [this](const Problem& problem) { said_->say(qs(to_text(problem)), SaidText::Tone::bad); });
   connect(&replayer_, &Replayer::replayed, this, &QDialog::accept);
   show_progress();
 }
@@ -122,11 +112,23 @@ void ReplayDialog::open_with(runs::Recording recording, std::optional<size_t> po
   points_->addItem(tr("All points (%1): %2 requests").arg(recording_.set.points.size()).arg(recording_.requests()));
   for (const auto& p : recording_.set.points) points_->addItem(point_text(p));
   points_->setCurrentIndex(point ? static_cast<int>(*point) + 1 : 0);
-  say({});
+  said_->say({});
   show_server();
   show_progress();
   open();
   field("target.id")->editor()->setFocus();
+}
+
+// What its target and stack use where nobody says more.
+QString ReplayDialog::default_mesh(runs::Experiment server) const {
+  if (!catalogue_) return {};
+  server.set_value("kind", "serve");
+  server.set_value("mesh", Json::object());
+  try {
+    return mesh_text(runs::planned_mesh(server, *catalogue_));
+  } catch (const Error&) {  // of a target that is half typed
+    return {};
+  }
 }
 
 // The recording's own, with what was edited.
@@ -146,21 +148,22 @@ runs::Experiment ReplayDialog::server() const {
 void ReplayDialog::show_server() {
   const runs::Experiment e = server();
   for (Field* f : fields_) f->show_value(raw_value(e, f->key()));
+  field("mesh")->set_default_text(default_mesh(e));
 }
 
 void ReplayDialog::show_progress() {
   const bool busy = replayer_.busy();
   progress_->setVisible(busy);
   progress_->setValue(replayer_.percent());
+  if (busy)
+    said_->say(tr("Replaying: %1 % of the requests").arg(replayer_.percent()));
+  else if (was_busy_)  // what failed is said after this
+    said_->say(tr("Cancelled: nothing was recorded."));
+  was_busy_ = busy;
   points_->setEnabled(!busy);
   for (Field* f : fields_) f->setEnabled(!busy);
   replay_->setEnabled(!busy);
   cancel_->setEnabled(!busy || !replayer_.cancelling());
-}
-
-void ReplayDialog::say(const QString& text) {
-  said_->setText(text);
-  said_->setVisible(!text.isEmpty());
 }
 
 QString ReplayDialog::said() const {
@@ -168,7 +171,7 @@ QString ReplayDialog::said() const {
 }
 
 void ReplayDialog::start() {
-  say({});
+  said_->say({});
   runs::Recording chosen = recording_;
   if (const int at = points_->currentIndex() - 1; at >= 0) {
     chosen.summaries = 0;

@@ -17,6 +17,8 @@ class QPushButton;
 
 namespace mw::ui {
 
+class SaidText;
+
 class ReplayDialog : public QDialog {
   Q_OBJECT
  public:
@@ -36,8 +38,8 @@ class ReplayDialog : public QDialog {
  private:
   void add(const std::string& key, const QString& caption, QFormLayout& form);
   void show_server();
+  QString default_mesh(runs::Experiment server) const;
   void show_progress();
-  void say(const QString& text);
   void start();
 
   Replayer& replayer_;
@@ -46,10 +48,12 @@ class ReplayDialog : public QDialog {
   runs::Recording recording_;
   std::map<std::string, Json> edits_;
   std::vector<Field*> fields_;
-  QLabel *about_, *said_;
+  QLabel* about_;
+  SaidText* said_;
   QComboBox* points_;
   QProgressBar* progress_;
   QPushButton *replay_, *cancel_;
+  bool was_busy_ = false;
 };
 
 }  // namespace mw::ui

@@ -17,6 +17,7 @@
 #include <QTableView>
 
 #include "ui/data/length_chart.h"
+#include "ui/theme/elided_label.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -140,9 +141,7 @@ void DataPage::show_state() {
   const auto& path = source == runs::DataSource::lengths ? reader_.question().lengths : reader_.question().options.path;
   name_->setText(none ? tr("Data") : qpath(path.filename()));
   name_->setToolTip(qpath(path));
-  full_summary_ = summary_text();
-  summary_->setToolTip(full_summary_);
-  elide();
+  summary_->setText(summary_text());
   progress_->setVisible(reading);
   progress_->setValue(reader_.outdated() ? 0 : static_cast<int>(1000 * reader_.fraction()));
   const auto eta = reader_.eta();
@@ -182,12 +181,7 @@ QString DataPage::summary_text() const {
   return parts.join(u"  \u00B7  "_s);
 }
 
-void DataPage::elide() {
-  summary_->setText(summary_->fontMetrics().elidedText(full_summary_, Qt::ElideRight, std::max(40, summary_->width())));
-}
-
 bool DataPage::eventFilter(QObject* watched, QEvent* event) {
-  if (watched == summary_ && event->type() == QEvent::Resize) elide();
   if (watched == table_ && event->type() == QEvent::KeyPress && model_.rowCount() > 0) {
     // To the first and the last row: columns are not what one goes through here.
     const int key = static_cast<QKeyEvent*>(event)->key();

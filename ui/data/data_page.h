@@ -21,6 +21,8 @@ class QTableView;
 
 namespace mw::ui {
 
+class ElidedLabel;
+
 class DataPage : public QWidget {
   Q_OBJECT
  public:
@@ -67,7 +69,6 @@ class DataPage : public QWidget {
   void show_detail();
   void show_head();
   void show_pointed();
-  void elide();
   QString summary_text() const;
   const Problem* what_is_wrong() const;
 
@@ -77,9 +78,9 @@ class DataPage : public QWidget {
   PlotLink by_length_;
   bool asked_ = false, changed_ = true;
   std::int64_t wanted_row_ = 0;  // stays chosen over an edit
-  QString full_summary_;
   QStackedWidget *stack_, *detail_stack_;
-  QLabel *name_, *summary_, *eta_, *notice_text_, *row_, *pointed_, *legend_, *bad_, *empty_title_, *empty_text_;
+  ElidedLabel *name_, *summary_;
+  QLabel *eta_, *notice_text_, *row_, *pointed_, *legend_, *bad_, *empty_title_, *empty_text_;
   QProgressBar* progress_;
   QPushButton *stop_, *again_, *save_, *fix_;
   QFrame* notice_;

@@ -13,12 +13,15 @@
 
 #include "core/runs/parameters.h"
 #include "ui/data/data_page.h"
+#include "ui/theme/elided_label.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
 namespace {
+
+constexpr int kMostFileName = 300;  // pixels
 
 QVBoxLayout* column_of(QWidget* panel, int spacing) {
   auto* column = new QVBoxLayout(panel);
@@ -82,14 +85,12 @@ QWidget* DataPage::bar() {
   auto* row = new QHBoxLayout(bar);
   row->setContentsMargins(2, 0, 0, 0);
   row->setSpacing(10);
-  name_ = new QLabel(bar);
+  name_ = new ElidedLabel(Qt::ElideMiddle, bar, kMostFileName);
   QFont bold = name_->font();
   bold.setWeight(QFont::DemiBold);
   name_->setFont(bold);
-  summary_ = new QLabel(bar);
+  summary_ = new ElidedLabel(Qt::ElideRight, bar);
   summary_->setProperty("muted", true);
-  summary_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
-  summary_->installEventFilter(this);
   progress_ = new QProgressBar(bar);
   progress_->setTextVisible(false);
   progress_->setRange(0, 1000);

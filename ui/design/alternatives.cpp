@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ui/theme/elided_label.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
@@ -21,6 +22,7 @@
 namespace mw::ui {
 namespace {
 
+constexpr int kMostSaid = 220;    // pixels, beside the tabs
 constexpr int kMostDevices = 64;  // of the other targets that are searched too
 
 // Every listed target but this machine, up to a size that somebody rents by the hour.
@@ -95,9 +97,9 @@ void Alternatives::build() {
   where_->addItems({tr("this target"), tr("every target")});
   where_->setAccessibleName(tr("Targets searched"));
   where_->setItemData(1, tr("All of the catalogue with up to %1 devices").arg(kMostDevices), Qt::ToolTipRole);
-  said_ = new QLabel(this);
+  said_ = new ElidedLabel(Qt::ElideRight, this, kMostSaid);
   said_->setProperty("muted", true);
-  said_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  said_->setContentsMargins(0, 0, 8, 0);
   progress_ = new QProgressBar(this);
   progress_->setMaximumHeight(8);
   progress_->setTextVisible(false);
@@ -107,8 +109,8 @@ void Alternatives::build() {
   apply_->setEnabled(false);
   for (QWidget* w : {static_cast<QWidget*>(search_), static_cast<QWidget*>(by_), static_cast<QWidget*>(where_)})
     row->addWidget(w);
-  row->addWidget(said_, 1);
-  row->addWidget(progress_);
+  row->addWidget(progress_, 1);
+  row->addStretch();
   row->addWidget(apply_);
   column->addLayout(row);
   sorted_.setSourceModel(&model_);
@@ -128,6 +130,7 @@ void Alternatives::build() {
   tabs_->setAccessibleName(tr("Alternatives as table or chart"));
   tabs_->addTab(table_, tr("Alternatives"));
   tabs_->addTab(chart_, tr("Time Against Memory"));
+  tabs_->setCornerWidget(said_);
   column->addWidget(tabs_, 1);
 }
 
@@ -170,6 +173,7 @@ void Alternatives::take(const Answer& answer) {
   if (answer.problem) {
     set_searching(false);
     said_->setText(qs(answer.problem->message));
+    said_->setToolTip({});
     emit problem(*answer.problem);
   }
   if (!answer.found) return;

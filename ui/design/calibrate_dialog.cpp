@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ui/theme/elided_label.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -140,8 +141,7 @@ void CalibrateDialog::show_sources() {
   const bool any = !all.isEmpty();
   const QString text =
       any ? all.join(u", "_s) : tr("Rows as in resources/hardware/measurements.json, or finished runs of this machine");
-  sources_->setText(sources_->fontMetrics().elidedText(text, Qt::ElideMiddle, std::max(200, sources_->width())));
-  sources_->setToolTip(text);
+  sources_->setText(text);
   clear_->setEnabled(any);
 }
 

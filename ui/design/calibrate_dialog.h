@@ -18,6 +18,8 @@ class QToolButton;
 
 namespace mw::ui {
 
+class ElidedLabel;
+
 class CalibrateDialog : public QDialog {
   Q_OBJECT
  public:
@@ -67,7 +69,8 @@ class CalibrateDialog : public QDialog {
   CalibrationRowsModel rows_;
   EfficienciesModel efficiencies_;
   PlotLink link_;
-  QLabel *sources_, *in_force_, *verdict_;
+  ElidedLabel *sources_, *in_force_;
+  QLabel* verdict_;
   QPushButton *add_files_, *add_runs_, *clear_, *remove_, *undo_, *accept_, *cancel_;
   std::vector<QToolButton*> names_;
   QTableView *rows_table_, *efficiencies_table_;

@@ -12,6 +12,8 @@
 #include <QVBoxLayout>
 
 #include "ui/design/calibrate_dialog.h"
+#include "ui/theme/dialog_parts.h"
+#include "ui/theme/elided_label.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
@@ -42,15 +44,9 @@ void CalibrateDialog::build() {
   column->setSpacing(6);
   column->addWidget(sources_bar());
   column->addWidget(names_bar());
-  progress_ = new QProgressBar(this);
-  progress_->setMaximumHeight(6);
-  progress_->setTextVisible(false);
-  progress_->setAccessibleName(tr("Progress of the fit"));
-  QSizePolicy keeps = progress_->sizePolicy();
-  keeps.setRetainSizeWhenHidden(true);
-  progress_->setSizePolicy(keeps);
+  progress_ = add_progress(*column, tr("Progress of the fit"));
+  progress_->setRange(0, 100);
   progress_->hide();
-  column->addWidget(progress_);
   verdict_ = new QLabel(this);
   verdict_->setWordWrap(true);
   column->addWidget(tables(), 1);
@@ -75,9 +71,8 @@ QWidget* CalibrateDialog::sources_bar() {
   add_runs_->setToolTip(tr("Finished training runs of this machine"));
   add_runs_->setMenu(new QMenu(add_runs_));
   clear_ = new QPushButton(tr("Clear"), bar);
-  sources_ = new QLabel(bar);
+  sources_ = new ElidedLabel(Qt::ElideMiddle, bar);
   sources_->setProperty("muted", true);
-  sources_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   row->addWidget(add_files_);
   row->addWidget(add_runs_);
   row->addWidget(clear_);
@@ -133,9 +128,8 @@ QWidget* CalibrateDialog::tables() {
 QWidget* CalibrateDialog::in_force_bar() {
   auto* bar = new QWidget(this);
   auto* row = row_of(bar);
-  in_force_ = new QLabel(bar);
+  in_force_ = new ElidedLabel(Qt::ElideRight, bar);
   in_force_->setProperty("muted", true);
-  in_force_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   undo_ = new QPushButton(tr("Undo"), bar);
   undo_->setToolTip(tr("Take back the last calibration that was accepted or removed"));
   remove_ = new QPushButton(tr("Remove My Calibration"), bar);
@@ -149,13 +143,13 @@ QWidget* CalibrateDialog::in_force_bar() {
 QWidget* CalibrateDialog::buttons() {
   auto* bar = new QWidget(this);
   auto* row = row_of(bar);
+  cancel_ = new QPushButton(tr("Cancel"), bar);
   accept_ = new QPushButton(tr("Accept"), bar);
   accept_->setToolTip(tr("Keep these efficiencies: every plan uses them from now on"));
-  cancel_ = new QPushButton(tr("Cancel"), bar);
   for (QPushButton* b : findChildren<QPushButton*>()) b->setAutoDefault(false);  // Return is no acceptance
   row->addStretch(1);
+  row->addWidget(cancel_);  // the one that acts is the last, as in the other dialogs
   row->addWidget(accept_);
-  row->addWidget(cancel_);
   return bar;
 }
 

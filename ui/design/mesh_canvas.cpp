@@ -199,7 +199,7 @@ void MeshCanvas::place_all() {
   add_->setGeometry(x, kCanvasMargin, row, row);
   const double top = kCanvasMargin + row + 6, bottom = height() - status_height();
   const double wide = beside() ? std::clamp(width() * 0.34, 190.0, 300.0) : 0;
-  const double most = std::max(90.0, (bottom - top) * 0.55);
+  const double most = std::max(90.0, (bottom - top) * 0.45);
   const double high = beside() ? 0 : short_of_height() ? 20 : std::clamp(tensor_height(), 90.0, most);
   tensor_area_ = beside() ? QRectF(width() - wide, top, wide - kCanvasMargin, bottom - top)
                           : QRectF(kCanvasMargin, bottom - high, width() - 2 * kCanvasMargin, high);

@@ -22,6 +22,8 @@ class Field : public QWidget {
   virtual void show_value(const Json* set) = 0;
   virtual QWidget* editor() = 0;  // takes the focus, carries the accessible name
   virtual void set_compact() {}   // the editor alone: its unit stands elsewhere
+  // What is in force while the document says nothing, where that follows from the rest of it; empty: not known.
+  virtual void set_default_text(const QString&) {}
 
  signals:
   void edited(const mw::Json& value, mw::ui::Gesture gesture);

@@ -37,6 +37,10 @@ QWidget* TextField::editor() {
   return edit_;
 }
 
+void TextField::set_default_text(const QString& text) {
+  edit_->setPlaceholderText(text);
+}
+
 Json TextField::parse(const QString& text) const {
   switch (parameter().type) {
     case runs::ParamType::map:
@@ -109,8 +113,14 @@ void PathField::dropEvent(QDropEvent* event) {
   emit edited(ss(event->mimeData()->urls().front().toLocalFile()), Gesture::single);
 }
 
+QString mesh_text(const mesh::Mesh& mesh) {
+  QStringList axes;
+  for (const mesh::MeshAxis& axis : mesh.axes) axes << u"%1=%2"_s.arg(qs(axis.name)).arg(axis.size);
+  return axes.join(u", "_s);
+}
+
 MeshField::MeshField(const runs::Parameter& parameter, QWidget* parent) : TextField(parameter, parent) {
-  edit_->setPlaceholderText(tr("fsdp=1, tp=1"));
+  edit_->setPlaceholderText(tr("such as fsdp=1, tp=1"));
 }
 
 Json MeshField::parse(const QString& text) const {

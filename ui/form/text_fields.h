@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Editors that are a line of text: text, lists without fixed choices, maps as JSON, paths, mesh axes.
 #pragma once
+#include "core/mesh/mesh.h"
 #include "ui/form/field.h"
 
 class QLineEdit;
@@ -13,6 +14,7 @@ class TextField : public Field {
   TextField(const runs::Parameter& parameter, QWidget* parent);
   void show_value(const Json* set) override;
   QWidget* editor() override;
+  void set_default_text(const QString& text) override;
 
  protected:
   virtual Json parse(const QString& text) const;  // what cannot be read comes back as the string itself
@@ -32,6 +34,8 @@ class PathField : public TextField {
  private:
   void browse(bool folder);
 };
+
+QString mesh_text(const mesh::Mesh& mesh);  // "fsdp=2, tp=4"
 
 // "fsdp=2, tp=4": the whole "mesh" object in document order.
 class MeshField : public TextField {

@@ -121,6 +121,7 @@ void Plot::set_notes(std::vector<PlotNote> notes, const QString& caption) {
 }
 
 void Plot::set_empty_text(const QString& text) {
+  if (text == options_.empty) return;
   options_.empty = text;
   refresh();
 }

@@ -63,6 +63,7 @@ class Plot : public QWidget {
   QRectF area() const;                                         // of the data, in widget coordinates
   std::vector<QRectF> level_labels(const QRectF& area) const;  // of set_levels(), there
   QString summary() const;  // "Loss: train 0.512, eval 0.61", for screen readers and tests
+  int legend_entries() const { return static_cast<int>(legend_.size()); }  // that had room when it was painted last
   int frames_painted() const { return frames_; }
   int group_at(QPointF at) const;  // of the line or legend entry there; -1: none
 
@@ -119,6 +120,8 @@ class Plot : public QWidget {
   void paint_cursor(QPainter& painter, const QRectF& area) const;
   void paint_split(QPainter& painter, const QRectF& area, double x) const;
   std::vector<LegendEntry> legend() const;
+  enum class Names { where_they_fit, none };
+  bool place_legend(std::vector<LegendEntry>& entries, int most, Names names, int& row) const;
   void lay_out_legend();  // places the entries in one row, or two where a stack has many
 
   Span wanted_y() const;
@@ -143,6 +146,7 @@ class Plot : public QWidget {
   QString caption_;
   std::set<QString> hidden_;
   std::vector<LegendEntry> legend_;  // as last painted, for clicks
+  QStringList legend_names_;         // of all that there are
   Span y_{0, 1};
   Scale scale_ = Scale::linear;
   double left_margin_ = 40;

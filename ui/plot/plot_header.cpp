@@ -10,27 +10,19 @@
 
 namespace mw::ui {
 
-void Plot::lay_out_legend() {
-  const auto names = [](const std::vector<LegendEntry>& entries) {
-    QStringList all;
-    for (const LegendEntry& e : entries) all << e.name;
-    return all;
-  };
-  auto entries = legend();
-  if (names(entries) != names(legend_)) legend_rows_ = 1;
+// False: some had no room, even without their names, and are left out.
+bool Plot::place_legend(std::vector<LegendEntry>& entries, int most, Names names, int& row) const {
   const QFontMetricsF metrics(small_font());
-  const double first = title_width() + 10;
-  const bool many = stack_.sample || lines_.size() > 2;
-  const int most = !many || height() <= 170 ? 1 : stack_.shape == Shape::bars && height() > 200 ? 3 : 2;
-  double x = first;
-  int row = 0;
+  double x = title_width() + 10;
+  row = 0;
   const auto limit = [&] { return row == 0 ? header_end() - 6 : width() - 10.0; };  // buttons stand in the first row
   for (LegendEntry& e : entries) {
     const bool layer = stack_.sample && e.color.isValid();
     if (layer) e.shown = false;
     const double mark = layer ? 13 : e.color.isValid() ? 16 : 0;
     const double value = layer ? 0 : metrics.horizontalAdvance(e.value);
-    double need = mark + metrics.horizontalAdvance(e.name) + (layer ? 0 : 5) + value;
+    e.named = names == Names::where_they_fit || !e.color.isValid();
+    double need = mark + (e.named ? metrics.horizontalAdvance(e.name) + (layer ? 0 : 5) : 0) + value;
     if (x + need > limit() && row + 1 < most) {
       ++row;
       x = 10;
@@ -41,10 +33,36 @@ void Plot::lay_out_legend() {
     }
     if (x + need > limit()) {
       entries.resize(static_cast<size_t>(&e - entries.data()));
-      break;
+      return false;
     }
     e.at = QRectF(x, 4 + 18 * row, need, 18);
     x = e.at.right() + 12;
+  }
+  return true;
+}
+
+void Plot::lay_out_legend() {
+  const auto names = [](const std::vector<LegendEntry>& entries) {
+    QStringList all;
+    for (const LegendEntry& e : entries) all << e.name;
+    return all;
+  };
+  const std::vector<LegendEntry> all = legend();
+  if (names(all) != legend_names_) legend_rows_ = 1;
+  legend_names_ = names(all);
+  const bool many = stack_.sample || lines_.size() > 1;
+  const bool very_many = stack_.shape == Shape::bars || lines_.size() > 4;
+  const int most = !many || height() <= 170 ? 1 : very_many && height() > 190 ? 3 : 2;
+  std::vector<LegendEntry> entries = all;
+  int row = 0;
+  if (!place_legend(entries, most, Names::where_they_fit, row) && !stack_.sample) {
+    // Every line without its name, rather than some with.
+    std::vector<LegendEntry> nameless = all;
+    int rows = 0;
+    if (place_legend(nameless, most, Names::none, rows)) {
+      entries = std::move(nameless);
+      row = rows;
+    }
   }
   legend_ = std::move(entries);
   // Rows only come while the entries stay the same, or the plot would jump under a moving cursor.

@@ -15,6 +15,7 @@
 
 #include "core/runs/parameters.h"
 #include "ui/form/field.h"
+#include "ui/theme/elided_label.h"
 #include "ui/theme/empty_page.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/tables.h"
@@ -79,10 +80,8 @@ QWidget* SizePage::bar() {
   auto* row = new QHBoxLayout(bar);
   row->setContentsMargins(2, 0, 0, 0);
   row->setSpacing(6);
-  settings_ = new QLabel(bar);
+  settings_ = new ElidedLabel(Qt::ElideRight, bar);
   settings_->setProperty("muted", true);
-  settings_->installEventFilter(this);
-  settings_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   const auto button = [&](const QString& text, const QString& tip, Glyph glyph = Glyph::none) {
     auto* b = new QPushButton(icon(glyph), text, bar);
     b->setToolTip(tip);
@@ -203,7 +202,7 @@ void SizePage::redraw() {
   }
   model_.show(view_);
   fit_columns();
-  elide();
+  settings_->setText(settings_text());
 }
 
 // Memory by category is what the charts above show: here it stands where there is room for all of it.
@@ -242,14 +241,7 @@ QString SizePage::settings_text() const {
   return (parts + others).join(u"  \u00B7  "_s);
 }
 
-void SizePage::elide() {
-  const QString text = settings_text();
-  settings_->setToolTip(text);
-  settings_->setText(settings_->fontMetrics().elidedText(text, Qt::ElideRight, std::max(40, settings_->width())));
-}
-
 bool SizePage::eventFilter(QObject* watched, QEvent* event) {
-  if (watched == settings_ && event->type() == QEvent::Resize) elide();
   if (watched == table_ && event->type() == QEvent::Resize) fit_columns();
   return QWidget::eventFilter(watched, event);
 }

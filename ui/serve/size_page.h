@@ -9,13 +9,14 @@
 #include "ui/serve/sizes_model.h"
 #include "ui/train/run_header.h"
 
-class QLabel;
 class QPushButton;
 class QSplitter;
 class QStackedWidget;
 class QTableView;
 
 namespace mw::ui {
+
+class ElidedLabel;
 
 class SizePage : public QWidget {
   Q_OBJECT
@@ -52,7 +53,6 @@ class SizePage : public QWidget {
   void adopt();   // another run
   void redraw();  // charts and table from the run's points
   void fit_columns();
-  void elide();
 
   RunController& runs_;
   PlotLink by_batch_;
@@ -64,7 +64,7 @@ class SizePage : public QWidget {
   SizesModel model_;
   QStackedWidget* stack_;
   RunHeader* header_;
-  QLabel* settings_;
+  ElidedLabel* settings_;
   QPushButton *edit_, *measure_, *stop_, *copy_;
   QSplitter* rows_;
   Plot *total_, *per_token_;

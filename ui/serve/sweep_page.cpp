@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "ui/runs/drag_button.h"
+#include "ui/theme/elided_label.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -136,7 +137,7 @@ void SweepPage::redraw() {
     select(points - 1);
   else
     show_capacity();
-  elide();
+  show_verdict();
 }
 
 size_t SweepPage::line_of_point(size_t point) const {
@@ -204,7 +205,7 @@ void SweepPage::redraw_point() {
   }
   in_flight_->set_lines(std::move(flight));
   kv_->set_lines(std::move(blocks));
-  elide();
+  show_verdict();
 }
 
 // Of the length that is looked at.
@@ -235,7 +236,7 @@ runs::Compared SweepPage::compared() const {
 }
 
 // What the selected length came to; all of them in the tooltip.
-void SweepPage::elide() {
+void SweepPage::show_verdict() {
   if (!view_) return;
   verdict_->setToolTip(verdict());
   QString text;
@@ -248,7 +249,7 @@ void SweepPage::elide() {
                                    [](const auto& f) { return f.verdict != serve::Verdict::fine; });
   if (found > 0) text += (text.isEmpty() ? QString() : u"  \u00B7  "_s) + tr("the audit marks %1").arg(found);
   if (view_->ignored > 0) text += tr("  \u00B7  %1 points could not be read").arg(view_->ignored);
-  verdict_->setText(verdict_->fontMetrics().elidedText(text, Qt::ElideRight, std::max(40, verdict_->width())));
+  verdict_->setText(text);
 }
 
 void SweepPage::fit_columns() {
@@ -262,7 +263,6 @@ void SweepPage::fit_columns() {
 }
 
 bool SweepPage::eventFilter(QObject* watched, QEvent* event) {
-  if (watched == verdict_ && event->type() == QEvent::Resize) elide();
   if (table_ && watched == table_->viewport() && event->type() == QEvent::Leave) {
     by_load_.set_cursor(std::nullopt);
     light(-1);

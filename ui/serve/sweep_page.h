@@ -13,13 +13,14 @@
 #include "ui/serve/sweep_reader.h"
 #include "ui/train/run_header.h"
 
-class QLabel;
 class QPushButton;
 class QSplitter;
 class QStackedWidget;
 class QTableView;
 
 namespace mw::ui {
+
+class ElidedLabel;
 
 class DragButton;
 
@@ -79,7 +80,7 @@ class SweepPage : public QWidget {
   void select_at_playhead();
   void light(int group);
   void fit_columns();
-  void elide();
+  void show_verdict();
   bool resumable() const;
   size_t line_of_point(size_t point) const;
 
@@ -97,7 +98,7 @@ class SweepPage : public QWidget {
   SweepForm* form_;
   RunHeader* header_;
   QStackedWidget* stack_;
-  QLabel* verdict_;
+  ElidedLabel* verdict_;
   QPushButton *run_button_, *stop_, *resume_, *copy_, *more_, *replay_;
   DragButton* compare_;
   QSplitter *rows_, *top_, *bottom_;

@@ -10,6 +10,7 @@
 
 #include "ui/runs/drag_button.h"
 #include "ui/serve/sweep_page.h"
+#include "ui/theme/elided_label.h"
 #include "ui/theme/empty_page.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/tables.h"
@@ -42,9 +43,7 @@ QWidget* SweepPage::bar() {
   auto* row = new QHBoxLayout(bar);
   row->setContentsMargins(2, 0, 0, 0);
   row->setSpacing(6);
-  verdict_ = new QLabel(bar);
-  verdict_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
-  verdict_->installEventFilter(this);
+  verdict_ = new ElidedLabel(Qt::ElideRight, bar);
   verdict_->setAccessibleName(tr("How the server kept up"));
   row->addWidget(verdict_, 1);
   const auto add = [&](QPushButton* b, const QString& tip) {

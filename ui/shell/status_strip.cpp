@@ -116,6 +116,7 @@ StatusStrip::StatusStrip(Pricer& pricer, RunController& runs, QWidget* parent)
   why_->setProperty("flat", true);
   why_->setAccessibleName(tr("Where the predicted numbers come from"));
   why_->setFocusPolicy(Qt::TabFocus);
+  left->setMinimumHeight(why_->sizeHint().height() + 4);  // the pages do not move when there is nothing to ask
   row->addWidget(why_);
   row->addStretch(1);
   addWidget(left, 1);

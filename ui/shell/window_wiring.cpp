@@ -5,6 +5,7 @@
 #include <QDockWidget>
 #include <algorithm>
 
+#include "ui/form/text_fields.h"
 #include "ui/shell/main_window.h"
 #include "ui/theme/text.h"
 
@@ -64,6 +65,10 @@ void MainWindow::wire() {
   connect(&pricer_, &Pricer::changed, this, [this] {
     if (pricer_.stale()) return;
     price_tokens();
+    if (FormRow* mesh = panel_->form().row("mesh"))
+      mesh->field()->set_default_text(pricer_.design() && !pricer_.design_outdated() && !mesh->is_set()
+                                          ? mesh_text(pricer_.design()->request().mesh)
+                                          : QString());
     // What the document itself says, or the checker with a fix, is not said twice.
     std::vector<Problem> more;
     for (const Problem& p : pricer_.problems())

@@ -58,7 +58,9 @@ QPushButton:hover { background: @hover; }
 QPushButton:pressed { background: @pressed; }
 QPushButton:checked { background: @chip; border-color: @accent; }
 QPushButton:focus { border-color: @accent; }
-QPushButton:disabled { color: @off; border-color: @line; background: transparent; }
+QDialog QPushButton:default { background: @accent; border-color: @accent; color: @accent_text; }
+QDialog QPushButton:default:hover { background: @accent_hover; }
+QPushButton:disabled, QDialog QPushButton:default:disabled { color: @off; border-color: @line; background: transparent; }
 QDockWidget { titlebar-close-icon: none; titlebar-normal-icon: none; font-weight: 600; }
 QTabBar::tab { background: transparent; color: @muted; border: 0; border-bottom: 2px solid transparent; padding: 5px 11px 4px 11px; }
 QTabBar::tab:hover { color: @text; background: @hover; }
@@ -70,6 +72,8 @@ QTabWidget::tab-bar { left: 4px; }
 QHeaderView { background: @panel; border: 0; }
 QHeaderView::section { background: @panel; color: @muted; border: 0; border-bottom: 1px solid @line; border-right: 1px solid @soft; padding: 3px 7px; }
 QTableView, QTreeView, QListView, QPlainTextEdit { border: 0; background: @panel; alternate-background-color: @stripe; gridline-color: @soft; selection-background-color: @select; selection-color: @text; }
+QTextEdit[said="true"] { border: 0; background: transparent; selection-background-color: @select; selection-color: @text; }
+QTextEdit[said="true"][bad="true"] { color: @bad; }
 QPlainTextEdit { background: @field; selection-background-color: @select; }
 QTableView, QTreeView { outline: 0; }
 QTableView::item { padding: 0 5px; }

@@ -13,11 +13,10 @@
 
 namespace mw::ui {
 
-DeviceMemory::DeviceMemory(const QString& waiting, PlotLink& by_time, QWidget* parent)
+DeviceMemory::DeviceMemory(PlotLink& by_time, QWidget* parent)
     : QWidget(parent),
       stack_(new QStackedWidget(this)),
-      plot_(
-          new Plot({.title = tr("Memory"), .quantity = Quantity::bytes, .empty = waiting, .from_zero = true}, by_time)),
+      plot_(new Plot({.title = tr("Memory"), .quantity = Quantity::bytes, .from_zero = true}, by_time)),
       grid_(new MemoryGrid(by_time)),
       selector_(new QComboBox(this)) {
   auto* column = new QVBoxLayout(this);
@@ -72,6 +71,7 @@ void DeviceMemory::show_chosen() {
   stack_->setCurrentIndex(all ? 1 : 0);
   grid_->show_run(all ? run_ : nullptr);
   plot_->set_stack(memory_stack(run_, device_));
+  plot_->set_empty_text(absent_text(run_, Comes::with_the_model));
   plot_->set_levels(memory_levels(run_, device_));
   plot_->set_unit(many ? tr("of device %1, measured").arg(device_) : QString());
   selector_->raise();

@@ -14,7 +14,7 @@ namespace mw::ui {
 class DeviceMemory : public QWidget {
   Q_OBJECT
  public:
-  DeviceMemory(const QString& waiting, PlotLink& by_time, QWidget* parent = nullptr);
+  explicit DeviceMemory(PlotLink& by_time, QWidget* parent = nullptr);
   void show_run(const RunPtr& run);  // also where the same one grew by a device or was replaced
   void choose(int device);           // kLargest, kAll, or one
   int chosen() const { return chosen_; }

@@ -4,10 +4,10 @@
 #pragma once
 #include <QDialog>
 
+#include "ui/train/recipe_choice.h"
 #include "ui/train/recipe_exporter.h"
 
 class QCheckBox;
-class QComboBox;
 class QLabel;
 class QLineEdit;
 class QListWidget;
@@ -16,12 +16,14 @@ class QPushButton;
 
 namespace mw::ui {
 
+class SaidText;
+
 class ExportDialog : public QDialog {
   Q_OBJECT
  public:
   ExportDialog(RecipeExporter& exporter, QWidget* parent = nullptr);
   void open_with(const runs::Experiment& experiment);
-  QComboBox& recipe() { return *recipe_; }
+  RecipeChoice& recipe() { return *recipe_; }
   QLineEdit& folder() { return *folder_; }
   QListWidget& files() { return *files_; }
   QListWidget& remarks() { return *remarks_; }
@@ -36,18 +38,18 @@ class ExportDialog : public QDialog {
   void look();
   void show_look();
   void show_state();
-  void choose_folder();
   void write();
 
   RecipeExporter& exporter_;
   runs::Experiment experiment_;
-  QLabel *about_, *said_;
-  QComboBox* recipe_;
+  QLabel* about_;
+  SaidText* said_;
+  RecipeChoice* recipe_;
   QLineEdit* folder_;
   QListWidget *files_, *remarks_;
   QCheckBox* overwrite_;
   QProgressBar* progress_;
-  QPushButton *choose_, *export_;
+  QPushButton* export_;
 };
 
 }  // namespace mw::ui

@@ -12,6 +12,7 @@
 #include <QVBoxLayout>
 
 #include "core/recipes/quote.h"
+#include "ui/theme/dialog_parts.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -49,13 +50,13 @@ LaunchDialog::LaunchDialog(RunController& runs, std::filesystem::path resources,
   setWindowTitle(tr("Launch Elsewhere"));
   setObjectName(u"launch"_s);
   build();
-  setMinimumWidth(kLaunchWidth);
   connect(launch_, &QPushButton::clicked, this, &LaunchDialog::begin);
   connect(cancel_, &QPushButton::clicked, this, &LaunchDialog::reject);
   connect(&runs_, &RunController::state_changed, this, &LaunchDialog::show_state);
   connect(&runs_, &RunController::launch_failed, this, [this](const Problem& problem) {
     waiting_ = false;
-    say(problem.message.empty() ? QString() : qs(to_text(problem)));
+    said_->say(problem.message.empty() ? tr("Cancelled: nothing was launched.") : qs(to_text(problem)),
+               problem.message.empty() ? SaidText::Tone::plain : SaidText::Tone::bad);
     show_state();
   });
   connect(&runs_, &RunController::launched, this, [this] {
@@ -66,17 +67,10 @@ LaunchDialog::LaunchDialog(RunController& runs, std::filesystem::path resources,
 }
 
 void LaunchDialog::build() {
-  auto* column = new QVBoxLayout(this);
-  column->setSpacing(8);
-  about_ = new QLabel(this);
-  about_->setWordWrap(true);
-  column->addWidget(about_);
+  QVBoxLayout* column = dialog_column(*this, kLaunchWidth);
+  about_ = add_about(*column);
   auto* form = new QFormLayout;
-  recipe_ = new QComboBox(this);
-  recipe_->setAccessibleName(tr("Recipe"));
-  for (const recipes::Kind kind : recipes::kKinds)
-    recipe_->addItem(tr("%1: %2").arg(qs(recipes::to_string(kind)), qs(recipes::described(kind))),
-                     qs(recipes::to_string(kind)));
+  recipe_ = new RecipeChoice(this);
   form->addRow(tr("Recipe"), recipe_);
   where_ = new QComboBox(this);
   where_->setAccessibleName(tr("Where"));
@@ -101,33 +95,37 @@ void LaunchDialog::build() {
   command_->setAccessibleName(tr("The same from a terminal"));
   command_->setProperty("muted", true);
   column->addWidget(command_);
-  said_ = new QLabel(this);
-  said_->setWordWrap(true);
-  said_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  said_->setAccessibleName(tr("What went wrong"));
-  said_->hide();
-  column->addWidget(said_);
-  progress_ = new QProgressBar(this);
-  progress_->setRange(0, 0);
-  progress_->setTextVisible(false);
-  progress_->setMaximumHeight(6);
-  progress_->setAccessibleName(tr("The launch is being prepared"));
-  column->addWidget(progress_);
+  said_ = add_said(*column, tr("What went wrong"));
+  progress_ = add_progress(*column, tr("The launch is being prepared"));
   column->addStretch(1);
-  auto* row = new QHBoxLayout;
-  row->addStretch(1);
-  cancel_ = new QPushButton(tr("Cancel"), this);
-  launch_ = new QPushButton(tr("Launch"), this);
-  launch_->setDefault(true);
-  launch_->setToolTip(tr("Copy the recipe there, start it, and show its run as it goes"));
-  row->addWidget(cancel_);
-  row->addWidget(launch_);
-  column->addLayout(row);
+  const DialogButtons buttons = add_buttons(*column, tr("Cancel"), tr("Launch"));
+  cancel_ = buttons.cancel;
+  launch_ = buttons.go;
+  // As they stand, whenever they were made: the fields of the place come right after its choice.
+  QWidget* before = where_;
+  for (QLineEdit* l : places_->findChildren<QLineEdit*>()) {
+    setTabOrder(before, l);
+    before = l;
+  }
+  for (QWidget* w : std::initializer_list<QWidget*>{folder_, force_, start_, said_, cancel_, launch_}) {
+    setTabOrder(before, w);
+    before = w;
+  }
   for (QLineEdit* l : findChildren<QLineEdit*>())
     connect(l, &QLineEdit::textChanged, this, &LaunchDialog::show_command);
-  for (QComboBox* c : {recipe_, where_}) connect(c, &QComboBox::currentIndexChanged, this, &LaunchDialog::show_command);
+  for (QComboBox* c : std::initializer_list<QComboBox*>{recipe_, where_})
+    connect(c, &QComboBox::currentIndexChanged, this, &LaunchDialog::show_command);
   connect(where_, &QComboBox::currentIndexChanged, places_, &QStackedWidget::setCurrentIndex);
+  connect(places_, &QStackedWidget::currentChanged, this, &LaunchDialog::fit_place);
+  fit_place();
   connect(force_, &QCheckBox::toggled, this, &LaunchDialog::show_command);
+}
+
+// As high as the fields of the place that is chosen, not as those of the largest.
+void LaunchDialog::fit_place() {
+  for (int i = 0; i < places_->count(); ++i)
+    places_->widget(i)->setSizePolicy(QSizePolicy::Preferred,
+                                      i == places_->currentIndex() ? QSizePolicy::Preferred : QSizePolicy::Ignored);
 }
 
 // One page of fields for each place.
@@ -184,8 +182,7 @@ QString LaunchDialog::command() const {
 }
 
 void LaunchDialog::show_command() {
-  QString text = u"meshwright launch %1 --recipe %2 --on %3"_s.arg(word(file_), recipe_->currentData().toString(),
-                                                                   word(target_text()));
+  QString text = u"meshwright launch %1 --recipe %2 --on %3"_s.arg(word(file_), recipe_->name(), word(target_text()));
   if (!folder_->text().isEmpty()) text += u" --dir "_s + word(folder_->text());
   if (force_->isChecked()) text += u" --force"_s;
   if (!start_->text().isEmpty()) text += u" --command "_s + word(start_->text());
@@ -201,16 +198,12 @@ void LaunchDialog::open_with(const runs::Experiment& experiment, const QString& 
         tr("<b>%1</b> as a recipe on another machine. It is started detached: it goes on when the connection "
            "is lost or this window is closed, and its run is shown here as it goes.")
             .arg((name.empty() ? tr("This experiment") : qs(name)).toHtmlEscaped()));
-    say({});
+    said_->say({});
     show_command();
     show_state();
   }
   open();
-}
-
-void LaunchDialog::say(const QString& text) {
-  said_->setText(text);
-  said_->setVisible(!text.isEmpty());
+  recipe_->setFocus();
 }
 
 QString LaunchDialog::said() const {
@@ -228,10 +221,10 @@ void LaunchDialog::show_state() {
 }
 
 void LaunchDialog::begin() {
-  say({});
+  said_->say({});
   try {
     launch::Request request{.experiment = experiment_,
-                            .recipe = recipes::recipe_kind(ss(recipe_->currentData().toString())),
+                            .recipe = recipe_->kind(),
                             .target = launch::parse_target(ss(target_text()), resources_ / "launch"),
                             .command = ss(start_->text()),
                             .folder = ss(folder_->text().trimmed()),
@@ -242,7 +235,7 @@ void LaunchDialog::begin() {
     waiting_ = true;
     runs_.launch(std::move(request));
   } catch (const Error& error) {
-    say(qs(to_text(error.problem())));
+    said_->say(qs(to_text(error.problem())), SaidText::Tone::bad);
   }
   show_state();
 }
@@ -253,7 +246,7 @@ void LaunchDialog::reject() {
 }
 
 QVariantMap LaunchDialog::remembered() const {
-  QVariantMap out{{u"recipe"_s, recipe_->currentData()},
+  QVariantMap out{{u"recipe"_s, recipe_->name()},
                   {u"where"_s, where_->currentIndex()},
                   {u"host"_s, host_->text()},
                   {u"own"_s, own_->text()},
@@ -265,7 +258,7 @@ QVariantMap LaunchDialog::remembered() const {
 
 void LaunchDialog::remember(const QVariantMap& values) {
   const auto text = [&](const QString& key) { return values.value(key).toString(); };
-  recipe_->setCurrentIndex(std::max(0, recipe_->findData(text(u"recipe"_s))));
+  recipe_->choose(text(u"recipe"_s));
   where_->setCurrentIndex(std::clamp(values.value(u"where"_s).toInt(), 0, where_->count() - 1));
   host_->setText(text(u"host"_s));
   own_->setText(text(u"own"_s));

@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "core/launch/target.h"
+#include "ui/train/recipe_choice.h"
 #include "ui/train/run_controller.h"
 
 class QCheckBox;
-class QComboBox;
-class QFormLayout;
 class QLabel;
 class QLineEdit;
 class QProgressBar;
@@ -19,6 +18,8 @@ class QPushButton;
 class QStackedWidget;
 
 namespace mw::ui {
+
+class SaidText;
 
 class LaunchDialog : public QDialog {
   Q_OBJECT
@@ -29,7 +30,7 @@ class LaunchDialog : public QDialog {
   QVariantMap remembered() const;  // for the next start; nothing secret is asked for
   void remember(const QVariantMap& values);
 
-  QComboBox& recipe() { return *recipe_; }
+  RecipeChoice& recipe() { return *recipe_; }
   QComboBox& where() { return *where_; }
   QLineEdit& host() { return *host_; }
   QLineEdit& own_command() { return *own_; }
@@ -51,12 +52,11 @@ class LaunchDialog : public QDialog {
     QLineEdit* line;
   };
   void build();
-  QWidget* places();
   void add_templates();
+  void fit_place();
   QString target_text() const;
   void show_command();
   void show_state();
-  void say(const QString& text);
   void begin();
 
   RunController& runs_;
@@ -65,8 +65,10 @@ class LaunchDialog : public QDialog {
   QString file_;
   std::vector<launch::Template> templates_;
   std::vector<std::vector<Field>> fields_;  // by template
-  QLabel *about_, *command_, *said_;
-  QComboBox *recipe_, *where_;
+  QLabel *about_, *command_;
+  SaidText* said_;
+  RecipeChoice* recipe_;
+  QComboBox* where_;
   QStackedWidget* places_;
   QLineEdit *host_, *own_, *folder_, *start_;
   QCheckBox* force_;

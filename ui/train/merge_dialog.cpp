@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/train/merge_dialog.h"
 
-#include <QFileDialog>
 #include <QFormLayout>
 #include <QLabel>
 #include <QLineEdit>
@@ -9,6 +8,7 @@
 #include <QPushButton>
 #include <QVBoxLayout>
 
+#include "ui/theme/dialog_parts.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -19,73 +19,35 @@ constexpr int kMergeWidth = 640;
 MergeDialog::MergeDialog(Merger& merger, QWidget* parent) : QDialog(parent), merger_(merger) {
   setWindowTitle(tr("Merge an Adapter"));
   setObjectName(u"merge"_s);
-  auto* column = new QVBoxLayout(this);
-  column->setSpacing(8);
-  auto* about =
-      new QLabel(tr("The adapter is added into the base model's weights: a Hugging Face folder, compared by its "
-                    "logits with base and adapter before it is called good. Nothing is overwritten."),
-                 this);
-  about->setWordWrap(true);
-  column->addWidget(about);
+  QVBoxLayout* column = dialog_column(*this, kMergeWidth);
+  add_about(*column)->setText(
+      tr("The adapter is added into the base model's weights: a Hugging Face folder, compared by its logits with base "
+         "and adapter before it is called good. Nothing is overwritten."));
   auto* form = new QFormLayout;
-  base_ = folder(tr("Base model"), tr("Hugging Face folder"), *form);
-  adapter_ = folder(tr("Adapter"), tr("PEFT folder, or an Orbax checkpoint of Tunix"), *form);
-  out_ = folder(tr("Merged model"), tr("a folder that is not there yet, or is empty"), *form);
+  base_ = add_folder(*form, tr("Base model"), tr("Hugging Face folder"), *this).line;
+  adapter_ = add_folder(*form, tr("Adapter"), tr("PEFT folder, or an Orbax checkpoint of Tunix"), *this).line;
+  out_ = add_folder(*form, tr("Merged model"), tr("a folder that is not there yet, or is empty"), *this).line;
   alpha_ = new QLineEdit(this);
   alpha_->setAccessibleName(tr("Alpha"));
   alpha_->setPlaceholderText(tr("only for a checkpoint that does not say it"));
   form->addRow(tr("Alpha"), alpha_);
   column->addLayout(form);
-  progress_ = new QProgressBar(this);
-  progress_->setAccessibleName(tr("Progress of the merge"));
-  column->addWidget(progress_);
-  said_ = new QLabel(this);
-  said_->setWordWrap(true);
-  said_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  said_->setAccessibleName(tr("What came of it"));
-  column->addWidget(said_);
+  said_ = add_said(*column, tr("What came of it"));
+  progress_ = add_progress(*column, tr("Progress of the merge"));
   column->addStretch(1);
-  auto* row = new QHBoxLayout;
-  row->addStretch(1);
-  cancel_ = new QPushButton(tr("Close"), this);
-  merge_ = new QPushButton(tr("Merge"), this);
-  merge_->setDefault(true);
-  row->addWidget(cancel_);
-  row->addWidget(merge_);
-  column->addLayout(row);
-  setMinimumWidth(kMergeWidth);
+  const DialogButtons buttons = add_buttons(*column, tr("Close"), tr("Merge"));
+  cancel_ = buttons.cancel;
+  merge_ = buttons.go;
   connect(cancel_, &QPushButton::clicked, this, &MergeDialog::reject);
   connect(merge_, &QPushButton::clicked, this, &MergeDialog::begin);
   connect(&merger_, &Merger::changed, this, &MergeDialog::show_state);
-  connect(&merger_, &Merger::merged, said_, &QLabel::setText);
+  connect(&merger_, &Merger::merged, this, [this](const QString& verdict) { said_->say(verdict); });
   connect(&merger_, &Merger::failed, this, [this](const Problem& p) {
-    said_->setText(p.message.empty() ? tr("Cancelled: nothing was written.") : qs(to_text(p)));
+    if (p.message.empty()) return said_->say(tr("Cancelled: nothing was written."));
+    said_->say(qs(to_text(p)), SaidText::Tone::bad);
   });
+  for (QLineEdit* l : {base_, adapter_, out_}) connect(l, &QLineEdit::textChanged, this, &MergeDialog::show_state);
   show_state();
-}
-
-QLineEdit* MergeDialog::folder(const QString& name, const QString& help, QFormLayout& form) {
-  auto* both = new QWidget(this);
-  auto* row = new QHBoxLayout(both);
-  row->setContentsMargins(0, 0, 0, 0);
-  auto* line = new QLineEdit(both);
-  line->setAccessibleName(name);
-  line->setPlaceholderText(help);
-  auto* choose = new QPushButton(tr("Choose…"), both);
-  choose->setAccessibleName(tr("Choose: %1").arg(name));
-  row->addWidget(line, 1);
-  row->addWidget(choose);
-  form.addRow(name, both);
-  connect(line, &QLineEdit::textChanged, this, &MergeDialog::show_state);
-  connect(choose, &QPushButton::clicked, this, [this, line, name] {
-    auto* dialog = new QFileDialog(this, name, line->text());
-    dialog->setAttribute(Qt::WA_DeleteOnClose);
-    dialog->setFileMode(QFileDialog::Directory);
-    dialog->setOption(QFileDialog::ShowDirsOnly);
-    connect(dialog, &QFileDialog::fileSelected, line, &QLineEdit::setText);
-    dialog->open();
-  });
-  return line;
 }
 
 void MergeDialog::open_with(const std::filesystem::path& base, const std::filesystem::path& adapter,
@@ -95,10 +57,11 @@ void MergeDialog::open_with(const std::filesystem::path& base, const std::filesy
     adapter_->setText(qpath(adapter));
     out_->setText(qpath(out));
     alpha_->clear();
-    said_->clear();
+    said_->say({});
     show_state();
   }
   open();
+  base_->setFocus();
 }
 
 void MergeDialog::show_state() {
@@ -106,18 +69,24 @@ void MergeDialog::show_state() {
   progress_->setVisible(busy);
   progress_->setRange(0, merger_.checking() ? 0 : 100);
   progress_->setValue(merger_.percent());
+  if (busy)
+    said_->say(merger_.checking() ? tr("Comparing its logits with those of base and adapter")
+                                  : tr("Merging: %1 % of the weights").arg(merger_.percent()));
   for (QLineEdit* l : {base_, adapter_, out_, alpha_}) l->setEnabled(!busy);
   cancel_->setText(busy ? tr("Cancel") : tr("Close"));
   merge_->setEnabled(!busy && !base_->text().isEmpty() && !adapter_->text().isEmpty() && !out_->text().isEmpty());
 }
 
 void MergeDialog::begin() {
-  said_->clear();
+  said_->say({});
   runs::MergeRequest request{fspath(base_->text()), fspath(adapter_->text()), fspath(out_->text()), std::nullopt};
   if (const QString text = alpha_->text().trimmed(); !text.isEmpty()) {
     bool good = false;
     request.alpha = text.toFloat(&good);
-    if (!good || !(*request.alpha > 0)) return said_->setText(tr("Alpha is a number above 0."));
+    if (!good || !(*request.alpha > 0)) {
+      alpha_->setFocus();
+      return said_->say(tr("Alpha is a number above 0."), SaidText::Tone::bad);
+    }
   }
   merger_.start(std::move(request));
 }

@@ -5,13 +5,13 @@
 
 #include "ui/train/merger.h"
 
-class QFormLayout;
-class QLabel;
 class QLineEdit;
 class QProgressBar;
 class QPushButton;
 
 namespace mw::ui {
+
+class SaidText;
 
 class MergeDialog : public QDialog {
   Q_OBJECT
@@ -30,13 +30,12 @@ class MergeDialog : public QDialog {
   void reject() override;  // while it merges: cancels that
 
  private:
-  QLineEdit* folder(const QString& name, const QString& help, QFormLayout& form);
   void show_state();
   void begin();
 
   Merger& merger_;
   QLineEdit *base_, *adapter_, *out_, *alpha_;
-  QLabel* said_;
+  SaidText* said_;
   QProgressBar* progress_;
   QPushButton *cancel_, *merge_;
 };

@@ -7,6 +7,7 @@
 #include <QPushButton>
 #include <QStyle>
 
+#include "ui/theme/elided_label.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -15,6 +16,7 @@ namespace mw::ui {
 namespace {
 
 constexpr const char* kLoading = "loading weights";
+constexpr int kMostRunName = 420;  // pixels
 
 // A sizing's progress is a share of its work, in thousandths; loading the model has one of its own.
 bool by_work(const runs::RunView& view) {
@@ -89,11 +91,11 @@ RunHeader::RunHeader(RunController& runs, QWidget* parent)
       line_(new QFrame(this)),
       back_(new QPushButton(tr("Back to the Live Run"), this)),
       state_(new QLabel(line_)),
-      name_(new QLabel(line_)),
+      name_(new ElidedLabel(Qt::ElideMiddle, line_, kMostRunName)),  // its end is the id
+      activity_(new ElidedLabel(Qt::ElideRight, line_)),
       steps_(new QLabel(line_)),
       speed_(new QLabel(line_)),
       eta_(new QLabel(line_)),
-      activity_(new QLabel(line_)),
       bar_(new QProgressBar(line_)) {
   auto* both = new QHBoxLayout(this);
   both->setContentsMargins(0, 0, 0, 0);
@@ -112,16 +114,13 @@ RunHeader::RunHeader(RunController& runs, QWidget* parent)
   bar_->setMinimumWidth(90);
   bar_->setAccessibleName(tr("Progress of the run"));
   row->addWidget(state_);
-  row->addWidget(name_, 3);
-  row->addWidget(activity_, 2);
+  row->addWidget(name_);
+  row->addWidget(activity_, 3);
   row->addWidget(steps_);
   row->addWidget(bar_, 2);
   row->addWidget(speed_);
   row->addWidget(eta_);
-  for (QLabel* l : {activity_, speed_}) l->setProperty("muted", true);
-  name_->setMinimumWidth(60);
-  activity_->setMinimumWidth(10);
-  for (QLabel* l : {name_, activity_}) l->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  for (QLabel* l : {static_cast<QLabel*>(activity_), speed_}) l->setProperty("muted", true);
 }
 
 void RunHeader::show_run(const RunPtr& run, RunKind kind) {
@@ -142,37 +141,22 @@ void RunHeader::fill(const RunData& run, bool stopping) {
                        : left_alone  ? tr("Detached")
                                      : state_text(view.state());
   state_->setText(dot + said);
-  full_name_ = qs(run.name.empty() ? run.id : run.name);
-  if (!run.id.empty() && run.name != run.id && !run.name.empty()) full_name_ += u"  \u00B7  "_s + qs(run.id);
-  name_->setToolTip(full_name_);
+  QString name = qs(run.name.empty() ? run.id : run.name);
+  if (!run.id.empty() && run.name != run.id && !run.name.empty()) name += u"  \u00B7  "_s + qs(run.id);
+  name_->setText(name);
   steps_->setText(steps_text(view));
   show_progress(*bar_, view);
   const auto pace = view.seconds_per_step();
-  speed_->setText(pace ? tr("%1/step").arg(qs(to_text(Seconds(*pace)))) : QString());
+  speed_->setText(pace && *pace > 0 ? tr("%1/step").arg(qs(to_text(Seconds(*pace)))) : QString());
   eta_->setText(eta_text(view));
   eta_->setToolTip(view.ended() ? QString() : tr("From the pace so far, pauses left out"));
-  full_activity_.clear();
-  if (!view.error().empty())
-    full_activity_ = qs(view.error());
-  else if (stopping)
-    full_activity_ = runs_.elsewhere()  ? tr("ending the job there")
-                     : has_points(view) ? tr("the points so far are kept")
-                                        : tr("writing a checkpoint");
-  else
-    full_activity_ = activity_text(view);
-  activity_->setToolTip(full_activity_);
-  elide();
-}
-
-void RunHeader::elide() {
-  name_->setText(name_->fontMetrics().elidedText(full_name_, Qt::ElideRight, std::max(20, name_->width())));
-  activity_->setText(
-      activity_->fontMetrics().elidedText(full_activity_, Qt::ElideRight, std::max(10, activity_->width())));
-}
-
-void RunHeader::resizeEvent(QResizeEvent* event) {
-  QFrame::resizeEvent(event);
-  elide();
+  const QString ending = runs_.elsewhere()  ? tr("ending the job there")
+                         : has_points(view) ? tr("the points so far are kept")
+                                            : tr("writing a checkpoint");
+  activity_->setText(!view.error().empty() ? qs(view.error()) : stopping ? ending : activity_text(view));
+  // What went wrong is worth more than how far it was.
+  bar_->setVisible(view.error().empty());
+  speed_->setVisible(view.error().empty() && !speed_->text().isEmpty());
 }
 
 }  // namespace mw::ui

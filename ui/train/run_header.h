@@ -12,6 +12,8 @@ class QPushButton;
 
 namespace mw::ui {
 
+class ElidedLabel;
+
 QString state_text(RunState state);
 // "step 412 of 1200", "point 3 of 15", "ETA 1:42": what header, jobs panel and status strip say alike.
 QString steps_text(const runs::RunView& view);
@@ -25,19 +27,16 @@ class RunHeader : public QFrame {
   RunHeader(RunController& runs, QWidget* parent);
   void show_run(const RunPtr& run, RunKind kind);  // null: none of that kind is shown
 
- protected:
-  void resizeEvent(QResizeEvent* event) override;
-
  private:
   void fill(const RunData& run, bool stopping);
-  void elide();
 
   RunController& runs_;
   QFrame* line_;
   QPushButton* back_;
-  QLabel *state_, *name_, *steps_, *speed_, *eta_, *activity_;
+  QLabel* state_;
+  ElidedLabel *name_, *activity_;
+  QLabel *steps_, *speed_, *eta_;
   QProgressBar* bar_;
-  QString full_name_, full_activity_;
 };
 
 }  // namespace mw::ui

@@ -120,6 +120,36 @@ std::vector<LevelLine> memory_levels(const RunPtr& run, int device) {
   return levels;
 }
 
+namespace {
+
+// Who runs it, where it is not this program: the recipe, else what it says of itself. Empty: this program.
+QString runs_elsewhere(const runs::RunView& view) {
+  const Json& info = view.info();
+  const auto text = [&](const Json& of, const char* key) {
+    return of.is_object() && of.contains(key) && of[key].is_string() ? qs(of[key].get<std::string>()) : QString();
+  };
+  if (text(info, "source") != u"imported"_s) return {};
+  for (const QString& name : {info.contains("launched") ? text(info["launched"], "recipe") : QString(),
+                              text(info, "software"), text(info, "tool")})
+    if (!name.isEmpty()) return name;
+  return run_words("its program");
+}
+
+}  // namespace
+
+QString absent_text(const RunPtr& run, Comes with) {
+  const bool model = with == Comes::with_the_model;
+  const QString who = run ? runs_elsewhere(run->view) : QString();
+  const bool ended = run && run->view.ended(), stepped = run && run->view.step() > 0;
+  if (who.isEmpty() && ended)
+    return model ? run_words("The run ended before its model was loaded")
+                 : run_words("The run ended before its first step");
+  if (who.isEmpty())
+    return model ? run_words("Appears when the model is loaded") : run_words("Appears with the first step");
+  if (ended || stepped) return run_words("Not reported by %1").arg(who);
+  return run_words("Appears if %1 reports it").arg(who);
+}
+
 QString category_text(MemoryCategory category) {
   QString name = qs(to_string(category));
   return name.replace(u'_', u' ');

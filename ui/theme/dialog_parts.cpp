@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/theme/dialog_parts.h"
+
+#include <QFileDialog>
+#include <QFormLayout>
+#include <QLabel>
+#include <QLineEdit>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QStyle>
+#include <QVBoxLayout>
+#include <algorithm>
+#include <cmath>
+
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+namespace {
+constexpr int kMostSaidLines = 8;
+}
+
+QVBoxLayout* dialog_column(QWidget& dialog, int least_width) {
+  auto* column = new QVBoxLayout(&dialog);
+  column->setSpacing(8);
+  // Not a least size of the dialog's own: that would stand in for the layout's, and rows would be squeezed.
+  column->addStrut(least_width - column->contentsMargins().left() - column->contentsMargins().right());
+  return column;
+}
+
+QLabel* add_about(QVBoxLayout& column) {
+  auto* about = new QLabel;
+  about->setWordWrap(true);
+  column.addWidget(about);
+  return about;
+}
+
+SaidText::SaidText(const QString& name, QWidget* parent) : QTextEdit(parent) {
+  setReadOnly(true);
+  setAcceptRichText(false);
+  setTabChangesFocus(true);
+  setFrameShape(QFrame::NoFrame);
+  setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  setWordWrapMode(QTextOption::WrapAtWordBoundaryOrAnywhere);
+  document()->setDocumentMargin(0);
+  setProperty("said", true);
+  setAccessibleName(name);
+  hide();
+}
+
+void SaidText::say(const QString& text, Tone tone) {
+  if (const bool bad = tone == Tone::bad; property("bad").toBool() != bad) {
+    setProperty("bad", bad);
+    style()->unpolish(this);
+    style()->polish(this);
+  }
+  setPlainText(text);
+  setVisible(!text.isEmpty());
+  fit();
+  QLayout* all = window()->layout();  // which asks for no height of its own where lines wrap
+  if (!all || text.isEmpty()) return;
+  all->activate();
+  if (const int least = all->minimumHeightForWidth(window()->width()); window()->height() < least)
+    window()->resize(window()->width(), least);
+}
+
+void SaidText::resizeEvent(QResizeEvent* event) {
+  QTextEdit::resizeEvent(event);
+  fit();
+}
+
+void SaidText::fit() {
+  const int line = fontMetrics().lineSpacing();
+  document()->setTextWidth(contentsRect().width());
+  const bool all = document()->size().height() <= kMostSaidLines * line;
+  setVerticalScrollBarPolicy(all ? Qt::ScrollBarAlwaysOff : Qt::ScrollBarAlwaysOn);
+  const int wanted = all ? static_cast<int>(std::ceil(document()->size().height())) + 1 : kMostSaidLines * line;
+  if (wanted != maximumHeight()) setFixedHeight(wanted);
+}
+
+SaidText* add_said(QVBoxLayout& column, const QString& name) {
+  auto* said = new SaidText(name, column.parentWidget());
+  column.addWidget(said);
+  return said;
+}
+
+QProgressBar* add_progress(QVBoxLayout& column, const QString& name) {
+  auto* bar = new QProgressBar;
+  bar->setRange(0, 0);
+  bar->setTextVisible(false);
+  bar->setAccessibleName(name);
+  QSizePolicy keeps = bar->sizePolicy();
+  keeps.setRetainSizeWhenHidden(true);
+  bar->setSizePolicy(keeps);
+  column.addWidget(bar);
+  return bar;
+}
+
+DialogButtons add_buttons(QVBoxLayout& column, const QString& cancel, const QString& go) {
+  auto* row = new QHBoxLayout;
+  const DialogButtons out{new QPushButton(cancel), new QPushButton(go)};
+  row->addStretch(1);
+  row->addWidget(out.cancel);
+  row->addWidget(out.go);
+  column.addLayout(row);
+  out.go->setDefault(true);  // of the dialog that it is in by now
+  return out;
+}
+
+FolderRow add_folder(QFormLayout& form, const QString& name, const QString& placeholder, QWidget& dialog) {
+  auto* both = new QWidget(&dialog);
+  auto* row = new QHBoxLayout(both);
+  row->setContentsMargins(0, 0, 0, 0);
+  const FolderRow out{new QLineEdit(both), new QPushButton(QObject::tr("Choose…"), both)};
+  out.line->setAccessibleName(name);
+  out.line->setPlaceholderText(placeholder);
+  out.choose->setAccessibleName(QObject::tr("Choose: %1").arg(name));
+  row->addWidget(out.line, 1);
+  row->addWidget(out.choose);
+  both->setFocusProxy(out.line);
+  form.addRow(name, both);
+  QObject::connect(out.choose, &QPushButton::clicked, &dialog, [&dialog, name, line = out.line] {
+    auto* chooser = new QFileDialog(&dialog, name, line->text());
+    chooser->setAttribute(Qt::WA_DeleteOnClose);
+    chooser->setFileMode(QFileDialog::Directory);
+    chooser->setOption(QFileDialog::ShowDirsOnly);
+    QObject::connect(chooser, &QFileDialog::fileSelected, line, &QLineEdit::setText);
+    chooser->open();
+  });
+  return out;
+}
+
+}  // namespace mw::ui

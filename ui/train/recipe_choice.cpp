@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/train/recipe_choice.h"
+
+#include <algorithm>
+
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+
+RecipeChoice::RecipeChoice(QWidget* parent) : QComboBox(parent) {
+  setAccessibleName(tr("Recipe"));
+  for (const recipes::Kind kind : recipes::kKinds)
+    addItem(tr("%1: %2").arg(qs(recipes::to_string(kind)), qs(recipes::described(kind))), qs(recipes::to_string(kind)));
+}
+
+recipes::Kind RecipeChoice::kind() const {
+  return recipes::recipe_kind(ss(name()));
+}
+
+void RecipeChoice::choose(const QString& name) {
+  setCurrentIndex(std::max(0, findData(name)));
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Every recipe with what it is for, as a list to choose from. GUI thread.
+#pragma once
+#include <QComboBox>
+
+#include "core/recipes/recipe.h"
+
+namespace mw::ui {
+
+class RecipeChoice : public QComboBox {
+  Q_OBJECT
+ public:
+  explicit RecipeChoice(QWidget* parent);
+  recipes::Kind kind() const;
+  QString name() const { return currentData().toString(); }
+  void choose(const QString& name);  // an unknown one: the first
+};
+
+}  // namespace mw::ui
