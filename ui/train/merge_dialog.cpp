@@ -67,11 +67,12 @@ void MergeDialog::open_with(const std::filesystem::path& base, const std::filesy
 void MergeDialog::show_state() {
   const bool busy = merger_.busy();
   progress_->setVisible(busy);
-  progress_->setRange(0, merger_.checking() ? 0 : 100);
+  progress_->setRange(0, 100);
   progress_->setValue(merger_.percent());
   if (busy)
-    said_->say(merger_.checking() ? tr("Comparing its logits with those of base and adapter")
-                                  : tr("Merging: %1 % of the weights").arg(merger_.percent()));
+    said_->say((merger_.checking() ? tr("Comparing its logits with those of base and adapter: %1 %")
+                                   : tr("Merging: %1 % of the weights"))
+                   .arg(merger_.percent()));
   for (QLineEdit* l : {base_, adapter_, out_, alpha_}) l->setEnabled(!busy);
   cancel_->setText(busy ? tr("Cancel") : tr("Close"));
   merge_->setEnabled(!busy && !base_->text().isEmpty() && !adapter_->text().isEmpty() && !out_->text().isEmpty());
