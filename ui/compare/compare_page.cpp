@@ -236,8 +236,10 @@ void ComparePage::fit_columns() {
   if (model_.columnCount() == 3) most = room - needed(1) - needed(2);
   const int key = std::clamp(view.sizeHintForColumn(0) + 8, 120, std::max(150, most));
   table_->setColumnWidth(0, key);
-  const int each = (room - key) / (model_.columnCount() - 1);
-  for (int c = 1; c < model_.columnCount(); ++c) table_->setColumnWidth(c, std::max(each, needed(c)));
+  int left = room - key;
+  for (int c = 1; c < model_.columnCount(); ++c) left -= needed(c);
+  const int more = std::max(0, left) / (model_.columnCount() - 1);
+  for (int c = 1; c < model_.columnCount(); ++c) table_->setColumnWidth(c, needed(c) + more);
 }
 
 bool ComparePage::eventFilter(QObject* watched, QEvent* event) {

@@ -117,6 +117,7 @@ FolderRow add_folder(QFormLayout& form, const QString& name, const QString& plac
   row->addWidget(out.line, 1);
   row->addWidget(out.choose);
   both->setFocusProxy(out.line);
+  out.choose->setAutoDefault(false);  // Enter is for what the dialog does
   form.addRow(name, both);
   QObject::connect(out.choose, &QPushButton::clicked, &dialog, [&dialog, name, line = out.line] {
     auto* chooser = new QFileDialog(&dialog, name, line->text());
