@@ -26,10 +26,8 @@ class Inbox {
  public:
   OnAnswer sink() {
     return [this](RequestId id, const Answered& a) {
-      {
-        const std::lock_guard lock(mutex_);
-        a.token >= 0 ? tokens_[id].push_back(a.token) : void(ends_.emplace(id, a));
-      }
+      const std::lock_guard lock(mutex_);  // to the end: who waits for this may be gone right after
+      a.token >= 0 ? tokens_[id].push_back(a.token) : void(ends_.emplace(id, a));
       came_.notify_all();
     };
   }

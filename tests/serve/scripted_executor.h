@@ -88,7 +88,7 @@ inline SchedulerSettings small_server(int blocks = 512, int max_model_len = 2048
 // Waits until it is true, at most two seconds.
 template <class Condition>
 bool soon(const Condition& condition) {
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < 4000; ++i) {
     if (condition()) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
