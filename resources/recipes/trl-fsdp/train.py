@@ -92,13 +92,15 @@ class Trainer(trl.SFTTrainer):
 
 class Events(transformers.TrainerCallback):
     def __init__(self, rows, done):
-        self.rows, self.done, self.since = rows, done, None
+        self.rows, self.done, self.since, self.evaluated = rows, done, None, None
 
     def on_log(self, args, state, control, logs=None, **kwargs):
         if not FIRST or not logs:
             return
         for name, ours in (("loss", "train/loss"), ("grad_norm", "train/grad_norm"), ("eval_loss", "eval/loss")):
-            if name in logs:
+            # transformers evaluates again where training ends on a step that was evaluated
+            if name in logs and (name != "eval_loss" or self.evaluated != state.global_step):
+                self.evaluated = state.global_step if name == "eval_loss" else self.evaluated
                 events.metric(ours, state.global_step, logs[name])
 
     def on_step_end(self, args, state, control, **kwargs):
