@@ -81,15 +81,19 @@ struct ToJson {
   }
 };
 
-// Others may write a whole number as 3.0, or as one that no counter holds.
+// Others may write a whole number as 3.0, or one that no counter holds.
 template <class T>
 T whole(const Json& j, const char* key, T otherwise) {
   if (!j.contains(key)) return otherwise;
-  constexpr double kMost = std::min(9e18, static_cast<double>(std::numeric_limits<T>::max()));
-  const double value = j.at(key).get<double>();
-  if (!(std::abs(value) <= kMost))
+  const Json& value = j.at(key);
+  using Limits = std::numeric_limits<T>;
+  const bool fits =
+      value.is_number_float()      ? std::abs(value.get<double>()) <= std::min(9e18, static_cast<double>(Limits::max()))
+      : value.is_number_unsigned() ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(Limits::max())
+                                   : value.get<std::int64_t>() >= Limits::min();
+  if (!fits)
     throw Error({.id = "EVENT", .message = "a number out of range", .place = key, .expected = "a whole number"});
-  return j.at(key).get<T>();
+  return value.get<T>();
 }
 
 Bytes bytes_member(const Json& j, const char* key) {

@@ -87,8 +87,8 @@ TEST_P(Int8Families, LogitsStayCloseToF32AndDecodingSaysWhatFullForwardsSay) {
   Core f32(config, device, WeightType::f32), core(config, device, WeightType::int8);
   f32.load(normal_weights(0.1f), {});
   core.load(normal_weights(0.1f), {});
-  f32.logits(b, exact);
-  core.logits(b, bytes);
+  f32.logits(b, {}, exact);
+  core.logits(b, {}, bytes);
   double difference = 0, size = 0;
   for (size_t i = 0; i < exact.size(); ++i) {
     difference += std::pow(static_cast<double>(bytes[i]) - static_cast<double>(exact[i]), 2);

@@ -73,7 +73,7 @@ TEST_P(Decode, CachedLogitsEqualFullForwardLogits) {  // prompts shorter and lon
     OwnedBatch b{1, 27, std::vector<int>(27), std::vector<int>(27, -1), std::vector<int>(27), std::vector<int>(27, 0)};
     for (size_t i = 0; i < 27; ++i) b.ids[i] = static_cast<int>(7 * i + 3) % 61, b.positions[i] = static_cast<int>(i);
     std::vector<float> expected(27 * 61);
-    core.logits(b, expected);
+    core.logits(b, {}, expected);
     for (const size_t prompt : {size_t{1}, size_t{4}, size_t{5}, size_t{15}}) {
       KvCache cache = make_cache(core, std::vector<int>{27});
       for (size_t end = prompt; end <= 27; ++end) {
@@ -110,7 +110,7 @@ TEST_P(Decode, PiecesOfSeveralRowsEqualFullForwards) {
   for (size_t i = 0; i < b.ids.size(); ++i)
     b.ids[i] = static_cast<int>(11 * i + i / 27 + 3) % 61, b.positions[i] = static_cast<int>(i) % kLen;
   std::vector<float> expected(2 * kLen * 61);
-  core.logits(b, expected);
+  core.logits(b, {}, expected);
   KvCache cache = make_cache(core, std::vector<int>{kLen, kLen});
   // Row 0 starts alone; the rows then move at their own pace, one step with a fresh row beside a continued one.
   const int pieces[][2]{{4, 0}, {1, 9}, {6, 1}, {1, 1}, {9, 0}, {3, 12}, {3, 4}};
