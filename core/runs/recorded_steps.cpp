@@ -31,15 +31,17 @@ std::optional<RecordedSteps> RecordedSteps::of(const Recording& recording, const
   if (steps.size() < 2 * serve::MeasuredStepModel::kTerms || !same_engine(recording.server, server))
     return std::nullopt;
   const model::Config config = formats::read_config(server.path("model.path"));
-  RecordedSteps out(serve::MeasuredStepModel(steps).beside(steps), config, engine_server(server, config).settings);
+  RecordedSteps out(steps, config, engine_server(server, config).settings);
   for (const serve::TimedStep& s : steps) out.seconds_ += s.count * s.seconds, out.steps_ += s.count;
   return out;
 }
 
-RecordedSteps::RecordedSteps(serve::MeasuredStepModel model, model::Config config, serve::SchedulerSettings settings)
-    : model_(model),
+RecordedSteps::RecordedSteps(std::vector<serve::TimedStep> steps, model::Config config,
+                             serve::SchedulerSettings settings)
+    : steps_of_all_(std::move(steps)),
+      model_(serve::MeasuredStepModel(steps_of_all_).beside(steps_of_all_)),
       settings_(std::move(settings)),
-      made_(std::make_unique<serve::MeasuredExecutor>(std::move(model), std::move(config))),
+      made_(std::make_unique<serve::MeasuredExecutor>(model_, std::move(config))),
       executor_(made_.get()) {}
 
 BackendParts RecordedSteps::parts() {
@@ -56,7 +58,12 @@ BackendParts RecordedSteps::parts() {
 }
 
 void RecordedSteps::take_speed_of(const formats::BenchPoint& point) {
-  executor_->use(model_.beside(serve::timed_steps(point.steps)));
+  constexpr double kOthers = 0.02;  // weight of other loads' steps: for what this one has too few of
+  const std::vector<serve::TimedStep> own = serve::timed_steps(point.steps);
+  std::vector<serve::TimedStep> steps = steps_of_all_;
+  for (serve::TimedStep& step : steps) step.count *= kOthers;
+  steps.insert(steps.end(), own.begin(), own.end());
+  executor_->use(serve::MeasuredStepModel(steps).beside(own));
 }
 
 }  // namespace mw::runs

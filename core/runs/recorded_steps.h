@@ -21,8 +21,9 @@ class RecordedSteps {
   void take_speed_of(const formats::BenchPoint& point);  // of which the next load is the replay
 
  private:
-  RecordedSteps(serve::MeasuredStepModel model, model::Config config, serve::SchedulerSettings settings);
+  RecordedSteps(std::vector<serve::TimedStep> steps, model::Config config, serve::SchedulerSettings settings);
 
+  std::vector<serve::TimedStep> steps_of_all_;
   serve::MeasuredStepModel model_;
   serve::SchedulerSettings settings_;
   std::unique_ptr<serve::MeasuredExecutor> made_;

@@ -124,6 +124,7 @@ class LiveBackend : public Backend {
     const int most = s.concurrency > 0 ? s.concurrency : kQueue;
     if (s.prompts == Prompts::salted) live_.clear_prefix_cache();  // they cannot hit what others left
     if (!load.warmups.empty()) Player(live_, load.warmups, most, asks(load.warmups)).play(Arrival::burst, {}, stop);
+    if (load_.warmed_up) load_.warmed_up();
     live_.take_timeline();
     const SchedulerState before = live_.state().scheduler;
     Player player(live_, load.requests, most, asks(load.requests));
@@ -178,11 +179,11 @@ class EngineBackend : public Backend {
   EngineBackend(engine::Network& network, const SchedulerSettings& settings, const EngineLoad& load)
       : executor_(network, settings), logged_(executor_, network.config()) {
     if (load.adapter) executor_.add_adapter(kLoadAdapter, *load.adapter);
-    backend_ = live_backend(logged_, settings, load);
+    EngineLoad logged = load;
+    logged.warmed_up = [this] { logged_.take(); };
+    backend_ = live_backend(logged_, settings, logged);
   }
-  // Its steps are those of the warm-ups, too.
   Played play(const Load& load, const OnProgress& progress, std::stop_token stop) override {
-    logged_.take();
     Played played = backend_->play(load, progress, std::move(stop));
     played.steps = alike_together(with_waits(logged_.take()));
     return played;

@@ -2,6 +2,7 @@
 // Loads played on the engine in real time: one server for all of them, so its prefix cache outlives a load as a real
 // server's does. One thread drives a backend.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -16,6 +17,7 @@ struct EngineLoad {
   int first_id = 0, vocab = 0;  // prompts are of ids in [first_id, vocab)
   // Where it is set, all requests ask for it.
   const formats::Adapter* adapter = nullptr;
+  std::function<void()> warmed_up{};  // told before every load's first request
 };
 
 // On any executor: `settings` are its own; it outlives the backend. load.adapter only says that requests ask for one,
