@@ -205,7 +205,8 @@ void print_steps(const MeasuredStepModel& model, const std::vector<TimedStep>& s
 }
 
 // The loads of resources/examples/tiny-serve.json on the engine, each simulated from steps timed before and after it,
-// and from its own, as replay does: a machine whose speed wanders is the same only for these. Medians of three rounds.
+// and at the speed of its own: a machine that wanders is the same only for these. (replay fits the law itself to a
+// load's own steps, too: runs/recorded_steps.h.) Medians of three rounds.
 class Sweep {
  public:
   explicit Sweep(const std::string& resources) : model_(shipped(resources)) {
@@ -236,8 +237,7 @@ class Sweep {
       std::printf("%6d %6.0f %11.1f%% %11.1f%%\n", at.first, at.second, 100 * e.throughput, 100 * e.tpot);
     }
     std::printf(
-        "largest error, from the loads' own steps (as replay does): throughput %.1f %% (bar 10 %%), median TPOT %.1f "
-        "%% "
+        "largest error, at the speed of the loads' own steps: throughput %.1f %% (bar 10 %%), median TPOT %.1f %% "
         "(bar 15 %%); %.0f s\n",
         100 * worst_own.throughput, 100 * worst_own.tpot, since(begun));
     std::printf("from steps timed before and after each load, whose speed was another: %.1f %%, %.1f %%\n",

@@ -52,7 +52,7 @@ BackendParts RecordedSteps::parts() {
   parts.conditions["calibration"] =
       "the recording's own " + std::to_string(std::lround(steps_)) + " steps in " + number_text(seconds_, 3) + " s";
   parts.notes.push_back(
-      "every number is predicted from the steps that were recorded, each load at the speed that they had in it: " +
+      "every number is predicted from the steps that were recorded, each load from its own first; of all together: " +
       model_.text());
   return parts;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sweep that this program's engine served, simulated from the times of its own steps: each load at the speed that the
-// machine had while it was served. One thread.
+// A sweep that this program's engine served, simulated from the times of its own steps: each load by a law fitted to
+// its own first, as fast as the machine was while it was served. One thread.
 #pragma once
 #include <memory>
 #include <optional>
