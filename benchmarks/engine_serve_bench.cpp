@@ -205,8 +205,7 @@ void print_steps(const MeasuredStepModel& model, const std::vector<TimedStep>& s
 }
 
 // The loads of resources/examples/tiny-serve.json on the engine, each simulated from steps timed before and after it,
-// and at the speed of its own: a machine that wanders is the same only for these. (replay fits the law itself to a
-// load's own steps, too: runs/recorded_steps.h.) Medians of three rounds.
+// and from its own, as replay does: a machine that wanders is the same only for these. Medians of three rounds.
 class Sweep {
  public:
   explicit Sweep(const std::string& resources) : model_(shipped(resources)) {
@@ -237,7 +236,7 @@ class Sweep {
       std::printf("%6d %6.0f %11.1f%% %11.1f%%\n", at.first, at.second, 100 * e.throughput, 100 * e.tpot);
     }
     std::printf(
-        "largest error, at the speed of the loads' own steps: throughput %.1f %% (bar 10 %%), median TPOT %.1f %% "
+        "largest error, from the loads' own steps, as replay does: throughput %.1f %% (bar 10 %%), median TPOT %.1f %% "
         "(bar 15 %%); %.0f s\n",
         100 * worst_own.throughput, 100 * worst_own.tpot, since(begun));
     std::printf("from steps timed before and after each load, whose speed was another: %.1f %%, %.1f %%\n",
@@ -260,8 +259,7 @@ class Sweep {
     return some;
   }
 
-  formats::BenchPoint simulated(const Load& load, const std::vector<TimedStep>& beside) const {
-    const MeasuredStepModel model = MeasuredStepModel(steps_).beside(beside);
+  formats::BenchPoint simulated(const Load& load, const MeasuredStepModel& model) const {
     return summarise(load, virtual_backend(measured_executor(model, config()), settings_)->play(load, {}, {}), {});
   }
 
@@ -279,7 +277,8 @@ class Sweep {
     const std::vector<TimedStep> own = timed_steps(alike_together(with_waits(logged_.take())));
     const auto after = time_some(kBeside);
     beside.insert(beside.end(), after.begin(), after.end());
-    const formats::BenchPoint b = simulated(load, beside), c = simulated(load, own);
+    const formats::BenchPoint b = simulated(load, MeasuredStepModel(steps_).beside(beside)),
+                              c = simulated(load, MeasuredStepModel::of_load(own, steps_));
     const auto error = [&](const formats::BenchPoint& p) {
       return Error{p.output_throughput / a.output_throughput - 1, p.tpot.median / a.tpot.median - 1};
     };

@@ -58,12 +58,7 @@ BackendParts RecordedSteps::parts() {
 }
 
 void RecordedSteps::take_speed_of(const formats::BenchPoint& point) {
-  constexpr double kOthers = 0.02;  // weight of other loads' steps: for what this one has too few of
-  const std::vector<serve::TimedStep> own = serve::timed_steps(point.steps);
-  std::vector<serve::TimedStep> steps = steps_of_all_;
-  for (serve::TimedStep& step : steps) step.count *= kOthers;
-  steps.insert(steps.end(), own.begin(), own.end());
-  executor_->use(serve::MeasuredStepModel(steps).beside(own));
+  executor_->use(serve::MeasuredStepModel::of_load(serve::timed_steps(point.steps), steps_of_all_));
 }
 
 }  // namespace mw::runs

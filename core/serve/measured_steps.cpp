@@ -147,6 +147,14 @@ MeasuredStepModel MeasuredStepModel::beside(std::span<const TimedStep> steps) co
   return scaled;
 }
 
+MeasuredStepModel MeasuredStepModel::of_load(std::span<const TimedStep> own, std::span<const TimedStep> others) {
+  constexpr double kOthers = 0.02;  // weight
+  std::vector<TimedStep> steps(others.begin(), others.end());
+  for (TimedStep& step : steps) step.count *= kOthers;
+  steps.insert(steps.end(), own.begin(), own.end());
+  return MeasuredStepModel(steps).beside(own);
+}
+
 double MeasuredStepModel::seconds(const StepWork& work) const {
   const Terms x = terms_of(work);
   double sum = 0;

@@ -41,6 +41,8 @@ class MeasuredStepModel {
   double median_error() const { return median_error_; }  // relative, of the steps it was fitted to
   // The same law on a machine that is held up now and then: as much slower as these steps were, together, than it says.
   MeasuredStepModel beside(std::span<const TimedStep> steps) const;
+  // Of one load: fitted to its own steps first, to those of others for what it has too few of; as fast as its own were.
+  static MeasuredStepModel of_load(std::span<const TimedStep> own, std::span<const TimedStep> others);
   std::string text() const;  // its terms, for people
 
   static constexpr size_t kTerms = 8;
