@@ -21,6 +21,7 @@
 #include "core/serve/live.h"
 #include "core/serve/measured_steps.h"
 #include "core/serve/model_backend.h"
+#include "core/serve/paced_steps.h"
 #include "core/serve/step_timing.h"
 
 namespace mw::serve {
@@ -222,35 +223,41 @@ class Sweep {
     const auto begun = Clock::now();
     std::printf("%5s %6s %6s | %9s %9s %7s | %8s %8s %7s | %8s %8s | %s\n", "round", "prompt", "rate", "tok/s",
                 "simul.", "error", "TPOT ms", "simul.", "error", "TTFT ms", "simul.",
-                "at its own steps' speed: tok/s, TPOT");
+                "from its own steps: tok/s, TPOT, TTFT");
     for (int round = 1; round <= kRounds; ++round)
       for (const int len : {64, 256})
         for (const double rate : {20.0, 40.0, 120.0, 240.0}) point(round, len, rate);
-    std::printf("medians of %d rounds\n%6s %6s %12s %12s\n", kRounds, "prompt", "rate", "throughput", "median TPOT");
+    std::printf("medians of %d rounds: from its own steps, as replay does | from steps timed before and after it\n",
+                kRounds);
+    std::printf("%6s %6s | %11s %7s %7s | %11s %7s %7s\n", "prompt", "rate", "throughput", "TPOT", "TTFT", "throughput",
+                "TPOT", "TTFT");
     Error worst, worst_own;
     for (const auto& [at, errors] : errors_) {
       const Error e = of_rounds(errors.first), own = of_rounds(errors.second);
-      worst = {std::max(worst.throughput, std::abs(e.throughput)), std::max(worst.tpot, std::abs(e.tpot))};
-      worst_own = {std::max(worst_own.throughput, std::abs(own.throughput)),
-                   std::max(worst_own.tpot, std::abs(own.tpot))};
-      std::printf("%6d %6.0f %11.1f%% %11.1f%%\n", at.first, at.second, 100 * e.throughput, 100 * e.tpot);
+      worst = worst.or_worse(e), worst_own = worst_own.or_worse(own);
+      std::printf("%6d %6.0f | %10.1f%% %6.1f%% %6.1f%% | %10.1f%% %6.1f%% %6.1f%%\n", at.first, at.second,
+                  100 * own.throughput, 100 * own.tpot, 100 * own.ttft, 100 * e.throughput, 100 * e.tpot, 100 * e.ttft);
     }
     std::printf(
-        "largest error, from the loads' own steps, as replay does: throughput %.1f %% (bar 10 %%), median TPOT %.1f %% "
-        "(bar 15 %%); %.0f s\n",
-        100 * worst_own.throughput, 100 * worst_own.tpot, since(begun));
-    std::printf("from steps timed before and after each load, whose speed was another: %.1f %%, %.1f %%\n",
-                100 * worst.throughput, 100 * worst.tpot);
+        "largest error, from the loads' own steps: throughput %.1f %% (bar 10 %%), median TPOT %.1f %% (bar 15 %%), "
+        "median TTFT %.1f %%; %.0f s\n",
+        100 * worst_own.throughput, 100 * worst_own.tpot, 100 * worst_own.ttft, since(begun));
+    std::printf("from steps timed before and after each load, whose speed was another: %.1f %%, %.1f %%, %.1f %%\n",
+                100 * worst.throughput, 100 * worst.tpot, 100 * worst.ttft);
   }
 
  private:
   struct Error {  // simulated over measured, less 1
-    double throughput = 0, tpot = 0;
+    double throughput = 0, tpot = 0, ttft = 0;
+    Error or_worse(const Error& e) const {
+      return {std::max(throughput, std::abs(e.throughput)), std::max(tpot, std::abs(e.tpot)),
+              std::max(ttft, std::abs(e.ttft))};
+    }
   };
   static Error of_rounds(const std::vector<Error>& rounds) {
-    std::vector<double> throughput, tpot;
-    for (const Error& e : rounds) throughput.push_back(e.throughput), tpot.push_back(e.tpot);
-    return {median(throughput), median(tpot)};
+    std::vector<double> throughput, tpot, ttft;
+    for (const Error& e : rounds) throughput.push_back(e.throughput), tpot.push_back(e.tpot), ttft.push_back(e.ttft);
+    return {median(throughput), median(tpot), median(ttft)};
   }
 
   std::vector<TimedStep> time_some(double seconds) {
@@ -259,8 +266,10 @@ class Sweep {
     return some;
   }
 
-  formats::BenchPoint simulated(const Load& load, const MeasuredStepModel& model) const {
-    return summarise(load, virtual_backend(measured_executor(model, config()), settings_)->play(load, {}, {}), {});
+  formats::BenchPoint simulated(const Load& load, const PacedSteps& steps) const {
+    auto executor = std::make_unique<PacedExecutor>(steps, config());
+    executor->use(steps, load);
+    return summarise(load, virtual_backend(std::move(executor), settings_)->play(load, {}, {}), {});
   }
 
   void point(int round, int len, double rate) {
@@ -274,20 +283,22 @@ class Sweep {
     std::vector<TimedStep> beside = time_some(kBeside);
     logged_.take();
     const formats::BenchPoint a = summarise(load, real_->play(load, {}, {}), {});
-    const std::vector<TimedStep> own = timed_steps(alike_together(with_waits(logged_.take())));
+    std::vector<TimedStep> own = timed_steps(alike_together(with_waits(logged_.take())));
     const auto after = time_some(kBeside);
     beside.insert(beside.end(), after.begin(), after.end());
-    const formats::BenchPoint b = simulated(load, MeasuredStepModel(steps_).beside(beside)),
-                              c = simulated(load, MeasuredStepModel::of_load(own, steps_));
+    const formats::BenchPoint b = simulated(load, PacedSteps(MeasuredStepModel(steps_).beside(beside), {})),
+                              c = simulated(load, PacedSteps::of_load(std::move(own), steps_));
     const auto error = [&](const formats::BenchPoint& p) {
-      return Error{p.output_throughput / a.output_throughput - 1, p.tpot.median / a.tpot.median - 1};
+      return Error{p.output_throughput / a.output_throughput - 1, p.tpot.median / a.tpot.median - 1,
+                   p.ttft.median / a.ttft.median - 1};
     };
     const Error of_b = error(b), of_c = error(c);
     errors_[{len, rate}].first.push_back(of_b), errors_[{len, rate}].second.push_back(of_c);
-    std::printf("%5d %6d %6.0f | %9.0f %9.0f %6.1f%% | %8.3f %8.3f %6.1f%% | %8.2f %8.2f | %6.1f%% %6.1f%%  %s/%s\n",
-                round, len, rate, a.output_throughput, b.output_throughput, 100 * of_b.throughput, a.tpot.median,
-                b.tpot.median, 100 * of_b.tpot, a.ttft.median, b.ttft.median, 100 * of_c.throughput, 100 * of_c.tpot,
-                a.verdict.c_str(), b.verdict.c_str());
+    std::printf(
+        "%5d %6d %6.0f | %9.0f %9.0f %6.1f%% | %8.3f %8.3f %6.1f%% | %8.2f %8.2f | %6.1f%% %6.1f%% %6.1f%%  %s/%s\n",
+        round, len, rate, a.output_throughput, b.output_throughput, 100 * of_b.throughput, a.tpot.median, b.tpot.median,
+        100 * of_b.tpot, a.ttft.median, b.ttft.median, 100 * of_c.throughput, 100 * of_c.tpot, 100 * of_c.ttft,
+        a.verdict.c_str(), b.verdict.c_str());
     std::fflush(stdout);
   }
 
@@ -300,8 +311,9 @@ class Sweep {
                      {.max_num_seqs = 16, .max_num_batched_tokens = 512, .max_model_len = 512, .kv = {}}, Bytes(0));
   EngineExecutor executor_{model_->network, settings_};
   LoggingExecutor logged_{executor_, model_->network.config()};
-  std::unique_ptr<Backend> real_ =
-      live_backend(logged_, settings_, {.first_id = kFirst, .vocab = model_->network.config().vocab});
+  std::unique_ptr<Backend> real_ = live_backend(
+      logged_, settings_,
+      {.first_id = kFirst, .vocab = model_->network.config().vocab, .warmed_up = [this] { logged_.take(); }});
   std::vector<TimedStep> steps_;
   std::map<std::pair<int, double>, std::pair<std::vector<Error>, std::vector<Error>>> errors_;  // beside, own
 };

@@ -41,7 +41,7 @@ RecordedSteps::RecordedSteps(std::vector<serve::TimedStep> steps, model::Config 
     : steps_of_all_(std::move(steps)),
       model_(serve::MeasuredStepModel(steps_of_all_).beside(steps_of_all_)),
       settings_(std::move(settings)),
-      made_(std::make_unique<serve::MeasuredExecutor>(model_, std::move(config))),
+      made_(std::make_unique<serve::PacedExecutor>(serve::PacedSteps(model_, {}), std::move(config))),
       executor_(made_.get()) {}
 
 BackendParts RecordedSteps::parts() {
@@ -52,13 +52,14 @@ BackendParts RecordedSteps::parts() {
   parts.conditions["calibration"] =
       "the recording's own " + std::to_string(std::lround(steps_)) + " steps in " + number_text(seconds_, 3) + " s";
   parts.notes.push_back(
-      "every number is predicted from the steps that were recorded, each load from its own first; of all together: " +
+      "every number is predicted from the steps that were recorded, each load from its own first, moment by moment; of "
+      "all together: " +
       model_.text());
   return parts;
 }
 
-void RecordedSteps::take_speed_of(const formats::BenchPoint& point) {
-  executor_->use(serve::MeasuredStepModel::of_load(serve::timed_steps(point.steps), steps_of_all_));
+void RecordedSteps::take_speed_of(const formats::BenchPoint& point, const serve::Load& load) {
+  executor_->use(serve::PacedSteps::of_load(serve::timed_steps(point.steps), steps_of_all_), load);
 }
 
 }  // namespace mw::runs

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sweep that this program's engine served, simulated from the times of its own steps: each load by a law fitted to
-// its own first, as fast as the machine was while it was served. One thread.
+// A sweep that this program's engine served, simulated from the times of its own steps: each load from its own first,
+// as fast as the machine was then, moment by moment. One thread.
 #pragma once
 #include <memory>
 #include <optional>
 
 #include "core/runs/recording.h"
 #include "core/runs/sweep_backends.h"
-#include "core/serve/measured_steps.h"
+#include "core/serve/paced_steps.h"
 
 namespace mw::runs {
 
@@ -17,8 +17,9 @@ class RecordedSteps {
   // and adapters: then its steps would take another time. Throws what engine_server() does.
   static std::optional<RecordedSteps> of(const Recording& recording, const Experiment& server);
 
-  BackendParts parts();                                  // once; the backend follows take_speed_of()
-  void take_speed_of(const formats::BenchPoint& point);  // of which the next load is the replay
+  BackendParts parts();  // once; the backend follows take_speed_of()
+  // Of which `load`, the next one, is the replay.
+  void take_speed_of(const formats::BenchPoint& point, const serve::Load& load);
 
  private:
   RecordedSteps(std::vector<serve::TimedStep> steps, model::Config config, serve::SchedulerSettings settings);
@@ -26,9 +27,9 @@ class RecordedSteps {
   std::vector<serve::TimedStep> steps_of_all_;
   serve::MeasuredStepModel model_;
   serve::SchedulerSettings settings_;
-  std::unique_ptr<serve::MeasuredExecutor> made_;
-  serve::MeasuredExecutor* executor_;  // the backend's once that is made
-  double seconds_ = 0, steps_ = 0;     // that the model was fitted to
+  std::unique_ptr<serve::PacedExecutor> made_;
+  serve::PacedExecutor* executor_;  // the backend's once that is made
+  double seconds_ = 0, steps_ = 0;  // that the model was fitted to
 };
 
 }  // namespace mw::runs

@@ -185,7 +185,7 @@ formats::BenchSet replay(const Recording& recording, const Experiment& server, c
     std::vector<std::string> notes;
     const serve::Load load = load_of(recording, i, notes);
     check(stop);
-    if (from_steps) from_steps->take_speed_of(recording.set.points[i]);
+    if (from_steps) from_steps->take_speed_of(recording.set.points[i], load);
     const serve::Played played = parts.backend->play(
         load,
         [&](long done, long) {

@@ -58,19 +58,21 @@ int about(double n) {
 
 std::vector<formats::StepTime> alike_together(std::span<const TimedStep> steps) {
   constexpr double kFloats = 4096;  // keys and values in lots of them
-  std::map<std::array<int, 5>, formats::StepTime> alike;
+  constexpr double kMoments = 64;
+  std::map<std::array<int, 6>, formats::StepTime> alike;
   for (const TimedStep& s : steps) {
     const StepWork& w = s.work;
-    const std::array kind{about(w.requests), about(w.tokens - w.requests), about(w.sampled), about(w.read / kFloats),
-                          about(w.pairs / kFloats)};
-    formats::StepTime& sum = alike.try_emplace(kind, formats::StepTime{.count = 0}).first->second;
+    const std::array kind{about(w.requests),        about(w.tokens - w.requests),
+                          about(w.sampled),         about(w.read / kFloats),
+                          about(w.pairs / kFloats), std::isnan(s.moment) ? -1 : static_cast<int>(kMoments * s.moment)};
+    formats::StepTime& sum = alike.try_emplace(kind, formats::StepTime{.count = 0, .moment = 0}).first->second;
     sum.tokens += s.count * w.tokens, sum.requests += s.count * w.requests, sum.sampled += s.count * w.sampled;
     sum.read += s.count * w.read, sum.pairs += s.count * w.pairs, sum.seconds += s.count * s.seconds;
-    sum.count += std::lround(s.count);
+    sum.moment += s.count * s.moment, sum.count += std::lround(s.count);
   }
   std::vector<formats::StepTime> all;
   for (auto& [kind, s] : alike) {
-    for (double* value : {&s.tokens, &s.requests, &s.sampled, &s.read, &s.pairs, &s.seconds})
+    for (double* value : {&s.tokens, &s.requests, &s.sampled, &s.read, &s.pairs, &s.seconds, &s.moment})
       *value /= static_cast<double>(s.count);
     all.push_back(s);
   }
@@ -80,7 +82,8 @@ std::vector<formats::StepTime> alike_together(std::span<const TimedStep> steps) 
 std::vector<TimedStep> timed_steps(std::span<const formats::StepTime> steps) {
   std::vector<TimedStep> all;
   for (const formats::StepTime& s : steps)
-    all.push_back({{s.tokens, s.requests, s.sampled, s.read, s.pairs}, s.seconds, static_cast<double>(s.count)});
+    all.push_back(
+        {{s.tokens, s.requests, s.sampled, s.read, s.pairs}, s.seconds, static_cast<double>(s.count), s.moment});
   return all;
 }
 

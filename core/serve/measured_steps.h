@@ -26,9 +26,10 @@ StepWork step_work(const Step& step, const model::Config& config);
 struct TimedStep {
   StepWork work;
   double seconds = 0;
-  double count = 1;  // steps that were alike, of which these are the means
+  double count = 1;                   // steps that were alike, of which these are the means
+  double moment = formats::kUnknown;  // as formats::StepTime
 };
-// Steps of about the same work as one, in the order of their work, and back: what a point keeps of its steps.
+// Steps of about the same work and moment as one, and back: what a point keeps of its steps.
 std::vector<formats::StepTime> alike_together(std::span<const TimedStep> steps);
 std::vector<TimedStep> timed_steps(std::span<const formats::StepTime> steps);
 
@@ -60,7 +61,6 @@ class MeasuredExecutor : public Executor {
  public:
   MeasuredExecutor(MeasuredStepModel model, model::Config config)
       : model_(std::move(model)), config_(std::move(config)) {}
-  void use(MeasuredStepModel model) { model_ = std::move(model); }  // from the next step on
   StepResult run(const Step& step, const Scheduler& scheduler) override;
 
  private:

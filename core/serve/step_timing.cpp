@@ -30,9 +30,16 @@ StepResult LoggingExecutor::run(const Step& step, const Scheduler& scheduler) {
 std::vector<TimedStep> with_waits(const std::vector<LoggingExecutor::Entry>& log) {
   constexpr double kAtOnce = 2e-4;  // s
   std::vector<TimedStep> steps;
+  double sampled = 0;
   for (size_t i = 0; i < log.size(); ++i) {
     const bool busy = i + 1 < log.size() && log[i + 1].begun_s - log[i].ended_s < kAtOnce;
     steps.push_back({log[i].work, (busy ? log[i + 1].begun_s : log[i].ended_s) - log[i].begun_s});
+    sampled += log[i].work.sampled;
+  }
+  double before = 0;
+  for (TimedStep& step : steps) {
+    if (sampled > 0) step.moment = (before + step.work.sampled / 2) / sampled;
+    before += step.work.sampled;
   }
   return steps;
 }

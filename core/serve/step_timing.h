@@ -34,7 +34,8 @@ class LoggingExecutor : public Executor {
   std::vector<Entry> log_;
 };
 
-// Each with the time to the next one, where that came at once: what lies between two steps is the server's.
+// A whole load's, each with its moment and the time to the next one, where that came at once: what lies between two
+// steps is the server's.
 std::vector<TimedStep> with_waits(const std::vector<LoggingExecutor::Entry>& log);
 
 struct TimingSettings {

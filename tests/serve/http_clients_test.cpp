@@ -50,14 +50,13 @@ TEST_F(HttpClientsTest, AWaitingRequestWhoseClientGoesAwayNeverRuns) {
 }
 
 TEST_F(HttpClientsTest, AClientThatDoesNotReadHoldsNobodyUpAndIsLetGo) {
-  options.limits.write_s = 0.3;
+  options.limits.write_s = 2;
   start(small_server(8192, 100000));
   RawClient slow(server->port(), 4096);
   slow.post("/v1/completions", R"({"prompt": "x", "max_tokens": 60000, "stream": true})");
   ASSERT_TRUE(soon([&] { return live->state().output_tokens > 100; }));
-  const auto begun = std::chrono::steady_clock::now();
   EXPECT_EQ(complete({{"prompt", "y"}, {"max_tokens", 50}}).status, 200);
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, 1s);
+  EXPECT_GT(server->connections(), 0) << "answered before the slow one is let go";
   EXPECT_TRUE(soon([&] { return all_free() && server->connections() == 0; }))
       << "connections: " << server->connections();
 }

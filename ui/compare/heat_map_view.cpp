@@ -153,15 +153,18 @@ void HeatMapView::paint_grid(QPainter& painter, size_t g) const {
     }
   }
   constexpr double kBesideLabel = 4, kAside = 8;  // a label may stand that far beside the middle of its column
+  const QFontMetricsF font(small_font());
   painter.setFont(small_font());
   double taken = -1;
   for (size_t c = 0; c < grid.map.loads.size() && !grid.map.lens.empty(); ++c) {
     const QRectF at = cell_area({g, grid.map.lens.size() - 1, c});
-    const QString label = qs(grid.map.labels[c]);
-    const double w = QFontMetricsF(small_font()).horizontalAdvance(label);
+    QString label = qs(grid.map.labels[c]);
+    const bool last = c + 1 == grid.map.loads.size();  // behind which nothing has room
+    if (last) label = font.elidedText(label, Qt::ElideRight, whole.right() - std::max(taken, at.left()));
+    const double w = font.horizontalAdvance(label);
     const double middle = at.center().x() - w / 2;
     const double left = std::clamp(std::max(middle, taken), whole.left(), std::max(whole.left(), whole.right() - w));
-    if (left < taken || left > middle + kAside) continue;
+    if (left < taken || (left > middle + kAside && !last)) continue;
     taken = left + w + kBesideLabel;
     painter.setPen(t.muted);
     painter.drawText(QPointF(left, at.bottom() + 13), label);

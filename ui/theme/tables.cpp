@@ -4,8 +4,10 @@
 #include <QClipboard>
 #include <QGuiApplication>
 #include <QHeaderView>
+#include <QLabel>
 #include <QShortcut>
 #include <QTableView>
+#include <QVBoxLayout>
 
 #include "ui/theme/text.h"
 
@@ -26,6 +28,7 @@ void set_up_table(QTableView& view, QAbstractItemModel& model, const QString& na
   view.verticalHeader()->hide();
   view.verticalHeader()->setDefaultSectionSize(kRowHeight);
   view.horizontalHeader()->setHighlightSections(false);
+  view.horizontalHeader()->setTextElideMode(Qt::ElideMiddle);
 }
 
 QString selected_rows(const QTableView& view) {
@@ -49,6 +52,21 @@ void copy_on_ctrl_c(QTableView& view) {
   copy->setContext(Qt::WidgetShortcut);
   QObject::connect(copy, &QShortcut::activated, &view,
                    [&view] { QGuiApplication::clipboard()->setText(selected_rows(view)); });
+}
+
+void say_when_empty(QTableView& view, const QString& text) {
+  auto* words = new QLabel(text, &view);
+  words->setAlignment(Qt::AlignCenter);
+  words->setWordWrap(true);
+  words->setAttribute(Qt::WA_TransparentForMouseEvents);
+  auto* over = new QVBoxLayout(view.viewport());
+  over->addWidget(words);
+  QAbstractItemModel* model = view.model();
+  const auto look = [words, model] { words->setVisible(model->rowCount() == 0); };
+  for (const auto change : {&QAbstractItemModel::rowsInserted, &QAbstractItemModel::rowsRemoved})
+    QObject::connect(model, change, words, look);
+  QObject::connect(model, &QAbstractItemModel::modelReset, words, look);
+  look();
 }
 
 }  // namespace mw::ui

@@ -13,5 +13,7 @@ void set_up_table(QTableView& view, QAbstractItemModel& model, const QString& na
 // The selected rows with their header, as they are shown, tabs between cells, for a spreadsheet.
 QString selected_rows(const QTableView& view);
 void copy_on_ctrl_c(QTableView& view);  // those
+// In the middle of the table while it has no rows.
+void say_when_empty(QTableView& view, const QString& text);
 
 }  // namespace mw::ui
