@@ -25,15 +25,22 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::vector<std::string> nearest(std::string_view wrong, std::vector<std::string> names, size_t count) {
-  const std::string_view head = wrong.substr(0, 64);  // the distance is quadratic; names are short
-  std::vector<std::pair<size_t, size_t>> order;
+  const std::string_view head = wrong.substr(0, 64);   // the distance is quadratic; names are short
+  std::vector<std::pair<size_t, size_t>> order, best;  // by the least that the distance can be; by what it is
   for (size_t i = 0; i < names.size(); ++i) {
     const bool begun = !head.empty() && names[i].starts_with(head);
-    order.emplace_back(begun ? 0 : edit_distance(head, names[i]), i);
+    const size_t a = head.size(), b = names[i].size();
+    order.emplace_back(begun ? 0 : std::max(a, b) - std::min(a, b), i);
   }
   std::sort(order.begin(), order.end());
+  for (const auto& [least, i] : order) {
+    if (best.size() >= count && (count == 0 || least > best[count - 1].first)) break;  // nor any after it
+    const bool begun = !head.empty() && names[i].starts_with(head);
+    const std::pair found{begun ? 0 : edit_distance(head, names[i]), i};
+    best.insert(std::upper_bound(best.begin(), best.end(), found), found);
+  }
   std::vector<std::string> out;
-  for (size_t i = 0; i < std::min(count, order.size()); ++i) out.push_back(std::move(names[order[i].second]));
+  for (size_t i = 0; i < std::min(count, best.size()); ++i) out.push_back(std::move(names[best[i].second]));
   return out;
 }
 

@@ -24,8 +24,9 @@ std::atomic<std::int64_t> held = 0, most = 0;
 
 void on_malloc(const volatile void*, size_t size) {
   if (!counting) return;
-  const std::int64_t now = held += static_cast<std::int64_t>(size);
-  if (now > most) most = now;
+  const auto more = static_cast<std::int64_t>(size);
+  const std::int64_t now = held.fetch_add(more, std::memory_order_relaxed) + more;
+  if (now > most.load(std::memory_order_relaxed)) most.store(now, std::memory_order_relaxed);
 }
 
 void on_free(const volatile void* at) {

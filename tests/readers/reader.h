@@ -14,7 +14,7 @@ struct Reader {
   std::string name;
   void (*read)(std::string_view bytes);
   std::vector<std::string> (*seeds)();
-  size_t max_len = 4096;          // of generated inputs; longer seeds are cut
+  size_t max_len = 3072;          // of generated inputs; longer seeds are cut
   size_t factor = 400;            // bytes in memory at once, at most: this much times the input ...
   size_t fixed_bytes = 12 << 20;  // ... and this
 };
