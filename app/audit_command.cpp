@@ -27,6 +27,23 @@ Json finding_json(const formats::BenchSet& set, const serve::Finding& f) {
   return out;
 }
 
+// Of a file of results, or of a sweep of the store.
+std::vector<formats::BenchSet> sets_of(const Common& common, const AuditArgs& args) {
+  if (std::filesystem::exists(common.file)) return formats::read_bench(common.file, mapping_of(args.columns));
+  const runs::Store store(common.runs_folder);
+  const runs::RunId id = common.file.string();
+  if (!store.find(id))
+    throw Error({.id = "RUN-UNKNOWN",
+                 .message = "no file and no run of the store is called so",
+                 .file = store.folder().string(),
+                 .found = id,
+                 .expected = "a file of results, or an id as `runs` lists it"});
+  const runs::Compared run = runs::compared(store, id);
+  if (!run.sweep)
+    throw Error({.id = "RUN-KIND", .message = "only sweeps can be audited", .found = id + ", which is none"});
+  return {run.sweep->set};
+}
+
 // Named on the command line, both must be real; what a file says may be anything.
 runs::Compared audited(formats::BenchSet set, const AuditArgs& args, const hardware::Catalogue& catalogue) {
   if (!args.target.empty()) set.target = catalogue.target(args.target).id;
@@ -53,7 +70,7 @@ void print(const runs::Compared& run) {
 int audit_command(const Common& common, const AuditArgs& args) {
   const hardware::Catalogue catalogue = load_catalogue();
   Json findings = Json::array();
-  for (formats::BenchSet& set : formats::read_bench(common.file, mapping_of(args.columns))) {
+  for (formats::BenchSet& set : sets_of(common, args)) {
     const runs::Compared run = audited(std::move(set), args, catalogue);
     for (const serve::Finding& f : run.sweep->findings) findings.push_back(finding_json(run.sweep->set, f));
     if (common.output == Output::text) print(run);

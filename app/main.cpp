@@ -131,7 +131,7 @@ void add_results(CLI::App& importing, CLI::App& audit, CLI::App& compare, Argume
       ->required();
   importing.add_option("--column", a.import.columns, kColumn)->allow_extra_args(false);
   add_common(audit, a, nullptr);
-  audit.add_option("file", a.common.file, "Results, as for import")->required();
+  audit.add_option("file", a.common.file, "Results, as for import, or a sweep's id of the run store")->required();
   audit.add_option("--target", a.audit.target, "Chips that are said to have done it: v6e-8, 2xh100 ...");
   audit.add_option("--model", a.audit.model, "Model that is said to have run: gemma4-31b ...");
   audit.add_option("--column", a.audit.columns, kColumn)->allow_extra_args(false);

@@ -110,6 +110,21 @@ TEST(Results, AuditNamesWhatCannotBe) {
     EXPECT_NEAR(f["floor"].get<double>(), 130, 10);
   }
   EXPECT_EQ(impossible, 1);
+  // The same as a run of the store.
+  const std::string store = folder / "runs";
+  Texts import{"import", folder / "cells.csv", "--runs-dir", store};
+  import.insert(import.end(), columns.begin(), columns.end());
+  ASSERT_EQ(meshwright(import).exit_code, 0);
+  const Result of_run =
+      meshwright({"audit", "run-1", "--runs-dir", store, "--target", "v6e-8", "--model", "gemma4-31b", "--json"});
+  ASSERT_EQ(of_run.exit_code, 0) << of_run.err;
+  const Json again = parse_json(of_run.out, "audit");
+  EXPECT_EQ(std::count_if(again["findings"].begin(), again["findings"].end(),
+                          [](const Json& f) { return f["verdict"] == "impossible"; }),
+            1);
+  const Result unknown = meshwright({"audit", "run-9", "--runs-dir", store});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("no file and no run of the store"));
   words[3] = "v6e-7";
   EXPECT_EQ(meshwright(words).exit_code, 2);
   EXPECT_EQ(meshwright({"audit", fixture("VERSIONS.json")}).exit_code, 2);
