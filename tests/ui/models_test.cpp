@@ -7,6 +7,7 @@
 #include <QTest>
 
 #include "tests/ui/support.h"
+#include "ui/compare/short_names.h"
 #include "ui/runs/runs_page.h"
 #include "ui/shell/bottom_panels.h"
 #include "ui/shell/command_palette.h"
@@ -155,6 +156,20 @@ class ModelsTest : public QObject {
     log.grow();
     QCOMPARE(log.document()->blockCount(), 50);
     QVERIFY(log.toPlainText().contains(u"line 49"_s));
+  }
+
+  void names_of_runs_are_short_and_told_apart() {
+    const QStringList names{u"Gemma 4 31B served on 2x H100 (arXiv 2605.25645)"_s,
+                            u"Gemma 4 31B served on v6e-8 (arXiv 2605.25645)"_s, u"Small world"_s,
+                            u"Small world, of which there are three: the first of them"_s, u"Small world"_s};
+    const QStringList brief = short_names(names);
+    QCOMPARE(brief[0], u"Gemma 4 31B served on 2x \u2026"_s);
+    QCOMPARE(brief[1], u"Gemma 4 31B served on v6e\u2026"_s);
+    QCOMPARE(brief[2], names[2]);
+    QCOMPARE(brief[3], u"Small world, \u2026irst of them"_s);
+    QCOMPARE(brief[4], names[4]);  // the same name is the same name
+    for (const QString& name : brief) QVERIFY(name.size() <= 26);
+    QCOMPARE(short_names(QStringList{names[0], names[0]}).size(), 2);
   }
 
   void fuzzy_prefers_word_beginnings() {

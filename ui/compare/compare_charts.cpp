@@ -11,6 +11,7 @@
 #include <QTabBar>
 #include <algorithm>
 
+#include "ui/compare/short_names.h"
 #include "ui/compare/why_view.h"
 #include "ui/serve/sweep_lines.h"
 #include "ui/theme/text.h"
@@ -20,7 +21,6 @@ namespace mw::ui {
 namespace {
 
 using runs::SweepMetric;
-constexpr int kMostName = 26;
 constexpr const char* kChosen = "chosen";  // by the user
 
 // Keeps the choice that the user made where it is still offered, else begins with the usual one.
@@ -258,9 +258,7 @@ std::string CompareCharts::load() const {
 }
 
 QString CompareCharts::name(size_t column) const {
-  QString name = qs(runs_[column].name);
-  if (name.size() > kMostName) name = name.left(kMostName / 2) + u'\u2026' + name.right(kMostName / 2 - 1);
-  return tr("%1 (%2)").arg(name, origin_text(runs_[column].provenance));
+  return tr("%1 (%2)").arg(short_names(runs_)[static_cast<qsizetype>(column)], origin_text(runs_[column].provenance));
 }
 
 void CompareCharts::set_slo(const serve::Slo& slo) {

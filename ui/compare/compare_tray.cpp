@@ -15,6 +15,7 @@
 #include <QUrl>
 
 #include "core/runs/recording.h"
+#include "ui/compare/short_names.h"
 #include "ui/plot/plot_strokes.h"
 #include "ui/runs/run_mime.h"
 #include "ui/serve/sweep_lines.h"
@@ -25,7 +26,7 @@
 namespace mw::ui {
 namespace {
 
-constexpr int kSample = 30, kTrayName = 210;
+constexpr int kSample = 30;
 
 QString place_type() {
   return u"application/x-meshwright-tray-place"_s;
@@ -38,7 +39,7 @@ QString source_text(const runs::Compared& run) {
 
 }  // namespace
 
-TrayChip::TrayChip(const runs::Compared& run, int at, QWidget* parent)
+TrayChip::TrayChip(const runs::Compared& run, const QString& short_name, int at, QWidget* parent)
     : QFrame(parent),
       at_(at),
       provenance_(run.provenance),
@@ -48,11 +49,10 @@ TrayChip::TrayChip(const runs::Compared& run, int at, QWidget* parent)
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(kSample + 14, 3, 4, 3);
   row->setSpacing(7);
-  auto* name = new QLabel(this);
+  auto* name = new QLabel(short_name, this);
   QFont bold = name->font();
   bold.setWeight(QFont::DemiBold);
   name->setFont(bold);
-  name->setText(QFontMetrics(bold).elidedText(qs(run.name), Qt::ElideMiddle, kTrayName));
   auto* about =
       new QLabel(at == 0 ? tr("baseline, %1").arg(origin_text(run.provenance)) : origin_text(run.provenance), this);
   about->setProperty("muted", true);
@@ -188,14 +188,16 @@ void CompareTray::show_runs(const std::vector<runs::Compared>& runs, int pending
   for (TrayChip* chip : chips_) chip->deleteLater();
   for (TrayChip* chip : chips_) chip->hide();
   chips_.clear();
+  const QStringList names = short_names(runs);
   for (size_t i = 0; i < runs.size(); ++i) {
-    auto* chip = new TrayChip(runs[i], static_cast<int>(i), hint_->parentWidget());
+    const int at = static_cast<int>(i);
+    auto* chip = new TrayChip(runs[i], names[at], at, hint_->parentWidget());
     connect(chip, &TrayChip::hovered, this, &CompareTray::hovered);
     connect(chip, &TrayChip::move_wanted, this, &CompareTray::move_wanted);
     connect(chip, &TrayChip::remove_wanted, this, &CompareTray::remove_wanted);
     connect(chip, &TrayChip::open_wanted, this, &CompareTray::open_wanted);
     connect(chip, &TrayChip::replay_wanted, this, &CompareTray::replay_wanted);
-    row_->insertWidget(static_cast<int>(i), chip);
+    row_->insertWidget(at, chip);
     chips_.push_back(chip);
   }
   hint_->setText(pending > 0    ? tr("reading\u2026")

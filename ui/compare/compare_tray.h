@@ -17,7 +17,7 @@ namespace mw::ui {
 class TrayChip : public QFrame {
   Q_OBJECT
  public:
-  TrayChip(const runs::Compared& run, int at, QWidget* parent);
+  TrayChip(const runs::Compared& run, const QString& short_name, int at, QWidget* parent);
   int at() const { return at_; }
   void set_lit(bool lit);
 
