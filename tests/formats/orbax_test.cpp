@@ -228,6 +228,8 @@ TEST(Unzstd, TakesNoMoreMemoryThanItsBytesCanMean) {
   EXPECT_THROW(unzstd(bytes(stored.substr(0, stored.size() - 1)), 1 << 20, "file", "chunk"), Error);
   const std::string window("\x28\xb5\x2f\xfd\0\xa8\x01\0\0", 9);  // 2 GiB, then an empty last block
   EXPECT_THROW(unzstd(bytes(window), 1 << 20, "file", "chunk"), Error);
+  const std::string of_0_7("\x27\xb5\x2f\xfd\0z", 6);
+  EXPECT_THAT(problem_of([&] { unzstd(bytes(of_0_7), 1 << 20, "file", "chunk"); }).message, HasSubstr("begin"));
   const std::string claims("\x28\xb5\x2f\xfd\xe0\0\0\0\x40\0\0\0\0\x01\0\0", 16);  // 1 GiB in no block
   EXPECT_THROW(unzstd(bytes(claims), std::uint64_t{1} << 40, "file", "chunk"), Error);
 }

@@ -188,6 +188,10 @@ Blob unpack_stream(const Packed& p) {
 
 Blob unzstd(std::span<const std::byte> bytes, std::uint64_t most, const std::string& file, const std::string& what) {
   const Packed packed{bytes, most, file, what};
+  // Frames of zstd before 0.8, which its library may still take, are given the window that they ask for.
+  constexpr std::array<unsigned char, 4> kMagic{0x28, 0xb5, 0x2f, 0xfd};
+  if (bytes.size() < kMagic.size() || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0)
+    packed.fail("it does not begin as a zstd frame does", "", "the bytes 28 b5 2f fd");
   const unsigned long long said = ZSTD_getFrameContentSize(bytes.data(), bytes.size());
   if (said == ZSTD_CONTENTSIZE_ERROR) packed.fail("it cannot be unpacked", "", "a zstd frame");
   return said == ZSTD_CONTENTSIZE_UNKNOWN ? unpack_stream(packed) : unpack_sized(packed, said);
