@@ -242,6 +242,10 @@ class Sweep {
         "largest error, from the loads' own steps: throughput %.1f %% (bar 10 %%), median TPOT %.1f %% (bar 15 %%), "
         "median TTFT %.1f %%; %.0f s\n",
         100 * worst_own.throughput, 100 * worst_own.tpot, 100 * worst_own.ttft, since(begun));
+    Error worst_half;
+    for (const auto& [at, errors] : of_half_) worst_half = worst_half.or_worse(of_rounds(errors));
+    std::printf("from every second of its steps: %.1f %%, %.1f %%, %.1f %%\n", 100 * worst_half.throughput,
+                100 * worst_half.tpot, 100 * worst_half.ttft);
     std::printf("from steps timed before and after each load, whose speed was another: %.1f %%, %.1f %%, %.1f %%\n",
                 100 * worst.throughput, 100 * worst.tpot, 100 * worst.ttft);
   }
@@ -283,17 +287,24 @@ class Sweep {
     std::vector<TimedStep> beside = time_some(kBeside);
     logged_.take();
     const formats::BenchPoint a = summarise(load, real_->play(load, {}, {}), {});
-    std::vector<TimedStep> own = timed_steps(alike_together(with_waits(logged_.take())));
+    const std::vector<TimedStep> log = with_waits(logged_.take());
+    std::vector<TimedStep> own = timed_steps(alike_together(log));
     const auto after = time_some(kBeside);
     beside.insert(beside.end(), after.begin(), after.end());
+    // Every second step, for two: what they do not say of the others, the step model has to.
+    std::vector<TimedStep> half;
+    for (size_t i = 1; i < log.size(); i += 2) half.push_back(log[i]), half.back().count = 2;
+    half = timed_steps(alike_together(half));
     const formats::BenchPoint b = simulated(load, PacedSteps(MeasuredStepModel(steps_).beside(beside), {})),
-                              c = simulated(load, PacedSteps::of_load(std::move(own), steps_));
+                              c = simulated(load, PacedSteps::of_load(std::move(own), steps_)),
+                              d = simulated(load, PacedSteps::of_load(std::move(half), steps_));
     const auto error = [&](const formats::BenchPoint& p) {
       return Error{p.output_throughput / a.output_throughput - 1, p.tpot.median / a.tpot.median - 1,
                    p.ttft.median / a.ttft.median - 1};
     };
     const Error of_b = error(b), of_c = error(c);
     errors_[{len, rate}].first.push_back(of_b), errors_[{len, rate}].second.push_back(of_c);
+    of_half_[{len, rate}].push_back(error(d));
     std::printf(
         "%5d %6d %6.0f | %9.0f %9.0f %6.1f%% | %8.3f %8.3f %6.1f%% | %8.2f %8.2f | %6.1f%% %6.1f%% %6.1f%%  %s/%s\n",
         round, len, rate, a.output_throughput, b.output_throughput, 100 * of_b.throughput, a.tpot.median, b.tpot.median,
@@ -316,6 +327,7 @@ class Sweep {
       {.first_id = kFirst, .vocab = model_->network.config().vocab, .warmed_up = [this] { logged_.take(); }});
   std::vector<TimedStep> steps_;
   std::map<std::pair<int, double>, std::pair<std::vector<Error>, std::vector<Error>>> errors_;  // beside, own
+  std::map<std::pair<int, double>, std::vector<Error>> of_half_;
 };
 
 // A request alone, after the server has had nothing to do for a while: how long its steps take, from the first on.

@@ -21,13 +21,13 @@ while [ $# -gt 0 ]; do
     --list) mode=list ;;
     --record) mode=record ;;
     --no-build) make=no ;;
-    -*) sed -n '3,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+    -*) sed -n '3,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
     *) readers+=("$1") ;;
   esac
   shift
 done
 out=$root/build/fuzz ever=$root/tests/fuzz/executed.txt hour=3600 turn=120
-if [ $make = yes ] && [ $mode = fuzz ]; then
+if [ $make = yes ]; then
   command -v clang++-14 >/dev/null || { say "clang++-14 is missing: apt-get install clang-14 libclang-rt-14-dev"; exit 1; }
   build fuzz mw_fuzz_formats mw_fuzz_data mw_fuzz_serve mw_fuzz_runs
 fi
@@ -50,11 +50,9 @@ table() {
 
 fuzz() {  # reader, executions, seconds
   local name=$1 corpus=$out/corpus/$1 log=$out/log/$1.log result=ok begun n all_of
-  if [ ! -d "$corpus" ]; then
-    mkdir -p "$corpus"
-    "${binary[$name]}" --reader="$name" --seeds="$corpus"
-    mv -f "$corpus.dict" "$out/log/$name.dict"
-  fi
+  mkdir -p "$corpus"
+  "${binary[$name]}" --reader="$name" --seeds="$corpus"
+  mv -f "$corpus.dict" "$out/log/$name.dict"
   local folders=("$corpus"); [ -d "tests/readers/found/$name" ] && folders+=("tests/readers/found/$name")
   begun=$(date +%s)
   nice -n 19 "${binary[$name]}" --reader="$name" -max_len="${length[$name]}" -timeout=20 -rss_limit_mb=2048 \

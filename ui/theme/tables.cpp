@@ -28,7 +28,6 @@ void set_up_table(QTableView& view, QAbstractItemModel& model, const QString& na
   view.verticalHeader()->hide();
   view.verticalHeader()->setDefaultSectionSize(kRowHeight);
   view.horizontalHeader()->setHighlightSections(false);
-  view.horizontalHeader()->setTextElideMode(Qt::ElideMiddle);
 }
 
 QString selected_rows(const QTableView& view) {
@@ -56,6 +55,7 @@ void copy_on_ctrl_c(QTableView& view) {
 
 void say_when_empty(QTableView& view, const QString& text) {
   auto* words = new QLabel(text, &view);
+  words->setProperty("muted", true);
   words->setAlignment(Qt::AlignCenter);
   words->setWordWrap(true);
   words->setAttribute(Qt::WA_TransparentForMouseEvents);

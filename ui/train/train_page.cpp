@@ -162,7 +162,7 @@ void TrainPage::build_samples() {
   lower_->setAccessibleName(tr("Samples and record"));
   samples_ = new QTableView;
   set_up_table(*samples_, samples_model_, tr("Samples by step"));
-  say_when_empty(*samples_, tr("No answers to held-out prompts so far: \"Sample every\" says when they come"));
+  say_when_empty(*samples_, tr("No answers to held-out prompts so far"));
   samples_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   samples_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
   for (const auto& [c, w] : {std::pair{SamplesModel::step, 56}, std::pair{SamplesModel::verdict, 74}}) {
