@@ -12,11 +12,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-enum class BadRows { thrown, collected };
-
-// Calls take(row, place) for each row of `file`'s list `key`.
-template <class Take>
-void each_row(const fs::path& file, const std::string& key, BadRows bad, std::vector<Problem>& problems, Take take) {
+// Calls take(row, place) for each row of `file`'s list `key`, and refuse(error) for what cannot be taken.
+template <class Take, class Refuse>
+void each_row(const fs::path& file, const std::string& key, Take take, Refuse refuse) {
   try {
     const Json document = read_json(file);
     const Sources sources = read_sources(document, file.string());
@@ -26,12 +24,10 @@ void each_row(const fs::path& file, const std::string& key, BadRows bad, std::ve
     for (size_t i = 0; i < rows.size(); ++i) try {
         take(rows[i], RowPlace{sources, file.string(), key + "[" + std::to_string(i) + "]", "HARDWARE-ROW"});
       } catch (const Error& e) {
-        if (bad == BadRows::thrown) throw;
-        problems.push_back(e.problem());
+        refuse(e);
       }
   } catch (const Error& e) {
-    if (bad == BadRows::thrown) throw;
-    problems.push_back(e.problem());
+    refuse(e);
   }
 }
 
@@ -75,40 +71,49 @@ int Target::hosts() const {
 Catalogue Catalogue::load(const fs::path& folder, const fs::path& user_folder) {
   Catalogue c;
   c.this_machine_ = hardware::this_machine();
-  const fs::path own = user_folder / "calibration.json";
-  c.calibration_ = !user_folder.empty() && fs::exists(own) ? own : folder / "calibration.json";
-  const auto read = [&](const fs::path& from, BadRows bad) {
-    const auto rows_of = [&](const char* name, const char* key, auto take) {
-      const fs::path file = from / name;
-      if (bad == BadRows::thrown || fs::exists(file)) each_row(file, key, bad, c.problems_, take);
-    };
-    const auto chip_ids = [&] {
-      std::vector<std::string> ids;
-      for (const Chip& chip : c.chips_) ids.push_back(chip.id);
-      return ids;
-    };
-    rows_of("chips.json", "chips", [&](const Json& row, const RowPlace& at) {
-      Chip chip = read_chip(row, at);
-      std::erase_if(c.chips_, [&](const Chip& old) { return old.id == chip.id; });
-      c.chips_.push_back(std::move(chip));
-    });
-    rows_of("slices.json", "families", [&](const Json& row, const RowPlace& at) {
-      SliceFamily family = read_slices(row, at);
-      if (!c.chip(family.chip)) throw unknown_chip(family.chip, at, chip_ids());
-      std::erase_if(c.slices_, [&](const SliceFamily& old) { return old.chip == family.chip; });
-      c.slices_.push_back(std::move(family));
-    });
-    std::vector<Price> prices;
-    rows_of("prices.json", "prices", [&](const Json& row, const RowPlace& at) {
-      Price price = read_price(row, at);
-      if (!c.chip(price.chip)) throw unknown_chip(price.chip, at, chip_ids());
-      prices.push_back(std::move(price));
-    });
-    c.prices_.insert(c.prices_.begin(), prices.begin(), prices.end());  // the user's own come first
-  };
-  read(folder, BadRows::thrown);
-  if (!user_folder.empty()) read(user_folder, BadRows::collected);
+  c.calibration_ = folder / "calibration.json";
+  c.read(folder, BadRows::thrown);
+  if (!user_folder.empty()) c.add(user_folder);
   return c;
+}
+
+void Catalogue::add(const fs::path& user_folder) {
+  if (const fs::path own = user_folder / "calibration.json"; fs::exists(own)) calibration_ = own;
+  read(user_folder, BadRows::collected);
+}
+
+void Catalogue::read(const fs::path& folder, BadRows bad) {
+  const auto rows_of = [&](const char* name, const char* key, auto take) {
+    const fs::path file = folder / name;
+    if (bad == BadRows::thrown || fs::exists(file))
+      each_row(file, key, take, [&](const Error& e) {
+        if (bad == BadRows::thrown) throw e;
+        problems_.push_back(e.problem());
+      });
+  };
+  const auto chip_ids = [&] {
+    std::vector<std::string> ids;
+    for (const Chip& known : chips_) ids.push_back(known.id);
+    return ids;
+  };
+  rows_of("chips.json", "chips", [&](const Json& row, const RowPlace& at) {
+    Chip found = read_chip(row, at);
+    std::erase_if(chips_, [&](const Chip& old) { return old.id == found.id; });
+    chips_.push_back(std::move(found));
+  });
+  rows_of("slices.json", "families", [&](const Json& row, const RowPlace& at) {
+    SliceFamily family = read_slices(row, at);
+    if (!chip(family.chip)) throw unknown_chip(family.chip, at, chip_ids());
+    std::erase_if(slices_, [&](const SliceFamily& old) { return old.chip == family.chip; });
+    slices_.push_back(std::move(family));
+  });
+  std::vector<Price> found;
+  rows_of("prices.json", "prices", [&](const Json& row, const RowPlace& at) {
+    Price one = read_price(row, at);
+    if (!chip(one.chip)) throw unknown_chip(one.chip, at, chip_ids());
+    found.push_back(std::move(one));
+  });
+  prices_.insert(prices_.begin(), found.begin(), found.end());  // the user's own come first
 }
 
 const Chip* Catalogue::chip(std::string_view id) const {

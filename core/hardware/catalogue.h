@@ -16,10 +16,12 @@ namespace mw::hardware {
 
 class Catalogue {
  public:
-  // Reads chips.json, slices.json and prices.json of `folder`, then the user's files of the same names where they exist
-  // (same id: replaces). A bad row of a user's file is one problem in problems() and is left out; the shipped ones
-  // throw.
+  // Reads chips.json, slices.json and prices.json of `folder`, then those of the user's folder as add() does. A bad row
+  // of the shipped ones throws.
   static Catalogue load(const std::filesystem::path& folder, const std::filesystem::path& user_folder = {});
+  // The user's files of the same names, and calibration.json, where they exist (same id: replaces). A bad row is one
+  // problem in problems() and is left out.
+  void add(const std::filesystem::path& user_folder);
   // The user's calibration.json where there is one, else the shipped one; may not exist. Read by core/plan.
   const std::filesystem::path& calibration() const { return calibration_; }
   std::span<const Chip> chips() const { return chips_; }
@@ -38,6 +40,8 @@ class Catalogue {
   void set_this_machine(Chip cpu) { this_machine_ = std::move(cpu); }  // measured figures in place of the guesses
 
  private:
+  enum class BadRows { thrown, collected };
+  void read(const std::filesystem::path& folder, BadRows bad);
   Target gpus(std::string_view id, int count, const Chip& chip) const;
 
   std::filesystem::path calibration_;

@@ -3,12 +3,46 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <random>
+
 namespace mw {
 namespace {
 
 TEST(Nearest, OrdersByEditDistanceThenAsGiven) {
   EXPECT_THAT(nearest("v5-8", {"2xh100", "v6e-8", "v5p-8", "v5e-8"}), testing::ElementsAre("v5p-8", "v5e-8", "v6e-8"));
   EXPECT_EQ(nearest_text("v5-8", {"2xh100", "v6e-8", "v5p-8", "v5e-8"}), "v5p-8, v5e-8 or v6e-8");
+}
+
+// By the definition: the last characters are the same, or one is replaced, added or taken away.
+size_t distance(std::string_view a, std::string_view b) {
+  if (a.empty() || b.empty()) return a.size() + b.size();
+  std::vector<std::vector<size_t>> table(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i)
+    for (size_t j = 0; j <= b.size(); ++j)
+      table[i][j] = i == 0 || j == 0 ? i + j
+                                     : std::min({table[i - 1][j] + 1, table[i][j - 1] + 1,
+                                                 table[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+  return table[a.size()][b.size()];
+}
+
+TEST(Nearest, AgreesWithTheDefinitionOnRandomNames) {
+  std::mt19937 random(7);
+  const auto name = [&](size_t longest) {
+    std::string text(random() % (longest + 1), ' ');
+    for (char& c : text) c = static_cast<char>('a' + random() % 3);
+    return text;
+  };
+  for (int round = 0; round < 400; ++round) {
+    const std::string wrong = "x" + name(63);  // no name begins so
+    std::vector<std::string> names;
+    for (int i = 0; i < 12; ++i) names.push_back(name(70));
+    std::vector<std::string> expected = names;
+    std::stable_sort(expected.begin(), expected.end(), [&](const std::string& a, const std::string& b) {
+      return distance(wrong, a) < distance(wrong, b);
+    });
+    EXPECT_EQ(nearest(wrong, names, names.size()), expected) << wrong;
+  }
 }
 
 TEST(Nearest, PrefersWhatTheNameBegins) {

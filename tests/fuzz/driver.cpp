@@ -5,7 +5,7 @@
 #include <sanitizer/allocator_interface.h>
 #include <sanitizer/common_interface_defs.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -19,14 +19,13 @@ namespace {
 using mw::readers::Reader;
 
 Reader chosen;
-std::atomic<bool> counting = false;
-std::atomic<std::int64_t> held = 0, most = 0;
+thread_local bool counting = false;  // the readers use no other thread
+std::int64_t held = 0, most = 0;
 
 void on_malloc(const volatile void*, size_t size) {
   if (!counting) return;
-  const auto more = static_cast<std::int64_t>(size);
-  const std::int64_t now = held.fetch_add(more, std::memory_order_relaxed) + more;
-  if (now > most.load(std::memory_order_relaxed)) most.store(now, std::memory_order_relaxed);
+  held += static_cast<std::int64_t>(size);
+  most = std::max(most, held);
 }
 
 void on_free(const volatile void* at) {

@@ -144,7 +144,8 @@ Texts peft_config_seeds() {
 }
 void peft_weights(std::string_view bytes) {
   static const Scratch scratch;
-  static const fs::path kConfig = scratch.put("adapter_config.json", small_adapter().first);
+  static const fs::path kConfig =
+      scratch.put("adapter_config.json", R"({"peft_type":"LORA","r":1,"lora_alpha":2,"target_modules":["k_proj"]})");
   scratch.put("adapter_model.safetensors", bytes);
   read_peft(scratch.folder(), tiny());
 }
@@ -308,32 +309,63 @@ Texts zstd_seeds() {
   return seeds;
 }
 
-// One file of a good checkpoint, without a database.
+// One file of a good checkpoint of two arrays, without a database.
+std::string two_arrays() {
+  Json metadata = Json::parse(fixture("orbax/files/_METADATA"));
+  Json few = Json::object();
+  for (const auto& [key, value] : metadata["tree_metadata"].items())
+    if (key == "('scale',)" || key == "('zeros',)") few[key] = value;
+  metadata["tree_metadata"] = few;
+  return metadata.dump();
+}
 void orbax_folder(std::string_view bytes) {
   static const char* const kFiles[] = {"_METADATA", "_CHECKPOINT_METADATA", "scale/.zarray", "zeros/0.0"};
+  static const Texts good{two_arrays(), fixture("orbax/files/_CHECKPOINT_METADATA"),
+                          fixture("orbax/files/scale/.zarray"), fixture("orbax/files/zeros/0.0")};
   static const Scratch scratch;
-  static const bool kCopied = [] {
-    fs::copy(fs::path(MW_FIXTURES) / "orbax/files", scratch.folder(), fs::copy_options::recursive);
+  static const bool kMade = [] {
+    for (size_t i = 0; i < std::size(kFiles); ++i) scratch.put(kFiles[i], good[i]);
+    for (const char* file : {"scale/0", "zeros/.zarray", "commit_success.txt"})
+      scratch.put(file, fixture(std::string("orbax/files/") + file));
     return true;
   }();
-  (void)kCopied;
+  (void)kMade;
   const auto [which, rest] = choose(bytes, std::size(kFiles));
-  for (size_t i = 0; i < std::size(kFiles); ++i) {
-    static const Texts good{fixture("orbax/files/_METADATA"), fixture("orbax/files/_CHECKPOINT_METADATA"),
-                            fixture("orbax/files/scale/.zarray"), fixture("orbax/files/zeros/0.0")};
-    static size_t last = 0;
-    if (i == which)
-      scratch.put(kFiles[i], rest);
-    else if (i == last)
-      scratch.put(kFiles[i], good[i]);
-    if (i + 1 == std::size(kFiles)) last = which;
-  }
+  static size_t last = 0;
+  if (last != which) scratch.put(kFiles[last], good[last]);
+  scratch.put(kFiles[which], rest);
+  last = which;
   const OrbaxTree tree(open_orbax(scratch.folder()).steps.front().items.front().folder);
   for (const ZarrArray& array : tree.arrays()) tree.read_values(array);
 }
 Texts orbax_folder_seeds() {
-  return {"0" + fixture("orbax/files/_METADATA"), "1" + fixture("orbax/files/_CHECKPOINT_METADATA"),
+  return {"0" + fixture("orbax/files/_METADATA"), "0" + two_arrays(), "1" + fixture("orbax/files/_CHECKPOINT_METADATA"),
           "2" + fixture("orbax/files/scale/.zarray"), "3" + fixture("orbax/files/zeros/0.0")};
+}
+
+// The arrays of a module called so, of the tiny model's MLP (40 in, 52 out), in place of those of another name.
+void put_module(const Scratch& scratch, const std::string& name, const std::string& before) {
+  static const fs::path kMetadata = scratch.put("item/_METADATA", R"({"tree_metadata":{}})");
+  const struct {
+    const char *end, *shape, *chunk;
+    size_t bytes;
+  } arrays[] = {{"_lora_a", "[40,2]", "/0.0", 320}, {"_lora_b", "[2,52]", "/0.0", 416}};
+  for (const auto& array : arrays) {
+    const std::string from = "item/" + before + array.end, to = "item/" + name + array.end;
+    std::error_code error;
+    if (name.size() < 4) {
+      fs::remove_all(scratch.folder() / from, error);
+      continue;
+    }
+    fs::rename(scratch.folder() / from, scratch.folder() / to, error);
+    if (!error) continue;
+    const std::string shape = array.shape;
+    scratch.put(to + "/.zarray",
+                R"({"compressor":null,"dtype":"<f4","fill_value":null,"filters":null,"order":"C","zarr_format":2,)"
+                R"("chunks":)" +
+                    shape + ",\"shape\":" + shape + "}");
+    scratch.put(to + array.chunk, std::string(array.bytes, '\0'));
+  }
 }
 
 // What Tunix wrote, as one array of a store of plain files and its step's metadata: names, shapes, alpha.
@@ -342,20 +374,10 @@ void tunix(std::string_view bytes) {
   const size_t end = std::min(bytes.find('\n'), bytes.size());
   scratch.put("_CHECKPOINT_METADATA", bytes.substr(0, end));
   std::string name(bytes.substr(std::min(end + 1, bytes.size()), 64));
-  std::error_code error;
-  fs::remove_all(scratch.folder() / "item", error);
-  scratch.put("item/_METADATA", R"({"tree_metadata":{}})");
-  const auto array = [](const std::string& shape) {
-    return R"({"compressor":null,"dtype":"<f4","fill_value":null,"filters":null,"order":"C","zarr_format":2,"chunks":)" +
-           shape + ",\"shape\":" + shape + "}";
-  };
   std::erase_if(name, [](char c) { return c == '/' || c == '\0'; });
-  if (name.size() >= 4) {  // of the tiny model's MLP: 40 in, 52 out
-    scratch.put("item/" + name + "_lora_a/.zarray", array("[40,2]"));
-    scratch.put("item/" + name + "_lora_a/0.0", std::string(320, '\0'));
-    scratch.put("item/" + name + "_lora_b/.zarray", array("[2,52]"));
-    scratch.put("item/" + name + "_lora_b/0.0", std::string(416, '\0'));
-  }
+  static std::string last = "none yet";
+  if (name != last) put_module(scratch, name, last);
+  last = name;
   read_tunix_adapter(scratch.folder(), tiny(), std::nullopt);
 }
 Texts tunix_seeds() {

@@ -133,16 +133,17 @@ const Texts& small_hardware() {
 
 // One of the user's own files beside shipped ones.
 void hardware_rows(std::string_view bytes) {
-  static const Scratch shipped, own;
+  static const Scratch own;
   static const char* const kFiles[] = {"chips.json", "slices.json", "prices.json"};
-  static const bool kMade = [] {
+  static const hardware::Catalogue kShipped = [] {
+    const Scratch shipped;
     for (size_t i = 0; i < std::size(kFiles); ++i) shipped.put(kFiles[i], small_hardware()[i]);
-    return true;
+    return hardware::Catalogue::load(shipped.folder());
   }();
-  (void)kMade;
   const auto [which, rest] = choose(bytes, std::size(kFiles));
   const fs::path file = own.put(kFiles[which], rest);
-  const auto all = hardware::Catalogue::load(shipped.folder(), own.folder());
+  hardware::Catalogue all = kShipped;
+  all.add(own.folder());
   for (const Problem& p : all.problems()) to_text(p);
   for (const std::string& id : all.target_ids()) all.target(id);
   fs::remove(file);

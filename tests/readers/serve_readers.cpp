@@ -108,7 +108,7 @@ void text_stream(std::string_view bytes) {
   std::string all;
   for (const char c : bytes) {
     const std::string text = out.add(static_cast<unsigned char>(c));
-    Json(text).dump();
+    if (valid_utf8(text) != text) std::abort();
     all += text;
     if (out.stopped()) break;
   }
