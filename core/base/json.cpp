@@ -2,7 +2,6 @@
 #include "core/base/json.h"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
 #include "core/base/error.h"
@@ -11,7 +10,7 @@
 namespace mw {
 namespace {
 
-constexpr int kMaxDepth = 200;
+constexpr size_t kMaxDepth = 200;
 
 std::string line_and_column(std::string_view text, size_t offset) {
   offset = std::min(offset, text.size());
@@ -22,14 +21,8 @@ std::string line_and_column(std::string_view text, size_t offset) {
   return "line " + std::to_string(line) + ", column " + std::to_string(column);
 }
 
-struct Key {
-  size_t offset;
-  std::string name;
-};
-
-// The first repeated key of a valid document. The DOM parser would let the last one win silently, and its callback
-// form, which could tell, takes quadratic time over many objects in one list.
-std::optional<Key> duplicate_key(std::string_view text) {
+// Where the first repeated key of a document begins, which is valid up to there.
+size_t duplicate_key(std::string_view text) {
   std::vector<std::set<std::string>> open;  // keys so far of each open object or array
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -47,9 +40,9 @@ std::optional<Key> duplicate_key(std::string_view text) {
     if (open.empty() || after == std::string_view::npos || text[after] != ':') continue;  // a value
     std::string name = escaped ? Json::parse(text.substr(start, i + 1 - start)).get<std::string>()
                                : std::string(text.substr(start + 1, i - start - 1));
-    if (!open.back().insert(name).second) return Key{start, std::move(name)};
+    if (!open.back().insert(std::move(name)).second) return start;
   }
-  return std::nullopt;
+  return text.size();
 }
 
 // Bytes of the valid UTF-8 sequence at the front (RFC 3629: no overlong forms, no surrogates), 0 when there is none.
@@ -74,49 +67,101 @@ Error wrong_type(const std::string& key, const std::string& file, const Json& va
       {.id = "JSON", .message = "wrong type", .file = file, .place = key, .found = found, .expected = expected});
 }
 
+// Builds the document from what the library's parser calls out, and stops at the first thing that is wrong: the
+// library's own builder lets the last of equal keys win, goes as deep as the text does, and throws from the middle of
+// its work.
+template <class AnyJson>
+class Builder {
+ public:
+  enum class Fault { none, syntax, number, duplicate, depth };
+  AnyJson root;
+  Fault fault = Fault::none;
+  size_t at = 0;           // where, of syntax
+  std::string about = {};  // what the library says, of number; the key, of duplicate
+
+  bool null() { return put(nullptr) != nullptr; }
+  bool boolean(bool value) { return put(value) != nullptr; }
+  bool number_integer(std::int64_t value) { return put(value) != nullptr; }
+  bool number_unsigned(std::uint64_t value) { return put(value) != nullptr; }
+  bool number_float(double value, const std::string&) { return put(value) != nullptr; }
+  bool string(std::string& value) { return put(std::move(value)) != nullptr; }
+  bool binary(typename AnyJson::binary_t& value) { return put(std::move(value)) != nullptr; }
+  bool start_object(size_t) { return open(AnyJson::value_t::object); }
+  bool start_array(size_t) { return open(AnyJson::value_t::array); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+
+  bool key(std::string& name) {
+    auto& members = open_.back()->template get_ref<typename AnyJson::object_t&>();
+    const size_t before = members.size();
+    member_ = &members[name];
+    return members.size() > before || fail(Fault::duplicate, 0, name);
+  }
+
+  bool parse_error(size_t place, const std::string&, const typename AnyJson::exception& e) {
+    constexpr int kOutOfRange = 406;
+    return fail(e.id == kOutOfRange ? Fault::number : Fault::syntax, place > 0 ? place - 1 : 0, e.what());
+  }
+
+ private:
+  template <class Value>
+  AnyJson* put(Value&& value) {
+    if (open_.empty()) return &(root = std::forward<Value>(value));
+    if (!open_.back()->is_array()) return &(*member_ = std::forward<Value>(value));
+    auto& list = open_.back()->template get_ref<typename AnyJson::array_t&>();
+    return &list.emplace_back(std::forward<Value>(value));
+  }
+  bool open(typename AnyJson::value_t kind) {
+    // A document this deep could not be walked or destroyed recursively.
+    if (open_.size() == kMaxDepth) return fail(Fault::depth, 0, {});
+    open_.push_back(put(kind));
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+  bool fail(Fault what, size_t place, std::string text) {
+    fault = what;
+    at = place;
+    about = std::move(text);
+    return false;
+  }
+
+  std::vector<AnyJson*> open_;  // containers not yet closed; what is in one does not move before it is
+  AnyJson* member_ = nullptr;   // of the innermost object, that whose value comes next
+};
+
 template <class AnyJson>
 AnyJson parse_strictly(std::string_view text, const std::string& source) {
-  // nlohmann's parser is iterative, but a document this deep cannot be walked or destroyed recursively.
-  int depth = 0, deepest = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\')
-        ++i;
-      else if (c == '"')
-        in_string = false;
-    } else if (c == '"')
-      in_string = true;
-    else if (c == '{' || c == '[')
-      deepest = std::max(deepest, ++depth);
-    else if (c == '}' || c == ']')
-      --depth;
-  }
-  if (deepest > kMaxDepth)
-    throw Error({.id = "JSON",
-                 .message = "nesting deeper than " + std::to_string(kMaxDepth),
-                 .file = source,
-                 .found = std::to_string(deepest) + " levels"});
-  try {
-    AnyJson value = AnyJson::parse(text);
-    if (const auto key = duplicate_key(text))
+  using Fault = typename Builder<AnyJson>::Fault;
+  Builder<AnyJson> builder;
+  AnyJson::sax_parse(text, &builder);
+  switch (builder.fault) {
+    case Fault::none:
+      return std::move(builder.root);
+    case Fault::depth:
       throw Error({.id = "JSON",
-                   .message = "duplicate key \"" + key->name + "\"",
+                   .message = "nesting deeper than " + std::to_string(kMaxDepth),
                    .file = source,
-                   .place = line_and_column(text, key->offset),
+                   .found = "more than " + std::to_string(kMaxDepth) + " levels"});
+    case Fault::duplicate:
+      throw Error({.id = "JSON",
+                   .message = "duplicate key \"" + builder.about + "\"",
+                   .file = source,
+                   .place = line_and_column(text, duplicate_key(text)),
                    .expected = "each key once",
                    .fix = "remove one of them"});
-    return value;
-  } catch (const typename AnyJson::parse_error& e) {
-    throw Error({.id = "JSON",
-                 .message = "not valid JSON",
-                 .file = source,
-                 .place = line_and_column(text, e.byte ? e.byte - 1 : 0),
-                 .found = valid_utf8(text.substr(std::min(text.size(), e.byte ? e.byte - 1 : 0), 20))});
-  } catch (const typename AnyJson::exception& e) {
-    throw Error({.id = "JSON", .message = std::string("not usable JSON: ") + e.what(), .file = source});
+    case Fault::number:
+      throw Error({.id = "JSON", .message = "not usable JSON: " + builder.about, .file = source});
+    case Fault::syntax:
+      break;
   }
+  throw Error({.id = "JSON",
+               .message = "not valid JSON",
+               .file = source,
+               .place = line_and_column(text, builder.at),
+               .found = valid_utf8(text.substr(std::min(text.size(), builder.at), 20))});
 }
 
 }  // namespace

@@ -29,6 +29,17 @@ TEST(Json, KeepsKeyOrderAndValues) {
   EXPECT_EQ(j.dump(), "{\"z\":1,\"a\":{\"y\":[1,2.5,null,true],\"b\":\"\xC3\xA4\"},\"m\":-7}");
 }
 
+TEST(Json, ReadsWhatTheLibraryReads) {
+  for (const char* text :
+       {"null", "true", "-0.0", "18446744073709551615", "-9223372036854775808", "1e300", "\"\"", "[]", "{}",
+        "[[],{},[{}],[[1],[2,[3]]]]", R"({"a":{},"b":[],"c":{"d":[{"e":null},[false]],"f":1}})",
+        R"([{"a":[1,{"b":2}],"c":3},4,{"a":5}])", R"( { "\ud83d\ude00" : "\n\u0000" } )"}) {
+    EXPECT_EQ(parse_json(text, "t"), Json::parse(text)) << text;
+    EXPECT_EQ(parse_json(text, "t").dump(), Json::parse(text).dump()) << text;
+    EXPECT_EQ(parse_sorted_json(text, "t").dump(), SortedJson::parse(text).dump()) << text;
+  }
+}
+
 TEST(Json, SyntaxErrorsNameLineAndColumn) {
   const Problem p = parse_problem("{\n  \"a\": 1,\n  \"b\": }\n");
   EXPECT_EQ(p.id, "JSON");
