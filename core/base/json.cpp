@@ -2,7 +2,6 @@
 #include "core/base/json.h"
 
 #include <algorithm>
-#include <set>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -21,26 +20,22 @@ std::string line_and_column(std::string_view text, size_t offset) {
   return "line " + std::to_string(line) + ", column " + std::to_string(column);
 }
 
-// Where the first repeated key of a document begins, which is valid up to there.
-size_t duplicate_key(std::string_view text) {
-  std::vector<std::set<std::string>> open;  // keys so far of each open object or array
+// Where the `n`th key (from 1) of a document begins, which is valid up to there.
+size_t place_of_key(std::string_view text, size_t n) {
+  std::string open;  // brackets not yet closed
+  char before = ' ';
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    if (c == '{' || c == '[') open.emplace_back();
+    if (std::string_view(" \t\r\n").find(c) != std::string_view::npos) continue;
+    if (c == '{' || c == '[') open += c;
     if ((c == '}' || c == ']') && !open.empty()) open.pop_back();
-    if (c != '"') continue;
-    const size_t start = i++;
-    bool escaped = false;
-    for (; i < text.size() && text[i] != '"'; ++i) {
-      if (text[i] != '\\') continue;
-      escaped = true;
-      ++i;
-    }
-    const size_t after = text.find_first_not_of(" \t\r\n", i + 1);
-    if (open.empty() || after == std::string_view::npos || text[after] != ':') continue;  // a value
-    std::string name = escaped ? Json::parse(text.substr(start, i + 1 - start)).get<std::string>()
-                               : std::string(text.substr(start + 1, i - start - 1));
-    if (!open.back().insert(std::move(name)).second) return start;
+    const size_t start = i;
+    if (c == '"')
+      for (++i; i < text.size() && text[i] != '"'; ++i)
+        if (text[i] == '\\') ++i;
+    const bool key = c == '"' && (before == '{' || (before == ',' && open.ends_with('{')));
+    if (key && --n == 0) return start;
+    before = c;
   }
   return text.size();
 }
@@ -76,7 +71,7 @@ class Builder {
   enum class Fault { none, syntax, number, duplicate, depth };
   AnyJson root;
   Fault fault = Fault::none;
-  size_t at = 0;           // where, of syntax
+  size_t at = 0;           // where, of syntax; which key from 1, of duplicate
   std::string about = {};  // what the library says, of number; the key, of duplicate
 
   bool null() { return put(nullptr) != nullptr; }
@@ -95,7 +90,8 @@ class Builder {
     auto& members = open_.back()->template get_ref<typename AnyJson::object_t&>();
     const size_t before = members.size();
     member_ = &members[name];
-    return members.size() > before || fail(Fault::duplicate, 0, name);
+    ++keys_;
+    return members.size() > before || fail(Fault::duplicate, keys_, name);
   }
 
   bool parse_error(size_t place, const std::string&, const typename AnyJson::exception& e) {
@@ -129,7 +125,8 @@ class Builder {
   }
 
   std::vector<AnyJson*> open_;  // containers not yet closed; what is in one does not move before it is
-  AnyJson* member_ = nullptr;   // of the innermost object, that whose value comes next
+  size_t keys_ = 0;
+  AnyJson* member_ = nullptr;  // of the innermost object, that whose value comes next
 };
 
 template <class AnyJson>
@@ -149,7 +146,7 @@ AnyJson parse_strictly(std::string_view text, const std::string& source) {
       throw Error({.id = "JSON",
                    .message = "duplicate key \"" + builder.about + "\"",
                    .file = source,
-                   .place = line_and_column(text, duplicate_key(text)),
+                   .place = line_and_column(text, place_of_key(text, builder.at)),
                    .expected = "each key once",
                    .fix = "remove one of them"});
     case Fault::number:

@@ -55,6 +55,7 @@ TEST(Json, DuplicateKeysAreRefusedWithTheirPlace) {
   EXPECT_EQ(p.place, "line 4, column 3");
   EXPECT_EQ(parse_problem(R"([{"a":1},{"b":{"c":1,"d":[{"e":0,"e":1}]}}])").place, "line 1, column 34");
   EXPECT_EQ(parse_problem(R"({"a":1,"\u0061":2})").place, "line 1, column 8");  // the same key, spelled differently
+  EXPECT_EQ(parse_problem(R"({"a":["a",{"b":"\"{,"}], "a""b"{"\)").place, "line 1, column 26");  // no colon after it
 }
 
 TEST(Json, TheSameKeyInDifferentObjectsIsFine) {
