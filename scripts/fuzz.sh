@@ -29,16 +29,15 @@ done
 out=$root/build/fuzz ever=$root/tests/fuzz/executed.txt hour=3600 turn=120
 if [ $make = yes ]; then
   command -v clang++-14 >/dev/null || { say "clang++-14 is missing: apt-get install clang-14 libclang-rt-14-dev"; exit 1; }
-  build fuzz mw_fuzz_formats mw_fuzz_data mw_fuzz_serve mw_fuzz_runs
+  build fuzz mw_fuzzers
 fi
 mkdir -p "$out"/{corpus,found,log}
 touch "$out/executions"
-declare -A binary length
+declare -A length
 all=()
-for room in formats data serve runs; do
-  while read -r name size; do
-    all+=("$name") binary[$name]=$out/tests/fuzz/mw_fuzz_$room length[$name]=$size
-  done < <("$out/tests/fuzz/mw_fuzz_$room" --list)
+for fuzzer in "$out"/tests/fuzz/mw_fuzz_*; do
+  read -r name size < <("$fuzzer" --list)
+  all+=("$name") length[$name]=$size
 done
 
 # "EXECUTIONS SECONDS" of a reader: here, or here and in the record.
@@ -49,13 +48,13 @@ table() {
 }
 
 fuzz() {  # reader, executions, seconds
-  local name=$1 corpus=$out/corpus/$1 log=$out/log/$1.log result=ok begun n all_of
+  local name=$1 fuzzer=$out/tests/fuzz/mw_fuzz_$1 corpus=$out/corpus/$1 log=$out/log/$1.log result=ok begun n all_of
   mkdir -p "$corpus"
-  "${binary[$name]}" --reader="$name" --seeds="$corpus"
+  "$fuzzer" --seeds="$corpus"
   mv -f "$corpus.dict" "$out/log/$name.dict"
   local folders=("$corpus"); [ -d "tests/readers/found/$name" ] && folders+=("tests/readers/found/$name")
   begun=$(date +%s)
-  nice -n 19 "${binary[$name]}" --reader="$name" -max_len="${length[$name]}" -timeout=20 -rss_limit_mb=2048 \
+  nice -n 19 "$fuzzer" -max_len="${length[$name]}" -timeout=20 -rss_limit_mb=2048 \
     -dict="$out/log/$name.dict" -runs="$2" -max_total_time="$3" -entropic=0 -detect_leaks=0 -print_final_stats=1 \
     -artifact_prefix="$out/found/$name-" "${folders[@]}" >"$log" 2>&1 </dev/null || result="FAILED, see $log"
   n=$(sed -nE 's/^stat::number_of_executed_units: +//p' "$log" | tail -1)
@@ -74,7 +73,7 @@ case $mode in
 esac
 [ ${#readers[@]} -gt 0 ] || readers=("${all[@]}")
 for name in "${readers[@]}"; do
-  [ -n "${binary[$name]:-}" ] || { say "no reader is called $name (--list says which are)"; exit 2; }
+  [ -n "${length[$name]:-}" ] || { say "no reader is called $name (--list says which are)"; exit 2; }
 done
 # Allocations are what most of these readers spend their time in. Leaks are looked for once, as a run ends.
 export ASAN_OPTIONS=quarantine_size_mb=1:thread_local_quarantine_size_kb=64:malloc_context_size=0:max_malloc_fill_size=0:max_redzone=64

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// libFuzzer's side: which reader is chosen by --reader=NAME; --list prints them with their longest input,
-// --seeds=FOLDER writes a reader's seeds and a dictionary of what they quote (FOLDER.dict), then ends. An input that
-// makes a reader hold more memory at once than its bound, or throw what is no mw::Error, ends the process as a crash.
+// libFuzzer's side of the reader MW_READER: --list prints its name and its longest input, --seeds=FOLDER writes its
+// seeds and a dictionary of what they quote (FOLDER.dict), then ends. An input that makes a reader hold more memory at
+// once than its bound, or throw what is no mw::Error, ends the process as a crash.
 #include <sanitizer/allocator_interface.h>
 #include <sanitizer/common_interface_defs.h>
 
@@ -14,11 +14,15 @@
 #include "core/base/error.h"
 #include "tests/readers/reader.h"
 
+namespace mw::readers {
+Reader MW_READER();
+}
+
 namespace {
 
 using mw::readers::Reader;
 
-Reader chosen;
+const Reader chosen = mw::readers::MW_READER();
 thread_local bool counting = false;  // the readers use no other thread
 std::int64_t held = 0, most = 0;
 
@@ -64,33 +68,19 @@ void write_seeds(const Reader& reader, const std::string& folder) {
       break;
 }
 
-[[noreturn]] void usage(const std::vector<Reader>& all) {
-  std::fprintf(stderr, "give --reader=NAME, one of:");
-  for (const Reader& r : all) std::fprintf(stderr, " %s", r.name.c_str());
-  std::fprintf(stderr, "\n");
-  std::exit(2);
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
-  const std::vector<Reader> all = mw::readers::MW_READERS();
-  std::string name, seeds;
   for (int i = 1; i < *argc; ++i) {
     const std::string a = (*argv)[i];
-    if (a.starts_with("--reader=")) name = a.substr(9);
-    if (a.starts_with("--seeds=")) seeds = a.substr(8);
     if (a == "--list") {
-      for (const Reader& r : all) std::printf("%s %zu\n", r.name.c_str(), r.max_len);
+      std::printf("%s %zu\n", chosen.name.c_str(), chosen.max_len);
       std::exit(0);
     }
-  }
-  const auto found = std::find_if(all.begin(), all.end(), [&](const Reader& r) { return r.name == name; });
-  if (found == all.end()) usage(all);
-  chosen = *found;
-  if (!seeds.empty()) {
-    write_seeds(chosen, seeds);
-    std::exit(0);
+    if (a.starts_with("--seeds=")) {
+      write_seeds(chosen, a.substr(8));
+      std::exit(0);
+    }
   }
   try {
     chosen.read("");  // what it prepares once is not the first input's

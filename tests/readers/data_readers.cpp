@@ -159,14 +159,31 @@ Texts utf8_seeds() {
 
 }  // namespace
 
+Reader tokenizer_json_reader() {
+  return {"tokenizer_json", tokenizer_json, tokenizer_json_seeds};
+}
+Reader tokenizer_file_reader() {
+  return {"tokenizer_file", tokenizer_file, tokenizer_json_seeds};
+}
+Reader sentencepiece_reader() {
+  return {"sentencepiece", sentencepiece, sentencepiece_seeds, 8192};
+}
+Reader jsonl_reader() {
+  return {"jsonl", jsonl, jsonl_seeds};
+}
+Reader text_file_reader() {
+  return {"text_file", text_file, text_file_seeds};
+}
+Reader lengths_reader() {
+  return {"lengths", lengths, lengths_seeds};
+}
+Reader utf8_reader() {
+  return {"utf8", utf8, utf8_seeds, 512};
+}
+
 std::vector<Reader> data_readers() {
-  return {{"tokenizer_json", tokenizer_json, tokenizer_json_seeds},
-          {"tokenizer_file", tokenizer_file, tokenizer_json_seeds},
-          {"sentencepiece", sentencepiece, sentencepiece_seeds, 8192},
-          {"jsonl", jsonl, jsonl_seeds},
-          {"text_file", text_file, text_file_seeds},
-          {"lengths", lengths, lengths_seeds},
-          {"utf8", utf8, utf8_seeds, 512}};
+  return {tokenizer_json_reader(), tokenizer_file_reader(), sentencepiece_reader(), jsonl_reader(),
+          text_file_reader(),      lengths_reader(),        utf8_reader()};
 }
 
 }  // namespace mw::readers

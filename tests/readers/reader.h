@@ -19,7 +19,10 @@ struct Reader {
   size_t fixed_bytes = 12 << 20;  // ... and this
 };
 
+// Each reader also has a function of its own, NAME_reader(), which is all that its fuzzer links.
 std::vector<Reader> formats_readers();
+std::vector<Reader> orbax_readers();
+std::vector<Reader> results_readers();
 std::vector<Reader> data_readers();
 std::vector<Reader> serve_readers();
 std::vector<Reader> runs_readers();

@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 
 std::vector<Reader> all_readers() {
   std::vector<Reader> all;
-  for (const auto readers : {formats_readers, data_readers, serve_readers, runs_readers})
+  for (const auto readers :
+       {formats_readers, orbax_readers, results_readers, data_readers, serve_readers, runs_readers})
     for (Reader& reader : readers()) all.push_back(std::move(reader));
   return all;
 }

@@ -181,12 +181,37 @@ Texts checkpoint_seeds() {
 
 }  // namespace
 
+Reader experiment_reader() {
+  return {"experiment", experiment, experiment_seeds};
+}
+Reader sets_reader() {
+  return {"sets", sets, sets_seeds, 512};
+}
+Reader event_line_reader() {
+  return {"event_line", event_line, event_line_seeds, 2048};
+}
+Reader event_record_reader() {
+  return {"event_record", event_record, event_record_seeds};
+}
+Reader measurements_reader() {
+  return {"measurements", measurements, measurements_seeds};
+}
+Reader calibration_reader() {
+  return {"calibration", calibration, calibration_seeds};
+}
+Reader hardware_reader() {
+  return {"hardware", hardware_rows, hardware_seeds};
+}
+Reader recording_reader() {
+  return {"recording", recording, recording_seeds};
+}
+Reader checkpoint_reader() {
+  return {"checkpoint", checkpoint, checkpoint_seeds, 1024};
+}
+
 std::vector<Reader> runs_readers() {
-  return {{"experiment", experiment, experiment_seeds},       {"sets", sets, sets_seeds, 512},
-          {"event_line", event_line, event_line_seeds, 2048}, {"event_record", event_record, event_record_seeds},
-          {"measurements", measurements, measurements_seeds}, {"calibration", calibration, calibration_seeds},
-          {"hardware", hardware_rows, hardware_seeds},        {"recording", recording, recording_seeds},
-          {"checkpoint", checkpoint, checkpoint_seeds, 1024}};
+  return {experiment_reader(),  sets_reader(),     event_line_reader(), event_record_reader(), measurements_reader(),
+          calibration_reader(), hardware_reader(), recording_reader(),  checkpoint_reader()};
 }
 
 }  // namespace mw::readers

@@ -122,13 +122,28 @@ Texts text_stream_seeds() {
 
 }  // namespace
 
+Reader openai_reader() {
+  return {"openai", openai, openai_seeds};
+}
+Reader stream_reader() {
+  return {"stream", stream, stream_seeds};
+}
+Reader server_error_reader() {
+  return {"server_error", server_error, server_error_seeds, 1024};
+}
+Reader prometheus_reader() {
+  return {"prometheus", prometheus, prometheus_seeds, 2048};
+}
+Reader workload_reader() {
+  return {"workload", workload, workload_seeds};
+}
+Reader text_stream_reader() {
+  return {"text_stream", text_stream, text_stream_seeds, 256};
+}
+
 std::vector<Reader> serve_readers() {
-  return {{"openai", openai, openai_seeds},
-          {"stream", stream, stream_seeds},
-          {"server_error", server_error, server_error_seeds, 1024},
-          {"prometheus", prometheus, prometheus_seeds, 2048},
-          {"workload", workload, workload_seeds},
-          {"text_stream", text_stream, text_stream_seeds, 256}};
+  return {openai_reader(),     stream_reader(),   server_error_reader(),
+          prometheus_reader(), workload_reader(), text_stream_reader()};
 }
 
 }  // namespace mw::readers

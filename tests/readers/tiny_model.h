@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The smallest fixture's tensors, which adapters are read for.
+#pragma once
+#include "core/formats/checkpoint.h"
+#include "tests/readers/reader.h"
+
+namespace mw::readers {
+
+inline const model::TensorInventory& tiny() {
+  static const model::TensorInventory kTiny(formats::read_config(std::filesystem::path(MW_FIXTURES) / "gemma3_tiny"));
+  return kTiny;
+}
+
+}  // namespace mw::readers
