@@ -44,10 +44,11 @@ class EditDistance {
 
 }  // namespace
 
-std::vector<std::string> nearest(std::string_view wrong, std::vector<std::string> names, size_t count) {
+std::vector<std::string> nearest(std::string_view wrong, const std::vector<std::string>& names, size_t count) {
   const std::string_view head = wrong.substr(0, EditDistance::kLongest);  // names are short
   const EditDistance distance(head);
   std::vector<std::pair<size_t, size_t>> order, best;  // by the least that the distance can be; by what it is
+  order.reserve(names.size());
   for (size_t i = 0; i < names.size(); ++i) {
     const bool begun = !head.empty() && names[i].starts_with(head);
     const size_t a = head.size(), b = names[i].size();
@@ -61,12 +62,12 @@ std::vector<std::string> nearest(std::string_view wrong, std::vector<std::string
     best.insert(std::upper_bound(best.begin(), best.end(), found), found);
   }
   std::vector<std::string> out;
-  for (size_t i = 0; i < std::min(count, best.size()); ++i) out.push_back(std::move(names[best[i].second]));
+  for (size_t i = 0; i < std::min(count, best.size()); ++i) out.push_back(names[best[i].second]);
   return out;
 }
 
-std::string nearest_text(std::string_view wrong, std::vector<std::string> names, size_t count) {
-  const std::vector<std::string> best = nearest(wrong, std::move(names), count);
+std::string nearest_text(std::string_view wrong, const std::vector<std::string>& names, size_t count) {
+  const std::vector<std::string> best = nearest(wrong, names, count);
   std::string text;
   for (size_t i = 0; i < best.size(); ++i) text += (i == 0 ? "" : i + 1 == best.size() ? " or " : ", ") + best[i];
   return text;

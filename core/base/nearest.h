@@ -9,8 +9,8 @@ namespace mw {
 
 // The `count` names nearest to `wrong`: those that it begins, then by edit distance; equally near ones in the order
 // given.
-std::vector<std::string> nearest(std::string_view wrong, std::vector<std::string> names, size_t count = 3);
+std::vector<std::string> nearest(std::string_view wrong, const std::vector<std::string>& names, size_t count = 3);
 // "v5p-8, v5e-8 or v6e-8"
-std::string nearest_text(std::string_view wrong, std::vector<std::string> names, size_t count = 3);
+std::string nearest_text(std::string_view wrong, const std::vector<std::string>& names, size_t count = 3);
 
 }  // namespace mw

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -130,8 +131,8 @@ Found find_adapter(const fs::path& path) {
 }
 
 void check_complete(const Found& found, const model::TensorInventory& inventory) {
-  std::map<std::string, bool> known;
-  for (const model::Tensor& t : inventory.tensors()) known.emplace(t.tunix_path, true);
+  std::set<std::string_view> known;
+  for (const model::Tensor& t : inventory.tensors()) known.insert(t.tunix_path);
   for (const auto& [path, pair] : found.pairs) {
     const ZarrArray& one = pair.a ? *pair.a : *pair.b;
     if (!pair.a || !pair.b)

@@ -31,13 +31,13 @@ void each_row(const fs::path& file, const std::string& key, Take take, Refuse re
   }
 }
 
-Error unknown_chip(const std::string& chip, const RowPlace& at, std::vector<std::string> known) {
+Error unknown_chip(const std::string& chip, const RowPlace& at, const std::vector<std::string>& known) {
   return Error({.id = "HARDWARE-ROW",
                 .message = "no such chip",
                 .file = at.file,
                 .place = at.row + ".chip",
                 .found = chip,
-                .expected = nearest_text(chip, std::move(known)),
+                .expected = nearest_text(chip, known),
                 .fix = "describe the chip in chips.json first"});
 }
 

@@ -168,8 +168,9 @@ void unknown_keys(const Json& node, const std::string& prefix, std::vector<Probl
   for (const auto& [name, value] : node.items()) {
     const std::string key = prefix.empty() ? name : prefix + "." + name;
     if (key == "schema" || find_parameter(key)) continue;
+    const std::string stem = key + ".";
     const bool container = std::any_of(parameters().begin(), parameters().end(),
-                                       [&](const Parameter& p) { return p.key.starts_with(key + "."); });
+                                       [&](const Parameter& p) { return p.key.starts_with(stem); });
     if (container && value.is_object()) {
       unknown_keys(value, key, out);
       continue;

@@ -249,9 +249,12 @@ const Parameter* find_parameter(std::string_view key) {
 }
 
 std::string nearest_key(std::string_view key) {
-  std::vector<std::string> all;
-  for (const Parameter& p : table()) all.push_back(p.key);
-  return nearest_text(key, std::move(all), 1);
+  static const std::vector<std::string> kAll = [] {
+    std::vector<std::string> all;
+    for (const Parameter& p : table()) all.push_back(p.key);
+    return all;
+  }();
+  return nearest_text(key, kAll, 1);
 }
 
 std::string range_text(const Parameter& p) {
