@@ -15,10 +15,6 @@ namespace fs = std::filesystem;
 using namespace formats;
 using Texts = std::vector<std::string>;
 
-std::span<const std::byte> raw(std::string_view bytes) {
-  return std::as_bytes(std::span(bytes));
-}
-
 // Lists of two entries at most: the shape of a large file in a small one.
 Json shortened(const Json& json) {
   if (!json.is_structured()) return json;
@@ -83,7 +79,7 @@ Texts training_run_seeds() {
 }
 
 std::string masked(std::string_view bytes) {
-  const std::uint32_t crc = crc32c(raw(bytes));
+  const std::uint32_t crc = crc32c(std::as_bytes(std::span(bytes)));
   return ocdbt_bytes::little(((crc >> 15) | (crc << 17)) + 0xa282ead8u, 4);
 }
 // Records behind two bytes of length, framed here with their checksums; or the file as it is.
