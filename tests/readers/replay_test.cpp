@@ -55,6 +55,14 @@ TEST_P(EveryReader, DamageEndsInValuesOrOneError) {
     }
 }
 
+TEST(Fuzzers, AreListedForEveryReader) {
+  const std::string listed = read_file(fs::path(MW_FIXTURES).parent_path() / "fuzz" / "CMakeLists.txt");
+  for (const Reader& reader : all_readers()) {
+    const bool inside = listed.find(" " + reader.name + " ") != std::string::npos;
+    EXPECT_TRUE(inside || listed.find(" " + reader.name + ")") != std::string::npos) << reader.name;
+  }
+}
+
 // Inputs that once broke a reader: values or one mw::Error now.
 TEST(Found, EveryInputIsReadByItsReader) {
   const std::vector<Reader> all = all_readers();
