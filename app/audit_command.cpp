@@ -6,6 +6,7 @@
 
 #include "app/commands.h"
 #include "app/result_files.h"
+#include "core/base/files.h"
 #include "core/runs/compared_files.h"
 
 namespace mw::app {
@@ -29,7 +30,7 @@ Json finding_json(const formats::BenchSet& set, const serve::Finding& f) {
 
 // Of a file of results, or of a sweep of the store.
 std::vector<formats::BenchSet> sets_of(const Common& common, const AuditArgs& args) {
-  if (std::filesystem::exists(common.file)) return formats::read_bench(common.file, mapping_of(args.columns));
+  if (is_there(common.file)) return formats::read_bench(common.file, mapping_of(args.columns));
   const runs::Store store(common.runs_folder);
   const runs::RunId id = common.file.string();
   if (!store.find(id))

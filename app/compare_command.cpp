@@ -23,7 +23,7 @@ std::vector<runs::Compared> columns_of(const Common& common, const CompareArgs& 
   for (const std::string& name : args.runs) {
     if (store.find(name)) {
       columns.push_back(runs::compared(store, name));
-    } else if (fs::is_regular_file(name)) {
+    } else if (is_file(name)) {
       for (runs::Compared& column : runs::compared_files(name, catalogue)) columns.push_back(std::move(column));
     } else {
       throw Error({.id = "RUN-UNKNOWN",

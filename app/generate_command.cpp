@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "app/commands.h"
+#include "core/base/files.h"
 #include "core/formats/checkpoint.h"
 #include "core/formats/safetensors.h"
 #include "core/runs/settings.h"
@@ -80,7 +81,7 @@ Json to_json(const std::vector<std::string>& prompts, const Result& base, const 
 
 // Puts the tuned weights into `model`: an adapter onto it, or another whole model in its place.
 void tune(train::LoadedModel& model, const fs::path& folder, train::ModelSettings settings) {
-  if (!fs::exists(folder / "adapter_config.json")) {
+  if (!is_there(folder / "adapter_config.json")) {
     settings.path = folder;
     settings.init = train::Init::load;
     model = {};  // the devices have room for one
@@ -122,7 +123,7 @@ int generate_command(const Common& common, const GenerateArgs& args) {
   const runs::Experiment experiment = load_experiment(common);
   const train::ModelSettings settings = settings_of(experiment, args);
   const fs::path tuned = tuned_folder(common, args, experiment);
-  if (!tuned.empty() && fs::exists(tuned / "adapter_config.json"))
+  if (!tuned.empty() && is_there(tuned / "adapter_config.json"))
     train::read_adapter(tuned, settings.path);  // refused now rather than after the base model's answer
   train::LoadedModel model = train::load_model(settings);
   const data::ChatFormat chat =

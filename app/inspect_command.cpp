@@ -53,7 +53,7 @@ Json engine_json() {
 // A model's folder, or its config.json.
 Json inspect_checkpoint(const fs::path& path) {
   const model::Config config = formats::read_config(path);
-  const fs::path folder = fs::is_directory(path) ? path : fs::absolute(path).parent_path();
+  const fs::path folder = is_folder(path) ? path : fs::absolute(path).parent_path();
   const model::TensorInventory inventory(config);
   Json out{{"kind", "checkpoint"},
            {"path", path.string()},
@@ -72,7 +72,7 @@ Json inspect_checkpoint(const fs::path& path) {
     weights = weights || entry.path().extension() == ".safetensors";
   out["weights"] = weights ? "present" : "absent";
   if (weights) out["skipped"] = formats::HfWeights(folder, inventory).skipped().size();
-  const bool tokenizer = fs::exists(folder / "tokenizer.json") || fs::exists(folder / "tokenizer.model");
+  const bool tokenizer = is_there(folder / "tokenizer.json") || is_there(folder / "tokenizer.model");
   if (tokenizer && !model::planning_only(config))  // of other models it may be of a kind that is not read
     out["tokenizer_pieces"] = data::load_tokenizer(folder)->size();
   return out;
@@ -151,9 +151,9 @@ bool is_experiment(const Json& j) {
 
 Json inspect(const Common& common) {
   const fs::path& path = common.file;
-  if (fs::is_directory(path)) {
-    if (fs::exists(path / "adapter_config.json")) return inspect_adapter(path);
-    if (fs::exists(path / "config.json")) return inspect_checkpoint(path);
+  if (is_folder(path)) {
+    if (is_there(path / "adapter_config.json")) return inspect_adapter(path);
+    if (is_there(path / "config.json")) return inspect_checkpoint(path);
     if (formats::is_orbax(path)) return inspect_orbax(path);
     if (formats::log_kind(path) != formats::LogKind::none) return inspect_log(path);
     throw Error({.id = "INSPECT",

@@ -8,6 +8,7 @@
 
 #include "app/commands.h"
 #include "app/interrupt.h"
+#include "core/base/files.h"
 #include "core/runs/store.h"
 #ifdef MW_UI
 #include "ui/shell/app.h"
@@ -155,7 +156,7 @@ int open_window(const Arguments& a, int& argc, char** argv) {
   ui::WindowOptions options{
       .experiment = a.common.file, .runs_folder = a.common.runs_folder, .resources = MW_RESOURCES};
   // The very first start, without a file, shows what the program is for: the example's run, live.
-  const bool first_start = a.common.file.empty() && !fs::exists(a.common.runs_folder);
+  const bool first_start = a.common.file.empty() && !is_there(a.common.runs_folder);
   if (a.start || first_start) options.start = ui::Start::run;
   return ui::run_window(argc, argv, options);
 #else
@@ -391,6 +392,9 @@ int main(int argc, char** argv) {
       case mw::Error::Kind::cancelled:
         return 130;
     }
+  } catch (const std::filesystem::filesystem_error& error) {
+    std::fprintf(stderr, "meshwright: %s\n",
+                 mw::system_error("cannot go on with", error.path1().string(), error.code().value()).what());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "meshwright: unexpected failure: %s\n", error.what());
   }

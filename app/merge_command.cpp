@@ -17,8 +17,7 @@ void say_note(const std::string& note) {
 }
 
 void check_new(const fs::path& out) {
-  std::error_code error;
-  if (fs::exists(out, error) && (!fs::is_directory(out, error) || !fs::is_empty(out, error)))
+  if (!is_free(out))
     throw Error({.id = "OUT",
                  .message = "the output is there already",
                  .file = out.string(),

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 runs::Recording read(const Common& common, const std::string& what) {
   const runs::Store store(common.runs_folder);
   if (store.find(what)) return runs::recording_of(runs::compared(store, what));
-  if (fs::is_regular_file(what)) return runs::recording_of(fs::path(what));
+  if (is_file(what)) return runs::recording_of(fs::path(what));
   throw Error({.id = "RUN-UNKNOWN",
                .message = "no run of the store and no file is called so",
                .file = store.folder().string(),

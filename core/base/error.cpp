@@ -50,7 +50,9 @@ Error system_error(const std::string& what, const std::string& file, int errno_v
   if (errno_value == ENOSPC) p.fix = "free some space on that disk and run again; nothing half-written was kept";
   if (errno_value == EACCES || errno_value == EROFS || errno_value == EPERM)
     p.fix = "choose a folder you may write to, or change its permissions";
-  return Error(std::move(p), errno_value == ENOENT ? Error::Kind::bad_input : Error::Kind::failed);
+  const bool wrong_path =
+      errno_value == ENOENT || errno_value == ENOTDIR || errno_value == ENAMETOOLONG || errno_value == ELOOP;
+  return Error(std::move(p), wrong_path ? Error::Kind::bad_input : Error::Kind::failed);
 }
 
 }  // namespace mw

@@ -54,6 +54,26 @@ void make_folder(const fs::path& folder) {
 
 }  // namespace
 
+bool is_there(const fs::path& path) {
+  std::error_code ec;
+  return fs::exists(path, ec);
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code ec;
+  return fs::is_regular_file(path, ec);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ec;
+  return fs::is_directory(path, ec);
+}
+
+bool is_free(const fs::path& folder) {
+  std::error_code ec;
+  return !is_there(folder) || (is_folder(folder) && fs::is_empty(folder, ec));
+}
+
 std::string read_file(const fs::path& file, std::uint64_t max_bytes) {
   Descriptor d(file, O_RDONLY);
   if (!d.ok()) throw system_error("cannot open", file.string(), errno);

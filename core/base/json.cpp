@@ -212,6 +212,12 @@ double number_member(const Json& object, const std::string& key, const std::stri
   return value.get<double>();
 }
 
+const Json& list_member(const Json& object, const std::string& key, const std::string& file) {
+  const Json& value = member(object, key, file);
+  if (!value.is_array()) throw wrong_type(key, file, value, "a list");
+  return value;
+}
+
 std::string string_member(const Json& object, const std::string& key, const std::string& file) {
   const Json& value = member(object, key, file);
   if (!value.is_string()) throw wrong_type(key, file, value, "a string");

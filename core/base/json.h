@@ -29,6 +29,7 @@ std::string valid_utf8(std::string_view text);
 const Json& member(const Json& object, const std::string& key, const std::string& file);
 long long int_member(const Json& object, const std::string& key, const std::string& file);
 double number_member(const Json& object, const std::string& key, const std::string& file);
+const Json& list_member(const Json& object, const std::string& key, const std::string& file);
 std::string string_member(const Json& object, const std::string& key, const std::string& file);
 
 }  // namespace mw

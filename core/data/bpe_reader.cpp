@@ -29,8 +29,7 @@ struct NamedSpecials {
 
 NamedSpecials read_tokenizer_config(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "tokenizer_config.json";
-  std::error_code ec;
-  if (!std::filesystem::exists(file, ec)) return {};
+  if (!is_there(file)) return {};
   const TokenizerFile config = parse_tokenizer_file(read_file(file), file.string());
   const auto piece = [&](const char* key) -> std::string {
     const auto found = config.rest.find(key);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/data/utf8.h"
 
 namespace mw::data {
@@ -30,10 +31,10 @@ Error row_error(const std::string& message, const std::string& file, long line, 
 }  // namespace
 
 ByteReader::ByteReader(const std::filesystem::path& file) : name_(file.string()), buffer_(kBuffer, '\0') {
-  std::error_code ec;
-  if (std::filesystem::is_directory(file, ec)) throw system_error("cannot read", name_, EISDIR);
+  if (is_folder(file)) throw system_error("cannot read", name_, EISDIR);
   file_.reset(std::fopen(file.c_str(), "rbe"));
   if (!file_) throw system_error("cannot open", name_, errno);
+  std::error_code ec;
   const auto bytes = std::filesystem::file_size(file, ec);
   size_ = ec ? 0 : static_cast<long>(bytes);
   if (fill() && std::string_view(buffer_.data(), filled_).starts_with("\xEF\xBB\xBF")) at_ = 3, position_ = 3;

@@ -2,17 +2,17 @@
 #include "core/data/tokenizer.h"
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/data/bpe_tokenizer.h"
 
 namespace mw::data {
 
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path) {
-  std::error_code ec;
   std::filesystem::path file = path;
-  if (std::filesystem::is_directory(path, ec)) {
+  if (is_folder(path)) {
     file = path / "tokenizer.json";
-    if (!std::filesystem::exists(file, ec)) file = path / "tokenizer.model";
-    if (!std::filesystem::exists(file, ec))
+    if (!is_there(file)) file = path / "tokenizer.model";
+    if (!is_there(file))
       throw Error({.id = "TOKENIZER",
                    .message = "the folder has no tokenizer",
                    .file = path.string(),

@@ -56,8 +56,7 @@ WeightMap read_index(const fs::path& index) {
 }
 
 fs::path index_of(const fs::path& folder) {
-  std::error_code ec;
-  if (!fs::exists(folder / kIndex, ec))
+  if (!is_there(folder / kIndex))
     weights_fault(folder, "", "no weights in this folder", "", std::string(kSingle) + " or " + kIndex,
                   "choose a folder that holds a Hugging Face model in safetensors format");
   return folder / kIndex;
@@ -65,8 +64,7 @@ fs::path index_of(const fs::path& folder) {
 
 std::vector<std::unique_ptr<SafetensorsFile>> open_files(const fs::path& folder) {
   std::vector<std::unique_ptr<SafetensorsFile>> files;
-  std::error_code ec;
-  if (fs::exists(folder / kSingle, ec)) {  // as in transformers, it wins over an index
+  if (is_there(folder / kSingle)) {  // as in transformers, it wins over an index
     files.push_back(std::make_unique<SafetensorsFile>(folder / kSingle));
     return files;
   }
@@ -176,20 +174,18 @@ void HfWeights::read_bf16(size_t index, std::int64_t first, std::span<std::uint1
 }
 
 std::vector<fs::path> weight_files(const fs::path& folder) {
-  std::error_code ec;
-  if (fs::exists(folder / kSingle, ec)) return {folder / kSingle};
+  if (is_there(folder / kSingle)) return {folder / kSingle};
   std::set<fs::path> files;
   for (const auto& [tensor, shard] : read_index(index_of(folder))) files.insert(folder / shard);
   return {files.begin(), files.end()};
 }
 
 model::Config read_config(const fs::path& path) {
-  std::error_code ec;
-  const bool is_file = fs::is_regular_file(path, ec);
-  const fs::path file = is_file ? path : path / "config.json";
+  const fs::path folder = is_file(path) ? fs::absolute(path).parent_path() : path;
+  const fs::path file = is_file(path) ? path : path / "config.json";
   model::Config config = model::from_hf_config(read_json(file), file.string());
-  const fs::path whole = fs::weakly_canonical(is_file ? fs::absolute(path).parent_path() : path,
-                                              ec);  // "." and "models/x/" have names too
+  std::error_code ec;
+  const fs::path whole = fs::weakly_canonical(folder, ec);  // "." and "models/x/" have names too
   if (!ec) config.id = whole.filename().string();
   return config;
 }

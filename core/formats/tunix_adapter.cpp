@@ -96,8 +96,7 @@ AdapterModule module_of(const OrbaxTree& tree, const Pair& pair, const model::Lo
 // What the checkpoint itself says of alpha: custom metadata of a step, under either name.
 std::optional<float> alpha_in(const fs::path& step) {
   const fs::path file = step / "_CHECKPOINT_METADATA";
-  std::error_code error;
-  if (!fs::exists(file, error)) return std::nullopt;
+  if (!is_there(file)) return std::nullopt;
   const Json json = read_json(file);
   const Json custom = json.is_object() ? json.value("custom_metadata", Json()) : Json();
   for (const char* key : {"lora_alpha", "alpha"})

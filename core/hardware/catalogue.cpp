@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/base/files.h"
 #include "core/base/nearest.h"
 #include "core/hardware/rows.h"
 
@@ -78,14 +79,14 @@ Catalogue Catalogue::load(const fs::path& folder, const fs::path& user_folder) {
 }
 
 void Catalogue::add(const fs::path& user_folder) {
-  if (const fs::path own = user_folder / "calibration.json"; fs::exists(own)) calibration_ = own;
+  if (const fs::path own = user_folder / "calibration.json"; is_there(own)) calibration_ = own;
   read(user_folder, BadRows::collected);
 }
 
 void Catalogue::read(const fs::path& folder, BadRows bad) {
   const auto rows_of = [&](const char* name, const char* key, auto take) {
     const fs::path file = folder / name;
-    if (bad == BadRows::thrown || fs::exists(file))
+    if (bad == BadRows::thrown || is_there(file))
       each_row(file, key, take, [&](const Error& e) {
         if (bad == BadRows::thrown) throw e;
         problems_.push_back(e.problem());

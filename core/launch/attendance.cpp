@@ -241,8 +241,7 @@ Launched Attendance::last_word(const Json& end) {
     summary["adapter"] = offer->adapter.string();
     summary["merge"] = merge_command(*offer);
   }
-  std::error_code error;
-  if (const fs::path results = store_.run_folder(run_id_) / kFetched / "results"; fs::is_directory(results, error))
+  if (const fs::path results = store_.run_folder(run_id_) / kFetched / "results"; is_folder(results))
     summary["import"] = "meshwright import " + recipes::shell_quoted(results.string()) + "/*.json";
   const event::Finished finished =
       run_.finish(state, state == RunState::failed ? why_failed(end) : "", {stream_.seconds()}, summary);

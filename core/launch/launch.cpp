@@ -131,9 +131,8 @@ bool was_launched(const fs::path& runs_folder, const runs::RunId& run) {
 std::optional<MergeOffer> merge_offer(const runs::Store& store, const runs::RunId& run) {
   const fs::path folder = store.run_folder(run);
   for (const char* adapter : {"out/adapter", "out/checkpoints"}) {
-    std::error_code error;
     const fs::path at = folder / kFetched / adapter;
-    if (!fs::is_directory(at, error)) continue;
+    if (!is_folder(at)) continue;
     const fs::path base = store.experiment(run).path("model.path");
     return MergeOffer{base.empty() ? base : fs::absolute(base), fs::absolute(at), fs::absolute(folder / "merged")};
   }

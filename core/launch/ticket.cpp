@@ -42,8 +42,7 @@ void save(const Ticket& t, const fs::path& run_folder) {
 }
 
 bool has_ticket(const fs::path& run_folder) {
-  std::error_code error;
-  return fs::exists(run_folder / kFile, error);
+  return is_there(run_folder / kFile);
 }
 
 Ticket load_ticket(const fs::path& run_folder) {

@@ -66,7 +66,7 @@ Calibration read_calibration(const std::filesystem::path& file) {
   const std::string name = file.string();
   Calibration c{{string_member(document, "date", name), string_member(document, "source", name), Author::program}, {}};
   if (document.contains("by") && document.at("by") == "you") c.basis.by = Author::user;
-  const Json& factors = member(document, "factors", name);
+  const Json& factors = list_member(document, "factors", name);
   const Sources none;
   for (size_t i = 0; i < factors.size(); ++i)
     c.factors.push_back(read_factor(factors.at(i), {none, name, "factors[" + std::to_string(i) + "]", "CALIBRATION"}));

@@ -61,7 +61,7 @@ fs::path own_calibration_file(const fs::path& folder) {
 }
 
 std::optional<std::string> own_calibration(const fs::path& folder) {
-  if (folder.empty() || !fs::exists(own_calibration_file(folder))) return std::nullopt;
+  if (folder.empty() || !is_there(own_calibration_file(folder))) return std::nullopt;
   return read_file(own_calibration_file(folder));
 }
 

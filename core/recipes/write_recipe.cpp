@@ -40,7 +40,7 @@ Written written_before(const fs::path& folder) {
   if (kind == fs::file_type::not_found) return {};
   if (kind != fs::file_type::directory) refuse(folder, "not a folder", "a file", "choose another --out");
   if (fs::is_empty(folder, error)) return {};
-  if (!fs::exists(folder / kManifest, error))
+  if (!is_there(folder / kManifest))
     refuse(folder, "the folder is in use by something else", "files that no export wrote", "choose another --out");
   Written out;
   const Json manifest = read_json(folder / kManifest);
@@ -51,10 +51,9 @@ Written written_before(const fs::path& folder) {
 }
 
 void check_unchanged(const fs::path& folder, const Written& before) {
-  std::error_code error;
   for (const auto& [path, hash] : before) {
     const fs::path file = folder / path;
-    if (fs::exists(file, error) && fingerprint(read_file(file)) != hash)
+    if (is_there(file) && fingerprint(read_file(file)) != hash)
       refuse(folder, "a file of the recipe has been changed since it was written", path,
              "choose another --out, or give --force to write it again");
   }

@@ -6,6 +6,8 @@
 #include <ctime>
 #include <set>
 
+#include "core/base/files.h"
+
 namespace mw::runs {
 namespace {
 
@@ -75,7 +77,7 @@ class Reader {
 };
 
 plan::Calibration in_force(const hardware::Catalogue& catalogue) {
-  if (!fs::exists(catalogue.calibration())) return {};
+  if (!is_there(catalogue.calibration())) return {};
   return plan::read_calibration(catalogue.calibration());
 }
 
@@ -107,7 +109,7 @@ Calibrated calibrate(const CalibrationQuestion& question, const hardware::Catalo
 }
 
 std::vector<RunRow> measured_runs(const fs::path& runs_folder) {
-  if (!fs::exists(runs_folder)) return {};
+  if (!is_there(runs_folder)) return {};
   std::vector<RunRow> out;
   for (RunRow& r : Store(runs_folder).list())
     if (r.source == "measured" && r.method != "size" && r.steps_done > 2 &&

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/files.h"
 #include "core/formats/checkpoint.h"
 #include "core/runs/diagnostics.h"
 
@@ -113,8 +114,7 @@ mesh::ExportFacts export_facts(const Experiment& e) {
   if (const auto rank = e.integer("export.rank"); rank > 0) x.rank = static_cast<int>(rank);
   if (const double alpha = e.number("export.alpha"); alpha > 0) x.alpha = alpha;
   x.folder = e.path("export.out").string();
-  std::error_code ec;
-  if (!x.folder.empty()) x.folder_used = fs::exists(x.folder, ec) && !fs::is_empty(x.folder, ec);
+  x.folder_used = !x.folder.empty() && !is_free(x.folder);
   x.serve_as = one_of<mesh::ServeAs>(e.string("export.serve_as"), std::array<std::string_view, 2>{"merged", "adapter"});
   return x;
 }

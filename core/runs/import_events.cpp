@@ -5,6 +5,7 @@
 #include <fstream>
 #include <optional>
 
+#include "core/base/files.h"
 #include "core/runs/watched.h"
 
 namespace mw::runs {
@@ -58,8 +59,7 @@ void take_started(event::Started& started, EventRecord& record) {
 }  // namespace
 
 bool is_event_lines(const fs::path& file) {
-  std::error_code error;
-  if (!fs::is_regular_file(file, error)) return false;
+  if (!is_file(file)) return false;
   std::ifstream in(file, std::ios::binary);
   const auto first = next_line(in, kMostLine);
   const auto event = first ? event_of_line(*first) : std::nullopt;

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 
+#include "core/base/files.h"
 #include "core/data/lengths.h"
 #include "core/formats/checkpoint.h"
 #include "core/mesh/engine_step.h"
@@ -279,7 +280,7 @@ plan::Request plan_request(const Experiment& e, const hardware::Catalogue& catal
   r.target = catalogue.target(e.string("target.id"));
   r.work = work_of(e);
   plan::set_stack(r, stack_of(e, r.target, r.work));
-  if (std::filesystem::exists(catalogue.calibration())) plan::apply(plan::read_calibration(catalogue.calibration()), r);
+  if (is_there(catalogue.calibration())) plan::apply(plan::read_calibration(catalogue.calibration()), r);
   set_habits(e, r);
   set_price(e, catalogue, r);
   r.mesh = mesh_of(e, r.target, r.stack);

@@ -33,7 +33,8 @@ std::vector<NamedAdapter> read_adapters(const Experiment& e, const std::string& 
 
 std::string served_name(const Experiment& e, const fs::path& weights) {
   if (const std::string id = e.string("model.id"); !id.empty()) return id;
-  const fs::path folder = fs::weakly_canonical(weights);
+  std::error_code ec;  // a path that cannot be followed has a name all the same
+  const fs::path canonical = fs::weakly_canonical(weights, ec), folder = ec ? weights : canonical;
   return folder.filename().empty() ? folder.parent_path().filename() : folder.filename();
 }
 

@@ -46,7 +46,7 @@ std::vector<T> numbers(const Experiment& e, const char* key, Read read) {
   return all;
 }
 
-double rate(const std::string& text) {
+double rate_of(const std::string& text) {
   if (text == "inf") return std::numeric_limits<double>::infinity();
   return number("sweep.request_rates", text, 1e-6, kMostRate, "requests per second above 0, or inf");
 }
@@ -115,7 +115,7 @@ serve::SweepSettings sweep_settings(const Experiment& e) {
   for (const Problem& p : e.validate())
     if (p.severity == Severity::error) throw Error(p);
   serve::SweepSettings s;
-  s.request_rates = numbers<double>(e, "sweep.request_rates", rate);
+  s.request_rates = numbers<double>(e, "sweep.request_rates", rate_of);
   s.input_lens = numbers<int>(e, "sweep.input_lens", [](const std::string& text) {
     return number("sweep.input_lens", text, 1, kMostTokens, "whole numbers of tokens from 1");
   });

@@ -32,10 +32,10 @@ constexpr std::uint64_t kAhead = 64 << 20;  // bytes that the system reads while
 }
 
 void check_out(const fs::path& base, const fs::path& out) {
-  std::error_code error;
-  if (fs::exists(out, error) && (!fs::is_directory(out, error) || !fs::is_empty(out, error)))
+  if (!is_free(out))
     fail(out, "the output is there already", "something in it", "a folder that is not there or empty",
          "give another --out: nothing is overwritten");
+  std::error_code error;
   if (fs::weakly_canonical(base, error) == fs::weakly_canonical(out, error))
     fail(out, "the output is the base model", out.string(), "another folder", "give another --out");
 }

@@ -31,6 +31,26 @@ class Files : public testing::Test {
   fs::path folder;
 };
 
+TEST_F(Files, WhatCannotBeLookedAtIsNotThere) {
+  write_file_atomically(folder / "inside" / "file", "x");
+  EXPECT_TRUE(is_file(folder / "inside" / "file"));
+  EXPECT_TRUE(is_folder(folder / "inside"));
+  EXPECT_FALSE(is_folder(folder / "inside" / "file"));
+  EXPECT_FALSE(is_file(folder / "inside"));
+  EXPECT_FALSE(is_there(folder / "other"));
+  EXPECT_TRUE(is_free(folder / "other"));
+  EXPECT_FALSE(is_free(folder / "inside"));
+  EXPECT_FALSE(is_free(folder / "inside" / "file"));
+  fs::remove(folder / "inside" / "file");
+  EXPECT_TRUE(is_free(folder / "inside"));
+  fs::create_symlink("loop", folder / "loop");
+  for (const fs::path& path : {folder / std::string(300, 'n'), folder / "loop" / "file"}) {
+    EXPECT_FALSE(is_there(path)) << path;
+    EXPECT_FALSE(is_file(path)) << path;
+    EXPECT_FALSE(is_folder(path)) << path;
+  }
+}
+
 TEST_F(Files, WhatIsWrittenIsReadBackAndNothingElseStays) {
   std::string content("bytes\0and\n", 10);
   content += std::string(200000, '\xff');

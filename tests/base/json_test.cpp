@@ -93,6 +93,7 @@ TEST(Json, MembersMustExistWithTheirType) {
   EXPECT_EQ(problem_of([&] { int_member(j, "x", "f"); }).expected, "a whole number");
   EXPECT_EQ(problem_of([&] { number_member(j, "s", "f"); }).found, "\"text\"");
   EXPECT_EQ(problem_of([&] { string_member(j, "n", "f"); }).file, "f");
+  EXPECT_EQ(problem_of([&] { list_member(j, "s", "f"); }).expected, "a list");
   EXPECT_EQ(problem_of([&] { member(Json::array(), "n", "f"); }).id, "JSON");
 }
 

@@ -78,6 +78,27 @@ TEST(BadInput, UnwritableRunStore) {
   EXPECT_THAT(r.err, HasSubstr("/proc/nowhere"));
 }
 
+// Names longer than a file system takes: looking at them fails otherwise than looking at a missing file.
+TEST(BadInput, NamesTooLong) {
+  const Project p;
+  const std::string longest = "/tmp/" + std::string(300, 'n');
+  const std::vector<std::vector<std::string>> commands{
+      {"inspect", longest},
+      {"plan", longest},
+      {"import", longest},
+      {"replay", longest},
+      {"audit", longest},
+      {"compare", longest, longest},
+      p.command("run", {"--set", "model.path=" + longest}),
+      p.command("run", {"--set", "data.path=" + longest}),
+      p.command("export", {"--recipe", "trl-fsdp", "--out", longest}),
+      {"merge", "--adapter", longest, "--base", p.model, "--out", p.runs / "merged"},
+      {"merge", "--adapter", p.model, "--base", longest, "--out", p.runs / "merged"},
+      p.command("generate", {"--adapter", longest, "--prompt", "x"})};
+  for (const auto& command : commands)
+    expect_refused(meshwright(command), AllOf(HasSubstr("nnn"), Not(HasSubstr("unexpected"))));
+}
+
 TEST(BadInput, StoreThatIsNoDatabase) {
   const Project p;
   meshwright({"runs", "--runs-dir", p.runs.string()});

@@ -8,7 +8,7 @@
 namespace mw::data::testing {
 namespace {
 
-DatasetOptions options(const std::filesystem::path& path) {
+DatasetOptions scan_options(const std::filesystem::path& path) {
   DatasetOptions o;
   o.path = path;
   o.max_len = 40;
@@ -52,7 +52,7 @@ TEST(Scan, LoadingKeepsExactlyTheRowsThatAreUsed) {
   const Scratch scratch;
   for (const auto& file : files(scratch))
     for (const Overlong overlong : {Overlong::drop, Overlong::truncate}) {
-      DatasetOptions o = options(file);
+      DatasetOptions o = scan_options(file);
       o.overlong = overlong;
       const Dataset d = load_dataset(o, bpe());
       std::int64_t of[5] = {0, 0, 0, 0, 0};
@@ -88,7 +88,7 @@ TEST(Scan, LoadingKeepsExactlyTheRowsThatAreUsed) {
 TEST(Scan, EachRowIsTheSameWhenItAloneIsReadAgain) {
   const Scratch scratch;
   for (const auto& file : files(scratch)) {
-    DatasetOptions o = options(file);
+    DatasetOptions o = scan_options(file);
     if (file.extension() == ".txt") o.max_len = 700;  // longer than many a line
     int n = 0;
     for (const ScannedRow& row : scan(o)) {
@@ -116,13 +116,13 @@ TEST(Scan, EachRowIsTheSameWhenItAloneIsReadAgain) {
 TEST(Scan, ARowThatIsGoneIsAnErrorNotAGuess) {
   const Scratch scratch;
   const auto file = scratch.write("a.txt", "the river\nthe small river\n");
-  ScannedRow row = scan(options(file)).at(0);
+  ScannedRow row = scan(scan_options(file)).at(0);
   row.place.offset = 100000;
-  EXPECT_EQ(problem_of([&] { scan_again(options(file), bpe(), row); }).id, "DATA-CHANGED");
+  EXPECT_EQ(problem_of([&] { scan_again(scan_options(file), bpe(), row); }).id, "DATA-CHANGED");
   const auto lines = scratch.write("a.jsonl", "{\"text\":\"the river\"}\n");
-  row = scan(options(lines)).at(0);
+  row = scan(scan_options(lines)).at(0);
   scratch.write("a.jsonl", "{\"te\n");
-  EXPECT_EQ(scan_again(options(lines), bpe(), row).state, RowState::bad);
+  EXPECT_EQ(scan_again(scan_options(lines), bpe(), row).state, RowState::bad);
 }
 
 TEST(Scan, WhatNoLaterRowCanMendStopsWhereItStands) {
@@ -133,11 +133,11 @@ TEST(Scan, WhatNoLaterRowCanMendStopsWhereItStands) {
     seen = 0;
     return problem_of([&] { scan_rows(o, bpe(), {}, {}, [&](const ScannedRow&) { ++seen; }); });
   };
-  EXPECT_EQ(count(options(scratch.write("a.json", "[" + row + ",\n" + row + ",\n{\"prompt\":"))).id, "DATA-ROW");
+  EXPECT_EQ(count(scan_options(scratch.write("a.json", "[" + row + ",\n" + row + ",\n{\"prompt\":"))).id, "DATA-ROW");
   EXPECT_EQ(seen, 2);
-  EXPECT_EQ(count(options(scratch.write("a.jsonl", "{\"q\":1}\n" + row))).id, "DATA-FORMAT");
+  EXPECT_EQ(count(scan_options(scratch.write("a.jsonl", "{\"q\":1}\n" + row))).id, "DATA-FORMAT");
   EXPECT_EQ(seen, 0);
-  DatasetOptions short_rows = options(scratch.write("a.jsonl", row));
+  DatasetOptions short_rows = scan_options(scratch.write("a.jsonl", row));
   short_rows.max_len = 1;
   EXPECT_EQ(count(short_rows).id, "DATA-LEN");
 }

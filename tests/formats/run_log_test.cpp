@@ -15,7 +15,7 @@ namespace mw::formats {
 namespace {
 namespace fs = std::filesystem;
 
-const fs::path kMade = fs::path(MW_FIXTURES) / "logs";
+const fs::path kLogs = fs::path(MW_FIXTURES) / "logs";
 
 std::map<long, double> series(const RunLog& log, const std::string& name) {
   std::map<long, double> values;
@@ -31,7 +31,7 @@ struct Case {
 class Logs : public testing::TestWithParam<Case> {};
 
 TEST_P(Logs, HaveTheLossesThatWereWritten) {
-  const fs::path folder = kMade / GetParam().folder;
+  const fs::path folder = kLogs / GetParam().folder;
   EXPECT_EQ(log_kind(folder), GetParam().kind);
   const RunLog log = read_log(folder);
   EXPECT_TRUE(log.notes.empty()) << log.notes.front();
@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(Of, Logs,
                          [](const auto& p) { return std::string(p.param.folder); });
 
 TEST(RunLog, ATrainersStateSaysItsEndAndMayHoldNan) {
-  const RunLog log = read_log(kMade / "transformers");
+  const RunLog log = read_log(kLogs / "transformers");
   EXPECT_TRUE(log.finished);
   EXPECT_EQ(log.seconds, 12.5);
   EXPECT_EQ(log.steps_total, 9);
@@ -57,7 +57,7 @@ TEST(RunLog, ATrainersStateSaysItsEndAndMayHoldNan) {
 }
 
 fs::path events_file() {
-  for (const auto& entry : fs::directory_iterator(kMade / "tensorboardx")) return entry.path();
+  for (const auto& entry : fs::directory_iterator(kLogs / "tensorboardx")) return entry.path();
   return {};
 }
 
@@ -80,7 +80,7 @@ TEST(TensorboardFile, AGrowingFileGivesEveryRecordOnceWhereverItIsCut) {
 TEST(RunLog, AnyBytesEndInScalarsOrOneError) {
   const TemporaryFolder folder;
   for (const char* kind : {"tensorboardx", "tensors", "wandb", "transformers/checkpoint-9"}) {
-    const fs::path from = fs::directory_iterator(kMade / kind)->path();
+    const fs::path from = fs::directory_iterator(kLogs / kind)->path();
     const std::string before = read_file(from);
     const fs::path file = folder / from.filename().string();
     const Rng rng{11};

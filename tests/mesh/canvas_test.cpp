@@ -12,10 +12,6 @@
 namespace mw::mesh {
 namespace {
 
-Mesh two(int fsdp, int tp) {
-  return {{{"fsdp", fsdp}, {"tp", tp}}};
-}
-
 Picture drawn(const Mesh& mesh, const hardware::Target& target) {
   return picture(target, lay_out(mesh, target));
 }

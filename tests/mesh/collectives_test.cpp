@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/mesh/collectives.h"
+#include "tests/mesh/targets.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,10 +12,6 @@ namespace mw::mesh {
 namespace {
 
 using testing::IsEmpty;
-
-Mesh two(int fsdp, int tp) {
-  return {{{"fsdp", fsdp}, {"tp", tp}}};
-}
 
 struct Case {
   model::Config config;

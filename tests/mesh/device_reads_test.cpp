@@ -7,20 +7,21 @@
 #include <random>
 
 #include "core/mesh/engine_step.h"
+#include "tests/mesh/targets.h"
 
 namespace mw::mesh {
 namespace {
 
 using testing::ElementsAre;
 
-struct Case {
+struct Read {
   model::Config config;
   Mesh mesh;
   Placement placement;
   WorkingForm form;
   DeviceReads reads;
 
-  Case(const std::string& id, const Mesh& on, const Rules& rules)
+  Read(const std::string& id, const Mesh& on, const Rules& rules)
       : config(model::catalogue(id)),
         mesh(on),
         placement(placed(config, on, rules)),
@@ -42,10 +43,6 @@ struct Case {
     return place(inventory, mesh, engine_rules(rules), adapters, Use::training);
   }
 };
-
-Mesh two(int fsdp, int tp) {
-  return {{{"fsdp", fsdp}, {"tp", tp}}};
-}
 
 std::vector<std::int64_t> moved(const std::vector<Stage>& stages) {
   std::vector<std::int64_t> all;
@@ -73,7 +70,7 @@ TEST(DeviceReads, GatherWhatADeviceHasNotItself) {
     const Mesh mesh{
         {{"data", 1 + static_cast<int>(random() % 2)}, {"fsdp", 1 + static_cast<int>(random() % 3)}, {"tp", 2}}};
     const Preset preset = mesh.size("fsdp") == 3 ? Preset::fsdp : static_cast<Preset>(random() % 4);
-    const Case c(models[random() % models.size()], mesh, {.preset = preset});
+    const Read c(models[random() % models.size()], mesh, {.preset = preset});
     if (!c.placement.problems.empty()) continue;
     for (const int device : {0, mesh.devices() - 1}) {
       const LocalConfig local = c.local(device);
@@ -101,7 +98,7 @@ TEST(DeviceReads, OfEqualPiecesAreThoseOfStagedCollectives) {
   };
   for (const char* const id : {"gemma3-4b", "gemma4-26b-a4b", "gemma2-2b"})
     for (const Mesh& mesh : {two(2, 2), Mesh{{{"data", 2}, {"fsdp", 2}, {"tp", 2}}}, Mesh{{{"tp", 2}, {"fsdp", 4}}}}) {
-      const Case c(id, mesh, {});
+      const Read c(id, mesh, {});
       ASSERT_TRUE(c.placement.problems.empty());
       for (const int device : {0, 2, mesh.devices() - 1}) {
         for (const auto* list : {&c.placement.tensors, &c.placement.adapters})
@@ -118,7 +115,7 @@ TEST(DeviceReads, OfEqualPiecesAreThoseOfStagedCollectives) {
 
 // PyTorch's FSDP2 on three devices: the last one's pieces are smaller.
 TEST(DeviceReads, OfUnevenPiecesLeaveTheirPaddingOut) {
-  const Case c("gemma3-4b", two(3, 1), {.preset = Preset::fsdp});
+  const Read c("gemma3-4b", two(3, 1), {.preset = Preset::fsdp});
   const Placed& norm = c.tensor("layers.3.input_norm");  // 2560: 854, 854, 852
   ASSERT_EQ(norm.shard, std::vector<std::int64_t>{854});
   EXPECT_THAT(moved(c.reads.gather(norm, 0)), ElementsAre(854 + 852));
@@ -130,7 +127,7 @@ TEST(DeviceReads, OfUnevenPiecesLeaveTheirPaddingOut) {
 
 // Heads over (fsdp, tp), computed over tp: half of them are what device (0, 1) needs, and none of them its own.
 TEST(DeviceReads, OfPiecesThatLieAcrossComeFromWhereTheyAre) {
-  const Case c("gemma3-4b", two(2, 2), {.overrides = {{"q_proj$", parse_spec("((fsdp, tp), -, -)")}}});
+  const Read c("gemma3-4b", two(2, 2), {.overrides = {{"q_proj$", parse_spec("((fsdp, tp), -, -)")}}});
   const Placed& q = c.tensor("layers.3.q_proj");
   const std::int64_t quarter = q.total() / 4;
   EXPECT_THAT(moved(c.reads.gather(q, 0)), ElementsAre(quarter)) << "of (0, 1), over tp";
@@ -142,7 +139,7 @@ TEST(DeviceReads, OfPiecesThatLieAcrossComeFromWhereTheyAre) {
 
 // Two axes along which nothing is split: each device sums a quarter, and the other quarters come back.
 TEST(DeviceReads, SumsOverTwoAxesAreSharedByAll) {
-  const Case c("gemma3-4b", {{{"data", 2}, {"fsdp", 2}}}, {.preset = Preset::replicated});
+  const Read c("gemma3-4b", {{{"data", 2}, {"fsdp", 2}}}, {.preset = Preset::replicated});
   const Placed& norm = c.tensor("layers.3.input_norm");
   EXPECT_THAT(moved(c.reads.sum(norm, 3)), ElementsAre(2560, 1280)) << "over data, then half of it over fsdp";
   EXPECT_THAT(moved(sum_stages(norm, c.form)), ElementsAre(2560, 1280));
@@ -150,7 +147,7 @@ TEST(DeviceReads, SumsOverTwoAxesAreSharedByAll) {
 
 // A whole K where each device computes with one head: it is told of by others, and shares nothing with them.
 TEST(DeviceReads, TermsOfPartsOnlyAreReadByAll) {
-  const Case c("gemma3-4b", two(1, 4), {.overrides = {{"(k|v)_proj$", parse_spec("(-, -, -)")}}});
+  const Read c("gemma3-4b", two(1, 4), {.overrides = {{"(k|v)_proj$", parse_spec("(-, -, -)")}}});
   const Placed& k = c.tensor("layers.3.k_proj");
   for (int device = 0; device < 4; ++device) EXPECT_THAT(moved(c.reads.sum(k, device)), ElementsAre(k.total() / 4 * 3));
 }

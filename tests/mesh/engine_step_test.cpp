@@ -9,10 +9,10 @@ namespace {
 
 const Mesh kMesh{{{"fsdp", 2}, {"tp", 2}}};
 
-struct Case {
+struct Sharded {
   model::Config config = model::catalogue("gemma3-1b");
   Placement placement;
-  Case() {
+  Sharded() {
     const model::TensorInventory inventory(config);
     std::vector<AdapterShape> adapters;
     for (const model::LoraTarget& t : inventory.lora_targets()) adapters.push_back({t.role, t.layer, 16});
@@ -31,7 +31,7 @@ Bytes full(const std::vector<Collective>& list, Cause cause, const std::string& 
 }
 
 TEST(EngineStep, ActivationsFollowTheDevicesOwnTokensAndTheLossThoseWithATarget) {
-  const Case c;
+  const Sharded c;
   const auto list = c.of({{.tokens = 70, .loss_tokens = 12}});
   const std::int64_t d = c.config.dim;
   EXPECT_EQ(full(list, Cause::partial_sums, "layers.3.mlp"), Bytes(2 * 70 * d * 4));  // forward and backward
@@ -41,7 +41,7 @@ TEST(EngineStep, ActivationsFollowTheDevicesOwnTokensAndTheLossThoseWithATarget)
 }
 
 TEST(EngineStep, EachChunkOfTheLossReducesByItself) {
-  const auto list = Case().of({{.tokens = 70, .loss_tokens = 50, .loss_rows = 16}});
+  const auto list = Sharded().of({{.tokens = 70, .loss_tokens = 50, .loss_rows = 16}});
   std::vector<std::pair<std::int64_t, std::int64_t>> calls;  // bytes, how often
   for (const Collective& x : list)
     if (x.cause == Cause::softmax) calls.emplace_back(x.full.value, x.calls);
@@ -50,7 +50,7 @@ TEST(EngineStep, EachChunkOfTheLossReducesByItself) {
 }
 
 TEST(EngineStep, MicroBatchesOfOtherSizesAreCallsOfTheirOwn) {
-  const Case c;
+  const Sharded c;
   const OwnTokens a{.tokens = 70, .loss_tokens = 12}, b{.tokens = 64, .loss_tokens = 12};
   const auto list = c.of({a, b, a});
   Bytes each;
@@ -82,7 +82,7 @@ TEST(EngineStep, RowsAreSplitInEqualRunsRoundedUp) {
 
 TEST(EngineStep, KAndVHaveTheirOwnA) {
   int a = 0;
-  for (const Placed& p : Case().placement.adapters)
+  for (const Placed& p : Sharded().placement.adapters)
     if (p.layer == 0 && p.role == model::Role::lora_a) ++a;
   EXPECT_EQ(a, 7);
 }

@@ -15,10 +15,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-Mesh two(int fsdp, int tp) {
-  return {{{"fsdp", fsdp}, {"tp", tp}}};
-}
-
 const AxisPlace& of(const Layout& layout, std::string_view axis) {
   return *std::find_if(layout.axes.begin(), layout.axes.end(), [&](const AxisPlace& p) { return p.axis == axis; });
 }

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/model/config.h"
+#include "tests/mesh/targets.h"
 
 namespace mw::mesh {
 namespace {
@@ -18,10 +19,6 @@ using model::Role;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-Mesh two(int fsdp, int tp) {
-  return {{{"fsdp", fsdp}, {"tp", tp}}};
-}
 
 std::vector<AdapterShape> all_adapters(const model::TensorInventory& inventory, int rank) {
   std::vector<AdapterShape> list;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Targets by shape, without the catalogue.
+// Targets by shape, without the catalogue; the mesh of two axes.
 #pragma once
 #include "core/hardware/target.h"
+#include "core/mesh/mesh.h"
 
 namespace mw::mesh {
 
@@ -25,6 +26,10 @@ inline hardware::Target cpu() {
   hardware::Target t = tpu({1});
   t.chip.vendor = hardware::Vendor::cpu;
   return t;
+}
+
+inline Mesh two(int fsdp, int tp) {
+  return {{{"fsdp", fsdp}, {"tp", tp}}};
 }
 
 }  // namespace mw::mesh

@@ -9,22 +9,18 @@
 #include <fstream>
 
 #include "tests/plan/measured_rows.h"
+#include "tests/plan/shipped_rows.h"
 
 namespace mw::plan {
 namespace {
 
 namespace fs = std::filesystem;
 using test::catalogue;
+using test::kHardware;
 using test::measured;
+using test::shipped_rows;
 using test::small;
 using testing::HasSubstr;
-
-const std::string kFolder = std::string(MW_RESOURCES) + "/hardware";
-
-const std::vector<Measurement>& shipped() {
-  static const Measurements m = read_measurements(kFolder + "/measurements.json", catalogue());
-  return m.rows;
-}
 
 double factor_of(const Fit& f, const std::string& chip) {
   for (const Factor& x : f.calibration.factors)
@@ -116,6 +112,7 @@ TEST(CalibrationFile, IsReadBackAsWritten) {
   }
   for (const char* bad :
        {"{}", R"({"date": "d", "source": "s"})", R"({"date": "d", "source": "s", "factors": [{}]})",
+        R"({"date": "d", "source": "s", "factors": "x"})",
         R"({"date": "d", "source": "s", "factors": [{"stack": "maxtext", "vendor": "tpu", "name": "matmul",
                               "factor": 0, "low": 1, "high": 1, "rows": ["a"]}]})"}) {
     std::ofstream(file) << bad;
@@ -125,8 +122,8 @@ TEST(CalibrationFile, IsReadBackAsWritten) {
 }
 
 TEST(CalibrationFile, TheShippedOneIsWhatTheShippedRowsGive) {
-  const Fit again = fit(shipped());
-  const Calibration file = read_calibration(kFolder + "/calibration.json");
+  const Fit again = fit(shipped_rows());
+  const Calibration file = read_calibration(kHardware + "/calibration.json");
   ASSERT_EQ(file.factors.size(), again.calibration.factors.size()) << "run scripts/calibrate.sh";
   for (size_t i = 0; i < file.factors.size(); ++i) {
     const Factor &a = file.factors[i], &b = again.calibration.factors[i];
@@ -135,7 +132,7 @@ TEST(CalibrationFile, TheShippedOneIsWhatTheShippedRowsGive) {
     EXPECT_EQ(a.rows, b.rows);
     EXPECT_NEAR(a.value, b.value, 2e-3) << to_string(a.stack) << " " << a.chip << ": run scripts/calibrate.sh";
     for (const std::string& id : a.rows)
-      for (const Measurement& m : shipped())
+      for (const Measurement& m : shipped_rows())
         if (m.id == id) {
           EXPECT_EQ(m.purpose, Purpose::calibration) << id;
         }

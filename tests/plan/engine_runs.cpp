@@ -12,7 +12,7 @@
 #include "core/engine/serving.h"
 #include "tests/engine/families.h"
 
-namespace mw::plan::test {
+namespace mw::plan::local {
 namespace {
 
 using engine::Network;
@@ -187,4 +187,4 @@ Outcome run(const model::Config& config, const InferenceRun& r) {
   return {device.arena.use(), plan};
 }
 
-}  // namespace mw::plan::test
+}  // namespace mw::plan::local

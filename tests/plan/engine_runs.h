@@ -8,7 +8,7 @@
 #include "core/base/ledger.h"
 #include "core/plan/memory.h"
 
-namespace mw::plan::test {
+namespace mw::plan::local {
 
 struct Outcome {
   MemoryUse measured;
@@ -46,4 +46,4 @@ struct InferenceRun {
 // Twice, for buffers that are kept.
 Outcome run(const model::Config& config, const InferenceRun& run);
 
-}  // namespace mw::plan::test
+}  // namespace mw::plan::local

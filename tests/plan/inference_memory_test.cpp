@@ -8,14 +8,14 @@
 namespace mw::plan {
 namespace {
 
-using Run = test::InferenceRun;
+using Run = local::InferenceRun;
 using enum Run::Work;
 
 class InferenceMemory : public testing::TestWithParam<Run> {};
 
 TEST_P(InferenceMemory, IsPredictedAsTheEngineMeasuresIt) {
   const model::Config config =
-      test::small_config({.layers = 3, .vocab = 5024, .dim = 96, .mlp = 256, .head_dim = 32, .window = 40});
+      local::small_config({.layers = 3, .vocab = 5024, .dim = 96, .mlp = 256, .head_dim = 32, .window = 40});
   const auto [measured, predicted] = run(config, GetParam());
   EXPECT_NEAR(predicted.at_peak.total() / measured.at_peak.total(), 1, 0.01)
       << "predicted " << to_text(predicted.at_peak.total()) << ", measured " << to_text(measured.at_peak.total());

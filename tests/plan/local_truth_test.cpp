@@ -15,19 +15,19 @@
 namespace mw::plan {
 namespace {
 
-using Train = test::TrainRun;
-using Inference = test::InferenceRun;
+using Train = local::TrainRun;
+using Inference = local::InferenceRun;
 
 struct Row {
   std::string family;
   std::variant<Train, Inference> run;
-  test::Sizes sizes;
+  local::Sizes sizes;
 };
 
 // Large enough that weights, gradients, activations, logits and workspace each pass 1 MB; whole panels.
-constexpr test::Sizes kWide{.vocab = 4096, .dim = 192, .mlp = 640, .head_dim = 48, .window = 64};
-constexpr test::Sizes kFar{.vocab = 4096, .dim = 192, .mlp = 640, .head_dim = 64, .window = 1000};
-constexpr test::Sizes kOdd{.layers = 5, .vocab = 4099, .dim = 186, .mlp = 630, .head_dim = 46, .window = 50};
+constexpr local::Sizes kWide{.vocab = 4096, .dim = 192, .mlp = 640, .head_dim = 48, .window = 64};
+constexpr local::Sizes kFar{.vocab = 4096, .dim = 192, .mlp = 640, .head_dim = 64, .window = 1000};
+constexpr local::Sizes kOdd{.layers = 5, .vocab = 4099, .dim = 186, .mlp = 630, .head_dim = 46, .window = 50};
 
 std::vector<Row> table() {
   constexpr auto none = Remat::none, block = Remat::block, layer = Remat::layer;
@@ -36,7 +36,7 @@ std::vector<Row> table() {
   using enum Inference::Work;
   std::vector<Row> rows;
   const auto add = [&](const std::string& family, std::variant<Train, Inference> run,
-                       const test::Sizes& sizes = kWide) {
+                       const local::Sizes& sizes = kWide) {
     rows.push_back({family, std::move(run), sizes});
   };
   for (const std::string& family : engine::test::families()) {
@@ -94,8 +94,8 @@ TEST(LocalTruth, EveryCategoryAboveOneMegabyteIsPredictedWithinFivePercent) {
   for (size_t i = 0; i < rows.size(); ++i) {
     const Row& row = rows[i];
     const std::string name = "row " + std::to_string(i) + ", " + row.family;
-    const model::Config config = test::small_config(row.sizes, row.family);
-    const auto [measured, predicted] = std::visit([&](const auto& r) { return test::run(config, r); }, row.run);
+    const model::Config config = local::small_config(row.sizes, row.family);
+    const auto [measured, predicted] = std::visit([&](const auto& r) { return local::run(config, r); }, row.run);
     const auto compare = [&](Bytes said, Bytes was, const std::string& what, Worst& most) {
       const double error = std::abs(said / was - 1);
       EXPECT_LE(error, kTolerance) << name << ", " << what << ": predicted " << to_text(said) << ", measured "

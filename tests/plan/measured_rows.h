@@ -4,16 +4,15 @@
 #include "core/plan/calibrate.h"
 #include "tests/shipped.h"
 
-namespace mw::plan::test {
-using mw::test::catalogue;
+namespace mw::test {
 
-inline Request small(int batch, int len, const std::string& target = "v5e-1") {
-  Request r;
+inline plan::Request small(int batch, int len, const std::string& target = "v5e-1") {
+  plan::Request r;
   r.model = model::catalogue("gemma3-1b");
   r.target = catalogue().target(target);
   r.mesh.axes = {{"fsdp", 1}};
-  set_stack(r, Stack::maxtext);
-  r.method = Method::full;
+  plan::set_stack(r, plan::Stack::maxtext);
+  r.method = plan::Method::full;
   r.train.batch = batch;
   r.train.epochs = 1;
   r.lengths.max_len = len;
@@ -22,21 +21,21 @@ inline Request small(int batch, int len, const std::string& target = "v5e-1") {
 }
 
 // Steps as if large products reached `matmul` times their default.
-inline std::vector<Measurement> measured(double matmul, Purpose purpose, int count = 5,
-                                         const std::string& target = "v5e-1") {
-  std::vector<Measurement> rows;
+inline std::vector<plan::Measurement> measured(double matmul, plan::Purpose purpose, int count = 5,
+                                               const std::string& target = "v5e-1") {
+  std::vector<plan::Measurement> rows;
   for (int i = 0; i < count; ++i) {
-    Measurement m;
+    plan::Measurement m;
     m.id = (target == "v5e-1" ? "row " : target + " row ") + std::to_string(i);
     m.purpose = purpose;
     m.unit = "s/step";
     m.request = small(1 + i, 512 << (i % 3), target);
-    Request slower = m.request;
+    plan::Request slower = m.request;
     slower.efficiencies.matmul.value *= matmul;
-    m.value = predict(slower).step.seconds.value;
+    m.value = plan::predict(slower).step.seconds.value;
     rows.push_back(std::move(m));
   }
   return rows;
 }
 
-}  // namespace mw::plan::test
+}  // namespace mw::test

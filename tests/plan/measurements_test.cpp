@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The shipped measurements: every row can be planned, says where it is from, and what is held out stays held out.
 #include "core/plan/measurements.h"
-#include "tests/shipped.h"
+#include "tests/plan/shipped_rows.h"
 
 #include <gmock/gmock.h>
 
@@ -17,23 +17,19 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-const std::string kFolder = std::string(MW_RESOURCES) + "/hardware";
-
 using test::catalogue;
+using test::kHardware;
+using test::shipped_rows;
 
-const std::vector<Measurement>& shipped() {
-  static const Measurements m = read_measurements(kFolder + "/measurements.json", catalogue());
-  return m.rows;
-}
 const Measurement& row(const std::string& id) {
-  for (const Measurement& m : shipped())
+  for (const Measurement& m : shipped_rows())
     if (m.id == id) return m;
   throw std::runtime_error("no row " + id);
 }
 
 TEST(Measurements, EnoughAreHeldOutAndThePaperAlwaysIs) {
   int time = 0, memory = 0, serving = 0, fitted = 0, fitted_servers = 0;
-  for (const Measurement& m : shipped()) {
+  for (const Measurement& m : shipped_rows()) {
     EXPECT_FALSE(m.source.empty()) << m.id;
     if (m.id.starts_with("paper")) {
       EXPECT_EQ(m.purpose, Purpose::holdout) << m.id;
@@ -53,7 +49,7 @@ TEST(Measurements, EnoughAreHeldOutAndThePaperAlwaysIs) {
 }
 
 TEST(Measurements, AnAlternativeNamesARowThatIsCounted) {
-  for (const Measurement& m : shipped())
+  for (const Measurement& m : shipped_rows())
     if (!m.counted()) {
       EXPECT_TRUE(row(m.alternative_of).counted()) << m.id;
     }
@@ -64,7 +60,7 @@ TEST(Measurements, AFileOfAnyContentEndsInRowsOrOneError) {
   const fs::path folder = fs::temp_directory_path() / ("mw-measurements-" + std::to_string(::getpid()));
   fs::create_directories(folder);
   const fs::path file = folder / "rows.json";
-  const Json whole = read_json(kFolder + "/measurements.json");
+  const Json whole = read_json(kHardware + "/measurements.json");
   std::vector<Json::json_pointer> leaves;
   const Json flat = whole.flatten();
   for (const auto& [where, value] : flat.items()) leaves.emplace_back(where);
@@ -155,7 +151,7 @@ TEST(Measurements, ErrorsHaveTheSignOfTimeAndBytes) {
 }
 
 TEST(Measurements, SummariesCountOnlyWhatIsAsked) {
-  const std::vector<Measurement>& rows = shipped();
+  const std::vector<Measurement>& rows = shipped_rows();
   std::vector<Comparison> all(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) all[i].error = rows[i].counted() ? -0.1 : 5;
   const ErrorSummary s = summarise(rows, all, Purpose::holdout, is_time);

@@ -11,22 +11,22 @@
 namespace mw::plan {
 namespace {
 
-using test::small_config;
+using local::small_config;
 
 struct Case {
-  test::TrainRun run = {};
-  test::Sizes sizes = {};
+  local::TrainRun run = {};
+  local::Sizes sizes = {};
   std::string family = "gemma3";
 };
 
-constexpr test::Sizes kPanels{.vocab = 3008, .mlp = 512};  // whole panels, packed where the processor can
-constexpr test::Sizes kSixLayers{.layers = 6};
+constexpr local::Sizes kPanels{.vocab = 3008, .mlp = 512};  // whole panels, packed where the processor can
+constexpr local::Sizes kSixLayers{.layers = 6};
 
 std::vector<Case> cases() {
-  using Run = test::TrainRun;
+  using Run = local::TrainRun;
   constexpr auto bf16 = WeightType::bf16;
   std::vector<Case> all;
-  const auto add = [&](const Run& run, const test::Sizes& sizes = {}, const std::string& family = "gemma3") {
+  const auto add = [&](const Run& run, const local::Sizes& sizes = {}, const std::string& family = "gemma3") {
     all.push_back({run, sizes, family});
   };
   for (const Remat remat : {Remat::none, Remat::block, Remat::layer}) {

@@ -20,14 +20,14 @@ namespace {
 
 // Heads, columns, experts and the vocabulary divide by every mesh below.
 model::Config config_of(const std::string& family) {
-  constexpr test::Sizes kSizes{.layers = 4, .vocab = 1024, .dim = 128, .mlp = 256, .head_dim = 32, .window = 24};
-  model::Config c = test::small_config(kSizes, family);
+  constexpr local::Sizes kSizes{.layers = 4, .vocab = 1024, .dim = 128, .mlp = 256, .head_dim = 32, .window = 24};
+  model::Config c = local::small_config(kSizes, family);
   for (model::Layer& l : c.layers) l.heads = 8, l.kv_heads = 4;
   if (c.experts > 0) c.experts = 8;
   return c;
 }
 
-struct Case {
+struct Trained {
   std::string family;
   mesh::Mesh mesh;
   Method method = Method::lora;
@@ -47,8 +47,8 @@ mesh::Mesh two(int fsdp, int tp) {
   return {{{"fsdp", fsdp}, {"tp", tp}}};
 }
 
-std::vector<Case> table() {
-  std::vector<Case> cases;
+std::vector<Trained> table() {
+  std::vector<Trained> cases;
   for (const char* family : {"gemma3", "gemma4", "gemma4_e", "gemma4_moe"})
     for (const mesh::Mesh& mesh : {two(2, 1), two(1, 2), two(2, 2), two(1, 4), two(4, 2), two(2, 4)}) {
       cases.push_back({.family = family, .mesh = mesh});
@@ -80,7 +80,7 @@ std::vector<Case> table() {
 
 struct Batch {
   std::vector<int> ids, targets, positions, segments;
-  Batch(const Case& c) {
+  Batch(const Trained& c) {
     for (int r = 0; r < c.rows; ++r)
       for (int i = 0; i < c.len; ++i) {
         ids.push_back((r * 31 + i * 7) % 1000);
@@ -89,7 +89,7 @@ struct Batch {
         segments.push_back(0);
       }
   }
-  engine::TokenBatch of(const Case& c) const {
+  engine::TokenBatch of(const Trained& c) const {
     return {.rows = c.rows, .len = c.len, .ids = ids, .targets = targets, .positions = positions, .segments = segments};
   }
 };
@@ -101,7 +101,7 @@ struct Measured {
   std::vector<std::vector<engine::Traffic>> traffic;  // of the last step
 };
 
-Measured run(const model::Config& config, const Case& c) {
+Measured run(const model::Config& config, const Trained& c) {
   Measured out;
   engine::Cluster cluster(config,
                           {.mesh = c.mesh, .rules = c.rules, .weights = static_cast<engine::WeightType>(c.weights)});
@@ -132,13 +132,13 @@ Measured run(const model::Config& config, const Case& c) {
 const std::vector<Measured>& runs() {
   static const std::vector<Measured> kRuns = [] {
     std::vector<Measured> all;
-    for (const Case& c : table()) all.push_back(run(config_of(c.family), c));
+    for (const Trained& c : table()) all.push_back(run(config_of(c.family), c));
     return all;
   }();
   return kRuns;
 }
 
-std::int64_t rows_of(const Case& c, int device) {
+std::int64_t rows_of(const Trained& c, int device) {
   const mesh::Range rows = mesh::rows_of(mesh::batch_share(c.mesh, device), c.rows);
   return rows.end - rows.begin;
 }
@@ -146,9 +146,9 @@ std::int64_t rows_of(const Case& c, int device) {
 TEST(MeshTruth, EveryCategoryOnEveryDeviceIsPredictedWithinTwoPercent) {
   int equal = 0, compared = 0;
   double worst = 0;
-  const std::vector<Case> cases = table();
+  const std::vector<Trained> cases = table();
   for (size_t i = 0; i < cases.size(); ++i) {
-    const Case& c = cases[i];
+    const Trained& c = cases[i];
     const Measured& was = runs()[i];
     SCOPED_TRACE(c.name());
     for (int d = 0; d < static_cast<int>(was.memory.size()); ++d) {
@@ -197,11 +197,11 @@ void add(Sent& sent, const mesh::Collective& c) {
 }
 
 TEST(MeshTruth, EveryDeviceSendsWhatIsPlannedTensorByTensor) {
-  const std::vector<Case> cases = table();
+  const std::vector<Trained> cases = table();
   std::int64_t all = 0;
   size_t entries = 0;
   for (size_t i = 0; i < cases.size(); ++i) {
-    const Case& c = cases[i];
+    const Trained& c = cases[i];
     const Measured& was = runs()[i];
     SCOPED_TRACE(c.name());
     const model::Config config = config_of(c.family);

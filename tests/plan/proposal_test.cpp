@@ -14,6 +14,7 @@
 #include "core/base/files.h"
 #include "core/plan/own_calibration.h"
 #include "tests/plan/measured_rows.h"
+#include "tests/plan/shipped_rows.h"
 
 namespace mw::plan {
 namespace {
@@ -21,16 +22,12 @@ namespace {
 namespace fs = std::filesystem;
 using test::catalogue;
 using test::measured;
+using test::shipped_rows;
 using test::small;
 using testing::HasSubstr;
 
 const Basis kMine{"2026-11-21", "steps.json", Author::user};
 
-const std::vector<Measurement>& shipped() {
-  static const Measurements m =
-      read_measurements(std::string(MW_RESOURCES) + "/hardware/measurements.json", catalogue());
-  return m.rows;
-}
 const Calibration& shipped_calibration() {
   static const Calibration c = read_calibration(catalogue().calibration());
   return c;
@@ -124,7 +121,7 @@ TEST(Proposal, RowsMarkedAsHeldOutNeverMatter) {
 
 TEST(Proposal, WhatTheProgramHoldsOutStaysHeldOutUnderAnyName) {
   std::vector<Measurement> rows = measured(0.8, Purpose::calibration, 2);
-  for (const Measurement& m : shipped())
+  for (const Measurement& m : shipped_rows())
     if (m.id.starts_with("paper-v5p-8")) {
       rows.push_back(m);
       rows.back().id = "my own " + m.id;
@@ -133,7 +130,7 @@ TEST(Proposal, WhatTheProgramHoldsOutStaysHeldOutUnderAnyName) {
     }
   ASSERT_GT(rows.size(), 2U);
   ProposalInput in = input(rows);
-  in.published = shipped();
+  in.published = shipped_rows();
   const Proposal p = propose(in);
   EXPECT_EQ(p.now.rows, 2);
   EXPECT_EQ(factor(p.calibration, Stack::tunix, "v5p"), nullptr);
@@ -141,8 +138,8 @@ TEST(Proposal, WhatTheProgramHoldsOutStaysHeldOutUnderAnyName) {
 }
 
 TEST(Proposal, TheShippedRowsGiveTheShippedCalibration) {
-  ProposalInput in = input(shipped());
-  in.published = shipped();
+  ProposalInput in = input(shipped_rows());
+  in.published = shipped_rows();
   in.in_force = shipped_calibration();
   const Proposal p = propose(in);
   for (const Factor& f : shipped_calibration().factors) {
@@ -150,7 +147,7 @@ TEST(Proposal, TheShippedRowsGiveTheShippedCalibration) {
     ASSERT_NE(again, nullptr) << f.chip << " " << f.name;
     EXPECT_NEAR(again->value, f.value, 2e-3) << f.chip << " " << f.name;
   }
-  EXPECT_EQ(p.now.rows, std::count_if(shipped().begin(), shipped().end(), is_fitted));
+  EXPECT_EQ(p.now.rows, std::count_if(shipped_rows().begin(), shipped_rows().end(), is_fitted));
   EXPECT_EQ(p.shipped_now.rows, p.apart_now.rows);
   EXPECT_GT(p.held_out.mean, p.fitted.mean);
 }

@@ -87,7 +87,7 @@ Texts workload_seeds() {
           "1" + fixture("bench/vllm_detailed.json"), "1[{\"prompt_len\":1,\"output_len\":2}]"};
 }
 
-class Bytes : public data::Tokenizer {
+class ByteTokenizer : public data::Tokenizer {
  public:
   std::vector<int> encode(std::string_view) const override { return {}; }
   std::string decode(std::span<const int> ids, data::Specials) const override {
@@ -102,7 +102,7 @@ class Bytes : public data::Tokenizer {
 
 // Whatever tokens come, what is given out is whole characters, and no stop string is in it.
 void text_stream(std::string_view bytes) {
-  static const Bytes tokenizer;
+  static const ByteTokenizer tokenizer;
   const std::string stop = "ab\xc3\xa9";
   TextStream out(tokenizer, {stop, "zz"});
   std::string all;

@@ -11,6 +11,7 @@
 #include "core/formats/csv.h"
 #include "core/runs/compared_files.h"
 #include "core/runs/comparison_steps.h"
+#include "tests/shipped.h"
 
 namespace mw::runs {
 namespace {
@@ -22,11 +23,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-const hardware::Catalogue& catalogue() {
-  static const auto shipped = hardware::Catalogue::load(std::filesystem::path(MW_RESOURCES) / "hardware");
-  return shipped;
-}
 
 BenchPoint point(double rate, int in, double ttft, double tpot, double throughput) {
   BenchPoint p;
@@ -226,7 +222,7 @@ TEST(Comparison, ThePapersPlatformsAreConfoundedAndTwoCellsAreImpossible) {
                 point(4, 8192, v[5], kNo, kNo),    point(4, 15360, v[6], kNo, kNo), point(kNo, 4096, kNo, v[7], v[8])};
     for (BenchPoint& p : s.points) p.num_prompts = p.completed = 30;
     Compared c = compared(s);
-    c.sweep->findings = audit_known(c.sweep->set, catalogue());
+    c.sweep->findings = audit_known(c.sweep->set, test::catalogue());
     return c;
   };
   const Comparison c = compare({paper("2xh100", "bf16", "0.20.2", {22.12, 51, 1490, 58, 1443, 7202, 99, 31.2, 728}),

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "core/formats/safetensors.h"
+#include "tests/runs/store_test_help.h"
 #include "tests/shipped.h"
 
 namespace mw::runs {
@@ -22,18 +23,7 @@ using testing::Not;
 using Sets = std::vector<std::string>;
 
 using test::catalogue;
-
-struct Folder {
-  fs::path path;
-  explicit Folder(const std::string& name)
-      : path(fs::temp_directory_path() / ("mw-check-" + std::to_string(::getpid()) + "-" + name)) {
-    fs::remove_all(path);
-    fs::create_directories(path);
-  }
-  ~Folder() { fs::remove_all(path); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-};
+using test::TemporaryFolder;
 
 // The paper's run, with everything as it should be.
 Experiment sound() {
@@ -323,7 +313,7 @@ TEST(Diagnostics, TypesAndFiles) {
 }
 
 // The tiny Gemma 3 of the fixtures, its tensors renamed or left out.
-fs::path renamed(const Folder& folder, const std::string& prefix, const std::string& without,
+fs::path renamed(const TemporaryFolder& folder, const std::string& prefix, const std::string& without,
                  formats::DType dtype = formats::DType::f32) {
   const fs::path from = fs::path(MW_FIXTURES) / "gemma3_tiny";
   fs::copy_file(from / "config.json", folder.path / "config.json");
@@ -344,7 +334,7 @@ fs::path renamed(const Folder& folder, const std::string& prefix, const std::str
 TEST(Diagnostics, NamesOfAFoldersTensors) {
   const Sets small{"target.id=v5p-8", "mesh.tp=1", "mesh.fsdp=4", "train.batch=4"};
   const auto found = [&](const std::string& prefix, const std::string& without) {
-    const Folder folder("names");
+    const TemporaryFolder folder;
     Sets sets = small;
     sets.push_back("model.path=" + renamed(folder, prefix, without).string());
     return look(with(sets));
@@ -357,7 +347,7 @@ TEST(Diagnostics, NamesOfAFoldersTensors) {
 }
 
 TEST(Diagnostics, Float16FilesOfGemma3) {
-  const Folder folder("f16");
+  const TemporaryFolder folder;
   Experiment e = with({"model.path=" + renamed(folder, "model.", "", formats::DType::f16).string(), "target.id=2xh100",
                        "mesh.fsdp=2", "mesh.tp=1"});
   passes("DTYPE-1", e);  // bf16 is said
@@ -366,7 +356,7 @@ TEST(Diagnostics, Float16FilesOfGemma3) {
 }
 
 TEST(Diagnostics, Exports) {
-  const Folder used("used"), fresh("fresh");
+  const TemporaryFolder used, fresh;
   std::ofstream(used.path / "model.safetensors") << "x";
   const Sets gemma3{"model.id=gemma3-1b", "export.merge=tunix"};
   trips("EXP-1", with({"export.merge=tunix"}));

@@ -9,18 +9,14 @@
 
 #include "core/base/files.h"
 #include "core/runs/parameters.h"
+#include "tests/runs/store_test_help.h"
 
 namespace mw::runs {
 namespace {
 
 namespace fs = std::filesystem;
+using test::TemporaryFolder;
 using testing::HasSubstr;
-
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("mw-exp-" + std::to_string(::getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-};
 
 std::string error_of(const std::function<void()>& fn) {
   try {
@@ -83,7 +79,7 @@ TEST(ParameterTable, HoldsTheKeysOfTheContractThatTrainingUses) {
 }
 
 TEST(Experiment, UnknownKeysSurviveSaveAndLoadInOrder) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const fs::path file = folder.path / "e.json";
   write_file_atomically(file, R"({"schema":1,"zebra":{"b":1,"a":[1,2]},"lora":{"rank":4,"future":"x"}})");
   const Experiment e = Experiment::load(file);
@@ -136,7 +132,7 @@ TEST(Experiment, ValidateFindsEveryWrongValueWithPlaceAndFix) {
 }
 
 TEST(Experiment, RefusesNewerSchemaAndNonObjects) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const fs::path file = folder.path / "e.json";
   write_file_atomically(file, R"({"schema": 99})");
   EXPECT_THAT(error_of([&] { Experiment::load(file); }),
@@ -149,7 +145,7 @@ TEST(Experiment, RefusesNewerSchemaAndNonObjects) {
 }
 
 TEST(Experiment, PathsAreRelativeToTheFile) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const fs::path file = folder.path / "sub" / "e.json";
   write_file_atomically(file, R"({"schema":1,"data":{"path":"../rows.jsonl"},"model":{"path":"/abs"}})");
   Experiment e = Experiment::load(file);

@@ -7,6 +7,7 @@
 #include "core/mesh/engine_step.h"
 #include "core/runs/design_view.h"
 #include "core/runs/predict.h"
+#include "tests/shipped.h"
 
 namespace mw::runs {
 namespace {
@@ -21,11 +22,6 @@ Experiment example(const std::vector<std::string>& sets) {
 
 Prediction quick(const std::vector<std::string>& sets) {
   return predict(example(sets), ReadData::no);
-}
-
-const hardware::Catalogue& catalogue() {
-  static const auto kCatalogue = hardware::Catalogue::load(std::filesystem::path(MW_RESOURCES) / "hardware");
-  return kCatalogue;
 }
 
 TEST(MeshPrediction, EveryDeviceHasALedgerOfItsOwn) {
@@ -95,7 +91,7 @@ TEST(MeshPrediction, AMeshThatIsNotPossibleIsOneError) {
 TEST(MeshPrediction, TheDesignShowsWhatTheEngineMoves) {
   const Experiment e = example({"mesh.fsdp=2", "mesh.tp=2", "train.batch=8"});
   const Prediction p = predict(e, ReadData::yes);
-  const Design d = with_prediction(design(e, catalogue()), p);
+  const Design d = with_prediction(design(e, test::catalogue()), p);
   EXPECT_TRUE(is_here(d));
   ASSERT_FALSE(d.collectives.empty());
   EXPECT_EQ(d.collectives.size(), d.seconds.size());

@@ -21,7 +21,7 @@ using formats::BenchSet;
 
 const fs::path kResources = MW_RESOURCES;
 
-Experiment example(const std::string& target) {
+Experiment served_example(const std::string& target) {
   return Experiment::load(kResources / "examples" / ("paper-serve-" + target + ".json"));
 }
 
@@ -38,7 +38,7 @@ BenchSet published(const std::string& target) {
 // Of one prompt length, at every rate: caches as warm as the sweep leaves them.
 std::vector<BenchPoint> simulated(const std::string& target, int input_len, int output_len,
                                   const std::vector<std::pair<std::string, std::string>>& changes = {}) {
-  const Experiment e = counterfactual(example(target), changes, test::catalogue());
+  const Experiment e = counterfactual(served_example(target), changes, test::catalogue());
   std::vector<BenchPoint> points;
   Experiment one = e;
   one.set_value("sweep.output_len", output_len);

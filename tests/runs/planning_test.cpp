@@ -21,11 +21,11 @@ using testing::HasSubstr;
 
 using test::catalogue;
 
-Experiment example(const std::string& name) {
+Experiment shipped_example(const std::string& name) {
   return Experiment::load(std::string(MW_RESOURCES "/examples/") + name + ".json");
 }
 Planned planned(const std::string& name) {
-  return plan_experiment(example(name), catalogue());
+  return plan_experiment(shipped_example(name), catalogue());
 }
 Problem error_of(const Experiment& e) {
   try {
@@ -134,10 +134,10 @@ TEST(PlannedText, ShowsMemoryTimeAndCost) {
 }
 
 TEST(Retarget, KeepsAMeshOfTheSameSizeAndElseTakesTheStacksOwn) {
-  Experiment e = example("paper-train-v5p-8");
+  Experiment e = shipped_example("paper-train-v5p-8");
   retarget(e, "v6e-8", catalogue());
   EXPECT_EQ(plan_request(e, catalogue()).mesh.size("tp"), 8);
-  e = example("paper-train-v5p-8");
+  e = shipped_example("paper-train-v5p-8");
   retarget(e, "v6e-4", catalogue());
   EXPECT_EQ(plan_request(e, catalogue()).mesh.size("tp"), 4);
   retarget(e, "2xh100", catalogue());
@@ -148,7 +148,7 @@ TEST(Retarget, KeepsAMeshOfTheSameSizeAndElseTakesTheStacksOwn) {
 
 TEST(Adapters, AreThoseThatTheExpressionMatches) {
   const auto adapters = [](const std::string& expression, const std::string& target = "v5p-8") {
-    Experiment e = example("paper-train-v5p-8");
+    Experiment e = shipped_example("paper-train-v5p-8");
     if (target != "v5p-8") retarget(e, target, catalogue());
     e.set("lora.module_path", expression);
     return static_cast<double>(
@@ -166,7 +166,7 @@ TEST(Adapters, AreThoseThatTheExpressionMatches) {
 }
 
 TEST(Search, APlanOnAnotherChipLeavesTheOldOnesPriceBehind) {
-  Experiment e = example("paper-train-v5p-8");
+  Experiment e = shipped_example("paper-train-v5p-8");
   e.set("price.usd_per_chip_hour", "3.5");
   const Searched found = search_experiment(e, {"v6e-8", "v5p-16"}, catalogue(), {});
   const auto edits = [&](const std::string& target) {
@@ -186,7 +186,7 @@ TEST(Search, APlanOnAnotherChipLeavesTheOldOnesPriceBehind) {
 
 TEST(PlanErrors, NameTheKeyAtFault) {
   const auto with = [](const char* key, const char* value) {
-    Experiment e = example("paper-train-v5p-8");
+    Experiment e = shipped_example("paper-train-v5p-8");
     e.set(key, value);
     return error_of(e);
   };
@@ -197,14 +197,14 @@ TEST(PlanErrors, NameTheKeyAtFault) {
   EXPECT_EQ(with("sharding.overrides", "q_einsum").place, "sharding.overrides");
   EXPECT_EQ(with("sharding.overrides", "q_einsum = (tp").id, "SPEC-SYNTAX");
   EXPECT_EQ(with("serve.target", "v6e-9").id, "TARGET-SLICE");
-  Experiment e = example("paper-train-v5p-8");
+  Experiment e = shipped_example("paper-train-v5p-8");
   e.set_value("model.id", "");
   EXPECT_EQ(error_of(e).id, "MISSING");
 }
 
 TEST(PlannedElsewhere, IsEverythingButThisMachine) {
-  EXPECT_TRUE(planned_elsewhere(example("paper-train-v5p-8")));
-  EXPECT_FALSE(planned_elsewhere(example("tiny-lora")));
+  EXPECT_TRUE(planned_elsewhere(shipped_example("paper-train-v5p-8")));
+  EXPECT_FALSE(planned_elsewhere(shipped_example("tiny-lora")));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "core/recipes/quote.h"
 #include "core/runs/diagnostics.h"
 #include "core/runs/settings.h"
+#include "tests/runs/store_test_help.h"
 #include "tests/shipped.h"
 
 namespace mw::runs {
@@ -23,6 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using recipes::Kind;
+using test::TemporaryFolder;
 using testing::AnyOf;
 using testing::Contains;
 using testing::HasSubstr;
@@ -30,17 +32,6 @@ using testing::Not;
 using Sets = std::vector<std::string>;
 
 const fs::path kTemplates = fs::path(MW_RESOURCES) / "recipes";
-
-struct Folder {
-  fs::path path;
-  explicit Folder(const std::string& name)
-      : path(fs::temp_directory_path() / ("mw-recipe-" + std::to_string(::getpid()) + "-" + name)) {
-    fs::remove_all(path);
-  }
-  ~Folder() { fs::remove_all(path); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-};
 
 Experiment shipped(const std::string& name, const Sets& sets = {}) {
   Experiment e = Experiment::load(fs::path(MW_RESOURCES) / "examples" / name);
@@ -128,7 +119,7 @@ TEST(Recipe, RowsAreTheBatchesOfTheEngine) {
       }
     }
     EXPECT_EQ(s.rows->held_out.size(), dataset.eval.size());
-    const Folder folder(std::string("rows-") + packing);
+    const TemporaryFolder folder;
     recipes::write_rows(folder.path / "rows.safetensors", *s.rows);
     const formats::SafetensorsFile file(folder.path / "rows.safetensors");
     EXPECT_EQ(file.find("row_starts")->shape, (std::vector<std::int64_t>{641}));
@@ -137,7 +128,7 @@ TEST(Recipe, RowsAreTheBatchesOfTheEngine) {
 }
 
 TEST(Recipe, TheFolderIsWrittenOnceAndNothingOfOthersIsTouched) {
-  const Folder folder("folder");
+  const TemporaryFolder folder;
   const recipes::Subject s = subject(Kind::tunix, shipped("tiny-lora.json", {"train.steps=2"}));
   const auto write = [&](recipes::Overwrite o) { return recipes::write_recipe(s, kTemplates, folder.path, o); };
   const auto files = write(recipes::Overwrite::refuse);
@@ -151,7 +142,7 @@ TEST(Recipe, TheFolderIsWrittenOnceAndNothingOfOthersIsTouched) {
   EXPECT_EQ(read_file(folder.path / "train.py"), "changed");
   write(recipes::Overwrite::changed_files);
   EXPECT_NE(read_file(folder.path / "train.py"), "changed");
-  const Folder other("other");
+  const TemporaryFolder other;
   write_file_atomically(other.path / "thesis.tex", "years");
   EXPECT_THROW(recipes::write_recipe(s, kTemplates, other.path, recipes::Overwrite::changed_files), Error);
   EXPECT_EQ(std::distance(fs::directory_iterator(other.path), fs::directory_iterator()), 1);

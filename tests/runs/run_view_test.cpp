@@ -10,20 +10,12 @@
 
 #include "core/runs/store.h"
 #include "tests/base/random_events.h"
+#include "tests/runs/store_test_help.h"
 
 namespace mw::runs {
 namespace {
 namespace fs = std::filesystem;
-
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/mw-view-XXXXXX";
-    path = ::mkdtemp(name);
-  }
-  ~Folder() { fs::remove_all(path); }
-  fs::path path;
-};
+using test::TemporaryFolder;
 
 Event loss(double time_s, long step, double value) {
   return {time_s, event::Metric{"train/loss", step, value}};
@@ -164,7 +156,7 @@ TEST(RunView, AStepThatComesAgainReplacesWhatFollowedIt) {
 }
 
 TEST(RunView, ReloadedFromTheStoreEqualsTheLiveOne) {
-  const Folder folder;
+  const TemporaryFolder folder;
   Store store(folder.path);
   const RunId run = store.create(Experiment(), "live");
   RunView live, reloaded;
@@ -183,7 +175,7 @@ TEST(RunView, ReloadedFromTheStoreEqualsTheLiveOne) {
 }
 
 TEST(RunView, RandomEventsGiveEqualViewsLiveAndReloaded) {
-  const Folder folder;
+  const TemporaryFolder folder;
   Store store(folder.path);
   const RunId run = store.create(Experiment(), "random");
   RunView live, reloaded;
@@ -198,7 +190,7 @@ TEST(RunView, RandomEventsGiveEqualViewsLiveAndReloaded) {
 }
 
 TEST(RunView, AResumedRunLooksAliveAsItDoesReloaded) {
-  const Folder folder;
+  const TemporaryFolder folder;
   Store store(folder.path);
   const RunId run = store.create(Experiment(), "resumed");
   RunView live;

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
-const fs::path kFixtures = MW_FIXTURES;
+const fs::path kModels = MW_FIXTURES;
 
 Problem problem_of(const std::function<void()>& run) {
   try {
@@ -34,7 +34,7 @@ Problem problem_of(const std::function<void()>& run) {
 
 TEST(LoadModel, RefusesRowsLongerThanTheContext) {
   const Problem p = problem_of([] {
-    load_model({.path = kFixtures / "gemma3_tiny",
+    load_model({.path = kModels / "gemma3_tiny",
                 .tokenizer = {},
                 .init = Init::random,
                 .weights = engine::WeightType::f32,
@@ -50,12 +50,12 @@ TEST(LoadModel, RefusesRowsLongerThanTheContext) {
 
 TEST(ReadAdapter, FitsItsOwnModel) {
   for (const char* name : {"gemma2_tiny", "gemma3_tiny", "gemma4_tiny", "gemma4_e_tiny", "gemma4_moe_tiny"})
-    EXPECT_FALSE(read_adapter(kFixtures / name / "lora", kFixtures / name).modules.empty()) << name;
+    EXPECT_FALSE(read_adapter(kModels / name / "lora", kModels / name).modules.empty()) << name;
 }
 
 TEST(ReadAdapter, OfAnotherBaseModelIsOneClearError) {
   for (const char* other : {"gemma2_tiny", "gemma3_tiny_gqa", "gemma4_tiny", "gemma4_e_tiny", "gemma4_moe_tiny"}) {
-    const Problem p = problem_of([&] { read_adapter(kFixtures / "gemma3_tiny" / "lora", kFixtures / other); });
+    const Problem p = problem_of([&] { read_adapter(kModels / "gemma3_tiny" / "lora", kModels / other); });
     EXPECT_EQ(p.id, "ADAPTER") << other;
     EXPECT_THAT(p.fix, HasSubstr("another base model")) << other;
     EXPECT_FALSE(p.place.empty()) << other;
@@ -63,12 +63,12 @@ TEST(ReadAdapter, OfAnotherBaseModelIsOneClearError) {
 }
 
 TEST(ReadAdapter, OfAShorterModelOfTheSameWidthsIsOneClearError) {
-  Json config = read_json(kFixtures / "gemma3_tiny" / "config.json");
+  Json config = read_json(kModels / "gemma3_tiny" / "config.json");
   config["num_hidden_layers"] = 7;
   config["layer_types"].push_back("full_attention");
   const formats::TemporaryFolder folder;
   write_file_atomically(folder / "config.json", config.dump());
-  const Problem p = problem_of([&] { read_adapter(kFixtures / "gemma3_tiny" / "lora", folder.path()); });
+  const Problem p = problem_of([&] { read_adapter(kModels / "gemma3_tiny" / "lora", folder.path()); });
   EXPECT_EQ(p.id, "ADAPTER");
   EXPECT_THAT(p.place, HasSubstr("layers.6"));
   EXPECT_THAT(p.fix, HasSubstr("another base model"));

@@ -133,6 +133,16 @@ class DocumentTest : public QObject {
     QVERIFY(!d.dirty());
   }
 
+  void a_recent_file_that_cannot_be_looked_at_is_left_out() {
+    test::Scratch scratch;
+    const auto file = scratch.folder() / "e.json";
+    write_file_atomically(file, "{\"schema\": 1}");
+    Session session(scratch.folder() / "state");
+    session.add_recent(qpath(file));
+    session.add_recent(qpath(scratch.folder() / std::string(300, 'n')));
+    QCOMPARE(session.recent(), QStringList{qpath(file)});
+  }
+
   void an_unreadable_journal_is_set_aside() {
     test::Scratch scratch;
     write_file_atomically(scratch.folder() / "unsaved.json", "{\"version\": ");

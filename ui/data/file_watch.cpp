@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/data/file_watch.h"
 
+#include "core/base/files.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -28,11 +29,8 @@ void FileWatch::watch(const std::filesystem::path& file) {
 // The folder tells of a file that is made or renamed into place, where the watch of the file itself has ended.
 void FileWatch::follow() {
   if (file_.empty()) return;
-  std::error_code none;
-  if (const QString path = qpath(file_); std::filesystem::exists(file_, none) && !watcher_.files().contains(path))
-    watcher_.addPath(path);
-  if (const auto folder = file_.parent_path();
-      std::filesystem::exists(folder, none) && !watcher_.directories().contains(qpath(folder)))
+  if (const QString path = qpath(file_); is_there(file_) && !watcher_.files().contains(path)) watcher_.addPath(path);
+  if (const auto folder = file_.parent_path(); is_there(folder) && !watcher_.directories().contains(qpath(folder)))
     watcher_.addPath(qpath(folder));
 }
 

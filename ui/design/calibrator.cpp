@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/files.h"
+
 namespace mw::ui {
 
 Calibrator::Calibrator(Pricer::Folders folders, QObject* parent)
@@ -65,13 +67,13 @@ void Calibrator::drain() {
 }
 
 bool Calibrator::has_own() const {
-  return can_keep() && std::filesystem::exists(plan::own_calibration_file(folders_.own_hardware));
+  return can_keep() && is_there(plan::own_calibration_file(folders_.own_hardware));
 }
 
 std::string Calibrator::in_force() const {
   const auto file =
       has_own() ? plan::own_calibration_file(folders_.own_hardware) : plan::own_calibration_file(folders_.hardware);
-  if (!std::filesystem::exists(file)) return {};
+  if (!is_there(file)) return {};
   try {
     const plan::Basis basis = plan::read_calibration(file).basis;
     return has_own() ? plan::to_text(basis) : "the shipped calibration of " + basis.date;

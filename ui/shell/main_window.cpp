@@ -10,6 +10,7 @@
 #include <QStackedWidget>
 #include <QToolButton>
 
+#include "core/base/files.h"
 #include "ui/runs/run_mime.h"
 #include "ui/theme/text.h"
 
@@ -136,12 +137,12 @@ void MainWindow::first_document(const std::filesystem::path& experiment) {
       session_.add_recent(qpath(document_.file()));
       return;
     }
-    if (left && std::filesystem::exists(left->file)) {
+    if (left && is_there(left->file)) {
       document_.open(left->file);
       return;
     }
     const auto example = setup_.resources / "examples" / "tiny-lora.json";
-    if (std::filesystem::exists(example)) document_.open_example(example);
+    if (is_there(example)) document_.open_example(example);
   } catch (const Error& error) {
     report(ProblemSource::file, error.problem());
   }

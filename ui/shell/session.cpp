@@ -58,7 +58,7 @@ void Session::set_value(const QString& key, const QVariant& value) {
 
 QStringList Session::recent() const {
   QStringList files = value(u"recent"_s).toStringList();
-  files.erase(std::remove_if(files.begin(), files.end(), [](const QString& f) { return !fs::exists(fspath(f)); }),
+  files.erase(std::remove_if(files.begin(), files.end(), [](const QString& f) { return !is_there(fspath(f)); }),
               files.end());
   return files;
 }
@@ -74,11 +74,11 @@ void Session::add_recent(const QString& file) {
 std::optional<Session::Left> Session::journal() const {
   if (!persistent()) return std::nullopt;
   const fs::path file = journal_file(folder_);
-  std::error_code ignored;
-  if (!fs::exists(file, ignored)) return std::nullopt;
+  if (!is_there(file)) return std::nullopt;
   try {
     return read_journal(file);
   } catch (const Error&) {
+    std::error_code ignored;
     fs::rename(file, fs::path(file).concat(".unreadable"), ignored);
     return std::nullopt;
   }

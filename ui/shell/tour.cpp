@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "ui/shell/app.h"
 #include "ui/shell/main_window.h"
 #include "ui/theme/text.h"
@@ -171,7 +172,7 @@ class Tour {
   void comparisons() {
     ComparePage& page = window_.compare_page();
     const fs::path shipped = options_.resources / "results";
-    if (fs::exists(shipped))
+    if (is_there(shipped))
       for (const auto& entry : fs::directory_iterator(shipped))
         if (entry.path().extension() == ".json") page.add_file(entry.path());
     for (const auto& run : sweeps_) page.add_run(run);

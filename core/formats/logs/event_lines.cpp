@@ -11,7 +11,6 @@
 namespace mw::formats {
 namespace {
 
-constexpr std::uint64_t kMostFile = 1ull << 30;
 constexpr size_t kLookedAt = 64 << 10, kMostNotes = 20;
 
 // Nothing where the line is no event.
@@ -53,8 +52,7 @@ void take(const Event& e, RunLog& log) {
 }  // namespace
 
 bool begins_with_event(const std::filesystem::path& file) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error)) return false;
+  if (!is_file(file)) return false;
   std::string text(kLookedAt, '\0');
   std::ifstream in(file, std::ios::binary);
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -64,7 +62,7 @@ bool begins_with_event(const std::filesystem::path& file) {
 }
 
 RunLog read_event_lines(const std::filesystem::path& file) {
-  const std::string text = read_file(file, kMostFile);
+  const std::string text = read_file(file, kMostLog);
   RunLog log;
   log.name = file.stem().string();
   log.tool = "Meshwright events";

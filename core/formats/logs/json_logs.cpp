@@ -9,8 +9,6 @@
 namespace mw::formats {
 namespace {
 
-constexpr std::uint64_t kMostFile = 1ull << 30;
-
 // Python writes NaN and Infinity as bare words, which are no JSON: null in their place, texts untouched.
 std::string without_nan(const std::string& text) {
   std::string out;
@@ -38,7 +36,7 @@ std::string without_nan(const std::string& text) {
 }
 
 SortedJson read(const std::filesystem::path& file) {
-  return parse_sorted_json(without_nan(read_file(file, kMostFile)), file.string());
+  return parse_sorted_json(without_nan(read_file(file, kMostLog)), file.string());
 }
 
 [[noreturn]] void fail(const std::filesystem::path& file, const char* message, const char* expected) {

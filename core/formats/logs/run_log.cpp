@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/formats/logs/readers.h"
 
 namespace mw::formats {
@@ -24,7 +25,7 @@ std::vector<fs::path> files_in(const fs::path& folder, Wanted wanted) {
   std::vector<fs::path> all;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-    if (at->is_regular_file(error) && wanted(at->path())) all.push_back(at->path());
+    if (is_file(at->path()) && wanted(at->path())) all.push_back(at->path());
   std::sort(all.begin(), all.end());
   return all;
 }
@@ -37,11 +38,11 @@ bool ends_wandb(const fs::path& file) {
 fs::path last_state(const fs::path& folder) {
   fs::path best;
   long most = -1;
+  if (is_there(folder / "trainer_state.json")) return folder / "trainer_state.json";
   std::error_code error;
-  if (fs::exists(folder / "trainer_state.json", error)) return folder / "trainer_state.json";
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
-    if (!name.starts_with("checkpoint-") || !fs::exists(at->path() / "trainer_state.json", error)) continue;
+    if (!name.starts_with("checkpoint-") || !is_there(at->path() / "trainer_state.json")) continue;
     const long step = std::strtol(name.c_str() + 11, nullptr, 10);
     if (step > most) most = step, best = at->path() / "trainer_state.json";
   }
@@ -76,12 +77,11 @@ std::string_view to_string(LogKind kind) {
 }
 
 LogKind log_kind(const fs::path& path) {
-  std::error_code error;
-  if (fs::is_directory(path, error)) {
+  if (is_folder(path)) {
     if (!files_in(path, is_events).empty()) return LogKind::tensorboard;
     if (!files_in(path, ends_wandb).empty()) return LogKind::wandb;
     if (!last_state(path).empty()) return LogKind::trainer_state;
-    return fs::exists(path / "training_run.json", error) ? LogKind::training_run : LogKind::none;
+    return is_there(path / "training_run.json") ? LogKind::training_run : LogKind::none;
   }
   if (is_events(path)) return LogKind::tensorboard;
   if (ends_wandb(path)) return LogKind::wandb;
@@ -91,8 +91,7 @@ LogKind log_kind(const fs::path& path) {
 }
 
 RunLog read_log(const fs::path& path) {
-  std::error_code error;
-  const bool folder = fs::is_directory(path, error);
+  const bool folder = is_folder(path);
   switch (log_kind(path)) {
     case LogKind::tensorboard:
       return read_tensorboard(folder ? files_in(path, is_events) : std::vector{path});

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "core/base/files.h"
 #include "core/formats/pread_file.h"
 
 namespace mw::formats {
@@ -35,7 +36,7 @@ class Files : public KvStore {
     std::vector<std::string> all;
     std::error_code error;
     for (fs::recursive_directory_iterator at(folder_, error), end; !error && at != end; at.increment(error))
-      if (at->is_regular_file(error)) all.push_back(at->path().lexically_relative(folder_).generic_string());
+      if (is_file(at->path())) all.push_back(at->path().lexically_relative(folder_).generic_string());
     if (error) throw system_error("cannot list", folder_.string(), error.value());
     std::sort(all.begin(), all.end());
     return all;
@@ -45,7 +46,7 @@ class Files : public KvStore {
     if (relative.is_absolute() || (!relative.empty() && *relative.begin() == "..")) return std::nullopt;
     std::error_code error;
     const fs::path file = folder_ / relative;
-    if (!fs::is_regular_file(file, error)) return std::nullopt;
+    if (!is_file(file)) return std::nullopt;
     const auto size = fs::file_size(file, error);
     if (error) return std::nullopt;
     return StoredValue{.file = file, .offset = 0, .length = size};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/formats/orbax/kv_store.h"
 #include "core/formats/orbax/ocdbt_format.h"
@@ -26,7 +27,7 @@ Blob read_whole(const fs::path& file, std::uint64_t most) {
 }
 
 bool is_process_folder(const fs::directory_entry& entry) {
-  return entry.is_directory() && entry.path().filename().string().starts_with("ocdbt.process_");
+  return is_folder(entry.path()) && entry.path().filename().string().starts_with("ocdbt.process_");
 }
 
 // manifest.<16 hex digits>, the highest generation.
@@ -48,8 +49,8 @@ fs::path newest_numbered(const fs::path& folder) {
 
 ocdbt::Manifest read_manifest(const fs::path& folder) {
   const fs::path file = folder / "manifest.ocdbt";
-  std::error_code error;
-  if (!fs::exists(file, error)) {
+  if (!is_there(file)) {
+    std::error_code error;
     for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
       if (is_process_folder(*at))
         fail_orbax(folder, "the save was not finished: parts of processes were never merged",
@@ -94,9 +95,8 @@ class Database : public KvStore {
     if (path.empty() || relative.is_absolute() || *relative.begin() == ".." || path.find('\0') != std::string::npos)
       fail_orbax(folder_, "an entry points outside of the checkpoint's folder", valid_utf8(path), "a path below it",
                  "do not use this file: it was made to read something else");
-    std::error_code error;
     const fs::path file = folder_ / relative;
-    if (!fs::exists(file, error))
+    if (!is_there(file))
       fail_orbax(file, "a data file is missing", "", "a file that the manifest refers to",
                  "copy the checkpoint again with all of its folders, ocdbt.process_* included");
     return located_.emplace(path, file).first->second;

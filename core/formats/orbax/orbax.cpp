@@ -17,8 +17,7 @@ constexpr std::uint64_t kMostMetadata = 256 << 20;
 constexpr std::string_view kUnfinished = ".orbax-checkpoint-tmp";
 
 bool has(const fs::path& folder, const char* name) {
-  std::error_code error;
-  return fs::exists(folder / name, error);
+  return is_there(folder / name);
 }
 
 bool unfinished(const fs::path& folder) {
@@ -29,7 +28,7 @@ std::vector<fs::path> folders_in(const fs::path& folder) {
   std::vector<fs::path> all;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-    if (at->is_directory(error)) all.push_back(at->path());
+    if (is_folder(at->path())) all.push_back(at->path());
   if (error) throw system_error("cannot list", folder.string(), error.value());
   std::sort(all.begin(), all.end());
   return all;
@@ -112,16 +111,14 @@ std::unique_ptr<KvStore> store_of(const fs::path& item) {
 }  // namespace
 
 bool is_orbax(const fs::path& path) {
-  std::error_code error;
-  if (!fs::is_directory(path, error)) return false;
+  if (!is_folder(path)) return false;
   if (is_item(path) || is_step(path)) return true;
   const std::vector<fs::path> below = folders_in(path);
   return std::any_of(below.begin(), below.end(), [](const fs::path& f) { return is_step(f) || unfinished(f); });
 }
 
 OrbaxFolder open_orbax(const fs::path& path) {
-  std::error_code error;
-  if (!fs::is_directory(path, error)) fail_orbax(path, "there is no such folder");
+  if (!is_folder(path)) fail_orbax(path, "there is no such folder");
   if (unfinished(path))
     fail_orbax(path, "the save was not finished", path.filename().string(), "a folder that its save renamed at its end",
                "take an earlier step");
