@@ -376,6 +376,12 @@ int run_main(int argc, char** argv) {
   return a.run.prove ? prove_command(a.common, a.run) : run_command(a.common, a.run);
 }
 
+int end_with(const Error& error) {
+  std::fprintf(stderr, "meshwright: %s\n", error.what());
+  if (error.kind() == Error::Kind::cancelled) return 130;
+  return error.kind() == Error::Kind::bad_input ? 2 : 1;
+}
+
 }  // namespace
 }  // namespace mw::app
 
@@ -383,18 +389,9 @@ int main(int argc, char** argv) {
   try {
     return mw::app::run_main(argc, argv);
   } catch (const mw::Error& error) {
-    std::fprintf(stderr, "meshwright: %s\n", error.what());
-    switch (error.kind()) {
-      case mw::Error::Kind::bad_input:
-        return 2;
-      case mw::Error::Kind::failed:
-        return 1;
-      case mw::Error::Kind::cancelled:
-        return 130;
-    }
+    return mw::app::end_with(error);
   } catch (const std::filesystem::filesystem_error& error) {
-    std::fprintf(stderr, "meshwright: %s\n",
-                 mw::system_error("cannot go on with", error.path1().string(), error.code().value()).what());
+    return mw::app::end_with(mw::system_error("cannot go on with", error.path1().string(), error.code().value()));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "meshwright: unexpected failure: %s\n", error.what());
   }
