@@ -29,20 +29,27 @@ constexpr std::array kUnits{UnitName{"B", Unit::bytes, 1},
                             UnitName{"us", Unit::seconds, 1e-6},
                             UnitName{"%", Unit::share, 0.01}};
 
-std::string_view example(Unit unit) {
+// How a figure of the unit is written, and between what: beyond, bytes of a million devices would not fit 64 bits, or
+// times not a double.
+struct UnitRule {
+  std::string_view example;
+  double least, most;
+  std::string_view range;
+};
+UnitRule rule(Unit unit) {
   switch (unit) {
     case Unit::bytes:
-      return "bytes, as in \"31.25 GiB\"";
+      return {"bytes, as in \"31.25 GiB\"", 1, 8e12, "1 B to 8000 GB"};
     case Unit::bytes_per_second:
-      return "bytes per second, as in \"819 GB/s\"";
+      return {"bytes per second, as in \"819 GB/s\"", 1, 1e18, "1e-9 GB/s to 1e6 TB/s"};
     case Unit::operations:
-      return "operations per second, as in \"459 TFLOP/s\"";
+      return {"operations per second, as in \"459 TFLOP/s\"", 1, 1e21, "1e-12 to 1e9 TFLOP/s"};
     case Unit::seconds:
-      return "a time, as in \"1 us\"";
+      return {"a time, as in \"1 us\"", 1e-12, 1e3, "1e-6 to 1e9 us"};
     case Unit::share:
-      return "a share, as in \"83 %\"";
+      return {"a share, as in \"83 %\"", 1e-9, 1, "at most 100 %"};
   }
-  return "";
+  return {};
 }
 
 constexpr std::array<std::pair<std::string_view, Provenance>, 4> kKinds{{{"measured", Provenance::measured},
@@ -58,10 +65,13 @@ double quantity(const JsonRow& row, const Json& value, const std::string& key, U
   while (name.starts_with(' ')) name.remove_prefix(1);
   for (const UnitName& u : kUnits)
     if (error == std::errc() && u.unit == unit && u.name == name) {
-      if (!std::isfinite(number) || number <= 0) row.bad(key, "not a usable figure", all, "more than zero");
-      return number * u.factor;
+      const double found = number * u.factor;
+      const UnitRule usable = rule(unit);
+      if (!(found >= usable.least && found <= usable.most))
+        row.bad(key, "not a usable figure", all, std::string(usable.range));
+      return found;
     }
-  row.bad(key, "not a figure with its unit", all, std::string(example(unit)));
+  row.bad(key, "not a figure with its unit", all, std::string(rule(unit).example));
 }
 
 // "459 TFLOP/s", or {"value", "low", "high", "kind", "source"}; the row's own source and kind published where not
@@ -73,7 +83,8 @@ Figure figure(JsonRow& row, const std::string& key, Unit unit) {
     const double v = quantity(row, *value, key, unit);
     return {v, v, v, Provenance::published, row.source()};
   }
-  if (!value->is_object()) row.bad(key, "not a figure with its unit", short_text(*value), std::string(example(unit)));
+  if (!value->is_object())
+    row.bad(key, "not a figure with its unit", short_text(*value), std::string(rule(unit).example));
   JsonRow part(*value, row.inside(key));
   Figure f;
   f.value = quantity(part, part.required("value"), "value", unit);
@@ -164,9 +175,6 @@ Chip read_chip(const Json& json, RowPlace at) {
   for (const auto& [figure, key] : {std::pair(&c.bf16_flops, "bf16"),
                                     std::pair(&c.memory_bandwidth, "memory_bandwidth"), std::pair(&c.memory, "memory")})
     if (!*figure) row.bad(key, "a required key is missing", "", "\"" + std::string(key) + "\"");
-  for (const auto& [figure, key] :
-       {std::pair(&c.matmul_efficiency, "matmul_efficiency"), std::pair(&c.fp8_efficiency, "fp8_efficiency"), std::pair(&c.memory_efficiency, "memory_efficiency")})
-    if (figure->high > 1) row.bad(key, "more than the peak", std::to_string(figure->high), "at most 100 %");
   c.marketed_memory =
       static_cast<std::int64_t>(quantity(row, row.required("marketed_memory"), "marketed_memory", Unit::bytes));
   c.link_bandwidth = figure(row, "link_bandwidth", Unit::bytes_per_second);

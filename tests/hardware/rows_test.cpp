@@ -79,7 +79,11 @@ TEST_F(UserRows, EachMistakeNamesItsPlace) {
   const std::vector<Bad> all = {
       {"chips.json", chip("\"15 GB/s\""), "chips.mine.memory", "bytes, as in"},
       {"chips.json", chip("15"), "chips.mine.memory", "bytes, as in"},
-      {"chips.json", chip("\"0 GiB\""), "chips.mine.memory", "more than zero"},
+      {"chips.json", chip("\"0 GiB\""), "chips.mine.memory", "1 B to 8000 GB"},
+      {"chips.json", chip("\"8001 GB\""), "chips.mine.memory", "to 8000 GB"},
+      {"chips.json", chip("\"15 GiB\"", ", \"link_bandwidth\": \"1e-300 GB/s\""), "chips.mine.link_bandwidth",
+       "1e-9 GB/s to"},
+      {"chips.json", chip("\"15 GiB\"", ", \"link_latency\": \"1e300 us\""), "chips.mine.link_latency", "to 1e9 us"},
       {"chips.json", chip("\"1e400 GiB\""), "chips.mine.memory", "bytes, as in"},
       {"chips.json", chip("{\"value\": \"15 GiB\", \"low\": \"16 GiB\"}"), "chips.mine.memory", "low <= value"},
       {"chips.json", chip("{\"value\": \"15 GiB\", \"kind\": \"guessed\"}"), "chips.mine.memory.kind", "measured"},
