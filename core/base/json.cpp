@@ -55,11 +55,17 @@ size_t sequence_length(std::string_view s) {
   return n;
 }
 
+std::string shortened(const std::string& found) {
+  return found.size() > 60 ? valid_utf8(found.substr(0, 57)) + "..." : found;
+}
+
 Error wrong_type(const std::string& key, const std::string& file, const Json& value, const std::string& expected) {
-  std::string found = value.dump();
-  if (found.size() > 60) found = found.substr(0, 57) + "...";
-  return Error(
-      {.id = "JSON", .message = "wrong type", .file = file, .place = key, .found = found, .expected = expected});
+  return Error({.id = "JSON",
+                .message = "wrong type",
+                .file = file,
+                .place = key,
+                .found = shortened(value.dump()),
+                .expected = expected});
 }
 
 // Builds the document from what the library's parser calls out, and stops at the first thing that is wrong: the
@@ -71,8 +77,8 @@ class Builder {
   enum class Fault { none, syntax, number, duplicate, depth };
   AnyJson root;
   Fault fault = Fault::none;
-  size_t at = 0;           // where, of syntax; which key from 1, of duplicate
-  std::string about = {};  // what the library says, of number; the key, of duplicate
+  size_t at = 0;           // where, of syntax and number; which key from 1, of duplicate
+  std::string about = {};  // the number; the key, of duplicate
 
   bool null() { return put(nullptr) != nullptr; }
   bool boolean(bool value) { return put(value) != nullptr; }
@@ -94,9 +100,10 @@ class Builder {
     return members.size() > before || fail(Fault::duplicate, keys_, name);
   }
 
-  bool parse_error(size_t place, const std::string&, const typename AnyJson::exception& e) {
+  bool parse_error(size_t end, const std::string& token, const typename AnyJson::exception& e) {
     constexpr int kOutOfRange = 406;
-    return fail(e.id == kOutOfRange ? Fault::number : Fault::syntax, place > 0 ? place - 1 : 0, e.what());
+    if (e.id == kOutOfRange) return fail(Fault::number, end - std::min(end, token.size()), token);
+    return fail(Fault::syntax, end > 0 ? end - 1 : 0, {});
   }
 
  private:
@@ -150,7 +157,12 @@ AnyJson parse_strictly(std::string_view text, const std::string& source) {
                    .expected = "each key once",
                    .fix = "remove one of them"});
     case Fault::number:
-      throw Error({.id = "JSON", .message = "not usable JSON: " + builder.about, .file = source});
+      throw Error({.id = "JSON",
+                   .message = "a number too large to hold",
+                   .file = source,
+                   .place = line_and_column(text, builder.at),
+                   .found = shortened(builder.about),
+                   .expected = "at most 1.7e308, or null"});
     case Fault::syntax:
       break;
   }

@@ -45,7 +45,7 @@ Rows target_rows() {
                "Where it runs: cpu is this machine; v5p-8, v6e-8, 2xh100 and the like are planned for"),
       int_row("target.threads", "Threads", "threads", 0, {0, 1024}, "Cores the engine uses; 0 is all of them",
               kAdvanced),
-      real_row("target.memory_gib", "Memory limit", "GiB", 0, {0, 65536},
+      real_row("target.memory_gib", "Memory limit", "GiB", 0, {0, 7450},
                "Capacity of the device's arena; 0 is this machine's memory", kAdvanced),
   };
 }

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "tests/base/scratch.h"
 
 namespace mw {
 namespace {
@@ -20,15 +20,11 @@ namespace fs = std::filesystem;
 
 class Files : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/mw-files-XXXXXX";
-    folder = ::mkdtemp(name);
-  }
-  void TearDown() override { fs::remove_all(folder); }
   size_t entries() const {
     return static_cast<size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
   }
-  fs::path folder;
+  test::Scratch scratch;
+  const fs::path& folder = scratch.path();
 };
 
 TEST_F(Files, WhatCannotBeLookedAtIsNotThere) {

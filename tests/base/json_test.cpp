@@ -49,6 +49,14 @@ TEST(Json, SyntaxErrorsNameLineAndColumn) {
   EXPECT_EQ(parse_problem("").place, "line 1, column 1");
 }
 
+TEST(Json, NumbersTooLargeNameLineAndColumn) {
+  const Problem p = parse_problem("{\n  \"a\": [1, -1e999]}");
+  EXPECT_EQ(p.place, "line 2, column 12");
+  EXPECT_EQ(p.found, "-1e999");
+  EXPECT_EQ(parse_problem("1e400").place, "line 1, column 1");
+  EXPECT_EQ(parse_problem("[" + std::string(400, '9') + "]").found, std::string(57, '9') + "...");
+}
+
 TEST(Json, DuplicateKeysAreRefusedWithTheirPlace) {
   const Problem p = parse_problem("{\n  \"rank\": 1,\n  \"x\": {\"rank\": 3},\n  \"rank\": 2\n}");
   EXPECT_NE(p.message.find("duplicate key \"rank\""), std::string::npos);

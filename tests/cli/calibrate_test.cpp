@@ -3,16 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <set>
-
-#include <unistd.h>
-#include "core/base/files.h"
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
+#include "core/base/files.h"
 #include "core/base/json.h"
+#include "tests/base/scratch.h"
 #include "tests/cli/process.h"
 
 namespace mw::test {
@@ -22,17 +20,12 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 struct CalibrateCommand : testing::Test {
-  const fs::path folder = fs::path(testing::TempDir()) / ("calibrate-" + std::to_string(getpid()));
+  const Scratch scratch;
+  const fs::path& folder = scratch.path();
   const fs::path kept = folder / "meshwright" / "hardware" / "calibration.json";
 
-  CalibrateCommand() {
-    fs::create_directories(folder);
-    setenv("XDG_CONFIG_HOME", folder.c_str(), 1);
-  }
-  ~CalibrateCommand() override {
-    unsetenv("XDG_CONFIG_HOME");
-    fs::remove_all(folder);
-  }
+  CalibrateCommand() { setenv("XDG_CONFIG_HOME", folder.c_str(), 1); }
+  ~CalibrateCommand() override { unsetenv("XDG_CONFIG_HOME"); }
 
   Json row(int batch, double value) const {
     return {{"id", "step " + std::to_string(batch)},

@@ -2,12 +2,12 @@
 // `inspect` of what other programs leave while they train: Orbax checkpoints and logs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "tests/base/scratch.h"
 #include "tests/cli/process.h"
 
 namespace mw::test {
@@ -84,7 +84,7 @@ TEST(Inspect, LogsOfEveryKindSayTheirSeries) {
 }
 
 TEST(Inspect, AFolderOfNothingKnownAndADamagedCheckpointAreOneError) {
-  const fs::path folder = fs::temp_directory_path() / ("mw-inspect-" + std::to_string(::getpid()));
+  const Scratch folder;
   fs::create_directories(folder / "empty");
   const Result nothing = meshwright({"inspect", (folder / "empty").string()});
   EXPECT_EQ(nothing.exit_code, 2);
@@ -96,7 +96,6 @@ TEST(Inspect, AFolderOfNothingKnownAndADamagedCheckpointAreOneError) {
   const Result damaged = meshwright({"inspect", (folder / "7").string(), "--json"});
   EXPECT_EQ(damaged.exit_code, 2);
   EXPECT_THAT(damaged.err, HasSubstr("checksum"));
-  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -2,13 +2,12 @@
 // `plan` for machines that are not here, as a user's script sees it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "tests/base/scratch.h"
 #include "tests/cli/process.h"
 
 namespace mw::test {
@@ -31,17 +30,14 @@ TEST(Plan, AnswersForACatalogueTargetAsTheContractSays) {
 }
 
 TEST(Plan, ReadsTheUsersOwnPricesAndSaysWhatIsWrongWithARow) {
-  const auto folder = std::filesystem::temp_directory_path() / ("mw_own_prices_" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder / "meshwright" / "hardware");
-  write_file_atomically(folder / "meshwright" / "hardware" / "prices.json",
-                        R"({"schema": 1, "sources": {"me": "our contract"},
+  const Scratch scratch;
+  scratch.put("meshwright/hardware/prices.json", R"({"schema": 1, "sources": {"me": "our contract"},
     "prices": [{"chip": "v5p", "usd_per_chip_hour": 1.5, "region": "ours", "class": "1y", "date": "2026-11-21", "source": "me"},
                {"chip": "v5p", "usd_per_chip_hour": "cheap", "region": "ours", "class": "spot", "date": "2026-11-21", "source": "me"}]})");
-  setenv("XDG_CONFIG_HOME", folder.c_str(), 1);
+  setenv("XDG_CONFIG_HOME", scratch.path().c_str(), 1);
   const Result r = meshwright(
       {"plan", example("paper-train-v5p-8"), "--set", "price.region=ours", "--set", "price.class=1y", "--json"});
   unsetenv("XDG_CONFIG_HOME");
-  std::filesystem::remove_all(folder);
   ASSERT_EQ(r.exit_code, 0) << r.err;
   EXPECT_NE(r.err.find("prices[1]"), std::string::npos) << r.err;
   const Json run = parse_json(r.out, "plan").at("run");

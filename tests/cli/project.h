@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/json.h"
+#include "tests/base/scratch.h"
 
 namespace mw::test {
 
@@ -16,7 +17,9 @@ class Project {
   Project(const Project&) = delete;
   Project& operator=(const Project&) = delete;
 
-  std::filesystem::path folder, model, data, experiment, runs;
+  const Scratch scratch;
+  const std::filesystem::path& folder = scratch.path();
+  std::filesystem::path model, data, experiment, runs;
   // meshwright <command> experiment --runs-dir runs --json <more>
   std::vector<std::string> command(const std::string& name, std::vector<std::string> more = {}) const;
   void write_experiment(const Json& changes) const;  // merged into the default one

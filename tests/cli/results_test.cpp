@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/base/files.h"
+#include "tests/base/scratch.h"
 #include "tests/cli/process.h"
 #include "tests/cli/project.h"
 
@@ -21,15 +22,8 @@ std::string fixture(const char* name) {
 }
 
 struct Folder {
-  Folder() : path(fs::temp_directory_path() / ("mw_results_" + std::to_string(::getpid()))) {
-    fs::create_directories(path);
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  std::string operator/(const char* name) const { return (path / name).string(); }
-  fs::path path;
+  std::string operator/(const char* name) const { return (scratch / name).string(); }
+  Scratch scratch;
 };
 
 TEST(Results, ImportedRunsAreListedAndCompared) {
@@ -59,12 +53,12 @@ TEST(Results, ImportedRunsAreListedAndCompared) {
   EXPECT_TRUE(tp);
   for (const char* name : {"t.csv", "t.md", "t.tex", "t.json"}) {
     ASSERT_EQ(command({"compare", ids[0], ids[1], fixture("vllm_plain.json"), "--out", folder / name}).exit_code, 0);
-    EXPECT_GT(fs::file_size(folder.path / name), 200u) << name;
+    EXPECT_GT(fs::file_size(folder.scratch / name), 200u) << name;
   }
-  EXPECT_THAT(read_file(folder.path / "t.tex"), HasSubstr("\\begin{tabular}{lrrr}"));
+  EXPECT_THAT(read_file(folder.scratch / "t.tex"), HasSubstr("\\begin{tabular}{lrrr}"));
   const Result png = command({"compare", ids[0], ids[1], "--out", folder / "t.png"});
   if (png.exit_code == 0)
-    EXPECT_EQ(read_file(folder.path / "t.png").substr(1, 3), "PNG");
+    EXPECT_EQ(read_file(folder.scratch / "t.png").substr(1, 3), "PNG");
   else
     EXPECT_THAT(png.err, HasSubstr("no window"));  // a build without one
   const Result turned = command({"compare", ids[0], ids[1], "--baseline", ids[1], "--json"});
@@ -79,7 +73,7 @@ TEST(Results, ImportedRunsAreListedAndCompared) {
 
 TEST(Results, AFileThatIsNoneLeavesNoRun) {
   const Folder folder;
-  write_file_atomically(folder.path / "cut.json", read_file(fixture("vllm_plain.json")).substr(0, 700));
+  write_file_atomically(folder.scratch / "cut.json", read_file(fixture("vllm_plain.json")).substr(0, 700));
   const Result r =
       meshwright({"import", fixture("vllm_plain.json"), folder / "cut.json", "--runs-dir", folder / "runs"});
   EXPECT_EQ(r.exit_code, 2);
@@ -91,7 +85,7 @@ TEST(Results, AFileThatIsNoneLeavesNoRun) {
 
 TEST(Results, AuditNamesWhatCannotBe) {
   const Folder folder;
-  write_file_atomically(folder.path / "cells.csv",
+  write_file_atomically(folder.scratch / "cells.csv",
                         "name,qps,input_len,output_len,num_prompts,completed,ttft\n"
                         "tpu,4,8192,512,30,30,1013\ntpu,4,15360,512,30,30,62\n");
   const Texts columns{"--column", "request_rate=qps", "--column", "median_ttft_ms=ttft"};

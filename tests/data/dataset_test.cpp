@@ -65,8 +65,7 @@ TEST(Dataset, EveryShapeIsFoundAndRenderedAndOnlyTheAnswerIsLearned) {
     for (const char* file : {"a.jsonl", "a.json"}) {
       const bool json = std::string(file) == "a.json";
       const std::string row = s.row;
-      const Dataset d =
-          load(options(scratch.write(file, json ? "[\n" + row + ",\n" + row + "]\n" : row + "\n\n" + row)));
+      const Dataset d = load(options(scratch.put(file, json ? "[\n" + row + ",\n" + row + "]\n" : row + "\n\n" + row)));
       EXPECT_EQ(d.report.format, s.format) << s.name;
       ASSERT_EQ(d.train.size(), 2u) << s.name;
       const Example& e = d.train[1];
@@ -86,7 +85,7 @@ TEST(Dataset, EveryShapeIsFoundAndRenderedAndOnlyTheAnswerIsLearned) {
 TEST(Dataset, LossOnAssistantCoversEveryAnswerOnCompletionTheLastAndOnAllTheTexts) {
   const Scratch scratch;
   const auto file =
-      scratch.write("a.jsonl", R"({"instruction":"b","output":"two","system":"sys","history":[["a","one"]]})");
+      scratch.put("a.jsonl", R"({"instruction":"b","output":"two","system":"sys","history":[["a","one"]]})");
   DatasetOptions o = options(file);
   EXPECT_EQ(learned(load(o).train[0]), "two" + kEnd);
   o.loss = LossOn::assistant;
@@ -99,7 +98,7 @@ TEST(Dataset, LossOnAssistantCoversEveryAnswerOnCompletionTheLastAndOnAllTheText
 
 TEST(Dataset, TurnsAfterTheLastAnswerAreLeftOut) {
   const Scratch scratch;
-  const Dataset d = load(options(scratch.write(
+  const Dataset d = load(options(scratch.put(
       "a.jsonl",
       R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]})")));
   EXPECT_EQ(all_text(d.train.at(0)), asked("a") + "b" + kEnd + "\n");
@@ -108,7 +107,7 @@ TEST(Dataset, TurnsAfterTheLastAnswerAreLeftOut) {
 TEST(Dataset, NamedColumnsArePromptAndCompletion) {
   const Scratch scratch;
   DatasetOptions o =
-      options(scratch.write("a.jsonl", R"({"question":"the river","answer":"Yes","hint":"small","who":"sys"})"));
+      options(scratch.put("a.jsonl", R"({"question":"the river","answer":"Yes","hint":"small","who":"sys"})"));
   o.columns = {{"prompt", "question"}, {"completion", "answer"}, {"input", "hint"}, {"system", "who"}};
   const Dataset d = load(o);
   EXPECT_EQ(d.train.at(0).prompt, asked("sys\n\nthe river\nsmall"));
@@ -117,7 +116,7 @@ TEST(Dataset, NamedColumnsArePromptAndCompletion) {
 
 TEST(Dataset, WithoutATemplatePromptCompletionAndEosFollowEachOther) {
   const Scratch scratch;
-  DatasetOptions o = options(scratch.write("a.jsonl", R"({"prompt":"the riv","completion":"er "})"));
+  DatasetOptions o = options(scratch.put("a.jsonl", R"({"prompt":"the riv","completion":"er "})"));
   o.chat = ChatFormat::none;
   const Example e = load(o).train.at(0);
   EXPECT_EQ(all_text(e), "the river <eos>");
@@ -128,7 +127,7 @@ TEST(Dataset, WithoutATemplatePromptCompletionAndEosFollowEachOther) {
 
 TEST(Dataset, TextRowsEndWithEosAndAreLearnedWhole) {
   const Scratch scratch;
-  const Example e = load(options(scratch.write("a.jsonl", R"({"text":"The river.\n"})"))).train.at(0);
+  const Example e = load(options(scratch.put("a.jsonl", R"({"text":"The river.\n"})"))).train.at(0);
   is_sound(e);
   EXPECT_EQ(learned(e), "The river.\n<eos>");
 }
@@ -139,7 +138,7 @@ TEST(Dataset, RunningTextIsCutIntoExamplesThatHoldEachTokenOnce) {
   Rng rng{5};
   while (text.size() < 200000)
     text += "the small river " + std::to_string(rng.below(1000)) + (rng.below(4) ? "\n" : "\n\n");
-  DatasetOptions o = options(scratch.write("a.txt", text));
+  DatasetOptions o = options(scratch.put("a.txt", text));
   o.max_len = 50;
   const Dataset d = load(o);
   std::vector<int> ids;
@@ -155,11 +154,11 @@ TEST(Dataset, RunningTextIsCutIntoExamplesThatHoldEachTokenOnce) {
 
 TEST(Dataset, ByteOrderMarkAndCarriageReturnsAreTolerated) {
   const Scratch scratch;
-  const Dataset d = load(options(scratch.write("a.jsonl",
-                                               "\xEF\xBB\xBF{\"prompt\":\"a\",\"completion\":\"b\"}\r\n\r\n"
-                                               "{\"prompt\":\"c\",\"completion\":\"d\"}\r\n")));
+  const Dataset d = load(options(scratch.put("a.jsonl",
+                                             "\xEF\xBB\xBF{\"prompt\":\"a\",\"completion\":\"b\"}\r\n\r\n"
+                                             "{\"prompt\":\"c\",\"completion\":\"d\"}\r\n")));
   EXPECT_EQ(d.train.size(), 2u);
-  DatasetOptions o = options(scratch.write("a.txt", "\xEF\xBB\xBFone\r\ntwo"));
+  DatasetOptions o = options(scratch.put("a.txt", "\xEF\xBB\xBFone\r\ntwo"));
   EXPECT_EQ(all_text(load(o).train.at(0)), "one\ntwo\n");
 }
 
@@ -167,9 +166,9 @@ TEST(Dataset, AnObjectWithOneListIsReadAndLinesInAJsonFileToo) {
   const Scratch scratch;
   const std::string row = R"({"prompt":"a ] \" [ {","completion":"b"})";
   const std::string object = "{\"version\": {\"x\": [1, 2]}, \"rows\": [" + row + ",\n " + row + "], \"n\": \"]\"}";
-  EXPECT_EQ(load(options(scratch.write("a.json", object))).train.size(), 2u);
-  EXPECT_EQ(load(options(scratch.write("b.json", row + "\n" + row + "\n" + row))).train.size(), 3u);
-  EXPECT_EQ(load(options(scratch.write("c.jsonl", "[" + row + "]"))).train.size(), 1u);
+  EXPECT_EQ(load(options(scratch.put("a.json", object))).train.size(), 2u);
+  EXPECT_EQ(load(options(scratch.put("b.json", row + "\n" + row + "\n" + row))).train.size(), 3u);
+  EXPECT_EQ(load(options(scratch.put("c.jsonl", "[" + row + "]"))).train.size(), 1u);
 }
 
 TEST(Dataset, OverlongRowsAreDroppedOrCutAndCounted) {
@@ -177,7 +176,7 @@ TEST(Dataset, OverlongRowsAreDroppedOrCutAndCounted) {
   const std::string shorter = R"({"prompt":"a","completion":"b"})";
   const std::string cut = R"({"prompt":"a","completion":"0123456789012345678901234567890123456789"})";
   const std::string hopeless = R"({"prompt":"0123456789012345678901234567890123456789","completion":"b"})";
-  DatasetOptions o = options(scratch.write("a.jsonl", shorter + "\n" + cut + "\n" + hopeless + "\n"));
+  DatasetOptions o = options(scratch.put("a.jsonl", shorter + "\n" + cut + "\n" + hopeless + "\n"));
   o.max_len = 24;
   Dataset d = load(o);
   EXPECT_EQ(d.train.size(), 1u);
@@ -203,7 +202,7 @@ TEST(Dataset, ABadLineStopsWithItsNumberOrIsSkippedAndCounted) {
                              "{\"prompt\":\"\xff\",\"completion\":\"b\"}",
                              R"({"prompt":"a<bos>","completion":"b"})"};
   for (const std::string& row : bad) {
-    DatasetOptions o = options(scratch.write("a.jsonl", good + "\n\n" + row + "\n" + good + "\n"));
+    DatasetOptions o = options(scratch.put("a.jsonl", good + "\n\n" + row + "\n" + good + "\n"));
     const Problem p = problem_of([&] { load(o); });
     EXPECT_TRUE(p.place.starts_with("line 3")) << row << " -> " << p.place << ": " << p.message;
     EXPECT_EQ(p.file, o.path.string());
@@ -221,7 +220,7 @@ TEST(Dataset, WhatAnErrorQuotesIsNeverCutInsideACharacter) {
   for (const std::string fill : {"", "x", "xx"}) {
     std::string broken = "{\"prompt\" " + fill;
     for (int i = 0; i < 30; ++i) broken += "\u6771";
-    const Problem p = problem_of([&] { load(options(scratch.write("a.jsonl", broken))); });
+    const Problem p = problem_of([&] { load(options(scratch.put("a.jsonl", broken))); });
     EXPECT_EQ(first_invalid_utf8(to_text(p)), std::string::npos);
   }
 }
@@ -232,7 +231,7 @@ TEST(Dataset, BrokenListsAreOneErrorWithALine) {
   for (const std::string& text :
        {"[" + row + ",\n" + row, "[" + row + "\n" + row + "]", "[" + row + ",\n]", "[\n" + row + "] x",
         "[" + row + ",\n{\"prompt\":\"", std::string("{\n\"a\": 1}"), std::string("{\n\"a\""), std::string("[")}) {
-    const Problem p = problem_of([&] { load(options(scratch.write("a.json", text))); });
+    const Problem p = problem_of([&] { load(options(scratch.put("a.json", text))); });
     EXPECT_TRUE(p.place.starts_with("line ")) << text << " -> " << p.place << ": " << p.message;
   }
 }
@@ -240,9 +239,9 @@ TEST(Dataset, BrokenListsAreOneErrorWithALine) {
 TEST(Dataset, NoUsableRowSaysWhy) {
   const Scratch scratch;
   for (const char* name : {"a.jsonl", "a.txt", "a.json"})
-    EXPECT_EQ(problem_of([&] { load(options(scratch.write(name, name == std::string("a.json") ? "[]" : ""))); }).id,
+    EXPECT_EQ(problem_of([&] { load(options(scratch.put(name, name == std::string("a.json") ? "[]" : ""))); }).id,
               "DATA-EMPTY");
-  DatasetOptions o = options(scratch.write("b.jsonl", "{\"prompt\":\"aaaa\",\"completion\":\"bbbb\"}\nnonsense\n"));
+  DatasetOptions o = options(scratch.put("b.jsonl", "{\"prompt\":\"aaaa\",\"completion\":\"bbbb\"}\nnonsense\n"));
   o.max_len = 5;
   o.on_error = OnError::skip;
   const Problem p = problem_of([&] { load(o); });
@@ -252,12 +251,12 @@ TEST(Dataset, NoUsableRowSaysWhy) {
 
 TEST(Dataset, UnknownKeysAndMissingFilesAreClear) {
   const Scratch scratch;
-  const Problem p = problem_of([&] { load(options(scratch.write("a.jsonl", R"({"question":"a","answer":"b"})"))); });
+  const Problem p = problem_of([&] { load(options(scratch.put("a.jsonl", R"({"question":"a","answer":"b"})"))); });
   EXPECT_EQ(p.id, "DATA-FORMAT");
   EXPECT_NE(p.found.find("question, answer"), std::string::npos);
-  EXPECT_EQ(problem_of([&] { load(options(scratch.folder() / "none.jsonl")); }).id, "SYSTEM");
-  EXPECT_EQ(problem_of([&] { load(options(scratch.folder())); }).id, "SYSTEM");
-  DatasetOptions o = options(scratch.write("a.jsonl", R"({"prompt":"a","completion":"b"})"));
+  EXPECT_EQ(problem_of([&] { load(options(scratch.path() / "none.jsonl")); }).id, "SYSTEM");
+  EXPECT_EQ(problem_of([&] { load(options(scratch.path())); }).id, "SYSTEM");
+  DatasetOptions o = options(scratch.put("a.jsonl", R"({"prompt":"a","completion":"b"})"));
   o.chat = ChatFormat::gemma4;  // markers that this vocabulary lacks
   o.on_error = OnError::skip;
   EXPECT_EQ(problem_of([&] { load(o); }).id, "TOK-2");
@@ -270,7 +269,7 @@ TEST(Dataset, TheSplitIsSeededAndSurvivesAppending) {
     for (int i = from; i < to; ++i) text += "{\"prompt\":\"" + std::to_string(i) + "\",\"completion\":\"b\"}\n";
   };
   add(0, 1000);
-  DatasetOptions o = options(scratch.write("a.jsonl", text));
+  DatasetOptions o = options(scratch.put("a.jsonl", text));
   o.eval_fraction = 0.2;
   const auto held_out = [&] {
     std::vector<std::int64_t> rows;
@@ -281,7 +280,7 @@ TEST(Dataset, TheSplitIsSeededAndSurvivesAppending) {
   EXPECT_NEAR(static_cast<double>(first.size()), 200, 50);
   EXPECT_EQ(held_out(), first);
   add(1000, 1500);
-  o.path = scratch.write("a.jsonl", text);
+  o.path = scratch.put("a.jsonl", text);
   const auto more = held_out();
   ASSERT_GE(more.size(), first.size());
   EXPECT_TRUE(std::equal(first.begin(), first.end(), more.begin()));
@@ -291,7 +290,7 @@ TEST(Dataset, TheSplitIsSeededAndSurvivesAppending) {
 
 TEST(Dataset, StoppingIsACancellationAndProgressReachesTheEnd) {
   const Scratch scratch;
-  const auto file = scratch.write("a.jsonl", R"({"prompt":"a","completion":"b"})");
+  const auto file = scratch.put("a.jsonl", R"({"prompt":"a","completion":"b"})");
   std::stop_source stop;
   stop.request_stop();
   EXPECT_EQ(problem_of([&] { load_dataset(options(file), bpe(), stop.get_token()); }).id, "CANCELLED");
@@ -314,7 +313,7 @@ TEST(DatasetFuzz, DamagedFilesAreReadOrRefused) {
   int read = 0;
   for (int i = 0; i < 2000; ++i) {
     const auto kind = rng.below(4);
-    DatasetOptions o = options(scratch.write(names[kind], mutate(files[kind], rng)));
+    DatasetOptions o = options(scratch.put(names[kind], mutate(files[kind], rng)));
     o.on_error = rng.below(2) ? OnError::skip : OnError::stop;
     try {
       const Dataset d = load(o);
@@ -343,7 +342,7 @@ TEST(Dataset, TheMaskCoversExactlyTheAnswerWhateverTheText) {
   }
   for (const ChatFormat chat : {ChatFormat::gemma3, ChatFormat::none}) {
     for (const Tokenizer* tokenizer : {&bpe(), &spm()}) {
-      DatasetOptions o = options(scratch.write("a.jsonl", file));
+      DatasetOptions o = options(scratch.put("a.jsonl", file));
       o.chat = chat;
       const Dataset d = load_dataset(o, *tokenizer);
       ASSERT_EQ(d.train.size(), answers.size());

@@ -12,7 +12,7 @@ TEST(Lengths, AreReadBackAsTheyWereWritten) {
   const Scratch scratch;
   const LengthCounts lengths{{1, 1}, {412, 3}, {4902, 1}, {1 << 20, 12345678901 / 10}};
   for (const char* name : {"a.json", "a.csv", "a.hist"}) {
-    const auto file = scratch.folder() / name;
+    const auto file = scratch.path() / name;
     write_lengths(file, lengths, "\xffrows of a.jsonl");
     EXPECT_EQ(read_lengths(file), lengths) << name;
   }
@@ -21,15 +21,15 @@ TEST(Lengths, AreReadBackAsTheyWereWritten) {
 TEST(Lengths, OrderZeroesNamesBlankLinesAndRepetitionsDoNotMatter) {
   const Scratch scratch;
   const LengthCounts expected{{3, 4}, {90, 1}};
-  EXPECT_EQ(read_lengths(scratch.write("a.csv", "tokens,rows\n90,1\n\n3 , 2\r\n5,0\n3,2")), expected);
-  EXPECT_EQ(read_lengths(scratch.write("a.txt", "3,4\n90,1\n")), expected);
-  EXPECT_EQ(read_lengths(scratch.write("a.json", R"( {"source":"x","lengths":[[90,1],[3,2],[3,2],[5,0]]})")), expected);
+  EXPECT_EQ(read_lengths(scratch.put("a.csv", "tokens,rows\n90,1\n\n3 , 2\r\n5,0\n3,2")), expected);
+  EXPECT_EQ(read_lengths(scratch.put("a.txt", "3,4\n90,1\n")), expected);
+  EXPECT_EQ(read_lengths(scratch.put("a.json", R"( {"source":"x","lengths":[[90,1],[3,2],[3,2],[5,0]]})")), expected);
 }
 
 TEST(Lengths, WhatIsNoHistogramIsRefusedAtItsPlace) {
   const Scratch scratch;
   const auto place = [&](const std::string& name, const std::string& text) {
-    const Problem p = problem_of([&] { read_lengths(scratch.write(name, text)); });
+    const Problem p = problem_of([&] { read_lengths(scratch.put(name, text)); });
     EXPECT_EQ(p.id, "DATA-LENGTHS") << text;
     EXPECT_FALSE(p.expected.empty()) << text;
     EXPECT_NE(p.file.find(name), std::string::npos);
@@ -48,8 +48,8 @@ TEST(Lengths, WhatIsNoHistogramIsRefusedAtItsPlace) {
   EXPECT_EQ(place("a.json", R"({"lengths":[[18446744073709551615,1]]})"), "lengths[0]");
   EXPECT_EQ(place("a.json", R"({"rows":[]})"), "");
   EXPECT_EQ(place("a.json", "[[4,1]]"), "");
-  EXPECT_EQ(problem_of([&] { read_lengths(scratch.write("a.json", "{\"lengths\": [[4,")); }).id, "JSON");
-  EXPECT_EQ(problem_of([&] { read_lengths(scratch.folder() / "none.csv"); }).id, "SYSTEM");
+  EXPECT_EQ(problem_of([&] { read_lengths(scratch.put("a.json", "{\"lengths\": [[4,")); }).id, "JSON");
+  EXPECT_EQ(problem_of([&] { read_lengths(scratch.path() / "none.csv"); }).id, "SYSTEM");
 }
 
 // Against the definition, row by row.

@@ -44,8 +44,8 @@ std::vector<std::filesystem::path> files(const Scratch& scratch) {
   }
   const std::string once = text.substr(3);
   for (int i = 0; i < 3; ++i) text += once;  // several blocks
-  return {scratch.write("a.jsonl", "\xEF\xBB\xBF" + lines), scratch.write("a.json", "[" + list + "]"),
-          scratch.write("b.json", "{\"n\": 3, \"rows\": [" + list + "]}"), scratch.write("a.txt", text)};
+  return {scratch.put("a.jsonl", "\xEF\xBB\xBF" + lines), scratch.put("a.json", "[" + list + "]"),
+          scratch.put("b.json", "{\"n\": 3, \"rows\": [" + list + "]}"), scratch.put("a.txt", text)};
 }
 
 TEST(Scan, LoadingKeepsExactlyTheRowsThatAreUsed) {
@@ -115,13 +115,13 @@ TEST(Scan, EachRowIsTheSameWhenItAloneIsReadAgain) {
 
 TEST(Scan, ARowThatIsGoneIsAnErrorNotAGuess) {
   const Scratch scratch;
-  const auto file = scratch.write("a.txt", "the river\nthe small river\n");
+  const auto file = scratch.put("a.txt", "the river\nthe small river\n");
   ScannedRow row = scan(scan_options(file)).at(0);
   row.place.offset = 100000;
   EXPECT_EQ(problem_of([&] { scan_again(scan_options(file), bpe(), row); }).id, "DATA-CHANGED");
-  const auto lines = scratch.write("a.jsonl", "{\"text\":\"the river\"}\n");
+  const auto lines = scratch.put("a.jsonl", "{\"text\":\"the river\"}\n");
   row = scan(scan_options(lines)).at(0);
-  scratch.write("a.jsonl", "{\"te\n");
+  scratch.put("a.jsonl", "{\"te\n");
   EXPECT_EQ(scan_again(scan_options(lines), bpe(), row).state, RowState::bad);
 }
 
@@ -133,11 +133,11 @@ TEST(Scan, WhatNoLaterRowCanMendStopsWhereItStands) {
     seen = 0;
     return problem_of([&] { scan_rows(o, bpe(), {}, {}, [&](const ScannedRow&) { ++seen; }); });
   };
-  EXPECT_EQ(count(scan_options(scratch.write("a.json", "[" + row + ",\n" + row + ",\n{\"prompt\":"))).id, "DATA-ROW");
+  EXPECT_EQ(count(scan_options(scratch.put("a.json", "[" + row + ",\n" + row + ",\n{\"prompt\":"))).id, "DATA-ROW");
   EXPECT_EQ(seen, 2);
-  EXPECT_EQ(count(scan_options(scratch.write("a.jsonl", "{\"q\":1}\n" + row))).id, "DATA-FORMAT");
+  EXPECT_EQ(count(scan_options(scratch.put("a.jsonl", "{\"q\":1}\n" + row))).id, "DATA-FORMAT");
   EXPECT_EQ(seen, 0);
-  DatasetOptions short_rows = scan_options(scratch.write("a.jsonl", row));
+  DatasetOptions short_rows = scan_options(scratch.put("a.jsonl", row));
   short_rows.max_len = 1;
   EXPECT_EQ(count(short_rows).id, "DATA-LEN");
 }

@@ -2,7 +2,6 @@
 // What the tests of the data room share: the fixture tokenizers, scratch files, random text.
 #pragma once
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -15,6 +14,7 @@
 #include "core/base/rng.h"
 #include "core/data/dataset.h"
 #include "core/data/tokenizer.h"
+#include "tests/base/scratch.h"
 
 namespace mw::data::testing {
 
@@ -31,31 +31,7 @@ inline const Tokenizer& spm() {
   return *t;
 }
 
-// A folder of its own for each test, removed at the end.
-class Scratch {
- public:
-  Scratch() {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::temp_directory_path() /
-              ("mw-data-" + std::to_string(::getpid()) + "-" + info->test_suite_name() + "-" + info->name());
-    std::filesystem::create_directories(folder_);
-  }
-  ~Scratch() {
-    std::error_code ec;
-    std::filesystem::remove_all(folder_, ec);
-  }
-  std::filesystem::path write(const std::string& name, const std::string& content) const {
-    const auto file = folder_ / name;
-    std::error_code ec;
-    std::filesystem::remove(file, ec);  // a new file: some file systems flush one that is overwritten
-    std::ofstream(file, std::ios::binary) << content;
-    return file;
-  }
-  const std::filesystem::path& folder() const { return folder_; }
-
- private:
-  std::filesystem::path folder_;
-};
+using test::Scratch;
 
 inline std::string utf8(char32_t c) {
   const auto b = [](char32_t v) { return static_cast<char>(v); };

@@ -31,7 +31,7 @@ Json tiny() {
 }
 std::unique_ptr<Tokenizer> load(const Json& j) {
   const Scratch scratch;
-  return load_tokenizer(scratch.write("tokenizer.json", j.dump()));
+  return load_tokenizer(scratch.put("tokenizer.json", j.dump()));
 }
 using Ids = std::vector<int>;
 
@@ -78,15 +78,14 @@ TEST(Tokenizer, WholeSegmentsAreLookedUpFirstWhereTheFileSaysSo) {
 
 TEST(Tokenizer, TokenizerConfigNamesTheSpecials) {
   const Scratch scratch;
-  scratch.write("tokenizer.json", tiny().dump());
-  scratch.write("tokenizer_config.json",
-                R"({"bos_token": {"content": "<x>"}, "eos_token": "<xy>", "pad_token": null})");
-  const auto t = load_tokenizer(scratch.folder());
+  scratch.put("tokenizer.json", tiny().dump());
+  scratch.put("tokenizer_config.json", R"({"bos_token": {"content": "<x>"}, "eos_token": "<xy>", "pad_token": null})");
+  const auto t = load_tokenizer(scratch.path());
   EXPECT_EQ(t->bos(), 9);
   EXPECT_EQ(t->eos(), 10);
   EXPECT_EQ(t->pad(), 0);
-  scratch.write("tokenizer_config.json", R"({"bos_token": "<nowhere>"})");
-  EXPECT_EQ(problem_of([&] { load_tokenizer(scratch.folder()); }).place, "<nowhere>");
+  scratch.put("tokenizer_config.json", R"({"bos_token": "<nowhere>"})");
+  EXPECT_EQ(problem_of([&] { load_tokenizer(scratch.path()); }).place, "<nowhere>");
 }
 
 TEST(Tokenizer, OtherKindsOfTokenizerAreNamedAndRefused) {
@@ -131,14 +130,14 @@ TEST(Tokenizer, BrokenFilesNameThePlace) {
   EXPECT_EQ(change("/added_tokens/3/content", 5).place, "added_tokens[3].content");
   EXPECT_EQ(change("/model/unk_token", "nowhere").place, "model.unk_token");
   const Scratch scratch;
-  EXPECT_EQ(problem_of([&] { load_tokenizer(scratch.write("tokenizer.json", "{\n \"model\": {,")); }).place,
+  EXPECT_EQ(problem_of([&] { load_tokenizer(scratch.put("tokenizer.json", "{\n \"model\": {,")); }).place,
             "line 2, column 12");
-  EXPECT_EQ(problem_of([&] { load_tokenizer(scratch.write("tokenizer.json", "{\"a\":1,\"a\":2}")); }).place, "a");
-  EXPECT_EQ(problem_of([&] { load_tokenizer(scratch.write("tokenizer.json", std::string(5000, '['))); }).message,
+  EXPECT_EQ(problem_of([&] { load_tokenizer(scratch.put("tokenizer.json", "{\"a\":1,\"a\":2}")); }).place, "a");
+  EXPECT_EQ(problem_of([&] { load_tokenizer(scratch.put("tokenizer.json", std::string(5000, '['))); }).message,
             "nesting deeper than 100");
-  EXPECT_EQ(problem_of([&] { load_tokenizer(scratch.folder() / "missing"); }).id, "SYSTEM");
-  std::filesystem::remove(scratch.folder() / "tokenizer.json");
-  EXPECT_EQ(problem_of([&] { load_tokenizer(scratch.folder()); }).message, "the folder has no tokenizer");
+  EXPECT_EQ(problem_of([&] { load_tokenizer(scratch.path() / "missing"); }).id, "SYSTEM");
+  std::filesystem::remove(scratch.path() / "tokenizer.json");
+  EXPECT_EQ(problem_of([&] { load_tokenizer(scratch.path()); }).message, "the folder has no tokenizer");
 }
 
 // Appends messages in the wire format: field << 3 | 2, length, content.
@@ -146,7 +145,7 @@ TEST(Tokenizer, SentencePieceModelsWithOtherSettingsAreNamedAndRefused) {
   const Scratch scratch;
   const std::string model = read_file(fixture("tokenizer_spm/tokenizer.model"));
   const auto with = [&](const std::string& extra) {  // a later message of the same field is merged into the earlier one
-    return problem_of([&] { load_tokenizer(scratch.write("tokenizer.model", model + extra)); }).place;
+    return problem_of([&] { load_tokenizer(scratch.put("tokenizer.model", model + extra)); }).place;
   };
   const auto bytes = [](std::initializer_list<int> list) { return std::string(list.begin(), list.end()); };
   EXPECT_EQ(with(bytes({0x1a, 2, 0x18, 1})), "normalizer_spec.add_dummy_prefix");
@@ -154,7 +153,7 @@ TEST(Tokenizer, SentencePieceModelsWithOtherSettingsAreNamedAndRefused) {
   EXPECT_EQ(with(bytes({0x1a, 4, 0x12, 2, 'x', 'y'})), "normalizer_spec.precompiled_charsmap");
   EXPECT_EQ(with(bytes({0x12, 2, 0x18, 3})), "trainer_spec.model_type");
   EXPECT_EQ(with(bytes({0x1a, 50, 0x18})), "model");
-  EXPECT_EQ(problem_of([&] { load_tokenizer(scratch.write("tokenizer.model", "")); }).place, "pieces");
+  EXPECT_EQ(problem_of([&] { load_tokenizer(scratch.put("tokenizer.model", "")); }).place, "pieces");
 }
 
 TEST(Tokenizer, DecodingWhatWasEncodedGivesTheTextBack) {
@@ -214,8 +213,8 @@ TEST(TokenizerFuzz, DamagedTokenizerJsonIsReadOrRefused) {
   const std::string small = tiny().dump(), large = read_file(fixture("tokenizer_bpe/tokenizer_legacy.json"));
   Rng rng{4};
   int read = 0;
-  for (int i = 0; i < 2500; ++i) read += survives(scratch.write("tokenizer.json", mutate(small, rng)));
-  for (int i = 0; i < 200; ++i) read += survives(scratch.write("tokenizer.json", mutate(large, rng)));
+  for (int i = 0; i < 2500; ++i) read += survives(scratch.put("tokenizer.json", mutate(small, rng)));
+  for (int i = 0; i < 200; ++i) read += survives(scratch.put("tokenizer.json", mutate(large, rng)));
   EXPECT_GT(read, 50);
   EXPECT_LT(read, 2000);
 }
@@ -229,7 +228,7 @@ TEST(TokenizerFuzz, DamagedSentencePieceModelIsReadOrRefused) {
     std::string damaged = mutate(model, rng);
     // Half of them in the settings at the end, where a byte means most.
     if (i % 2 && damaged.size() > 300) damaged[damaged.size() - 1 - rng.below(300)] = static_cast<char>(rng.below(256));
-    read += survives(scratch.write("tokenizer.model", damaged));
+    read += survives(scratch.put("tokenizer.model", damaged));
   }
   EXPECT_GT(read, 20);
   EXPECT_LT(read, 390);

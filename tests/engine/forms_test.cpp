@@ -71,7 +71,7 @@ void write_weights(const Form& form, const fs::path& to) {
 class EveryForm : public testing::TestWithParam<Form> {};
 
 TEST_P(EveryForm, GivesTheSameLogits) {
-  const formats::TemporaryFolder folder;
+  const formats::Scratch folder;
   write_config(GetParam(), folder / "config.json");
   write_weights(GetParam(), folder / "model.safetensors");
   EXPECT_EQ(logits_of(folder.path()), logits_of(fs::path(MW_FIXTURES) / GetParam().fixture));

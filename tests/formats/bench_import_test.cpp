@@ -40,7 +40,7 @@ TEST(BenchImport, FilesAreKnownByWhatIsInThem) {
     EXPECT_EQ(bench_kind(fixture(name)), BenchKind::llama_bench) << name;
   EXPECT_EQ(bench_kind(fixture("VERSIONS.json")), BenchKind::none);
   EXPECT_EQ(bench_kind("/no/such/file"), BenchKind::none);
-  const TemporaryFolder folder;
+  const Scratch folder;
   write_file_atomically(folder / "data.jsonl", "{\"prompt\": \"a\", \"completion\": \"b\"}\n");
   write_file_atomically(folder / "lengths.csv", "tokens,rows\n1,2\n");
   write_file_atomically(folder / "points.csv", "request_rate,median_ttft_ms\n1,2\n");
@@ -194,7 +194,7 @@ TEST(BenchImport, LlamaBenchGivesPointsOfOneSequenceInAllItsForms) {
 }
 
 TEST(BenchImport, CsvWithNamesOfItsOwnNeedsAMapping) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   write_file_atomically(folder / "own.csv",
                         "platform,qps,\"TTFT, median\",gen tok/s,mean_tpot_ms\n"
                         "tpu,4,61.5,1206,23.9\n\ntpu,inf,,1404,\n\"h100, two\",4,1443,728,31.2\n");
@@ -227,7 +227,7 @@ TEST(BenchImport, CsvWithNamesOfItsOwnNeedsAMapping) {
 }
 
 TEST(BenchImport, OwnFilesHoldOneSetOrMany) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   BenchSet set{.name = "a", .provenance = Provenance::measured, .points = {BenchPoint{}}};
   const Json one = to_json(set, Detail::summary);
   set.name = "b";
@@ -249,7 +249,7 @@ TEST(BenchImport, OwnFilesHoldOneSetOrMany) {
 }
 
 TEST(BenchImport, TruncatedAndForeignFilesEndInOneErrorThatSaysWhere) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const std::string appended = read_file(fixture("vllm_appended.json"));
   write_file_atomically(folder / "cut.json", appended.substr(0, appended.size() - 300));
   const Problem cut = refusal(folder / "cut.json");
@@ -297,7 +297,7 @@ std::string damaged(std::string text, Rng& rng) {
 }
 
 TEST(BenchImportFuzz, DamagedFilesAreReadOrRefused) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   std::vector<std::string> files;
   for (const char* name : {"vllm_plain.json", "vllm_detailed.json", "vllm_appended.json", "vllm_old.json",
                            "guidellm_constant.json", "llama_bench.json", "llama_bench.jsonl", "llama_bench.csv"})

@@ -63,7 +63,7 @@ TEST_P(EveryPrefix, IsReadWhateverTheConfigSays) {
     Config c = tiny_gemma3();
     c.hf_prefix = configured;
     const TensorInventory inventory(c);
-    const TemporaryFolder folder;
+    const Scratch folder;
     save(folder / "model.safetensors", stored(inventory, configured, GetParam().text));
     expect_values(HfWeights(folder.path(), inventory), inventory);
   }
@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(HfWeights, EveryPrefix,
 
 TEST(HfWeights, SkipsTowersAndTheTiedHeadAndSaysSo) {
   const TensorInventory inventory(tiny_gemma3());
-  const TemporaryFolder folder;
+  const Scratch folder;
   auto tensors = stored(inventory, "model.", "language_model.model.");
   tensors.push_back({"vision_tower.vision_model.encoder.layers.0.self_attn.q_proj.weight", {1}, {7}});
   tensors.push_back({"multi_modal_projector.mm_soft_emb_norm.weight", {1}, {7}});
@@ -91,7 +91,7 @@ TEST(HfWeights, SkipsTowersAndTheTiedHeadAndSaysSo) {
 
 TEST(HfWeights, IgnoresKAndVOfBorrowingLayersInEitherForm) {
   const TensorInventory inventory(tiny_gemma4_e());
-  const TemporaryFolder folder;
+  const Scratch folder;
   auto tensors = stored(inventory, "model.", "model.");
   save(folder / "model.safetensors", tensors);
   EXPECT_THAT(HfWeights(folder.path(), inventory).skipped(), testing::IsEmpty());
@@ -115,14 +115,14 @@ void save_sharded(const fs::path& folder, std::span<const Stored> tensors) {
 
 TEST(HfWeights, ReadsShardsByTheirIndex) {
   const TensorInventory inventory(tiny_gemma3());
-  const TemporaryFolder folder;
+  const Scratch folder;
   save_sharded(folder.path(), stored(inventory, "model.", "model."));
   expect_values(HfWeights(folder.path(), inventory), inventory);
 }
 
 TEST(HfWeights, ShardsMustStayInsideTheFolder) {
   const TensorInventory inventory(tiny_gemma3());
-  const TemporaryFolder folder;
+  const Scratch folder;
   fs::create_directories(folder / "model");
   save(folder / "outside.safetensors", stored(inventory, "model.", "model."));
   const std::string absolute = (folder / "outside.safetensors").string();
@@ -138,7 +138,7 @@ TEST(HfWeights, ShardsMustStayInsideTheFolder) {
 
 TEST(HfWeights, BadIndexesAreErrors) {
   const TensorInventory inventory(tiny_gemma3());
-  const TemporaryFolder folder;
+  const Scratch folder;
   for (const char* text : {"", "[]", "{}", R"({"weight_map":[]})", R"({"weight_map":{}})", R"({"weight_map":{"a":1}})",
                            R"({"weight_map":{"a":"missing.safetensors"}})", R"({"weight_map":{"a":"."}})"}) {
     put(folder / "model.safetensors.index.json", text);
@@ -148,7 +148,7 @@ TEST(HfWeights, BadIndexesAreErrors) {
 
 TEST(HfWeights, ATensorMayStandInOneShardOnly) {
   const TensorInventory inventory(tiny_gemma3());
-  const TemporaryFolder folder;
+  const Scratch folder;
   const auto tensors = stored(inventory, "model.", "model.");
   save_sharded(folder.path(), tensors);
   save(folder / "b.safetensors", tensors);
@@ -157,7 +157,7 @@ TEST(HfWeights, ATensorMayStandInOneShardOnly) {
 
 TEST(HfWeights, AnIndexMayNotNameATensorItsFileLacks) {
   const TensorInventory inventory(tiny_gemma3());
-  const TemporaryFolder folder;
+  const Scratch folder;
   const auto tensors = stored(inventory, "model.", "model.");
   save_sharded(folder.path(), tensors);
   save(folder / "b.safetensors", std::span(tensors).subspan(tensors.size() / 2 + 1));
@@ -176,7 +176,7 @@ class BrokenWeights : public testing::TestWithParam<Broken> {};
 
 TEST_P(BrokenWeights, AreOneClearError) {
   const TensorInventory inventory(tiny_gemma3());
-  const TemporaryFolder folder;
+  const Scratch folder;
   auto tensors = stored(inventory, "model.", "model.");
   GetParam().edit(tensors);
   save(folder / "model.safetensors", tensors);
@@ -222,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(HfWeights, WholeNumberWeightsAreRefused) {
   const TensorInventory inventory(tiny_gemma3());
-  const TemporaryFolder folder;
+  const Scratch folder;
   const auto tensors = stored(inventory, "model.", "model.");
   std::vector<TensorData> data;
   for (const Stored& s : tensors) data.push_back({s.name, DType::i32, s.shape, std::as_bytes(std::span(s.values))});
@@ -232,7 +232,7 @@ TEST(HfWeights, WholeNumberWeightsAreRefused) {
 }
 
 TEST(HfWeights, AFolderWithoutWeightsSaysWhatItLooksFor) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const Problem p = problem_of([&] { HfWeights(folder.path(), TensorInventory(tiny_gemma3())); });
   EXPECT_THAT(p.expected, HasSubstr("model.safetensors"));
   EXPECT_THROW(HfWeights("/nonexistent", TensorInventory(tiny_gemma3())), Error);
@@ -249,7 +249,7 @@ TEST(HfWeights, Bf16AndF32ReadsAgree) {
   }
   const auto read = [&](size_t i, std::span<float> out) { std::copy(values[i].begin(), values[i].end(), out.begin()); };
   for (const DType dtype : {DType::f32, DType::bf16}) {
-    const TemporaryFolder folder;
+    const Scratch folder;
     write_hf_weights(folder.path(), c, inventory, read, dtype);
     const HfWeights weights(folder.path(), inventory);
     EXPECT_EQ(read_json(folder / "config.json").at("dtype"), dtype == DType::f32 ? "float32" : "bfloat16");
@@ -275,7 +275,7 @@ TEST(HfWeights, Bf16AndF32ReadsAgree) {
 TEST(WriteHfWeights, ATensorThatCannotBeReadLeavesNoFile) {
   const Config c = tiny_gemma3();
   const TensorInventory inventory(c);
-  const TemporaryFolder folder;
+  const Scratch folder;
   const auto read = [&](size_t i, std::span<float>) {
     if (i == 2) throw Error({.id = "READ"});
   };
@@ -290,7 +290,7 @@ TEST(WriteHfWeights, AMultimodalModelIsSavedAsTextOnly) {
   c.hf_architecture = "Gemma3ForConditionalGeneration";
   const TensorInventory inventory(c);
   const auto all = [](size_t, std::span<float> out) { std::fill(out.begin(), out.end(), 0.5f); };
-  const TemporaryFolder folder;
+  const Scratch folder;
   write_hf_weights(folder.path(), c, inventory, all, DType::bf16);
   const Config back = read_config(folder.path());
   EXPECT_EQ(back.hf_model_type, "gemma3_text");
@@ -299,7 +299,7 @@ TEST(WriteHfWeights, AMultimodalModelIsSavedAsTextOnly) {
 }
 
 TEST(ReadConfig, NamesTheModelAfterItsFolder) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   fs::create_directories(folder / "my-model");
   put(folder / "my-model/config.json", model::to_hf_config(tiny_gemma3()).dump());
   EXPECT_EQ(read_config(folder / "my-model").id, "my-model");

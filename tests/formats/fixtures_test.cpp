@@ -23,7 +23,7 @@ TEST_P(HfFixture, WeightsAreWrittenBackToTheSameBytes) {
   const model::TensorInventory inventory(config);
   const HfWeights weights(folder, inventory);
   EXPECT_THAT(weights.skipped(), testing::IsEmpty());
-  const TemporaryFolder out;
+  const Scratch out;
   const auto read = [&](size_t i, std::span<float> values) { weights.read_f32(i, 0, values); };
   write_hf_weights(out.path(), config, inventory, read, DType::f32);
   EXPECT_TRUE(get(out / "model.safetensors") == get(folder / "model.safetensors")) << "bytes differ";
@@ -39,7 +39,7 @@ TEST_P(HfFixture, AdapterIsWrittenBackToTheSameBytes) {
   EXPECT_EQ(adapter.alpha, 8.0f);
   EXPECT_EQ(adapter.targets.size(), 7u);
   EXPECT_EQ(adapter.modules.size(), inventory.lora_targets().size());
-  const TemporaryFolder out;
+  const Scratch out;
   write_peft(out.path(), adapter, inventory);
   EXPECT_TRUE(get(out / "adapter_model.safetensors") == get(folder / "lora" / "adapter_model.safetensors"));
   // Every field we write is a field of peft's own file, with the same value.
@@ -77,7 +77,7 @@ TEST_P(PeftFixture, RanksAndAlphasAreThoseOfPeft) {
     const double divisor = adapter.rslora ? std::sqrt(m.rank) : m.rank;
     EXPECT_NEAR(m.alpha / divisor, expected.at("scaling").get<double>(), 1e-6) << m.target.module;
   }
-  const TemporaryFolder out;
+  const Scratch out;
   write_peft(out.path(), adapter, inventory);
   EXPECT_TRUE(get(out / "adapter_model.safetensors") == get(folder / "adapter_model.safetensors"));
   const Json ours = read_json(out / "adapter_config.json"), theirs = read_json(folder / "adapter_config.json");

@@ -54,7 +54,7 @@ class Ocdbt : public testing::Test {
     root = data.add(interior(2, "d/data", {{"x.a/", 2, low}, {"y.z", 2, other}}));
     return data;
   }
-  TemporaryFolder folder_;
+  Scratch folder_;
 };
 
 TEST_F(Ocdbt, ATreeOfThreeLevelsGivesEveryKeyWithItsWholeName) {

@@ -103,7 +103,7 @@ class Damaged : public testing::Test {
     }
     return "no error";
   }
-  TemporaryFolder folder_;
+  Scratch folder_;
 };
 
 TEST_F(Damaged, AMissingProcessFolderIsNamed) {
@@ -181,7 +181,7 @@ class Shard : public testing::Test {
     return tree.read_floats(tree.arrays().at(0));
   }
   const std::string data_{"\0\0\x80\x3f\0\0\0\x40\0\0\x40\x40\0\0\x80\x40", 16};
-  TemporaryFolder folder_;
+  Scratch folder_;
 };
 
 TEST_F(Shard, InnerChunksLieWhereTheIndexSays) {
@@ -235,7 +235,7 @@ TEST(Unzstd, TakesNoMoreMemoryThanItsBytesCanMean) {
 }
 
 TEST(Orbax, WhatIsNoneIsSaid) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   EXPECT_FALSE(is_orbax(folder.path()));
   EXPECT_THROW(open_orbax(folder.path()), Error);
   EXPECT_THROW(open_orbax(folder.path() / "missing"), Error);

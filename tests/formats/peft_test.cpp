@@ -45,7 +45,7 @@ void expect_same_modules(const Adapter& a, const Adapter& b) {
 
 TEST(Peft, ReadsBackWhatItWrote) {
   const TensorInventory inventory(tiny_gemma3());
-  const TemporaryFolder folder;
+  const Scratch folder;
   Adapter adapter = all_targets(inventory);
   adapter.dropout = 0.1f;
   adapter.rslora = true;
@@ -61,7 +61,7 @@ TEST(Peft, ReadsBackWhatItWrote) {
 
 TEST(Peft, ConfigIsSortedAndSaysInference) {
   const TensorInventory inventory(tiny_gemma3());
-  const TemporaryFolder folder;
+  const Scratch folder;
   write_peft(folder.path(), all_targets(inventory), inventory);
   const Json config = read_json(folder / "adapter_config.json");
   std::vector<std::string> keys;
@@ -76,7 +76,7 @@ TEST(Peft, ConfigIsSortedAndSaysInference) {
 
 TEST(Peft, GivenPatternsAreKeptWhenTheyAreRight) {
   const TensorInventory inventory(tiny_gemma3());
-  const TemporaryFolder folder;
+  const Scratch folder;
   Adapter adapter{
       .rank = 2, .alpha = 4, .rank_pattern = {{"q_proj", 3}}, .alpha_pattern = {{"self_attn.q_proj", 9.5f}}};
   for (const model::LoraTarget& t : inventory.lora_targets())
@@ -91,7 +91,7 @@ TEST(Peft, GivenPatternsAreKeptWhenTheyAreRight) {
 // "a_proj before q_proj" depends on an order that a sorted file does not keep: each module is then named.
 TEST(Peft, PatternsThatWouldMisleadPeftAreSpelledOut) {
   const TensorInventory inventory(tiny_gemma3());
-  const TemporaryFolder folder;
+  const Scratch folder;
   Adapter adapter{.rank = 2, .alpha = 4, .rank_pattern = {{"q_proj", 3}, {"layers.0.self_attn.q_proj", 5}}};
   for (const model::LoraTarget& t : inventory.lora_targets())
     adapter.modules.push_back(module_of(t, t.role == Role::q_proj ? 3 : 2, 4));
@@ -105,7 +105,7 @@ TEST(Peft, AMultimodalBaseGetsAnExpressionThatMissesItsTowers) {
   Config c = tiny_gemma3();
   c.hf_prefix = "model.language_model.";
   const TensorInventory inventory(c);
-  const TemporaryFolder folder;
+  const Scratch folder;
   const Adapter adapter = all_targets(inventory);
   write_peft(folder.path(), adapter, inventory);
   const std::string targets = read_json(folder / "adapter_config.json").at("target_modules");
@@ -130,7 +130,7 @@ TEST(Peft, AModuleAdaptedInSomeLayersOnlyIsNamedWithThem) {
       return adapter;
     };
     const auto targets = [&](const Adapter& adapter) {
-      const TemporaryFolder folder;
+      const Scratch folder;
       write_peft(folder.path(), adapter, inventory);
       expect_same_modules(read_peft(folder.path(), inventory), adapter);
       return read_json(folder / "adapter_config.json").at("target_modules");
@@ -155,7 +155,7 @@ TEST(Peft, AModuleAdaptedInSomeLayersOnlyIsNamedWithThem) {
 
 TEST(Peft, TheTensorsPresentCountNotTheTargetList) {
   const TensorInventory inventory(tiny_gemma3());
-  const TemporaryFolder folder;
+  const Scratch folder;
   Adapter adapter = all_targets(inventory);
   adapter.modules.resize(3);
   write_peft(folder.path(), adapter, inventory);
@@ -179,7 +179,7 @@ class RefusedAdapter : public testing::TestWithParam<Refused> {};
 
 TEST_P(RefusedAdapter, IsNamed) {
   const TensorInventory inventory(tiny_gemma3());
-  const TemporaryFolder folder;
+  const Scratch folder;
   write_peft(folder.path(), all_targets(inventory), inventory);
   Json config = read_json(folder / "adapter_config.json");
   GetParam().edit(config);
@@ -224,7 +224,7 @@ INSTANTIATE_TEST_SUITE_P(
 // The tensors of a good adapter, edited.
 void expect_tensor_error(const std::function<void(std::vector<TensorData>&)>& edit, const char* says) {
   const TensorInventory inventory(tiny_gemma3());
-  const TemporaryFolder folder;
+  const Scratch folder;
   const Adapter adapter = all_targets(inventory);
   write_peft(folder.path(), adapter, inventory);
   std::vector<TensorData> tensors;
@@ -284,7 +284,7 @@ TEST(PeftTensors, TheSameModuleUnderTwoPrefixesIsAnError) {
 
 TEST(Peft, ValuesThatDoNotFitTheRankAreNotWritten) {
   const TensorInventory inventory(tiny_gemma3());
-  const TemporaryFolder folder;
+  const Scratch folder;
   Adapter adapter = all_targets(inventory);
   adapter.modules[1].a.pop_back();
   EXPECT_THAT(problem_of([&] { write_peft(folder.path(), adapter, inventory); }).place, HasSubstr("k_proj"));
@@ -317,7 +317,7 @@ TEST(PeftPatterns, HostileExpressionsAreCheapOrRefused) {
 
 TEST(PeftMutation, DamagedConfigsGiveErrorsOnly) {
   const TensorInventory inventory(tiny_gemma3());
-  const TemporaryFolder folder;
+  const Scratch folder;
   write_peft(folder.path(), all_targets(inventory), inventory);
   const std::string good = get(folder / "adapter_config.json");
   Rng rng{5};

@@ -63,7 +63,7 @@ fs::path events_file() {
 
 TEST(TensorboardFile, AGrowingFileGivesEveryRecordOnceWhereverItIsCut) {
   const std::string whole = read_file(events_file());
-  const TemporaryFolder folder;
+  const Scratch folder;
   const fs::path file = folder / "events.out.tfevents.1.x";
   for (size_t cut = 0; cut <= whole.size(); cut += 7) {
     put(file, whole.substr(0, cut));
@@ -78,7 +78,7 @@ TEST(TensorboardFile, AGrowingFileGivesEveryRecordOnceWhereverItIsCut) {
 }
 
 TEST(RunLog, AnyBytesEndInScalarsOrOneError) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   for (const char* kind : {"tensorboardx", "tensors", "wandb", "transformers/checkpoint-9"}) {
     const fs::path from = fs::directory_iterator(kLogs / kind)->path();
     const std::string before = read_file(from);
@@ -103,7 +103,7 @@ TEST(RunLog, AnyBytesEndInScalarsOrOneError) {
 }
 
 TEST(RunLog, LinesOfEventsAreALogWhateverElseIsPrinted) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const fs::path file = folder / "printed.jsonl";
   put(file,
       "{\"event\":\"started\",\"run\":\"run-1\",\"info\":{\"name\":\"mine\",\"steps\":3}}\n"

@@ -19,7 +19,7 @@ std::span<const std::byte> bytes_of(const std::vector<float>& v) {
 }
 
 TEST(Safetensors, ReadsBackWhatItWrote) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const std::vector<float> a{1, 2, 3, 4, 5, 6}, b{7.5f};
   const std::vector<std::uint16_t> half{0x3f80, 0xc000};
   write_safetensors(folder / "x.safetensors",
@@ -44,7 +44,7 @@ TEST(Safetensors, ReadsBackWhatItWrote) {
 
 // The reference writer's bytes for the same tensors (safetensors 0.6, recorded).
 TEST(Safetensors, WritesTheReferenceLayout) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const std::array<std::byte, 8> zeros{};
   const auto z = [&](size_t n) { return std::span(zeros).first(n); };
   write_safetensors(folder / "x",
@@ -72,7 +72,7 @@ TEST(Safetensors, WritesTheReferenceLayout) {
 }
 
 TEST(Safetensors, StreamsLargeTensorsInPieces) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   std::vector<float> values(300'000);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   const std::vector<TensorSpec> specs{{"t", DType::f32, {300, 1000}}};
@@ -87,7 +87,7 @@ TEST(Safetensors, StreamsLargeTensorsInPieces) {
 }
 
 TEST(Safetensors, LeavesTheOldFileWhenWritingFails) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   put(folder / "x", "old");
   const std::vector<float> three{1, 2, 3};
   const auto write = [&] {
@@ -99,7 +99,7 @@ TEST(Safetensors, LeavesTheOldFileWhenWritingFails) {
 }
 
 TEST(Safetensors, RefusesToWriteTwoTensorsWithOneName) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const std::vector<float> one{1};
   const std::vector<TensorData> twice{{"t", DType::f32, {1}, bytes_of(one)}, {"t", DType::f32, {1}, bytes_of(one)}};
   EXPECT_THROW(write_safetensors(folder / "x", twice), Error);
@@ -129,7 +129,7 @@ std::string entry(const std::string& dtype, const std::string& shape, const std:
 class BrokenFile : public testing::TestWithParam<Broken> {};
 
 TEST_P(BrokenFile, IsOneClearError) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   put(folder / "x", GetParam().bytes);
   const Problem p = problem_of([&] { SafetensorsFile file(folder / "x"); });
   EXPECT_THAT(p.message + " " + p.place, HasSubstr(GetParam().says));
@@ -192,12 +192,12 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Safetensors, MissingFileAndFolderAreErrors) {
   EXPECT_THROW(SafetensorsFile("/nonexistent.safetensors"), Error);
-  const TemporaryFolder folder;
+  const Scratch folder;
   EXPECT_THROW(SafetensorsFile(folder.path()), Error);
 }
 
 TEST(Safetensors, ToleratesUnknownTypesUntilTheyAreRead) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   put(folder / "x",
       safetensors_bytes(
           "{\"a\":" + entry("F7_NEW", "[2]", "[0,5]") + ",\"b\":" + entry("F8_E4M3", "[3]", "[5,8]") + "}", k8));
@@ -210,7 +210,7 @@ TEST(Safetensors, ToleratesUnknownTypesUntilTheyAreRead) {
 }
 
 TEST(Safetensors, RefusesReadsOutsideATensor) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   put(folder / "x", safetensors_bytes("{\"a\":" + kGood + "}", k8));
   const SafetensorsFile file(folder / "x");
   std::vector<float> out(2);
@@ -221,7 +221,7 @@ TEST(Safetensors, RefusesReadsOutsideATensor) {
 }
 
 TEST(Safetensors, NoticesAFileThatShrankAfterOpening) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   put(folder / "x", safetensors_bytes("{\"a\":" + kGood + "}", k8));
   const SafetensorsFile file(folder / "x");
   std::filesystem::resize_file(folder / "x", std::filesystem::file_size(folder / "x") - 1);
@@ -241,7 +241,7 @@ TEST(Safetensors, HundredThousandTensorsAreReadAtOnce) {
   EXPECT_NE(file.find("t99999"), nullptr);
 }
 
-std::string small_file(const TemporaryFolder& folder) {
+std::string small_file(const Scratch& folder) {
   const std::vector<float> v{1, 2, 3, 4};
   write_safetensors(folder / "s",
                     std::vector<TensorData>{{"model.a", DType::f32, {2, 2}, bytes_of(v)},
@@ -266,7 +266,7 @@ void open_and_read(MemoryFile& memory, const std::string& bytes) {
 }
 
 TEST(SafetensorsMutation, EveryTruncationIsAnError) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   MemoryFile memory;
   const std::string good = small_file(folder);
   for (size_t n = 0; n < good.size(); ++n) {
@@ -276,7 +276,7 @@ TEST(SafetensorsMutation, EveryTruncationIsAnError) {
 }
 
 TEST(SafetensorsMutation, FlippedBytesGiveErrorsOnly) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   MemoryFile memory;
   const std::string good = small_file(folder);
   const size_t header_end = good.size() - 27;
@@ -290,7 +290,7 @@ TEST(SafetensorsMutation, FlippedBytesGiveErrorsOnly) {
 }
 
 TEST(SafetensorsMutation, SplicedHeadersGiveErrorsOnly) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   MemoryFile memory;
   const std::string good = small_file(folder);
   const std::string header = good.substr(8, good.size() - 8 - 27), data = good.substr(good.size() - 27);
@@ -332,7 +332,7 @@ TEST(Floats, Bf16RoundsToNearestEven) {
 }
 
 TEST(Floats, FilesOfEveryFloatTypeAreWidened) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const std::vector<double> d{1.5, -0.25};
   const std::vector<std::uint16_t> h{0x3e00, 0xb400};
   write_safetensors(folder / "x", std::vector<TensorData>{{"d", DType::f64, {2}, std::as_bytes(std::span(d))},

@@ -13,31 +13,11 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "tests/base/scratch.h"
 
 namespace mw::formats {
 
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    const std::filesystem::path memory = "/dev/shm";  // atomic writes wait for the disk otherwise
-    path_ = (::access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::temp_directory_path()) /
-            ("mw_" + std::to_string(::getpid()) + "_" + (test ? test->name() : "setup"));
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~TemporaryFolder() {
-    std::error_code ec;
-    std::filesystem::remove_all(path_, ec);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
+using test::Scratch;
 
 inline void put(const std::filesystem::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;

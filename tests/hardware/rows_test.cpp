@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "core/hardware/catalogue.h"
+#include "tests/base/scratch.h"
 
 namespace mw::hardware {
 namespace {
@@ -16,15 +17,8 @@ const std::string kShipped = std::string(MW_RESOURCES) + "/hardware";
 
 class UserRows : public testing::Test {
  protected:
-  UserRows()
-      : folder_(fs::path(testing::TempDir()) /
-                ("hardware-" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()))) {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  ~UserRows() override { fs::remove_all(folder_); }
   Catalogue with(const char* name, const std::string& text) {
-    std::ofstream(folder_ / name) << text;
+    scratch_.put(name, text);
     return Catalogue::load(kShipped, folder_);
   }
   static std::string chip(const std::string& memory, const std::string& more = "") {
@@ -32,7 +26,8 @@ class UserRows : public testing::Test {
       "memory_bandwidth": "1 TB/s", "marketed_memory": "16 GB", "memory": )" +
            memory + more + "}]}";
   }
-  fs::path folder_;
+  test::Scratch scratch_;
+  const fs::path& folder_ = scratch_.path();
 };
 
 TEST_F(UserRows, AddAChipAndItsPrice) {

@@ -14,7 +14,7 @@ namespace mw::launch {
 
 struct Launching : testing::Test {
   static constexpr int kSteps = 25;
-  test::TemporaryFolder folder;
+  test::Scratch folder;
   std::vector<std::string> lines;
   std::vector<Event> heard;
   std::stop_source detach, cancel;
@@ -30,7 +30,7 @@ struct Launching : testing::Test {
   // the recipe's own, so it runs only where that has arrived.
   std::string command(double pause_s) const {
     const std::string steps = std::to_string(kSteps), pause = std::to_string(pause_s);
-    write_file_atomically(folder.path / "job.py", R"(import json, pathlib, sys, time, events
+    write_file_atomically(folder.path() / "job.py", R"(import json, pathlib, sys, time, events
 here = pathlib.Path(__file__).parent
 for step in range(1, )" + steps + R"( + 1):
     while (here / ("wait-%d" % step)).exists():
@@ -47,15 +47,15 @@ adapter.mkdir(parents=True)
 (adapter / "adapter_model.safetensors").write_bytes(bytes(range(256)) * 999)
 events.finished("done", )" + steps + R"(, tokens=7)
 )");
-    return "PYTHONPATH=. python3 " + (folder.path / "job.py").string();
+    return "PYTHONPATH=. python3 " + (folder.path() / "job.py").string();
   }
-  void hold(int step) const { write_file_atomically(folder.path / ("wait-" + std::to_string(step)), ""); }
-  void let_go(int step) const { std::filesystem::remove(folder.path / ("wait-" + std::to_string(step))); }
+  void hold(int step) const { write_file_atomically(folder.path() / ("wait-" + std::to_string(step)), ""); }
+  void let_go(int step) const { std::filesystem::remove(folder.path() / ("wait-" + std::to_string(step))); }
   Request request(const std::string& on, const std::string& shell) const {
     Request r{.experiment = experiment(), .target = parse_target(on, MW_RESOURCES "/launch")};
     r.command = shell;
-    r.folder = (folder.path / "there").string();
-    r.runs_folder = folder.path / "runs";
+    r.folder = (folder.path() / "there").string();
+    r.runs_folder = folder.path() / "runs";
     r.resources = MW_RESOURCES;
     r.timing.first_wait = std::chrono::milliseconds(50);
     return r;
@@ -69,7 +69,7 @@ events.finished("done", )" + steps + R"(, tokens=7)
   }
   std::vector<std::string> logged(const runs::RunId& run, const std::string& part) const {
     std::vector<std::string> out;
-    const runs::Store store(folder.path / "runs");
+    const runs::Store store(folder.path() / "runs");
     for (const auto& stored : store.events(run))
       if (const auto* l = std::get_if<event::Log>(&stored.event.body); l && l->text.find(part) != std::string::npos)
         out.push_back(l->text);
@@ -78,18 +78,18 @@ events.finished("done", )" + steps + R"(, tokens=7)
   // What an attempt to copy would have left beside the folder, or a job's folder that is not whole.
   std::vector<std::string> left_beside() const {
     std::vector<std::string> out;
-    for (const auto& entry : std::filesystem::directory_iterator(folder.path))
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
       if (const std::string name = entry.path().filename(); name.starts_with("there")) out.push_back(name);
     return out;
   }
   void expect_whole_recipe(const runs::RunId& run) const {
     namespace fs = std::filesystem;
-    const fs::path sent = folder.path / "runs" / run / "recipe";
+    const fs::path sent = folder.path() / "runs" / run / "recipe";
     int files = 0;
     for (const auto& entry : fs::recursive_directory_iterator(sent))
       if (entry.is_regular_file()) {
         ++files;
-        const fs::path there = folder.path / "there" / fs::relative(entry.path(), sent);
+        const fs::path there = folder.path() / "there" / fs::relative(entry.path(), sent);
         ASSERT_TRUE(fs::is_regular_file(there)) << there;
         EXPECT_EQ(read_file(there, 64 << 20), read_file(entry.path(), 64 << 20)) << there;
         EXPECT_EQ(fs::status(there).permissions(), entry.status().permissions()) << there;
@@ -105,7 +105,7 @@ events.finished("done", )" + steps + R"(, tokens=7)
                   [this](const std::string& l) { lines.push_back(l); }, {detach.get_token(), cancel.get_token()});
   }
   Launched go_on(const runs::RunId& run) {
-    return reattach({.run = run, .runs_folder = folder.path / "runs", .resources = MW_RESOURCES}, sink(),
+    return reattach({.run = run, .runs_folder = folder.path() / "runs", .resources = MW_RESOURCES}, sink(),
                     [this](const std::string& l) { lines.push_back(l); }, {detach.get_token(), cancel.get_token()});
   }
   std::string refusal(const Request& r) {
@@ -114,7 +114,7 @@ events.finished("done", )" + steps + R"(, tokens=7)
 
   // Every line of the job once, in order; the adapter whole.
   void expect_whole_record(const runs::RunId& run) const {
-    const runs::Store store(folder.path / "runs");
+    const runs::Store store(folder.path() / "runs");
     std::vector<long> steps, said;
     int finished = 0;
     for (const auto& stored : store.events(run)) {

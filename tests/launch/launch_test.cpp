@@ -37,7 +37,7 @@ TEST_F(Launching, LocallyTheRecordIsWholeAndTheAdapterComes) {
   ASSERT_TRUE(l.finished);
   EXPECT_EQ(l.finished->state, RunState::done);
   expect_whole_record(l.run);
-  const runs::Store store(folder.path / "runs");
+  const runs::Store store(folder.path() / "runs");
   runs::RunView live, stored;
   for (const Event& e : heard) live.feed(e);
   for (const auto& e : store.events(l.run)) stored.feed(e.event);
@@ -45,13 +45,13 @@ TEST_F(Launching, LocallyTheRecordIsWholeAndTheAdapterComes) {
   const std::string merge = l.finished->summary["merge"];
   EXPECT_THAT(merge, HasSubstr("meshwright merge --base MODEL --adapter '" +
                                (store.run_folder(l.run) / "fetched/out/adapter").string() + "'"));
-  EXPECT_TRUE(fs::exists(folder.path / "there" / "train.py"));
+  EXPECT_TRUE(fs::exists(folder.path() / "there" / "train.py"));
   EXPECT_FALSE(can_reattach(store, *store.find(l.run)));
   EXPECT_EQ(test::error_id([&] { go_on(l.run); }), "LAUNCH-ENDED");
 }
 
 TEST_F(Launching, TemplatesRunTheProgramsOfTheirCloud) {
-  const FakePrograms programs(folder.path / "bin");
+  const FakePrograms programs(folder.path() / "bin");
   programs.add("kubectl", R"(echo "$@" | head -c 60 >> "$0.log"; echo >> "$0.log"
 while [ "$1" != -- ]; do shift; done; shift; exec "$@")");
   programs.add("gcloud", R"(echo "$@" | head -c 60 >> "$0.log"; echo >> "$0.log"
@@ -60,13 +60,13 @@ echo "Using ssh batch size of 1." ; for a; do case $a in --command=*) exec sh -c
   const Launched k = go(kubectl);
   ASSERT_TRUE(k.finished);
   expect_whole_record(k.run);
-  EXPECT_THAT(read_file(folder.path / "bin/kubectl.log"), HasSubstr("--namespace=ml exec -i trainer -- sh -c"));
+  EXPECT_THAT(read_file(folder.path() / "bin/kubectl.log"), HasSubstr("--namespace=ml exec -i trainer -- sh -c"));
   Request gcloud = request("gcloud-tpu:name=tpu,zone=us-east5-a", command(0.001));
-  gcloud.folder = (folder.path / "tpu vm's").string();
+  gcloud.folder = (folder.path() / "tpu vm's").string();
   const Launched g = go(gcloud);
   ASSERT_TRUE(g.finished);
   expect_whole_record(g.run);
-  EXPECT_THAT(read_file(folder.path / "bin/gcloud.log"), HasSubstr("tpu-vm ssh tpu --zone=us-east5-a --worker=0"));
+  EXPECT_THAT(read_file(folder.path() / "bin/gcloud.log"), HasSubstr("tpu-vm ssh tpu --zone=us-east5-a --worker=0"));
 }
 
 TEST_F(Launching, AJobThatFailsIsAFailedRunWithWhatItLeft) {
@@ -76,7 +76,7 @@ TEST_F(Launching, AJobThatFailsIsAFailedRunWithWhatItLeft) {
   EXPECT_EQ(l.finished->state, RunState::failed);
   EXPECT_THAT(l.finished->error, HasSubstr("exit code 3"));
   EXPECT_THAT(lines, testing::IsSupersetOf({"working", "oops"}));
-  const runs::Store store(folder.path / "runs");
+  const runs::Store store(folder.path() / "runs");
   EXPECT_EQ(read_file(store.run_folder(l.run) / "fetched/out/logs/x"), "x\n");
   EXPECT_FALSE(merge_offer(store, l.run));
 }
@@ -94,7 +94,7 @@ TEST_F(Launching, DetachedAndCancelledItSaysSo) {
                             [](const std::string&) {}, {detach.get_token(), {}});
   EXPECT_FALSE(l.finished);
   {
-    runs::Store store(folder.path / "runs");
+    runs::Store store(folder.path() / "runs");
     EXPECT_TRUE(store.recover().empty());  // its job goes on: not interrupted
     EXPECT_TRUE(can_reattach(store, *store.find(l.run)));
   }
@@ -104,7 +104,7 @@ TEST_F(Launching, DetachedAndCancelledItSaysSo) {
   ASSERT_TRUE(end.finished);
   EXPECT_EQ(end.finished->state, RunState::cancelled);
   EXPECT_EQ(end.finished->steps, 0);  // of train/: none
-  runs::Store store(folder.path / "runs");
+  runs::Store store(folder.path() / "runs");
   EXPECT_TRUE(merge_offer(store, l.run));
 }
 
@@ -133,9 +133,9 @@ TEST_F(Launching, AfterKillNineTheRecordGoesOnWhereItEnds) {
 TEST_F(Launching, BadInputIsOneErrorAndNoRun) {
   const std::string path = ::getenv("PATH");
   Request r = request("local", "true");
-  write_file_atomically(folder.path / "there" / "mine", "x");
+  write_file_atomically(folder.path() / "there" / "mine", "x");
   EXPECT_EQ(refusal(r), "LAUNCH-FOLDER");
-  r.folder = (folder.path / "there" / "mine").string();
+  r.folder = (folder.path() / "there" / "mine").string();
   EXPECT_EQ(refusal(r), "LAUNCH-FOLDER");
   r.folder = "two\nlines";
   EXPECT_EQ(refusal(r), "LAUNCH-TEXT");
@@ -144,16 +144,16 @@ TEST_F(Launching, BadInputIsOneErrorAndNoRun) {
   EXPECT_EQ(refusal(r), "RECIPE");
   r = request("cat >/dev/null; # {command}", "true");
   EXPECT_EQ(refusal(r), "LAUNCH-REACH");
-  fs::create_directories(folder.path / "only sh");
-  fs::create_symlink("/bin/sh", folder.path / "only sh" / "sh");
-  r = request("env 'PATH=" + (folder.path / "only sh").string() + "' /bin/sh -c {command}", "true");
+  fs::create_directories(folder.path() / "only sh");
+  fs::create_symlink("/bin/sh", folder.path() / "only sh" / "sh");
+  r = request("env 'PATH=" + (folder.path() / "only sh").string() + "' /bin/sh -c {command}", "true");
   EXPECT_EQ(refusal(r), "LAUNCH-PYTHON");
-  ::setenv("PATH", (folder.path / "only sh").c_str(), 1);
+  ::setenv("PATH", (folder.path() / "only sh").c_str(), 1);
   r = request("ssh:somewhere", "true");
   EXPECT_EQ(refusal(r), "PROCESS");
   ::setenv("PATH", path.c_str(), 1);
-  EXPECT_TRUE(runs::Store(folder.path / "runs").list().empty());
-  EXPECT_EQ(read_file(folder.path / "there" / "mine"), "x");
+  EXPECT_TRUE(runs::Store(folder.path() / "runs").list().empty());
+  EXPECT_EQ(read_file(folder.path() / "there" / "mine"), "x");
 }
 
 TEST_F(Launching, AForcedFolderKeepsWhatAnEarlierJobLeft) {
@@ -163,20 +163,20 @@ TEST_F(Launching, AForcedFolderKeepsWhatAnEarlierJobLeft) {
   r.use = Folder::forced;
   const Launched again = go(r);
   EXPECT_EQ(again.finished->state, RunState::done);
-  EXPECT_EQ(read_file(folder.path / "there/out/logs/x"), "more\nmore\n");
+  EXPECT_EQ(read_file(folder.path() / "there/out/logs/x"), "more\nmore\n");
 }
 
 // All of it came through, but the answer did not: it is there already.
 TEST_F(Launching, ACopyWhoseAnswerWasLostIsNotMadeTwice) {
-  write_file_atomically(folder.path / "box.sh",
-                        "case \"$1\" in *\"put\"*) if mkdir '" + (folder.path / "cut").string() +
-                            "' 2>/dev/null; then sh -c \"$1\" > '" + (folder.path / "answer").string() +
+  write_file_atomically(folder.path() / "box.sh",
+                        "case \"$1\" in *\"put\"*) if mkdir '" + (folder.path() / "cut").string() +
+                            "' 2>/dev/null; then sh -c \"$1\" > '" + (folder.path() / "answer").string() +
                             "'; exit 255; fi;; esac\nexec sh -c \"$1\"\n");
-  const Request r = with_data("sh " + (folder.path / "box.sh").string() + " {command}", command(0.001));
+  const Request r = with_data("sh " + (folder.path() / "box.sh").string() + " {command}", command(0.001));
   const Launched l = go(r);
   ASSERT_TRUE(l.finished);
   EXPECT_EQ(l.finished->state, RunState::done) << l.finished->error;
-  EXPECT_THAT(read_file(folder.path / "answer"), HasSubstr("\"end\""));  // of the one that nobody heard
+  EXPECT_THAT(read_file(folder.path() / "answer"), HasSubstr("\"end\""));  // of the one that nobody heard
   expect_whole_record(l.run);
   expect_whole_recipe(l.run);
   EXPECT_EQ(logged(l.run, "while the recipe was copied").size(), 1u);
@@ -190,7 +190,7 @@ TEST_F(Launching, AnAttemptThatOutlivesItsSuccessorChangesNothing) {
   };
   for (const std::string use : {"fresh", "force"}) {
     const auto put = [&](const std::function<std::string_view()>& input) {
-      const Call what{{"put", (folder.path / "there").string(), "0123456789abcdef" + use, "1000", use}, input};
+      const Call what{{"put", (folder.path() / "there").string(), "0123456789abcdef" + use, "1000", use}, input};
       return call(local, MW_RESOURCES, what, [](const Frame&) {}, {}, {}).ended;
     };
     const std::string early = file("a/one", "early"), late = file("c/late", "late") + "{\"files\":2}\n",
@@ -209,10 +209,10 @@ TEST_F(Launching, AnAttemptThatOutlivesItsSuccessorChangesNothing) {
       return piece == 1 ? early : piece == 2 ? late : std::string_view();
     };
     EXPECT_NE(test::error_id([&] { put(outliving); }), "") << use;
-    EXPECT_EQ(read_file(folder.path / "there/a/one"), use);
-    EXPECT_EQ(read_file(folder.path / "there/b/two"), use);
-    EXPECT_FALSE(fs::exists(folder.path / "there/c/late")) << use;
-    EXPECT_EQ(read_file(folder.path / "there/.meshwright/token"), "0123456789abcdef" + use);
+    EXPECT_EQ(read_file(folder.path() / "there/a/one"), use);
+    EXPECT_EQ(read_file(folder.path() / "there/b/two"), use);
+    EXPECT_FALSE(fs::exists(folder.path() / "there/c/late")) << use;
+    EXPECT_EQ(read_file(folder.path() / "there/.meshwright/token"), "0123456789abcdef" + use);
     EXPECT_THAT(left_beside(), testing::ElementsAre("there")) << use;
   }
 }
@@ -221,7 +221,7 @@ TEST_F(Launching, AnAttemptThatOutlivesItsSuccessorChangesNothing) {
 TEST_F(Launching, NothingIsGoingOnInARecordThatNobodyAttendsTo) {
   const auto view_of = [&](const runs::RunId& run) {
     runs::RunView view;
-    const runs::Store store(folder.path / "runs");
+    const runs::Store store(folder.path() / "runs");
     for (const auto& e : store.events(run)) view.feed(e.event);
     return view;
   };
@@ -238,24 +238,24 @@ TEST_F(Launching, NothingIsGoingOnInARecordThatNobodyAttendsTo) {
                             [](const std::string&) {}, {detach.get_token(), {}});
   ASSERT_FALSE(l.finished);
   EXPECT_FALSE(view_of(l.run).activity()) << view_of(l.run).activity()->phase;  // it was "copying"
-  write_file_atomically(folder.path / "there" / "go", "");
+  write_file_atomically(folder.path() / "there" / "go", "");
   phase = "fetching";
   detach = {};
-  const Launched again = reattach({.run = l.run, .runs_folder = folder.path / "runs", .resources = MW_RESOURCES},
+  const Launched again = reattach({.run = l.run, .runs_folder = folder.path() / "runs", .resources = MW_RESOURCES},
                                   detaching, [](const std::string&) {}, {detach.get_token(), {}});
   ASSERT_FALSE(again.finished);
   EXPECT_FALSE(view_of(l.run).activity()) << view_of(l.run).activity()->phase;
   detach = {};
   const Launched end = go_on(l.run);
   ASSERT_TRUE(end.finished);
-  EXPECT_EQ(fs::file_size(runs::Store(folder.path / "runs").run_folder(l.run) / "fetched/out/adapter/x"), 3000000u);
+  EXPECT_EQ(fs::file_size(runs::Store(folder.path() / "runs").run_folder(l.run) / "fetched/out/adapter/x"), 3000000u);
 }
 
 // What watches over the job there is gone without a word, as after a restart of the machine.
 TEST_F(Launching, AJobThatWasLostEndsItsRecord) {
   const Request r = request("local", "echo $PPID > pid; exec sleep 5");
   std::jthread killer([&] {
-    const fs::path pid = folder.path / "there" / "pid";
+    const fs::path pid = folder.path() / "there" / "pid";
     while (!fs::exists(pid) || fs::file_size(pid) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     ::kill(std::stoi(read_file(pid)), SIGKILL);

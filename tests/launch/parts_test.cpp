@@ -74,9 +74,9 @@ TEST_F(Frames, AnythingElseIsNoStream) {
 }
 
 TEST(LaunchCopies, WhatComesBackStaysInItsFolder) {
-  const test::TemporaryFolder folder;
+  const test::Scratch folder;
   const auto take = [&](const std::string& path) {
-    Incoming in(folder.path / "in", [](auto, auto) {});
+    Incoming in(folder.path() / "in", [](auto, auto) {});
     const Json head{{"kind", "file"}, {"path", path}};
     in.take({"file", head, {}});
     in.take({"data", Json::object(), "x"});
@@ -85,8 +85,8 @@ TEST(LaunchCopies, WhatComesBackStaysInItsFolder) {
   for (const char* bad : {"../x", "/etc/x", "a/../../x", "a//b", "", ".", "a/", "a/./b"})
     EXPECT_EQ(test::error_id([&] { take(bad); }), "LAUNCH-PATH") << bad;
   take("a/b");
-  EXPECT_EQ(read_file(folder.path / "in/a/b"), "x");
-  Incoming missing(folder.path / "in2", [](auto, auto) {});
+  EXPECT_EQ(read_file(folder.path() / "in/a/b"), "x");
+  Incoming missing(folder.path() / "in2", [](auto, auto) {});
   EXPECT_EQ(test::error_id([&] { missing.end({{"files", 2}}); }), "LAUNCH-STREAM");
 }
 
@@ -95,8 +95,8 @@ TEST(JobStream, GoesOnBehindTheLastWholeLine) {
   const std::string out =
       "{\"event\":\"metric\",\"name\":\"m\",\"step\":1,\"value\":1}\r\n\nplain\n"
       "{\"event\":\"finished\",\"state\":\"done\"}\nafter\nlast";
-  const test::TemporaryFolder folder;
-  runs::Store store(folder.path);
+  const test::Scratch folder;
+  runs::Store store(folder.path());
   for (size_t cut = 0; cut <= out.size(); ++cut) {
     const auto id = store.create(runs::Experiment(), "x");
     const EventSink sink = [](const Event&) {};

@@ -134,7 +134,7 @@ class Sshd {
 };
 
 struct OverSsh : Launching {
-  Sshd sshd{folder.path / "sshd"};
+  Sshd sshd{folder.path() / "sshd"};
   Request to(const std::string& on, const std::string& shell) const { return over_ssh(request(on, shell)); }
   Request over_ssh(Request r) const {
     r.target.ssh_config = sshd.ssh_config();
@@ -176,7 +176,7 @@ TEST_F(OverSsh, ARecipeWhoseCopyIsCutArrivesWholeAndIsStartedOnce) {
     if (!copied_all_but_the_end(e) || cuts == 2) return;
     ++cuts;
     EXPECT_GE(sshd.cut(), 1) << cuts;
-    EXPECT_FALSE(fs::exists(folder.path / "there"));
+    EXPECT_FALSE(fs::exists(folder.path() / "there"));
   };
   const Launched l =
       launch(over_ssh(with_data("ssh:box", command(0.002))), hardware::Catalogue::load(MW_RESOURCES "/hardware"),
@@ -198,7 +198,7 @@ TEST_F(OverSsh, ACopyIsGivenUpWithPatienceAndNothingIsStarted) {
   const EventSink stopping = [this](const Event& e) {
     if (copied_all_but_the_end(e)) sshd.stop();
   };
-  Request r = over_ssh(with_data("ssh:box", "touch " + (folder.path / "started").string()));
+  Request r = over_ssh(with_data("ssh:box", "touch " + (folder.path() / "started").string()));
   r.timing.give_up = std::chrono::milliseconds(300);
   const Launched l = launch(r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), stopping,
                             [this](const std::string& line) { lines.push_back(line); }, {});
@@ -206,11 +206,11 @@ TEST_F(OverSsh, ACopyIsGivenUpWithPatienceAndNothingIsStarted) {
   EXPECT_EQ(l.finished->state, RunState::failed);
   EXPECT_THAT(l.finished->error, HasSubstr("the recipe could not be copied"));
   EXPECT_THAT(l.finished->error, HasSubstr("no connection for 300 ms"));
-  const runs::Store store(folder.path / "runs");
+  const runs::Store store(folder.path() / "runs");
   EXPECT_FALSE(can_reattach(store, *store.find(l.run)));
   while (!left_beside().empty())
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it cleans up after itself
-  EXPECT_FALSE(fs::exists(folder.path / "started"));
+  EXPECT_FALSE(fs::exists(folder.path() / "started"));
 }
 
 // sshd itself is away for a while: it is asked again, with longer and longer waits; and given up in the end.
@@ -231,7 +231,7 @@ TEST_F(OverSsh, AServerThatIsAwayIsAskedAgainAndGivenUpInTheEnd) {
                 &text),
             "LAUNCH-LOST");
   EXPECT_THAT(text, HasSubstr("refused"));
-  const runs::RunId run = runs::Store(folder.path / "runs").list().at(0).id;
+  const runs::RunId run = runs::Store(folder.path() / "runs").list().at(0).id;
   let_go(10);
   sshd.start();
   ASSERT_TRUE(go_on(run).finished);
@@ -243,13 +243,13 @@ TEST_F(OverSsh, WhatCannotBeReachedIsOneErrorAndNoRun) {
   std::string text;
   EXPECT_EQ(test::error_id([&] { go(r); }, &text), "LAUNCH-REACH");
   EXPECT_THAT(text, HasSubstr("no-such-host.invalid"));
-  fs::remove(folder.path / "sshd" / "user");  // no key: nobody is asked for a password
-  run({"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", (folder.path / "sshd" / "user2").string()});
-  fs::rename(folder.path / "sshd" / "user2", folder.path / "sshd" / "user");
-  fs::remove(folder.path / "sshd" / "user.pub");
+  fs::remove(folder.path() / "sshd" / "user");  // no key: nobody is asked for a password
+  run({"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", (folder.path() / "sshd" / "user2").string()});
+  fs::rename(folder.path() / "sshd" / "user2", folder.path() / "sshd" / "user");
+  fs::remove(folder.path() / "sshd" / "user.pub");
   EXPECT_EQ(test::error_id([&] { go(to("ssh:box", "true")); }, &text), "LAUNCH-REACH");
   EXPECT_THAT(text, HasSubstr("Permission denied"));
-  EXPECT_TRUE(runs::Store(folder.path / "runs").list().empty());
+  EXPECT_TRUE(runs::Store(folder.path() / "runs").list().empty());
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <fstream>
 
+#include "tests/base/scratch.h"
 #include "tests/plan/measured_rows.h"
 #include "tests/plan/shipped_rows.h"
 
@@ -100,7 +100,8 @@ TEST(Calibrate, RefusesWhatCannotBeFitted) {
 TEST(CalibrationFile, IsReadBackAsWritten) {
   Fit f = fit(measured(0.7, Purpose::calibration));
   f.calibration.basis = {"2026-11-21", "a test"};
-  const fs::path file = fs::path(testing::TempDir()) / "calibration.json";
+  const test::Scratch scratch;
+  const fs::path file = scratch / "calibration.json";
   write_calibration(file, f);
   const Calibration back = read_calibration(file);
   ASSERT_EQ(back.factors.size(), f.calibration.factors.size());
@@ -115,10 +116,8 @@ TEST(CalibrationFile, IsReadBackAsWritten) {
         R"({"date": "d", "source": "s", "factors": "x"})",
         R"({"date": "d", "source": "s", "factors": [{"stack": "maxtext", "vendor": "tpu", "name": "matmul",
                               "factor": 0, "low": 1, "high": 1, "rows": ["a"]}]})"}) {
-    std::ofstream(file) << bad;
-    EXPECT_THROW(read_calibration(file), Error) << bad;
+    EXPECT_THROW(read_calibration(scratch.put("calibration.json", bad)), Error) << bad;
   }
-  fs::remove(file);
 }
 
 TEST(CalibrationFile, TheShippedOneIsWhatTheShippedRowsGive) {

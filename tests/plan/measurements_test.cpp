@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The shipped measurements: every row can be planned, says where it is from, and what is held out stays held out.
 #include "core/plan/measurements.h"
-#include "tests/plan/shipped_rows.h"
 
 #include <gmock/gmock.h>
 
-#include <unistd.h>
-
 #include <cmath>
-#include <fstream>
 #include <random>
+
+#include "tests/base/scratch.h"
+#include "tests/plan/shipped_rows.h"
 
 namespace mw::plan {
 namespace {
@@ -57,9 +56,7 @@ TEST(Measurements, AnAlternativeNamesARowThatIsCounted) {
 
 // Scalars of the file replaced by what nobody means, and bytes of it by any: rows or one Error, nothing else.
 TEST(Measurements, AFileOfAnyContentEndsInRowsOrOneError) {
-  const fs::path folder = fs::temp_directory_path() / ("mw-measurements-" + std::to_string(::getpid()));
-  fs::create_directories(folder);
-  const fs::path file = folder / "rows.json";
+  const test::Scratch scratch;
   const Json whole = read_json(kHardware + "/measurements.json");
   std::vector<Json::json_pointer> leaves;
   const Json flat = whole.flatten();
@@ -80,9 +77,8 @@ TEST(Measurements, AFileOfAnyContentEndsInRowsOrOneError) {
       changed[leaves[any(leaves.size())]] = hostile[any(hostile.size())];
       text = changed.dump();
     }
-    std::ofstream(file, std::ios::binary) << text;
     try {
-      read_measurements(file, catalogue());
+      read_measurements(scratch.put("rows.json", text), catalogue());
     } catch (const Error& error) {
       ++refused;
       EXPECT_FALSE(error.problem().message.empty());
@@ -90,7 +86,6 @@ TEST(Measurements, AFileOfAnyContentEndsInRowsOrOneError) {
   }
   EXPECT_GT(refused, 50);
   EXPECT_LT(refused, 300);
-  fs::remove_all(folder);
 }
 
 TEST(Measurements, RowsCarryTheirConfiguration) {
@@ -194,20 +189,20 @@ TEST(Measurements, EachMistakeNamesItsPlace) {
       {without("gemma3-1b", "gemma3-2b"), "rows.a.model", "gemma3-1b"},
       {with("") + ", " + with(""), "rows.a", ""},
       {"7", "rows[0]", "{\"id\""}};
-  const fs::path file = fs::path(testing::TempDir()) / "measurements.json";
+  const test::Scratch scratch;
+  const auto read = [&](const std::string& rows) {
+    return read_measurements(scratch.put("measurements.json", "{\"rows\": [" + rows + "]}"), catalogue());
+  };
   for (const Bad& bad : all) {
-    std::ofstream(file) << "{\"rows\": [" << bad.rows << "]}";
     try {
-      read_measurements(file, catalogue());
+      read(bad.rows);
       ADD_FAILURE() << bad.rows;
     } catch (const Error& e) {
       EXPECT_THAT(e.problem().place, HasSubstr(bad.place)) << e.what();
       EXPECT_THAT(e.problem().expected, HasSubstr(bad.expected)) << e.what();
     }
   }
-  std::ofstream(file) << "{\"rows\": [" << with("") << "]}";
-  EXPECT_EQ(read_measurements(file, catalogue()).rows.size(), 1u);
-  fs::remove(file);
+  EXPECT_EQ(read(with("")).rows.size(), 1u);
 }
 
 }  // namespace

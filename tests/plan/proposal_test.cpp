@@ -5,14 +5,12 @@
 
 #include <gmock/gmock.h>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
 #include "core/base/files.h"
 #include "core/plan/own_calibration.h"
+#include "tests/base/scratch.h"
 #include "tests/plan/measured_rows.h"
 #include "tests/plan/shipped_rows.h"
 
@@ -206,10 +204,8 @@ TEST(Proposal, ARowThatCannotBePredictedIsOneNote) {
 }
 
 struct OwnCalibration : testing::Test {
-  OwnCalibration() { fs::create_directories(top); }
-  ~OwnCalibration() override { fs::remove_all(top); }
-  const fs::path top = fs::path(testing::TempDir()) / ("own_calibration-" + std::to_string(getpid()));
-  const fs::path folder = top / "hardware";
+  const test::Scratch scratch;
+  const fs::path folder = scratch / "hardware";
   hardware::Catalogue loaded() const {
     return hardware::Catalogue::load(std::string(MW_RESOURCES) + "/hardware", folder);
   }
@@ -267,9 +263,9 @@ TEST_F(OwnCalibration, RemovedTheShippedOneIsInForce) {
 
 TEST_F(OwnCalibration, AFolderThatCannotBeWrittenIsOneErrorAndNothingIsLost) {
   EXPECT_THROW(accept({}, propose(input(measured(0.7, Purpose::calibration, 2)))), Error);
-  std::ofstream(top / "no_folder") << "a file";
-  EXPECT_THROW(accept(top / "no_folder" / "hardware", propose(input(measured(0.7, Purpose::calibration, 2)))), Error);
-  EXPECT_EQ(read_file(top / "no_folder"), "a file");
+  const fs::path file = scratch.put("no_folder", "a file");
+  EXPECT_THROW(accept(file / "hardware", propose(input(measured(0.7, Purpose::calibration, 2)))), Error);
+  EXPECT_EQ(read_file(file), "a file");
 }
 
 }  // namespace

@@ -73,10 +73,10 @@ void hf_index(std::string_view bytes) {
   }();
   (void)kMade;
   scratch.put("model.safetensors.index.json", bytes);
-  for (const fs::path& file : weight_files(scratch.folder()))
-    if (*file.lexically_normal().lexically_relative(scratch.folder()).begin() == "..")
+  for (const fs::path& file : weight_files(scratch.path()))
+    if (*file.lexically_normal().lexically_relative(scratch.path()).begin() == "..")
       std::abort();  // outside of the folder
-  compare_folder(scratch.folder(), tiny());
+  compare_folder(scratch.path(), tiny());
 }
 Texts hf_index_seeds() {
   return {R"({"metadata":{"total_size":16},"weight_map":{"a":"model-00001-of-00002.safetensors"}})",
@@ -93,7 +93,7 @@ const std::pair<std::string, std::string>& small_adapter() {  // config, weights
       if (target.role == model::Role::k_proj)
         adapter.modules.push_back({target, 1, 2, std::vector<float>(static_cast<size_t>(target.in), 0.5f),
                                    std::vector<float>(static_cast<size_t>(target.out), 0.25f)});
-    write_peft(scratch.folder(), adapter, tiny());
+    write_peft(scratch.path(), adapter, tiny());
     return std::pair(read_file(scratch / "adapter_config.json"), read_file(scratch / "adapter_model.safetensors"));
   }();
   return kAdapter;
@@ -103,7 +103,7 @@ void peft_config(std::string_view bytes) {
   static const Scratch scratch;
   static const fs::path kWeights = scratch.put("adapter_model.safetensors", small_adapter().second);
   scratch.put("adapter_config.json", bytes);
-  read_peft(scratch.folder(), tiny());
+  read_peft(scratch.path(), tiny());
 }
 Texts peft_config_seeds() {
   Texts seeds{small_adapter().first};
@@ -116,7 +116,7 @@ void peft_weights(std::string_view bytes) {
   static const fs::path kConfig =
       scratch.put("adapter_config.json", R"({"peft_type":"LORA","r":1,"lora_alpha":2,"target_modules":["k_proj"]})");
   scratch.put("adapter_model.safetensors", bytes);
-  read_peft(scratch.folder(), tiny());
+  read_peft(scratch.path(), tiny());
 }
 Texts peft_weights_seeds() {
   return {small_adapter().second, safetensors_seeds().front()};

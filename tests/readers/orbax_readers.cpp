@@ -58,9 +58,9 @@ void orbax_database(std::string_view bytes) {
   scratch.put("manifest.ocdbt",
               ocdbt_bytes::framed(ocdbt_bytes::Of::manifest,
                                   ocdbt_bytes::manifest("d/node", {0, root}, static_cast<int>(which))));
-  const auto store = open_ocdbt(scratch.folder());
+  const auto store = open_ocdbt(scratch.path());
   for (const std::string& key : store->keys()) KvStore::read(*store->find(key));
-  const OrbaxTree tree(scratch.folder());
+  const OrbaxTree tree(scratch.path());
 }
 Texts orbax_database_seeds() {
   using namespace ocdbt_bytes;
@@ -191,7 +191,7 @@ void orbax_folder(std::string_view bytes) {
   if (last != which) scratch.put(kFiles[last], good[last]);
   scratch.put(kFiles[which], rest);
   last = which;
-  const OrbaxTree tree(open_orbax(scratch.folder()).steps.front().items.front().folder);
+  const OrbaxTree tree(open_orbax(scratch.path()).steps.front().items.front().folder);
   for (const ZarrArray& array : tree.arrays()) tree.read_values(array);
 }
 Texts orbax_folder_seeds() {
@@ -210,10 +210,10 @@ void put_module(const Scratch& scratch, const std::string& name, const std::stri
     const std::string from = "item/" + before + array.end, to = "item/" + name + array.end;
     std::error_code error;
     if (name.size() < 4) {
-      fs::remove_all(scratch.folder() / from, error);
+      fs::remove_all(scratch.path() / from, error);
       continue;
     }
-    fs::rename(scratch.folder() / from, scratch.folder() / to, error);
+    fs::rename(scratch.path() / from, scratch.path() / to, error);
     if (!error) continue;
     const std::string shape = array.shape;
     scratch.put(to + "/.zarray",
@@ -234,7 +234,7 @@ void tunix(std::string_view bytes) {
   static std::string last = "none yet";
   if (name != last) put_module(scratch, name, last);
   last = name;
-  read_tunix_adapter(scratch.folder(), tiny(), std::nullopt);
+  read_tunix_adapter(scratch.path(), tiny(), std::nullopt);
 }
 Texts tunix_seeds() {
   return {one_line(fixture("orbax/tunix_run/2/_CHECKPOINT_METADATA")) + "layers.0.attn.q_einsum.w",

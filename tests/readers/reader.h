@@ -3,10 +3,11 @@
 // holds them to the seeds and to what was once found. A function may throw mw::Error and nothing else.
 #pragma once
 #include <cstddef>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "tests/base/scratch.h"
 
 namespace mw::readers {
 
@@ -27,20 +28,7 @@ std::vector<Reader> data_readers();
 std::vector<Reader> serve_readers();
 std::vector<Reader> runs_readers();
 
-// A folder in memory, removed at the end of the process; a reader's own, so that files in it stay from call to call.
-class Scratch {
- public:
-  Scratch();
-  ~Scratch();
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  const std::filesystem::path& folder() const { return folder_; }
-  std::filesystem::path operator/(const std::string& name) const { return folder_ / name; }
-  std::filesystem::path put(const std::string& name, std::string_view bytes) const;
-
- private:
-  std::filesystem::path folder_;
-};
+using test::Scratch;  // each reader's own is static: files in it stay from call to call
 
 std::string fixture(const std::string& path);   // content of a file below tests/fixtures
 std::string resource(const std::string& path);  // below resources

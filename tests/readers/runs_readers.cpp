@@ -138,12 +138,12 @@ void hardware_rows(std::string_view bytes) {
   static const hardware::Catalogue kShipped = [] {
     const Scratch shipped;
     for (size_t i = 0; i < std::size(kFiles); ++i) shipped.put(kFiles[i], small_hardware()[i]);
-    return hardware::Catalogue::load(shipped.folder());
+    return hardware::Catalogue::load(shipped.path());
   }();
   const auto [which, rest] = choose(bytes, std::size(kFiles));
   const fs::path file = own.put(kFiles[which], rest);
   hardware::Catalogue all = kShipped;
-  all.add(own.folder());
+  all.add(own.path());
   for (const Problem& p : all.problems()) to_text(p);
   const Texts ids = all.target_ids();
   for (size_t i = 0; i < ids.size(); i += 1 + ids.size() / 4) all.target(ids[i]);
@@ -173,7 +173,7 @@ Texts recording_seeds() {
 void checkpoint(std::string_view bytes) {
   static const Scratch scratch;
   const fs::path file = scratch.put("checkpoint-3/trainer_state.json", bytes);
-  train::latest_checkpoint(scratch.folder());
+  train::latest_checkpoint(scratch.path());
   train::read_counters(file.parent_path());
 }
 Texts checkpoint_seeds() {

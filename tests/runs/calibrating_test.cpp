@@ -15,7 +15,7 @@ namespace mw::runs {
 namespace {
 
 namespace fs = std::filesystem;
-using test::TemporaryFolder;
+using test::Scratch;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -29,19 +29,19 @@ Json row(const std::string& id, int batch, double value) {
 }
 
 struct Calibrating : testing::Test {
-  const TemporaryFolder folder;
-  const fs::path own = folder.path / "hardware";
+  const Scratch folder;
+  const fs::path own = folder.path() / "hardware";
 
   hardware::Catalogue catalogue() const { return hardware::Catalogue::load(kHardware, own); }
   fs::path file(const Json& rows, const std::string& name = "steps.json") const {
-    const fs::path path = folder.path / name;
+    const fs::path path = folder.path() / name;
     std::ofstream(path) << Json{{"rows", rows}}.dump(1);
     return path;
   }
   Calibrated of(std::vector<fs::path> files, std::vector<RunId> runs = {}) const {
     return calibrate({.files = std::move(files),
                       .runs = std::move(runs),
-                      .runs_folder = folder.path / "runs",
+                      .runs_folder = folder.path() / "runs",
                       .published = kHardware + "/measurements.json",
                       .date = "2026-11-21"},
                      catalogue());
@@ -104,10 +104,10 @@ TEST_F(Calibrating, EveryBadRowIsOneClearErrorAndTheOthersAreUsed) {
 }
 
 TEST_F(Calibrating, AFileThatIsNoneIsOneErrorAndNoProposal) {
-  const fs::path no_json = folder.path / "a.json", no_rows = folder.path / "b.json";
+  const fs::path no_json = folder.path() / "a.json", no_rows = folder.path() / "b.json";
   std::ofstream(no_json) << "{\"rows\": [";
   std::ofstream(no_rows) << "{\"rows\": {}}";
-  for (const fs::path& f : {no_json, no_rows, folder.path / "missing.json"}) {
+  for (const fs::path& f : {no_json, no_rows, folder.path() / "missing.json"}) {
     const Calibrated c = of({f});
     EXPECT_FALSE(c.proposal);
     ASSERT_EQ(c.problems.size(), 1U) << to_text(c.problems.back());
@@ -168,7 +168,7 @@ RunId add_run(const fs::path& runs, double rate) {
 }
 
 TEST_F(Calibrating, RunsOfThisMachineTellItsSpeed) {
-  const fs::path runs = folder.path / "runs";
+  const fs::path runs = folder.path() / "runs";
   const double predicted = of({}, {add_run(runs, 1)}).proposal->rows[0].now.predicted;
   const RunId run = add_run(runs, predicted * 2.5);
   const Experiment e = Experiment::load(std::string(MW_RESOURCES) + "/examples/tiny-lora.json");

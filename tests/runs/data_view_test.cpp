@@ -4,13 +4,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 
 #include "core/runs/settings.h"
 #include "core/train/model.h"
 #include "core/train/trainer.h"
+#include "tests/base/scratch.h"
 
 namespace mw::runs {
 namespace {
@@ -21,18 +21,14 @@ using testing::HasSubstr;
 class DataViewTest : public testing::Test {
  protected:
   DataViewTest() {
-    fs::create_directories(folder_);
     e_ = Experiment::from_json(Json::object(), folder_);
     e_.set_value("model.path", MW_RESOURCES "/base-model");
     e_.set_value("data.path", MW_RESOURCES "/instructions/small-world.json");
     e_.set_value("data.max_len", 48);
     e_.set_value("train.batch", 6);
   }
-  ~DataViewTest() override { fs::remove_all(folder_); }
-
   std::string write(const std::string& name, const std::string& content) const {
-    std::ofstream(folder_ / name, std::ios::binary) << content;
-    return (folder_ / name).string();
+    return scratch_.put(name, content).string();
   }
   // "" where there is none.
   static std::string id_of(const std::function<void()>& work) {
@@ -53,7 +49,8 @@ class DataViewTest : public testing::Test {
     return index_data(question_, &tokenizer(), {}, {}, [&](const DataRow& row) { rows_.push_back(row); });
   }
 
-  fs::path folder_ = fs::temp_directory_path() / ("mw-view-" + std::to_string(::getpid()));
+  test::Scratch scratch_;
+  const fs::path& folder_ = scratch_.path();
   Experiment e_;
   DataQuestion question_;
   std::vector<DataRow> rows_;

@@ -23,7 +23,7 @@ using testing::Not;
 using Sets = std::vector<std::string>;
 
 using test::catalogue;
-using test::TemporaryFolder;
+using test::Scratch;
 
 // The paper's run, with everything as it should be.
 Experiment sound() {
@@ -313,10 +313,10 @@ TEST(Diagnostics, TypesAndFiles) {
 }
 
 // The tiny Gemma 3 of the fixtures, its tensors renamed or left out.
-fs::path renamed(const TemporaryFolder& folder, const std::string& prefix, const std::string& without,
+fs::path renamed(const Scratch& folder, const std::string& prefix, const std::string& without,
                  formats::DType dtype = formats::DType::f32) {
   const fs::path from = fs::path(MW_FIXTURES) / "gemma3_tiny";
-  fs::copy_file(from / "config.json", folder.path / "config.json");
+  fs::copy_file(from / "config.json", folder.path() / "config.json");
   const formats::SafetensorsFile file(from / "model.safetensors");
   std::vector<std::vector<std::byte>> bytes;
   std::vector<formats::TensorData> tensors;
@@ -327,14 +327,14 @@ fs::path renamed(const TemporaryFolder& folder, const std::string& prefix, const
     tensors.push_back({.name = name, .dtype = dtype, .shape = t.shape, .bytes = {}});
   }
   for (size_t i = 0; i < tensors.size(); ++i) tensors[i].bytes = bytes[i];
-  formats::write_safetensors(folder.path / "model.safetensors", tensors);
-  return folder.path;
+  formats::write_safetensors(folder.path() / "model.safetensors", tensors);
+  return folder.path();
 }
 
 TEST(Diagnostics, NamesOfAFoldersTensors) {
   const Sets small{"target.id=v5p-8", "mesh.tp=1", "mesh.fsdp=4", "train.batch=4"};
   const auto found = [&](const std::string& prefix, const std::string& without) {
-    const TemporaryFolder folder;
+    const Scratch folder;
     Sets sets = small;
     sets.push_back("model.path=" + renamed(folder, prefix, without).string());
     return look(with(sets));
@@ -347,7 +347,7 @@ TEST(Diagnostics, NamesOfAFoldersTensors) {
 }
 
 TEST(Diagnostics, Float16FilesOfGemma3) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Experiment e = with({"model.path=" + renamed(folder, "model.", "", formats::DType::f16).string(), "target.id=2xh100",
                        "mesh.fsdp=2", "mesh.tp=1"});
   passes("DTYPE-1", e);  // bf16 is said
@@ -356,20 +356,20 @@ TEST(Diagnostics, Float16FilesOfGemma3) {
 }
 
 TEST(Diagnostics, Exports) {
-  const TemporaryFolder used, fresh;
-  std::ofstream(used.path / "model.safetensors") << "x";
+  const Scratch used, fresh;
+  std::ofstream(used.path() / "model.safetensors") << "x";
   const Sets gemma3{"model.id=gemma3-1b", "export.merge=tunix"};
   trips("EXP-1", with({"export.merge=tunix"}));
   trips("EXP-1", with({"export.merge=tunix", "model.id=gemma3-4b", "stack.model_config=num_embed=262208"}));
   passes("EXP-1", with(gemma3));
-  trips("EXP-2", with({"model.id=gemma3-1b", "export.merge=tunix", "export.out=" + used.path.string()}));
-  passes("EXP-2", with({"model.id=gemma3-1b", "export.merge=tunix", "export.out=" + fresh.path.string()}));
+  trips("EXP-2", with({"model.id=gemma3-1b", "export.merge=tunix", "export.out=" + used.path().string()}));
+  passes("EXP-2", with({"model.id=gemma3-1b", "export.merge=tunix", "export.out=" + fresh.path().string()}));
   trips("EXP-3", with({"export.merge=meshwright", "export.alpha=16"}));
   trips("EXP-3", with({"export.merge=meshwright", "export.rank=32", "export.alpha=32"}));
   passes("EXP-3", with({"export.merge=meshwright", "export.rank=64", "export.alpha=64"}));
   trips("EXP-4", with({"model.id=gemma3-1b", "export.merge=tunix", "stack.versions=google-tunix==0.1.7"}));
   passes("EXP-4", with(gemma3));
-  EXPECT_FALSE(fs::exists(used.path.string() + "-merged"));
+  EXPECT_FALSE(fs::exists(used.path().string() + "-merged"));
 }
 
 TEST(Diagnostics, PeftTargets) {

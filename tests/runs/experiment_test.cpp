@@ -15,7 +15,7 @@ namespace mw::runs {
 namespace {
 
 namespace fs = std::filesystem;
-using test::TemporaryFolder;
+using test::Scratch;
 using testing::HasSubstr;
 
 std::string error_of(const std::function<void()>& fn) {
@@ -79,12 +79,12 @@ TEST(ParameterTable, HoldsTheKeysOfTheContractThatTrainingUses) {
 }
 
 TEST(Experiment, UnknownKeysSurviveSaveAndLoadInOrder) {
-  const TemporaryFolder folder;
-  const fs::path file = folder.path / "e.json";
+  const Scratch folder;
+  const fs::path file = folder.path() / "e.json";
   write_file_atomically(file, R"({"schema":1,"zebra":{"b":1,"a":[1,2]},"lora":{"rank":4,"future":"x"}})");
   const Experiment e = Experiment::load(file);
-  e.save(folder.path / "copy.json");
-  EXPECT_EQ(read_json(folder.path / "copy.json").dump(),
+  e.save(folder.path() / "copy.json");
+  EXPECT_EQ(read_json(folder.path() / "copy.json").dump(),
             R"({"schema":1,"zebra":{"b":1,"a":[1,2]},"lora":{"rank":4,"future":"x"}})");
   EXPECT_EQ(e.integer("lora.rank"), 4);
   const auto problems = e.validate();
@@ -132,8 +132,8 @@ TEST(Experiment, ValidateFindsEveryWrongValueWithPlaceAndFix) {
 }
 
 TEST(Experiment, RefusesNewerSchemaAndNonObjects) {
-  const TemporaryFolder folder;
-  const fs::path file = folder.path / "e.json";
+  const Scratch folder;
+  const fs::path file = folder.path() / "e.json";
   write_file_atomically(file, R"({"schema": 99})");
   EXPECT_THAT(error_of([&] { Experiment::load(file); }),
               testing::AllOf(HasSubstr("newer Meshwright"), HasSubstr("99"), HasSubstr("e.json")));
@@ -141,15 +141,15 @@ TEST(Experiment, RefusesNewerSchemaAndNonObjects) {
   EXPECT_THAT(error_of([&] { Experiment::load(file); }), HasSubstr("JSON object"));
   write_file_atomically(file, "{\"schema\": 1,\n \"lora\": }");
   EXPECT_THAT(error_of([&] { Experiment::load(file); }), HasSubstr("line 2, column"));
-  EXPECT_THAT(error_of([&] { Experiment::load(folder.path / "absent.json"); }), HasSubstr("absent.json"));
+  EXPECT_THAT(error_of([&] { Experiment::load(folder.path() / "absent.json"); }), HasSubstr("absent.json"));
 }
 
 TEST(Experiment, PathsAreRelativeToTheFile) {
-  const TemporaryFolder folder;
-  const fs::path file = folder.path / "sub" / "e.json";
+  const Scratch folder;
+  const fs::path file = folder.path() / "sub" / "e.json";
   write_file_atomically(file, R"({"schema":1,"data":{"path":"../rows.jsonl"},"model":{"path":"/abs"}})");
   Experiment e = Experiment::load(file);
-  EXPECT_EQ(e.path("data.path"), folder.path / "rows.jsonl");
+  EXPECT_EQ(e.path("data.path"), folder.path() / "rows.jsonl");
   EXPECT_EQ(e.path("model.path"), "/abs");
   EXPECT_TRUE(e.path("model.tokenizer").empty());
   e.set("data.path", "here.jsonl");

@@ -16,9 +16,9 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 struct EventLines : testing::Test {
-  test::TemporaryFolder folder;
+  test::Scratch folder;
   fs::path write(const std::string& text) const {
-    const fs::path file = folder.path / "lines.jsonl";
+    const fs::path file = folder.path() / "lines.jsonl";
     write_file_atomically(file, text);
     return file;
   }
@@ -38,12 +38,12 @@ constexpr const char* kEnd =
 TEST_F(EventLines, AreARunOfTheStoreThatSaysWhereItIsFrom) {
   const fs::path file = write(std::string(kStarted) + kSteps + kEnd);
   EXPECT_TRUE(is_event_lines(file));
-  const auto imported = import_files(folder.path / "runs", {file});
+  const auto imported = import_files(folder.path() / "runs", {file});
   ASSERT_EQ(imported.size(), 1u);
   EXPECT_EQ(imported[0].name, "A test, tunix");
   EXPECT_EQ(imported[0].tool, "tunix");
   EXPECT_EQ(imported[0].values, 2u);
-  const Store store(folder.path / "runs");
+  const Store store(folder.path() / "runs");
   const RunRow row = *store.find(imported[0].run);
   EXPECT_EQ(row.source, "imported") << "whatever the file says of itself";
   EXPECT_EQ(row.state, RunState::done);
@@ -70,7 +70,7 @@ TEST_F(EventLines, ThatBreakOffAreAFailedRun) {
 }
 
 TEST_F(EventLines, WithoutADocumentSayOnlyWhatTheySay) {
-  Store store(folder.path / "runs");
+  Store store(folder.path() / "runs");
   for (const char* info :
        {R"({"name":"x"})", R"({"name":"x","experiment":{"schema":99}})", R"({"experiment":"words"})"}) {
     const std::string started = std::string(R"({"event":"started","info":)") + info + "}\n";
@@ -82,12 +82,12 @@ TEST_F(EventLines, WithoutADocumentSayOnlyWhatTheySay) {
 TEST_F(EventLines, OfNothingOrOfTwoRunsAreRefusedBeforeTheStoreIsTouched) {
   const std::string whole = std::string(kStarted) + kSteps + kEnd;
   for (const std::string& bad : {std::string(kStarted), std::string(kStarted) + kEnd, whole + whole})
-    EXPECT_THROW(import_files(folder.path / "runs", {write(bad)}), Error);
-  EXPECT_FALSE(fs::exists(folder.path / "runs"));
+    EXPECT_THROW(import_files(folder.path() / "runs", {write(bad)}), Error);
+  EXPECT_FALSE(fs::exists(folder.path() / "runs"));
   for (const char* other : {"", "\n", "{}\n", "{\"event\":\"metric\"}\n", "step,loss\n1,2\n", "\xff\xfe{"})
     EXPECT_FALSE(is_event_lines(write(other))) << other;
-  EXPECT_FALSE(is_event_lines(folder.path / "nothing"));
-  EXPECT_FALSE(is_event_lines(folder.path));
+  EXPECT_FALSE(is_event_lines(folder.path() / "nothing"));
+  EXPECT_FALSE(is_event_lines(folder.path()));
 }
 
 }  // namespace

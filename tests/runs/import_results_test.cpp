@@ -17,8 +17,8 @@ fs::path fixture(const char* name) {
 }
 
 TEST(ImportResults, SetsBecomeFinishedRunsThatReadBackWhole) {
-  const test::TemporaryFolder folder;
-  Store store(folder.path);
+  const test::Scratch folder;
+  Store store(folder.path());
   const auto ids = import_sets(store, formats::read_bench(fixture("vllm_appended.json")));
   ASSERT_EQ(ids.size(), 2u);
   const RunRow row = *store.find(ids[0]);
@@ -44,8 +44,8 @@ TEST(ImportResults, SetsBecomeFinishedRunsThatReadBackWhole) {
 }
 
 TEST(ImportResults, RequestsComeWithTheirPoint) {
-  const test::TemporaryFolder folder;
-  Store store(folder.path);
+  const test::Scratch folder;
+  Store store(folder.path());
   const auto ids = import_sets(store, formats::read_bench(fixture("guidellm_failing.json")));
   const Compared run = compared(store, ids.at(0));
   EXPECT_EQ(run.sweep->set.points.at(0).requests.size(), 6u);
@@ -53,9 +53,9 @@ TEST(ImportResults, RequestsComeWithTheirPoint) {
 }
 
 TEST(ImportResults, WhatWasMeasuredElsewhereIsImportedAndPredictionsStayPredictions) {
-  const test::TemporaryFolder folder;
+  const test::Scratch folder;
   formats::BenchSet set{.name = "a", .provenance = formats::Provenance::measured, .points = {formats::BenchPoint{}}};
-  Store store(folder.path);
+  Store store(folder.path());
   const auto provenance = [&] { return compared(store, import_sets(store, {set}).at(0)).sweep->set.provenance; };
   EXPECT_EQ(provenance(), formats::Provenance::imported);
   set.provenance = formats::Provenance::predicted;
@@ -63,10 +63,10 @@ TEST(ImportResults, WhatWasMeasuredElsewhereIsImportedAndPredictionsStayPredicti
 }
 
 TEST(ImportResults, ABadFileLeavesTheStoreAsItWas) {
-  const test::TemporaryFolder folder;
-  Store store(folder.path);
-  write_file_atomically(folder.path / "bad.json", "{\"output_throughput\": 1, \"completed\": -1}");
-  EXPECT_THROW(import_sets(store, formats::read_bench(folder.path / "bad.json")), Error);
+  const test::Scratch folder;
+  Store store(folder.path());
+  write_file_atomically(folder.path() / "bad.json", "{\"output_throughput\": 1, \"completed\": -1}");
+  EXPECT_THROW(import_sets(store, formats::read_bench(folder.path() / "bad.json")), Error);
   EXPECT_TRUE(store.list().empty());
 }
 

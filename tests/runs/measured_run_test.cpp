@@ -9,7 +9,7 @@
 namespace mw::runs {
 namespace {
 
-using test::TemporaryFolder;
+using test::Scratch;
 
 using test::catalogue;
 
@@ -24,8 +24,8 @@ RunId run_with(Store& store, const std::vector<double>& rates) {
 }
 
 TEST(MeasuredRun, IsTheMedianOfTheStepsAfterTheFirst) {
-  const TemporaryFolder folder;
-  Store store(folder.path);
+  const Scratch folder;
+  Store store(folder.path());
   const plan::Measurement m = measured_run(store, run_with(store, {5, 900, 1000, 1100, 40}), catalogue());
   EXPECT_DOUBLE_EQ(m.value, 1000);
   EXPECT_EQ(m.purpose, plan::Purpose::calibration);
@@ -35,8 +35,8 @@ TEST(MeasuredRun, IsTheMedianOfTheStepsAfterTheFirst) {
 }
 
 TEST(MeasuredRun, CalibratesThisMachine) {
-  const TemporaryFolder folder;
-  Store store(folder.path);
+  const Scratch folder;
+  Store store(folder.path());
   const plan::Measurement probe = measured_run(store, run_with(store, {1, 1, 1}), catalogue());
   const double predicted = plan::predict(probe.request).run.tokens_per_second;
   const plan::Measurement slower =
@@ -50,8 +50,8 @@ TEST(MeasuredRun, CalibratesThisMachine) {
 }
 
 TEST(MeasuredRun, RefusesWhatHasTooFewSteps) {
-  const TemporaryFolder folder;
-  Store store(folder.path);
+  const Scratch folder;
+  Store store(folder.path());
   EXPECT_THROW(measured_run(store, run_with(store, {1000, 1000}), catalogue()), Error);
   EXPECT_THROW(measured_run(store, "run-99", catalogue()), Error);
 }

@@ -17,7 +17,7 @@ MergeRequest request(const fs::path& out) {
 }
 
 TEST(MergeAdapter, TheCheckGoesOnByPartsAndItsVerdictStandsBesideTheResult) {
-  formats::TemporaryFolder folder;
+  formats::Scratch folder;
   long last = -1, all = 0;
   const MergeResult result = merge_adapter(
       request(folder / "merged"), [](const std::string&) {}, [](long, long) {},
@@ -33,7 +33,7 @@ TEST(MergeAdapter, TheCheckGoesOnByPartsAndItsVerdictStandsBesideTheResult) {
 }
 
 TEST(MergeAdapter, StoppedWhileItIsCheckedItSaysSo) {
-  formats::TemporaryFolder folder;
+  formats::Scratch folder;
   std::stop_source stop;
   const MergeResult result = merge_adapter(
       request(folder / "merged"), [](const std::string&) {}, [](long, long) {},

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using recipes::Kind;
-using test::TemporaryFolder;
+using test::Scratch;
 using testing::AnyOf;
 using testing::Contains;
 using testing::HasSubstr;
@@ -119,33 +119,33 @@ TEST(Recipe, RowsAreTheBatchesOfTheEngine) {
       }
     }
     EXPECT_EQ(s.rows->held_out.size(), dataset.eval.size());
-    const TemporaryFolder folder;
-    recipes::write_rows(folder.path / "rows.safetensors", *s.rows);
-    const formats::SafetensorsFile file(folder.path / "rows.safetensors");
+    const Scratch folder;
+    recipes::write_rows(folder.path() / "rows.safetensors", *s.rows);
+    const formats::SafetensorsFile file(folder.path() / "rows.safetensors");
     EXPECT_EQ(file.find("row_starts")->shape, (std::vector<std::int64_t>{641}));
     EXPECT_EQ(file.find("ids")->shape, file.find("loss")->shape);
   }
 }
 
 TEST(Recipe, TheFolderIsWrittenOnceAndNothingOfOthersIsTouched) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const recipes::Subject s = subject(Kind::tunix, shipped("tiny-lora.json", {"train.steps=2"}));
-  const auto write = [&](recipes::Overwrite o) { return recipes::write_recipe(s, kTemplates, folder.path, o); };
+  const auto write = [&](recipes::Overwrite o) { return recipes::write_recipe(s, kTemplates, folder.path(), o); };
   const auto files = write(recipes::Overwrite::refuse);
   for (const char* name : {"README.md", "train.py", "settings.json", "requirements.txt", "data/rows.safetensors"})
     EXPECT_THAT(files, Contains(name));
-  write_file_atomically(folder.path / "out" / "mine.txt", "mine");
+  write_file_atomically(folder.path() / "out" / "mine.txt", "mine");
   EXPECT_EQ(write(recipes::Overwrite::refuse), files);  // as it was written: again
-  EXPECT_EQ(read_file(folder.path / "out" / "mine.txt"), "mine");
-  write_file_atomically(folder.path / "train.py", "changed");
+  EXPECT_EQ(read_file(folder.path() / "out" / "mine.txt"), "mine");
+  write_file_atomically(folder.path() / "train.py", "changed");
   EXPECT_THROW(write(recipes::Overwrite::refuse), Error);
-  EXPECT_EQ(read_file(folder.path / "train.py"), "changed");
+  EXPECT_EQ(read_file(folder.path() / "train.py"), "changed");
   write(recipes::Overwrite::changed_files);
-  EXPECT_NE(read_file(folder.path / "train.py"), "changed");
-  const TemporaryFolder other;
-  write_file_atomically(other.path / "thesis.tex", "years");
-  EXPECT_THROW(recipes::write_recipe(s, kTemplates, other.path, recipes::Overwrite::changed_files), Error);
-  EXPECT_EQ(std::distance(fs::directory_iterator(other.path), fs::directory_iterator()), 1);
+  EXPECT_NE(read_file(folder.path() / "train.py"), "changed");
+  const Scratch other;
+  write_file_atomically(other.path() / "thesis.tex", "years");
+  EXPECT_THROW(recipes::write_recipe(s, kTemplates, other.path(), recipes::Overwrite::changed_files), Error);
+  EXPECT_EQ(std::distance(fs::directory_iterator(other.path()), fs::directory_iterator()), 1);
 }
 
 // Every size of the catalogue can be said to Tunix, field by field, and every tensor has its parameter.

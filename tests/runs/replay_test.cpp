@@ -243,8 +243,8 @@ TEST(Replay, AnImportedResultBringsTheServerThatItNames) {
 
 class ReplayFiles : public testing::Test {
  protected:
-  test::TemporaryFolder temporary_;
-  const std::filesystem::path& folder_ = temporary_.path;
+  test::Scratch scratch_;
+  const std::filesystem::path& folder_ = scratch_.path();
 };
 
 TEST_F(ReplayFiles, OfAWorkloadOfResultsAndOfNothing) {

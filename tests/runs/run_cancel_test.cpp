@@ -56,9 +56,9 @@ Experiment experiment_in(const fs::path& folder) {
 
 TEST(MeshRuns, StartsAndCancelsLeaveNothingBehind) {
   const int kRuns = test::kInstrumented ? 60 : std::getenv("MESHWRIGHT_LONG_TESTS") ? 1000 : 200, kWarm = kRuns / 5;
-  const test::TemporaryFolder folder;
-  const Experiment experiment = experiment_in(folder.path);
-  const fs::path runs = folder.path / "runs";
+  const test::Scratch folder;
+  const Experiment experiment = experiment_in(folder.path());
+  const fs::path runs = folder.path() / "runs";
   { Store store(runs); }
   Rng rng{1};
   long stepped = 0, early = 0, files = 0, threads_before = threads();

@@ -50,8 +50,8 @@ RunView view_of(const Case& c, const std::filesystem::path& folder) {
 TEST(RunMemory, ThePredictedPeakCoversTrainingEvaluationAndSampling) {
   for (const Case& c : cases()) {
     SCOPED_TRACE(c.name);
-    const test::TemporaryFolder folder;
-    const RunView view = view_of(c, folder.path);
+    const test::Scratch folder;
+    const RunView view = view_of(c, folder.path());
     ASSERT_EQ(view.state(), RunState::done) << view.error();
     for (const auto& [device, memory] : view.memory()) {
       const double said = static_cast<double>(view.predicted(device).value().total().value),

@@ -15,7 +15,7 @@
 namespace mw::runs {
 namespace {
 namespace fs = std::filesystem;
-using test::TemporaryFolder;
+using test::Scratch;
 
 Event loss(double time_s, long step, double value) {
   return {time_s, event::Metric{"train/loss", step, value}};
@@ -156,8 +156,8 @@ TEST(RunView, AStepThatComesAgainReplacesWhatFollowedIt) {
 }
 
 TEST(RunView, ReloadedFromTheStoreEqualsTheLiveOne) {
-  const TemporaryFolder folder;
-  Store store(folder.path);
+  const Scratch folder;
+  Store store(folder.path());
   const RunId run = store.create(Experiment(), "live");
   RunView live, reloaded;
   auto events = training(60);
@@ -167,7 +167,7 @@ TEST(RunView, ReloadedFromTheStoreEqualsTheLiveOne) {
     store.append(run, e);
   }
   store.flush();
-  Store other(folder.path);
+  Store other(folder.path());
   for (const StoredEvent& e : other.events(run)) reloaded.feed(e.event);
   EXPECT_TRUE(live == reloaded);
   reloaded.feed(loss(100, 61, 1));
@@ -175,8 +175,8 @@ TEST(RunView, ReloadedFromTheStoreEqualsTheLiveOne) {
 }
 
 TEST(RunView, RandomEventsGiveEqualViewsLiveAndReloaded) {
-  const TemporaryFolder folder;
-  Store store(folder.path);
+  const Scratch folder;
+  Store store(folder.path());
   const RunId run = store.create(Experiment(), "random");
   RunView live, reloaded;
   Rng rng({42});
@@ -190,8 +190,8 @@ TEST(RunView, RandomEventsGiveEqualViewsLiveAndReloaded) {
 }
 
 TEST(RunView, AResumedRunLooksAliveAsItDoesReloaded) {
-  const TemporaryFolder folder;
-  Store store(folder.path);
+  const Scratch folder;
+  Store store(folder.path());
   const RunId run = store.create(Experiment(), "resumed");
   RunView live;
   const auto emit = [&](const Event& e) {

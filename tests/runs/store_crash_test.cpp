@@ -13,7 +13,7 @@ namespace mw::runs {
 namespace {
 using test::fork_child;
 using test::metric;
-using test::TemporaryFolder;
+using test::Scratch;
 using test::wait_for;
 
 // The i-th event of the child's run. Every fifth is no telemetry, so its append commits all before it.
@@ -39,12 +39,12 @@ int append_forever(const std::filesystem::path& folder, int report) {
 class KilledAt : public testing::TestWithParam<int> {};
 
 TEST_P(KilledAt, KeepsAllEventsUpToTheLastReportedCommit) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   int channel[2];
   ASSERT_EQ(::pipe2(channel, O_CLOEXEC), 0);
   const pid_t child = fork_child([&] {
     ::close(channel[0]);
-    return append_forever(folder.path, channel[1]);
+    return append_forever(folder.path(), channel[1]);
   });
   ::close(channel[1]);
   long committed = 0;
@@ -55,7 +55,7 @@ TEST_P(KilledAt, KeepsAllEventsUpToTheLastReportedCommit) {
   for (long more = 0; ::read(channel[0], &more, sizeof more) == static_cast<ssize_t>(sizeof more);) committed = more;
   ::close(channel[0]);
 
-  Store store(folder.path);
+  Store store(folder.path());
   const auto events = store.events("run-1");
   ASSERT_GE(events.size(), static_cast<size_t>(committed));
   for (size_t i = 1; i < events.size(); ++i)
@@ -71,7 +71,7 @@ TEST_P(KilledAt, KeepsAllEventsUpToTheLastReportedCommit) {
   EXPECT_NE(store.lock("run-1"), nullptr);
 
   sqlite3* db = nullptr;
-  ASSERT_EQ(sqlite3_open((folder.path / "runs.sqlite").c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(sqlite3_open((folder.path() / "runs.sqlite").c_str(), &db), SQLITE_OK);
   std::string verdict;
   sqlite3_exec(
       db, "PRAGMA integrity_check",
@@ -87,12 +87,12 @@ TEST_P(KilledAt, KeepsAllEventsUpToTheLastReportedCommit) {
 INSTANTIATE_TEST_SUITE_P(Store, KilledAt, testing::Values(1, 2, 3, 10, 57, 200, 731, 2000));
 
 TEST(StoreProcesses, CreateRunsAtOnceWithDifferentIds) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   constexpr int kChildren = 4, kEach = 25;
   std::vector<pid_t> children;
   for (int c = 0; c < kChildren; ++c)
     children.push_back(fork_child([&] {
-      Store store(folder.path);  // all of them create the database, too
+      Store store(folder.path());  // all of them create the database, too
       for (int i = 0; i < kEach; ++i) {
         const RunId run = store.create(Experiment(), "child " + std::to_string(c));
         for (long step = 1; step <= 20; ++step) store.append(run, metric(step, c));
@@ -101,7 +101,7 @@ TEST(StoreProcesses, CreateRunsAtOnceWithDifferentIds) {
       return 0;
     }));
   for (const pid_t child : children) EXPECT_EQ(wait_for(child), 0);
-  const Store store(folder.path);
+  const Store store(folder.path());
   const auto rows = store.list();
   ASSERT_EQ(rows.size(), static_cast<size_t>(kChildren * kEach));
   std::set<RunId> ids;
@@ -117,10 +117,10 @@ TEST(StoreProcesses, CreateRunsAtOnceWithDifferentIds) {
 }
 
 TEST(StoreProcesses, TheSecondOneIsToldWhoHasTheRun) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   RunId run;
   {
-    Store store(folder.path);
+    Store store(folder.path());
     run = store.create(Experiment(), "");
     store.append(run, {0, event::Started{}});
   }
@@ -129,7 +129,7 @@ TEST(StoreProcesses, TheSecondOneIsToldWhoHasTheRun) {
   ASSERT_EQ(::pipe2(go, O_CLOEXEC), 0);
   const pid_t child = fork_child([&] {
     ::close(go[1]);
-    Store store(folder.path);
+    Store store(folder.path());
     const auto lock = store.lock(run);
     char byte = 1;
     if (::write(ready[1], &byte, 1) != 1) return 1;
@@ -137,7 +137,7 @@ TEST(StoreProcesses, TheSecondOneIsToldWhoHasTheRun) {
   });
   char byte = 0;
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
-  Store store(folder.path);
+  Store store(folder.path());
   std::string text;
   EXPECT_EQ(test::error_id([&] { store.lock(run); }, &text), "RUN-LOCKED");
   EXPECT_NE(text.find("process " + std::to_string(child)), std::string::npos) << text;
@@ -150,8 +150,8 @@ TEST(StoreProcesses, TheSecondOneIsToldWhoHasTheRun) {
 }
 
 TEST(StoreProcesses, TwoLocksInOneProcessConflictToo) {
-  const TemporaryFolder folder;
-  Store a(folder.path), b(folder.path);
+  const Scratch folder;
+  Store a(folder.path()), b(folder.path());
   const RunId run = a.create(Experiment(), "");
   auto lock = a.lock(run);
   EXPECT_EQ(test::error_id([&] { b.lock(run); }), "RUN-LOCKED");
@@ -160,11 +160,11 @@ TEST(StoreProcesses, TwoLocksInOneProcessConflictToo) {
 }
 
 TEST(StoreProcesses, AFreshlyQueuedRunIsNotMistakenForADeadOne) {
-  const TemporaryFolder folder;
-  Store store(folder.path);
+  const Scratch folder;
+  Store store(folder.path());
   const RunId young = store.create(Experiment(), ""), old = store.create(Experiment(), "");
   sqlite3* db = nullptr;
-  ASSERT_EQ(sqlite3_open((folder.path / "runs.sqlite").c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(sqlite3_open((folder.path() / "runs.sqlite").c_str(), &db), SQLITE_OK);
   EXPECT_EQ(sqlite3_exec(db, "UPDATE runs SET created='2020-01-01T00:00:00Z' WHERE id=2", nullptr, nullptr, nullptr),
             SQLITE_OK);
   sqlite3_close(db);
@@ -173,14 +173,14 @@ TEST(StoreProcesses, AFreshlyQueuedRunIsNotMistakenForADeadOne) {
 }
 
 TEST(StoreProcesses, AWriterWaitsForAnotherAndThenGoesOn) {
-  const TemporaryFolder folder;
-  Store store(folder.path);
+  const Scratch folder;
+  Store store(folder.path());
   const RunId run = store.create(Experiment(), "");
   int ready[2];
   ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
   const pid_t child = fork_child([&] {
     sqlite3* db = nullptr;
-    sqlite3_open((folder.path / "runs.sqlite").c_str(), &db);
+    sqlite3_open((folder.path() / "runs.sqlite").c_str(), &db);
     sqlite3_busy_timeout(db, 5000);
     if (sqlite3_exec(db, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr) != SQLITE_OK) return 2;
     char byte = 1;

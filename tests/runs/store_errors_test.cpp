@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 using test::error_id;
 using test::fork_child;
 using test::metric;
-using test::TemporaryFolder;
+using test::Scratch;
 using test::wait_for;
 
 void sql(const fs::path& folder, const char* statements) {
@@ -29,48 +29,48 @@ std::string open_error(const fs::path& folder, std::string* text = nullptr) {
 }
 
 TEST(StoreErrors, AFileThatIsNoDatabaseIsRefusedAndLeftAlone) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const std::string letter(5000, 'x');
-  write_file_atomically(folder.path / "runs.sqlite", letter);
+  write_file_atomically(folder.path() / "runs.sqlite", letter);
   std::string text;
-  EXPECT_EQ(open_error(folder.path, &text), "STORE-NOT-A-DATABASE");
+  EXPECT_EQ(open_error(folder.path(), &text), "STORE-NOT-A-DATABASE");
   EXPECT_NE(text.find("runs.sqlite"), std::string::npos);
   EXPECT_NE(text.find("Fix: "), std::string::npos);
-  EXPECT_EQ(read_file(folder.path / "runs.sqlite"), letter);
+  EXPECT_EQ(read_file(folder.path() / "runs.sqlite"), letter);
 }
 
 TEST(StoreErrors, AnotherProgramsDatabaseIsRefused) {
-  const TemporaryFolder folder;
-  sql(folder.path, "CREATE TABLE bookmarks(x); INSERT INTO bookmarks VALUES(1)");
-  EXPECT_EQ(open_error(folder.path), "STORE-NOT-A-DATABASE");
-  sql(folder.path, "DELETE FROM bookmarks");  // still its own
+  const Scratch folder;
+  sql(folder.path(), "CREATE TABLE bookmarks(x); INSERT INTO bookmarks VALUES(1)");
+  EXPECT_EQ(open_error(folder.path()), "STORE-NOT-A-DATABASE");
+  sql(folder.path(), "DELETE FROM bookmarks");  // still its own
 }
 
 TEST(StoreErrors, ANewerSchemaIsRefusedWithBothVersions) {
-  const TemporaryFolder folder;
-  { Store store(folder.path); }
-  sql(folder.path, "PRAGMA user_version=99");
+  const Scratch folder;
+  { Store store(folder.path()); }
+  sql(folder.path(), "PRAGMA user_version=99");
   std::string text;
-  EXPECT_EQ(open_error(folder.path, &text), "STORE-NEWER");
+  EXPECT_EQ(open_error(folder.path(), &text), "STORE-NEWER");
   EXPECT_NE(text.find("99"), std::string::npos);
 }
 
 TEST(StoreErrors, ADamagedDatabaseIsAnErrorAndNoCrash) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   {
-    Store store(folder.path);
+    Store store(folder.path());
     const RunId run = store.create(Experiment(), "");
     for (long i = 0; i < 5000; ++i) store.append(run, metric(i, 1));
   }
-  std::string bytes = read_file(folder.path / "runs.sqlite");
+  std::string bytes = read_file(folder.path() / "runs.sqlite");
   Rng rng({5});
   for (int trial = 0; trial < 40; ++trial) {
     std::string bad = bytes;
     if (trial % 4 == 0) bad.resize(rng.below(bad.size()));
     for (int i = 0; i < 2000 && !bad.empty(); ++i) bad[rng.below(bad.size())] = static_cast<char>(rng.next());
-    write_file_atomically(folder.path / "runs.sqlite", bad);
+    write_file_atomically(folder.path() / "runs.sqlite", bad);
     try {
-      Store store(folder.path);
+      Store store(folder.path());
       store.events("run-1");
       store.list();
       store.append("run-1", metric(1, 1));
@@ -78,46 +78,47 @@ TEST(StoreErrors, ADamagedDatabaseIsAnErrorAndNoCrash) {
     } catch (const Error& e) {
       EXPECT_FALSE(e.problem().message.empty());
     }
-    for (const char* extra : {"runs.sqlite-wal", "runs.sqlite-shm"}) fs::remove(folder.path / extra);
+    for (const char* extra : {"runs.sqlite-wal", "runs.sqlite-shm"}) fs::remove(folder.path() / extra);
   }
 }
 
 TEST(StoreErrors, AFolderThatCannotBeMade) {
-  const TemporaryFolder folder;
-  write_file_atomically(folder.path / "file", "not a folder");
-  EXPECT_EQ(open_error(folder.path / "file" / "runs"), "SYSTEM");
+  const Scratch folder;
+  write_file_atomically(folder.path() / "file", "not a folder");
+  EXPECT_EQ(open_error(folder.path() / "file" / "runs"), "SYSTEM");
 }
 
 TEST(StoreErrors, AnUnwritableFolderOrDatabase) {
-  const TemporaryFolder folder;
-  { Store store(folder.path / "made"); }
-  fs::create_directories(folder.path / "empty");
+  const Scratch folder;
+  { Store store(folder.path() / "made"); }
+  fs::create_directories(folder.path() / "empty");
   for (const char* name : {"made", "empty"})
-    fs::permissions(folder.path / name,
+    fs::permissions(folder.path() / name,
                     fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_read | fs::perms::others_exec);
-  fs::permissions(folder.path, fs::perms::all);
-  for (const auto& file : fs::directory_iterator(folder.path / "made"))
+  fs::permissions(folder.path(), fs::perms::all);
+  for (const auto& file : fs::directory_iterator(folder.path() / "made"))
     fs::permissions(file.path(), fs::perms::owner_read | fs::perms::others_read);
   // As root nothing is unwritable: try as somebody else.
   const int result = wait_for(fork_child([&] {
     if (::geteuid() == 0 && ::seteuid(65534) != 0) return 77;
     std::string made_text;
-    const std::string made = open_error(folder.path / "made", &made_text), empty = open_error(folder.path / "empty");
+    const std::string made = open_error(folder.path() / "made", &made_text),
+                      empty = open_error(folder.path() / "empty");
     ::dprintf(2, "%s\n", made_text.c_str());
     return (made == "STORE-UNWRITABLE" ? 0 : 1) + (empty == "STORE-UNWRITABLE" ? 0 : 2);
   }));
-  fs::permissions(folder.path / "made", fs::perms::owner_all);
-  fs::permissions(folder.path / "empty", fs::perms::owner_all);
+  fs::permissions(folder.path() / "made", fs::perms::owner_all);
+  fs::permissions(folder.path() / "empty", fs::perms::owner_all);
   if (result == 77) GTEST_SKIP() << "cannot become another user";
   EXPECT_EQ(result, 0);
 }
 
 TEST(StoreErrors, AProcessThatHoldsTheDatabaseTooLongIsNamedAsTheCause) {
-  const TemporaryFolder folder;
-  Store store(folder.path, std::chrono::milliseconds(200));
+  const Scratch folder;
+  Store store(folder.path(), std::chrono::milliseconds(200));
   const RunId run = store.create(Experiment(), "");
   sqlite3* db = nullptr;
-  ASSERT_EQ(sqlite3_open((folder.path / "runs.sqlite").c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(sqlite3_open((folder.path() / "runs.sqlite").c_str(), &db), SQLITE_OK);
   ASSERT_EQ(sqlite3_exec(db, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
   EXPECT_EQ(error_id([&] { store.append(run, {0, event::Log{"info", "waits"}}); }), "STORE-BUSY");
   ASSERT_EQ(sqlite3_exec(db, "COMMIT", nullptr, nullptr, nullptr), SQLITE_OK);
@@ -157,7 +158,7 @@ int fill_and_recover(const fs::path& folder, const std::function<void()>& make_r
 }
 
 TEST(StoreErrors, AFileSizeLimitIsReportedAndNothingIsLost) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   EXPECT_EQ(wait_for(fork_child([&] {
               ::signal(SIGXFSZ, SIG_IGN);
               rlimit limit{};
@@ -165,7 +166,7 @@ TEST(StoreErrors, AFileSizeLimitIsReportedAndNothingIsLost) {
               const rlim_t before = limit.rlim_cur;
               limit.rlim_cur = 600000;
               ::setrlimit(RLIMIT_FSIZE, &limit);
-              return fill_and_recover(folder.path, [&] {
+              return fill_and_recover(folder.path(), [&] {
                 limit.rlim_cur = before;
                 ::setrlimit(RLIMIT_FSIZE, &limit);
               });
@@ -174,32 +175,32 @@ TEST(StoreErrors, AFileSizeLimitIsReportedAndNothingIsLost) {
 }
 
 TEST(StoreErrors, AFullDiskIsReportedAndNothingIsLost) {
-  const TemporaryFolder folder;
-  if (::mount("tmpfs", folder.path.c_str(), "tmpfs", 0, "size=2m") != 0) GTEST_SKIP() << "may not mount a small disk";
+  const Scratch folder;
+  if (::mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=2m") != 0) GTEST_SKIP() << "may not mount a small disk";
   const std::string ballast(300000, 'b');
-  write_file_atomically(folder.path / "ballast", ballast);
-  EXPECT_EQ(fill_and_recover(folder.path / "store", [&] { fs::remove(folder.path / "ballast"); }), 0);
-  ::umount(folder.path.c_str());
+  write_file_atomically(folder.path() / "ballast", ballast);
+  EXPECT_EQ(fill_and_recover(folder.path() / "store", [&] { fs::remove(folder.path() / "ballast"); }), 0);
+  ::umount(folder.path().c_str());
 }
 
 TEST(StoreErrors, AFailedCreateLeavesNoFolder) {
-  const TemporaryFolder folder;
-  Store store(folder.path);
+  const Scratch folder;
+  Store store(folder.path());
   sqlite3* db = nullptr;
-  ASSERT_EQ(sqlite3_open((folder.path / "runs.sqlite").c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(sqlite3_open((folder.path() / "runs.sqlite").c_str(), &db), SQLITE_OK);
   ASSERT_EQ(sqlite3_exec(db, "CREATE TRIGGER no BEFORE INSERT ON runs BEGIN SELECT raise(ABORT, 'no'); END", nullptr,
                          nullptr, nullptr),
             SQLITE_OK);
   EXPECT_EQ(error_id([&] { store.create(Experiment(), ""); }), "STORE");
-  EXPECT_FALSE(fs::exists(folder.path / "run-1"));
+  EXPECT_FALSE(fs::exists(folder.path() / "run-1"));
   ASSERT_EQ(sqlite3_exec(db, "DROP TRIGGER no", nullptr, nullptr, nullptr), SQLITE_OK);
   sqlite3_close(db);
   EXPECT_EQ(store.create(Experiment(), ""), "run-1");
 }
 
 TEST(StoreErrors, AnExperimentOfAWrongTypeCreatesNothing) {
-  const TemporaryFolder folder;
-  Store store(folder.path);
+  const Scratch folder;
+  Store store(folder.path());
   const auto broken = Experiment::from_json(Json{{"schema", 1}, {"train", {{"steps", "many"}}}});
   EXPECT_FALSE(error_id([&] { store.create(broken, ""); }).empty());
   EXPECT_TRUE(store.list().empty());

@@ -10,7 +10,7 @@
 namespace mw::runs {
 namespace {
 using test::metric;
-using test::TemporaryFolder;
+using test::Scratch;
 
 Experiment experiment(int steps) {
   Experiment e;
@@ -21,15 +21,15 @@ Experiment experiment(int steps) {
 }
 
 TEST(Store, KeepsTheFrozenExperimentWithUnknownKeysAndItsFolder) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const Experiment frozen = Experiment::from_json(
       parse_json(R"({"schema":1,"model":{"path":"m"},"future":{"z":1,"a":[2.5,null]}})", "t"), "/some/where");
   RunId run;
   {
-    Store store(folder.path / "deep" / "store");
+    Store store(folder.path() / "deep" / "store");
     run = store.create(frozen, "first");
   }
-  const Store store(folder.path / "deep" / "store");
+  const Store store(folder.path() / "deep" / "store");
   EXPECT_EQ(run, "run-1");
   EXPECT_EQ(store.experiment(run).json().dump(), frozen.json().dump());
   EXPECT_EQ(store.experiment(run).path("model.path"), "/some/where/m");
@@ -37,11 +37,11 @@ TEST(Store, KeepsTheFrozenExperimentWithUnknownKeysAndItsFolder) {
 }
 
 TEST(Store, RandomEventsComeBackAsTheyWent) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   std::vector<std::string> expected;
   RunId run;
   {
-    Store store(folder.path);
+    Store store(folder.path());
     run = store.create(experiment(10), "");
     const RunId other = store.create(experiment(10), "");
     Rng rng({2024});
@@ -52,7 +52,7 @@ TEST(Store, RandomEventsComeBackAsTheyWent) {
       if (i % 3 == 0) store.append(other, metric(i, 1));
     }
   }
-  const Store store(folder.path);
+  const Store store(folder.path());
   const auto events = store.events(run);
   ASSERT_EQ(events.size(), expected.size());
   for (size_t i = 0; i < events.size(); ++i) {
@@ -65,8 +65,8 @@ TEST(Store, RandomEventsComeBackAsTheyWent) {
 }
 
 TEST(Store, RowFollowsFromExperimentAndEvents) {
-  const TemporaryFolder folder;
-  Store store(folder.path);
+  const Scratch folder;
+  Store store(folder.path());
   const RunId run = store.create(experiment(30), "mine");
   RunRow row = *store.find(run);
   EXPECT_EQ(row.name, "mine");
@@ -106,10 +106,10 @@ TEST(Store, RowFollowsFromExperimentAndEvents) {
 }
 
 TEST(Store, TelemetryIsCommittedSoonEvenWhenNothingFollows) {
-  const TemporaryFolder folder;
-  Store writer(folder.path);
+  const Scratch folder;
+  Store writer(folder.path());
   const RunId run = writer.create(experiment(5), "");
-  Store reader(folder.path);
+  Store reader(folder.path());
   double slowest = 0;
   for (int i = 0; i < 5; ++i) {
     writer.append(run, metric(i, 1));
@@ -126,10 +126,10 @@ TEST(Store, TelemetryIsCommittedSoonEvenWhenNothingFollows) {
 }
 
 TEST(Store, EverythingButTelemetryIsCommittedAtOnceWithWhatCameBefore) {
-  const TemporaryFolder folder;
-  Store writer(folder.path);
+  const Scratch folder;
+  Store writer(folder.path());
   const RunId run = writer.create(experiment(5), "");
-  Store reader(folder.path);
+  Store reader(folder.path());
   writer.append(run, metric(1, 1));
   writer.append(run, {1, event::Checkpoint{1, "c"}});
   EXPECT_EQ(reader.events(run).size(), 2u);
@@ -139,8 +139,8 @@ TEST(Store, EverythingButTelemetryIsCommittedAtOnceWithWhatCameBefore) {
 }
 
 TEST(Store, AppendingCostsFarBelowAMillisecondAndLoadingIsQuick) {
-  const TemporaryFolder folder;
-  Store store(folder.path);
+  const Scratch folder;
+  Store store(folder.path());
   const RunId run = store.create(experiment(5), "");
   const auto start = std::chrono::steady_clock::now();
   for (long i = 0; i < 100000; ++i) store.append(run, metric(i, 1.0 / static_cast<double>(i + 1)));
@@ -159,8 +159,8 @@ TEST(Store, AppendingCostsFarBelowAMillisecondAndLoadingIsQuick) {
 }
 
 TEST(Store, RewindRemovesTheLaterPartAndReopensTheRun) {
-  const TemporaryFolder folder;
-  Store store(folder.path);
+  const Scratch folder;
+  Store store(folder.path());
   const RunId run = store.create(experiment(10), "");
   const RunId other = store.create(experiment(10), "");
   store.append(run, {0, event::Started{Json{{"steps", 10}}}});
@@ -188,8 +188,8 @@ TEST(Store, RewindRemovesTheLaterPartAndReopensTheRun) {
 }
 
 TEST(Store, RewindToTheLastStepOnlyRemovesTheEnd) {
-  const TemporaryFolder folder;
-  Store store(folder.path);
+  const Scratch folder;
+  Store store(folder.path());
   const RunId run = store.create(experiment(10), "");
   for (long step = 1; step <= 4; ++step) store.append(run, metric(step, 1));
   store.append(run, {4, event::Finished{RunState::cancelled, 4, 1, 4, Bytes(1), "", Json()}});
@@ -202,8 +202,8 @@ TEST(Store, RewindToTheLastStepOnlyRemovesTheEnd) {
 }
 
 TEST(Store, RenameTagsAndDeletionAreUndoable) {
-  const TemporaryFolder folder;
-  Store store(folder.path);
+  const Scratch folder;
+  Store store(folder.path());
   const RunId a = store.create(experiment(1), "a"), b = store.create(experiment(1), "b");
   store.append(a, metric(1, 1));
   store.rename(a, "a '); DROP TABLE runs; --");
@@ -221,8 +221,8 @@ TEST(Store, RenameTagsAndDeletionAreUndoable) {
 }
 
 TEST(Store, UnknownRunsAreOneClearError) {
-  const TemporaryFolder folder;
-  Store store(folder.path);
+  const Scratch folder;
+  Store store(folder.path());
   for (const char* run : {"run-7", "run-", "run-0", "run--1", "", "../../etc", "run-1x", "run-99999999999999999999"}) {
     EXPECT_EQ(test::error_id([&] { store.append(run, metric(1, 1)); }), "RUN-UNKNOWN") << run;
     EXPECT_EQ(test::error_id([&] { store.rename(run, "x"); }), "RUN-UNKNOWN") << run;
@@ -236,17 +236,17 @@ TEST(Store, UnknownRunsAreOneClearError) {
 }
 
 TEST(Store, ANewRunNeverTakesAnOldRunsFolder) {
-  const TemporaryFolder folder;
-  std::filesystem::create_directories(folder.path / "run-1");
-  std::filesystem::create_directories(folder.path / "run-2");
-  Store store(folder.path);
+  const Scratch folder;
+  std::filesystem::create_directories(folder.path() / "run-1");
+  std::filesystem::create_directories(folder.path() / "run-2");
+  Store store(folder.path());
   EXPECT_EQ(store.create(experiment(1), ""), "run-3");
   EXPECT_EQ(store.create(experiment(1), ""), "run-4");
 }
 
 TEST(Store, InvalidUtf8FromAModelIsKeptAsReplacementCharacters) {
-  const TemporaryFolder folder;
-  Store store(folder.path);
+  const Scratch folder;
+  Store store(folder.path());
   const RunId run = store.create(experiment(1), "");
   store.append(run, {1, event::Sample{1, "p", "half \xE6\x97", "", ""}});
   const auto events = store.events(run);

@@ -2,7 +2,6 @@
 // What the store tests share: a folder that goes away, and child processes.
 #pragma once
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/runs/store.h"
 #include "tests/base/random_events.h"
+#include "tests/base/scratch.h"
 
 namespace mw::test {
 
@@ -23,19 +23,6 @@ inline constexpr bool kInstrumented = true;
 #else
 inline constexpr bool kInstrumented = false;
 #endif
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    char name[] = "/tmp/mw-store-XXXXXX";
-    path = ::mkdtemp(name);
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  std::filesystem::path path;
-};
 
 // Runs `work` in a forked child, which exits with its result (99 on an exception).
 inline pid_t fork_child(const std::function<int()>& work) {

@@ -16,17 +16,17 @@ namespace {
 using testing::ElementsAre;
 
 struct Watched : testing::Test {
-  test::TemporaryFolder folder;
+  test::Scratch folder;
   std::vector<std::string> lines;
   RunView live;
   Outcome run(const std::string& script, std::stop_token stop = {}) {
     return watch(
-        {.command = {"sh", "-c", script}, .runs_folder = folder.path}, [&](const Event& e) { live.feed(e); },
+        {.command = {"sh", "-c", script}, .runs_folder = folder.path()}, [&](const Event& e) { live.feed(e); },
         [&](const std::string& line) { lines.push_back(line); }, std::move(stop));
   }
   RunView stored() const {
     RunView view;
-    const Store store(folder.path);
+    const Store store(folder.path());
     for (const auto& e : store.events(store.list().at(0).id)) view.feed(e.event);
     return view;
   }
@@ -49,7 +49,7 @@ TEST_F(Watched, EventLinesBecomeTheRunAndTheRestIsItsLog) {
   EXPECT_EQ(view.metric("train/loss")->raw.size(), 2u);
   EXPECT_EQ(view.steps_total(), 2);
   EXPECT_THAT(lines, testing::UnorderedElementsAre("loading", "{\"event\":\"metric\",\"name\":", "oops"));
-  EXPECT_EQ(Store(folder.path).list().at(0).source, "imported");
+  EXPECT_EQ(Store(folder.path()).list().at(0).source, "imported");
 }
 
 TEST_F(Watched, TheExitCodeDecidesWhereNothingElseDoes) {
@@ -74,18 +74,18 @@ TEST_F(Watched, AStopEndsTheCommandAndItsChildren) {
 TEST_F(Watched, WhatCannotStartLeavesNoRun) {
   try {
     watch(
-        {.command = {"/no/such/program"}, .runs_folder = folder.path}, [](const Event&) {}, [](const std::string&) {},
+        {.command = {"/no/such/program"}, .runs_folder = folder.path()}, [](const Event&) {}, [](const std::string&) {},
         {});
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.problem().place, "/no/such/program");
   }
-  EXPECT_TRUE(Store(folder.path).list().empty());
+  EXPECT_TRUE(Store(folder.path()).list().empty());
 }
 
 TEST(ImportLog, IsAFinishedRunOfItsOwn) {
-  const test::TemporaryFolder folder;
-  Store store(folder.path);
+  const test::Scratch folder;
+  Store store(folder.path());
   for (const char* log : {"tensorboardx", "transformers", "wandb"}) {
     const RunId run = import_log(store, formats::read_log(std::filesystem::path(MW_FIXTURES) / "logs" / log));
     RunView view;

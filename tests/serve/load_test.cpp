@@ -5,13 +5,13 @@
 
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <numeric>
 #include <set>
 
 #include "core/base/error.h"
 #include "core/base/rng.h"
+#include "tests/base/scratch.h"
 
 namespace mw::serve {
 namespace {
@@ -121,14 +121,9 @@ TEST(Load, SettingsThatMakeNoLoadAreRefusedByName) {
 
 class WorkloadTest : public testing::Test {
  protected:
-  ~WorkloadTest() override { std::filesystem::remove(file); }
-  std::filesystem::path write(const std::string& text) {
-    std::ofstream(file, std::ios::binary) << text;
-    return file;
-  }
-  std::filesystem::path file =
-      std::filesystem::temp_directory_path() / ("mw_workload_" + std::to_string(::getpid()) + "_" +
-                                                testing::UnitTest::GetInstance()->current_test_info()->name());
+  std::filesystem::path write(const std::string& text) { return scratch.put("workload", text); }
+  test::Scratch scratch;
+  std::filesystem::path file = scratch / "workload";
 };
 
 TEST_F(WorkloadTest, ReadsCsvJsonLinesListsAndDetailedResultsAlike) {

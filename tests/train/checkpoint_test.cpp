@@ -23,7 +23,7 @@ TEST_P(FullCheckpoint, IsAModelFolderThatGivesTheSameLogits) {
   const engine::test::OwnedBatch batch = engine::test::packed_batch(2, 12, config.vocab);
   cluster.forward_backward(batch, {});
   cluster.update(1, 1e-3f, 1.0f, cluster.gradient_norm());
-  const formats::TemporaryFolder folder;
+  const formats::Scratch folder;
   Settings settings;
   settings.method = engine::Method::full;
   settings.save_dtype = formats::DType::f32;

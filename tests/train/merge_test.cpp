@@ -22,7 +22,7 @@ class TunixLora : public testing::TestWithParam<const char*> {
   fs::path checkpoint() const { return kFixtures / "orbax" / (std::string("tunix_") + GetParam()); }
   model::TensorInventory inventory() const { return model::TensorInventory(formats::read_config(base())); }
   formats::Adapter adapter() const { return formats::read_tunix_adapter(checkpoint(), inventory(), 6.0f).adapter; }
-  formats::TemporaryFolder folder_;
+  formats::Scratch folder_;
 };
 
 // The einsum that Tunix computes, written out: delta[out, in] of each projection from the arrays as they are stored.
@@ -132,7 +132,7 @@ TEST(TunixAdapter, OfAnotherModelIsRefused) {
 }
 
 TEST(Merge, RoundsOnceToBf16) {
-  formats::TemporaryFolder folder;
+  formats::Scratch folder;
   const fs::path base = kFixtures / "gemma3_tiny", narrow = folder / "bf16";
   fs::create_directories(narrow);
   const model::Config config = formats::read_config(base);

@@ -66,7 +66,7 @@ TEST(ReadAdapter, OfAShorterModelOfTheSameWidthsIsOneClearError) {
   Json config = read_json(kModels / "gemma3_tiny" / "config.json");
   config["num_hidden_layers"] = 7;
   config["layer_types"].push_back("full_attention");
-  const formats::TemporaryFolder folder;
+  const formats::Scratch folder;
   write_file_atomically(folder / "config.json", config.dump());
   const Problem p = problem_of([&] { read_adapter(kModels / "gemma3_tiny" / "lora", folder.path()); });
   EXPECT_EQ(p.id, "ADAPTER");
@@ -116,7 +116,7 @@ class Answers : public testing::TestWithParam<std::string> {
   }
 
  private:
-  formats::TemporaryFolder folder_;
+  formats::Scratch folder_;
 };
 INSTANTIATE_TEST_SUITE_P(Families, Answers, testing::ValuesIn(engine::test::families()), engine::test::family_name);
 

@@ -92,7 +92,7 @@ class OfFamily : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Families, OfFamily, testing::ValuesIn(engine::test::families()), engine::test::family_name);
 
 TEST_P(OfFamily, LoraWithDropoutAndRematIsProved) {
-  const formats::TemporaryFolder folder;
+  const formats::Scratch folder;
   ProofRequest request{.settings = settings(two(2, 2), test::random_model(GetParam(), folder.path()))};
   request.settings.lora.dropout = 0.1f;
   request.settings.remat = engine::Remat::layer;
@@ -100,7 +100,7 @@ TEST_P(OfFamily, LoraWithDropoutAndRematIsProved) {
 }
 
 TEST_P(OfFamily, FullTrainingIsProved) {
-  const formats::TemporaryFolder folder;
+  const formats::Scratch folder;
   ProofRequest request{.settings = settings(two(2, 2), test::random_model(GetParam(), folder.path()))};
   request.settings.method = engine::Method::full;
   request.settings.rate.peak = 1e-3;

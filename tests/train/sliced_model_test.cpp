@@ -74,7 +74,7 @@ class SlicedModelTest : public testing::TestWithParam<const char*> {
   }
   Text text() const { return Text(config_.vocab); }
 
-  formats::TemporaryFolder folder_;
+  formats::Scratch folder_;
   ModelSettings settings_;
   model::Config config_;
   formats::Adapter adapter_;
@@ -102,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(Families, SlicedModelTest, testing::Values("gemma2", "g
                          [](const auto& p) { return std::string(p.param); });
 
 TEST(SlicedModelOf, LayersThatReadEachOthersKeysIsNotPossible) {
-  formats::TemporaryFolder folder;
+  formats::Scratch folder;
   EXPECT_FALSE(SlicedModel::possible(formats::read_config(test::random_model("gemma4_e", folder / "e"))));
 }
 

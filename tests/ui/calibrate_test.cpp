@@ -2,8 +2,8 @@
 // Calibrating as a person does: rows in, held-out errors seen, cancelled without a trace, accepted and the open plan
 // priced again at once, undone, removed. Pictures in $MW_PICTURES, else the build folder.
 #include <QLabel>
-#include <QSet>
 #include <QPushButton>
+#include <QSet>
 #include <QTableView>
 #include <QTest>
 #include <QToolButton>
@@ -23,7 +23,7 @@ class CalibrateTest : public QObject {
   std::unique_ptr<MainWindow> window_;
 
   CalibrateDialog& dialog() { return window_->calibrate_dialog(); }
-  fs::path kept() { return scratch_->folder() / "config" / "hardware" / "calibration.json"; }
+  fs::path kept() { return scratch_->path() / "config" / "hardware" / "calibration.json"; }
   QAction* action(const QString& id) { return window_->actions()[id]; }
   void priced() {
     QTRY_VERIFY_WITH_TIMEOUT(window_->pricer().settled(), 20000);
@@ -60,7 +60,7 @@ class CalibrateTest : public QObject {
                      {"remat", "layer"},
                      {"source", "my own run"}});
     if (!bad.is_null()) all.push_back(bad);
-    const fs::path file = scratch_->folder() / "my-steps.json";
+    const fs::path file = scratch_->path() / "my-steps.json";
     std::ofstream(file) << Json{{"rows", all}}.dump(1);
     return file;
   }
@@ -83,7 +83,7 @@ class CalibrateTest : public QObject {
     warnings_.start();
     scratch_ = std::make_unique<test::Scratch>();
     window_ = std::make_unique<MainWindow>(
-        WindowSetup{{}, scratch_->folder() / "runs", MW_RESOURCES, scratch_->folder() / "config"});
+        WindowSetup{{}, scratch_->path() / "runs", MW_RESOURCES, scratch_->path() / "config"});
     window_->resize(1280, 800);
     window_->show();
     QVERIFY(QTest::qWaitForWindowExposed(window_.get()));

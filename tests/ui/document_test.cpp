@@ -89,15 +89,15 @@ class DocumentTest : public QObject {
     test::Scratch scratch;
     Document d;
     d.set("lora.rank", 7);
-    write_file_atomically(scratch.folder() / "newer.json", "{\"schema\": 999}");
-    QVERIFY_EXCEPTION_THROWN(d.open(scratch.folder() / "newer.json"), Error);
+    write_file_atomically(scratch.path() / "newer.json", "{\"schema\": 999}");
+    QVERIFY_EXCEPTION_THROWN(d.open(scratch.path() / "newer.json"), Error);
     QCOMPARE(d.experiment().integer("lora.rank"), 7);
     QCOMPARE(d.undo_stack().count(), 1);
   }
 
   void saving_elsewhere_keeps_relative_paths_right() {
     test::Scratch scratch;
-    const auto a = scratch.folder() / "a", b = scratch.folder() / "b";
+    const auto a = scratch.path() / "a", b = scratch.path() / "b";
     write_file_atomically(a / "e.json", "{\"schema\": 1, \"data\": {\"path\": \"rows.jsonl\"}}");
     Document d;
     d.open(a / "e.json");
@@ -112,9 +112,9 @@ class DocumentTest : public QObject {
 
   void the_journal_brings_unsaved_work_back() {
     test::Scratch scratch;
-    const auto file = scratch.folder() / "e.json";
+    const auto file = scratch.path() / "e.json";
     write_file_atomically(file, "{\"schema\": 1, \"lora\": {\"rank\": 4}}");
-    Session session(scratch.folder() / "state");
+    Session session(scratch.path() / "state");
     {
       Document d;
       d.open(file);
@@ -135,24 +135,24 @@ class DocumentTest : public QObject {
 
   void a_recent_file_that_cannot_be_looked_at_is_left_out() {
     test::Scratch scratch;
-    const auto file = scratch.folder() / "e.json";
+    const auto file = scratch.path() / "e.json";
     write_file_atomically(file, "{\"schema\": 1}");
-    Session session(scratch.folder() / "state");
+    Session session(scratch.path() / "state");
     session.add_recent(qpath(file));
-    session.add_recent(qpath(scratch.folder() / std::string(300, 'n')));
+    session.add_recent(qpath(scratch.path() / std::string(300, 'n')));
     QCOMPARE(session.recent(), QStringList{qpath(file)});
   }
 
   void an_unreadable_journal_is_set_aside() {
     test::Scratch scratch;
-    write_file_atomically(scratch.folder() / "unsaved.json", "{\"version\": ");
-    QVERIFY(!Session(scratch.folder()).journal());
-    QVERIFY(std::filesystem::exists(scratch.folder() / "unsaved.json.unreadable"));
+    write_file_atomically(scratch.path() / "unsaved.json", "{\"version\": ");
+    QVERIFY(!Session(scratch.path()).journal());
+    QVERIFY(std::filesystem::exists(scratch.path() / "unsaved.json.unreadable"));
   }
 
   void the_command_line_gives_the_same_experiment() {
     test::Scratch scratch;
-    const auto file = scratch.folder() / "it's mine.json";
+    const auto file = scratch.path() / "it's mine.json";
     write_file_atomically(
         file, "{\"schema\": 1, \"data\": {\"path\": \"rows.jsonl\"}, \"lora\": {\"rank\": 4, \"alpha\": 8}}");
     Document d;

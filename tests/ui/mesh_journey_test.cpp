@@ -151,6 +151,7 @@ class MeshJourneyTest : public test::Journey {
 
   void the_checkers_fix_takes_it_back_with_one_click() {
     const int row = problem_row(u"SHARD-4"_s);
+    window_->raise_panel(u"problems"_s);
     window_->problems_panel().choose(row);
     QTest::mouseClick(window_->problems_panel().fix_buttons().front(), Qt::LeftButton);
     priced();

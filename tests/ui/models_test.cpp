@@ -43,19 +43,19 @@ class ModelsTest : public QObject {
 
   void runs_follow_the_store_row_by_row() {
     test::Scratch scratch;
-    const auto a = test::add_run(scratch.folder(), "first", 40, RunState::done);
-    RunsModel model(scratch.folder());
+    const auto a = test::add_run(scratch.path(), "first", 40, RunState::done);
+    RunsModel model(scratch.path());
     Tester tester(&model, Tester::FailureReportingMode::QtTest);
     model.refresh();
     QCOMPARE(model.rowCount(), 1);
     QSignalSpy resets(&model, &QAbstractItemModel::modelReset);
-    const auto b = test::add_run(scratch.folder(), "second", 30, RunState::cancelled);
+    const auto b = test::add_run(scratch.path(), "second", 30, RunState::cancelled);
     model.refresh();
     QCOMPARE(model.rowCount(), 2);
     QVERIFY(model.setData(model.index(model.row_of(a), RunsModel::name), u"renamed"_s, Qt::EditRole));
     QVERIFY(model.setData(model.index(model.row_of(b), RunsModel::tags), u"keep, slow"_s, Qt::EditRole));
-    QCOMPARE(runs::Store(scratch.folder()).find(a)->name, std::string("renamed"));
-    QCOMPARE(runs::Store(scratch.folder()).find(b)->tags, std::string("keep, slow"));
+    QCOMPARE(runs::Store(scratch.path()).find(a)->name, std::string("renamed"));
+    QCOMPARE(runs::Store(scratch.path()).find(b)->tags, std::string("keep, slow"));
     QVERIFY(!model.setData(model.index(0, RunsModel::state), u"x"_s, Qt::EditRole));
     model.set_deleted({a}, runs::Trash::deleted);
     QCOMPARE(model.rowCount(), 1);
@@ -67,8 +67,8 @@ class ModelsTest : public QObject {
 
   void runs_sort_by_value_and_filter_by_words() {
     test::Scratch scratch;
-    for (int i = 0; i < 11; ++i) test::add_run(scratch.folder(), i == 3 ? "needle hay" : "run", 5 + i, RunState::done);
-    RunsModel model(scratch.folder());
+    for (int i = 0; i < 11; ++i) test::add_run(scratch.path(), i == 3 ? "needle hay" : "run", 5 + i, RunState::done);
+    RunsModel model(scratch.path());
     model.refresh();
     RunsFilter filter(nullptr);
     filter.setSourceModel(&model);
@@ -85,8 +85,8 @@ class ModelsTest : public QObject {
 
   void run_columns_fit_their_numbers_and_the_name_takes_the_rest() {
     test::Scratch scratch;
-    test::add_run(scratch.folder(), "run", 5, RunState::done);
-    RunsPage page(scratch.folder());
+    test::add_run(scratch.path(), "run", 5, RunState::done);
+    RunsPage page(scratch.path());
     page.show();
     QTableView& table = page.table();
     const QAbstractItemView& view = table;
@@ -97,7 +97,7 @@ class ModelsTest : public QObject {
     const int before = table.columnWidth(RunsModel::steps);
     runs::Experiment longer;
     longer.set_value("train.steps", 1234567890);
-    runs::Store(scratch.folder()).create(longer, "long");
+    runs::Store(scratch.path()).create(longer, "long");
     page.refresh();
     QVERIFY(table.columnWidth(RunsModel::steps) >= before);
     for (int c = RunsModel::steps; c <= RunsModel::peak; ++c)
@@ -107,8 +107,8 @@ class ModelsTest : public QObject {
 
   void deleting_runs_can_be_undone() {
     test::Scratch scratch;
-    const auto run = test::add_run(scratch.folder(), "only", 10, RunState::done);
-    RunsPage page(scratch.folder());
+    const auto run = test::add_run(scratch.path(), "only", 10, RunState::done);
+    RunsPage page(scratch.path());
     page.show();
     page.select(run);
     QCOMPARE(page.selected(), std::vector<runs::RunId>{run});

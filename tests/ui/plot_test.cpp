@@ -310,7 +310,7 @@ class PlotTest : public QObject {
   void a_png_is_written() {
     test::Scratch scratch;
     show({{.name = u"train"_s, .color = Qt::blue, .raw = wave(50)}}, {0, 49});
-    const QString file = qpath(scratch.folder() / "chart.png");
+    const QString file = qpath(scratch.path() / "chart.png");
     QVERIFY(plot_->export_png(file));
     QCOMPARE(QImage(file).size(), plot_->size() * 2);
     QVERIFY(!plot_->export_png(u"/nowhere/at/all.png"_s));

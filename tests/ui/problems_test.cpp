@@ -80,6 +80,7 @@ class ProblemsTest : public test::WindowFixture {
     window_->document().set("train.remat", "none");
     window_->document().set("train.loss_chunk", 0);
     QTRY_VERIFY_WITH_TIMEOUT(row_of("MEMORY") >= 0, 20000);
+    window_->raise_panel(u"problems"_s);
     window_->problems_panel().choose(row_of("MEMORY"));
     QVERIFY(!window_->problems_panel().fix_buttons().empty());
     QTest::mouseClick(window_->problems_panel().fix_buttons().front(), Qt::LeftButton);

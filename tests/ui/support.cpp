@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/ui/support.h"
 
-#include <unistd.h>
-
 #include <QAbstractButton>
 #include <QAccessible>
 #include <QLabel>
 #include <QScrollBar>
 #include <QWidget>
-#include <atomic>
 #include <cmath>
 #include <mutex>
 
@@ -47,17 +44,6 @@ QStringList WarningWatch::take() {
   QStringList all;
   all.swap(seen);
   return all;
-}
-
-Scratch::Scratch() {
-  static std::atomic<int> count{0};
-  folder_ = fs::temp_directory_path() / ("mw-ui-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
-  fs::create_directories(folder_);
-}
-
-Scratch::~Scratch() {
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
 }
 
 runs::RunId add_run(const fs::path& runs_folder, const std::string& name, int steps, RunState state) {

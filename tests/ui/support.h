@@ -8,6 +8,7 @@
 #include "core/base/event.h"
 #include "core/runs/experiment.h"
 #include "core/runs/store.h"
+#include "tests/base/scratch.h"
 
 class QWidget;
 
@@ -19,16 +20,6 @@ class WarningWatch {
   ~WarningWatch();
   void start();  // from init(): Qt Test puts a handler of its own in place before that
   QStringList take();
-};
-
-class Scratch {
- public:
-  Scratch();
-  ~Scratch();
-  const std::filesystem::path& folder() const { return folder_; }
-
- private:
-  std::filesystem::path folder_;
 };
 
 // A run of `steps` steps in the store: falling loss, memory by phase, samples, a log; ends in `state`.

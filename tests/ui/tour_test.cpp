@@ -31,18 +31,18 @@ int main(int argc, char** argv) {
   const std::filesystem::path out = qEnvironmentVariableIsSet("MW_PICTURES") ? qgetenv("MW_PICTURES").toStdString()
                                                                              : std::string(MW_PICTURES) + "/tour";
   int refused = 0;
-  mw::test::add_run(scratch.folder(), "Stopped early", 40, mw::RunState::cancelled);
-  mw::test::add_run(scratch.folder(), "tiny-lora", 400, mw::RunState::done);
-  mw::test::add_mesh_run(scratch.folder(), "mesh", 60, 2, 4);
-  mw::test::add_run(scratch.folder(), "Learning rate too high", 90, mw::RunState::failed);
-  mw::test::add_sizing(scratch.folder(),
+  mw::test::add_run(scratch.path(), "Stopped early", 40, mw::RunState::cancelled);
+  mw::test::add_run(scratch.path(), "tiny-lora", 400, mw::RunState::done);
+  mw::test::add_mesh_run(scratch.path(), "mesh", 60, 2, 4);
+  mw::test::add_run(scratch.path(), "Learning rate too high", 90, mw::RunState::failed);
+  mw::test::add_sizing(scratch.path(),
                        mw::Json{{"size", {{"batches", {1, 2, 4, 8, 1000}}}}, {"target", {{"memory_gib", 0.0625}}}});
-  mw::test::add_sweep(scratch.folder(), "This machine",
+  mw::test::add_sweep(scratch.path(), "This machine",
                       {.provenance = mw::formats::Provenance::measured, .target = "cpu"});
-  mw::test::add_sweep(scratch.folder(), "v6e-8, simulated", {});
+  mw::test::add_sweep(scratch.path(), "v6e-8, simulated", {});
   std::vector<std::filesystem::path> files;
   try {
-    files = mw::ui::take_tour(argc, argv, {out, scratch.folder(), MW_RESOURCES});
+    files = mw::ui::take_tour(argc, argv, {out, scratch.path(), MW_RESOURCES});
   } catch (const mw::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

@@ -14,7 +14,7 @@ namespace mw::test {
 class WindowFixture : public QObject {
   Q_OBJECT
  protected:
-  std::filesystem::path folder() const { return scratch_->folder(); }
+  std::filesystem::path folder() const { return scratch_->path(); }
   std::filesystem::path store() const { return folder() / "runs"; }
   // Of this test's folder: its runs, and what the window remembers.
   ui::WindowSetup setup(const std::filesystem::path& experiment = {}) const;

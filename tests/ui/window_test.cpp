@@ -3,6 +3,7 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QSignalSpy>
+#include <QTabBar>
 #include <QTabWidget>
 #include <QTableView>
 #include <QTest>
@@ -17,6 +18,18 @@ namespace mw::ui {
 
 class WindowTest : public test::WindowFixture {
   Q_OBJECT
+
+  static std::pair<QTabBar*, int> tab_of(MainWindow& window, const QString& title) {
+    for (QTabBar* bar : window.findChildren<QTabBar*>(QString(), Qt::FindDirectChildrenOnly))
+      for (int tab = 0; tab < bar->count(); ++tab)
+        if (bar->isVisible() && bar->tabText(tab) == title) return {bar, tab};
+    return {nullptr, -1};
+  }
+  static void click_tab(MainWindow& window, const QString& title) {
+    const auto [bar, tab] = tab_of(window, title);
+    QVERIFY2(bar, qPrintable(title));
+    QTest::mouseClick(bar, Qt::LeftButton, {}, bar->tabRect(tab).center());
+  }
 
  private slots:
   void everything_focusable_has_a_name_on_every_page() {
@@ -106,7 +119,67 @@ class WindowTest : public test::WindowFixture {
     MainWindow window(s);
     show(window);
     QVERIFY(window.problems().count(Severity::error) >= 1);
+    QCOMPARE(window.bottom().state(), Fold::open);
+    QTRY_VERIFY(window.problems_panel().height() > 60);
     QVERIFY(!QApplication::activeModalWidget());
+  }
+
+  void panels_fold_to_their_tabs_and_come_back_as_they_were() {
+    int open = 0, folded = 0;
+    {
+      MainWindow window(setup());
+      show(window);
+      QCOMPARE(window.bottom().state(), Fold::folded);
+      folded = window.train_page().height();
+      click_tab(window, u"Problems"_s);  // in front: opens, folds
+      QTRY_VERIFY(window.problems_panel().height() > 60);
+      open = window.train_page().height();
+      QVERIFY2(open < folded - 60, qPrintable(QString::number(folded - open)));
+      QVERIFY(window.problems_panel().table().isEnabled());
+      click_tab(window, u"Problems"_s);
+      QTRY_COMPARE(window.train_page().height(), folded);
+      QVERIFY(!window.problems_panel().table().isEnabled());  // Tab does not go there
+      click_tab(window, u"Log"_s);                            // another: opens with it
+      QTRY_VERIFY(window.log().height() > 60);
+      QVERIFY(!window.log().visibleRegion().isEmpty());
+      QCOMPARE(window.train_page().height(), open);
+      click_tab(window, u"Jobs"_s);  // open already
+      QCOMPARE(window.bottom().state(), Fold::open);
+      window.bottom().set(Fold::folded);
+      window.bottom().restore(Fold::open, window.bottom().height() + 100);
+      QTRY_COMPARE(window.train_page().height(), open - 100);
+      QTest::keyClick(&window, Qt::Key_J, Qt::ControlModifier);
+      QTRY_COMPARE(window.train_page().height(), folded);
+      window.close();
+    }
+    MainWindow window(setup());
+    show(window);
+    QTRY_COMPARE(window.train_page().height(), folded);
+    window.document().set("lora.rank", 0);
+    QTRY_VERIFY(window.problems().count(Severity::error) > 0);
+    QCOMPARE(window.bottom().state(), Fold::folded);  // the user folded it: problems move nothing
+    QTest::keyClick(&window, Qt::Key_J, Qt::ControlModifier);
+    QTRY_COMPARE(window.train_page().height(), open - 100);
+    window.document().undo_stack().undo();
+    window.close();
+    MainWindow again(setup());
+    show(again);
+    QCOMPARE(again.bottom().state(), Fold::open);
+    QTRY_COMPARE(again.train_page().height(), open - 100);
+  }
+
+  void the_tab_of_problems_counts_and_marks_them() {
+    MainWindow window(setup());
+    show(window);
+    QTRY_VERIFY(tab_of(window, u"Problems"_s).second >= 0);
+    window.document().set("lora.rank", 0);
+    QTRY_VERIFY(tab_of(window, u"Problems (1)"_s).second >= 0);
+    const auto [bar, tab] = tab_of(window, u"Problems (1)"_s);
+    QVERIFY(!bar->tabIcon(tab).isNull());
+    QCOMPARE(window.bottom().state(), Fold::open);  // the first ones say where they are
+    window.document().undo_stack().undo();
+    QTRY_VERIFY(tab_of(window, u"Problems"_s).second >= 0);
+    QVERIFY(bar->tabIcon(tab).isNull());
   }
 
   void unsaved_edits_theme_and_layout_come_back() {

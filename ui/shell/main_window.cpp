@@ -52,6 +52,9 @@ MainWindow::MainWindow(const WindowSetup& setup)
   resize(1280, 800);
   restoreGeometry(session_.value(u"layout/geometry"_s).toByteArray());
   restoreState(session_.value(u"layout/state"_s).toByteArray());
+  const QVariant folded = session_.value(u"layout/folded"_s);
+  bottom_->restore(folded.isNull() ? std::nullopt : std::optional(folded.toBool() ? Fold::folded : Fold::open),
+                   session_.value(u"layout/bottom_height"_s, bottom_->height()).toInt());
   design_->restore_layout(session_.value(u"layout/design"_s).toByteArray());
   data_->restore_layout(session_.value(u"layout/data"_s).toByteArray());
   train_->restore_layout(session_.value(u"layout/train"_s).toByteArray());
@@ -119,8 +122,9 @@ void MainWindow::build_docks() {
   tabifyDockWidget(problems_dock_, log_dock_);
   tabifyDockWidget(log_dock_, jobs_dock_);
   problems_dock_->raise();
+  bottom_ = new BottomFold(*this, {problems_dock_, log_dock_, jobs_dock_});
   resizeDocks({experiment_dock_}, {318}, Qt::Horizontal);
-  resizeDocks({problems_dock_}, {118}, Qt::Vertical);
+  resizeDocks({problems_dock_}, {bottom_->height()}, Qt::Vertical);
 }
 
 void MainWindow::first_document(const std::filesystem::path& experiment) {
@@ -197,6 +201,7 @@ void MainWindow::raise_panel(const QString& dock) {
   if (auto* d = findChild<QDockWidget*>(dock)) {
     d->show();
     d->raise();
+    if (d != experiment_dock_) bottom_->set(Fold::open);
   }
 }
 
@@ -234,6 +239,8 @@ void MainWindow::update_actions() {
 void MainWindow::remember() {
   session_.set_value(u"layout/geometry"_s, saveGeometry());
   session_.set_value(u"layout/state"_s, saveState());
+  if (const auto chosen = bottom_->chosen()) session_.set_value(u"layout/folded"_s, *chosen == Fold::folded);
+  session_.set_value(u"layout/bottom_height"_s, bottom_->height());
   session_.set_value(u"layout/design"_s, design_->save_layout());
   session_.set_value(u"layout/data"_s, data_->save_layout());
   session_.set_value(u"layout/train"_s, train_->save_layout());

@@ -13,6 +13,7 @@
 #include "ui/runs/runs_page.h"
 #include "ui/serve/serve_page.h"
 #include "ui/shell/action_registry.h"
+#include "ui/shell/bottom_fold.h"
 #include "ui/shell/bottom_panels.h"
 #include "ui/shell/command_palette.h"
 #include "ui/shell/frame_clock.h"
@@ -75,7 +76,8 @@ class MainWindow : public QMainWindow {
   void show_page(Page page);
   Page page() const;
   void set_shade(Shade shade);
-  void raise_panel(const QString& dock);  // "problems", "log", "jobs", "experiment"
+  void raise_panel(const QString& dock);  // "problems", "log", "jobs", "experiment"; open, where it was folded
+  BottomFold& bottom() { return *bottom_; }
   void open_palette();
 
  protected:
@@ -162,6 +164,7 @@ class MainWindow : public QMainWindow {
   ExportDialog* export_;
   MergeDialog* merge_;
   QDockWidget *experiment_dock_, *problems_dock_, *log_dock_, *jobs_dock_;
+  BottomFold* bottom_;
   std::vector<QToolButton*> page_buttons_;
   QToolButton* file_button_ = nullptr;
   qint64 runs_refreshed_ = 0;

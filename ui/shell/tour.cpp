@@ -267,6 +267,7 @@ class Tour {
     shot("command-and-jobs", shade, size);
     window_.panel().show_form();
     window_.raise_panel(u"problems"_s);
+    window_.bottom().set(Fold::folded);
     window_.open_palette();
     window_.palette_box().line().setText(u"ra"_s);
     shot("command-palette", shade, size);

@@ -136,6 +136,10 @@ void MainWindow::build_actions() {
   actions_.add(
       {u"view.command"_s, tr("Show the Command Line"), tr("The same run from a terminal"), key(Qt::ALT | Qt::Key_3)},
       [this] { panel_->show_command(); });
+  actions_.add(
+      {u"view.panels"_s, tr("Open or Fold the Panels"), tr("Problems, log and jobs below the page, or their tabs only"),
+       key(Qt::CTRL | Qt::Key_J), Glyph::panels},
+      [this] { bottom_->toggle(); });
   actions_.add({u"view.find"_s, tr("Find a Setting"), tr("Search the form"), key(QKeySequence::Find)}, [this] {
     raise_panel(u"experiment"_s);
     panel_->show_form();

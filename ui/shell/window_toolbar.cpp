@@ -75,6 +75,12 @@ void MainWindow::build_toolbar() {
   auto* command = static_cast<QToolButton*>(tool(u"view.palette"_s));
   command->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
   actions_[u"view.palette"_s]->setIconText(tr("Ctrl+K"));
+  auto* panels = new QToolButton(strip_);
+  panels->setDefaultAction(actions_[u"view.panels"_s]);
+  panels->setProperty("flat", true);
+  panels->setFocusPolicy(Qt::TabFocus);
+  panels->setAccessibleName(actions_[u"view.panels"_s]->text());
+  strip_->addPermanentWidget(panels);
 }
 
 void MainWindow::fill_recent(QMenu* menu) {

@@ -83,6 +83,10 @@ void MainWindow::wire() {
   connect(&problems_, &ProblemsModel::counted, this, [this] {
     const int errors = problems_.count(Severity::error), warnings = problems_.count(Severity::warning);
     problems_dock_->setWindowTitle(errors + warnings > 0 ? tr("Problems (%1)").arg(errors + warnings) : tr("Problems"));
+    bottom_->mark(problems_dock_, errors > 0     ? icon(Glyph::error, Ink::bad)
+                                  : warnings > 0 ? icon(Glyph::warning, Ink::warn)
+                                                 : QIcon());
+    if (errors + warnings > 0) bottom_->offer();
   });
   connect(problems_panel_, &ProblemsPanel::chosen, this, [this](const Problem& problem) { panel_->go_to(problem); });
   connect(problems_panel_, &ProblemsPanel::fix_wanted, this, &MainWindow::fix);

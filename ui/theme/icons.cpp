@@ -57,6 +57,12 @@ const char* body(Glyph glyph) {
       return "<rect x='5.6' y='5.2' width='7.4' height='8.4' rx='1'/><path d='M3 10.6V2.4h7'/>";
     case Glyph::info:
       return "<circle cx='8' cy='8' r='5.6'/><path d='M8 7.4v3.4M8 5.1v.1'/>";
+    case Glyph::panels:
+      return "<rect x='2' y='2.8' width='12' height='10.4' rx='1.2'/><path d='M2.2 9.4h11.6'/>";
+    case Glyph::error:
+      return "<circle cx='8' cy='8' r='5' fill='C'/>";
+    case Glyph::warning:
+      return "<path d='M8 3.2 13.6 12.8H2.4z' fill='C'/>";
     case Glyph::browse:
       return "<path d='M1.8 12.8V3.6h4l1.6 1.8h6.8v7.4z'/>";
   }
@@ -79,6 +85,8 @@ class Engine : public QIconEngine {
     const Theme& t = theme();
     const QColor color = mode == QIcon::Disabled  ? mix(t.panel, t.muted, 0.5)
                          : ink_ == Ink::on_accent ? t.accent_text
+                         : ink_ == Ink::bad       ? t.bad
+                         : ink_ == Ink::warn      ? t.warn
                                                   : t.muted;
     QSvgRenderer(document(glyph_, color)).render(painter, rect);
   }

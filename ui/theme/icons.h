@@ -27,10 +27,13 @@ enum class Glyph {
   close,
   copy,
   browse,
-  info
+  info,
+  panels,
+  error,
+  warning
 };
 
-enum class Ink { normal, on_accent };
+enum class Ink { normal, on_accent, bad, warn };
 
 // Painted in the colours of the theme in force at that moment: nothing to renew after a theme change.
 QIcon icon(Glyph glyph, Ink ink = Ink::normal);

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/shell/bottom_fold.h"
+
+#include <QChildEvent>
+#include <QDockWidget>
+#include <QGuiApplication>
+#include <QMainWindow>
+#include <QTabBar>
+#include <algorithm>
+
+namespace mw::ui {
+namespace {
+
+constexpr int kNothing = 1;  // the title that docks do not have counts as -1
+constexpr int kHeight = 118, kLeastHeight = 60;  // the tabs, a table's head and three rows; less is not open
+
+}  // namespace
+
+BottomFold::BottomFold(QMainWindow& window, std::vector<QDockWidget*> docks)
+    : QObject(&window), window_(window), docks_(std::move(docks)), marks_(docks_.size()), height_(kHeight) {
+  // The window makes tab bars as it needs them, and others when a layout is restored.
+  window_.installEventFilter(this);
+  for (QTabBar* bar : bars()) watch(bar);
+}
+
+bool BottomFold::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::ChildPolished)
+    if (auto* bar = qobject_cast<QTabBar*>(static_cast<QChildEvent*>(event)->child())) watch(bar);
+  return QObject::eventFilter(watched, event);
+}
+
+void BottomFold::watch(QTabBar* bar) {
+  disconnect(bar, nullptr, this, nullptr);
+  bar->setIconSize({12, 12});
+  // Said of every button, and before the clicked tab comes to the front.
+  connect(bar, &QTabBar::tabBarClicked, this, [this, bar](int tab) {
+    if (tab < 0 || QGuiApplication::mouseButtons().testFlag(Qt::RightButton)) return;
+    if (tab == bar->currentIndex())
+      toggle();
+    else
+      choose(Fold::open);
+  });
+  put_marks();
+}
+
+std::vector<QTabBar*> BottomFold::bars() const {
+  const auto all = window_.findChildren<QTabBar*>(QString(), Qt::FindDirectChildrenOnly);
+  return {all.begin(), all.end()};
+}
+
+int BottomFold::height() const {
+  if (state_ == Fold::folded || !window_.isVisible()) return height_;
+  for (const QDockWidget* dock : docks_)
+    if (!dock->visibleRegion().isEmpty())
+      for (const QTabBar* bar : bars())
+        if (bar->isVisible()) return dock->height() + bar->height();
+  return height_;
+}
+
+void BottomFold::set(Fold state) {
+  if (state == state_) return;
+  height_ = height();
+  state_ = state;
+  for (QDockWidget* dock : docks_) {
+    dock->widget()->setEnabled(state == Fold::open);  // the keyboard does not go where nothing is seen
+    dock->widget()->setMaximumHeight(state == Fold::open ? QWIDGETSIZE_MAX : kNothing);
+  }
+  if (state == Fold::open) window_.resizeDocks({docks_.front()}, {height_}, Qt::Vertical);
+}
+
+void BottomFold::restore(std::optional<Fold> chosen, int height) {
+  chosen_ = chosen;
+  height_ = std::max(height, kLeastHeight);
+  set(chosen.value_or(Fold::folded));
+}
+
+void BottomFold::choose(Fold state) {
+  chosen_ = state;
+  set(state);
+}
+
+void BottomFold::toggle() {
+  choose(state_ == Fold::open ? Fold::folded : Fold::open);
+}
+
+void BottomFold::offer() {
+  if (!chosen_) set(Fold::open);
+}
+
+void BottomFold::mark(const QDockWidget* dock, const QIcon& icon) {
+  for (size_t i = 0; i < docks_.size(); ++i)
+    if (docks_[i] == dock) marks_[i] = icon;
+  put_marks();
+}
+
+void BottomFold::put_marks() {
+  for (QTabBar* bar : bars())
+    for (int tab = 0; tab < bar->count(); ++tab)
+      for (size_t i = 0; i < docks_.size(); ++i)
+        if (bar->tabText(tab) == docks_[i]->windowTitle()) bar->setTabIcon(tab, marks_[i]);
+}
+
+}  // namespace mw::ui
