@@ -101,6 +101,7 @@ class Tour {
     window_.design_page().unpin();
     window_.document().restore(before, file);
     wait_for(priced, 10000);
+    window_.bottom().set(Fold::folded);  // the problems were that document's
   }
 
   // The finished run of a kind with most steps, so that the charts have something to show.
