@@ -18,6 +18,7 @@
 #include "core/runs/import_files.h"
 #include "tests/ui/sweep_fixture.h"
 #include "tests/ui/window_fixture.h"
+#include "ui/compare/short_names.h"
 #include "ui/runs/run_mime.h"
 #include "ui/theme/text.h"
 
@@ -69,6 +70,21 @@ class CompareTest : public test::WindowFixture {
     QCOMPARE(page().runs().size(), size_t{1});
     window_->actions()[u"compare.clear"_s]->trigger();
     QVERIFY(button(u"Choose Runs"_s));
+  }
+
+  void what_confounds_names_runs_as_the_tray_does() {
+    const std::string name = "Gemma 4 31B served on eight chips of v6e";
+    open_two(name);
+    page().add_run(test::add_sweep(store(), "There", {.provenance = formats::Provenance::measured, .target = "cpu"}));
+    settle();
+    const QString in_tray = short_names(page().runs())[1];
+    QVERIFY(in_tray != qs(name));
+    QVERIFY2(page().verdict().contains(qs(name)), qPrintable(page().verdict()));
+    QLabel* line = nullptr;
+    for (QLabel* l : page().findChildren<QLabel*>())
+      if (l->toolTip().startsWith(u"<p>"_s) && l->toolTip().contains(qs(name))) line = l;
+    QVERIFY(line);
+    QVERIFY2(line->text().contains(in_tray) && !line->text().contains(qs(name)), qPrintable(line->text()));
   }
 
   void table_rows_speak_of_changes_and_an_slo_marks_cells() {

@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "ui/compare/comparison_export.h"
+#include "ui/compare/short_names.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -204,14 +205,19 @@ void ComparePage::show_verdict() {
   QString word = qs(runs::to_string(c.verdict));
   if (!word.isEmpty()) word[0] = word[0].toUpper();
   QStringList why;
-  for (const auto& confounder : c.confounders)
+  const QStringList names = short_names(runs_);  // as the tray has them
+  for (const auto& confounder : c.confounders) {
+    QString said = qs(confounder.text);
+    for (qsizetype i = 0; i < names.size(); ++i) said.replace(qs(runs_[static_cast<size_t>(i)].name), names[i]);
     why << u"<span style='color:%1'>\u25CF</span>&nbsp;%2"_s.arg(color_of(confounder.at_least).name(),
-                                                                 qs(confounder.text).toHtmlEscaped());
+                                                                 said.toHtmlEscaped());
+  }
   QString text = u"<b style='color:%1'>%2</b>"_s.arg(color_of(c.verdict).name(), word);
   text += why.isEmpty() ? tr(": nothing known stands between these numbers") : u"  "_s + why.join(u"  "_s);
   if (const int marked = model_.marked_cells(); marked > 0)
     text += tr("  <b style='color:%1'>the audit marks %2 cells</b>").arg(theme().bad.name()).arg(marked);
   verdict_->setText(text);
+  verdict_->setToolTip(u"<p>"_s + verdict().toHtmlEscaped().replace(u"\n"_s, u"<br>"_s) + u"</p>"_s);
   const int lines = verdict_->heightForWidth(std::max(200, verdict_area_->width() - 14));
   verdict_area_->setFixedHeight(std::clamp(lines + 4, 20, 76));
 }
