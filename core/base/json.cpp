@@ -162,7 +162,7 @@ AnyJson parse_strictly(std::string_view text, const std::string& source) {
                    .file = source,
                    .place = line_and_column(text, builder.at),
                    .found = shortened(builder.about),
-                   .expected = "at most 1.7e308, or null"});
+                   .expected = "at most 1.79e308 in size"});
     case Fault::syntax:
       break;
   }
