@@ -206,6 +206,20 @@ class LaunchTest : public test::WindowFixture {
     QVERIFY(!d.isVisible());
   }
 
+  // The dialog is as high as its command's lines need: no other row pays for them.
+  void a_long_command_squeezes_no_row() {
+    open();
+    fill(u"true"_s);
+    QTest::qWait(60);
+    const int high = dialog().height();
+    for (int words = 40; words <= 160; words += 7) {
+      dialog().start().setText(u"train "_s.repeated(words));
+      QTest::qWait(20);
+      QCOMPARE(test::clipped(dialog()).join(u"; "_s), QString());
+    }
+    QVERIFY(dialog().height() > high);
+  }
+
   // However long a path is and wherever it may not break: the dialog stays as wide, and every word can be read.
   void a_long_path_makes_no_dialog_wider() {
     open();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/theme/dialog_parts.h"
 
+#include <QEvent>
 #include <QFileDialog>
 #include <QFormLayout>
 #include <QLabel>
@@ -17,10 +18,25 @@
 namespace mw::ui {
 namespace {
 constexpr int kMostSaidLines = 8;
-}
+
+// Higher where what is in it takes more lines: a layout asks for no height of its own where lines wrap.
+class Grows : public QObject {
+ public:
+  explicit Grows(QWidget& dialog) : QObject(&dialog) { dialog.installEventFilter(this); }
+  bool eventFilter(QObject* watched, QEvent* event) override {
+    auto* dialog = static_cast<QWidget*>(watched);
+    if (event->type() == QEvent::LayoutRequest && dialog->isVisible()) {
+      const int least = dialog->layout()->minimumHeightForWidth(dialog->width());
+      if (dialog->height() < least) dialog->resize(dialog->width(), least);
+    }
+    return false;
+  }
+};
+}  // namespace
 
 QVBoxLayout* dialog_column(QWidget& dialog, int least_width) {
   auto* column = new QVBoxLayout(&dialog);
+  new Grows(dialog);
   column->setSpacing(8);
   // Not a least size of the dialog's own: that would stand in for the layout's, and rows would be squeezed.
   column->addStrut(least_width - column->contentsMargins().left() - column->contentsMargins().right());
@@ -56,11 +72,6 @@ void SaidText::say(const QString& text, Tone tone) {
   setPlainText(text);
   setVisible(!text.isEmpty());
   fit();
-  QLayout* all = window()->layout();  // which asks for no height of its own where lines wrap
-  if (!all || text.isEmpty()) return;
-  all->activate();
-  if (const int least = all->minimumHeightForWidth(window()->width()); window()->height() < least)
-    window()->resize(window()->width(), least);
 }
 
 void SaidText::resizeEvent(QResizeEvent* event) {
