@@ -129,9 +129,12 @@ Found find_adapter(const fs::path& path) {
               "arrays named ..._lora_a and ..._lora_b", "give the checkpoint of the LoRA run, not of the base model");
 }
 
+// Every pair whole, and of a weight that LoRA adapts here: none is left out of a merge unsaid.
 void check_complete(const Found& found, const model::TensorInventory& inventory) {
-  std::set<std::string_view> known;
+  std::set<std::string_view> known, adaptable;
   for (const model::Tensor& t : inventory.tensors()) known.insert(t.tunix_path);
+  for (const model::LoraTarget& t : inventory.lora_targets())
+    if (const model::Tensor* weight = inventory.find(t.role, t.layer)) adaptable.insert(weight->tunix_path);
   for (const auto& [path, pair] : found.pairs) {
     const ZarrArray& one = pair.a ? *pair.a : *pair.b;
     if (!pair.a || !pair.b)
@@ -140,6 +143,10 @@ void check_complete(const Found& found, const model::TensorInventory& inventory)
     if (!known.contains(path))
       tunix_fault(found.tree->folder(), one.name, "an adapter of a weight that the model does not have", path,
                   "weights of this model", "give the base model that the adapter was trained on");
+    if (!adaptable.contains(path))
+      tunix_fault(found.tree->folder(), one.name, "an adapter of a weight that is no linear projection", path,
+                  "adapters of the attention's and the MLP's projections",
+                  "train with a pattern that chooses projections alone");
   }
 }
 

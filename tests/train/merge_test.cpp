@@ -131,6 +131,41 @@ TEST(TunixAdapter, OfAnotherModelIsRefused) {
   EXPECT_THROW(formats::read_tunix_adapter(kFixtures / "orbax" / "ocdbt", other, 6.0f), Error);
 }
 
+// Puts a pair of arrays that adapt `weight` into a checkpoint of plain Zarr files.
+void put_pair(const formats::Scratch& folder, const std::string& weight, std::int64_t in, std::int64_t out) {
+  const std::int64_t kRank = 2;
+  const auto put_array = [&](const std::string& name, std::int64_t rows, std::int64_t cols) {
+    const std::string shape = "[" + std::to_string(rows) + "," + std::to_string(cols) + "]";
+    const std::string array = "default/" + weight + name;
+    folder.put(array + "/.zarray",
+               R"({"compressor":null,"dtype":"<f4","fill_value":null,"filters":null,"order":"C","zarr_format":2,)"
+               R"("chunks":)" +
+                   shape + ",\"shape\":" + shape + "}");
+    folder.put(array + "/0.0", std::string(static_cast<size_t>(rows * cols) * sizeof(float), '\0'));
+  };
+  put_array("_lora_a", in, kRank);
+  put_array("_lora_b", kRank, out);
+}
+
+// What a merge cannot add to must not be left out of it unsaid. (Fuzzing found it: alone it was a crash.)
+TEST(TunixAdapter, OfAWeightThatIsNoProjectionIsRefused) {
+  const model::TensorInventory inventory(formats::read_config(kFixtures / "gemma3_tiny"));
+  const formats::Scratch folder;
+  folder.put("_CHECKPOINT_METADATA", R"({"custom_metadata":{"alpha":6}})");
+  folder.put("default/_METADATA", R"({"tree_metadata":{}})");
+  const model::LoraTarget& target = inventory.lora_targets().front();
+  put_pair(folder, inventory.find(target.role, target.layer)->tunix_path, target.in, target.out);
+  EXPECT_EQ(formats::read_tunix_adapter(folder.path(), inventory, std::nullopt).adapter.modules.size(), 1u);
+  const model::Tensor& norm = *inventory.find(model::Role::q_norm, 0);
+  put_pair(folder, norm.tunix_path, norm.hf_shape[0], norm.hf_shape[0]);
+  try {
+    formats::read_tunix_adapter(folder.path(), inventory, std::nullopt);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr(norm.tunix_path), HasSubstr("no linear projection")));
+  }
+}
+
 TEST(Merge, RoundsOnceToBf16) {
   formats::Scratch folder;
   const fs::path base = kFixtures / "gemma3_tiny", narrow = folder / "bf16";
