@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
 #include "core/base/files.h"
 
 namespace mw {
@@ -55,16 +56,12 @@ size_t sequence_length(std::string_view s) {
   return n;
 }
 
-std::string shortened(const std::string& found) {
-  return found.size() > 60 ? valid_utf8(found.substr(0, 57)) + "..." : found;
-}
-
 Error wrong_type(const std::string& key, const std::string& file, const Json& value, const std::string& expected) {
   return Error({.id = "JSON",
                 .message = "wrong type",
                 .file = file,
                 .place = key,
-                .found = shortened(value.dump()),
+                .found = short_text(value),
                 .expected = expected});
 }
 
@@ -161,7 +158,7 @@ AnyJson parse_strictly(std::string_view text, const std::string& source) {
                    .message = "a number too large to hold",
                    .file = source,
                    .place = line_and_column(text, builder.at),
-                   .found = shortened(builder.about),
+                   .found = clipped(builder.about),
                    .expected = "at most 1.79e308 in size"});
     case Fault::syntax:
       break;

@@ -7,11 +7,6 @@
 
 namespace mw {
 
-std::string short_text(const Json& value) {
-  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
-}
-
 Sources read_sources(const Json& document, const std::string& file) {
   Sources sources;
   if (!document.is_object() || !document.contains("sources")) return sources;

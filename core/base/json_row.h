@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/excerpt.h"
 #include "core/base/json.h"
 #include "core/base/nearest.h"
 
@@ -22,8 +23,6 @@ struct RowPlace {
   std::string file, row;  // "chips[3]" until the id is known, then "chips.v5p"
   std::string id;         // of the errors: "HARDWARE-ROW"
 };
-
-std::string short_text(const Json& value);  // at most 60 characters of it
 
 class JsonRow {
  public:

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
 #include "core/base/json.h"
 #include "core/formats/floats.h"
 #include "core/formats/pread_file.h"
@@ -31,10 +32,6 @@ constexpr std::array<Name, 23> kNames{
      {"F8_E4M3", DType::other, 8},     {"F8_E8M0", DType::other, 8}, {"F8_E4M3FNUZ", DType::other, 8},
      {"F8_E5M2FNUZ", DType::other, 8}, {"F6_E2M3", DType::other, 6}, {"F6_E3M2", DType::other, 6},
      {"F4", DType::other, 4},          {"F4_E2M1", DType::other, 4}}};
-
-std::string clipped(const std::string& text) {
-  return text.size() > 60 ? valid_utf8(text.substr(0, 57)) + "..." : valid_utf8(text);
-}
 
 [[noreturn]] void read_fault(const std::filesystem::path& file, const std::string& place, const std::string& message,
                              const std::string& found = "", const std::string& expected = "",

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
 #include "core/model/config.h"
 
 namespace mw::model {
@@ -14,17 +15,12 @@ namespace mw::model {
 inline constexpr long long kMaxVocab = 1 << 24, kMaxDim = 1 << 18, kMaxMlp = 1 << 20, kMaxLayers = 1024,
                            kMaxHeads = 4096, kMaxHeadDim = 8192, kMaxPositions = 1ll << 30, kMaxExperts = 4096;
 
-inline std::string shown(const Json& value) {
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return text.size() > 60 ? valid_utf8(text.substr(0, 57)) + "..." : text;
-}
-
 // Null counts as absent, as in transformers.
 class Section {
  public:
   Section(const Json& json, std::string file, std::string prefix)
       : json_(json), file_(std::move(file)), prefix_(std::move(prefix)) {
-    if (!json_.is_object()) fail("", "not a JSON object", shown(json_), "an object");
+    if (!json_.is_object()) fail("", "not a JSON object", short_text(json_), "an object");
   }
 
   const Json* get(const std::string& key) const {
@@ -36,10 +32,10 @@ class Section {
     if (!value && !fallback) fail(key, "a required key is missing", "nothing", "\"" + key + "\"");
     if (!value) return static_cast<int>(*fallback);
     const std::string range = "a whole number from " + std::to_string(min) + " to " + std::to_string(max);
-    if (!value->is_number_integer()) fail(key, "wrong type", shown(*value), range);
+    if (!value->is_number_integer()) fail(key, "wrong type", short_text(*value), range);
     const bool huge = value->is_number_unsigned() && value->get<std::uint64_t>() > static_cast<std::uint64_t>(max);
     if (huge || value->get<long long>() < min || value->get<long long>() > max)
-      fail(key, "out of range", shown(*value), range);
+      fail(key, "out of range", short_text(*value), range);
     return static_cast<int>(value->get<long long>());
   }
   // Positive and finite, also after rounding to float.
@@ -47,21 +43,21 @@ class Section {
     const Json* value = get(key);
     if (!value && !fallback) fail(key, "a required key is missing", "nothing", "\"" + key + "\"");
     if (!value) return *fallback;
-    if (!value->is_number()) fail(key, "wrong type", shown(*value), "a number");
+    if (!value->is_number()) fail(key, "wrong type", short_text(*value), "a number");
     const double v = value->get<double>();
-    if (!(v > 1e-30 && v < 1e30)) fail(key, "out of range", shown(*value), "a positive number");
+    if (!(v > 1e-30 && v < 1e30)) fail(key, "out of range", short_text(*value), "a positive number");
     return v;
   }
   bool flag(const std::string& key, bool fallback) const {
     const Json* value = get(key);
     if (!value) return fallback;
-    if (!value->is_boolean()) fail(key, "wrong type", shown(*value), "true or false");
+    if (!value->is_boolean()) fail(key, "wrong type", short_text(*value), "true or false");
     return value->get<bool>();
   }
   std::string text(const std::string& key, const std::string& fallback) const {
     const Json* value = get(key);
     if (!value) return fallback;
-    if (!value->is_string()) fail(key, "wrong type", shown(*value), "a string");
+    if (!value->is_string()) fail(key, "wrong type", short_text(*value), "a string");
     return value->get<std::string>();
   }
   Section object(const std::string& key) const {

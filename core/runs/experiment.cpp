@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/base/excerpt.h"
 #include "core/base/files.h"
 #include "core/runs/parameter_rows.h"
 
@@ -48,11 +49,6 @@ const Parameter& require(std::string_view key) {
                       "did you mean " + near + "?"));
 }
 
-std::string short_dump(const Json& value) {
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return text.size() > 60 ? text.substr(0, 57) + "..." : text;
-}
-
 bool type_fits(const Parameter& p, const Json& v) {
   switch (p.type) {
     case ParamType::integer:
@@ -90,17 +86,17 @@ bool choice_fits(const Parameter& p, const Json& v) {
 
 // Nothing wrong: empty message.
 Problem check(const Parameter& p, std::string_view key, const Json& v) {
-  if (!type_fits(p, v)) return problem("TYPE", key, "wrong type", short_dump(v), range_text(p));
+  if (!type_fits(p, v)) return problem("TYPE", key, "wrong type", short_text(v), range_text(p));
   if (v.is_number()) {
     const double x = v.get<double>();
     if (!std::isfinite(x) || (p.min && x < *p.min) || (p.max && x > *p.max)) {
       const double nearest = std::clamp(std::isfinite(x) ? x : 0.0, p.min.value_or(x), p.max.value_or(x));
       return problem(
-          "RANGE", key, "out of range", short_dump(v), range_text(p),
-          "use " + short_dump(p.type == ParamType::integer ? Json(static_cast<long long>(nearest)) : Json(nearest)));
+          "RANGE", key, "out of range", short_text(v), range_text(p),
+          "use " + short_text(p.type == ParamType::integer ? Json(static_cast<long long>(nearest)) : Json(nearest)));
     }
   }
-  if (!choice_fits(p, v)) return problem("CHOICE", key, "not one of the choices", short_dump(v), range_text(p));
+  if (!choice_fits(p, v)) return problem("CHOICE", key, "not one of the choices", short_text(v), range_text(p));
   return {};
 }
 
@@ -176,7 +172,7 @@ void unknown_keys(const Json& node, const std::string& prefix, std::vector<Probl
       continue;
     }
     Problem p = problem("KEY", key, container ? "a section must be an object" : "unknown key, kept but without effect",
-                        short_dump(value), container ? "an object" : "a key of the parameter table",
+                        short_text(value), container ? "an object" : "a key of the parameter table",
                         container ? "" : "did you mean " + nearest_key(key) + "?");
     p.severity = container ? Severity::error : Severity::warning;
     out.push_back(std::move(p));
@@ -188,7 +184,7 @@ void check_schema(const Json& document, const std::string& file) {
     throw Error({.id = "EXPERIMENT",
                  .message = "an experiment is a JSON object",
                  .file = file,
-                 .found = short_dump(document),
+                 .found = short_text(document),
                  .expected = "{...}"});
   if (!document.contains("schema")) return;
   const Json& schema = document.at("schema");
@@ -197,14 +193,14 @@ void check_schema(const Json& document, const std::string& file) {
                  .message = "the schema version is no whole number",
                  .file = file,
                  .place = "schema",
-                 .found = short_dump(schema),
+                 .found = short_text(schema),
                  .expected = std::to_string(kSchema)});
   if (schema.get<long long>() > kSchema || schema.get<long long>() < 1)
     throw Error({.id = "EXPERIMENT-VERSION",
                  .message = "the experiment was written by a newer Meshwright",
                  .file = file,
                  .place = "schema",
-                 .found = short_dump(schema),
+                 .found = short_text(schema),
                  .expected = "1 to " + std::to_string(kSchema),
                  .fix = "update Meshwright, or save the experiment with this version"});
 }
