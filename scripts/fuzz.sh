@@ -7,6 +7,8 @@
 #                     has N in all, or an hour; J readers at a time
 #   scripts/fuzz.sh --list     readers, and how often and how long each was executed so far, ever
 #   scripts/fuzz.sh --record   adds this folder's executions to tests/fuzz/executed.txt
+#   scripts/fuzz.sh --minimise [READER...]   makes of the corpora in build/fuzz the smallest that reach as much, kept in
+#                     tests/readers/corpus: fuzzing starts from them, and every build's tests read them
 # A crash, a hang over 20 s, another exception than mw::Error or too much memory leaves its input in build/fuzz/found and
 # ends in failure: mend the reader and put the input into tests/readers/found/READER/. Corpora grow in build/fuzz/corpus.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -20,8 +22,9 @@ while [ $# -gt 0 ]; do
     --jobs) jobs=$2; shift ;;
     --list) mode=list ;;
     --record) mode=record ;;
+    --minimise) mode=minimise ;;
     --no-build) make=no ;;
-    -*) sed -n '3,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+    -*) sed -n '3,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
     *) readers+=("$1") ;;
   esac
   shift
@@ -64,6 +67,18 @@ fuzz() {  # reader, executions, seconds
   [ "$result" = ok ]
 }
 
+minimise() {  # reader
+  local name=$1 fuzzer=$out/tests/fuzz/mw_fuzz_$1 corpus=$out/corpus/$1 least=$out/least/$1 log=$out/log/$1.least
+  rm -rf "$least"
+  mkdir -p "$corpus" "$least"
+  "$fuzzer" --seeds="$corpus"
+  rm "$corpus.dict"
+  "$fuzzer" -set_cover_merge=1 -use_counters=0 -detect_leaks=0 -max_len="${length[$name]}" "$least" "$corpus" \
+    >"$log" 2>&1 </dev/null || { say "$name: see $log"; return 1; }
+  "$fuzzer" --pack="$least"
+  printf '%-18s %6d inputs of %d\n' "$name" "$(find "$least" -type f | wc -l)" "$(find "$corpus" -type f | wc -l)"
+}
+
 case $mode in
   list) table; exit ;;
   record)
@@ -80,6 +95,14 @@ export ASAN_OPTIONS=quarantine_size_mb=1:thread_local_quarantine_size_kb=64:mall
 export UBSAN_OPTIONS=print_stacktrace=1
 failed=0
 wait_for_one() { wait -n || failed=$((failed + 1)); }
+wait_for_room() { while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait_for_one; done; }
+wait_for_all() { while [ -n "$(jobs -rp)" ]; do wait_for_one; done; }
+if [ $mode = minimise ]; then
+  for name in "${readers[@]}"; do wait_for_room; minimise "$name" & done
+  wait_for_all
+  [ $failed -eq 0 ]
+  exit
+fi
 while :; do
   begun=0
   for name in "${readers[@]}"; do
@@ -89,11 +112,11 @@ while :; do
       ! compgen -G "$out/found/$name-*" >/dev/null || continue
       runs=$((upto - n)) seconds=$turn
     fi
-    while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait_for_one; done
+    wait_for_room
     fuzz "$name" "$runs" "$seconds" &
     begun=$((begun + 1))
   done
-  while [ -n "$(jobs -rp)" ]; do wait_for_one; done
+  wait_for_all
   [ "$upto" -gt 0 ] && [ $begun -gt 0 ] || break
 done
 [ $failed -eq 0 ]

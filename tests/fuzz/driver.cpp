@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // libFuzzer's side of the reader MW_READER: --list prints its name and its longest input, --seeds=FOLDER writes its
-// seeds and a dictionary of what they quote (FOLDER.dict), then ends. An input that makes a reader hold more memory at
+// seeds, its corpus and a dictionary of what the seeds quote (FOLDER.dict), --pack=FOLDER makes the inputs there that
+// corpus, then ends. An input that makes a reader hold more memory at
 // once than its bound, or throw what is no mw::Error, ends the process as a crash.
 #include <sanitizer/allocator_interface.h>
 #include <sanitizer/common_interface_defs.h>
@@ -12,6 +13,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "tests/readers/reader.h"
 
 namespace mw::readers {
@@ -54,6 +56,9 @@ std::set<std::string> quoted(const std::string& text) {
 void write_seeds(const Reader& reader, const std::string& folder) {
   std::set<std::string> words;
   int n = 0;
+  for (const std::string& input : mw::readers::corpus(reader.name))
+    std::ofstream(folder + "/corpus-" + std::to_string(n++), std::ios::binary) << input;
+  n = 0;
   for (const std::string& seed : reader.seeds()) {
     std::ofstream(folder + "/seed-" + std::to_string(n++), std::ios::binary) << seed.substr(0, reader.max_len);
     words.merge(quoted(seed));
@@ -68,6 +73,13 @@ void write_seeds(const Reader& reader, const std::string& folder) {
       break;
 }
 
+void pack(const Reader& reader, const std::string& folder) {
+  std::vector<std::string> inputs;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) inputs.push_back(mw::read_file(entry.path()));
+  std::sort(inputs.begin(), inputs.end());
+  mw::write_file_atomically(mw::readers::corpus_file(reader.name), mw::readers::packed(inputs));
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
@@ -79,6 +91,10 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
     }
     if (a.starts_with("--seeds=")) {
       write_seeds(chosen, a.substr(8));
+      std::exit(0);
+    }
+    if (a.starts_with("--pack=")) {
+      pack(chosen, a.substr(7));
       std::exit(0);
     }
   }

@@ -3,6 +3,7 @@
 // holds them to the seeds and to what was once found. A function may throw mw::Error and nothing else.
 #pragma once
 #include <cstddef>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,12 @@ std::string fixture(const std::string& path);   // content of a file below tests
 std::string resource(const std::string& path);  // below resources
 // Contents of the fixtures below `folder` whose file is called so.
 std::vector<std::string> fixtures_called(const std::string& folder, const std::string& file);
+
+// Inputs that together reach all that the fuzzers ever reached in a reader. Its file has of each input the length in
+// decimal, a newline, the bytes; no file, no inputs. Throws std::runtime_error when the file is not made so.
+std::filesystem::path corpus_file(const std::string& reader);
+std::vector<std::string> corpus(const std::string& reader);
+std::string packed(const std::vector<std::string>& inputs);
 
 // The first byte chooses among `n`, the rest is the input.
 struct Choice {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Every reader over its seeds, over damaged ones, and over what fuzzing once found (tests/readers/found): values or one
-// mw::Error, whatever comes.
+// Every reader over its seeds, over damaged ones, over what fuzzing reached it with (tests/readers/corpus) and over
+// what fuzzing once found (tests/readers/found): values or one mw::Error, whatever comes.
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
@@ -53,6 +53,17 @@ TEST_P(EveryReader, DamageEndsInValuesOrOneError) {
         bytes[place] = static_cast<char>(rng.at(at++));
       try_out(bytes);
     }
+}
+
+// Also with sanitizers that would be too slow for fuzzing.
+TEST_P(EveryReader, TakesItsCorpus) {
+  const std::vector<std::string> inputs = corpus(GetParam().name);
+  ASSERT_FALSE(inputs.empty()) << "fuzz it, then: scripts/fuzz.sh --minimise " << GetParam().name;
+  EXPECT_EQ(packed(inputs), read_file(corpus_file(GetParam().name)));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    SCOPED_TRACE("input " + std::to_string(i));
+    try_out(inputs[i]);
+  }
 }
 
 TEST(Fuzzers, AreListedForEveryReader) {
