@@ -21,8 +21,9 @@ std::string line_and_column(std::string_view text, size_t offset) {
   return "line " + std::to_string(line) + ", column " + std::to_string(column);
 }
 
-// Where the `n`th key (from 1) of a document begins, which is valid up to there.
-size_t place_of_key(std::string_view text, size_t n) {
+// Where `here(brackets open, is this a key)` first holds, asked at each token of a document that is valid up to there.
+template <class Here>
+size_t first_place(std::string_view text, Here here) {
   std::string open;  // brackets not yet closed
   char before = ' ';
   for (size_t i = 0; i < text.size(); ++i) {
@@ -35,10 +36,20 @@ size_t place_of_key(std::string_view text, size_t n) {
       for (++i; i < text.size() && text[i] != '"'; ++i)
         if (text[i] == '\\') ++i;
     const bool key = c == '"' && (before == '{' || (before == ',' && open.ends_with('{')));
-    if (key && --n == 0) return start;
+    if (here(open.size(), key)) return start;
     before = c;
   }
   return text.size();
+}
+
+// Where the `n`th key (from 1) begins.
+size_t place_of_key(std::string_view text, size_t n) {
+  return first_place(text, [&](size_t, bool key) { return key && --n == 0; });
+}
+
+// Where the first bracket stands that is the `depth`th one open.
+size_t place_of_depth(std::string_view text, size_t depth) {
+  return first_place(text, [&](size_t open, bool) { return open == depth; });
 }
 
 // Bytes of the valid UTF-8 sequence at the front (RFC 3629: no overlong forms, no surrogates), 0 when there is none.
@@ -145,7 +156,9 @@ AnyJson parse_strictly(std::string_view text, const std::string& source) {
       throw Error({.id = "JSON",
                    .message = "nesting deeper than " + std::to_string(kMaxDepth),
                    .file = source,
-                   .found = "more than " + std::to_string(kMaxDepth) + " levels"});
+                   .place = line_and_column(text, place_of_depth(text, kMaxDepth + 1)),
+                   .found = "more than " + std::to_string(kMaxDepth) + " levels",
+                   .expected = "at most " + std::to_string(kMaxDepth)});
     case Fault::duplicate:
       throw Error({.id = "JSON",
                    .message = "duplicate key \"" + builder.about + "\"",

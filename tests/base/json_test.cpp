@@ -81,7 +81,9 @@ TEST(Json, DeepNestingIsRefusedWhateverItsKind) {
   };
   EXPECT_NO_THROW(parse_json(nested("[", "]", 200), "t"));
   EXPECT_EQ(parse_problem(nested("[", "]", 201)).id, "JSON");
-  EXPECT_EQ(parse_problem(nested("{\"a\":", "}", 201)).id, "JSON");
+  EXPECT_EQ(parse_problem(nested("[", "]", 201)).place, "line 1, column 201");
+  EXPECT_EQ(parse_problem(nested("{\"a\":", "}", 201)).place, "line 1, column 1001");
+  EXPECT_EQ(parse_problem("[\"[[\", [0],\n" + nested("[", "]", 200)).place, "line 2, column 200");
   EXPECT_NE(parse_problem(nested("[", "]", 5000000)).message.find("nesting"), std::string::npos);
   EXPECT_EQ(parse_problem(std::string(3000000, '[')).id, "JSON");
   EXPECT_NO_THROW(parse_json("\"" + std::string(1000, '[') + "\\\"" + std::string(1000, '{') + "\"", "t"));
