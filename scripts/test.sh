@@ -9,7 +9,8 @@ cd "$root"
 if [ "${1:-}" = sanitize ]; then
   build tsan mw_base_tests mw_data_tests mw_engine_tests mw_runs_tests mw_serve_tests mw_launch_tests
   say "Threads of core under the thread sanitizer"
-  ctest --preset tsan -R '^(Mailbox|ThreadPool|Batches|Store|StoreProcesses|AdamW|Network|Lora|Decode)\.'
+  ctest --preset tsan -R '(^|/)(Mailbox|ThreadPool|Batches|Store|StoreProcesses|AdamW|Network|Lora|Decode|Serving)\.'
+  ctest --preset tsan -R '(^|/)(OnMesh|Fabric|FabricSizes|ClusterErrors)\.'
   ctest --preset tsan -R '^((Live|EngineBackend|HttpServer|HttpClients|OurServer|BadServer|Sweep)Test|Launching|OverSsh)\.'
   build asan
   say "Everything under the address and undefined-behaviour sanitizers"

@@ -42,8 +42,11 @@ class Player {
       wait(Clock::now() + std::chrono::seconds(1), stop, progress, [&] { return in_flight_ == 0; });
     if (stop.stop_requested())
       for (const RequestId id : sent_) live_.cancel(id);
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return in_flight_ == 0; });
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return in_flight_ == 0; });
+    }
+    if (!stop.stop_requested()) report(progress);  // the last may have ended between two looks
     return std::move(results_);
   }
   double begun() const { return begun_; }
@@ -56,11 +59,18 @@ class Player {
 
   template <class F>
   void wait(Clock::time_point until, const std::stop_token& stop, const Backend::OnProgress& progress, F ready) {
-    long done = 0;
     {
       std::unique_lock lock(mutex_);
       const long before = done_;
       changed_.wait_until(lock, stop, until, [&] { return ready() || done_ > before; });
+    }
+    report(progress);
+  }
+
+  void report(const Backend::OnProgress& progress) {
+    long done = 0;
+    {
+      const std::lock_guard lock(mutex_);
       done = done_;
     }
     if (progress) progress(done, static_cast<long>(requests_.size()));
