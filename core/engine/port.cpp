@@ -188,7 +188,7 @@ void Port::all_to_all(int axis, const CallFor& why, std::span<const float> from,
   group.show(from.data(), from.size());
   const size_t part = from.size() / group.members();
   for (size_t m = 0; m < group.members(); ++m)
-    std::memcpy(to.data() + m * part, group.of(m) + group.member() * part, part * sizeof(float));
+    std::copy_n(group.of(m) + group.member() * part, part, to.data() + m * part);
   group.meet_again();
   tally(mesh::CollectiveKind::all_to_all, axis, why, bytes_of(from.size()), static_cast<int>(group.members()),
         {since(group.begun()), group.waited()});

@@ -23,8 +23,8 @@ TEST(Export, AFolderIsMadeAndOnlyThatOne) {
   };
   const Result made = exported("trl-fsdp", out);
   ASSERT_EQ(made.exit_code, 0) << made.err;
-  for (const Json& file : parse_json(made.out, "export")["files"])
-    EXPECT_TRUE(fs::exists(out / file.get<std::string>())) << file;
+  const Json said = parse_json(made.out, "export");
+  for (const Json& file : said["files"]) EXPECT_TRUE(fs::exists(out / file.get<std::string>())) << file;
   EXPECT_NE(fs::status(out / "run.sh").permissions() & fs::perms::owner_exec, fs::perms::none);
   EXPECT_EQ(exported("trl-fsdp", out).exit_code, 0);  // again
   write_file_atomically(out / "train.py", "mine");

@@ -91,7 +91,8 @@ TEST(MeshRuns, StartsAndCancelsLeaveNothingBehind) {
   EXPECT_EQ(threads(), threads_before);
   EXPECT_EQ(open_files(), files);
   // A run's devices hold some 3 MiB: a few hundred forgotten ones would be far more than what heaps keep for later.
-  EXPECT_LT(anonymous_bytes() - bytes, std::int64_t{24} << 20);
+  const std::int64_t grown = anonymous_bytes() - bytes;
+  EXPECT_TRUE(test::kInstrumented || grown < std::int64_t{24} << 20) << grown;
   Store store(runs);
   const auto all = store.list();
   EXPECT_EQ(all.size(), static_cast<size_t>(kRuns));

@@ -48,7 +48,10 @@ MeshCanvas::MeshCanvas(Editing editing, QWidget* parent)
   });
 }
 
-MeshCanvas::~MeshCanvas() = default;
+// A window that goes takes the focus from its chip, which would tell a canvas that is no more.
+MeshCanvas::~MeshCanvas() {
+  for (AxisChip* chip : chips_) chip->disconnect(this);
+}
 
 void MeshCanvas::set_design(CanvasDesign design) {
   design_ = std::move(design);
