@@ -13,6 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/engine/optimizer.h"
+#include "tests/base/instrumented.h"
 #include "tests/engine/tiny_model.h"
 
 namespace mw::engine::test {
@@ -135,9 +136,7 @@ double ledger_over_rss(WeightType type, Method method, Remat remat) {
 }
 
 TEST(Arena, PeakAgreesWithTheProcessWithinFivePercent) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers add memory of their own";
-#endif
+  if (mw::test::kInstrumented) GTEST_SKIP() << "sanitizers add memory of their own";
   EXPECT_NEAR(ledger_over_rss(WeightType::f32, Method::lora, Remat::none), 1, 0.05);
   EXPECT_NEAR(ledger_over_rss(WeightType::bf16, Method::full, Remat::layer), 1, 0.05);
 }

@@ -12,17 +12,11 @@
 
 #include "core/base/error.h"
 #include "core/runs/store.h"
+#include "tests/base/instrumented.h"
 #include "tests/base/random_events.h"
 #include "tests/base/scratch.h"
 
 namespace mw::test {
-
-// Built with a sanitizer: times say nothing.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kInstrumented = true;
-#else
-inline constexpr bool kInstrumented = false;
-#endif
 
 // Runs `work` in a forked child, which exits with its result (99 on an exception).
 inline pid_t fork_child(const std::function<int()>& work) {

@@ -10,6 +10,7 @@
 
 #include "core/base/files.h"
 #include "core/train/checkpoint.h"
+#include "tests/base/instrumented.h"
 #include "tests/ui/journey.h"
 #include "ui/theme/text.h"
 #include "ui/train/run_lines.h"
@@ -78,10 +79,10 @@ class JourneyTest : public test::Journey {
 
   void run_is_clicked_and_loss_appears_and_falls() {
     click(u"Run"_s);
-    QTRY_VERIFY_WITH_TIMEOUT(steps_seen() >= 2, 60000);
+    QTRY_VERIFY_WITH_TIMEOUT(steps_seen() >= 2, test::patience(60000));
     QVERIFY(!window_->train_page().loss().empty());
     picture(u"loss-appears"_s);
-    QTRY_VERIFY_WITH_TIMEOUT(steps_seen() >= 12, 60000);
+    QTRY_VERIFY_WITH_TIMEOUT(steps_seen() >= 12, test::patience(60000));
     QCOMPARE(view().state(), RunState::running);
     QVERIFY(view().eta_seconds().has_value());
   }

@@ -11,6 +11,7 @@
 #include <QToolButton>
 #include <cmath>
 
+#include "tests/base/instrumented.h"
 #include "tests/ui/window_fixture.h"
 #include "ui/theme/text.h"
 
@@ -30,7 +31,7 @@ class ServeTest : public test::WindowFixture {
   SizePage& page() { return window_->size_page(); }
   void measure_to_the_end() {
     window_->actions()[u"run.size"_s]->trigger();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 120000);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), test::patience(120000));
     page().show_frame();
   }
   double cell(int row, int column) { return page().model().index(row, column).data(SizesModel::value_role).toDouble(); }
@@ -78,7 +79,7 @@ class ServeTest : public test::WindowFixture {
     QVERIFY(window_->runs().busy());
     QTRY_VERIFY(!page().link().stops().empty());
     QCOMPARE(page().link().stops().size(), size_t{3});  // the axis stands before the first point
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 120000);
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), test::patience(120000));
     page().show_frame();
     const RunPtr live = window_->runs().shown(RunKind::size);
     QCOMPARE(live->view.state(), RunState::done);
