@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // libFuzzer's side of the reader MW_READER: --list prints its name and its longest input, --seeds=FOLDER writes its
 // seeds, its corpus and a dictionary of what the seeds quote (FOLDER.dict), --pack=FOLDER makes the inputs there that
-// corpus, then ends. An input that makes a reader hold more memory at
-// once than its bound, or throw what is no mw::Error, ends the process as a crash.
+// corpus, then ends. An input that makes a reader hold more memory at once than its bound, or throw what is no
+// mw::Error, ends the process as a crash.
 #include <sanitizer/allocator_interface.h>
 #include <sanitizer/common_interface_defs.h>
 

@@ -55,7 +55,7 @@ TEST_P(EveryReader, DamageEndsInValuesOrOneError) {
     }
 }
 
-// Also with sanitizers that would be too slow for fuzzing.
+// In the build "asan" with the checks that fuzzing leaves out, too.
 TEST_P(EveryReader, TakesItsCorpus) {
   const std::vector<std::string> inputs = corpus(GetParam().name);
   ASSERT_FALSE(inputs.empty()) << "fuzz it, then: scripts/fuzz.sh --minimise " << GetParam().name;
