@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Files that version 0.1 wrote (scripts/fixtures/version_0_1.py) open in this version and mean the same.
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include "tests/cli/process.h"
+#include "tests/cli/project.h"
+
+namespace mw::test {
+namespace {
+namespace fs = std::filesystem;
+
+class Version01 : public testing::Test {
+ protected:
+  Version01() {
+    fs::copy(fs::path(MW_FIXTURES) / "version_0_1", folder, fs::copy_options::recursive);
+    // The store names the folder in which it was made; here that is the copy.
+    sqlite3* db = nullptr;
+    sqlite3_open((folder / "runs/runs.sqlite").c_str(), &db);
+    const std::string sql = "UPDATE runs SET experiment_folder='" + folder.string() + "'";
+    EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(db);
+  }
+
+  Json answer(std::vector<std::string> arguments) const {
+    arguments.push_back("--json");
+    const Result result = meshwright(arguments);
+    EXPECT_EQ(result.exit_code, 0) << testing::PrintToString(arguments) << "\n" << result.err;
+    return result.exit_code == 0 ? parse_json(result.out, arguments[0]) : Json();
+  }
+  std::vector<std::string> in_store(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.end(), {"--runs-dir", (folder / "runs").string()});
+    return arguments;
+  }
+
+  const Scratch scratch;
+  const fs::path folder = scratch.path() / "files";
+};
+
+TEST_F(Version01, RunsAreListedAsTheyEnded) {
+  std::string states;
+  const Json listed = answer(in_store({"runs"}));
+  for (const Json& row : listed.at("rows"))
+    states += row.at("id").get<std::string>() + " " + row.at("state").get<std::string>() + " " +
+              std::to_string(row.at("steps").get<long>()) + " " + row.at("source").get<std::string>() + "\n";
+  EXPECT_EQ(states,
+            "run-11 failed 8 measured\nrun-10 done 2 measured\nrun-8 done 9 imported\nrun-7 done 1 imported\n"
+            "run-6 done 6 measured\nrun-5 done 2 measured\nrun-4 done 4 measured\nrun-3 done 12 measured\n"
+            "run-2 failed 0 measured\nrun-1 done 8 measured\n");
+}
+
+TEST_F(Version01, RunsOfEveryKindAreCompared) {
+  for (const auto& [first, second] : {std::pair("run-1", "run-3"),
+                                      {"run-1", "run-4"},
+                                      {"run-1", "run-8"},
+                                      {"run-5", "run-7"},
+                                      {"run-5", "run-9"},
+                                      {"run-10", "run-11"}})
+    EXPECT_FALSE(answer(in_store({"compare", first, second})).at("rows").empty()) << first << " " << second;
+}
+
+TEST_F(Version01, AnInterruptedRunResumes) {
+  const Result resumed = meshwright(in_store({"run", (folder / "long.json").string(), "--resume", "run-11", "--json"}));
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_EQ(lines(resumed.out).back().at("steps"), 12);
+  // run-3 is the same experiment, killed elsewhere and resumed by version 0.1; machines round differently.
+  double losses[2] = {};
+  const Json listed = answer(in_store({"runs"}));
+  for (const Json& row : listed.at("rows")) {
+    if (row.at("id") == "run-3") losses[0] = row.at("eval_loss");
+    if (row.at("id") == "run-11") losses[1] = row.at("eval_loss");
+  }
+  EXPECT_GT(losses[0], 1);
+  EXPECT_NEAR(losses[0], losses[1], 1e-3 * losses[0]);
+}
+
+TEST_F(Version01, CheckpointsGenerate) {
+  for (const char* run : {"run-1", "run-3", "run-4", "run-10"})
+    EXPECT_FALSE(answer(in_store({"generate", (folder / "train.json").string(), "--run-id", run, "--prompt", "Which"}))
+                     .at("text")
+                     .is_null())
+        << run;
+}
+
+TEST_F(Version01, ExperimentsArePlanned) {
+  for (const char* name : {"train", "long", "full", "mesh", "epochs", "size", "serve", "simulated"})
+    EXPECT_TRUE(answer({"plan", (folder / (std::string(name) + ".json")).string()}).contains("fits")) << name;
+}
+
+TEST_F(Version01, CheckpointsAndResultsAreInspected) {
+  EXPECT_EQ(answer({"inspect", (folder / "runs/run-1/checkpoint-8").string()}).at("kind"), "adapter");
+  EXPECT_EQ(answer({"inspect", (folder / "runs/run-10/checkpoint-2").string()}).at("kind"), "checkpoint");
+  EXPECT_EQ(answer({"inspect", (folder / "train.json").string()}).at("kind"), "experiment");
+  for (const char* out : {"results", "results-simulated"})
+    for (const auto& entry : fs::directory_iterator(folder / out))
+      EXPECT_EQ(answer({"inspect", entry.path().string()}).at("kind"), "result") << entry.path();
+}
+
+TEST_F(Version01, SweepsAreReplayedAndAudited) {
+  EXPECT_FALSE(answer(in_store({"replay", "run-5"})).at("points").empty());
+  EXPECT_TRUE(answer(in_store({"audit", "run-7", "--target", "v6e-8", "--model", "gemma3-1b"})).contains("findings"));
+}
+
+}  // namespace
+}  // namespace mw::test
