@@ -93,8 +93,6 @@ int convert_command(const Common& common, const AdapterArgs& args) {
   adapter.base_model = args.base.empty() ? config.id : args.base.string();
   StagedFolder staged(args.out);
   formats::write_peft(staged.path(), adapter, inventory);
-  std::error_code error;
-  fs::remove(args.out, error);  // empty, or not there
   staged.commit();
   for (const std::string& note : notes) say_note(note);
   const Json answer{{"out", args.out.string()},

@@ -88,7 +88,7 @@ runs::JobRequest request_of(const Common& common, const SweepArgs& args) {
 
 int sweep_command(const Common& common, const SweepArgs& args) {
   const runs::JobRequest request = request_of(common, args);
-  if (!args.out.empty()) std::filesystem::create_directories(args.out);
+  if (!args.out.empty()) make_folders(args.out);
   runs::RunView view;
   ProgressLine line;
   Json points = Json::array(), facts = Json::object();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/formats/atomic_file.h"
+#include "core/base/atomic_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -7,25 +7,55 @@
 #include <cerrno>
 
 #include "core/base/error.h"
+#include "core/base/partial_files.h"
 
-namespace mw::formats {
+namespace mw {
 namespace {
 
 constexpr size_t kBuffer = 1 << 20;
 
+std::filesystem::path cleared_part_of(const std::filesystem::path& target) {
+  remove_stale_parts_of(target);
+  return part_of(target);
+}
+
 }  // namespace
 
+OutputFile::OutputFile(const std::filesystem::path& file, Create create) : OutputFile(file, create, file) {}
+
+OutputFile::OutputFile(const std::filesystem::path& file, Create create, std::filesystem::path shown)
+    : shown_(std::move(shown)) {
+  const int existing = create == Create::must_be_new ? O_EXCL : O_TRUNC;
+  fd_ = file_system().open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | existing, 0666);
+  if (fd_ < 0) throw system_error("cannot write", shown_.string(), errno);
+}
+
+OutputFile::~OutputFile() {
+  ::close(fd_);
+}
+
+void OutputFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = file_system().write(fd_, bytes.data(), bytes.size());
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      throw system_error("cannot write", shown_.string(), errno);
+    }
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+}
+
+void OutputFile::sync() {
+  if (file_system().fsync(fd_) != 0) throw system_error("cannot write", shown_.string(), errno);
+}
+
 AtomicFile::AtomicFile(std::filesystem::path target)
-    : target_(std::move(target)), part_(target_.string() + ".part-" + std::to_string(::getpid())) {
-  fd_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd_ < 0) throw system_error("cannot write", target_.string(), errno);
-  buffer_.reserve(kBuffer);
+    : target_(std::move(target)), part_(cleared_part_of(target_)), file_(part_, OutputFile::Create::replace, target_) {
+  mark_in_use(file_.descriptor());
 }
 
 AtomicFile::~AtomicFile() {
-  if (fd_ < 0) return;
-  ::close(fd_);
-  ::unlink(part_.c_str());
+  if (!committed_) file_system().unlink(part_.c_str());
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
@@ -42,31 +72,20 @@ void AtomicFile::flush() {
 }
 
 void AtomicFile::put(std::span<const std::byte> bytes) {
-  const std::uint64_t first = written_;
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      throw system_error("cannot write", target_.string(), errno);
-    }
-    bytes = bytes.subspan(static_cast<size_t>(n));
-    written_ += static_cast<std::uint64_t>(n);
-  }
-  // The disk may begin: what is computed meanwhile need not be waited for at the end.
-  ::sync_file_range(fd_, static_cast<off_t>(first), static_cast<off_t>(written_ - first), SYNC_FILE_RANGE_WRITE);
+  file_.write(bytes);
+  // Starts writing back now, so that less is left to wait for at commit.
+  ::sync_file_range(file_.descriptor(), static_cast<off_t>(written_), static_cast<off_t>(bytes.size()),
+                    SYNC_FILE_RANGE_WRITE);
+  written_ += bytes.size();
 }
 
 void AtomicFile::commit() {
   flush();
-  if (::fsync(fd_) != 0) throw system_error("cannot write", target_.string(), errno);
-  if (::rename(part_.c_str(), target_.c_str()) != 0) throw system_error("cannot write", target_.string(), errno);
-  ::close(fd_);
-  fd_ = -1;
-  const std::filesystem::path folder = target_.parent_path();
-  const int d = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (d < 0) return;
-  ::fsync(d);
-  ::close(d);
+  file_.sync();
+  if (file_system().rename(part_.c_str(), target_.c_str()) != 0)
+    throw system_error("cannot write", target_.string(), errno);
+  committed_ = true;
+  sync_folder_of(target_);
 }
 
-}  // namespace mw::formats
+}  // namespace mw

@@ -6,8 +6,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <span>
+#include <vector>
 
+#include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "core/base/file_system.h"
+#include "core/base/partial_files.h"
 
 namespace mw {
 namespace fs = std::filesystem;
@@ -15,8 +20,7 @@ namespace {
 
 class Descriptor {
  public:
-  Descriptor(const fs::path& path, int flags, mode_t mode = 0644)
-      : fd_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
+  Descriptor(const fs::path& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC)) {}
   ~Descriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -29,27 +33,14 @@ class Descriptor {
   int fd_;
 };
 
-void write_all(int fd, std::string_view content, const fs::path& file) {
-  while (!content.empty()) {
-    const ssize_t n = ::write(fd, content.data(), content.size());
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      throw system_error("cannot write", file.string(), errno);
-    }
-    content.remove_prefix(static_cast<size_t>(n));
+// Durable before the folder is renamed into place; folders that cannot be synced (some network mounts) are not an
+// error.
+void sync_tree(const fs::path& folder) {
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    Descriptor d(entry.path(), O_RDONLY);
+    if (!d.ok() || file_system().fsync(d.get()) != 0) throw system_error("cannot write", entry.path().string(), errno);
   }
-}
-
-void sync_path(const fs::path& path, int flags) {
-  Descriptor d(path, flags);
-  if (d.ok()) ::fsync(d.get());
-}
-
-void make_folder(const fs::path& folder) {
-  std::error_code ec;
-  if (folder.empty()) return;
-  fs::create_directories(folder, ec);
-  if (ec) throw system_error("cannot create the folder", folder.string(), ec.value());
 }
 
 }  // namespace
@@ -102,51 +93,98 @@ std::string read_file(const fs::path& file, std::uint64_t max_bytes) {
 }
 
 void write_file_atomically(const fs::path& file, std::string_view content) {
-  make_folder(file.parent_path());
-  const fs::path temporary = file.string() + ".part-" + std::to_string(::getpid());
-  try {
-    Descriptor d(temporary, O_WRONLY | O_CREAT | O_TRUNC);
-    if (!d.ok()) throw system_error("cannot write", file.string(), errno);
-    write_all(d.get(), content, file);
-    if (::fsync(d.get()) != 0) throw system_error("cannot write", file.string(), errno);
-    if (::rename(temporary.c_str(), file.c_str()) != 0) throw system_error("cannot write", file.string(), errno);
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
-  }
-  sync_path(file.parent_path().empty() ? fs::path(".") : file.parent_path(), O_RDONLY | O_DIRECTORY);
+  make_folders(file.parent_path());
+  AtomicFile out(file);
+  out.write(std::as_bytes(std::span(content)));
+  out.commit();
 }
 
-StagedFolder::StagedFolder(fs::path target)
-    : target_(std::move(target)), staging_(target_.string() + ".part-" + std::to_string(::getpid())) {
-  std::error_code ec;
-  fs::remove_all(staging_, ec);
-  make_folder(staging_);
+void make_executable(const fs::path& file) {
+  struct stat st {};
+  if (::stat(file.c_str(), &st) != 0 || file_system().chmod(file.c_str(), st.st_mode | ((st.st_mode & 0444) >> 2)) != 0)
+    throw system_error("cannot make executable", file.string(), errno);
+}
+
+bool make_new_folder(const fs::path& folder) {
+  if (file_system().mkdir(folder.c_str(), 0777) == 0) return true;
+  if (errno == EEXIST) return false;
+  throw system_error("cannot create the folder", folder.string(), errno);
+}
+
+void make_folders(const fs::path& folder) {
+  if (folder.empty() || is_folder(folder)) return;
+  make_folders(folder.parent_path());
+  if (file_system().mkdir(folder.c_str(), 0777) != 0 && !(errno == EEXIST && is_folder(folder)))
+    throw system_error("cannot create the folder", folder.string(), errno);
+}
+
+void copy_atomically(const fs::path& from, const fs::path& to) {
+  Descriptor in(from, O_RDONLY);
+  if (!in.ok()) throw system_error("cannot open", from.string(), errno);
+  AtomicFile out(to);
+  std::vector<std::byte> buffer(1 << 20);
+  for (;;) {
+    const ssize_t n = ::read(in.get(), buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw system_error("cannot read", from.string(), errno);
+    if (n == 0) return out.commit();
+    out.write(std::span(buffer).first(static_cast<size_t>(n)));
+  }
+}
+
+bool remove_tree(const fs::path& path) noexcept {
+  try {
+    struct stat st {};
+    if (::lstat(path.c_str(), &st) != 0) return errno == ENOENT;
+    if (!S_ISDIR(st.st_mode)) return file_system().unlink(path.c_str()) == 0;
+    std::vector<fs::path> entries;
+    std::error_code ec;
+    for (fs::directory_iterator at(path, ec), end; !ec && at != end; at.increment(ec)) entries.push_back(at->path());
+    bool removed = true;
+    for (const fs::path& entry : entries) removed = remove_tree(entry) && removed;
+    return removed && file_system().rmdir(path.c_str()) == 0;
+  } catch (const std::exception&) {  // out of memory
+    errno = ENOMEM;
+    return false;
+  }
+}
+
+StagedFolder::StagedFolder(fs::path target) : target_(std::move(target)) {
+  if (!target_.has_filename()) target_ = target_.parent_path();  // "out/": its part stands beside it, not inside
+  remove_stale_parts_of(target_);
+  staging_ = part_of(target_);
+  remove_tree(staging_);
+  make_folders(staging_);
+  fd_ = ::open(staging_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd_ >= 0) mark_in_use(fd_);
 }
 
 StagedFolder::~StagedFolder() {
-  std::error_code ec;
-  if (!staging_.empty()) fs::remove_all(staging_, ec);
+  if (!staging_.empty()) remove_tree(staging_);
+  if (fd_ >= 0) ::close(fd_);
 }
 
 void StagedFolder::commit() {
-  for (const auto& entry : fs::recursive_directory_iterator(staging_))
-    if (entry.is_regular_file()) sync_path(entry.path(), O_RDONLY);
-  std::error_code ec;
-  fs::path old;
-  if (fs::exists(target_, ec)) {
-    old = target_.string() + ".old-" + std::to_string(::getpid());
-    fs::rename(target_, old, ec);
-    if (ec) throw system_error("cannot replace", target_.string(), ec.value());
+  sync_tree(staging_);
+  if (!is_there(target_)) {
+    if (file_system().rename(staging_.c_str(), target_.c_str()) != 0)
+      throw system_error("cannot create", target_.string(), errno);
+    staging_.clear();
+    return sync_folder_of(target_);
   }
-  fs::rename(staging_, target_, ec);
-  if (ec) {
-    if (!old.empty()) fs::rename(old, target_);
-    throw system_error("cannot create", target_.string(), ec.value());
+  // After the swap the staging name holds the old content; the destructor removes it.
+  if (file_system().exchange(staging_.c_str(), target_.c_str()) == 0) return sync_folder_of(target_);
+  if (errno != EINVAL && errno != ENOSYS) throw system_error("cannot replace", target_.string(), errno);
+  const fs::path old = target_.string() + ".old-" + std::to_string(::getpid());
+  if (file_system().rename(target_.c_str(), old.c_str()) != 0)
+    throw system_error("cannot replace", target_.string(), errno);
+  if (file_system().rename(staging_.c_str(), target_.c_str()) != 0) {
+    const int error = errno;
+    file_system().rename(old.c_str(), target_.c_str());
+    throw system_error("cannot create", target_.string(), error);
   }
-  staging_.clear();
-  sync_path(target_.parent_path().empty() ? fs::path(".") : target_.parent_path(), O_RDONLY | O_DIRECTORY);
-  if (!old.empty()) fs::remove_all(old, ec);
+  staging_ = old;
+  sync_folder_of(target_);
 }
 
 }  // namespace mw

@@ -23,7 +23,14 @@ std::string read_file(const std::filesystem::path& file, std::uint64_t max_bytes
 // content is there, never a part. Creates missing parent folders.
 void write_file_atomically(const std::filesystem::path& file, std::string_view content);
 
-// Makes `folder` appear whole: fill the returned temporary sibling, then commit() renames it into place
+void make_executable(const std::filesystem::path& file);    // for everyone who may read it
+bool make_new_folder(const std::filesystem::path& folder);  // false: the name is taken
+void make_folders(const std::filesystem::path& folder);     // with its parents; one that is there is fine
+void copy_atomically(const std::filesystem::path& from, const std::filesystem::path& to);  // replaces `to`
+// With everything below; links are removed, never followed. False: something could not be removed (errno says why).
+bool remove_tree(const std::filesystem::path& path) noexcept;
+
+// Makes `folder` appear whole: fill the returned temporary sibling, then commit() swaps it into place
 // (replacing an older one). Destroyed uncommitted, it removes the temporary folder.
 class StagedFolder {
  public:
@@ -36,6 +43,7 @@ class StagedFolder {
 
  private:
   std::filesystem::path target_, staging_;
+  int fd_ = -1;  // holds the lock that marks the temporary folder as in use
 };
 
 }  // namespace mw

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
-#include "core/formats/atomic_file.h"
 #include "core/formats/safetensors.h"
 
 namespace mw::formats {

@@ -71,25 +71,11 @@ std::string_view Outgoing::next() {
   return std::string_view(buffer_).substr(0, n);
 }
 
-Incoming::~Incoming() {
-  if (file_) std::fclose(file_);
-}
-
-void Incoming::close() {
-  if (!file_) return;
-  const int error = std::fclose(std::exchange(file_, nullptr)) == 0 ? 0 : errno;
-  if (error != 0) throw system_error("cannot write", path_.string(), error);
-}
-
 void Incoming::open(const Frame& frame) {
-  close();
   files_.push_back(string_member(frame.head, "path", "frame"));
   path_ = inside(folder_, files_.back());
-  std::error_code error;
-  fs::create_directories(path_.parent_path(), error);
-  if (error) throw system_error("cannot create the folder", path_.parent_path().string(), error.value());
-  file_ = std::fopen(path_.c_str(), "wxbe");  // never twice the same
-  if (!file_) throw system_error("cannot write", path_.string(), errno);
+  make_folders(path_.parent_path());
+  file_.emplace(path_, OutputFile::Create::must_be_new);
 }
 
 void Incoming::take(const Frame& frame) {
@@ -97,14 +83,13 @@ void Incoming::take(const Frame& frame) {
   if (frame.kind == "file") open(frame);
   if (frame.kind != "data") return;
   if (!file_) throw Error({.id = "LAUNCH-STREAM", .message = "bytes of no file"}, Error::Kind::failed);
-  if (std::fwrite(frame.bytes.data(), 1, frame.bytes.size(), file_) != frame.bytes.size())
-    throw system_error("cannot write", path_.string(), errno);
+  file_->write(std::as_bytes(std::span(frame.bytes)));
   got_ += frame.bytes.size();
   copied_(got_, total_);
 }
 
 void Incoming::end(const Json& head) {
-  close();
+  file_.reset();
   if (int_member(head, "files", "frame") != static_cast<long long>(files_.size()))
     throw Error({.id = "LAUNCH-STREAM", .message = "files are missing"}, Error::Kind::failed);
 }

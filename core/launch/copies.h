@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/base/atomic_file.h"
 #include "core/launch/frames.h"
 
 namespace mw::launch {
@@ -43,19 +45,15 @@ class Outgoing {
 class Incoming {
  public:
   Incoming(std::filesystem::path folder, Copied copied) : folder_(std::move(folder)), copied_(std::move(copied)) {}
-  ~Incoming();
-  Incoming(const Incoming&) = delete;
-  Incoming& operator=(const Incoming&) = delete;
   void take(const Frame& frame);
   void end(const Json& head);  // throws Error LAUNCH-STREAM where files are missing
   const std::vector<std::string>& files() const { return files_; }
 
  private:
   void open(const Frame& frame);
-  void close();
   std::filesystem::path folder_, path_;
   Copied copied_;
-  std::FILE* file_ = nullptr;
+  std::optional<OutputFile> file_;
   std::vector<std::string> files_;
   std::uint64_t got_ = 0, total_ = 0;
 };

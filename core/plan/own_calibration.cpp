@@ -91,10 +91,8 @@ std::optional<std::string> put_back(const fs::path& folder, const std::optional<
   if (before) write_file_atomically(before_file, *before);
   if (content) {
     write_file_atomically(file, *content);
-  } else {
-    std::error_code failed;
-    if (fs::remove(file, failed); failed)
-      throw system_error("the file cannot be removed", file.string(), failed.value());
+  } else if (!remove_tree(file)) {
+    throw system_error("the file cannot be removed", file.string(), errno);
   }
   return before;
 }

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/data/pack.h"
 #include "core/formats/safetensors.h"
 
@@ -60,7 +61,7 @@ void write_rows(const std::filesystem::path& file, const RowPlan& plan) {
                                                  tensor("held_out", DType::i32, plan.held_out),
                                                  tensor("row_starts", DType::i64, row_starts),
                                                  tensor("example_starts", DType::i64, starts)};
-  std::filesystem::create_directories(file.parent_path());
+  make_folders(file.parent_path());
   formats::write_safetensors(file, tensors);
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cerrno>
 #include <map>
+#include <set>
 
 #include "core/base/error.h"
+#include "core/base/file_system.h"
 #include "core/base/files.h"
 #include "core/recipes/recipe.h"
 
@@ -22,7 +25,9 @@ std::string fingerprint(std::string_view text) {
   return out;
 }
 
-using Written = std::map<std::string, std::string>;  // path: fingerprint
+// path: fingerprints that its file may have. Two while an export is being replaced, so that a crash halfway does not
+// make the folder look changed by somebody.
+using Written = std::map<std::string, std::set<std::string>>;
 
 [[noreturn]] void refuse(const fs::path& folder, const std::string& message, const std::string& found,
                          const std::string& fix) {
@@ -44,16 +49,17 @@ Written written_before(const fs::path& folder) {
     refuse(folder, "the folder is in use by something else", "files that no export wrote", "choose another --out");
   Written out;
   const Json manifest = read_json(folder / kManifest);
-  if (manifest.is_object() && manifest.value("files", Json()).is_object())
-    for (const auto& [path, hash] : manifest["files"].items())
-      out[path] = hash.is_string() ? hash.get<std::string>() : "";
+  for (const char* part : {"files", "replaces"})
+    if (manifest.is_object() && manifest.value(part, Json()).is_object())
+      for (const auto& [path, hash] : manifest[part].items())
+        out[path].insert(hash.is_string() ? hash.get<std::string>() : "");
   return out;
 }
 
 void check_unchanged(const fs::path& folder, const Written& before) {
-  for (const auto& [path, hash] : before) {
+  for (const auto& [path, fingerprints] : before) {
     const fs::path file = folder / path;
-    if (is_there(file) && fingerprint(read_file(file)) != hash)
+    if (is_there(file) && !fingerprints.contains(fingerprint(read_file(file))))
       refuse(folder, "a file of the recipe has been changed since it was written", path,
              "choose another --out, or give --force to write it again");
   }
@@ -61,9 +67,25 @@ void check_unchanged(const fs::path& folder, const Written& before) {
 
 // Paths of a manifest are only ever looked up, and what is written has names of ours.
 void copy_adapter(const fs::path& from, const fs::path& to) {
-  fs::create_directories(to);
-  for (const char* name : {"adapter_config.json", "adapter_model.safetensors"})
-    fs::copy_file(from / name, to / name, fs::copy_options::overwrite_existing);
+  make_folders(to);
+  for (const char* name : {"adapter_config.json", "adapter_model.safetensors"}) copy_atomically(from / name, to / name);
+}
+
+// Moves an export over an earlier one. Files that no export wrote stay.
+void replace_recipe(const fs::path& staged, const fs::path& folder, const Written& before, Json manifest) {
+  for (const auto& [path, fingerprints] : before)
+    if (is_file(folder / path)) manifest["replaces"][path] = fingerprint(read_file(folder / path));
+  write_file_atomically(folder / kManifest, manifest.dump(1) + "\n");
+  for (const auto& [path, hash] : manifest["files"].items()) {
+    make_folders((folder / path).parent_path());
+    if (file_system().rename((staged / path).c_str(), (folder / path).c_str()) != 0)
+      throw system_error("cannot write", (folder / path).string(), errno);
+  }
+  for (const auto& [path, fingerprints] : before)  // of another kind of recipe; paths of a manifest are not trusted
+    if (!manifest["files"].contains(path) && fs::path(path).is_relative() && path.find("..") == std::string::npos)
+      remove_tree(folder / path);
+  manifest.erase("replaces");
+  write_file_atomically(folder / kManifest, manifest.dump(1) + "\n");
 }
 
 }  // namespace
@@ -73,43 +95,31 @@ std::vector<std::string> write_recipe(const Subject& subject, const fs::path& te
   const std::vector<File> files = recipe(subject, templates);
   const Written before = written_before(folder);
   if (overwrite == Overwrite::refuse) check_unchanged(folder, before);
-  const auto place = [&](const fs::path& into) {
-    std::vector<std::string> paths;
-    for (const File& file : files) {
-      write_file_atomically(into / file.path, file.content);
-      if (file.executable)
-        fs::permissions(into / file.path, fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec,
-                        fs::perm_options::add);
-      paths.push_back(file.path);
-    }
-    if (trains(subject.kind) && subject.rows) {
-      write_rows(into / "data" / "rows.safetensors", *subject.rows);
-      paths.push_back("data/rows.safetensors");
-    }
-    if (trains(subject.kind) && !subject.adapter.empty()) {
-      copy_adapter(subject.adapter, into / "adapter");
-      paths.insert(paths.end(), {"adapter/adapter_config.json", "adapter/adapter_model.safetensors"});
-    }
-    Json manifest{{"recipe", std::string(to_string(subject.kind))}, {"made_by", "Meshwright " MW_VERSION}};
-    for (const std::string& path : paths) manifest["files"][path] = fingerprint(read_file(into / path));
-    write_file_atomically(into / kManifest, manifest.dump(1) + "\n");
-    paths.push_back(kManifest);
-    std::sort(paths.begin(), paths.end());
-    return paths;
-  };
-  if (!before.empty()) {
-    auto paths = place(folder);
-    for (const auto& [path, hash] : before)  // of another kind that was here
-      if (std::find(paths.begin(), paths.end(), path) == paths.end() && fs::path(path).is_relative() &&
-          path.find("..") == std::string::npos)
-        fs::remove(folder / path);
-    return paths;
-  }
   StagedFolder staged(folder);
-  auto paths = place(staged.path());
-  std::error_code error;
-  fs::remove(folder, error);  // empty, or not there
-  staged.commit();
+  std::vector<std::string> paths;
+  for (const File& file : files) {
+    write_file_atomically(staged.path() / file.path, file.content);
+    if (file.executable) make_executable(staged.path() / file.path);
+    paths.push_back(file.path);
+  }
+  if (trains(subject.kind) && subject.rows) {
+    write_rows(staged.path() / "data" / "rows.safetensors", *subject.rows);
+    paths.push_back("data/rows.safetensors");
+  }
+  if (trains(subject.kind) && !subject.adapter.empty()) {
+    copy_adapter(subject.adapter, staged.path() / "adapter");
+    paths.insert(paths.end(), {"adapter/adapter_config.json", "adapter/adapter_model.safetensors"});
+  }
+  Json manifest{{"recipe", std::string(to_string(subject.kind))}, {"made_by", "Meshwright " MW_VERSION}};
+  for (const std::string& path : paths) manifest["files"][path] = fingerprint(read_file(staged.path() / path));
+  if (before.empty()) {
+    write_file_atomically(staged.path() / kManifest, manifest.dump(1) + "\n");
+    staged.commit();
+  } else {
+    replace_recipe(staged.path(), folder, before, std::move(manifest));
+  }
+  paths.push_back(kManifest);
+  std::sort(paths.begin(), paths.end());
   return paths;
 }
 

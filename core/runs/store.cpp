@@ -10,7 +10,9 @@
 #include <stop_token>
 #include <thread>
 
+#include "core/base/file_system.h"
 #include "core/base/files.h"
+#include "core/base/partial_files.h"
 #include "core/runs/store_rows.h"
 #include "core/runs/store_schema.h"
 #include "core/runs/store_sqlite.h"
@@ -36,10 +38,14 @@ std::string event_json(const Event& event, const RunId& run) {
   return to_json(event, run).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// Runs hold data sets' text and prompts: what is created here is for the owner only.
 fs::path database_file(const fs::path& folder) {
-  std::error_code ec;
-  fs::create_directories(folder, ec);
-  if (ec) throw system_error("cannot create the runs folder", folder.string(), ec.value());
+  if (folder.empty())
+    throw Error({.id = "STORE-FOLDER",
+                 .message = "there is no folder for the run store",
+                 .fix = "give one with --runs-dir or $MESHWRIGHT_RUNS, or set HOME to your home folder"});
+  keep_private(folder);
+  make_folders(folder);
   return folder / "runs.sqlite";
 }
 
@@ -175,10 +181,8 @@ RunId Store::create(const Experiment& frozen, const std::string& name) {
   Transaction transaction(db);
   std::int64_t number = db.integer("SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name='runs'), 0) + 1");
   // A folder that is already there belongs to a run of some earlier database; its checkpoints are not ours.
-  std::error_code ec;
-  while (!fs::create_directory(impl_->folder / run_id(number), ec) && !ec) ++number;
+  while (!make_new_folder(impl_->folder / run_id(number))) ++number;
   const fs::path artefacts = impl_->folder / run_id(number);
-  if (ec) throw system_error("cannot create the run's folder", artefacts.string(), ec.value());
   try {
     const std::string chosen = !name.empty() ? name : frozen.string("name");
     Statement insert(db,
@@ -190,7 +194,7 @@ RunId Store::create(const Experiment& frozen, const std::string& name) {
     insert.bind(std::int64_t{row.steps_total}).run();
     transaction.commit();
   } catch (...) {
-    fs::remove(artefacts, ec);
+    remove_tree(artefacts);
     throw;
   }
   return run_id(number);
@@ -201,7 +205,9 @@ std::unique_ptr<RunLock> Store::lock(const RunId& run) {
     const std::lock_guard lock(impl_->db_mutex);
     impl_->known(run);
   }
-  return std::make_unique<RunLock>(run_folder(run), run);
+  auto held = std::make_unique<RunLock>(run_folder(run), run);
+  remove_stale_parts_in(run_folder(run));  // of a process that was killed
+  return held;
 }
 
 void Store::append(const RunId& run, const Event& event, const std::string& cursor) {
@@ -340,7 +346,15 @@ std::vector<RunId> Store::recover() {
                                                row->seconds, row->peak, std::string(kInterrupted), Json()}});
     recovered.push_back(run);
   }
+  remove_parts_of_interrupted_runs();
   return recovered;
+}
+
+void Store::remove_parts_of_interrupted_runs() const {
+  const std::lock_guard lock(impl_->db_mutex);
+  Statement s(impl_->db, "SELECT id FROM runs WHERE state='failed' AND error=?");
+  s.bind(kInterrupted);
+  while (s.step()) remove_stale_parts_in(impl_->folder / run_id(s.integer(0)));
 }
 
 fs::path default_folder() {
@@ -350,8 +364,8 @@ fs::path default_folder() {
   };
   if (const fs::path chosen = variable("MESHWRIGHT_RUNS"); !chosen.empty()) return chosen;
   if (const fs::path data = variable("XDG_DATA_HOME"); data.is_absolute()) return data / "meshwright";
-  if (const fs::path home = variable("HOME"); !home.empty()) return home / ".local/share/meshwright";
-  return fs::temp_directory_path() / "meshwright";
+  if (const fs::path home = variable("HOME"); home.is_absolute()) return home / ".local/share/meshwright";
+  return {};  // never a shared folder, in which somebody else can put links; Store says what to do
 }
 
 }  // namespace mw::runs

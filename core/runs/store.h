@@ -63,8 +63,8 @@ class RunLock {
 
 class Store {
  public:
-  // Creates folder and schema where they are missing.
-  // patience: how long a call waits for another process's lock.
+  // Creates folder and schema where they are missing, readable by the owner only. Throws STORE-FOLDER for an empty
+  // path. patience: how long a call waits for another process's lock.
   explicit Store(std::filesystem::path folder, std::chrono::milliseconds patience = std::chrono::seconds(5));
   ~Store();
   const std::filesystem::path& folder() const;
@@ -94,17 +94,18 @@ class Store {
   void set_tags(const RunId& run, const std::string& tags);
   void set_deleted(const RunId& run, Trash trash);  // undoable: rows and files stay
   // Runs whose process died: unfinished, but nobody holds the lock -> a Finished event is added: failed, "interrupted".
-  // Not those with a cursor: what they record goes on elsewhere.
+  // Not those with a cursor: what they record goes on elsewhere. Removes unfinished checkpoints of interrupted runs.
   std::vector<RunId> recover();
 
  private:
+  void remove_parts_of_interrupted_runs() const;
   Experiment experiment_of(std::int64_t number) const;
   void change(const RunId& run, const char* sql, std::string_view value);
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
-std::filesystem::path
-default_folder();  // $MESHWRIGHT_RUNS, else $XDG_DATA_HOME/meshwright, else ~/.local/share/meshwright
+// $MESHWRIGHT_RUNS, else $XDG_DATA_HOME/meshwright, else ~/.local/share/meshwright; empty without a home folder.
+std::filesystem::path default_folder();
 
 }  // namespace mw::runs

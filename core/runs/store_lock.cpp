@@ -6,6 +6,8 @@
 #include <cerrno>
 
 #include "core/base/error.h"
+#include "core/base/file_system.h"
+#include "core/base/files.h"
 #include "core/runs/store.h"
 
 namespace mw::runs {
@@ -14,11 +16,9 @@ namespace {
 
 // An open descriptor with the lock, or -1 when another process has it.
 int take(const fs::path& folder) {
-  std::error_code ec;
-  fs::create_directories(folder, ec);
-  if (ec) throw system_error("cannot create the run's folder", folder.string(), ec.value());
+  make_folders(folder);
   const fs::path file = folder / "lock";
-  const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const int fd = file_system().open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) throw system_error("cannot open the run's lock", file.string(), errno);
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     const int why = errno;
@@ -28,8 +28,7 @@ int take(const fs::path& folder) {
   }
   // For people and for the error of the process that comes second; the flock alone decides.
   const std::string pid = std::to_string(::getpid()) + "\n";
-  if (::ftruncate(fd, 0) == 0) [[maybe_unused]]
-    const ssize_t written = ::pwrite(fd, pid.data(), pid.size(), 0);
+  if (file_system().ftruncate(fd, 0) == 0) file_system().pwrite(fd, pid.data(), pid.size(), 0);
   return fd;
 }
 
@@ -63,7 +62,7 @@ std::unique_ptr<RunLock> RunLock::try_lock(const fs::path& folder) {
 
 RunLock::~RunLock() {
   if (fd_ < 0) return;
-  [[maybe_unused]] const int ignored = ::ftruncate(fd_, 0);
+  file_system().ftruncate(fd_, 0);
   ::close(fd_);
 }
 

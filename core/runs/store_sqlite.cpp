@@ -4,12 +4,40 @@
 #include <sqlite3.h>
 
 #include <cmath>
+#include <mutex>
 #include <thread>
+
+#include "core/base/file_system.h"
 
 namespace mw::runs {
 namespace {
 
 constexpr const char* kOtherFolder = "choose another folder for the runs (--runs-dir or $MESHWRIGHT_RUNS)";
+
+// What SQLite changes on disk goes through file_system(), like everything else: the calls of its unix VFS are replaced
+// (sqlite3_vfs::xSetSystemCall; a name that this build of SQLite does not use is ignored).
+void route_sqlite_writes() {
+  using Call = sqlite3_syscall_ptr;
+  sqlite3_vfs* vfs = sqlite3_vfs_find(nullptr);
+  const auto replace = [&](const char* name, auto* call) {
+    vfs->xSetSystemCall(vfs, name, reinterpret_cast<Call>(call));
+  };
+  replace(
+      "open", +[](const char* path, int flags, int mode) {
+        return file_system().open(path, flags, static_cast<mode_t>(mode));
+      });
+  replace(
+      "write", +[](int fd, const void* bytes, size_t count) { return file_system().write(fd, bytes, count); });
+  const auto pwrite = +[](int fd, const void* bytes, size_t count, off_t offset) {
+    return file_system().pwrite(fd, bytes, count, offset);
+  };
+  replace("pwrite", pwrite);
+  replace("pwrite64", pwrite);
+  replace(
+      "ftruncate", +[](int fd, off_t size) { return file_system().ftruncate(fd, size); });
+  replace(
+      "unlink", +[](const char* path) { return file_system().unlink(path); });
+}
 
 Problem describe(int code, int system_errno, std::string message, int busy_ms) {
   switch (code & 0xff) {
@@ -54,6 +82,8 @@ Problem describe(int code, int system_errno, std::string message, int busy_ms) {
 }  // namespace
 
 Database::Database(const std::filesystem::path& file, int busy_ms) : file_(file), busy_ms_(busy_ms) {
+  static std::once_flag routed;
+  std::call_once(routed, route_sqlite_writes);
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   const int code = sqlite3_open_v2(file.c_str(), &handle_, flags, nullptr);
   if (code != SQLITE_OK || sqlite3_db_readonly(handle_, "main") == 1) {

@@ -72,9 +72,8 @@ void write_model(const fs::path& folder, const Settings& settings, const engine:
       cluster.read_weight(index, out);
   };
   formats::write_hf_weights(folder, cluster.config(), cluster.inventory(), read, settings.save_dtype);
-  std::error_code ec;
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "tokenizer.model"})
-    fs::copy_file(settings.model.path / name, folder / name, fs::copy_options::overwrite_existing, ec);
+    if (is_file(settings.model.path / name)) copy_atomically(settings.model.path / name, folder / name);
 }
 
 void read_into(const formats::SafetensorsFile& file, const std::string& name, std::span<float> out) {
@@ -148,9 +147,8 @@ Counters restore_checkpoint(const fs::path& checkpoint, engine::Cluster& cluster
 
 void prune_checkpoints(const fs::path& run_folder, long keep) {
   const auto steps = steps_in(run_folder);
-  std::error_code ec;
   for (size_t i = 0; i + static_cast<size_t>(std::max(1L, keep)) < steps.size(); ++i)
-    fs::remove_all(checkpoint_path(run_folder, steps[i]), ec);
+    remove_tree(checkpoint_path(run_folder, steps[i]));
 }
 
 }  // namespace mw::train

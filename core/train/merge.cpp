@@ -214,8 +214,7 @@ void copy_rest(const fs::path& base, const fs::path& to, Merged& merged) {
     if (!entry.is_regular_file(error) || end == ".safetensors" || end == ".bin" || end == ".gguf" ||
         entry.file_size(error) > kMost)
       continue;
-    fs::copy_file(entry.path(), to / name, error);
-    if (error) throw system_error("cannot copy", entry.path().string(), error.value());
+    copy_atomically(entry.path(), to / name);
     merged.files.push_back(name.string());
   }
 }
@@ -231,8 +230,6 @@ Merged merge(const fs::path& base, const formats::Adapter& adapter, const fs::pa
   Merge work(adapter, threads, progress, std::move(stop));
   work.run(formats::weight_files(base), staged.path());
   copy_rest(base, staged.path(), work.result);
-  std::error_code error;
-  fs::remove(out, error);  // empty, or not there
   staged.commit();
   return std::move(work.result);
 }

@@ -271,6 +271,9 @@ TEST(DefaultFolder, FollowsTheEnvironment) {
   EXPECT_EQ(with(nullptr, "/d", "/h"), "/d/meshwright");
   EXPECT_EQ(with(nullptr, "relative", "/h"), "/h/.local/share/meshwright");
   EXPECT_EQ(with(nullptr, nullptr, "/h"), "/h/.local/share/meshwright");
+  EXPECT_EQ(with(nullptr, nullptr, ""), "");
+  EXPECT_EQ(with(nullptr, nullptr, nullptr), "");
+  EXPECT_EQ(with(nullptr, nullptr, "relative"), "");
   ::setenv("HOME", home.c_str(), 1);
 }
 

@@ -12,8 +12,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/error.h"
 #include "ui/plot/plot_table.h"
 #include "ui/theme/icons.h"
+#include "ui/theme/picture.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -344,7 +346,12 @@ bool Plot::export_png(const QString& file) {
   QPixmap image(size() * 2);
   image.setDevicePixelRatio(2);
   render(&image, QPoint(), QRegion(), QWidget::DrawWindowBackground);
-  return image.save(file, "PNG");
+  try {
+    write_png(image, fspath(file));
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
 }
 
 }  // namespace mw::ui

@@ -4,6 +4,7 @@
 #include <QSettings>
 #include <QStandardPaths>
 
+#include "core/base/file_system.h"
 #include "core/base/files.h"
 #include "ui/theme/text.h"
 
@@ -78,8 +79,7 @@ std::optional<Session::Left> Session::journal() const {
   try {
     return read_journal(file);
   } catch (const Error&) {
-    std::error_code ignored;
-    fs::rename(file, fs::path(file).concat(".unreadable"), ignored);
+    file_system().rename(file.c_str(), fs::path(file).concat(".unreadable").c_str());
     return std::nullopt;
   }
 }

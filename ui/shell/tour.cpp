@@ -13,6 +13,7 @@
 #include "core/base/files.h"
 #include "ui/shell/app.h"
 #include "ui/shell/main_window.h"
+#include "ui/theme/picture.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -281,11 +282,9 @@ class Tour {
     settle(180);
     const std::string file = name + (shade == Shade::dark ? "-dark" : "-light") + "-" + std::to_string(size.width()) +
                              "x" + std::to_string(size.height()) + ".png";
-    fs::create_directories(options_.out);
+    make_folders(options_.out);
     const fs::path target = options_.out / file;
-    if (!window_.grab().save(qpath(target), "PNG"))
-      throw Error({.id = "TOUR", .message = "the picture cannot be written", .file = target.string()},
-                  Error::Kind::failed);
+    write_png(window_.grab(), target);
     files_.push_back(target);
   }
 

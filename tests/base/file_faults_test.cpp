@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/base/file_faults.h"
+
+#include <sys/stat.h>
+
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "core/base/atomic_file.h"
+#include "core/base/files.h"
+#include "core/base/partial_files.h"
+
+namespace mw::test {
+namespace {
+namespace fs = std::filesystem;
+
+const std::string kOld = "old", kNew(3000, 'n');
+
+void expect_content(const fs::path& file, const std::set<std::string>& contents) {
+  EXPECT_TRUE(contents.contains(is_there(file) ? read_file(file) : "")) << file;
+}
+
+TEST(FileFaults, AFileIsOldOrNewAfterEveryFault) {
+  try_every_fault({.prepare = [](const fs::path& f) { write_file_atomically(f / "file", kOld); },
+                   .write = [](const fs::path& f) { write_file_atomically(f / "file", kNew); },
+                   .check_written = [](const fs::path& f) { expect_content(f / "file", {kNew}); },
+                   .check_unwritten =
+                       [](const fs::path& f) {
+                         expect_content(f / "file", {kOld, kNew});
+                       }});
+}
+
+TEST(FileFaults, AFileInNewFoldersIsWholeOrMissingAfterEveryFault) {
+  try_every_fault({.prepare = [](const fs::path&) {},
+                   .write = [](const fs::path& f) { write_file_atomically(f / "a" / "b" / "file", kNew); },
+                   .check_written = [](const fs::path& f) { expect_content(f / "a" / "b" / "file", {kNew}); },
+                   .check_unwritten =
+                       [](const fs::path& f) {
+                         expect_content(f / "a" / "b" / "file", {"", kNew});
+                       }});
+}
+
+TEST(FileFaults, ACopyIsWholeOrMissingAfterEveryFault) {
+  try_every_fault({.prepare = [](const fs::path& f) { write_file_atomically(f / "from", kNew); },
+                   .write = [](const fs::path& f) { copy_atomically(f / "from", f / "to"); },
+                   .check_written = [](const fs::path& f) { expect_content(f / "to", {kNew}); },
+                   .check_unwritten =
+                       [](const fs::path& f) {
+                         expect_content(f / "to", {"", kNew});
+                       }});
+}
+
+void write_staged(const fs::path& folder, const std::string& content) {
+  StagedFolder staged(folder / "out");
+  write_file_atomically(staged.path() / "one", content);
+  write_file_atomically(staged.path() / "sub" / "two", content);
+  make_executable(staged.path() / "one");
+  staged.commit();
+}
+
+void expect_folder(const fs::path& folder, const std::set<std::string>& contents) {
+  const std::string first = is_there(folder / "out") ? read_file(folder / "out" / "one") : "";
+  EXPECT_TRUE(contents.contains(first));
+  EXPECT_EQ(is_there(folder / "out") ? read_file(folder / "out" / "sub" / "two") : "", first);
+}
+
+TEST(FileFaults, AStagedFolderIsWholeOrMissingAfterEveryFault) {
+  try_every_fault({.prepare = [](const fs::path&) {},
+                   .write = [](const fs::path& f) { write_staged(f, kNew); },
+                   .check_written = [](const fs::path& f) { expect_folder(f, {kNew}); },
+                   .check_unwritten =
+                       [](const fs::path& f) {
+                         expect_folder(f, {"", kNew});
+                       }});
+}
+
+TEST(FileFaults, AReplacedFolderIsOldOrNewAfterEveryFault) {
+  try_every_fault({.prepare = [](const fs::path& f) { write_staged(f, kOld); },
+                   .write = [](const fs::path& f) { write_staged(f, kNew); },
+                   .check_written = [](const fs::path& f) { expect_folder(f, {kNew}); },
+                   .check_unwritten =
+                       [](const fs::path& f) {
+                         expect_folder(f, {kOld, kNew});
+                       }});
+}
+
+// Some file systems cannot swap two folders; then a crash can find the old one under its other name.
+class WithoutExchange : public FileSystem {
+  int exchange(const char*, const char*) override {
+    errno = EINVAL;
+    return -1;
+  }
+};
+
+TEST(FileFaults, FoldersAreReplacedWhereTheFileSystemCannotSwap) {
+  const Scratch scratch;
+  write_staged(scratch.path(), kOld);
+  WithoutExchange system;
+  replace_file_system(&system);
+  write_staged(scratch.path(), kNew);
+  replace_file_system(nullptr);
+  expect_folder(scratch.path(), {kNew});
+  EXPECT_EQ(parts_below(scratch.path()), std::vector<std::string>());
+}
+
+pid_t dead_process() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  return child;
+}
+
+TEST(StaleParts, OnlyThoseOfDeadProcessesAreRemoved) {
+  const Scratch scratch;
+  const std::string dead = std::to_string(dead_process()), alive = std::to_string(::getpid());
+  const std::vector<std::string> names{
+      "a.part-" + dead + "/x",  "b.part-" + dead, "b.part-" + alive,        "c.part-", "c.part-1x", "plain",
+      "old.old-" + dead + "/y", "kept/z",         "kept.old-" + dead + "/z"};
+  for (const std::string& name : names) scratch.put(name, "content");
+  remove_stale_parts_in(scratch.path());
+  std::set<std::string> left;
+  for (const auto& entry : fs::directory_iterator(scratch.path())) left.insert(entry.path().filename().string());
+  EXPECT_EQ(left, (std::set<std::string>{"b.part-" + alive, "c.part-", "c.part-1x", "plain", "old", "kept"}));
+  EXPECT_TRUE(is_file(scratch / "old" / "y"));  // the moment between two renames: the old content is back
+}
+
+TEST(StaleParts, APartThatAnotherContainerWritesIsKept) {
+  const Scratch scratch;  // the writer's process id means nothing here, but it holds the part's lock
+  const fs::path part = scratch.put("file.part-" + std::to_string(dead_process()), "content");
+  const int fd = ::open(part.c_str(), O_RDONLY | O_CLOEXEC);
+  mark_in_use(fd);
+  remove_stale_parts_in(scratch.path());
+  EXPECT_TRUE(is_there(part));
+  ::close(fd);
+  remove_stale_parts_in(scratch.path());
+  EXPECT_FALSE(is_there(part));
+}
+
+TEST(RemoveTree, LinksAreRemovedAndNotFollowed) {
+  const Scratch scratch;
+  scratch.put("elsewhere/kept", "content");
+  scratch.put("tree/sub/file", "content");
+  fs::create_directory_symlink(scratch / "elsewhere", scratch / "tree" / "sub" / "link");
+  EXPECT_TRUE(remove_tree(scratch / "tree"));
+  EXPECT_FALSE(is_there(scratch / "tree"));
+  EXPECT_TRUE(is_file(scratch / "elsewhere" / "kept"));
+  EXPECT_TRUE(remove_tree(scratch / "never there"));
+}
+
+unsigned mode_of(const fs::path& path) {
+  struct stat st {};
+  return ::stat(path.c_str(), &st) == 0 ? st.st_mode & 0777u : 0;
+}
+
+TEST(PrivateFolders, OnlyTheOwnerMayReadWhatIsCreatedBelow) {
+  const Scratch scratch;
+  const mode_t before = ::umask(022);
+  keep_private(scratch / "store/");
+  write_file_atomically(scratch / "store" / "run" / "file", "x");
+  write_file_atomically(scratch / "storehouse" / "file", "x");
+  StagedFolder staged(scratch / "store" / "run" / "folder");
+  staged.commit();
+  EXPECT_EQ(mode_of(scratch / "store"), 0700u);
+  EXPECT_EQ(mode_of(scratch / "store" / "run"), 0700u);
+  EXPECT_EQ(mode_of(scratch / "store" / "run" / "file"), 0600u);
+  EXPECT_EQ(mode_of(scratch / "store" / "run" / "folder"), 0700u);
+  EXPECT_EQ(mode_of(scratch / "storehouse"), 0755u);
+  EXPECT_EQ(mode_of(scratch / "storehouse" / "file"), 0644u);
+  ::umask(before);
+}
+
+// A write that bypasses file_system() would be tried by no test above.
+TEST(FileSystemSeam, ProductCodeWritesThroughItOnly) {
+  const std::regex direct(
+      R"(O_CREAT|O_WRONLY|O_RDWR|ofstream|fopen\([^"]*"[wa]|QSaveFile|(^|[^\w>])::(rename|unlink|mkdir|rmdir|fsync|ftruncate|pwrite)\()"
+      R"(|\bfs::(rename|remove|remove_all|create_\w+|copy_file|copy|permissions|resize_file)\()"
+      R"(|std::filesystem::(rename|remove|remove_all|create_\w+|copy_file|copy|permissions|resize_file)\()");
+  const std::set<std::string> allowed{"core/base/file_system.cpp", "core/base/atomic_file.cpp",
+                                      "core/runs/store_lock.cpp"};
+  std::string found;
+  for (const char* top : {"app", "core", "ui"})
+    for (const auto& entry : fs::recursive_directory_iterator(fs::path(MW_SOURCE_DIR) / top)) {
+      const std::string name = entry.path().lexically_relative(MW_SOURCE_DIR).string();
+      if (!entry.is_regular_file() || (!name.ends_with(".cpp") && !name.ends_with(".h")) || allowed.contains(name))
+        continue;
+      std::istringstream text(read_file(entry.path()));
+      for (std::string line; std::getline(text, line);)
+        if (std::regex_search(line, direct)) found += name + ": " + line + "\n";
+    }
+  EXPECT_EQ(found, "");
+}
+
+}  // namespace
+}  // namespace mw::test
