@@ -4,6 +4,7 @@
 #   scripts/check-clients.sh [EXPERIMENT]
 # The packages go into build/clients, once; MESHWRIGHT_CLIENTS=/path/venv names a folder that has them.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+help_and_exit "$@"
 source "$root/scripts/serve-for.sh"
 experiment=${1:-$root/resources/examples/tiny-lora.json}
 clients=${MESHWRIGHT_CLIENTS:-$root/build/clients}

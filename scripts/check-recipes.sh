@@ -9,8 +9,9 @@
 #     MESHWRIGHT=PATH           the program; else build/release's
 #     MESHWRIGHT_VENVS=DIR      where the environments are made or found: DIR/tunix, DIR/trl-fsdp, DIR/torchax
 #     MESHWRIGHT_KEEP=DIR       keeps the event lines of every run there
-set -euo pipefail
-cd "$(dirname "$0")/.."
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+help_and_exit "$@"
+cd "$root"
 kinds=("$@"); [ $# -gt 0 ] || kinds=(tunix trl-fsdp torchax)
 meshwright=$(realpath "${MESHWRIGHT:-build/release/app/meshwright}")
 venvs=${MESHWRIGHT_VENVS:-${XDG_CACHE_HOME:-$HOME/.cache}/meshwright/recipes}

@@ -12,6 +12,7 @@
 # A crash, a hang over 20 s, another exception than mw::Error or too much memory leaves its input in build/fuzz/found and
 # ends in failure: mend the reader and put the input into tests/readers/found/READER/. Corpora grow in build/fuzz/corpus.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+help_and_exit "$@"
 cd "$root"
 runs=1000000 seconds=0 upto=0 jobs=1 mode=fuzz make=yes readers=()
 while [ $# -gt 0 ]; do

@@ -4,6 +4,7 @@
 # but 429, memory flat after the warm-up, blocks of broken-off requests free at once; latencies at the end.
 #   scripts/load-test.sh [--seconds N] [--connections N] [--experiment FILE] [further options of mw_serve_load]
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+help_and_exit "$@"
 source "$root/scripts/serve-for.sh"
 experiment="$root/resources/examples/tiny-lora.json"
 options=()

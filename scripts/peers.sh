@@ -2,9 +2,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Ours against PyTorch (transformers + peft) and llama.cpp: the same work on the same random weights, with the same
 # threads, in turn; medians, ratios and peak memory as a table, and as JSON with --json FILE.
-#   scripts/peers.sh [--shape 270m|1b] [--only lora,gsm8k,prefill,decode] [--rounds N] [--json FILE] [--help]
+#   scripts/peers.sh [--shape 270m|1b] [--only lora,gsm8k,prefill,decode] [--ways TEXT] [--rounds N] [--threads N]
+#                    [--seconds S] [--wrap COMMAND] [--json FILE] [--help]
+#   --ways     only the peers' ways whose names have this text, such as 'bf16, eager'
+#   --seconds  measure at least this long in each process
+#   --wrap     put before every measured command, such as 'taskset -c 0,1'
 # The peers are installed from PyPI into build/peers, once; MESHWRIGHT_PEERS_PYTHON=/path/python names a ready one.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+help_and_exit "$@"
 install build test peers
 folder="$root/build/peers"
 python=${MESHWRIGHT_PEERS_PYTHON:-$folder/python/bin/python}

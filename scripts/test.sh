@@ -4,6 +4,7 @@
 #   scripts/test.sh [sanitize]    sanitize: before that, core's threads under the thread sanitizer and everything under
 #                                 the address and undefined-behaviour sanitizers (two more builds)
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+help_and_exit "$@"
 install build test
 cd "$root"
 if [ "${1:-}" = sanitize ]; then
