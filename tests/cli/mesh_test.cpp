@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 const std::vector<std::string> kMesh{"--set", "mesh.fsdp=2", "--set", "mesh.tp=2"};
 
-std::vector<std::string> with(std::vector<std::string> more, const std::vector<std::string>& mesh = kMesh) {
+std::vector<std::string> on_mesh(std::vector<std::string> more, const std::vector<std::string>& mesh = kMesh) {
   more.insert(more.end(), mesh.begin(), mesh.end());
   return more;
 }
@@ -123,7 +123,7 @@ TEST(MeshRun, CtrlCKeepsWhatWasDone) {
   const Project p;
   bool sent = false;
   const Result r =
-      meshwright(p.command("run", with({"--set", "train.steps=5000"})), [&](pid_t pid, const std::string& line) {
+      meshwright(p.command("run", on_mesh({"--set", "train.steps=5000"})), [&](pid_t pid, const std::string& line) {
         if (sent || line.find("\"train/loss\",\"step\":7,") == std::string::npos) return;
         sent = true;
         ::kill(pid, SIGINT);
@@ -136,7 +136,8 @@ TEST(MeshRun, CtrlCKeepsWhatWasDone) {
 
 TEST(MeshRun, WhatDoesNotFitIsOneReportWithChangesThatDo) {
   const Project p;
-  const std::vector<std::string> small = with({"--set", "target.memory_gib=0.0007", "--set", "data.eval_fraction=0"});
+  const std::vector<std::string> small =
+      on_mesh({"--set", "target.memory_gib=0.0007", "--set", "data.eval_fraction=0"});
   const Result r = meshwright(p.command("run", small));
   ASSERT_EQ(r.exit_code, 1) << r.out << r.err;
   const Json last = lines(r.out).back();
@@ -163,7 +164,7 @@ TEST(MeshRun, WhatDoesNotFitIsOneReportWithChangesThatDo) {
 
 TEST(MeshGenerate, AnswersWhatOneDeviceAnswersWhereOneDeviceHasNoRoom) {
   const Project p;
-  ASSERT_EQ(meshwright(p.command("run", with({"--set", "train.steps=60"}))).exit_code, 0);
+  ASSERT_EQ(meshwright(p.command("run", on_mesh({"--set", "train.steps=60"}))).exit_code, 0);
   const auto ask = [&](const std::vector<std::string>& more) {
     std::vector<std::string> all{"--run-id", "run-1",     "--prompt", "Which colour has the ball number 5?",
                                  "--prompt", "Which dog?"};
@@ -180,14 +181,14 @@ TEST(MeshGenerate, AnswersWhatOneDeviceAnswersWhereOneDeviceHasNoRoom) {
   // target.memory_gib is each device's: the whole model does not fit into what its quarters do.
   const std::vector<std::string> small{"--set", "target.memory_gib=0.0008"};
   EXPECT_EQ(ask(small).exit_code, 1) << "one device";
-  const Result fits = ask(with(small));
+  const Result fits = ask(on_mesh(small));
   ASSERT_EQ(fits.exit_code, 0) << fits.err;
   EXPECT_EQ(parse_json(fits.out, "small")["answers"], one["answers"]);
 }
 
 TEST(Prove, AMeshThatComputesTheSamePasses) {
   const Project p;
-  const Result r = meshwright(p.command("run", with({"--prove"})));
+  const Result r = meshwright(p.command("run", on_mesh({"--prove"})));
   ASSERT_EQ(r.exit_code, 0) << r.out << r.err;
   const Json j = parse_json(r.out, "proof");
   EXPECT_EQ(j["verdict"], "pass") << j["broken"];

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 const std::vector<std::string> kQuick{"--set", "size.batches=1,3",  "--set", "size.prompt_len=24",
                                       "--set", "size.new_tokens=8", "--set", "size.top_k=10"};
 
-std::vector<std::string> with(std::vector<std::string> more) {
+std::vector<std::string> with_size(std::vector<std::string> more) {
   more.insert(more.begin(), kQuick.begin(), kQuick.end());
   return more;
 }
@@ -78,7 +78,7 @@ TEST(Size, IsATableForPeople) {
 TEST(Size, ABatchThatCannotFitIsRefusedBeforeItStarts) {
   const Project p;
   const Result r =
-      meshwright(p.command("size", with({"--set", "size.batches=1,1000000", "--set", "size.workloads=forward"})));
+      meshwright(p.command("size", with_size({"--set", "size.batches=1,1000000", "--set", "size.workloads=forward"})));
   ASSERT_EQ(r.exit_code, 0) << r.err;
   const Json points = parse_json(r.out, "standard output")["points"];
   ASSERT_EQ(points.size(), 2u);
@@ -95,7 +95,7 @@ TEST(Size, TakesAnAdapterOrNewOnesAndCountsThem) {
   const std::vector<std::string> rollout{"--set", "size.workloads=rollout"};
   const auto memory_of = [&](std::vector<std::string> more) {
     more.insert(more.end(), rollout.begin(), rollout.end());
-    const Result r = meshwright(p.command("size", with(more)));
+    const Result r = meshwright(p.command("size", with_size(more)));
     EXPECT_EQ(r.exit_code, 0) << r.err;
     return parse_json(r.out, "standard output")["points"][0]["measured"]["memory"];
   };
@@ -107,7 +107,7 @@ TEST(Size, TakesAnAdapterOrNewOnesAndCountsThem) {
 
 TEST(Size, RunsAsAnExperimentThatSaysSo) {
   const Project p;
-  const Result r = meshwright(p.command("run", with({"--set", "kind=size", "--set", "size.workloads=rollout"})));
+  const Result r = meshwright(p.command("run", with_size({"--set", "kind=size", "--set", "size.workloads=rollout"})));
   ASSERT_EQ(r.exit_code, 0) << r.err;
   std::vector<int> batches;
   for (const Json& e : lines(r.out))
@@ -124,7 +124,7 @@ TEST(Size, RunsAsAnExperimentThatSaysSo) {
 
 TEST(Size, CtrlCEndsItWithThePointsSoFar) {
   const Project p;
-  std::vector<std::string> command = p.command("size", with({"--set", "size.batches=1,2000"}));
+  std::vector<std::string> command = p.command("size", with_size({"--set", "size.batches=1,2000"}));
   std::erase(command, "--json");
   const Result r = meshwright(command, [](pid_t child, const std::string& line) {
     if (line.find("rollout") != std::string::npos) ::kill(child, SIGINT);

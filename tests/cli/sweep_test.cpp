@@ -24,7 +24,7 @@ const std::vector<std::string> kModel{"--backend", "model",
                                       "--set",     "sweep.num_prompts=40",
                                       "--set",     "sweep.output_len=32"};
 
-std::vector<std::string> with(std::vector<std::string> more) {
+std::vector<std::string> with_model(std::vector<std::string> more) {
   more.insert(more.begin(), kModel.begin(), kModel.end());
   return more;
 }
@@ -32,7 +32,7 @@ std::vector<std::string> with(std::vector<std::string> more) {
 TEST(Sweep, PrintsTheContractsPointsAndWritesOneFileEach) {
   const Project p;
   const auto out = p.folder / "points";
-  const Result r = meshwright(p.command("sweep", with({"--out", out.string()})));
+  const Result r = meshwright(p.command("sweep", with_model({"--out", out.string()})));
   ASSERT_EQ(r.exit_code, 0) << r.err;
   const Json points = parse_json(r.out, "standard output")["points"];
   ASSERT_EQ(points.size(), 4u);
@@ -69,13 +69,13 @@ TEST(Sweep, SameSeedSameNumbers) {
   const Project p;
   const Result a = meshwright(p.command("sweep", kModel)), b = meshwright(p.command("sweep", kModel));
   EXPECT_EQ(a.out, b.out);
-  const Result other = meshwright(p.command("sweep", with({"--set", "sweep.seed=2"})));
+  const Result other = meshwright(p.command("sweep", with_model({"--set", "sweep.seed=2"})));
   EXPECT_NE(a.out, other.out);
 }
 
 TEST(Sweep, BadInputNamesTheKeyAndLeavesNoRun) {
   const Project p;
-  const Result r = meshwright(p.command("sweep", with({"--set", "sweep.request_rates=[-1]"})));
+  const Result r = meshwright(p.command("sweep", with_model({"--set", "sweep.request_rates=[-1]"})));
   EXPECT_EQ(r.exit_code, 2);
   EXPECT_THAT(r.err, HasSubstr("sweep.request_rates"));
   const Result runs = meshwright({"runs", "--runs-dir", p.runs.string(), "--json"});
