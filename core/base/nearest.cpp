@@ -66,6 +66,44 @@ std::vector<std::string> nearest(std::string_view wrong, const std::vector<std::
   return out;
 }
 
+namespace {
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+// One letter changed, added, taken out, or exchanged with the next one; or nothing.
+bool one_slip_apart(std::string_view a, std::string_view b) {
+  if (a.size() > b.size()) std::swap(a, b);
+  if (b.size() - a.size() > 1) return false;
+  size_t same = 0;
+  while (same < a.size() && a[same] == b[same]) ++same;
+  a.remove_prefix(same), b.remove_prefix(same);
+  if (a.empty()) return true;
+  if (a.size() < b.size()) return a == b.substr(1);
+  const bool exchanged = a.size() > 1 && a[0] == b[1] && a[1] == b[0] && a.substr(2) == b.substr(2);
+  return exchanged || a.substr(1) == b.substr(1);
+}
+
+std::string letters_of(std::string text) {
+  std::sort(text.begin(), text.end());
+  text.erase(std::unique(text.begin(), text.end()), text.end());
+  return text;
+}
+
+}  // namespace
+
+bool seems_mistyped(std::string_view text, std::string_view name) {
+  constexpr size_t kShort = 3;  // below, one slip leads to too many other names
+  const std::string a = lower_case(text), b = lower_case(name);
+  if (a == b) return true;
+  if (std::min(a.size(), b.size()) < kShort) return letters_of(a) == letters_of(b);
+  return one_slip_apart(a, b);
+}
+
 std::string nearest_text(std::string_view wrong, const std::vector<std::string>& names, size_t count) {
   const std::vector<std::string> best = nearest(wrong, names, count);
   std::string text;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/mesh/axis_names.h"
 #include "core/mesh/check_table.h"
 #include "core/mesh/engine_step.h"
 #include "core/mesh/lora_modules.h"
@@ -200,6 +201,31 @@ void mesh_1(const CheckFacts& facts, Report& report) {
                              .fixes = {{"Use the mesh " + to_text(next), "", mesh_edits(facts, next)}}});
 }
 
+// MESH-1 says it of Tunix; the name that was meant is said of all.
+void mesh_2(const CheckFacts& facts, Report& report) {
+  for (const Problem& p : unused_axes(facts.mesh, facts.rules)) {
+    const std::string meant = meant_axis(p.found);
+    if (meant.empty() && facts.stack == Stack::tunix) continue;
+    Finding finding{.id = p.id,
+                    .severity = p.severity,
+                    .message = p.message,
+                    .place = p.place,
+                    .found = p.found,
+                    .expected = p.expected};
+    Mesh next = facts.mesh;
+    std::erase_if(next.axes, [&](const MeshAxis& a) { return a.name == p.found; });
+    if (meant.empty()) {
+      finding.fixes = {{"Remove the axis " + p.found, "fewer devices", mesh_edits(facts, next)}};
+    } else {
+      const int size = facts.mesh.size(p.found) * facts.mesh.size(meant);
+      std::erase_if(next.axes, [&](const MeshAxis& a) { return a.name == meant; });
+      next.axes.push_back({meant, size});
+      finding.fixes = {{"Rename the axis to " + meant, "", mesh_edits(facts, next)}};
+    }
+    report.findings.push_back(std::move(finding));
+  }
+}
+
 void mesh_size(const CheckFacts& facts, Report& report) {
   if (!facts.target) return;
   if (one_machine(facts)) {
@@ -363,6 +389,13 @@ std::vector<CheckRule> mesh_rules() {
       {"MESH-1", Severity::error, tunix, "Axes other than fsdp and tp",
        "Gemma's specs name fsdp even when sampling; a mesh of dp and tp failed in Tunix's own rollout.",
        "tunix 252fdef6 (2026-08-20)", mesh_1},
+      {"MESH-2",
+       Severity::warning,
+       {},
+       "An axis that nothing is split over",
+       "Its devices hold the same pieces and compute the same rows; most often the name is mistyped.",
+       "presets and batches name fsdp, tp and data (core/mesh/presets.cpp)",
+       mesh_2},
       {"SHARD-1", Severity::error, tunix, "Adapters without a right sharding",
        "Before 0.1.6 qwix permuted only lists and tuples and ignored flax's out_sharding, so adapters inherit a spec "
        "of "

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/mesh/axis_names.h"
 #include "core/mesh/lora_modules.h"
 #include "core/recipes/tunix_model.h"
 
@@ -26,7 +27,8 @@ TrainingMesh mesh_of(const Subject& s) {
                    .message = "a mesh axis that this software does not know",
                    .place = "mesh." + a.name,
                    .found = a.name,
-                   .expected = "fsdp, tp or data"});
+                   .expected = "fsdp, tp or data",
+                   .fix = mesh::meant_axis(a.name).empty() ? "" : "did you mean " + mesh::meant_axis(a.name) + "?"});
     *size = a.size;
   }
   return m;

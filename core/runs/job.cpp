@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/mesh/axis_names.h"
 #include "core/runs/out_of_memory.h"
 #include "core/runs/predict.h"
 #include "core/runs/settings.h"
@@ -150,6 +151,8 @@ event::Finished run_training(const Record& record, Json info, const EventSink& s
   return train::train(request, sink, stop, gate);
 }
 
+  for (const Problem& p : mesh::unused_axes(request.settings.model.mesh, request.settings.model.rules))
+    sink({0, event::Log{to_string(p.severity), to_text(p)}});
 event::Finished run_kind(const Record& record, const Json& info, const EventSink& sink, std::stop_token stop,
                          train::PauseGate& gate) {
   switch (kind_of(record.experiment)) {

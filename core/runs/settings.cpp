@@ -5,6 +5,7 @@
 
 #include "core/engine/checks.h"
 #include "core/formats/checkpoint.h"
+#include "core/mesh/axis_names.h"
 #include "core/mesh/engine_step.h"
 #include "core/mesh/local_config.h"
 #include "core/runs/plan_request.h"
@@ -134,6 +135,8 @@ train::ModelSettings model_values(const Experiment& e) {
   m.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
   m.mesh = given_mesh(e);
   m.rules = mesh::engine_rules(sharding_rules(e, mesh::Preset::tunix));
+  for (const Problem& p : mesh::unused_axes(m.mesh, m.rules))
+    if (p.severity == Severity::error) throw Error(p);
   return m;
 }
 

@@ -47,6 +47,20 @@ TEST(MeshRun, LearnsWhatOneDeviceLearns) {
   EXPECT_NEAR(eval[0] / before[0], 1, 1e-5);
 }
 
+TEST(MeshRun, RefusesAMistypedAxisAndTellsOfOneThatSharesNothing) {
+  const Project p;
+  for (const char* command : {"run", "plan"}) {
+    const Result r = meshwright(p.command(command, {"--set", "mesh.fdsp=2"}));
+    EXPECT_THAT(r.out + r.err, HasSubstr("did you mean fsdp?")) << command;
+    EXPECT_EQ(r.exit_code, 2) << command;
+  }
+  const std::vector<std::string> own{"--set", "mesh.spare=2", "--set", "train.steps=1"};
+  const Result plan = meshwright(p.command("plan", own)), run = meshwright(p.command("run", own));
+  EXPECT_THAT(plan.out, HasSubstr("MESH-2"));
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("nothing is split over the mesh axis 'spare'"));
+}
+
 TEST(MeshRun, TellsWhatEveryDeviceHoldsAndSends) {
   const Project p;
   const Result r = meshwright(p.command("run", kMesh));

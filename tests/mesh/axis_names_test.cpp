@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/mesh/axis_names.h"
+
+#include <gmock/gmock.h>
+
+#include "core/base/nearest.h"
+
+namespace mw::mesh {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(AxisNames, AMistypedAxisIsAnErrorThatNamesTheRightOne) {
+  for (const char* wrong : {"fdsp", "fsp", "fsdpp", "FSDP", "fspd"}) {
+    const auto problems = unused_axes({{{"tp", 2}, {wrong, 2}}}, {});
+    ASSERT_EQ(problems.size(), 1u) << wrong;
+    EXPECT_EQ(problems[0].severity, Severity::error);
+    EXPECT_EQ(problems[0].place, std::string("mesh.") + wrong);
+    EXPECT_THAT(problems[0].fix, HasSubstr("did you mean fsdp? Set mesh.fsdp=2"));
+  }
+  EXPECT_EQ(meant_axis("pt"), "tp");
+  EXPECT_EQ(meant_axis("date"), "data");
+}
+
+TEST(AxisNames, AxesOfTheUsersOwnAreLegalWhereARuleNamesThem) {
+  const Mesh mesh{{{"fsdp", 2}, {"ep", 4}, {"spare", 1}}};
+  const auto unnamed = unused_axes(mesh, {});
+  ASSERT_EQ(unnamed.size(), 1u);  // an axis of one device repeats nothing
+  EXPECT_EQ(unnamed[0].severity, Severity::warning);
+  EXPECT_EQ(unnamed[0].found, "ep");
+  EXPECT_TRUE(unused_axes(mesh, {.overrides = {{"experts", parse_spec("(ep, -, -)")}}}).empty());
+}
+
+TEST(AxisNames, OnlyOneSlipIsAMistyping) {
+  EXPECT_TRUE(seems_mistyped("fdsp", "fsdp"));
+  EXPECT_TRUE(seems_mistyped("Data", "data"));
+  EXPECT_FALSE(seems_mistyped("ep", "tp"));
+  EXPECT_FALSE(seems_mistyped("dp", "tp"));
+  EXPECT_FALSE(seems_mistyped("dp", "fsdp"));
+  EXPECT_FALSE(seems_mistyped("expert", "fsdp"));
+  EXPECT_FALSE(seems_mistyped("", "tp"));
+}
+
+}  // namespace
+}  // namespace mw::mesh
