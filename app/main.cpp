@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 
 runs::Experiment load_experiment(const Common& common) {
   runs::Experiment experiment = runs::Experiment::load(common.file);
-  runs::apply_sets(experiment, common.sets);
+  for (const std::string& note : runs::apply_sets(experiment, common.sets))
+    std::fprintf(stderr, "note: %s\n", note.c_str());
   return experiment;
 }
 

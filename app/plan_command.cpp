@@ -44,7 +44,7 @@ Json answer(const runs::Experiment& experiment, const runs::Prediction& p, const
           {"devices", std::move(devices)},
           {"step", {{"seconds", nothing}, {"compute_s", nothing}, {"memory_s", nothing}, {"communication_s", nothing}}},
           {"run",
-           {{"steps", experiment.integer("train.steps")},
+           {{"steps", p.steps ? Json(*p.steps) : nothing},
             {"hours", nothing},
             {"usd", nothing},
             {"tokens_per_second", nothing},

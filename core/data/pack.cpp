@@ -64,6 +64,10 @@ std::vector<std::vector<int>> epoch_rows(std::span<const ExampleSize> examples, 
   return rows;
 }
 
+std::int64_t rows_of_epoch(std::span<const ExampleSize> examples, const BatchOptions& options) {
+  return options.packing == Packing::none ? std::ssize(examples) : std::ssize(epoch_rows(examples, options, 0));
+}
+
 Batch make_batch(std::span<const Example> examples, std::span<const std::vector<int>> rows, int pad_id) {
   Batch batch;
   batch.rows = static_cast<int>(rows.size());

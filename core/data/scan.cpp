@@ -54,8 +54,7 @@ void judge(ScannedRow& row, const DatasetOptions& options) {
     row.state = has_loss(limit) ? RowState::truncated : RowState::no_loss;  // the answer may be behind the cut
   if (row.state != RowState::ok && row.state != RowState::truncated) return;
   row.used = std::min(length, limit);
-  const Rng draw{kSplitStream, options.seed, static_cast<std::uint64_t>(row.example.row)};
-  row.split = draw.uniform_at(0) < options.eval_fraction ? Split::held_out : Split::train;
+  row.split = split_of(options, row.example.row);
 }
 
 ScannedRow bad_row(Problem problem, const DatasetOptions& options, long line) {
@@ -224,6 +223,11 @@ class RunningText {
 };
 
 }  // namespace
+
+Split split_of(const DatasetOptions& options, std::int64_t row) {
+  const Rng draw{kSplitStream, options.seed, static_cast<std::uint64_t>(row)};
+  return draw.uniform_at(0) < options.eval_fraction ? Split::held_out : Split::train;
+}
 
 void scan_rows(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop,
                const Progress& progress, const RowSink& sink) {

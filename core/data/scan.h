@@ -29,6 +29,9 @@ struct ScannedRow {
 std::int64_t loss_tokens(const ScannedRow& row);  // of what is used, or of all of a row that is not
 using RowSink = std::function<void(ScannedRow)>;
 
+// Which split the row of that number in the file is in, if it is used.
+Split split_of(const DatasetOptions& options, std::int64_t row);
+
 // Every row in order; never stops for a bad row. Throws Error for what no later row can mend (unreadable, unknown
 // format, a template that does not fit), and what the sink throws.
 void scan_rows(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop,

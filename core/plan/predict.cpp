@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/optimizer_steps.h"
 #include "core/plan/check.h"
 #include "core/plan/device_memory.h"
 #include "core/plan/lengths.h"
@@ -50,8 +51,10 @@ RunTotals train_totals(const LocalModel& m, const Plan& plan) {
   const RowFacts f = row_facts(r.lengths, rows_on_device(m, r.train.batch));
   RunTotals run;
   const double rows = static_cast<double>(r.train.batch) * std::max(1, r.train.accumulation);
-  run.steps =
-      r.train.steps > 0 ? r.train.steps : static_cast<std::int64_t>(std::floor(f.batches_rows * r.train.epochs / rows));
+  const double epoch_rows = r.train.epoch_rows > 0 ? r.train.epoch_rows : f.batches_rows;
+  run.steps = r.train.steps > 0 ? r.train.steps
+                                : steps_of_epochs(epoch_rows, r.train.epochs,
+                                                  {.batch = r.train.batch, .accumulation = r.train.accumulation});
   const double step = plan.step.seconds.value, padded = rows * f.computed, real = rows * f.real;
   run.hours = (plan.step.seconds * static_cast<double>(run.steps) + plan.compile) * (1.0 / 3600);
   run.hours.formula = "(steps x seconds of a step + compilation) / 3600";
@@ -131,6 +134,18 @@ std::vector<std::string> sources_of(const Request& r) {
     out.push_back("price: $" + number_text(r.price.usd_per_chip_hour) + " per chip-hour, " + r.price.price_class +
                   ", " + r.price.region + (r.price.date.empty() ? "" : ", " + r.price.date) + ", " + r.price.source);
   out.push_back("stack: " + r.habits.source);
+void add_epoch_note(const Request& r, Plan& plan) {
+  const bool known = r.train.epoch_rows > 0 || r.lengths.count > 0 || !r.lengths.histogram.empty();
+  if (r.train.steps > 0 || known) return;
+  plan.problems.push_back({.id = "EPOCHS",
+                           .severity = Severity::warning,
+                           .message = "train.epochs is set, but the number of rows is not known: one step is planned",
+                           .place = "data.rows",
+                           .found = number_text(r.train.epochs) + " epochs of no rows",
+                           .expected = "data.path with a tokenizer, data.lengths or data.rows",
+                           .fix = "set data.rows, or set train.steps instead of train.epochs"});
+}
+
   if (!r.calibrated.empty()) out.push_back("efficiencies: " + r.calibrated);
   out.push_back("share of peak in products " + number_text(r.efficiencies.matmul.value, 3) + ": " +
                 r.efficiencies.matmul.source);
@@ -195,6 +210,7 @@ Plan predict(const Request& r) {
       plan.run = forward_totals(m, plan, static_cast<double>(r.forward.batch) * r.forward.len);
       break;
     case Work::rollout: {
+      add_epoch_note(r, plan);
       plan.memory = rollout_memory(m);
       Served served = rollout(m);
       plan.step = std::move(served.step);

@@ -80,6 +80,7 @@ struct TrainWork {
   int accumulation = 1;
   std::int64_t steps = 0;  // optimizer steps; 0: from epochs
   double epochs = 0;
+  double epoch_rows = 0;  // of one pass, held-out rows left out and packed; 0: as the lengths count them
   Remat remat = Remat::none;
   std::vector<Saved> saved{};  // of a layer under remat
   Offload offload = Offload::none;

@@ -79,6 +79,7 @@ constexpr Rule kConfounders[]{
     {"data.packing", "rows are packed or not: a step has other tokens"},
     {"train.seed", "the seed differs"},
     {"train.steps", "they train for other numbers of steps"},
+    {"train.epochs", "they train for other numbers of passes over the data"},
     {"train.dtype", "they compute in other types"},
     {"model.id", "the model differs"},
     {"model.path", "the model differs"},

@@ -7,6 +7,7 @@
 
 #include "core/base/excerpt.h"
 #include "core/base/files.h"
+#include "core/base/units.h"
 #include "core/runs/parameter_rows.h"
 
 namespace mw::runs {
@@ -179,6 +180,16 @@ void unknown_keys(const Json& node, const std::string& prefix, std::vector<Probl
   }
 }
 
+// A document may have both; a run reads one of them.
+void unread_steps(const Json& document, std::vector<Problem>& out) {
+  const Json *steps = lookup(document, "train.steps"), *epochs = lookup(document, "train.epochs");
+  if (!steps || !epochs || !epochs->is_number() || epochs->get<double>() <= 0) return;
+  Problem p = problem("EPOCHS", "train.steps", "train.steps is not read while train.epochs is set", short_text(*steps),
+                      "one of the two", "remove train.steps, or set train.epochs to 0");
+  p.severity = Severity::warning;
+  out.push_back(std::move(p));
+}
+
 void check_schema(const Json& document, const std::string& file) {
   if (!document.is_object())
     throw Error({.id = "EXPERIMENT",
@@ -330,16 +341,35 @@ std::vector<Problem> Experiment::validate() const {
     if (const Json* section = lookup(document_, stem); section && section->is_object())
       for (const auto& [axis, size] : section->items()) check_at(p, stem + "." + axis);
   }
+  unread_steps(document_, problems);
   return problems;
 }
 
-void apply_sets(Experiment& experiment, const std::vector<std::string>& sets) {
+namespace {
+
+// Of the two ways to say how long a run is, the one that was asked for last counts.
+std::vector<std::string> settle_length(Experiment& experiment, bool steps_given, bool epochs_given) {
+  if (!steps_given || experiment.number("train.epochs") <= 0) return {};
+  const std::string epochs = number_text(experiment.number("train.epochs"));
+  if (epochs_given) return {"train.epochs=" + epochs + " counts; train.steps is not read beside it"};
+  experiment.erase("train.epochs");
+  return {"train.steps is set: train.epochs=" + epochs + " of the experiment is cleared"};
+}
+
+}  // namespace
+
+std::vector<std::string> apply_sets(Experiment& experiment, const std::vector<std::string>& sets) {
+  bool steps = false, epochs = false;
   for (const std::string& s : sets) {
     const size_t equals = s.find('=');
     if (equals == std::string::npos || equals == 0)
       throw Error(problem("SET", s, "--set needs key=value", s, "for example train.steps=20"));
-    experiment.set(s.substr(0, equals), s.substr(equals + 1));
+    const std::string key = s.substr(0, equals);
+    experiment.set(key, s.substr(equals + 1));
+    steps = steps || key == "train.steps";
+    epochs = epochs || key == "train.epochs";
   }
+  return settle_length(experiment, steps, epochs);
 }
 
 }  // namespace mw::runs

@@ -54,7 +54,9 @@ class Experiment {
   std::filesystem::path folder_;
 };
 
-// Applies "key=value" strings; throws Error("SET") naming the bad one.
-void apply_sets(Experiment& experiment, const std::vector<std::string>& sets);
+// Applies "key=value" strings; throws Error("SET") naming the bad one. train.steps among them clears the document's
+// train.epochs, which would keep it from being read; with train.epochs above 0 beside it, train.epochs counts, as in a
+// document that has both. Returns what to tell about that, a line each.
+std::vector<std::string> apply_sets(Experiment& experiment, const std::vector<std::string>& sets);
 
 }  // namespace mw::runs

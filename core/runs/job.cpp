@@ -28,6 +28,7 @@ struct Record {
   RunId run;
   Experiment experiment;
   std::optional<std::filesystem::path> checkpoint;
+  std::optional<long> total_steps;          // of a training run that goes on
   std::vector<formats::BenchPoint> points;  // of a sweep that goes on
   LoadCatalogue catalogue;
 };
@@ -117,6 +118,7 @@ std::unique_ptr<Record> open_record(const JobRequest& request) {
     move_to(record->experiment, request.resume_sets);
     record->checkpoint = train::latest_checkpoint(record->store.run_folder(record->run));
     const long step = record->checkpoint ? train::read_counters(*record->checkpoint).step : 0;
+    if (const long total = record->store.find(record->run)->steps_total; total > 0) record->total_steps = total;
     record->store.rewind(record->run, step);
   } else {
     check(record->experiment);  // bad input is refused before a run exists
@@ -143,16 +145,17 @@ event::Finished run_training(const Record& record, Json info, const EventSink& s
   train::TrainRequest request{.settings = train_settings(record.experiment),
                               .run_folder = record.store.run_folder(record.run),
                               .resume = record.checkpoint,
+                              .total_steps = record.total_steps,
                               .info = std::move(info),
                               .predict = {}};
   request.predict = [&](const train::DataFacts& facts) {
     return predicted_json(predict_run(request.settings, facts))["memory"];
   };
+  for (const Problem& p : mesh::unused_axes(request.settings.model.mesh, request.settings.model.rules))
+    sink({0, event::Log{to_string(p.severity), to_text(p)}});
   return train::train(request, sink, stop, gate);
 }
 
-  for (const Problem& p : mesh::unused_axes(request.settings.model.mesh, request.settings.model.rules))
-    sink({0, event::Log{to_string(p.severity), to_text(p)}});
 event::Finished run_kind(const Record& record, const Json& info, const EventSink& sink, std::stop_token stop,
                          train::PauseGate& gate) {
   switch (kind_of(record.experiment)) {

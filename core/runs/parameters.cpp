@@ -116,8 +116,14 @@ Rows training_rows() {
   return {
       choice_row("train.method", "Method", {"lora", "full"},
                  "Train LoRA adapters on the frozen model, or every weight"),
-      int_row("train.steps", "Steps", "steps", 200, {1, kMany}, "Optimizer steps"),
-      int_row("train.batch", "Batch", "rows", 8, {1, 65536}, "Rows of one forward and backward (micro-batch)"),
+      int_row("train.steps", "Steps", "steps", 200, {1, kMany},
+              "Optimizer steps; not read while train.epochs is above 0"),
+      real_row("train.epochs", "Epochs", "", 0, {0, 1e6},
+               "Passes over the training rows, instead of train.steps: rows x epochs / (batch x accumulation) steps, "
+               "at least 1; 0: train.steps counts",
+               kAdvanced),
+      int_row("train.batch", "Batch", "rows", 8, {1, 65536},
+              "Rows of one forward and backward (micro-batch) over all devices of the mesh"),
       int_row("train.accumulation", "Accumulation", "micro-batches", 1, {1, 65536},
               "Micro-batches whose gradients make one optimizer step"),
       real_row("train.learning_rate", "Learning rate", "", 2e-4, {0, 10}, "Peak learning rate of AdamW"),

@@ -13,6 +13,7 @@
 #include "core/plan/calibrate.h"
 #include "core/plan/lengths.h"
 #include "core/runs/engine_server.h"
+#include "core/runs/epoch_rows.h"
 #include "core/runs/settings.h"
 
 namespace mw::runs {
@@ -133,6 +134,7 @@ void set_training(const Experiment& e, plan::Request& r) {
   t.accumulation = whole(e, "train.accumulation");
   t.epochs = e.number("train.epochs");
   t.steps = t.epochs > 0 ? 0 : e.integer("train.steps");
+  if (t.epochs > 0) t.epoch_rows = epoch_rows(e).value_or(0);
   const std::string remat = e.string("train.remat");
   t.remat = remat == "layer" ? plan::Remat::layer : remat == "block" ? plan::Remat::block : plan::Remat::none;
   t.loss_chunk = whole(e, "train.loss_chunk");

@@ -51,8 +51,6 @@ Rows length_rows() {
 
 Rows stack_rows() {
   return {
-      real_row("train.epochs", "Epochs", "", 0, {0, 1e6}, "Planned passes over the data; 0: train.steps counts",
-               kAdvanced),
       choice_row("train.stack", "Software",
                  {"auto", "engine", "tunix", "torchax", "maxtext", "trl-fsdp", "torchtune", "torchtitan", "megatron"},
                  "What trains on the target; auto: tunix on TPU, trl-fsdp on GPU, the engine here", kAdvanced),

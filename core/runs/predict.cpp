@@ -8,6 +8,7 @@
 #include "core/mesh/engine_step.h"
 #include "core/mesh/legal.h"
 #include "core/plan/memory.h"
+#include "core/runs/epoch_rows.h"
 #include "core/runs/settings.h"
 #include "core/train/model.h"
 
@@ -136,7 +137,7 @@ Prediction predict(const Experiment& experiment, ReadData read_data, std::stop_t
   const bool from_folder = !experiment.path("model.path").empty();
   const model::Config config = from_folder ? formats::read_config(experiment.path("model.path"))
                                            : model::catalogue(experiment.string("model.id"));
-  const train::Settings settings = plan_settings(experiment, config.family);
+  train::Settings settings = plan_settings(experiment, config.family);
   const bool read =
       read_data == ReadData::yes && from_folder && !settings.data.path.empty() && !model::planning_only(config);
   train::DataFacts facts;
@@ -144,6 +145,7 @@ Prediction predict(const Experiment& experiment, ReadData read_data, std::stop_t
   if (read) {
     const auto tokenizer = train::load_tokenizer_of(settings.model);
     const data::Dataset dataset = data::load_dataset(settings.data, *tokenizer, stop);
+    train::settle_steps(settings, dataset.train);
     facts = train::data_facts(settings, config, dataset, *tokenizer);
     basis = "row lengths measured in " + settings.data.path.filename().string() + ": largest micro-batch " +
             std::to_string(facts.largest.tokens) + " tokens";
@@ -154,6 +156,10 @@ Prediction predict(const Experiment& experiment, ReadData read_data, std::stop_t
   }
   Prediction p = predict_shape(settings, facts);
   p.basis = read ? Basis::exact : Basis::bound;
+  if (settings.epochs <= 0)
+    p.steps = settings.rate.steps;
+  else if (read_data == ReadData::yes)
+    p.steps = training_steps(experiment, stop);
   p.sources = {"shapes: " + (from_folder ? (experiment.path("model.path") / "config.json").string()
                                          : "catalogue entry " + config.id),
                basis, "formulas: core/plan, held against the engine's measured ledger by its tests"};

@@ -28,6 +28,7 @@ struct Prediction {
   Bytes capacity;     // of each device
   Ledger at_peak;     // of the device that holds most
   Basis basis = Basis::exact;
+  std::optional<long long> steps{};         // of the run; none: epochs of rows that have not been counted
   std::string peak_instant;                 // e.g. "backward of layer 5"
   std::vector<DevicePrediction> devices{};  // row-major in the mesh
   std::vector<std::string> sources;         // what each part rests on, for people

@@ -6,6 +6,7 @@
 #include "core/formats/checkpoint.h"
 #include "core/recipes/settings.h"
 #include "core/runs/diagnostics.h"
+#include "core/runs/epoch_rows.h"
 #include "core/runs/parameters.h"
 #include "core/runs/plan_request.h"
 #include "core/runs/settings.h"
@@ -39,7 +40,19 @@ std::vector<model::Role> targets_of(const Experiment& e) {
   return out;
 }
 
-// Data and tokenizer where both are at hand; else a remark that says what is missing.
+// The scripts train for train.steps; train.epochs is kept beside it for people. What the rows say (none: not at hand)
+// is what the engine would count, else a plan's answer.
+void set_steps(const Experiment& e, const std::optional<train::Settings>& settled, recipes::Subject& s) {
+  if (e.number("train.epochs") <= 0) return;
+  const auto steps = settled ? std::optional<long long>(settled->rate.steps) : training_steps(e);
+  s.values["train"]["steps"] = steps.value_or(1);
+  if (!steps)
+    s.remarks.push_back(
+        "train.epochs is set, but the number of rows is not known: settings.json says 1 step. Set data.path, "
+        "data.lengths or data.rows and export again.");
+}
+
+// Data and tokenizer where both are at hand; else a remark that says what is missing. The number of steps either way.
 void add_rows(const Experiment& e, recipes::Subject& s, std::stop_token stop, const data::Progress& progress) {
   const fs::path given = e.path("model.tokenizer"), tokenizer_at = given.empty() ? e.path("model.path") : given;
   if (e.path("data.path").empty() || tokenizer_at.empty()) {
@@ -49,13 +62,18 @@ void add_rows(const Experiment& e, recipes::Subject& s, std::stop_token stop, co
             : "The experiment names no tokenizer: set model.tokenizer (or model.path) and export again; until then "
               "only "
               "--smoke runs.");
-    return;
+    return set_steps(e, std::nullopt, s);
   }
   const auto tokenizer = data::load_tokenizer(tokenizer_at);
-  const train::Settings settings = data_only_settings(e, s.model.family);
-  s.rows = recipes::plan_rows(data::load_dataset(settings.data, *tokenizer, std::move(stop), progress),
-                              train::batch_options(settings),
-                              e.integer("train.steps") * e.integer("train.accumulation"), tokenizer->pad());
+  train::Settings settings = data_only_settings(e, s.model.family);
+  data::Dataset dataset = data::load_dataset(settings.data, *tokenizer, std::move(stop), progress);
+  settings.accumulation = static_cast<int>(e.integer("train.accumulation"));
+  settings.rate.steps = static_cast<long>(e.integer("train.steps"));
+  settings.epochs = e.number("train.epochs");
+  train::settle_steps(settings, dataset.train);
+  set_steps(e, settings, s);
+  s.rows = recipes::plan_rows(std::move(dataset), train::batch_options(settings),
+                              std::int64_t{settings.rate.steps} * settings.accumulation, tokenizer->pad());
 }
 
 bool holds_every_tensor(const recipes::Subject& s) try {

@@ -187,6 +187,7 @@ train::Settings plan_settings(const Experiment& e, model::Family family) {
             .final_ratio = e.number("train.final_ratio"),
             .warmup = static_cast<long>(e.integer("train.warmup_steps")),
             .steps = static_cast<long>(e.integer("train.steps"))};
+  s.epochs = e.number("train.epochs");
   s.adamw = {.beta1 = static_cast<float>(e.number("train.beta1")),
              .beta2 = static_cast<float>(e.number("train.beta2")),
              .epsilon = static_cast<float>(e.number("train.epsilon")),

@@ -137,6 +137,7 @@ void Prover::load() {
   one_ = load_one(unsharded, "loading weights unsharded");
   dataset_ = data::load_dataset(s_.data, *one_.tokenizer, stop_,
                                 [&](long done, long total) { progress("reading data", done, total); });
+  settle_steps(s_, dataset_.train);
   batches_ = std::make_unique<data::BatchStream>(dataset_.train, batch_options(s_), one_.tokenizer->pad(), 0);
   proof_.mesh = s_.model.mesh;
   proof_.capacity = mesh_.cluster->device(0).arena.capacity();

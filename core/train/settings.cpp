@@ -5,6 +5,9 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/base/optimizer_steps.h"
+#include "core/data/pack.h"
+
 namespace mw::train {
 
 double learning_rate(const Rate& rate, long step) {
@@ -20,6 +23,14 @@ double learning_rate(const Rate& rate, long step) {
 data::BatchOptions batch_options(const Settings& s) {
   return {
       .rows = s.batch, .max_len = s.data.max_len, .packing = s.packing, .order = data::Order::shuffled, .seed = s.seed};
+}
+
+void settle_steps(Settings& s, std::span<const data::Example> train) {
+  if (s.epochs <= 0) return;
+  const std::int64_t rows = data::rows_of_epoch(data::sizes_of(train), batch_options(s));
+  s.rate.steps = static_cast<long>(
+      steps_of_epochs(static_cast<double>(rows), s.epochs, {.batch = s.batch, .accumulation = s.accumulation}));
+  s.epochs = 0;
 }
 
 data::BatchOptions eval_options(const Settings& s) {

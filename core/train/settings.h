@@ -49,6 +49,7 @@ struct Settings {
   data::Packing packing = data::Packing::none;
   int batch = 8, accumulation = 1;
   Rate rate;
+  double epochs = 0;  // passes over the data; above 0, settle_steps() sets rate.steps once the data is known
   engine::AdamWOptions adamw;
   double clip = 1;
   engine::Remat remat = engine::Remat::none;
@@ -62,6 +63,8 @@ struct Settings {
 };
 
 data::BatchOptions batch_options(const Settings& settings);
+// Where epochs are set: rate.steps becomes what they make of these examples, and epochs 0.
+void settle_steps(Settings& settings, std::span<const data::Example> train);
 data::BatchOptions eval_options(const Settings& settings);  // of held-out rows: unpacked, in order
 
 }  // namespace mw::train

@@ -60,6 +60,7 @@ class Run {
   void traffic(const std::vector<data::Batch>& micro);
 
   void load();
+  void settle_steps();
   void start();
   void before();
   bool step();
@@ -129,12 +130,22 @@ void Run::load() {
   if (adapter) copy_adapter(*adapter, cluster());
   traffic_plan_.emplace(cluster(), s_);
   dataset_ = data::load_dataset(s_.data, *model_.tokenizer, stop_, progress("reading data"));
+  settle_steps();
   if (request_.resume) {
     counters_ = restore_checkpoint(*request_.resume, cluster());
     checkpointed_at_ = counters_.step;
   }
   batches_ = std::make_unique<data::BatchStream>(dataset_.train, batch_options(s_), model_.tokenizer->pad(),
                                                  static_cast<std::int64_t>(counters_.step) * s_.accumulation);
+}
+
+// A run that goes on keeps its number of steps: its learning rate follows from it.
+void Run::settle_steps() {
+  if (request_.total_steps && s_.epochs > 0) {
+    s_.rate.steps = *request_.total_steps;
+    s_.epochs = 0;
+  }
+  train::settle_steps(s_, dataset_.train);
 }
 
 Json Run::data_info() const {

@@ -32,6 +32,7 @@ struct TrainRequest {
   Settings settings;
   std::filesystem::path run_folder;
   std::optional<std::filesystem::path> resume;    // a checkpoint folder of this run
+  std::optional<long> total_steps = {};           // that this run began with, where it goes on and epochs are set
   Json info = Json::object();                     // merged into Started.info
   std::function<Json(const DataFacts&)> predict;  // {category: bytes, "total"}; stands under Started.info["predicted"]
 };

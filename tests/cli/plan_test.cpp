@@ -29,6 +29,18 @@ TEST(Plan, AnswersForACatalogueTargetAsTheContractSays) {
   EXPECT_GT(plan["run"]["usd"].get<double>(), 0);
 }
 
+TEST(Plan, StepsOnTheCommandLineClearTheEpochsOfTheExperimentAndSaySo) {
+  const std::string torchax = example("torchax-gemma2-2b-alpaca");
+  const auto steps = [](const Result& r) { return parse_json(r.out, "plan")["run"]["steps"]; };
+  EXPECT_EQ(steps(meshwright({"plan", torchax, "--json"})), 6500);
+  const Result cleared = meshwright({"plan", torchax, "--json", "--set", "train.steps=7"});
+  EXPECT_EQ(steps(cleared), 7);
+  EXPECT_THAT(cleared.err, HasSubstr("train.epochs=1 of the experiment is cleared"));
+  const Result both = meshwright({"plan", torchax, "--json", "--set", "train.steps=7", "--set", "train.epochs=2"});
+  EXPECT_EQ(steps(both), 13000);
+  EXPECT_THAT(both.err, HasSubstr("train.steps is not read"));
+}
+
 TEST(Plan, ReadsTheUsersOwnPricesAndSaysWhatIsWrongWithARow) {
   const Scratch scratch;
   scratch.put("meshwright/hardware/prices.json", R"({"schema": 1, "sources": {"me": "our contract"},

@@ -174,6 +174,19 @@ class DocumentTest : public QObject {
       QVERIFY2(replay.value(key) == d.experiment().value(key), key);
     QCOMPARE(replay.path("data.path"), d.experiment().path("data.path"));
   }
+
+  void steps_edited_beside_epochs_keep_their_meaning_on_the_command_line() {
+    test::Scratch scratch;
+    const auto file = scratch.path() / "epochs.json";
+    write_file_atomically(file, "{\"schema\": 1, \"train\": {\"epochs\": 2}}");
+    Document d;
+    d.open(file);
+    d.set("train.steps", 5);  // not read: the epochs count, and the checker says so
+    const auto problems = d.experiment().validate();
+    QVERIFY(std::any_of(problems.begin(), problems.end(), [](const Problem& p) { return p.id == "EPOCHS"; }));
+    const QString line = command_line(d, runs::default_folder());
+    QVERIFY2(line.contains(u"--set train.steps=5"_s) && line.contains(u"--set train.epochs=2"_s), qPrintable(line));
+  }
 };
 
 }  // namespace mw::ui

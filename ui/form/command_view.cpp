@@ -47,6 +47,11 @@ QStringList differences(const Document& document) {
     const Json& is = *raw_value(now, key);
     if (!was || *was != is) out << qs(key + "=" + set_text(now, key, is));
   }
+  // train.steps alone would clear train.epochs (runs::apply_sets).
+  const Json* epochs = raw_value(now, "train.epochs");
+  const auto names = [&](QStringView key) { return !out.filter(QRegularExpression(u'^' + key.toString())).isEmpty(); };
+  if (epochs && names(u"train.steps=") && !names(u"train.epochs="))
+    out << qs("train.epochs=" + set_text(now, "train.epochs", *epochs));
   for (const std::string& key : old_keys)  // taken out: the default, said aloud
     if (!raw_value(now, key)) out << qs(key + "=" + set_text(now, key, runs::find_parameter(key)->fallback));
   return out;

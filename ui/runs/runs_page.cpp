@@ -206,7 +206,7 @@ bool RunsPage::resumable(const runs::RunId& run) const {
   const runs::RunRow& r = model_->row(at);
   if (r.source == "imported") return left_alone(r);
   return r.method != "size" && (r.state == RunState::cancelled || r.state == RunState::failed) &&
-         r.steps_done < r.steps_total;
+         (r.steps_total == 0 || r.steps_done < r.steps_total);  // 0: it ended before its epochs were counted
 }
 
 // Its job goes on elsewhere, or may.

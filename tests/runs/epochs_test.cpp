@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// train.epochs means the same number of steps to the planner, the engine, every recipe and the JSON of each.
+#include "core/runs/epoch_rows.h"
+
+#include <gmock/gmock.h>
+
+#include <optional>
+
+#include "core/base/files.h"
+#include "core/data/lengths.h"
+#include "core/runs/data_view.h"
+#include "core/runs/job.h"
+#include "core/runs/planning.h"
+#include "core/runs/predict.h"
+#include "core/runs/recipe_export.h"
+#include "tests/runs/store_test_help.h"
+#include "tests/shipped.h"
+#include "tests/train/random_model.h"
+
+namespace mw::runs {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+
+constexpr int kRows = 60;
+
+void write_epoch_rows(const fs::path& file, int rows) {
+  std::string text;
+  for (int i = 0; i < rows; ++i) {
+    const std::string more = i % 9 == 0 ? " and then again and again and again and again and again and again" : "";
+    text += Json{{"prompt", "What is " + std::to_string(i) + more + "?"}, {"completion", "it"}}.dump() + "\n";
+  }
+  write_file_atomically(file, text);
+}
+
+// Some of its rows are too long, some held out.
+Experiment epochs_experiment(const fs::path& folder, const std::vector<std::string>& sets) {
+  train::test::random_model("gemma3", folder);
+  write_epoch_rows(folder / "rows.jsonl", kRows);
+  Json e = parse_json(R"({"schema": 1, "lora": {"rank": 2}, "mesh": {"fsdp": 2, "tp": 1},
+    "data": {"max_len": 30, "eval_fraction": 0.1},
+    "train": {"epochs": 1.5, "batch": 4, "checkpoint_every": 2, "eval_every": 0, "sample_every": 0}})",
+                      "epochs");
+  e["model"] = {{"path", folder.string()}, {"tokenizer", MW_RESOURCES "/base-model"}, {"init", "random"}};
+  e["data"]["path"] = (folder / "rows.jsonl").string();
+  Experiment experiment = Experiment::from_json(e, folder);
+  apply_sets(experiment, sets);
+  return experiment;
+}
+
+struct EngineSteps {
+  long started = 0, done = 0;
+};
+EngineSteps engine_steps(const JobRequest& request, std::stop_token stop = {}, const EventSink& more = {}) {
+  EngineSteps steps;
+  const Outcome outcome = run_blocking(
+      request,
+      [&](const Event& e) {
+        if (const auto* s = std::get_if<event::Started>(&e.body)) steps.started = s->info.at("steps").get<long>();
+        if (more) more(e);
+      },
+      std::move(stop));
+  EXPECT_EQ(outcome.finished.error, "");
+  steps.done = outcome.finished.steps;
+  return steps;
+}
+
+long long planned_steps(Experiment e, const std::string& target) {
+  retarget(e, target, test::catalogue());
+  return planned_json(plan_experiment(e, test::catalogue()))["run"]["steps"].get<long long>();
+}
+
+TEST(Epochs, PlannerEngineRecipesAndJsonAgreeOnTheSteps) {
+  for (const std::vector<std::string>& sets :
+       {std::vector<std::string>{}, {"data.packing=true", "data.max_len=64"}, {"train.accumulation=3"},
+        {"data.overlong=truncate"}, {"train.epochs=0.01"}, {"train.steps=500", "train.epochs=2"}}) {
+    const test::Scratch folder;
+    const Experiment e = epochs_experiment(folder.path(), sets);
+    const auto steps = training_steps(e);
+    ASSERT_TRUE(steps);
+    const EngineSteps engine = engine_steps({e, folder.path() / "runs", std::nullopt});
+    EXPECT_EQ(engine.started, *steps);
+    EXPECT_EQ(engine.done, *steps);
+    EXPECT_EQ(predict(e, ReadData::yes).steps, *steps);
+    for (const char* target : {"v5p-8", "2xh100"}) EXPECT_EQ(planned_steps(e, target), *steps) << target;
+    for (const recipes::Kind kind : recipes::kKinds) {
+      if (!recipes::trains(kind)) continue;
+      const recipes::Subject s = recipe_subject(kind, e, test::catalogue(), fs::path(MW_RESOURCES) / "recipes");
+      EXPECT_EQ(s.values["train"]["steps"], *steps) << recipes::to_string(kind);
+      ASSERT_TRUE(s.rows);
+      EXPECT_EQ(std::ssize(s.rows->rows), *steps * 4 * e.integer("train.accumulation"));
+    }
+  }
+}
+
+TEST(Epochs, AHistogramOfTheRowsPlansTheSameSteps) {
+  for (const bool packing : {false, true}) {
+    const test::Scratch folder;
+    Experiment e = epochs_experiment(folder.path(), {"data.max_len=64"});
+    e.set_value("data.packing", packing);
+    const DataQuestion question = data_question(e);
+    const auto tokenizer = data::load_tokenizer(question.tokenizer);
+    const fs::path lengths = folder.path() / "lengths.json";
+    data::write_lengths(lengths, index_data(question, tokenizer.get()).lengths, "test");
+    const auto counted = training_steps(e);
+    e.erase("data.path");
+    EXPECT_FALSE(epoch_rows(e));
+    e.set_value("data.lengths", lengths.string());
+    if (packing)  // the rows are in another order, so that a few may be packed otherwise
+      EXPECT_NEAR(static_cast<double>(*training_steps(e)), static_cast<double>(*counted), 1);
+    else
+      EXPECT_EQ(training_steps(e), counted);
+    EXPECT_EQ(planned_steps(e, "v5p-8"), *training_steps(e));
+  }
+}
+
+TEST(Epochs, WithoutRowsOneStepIsPlannedAndTheCheckerSaysSo) {
+  Experiment e = Experiment::load(MW_RESOURCES "/examples/torchax-gemma2-2b-alpaca.json");
+  EXPECT_FALSE(e.has("train.steps"));
+  EXPECT_EQ(planned_steps(e, "v6e-1"), 6500);
+  const recipes::Subject s =
+      recipe_subject(recipes::Kind::torchax, e, test::catalogue(), fs::path(MW_RESOURCES) / "recipes");
+  EXPECT_EQ(s.values["train"]["steps"], 6500);
+  e.erase("data.rows");
+  const Planned planned = plan_experiment(e, test::catalogue());
+  EXPECT_EQ(planned.plan.run.steps, 1);
+  EXPECT_THAT(planned.problems, Contains(Field(&Problem::id, "EPOCHS")));
+}
+
+TEST(Epochs, AResumedRunKeepsItsNumberOfStepsThoughTheDataHasGrown) {
+  const test::Scratch folder;
+  const Experiment e = epochs_experiment(folder.path(), {});
+  const long expected = static_cast<long>(*training_steps(e));
+  ASSERT_GT(expected, 6);
+  std::stop_source stop;
+  const auto stop_at_4 = [&](const Event& event) {
+    const auto* p = std::get_if<event::Progress>(&event.body);
+    if (p && p->phase == "training" && p->done == 4) stop.request_stop();
+  };
+  const EngineSteps first = engine_steps({e, folder.path() / "runs", std::nullopt}, stop.get_token(), stop_at_4);
+  EXPECT_EQ(first.done, 4);
+  EXPECT_EQ(first.started, expected);
+  write_epoch_rows(folder.path() / "rows.jsonl", 3 * kRows);
+  const EngineSteps resumed = engine_steps({e, folder.path() / "runs", RunId("run-1")});
+  EXPECT_EQ(resumed.started, expected);
+  EXPECT_EQ(resumed.done, expected);
+}
+
+TEST(Epochs, StepsGivenByThemselvesClearThem) {
+  const Experiment example = Experiment::load(MW_RESOURCES "/examples/torchax-gemma2-2b-alpaca.json");
+  Experiment e = example;
+  EXPECT_THAT(apply_sets(e, {"train.steps=7"}), ElementsAre(HasSubstr("train.epochs=1 of the experiment is cleared")));
+  EXPECT_FALSE(e.has("train.epochs"));
+  EXPECT_EQ(training_steps(e), 7);
+  e = example;
+  EXPECT_THAT(apply_sets(e, {"train.steps=7", "train.epochs=2"}), ElementsAre(HasSubstr("train.steps is not read")));
+  EXPECT_EQ(training_steps(e), 13000);
+  EXPECT_THAT(e.validate(), Contains(Field(&Problem::id, "EPOCHS")));
+  e = example;
+  EXPECT_TRUE(apply_sets(e, {"train.epochs=2"}).empty());
+  EXPECT_TRUE(e.validate().empty());
+}
+
+}  // namespace
+}  // namespace mw::runs
