@@ -118,13 +118,64 @@ void training_differences(const Subject& s, const TrainingMesh& m, std::vector<s
   }
   if (s.kind == Kind::trl_fsdp && m.tp > 1)
     out.push_back("All " + std::to_string(m.devices()) + " devices are one fsdp axis: FSDP2 has no tp here.");
-  if (s.kind != Kind::tunix && s.values.at("lora").at("dropout").get<double>() > 0)
+  if (s.values.at("lora").at("dropout").get<double>() > 0)
     out.push_back("Dropout of the adapters draws other random numbers than the engine (same probability).");
   if (s.kind == Kind::torchax && s.values.at("train").at("remat") != "none")
     out.push_back("Remat is JAX's checkpoint of the whole step where train.remat is not none.");
 }
 
+constexpr std::string_view kInRows = "data/rows.safetensors has the rows as this made them";
+constexpr std::string_view kPlanned = "read by plans only; the software's own way holds here";
+constexpr std::string_view kNoAnswers = "the recipe answers no prompts while it trains";
+
+Json unread_json(Kind kind) {
+  Json out = Json::object();
+  for (const UnreadKey& u : unread_keys())
+    if (u.kinds.empty() || std::find(u.kinds.begin(), u.kinds.end(), kind) != u.kinds.end())
+      out[std::string(u.key)] = std::string(u.reason);
+  return out;
+}
+
 }  // namespace
+
+std::span<const UnreadKey> unread_keys() {
+  static const std::vector<UnreadKey> keys{
+      {"made_by", {}, "says which version wrote the folder"},
+      {"not_read", {}, "this list"},
+      {"model.hub", {Kind::tunix}, "Tunix loads a folder: --model"},
+      {"model.vocab", {Kind::tunix}, "model.tunix.config has it"},
+      {"model.prefix", {Kind::torchax, Kind::trl_fsdp}, "PEFT names its modules itself"},
+      {"mesh.tp", {Kind::trl_fsdp}, "FSDP2 has one axis; it is always 1"},
+      {"lora.targets", {}, "lora.module_path and lora.modules are made from it"},
+      {"lora.qwix_alpha", {Kind::torchax, Kind::trl_fsdp}, "Qwix's way to say alpha; PEFT reads lora.alpha"},
+      {"lora.rank_pattern", {Kind::tunix}, "always empty: an export with one is refused"},
+      {"lora.alpha_pattern", {Kind::tunix}, "always empty: an export with one is refused"},
+      {"data.path", {}, kInRows},
+      {"data.format", {}, kInRows},
+      {"data.packing", {}, kInRows},
+      {"data.loss", {}, kInRows},
+      {"data.overlong", {}, kInRows},
+      {"data.on_error", {}, kInRows},
+      {"data.chat", {}, kInRows},
+      {"data.eval_fraction", {}, kInRows},
+      {"data.lengths", {}, "read by plans only: data/rows.safetensors has the rows"},
+      {"data.mean_len", {}, "read by plans only: data/rows.safetensors has the rows"},
+      {"data.rows", {}, "read by plans only: data/rows.safetensors has the rows"},
+      {"data.padding", {}, "read by plans only: rows are padded to one length"},
+      {"train.method", {}, "always lora"},
+      {"train.epochs", {}, "train.steps is what it makes of the rows"},
+      {"train.stack", {}, kPlanned},
+      {"train.attention", {}, kPlanned},
+      {"train.adapter_dtype", {}, kPlanned},
+      {"train.moment_dtype", {}, kPlanned},
+      {"train.loss_chunk", {}, "the scripts make all logits at once: the loss is the same, the memory is not"},
+      {"train.save_dtype", {}, "of full training; adapters are saved as f32"},
+      {"train.sample_every", {}, kNoAnswers},
+      {"train.sample_prompts", {}, kNoAnswers},
+      {"train.answers", {}, kNoAnswers},
+  };
+  return keys;
+}
 
 std::string expression(Kind kind, const std::string& given, const model::TensorInventory& inventory,
                        const std::vector<model::Role>& targets) {
@@ -154,6 +205,7 @@ Json settings_json(const Subject& s) {
   j["data"]["pad_id"] = s.rows ? s.rows->pad_id : 0;
   j["train"] = s.values.at("train");
   j["differences"] = differences(s);
+  j["not_read"] = unread_json(s.kind);
   return j;
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """LoRA with transformers and PEFT, computed by JAX through TorchAX: the experiment of settings.json."""
 import pathlib
+import shutil
 import time
 
 import experiment
@@ -72,24 +73,58 @@ def masks(batch, window, dtype):
             (("full_attention", seen), ("sliding_attention", near))}
 
 
+class Dropout(torch.nn.Module):
+    """PEFT's lora_dropout in a compiled step: the input of A loses each element with probability p, the rest is scaled
+    by 1 / (1 - p). The random key is an argument of the step (torch's own generator would be compiled in, the same at
+    every step); without one nothing is dropped, as in evaluation. Remat draws the same mask again."""
+
+    key = None  # of the micro-batch; set only while a step is traced
+
+    def __init__(self, p, index):
+        super().__init__()
+        self.p, self.index = p, index  # index: of the adapter, so that each has a mask of its own
+
+    def forward(self, x):
+        if Dropout.key is None:
+            return x
+        key = jax.random.fold_in(Dropout.key, self.index)
+
+        def drop(values):
+            kept = jax.random.bernoulli(key, 1 - self.p, values.shape)
+            return jnp.where(kept, values / (1 - self.p), jnp.zeros_like(values))
+
+        return interop.call_jax(drop, x)
+
+
+def add_dropout(tuned):
+    if LORA["dropout"] <= 0:
+        return
+    adapted = [m for m in tuned.modules() if hasattr(m, "lora_dropout") and "default" in m.lora_dropout]
+    for index, module in enumerate(adapted):
+        module.lora_dropout["default"] = Dropout(LORA["dropout"], index)
+
+
 def make_loss(tuned, env):
     config = getattr(tuned.config, "text_config", tuned.config)
     window, dtype = getattr(config, "sliding_window", None), {torch.float32: jnp.float32}.get(DTYPE, jnp.bfloat16)
 
-    def logits_of(weights, frozen, batch):
+    def logits_of(weights, frozen, batch, key):
+        Dropout.key = key
         with env:
             out = torch.func.functional_call(
                 tuned, interop.torch_view({**frozen, **weights}),
                 kwargs={"input_ids": interop.torch_view(batch["ids"]), "use_cache": False,
                         "position_ids": interop.torch_view(batch["positions"]),
                         "attention_mask": interop.torch_view(masks(batch, window, dtype))})
-            return interop.jax_view(out.logits)
+            logits = interop.jax_view(out.logits)
+        Dropout.key = None
+        return logits
 
     if TRAIN["remat"] != "none":
         logits_of = jax.checkpoint(logits_of)
 
-    def loss(weights, frozen, batch):
-        logits = logits_of(weights, frozen, batch)[:, :-1].astype(jnp.float32)
+    def loss(weights, frozen, batch, key):
+        logits = logits_of(weights, frozen, batch, key)[:, :-1].astype(jnp.float32)
         picked = jnp.take_along_axis(logits, batch["ids"][:, 1:, None], axis=-1)[..., 0]
         each = jax.nn.logsumexp(logits, axis=-1) - picked
         return jnp.sum(each * batch["loss"][:, 1:]) * batch["weight"]
@@ -117,10 +152,8 @@ def save(folder, step, weights):
 def main(done):
     if TRAIN["dtype"] == "f32":
         jax.config.update("jax_default_matmul_precision", "highest")
-    if LORA["dropout"] > 0:
-        events.log("lora.dropout is left out: random numbers inside a compiled step are the same every step", "warning")
-        LORA["dropout"] = 0.0
     tuned = base.add_lora(base.load(SETTINGS, ARGS.model, DTYPE, ARGS.smoke), SETTINGS, starting.Start(HERE, SETTINGS))
+    add_dropout(tuned)
     rows = data.Rows(HERE, SETTINGS, base.vocab(tuned), smoke=ARGS.smoke)
     steps, env, mesh = min(ARGS.steps, rows.steps), torchax.default_env(), make_mesh()
     tensors = dict(tuned.named_parameters()) | dict(tuned.named_buffers())
@@ -129,7 +162,8 @@ def main(done):
     loss, adamw = make_loss(tuned, env), optimizer(steps)
     state = adamw.init(weights)
     gradient = jax.jit(jax.value_and_grad(loss))
-    evaluate = jax.jit(loss)
+    evaluate = jax.jit(lambda weights, frozen, batch: loss(weights, frozen, batch, None))
+    dropout_key = jax.random.key(TRAIN["seed"])
     add = jax.jit(lambda a, b: jax.tree.map(jnp.add, a, b))
 
     @jax.jit
@@ -157,11 +191,12 @@ def main(done):
                    device={"id": jax.devices()[0].device_kind, "count": mesh.size},
                    model={"name": SETTINGS["model"]["name"], "trainable": base.trainable(tuned)})
     hold_out(0)
-    out = pathlib.Path(ARGS.out).resolve()
+    out, saved = pathlib.Path(ARGS.out).resolve(), []
     for step in range(1, steps + 1):
         begun, total, sums = time.monotonic(), 0.0, None
-        for batch in rows.step(step - 1):
-            value, gradients = gradient(weights, frozen, put(batch))
+        step_key = jax.random.fold_in(dropout_key, step)
+        for micro, batch in enumerate(rows.step(step - 1)):
+            value, gradients = gradient(weights, frozen, put(batch), jax.random.fold_in(step_key, micro))
             total, sums = total + float(value), gradients if sums is None else add(sums, gradients)
         weights, state, norm = update(weights, state, sums)
         tokens = rows.tokens_of(step - 1)
@@ -174,6 +209,10 @@ def main(done):
             hold_out(step)
         if step < steps and TRAIN["checkpoint_every"] and step % TRAIN["checkpoint_every"] == 0:
             save(out / f"adapter-{step}", step, weights)
+            saved.append(out / f"adapter-{step}")
+            for old in saved[:-TRAIN["keep_checkpoints"]]:
+                shutil.rmtree(old, ignore_errors=True)
+            del saved[:-TRAIN["keep_checkpoints"]]
     hold_out(steps)
     save(out / "adapter", steps, weights)
 

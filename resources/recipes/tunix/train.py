@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """LoRA on JAX with Tunix and Qwix: the experiment of settings.json. `python train.py --help`; README.md says more."""
+import dataclasses
 import os
 import pathlib
 import time
@@ -57,15 +58,27 @@ def make_mesh():
     return jax.sharding.Mesh(np.array(devices).reshape(fsdp, tp), ("fsdp", "tp"))
 
 
+class LoraProvider(qwix.LoraProvider):
+    """Qwix drops out whenever the model is called; held-out rows are read without dropout, as the engine reads them."""
+
+    evaluating = False  # while the evaluation is traced
+
+    def _get_current_rule_and_op_id(self, *args, **kwargs):
+        rule, op = super()._get_current_rule_and_op_id(*args, **kwargs)
+        if self.evaluating and getattr(rule, "dropout", 0) > 0:
+            rule = dataclasses.replace(rule, dropout=0.0)
+        return rule, op
+
+
 def add_lora(model, mesh):
     """Remat has to be off while Qwix looks on; what it adds has to lie on the mesh and to be complete."""
-    provider = qwix.LoraProvider(module_path=LORA["module_path"], rank=LORA["rank"], alpha=LORA["qwix_alpha"],
-                                 dropout=LORA["dropout"])
+    provider = LoraProvider(module_path=LORA["module_path"], rank=LORA["rank"], alpha=LORA["qwix_alpha"],
+                            dropout=LORA["dropout"])
     with mesh:
         model = qwix.apply_lora_to_model(model, provider, **model.get_model_input(), rngs=nnx.Rngs(TRAIN["seed"]))
     if LORA["dropout"] > 0:
         model.set_attributes(qwix_rngs=nnx.Rngs(dropout=TRAIN["seed"]))  # of every module, one stream
-    return model
+    return model, provider
 
 
 def attention_mask(batch):
@@ -129,9 +142,16 @@ class Hooks(hooks.TrainingHooks):
 
 
 class Trainer(peft_trainer.PeftTrainer):
-    def __init__(self, model, optimizer, config, logger, mesh):
+    def __init__(self, model, optimizer, config, logger, mesh, provider):
         super().__init__(model, optimizer, config, metrics_logger=logger)
-        self.mesh = mesh
+        self.mesh, self.provider = mesh, provider
+
+    def _eval_step(self, model, inputs):
+        self.provider.evaluating = True
+        try:
+            return super()._eval_step(model, inputs)
+        finally:
+            self.provider.evaluating = False
 
     def _train_step(self, model, optimizer, inputs):
         """Tunix's, but for the norm: its own is of the micro-batch, this is of the mean gradient up to it."""
@@ -183,7 +203,7 @@ def main(done):
         jax.config.update("jax_default_matmul_precision", "highest")
     mesh = make_mesh()
     base, tiny = models.create(SETTINGS, ARGS.model, mesh, DTYPE, smoke=ARGS.smoke)
-    tuned = add_lora(base, mesh)
+    tuned, provider = add_lora(base, mesh)
     start = starting.Start(HERE, SETTINGS)
     modules = models.set_adapters(tuned, SETTINGS, start, mesh, tiny)
     if ARGS.write_start:
@@ -205,7 +225,7 @@ def main(done):
         checkpointing_options=ocp.CheckpointManagerOptions(save_interval_steps=TRAIN["checkpoint_every"] or steps,
                                                            max_to_keep=TRAIN["keep_checkpoints"]))
     logger = Events(metrics_logger.MetricsLoggerOptions(log_dir=str(out / "logs"), project_name="meshwright"))
-    trainer = Trainer(tuned, optimizer(steps), config, logger, mesh).with_loss_fn(loss_fn)
+    trainer = Trainer(tuned, optimizer(steps), config, logger, mesh, provider).with_loss_fn(loss_fn)
     trainer.with_gen_model_input_fn(model_inputs)
     trainer.with_training_hooks(Hooks(rows, done))
     if trainer.train_steps:
