@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/plan/activations.h"
+#include "core/plan/expression.h"
 #include "core/plan/lengths.h"
 #include "core/plan/remat.h"
 
@@ -19,15 +20,20 @@ struct Instant {
   Buffers buffers;
 };
 
-Buffer buffer(std::string name, C category, double bytes, double unpadded, std::string formula) {
-  return {std::move(name), category, Bytes(std::llround(bytes)), Bytes(std::llround(unpadded)), std::move(formula)};
+// `words` name the factors of what the values need; what `bytes` are beyond that is the padding of tiles.
+Buffer buffer(std::string name, C category, const std::string& words, const Expression& needed, double bytes) {
+  const double padding = std::round(bytes - needed.value);
+  const Expression shown = needed + labelled(amount(padding), "padding of tiles");
+  return {std::move(name), category, Bytes(std::llround(bytes)), Bytes(std::llround(needed.value)),
+          words + " = " + shown.text};
 }
-Buffer buffer(std::string name, C category, double bytes, std::string formula) {
-  return buffer(std::move(name), category, bytes, bytes, std::move(formula));
+Buffer buffer(std::string name, C category, const std::string& words, const Expression& needed) {
+  return buffer(std::move(name), category, words, needed, needed.value);
 }
-
-std::string text(double value) {
-  return count_text(value);
+// That nothing is multiplied for.
+Buffer given(std::string name, C category, double bytes, std::string why) {
+  const Bytes held(std::llround(bytes));
+  return {std::move(name), category, held, held, std::move(why)};
 }
 
 Bytes total(const Buffers& buffers) {
@@ -37,14 +43,14 @@ Bytes total(const Buffers& buffers) {
 }
 
 // A [rows, columns] array of `width` bytes per element that may be of several copies of other widths.
-Buffer matrix(const LocalModel& m, std::string name, C category, double rows, double columns, double bytes_each,
-              const std::string& formula) {
-  const int element = bytes_each >= 4 ? 4 : 2;
+Buffer matrix(const LocalModel& m, std::string name, C category, double rows, double columns, double width,
+              const std::string& words) {
+  const int element = width >= 4 ? 4 : 2;
   const double padded =
       static_cast<double>(mesh::padded_bytes({static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)},
                                              element, mesh::tile_of(m.request->target.chip, element)));
-  return buffer(std::move(name), category, padded * bytes_each / element, rows * columns * bytes_each,
-                formula + " = " + text(rows) + " x " + text(columns) + " x " + number_text(bytes_each, 3) + " B");
+  return buffer(std::move(name), category, words, count(rows) * count(columns) * bytes_each(width),
+                padded * width / element);
 }
 
 void add(Buffers& to, Buffer b) {
@@ -56,20 +62,17 @@ Buffers resident(const LocalModel& m, DType type) {
   const Request& r = *m.request;
   Buffers out;
   const Held w = m.weights(type);
-  const std::string bytes = std::to_string(bytes_of(type)) + " B";
-  add(out, buffer("base weights", C::weights, w.bytes, w.unpadded,
-                  "elements on this device x bytes = " + text(w.elements) + " x " + bytes));
+  const std::string words = "elements on this device x bytes";
+  add(out, buffer("base weights", C::weights, words, count(w.elements) * bytes_each(bytes_of(type)), w.bytes));
   if (r.other_models > 0)
-    add(out,
-        buffer("other copies of the base", C::weights, w.bytes * r.other_models, w.unpadded * r.other_models,
-               "copies x weights = " + std::to_string(r.other_models) + " x " + to_text(Bytes(std::llround(w.bytes)))));
+    add(out, buffer("other copies of the base", C::weights, "copies x weights",
+                    count(r.other_models) * amount(w.bytes)));
   if (r.method == Method::lora) {
     const Held a = m.adapters(r.habits.adapters);
-    add(out, buffer("adapters", C::adapters, a.bytes, a.unpadded,
-                    "elements on this device x bytes = " + text(a.elements) + " x " +
-                        std::to_string(bytes_of(r.habits.adapters)) + " B"));
+    add(out, buffer("adapters", C::adapters, words, count(a.elements) * bytes_each(bytes_of(r.habits.adapters)),
+                    a.bytes));
   }
-  add(out, buffer("runtime", C::runtime, r.efficiencies.runtime_bytes.value, r.efficiencies.runtime_bytes.source));
+  add(out, given("runtime", C::runtime, r.efficiencies.runtime_bytes.value, r.efficiencies.runtime_bytes.source));
   return out;
 }
 
@@ -82,13 +85,13 @@ void add_training_state(const LocalModel& m, Buffers& out) {
   const Habits& h = r.habits;
   const double split = h.optimizer == Habits::OptimizerState::over_batch ? m.batch_ways : 1;
   const Held moments = trainable(m, h.moments);
-  add(out, buffer("Adam's moments", C::optimizer, 2 * moments.bytes / split, 2 * moments.unpadded / split,
-                  "2 x trainables x bytes = 2 x " + text(moments.elements / split) + " x " +
-                      std::to_string(bytes_of(h.moments)) + " B"));
+  add(out, buffer("Adam's moments", C::optimizer, "2 x trainables x bytes",
+                  count(2) * count(moments.elements / split) * bytes_each(bytes_of(h.moments)),
+                  2 * moments.bytes / split));
   if (r.method == Method::full && h.master_weights) {
     const Held masters = m.weights(DType::f32);
-    add(out, buffer("f32 masters", C::optimizer, masters.bytes / split, masters.unpadded / split,
-                    "weights x 4 B = " + text(masters.elements / split) + " x 4 B"));
+    add(out, buffer("f32 masters", C::optimizer, "weights x 4 B", count(masters.elements / split) * bytes_each(4),
+                    masters.bytes / split));
   }
 }
 
@@ -97,9 +100,10 @@ Buffer gradients_of(const LocalModel& m) {
   const Habits& h = m.request->habits;
   const Held gradients = trainable(m, h.gradients);
   const double copies = h.static_shapes && m.request->train.accumulation > 1 ? 2 : 1;
-  return buffer("gradients", C::gradients, copies * gradients.bytes, copies * gradients.unpadded,
-                (copies > 1 ? "sum and this micro-batch's: 2 x " : "") + text(gradients.elements) + " x " +
-                    std::to_string(bytes_of(h.gradients)) + " B");
+  const Expression once = count(gradients.elements) * bytes_each(bytes_of(h.gradients));
+  return buffer("gradients", C::gradients,
+                copies > 1 ? "sum and this micro-batch's: 2 x trainables x bytes" : "trainables x bytes",
+                copies > 1 ? count(copies) * once : once, copies * gradients.bytes);
 }
 
 // A sum over micro-batches holds its place in any case.
@@ -116,18 +120,16 @@ void add_kept(const LocalModel& m, Buffers& out, double tokens, double len) {
     saved += k.count * saved_bytes(r, k) * tokens;
   }
   if (r.train.remat == Remat::none) {
-    add(out,
-        buffer("activations of all layers", C::activations, kept,
-               "tokens x bytes kept per token, all layers = " + text(tokens) + " x " + text(kept / tokens) + " B"));
+    add(out, buffer("activations of all layers", C::activations, "tokens x bytes kept per token, all layers",
+                    count(tokens) * amount(kept / tokens), kept));
     return;
   }
   const double each = r.train.remat == Remat::block ? 2 : 1;
   if (r.train.offload == Offload::none)
     add(out, matrix(m, each > 1 ? "saved inputs of all blocks" : "saved inputs of all layers", C::activations,
                     each * m.layers() * tokens, m.width, 2, "layers x tokens x width x bytes"));
-  add(out,
-      buffer("saved outputs of all layers", C::activations, saved,
-             "tokens x bytes saved per token, all layers = " + text(tokens) + " x " + text(saved / tokens) + " B"));
+  add(out, buffer("saved outputs of all layers", C::activations, "tokens x bytes saved per token, all layers",
+                  count(tokens) * amount(saved / tokens), saved));
 }
 
 // Weights gathered whole for the layer in use and those fetched ahead.
@@ -135,14 +137,12 @@ Buffer gather_buffers(const LocalModel& m) {
   double largest = 0;
   for (const LayerKind& k : m.kinds) largest = std::max(largest, k.gathered);
   const double layers = 1 + m.request->habits.prefetched_layers;
-  return buffer("gathered layers", C::collectives, layers * largest * bytes_of(m.request->weights),
-                "(1 + prefetched) x largest layer x bytes = " + number_text(layers, 3) + " x " + text(largest) + " x " +
-                    std::to_string(bytes_of(m.request->weights)) + " B");
+  return buffer("gathered layers", C::collectives, "(1 + prefetched) x largest layer x bytes",
+                count(layers) * count(largest) * bytes_each(bytes_of(m.request->weights)));
 }
 Buffer gathered_head(const LocalModel& m) {
-  return buffer(
-      "gathered embedding", C::collectives, m.head_gathered * bytes_of(m.request->weights),
-      "elements x bytes = " + text(m.head_gathered) + " x " + std::to_string(bytes_of(m.request->weights)) + " B");
+  return buffer("gathered embedding", C::collectives, "elements x bytes",
+                count(m.head_gathered) * bytes_each(bytes_of(m.request->weights)));
 }
 
 // What an allocator holds besides where sizes vary from step to step.
@@ -153,8 +153,8 @@ void add_fragmentation(const LocalModel& m, Buffers& out) {
   double dynamic = 0;
   for (const Buffer& b : out)
     if (b.category == C::activations || b.category == C::logits) dynamic += static_cast<double>(b.bytes.value);
-  add(out, buffer("allocator's holes", C::workspace, dynamic * r.efficiencies.fragmentation.value,
-                  "activations and logits x " + number_text(r.efficiencies.fragmentation.value, 3)));
+  add(out, buffer("allocator's holes", C::workspace, "activations and logits x share of holes",
+                  amount(dynamic) * number(r.efficiencies.fragmentation.value)));
 }
 
 DeviceMemory finish(const LocalModel& m, std::vector<Instant> instants) {
@@ -175,8 +175,10 @@ DeviceMemory finish(const LocalModel& m, std::vector<Instant> instants) {
   std::stable_sort(out.buffers.begin(), out.buffers.end(),
                    [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
   double unsure = 0;
+  Expression sum;
   for (const Buffer& b : out.buffers) {
     out.at_peak[b.category] += b.bytes;
+    sum = sum + amount(static_cast<double>(b.bytes.value));
     if (b.category == C::activations || b.category == C::logits || b.category == C::workspace)
       unsure += static_cast<double>(b.bytes.value);
   }
@@ -187,7 +189,7 @@ DeviceMemory finish(const LocalModel& m, std::vector<Instant> instants) {
                .high = value + 0.15 * unsure + (runtime.high - runtime.value),
                .origin = runtime.origin,
                .formula = "sum of the buffers at " + out.peak_instant,
-               .inputs = std::to_string(out.buffers.size()) + " buffers",
+               .inputs = sum.text,
                .source = "shapes and shards; working sets within 15 % of published ones (reference 5.4)"};
   return out;
 }
@@ -217,9 +219,14 @@ std::string one_of(const LayerKind& kind) {  // "sliding layers" -> "a sliding l
   return "a " + kind.name.substr(0, at) + "layer" + kind.name.substr(at + 6);
 }
 
-Buffer logits_buffer(const LocalModel& m, double rows, int chunk, double bytes_each, const char* formula) {
+Buffer working_set(const Widest& wide, double tokens, const char* words = "tokens x bytes per token") {
+  return buffer("working set of " + one_of(*wide.kind), C::activations, words, count(tokens) * amount(wide.bytes),
+                wide.bytes * tokens);
+}
+
+Buffer logits_buffer(const LocalModel& m, double rows, int chunk, double width, const char* words) {
   return matrix(m, chunk > 0 && chunk < rows ? "chunk of logits" : "logits", C::logits,
-                chunk > 0 ? std::min<double>(rows, chunk) : rows, m.vocab, bytes_each, formula);
+                chunk > 0 ? std::min<double>(rows, chunk) : rows, m.vocab, width, words);
 }
 
 }  // namespace
@@ -255,12 +262,11 @@ DeviceMemory train_memory(const LocalModel& m) {
     if (r.train.remat == Remat::none) return std::max(l.attention_backward, l.mlp_backward);
     return r.train.remat == Remat::block ? l.live_block() : l.live_layer();
   });
-  Buffers working{buffer("working set of " + one_of(*live.kind), C::activations, live.bytes * tokens,
-                         "tokens x bytes per token = " + text(tokens) + " x " + text(live.bytes) + " B")};
+  Buffers working{working_set(live, tokens)};
   add(working, gather_buffers(m));
   if (full && live.kind->gathered > 0)
-    add(working, buffer("a layer's whole gradients", C::collectives, live.kind->gathered * bytes_of(r.weights),
-                        "elements x bytes"));
+    add(working, buffer("a layer's whole gradients", C::collectives, "elements x bytes",
+                        count(live.kind->gathered) * bytes_each(bytes_of(r.weights))));
   Instant backward{"backward of " + one_of(*live.kind), left};
   backward.buffers.insert(backward.buffers.end(), working.begin(), working.end());
   Instant loss{
@@ -284,9 +290,7 @@ DeviceMemory forward_memory(const LocalModel& m) {
     add(always, matrix(m, "top-k values and indices", C::logits, tokens, f.top_k, 8, "tokens x k x 8 B"));
   const Widest wide = widest(m, f.len, [](const LayerMemory& l) { return l.forward; });
   Instant layer{"forward of " + one_of(*wide.kind),
-                with(always, {buffer("working set of " + one_of(*wide.kind), C::activations, wide.bytes * tokens,
-                                     "tokens x bytes per token = " + text(tokens) + " x " + text(wide.bytes) + " B"),
-                              gather_buffers(m)})};
+                with(always, {working_set(wide, tokens), gather_buffers(m)})};
   const Buffer logits =
       logits_buffer(m, tokens, f.chunk, r.habits.forward_logit_bytes, "tokens x vocabulary x bytes of all copies");
   Instant last{
@@ -298,8 +302,9 @@ DeviceMemory forward_memory(const LocalModel& m) {
     add(last.buffers, matrix(m, "transposed output matrix", C::workspace, m.config.dim, m.vocab, 2,
                              "width x vocabulary x bytes: a product outside jit"));
     // n blocks leave about n/2 holes (Knuth's fifty-percent rule): two logits of that size one, half as large.
-    add(last.buffers, buffer("hole between the logits", C::workspace, static_cast<double>(logits.bytes.value) / 4,
-                             "half of one of two arrays of logits (fifty-percent rule)"));
+    add(last.buffers, buffer("hole between the logits", C::workspace,
+                             "half of one of two arrays of logits (fifty-percent rule)",
+                             amount(static_cast<double>(logits.bytes.value)) * number(0.25)));
   }
   return finish(m, {std::move(layer), std::move(last)});
 }
@@ -312,22 +317,19 @@ DeviceMemory rollout_memory(const LocalModel& m) {
   const double copies = r.habits.caches == Habits::Caches::copied ? 2 : 1;
   Buffers always = resident(m, r.weights);
   const double cache = rows * len * kv_bytes_per_token(m, len);
-  add(always, buffer(copies > 1 ? "KV cache, argument and result" : "KV cache", C::kv_cache, copies * cache,
-                     number_text(copies, 2) + " x rows x tokens x bytes = " + number_text(copies, 2) + " x " +
-                         text(rows) + " x " + text(len) + " x " + text(kv_bytes_per_token(m, len)) + " B"));
+  add(always, buffer(copies > 1 ? "KV cache, argument and result" : "KV cache", C::kv_cache,
+                     "copies x rows x tokens x bytes",
+                     count(copies) * count(rows) * count(len) * amount(kv_bytes_per_token(m, len)), copies * cache));
   const double prompt = rows * w.prompt;
   const Widest wide = widest(m, len, [](const LayerMemory& l) { return l.forward; });
   Instant prefill{
       "prefill",
-      with(always, {buffer("working set of " + one_of(*wide.kind), C::activations, wide.bytes * prompt,
-                           "prompt tokens x bytes per token = " + text(prompt) + " x " + text(wide.bytes) + " B"),
-                    gather_buffers(m)})};
+      with(always, {working_set(wide, prompt, "prompt tokens x bytes per token"), gather_buffers(m)})};
   Instant decode{
       "decoding",
       with(always,
            {matrix(m, "logits of one step", C::logits, rows, m.vocab, 6, "rows x vocabulary x (bf16 and its f32 copy)"),
-            buffer("working set of " + one_of(*wide.kind), C::activations, wide.bytes * rows, "rows x bytes per token"),
-            gather_buffers(m)})};
+            working_set(wide, rows, "rows x bytes per token"), gather_buffers(m)})};
   return finish(m, {std::move(prefill), std::move(decode)});
 }
 
@@ -337,18 +339,16 @@ DeviceMemory serve_memory(const LocalModel& m) {
   Buffers always = resident(m, r.weights);
   const double tokens = s.max_num_batched_tokens;
   const Widest wide = widest(m, s.max_model_len, [](const LayerMemory& l) { return l.forward; });
-  add(always, buffer("working set of " + one_of(*wide.kind), C::activations, wide.bytes * tokens,
-                     "batched tokens x bytes per token = " + text(tokens) + " x " + text(wide.bytes) + " B"));
+  add(always, working_set(wide, tokens, "batched tokens x bytes per token"));
   add(always, matrix(m, "logits of one step", C::logits, s.max_num_seqs, m.vocab, 6,
                      "sequences x vocabulary x (bf16 and its f32 copy)"));
-  const double allowed = r.target.chip.memory.value * s.memory_utilisation;
-  const double left = allowed - static_cast<double>(total(always).value);
+  const Expression left = amount(r.target.chip.memory.value) * number(s.memory_utilisation) -
+                          amount(static_cast<double>(total(always).value));
   Instant serving{"serving", std::move(always)};
   add(serving.buffers,
       s.kv_cache
-          ? buffer("KV cache", C::kv_cache, static_cast<double>(s.kv_cache->value), "as the server sets it aside")
-          : buffer("KV cache", C::kv_cache, std::max(0.0, left),
-                   "capacity x " + number_text(s.memory_utilisation, 3) + " less everything else"));
+          ? given("KV cache", C::kv_cache, static_cast<double>(s.kv_cache->value), "as the server sets it aside")
+          : buffer("KV cache", C::kv_cache, "capacity x share that may be filled, less everything else", left));
   return finish(m, {std::move(serving)});
 }
 

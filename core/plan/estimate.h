@@ -20,13 +20,15 @@ struct Estimate {
   double low = 0, high = 0;  // both equal to value where no range is known
   Origin origin = Origin::floor;
   std::string formula{};  // "layers x 2 P T / (peak x efficiency)"
-  std::string inputs{};   // "50 x 2 x 478.9M x 3072 / (4 x 459 TFLOP/s x 0.90)"
+  std::string inputs{};   // arithmetic that gives the value: "61.2 TFLOP / (459 TFLOP/s x 0.9)"; empty: not shown
   std::string source{};   // where the constants are from
 };
 
-// Values and limits add up (errors of one cause do not cancel out); texts of the left one stay.
+// Values and limits add up (errors of one cause do not cancel out). Inputs stay arithmetic that gives the value; formula
+// and source of the left one stay.
 Estimate operator+(Estimate a, const Estimate& b);
 Estimate& operator+=(Estimate& a, const Estimate& b);
+Estimate operator-(Estimate a, const Estimate& b);  // limits, too
 Estimate operator*(Estimate a, double factor);
 
 }  // namespace mw::plan

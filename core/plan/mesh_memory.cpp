@@ -19,7 +19,7 @@ std::int64_t size_of(const mesh::Range& r) {
 }
 
 // One tensor on the device.
-struct Held {
+struct StoredTensor {
   const Placed* placed = nullptr;
   std::int64_t stored = 0, used = 0;  // elements of the shard; of the working form, padding included
   bool vector = false, adapter = false, is_buffer = false;
@@ -43,7 +43,7 @@ class DevicePlan {
     const model::TensorInventory whole(config);
     for (size_t i = 0; i < whole.tensors().size(); ++i) {
       const model::Tensor& t = whole.tensors()[i];
-      Held h = held(at.placement->tensors[i], mesh::local_slice(local_, t));
+      StoredTensor h = held(at.placement->tensors[i], mesh::local_slice(local_, t));
       h.vector = is_vector(t), h.is_buffer = t.is_buffer;
       held_.push_back(h);
     }
@@ -66,7 +66,7 @@ class DevicePlan {
     if (p.config.ple_dim > 0) p.ple_columns = size_of(local_.ple);
     Ledger kept;
     kept[MemoryCategory::weights] = weights(p);
-    kept[MemoryCategory::adapters] = buffer(shards([](const Held& h) { return h.adapter; }));
+    kept[MemoryCategory::adapters] = buffer(shards([](const StoredTensor& h) { return h.adapter; }));
     kept[MemoryCategory::collectives] = buffer(gathered(), 1) + buffer(partial_sums());
     kept[MemoryCategory::gradients] = buffer(gradients());
     kept[MemoryCategory::optimizer] = optimizer();
@@ -75,8 +75,8 @@ class DevicePlan {
   }
 
  private:
-  Held held(const Placed& p, const mesh::LocalSlice& slice) const {
-    Held h{.placed = &p, .stored = 1, .used = slice.elements()};
+  StoredTensor held(const Placed& p, const mesh::LocalSlice& slice) const {
+    StoredTensor h{.placed = &p, .stored = 1, .used = slice.elements()};
     for (const mesh::Range& r : mesh::piece(p, *at_.mesh, at_.device)) h.stored *= size_of(r);
     const mesh::AxisSet gathered = form_.stored(p) & ~form_.working(p);
     h.direct = gathered == 0 && h.stored == slice.blocks * size_of(slice.rows) * slice.local_columns();
@@ -94,14 +94,14 @@ class DevicePlan {
     return false;
   }
 
-  bool trained(const Held& h) const { return shape_.method == Method::full ? !h.is_buffer : h.adapter; }
+  bool trained(const StoredTensor& h) const { return shape_.method == Method::full ? !h.is_buffer : h.adapter; }
   std::int64_t weight_bytes() const { return shape_.weights == WeightType::f32 ? 4 : 2; }
 
   // Floats of the shards of some.
   template <class Which>
   std::int64_t shards(const Which& which) const {
     std::int64_t floats = 0;
-    for (const Held& h : held_)
+    for (const StoredTensor& h : held_)
       if (which(h)) floats += aligned(h.stored);
     return floats;
   }
@@ -111,7 +111,7 @@ class DevicePlan {
     std::int64_t head = 0, norms = 0, matrices = 0, shards = 0;
     for (const model::Layer& l : p.config.layers) head = std::max(head, std::int64_t{l.head_dim});
     if (p.config.v_norm) norms += aligned(head);
-    for (const Held& h : held_) {
+    for (const StoredTensor& h : held_) {
       if (h.adapter) continue;
       if (!h.direct)
         shards += sizes::aligned_bytes(h.stored * weight_bytes());
@@ -126,7 +126,7 @@ class DevicePlan {
   // Bytes of what is gathered at once: the largest part.
   std::int64_t gathered() const {
     std::map<int, std::int64_t> parts;
-    for (const Held& h : held_) {
+    for (const StoredTensor& h : held_) {
       if (h.direct) continue;
       const std::int64_t bytes = sizes::aligned_bytes(h.used * (h.vector || h.adapter ? 4 : weight_bytes()));
       parts[part_of(*h.placed)] += bytes;
@@ -140,7 +140,7 @@ class DevicePlan {
   // Floats of gradients before their sum: of the model's own tensors through the whole step, layers take turns.
   std::int64_t partial_sums() const {
     std::map<int, std::int64_t> parts;
-    for (const Held& h : held_)
+    for (const StoredTensor& h : held_)
       if (trained(h) && h.sums) parts[part_of(*h.placed)] += aligned(h.used);
     std::int64_t kept = 0, most = 0;
     for (const auto& [part, floats] : parts) part < 0 ? kept += floats : most = std::max(most, floats);
@@ -149,17 +149,17 @@ class DevicePlan {
 
   std::int64_t gradients() const {
     std::int64_t floats = 0;
-    for (const Held& h : held_)
+    for (const StoredTensor& h : held_)
       if (trained(h)) floats += aligned(h.sums ? h.stored : h.used);
     return floats;
   }
 
   Bytes optimizer() const {
     std::int64_t values = 0;
-    for (const Held& h : held_)
+    for (const StoredTensor& h : held_)
       if (trained(h)) values += h.stored;
     const bool masters = shape_.method == Method::full && shape_.weights == WeightType::bf16;
-    return buffer(values) * 2 + buffer(masters ? shards([&](const Held& h) { return trained(h); }) : 0);
+    return buffer(values) * 2 + buffer(masters ? shards([&](const StoredTensor& h) { return trained(h); }) : 0);
   }
 
   // Beside those of the loss: of the whole vocabulary where it is in parts, and f32 where the loss has others.
@@ -176,7 +176,7 @@ class DevicePlan {
   const mesh::WorkingForm form_;
   const MeshDevice at_;
   const mesh::LocalConfig local_;
-  std::vector<Held> held_;
+  std::vector<StoredTensor> held_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "core/base/optimizer_steps.h"
 #include "core/plan/check.h"
 #include "core/plan/device_memory.h"
+#include "core/plan/expression.h"
 #include "core/plan/lengths.h"
 #include "core/plan/plan.h"
 #include "core/plan/serve_numbers.h"
@@ -22,6 +23,10 @@ void refuse(bool wrong, const char* place, const std::string& found, const char*
                  .place = place,
                  .found = found,
                  .expected = expected});
+}
+
+Expression count_of(std::int64_t n) {  // every digit
+  return {static_cast<double>(n), std::to_string(n)};
 }
 
 // Parameters that a token meets: of experts, the chosen ones.
@@ -58,13 +63,15 @@ RunTotals train_totals(const LocalModel& m, const Plan& plan) {
   const double step = plan.step.seconds.value, padded = rows * f.computed, real = rows * f.real;
   run.hours = (plan.step.seconds * static_cast<double>(run.steps) + plan.compile) * (1.0 / 3600);
   run.hours.formula = "(steps x seconds of a step + compilation) / 3600";
-  run.hours.inputs = "(" + std::to_string(run.steps) + " x " + number_text(step) + " s + " +
-                     number_text(plan.compile.value, 3) + " s) / 3600";
+  run.hours.inputs = ((count_of(run.steps) * seconds_text(step) + seconds_text(plan.compile.value)) /
+                      Expression{3600, "3600"})
+                         .text;
   run.usd_per_hour = r.price.usd_per_chip_hour * r.target.chips();
   run.usd = run.hours * run.usd_per_hour;
   run.usd.formula = "hours x chips x price of a chip-hour";
-  run.usd.inputs = number_text(run.hours.value) + " h x " + std::to_string(r.target.chips()) + " x $" +
-                   number_text(r.price.usd_per_chip_hour);
+  run.usd.inputs = (Expression{run.hours.value, number_text(run.hours.value) + " h"} * count_of(r.target.chips()) *
+                    Expression{r.price.usd_per_chip_hour, "$" + number_text(r.price.usd_per_chip_hour)})
+                       .text;
   run.usd.source = r.price.source + (r.price.date.empty() ? "" : ", " + r.price.date);
   run.tokens_per_second = real / step;
   run.padded_tokens_per_second = padded / step;
@@ -96,7 +103,7 @@ Estimate compile_time(const LocalModel& m) {
           .high = layers * e.high,
           .origin = e.origin,
           .formula = "layers x seconds",
-          .inputs = std::to_string(m.layers()) + " x " + number_text(e.value, 3) + " s",
+          .inputs = (count_of(m.layers()) * seconds_text(e.value)).text,
           .source = e.source};
 }
 
@@ -127,13 +134,6 @@ void add_length_notes(const Request& r, Plan& plan) {
                                   to_text(Usd(saved * plan.run.usd.value)) + " less"});
 }
 
-std::vector<std::string> sources_of(const Request& r) {
-  std::vector<std::string> out{"capacity: " + r.target.chip.memory.source, "peak: " + r.target.chip.bf16_flops.source,
-                               "bandwidth: " + r.target.chip.memory_bandwidth.source};
-  if (r.price.usd_per_chip_hour > 0)
-    out.push_back("price: $" + number_text(r.price.usd_per_chip_hour) + " per chip-hour, " + r.price.price_class +
-                  ", " + r.price.region + (r.price.date.empty() ? "" : ", " + r.price.date) + ", " + r.price.source);
-  out.push_back("stack: " + r.habits.source);
 void add_epoch_note(const Request& r, Plan& plan) {
   const bool known = r.train.epoch_rows > 0 || r.lengths.count > 0 || !r.lengths.histogram.empty();
   if (r.train.steps > 0 || known) return;
@@ -146,6 +146,13 @@ void add_epoch_note(const Request& r, Plan& plan) {
                            .fix = "set data.rows, or set train.steps instead of train.epochs"});
 }
 
+std::vector<std::string> sources_of(const Request& r) {
+  std::vector<std::string> out{"capacity: " + r.target.chip.memory.source, "peak: " + r.target.chip.bf16_flops.source,
+                               "bandwidth: " + r.target.chip.memory_bandwidth.source};
+  if (r.price.usd_per_chip_hour > 0)
+    out.push_back("price: $" + number_text(r.price.usd_per_chip_hour) + " per chip-hour, " + r.price.price_class +
+                  ", " + r.price.region + (r.price.date.empty() ? "" : ", " + r.price.date) + ", " + r.price.source);
+  out.push_back("stack: " + r.habits.source);
   if (!r.calibrated.empty()) out.push_back("efficiencies: " + r.calibrated);
   out.push_back("share of peak in products " + number_text(r.efficiencies.matmul.value, 3) + ": " +
                 r.efficiencies.matmul.source);
@@ -203,6 +210,7 @@ Plan predict(const Request& r) {
       plan.step = train_time(m);
       plan.run = train_totals(m, plan);
       add_length_notes(r, plan);
+      add_epoch_note(r, plan);
       break;
     case Work::forward:
       plan.memory = forward_memory(m);
@@ -210,7 +218,6 @@ Plan predict(const Request& r) {
       plan.run = forward_totals(m, plan, static_cast<double>(r.forward.batch) * r.forward.len);
       break;
     case Work::rollout: {
-      add_epoch_note(r, plan);
       plan.memory = rollout_memory(m);
       Served served = rollout(m);
       plan.step = std::move(served.step);

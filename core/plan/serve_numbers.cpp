@@ -32,11 +32,6 @@ Estimate times(const Efficiency& e, double n) {
   return {.value = n * e.value, .low = n * e.low, .high = n * e.high, .origin = e.origin};
 }
 
-Estimate less(Estimate whole, const Estimate& part) {
-  whole.value -= part.value, whole.low -= part.low, whole.high -= part.high;
-  return whole;
-}
-
 // The model's parts as a step's times: what is read is memory, what grows with tokens is products.
 StepTime step_of(const ServeStepModel::Parts& p, const Efficiencies& e) {
   const Estimate dispatch = times(e.step_s, 1), each = times(e.sequence_s, p.padded_requests);
@@ -47,8 +42,8 @@ StepTime step_of(const ServeStepModel::Parts& p, const Efficiencies& e) {
     term.part = part;
     term.*where = seconds;
   };
-  add("weights", &Term::memory, less(p.base, dispatch));
-  add("products of the sequences", &Term::compute, less(p.sequences, each));
+  add("weights", &Term::memory, p.base - dispatch);
+  add("products of the sequences", &Term::compute, p.sequences - each);
   add("KV reads", &Term::memory, p.kv_reads);
   add("sums between devices", &Term::communication, p.communication);
   for (const Term& t : out.terms) {

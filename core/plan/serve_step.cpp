@@ -12,6 +12,7 @@
 #include "core/plan/check.h"
 #include "core/plan/collective_time.h"
 #include "core/plan/device_memory.h"
+#include "core/plan/expression.h"
 #include "core/plan/local_model.h"
 #include "core/plan/paged_reads.h"
 #include "core/plan/step_sums.h"
@@ -86,7 +87,7 @@ struct ServeStepModel::Impl {
   int window = 0, ways = 1;
   Buckets buckets = Buckets::none;
   int most_tokens = 0, most_requests = 0;
-  double weight_bytes = 0, body_flops = 0;  // of a device: read once a step; per token
+  double body_flops = 0;  // of a device, per token
   // Of one step, token, request, KV token, pair of query and key.
   Rate weights, head_weights, token, head_row, traffic, kv_full, kv_window, pair_full, pair_window;
   Curve token_sums, request_sums;
@@ -179,7 +180,6 @@ void ServeStepModel::Impl::add_products(const LocalModel& m) {
   }
   if (m.config.ple_dim > 0) product(m.config.dim, static_cast<double>(m.layers()) * m.config.ple_dim, 1);
   const double head = static_cast<double>(m.config.dim) * m.vocab;
-  weight_bytes = (elements + head) * bytes_of(request.weights);
   weights.best = elements * bytes_of(request.weights) / bandwidth;
   head_weights.best = head * bytes_of(request.weights) / bandwidth;
   token.best = body_flops / peak;
@@ -335,14 +335,18 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& l) const {
   };
   p.base = fixed(e.step_s, 1) + i.weights.estimate(1) + i.head_weights.estimate(1);
   p.base.formula = "host and dispatch + weights / (bandwidth x share)";
-  p.base.inputs = number_text(1e3 * e.step_s.value, 3) + " ms + " + count_text(i.weight_bytes) + "B / (" +
-                  count_text(i.request.target.chip.memory_bandwidth.value) + "B/s x " + number_text(e.memory.value, 3) +
-                  ")";
+  p.base.inputs = (labelled(seconds_text(e.step_s.value), "host") + labelled(seconds_text(i.weights.seconds()), "layers") +
+                   labelled(seconds_text(i.head_weights.seconds()), "output matrix"))
+                      .text;
   p.base.source = i.weights.share.source;
-  p.sequences = fixed(e.sequence_s, r) + beyond(i.weights, i.token, decoding, 0) +
-                beyond(i.head_weights, i.head_row, r, 0) + i.traffic.estimate(decoding);
+  const Estimate each = fixed(e.sequence_s, r), traffic = i.traffic.estimate(decoding);
+  const Estimate products = beyond(i.weights, i.token, decoding, 0) + beyond(i.head_weights, i.head_row, r, 0);
+  p.sequences = each + products + traffic;
   p.sequences.formula = "sequences x (seconds each + what their products take beyond the weights)";
-  p.sequences.inputs = number_text(r) + " sequences";
+  p.sequences.inputs = (labelled(seconds_text(each.value), number_text(r) + " sequences") +
+                        labelled(seconds_text(products.value), "products") +
+                        labelled(seconds_text(traffic.value), "activations"))
+                           .text;
   p.sequences.source = e.sequence_s.source;
   const Efficiency& share = i.kv_full.share;
   p.kv_reads = {.value = i.reads(l, share.value),
@@ -354,27 +358,34 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& l) const {
                 .source = share.source};
   p.kv_reads.formula = i.paged ? "KV bytes read / (bandwidth x share), or blocks of the kernel x their products"
                                : "KV bytes read / (bandwidth x share)";
-  p.kv_reads.inputs = count_text(l.read_tokens) + "tokens in layers that see everything, " +
-                      count_text(l.read_window_tokens) + "in sliding ones";
-  p.prefill = beyond(i.weights, i.token, t, decoding) + i.traffic.estimate(t - decoding) +
-              i.pair_full.estimate(l.prefill_pairs / own) + i.pair_window.estimate(i.window_pairs(l) / own);
+  p.kv_reads.formula += "; " + count_text(l.read_tokens) + " tokens in layers that see everything, " +
+                        count_text(l.read_window_tokens) + " in sliding ones";
+  const Estimate prompts = beyond(i.weights, i.token, t, decoding), moved = i.traffic.estimate(t - decoding);
+  const Estimate attention =
+      i.pair_full.estimate(l.prefill_pairs / own) + i.pair_window.estimate(i.window_pairs(l) / own);
+  p.prefill = prompts + moved + attention;
   p.prefill.formula = "prompt tokens x FLOP / (peak x share) + attention";
-  p.prefill.inputs = count_text(t - decoding) + "tokens x " + count_text(i.body_flops) + "FLOP / (" +
-                     count_text(i.request.target.chip.bf16_flops.value) + "FLOP/s x " + number_text(e.matmul.value, 3) +
-                     ")";
+  p.prefill.inputs = (labelled(seconds_text(prompts.value), "products") +
+                      labelled(seconds_text(moved.value), "activations") +
+                      labelled(seconds_text(attention.value), "attention"))
+                         .text;
   p.prefill.source = i.token.share.source;
   const double sums = i.token_sums(p.padded_tokens) + i.request_sums(p.padded_requests);
   p.communication = {.value = sums,
                      .low = sums * e.collectives.value / e.collectives.high,
                      .high = sums * 1.5,
                      .origin = e.sum_s.origin,
-                     .formula = "sums between the devices after attention and MLP, logits",
-                     .inputs = std::to_string(p.padded_tokens) + " tokens",
+                     .formula = "sums between the devices after attention and MLP, logits, of " +
+                                std::to_string(p.padded_tokens) + " tokens",
+                     .inputs = {},
                      .source = e.sum_s.source};
   p.total = p.base + p.sequences + p.kv_reads + p.prefill + p.communication;
-  p.total.formula = "base + sequences + KV reads + prefill + sums between devices";
-  p.total.inputs = std::to_string(p.padded_tokens) + " tokens, " + std::to_string(p.padded_requests) + " requests" +
-                   (i.buckets == Buckets::none ? "" : " (buckets)");
+  p.total.formula = "base + sequences + KV reads + prefill + sums between devices, of " +
+                    std::to_string(p.padded_tokens) + " tokens and " + std::to_string(p.padded_requests) +
+                    " requests" + (i.buckets == Buckets::none ? "" : " (buckets)");
+  p.total.inputs = (seconds_text(p.base.value) + seconds_text(p.sequences.value) + seconds_text(p.kv_reads.value) +
+                    seconds_text(p.prefill.value) + seconds_text(p.communication.value))
+                       .text;
   p.total.source = i.request.calibrated.empty() ? i.request.habits.source : i.request.calibrated;
   return p;
 }

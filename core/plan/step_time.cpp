@@ -9,6 +9,7 @@
 #include "core/plan/activations.h"
 #include "core/plan/collective_time.h"
 #include "core/plan/device_memory.h"
+#include "core/plan/expression.h"
 #include "core/plan/lengths.h"
 #include "core/plan/remat.h"
 
@@ -147,30 +148,35 @@ class Builder {
 
   StepTime finish(double fixed) {
     StepTime step;
-    for (Term& t : terms_) {
+    for (Part& part : parts_) {
+      Term& t = part.term;
+      t.compute = compute_of(part.load);
+      t.memory = memory_of(part.load);
+      t.communication.inputs = sent_text(part.sent);
       const double room = t.compute.value + t.memory.value;
       t.hidden = std::min(t.hidden, room);
       step.compute += t.compute;
       step.memory += t.memory;
       step.communication += t.communication;
       step.hidden += t.hidden;
+      step.terms.push_back(std::move(t));
     }
-    step.terms = std::move(terms_);
     const Efficiency& f = r_.efficiencies.step_s;
     step.fixed = {.value = fixed * f.value,
                   .low = fixed * f.low,
                   .high = fixed * f.high,
                   .origin = f.origin,
                   .formula = "steps x seconds of the host",
-                  .inputs = {},
+                  .inputs = fixed > 0 ? (count(fixed) * seconds_text(f.value)).text : std::string(),
                   .source = f.source};
     step.seconds = step.compute + step.memory + step.communication + step.fixed;
     step.seconds.value -= step.hidden;
     step.seconds.low = std::max(0.0, step.seconds.low - step.communication.low);
     step.seconds.formula = "products + passes over memory + collectives - what of them hides + fixed";
-    step.seconds.inputs = number_text(step.compute.value) + " + " + number_text(step.memory.value) + " + " +
-                          number_text(step.communication.value) + " - " + number_text(step.hidden) + " + " +
-                          number_text(step.fixed.value) + " s";
+    step.seconds.inputs = (seconds_text(step.compute.value) + seconds_text(step.memory.value) +
+                           seconds_text(step.communication.value) - seconds_text(step.hidden) +
+                           seconds_text(step.fixed.value))
+                              .text;
     step.seconds.source = r_.habits.source;
     if (!r_.calibrated.empty()) step.seconds.source += "; " + r_.calibrated;
     step.overlap = number_text(100 * r_.efficiencies.overlap.value, 3) + " % of weight gathers and gradient sums and " +
@@ -189,38 +195,71 @@ class Builder {
     return p.tokens * keys_read(k, p.keys) * 2 * k.kv() * bytes_of(r_.kv);
   }
 
-  Term& term(Phase phase, const std::string& part, int layers) {
-    for (Term& t : terms_)
-      if (t.phase == phase && t.part == part) return t;
-    Term made;
-    made.phase = phase;
-    made.part = part;
-    made.layers = layers;
-    return terms_.emplace_back(std::move(made));
+  // A term with what its times follow from.
+  struct Part {
+    Term term{};
+    Load load{};
+    std::vector<std::pair<std::string, double>> sent{};  // collective: seconds
+  };
+
+  Part& part(Phase phase, const std::string& name, int layers) {
+    for (Part& p : parts_)
+      if (p.term.phase == phase && p.term.part == name) return p;
+    Part made;
+    made.term.phase = phase;
+    made.term.part = name;
+    made.term.layers = layers;
+    return parts_.emplace_back(std::move(made));
   }
 
-  void add(Phase phase, const std::string& part, int layers, const Load& load) {
-    Term& t = term(phase, part, layers);
-    Estimate compute = seconds(load.flops / rates_.flops, rates_.e.matmul);
-    if (load.attention_flops > 0) compute += seconds(load.attention_flops / rates_.flops, rates_.e.attention);
-    if (load.fp8_flops > 0) compute += seconds(load.fp8_flops / rates_.fp8, fp8_share());
+  static std::string sent_text(const std::vector<std::pair<std::string, double>>& sent) {
+    Expression sum;
+    for (const auto& [collective, taken] : sent) sum = sum + labelled(seconds_text(taken), collective);
+    return sum.text;
+  }
+
+  void add(Phase phase, const std::string& name, int layers, const Load& load) {
+    part(phase, name, layers).load += load;
+  }
+
+  Estimate compute_of(const Load& load) const {
+    Estimate compute;
+    Expression shown;
+    const auto add = [&](double flops, double peak, const Efficiency& share, const char* what) {
+      if (flops <= 0) return;
+      compute += seconds(flops / peak, share);
+      const Expression each = tera(flops, "TFLOP") / (tera(peak, "TFLOP/s") * number(share.value));
+      shown = shown + (what ? labelled(each, what) : each);
+    };
+    add(load.flops, rates_.flops, rates_.e.matmul, nullptr);
+    add(load.attention_flops, rates_.flops, rates_.e.attention, "attention");
+    add(load.fp8_flops, rates_.fp8, fp8_share(), "fp8");
     compute.formula = "FLOP / (peak x share)";
-    compute.inputs = count_text(load.flops + load.attention_flops + load.fp8_flops) + "FLOP / (" +
-                     count_text(rates_.flops) + "FLOP/s x " + number_text(rates_.e.matmul.value, 3) + ")";
+    compute.inputs = shown.text;
     compute.source = rates_.e.matmul.source;
+    return compute;
+  }
+
+  Estimate memory_of(const Load& load) const {
     Estimate memory = seconds(load.bytes / rates_.bytes, rates_.e.memory);
+    Expression shown;
+    if (memory.value > 0)
+      shown = giga(load.bytes, "GB") / (giga(rates_.bytes, "GB/s") * number(rates_.e.memory.value));
     memory += {.value = load.short_products, .low = load.short_products, .high = load.short_products};
+    shown = shown + labelled(seconds_text(load.short_products), "short products");
     const Efficiency& kernel = rates_.e.kernel_s;
     memory +=
         {.value = load.kernels * kernel.value, .low = load.kernels * kernel.low, .high = load.kernels * kernel.high};
+    shown = shown + labelled(count(load.kernels) * seconds_text(kernel.value), "kernels");
     memory.origin = rates_.e.memory.origin;
-    memory.formula = "bytes / (bandwidth x share) + kernels x launch";
-    memory.inputs = count_text(load.bytes) + "B / (" + count_text(rates_.bytes) + "B/s x " +
-                    number_text(rates_.e.memory.value, 3) + ") + " + count_text(load.kernels) + " kernels";
+    memory.formula = "bytes / (bandwidth x share) + what short products wait + kernels x launch";
+    memory.inputs = shown.text;
     memory.source = rates_.e.memory.source;
-    t.compute += compute;
-    t.memory += memory;
+    return memory;
   }
+
+  static Expression tera(double n, const char* unit) { return {n, number_text(n / 1e12) + " " + unit}; }
+  static Expression giga(double n, const char* unit) { return {n, number_text(n / 1e9) + " " + unit}; }
 
   // What products in fp8 reach of their peak, as those in bf16 do of theirs.
   Efficiency fp8_share() const {
@@ -240,11 +279,16 @@ class Builder {
     const bool sums = c.cause == mesh::Cause::partial_sums || c.cause == mesh::Cause::embedding_rows ||
                       c.cause == mesh::Cause::softmax || c.cause == mesh::Cause::logits;
     const double hides = sums ? r_.efficiencies.overlap_sums.value : r_.efficiencies.overlap.value;
-    Term& t = term(phase_of(c.phase, work), part_of(c), 0);
-    each.inputs = std::string(mesh::to_string(c.kind)) + " of " + to_text(c.full) + " over " + c.axis + " " +
-                  std::to_string(c.group);
-    t.hidden += each.value * hides;
-    t.communication += each;
+    Part& p = part(phase_of(c.phase, work), part_of(c), 0);
+    p.term.hidden += each.value * hides;
+    p.term.communication += each;
+    const std::string name = std::string(mesh::to_string(c.kind)) + " over " + c.axis;
+    for (auto& [known, taken] : p.sent)
+      if (known == name) {
+        taken += each.value;
+        return;
+      }
+    p.sent.emplace_back(name, each.value);
   }
   Phase phase_of(mesh::Phase phase, mesh::Work work) const {
     if (work == mesh::Work::decode) return Phase::decode;
@@ -277,7 +321,7 @@ class Builder {
   const LocalModel& m_;
   const Request& r_;
   Rates rates_;
-  std::vector<Term> terms_;
+  std::vector<Part> parts_;
 };
 
 }  // namespace

@@ -30,10 +30,11 @@ std::string time_text(const plan::StepTime& step) {
                          number_text(step.seconds.high, 3).c_str(), number_text(step.compute.value, 3).c_str(),
                          number_text(step.memory.value, 3).c_str(), number_text(step.communication.value, 3).c_str(),
                          number_text(step.hidden, 2).c_str(), number_text(step.fixed.value, 2).c_str());
-  out += line("  %-10s %-32s %9s %9s %11s %9s\n", "phase", "part", "compute", "memory", "collectives", "seconds");
+  out += line("  %-10s %-32s %9s %9s %11s %9s %9s\n", "phase", "part", "compute", "memory", "collectives", "hidden",
+              "seconds");
   for (const plan::Term& t : step.terms)
-    out += line("  %-10s %-32s %9.4f %9.4f %11.4f %9.4f\n", std::string(to_string(t.phase)).c_str(), t.part.c_str(),
-                t.compute.value, t.memory.value, t.communication.value, t.seconds());
+    out += line("  %-10s %-32s %9.4f %9.4f %11.4f %9.4f %9.4f\n", std::string(to_string(t.phase)).c_str(),
+                t.part.c_str(), t.compute.value, t.memory.value, t.communication.value, t.hidden, t.seconds());
   return out + "  " + step.overlap + "\n";
 }
 
