@@ -74,6 +74,7 @@ Json inspect_log(const fs::path& path) {
           {"seconds", log.seconds == 0 ? Json() : Json(log.seconds)},
           {"facts", log.facts},
           {"notes", log.notes},
+          {"contents", log.contents},
           {"series", series}};
 }
 

@@ -27,7 +27,8 @@ BenchKind kind_of_keys(const std::set<std::string>& keys) {
   };
   if (keys.contains("sets") || (keys.contains("points") && (all({"format"}) || all({"provenance"}))))
     return BenchKind::own;
-  if (keys.contains("benchmarks") && (all({"metadata"}) || all({"args"}) || all({"config"})))
+  const bool alone = keys.size() == 1;  // up to GuideLLM 0.3
+  if (keys.contains("benchmarks") && (alone || all({"metadata"}) || all({"args"}) || all({"config"})))
     return BenchKind::guidellm;
   if (all({"n_prompt", "n_gen"}) && (all({"avg_ns"}) || all({"avg_ts"}))) return BenchKind::llama_bench;
   if (all({"output_throughput"}) && (all({"completed"}) || all({"duration"}))) return BenchKind::vllm;

@@ -72,7 +72,8 @@ struct BenchPoint {
 
 // How the numbers of a set were counted. Sets that differ in one of these are not compared silently.
 struct Definitions {
-  enum class Tpot { after_first, with_first } tpot = Tpot::after_first;  // (E2E - TTFT)/(n-1), or E2E/n (GuideLLM)
+  // (E2E - TTFT)/(n-1) of vLLM; E2E/n of GuideLLM from 0.4 on; (E2E - TTFT)/n of GuideLLM 0.2 and 0.3.
+  enum class Tpot { after_first, with_first, after_first_per_token } tpot = Tpot::after_first;
   enum class Start { sent, intended } start = Start::sent;
   enum class Peak { mean, best_second, unclear } peak = Peak::mean;  // what output_throughput is
   bool operator==(const Definitions&) const = default;

@@ -237,7 +237,8 @@ struct Name {
 constexpr Name<Provenance> kProvenances[]{
     {Provenance::measured, "measured"}, {Provenance::predicted, "predicted"}, {Provenance::imported, "imported"}};
 constexpr Name<Definitions::Tpot> kTpots[]{{Definitions::Tpot::after_first, "after_first"},
-                                           {Definitions::Tpot::with_first, "with_first"}};
+                                           {Definitions::Tpot::with_first, "with_first"},
+                                           {Definitions::Tpot::after_first_per_token, "after_first_per_token"}};
 constexpr Name<Definitions::Start> kStarts[]{{Definitions::Start::sent, "sent"},
                                              {Definitions::Start::intended, "intended"}};
 constexpr Name<Definitions::Peak> kPeaks[]{{Definitions::Peak::mean, "mean"},

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/formats/json_text.h"
 
 namespace mw::formats::bench {
 namespace {
@@ -11,20 +12,13 @@ namespace {
 constexpr std::string_view kSpace = " \t\r\n";
 constexpr size_t kMostValues = 1'000'000;  // one after the other
 
-// After the closing quote of the string that begins at `at`; the text's end where it does not close.
-size_t after_string(std::string_view text, size_t at) {
-  for (++at; at < text.size() && text[at] != '"'; ++at)
-    if (text[at] == '\\') ++at;
-  return std::min(at + 1, text.size());
-}
-
 // After the value that begins at `at`, by its brackets alone; the text's end where they do not close.
 size_t after_value(std::string_view text, size_t at) {
   int depth = 0;
   while (at < text.size()) {
     const char c = text[at];
     if (c == '"') {
-      at = after_string(text, at);
+      at = end_of_string(text, at);
     } else {
       if (c == '{' || c == '[') ++depth;
       if (c == '}' || c == ']') --depth;
@@ -38,33 +32,11 @@ size_t after_value(std::string_view text, size_t at) {
   return text.size();
 }
 
-// json.dumps of Python writes what JSON does not have.
-std::string without_python_numbers(std::string_view text) {
-  struct Word {
-    std::string_view python, json;
-  };
-  static constexpr Word kWords[]{{"NaN", "null"}, {"-Infinity", "null"}, {"Infinity", "\"inf\""}};
-  std::string out;
-  for (size_t i = 0; i < text.size();) {
-    if (text[i] == '"') {
-      const size_t end = after_string(text, i);
-      out += text.substr(i, end - i);
-      i = end;
-      continue;
-    }
-    const auto word = std::find_if(std::begin(kWords), std::end(kWords),
-                                   [&](const Word& w) { return text.substr(i, w.python.size()) == w.python; });
-    out += word == std::end(kWords) ? text.substr(i, 1) : word->json;
-    i += word == std::end(kWords) ? 1 : word->python.size();
-  }
-  return out;
-}
-
 // Errors of a value that begins on a later line name the line of the file.
 Json parse_at(std::string_view value, const std::string& file, long lines_before) {
   const bool python = value.find("NaN") != std::string_view::npos || value.find("Infinity") != std::string_view::npos;
   try {
-    return parse_json(python ? without_python_numbers(value) : std::string(value), file);
+    return parse_json(python ? without_python_numbers(value, {.infinity = "\"inf\""}) : std::string(value), file);
   } catch (const Error& error) {
     Problem problem = error.problem();
     if (lines_before > 0 && problem.place.starts_with("line ")) {
@@ -92,7 +64,7 @@ std::set<std::string> first_keys(std::string_view text) {
       ++at;
       continue;
     }
-    const size_t end = after_string(text, at);
+    const size_t end = end_of_string(text, at);
     const size_t next = text.find_first_not_of(kSpace, end);
     if (depth == 0 && end >= at + 2 && next != std::string_view::npos && text[next] == ':')
       keys.emplace(text.substr(at + 1, end - at - 2));

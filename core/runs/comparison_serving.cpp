@@ -92,11 +92,13 @@ Metric latency(const std::string& stat, const std::string& name, const std::stri
   return {stat + "_" + name + "_ms", stat + " " + label, "ms", Better::lower, value};
 }
 
-// TPOT counts the first token, or it does not: two things, two rows.
+// Each definition of TPOT has its own rows.
 Metric tpot(const std::string& stat, Definitions::Tpot definition) {
-  const bool with_first = definition == Definitions::Tpot::with_first;
-  Metric m = latency(stat, with_first ? "tpot_with_first" : "tpot", with_first ? "TPOT with the first token" : "TPOT",
-                     &BenchPoint::tpot);
+  std::string name = "tpot", label = "TPOT";
+  if (definition == Definitions::Tpot::with_first) name = "tpot_with_first", label = "TPOT with the first token";
+  if (definition == Definitions::Tpot::after_first_per_token)
+    name = "tpot_after_first_per_token", label = "decode time / tokens";
+  Metric m = latency(stat, name, label, &BenchPoint::tpot);
   m.value = [value = m.value, definition](const BenchSet& set, const BenchPoint& p) {
     return set.definitions.tpot == definition ? value(set, p) : formats::kUnknown;
   };
@@ -116,6 +118,8 @@ const std::vector<Metric>& metrics() {
       tpot("mean", Definitions::Tpot::after_first),
       tpot("median", Definitions::Tpot::with_first),
       tpot("mean", Definitions::Tpot::with_first),
+      tpot("median", Definitions::Tpot::after_first_per_token),
+      tpot("mean", Definitions::Tpot::after_first_per_token),
       latency("p99", "itl", "ITL", &BenchPoint::itl),
       latency("median", "e2el", "E2E", &BenchPoint::e2el),
       latency("p99", "e2el", "E2E", &BenchPoint::e2el),

@@ -3,12 +3,29 @@
 
 #include <iterator>
 
+#include "core/base/error.h"
 #include "core/formats/logs/run_log.h"
 #include "core/runs/import_events.h"
 #include "core/runs/import_log.h"
 #include "core/runs/import_results.h"
 
 namespace mw::runs {
+namespace {
+
+formats::RunLog read_log_with_scalars(const std::filesystem::path& file) {
+  formats::RunLog log = formats::read_log(file);
+  if (!log.scalars.empty()) return log;
+  std::string found;
+  for (const std::string& what : log.contents) found += (found.empty() ? "" : ", ") + what;
+  throw Error({.id = "LOG-EMPTY",
+               .message = "the log has no scalar values",
+               .file = file.string(),
+               .found = found.empty() ? "no values" : found,
+               .expected = "at least one scalar, such as a loss",
+               .fix = "log scalars with the steps, or import the file that has them"});
+}
+
+}  // namespace
 
 std::vector<Imported> import_files(const std::filesystem::path& runs_folder,
                                    const std::vector<std::filesystem::path>& files,
@@ -22,7 +39,7 @@ std::vector<Imported> import_files(const std::filesystem::path& runs_folder,
       continue;
     }
     if (formats::log_kind(file) != formats::LogKind::none) {
-      logs.push_back(formats::read_log(file));
+      logs.push_back(read_log_with_scalars(file));
       continue;
     }
     auto more = formats::read_bench(file, mapping);

@@ -114,18 +114,21 @@ class Arithmetic {
   // Means add up whatever the distribution, where all answers are of one length.
   void sum() {
     const bool first_inside = set_.definitions.tpot == Definitions::Tpot::with_first;
+    const bool of_all = set_.definitions.tpot == Definitions::Tpot::after_first_per_token;
     const double n = p_.completed > 0 && p_.total_output_tokens > 0
                          ? static_cast<double>(p_.total_output_tokens) / static_cast<double>(p_.completed)
                          : p_.output_len;
     if (n < 2) return;
-    const double expected = first_inside ? p_.tpot.mean * n : p_.ttft.mean + p_.tpot.mean * (n - 1);
+    const double expected = first_inside ? p_.tpot.mean * n : p_.ttft.mean + p_.tpot.mean * (of_all ? n : n - 1);
     if (std::isnan(expected) || std::isnan(p_.e2el.mean) || expected <= 0 || p_.e2el.mean <= 0) return;
     const double ratio = p_.e2el.mean / expected;
     if (ratio > 1 / 3.0 && ratio < 3) return;
     add("UNITS", "mean_e2el_ms", p_.e2el.mean, expected, Verdict::suspicious,
         "requests of " + ms_text(p_.e2el.mean) + " are not " + grouped(n) + " tokens of " + ms_text(p_.tpot.mean) +
             (first_inside ? "" : " after " + ms_text(p_.ttft.mean)) + ", which is " + ms_text(expected),
-        first_inside ? "E2E = n x TPOT" : "E2E = TTFT + (n - 1) x TPOT");
+        first_inside ? "E2E = n x TPOT"
+        : of_all     ? "E2E = TTFT + n x TPOT"
+                     : "E2E = TTFT + (n - 1) x TPOT");
   }
 
   // Answers that ended early, prompts that were cut: the load was another one.

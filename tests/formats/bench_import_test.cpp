@@ -168,6 +168,86 @@ TEST(BenchImport, FailedRequestsOfGuidellmAreCountedAndNeverTimed) {
   EXPECT_GT(p.ttft.percentile(1), 20);  // the failed ones would have taken 17 ms
 }
 
+// Reports that GuideLLM's versions wrote of the same load (scripts/fixtures/guidellm_versions.py): 8 requests, all
+// answered. Statistics are held to the requests in the file.
+struct GuidellmVersion {
+  const char* version;
+  const char* tool;
+  Definitions::Tpot tpot;
+};
+class GuidellmVersions : public testing::TestWithParam<GuidellmVersion> {};
+
+TEST_P(GuidellmVersions, CountsAndTimesAreThoseOfItsRequests) {
+  const fs::path file = fixture("guidellm_" + std::string(GetParam().version) + ".json");
+  EXPECT_EQ(bench_kind(file), BenchKind::guidellm);
+  const std::vector<BenchSet> sets = read_bench(file);
+  ASSERT_EQ(sets.size(), 1u);
+  const BenchSet& set = sets[0];
+  EXPECT_EQ(set.tool, GetParam().tool);
+  EXPECT_EQ(set.model, "mock");
+  EXPECT_EQ(set.conditions.at("arrival"), "constant");
+  EXPECT_EQ(set.definitions.tpot, GetParam().tpot);
+  ASSERT_EQ(set.points.size(), 1u);
+  const BenchPoint& p = set.points[0];
+  EXPECT_EQ(p.request_rate, 10);
+  EXPECT_EQ(p.num_prompts, 8);
+  EXPECT_EQ(p.completed, 8);
+  EXPECT_EQ(p.failed, 0);
+  EXPECT_EQ(p.output_len, 8);
+  EXPECT_EQ(p.total_output_tokens, 64);
+  EXPECT_GT(p.duration_s, 0.1);
+  ASSERT_EQ(p.requests.size(), 8u);
+  std::vector<double> ttft, tpot, latency;
+  for (const RequestResult& r : p.requests) {
+    EXPECT_TRUE(r.completed());
+    ttft.push_back((r.first_token_s - r.sent_s) * 1e3);
+    latency.push_back((r.end_s - r.sent_s) * 1e3);
+    const double decoding = (r.end_s - r.first_token_s) * 1e3;
+    tpot.push_back(GetParam().tpot == Definitions::Tpot::with_first    ? latency.back() / r.output_tokens
+                   : GetParam().tpot == Definitions::Tpot::after_first ? decoding / (r.output_tokens - 1)
+                                                                       : decoding / r.output_tokens);
+  }
+  // Requests end a little after their last token: some of the report's figures count from the one, some from the other.
+  EXPECT_NEAR(p.ttft.mean, stats_of(ttft).mean, 0.01);
+  EXPECT_NEAR(p.tpot.mean, stats_of(tpot).mean, 0.5);
+  EXPECT_NEAR(p.e2el.mean, stats_of(latency).mean, 3);
+  EXPECT_NEAR(p.ttft.percentile(99), *std::max_element(ttft.begin(), ttft.end()), 1);
+  EXPECT_GE(p.ttft.mean, 15) << "milliseconds: the server waits 20 ms before the first token";
+  EXPECT_LT(p.ttft.mean, 5000);
+  EXPECT_NEAR(p.output_throughput, 64 / p.duration_s, 0.35 * p.output_throughput);
+}
+using Tpot = Definitions::Tpot;
+INSTANTIATE_TEST_SUITE_P(Of, GuidellmVersions,
+                         testing::Values(GuidellmVersion{"0.1.0", "guidellm 0.1", Tpot::after_first},
+                                         GuidellmVersion{"0.2.1", "guidellm 0.2 or 0.3", Tpot::after_first_per_token},
+                                         GuidellmVersion{"0.3.1", "guidellm 0.2 or 0.3", Tpot::after_first_per_token},
+                                         GuidellmVersion{"0.4.0", "guidellm", Tpot::with_first},
+                                         GuidellmVersion{"0.5.4", "guidellm 0.5.4", Tpot::with_first},
+                                         GuidellmVersion{"0.6.1", "guidellm 0.6.1", Tpot::with_first},
+                                         GuidellmVersion{"0.7.4", "guidellm 0.7.4", Tpot::with_first}),
+                         [](const auto& p) {
+                           std::string name = p.param.version;
+                           std::replace(name.begin(), name.end(), '.', '_');
+                           return name;
+                         });
+
+// A report of 0.3 to which somebody added `metadata` has its totals beside the metrics still.
+TEST(BenchImport, GuidellmTotalsAreFoundWhereverTheyStand) {
+  Json report = read_json(fixture("guidellm_0.3.1.json"));
+  report["metadata"] = {{"version", 1}};
+  const Scratch folder;
+  put(folder / "report.json", report.dump());
+  EXPECT_EQ(read_bench(folder / "report.json").at(0).points.at(0).completed, 8);
+  report["benchmarks"][0].erase("request_totals");
+  put(folder / "report.json", report.dump());
+  try {
+    read_bench(folder / "report.json");
+    FAIL() << "a report without totals";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("request_totals"));
+  }
+}
+
 TEST(BenchImport, LlamaBenchGivesPointsOfOneSequenceInAllItsForms) {
   const auto sets = read_bench(fixture("llama_bench.json"));
   ASSERT_EQ(sets.size(), 2u);

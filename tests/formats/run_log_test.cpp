@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "core/base/files.h"
@@ -46,6 +48,39 @@ INSTANTIATE_TEST_SUITE_P(Of, Logs,
                                          Case{"tensors", LogKind::tensorboard}, Case{"wandb", LogKind::wandb},
                                          Case{"transformers", LogKind::trainer_state}),
                          [](const auto& p) { return std::string(p.param.folder); });
+
+class WandbVersions : public testing::TestWithParam<const char*> {};
+
+// expected.json is what W&B's own reader gives (scripts/fixtures/wandb_versions.py).
+TEST_P(WandbVersions, HistoryIsThatOfItsOwnReader) {
+  const fs::path folder = kLogs / "wandb_versions";
+  const RunLog log = read_log(folder / (std::string(GetParam()) + ".wandb"));
+  EXPECT_TRUE(log.notes.empty());
+  EXPECT_TRUE(log.finished);
+  std::map<std::pair<long, std::string>, double> found;
+  for (const Scalar& s : log.scalars) EXPECT_TRUE(found.emplace(std::pair(s.step, s.name), s.value).second) << s.name;
+  size_t points = 0;
+  const Json expected = read_json(folder / "expected.json");
+  for (const auto& [step, row] : expected.items())
+    for (const auto& [key, value] : row.items()) {
+      ++points;
+      const auto at = found.find({std::stol(step), usual_name(key)});
+      ASSERT_NE(at, found.end()) << key << " of step " << step;
+      if (value.is_number())
+        EXPECT_DOUBLE_EQ(at->second, value.get<double>()) << key << " of step " << step;
+      else
+        EXPECT_TRUE(std::isnan(at->second));
+    }
+  EXPECT_EQ(points, 2u * 50 + 2 * 5 + 1);
+  EXPECT_EQ(found.size(), points) << "values that are in no row of the history";
+}
+INSTANTIATE_TEST_SUITE_P(Of, WandbVersions,
+                         testing::Values("0.12.0", "0.12.21", "0.16.6", "0.18.7", "0.21.4", "0.31.0"),
+                         [](const auto& p) {
+                           std::string name = p.param;
+                           std::replace(name.begin(), name.end(), '.', '_');
+                           return name;
+                         });
 
 TEST(RunLog, ATrainersStateSaysItsEndAndMayHoldNan) {
   const RunLog log = read_log(kLogs / "transformers");

@@ -4,39 +4,14 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/formats/json_text.h"
 #include "core/formats/logs/readers.h"
 
 namespace mw::formats {
 namespace {
 
-// Python writes NaN and Infinity as bare words, which are no JSON: null in their place, texts untouched.
-std::string without_nan(const std::string& text) {
-  std::string out;
-  out.reserve(text.size());
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (quoted && text[i] == '\\' && i + 1 < text.size()) {
-      out += text[i++];
-    } else if (text[i] == '"') {
-      quoted = !quoted;
-    } else if (!quoted) {
-      bool found = false;
-      for (const std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
-        if (text.compare(i, word.size(), word) != 0) continue;
-        out += "null";
-        i += word.size() - 1;
-        found = true;
-        break;
-      }
-      if (found) continue;
-    }
-    out += text[i];
-  }
-  return out;
-}
-
 SortedJson read(const std::filesystem::path& file) {
-  return parse_sorted_json(without_nan(read_file(file, kMostLog)), file.string());
+  return parse_sorted_json(without_python_numbers(read_file(file, kMostLog)), file.string());
 }
 
 [[noreturn]] void fail(const std::filesystem::path& file, const char* message, const char* expected) {

@@ -7,6 +7,8 @@ namespace mw::formats {
 
 inline constexpr std::uint64_t kMostLog = 1ull << 30;  // bytes; what is larger is no log
 
+std::string names_text(const std::set<std::string>& names);  // "loss, lr", at most 60 bytes; run_log.cpp
+
 RunLog read_wandb(const std::filesystem::path& file);
 RunLog read_trainer_state(const std::filesystem::path& file);  // json_logs.cpp
 RunLog read_training_run(const std::filesystem::path& file);

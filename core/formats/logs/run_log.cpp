@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "core/base/error.h"
+#include "core/base/excerpt.h"
 #include "core/base/files.h"
 #include "core/formats/logs/readers.h"
 
@@ -53,11 +54,15 @@ RunLog read_tensorboard(const std::vector<fs::path>& files) {
   RunLog log;
   log.name = files.front().parent_path().filename().string();
   log.tool = "TensorBoard";
+  std::map<std::string, std::set<std::string>> others;
   for (const fs::path& file : files) {
     TensorboardFile events(file);
     for (Scalar& s : events.read_more()) log.scalars.push_back(std::move(s));
+    for (const auto& [kind, tags] : events.others()) others[kind].insert(tags.begin(), tags.end());
     log.notes.insert(log.notes.end(), events.notes().begin(), events.notes().end());
   }
+  for (const auto& [kind, tags] : others)
+    log.contents.push_back(std::to_string(tags.size()) + " " + kind + " (" + names_text(tags) + ")");
   double first = 0, last = 0;
   for (const Scalar& s : log.scalars)
     if (s.wall_s > 0) {
@@ -69,6 +74,12 @@ RunLog read_tensorboard(const std::vector<fs::path>& files) {
 }
 
 }  // namespace
+
+std::string names_text(const std::set<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return clipped(text);
+}
 
 std::string_view to_string(LogKind kind) {
   constexpr std::string_view kNames[] = {"",    "TensorBoard",       "trainer_state.json",

@@ -5,6 +5,8 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,13 +22,14 @@ struct Scalar {
 };
 
 struct RunLog {
-  std::string name, tool;          // for people: folder; "TensorBoard", "transformers", "W&B"
-  std::vector<Scalar> scalars;     // as they were written
-  Json facts = Json::object();     // what the file says of model, settings and machine
-  long steps_total = 0;            // 0: not said
-  double seconds = 0;              // of the run; 0: not said
-  bool finished = false;           // the file says so
-  std::vector<std::string> notes;  // what could not be read, and was left out
+  std::string name, tool;               // for people: folder; "TensorBoard", "transformers", "W&B"
+  std::vector<Scalar> scalars;          // as they were written
+  Json facts = Json::object();          // what the file says of model, settings and machine
+  long steps_total = 0;                 // 0: not said
+  double seconds = 0;                   // of the run; 0: not said
+  bool finished = false;                // the file says so
+  std::vector<std::string> notes;       // what could not be read, and was left out
+  std::vector<std::string> contents{};  // what the file holds besides scalars: "2 histograms (weights, bias)"
 };
 
 enum class LogKind { none, tensorboard, trainer_state, wandb, training_run, events };
@@ -54,6 +57,8 @@ class TensorboardFile {
   explicit TensorboardFile(std::filesystem::path file) : file_(std::move(file)) {}
   std::vector<Scalar> read_more();
   const std::vector<std::string>& notes() const { return notes_; }
+  // Tags that are no scalars, by kind: "histograms", "images", "text" ...
+  const std::map<std::string, std::set<std::string>>& others() const { return others_; }
   bool broken() const { return broken_; }  // a length's checksum was wrong: nothing after it can be read
 
  private:
@@ -61,6 +66,7 @@ class TensorboardFile {
   std::uint64_t offset_ = 0;
   bool broken_ = false;
   std::vector<std::string> notes_, scalar_tags_;  // tags that said they are scalars
+  std::map<std::string, std::set<std::string>> others_;
 };
 
 }  // namespace mw::formats

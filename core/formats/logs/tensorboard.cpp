@@ -64,38 +64,53 @@ std::optional<double> tensor_value(std::string_view message) {
   return value ? value : first_of(type, content);
 }
 
-bool says_scalars(std::string_view metadata) {
+// The plugin that a tag belongs to: "scalars", "histograms", "text" ...; empty if the metadata does not say it.
+std::string plugin_of(std::string_view metadata) {
+  std::string name;
   ProtoReader reader(metadata);
   while (const auto f = reader.next()) {
-    if (f->number == 4 && f->wire == 0 && f->value == 1) return true;  // data_class
+    if (f->number == 4 && f->wire == 0 && f->value == 1) return "scalars";  // data_class
     if (f->number != 1 || f->wire != 2) continue;
     ProtoReader plugin(f->bytes);
     while (const auto p = plugin.next())
-      if (p->number == 1 && p->bytes == "scalars") return true;
+      if (p->number == 1 && p->wire == 2) name = valid_utf8(p->bytes);
   }
-  return false;
+  return name;
 }
 
 struct Summaries {
   std::vector<std::string>& scalar_tags;  // metadata comes with a tag's first value only
+  std::map<std::string, std::set<std::string>>& others;
   std::vector<Scalar>& out;
+
+  // Tags of histograms, images and texts, each once.
+  void note_other(const std::string& kind, const std::string& tag) {
+    constexpr size_t kMostKinds = 16, kMostTags = 1000;
+    if (others.size() == kMostKinds && !others.contains(kind)) return;
+    if (std::set<std::string>& tags = others[kind]; tags.size() < kMostTags) tags.insert(tag);
+  }
 
   void value(std::string_view message, long step, double wall) {
     std::string tag;
     std::optional<double> simple;
     std::string_view tensor;
-    bool scalars = false;
+    std::string kind;
     ProtoReader reader(message);
     while (const auto f = reader.next()) {
       if (f->number == 1 && f->wire == 2) tag = valid_utf8(f->bytes);
       if (f->number == 2 && f->wire == 5) simple = f->as_float();
+      if (f->number == 4 && f->wire == 2) kind = "images";
+      if (f->number == 5 && f->wire == 2) kind = "histograms";
+      if (f->number == 6 && f->wire == 2) kind = "audio";
       if (f->number == 8 && f->wire == 2) tensor = f->bytes;
-      if (f->number == 9 && f->wire == 2) scalars = says_scalars(f->bytes);
+      if (f->number == 9 && f->wire == 2) kind = plugin_of(f->bytes);
     }
+    const bool scalars = kind == "scalars";
     const bool known = std::find(scalar_tags.begin(), scalar_tags.end(), tag) != scalar_tags.end();
     if (scalars && !known) scalar_tags.push_back(tag);
     if (!simple && !tensor.empty() && (scalars || known)) simple = tensor_value(tensor);
     if (simple && !tag.empty()) out.push_back({usual_name(tag), step, *simple, wall});
+    if (!simple && !kind.empty() && !scalars) note_other(kind, tag);
   }
 
   bool event(std::string_view message) {
@@ -106,6 +121,7 @@ struct Summaries {
     while (const auto f = reader.next()) {
       if (f->number == 1 && f->wire == 1) wall = f->as_double();
       if (f->number == 2 && f->wire == 0) step = static_cast<long>(std::bit_cast<std::int64_t>(f->value));
+      if (f->number == 4 && f->wire == 2) note_other("graphs", "graph");
       if (f->number == 5 && f->wire == 2) summaries.push_back(f->bytes);
     }
     for (const std::string_view summary : summaries) {
@@ -122,7 +138,7 @@ struct Summaries {
 std::vector<Scalar> TensorboardFile::read_more() {
   std::vector<Scalar> scalars;
   const PreadFile file(file_);
-  Summaries summaries{scalar_tags_, scalars};
+  Summaries summaries{scalar_tags_, others_, scalars};
   Blob record;
   while (!broken_ && file.size() - std::min(file.size(), offset_) >= 12) {
     std::byte head[12];

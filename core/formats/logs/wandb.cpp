@@ -4,9 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
+#include <optional>
+#include <set>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/formats/json_text.h"
 #include "core/formats/logs/protobuf.h"
 #include "core/formats/logs/readers.h"
 
@@ -31,7 +35,10 @@ std::uint32_t crc32(std::string_view bytes) {
   return ~crc;
 }
 
-// "train/loss" of {"key"} or {"nested_key": ["train", "loss"]}; value in JSON.
+// Fields of W&B's messages (wandb/proto/wandb_internal.proto), the same from version 0.12 to 0.31.
+enum RecordField : std::uint32_t { kHistory = 2, kSummary = 3, kStats = 7, kOutputRaw = 13, kExit = 18 };
+
+// "train/loss" of {"key"}, "eval.loss" of {"nested_key": ["eval", "loss"]}; the value as JSON text.
 struct Item {
   std::string key, value;
 };
@@ -49,8 +56,78 @@ Item item_of(std::string_view message) {
   return item;
 }
 
-void take_history(std::string_view message, RunLog& log) {
-  std::vector<std::pair<std::string, double>> row;
+// Python's words for numbers that are not finite become these texts; W&B's server names them alike.
+SortedJson value_of(const std::string& text) {
+  constexpr PythonNumbers kAsText{.nan = "\"NaN\"", .minus_infinity = "\"-Infinity\"", .infinity = "\"Infinity\""};
+  const bool words = text.find("NaN") != std::string::npos || text.find("Infinity") != std::string::npos;
+  return SortedJson::parse(words ? without_python_numbers(text, kAsText) : text, nullptr, false);
+}
+
+std::optional<double> number_in(const SortedJson& value) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (value.is_number()) return value.get<double>();
+  if (value == "NaN") return std::numeric_limits<double>::quiet_NaN();
+  if (value == "Infinity") return kInfinity;
+  if (value == "-Infinity") return -kInfinity;
+  return std::nullopt;
+}
+
+// One row of the history: numbers by name, and the names of what is no number.
+struct Row {
+  std::vector<std::pair<std::string, double>> numbers;
+  std::vector<std::string> media;  // names of objects that have a _type: histograms, images, tables
+  std::vector<std::string> others;
+
+  // Up to version 0.17 a nested value is one object, later an item for each of its members: both are "eval.loss".
+  void add(const std::string& name, const SortedJson& value, int depth = 0) {
+    constexpr int kMostDepth = 16;
+    constexpr std::string_view kType = "._type";
+    if (value.is_object() && value.contains("_type")) {
+      media.push_back(name);
+    } else if (value.is_object() && depth < kMostDepth) {
+      for (const auto& [key, member] : value.items()) add(name + "." + key, member, depth + 1);
+    } else if (name.ends_with(kType)) {
+      media.push_back(name.substr(0, name.size() - kType.size()));
+    } else if (const auto number = number_in(value)) {
+      numbers.emplace_back(name, *number);
+    } else {
+      others.push_back(name);
+    }
+  }
+  bool in_media(const std::string& name) const {
+    return std::any_of(media.begin(), media.end(), [&](const std::string& m) { return name.starts_with(m + "."); });
+  }
+};
+
+// What a file holds besides scalars, for the message of one that has none.
+struct Contents {
+  size_t rows = 0, summaries = 0, system_rows = 0, console = 0;
+  std::set<std::string> media, others;
+
+  void add_names(const Row& row) {
+    constexpr size_t kMostNames = 100;
+    for (const std::string& name : row.media)
+      if (media.size() < kMostNames) media.insert(name);
+    for (const std::string& name : row.others)
+      if (others.size() < kMostNames && !row.in_media(name) && !name.starts_with("_")) others.insert(name);
+  }
+  std::vector<std::string> list() const {
+    std::vector<std::string> all;
+    const auto add = [&](size_t n, const char* what, const std::string& names) {
+      if (n > 0) all.push_back(std::to_string(n) + " " + what + (names.empty() ? "" : " (" + names + ")"));
+    };
+    add(rows, "rows of history", "");
+    add(media.size(), "histograms, images or tables", names_text(media));
+    add(others.size(), "values that are no numbers", names_text(others));
+    add(summaries, "updates of the summary", "");
+    add(system_rows, "rows of system metrics", "");
+    add(console, "pieces of console output", "");
+    return all;
+  }
+};
+
+void take_history(std::string_view message, RunLog& log, Contents& contents) {
+  Row row;
   long step = -1;
   double wall = 0;
   ProtoReader reader(message);
@@ -62,21 +139,26 @@ void take_history(std::string_view message, RunLog& log) {
     }
     if (f->number != 1 || f->wire != 2) continue;
     const Item item = item_of(f->bytes);
-    const SortedJson value = SortedJson::parse(item.value, nullptr, false);
-    if (!value.is_number()) continue;
-    if (item.key == "_step") step = static_cast<long>(std::clamp(value.get<double>(), 0.0, 9e18));
-    if (item.key == "_timestamp") wall = value.get<double>();
-    if (item.key == "_runtime") log.seconds = std::max(log.seconds, value.get<double>());
-    if (!item.key.starts_with("_")) row.emplace_back(item.key, value.get<double>());
+    const SortedJson value = value_of(item.value);
+    if (item.key == "_step" && value.is_number()) step = static_cast<long>(std::clamp(value.get<double>(), 0.0, 9e18));
+    if (item.key == "_timestamp" && value.is_number()) wall = value.get<double>();
+    if (item.key == "_runtime" && value.is_number()) log.seconds = std::max(log.seconds, value.get<double>());
+    if (!item.key.starts_with("_")) row.add(item.key, value);
   }
-  for (const auto& [key, value] : row) log.scalars.push_back({usual_name(key), std::max(0L, step), value, wall});
+  ++contents.rows;
+  contents.add_names(row);
+  for (const auto& [key, value] : row.numbers)
+    if (!row.in_media(key)) log.scalars.push_back({usual_name(key), std::max(0L, step), value, wall});
 }
 
-void take_record(std::string_view record, RunLog& log) {
+void take_record(std::string_view record, RunLog& log, Contents& contents) {
   ProtoReader reader(record);
   while (const auto f = reader.next()) {
-    if (f->number == 3 && f->wire == 2) take_history(f->bytes, log);
-    log.finished |= f->number == 18;  // exit
+    if (f->number == kHistory && f->wire == 2) take_history(f->bytes, log, contents);
+    contents.summaries += f->number == kSummary;
+    contents.system_rows += f->number == kStats;
+    contents.console += f->number == kOutputRaw;
+    log.finished |= f->number == kExit;
   }
   if (reader.damaged()) log.notes.push_back("a record could not be read and was left out");
 }
@@ -86,6 +168,7 @@ void take_record(std::string_view record, RunLog& log) {
 RunLog read_wandb(const std::filesystem::path& file) {
   const std::string bytes = read_file(file, kMostDatastore);
   RunLog log{.name = file.parent_path().filename().string(), .tool = "W&B", .scalars = {}, .notes = {}};
+  Contents contents;
   if (bytes.size() < kHeader || !bytes.starts_with(":W&B"))
     throw Error(
         {.id = "LOG", .message = "not an offline file of W&B", .file = file.string(), .expected = ":W&B at its begin"});
@@ -110,11 +193,12 @@ RunLog read_wandb(const std::filesystem::path& file) {
     if (type == 1 || type == 2) record.clear();
     record += checked.substr(1);
     if (type == 1 || type == 4) {
-      take_record(record, log);
+      take_record(record, log, contents);
       record.clear();  // a last piece without a first is a record of its own, whatever came before
     }
     at += kHeader + length;
   }
+  log.contents = contents.list();
   return log;
 }
 
