@@ -10,6 +10,7 @@
 #include "core/base/files.h"
 #include "core/runs/job.h"
 #include "core/runs/run_view.h"
+#include "core/runs/sweep_charts.h"
 #include "core/runs/sweep_view.h"
 
 namespace mw::app {
@@ -36,13 +37,7 @@ void print_end(const runs::SweepView& view) {
   for (const runs::SweepLine& line : view.lines) {
     const serve::Capacity& c = line.capacity;
     if (!std::isnan(c.knee)) std::printf("%d tokens: knee at %s requests/s\n", line.input_len, figure(c.knee).c_str());
-    if (view.slo.any())
-      std::printf("%d tokens: %s\n", line.input_len,
-                  std::isnan(c.at_slo)
-                      ? "no rate meets the SLO"
-                      : ((c.beyond_last ? "meets the SLO to " : "capacity at the SLO: ") + figure(c.at_slo) +
-                         " requests/s" + (c.beyond_last ? ", the highest that was offered" : ""))
-                            .c_str());
+    if (view.slo.any()) std::printf("%d tokens: %s\n", line.input_len, runs::slo_text(c).c_str());
   }
   std::vector<std::pair<std::string, int>> said;  // the same of several points once
   for (const serve::Finding& f : view.findings) {
@@ -56,6 +51,21 @@ void print_end(const runs::SweepView& view) {
   }
   for (const auto& [text, points] : said)
     std::printf("%s%s\n", text.c_str(), points > 1 ? ("  (" + std::to_string(points) + " points)").c_str() : "");
+}
+
+// null: not known, or no rate meets the SLO.
+Json capacity_json(const runs::SweepView& view) {
+  const auto known = [](double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); };
+  Json all = Json::array();
+  for (const runs::SweepLine& line : view.lines) {
+    const serve::Capacity c = view.slo.any() ? line.capacity : serve::Capacity{.knee = line.capacity.knee};
+    all.push_back({{"input_len", line.input_len},
+                   {"knee", known(c.knee)},
+                   {"at_slo", known(c.at_slo)},
+                   {"beyond_last", c.beyond_last},
+                   {"failing_below", c.failing_below}});
+  }
+  return all;
 }
 
 // input512_rate4.json; with its number where a point comes again.
@@ -125,7 +135,8 @@ int sweep_command(const Common& common, const SweepArgs& args) {
   };
   const auto [finished, error] = runs::run_blocking(request, sink, common.stop);
   line.clear();
-  if (common.output == Output::json && finished.state != RunState::failed) print_json({{"points", points}});
+  if (common.output == Output::json && finished.state != RunState::failed)
+    print_json({{"points", points}, {"capacity", capacity_json(runs::sweep_view(view))}});
   if (common.output == Output::text && !points.empty()) print_end(runs::sweep_view(view));
   if (finished.state == RunState::cancelled) return 130;
   if (finished.state == RunState::done) return 0;

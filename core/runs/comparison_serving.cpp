@@ -8,6 +8,7 @@
 #include "core/base/units.h"
 #include "core/plan/tco.h"
 #include "core/runs/comparison_parts.h"
+#include "core/runs/sweep_charts.h"
 
 namespace mw::runs::comparing {
 namespace {
@@ -217,14 +218,19 @@ void add_capacities(const Runs& runs, Comparison& out) {
     for (const SweepLine& line : run.sweep->lines) lengths.insert(line.input_len);
   for (const int length : lengths) {
     std::vector<double> at_slo(runs.size(), formats::kUnknown), knee = at_slo;
+    std::vector<std::string> marks(runs.size());
     for (size_t c = 0; c < runs.size(); ++c)
       for (const SweepLine& line : runs[c].sweep->lines)
         if (line.input_len == length) {
           if (runs[c].sweep->slo.any()) at_slo[c] = line.capacity.at_slo;
+          if (runs[c].sweep->slo.any() && !line.capacity.failing_below.empty())
+            marks[c] = "suspicious: " + slo_text(line.capacity);
           knee[c] = line.capacity.knee;
         }
     const std::string key = std::to_string(length), label = value_text(length);
-    add_result(out, {key + ".capacity_at_slo", label + ": capacity at the SLO", "requests/s", Better::higher}, at_slo);
+    if (ComparisonRow* row = add_result(
+            out, {key + ".capacity_at_slo", label + ": capacity at the SLO", "requests/s", Better::higher}, at_slo))
+      row->marks = std::move(marks);
     add_result(out, {key + ".knee", label + ": knee", "requests/s", Better::higher}, knee);
   }
 }

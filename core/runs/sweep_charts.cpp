@@ -176,6 +176,17 @@ std::vector<ChartSample> samples_of(const formats::BenchSet& set, const std::vec
   return out;
 }
 
+std::string slo_text(const serve::Capacity& capacity) {
+  if (!std::isfinite(capacity.at_slo)) return "no rate meets the SLO";
+  std::string out = "meets the SLO to " + plain(std::round(capacity.at_slo * 100) / 100) + " requests/s";
+  if (capacity.beyond_last) out += ", the highest that was offered";
+  for (const double rate : capacity.failing_below) {
+    const bool first = rate == capacity.failing_below.front(), last = rate == capacity.failing_below.back();
+    out += (first ? ", but not at " : last ? " and " : ", ") + plain(rate) + (last ? " requests/s" : "");
+  }
+  return out;
+}
+
 std::string verdict_text(const formats::BenchSet& set, const SweepLine& line, const serve::Slo& slo) {
   std::string out;
   const auto say = [&out](const std::string& more) { out += (out.empty() ? "" : ", ") + more; };
@@ -193,9 +204,7 @@ std::string verdict_text(const formats::BenchSet& set, const SweepLine& line, co
   }
   if (std::isfinite(line.capacity.knee)) say("knee at " + plain(std::round(line.capacity.knee * 100) / 100));
   if (!slo.any() || out.empty()) return out;
-  if (!std::isfinite(line.capacity.at_slo)) return out + ", no rate meets the SLO";
-  return out + ", meets the SLO " + (line.capacity.beyond_last ? "beyond " : "to ") +
-         plain(std::round(line.capacity.at_slo * 100) / 100) + " requests/s";
+  return out + ", " + slo_text(line.capacity);
 }
 
 const serve::Finding* worst_finding(const std::vector<serve::Finding>& findings, size_t point, std::string_view field) {

@@ -109,11 +109,14 @@ Capacity capacity_of(const std::vector<BenchPoint>& same_length, const Slo& slo)
   const std::vector<Rate> rates = rates_of(same_length);
   Capacity capacity;
   capacity.knee = knee_of(rates);
-  const auto bad = std::find_if(rates.begin(), rates.end(), [&](const Rate& r) { return !meets(r, slo); });
-  if (bad == rates.begin()) return capacity;
-  capacity.beyond_last = bad == rates.end();
-  const Rate& good = *(bad - 1);
-  capacity.at_slo = capacity.beyond_last ? good.rate : crossing(good, *bad, slo);
+  // From above: at low rates a cold cache or too few requests can fail the SLO that higher rates meet.
+  const auto above = std::find_if(rates.rbegin(), rates.rend(), [&](const Rate& r) { return meets(r, slo); }).base();
+  if (above == rates.begin()) return capacity;
+  const Rate& best = *(above - 1);
+  capacity.beyond_last = above == rates.end();
+  capacity.at_slo = capacity.beyond_last ? best.rate : crossing(best, *above, slo);
+  for (auto r = rates.begin(); r != above; ++r)
+    if (!meets(*r, slo)) capacity.failing_below.push_back(r->rate);
   return capacity;
 }
 

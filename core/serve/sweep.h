@@ -29,7 +29,7 @@ struct SweepSettings {
 // Whatever serves a load. Records every request, failed ones too.
 struct Played {
   std::vector<formats::RequestResult> requests;  // warm-ups left out
-  std::vector<formats::StepTime> steps{};       // where it tells them
+  std::vector<formats::StepTime> steps{};        // where it tells them
   std::vector<formats::LoadSample> timeline{};   // empty where the server does not say
   double duration_s = 0;                         // first intended arrival to last end
   double prefix_hits = formats::kUnknown;
@@ -50,11 +50,12 @@ enum class Saturation { stable, backlogged, overloaded };
 std::string_view to_string(Saturation saturation);
 Saturation saturation_of(const Load& load, const Played& played);
 
-// Highest rate that meets the SLO and is not overloaded, between measured points by linear interpolation; and the knee
-// of the latency curve (largest distance from the chord). kUnknown where there is none.
+// The highest rate that meets the SLO and is not overloaded, interpolated linearly up to the next measured rate; and
+// the knee of the latency curve (largest distance from the chord). kUnknown where there is none.
 struct Capacity {
   double at_slo = formats::kUnknown, knee = formats::kUnknown;
-  bool beyond_last = false;  // every measured rate meets it: at_slo is a lower bound
+  bool beyond_last = false;                // the highest measured rate meets the SLO: at_slo is a lower bound
+  std::vector<double> failing_below = {};  // measured rates below at_slo that do not meet the SLO, ascending
 };
 Capacity capacity_of(const std::vector<formats::BenchPoint>& same_length, const Slo& slo);
 

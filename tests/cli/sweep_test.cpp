@@ -55,6 +55,26 @@ TEST(Sweep, PrintsTheContractsPointsAndWritesOneFileEach) {
   EXPECT_THAT(runs.out, HasSubstr("predicted"));
 }
 
+// Replayed prompts find an empty prefix cache at the first rate only: it alone misses the level.
+TEST(Sweep, CapacityIsTheHighestRateThatMeetsTheServiceLevelAndNamesLowerOnesThatFail) {
+  const Project p;
+  std::vector<std::string> command{"sweep", std::string(MW_RESOURCES) + "/examples/paper-serve-v6e-8.json"};
+  for (const char* set : {"sweep.slo_ttft_ms=200", "sweep.slo_tpot_ms=25", "sweep.input_lens=[4096]",
+                          "sweep.request_rates=[1,2,4,8,16,32,64]"})
+    command.insert(command.end(), {"--set", set});
+  command.insert(command.end(), {"--runs-dir", p.runs.string()});
+  const Result text = meshwright(command);
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("4096 tokens: meets the SLO to 64 requests/s, the highest that was offered, but not "
+                                  "at 1 requests/s"));
+  command.push_back("--json");
+  const Json capacity = parse_json(meshwright(command).out, "standard output")["capacity"];
+  ASSERT_EQ(capacity.size(), 1u);
+  EXPECT_EQ(capacity[0]["input_len"], 4096);
+  EXPECT_EQ(capacity[0]["at_slo"], 64);
+  EXPECT_EQ(capacity[0]["failing_below"], Json::array({1}));
+}
+
 TEST(Sweep, SaysThatItIsPredictedAndIsATableForPeople) {
   const Project p;
   std::vector<std::string> command = p.command("sweep", kModel);

@@ -85,7 +85,15 @@ TEST(SweepCharts, TheVerdictNamesWhereTheServerStopsKeepingUp) {
   line.capacity.at_slo = 2.5;
   EXPECT_TRUE(verdict_text(set, line, {.ttft_ms = 100}).ends_with("meets the SLO to 2.5 requests/s"));
   line.capacity.beyond_last = true;
-  EXPECT_TRUE(verdict_text(set, line, {.ttft_ms = 100}).ends_with("meets the SLO beyond 2.5 requests/s"));
+  EXPECT_TRUE(verdict_text(set, line, {.ttft_ms = 100})
+                  .ends_with("meets the SLO to 2.5 requests/s, the highest that was offered"));
+}
+
+TEST(SweepCharts, TheVerdictNamesRatesThatFailTheServiceLevelBelowTheCapacity) {
+  serve::Capacity capacity{.at_slo = 64, .failing_below = {1}};
+  EXPECT_EQ(slo_text(capacity), "meets the SLO to 64 requests/s, but not at 1 requests/s");
+  capacity.failing_below = {1, 2.5, 8};
+  EXPECT_EQ(slo_text(capacity), "meets the SLO to 64 requests/s, but not at 1, 2.5 and 8 requests/s");
 }
 
 TEST(SweepCharts, TheWorstFindingOfAMetricIsTheOneThatIsMarked) {

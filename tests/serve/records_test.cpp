@@ -156,6 +156,43 @@ TEST(Capacity, LiesWhereTheFirstLimitIsCrossed) {
   EXPECT_TRUE(std::isnan(capacity_of({}, {}).at_slo));
 }
 
+TEST(Capacity, IsTheHighestRateThatMeetsTheServiceLevelThoughALowerOneFails) {
+  const std::vector<formats::BenchPoint> points{point(1, 500, 1000), point(2, 100, 1000), point(4, 100, 1000),
+                                                point(8, 100, 1000), point(16, 300, 1000)};
+  const Capacity capacity = capacity_of(points, {.ttft_ms = 200});
+  EXPECT_NEAR(capacity.at_slo, 12, 1e-12);
+  EXPECT_EQ(capacity.failing_below, std::vector<double>{1});
+  EXPECT_TRUE(capacity_of({points.begin() + 1, points.end()}, {.ttft_ms = 200}).failing_below.empty());
+}
+
+TEST(Capacity, OfAnyPatternOfRatesIsTheHighestThatPasses) {
+  Rng rng{23};
+  for (int trial = 0; trial < 2000; ++trial) {
+    const int n = 1 + static_cast<int>(rng.below(9));
+    std::vector<formats::BenchPoint> points;
+    double highest = 0, next = 0;
+    std::vector<double> failing;
+    for (int i = 0; i < n; ++i) {
+      const double rate = std::pow(2, i);
+      const bool passes = rng.below(2) == 0;
+      points.push_back(point(rate, passes ? 100 : 300, 1000));
+      if (passes) highest = rate, next = 0;
+      if (!passes && next == 0) next = rate;
+      if (!passes) failing.push_back(rate);
+    }
+    std::erase_if(failing, [&](double rate) { return rate > highest; });
+    if (highest == 0) failing.clear();
+    std::reverse(points.begin(), points.end());
+    const Capacity capacity = capacity_of(points, {.ttft_ms = 200});
+    ASSERT_EQ(std::isnan(capacity.at_slo), highest == 0);
+    if (highest > 0) {
+      ASSERT_NEAR(capacity.at_slo, next > 0 ? (highest + next) / 2 : highest, 1e-9);
+    }
+    ASSERT_EQ(capacity.beyond_last, highest > 0 && next == 0);
+    ASSERT_EQ(capacity.failing_below, failing);
+  }
+}
+
 TEST(Capacity, RepeatsOfARateAreAveragedAndBurstsLeftOut) {
   std::vector<formats::BenchPoint> points{point(1, 100, 1000), point(4, 200, 1000), point(4, 400, 1000),
                                           point(8, 500, 1000)};
