@@ -125,12 +125,52 @@ class DocumentTest : public QObject {
     const auto left = session.journal();
     QVERIFY(left && left->dirty);
     Document d;
-    d.restore(left->snapshot, left->file);
+    d.restore(left->snapshot, left->file, Edited::yes);
     QVERIFY(d.dirty() && d.text_broken());
     QCOMPARE(d.experiment().integer("lora.rank"), 48);
-    d.undo_stack().undo();
-    QCOMPARE(d.experiment().integer("lora.rank"), 4);  // as in the file
+    QVERIFY(!d.undo_stack().canUndo());  // undo ends where the session began
+    d.discard_text();
+    d.save();
     QVERIFY(!d.dirty());
+    QCOMPARE(runs::Experiment::load(file).integer("lora.rank"), 48);
+  }
+
+  void a_restored_document_has_edits_only_where_it_differs_from_its_file() {
+    test::Scratch scratch;
+    const auto file = scratch.path() / "e.json";
+    write_file_atomically(file, "{\"schema\": 1, \"lora\": {\"rank\": 4}}");
+    Document d;
+    d.open(file);
+    const Document::Snapshot same = d.snapshot();
+    d.set("lora.rank", 5);
+    const Document::Snapshot other = d.snapshot();
+    d.restore(same, file, Edited::yes);
+    QVERIFY(!d.dirty());
+    d.restore(other, file, Edited::no);
+    QVERIFY(d.dirty());
+    d.restore(other, {}, Edited::no);
+    QVERIFY(!d.dirty());
+    d.restore(other, {}, Edited::yes);
+    QVERIFY(d.dirty() && !d.undo_stack().canUndo());
+    d.restore(same, scratch.path() / "gone.json", Edited::no);
+    QVERIFY(d.dirty());
+  }
+
+  void a_cleared_document_and_a_copy_have_no_file() {
+    test::Scratch scratch;
+    const auto file = scratch.path() / "e.json";
+    write_file_atomically(file, "{\"schema\": 1, \"lora\": {\"rank\": 4}}");
+    Document d;
+    QSignalSpy replaced(&d, &Document::replaced);
+    d.open(file);
+    d.set("lora.rank", 5);
+    d.clear();
+    QVERIFY(d.file().empty() && !d.dirty() && !d.experiment().has("lora.rank"));
+    d.open(file);
+    d.open_copy(d.experiment());
+    QVERIFY(d.file().empty() && !d.dirty());
+    QCOMPARE(d.experiment().integer("lora.rank"), 4);
+    QCOMPARE(replaced.count(), 4);
   }
 
   void a_recent_file_that_cannot_be_looked_at_is_left_out() {

@@ -52,8 +52,9 @@ Alternatives::Alternatives(Document& document, Pricer::Folders hardware, QWidget
   });
   connect(table_, &QTableView::activated, this,
           [this](const QModelIndex& at) { apply(sorted_.mapToSource(at).row()); });
-  connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
-          [this](const QModelIndex& at) { apply_->setEnabled(at.isValid()); });
+  connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this, &Alternatives::show_state);
+  connect(&document_, &Document::changed, this, &Alternatives::document_changed);
+  connect(&document_, &Document::replaced, this, &Alternatives::clear);
 }
 
 // On the worker's thread.
@@ -155,6 +156,44 @@ void Alternatives::cancel() {
   set_searching(false);
 }
 
+// What a search of an earlier state would find is of no use, and not waited for.
+void Alternatives::document_changed() {
+  if (searching_ && !(document_.experiment() == searched_)) cancel();
+  const bool outdated =
+      found_ && std::find(found_for_.begin(), found_for_.end(), document_.experiment()) == found_for_.end();
+  if (outdated == outdated_) return;
+  outdated_ = outdated;
+  show_state();
+}
+
+void Alternatives::clear() {
+  if (searching_) cancel();
+  found_.reset();
+  found_for_.clear();
+  outdated_ = false;
+  model_.show(nullptr);
+  show_state();
+}
+
+void Alternatives::show_state() {
+  table_->setEnabled(!outdated_);
+  draw();
+  apply_->setEnabled(found_ && !outdated_ && table_->currentIndex().isValid());
+  said_->setText(outdated_ ? tr("Outdated: search again")
+                 : found_  ? tr("%1 of %2 fit").arg(found_->result.candidates.size()).arg(found_->result.evaluated)
+                           : QString());
+  said_->setToolTip(outdated_ ? tr("The experiment has changed since these plans were searched. Undo the change, or "
+                                   "search again, to apply one of them.")
+                    : found_  ? tr("%1 plans predicted in %2")
+                                   .arg(found_->result.evaluated)
+                                   .arg(qs(to_text(Seconds(found_->result.seconds))))
+                             : QString());
+}
+
+QString Alternatives::status() const {
+  return said_->text();
+}
+
 void Alternatives::set_searchable(bool on) {
   if (!on && searching_) cancel();
   for (QWidget* w : {static_cast<QWidget*>(search_), static_cast<QWidget*>(by_), static_cast<QWidget*>(where_)})
@@ -179,14 +218,14 @@ void Alternatives::take(const Answer& answer) {
   if (!answer.found) return;
   set_searching(false);
   found_ = answer.found;
+  found_for_ = {searched_};
+  outdated_ = false;
   show_found();
 }
 
 void Alternatives::show_found() {
   model_.show(found_);
-  const auto& r = found_->result;
-  said_->setText(tr("%1 of %2 fit").arg(r.candidates.size()).arg(r.evaluated));
-  said_->setToolTip(tr("%1 plans predicted in %2").arg(r.evaluated).arg(qs(to_text(Seconds(r.seconds)))));
+  show_state();
   table_->setSortingEnabled(true);
   table_->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
   sorted_.sort(-1);
@@ -195,12 +234,11 @@ void Alternatives::show_found() {
     table_->setColumnHidden(c, !model_.column_used(c));
     table_->setColumnWidth(c, std::max(view.sizeHintForColumn(c), table_->horizontalHeader()->sectionSizeHint(c)) + 4);
   }
-  draw();
 }
 
 // Points only: a gap after each, so that no line joins them.
 void Alternatives::draw() {
-  if (!found_) return;
+  if (!found_) return chart_->set_lines({});
   auto front = std::make_shared<runs::Series>(), others = std::make_shared<runs::Series>();
   std::vector<const plan::Candidate*> by_memory;
   for (const plan::Candidate& c : found_->result.candidates) by_memory.push_back(&c);
@@ -214,12 +252,12 @@ void Alternatives::draw() {
   if (by_memory.empty()) return;
   by_memory_.set_data({0, static_cast<double>(by_memory.back()->peak.value) * 1.05});
   chart_->set_lines({{.name = tr("plans"),
-                      .color = theme().muted,
+                      .color = outdated_ ? theme().faint : theme().muted,
                       .raw = others,
                       .origin = Origin::predicted,
                       .marks = Marks::points},
                      {.name = tr("Pareto front"),
-                      .color = theme().accent,
+                      .color = outdated_ ? theme().faint : theme().accent,
                       .raw = front,
                       .origin = Origin::predicted,
                       .marks = Marks::squares}});
@@ -231,6 +269,7 @@ void Alternatives::restyle() {
 
 // Every key the search varies is set, whatever the document says by now.
 void Alternatives::apply(int row) {
+  if (!found_ || outdated_) return;
   const plan::Choice to = model_.candidate(row).choice;
   plan::Choice from = plan::choice_of(found_->request);
   from.target = document_.experiment().string("target.id");
@@ -243,6 +282,7 @@ void Alternatives::apply(int row) {
   const mesh::Fix fix{.label = plan::to_text(to, found_->request.work), .edits = runs::edits_to(*found_, from, to)};
   runs::Experiment next = document_.experiment();
   runs::apply(next, fix);
+  found_for_.push_back(next);
   document_.replace(std::move(next), tr("choice of %1").arg(qs(fix.label)));
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // All plans of the document that fit: searched on a worker, as a table and as memory against time; one can be applied.
+// They belong to the document as it was searched, and to what applying one of them makes of it: while it says anything
+// else they are greyed and cannot be applied, and when it is replaced by another one they go.
 #pragma once
 #include <QSortFilterProxyModel>
 #include <QWidget>
@@ -28,15 +30,19 @@ class Alternatives : public QWidget {
   Alternatives(Document& document, Pricer::Folders hardware, QWidget* parent = nullptr);
   void search();  // the document as it is now
   void cancel();
+  void clear();                  // what was found holds no longer
   void set_searchable(bool on);  // off: the target is this machine, which is measured rather than planned
   void drain();                  // what the worker said
   void restyle();
   bool searching() const { return searching_; }
+  bool outdated() const { return outdated_; }  // found for another state of the document
   CandidatesModel& model() { return model_; }
   QTableView& table() { return *table_; }
   QPushButton& search_button() { return *search_; }
   QTabWidget& tabs() { return *tabs_; }
-  void apply(int row);  // of the model, as one undo step
+  QPushButton& apply_button() { return *apply_; }
+  QString status() const;  // "12 of 300 fit", or why the plans cannot be applied
+  void apply(int row);     // of the model, as one undo step; nothing where they are outdated
 
  signals:
   void problem(const mw::Problem& problem);
@@ -59,12 +65,15 @@ class Alternatives : public QWidget {
   void build();
   void take(const Answer& answer);
   void show_found();
+  void document_changed();
+  void show_state();
   void draw();
   void set_searching(bool on);
   Document& document_;
   std::shared_ptr<const runs::Searched> found_;
-  runs::Experiment searched_;  // that found_ answers
-  bool searching_ = false;
+  runs::Experiment searched_;                // the newest question is about it
+  std::vector<runs::Experiment> found_for_;  // found_ holds for these: what was searched, and what apply() made of it
+  bool searching_ = false, outdated_ = false;
   CandidatesModel model_;
   QSortFilterProxyModel sorted_;
   PlotLink by_memory_;

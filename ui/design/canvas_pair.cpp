@@ -95,6 +95,19 @@ void CanvasPair::show_designs(const runs::DesignPtr& live, const runs::DesignPtr
   if (pinned_.frame->isHidden() == (shown() == Meshes::both)) arrange();
 }
 
+void CanvasPair::show_nothing() {
+  for (Pane* p : {&pinned_, &live_}) {
+    p->shown.reset();
+    p->on_canvas.reset();
+    p->heading->clear();
+    p->heading->setToolTip({});
+    p->canvas->set_design({});
+    p->canvas->set_memory({});
+    p->canvas->set_traffic({});
+  }
+  arrange();
+}
+
 void CanvasPair::show(Pane& pane, const runs::Design* other, bool stale) {
   const runs::Design& d = *pane.shown;
   const runs::Heading heading = runs::heading(d, other);

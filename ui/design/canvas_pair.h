@@ -24,6 +24,7 @@ class CanvasPair : public QSplitter {
 
   // `pinned` may be null. What a hand does on the live canvas is left alone.
   void show_designs(const runs::DesignPtr& live, const runs::DesignPtr& pinned, bool stale);
+  void show_nothing();  // no design; the tensor stays chosen
   void set_tensor(const std::string& name);
   void set_wanted(Meshes meshes);  // both: where one is pinned
   Meshes wanted() const { return wanted_; }

@@ -55,6 +55,10 @@ DesignPage::DesignPage(Document& document, Pricer& pricer, const Pricer::Folders
   connect(&pricer_, &Pricer::changed, this, [this] {
     if (pricer_.prediction()) changed_ = true;  // of this machine: it comes after the design
   });
+  connect(&document_, &Document::replaced, this, [this] {
+    pinned_is_other_ = pinned();
+    show_pin_buttons();
+  });
   connect(&shards_, &ShardsModel::spec_typed, this, &DesignPage::set_spec);
   wire_canvas();
   connect(pin_, &QPushButton::toggled, this, [this](bool on) { on ? pin() : unpin(); });
@@ -111,10 +115,13 @@ QWidget* DesignPage::header() {
     return b;
   };
   both_ = button(tr("Both Meshes"), tr("Show the pinned mesh beside this one (Ctrl+B)"));
-  swap_ = button(tr("Swap"), tr("Go on with the pinned design and pin this one (Ctrl+Shift+B)"));
+  swap_ = button(tr("Swap"), {});
   pin_ = button(tr("Pin to Compare"), tr("Keep this design on screen beside the ones that follow (Ctrl+P)"));
   for (QPushButton* b : {both_, pin_}) b->setCheckable(true);
+  errors_ = new ErrorLink(bar);
+  errors_->hide();
   row->addWidget(title_);
+  row->addWidget(errors_);
   row->addWidget(pinned_title_);
   auto* calibrate = new QPushButton(tr("Calibrate…"), bar);
   calibrate->setToolTip(tr("Fit the plan's efficiencies to your own measurements"));
@@ -157,7 +164,7 @@ void DesignPage::wire_canvas() {
   connect(&canvas(), &MeshCanvas::previewed, this, [this](const mesh::Choice& choice) {
     if (shown_) pricer_.ask(runs::with_choice(document_.experiment(), canvases_->given(), choice));
   });
-  connect(&canvas(), &MeshCanvas::preview_ended, this, [this] { pricer_.ask(document_.experiment()); });
+  connect(&canvas(), &MeshCanvas::preview_ended, this, [this] { pricer_.ask(document_); });
   connect(&canvas(), &MeshCanvas::dropped, this, [this](const mesh::Choice& choice, const QString& text) {
     document_.replace(runs::with_choice(document_.experiment(), canvases_->given(), choice), text);
   });
@@ -187,6 +194,7 @@ void DesignPage::unpin() {
 
 void DesignPage::set_pinned(const runs::DesignPtr& design) {
   pinned_ = design;
+  pinned_is_other_ = false;
   pinned_lines_ = design ? runs::plan_lines(*design) : std::vector<runs::PlanLine>();
   pinned_rows_ = design ? runs::shard_rows(*design) : std::vector<runs::ShardRow>();
 }
@@ -203,9 +211,9 @@ void DesignPage::set_meshes(Meshes meshes) {
   show_pins();
 }
 
-// Only what the document says is swapped: not a preview, nor the last design of a document that has none now.
+// Only what the document says is swapped: not a preview, nor the design of another document.
 void DesignPage::swap_pinned() {
-  if (!pinned_ || !shown_ || !(shown_->experiment == document_.experiment())) return;
+  if (!pinned_ || pinned_is_other_ || !shown_ || !(shown_->experiment == document_.experiment())) return;
   const runs::DesignPtr next = pinned_;
   set_pinned(shown_);
   document_.replace(rebased(next->experiment, document_.experiment().folder()),
@@ -232,10 +240,13 @@ bool DesignPage::dims() {
 void DesignPage::show_frame() {
   if (!isVisible()) return;
   const bool dim = dims();
-  if (!changed_ && pricer_.design() == seen_ && dim == dimmed_) return;
+  const bool nothing = pricer_.has_no_prediction() && !canvas().held();  // a hand on the canvas goes on
+  if (!changed_ && pricer_.design() == seen_ && dim == dimmed_ && nothing == nothing_) return;
   changed_ = false;
   dimmed_ = dim;
+  nothing_ = nothing;
   seen_ = pricer_.design();
+  if (nothing) return show_nothing();
   if (const runs::DesignPtr& design = pricer_.design(); design && runs::is_whole(*design))
     shown_ = design;
   else if (design && pricer_.prediction())
@@ -245,8 +256,22 @@ void DesignPage::show_frame() {
   update_all();
 }
 
+void DesignPage::show_nothing() {
+  shown_.reset();
+  title_->hide();
+  errors_->show();
+  show_pin_buttons();
+  memory_->show_nothing();
+  time_->hide();
+  plan_.show({}, {}, false);
+  shards_.show({}, {}, false);
+  canvases_->show_nothing();
+}
+
 void DesignPage::update_all() {
   title_->setText(title_text(*shown_));
+  title_->show();
+  errors_->hide();
   show_pin_buttons();
   memory_->show_design(shown_, pinned_, dimmed_);
   std::vector<Bar> times{time_bar_of(*shown_, pinned_ ? tr("this") : QString())};
@@ -270,6 +295,10 @@ void DesignPage::show_pin_buttons() {
   const QSignalBlocker quiet_pin(pin_), quiet_both(both_);
   pin_->setChecked(pinned_ != nullptr);
   pin_->setText(pinned_ ? tr("Unpin") : tr("Pin to Compare"));
+  pin_->setEnabled(pinned_ || shown_);
+  swap_->setEnabled(shown_ && !pinned_is_other_);
+  swap_->setToolTip(pinned_is_other_ ? tr("The pinned design is that of another document")
+                                     : tr("Go on with the pinned design and pin this one (Ctrl+Shift+B)"));
   both_->setChecked(both);
   for (QPushButton* b : {both_, swap_}) b->setVisible(pinned_ != nullptr);
 }

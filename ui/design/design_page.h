@@ -14,6 +14,7 @@
 #include "ui/design/shards_model.h"
 #include "ui/shell/document.h"
 #include "ui/shell/pricer.h"
+#include "ui/theme/error_link.h"
 
 class QLabel;
 class QPushButton;
@@ -44,6 +45,7 @@ class DesignPage : public QWidget {
   void select_tensor(const QString& name);  // logical name, of any layer
   void swap_pinned();  // the pinned design into the document, one undo step; the one on screen is pinned instead
   void set_meshes(Meshes meshes);
+  ErrorLink& error_link() { return *errors_; }  // in the figures' place while nothing is predicted
   bool pinned() const { return pinned_ != nullptr; }
   QByteArray save_layout() const;
   void restore_layout(const QByteArray& state);
@@ -61,6 +63,7 @@ class DesignPage : public QWidget {
   QTableView* table(QAbstractTableModel& model, const QString& name);
   bool dims();
   void update_all();
+  void show_nothing();
   void update_columns();
   void set_spec(const QString& tensor, const QString& spec);
   void wire_canvas();
@@ -80,10 +83,13 @@ class DesignPage : public QWidget {
   runs::DesignPtr seen_;  // the price on screen
   QElapsedTimer outdated_for_;
   bool dimmed_ = false;
+  bool nothing_ = false;          // is predicted: the page has no figures
+  bool pinned_is_other_ = false;  // the pinned design is of a document that was replaced since
   PlanModel plan_;
   ShardsModel shards_;
   QSplitter *columns_, *left_, *right_;
   QLabel *title_, *pinned_title_;
+  ErrorLink* errors_;
   QPushButton *pin_, *both_, *swap_;
   CanvasPair* canvases_;
   MeasuredSwitch* measured_;

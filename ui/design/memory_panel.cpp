@@ -77,6 +77,14 @@ void MemoryPanel::show_design(const runs::DesignPtr& design, const runs::DesignP
   model_.show(memory.buffers);
 }
 
+void MemoryPanel::show_nothing() {
+  title_->setText(tr("<b>Memory of each device</b>"));
+  title_->setToolTip({});
+  bar_->show_bars({}, false);
+  legend_->clear();
+  model_.show({});
+}
+
 void MemoryPanel::show_legend(const plan::DeviceMemory& memory) {
   QStringList parts;
   for (size_t c = 0; c < kMemoryCategories; ++c) {

@@ -17,6 +17,7 @@ class MemoryPanel : public QWidget {
  public:
   explicit MemoryPanel(QWidget* parent = nullptr);
   void show_design(const runs::DesignPtr& design, const runs::DesignPtr& pinned, bool stale);
+  void show_nothing();
   StackBar& bar() { return *bar_; }
   QTableView& buffers() { return *buffers_; }
 

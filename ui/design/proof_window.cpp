@@ -50,7 +50,7 @@ void ProofWindow::build() {
   save_ = new QPushButton(tr("Save…"), this);
   auto* close = new QPushButton(tr("Close"), this);
   cancel_->setToolTip(tr("Stop proving; nothing is kept"));
-  again_->setToolTip(tr("Prove the experiment as it is now"));
+  again_->setToolTip(tr("Prove the same run again, or the form as it is now"));
   save_->setToolTip(tr("All tables as CSV or Markdown"));
   for (QPushButton* b : {cancel_, again_, copy_, save_, close}) b->setAutoDefault(false);
   row->addWidget(cancel_);
@@ -69,6 +69,10 @@ void ProofWindow::build() {
   });
   connect(save_, &QPushButton::clicked, this, &ProofWindow::choose_file);
   connect(close, &QPushButton::clicked, this, &QDialog::close);
+}
+
+void ProofWindow::set_subject(const QString& name) {
+  setWindowTitle(tr("Proof of the Mesh \u2013 %1").arg(name));
 }
 
 QString ProofWindow::verdict() const {

@@ -18,7 +18,8 @@ class ProofWindow : public QDialog {
   Q_OBJECT
  public:
   ProofWindow(Prover& prover, QWidget* parent);
-  void show_frame();  // time goes on while it proves
+  void show_frame();                      // time goes on while it proves
+  void set_subject(const QString& name);  // whose proof is shown
   QString verdict() const;
   QPushButton& cancel_button() { return *cancel_; }
   QPushButton& copy_button() { return *copy_; }

@@ -25,6 +25,26 @@ constexpr int kNameWidth = 116;                // at least; narrower windows scr
 constexpr int kHeaderAir = 16, kCellAir = 11;  // padding
 }  // namespace
 
+// Deletes runs or restores deleted ones.
+class MoveRuns : public QUndoCommand {
+ public:
+  MoveRuns(RunsPage& page, std::vector<runs::RunId> runs, runs::Trash to)
+      : QUndoCommand((to == runs::Trash::deleted ? RunsPage::tr("deletion of %1") : RunsPage::tr("restoration of %1"))
+                         .arg(runs.size() == 1 ? qs(runs.front()) : RunsPage::tr("%1 runs").arg(runs.size()))),
+        page_(page),
+        runs_(std::move(runs)),
+        to_(to) {}
+  void undo() override {
+    page_.move_runs(runs_, to_ == runs::Trash::deleted ? runs::Trash::kept : runs::Trash::deleted);
+  }
+  void redo() override { page_.move_runs(runs_, to_); }
+
+ private:
+  RunsPage& page_;
+  std::vector<runs::RunId> runs_;
+  runs::Trash to_;
+};
+
 RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
     : QWidget(parent),
       folder_(runs_folder),
@@ -231,13 +251,9 @@ void RunsPage::update_buttons() {
 void RunsPage::delete_selected() {
   const auto all = selected();
   if (all.empty() || !delete_->isEnabled()) return;
-  if (model_->trash() == runs::Trash::deleted) {
-    model_->set_deleted(all, runs::Trash::kept);
-    return;
-  }
-  deleted_ = all;
-  model_->set_deleted(all, runs::Trash::deleted);
-  for (const auto& run : all) emit put_away(qs(run));
+  const bool restores = model_->trash() == runs::Trash::deleted;
+  undo_.push(new MoveRuns(*this, all, restores ? runs::Trash::kept : runs::Trash::deleted));
+  if (restores) return;
   toast_text_->setText(all.size() == 1 ? tr("%1 was deleted. Its record and files are kept.").arg(qs(all.front()))
                                        : tr("%1 runs were deleted. Their records and files are kept.").arg(all.size()));
   toast_->show();
@@ -257,10 +273,16 @@ void RunsPage::choose_import() {
 }
 
 void RunsPage::undo_delete() {
-  model_->set_deleted(deleted_, runs::Trash::kept);
-  toast_->hide();
-  if (!deleted_.empty()) select(deleted_.front());
-  deleted_.clear();
+  undo_.undo();
+}
+
+void RunsPage::move_runs(const std::vector<runs::RunId>& runs, runs::Trash to) {
+  toast_->hide();  // it offers to undo an earlier deletion
+  model_->set_deleted(runs, to);
+  if (to == runs::Trash::deleted)
+    for (const auto& run : runs) emit put_away(qs(run));
+  else
+    select(runs.front());
 }
 
 void RunsPage::menu(const QPoint& at) {

@@ -2,6 +2,7 @@
 // The Runs page: history to sort, filter, open, clone, rename, tag, compare, delete (undoable), resume; results of
 // other tools to import, by dialog or drop.
 #pragma once
+#include <QUndoStack>
 #include <QWidget>
 
 #include "ui/runs/result_importer.h"
@@ -27,11 +28,12 @@ class RunsPage : public QWidget {
   std::vector<runs::RunId> selected() const;
   void select(const runs::RunId& run);
   void delete_selected();
-  void undo_delete();
+  void undo_delete();                         // the last deletion or restoration
+  QUndoStack& undo_stack() { return undo_; }  // of deletions and restorations
   void choose_import();
   void import_files(std::vector<std::filesystem::path> files) { importer_.import(std::move(files)); }
   void drain() { importer_.drain(); }
-  bool can_undo_delete() const { return !deleted_.empty(); }
+  bool can_undo_delete() const { return undo_.canUndo(); }
   QByteArray save_layout() const;
   void restore_layout(const QByteArray& state);
 
@@ -53,6 +55,8 @@ class RunsPage : public QWidget {
   void fit_numbers();
   void update_buttons();
   void menu(const QPoint& at);
+  friend class MoveRuns;
+  void move_runs(const std::vector<runs::RunId>& runs, runs::Trash to);
   runs::RunId current() const;
   bool resumable(const runs::RunId& run) const;
   bool left_alone(const runs::RunRow& row) const;
@@ -67,7 +71,7 @@ class RunsPage : public QWidget {
   QToolButton* trash_;
   QFrame* toast_;
   QLabel *toast_text_, *empty_;
-  std::vector<runs::RunId> deleted_;  // by the last deletion
+  QUndoStack undo_;
 };
 
 }  // namespace mw::ui

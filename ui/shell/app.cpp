@@ -1,15 +1,53 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/shell/app.h"
 
-#include <QAction>
+#include <signal.h>
+#include <unistd.h>
+
 #include <QApplication>
+#include <QSocketNotifier>
 #include <QTimer>
+#include <array>
+#include <functional>
 
 #include "ui/compare/comparison_export.h"
 #include "ui/shell/main_window.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
+namespace {
+
+// SIGINT, SIGTERM and SIGHUP as a call on the GUI thread; the second one of a kind ends the process. One at a time.
+class SignalWatch {
+ public:
+  explicit SignalWatch(const std::function<void()>& on_signal) {
+    if (::pipe(pipe_.data()) != 0) return;  // no descriptors left: signals end the process as by default
+    notifier_ = std::make_unique<QSocketNotifier>(pipe_[0], QSocketNotifier::Read);
+    QObject::connect(notifier_.get(), &QSocketNotifier::activated, notifier_.get(), [on_signal] {
+      char c = 0;
+      if (::read(pipe_[0], &c, 1) == 1) on_signal();
+    });
+    struct sigaction action {};
+    action.sa_handler = [](int) {
+      const int saved = errno;
+      [[maybe_unused]] const ssize_t n = ::write(pipe_[1], "s", 1);
+      errno = saved;
+    };
+    action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
+    for (const int s : {SIGINT, SIGTERM, SIGHUP}) {
+      struct sigaction before {};
+      if (::sigaction(s, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) ::sigaction(s, &action, nullptr);
+    }
+  }
+  SignalWatch(const SignalWatch&) = delete;
+  SignalWatch& operator=(const SignalWatch&) = delete;
+
+ private:
+  static inline std::array<int, 2> pipe_{-1, -1};  // open for the rest of the process: a handler may still write
+  std::unique_ptr<QSocketNotifier> notifier_;
+};
+
+}  // namespace
 
 int run_window(int& argc, char** argv, const WindowOptions& options) {
   QApplication application(argc, argv);
@@ -17,11 +55,10 @@ int run_window(int& argc, char** argv, const WindowOptions& options) {
   QApplication::setApplicationDisplayName(u"Meshwright"_s);
   MainWindow window({options.experiment, options.runs_folder, options.resources, default_session_folder()});
   window.show();
-  if (options.start == Start::run)
-    QTimer::singleShot(0, &window, [&] {
-      window.show_page(Page::train);
-      window.actions()[u"run.start"_s]->trigger();
-    });
+  QTimer::singleShot(0, &window, [&] { window.begin(options.start); });
+  QObject::connect(&application, &QGuiApplication::commitDataRequest, &window, &MainWindow::close_unattended,
+                   Qt::DirectConnection);
+  const SignalWatch signal_watch([&window] { window.close_unattended(); });
   return QApplication::exec();
 }
 

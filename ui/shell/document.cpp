@@ -2,6 +2,7 @@
 #include "ui/shell/document.h"
 
 #include <QUndoCommand>
+#include <algorithm>
 
 #include "core/runs/parameters.h"
 #include "ui/theme/text.h"
@@ -111,11 +112,18 @@ void Document::become(Snapshot snapshot) {
   emit changed();
 }
 
+bool Document::has_errors() const {
+  return std::any_of(problems_.begin(), problems_.end(),
+                     [](const Problem& p) { return p.severity == Severity::error; });
+}
+
 void Document::start(runs::Experiment experiment, fs::path file) {
   file_ = std::move(file);
-  saved_ = experiment;
+  saved_ = file_.empty() ? runs::Experiment() : experiment;
   undo_.clear();
+  undo_.setClean();  // an empty stack that is not clean stays so
   become({std::move(experiment), std::nullopt});
+  emit replaced();
   emit file_changed();
 }
 
@@ -125,7 +133,10 @@ void Document::open(const fs::path& file) {
 
 void Document::open_example(const fs::path& file) {
   start(runs::Experiment::load(file), {});
-  saved_ = runs::Experiment();
+}
+
+void Document::open_copy(runs::Experiment experiment) {
+  start(std::move(experiment), {});
 }
 
 void Document::clear() {
@@ -151,17 +162,23 @@ void Document::save_as(const fs::path& file) {
   emit file_changed();
 }
 
-void Document::restore(Snapshot snapshot, const fs::path& file) {
-  runs::Experiment base;
+void Document::restore(Snapshot snapshot, const fs::path& file, Edited untitled) {
+  runs::Experiment saved;
+  bool edited = untitled == Edited::yes;
   if (!file.empty()) {
+    edited = true;
     try {
-      base = runs::Experiment::load(file);
+      saved = runs::Experiment::load(file);
+      edited = !(snapshot.experiment == saved);
     } catch (const Error&) {
-      // The file is gone or unreadable by now; what was unsaved is all there is.
+      // The file is gone or unreadable by now: all of the document is unsaved.
     }
   }
-  start(base, file);
-  push(std::move(snapshot), tr("restored changes"), "");
+  start(std::move(snapshot.experiment), file);
+  saved_ = std::move(saved);
+  become({now_.experiment, std::move(snapshot.text)});
+  if (edited || broken_) undo_.resetClean();
+  emit file_changed();
 }
 
 const Json* raw_value(const runs::Experiment& experiment, std::string_view key) {

@@ -11,6 +11,7 @@
 namespace mw::ui {
 
 enum class Gesture { single, continuing };  // continuing: typing and slider drags merge into one undo step
+enum class Edited { no, yes };
 
 class Document : public QObject {
   Q_OBJECT
@@ -31,6 +32,7 @@ class Document : public QObject {
   // Errors and warnings of the value, and of the JSON text where it cannot be read.
   const std::vector<Problem>& problems() const { return problems_; }
   bool text_broken() const { return broken_; }
+  bool has_errors() const;  // nothing can be predicted for it
   QUndoStack& undo_stack() { return undo_; }
   bool dirty() const { return !undo_.isClean(); }
 
@@ -43,20 +45,25 @@ class Document : public QObject {
   void reset(const std::string& key);  // back to the table's default
   void set_text(const std::string& json_text);
   void discard_text();                                             // back to the canonical text
-  void replace(runs::Experiment experiment, const QString& what);  // e.g. "Clone run-3"
+  void replace(runs::Experiment experiment, const QString& what);  // e.g. "fix of MESH-1"
   void end_gesture() { ++gesture_; }
 
-  // Files. Errors: Error, and the document stays as it was.
+  // Another document takes the place of this one, with nothing to undo and no unsaved edits. Errors: Error, and the
+  // document stays as it was.
   void open(const std::filesystem::path& file);
-  void open_example(const std::filesystem::path& file);  // its content, as an unsaved document
-  void clear();
+  void open_example(const std::filesystem::path& file);  // its content, as a document without a file
+  void open_copy(runs::Experiment experiment);           // e.g. of a run, as a document without a file
+  void clear();                                          // an empty document without a file
   void save();
   void save_as(const std::filesystem::path& file);
-  void restore(Snapshot snapshot, const std::filesystem::path& file);  // unsaved state of an earlier session
+  // The state of an earlier session, with nothing to undo. Has unsaved edits if it differs from its file; a document
+  // without a file, if `untitled` says so.
+  void restore(Snapshot snapshot, const std::filesystem::path& file, Edited untitled);
 
  signals:
   void changed();       // value, text or problems
   void file_changed();  // file, title or dirty
+  void replaced();      // by another document; after changed()
 
  private:
   friend class EditCommand;

@@ -48,6 +48,7 @@ MainWindow::MainWindow(const WindowSetup& setup)
   calibrate_ = new CalibrateDialog(calibrator_, setup_.runs_folder, this);
   proof_window_ = new ProofWindow(prover_, this);
   build_elsewhere();
+  build_undo();
   wire();
   resize(1280, 800);
   restoreGeometry(session_.value(u"layout/geometry"_s).toByteArray());
@@ -63,7 +64,7 @@ MainWindow::MainWindow(const WindowSetup& setup)
   serve_->setCurrentIndex(session_.value(u"layout/serve_tab"_s, 0).toInt());
   compare_->restore_layout(session_.value(u"layout/compare"_s).toByteArray());
   runs_page_->restore_layout(session_.value(u"layout/runs"_s).toByteArray());
-  first_document(setup.experiment);
+  first_document();
   const int last = session_.value(u"page"_s, -1).toInt();
   const bool elsewhere = runs::planned_elsewhere(document_.experiment());
   show_page(last >= 0 && last < pages_->count() ? static_cast<Page>(last) : elsewhere ? Page::design : Page::train);
@@ -72,12 +73,15 @@ MainWindow::MainWindow(const WindowSetup& setup)
 }
 
 MainWindow::~MainWindow() {
+  qApp->disconnect(this);
   // Before the document goes: a field that loses the focus ends its gesture.
   if (QWidget* focused = focusWidget()) focused->clearFocus();
   hide();
   clock_.disconnect();
   document_.disconnect();
   document_.undo_stack().disconnect();  // it speaks while it is cleared
+  runs_page_->undo_stack().disconnect();
+  undo_group_.disconnect();
   runs_.disconnect();
 }
 
@@ -127,33 +131,6 @@ void MainWindow::build_docks() {
   resizeDocks({problems_dock_}, {bottom_->height()}, Qt::Vertical);
 }
 
-void MainWindow::first_document(const std::filesystem::path& experiment) {
-  try {
-    const auto left = session_.journal();
-    const bool same_file =
-        left && !experiment.empty() && left->file == std::filesystem::absolute(experiment).lexically_normal();
-    if (left && (experiment.empty() || same_file) && (left->dirty || left->file.empty())) {
-      document_.restore(left->snapshot, left->file);
-      return;
-    }
-    if (!experiment.empty()) {
-      document_.open(experiment);
-      session_.add_recent(qpath(document_.file()));
-      return;
-    }
-    if (left && is_there(left->file)) {
-      document_.open(left->file);
-      return;
-    }
-    const auto example = setup_.resources / "examples" / "tiny-lora.json";
-    if (is_there(example)) document_.open_example(example);
-  } catch (const Error& error) {
-    report(ProblemSource::file, error.problem());
-  }
-  problems_.set(ProblemSource::document, document_.problems());
-  pricer_.ask(document_.experiment());
-}
-
 void MainWindow::show_page(Page page) {
   pages_->setCurrentIndex(static_cast<int>(page));
   for (size_t i = 0; i < page_buttons_.size(); ++i) page_buttons_[i]->setChecked(i == static_cast<size_t>(page));
@@ -168,6 +145,7 @@ void MainWindow::show_page(Page page) {
   data_->show_frame();
   train_->show_frame();
   serve_->show_frame();
+  choose_undo_stack();
   update_actions();
 }
 
@@ -206,7 +184,11 @@ void MainWindow::raise_panel(const QString& dock) {
 }
 
 void MainWindow::update_title() {
-  setWindowTitle(document_.title() + u"[*] \u2013 Meshwright"_s);
+  const RunPtr live = runs_.live();
+  const QString until = closing_ != Closing::when_done ? QString()
+                        : live ? tr("Closes after %1, %2 \u2013 ").arg(qs(live->id), steps_text(live->view))
+                               : tr("Closes when its work is done \u2013 ");
+  setWindowTitle(until + document_.title() + u"[*] \u2013 Meshwright"_s);
   setWindowModified(document_.dirty());
   if (!file_button_) return;
   const QString name = document_.title() + (document_.dirty() ? u" \u2022"_s : QString());
@@ -251,27 +233,6 @@ void MainWindow::remember() {
   session_.set_value(u"layout/runs"_s, runs_page_->save_layout());
   session_.set_value(u"launch"_s, launch_->remembered());
   session_.set_value(u"export/recipe"_s, export_->last_recipe());
-}
-
-void MainWindow::closeEvent(QCloseEvent* event) {
-  remember();
-  if (!close_when_stopped_) session_.set_value(u"page"_s, pages_->currentIndex());
-  try {
-    session_.write_journal(document_);  // no question: it comes back at the next start
-  } catch (const Error& error) {
-    report(ProblemSource::file, error.problem());
-  }
-  if (runs_.busy()) {  // a checkpoint is written first, with the window still answering; a job elsewhere goes on
-    close_when_stopped_ = true;
-    if (runs_.elsewhere())
-      runs_.detach();
-    else
-      runs_.stop();
-    show_kind(runs_.live()->kind());
-    event->ignore();
-    return;
-  }
-  QMainWindow::closeEvent(event);
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {

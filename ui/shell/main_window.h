@@ -2,7 +2,10 @@
 // Composition only: puts document, runs, pages and docks together and connects them.
 #pragma once
 #include <QMainWindow>
+#include <QPointer>
 #include <QTimer>
+#include <QUndoGroup>
+#include <functional>
 
 #include "ui/compare/compare_page.h"
 #include "ui/data/data_page.h"
@@ -13,6 +16,7 @@
 #include "ui/runs/runs_page.h"
 #include "ui/serve/serve_page.h"
 #include "ui/shell/action_registry.h"
+#include "ui/shell/app.h"
 #include "ui/shell/bottom_fold.h"
 #include "ui/shell/bottom_panels.h"
 #include "ui/shell/command_palette.h"
@@ -28,6 +32,7 @@
 #include "ui/train/train_page.h"
 
 class QDockWidget;
+class QMessageBox;
 class QStackedWidget;
 class QToolButton;
 
@@ -46,6 +51,12 @@ class MainWindow : public QMainWindow {
  public:
   explicit MainWindow(const WindowSetup& setup);
   ~MainWindow() override;
+
+  // To be called once, when the window is shown: opens the setup's experiment if unsaved edits of another one stand in
+  // its way, which asks for them, and starts a run.
+  void begin(Start start);
+  // Closes without a question, for the end of the session: a run is stopped with a checkpoint first.
+  void close_unattended();
 
   Document& document() { return document_; }
   RunController& runs() { return runs_; }
@@ -79,8 +90,10 @@ class MainWindow : public QMainWindow {
   void raise_panel(const QString& dock);  // "problems", "log", "jobs", "experiment"; open, where it was folded
   BottomFold& bottom() { return *bottom_; }
   void open_palette();
+  void open_file(const std::filesystem::path& file, const std::function<void()>& then = {});
 
  protected:
+  void changeEvent(QEvent* event) override;
   void closeEvent(QCloseEvent* event) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
   void dragMoveEvent(QDragMoveEvent* event) override;
@@ -91,16 +104,41 @@ class MainWindow : public QMainWindow {
   // main_window.cpp
   void build_pages();
   void build_docks();
-  void first_document(const std::filesystem::path& experiment);
   void update_actions();
   void update_title();
   void remember();
+  // window_documents.cpp
+  void first_document();
+  void when_edits_are_safe(const std::function<void()>& go_on);
+  void new_document();
+  void open_example(const std::filesystem::path& file);
+  void choose_file();
+  void save(const std::function<void()>& then = {});
+  void save_as(const std::function<void()>& then = {});
+  void clone(const QString& run);
+  // window_closing.cpp
+  void wire_closing();
+  QStringList unfinished_work() const;
+  bool has_work() const;
+  bool is_asking() const;
+  void ask_about_work(const QStringList& work);
+  void stop_work();
+  void keep_working();
+  void close_when_done();
+  bool edits_are_kept();
+  // window_undo.cpp
+  void build_undo();
+  void choose_undo_stack();
   // window_wiring.cpp
   void wire();
   void price_tokens();
   // window_elsewhere.cpp
   void build_elsewhere();  // dialogs and actions
   void wire_elsewhere();
+  NamedExperiment form_experiment() const;
+  static NamedExperiment run_experiment(const RunData& run);
+  std::vector<NamedExperiment> offered_experiments() const;
+  int offered_first() const;  // of them: what the page in sight shows
   void launch_elsewhere();
   void merge_shown();
   // window_serving.cpp
@@ -120,13 +158,10 @@ class MainWindow : public QMainWindow {
   void fill_recent(QMenu* menu);
   void run();
   void start(RunKind kind);
-  void prove(const runs::Experiment& experiment);
+  void prove(const NamedExperiment& experiment);
+  void prove_again();
   void pause_or_continue();
-  void open_file(const std::filesystem::path& file);
-  void choose_file();
-  void save();
-  void save_as();
-  void clone(const QString& run);
+  void show_errors();
   void fix(const mesh::Fix& fix, const QString& id);
   void report(ProblemSource source, const Problem& problem);
   std::vector<PaletteEntry> palette_entries();
@@ -136,6 +171,7 @@ class MainWindow : public QMainWindow {
   Theme theme_;
   FrameClock clock_;
   Document document_;
+  QUndoGroup undo_group_;
   RunController runs_;
   Pricer pricer_;
   Calibrator calibrator_;
@@ -168,7 +204,12 @@ class MainWindow : public QMainWindow {
   std::vector<QToolButton*> page_buttons_;
   QToolButton* file_button_ = nullptr;
   qint64 runs_refreshed_ = 0;
-  bool close_when_stopped_ = false;
+  runs::RunId proved_run_;                         // that the last proof was of; empty: of the form
+  std::filesystem::path first_file_;               // to be opened by begin()
+  QPointer<QMessageBox> question_;                 // asked last
+  enum class Closing { no, stopping, when_done };  // stopping: closes then; when_done: minimised until work is done
+  Closing closing_ = Closing::no;
+  bool unattended_ = false, edits_given_up_ = false;
 };
 
 }  // namespace mw::ui

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <utility>
 
+#include "ui/shell/document.h"
+
 namespace mw::ui {
 
 Pricer::Pricer(Folders folders, QObject* parent)
@@ -14,10 +16,28 @@ Pricer::Pricer(Folders folders, QObject* parent)
         work(question, stop, quiet);
       }) {}
 
+void Pricer::ask(const Document& document) {
+  invalid_ = document.has_errors();
+  if (invalid_) {
+    design_.reset();
+    prediction_.reset();
+  }
+  ask_worker(document.experiment());
+}
+
 void Pricer::ask(const runs::Experiment& experiment) {
+  invalid_ = false;
+  ask_worker(experiment);
+}
+
+void Pricer::ask_worker(const runs::Experiment& experiment) {
   bound_.reset();
   worker_.ask({++asked_, experiment, hardware_});
   emit changed();
+}
+
+bool Pricer::has_no_prediction() const {
+  return invalid_ || (settled() && !prediction_ && !(design_ && runs::is_whole(*design_)));
 }
 
 // At once with every row as long as it may be; then, when nothing newer came for a moment, with the data's real rows.
@@ -94,6 +114,11 @@ Pricer::Answer Pricer::design(const Question& question) {
 void Pricer::drain() {
   for (Answer& answer : answers_.drain().items) {
     if (answer.question != asked_) continue;
+    if (invalid_) {  // what the planner says follows from the document's own errors
+      answer.design.reset();
+      answer.prediction.reset();
+      answer.problems.clear();
+    }
     answer.about == About::design ? take_design(std::move(answer)) : take_prediction(std::move(answer));
     emit changed();
   }
@@ -101,10 +126,8 @@ void Pricer::drain() {
 
 void Pricer::take_design(Answer answer) {
   diagnostics_ = std::move(answer.diagnostics);
-  if (answer.design) {
-    design_ = std::move(answer.design);
-    designed_ = answer.question;
-  }
+  design_ = std::move(answer.design);
+  designed_ = answer.question;
   if (!answer.last) return;  // the prediction of this machine follows
   answered_ = settled_ = answer.question;
   problems_ = std::move(answer.problems);
@@ -124,7 +147,7 @@ void Pricer::take_prediction(Answer answer) {
       answer.prediction = std::move(bound_);  // the data cannot be read: the bound is all there is
     bound_.reset();
   }
-  if (!answer.prediction) return;
+  if (!answer.prediction && predicted_ == answer.question) return;  // so does the bound that is shown already
   prediction_ = std::move(answer.prediction);
   predicted_ = answered_;
 }

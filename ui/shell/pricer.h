@@ -14,6 +14,8 @@
 
 namespace mw::ui {
 
+class Document;
+
 class Pricer : public QObject {
   Q_OBJECT
  public:
@@ -32,11 +34,17 @@ class Pricer : public QObject {
     std::filesystem::path hardware, own_hardware;
   };
   explicit Pricer(Folders folders, QObject* parent = nullptr);
-  void ask(const runs::Experiment& experiment);
-  void hardware_changed() { ++hardware_; }  // chips, prices or calibration: read again for the next question
+  // A document with errors has no prediction: that of its last valid state goes at once, and the answer brings only
+  // what else is wrong.
+  void ask(const Document& document);
+  void ask(const runs::Experiment& experiment);  // a preview of a change to the document
+  void hardware_changed() { ++hardware_; }       // chips, prices or calibration: read again for the next question
   void drain();
-  // The last one there was. An exact one stays, outdated, until the next exact one: it does not jump to the upper bound
-  // in between.
+  // Nothing is predicted for the document, and nothing will be before it changes: it has errors, or the planner refused
+  // it. prediction() and design() are null then.
+  bool has_no_prediction() const;
+  // The last one there was, until its successor comes. An exact one stays, outdated, until the next exact one: it does
+  // not jump to the upper bound in between.
   const std::optional<runs::Prediction>& prediction() const { return prediction_; }
   // Of the target, this machine included; null before the first.
   const runs::DesignPtr& design() const { return design_; }
@@ -56,6 +64,7 @@ class Pricer : public QObject {
     runs::Experiment experiment;
     int hardware = 0;
   };
+  void ask_worker(const runs::Experiment& experiment);
   void work(const Question& question, const std::stop_token& stop, const Newest<Question>::Quiet& quiet);
   static Answer predict(const Question& question, runs::ReadData read_data, std::stop_token cancel);
   Answer design(const Question& question);
@@ -68,6 +77,7 @@ class Pricer : public QObject {
   Folders folders_;
   std::optional<hardware::Catalogue> catalogue_;  // the worker's
   int hardware_ = 0, loaded_ = 0;                 // asked for; the worker's
+  bool invalid_ = false;                          // the document that was asked for last has errors
   std::uint64_t asked_ = 0, answered_ = 0, predicted_ = 0, designed_ = 0, settled_ = 0;
   runs::DesignPtr design_;
   std::optional<runs::Prediction> prediction_, bound_;  // bound_: held back while an exact one is shown

@@ -50,6 +50,15 @@ int ProblemsModel::count(Severity of) const {
       std::count_if(rows_.begin(), rows_.end(), [&](const auto& d) { return d.problem.severity == of; }));
 }
 
+int ProblemsModel::count(Severity of, std::initializer_list<ProblemSource> from) const {
+  std::ptrdiff_t n = 0;
+  for (const ProblemSource source : from)
+    if (const auto list = by_source_.find(source); list != by_source_.end())
+      n += std::count_if(list->second.begin(), list->second.end(),
+                         [&](const auto& d) { return d.problem.severity == of; });
+  return static_cast<int>(n);
+}
+
 int ProblemsModel::rowCount(const QModelIndex& parent) const {
   return parent.isValid() ? 0 : static_cast<int>(rows_.size());
 }

@@ -2,6 +2,7 @@
 // All that is wrong, by where it was found: the document, its prediction, files, runs. Errors first.
 #pragma once
 #include <QAbstractTableModel>
+#include <initializer_list>
 #include <map>
 #include <vector>
 
@@ -22,6 +23,7 @@ class ProblemsModel : public QAbstractTableModel {
   const runs::Diagnostic& diagnostic(int row) const { return rows_[static_cast<size_t>(row)]; }
   const Problem& problem(int row) const { return diagnostic(row).problem; }
   int count(Severity of) const;
+  int count(Severity of, std::initializer_list<ProblemSource> from) const;
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;
   QVariant data(const QModelIndex& index, int role) const override;

@@ -38,9 +38,19 @@ Session::Left read_journal(const fs::path& file) {
   return left;
 }
 
+// Null: another window has the journal, or the folder cannot be written.
+std::unique_ptr<QLockFile> lock_journal(const fs::path& folder) {
+  std::error_code ignored;
+  fs::create_directories(folder, ignored);
+  auto lock = std::make_unique<QLockFile>(qpath(folder / "unsaved.lock"));
+  lock->setStaleLockTime(0);  // only a dead process loses it
+  return lock->tryLock(0) ? std::move(lock) : nullptr;
+}
+
 }  // namespace
 
 Session::Session(fs::path folder) : folder_(std::move(folder)) {
+  if (persistent()) journal_lock_ = lock_journal(folder_);
   if (persistent() && settings(folder_).value(u"layout_version"_s, 0).toInt() != kLayoutVersion) {
     QSettings s = settings(folder_);
     s.remove(u"layout"_s);
@@ -73,7 +83,7 @@ void Session::add_recent(const QString& file) {
 }
 
 std::optional<Session::Left> Session::journal() const {
-  if (!persistent()) return std::nullopt;
+  if (!has_journal()) return std::nullopt;
   const fs::path file = journal_file(folder_);
   if (!is_there(file)) return std::nullopt;
   try {
@@ -85,7 +95,7 @@ std::optional<Session::Left> Session::journal() const {
 }
 
 void Session::write_journal(const Document& document) {
-  if (!persistent()) return;
+  if (!has_journal()) return;
   Json j{{"version", kJournalVersion},
          {"file", document.file().string()},
          {"folder", document.experiment().folder().string()},

@@ -8,6 +8,7 @@
 #include <QToolButton>
 #include <QToolTip>
 
+#include "ui/theme/error_link.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -99,6 +100,7 @@ StatusStrip::StatusStrip(Pricer& pricer, RunController& runs, QWidget* parent)
       price_(new QLabel(this)),
       origin_(new QLabel(tr("predicted"), this)),
       job_(new QLabel(this)),
+      errors_(new ErrorLink(this)),
       why_(new QToolButton(this)) {
   setSizeGripEnabled(false);
   auto* left = new QWidget(this);
@@ -107,6 +109,7 @@ StatusStrip::StatusStrip(Pricer& pricer, RunController& runs, QWidget* parent)
   row->setSpacing(9);
   row->addWidget(bar_);
   row->addWidget(price_);
+  row->addWidget(errors_);
   origin_->setProperty("muted", true);
   QFont italic = small_font();
   italic.setItalic(true);
@@ -133,7 +136,7 @@ StatusStrip::StatusStrip(Pricer& pricer, RunController& runs, QWidget* parent)
 }
 
 QString StatusStrip::price_text() const {
-  return price_->text();
+  return errors_->isHidden() ? price_->text() : errors_->text();
 }
 
 QString StatusStrip::origin_text() const {
@@ -146,23 +149,47 @@ void StatusStrip::set_about(RunKind kind) {
   refresh();
 }
 
+void StatusStrip::set_errors(int errors) {
+  error_count_ = errors;
+  errors_->set_errors(errors);
+  refresh();
+}
+
 void StatusStrip::refresh() {
   const runs::DesignPtr& design = pricer_.design();
   const bool of_sizes = design && !pricer_.prediction() && design->request().work != plan::Work::train;
   if (about_ != RunKind::train && !of_sizes) return show_nothing();
-  const bool old = pricer_.prediction() ? pricer_.outdated() : pricer_.design_outdated();
-  const bool failed = !pricer_.problems().empty() && !pricer_.stale() && old;
+  if (pricer_.has_no_prediction()) return show_no_prediction();
+  const bool designed = design && runs::is_whole(*design);
+  const bool any = pricer_.prediction() || designed;
   if (pricer_.prediction())
     show_prediction(*pricer_.prediction());
-  else if (pricer_.design())
-    show_design(*pricer_.design());
+  else if (designed)
+    show_design(*design);
   else
-    say(failed ? qs(pricer_.problems().front().message) : tr("Memory: not predicted yet"), theme().muted);
-  const bool any = pricer_.prediction() || pricer_.design();
-  price_->setToolTip(failed ? qs(to_text(pricer_.problems().front())) : QString());
-  origin_->setText(failed && any ? tr("predicted for the last valid document") : predicted_for());
+    say(tr("Memory: not predicted yet"), theme().muted);
+  price_->show();
+  price_->setToolTip({});
+  origin_->setText(predicted_for());
+  errors_->hide();
+  show_figures(any);
+}
+
+// What the checker says of errors is in the Problems panel; a planner that gives up without one says why here.
+void StatusStrip::show_no_prediction() {
+  const bool linked = error_count_ > 0 || pricer_.problems().empty();
+  errors_->setVisible(linked);
+  price_->setVisible(!linked);
+  if (!linked) {
+    say(tr("No prediction: %1").arg(qs(pricer_.problems().front().message)), theme().muted);
+    price_->setToolTip(qs(to_text(pricer_.problems().front())));
+  }
+  show_figures(false);
+}
+
+void StatusStrip::show_figures(bool on) {
   for (QWidget* w : {static_cast<QWidget*>(bar_), static_cast<QWidget*>(origin_), static_cast<QWidget*>(why_)})
-    w->setVisible(any);
+    w->setVisible(on);
 }
 
 // The figure is the document's. The run on the page may be of other settings or of another version of the engine: then
@@ -172,7 +199,8 @@ QString StatusStrip::predicted_for() {
   told_ = run && !run->view.info().is_null();
   const auto& here = pricer_.prediction();
   const auto then = run && about_ == RunKind::train ? run->view.predicted() : std::nullopt;
-  const bool settled = here && here->basis == runs::Basis::exact && !pricer_.outdated();
+  if (here ? pricer_.outdated() : pricer_.design_outdated()) return tr("predicted before the last edit");
+  const bool settled = here && here->basis == runs::Basis::exact;
   if (!settled || !then || then->total() == here->at_peak.total()) return tr("predicted");
   return tr("predicted for this form; for %1, when it started: %2")
       .arg(qs(run->id.empty() ? run->name : run->id), qs(to_text(then->total())));
@@ -182,9 +210,10 @@ void StatusStrip::show_nothing() {
   say(about_ == RunKind::size ? tr("Each batch size is predicted before it is measured")
                               : tr("A sweep on this machine is measured, on other targets it is simulated"),
       theme().muted);
+  price_->show();
   price_->setToolTip({});
-  for (QWidget* w : {static_cast<QWidget*>(bar_), static_cast<QWidget*>(origin_), static_cast<QWidget*>(why_)})
-    w->hide();
+  errors_->hide();
+  show_figures(false);
 }
 
 void StatusStrip::say(const QString& text, const QColor& color) {

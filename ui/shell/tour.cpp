@@ -100,7 +100,7 @@ class Tour {
     for (const Shade shade : {Shade::light, Shade::dark})
       for (const QSize size : {QSize(1280, 800), QSize(2560, 1440)}) shot("design-two-meshes", shade, size);
     window_.design_page().unpin();
-    window_.document().restore(before, file);
+    window_.document().restore(before, file, Edited::no);
     wait_for(priced, 10000);
     window_.bottom().set(Fold::folded);  // the problems were that document's
   }

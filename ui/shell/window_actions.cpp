@@ -3,7 +3,6 @@
 #include <QApplication>
 #include <QDir>
 #include <QDockWidget>
-#include <QFileDialog>
 #include <QLineEdit>
 #include <QMenu>
 #include <QToolBar>
@@ -19,7 +18,7 @@ void MainWindow::build_actions() {
   const auto key = [](auto k) { return QKeySequence(k); };
   actions_.add({u"file.new"_s, tr("New Experiment"), tr("Start from an empty document with every default"),
                 key(QKeySequence::New)},
-               [this] { document_.replace(runs::Experiment(), tr("new experiment")); });
+               [this] { new_document(); });
   actions_.add({u"file.open"_s, tr("Open…"), tr("Open an experiment file"), key(QKeySequence::Open), Glyph::open},
                [this] { choose_file(); });
   actions_.add({u"file.save"_s, tr("Save"), tr("Save the experiment"), key(QKeySequence::Save), Glyph::save},
@@ -27,12 +26,12 @@ void MainWindow::build_actions() {
   actions_.add({u"file.save_as"_s, tr("Save As…"), tr("Save the experiment in another file"),
                 key(Qt::CTRL | Qt::SHIFT | Qt::Key_S)},
                [this] { save_as(); });
-  actions_.add({u"edit.undo"_s, tr("Undo"), tr("Take back the last edit of the experiment"), key(QKeySequence::Undo),
-                Glyph::undo},
-               [this] { document_.undo_stack().undo(); });
   actions_.add(
-      {u"edit.redo"_s, tr("Redo"), tr("Make the edit again"), key(Qt::CTRL | Qt::SHIFT | Qt::Key_Z), Glyph::redo},
-      [this] { document_.undo_stack().redo(); });
+      {u"edit.undo"_s, tr("Undo"), tr("Undo the last change made on this page"), key(QKeySequence::Undo), Glyph::undo},
+      [this] { undo_group_.undo(); });
+  actions_.add({u"edit.redo"_s, tr("Redo"), tr("Make the undone change again"), key(Qt::CTRL | Qt::SHIFT | Qt::Key_Z),
+                Glyph::redo},
+               [this] { undo_group_.redo(); });
   actions_[u"edit.redo"_s]->setShortcuts({key(Qt::CTRL | Qt::SHIFT | Qt::Key_Z), key(Qt::CTRL | Qt::Key_Y)});
   actions_.add(
       {u"problems.fix"_s, tr("Fix the Problem"),
@@ -51,7 +50,9 @@ void MainWindow::build_actions() {
       {u"run.prove"_s, tr("Prove the Mesh"),
        tr("Compute a step of this experiment on its mesh and on one device, and compare them tensor by tensor"),
        key(Qt::Key_F8)},
-      [this] { prove(document_.experiment()); });
+      [this] {
+        prove(page() == Page::train && train_->offers_proof() ? run_experiment(*train_->run()) : form_experiment());
+      });
   actions_.add({u"run.pause"_s, tr("Pause"), tr("Hold the run between two steps or points, or let it go on"),
                 key(Qt::Key_F6), Glyph::pause},
                [this] { pause_or_continue(); });
@@ -63,7 +64,7 @@ void MainWindow::build_actions() {
                 tr("Export as a Recipe\u2026"),
                 tr("Write the experiment as a folder that runs it on Tunix, TorchAX, TRL or vLLM"),
                 {}},
-               [this] { export_->open_with(document_.experiment()); });
+               [this] { export_->open_with(offered_experiments(), offered_first()); });
   actions_.add({u"run.launch"_s,
                 tr("Launch Elsewhere\u2026"),
                 tr("Start the experiment's recipe on another machine, and follow it here"),
@@ -238,18 +239,6 @@ void MainWindow::build_actions() {
   actions_.add({u"app.quit"_s, tr("Quit"), tr("Close the window; unsaved edits come back at the next start"),
                 key(QKeySequence::Quit)},
                [this] { close(); });
-  QUndoStack& undo = document_.undo_stack();
-  const auto follow = [this, &undo] {
-    actions_[u"edit.undo"_s]->setEnabled(undo.canUndo());
-    actions_[u"edit.redo"_s]->setEnabled(undo.canRedo());
-    actions_[u"edit.undo"_s]->setToolTip(undo.canUndo() ? tr("Undo %1 (Ctrl+Z)").arg(undo.undoText())
-                                                        : tr("Nothing to undo"));
-    actions_[u"edit.redo"_s]->setToolTip(undo.canRedo() ? tr("Redo %1 (Ctrl+Shift+Z)").arg(undo.redoText())
-                                                        : tr("Nothing to redo"));
-  };
-  connect(&undo, &QUndoStack::indexChanged, this, follow);
-  connect(&undo, &QUndoStack::cleanChanged, this, follow);
-  follow();
 }
 
 void MainWindow::run() {
@@ -271,10 +260,24 @@ void MainWindow::start(RunKind kind) {
   show_kind(kind);
 }
 
-void MainWindow::prove(const runs::Experiment& experiment) {
+void MainWindow::prove(const NamedExperiment& experiment) {
   proof_window_->show();
   proof_window_->activateWindow();
-  if (!runs_.busy()) prover_.start(experiment);  // both would only slow each other, and the timings of the run
+  if (runs_.busy() || prover_.busy()) return;  // they would only slow each other, and the timings of the run
+  proved_run_ = experiment.run;
+  proof_window_->set_subject(experiment.name);
+  prover_.start(experiment.experiment);
+}
+
+// The same run again, or the form as it is by now.
+void MainWindow::prove_again() {
+  if (proved_run_.empty()) return prove(form_experiment());
+  try {
+    const runs::Store store(setup_.runs_folder);
+    prove({qs(proved_run_), store.experiment(proved_run_), {}, proved_run_});
+  } catch (const Error& error) {
+    report(ProblemSource::store, error.problem());
+  }
 }
 
 void MainWindow::pause_or_continue() {
@@ -286,63 +289,11 @@ void MainWindow::pause_or_continue() {
     runs_.pause();
 }
 
-void MainWindow::open_file(const std::filesystem::path& file) {
-  try {
-    document_.open(file);
-    problems_.clear(ProblemSource::file);
-    session_.add_recent(qpath(document_.file()));
-  } catch (const Error& error) {
-    report(ProblemSource::file, error.problem());
-  }
-}
-
-void MainWindow::choose_file() {
-  auto* dialog =
-      new QFileDialog(this, tr("Open Experiment"), qpath(document_.experiment().folder()), tr("Experiment (*.json)"));
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setFileMode(QFileDialog::ExistingFile);
-  connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& file) { open_file(fspath(file)); });
-  dialog->open();
-}
-
-void MainWindow::save() {
-  if (document_.file().empty()) return save_as();
-  try {
-    document_.save();
-    problems_.clear(ProblemSource::file);
-  } catch (const Error& error) {
-    report(ProblemSource::file, error.problem());
-  }
-}
-
-void MainWindow::save_as() {
-  auto* dialog = new QFileDialog(this, tr("Save Experiment"),
-                                 document_.file().empty() ? u"experiment.json"_s : qpath(document_.file()),
-                                 tr("Experiment (*.json)"));
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setAcceptMode(QFileDialog::AcceptSave);
-  dialog->setDefaultSuffix(u"json"_s);
-  connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& file) {
-    try {
-      document_.save_as(fspath(file));
-      problems_.clear(ProblemSource::file);
-      session_.add_recent(qpath(document_.file()));
-    } catch (const Error& error) {
-      report(ProblemSource::file, error.problem());
-    }
-  });
-  dialog->open();
-}
-
-void MainWindow::clone(const QString& run) {
-  try {
-    runs::Store store(setup_.runs_folder);
-    document_.replace(store.experiment(ss(run)), tr("clone of %1").arg(run));
-    raise_panel(u"experiment"_s);
-    panel_->show_form();
-  } catch (const Error& error) {
-    report(ProblemSource::store, error.problem());
-  }
+// Errors come first in the list.
+void MainWindow::show_errors() {
+  raise_panel(u"problems"_s);
+  if (problems_.rowCount() > 0) problems_panel_->choose(0);
+  problems_panel_->table().setFocus(Qt::OtherFocusReason);
 }
 
 void MainWindow::fix(const mesh::Fix& fix, const QString& id) {

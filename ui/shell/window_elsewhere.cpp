@@ -31,9 +31,39 @@ void MainWindow::wire_elsewhere() {
   });
 }
 
-void MainWindow::launch_elsewhere() {
+NamedExperiment MainWindow::form_experiment() const {
   const auto& file = document_.file();
-  launch_->open_with(document_.experiment(), file.empty() ? tr("EXPERIMENT.json") : qpath(file));
+  return {tr("Form: %1").arg(document_.title()),
+          document_.experiment(),
+          file.empty() ? tr("EXPERIMENT.json") : qpath(file),
+          {}};
+}
+
+NamedExperiment MainWindow::run_experiment(const RunData& run) {
+  QStringList names;
+  for (const std::string& name : {run.id, run.name})
+    if (!name.empty() && !names.contains(qs(name))) names << qs(name);
+  return {tr("Run: %1").arg(names.join(u"  \u00B7  "_s)), run.record, tr("EXPERIMENT.json"), run.id};
+}
+
+// Of the form, and of the run that is shown or was shown last.
+std::vector<NamedExperiment> MainWindow::offered_experiments() const {
+  std::vector<NamedExperiment> offered{form_experiment()};
+  const RunPtr run = page() == Page::train   ? train_->run()
+                     : page() == Page::serve ? runs_.shown(serve_->kind())
+                                             : runs_.shown();
+  if (run) offered.push_back(run_experiment(*run));
+  return offered;
+}
+
+int MainWindow::offered_first() const {
+  const bool shows_run =
+      (page() == Page::train && train_->run()) || (page() == Page::serve && runs_.shown(serve_->kind()));
+  return shows_run ? 1 : 0;
+}
+
+void MainWindow::launch_elsewhere() {
+  launch_->open_with(offered_experiments(), offered_first());
 }
 
 // What the run that is shown brought back; or folders of the user's choice.

@@ -94,14 +94,8 @@ void MainWindow::fill_recent(QMenu* menu) {
       const QString name = QFileInfo(file).fileName();
       QAction* a = menu->addAction(menu->fontMetrics().elidedText(example ? name : file, Qt::ElideMiddle, 420));
       a->setToolTip(file);
-      connect(a, &QAction::triggered, this, [this, file, example] {
-        if (!example) return open_file(fspath(file));
-        try {
-          document_.open_example(fspath(file));
-        } catch (const Error& error) {
-          report(ProblemSource::file, error.problem());
-        }
-      });
+      connect(a, &QAction::triggered, this,
+              [this, file, example] { example ? open_example(fspath(file)) : open_file(fspath(file)); });
     }
   };
   add(tr("Recent"), session_.recent(), false);

@@ -45,7 +45,8 @@ void MainWindow::wire() {
   });
   connect(&document_, &Document::changed, this, [this] {
     problems_.set(ProblemSource::document, document_.problems());
-    pricer_.ask(document_.experiment());
+    pricer_.ask(document_);
+    edits_given_up_ = false;
     journal_.start();
     update_actions();
   });
@@ -63,8 +64,8 @@ void MainWindow::wire() {
     }
   });
   connect(&pricer_, &Pricer::changed, this, [this] {
+    if (pricer_.has_no_prediction() || !pricer_.stale()) price_tokens();
     if (pricer_.stale()) return;
-    price_tokens();
     if (FormRow* mesh = panel_->form().row("mesh"))
       mesh->field()->set_default_text(pricer_.design() && !pricer_.design_outdated() && !mesh->is_set()
                                           ? mesh_text(pricer_.design()->request().mesh)
@@ -87,6 +88,12 @@ void MainWindow::wire() {
                                   : warnings > 0 ? icon(Glyph::warning, Ink::warn)
                                                  : QIcon());
     if (errors + warnings > 0) bottom_->offer();
+    // The document's own errors are in the way of a prediction, or those of the planner; the checker finds others, too.
+    int in_the_way = problems_.count(Severity::error, {ProblemSource::document});
+    if (in_the_way == 0)
+      in_the_way = problems_.count(Severity::error, {ProblemSource::prediction, ProblemSource::checker});
+    strip_->set_errors(in_the_way);
+    design_->error_link().set_errors(in_the_way);
   });
   connect(problems_panel_, &ProblemsPanel::chosen, this, [this](const Problem& problem) { panel_->go_to(problem); });
   connect(problems_panel_, &ProblemsPanel::fix_wanted, this, &MainWindow::fix);
@@ -96,13 +103,15 @@ void MainWindow::wire() {
   connect(&runs_, &RunController::state_changed, this, [this] {
     update_actions();
     runs_refreshed_ = 0;
-    if (close_when_stopped_ && !runs_.busy()) close();
   });
   connect(jobs_, &JobsPanel::pause_wanted, this, [this] { actions_[u"run.pause"_s]->trigger(); });
   connect(jobs_, &JobsPanel::stop_wanted, this, [this] { actions_[u"run.stop"_s]->trigger(); });
   connect(jobs_, &JobsPanel::look_wanted, this, [this] { actions_[u"view.live"_s]->trigger(); });
   wire_serving();
   wire_elsewhere();
+  wire_closing();
+  for (ErrorLink* link : {&strip_->error_link(), &design_->error_link()})
+    connect(link, &ErrorLink::clicked, this, &MainWindow::show_errors);
   connect(design_, &DesignPage::problem, this, [this](const Problem& p) { report(ProblemSource::file, p); });
   connect(design_, &DesignPage::pin_changed, this, &MainWindow::update_actions);
   connect(design_, &DesignPage::calibrate_wanted, this, [this] { actions_[u"plan.calibrate"_s]->trigger(); });
@@ -111,20 +120,19 @@ void MainWindow::wire() {
     problems_.clear(ProblemSource::file);
     actions_[u"plan.undo_calibration"_s]->setEnabled(calibrator_.can_undo());
     pricer_.hardware_changed();
-    pricer_.ask(document_.experiment());
+    pricer_.ask(document_);
+    design_->alternatives().clear();
   });
   connect(data_, &DataPage::problem, this, [this](const Problem& p) { report(ProblemSource::file, p); });
   connect(data_, &DataPage::setting_wanted, this, [this](const QString& key) { go_to_setting(ss(key)); });
   connect(train_, &TrainPage::moment_changed, this,
           [this] { design_->measured().show_moment(train_->run(), train_->moment(), train_->held()); });
   connect(&prover_, &Prover::changed, this, &MainWindow::update_actions);
-  connect(proof_window_, &ProofWindow::again_wanted, this, [this] { actions_[u"run.prove"_s]->trigger(); });
+  connect(proof_window_, &ProofWindow::again_wanted, this, &MainWindow::prove_again);
   connect(proof_window_, &ProofWindow::tensor_chosen, design_, &DesignPage::select_tensor);
   connect(proof_window_, &ProofWindow::problem, this, [this](const Problem& p) { report(ProblemSource::file, p); });
   connect(design_, &DesignPage::prove_wanted, this, [this] { actions_[u"run.prove"_s]->trigger(); });
-  connect(train_, &TrainPage::prove_wanted, this, [this] {
-    if (train_->run()) prove(train_->run()->record);
-  });
+  connect(train_, &TrainPage::prove_wanted, this, [this] { actions_[u"run.prove"_s]->trigger(); });
   connect(train_, &TrainPage::run_wanted, this, [this] { actions_[u"run.start"_s]->trigger(); });
   connect(train_, &TrainPage::runs_wanted, this, [this] { show_page(Page::runs); });
   connect(runs_page_, &RunsPage::open_wanted, this, [this](const QString& run) { open_run(ss(run)); });

@@ -24,6 +24,7 @@ ExportDialog::ExportDialog(RecipeExporter& exporter, QWidget* parent) : QDialog(
   setObjectName(u"export"_s);
   build();
   resize(kExportWidth, 560);
+  connect(experiment_, &QComboBox::currentIndexChanged, this, &ExportDialog::choose);
   connect(recipe_, &QComboBox::currentIndexChanged, this, &ExportDialog::look);
   connect(export_, &QPushButton::clicked, this, &ExportDialog::write);
   connect(folder_, &QLineEdit::textChanged, this, &ExportDialog::show_state);
@@ -38,8 +39,12 @@ ExportDialog::ExportDialog(RecipeExporter& exporter, QWidget* parent) : QDialog(
 
 void ExportDialog::build() {
   QVBoxLayout* column = dialog_column(*this, kExportWidth);
-  about_ = add_about(*column);
+  add_about(*column)->setText(
+      tr("A folder that runs the experiment elsewhere, unedited: scripts, settings, the batches where data and "
+         "tokenizer are at hand, and a README."));
   auto* form = new QFormLayout;
+  experiment_ = new ExperimentChoice(this);
+  form->addRow(tr("Experiment"), experiment_);
   recipe_ = new RecipeChoice(this);
   form->addRow(tr("Recipe"), recipe_);
   folder_ = add_folder(*form, tr("Folder"), tr("one that is not there yet, is empty, or holds an export"), *this).line;
@@ -65,21 +70,24 @@ void ExportDialog::build() {
   connect(buttons.cancel, &QPushButton::clicked, this, &QDialog::reject);
 }
 
-void ExportDialog::open_with(const runs::Experiment& experiment) {
-  experiment_ = experiment;
-  const std::string name = experiment.string("name");
-  about_->setText(
-      tr("<b>%1</b> as a folder that runs it elsewhere, unedited: scripts, settings, the batches where data "
-         "and tokenizer are at hand, and a README.")
-          .arg((name.empty() ? tr("This experiment") : qs(name)).toHtmlEscaped()));
-  look();
+void ExportDialog::open_with(std::vector<NamedExperiment> experiments, int chosen) {
+  experiment_->offer(std::move(experiments), chosen);
+  choose();
   open();
   folder_->setFocus();
 }
 
+void ExportDialog::choose() {
+  {
+    const QSignalBlocker quiet(recipe_);
+    recipe_->suit(experiment_->chosen().experiment);
+  }
+  look();
+}
+
 void ExportDialog::look() {
   said_->say({});
-  exporter_.look(recipe_->kind(), experiment_);
+  exporter_.look(recipe_->kind(), experiment_->chosen().experiment);
 }
 
 void ExportDialog::show_state() {

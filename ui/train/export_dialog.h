@@ -4,11 +4,11 @@
 #pragma once
 #include <QDialog>
 
+#include "ui/train/experiment_choice.h"
 #include "ui/train/recipe_choice.h"
 #include "ui/train/recipe_exporter.h"
 
 class QCheckBox;
-class QLabel;
 class QLineEdit;
 class QListWidget;
 class QProgressBar;
@@ -22,7 +22,8 @@ class ExportDialog : public QDialog {
   Q_OBJECT
  public:
   ExportDialog(RecipeExporter& exporter, QWidget* parent = nullptr);
-  void open_with(const runs::Experiment& experiment);
+  void open_with(std::vector<NamedExperiment> experiments, int chosen);
+  ExperimentChoice& experiment() { return *experiment_; }
   RecipeChoice& recipe() { return *recipe_; }
   QLineEdit& folder() { return *folder_; }
   QListWidget& files() { return *files_; }
@@ -35,15 +36,15 @@ class ExportDialog : public QDialog {
 
  private:
   void build();
+  void choose();
   void look();
   void show_look();
   void show_state();
   void write();
 
   RecipeExporter& exporter_;
-  runs::Experiment experiment_;
-  QLabel* about_;
   SaidText* said_;
+  ExperimentChoice* experiment_;
   RecipeChoice* recipe_;
   QLineEdit* folder_;
   QListWidget *files_, *remarks_;

@@ -68,8 +68,12 @@ LaunchDialog::LaunchDialog(RunController& runs, std::filesystem::path resources,
 
 void LaunchDialog::build() {
   QVBoxLayout* column = dialog_column(*this, kLaunchWidth);
-  about_ = add_about(*column);
+  add_about(*column)->setText(
+      tr("A recipe on another machine. It is started detached: it goes on when the connection is lost or this window "
+         "is closed, and its run is shown here as it goes."));
   auto* form = new QFormLayout;
+  experiment_ = new ExperimentChoice(this);
+  form->addRow(tr("Experiment"), experiment_);
   recipe_ = new RecipeChoice(this);
   form->addRow(tr("Recipe"), recipe_);
   where_ = new QComboBox(this);
@@ -113,11 +117,13 @@ void LaunchDialog::build() {
   }
   for (QLineEdit* l : findChildren<QLineEdit*>())
     connect(l, &QLineEdit::textChanged, this, &LaunchDialog::show_command);
-  for (QComboBox* c : std::initializer_list<QComboBox*>{recipe_, where_})
+  for (QComboBox* c : std::initializer_list<QComboBox*>{experiment_, recipe_, where_})
     connect(c, &QComboBox::currentIndexChanged, this, &LaunchDialog::show_command);
   connect(where_, &QComboBox::currentIndexChanged, places_, &QStackedWidget::setCurrentIndex);
   connect(places_, &QStackedWidget::currentChanged, this, &LaunchDialog::fit_place);
   fit_place();
+  connect(experiment_, &QComboBox::currentIndexChanged, this,
+          [this] { recipe_->suit(experiment_->chosen().experiment); });
   connect(force_, &QCheckBox::toggled, this, &LaunchDialog::show_command);
 }
 
@@ -182,22 +188,18 @@ QString LaunchDialog::command() const {
 }
 
 void LaunchDialog::show_command() {
-  QString text = u"meshwright launch %1 --recipe %2 --on %3"_s.arg(word(file_), recipe_->name(), word(target_text()));
+  QString text = u"meshwright launch %1 --recipe %2 --on %3"_s.arg(word(experiment_->chosen().file), recipe_->name(),
+                                                                   word(target_text()));
   if (!folder_->text().isEmpty()) text += u" --dir "_s + word(folder_->text());
   if (force_->isChecked()) text += u" --force"_s;
   if (!start_->text().isEmpty()) text += u" --command "_s + word(start_->text());
   command_->setText(text);
 }
 
-void LaunchDialog::open_with(const runs::Experiment& experiment, const QString& file) {
+void LaunchDialog::open_with(std::vector<NamedExperiment> experiments, int chosen) {
   if (!waiting_) {
-    experiment_ = experiment;
-    file_ = file;
-    const std::string name = experiment.string("name");
-    about_->setText(
-        tr("<b>%1</b> as a recipe on another machine. It is started detached: it goes on when the connection "
-           "is lost or this window is closed, and its run is shown here as it goes.")
-            .arg((name.empty() ? tr("This experiment") : qs(name)).toHtmlEscaped()));
+    experiment_->offer(std::move(experiments), chosen);
+    recipe_->suit(experiment_->chosen().experiment);
     said_->say({});
     show_command();
     show_state();
@@ -212,7 +214,7 @@ QString LaunchDialog::said() const {
 
 void LaunchDialog::show_state() {
   progress_->setVisible(waiting_);
-  for (QWidget* w : std::initializer_list<QWidget*>{recipe_, where_, places_, folder_, force_, start_})
+  for (QWidget* w : std::initializer_list<QWidget*>{experiment_, recipe_, where_, places_, folder_, force_, start_})
     w->setEnabled(!waiting_);
   launch_->setEnabled(!runs_.busy());
   launch_->setToolTip(runs_.busy() ? tr("Another run is going on in this window")
@@ -223,7 +225,7 @@ void LaunchDialog::show_state() {
 void LaunchDialog::begin() {
   said_->say({});
   try {
-    launch::Request request{.experiment = experiment_,
+    launch::Request request{.experiment = experiment_->chosen().experiment,
                             .recipe = recipe_->kind(),
                             .target = launch::parse_target(ss(target_text()), resources_ / "launch"),
                             .command = ss(start_->text()),

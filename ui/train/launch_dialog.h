@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/launch/target.h"
+#include "ui/train/experiment_choice.h"
 #include "ui/train/recipe_choice.h"
 #include "ui/train/run_controller.h"
 
@@ -25,11 +26,11 @@ class LaunchDialog : public QDialog {
   Q_OBJECT
  public:
   LaunchDialog(RunController& runs, std::filesystem::path resources, QWidget* parent = nullptr);
-  // file: as the command line names the experiment.
-  void open_with(const runs::Experiment& experiment, const QString& file);
+  void open_with(std::vector<NamedExperiment> experiments, int chosen);
   QVariantMap remembered() const;  // for the next start; nothing secret is asked for
   void remember(const QVariantMap& values);
 
+  ExperimentChoice& experiment() { return *experiment_; }
   RecipeChoice& recipe() { return *recipe_; }
   QComboBox& where() { return *where_; }
   QLineEdit& host() { return *host_; }
@@ -61,12 +62,11 @@ class LaunchDialog : public QDialog {
 
   RunController& runs_;
   std::filesystem::path resources_;
-  runs::Experiment experiment_;
-  QString file_;
   std::vector<launch::Template> templates_;
   std::vector<std::vector<Field>> fields_;  // by template
-  QLabel *about_, *command_;
+  QLabel* command_;
   SaidText* said_;
+  ExperimentChoice* experiment_;
   RecipeChoice* recipe_;
   QComboBox* where_;
   QStackedWidget* places_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ui/theme/text.h"
+#include "ui/train/run_controller.h"
 
 namespace mw::ui {
 
@@ -15,6 +16,13 @@ RecipeChoice::RecipeChoice(QWidget* parent) : QComboBox(parent) {
 
 recipes::Kind RecipeChoice::kind() const {
   return recipes::recipe_kind(ss(name()));
+}
+
+void RecipeChoice::suit(const runs::Experiment& experiment) {
+  const bool training = kind_of(experiment) == RunKind::train;
+  if (recipes::trains(kind()) == training) return;
+  for (const recipes::Kind kind : recipes::kKinds)
+    if (recipes::trains(kind) == training) return choose(qs(recipes::to_string(kind)));
 }
 
 void RecipeChoice::choose(const QString& name) {

@@ -4,6 +4,7 @@
 #include <QComboBox>
 
 #include "core/recipes/recipe.h"
+#include "core/runs/experiment.h"
 
 namespace mw::ui {
 
@@ -14,6 +15,8 @@ class RecipeChoice : public QComboBox {
   recipes::Kind kind() const;
   QString name() const { return currentData().toString(); }
   void choose(const QString& name);  // an unknown one: the first
+  // Chooses the first recipe that can carry out this experiment where the chosen one cannot: training or serving.
+  void suit(const runs::Experiment& experiment);
 };
 
 }  // namespace mw::ui

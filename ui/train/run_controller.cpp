@@ -65,7 +65,7 @@ void RunController::continue_run(const runs::RunId& run) {
 
 EventSink RunController::begin() {
   live_->live = true;
-  stopping_ = false;
+  stopping_ = started_there_ = false;
   dropped_ = 0;
   inbox_ = std::make_shared<Inbox>();
   return [inbox = inbox_](const Event& event) {
@@ -126,6 +126,7 @@ void RunController::drain() {
       dropped_ = drained.dropped_total;
       reload_live();
     }
+    if (launched_ && !started_there_ && !drained.items.empty()) started_there_ = was_started_there();
     if (!drained.items.empty()) {
       emit live_grew();
       if (shown(live_->kind()) == live_) emit shown_grew();
@@ -153,6 +154,16 @@ void RunController::drain() {
       show(live_);
       emit state_changed();
     }
+  }
+}
+
+// Its run has a cursor from when the job may run.
+bool RunController::was_started_there() const {
+  if (live_->id.empty()) return false;
+  try {
+    return runs::Store(runs_folder_).cursor(live_->id).has_value();
+  } catch (const Error&) {
+    return false;  // asked again with the next events
   }
 }
 

@@ -44,6 +44,8 @@ class RunController : public QObject {
   bool busy() const { return job_ || launched_; }
   bool elsewhere() const { return launched_ != nullptr; }  // the live one was launched
   bool stopping() const { return stopping_; }
+  // The live one is a job elsewhere that has been started there: it goes on without this window.
+  bool goes_on_alone() const { return launched_ && started_there_; }
 
   void start(const runs::Experiment& experiment);  // freezes a copy; ignored while a run goes
   void continue_run(const runs::RunId& run);       // from its last checkpoint
@@ -80,6 +82,7 @@ class RunController : public QObject {
   EventSink begin();  // what any job needs: an inbox
   void finish_launch();
   void take(const Event& event);
+  bool was_started_there() const;
   void finish_job();
   void reload_live();
   void show(RunPtr run);
@@ -93,7 +96,7 @@ class RunController : public QObject {
   std::unique_ptr<Loader> loader_;
   RunPtr live_, shown_;
   std::array<RunPtr, kRunKinds> by_kind_;
-  bool stopping_ = false;
+  bool stopping_ = false, started_there_ = false;
   std::uint64_t dropped_ = 0;
 };
 

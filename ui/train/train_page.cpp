@@ -114,7 +114,6 @@ void TrainPage::build() {
   show_mesh_panels();
 }
 
-// What can be done with the run that is shown, then with the experiment.
 QLayout* TrainPage::build_top() {
   auto* top = new QHBoxLayout;
   header_ = new RunHeader(runs_, this);
@@ -135,19 +134,26 @@ QLayout* TrainPage::build_top() {
   prove_ =
       button(tr("Prove"), tr("Compute a step of this run's experiment on its mesh and on one device, and compare them"),
              &TrainPage::prove_wanted);
-  export_ = button(tr("Export\u2026"), tr("Write the experiment as a recipe: a folder that runs it elsewhere"),
+  export_ = button(tr("Export\u2026"),
+                   tr("Write the experiment of this run, or of the form, as a recipe: a folder that runs it elsewhere"),
                    &TrainPage::export_wanted);
-  launch_ = button(tr("Launch\u2026"), tr("Start the experiment's recipe on another machine, and follow it here"),
-                   &TrainPage::launch_wanted);
+  launch_ =
+      button(tr("Launch\u2026"),
+             tr("Start the recipe of this run's experiment, or of the form's, on another machine, and follow it here"),
+             &TrainPage::launch_wanted);
   for (QPushButton* b : {reattach_, detach_, merge_, prove_}) b->hide();
   return top;
+}
+
+bool TrainPage::offers_proof() const {
+  return on_a_mesh(run_) && !(run_->view.info().is_object() && run_->view.info().contains("launched"));
 }
 
 void TrainPage::show_buttons() {
   const bool busy = runs_.busy();
   const bool launched = run_ && run_->view.info().is_object() && run_->view.info().contains("launched");
   const auto finished = run_ ? run_->view.finished() : std::nullopt;
-  prove_->setVisible(on_a_mesh(run_) && !launched);
+  prove_->setVisible(offers_proof());
   prove_->setEnabled(!busy);
   launch_->setEnabled(!busy);
   reattach_->setVisible(launched && !run_->live && !finished);

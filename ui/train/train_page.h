@@ -32,6 +32,7 @@ class TrainPage : public QWidget {
   PlotLink& link() { return by_step_; }
   PlotLink& times() { return by_time_; }
   const RunPtr& run() const { return run_; }
+  bool offers_proof() const;                              // of the run that is shown
   const runs::Moment& moment() const { return moment_; }  // what everything says where the charts are read
   MeasuredMesh::Held held() const;
   Plot& loss() { return *loss_; }

@@ -1,0 +1,613 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the window must not lose or mix up: unsaved edits, runs, plans of another document, the experiment that is
+// shown, what undo is about, figures of a document that has errors.
+#include <QAction>
+#include <QDropEvent>
+#include <QFileDialog>
+#include <QLineEdit>
+#include <QListWidget>
+#include <QMenu>
+#include <QMessageBox>
+#include <QMimeData>
+#include <QPushButton>
+#include <QTableView>
+#include <QTest>
+#include <QToolButton>
+#include <QUrl>
+
+#include "core/base/files.h"
+#include "tests/cli/project.h"
+#include "tests/ui/window_fixture.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+namespace fs = std::filesystem;
+using Route = std::function<void(MainWindow&, const fs::path&)>;
+
+class LostWorkTest : public test::WindowFixture {
+  Q_OBJECT
+
+  static fs::path example(const char* name) { return fs::path(MW_RESOURCES) / "examples" / name; }
+  fs::path file(const std::string& name, int rank) const {
+    const fs::path path = folder() / name;
+    write_file_atomically(path, "{\"schema\": 1, \"lora\": {\"rank\": " + std::to_string(rank) + "}}");
+    return path;
+  }
+  static long long rank_in(const fs::path& path) { return runs::Experiment::load(path).integer("lora.rank"); }
+  long long rank() const { return window_->document().experiment().integer("lora.rank"); }
+  // A window on a file of rank 4 whose rank was edited to 77.
+  fs::path open_edited() {
+    const fs::path edited = file("edited.json", 4);
+    open_window(setup(edited), Page::train);
+    window_->document().set("lora.rank", 77);
+    return edited;
+  }
+  static QMessageBox* question(MainWindow& window, const QString& name) {
+    for (auto* box : window.findChildren<QMessageBox*>(name))
+      if (box->isVisible()) return box;
+    return nullptr;
+  }
+  QMessageBox* unsaved() { return question(*window_, u"unsaved_edits"_s); }
+  QMessageBox* unfinished() { return question(*window_, u"unfinished_work"_s); }
+  static void answer(QMessageBox* box, const QString& name) {
+    QVERIFY(box);
+    auto* button = box->findChild<QPushButton*>(name);
+    QVERIFY2(button, qPrintable(name));
+    QTest::mouseClick(button, Qt::LeftButton);
+  }
+  static void pick(MainWindow& window, const QString& path) {
+    for (auto* dialog : window.findChildren<QFileDialog*>()) {
+      if (!dialog->isVisible()) continue;
+      dialog->selectFile(path);
+      QMetaObject::invokeMethod(dialog, "accept");
+      return;
+    }
+    QFAIL("no file dialog is open");
+  }
+  static void pick_in_menu(MainWindow& window, const QString& tip) {
+    QMenu* menu = window.findChild<QToolButton*>(u"file"_s)->menu();
+    emit menu->aboutToShow();
+    for (QAction* a : menu->actions())
+      if (a->toolTip() == tip) return a->trigger();
+    QFAIL(qPrintable(tip));
+  }
+  static void drop(MainWindow& window, const fs::path& path) {
+    QMimeData data;
+    data.setUrls({QUrl::fromLocalFile(qpath(path))});
+    QDragEnterEvent enter(QPoint(5, 5), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+    QCoreApplication::sendEvent(&window, &enter);  // a drop goes to whom this has accepted
+    QDropEvent event(QPointF(5, 5), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+    QCoreApplication::sendEvent(&window, &event);
+  }
+  QFileDialog* save_as() {
+    for (auto* dialog : window_->findChildren<QFileDialog*>(u"save_as"_s))
+      if (dialog->isVisible()) return dialog;
+    return nullptr;
+  }
+  void priced() {
+    QTRY_VERIFY_WITH_TIMEOUT(window_->pricer().settled(), 20000);
+    window_->design_page().show_frame();
+  }
+  void search() {
+    QTest::mouseClick(&plans().search_button(), Qt::LeftButton);
+    QTRY_VERIFY_WITH_TIMEOUT(!plans().searching(), 20000);
+    QVERIFY(plans().model().rowCount() > 10);
+  }
+  Alternatives& plans() { return window_->design_page().alternatives(); }
+  runs::RunId add_real_run() const {
+    runs::Experiment e;
+    e.set_value("name", "Trained before");
+    e.set_value("model.path", (fs::path(MW_RESOURCES).parent_path() / "tests" / "fixtures" / "gemma3_tiny").string());
+    e.set_value("lora.rank", 8);
+    runs::Store runs(store());
+    const runs::RunId run = runs.create(e, "Trained before");
+    const auto lock = runs.lock(run);
+    event::Finished end;
+    end.state = RunState::done;
+    runs.append(run, Event{0.1, event::Started{Json{{"name", "Trained before"}}}});
+    runs.append(run, Event{0.2, end});
+    runs.flush();
+    return run;
+  }
+  void show_run(const runs::RunId& run) {
+    window_->runs().open(run);
+    QTRY_VERIFY(window_->train_page().run() && window_->train_page().run()->id == run);
+    window_->show_page(Page::train);
+  }
+
+ private slots:
+  // --- New, open, clone ---
+
+  void a_new_document_has_no_file_and_save_asks_for_one() {
+    const fs::path kept = file("kept.json", 4);
+    open_window(setup(kept), Page::train);
+    window_->actions()[u"file.new"_s]->trigger();
+    QVERIFY(window_->document().file().empty());
+    QVERIFY(!window_->document().dirty());
+    window_->document().set("lora.rank", 9);
+    window_->actions()[u"file.save"_s]->trigger();
+    QVERIFY(save_as());
+    QCOMPARE(rank_in(kept), 4LL);
+    pick(*window_, qpath(folder() / "new.json"));
+    QTRY_COMPARE(window_->document().file(), folder() / "new.json");
+    QCOMPARE(rank_in(folder() / "new.json"), 9LL);
+    QCOMPARE(rank_in(kept), 4LL);
+    QVERIFY(!window_->document().dirty());
+  }
+
+  void a_clone_of_a_run_has_no_file_either() {
+    test::add_run(store(), "one", 6, RunState::done);
+    const fs::path kept = file("kept.json", 4);
+    open_window(setup(kept), Page::runs);
+    emit window_->runs_page().clone_wanted(u"run-1"_s);
+    QCOMPARE(rank(), 8LL);
+    QVERIFY(window_->document().file().empty());
+  }
+
+  void whatever_replaces_the_document_asks_about_its_unsaved_edits_data() {
+    QTest::addColumn<Route>("route");
+    QTest::newRow("new") << Route([](MainWindow& w, const fs::path&) { w.actions()[u"file.new"_s]->trigger(); });
+    QTest::newRow("open dialog") << Route([](MainWindow& w, const fs::path& other) {
+      w.actions()[u"file.open"_s]->trigger();
+      pick(w, qpath(other));
+    });
+    QTest::newRow("recent file") << Route([](MainWindow& w, const fs::path& other) { pick_in_menu(w, qpath(other)); });
+    QTest::newRow("example") << Route(
+        [](MainWindow& w, const fs::path&) { pick_in_menu(w, qpath(example("tiny-serve.json"))); });
+    QTest::newRow("drop") << Route([](MainWindow& w, const fs::path& other) { drop(w, other); });
+    QTest::newRow("clone") << Route(
+        [](MainWindow& w, const fs::path&) { emit w.runs_page().clone_wanted(u"run-1"_s); });
+  }
+  void whatever_replaces_the_document_asks_about_its_unsaved_edits() {
+    QFETCH(const Route, route);
+    test::add_run(store(), "one", 6, RunState::done);
+    const fs::path other = file("other.json", 12);
+    Session(folder() / "state").add_recent(qpath(other));
+    const fs::path edited = open_edited();
+    route(*window_, other);
+    QTRY_VERIFY(unsaved());
+    answer(unsaved(), u"cancel"_s);
+    QTRY_VERIFY(!unsaved());
+    QCOMPARE(rank(), 77LL);
+    QCOMPARE(window_->document().file(), edited);
+    QVERIFY(window_->document().dirty());
+    route(*window_, other);
+    QTRY_VERIFY(unsaved());
+    QTest::keyClick(unsaved(), Qt::Key_Escape);  // as Cancel
+    QTRY_VERIFY(!unsaved());
+    QCOMPARE(rank(), 77LL);
+    route(*window_, other);
+    QTRY_VERIFY(unsaved());
+    answer(unsaved(), u"discard"_s);
+    QTRY_VERIFY(rank() != 77);
+    QCOMPARE(rank_in(edited), 4LL);
+    window_->document().open(edited);
+    window_->document().set("lora.rank", 78);
+    route(*window_, other);
+    QTRY_VERIFY(unsaved());
+    QVERIFY(unsaved()->defaultButton() && unsaved()->defaultButton()->objectName() == u"save"_s);
+    answer(unsaved(), u"save"_s);
+    QTRY_VERIFY(rank() != 78);
+    QCOMPARE(rank_in(edited), 78LL);
+    route(*window_, other);  // nothing unsaved: no question
+    QVERIFY(!unsaved());
+  }
+
+  void a_question_is_looked_at() {
+    open_edited();
+    window_->actions()[u"file.new"_s]->trigger();
+    QTRY_VERIFY(unsaved());
+    QTest::qWait(60);
+    fs::create_directories(MW_PICTURES);
+    QVERIFY(unsaved()->grab().save(qpath(fs::path(MW_PICTURES)) + u"/unsaved-edits.png"_s));
+    QCOMPARE(test::clipped(*unsaved()).join(u"; "_s), QString());
+    answer(unsaved(), u"cancel"_s);
+  }
+
+  void save_as_that_is_cancelled_cancels_what_asked_for_it() {
+    open_window(setup(), Page::train);
+    window_->document().clear();
+    window_->document().set("lora.rank", 77);
+    drop(*window_, file("other.json", 12));
+    answer(unsaved(), u"save"_s);
+    QVERIFY(save_as());
+    save_as()->reject();
+    QTRY_VERIFY(!save_as());
+    QCOMPARE(rank(), 77LL);
+    QVERIFY(window_->document().dirty());
+    drop(*window_, folder() / "other.json");
+    answer(unsaved(), u"save"_s);
+    pick(*window_, qpath(folder() / "saved.json"));
+    QTRY_COMPARE(rank(), 12LL);
+    QCOMPARE(rank_in(folder() / "saved.json"), 77LL);
+  }
+
+  void a_save_that_fails_cancels_and_is_reported() {
+    const fs::path edited = folder() / "sub" / "edited.json";
+    write_file_atomically(edited, "{\"schema\": 1}");
+    open_window(setup(edited), Page::train);
+    window_->document().set("lora.rank", 77);
+    fs::remove_all(folder() / "sub");
+    write_file_atomically(folder() / "sub", "no folder any more");
+    drop(*window_, file("other.json", 12));
+    answer(unsaved(), u"save"_s);
+    QTRY_VERIFY(!unsaved());
+    QCOMPARE(rank(), 77LL);
+    QVERIFY(window_->document().dirty());
+    QVERIFY(window_->problems().count(Severity::error) >= 1);
+    QCOMPARE(window_->bottom().state(), Fold::open);
+  }
+
+  void json_text_that_is_not_valid_is_not_given_up_by_saving() {
+    const fs::path edited = open_edited();
+    window_->document().set_text(window_->document().json_text() + "oops");
+    drop(*window_, file("other.json", 12));
+    answer(unsaved(), u"save"_s);
+    QTRY_VERIFY(!unsaved());
+    QVERIFY(window_->document().text_broken());
+    QCOMPARE(rank_in(edited), 77LL);
+    drop(*window_, folder() / "other.json");
+    answer(unsaved(), u"discard"_s);
+    QTRY_COMPARE(rank(), 12LL);
+  }
+
+  // --- Sessions ---
+
+  void unsaved_edits_of_the_last_session_are_asked_about_before_another_file() {
+    const fs::path edited = open_edited(), other = file("other.json", 12);
+    window_->close();
+    window_.reset();
+    open_window(setup(other), Page::train);
+    QCOMPARE(rank(), 77LL);
+    window_->begin(Start::open);
+    QTRY_VERIFY(unsaved());
+    answer(unsaved(), u"cancel"_s);
+    QCOMPARE(rank(), 77LL);
+    window_->close();
+    window_.reset();
+    open_window(setup(other), Page::train);
+    window_->begin(Start::open);
+    answer(unsaved(), u"save"_s);
+    QTRY_COMPARE(rank(), 12LL);
+    QCOMPARE(rank_in(edited), 77LL);
+  }
+
+  void a_second_window_leaves_the_edits_of_the_first_alone() {
+    open_edited();
+    MainWindow second(setup());
+    show(second);
+    QVERIFY(second.document().experiment().integer("lora.rank") != 77);
+    second.document().set("lora.rank", 78);
+    QVERIFY(!second.close());  // its edits would not come back
+    answer(question(second, u"unsaved_edits"_s), u"cancel"_s);
+    QVERIFY(second.isVisible());
+    QVERIFY(!second.close());
+    answer(question(second, u"unsaved_edits"_s), u"discard"_s);
+    QTRY_VERIFY(!second.isVisible());
+    QVERIFY(window_->close());
+    window_.reset();
+    MainWindow again(setup());
+    QCOMPARE(again.document().experiment().integer("lora.rank"), 77LL);
+  }
+
+  void edits_that_cannot_be_kept_are_asked_about_at_the_end() {
+    WindowSetup forgetful = setup(file("edited.json", 4));
+    forgetful.session_folder.clear();
+    open_window(forgetful, Page::train);
+    window_->document().set("lora.rank", 77);
+    QVERIFY(!window_->close());
+    answer(unsaved(), u"save"_s);
+    QTRY_VERIFY(!window_->isVisible());
+    QCOMPARE(rank_in(folder() / "edited.json"), 77LL);
+  }
+
+  void a_restored_document_is_where_undo_ends_data() {
+    QTest::addColumn<bool>("edited");
+    QTest::newRow("example") << false;
+    QTest::newRow("edited example") << true;
+  }
+  void a_restored_document_is_where_undo_ends() {
+    QFETCH(const bool, edited);
+    open_window(setup(), Page::train);
+    if (edited) window_->document().set("lora.rank", 77);
+    const runs::Experiment left = window_->document().experiment();
+    window_->close();
+    window_.reset();
+    open_window(setup(), Page::train);
+    QVERIFY(window_->document().experiment() == left);
+    QCOMPARE(window_->document().dirty(), edited);
+    QVERIFY(!window_->document().undo_stack().canUndo());
+  }
+
+  void a_restored_document_is_edited_only_if_it_differs_from_its_file() {
+    const fs::path edited = open_edited();
+    window_->close();
+    window_.reset();
+    {
+      MainWindow again(setup());
+      QVERIFY(again.document().dirty());
+      QVERIFY(!again.document().undo_stack().canUndo());
+      again.close();
+    }
+    file("edited.json", 77);  // saved by another program
+    MainWindow again(setup());
+    QCOMPARE(again.document().file(), edited);
+    QVERIFY(!again.document().dirty());
+  }
+
+  // --- Undo ---
+
+  void undo_on_the_runs_page_brings_a_run_back_and_leaves_the_form() {
+    test::add_run(store(), "one", 6, RunState::done);
+    open_edited();
+    window_->show_page(Page::runs);
+    QAction* undo = window_->actions()[u"edit.undo"_s];
+    QVERIFY(!undo->isEnabled());
+    window_->runs_page().select("run-1");
+    window_->runs_page().table().setFocus();
+    QTest::keyClick(&window_->runs_page().table(), Qt::Key_Delete);
+    QTRY_COMPARE(window_->runs_page().model().rowCount(), 0);
+    QCOMPARE(undo->text(), u"Undo deletion of run-1"_s);
+    QTest::keyClick(window_.get(), Qt::Key_Z, Qt::ControlModifier);
+    QTRY_COMPARE(window_->runs_page().model().rowCount(), 1);
+    QTest::keyClick(window_.get(), Qt::Key_Z, Qt::ControlModifier);
+    QCOMPARE(rank(), 77LL);
+    QTest::keyClick(window_.get(), Qt::Key_Z, Qt::ControlModifier | Qt::ShiftModifier);
+    QTRY_COMPARE(window_->runs_page().model().rowCount(), 0);
+    window_->show_page(Page::train);
+    QCOMPARE(undo->text(), u"Undo change of Rank"_s);
+    undo->trigger();
+    QCOMPARE(rank(), 4LL);
+    QCOMPARE(window_->runs_page().model().rowCount(), 0);
+    // The form stands beside the table: an edit there is undone from there.
+    window_->show_page(Page::runs);
+    QVERIFY(undo->text().contains(u"deletion"_s));
+    window_->panel().form().search()->setFocus();
+    QTRY_VERIFY(!undo->text().contains(u"deletion"_s));
+  }
+
+  // --- Closing during a run ---
+
+  void closing_asks_what_to_do_with_a_run_and_keep_running_keeps_it() {
+    test::Project project;
+    project.write_experiment(parse_json(R"({"train": {"steps": 6, "checkpoint_every": 0}})", "closing"));
+    open_window({project.experiment, project.runs, MW_RESOURCES, folder() / "state"}, Page::train);
+    window_->actions()[u"run.start"_s]->trigger();
+    QTRY_VERIFY_WITH_TIMEOUT(window_->runs().shown() && window_->runs().shown()->view.step() >= 1, 60000);
+    window_->actions()[u"run.pause"_s]->trigger();
+    QTRY_COMPARE_WITH_TIMEOUT(window_->runs().shown()->view.state(), RunState::paused, 20000);
+    const runs::RunId run = window_->runs().shown()->id;
+    QVERIFY(!window_->close());
+    QTRY_VERIFY(unfinished());
+    QVERIFY2(unfinished()->text().contains(qs(run)), qPrintable(unfinished()->text()));
+    QCOMPARE(unfinished()->defaultButton()->objectName(), u"cancel"_s);
+    QTest::qWait(60);
+    fs::create_directories(MW_PICTURES);
+    QVERIFY(unfinished()->grab().save(qpath(fs::path(MW_PICTURES)) + u"/unfinished-work.png"_s));
+    QTest::keyClick(unfinished(), Qt::Key_Escape);
+    QTRY_VERIFY(!unfinished());
+    QVERIFY(window_->isVisible() && window_->runs().busy() && !window_->runs().stopping());
+    QVERIFY(!window_->close());
+    answer(unfinished(), u"keep_running"_s);
+    QVERIFY(window_->isMinimized() && !window_->runs().stopping());
+    QVERIFY2(window_->windowTitle().contains(u"Closes after "_s + qs(run)), qPrintable(window_->windowTitle()));
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->isVisible(), 60000);
+    const runs::RunRow row = *runs::Store(project.runs).find(run);
+    QCOMPARE(row.state, RunState::done);
+    QCOMPARE(row.steps_done, 6L);
+  }
+
+  void a_window_that_is_used_again_does_not_close_with_its_run() {
+    test::Project project;
+    project.write_experiment(parse_json(R"({"train": {"steps": 100000, "checkpoint_every": 0}})", "closing"));
+    open_window({project.experiment, project.runs, MW_RESOURCES, folder() / "state"}, Page::train);
+    window_->actions()[u"run.start"_s]->trigger();
+    QTRY_VERIFY_WITH_TIMEOUT(window_->runs().shown() && window_->runs().shown()->view.step() >= 1, 60000);
+    window_->close();
+    answer(unfinished(), u"keep_running"_s);
+    QVERIFY(window_->isMinimized());
+    window_->showNormal();
+    QApplication::setActiveWindow(window_.get());
+    QTRY_VERIFY(!window_->windowTitle().contains(u"Closes"_s));
+    window_->actions()[u"run.stop"_s]->trigger();
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 30000);
+    QVERIFY(window_->isVisible());
+  }
+
+  void the_end_of_the_session_asks_nothing_and_stops_with_a_checkpoint() {
+    test::Project project;
+    project.write_experiment(parse_json(R"({"train": {"steps": 100000, "checkpoint_every": 0}})", "closing"));
+    open_window({project.experiment, project.runs, MW_RESOURCES, folder() / "state"}, Page::train);
+    window_->document().set("lora.alpha", 12);
+    window_->actions()[u"run.start"_s]->trigger();
+    QTRY_VERIFY_WITH_TIMEOUT(window_->runs().shown() && window_->runs().shown()->view.step() >= 1, 60000);
+    const runs::RunId run = window_->runs().shown()->id;
+    window_->close();
+    QTRY_VERIFY(unfinished());
+    window_->close_unattended();
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->isVisible(), 30000);
+    QVERIFY(!unfinished());
+    QCOMPARE(runs::Store(project.runs).find(run)->state, RunState::cancelled);
+    QVERIFY(runs::Store(project.runs).find(run)->steps_done >= 1);
+  }
+
+  // --- Plans of another document ---
+
+  void plans_are_of_the_document_that_was_searched() {
+    open_window(setup(example("paper-train-v5p-8.json")), Page::design);
+    priced();
+    search();
+    plans().table().selectRow(0);
+    QVERIFY(plans().apply_button().isEnabled());
+    const runs::Experiment searched = window_->document().experiment();
+    window_->document().set("train.epochs", 7);
+    QVERIFY(plans().outdated());
+    QVERIFY(!plans().apply_button().isEnabled() && !plans().table().isEnabled());
+    QVERIFY2(plans().status().contains(u"search again"_s), qPrintable(plans().status()));
+    picture(u"plans-outdated"_s);
+    const runs::Experiment edited = window_->document().experiment();
+    plans().apply(0);
+    QVERIFY(window_->document().experiment() == edited);
+    window_->document().undo_stack().undo();  // the same content: they hold again
+    QVERIFY(window_->document().experiment() == searched);
+    QVERIFY(!plans().outdated() && plans().apply_button().isEnabled());
+    plans().apply(1);  // one after another can be tried
+    QVERIFY(!(window_->document().experiment() == searched));
+    QVERIFY(!plans().outdated());
+    plans().apply(0);
+    QVERIFY(!plans().outdated());
+    drop(*window_, example("tiny-serve.json"));
+    answer(unsaved(), u"discard"_s);
+    QTRY_COMPARE(plans().model().rowCount(), 0);
+    QVERIFY(!plans().apply_button().isEnabled());
+    QVERIFY(plans().status().isEmpty());
+  }
+
+  void plans_that_are_found_too_late_are_dropped() {
+    open_window(setup(example("paper-train-v5p-8.json")), Page::design);
+    priced();
+    plans().search();
+    QVERIFY(plans().searching());
+    window_->document().set("train.epochs", 7);
+    QVERIFY(!plans().searching());
+    QTest::qWait(1500);
+    QCOMPARE(plans().model().rowCount(), 0);
+    search();
+    QVERIFY(!plans().outdated());
+  }
+
+  void a_pinned_design_is_not_swapped_into_another_document() {
+    open_window(setup(example("paper-train-v5p-8.json")), Page::design);
+    priced();
+    window_->design_page().pin();
+    window_->document().open_example(example("tiny-serve.json"));
+    priced();
+    const runs::Experiment other = window_->document().experiment();
+    window_->design_page().swap_pinned();
+    QVERIFY(window_->document().experiment() == other);
+  }
+
+  // --- The experiment that is shown ---
+
+  void export_and_launch_are_about_the_run_that_is_shown_and_offer_the_form() {
+    const runs::RunId run = add_real_run();
+    open_window(setup(example("tiny-serve.json")), Page::train);
+    show_run(run);
+    press(u"Export\u2026"_s);
+    ExportDialog& d = window_->export_dialog();
+    QCOMPARE(d.experiment().count(), 2);
+    QCOMPARE(d.experiment().chosen().run, run);
+    QVERIFY(d.experiment().currentText().contains(u"Trained before"_s));
+    QVERIFY(d.experiment().itemText(0).contains(u"tiny-serve.json"_s));
+    QTRY_VERIFY_WITH_TIMEOUT(d.files().count() > 5, 20000);
+    QTest::qWait(60);
+    fs::create_directories(MW_PICTURES);
+    QVERIFY(d.grab().save(qpath(fs::path(MW_PICTURES)) + u"/export-of-a-run.png"_s));
+    d.folder().setText(qpath(folder() / "recipe"));
+    QTest::mouseClick(&d.export_button(), Qt::LeftButton);
+    QTRY_VERIFY_WITH_TIMEOUT(d.said().contains(u"files are in"_s), 20000);
+    QVERIFY(read_file(folder() / "recipe" / "experiment.json").find("Trained before") != std::string::npos);
+    d.experiment().setCurrentIndex(0);  // the form's serves: a recipe that serves is chosen
+    QVERIFY(!recipes::trains(d.recipe().kind()));
+    QTRY_VERIFY_WITH_TIMEOUT(d.export_button().isEnabled(), 20000);
+    d.reject();
+    press(u"Launch\u2026"_s);
+    QCOMPARE(window_->launch_dialog().experiment().chosen().run, run);
+    QVERIFY(recipes::trains(window_->launch_dialog().recipe().kind()));
+    window_->launch_dialog().reject();
+    window_->show_page(Page::design);  // which is about the form
+    window_->actions()[u"file.export"_s]->trigger();
+    QVERIFY(d.experiment().chosen().run.empty());
+    QCOMPARE(d.experiment().count(), 2);
+    d.reject();
+  }
+
+  void a_proof_is_of_the_run_that_is_shown_and_so_is_its_repetition() {
+    const runs::RunId run = test::add_mesh_run(store(), "on a mesh", 6, 2, 2);
+    open_window(setup(), Page::train);
+    show_run(run);
+    QTRY_VERIFY(window_->train_page().offers_proof());
+    window_->actions()[u"run.prove"_s]->trigger();
+    QVERIFY2(window_->proof_window().windowTitle().contains(qs(run)),
+             qPrintable(window_->proof_window().windowTitle()));
+    window_->prover().stop();
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->prover().busy(), 20000);
+    window_->show_page(Page::design);
+    emit window_->proof_window().again_wanted();
+    QVERIFY(window_->proof_window().windowTitle().contains(qs(run)));
+    window_->prover().stop();
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->prover().busy(), 20000);
+    window_->actions()[u"run.prove"_s]->trigger();
+    QVERIFY(window_->proof_window().windowTitle().contains(u"Form: "_s));
+    window_->prover().stop();
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->prover().busy(), 20000);
+    window_->proof_window().close();
+  }
+
+  // --- No prediction ---
+
+  void a_document_with_errors_has_no_figures_and_a_link_to_its_errors() {
+    open_window(setup(example("paper-train-v5p-8.json")), Page::design);
+    priced();
+    DesignPage& page = window_->design_page();
+    QVERIFY(window_->strip().price_text().startsWith(u"Fits"_s));
+    QVERIFY(page.plan().rowCount() > 0 && !page.error_link().isVisible());
+    window_->document().set("lora.rank", 0);
+    window_->document().set("train.learning_rate", "fast");
+    QCOMPARE(window_->strip().price_text(), u"No prediction: 2 errors"_s);  // at once
+    priced();
+    QCOMPARE(window_->strip().price_text(), u"No prediction: 2 errors"_s);
+    QCOMPARE(page.plan().rowCount(), 0);
+    QCOMPARE(page.shards().rowCount(), 0);
+    QVERIFY(page.memory().bar().bars().empty());
+    QVERIFY(!page.time_bar().isVisible());
+    QCOMPARE(page.canvas().devices(), 0);
+    QVERIFY(page.error_link().isVisible());
+    QCOMPARE(page.error_link().text(), u"No prediction: 2 errors"_s);
+    picture(u"no-prediction"_s);
+    window_->bottom().set(Fold::folded);
+    ErrorLink& link = window_->strip().error_link();
+    QVERIFY(link.isVisible());
+    link.setFocus();
+    QTest::keyClick(&link, Qt::Key_Space);
+    QTRY_VERIFY(window_->problems_panel().height() > 60);
+    QTRY_VERIFY(window_->problems_panel().table().hasFocus());
+    QCOMPARE(window_->problems().problem(window_->problems_panel().table().currentIndex().row()).severity,
+             Severity::error);
+    window_->show_page(Page::train);
+    QCOMPARE(window_->strip().price_text(), u"No prediction: 2 errors"_s);
+    window_->document().undo_stack().undo();
+    window_->document().undo_stack().undo();
+    window_->show_page(Page::design);
+    priced();
+    QVERIFY(window_->strip().price_text().startsWith(u"Fits"_s));
+    QVERIFY(page.plan().rowCount() > 0 && !page.error_link().isVisible());
+    QVERIFY(page.canvas().devices() > 0);
+  }
+
+  void what_cannot_be_read_or_planned_has_no_figures_either() {
+    open_window(setup(example("paper-train-v5p-8.json")), Page::design);
+    priced();
+    window_->document().set_text(window_->document().json_text() + "oops");
+    QCOMPARE(window_->strip().price_text(), u"No prediction: 1 error"_s);
+    window_->document().undo_stack().undo();
+    priced();
+    window_->document().set("target.id", "v5p-9");  // only the planner knows that there is none
+    priced();
+    QVERIFY2(window_->strip().price_text().startsWith(u"No prediction: 1"_s),
+             qPrintable(window_->strip().price_text()));
+    QCOMPARE(window_->design_page().plan().rowCount(), 0);
+    window_->document().open_example(example("tiny-lora.json"));
+    priced();
+    QVERIFY(window_->strip().price_text().contains(u"of "_s));
+    window_->document().set("lora.rank", 0);
+    priced();
+    QCOMPARE(window_->strip().price_text(), u"No prediction: 1 error"_s);
+    QCOMPARE(window_->design_page().plan().rowCount(), 0);
+  }
+};
+
+}  // namespace mw::ui
+
+QTEST_MAIN(mw::ui::LostWorkTest)
+#include "lost_work_test.moc"

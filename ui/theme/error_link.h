@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// In the place of predicted figures while there are none: how many errors are in the way, pressed by mouse or keys to
+// go to them. GUI thread.
+#pragma once
+#include <QToolButton>
+
+namespace mw::ui {
+
+class ErrorLink : public QToolButton {
+  Q_OBJECT
+ public:
+  explicit ErrorLink(QWidget* parent) : QToolButton(parent) {
+    setObjectName(QStringLiteral("errors"));
+    setProperty("flat", true);
+    setFocusPolicy(Qt::StrongFocus);
+    setCursor(Qt::PointingHandCursor);
+    setToolTip(tr("Show the errors in the Problems panel"));
+    set_errors(0);
+  }
+  void set_errors(int errors) {
+    setText(errors == 0   ? tr("No prediction")
+            : errors == 1 ? tr("No prediction: 1 error")
+                          : tr("No prediction: %1 errors").arg(errors));
+  }
+};
+
+}  // namespace mw::ui
