@@ -10,7 +10,6 @@
 #include <sstream>
 
 #include "core/base/rng.h"
-#include "core/runs/design_view.h"
 #include "core/runs/planning.h"
 #include "tests/base/instrumented.h"
 #include "tests/shipped.h"
@@ -159,7 +158,7 @@ int check_text(const std::string& text) {
   static const std::regex buffer(R"(^  \S+ +(\S+ \S+)  .* = (.*)$)");
   static const std::regex step(
       R"(^step: (\S+) s .* = (\S+) compute \+ (\S+) memory \+ (\S+) collectives - (\S+) hidden \+ (\S+) fixed$)");
-  static const std::regex term(R"(^  \S+ +.{32} +(\S+) +(\S+) +(\S+) +(\S+) +(\S+)$)");
+  static const std::regex term(R"(^  \S+ +.* (\d+\.\d{4}) +(\d+\.\d{4}) +(\d+\.\d{4}) +(\d+\.\d{4}) +(\d+\.\d{4})$)");
   int lines = 0;
   std::istringstream in(text);
   bool terms = false;
@@ -178,7 +177,7 @@ int check_text(const std::string& text) {
       EXPECT_GE(s.high, c.low + b.low + x.low - h.high + f.low) << line;
       terms = true;
       ++lines;
-    } else if (terms && std::regex_match(line, m, term) && m[1] != "compute") {
+    } else if (terms && std::regex_match(line, m, term)) {
       EXPECT_NEAR(std::stod(m[5]), std::stod(m[1]) + std::stod(m[2]) + std::stod(m[3]) - std::stod(m[4]), 3e-4) << line;
       ++lines;
     }
@@ -234,7 +233,7 @@ Experiment random_experiment(Rng& rng) {
 }
 
 TEST(PlanFormulas, EveryShownFormulaGivesTheNumberBesideIt) {
-  const int wanted = test::kInstrumented ? 40 : 400;
+  const int wanted = test::kInstrumented ? 30 : 200;
   Rng rng{2323};
   int planned = 0, formulas = 0, lines = 0;
   for (int i = 0; i < 10 * wanted && planned < wanted; ++i) {
