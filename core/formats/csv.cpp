@@ -2,6 +2,7 @@
 #include "core/formats/csv.h"
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 
 #include "core/base/error.h"
@@ -99,7 +100,18 @@ CsvTable read_csv(std::string_view text, const std::string& file) {
   return table;
 }
 
-std::string csv_cell(const std::string& text) {
+std::string spreadsheet_text(const std::string& text) {
+  if (text.empty() || std::string_view("=+-@\t\r").find(text[0]) == std::string_view::npos) return text;
+  double number = 0;
+  const char* const begin = text.data() + (text[0] == '+');
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, number);
+  const bool is_number = error == std::errc{} && (stop == end || std::string_view(stop, end) == " %");
+  return is_number || text == "-" ? text : "'" + text;
+}
+
+std::string csv_cell(const std::string& content) {
+  const std::string text = spreadsheet_text(content);
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string out = "\"";
   for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);

@@ -6,15 +6,10 @@
 #include <map>
 #include <tuple>
 
+#include "core/formats/csv.h"
+
 namespace mw::runs {
 namespace {
-
-std::string quoted(const std::string& cell) {
-  if (cell.find_first_of(",\"\n\r") == std::string::npos) return cell;
-  std::string out = "\"";
-  for (const char c : cell) out += c == '"' ? "\"\"" : std::string(1, c);
-  return out + '"';
-}
 
 // A bar ends a cell, a line break the row.
 std::string escaped(const std::string& cell) {
@@ -25,7 +20,7 @@ std::string escaped(const std::string& cell) {
 
 std::string csv_line(const std::string& first, const std::vector<std::string>& cells, const std::string& last) {
   std::string out = first;
-  for (const std::string& c : cells) out += (&c == &cells.front() && first.empty() ? "" : ",") + quoted(c);
+  for (const std::string& c : cells) out += (&c == &cells.front() && first.empty() ? "" : ",") + formats::csv_cell(c);
   return out + "," + last + "\r\n";
 }
 
@@ -127,7 +122,7 @@ std::string to_csv(const ProofTable& table) {
 
 std::string to_csv(const ProofView& view) {
   std::string out;
-  for (const ProofTable& table : view.tables) add_csv(table, quoted(table.title), out);
+  for (const ProofTable& table : view.tables) add_csv(table, formats::csv_cell(table.title), out);
   return out;
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/base/files.h"
 #include "core/base/rng.h"
+#include "core/formats/csv.h"
 #include "tests/formats/test_files.h"
 
 namespace mw::formats {
@@ -168,6 +169,14 @@ TEST(BenchImport, FailedRequestsOfGuidellmAreCountedAndNeverTimed) {
   EXPECT_GT(p.ttft.percentile(1), 20);  // the failed ones would have taken 17 ms
 }
 
+TEST(Csv, WhatASpreadsheetWouldComputeGetsAnApostropheAndNumbersStay) {
+  for (const char* formula : {"=1+1", "+1+cmd", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\tx", "\rx", "=", "--1"})
+    EXPECT_EQ(spreadsheet_text(formula), "'" + std::string(formula));
+  for (const char* text : {"-3.5", "+2", "-1e-5", "-12 %", "+0.5 %", "-", "name", "", "1=2", "a-b"})
+    EXPECT_EQ(spreadsheet_text(text), text);
+  EXPECT_EQ(csv_cell("=HYPERLINK(\"a\",\"b\")"), "\"'=HYPERLINK(\"\"a\"\",\"\"b\"\")\"");
+}
+
 // Reports that GuideLLM's versions wrote of the same load (scripts/fixtures/guidellm_versions.py): 8 requests, all
 // answered. Statistics are held to the requests in the file.
 struct GuidellmVersion {
@@ -211,7 +220,8 @@ TEST_P(GuidellmVersions, CountsAndTimesAreThoseOfItsRequests) {
   EXPECT_NEAR(p.ttft.mean, stats_of(ttft).mean, 0.01);
   EXPECT_NEAR(p.tpot.mean, stats_of(tpot).mean, 0.5);
   EXPECT_NEAR(p.e2el.mean, stats_of(latency).mean, 3);
-  EXPECT_NEAR(p.ttft.percentile(99), *std::max_element(ttft.begin(), ttft.end()), 1);
+  const double most = *std::max_element(ttft.begin(), ttft.end());
+  EXPECT_NEAR(p.ttft.percentile(99), most, 0.05 * most);
   EXPECT_GE(p.ttft.mean, 15) << "milliseconds: the server waits 20 ms before the first token";
   EXPECT_LT(p.ttft.mean, 5000);
   EXPECT_NEAR(p.output_throughput, 64 / p.duration_s, 0.35 * p.output_throughput);

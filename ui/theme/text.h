@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/formats/csv.h"
+
 namespace mw::ui {
 
 using namespace Qt::StringLiterals;
@@ -23,9 +25,8 @@ inline QString grouped(std::int64_t n) {
   return QLocale(QLocale::English).toString(static_cast<qlonglong>(n));
 }
 // One cell of RFC 4180.
-inline QString csv_cell(QString text) {
-  if (!text.contains(u',') && !text.contains(u'"') && !text.contains(u'\n')) return text;
-  return u'"' + text.replace(u"\""_s, u"\"\""_s) + u'"';
+inline QString csv_cell(const QString& text) {
+  return qs(formats::csv_cell(ss(text)));
 }
 inline QString qpath(const std::filesystem::path& path) {
   return qs(path.string());
