@@ -50,8 +50,9 @@ Error system_error(const std::string& what, const std::string& file, int errno_v
   if (errno_value == ENOSPC) p.fix = "free some space on that disk and run again; nothing half-written was kept";
   if (errno_value == EACCES || errno_value == EROFS || errno_value == EPERM)
     p.fix = "choose a folder you may write to, or change its permissions";
-  const bool wrong_path =
-      errno_value == ENOENT || errno_value == ENOTDIR || errno_value == ENAMETOOLONG || errno_value == ELOOP;
+  if (errno_value == EISDIR) p.fix = "name a file, not a folder";
+  const bool wrong_path = errno_value == ENOENT || errno_value == ENOTDIR || errno_value == ENAMETOOLONG ||
+                          errno_value == ELOOP || errno_value == EISDIR || errno_value == ENXIO;
   return Error(std::move(p), wrong_path ? Error::Kind::bad_input : Error::Kind::failed);
 }
 

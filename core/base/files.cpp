@@ -12,6 +12,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/base/file_system.h"
+#include "core/base/input_file.h"
 #include "core/base/partial_files.h"
 
 namespace mw {
@@ -20,6 +21,7 @@ namespace {
 
 class Descriptor {
  public:
+  explicit Descriptor(int fd) : fd_(fd) {}
   Descriptor(const fs::path& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC)) {}
   ~Descriptor() {
     if (fd_ >= 0) ::close(fd_);
@@ -66,17 +68,17 @@ bool is_free(const fs::path& folder) {
 }
 
 std::string read_file(const fs::path& file, std::uint64_t max_bytes) {
-  Descriptor d(file, O_RDONLY);
-  if (!d.ok()) throw system_error("cannot open", file.string(), errno);
+  const Descriptor d(open_input(file, Pipes::inherited));
   struct stat st {};
   if (::fstat(d.get(), &st) != 0) throw system_error("cannot read", file.string(), errno);
-  if (S_ISDIR(st.st_mode)) throw system_error("cannot read", file.string(), EISDIR);
-  if (static_cast<std::uint64_t>(st.st_size) > max_bytes)
-    throw Error({.id = "FILE-SIZE",
-                 .message = "the file is too large",
-                 .file = file.string(),
-                 .found = std::to_string(st.st_size) + " bytes",
-                 .expected = "at most " + std::to_string(max_bytes) + " bytes"});
+  const auto too_large = [&](const std::string& found) {
+    return Error({.id = "FILE-SIZE",
+                  .message = "the file is too large",
+                  .file = file.string(),
+                  .found = found + " bytes",
+                  .expected = "at most " + std::to_string(max_bytes) + " bytes"});
+  };
+  if (static_cast<std::uint64_t>(st.st_size) > max_bytes) throw too_large(std::to_string(st.st_size));
   std::string content;
   content.reserve(static_cast<size_t>(st.st_size));
   char buffer[1 << 16];
@@ -88,7 +90,7 @@ std::string read_file(const fs::path& file, std::uint64_t max_bytes) {
     }
     if (n == 0) return content;
     content.append(buffer, static_cast<size_t>(n));
-    if (content.size() > max_bytes) throw system_error("cannot read", file.string(), EFBIG);
+    if (content.size() > max_bytes) throw too_large("more than " + std::to_string(max_bytes));
   }
 }
 

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/excerpt.h"
 #include "core/base/files.h"
+#include "core/base/input_file.h"
 
 namespace mw {
 namespace {
@@ -146,6 +147,7 @@ class Builder {
 
 template <class AnyJson>
 AnyJson parse_strictly(std::string_view text, const std::string& source) {
+  text = without_byte_order_mark(text, source);
   using Fault = typename Builder<AnyJson>::Fault;
   Builder<AnyJson> builder;
   AnyJson::sax_parse(text, &builder);
@@ -194,7 +196,10 @@ SortedJson parse_sorted_json(std::string_view text, const std::string& source) {
 }
 
 Json read_json(const std::filesystem::path& file) {
-  return parse_json(read_file(file), file.string());
+  const std::string text = read_file(file, kMaxJsonFile);
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos)
+    throw Error({.id = "JSON", .message = "the file is empty", .file = file.string(), .expected = "a JSON document"});
+  return parse_json(text, file.string());
 }
 
 std::string valid_utf8(std::string_view text) {

@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/input_file.h"
 #include "core/data/tokenizer_file.h"
 #include "core/data/utf8.h"
 
@@ -30,7 +31,7 @@ struct NamedSpecials {
 NamedSpecials read_tokenizer_config(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "tokenizer_config.json";
   if (!is_there(file)) return {};
-  const TokenizerFile config = parse_tokenizer_file(read_file(file), file.string());
+  const TokenizerFile config = parse_tokenizer_file(read_text(file, kMaxTokenizerFile), file.string());
   const auto piece = [&](const char* key) -> std::string {
     const auto found = config.rest.find(key);
     if (found == config.rest.end() || found->is_null()) return {};
@@ -43,7 +44,7 @@ NamedSpecials read_tokenizer_config(const std::filesystem::path& folder) {
 class Reader {
  public:
   explicit Reader(const std::filesystem::path& path) : source_(path.string()) {
-    TokenizerFile file = parse_tokenizer_file(read_file(path), source_);
+    TokenizerFile file = parse_tokenizer_file(read_text(path, kMaxTokenizerFile), source_);
     parts.pieces = std::move(file.pieces);
     make_room_for_added(get(file.rest, "added_tokens"));  // first: the maps hold views into the pieces
     read_pipeline(file.rest);

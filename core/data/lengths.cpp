@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/input_file.h"
 #include "core/base/json.h"
 #include "core/data/utf8.h"
 
@@ -85,7 +86,7 @@ LengthCounts from_csv(std::string_view text, const std::filesystem::path& file) 
 }  // namespace
 
 LengthCounts read_lengths(const std::filesystem::path& file) {
-  const std::string text = read_file(file, kLargestFile);
+  const std::string text = read_text(file, kLargestFile);
   const std::string_view start = trim(std::string_view(text).substr(0, 4096));
   const bool json = start.starts_with('{') || start.starts_with('[');
   LengthCounts lengths = json ? from_json(text, file) : from_csv(text, file);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/data/rows.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
+#include "core/base/input_file.h"
 #include "core/data/utf8.h"
 
 namespace mw::data {
@@ -31,13 +33,19 @@ Error row_error(const std::string& message, const std::string& file, long line, 
 }  // namespace
 
 ByteReader::ByteReader(const std::filesystem::path& file) : name_(file.string()), buffer_(kBuffer, '\0') {
-  if (is_folder(file)) throw system_error("cannot read", name_, EISDIR);
-  file_.reset(std::fopen(file.c_str(), "rbe"));
-  if (!file_) throw system_error("cannot open", name_, errno);
+  const int fd = open_input(file);
+  file_.reset(::fdopen(fd, "rb"));
+  if (!file_) {
+    const int error = errno;
+    ::close(fd);
+    throw system_error("cannot open", name_, error);
+  }
   std::error_code ec;
   const auto bytes = std::filesystem::file_size(file, ec);
   size_ = ec ? 0 : static_cast<long>(bytes);
-  if (fill() && std::string_view(buffer_.data(), filled_).starts_with("\xEF\xBB\xBF")) at_ = 3, position_ = 3;
+  if (!fill()) return;
+  at_ = filled_ - without_byte_order_mark({buffer_.data(), filled_}, name_).size();
+  position_ = static_cast<long>(at_);
 }
 
 bool ByteReader::fill() {

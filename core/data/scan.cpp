@@ -23,6 +23,18 @@ void check(const DatasetOptions& options) {
                  .place = "data.max_len",
                  .found = std::to_string(options.max_len),
                  .expected = "at least 2"});
+  const auto extension = options.path.extension();
+  if (extension == ".csv" || extension == ".tsv" || extension == ".parquet")
+    throw Error(
+        {.id = "DATA-FORMAT",
+         .message = "datasets of this kind are not read",
+         .file = options.path.string(),
+         .place = "data.path",
+         .found = "a " + extension.string() + " file",
+         .expected = "JSON Lines (.jsonl), JSON or text",
+         .fix = "convert it, one object a row: python -c \"import pandas as p; p.read_" +
+                (extension == ".parquet" ? std::string("parquet('DATA.parquet')") : std::string("csv('DATA.csv')")) +
+                ".to_json('DATA.jsonl', orient='records', lines=True)\""});
 }
 
 // .txt, .md and anything that does not start like JSON.

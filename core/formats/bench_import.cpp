@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/input_file.h"
 #include "core/formats/bench_importers.h"
 #include "core/formats/bench_result_fields.h"
 #include "core/formats/bench_text.h"
@@ -133,17 +133,17 @@ std::string_view to_string(BenchKind kind) {
 }
 
 BenchKind bench_kind(const std::filesystem::path& file) {
-  std::error_code error;
-  const std::uint64_t size = std::filesystem::file_size(file, error);
-  std::string text(error ? kLookedAt : static_cast<size_t>(std::min<std::uint64_t>(size, kLookedAt)), '\0');
-  std::ifstream in(file, std::ios::binary);
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(std::max<std::streamsize>(in.gcount(), 0)));
+  std::string_view text;
+  const std::string beginning = read_beginning(file, kLookedAt);
+  try {
+    text = without_byte_order_mark(beginning, file.string());
+  } catch (const Error&) {  // of another encoding: reading it says so
+  }
   return kind_of_text(text);
 }
 
 std::vector<BenchSet> read_bench(const std::filesystem::path& path, const CsvMapping& mapping) {
-  const std::string file = path.string(), text = read_file(path, kMostBytes);
+  const std::string file = path.string(), text = read_text(path, kMostBytes);
   BenchKind kind = kind_of_text(std::string_view(text).substr(0, kLookedAt));
   if (!mapping.columns.empty()) kind = BenchKind::csv;
   try {

@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/input_file.h"
 #include "core/base/json.h"
 #include "core/formats/checkpoint.h"
 #include "core/formats/file_error.h"
@@ -35,7 +36,7 @@ using WeightMap = std::map<std::string, std::string>;  // tensor -> shard
 
 // A shard's name must stay inside the folder, whatever the index says.
 WeightMap read_index(const fs::path& index) {
-  const SortedJson json = parse_sorted_json(read_file(index), index.string());
+  const SortedJson json = parse_sorted_json(read_file(index, kMaxJsonFile), index.string());
   const auto at = json.is_object() ? json.find("weight_map") : json.end();
   if (at == json.end()) weights_fault(index, "weight_map", "a required key is missing", "", "{tensor: file}");
   const SortedJson& map = *at;

@@ -8,22 +8,20 @@
 #include <cerrno>
 
 #include "core/base/error.h"
+#include "core/base/input_file.h"
 
 namespace mw::formats {
 
 PreadFile::PreadFile(const std::filesystem::path& file) : file_(file) {
-  fd_ = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd_ < 0) throw system_error("cannot open", file.string(), errno);
+  fd_ = open_input(file);
   struct stat st {};
-  const bool known = ::fstat(fd_, &st) == 0;
-  if (known && S_ISREG(st.st_mode)) {
+  if (::fstat(fd_, &st) == 0) {
     size_ = static_cast<std::uint64_t>(st.st_size);
     return;
   }
   const int error = errno;
   ::close(fd_);
-  if (!known) throw system_error("cannot read", file.string(), error);
-  throw Error({.id = "FILE", .message = "not a regular file", .file = file.string()});
+  throw system_error("cannot read", file.string(), error);
 }
 
 PreadFile::~PreadFile() {

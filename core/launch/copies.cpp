@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/input_file.h"
 
 namespace mw::launch {
 namespace fs = std::filesystem;
@@ -48,7 +49,7 @@ std::string_view Outgoing::header() {
   }
   const fs::path path = folder_ / files_[at_];
   struct stat st {};
-  file_.reset(std::fopen(path.c_str(), "rbe"));
+  file_.reset(::fdopen(open_input(path), "rb"));
   if (!file_ || ::fstat(::fileno(file_.get()), &st) != 0) throw system_error("cannot read", path.string(), errno);
   left_ = static_cast<std::uint64_t>(st.st_size);
   buffer_ = Json{{"path", files_[at_]}, {"size", left_}, {"mode", st.st_mode & 0777u}}.dump() + "\n";

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/base/files.h"
+#include "core/base/input_file.h"
 
 namespace mw::plan {
 namespace {
@@ -62,7 +63,7 @@ fs::path own_calibration_file(const fs::path& folder) {
 
 std::optional<std::string> own_calibration(const fs::path& folder) {
   if (folder.empty() || !is_there(own_calibration_file(folder))) return std::nullopt;
-  return read_file(own_calibration_file(folder));
+  return read_file(own_calibration_file(folder), kMaxJsonFile);
 }
 
 Json to_json(const Proposal& p) {

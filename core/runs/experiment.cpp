@@ -133,6 +133,8 @@ Json convert(const Parameter& p, std::string_view key, const std::string& text) 
     case ParamType::number: {
       double d = 0;
       if (!parse_number(text, d)) throw fail();
+      if (!std::isfinite(d))
+        throw Error(problem("SET", key, "got '" + text + "'; expected a number from " + range_text(p), "", ""));
       return d;
     }
     case ParamType::flag:

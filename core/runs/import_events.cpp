@@ -2,10 +2,10 @@
 #include "core/runs/import_events.h"
 
 #include <algorithm>
-#include <fstream>
 #include <optional>
+#include <sstream>
 
-#include "core/base/files.h"
+#include "core/base/input_file.h"
 #include "core/runs/watched.h"
 
 namespace mw::runs {
@@ -13,6 +13,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kMostLine = 16 << 20, kMostEvents = 20'000'000;
+constexpr std::uint64_t kMostBytes = 1ull << 30;
 
 [[noreturn]] void refuse(const fs::path& file, const std::string& message, const std::string& place,
                          const std::string& found, const std::string& expected) {
@@ -59,15 +60,16 @@ void take_started(event::Started& started, EventRecord& record) {
 }  // namespace
 
 bool is_event_lines(const fs::path& file) {
-  if (!is_file(file)) return false;
-  std::ifstream in(file, std::ios::binary);
+  std::string beginning = read_beginning(file, kMostLine);
+  if (beginning.starts_with("\xEF\xBB\xBF")) beginning.erase(0, 3);
+  std::istringstream in(std::move(beginning));
   const auto first = next_line(in, kMostLine);
   const auto event = first ? event_of_line(*first) : std::nullopt;
   return event && std::holds_alternative<event::Started>(event->body);
 }
 
 EventRecord read_event_lines(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
+  std::istringstream in(read_text(file, kMostBytes));
   EventRecord record;
   double last = 0;
   long steps = 0;

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/input_file.h"
 #include "core/base/json.h"
 #include "core/base/json_row.h"
 #include "core/base/units.h"
@@ -172,9 +173,8 @@ bool has_rows(std::string_view text) {
 }  // namespace
 
 std::vector<Recorded> read_workload(const std::filesystem::path& file) {
-  const std::string content = read_file(file, kMostBytes);
+  const std::string content = read_text(file, kMostBytes);
   std::string_view text = content;
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   text.remove_prefix(std::min(text.size(), text.find_first_not_of(" \t\r\n")));
   const bool json = text.starts_with('{') || text.starts_with('[');
   std::vector<Recorded> all = !json            ? from_csv(text, file)

@@ -105,7 +105,7 @@ TEST_F(Files, ErrorsNameThePath) {
     return Problem{};
   };
   EXPECT_EQ(problem([&] { read_file(folder / "none"); }).file, (folder / "none").string());
-  EXPECT_EQ(problem([&] { read_file(folder); }).id, "SYSTEM");
+  EXPECT_EQ(problem([&] { read_file(folder); }).id, "FILE-KIND");
   write_file_atomically(folder / "f", "12345");
   EXPECT_EQ(problem([&] { read_file(folder / "f", 4); }).id, "FILE-SIZE");
   EXPECT_EQ(read_file(folder / "f", 5), "12345");

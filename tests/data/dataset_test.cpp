@@ -255,7 +255,7 @@ TEST(Dataset, UnknownKeysAndMissingFilesAreClear) {
   EXPECT_EQ(p.id, "DATA-FORMAT");
   EXPECT_NE(p.found.find("question, answer"), std::string::npos);
   EXPECT_EQ(problem_of([&] { load(options(scratch.path() / "none.jsonl")); }).id, "SYSTEM");
-  EXPECT_EQ(problem_of([&] { load(options(scratch.path())); }).id, "SYSTEM");
+  EXPECT_EQ(problem_of([&] { load(options(scratch.path())); }).id, "FILE-KIND");
   DatasetOptions o = options(scratch.put("a.jsonl", R"({"prompt":"a","completion":"b"})"));
   o.chat = ChatFormat::gemma4;  // markers that this vocabulary lacks
   o.on_error = OnError::skip;

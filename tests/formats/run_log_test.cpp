@@ -82,6 +82,17 @@ INSTANTIATE_TEST_SUITE_P(Of, WandbVersions,
                            return name;
                          });
 
+TEST(RunLog, SaysWhatItHoldsBesideScalars) {
+  const RunLog tensorboard = read_log(kLogs / "histograms");
+  EXPECT_TRUE(tensorboard.scalars.empty());
+  EXPECT_THAT(tensorboard.contents, testing::ElementsAre("1 histograms (weights)", "1 text (notes/text_summary)"));
+  for (const char* version : {"0.12.0", "0.31.0"})
+    EXPECT_THAT(read_log(kLogs / "wandb_versions" / (std::string(version) + ".wandb")).contents,
+                testing::AllOf(testing::Contains("50 rows of history"),
+                               testing::Contains("1 histograms, images or tables (hist)"),
+                               testing::Contains("1 values that are no numbers (text)")));
+}
+
 TEST(RunLog, ATrainersStateSaysItsEndAndMayHoldNan) {
   const RunLog log = read_log(kLogs / "transformers");
   EXPECT_TRUE(log.finished);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lines of this program's events, as `run --json` and other programs print them (contract.md), kept in a file.
-#include <fstream>
 #include <optional>
 
 #include "core/base/error.h"
 #include "core/base/event.h"
-#include "core/base/files.h"
+#include "core/base/input_file.h"
 #include "core/formats/logs/readers.h"
 
 namespace mw::formats {
@@ -52,17 +51,14 @@ void take(const Event& e, RunLog& log) {
 }  // namespace
 
 bool begins_with_event(const std::filesystem::path& file) {
-  if (!is_file(file)) return false;
-  std::string text(kLookedAt, '\0');
-  std::ifstream in(file, std::ios::binary);
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  std::string_view left =
-      std::string_view(text).substr(0, static_cast<size_t>(std::max<std::streamsize>(in.gcount(), 0)));
+  const std::string text = read_beginning(file, kLookedAt);
+  std::string_view left = text;
+  if (left.starts_with("\xEF\xBB\xBF")) left.remove_prefix(3);
   return event_of(take_line(left), file.string()).has_value();
 }
 
 RunLog read_event_lines(const std::filesystem::path& file) {
-  const std::string text = read_file(file, kMostLog);
+  const std::string text = read_text(file, kMostLog);
   RunLog log;
   log.name = file.stem().string();
   log.tool = "Meshwright events";

@@ -5,7 +5,7 @@
 
 namespace mw::formats {
 
-inline constexpr std::uint64_t kMostLog = 1ull << 30;  // bytes; what is larger is no log
+inline constexpr std::uint64_t kMostLog = 256ull << 20;  // bytes; as JSON in memory it is several times as much
 
 std::string names_text(const std::set<std::string>& names);  // "loss, lr", at most 60 bytes; run_log.cpp
 

@@ -18,7 +18,7 @@ namespace mw::formats {
 namespace {
 
 constexpr size_t kBlock = 32 << 10, kHeader = 7;
-constexpr std::uint64_t kMostDatastore = 4ull << 30;
+constexpr std::uint64_t kMostDatastore = 1ull << 30;  // bytes
 
 std::uint32_t crc32(std::string_view bytes) {
   static const auto kTable = [] {
