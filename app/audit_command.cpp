@@ -35,7 +35,7 @@ std::vector<formats::BenchSet> sets_of(const Common& common, const AuditArgs& ar
   const runs::RunId id = common.file.string();
   if (!store.find(id))
     throw Error({.id = "RUN-UNKNOWN",
-                 .message = "no file and no run of the store is called so",
+                 .message = "no run or file has this name",
                  .file = store.folder().string(),
                  .found = id,
                  .expected = "a file of results, or an id as `runs` lists it"});
@@ -56,14 +56,14 @@ runs::Compared audited(formats::BenchSet set, const AuditArgs& args, const hardw
 
 void print(const runs::Compared& run) {
   const formats::BenchSet& set = run.sweep->set;
-  std::printf("%s: %zu points%s%s\n", set.name.c_str(), set.points.size(), set.tool.empty() ? "" : " of ",
-              set.tool.c_str());
+  print_text("%s: %zu points%s%s\n", set.name.c_str(), set.points.size(), set.tool.empty() ? "" : " of ",
+             set.tool.c_str());
   for (const serve::Finding& f : run.sweep->findings) {
-    std::printf("  %-10s  %-13s point %zu: %s\n", std::string(to_string(f.verdict)).c_str(), f.rule.c_str(),
-                f.point + 1, f.text.c_str());
-    if (!f.formula.empty()) std::printf("  %27s%s\n", "", f.formula.c_str());
+    print_text("  %-10s  %-13s point %zu: %s\n", std::string(to_string(f.verdict)).c_str(), f.rule.c_str(), f.point + 1,
+               f.text.c_str());
+    if (!f.formula.empty()) print_text("  %27s%s\n", "", f.formula.c_str());
   }
-  if (run.sweep->findings.empty()) std::printf("  nothing found\n");
+  if (run.sweep->findings.empty()) print_text("  nothing found\n");
 }
 
 }  // namespace

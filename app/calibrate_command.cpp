@@ -18,9 +18,9 @@ int remove_own(const Common& common) {
   if (common.output == Output::json)
     print_json({{"removed", was}, {"file", file.string()}});
   else if (was)
-    std::printf("removed %s (kept as %s.bak); plans use the shipped calibration\n", file.c_str(), file.c_str());
+    print_text("removed %s (kept as %s.bak); plans use the shipped calibration\n", file.c_str(), file.c_str());
   else
-    std::printf("there is no %s; plans use the shipped calibration\n", file.c_str());
+    print_text("there is no %s; plans use the shipped calibration\n", file.c_str());
   return 0;
 }
 
@@ -50,7 +50,7 @@ int calibrate_command(const Common& common, const CalibrateArgs& args) {
       },
       common.stop);
   line.clear();
-  for (const Problem& p : found.problems) std::fprintf(stderr, "meshwright: %s\n", to_text(p).c_str());
+  for (const Problem& p : found.problems) print_error("meshwright: %s\n", to_text(p).c_str());
   // Nothing is kept of a file that was not understood whole: a script would not notice what is missing.
   const bool kept = args.then == Then::accept && found.proposal && found.problems.empty();
   const fs::path file = plan::own_calibration_file(own_hardware_folder());
@@ -61,12 +61,12 @@ int calibrate_command(const Common& common, const CalibrateArgs& args) {
     out["file"] = kept ? Json(file.string()) : Json(nullptr);
     print_json(out);
   } else {
-    std::fputs(runs::calibrated_text(found).c_str(), stdout);
+    print_text("%s", runs::calibrated_text(found).c_str());
     if (kept)
-      std::printf("\nkept in %s; plans use it from now on\n", file.c_str());
+      print_text("\nkept in %s; plans use it from now on\n", file.c_str());
     else if (found.proposal)
-      std::printf("\nnothing is written%s\n",
-                  args.then == Then::accept ? ": correct the rows first" : "; --accept keeps this calibration");
+      print_text("\nnothing is written%s\n",
+                 args.then == Then::accept ? ": correct the rows first" : "; --accept keeps this calibration");
   }
   return found.problems.empty() ? 0 : 2;
 }

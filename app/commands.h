@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/output.h"
 #include "core/hardware/catalogue.h"
 #include "core/runs/comparison.h"
 #include "core/runs/experiment.h"
@@ -29,7 +30,6 @@ runs::Experiment load_experiment(const Common& common);  // the file with its --
 // error.
 hardware::Catalogue load_catalogue();
 std::filesystem::path own_hardware_folder();  // ~/.config/meshwright/hardware; empty where there is no home
-void print_json(const Json& json);            // one document on standard output
 
 struct RunArgs {
   std::string resume;  // run id, or empty

@@ -27,7 +27,7 @@ std::vector<runs::Compared> columns_of(const Common& common, const CompareArgs& 
       for (runs::Compared& column : runs::compared_files(name, catalogue)) columns.push_back(std::move(column));
     } else {
       throw Error({.id = "RUN-UNKNOWN",
-                   .message = "no run of the store and no file is called so",
+                   .message = "no run or file has this name",
                    .file = store.folder().string(),
                    .found = name,
                    .expected = "an id as `runs` lists it, or a file of results"});
@@ -70,25 +70,25 @@ void write(const CompareArgs& args, const runs::Comparison& comparison, const st
 }
 
 void print(const runs::Comparison& comparison) {
-  std::printf("verdict: %s\n", std::string(to_string(comparison.verdict)).c_str());
-  for (const runs::Confounder& c : comparison.confounders) std::printf("  - %s\n", c.text.c_str());
-  std::printf("\n%-44s", "");
-  for (const std::string& name : comparison.names) std::printf("  %22.22s", name.c_str());
-  std::printf("\n");
+  print_text("verdict: %s\n", std::string(to_string(comparison.verdict)).c_str());
+  for (const runs::Confounder& c : comparison.confounders) print_text("  - %s\n", c.text.c_str());
+  print_text("\n%-44s", "");
+  for (const std::string& name : comparison.names) print_text("  %22.22s", name.c_str());
+  print_text("\n");
   for (const runs::ComparisonRow& row : comparison.rows) {
-    std::printf("%-44.44s", (row.unit.empty() ? row.label : row.label + " (" + row.unit + ")").c_str());
+    print_text("%-44.44s", (row.unit.empty() ? row.label : row.label + " (" + row.unit + ")").c_str());
     for (size_t c = 0; c < row.texts.size(); ++c) {
       std::string text = row.texts[c].empty() ? "-" : row.texts[c];
       if (row.deltas[c]) text += "  " + runs::change_text(*row.deltas[c]);
       if (!row.marks[c].empty()) text += row.marks[c].starts_with("impossible") ? " !!" : " ?";
-      std::printf("  %22.22s", text.c_str());
+      print_text("  %22.22s", text.c_str());
     }
-    std::printf("\n");
+    print_text("\n");
   }
   for (const runs::ComparisonRow& row : comparison.rows)
     for (size_t c = 0; c < row.marks.size(); ++c)
       if (row.marks[c].starts_with("impossible"))
-        std::printf("!! %s, %s: %s\n", comparison.names[c].c_str(), row.label.c_str(), row.marks[c].c_str());
+        print_text("!! %s, %s: %s\n", comparison.names[c].c_str(), row.label.c_str(), row.marks[c].c_str());
 }
 
 }  // namespace
@@ -102,7 +102,7 @@ int compare_command(const Common& common, const CompareArgs& args) {
   else if (args.out.empty())
     print(comparison);
   else
-    std::printf("%s\n", args.out.c_str());
+    print_text("%s\n", args.out.c_str());
   return 0;
 }
 

@@ -23,8 +23,8 @@ int export_command(const Common& common, const ExportArgs& args) {
     print_json({{"recipe", args.recipe}, {"out", args.out.string()}, {"files", files}, {"remarks", subject.remarks}});
     return 0;
   }
-  std::printf("%s: %zu files in %s\n", std::string(recipes::described(kind)).c_str(), files.size(), args.out.c_str());
-  for (const std::string& remark : subject.remarks) std::printf("- %s\n", remark.c_str());
+  print_text("%s: %zu files in %s\n", std::string(recipes::described(kind)).c_str(), files.size(), args.out.c_str());
+  for (const std::string& remark : subject.remarks) print_text("- %s\n", remark.c_str());
   return 0;
 }
 

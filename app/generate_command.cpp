@@ -58,8 +58,8 @@ Result ask(train::LoadedModel& model, const std::vector<std::string>& prompts, d
 
 void print(const char* label, const GenerateArgs& args, const Result& result) {
   for (size_t i = 0; i < result.answers.size(); ++i) {
-    if (args.prompts.size() > 1) std::printf("> %s\n", args.prompts[i].c_str());
-    std::printf("%s%s\n", label, result.answers[i].text.c_str());
+    if (args.prompts.size() > 1) print_text("> %s\n", args.prompts[i].c_str());
+    print_text("%s%s\n", label, result.answers[i].text.c_str());
   }
 }
 

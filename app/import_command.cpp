@@ -32,8 +32,8 @@ int import_command(const Common& common, const ImportArgs& args) {
     return 0;
   }
   for (const runs::Imported& run : imported)
-    std::printf("%s  %s: %zu %s of %s\n", run.run.c_str(), run.name.c_str(), run.values ? run.values : run.points,
-                run.values ? "values" : "points", run.tool.c_str());
+    print_text("%s  %s: %zu %s of %s\n", run.run.c_str(), run.name.c_str(), run.values ? run.values : run.points,
+               run.values ? "values" : "points", run.tool.c_str());
   return 0;
 }
 

@@ -180,6 +180,11 @@ Json inspect(const Common& common) {
     return inspect_result(path, kind);
   if (path.extension() == ".json") {
     const Json json = read_json(path);
+    if (json.is_object() && json.contains("peft_type"))
+      throw Error({.id = "INSPECT",
+                   .message = "this is a PEFT configuration; inspect its folder",
+                   .file = path.string(),
+                   .fix = "meshwright inspect " + fs::absolute(path).parent_path().string()});
     if (is_model_config(json)) return inspect_checkpoint(path);
     if (is_experiment(json)) return inspect_experiment(path);
   }
@@ -197,18 +202,18 @@ int inspect_command(const Common& common) {
   for (const auto& [key, value] : out.items()) {
     if (value.is_array() && !value.empty() && value.front().is_object() && value.front().contains("shape")) {
       for (const Json& t : value)
-        std::printf("  %-60s %-5s %s\n", t["name"].get<std::string>().c_str(), t["dtype"].get<std::string>().c_str(),
-                    t["shape"].dump().c_str());
+        print_text("  %-60s %-5s %s\n", t["name"].get<std::string>().c_str(), t["dtype"].get<std::string>().c_str(),
+                   t["shape"].dump().c_str());
       continue;
     }
     if (key == "series") {
       for (const Json& s : value)
-        std::printf("  %-40s %6lld values, steps %lld to %lld%s\n", s["name"].get<std::string>().c_str(),
-                    s["points"].get<long long>(), s["first_step"].get<long long>(), s["last_step"].get<long long>(),
-                    s.contains("last") ? (", last " + number_text(s["last"].get<double>())).c_str() : "");
+        print_text("  %-40s %6lld values, steps %lld to %lld%s\n", s["name"].get<std::string>().c_str(),
+                   s["points"].get<long long>(), s["first_step"].get<long long>(), s["last_step"].get<long long>(),
+                   s.contains("last") ? (", last " + number_text(s["last"].get<double>())).c_str() : "");
       continue;
     }
-    std::printf("%s: %s\n", key.c_str(), value.is_string() ? value.get<std::string>().c_str() : value.dump(2).c_str());
+    print_text("%s: %s\n", key.c_str(), value.is_string() ? value.get<std::string>().c_str() : value.dump(2).c_str());
   }
   return 0;
 }

@@ -2,7 +2,6 @@
 // `launch`: a recipe elsewhere, its run here. Ctrl-C leaves the job alone; --cancel ends it.
 #include <cmath>
 #include <cstdio>
-#include <iostream>
 
 #include "app/commands.h"
 #include "app/narrator.h"
@@ -17,8 +16,8 @@ namespace fs = std::filesystem;
 void say_how(const Common& common, const runs::RunId& run) {
   std::string again = "meshwright launch";
   if (common.runs_folder != runs::default_folder()) again += " --runs-dir " + common.runs_folder.string();
-  std::fprintf(stderr, "follow it again:  %s --reattach %s\nend the job:      %s --cancel %s\n", again.c_str(),
-               run.c_str(), again.c_str(), run.c_str());
+  print_error("follow it again:  %s --reattach %s\nend the job:      %s --cancel %s\n", again.c_str(), run.c_str(),
+              again.c_str(), run.c_str());
 }
 
 launch::Timing timing_of(const LaunchArgs& args) {
@@ -56,18 +55,18 @@ launch::Request request_of(const Common& common, const LaunchArgs& args) {
 
 int summarise(const Common& common, const launch::Launched& launched) {
   if (!launched.finished) {
-    std::fprintf(stderr, "%s goes on without this program\n", launched.run.c_str());
+    print_error("%s goes on without this program\n", launched.run.c_str());
     say_how(common, launched.run);
     return 130;
   }
   const event::Finished& f = *launched.finished;
   if (common.output == Output::text) {
-    std::printf("%s %s: %ld steps in %s%s%s\n", launched.run.c_str(), std::string(to_string(f.state)).c_str(), f.steps,
-                to_text(Seconds(f.seconds)).c_str(), f.error.empty() ? "" : "; ", f.error.c_str());
+    print_text("%s %s: %ld steps in %s%s%s\n", launched.run.c_str(), std::string(to_string(f.state)).c_str(), f.steps,
+               to_text(Seconds(f.seconds)).c_str(), f.error.empty() ? "" : "; ", f.error.c_str());
     for (const auto& [key, what] : {std::pair("merge", "to add the adapter to its base model"),
                                     {"import", "to have the results in the run store"}})
       if (f.summary.is_object() && f.summary.contains(key))
-        std::printf("%s:\n    %s\n", what, f.summary[key].get<std::string>().c_str());
+        print_text("%s:\n    %s\n", what, f.summary[key].get<std::string>().c_str());
   }
   return f.state == RunState::done ? 0 : f.state == RunState::cancelled ? 130 : 1;
 }
@@ -80,7 +79,7 @@ int launch_command(const Common& common, const LaunchArgs& args) {
       .run = again, .runs_folder = common.runs_folder, .resources = MW_RESOURCES, .timing = timing_of(args)};
   if (!args.forget.empty()) {
     launch::give_up(open);
-    std::printf("%s: its record has ended\n", again.c_str());
+    print_text("%s: its record has ended\n", again.c_str());
     return 0;
   }
   runs::RunId run = again;
@@ -88,8 +87,7 @@ int launch_command(const Common& common, const LaunchArgs& args) {
   const EventSink sink = [&](const Event& event) {
     if (const auto* s = std::get_if<event::Started>(&event.body)) run = s->info.value("run", run);
     narrator.tell(event);
-    if (common.output == Output::json)
-      std::cout << to_json(event, run).dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
+    if (common.output == Output::json) print_json_line(to_json(event, run));
   };
   std::stop_source cancel;
   if (!args.cancel.empty()) cancel.request_stop();

@@ -24,7 +24,7 @@ fs::path own_hardware_folder() {
 
 hardware::Catalogue load_catalogue() {
   auto catalogue = hardware::Catalogue::load(fs::path(MW_RESOURCES) / "hardware", own_hardware_folder());
-  for (const Problem& p : catalogue.problems()) std::fprintf(stderr, "%s\n", to_text(p).c_str());
+  for (const Problem& p : catalogue.problems()) print_error("%s\n", to_text(p).c_str());
   return catalogue;
 }
 

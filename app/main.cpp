@@ -3,12 +3,14 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <iostream>
+#include <new>
+#include <sstream>
 #include <tuple>
 
 #include "app/commands.h"
 #include "app/interrupt.h"
 #include "core/base/files.h"
+#include "core/base/nearest.h"
 #include "core/runs/store.h"
 #ifdef MW_UI
 #include "ui/shell/app.h"
@@ -22,10 +24,6 @@ runs::Experiment load_experiment(const Common& common) {
   for (const std::string& note : runs::apply_sets(experiment, common.sets))
     std::fprintf(stderr, "note: %s\n", note.c_str());
   return experiment;
-}
-
-void print_json(const Json& json) {
-  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << std::endl;
 }
 
 namespace {
@@ -62,9 +60,19 @@ struct Arguments {
   fs::path out;
 };
 
+void add_runs_folder(CLI::App& command, Arguments& a) {
+  command.add_option_function<std::string>(
+      "--runs-dir",
+      [&a](const std::string& folder) {
+        if (folder.empty()) throw CLI::ValidationError("--runs-dir", "the name of the folder is empty");
+        a.common.runs_folder = folder;
+      },
+      "Folder of the run store");
+}
+
 void add_common(CLI::App& command, Arguments& a, const char* file_help) {
   command.add_flag("--json", a.json, "JSON on standard output, nothing else");
-  command.add_option("--runs-dir", a.common.runs_folder, "Folder of the run store");
+  add_runs_folder(command, a);
   if (file_help) {
     command.add_option("file", a.common.file, file_help)->required();
     command.add_option("--set", a.common.sets, "key=value, overrides a key of the experiment (repeatable)")
@@ -210,11 +218,22 @@ int tour_command(Arguments& a, int& argc, char** argv) {
   if (a.json)
     print_json({{"screens", screens}});
   else
-    for (const Json& png : screens) std::printf("%s\n", png.get<std::string>().c_str());
+    for (const Json& png : screens) print_text("%s\n", png.get<std::string>().c_str());
   return 0;
 #else
   return open_window(a, argc, argv);
 #endif
+}
+
+// A first word that is neither a command nor a file was meant as a command.
+void refuse_unknown_command(const CLI::App& cli, int argc, char** argv) {
+  const std::string word = argc > 1 ? argv[1] : "";
+  if (word.empty() || word[0] == '-' || word.find_first_of("/.") != std::string::npos || is_there(word)) return;
+  std::vector<std::string> names;
+  for (const CLI::App* command : cli.get_subcommands({})) names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), word) != names.end()) return;
+  throw Error({.id = "USAGE",
+               .message = "unknown command '" + word + "'; did you mean '" + nearest(word, names, 1).at(0) + "'?"});
 }
 
 int run_main(int argc, char** argv) {
@@ -223,7 +242,7 @@ int run_main(int argc, char** argv) {
   CLI::App cli{"Meshwright: design, run and compare Gemma fine-tune and serve experiments", "meshwright"};
   cli.set_version_flag("--version", MW_VERSION);
   cli.require_subcommand(0, 1);
-  cli.add_option("--runs-dir", a.common.runs_folder, "Folder of the run store");
+  add_runs_folder(cli, a);
   cli.add_flag("--run", a.start, "Start the run when the window opens");
   cli.footer("Without a subcommand the window opens, with the experiment FILE if one is given.");
 
@@ -331,10 +350,15 @@ int run_main(int argc, char** argv) {
   // Last, so that subcommand names win: a bare FILE opens in the window.
   cli.add_option("file", a.common.file, "Experiment to open in the window");
 
+  refuse_unknown_command(cli, argc, argv);
   try {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return cli.exit(error) == 0 ? 0 : 2;
+    std::ostringstream out, err;
+    const int code = cli.exit(error, out, err);
+    print_text("%s", out.str().c_str());
+    print_error("%s", err.str().c_str());
+    return code == 0 ? 0 : 2;
   }
   a.common.output = a.json ? Output::json : Output::text;
   if (tour->parsed()) return tour_command(a, argc, argv);
@@ -366,8 +390,8 @@ int run_main(int argc, char** argv) {
   if (inspect->parsed()) return inspect_command(a.common);
   if (runs->parsed()) return runs_command(a.common);
   if (!run->parsed()) {
-    std::fprintf(stderr, "No display: running %s instead of opening the window.\n",
-                 a.common.file.empty() ? "the default example" : a.common.file.c_str());
+    print_error("No display: running %s instead of opening the window.\n",
+                a.common.file.empty() ? "the default example" : a.common.file.c_str());
     if (a.common.file.empty()) a.common.file = default_example();
   }
   if (a.common.file.empty() && (a.run.resume.empty() || a.run.prove))
@@ -378,7 +402,7 @@ int run_main(int argc, char** argv) {
 }
 
 int end_with(const Error& error) {
-  std::fprintf(stderr, "meshwright: %s\n", error.what());
+  print_error("meshwright: %s\n", error.what());
   if (error.kind() == Error::Kind::cancelled) return 130;
   return error.kind() == Error::Kind::bad_input ? 2 : 1;
 }
@@ -393,8 +417,10 @@ int main(int argc, char** argv) {
     return mw::app::end_with(error);
   } catch (const std::filesystem::filesystem_error& error) {
     return mw::app::end_with(mw::system_error("cannot go on with", error.path1().string(), error.code().value()));
+  } catch (const std::bad_alloc&) {
+    mw::app::print_error("meshwright: there is not enough memory for this\n");
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "meshwright: unexpected failure: %s\n", error.what());
+    mw::app::print_error("meshwright: unexpected failure: %s\n", error.what());
   }
   return 1;
 }

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 namespace {
 
 void say_note(const std::string& note) {
-  std::fprintf(stderr, "note: %s\n", note.c_str());
+  print_error("note: %s\n", note.c_str());
 }
 
 void check_new(const fs::path& out) {
@@ -70,9 +70,9 @@ int merge_command(const Common& common, const AdapterArgs& args) {
   if (common.output == Output::json)
     print_json(answer);
   else
-    std::printf("%ld of %ld tensors merged, %s in %s\nparity %s%s%s\n", merged.merged, merged.tensors,
-                to_text(merged.written).c_str(), args.out.c_str(), std::string(to_string(parity.verdict)).c_str(),
-                parity.reason.empty() ? "" : ": ", parity.reason.c_str());
+    print_text("%ld of %ld tensors merged, %s in %s\nparity %s%s%s\n", merged.merged, merged.tensors,
+               to_text(merged.written).c_str(), args.out.c_str(), std::string(to_string(parity.verdict)).c_str(),
+               parity.reason.empty() ? "" : ": ", parity.reason.c_str());
   return parity.verdict == train::Parity::Verdict::failed ? 1 : 0;
 }
 
@@ -103,8 +103,8 @@ int convert_command(const Common& common, const AdapterArgs& args) {
   if (common.output == Output::json)
     print_json(answer);
   else
-    std::printf("%zu modules, rank %d, alpha %s in %s\n", adapter.modules.size(), adapter.rank,
-                number_text(adapter.alpha).c_str(), args.out.c_str());
+    print_text("%zu modules, rank %d, alpha %s in %s\n", adapter.modules.size(), adapter.rank,
+               number_text(adapter.alpha).c_str(), args.out.c_str());
   return 0;
 }
 

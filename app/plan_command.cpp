@@ -67,8 +67,8 @@ int plan_elsewhere(const Common& common, const PlanArgs& args, const runs::Exper
     if (against) out["against"] = runs::against_json(*against);
     print_json(out);
   } else {
-    std::fputs(runs::planned_text(planned).c_str(), stdout);
-    if (against) std::fputs(runs::against_text(*against).c_str(), stdout);
+    print_text("%s", runs::planned_text(planned).c_str());
+    if (against) print_text("%s", runs::against_text(*against).c_str());
   }
   return 0;
 }
@@ -86,19 +86,19 @@ int plan_command(const Common& common, const PlanArgs& args) {
     return 0;
   }
   const std::vector<std::string> each = runs::device_lines(p);
-  std::printf("target %s: %s, predicted peak %s of %s%s at %s\n", p.target.c_str(), p.fits() ? "fits" : "does not fit",
-              to_text(p.at_peak.total()).c_str(), to_text(p.capacity).c_str(),
-              each.empty() ? "" : (" on the fullest of " + std::to_string(each.size()) + " devices").c_str(),
-              p.peak_instant.c_str());
+  print_text("target %s: %s, predicted peak %s of %s%s at %s\n", p.target.c_str(), p.fits() ? "fits" : "does not fit",
+             to_text(p.at_peak.total()).c_str(), to_text(p.capacity).c_str(),
+             each.empty() ? "" : (" on the fullest of " + std::to_string(each.size()) + " devices").c_str(),
+             p.peak_instant.c_str());
   for (size_t i = 0; i < kMemoryCategories; ++i)
     if (p.at_peak.bytes[i].value > 0)
-      std::printf("  %-12s %s\n", std::string(to_string(static_cast<MemoryCategory>(i))).c_str(),
-                  to_text(p.at_peak.bytes[i]).c_str());
-  for (const std::string& device : each) std::printf("  %s\n", device.c_str());
-  for (const std::string& source : p.sources) std::printf("  from: %s\n", source.c_str());
+      print_text("  %-12s %s\n", std::string(to_string(static_cast<MemoryCategory>(i))).c_str(),
+                 to_text(p.at_peak.bytes[i]).c_str());
+  for (const std::string& device : each) print_text("  %s\n", device.c_str());
+  for (const std::string& source : p.sources) print_text("  from: %s\n", source.c_str());
   for (const Json& d : diagnostics(experiment, p, catalogue))
-    std::printf("%s %s: %s\n", d["severity"].get<std::string>().c_str(), d["id"].get<std::string>().c_str(),
-                d["message"].get<std::string>().c_str());
+    print_text("%s %s: %s\n", d["severity"].get<std::string>().c_str(), d["id"].get<std::string>().c_str(),
+               d["message"].get<std::string>().c_str());
   return 0;
 }
 

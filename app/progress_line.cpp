@@ -5,6 +5,8 @@
 
 #include <cstdio>
 
+#include "app/output.h"
+
 namespace mw::app {
 
 using namespace std::chrono_literals;
@@ -24,18 +26,18 @@ void ProgressLine::update(const std::string& text) {
   if (now - last_ < (terminal_ ? 100ms : 5000ms)) return;
   last_ = now;
   if (!terminal_) {
-    std::fprintf(stderr, "%s\n", text.c_str());
+    print_error("%s\n", text.c_str());
     return;
   }
   clear();
-  std::fputs(text.c_str(), stderr);
+  print_error("%s", text.c_str());
   std::fflush(stderr);
   shown_ = true;
 }
 
 void ProgressLine::message(const std::string& text) {
   clear();
-  std::fprintf(stderr, "%s\n", text.c_str());
+  print_error("%s\n", text.c_str());
 }
 
 }  // namespace mw::app

@@ -20,7 +20,7 @@ int prove_command(const Common& common, const RunArgs& args) {
   if (common.output == Output::json)
     print_json(runs::to_json(proof));
   else
-    std::fputs(runs::to_text(proof).c_str(), stdout);
+    print_text("%s", runs::to_text(proof).c_str());
   return proof.holds() ? 0 : 1;
 }
 

@@ -21,7 +21,7 @@ runs::Recording read(const Common& common, const std::string& what) {
   if (store.find(what)) return runs::recording_of(runs::compared(store, what));
   if (is_file(what)) return runs::recording_of(fs::path(what));
   throw Error({.id = "RUN-UNKNOWN",
-               .message = "no run of the store and no file is called so",
+               .message = "no run or file has this name",
                .file = store.folder().string(),
                .found = what,
                .expected = "an id as `runs` lists it, or a file of results or of requests"});
@@ -50,21 +50,21 @@ runs::Experiment server_of(const Common& common, const ReplayArgs& args, const r
 }
 
 void print(const formats::BenchSet& recorded, const formats::BenchSet& predicted) {
-  std::printf("%s\n%7s %9s %9s  %21s  %21s  %21s\n%7s %9s %9s", predicted.name.c_str(), "input", "rate", "requests",
-              "TTFT p50, ms", "TPOT p50, ms", "output tokens/s", "tokens", "req/s", "");
-  for (int i = 0; i < 3; ++i) std::printf("  %10s %10s", "recorded", "predicted");
-  std::printf("\n");
+  print_text("%s\n%7s %9s %9s  %21s  %21s  %21s\n%7s %9s %9s", predicted.name.c_str(), "input", "rate", "requests",
+             "TTFT p50, ms", "TPOT p50, ms", "output tokens/s", "tokens", "req/s", "");
+  for (int i = 0; i < 3; ++i) print_text("  %10s %10s", "recorded", "predicted");
+  print_text("\n");
   for (size_t i = 0; i < predicted.points.size(); ++i) {
     const formats::BenchPoint &was = recorded.points[i], &is = predicted.points[i];
     const std::string rate = std::isnan(was.request_rate) && was.max_concurrency > 0
                                  ? std::to_string(was.max_concurrency) + " users"
                                  : figure(was.request_rate);
-    std::printf("%7d %9s %9ld  %10s %10s  %10s %10s  %10s %10s  %s\n", is.input_len, rate.c_str(), is.completed,
-                figure(was.ttft.median).c_str(), figure(is.ttft.median).c_str(), figure(was.tpot.median).c_str(),
-                figure(is.tpot.median).c_str(), figure(was.output_throughput).c_str(),
-                figure(is.output_throughput).c_str(), is.verdict.c_str());
+    print_text("%7d %9s %9ld  %10s %10s  %10s %10s  %10s %10s  %s\n", is.input_len, rate.c_str(), is.completed,
+               figure(was.ttft.median).c_str(), figure(is.ttft.median).c_str(), figure(was.tpot.median).c_str(),
+               figure(is.tpot.median).c_str(), figure(was.output_throughput).c_str(),
+               figure(is.output_throughput).c_str(), is.verdict.c_str());
   }
-  for (const std::string& note : predicted.notes) std::printf("%s\n", note.c_str());
+  for (const std::string& note : predicted.notes) print_text("%s\n", note.c_str());
 }
 
 Json points_of(const formats::BenchSet& set) {

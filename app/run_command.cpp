@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <cstdio>
-#include <iostream>
 
 #include "app/commands.h"
 #include "app/narrator.h"
@@ -10,13 +9,13 @@ namespace mw::app {
 namespace {
 
 void summarise(const event::Finished& f, const runs::RunId& run) {
-  std::printf("%s %s: %ld steps, %s tokens in %s, peak %s\n", run.c_str(), std::string(to_string(f.state)).c_str(),
-              f.steps, count_text(static_cast<double>(f.tokens)).c_str(), to_text(Seconds(f.seconds)).c_str(),
-              to_text(f.peak).c_str());
+  print_text("%s %s: %ld steps, %s tokens in %s, peak %s\n", run.c_str(), std::string(to_string(f.state)).c_str(),
+             f.steps, count_text(static_cast<double>(f.tokens)).c_str(), to_text(Seconds(f.seconds)).c_str(),
+             to_text(f.peak).c_str());
   if (f.summary.is_object() && f.summary.contains("answers")) {
     const Json& a = f.summary["answers"];
-    std::printf("held-out prompts answered right: base %ld of %ld, tuned %ld of %ld\n", a.value("base_right", 0L),
-                a.value("asked", 0L), a.value("tuned_right", 0L), a.value("asked", 0L));
+    print_text("held-out prompts answered right: base %ld of %ld, tuned %ld of %ld\n", a.value("base_right", 0L),
+               a.value("asked", 0L), a.value("tuned_right", 0L), a.value("asked", 0L));
   }
 }
 
@@ -29,10 +28,10 @@ void summarise(const runs::TrafficTimeline& traffic) {
     const runs::Flow flow = runs::sum(point);
     sum.bytes += flow.bytes, sum.seconds += flow.seconds, sum.waited += flow.waited;
   }
-  std::printf("%zu devices sent %s a step to each other; each was %s a step in collectives, %s of it waiting\n",
-              traffic.points.front().devices.size(),
-              to_text(Bytes(static_cast<std::int64_t>(sum.bytes / steps))).c_str(),
-              to_text(Seconds(sum.seconds / steps)).c_str(), to_text(Seconds(sum.waited / steps)).c_str());
+  print_text("%zu devices sent %s a step to each other; each was %s a step in collectives, %s of it waiting\n",
+             traffic.points.front().devices.size(),
+             to_text(Bytes(static_cast<std::int64_t>(sum.bytes / steps))).c_str(),
+             to_text(Seconds(sum.seconds / steps)).c_str(), to_text(Seconds(sum.waited / steps)).c_str());
 }
 
 }  // namespace
@@ -50,8 +49,7 @@ int run_command(const Common& common, const RunArgs& args) {
   const EventSink sink = [&](const Event& event) {
     if (const auto* s = std::get_if<event::Started>(&event.body)) run = s->info.value("run", std::string());
     narrator.tell(event);
-    if (common.output == Output::json)
-      std::cout << to_json(event, run).dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
+    if (common.output == Output::json) print_json_line(to_json(event, run));
   };
   const auto [finished, error] = runs::run_blocking(request, sink, common.stop);
   if (common.output == Output::text) {

@@ -39,15 +39,15 @@ int runs_command(const Common& common) {
     print_json({{"rows", all}, {"warnings", Json::array()}});
     return 0;
   }
-  std::printf("%-8s %-9s %-20s %11s %10s %10s %9s %10s  %s\n", "run", "state", "started (UTC)", "steps", "train/loss",
-              "eval/loss", "time", "peak", "name");
+  print_text("%-8s %-9s %-20s %11s %10s %10s %9s %10s  %s\n", "run", "state", "started (UTC)", "steps", "train/loss",
+             "eval/loss", "time", "peak", "name");
   for (const auto& r : rows)
-    std::printf("%-8s %-9s %-20s %5ld/%-5ld %10s %10s %9s %10s  %s\n", r.id.c_str(),
-                std::string(to_string(r.state)).c_str(), r.created.c_str(), r.steps_done, r.steps_total,
-                r.train_loss ? number_text(*r.train_loss).c_str() : "-",
-                r.eval_loss ? number_text(*r.eval_loss).c_str() : "-", to_text(Seconds(r.seconds)).c_str(),
-                to_text(r.peak).c_str(), r.name.c_str());
-  if (rows.empty()) std::printf("no runs yet in %s\n", store.folder().c_str());
+    print_text("%-8s %-9s %-20s %5ld/%-5ld %10s %10s %9s %10s  %s\n", r.id.c_str(),
+               std::string(to_string(r.state)).c_str(), r.created.c_str(), r.steps_done, r.steps_total,
+               r.train_loss ? number_text(*r.train_loss).c_str() : "-",
+               r.eval_loss ? number_text(*r.eval_loss).c_str() : "-", to_text(Seconds(r.seconds)).c_str(),
+               to_text(r.peak).c_str(), r.name.c_str());
+  if (rows.empty()) print_text("no runs yet in %s\n", store.folder().c_str());
   return 0;
 }
 

@@ -24,7 +24,7 @@ int search_command(const Common& common, const SearchArgs& args) {
   if (common.output == Output::json)
     print_json(runs::searched_json(found, args.top));
   else
-    std::fputs(runs::searched_text(found, args.top).c_str(), stdout);
+    print_text("%s", runs::searched_text(found, args.top).c_str());
   return 0;
 }
 

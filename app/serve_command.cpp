@@ -42,8 +42,8 @@ void print_start(const Common& common, const runs::Serving& serving, const serve
   }
   std::string names;
   for (const Json& name : models) names += (names.empty() ? "" : ", ") + name.get<std::string>();
-  std::printf("%s/v1 serves %s: up to %d tokens a request, KV cache %s\n", server.address().c_str(), names.c_str(),
-              serving.settings.max_model_len, to_text(serving.settings.kv.capacity).c_str());
+  print_text("%s/v1 serves %s: up to %d tokens a request, KV cache %s\n", server.address().c_str(), names.c_str(),
+             serving.settings.max_model_len, to_text(serving.settings.kv.capacity).c_str());
   std::fflush(stdout);
 }
 

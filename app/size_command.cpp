@@ -19,30 +19,30 @@ std::string bytes_at(const Json& memory, const char* category) {
 }
 
 void print_header(const std::string& mode) {
-  std::printf("\n%s\n%7s %10s %10s %10s %10s  %11s %11s %11s %11s %11s %11s\n", mode.c_str(), "batch", "seconds",
-              "ms/token", "ms/step", "tokens/s", "weights", "activations", "logits", "kv_cache", "peak", "predicted");
+  print_text("\n%s\n%7s %10s %10s %10s %10s  %11s %11s %11s %11s %11s %11s\n", mode.c_str(), "batch", "seconds",
+             "ms/token", "ms/step", "tokens/s", "weights", "activations", "logits", "kv_cache", "peak", "predicted");
 }
 
 void print_row(const Json& p) {
   const std::string predicted = bytes_at(p["predicted"]["memory"], "total");
   if (!p["predicted"]["fits"].get<bool>()) {
-    std::printf("%7d not started: predicted %s of %s; largest batch that fits: %d\n", p["batch"].get<int>(),
-                predicted.c_str(), to_text(Bytes(p["predicted"]["capacity_bytes"].get<std::int64_t>())).c_str(),
-                p["predicted"]["largest_batch"].get<int>());
+    print_text("%7d not started: predicted %s of %s; largest batch that fits: %d\n", p["batch"].get<int>(),
+               predicted.c_str(), to_text(Bytes(p["predicted"]["capacity_bytes"].get<std::int64_t>())).c_str(),
+               p["predicted"]["largest_batch"].get<int>());
     return;
   }
   const Json& m = p["measured"];
   if (m.is_null()) {
-    std::printf("%7d failed: %s\n", p["batch"].get<int>(), p.value("error", "").c_str());
+    print_text("%7d failed: %s\n", p["batch"].get<int>(), p.value("error", "").c_str());
     return;
   }
   const Json& memory = m["memory"];
-  std::printf("%7d %10s %10s %10s %10s  %11s %11s %11s %11s %11s %11s\n", p["batch"].get<int>(),
-              number_text(m["seconds"].get<double>(), 4).c_str(), milliseconds(m, "seconds_per_token").c_str(),
-              milliseconds(m, "step_seconds").c_str(), count_text(m["tokens_per_second"].get<double>()).c_str(),
-              bytes_at(memory, "weights").c_str(), bytes_at(memory, "activations").c_str(),
-              bytes_at(memory, "logits").c_str(), bytes_at(memory, "kv_cache").c_str(),
-              bytes_at(memory, "total").c_str(), predicted.c_str());
+  print_text("%7d %10s %10s %10s %10s  %11s %11s %11s %11s %11s %11s\n", p["batch"].get<int>(),
+             number_text(m["seconds"].get<double>(), 4).c_str(), milliseconds(m, "seconds_per_token").c_str(),
+             milliseconds(m, "step_seconds").c_str(), count_text(m["tokens_per_second"].get<double>()).c_str(),
+             bytes_at(memory, "weights").c_str(), bytes_at(memory, "activations").c_str(),
+             bytes_at(memory, "logits").c_str(), bytes_at(memory, "kv_cache").c_str(),
+             bytes_at(memory, "total").c_str(), predicted.c_str());
 }
 
 }  // namespace

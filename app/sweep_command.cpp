@@ -17,27 +17,27 @@ namespace mw::app {
 namespace {
 
 void print_header() {
-  std::printf("%7s %9s %9s %9s %9s %10s %10s %10s %10s %10s  %s\n", "input", "rate", "done", "failed", "out tok/s",
-              "TTFT p50", "TTFT p99", "TPOT p50", "ITL p99", "E2E p50", "verdict");
-  std::printf("%7s %9s %9s %9s %9s %10s %10s %10s %10s %10s\n", "tokens", "req/s", "", "", "", "ms", "ms", "ms", "ms",
-              "ms");
+  print_text("%7s %9s %9s %9s %9s %10s %10s %10s %10s %10s  %s\n", "input", "rate", "done", "failed", "out tok/s",
+             "TTFT p50", "TTFT p99", "TPOT p50", "ITL p99", "E2E p50", "verdict");
+  print_text("%7s %9s %9s %9s %9s %10s %10s %10s %10s %10s\n", "tokens", "req/s", "", "", "", "ms", "ms", "ms", "ms",
+             "ms");
 }
 
 void print_row(const formats::BenchPoint& p) {
   const std::string rate =
       std::isnan(p.request_rate) ? std::to_string(p.max_concurrency) + " users" : figure(p.request_rate);
-  std::printf("%7d %9s %9ld %9ld %9s %10s %10s %10s %10s %10s  %s\n", p.input_len, rate.c_str(), p.completed, p.failed,
-              figure(p.output_throughput).c_str(), figure(p.ttft.median).c_str(), figure(p.ttft.percentile(99)).c_str(),
-              figure(p.tpot.median).c_str(), figure(p.itl.percentile(99)).c_str(), figure(p.e2el.median).c_str(),
-              p.verdict.c_str());
+  print_text("%7d %9s %9ld %9ld %9s %10s %10s %10s %10s %10s  %s\n", p.input_len, rate.c_str(), p.completed, p.failed,
+             figure(p.output_throughput).c_str(), figure(p.ttft.median).c_str(), figure(p.ttft.percentile(99)).c_str(),
+             figure(p.tpot.median).c_str(), figure(p.itl.percentile(99)).c_str(), figure(p.e2el.median).c_str(),
+             p.verdict.c_str());
   std::fflush(stdout);
 }
 
 void print_end(const runs::SweepView& view) {
   for (const runs::SweepLine& line : view.lines) {
     const serve::Capacity& c = line.capacity;
-    if (!std::isnan(c.knee)) std::printf("%d tokens: knee at %s requests/s\n", line.input_len, figure(c.knee).c_str());
-    if (view.slo.any()) std::printf("%d tokens: %s\n", line.input_len, runs::slo_text(c).c_str());
+    if (!std::isnan(c.knee)) print_text("%d tokens: knee at %s requests/s\n", line.input_len, figure(c.knee).c_str());
+    if (view.slo.any()) print_text("%d tokens: %s\n", line.input_len, runs::slo_text(c).c_str());
   }
   std::vector<std::pair<std::string, int>> said;  // the same of several points once
   for (const serve::Finding& f : view.findings) {
@@ -50,7 +50,7 @@ void print_end(const runs::SweepView& view) {
       ++at->second;
   }
   for (const auto& [text, points] : said)
-    std::printf("%s%s\n", text.c_str(), points > 1 ? ("  (" + std::to_string(points) + " points)").c_str() : "");
+    print_text("%s%s\n", text.c_str(), points > 1 ? ("  (" + std::to_string(points) + " points)").c_str() : "");
 }
 
 // null: not known, or no rate meets the SLO.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // `watch -- COMMAND...`: another program's run, live in the store.
 #include <cstdio>
-#include <iostream>
 
 #include "app/commands.h"
 #include "core/runs/watched.h"
@@ -13,17 +12,17 @@ int watch_command(const Common& common, const WatchArgs& args) {
   const EventSink sink = [&](const Event& event) {
     if (const auto* s = std::get_if<event::Started>(&event.body)) run = s->info.value("run", run);
     if (common.output == Output::json)
-      std::cout << to_json(event, run).dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
+      print_json_line(to_json(event, run));
     else if (const auto* m = std::get_if<event::Metric>(&event.body))
-      std::printf("step %ld  %s %s\n", m->step, m->name.c_str(), number_text(m->value).c_str());
+      print_text("step %ld  %s %s\n", m->step, m->name.c_str(), number_text(m->value).c_str());
   };
-  const runs::OnLine on_line = [&](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  const runs::OnLine on_line = [&](const std::string& line) { print_error("%s\n", line.c_str()); };
   const auto [finished, error] = runs::watch(
       {.command = args.command, .runs_folder = common.runs_folder, .name = args.name}, sink, on_line, common.stop);
   if (common.output == Output::text)
-    std::printf("%s %s: %ld steps in %s%s%s\n", run.c_str(), std::string(to_string(finished.state)).c_str(),
-                finished.steps, to_text(Seconds(finished.seconds)).c_str(), finished.error.empty() ? "" : "; ",
-                finished.error.c_str());
+    print_text("%s %s: %ld steps in %s%s%s\n", run.c_str(), std::string(to_string(finished.state)).c_str(),
+               finished.steps, to_text(Seconds(finished.seconds)).c_str(), finished.error.empty() ? "" : "; ",
+               finished.error.c_str());
   if (finished.state == RunState::cancelled) return 130;
   return finished.state == RunState::done ? 0 : 1;
 }

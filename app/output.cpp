@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/output.h"
+
+#include <cstdarg>
+#include <cstdio>
+
+namespace mw::app {
+namespace {
+
+// The code point of a valid sequence of one, two or three bytes that is a control character or reorders text; else 0.
+unsigned control_at(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x20 || lead == 0x7f) return lead == 0 ? 0x100 : lead;
+  if (lead == 0xC2 && byte(1) < 0xA0) return byte(1);
+  if (lead == 0xE2 && byte(1) == 0x80 && byte(2) >= 0xAA && byte(2) <= 0xAE) return 0x2000u + (byte(2) & 0x3fu);
+  if (lead == 0xE2 && byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9) return 0x2040u + (byte(2) & 0x3fu);
+  return 0;
+}
+
+size_t bytes_of(unsigned control) {
+  return control > 0x100 ? 3 : control >= 0x80 && control != 0x100 ? 2 : 1;
+}
+
+std::string hex(const char* format, unsigned value) {
+  char text[16];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+void write(std::FILE* stream, const char* format, std::va_list arguments) {
+  std::va_list again;
+  va_copy(again, arguments);
+  const int size = std::vsnprintf(nullptr, 0, format, again);
+  va_end(again);
+  if (size < 0) return;
+  std::string text(static_cast<size_t>(size) + 1, '\0');
+  std::vsnprintf(text.data(), text.size(), format, arguments);
+  text.pop_back();
+  text = terminal_text(text);
+  std::fwrite(text.data(), 1, text.size(), stream);
+}
+
+// JSON escapes the control characters below space itself; DEL and those above are escaped here.
+void write_json(std::string text) {
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    const unsigned control = text[i] == '\n' ? 0 : control_at(std::string_view(text).substr(i));
+    const size_t n = control == 0 ? 1 : bytes_of(control);
+    out += control == 0 ? std::string(1, text[i]) : hex("\\u%04x", control);
+    i += n;
+  }
+  out += '\n';
+  std::fwrite(out.data(), 1, out.size(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+std::string terminal_text(std::string_view text) {
+  const std::string valid = valid_utf8(text);
+  std::string out;
+  for (size_t i = 0; i < valid.size();) {
+    const unsigned control = control_at(std::string_view(valid).substr(i));
+    const bool kept = control == 0 || control == '\n' || control == '\t';
+    const unsigned shown = control == 0x100 ? 0 : control;
+    out += kept ? std::string(1, valid[i]) : hex(control > 0x100 ? "\\u%04x" : "\\x%02x", shown);
+    i += kept ? 1 : bytes_of(control);
+  }
+  return out;
+}
+
+void print_text(const char* format, ...) {
+  std::va_list arguments;
+  va_start(arguments, format);
+  write(stdout, format, arguments);
+  va_end(arguments);
+}
+
+void print_error(const char* format, ...) {
+  std::va_list arguments;
+  va_start(arguments, format);
+  write(stderr, format, arguments);
+  va_end(arguments);
+}
+
+void print_json(const Json& json) {
+  write_json(json.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+void print_json_line(const Json& json) {
+  write_json(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace mw::app
