@@ -118,7 +118,7 @@ TEST(Results, AuditNamesWhatCannotBe) {
             1);
   const Result unknown = meshwright({"audit", "run-9", "--runs-dir", store});
   EXPECT_EQ(unknown.exit_code, 2);
-  EXPECT_THAT(unknown.err, HasSubstr("no file and no run of the store"));
+  EXPECT_THAT(unknown.err, HasSubstr("no run or file has this name"));
   words[3] = "v6e-7";
   EXPECT_EQ(meshwright(words).exit_code, 2);
   EXPECT_EQ(meshwright({"audit", fixture("VERSIONS.json")}).exit_code, 2);
