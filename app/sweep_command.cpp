@@ -81,6 +81,7 @@ runs::JobRequest request_of(const Common& common, const SweepArgs& args) {
   if (!args.resume.empty()) {
     request.resume = args.resume;
     request.resume_sets = common.sets;
+    if (!args.url.empty()) request.resume_sets.push_back("sweep.url=" + args.url);
     return request;
   }
   if (common.file.empty())

@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/base/url_secrets.h"
+
 namespace mw {
 
 std::string to_text(const Problem& p) {
@@ -16,7 +18,7 @@ std::string to_text(const Problem& p) {
   if (!p.expected.empty()) facts += (facts.empty() ? "" : "; ") + ("expected: " + p.expected);
   if (!facts.empty()) text += " (" + facts + ")";
   if (!p.fix.empty()) text += ". Fix: " + p.fix;
-  return text;
+  return without_url_secrets(text);
 }
 
 std::string to_string(Severity severity) {
@@ -32,7 +34,11 @@ std::string to_string(Severity severity) {
 }
 
 Error::Error(Problem problem, Kind kind)
-    : std::runtime_error(to_text(problem)), problem_(std::move(problem)), kind_(kind) {}
+    : std::runtime_error(to_text(problem)), problem_(std::move(problem)), kind_(kind) {
+  for (std::string* text :
+       {&problem_.message, &problem_.file, &problem_.place, &problem_.found, &problem_.expected, &problem_.fix})
+    *text = without_url_secrets(*text);
+}
 
 Error cancelled(const std::string& what) {
   Problem p;

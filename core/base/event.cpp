@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/url_secrets.h"
 
 namespace mw {
 namespace {
@@ -196,6 +197,7 @@ Json to_json(const Event& event, const std::string& run_id) {
       std::holds_alternative<event::Started>(event.body) || std::holds_alternative<event::Finished>(event.body);
   if (names_run && !run_id.empty()) j["run"] = run_id;
   j["time_s"] = number(event.time_s);
+  remove_url_secrets(j);
   return j;
 }
 

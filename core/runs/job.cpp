@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/base/url_secrets.h"
 #include "core/mesh/axis_names.h"
 #include "core/runs/out_of_memory.h"
 #include "core/runs/predict.h"
@@ -54,6 +55,15 @@ std::string run_name(const Experiment& e) {
                .message = "a sweep goes on as it was started",
                .place = set.substr(0, set.find('=')),
                .fix = "leave it out, or start a new sweep"});
+}
+
+// A sweep goes on as it was started, but its URL may be given again with the credentials that are not recorded.
+void reconnect(Experiment& experiment, const std::vector<std::string>& sets) {
+  constexpr std::string_view kUrl = "sweep.url=";
+  for (const std::string& set : sets)
+    if (!set.starts_with(kUrl) || without_url_secrets(set.substr(kUrl.size())) != experiment.string("sweep.url"))
+      refuse_sets(set);
+  apply_sets(experiment, sets);
 }
 
 void check(const Experiment& e) {
@@ -111,7 +121,7 @@ std::unique_ptr<Record> open_record(const JobRequest& request) {
                    .place = record->run,
                    .fix = "measure again; its points so far stay in the record"});
     if (kind_of(record->experiment) == Kind::sweep) {
-      if (!request.resume_sets.empty()) refuse_sets(request.resume_sets.front());
+      reconnect(record->experiment, request.resume_sets);
       record->store.rewind(record->run, read_points(*record));
       return record;
     }

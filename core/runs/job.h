@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run on its own worker thread: freezes the experiment, trains (sizes, sweeps), appends every event to the store and
-// hands it to the sink (called on the worker thread; a window pushes it into a Mailbox).
+// One run on its own worker thread: freezes the experiment, trains (sizes, sweeps), appends every event to the store
+// and hands it to the sink (called on the worker thread; a window pushes it into a Mailbox).
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -21,8 +21,9 @@ struct JobRequest {
   Experiment experiment;  // frozen copy
   std::filesystem::path runs_folder;
   std::optional<RunId> resume;  // continue this run from its last checkpoint; experiment is then the run's own
-  std::vector<std::string> resume_sets = {};  // "key=value" for the rest of it: mesh.*, sharding.*, target.* only
-  LoadCatalogue catalogue = {};               // called by sweeps alone; they need it
+  // "key=value" for the rest of it: mesh.*, sharding.*, target.* only; of a sweep its own sweep.url, with credentials.
+  std::vector<std::string> resume_sets = {};
+  LoadCatalogue catalogue = {};  // called by sweeps alone; they need it
 };
 
 class Job {

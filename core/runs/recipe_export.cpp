@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/url_secrets.h"
 #include "core/formats/checkpoint.h"
 #include "core/recipes/settings.h"
 #include "core/runs/diagnostics.h"
@@ -133,6 +134,7 @@ recipes::Subject recipe_subject(Kind kind, const Experiment& experiment, const h
   s.targets = targets_of(experiment);
   s.experiment = experiment.json();
   s.values = values_in_force(experiment, {"lora", "data", "train", "serve", "sweep"});
+  for (Json* recorded : {&s.experiment, &s.values}) remove_url_secrets(*recorded);
   s.adapter = experiment.path("lora.adapter");
   if (recipes::trains(kind)) {
     if (experiment.string("train.method") != "lora")

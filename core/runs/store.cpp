@@ -13,6 +13,7 @@
 #include "core/base/file_system.h"
 #include "core/base/files.h"
 #include "core/base/partial_files.h"
+#include "core/base/url_secrets.h"
 #include "core/runs/store_rows.h"
 #include "core/runs/store_schema.h"
 #include "core/runs/store_sqlite.h"
@@ -174,7 +175,10 @@ const fs::path& Store::folder() const {
   return impl_->folder;
 }
 
-RunId Store::create(const Experiment& frozen, const std::string& name) {
+RunId Store::create(const Experiment& experiment, const std::string& name) {
+  Json document = experiment.json();
+  remove_url_secrets(document);
+  const Experiment frozen = Experiment::from_json(std::move(document), experiment.folder());
   const RunRow row = row_from(frozen);
   const std::lock_guard lock(impl_->db_mutex);
   Database& db = impl_->db;
@@ -184,7 +188,7 @@ RunId Store::create(const Experiment& frozen, const std::string& name) {
   while (!make_new_folder(impl_->folder / run_id(number))) ++number;
   const fs::path artefacts = impl_->folder / run_id(number);
   try {
-    const std::string chosen = !name.empty() ? name : frozen.string("name");
+    const std::string chosen = !name.empty() ? without_url_secrets(name) : frozen.string("name");
     Statement insert(db,
                      "INSERT INTO runs(id, name, created, experiment, experiment_folder, state, model, method, source, "
                      "steps_done, steps_total, seconds, tokens, peak) VALUES(?,?,?,?,?,'queued',?,?,?,0,?,0,0,0)");
@@ -311,7 +315,7 @@ fs::path Store::run_folder(const RunId& run) const {
 void Store::change(const RunId& run, const char* sql, std::string_view value) {
   const std::lock_guard lock(impl_->db_mutex);
   Statement s(impl_->db, sql);
-  s.bind(value).bind(run_number(run)).run();
+  s.bind(without_url_secrets(value)).bind(run_number(run)).run();
   if (impl_->db.changes() == 0) throw unknown_run(run, impl_->folder);
 }
 

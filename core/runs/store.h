@@ -70,7 +70,8 @@ class Store {
   const std::filesystem::path& folder() const;
 
   // name empty: the experiment's name, else the id. Ids are never used twice, whatever processes create at once.
-  RunId create(const Experiment& frozen, const std::string& name);
+  // Nothing that is stored contains credentials of URLs (core/base/url_secrets.h).
+  RunId create(const Experiment& experiment, const std::string& name);
   // Takes the run for writing; Error("RUN-LOCKED") names the process that has it.
   std::unique_ptr<RunLock> lock(const RunId& run);
   // Buffered: telemetry is committed at most 200 ms later (by a thread of the store), everything else at once. flush()

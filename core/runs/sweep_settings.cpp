@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/url_secrets.h"
 #include "core/runs/plan_request.h"
 #include "core/runs/sweep_run.h"
 
@@ -167,7 +168,7 @@ formats::BenchSet sweep_facts(const Experiment& e, const hardware::Catalogue& ca
   set.tool = std::string("meshwright ") + MW_VERSION + ", " + std::string(to_string(backend));
   set.model = e.string("model.id").empty() ? e.path("model.path").filename().string() : e.string("model.id");
   if (backend == SweepBackend::http) {
-    set.source = e.string("sweep.url");
+    set.source = without_url_secrets(e.string("sweep.url"));
     if (const std::string served = e.string("sweep.model"); !served.empty()) set.model = served;
   } else {
     set.target = e.string("target.id");

@@ -61,7 +61,10 @@ void HttpBackend::find_model() {
     throw server_error(target, "no server answers", got.error, "an OpenAI-compatible server",
                        "start it, or check the address");
   if (got.status == 401 || got.status == 403)
-    throw server_error(target, "the server wants an API key", found_text(got), "HTTP 200");
+    throw server_error(
+        target, "the server refuses access", found_text(got), "HTTP 200",
+        "set MESHWRIGHT_API_KEY, or give user and password in the URL (they are not recorded: to resume a "
+        "sweep, give it again with --url)");
   std::vector<std::string> names;
   const Json json = Json::parse(got.body, nullptr, false);
   if (json.is_object() && json.contains("data") && json["data"].is_array())

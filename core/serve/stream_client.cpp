@@ -15,21 +15,34 @@ constexpr size_t kLongestError = 4096;
 constexpr double kShortWait = 10;  // s, for what a server answers at once
 
 struct Url {
-  std::string origin, base;  // "http://host:port", "" or "/prefix"
+  std::string origin, base;   // "http://host:port", "" or "/prefix"
+  std::string authorization;  // of USER:PASSWORD@ in front of the host, or empty
 };
+
+std::string basic_authorization(const std::string& user_info) {
+  const auto decoded = [](const std::string& text) { return httplib::detail::decode_url(text, false); };
+  const size_t colon = std::min(user_info.find(':'), user_info.size());
+  const std::string password = colon < user_info.size() ? user_info.substr(colon + 1) : "";
+  return httplib::make_basic_authentication_header(decoded(user_info.substr(0, colon)), decoded(password)).second;
+}
 
 Url parse_url(const std::string& url) {
   const auto refuse = [&] {
     throw Error({.id = "URL",
-                 .message = "this is no address of a server",
+                 .message = "invalid server URL",
                  .place = "sweep.url",
                  .found = url.empty() ? "nothing" : url,
-                 .expected = "http://host:port or https://host"});
+                 .expected = "http://host:port or https://host, without '?' and '#'"});
   };
   const size_t scheme = url.find("://");
   if (scheme == std::string::npos || (url.substr(0, scheme) != "http" && url.substr(0, scheme) != "https")) refuse();
+  if (url.find_first_of("?#") != std::string::npos) refuse();
   const size_t slash = url.find('/', scheme + 3);
-  Url out{url.substr(0, slash), slash == std::string::npos ? "" : url.substr(slash)};
+  Url out{url.substr(0, slash), slash == std::string::npos ? "" : url.substr(slash), {}};
+  if (const size_t at = out.origin.rfind('@'); at != std::string::npos) {
+    out.authorization = basic_authorization(out.origin.substr(scheme + 3, at - scheme - 3));
+    out.origin.erase(scheme + 3, at + 1 - scheme - 3);
+  }
   if (out.origin.size() == scheme + 3) refuse();
   while (out.base.ends_with('/')) out.base.pop_back();
   if (out.base.ends_with("/v1")) out.base.resize(out.base.size() - 3);
@@ -62,7 +75,10 @@ struct StreamClient::Impl {
     r.path = url.base + path;
     r.body = std::move(body);
     if (!r.body.empty()) r.set_header("Content-Type", "application/json");
-    if (!target.api_key.empty()) r.set_header("Authorization", "Bearer " + target.api_key);
+    if (!url.authorization.empty())
+      r.set_header("Authorization", url.authorization);
+    else if (!target.api_key.empty())
+      r.set_header("Authorization", "Bearer " + target.api_key);
     return r;
   }
   Got ask(const httplib::Request& request) {

@@ -15,7 +15,7 @@
 namespace mw::serve {
 
 struct HttpTarget {
-  std::string url{};       // "http://127.0.0.1:8000", with or without /v1
+  std::string url{};       // "http://127.0.0.1:8000", with or without /v1; USER:PASSWORD@ is sent as Basic
   std::string model{};     // empty: the server's first
   std::string api_key{};   // empty: none is sent
   double timeout_s = 600;  // of a whole request
