@@ -76,6 +76,7 @@ int generate_command(const Common& common, const GenerateArgs& args);
 struct ServeArgs {
   int port = 8000;  // 0: one that is free, printed
   std::string host = "127.0.0.1", api_key;
+  std::vector<std::string> allow_hosts, allow_origins;
 };
 int serve_command(const Common& common, const ServeArgs& args);
 

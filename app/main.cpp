@@ -274,7 +274,8 @@ int run_main(int argc, char** argv) {
   sweep->get_option("file")->required(false);
   sweep->add_option("--backend", a.sweep.backend, "Who serves, in place of sweep.backend")
       ->check(CLI::IsMember({"engine", "model", "http"}));
-  sweep->add_option("--url", a.sweep.url, "Server of --backend http, in place of sweep.url");
+  sweep->add_option("--url", a.sweep.url,
+                    "Server of --backend http, in place of sweep.url; a user and password in it are not recorded");
   sweep->add_option("--out", a.sweep.out, "Folder for one file per point, with vLLM bench's fields");
   sweep->add_option("--resume", a.sweep.resume, "Go on with this sweep: points that it has are kept");
   auto* generate = cli.add_subcommand("generate", "Sample from the base and the tuned model");
@@ -303,6 +304,17 @@ int run_main(int argc, char** argv) {
       ->capture_default_str();
   serve->add_option("--host", a.serve.host, "Address to listen on")->capture_default_str();
   serve->add_option("--api-key", a.serve.api_key, "Key that clients must send (or MESHWRIGHT_API_KEY)");
+  serve
+      ->add_option(
+          "--allow-host", a.serve.allow_hosts,
+          "Name under which clients may reach the server besides localhost, 127.0.0.0/8 and [::1] (repeatable); "
+          "a server on another address answers to every name unless this is given")
+      ->allow_extra_args(false);
+  serve
+      ->add_option("--allow-origin", a.serve.allow_origins,
+                   "Origin whose web pages may use the server, such as http://localhost:3000 (repeatable); others are "
+                   "refused")
+      ->allow_extra_args(false);
   auto* calibrate =
       cli.add_subcommand("calibrate", "Fit the planner to your own measurements, and see the error of rows held out");
   add_common(*calibrate, a, nullptr);

@@ -9,6 +9,7 @@
 #include "app/progress_line.h"
 #include "core/runs/serving.h"
 #include "core/runs/settings.h"
+#include "core/serve/http_access.h"
 #include "core/serve/http_server.h"
 
 namespace mw::app {
@@ -65,14 +66,19 @@ void watch(const Common& common, const serve::Live& live, const serve::HttpServe
 
 int serve_command(const Common& common, const ServeArgs& args) {
   const runs::Experiment experiment = load_experiment(common);
+  serve::HttpAccess(args.host, args.allow_hosts, args.allow_origins);  // refuses bad names before the model is loaded
   ProgressLine line;
   runs::Serving serving = runs::load_serving(experiment, [&](long done, long total) {
     line.update("loading " + std::to_string(done) + "/" + std::to_string(total) + " tensors");
   });
   line.clear();
-  serve::HttpOptions options{.host = args.host, .port = args.port, .api_key = args.api_key};
+  serve::HttpOptions options{.host = args.host,
+                             .port = args.port,
+                             .api_key = args.api_key,
+                             .allow_hosts = args.allow_hosts,
+                             .allow_origins = args.allow_origins};
   if (const char* key = std::getenv("MESHWRIGHT_API_KEY"); options.api_key.empty() && key) options.api_key = key;
-  if (args.host != "127.0.0.1" && args.host != "localhost" && args.host != "::1" && options.api_key.empty())
+  if (!serve::is_loopback(args.host) && options.api_key.empty())
     line.message("warning: whoever reaches " + args.host + " may ask; --api-key asks for a key");
   serve::Live live(serving.settings, *serving.executor, serving.queue);
   serve::HttpServer server(options,

@@ -7,6 +7,8 @@
 #include <thread>
 
 #include "core/base/rng.h"
+#include "core/data/utf8.h"
+#include "core/serve/http_access.h"
 #include "core/serve/metrics.h"
 #include "core/serve/openai_answer.h"
 #include "core/serve/openai_request.h"
@@ -26,6 +28,7 @@ void answer_json(Response& res, int status, const Json& json) {
 }
 
 void answer_error(Response& res, const HttpError& error) {
+  if (HttpConnections::closes_after_this()) res.set_header("Connection", "close");
   if (error.status == 429 || error.status == 503) res.set_header("Retry-After", "1");
   answer_json(res, error.status, to_json(error));
 }
@@ -37,20 +40,52 @@ bool same_secret(const std::string& a, const std::string& b) {
   return differ == 0;
 }
 
+constexpr std::string_view kModel = "/v1/models/";  // and a model's name
+
+// As the value of an Allow header; null: there is nothing at this path.
+const char* methods_of(std::string_view path) {
+  if (path == "/v1/completions" || path == "/v1/chat/completions") return "POST, OPTIONS";
+  for (const std::string_view known : {"/v1/models", "/health", "/version", "/metrics"})
+    if (path == known) return "GET, HEAD, OPTIONS";
+  return path.starts_with(kModel) && path.size() > kModel.size() ? "GET, HEAD, OPTIONS" : nullptr;
+}
+
+// Tells the browser that a page of an allowed origin may read the answer and send what it asks to send.
+void allow_page(const HttpHead& head, const std::string& origin, Response& res) {
+  res.set_header("Access-Control-Allow-Origin", origin);
+  res.set_header("Vary", "Origin");
+  if (head.method != "OPTIONS" || !head.find("access-control-request-method")) return;
+  res.set_header("Access-Control-Allow-Methods", "GET, HEAD, POST");
+  if (const auto headers = head.find("access-control-request-headers"))
+    res.set_header("Access-Control-Allow-Headers", std::string(*headers));
+  res.set_header("Access-Control-Max-Age", "600");
+}
+
 }  // namespace
 
 struct HttpServer::Impl {
   Impl(HttpOptions o, ServedModel m, Live& l)
-      : options(std::move(o)), model(std::move(m)), live(l), metrics(model.name), http(options.limits) {
+      : options(std::move(o)),
+        access(options.host, options.allow_hosts, options.allow_origins),
+        model(std::move(m)),
+        live(l),
+        metrics(model.name),
+        http(options.limits) {
     routes();
     bound = http.bind(options.host, options.port);
     accepting = std::thread([this] { http.accept_until_stopped(); });
   }
 
   void routes();
-  bool allowed(const Request& req, Response& res) const;
+  bool answered_before_body(const Request& req, Response& res) const;
+  std::optional<HttpError> refusal_of_name(const HttpHead& head) const;
+  std::optional<HttpError> refusal_of_origin(const HttpHead& head) const;
+  std::optional<HttpError> refusal_of_request(const Request& req, Response& res) const;
+  std::vector<ModelEntry> models() const;
+  void answer_model(const std::string& name, Response& res) const;
   void complete(Endpoint endpoint, const Request& req, Response& res);
   std::string adapter_of(const std::string& name) const;
+  Error unknown_model(const std::string& name) const;
   std::vector<int> prompt_of(const OpenAiRequest& request) const;
   Ask ask_of(const OpenAiRequest& request);
   void answer_whole(Reply& reply, const AnswerHead& head, Response& res);
@@ -59,6 +94,7 @@ struct HttpServer::Impl {
   void explain_failure(Response& res) const;
 
   const HttpOptions options;
+  const HttpAccess access;
   const ServedModel model;
   Live& live;
   Metrics metrics;
@@ -76,7 +112,7 @@ void HttpServer::Impl::routes() {
   http.set_keep_alive_max_count(1000000);  // told to clients only
   http.set_pre_routing_handler([this](const Request& req, Response& res) {
     using R = httplib::Server::HandlerResponse;
-    return allowed(req, res) ? R::Unhandled : R::Handled;
+    return answered_before_body(req, res) ? R::Handled : R::Unhandled;
   });
   http.set_exception_handler([this](const Request&, Response& res, std::exception_ptr failure) {
     try {
@@ -89,9 +125,7 @@ void HttpServer::Impl::routes() {
   http.Post("/v1/completions", [this](const Request& q, Response& a) { complete(Endpoint::completions, q, a); });
   http.Post("/v1/chat/completions", [this](const Request& q, Response& a) { complete(Endpoint::chat, q, a); });
   http.Get("/v1/models", [this](const Request&, Response& res) {
-    std::vector<ModelEntry> list{{model.name, model.name}};
-    for (const std::string& adapter : model.adapters) list.push_back({adapter, model.name});
-    answer_json(res, 200, model_list(list, model.max_model_len, created));
+    answer_json(res, 200, model_list(models(), model.max_model_len, created));
   });
   http.Get("/health", [this](const Request&, Response& res) { res.status = stopping ? 503 : 200; });
   http.Get("/version", [](const Request&, Response& res) { answer_json(res, 200, {{"version", MW_VERSION}}); });
@@ -100,25 +134,88 @@ void HttpServer::Impl::routes() {
   });
 }
 
-// The key guards what is under /v1, as with vLLM: health and metrics are for monitors. Asked before a body is read.
-bool HttpServer::Impl::allowed(const Request& req, Response& res) const {
+std::optional<HttpError> HttpServer::Impl::refusal_of_name(const HttpHead& head) const {
+  const auto host = head.find("host");
+  if (!host && !access.checks_hosts()) return std::nullopt;  // HTTP/1.0
+  switch (host ? access.check_host(*host) : HostCheck::malformed) {
+    case HostCheck::allowed:
+      return std::nullopt;
+    case HostCheck::malformed:
+      return HttpError{400, "invalid_request_error", "malformed or unsupported request: no valid Host header", "",
+                       "host"};
+    case HostCheck::refused:
+      break;
+  }
+  // Not 421: a client could take that for an invitation to try another connection.
+  return HttpError{403, "permission_error",
+                   "this server does not answer to the name '" + data::excerpt(std::string(*host), 100) +
+                       "'; if it is one of its names, start it with --allow-host NAME",
+                   "", "host_not_allowed"};
+}
+
+std::optional<HttpError> HttpServer::Impl::refusal_of_origin(const HttpHead& head) const {
+  for (const auto& [name, value] : head.headers)
+    if (name == "origin" && !access.allows_origin(value))
+      return HttpError{403, "permission_error",
+                       "web pages of '" + data::excerpt(value, 100) +
+                           "' may not use this server; to allow them, start it with --allow-origin ORIGIN",
+                       "", "origin_not_allowed"};
+  return std::nullopt;
+}
+
+// The key guards what is under /v1, as with vLLM: health and metrics are for monitors.
+std::optional<HttpError> HttpServer::Impl::refusal_of_request(const Request& req, Response& res) const {
   if (!options.api_key.empty() && req.path.starts_with("/v1/") &&
       !same_secret(req.get_header_value("Authorization"), "Bearer " + options.api_key)) {
     res.set_header("WWW-Authenticate", "Bearer");
-    HttpConnections::close_after_this();
-    res.set_header("Connection", "close");
-    answer_error(res, {401, "authentication_error", "the API key is missing or wrong", "", "invalid_api_key"});
-    return false;
+    return HttpError{401, "authentication_error", "the API key is missing or wrong", "", "invalid_api_key"};
+  }
+  const char* methods = methods_of(req.path);
+  if (!methods) return HttpError{404, "invalid_request_error", "there is nothing at this address"};
+  if (std::string(methods).find(req.method) == std::string::npos) {
+    res.set_header("Allow", methods);
+    return HttpError{405, "invalid_request_error", req.path + " takes " + methods, "", "method_not_allowed"};
   }
   // A web page may send a form or plain text to this machine without asking; JSON it may not.
-  if (req.method == "POST" && !req.get_header_value(kContentType).starts_with("application/json")) {
-    HttpConnections::close_after_this();
-    res.set_header("Connection", "close");
-    answer_error(res, {415, "invalid_request_error", "the body has to be JSON: send Content-Type: application/json", "",
-                       "content_type"});
+  if (req.method == "POST" && !req.get_header_value(kContentType).starts_with("application/json"))
+    return HttpError{415, "invalid_request_error", "the body has to be JSON: send Content-Type: application/json", "",
+                     "content_type"};
+  return std::nullopt;
+}
+
+// Whether that was all: refusals, which come before a body is read, and what has no route of the library.
+bool HttpServer::Impl::answered_before_body(const Request& req, Response& res) const {
+  const HttpHead& head = HttpConnections::head();
+  std::optional<HttpError> refusal = refusal_of_name(head);
+  if (!refusal) refusal = refusal_of_origin(head);
+  if (const auto origin = head.find("origin"); origin && !refusal) allow_page(head, std::string(*origin), res);
+  const bool asks_for_options = !refusal && req.method == "OPTIONS" && (methods_of(req.path) || req.path == "*");
+  if (!refusal && !asks_for_options) refusal = refusal_of_request(req, res);
+  // Only bodies of POST are read; another one would be taken for the next request.
+  if (head.has_body() && (refusal || req.method != "POST")) HttpConnections::close_after_this();
+  if (refusal) {
+    answer_error(res, *refusal);
+  } else if (asks_for_options) {
+    res.status = 204;
+    res.set_header("Allow", req.path == "*" ? "GET, HEAD, POST, OPTIONS" : methods_of(req.path));
+  } else if (req.path.starts_with(kModel)) {
+    answer_model(req.path.substr(kModel.size()), res);
+  } else {
     return false;
   }
   return true;
+}
+
+std::vector<ModelEntry> HttpServer::Impl::models() const {
+  std::vector<ModelEntry> list{{model.name, model.name}};
+  for (const std::string& adapter : model.adapters) list.push_back({adapter, model.name});
+  return list;
+}
+
+void HttpServer::Impl::answer_model(const std::string& name, Response& res) const {
+  for (const ModelEntry& entry : models())
+    if (entry.id == name) return answer_json(res, 200, model_json(entry, model.max_model_len, created));
+  answer_error(res, http_error(unknown_model(name)));
 }
 
 HttpError HttpServer::Impl::shown(const std::exception& error) const {
@@ -135,9 +232,6 @@ void HttpServer::Impl::explain_failure(Response& res) const {
   HttpError error{.status = res.status, .type = "invalid_request_error"};
   if (HttpConnections::body_was_too_long()) error.status = 413;
   switch (error.status) {
-    case 404:
-      error.message = "there is nothing at this address";
-      break;
     case 413:
       error.message = "the body is too long: " + std::to_string(options.limits.body >> 20) + " MiB at most";
       break;
@@ -145,7 +239,7 @@ void HttpServer::Impl::explain_failure(Response& res) const {
       error.type = "server_error", error.message = "the server is stopping";
       break;
     default:
-      error.message = "this is not a whole HTTP request";
+      error.message = "malformed or unsupported request";
   }
   answer_error(res, error);
 }
@@ -153,9 +247,13 @@ void HttpServer::Impl::explain_failure(Response& res) const {
 std::string HttpServer::Impl::adapter_of(const std::string& name) const {
   if (name.empty() || name == model.name) return {};
   if (std::find(model.adapters.begin(), model.adapters.end(), name) != model.adapters.end()) return name;
+  throw unknown_model(name);
+}
+
+Error HttpServer::Impl::unknown_model(const std::string& name) const {
   std::string known = model.name;
   for (const std::string& adapter : model.adapters) known += ", " + adapter;
-  throw Error({.id = "MODEL-NAME", .message = "the model `" + name + "` does not exist", .expected = known});
+  return Error({.id = "MODEL-NAME", .message = "the model `" + name + "` does not exist", .expected = known});
 }
 
 std::vector<int> HttpServer::Impl::prompt_of(const OpenAiRequest& request) const {

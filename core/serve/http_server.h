@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The OpenAI protocol over HTTP for what Live serves: /v1/completions, /v1/chat/completions (whole or streamed),
-// /v1/models, /health, /version, /metrics. A client that goes away cancels its request. Constructed and stopped by one
-// thread; handlers have their own.
+// /v1/models, /v1/models/NAME, /health, /version, /metrics. A client that goes away cancels its request. Requests under
+// other names than allowed and of web pages are refused (http_access.h). Constructed and stopped by one thread;
+// handlers have their own.
 #pragma once
 #include <memory>
 #include <string>
@@ -24,14 +25,16 @@ struct ServedModel {
 
 struct HttpOptions {
   std::string host = "127.0.0.1";
-  int port = 8000;        // 0: one that is free
-  std::string api_key{};  // empty: everybody may ask
+  int port = 8000;                                          // 0: one that is free
+  std::string api_key{};                                    // empty: everybody may ask
+  std::vector<std::string> allow_hosts{}, allow_origins{};  // see HttpAccess
   ConnectionLimits limits{};
 };
 
 class HttpServer {
  public:
-  // Listens and answers from now on; `live` and the tokenizer outlive it. Throws Error LISTEN.
+  // Listens and answers from now on; `live` and the tokenizer outlive it. Throws Error LISTEN, ALLOW-HOST,
+  // ALLOW-ORIGIN.
   HttpServer(HttpOptions options, ServedModel model, Live& live);
   ~HttpServer();
   int port() const;

@@ -76,16 +76,19 @@ std::string sse(const Json& json) {
   return "data: " + json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n\n";
 }
 
+Json model_json(const ModelEntry& m, int max_model_len, std::int64_t created) {
+  return {{"id", m.id},
+          {"object", "model"},
+          {"created", created},
+          {"owned_by", "meshwright"},
+          {"root", m.root},
+          {"parent", m.root == m.id ? Json() : Json(m.root)},
+          {"max_model_len", max_model_len}};
+}
+
 Json model_list(const std::vector<ModelEntry>& models, int max_model_len, std::int64_t created) {
   Json list = Json::array();
-  for (const ModelEntry& m : models)
-    list.push_back({{"id", m.id},
-                    {"object", "model"},
-                    {"created", created},
-                    {"owned_by", "meshwright"},
-                    {"root", m.root},
-                    {"parent", m.root == m.id ? Json() : Json(m.root)},
-                    {"max_model_len", max_model_len}});
+  for (const ModelEntry& m : models) list.push_back(model_json(m, max_model_len, created));
   return {{"object", "list"}, {"data", list}};
 }
 

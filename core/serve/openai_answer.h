@@ -33,6 +33,7 @@ inline constexpr const char* kSseEnd = "data: [DONE]\n\n";
 struct ModelEntry {
   std::string id, root;  // root: the base model of an adapter
 };
+Json model_json(const ModelEntry& model, int max_model_len, std::int64_t created);
 Json model_list(const std::vector<ModelEntry>& models, int max_model_len, std::int64_t created);
 
 struct HttpError {

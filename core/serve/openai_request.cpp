@@ -77,8 +77,7 @@ class Fields {
 };
 
 void refuse_what_is_not_there(const Fields& f, Endpoint endpoint) {
-  f.refuse_unless("n", 1, "one answer per request is all this server gives");
-  f.refuse_unless("best_of", 1, "one answer per request is all this server gives");
+  for (const char* key : {"n", "best_of"}) f.refuse_unless(key, 1, std::string(key) + " must be 1");
   f.refuse_unless("echo", false, "prompts are not echoed");
   if (endpoint == Endpoint::chat)
     f.refuse_unless("logprobs", false, "log-probabilities are not given");

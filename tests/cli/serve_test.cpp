@@ -24,7 +24,7 @@ TEST(ServeCommandTest, ServesWhatGenerateSaysAndStopsOnCtrlC) {
   const std::string expected = Json::parse(generated.out)["text"].get<std::string>();
   ASSERT_FALSE(expected.empty());
 
-  std::string answer, models;
+  std::string answer, models, one_model;
   const test::Result served = test::meshwright({"serve", kExample, "--port", "0"}, [&](pid_t pid,
                                                                                        const std::string& line) {
     const size_t end = line.find("/v1 serves");
@@ -34,6 +34,7 @@ TEST(ServeCommandTest, ServesWhatGenerateSaysAndStopsOnCtrlC) {
     const Json body{{"messages", {{{"role", "user"}, {"content", question}}}}, {"max_tokens", 24}, {"temperature", 0}};
     if (const auto r = client.Post("/v1/chat/completions", body.dump(), "application/json")) answer = r->body;
     if (const auto r = client.Get("/v1/models")) models = r->body;
+    if (const auto r = client.Get("/v1/models/base-model")) one_model = r->body;
     ::kill(pid, SIGINT);
   });
   EXPECT_EQ(served.exit_code, 0) << served.err;
@@ -41,6 +42,7 @@ TEST(ServeCommandTest, ServesWhatGenerateSaysAndStopsOnCtrlC) {
   ASSERT_TRUE(json.contains("choices")) << answer << served.err;
   EXPECT_THAT(json["choices"][0]["message"]["content"].get<std::string>(), HasSubstr(expected));
   EXPECT_EQ(Json::parse(models)["data"][0]["id"], "base-model");
+  EXPECT_EQ(Json::parse(one_model), Json::parse(models)["data"][0]);
   EXPECT_THAT(served.err, HasSubstr("stopped after 1 answers"));
 }
 
@@ -56,6 +58,8 @@ TEST(ServeCommandTest, WhatCannotBeServedIsOneError) {
     EXPECT_TRUE(r.out.empty()) << r.out;
   }
   EXPECT_EQ(test::meshwright({"serve", kExample, "--port", "99999"}).exit_code, 2);
+  EXPECT_EQ(test::meshwright({"serve", kExample, "--port", "0", "--allow-host", "http://x"}).exit_code, 2);
+  EXPECT_EQ(test::meshwright({"serve", kExample, "--port", "0", "--allow-origin", "*"}).exit_code, 2);
 }
 
 }  // namespace

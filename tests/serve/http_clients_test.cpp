@@ -69,11 +69,13 @@ TEST_F(HttpClientsTest, BodiesThatAreTooLongAre413HoweverTheyAreSent) {
   counted.post("/v1/completions", "{\"prompt\": \"" + text + "\"}");
   EXPECT_TRUE(counted.read(2000, "}}").starts_with("HTTP/1.1 413"));
   RawClient chunked(server->port());
-  chunked.send("POST /v1/completions HTTP/1.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n");
+  chunked.send(
+      "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: "
+      "chunked\r\n\r\n");
   for (int i = 0; i < 4; ++i) chunked.send("1388\r\n" + std::string(5000, 'a') + "\r\n");
   EXPECT_TRUE(chunked.read(2000, "}}").starts_with("HTTP/1.1 413"));
   RawClient endless(server->port());
-  endless.send("GET /health HTTP/1.1\r\nX: ");
+  endless.send("GET /health HTTP/1.1\r\nHost: localhost\r\nX: ");
   for (int i = 0; i < 100 && endless.send(std::string(4096, 'x')); ++i) {
   }
   endless.read(2000);
@@ -101,7 +103,9 @@ TEST_F(HttpClientsTest, ARequestThatNeverEndsIsClosed) {
   start();
   RawClient headers(server->port()), body(server->port());
   headers.send("POST /v1/completions HTTP/1.1\r\nHost");
-  body.send("POST /v1/completions HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"pro");
+  body.send(
+      "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+      "100\r\n\r\n{\"pro");
   for (RawClient* client : {&headers, &body}) {
     client->read(1500);
     EXPECT_TRUE(client->closed());
@@ -116,7 +120,7 @@ TEST_F(HttpClientsTest, OneConnectionTakesManyRequestsAndBodilessPosts) {
     client.post("/v1/completions", R"({"prompt": "x", "max_tokens": 2})");
     EXPECT_TRUE(client.read(2000, "}}").starts_with("HTTP/1.1 200"));
   }
-  client.send("POST /v1/completions HTTP/1.1\r\nContent-Type: application/json\r\n\r\n");
+  client.send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\r\n");
   EXPECT_TRUE(client.read(2000, "}}").starts_with("HTTP/1.1 400"));
   EXPECT_EQ(server->connections(), 1);
 }
