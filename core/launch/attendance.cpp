@@ -23,6 +23,14 @@ std::string why_failed(const Json& end) {
                   : "the job ended with exit code " + std::to_string(code);
 }
 
+std::string skipped_links(const Incoming& incoming) {
+  std::string text;
+  for (const std::string& path : incoming.link_paths()) text += (text.empty() ? "" : ", ") + path;
+  if (const auto more = incoming.links() - static_cast<long long>(incoming.link_paths().size()); more > 0)
+    text += " and " + std::to_string(more) + " more";
+  return "symbolic links are not fetched: " + text;
+}
+
 }  // namespace
 
 Attendance::Attendance(runs::Store& store, runs::RunId run, Ticket ticket, fs::path resources, Timing timing,
@@ -225,6 +233,7 @@ bool Attendance::fetch() {
   idle();
   if (answer.ended != Ended::answered) return false;
   reached();
+  if (incoming->links() > 0) say(skipped_links(*incoming), "warning");
   const size_t files = incoming->files().size();
   if (files > 0) staged->commit();
   say(files > 0 ? "fetched " + std::to_string(files) + " files into " + target.string()

@@ -168,11 +168,14 @@ Answer persistently(const std::function<Answer(const OnFrame& counting)>& once, 
 
 Error unreachable(const Target& target, const Answer& answer) {
   const bool ssh = target.where == Where::ssh;
+  std::string by_hand = "ssh ";
+  if (!target.ssh_config.empty()) by_hand += "-F " + recipes::shell_quoted(target.ssh_config.string()) + " ";
+  if (!target.port.empty()) by_hand += "-p " + target.port + " ";
   return Error({.id = "LAUNCH-REACH",
                 .message = "it cannot be reached",
                 .place = target.text,
                 .found = answer.said,
-                .fix = ssh ? "try the same by hand, until it asks nothing any more: ssh " + target.host
+                .fix = ssh ? "try the same by hand, until it asks nothing any more: " + by_hand + target.host
                            : "try the same by hand: " + command_line(target, "true").back()});
 }
 

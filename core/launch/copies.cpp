@@ -15,25 +15,27 @@ namespace {
 
 constexpr size_t kChunk = 1 << 18;
 
-// Where a path of the other side may be written: below the folder, whatever it says.
-fs::path inside(const fs::path& folder, const std::string& path) {
+constexpr std::uint64_t kSpare = 16 << 20;  // bytes that stay free on the disk
+constexpr size_t kMostLinks = 20;
+
+}  // namespace
+
+void require_inside(std::string_view path, const std::string& place) {
   bool good = !path.empty() && path.size() < 4096 && path.front() != '/' && path.back() != '/' &&
-              path.find('\0') == std::string::npos;
+              path.find('\0') == std::string_view::npos;
   for (size_t at = 0; good && at < path.size();) {
     const size_t end = std::min(path.find('/', at), path.size());
-    const std::string part = path.substr(at, end - at);
+    const std::string_view part = path.substr(at, end - at);
     good = !part.empty() && part != "." && part != "..";
     at = end + 1;
   }
   if (!good)
     throw Error({.id = "LAUNCH-PATH",
-                 .message = "a path that leads out of the folder",
-                 .file = folder.string(),
-                 .found = valid_utf8(path)});
-  return folder / path;
+                 .message = "the path must stay inside the job's folder",
+                 .place = place,
+                 .found = valid_utf8(path.substr(0, 200)),
+                 .expected = "a relative path without '..', such as out/logs"});
 }
-
-}  // namespace
 
 Outgoing::Outgoing(fs::path folder, std::vector<std::string> files, Copied copied)
     : folder_(std::move(folder)), files_(std::move(files)), copied_(std::move(copied)), buffer_(kChunk, '\0') {
@@ -72,27 +74,59 @@ std::string_view Outgoing::next() {
   return std::string_view(buffer_).substr(0, n);
 }
 
+void Incoming::close() {
+  if (!file_) return;
+  if (left_ > 0)
+    throw Error({.id = "LAUNCH-STREAM", .message = "a file is shorter than announced", .file = path_.string()},
+                Error::Kind::failed);
+  file_.reset();
+}
+
 void Incoming::open(const Frame& frame) {
+  close();
   files_.push_back(string_member(frame.head, "path", "frame"));
-  path_ = inside(folder_, files_.back());
+  require_inside(files_.back(), "fetched file");
+  path_ = folder_ / files_.back();
   make_folders(path_.parent_path());
+  left_ = static_cast<std::uint64_t>(std::max(0ll, int_member(frame.head, "bytes", "frame")));
+  std::error_code error;
+  if (const auto disk = fs::space(folder_, error); !error && disk.available < kSpare + left_)
+    throw Error({.id = "DISK-FULL",
+                 .message = "the disk has no room for what is fetched",
+                 .file = path_.string(),
+                 .found = std::to_string(disk.available >> 20) + " MiB free",
+                 .expected = std::to_string((left_ + kSpare) >> 20) + " MiB",
+                 .fix = "free some space, then reattach"},
+                Error::Kind::failed);
   file_.emplace(path_, OutputFile::Create::must_be_new);
+}
+
+void Incoming::write(std::string_view bytes) {
+  if (!file_ || bytes.size() > left_)
+    throw Error({.id = "LAUNCH-STREAM",
+                 .message = file_ ? "a file is longer than announced" : "bytes of no file",
+                 .file = path_.string()},
+                Error::Kind::failed);
+  file_->write(std::as_bytes(std::span(bytes)));
+  left_ -= bytes.size();
+  got_ += bytes.size();
+  copied_(got_, total_);
 }
 
 void Incoming::take(const Frame& frame) {
   if (frame.kind == "begin") total_ = static_cast<std::uint64_t>(int_member(frame.head, "bytes", "frame"));
   if (frame.kind == "file") open(frame);
-  if (frame.kind != "data") return;
-  if (!file_) throw Error({.id = "LAUNCH-STREAM", .message = "bytes of no file"}, Error::Kind::failed);
-  file_->write(std::as_bytes(std::span(frame.bytes)));
-  got_ += frame.bytes.size();
-  copied_(got_, total_);
+  if (frame.kind == "data") write(frame.bytes);
 }
 
 void Incoming::end(const Json& head) {
-  file_.reset();
+  close();
   if (int_member(head, "files", "frame") != static_cast<long long>(files_.size()))
     throw Error({.id = "LAUNCH-STREAM", .message = "files are missing"}, Error::Kind::failed);
+  if (!head.contains("links")) return;
+  links_ = int_member(head, "links", "frame");
+  for (const Json& path : list_member(head, "link_paths", "frame"))
+    if (path.is_string() && link_paths_.size() < kMostLinks) link_paths_.push_back(valid_utf8(path.get<std::string>()));
 }
 
 }  // namespace mw::launch

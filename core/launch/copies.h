@@ -40,22 +40,33 @@ class Outgoing {
   std::string buffer_;
 };
 
-// What fetch() answers, into a folder that nothing else is in. Paths that would lead out of it are an Error
-// LAUNCH-PATH.
+// Throws Error LAUNCH-PATH unless the path stays below the folder that it is relative to: no absolute path, no "..".
+// `place` is what is at fault: an option, a folder.
+void require_inside(std::string_view path, const std::string& place);
+
+// What fetch() answers, into a folder that nothing else is in. What the other side says is not trusted: paths that
+// would lead out of the folder or come twice, files longer than announced or than the disk has room for are an Error.
 class Incoming {
  public:
   Incoming(std::filesystem::path folder, Copied copied) : folder_(std::move(folder)), copied_(std::move(copied)) {}
   void take(const Frame& frame);
   void end(const Json& head);  // throws Error LAUNCH-STREAM where files are missing
   const std::vector<std::string>& files() const { return files_; }
+  // Symbolic links, which are not fetched: how many there are, and the first of them.
+  long long links() const { return links_; }
+  const std::vector<std::string>& link_paths() const { return link_paths_; }
 
  private:
   void open(const Frame& frame);
+  void write(std::string_view bytes);
+  void close();
   std::filesystem::path folder_, path_;
   Copied copied_;
   std::optional<OutputFile> file_;
-  std::vector<std::string> files_;
+  std::vector<std::string> files_, link_paths_;
+  long long links_ = 0;
   std::uint64_t got_ = 0, total_ = 0;
+  std::uint64_t left_ = 0;  // of the file, as announced
 };
 
 }  // namespace mw::launch

@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "core/base/files.h"
+#include "core/base/url_secrets.h"
 #include "core/launch/attendance.h"
+#include "core/launch/copies.h"
 #include "core/launch/either.h"
 #include "core/launch/ticket.h"
 #include "core/recipes/quote.h"
@@ -42,6 +44,26 @@ void check_text(const std::string& text, const char* option) {
     throw Error({.id = "LAUNCH-TEXT", .message = "not one line of text", .place = option, .found = valid_utf8(text)});
 }
 
+// "A|B", each below the job's folder.
+void check_fetch(const std::string& paths) {
+  check_text(paths, "--fetch");
+  for (size_t at = 0; at <= paths.size();) {
+    const size_t end = std::min(paths.find('|', at), paths.size());
+    require_inside(std::string_view(paths).substr(at, end - at), "--fetch");
+    at = end + 1;
+  }
+}
+
+// launch.json keeps these, as a later process needs them to go on.
+void check_no_credentials(const std::string& text, const char* option) {
+  if (without_url_secrets(text) != text)
+    throw Error({.id = "LAUNCH-SECRET",
+                 .message = "a URL contains credentials, and the record of the run keeps this text",
+                 .place = option,
+                 .found = text,
+                 .fix = "let the job read them there: from a file or from its environment"});
+}
+
 // Of a run whose job may go on.
 Ticket open_ticket(const runs::Store& store, const runs::RunId& run) {
   Ticket ticket = load_ticket(store.run_folder(run));
@@ -70,7 +92,9 @@ Launched launch(const Request& request, const hardware::Catalogue& catalogue, co
                 const runs::OnLine& on_line, const Stops& stops) {
   check_text(request.command, "--command");
   check_text(request.folder, "--dir");
-  for (const std::string& path : request.fetch) check_text(path, "--fetch");
+  for (const std::string& path : request.fetch) check_fetch(path);
+  check_no_credentials(request.command, "--command");
+  check_no_credentials(request.target.command, "--on");
   const Either stop(stops.detach, stops.cancel);  // there is no job yet that could go on
   const recipes::Subject subject =
       runs::recipe_subject(request.recipe, request.experiment, catalogue, request.resources / "recipes", stop.token());

@@ -42,7 +42,7 @@ Target ssh_target(std::string_view text) {
     const bool number = !t.port.empty() && t.port.size() <= 5 &&
                         std::all_of(t.port.begin(), t.port.end(), [](unsigned char c) { return std::isdigit(c); });
     if (!number || std::stoi(t.port) < 1 || std::stoi(t.port) > 65535)
-      refuse(text, "the port is none", "a number from 1 to 65535");
+      refuse(text, "invalid port", "a number from 1 to 65535");
   }
   t.host = rest;
   const size_t at = rest.find('@');

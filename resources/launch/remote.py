@@ -12,6 +12,7 @@ import os
 import platform
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -116,7 +117,7 @@ def check(folder, need, force):
 def safe(path):
     parts = path.split("/")
     if not path or path.startswith("/") or "\0" in path or any(p in ("", ".", "..") for p in parts):
-        raise Refused("LAUNCH-PATH", "a path that leads out of the folder", found=path)
+        raise Refused("LAUNCH-PATH", "the path must stay inside the job's folder", found=path)
     return os.path.join(*parts)
 
 
@@ -305,37 +306,104 @@ def cancel(folder, token):
     say("end", lives=job.lives())
 
 
-def files_below(folder, path):
-    whole = os.path.join(folder, safe(path))
-    if os.path.isfile(whole) and not os.path.islink(whole):
-        yield path, whole
-    for root, folders, names in os.walk(whole):
-        folders.sort()
-        for name in sorted(names):
-            file = os.path.join(root, name)
-            if os.path.isfile(file) and not os.path.islink(file):
-                yield os.path.relpath(file, folder).replace(os.sep, "/"), file
+class Links:
+    """Symbolic links that were met below the job's folder. None is followed: it may lead to any file of this machine."""
+    SHOWN = 20
+
+    def __init__(self):
+        self.count, self.paths = 0, []
+
+    def add(self, path):
+        if path in self.paths:
+            return
+        self.count += 1
+        if len(self.paths) < self.SHOWN:
+            self.paths.append(path[:1024])
+
+
+def opened(folder, path, links):
+    """A descriptor of folder/path, or None: it is not there, is no file or folder, or a symbolic link is on the way."""
+    fd, parts = os.open(folder, os.O_RDONLY | os.O_DIRECTORY), safe(path).split(os.sep)
+    for at, name in enumerate(parts):
+        last = at + 1 == len(parts)
+        try:  # O_NONBLOCK: a pipe without a writer must not hold this up
+            below = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | (0 if last else os.O_DIRECTORY), dir_fd=fd)
+        except OSError as error:
+            if is_link(name, fd):
+                links.add("/".join(parts[:at + 1]))
+            elif error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENXIO):
+                raise
+            return None
+        finally:
+            os.close(fd)
+        fd = below
+    kind = os.fstat(fd).st_mode
+    if stat.S_ISREG(kind) or stat.S_ISDIR(kind):
+        return fd
+    os.close(fd)
+    return None
+
+
+def is_link(name, fd):
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def files_below(folder, path, links):
+    """Paths from `folder` of all regular files in folder/path, or of itself, with their sizes."""
+    fd = opened(folder, path, links)
+    if fd is None:
+        return
+    try:
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            yield path, os.fstat(fd).st_size
+            return
+        for root, folders, names, at in os.fwalk(".", dir_fd=fd, follow_symlinks=False):
+            folders.sort()
+            below = path if root == "." else path + "/" + os.path.relpath(root, ".").replace(os.sep, "/")
+            for name in sorted(names + folders):
+                try:
+                    state = os.stat(name, dir_fd=at, follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                if stat.S_ISLNK(state.st_mode):
+                    links.add(below + "/" + name)
+                elif stat.S_ISREG(state.st_mode):
+                    yield below + "/" + name, state.st_size
+    finally:
+        os.close(fd)
+
+
+def send_file(folder, path, links):
+    """False: it has gone, or become something else, since it was listed."""
+    fd = opened(folder, path, links)
+    if fd is None:
+        return False
+    with open(fd, "rb") as file:
+        left = os.fstat(fd).st_size
+        say("file", path=path, bytes=left)
+        while left > 0:  # what is appended meanwhile stays there
+            data = file.read(min(left, CHUNK))
+            if not data:
+                raise Refused("LAUNCH-STREAM", "a file became shorter while it was fetched", file=path)
+            say("data", data)
+            left -= len(data)
+    return True
 
 
 def fetch(folder, token, *paths):
-    job = Job(folder, token)
-    found = []
+    job, links, found = Job(folder, token), Links(), {}
     for path in paths:  # "A|B": B where A has no files
         for choice in path.split("|"):
-            files = list(files_below(job.folder, choice))
+            files = list(files_below(job.folder, choice, links))
             if files:
                 break
-        found += files
-    say("begin", files=len(found), bytes=sum(os.path.getsize(file) for _, file in found))
-    for path, whole in found:
-        with open(whole, "rb") as file:
-            say("file", path=path, bytes=os.fstat(file.fileno()).st_size)
-            while True:
-                data = file.read(CHUNK)
-                if not data:
-                    break
-                say("data", data)
-    say("end", files=len(found))
+        found.update(files)  # each once, whatever paths lead to it
+    say("begin", files=len(found), bytes=sum(found.values()))
+    sent = sum(send_file(job.folder, path, links) for path in found)
+    say("end", files=sent, links=links.count, link_paths=links.paths)
 
 
 def main(name, *arguments):

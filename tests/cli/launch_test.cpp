@@ -96,6 +96,7 @@ TEST_F(LaunchCommand, BadUsageIsRefused) {
   EXPECT_EQ(exit_of({"--recipe", "tunix"}), 2);
   EXPECT_EQ(exit_of({"--recipe", "tunix", "--on", "ssh:-oProxyCommand=touch x"}), 2);
   EXPECT_EQ(exit_of({"--recipe", "maxtext", "--on", "local"}), 2);
+  EXPECT_EQ(exit_of({"--recipe", "trl-fsdp", "--on", "local", "--fetch", "../x"}), 2);
   EXPECT_EQ(meshwright({"launch", "--reattach", "run-7", "--runs-dir", project.runs.string()}).exit_code, 2);
   EXPECT_FALSE(fs::exists(project.runs / "run-1"));
 }

@@ -156,6 +156,75 @@ TEST_F(Launching, BadInputIsOneErrorAndNoRun) {
   EXPECT_EQ(read_file(folder.path() / "there" / "mine"), "x");
 }
 
+TEST_F(Launching, FetchDoesNotFollowSymbolicLinks) {
+  const fs::path outside = folder.path() / "outside";
+  for (const char* file : {"secret", "sub/secret"}) write_file_atomically(outside / file, "SECRET");
+  Request r = request("local",
+                      "mkdir -p out/logs/own; echo x > out/logs/own/x; echo y > y; ln -s ../../y out/logs/inside; "
+                      "ln -s '" +
+                          outside.string() + "' out/logs/folder; ln -s '" + outside.string() +
+                          "/secret' out/logs/file; ln -s '" + outside.string() + "' leak; mkfifo out/logs/pipe");
+  r.fetch = {"out",    "out/logs", "leak", "leak/sub", "leak/secret", "out/logs/folder/secret", "out/logs/file|y",
+             "missing"};
+  const Launched l = go(r);
+  ASSERT_TRUE(l.finished);
+  EXPECT_EQ(l.finished->state, RunState::done) << l.finished->error;
+  const fs::path fetched = runs::Store(folder.path() / "runs").run_folder(l.run) / "fetched";
+  std::vector<std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(fetched)) {
+    EXPECT_FALSE(entry.is_symlink()) << entry.path();
+    if (entry.is_regular_file()) files.push_back(fs::relative(entry.path(), fetched).string());
+  }
+  EXPECT_THAT(files, testing::UnorderedElementsAre("out/logs/own/x", "y"));
+  EXPECT_THAT(logged(l.run, "symbolic links are not fetched"),
+              testing::ElementsAre(testing::AllOf(HasSubstr("leak"), HasSubstr("out/logs/folder"),
+                                                  HasSubstr("out/logs/file"), HasSubstr("out/logs/inside"))));
+}
+
+TEST_F(Launching, BadFetchPathsAreRefusedBeforeAnythingIsStarted) {
+  for (const char* path : {"../x", "/etc", "a/../../x", "out|../x", "a//b", "", "out|", "."}) {
+    Request r = request("local", "true");
+    r.fetch = {"out", path};
+    try {
+      go(r);
+      ADD_FAILURE() << path;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.problem().id, "LAUNCH-PATH") << path;
+      EXPECT_EQ(error.kind(), Error::Kind::bad_input);
+      EXPECT_THAT(error.what(), HasSubstr("--fetch: the path must stay inside the job's folder"));
+    }
+  }
+  EXPECT_FALSE(fs::exists(folder.path() / "runs"));
+  EXPECT_THAT(left_beside(), testing::IsEmpty());
+}
+
+TEST_F(Launching, CredentialsInTheCommandAreRefusedAsTheRecordKeepsIt) {
+  Request r = request("local", "wget https://user:hunter2@host/data");
+  EXPECT_EQ(refusal(r), "LAUNCH-SECRET");
+  r = request("box --proxy http://user:hunter2@proxy {command}", "true");
+  EXPECT_EQ(refusal(r), "LAUNCH-SECRET");
+  EXPECT_FALSE(fs::exists(folder.path() / "runs"));
+}
+
+TEST_F(Launching, WhoCannotBeReachedIsTriedByHandOnTheSamePort) {
+  const FakePrograms programs(folder.path() / "bin");
+  programs.add("ssh", "echo 'Connection refused' >&2; exit 255");
+  Request r = request("ssh:me@box:2222", "true");
+  const auto fix = [&]() -> std::string {
+    try {
+      go(r);
+    } catch (const Error& error) {
+      return error.problem().fix;
+    }
+    return "";
+  };
+  EXPECT_THAT(fix(), testing::EndsWith(": ssh -p 2222 me@box"));
+  r.target.ssh_config = "/etc/ssh config";
+  EXPECT_THAT(fix(), testing::EndsWith(": ssh -F '/etc/ssh config' -p 2222 me@box"));
+  r = request("ssh:box", "true");
+  EXPECT_THAT(fix(), testing::EndsWith(": ssh box"));
+}
+
 TEST_F(Launching, AForcedFolderKeepsWhatAnEarlierJobLeft) {
   Request r = request("local", "mkdir -p out/logs; ls out >> out/logs/seen; echo more >> out/logs/x");
   ASSERT_TRUE(go(r).finished);

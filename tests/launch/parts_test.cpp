@@ -77,7 +77,7 @@ TEST(LaunchCopies, WhatComesBackStaysInItsFolder) {
   const test::Scratch folder;
   const auto take = [&](const std::string& path) {
     Incoming in(folder.path() / "in", [](auto, auto) {});
-    const Json head{{"kind", "file"}, {"path", path}};
+    const Json head{{"kind", "file"}, {"path", path}, {"bytes", 1}};
     in.take({"file", head, {}});
     in.take({"data", Json::object(), "x"});
     in.end({{"files", 1}});
@@ -86,8 +86,26 @@ TEST(LaunchCopies, WhatComesBackStaysInItsFolder) {
     EXPECT_EQ(test::error_id([&] { take(bad); }), "LAUNCH-PATH") << bad;
   take("a/b");
   EXPECT_EQ(read_file(folder.path() / "in/a/b"), "x");
+  EXPECT_NE(test::error_id([&] { take("a/b"); }), "") << "never twice the same";
+  EXPECT_EQ(read_file(folder.path() / "in/a/b"), "x");
   Incoming missing(folder.path() / "in2", [](auto, auto) {});
   EXPECT_EQ(test::error_id([&] { missing.end({{"files", 2}}); }), "LAUNCH-STREAM");
+}
+
+TEST(LaunchCopies, FilesAreAsLongAsAnnounced) {
+  const test::Scratch folder;
+  const auto take = [&](long long announced, const std::string& bytes) {
+    Incoming in(folder.path() / std::to_string(announced), [](auto, auto) {});
+    in.take({"file", Json{{"path", "x"}, {"bytes", announced}}, {}});
+    in.take({"data", Json::object(), bytes});
+    in.end({{"files", 1}});
+  };
+  EXPECT_EQ(test::error_id([&] { take(1, "xy"); }), "LAUNCH-STREAM");
+  EXPECT_EQ(test::error_id([&] { take(3, "xy"); }), "LAUNCH-STREAM");
+  EXPECT_EQ(test::error_id([&] { take(-1, "xy"); }), "LAUNCH-STREAM");
+  EXPECT_EQ(test::error_id([&] { take(1ll << 60, "xy"); }), "DISK-FULL");
+  take(2, "xy");
+  EXPECT_EQ(read_file(folder.path() / "2/x"), "xy");
 }
 
 // A line is in the record once, wherever connections were cut and whichever process read on.
