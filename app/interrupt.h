@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Ctrl-C and SIGTERM as a stop_token: the first one stops cleanly, the second one ends the process. One at a time.
+// Signals as a stop_token: Ctrl-C, SIGTERM, SIGHUP (the terminal was closed) and SIGPIPE (nobody reads the output any
+// more) stop cleanly; a second Ctrl-C or SIGTERM ends the process. One object at a time.
 #pragma once
 #include <stop_token>
 #include <thread>
 
 namespace mw::app {
+
+// A file that reaches the size limit of the process (ulimit -f) becomes an error of the write, instead of the end of
+// the process.
+void survive_file_size_limit();
 
 class Interrupt {
  public:

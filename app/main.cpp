@@ -237,6 +237,7 @@ void refuse_unknown_command(const CLI::App& cli, int argc, char** argv) {
 }
 
 int run_main(int argc, char** argv) {
+  survive_file_size_limit();
   Arguments a;
   a.common.runs_folder = runs::default_folder();
   CLI::App cli{"Meshwright: design, run and compare Gemma fine-tune and serve experiments", "meshwright"};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/error.h"
 
+#include <sys/resource.h>
+
 #include <cerrno>
 #include <cstring>
 
@@ -57,6 +59,12 @@ Error system_error(const std::string& what, const std::string& file, int errno_v
   if (errno_value == EACCES || errno_value == EROFS || errno_value == EPERM)
     p.fix = "choose a folder you may write to, or change its permissions";
   if (errno_value == EISDIR) p.fix = "name a file, not a folder";
+  rlimit limit{};
+  if (errno_value == EFBIG && ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    p.message = what + ": the file size limit of this process (ulimit -f) is reached";
+    p.found = "a limit of " + std::to_string(limit.rlim_cur) + " bytes";
+    p.fix = "raise the limit, for example with `ulimit -f unlimited` in the shell, and run again";
+  }
   const bool wrong_path = errno_value == ENOENT || errno_value == ENOTDIR || errno_value == ENAMETOOLONG ||
                           errno_value == ELOOP || errno_value == EISDIR || errno_value == ENXIO;
   return Error(std::move(p), wrong_path ? Error::Kind::bad_input : Error::Kind::failed);
