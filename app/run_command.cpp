@@ -45,9 +45,9 @@ int run_command(const Common& common, const RunArgs& args) {
     request.resume_sets = common.sets;
   }
   runs::RunId run;
+  request.on_run = [&](const runs::RunId& id) { run = id; };
   Narrator narrator;
   const EventSink sink = [&](const Event& event) {
-    if (const auto* s = std::get_if<event::Started>(&event.body)) run = s->info.value("run", std::string());
     narrator.tell(event);
     if (common.output == Output::json) print_json_line(to_json(event, run));
   };

@@ -212,6 +212,7 @@ Launched Attendance::attend() {
 
 // Into a folder beside the final one, which appears whole; a connection that was lost begins it anew.
 bool Attendance::fetch() {
+  store_.flush();  // to a rescue folder, where the store's own is gone
   const fs::path target = store_.run_folder(run_id_) / kFetched;
   std::optional<StagedFolder> staged;
   std::optional<Incoming> incoming;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/base/units.h"
+#include "core/runs/import_results.h"
 
 namespace mw::runs {
 namespace {
@@ -62,8 +63,7 @@ RunId import_log(Store& store, const formats::RunLog& log) {
   event::Finished finished;
   finished.steps = last;
   finished.seconds = std::max(seconds, at);
-  store.append(run, {finished.seconds, finished});
-  store.flush();
+  finish_recorded(store, run, finished.seconds, finished);
   return run;
 }
 

@@ -53,9 +53,13 @@ RunId record_set(Store& store, const Experiment& document, formats::BenchSet set
     store.append(run,
                  {time_s, event::Point{i + 1, "sweep", to_json(as_recorded(std::move(p)), formats::Detail::requests)}});
   }
-  store.append(run, {finished.seconds, finished});
-  store.flush();
+  finish_recorded(store, run, finished.seconds, finished);
   return run;
+}
+
+void finish_recorded(Store& store, const RunId& run, double time_s, event::Finished finished) {
+  store.finish(run, time_s, std::move(finished));
+  if (store.rescue()) throw Error(*store.rescue(), Error::Kind::failed);
 }
 
 Experiment experiment_of(const formats::BenchSet& set) {

@@ -13,6 +13,8 @@ namespace mw::runs {
 Experiment experiment_of(const formats::BenchSet& set);
 // A set as a finished run of the store; `document` says what was run.
 RunId record_set(Store& store, const Experiment& document, formats::BenchSet set, std::string_view source);
+// Store::finish() for a run that is recorded at once: throws STORE-GONE where the store was rescued.
+void finish_recorded(Store& store, const RunId& run, double time_s, event::Finished finished);
 // One run per set, in order. What was measured elsewhere is imported; predictions stay predictions.
 std::vector<RunId> import_sets(Store& store, std::vector<formats::BenchSet> sets);
 

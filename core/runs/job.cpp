@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/base/files.h"
 #include "core/base/url_secrets.h"
 #include "core/mesh/axis_names.h"
 #include "core/runs/out_of_memory.h"
@@ -30,6 +31,7 @@ struct Record {
   Experiment experiment;
   std::optional<std::filesystem::path> checkpoint;
   std::optional<long> total_steps;          // of a training run that goes on
+  std::vector<Bytes> peaks;                 // of each device up to the checkpoint
   std::vector<formats::BenchPoint> points;  // of a sweep that goes on
   LoadCatalogue catalogue;
 };
@@ -70,12 +72,14 @@ void check(const Experiment& e) {
   switch (kind_of(e)) {
     case Kind::size:
       sizing_settings(e);
+      require_weights(model_values(e));
       break;
     case Kind::sweep:
       sweep_settings(e);
+      if (sweep_backend(e) == SweepBackend::engine) require_weights(model_values(e));
       break;
     case Kind::train:
-      train_settings(e);
+      require_weights(train_settings(e).model);
   }
 }
 
@@ -103,6 +107,26 @@ void move_to(Experiment& experiment, const std::vector<std::string>& sets) {
   train_settings(experiment);
 }
 
+// A process that was killed right after it wrote a checkpoint has not recorded it.
+void rewind_to_checkpoint(Record& record) {
+  record.checkpoint = train::latest_checkpoint(record.store.run_folder(record.run));
+  const train::Counters at = record.checkpoint ? train::read_counters(*record.checkpoint) : train::Counters{};
+  if (record.store.rewind(record.run, at.step)) return;
+  record.store.append(record.run, {at.seconds, event::Checkpoint{at.step, record.checkpoint->string()}});
+}
+
+// Of each device that a resumed run continues on.
+std::vector<Bytes> peaks_so_far(const Record& record) {
+  std::vector<Bytes> peaks;
+  for (const StoredEvent& stored : record.store.events(record.run))
+    if (const auto* m = std::get_if<event::Memory>(&stored.event.body); m && m->device >= 0) {
+      const auto device = static_cast<size_t>(m->device);
+      if (peaks.size() <= device) peaks.resize(device + 1);
+      peaks[device] = std::max(peaks[device], m->peak);
+    }
+  return peaks;
+}
+
 std::unique_ptr<Record> open_record(const JobRequest& request) {
   auto record = std::make_unique<Record>(request);
   if (request.resume) {
@@ -123,18 +147,18 @@ std::unique_ptr<Record> open_record(const JobRequest& request) {
     if (kind_of(record->experiment) == Kind::sweep) {
       reconnect(record->experiment, request.resume_sets);
       record->store.rewind(record->run, read_points(*record));
-      return record;
+    } else {
+      move_to(record->experiment, request.resume_sets);
+      if (const long total = record->store.find(record->run)->steps_total; total > 0) record->total_steps = total;
+      rewind_to_checkpoint(*record);
+      if (request.resume_sets.empty()) record->peaks = peaks_so_far(*record);
     }
-    move_to(record->experiment, request.resume_sets);
-    record->checkpoint = train::latest_checkpoint(record->store.run_folder(record->run));
-    const long step = record->checkpoint ? train::read_counters(*record->checkpoint).step : 0;
-    if (const long total = record->store.find(record->run)->steps_total; total > 0) record->total_steps = total;
-    record->store.rewind(record->run, step);
   } else {
     check(record->experiment);  // bad input is refused before a run exists
     record->run = record->store.create(record->experiment, run_name(record->experiment));
     record->lock = record->store.lock(record->run);
   }
+  if (request.on_run) request.on_run(record->run);
   return record;
 }
 
@@ -146,16 +170,26 @@ event::Finished failed(const Error& error, double seconds) {
   return f;
 }
 
-event::Finished run_training(const Record& record, Json info, const EventSink& sink, std::stop_token stop,
+// Where the next checkpoint is written. All events before it are committed first: a run that is killed right after it
+// resumes behind them.
+std::filesystem::path checkpoint_folder(Record& record) {
+  record.store.flush();
+  const std::filesystem::path folder = record.store.run_folder(record.run);
+  if (!is_folder(folder)) record.lock = record.store.lock(record.run);  // was deleted, with the lock in it
+  return folder;
+}
+
+event::Finished run_training(Record& record, Json info, const EventSink& sink, std::stop_token stop,
                              train::PauseGate& gate) {
   // For who reads the lines elsewhere (import_events.h).
   info.update({{"software", "Meshwright"},
                {"versions", {{"Meshwright", MW_VERSION}}},
                {"experiment", record.experiment.json()}});
   train::TrainRequest request{.settings = train_settings(record.experiment),
-                              .run_folder = record.store.run_folder(record.run),
+                              .run_folder = [&] { return checkpoint_folder(record); },
                               .resume = record.checkpoint,
                               .total_steps = record.total_steps,
+                              .peaks = record.peaks,
                               .info = std::move(info),
                               .predict = {}};
   request.predict = [&](const train::DataFacts& facts) {
@@ -166,7 +200,7 @@ event::Finished run_training(const Record& record, Json info, const EventSink& s
   return train::train(request, sink, stop, gate);
 }
 
-event::Finished run_kind(const Record& record, const Json& info, const EventSink& sink, std::stop_token stop,
+event::Finished run_kind(Record& record, const Json& info, const EventSink& sink, std::stop_token stop,
                          train::PauseGate& gate) {
   switch (kind_of(record.experiment)) {
     case Kind::size:
@@ -193,6 +227,10 @@ Outcome execute(Record& record, const EventSink& sink, std::stop_token stop, tra
     if (const auto* p = std::get_if<event::Point>(&e.body)) steps = std::max(steps, p->step);
     record.store.append(record.run, e);
     sink(e);
+    if (const auto notice = record.store.rescue_notice(e.time_s)) {
+      record.store.append(record.run, *notice);
+      sink(*notice);
+    }
   };
   event::Finished finished;
   std::optional<Error::Kind> kind;
@@ -216,10 +254,9 @@ Outcome execute(Record& record, const EventSink& sink, std::stop_token stop, tra
     finished.steps = steps;
   }
   if (!finished.error.empty()) both({finished.seconds, event::Log{"error", finished.error}});
-  const Event last{finished.seconds, finished};
-  record.store.append(record.run, last);
-  record.store.flush();
-  sink(last);
+  finished = record.store.finish(record.run, finished.seconds, std::move(finished));
+  if (record.store.rescue()) kind = Error::Kind::failed;
+  sink({finished.seconds, finished});
   return {finished, kind};
 }
 

@@ -3,6 +3,7 @@
 // and hands it to the sink (called on the worker thread; a window pushes it into a Mailbox).
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -23,7 +24,8 @@ struct JobRequest {
   std::optional<RunId> resume;  // continue this run from its last checkpoint; experiment is then the run's own
   // "key=value" for the rest of it: mesh.*, sharding.*, target.* only; of a sweep its own sweep.url, with credentials.
   std::vector<std::string> resume_sets = {};
-  LoadCatalogue catalogue = {};  // called by sweeps alone; they need it
+  LoadCatalogue catalogue = {};                   // called by sweeps alone; they need it
+  std::function<void(const RunId&)> on_run = {};  // called once, when the store has the run and before its first event
 };
 
 class Job {

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "core/base/files.h"
 #include "core/engine/checks.h"
 #include "core/formats/checkpoint.h"
 #include "core/mesh/axis_names.h"
@@ -138,6 +139,18 @@ train::ModelSettings model_values(const Experiment& e) {
   for (const Problem& p : mesh::unused_axes(m.mesh, m.rules))
     if (p.severity == Severity::error) throw Error(p);
   return m;
+}
+
+void require_weights(const train::ModelSettings& model) {
+  if (model.init != train::Init::load || model.path.empty()) return;
+  for (const std::filesystem::path& file : formats::weight_files(model.path))
+    if (!is_file(file))
+      throw Error({.id = "CHECKPOINT",
+                   .message = "a file of the model's weights is missing",
+                   .file = model.path.string(),
+                   .place = "model.path",
+                   .expected = file.filename().string() + ", which the index names",
+                   .fix = "download the model again, or choose another folder"});
 }
 
 train::ModelSettings model_settings(const Experiment& e) {

@@ -17,6 +17,8 @@ train::Settings plan_settings(const Experiment& experiment, model::Family family
 // the model's settings (path may be empty); LoRA's.
 void check_valid(const Experiment& experiment);
 train::ModelSettings model_values(const Experiment& experiment);
+// Throws Error where weights are to be loaded from a folder that has none, or not all files of its index.
+void require_weights(const train::ModelSettings& model);
 engine::LoraOptions lora_options(const Experiment& experiment);
 
 // How data is read and batched, and nothing else of the settings, on any target: data, packing, batch, seed. Throws the

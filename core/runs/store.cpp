@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runs/store.h"
 
+#include <sys/stat.h>
+
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <cstdlib>
 #include <map>
@@ -9,6 +12,7 @@
 #include <set>
 #include <stop_token>
 #include <thread>
+#include <utility>
 
 #include "core/base/file_system.h"
 #include "core/base/files.h"
@@ -50,6 +54,53 @@ fs::path database_file(const fs::path& folder) {
   return folder / "runs.sqlite";
 }
 
+Error store_gone(const fs::path& folder, const std::string& consequence, const std::string& fix) {
+  return Error({.id = "STORE-GONE",
+                .message = "the runs folder was deleted, moved or replaced while it was in use; " + consequence,
+                .file = folder.string(),
+                .fix = fix},
+               Error::Kind::failed);
+}
+
+Error read_only(const fs::path& folder) {
+  return Error({.id = "STORE-UNWRITABLE",
+                .message = "the run store is read-only",
+                .file = folder.string(),
+                .fix = "allow writing there, or choose another folder for the runs (--runs-dir or $MESHWRIGHT_RUNS)"});
+}
+
+fs::path variable(const char* name) {
+  const char* value = std::getenv(name);
+  return {value ? value : ""};
+}
+
+// Where a store's records can go when its folder is lost: beside it, else to the user's state folder.
+std::vector<fs::path> rescue_parents(const fs::path& lost) {
+  std::vector<fs::path> parents{lost.parent_path()};
+  if (const fs::path state = variable("XDG_STATE_HOME"); state.is_absolute())
+    parents.push_back(state / "meshwright");
+  else if (const fs::path home = variable("HOME"); home.is_absolute())
+    parents.push_back(home / ".local/state/meshwright");
+  std::error_code none;
+  if (parents.size() > 1) fs::create_directories(parents.back(), none);
+  return parents;
+}
+
+// A new, empty folder: "runs-rescued", "runs-rescued-2" ... Throws STORE-GONE where none can be made.
+fs::path make_rescue_folder(const fs::path& lost) {
+  std::error_code none;
+  fs::path whole = fs::absolute(lost, none).lexically_normal();
+  if (!whole.has_filename()) whole = whole.parent_path();
+  for (const fs::path& parent : rescue_parents(whole))
+    for (int n = 1; n <= 1000; ++n) {
+      const fs::path folder =
+          parent / (whole.filename().string() + "-rescued" + (n > 1 ? "-" + std::to_string(n) : std::string()));
+      if (::mkdir(folder.c_str(), 0700) == 0) return folder;
+      if (errno != EEXIST) break;
+    }
+  throw store_gone(lost, "no folder could be made to rescue the record", "start again; what was recorded is lost");
+}
+
 }  // namespace
 
 // Lock order: database, then queue. The queue alone is taken to append telemetry, so that never waits for the disk.
@@ -63,14 +114,54 @@ struct Store::Impl {
 
   Impl(fs::path where, std::chrono::milliseconds patience)
       : folder(std::move(where)), db(database_file(folder), static_cast<int>(patience.count())) {
+    prepare();
+  }
+
+  void prepare() {
     // NORMAL: a commit reaches the kernel before it returns, so it survives kill -9 of every process; only a power
     // failure may take the last moments (never the database's integrity). FULL would fsync on each commit, tens of
     // milliseconds on a busy disk, in the middle of training; checkpoint files, which a resume needs, are fsynced.
-    db.use_wal();
+    if (!db.read_only()) db.use_wal();
     db.exec("PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON");
     prepare_schema(db);
     insert.emplace(db, "INSERT INTO events(run, kind, step, name, value, json) VALUES(?,?,?,?,?,?)");
     rows.emplace(db);
+  }
+  void drop_statements() {
+    insert.reset();
+    rows.reset();
+  }
+
+  void require_writable() const {
+    if (db.read_only()) throw read_only(folder);
+  }
+  // Needs the database.
+  void require_in_place() const {
+    require_writable();
+    if (db.has_moved()) throw store_gone(folder, "nothing more can be recorded there", "start again");
+  }
+
+  // Goes on in a rescue folder, with all records, where the store's own is gone. Needs the database, on the store's
+  // thread.
+  void rescue_if_gone() {
+    if (!db.has_moved()) return;
+    const fs::path lost = folder, rescued = make_rescue_folder(lost);
+    drop_statements();
+    try {
+      db.copy_to(rescued / "runs.sqlite");
+    } catch (const Error& error) {
+      prepare();
+      std::error_code none;
+      fs::remove_all(rescued, none);
+      throw store_gone(lost, "the record could not be copied to " + rescued.string() + ": " + error.what(),
+                       "start again; what was recorded is lost");
+    }
+    prepare();
+    folder = rescued;
+    for (const RunId& run : appended) rescued_locks.push_back(std::make_unique<RunLock>(folder / run, run));
+    rescue = store_gone(lost, "the record and later checkpoints are in " + rescued.string(),
+                        "open them with --runs-dir " + rescued.string())
+                 .problem();
   }
 
   void insert_event(const Pending& p) {
@@ -97,6 +188,15 @@ struct Store::Impl {
     return number;
   }
 
+  // The last event that a resume from `step` keeps: its checkpoint, or its point of a sweep.
+  std::optional<std::int64_t> last_kept(std::int64_t run, long step) {
+    if (step == 0) return 0;
+    Statement s(db, "SELECT max(sequence) FROM events WHERE run=? AND step=? AND kind IN ('checkpoint', 'point')");
+    s.bind(run).bind(std::int64_t{step});
+    const std::int64_t sequence = s.step() ? s.integer(0) : 0;
+    return sequence > 0 ? std::optional(sequence) : std::nullopt;
+  }
+
   // Writes all that waits, in one transaction; on failure it waits again. Needs the database.
   void commit_pending() {
     std::vector<Pending> taken;
@@ -106,6 +206,7 @@ struct Store::Impl {
     }
     if (taken.empty()) return;
     try {
+      require_in_place();
       Transaction transaction(db);
       std::map<std::int64_t, RunRow> changed;
       for (const Pending& p : taken) {
@@ -129,6 +230,10 @@ struct Store::Impl {
   void commit_pending_if_possible() noexcept {  // failing is remembered; the next append reports it
     try {
       commit_pending();
+      if (!db.needs_reopening()) return;
+      drop_statements();
+      db.reopen();
+      prepare();
     } catch (const std::exception&) {
     }
   }
@@ -160,7 +265,10 @@ struct Store::Impl {
   std::condition_variable_any wake;
   std::vector<Pending> pending;
   std::atomic<bool> failing = false;
-  std::jthread committer;  // last member: stops first
+  std::optional<Problem> rescue;
+  bool rescue_told = false;
+  std::vector<std::unique_ptr<RunLock>> rescued_locks;  // of the appended runs, in the rescue folder
+  std::jthread committer;                               // last member: stops first
 };
 
 Store::Store(fs::path folder, std::chrono::milliseconds patience)
@@ -181,6 +289,7 @@ RunId Store::create(const Experiment& experiment, const std::string& name) {
   const Experiment frozen = Experiment::from_json(std::move(document), experiment.folder());
   const RunRow row = row_from(frozen);
   const std::lock_guard lock(impl_->db_mutex);
+  impl_->require_in_place();
   Database& db = impl_->db;
   Transaction transaction(db);
   std::int64_t number = db.integer("SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name='runs'), 0) + 1");
@@ -208,6 +317,7 @@ std::unique_ptr<RunLock> Store::lock(const RunId& run) {
   {
     const std::lock_guard lock(impl_->db_mutex);
     impl_->known(run);
+    impl_->require_in_place();
   }
   auto held = std::make_unique<RunLock>(run_folder(run), run);
   remove_stale_parts_in(run_folder(run));  // of a process that was killed
@@ -218,6 +328,7 @@ void Store::append(const RunId& run, const Event& event, const std::string& curs
   if (!impl_->appended.contains(run)) {
     const std::lock_guard lock(impl_->db_mutex);
     impl_->known(run);
+    impl_->require_writable();
     impl_->appended.insert(run);
   }
   Impl::Pending p{run_number(run), event, columns_of(event), event_json(event, run), cursor};
@@ -238,7 +349,36 @@ void Store::append(const RunId& run, const Event& event, const std::string& curs
 
 void Store::flush() {
   const std::lock_guard lock(impl_->db_mutex);
+  if (!impl_->appended.empty()) impl_->rescue_if_gone();
   impl_->commit_pending();
+}
+
+event::Finished Store::finish(const RunId& run, double time_s, event::Finished finished, const std::string& cursor) {
+  for (;;) {
+    flush();
+    const bool rescued = impl_->rescue.has_value();
+    if (rescued) {
+      finished.state = RunState::failed;
+      finished.error += (finished.error.empty() ? "" : "; ") + to_text(*impl_->rescue);
+    }
+    append(run, {time_s, finished}, cursor);
+    flush();
+    if (rescued || !impl_->rescue) return finished;
+  }
+}
+
+bool Store::gone() const {
+  const std::lock_guard lock(impl_->db_mutex);
+  return impl_->db.has_moved();
+}
+
+const std::optional<Problem>& Store::rescue() const {
+  return impl_->rescue;
+}
+
+std::optional<Event> Store::rescue_notice(double time_s) {
+  if (!impl_->rescue || std::exchange(impl_->rescue_told, true)) return std::nullopt;
+  return Event{time_s, event::Log{"error", to_text(*impl_->rescue)}};
 }
 
 std::optional<std::string> Store::cursor(const RunId& run) const {
@@ -249,16 +389,18 @@ std::optional<std::string> Store::cursor(const RunId& run) const {
   return s.step() ? std::optional(std::string(s.text(0))) : std::nullopt;
 }
 
-void Store::rewind(const RunId& run, long step) {
+bool Store::rewind(const RunId& run, long step) {
   const std::lock_guard lock(impl_->db_mutex);
   const std::int64_t number = impl_->known(run);
+  impl_->require_in_place();
   impl_->commit_pending();
   Database& db = impl_->db;
   Transaction transaction(db);
-  Statement remove(db,
-                   "DELETE FROM events WHERE run=?1 AND sequence >= (SELECT min(sequence) FROM events WHERE run=?1 AND "
-                   "(step > ?2 OR kind = 'finished'))");
-  remove.bind(number).bind(std::int64_t{step}).run();
+  const std::optional<std::int64_t> last = impl_->last_kept(number, step);
+  Statement remove(db, last ? "DELETE FROM events WHERE run=?1 AND sequence > ?2"
+                            : "DELETE FROM events WHERE run=?1 AND sequence >= (SELECT min(sequence) FROM events WHERE "
+                              "run=?1 AND (step > ?2 OR kind = 'finished'))");
+  remove.bind(number).bind(last.value_or(step)).run();
   // The row as it was then follows from the events that are left.
   RunRow row = row_from(experiment_of(number));
   Statement left(db, "SELECT json FROM events WHERE run=? ORDER BY sequence");
@@ -268,6 +410,7 @@ void Store::rewind(const RunId& run, long step) {
   row.error.clear();
   impl_->rows->write(number, row);
   transaction.commit();
+  return last.has_value();
 }
 
 Experiment Store::experiment_of(std::int64_t number) const {
@@ -314,6 +457,7 @@ fs::path Store::run_folder(const RunId& run) const {
 
 void Store::change(const RunId& run, const char* sql, std::string_view value) {
   const std::lock_guard lock(impl_->db_mutex);
+  impl_->require_in_place();
   Statement s(impl_->db, sql);
   s.bind(without_url_secrets(value)).bind(run_number(run)).run();
   if (impl_->db.changes() == 0) throw unknown_run(run, impl_->folder);
@@ -333,6 +477,7 @@ std::vector<RunId> Store::recover() {
   std::vector<RunId> suspects;
   {
     const std::lock_guard lock(impl_->db_mutex);
+    if (impl_->db.read_only()) return {};
     Statement s(impl_->db,
                 "SELECT id FROM runs WHERE (state IN ('running', 'paused') OR (state = 'queued' AND "
                 "strftime('%s', 'now') - strftime('%s', created) > ?)) AND id NOT IN (SELECT run FROM cursors)");
@@ -362,10 +507,6 @@ void Store::remove_parts_of_interrupted_runs() const {
 }
 
 fs::path default_folder() {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return fs::path(value ? value : "");
-  };
   if (const fs::path chosen = variable("MESHWRIGHT_RUNS"); !chosen.empty()) return chosen;
   if (const fs::path data = variable("XDG_DATA_HOME"); data.is_absolute()) return data / "meshwright";
   if (const fs::path home = variable("HOME"); home.is_absolute()) return home / ".local/share/meshwright";

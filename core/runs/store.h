@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The run store: SQLite in WAL mode under one folder, plus a folder of artefacts per run. Everything up to the last
 // commit survives kill -9. Several processes may use one store; one run is written by one process at a time.
-// A Store object belongs to one thread; open another one for another thread. Errors: STORE-BUSY (another process holds
-// the database for too long), STORE-FULL, STORE-IO, STORE-UNWRITABLE, STORE-NOT-A-DATABASE, STORE-DAMAGED, STORE-NEWER,
-// RUN-LOCKED, RUN-UNKNOWN.
+// A Store object belongs to one thread; open another one for another thread. A store that may not be written to can be
+// read. Errors: STORE-BUSY (another process holds the database for too long), STORE-FULL, STORE-IO, STORE-UNWRITABLE,
+// STORE-GONE (the folder was deleted, moved or replaced while this store was open), STORE-NOT-A-DATABASE,
+// STORE-DAMAGED, STORE-NEWER, RUN-LOCKED, RUN-UNKNOWN.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -64,7 +65,8 @@ class RunLock {
 class Store {
  public:
   // Creates folder and schema where they are missing, readable by the owner only. Throws STORE-FOLDER for an empty
-  // path. patience: how long a call waits for another process's lock.
+  // path. An existing store that cannot be written is opened for reading: the functions that write then throw
+  // STORE-UNWRITABLE. patience: how long a call waits for another process's lock.
   explicit Store(std::filesystem::path folder, std::chrono::milliseconds patience = std::chrono::seconds(5));
   ~Store();
   const std::filesystem::path& folder() const;
@@ -81,9 +83,21 @@ class Store {
   void append(const RunId& run, const Event& event, const std::string& cursor = {});
   std::optional<std::string> cursor(const RunId& run) const;  // the last one
   void flush();
-  // Before a resume from `step`: removes everything from the first event of a later step (or the end of the run) on,
-  // and reopens the run, in one transaction. The Started event of the resumed part should carry info.resumed_from.
-  void rewind(const RunId& run, long step);
+  // Records how the run ended, commits, and returns what was recorded: a run whose store was rescued has failed.
+  event::Finished finish(const RunId& run, double time_s, event::Finished finished, const std::string& cursor = {});
+  // Before a resume from `step`: removes everything after the checkpoint or the sweep's point of that step, or
+  // everything where step is 0, and reopens the run, in one transaction. False: the record has neither, and was cut at
+  // the first event of a later step or at the end of the run. The Started event of the resumed part should carry
+  // info.resumed_from.
+  bool rewind(const RunId& run, long step);
+
+  // Whether the folder was deleted, moved or replaced since it was opened. Reading still sees the old records.
+  bool gone() const;
+  // If that happens while events are written, all records are copied to a rescue folder, which folder() and
+  // run_folder() name from then on. Set by the append() or flush() that did so: what happened, and where the record is.
+  const std::optional<Problem>& rescue() const;
+  // The same as a log event, once.
+  std::optional<Event> rescue_notice(double time_s);
 
   // Reading sees what was appended.
   std::vector<RunRow> list(Trash trash = Trash::kept) const;  // newest first

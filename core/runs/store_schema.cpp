@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runs/store_schema.h"
 
+#include <optional>
 #include <string>
 
 namespace mw::runs {
@@ -35,17 +36,19 @@ constexpr const char* kCursors =
 
 void prepare_schema(Database& db) {
   if (db.integer("PRAGMA user_version") == kSchemaVersion && db.integer("PRAGMA application_id") == kApplicationId)
-    return db.exec(kCursors);
-  Transaction transaction(db);  // one of several processes that open a new store creates it
+    return db.read_only() ? void() : db.exec(kCursors);
+  std::optional<Transaction> transaction;  // one of several processes that open a new store creates it
+  if (!db.read_only()) transaction.emplace(db);
   const std::int64_t version = db.integer("PRAGMA user_version");
   const std::int64_t application = db.integer("PRAGMA application_id");
-  const bool fresh = version == 0 && application == 0 && db.integer("SELECT count(*) FROM sqlite_schema") == 0;
+  const bool fresh =
+      transaction && version == 0 && application == 0 && db.integer("SELECT count(*) FROM sqlite_schema") == 0;
   if (fresh) {
     db.exec(kTables);
     db.exec(kCursors);
     db.exec(("PRAGMA user_version=" + std::to_string(kSchemaVersion)).c_str());
     db.exec(("PRAGMA application_id=" + std::to_string(kApplicationId)).c_str());
-    transaction.commit();
+    transaction->commit();
     return;
   }
   if (application != kApplicationId)

@@ -5,7 +5,8 @@
 
 namespace mw::runs {
 
-// Creates the tables in an empty database; refuses another program's database and a newer schema (STORE-NEWER).
+// Creates the tables in an empty database that can be written; refuses another program's database and a newer schema
+// (STORE-NEWER).
 void prepare_schema(Database& db);
 
 }  // namespace mw::runs

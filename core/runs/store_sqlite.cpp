@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runs/store_sqlite.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "core/base/file_system.h"
+#include "core/base/files.h"
 
 namespace mw::runs {
 namespace {
@@ -65,7 +69,7 @@ Problem describe(int code, int system_errno, std::string message, int busy_ms) {
     case SQLITE_PERM:
     case SQLITE_AUTH:
       return {.id = "STORE-UNWRITABLE",
-              .message = "the run store cannot be written: " + message,
+              .message = "the run store cannot be opened or written: " + message,
               .fix = std::string("allow writing there, or ") + kOtherFolder};
     default:
       break;
@@ -79,28 +83,115 @@ Problem describe(int code, int system_errno, std::string message, int busy_ms) {
   return p;
 }
 
+// Why a read or write failed, of the log or the file; sqlite3_system_errno() is often of a later call.
+int last_errno(sqlite3* db) {
+  int code = 0;
+  sqlite3_file* log = nullptr;
+  if (sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) == SQLITE_OK && log && log->pMethods)
+    log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &code);
+  if (code == 0) sqlite3_file_control(db, "main", SQLITE_FCNTL_LAST_ERRNO, &code);
+  return code != 0 ? code : sqlite3_system_errno(db);
+}
+
+bool is_writable(const std::filesystem::path& path) {
+  return ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
+}
+
+// An absolute path in the form that SQLite's URI parameters need.
+std::string immutable_uri(const std::filesystem::path& file) {
+  std::string uri = "file:";
+  for (const char c : std::filesystem::absolute(file).string())
+    if (c == '%' || c == '?' || c == '#')
+      uri += c == '%' ? "%25" : c == '?' ? "%3f" : "%23";
+    else
+      uri += c;
+  return uri + "?immutable=1";
+}
+
 }  // namespace
+
+DatabaseFiles database_files(const std::filesystem::path& file) {
+  std::error_code none;
+  const auto beside = [&](const char* suffix) { return std::filesystem::path(file.string() + suffix); };
+  const std::filesystem::path folder = file.parent_path();
+  return {.file = is_there(file),
+          .file_writable = is_writable(file),
+          .folder_writable = is_writable(folder.empty() ? "." : folder),
+          .wal = is_file(beside("-wal")) && std::filesystem::file_size(beside("-wal"), none) > 0,
+          .shm = is_file(beside("-shm"))};
+}
+
+OpenMode open_mode(const DatabaseFiles& files) {
+  if (!files.file || (files.file_writable && files.folder_writable)) return OpenMode::read_write;
+  if (files.folder_writable || (files.wal && files.shm)) return OpenMode::read_only;
+  return files.wal ? OpenMode::impossible : OpenMode::immutable;  // a process that writes keeps a log
+}
 
 Database::Database(const std::filesystem::path& file, int busy_ms) : file_(file), busy_ms_(busy_ms) {
   static std::once_flag routed;
   std::call_once(routed, route_sqlite_writes);
-  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-  const int code = sqlite3_open_v2(file.c_str(), &handle_, flags, nullptr);
-  if (code != SQLITE_OK || sqlite3_db_readonly(handle_, "main") == 1) {
-    const Error e = error(code != SQLITE_OK ? code : SQLITE_READONLY);
-    sqlite3_close(handle_);
-    throw e;
-  }
-  sqlite3_extended_result_codes(handle_, 1);
-  sqlite3_busy_timeout(handle_, busy_ms);
+  open();
 }
 
 Database::~Database() {
-  sqlite3_close(handle_);
+  close();
+}
+
+void Database::open() {
+  mode_ = open_mode(database_files(file_));
+  if (mode_ == OpenMode::impossible)
+    throw Error({.id = "STORE-UNWRITABLE",
+                 .message = "the run store is read-only and its last changes are only in its log",
+                 .file = file_.string(),
+                 .found = file_.filename().string() + "-wal",
+                 .fix = "copy the folder to one that you may write to, or allow writing there"});
+  const int access = mode_ == OpenMode::read_write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+  const std::string name = mode_ == OpenMode::immutable ? immutable_uri(file_) : file_.string();
+  const int code =
+      sqlite3_open_v2(name.c_str(), &handle_,
+                      access | SQLITE_OPEN_NOMUTEX | (mode_ == OpenMode::immutable ? SQLITE_OPEN_URI : 0), nullptr);
+  if (code != SQLITE_OK || (!read_only() && sqlite3_db_readonly(handle_, "main") == 1)) {
+    const Error e = error(code != SQLITE_OK ? code : SQLITE_READONLY);
+    sqlite3_close(std::exchange(handle_, nullptr));
+    throw e;
+  }
+  sqlite3_extended_result_codes(handle_, 1);
+  sqlite3_busy_timeout(handle_, busy_ms_);
+}
+
+void Database::close() {
+  // Closing removes the log by its path, which is another store's if the file was replaced.
+  if (handle_ && has_moved()) sqlite3_db_config(handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  sqlite3_close(std::exchange(handle_, nullptr));
+}
+
+bool Database::has_moved() const {
+  int moved = 0;
+  return sqlite3_file_control(handle_, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0;
+}
+
+void Database::copy_to(const std::filesystem::path& file) {
+  {
+    Statement copy(*this, "VACUUM INTO ?");
+    copy.bind(std::string_view(file.native())).run();
+  }
+  Database copied(file, busy_ms_);
+  std::swap(handle_, copied.handle_);
+  std::swap(file_, copied.file_);
+  std::swap(mode_, copied.mode_);
+}
+
+bool Database::needs_reopening() const {
+  return mode_ == OpenMode::immutable && open_mode(database_files(file_)) != OpenMode::immutable;
+}
+
+void Database::reopen() {
+  close();
+  open();
 }
 
 Error Database::error(int code) const {
-  const int system_errno = handle_ ? sqlite3_system_errno(handle_) : 0;
+  const int system_errno = handle_ && (code & 0xff) == SQLITE_IOERR ? last_errno(handle_) : 0;
   std::string message =
       handle_ && sqlite3_errcode(handle_) != SQLITE_OK ? sqlite3_errmsg(handle_) : sqlite3_errstr(code);
   Problem p = describe(code, system_errno, std::move(message), busy_ms_);

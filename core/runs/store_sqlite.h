@@ -15,9 +15,22 @@ struct sqlite3_stmt;
 
 namespace mw::runs {
 
+// What decides how a database in WAL mode can be opened.
+struct DatabaseFiles {
+  bool file = false, file_writable = false, folder_writable = false;
+  bool wal = false, shm = false;  // the log with content that may not be in the file yet; the log's shared index
+};
+DatabaseFiles database_files(const std::filesystem::path& file);  // for the effective user
+// read_write: creates the file if it does not exist. read_only: reads through the log, beside other processes that
+// write. immutable: reads the file alone, which is correct only while no process writes; impossible: changes are in a
+// log that cannot be read without writing to the folder.
+enum class OpenMode { read_write, read_only, immutable, impossible };
+OpenMode open_mode(const DatabaseFiles& files);
+
 class Database {
  public:
-  // Opens or creates. Other processes' locks are waited for, at most `busy_ms`, then Error("STORE-BUSY").
+  // Opens or creates; where writing is not allowed, an existing database is opened for reading (read_only()). Other
+  // processes' locks are waited for, at most `busy_ms`, then Error("STORE-BUSY").
   Database(const std::filesystem::path& file, int busy_ms);
   ~Database();
   Database(const Database&) = delete;
@@ -28,14 +41,27 @@ class Database {
   void use_wal();
   std::int64_t last_row() const;
   int changes() const;
+  bool read_only() const { return mode_ != OpenMode::read_write; }
+  // Whether the open file is no longer the one at its path: it was deleted, moved or replaced. SQLite keeps writing to
+  // the open file without an error.
+  bool has_moved() const;
+  // Copies everything, also from a deleted file, to a new file and continues there; on an Error the old one stays open.
+  // No Statement may exist.
+  void copy_to(const std::filesystem::path& file);
+  // Opens the file again if it was opened as immutable and a process writes to it now. No Statement may exist.
+  bool needs_reopening() const;
+  void reopen();
   sqlite3* handle() const { return handle_; }
   const std::filesystem::path& file() const { return file_; }
   // What the last call ran into, as an Error: STORE-BUSY, STORE-FULL, STORE-NOT-A-DATABASE, STORE-DAMAGED, ...
   Error error(int code) const;
 
  private:
+  void open();
+  void close();
   std::filesystem::path file_;
   int busy_ms_;
+  OpenMode mode_ = OpenMode::read_write;
   sqlite3* handle_ = nullptr;
 };
 

@@ -50,6 +50,7 @@ event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, st
 
   event::Finished finished;
   finished.steps = static_cast<long>(request.done.size());
+  for (const formats::BenchPoint& p : request.done) finished.tokens += p.total_output_tokens;
   const serve::SweepCallbacks callbacks{
       .point =
           [&](const formats::BenchPoint& p) {

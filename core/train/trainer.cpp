@@ -26,6 +26,7 @@ class Run {
       : request_(request), s_(request.settings), sink_(sink), stop_(std::move(stop)), gate_(gate) {
     if (request.resume) counters_ = read_counters(*request.resume);
     resumed_seconds_ = counters_.seconds;
+    peaks_ = request.peaks;
   }
 
   event::Finished operator()() try {
@@ -309,14 +310,17 @@ Score Run::answers() {
 void Run::checkpoint() {
   phase_ = "the checkpoint of step " + std::to_string(counters_.step);
   counters_.seconds = now();
-  write_checkpoint(request_.run_folder, counters_, s_, cluster());
-  prune_checkpoints(request_.run_folder, s_.keep_checkpoints);
+  const std::filesystem::path folder = request_.run_folder();
+  write_checkpoint(folder, counters_, s_, cluster());
+  prune_checkpoints(folder, s_.keep_checkpoints);
   checkpointed_at_ = counters_.step;
-  emit(event::Checkpoint{counters_.step, checkpoint_path(request_.run_folder, counters_.step).string()});
+  emit(event::Checkpoint{counters_.step, checkpoint_path(folder, counters_.step).string()});
 }
 
 event::Finished Run::finish() {
   const bool whole = counters_.step >= s_.rate.steps;
+  // Before what follows the last step: a run that is killed there repeats all of that when it is resumed.
+  if (checkpointed_at_ != counters_.step && counters_.step > 0) checkpoint();
   if (whole && evaluated_at_ != counters_.step) evaluate();
   if (whole && s_.answers > 0) {
     const Score after = answers();
@@ -324,7 +328,6 @@ event::Finished Run::finish() {
         {"asked", after.asked}, {"base_right", counters_.answers_before}, {"tuned_right", after.right}};
   }
   if (whole) samples();
-  if (checkpointed_at_ != counters_.step && counters_.step > 0) checkpoint();
   Json profile = Json::array();
   for (const auto& k : cluster().take_profile())
     profile.push_back({{"kernel", k.name},

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <stop_token>
+#include <vector>
 
 #include "core/base/event.h"
 #include "core/train/data_facts.h"
@@ -30,10 +31,11 @@ class PauseGate {
 
 struct TrainRequest {
   Settings settings;
-  std::filesystem::path run_folder;
-  std::optional<std::filesystem::path> resume;    // a checkpoint folder of this run
-  std::optional<long> total_steps = {};           // that this run began with, where it goes on and epochs are set
-  Json info = Json::object();                     // merged into Started.info
+  std::function<std::filesystem::path()> run_folder;  // asked before every checkpoint, which is written there
+  std::optional<std::filesystem::path> resume;        // a checkpoint folder of this run
+  std::optional<long> total_steps = {};  // that this run began with, where it goes on and epochs are set
+  std::vector<Bytes> peaks = {};         // of each device up to then, on the same devices
+  Json info = Json::object();            // merged into Started.info
   std::function<Json(const DataFacts&)> predict;  // {category: bytes, "total"}; stands under Started.info["predicted"]
 };
 

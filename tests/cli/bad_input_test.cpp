@@ -50,6 +50,30 @@ TEST(BadInput, ModelFolder) {
   expect_refused(meshwright(p.command("run")), HasSubstr("lama"));
 }
 
+TEST(BadInput, ModelFolderWithoutWeightsMakesNoRun) {
+  const Project p;
+  for (const char* kind : {"kind=train", "kind=size", "kind=serve"})
+    expect_refused(meshwright(p.command("run", {"--set", "model.init=load", "--set", kind})),
+                   AllOf(HasSubstr(p.model.string()), HasSubstr("no weights in this folder"),
+                         HasSubstr("model.safetensors or model.safetensors.index.json")));
+  EXPECT_FALSE(fs::exists(p.runs / "run-1"));
+  write_file_atomically(p.model / "model.safetensors.index.json",
+                        R"({"weight_map": {"model.embed_tokens.weight": "model-00001-of-00002.safetensors"}})");
+  expect_refused(meshwright(p.command("run", {"--set", "model.init=load"})),
+                 AllOf(HasSubstr(p.model.string()), HasSubstr("model-00001-of-00002.safetensors")));
+  EXPECT_FALSE(fs::exists(p.runs / "run-1"));
+}
+
+TEST(BadInput, ARunThatFailsBeforeItStartsIsCalledByItsId) {
+  const Project p;
+  write_file_atomically(p.data, "{\"prompt\": \"half\n");
+  const Result text = meshwright({"run", p.experiment.string(), "--runs-dir", p.runs.string()});
+  EXPECT_EQ(text.exit_code, 2);
+  EXPECT_THAT(text.out, testing::StartsWith("run-1 failed: 0 steps"));
+  const Result json = meshwright(p.command("run"));
+  EXPECT_EQ(lines(json.out).back()["run"], "run-2");
+}
+
 TEST(BadInput, MalformedRowNamesItsLineOrIsSkippedAndCounted) {
   const Project p;
   std::string rows = read_file(p.data);
@@ -79,6 +103,32 @@ TEST(BadInput, UnwritableRunStore) {
 }
 
 // Names longer than a file system takes: looking at them fails otherwise than looking at a missing file.
+TEST(ReadOnlyStore, IsListedComparedAndExportedAndNotWritten) {
+  const Project p;
+  ASSERT_EQ(meshwright(p.command("run", {"--set", "train.steps=2"})).exit_code, 0);
+  ASSERT_EQ(meshwright(p.command("run", {"--set", "train.steps=2", "--set", "train.seed=8"})).exit_code, 0);
+  fs::permissions(p.folder, fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);
+  for (const auto& entry : fs::recursive_directory_iterator(p.folder))
+    fs::permissions(entry.path(),
+                    fs::perms::owner_read | fs::perms::others_read |
+                        (entry.is_directory() ? fs::perms::owner_exec | fs::perms::others_exec : fs::perms::none));
+  const auto reader = [](const std::vector<std::string>& arguments) {
+    return meshwright(arguments, {}, {.unprivileged = true});
+  };
+  const Result list = reader({"runs", "--runs-dir", p.runs.string(), "--json"});
+  if (list.exit_code == 126 || list.exit_code == 127) GTEST_SKIP() << "another user cannot run the program";
+  EXPECT_EQ(list.exit_code, 0) << list.err;
+  EXPECT_EQ(parse_json(list.out, "runs")["rows"].size(), 2u);
+  const Result compared = reader({"compare", "run-1", "run-2", "--runs-dir", p.runs.string(), "--json"});
+  EXPECT_EQ(compared.exit_code, 0) << compared.err;
+  const Result inspected = reader({"inspect", (p.runs / "run-1/checkpoint-2").string()});
+  EXPECT_EQ(inspected.exit_code, 0) << inspected.err;
+  expect_refused(reader(p.command("run")),
+                 AllOf(HasSubstr(p.runs.string() + ": the run store is read-only"), HasSubstr("--runs-dir")));
+  for (const auto& entry : fs::recursive_directory_iterator(p.folder))
+    fs::permissions(entry.path(), fs::perms::owner_all);
+}
+
 TEST(BadInput, NamesTooLong) {
   const Project p;
   const std::string longest = "/tmp/" + std::string(300, 'n');
@@ -114,8 +164,8 @@ TEST(BadInput, FullDiskEndsInOneErrorAndKeepsTheStoreReadable) {
   const Project p;
   ASSERT_EQ(meshwright(p.command("run", {"--set", "train.steps=3"})).exit_code, 0);
   const Result r = meshwright(p.command("run", {"--set", "lora.rank=64"}), {}, {.file_bytes = 300 * 1024});
-  EXPECT_NE(r.exit_code, 0);
-  EXPECT_THAT(r.err, Not(HasSubstr("terminate called")));
+  EXPECT_EQ(r.exit_code, 1) << r.err;
+  EXPECT_THAT(r.err, AllOf(Not(HasSubstr("terminate called")), HasSubstr("ulimit -f"), HasSubstr(p.runs.string())));
   const Result list = meshwright({"runs", "--runs-dir", p.runs.string(), "--json"});
   ASSERT_EQ(list.exit_code, 0) << list.err;
   EXPECT_FALSE(parse_json(list.out, "runs")["rows"].empty());

@@ -15,7 +15,8 @@ struct Result {
 };
 
 struct Limits {
-  long file_bytes = 0;  // RLIMIT_FSIZE, 0: none; how a disk that fills up looks to a process
+  long file_bytes = 0;        // RLIMIT_FSIZE, 0: none; how a disk that fills up looks to a process
+  bool unprivileged = false;  // as a user who owns nothing, where the tests run as root
 };
 
 // on_line sees every line of standard output as it comes, with the process id: it may send signals.

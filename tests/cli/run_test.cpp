@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/formats/safetensors.h"
+#include "core/runs/store.h"
 #include "tests/cli/process.h"
 #include "tests/cli/project.h"
 
@@ -101,22 +102,96 @@ TEST_P(Killed, AndResumedEndsWithTheSameBitsAsNeverKilled) {
 
 INSTANTIATE_TEST_SUITE_P(AtStep, Killed, testing::Values(1, 5, 6, 9, 13, 19));
 
-TEST(Run, CtrlCKeepsWhatWasDone) {
+// Sends the signal when the process has printed `moment` lines.
+OnLine kill_at(size_t moment, int signal) {
+  return [moment, signal, line = size_t{0}](pid_t pid, const std::string&) mutable {
+    if (++line == moment) ::kill(pid, signal);
+  };
+}
+
+// What a record says of the training: everything but times, speeds and what belongs to one process (its start, its
+// progress and its messages).
+std::vector<std::string> stored(const Project& p) {
+  std::vector<std::string> all;
+  for (const runs::StoredEvent& s : runs::Store(p.runs).events("run-1")) {
+    Json e = to_json(Event{0, s.event.body}, "");
+    const std::string kind = e["event"], name = e.value("name", "");
+    const bool of_the_training = kind == "metric" || kind == "sample" || kind == "checkpoint" || kind == "finished" ||
+                                 (kind == "memory" && e["phase"] != "load");
+    if (!of_the_training || name == "train/tokens_per_second") continue;
+    if (kind == "checkpoint") e.erase("path");
+    if (kind == "memory") e.erase("bytes");  // of this process: after a resume it holds no buffers of steps yet
+    if (kind == "finished") e.erase("seconds"), e.erase("summary");
+    all.push_back(e.dump());
+  }
+  return all;
+}
+
+class KilledAtMoment : public testing::TestWithParam<size_t> {
+ protected:
+  static void expect_the_same_record(const std::vector<std::string>& sets) {
+    const Project whole, cut;
+    ASSERT_EQ(meshwright(whole.command("run", sets)).exit_code, 0);
+    const Result first = meshwright(cut.command("run", sets), kill_at(GetParam(), SIGKILL));
+    if (first.exit_code == 0) return;  // it was done before
+    ASSERT_EQ(first.exit_code, 128 + SIGKILL);
+    const Result second = meshwright({"run", "--resume", "run-1", "--runs-dir", cut.runs.string(), "--json"});
+    ASSERT_EQ(second.exit_code, 0) << second.err;
+    EXPECT_EQ(stored(whole), stored(cut));
+  }
+};
+
+TEST_P(KilledAtMoment, AndResumedHasTheRecordOfARunThatNeverWas) {
+  expect_the_same_record({"--set", "train.answers=2", "--set", "train.sample_every=4", "--set",
+                          "train.sample_prompts=1", "--set", "sample.max_new_tokens=2", "--set", "train.steps=10"});
+}
+// 10 steps with a checkpoint every 5: before, at and after the evaluation of step 0, within steps, at the checkpoints
+// and in what follows the last step.
+INSTANTIATE_TEST_SUITE_P(Run, KilledAtMoment,
+                         testing::Values(1, 4, 8, 10, 13, 16, 25, 37, 46, 52, 58, 64, 70, 76, 82, 86, 90, 94, 98, 101,
+                                         103, 105, 107));
+
+TEST(Run, KilledBeforeTheFirstCheckpointStoresTheEvaluationOfStepZeroOnce) {
+  const Project p;
+  const Result first = meshwright(p.command("run"), [&](pid_t pid, const std::string& line) {
+    if (line.find("\"train/loss\",\"step\":2,") != std::string::npos) ::kill(pid, SIGKILL);
+  });
+  ASSERT_EQ(first.exit_code, 128 + SIGKILL);
+  ASSERT_FALSE(fs::exists(checkpoint(p, "run-1", 5)));
+  ASSERT_EQ(meshwright({"run", "--resume", "run-1", "--runs-dir", p.runs.string(), "--json"}).exit_code, 0);
+  long evaluations = 0, starts = 0;
+  for (const runs::StoredEvent& s : runs::Store(p.runs).events("run-1")) {
+    const auto* m = std::get_if<event::Metric>(&s.event.body);
+    evaluations += m && m->name == "eval/loss" && m->step == 0;
+    starts += std::holds_alternative<event::Started>(s.event.body);
+  }
+  EXPECT_EQ(evaluations, 1);
+  EXPECT_EQ(starts, 1);
+}
+
+class Stopped : public testing::TestWithParam<int> {};
+
+TEST_P(Stopped, KeepsWhatWasDone) {
   const Project p;
   bool sent = false;
   const Result r = meshwright(p.command("run", {"--set", "train.steps=5000", "--set", "train.checkpoint_every=0"}),
                               [&](pid_t pid, const std::string& line) {
                                 if (sent || line.find("\"train/loss\",\"step\":7,") == std::string::npos) return;
                                 sent = true;
-                                ::kill(pid, SIGINT);
+                                ::kill(pid, GetParam());
+                                // The system and the shell may both tell that a terminal was closed.
+                                if (GetParam() == SIGHUP || GetParam() == SIGPIPE) ::kill(pid, GetParam());
                               });
   EXPECT_EQ(r.exit_code, 130) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("stopping"));
   const Json last = lines(r.out).back();
   EXPECT_EQ(last["state"], "cancelled");
   const long steps = last["steps"].get<long>();
   EXPECT_GE(steps, 7);
   EXPECT_TRUE(fs::exists(checkpoint(p, "run-1", steps) / kAdapter));
 }
+
+INSTANTIATE_TEST_SUITE_P(BySignal, Stopped, testing::Values(SIGINT, SIGTERM, SIGHUP, SIGPIPE));
 
 TEST(Run, TheRecordIsListedAfterwards) {
   const Project p;

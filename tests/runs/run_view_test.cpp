@@ -45,8 +45,8 @@ std::vector<Event> training(long steps) {
     if (step % 10 == 0) {
       events.push_back({t, event::Metric{"eval/loss", step, 5.0 / static_cast<double>(step)}});
       events.push_back({t, event::Sample{step, "Say \xC3\xA4", "half a character \xE6\x97", "", ""}});
-      events.push_back({t, event::Checkpoint{step, "checkpoints/" + std::to_string(step)}});
       events.push_back({t, event::Log{"info", "saved " + std::to_string(step)}});
+      events.push_back({t, event::Checkpoint{step, "checkpoints/" + std::to_string(step)}});
     }
     if (step == 20) {
       events.push_back({t, event::StateChanged{RunState::paused}});

@@ -175,8 +175,8 @@ TEST(Store, RewindRemovesTheLaterPartAndReopensTheRun) {
   const auto last = store.events(run).back().sequence;
   store.rewind(run, 5);
   const auto left = store.events(run);
-  ASSERT_EQ(left.size(), 8u);  // started, five metrics, checkpoint, log
-  EXPECT_TRUE(std::holds_alternative<event::Log>(left.back().event.body));
+  ASSERT_EQ(left.size(), 7u);  // started, five metrics, checkpoint; what came after it is made again
+  EXPECT_TRUE(std::holds_alternative<event::Checkpoint>(left.back().event.body));
   const RunRow row = *store.find(run);
   EXPECT_EQ(row.state, RunState::running);
   EXPECT_EQ(row.steps_done, 5);
@@ -199,6 +199,30 @@ TEST(Store, RewindToTheLastStepOnlyRemovesTheEnd) {
   EXPECT_EQ(store.events(run).size(), 4u);
   store.rewind(run, 0);
   EXPECT_TRUE(store.events(run).empty());
+}
+
+TEST(Store, RewindToTheStartLeavesNothingOfStepZero) {
+  const Scratch folder;
+  Store store(folder.path());
+  const RunId run = store.create(experiment(10), "");
+  store.append(run, {0, event::Started{Json{{"steps", 10}}}});
+  store.append(run, metric(0, 2.5, "eval/loss"));
+  store.append(run, metric(1, 2));
+  EXPECT_TRUE(store.rewind(run, 0));
+  EXPECT_TRUE(store.events(run).empty());
+  EXPECT_FALSE(store.find(run)->eval_loss);
+  EXPECT_EQ(store.find(run)->state, RunState::running);
+}
+
+TEST(Store, RewindSaysWhetherTheRecordHasTheCheckpoint) {
+  const Scratch folder;
+  Store store(folder.path());
+  const RunId run = store.create(experiment(10), "");
+  for (long step = 1; step <= 4; ++step) store.append(run, metric(step, 1));
+  EXPECT_FALSE(store.rewind(run, 3));
+  EXPECT_EQ(store.events(run).size(), 3u);
+  store.append(run, {3, event::Checkpoint{3, "c3"}});
+  EXPECT_TRUE(store.rewind(run, 3));
 }
 
 TEST(Store, RenameTagsAndDeletionAreUndoable) {

@@ -48,6 +48,7 @@ RunsModel::RunsModel(std::filesystem::path folder, QObject* parent)
     : QAbstractTableModel(parent), folder_(std::move(folder)) {}
 
 runs::Store& RunsModel::store() {
+  if (store_ && store_->gone()) store_.reset();
   if (!store_) {
     store_ = std::make_unique<runs::Store>(folder_);
     store_->recover();  // runs whose process died are said to be interrupted
