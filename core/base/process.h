@@ -4,11 +4,14 @@
 #pragma once
 #include <sys/types.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mw {
@@ -40,36 +43,40 @@ class Process {
   std::optional<int> status_;
 };
 
-// Lines out of pieces, without their ends; empty ones are left out. Longer ones than kMost are cut into several.
+// Lines out of pieces, without their ends; empty ones are left out. Of a longer line only the first kMost bytes are
+// kept, also in memory.
 class Lines {
  public:
   static constexpr size_t kMost = 16 << 20;
   template <class OnLine>
   void feed(std::string_view bytes, const OnLine& on_line) {
-    for (const char c : bytes) {
-      if (c == '\n') {
-        ++taken_;
-        end(on_line);
-        continue;
-      }
-      if (line_.size() >= kMost) end(on_line);
-      line_ += c;
+    while (!bytes.empty()) {
+      const size_t length = std::min(bytes.find('\n'), bytes.size());
+      const size_t kept = std::min(length, kMost - line_.size());
+      line_.append(bytes.substr(0, kept));
+      left_out_ += length - kept;
+      bytes.remove_prefix(length);
+      if (bytes.empty()) return;
+      bytes.remove_prefix(1);
+      ++taken_;
+      end(on_line);
     }
   }
   template <class OnLine>
   void end(const OnLine& on_line) {
-    taken_ += line_.size();
-    if (!line_.empty() && line_.back() == '\r') line_.pop_back();
-    std::string line;
-    line.swap(line_);
+    taken_ += line_.size() + left_out_;
+    if (left_out_ == 0 && !line_.empty() && line_.back() == '\r') line_.pop_back();
+    const std::string line = std::exchange(line_, {});
     if (!line.empty()) on_line(line);
+    left_out_ = 0;
   }
-  // Bytes up to the end of the line that is being handed over, or was last.
+  // Of the line that is being handed over, or was last: the bytes up to its end, and those that were not kept.
   std::uint64_t taken() const { return taken_; }
+  std::uint64_t left_out() const { return left_out_; }
 
  private:
   std::string line_;
-  std::uint64_t taken_ = 0;
+  std::uint64_t taken_ = 0, left_out_ = 0;
 };
 
 }  // namespace mw

@@ -34,7 +34,7 @@ void JobStream::connect() {
 void JobStream::hand_on(size_t which, const std::string& line) {
   Source& s = sources_[which];
   s.kept = s.base + s.lines.taken();
-  const runs::ExternalRun::At at{seconds_, cursor()};
+  const runs::ExternalRun::At at{seconds_, cursor(), s.lines.left_out()};
   if (which == 0)
     run_.line(line, at);
   else

@@ -2,6 +2,9 @@
 #include "core/runs/external_run.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "core/base/process.h"
 
 namespace mw::runs {
 
@@ -19,15 +22,38 @@ void ExternalRun::record(const Event& event, const std::string& cursor) {
   last_ = std::max(last_, event.time_s);
   store_.append(run_, event, cursor);
   sink_(event);
+  if (const auto notice = store_.rescue_notice(last_)) {
+    store_.append(run_, *notice);
+    sink_(*notice);
+  }
 }
 
-void ExternalRun::said(const std::string& text, const At& at, const char* level) {
+std::string shortened_line(const std::string& text, std::uint64_t left_out) {
+  if (text.size() + left_out <= kMostLogLine) return text;
+  const size_t kept = std::min(text.size(), kMostLogLine);
+  return text.substr(0, kept) + "... (" + std::to_string(text.size() - kept + left_out) + " bytes left out)";
+}
+
+void ExternalRun::log(const std::string& text, const At& at, const char* level) {
   record({std::max(last_, at.time_s), event::Log{level, text}}, at.cursor);
   on_line_(text);
 }
 
+void ExternalRun::said(const std::string& text, const At& at, const char* level) {
+  const bool too_long = text.size() + at.left_out > kMostLogLine;
+  if (too_long && !std::exchange(shortening_told_, true))
+    log("lines of more than " + std::to_string(kMostLogLine >> 10) + " KiB are shortened in this record",
+        {at.time_s, {}}, "warning");
+  log(shortened_line(text, at.left_out), at, level);
+}
+
 void ExternalRun::line(const std::string& text, const At& at) {
-  std::optional<Event> event = event_of_line(text);
+  if (at.left_out > 0 && text.starts_with('{'))
+    log("a line of " + std::to_string(text.size() + at.left_out) +
+            " bytes begins like an event and is too long for one; " + "events of at most " +
+            std::to_string(Lines::kMost >> 20) + " MiB are read",
+        {at.time_s, {}}, "warning");
+  std::optional<Event> event = at.left_out == 0 ? event_of_line(text) : std::nullopt;
   if (!event) return said(text, at);
   if (finished_) return;  // the last word is the last
   if (event->time_s <= 0) event->time_s = std::max(last_, at.time_s);
@@ -42,6 +68,7 @@ void ExternalRun::line(const std::string& text, const At& at) {
     started->info.update(about_);
     started->info["run"] = run_;
   }
+  if (auto* log = std::get_if<event::Log>(&event->body)) log->text = shortened_line(log->text);
   if (const auto* metric = std::get_if<event::Metric>(&event->body)) steps_ = std::max(steps_, metric->step);
   record(*event, at.cursor);
 }
@@ -59,8 +86,9 @@ event::Finished ExternalRun::finish(RunState state, const std::string& error, co
     if (!finished_->summary.is_object()) finished_->summary = Json::object();
     finished_->summary.update(summary);
   }
-  record({std::max(last_, at.time_s), *finished_}, at.cursor);
-  store_.flush();
+  const double time_s = std::max(last_, at.time_s);
+  finished_ = store_.finish(run_, time_s, *finished_, at.cursor);
+  sink_({time_s, *finished_});
   return *finished_;
 }
 

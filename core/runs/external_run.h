@@ -2,6 +2,7 @@
 // What another program prints as a run of the store: its event lines (contract.md) are appended and handed on as they
 // come, everything else is a log line. The store's thread; callbacks on it, too.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -9,6 +10,11 @@
 #include "core/runs/store.h"
 
 namespace mw::runs {
+
+// Longer lines that are no events are shortened in the record, so that no program can fill the disk with one line.
+inline constexpr size_t kMostLogLine = 64 << 10;
+// "beginning... (N bytes left out)" for a line of more than kMostLogLine bytes; `left_out`: bytes that `text` lacks.
+std::string shortened_line(const std::string& text, std::uint64_t left_out = 0);
 
 // A line of its standard output that is no event, or of its standard error.
 using OnLine = std::function<void(const std::string& line)>;
@@ -24,8 +30,9 @@ class ExternalRun {
       : store_(store), run_(std::move(run)), sink_(sink), on_line_(on_line) {}
 
   struct At {
-    double time_s = 0;     // since the run began, for what does not say it itself
-    std::string cursor{};  // see Store::append
+    double time_s = 0;           // since the run began, for what does not say it itself
+    std::string cursor{};        // see Store::append
+    std::uint64_t left_out = 0;  // bytes at the end of the line that were not kept (Lines)
   };
   void line(const std::string& text, const At& at);  // of its standard output
   void said(const std::string& text, const At& at, const char* level = "info");
@@ -38,6 +45,7 @@ class ExternalRun {
   event::Finished finish(RunState state, const std::string& error, const At& at, const Json& summary = {});
 
  private:
+  void log(const std::string& text, const At& at, const char* level);
   Store& store_;
   RunId run_;
   const EventSink& sink_;
@@ -46,6 +54,7 @@ class ExternalRun {
   Json about_ = Json::object();
   double last_ = 0;
   long steps_ = 0;
+  bool shortening_told_ = false;
 };
 
 }  // namespace mw::runs

@@ -5,7 +5,9 @@
 #include <optional>
 #include <sstream>
 
+#include "core/base/files.h"
 #include "core/base/input_file.h"
+#include "core/runs/import_results.h"
 #include "core/runs/watched.h"
 
 namespace mw::runs {
@@ -79,7 +81,7 @@ EventRecord read_event_lines(const fs::path& file) {
       refuse(file, "too many events", "", "more than " + std::to_string(kMostEvents), "a record of one run");
     auto event = event_of_line(*line);
     if (!event) {
-      if (!line->empty()) record.events.push_back({last, event::Log{"info", valid_utf8(*line)}});
+      if (!line->empty()) record.events.push_back({last, event::Log{"info", valid_utf8(shortened_line(*line))}});
       continue;
     }
     if (ended) refuse(file, "events go on after the run has ended", "", "another run", "one run a file");
@@ -111,8 +113,11 @@ RunId import_events(Store& store, const EventRecord& record) {
   if (!document.has("name")) document.set_value("name", record.name);
   const RunId run = store.create(document, record.name);
   const auto lock = store.lock(run);
-  for (const Event& event : record.events) store.append(run, event);
-  store.flush();
+  for (const Event& event : record.events)
+    if (const auto* finished = std::get_if<event::Finished>(&event.body))
+      finish_recorded(store, run, event.time_s, *finished);
+    else
+      store.append(run, event);
   return run;
 }
 

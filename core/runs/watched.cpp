@@ -17,10 +17,12 @@ constexpr auto kPatience = 10s;
 
 // Reads both streams until they end; a stop asks the group to end, later forces it.
 void follow(Process& child, ExternalRun& run, Clock::time_point begun, const std::stop_token& stop) {
-  const auto at = [&] { return ExternalRun::At{std::chrono::duration<double>(Clock::now() - begun).count()}; };
+  const auto at = [&](const Lines& lines) {
+    return ExternalRun::At{std::chrono::duration<double>(Clock::now() - begun).count(), {}, lines.left_out()};
+  };
   Lines of_out, of_err;
-  const auto to_out = [&](const std::string& line) { run.line(line, at()); };
-  const auto to_err = [&](const std::string& line) { run.said(line, at()); };
+  const auto to_out = [&](const std::string& line) { run.line(line, at(of_out)); };
+  const auto to_err = [&](const std::string& line) { run.said(line, at(of_err)); };
   const Process::Streams streams{.out = [&](std::string_view bytes) { of_out.feed(bytes, to_out); },
                                  .err = [&](std::string_view bytes) { of_err.feed(bytes, to_err); }};
   std::optional<Clock::time_point> asked;

@@ -7,6 +7,7 @@
 
 #include <thread>
 
+#include "core/base/process.h"
 #include "core/runs/import_log.h"
 #include "core/runs/run_view.h"
 #include "tests/runs/store_test_help.h"
@@ -14,6 +15,7 @@
 namespace mw::runs {
 namespace {
 using testing::ElementsAre;
+using namespace std::string_literals;
 
 struct Watched : testing::Test {
   test::Scratch folder;
@@ -69,6 +71,53 @@ TEST_F(Watched, AStopEndsTheCommandAndItsChildren) {
   const Outcome o = run("sleep 60 & sleep 60", stop.get_token());
   EXPECT_EQ(o.finished.state, RunState::cancelled);
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
+}
+
+std::vector<event::Log> logs_of(const Store& store) {
+  std::vector<event::Log> logs;
+  for (const StoredEvent& e : store.events("run-1"))
+    if (const auto* log = std::get_if<event::Log>(&e.event.body)) logs.push_back(*log);
+  return logs;
+}
+
+TEST_F(Watched, LongLinesAreShortenedInTheRecordAndThatIsSaidOnce) {
+  run("head -c 50000000 /dev/zero | tr '\\0' x; echo; echo between; head -c 100000 /dev/zero | tr '\\0' y; echo; "
+      "head -c 65536 /dev/zero | tr '\\0' z");
+  const auto logs = logs_of(Store(folder.path()));
+  ASSERT_EQ(logs.size(), 5u);
+  EXPECT_EQ(logs[0].level, "warning");
+  EXPECT_EQ(logs[0].text, "lines of more than 64 KiB are shortened in this record");
+  EXPECT_EQ(logs[1].text, std::string(65536, 'x') + "... (49934464 bytes left out)");
+  EXPECT_EQ(logs[2].text, "between");
+  EXPECT_EQ(logs[3].text, std::string(65536, 'y') + "... (34464 bytes left out)");
+  EXPECT_EQ(logs[4].text, std::string(65536, 'z'));
+}
+
+TEST_F(Watched, EventsThatAreTooLongAreSaidToBeLeftOutAndLongMessagesAreShortened) {
+  run(R"(printf '{"event":"metric","name":"'; head -c 17000000 /dev/zero | tr '\0' n; echo '","step":1,"value":1}'
+    printf '{"event":"log","level":"info","text":"'; head -c 100000 /dev/zero | tr '\0' t; echo '"}')");
+  const auto logs = logs_of(Store(folder.path()));
+  ASSERT_EQ(logs.size(), 4u);
+  EXPECT_THAT(logs[0].text, testing::HasSubstr("too long for one; events of at most 16 MiB are read"));
+  EXPECT_EQ(logs[2].text.size(), 65536 + std::string("... (16934510 bytes left out)").size());
+  EXPECT_EQ(logs[3].text, std::string(65536, 't') + "... (34464 bytes left out)");
+}
+
+TEST(ProcessLines, KeepTheBeginningOfALineThatDoesNotEnd) {
+  Lines lines;
+  std::vector<std::pair<std::string, std::uint64_t>> seen;
+  const auto on_line = [&](const std::string& line) { seen.emplace_back(line, lines.left_out()); };
+  const std::string piece(1 << 20, 'x');
+  for (int i = 0; i < 40; ++i) lines.feed(piece, on_line);
+  EXPECT_TRUE(seen.empty());
+  lines.feed("x\r\nshort\r\n\nlast", on_line);
+  lines.end(on_line);
+  ASSERT_EQ(seen.size(), 3u);
+  EXPECT_EQ(seen[0].first.size(), Lines::kMost);
+  EXPECT_EQ(seen[0].second, (40u << 20) + 2 - Lines::kMost);
+  EXPECT_EQ(seen[1], std::pair("short"s, std::uint64_t{0}));
+  EXPECT_EQ(seen[2], std::pair("last"s, std::uint64_t{0}));
+  EXPECT_EQ(lines.taken(), (40u << 20) + 2 + 1 + 7 + 1 + 4);
 }
 
 TEST_F(Watched, WhatCannotStartLeavesNoRun) {
