@@ -147,9 +147,7 @@ TEST_P(KilledAtMoment, AndResumedHasTheRecordOfARunThatNeverWas) {
 }
 // 10 steps with a checkpoint every 5: before, at and after the evaluation of step 0, within steps, at the checkpoints
 // and in what follows the last step.
-INSTANTIATE_TEST_SUITE_P(Run, KilledAtMoment,
-                         testing::Values(1, 4, 8, 10, 13, 16, 25, 37, 46, 52, 58, 64, 70, 76, 82, 86, 90, 94, 98, 101,
-                                         103, 105, 107));
+INSTANTIATE_TEST_SUITE_P(Run, KilledAtMoment, testing::Values(1, 8, 16, 37, 52, 64, 82, 90, 94, 98, 103, 107));
 
 TEST(Run, KilledBeforeTheFirstCheckpointStoresTheEvaluationOfStepZeroOnce) {
   const Project p;
