@@ -6,6 +6,7 @@ import openai
 
 client = openai.OpenAI(max_retries=0)
 model = client.models.list().data[0].id
+assert client.models.retrieve(model).id == model
 
 whole = client.completions.create(model=model, prompt="The cat", max_tokens=12, temperature=0)
 assert whole.choices[0].finish_reason in ("length", "stop"), whole

@@ -2,6 +2,7 @@
 // What comes over the network, and recorded traffic.
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/serve/http_head.h"
 #include "core/serve/load.h"
 #include "core/serve/metrics_watch.h"
 #include "core/serve/openai_answer.h"
@@ -31,6 +32,30 @@ Texts openai_seeds() {
       R"(0{"prompt":[1,2,3],"max_completion_tokens":5,"ignore_eos":true,"stop_token_ids":[7],"priority":-1,"top_k":4})",
       R"(1{"messages":[{"role":"developer","content":"a"},{"role":"user","content":[{"type":"text","text":"b"}]}],)"
       R"("response_format":{"type":"text"},"logprobs":false,"add_special_tokens":false,"n":1})"};
+}
+
+// However the network cuts a request, its head and the framing of its body are read or refused in the same way.
+void http_request(std::string_view bytes) {
+  const auto [cut, rest] = choose(bytes, 32);
+  size_t scanned = 0, size = 0;
+  for (size_t end = 0; size == 0 && end < rest.size();) {
+    end = std::min(end + cut + 1, rest.size());
+    size = head_size(rest.substr(0, end), scanned);
+  }
+  size_t scanned_whole = 0;
+  if (head_size(rest, scanned_whole) != size) std::abort();
+  const HttpHead head = parse_head(rest.substr(0, size));
+  if (head.chunked && head.content_length) std::abort();
+  if (!head.chunked) return;
+  ChunkedFraming framing, single;
+  for (size_t at = size; at < rest.size() && !framing.ended(); at += cut + 1) framing.check(rest.substr(at, cut + 1));
+  for (size_t at = size; at < rest.size() && !single.ended(); ++at) single.check(rest.substr(at, 1));
+  if (framing.ended() != single.ended()) std::abort();
+}
+Texts http_request_seeds() {
+  return {"7POST /v1/completions HTTP/1.1\r\nHost: localhost:8000\r\nContent-Length: 5\r\n\r\nhello",
+          "0POST / HTTP/1.1\r\nhost: [::1]\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\n\r\n",
+          "9GET /v1/models?x=%20 HTTP/1.0\r\nX-Any: \t a b \r\n\r\n", "1OPTIONS * HTTP/1.1\r\nHost:\r\n\r\n"};
 }
 
 Streamed read_stream(std::string_view bytes, size_t cut) {
@@ -125,6 +150,9 @@ Texts text_stream_seeds() {
 Reader openai_reader() {
   return {"openai", openai, openai_seeds};
 }
+Reader http_request_reader() {
+  return {"http_request", http_request, http_request_seeds, 1024};
+}
 Reader stream_reader() {
   return {"stream", stream, stream_seeds};
 }
@@ -142,8 +170,8 @@ Reader text_stream_reader() {
 }
 
 std::vector<Reader> serve_readers() {
-  return {openai_reader(),     stream_reader(),   server_error_reader(),
-          prometheus_reader(), workload_reader(), text_stream_reader()};
+  return {openai_reader(),     http_request_reader(), stream_reader(),     server_error_reader(),
+          prometheus_reader(), workload_reader(),     text_stream_reader()};
 }
 
 }  // namespace mw::readers
