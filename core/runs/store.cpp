@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runs/store.h"
 
-#include <sys/stat.h>
-
 #include <atomic>
-#include <cerrno>
 #include <condition_variable>
 #include <cstdlib>
 #include <map>
@@ -81,8 +78,6 @@ std::vector<fs::path> rescue_parents(const fs::path& lost) {
     parents.push_back(state / "meshwright");
   else if (const fs::path home = variable("HOME"); home.is_absolute())
     parents.push_back(home / ".local/state/meshwright");
-  std::error_code none;
-  if (parents.size() > 1) fs::create_directories(parents.back(), none);
   return parents;
 }
 
@@ -91,12 +86,15 @@ fs::path make_rescue_folder(const fs::path& lost) {
   std::error_code none;
   fs::path whole = fs::absolute(lost, none).lexically_normal();
   if (!whole.has_filename()) whole = whole.parent_path();
-  for (const fs::path& parent : rescue_parents(whole))
-    for (int n = 1; n <= 1000; ++n) {
-      const fs::path folder =
-          parent / (whole.filename().string() + "-rescued" + (n > 1 ? "-" + std::to_string(n) : std::string()));
-      if (::mkdir(folder.c_str(), 0700) == 0) return folder;
-      if (errno != EEXIST) break;
+  for (const fs::path& parent : rescue_parents(whole)) try {
+      make_folders(parent);
+      for (int n = 1; n <= 1000; ++n) {
+        const fs::path folder =
+            parent / (whole.filename().string() + "-rescued" + (n > 1 ? "-" + std::to_string(n) : std::string()));
+        keep_private(folder);
+        if (make_new_folder(folder)) return folder;
+      }
+    } catch (const Error&) {  // the next parent may be writable
     }
   throw store_gone(lost, "no folder could be made to rescue the record", "start again; what was recorded is lost");
 }
@@ -151,8 +149,7 @@ struct Store::Impl {
       db.copy_to(rescued / "runs.sqlite");
     } catch (const Error& error) {
       prepare();
-      std::error_code none;
-      fs::remove_all(rescued, none);
+      remove_tree(rescued);
       throw store_gone(lost, "the record could not be copied to " + rescued.string() + ": " + error.what(),
                        "start again; what was recorded is lost");
     }

@@ -40,8 +40,11 @@ Session::Left read_journal(const fs::path& file) {
 
 // Null: another window has the journal, or the folder cannot be written.
 std::unique_ptr<QLockFile> lock_journal(const fs::path& folder) {
-  std::error_code ignored;
-  fs::create_directories(folder, ignored);
+  try {
+    make_folders(folder);
+  } catch (const Error&) {
+    return nullptr;
+  }
   auto lock = std::make_unique<QLockFile>(qpath(folder / "unsaved.lock"));
   lock->setStaleLockTime(0);  // only a dead process loses it
   return lock->tryLock(0) ? std::move(lock) : nullptr;
