@@ -32,6 +32,9 @@ TEST(LaunchTarget, HostsAreNamesAndNothingElse) {
                           "ssh:x:", "ssh:$(id)", "ssh:a;b", "ssh:`a`", "", "nowhere", "kubectl",
                           "kubectl:pod=", "kubectl:pod=-x", "kubectl:pod=a,shoe=b", "kubectl:=a", "gcloud-tpu:name=a"})
     EXPECT_EQ(test::error_id([&] { parse(bad); }), "LAUNCH-TARGET") << bad;
+  std::string text;
+  test::error_id([&] { parse("ssh:x:99999"); }, &text);
+  EXPECT_THAT(text, HasSubstr("invalid port"));
 }
 
 TEST(LaunchTarget, TemplatesTakeFieldsAsSingleWords) {

@@ -217,6 +217,11 @@ TEST_F(HttpServerTest, BadRequestsAreToldWhatIsWrong) {
     EXPECT_FALSE(error.value("message", "").empty()) << c.body;
     EXPECT_EQ(error.value("type", ""), "invalid_request_error") << c.body;
   }
+  EXPECT_EQ(post("/v1/completions", R"({"prompt": "a", "n": 2})")
+                .json()["error"]["message"]
+                .get<std::string>()
+                .find("n must be 1"),
+            0u);
   for (const char* body : {"{}", "{\"messages\": []}", "{\"messages\": [{\"role\": \"user\"}, 5]}",
                            "{\"messages\": [{\"role\": \"robot\", \"content\": \"a\"}]}",
                            "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}]}",
