@@ -69,6 +69,7 @@ void MeshCanvas::show_given() {
   drawable_ = design_.inventory && design_.placement && build(given_, design_.choice, design_.placement);
   if (!drawable_) given_.choice = design_.choice;
   shown_ = given_;
+  add_->setEnabled(design_.inventory != nullptr);
   show_chips();
   place_all();
   setAccessibleDescription(summary());

@@ -4,6 +4,8 @@
 #pragma once
 #include <QToolButton>
 
+#include "ui/theme/icons.h"
+
 namespace mw::ui {
 
 class ErrorLink : public QToolButton {
@@ -12,6 +14,8 @@ class ErrorLink : public QToolButton {
   explicit ErrorLink(QWidget* parent) : QToolButton(parent) {
     setObjectName(QStringLiteral("errors"));
     setProperty("flat", true);
+    setIcon(ui::icon(Glyph::error, Ink::bad));
+    setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
     setFocusPolicy(Qt::StrongFocus);
     setCursor(Qt::PointingHandCursor);
     setToolTip(tr("Show the errors in the Problems panel"));
