@@ -28,8 +28,9 @@ Problem unused(const MeshAxis& axis) {
             .place = "mesh." + axis.name,
             .found = axis.name,
             .expected = "fsdp, tp, data, or an axis that a rule of sharding.overrides names"};
-  p.fix = meant.empty() ? "remove mesh." + axis.name + ", or name the axis in sharding.overrides"
-                        : "did you mean " + meant + "? Set mesh." + meant + "=" + size + " and remove mesh." + axis.name;
+  p.fix = meant.empty()
+              ? "remove mesh." + axis.name + ", or name the axis in sharding.overrides"
+              : "did you mean " + meant + "? Set mesh." + meant + "=" + size + " and remove mesh." + axis.name;
   return p;
 }
 

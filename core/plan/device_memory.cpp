@@ -65,12 +65,12 @@ Buffers resident(const LocalModel& m, DType type) {
   const std::string words = "elements on this device x bytes";
   add(out, buffer("base weights", C::weights, words, count(w.elements) * bytes_each(bytes_of(type)), w.bytes));
   if (r.other_models > 0)
-    add(out, buffer("other copies of the base", C::weights, "copies x weights",
-                    count(r.other_models) * amount(w.bytes)));
+    add(out,
+        buffer("other copies of the base", C::weights, "copies x weights", count(r.other_models) * amount(w.bytes)));
   if (r.method == Method::lora) {
     const Held a = m.adapters(r.habits.adapters);
-    add(out, buffer("adapters", C::adapters, words, count(a.elements) * bytes_each(bytes_of(r.habits.adapters)),
-                    a.bytes));
+    add(out,
+        buffer("adapters", C::adapters, words, count(a.elements) * bytes_each(bytes_of(r.habits.adapters)), a.bytes));
   }
   add(out, given("runtime", C::runtime, r.efficiencies.runtime_bytes.value, r.efficiencies.runtime_bytes.source));
   return out;
@@ -85,9 +85,9 @@ void add_training_state(const LocalModel& m, Buffers& out) {
   const Habits& h = r.habits;
   const double split = h.optimizer == Habits::OptimizerState::over_batch ? m.batch_ways : 1;
   const Held moments = trainable(m, h.moments);
-  add(out, buffer("Adam's moments", C::optimizer, "2 x trainables x bytes",
-                  count(2) * count(moments.elements / split) * bytes_each(bytes_of(h.moments)),
-                  2 * moments.bytes / split));
+  add(out,
+      buffer("Adam's moments", C::optimizer, "2 x trainables x bytes",
+             count(2) * count(moments.elements / split) * bytes_each(bytes_of(h.moments)), 2 * moments.bytes / split));
   if (r.method == Method::full && h.master_weights) {
     const Held masters = m.weights(DType::f32);
     add(out, buffer("f32 masters", C::optimizer, "weights x 4 B", count(masters.elements / split) * bytes_each(4),
@@ -289,8 +289,7 @@ DeviceMemory forward_memory(const LocalModel& m) {
   if (f.top_k > 0)
     add(always, matrix(m, "top-k values and indices", C::logits, tokens, f.top_k, 8, "tokens x k x 8 B"));
   const Widest wide = widest(m, f.len, [](const LayerMemory& l) { return l.forward; });
-  Instant layer{"forward of " + one_of(*wide.kind),
-                with(always, {working_set(wide, tokens), gather_buffers(m)})};
+  Instant layer{"forward of " + one_of(*wide.kind), with(always, {working_set(wide, tokens), gather_buffers(m)})};
   const Buffer logits =
       logits_buffer(m, tokens, f.chunk, r.habits.forward_logit_bytes, "tokens x vocabulary x bytes of all copies");
   Instant last{
@@ -302,9 +301,9 @@ DeviceMemory forward_memory(const LocalModel& m) {
     add(last.buffers, matrix(m, "transposed output matrix", C::workspace, m.config.dim, m.vocab, 2,
                              "width x vocabulary x bytes: a product outside jit"));
     // n blocks leave about n/2 holes (Knuth's fifty-percent rule): two logits of that size one, half as large.
-    add(last.buffers, buffer("hole between the logits", C::workspace,
-                             "half of one of two arrays of logits (fifty-percent rule)",
-                             amount(static_cast<double>(logits.bytes.value)) * number(0.25)));
+    add(last.buffers,
+        buffer("hole between the logits", C::workspace, "half of one of two arrays of logits (fifty-percent rule)",
+               amount(static_cast<double>(logits.bytes.value)) * number(0.25)));
   }
   return finish(m, {std::move(layer), std::move(last)});
 }
@@ -317,19 +316,16 @@ DeviceMemory rollout_memory(const LocalModel& m) {
   const double copies = r.habits.caches == Habits::Caches::copied ? 2 : 1;
   Buffers always = resident(m, r.weights);
   const double cache = rows * len * kv_bytes_per_token(m, len);
-  add(always, buffer(copies > 1 ? "KV cache, argument and result" : "KV cache", C::kv_cache,
-                     "copies x rows x tokens x bytes",
-                     count(copies) * count(rows) * count(len) * amount(kv_bytes_per_token(m, len)), copies * cache));
+  add(always,
+      buffer(copies > 1 ? "KV cache, argument and result" : "KV cache", C::kv_cache, "copies x rows x tokens x bytes",
+             count(copies) * count(rows) * count(len) * amount(kv_bytes_per_token(m, len)), copies * cache));
   const double prompt = rows * w.prompt;
   const Widest wide = widest(m, len, [](const LayerMemory& l) { return l.forward; });
-  Instant prefill{
-      "prefill",
-      with(always, {working_set(wide, prompt, "prompt tokens x bytes per token"), gather_buffers(m)})};
-  Instant decode{
-      "decoding",
-      with(always,
-           {matrix(m, "logits of one step", C::logits, rows, m.vocab, 6, "rows x vocabulary x (bf16 and its f32 copy)"),
-            working_set(wide, rows, "rows x bytes per token"), gather_buffers(m)})};
+  Instant prefill{"prefill",
+                  with(always, {working_set(wide, prompt, "prompt tokens x bytes per token"), gather_buffers(m)})};
+  Instant decode{"decoding", with(always, {matrix(m, "logits of one step", C::logits, rows, m.vocab, 6,
+                                                  "rows x vocabulary x (bf16 and its f32 copy)"),
+                                           working_set(wide, rows, "rows x bytes per token"), gather_buffers(m)})};
   return finish(m, {std::move(prefill), std::move(decode)});
 }
 
@@ -346,9 +342,8 @@ DeviceMemory serve_memory(const LocalModel& m) {
                           amount(static_cast<double>(total(always).value));
   Instant serving{"serving", std::move(always)};
   add(serving.buffers,
-      s.kv_cache
-          ? given("KV cache", C::kv_cache, static_cast<double>(s.kv_cache->value), "as the server sets it aside")
-          : buffer("KV cache", C::kv_cache, "capacity x share that may be filled, less everything else", left));
+      s.kv_cache ? given("KV cache", C::kv_cache, static_cast<double>(s.kv_cache->value), "as the server sets it aside")
+                 : buffer("KV cache", C::kv_cache, "capacity x share that may be filled, less everything else", left));
   return finish(m, {std::move(serving)});
 }
 

@@ -24,8 +24,8 @@ struct Estimate {
   std::string source{};   // where the constants are from
 };
 
-// Values and limits add up (errors of one cause do not cancel out). Inputs stay arithmetic that gives the value; formula
-// and source of the left one stay.
+// Values and limits add up (errors of one cause do not cancel out). Inputs stay arithmetic that gives the value;
+// formula and source of the left one stay.
 Estimate operator+(Estimate a, const Estimate& b);
 Estimate& operator+=(Estimate& a, const Estimate& b);
 Estimate operator-(Estimate a, const Estimate& b);  // limits, too

@@ -14,10 +14,10 @@ struct Expression {
   bool is_sum = false;  // in parentheses within a product
 };
 
-Expression count(double n);              // "1.60M", "3", "12.5"
-Expression number(double v);             // four digits
-Expression bytes_each(double bytes);     // "4 B"
-Expression amount(double bytes);         // "60.9 MiB"
+Expression count(double n);               // "1.60M", "3", "12.5"
+Expression number(double v);              // four digits
+Expression bytes_each(double bytes);      // "4 B"
+Expression amount(double bytes);          // "60.9 MiB"
 Expression seconds_text(double seconds);  // "0.01234 s"
 
 // Terms of no value leave a sum as it is.

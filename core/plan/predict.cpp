@@ -63,9 +63,8 @@ RunTotals train_totals(const LocalModel& m, const Plan& plan) {
   const double step = plan.step.seconds.value, padded = rows * f.computed, real = rows * f.real;
   run.hours = (plan.step.seconds * static_cast<double>(run.steps) + plan.compile) * (1.0 / 3600);
   run.hours.formula = "(steps x seconds of a step + compilation) / 3600";
-  run.hours.inputs = ((count_of(run.steps) * seconds_text(step) + seconds_text(plan.compile.value)) /
-                      Expression{3600, "3600"})
-                         .text;
+  run.hours.inputs =
+      ((count_of(run.steps) * seconds_text(step) + seconds_text(plan.compile.value)) / Expression{3600, "3600"}).text;
   run.usd_per_hour = r.price.usd_per_chip_hour * r.target.chips();
   run.usd = run.hours * run.usd_per_hour;
   run.usd.formula = "hours x chips x price of a chip-hour";

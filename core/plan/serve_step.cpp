@@ -335,18 +335,19 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& l) const {
   };
   p.base = fixed(e.step_s, 1) + i.weights.estimate(1) + i.head_weights.estimate(1);
   p.base.formula = "host and dispatch + weights / (bandwidth x share)";
-  p.base.inputs = (labelled(seconds_text(e.step_s.value), "host") + labelled(seconds_text(i.weights.seconds()), "layers") +
-                   labelled(seconds_text(i.head_weights.seconds()), "output matrix"))
-                      .text;
+  p.base.inputs =
+      (labelled(seconds_text(e.step_s.value), "host") + labelled(seconds_text(i.weights.seconds()), "layers") +
+       labelled(seconds_text(i.head_weights.seconds()), "output matrix"))
+          .text;
   p.base.source = i.weights.share.source;
   const Estimate each = fixed(e.sequence_s, r), traffic = i.traffic.estimate(decoding);
   const Estimate products = beyond(i.weights, i.token, decoding, 0) + beyond(i.head_weights, i.head_row, r, 0);
   p.sequences = each + products + traffic;
   p.sequences.formula = "sequences x (seconds each + what their products take beyond the weights)";
-  p.sequences.inputs = (labelled(seconds_text(each.value), number_text(r) + " sequences") +
-                        labelled(seconds_text(products.value), "products") +
-                        labelled(seconds_text(traffic.value), "activations"))
-                           .text;
+  p.sequences.inputs =
+      (labelled(seconds_text(each.value), number_text(r) + " sequences") +
+       labelled(seconds_text(products.value), "products") + labelled(seconds_text(traffic.value), "activations"))
+          .text;
   p.sequences.source = e.sequence_s.source;
   const Efficiency& share = i.kv_full.share;
   p.kv_reads = {.value = i.reads(l, share.value),
@@ -365,10 +366,10 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& l) const {
       i.pair_full.estimate(l.prefill_pairs / own) + i.pair_window.estimate(i.window_pairs(l) / own);
   p.prefill = prompts + moved + attention;
   p.prefill.formula = "prompt tokens x FLOP / (peak x share) + attention";
-  p.prefill.inputs = (labelled(seconds_text(prompts.value), "products") +
-                      labelled(seconds_text(moved.value), "activations") +
-                      labelled(seconds_text(attention.value), "attention"))
-                         .text;
+  p.prefill.inputs =
+      (labelled(seconds_text(prompts.value), "products") + labelled(seconds_text(moved.value), "activations") +
+       labelled(seconds_text(attention.value), "attention"))
+          .text;
   p.prefill.source = i.token.share.source;
   const double sums = i.token_sums(p.padded_tokens) + i.request_sums(p.padded_requests);
   p.communication = {.value = sums,
@@ -381,8 +382,8 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& l) const {
                      .source = e.sum_s.source};
   p.total = p.base + p.sequences + p.kv_reads + p.prefill + p.communication;
   p.total.formula = "base + sequences + KV reads + prefill + sums between devices, of " +
-                    std::to_string(p.padded_tokens) + " tokens and " + std::to_string(p.padded_requests) +
-                    " requests" + (i.buckets == Buckets::none ? "" : " (buckets)");
+                    std::to_string(p.padded_tokens) + " tokens and " + std::to_string(p.padded_requests) + " requests" +
+                    (i.buckets == Buckets::none ? "" : " (buckets)");
   p.total.inputs = (seconds_text(p.base.value) + seconds_text(p.sequences.value) + seconds_text(p.kv_reads.value) +
                     seconds_text(p.prefill.value) + seconds_text(p.communication.value))
                        .text;

@@ -173,10 +173,10 @@ class Builder {
     step.seconds.value -= step.hidden;
     step.seconds.low = std::max(0.0, step.seconds.low - step.communication.low);
     step.seconds.formula = "products + passes over memory + collectives - what of them hides + fixed";
-    step.seconds.inputs = (seconds_text(step.compute.value) + seconds_text(step.memory.value) +
-                           seconds_text(step.communication.value) - seconds_text(step.hidden) +
-                           seconds_text(step.fixed.value))
-                              .text;
+    step.seconds.inputs =
+        (seconds_text(step.compute.value) + seconds_text(step.memory.value) + seconds_text(step.communication.value) -
+         seconds_text(step.hidden) + seconds_text(step.fixed.value))
+            .text;
     step.seconds.source = r_.habits.source;
     if (!r_.calibrated.empty()) step.seconds.source += "; " + r_.calibrated;
     step.overlap = number_text(100 * r_.efficiencies.overlap.value, 3) + " % of weight gathers and gradient sums and " +
@@ -243,8 +243,7 @@ class Builder {
   Estimate memory_of(const Load& load) const {
     Estimate memory = seconds(load.bytes / rates_.bytes, rates_.e.memory);
     Expression shown;
-    if (memory.value > 0)
-      shown = giga(load.bytes, "GB") / (giga(rates_.bytes, "GB/s") * number(rates_.e.memory.value));
+    if (memory.value > 0) shown = giga(load.bytes, "GB") / (giga(rates_.bytes, "GB/s") * number(rates_.e.memory.value));
     memory += {.value = load.short_products, .low = load.short_products, .high = load.short_products};
     shown = shown + labelled(seconds_text(load.short_products), "short products");
     const Efficiency& kernel = rates_.e.kernel_s;

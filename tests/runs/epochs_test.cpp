@@ -75,9 +75,12 @@ long long planned_steps(Experiment e, const std::string& target) {
 }
 
 TEST(Epochs, PlannerEngineRecipesAndJsonAgreeOnTheSteps) {
-  for (const std::vector<std::string>& sets :
-       {std::vector<std::string>{}, {"data.packing=true", "data.max_len=64"}, {"train.accumulation=3"},
-        {"data.overlong=truncate"}, {"train.epochs=0.01"}, {"train.steps=500", "train.epochs=2"}}) {
+  for (const std::vector<std::string>& sets : {std::vector<std::string>{},
+                                               {"data.packing=true", "data.max_len=64"},
+                                               {"train.accumulation=3"},
+                                               {"data.overlong=truncate"},
+                                               {"train.epochs=0.01"},
+                                               {"train.steps=500", "train.epochs=2"}}) {
     const test::Scratch folder;
     const Experiment e = epochs_experiment(folder.path(), sets);
     const auto steps = training_steps(e);

@@ -53,8 +53,9 @@ class ShownArithmetic {
     Interval all = atom();
     for (char sign = peek(); sign == 'x' || sign == '/'; sign = peek()) {
       ++at_;
-      all = spread(all, atom(), sign == 'x' ? [](double a, double b) { return a * b; }
-                                            : [](double a, double b) { return a / b; });
+      all = spread(
+          all, atom(),
+          sign == 'x' ? [](double a, double b) { return a * b; } : [](double a, double b) { return a / b; });
     }
     return all;
   }
@@ -73,7 +74,8 @@ class ShownArithmetic {
   }
   Interval number() {
     if (peek() == '$') ++at_;
-    static const std::regex shape(R"(^(-?\d+)(\.\d+)?(e[+-]?\d+)?([kMBT](?![A-Za-z]))?( (?:[KMGTP]iB|B|s|h|TFLOP(?:/s)?|GB(?:/s)?)(?![A-Za-z]))?)");
+    static const std::regex shape(
+        R"(^(-?\d+)(\.\d+)?(e[+-]?\d+)?([kMBT](?![A-Za-z]))?( (?:[KMGTP]iB|B|s|h|TFLOP(?:/s)?|GB(?:/s)?)(?![A-Za-z]))?)");
     std::smatch m;
     const std::string rest = text_.substr(std::min(at_, text_.size()));
     if (bad_ || !std::regex_search(rest, m, shape)) {
@@ -81,9 +83,9 @@ class ShownArithmetic {
       return {};
     }
     at_ += static_cast<size_t>(m.length(0));
-    static const std::map<std::string, double> kScales{
-        {"k", 1e3},          {"M", 1e6},          {"B", 1e9},          {"T", 1e12},        {" KiB", 0x1p10},
-        {" MiB", 0x1p20},    {" GiB", 0x1p30},    {" TiB", 0x1p40},    {" PiB", 0x1p50}};
+    static const std::map<std::string, double> kScales{{"k", 1e3},       {"M", 1e6},       {"B", 1e9},
+                                                       {"T", 1e12},      {" KiB", 0x1p10}, {" MiB", 0x1p20},
+                                                       {" GiB", 0x1p30}, {" TiB", 0x1p40}, {" PiB", 0x1p50}};
     const double v = std::stod(m[1].str() + m[2].str() + m[3].str());
     const double digits = m[2].length() > 0 ? static_cast<double>(m[2].length()) - 1 : 0;
     double half = 0.5 * std::pow(10, -digits + (m[3].length() > 0 ? std::stod(m[3].str().substr(1)) : 0));
@@ -125,8 +127,8 @@ int check_plan(const plan::Plan& p) {
   int formulas = 0;
   for (const plan::Buffer& b : p.memory.buffers) {
     const size_t equals = b.formula.find(" = ");
-    const bool plain = b.name == "runtime" || b.formula == "as the server sets it aside" ||
-                       b.formula == "the engine's own formulas";
+    const bool plain =
+        b.name == "runtime" || b.formula == "as the server sets it aside" || b.formula == "the engine's own formulas";
     EXPECT_EQ(equals == std::string::npos, plain) << b.name << ": " << b.formula;
     if (equals == std::string::npos) continue;
     expect_shows(b.formula.substr(equals + 3), static_cast<double>(b.bytes.value), "memory " + b.name);
@@ -166,8 +168,7 @@ int check_text(const std::string& text) {
     std::smatch m;
     if (std::regex_match(line, m, buffer)) {
       const auto shown = ShownArithmetic(m[1]).value(), formula = ShownArithmetic(m[2]).value();
-      const bool meet =
-          shown && formula && shown->low <= formula->high + 1 && formula->low <= shown->high + 1;
+      const bool meet = shown && formula && shown->low <= formula->high + 1 && formula->low <= shown->high + 1;
       EXPECT_TRUE(meet) << line;
       ++lines;
     } else if (std::regex_match(line, m, step)) {
@@ -204,7 +205,8 @@ Experiment random_experiment(Rng& rng) {
     e.set_value("mesh.tp", tp);
   }
   e.set_value("lora.rank", 1 + rng.below(64));
-  const std::vector<std::string> projections{"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
+  const std::vector<std::string> projections{"q_proj",    "k_proj",  "v_proj",   "o_proj",
+                                             "gate_proj", "up_proj", "down_proj"};
   Json targets = Json::array();
   for (const std::string& p : projections)
     if (rng.below(2)) targets.push_back(p);
@@ -258,8 +260,8 @@ TEST(PlanFormulas, EveryShownFormulaGivesTheNumberBesideIt) {
 
 // The line that was found: tile padding was left out of 1.60M x 4 B.
 TEST(PlanFormulas, ThePaddingOfTilesStandsInTheFormula) {
-  const Planned p = plan_experiment(Experiment::load(MW_RESOURCES "/examples/torchax-gemma2-2b-alpaca.json"),
-                                    test::catalogue());
+  const Planned p =
+      plan_experiment(Experiment::load(MW_RESOURCES "/examples/torchax-gemma2-2b-alpaca.json"), test::catalogue());
   for (const plan::Buffer& b : p.plan.memory.buffers)
     EXPECT_TRUE(b.name != "adapters" || b.formula.find("[padding of tiles]") != std::string::npos) << b.formula;
 }

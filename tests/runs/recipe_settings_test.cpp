@@ -109,8 +109,7 @@ Exported exported(recipes::Kind kind) {
   const Experiment e = Experiment::load(fs::path(MW_RESOURCES) / "examples" / "tiny-lora.json");
   const fs::path templates = fs::path(MW_RESOURCES) / "recipes";
   Exported out;
-  for (const recipes::File& file :
-       recipes::recipe(recipe_subject(kind, e, test::catalogue(), templates), templates)) {
+  for (const recipes::File& file : recipes::recipe(recipe_subject(kind, e, test::catalogue(), templates), templates)) {
     if (file.path == "settings.json") {
       const Json settings = parse_json(file.content, file.path);
       leaves_of(settings, "", out.keys);
@@ -145,7 +144,8 @@ TEST_P(RecipeSettings, DropoutIsAppliedAndNotSetAside) {
   const fs::path templates = fs::path(MW_RESOURCES) / "recipes";
   for (const auto& entry : fs::recursive_directory_iterator(templates)) {
     if (entry.path().extension() != ".py") continue;
-    EXPECT_FALSE(std::regex_search(read_file(entry.path()), std::regex(R"((SETTINGS|LORA|lora)\S*\["dropout"\]\s*=[^=])")))
+    EXPECT_FALSE(
+        std::regex_search(read_file(entry.path()), std::regex(R"((SETTINGS|LORA|lora)\S*\["dropout"\]\s*=[^=])")))
         << entry.path() << " changes the experiment's dropout";
   }
 }
