@@ -38,7 +38,8 @@ Texts bench_seeds() {
   Texts seeds;
   for (const char* name : {"vllm_plain.json", "vllm_old.json", "vllm_detailed.json"})
     seeds.push_back(fixture(std::string("bench/") + name));
-  for (const char* name : {"guidellm_constant.json", "guidellm_failing.json", "llama_bench.json"})
+  for (const char* name : {"guidellm_constant.json", "guidellm_failing.json", "guidellm_0.1.0.json",
+                           "guidellm_0.3.1.json", "llama_bench.json"})
     seeds.push_back(shortened(Json::parse(fixture(std::string("bench/") + name))).dump());
   seeds.push_back(fixture("bench/llama_bench.csv"));
   for (const char* name : {"vllm_appended.json", "llama_bench.jsonl"}) {

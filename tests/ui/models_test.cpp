@@ -3,6 +3,7 @@
 #include <QHeaderView>
 #include <QLineEdit>
 #include <QSignalSpy>
+#include <QStandardItemModel>
 #include <QTableView>
 #include <QTest>
 
@@ -12,6 +13,7 @@
 #include "ui/shell/bottom_panels.h"
 #include "ui/shell/command_palette.h"
 #include "ui/shell/problems_model.h"
+#include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/train/samples_model.h"
 
@@ -25,6 +27,17 @@ class ModelsTest : public QObject {
  private slots:
   void init() { warnings_.start(); }
   void cleanup() { QCOMPARE(warnings_.take().join(u"; "_s), QString()); }
+
+  void copied_rows_hold_no_formula() {
+    QStandardItemModel model(1, 3);
+    for (const auto& [column, text] : {std::pair(0, u"=cmd|' /C calc'!A0"_s), {1, u"-3.5"_s}, {2, u"@name"_s}})
+      model.setItem(0, column, new QStandardItem(text));
+    QTableView view;
+    view.setModel(&model);
+    view.setSelectionBehavior(QAbstractItemView::SelectRows);
+    view.selectRow(0);
+    QCOMPARE(selected_rows(view), u"1\t2\t3\n'=cmd|' /C calc'!A0\t-3.5\t'@name\n"_s);
+  }
 
   void problems_put_errors_first() {
     ProblemsModel model;
