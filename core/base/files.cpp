@@ -116,8 +116,8 @@ bool make_new_folder(const fs::path& folder) {
 void make_folders(const fs::path& folder) {
   if (folder.empty() || is_folder(folder)) return;
   make_folders(folder.parent_path());
-  if (file_system().mkdir(folder.c_str(), 0777) != 0 && !(errno == EEXIST && is_folder(folder)))
-    throw system_error("cannot create the folder", folder.string(), errno);
+  if (file_system().mkdir(folder.c_str(), 0777) == 0 || (errno == EEXIST && is_folder(folder))) return;
+  throw system_error("cannot create the folder", folder.string(), errno == EEXIST ? ENOTDIR : errno);
 }
 
 void copy_atomically(const fs::path& from, const fs::path& to) {

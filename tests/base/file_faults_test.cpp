@@ -148,6 +148,19 @@ TEST(RemoveTree, LinksAreRemovedAndNotFollowed) {
   EXPECT_TRUE(remove_tree(scratch / "never there"));
 }
 
+TEST(MakeFolders, AFileInTheWayIsBadInput) {
+  const Scratch scratch;
+  const fs::path file = scratch.put("file", "content");
+  for (const fs::path& folder : {file, file / "below"}) {
+    try {
+      make_folders(folder);
+      ADD_FAILURE() << folder;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), Error::Kind::bad_input) << e.what();
+    }
+  }
+}
+
 unsigned mode_of(const fs::path& path) {
   struct stat st {};
   return ::stat(path.c_str(), &st) == 0 ? st.st_mode & 0777u : 0;

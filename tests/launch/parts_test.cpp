@@ -7,10 +7,12 @@
 #include "core/launch/copies.h"
 #include "core/launch/job_stream.h"
 #include "core/launch/target.h"
+#include "tests/base/file_faults.h"
 #include "tests/runs/store_test_help.h"
 
 namespace mw::launch {
 namespace {
+namespace fs = std::filesystem;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -109,6 +111,27 @@ TEST(LaunchCopies, FilesAreAsLongAsAnnounced) {
   EXPECT_EQ(test::error_id([&] { take(1ll << 60, "xy"); }), "DISK-FULL");
   take(2, "xy");
   EXPECT_EQ(read_file(folder.path() / "2/x"), "xy");
+}
+
+TEST(LaunchCopies, WhatIsFetchedIsThereWholeOrNotAtAll) {
+  const auto fetched = [](const fs::path& f) { return f / "fetched" / "a" / "b"; };
+  test::try_every_fault({.prepare = [](const fs::path&) {},
+                         .write =
+                             [](const fs::path& f) {
+                               StagedFolder staged(f / "fetched");
+                               Incoming in(staged.path(), [](auto, auto) {});
+                               in.take({"file", Json{{"path", "a/b"}, {"bytes", 5}}, {}});
+                               in.take({"data", Json::object(), "whole"});
+                               in.end({{"files", 1}});
+                               staged.commit();
+                             },
+                         .check_written = [&](const fs::path& f) { EXPECT_EQ(read_file(fetched(f)), "whole"); },
+                         .check_unwritten =
+                             [&](const fs::path& f) {
+                               if (is_there(f / "fetched")) {
+                                 EXPECT_EQ(read_file(fetched(f)), "whole");
+                               }
+                             }});
 }
 
 // A line is in the record once, wherever connections were cut and whichever process read on.

@@ -53,7 +53,10 @@ std::unique_ptr<QLockFile> lock_journal(const fs::path& folder) {
 }  // namespace
 
 Session::Session(fs::path folder) : folder_(std::move(folder)) {
-  if (persistent()) journal_lock_ = lock_journal(folder_);
+  if (persistent()) {
+    keep_private(folder_);  // a document may hold a URL with its password
+    journal_lock_ = lock_journal(folder_);
+  }
   if (persistent() && settings(folder_).value(u"layout_version"_s, 0).toInt() != kLayoutVersion) {
     QSettings s = settings(folder_);
     s.remove(u"layout"_s);
