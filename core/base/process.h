@@ -70,7 +70,7 @@ class Lines {
     if (!line.empty()) on_line(line);
     left_out_ = 0;
   }
-  // Of the line that is being handed over, or was last: the bytes up to its end, and those that were not kept.
+  // Of the current line: the bytes up to its end, and those that were dropped.
   std::uint64_t taken() const { return taken_; }
   std::uint64_t left_out() const { return left_out_; }
 

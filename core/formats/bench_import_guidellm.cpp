@@ -95,7 +95,7 @@ long total(const Json& metrics, const std::string& name) {
   return sum > 0 && sum < 1e15 ? std::lround(sum) : 0;
 }
 
-// What a request says itself, up to 0.3.
+// Counts and times of one request in the reports of GuideLLM 0.1 to 0.3.
 void take_times_of_0_2(const Json& r, const Strategy& strategy, RequestResult& out) {
   const double targeted = number(object_at(r, "scheduler_info"), "targeted_start_time");
   out.sent_s = number(r, "start_time");

@@ -18,7 +18,7 @@ struct CsvTable {
 // Throws Error BENCH naming file and line: no header, a name twice, rows of another length, a quote that never ends.
 CsvTable read_csv(std::string_view text, const std::string& file);
 
-// What a spreadsheet would take for a formula (=, +, -, @, tab or carriage return first, and no number) gets an
+// A cell that a spreadsheet would take for a formula (=, +, -, @, tab or carriage return first, and no number) gets an
 // apostrophe in front, as OWASP advises.
 std::string spreadsheet_text(const std::string& text);
 std::string csv_cell(const std::string& content);  // spreadsheet_text(), quoted where it has to be

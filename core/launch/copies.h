@@ -44,7 +44,7 @@ class Outgoing {
 // `place` is what is at fault: an option, a folder.
 void require_inside(std::string_view path, const std::string& place);
 
-// What fetch() answers, into a folder that nothing else is in. What the other side says is not trusted: paths that
+// Receives the files that fetch() sends, into an empty folder. The sender is not trusted: paths that
 // would lead out of the folder or come twice, files longer than announced or than the disk has room for are an Error.
 class Incoming {
  public:

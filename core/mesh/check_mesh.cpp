@@ -201,7 +201,7 @@ void mesh_1(const CheckFacts& facts, Report& report) {
                              .fixes = {{"Use the mesh " + to_text(next), "", mesh_edits(facts, next)}}});
 }
 
-// MESH-1 says it of Tunix; the name that was meant is said of all.
+// MESH-1 reports unknown axes for Tunix; a mistyped name is reported for every stack.
 void mesh_2(const CheckFacts& facts, Report& report) {
   for (const Problem& p : unused_axes(facts.mesh, facts.rules)) {
     const std::string meant = meant_axis(p.found);

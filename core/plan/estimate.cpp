@@ -12,7 +12,7 @@ std::string inputs_of(const Estimate& e) {
   return e.inputs.empty() ? number_text(e.value) : e.inputs;
 }
 
-// Of a sum or a difference, before the values change.
+// The inputs of a sum or a difference, taken before the values change.
 std::string joined(const Estimate& a, const char* sign, const Estimate& b) {
   constexpr size_t kLongest = 240;  // beyond, the values stand for how they were made
   if (a.inputs.empty() && b.inputs.empty()) return {};

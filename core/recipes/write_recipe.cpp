@@ -26,7 +26,7 @@ std::string fingerprint(std::string_view text) {
 }
 
 // path: fingerprints that its file may have. Two while an export is being replaced, so that a crash halfway does not
-// make the folder look changed by somebody.
+// make the folder look edited by hand.
 using Written = std::map<std::string, std::set<std::string>>;
 
 [[noreturn]] void refuse(const fs::path& folder, const std::string& message, const std::string& found,

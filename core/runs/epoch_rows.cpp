@@ -38,7 +38,7 @@ CountedRows& counted_rows() {
   return rows;
 }
 
-// A histogram has no row numbers: as many of its rows are held out as of a file with so many.
+// A histogram has no row numbers: the number of its held-out rows is that of a file with the same number of rows.
 std::vector<data::ExampleSize> without_held_out(std::vector<data::ExampleSize> sizes,
                                                 const data::DatasetOptions& options) {
   std::int64_t row = 0;
@@ -59,7 +59,7 @@ std::optional<double> count_rows(DataQuestion question, std::stop_token stop) {
   return rows;
 }
 
-// None where the file or what belongs to it is missing or cannot be read: a run of it says what is wrong.
+// Empty if the dataset, tokenizer or model cannot be read; starting a run reports why.
 std::optional<double> rows_of(const Experiment& e, std::stop_token stop) try {
   const DataQuestion question = data_question(e);
   return question.source == DataSource::none ? std::nullopt : count_rows(question, std::move(stop));

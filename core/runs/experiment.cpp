@@ -349,7 +349,7 @@ std::vector<Problem> Experiment::validate() const {
 
 namespace {
 
-// Of the two ways to say how long a run is, the one that was asked for last counts.
+// Steps and epochs both set the length of a run; the one that was set last counts.
 std::vector<std::string> settle_length(Experiment& experiment, bool steps_given, bool epochs_given) {
   if (!steps_given || experiment.number("train.epochs") <= 0) return {};
   const std::string epochs = number_text(experiment.number("train.epochs"));

@@ -115,7 +115,7 @@ void rewind_to_checkpoint(Record& record) {
   record.store.append(record.run, {at.seconds, event::Checkpoint{at.step, record.checkpoint->string()}});
 }
 
-// Of each device that a resumed run continues on.
+// Peak memory of each device, as recorded before the resume.
 std::vector<Bytes> peaks_so_far(const Record& record) {
   std::vector<Bytes> peaks;
   for (const StoredEvent& stored : record.store.events(record.run))

@@ -53,7 +53,7 @@ void set_steps(const Experiment& e, const std::optional<train::Settings>& settle
         "data.lengths or data.rows and export again.");
 }
 
-// Data and tokenizer where both are at hand; else a remark that says what is missing. The number of steps either way.
+// Adds rows if data and tokenizer are available, else a remark that names the missing one. Always sets the steps.
 void add_rows(const Experiment& e, recipes::Subject& s, std::stop_token stop, const data::Progress& progress) {
   const fs::path given = e.path("model.tokenizer"), tokenizer_at = given.empty() ? e.path("model.path") : given;
   if (e.path("data.path").empty() || tokenizer_at.empty()) {

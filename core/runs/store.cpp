@@ -507,7 +507,7 @@ fs::path default_folder() {
   if (const fs::path chosen = variable("MESHWRIGHT_RUNS"); !chosen.empty()) return chosen;
   if (const fs::path data = variable("XDG_DATA_HOME"); data.is_absolute()) return data / "meshwright";
   if (const fs::path home = variable("HOME"); home.is_absolute()) return home / ".local/share/meshwright";
-  return {};  // never a shared folder, in which somebody else can put links; Store says what to do
+  return {};  // never a shared folder, where other users can plant links; Store reports how to name one
 }
 
 }  // namespace mw::runs

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kOtherFolder = "choose another folder for the runs (--runs-dir or $MESHWRIGHT_RUNS)";
 
-// What SQLite changes on disk goes through file_system(), like everything else: the calls of its unix VFS are replaced
+// Routes SQLite's writes through file_system(), like all others, by replacing the calls of its unix VFS
 // (sqlite3_vfs::xSetSystemCall; a name that this build of SQLite does not use is ignored).
 void route_sqlite_writes() {
   using Call = sqlite3_syscall_ptr;

@@ -15,7 +15,7 @@ struct sqlite3_stmt;
 
 namespace mw::runs {
 
-// What decides how a database in WAL mode can be opened.
+// The facts that decide how a database in WAL mode can be opened.
 struct DatabaseFiles {
   bool file = false, file_writable = false, folder_writable = false;
   bool wal = false, shm = false;  // the log with content that may not be in the file yet; the log's shared index

@@ -67,7 +67,7 @@ RunRow row_from(const Experiment& experiment) {
   row.method = experiment.string("train.method");
   if (row.method == "lora") row.method += " r" + std::to_string(experiment.integer("lora.rank"));
   row.source = "measured";
-  // Of epochs only Started can say how many steps they are.
+  // With epochs, the number of steps is known when the data is read: the Started event has it.
   row.steps_total = experiment.number("train.epochs") > 0 ? 0 : static_cast<long>(experiment.integer("train.steps"));
   return row;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the head of an HTTP/1 request and the framing of its body strictly (RFC 9112): everything that two programs
 // could read as two different requests is refused. The HTTP library behind it is lenient; it only sees what passed.
-// Errors: HTTP, whose `message` says what is wrong. Pure.
+// Throws Error HTTP with the reason in `message`. Pure.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -109,7 +109,7 @@ OnLine kill_at(size_t moment, int signal) {
   };
 }
 
-// What a record says of the training: everything but times, speeds and what belongs to one process (its start, its
+// The training in a record: everything except times, speeds and what belongs to one process (its start, its
 // progress and its messages).
 std::vector<std::string> stored(const Project& p) {
   std::vector<std::string> all;

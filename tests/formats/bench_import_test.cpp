@@ -241,7 +241,7 @@ INSTANTIATE_TEST_SUITE_P(Of, GuidellmVersions,
                            return name;
                          });
 
-// A report of 0.3 to which somebody added `metadata` has its totals beside the metrics still.
+// A report of 0.3 with `metadata` added by hand still has its totals beside the metrics.
 TEST(BenchImport, GuidellmTotalsAreFoundWhereverTheyStand) {
   Json report = read_json(fixture("guidellm_0.3.1.json"));
   report["metadata"] = {{"version", 1}};

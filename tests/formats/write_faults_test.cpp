@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What this room writes, under every fault of the file system at every change on disk.
+// The writers of core/formats under every fault of the file system at every change on disk.
 #include <gtest/gtest.h>
 
 #include "core/base/files.h"

@@ -148,7 +148,7 @@ int check_plan(const plan::Plan& p) {
   return formulas;
 }
 
-// A number as number_text() gives it with so many digits.
+// A number as number_text() writes it with that many digits.
 Interval shown_number(const std::string& text, int digits) {
   const double v = std::stod(text);
   const double half = v == 0 ? 0 : 0.5 * std::pow(10, std::floor(std::log10(std::abs(v))) - digits + 1);

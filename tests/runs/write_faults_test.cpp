@@ -64,7 +64,7 @@ void export_with(const fs::path& folder, int max_num_seqs) {
                         recipes::Overwrite::refuse);
 }
 
-// An export that was interrupted while it replaced another one is not taken for files that somebody changed.
+// An export that was interrupted while it replaced another one does not count as edited by hand.
 TEST(WriteFaults, AnExportIsReplacedAfterEveryFault) {
   test::try_every_fault({.prepare = [](const fs::path& f) { export_with(f, 7); },
                          .write = [](const fs::path& f) { export_with(f, 8); },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the window must not lose or mix up: unsaved edits, runs, plans of another document, the experiment that is
+// The window does not lose or mix up unsaved edits, runs, plans of another document, the experiment that is
 // shown, what undo is about, figures of a document that has errors.
 #include <QAction>
 #include <QDropEvent>

@@ -156,7 +156,7 @@ void Alternatives::cancel() {
   set_searching(false);
 }
 
-// What a search of an earlier state would find is of no use, and not waited for.
+// A search of an earlier state is cancelled: its plans could not be applied.
 void Alternatives::document_changed() {
   if (searching_ && !(document_.experiment() == searched_)) cancel();
   const bool outdated =

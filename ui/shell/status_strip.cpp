@@ -175,7 +175,7 @@ void StatusStrip::refresh() {
   show_figures(any);
 }
 
-// What the checker says of errors is in the Problems panel; a planner that gives up without one says why here.
+// The checker's errors are in the Problems panel; if the planner fails without one, its reason is shown here.
 void StatusStrip::show_no_prediction() {
   const bool linked = error_count_ > 0 || pricer_.problems().empty();
   errors_->setVisible(linked);

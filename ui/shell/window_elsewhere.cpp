@@ -46,7 +46,7 @@ NamedExperiment MainWindow::run_experiment(const RunData& run) {
   return {tr("Run: %1").arg(names.join(u"  \u00B7  "_s)), run.record, tr("EXPERIMENT.json"), run.id};
 }
 
-// Of the form, and of the run that is shown or was shown last.
+// The form's experiment, and that of the run that is shown or was shown last.
 std::vector<NamedExperiment> MainWindow::offered_experiments() const {
   std::vector<NamedExperiment> offered{form_experiment()};
   const RunPtr run = page() == Page::train   ? train_->run()

@@ -30,7 +30,7 @@ void MainWindow::build_undo() {
   connect(&undo_group_, &QUndoGroup::undoTextChanged, this, undo);
   connect(&undo_group_, &QUndoGroup::canRedoChanged, this, redo);
   connect(&undo_group_, &QUndoGroup::redoTextChanged, this, redo);
-  // What was done last is undone first, wherever the focus is.
+  // The latest change is undone first, wherever the focus is.
   for (QUndoStack* stack : {&document_.undo_stack(), &runs_page_->undo_stack()})
     connect(stack, &QUndoStack::indexChanged, this, [this, stack] { undo_group_.setActiveStack(stack); });
   connect(&document_, &Document::replaced, this, &MainWindow::choose_undo_stack);

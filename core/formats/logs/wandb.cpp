@@ -72,7 +72,7 @@ std::optional<double> number_in(const SortedJson& value) {
   return std::nullopt;
 }
 
-// One row of the history: numbers by name, and the names of what is no number.
+// One row of the history: numbers by name, and the names of the values that are not numbers.
 struct Row {
   std::vector<std::pair<std::string, double>> numbers;
   std::vector<std::string> media;  // names of objects that have a _type: histograms, images, tables
@@ -99,7 +99,7 @@ struct Row {
   }
 };
 
-// What a file holds besides scalars, for the message of one that has none.
+// The other contents of a file, for the message that it has no scalars.
 struct Contents {
   size_t rows = 0, summaries = 0, system_rows = 0, console = 0;
   std::set<std::string> media, others;
