@@ -73,7 +73,8 @@ fs::path variable(const char* name) {
 
 // Where a store's records can go when its folder is lost: beside it, else to the user's state folder.
 std::vector<fs::path> rescue_parents(const fs::path& lost) {
-  std::vector<fs::path> parents{lost.parent_path()};
+  std::vector<fs::path> parents;
+  if (is_folder(lost.parent_path())) parents.push_back(lost.parent_path());
   if (const fs::path state = variable("XDG_STATE_HOME"); state.is_absolute())
     parents.push_back(state / "meshwright");
   else if (const fs::path home = variable("HOME"); home.is_absolute())
