@@ -56,19 +56,30 @@ TEST_F(Scripts, ABuildShowsItsStepsAndTheTimeLeft) {
       bash("source " + script("common.sh") + "; for i in $(seq 0 40); do echo \"[$i/40] Building\"; done | progress " +
            (folder / "log").string());
   EXPECT_EQ(shell.exit_code, 0);
+  EXPECT_EQ(shell.out.find("Building: 40 steps, "), 0u) << shell.out;
   EXPECT_NE(shell.out.find("20 of 40 steps, less than a minute left"), std::string::npos) << shell.out;
-  EXPECT_EQ(std::count(shell.out.begin(), shell.out.end(), '\n'), 10) << shell.out;
+  EXPECT_EQ(std::count(shell.out.begin(), shell.out.end(), '\n'), 11) << shell.out;
   EXPECT_EQ(bash("wc -l <" + (folder / "log").string()).out, "41\n");
 }
 
+// build() with a ninja that prints `lines` and ends with `end`, in a folder that is configured.
+Shell build_with(const std::string& common, const std::string& lines, const std::string& end) {
+  return bash("source " + common + "; mkdir -p $root/build/x; touch $root/build/x/build.ninja; ninja() { printf \"" +
+              lines + "\"; " + end + "; }; build x y");
+}
+
 TEST_F(Scripts, AFailedBuildEndsWithItsOutput) {
-  const Shell shell =
-      bash("source " + script("common.sh") +
-           "; mkdir -p $root/build/x; touch $root/build/x/build.ninja; "
-           "ninja() { if [ \"$3\" = -n ]; then echo \"[1/1] x\"; else echo the reason; false; fi; }; build x y");
+  const Shell shell = build_with(script("common.sh"), "[1/1] Building\\nthe reason\\n", "false");
   EXPECT_EQ(shell.exit_code, 1);
-  EXPECT_NE(shell.out.find("1 steps"), std::string::npos) << shell.out;
   EXPECT_NE(shell.out.find("the reason"), std::string::npos) << shell.out;
+}
+
+TEST_F(Scripts, ABuildWithNothingToDoIsQuiet) {
+  const Shell shell = build_with(
+      script("common.sh"),
+      "[0/2] Re-checking globbed directories...\\n[1/2] Re-running CMake...\\nninja: no work to do.\\n", "true");
+  EXPECT_EQ(shell.exit_code, 0);
+  EXPECT_EQ(shell.out, "");
 }
 
 }  // namespace
