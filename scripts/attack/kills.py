@@ -49,18 +49,22 @@ class Kills:
         self.reference[kind] = (time.monotonic() - began, folder)
 
     def one(self, kind, number):
+        """Kills one process; where it ended before the moment came, another one earlier."""
         seconds, reference = self.reference[kind]
-        folder = project(self.work / f"kill-{kind}-{number}")
+        folder = self.work / f"kill-{kind}-{number}"
         try:
-            process = self.program.start(*command(kind, folder))
-            time.sleep(self.rng.uniform(0, seconds))
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-            killed = process.returncode == -signal.SIGKILL
-            faults = (self.after_run if kind in ("train", "mesh") else self.after_output)(kind, folder, reference)
-            if not killed:
-                kind += " (had ended)"
-            return Outcome("kill -9", kind, faults)
+            for earlier in range(20):
+                shutil.rmtree(folder, ignore_errors=True)
+                project(folder)
+                process = self.program.start(*command(kind, folder))
+                time.sleep(self.rng.uniform(0, seconds * 0.8**earlier))
+                process.send_signal(signal.SIGKILL)
+                process.communicate()
+                if process.returncode == -signal.SIGKILL:
+                    break
+            else:
+                return Outcome("kill -9", kind, ["ended before every moment that was tried"])
+            return Outcome("kill -9", kind, (self.after_run if kind in ("train", "mesh") else self.after_output)(kind, folder, reference))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
