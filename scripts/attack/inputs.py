@@ -6,9 +6,8 @@ import resource
 import shutil
 import signal
 import socket
-import time
 
-from common import FIXTURES, ROOT, Outcome, crash, project
+from common import FIXTURES, Outcome, crash, project
 
 MEMORY = 2 << 30  # address space of a command that reads a hostile file, with the program's libraries in it
 

@@ -83,8 +83,9 @@ class Kills:
             resumed = self.program.run(*command(kind, folder), "--resume", "run-1")
             if resumed.code != 0:
                 return faults + [f"resume: exit code {resumed.code}: {resumed.err.strip()[-300:]}"]
+        steps = [int(p.name.split("-")[1]) for p in (folder / "runs/run-1").glob("checkpoint-*") if ".part" not in p.name]
+        last = f"checkpoint-{max(steps)}"
         for name in ("adapter_model.safetensors", "trainer_state.safetensors"):
-            last = max((folder / "runs/run-1").glob("checkpoint-*"), key=lambda p: int(p.name.split("-")[1])).name
             if (folder / "runs/run-1" / last / name).read_bytes() != (reference / "runs/run-1" / last / name).read_bytes():
                 faults.append(f"{last}/{name} has other bits than the undisturbed run's")
         (ours, ours_all), (theirs, _) = events(folder, 1), events(reference, 1)
