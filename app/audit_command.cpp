@@ -7,7 +7,7 @@
 #include "app/commands.h"
 #include "app/result_files.h"
 #include "core/base/files.h"
-#include "core/runs/compared_files.h"
+#include "core/compare/compared_files.h"
 
 namespace mw::app {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "app/commands.h"
 #include "app/progress_line.h"
-#include "core/runs/calibrating.h"
+#include "core/planning/calibrating.h"
 
 namespace mw::app {
 namespace {

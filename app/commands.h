@@ -10,8 +10,8 @@
 
 #include "app/output.h"
 #include "core/hardware/catalogue.h"
-#include "core/runs/comparison.h"
-#include "core/runs/experiment.h"
+#include "core/compare/comparison.h"
+#include "core/experiment/experiment.h"
 
 namespace mw::app {
 

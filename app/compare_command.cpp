@@ -5,7 +5,7 @@
 
 #include "app/commands.h"
 #include "core/base/files.h"
-#include "core/runs/compared_files.h"
+#include "core/compare/compared_files.h"
 
 namespace mw::app {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "app/commands.h"
 #include "app/progress_line.h"
-#include "core/runs/recipe_export.h"
+#include "core/jobs/recipe_export.h"
 
 namespace mw::app {
 

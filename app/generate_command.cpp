@@ -4,12 +4,13 @@
 
 #include "app/commands.h"
 #include "core/base/files.h"
-#include "core/formats/checkpoint.h"
-#include "core/formats/safetensors.h"
-#include "core/runs/settings.h"
-#include "core/runs/store.h"
+#include "core/formats/huggingface/hf_weights.h"
+#include "core/formats/safetensors/safetensors.h"
+#include "core/experiment/settings.h"
+#include "core/store/store.h"
 #include "core/train/checkpoint.h"
 #include "core/train/model.h"
+#include "core/formats/peft/peft_adapter.h"
 
 namespace mw::app {
 namespace fs = std::filesystem;

@@ -4,7 +4,7 @@
 
 #include "app/commands.h"
 #include "app/result_files.h"
-#include "core/runs/import_files.h"
+#include "core/import/import_files.h"
 
 namespace mw::app {
 

@@ -6,14 +6,14 @@
 #include "app/inspect_kinds.h"
 #include "core/base/files.h"
 #include "core/base/units.h"
-#include "core/data/dataset.h"
+#include "core/data/dataset/dataset.h"
 #include "core/engine/kernels/cpu.h"
 #include "core/engine/kernels/gemm.h"
-#include "core/formats/bench_import.h"
-#include "core/formats/checkpoint.h"
+#include "core/formats/results/bench_import.h"
+#include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/logs/run_log.h"
 #include "core/formats/orbax/orbax.h"
-#include "core/runs/settings.h"
+#include "core/experiment/settings.h"
 #include "core/train/model.h"
 
 namespace mw::app {

@@ -11,7 +11,7 @@
 #include "app/interrupt.h"
 #include "core/base/files.h"
 #include "core/base/nearest.h"
-#include "core/runs/store.h"
+#include "core/store/store.h"
 #ifdef MW_UI
 #include "ui/shell/app.h"
 #endif

@@ -5,8 +5,9 @@
 #include "app/commands.h"
 #include "app/progress_line.h"
 #include "core/base/files.h"
-#include "core/formats/tunix_adapter.h"
-#include "core/runs/merge_adapter.h"
+#include "core/formats/orbax/tunix_adapter.h"
+#include "core/jobs/merge_adapter.h"
+#include "core/formats/peft/peft_adapter.h"
 
 namespace mw::app {
 namespace fs = std::filesystem;

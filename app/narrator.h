@@ -2,7 +2,7 @@
 // What a person at a terminal sees of a run's events, on standard error.
 #pragma once
 #include "app/progress_line.h"
-#include "core/runs/run_view.h"
+#include "core/views/run_view.h"
 
 namespace mw::app {
 

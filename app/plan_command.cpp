@@ -3,8 +3,8 @@
 
 #include "app/commands.h"
 #include "app/progress_line.h"
-#include "core/runs/planning.h"
-#include "core/runs/predict.h"
+#include "core/planning/planning.h"
+#include "core/planning/predict.h"
 
 namespace mw::app {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "app/commands.h"
 #include "app/progress_line.h"
-#include "core/runs/prove.h"
+#include "core/jobs/prove.h"
 
 namespace mw::app {
 

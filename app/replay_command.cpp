@@ -8,8 +8,8 @@
 #include "app/result_files.h"
 #include "core/base/files.h"
 #include "core/base/units.h"
-#include "core/runs/compared_files.h"
-#include "core/runs/replay.h"
+#include "core/compare/compared_files.h"
+#include "core/jobs/replay.h"
 
 namespace mw::app {
 namespace {

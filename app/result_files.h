@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/units.h"
-#include "core/formats/bench_import.h"
+#include "core/formats/results/bench_import.h"
 
 namespace mw::app {
 

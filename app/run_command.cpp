@@ -3,7 +3,7 @@
 
 #include "app/commands.h"
 #include "app/narrator.h"
-#include "core/runs/job.h"
+#include "core/jobs/job.h"
 
 namespace mw::app {
 namespace {

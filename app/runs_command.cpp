@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "app/commands.h"
-#include "core/runs/store.h"
+#include "core/store/store.h"
 
 namespace mw::app {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "app/commands.h"
 #include "app/progress_line.h"
-#include "core/runs/search_experiment.h"
+#include "core/planning/search_experiment.h"
 
 namespace mw::app {
 

@@ -7,10 +7,10 @@
 
 #include "app/commands.h"
 #include "app/progress_line.h"
-#include "core/runs/serving.h"
-#include "core/runs/settings.h"
-#include "core/serve/http_access.h"
-#include "core/serve/http_server.h"
+#include "core/jobs/serving.h"
+#include "core/experiment/settings.h"
+#include "core/serve/http/http_access.h"
+#include "core/serve/http/http_server.h"
 
 namespace mw::app {
 namespace {

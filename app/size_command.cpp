@@ -4,8 +4,8 @@
 
 #include "app/commands.h"
 #include "app/progress_line.h"
-#include "core/runs/job.h"
-#include "core/runs/run_view.h"
+#include "core/jobs/job.h"
+#include "core/views/run_view.h"
 
 namespace mw::app {
 namespace {

@@ -8,10 +8,10 @@
 #include "app/progress_line.h"
 #include "app/result_files.h"
 #include "core/base/files.h"
-#include "core/runs/job.h"
-#include "core/runs/run_view.h"
-#include "core/runs/sweep_charts.h"
-#include "core/runs/sweep_view.h"
+#include "core/jobs/job.h"
+#include "core/views/run_view.h"
+#include "core/views/sweep_charts.h"
+#include "core/views/sweep_view.h"
 
 namespace mw::app {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "app/commands.h"
-#include "core/runs/watched.h"
+#include "core/import/watched.h"
 
 namespace mw::app {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <iostream>
 
-#include "core/plan/calibrate.h"
+#include "core/plan/calibration/calibrate.h"
 
 namespace mw {
 namespace {

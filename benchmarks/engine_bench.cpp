@@ -12,10 +12,10 @@
 
 #include "benchmarks/machine_peak.h"
 #include "core/base/rng.h"
-#include "core/engine/cluster.h"
+#include "core/engine/distributed/cluster.h"
 #include "core/engine/kernels/gemm.h"
-#include "core/engine/optimizer.h"
-#include "core/engine/sampler.h"
+#include "core/engine/transformer/optimizer.h"
+#include "core/engine/generate/sampler.h"
 
 namespace mw::engine {
 namespace {

@@ -13,16 +13,16 @@
 #include <thread>
 
 #include "core/base/rng.h"
-#include "core/engine/sampler.h"
-#include "core/formats/checkpoint.h"
-#include "core/serve/engine_backend.h"
-#include "core/serve/engine_executor.h"
-#include "core/serve/engine_layout.h"
-#include "core/serve/live.h"
-#include "core/serve/measured_steps.h"
-#include "core/serve/model_backend.h"
-#include "core/serve/paced_steps.h"
-#include "core/serve/step_timing.h"
+#include "core/engine/generate/sampler.h"
+#include "core/formats/huggingface/hf_weights.h"
+#include "core/serve/load/engine_backend.h"
+#include "core/serve/scheduling/engine_executor.h"
+#include "core/serve/scheduling/engine_layout.h"
+#include "core/serve/scheduling/serving_loop.h"
+#include "core/serve/scheduling/measured_steps.h"
+#include "core/serve/load/model_backend.h"
+#include "core/serve/load/paced_steps.h"
+#include "core/serve/scheduling/step_timing.h"
 
 namespace mw::serve {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What this processor can do at best, measured: the yardstick of the other benchmarks.
 #pragma once
-#include "core/engine/network.h"
+#include "core/engine/transformer/network.h"
 
 namespace mw {
 

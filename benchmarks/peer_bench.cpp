@@ -12,10 +12,10 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/rng.h"
-#include "core/data/pack.h"
-#include "core/engine/optimizer.h"
-#include "core/engine/sampler.h"
-#include "core/formats/checkpoint.h"
+#include "core/data/dataset/pack.h"
+#include "core/engine/transformer/optimizer.h"
+#include "core/engine/generate/sampler.h"
+#include "core/formats/huggingface/hf_weights.h"
 
 namespace mw {
 namespace {

@@ -3,8 +3,8 @@
 #include <benchmark/benchmark.h>
 
 #include "core/hardware/catalogue.h"
-#include "core/plan/plan.h"
-#include "core/plan/serve_step.h"
+#include "core/plan/request/plan_result.h"
+#include "core/plan/time/serve_step.h"
 
 namespace mw::plan {
 namespace {

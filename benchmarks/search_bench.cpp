@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "core/runs/diagnostics.h"
-#include "core/runs/search_experiment.h"
+#include "core/planning/diagnostics.h"
+#include "core/planning/search_experiment.h"
 
 namespace {
 

@@ -7,10 +7,10 @@
 #include <map>
 
 #include "core/base/files.h"
-#include "core/formats/bench_import.h"
-#include "core/runs/replay.h"
-#include "core/runs/sweep_run.h"
-#include "core/serve/accuracy.h"
+#include "core/formats/results/bench_import.h"
+#include "core/jobs/replay.h"
+#include "core/jobs/sweep_run.h"
+#include "core/planning/serving_accuracy.h"
 
 namespace mw {
 namespace {

@@ -4,7 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include "core/hardware/catalogue.h"
-#include "core/serve/model_backend.h"
+#include "core/serve/load/model_backend.h"
 
 namespace {
 

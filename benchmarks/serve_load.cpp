@@ -15,8 +15,8 @@
 #include "core/base/error.h"
 #include "core/base/rng.h"
 #include "core/base/units.h"
-#include "core/serve/metrics_watch.h"
-#include "core/serve/stream_client.h"
+#include "core/serve/load/metrics_watch.h"
+#include "core/serve/load/stream_client.h"
 
 namespace mw {
 namespace {

@@ -35,7 +35,7 @@ struct Memory {
   Bytes peak;         // largest total since the run began
 };
 struct Traffic {  // what the virtual devices of a mesh sent to each other in one step
-  struct Entry {  // collectives of one kind, axis and purpose; names as core/mesh/collectives.h writes them
+  struct Entry {  // collectives of one kind, axis and purpose; names as core/mesh/collectives/collectives.h writes them
     std::string kind, axis, phase, cause;  // "all-gather", "fsdp", "forward", "weights gathered ..."
     int layer = -1;                        // -1: model level
     std::int64_t calls = 0;                // of each device

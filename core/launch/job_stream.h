@@ -8,7 +8,7 @@
 
 #include "core/base/process.h"
 #include "core/launch/frames.h"
-#include "core/runs/external_run.h"
+#include "core/import/external_run.h"
 
 namespace mw::launch {
 

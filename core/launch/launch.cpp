@@ -5,12 +5,12 @@
 
 #include "core/base/files.h"
 #include "core/base/url_secrets.h"
-#include "core/launch/attendance.h"
+#include "core/launch/job_supervisor.h"
 #include "core/launch/copies.h"
-#include "core/launch/either.h"
-#include "core/launch/ticket.h"
+#include "core/launch/combined_stop_token.h"
+#include "core/launch/launch_record.h"
 #include "core/recipes/quote.h"
-#include "core/runs/recipe_export.h"
+#include "core/jobs/recipe_export.h"
 
 namespace mw::launch {
 namespace fs = std::filesystem;

@@ -12,7 +12,7 @@
 #include "core/hardware/catalogue.h"
 #include "core/launch/call.h"
 #include "core/recipes/recipe.h"
-#include "core/runs/external_run.h"
+#include "core/import/external_run.h"
 
 namespace mw::launch {
 

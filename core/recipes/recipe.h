@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/base/json.h"
-#include "core/mesh/mesh.h"
+#include "core/mesh/layout/mesh.h"
 #include "core/model/inventory.h"
 #include "core/recipes/row_plan.h"
 

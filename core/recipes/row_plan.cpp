@@ -5,8 +5,8 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/data/pack.h"
-#include "core/formats/safetensors.h"
+#include "core/data/dataset/pack.h"
+#include "core/formats/safetensors/safetensors.h"
 
 namespace mw::recipes {
 namespace {

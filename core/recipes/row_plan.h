@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "core/data/batches.h"
+#include "core/data/dataset/batches.h"
 
 namespace mw::recipes {
 

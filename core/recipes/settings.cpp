@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/mesh/axis_names.h"
-#include "core/mesh/lora_modules.h"
+#include "core/mesh/layout/axis_names.h"
+#include "core/lint/lora_modules.h"
 #include "core/recipes/tunix_model.h"
 
 namespace mw::recipes {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "core/base/json.h"
-#include "core/engine/cluster.h"
+#include "core/engine/distributed/cluster.h"
 #include "core/train/model.h"
 #include "core/train/settings.h"
 

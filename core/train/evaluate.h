@@ -6,7 +6,7 @@
 #include <stop_token>
 
 #include "core/base/event.h"
-#include "core/data/batches.h"
+#include "core/data/dataset/batches.h"
 #include "core/train/model.h"
 
 namespace mw::train {

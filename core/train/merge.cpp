@@ -8,9 +8,9 @@
 
 #include "core/base/files.h"
 #include "core/engine/kernels/gemm.h"
-#include "core/formats/floats.h"
-#include "core/formats/hf_names.h"
-#include "core/formats/pread_file.h"
+#include "core/formats/safetensors/floats.h"
+#include "core/formats/huggingface/hf_names.h"
+#include "core/formats/safetensors/pread_file.h"
 
 namespace mw::train {
 namespace fs = std::filesystem;

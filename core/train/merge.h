@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "core/base/units.h"
-#include "core/formats/checkpoint.h"
+#include "core/formats/huggingface/hf_weights.h"
 #include "core/train/model.h"
+#include "core/formats/peft/peft_adapter.h"
 
 namespace mw::train {
 

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "core/engine/checks.h"
+#include "core/engine/transformer/checks.h"
 
 namespace mw::train {
 namespace {

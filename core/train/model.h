@@ -5,11 +5,12 @@
 #include <memory>
 #include <string>
 
-#include "core/data/chat.h"
-#include "core/data/tokenizer.h"
-#include "core/engine/cluster.h"
-#include "core/formats/checkpoint.h"
+#include "core/data/tokenizer/chat.h"
+#include "core/data/tokenizer/tokenizer.h"
+#include "core/engine/distributed/cluster.h"
+#include "core/formats/huggingface/hf_weights.h"
 #include "core/train/settings.h"
+#include "core/formats/peft/peft_adapter.h"
 
 namespace mw::train {
 

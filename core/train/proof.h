@@ -13,7 +13,7 @@
 
 #include "core/base/json.h"
 #include "core/base/ledger.h"
-#include "core/engine/cluster.h"
+#include "core/engine/distributed/cluster.h"
 #include "core/train/trainer.h"
 
 namespace mw::train {

@@ -19,7 +19,7 @@
 #pragma once
 #include <cstdint>
 
-#include "core/engine/optimizer.h"
+#include "core/engine/transformer/optimizer.h"
 #include "core/model/config.h"
 
 namespace mw::train {

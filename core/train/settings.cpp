@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "core/base/optimizer_steps.h"
-#include "core/data/pack.h"
+#include "core/data/dataset/pack.h"
 
 namespace mw::train {
 

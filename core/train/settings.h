@@ -5,13 +5,13 @@
 #include <filesystem>
 #include <string>
 
-#include "core/data/batches.h"
-#include "core/data/dataset.h"
-#include "core/engine/network.h"
-#include "core/engine/optimizer.h"
-#include "core/engine/sampler.h"
-#include "core/formats/safetensors.h"
-#include "core/mesh/sharding.h"
+#include "core/data/dataset/batches.h"
+#include "core/data/dataset/dataset.h"
+#include "core/engine/transformer/network.h"
+#include "core/engine/transformer/optimizer.h"
+#include "core/engine/generate/sampler.h"
+#include "core/formats/safetensors/safetensors.h"
+#include "core/mesh/layout/sharding.h"
 
 namespace mw::train {
 

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "core/base/units.h"
-#include "core/engine/network.h"
-#include "core/formats/checkpoint.h"
+#include "core/engine/transformer/network.h"
+#include "core/formats/huggingface/hf_weights.h"
 #include "core/train/model.h"
+#include "core/formats/peft/peft_adapter.h"
 
 namespace mw::train {
 

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "core/engine/kernels/packed.h"
-#include "core/mesh/local_config.h"
+#include "core/mesh/collectives/local_config.h"
 
 namespace mw::train {
 
@@ -19,7 +19,7 @@ TrafficPlan::TrafficPlan(const engine::Cluster& cluster, const Settings& s)
   if (cluster.devices() < 2) return;
   planned_.emplace(cluster.config(), cluster.mesh(), cluster.placement(), step_);
   const mesh::WorkingForm form(cluster.mesh(), cluster.placement(), mesh::engine_step(step_));
-  // Streamed logits are of 16 bits (core/engine/loss.cpp).
+  // Streamed logits are of 16 bits (core/engine/transformer/loss.cpp).
   const bool streams = s.model.weights == engine::WeightType::bf16 && engine::packed_kernels() != nullptr &&
                        s.method == engine::Method::lora;
   for (int d = 0; d < cluster.devices(); ++d)

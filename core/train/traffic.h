@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/base/event.h"
-#include "core/data/batches.h"
-#include "core/engine/cluster.h"
-#include "core/mesh/engine_step.h"
+#include "core/data/dataset/batches.h"
+#include "core/engine/distributed/cluster.h"
+#include "core/mesh/collectives/engine_step.h"
 #include "core/train/settings.h"
 
 namespace mw::train {

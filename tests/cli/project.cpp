@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "core/base/files.h"
-#include "core/data/tokenizer.h"
+#include "core/data/tokenizer/tokenizer.h"
 
 namespace mw::test {
 namespace fs = std::filesystem;

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/formats/safetensors.h"
-#include "core/runs/store.h"
+#include "core/formats/safetensors/safetensors.h"
+#include "core/store/store.h"
 #include "tests/cli/process.h"
 #include "tests/cli/project.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/data/batches.h"
+#include "core/data/dataset/batches.h"
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/data/chat.h"
+#include "core/data/tokenizer/chat.h"
 
 #include "tests/data/support.h"
 

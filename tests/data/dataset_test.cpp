@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/data/dataset.h"
+#include "core/data/dataset/dataset.h"
 
 #include <algorithm>
 
 #include "core/base/json.h"
-#include "core/data/utf8.h"
+#include "core/data/tokenizer/utf8.h"
 #include "tests/data/support.h"
 
 namespace mw::data::testing {

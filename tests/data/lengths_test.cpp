@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/data/lengths.h"
+#include "core/data/dataset/lengths.h"
 
 #include <numeric>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/data/scan.h"
+#include "core/data/dataset/scan.h"
 
 #include <algorithm>
 

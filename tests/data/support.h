@@ -12,8 +12,8 @@
 
 #include "core/base/error.h"
 #include "core/base/rng.h"
-#include "core/data/dataset.h"
-#include "core/data/tokenizer.h"
+#include "core/data/dataset/dataset.h"
+#include "core/data/tokenizer/tokenizer.h"
 #include "tests/base/scratch.h"
 
 namespace mw::data::testing {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/data/tokenizer.h"
+#include "core/data/tokenizer/tokenizer.h"
 
 #include <chrono>
 
 #include "core/base/files.h"
 #include "core/base/json.h"
-#include "core/data/utf8.h"
+#include "core/data/tokenizer/utf8.h"
 #include "tests/data/support.h"
 
 namespace mw::data::testing {

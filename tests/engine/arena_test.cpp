@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/engine/arena.h"
+#include "core/engine/runtime/arena.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -12,7 +12,7 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/engine/optimizer.h"
+#include "core/engine/transformer/optimizer.h"
 #include "tests/base/instrumented.h"
 #include "tests/engine/tiny_model.h"
 

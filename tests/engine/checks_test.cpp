@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What is refused, with one clear error each and before anything is allocated.
-#include "core/engine/checks.h"
+#include "core/engine/transformer/checks.h"
 
 #include <gmock/gmock.h>
 
@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "core/base/error.h"
-#include "core/engine/sampler.h"
+#include "core/engine/generate/sampler.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
 

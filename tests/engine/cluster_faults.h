@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/cluster_mesh.h"
+#include "core/engine/distributed/cluster_mesh.h"
 
 namespace mw::engine {
 

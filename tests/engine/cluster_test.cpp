@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Training on a mesh is training on one device: the same losses, the planned traffic, nothing left behind.
-#include "core/engine/cluster.h"
+#include "core/engine/distributed/cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

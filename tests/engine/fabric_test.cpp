@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/engine/fabric.h"
+#include "core/engine/distributed/fabric.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 
 #include "core/base/files.h"
 #include "core/base/json.h"
-#include "core/formats/checkpoint.h"
+#include "core/formats/huggingface/hf_weights.h"
 #include "tests/engine/tiny_model.h"
 #include "tests/formats/test_files.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/engine/sampler.h"
+#include "core/engine/generate/sampler.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
 

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/engine/decode.h"
-#include "core/engine/sampler.h"
+#include "core/engine/generate/decode.h"
+#include "core/engine/generate/sampler.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
 

@@ -8,8 +8,8 @@
 #include <tuple>
 #include <vector>
 
-#include "core/engine/cluster.h"
-#include "core/mesh/engine_step.h"
+#include "core/engine/distributed/cluster.h"
+#include "core/mesh/collectives/engine_step.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/engine/optimizer.h"
+#include "core/engine/transformer/optimizer.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,9 @@
 #include <filesystem>
 
 #include "core/base/json.h"
-#include "core/engine/optimizer.h"
-#include "core/formats/checkpoint.h"
+#include "core/engine/transformer/optimizer.h"
+#include "core/formats/huggingface/hf_weights.h"
+#include "core/formats/peft/peft_adapter.h"
 #include "tests/engine/tiny_model.h"
 
 namespace mw::engine::test {

@@ -10,8 +10,8 @@
 #include <memory>
 #include <mutex>
 
-#include "core/engine/core.h"
-#include "core/engine/sampler.h"
+#include "core/engine/transformer/core.h"
+#include "core/engine/generate/sampler.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
 

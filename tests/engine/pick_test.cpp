@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "core/base/rng.h"
-#include "core/engine/sampler.h"
+#include "core/engine/generate/sampler.h"
 
 namespace mw::engine::test {
 namespace {

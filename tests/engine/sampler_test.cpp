@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/engine/sampler.h"
+#include "core/engine/generate/sampler.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/engine/decode.h"
+#include "core/engine/generate/decode.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
 

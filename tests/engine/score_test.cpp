@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/engine/score.h"
+#include "core/engine/generate/score.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
-#include "core/engine/candidates.h"
+#include "core/engine/generate/candidates.h"
 #include "tests/engine/tiny_model.h"
 
 namespace mw::engine::test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/engine/serving.h"
+#include "core/engine/generate/serving.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
-#include "core/engine/sampler.h"
+#include "core/engine/generate/sampler.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
 

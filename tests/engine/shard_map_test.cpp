@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Which elements a device stores and computes with: properties over every tensor of every family, many specs.
-#include "core/engine/shard_map.h"
+#include "core/engine/distributed/shard_map.h"
 
 #include <gtest/gtest.h>
 

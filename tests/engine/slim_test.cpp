@@ -10,7 +10,7 @@
 #include "core/base/error.h"
 #include "core/engine/kernels/gemm.h"
 #include "core/engine/kernels/slim.h"
-#include "core/engine/sampler.h"
+#include "core/engine/generate/sampler.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
 

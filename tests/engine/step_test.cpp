@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/engine/optimizer.h"
+#include "core/engine/transformer/optimizer.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
 

@@ -5,7 +5,7 @@
 
 #include "core/base/rng.h"
 #include "core/engine/kernels/packed.h"
-#include "core/engine/network.h"
+#include "core/engine/transformer/network.h"
 
 namespace mw::engine::test {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/formats/bench_import.h"
+#include "core/formats/results/bench_import.h"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,7 @@
 
 #include "core/base/files.h"
 #include "core/base/rng.h"
-#include "core/formats/csv.h"
+#include "core/formats/results/csv.h"
 #include "tests/formats/test_files.h"
 
 namespace mw::formats {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/formats/bench_result.h"
+#include "core/formats/results/bench_result.h"
 
 #include <gmock/gmock.h>
 

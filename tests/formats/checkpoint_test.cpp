@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // HF folders in every accepted layout, and each way in which one can be wrong.
-#include "core/formats/checkpoint.h"
+#include "core/formats/huggingface/hf_weights.h"
 
 #include <algorithm>
 #include <functional>
 
 #include "core/base/json.h"
-#include "core/formats/floats.h"
+#include "core/formats/safetensors/floats.h"
 #include "tests/formats/test_files.h"
 #include "tests/formats/tiny_models.h"
 

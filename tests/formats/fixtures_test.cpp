@@ -3,7 +3,8 @@
 #include <cmath>
 
 #include "core/base/json.h"
-#include "core/formats/checkpoint.h"
+#include "core/formats/huggingface/hf_weights.h"
+#include "core/formats/peft/peft_adapter.h"
 #include "tests/formats/test_files.h"
 
 namespace mw::formats {

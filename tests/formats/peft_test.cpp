@@ -6,8 +6,9 @@
 
 #include "core/base/json.h"
 #include "core/base/rng.h"
-#include "core/formats/checkpoint.h"
-#include "core/formats/peft_patterns.h"
+#include "core/formats/huggingface/hf_weights.h"
+#include "core/formats/peft/peft_patterns.h"
+#include "core/formats/peft/peft_adapter.h"
 #include "tests/formats/test_files.h"
 #include "tests/formats/tiny_models.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/formats/safetensors.h"
+#include "core/formats/safetensors/safetensors.h"
 
 #include <array>
 #include <cmath>
 #include <limits>
 
 #include "core/base/rng.h"
-#include "core/formats/floats.h"
+#include "core/formats/safetensors/floats.h"
 #include "tests/formats/test_files.h"
 
 namespace mw::formats {

@@ -3,8 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "core/base/files.h"
-#include "core/formats/checkpoint.h"
-#include "core/formats/safetensors.h"
+#include "core/formats/huggingface/hf_weights.h"
+#include "core/formats/safetensors/safetensors.h"
+#include "core/formats/peft/peft_adapter.h"
 #include "tests/base/file_faults.h"
 #include "tests/formats/tiny_models.h"
 

@@ -7,7 +7,7 @@
 
 #include "core/base/files.h"
 #include "core/launch/launch.h"
-#include "core/runs/run_view.h"
+#include "core/views/run_view.h"
 #include "tests/runs/store_test_help.h"
 
 namespace mw::launch {

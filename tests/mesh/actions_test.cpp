@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/mesh/actions.h"
+#include "core/designer/actions.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/mesh/axis_names.h"
+#include "core/mesh/layout/axis_names.h"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/mesh/canvas.h"
+#include "core/designer/canvas.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules whose facts no document can give yet, or only with gigabytes of files; the others are in
 // tests/runs/diagnostics_test.cpp.
-#include "core/mesh/check.h"
+#include "core/lint/check.h"
 
 #include <gmock/gmock.h>
 
-#include "core/mesh/check_table.h"
+#include "core/lint/check_table.h"
 
 namespace mw::mesh {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/mesh/collectives.h"
+#include "core/mesh/collectives/collectives.h"
 #include "tests/mesh/targets.h"
 
 #include <gmock/gmock.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/mesh/device_reads.h"
+#include "core/mesh/collectives/device_reads.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "core/mesh/engine_step.h"
+#include "core/mesh/collectives/engine_step.h"
 #include "tests/mesh/targets.h"
 
 namespace mw::mesh {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/mesh/engine_step.h"
+#include "core/mesh/collectives/engine_step.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/mesh/legal.h"
+#include "core/mesh/layout/legal.h"
 
 #include <gmock/gmock.h>
 

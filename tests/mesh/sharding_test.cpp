@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/mesh/sharding.h"
+#include "core/mesh/layout/sharding.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

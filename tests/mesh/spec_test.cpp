@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "core/mesh/sharding.h"
+#include "core/mesh/layout/sharding.h"
 
 namespace mw::mesh {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/plan/activations.h"
+#include "core/plan/memory/activations.h"
 
 #include <gtest/gtest.h>
 
-#include "core/mesh/mesh.h"
+#include "core/mesh/layout/mesh.h"
 #include "requests.h"
 
 namespace mw::plan {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A server under a constant number of requests, in the mean.
-#include "core/plan/closed_loop.h"
+#include "core/plan/time/closed_loop.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "core/plan/calibrate.h"
+#include "core/plan/calibration/calibrate.h"
 #include "tests/plan/requests.h"
 
 namespace mw::plan {

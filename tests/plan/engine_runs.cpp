@@ -5,11 +5,11 @@
 #include <numeric>
 
 #include "core/engine/kernels/packed.h"
-#include "core/engine/network.h"
-#include "core/engine/optimizer.h"
-#include "core/engine/sampler.h"
-#include "core/engine/score.h"
-#include "core/engine/serving.h"
+#include "core/engine/transformer/network.h"
+#include "core/engine/transformer/optimizer.h"
+#include "core/engine/generate/sampler.h"
+#include "core/engine/generate/score.h"
+#include "core/engine/generate/serving.h"
 #include "tests/engine/families.h"
 
 namespace mw::plan::local {

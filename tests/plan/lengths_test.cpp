@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/plan/lengths.h"
+#include "core/plan/request/lengths.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Rows to calibrate with whose truth is known: steps as if an efficiency were so many times its default.
 #pragma once
-#include "core/plan/calibrate.h"
+#include "core/plan/calibration/calibrate.h"
 #include "tests/shipped.h"
 
 namespace mw::test {

@@ -8,10 +8,10 @@
 #include <map>
 #include <string>
 
-#include "core/engine/cluster.h"
+#include "core/engine/distributed/cluster.h"
 #include "core/engine/kernels/packed.h"
-#include "core/mesh/engine_step.h"
-#include "core/plan/memory.h"
+#include "core/mesh/collectives/engine_step.h"
+#include "core/plan/memory/memory.h"
 #include "tests/engine/families.h"
 #include "tests/plan/engine_runs.h"
 

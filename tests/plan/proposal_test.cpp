@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A proposed calibration: rows are held out from what predicts them, what others measured stays, nothing is written
 // before it is accepted, and taking it back restores the file to the byte.
-#include "core/plan/proposal.h"
+#include "core/plan/calibration/proposal.h"
 
 #include <gmock/gmock.h>
 
@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "core/base/files.h"
-#include "core/plan/own_calibration.h"
+#include "core/plan/calibration/own_calibration.h"
 #include "tests/base/scratch.h"
 #include "tests/plan/measured_rows.h"
 #include "tests/plan/shipped_rows.h"

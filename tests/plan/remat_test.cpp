@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What a layer under remat computes again, and what saving it instead costs in memory and gives in time.
-#include "core/plan/remat.h"
+#include "core/plan/memory/remat.h"
 
 #include <gtest/gtest.h>
 
 #include "core/hardware/catalogue.h"
-#include "core/plan/plan.h"
+#include "core/plan/request/plan_result.h"
 
 namespace mw::plan {
 namespace {

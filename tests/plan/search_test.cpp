@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/plan/search.h"
+#include "core/plan/search/search.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The shipped measurements, read once for all tests of a program.
 #pragma once
-#include "core/plan/measurements.h"
+#include "core/plan/calibration/measurements.h"
 #include "tests/shipped.h"
 
 namespace mw::test {

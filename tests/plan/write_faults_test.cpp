@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/files.h"
-#include "core/plan/own_calibration.h"
+#include "core/plan/calibration/own_calibration.h"
 #include "tests/base/file_faults.h"
 
 namespace mw::plan {

@@ -3,7 +3,8 @@
 #include <cstring>
 
 #include "core/base/files.h"
-#include "core/formats/peft_patterns.h"
+#include "core/formats/peft/peft_patterns.h"
+#include "core/formats/peft/peft_adapter.h"
 #include "tests/formats/ocdbt_bytes.h"
 #include "tests/readers/tiny_model.h"
 

@@ -4,7 +4,7 @@
 
 #include "core/formats/orbax/ocdbt_format.h"
 #include "core/formats/orbax/orbax.h"
-#include "core/formats/tunix_adapter.h"
+#include "core/formats/orbax/tunix_adapter.h"
 #include "tests/formats/ocdbt_bytes.h"
 #include "tests/readers/tiny_model.h"
 

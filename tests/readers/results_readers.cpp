@@ -2,8 +2,8 @@
 // Results and logs of others.
 #include <sstream>
 
-#include "core/formats/bench_import.h"
-#include "core/formats/csv.h"
+#include "core/formats/results/bench_import.h"
+#include "core/formats/results/csv.h"
 #include "core/formats/logs/run_log.h"
 #include "tests/formats/ocdbt_bytes.h"
 #include "tests/readers/reader.h"

@@ -2,12 +2,12 @@
 // What comes over the network, and recorded traffic.
 #include "core/base/error.h"
 #include "core/base/json.h"
-#include "core/serve/http_head.h"
-#include "core/serve/load.h"
-#include "core/serve/metrics_watch.h"
-#include "core/serve/openai_answer.h"
-#include "core/serve/stream_reading.h"
-#include "core/serve/text_stream.h"
+#include "core/serve/http/http_head.h"
+#include "core/serve/load/load.h"
+#include "core/serve/load/metrics_watch.h"
+#include "core/serve/http/openai_answer.h"
+#include "core/serve/load/stream_reading.h"
+#include "core/serve/http/text_stream.h"
 #include "tests/readers/reader.h"
 
 namespace mw::readers {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The smallest fixture's tensors, which adapters are read for.
 #pragma once
-#include "core/formats/checkpoint.h"
+#include "core/formats/huggingface/hf_weights.h"
 #include "tests/readers/reader.h"
 
 namespace mw::readers {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Measurement files and runs as they are given: one error per bad row, nothing fitted from what was not understood, the
 // plan says who calibrated it.
-#include "core/runs/calibrating.h"
+#include "core/planning/calibrating.h"
 
 #include <gmock/gmock.h>
 
 #include <fstream>
 
 #include "core/base/files.h"
-#include "core/runs/design_view.h"
+#include "core/views/design_view.h"
 #include "tests/runs/store_test_help.h"
 
 namespace mw::runs {

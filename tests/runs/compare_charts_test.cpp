@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/runs/compare_charts.h"
+#include "core/compare/compare_charts.h"
 
 #include <gtest/gtest.h>
 

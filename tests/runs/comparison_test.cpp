@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/runs/comparison.h"
+#include "core/compare/comparison.h"
 
 #include <gmock/gmock.h>
 
@@ -7,10 +7,10 @@
 #include <limits>
 #include <numeric>
 
-#include "core/formats/bench_import.h"
-#include "core/formats/csv.h"
-#include "core/runs/compared_files.h"
-#include "core/runs/comparison_steps.h"
+#include "core/formats/results/bench_import.h"
+#include "core/formats/results/csv.h"
+#include "core/compare/compared_files.h"
+#include "core/compare/comparison_steps.h"
 #include "tests/shipped.h"
 
 namespace mw::runs {

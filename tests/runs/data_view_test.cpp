@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A view of the data against what the trainer makes of the same experiment.
-#include "core/runs/data_view.h"
+#include "core/views/data_view.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 
-#include "core/runs/settings.h"
+#include "core/experiment/settings.h"
 #include "core/train/model.h"
 #include "core/train/trainer.h"
 #include "tests/base/scratch.h"

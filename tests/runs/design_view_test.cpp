@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the Design page says of a design, and of two beside each other.
-#include "core/runs/design_view.h"
+#include "core/views/design_view.h"
 
 #include <gmock/gmock.h>
 
 #include <map>
 
-#include "core/mesh/canvas.h"
+#include "core/designer/canvas.h"
 #include "tests/shipped.h"
 
 namespace mw::runs {

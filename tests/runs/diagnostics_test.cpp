@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Every rule of the checker from the document's side: a document that trips it, one that does not, and the document
 // after each of its fixes.
-#include "core/runs/diagnostics.h"
+#include "core/planning/diagnostics.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "core/formats/safetensors.h"
+#include "core/formats/safetensors/safetensors.h"
 #include "tests/runs/store_test_help.h"
 #include "tests/shipped.h"
 

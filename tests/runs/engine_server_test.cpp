@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/runs/engine_server.h"
+#include "core/planning/engine_server.h"
 
 #include <gtest/gtest.h>
 
-#include "core/formats/checkpoint.h"
-#include "core/runs/planning.h"
-#include "core/runs/serving.h"
+#include "core/formats/huggingface/hf_weights.h"
+#include "core/planning/planning.h"
+#include "core/jobs/serving.h"
 #include "tests/shipped.h"
 
 namespace mw::runs {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // train.epochs means the same number of steps to the planner, the engine, every recipe and the JSON of each.
-#include "core/runs/epoch_rows.h"
+#include "core/planning/epoch_rows.h"
 
 #include <gmock/gmock.h>
 
 #include <optional>
 
 #include "core/base/files.h"
-#include "core/data/lengths.h"
-#include "core/runs/data_view.h"
-#include "core/runs/job.h"
-#include "core/runs/planning.h"
-#include "core/runs/predict.h"
-#include "core/runs/recipe_export.h"
+#include "core/data/dataset/lengths.h"
+#include "core/views/data_view.h"
+#include "core/jobs/job.h"
+#include "core/planning/planning.h"
+#include "core/planning/predict.h"
+#include "core/jobs/recipe_export.h"
 #include "tests/runs/store_test_help.h"
 #include "tests/shipped.h"
 #include "tests/train/random_model.h"

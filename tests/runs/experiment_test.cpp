@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/runs/experiment.h"
+#include "core/experiment/experiment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <set>
 
 #include "core/base/files.h"
-#include "core/runs/parameters.h"
+#include "core/experiment/parameters.h"
 #include "tests/runs/store_test_help.h"
 
 namespace mw::runs {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Event lines kept in a file, from wherever they were printed: a run of the store like any other import.
-#include "core/runs/import_events.h"
+#include "core/import/import_events.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/base/files.h"
-#include "core/runs/comparison.h"
-#include "core/runs/import_files.h"
+#include "core/compare/comparison.h"
+#include "core/import/import_files.h"
 #include "tests/runs/store_test_help.h"
 
 namespace mw::runs {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/runs/import_results.h"
+#include "core/import/import_results.h"
 
 #include <gmock/gmock.h>
 
 #include "core/base/files.h"
-#include "core/runs/comparison.h"
+#include "core/compare/comparison.h"
 #include "tests/runs/store_test_help.h"
 
 namespace mw::runs {

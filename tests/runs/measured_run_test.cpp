@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A finished run becomes a row that the planner's efficiencies are fitted to.
-#include "core/runs/measured_run.h"
+#include "core/planning/measured_run.h"
 
-#include "core/plan/calibrate.h"
+#include "core/plan/calibration/calibrate.h"
 #include "tests/runs/store_test_help.h"
 #include "tests/shipped.h"
 

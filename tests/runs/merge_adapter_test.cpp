@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/runs/merge_adapter.h"
+#include "core/jobs/merge_adapter.h"
 
 #include <gtest/gtest.h>
 

@@ -4,9 +4,9 @@
 
 #include <filesystem>
 
-#include "core/mesh/engine_step.h"
-#include "core/runs/design_view.h"
-#include "core/runs/predict.h"
+#include "core/mesh/collectives/engine_step.h"
+#include "core/views/design_view.h"
+#include "core/planning/predict.h"
 #include "tests/shipped.h"
 
 namespace mw::runs {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/runs/moment.h"
+#include "core/views/step_snapshot.h"
 
 #include <gtest/gtest.h>
 
-#include "core/runs/device_grid.h"
+#include "core/views/device_grid.h"
 
 namespace mw::runs {
 namespace {

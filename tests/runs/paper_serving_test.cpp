@@ -7,9 +7,9 @@
 #include <cmath>
 
 #include "core/base/files.h"
-#include "core/formats/bench_result.h"
-#include "core/runs/replay.h"
-#include "core/runs/sweep_run.h"
+#include "core/formats/results/bench_result.h"
+#include "core/jobs/replay.h"
+#include "core/jobs/sweep_run.h"
 #include "tests/shipped.h"
 
 namespace mw::runs {

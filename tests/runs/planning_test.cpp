@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shipped examples planned, against what was published of them; nothing is tuned to these figures.
-#include "core/runs/planning.h"
+#include "core/planning/planning.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <fstream>
 #include <map>
 
-#include "core/runs/search_experiment.h"
+#include "core/planning/search_experiment.h"
 
 #include "tests/shipped.h"
 

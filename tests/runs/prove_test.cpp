@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The proof as the window's button asks for it: on a thread of its own, with progress and a stop.
-#include "core/runs/prove.h"
+#include "core/jobs/prove.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

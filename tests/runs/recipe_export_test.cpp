@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Recipes: what the scripts read is what the engine does, whatever the user's words are; and no rule about versions,
 // exports, adapters and loading that the experiment trips is tripped by its recipe.
-#include "core/runs/recipe_export.h"
+#include "core/jobs/recipe_export.h"
 
 #include <gmock/gmock.h>
 #include <sys/wait.h>
@@ -11,11 +11,11 @@
 #include <cstdio>
 
 #include "core/base/files.h"
-#include "core/formats/safetensors.h"
-#include "core/mesh/check.h"
+#include "core/formats/safetensors/safetensors.h"
+#include "core/lint/check.h"
 #include "core/recipes/quote.h"
-#include "core/runs/diagnostics.h"
-#include "core/runs/settings.h"
+#include "core/planning/diagnostics.h"
+#include "core/experiment/settings.h"
 #include "tests/runs/store_test_help.h"
 #include "tests/shipped.h"
 

@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "core/base/files.h"
-#include "core/runs/recipe_export.h"
+#include "core/jobs/recipe_export.h"
 #include "tests/shipped.h"
 
 namespace mw::runs {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Recorded requests served by another server: the same server gives what was recorded, others what they would.
-#include "core/runs/replay.h"
+#include "core/jobs/replay.h"
 
 #include <gmock/gmock.h>
 
@@ -9,11 +9,11 @@
 #include <fstream>
 
 #include "core/base/files.h"
-#include "core/formats/checkpoint.h"
-#include "core/runs/engine_server.h"
-#include "core/runs/recorded_steps.h"
-#include "core/runs/sweep_run.h"
-#include "core/serve/model_backend.h"
+#include "core/formats/huggingface/hf_weights.h"
+#include "core/planning/engine_server.h"
+#include "core/jobs/recorded_steps.h"
+#include "core/jobs/sweep_run.h"
+#include "core/serve/load/model_backend.h"
 #include "tests/runs/store_test_help.h"
 #include "tests/shipped.h"
 

@@ -4,7 +4,7 @@
 #include <sqlite3.h>
 
 #include "core/hardware/catalogue.h"
-#include "core/runs/job.h"
+#include "core/jobs/job.h"
 #include "tests/runs/store_test_help.h"
 
 namespace mw::runs {

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "core/base/rng.h"
-#include "core/runs/job.h"
+#include "core/jobs/job.h"
 #include "tests/runs/store_test_help.h"
 #include "tests/train/random_model.h"
 

@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "core/runs/job.h"
-#include "core/runs/run_view.h"
+#include "core/jobs/job.h"
+#include "core/views/run_view.h"
 #include "tests/runs/store_test_help.h"
 
 namespace mw::runs {

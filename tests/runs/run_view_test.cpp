@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/runs/run_view.h"
+#include "core/views/run_view.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "core/runs/store.h"
+#include "core/store/store.h"
 #include "tests/base/random_events.h"
 #include "tests/runs/store_test_help.h"
 

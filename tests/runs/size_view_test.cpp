@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/runs/size_view.h"
+#include "core/views/size_view.h"
 
 #include <gtest/gtest.h>
 

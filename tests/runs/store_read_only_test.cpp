@@ -2,7 +2,7 @@
 // A store that may not be written to is listed and read, and refuses to be changed.
 #include <gmock/gmock.h>
 
-#include "core/runs/store_sqlite.h"
+#include "core/store/store_sqlite.h"
 #include "tests/runs/store_test_help.h"
 
 namespace mw::runs {

@@ -6,9 +6,9 @@
 
 #include "core/base/files.h"
 #include "core/hardware/catalogue.h"
-#include "core/runs/import_results.h"
-#include "core/runs/job.h"
-#include "core/runs/watched.h"
+#include "core/import/import_results.h"
+#include "core/jobs/job.h"
+#include "core/import/watched.h"
 #include "core/train/checkpoint.h"
 #include "tests/runs/store_test_help.h"
 

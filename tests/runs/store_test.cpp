@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/runs/store.h"
+#include "core/store/store.h"
 
 #include <chrono>
 #include <cmath>

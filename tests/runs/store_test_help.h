@@ -11,7 +11,7 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/runs/store.h"
+#include "core/store/store.h"
 #include "tests/base/instrumented.h"
 #include "tests/base/random_events.h"
 #include "tests/base/scratch.h"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "core/runs/sweep_run.h"
+#include "core/jobs/sweep_run.h"
 
 namespace mw::runs {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/runs/traffic_timeline.h"
+#include "core/views/traffic_timeline.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "core/mesh/collectives.h"
+#include "core/mesh/collectives/collectives.h"
 
 namespace mw::runs {
 namespace {

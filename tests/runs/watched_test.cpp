@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Other programs' runs: watched live, and imported from their logs.
-#include "core/runs/watched.h"
+#include "core/import/watched.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "core/base/process.h"
-#include "core/runs/import_log.h"
-#include "core/runs/run_view.h"
+#include "core/import/import_log.h"
+#include "core/views/run_view.h"
 #include "tests/runs/store_test_help.h"
 
 namespace mw::runs {

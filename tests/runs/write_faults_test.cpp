@@ -7,9 +7,9 @@
 
 #include "core/base/files.h"
 #include "core/recipes/recipe.h"
-#include "core/runs/recipe_export.h"
-#include "core/runs/settings.h"
-#include "core/runs/store.h"
+#include "core/jobs/recipe_export.h"
+#include "core/experiment/settings.h"
+#include "core/store/store.h"
 #include "tests/base/file_faults.h"
 #include "tests/runs/store_test_help.h"
 #include "tests/shipped.h"

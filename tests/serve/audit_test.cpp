@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/serve/audit.h"
+#include "core/serve/audit/audit.h"
 
 #include <gmock/gmock.h>
 

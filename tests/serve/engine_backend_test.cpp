@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/serve/engine_backend.h"
+#include "core/serve/load/engine_backend.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "core/serve/engine_layout.h"
+#include "core/serve/scheduling/engine_layout.h"
 #include "tests/engine/tiny_model.h"
 
 namespace mw::serve {

@@ -8,9 +8,10 @@
 
 #include "core/base/error.h"
 #include "core/base/rng.h"
-#include "core/engine/sampler.h"
-#include "core/serve/engine_executor.h"
-#include "core/serve/engine_layout.h"
+#include "core/engine/generate/sampler.h"
+#include "core/serve/scheduling/engine_executor.h"
+#include "core/serve/scheduling/engine_layout.h"
+#include "core/formats/peft/peft_adapter.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Names, origins, methods and framing: what a server refuses before it reads a body.
-#include "core/serve/http_access.h"
+#include "core/serve/http/http_access.h"
 
 #include "tests/serve/raw_client.h"
 #include "tests/serve/server_fixture.h"

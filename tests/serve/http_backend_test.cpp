@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The client against servers that keep to the protocol and servers that do not.
-#include "core/serve/http_backend.h"
+#include "core/serve/load/http_backend.h"
 
 #include <set>
 
-#include "core/serve/http_connections.h"
-#include "core/serve/metrics_watch.h"
-#include "core/serve/stream_reading.h"
+#include "core/serve/http/http_connections.h"
+#include "core/serve/load/metrics_watch.h"
+#include "core/serve/load/stream_reading.h"
 #include "tests/serve/server_fixture.h"
 
 namespace mw::serve {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Heads and chunked bodies are read strictly: what could be read in two ways is refused.
-#include "core/serve/http_head.h"
+#include "core/serve/http/http_head.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/serve/kv_blocks.h"
+#include "core/serve/scheduling/kv_block_manager.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/serve/live.h"
+#include "core/serve/scheduling/serving_loop.h"
 
 #include <gtest/gtest.h>
 

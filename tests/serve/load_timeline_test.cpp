@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/serve/load_timeline.h"
+#include "core/serve/scheduling/load_timeline.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/serve/measured_steps.h"
+#include "core/serve/scheduling/measured_steps.h"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,10 @@
 
 #include "core/base/error.h"
 #include "core/base/rng.h"
-#include "core/serve/engine_executor.h"
-#include "core/serve/engine_layout.h"
-#include "core/serve/model_backend.h"
-#include "core/serve/step_timing.h"
+#include "core/serve/scheduling/engine_executor.h"
+#include "core/serve/scheduling/engine_layout.h"
+#include "core/serve/load/model_backend.h"
+#include "core/serve/scheduling/step_timing.h"
 #include "tests/engine/tiny_model.h"
 #include "tests/serve/virtual_time.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/serve/model_backend.h"
+#include "core/serve/load/model_backend.h"
 
 #include <gtest/gtest.h>
 

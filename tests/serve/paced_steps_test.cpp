@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/serve/paced_steps.h"
+#include "core/serve/load/paced_steps.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "core/serve/step_timing.h"
+#include "core/serve/scheduling/step_timing.h"
 #include "tests/serve/virtual_time.h"
 
 namespace mw::serve {

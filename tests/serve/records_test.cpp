@@ -7,7 +7,7 @@
 #include <queue>
 
 #include "core/base/rng.h"
-#include "core/serve/sweep.h"
+#include "core/serve/load/sweep.h"
 
 namespace mw::serve {
 namespace {

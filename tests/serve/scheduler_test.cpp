@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/serve/scheduler.h"
+#include "core/serve/scheduling/scheduler.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/rng.h"
-#include "core/serve/load.h"
+#include "core/serve/load/load.h"
 
 namespace mw::serve {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/serve/executor.h"
+#include "core/serve/scheduling/executor.h"
 
 namespace mw::serve {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <thread>
 
-#include "core/serve/http_server.h"
+#include "core/serve/http/http_server.h"
 #include "tests/serve/scripted_executor.h"
 
 namespace mw::serve {

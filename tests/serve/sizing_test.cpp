@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/serve/sizing.h"
+#include "core/serve/load/sizing.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/serve/sweep.h"
+#include "core/serve/load/sweep.h"
 
 #include <gtest/gtest.h>
 

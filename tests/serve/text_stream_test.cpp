@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/serve/text_stream.h"
+#include "core/serve/http/text_stream.h"
 
 #include <gtest/gtest.h>
 
 #include "core/base/rng.h"
-#include "core/data/utf8.h"
+#include "core/data/tokenizer/utf8.h"
 
 namespace mw::serve {
 namespace {

@@ -4,8 +4,8 @@
 #include <functional>
 #include <memory>
 
-#include "core/serve/cost_executor.h"
-#include "core/serve/model_backend.h"
+#include "core/serve/scheduling/cost_executor.h"
+#include "core/serve/load/model_backend.h"
 
 namespace mw::serve {
 

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/files.h"
-#include "core/formats/tunix_adapter.h"
+#include "core/formats/orbax/tunix_adapter.h"
 #include "tests/formats/test_files.h"
 
 namespace mw::train {

@@ -11,7 +11,7 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/rng.h"
-#include "core/mesh/engine_step.h"
+#include "core/mesh/collectives/engine_step.h"
 #include "tests/formats/test_files.h"
 #include "tests/train/random_model.h"
 

@@ -10,7 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/mesh/engine_step.h"
+#include "core/mesh/collectives/engine_step.h"
 #include "tests/engine/cluster_faults.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"

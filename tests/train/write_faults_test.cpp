@@ -2,7 +2,7 @@
 // Checkpoints and merged models under every fault of the file system at every change on disk.
 #include <gtest/gtest.h>
 
-#include "core/formats/tunix_adapter.h"
+#include "core/formats/orbax/tunix_adapter.h"
 #include "core/train/checkpoint.h"
 #include "core/train/merge.h"
 #include "tests/base/file_faults.h"

@@ -15,7 +15,7 @@
 #include <cmath>
 
 #include "core/base/files.h"
-#include "core/runs/import_files.h"
+#include "core/import/import_files.h"
 #include "tests/ui/sweep_fixture.h"
 #include "tests/ui/window_fixture.h"
 #include "ui/compare/short_names.h"

@@ -13,7 +13,7 @@
 #include <QToolButton>
 #include <fstream>
 
-#include "core/runs/settings.h"
+#include "core/experiment/settings.h"
 #include "core/train/model.h"
 #include "tests/ui/window_fixture.h"
 #include "ui/theme/text.h"

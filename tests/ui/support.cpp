@@ -9,7 +9,7 @@
 #include <cmath>
 #include <mutex>
 
-#include "core/runs/job.h"
+#include "core/jobs/job.h"
 #include "ui/theme/elided_label.h"
 
 namespace mw::test {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/base/event.h"
-#include "core/runs/experiment.h"
-#include "core/runs/store.h"
+#include "core/experiment/experiment.h"
+#include "core/store/store.h"
 #include "tests/base/scratch.h"
 
 class QWidget;

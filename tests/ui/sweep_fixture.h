@@ -2,8 +2,8 @@
 // Test data only: a sweep's record of made-up but consistent numbers, told from (rate, input length) by hand: TTFT is
 // slow * input_len / 10 ms, doubled beyond 16 requests/s, where the server is overloaded; TPOT 10 ms + rate / 10.
 #pragma once
-#include "core/formats/bench_result.h"
-#include "core/runs/store.h"
+#include "core/formats/results/bench_result.h"
+#include "core/store/store.h"
 
 namespace mw::test {
 

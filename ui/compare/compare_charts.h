@@ -5,7 +5,7 @@
 #include <list>
 #include <memory>
 
-#include "core/runs/sweep_run.h"
+#include "core/jobs/sweep_run.h"
 #include "ui/compare/heat_map_view.h"
 #include "ui/plot/plot.h"
 

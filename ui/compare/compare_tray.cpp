@@ -14,7 +14,7 @@
 #include <QToolButton>
 #include <QUrl>
 
-#include "core/runs/recording.h"
+#include "core/jobs/recording.h"
 #include "ui/compare/short_names.h"
 #include "ui/plot/plot_strokes.h"
 #include "ui/runs/run_mime.h"

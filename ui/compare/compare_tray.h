@@ -5,7 +5,7 @@
 #include <QFrame>
 #include <vector>
 
-#include "core/runs/comparison.h"
+#include "core/compare/comparison.h"
 
 class QHBoxLayout;
 class QLabel;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/compare/compared_reader.h"
 
-#include "core/runs/compared_files.h"
+#include "core/compare/compared_files.h"
 
 namespace mw::ui {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/mailbox.h"
-#include "core/runs/comparison.h"
+#include "core/compare/comparison.h"
 
 namespace mw::ui {
 

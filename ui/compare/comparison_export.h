@@ -4,7 +4,7 @@
 #pragma once
 #include <filesystem>
 
-#include "core/runs/comparison.h"
+#include "core/compare/comparison.h"
 
 class QString;
 

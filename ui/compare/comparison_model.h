@@ -5,7 +5,7 @@
 #include <QAbstractTableModel>
 #include <memory>
 
-#include "core/runs/comparison.h"
+#include "core/compare/comparison.h"
 
 namespace mw::ui {
 

@@ -4,7 +4,7 @@
 #pragma once
 #include <QWidget>
 
-#include "core/runs/compare_charts.h"
+#include "core/compare/compare_charts.h"
 
 namespace mw::ui {
 

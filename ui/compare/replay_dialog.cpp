@@ -9,8 +9,8 @@
 #include <QProgressBar>
 #include <QPushButton>
 
-#include "core/runs/plan_request.h"
-#include "core/runs/sweep_charts.h"
+#include "core/planning/plan_request.h"
+#include "core/views/sweep_charts.h"
 #include "ui/form/text_fields.h"
 #include "ui/serve/sweep_lines.h"
 #include "ui/theme/dialog_parts.h"

@@ -7,8 +7,8 @@
 
 #include "core/base/error.h"
 #include "core/base/mailbox.h"
-#include "core/runs/replay.h"
-#include "core/runs/sweep_run.h"
+#include "core/jobs/replay.h"
+#include "core/jobs/sweep_run.h"
 
 namespace mw::ui {
 

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/runs/recording.h"
+#include "core/jobs/recording.h"
 #include "ui/plot/plot_strokes.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"

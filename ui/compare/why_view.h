@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "core/base/mailbox.h"
-#include "core/base/newest.h"
-#include "core/runs/waterfall.h"
+#include "core/base/latest_task_worker.h"
+#include "core/compare/waterfall.h"
 #include "ui/compare/compare_charts.h"
 
 class QComboBox;

@@ -11,7 +11,7 @@
 #include <QTableView>
 #include <QVBoxLayout>
 
-#include "core/runs/parameters.h"
+#include "core/experiment/parameters.h"
 #include "ui/data/data_page.h"
 #include "ui/theme/elided_label.h"
 #include "ui/theme/icons.h"

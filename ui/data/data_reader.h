@@ -8,8 +8,8 @@
 #include <variant>
 
 #include "core/base/mailbox.h"
-#include "core/base/newest.h"
-#include "core/runs/data_view.h"
+#include "core/base/latest_task_worker.h"
+#include "core/views/data_view.h"
 #include "ui/data/file_watch.h"
 
 namespace mw::ui {

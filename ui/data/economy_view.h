@@ -4,7 +4,7 @@
 #pragma once
 #include <QWidget>
 
-#include "core/runs/data_view.h"
+#include "core/views/data_view.h"
 
 namespace mw::ui {
 

@@ -5,7 +5,7 @@
 #include <QTimer>
 #include <filesystem>
 
-#include "core/runs/data_view.h"
+#include "core/views/data_view.h"
 
 namespace mw::ui {
 

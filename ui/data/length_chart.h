@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // From the lengths of the rows to what the histogram draws.
 #pragma once
-#include "core/runs/data_view.h"
+#include "core/views/data_view.h"
 #include "ui/plot/plot_data.h"
 
 namespace mw::ui {

@@ -4,7 +4,7 @@
 #include <QAbstractTableModel>
 #include <array>
 
-#include "core/runs/data_view.h"
+#include "core/views/data_view.h"
 
 namespace mw::ui {
 

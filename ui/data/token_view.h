@@ -5,7 +5,7 @@
 #include <QAbstractScrollArea>
 #include <unordered_map>
 
-#include "core/runs/data_view.h"
+#include "core/views/data_view.h"
 
 namespace mw::ui {
 

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "core/base/mailbox.h"
-#include "core/base/newest.h"
-#include "core/runs/diagnostics.h"
+#include "core/base/latest_task_worker.h"
+#include "core/planning/diagnostics.h"
 #include "ui/design/candidates_model.h"
 #include "ui/plot/plot.h"
 #include "ui/shell/document.h"

@@ -3,7 +3,7 @@
 #pragma once
 #include <QAbstractTableModel>
 
-#include "core/plan/plan.h"
+#include "core/plan/request/plan_result.h"
 
 namespace mw::ui {
 

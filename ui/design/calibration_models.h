@@ -4,7 +4,7 @@
 #include <QAbstractTableModel>
 #include <memory>
 
-#include "core/runs/calibrating.h"
+#include "core/planning/calibrating.h"
 
 namespace mw::ui {
 

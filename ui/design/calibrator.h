@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "core/base/mailbox.h"
-#include "core/base/newest.h"
-#include "core/runs/calibrating.h"
+#include "core/base/latest_task_worker.h"
+#include "core/planning/calibrating.h"
 #include "ui/shell/pricer.h"
 
 namespace mw::ui {

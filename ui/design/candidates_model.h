@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "core/runs/search_experiment.h"
+#include "core/planning/search_experiment.h"
 
 namespace mw::ui {
 

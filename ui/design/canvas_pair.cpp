@@ -5,7 +5,7 @@
 #include <QLabel>
 #include <QVBoxLayout>
 
-#include "core/plan/local_model.h"
+#include "core/plan/request/local_model.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 

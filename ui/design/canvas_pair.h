@@ -4,7 +4,7 @@
 #pragma once
 #include <QSplitter>
 
-#include "core/runs/design_view.h"
+#include "core/views/design_view.h"
 #include "ui/design/mesh_canvas.h"
 
 class QLabel;

@@ -3,7 +3,7 @@
 #pragma once
 #include <QWidget>
 
-#include "core/runs/design.h"
+#include "core/views/design.h"
 #include "ui/design/buffers_model.h"
 #include "ui/design/stack_bar.h"
 

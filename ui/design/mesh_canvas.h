@@ -11,8 +11,8 @@
 #include <optional>
 #include <vector>
 
-#include "core/mesh/actions.h"
-#include "core/mesh/canvas.h"
+#include "core/designer/actions.h"
+#include "core/designer/canvas.h"
 #include "ui/design/axis_chip.h"
 
 class QPushButton;

@@ -3,7 +3,7 @@
 #pragma once
 #include <QAbstractTableModel>
 
-#include "core/runs/design_view.h"
+#include "core/views/design_view.h"
 
 namespace mw::ui {
 

@@ -11,8 +11,8 @@
 #include "core/base/error.h"
 #include "core/base/event.h"
 #include "core/base/mailbox.h"
-#include "core/runs/experiment.h"
-#include "core/runs/proof_view.h"
+#include "core/experiment/experiment.h"
+#include "core/views/proof_view.h"
 
 namespace mw::ui {
 

@@ -9,8 +9,8 @@
 #include <QRegularExpression>
 #include <QVBoxLayout>
 
-#include "core/runs/parameters.h"
-#include "core/runs/store.h"
+#include "core/experiment/parameters.h"
+#include "core/store/store.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"

@@ -4,8 +4,8 @@
 #pragma once
 #include <QWidget>
 
-#include "core/runs/experiment.h"
-#include "core/runs/parameters.h"
+#include "core/experiment/experiment.h"
+#include "core/experiment/parameters.h"
 #include "ui/shell/document.h"
 
 namespace mw::ui {

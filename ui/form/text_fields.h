@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Editors that are a line of text: text, lists without fixed choices, maps as JSON, paths, mesh axes.
 #pragma once
-#include "core/mesh/mesh.h"
+#include "core/mesh/layout/mesh.h"
 #include "ui/form/field.h"
 
 class QLineEdit;

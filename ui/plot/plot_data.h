@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/runs/series.h"
+#include "core/views/series.h"
 #include "ui/plot/ticks.h"
 
 namespace mw::ui {

@@ -4,7 +4,7 @@
 #include <QPushButton>
 #include <functional>
 
-#include "core/runs/store.h"
+#include "core/store/store.h"
 
 namespace mw::ui {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/runs/result_importer.h"
 
-#include "core/runs/import_files.h"
+#include "core/import/import_files.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {

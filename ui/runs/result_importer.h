@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/mailbox.h"
-#include "core/runs/store.h"
+#include "core/store/store.h"
 
 namespace mw::ui {
 

@@ -4,7 +4,7 @@
 #include <QMimeData>
 #include <vector>
 
-#include "core/runs/store.h"
+#include "core/store/store.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {

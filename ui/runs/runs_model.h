@@ -5,7 +5,7 @@
 #include <QSortFilterProxyModel>
 #include <memory>
 
-#include "core/runs/store.h"
+#include "core/store/store.h"
 
 namespace mw::ui {
 

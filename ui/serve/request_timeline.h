@@ -5,7 +5,7 @@
 #include <QAbstractScrollArea>
 #include <memory>
 
-#include "core/runs/sweep_charts.h"
+#include "core/views/sweep_charts.h"
 #include "ui/plot/link.h"
 
 namespace mw::ui {

@@ -3,7 +3,7 @@
 #pragma once
 #include <memory>
 
-#include "core/runs/size_view.h"
+#include "core/views/size_view.h"
 #include "ui/plot/plot_data.h"
 
 namespace mw::ui {

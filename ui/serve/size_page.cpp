@@ -13,7 +13,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "core/runs/parameters.h"
+#include "core/experiment/parameters.h"
 #include "ui/form/field.h"
 #include "ui/theme/elided_label.h"
 #include "ui/theme/empty_page.h"

@@ -4,7 +4,7 @@
 #pragma once
 #include <memory>
 
-#include "core/runs/sweep_charts.h"
+#include "core/views/sweep_charts.h"
 #include "ui/plot/plot_data.h"
 
 namespace mw::ui {

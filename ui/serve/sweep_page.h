@@ -5,7 +5,7 @@
 #include <QWidget>
 #include <optional>
 
-#include "core/runs/comparison.h"
+#include "core/compare/comparison.h"
 #include "ui/plot/plot.h"
 #include "ui/serve/request_timeline.h"
 #include "ui/serve/sweep_form.h"

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "core/runs/compared_files.h"
+#include "core/compare/compared_files.h"
 
 namespace mw::ui {
 

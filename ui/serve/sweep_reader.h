@@ -6,8 +6,8 @@
 #include <mutex>
 
 #include "core/base/mailbox.h"
-#include "core/base/newest.h"
-#include "core/runs/sweep_run.h"
+#include "core/base/latest_task_worker.h"
+#include "core/jobs/sweep_run.h"
 #include "ui/serve/sweep_model.h"
 #include "ui/train/run_controller.h"
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "core/runs/comparison.h"
+#include "core/compare/comparison.h"
 
 namespace mw::ui {
 

@@ -4,7 +4,7 @@
 #include <QUndoCommand>
 #include <algorithm>
 
-#include "core/runs/parameters.h"
+#include "core/experiment/parameters.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {

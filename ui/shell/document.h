@@ -6,7 +6,7 @@
 #include <QUndoStack>
 #include <optional>
 
-#include "core/runs/experiment.h"
+#include "core/experiment/experiment.h"
 
 namespace mw::ui {
 

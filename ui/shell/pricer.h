@@ -7,10 +7,10 @@
 #include <optional>
 
 #include "core/base/mailbox.h"
-#include "core/base/newest.h"
-#include "core/runs/design.h"
-#include "core/runs/diagnostics.h"
-#include "core/runs/predict.h"
+#include "core/base/latest_task_worker.h"
+#include "core/views/design.h"
+#include "core/planning/diagnostics.h"
+#include "core/planning/predict.h"
 
 namespace mw::ui {
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "core/runs/diagnostics.h"
+#include "core/planning/diagnostics.h"
 
 namespace mw::ui {
 

@@ -8,7 +8,7 @@
 #include <QPushButton>
 #include <QScrollArea>
 
-#include "core/runs/diagnostics.h"
+#include "core/planning/diagnostics.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/formats/csv.h"
+#include "core/formats/results/csv.h"
 
 namespace mw::ui {
 

@@ -6,7 +6,7 @@
 #include <QStackedWidget>
 #include <QVBoxLayout>
 
-#include "core/runs/moment.h"
+#include "core/views/step_snapshot.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/train/run_lines.h"

@@ -5,7 +5,7 @@
 #include <QComboBox>
 #include <vector>
 
-#include "core/runs/store.h"
+#include "core/store/store.h"
 
 namespace mw::ui {
 

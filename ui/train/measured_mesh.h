@@ -6,8 +6,8 @@
 #include <QWidget>
 #include <optional>
 
-#include "core/runs/device_grid.h"
-#include "core/runs/moment.h"
+#include "core/views/device_grid.h"
+#include "core/views/step_snapshot.h"
 #include "ui/train/run_controller.h"
 
 namespace mw::ui {

@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/mailbox.h"
-#include "core/runs/merge_adapter.h"
+#include "core/jobs/merge_adapter.h"
 
 namespace mw::ui {
 

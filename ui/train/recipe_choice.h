@@ -4,7 +4,7 @@
 #include <QComboBox>
 
 #include "core/recipes/recipe.h"
-#include "core/runs/experiment.h"
+#include "core/experiment/experiment.h"
 
 namespace mw::ui {
 

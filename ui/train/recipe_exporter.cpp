@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/train/recipe_exporter.h"
 
-#include "core/runs/recipe_export.h"
+#include "core/jobs/recipe_export.h"
 #include "ui/theme/text.h"
 #include "ui/train/run_controller.h"
 

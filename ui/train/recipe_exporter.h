@@ -8,8 +8,8 @@
 #include "core/base/error.h"
 #include "core/base/mailbox.h"
 #include "core/recipes/recipe.h"
-#include "core/runs/experiment.h"
-#include "core/runs/sweep_run.h"
+#include "core/experiment/experiment.h"
+#include "core/jobs/sweep_run.h"
 
 namespace mw::ui {
 

@@ -4,7 +4,7 @@
 #include <QHeaderView>
 
 #include "core/base/units.h"
-#include "core/runs/parameters.h"
+#include "core/experiment/parameters.h"
 #include "ui/form/field.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"

@@ -10,8 +10,8 @@
 
 #include "core/base/mailbox.h"
 #include "core/launch/launch_job.h"
-#include "core/runs/job.h"
-#include "core/runs/run_view.h"
+#include "core/jobs/job.h"
+#include "core/views/run_view.h"
 
 namespace mw::ui {
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <QWidget>
 
-#include "core/runs/moment.h"
+#include "core/views/step_snapshot.h"
 #include "ui/plot/plot.h"
 #include "ui/train/collectives_panel.h"
 #include "ui/train/device_memory.h"

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "core/engine/kernels/packed_gemm.h"
-#include "core/engine/network.h"
+#include "core/engine/transformer/network.h"
 
 namespace mw::engine {
 

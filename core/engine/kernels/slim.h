@@ -11,7 +11,7 @@
 #include <mutex>
 #include <vector>
 
-#include "core/engine/arena.h"
+#include "core/engine/runtime/arena.h"
 #include "core/engine/kernels/packed.h"
 
 namespace mw::engine {

@@ -4,7 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/formats/json_text.h"
+#include "core/base/json_text.h"
 #include "core/formats/logs/readers.h"
 
 namespace mw::formats {

@@ -4,11 +4,11 @@
 #include <bit>
 #include <cstring>
 
-#include "core/formats/floats.h"
+#include "core/formats/safetensors/floats.h"
 #include "core/formats/logs/protobuf.h"
 #include "core/formats/logs/run_log.h"
 #include "core/formats/orbax/bytes.h"
-#include "core/formats/pread_file.h"
+#include "core/formats/safetensors/pread_file.h"
 
 namespace mw::formats {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/formats/json_text.h"
+#include "core/base/json_text.h"
 #include "core/formats/logs/protobuf.h"
 #include "core/formats/logs/readers.h"
 

@@ -5,7 +5,7 @@
 #include <system_error>
 
 #include "core/base/files.h"
-#include "core/formats/pread_file.h"
+#include "core/formats/safetensors/pread_file.h"
 
 namespace mw::formats {
 namespace fs = std::filesystem;

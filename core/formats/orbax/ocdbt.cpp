@@ -7,7 +7,7 @@
 #include "core/base/json.h"
 #include "core/formats/orbax/kv_store.h"
 #include "core/formats/orbax/ocdbt_format.h"
-#include "core/formats/pread_file.h"
+#include "core/formats/safetensors/pread_file.h"
 
 namespace mw::formats {
 namespace fs = std::filesystem;

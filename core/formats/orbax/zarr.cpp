@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "core/base/json.h"
-#include "core/formats/floats.h"
+#include "core/formats/safetensors/floats.h"
 
 namespace mw::formats {
 namespace {

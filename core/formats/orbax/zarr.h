@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/formats/orbax/kv_store.h"
-#include "core/formats/safetensors.h"
+#include "core/formats/safetensors/safetensors.h"
 
 namespace mw::formats {
 

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/compare/compared_files.h"
+
+#include "core/formats/results/bench_import.h"
+#include "core/model/config.h"
+
+namespace mw::runs {
+namespace {
+
+double bytes_of(const formats::BenchSet& set, const char* condition) {
+  const auto at = set.conditions.find(condition);
+  if (at == set.conditions.end()) return 2;
+  return at->second.find("fp8") != std::string::npos || at->second.find("int8") != std::string::npos ? 1 : 2;
+}
+
+}  // namespace
+
+std::vector<serve::Finding> audit_known(const formats::BenchSet& set, const hardware::Catalogue& catalogue) {
+  if (!set.model.empty() && !set.target.empty() && set.target != "cpu") try {
+      return serve::audit(set, {.model = model::catalogue(set.model),
+                                .target = catalogue.target(set.target),
+                                .weight_bytes = bytes_of(set, "weight_dtype"),
+                                .kv_bytes = bytes_of(set, "kv_dtype")});
+    } catch (const Error&) {  // a model or chip that nobody here knows
+    }
+  return serve::audit(set);
+}
+
+std::vector<Compared> compared_files(const std::filesystem::path& file, const hardware::Catalogue& catalogue) {
+  std::vector<Compared> out;
+  for (formats::BenchSet& set : formats::read_bench(file)) {
+    Compared column = compared(std::move(set));
+    column.sweep->findings = audit_known(column.sweep->set, catalogue);
+    out.push_back(std::move(column));
+  }
+  return out;
+}
+
+}  // namespace mw::runs

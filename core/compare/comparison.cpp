@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/compare/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "core/base/units.h"
+#include "core/compare/comparison_parts.h"
+
+namespace mw::runs {
+
+std::string_view to_string(Fairness fairness) {
+  switch (fairness) {
+    case Fairness::fair:
+      return "fair";
+    case Fairness::confounded:
+      return "confounded";
+    case Fairness::meaningless:
+      break;
+  }
+  return "meaningless";
+}
+
+Compared compared(formats::BenchSet set) {
+  Compared out{.name = set.name, .provenance = set.provenance};
+  if (const auto usd = set.conditions.find("train_usd"); usd != set.conditions.end())
+    if (const double value = std::atof(usd->second.c_str()); value > 0) out.train_usd = value;
+  out.sweep = sweep_view(std::move(set), {});
+  return out;
+}
+
+namespace {
+
+bool is_imported(const RunView& view) {
+  const Json& info = view.info();
+  return info.contains("source") && info["source"] == "imported";
+}
+
+// A training run of another program: what its recipe says it carries out is its document; a log says what it says.
+void take_import(Compared& out) {
+  out.provenance = formats::Provenance::imported;
+  const Json& info = out.training->info();
+  out.says_all = info.contains("experiment") && info["experiment"].is_object();
+  if (!out.says_all) return;
+  try {
+    out.experiment = Experiment::from_json(info["experiment"]);
+  } catch (const Error&) {  // of a newer program: as it was stored
+    out.says_all = false;
+  }
+}
+
+}  // namespace
+
+Compared compared(const Store& store, const RunId& run) {
+  Compared out{.id = run, .experiment = store.experiment(run)};
+  out.name = store.find(run)->name;
+  RunView view;
+  for (const StoredEvent& e : store.events(run)) view.feed(e.event);
+  if (view.kind() == "sweep") {
+    out.sweep = sweep_view(view);
+    out.provenance = out.sweep->set.provenance;
+    if (is_imported(view) && out.provenance == formats::Provenance::measured)
+      out.provenance = formats::Provenance::imported;
+  } else {
+    out.training = std::move(view);
+    if (is_imported(*out.training)) take_import(out);
+  }
+  return out;
+}
+
+Comparison compare(const std::vector<Compared>& runs) {
+  if (runs.size() < 2)
+    throw Error({.id = "COMPARE",
+                 .message = "a comparison needs two runs or more",
+                 .found = std::to_string(runs.size()),
+                 .expected = "2 or more"});
+  Comparison out;
+  std::map<std::string, int> names;
+  for (const Compared& run : runs) ++names[run.name];
+  for (size_t i = 0; i < runs.size(); ++i)
+    out.names.push_back(names[runs[i].name] == 1
+                            ? runs[i].name
+                            : runs[i].name + " (" + (runs[i].id.empty() ? std::to_string(i + 1) : runs[i].id) + ")");
+  const auto serves = std::count_if(runs.begin(), runs.end(), [](const Compared& r) { return r.sweep.has_value(); });
+  if (serves == static_cast<long>(runs.size()))
+    comparing::serving(runs, out);
+  else if (serves == 0)
+    comparing::training(runs, out);
+  else
+    comparing::confound(out, "kind", "training runs and serving sweeps have no result in common",
+                        Fairness::meaningless);
+  std::stable_sort(out.confounders.begin(), out.confounders.end(),
+                   [](const Confounder& a, const Confounder& b) { return a.at_least > b.at_least; });
+  for (const Confounder& c : out.confounders) out.verdict = std::max(out.verdict, c.at_least);
+  return out;
+}
+
+namespace comparing {
+
+namespace {
+
+constexpr size_t kLongestName = 48;
+
+// What all names begin with, to the end of a word.
+size_t common_beginning(const std::vector<std::string>& names) {
+  size_t same = 0;
+  while (std::all_of(names.begin(), names.end(),
+                     [&](const std::string& n) { return same < n.size() && n[same] == names[0][same]; }))
+    ++same;
+  const size_t space = names[0].rfind(' ', same);
+  return space == std::string::npos || space > same ? 0 : space + 1;
+}
+
+// At most so many characters, the middle left out; a character's bytes stay together.
+std::string shortened(const std::string& name) {
+  if (name.size() <= kLongestName) return name;
+  const auto begins = [&](size_t at) { return (static_cast<unsigned char>(name[at]) & 0xC0) != 0x80; };
+  size_t head = kLongestName / 2, tail = name.size() - kLongestName / 2;
+  while (head > 0 && !begins(head)) --head;
+  while (tail < name.size() && !begins(tail)) ++tail;
+  return name.substr(0, head) + "\u2026" + name.substr(tail);
+}
+
+}  // namespace
+
+std::string called(const Comparison& out, size_t column) {
+  if (out.names.size() == 2) return column == 0 ? "baseline" : "the other";
+  const size_t same = common_beginning(out.names);
+  const std::string name = out.names[column].substr(same), text = shortened(name);
+  const auto twins = std::count_if(out.names.begin(), out.names.end(),
+                                   [&](const std::string& n) { return shortened(n.substr(same)) == text; });
+  return twins == 1 ? text : name;
+}
+
+std::string listed(const Comparison& out, const std::vector<std::string>& values) {
+  std::vector<std::pair<std::string, std::vector<size_t>>> groups;
+  for (size_t c = 0; c < values.size(); ++c) {
+    const std::string value = values[c].empty() ? "not said" : values[c];
+    const auto at = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == value; });
+    (at == groups.end() ? *groups.insert(at, {value, {}}) : *at).second.push_back(c);
+  }
+  const auto largest = std::max_element(groups.begin(), groups.end(),
+                                        [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  const bool others = groups.size() > 1 && largest->second.size() > 1;
+  if (others) std::rotate(largest, std::next(largest), groups.end());
+  std::string text;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const auto& [value, columns] = groups[g];
+    text += (g > 0 ? ", " : "") + value + " in ";
+    if (groups.size() == 1 && columns.size() == out.names.size()) return value + " in all";
+    if (others && g + 1 == groups.size()) return text + "the others";
+    for (size_t i = 0; i < columns.size(); ++i)
+      text += (i == 0 ? "" : i + 1 == columns.size() ? " and " : ", ") + called(out, columns[i]);
+  }
+  return text;
+}
+
+void confound(Comparison& out, std::string key, std::string text, Fairness at_least) {
+  out.confounders.push_back({std::move(key), std::move(text), at_least});
+}
+
+bool add_setting(Comparison& out, std::string key, std::string label, std::vector<std::string> texts, Unsaid unsaid) {
+  std::set<std::string> said(texts.begin(), texts.end());
+  if (unsaid == Unsaid::ignored) said.erase("");
+  if (said.size() < 2) return false;
+  ComparisonRow row{.kind = ComparisonRow::Kind::setting, .key = std::move(key), .label = std::move(label)};
+  row.texts = std::move(texts);
+  row.values.resize(row.texts.size());
+  row.deltas.resize(row.texts.size());
+  row.marks.resize(row.texts.size());
+  out.rows.push_back(std::move(row));
+  return true;
+}
+
+ComparisonRow* add_result(Comparison& out, const ResultRow& facts, const std::vector<double>& values) {
+  if (std::none_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); })) return nullptr;
+  ComparisonRow row{.kind = ComparisonRow::Kind::result, .key = facts.key, .label = facts.label, .unit = facts.unit};
+  row.better = facts.better;
+  row.differs = false;
+  for (const double v : values) {
+    const bool known = std::isfinite(v), based = known && std::isfinite(values[0]) && values[0] != 0;
+    row.values.push_back(known ? std::optional(v) : std::nullopt);
+    row.texts.push_back(known ? value_text(v) : std::string());
+    row.deltas.push_back(based && row.deltas.size() > 0 ? std::optional(v / values[0] - 1) : std::nullopt);
+    row.differs = row.differs || v != values[0];
+  }
+  row.marks.resize(values.size());
+  return &out.rows.emplace_back(std::move(row));
+}
+
+std::string value_text(double value) {
+  if (std::abs(value) < 999.5) return number_text(value, 4);
+  std::string digits = std::to_string(std::llround(value));
+  for (long at = static_cast<long>(digits.size()) - 3; at > (digits[0] == '-' ? 1 : 0); at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}
+
+}  // namespace comparing
+}  // namespace mw::runs

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs side by side, the first as baseline: what differs, measured values with their change, and whether they may be
+// compared at all. Of sweeps and of training runs. Plain values; any thread.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/json.h"
+#include "core/formats/results/bench_result.h"
+#include "core/views/run_view.h"
+#include "core/store/store.h"
+#include "core/views/sweep_view.h"
+
+namespace mw::runs {
+
+struct Compared {  // one column
+  RunId id{};      // empty: a file or shipped set
+  std::string name{};
+  formats::Provenance provenance = formats::Provenance::measured;
+  Experiment experiment{};           // empty document for an import
+  std::optional<SweepView> sweep{};  // of serving
+  std::optional<RunView> training{};
+  bool says_all = true;               // false: an import, of whose settings only what its document has is known
+  std::optional<double> train_usd{};  // what training cost before this serves; a set may say it, too (train_usd)
+};
+Compared compared(formats::BenchSet set);  // of a file or shipped set
+
+// Reads a run of the store with all its events; throws RUN-UNKNOWN.
+Compared compared(const Store& store, const RunId& run);
+
+enum class Fairness { fair, confounded, meaningless };
+std::string_view to_string(Fairness fairness);
+struct Confounder {
+  std::string key{};   // "kv_dtype", "loss_mask", "definitions.tpot", "prefix_cache", "requests" ...
+  std::string text{};  // one sentence
+  Fairness at_least = Fairness::confounded;
+};
+
+struct ComparisonRow {
+  enum class Kind { setting, result } kind = Kind::setting;
+  std::string key{}, label{}, unit{};           // key of a cell: "512/128@4.median_ttft_ms"
+  std::vector<std::string> texts{};             // as shown, by column; empty: has none
+  std::vector<std::optional<double>> values{};  // results
+  std::vector<std::optional<double>> deltas{};  // relative to the baseline: -0.96
+  enum class Better { lower, higher, neither } better = Better::neither;
+  // By column: what the audit says of this cell, or empty. Begins with "impossible", "suspicious" or "few requests".
+  std::vector<std::string> marks{};
+  bool differs = true;
+};
+
+struct Comparison {
+  std::vector<std::string> names{};
+  Fairness verdict = Fairness::fair;
+  std::vector<Confounder> confounders{};  // the gravest first
+  std::vector<ComparisonRow> rows{};      // settings that differ, then results
+};
+Comparison compare(const std::vector<Compared>& runs);  // throws Error COMPARE for fewer than two
+
+std::string change_text(double delta);  // "+1.2 %", "-96 %", "+2.6e-05 %", "="
+
+// {rows: [{key, values, delta}], warnings: [...], verdict}: contract.md.
+Json to_json(const Comparison& comparison);
+std::string to_csv(const Comparison& comparison);
+std::string to_markdown(const Comparison& comparison);
+std::string to_latex(const Comparison& comparison);
+
+}  // namespace mw::runs

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why the difference between two servings may be another one than that of their servers.
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "core/base/units.h"
+#include "core/compare/comparison_parts.h"
+
+namespace mw::runs::comparing {
+namespace {
+
+using formats::BenchPoint;
+using formats::BenchSet;
+
+// "google/gemma-4-31B-it" and "gemma4-31b" are one model.
+std::string plain_model(const std::string& name) {
+  std::string base = name.substr(name.rfind('/') == std::string::npos ? 0 : name.rfind('/') + 1), out;
+  for (const char c : base)
+    if (std::isalnum(static_cast<unsigned char>(c)))
+      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (out.ends_with("it")) out.resize(out.size() - 2);
+  return out;
+}
+
+// Conditions by what they are to a reader; the rest of them are shown as settings only.
+const std::vector<std::pair<std::string, std::string>>& conditions() {
+  static const std::vector<std::pair<std::string, std::string>> all{
+      {"kv_dtype", "KV cache type"},
+      {"weight_dtype", "type of the weights"},
+      {"prefix_cache", "prefix cache"},
+      {"version", "version of the server"},
+      {"tokenizer", "tokenizer"},
+      {"chunked_prefill", "chunked prefill"},
+      {"sliding_window_kv", "saving of sliding-window KV"},
+      {"async_scheduling", "async scheduling"},
+      {"max_model_len", "max_model_len"},
+      {"max_num_seqs", "max_num_seqs"},
+      {"max_num_batched_tokens", "max_num_batched_tokens"},
+      {"arrival", "arrival of requests"},
+      {"burstiness", "burstiness"},
+      {"lengths", "law of lengths"},
+      {"prompts", "prompts of repeated points"},
+      {"seed", "seed"}};
+  return all;
+}
+
+const std::set<std::string>& deciding() {
+  static const std::set<std::string> keys{"kv_dtype", "weight_dtype", "prefix_cache", "version"};
+  return keys;
+}
+
+class Confounders {
+ public:
+  Confounders(const Runs& runs, Comparison& out) : runs_(runs), out_(out) {}
+
+  void all() {
+    loads();
+    identity();
+    definitions();
+    for (const auto& [key, label] : conditions()) condition(key, label);
+    cached();
+    counts();
+    audits();
+  }
+
+ private:
+  std::vector<std::string> column(const std::function<std::string(const Compared&)>& text) const {
+    std::vector<std::string> values;
+    for (const Compared& run : runs_) values.push_back(text(run));
+    return values;
+  }
+  static size_t different(const std::vector<std::string>& values, bool unsaid_counts) {
+    std::set<std::string> said(values.begin(), values.end());
+    if (!unsaid_counts) said.erase("");
+    return said.size();
+  }
+  void differs(const std::string& key, const std::string& label, const std::vector<std::string>& values,
+               bool unsaid_counts = false, Fairness at_least = Fairness::confounded) {
+    if (different(values, unsaid_counts) > 1)
+      confound(out_, key, label + " differs (" + listed(out_, values) + ")", at_least);
+  }
+
+  // Whether any load was asked of two of them, or of the baseline and another.
+  void loads() {
+    const bool common = std::any_of(out_.rows.begin(), out_.rows.end(), [](const ComparisonRow& row) {
+      return row.kind == ComparisonRow::Kind::result && !row.key.starts_with("tco.") &&
+             std::count_if(row.values.begin(), row.values.end(), [](const auto& v) { return v.has_value(); }) > 1;
+    });
+    if (!common)
+      confound(out_, "loads", "no two of them were asked the same: lengths and rates have nothing in common",
+               Fairness::meaningless);
+    std::set<bool> loops;
+    std::vector<std::string> shown;
+    for (const Compared& run : runs_) {
+      bool open = false, closed = false;
+      for (const BenchPoint& p : run.sweep->set.points) {
+        open = open || !std::isnan(p.request_rate);
+        closed = closed || (std::isnan(p.request_rate) && p.max_concurrency > 0);
+      }
+      if (open != closed) loops.insert(open);
+      shown.push_back(open && closed ? "both" : open ? "open" : closed ? "closed" : "");
+    }
+    if (loops.size() > 1) differs("loop", "open or closed loop", shown);
+  }
+
+  void identity() {
+    const auto models = column([](const Compared& r) { return plain_model(r.sweep->set.model); });
+    const auto targets = column([](const Compared& r) { return r.sweep->set.target; });
+    const bool targets_differ = different(targets, false) > 1;
+    if (different(models, false) > 1)
+      confound(out_, "model",
+               "the model differs (" + listed(out_, column([](const Compared& r) { return r.sweep->set.model; })) +
+                   ")" + (targets_differ ? ", and so does the target" : ""),
+               targets_differ ? Fairness::meaningless : Fairness::confounded);
+    differs("provenance", "the source", column([](const Compared& r) { return std::string(to_string(r.provenance)); }));
+    differs("tool", "the measuring tool", column([](const Compared& r) {
+              const std::string& tool = r.sweep->set.tool;  // without its version
+              const size_t digit = tool.find_first_of("0123456789");
+              return tool.substr(0,
+                                 digit == std::string::npos ? tool.size() : tool.find_last_not_of(' ', digit - 1) + 1);
+            }));
+  }
+
+  void definitions() {
+    const auto names = [&](const char* key) {
+      return column([key](const Compared& r) {
+        return formats::to_json(BenchSet{.definitions = r.sweep->set.definitions},
+                                formats::Detail::summary)["definitions"][key]
+            .get<std::string>();
+      });
+    };
+    differs("definitions.tpot", "the definition of TPOT", names("tpot"));
+    differs("definitions.start", "the moment that latencies count from", names("start"));
+    differs("definitions.peak", "what the output rate is", names("peak"));
+  }
+
+  static std::string condition_of(const Compared& run, const std::string& key) {
+    const auto found = run.sweep->set.conditions.find(key);
+    return found == run.sweep->set.conditions.end() ? std::string() : found->second;
+  }
+
+  void condition(const std::string& key, const std::string& label) {
+    differs(key, label, column([&](const Compared& r) { return condition_of(r, key); }), deciding().contains(key));
+  }
+
+  // The same prompts again, with the cache on, are answered from it, on both sides or on one.
+  void cached() {
+    if (std::any_of(out_.confounders.begin(), out_.confounders.end(),
+                    [](const Confounder& c) { return c.key == "prefix_cache"; }))
+      return;
+    for (size_t c = 0; c < runs_.size(); ++c) {
+      const std::string cache = condition_of(runs_[c], "prefix_cache"), prompts = condition_of(runs_[c], "prompts");
+      const bool signs =
+          std::any_of(runs_[c].sweep->findings.begin(), runs_[c].sweep->findings.end(),
+                      [](const serve::Finding& f) { return f.rule == "PREFIX-CACHE" || f.rule == "FLOOR-PREFILL"; });
+      if (cache == "off" || !((cache == "on" && prompts != "salted") || (cache.empty() && signs))) continue;
+      confound(out_, "prefix_cache",
+               called(out_, c) + (cache.empty() ? ": nothing is said of the prefix cache, and TTFT has its signs"
+                                                : ": the prefix cache is on and prompts may come again"));
+      return;
+    }
+  }
+
+  void counts() {
+    std::vector<std::string> shown;
+    long least = std::numeric_limits<long>::max(), most = 0;
+    for (const Compared& run : runs_) {
+      long low = std::numeric_limits<long>::max(), high = 0;
+      for (const BenchPoint& p : run.sweep->set.points) {
+        if (p.num_prompts <= 0) continue;
+        low = std::min(low, p.num_prompts);
+        high = std::max(high, p.num_prompts);
+      }
+      shown.push_back(high == 0     ? ""
+                      : low == high ? std::to_string(low)
+                                    : std::to_string(low) + " to " + std::to_string(high));
+      if (high > 0) least = std::min(least, low), most = std::max(most, high);
+    }
+    if (most == 0) return;
+    if (most > 2 * least)
+      differs("requests", "the number of requests per point", shown);
+    else if (least < 100)
+      confound(out_, "requests",
+               std::to_string(least) + " requests per point are too few for percentiles (" + listed(out_, shown) + ")");
+  }
+
+  void audits() {
+    struct Kind {
+      const char *key, *text;
+      std::function<bool(const serve::Finding&)> is;
+    };
+    static const std::vector<Kind> kinds{
+        {"floor", "below what the hardware could do at its peak",
+         [](const serve::Finding& f) {
+           return f.verdict == serve::Verdict::impossible && f.rule != "UNITS" && f.rule != "CONTEXT";
+         }},
+        {"units", "with numbers that contradict each other",
+         [](const serve::Finding& f) { return f.rule == "UNITS" || f.rule == "CONTEXT"; }},
+        {"client_limited", "that measured the client's load, not the server",
+         [](const serve::Finding& f) { return f.rule == "LITTLE"; }},
+        {"saturation", "where the server fell behind: TTFT says how long the run was",
+         [](const serve::Finding& f) { return f.rule == "SATURATED"; }},
+        {"failed", "with failed requests", [](const serve::Finding& f) { return f.rule == "FAILED"; }},
+        {"lengths", "whose lengths are not those asked for",
+         [](const serve::Finding& f) { return f.rule == "LENGTHS"; }},
+        {"omission", "whose client sent late or held requests back",
+         [](const serve::Finding& f) { return f.rule == "LOOP"; }}};
+    for (const Kind& kind : kinds) {
+      size_t points = 0, hit_columns = 0;
+      std::string where;
+      for (size_t c = 0; c < runs_.size(); ++c) {
+        std::set<size_t> hit;
+        for (const serve::Finding& f : runs_[c].sweep->findings)
+          if (kind.is(f)) hit.insert(f.point);
+        if (hit.empty()) continue;
+        points += hit.size(), ++hit_columns;
+        where += (where.empty() ? "" : ", ") + std::to_string(hit.size()) + " in " + called(out_, c);
+      }
+      if (points > 0)
+        confound(out_, kind.key,
+                 std::to_string(points) + (points == 1 ? " point " : " points ") + kind.text + " (" +
+                     (hit_columns == 1 ? where.substr(where.find("in ")) : where) + ")");
+    }
+  }
+
+  const Runs& runs_;
+  Comparison& out_;
+};
+
+}  // namespace
+
+void serving_confounders(const Runs& runs, Comparison& out) {
+  Confounders(runs, out).all();
+}
+
+}  // namespace mw::runs::comparing

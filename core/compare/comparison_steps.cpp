@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/compare/comparison_steps.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace mw::runs {
+namespace {
+
+constexpr size_t kFew = 24;     // that are all shown
+constexpr double kWider = 1.6;  // each further step of many is so much later than the one before
+
+}  // namespace
+
+std::vector<Point> step_differences(const RunView& baseline, const RunView& other, const std::string& metric) {
+  const MetricSeries *a = baseline.metric(metric), *b = other.metric(metric);
+  std::vector<Point> out;
+  if (!a || !b) return out;
+  for (size_t i = 0, j = 0; i < a->raw.size() && j < b->raw.size();) {  // both ascend
+    const Point p = a->raw[i], q = b->raw[j];
+    if (p.x < q.x) {
+      ++i;
+    } else if (q.x < p.x) {
+      ++j;
+    } else {
+      const double difference = q.y / p.y - 1;
+      if (p.y != 0 && std::isfinite(difference)) out.push_back({p.x, difference});
+      ++i, ++j;
+    }
+  }
+  return out;
+}
+
+Point furthest_apart(const std::vector<Point>& differences) {
+  Point out{0, std::numeric_limits<double>::quiet_NaN()};
+  for (const Point& d : differences)
+    if (!(std::abs(d.y) <= std::abs(out.y))) out = d;
+  return out;
+}
+
+std::vector<long> steps_to_show(std::vector<long> steps) {
+  if (steps.size() <= kFew) return steps;
+  std::vector<long> out;
+  double next = 0;
+  for (const long step : steps)
+    if (static_cast<double>(step) >= next || step == steps.back()) {
+      out.push_back(step);
+      next = std::max(static_cast<double>(step) + 1, static_cast<double>(step) * kWider);
+    }
+  return out;
+}
+
+}  // namespace mw::runs

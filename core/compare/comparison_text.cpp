@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// A comparison as JSON (contract.md), CSV, Markdown and LaTeX. Marks become notes under the table.
+#include <cmath>
+
+#include "core/base/units.h"
+#include "core/formats/results/csv.h"
+#include "core/compare/comparison.h"
+
+namespace mw::runs {
+namespace {
+
+std::string label_of(const ComparisonRow& row) {
+  return row.unit.empty() ? row.label : row.label + " (" + row.unit + ")";
+}
+
+std::string escaped_markdown(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|' || c == '*' || c == '_' || c == '`' || c == '\\' || c == '<' || c == '[') out += '\\';
+    out += c == '\n' || c == '\r' ? ' ' : c;
+  }
+  return out;
+}
+
+std::string escaped_latex(const std::string& text) {
+  std::string out;
+  for (const char c : text) switch (c) {
+      case '\\':
+        out += "\\textbackslash{}";
+        break;
+      case '~':
+        out += "\\textasciitilde{}";
+        break;
+      case '^':
+        out += "\\textasciicircum{}";
+        break;
+      case '<':
+        out += "\\textless{}";
+        break;
+      case '>':
+        out += "\\textgreater{}";
+        break;
+      case '\n':
+      case '\r':
+        out += ' ';
+        break;
+      case '&':
+      case '%':
+      case '$':
+      case '#':
+      case '_':
+      case '{':
+      case '}':
+        out += '\\';
+        [[fallthrough]];
+      default:
+        out += c;
+    }
+  return out;
+}
+
+// "61  -96 %  (2)"; the mark's note goes to `notes`.
+std::string cell(const ComparisonRow& row, size_t column, const Comparison& comparison,
+                 std::vector<std::string>& notes) {
+  std::string text = row.texts[column];
+  if (text.empty()) return row.kind == ComparisonRow::Kind::setting ? "not said" : "";
+  if (row.deltas[column]) text += "  " + change_text(*row.deltas[column]);
+  if (!row.marks[column].empty()) {
+    notes.push_back(comparison.names[column] + ", " + row.label + ": " + row.marks[column]);
+    text += "  (" + std::to_string(notes.size()) + ")";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string change_text(double delta) {
+  if (delta == 0) return "=";
+  const double p = delta * 100;
+  const std::string digits = std::abs(p) < 9.95 ? number_text(p, 2) : std::to_string(std::llround(p));
+  return (p >= 0 ? "+" : "") + digits + " %";
+}
+
+Json to_json(const Comparison& comparison) {
+  Json rows = Json::array();
+  for (const ComparisonRow& row : comparison.rows) {
+    Json values = Json::array(), deltas = Json::array();
+    for (size_t c = 0; c < row.texts.size(); ++c) {
+      if (row.kind == ComparisonRow::Kind::setting)
+        values.push_back(row.texts[c].empty() ? Json(nullptr) : Json(row.texts[c]));
+      else
+        values.push_back(row.values[c] ? Json(*row.values[c]) : Json(nullptr));
+      deltas.push_back(row.deltas[c] ? Json(*row.deltas[c]) : Json(nullptr));
+    }
+    Json one{{"key", row.key},
+             {"label", row.label},
+             {"kind", row.kind == ComparisonRow::Kind::setting ? "setting" : "result"},
+             {"values", values},
+             {"delta", deltas}};
+    if (!row.unit.empty()) one["unit"] = row.unit;
+    for (const std::string& mark : row.marks)
+      if (!mark.empty()) one["marks"] = row.marks;
+    rows.push_back(std::move(one));
+  }
+  Json warnings = Json::array(), confounders = Json::array();
+  for (const Confounder& c : comparison.confounders) {
+    warnings.push_back(c.text);
+    confounders.push_back({{"key", c.key}, {"text", c.text}, {"at_least", to_string(c.at_least)}});
+  }
+  return {{"names", comparison.names},
+          {"verdict", to_string(comparison.verdict)},
+          {"warnings", warnings},
+          {"confounders", confounders},
+          {"rows", rows}};
+}
+
+std::string to_csv(const Comparison& comparison) {
+  std::string out = "key,label,unit";
+  for (size_t c = 0; c < comparison.names.size(); ++c) {
+    out += "," + formats::csv_cell(comparison.names[c]);
+    if (c > 0) out += "," + formats::csv_cell(comparison.names[c] + ", change");
+  }
+  out += ",marks\n";
+  for (const ComparisonRow& row : comparison.rows) {
+    out += formats::csv_cell(row.key) + "," + formats::csv_cell(row.label) + "," + formats::csv_cell(row.unit);
+    std::string marks;
+    for (size_t c = 0; c < row.texts.size(); ++c) {
+      out += "," + (row.values[c] ? number_text(*row.values[c], 10) : formats::csv_cell(row.texts[c]));
+      if (c > 0) out += "," + (row.deltas[c] ? number_text(*row.deltas[c], 6) : std::string());
+      if (!row.marks[c].empty()) marks += (marks.empty() ? "" : "; ") + comparison.names[c] + ": " + row.marks[c];
+    }
+    out += "," + formats::csv_cell(marks) + "\n";
+  }
+  const std::string rest(2 * comparison.names.size() + 1, ',');  // as many fields as the header
+  out += "verdict," + std::string(to_string(comparison.verdict)) + rest + "\n";
+  for (const Confounder& c : comparison.confounders)
+    out += formats::csv_cell("confounder." + c.key) + "," + formats::csv_cell(c.text) + rest + "\n";
+  return out;
+}
+
+std::string to_markdown(const Comparison& comparison) {
+  std::string out = "**Verdict: " + std::string(to_string(comparison.verdict)) + "**\n\n";
+  for (const Confounder& c : comparison.confounders) out += "- " + escaped_markdown(c.text) + "\n";
+  out += (comparison.confounders.empty() ? "| |" : "\n| |");
+  for (const std::string& name : comparison.names) out += " " + escaped_markdown(name) + " |";
+  out += "\n|---|";
+  for (size_t c = 0; c < comparison.names.size(); ++c) out += "---:|";
+  out += "\n";
+  std::vector<std::string> notes;
+  for (const ComparisonRow& row : comparison.rows) {
+    out += "| " + escaped_markdown(label_of(row)) + " |";
+    for (size_t c = 0; c < row.texts.size(); ++c) out += " " + escaped_markdown(cell(row, c, comparison, notes)) + " |";
+    out += "\n";
+  }
+  for (size_t i = 0; i < notes.size(); ++i)
+    out += (i == 0 ? "\n" : "") + std::string("(") + std::to_string(i + 1) + ") " + escaped_markdown(notes[i]) + "  \n";
+  return out;
+}
+
+std::string to_latex(const Comparison& comparison) {
+  std::string out =
+      "% needs no package\n\\begin{tabular}{l" + std::string(comparison.names.size(), 'r') + "}\n\\hline\n";
+  for (const std::string& name : comparison.names) out += " & " + escaped_latex(name);
+  out += " \\\\\n\\hline\n";
+  std::vector<std::string> notes;
+  for (const ComparisonRow& row : comparison.rows) {
+    out += escaped_latex(label_of(row));
+    for (size_t c = 0; c < row.texts.size(); ++c) out += " & " + escaped_latex(cell(row, c, comparison, notes));
+    out += " \\\\\n";
+  }
+  out += "\\hline\n\\end{tabular}\n\n\\noindent Verdict: " + std::string(to_string(comparison.verdict)) + ".";
+  for (const Confounder& c : comparison.confounders) out += "\n" + escaped_latex(c.text) + ".";
+  for (size_t i = 0; i < notes.size(); ++i)
+    out += "\n\n\\noindent (" + std::to_string(i + 1) + ") " + escaped_latex(notes[i]) + ".";
+  return out + "\n";
+}
+
+}  // namespace mw::runs

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of training runs: what their experiments set otherwise, how they ended, what they took.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "core/base/units.h"
+#include "core/compare/comparison_parts.h"
+#include "core/compare/comparison_steps.h"
+#include "core/experiment/parameters.h"
+
+namespace mw::runs::comparing {
+namespace {
+
+using Better = ComparisonRow::Better;
+
+std::string text_of(const Compared& run, const Parameter& p) {
+  const Experiment& e = run.experiment;
+  if (!run.says_all && !e.has(p.key)) return {};
+  try {
+    const Json value = e.value(p.key);
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  } catch (const Error&) {  // of another version: what is written there
+    return "not readable";
+  }
+}
+
+const Json& said(const Compared& run, const char* key) {
+  static const Json nothing;
+  const Json& info = run.training->info();
+  return info.is_object() && info.contains(key) ? info[key] : nothing;
+}
+
+// Sizes of axes as "fsdp 2, tp 4", versions as "jax 0.10.2, qwix 0.1.8": whatever a program says by name.
+std::string named(const Json& values) {
+  std::string text;
+  if (!values.is_object()) return text;
+  for (const auto& [name, value] : values.items())
+    if (value.is_string() || value.is_number())
+      text += (text.empty() ? "" : ", ") + name + " " + (value.is_string() ? value.get<std::string>() : value.dump());
+  return text;
+}
+
+// What it ran on, where the program says; else what was asked for.
+std::string mesh_text(const Compared& run) {
+  if (const std::string own = named(said(run, "mesh")); !own.empty() && !said(run, "mesh").contains("axes")) return own;
+  if (!run.says_all && !run.experiment.has("mesh")) return {};
+  std::string text;
+  for (const auto& [axis, size] : run.experiment.mesh())
+    text += (text.empty() ? "" : ", ") + axis + " " + std::to_string(size);
+  return text;
+}
+
+std::string software_of(const Compared& run) {
+  for (const char* key : {"software", "tool"})
+    if (const Json& name = said(run, key); name.is_string()) return name.get<std::string>();
+  return run.provenance == formats::Provenance::imported ? std::string() : "Meshwright";
+}
+
+// As add_setting(), where columns that say nothing of it are no difference.
+void add_said(const Runs& runs, Comparison& out, const std::string& key, const std::string& label,
+              std::vector<std::string> texts) {
+  std::set<std::string> of_said;
+  for (size_t c = 0; c < runs.size(); ++c)
+    if (runs[c].says_all || !texts[c].empty()) of_said.insert(texts[c]);
+  if (of_said.size() > 1) add_setting(out, key, label, std::move(texts), Unsaid::differs);
+}
+
+// Of settings that change what the loss counts, or what is learned from: not a difference of what is compared.
+struct Rule {
+  const char *key, *text;
+};
+constexpr Rule kConfounders[]{
+    {"data.loss", "the loss counts other tokens (loss mask)"},
+    {"data.path", "they learn from other data"},
+    {"data.max_len", "rows are cut or dropped at other lengths"},
+    {"data.overlong", "long rows are treated otherwise"},
+    {"data.packing", "rows are packed or not: a step has other tokens"},
+    {"train.seed", "the seed differs"},
+    {"train.steps", "they train for other numbers of steps"},
+    {"train.epochs", "they train for other numbers of passes over the data"},
+    {"train.dtype", "they compute in other types"},
+    {"model.id", "the model differs"},
+    {"model.path", "the model differs"},
+};
+
+double last(const RunView& run, const std::string& name) {
+  const MetricSeries* series = run.metric(name);
+  return series && !series->raw.empty() ? series->raw.back().y : formats::kUnknown;
+}
+
+double median(const RunView& run, const std::string& name) {
+  const MetricSeries* series = run.metric(name);
+  if (!series) return formats::kUnknown;
+  return formats::percentile_of({series->raw.y().begin(), series->raw.y().end()}, 50);
+}
+
+double peak(const RunView& run) {
+  double most = 0;
+  for (const auto& [device, timeline] : run.memory()) most = std::max(most, static_cast<double>(timeline.peak.value));
+  if (run.finished()) most = std::max(most, static_cast<double>(run.finished()->peak.value));
+  return most > 0 ? most / (1 << 20) : formats::kUnknown;
+}
+
+double seconds(const RunView& run) {
+  const double s = run.finished() ? run.finished()->seconds : run.last_time();
+  return s > 0 ? s : formats::kUnknown;
+}
+
+double tokens(const RunView& run) {
+  const double counted = run.finished() ? static_cast<double>(run.finished()->tokens) : 0;
+  return counted > 0 ? counted : last(run, "train/tokens");
+}
+
+// Of the price that the experiment itself sets; the catalogue's is a plan's, not a run's.
+double usd(const Compared& run) {
+  const double each = run.experiment.number("price.usd_per_chip_hour");
+  return each > 0 ? each * run.training->devices() * seconds(*run.training) / 3600 : formats::kUnknown;
+}
+
+void add_results(const Runs& runs, Comparison& out) {
+  const auto row = [&](const ResultRow& facts, auto value) {
+    std::vector<double> values;
+    for (const Compared& run : runs) values.push_back(value(run));
+    add_result(out, facts, values);
+  };
+  const auto of = [](auto take) { return [take](const Compared& r) { return take(*r.training); }; };
+  row({"train.loss", "Last training loss", "", Better::lower},
+      of([](const RunView& r) { return last(r, "train/loss"); }));
+  row({"eval.loss", "Last evaluation loss", "", Better::lower},
+      of([](const RunView& r) { return last(r, "eval/loss"); }));
+  row({"eval.perplexity", "Last perplexity", "", Better::lower},
+      of([](const RunView& r) { return last(r, "eval/perplexity"); }));
+  row({"train.tokens_per_second", "Speed, median", "tokens/s", Better::higher},
+      of([](const RunView& r) { return median(r, "train/tokens_per_second"); }));
+  row({"seconds", "Time", "s", Better::lower}, of(seconds));
+  row({"steps", "Steps", "", Better::neither}, of([](const RunView& r) { return static_cast<double>(r.step()); }));
+  row({"tokens", "Tokens", "", Better::neither}, of(tokens));
+  row({"peak_mib", "Most memory of a device", "MiB", Better::lower}, of(peak));
+  row({"usd", "Cost", "USD", Better::lower}, usd);
+  row({"usd_per_million_tokens", "Cost per million tokens", "USD", Better::lower},
+      [](const Compared& r) { return usd(r) / tokens(*r.training) * 1e6; });
+}
+
+// The loss at each step that all which report it have, and how far apart they come.
+void add_steps(const Runs& runs, Comparison& out) {
+  std::map<long, size_t> seen;
+  size_t reporting = 0;
+  std::vector<std::map<long, double>> losses(runs.size());
+  for (size_t c = 0; c < runs.size(); ++c) {
+    const MetricSeries* series = runs[c].training->metric("train/loss");
+    if (!series) continue;
+    ++reporting;
+    for (size_t i = 0; i < series->raw.size(); ++i) losses[c][std::lround(series->raw[i].x)] = series->raw[i].y;
+    for (const auto& [step, value] : losses[c]) ++seen[step];
+  }
+  if (reporting < 2) return;
+  std::vector<double> apart{formats::kUnknown};
+  for (size_t c = 1; c < runs.size(); ++c)
+    apart.push_back(100 *
+                    std::abs(furthest_apart(step_differences(*runs[0].training, *runs[c].training, "train/loss")).y));
+  add_result(out, {"train.loss.apart", "Training loss, largest difference at a step", "%"}, apart);
+  std::vector<long> common;
+  for (const auto& [step, count] : seen)
+    if (count == reporting) common.push_back(step);
+  for (const long step : steps_to_show(std::move(common))) {
+    std::vector<double> values;
+    for (const auto& of : losses) values.push_back(of.contains(step) ? of.at(step) : formats::kUnknown);
+    const std::string number = std::to_string(step);
+    add_result(out, {"train.loss@" + number, "Training loss, step " + number, ""}, values);
+  }
+}
+
+// Other software: by design it may compute something else, and what it is says so itself.
+void add_software(const Runs& runs, Comparison& out) {
+  const auto texts_of = [&](const char* key) -> const std::vector<std::string>* {
+    const auto row = std::find_if(out.rows.begin(), out.rows.end(), [&](const auto& r) { return r.key == key; });
+    return row == out.rows.end() ? nullptr : &row->texts;
+  };
+  if (const auto* names = texts_of("software"))
+    confound(out, "software", "other software trained them (" + listed(out, *names) + ")");
+  else if (const auto* versions = texts_of("versions"))
+    confound(out, "versions", "versions of the software differ (" + listed(out, *versions) + ")");
+  for (size_t c = 0; c < runs.size(); ++c) {
+    if (const Json& list = said(runs[c], "differences"); list.is_array())
+      for (const Json& difference : list)
+        if (difference.is_string()) confound(out, "design", called(out, c) + ": " + difference.get<std::string>());
+    if (!runs[c].says_all)
+      confound(out, "unsaid", called(out, c) + " does not say all of its settings: only what it says is compared");
+  }
+}
+
+void add_confounders(const Runs& runs, Comparison& out) {
+  add_software(runs, out);
+  std::set<std::string> told;
+  for (const Rule& rule : kConfounders) {
+    const auto row = std::find_if(out.rows.begin(), out.rows.end(), [&](const auto& r) { return r.key == rule.key; });
+    if (row == out.rows.end() || !told.insert(rule.text).second) continue;
+    confound(out, rule.key == std::string("data.loss") ? "loss_mask" : rule.key,
+             std::string(rule.text) + " (" + listed(out, row->texts) + ")");
+  }
+  for (size_t c = 0; c < runs.size(); ++c) {
+    const RunView& run = *runs[c].training;
+    if (run.state() != RunState::done)
+      confound(out, "state",
+               called(out, c) + " is " + std::string(to_string(run.state())) + " after " + std::to_string(run.step()) +
+                   " steps");
+  }
+  std::set<std::string> kinds;
+  for (const Compared& run : runs) kinds.insert(run.training->kind());
+  if (kinds.size() > 1)
+    confound(out, "kind", "runs of different kinds have no result in common", Fairness::meaningless);
+}
+
+}  // namespace
+
+void training(const Runs& runs, Comparison& out) {
+  const auto row = [&](const std::string& key, const std::string& label, auto text) {
+    std::vector<std::string> texts;
+    for (const Compared& run : runs) texts.push_back(text(run));
+    add_said(runs, out, key, label, std::move(texts));
+  };
+  const auto own = [&](const std::string& key, const std::string& label, auto text) {
+    std::vector<std::string> texts;
+    for (const Compared& run : runs) texts.push_back(text(run));
+    add_setting(out, key, label, std::move(texts));
+  };
+  own("software", "Software", software_of);
+  own("versions", "Versions", [](const Compared& r) { return named(said(r, "versions")); });
+  for (const Parameter& p : parameters())
+    if (p.key.find('*') == std::string::npos && p.key != "name" && p.key != "note")
+      row(p.key, p.label, [&](const Compared& r) { return text_of(r, p); });
+  row("mesh", "Mesh", mesh_text);
+  add_results(runs, out);
+  add_steps(runs, out);
+  add_confounders(runs, out);
+}
+
+}  // namespace mw::runs::comparing

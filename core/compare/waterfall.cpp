@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/compare/waterfall.h"
+
+#include <algorithm>
+#include <set>
+
+namespace mw::runs {
+namespace {
+
+struct Factor {
+  std::string_view name;
+  std::vector<std::string_view> keys;  // "mesh" and "sweep" stand for all of theirs
+};
+const std::vector<Factor>& factors() {
+  static const std::vector<Factor> kFactors{
+      {"chips and software", {"target.id", "mesh", "serve.stack", "sharding", "target.memory_gib"}},
+      {"model", {"model.id", "model.path", "train.dtype", "lora.rank"}},
+      {"KV type", {"serve.kv_dtype"}},
+      {"window caches", {"serve.sliding_window_kv"}},
+      {"prefix cache", {"serve.prefix_cache", "sweep.prompts", "sweep.shared_prefix"}},
+      {"chunked prefill", {"serve.chunked_prefill", "serve.max_num_batched_tokens"}},
+      {"server's limits",
+       {"serve.max_num_seqs", "serve.max_model_len", "serve.memory_utilisation", "serve.block_size", "serve.policy",
+        "serve.async_scheduling"}},
+      {"load", {"sweep"}}};
+  return kFactors;
+}
+
+const Json* at(const Json& document, std::string_view key) {
+  const Json* node = &document;
+  for (size_t from = 0; from <= key.size();) {
+    const size_t dot = std::min(key.find('.', from), key.size());
+    const std::string name(key.substr(from, dot - from));
+    if (!node->is_object() || !node->contains(name)) return nullptr;
+    node = &node->at(name);
+    from = dot + 1;
+  }
+  return node;
+}
+
+std::string text_of(const Experiment& e, std::string_view key) {
+  if (key == "mesh") {
+    std::string text;
+    for (const auto& [axis, size] : e.mesh()) text += (text.empty() ? "" : " x ") + axis + " " + std::to_string(size);
+    return text;
+  }
+  if (key.find('.') == std::string_view::npos) {
+    const Json* part = at(e.json(), key);
+    return part ? part->dump() : "";
+  }
+  const Json value = e.value(key);
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+// The other document's values of a factor put into this one: as they stand there, absent ones included.
+Experiment switched(const Experiment& e, const Experiment& other, const Factor& factor) {
+  Json document = e.json();
+  for (const std::string_view key : factor.keys) {
+    const size_t dot = key.find('.');
+    const std::string section(key.substr(0, dot));
+    const Json* value = at(other.json(), key);
+    if (dot == std::string_view::npos) {
+      document.erase(section);
+      if (value) document[section] = *value;
+    } else {
+      const std::string name(key.substr(dot + 1));
+      if (document.contains(section) && document[section].is_object()) document[section].erase(name);
+      if (value) document[section][name] = *value;
+    }
+  }
+  return Experiment::from_json(std::move(document), e.folder());
+}
+
+std::string changes(const Experiment& before, const Experiment& after, const Factor& factor) {
+  std::string text;
+  for (const std::string_view key : factor.keys) {
+    const std::string a = text_of(before, key), b = text_of(after, key);
+    if (a == b) continue;
+    const bool long_one = a.size() + b.size() > 80;
+    text += (text.empty() ? "" : ", ") + std::string(key) + (long_one ? "" : ": " + a + " -> " + b);
+  }
+  return text;
+}
+
+bool is_latency(WaterfallMetric metric) {
+  return metric != WaterfallMetric::output_throughput;
+}
+
+class Builder {
+ public:
+  Builder(const LoadPoint& point, WaterfallMetric metric, const hardware::Catalogue& catalogue, std::stop_token stop)
+      : point_(point), metric_(metric), catalogue_(catalogue), stop_(std::move(stop)) {}
+
+  double simulated(const Experiment& e, Queueing queueing) const {
+    return value_of(simulated_point(e, point_, catalogue_, queueing, stop_), metric_);
+  }
+  void add(std::string name, std::string text, double after) {
+    parts_.push_back({std::move(name), std::move(text), now_, after});
+    now_ = after;
+  }
+  void begin(double from) { now_ = from; }
+  double now() const { return now_; }
+  std::vector<WaterfallPart> take() { return std::move(parts_); }
+
+ private:
+  const LoadPoint& point_;
+  WaterfallMetric metric_;
+  const hardware::Catalogue& catalogue_;
+  std::stop_token stop_;
+  double now_ = 0;
+  std::vector<WaterfallPart> parts_;
+};
+
+}  // namespace
+
+std::string_view to_string(WaterfallMetric metric) {
+  constexpr std::string_view kNames[] = {"median_ttft_ms", "median_tpot_ms", "median_e2el_ms", "output_throughput"};
+  return kNames[static_cast<size_t>(metric)];
+}
+
+double value_of(const formats::BenchPoint& p, WaterfallMetric metric) {
+  switch (metric) {
+    case WaterfallMetric::median_ttft_ms:
+      return p.ttft.median;
+    case WaterfallMetric::median_tpot_ms:
+      return p.tpot.median;
+    case WaterfallMetric::median_e2el_ms:
+      return p.e2el.median;
+    case WaterfallMetric::output_throughput:
+      return p.output_throughput;
+  }
+  return formats::kUnknown;
+}
+
+Waterfall waterfall(const Experiment& baseline, const Experiment& other, const LoadPoint& point, WaterfallMetric metric,
+                    const hardware::Catalogue& catalogue, const WaterfallEnds& measured, const std::stop_token& stop) {
+  Builder b(point, metric, catalogue, stop);
+  Waterfall out{.metric = metric, .point = point, .from = 0, .to = 0, .parts = {}};
+  const Queueing factors_at = is_latency(metric) ? Queueing::none : Queueing::as_offered;
+  const double loaded_from = b.simulated(baseline, Queueing::as_offered),
+               loaded_to = b.simulated(other, Queueing::as_offered);
+  const double alone_from = is_latency(metric) ? b.simulated(baseline, Queueing::none) : loaded_from;
+  out.from = measured.from.value_or(loaded_from);
+  out.to = measured.to.value_or(loaded_to);
+
+  b.begin(out.from);
+  if (measured.from) b.add("model's error at the baseline", "measured -> simulated", loaded_from);
+  // Shifted by what waiting adds to the baseline, so that every part begins where the one before ended.
+  const double waiting_before = loaded_from - alone_from;
+  Experiment now = baseline;
+  double alone = alone_from;
+  for (const Factor& factor : factors()) {
+    Experiment next = switched(now, other, factor);
+    if (next == now) continue;
+    const std::string text = changes(now, next, factor);
+    if (!text.empty()) {
+      alone = b.simulated(next, factors_at);
+      b.add(std::string(factor.name), text, alone + waiting_before);
+    }
+    now = std::move(next);
+  }
+  if (is_latency(metric)) {
+    const double alone_to = b.simulated(other, Queueing::none);
+    if (alone_to != alone) b.add("the rest", "keys that belong to no factor", alone_to + waiting_before);
+    b.add("queueing", "what waiting and sharing steps add", loaded_to);
+  } else if (b.now() != loaded_to) {
+    b.add("the rest", "keys that belong to no factor", loaded_to);
+  }
+  if (measured.to) b.add("model's error at the other", "simulated -> measured", out.to);
+  out.parts = b.take();
+  return out;
+}
+
+}  // namespace mw::runs

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/data/dataset/batches.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "core/base/buffer_sizes.h"
+#include "core/base/error.h"
+#include "core/data/dataset/pack.h"
+
+namespace mw::data {
+namespace {
+
+constexpr size_t kQueue = 2;  // batches ready ahead of the engine
+
+Error misfit(std::int64_t row, size_t tokens, int max_len) {
+  return Error({.id = "DATA-LEN",
+                .message = "an example does not fit into a row",
+                .place = "row " + std::to_string(row),
+                .found = std::to_string(tokens) + " tokens",
+                .expected = "1 to " + std::to_string(max_len)});
+}
+
+void check(size_t examples, const BatchOptions& options) {
+  if (examples == 0) throw Error({.id = "DATA-EMPTY", .message = "there are no examples to make batches of"});
+  if (options.rows < 1)
+    throw Error({.id = "DATA-BATCH",
+                 .message = "a batch needs rows",
+                 .place = "train.batch",
+                 .found = std::to_string(options.rows),
+                 .expected = "at least 1"});
+}
+
+void check(std::span<const Example> examples, const BatchOptions& options) {
+  check(examples.size(), options);
+  for (const Example& e : examples)
+    if (e.ids.empty() || e.ids.size() != e.loss.size() || e.ids.size() > static_cast<size_t>(options.max_len))
+      throw misfit(e.row, e.ids.size(), options.max_len);
+}
+
+// The rows of all epochs as one endless list. Asked in order, it plans each epoch once.
+class RowList {
+ public:
+  RowList(std::vector<ExampleSize> examples, const BatchOptions& options)
+      : examples_(std::move(examples)), options_(options), rows_(epoch_rows(examples_, options, 0)) {}
+
+  const std::vector<int>& at(std::int64_t index) {  // not decreasing
+    if (options_.packing == Packing::none) {        // every epoch has as many rows: go straight there
+      const auto per_epoch = static_cast<std::int64_t>(examples_.size());
+      if (index / per_epoch != epoch_) rows_ = epoch_rows(examples_, options_, epoch_ = index / per_epoch);
+      first_ = epoch_ * per_epoch;
+    }
+    while (index - first_ >= count()) {
+      first_ += count();
+      rows_ = epoch_rows(examples_, options_, ++epoch_);
+    }
+    return rows_[static_cast<size_t>(index - first_)];
+  }
+  std::int64_t count() const { return static_cast<std::int64_t>(rows_.size()); }
+  const ExampleSize& size(int example) const { return examples_[static_cast<size_t>(example)]; }
+
+ private:
+  std::vector<ExampleSize> examples_;
+  const BatchOptions& options_;
+  std::int64_t epoch_ = 0, first_ = 0;  // first_: index of the epoch's first row
+  std::vector<std::vector<int>> rows_;
+};
+
+// The batch of these rows in `ways` equal runs of them, rounded up; padded to its longest row.
+std::vector<BatchSize> batch_shares(RowList& rows, std::int64_t first, int batch_rows, int ways) {
+  std::vector<BatchSize> shares(static_cast<size_t>(ways));
+  const int each = (batch_rows + ways - 1) / ways;
+  std::int64_t longest_row = 0;
+  for (int r = 0; r < batch_rows; ++r) {
+    BatchSize& share = shares[static_cast<size_t>(r / each)];
+    std::int64_t row = 0;
+    for (const int e : rows.at(first + r)) {
+      const ExampleSize& size = rows.size(e);
+      row += size.tokens;
+      share.loss_tokens += size.loss_tokens;
+      share.longest = std::max(share.longest, size.tokens);
+    }
+    share.tokens += row;
+    longest_row = std::max(longest_row, row);
+  }
+  for (int w = 0; w < ways; ++w) {
+    BatchSize& share = shares[static_cast<size_t>(w)];
+    share.padded = longest_row * std::clamp(batch_rows - w * each, 0, each);
+    share.room = sizes::step_tokens(share.padded, share.tokens);
+  }
+  return shares;
+}
+
+void widen(std::vector<BatchSize>& most, const std::vector<BatchSize>& shares) {
+  for (size_t w = 0; w < most.size(); ++w) {
+    most[w].tokens = std::max(most[w].tokens, shares[w].tokens);
+    most[w].loss_tokens = std::max(most[w].loss_tokens, shares[w].loss_tokens);
+    most[w].padded = std::max(most[w].padded, shares[w].padded);
+    most[w].longest = std::max(most[w].longest, shares[w].longest);
+    most[w].room = std::max(most[w].room, shares[w].room);
+  }
+}
+
+BatchSize batch_size(RowList& rows, std::int64_t n, int batch_rows) {
+  return batch_shares(rows, n * batch_rows, batch_rows, 1).front();
+}
+
+}  // namespace
+
+std::vector<ExampleSize> sizes_of(std::span<const Example> examples) {
+  std::vector<ExampleSize> sizes;
+  sizes.reserve(examples.size());
+  for (const Example& e : examples)
+    sizes.push_back({static_cast<int>(e.ids.size()),
+                     static_cast<int>(std::count_if(e.loss.begin(), e.loss.end(), [](auto l) { return l != 0; }))});
+  return sizes;
+}
+
+struct BatchStream::Impl {
+  std::span<const Example> examples;
+  BatchOptions options;
+  int pad_id;
+  std::int64_t position, per_epoch = 0;
+  RowList rows;
+
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  std::deque<Batch> ready;
+  std::exception_ptr failure;
+  std::jthread worker;  // last: stops before the rest goes
+
+  Impl(std::span<const Example> e, BatchOptions o, int pad, std::int64_t first)
+      : examples(e), options(o), pad_id(pad), position(first), rows(sizes_of(examples), options) {
+    per_epoch = (rows.count() + options.rows - 1) / options.rows;
+    worker = std::jthread([this, first](std::stop_token stop) { work(stop, first); });
+  }
+
+  void work(const std::stop_token& stop, std::int64_t n) {
+    try {
+      for (; !stop.stop_requested(); ++n) {
+        std::vector<std::vector<int>> chosen;
+        for (int r = 0; r < options.rows; ++r) chosen.push_back(rows.at(n * options.rows + r));
+        Batch batch = make_batch(examples, chosen, pad_id);
+        std::unique_lock lock(mutex);
+        if (!changed.wait(lock, stop, [this] { return ready.size() < kQueue; })) return;
+        ready.push_back(std::move(batch));
+        changed.notify_all();
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      failure = std::current_exception();
+      changed.notify_all();
+    }
+  }
+};
+
+BatchStream::BatchStream(std::span<const Example> examples, BatchOptions options, int pad_id,
+                         std::int64_t first_batch) {
+  check(examples, options);
+  if (first_batch < 0) throw Error({.id = "DATA-BATCH", .message = "a batch number is negative"});
+  impl_ = std::make_unique<Impl>(examples, options, pad_id, first_batch);
+}
+BatchStream::~BatchStream() = default;
+
+Batch BatchStream::next() {
+  std::unique_lock lock(impl_->mutex);
+  impl_->changed.wait(lock, [this] { return !impl_->ready.empty() || impl_->failure; });
+  if (impl_->ready.empty()) std::rethrow_exception(impl_->failure);
+  Batch batch = std::move(impl_->ready.front());
+  impl_->ready.pop_front();
+  ++impl_->position;
+  impl_->changed.notify_all();
+  return batch;
+}
+
+std::int64_t BatchStream::position() const {
+  return impl_->position;
+}
+
+std::int64_t BatchStream::batches_per_epoch() const {
+  return impl_->per_epoch;
+}
+
+std::vector<BatchSize> largest_shares(std::span<const Example> examples, const BatchOptions& options,
+                                      std::int64_t first, std::int64_t count, int ways) {
+  check(examples, options);
+  std::vector<BatchSize> most(static_cast<size_t>(ways));
+  RowList rows(sizes_of(examples), options);
+  for (std::int64_t n = first; n < first + count; ++n)
+    widen(most, batch_shares(rows, n * options.rows, options.rows, ways));
+  return most;
+}
+
+std::vector<BatchSize> largest_eval_shares(std::span<const Example> examples, const BatchOptions& options, int ways) {
+  std::vector<BatchSize> most(static_cast<size_t>(ways));
+  if (examples.empty()) return most;
+  check(examples, options);
+  BatchOptions as_given = options;
+  as_given.order = Order::as_given;
+  RowList rows(sizes_of(examples), as_given);
+  for (std::int64_t first = 0; first < rows.count(); first += options.rows)
+    widen(most, batch_shares(rows, first, static_cast<int>(std::min<std::int64_t>(options.rows, rows.count() - first)),
+                             ways));
+  return most;
+}
+
+BatchSize largest_batch(std::span<const Example> examples, const BatchOptions& options, std::int64_t first,
+                        std::int64_t count) {
+  return largest_shares(examples, options, first, count, 1).front();
+}
+
+EpochSize first_epoch(std::span<const ExampleSize> examples, const BatchOptions& options) {
+  check(examples.size(), options);
+  for (size_t i = 0; i < examples.size(); ++i)
+    if (examples[i].tokens < 1 || examples[i].tokens > options.max_len)
+      throw misfit(static_cast<std::int64_t>(i), static_cast<size_t>(std::max(0, examples[i].tokens)), options.max_len);
+  RowList rows({examples.begin(), examples.end()}, options);
+  EpochSize epoch;
+  epoch.batches = (rows.count() + options.rows - 1) / options.rows;
+  epoch.rows = epoch.batches * options.rows;
+  epoch.fixed = epoch.rows * options.max_len;
+  for (std::int64_t n = 0; n < epoch.batches; ++n) {
+    const BatchSize batch = batch_size(rows, n, options.rows);
+    epoch.tokens += batch.tokens;
+    epoch.loss_tokens += batch.loss_tokens;
+    epoch.padded += batch.padded;
+  }
+  return epoch;
+}
+
+std::vector<Batch> eval_batches(std::span<const Example> examples, BatchOptions options, int pad_id) {
+  if (examples.empty()) return {};
+  check(examples, options);
+  options.order = Order::as_given;
+  const auto rows = epoch_rows(sizes_of(examples), options, 0);
+  std::vector<Batch> batches;
+  for (size_t begin = 0; begin < rows.size(); begin += static_cast<size_t>(options.rows)) {
+    const size_t n = std::min(static_cast<size_t>(options.rows), rows.size() - begin);
+    batches.push_back(make_batch(examples, std::span(rows).subspan(begin, n), pad_id));
+  }
+  return batches;
+}
+
+}  // namespace mw::data

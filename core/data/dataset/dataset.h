@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a file to tokenised examples with a loss mask. Any thread; loading takes a stop_token and reports progress.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/data/tokenizer/chat.h"
+#include "core/data/tokenizer/tokenizer.h"
+
+namespace mw::data {
+
+// A .txt file under `text` is one running text: its tokens are cut into examples of max_len (bos included), each token
+// in exactly one example, lines ending in \n. Everywhere else a row is an example.
+enum class Format { automatic, prompt_completion, messages, sharegpt, alpaca, text };
+// completion: the completion of the row, or its last answer. assistant: every answer. all: every token but bos and the
+// turn markers. An answer always includes its end-of-turn marker (eos under ChatFormat::none). Text rows carry loss on
+// all tokens but bos.
+enum class LossOn { completion, assistant, all };
+enum class Overlong { drop, truncate };
+enum class OnError { stop, skip };
+
+struct DatasetOptions {
+  std::filesystem::path path;
+  Format format = Format::automatic;
+  std::map<std::string, std::string> columns;  // prompt, completion, text, messages, system, input -> column name
+  ChatFormat chat = ChatFormat::gemma3;
+  LossOn loss = LossOn::completion;
+  Overlong overlong = Overlong::drop;
+  OnError on_error = OnError::stop;
+  int max_len = 1024;        // tokens, bos and end markers included
+  double eval_fraction = 0;  // of the rows, chosen by a hash of (seed, row), so the split survives appending rows
+  std::uint64_t seed = 0;
+  bool operator==(const DatasetOptions&) const = default;
+};
+
+// ids.size() == loss.size(); loss[i] != 0: token i is a target (predicted from i-1). ids[0] is bos.
+struct Example {
+  std::int64_t row = 0;  // 0-based row of the file
+  std::vector<int> ids;
+  std::vector<std::uint8_t> loss;
+  std::string prompt, answer;  // rendered prompt text and expected answer, for samples; empty for plain text
+};
+
+struct DatasetReport {
+  std::int64_t rows = 0, kept = 0, dropped_long = 0, truncated = 0, skipped_bad = 0, no_loss = 0;
+  std::int64_t tokens = 0, loss_tokens = 0;
+  Format format = Format::text;
+  std::vector<Problem> problems;  // of the skipped rows, at most 100
+};
+
+struct Dataset {
+  std::vector<Example> train, eval;
+  DatasetReport report;
+};
+
+using Progress = std::function<void(long done, long total)>;
+// Throws Error: unreadable, malformed row (line number) with OnError::stop, no usable row (counts say why).
+Dataset load_dataset(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop = {},
+                     const Progress& progress = {});
+
+}  // namespace mw::data

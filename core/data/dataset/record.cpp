@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/data/dataset/record.h"
+
+#include "core/base/error.h"
+#include "core/data/tokenizer/utf8.h"
+
+namespace mw::data {
+namespace {
+
+std::string keys_of(const Json& row) {
+  std::string keys;
+  for (const auto& [key, value] : row.items()) keys += (keys.empty() ? "" : ", ") + key;
+  return keys.empty() ? "no keys" : "keys " + excerpt(keys, 200);
+}
+
+[[noreturn]] void refuse(const std::string& message, const std::string& found, const std::string& expected,
+                         const std::string& fix = {}) {
+  throw Error({.id = "DATA-ROW", .message = message, .found = found, .expected = expected, .fix = fix});
+}
+
+std::string column(const DatasetOptions& options, const std::string& role, const std::string& usual) {
+  const auto named = options.columns.find(role);
+  return named == options.columns.end() || named->second.empty() ? usual : named->second;
+}
+bool has_column(const DatasetOptions& options, const std::string& role) {
+  return !column(options, role, "").empty();
+}
+
+const Json& required(const Json& row, const std::string& key) {
+  const auto found = row.find(key);
+  if (found == row.end())
+    refuse("the row has no \"" + key + "\"", keys_of(row), "\"" + key + "\"",
+           "name the columns in data.columns, or skip such rows with data.on_error");
+  return *found;
+}
+std::string text_in(const Json& value, const std::string& key) {
+  if (value.is_string()) return value.get<std::string>();
+  refuse("\"" + key + "\" is not a text", value.type_name(), "a string");
+}
+std::string required_text(const Json& row, const std::string& key) {
+  return text_in(required(row, key), key);
+}
+std::string optional_text(const Json& row, const std::string& key) {
+  const auto found = key.empty() ? row.end() : row.find(key);
+  return found == row.end() || found->is_null() ? std::string() : text_in(*found, key);
+}
+
+std::string role_of(const std::string& name) {
+  if (name == "user" || name == "human") return "user";
+  if (name == "assistant" || name == "gpt" || name == "model" || name == "chatgpt") return "assistant";
+  if (name == "system" || name == "developer") return "system";
+  refuse("a message has a role that cannot be trained on", name, "system, user or assistant");
+}
+
+// A string, or a list of parts of which only text can be used.
+std::string content_text(const Json& content) {
+  if (content.is_string()) return content.get<std::string>();
+  if (!content.is_array()) refuse("a message's content is not a text", content.type_name(), "a string");
+  std::string text;
+  for (const Json& part : content) {
+    const auto type = part.is_object() ? part.find("type") : part.end();
+    if (!part.is_object() || type == part.end() || *type != "text")
+      refuse("a message holds something other than text", excerpt(part.dump()), "parts of type text");
+    text += required_text(part, "text");
+  }
+  return text;
+}
+
+Message read_message(const Json& m) {
+  if (!m.is_object()) refuse("a message is not an object", m.type_name(), "role and content");
+  const char* role = m.contains("from") && !m.contains("role") ? "from" : "role";
+  const char* content = m.contains("value") && !m.contains("content") ? "value" : "content";
+  return {role_of(required_text(m, role)), content_text(required(m, content))};
+}
+
+void append_messages(const Json& list, const std::string& key, std::vector<Message>& out) {
+  if (!list.is_array()) refuse("\"" + key + "\" is not a list of messages", list.type_name(), "an array");
+  for (const Json& m : list) out.push_back(read_message(m));
+}
+
+size_t last_answer(const std::vector<Message>& messages) {
+  size_t i = messages.size();
+  while (i > 0 && messages[i - 1].role != "assistant") --i;
+  return i == 0 ? messages.size() : i - 1;
+}
+
+Conversation conversation(const Json& row, const std::string& key, const DatasetOptions& options) {
+  Conversation c;
+  if (const std::string system = optional_text(row, column(options, "system", "system")); !system.empty())
+    c.messages.push_back({"system", system});
+  append_messages(required(row, key), key, c.messages);
+  c.completion = last_answer(c.messages);
+  return c;
+}
+
+std::string join_input(std::string prompt, const std::string& input) {
+  return input.empty() ? prompt : prompt + "\n" + input;
+}
+
+Conversation alpaca(const Json& row, const DatasetOptions& options) {
+  Conversation c;
+  if (const std::string system = optional_text(row, column(options, "system", "system")); !system.empty())
+    c.messages.push_back({"system", system});
+  if (const auto history = row.find("history"); history != row.end() && !history->is_null()) {
+    if (!history->is_array()) refuse("\"history\" is not a list", history->type_name(), "pairs of question and answer");
+    for (const Json& turn : *history) {
+      if (!turn.is_array() || turn.size() != 2) refuse("\"history\" holds something else", turn.type_name(), "pairs");
+      c.messages.push_back({"user", text_in(turn[0], "history")});
+      c.messages.push_back({"assistant", text_in(turn[1], "history")});
+    }
+  }
+  c.messages.push_back({"user", join_input(required_text(row, column(options, "prompt", "instruction")),
+                                           optional_text(row, column(options, "input", "input")))});
+  c.completion = c.messages.size();
+  c.messages.push_back({"assistant", required_text(row, column(options, "completion", "output"))});
+  return c;
+}
+
+Record prompt_completion(const Json& row, const DatasetOptions& options) {
+  const std::string prompt_key = column(options, "prompt", "prompt");
+  const std::string completion_key = column(options, "completion", "completion");
+  const Json &prompt = required(row, prompt_key), &completion = required(row, completion_key);
+  const std::string system = optional_text(row, column(options, "system", ""));
+  Conversation c;
+  if (!system.empty()) c.messages.push_back({"system", system});
+  if (prompt.is_array()) {
+    append_messages(prompt, prompt_key, c.messages);
+    c.completion = c.messages.size();
+    append_messages(completion, completion_key, c.messages);
+    if (c.completion == c.messages.size() || c.messages[c.completion].role != "assistant")
+      refuse("\"" + completion_key + "\" does not start with an answer", excerpt(completion.dump()),
+             "a message of the assistant");
+    return c;
+  }
+  const std::string question =
+      join_input(text_in(prompt, prompt_key), optional_text(row, column(options, "input", "")));
+  const std::string answer = text_in(completion, completion_key);
+  if (options.chat == ChatFormat::none) return Plain{system.empty() ? question : system + "\n" + question, answer};
+  c.messages.push_back({"user", question});
+  c.completion = c.messages.size();
+  c.messages.push_back({"assistant", answer});
+  return c;
+}
+
+}  // namespace
+
+std::string_view to_string(Format format) {
+  switch (format) {
+    case Format::automatic:
+      return "automatic";
+    case Format::prompt_completion:
+      return "prompt_completion";
+    case Format::messages:
+      return "messages";
+    case Format::sharegpt:
+      return "sharegpt";
+    case Format::alpaca:
+      return "alpaca";
+    case Format::text:
+      return "text";
+  }
+  return "automatic";
+}
+
+Format detect_format(const Json& row, const DatasetOptions& options) {
+  if (options.format != Format::automatic) return options.format;
+  if (has_column(options, "messages")) return Format::messages;
+  if (has_column(options, "text")) return Format::text;
+  if (has_column(options, "prompt") || has_column(options, "completion")) return Format::prompt_completion;
+  if (row.contains("messages")) return Format::messages;
+  if (row.contains("conversations")) return Format::sharegpt;
+  if (row.contains("prompt") && row.contains("completion")) return Format::prompt_completion;
+  if (row.contains("instruction") && row.contains("output")) return Format::alpaca;
+  if (row.contains("text")) return Format::text;
+  throw Error({.id = "DATA-FORMAT",
+               .message = "cannot tell the format of the data",
+               .place = "data.columns",
+               .found = keys_of(row),
+               .expected = "prompt and completion, messages, conversations, instruction and output, or text",
+               .fix = "name the columns, e.g. data.columns.prompt and data.columns.completion"});
+}
+
+Record read_record(const Json& row, Format format, const DatasetOptions& options) {
+  switch (format) {
+    case Format::messages:
+      return conversation(row, column(options, "messages", "messages"), options);
+    case Format::sharegpt:
+      return conversation(row, column(options, "messages", "conversations"), options);
+    case Format::alpaca:
+      return alpaca(row, options);
+    case Format::text:
+      return Text{required_text(row, column(options, "text", "text"))};
+    case Format::prompt_completion:
+    case Format::automatic:
+      break;
+  }
+  return prompt_completion(row, options);
+}
+
+}  // namespace mw::data

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/data/tokenizer/tokenizer.h"
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/data/tokenizer/bpe_tokenizer.h"
+
+namespace mw::data {
+
+std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path) {
+  std::filesystem::path file = path;
+  if (is_folder(path)) {
+    file = path / "tokenizer.json";
+    if (!is_there(file)) file = path / "tokenizer.model";
+    if (!is_there(file))
+      throw Error({.id = "TOKENIZER",
+                   .message = "the folder has no tokenizer",
+                   .file = path.string(),
+                   .expected = "tokenizer.json or tokenizer.model"});
+  }
+  return file.extension() == ".model" ? load_sentencepiece_tokenizer(file) : load_bpe_tokenizer(file);
+}
+
+}  // namespace mw::data

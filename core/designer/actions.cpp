@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/designer/actions.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "core/designer/canvas.h"
+
+namespace mw::mesh {
+namespace {
+
+using Kind = Action::Kind;
+
+bool is_virtual(const Subject& s) {
+  return s.target->chip.vendor == hardware::Vendor::cpu;
+}
+
+int devices_of(const Subject& s, const Mesh& mesh) {
+  std::int64_t n = 1;
+  for (const GridDimension& d : grid(mesh, *s.target)) n *= d.size;
+  return static_cast<int>(n);
+}
+
+MeshAxis* axis_of(Mesh& mesh, const std::string& axis) {
+  const auto at = std::find_if(mesh.axes.begin(), mesh.axes.end(), [&](const MeshAxis& a) { return a.name == axis; });
+  return at == mesh.axes.end() ? nullptr : &*at;
+}
+
+Problem no_axis(const Mesh& mesh, const std::string& axis) {
+  return {.id = "MESH-AXIS",
+          .message = "the mesh has no such axis",
+          .place = "mesh." + axis,
+          .found = axis,
+          .expected = to_text(mesh)};
+}
+
+// --- Sizes ---
+
+// The mesh with that size, the rest of the target taken up by one other axis (outer first), else by the first alone.
+// Unchanged others where the size does not divide the target.
+Mesh resized(const Mesh& mesh, const std::string& axis, int size, int devices) {
+  Mesh out = mesh;
+  axis_of(out, axis)->size = size;
+  if (devices == 0 || size < 1 || devices % size != 0 || out.devices() == devices) return out;
+  const int rest = devices / size, others = std::max(1, out.devices() / size);
+  MeshAxis* first = nullptr;
+  for (MeshAxis& a : out.axes) {
+    if (a.name == axis) continue;
+    if (!first) first = &a;
+    const std::int64_t wanted = static_cast<std::int64_t>(std::max(1, a.size)) * rest;
+    if (wanted % others != 0) continue;
+    a.size = static_cast<int>(wanted / others);
+    return out;
+  }
+  if (!first) return out;
+  for (MeshAxis& a : out.axes)
+    if (a.name != axis) a.size = &a == first ? rest : 1;
+  return out;
+}
+
+std::vector<int> possible_sizes(const Subject& s, const Mesh& mesh, const Placement& current, const std::string& axis) {
+  constexpr int kMostVirtual = 64;
+  const int devices = is_virtual(s) ? 0 : devices_of(s, mesh);
+  std::map<std::string, std::set<int>> legal;
+  for (const MeshAxis& a : mesh.axes) {
+    const std::vector<int> sizes = legal_sizes(current, mesh, a.name, devices > 0 ? devices : kMostVirtual);
+    legal[a.name] = {sizes.begin(), sizes.end()};
+  }
+  std::vector<int> out;
+  for (const int n : legal[axis]) {
+    if (devices > 0 && devices % n != 0) continue;
+    const Mesh then = resized(mesh, axis, n, devices);
+    if (devices > 0 && then.devices() != devices) continue;
+    if (std::all_of(then.axes.begin(), then.axes.end(),
+                    [&](const MeshAxis& a) { return legal[a.name].contains(a.size); }))
+      out.push_back(n);
+  }
+  return out;
+}
+
+void resize(const Subject& s, const Choice& now, const Action& action, Outcome& out) {
+  const int devices = is_virtual(s) ? 0 : devices_of(s, now.mesh);
+  out.choice.mesh = resized(now.mesh, action.axis, action.value, devices);
+  for (size_t i = 0; i < now.mesh.axes.size(); ++i) {
+    const MeshAxis &before = now.mesh.axes[i], &after = out.choice.mesh.axes[i];
+    if (before.size == after.size) continue;
+    out.text += (out.text.empty() ? "" : ", ") + after.name + " " + std::to_string(before.size) + " to " +
+                std::to_string(after.size);
+  }
+  // A place that was asked for the old size may not hold the new one: it is asked for only as long as it fits.
+  if (out.choice.mesh == now.mesh || now.places.empty()) return;
+  try {
+    lay_out(out.choice.mesh, *s.target, out.choice.places);
+  } catch (const Error& error) {
+    if (error.problem().id == "MESH-PLACE") out.choice.places.clear();
+  }
+}
+
+void offer_nearest(const Subject& s, const Choice& now, const Placement& current, const Action& action, Outcome& out) {
+  out.legal = possible_sizes(s, now.mesh, current, action.axis);
+  const auto distance = [&](int n) { return std::abs(static_cast<long long>(n) - action.value); };
+  for (const int n : out.legal)
+    if (!out.nearest_size || distance(n) <= distance(*out.nearest_size)) out.nearest_size = n;
+  if (!out.nearest_size) return;
+  Outcome there{.choice = now};
+  resize(s, now, {Kind::resize, action.axis, *out.nearest_size}, there);
+  out.nearest = there.choice;
+}
+
+// --- Places ---
+
+void lay(const Subject& s, const Choice& now, const Action& action, Outcome& out) {
+  auto& places = out.choice.places;
+  const auto at =
+      std::find_if(places.begin(), places.end(), [&](const AskedPlace& p) { return p.axis == action.axis; });
+  const std::vector<int> before = at == places.end() ? std::vector<int>{} : at->dimensions;
+  if (at != places.end()) places.erase(at);
+  places.push_back({action.axis, {action.value}});
+  out.text = action.axis + " on dimension " + std::to_string(action.value);
+  try {
+    lay_out(now.mesh, *s.target, places);
+    return;
+  } catch (const Error&) {
+    // Too small alone: together with where it was asked to lie.
+  }
+  if (before.empty() || std::find(before.begin(), before.end(), action.value) != before.end()) return;
+  std::vector<AskedPlace> both = places;
+  both.back().dimensions = before;
+  both.back().dimensions.push_back(action.value);
+  try {
+    lay_out(now.mesh, *s.target, both);
+    places = std::move(both);
+  } catch (const Error&) {
+    // the reason of the single dimension is told
+  }
+}
+
+// --- Specs ---
+
+void set_rule(Rules& rules, Rule rule) {
+  std::erase_if(rules.overrides, [&](const Rule& r) { return r.pattern == rule.pattern; });
+  rules.overrides.insert(rules.overrides.begin(), std::move(rule));
+}
+
+void shard(const Placement& current, const Action& action, Outcome& out) {
+  const Placed* tensor = mesh::find(current, action.tensor);
+  const bool on = action.kind == Kind::shard;
+  if (!tensor || (on && (action.value < 0 || action.value >= static_cast<int>(tensor->dims.size())))) {
+    out.reasons.push_back({.id = "SPEC-RANK",
+                           .message = tensor ? "the tensor has no such dimension" : "the model has no such tensor",
+                           .place = "tensor " + action.tensor,
+                           .found = std::to_string(action.value)});
+    return;
+  }
+  PartitionSpec spec = tensor->spec;
+  for (auto& axes : spec.dims) std::erase(axes, action.axis);
+  if (on) spec.dims[static_cast<size_t>(action.value)].push_back(action.axis);
+  out.text = action.tensor + " " + to_text(spec);
+  if (spec == tensor->spec) return;
+  set_rule(out.choice.rules, {pattern_of(action.tensor), std::move(spec)});
+}
+
+// --- Axes ---
+
+void add_axis(const Action& action, Outcome& out) {
+  out.choice.mesh.axes.insert(out.choice.mesh.axes.begin(), {action.axis, 1});
+  out.text = "axis " + action.axis;
+}
+
+void remove_axis(const Choice& now, const Action& action, Outcome& out) {
+  out.text = "no axis " + action.axis;
+  if (now.mesh.size(action.axis) > 1)
+    out.reasons.push_back({.id = "MESH-AXIS",
+                           .message = "only an axis of one device can be taken away",
+                           .place = "mesh." + action.axis,
+                           .found = std::to_string(now.mesh.size(action.axis)),
+                           .expected = "1",
+                           .fix = "set mesh." + action.axis + " = 1 first"});
+  std::erase_if(out.choice.mesh.axes, [&](const MeshAxis& a) { return a.name == action.axis; });
+  std::erase_if(out.choice.places, [&](const AskedPlace& p) { return p.axis == action.axis; });
+}
+
+// --- Judging ---
+
+void add_errors(const Subject& s, const Choice& now, const Placement& current, Outcome& out) {
+  using Key = std::pair<std::string, std::string>;
+  std::set<Key> known;
+  const auto collect = [&](const std::vector<Problem>& problems) {
+    for (const Problem& p : problems) known.insert({p.id, p.place});
+  };
+  const auto judge = [&](const std::vector<Problem>& problems) {
+    for (const Problem& p : problems)
+      if (p.severity == Severity::error && !known.contains({p.id, p.place})) out.reasons.push_back(p);
+  };
+  const auto of_mesh = [&](const Choice& c) { return check(c.mesh, is_virtual(s) ? 0 : devices_of(s, c.mesh)); };
+  collect(current.problems);
+  if (!(out.choice.mesh == now.mesh && out.choice.rules == now.rules)) {
+    out.placement =
+        std::make_shared<Placement>(place(*s.inventory, out.choice.mesh, out.choice.rules, s.adapters, s.use));
+    judge(out.placement->problems);
+  }
+  const std::vector<Problem> mesh_problems = of_mesh(out.choice);
+  collect(of_mesh(now));
+  judge(mesh_problems);
+  if (!mesh_problems.empty() || out.choice.places.empty()) return;
+  try {
+    lay_out(out.choice.mesh, *s.target, out.choice.places);
+  } catch (const Error& error) {
+    out.reasons.push_back(error.problem());
+  }
+}
+
+}  // namespace
+
+Outcome try_action(const Subject& subject, const Choice& now, const Placement& current, const Action& action) {
+  Outcome out{.choice = now};
+  if (action.kind != Kind::add && !now.mesh.has(action.axis)) {
+    out.reasons.push_back(no_axis(now.mesh, action.axis));
+    return out;
+  }
+  switch (action.kind) {
+    case Kind::resize:
+      resize(subject, now, action, out);
+      break;
+    case Kind::lay:
+      lay(subject, now, action, out);
+      break;
+    case Kind::release:
+      std::erase_if(out.choice.places, [&](const AskedPlace& p) { return p.axis == action.axis; });
+      out.text = action.axis + " where it is fastest";
+      break;
+    case Kind::shard:
+    case Kind::unshard:
+      shard(current, action, out);
+      break;
+    case Kind::add:
+      add_axis(action, out);
+      break;
+    case Kind::remove:
+      remove_axis(now, action, out);
+      break;
+  }
+  if (out.reasons.empty()) add_errors(subject, now, current, out);
+  out.accepted = out.reasons.empty();
+  if (!out.accepted && action.kind == Kind::resize) offer_nearest(subject, now, current, action, out);
+  return out;
+}
+
+std::vector<int> size_steps(const Subject& subject, const Mesh& mesh, std::string_view axis) {
+  const int devices = is_virtual(subject) ? 64 : devices_of(subject, mesh);
+  std::set<int> steps{mesh.size(axis), 2 * devices};
+  for (int n = 1; n <= devices; ++n)
+    if (devices % n == 0) steps.insert(n);
+  return {steps.begin(), steps.end()};
+}
+
+std::string pattern_of(const std::string& tensor) {
+  std::string pattern = "^";
+  size_t from = 0;
+  constexpr std::string_view kLayers = "layers.";
+  if (tensor.starts_with(kLayers)) {
+    pattern += "layers\\.\\d+\\.";
+    from = tensor.find('.', kLayers.size()) + 1;
+  }
+  for (size_t i = from; i < tensor.size(); ++i) {
+    if (tensor[i] == '.') pattern += '\\';
+    pattern += tensor[i];
+  }
+  return pattern + "$";
+}
+
+std::string refusal_text(const Outcome& outcome) {
+  std::string text;
+  for (const Problem& p : outcome.reasons) {
+    text += (text.empty() ? "" : "\n") + p.message;
+    if (p.id.starts_with("MESH")) text += " (" + p.found + (p.expected.empty() ? "" : "; " + p.expected) + ")";
+  }
+  std::string sizes;
+  for (const int n : outcome.legal) sizes += (sizes.empty() ? "\npossible: " : ", ") + std::to_string(n);
+  return text + sizes;
+}
+
+}  // namespace mw::mesh

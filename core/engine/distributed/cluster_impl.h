@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a Cluster does, one way on one device and another on several. Inside the engine room only.
+#pragma once
+#include "core/engine/distributed/cluster.h"
+
+namespace mw::engine {
+
+struct Cluster::Impl {
+  static std::unique_ptr<Impl> on_mesh(const model::Config& config, const ClusterOptions& options);
+  Impl(const model::Config& config, const ClusterOptions& options);
+  virtual ~Impl() = default;
+
+  virtual int devices() const = 0;
+  virtual Device& device(int index) = 0;
+  virtual Network& network(int device) = 0;
+  virtual void load(const WeightSource& source, const std::function<void(long, long)>& progress) = 0;
+  virtual void init_random(std::uint64_t seed) = 0;
+  virtual void add_lora(const LoraOptions& options, std::uint64_t seed) = 0;  // after place()
+  virtual void train(Method method, AdamWOptions options) = 0;
+  virtual void zero_gradients() = 0;
+  virtual LossSum forward_backward(const TokenBatch& batch, const StepOptions& options, std::stop_token stop) = 0;
+  virtual LossSum evaluate(const TokenBatch& batch, const StepOptions& options, std::stop_token stop) = 0;
+  virtual double gradient_norm() = 0;
+  virtual void update(std::int64_t t, float learning_rate, float clip, double norm) = 0;
+  virtual std::vector<std::vector<int>> generate_batch(std::span<const std::vector<int>> prompts,
+                                                       const SampleOptions& options, std::stop_token stop) = 0;
+  virtual void read(size_t index, Part part, std::span<float> out) const = 0;
+  virtual void write(size_t index, Part part, std::span<const float> values) = 0;
+  virtual void values_written() = 0;
+  virtual void read_weight(size_t index, std::span<float> out) = 0;
+  virtual int odd_copies(size_t, Part) const { return 0; }
+  virtual const std::vector<Traffic>& traffic(int device) const = 0;
+  virtual void clear_traffic() = 0;
+  virtual std::vector<Network::KernelTime> take_profile() = 0;
+  virtual void release_step_memory() = 0;
+
+  // Where the adapters lie, too; tensors keep their place in memory.
+  void place(const std::vector<mesh::AdapterShape>& adapters);
+  void check_trained(size_t index, size_t values) const;  // throws Error for another size
+
+  const ClusterOptions options;  // adapters as in PEFT's files
+  const model::Config config;
+  const model::TensorInventory inventory;
+  mesh::Placement placement;
+  std::vector<Trained> trained;
+};
+
+// What a part of a trainable is: of parameter `index` of the optimizer. Without one (null) there are values only, and
+// Error CLUSTER is thrown for anything else.
+std::span<float> values_of(const Parameter& parameter, AdamW* optimizer, size_t index, Cluster::Part part);
+
+}  // namespace mw::engine

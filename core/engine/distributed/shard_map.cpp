@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/distributed/shard_map.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+namespace mw::engine {
+namespace {
+
+using mesh::Placed;
+using mesh::Range;
+using model::Axis;
+using model::Role;
+
+// The dimensions of a row in the files: what the matrix is multiplied along.
+bool is_column(const Placed& p, Axis axis) {
+  if (p.dims.size() == 1) return true;
+  switch (p.role) {
+    case Role::o_proj:
+    case Role::down_proj:
+    case Role::experts_down:
+    case Role::ple_proj:
+      return axis != Axis::embed && axis != Axis::experts;
+    case Role::ple_embed:
+      return axis == Axis::ple;
+    case Role::lora_a:
+      return axis != Axis::rank;
+    case Role::lora_b:
+      return axis == Axis::rank;
+    default:
+      return axis == Axis::embed;
+  }
+}
+
+std::int64_t size_of(const std::vector<Range>& runs) {
+  std::int64_t n = 0;
+  for (const Range& r : runs) n += r.end - r.begin;
+  return n;
+}
+
+void append(std::vector<Range>& runs, const Range& run) {
+  if (run.begin >= run.end) return;
+  if (!runs.empty() && runs.back().end == run.begin)
+    runs.back().end = run.end;
+  else
+    runs.push_back(run);
+}
+
+// The runs of one more dimension inside those of the outer ones.
+std::vector<Range> refined(const std::vector<Range>& outer, std::int64_t size, const Range& part) {
+  std::vector<Range> runs;
+  for (const Range& o : outer) {
+    if (part.begin == 0 && part.end == size) {
+      append(runs, {o.begin * size, o.end * size});
+      continue;
+    }
+    for (std::int64_t i = o.begin; i < o.end; ++i) append(runs, {i * size + part.begin, i * size + part.end});
+  }
+  return runs;
+}
+
+std::vector<Stretch> common(const std::vector<Range>& from, const std::vector<Range>& to) {
+  std::vector<Stretch> stretches;
+  std::int64_t before_from = 0, before_to = 0;  // rows of earlier runs
+  for (size_t f = 0, t = 0; f < from.size() && t < to.size();) {
+    const std::int64_t begin = std::max(from[f].begin, to[t].begin), end = std::min(from[f].end, to[t].end);
+    if (begin < end) {
+      const Stretch stretch{before_from + begin - from[f].begin, before_to + begin - to[t].begin, end - begin};
+      if (!stretches.empty() && stretches.back().from + stretches.back().count == stretch.from &&
+          stretches.back().to + stretches.back().count == stretch.to)
+        stretches.back().count += stretch.count;
+      else
+        stretches.push_back(stretch);
+    }
+    if (from[f].end <= to[t].end)
+      before_from += from[f].end - from[f].begin, ++f;
+    else
+      before_to += to[t].end - to[t].begin, ++t;
+  }
+  return stretches;
+}
+
+std::int64_t size_of(const std::vector<Stretch>& stretches) {
+  std::int64_t n = 0;
+  for (const Stretch& s : stretches) n += s.count;
+  return n;
+}
+
+}  // namespace
+
+std::int64_t Region::height() const {
+  return size_of(rows);
+}
+std::int64_t Region::width() const {
+  return size_of(cols);
+}
+std::int64_t Overlap::elements() const {
+  return size_of(rows) * size_of(cols);
+}
+
+Region stored_region(const Placed& p, const mesh::Mesh& mesh, int device) {
+  const std::vector<Range> held = mesh::piece(p, mesh, device);
+  Region region{{{0, 1}}, {{0, 1}}};
+  for (size_t d = 0; d < p.dims.size(); ++d) {
+    std::vector<Range>& runs = is_column(p, p.dims[d].axis) ? region.cols : region.rows;
+    runs = refined(runs, p.dims[d].size, held[d]);
+  }
+  return region;
+}
+
+Region working_region(const mesh::LocalSlice& slice) {
+  Region region;
+  for (std::int64_t b = 0; b < slice.blocks; ++b)
+    append(region.rows, {b * slice.block_rows + slice.rows.begin, b * slice.block_rows + slice.rows.end});
+  append(region.cols, slice.cols);
+  return region;
+}
+
+Overlap overlap(const Region& from, const Region& to) {
+  return {common(from.rows, to.rows), common(from.cols, to.cols)};
+}
+
+std::vector<Share> sources(const Placed& tensor, const mesh::Mesh& mesh, std::span<const mesh::Stage> stages,
+                           const std::vector<Region>& stored, const Region& working, int device) {
+  struct Holder {
+    int device;
+    size_t stage;
+    long axes_apart;
+  };
+  const std::vector<int> own = mesh::coordinate(mesh, device);
+  std::map<std::int64_t, Holder> nearest;  // by piece
+  const auto devices = static_cast<int>(stored.size());
+  for (int i = 0; i < devices; ++i) {
+    const int other = (device + i) % devices;
+    const std::int64_t piece = mesh::piece_index(tensor, mesh, other);
+    if (piece < 0) continue;
+    const std::vector<int> at = mesh::coordinate(mesh, other);
+    const long apart = std::inner_product(own.begin(), own.end(), at.begin(), 0L, std::plus<>(), std::not_equal_to<>());
+    const Holder holder{other, mesh::stage_of(stages, own, at), apart};
+    const auto [known, fresh] = nearest.try_emplace(piece, holder);
+    Holder& best = known->second;
+    if (!fresh && std::tuple(best.stage, -best.axes_apart) < std::tuple(holder.stage, -holder.axes_apart))
+      best = holder;
+  }
+  std::vector<Share> shares;
+  for (const auto& [piece, holder] : nearest) {
+    Share share{holder.device, holder.stage, overlap(stored[static_cast<size_t>(holder.device)], working)};
+    if (!share.at.empty()) shares.push_back(std::move(share));
+  }
+  return shares;
+}
+
+namespace {
+
+std::string key_of(const Placed& p, const std::vector<Region>& working, const mesh::WorkingForm& form) {
+  std::string key = std::to_string(static_cast<int>(p.role)) + " " + std::to_string(static_cast<int>(p.base)) + " " +
+                    std::to_string(static_cast<int>(p.uneven)) + " " + std::to_string(form.parallel(p)) +
+                    mesh::to_text(p.spec);
+  for (const model::Dim& d : p.dims) key += " " + std::to_string(d.size);
+  for (const Region& region : working) {
+    for (const std::vector<Range>* runs : {&region.rows, &region.cols}) {
+      key += ";";
+      for (const Range& run : *runs) key += " " + std::to_string(run.begin) + "-" + std::to_string(run.end);
+    }
+  }
+  return key;
+}
+
+// Elements of the device's stored gradient from every device that has some, and who shares the work: all that store the
+// same, where every term is of all of it.
+void find_terms(Flow& flow, const Placed& p, const mesh::Mesh& mesh, const mesh::WorkingForm& form, int device) {
+  const Region& stored = flow.stored[static_cast<size_t>(device)];
+  const std::int64_t piece = mesh::piece_index(p, mesh, device);
+  const std::vector<int> own = mesh::coordinate(mesh, device);
+  std::vector<Share>& terms = flow.terms.emplace_back();
+  std::vector<Replica>& sharers = flow.sharers.emplace_back();
+  if (piece < 0) return;
+  std::vector<Replica> same;
+  bool whole = true;
+  for (const int other : mesh::group_of(mesh, device, mesh::contributing(p, form))) {
+    const size_t stage = mesh::stage_of(flow.sum_stages, own, mesh::coordinate(mesh, other));
+    if (mesh::piece_index(p, mesh, other) == piece) same.push_back({other, stage});
+    Share term{other, stage, overlap(flow.working[static_cast<size_t>(other)], stored)};
+    if (term.at.empty()) continue;
+    whole = whole && term.at.elements() == stored.elements();
+    terms.push_back(std::move(term));
+  }
+  sharers = whole ? same : std::vector<Replica>{{device, flow.sum_stages.size()}};
+}
+
+}  // namespace
+
+std::shared_ptr<const Flow> Flows::of(const Placed& p, const std::vector<mesh::LocalSlice>& slices) {
+  Flow flow;
+  for (const mesh::LocalSlice& slice : slices) flow.working.push_back(working_region(slice));
+  std::shared_ptr<const Flow>& known = known_[key_of(p, flow.working, form_)];
+  if (known) return known;
+  flow.rows = slices.front().blocks * slices.front().block_rows, flow.cols = slices.front().columns;
+  const int devices = mesh_.devices();
+  std::set<std::int64_t> seen;
+  for (int d = 0; d < devices; ++d) {
+    flow.stored.push_back(stored_region(p, mesh_, d));
+    const std::int64_t piece = mesh::piece_index(p, mesh_, d);
+    flow.counts.push_back(piece >= 0 && seen.insert(piece).second);
+  }
+  flow.direct = flow.stored == flow.working;
+  flow.gather_stages = mesh::gather_stages(p, form_);
+  flow.sum_stages = mesh::sum_stages(p, form_);
+  for (int d = 0; d < devices; ++d) {
+    flow.sources.push_back(
+        flow.direct ? std::vector<Share>{}
+                    : sources(p, mesh_, flow.gather_stages, flow.stored, flow.working[static_cast<size_t>(d)], d));
+    find_terms(flow, p, mesh_, form_, d);
+    flow.sums = flow.sums || !flow.direct || flow.terms.back().size() > 1;
+  }
+  return known = std::make_shared<const Flow>(std::move(flow));
+}
+
+}  // namespace mw::engine

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/generate/sampler.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/engine/transformer/checks.h"
+#include "core/engine/generate/decode.h"
+#include "core/engine/transformer/network_impl.h"
+
+namespace mw::engine {
+namespace {
+
+void check(std::span<const std::vector<int>> prompts, int vocab) {
+  for (const std::vector<int>& prompt : prompts) {
+    if (prompt.empty())
+      throw Error({.id = "PROMPT", .message = "the prompt is empty", .expected = "at least the bos token"});
+    for (const int id : prompt)
+      if (id < 0 || id >= vocab)
+        throw Error({.id = "PROMPT",
+                     .message = "a prompt token is outside the vocabulary",
+                     .found = std::to_string(id),
+                     .expected = "0.." + std::to_string(vocab - 1)});
+  }
+}
+
+// One call of generate_batch.
+class Generation {
+ public:
+  Generation(Core& core, std::span<const std::vector<int>> prompts, const SampleOptions& options,
+             const Sampler::OnToken& on_token)
+      : core_(core), prompts_(prompts), options_(options), on_token_(on_token), out_(prompts.size()) {
+    std::vector<int> room;
+    for (const auto& prompt : prompts) room.push_back(static_cast<int>(prompt.size()) + options.max_new_tokens);
+    core.prepare_rope(*std::max_element(room.begin(), room.end()) - 1);
+    cache_ = make_cache(core, room);
+    if (core.splits_vocab())
+      gathered_ = Buffer<float>(core.device.arena, MemoryCategory::logits,
+                                static_cast<size_t>(core.part->logits_room()), "logits of all devices");
+  }
+
+  std::vector<std::vector<int>> run(const std::stop_token& stop) {
+    for (size_t next = 0; next < prompts_.size() && !stop.stop_requested();) prefill(next);
+    while (!live_.empty() && !stop.stop_requested()) {
+      std::vector<Continuation> steps;
+      for (const int row : live_) steps.push_back({row, std::span<const int>(out_[static_cast<size_t>(row)]).last(1)});
+      live_.clear();
+      step(steps);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  // As many prompts from `next` on as one pass takes.
+  void prefill(size_t& next) {
+    std::vector<Continuation> steps;
+    size_t tokens = 0;
+    for (; next < prompts_.size(); ++next) {
+      tokens += prompts_[next].size();
+      if (!steps.empty() && tokens > size_t{Sampler::kPrefillTokens}) break;
+      steps.push_back({static_cast<int>(next), prompts_[next]});
+    }
+    step(steps);
+  }
+
+  // Advances the rows by one token each; those that go on join live_.
+  void step(std::span<const Continuation> steps) {
+    const std::int64_t vocab = core_.config.vocab;
+    float* logits = advance(core_, cache_, steps);
+    std::vector<int> ids(steps.size());
+    const auto pick = [&](std::int64_t i, float* of_all) {
+      const int row = steps[static_cast<size_t>(i)].row;
+      const auto position = static_cast<int>(out_[static_cast<size_t>(row)].size());
+      ids[static_cast<size_t>(i)] = pick_token({of_all, static_cast<size_t>(core_.vocab())}, options_,
+                                               sampling_uniform(options_.seed, options_.first_row + row, position));
+    };
+    const auto count = static_cast<std::int64_t>(steps.size());
+    const auto pick_all = [&] {
+      const auto timer = core_.profile.time(Kernel::sampling);
+      if (!core_.splits_vocab())
+        return core_.device.pool.parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t i = begin; i < end; ++i) pick(i, logits + i * vocab);
+        });
+      for (std::int64_t i = 0; i < count; ++i) {  // every device picks from the same logits
+        core_.part->gather_logits({logits + i * vocab, static_cast<size_t>(vocab)}, gathered_.span());
+        pick(i, gathered_.data());
+      }
+    };
+    pick_all();
+    for (size_t i = 0; i < steps.size(); ++i)
+      if (accept(steps[i].row, ids[i])) live_.push_back(steps[i].row);
+  }
+
+  bool accept(int row, int id) {
+    if (std::find(options_.stop_ids.begin(), options_.stop_ids.end(), id) != options_.stop_ids.end()) return false;
+    std::vector<int>& answer = out_[static_cast<size_t>(row)];
+    answer.push_back(id);
+    if (on_token_ && !on_token_(row, id)) return false;
+    return static_cast<int>(answer.size()) < options_.max_new_tokens;
+  }
+
+  Core& core_;
+  std::span<const std::vector<int>> prompts_;
+  const SampleOptions& options_;
+  const Sampler::OnToken& on_token_;
+  std::vector<std::vector<int>> out_;
+  std::vector<int> live_;  // rows that want another token, in order
+  KvCache cache_;
+  Buffer<float> gathered_;  // a row of logits
+};
+
+}  // namespace
+
+std::vector<std::vector<int>> Sampler::generate_batch(std::span<const std::vector<int>> prompts,
+                                                      const SampleOptions& options, std::stop_token stop,
+                                                      const OnToken& on_token) {
+  Core& core = network_.impl_->core;
+  check(prompts, core.vocab());
+  if (prompts.empty() || options.max_new_tokens <= 0) return std::vector<std::vector<int>>(prompts.size());
+  for (const std::vector<int>& prompt : prompts)
+    check_context(core.config, static_cast<std::int64_t>(prompt.size()) + options.max_new_tokens);
+  return Generation(core, prompts, options, on_token).run(stop);
+}
+
+std::vector<int> Sampler::generate(std::span<const int> prompt, const SampleOptions& options, std::stop_token stop,
+                                   const std::function<bool(int)>& on_token) {
+  const std::vector<int> only(prompt.begin(), prompt.end());
+  OnToken one;
+  if (on_token) one = [&](int, int id) { return on_token(id); };
+  return generate_batch({&only, 1}, options, std::move(stop), one).front();
+}
+
+}  // namespace mw::engine

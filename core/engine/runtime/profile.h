@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Wall time per kind of kernel, taken around whole calls on the driving thread.
+#pragma once
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "core/engine/transformer/network.h"
+
+namespace mw::engine {
+
+enum class Kernel {
+  projections,
+  projections_back,
+  weight_gradients,
+  lora,
+  attention,
+  attention_back,
+  norms,
+  rope,
+  geglu,
+  head,
+  cross_entropy,
+  embedding,
+  experts,
+  sampling
+};
+inline constexpr size_t kKernels = 14;
+
+class Profile {
+ public:
+  struct Entry {
+    double seconds = 0, flops = 0;
+    std::int64_t calls = 0;
+  };
+  class Timer {
+   public:
+    Timer(Profile& profile, Kernel kernel, double flops)
+        : entry_(profile.entries_[static_cast<size_t>(kernel)]), start_(std::chrono::steady_clock::now()) {
+      entry_.flops += flops;
+      ++entry_.calls;
+    }
+    ~Timer() { entry_.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+    Timer(const Timer&) = delete;
+    Timer& operator=(const Timer&) = delete;
+
+   private:
+    Entry& entry_;
+    std::chrono::steady_clock::time_point start_;
+  };
+  [[nodiscard]] Timer time(Kernel kernel, double flops = 0) { return Timer(*this, kernel, flops); }
+  std::vector<Network::KernelTime> take();  // those that ran; starts over
+
+ private:
+  friend class Timer;
+  std::array<Entry, kKernels> entries_{};
+};
+
+}  // namespace mw::engine

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Gemma text model on one device: weights, LoRA adapters, exact forward and backward (gemma.md section 2, HF eager
+// is the reference). Not thread-safe: one thread drives a Network; it uses the device's pool inside.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/engine/runtime/arena.h"
+#include "core/engine/runtime/thread_pool.h"
+#include "core/model/inventory.h"
+
+namespace mw::engine {
+
+enum class WeightType { f32, bf16, int8 };  // int8: inference only, scales for groups of 64 (kernels/packed.h)
+// What a Network is for. Where kernels pack, bf16 weights for inference are kept in 12 bits, exactly (kernels/slim.h).
+enum class Use { training, inference };
+enum class Remat { none, block, layer };  // keep all; keep inputs of attention and MLP blocks; keep layer inputs only
+enum class Method { lora, full };
+
+struct MeshPart;
+
+struct Device {  // virtual device: memory and cores
+  Arena arena;
+  ThreadPool pool;
+  Device(Bytes capacity, int threads) : arena(capacity), pool(threads) {}
+};
+
+// Row-major [rows, len]; see data::Batch. targets -1: no loss. segments -1: padding.
+struct TokenBatch {
+  int rows = 0, len = 0;
+  std::span<const int> ids, targets, positions, segments;
+};
+
+struct LoraOptions {
+  int rank = 16;
+  float alpha = 16, dropout = 0;
+  bool rslora = false;               // scaling alpha/sqrt(r) instead of alpha/r
+  std::vector<std::string> targets;  // of q_proj k_proj v_proj o_proj gate_proj up_proj down_proj
+  // Overrides whose pattern (PEFT rule: regex full-matching ".*\.(pattern)$" or the whole module path) matches.
+  std::vector<std::pair<std::string, int>> rank_pattern{};
+  std::vector<std::pair<std::string, float>> alpha_pattern{};
+};
+
+// What the options make of a model: its adapted projections, in inventory order. Throws Error for bad options.
+struct ResolvedLora {
+  model::LoraTarget target;
+  int rank = 0;
+  float alpha = 0, scaling = 0;
+};
+std::vector<ResolvedLora> resolve_lora(const model::TensorInventory& inventory, const LoraOptions& options);
+
+struct StepOptions {
+  Remat remat = Remat::none;
+  int loss_chunk =
+      256;  // rows of logits at once, fewer where they would need over 64 MiB; 0: all rows with loss at once
+  float gradient_scale = 1;        // multiplies d(sum of token losses): 1/number of loss tokens of the whole step
+  std::uint64_t dropout_seed = 0;  // mixed with step, micro-batch, layer, module, element; remat redraws the same
+  std::uint64_t step = 0, micro_batch = 0;
+  int first_row = 0;  // of the whole batch, where these rows are a part of it
+};
+
+struct LossSum {
+  double sum = 0;  // of -log p over tokens with loss, nats
+  std::int64_t tokens = 0;
+};
+
+// A trainable tensor as the optimizer and checkpoints see it. value/grad are f32, same length.
+struct Parameter {
+  std::string name;  // LoRA: "layers.0.q_proj.lora_a"; full: inventory name
+  std::span<float> value, grad;
+  bool decays = true;  // weight decay applies (not to norms)
+};
+
+struct LoraModule {  // for checkpoints; A [r,in], B [out,r], f32
+  model::LoraTarget target;
+  int rank;
+  float alpha;
+  std::span<float> a, b;
+};
+
+// Fills elements [first, first+out.size()) of inventory tensor `index`.
+struct WeightSource {
+  std::function<void(size_t index, std::int64_t first, std::span<float> out)> f32;
+  std::function<void(size_t index, std::int64_t first, std::span<std::uint16_t> out)> bf16;
+};
+
+class Network {
+ public:
+  // Allocates the weights. Throws Error (ARCH) before that for sizes that cannot be or untied output heads.
+  Network(const model::Config& config, Device& device, WeightType type, Use use = Use::training);
+  // A device's part of a model; the part outlives it. What it computes is the whole model's if every device of its
+  // group makes the same calls.
+  Network(MeshPart& part, Device& device, WeightType type);
+  ~Network();
+  // Throws Error (WEIGHTS) for NaN or infinity, naming tensor and element.
+  void load(const WeightSource& source, const std::function<void(long done, long total)>& progress = {});
+  void init_random(std::uint64_t seed);  // normal std 0.02; norms and scalars the identity
+
+  void add_lora(const LoraOptions& options, std::uint64_t seed);  // A kaiming_uniform(a=sqrt 5), B zero, as PEFT
+  std::span<const LoraModule> lora() const;
+  void set_trainable(Method method);              // allocates gradients: of the adapters, or of every weight
+  std::span<const Parameter> parameters() const;  // trainable ones, fixed order
+  void zero_gradients();
+  void parameters_changed();  // after the optimizer wrote values: refreshes bf16 copies where f32 masters exist
+
+  // Adds gradients of gradient_scale * sum of losses; returns the unscaled sum.
+  LossSum forward_backward(const TokenBatch& batch, const StepOptions& options);
+  LossSum evaluate(const TokenBatch& batch, const StepOptions& options);  // no dropout, no gradients
+  // Last-position logits or all logits, for tests and inspection. out: [rows*len, vocab].
+  void logits(const TokenBatch& batch, std::span<float> out);
+  // For a model that is run some layers at a time, without padding: hidden states [rows*len, dim] behind the layers, and
+  // logits, from hidden states before them. Empty `from`: from the ids, which are not read else. Not with PLE.
+  void hidden(const TokenBatch& batch, std::span<const float> from, std::span<float> out);
+  void logits_from(const TokenBatch& batch, std::span<const float> from, std::span<float> out);
+
+  // Gives back what steps, scoring and sampling keep for the next one of their size.
+  void release_step_memory();
+
+  const model::Config& config() const;
+  const model::TensorInventory& inventory() const;
+  Device& device();
+  std::span<const float> weight_f32(size_t inventory_index);  // f32 copy or view of a weight (for saving)
+  // How often each phase's kernels ran and how long, since the last call (profile of a step).
+  struct KernelTime {
+    std::string name;
+    double seconds;
+    std::int64_t calls;
+    double flops;
+  };
+  std::vector<KernelTime> take_profile();
+
+ private:
+  friend class Cluster;
+  friend class Sampler;
+  friend class Scorer;
+  friend class Server;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace mw::engine

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// AdamW as torch.optim.AdamW (decoupled decay, bias correction), with global-norm clipping as
+// torch.nn.utils.clip_grad_norm_. Moments live in the device's arena (category optimizer).
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/engine/transformer/network.h"
+
+namespace mw::engine {
+
+struct AdamWOptions {
+  // double as in torch: 1 - 0.999 would lose digits in float
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
+};
+
+class AdamW {
+ public:
+  AdamW(Device& device, std::span<const Parameter> parameters, AdamWOptions options);
+  // Global L2 norm over all gradients, f64 accumulation in a fixed order: the same for any thread count.
+  double gradient_norm() const;
+  // t counts from 1. clip <= 0: no clipping. Uses `norm` from gradient_norm().
+  void step(std::int64_t t, float learning_rate, float clip, double norm);
+  std::span<float> first_moment(size_t parameter);
+  std::span<float> second_moment(size_t parameter);
+
+ private:
+  template <class F>
+  void each_part(std::int64_t begin, std::int64_t end, F fn) const;
+
+  Device& device_;
+  std::vector<Parameter> parameters_;
+  std::vector<std::int64_t> starts_;  // of each parameter among the elements of all, and their number
+  AdamWOptions options_;
+  Buffer<float> m_, v_;
+};
+
+}  // namespace mw::engine

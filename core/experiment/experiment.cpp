@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/experiment/experiment.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "core/base/excerpt.h"
+#include "core/base/files.h"
+#include "core/base/units.h"
+#include "core/experiment/parameter_rows.h"
+
+namespace mw::runs {
+namespace fs = std::filesystem;
+namespace {
+
+std::vector<std::string> split(std::string_view key) {
+  std::vector<std::string> parts;
+  for (size_t start = 0; start <= key.size();) {
+    const size_t dot = std::min(key.find('.', start), key.size());
+    parts.emplace_back(key.substr(start, dot - start));
+    start = dot + 1;
+  }
+  return parts;
+}
+
+const Json* lookup(const Json& document, std::string_view key) {
+  const Json* at = &document;
+  for (const auto& part : split(key)) {
+    if (!at->is_object() || !at->contains(part)) return nullptr;
+    at = &at->at(part);
+  }
+  return at;
+}
+
+Problem problem(std::string id, std::string_view key, std::string message, std::string found, std::string expected,
+                std::string fix = {}) {
+  return {.id = std::move(id),
+          .message = std::move(message),
+          .place = std::string(key),
+          .found = std::move(found),
+          .expected = std::move(expected),
+          .fix = std::move(fix)};
+}
+
+const Parameter& require(std::string_view key) {
+  if (const Parameter* p = find_parameter(key)) return *p;
+  const std::string near = nearest_key(key);
+  throw Error(problem("KEY", key, "unknown experiment key", std::string(key), "a key of the parameter table",
+                      "did you mean " + near + "?"));
+}
+
+bool type_fits(const Parameter& p, const Json& v) {
+  switch (p.type) {
+    case ParamType::integer:
+      return v.is_number_integer() || (v.is_number_float() && std::floor(v.get<double>()) == v.get<double>() &&
+                                       std::abs(v.get<double>()) < 9e15);
+    case ParamType::number:
+      return v.is_number();
+    case ParamType::flag:
+      return v.is_boolean();
+    case ParamType::list:
+      return v.is_array() &&
+             std::all_of(v.begin(), v.end(), [](const Json& e) { return e.is_string() || e.is_number(); });
+    case ParamType::map:
+      return v.is_object() && std::all_of(v.begin(), v.end(), [&](const Json& e) {
+               return p.unit == rows::kFolders ? e.is_string() : e.is_number();
+             });
+    case ParamType::text:
+    case ParamType::path:
+    case ParamType::choice:
+      return v.is_string();
+  }
+  return false;
+}
+
+bool choice_fits(const Parameter& p, const Json& v) {
+  const auto known = [&](const Json& e) {
+    return std::find(p.choices.begin(), p.choices.end(), e.get<std::string>()) != p.choices.end();
+  };
+  if (p.choices.empty()) return true;
+  if (p.type == ParamType::choice) return known(v);
+  if (p.type == ParamType::list)
+    return std::all_of(v.begin(), v.end(), [&](const Json& e) { return e.is_string() && known(e); });
+  return true;
+}
+
+// Nothing wrong: empty message.
+Problem check(const Parameter& p, std::string_view key, const Json& v) {
+  if (!type_fits(p, v)) return problem("TYPE", key, "wrong type", short_text(v), range_text(p));
+  if (v.is_number()) {
+    const double x = v.get<double>();
+    if (!std::isfinite(x) || (p.min && x < *p.min) || (p.max && x > *p.max)) {
+      const double nearest = std::clamp(std::isfinite(x) ? x : 0.0, p.min.value_or(x), p.max.value_or(x));
+      return problem(
+          "RANGE", key, "out of range", short_text(v), range_text(p),
+          "use " + short_text(p.type == ParamType::integer ? Json(static_cast<long long>(nearest)) : Json(nearest)));
+    }
+  }
+  if (!choice_fits(p, v)) return problem("CHOICE", key, "not one of the choices", short_text(v), range_text(p));
+  return {};
+}
+
+template <class T>
+bool parse_number(const std::string& text, T& out) {
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return ec == std::errc{} && end == text.data() + text.size();
+}
+
+// Commas within parentheses belong to the element: "q_einsum = (tp, fsdp, -)".
+size_t next_comma(const std::string& text, size_t from) {
+  int depth = 0;
+  for (size_t i = from; i < text.size(); ++i) {
+    if (text[i] == '(') ++depth;
+    if (text[i] == ')') depth = std::max(0, depth - 1);
+    if (text[i] == ',' && depth == 0) return i;
+  }
+  return text.size();
+}
+
+Json convert(const Parameter& p, std::string_view key, const std::string& text) {
+  const auto fail = [&] {
+    return Error(problem("SET", key, "cannot be read as a value of this key", text, range_text(p)));
+  };
+  switch (p.type) {
+    case ParamType::integer: {
+      long long i = 0;
+      double d = 0;
+      if (parse_number(text, i)) return i;
+      if (parse_number(text, d) && std::floor(d) == d && std::abs(d) < 9e15) return static_cast<long long>(d);
+      throw fail();
+    }
+    case ParamType::number: {
+      double d = 0;
+      if (!parse_number(text, d)) throw fail();
+      if (!std::isfinite(d))
+        throw Error(problem("SET", key, "got '" + text + "'; expected a number from " + range_text(p), "", ""));
+      return d;
+    }
+    case ParamType::flag:
+      if (text == "true" || text == "1" || text == "yes" || text == "on") return true;
+      if (text == "false" || text == "0" || text == "no" || text == "off") return false;
+      throw fail();
+    case ParamType::list: {
+      if (text.starts_with("[")) return parse_json(text, std::string(key));
+      Json all = Json::array();
+      for (size_t start = 0; start < text.size();) {
+        const size_t comma = next_comma(text, start);
+        all.push_back(text.substr(start, comma - start));
+        start = comma + 1;
+      }
+      return all;
+    }
+    case ParamType::map:
+      return parse_json(text, std::string(key));
+    case ParamType::path:
+      return text.empty() ? text : fs::absolute(text).lexically_normal().string();
+    case ParamType::text:
+    case ParamType::choice:
+      return text;
+  }
+  return text;
+}
+
+// Every leaf of the document that is no known parameter and no container of known ones.
+void unknown_keys(const Json& node, const std::string& prefix, std::vector<Problem>& out) {
+  for (const auto& [name, value] : node.items()) {
+    const std::string key = prefix.empty() ? name : prefix + "." + name;
+    if (key == "schema" || find_parameter(key)) continue;
+    const std::string stem = key + ".";
+    const bool container = std::any_of(parameters().begin(), parameters().end(),
+                                       [&](const Parameter& p) { return p.key.starts_with(stem); });
+    if (container && value.is_object()) {
+      unknown_keys(value, key, out);
+      continue;
+    }
+    Problem p = problem("KEY", key, container ? "a section must be an object" : "unknown key, kept but without effect",
+                        short_text(value), container ? "an object" : "a key of the parameter table",
+                        container ? "" : "did you mean " + nearest_key(key) + "?");
+    p.severity = container ? Severity::error : Severity::warning;
+    out.push_back(std::move(p));
+  }
+}
+
+// A document may have both; a run reads one of them.
+void unread_steps(const Json& document, std::vector<Problem>& out) {
+  const Json *steps = lookup(document, "train.steps"), *epochs = lookup(document, "train.epochs");
+  if (!steps || !epochs || !epochs->is_number() || epochs->get<double>() <= 0) return;
+  Problem p = problem("EPOCHS", "train.steps", "train.steps is not read while train.epochs is set", short_text(*steps),
+                      "one of the two", "remove train.steps, or set train.epochs to 0");
+  p.severity = Severity::warning;
+  out.push_back(std::move(p));
+}
+
+void check_schema(const Json& document, const std::string& file) {
+  if (!document.is_object())
+    throw Error({.id = "EXPERIMENT",
+                 .message = "an experiment is a JSON object",
+                 .file = file,
+                 .found = short_text(document),
+                 .expected = "{...}"});
+  if (!document.contains("schema")) return;
+  const Json& schema = document.at("schema");
+  if (!schema.is_number_integer())
+    throw Error({.id = "EXPERIMENT",
+                 .message = "the schema version is no whole number",
+                 .file = file,
+                 .place = "schema",
+                 .found = short_text(schema),
+                 .expected = std::to_string(kSchema)});
+  if (schema.get<long long>() > kSchema || schema.get<long long>() < 1)
+    throw Error({.id = "EXPERIMENT-VERSION",
+                 .message = "the experiment was written by a newer Meshwright",
+                 .file = file,
+                 .place = "schema",
+                 .found = short_text(schema),
+                 .expected = "1 to " + std::to_string(kSchema),
+                 .fix = "update Meshwright, or save the experiment with this version"});
+}
+
+}  // namespace
+
+Experiment::Experiment() : document_(Json{{"schema", kSchema}}) {}
+
+Experiment Experiment::load(const fs::path& file) {
+  Json document = read_json(file);
+  check_schema(document, file.string());
+  return from_json(std::move(document), fs::absolute(file).parent_path());
+}
+
+Experiment Experiment::from_json(Json document, const fs::path& folder) {
+  check_schema(document, "experiment");
+  Experiment e;
+  if (!document.contains("schema")) {
+    Json with_schema = Json{{"schema", kSchema}};
+    with_schema.update(document);
+    document = std::move(with_schema);
+  }
+  e.document_ = std::move(document);
+  e.folder_ = folder;
+  return e;
+}
+
+std::string Experiment::text() const {
+  return document_.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void Experiment::save(const fs::path& file) const {
+  write_file_atomically(file, text());
+}
+
+bool Experiment::has(std::string_view key) const {
+  return lookup(document_, key) != nullptr;
+}
+
+Json Experiment::value(std::string_view key) const {
+  const Parameter& p = require(key);
+  const Json* v = lookup(document_, key);
+  if (!v) return p.fallback;
+  if (!type_fits(p, *v)) throw Error(check(p, key, *v));
+  return *v;
+}
+
+long long Experiment::integer(std::string_view key) const {
+  const Json v = value(key);
+  return v.is_number_float() ? static_cast<long long>(v.get<double>()) : v.get<long long>();
+}
+double Experiment::number(std::string_view key) const {
+  return value(key).get<double>();
+}
+std::string Experiment::string(std::string_view key) const {
+  return value(key).get<std::string>();
+}
+bool Experiment::flag(std::string_view key) const {
+  return value(key).get<bool>();
+}
+
+std::vector<std::string> Experiment::list(std::string_view key) const {
+  std::vector<std::string> out;
+  for (const Json& e : value(key)) out.push_back(e.is_string() ? e.get<std::string>() : e.dump());
+  return out;
+}
+
+fs::path Experiment::path(std::string_view key) const {
+  const fs::path p = string(key);
+  if (p.empty() || p.is_absolute()) return p;
+  return (folder_ / p).lexically_normal();
+}
+
+std::vector<std::pair<std::string, long long>> Experiment::mesh() const {
+  std::vector<std::pair<std::string, long long>> axes;
+  const Json* mesh = lookup(document_, "mesh");
+  if (mesh && mesh->is_object())
+    for (const auto& [axis, size] : mesh->items())
+      if (find_parameter("mesh." + axis)) axes.emplace_back(axis, integer("mesh." + axis));
+  return axes;
+}
+
+void Experiment::set(std::string_view key, const std::string& text) {
+  const Parameter& p = require(key);
+  Json v = convert(p, key, text);
+  if (const Problem wrong = check(p, key, v); !wrong.message.empty()) throw Error(wrong);
+  set_value(key, std::move(v));
+}
+
+void Experiment::set_value(std::string_view key, Json value) {
+  Json* at = &document_;
+  for (const auto& part : split(key)) {
+    if (!at->is_object()) *at = Json::object();
+    at = &(*at)[part];
+  }
+  *at = std::move(value);
+}
+
+void Experiment::erase(std::string_view key) {
+  std::vector<std::pair<Json*, std::string>> trail;
+  Json* at = &document_;
+  for (const auto& part : split(key)) {
+    if (!at->is_object() || !at->contains(part)) return;
+    trail.emplace_back(at, part);
+    at = &(*at)[part];
+  }
+  for (auto it = trail.rbegin(); it != trail.rend(); ++it) {  // sections left empty go too
+    it->first->erase(it->second);
+    if (!it->first->empty()) break;
+  }
+}
+
+std::vector<Problem> Experiment::validate() const {
+  std::vector<Problem> problems;
+  unknown_keys(document_, "", problems);
+  const auto check_at = [&](const Parameter& p, const std::string& key) {
+    const Json* v = lookup(document_, key);
+    if (!v) return;
+    if (Problem wrong = check(p, key, *v); !wrong.message.empty()) problems.push_back(std::move(wrong));
+  };
+  for (const Parameter& p : parameters()) {
+    if (!p.key.ends_with(".*")) {
+      check_at(p, p.key);
+      continue;
+    }
+    const std::string stem = p.key.substr(0, p.key.size() - 2);
+    if (const Json* section = lookup(document_, stem); section && section->is_object())
+      for (const auto& [axis, size] : section->items()) check_at(p, stem + "." + axis);
+  }
+  unread_steps(document_, problems);
+  return problems;
+}
+
+namespace {
+
+// Steps and epochs both set the length of a run; the one that was set last counts.
+std::vector<std::string> settle_length(Experiment& experiment, bool steps_given, bool epochs_given) {
+  if (!steps_given || experiment.number("train.epochs") <= 0) return {};
+  const std::string epochs = number_text(experiment.number("train.epochs"));
+  if (epochs_given) return {"train.epochs=" + epochs + " counts; train.steps is not read beside it"};
+  experiment.erase("train.epochs");
+  return {"train.steps is set: train.epochs=" + epochs + " of the experiment is cleared"};
+}
+
+}  // namespace
+
+std::vector<std::string> apply_sets(Experiment& experiment, const std::vector<std::string>& sets) {
+  bool steps = false, epochs = false;
+  for (const std::string& s : sets) {
+    const size_t equals = s.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw Error(problem("SET", s, "--set needs key=value", s, "for example train.steps=20"));
+    const std::string key = s.substr(0, equals);
+    experiment.set(key, s.substr(equals + 1));
+    steps = steps || key == "train.steps";
+    epochs = epochs || key == "train.epochs";
+  }
+  return settle_length(experiment, steps, epochs);
+}
+
+}  // namespace mw::runs

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/experiment/settings.h"
+
+#include <array>
+
+#include "core/base/files.h"
+#include "core/engine/transformer/checks.h"
+#include "core/formats/huggingface/hf_weights.h"
+#include "core/mesh/layout/axis_names.h"
+#include "core/mesh/collectives/engine_step.h"
+#include "core/mesh/collectives/local_config.h"
+#include "core/planning/plan_request.h"
+#include "core/planning/predict.h"
+#include "core/train/model.h"
+
+namespace mw::runs {
+namespace {
+
+// The value of a choice key as an enum: names in the enum's order, as in the parameter table.
+template <class Enum, size_t N>
+Enum choice(const Experiment& e, std::string_view key, const std::array<std::string_view, N>& names) {
+  const std::string value = e.string(key);
+  for (size_t i = 0; i < N; ++i)
+    if (names[i] == value) return static_cast<Enum>(i);
+  throw Error({.id = "CHOICE", .message = "not one of the choices", .place = std::string(key), .found = value});
+}
+
+template <class T>
+std::vector<std::pair<std::string, T>> pattern(const Experiment& e, std::string_view key) {
+  std::vector<std::pair<std::string, T>> out;
+  const Json patterns = e.value(key);
+  for (const auto& [name, value] : patterns.items()) out.emplace_back(name, value.template get<T>());
+  return out;
+}
+
+void require_path(const Experiment& e, std::string_view key, const std::string& what) {
+  if (!e.path(key).empty()) return;
+  throw Error({.id = "MISSING",
+               .message = "no " + what + " is given",
+               .place = std::string(key),
+               .expected = "a path",
+               .fix = "set " + std::string(key) + ", e.g. --set " + std::string(key) + "=PATH"});
+}
+
+// A catalogue id has no weights to run; one that is for planning only says that rather than ask for its folder.
+void require_model(const Experiment& e) {
+  if (const std::string id = e.string("model.id"); e.path("model.path").empty() && !id.empty())
+    engine::check_model(model::catalogue(id));
+  require_path(e, "model.path", "model folder");
+}
+
+data::DatasetOptions data_settings(const Experiment& e, model::Family family) {
+  data::DatasetOptions d;
+  d.path = e.path("data.path");
+  d.format = choice<data::Format>(
+      e, "data.format",
+      std::array<std::string_view, 6>{"auto", "prompt_completion", "messages", "sharegpt", "alpaca", "text"});
+  for (const char* column : {"prompt", "completion", "text", "messages", "system", "input"})
+    if (const std::string name = e.string(std::string("data.columns.") + column); !name.empty())
+      d.columns[column] = name;
+  d.chat = chat_format(e, family);
+  d.loss = choice<data::LossOn>(e, "data.loss", std::array<std::string_view, 3>{"completion", "assistant", "all"});
+  d.overlong = choice<data::Overlong>(e, "data.overlong", std::array<std::string_view, 2>{"drop", "truncate"});
+  d.on_error = choice<data::OnError>(e, "data.on_error", std::array<std::string_view, 2>{"stop", "skip"});
+  d.max_len = static_cast<int>(e.integer("data.max_len"));
+  d.eval_fraction = e.number("data.eval_fraction");
+  d.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
+  return d;
+}
+
+void set_data(train::Settings& s, const Experiment& e, model::Family family) {
+  s.data = data_settings(e, family);
+  s.packing = e.flag("data.packing") ? data::Packing::pack : data::Packing::none;
+  s.batch = static_cast<int>(e.integer("train.batch"));
+  s.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
+}
+
+// A mesh that the model cannot be computed on is refused before a run exists.
+void check_mesh(const train::Settings& s, const model::Config& config) {
+  const mesh::Mesh& mesh = s.model.mesh;
+  if (mesh.devices() == 1) return;
+  const mesh::Placement placement = training_placement(s, config);
+  const mesh::WorkingForm form(mesh, placement, mesh::engine_step({}));
+  for (int d = 0; d < mesh.devices(); ++d) mesh::local_config(config, form, placement, mesh, d);
+}
+
+}  // namespace
+
+train::Settings data_only_settings(const Experiment& e, model::Family family) {
+  for (const Problem& p : e.validate())
+    if (p.severity == Severity::error &&
+        (p.place.starts_with("data.") || p.place == "train.batch" || p.place == "train.seed"))
+      throw Error(p);
+  train::Settings s;
+  set_data(s, e, family);
+  return s;
+}
+
+void check_valid(const Experiment& e) {
+  for (const Problem& p : e.validate())
+    if (p.severity == Severity::error) throw Error(p);
+  if (e.string("target.id") != "cpu")
+    throw Error({.id = "TARGET",
+                 .message = "the engine runs on this machine only",
+                 .place = "target.id",
+                 .found = e.string("target.id"),
+                 .expected = "cpu",
+                 .fix = "set target.id to cpu"});
+  if (const mesh::Mesh mesh = given_mesh(e); mesh.devices() > mesh::kMostVirtualDevices)
+    throw Error({.id = "MESH-SIZE",
+                 .message = "too many virtual devices for one machine",
+                 .place = "mesh." + mesh.axes.back().name,
+                 .found = std::to_string(mesh.devices()),
+                 .expected = "at most " + std::to_string(mesh::kMostVirtualDevices),
+                 .fix = "use a smaller mesh"});
+}
+
+engine::LoraOptions lora_options(const Experiment& e) {
+  return {.rank = static_cast<int>(e.integer("lora.rank")),
+          .alpha = static_cast<float>(e.number("lora.alpha")),
+          .dropout = static_cast<float>(e.number("lora.dropout")),
+          .rslora = e.flag("lora.rslora"),
+          .targets = e.list("lora.targets"),
+          .rank_pattern = pattern<int>(e, "lora.rank_pattern"),
+          .alpha_pattern = pattern<float>(e, "lora.alpha_pattern")};
+}
+
+train::ModelSettings model_values(const Experiment& e) {
+  train::ModelSettings m;
+  m.path = e.path("model.path");
+  m.tokenizer = e.path("model.tokenizer");
+  m.init = choice<train::Init>(e, "model.init", std::array<std::string_view, 2>{"load", "random"});
+  m.weights = choice<engine::WeightType>(e, "train.dtype", std::array<std::string_view, 3>{"f32", "bf16", "int8"});
+  m.capacity = Bytes(static_cast<std::int64_t>(e.number("target.memory_gib") * 1073741824.0));
+  m.threads = static_cast<int>(e.integer("target.threads"));
+  m.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
+  m.mesh = given_mesh(e);
+  m.rules = mesh::engine_rules(sharding_rules(e, mesh::Preset::tunix));
+  for (const Problem& p : mesh::unused_axes(m.mesh, m.rules))
+    if (p.severity == Severity::error) throw Error(p);
+  return m;
+}
+
+void require_weights(const train::ModelSettings& model) {
+  if (model.init != train::Init::load || model.path.empty()) return;
+  for (const std::filesystem::path& file : formats::weight_files(model.path))
+    if (!is_file(file))
+      throw Error({.id = "CHECKPOINT",
+                   .message = "a file of the model's weights is missing",
+                   .file = model.path.string(),
+                   .place = "model.path",
+                   .expected = file.filename().string() + ", which the index names",
+                   .fix = "download the model again, or choose another folder"});
+}
+
+train::ModelSettings model_settings(const Experiment& e) {
+  require_model(e);
+  return model_values(e);
+}
+
+engine::SampleOptions sample_options(const Experiment& e) {
+  return {.max_new_tokens = static_cast<int>(e.integer("sample.max_new_tokens")),
+          .temperature = static_cast<float>(e.number("sample.temperature")),
+          .top_k = static_cast<int>(e.integer("sample.top_k")),
+          .top_p = static_cast<float>(e.number("sample.top_p")),
+          .seed = static_cast<std::uint64_t>(e.integer("sample.seed")),
+          .stop_ids = {}};
+}
+
+data::ChatFormat chat_format(const Experiment& e, model::Family family) {
+  const std::string name = e.string("data.chat");
+  if (name == "auto") return train::chat_of(family);
+  return choice<data::ChatFormat>(e, "data.chat",
+                                  std::array<std::string_view, 4>{"gemma2", "gemma3", "gemma4", "none"});
+}
+
+train::Settings train_settings(const Experiment& e) {
+  check_valid(e);
+  require_path(e, "data.path", "data file");
+  require_model(e);
+  const model::Config config = formats::read_config(e.path("model.path"));
+  engine::check_model(config);
+  train::Settings settings = plan_settings(e, config.family);
+  check_mesh(settings, config);
+  return settings;
+}
+
+train::Settings plan_settings(const Experiment& e, model::Family family) {
+  check_valid(e);
+  train::Settings s;
+  s.model = model_values(e);
+  s.method = choice<engine::Method>(e, "train.method", std::array<std::string_view, 2>{"lora", "full"});
+  s.lora = lora_options(e);
+  s.adapter = e.path("lora.adapter");
+  set_data(s, e, family);
+  s.accumulation = static_cast<int>(e.integer("train.accumulation"));
+  s.rate = {.schedule = choice<train::Schedule>(e, "train.schedule",
+                                                std::array<std::string_view, 3>{"cosine", "linear", "constant"}),
+            .peak = e.number("train.learning_rate"),
+            .final_ratio = e.number("train.final_ratio"),
+            .warmup = static_cast<long>(e.integer("train.warmup_steps")),
+            .steps = static_cast<long>(e.integer("train.steps"))};
+  s.epochs = e.number("train.epochs");
+  s.adamw = {.beta1 = static_cast<float>(e.number("train.beta1")),
+             .beta2 = static_cast<float>(e.number("train.beta2")),
+             .epsilon = static_cast<float>(e.number("train.epsilon")),
+             .weight_decay = static_cast<float>(e.number("train.weight_decay"))};
+  s.clip = e.number("train.clip");
+  s.remat = choice<engine::Remat>(e, "train.remat", std::array<std::string_view, 3>{"none", "block", "layer"});
+  s.loss_chunk = static_cast<int>(e.integer("train.loss_chunk"));
+  s.save_dtype = e.string("train.save_dtype") == "f32" ? formats::DType::f32 : formats::DType::bf16;
+  s.eval_every = static_cast<long>(e.integer("train.eval_every"));
+  s.eval_rows = static_cast<long>(e.integer("train.eval_rows"));
+  s.sample_every = static_cast<long>(e.integer("train.sample_every"));
+  s.sample_prompts = static_cast<long>(e.integer("train.sample_prompts"));
+  s.answers = static_cast<long>(e.integer("train.answers"));
+  s.checkpoint_every = static_cast<long>(e.integer("train.checkpoint_every"));
+  s.keep_checkpoints = static_cast<long>(e.integer("train.keep_checkpoints"));
+  s.sample = sample_options(e);
+  return s;
+}
+
+}  // namespace mw::runs

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/formats/results/bench_import.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/input_file.h"
+#include "core/formats/results/bench_importers.h"
+#include "core/formats/results/bench_result_fields.h"
+#include "core/formats/results/bench_text.h"
+
+namespace mw::formats {
+namespace {
+
+constexpr std::uint64_t kMostBytes = 256ull << 20;  // as JSON in memory it is several times as much
+constexpr size_t kLookedAt = 4 << 20;               // by bench_kind
+
+constexpr std::pair<BenchKind, std::string_view> kKinds[]{
+    {BenchKind::none, "no result"},    {BenchKind::own, "Meshwright results"},  {BenchKind::vllm, "vLLM bench"},
+    {BenchKind::guidellm, "GuideLLM"}, {BenchKind::llama_bench, "llama-bench"}, {BenchKind::csv, "CSV"}};
+
+BenchKind kind_of_keys(const std::set<std::string>& keys) {
+  const auto all = [&](std::initializer_list<const char*> names) {
+    return std::all_of(names.begin(), names.end(), [&](const char* name) { return keys.contains(name); });
+  };
+  if (keys.contains("sets") || (keys.contains("points") && (all({"format"}) || all({"provenance"}))))
+    return BenchKind::own;
+  const bool alone = keys.size() == 1;  // up to GuideLLM 0.3
+  if (keys.contains("benchmarks") && (alone || all({"metadata"}) || all({"args"}) || all({"config"})))
+    return BenchKind::guidellm;
+  if (all({"n_prompt", "n_gen"}) && (all({"avg_ns"}) || all({"avg_ts"}))) return BenchKind::llama_bench;
+  if (all({"output_throughput"}) && (all({"completed"}) || all({"duration"}))) return BenchKind::vllm;
+  return BenchKind::none;
+}
+
+bool is_point_field(const std::string& name) {
+  return name == "request_rate" || name == "output_throughput" || name == "request_throughput" || name == "completed" ||
+         name.ends_with("_ttft_ms") || name.ends_with("_tpot_ms") || name.ends_with("_itl_ms") ||
+         name.ends_with("_e2el_ms");
+}
+
+BenchKind kind_of_text(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return BenchKind::none;
+  if (text[first] == '{' || text[first] == '[') return kind_of_keys(bench::first_keys(text));
+  const std::string_view line = text.substr(0, std::min(text.find('\n'), text.size()));
+  std::set<std::string> names;  // as they stand: a header with mistakes is still one
+  for (size_t at = 0; at <= line.size() && names.size() < 1000;) {
+    const size_t comma = std::min(line.find(',', at), line.size());
+    std::string name(line.substr(at, comma - at));
+    std::erase_if(name, [](char c) { return c == '"' || c == '\r'; });
+    names.insert(std::move(name));
+    at = comma + 1;
+  }
+  if (kind_of_keys(names) == BenchKind::llama_bench) return BenchKind::llama_bench;
+  return std::count_if(names.begin(), names.end(), is_point_field) >= 2 ? BenchKind::csv : BenchKind::none;
+}
+
+std::vector<BenchSet> own_sets(const std::vector<Json>& values) {
+  std::vector<BenchSet> sets;
+  const auto add = [&](const Json& list, const std::string& place) {
+    for (size_t i = 0; i < list.size(); ++i)
+      sets.push_back(bench::inside(place + "[" + std::to_string(i) + "]", [&] { return bench_set(list[i]); }));
+  };
+  for (const Json& value : values) {
+    if (value.is_array())
+      add(value, "");
+    else if (const Json* list = value.is_object() ? bench::list(value, "sets") : nullptr)
+      add(*list, "sets");
+    else
+      sets.push_back(bench_set(value));
+  }
+  return sets;
+}
+
+std::vector<Json> flat(const std::vector<Json>& values) {  // a list at the top is as good as one object a line
+  std::vector<Json> all;
+  for (const Json& value : values)
+    if (value.is_array())
+      all.insert(all.end(), value.begin(), value.end());
+    else
+      all.push_back(value);
+  return all;
+}
+
+[[noreturn]] void unknown_kind(const std::string& file, std::string_view text) {
+  const std::set<std::string> keys = bench::first_keys(text);
+  std::string found;
+  for (const std::string& key : keys) found += (found.empty() ? "" : ", ") + key;
+  const bool pytorch = keys.contains("benchmark") && keys.contains("metric");
+  throw Error({.id = "BENCH-KIND",
+               .message = "no benchmark result that is known",
+               .file = file,
+               .found = found.empty() ? valid_utf8(text.substr(0, 40)) : "keys " + valid_utf8(found).substr(0, 120),
+               .expected = "what vllm bench serve, GuideLLM (JSON), llama-bench (JSON, JSONL, CSV) or this program "
+                           "save, or CSV with vLLM's names of fields",
+               .fix = pytorch ? "this is vLLM's second file for PyTorch's dashboard: take the one without .pytorch"
+                              : "a CSV with other names of columns needs a mapping (--column FIELD=COLUMN)"});
+}
+
+std::vector<BenchSet> read_as(BenchKind kind, const std::string& text, const std::string& file,
+                              const CsvMapping& mapping) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  const bool json = first != std::string::npos && (text[first] == '{' || text[first] == '[');
+  switch (kind) {
+    case BenchKind::own:
+      return own_sets(bench::read_values(text, file));
+    case BenchKind::vllm:
+      return bench::from_vllm(flat(bench::read_values(text, file)));
+    case BenchKind::guidellm: {
+      std::vector<BenchSet> all;
+      for (const Json& report : flat(bench::read_values(text, file)))
+        for (BenchSet& set : bench::from_guidellm(report)) all.push_back(std::move(set));
+      return all;
+    }
+    case BenchKind::llama_bench:
+      return bench::from_llama_bench(json ? flat(bench::read_values(text, file))
+                                          : bench::llama_bench_rows(read_csv(text, file)));
+    case BenchKind::csv:
+      return bench::from_csv(read_csv(text, file), mapping);
+    case BenchKind::none:
+      break;
+  }
+  unknown_kind(file, text);
+}
+
+}  // namespace
+
+std::string_view to_string(BenchKind kind) {
+  return std::find_if(std::begin(kKinds), std::end(kKinds), [&](const auto& k) { return k.first == kind; })->second;
+}
+
+BenchKind bench_kind(const std::filesystem::path& file) {
+  std::string_view text;
+  const std::string beginning = read_beginning(file, kLookedAt);
+  try {
+    text = without_byte_order_mark(beginning, file.string());
+  } catch (const Error&) {  // of another encoding: reading it says so
+  }
+  return kind_of_text(text);
+}
+
+std::vector<BenchSet> read_bench(const std::filesystem::path& path, const CsvMapping& mapping) {
+  const std::string file = path.string(), text = read_text(path, kMostBytes);
+  BenchKind kind = kind_of_text(std::string_view(text).substr(0, kLookedAt));
+  if (!mapping.columns.empty()) kind = BenchKind::csv;
+  try {
+    std::vector<BenchSet> sets = read_as(kind, text, file, mapping);
+    size_t points = 0;
+    for (BenchSet& set : sets) {
+      points += set.points.size();
+      if (set.source.empty()) set.source = file;
+      if (set.name.empty()) set.name = path.stem().string();
+    }
+    if (points == 0)
+      throw Error({.id = "BENCH", .message = "there is no measured point in this file", .expected = "at least one"});
+    bench::number_names(sets);
+    return sets;
+  } catch (const Error& error) {
+    Problem problem = error.problem();
+    if (problem.file.empty()) problem.file = file;
+    throw Error(problem, error.kind());
+  }
+}
+
+namespace bench {
+
+BenchSet& set_like(std::vector<BenchSet>& sets, const BenchSet& facts) {
+  const auto same = [&](const BenchSet& s) {
+    return s.name == facts.name && s.tool == facts.tool && s.model == facts.model && s.target == facts.target &&
+           s.chips == facts.chips && s.conditions == facts.conditions && s.definitions == facts.definitions &&
+           (s.usd_per_hour == facts.usd_per_hour || (std::isnan(s.usd_per_hour) && std::isnan(facts.usd_per_hour)));
+  };
+  const auto found = std::find_if(sets.begin(), sets.end(), same);
+  return found != sets.end() ? *found : sets.emplace_back(facts);
+}
+
+void number_names(std::vector<BenchSet>& sets) {
+  std::map<std::string, int> counts, used;
+  for (const BenchSet& set : sets) ++counts[set.name];
+  for (BenchSet& set : sets)
+    if (counts[set.name] > 1) set.name += " " + std::to_string(++used[set.name]);
+}
+
+}  // namespace bench
+}  // namespace mw::formats

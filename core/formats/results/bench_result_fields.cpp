@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/formats/results/bench_result_fields.h"
+
+#include <cmath>
+
+#include "core/base/json_row.h"
+#include "core/base/units.h"
+#include "core/formats/results/bench_result.h"
+
+namespace mw::formats::bench {
+namespace {
+
+const Json* known(const Json& object, const std::string& key) {
+  const auto found = object.find(key);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+}  // namespace
+
+void bad(const std::string& place, const Json& found, const std::string& expected) {
+  throw Error({.id = "BENCH",
+               .message = "a field of this result is not usable",
+               .place = valid_utf8(place),
+               .found = short_text(found),
+               .expected = expected,
+               .fix = "correct the field, or leave it out where the value is not known"});
+}
+
+double number_of(const Json& value, const std::string& place, double least) {
+  if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() < least)
+    bad(place, value, "a number, not below " + number_text(least));
+  return value.get<double>();
+}
+
+double number(const Json& object, const std::string& key, double least) {
+  const Json* value = known(object, key);
+  return value ? number_of(*value, key, least) : kUnknown;
+}
+
+std::int64_t count_of(const Json& value, const std::string& place, std::int64_t most) {
+  // Some tools write counts as 30.0.
+  const double v = value.is_number() ? value.get<double>() : -1;
+  if (!(v >= 0 && v <= static_cast<double>(most)) || v != std::floor(v))
+    bad(place, value, "a whole number from 0 to " + std::to_string(most));
+  return static_cast<std::int64_t>(v);
+}
+
+std::int64_t count(const Json& object, const std::string& key, std::int64_t most) {
+  const Json* value = known(object, key);
+  return value ? count_of(*value, key, most) : 0;
+}
+
+std::string text_of(const Json& value, const std::string& place) {
+  if (!value.is_string()) bad(place, value, "a text");
+  return value.get<std::string>();
+}
+
+std::string text(const Json& object, const std::string& key) {
+  const Json* value = known(object, key);
+  return value ? text_of(*value, key) : std::string();
+}
+
+const Json* list(const Json& object, const std::string& key) {
+  const Json* value = known(object, key);
+  if (value && !value->is_array()) bad(key, *value, "a list");
+  return value;
+}
+
+}  // namespace mw::formats::bench

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Event lines that a program printed somewhere else (contract.md), kept in a file: a recipe's, or `run --json`, as a
+// finished run of the store, source "imported". The store's thread.
+#pragma once
+#include <filesystem>
+
+#include "core/store/store.h"
+
+namespace mw::runs {
+
+// Whether the first line of the file is a run's first event. A file that cannot be read is none.
+bool is_event_lines(const std::filesystem::path& file);
+
+// One run of a file: {its id, the number of its metrics' values}. Lines that are no events are log lines; a record that
+// breaks off is a failed run. Throws Error EVENTS for one without metrics, before the store is touched.
+struct EventRecord {
+  std::string name, software;
+  Experiment document;  // the recipe's own, where it says it
+  std::vector<Event> events;
+  size_t values = 0;
+};
+EventRecord read_event_lines(const std::filesystem::path& file);
+RunId import_events(Store& store, const EventRecord& record);
+
+}  // namespace mw::runs

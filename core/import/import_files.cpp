@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/import/import_files.h"
+
+#include <iterator>
+
+#include "core/base/error.h"
+#include "core/formats/logs/run_log.h"
+#include "core/import/import_events.h"
+#include "core/import/import_log.h"
+#include "core/import/import_results.h"
+
+namespace mw::runs {
+namespace {
+
+formats::RunLog read_log_with_scalars(const std::filesystem::path& file) {
+  formats::RunLog log = formats::read_log(file);
+  if (!log.scalars.empty()) return log;
+  std::string found;
+  for (const std::string& what : log.contents) found += (found.empty() ? "" : ", ") + what;
+  throw Error({.id = "LOG-EMPTY",
+               .message = "the log has no scalar values",
+               .file = file.string(),
+               .found = found.empty() ? "no values" : found,
+               .expected = "at least one scalar, such as a loss",
+               .fix = "log scalars with the steps, or import the file that has them"});
+}
+
+}  // namespace
+
+std::vector<Imported> import_files(const std::filesystem::path& runs_folder,
+                                   const std::vector<std::filesystem::path>& files,
+                                   const formats::CsvMapping& mapping) {
+  std::vector<formats::BenchSet> sets;
+  std::vector<formats::RunLog> logs;
+  std::vector<EventRecord> records;
+  for (const auto& file : files) {
+    if (is_event_lines(file)) {
+      records.push_back(read_event_lines(file));
+      continue;
+    }
+    if (formats::log_kind(file) != formats::LogKind::none) {
+      logs.push_back(read_log_with_scalars(file));
+      continue;
+    }
+    auto more = formats::read_bench(file, mapping);
+    std::move(more.begin(), more.end(), std::back_inserter(sets));
+  }
+  Store store(runs_folder);
+  std::vector<Imported> imported;
+  const std::vector<RunId> of_sets = import_sets(store, sets);
+  for (size_t i = 0; i < sets.size(); ++i)
+    imported.push_back({of_sets[i], sets[i].name, sets[i].tool, sets[i].points.size(), 0});
+  for (const formats::RunLog& log : logs)
+    imported.push_back({import_log(store, log), log.name, log.tool, 0, log.scalars.size()});
+  for (const EventRecord& r : records) imported.push_back({import_events(store, r), r.name, r.software, 0, r.values});
+  return imported;
+}
+
+}  // namespace mw::runs

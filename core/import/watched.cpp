@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/import/watched.h"
+
+#include <signal.h>
+
+#include <chrono>
+#include <optional>
+
+#include "core/base/process.h"
+
+namespace mw::runs {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+constexpr auto kPatience = 10s;
+
+// Reads both streams until they end; a stop asks the group to end, later forces it.
+void follow(Process& child, ExternalRun& run, Clock::time_point begun, const std::stop_token& stop) {
+  const auto at = [&](const Lines& lines) {
+    return ExternalRun::At{std::chrono::duration<double>(Clock::now() - begun).count(), {}, lines.left_out()};
+  };
+  Lines of_out, of_err;
+  const auto to_out = [&](const std::string& line) { run.line(line, at(of_out)); };
+  const auto to_err = [&](const std::string& line) { run.said(line, at(of_err)); };
+  const Process::Streams streams{.out = [&](std::string_view bytes) { of_out.feed(bytes, to_out); },
+                                 .err = [&](std::string_view bytes) { of_err.feed(bytes, to_err); }};
+  std::optional<Clock::time_point> asked;
+  do {
+    if (stop.stop_requested() && !asked) {
+      child.kill(SIGTERM);
+      asked = Clock::now();
+    } else if (asked && Clock::now() - *asked > kPatience) {
+      child.kill(SIGKILL);
+    }
+  } while (child.move(streams, 100ms));
+  of_out.end(to_out);
+  of_err.end(to_err);
+}
+
+Experiment document_of(const WatchRequest& request) {
+  Experiment e;
+  std::string command;
+  for (const std::string& a : request.command) command += (command.empty() ? "" : " ") + a;
+  e.set_value("name", request.name.empty() ? valid_utf8(request.command.front()) : request.name);
+  e.set_value("note", valid_utf8("watched: " + command));
+  return e;
+}
+
+}  // namespace
+
+Outcome watch(const WatchRequest& request, const EventSink& sink, const OnLine& on_line, std::stop_token stop) {
+  if (request.command.empty())
+    throw Error(
+        {.id = "USAGE", .message = "no command is given", .fix = "for example: meshwright watch -- python train.py"});
+  Store store(request.runs_folder);
+  Process child(request.command, Process::Input::inherited);  // before the run: what cannot start leaves none
+  const RunId id = store.create(document_of(request), request.name);
+  const auto lock = store.lock(id);
+  ExternalRun run(store, id, sink, on_line);
+  const auto begun = Clock::now();
+  run.record({0, event::Started{{{"source", "imported"}, {"run", id}, {"command", request.command}}}});
+  follow(child, run, begun, stop);
+  const int exit_code = child.wait();
+  const RunState state = stop.stop_requested() ? RunState::cancelled
+                         : exit_code == 0      ? RunState::done
+                                               : RunState::failed;
+  const event::Finished finished = run.finish(
+      state,
+      state == RunState::failed ? "the command ended with exit code " + std::to_string(exit_code) : std::string(),
+      {std::chrono::duration<double>(Clock::now() - begun).count()});
+  const bool failed = finished.state == RunState::failed;
+  return {finished, failed ? std::optional(Error::Kind::failed) : std::nullopt};
+}
+
+}  // namespace mw::runs

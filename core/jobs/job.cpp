@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/jobs/job.h"
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include "core/base/files.h"
+#include "core/base/url_secrets.h"
+#include "core/mesh/layout/axis_names.h"
+#include "core/jobs/out_of_memory.h"
+#include "core/planning/predict.h"
+#include "core/experiment/settings.h"
+#include "core/jobs/size_run.h"
+#include "core/train/checkpoint.h"
+#include "core/train/trainer.h"
+
+namespace mw::runs {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What one run needs while it is being written: its store, its lock, its id.
+struct Record {
+  explicit Record(const JobRequest& request)
+      : store(request.runs_folder), experiment(request.experiment), catalogue(request.catalogue) {}
+  Store store;
+  std::unique_ptr<RunLock> lock;
+  RunId run;
+  Experiment experiment;
+  std::optional<std::filesystem::path> checkpoint;
+  std::optional<long> total_steps;          // of a training run that goes on
+  std::vector<Bytes> peaks;                 // of each device up to the checkpoint
+  std::vector<formats::BenchPoint> points;  // of a sweep that goes on
+  LoadCatalogue catalogue;
+};
+
+enum class Kind { train, size, sweep };
+Kind kind_of(const Experiment& e) {
+  const std::string kind = e.string("kind");
+  return kind == "size" ? Kind::size : kind == "serve" ? Kind::sweep : Kind::train;
+}
+
+std::string run_name(const Experiment& e) {
+  if (const std::string name = e.string("name"); !name.empty()) return name;
+  const std::string model = e.path("model.path").filename().string();
+  const std::string any = model.empty() ? e.string("model.id") : model;
+  if (kind_of(e) == Kind::size) return any + " sizes";
+  if (kind_of(e) == Kind::sweep) return any + " sweep on " + e.string("target.id");
+  return (model.empty() ? "run" : model) +
+         (e.string("train.method") == "lora" ? " LoRA r" + std::to_string(e.integer("lora.rank")) : " full");
+}
+
+[[noreturn]] void refuse_sets(const std::string& set) {
+  throw Error({.id = "RESUME-SET",
+               .message = "a sweep goes on as it was started",
+               .place = set.substr(0, set.find('=')),
+               .fix = "leave it out, or start a new sweep"});
+}
+
+// A sweep goes on as it was started, but its URL may be given again with the credentials that are not recorded.
+void reconnect(Experiment& experiment, const std::vector<std::string>& sets) {
+  constexpr std::string_view kUrl = "sweep.url=";
+  for (const std::string& set : sets)
+    if (!set.starts_with(kUrl) || without_url_secrets(set.substr(kUrl.size())) != experiment.string("sweep.url"))
+      refuse_sets(set);
+  apply_sets(experiment, sets);
+}
+
+void check(const Experiment& e) {
+  switch (kind_of(e)) {
+    case Kind::size:
+      sizing_settings(e);
+      require_weights(model_values(e));
+      break;
+    case Kind::sweep:
+      sweep_settings(e);
+      if (sweep_backend(e) == SweepBackend::engine) require_weights(model_values(e));
+      break;
+    case Kind::train:
+      require_weights(train_settings(e).model);
+  }
+}
+
+// Of a sweep that goes on: its points so far, and how many there are.
+long read_points(Record& record) {
+  std::vector<event::Point> points;
+  for (const StoredEvent& stored : record.store.events(record.run))
+    if (const auto* p = std::get_if<event::Point>(&stored.event.body)) points.push_back(*p);
+  record.points = points_of(points);
+  return static_cast<long>(record.points.size());
+}
+
+// Where the rest of a run is computed may change, what it computes may not.
+void move_to(Experiment& experiment, const std::vector<std::string>& sets) {
+  for (const std::string& set : sets) {
+    const auto is_of = [&](const char* section) { return set.starts_with(section); };
+    if (!is_of("mesh.") && !is_of("sharding.") && !is_of("target."))
+      throw Error({.id = "RESUME-SET",
+                   .message = "a run goes on with the experiment it was started with",
+                   .place = set.substr(0, set.find('=')),
+                   .expected = "mesh.*, sharding.* or target.*: a run may go on on other devices",
+                   .fix = "leave it out, or start a new run from the checkpoint's adapter (lora.adapter)"});
+  }
+  apply_sets(experiment, sets);
+  train_settings(experiment);
+}
+
+// A process that was killed right after it wrote a checkpoint has not recorded it.
+void rewind_to_checkpoint(Record& record) {
+  record.checkpoint = train::latest_checkpoint(record.store.run_folder(record.run));
+  const train::Counters at = record.checkpoint ? train::read_counters(*record.checkpoint) : train::Counters{};
+  if (record.store.rewind(record.run, at.step)) return;
+  record.store.append(record.run, {at.seconds, event::Checkpoint{at.step, record.checkpoint->string()}});
+}
+
+// Peak memory of each device, as recorded before the resume.
+std::vector<Bytes> peaks_so_far(const Record& record) {
+  std::vector<Bytes> peaks;
+  for (const StoredEvent& stored : record.store.events(record.run))
+    if (const auto* m = std::get_if<event::Memory>(&stored.event.body); m && m->device >= 0) {
+      const auto device = static_cast<size_t>(m->device);
+      if (peaks.size() <= device) peaks.resize(device + 1);
+      peaks[device] = std::max(peaks[device], m->peak);
+    }
+  return peaks;
+}
+
+std::unique_ptr<Record> open_record(const JobRequest& request) {
+  auto record = std::make_unique<Record>(request);
+  if (request.resume) {
+    record->run = *request.resume;
+    if (!record->store.find(record->run))
+      throw Error({.id = "RUN",
+                   .message = "there is no such run",
+                   .file = request.runs_folder.string(),
+                   .place = record->run,
+                   .fix = "see `meshwright runs` for the ids"});
+    record->lock = record->store.lock(record->run);
+    record->experiment = record->store.experiment(record->run);
+    if (kind_of(record->experiment) == Kind::size)
+      throw Error({.id = "RUN",
+                   .message = "a size run has no checkpoints to continue from",
+                   .place = record->run,
+                   .fix = "measure again; its points so far stay in the record"});
+    if (kind_of(record->experiment) == Kind::sweep) {
+      reconnect(record->experiment, request.resume_sets);
+      record->store.rewind(record->run, read_points(*record));
+    } else {
+      move_to(record->experiment, request.resume_sets);
+      if (const long total = record->store.find(record->run)->steps_total; total > 0) record->total_steps = total;
+      rewind_to_checkpoint(*record);
+      if (request.resume_sets.empty()) record->peaks = peaks_so_far(*record);
+    }
+  } else {
+    check(record->experiment);  // bad input is refused before a run exists
+    record->run = record->store.create(record->experiment, run_name(record->experiment));
+    record->lock = record->store.lock(record->run);
+  }
+  if (request.on_run) request.on_run(record->run);
+  return record;
+}
+
+event::Finished failed(const Error& error, double seconds) {
+  event::Finished f;
+  f.state = error.kind() == Error::Kind::cancelled ? RunState::cancelled : RunState::failed;
+  f.seconds = seconds;
+  f.error = f.state == RunState::cancelled ? "" : error.what();
+  return f;
+}
+
+// Where the next checkpoint is written. All events before it are committed first: a run that is killed right after it
+// resumes behind them.
+std::filesystem::path checkpoint_folder(Record& record) {
+  record.store.flush();
+  const std::filesystem::path folder = record.store.run_folder(record.run);
+  if (!is_folder(folder)) record.lock = record.store.lock(record.run);  // was deleted, with the lock in it
+  return folder;
+}
+
+event::Finished run_training(Record& record, Json info, const EventSink& sink, std::stop_token stop,
+                             train::PauseGate& gate) {
+  // For who reads the lines elsewhere (import_events.h).
+  info.update({{"software", "Meshwright"},
+               {"versions", {{"Meshwright", MW_VERSION}}},
+               {"experiment", record.experiment.json()}});
+  train::TrainRequest request{.settings = train_settings(record.experiment),
+                              .run_folder = [&] { return checkpoint_folder(record); },
+                              .resume = record.checkpoint,
+                              .total_steps = record.total_steps,
+                              .peaks = record.peaks,
+                              .info = std::move(info),
+                              .predict = {}};
+  request.predict = [&](const train::DataFacts& facts) {
+    return predicted_json(predict_run(request.settings, facts))["memory"];
+  };
+  for (const Problem& p : mesh::unused_axes(request.settings.model.mesh, request.settings.model.rules))
+    sink({0, event::Log{to_string(p.severity), to_text(p)}});
+  return train::train(request, sink, stop, gate);
+}
+
+event::Finished run_kind(Record& record, const Json& info, const EventSink& sink, std::stop_token stop,
+                         train::PauseGate& gate) {
+  switch (kind_of(record.experiment)) {
+    case Kind::size:
+      return run_sizes(record.experiment, info, sink, std::move(stop), gate);
+    case Kind::sweep:
+      return run_sweep({record.experiment, info, record.points, record.catalogue}, sink, std::move(stop), gate);
+    case Kind::train:
+      break;
+  }
+  return run_training(record, info, sink, std::move(stop), gate);
+}
+
+// Trains (sizes, sweeps) and records; every way it can end becomes a Finished event, except that the store itself
+// fails.
+Outcome execute(Record& record, const EventSink& sink, std::stop_token stop, train::PauseGate& gate) {
+  const auto begun = Clock::now();
+  double last_time = 0;
+  long steps = 0;
+  Bytes peak;
+  const EventSink both = [&](const Event& e) {
+    last_time = e.time_s;
+    if (const auto* m = std::get_if<event::Memory>(&e.body)) peak = std::max(peak, m->peak);
+    if (const auto* m = std::get_if<event::Metric>(&e.body)) steps = std::max(steps, m->step);
+    if (const auto* p = std::get_if<event::Point>(&e.body)) steps = std::max(steps, p->step);
+    record.store.append(record.run, e);
+    sink(e);
+    if (const auto notice = record.store.rescue_notice(e.time_s)) {
+      record.store.append(record.run, *notice);
+      sink(*notice);
+    }
+  };
+  event::Finished finished;
+  std::optional<Error::Kind> kind;
+  try {
+    const Json info{{"name", run_name(record.experiment)}, {"run", record.run}};
+    finished = run_kind(record, info, both, stop, gate);
+  } catch (const engine::OutOfMemory& failure) {
+    const MemoryReport report = report_of(failure, record.experiment, stop);
+    kind = report.error.kind();
+    finished = failed(report.error, std::chrono::duration<double>(Clock::now() - begun).count());
+    finished.steps = steps;
+    finished.peak = peak;
+    finished.summary = report.summary;
+  } catch (const Error& error) {
+    kind = error.kind();
+    finished = failed(error, std::max(last_time, std::chrono::duration<double>(Clock::now() - begun).count()));
+    finished.steps = steps;
+  } catch (const std::exception& error) {
+    kind = Error::Kind::failed;
+    finished = failed(Error({.id = "INTERNAL", .message = error.what()}, Error::Kind::failed), last_time);
+    finished.steps = steps;
+  }
+  if (!finished.error.empty()) both({finished.seconds, event::Log{"error", finished.error}});
+  finished = record.store.finish(record.run, finished.seconds, std::move(finished));
+  if (record.store.rescue()) kind = Error::Kind::failed;
+  sink({finished.seconds, finished});
+  return {finished, kind};
+}
+
+}  // namespace
+
+struct Job::Impl {
+  train::PauseGate gate;
+  mutable std::mutex mutex;
+  RunId run;
+  std::atomic<bool> finished{false};
+  std::jthread thread;
+};
+
+Job::Job(JobRequest request, EventSink sink) : impl_(std::make_unique<Impl>()) {
+  impl_->thread =
+      std::jthread([impl = impl_.get(), request = std::move(request), sink = std::move(sink)](std::stop_token stop) {
+        try {
+          const auto record = open_record(request);
+          {
+            const std::lock_guard lock(impl->mutex);
+            impl->run = record->run;
+          }
+          execute(*record, sink, stop, impl->gate);
+        } catch (const Error& error) {
+          sink({0, failed(error, 0)});
+        } catch (const std::exception& error) {
+          sink({0, failed(Error({.id = "INTERNAL", .message = error.what()}, Error::Kind::failed), 0)});
+        }
+        impl->finished = true;
+      });
+}
+
+Job::~Job() {
+  stop();
+  wait();
+}
+
+void Job::pause() {
+  impl_->gate.pause();
+}
+void Job::resume() {
+  impl_->gate.resume();
+}
+void Job::stop() {
+  impl_->thread.request_stop();
+}
+bool Job::finished() const {
+  return impl_->finished;
+}
+RunId Job::run() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->run;
+}
+void Job::wait() {
+  if (impl_->thread.joinable()) impl_->thread.join();
+}
+
+Outcome run_blocking(const JobRequest& request, const EventSink& sink, std::stop_token stop) {
+  const auto record = open_record(request);
+  train::PauseGate gate;
+  return execute(*record, sink, std::move(stop), gate);
+}
+
+}  // namespace mw::runs

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/jobs/prove.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <thread>
+
+#include "core/jobs/out_of_memory.h"
+#include "core/planning/predict.h"
+#include "core/experiment/settings.h"
+
+namespace mw::runs {
+namespace {
+
+constexpr double kMemoryShare = 0.02;
+
+std::vector<MemoryCompared> compare_memory(const train::Settings& settings, const train::Proof& proof) {
+  const Prediction predicted = predict_run(settings, proof.facts);
+  std::vector<MemoryCompared> all;
+  for (size_t d = 0; d < proof.memory.size(); ++d)
+    for (size_t c = 0; c < kMemoryCategories; ++c) {
+      const Bytes said = predicted.devices.at(d).category_peaks.bytes[c], was = proof.memory[d].category_peaks.bytes[c];
+      if (said.value == 0 && was.value == 0) continue;
+      all.push_back({static_cast<int>(d), static_cast<MemoryCategory>(c), said, was});
+    }
+  return all;
+}
+
+}  // namespace
+
+bool MemoryCompared::holds() const {
+  const auto off = static_cast<double>(std::abs(predicted.value - measured.value));
+  return off <= kMemoryShare * static_cast<double>(measured.value);
+}
+
+bool MeshProof::holds() const {
+  return proof.holds() && std::all_of(memory.begin(), memory.end(), [](const auto& m) { return m.holds(); });
+}
+
+MeshProof prove(const Experiment& experiment, const ProveOptions& options, std::stop_token stop) {
+  train::Settings settings = train_settings(experiment);
+  const long steps = std::max(1L, std::min(options.steps, settings.rate.steps));
+  try {
+    MeshProof out;
+    out.proof = train::prove(
+        {.settings = settings, .steps = steps, .progress = options.progress, .on_mesh = options.on_mesh}, stop);
+    out.memory = compare_memory(settings, out.proof);
+    return out;
+  } catch (const engine::OutOfMemory& failure) {
+    throw report_of(failure, experiment, stop).error;
+  }
+}
+
+struct ProofJob::Impl {
+  std::atomic<bool> finished{false};
+  std::jthread thread;
+};
+
+ProofJob::ProofJob(Experiment experiment, long steps, Callbacks callbacks) : impl_(std::make_unique<Impl>()) {
+  impl_->thread = std::jthread([impl = impl_.get(), experiment = std::move(experiment), steps,
+                                callbacks = std::move(callbacks)](std::stop_token stop) {
+    std::optional<MeshProof> proof;
+    std::optional<Error> error;
+    try {
+      proof = prove(experiment, {.steps = steps, .progress = callbacks.progress}, stop);
+    } catch (const Error& e) {
+      error = e;
+    } catch (const std::exception& e) {
+      error = Error({.id = "INTERNAL", .message = e.what()}, Error::Kind::failed);
+    }
+    callbacks.done(std::move(proof), std::move(error));
+    impl->finished = true;
+  });
+}
+
+ProofJob::~ProofJob() = default;
+void ProofJob::stop() {
+  impl_->thread.request_stop();
+}
+bool ProofJob::finished() const {
+  return impl_->finished;
+}
+
+}  // namespace mw::runs

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/jobs/recipe_export.h"
+
+#include <algorithm>
+
+#include "core/base/url_secrets.h"
+#include "core/formats/huggingface/hf_weights.h"
+#include "core/recipes/settings.h"
+#include "core/planning/diagnostics.h"
+#include "core/planning/epoch_rows.h"
+#include "core/experiment/parameters.h"
+#include "core/planning/plan_request.h"
+#include "core/experiment/settings.h"
+
+namespace mw::runs {
+namespace fs = std::filesystem;
+namespace {
+
+using recipes::Kind;
+
+// {"lora": {"rank": 8, ...}, ...}: what the table says, where the document says nothing.
+Json values_in_force(const Experiment& e, const std::vector<std::string>& sections) {
+  Json out = Json::object();
+  for (const std::string& section : sections) out[section] = Json::object();
+  for (const Parameter& p : parameters()) {
+    const size_t dot = p.key.find('.');
+    if (dot == std::string::npos || p.key.ends_with(".*")) continue;
+    const std::string section = p.key.substr(0, dot), key = p.key.substr(dot + 1);
+    if (!out.contains(section) || key.find('.') != std::string::npos) continue;
+    out[section][key] = p.type == ParamType::path ? Json(e.path(p.key).string()) : e.value(p.key);
+  }
+  return out;
+}
+
+std::vector<model::Role> targets_of(const Experiment& e) {
+  using enum model::Role;
+  std::vector<model::Role> out;
+  const auto names = e.list("lora.targets");
+  for (const model::Role role : {q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj})
+    if (std::find(names.begin(), names.end(), model::hf_module_name(role)) != names.end()) out.push_back(role);
+  return out;
+}
+
+// The scripts train for train.steps; train.epochs is kept beside it for people. What the rows say (none: not at hand)
+// is what the engine would count, else a plan's answer.
+void set_steps(const Experiment& e, const std::optional<train::Settings>& settled, recipes::Subject& s) {
+  if (e.number("train.epochs") <= 0) return;
+  const auto steps = settled ? std::optional<long long>(settled->rate.steps) : training_steps(e);
+  s.values["train"]["steps"] = steps.value_or(1);
+  if (!steps)
+    s.remarks.push_back(
+        "train.epochs is set, but the number of rows is not known: settings.json says 1 step. Set data.path, "
+        "data.lengths or data.rows and export again.");
+}
+
+// Adds rows if data and tokenizer are available, else a remark that names the missing one. Always sets the steps.
+void add_rows(const Experiment& e, recipes::Subject& s, std::stop_token stop, const data::Progress& progress) {
+  const fs::path given = e.path("model.tokenizer"), tokenizer_at = given.empty() ? e.path("model.path") : given;
+  if (e.path("data.path").empty() || tokenizer_at.empty()) {
+    s.remarks.push_back(
+        e.path("data.path").empty()
+            ? "The experiment names no data: set data.path and export again; until then only --smoke runs."
+            : "The experiment names no tokenizer: set model.tokenizer (or model.path) and export again; until then "
+              "only "
+              "--smoke runs.");
+    return set_steps(e, std::nullopt, s);
+  }
+  const auto tokenizer = data::load_tokenizer(tokenizer_at);
+  train::Settings settings = data_only_settings(e, s.model.family);
+  data::Dataset dataset = data::load_dataset(settings.data, *tokenizer, std::move(stop), progress);
+  settings.accumulation = static_cast<int>(e.integer("train.accumulation"));
+  settings.rate.steps = static_cast<long>(e.integer("train.steps"));
+  settings.epochs = e.number("train.epochs");
+  train::settle_steps(settings, dataset.train);
+  set_steps(e, settings, s);
+  s.rows = recipes::plan_rows(std::move(dataset), train::batch_options(settings),
+                              std::int64_t{settings.rate.steps} * settings.accumulation, tokenizer->pad());
+}
+
+bool holds_every_tensor(const recipes::Subject& s) try {
+  return !s.model_path.empty() &&
+         formats::compare_folder(s.model_path, model::TensorInventory(s.model)).missing.empty();
+} catch (const Error&) {
+  return false;  // a folder with a config only: the checker says so
+}
+
+// What the scripts do otherwise than the software by itself: files are loaded by the recipe's own map of names, and
+// LoRA is added with remat off.
+bool repaired(const recipes::Subject& s, const std::string& rule) {
+  return s.kind == Kind::tunix && (rule == "REMAT-1" || (rule == "LOAD-1" && holds_every_tensor(s)));
+}
+
+const char* stack_of(Kind kind) {
+  return kind == Kind::tunix ? "tunix" : kind == Kind::torchax ? "torchax" : "trl-fsdp";
+}
+
+}  // namespace
+
+Experiment as_recipe(Kind kind, const Experiment& experiment, const fs::path& templates) {
+  Experiment e = experiment;
+  const model::Config config = config_of(e);
+  e.set_value("export.merge", "meshwright");
+  e.set_value("export.rank", 0);
+  e.set_value("export.alpha", 0);
+  e.set_value("export.out", "");
+  if (!recipes::trains(kind)) {
+    e.set_value("serve.stack", std::string(recipes::to_string(kind)));
+    e.set_value("export.serve_as", "merged");
+    return e;
+  }
+  e.set_value("train.stack", stack_of(kind));
+  Json versions = Json::array();
+  for (const std::string& line : recipes::pinned(kind, templates)) versions.push_back(line);
+  e.set_value("stack.versions", std::move(versions));
+  e.set_value("stack.add_bos", "auto");                 // rows.safetensors has <bos> once
+  e.set_value("stack.rendering", "prompt_and_answer");  // and is rendered as the engine renders it
+  const model::TensorInventory inventory(config);
+  e.set_value("lora.module_path", recipes::expression(kind, e.string("lora.module_path"), inventory, targets_of(e)));
+  e.set_value("stack.model_config", Json::array());
+  if (kind == Kind::tunix)
+    e.set_value("stack.model_config", Json::array({"num_embed=" + std::to_string(config.vocab),
+                                                   "hidden_dim=" + std::to_string(config.layers.front().mlp_dim)}));
+  return e;
+}
+
+recipes::Subject recipe_subject(Kind kind, const Experiment& experiment, const hardware::Catalogue& catalogue,
+                                const fs::path& templates, std::stop_token stop, const data::Progress& progress) {
+  for (const Problem& p : experiment.validate())
+    if (p.severity == Severity::error) throw Error(p);
+  recipes::Subject s{.kind = kind, .name = experiment.string("name"), .model = config_of(experiment)};
+  s.model_id = experiment.string("model.id");
+  if (const fs::path path = experiment.path("model.path"); !path.empty()) s.model_path = fs::absolute(path);
+  s.mesh = given_mesh(experiment);
+  s.targets = targets_of(experiment);
+  s.experiment = experiment.json();
+  s.values = values_in_force(experiment, {"lora", "data", "train", "serve", "sweep"});
+  for (Json* recorded : {&s.experiment, &s.values}) remove_url_secrets(*recorded);
+  s.adapter = experiment.path("lora.adapter");
+  if (recipes::trains(kind)) {
+    if (experiment.string("train.method") != "lora")
+      throw Error({.id = "RECIPE",
+                   .message = "the recipes train adapters",
+                   .place = "train.method",
+                   .found = experiment.string("train.method"),
+                   .expected = "lora"});
+    if (experiment.string("train.dtype") == "int8")
+      throw Error({.id = "RECIPE",
+                   .message = "int8 weights are for inference",
+                   .place = "train.dtype",
+                   .found = "int8",
+                   .expected = "bf16 or f32"});
+    add_rows(experiment, s, std::move(stop), progress);
+  }
+  for (const Diagnostic& d : diagnose(as_recipe(kind, experiment, templates), catalogue).beyond_the_document())
+    if (d.problem.severity != Severity::info && !repaired(s, d.problem.id))
+      s.remarks.push_back(d.problem.id + ": " + to_text(d.problem));
+  return s;
+}
+
+}  // namespace mw::runs

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/jobs/recorded_steps.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "core/formats/huggingface/hf_weights.h"
+#include "core/planning/engine_server.h"
+#include "core/serve/load/model_backend.h"
+
+namespace mw::runs {
+namespace {
+
+bool same_engine(const Experiment& recorded, const Experiment& server) {
+  constexpr const char* kKeys[] = {"model.id",       "target.id",    "train.dtype",
+                                   "serve.adapters", "lora.adapter", "target.threads"};
+  return server.string("target.id") == "cpu" && server.path("model.path") == recorded.path("model.path") &&
+         std::all_of(std::begin(kKeys), std::end(kKeys),
+                     [&](const char* key) { return recorded.value(key) == server.value(key); });
+}
+
+}  // namespace
+
+std::optional<RecordedSteps> RecordedSteps::of(const Recording& recording, const Experiment& server) {
+  std::vector<serve::TimedStep> steps;
+  for (const formats::BenchPoint& point : recording.set.points) {
+    const auto more = serve::timed_steps(point.steps);
+    steps.insert(steps.end(), more.begin(), more.end());
+  }
+  if (steps.size() < 2 * serve::MeasuredStepModel::kTerms || !same_engine(recording.server, server))
+    return std::nullopt;
+  const model::Config config = formats::read_config(server.path("model.path"));
+  RecordedSteps out(steps, config, engine_server(server, config).settings);
+  for (const serve::TimedStep& s : steps) out.seconds_ += s.count * s.seconds, out.steps_ += s.count;
+  return out;
+}
+
+RecordedSteps::RecordedSteps(std::vector<serve::TimedStep> steps, model::Config config,
+                             serve::SchedulerSettings settings)
+    : steps_of_all_(std::move(steps)),
+      model_(serve::MeasuredStepModel(steps_of_all_).beside(steps_of_all_)),
+      settings_(std::move(settings)),
+      made_(std::make_unique<serve::PacedExecutor>(serve::PacedSteps(model_, {}), std::move(config))),
+      executor_(made_.get()) {}
+
+BackendParts RecordedSteps::parts() {
+  BackendParts parts;
+  parts.backend = serve::virtual_backend(std::move(made_), settings_);
+  parts.conditions["kv_dtype"] = "f32";  // the engine's, whatever was asked for
+  parts.conditions["max_model_len"] = std::to_string(settings_.max_model_len);
+  parts.conditions["calibration"] =
+      "the recording's own " + std::to_string(std::lround(steps_)) + " steps in " + number_text(seconds_, 3) + " s";
+  parts.notes.push_back(
+      "every number is predicted from the steps that were recorded, each load from its own first, moment by moment; of "
+      "all together: " +
+      model_.text());
+  return parts;
+}
+
+void RecordedSteps::take_speed_of(const formats::BenchPoint& point, const serve::Load& load) {
+  executor_->use(serve::PacedSteps::of_load(serve::timed_steps(point.steps), steps_of_all_), load);
+}
+
+}  // namespace mw::runs

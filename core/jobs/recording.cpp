@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/jobs/recording.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/formats/results/bench_import.h"
+#include "core/import/import_results.h"
+#include "core/serve/load/load.h"
+
+namespace mw::runs {
+namespace {
+
+Error nothing_recorded(const std::string& file, const std::string& found) {
+  return Error({.id = "REPLAY",
+                .message = "no requests were recorded: a replay needs the length and moment of each",
+                .file = file,
+                .place = "requests",
+                .found = found,
+                .expected = "results with their requests, or a workload",
+                .fix = "save results in detail (vllm bench: --save-detailed)"});
+}
+
+bool says_requests(const formats::BenchPoint& p) {
+  return std::any_of(p.requests.begin(), p.requests.end(),
+                     [](const auto& r) { return r.completed() && r.prompt_tokens > 0 && r.output_tokens > 0; });
+}
+
+// Where the document leaves out what the set's conditions say. What nobody here knows by that name is left as it is.
+void fill_in(Experiment& e, const formats::BenchSet& set) {
+  constexpr std::pair<const char*, const char*> kKeys[] = {{"kv_dtype", "serve.kv_dtype"},
+                                                           {"weight_dtype", "train.dtype"},
+                                                           {"prefix_cache", "serve.prefix_cache"},
+                                                           {"chunked_prefill", "serve.chunked_prefill"},
+                                                           {"sliding_window_kv", "serve.sliding_window_kv"},
+                                                           {"block_size", "serve.block_size"},
+                                                           {"max_num_seqs", "serve.max_num_seqs"},
+                                                           {"max_num_batched_tokens", "serve.max_num_batched_tokens"},
+                                                           {"max_model_len", "serve.max_model_len"},
+                                                           {"tp", "mesh.tp"}};
+  const bool no_mesh = e.mesh().empty();
+  for (const auto& [condition, key] : kKeys) {
+    const auto said = set.conditions.find(condition);
+    const bool axis = std::string_view(key).starts_with("mesh.");
+    if (said == set.conditions.end() || (axis ? !no_mesh : e.has(key))) continue;
+    std::string text = said->second.substr(0, said->second.find_first_of(" _"));  // "fp8_e5m2 (claimed)"
+    if (text == "on") text = "true";
+    if (text == "off") text = "false";
+    try {
+      e.set(key, text);
+    } catch (const Error&) {  // of another tool: the default stays, and is shown
+    }
+  }
+}
+
+Recording recording_of(formats::BenchSet set, Experiment server, const std::string& file) {
+  Recording out;
+  out.shared_prefix = static_cast<int>(server.integer("sweep.shared_prefix"));
+  out.server = std::move(server);
+  const size_t all = set.points.size();
+  std::erase_if(set.points, [](const auto& p) { return !says_requests(p); });
+  out.summaries = all - set.points.size();
+  if (set.points.empty()) throw nothing_recorded(file, std::to_string(all) + " points without requests");
+  out.set = std::move(set);
+  return out;
+}
+
+// Lengths and moments; what came of them is not known.
+formats::BenchSet set_of(const std::vector<serve::Recorded>& workload, const std::filesystem::path& file) {
+  formats::BenchPoint p;
+  double prompts = 0, answers = 0;
+  for (const serve::Recorded& r : workload) {
+    formats::RequestResult request;
+    request.intended_s = request.sent_s = r.at_s;
+    request.prompt_tokens = r.prompt_len, request.output_tokens = r.output_len;
+    p.requests.push_back(std::move(request));
+    prompts += r.prompt_len, answers += r.output_len;
+  }
+  const auto n = static_cast<double>(workload.size());
+  p.num_prompts = static_cast<long>(workload.size());
+  p.input_len = static_cast<int>(std::lround(prompts / n));
+  p.output_len = static_cast<int>(std::lround(answers / n));
+  const double span = workload.back().at_s - workload.front().at_s;
+  p.request_rate = span > 0 ? (n - 1) / span : std::numeric_limits<double>::infinity();
+  return {.name = file.stem().string(), .tool = "workload", .source = file.string(), .points = {std::move(p)}};
+}
+
+}  // namespace
+
+long Recording::requests() const {
+  long n = 0;
+  for (const auto& p : set.points) n += static_cast<long>(p.requests.size());
+  return n;
+}
+
+std::optional<size_t> Recording::index_of(const formats::BenchPoint& point) const {
+  const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+  for (size_t i = 0; i < set.points.size(); ++i) {
+    const formats::BenchPoint& p = set.points[i];
+    if (p.input_len == point.input_len && same(p.request_rate, point.request_rate) &&
+        p.max_concurrency == point.max_concurrency && same(p.duration_s, point.duration_s))
+      return i;
+  }
+  return std::nullopt;
+}
+
+Experiment server_of(const Compared& run) {
+  Experiment e = run.experiment.has("kind") || !run.sweep ? run.experiment : experiment_of(run.sweep->set);
+  if (run.sweep) fill_in(e, run.sweep->set);
+  return e;
+}
+
+bool has_requests(const Compared& run) {
+  return run.sweep && std::any_of(run.sweep->set.points.begin(), run.sweep->set.points.end(), says_requests);
+}
+
+Recording recording_of(const Compared& run) {
+  if (!run.sweep) throw nothing_recorded(run.id, "a training run");
+  formats::BenchSet set = run.sweep->set;
+  set.name = run.name;
+  if (set.source.empty()) set.source = run.id;
+  return recording_of(std::move(set), server_of(run), run.id);
+}
+
+Recording recording_of(const std::filesystem::path& file) {
+  std::optional<std::vector<formats::BenchSet>> results;
+  try {
+    results = formats::read_bench(file);
+  } catch (const Error&) {  // no result: a workload, or its error
+  }
+  if (!results) return recording_of(set_of(serve::read_workload(file), file), {}, file.string());
+  std::erase_if(*results, [](const formats::BenchSet& s) {
+    return std::none_of(s.points.begin(), s.points.end(), says_requests);
+  });
+  if (results->empty()) throw nothing_recorded(file.string(), "results without their requests");
+  if (results->size() > 1)
+    throw Error({.id = "REPLAY",
+                 .message = "which of the results is meant is not clear",
+                 .file = file.string(),
+                 .found = std::to_string(results->size()) + " sets with requests",
+                 .expected = "one",
+                 .fix = "import the file and replay one of the runs"});
+  formats::BenchSet& set = results->front();
+  Experiment server = experiment_of(set);
+  fill_in(server, set);
+  return recording_of(std::move(set), std::move(server), file.string());
+}
+
+}  // namespace mw::runs

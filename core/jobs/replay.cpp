@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/jobs/replay.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "core/import/import_results.h"
+#include "core/planning/plan_request.h"
+#include "core/jobs/recorded_steps.h"
+#include "core/jobs/sweep_backends.h"
+#include "core/jobs/sweep_run.h"
+#include "core/serve/load/model_backend.h"
+
+namespace mw::runs {
+namespace {
+
+void check(const std::stop_token& stop) {
+  if (stop.stop_requested()) throw cancelled("the simulation");
+}
+
+std::unique_ptr<serve::Backend> server_of(const Experiment& e, const hardware::Catalogue& catalogue) {
+  const plan::Request request = plan_request(e, catalogue);
+  return serve::model_backend(request, scheduler_settings(e));
+}
+
+// One user; what replayed prompts find in the cache is what an earlier round of them left.
+formats::BenchPoint alone(const serve::SweepSettings& sweep, const LoadPoint& point, serve::Backend& backend,
+                          const std::stop_token& stop) {
+  serve::LoadSettings settings = sweep.load;
+  settings.arrival = serve::Arrival::closed;
+  settings.concurrency = 1;
+  settings.input_len = point.input_len;
+  const serve::Load load = serve::make_load(settings);
+  if (settings.prompts == serve::Prompts::replayed) backend.play(load, {}, stop);
+  const serve::Played played = backend.play(load, {}, stop);
+  check(stop);
+  return serve::summarise(load, played, sweep.slo);
+}
+
+constexpr std::uint64_t kSharedSeed = 0x5eed;
+
+// Where moments are not recorded, requests come evenly at the rate that was offered.
+std::vector<formats::RequestResult> in_order(const formats::BenchPoint& point, std::vector<std::string>& notes) {
+  std::vector<formats::RequestResult> requests;
+  for (const formats::RequestResult& r : point.requests)
+    if (r.completed() && r.prompt_tokens > 0 && r.output_tokens > 0) requests.push_back(r);
+  std::stable_sort(requests.begin(), requests.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.intended_s, a.sent_s) < std::pair(b.intended_s, b.sent_s);
+  });
+  if (const size_t lost = point.requests.size() - requests.size(); lost > 0)
+    notes.push_back(std::to_string(lost) + " requests that failed are left out");
+  const bool timed = requests.back().intended_s > requests.front().intended_s;
+  if (!timed && requests.size() > 1 && std::isfinite(point.request_rate) && point.request_rate > 0) {
+    for (size_t i = 0; i < requests.size(); ++i) requests[i].intended_s = static_cast<double>(i) / point.request_rate;
+    notes.push_back("moments are not recorded: requests come evenly at " + number_text(point.request_rate) + "/s");
+  }
+  return requests;
+}
+
+serve::Load load_of(const Recording& recording, size_t at, std::vector<std::string>& notes) {
+  const formats::BenchPoint& point = recording.set.points[at];
+  const auto prompts = recording.set.conditions.find("prompts");
+  const bool again = prompts != recording.set.conditions.end() && prompts->second == "replayed";
+  const bool closed = std::isnan(point.request_rate) && point.max_concurrency > 0;
+  if (point.prefix_hits > 0 && !again && recording.shared_prefix == 0)
+    notes.push_back("the recorded server found " + number_text(100 * point.prefix_hits, 3) +
+                    " % of the prompts in its prefix cache; prompts' texts are not recorded, here each is new");
+  serve::Load load;
+  serve::LoadSettings& s = load.settings;
+  s.arrival = closed ? serve::Arrival::closed : serve::Arrival::recorded;
+  s.request_rate = point.request_rate;
+  s.concurrency = point.max_concurrency;
+  s.burstiness = point.burstiness;
+  s.input_len = point.input_len, s.output_len = point.output_len;
+  s.lengths = serve::LengthLaw::recorded;
+  s.prompts = again ? serve::Prompts::replayed : serve::Prompts::salted;
+  for (const formats::RequestResult& r : in_order(point, notes)) {
+    const std::uint64_t index = load.requests.size() + 1;
+    load.requests.push_back({.id = static_cast<std::int64_t>(load.requests.size()),
+                             .at_s = closed ? 0 : r.intended_s,
+                             .prompt_len = r.prompt_tokens,
+                             .output_len = r.output_tokens,
+                             // Neighbouring integers as seeds would do: what is made of them is hashed.
+                             .prompt_seed = index + (again ? 0 : (at + 1) << 32),
+                             .shared_seed = kSharedSeed,
+                             .shared = std::min(recording.shared_prefix, r.prompt_tokens)});
+  }
+  s.num_prompts = static_cast<int>(load.requests.size());
+  return load;
+}
+
+// Simulated, with room for every recorded request where the document sets no limit.
+Experiment simulated(Experiment e, const Recording& recording) {
+  e.set_value("kind", "serve");
+  e.set_value("sweep.backend", "model");
+  long long longest = 0;
+  for (const auto& p : recording.set.points)
+    for (const auto& r : p.requests) longest = std::max<long long>(longest, r.prompt_tokens + r.output_tokens);
+  if (!e.has("serve.max_model_len") && e.integer("serve.max_model_len") < longest)
+    e.set_value("serve.max_model_len", longest);
+  for (const Problem& p : e.validate())
+    if (p.severity == Severity::error) throw Error(p);
+  return e;
+}
+
+// The server's facts with the recording's load.
+formats::BenchSet facts_of(const Recording& recording, const Experiment& e, const hardware::Catalogue& catalogue) {
+  formats::BenchSet set = sweep_facts(e, catalogue);
+  const std::string what = difference(recording.server, e);
+  set.name = recording.set.name + " replayed" + (what.empty() ? "" : ": " + what);
+  set.source = "requests of " + (recording.set.source.empty() ? recording.set.name : recording.set.source);
+  for (const char* key :
+       {"arrival", "burstiness", "concurrency", "lengths", "prompts", "num_prompts", "output_len", "seed"}) {
+    set.conditions.erase(key);
+    if (const auto said = recording.set.conditions.find(key); said != recording.set.conditions.end())
+      set.conditions.insert(*said);
+  }
+  return set;
+}
+
+std::string mesh_text(const Experiment& e) {
+  std::string text;
+  for (const auto& [axis, size] : e.mesh())
+    if (size > 1) text += (text.empty() ? "" : " ") + axis + " " + std::to_string(size);
+  return text;
+}
+
+}  // namespace
+
+formats::BenchPoint simulated_point(const Experiment& e, const LoadPoint& point, const hardware::Catalogue& catalogue,
+                                    Queueing queueing, const std::stop_token& stop) {
+  check(stop);
+  serve::SweepSettings sweep = sweep_settings(e);
+  const auto backend = server_of(e, catalogue);
+  if (queueing == Queueing::none) return alone(sweep, point, *backend, stop);
+  std::erase_if(sweep.request_rates, [&](double rate) { return rate >= point.request_rate; });
+  sweep.request_rates.push_back(point.request_rate);
+  sweep.input_lens = {point.input_len};
+  sweep.repeats = 1;
+  formats::BenchPoint last;
+  serve::run_sweep(sweep, *backend, {}, {.point = [&](const formats::BenchPoint& p) { last = p; }}, stop);
+  check(stop);
+  return last;
+}
+
+Experiment counterfactual(Experiment e, const std::vector<std::pair<std::string, std::string>>& changes,
+                          const hardware::Catalogue& catalogue) {
+  for (const auto& [key, value] : changes)
+    if (key == "target.id")
+      retarget(e, value, catalogue);
+    else
+      e.set(key, value);
+  return e;
+}
+
+std::string difference(const Experiment& recorded, const Experiment& server) {
+  std::vector<std::string> parts;
+  const auto differs = [&](const char* key) { return recorded.value(key) != server.value(key); };
+  if (differs("model.id") && !server.string("model.id").empty()) parts.push_back(server.string("model.id"));
+  if (differs("target.id")) parts.push_back(server.string("target.id"));
+  if (const std::string mesh = mesh_text(server); mesh != mesh_text(recorded) && !mesh.empty()) parts.push_back(mesh);
+  if (differs("serve.kv_dtype")) parts.push_back("KV " + server.string("serve.kv_dtype"));
+  if (differs("serve.prefix_cache"))
+    parts.push_back(server.flag("serve.prefix_cache") ? "prefix cache" : "no prefix cache");
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+formats::BenchSet replay(const Recording& recording, const Experiment& server, const hardware::Catalogue& catalogue,
+                         const OnReplayed& progress, const std::stop_token& stop) {
+  const Experiment e = simulated(server, recording);
+  formats::BenchSet out = facts_of(recording, e, catalogue);
+  auto from_steps = RecordedSteps::of(recording, e);
+  BackendParts parts = from_steps ? from_steps->parts() : make_backend(e, catalogue, [](auto) {});
+  for (const auto& [key, value] : parts.conditions) out.conditions[key] = value;
+  out.notes = parts.notes;
+  const serve::Slo slo{.ttft_ms = e.number("sweep.slo_ttft_ms"),
+                       .tpot_ms = e.number("sweep.slo_tpot_ms"),
+                       .e2e_ms = e.number("sweep.slo_e2e_ms")};
+  long before = 0;
+  const long all = recording.requests();
+  for (size_t i = 0; i < recording.set.points.size(); ++i) {
+    std::vector<std::string> notes;
+    const serve::Load load = load_of(recording, i, notes);
+    check(stop);
+    if (from_steps) from_steps->take_speed_of(recording.set.points[i], load);
+    const serve::Played played = parts.backend->play(
+        load,
+        [&](long done, long) {
+          if (progress) progress(before + done, all);
+        },
+        stop);
+    check(stop);
+    out.points.push_back(serve::summarise(load, played, slo));
+    // Under the recording's name of the load, so that both stand side by side.
+    out.points.back().request_rate = recording.set.points[i].request_rate;
+    for (const std::string& note : notes) {
+      std::string& said = out.points.back().note;
+      said += (said.empty() ? "" : "; ") + note;
+      if (std::find(out.notes.begin(), out.notes.end(), note) == out.notes.end()) out.notes.push_back(note);
+    }
+    before += static_cast<long>(recording.set.points[i].requests.size());
+    if (progress) progress(before, all);
+  }
+  if (recording.summaries > 0)
+    out.notes.push_back(std::to_string(recording.summaries) + " points do not say their requests and are left out");
+  return out;
+}
+
+RunId record_replay(Store& store, const Experiment& server, formats::BenchSet predicted) {
+  Experiment document = server;
+  const Experiment loads = experiment_of(predicted);
+  for (const char* key : {"kind", "name", "sweep.request_rates", "sweep.input_lens"})
+    if (loads.has(key)) document.set_value(key, loads.value(key));
+  document.set_value("sweep.backend", "model");
+  return record_set(store, document, std::move(predicted), "predicted");
+}
+
+}  // namespace mw::runs

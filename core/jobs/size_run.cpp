@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/jobs/size_run.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+
+#include "core/engine/transformer/checks.h"
+#include "core/formats/huggingface/hf_weights.h"
+#include "core/planning/predict.h"
+#include "core/experiment/settings.h"
+#include "core/train/model.h"
+#include "core/formats/peft/peft_adapter.h"
+
+namespace mw::runs {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kMostRows = 1 << 20;
+
+std::vector<int> batches_of(const Experiment& e) {
+  std::vector<int> batches;
+  for (const std::string& text : e.list("size.batches")) {
+    int batch = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), batch);
+    if (error != std::errc() || end != text.data() + text.size() || batch < 1 || batch > kMostRows)
+      throw Error({.id = "SIZE-BATCH",
+                   .message = "a batch size is no whole number of rows",
+                   .place = "size.batches",
+                   .found = text,
+                   .expected = "1 to " + std::to_string(kMostRows)});
+    batches.push_back(batch);
+  }
+  std::sort(batches.begin(), batches.end());
+  batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
+  return batches;
+}
+
+// A folder's model, or a catalogue's shape with random weights.
+model::Config config_of(const Experiment& e, const train::ModelSettings& settings) {
+  if (!settings.path.empty()) {
+    model::Config config = formats::read_config(settings.path);
+    engine::check_model(config);
+    return config;
+  }
+  const std::string id = e.string("model.id");
+  if (id.empty())
+    throw Error({.id = "MISSING",
+                 .message = "no model is given",
+                 .place = "model.path",
+                 .expected = "a model folder, or model.id with model.init=random",
+                 .fix = "set model.path to the folder of a Gemma model"});
+  model::Config config = model::catalogue(id);
+  engine::check_model(config);
+  if (settings.init != train::Init::random)
+    throw Error({.id = "MISSING",
+                 .message = "a catalogue model has no weights to load",
+                 .place = "model.path",
+                 .found = "only model.id = " + id,
+                 .expected = "a model folder",
+                 .fix = "set model.path, or size random weights of this shape with --set model.init=random"});
+  return config;
+}
+
+struct Adapters {
+  bool wanted = false;
+  std::optional<formats::Adapter> loaded;
+  engine::LoraOptions options;
+};
+
+Adapters adapters_of(const Experiment& e, const model::Config& config) {
+  Adapters a;
+  const std::filesystem::path folder = e.path("lora.adapter");
+  a.wanted = e.flag("size.adapters") || !folder.empty();
+  if (!folder.empty()) {
+    a.loaded = formats::read_peft(folder, model::TensorInventory(config));
+    a.options = train::lora_options(*a.loaded);
+  } else if (a.wanted) {
+    a.options = lora_options(e);
+  }
+  return a;
+}
+
+}  // namespace
+
+serve::SizingSettings sizing_settings(const Experiment& e) {
+  check_valid(e);
+  const train::ModelSettings model = model_values(e);
+  if (model.mesh.devices() > 1)
+    throw Error({.id = "MESH",
+                 .message = "time and memory are measured on one device here",
+                 .place = "mesh." + model.mesh.axes.back().name,
+                 .found = mesh::to_text(model.mesh),
+                 .expected = "1",
+                 .fix = "leave the mesh out, or train on it"});
+  config_of(e, model);
+  serve::SizingSettings s;
+  s.workloads.clear();
+  for (const std::string& name : e.list("size.workloads"))
+    for (const serve::Workload w :
+         {serve::Workload::rollout, serve::Workload::forward, serve::Workload::chunked_forward})
+      if (name == to_string(w) && std::find(s.workloads.begin(), s.workloads.end(), w) == s.workloads.end())
+        s.workloads.push_back(w);
+  s.batches = batches_of(e);
+  for (const auto& [empty, key] :
+       {std::pair(s.workloads.empty(), "size.workloads"), {s.batches.empty(), "size.batches"}})
+    if (empty)
+      throw Error({.id = "MISSING", .message = "there is nothing to size", .place = key, .expected = "at least one"});
+  s.prompt_len = static_cast<int>(e.integer("size.prompt_len"));
+  s.new_tokens = static_cast<int>(e.integer("size.new_tokens"));
+  s.top_k = static_cast<int>(e.integer("size.top_k"));
+  s.chunk = static_cast<int>(e.integer("size.chunk"));
+  s.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
+  return s;
+}
+
+event::Finished run_sizes(const Experiment& e, Json info, const EventSink& sink, std::stop_token stop,
+                          train::PauseGate& gate) {
+  const auto begun = Clock::now();
+  const auto emit = [&](auto body) {
+    sink({std::chrono::duration<double>(Clock::now() - begun).count(), std::move(body)});
+  };
+  emit(event::StateChanged{RunState::running});
+  train::ModelSettings model = model_values(e);
+  model.use = engine::Use::inference;
+  serve::SizingRequest request{
+      .config = config_of(e, model), .model = {}, .capacity = {}, .settings = {}, .network = {}};
+  request.settings = sizing_settings(e);
+  if (const int longest = request.settings.prompt_len + request.settings.new_tokens;
+      longest > request.config.max_positions)
+    throw Error({.id = "CONTEXT",
+                 .message = "prompt and answer are longer than the model's context",
+                 .place = "size.new_tokens",
+                 .found = std::to_string(longest) + " tokens",
+                 .expected = "at most " + std::to_string(request.config.max_positions)});
+  request.capacity = model.capacity.value > 0 ? model.capacity : train::machine_memory();
+  const Adapters adapters = adapters_of(e, request.config);
+  request.model = inference_model(model);
+  if (adapters.wanted) request.model.lora = lora_sizes(request.config, adapters.options);
+  train::LoadedModel loaded;
+  request.network = [&]() -> engine::Network& {
+    loaded = train::load_weights(model, request.config, [&](long done, long total) {
+      emit(event::Progress{"loading weights", done, total});
+    });
+    engine::Network& network = loaded.cluster->network(0);
+    if (adapters.loaded)
+      train::attach_adapter(*adapters.loaded, model.seed, *loaded.cluster);
+    else if (adapters.wanted)
+      network.add_lora(adapters.options, model.seed);
+    const Ledger held = network.device().arena.use().at_peak;
+    emit(event::Memory{0, 0, "load", held, held.total()});
+    return network;
+  };
+  const auto points = static_cast<long>(request.settings.workloads.size() * request.settings.batches.size());
+  Json workloads = Json::array();
+  for (const serve::Workload workload : request.settings.workloads) workloads.push_back(to_string(workload));
+  info.update({{"kind", "size"},
+               {"steps", points},
+               {"workloads", workloads},
+               {"batches", request.settings.batches},
+               {"model", {{"path", model.path.string()}, {"name", request.config.id}}},
+               {"device", {{"id", "cpu"}, {"threads", request.model.threads}}},
+               {"capacity_bytes", request.capacity.value},
+               {"adapters", adapters.wanted},
+               {"prompt_len", request.settings.prompt_len},
+               {"new_tokens", request.settings.new_tokens}});
+  emit(event::Started{std::move(info)});
+
+  event::Finished finished;
+  const serve::SizingCallbacks callbacks{
+      .point =
+          [&](const serve::SizePoint& p) {
+            if (!p.fits())
+              emit(event::Log{"warning", std::string(to_string(p.workload)) + ", batch " + std::to_string(p.batch) +
+                                             " would need " + to_text(p.predicted.total()) + " of " +
+                                             to_text(p.capacity) +
+                                             " and was not started; the largest batch that fits is " +
+                                             std::to_string(p.largest_batch)});
+            if (!p.error.empty()) emit(event::Log{"warning", p.error});
+            if (p.measured) {
+              finished.tokens += static_cast<long>(p.measured->tokens);
+              finished.peak = std::max(finished.peak, p.measured->memory.total());
+            }
+            emit(event::Point{++finished.steps, "size", to_json(p)});
+          },
+      .progress =
+          [&](const std::string& phase, long done, long total) {
+            emit(event::Progress{phase, done, total});
+          },
+      .between = [&] { gate.wait(stop, [&](RunState state) { emit(event::StateChanged{state}); }); }};
+  finished.state = serve::measure_sizes(request, callbacks, stop) ? RunState::done : RunState::cancelled;
+  finished.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+  return finished;
+}
+
+}  // namespace mw::runs

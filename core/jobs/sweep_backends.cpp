@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/jobs/sweep_backends.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "core/plan/time/serve_step.h"
+#include "core/planning/plan_request.h"
+#include "core/jobs/serving.h"
+#include "core/experiment/settings.h"
+#include "core/jobs/sweep_run.h"
+#include "core/serve/load/engine_backend.h"
+#include "core/serve/load/http_backend.h"
+#include "core/serve/load/model_backend.h"
+#include "core/serve/scheduling/step_timing.h"
+
+namespace mw::runs {
+namespace {
+
+BackendParts model_parts(const Experiment& e, const hardware::Catalogue& catalogue) {
+  const plan::Request request = plan_request(e, catalogue);
+  const plan::ServeStepModel::Kv kv = plan::ServeStepModel(request).kv();
+  BackendParts parts;
+  parts.backend = serve::model_backend(request, scheduler_settings(e));
+  parts.conditions["stack"] = plan::to_string(request.stack);
+  parts.notes.push_back("every number is predicted: " + std::string(plan::to_string(request.stack)) + " on " +
+                        request.target.id + ", KV cache " + to_text(kv.capacity));
+  return parts;
+}
+
+// The first id after those with a meaning of their own; prompts are of plain text's tokens.
+int first_plain_id(const data::Tokenizer& tokenizer) {
+  int last = 3;
+  for (const char* name : {"<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<start_of_turn>", "<end_of_turn>", "<|turn>",
+                           "<turn|>", "<start_of_image>", "<end_of_image>"})
+    if (const int id = tokenizer.find(name); id < tokenizer.size() / 2) last = std::max(last, id);
+  return std::min(last + 1, tokenizer.size() - 1);
+}
+
+BackendParts engine_parts(const Experiment& e, const EmitBody& emit) {
+  auto served = std::make_shared<ServedModel>(load_served(e, [&](long done, long total) {
+    emit(event::Progress{"loading weights", done, total});
+  }));
+  engine::Network& network = served->model.cluster->network(0);
+  const Ledger held = network.device().arena.use().at_peak;
+  emit(event::Memory{0, 0, "load", held, held.total()});
+  const serve::EngineLoad load{.first_id = first_plain_id(*served->model.tokenizer),
+                               .vocab = std::min(served->model.tokenizer->size(), network.config().vocab),
+                               .adapter = served->adapters.empty() ? nullptr : &served->adapters.front().values};
+  BackendParts parts;
+  parts.backend = serve::engine_backend(network, served->settings, load);
+  parts.conditions["kv_dtype"] = "f32";  // whatever was asked for: what the engine has
+  parts.conditions["max_model_len"] = std::to_string(served->settings.max_model_len);
+  if (load.adapter) parts.conditions["adapter"] = served->adapters.front().name;
+  parts.notes.push_back("measured on this machine: " + std::to_string(train::thread_count(0)) + " threads, KV cache " +
+                        to_text(served->settings.kv.capacity) + " in f32");
+  parts.owned = std::move(served);
+  return parts;
+}
+
+// On this processor no data sheet says what a step takes: some are timed, and the rest is the scheduler's in virtual
+// time. The weights are not kept.
+BackendParts calibrated_parts(const Experiment& e, const EmitBody& emit) {
+  constexpr double kSeconds = 3;  // of timed steps
+  const ServedModel served = load_served(e, [&](long done, long total) {
+    emit(event::Progress{"loading weights", done, total});
+  });
+  engine::Network& network = served.model.cluster->network(0);
+  serve::TimingSettings timing{.budget_s = kSeconds, .first_id = first_plain_id(*served.model.tokenizer)};
+  timing.progress = [&](double share) { emit(event::Progress{"timing steps", std::lround(100 * share), 100}); };
+  std::vector<serve::TimedStep> steps;
+  {
+    serve::EngineExecutor executor(network, served.settings);
+    if (!served.adapters.empty()) {
+      timing.adapter = served.adapters.front().name;
+      executor.add_adapter(timing.adapter, served.adapters.front().values);
+    }
+    steps = serve::time_steps(executor, served.settings, network.config(), timing);
+  }
+  double seconds = 0;
+  for (const serve::TimedStep& step : steps) seconds += step.seconds;
+  const serve::MeasuredStepModel model = serve::MeasuredStepModel(steps).beside(steps);
+  BackendParts parts;
+  parts.backend = serve::virtual_backend(serve::measured_executor(model, network.config()), served.settings);
+  parts.conditions["kv_dtype"] = "f32";
+  parts.conditions["max_model_len"] = std::to_string(served.settings.max_model_len);
+  if (!timing.adapter.empty()) parts.conditions["adapter"] = timing.adapter;
+  parts.conditions["calibration"] = "this machine, " + std::to_string(train::thread_count(0)) + " threads, " +
+                                    std::to_string(steps.size()) + " steps in " + number_text(seconds, 2) + " s";
+  parts.notes.push_back("every number is predicted, calibrated on this machine: " + model.text());
+  return parts;
+}
+
+// The tokenizer of the document's model, where it names a folder that has one.
+std::unique_ptr<data::Tokenizer> tokenizer_here(const Experiment& e) {
+  try {
+    return e.path("model.path").empty() ? nullptr : data::load_tokenizer(e.path("model.path"));
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+BackendParts http_parts(const Experiment& e) {
+  const std::string url = e.string("sweep.url");
+  if (url.empty())
+    throw Error({.id = "SWEEP",
+                 .message = "no server is given",
+                 .place = "sweep.url",
+                 .found = "nothing",
+                 .expected = "an address such as http://127.0.0.1:8000",
+                 .fix = "give --url, or start one with `meshwright serve`"});
+  serve::HttpLoadOptions options;
+  options.target = {.url = url, .model = e.string("sweep.model")};
+  if (const char* key = std::getenv("MESHWRIGHT_API_KEY")) options.target.api_key = key;
+  BackendParts parts;
+  if (const auto tokenizer = tokenizer_here(e)) {
+    options.first_id = first_plain_id(*tokenizer);
+    options.vocab = tokenizer->size();
+    parts.notes.push_back("prompts are token ids of model.path's tokenizer: it must be the served model's");
+  }
+  parts.backend = serve::http_backend(std::move(options));
+  return parts;
+}
+
+}  // namespace
+
+BackendParts make_backend(const Experiment& e, const hardware::Catalogue& catalogue, const EmitBody& emit) {
+  switch (sweep_backend(e)) {
+    case SweepBackend::engine:
+      return engine_parts(e, emit);
+    case SweepBackend::http:
+      return http_parts(e);
+    case SweepBackend::model:
+      break;
+  }
+  return e.string("target.id") == "cpu" ? calibrated_parts(e, emit) : model_parts(e, catalogue);
+}
+
+}  // namespace mw::runs

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/jobs/sweep_run.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "core/planning/plan_request.h"
+#include "core/jobs/sweep_backends.h"
+
+namespace mw::runs {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Json slo_json(const serve::Slo& slo) {
+  return {{"ttft_ms", slo.ttft_ms}, {"tpot_ms", slo.tpot_ms}, {"e2e_ms", slo.e2e_ms}};
+}
+
+std::vector<double> rates_of(const serve::SweepSettings& s) {
+  const bool open = s.load.arrival == serve::Arrival::poisson || s.load.arrival == serve::Arrival::constant;
+  return open ? s.request_rates : std::vector<double>(1, formats::kUnknown);
+}
+
+}  // namespace
+
+event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, std::stop_token stop,
+                          train::PauseGate& gate) {
+  const auto begun = Clock::now();
+  const auto emit = [&](auto body) {
+    sink({std::chrono::duration<double>(Clock::now() - begun).count(), std::move(body)});
+  };
+  emit(event::StateChanged{RunState::running});
+  const Experiment& e = request.experiment;
+  const serve::SweepSettings settings = sweep_settings(e);
+  const hardware::Catalogue catalogue = request.catalogue();
+  formats::BenchSet facts = sweep_facts(e, catalogue);
+  BackendParts parts = make_backend(e, catalogue, [&](auto body) { std::visit(emit, std::move(body)); });
+  for (const auto& [key, value] : parts.conditions) facts.conditions[key] = value;
+  const auto points = static_cast<long>(rates_of(settings).size() * settings.input_lens.size()) * settings.repeats;
+  Json info = request.info;
+  info.update({{"kind", "sweep"},
+               {"backend", to_string(sweep_backend(e))},
+               {"source", facts.provenance == formats::Provenance::predicted ? "predicted" : "measured"},
+               {"steps", points},
+               {"slo", slo_json(settings.slo)},
+               {"set", formats::to_json(facts, formats::Detail::summary)}});
+  if (!request.done.empty()) info["resumed_from"] = request.done.size();
+  emit(event::Started{std::move(info)});
+  for (const std::string& note : parts.notes) emit(event::Log{"info", note});
+
+  event::Finished finished;
+  finished.steps = static_cast<long>(request.done.size());
+  for (const formats::BenchPoint& p : request.done) finished.tokens += p.total_output_tokens;
+  const serve::SweepCallbacks callbacks{
+      .point =
+          [&](const formats::BenchPoint& p) {
+            finished.tokens += p.total_output_tokens;
+            if (!p.note.empty()) emit(event::Log{"warning", p.note});
+            emit(event::Point{++finished.steps, "sweep", formats::to_json(as_recorded(p), formats::Detail::requests)});
+          },
+      .progress =
+          [&](const std::string& phase, long done, long total) {
+            emit(event::Progress{phase, done, total});
+          },
+      .between = [&] { gate.wait(stop, [&](RunState state) { emit(event::StateChanged{state}); }); }};
+  const bool complete = serve::run_sweep(settings, *parts.backend, request.done, callbacks, stop);
+  finished.state = complete ? RunState::done : RunState::cancelled;
+  finished.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+  return finished;
+}
+
+}  // namespace mw::runs

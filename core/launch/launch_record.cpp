@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/launch/launch_record.h"
+
+#include <array>
+#include <random>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
+
+namespace mw::launch {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kFile = "launch.json";
+constexpr std::array<const char*, 3> kWhere{"local", "ssh", "command"};
+
+}  // namespace
+
+std::string new_token() {
+  std::random_device device;
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string out;
+  for (int i = 0; i < 16; ++i) out += digits[device() & 15];
+  return out;
+}
+
+void save(const Ticket& t, const fs::path& run_folder) {
+  const Json json{{"schema", 1},
+                  {"on", t.target.text},
+                  {"where", kWhere[static_cast<size_t>(t.target.where)]},
+                  {"host", t.target.host},
+                  {"port", t.target.port},
+                  {"template", t.target.command},
+                  {"ssh_config", t.target.ssh_config.string()},
+                  {"folder", t.folder},
+                  {"token", t.token},
+                  {"command", t.command},
+                  {"recipe", std::string(recipes::to_string(t.recipe))},
+                  {"fetch", t.fetch}};
+  write_file_atomically(run_folder / kFile, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+bool has_ticket(const fs::path& run_folder) {
+  return is_there(run_folder / kFile);
+}
+
+Ticket load_ticket(const fs::path& run_folder) {
+  const fs::path file = run_folder / kFile;
+  if (!has_ticket(run_folder))
+    throw Error({.id = "LAUNCH-TICKET",
+                 .message = "the run was not launched elsewhere",
+                 .file = file.string(),
+                 .fix = "list the runs with: meshwright runs"});
+  const Json json = read_json(file);
+  const auto text = [&](const char* key) { return string_member(json, key, file.string()); };
+  Ticket t{.target = {.where = Where::local, .text = text("on")},
+           .folder = text("folder"),
+           .token = text("token"),
+           .command = text("command"),
+           .recipe = recipes::recipe_kind(text("recipe")),
+           .fetch = {}};
+  for (size_t i = 0; i < kWhere.size(); ++i)
+    if (text("where") == kWhere[i]) t.target.where = static_cast<Where>(i);
+  t.target.host = text("host");
+  t.target.port = text("port");
+  t.target.command = text("template");
+  t.target.ssh_config = text("ssh_config");
+  for (const Json& path : member(json, "fetch", file.string()))
+    if (path.is_string()) t.fetch.push_back(path.get<std::string>());
+  return t;
+}
+
+}  // namespace mw::launch

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/lint/check.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "core/lint/check_table.h"
+
+namespace mw::mesh {
+namespace {
+
+std::vector<CheckRule> all_rules() {
+  std::vector<CheckRule> all;
+  for (auto part : {lora_rules, peft_rules, mesh_rules, spec_rules, clumsy_rules, load_rules, export_rules, text_rules})
+    for (CheckRule& rule : part()) all.push_back(std::move(rule));
+  return all;
+}
+
+Json pairs(const std::map<std::string, std::string>& values, std::string_view between) {
+  Json list = Json::array();
+  for (const auto& [name, value] : values) list.push_back(name + std::string(between) + value);
+  return list;
+}
+
+// The next number of a dotted version; -1 at its end.
+int next_number(std::string_view& version) {
+  int n = -1;
+  const auto [end, error] = std::from_chars(version.data(), version.data() + version.size(), n);
+  if (error != std::errc{}) {
+    version = {};
+    return -1;
+  }
+  version.remove_prefix(static_cast<size_t>(end - version.data()));
+  if (version.starts_with('.'))
+    version.remove_prefix(1);
+  else
+    version = {};
+  return n;
+}
+
+}  // namespace
+
+std::string_view to_string(Stack stack) {
+  constexpr std::array<std::string_view, 7> kNames{"engine",   "tunix",    "torchax", "trl-fsdp",
+                                                   "vllm-tpu", "vllm-gpu", "other"};
+  return kNames[static_cast<size_t>(stack)];
+}
+
+std::span<const CheckRule> check_rules() {
+  static const std::vector<CheckRule> kRules = all_rules();
+  return kRules;
+}
+
+const CheckRule* find_rule(std::string_view id) {
+  for (const CheckRule& rule : check_rules())
+    if (rule.id == id) return &rule;
+  return nullptr;
+}
+
+Report check(const CheckFacts& facts) {
+  Report report;
+  for (const CheckRule& rule : check_rules()) {
+    if (!rule.stacks.empty() && std::find(rule.stacks.begin(), rule.stacks.end(), facts.stack) == rule.stacks.end())
+      continue;
+    rule.look(facts, report);
+  }
+  std::stable_sort(report.findings.begin(), report.findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
+  return report;
+}
+
+int compare_versions(std::string_view a, std::string_view b) {
+  while (!a.empty() || !b.empty()) {
+    const int x = std::max(0, next_number(a)), y = std::max(0, next_number(b));
+    if (x != y) return x < y ? -1 : 1;
+  }
+  return 0;
+}
+
+std::optional<bool> older(const CheckFacts& facts, const std::string& package, std::string_view limit) {
+  const auto at = facts.versions.find(package);
+  if (at == facts.versions.end()) return std::nullopt;
+  return compare_versions(at->second, limit) < 0;
+}
+
+Edit set_version(const CheckFacts& facts, const std::string& package, std::string_view version) {
+  auto versions = facts.versions;
+  versions[package] = version;
+  return {"stack.versions", pairs(versions, "==")};
+}
+
+Edit set_model_field(const CheckFacts& facts, const std::string& field, const std::string& value) {
+  auto fields = facts.model_config;
+  fields[field] = value;
+  return {"stack.model_config", pairs(fields, "=")};
+}
+
+std::string needs_version(std::string_view package) {
+  return "the version of " + std::string(package) + " (stack.versions)";
+}
+
+std::vector<AdapterShape> adapter_shapes(const CheckFacts& facts) {
+  std::vector<AdapterShape> out;
+  if (!facts.lora) return out;
+  for (const model::LoraTarget& t : facts.inventory.lora_targets())
+    if (std::find(facts.lora->targets.begin(), facts.lora->targets.end(), t.role) != facts.lora->targets.end())
+      out.push_back({t.role, t.layer, facts.lora->rank});
+  return out;
+}
+
+Use use_of(const CheckFacts& facts) {
+  return facts.purpose == Purpose::train ? Use::training : Use::sampling;
+}
+
+bool trains_lora(const CheckFacts& facts) {
+  return facts.purpose == Purpose::train && facts.lora.has_value();
+}
+
+bool key_equals_value(const model::Layer& layer) {
+  return layer.has_k && !layer.has_v;
+}
+
+bool has_key_equals_value(const model::Config& config) {
+  return std::any_of(config.layers.begin(), config.layers.end(), key_equals_value);
+}
+
+}  // namespace mw::mesh

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of merging adapters into weights after training: EXP.
+#include <cmath>
+
+#include "core/lint/check_table.h"
+
+namespace mw::mesh {
+namespace {
+
+Fix merge_here() {
+  return {"Merge with Meshwright", "", {{"export.merge", "meshwright"}}};
+}
+
+bool tunix_merges(const CheckFacts& facts) {
+  return facts.exported.merge == Merge::tunix && facts.lora.has_value();
+}
+
+void exp_1(const CheckFacts& facts, Report& report) {
+  if (!tunix_merges(facts)) return;
+  Finding finding{.id = "EXP-1", .message = {}, .place = "export.merge", .found = {}, .expected = {}};
+  finding.fixes = {merge_here()};
+  if (facts.config.family != model::Family::gemma3) {
+    finding.message = "Tunix has no merge of adapters for this family";
+    finding.found = facts.config.id;
+    finding.expected = "Gemma 3 (text) or Qwen3";
+  } else if (facts.config.hf_prefix != "model.") {
+    finding.message = "Tunix's merge reads keys that start with model.layers, not a multimodal base";
+    finding.found = facts.config.hf_prefix;
+    finding.expected = "model.";
+  } else if (facts.checkpoint && facts.checkpoint->files > 1) {
+    finding.message = "Tunix's merge reads one model.safetensors, not a sharded base";
+    finding.found = std::to_string(facts.checkpoint->files) + " files";
+    finding.expected = "1";
+  } else {
+    if (!facts.checkpoint) report.unchecked.push_back({"EXP-1", "whether the base is in one file (model.path)"});
+    return;
+  }
+  report.findings.push_back(std::move(finding));
+}
+
+void exp_2(const CheckFacts& facts, Report& report) {
+  if (!tunix_merges(facts)) return;
+  if (facts.exported.folder.empty() || !facts.exported.folder_used) {
+    report.unchecked.push_back({"EXP-2", "the folder that is written (export.out)"});
+    return;
+  }
+  if (!*facts.exported.folder_used) return;
+  report.findings.push_back(
+      {.id = "EXP-2",
+       .message = "Tunix's merge deletes everything in this folder first",
+       .place = "export.out",
+       .found = facts.exported.folder,
+       .expected = "a folder that is empty or does not exist",
+       .fixes = {{"Write beside it", "", {{"export.out", facts.exported.folder + "-merged"}}}, merge_here()}});
+}
+
+void exp_3(const CheckFacts& facts, Report& report) {
+  if (facts.exported.merge == Merge::none || !facts.lora) return;
+  const int rank = facts.exported.rank.value_or(facts.lora->rank);
+  const double alpha = facts.exported.alpha.value_or(facts.lora->alpha);
+  const double merged = alpha / rank, trained = facts.lora->alpha / facts.lora->rank;
+  if (std::abs(merged - trained) < 1e-9 && rank == facts.lora->rank) return;
+  report.findings.push_back(
+      {.id = "EXP-3",
+       .message = "the exporter is told another rank or alpha than was trained with",
+       .place = "export.alpha",
+       .found = "alpha " + number_text(alpha) + ", rank " + std::to_string(rank),
+       .expected = "alpha " + number_text(facts.lora->alpha) + ", rank " + std::to_string(facts.lora->rank),
+       .fixes = {{"Take the training's rank and alpha", "", {{"export.rank", nullptr}, {"export.alpha", nullptr}}}}});
+}
+
+void exp_4(const CheckFacts& facts, Report& report) {
+  if (!tunix_merges(facts)) return;
+  const auto old = older(facts, "google-tunix", "0.1.8");
+  if (!old) {
+    report.unchecked.push_back(
+        {"EXP-4", needs_version("google-tunix") + ", whether transposed arrays are written right"});
+    return;
+  }
+  if (!*old) return;
+  report.findings.push_back(
+      {.id = "EXP-4",
+       .message = "this Tunix hands transposed arrays to safetensors.numpy, which writes them in the wrong layout",
+       .place = "export.merge",
+       .found = "google-tunix " + facts.versions.at("google-tunix"),
+       .expected = "0.1.8 or newer",
+       .fixes = {merge_here(), {"Use google-tunix 0.1.8", "", {set_version(facts, "google-tunix", "0.1.8")}}}});
+}
+
+}  // namespace
+
+std::vector<CheckRule> export_rules() {
+  const std::vector<Stack> tunix{Stack::tunix};
+  return {
+      {"EXP-1", Severity::error, tunix, "Tunix's merge for a base it cannot merge into",
+       "save_lora_merged_model_as_safetensors exists for Gemma 3 text and Qwen3 only, with one model.safetensors.",
+       "tunix/models/gemma3/params.py, tunix/models/safetensors_saver.py; google-deepmind/gemma#254", exp_1},
+      {"EXP-2", Severity::error, tunix, "The export's folder is not empty", "The exporter deletes it before it writes.",
+       "tunix/models/safetensors_saver.py", exp_2},
+      {"EXP-3",
+       Severity::error,
+       {},
+       "The exporter's rank or alpha is not the training's",
+       "The exporter trusts what it is told; the wrong scale merges without a word.",
+       "tunix/models/safetensors_saver.py",
+       exp_3},
+      {"EXP-4", Severity::error, tunix, "Arrays that are not contiguous go to safetensors.numpy",
+       "It writes the memory as it lies: transposed weights come back scrambled. Verify by loading again.",
+       "tunix 9111c9e1 (2026-07-10, after v0.1.7); google/tunix#971", exp_4},
+  };
+}
+
+}  // namespace mw::mesh

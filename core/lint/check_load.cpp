@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of versions, types and the files that are loaded: VER, DTYPE, LOAD.
+#include <algorithm>
+
+#include "core/lint/check_table.h"
+
+namespace mw::mesh {
+namespace {
+
+bool real_size(const CheckFacts& facts) {
+  return facts.inventory.parameters() > 100'000'000;
+}
+
+// --- VER: Tunix's own pins (pyproject.toml at c7d8950) ---
+
+struct Pin {
+  std::string_view package, at_least, below;
+  std::vector<std::string_view> never;
+  std::string_view good, text;
+};
+const std::vector<Pin>& pins() {
+  static const std::vector<Pin> kPins{
+      {"flax", "0.12.5", "", {}, "0.12.5", ">=0.12.5"},
+      {"qwix", "0.1.6", "", {}, "0.1.8", ">=0.1.6"},
+      {"safetensors", "", "0.8", {}, "0.7.0", "<0.8"},
+      {"transformers", "", "", {"4.57.2"}, "4.57.3", "!=4.57.2"},
+      {"jax", "0.6.0", "0.11.1", {"0.7.2", "0.11.0"}, "0.8.3", ">=0.6.0, !=0.7.2, !=0.11.0, <0.11.1"},
+  };
+  return kPins;
+}
+
+bool keeps(const Pin& pin, const std::string& version) {
+  if (!pin.at_least.empty() && compare_versions(version, pin.at_least) < 0) return false;
+  if (!pin.below.empty() && compare_versions(version, pin.below) >= 0) return false;
+  return std::none_of(pin.never.begin(), pin.never.end(),
+                      [&](std::string_view v) { return compare_versions(version, v) == 0; });
+}
+
+void ver_1(const CheckFacts& facts, Report& report) {
+  std::string unknown;
+  for (const Pin& pin : pins()) {
+    const auto at = facts.versions.find(std::string(pin.package));
+    if (at == facts.versions.end()) {
+      unknown += (unknown.empty() ? "" : ", ") + std::string(pin.package);
+      continue;
+    }
+    if (keeps(pin, at->second)) continue;
+    const std::string name(pin.package);
+    report.findings.push_back(
+        {.id = "VER-1",
+         .message = name + " is outside what Tunix pins",
+         .place = "stack.versions",
+         .found = name + " " + at->second,
+         .expected = name + std::string(pin.text),
+         .fixes = {{"Use " + name + " " + std::string(pin.good), "", {set_version(facts, name, pin.good)}}}});
+  }
+  if (!unknown.empty()) report.unchecked.push_back({"VER-1", "the versions of " + unknown + " (stack.versions)"});
+}
+
+// --- DTYPE ---
+
+void dtype_1(const CheckFacts& facts, Report& report) {
+  const Fix bf16{"Hold weights in bf16", "", {{"train.dtype", "bf16"}}};
+  if (facts.stack == Stack::tunix && facts.dtype == Dtype::f32 && real_size(facts))
+    report.findings.push_back({.id = "DTYPE-1",
+                               .severity = Severity::warning,
+                               .message = "weights stay in float32, Tunix's default: twice the memory of bf16",
+                               .place = "train.dtype",
+                               .found = "f32",
+                               .expected = "bf16",
+                               .fixes = {bf16}});
+  if (facts.config.family != model::Family::gemma3 || facts.dtype_stated) return;
+  if (!facts.checkpoint || !facts.checkpoint->any_f16) return;
+  report.findings.push_back({.id = "DTYPE-1",
+                             .severity = Severity::warning,
+                             .message =
+                                 "the files are float16, in which Gemma 3's activations overflow, and nothing says "
+                                 "to load them otherwise",
+                             .place = "train.dtype",
+                             .found = "float16 files",
+                             .expected = "bf16 or f32",
+                             .fixes = {bf16}});
+}
+
+// --- LOAD ---
+
+bool accepted(model::Family family, const std::string& prefix) {
+  switch (family) {
+    case model::Family::gemma3:
+      return prefix == "model." || prefix == "language_model.model.";
+    case model::Family::gemma4:
+      return prefix == "model.language_model." || prefix.empty();
+    default:
+      return prefix == "model.";
+  }
+}
+
+// The hub's files of the same model have the names that Tunix accepts.
+std::vector<Fix> hub_files(const CheckFacts& facts) {
+  for (const std::string& id : model::catalogue_ids()) {
+    const model::Config hub = model::catalogue(id);
+    if (hub.family != facts.config.family || hub.dim != facts.config.dim || hub.layers != facts.config.layers) continue;
+    return {{"Load the hub's files of " + id,
+             "the weights of this folder are not used",
+             {{"model.path", nullptr}, {"model.id", id}}}};
+  }
+  return {};
+}
+
+void load_1(const CheckFacts& facts, Report& report) {
+  if (!facts.checkpoint) {
+    report.unchecked.push_back({"LOAD-1", "the tensor names of the files (model.path)"});
+    return;
+  }
+  const CheckpointFacts& c = *facts.checkpoint;
+  Finding finding{.id = "LOAD-1", .message = {}, .place = "model.path", .found = {}, .expected = {}};
+  if (!accepted(facts.config.family, c.prefix)) {
+    finding.message = "Tunix does not find tensors under this prefix and leaves them empty";
+    finding.found = c.prefix + "layers.0...";
+    finding.expected = facts.config.family == model::Family::gemma4   ? "model.language_model. or no prefix"
+                       : facts.config.family == model::Family::gemma3 ? "model. or language_model.model."
+                                                                      : "model.";
+  } else if (!c.missing.empty()) {
+    finding.message = std::to_string(c.missing.size()) + " tensors are not in the files and stay empty";
+    finding.found = "no " + c.missing.front();
+  } else if (!c.unmatched.empty()) {
+    finding.message = std::to_string(c.unmatched.size()) + " tensors of the files match nothing and are skipped";
+    finding.found = c.unmatched.front();
+  } else if (!c.shared_kv) {
+    finding.message = "the files were saved without K and V of layers that borrow them; Tunix's parameters stay empty";
+    finding.found = "no k_proj in borrowing layers";
+  } else {
+    return;
+  }
+  finding.fixes = hub_files(facts);
+  report.findings.push_back(std::move(finding));
+}
+
+void load_2(const CheckFacts& facts, Report& report) {
+  if (facts.config.family != model::Family::gemma3 && facts.config.family != model::Family::gemma4) return;
+  const auto given = facts.model_config.find("num_embed");
+  const std::string expected = given == facts.model_config.end() ? "262144" : given->second;
+  const std::string rows =
+      std::to_string(facts.checkpoint ? facts.checkpoint->embedding_rows : std::int64_t{facts.config.vocab});
+  if (rows == expected) return;
+  report.findings.push_back({.id = "LOAD-2",
+                             .message = "the embedding of the files has not the rows that Tunix's config says",
+                             .place = "stack.model_config",
+                             .found = rows + " rows",
+                             .expected = expected,
+                             .fixes = {{"Set num_embed to " + rows, "", {set_model_field(facts, "num_embed", rows)}}}});
+}
+
+void load_3(const CheckFacts& facts, Report& report) {
+  if (facts.config.family != model::Family::gemma2 || facts.config.dim != 3584) return;
+  const std::string real = std::to_string(facts.config.layers.front().mlp_dim);
+  const auto given = facts.model_config.find("hidden_dim");
+  const std::string said = given == facts.model_config.end() ? "28672" : given->second;
+  if (said == real) return;
+  report.findings.push_back(
+      {.id = "LOAD-3",
+       .message = "Tunix's gemma2_9b has another MLP width than the model",
+       .place = "stack.model_config",
+       .found = "hidden_dim " + said,
+       .expected = real,
+       .fixes = {{"Set hidden_dim to " + real, "", {set_model_field(facts, "hidden_dim", real)}}}});
+}
+
+}  // namespace
+
+std::vector<CheckRule> load_rules() {
+  const std::vector<Stack> tunix{Stack::tunix};
+  return {
+      {"VER-1", Severity::error, tunix, "A version outside Tunix's pins",
+       "Older flax and qwix shard adapters wrongly or not at all, jax 0.7.2 is slow, 0.11 breaks flax, safetensors 0.8 "
+       "breaks with jax 0.9, transformers 4.57.2 breaks loading.",
+       "tunix pyproject.toml at c7d8950; google/tunix#795", ver_1},
+      {"DTYPE-1",
+       Severity::warning,
+       {},
+       "float32 weights by default, or float16 with Gemma 3",
+       "Tunix's ModelConfig takes dtype and param_dtype as float32 unless told; Gemma 3 in float16 gives NaN.",
+       "tunix ModelConfig; keras-team/kinetic#204; huggingface/transformers#36822, #39972",
+       dtype_1},
+      {"LOAD-1", Severity::error, tunix, "Tensors of the files that Tunix does not find",
+       "Since 059cfb0b unmatched keys are only warned about; missing ones leave abstract leaves or die with an opaque "
+       "tree error.",
+       "tunix/models/safetensors_loader.py, params_safetensors.py; google/tunix#611", load_1},
+      {"LOAD-2", Severity::error, tunix, "Embedding rows unlike num_embed",
+       "Hub files of Gemma 3 4B, 12B and 27B have 262,208 rows, Tunix's configs of every size say 262,144, and the "
+       "shape check fails.",
+       "google/tunix#1651", load_2},
+      {"LOAD-3", Severity::error, tunix, "gemma2_9b's hidden_dim",
+       "Tunix says 28,672 where the model has 14,336: the MLP weights do not fit.",
+       "tunix/models/gemma/model.py against google-deepmind/gemma and transformers", load_3},
+  };
+}
+
+}  // namespace mw::mesh

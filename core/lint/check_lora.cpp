@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of what LoRA adapts and how: COV, SCALE, REMAT.
+#include <algorithm>
+#include <cmath>
+
+#include "core/lint/check_table.h"
+#include "core/lint/lora_modules.h"
+
+namespace mw::mesh {
+namespace {
+
+using model::Role;
+
+Naming naming_of(const CheckFacts& facts) {
+  return facts.stack == Stack::tunix ? Naming::qwix : Naming::peft;
+}
+
+// What the expression given by the user does; nothing where it is made from the targets, which misses nothing.
+struct Coverage {
+  std::vector<LoraModule> all, adapted;
+  bool adapts(std::string_view module) const {
+    return std::any_of(adapted.begin(), adapted.end(),
+                       [&](const LoraModule& m) { return last_part(m.path) == module; });
+  }
+  bool knows(std::string_view module) const {
+    return std::any_of(all.begin(), all.end(), [&](const LoraModule& m) { return last_part(m.path) == module; });
+  }
+};
+std::optional<Coverage> coverage(const CheckFacts& facts) {
+  if (!trains_lora(facts) || facts.lora->module_path.empty()) return std::nullopt;
+  Coverage c{.all = lora_modules(facts.inventory, naming_of(facts)), .adapted = {}};
+  try {
+    c.adapted = matched(c.all, facts.lora->module_path);
+  } catch (const Error&) {
+    return std::nullopt;  // COV-4 says so
+  }
+  return c;
+}
+
+Fix append(const CheckFacts& facts, const std::string& alternative, const std::string& label, const std::string& cost) {
+  return {label, cost, {{"lora.module_path", facts.lora->module_path + "|" + alternative}}};
+}
+Fix generate() {
+  return {"Make the expression from lora.targets", "", {{"lora.module_path", nullptr}}};
+}
+
+std::string parameters_text(const std::vector<LoraModule>& modules, int rank) {
+  std::int64_t n = 0;
+  for (const LoraModule& m : modules) n += m.parameters_per_rank * rank;
+  return count_text(static_cast<double>(n)) + " parameters";
+}
+
+// --- COV ---
+
+bool misses_k_einsum(const Coverage& c) {
+  if (!c.adapts("kv_einsum")) return false;
+  return std::any_of(c.all.begin(), c.all.end(), [&](const LoraModule& m) {
+    return last_part(m.path) == "k_einsum" &&
+           std::none_of(c.adapted.begin(), c.adapted.end(), [&](const LoraModule& a) { return a.path == m.path; });
+  });
+}
+
+void cov_1(const CheckFacts& facts, Report& report) {
+  const auto c = coverage(facts);
+  if (!c || !misses_k_einsum(*c)) return;
+  const auto missed =
+      std::count_if(c->all.begin(), c->all.end(), [](const LoraModule& m) { return last_part(m.path) == "k_einsum"; });
+  auto with = c->adapted;
+  std::copy_if(c->all.begin(), c->all.end(), std::back_inserter(with),
+               [](const LoraModule& m) { return last_part(m.path) == "k_einsum"; });
+  report.findings.push_back(
+      {.id = "COV-1",
+       .message = "the " + std::to_string(missed) + " global layers get no key-value LoRA: their module is k_einsum",
+       .place = "lora.module_path",
+       .found = parameters_text(c->adapted, facts.lora->rank),
+       .expected = parameters_text(with, facts.lora->rank) + " with |.*k_einsum",
+       .fixes = {append(facts, ".*k_einsum", "Adapt k_einsum, too", "more adapter parameters in global layers")}});
+}
+
+void cov_2(const CheckFacts& facts, Report& report) {
+  const auto c = coverage(facts);
+  if (!c || c->adapted.empty() || c->adapts("attn_vec_einsum") || !c->knows("attn_vec_einsum")) return;
+  report.findings.push_back({.id = "COV-2",
+                             .severity = Severity::warning,
+                             .message = "the attention's output projection (attn_vec_einsum) gets no adapter",
+                             .place = "lora.module_path",
+                             .found = facts.lora->module_path,
+                             .fixes = {append(facts, ".*attn_vec_einsum", "Adapt attn_vec_einsum, too",
+                                              "more adapter parameters in every layer")}});
+}
+
+void adapter_on_disk(const CheckFacts& facts, Report& report) {
+  const auto& names = facts.lora->adapter_tensors;
+  if (!names) return;
+  const auto has = [&](const model::LoraTarget& t) {
+    const std::string suffix = t.peft_a.substr(t.peft_a.find("layers."));
+    return std::any_of(names->begin(), names->end(), [&](const std::string& n) { return n.ends_with(suffix); });
+  };
+  std::vector<std::string> missing;
+  for (const model::LoraTarget& t : facts.inventory.lora_targets())
+    if (std::find(facts.lora->targets.begin(), facts.lora->targets.end(), t.role) != facts.lora->targets.end() &&
+        !has(t))
+      missing.push_back(t.module);
+  if (missing.empty()) return;
+  report.findings.push_back(
+      {.id = "COV-3",
+       .message = "the adapter lacks " + std::to_string(missing.size()) + " of the modules that should be adapted",
+       .place = "lora.adapter",
+       .found = "no lora_A for " + missing.front(),
+       .expected = "every module of lora.targets",
+       .fixes = {
+           {"Start with new adapters", "what the adapter has learned is not used", {{"lora.adapter", nullptr}}}}});
+}
+
+void cov_3(const CheckFacts& facts, Report& report) {
+  if (!trains_lora(facts)) return;
+  adapter_on_disk(facts, report);
+  const auto c = coverage(facts);
+  if (!c) return;
+  std::vector<LoraModule> wanted, missing;
+  for (const LoraModule& m : c->all) {
+    const bool target =
+        std::any_of(facts.lora->targets.begin(), facts.lora->targets.end(), [&](Role r) { return m.has(r); });
+    if (!target) continue;
+    wanted.push_back(m);
+    const bool adapted =
+        std::any_of(c->adapted.begin(), c->adapted.end(), [&](const LoraModule& a) { return a.path == m.path; });
+    const std::string_view name = last_part(m.path);
+    const bool said = (name == "k_einsum" && misses_k_einsum(*c)) ||
+                      (name == "attn_vec_einsum" && facts.stack == Stack::tunix && !c->adapted.empty());
+    if (!adapted && !said) missing.push_back(m);
+  }
+  if (missing.empty()) return;
+  report.findings.push_back({.id = "COV-3",
+                             .message = std::to_string(missing.size()) + " of " + std::to_string(wanted.size()) +
+                                        " modules that should be adapted get no adapter, such as " +
+                                        missing.front().path,
+                             .place = "lora.module_path",
+                             .found = parameters_text(c->adapted, facts.lora->rank),
+                             .expected = parameters_text(wanted, facts.lora->rank) + " for lora.targets",
+                             .fixes = {generate()}});
+}
+
+// Brings an alternative that matches nothing to the form of the paths: ".*" in front, the right separator.
+std::string repaired(std::string alternative, Naming naming) {
+  std::string out;
+  for (size_t i = 0; i < alternative.size(); ++i) {
+    const char c = alternative[i];
+    const char next = i + 1 < alternative.size() ? alternative[i + 1] : '\0';
+    if (naming == Naming::qwix && c == '\\' && next == '.') {
+      out += '/';
+      ++i;
+    } else if (naming == Naming::qwix && c == '.' && next != '*' && next != '+' && next != '?' && next != '{') {
+      out += '/';
+    } else if (naming == Naming::peft && c == '/') {
+      out += "\\.";
+    } else if (c == '^' && out.empty()) {
+      continue;
+    } else {
+      out += c;
+    }
+  }
+  if (!out.starts_with(".*")) out = ".*" + out;
+  return out;
+}
+
+void cov_4(const CheckFacts& facts, Report& report) {
+  if (!trains_lora(facts) || facts.lora->module_path.empty()) return;
+  const Naming naming = naming_of(facts);
+  const auto modules = lora_modules(facts.inventory, naming);
+  Finding finding{.id = "COV-4", .message = {}, .place = "lora.module_path", .found = {}, .expected = {}};
+  try {
+    std::string better, dead;
+    for (const std::string& a : alternatives(facts.lora->module_path)) {
+      const std::string other = repaired(a, naming);
+      const bool repair = matched(modules, a).empty() && !matched(modules, other).empty();
+      if (repair && dead.empty()) dead = a;
+      better += (better.empty() ? "" : "|") + (repair ? other : a);
+    }
+    if (dead.empty()) return;
+    finding.message =
+        "\"" + dead + "\" matches no module: the whole path is matched, " +
+        (naming == Naming::qwix ? "as in layers/0/attn/q_einsum" : "as in model.layers.0.self_attn.q_proj");
+    finding.found = facts.lora->module_path;
+    finding.expected = better;
+    finding.fixes = {{"Match the whole path", "", {{"lora.module_path", better}}}, generate()};
+  } catch (const Error& error) {
+    finding.message = error.problem().message;
+    finding.found = facts.lora->module_path;
+    finding.fixes = {generate()};
+  }
+  report.findings.push_back(std::move(finding));
+}
+
+void cov_5(const CheckFacts& facts, Report& report) {
+  if (!trains_lora(facts) || facts.config.experts == 0) return;
+  std::vector<Role> attention;
+  bool mlp = false;
+  Json names = Json::array();
+  for (const Role r : facts.lora->targets) {
+    if (r == Role::gate_proj || r == Role::up_proj || r == Role::down_proj) {
+      mlp = true;
+      continue;
+    }
+    attention.push_back(r);
+    names.push_back(std::string(model::hf_module_name(r)));
+  }
+  if (!mlp) return;
+  std::vector<Fix> fixes;
+  if (!attention.empty()) {
+    Fix fix{"Adapt attention only", "the dense branch stays frozen like the experts", {{"lora.targets", names}}};
+    if (!facts.lora->module_path.empty())
+      fix.edits.push_back({"lora.module_path", lora_pattern(facts.inventory, attention, naming_of(facts))});
+    fixes.push_back(std::move(fix));
+  }
+  fixes.push_back({"Train every weight", "gradients and two moments for every expert", {{"train.method", "full"}}});
+  report.findings.push_back({.id = "COV-5",
+                             .severity = Severity::warning,
+                             .message = "gate, up and down projections are adapted in the dense branch only: the " +
+                                        std::to_string(facts.config.experts) + " experts of each layer get no LoRA",
+                             .place = "lora.targets",
+                             .found = {},
+                             .expected = {},
+                             .fixes = std::move(fixes)});
+}
+
+// --- SCALE, REMAT ---
+
+void scale_1(const CheckFacts& facts, Report& report) {
+  if (!trains_lora(facts)) return;
+  const LoraFacts& l = *facts.lora;
+  if (facts.stack == Stack::tunix) {
+    const auto old = older(facts, "qwix", "0.1.0");
+    if (!old) report.unchecked.push_back({"SCALE-1", needs_version("qwix") + ", whether alpha is divided by the rank"});
+    if (old.value_or(false))
+      report.findings.push_back({.id = "SCALE-1",
+                                 .message = "this qwix scales adapters by alpha itself, not by alpha / rank",
+                                 .place = "stack.versions",
+                                 .found = "qwix " + facts.versions.at("qwix") + ", scale " + number_text(l.alpha),
+                                 .expected = "scale " + number_text(l.alpha / l.rank) + ", qwix 0.1.0 or newer",
+                                 .fixes = {{"Use qwix 0.1.8", "", {set_version(facts, "qwix", "0.1.8")}}}});
+  }
+  const bool root = l.rslora && facts.stack != Stack::tunix;
+  const double scale = l.alpha / (root ? std::sqrt(l.rank) : l.rank);
+  if (scale >= 0.25 && scale <= 4) return;
+  const double alpha = root ? std::round(std::sqrt(l.rank)) : l.rank;
+  report.findings.push_back(
+      {.id = "SCALE-1",
+       .severity = Severity::warning,
+       .message = "adapters act at " + number_text(scale) + " of their strength (alpha / " +
+                  (root ? "root of rank)" : "rank)"),
+       .place = "lora.alpha",
+       .found = "alpha " + number_text(l.alpha) + ", rank " + std::to_string(l.rank),
+       .expected = "a scale of 0.25 to 4",
+       .fixes = {{"Set alpha to " + number_text(alpha) + ": scale 1", "", {{"lora.alpha", alpha}}}}});
+}
+
+void remat_1(const CheckFacts& facts, Report& report) {
+  if (!trains_lora(facts) || facts.remat == Remat::none) return;
+  const auto old = older(facts, "google-tunix", "0.1.8");
+  if (!old) {
+    report.unchecked.push_back({"REMAT-1", needs_version("google-tunix") + ", whether LoRA is applied with remat off"});
+    return;
+  }
+  if (!*old) return;
+  report.findings.push_back(
+      {.id = "REMAT-1",
+       .message = "this Tunix applies LoRA with remat on: the adapters made inside are lost",
+       .place = "train.remat",
+       .found = "google-tunix " + facts.versions.at("google-tunix"),
+       .expected = "0.1.8 or newer, or remat off while LoRA is applied",
+       .fixes = {{"Use google-tunix 0.1.8", "", {set_version(facts, "google-tunix", "0.1.8")}},
+                 {"Turn remat off", "every layer's activations stay in memory", {{"train.remat", "none"}}}}});
+}
+
+constexpr int kLongRow = 4096;  // tokens; keras-hub#2158 ran out at 8192 with 4 rows
+
+void remat_2(const CheckFacts& facts, Report& report) {
+  if (facts.purpose != Purpose::train || facts.remat != Remat::none || facts.max_len < kLongRow) return;
+  report.findings.push_back(
+      {.id = "REMAT-2",
+       .severity = Severity::warning,
+       .message = "rows of " + std::to_string(facts.max_len) + " tokens keep the activations of every layer in memory",
+       .place = "train.remat",
+       .found = "none",
+       .expected = "layer, from " + std::to_string(kLongRow) + " tokens on",
+       .fixes = {{"Recompute layers in the backward pass",
+                  "about one more forward pass per step",
+                  {{"train.remat", "layer"}}}}});
+}
+
+}  // namespace
+
+std::vector<CheckRule> lora_rules() {
+  const std::vector<Stack> tunix{Stack::tunix}, jax_or_peft{Stack::tunix, Stack::trl_fsdp},
+      accelerators{Stack::tunix, Stack::torchax, Stack::trl_fsdp};
+  return {
+      {"COV-1", Severity::error, tunix, "Global layers whose V is their K (Gemma 4 12B, 26B, 31B) need .*k_einsum",
+       "In these layers Tunix has a k_einsum in place of kv_einsum, and .*kv_einsum does not fullmatch it. The rule "
+       "still counts as used, nothing is reported, and the layers train without key-value LoRA.",
+       "tunix/models/gemma4/attention.py; qwix/_src/qconfig.py (re.fullmatch); Tunix's own quickstart expression",
+       cov_1},
+      {"COV-2", Severity::warning, tunix, "The expression leaves out attn_vec_einsum",
+       "Tunix's documented default expression has no output projection; its own GRPO examples add it.",
+       "tunix docs/quickstart.md, cli/base_config.yaml against examples/rl/grpo/gsm8k/configs", cov_2},
+      {"COV-3", Severity::error, jax_or_peft, "Modules that should be adapted get no adapter",
+       "Names of another family match nothing or only the MLP, and training goes on with fewer adapters than meant.",
+       "tunix e0e45fff (lora filter of Llama and Qwen); qwix get_unused_rules() reports only rules that match nothing",
+       cov_3},
+      {"COV-4", Severity::error, jax_or_peft,
+       "An alternative that cannot match: no .* in front, or the wrong separator",
+       "Qwix matches the whole slash-joined path, PEFT the whole dotted one: q_einsum or layers.0.attn.q_einsum match "
+       "nothing in Qwix.",
+       "qwix/_src/providers/lora.py and flax_util.py; peft/tuners/tuners_utils.py", cov_4},
+      {"COV-5",
+       Severity::warning,
+       {},
+       "Experts get no LoRA",
+       "Expert weights go through ragged_dot, which Qwix's LoRA does not intercept; PEFT needs target_parameters. Only "
+       "attention and the dense branch train.",
+       "qwix/_src/providers/lora.py (dot_general, einsum, conv); tunix/models/gemma4/moe.py",
+       cov_5},
+      {"SCALE-1",
+       Severity::warning,
+       {},
+       "alpha / rank below 0.25 or above 4",
+       "Tunix's documented rank 16 with alpha 2 scales adapters by 0.125; qwix before 0.1.0 scaled by alpha itself.",
+       "tunix docs/quickstart.md; qwix 0ad770a (2025-04-28, first in 0.1.0)",
+       scale_1},
+      {"REMAT-1", Severity::error, tunix, "Remat is on while LoRA is applied",
+       "Parameters made inside a rematerialised call are lost. Tunix's command line turns remat off around it since "
+       "0.1.8; a direct qwix.apply_lora_to_model does not.",
+       "tunix f36fe42d (2026-06-12, after v0.1.7): tunix/cli/utils/model.py", remat_1},
+      {"REMAT-2", Severity::warning, accelerators, "Long rows without remat",
+       "Gemma 2 2B with LoRA, 4 rows of 8,192 tokens, needed about 41 GB without remat.",
+       "keras-team/keras-hub#2158; google/tunix#309; Tunix's RematConfig defaults to NONE", remat_2},
+  };
+}
+
+}  // namespace mw::mesh

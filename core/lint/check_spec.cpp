@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of PartitionSpecs that the document gives: SHARD-2, and ours of specs that cannot be, that name nothing, or
+// that put two tensors apart that belong together.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/lint/check_table.h"
+
+namespace mw::mesh {
+namespace {
+
+Placement placed(const CheckFacts& facts, const Rules& rules) {
+  return place(facts.inventory, facts.mesh, rules, adapter_shapes(facts), use_of(facts));
+}
+
+Edit overrides_edit(const std::vector<Rule>& rules) {
+  Json list = Json::array();
+  for (const Rule& rule : rules) list.push_back(rule.pattern + " = " + to_text(rule.spec));
+  return {"sharding.overrides", list};
+}
+
+// The document's rules without those of this pattern.
+Fix drop_rule(const CheckFacts& facts, const std::string& pattern) {
+  std::vector<Rule> left = facts.rules.overrides;
+  std::erase_if(left, [&](const Rule& rule) { return rule.pattern == pattern; });
+  return {"Remove the rule", "", {overrides_edit(left)}};
+}
+
+Fix use_spec(const CheckFacts& facts, size_t rule, const PartitionSpec& spec) {
+  std::vector<Rule> rules = facts.rules.overrides;
+  rules[rule].spec = spec;
+  return {"Use " + to_text(spec), "", {overrides_edit(rules)}};
+}
+
+// "override: <pattern>"
+std::string pattern_of(const Placed& t) {
+  constexpr std::string_view kOverride = "override: ";
+  return t.rule.starts_with(kOverride) ? t.rule.substr(kOverride.size()) : std::string();
+}
+
+// --- Specs that cannot be ---
+
+// What of the rule's spec is possible for the tensors it is for: their rank, the mesh's axes, each once.
+PartitionSpec possible(const CheckFacts& facts, const Placement& placement, const Rule& rule) {
+  PartitionSpec spec = rule.spec;
+  size_t rank = spec.dims.size();
+  for (const auto* list : {&placement.tensors, &placement.adapters})
+    for (const Placed& t : *list)
+      if (pattern_of(t) == rule.pattern) rank = std::min(rank, t.dims.size());
+  for (size_t d = spec.dims.size(); d-- > 0 && spec.dims.size() > rank;)  // entries that split nothing go first
+    if (spec.dims[d].empty()) spec.dims.erase(spec.dims.begin() + static_cast<std::ptrdiff_t>(d));
+  spec.dims.resize(std::min(spec.dims.size(), rank));
+  std::set<std::string> seen;
+  for (auto& axes : spec.dims)
+    std::erase_if(axes, [&](const std::string& axis) { return !facts.mesh.has(axis) || !seen.insert(axis).second; });
+  return spec;
+}
+
+void spec_problems(const CheckFacts& facts, std::string_view id, Report& report) {
+  if (facts.rules.overrides.empty()) return;
+  const Placement placement = placed(facts, facts.rules);
+  for (const Problem& p : placement.problems) {
+    if (p.id != id) continue;
+    for (size_t i = 0; i < facts.rules.overrides.size(); ++i) {
+      const Rule& rule = facts.rules.overrides[i];
+      if (!p.place.starts_with("sharding rule " + std::to_string(i + 1) + ",")) continue;
+      std::vector<Fix> fixes;
+      if (const PartitionSpec spec = possible(facts, placement, rule); spec != rule.spec)
+        fixes.push_back(use_spec(facts, i, spec));
+      fixes.push_back(drop_rule(facts, rule.pattern));
+      report.findings.push_back({.id = p.id,
+                                 .severity = p.severity,
+                                 .message = "\"" + rule.pattern + "\": " + p.message,
+                                 .place = "sharding.overrides",
+                                 .found = p.found,
+                                 .expected = p.expected,
+                                 .fixes = std::move(fixes)});
+    }
+  }
+}
+
+// --- Tensors that stay whole ---
+
+constexpr std::int64_t kLargeLeaf = 64 << 20;  // bytes
+constexpr std::int64_t kLargeShare = 20;       // or this part of the model
+
+struct Whole {
+  std::int64_t bytes = 0;
+  const char* what = "";  // besides the tensor itself
+};
+// Of a tensor and what training keeps beside it: f32 gradient and moments lie as the tensor does.
+Whole whole_bytes(const CheckFacts& facts, const Placed& t) {
+  const bool learns = facts.purpose == Purpose::train && !facts.lora;
+  return {t.total() * (learns ? 2 + 12 : 2), learns ? " with its gradient and optimizer state" : ""};
+}
+
+void shard_2(const CheckFacts& facts, Report& report) {
+  const int splitting = facts.mesh.devices() / facts.mesh.size("data");
+  if (splitting == 1) return;
+  const auto add = [&](const std::string& message, std::int64_t bytes, std::string place, std::vector<Fix> fixes) {
+    report.findings.push_back({.id = "SHARD-2",
+                               .severity = Severity::warning,
+                               .message = message,
+                               .place = std::move(place),
+                               .found = to_text(Bytes(bytes)) + " on every device",
+                               .expected = "split over the mesh",
+                               .fixes = std::move(fixes)});
+  };
+  if (facts.stack == Stack::tunix && facts.config.family == model::Family::gemma4) {
+    const auto old = older(facts, "google-tunix", "0.1.7");
+    if (!old)
+      report.unchecked.push_back({"SHARD-2", needs_version("google-tunix") + ", whether the embedding is split"});
+    else if (*old)
+      add("this Tunix keeps Gemma 4's embedding whole on every device",
+          std::int64_t{2} * facts.config.vocab * facts.config.dim, "stack.versions",
+          {{"Use google-tunix 0.1.7", "", {set_version(facts, "google-tunix", "0.1.7")}}});
+  }
+  if (facts.rules.preset == Preset::replicated) return;  // as asked
+  const std::int64_t large = std::min(kLargeLeaf, 2 * facts.inventory.parameters() / kLargeShare);
+  for (const Placed& t : placed(facts, facts.rules).tensors) {
+    const std::string pattern = pattern_of(t);
+    if (pattern.empty() || t.role == model::Role::router_proj || t.shards > 1 || t.total() * 2 < large) continue;
+    const auto [bytes, what] = whole_bytes(facts, t);
+    add("the rule \"" + pattern + "\" keeps " + t.name + what + " whole on every device", bytes, "sharding.overrides",
+        {drop_rule(facts, pattern)});
+    return;
+  }
+}
+
+// --- Adapters apart from their bases ---
+
+// Devices that the spec tells apart.
+std::vector<std::set<std::string>> split_by(const CheckFacts& facts, const Placed& t) {
+  std::vector<std::set<std::string>> out;
+  for (const auto& axes : t.spec.dims) {
+    out.emplace_back();
+    for (const std::string& axis : axes)
+      if (facts.mesh.size(axis) > 1) out.back().insert(axis);
+  }
+  return out;
+}
+
+void shard_3(const CheckFacts& facts, Report& report) {
+  if (!trains_lora(facts) || facts.mesh.devices() == 1) return;
+  Rules derived = facts.rules;
+  std::erase_if(derived.overrides, [](const Rule& r) { return r.pattern.find("lora_") != std::string::npos; });
+  if (derived.overrides.size() == facts.rules.overrides.size()) return;
+  const Placement given = placed(facts, facts.rules), follows = placed(facts, derived);
+  std::map<std::string, size_t> apart;  // by rule: the first adapter
+  for (size_t i = 0; i < given.adapters.size(); ++i) {
+    const Placed& a = given.adapters[i];
+    const std::string pattern = pattern_of(a);
+    if (!pattern.empty() && split_by(facts, a) != split_by(facts, follows.adapters[i])) apart.emplace(pattern, i);
+  }
+  std::vector<Rule> left = facts.rules.overrides;
+  std::erase_if(left, [&](const Rule& rule) { return apart.contains(rule.pattern); });
+  for (const auto& [pattern, i] : apart) {
+    const Placed &a = given.adapters[i], &b = follows.adapters[i];
+    const bool whole = a.shards == 1 && b.shards > 1;
+    report.findings.push_back(
+        {.id = "SHARD-3",
+         .severity = Severity::warning,
+         .message = "the rule \"" + pattern + "\" lays " + a.name + " otherwise than its base: " +
+                    (whole ? "whole on every device where the base is split"
+                           : "it has to move before each use, its gradient after"),
+         .place = "sharding.overrides",
+         .found = to_text(a.spec),
+         .expected = to_text(b.spec) + ", as the base gives it",
+         .fixes = {{apart.size() > 1 ? "Remove such rules" : "Remove the rule", "", {overrides_edit(left)}}}});
+  }
+}
+
+}  // namespace
+
+std::vector<CheckRule> spec_rules() {
+  const std::vector<Stack> sharded{Stack::engine, Stack::tunix, Stack::vllm_tpu, Stack::vllm_gpu},
+      trains{Stack::engine, Stack::tunix, Stack::torchax, Stack::trl_fsdp};
+  constexpr std::string_view kNamed = "jax.sharding.NamedSharding";
+  return {
+      {"SPEC-RANK",
+       Severity::error,
+       {},
+       "A spec with more entries than the tensor has dimensions",
+       "NamedSharding refuses a spec that is longer than the rank; before qwix 0.1.6 adapters got such specs.",
+       "jax.sharding.NamedSharding.check_compatible_aval; qwix 9e88701, 704a40a",
+       [](const CheckFacts& f, Report& r) { spec_problems(f, "SPEC-RANK", r); }},
+      {"SPEC-AXIS",
+       Severity::error,
+       {},
+       "A spec names an axis that the mesh does not have",
+       "NamedSharding refuses it; the tensor would not be split along that dimension.",
+       kNamed,
+       [](const CheckFacts& f, Report& r) { spec_problems(f, "SPEC-AXIS", r); }},
+      {"SPEC-TWICE",
+       Severity::error,
+       {},
+       "A spec uses an axis on two dimensions",
+       "A device cannot hold different parts along two dimensions of one axis; NamedSharding refuses it.",
+       kNamed,
+       [](const CheckFacts& f, Report& r) { spec_problems(f, "SPEC-TWICE", r); }},
+      {"SPEC-PATTERN",
+       Severity::error,
+       {},
+       "A sharding rule whose pattern is no regular expression",
+       "The rule is for no tensor at all.",
+       "regular expressions of sharding.overrides",
+       [](const CheckFacts& f, Report& r) { spec_problems(f, "SPEC-PATTERN", r); }},
+      {"SPEC-UNUSED",
+       Severity::warning,
+       {},
+       "A sharding rule that matches no tensor",
+       "A slip in the pattern leaves every tensor as it was, without a word.",
+       "regular expressions of sharding.overrides",
+       [](const CheckFacts& f, Report& r) { spec_problems(f, "SPEC-UNUSED", r); }},
+      {"SHARD-2", Severity::warning, sharded, "A large tensor whole on every device",
+       "Gemma 4's input embedding had no annotation before Tunix 0.1.7. Gradient and optimizer state of a trained "
+       "tensor lie as the tensor does.",
+       "tunix 388c8a2b (2026-05-11)", shard_2},
+      {"SHARD-3", Severity::warning, trains, "A LoRA factor split otherwise than its base",
+       "A of the input's and B of the output's dimensions follow the base; a factor that does not is gathered before "
+       "each use, or held whole with its moments, on every device.",
+       "qwix lora.py (specs of A and B from the base's); qwix 9e88701; tunix d92dd152", shard_3},
+  };
+}
+
+}  // namespace mw::mesh

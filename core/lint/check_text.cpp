@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of what the model reads: TOK, and ours of padding and of logits that do not fit.
+#include <algorithm>
+
+#include "core/lint/check_table.h"
+
+namespace mw::mesh {
+namespace {
+
+constexpr int kBos = 2;
+
+Fix bos_fix(const CheckFacts& facts) {
+  if (facts.chat.add_bos != AddBos::automatic)
+    return {"Let the recipe put one <bos>", "", {{"stack.add_bos", nullptr}}};
+  return {"Add <bos> in the recipe", "", {{"stack.add_bos", "always"}}};
+}
+
+// How many <bos> an example starts with. Templates of the families write one; Gemma 2's and 3's tokenizers add one to
+// text without a template, Gemma 4's does not.
+int leading_bos(const CheckFacts& facts) {
+  const TemplateFacts& t = facts.chat;
+  if (t.first_tokens) {
+    const auto& ids = *t.first_tokens;
+    return static_cast<int>(std::find_if(ids.begin(), ids.end(), [](int id) { return id != kBos; }) - ids.begin());
+  }
+  const int written = t.chat == Chat::none ? 0 : 1;
+  switch (t.add_bos) {
+    case AddBos::always:
+      return written + 1;
+    case AddBos::never:
+      return written;
+    case AddBos::automatic:
+      break;
+  }
+  const bool adds = facts.config.family == model::Family::gemma2 || facts.config.family == model::Family::gemma3;
+  return written == 1 || adds ? 1 : 0;
+}
+
+bool is_gemma(const CheckFacts& facts) {
+  using enum model::Family;
+  return facts.config.family == gemma2 || facts.config.family == gemma3 || facts.config.family == gemma4;
+}
+
+void tok_1(const CheckFacts& facts, Report& report) {
+  if (!is_gemma(facts)) return;  // token 2 is Gemma's <bos>
+  const int bos = leading_bos(facts);
+  if (bos == 1) return;
+  report.findings.push_back({.id = "TOK-1",
+                             .message = bos == 0 ? "examples do not start with <bos>" : "examples start with two <bos>",
+                             .place = "stack.add_bos",
+                             .found = std::to_string(bos) + " of token 2 at the start",
+                             .expected = "exactly one",
+                             .fixes = {bos_fix(facts)}});
+}
+
+void tok_2(const CheckFacts& facts, Report& report) {
+  const Chat chat = facts.chat.chat;
+  const bool gemma3 = chat == Chat::gemma3 && facts.stack == Stack::tunix;
+  if (chat != Chat::gemma2 && !gemma3) return;
+  if (!facts.chat.system_turns) {
+    report.unchecked.push_back({"TOK-2", "whether the data has system turns (data.path)"});
+    return;
+  }
+  if (!*facts.chat.system_turns) return;
+  report.findings.push_back(
+      {.id = "TOK-2",
+       .message = gemma3
+                      ? "Tunix joins the system text to the first user turn with one line break, Hugging Face with two"
+                      : "the Gemma 2 template refuses a system turn",
+       .place = "data.columns.system",
+       .found = "system turns",
+       .expected = gemma3 ? "the same tokens in training and serving" : "user and model turns only",
+       .fixes = {
+           {"Leave the system column out", "the model does not see its text", {{"data.columns.system", nullptr}}}}});
+}
+
+void tok_3(const CheckFacts& facts, Report& report) {
+  const bool adds_channel = facts.config.family == model::Family::gemma4 && facts.config.ple_dim == 0;
+  if (!adds_channel || facts.chat.chat != Chat::gemma4 || facts.chat.rendering != Rendering::conversation) return;
+  report.findings.push_back(
+      {.id = "TOK-3",
+       .severity = Severity::warning,
+       .message = "training text has no empty thought channel, but this model's generation prompt adds one",
+       .place = "stack.rendering",
+       .found = "conversation",
+       .expected = "prompt_and_answer",
+       .fixes = {{"Render the generation prompt, then the answer", "", {{"stack.rendering", "prompt_and_answer"}}}}});
+}
+
+constexpr double kPaddingLimit = 0.30;
+
+void pad_1(const CheckFacts& facts, Report& report) {
+  if (facts.purpose != Purpose::train || facts.packing) return;
+  if (!facts.real_share) {
+    report.unchecked.push_back({"PAD-1", "the lengths of the rows (data.path or data.lengths)"});
+    return;
+  }
+  const double padding = 1 - *facts.real_share;
+  if (padding <= kPaddingLimit) return;
+  report.findings.push_back({.id = "PAD-1",
+                             .severity = Severity::warning,
+                             .message = number_text(100 * padding, 2) + " % of the computed tokens are padding",
+                             .place = "data.packing",
+                             .found = number_text(100 * *facts.real_share, 2) + " % real tokens",
+                             .expected = "at least 70 %",
+                             .fixes = {{"Pack short examples into one row",
+                                        "steps see more examples: adjust steps or batch",
+                                        {{"data.packing", true}}}}});
+}
+
+void logits_1(const CheckFacts& facts, Report& report) {
+  if (facts.purpose != Purpose::train || facts.loss_chunk != 0) return;
+  if (!facts.memory) {
+    report.unchecked.push_back({"LOGITS-1", "a memory plan of the target (target.id)"});
+    return;
+  }
+  const MemoryFacts& m = *facts.memory;
+  // Only where they are what stands in the way: without most of them it would fit, or they alone do not.
+  const bool too_large = m.total > m.capacity && (m.total - m.logits <= m.capacity || m.logits > m.capacity);
+  if (!too_large) return;
+  report.findings.push_back(
+      {.id = "LOGITS-1",
+       .message = "all logits at once do not fit",
+       .place = "train.loss_chunk",
+       .found = to_text(m.logits) + " of logits, " + to_text(m.total) + " in all",
+       .expected = "at most " + to_text(m.capacity),
+       .fixes = {{"Compute the loss by 256 rows", "a little time per chunk", {{"train.loss_chunk", 256}}}}});
+}
+
+}  // namespace
+
+std::vector<CheckRule> text_rules() {
+  const std::vector<Stack> others{Stack::tunix, Stack::torchax, Stack::trl_fsdp};
+  return {
+      {"TOK-1", Severity::error, others, "Not exactly one <bos> at the start",
+       "Without it the loss is 3.6 to 6.6 nats higher, twice does harm, too. Gemma 4's tokenizer adds none by itself.",
+       "EleutherAI/lm-evaluation-harness#1465; unslothai/unsloth#7903; ggml-org/llama.cpp#21500", tok_1},
+      {"TOK-2",
+       Severity::error,
+       {},
+       "A system turn that the template refuses or renders otherwise",
+       "Gemma 2's template raises; Tunix's Gemma 3 parser joins with one line break and trains on other tokens.",
+       "Gemma 2 chat template; tunix/rl/agentic/parser/chat_template_parser/parser.py",
+       tok_2},
+      {"TOK-3", Severity::warning, others, "Gemma 4 training text without the empty thought channel",
+       "With thinking off the larger models' generation prompt ends in an empty channel; text rendered from history "
+       "has "
+       "none, so the tuned model is asked in a way it was not trained on.",
+       "google-gemma-4-31B-it template; oarriaga/paz#439", tok_3},
+      {"PAD-1",
+       Severity::warning,
+       {},
+       "More than 30 % of the tokens are padding",
+       "Padding costs as much time as text: packing puts several examples into one row.",
+       "",
+       pad_1},
+      {"LOGITS-1",
+       Severity::error,
+       {},
+       "Full logits that do not fit",
+       "A vocabulary of 262,144 takes a megabyte of float32 per token, and its gradient as much again.",
+       "262144 x 4 bytes; gemma.md 4.4 item 22",
+       logits_1},
+  };
+}
+
+}  // namespace mw::mesh

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/mesh/collectives/collectives.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "core/mesh/collectives/device_reads.h"
+
+namespace mw::mesh {
+namespace {
+
+using model::Role;
+
+class Lister {
+ public:
+  Lister(const model::Config& config, const Mesh& mesh, const Placement& placement, const StepShape& step,
+         const DeviceReads* reads, int device)
+      : config_(config),
+        placement_(placement),
+        step_(step),
+        form_(mesh, placement, step),
+        reads_(reads),
+        device_(device) {
+    std::int64_t ways = 1;
+    for (int a = 0; a < form_.axes(); ++a)
+      if (form_.batch() >> a & 1) ways *= form_.size(a);
+    rows_ = (step.rows + ways - 1) / ways;
+    tokens_ = step.device_tokens >= 0 ? step.device_tokens : rows_ * step.tokens;
+    logits_ = step.device_logits >= 0 ? step.device_logits : step.work == Work::decode ? rows_ : tokens_;
+    train_ = step.work == Work::train_lora || step.work == Work::train_full;
+    full_ = step.work == Work::train_full;
+    for (const Placed& p : placement.adapters)
+      if (step.work == Work::train_lora && (!learns_ || p.layer < lowest_)) {
+        lowest_ = p.layer;
+        learns_ = true;
+      }
+    learns_ = learns_ || full_;  // full: from the embedding on
+  }
+
+  std::vector<Collective> run() {
+    if (form_.batch() == 0 && form_.model() == 0) return {};
+    list_.reserve(placement_.tensors.size() * 2);
+    vocabulary();
+    for (const Placed& p : placement_.tensors) weight(p, step_.weight_bytes);
+    for (const Placed& p : placement_.adapters) weight(p, step_.adapter_bytes);
+    for (size_t layer = 0; layer < config_.layers.size(); ++layer)
+      for (const Block block : {Block::attention, Block::mlp, Block::experts, Block::ple})
+        sums(block, static_cast<int>(layer));
+    if (train_) gradients();
+    return std::move(list_);
+  }
+
+ private:
+  // --- One entry ---
+
+  void add(CollectiveKind kind, int axis, Phase phase, Cause cause, int layer, const std::string& tensor,
+           std::int64_t full, std::int64_t calls) {
+    const int n = form_.size(axis);
+    add({kind, axis, n, cause, full, moved_of(kind, Bytes(full), n).value}, phase, layer, tensor, 1, calls);
+  }
+  void add(const Stage& stage, Phase phase, int layer, const std::string& tensor, int bytes, std::int64_t calls) {
+    if (stage.full == 0) return;  // a device without rows
+    list_.push_back({.kind = stage.kind,
+                     .axis = form_.name(stage.axis),
+                     .group = stage.group,
+                     .phase = phase,
+                     .cause = stage.cause,
+                     .layer = layer,
+                     .tensor = tensor,
+                     .full = Bytes(stage.full * bytes),
+                     .moved = Bytes(stage.moved * bytes),
+                     .calls = calls});
+  }
+
+  template <class Each>
+  void for_axes(AxisSet set, const Each& each) {
+    for (int a = 0; a < form_.axes(); ++a)
+      if (set >> a & 1) each(a);
+  }
+
+  std::int64_t stream() const { return stream_of(tokens_); }
+  std::int64_t stream_of(std::int64_t tokens) const { return tokens * config_.dim * step_.activation_bytes; }
+  std::int64_t micro() const { return std::max(1, step_.accumulation); }
+
+  bool has_backward(int layer) const { return learns_ && layer >= lowest_; }
+  // Gradients of a block's inputs are of use where something before it may learn.
+  bool passes_on(Block block, int layer) const {
+    return learns_ && (full_ || layer > lowest_ || (layer == lowest_ && block != Block::attention));
+  }
+
+  // --- Weights that are whole in use ---
+
+  void weight(const Placed& p, int bytes) {
+    if ((form_.stored(p) & ~form_.working(p)) == 0) return;
+    std::vector<Stage> stages = reads_ ? reads_->gather(p, device_) : gather_stages(p, form_);
+    std::reverse(stages.begin(), stages.end());  // inner axes first
+    const auto gather = [&](Phase phase) {
+      for (const Stage& stage : stages) add(stage, phase, p.layer, p.name, bytes, micro());
+    };
+    gather(Phase::forward);
+    // The forward of logits and their backward follow each other: one gather, of the norm before them, too. Lookups
+    // have no backward product.
+    const bool backward = block_of(p.base) == Block::vocab ? false
+                          : p.layer < 0                    ? full_ && p.role != Role::final_norm
+                                                           : has_backward(p.layer);
+    if (backward) gather(Phase::backward);
+    if (p.role == Role::embed && config_.tied_embeddings) gather(Phase::forward);  // as output
+  }
+
+  // --- Sums over blocks that compute in parallel ---
+
+  void sums(Block block, int layer) {
+    const AxisSet parallel = form_.parallel(block, layer);
+    if (parallel == 0) return;
+    const std::string name = "layers." + std::to_string(layer) + "." + std::string(to_string(block));
+    for_axes(parallel, [&](int a) {
+      const bool split = form_.residual() >> a & 1;
+      const auto in_and_out = [&](Phase phase) {
+        if (!split)
+          return add(CollectiveKind::all_reduce, a, phase, Cause::partial_sums, layer, name, stream(), micro());
+        add(CollectiveKind::all_gather, a, phase, Cause::partial_sums, layer, name, stream(), micro());
+        add(CollectiveKind::reduce_scatter, a, phase, Cause::partial_sums, layer, name, stream(), micro());
+      };
+      in_and_out(Phase::forward);
+      if (!has_backward(layer)) return;
+      if (step_.recompute == Recompute::layers) in_and_out(Phase::recompute);
+      if (block == Block::experts)
+        add(CollectiveKind::all_reduce, a, Phase::backward, Cause::partial_sums, layer,
+            "layers." + std::to_string(layer) + ".router", tokens_ * config_.experts_per_token * 4, micro());
+      if (passes_on(block, layer)) return in_and_out(Phase::backward);
+      if (split)  // the gradient of its outputs still has to be whole
+        add(CollectiveKind::all_gather, a, Phase::backward, Cause::partial_sums, layer, name, stream(), micro());
+    });
+  }
+
+  // --- Embedding, logits and loss ---
+
+  void vocabulary() {
+    if (const Placed* embed = form_.find(Role::embed, -1)) lookup(*embed, "embedding", config_.dim);
+    if (const Placed* ple = form_.find(Role::ple_embed, -1))
+      lookup(*ple, "per-layer embedding", static_cast<std::int64_t>(config_.layers.size()) * config_.ple_dim);
+    AxisSet ple = 0;
+    for (size_t layer = 0; layer < config_.layers.size(); ++layer)
+      ple |= form_.parallel(Block::ple, static_cast<int>(layer));
+    if (full_)  // each device has the gradient of its columns of the per-layer inputs
+      for_axes(ple, [&](int a) {
+        add(CollectiveKind::all_reduce, a, Phase::backward, Cause::partial_sums, -1, "per-layer embedding",
+            tokens_ * static_cast<std::int64_t>(config_.layers.size()) * config_.ple_dim * step_.activation_bytes,
+            micro());
+      });
+    const Placed* head = form_.find(config_.tied_embeddings ? Role::embed : Role::lm_head, -1);
+    if (head) logits(*head);
+  }
+
+  // Rows of other devices are zero: the lookups are summed.
+  void lookup(const Placed& table, const std::string& name, std::int64_t width) {
+    const std::int64_t full = tokens_ * width * step_.activation_bytes;
+    for_axes(form_.parallel(table), [&](int a) {
+      const bool split = table.role == Role::embed && (form_.residual() >> a & 1);
+      add(split ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, a, Phase::forward, Cause::embedding_rows,
+          -1, name, full, micro());
+      if (split && full_)
+        add(CollectiveKind::all_gather, a, Phase::backward, Cause::embedding_rows, -1, name, full, micro());
+    });
+  }
+
+  void logits(const Placed& head) {
+    if (step_.work == Work::decode) gather_logits(head);
+    for_axes(form_.parallel(head), [&](int a) { logits(a); });
+  }
+
+  // Inner axes first, padded where the vocabulary is.
+  void gather_logits(const Placed& head) {
+    std::int64_t rows = config_.vocab;
+    for_axes(form_.parallel(head), [&](int a) { rows = (rows + form_.size(a) - 1) / form_.size(a); });
+    for (int a = form_.axes(); a-- > 0;) {
+      if (!(form_.parallel(head) >> a & 1)) continue;
+      rows *= form_.size(a);
+      add(CollectiveKind::all_gather, a, Phase::forward, Cause::logits, -1, "logits",
+          logits_ * rows * step_.logit_bytes, micro());
+    }
+  }
+
+  void logits(int a) {
+    const bool split = form_.residual() >> a & 1;
+    if (split) add(CollectiveKind::all_gather, a, Phase::forward, Cause::partial_sums, -1, "logits", stream(), micro());
+    if (step_.work == Work::decode) return;
+    const std::int64_t chunk = step_.logits_at_once > 0 ? std::min(step_.logits_at_once, logits_) : logits_;
+    if (chunk == 0) return;
+    loss(a, chunk, logits_ / chunk);
+    loss(a, logits_ % chunk, 1);
+  }
+
+  // Per token the maximum, then the sum of exponentials and the target's logit, in f32; then d hidden states.
+  void loss(int a, std::int64_t tokens, std::int64_t times) {
+    const bool split = form_.residual() >> a & 1;
+    const std::int64_t calls = times * micro();
+    add(CollectiveKind::all_reduce, a, Phase::forward, Cause::softmax, -1, "logits", tokens * 4, calls);
+    add(CollectiveKind::all_reduce, a, Phase::forward, Cause::softmax, -1, "logits", tokens * 8, calls);
+    if (learns_)
+      add(split ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, a, Phase::backward, Cause::partial_sums,
+          -1, "logits", stream_of(tokens), calls);
+  }
+
+  // --- Gradients ---
+
+  void gradients() {
+    if (full_)
+      for (const Placed& p : placement_.tensors)
+        if (p.role != Role::layer_scalar) gradient(p);
+    if (!full_)
+      for (const Placed& p : placement_.adapters) gradient(p);
+  }
+
+  void gradient(const Placed& p) {
+    const bool each = step_.gradient_sum == GradientSum::each_micro_batch;
+    for (const Stage& stage : reads_ ? reads_->sum(p, device_) : sum_stages(p, form_))
+      add(stage, each ? Phase::backward : Phase::update, p.layer, p.name, step_.gradient_bytes, each ? micro() : 1);
+  }
+
+  const model::Config& config_;
+  const Placement& placement_;
+  const StepShape& step_;
+  const WorkingForm form_;
+  const DeviceReads* const reads_;
+  const int device_;
+  std::int64_t rows_ = 0, tokens_ = 0, logits_ = 0;
+  bool train_ = false, full_ = false, learns_ = false;
+  int lowest_ = 0;  // layer that learns
+  std::vector<Collective> list_;
+};
+
+}  // namespace
+
+std::vector<Collective> collectives(const model::Config& config, const Mesh& mesh, const Placement& placement,
+                                    const StepShape& step, const DeviceReads* reads, int device) {
+  return Lister(config, mesh, placement, step, reads, device).run();
+}
+
+std::vector<Collective> fused(const std::vector<Collective>& list) {
+  using Key = std::tuple<Phase, int, std::string, CollectiveKind, Cause, std::int64_t>;
+  std::map<Key, size_t> at;
+  std::vector<Collective> out;
+  for (const Collective& c : list) {
+    const auto [found, fresh] = at.try_emplace(Key{c.phase, c.layer, c.axis, c.kind, c.cause, c.calls}, out.size());
+    if (fresh) {
+      out.push_back(c);
+      out.back().tensor = c.layer < 0 ? "model" : "layers." + std::to_string(c.layer);
+      continue;
+    }
+    out[found->second].full += c.full;
+    out[found->second].moved += c.moved;
+  }
+  return out;
+}
+
+Bytes moved_of(CollectiveKind kind, Bytes full, int group) {
+  const Bytes once = full - Bytes(full.value / group);
+  return kind == CollectiveKind::all_reduce ? once + once : once;
+}
+
+Bytes moved(const std::vector<Collective>& list) {
+  Bytes sum;
+  for (const Collective& c : list) sum += c.moved * c.calls;
+  return sum;
+}
+
+std::string to_string(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_gather:
+      return "all-gather";
+    case CollectiveKind::reduce_scatter:
+      return "reduce-scatter";
+    case CollectiveKind::all_to_all:
+      return "all-to-all";
+    case CollectiveKind::all_reduce:
+      break;
+  }
+  return "all-reduce";
+}
+
+std::string to_string(Phase phase) {
+  switch (phase) {
+    case Phase::forward:
+      return "forward";
+    case Phase::recompute:
+      return "recompute";
+    case Phase::backward:
+      return "backward";
+    case Phase::update:
+      break;
+  }
+  return "update";
+}
+
+std::string to_string(Cause cause) {
+  switch (cause) {
+    case Cause::gather_shards:
+      return "weights gathered for their use";
+    case Cause::clumsy_spec:
+      return "gathered because the spec does not suit the matmul";
+    case Cause::partial_sums:
+      return "partial sums of parallel matmuls";
+    case Cause::embedding_rows:
+      return "lookups in a vocabulary in parts";
+    case Cause::softmax:
+      return "softmax over a vocabulary in parts";
+    case Cause::logits:
+      return "whole logits for sampling";
+    case Cause::gradients:
+      break;
+  }
+  return "gradients";
+}
+
+}  // namespace mw::mesh

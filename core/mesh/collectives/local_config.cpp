@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/mesh/collectives/local_config.h"
+
+#include <algorithm>
+#include <string>
+
+namespace mw::mesh {
+namespace {
+
+using model::Axis;
+using model::Role;
+
+std::int64_t size_of(const Range& r) {
+  return r.end - r.begin;
+}
+
+bool holds(const Range& outer, const Range& inner) {
+  return outer.begin <= inner.begin && inner.end <= outer.end;
+}
+
+[[noreturn]] void impossible(const Placed& p, const std::string& message, const std::string& expected) {
+  throw Error({.id = "ARCH",
+               .message = message,
+               .place = "tensor " + p.name,
+               .found = to_text(p.spec),
+               .expected = expected,
+               .fix = "leave these tensors to the preset, or give them the same spec"});
+}
+
+class Localiser {
+ public:
+  Localiser(const model::Config& whole, const WorkingForm& form, const Placement& placement, const Mesh& mesh,
+            int device)
+      : whole_(whole), form_(form), placement_(placement), at_(coordinate(mesh, device)) {}
+
+  LocalConfig run() {
+    out_.config = whole_;
+    for (int layer = 0; layer < static_cast<int>(whole_.layers.size()); ++layer) add(layer);
+    for (size_t l = 0; l < out_.layers.size(); ++l) borrow(l);
+    for (size_t l = 0; l < out_.layers.size(); ++l) {
+      const LocalLayer& part = out_.layers[l];
+      model::Layer& own = out_.config.layers[l];
+      own.heads = static_cast<int>(size_of(part.heads));
+      own.kv_heads = static_cast<int>(size_of(part.kv_heads));
+      own.mlp_dim = static_cast<int>(size_of(part.mlp));
+    }
+    out_.experts = same_in_all_layers(Role::experts_gate_up, Axis::mlp, whole_.expert_dim);
+    out_.config.expert_dim = static_cast<int>(size_of(out_.experts));
+    out_.ple = same_in_all_layers(Role::ple_gate, Axis::ple, whole_.ple_dim);
+    std::int64_t rows = 0;
+    out_.vocab = vocabulary(Role::embed, rows);
+    out_.config.vocab = static_cast<int>(rows);
+    out_.ple_vocab = vocabulary(Role::ple_embed, out_.ple_vocab_rows);
+    for (const Placed& p : placement_.tensors) check(p);
+    for (const Placed& p : placement_.adapters) check(p);
+    return std::move(out_);
+  }
+
+ private:
+  // What the device has of dimension d when only `axes` split it.
+  Range part(const Placed& p, size_t d, AxisSet axes) const {
+    std::int64_t index = 0, ways = 1;
+    for (const std::string& name : p.spec.dims[d])
+      for (int a = 0; a < form_.axes(); ++a)
+        if ((axes >> a & 1) && form_.name(a) == name) {
+          index = index * form_.size(a) + at_[static_cast<size_t>(a)];
+          ways *= form_.size(a);
+        }
+    const std::int64_t n = p.dims[d].size;
+    if (p.uneven == Uneven::repeated && ways > n && ways % n == 0) index /= ways / n, ways = n;
+    const std::int64_t each = (n + ways - 1) / ways;
+    return {std::min(n, index * each), std::min(n, (index + 1) * each)};
+  }
+
+  size_t dimension(const Placed& p, Axis axis) const {
+    const auto at = std::find_if(p.dims.begin(), p.dims.end(), [&](const model::Dim& d) { return d.axis == axis; });
+    return static_cast<size_t>(at - p.dims.begin());
+  }
+
+  // Of the tensor whose split is the block's; the whole of `otherwise` where the model has none.
+  Range leading(Role role, int layer, Axis axis, std::int64_t otherwise) const {
+    const Placed* p = form_.find(role, layer);
+    if (!p) return {0, otherwise};
+    const size_t d = dimension(*p, axis);
+    std::int64_t ways = 1;
+    const AxisSet axes = form_.parallel(block_of(role), layer);
+    for (int a = 0; a < form_.axes(); ++a)
+      if (axes >> a & 1) ways *= form_.size(a);
+    if (p->dims[d].size % ways != 0)
+      impossible(*p, "a device's part of a block is not whole", "sizes that the mesh divides");
+    return part(*p, d, axes);
+  }
+
+  void add(int layer) {
+    const model::Layer& l = whole_.layers[static_cast<size_t>(layer)];
+    LocalLayer& part = out_.layers.emplace_back();
+    part.group = l.heads / l.kv_heads;
+    part.heads = leading(Role::q_proj, layer, Axis::heads, l.heads);
+    part.kv_heads = {part.heads.begin / part.group, (part.heads.end - 1) / part.group + 1};
+    part.mlp = leading(Role::gate_proj, layer, Axis::mlp, l.mlp_dim);
+  }
+
+  // A donor has what its borrowers read, too.
+  void borrow(size_t layer) {
+    const int donor = whole_.layers[layer].kv_donor;
+    if (donor < 0) return;
+    if (form_.parallel(Block::attention, static_cast<int>(layer)) != form_.parallel(Block::attention, donor))
+      impossible(*form_.find(Role::q_proj, static_cast<int>(layer)),
+                 "a layer that borrows keys and values splits its heads otherwise than their owner",
+                 "the spec of layers." + std::to_string(donor) + ".q_proj");
+    Range &own = out_.layers[static_cast<size_t>(donor)].kv_heads, &borrowed = out_.layers[layer].kv_heads;
+    own = borrowed = {std::min(own.begin, borrowed.begin), std::max(own.end, borrowed.end)};
+    for (size_t l = 0; l < layer; ++l)
+      if (whole_.layers[l].kv_donor == donor) out_.layers[l].kv_heads = own;
+  }
+
+  Range same_in_all_layers(Role role, Axis axis, std::int64_t size) const {
+    const Range first = leading(role, 0, axis, size);
+    for (int layer = 1; layer < static_cast<int>(whole_.layers.size()); ++layer)
+      if (leading(role, layer, axis, size) != first)
+        impossible(*form_.find(role, layer), "layers split this tensor in different ways", "one spec for all layers");
+    return first;
+  }
+
+  Range vocabulary(Role role, std::int64_t& rows) const {
+    const Placed* p = form_.find(role, -1);
+    if (!p) return {};
+    const size_t d = dimension(*p, Axis::vocab);
+    const AxisSet axes = form_.parallel(*p);
+    rows = p->dims[d].size;
+    for (int a = 0; a < form_.axes(); ++a)
+      if (axes >> a & 1) rows = (rows + form_.size(a) - 1) / form_.size(a);
+    return part(*p, d, axes);
+  }
+
+  // What the device needs of a tensor lies within what its working form gives it.
+  void check(const Placed& p) const {
+    const Block block = block_of(p.base);
+    if (block == Block::vocab || block == Block::none || p.layer < 0) return;
+    const std::vector<Range> needed = working_piece(out_, p);
+    for (size_t d = 0; d < p.dims.size(); ++d)
+      if (!holds(part(p, d, form_.working(p)), needed[d]))
+        impossible(p, "its parts lie on other devices than those of the block they are used with",
+                   "the axes of the block, in the same order");
+  }
+
+  const model::Config& whole_;
+  const WorkingForm& form_;
+  const Placement& placement_;
+  const std::vector<int> at_;
+  LocalConfig out_;
+};
+
+Range times(const Range& r, std::int64_t by) {
+  return {r.begin * by, r.end * by};
+}
+
+// Where a projection is split: rows of its matrix, or columns.
+struct Split {
+  Range rows, cols;
+};
+
+Split split_of(const LocalConfig& local, Role role, int layer, std::int64_t rows, std::int64_t cols) {
+  Split s{{0, rows}, {0, cols}};
+  if (layer < 0) {
+    if (role == Role::embed) s.rows = local.vocab;
+    if (role == Role::ple_embed) s.rows = local.ple_vocab;
+    return s;
+  }
+  const LocalLayer& l = local.layers[static_cast<size_t>(layer)];
+  const std::int64_t head_dim = local.config.layers[static_cast<size_t>(layer)].head_dim;
+  switch (role) {
+    case Role::q_proj:
+      return {times(l.heads, head_dim), s.cols};
+    case Role::k_proj:
+    case Role::v_proj:
+      return {times(l.kv_heads, head_dim), s.cols};
+    case Role::o_proj:
+      return {s.rows, times(l.heads, head_dim)};
+    case Role::gate_proj:
+    case Role::up_proj:
+      return {l.mlp, s.cols};
+    case Role::down_proj:
+      return {s.rows, l.mlp};
+    case Role::experts_gate_up:
+      return {local.experts, s.cols};
+    case Role::experts_down:
+      return {s.rows, local.experts};
+    case Role::ple_gate:
+      return {local.ple, s.cols};
+    case Role::ple_proj:
+      return {s.rows, local.ple};
+    default:
+      return s;
+  }
+}
+
+}  // namespace
+
+LocalConfig local_config(const model::Config& whole, const WorkingForm& form, const Placement& placement,
+                         const Mesh& mesh, int device) {
+  return Localiser(whole, form, placement, mesh, device).run();
+}
+
+std::vector<Range> working_piece(const LocalConfig& local, const Placed& p) {
+  const Block block = block_of(p.base);
+  const LocalLayer* const l = p.layer >= 0 ? &local.layers[static_cast<size_t>(p.layer)] : nullptr;
+  std::vector<Range> ranges;
+  for (const model::Dim& d : p.dims) {
+    Range& r = ranges.emplace_back(Range{0, d.size});
+    if (d.axis == Axis::vocab && p.base == Role::embed) r = local.vocab;
+    if (d.axis == Axis::vocab && p.base == Role::ple_embed) r = local.ple_vocab;
+    if (!l) continue;
+    if (d.axis == Axis::heads) r = l->heads;
+    if (d.axis == Axis::kv_heads) r = l->kv_heads;
+    if (d.axis == Axis::mlp) r = block == Block::experts ? local.experts : l->mlp;
+    if (d.axis == Axis::ple && block == Block::ple) r = local.ple;
+  }
+  return ranges;
+}
+
+model::TensorInventory local_inventory(const LocalConfig& local) {
+  const model::TensorInventory made(local.config);
+  std::vector<model::Tensor> tensors(made.tensors().begin(), made.tensors().end());
+  for (model::Tensor& t : tensors) {  // the config has these whole
+    if (t.role == Role::ple_gate) t.hf_shape[0] = size_of(local.ple);
+    if (t.role == Role::ple_proj) t.hf_shape[1] = size_of(local.ple);
+    if (t.role == Role::ple_embed) t.hf_shape[0] = local.ple_vocab_rows;
+  }
+  return {std::move(tensors), {made.lora_targets().begin(), made.lora_targets().end()}};
+}
+
+LocalSlice local_slice(const LocalConfig& local, const model::Tensor& whole) {
+  LocalSlice s;
+  s.columns = whole.hf_shape.back();
+  s.blocks = whole.role == Role::experts_gate_up ? 2 * whole.hf_shape[0] : 1;  // gate, then up of every expert
+  s.block_rows = whole.elements() / s.columns / s.blocks;
+  const Split split = split_of(local, whole.role, whole.layer, s.block_rows, s.columns);
+  s.rows = split.rows, s.cols = split.cols;
+  s.local_rows = whole.role == Role::embed       ? local.config.vocab
+                 : whole.role == Role::ple_embed ? local.ple_vocab_rows
+                                                 : size_of(s.rows);
+  return s;
+}
+
+LocalSlice local_slice(const LocalConfig& local, const model::LoraTarget& whole, Role part, int rank) {
+  const Split split = split_of(local, whole.role, whole.layer, whole.out, whole.in);
+  const bool a = part == Role::lora_a;
+  LocalSlice s;
+  s.block_rows = a ? rank : whole.out;
+  s.columns = a ? whole.in : rank;
+  s.rows = a ? Range{0, rank} : split.rows;
+  s.cols = a ? split.cols : Range{0, rank};
+  s.local_rows = size_of(s.rows);
+  return s;
+}
+
+}  // namespace mw::mesh

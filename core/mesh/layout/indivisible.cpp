@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/mesh/layout/indivisible.h"
+
+#include <algorithm>
+
+namespace mw::mesh {
+namespace {
+
+using model::Axis;
+
+std::string_view noun(Axis axis) {
+  switch (axis) {
+    case Axis::vocab:
+      return "rows of the vocabulary";
+    case Axis::embed:
+      return "values of the model's width";
+    case Axis::heads:
+      return "query heads";
+    case Axis::kv_heads:
+      return "KV heads";
+    case Axis::head_dim:
+      return "values of a head";
+    case Axis::mlp:
+      return "columns of the MLP";
+    case Axis::experts:
+      return "experts";
+    case Axis::ple:
+      return "values of the per-layer embedding";
+    case Axis::rank:
+      return "ranks of the adapter";
+    case Axis::layers:
+    case Axis::one:
+      break;
+  }
+  return "values";
+}
+
+std::string layers_text(const std::set<int>& layers) {
+  if (layers.empty() || *layers.begin() < 0) return "";
+  std::string text = layers.size() == 1 ? " in layer " : " in layers ";
+  int shown = 0;
+  for (const int layer : layers) {
+    if (shown == 3 && layers.size() > 4) {
+      text += ", ... " + std::to_string(*layers.rbegin());
+      break;
+    }
+    text += (shown++ ? ", " : "") + std::to_string(layer);
+  }
+  return layers.size() > 4 ? text + " (" + std::to_string(layers.size()) + " layers)" : text;
+}
+
+std::string join(const std::set<std::string>& names) {
+  std::string text;
+  size_t i = 0;
+  for (const std::string& name : names) text += (i++ == 0 ? "" : i == names.size() ? " and " : ", ") + name;
+  return text;
+}
+
+std::string legal_text(const Placement& placement, const Mesh& mesh, const std::string& axis) {
+  std::string text;
+  const int now = mesh.size(axis);
+  const std::vector<int> legal = legal_sizes(placement, mesh, axis, std::clamp(now, 32, 1 << 14) * 2);
+  for (const int n : legal) text += (text.empty() ? "" : ", ") + std::to_string(n);
+  return text;
+}
+
+}  // namespace
+
+std::string_view key_of(Axis axis) {
+  switch (axis) {
+    case Axis::vocab:
+      return "vocab";
+    case Axis::embed:
+      return "embed";
+    case Axis::heads:
+      return "heads";
+    case Axis::kv_heads:
+      return "kv_heads";
+    case Axis::head_dim:
+      return "head_dim";
+    case Axis::mlp:
+      return "mlp";
+    case Axis::experts:
+      return "experts";
+    case Axis::ple:
+      return "ple";
+    case Axis::rank:
+      return "rank";
+    case Axis::layers:
+    case Axis::one:
+      break;
+  }
+  return "one";
+}
+
+void Indivisible::add(const Placed& tensor, size_t dimension) {
+  Where& where = found_[{tensor.spec.dims[dimension], tensor.dims[dimension].axis, tensor.dims[dimension].size}];
+  const bool adapter = tensor.role == model::Role::lora_a || tensor.role == model::Role::lora_b;
+  if (adapter && !where.kinds.empty()) return;  // says what its base said
+  if (where.first.empty()) where.first = tensor.name;
+  // "layers.12.k_proj": k_proj
+  where.kinds.insert(tensor.layer < 0 ? tensor.name : tensor.name.substr(tensor.name.find('.', 7) + 1));
+  where.layers.insert(tensor.layer);
+}
+
+std::vector<Problem> Indivisible::problems(const Placement& placement, const Mesh& mesh) const {
+  std::vector<Problem> list;
+  for (const auto& [cause, where] : found_) list.push_back(problem_of(cause, where, placement, mesh));
+  return list;
+}
+
+Problem Indivisible::problem_of(const Cause& cause, const Where& what, const Placement& placement, const Mesh& mesh) {
+  const auto& [axes, dim, size] = cause;
+  std::string product, id = "SPEC-DIVIDES";
+  for (const std::string& axis : axes)
+    if (mesh.size(axis) > 1) product += (product.empty() ? "" : " x ") + axis + " " + std::to_string(mesh.size(axis));
+  // The axis to change: the first that is more than one device.
+  const std::string axis =
+      *std::find_if(axes.begin(), axes.end(), [&](const std::string& a) { return mesh.size(a) > 1; });
+  if (axes.size() == 1 && axis == "tp") id = "TP-1";
+  if (axes.size() == 1 && axis == "fsdp") id = "FSDP-1";
+  const std::vector<int> legal = legal_sizes(placement, mesh, axis, mesh.size(axis));
+  return {.id = id,
+          .message = product + " does not divide the " + std::to_string(size) + " " + std::string(noun(dim)) + " of " +
+                     join(what.kinds) + layers_text(what.layers),
+          .place = "tensor " + what.first + ", dimension " + std::string(key_of(dim)),
+          .found = product,
+          .expected = "for every tensor, " + axis + " one of " + legal_text(placement, mesh, axis),
+          .fix = legal.empty() ? "choose another spec" : "set mesh." + axis + " = " + std::to_string(legal.back())};
+}
+
+}  // namespace mw::mesh

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dimensions that their axes do not divide, gathered: one problem for all tensors of the same cause. One thread.
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/mesh/layout/sharding.h"
+
+namespace mw::mesh {
+
+class Indivisible {
+ public:
+  void add(const Placed& tensor, size_t dimension);
+  // TP-1, FSDP-1 or SPEC-DIVIDES, in the order of their axes.
+  std::vector<Problem> problems(const Placement& placement, const Mesh& mesh) const;
+
+ private:
+  struct Where {
+    std::string first;  // tensor
+    std::set<std::string> kinds;
+    std::set<int> layers;
+  };
+  using Cause = std::tuple<std::vector<std::string>, model::Axis, std::int64_t>;  // axes, dimension, its size
+  static Problem problem_of(const Cause& cause, const Where& where, const Placement& placement, const Mesh& mesh);
+  std::map<Cause, Where> found_;
+};
+
+}  // namespace mw::mesh

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// Laying mesh axes on the physical grid: every way to split the dimensions is tried, they are few.
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "core/mesh/layout/mesh.h"
+
+namespace mw::mesh {
+namespace {
+
+using Factors = std::vector<int>;  // per dimension of the grid
+
+// --- What an axis can use of the links ---
+
+Medium slowest(const std::vector<GridPart>& parts, const std::vector<GridDimension>& dims) {
+  Medium medium = Medium::none;
+  for (const GridPart& p : parts) medium = std::max(medium, dims[static_cast<size_t>(p.dimension)].medium);
+  return medium;
+}
+
+void link_facts(AxisPlace& place, const std::vector<GridDimension>& dims) {
+  int wide = 0, whole_rings = 0, stride = 1, ring_hops = 0;
+  std::int64_t block = 1;
+  for (const GridPart& p : place.parts) {
+    const GridDimension& d = dims[static_cast<size_t>(p.dimension)];
+    block *= p.size;
+    ++wide;
+    if (d.medium != Medium::link) continue;
+    stride = std::max(stride, p.stride);
+    const bool closes = d.wrap && p.size * p.stride == d.size;
+    whole_rings += closes && d.size > 2;
+    ring_hops += std::max(1, p.size / 2) * p.stride;
+  }
+  place.sharing = stride;
+  for (size_t i = 0; i < dims.size(); ++i) {  // devices of one chip share its links, unless the axis runs through them
+    const bool inside = std::any_of(place.parts.begin(), place.parts.end(),
+                                    [&](const GridPart& p) { return p.dimension == static_cast<int>(i); });
+    if (dims[i].medium == Medium::chip && !inside) place.sharing *= dims[i].size;
+  }
+  if (whole_rings == wide) {  // a torus: a ring in each dimension at once
+    place.ring = true;
+    place.rails = 2 * wide;
+    place.hops = ring_hops;
+    return;
+  }
+  place.ring = wide > 1 && block % 2 == 0 && block > 2;  // a grid of even size has a closed walk over all its points
+  place.rails = place.ring ? 2 : 1;
+  place.hops = (place.ring ? place.size / 2 : place.size - 1) * stride;
+}
+
+AxisPlace place_of(const MeshAxis& axis, std::vector<GridPart> parts, const std::vector<GridDimension>& dims) {
+  AxisPlace place{.axis = axis.name, .size = std::max(1, axis.size), .parts = std::move(parts)};
+  place.medium = slowest(place.parts, dims);
+  if (place.medium == Medium::none) return place;
+  if (place.medium == Medium::link) {
+    link_facts(place, dims);
+    return place;
+  }
+  place.ring = true;  // a switch, or one chip
+  place.hops = 1;
+  return place;
+}
+
+// --- The search ---
+
+// Inner axes stay out of the network first: they communicate in every layer.
+double cost(const AxisPlace& place, size_t axis) {
+  const double inner = 1 + 3 * static_cast<double>(axis);
+  const double medium = place.medium == Medium::network ? 16 * inner : place.medium == Medium::chip ? 0.25 : 1;
+  return medium * (place.size - 1) / place.size * place.sharing / place.rails;
+}
+
+class Search {
+ public:
+  Search(const Mesh& mesh, std::vector<GridDimension> dims, const std::vector<AskedPlace>& asked)
+      : mesh_(mesh), dims_(std::move(dims)), asked_(asked), factors_(mesh.axes.size(), Factors(dims_.size(), 1)) {
+    for (const GridDimension& d : dims_) left_.push_back(d.size);
+  }
+
+  bool run() {
+    next_axis(mesh_.axes.size());
+    return !best_.empty();
+  }
+  const std::vector<Factors>& best() const { return best_; }
+
+  std::vector<AxisPlace> places(const std::vector<Factors>& factors) const {
+    std::vector<AxisPlace> out(factors.size());
+    Factors stride(dims_.size(), 1);
+    for (size_t a = factors.size(); a-- > 0;) {
+      std::vector<GridPart> parts;
+      for (size_t d = 0; d < dims_.size(); ++d) {
+        if (factors[a][d] > 1) parts.push_back({static_cast<int>(d), factors[a][d], stride[d]});
+        stride[d] *= factors[a][d];
+      }
+      out[a] = place_of(mesh_.axes[a], std::move(parts), dims_);
+    }
+    return out;
+  }
+
+ private:
+  bool may_lie(const std::string& axis, int dimension) const {
+    const auto at = std::find_if(asked_.begin(), asked_.end(), [&](const AskedPlace& p) { return p.axis == axis; });
+    return at == asked_.end() || at->dimensions.empty() ||
+           std::find(at->dimensions.begin(), at->dimensions.end(), dimension) != at->dimensions.end();
+  }
+
+  // Axes from the innermost outwards: those before `axis` are placed next.
+  void next_axis(size_t axis) {
+    if (axis == 0) return rate();
+    split(axis - 1, std::max(1, mesh_.axes[axis - 1].size), dims_.size());
+  }
+
+  // What is left of an axis over the dimensions before `dimension`, the larger parts on inner dimensions first.
+  void split(size_t axis, int rest, size_t dimension) {
+    if (rest == 1) return next_axis(axis);
+    if (dimension == 0) return;
+    const size_t d = dimension - 1;
+    const int most = may_lie(mesh_.axes[axis].name, static_cast<int>(d)) ? std::gcd(rest, left_[d]) : 1;
+    for (int part = most; part >= 1; --part) {
+      if (rest % part != 0 || left_[d] % part != 0) continue;
+      factors_[axis][d] = part;
+      left_[d] /= part;
+      split(axis, rest / part, d);
+      left_[d] *= part;
+      factors_[axis][d] = 1;
+    }
+  }
+
+  void rate() {
+    double sum = 0;
+    size_t parts = 0;
+    const std::vector<AxisPlace> all = places(factors_);
+    for (size_t a = 0; a < all.size(); ++a) {
+      sum += cost(all[a], a);
+      parts += all[a].parts.size();
+    }
+    sum += 1e-6 * static_cast<double>(parts);  // of equals the plainer one
+    if (sum >= lowest_ - 1e-9) return;
+    lowest_ = sum;
+    best_ = factors_;
+  }
+
+  const Mesh& mesh_;
+  std::vector<GridDimension> dims_;
+  const std::vector<AskedPlace>& asked_;
+  std::vector<int> left_;
+  std::vector<Factors> factors_, best_;
+  double lowest_ = std::numeric_limits<double>::infinity();
+};
+
+// --- Neighbours along an axis ---
+
+// A walk over all points of the block, neighbour to neighbour; closed where the block is even and not a line.
+std::vector<std::vector<int>> walk(const std::vector<int>& sizes) {
+  if (sizes.size() == 1) {
+    std::vector<std::vector<int>> line;
+    for (int i = 0; i < sizes[0]; ++i) line.push_back({i});
+    return line;
+  }
+  // All dimensions but the last as one path of points; then a sheet of path x last.
+  const std::vector<std::vector<int>> path = walk({sizes.begin(), sizes.end() - 1});
+  const int rows = static_cast<int>(path.size()), columns = sizes.back();
+  std::vector<std::vector<int>> out;
+  const auto visit = [&](int row, int column) {
+    out.push_back(path[static_cast<size_t>(row)]);
+    out.back().push_back(column);
+  };
+  // A lane beside the snake leads back to its start.
+  if (rows % 2 == 0 && columns > 1) {
+    for (int r = 0; r < rows; ++r)
+      for (int c = 1; c < columns; ++c) visit(r, r % 2 == 0 ? c : columns - c);
+    for (int r = rows; r-- > 0;) visit(r, 0);
+  } else if (columns % 2 == 0 && rows > 1) {
+    for (int c = 0; c < columns; ++c)
+      for (int r = 1; r < rows; ++r) visit(c % 2 == 0 ? r : rows - r, c);
+    for (int c = columns; c-- > 0;) visit(0, c);
+  } else {
+    for (int r = 0; r < rows; ++r)
+      for (int c = 0; c < columns; ++c) visit(r, r % 2 == 0 ? c : columns - 1 - c);
+  }
+  return out;
+}
+
+// Per position along the axis its offset in the grid's row-major index.
+std::vector<int> offsets(const AxisPlace& place, const std::vector<int>& grid_strides) {
+  if (place.parts.empty()) return {0};
+  std::vector<int> sizes;
+  for (const GridPart& p : place.parts) sizes.push_back(p.size);
+  std::vector<int> out;
+  for (const std::vector<int>& point : walk(sizes)) {
+    int offset = 0;
+    for (size_t i = 0; i < point.size(); ++i)
+      offset += point[i] * place.parts[i].stride * grid_strides[static_cast<size_t>(place.parts[i].dimension)];
+    out.push_back(offset);
+  }
+  // The walk starts beside the block's corner where it is closed; devices count from the corner.
+  std::rotate(out.begin(), std::find(out.begin(), out.end(), 0), out.end());
+  return out;
+}
+
+std::vector<int> devices_of(const Layout& layout) {
+  std::vector<int> strides(layout.grid.size(), 1);
+  for (size_t d = layout.grid.size(); d-- > 1;) strides[d - 1] = strides[d] * layout.grid[d].size;
+  std::vector<int> out{0};
+  for (const AxisPlace& place : layout.axes) {
+    const std::vector<int> along = offsets(place, strides);
+    std::vector<int> next;
+    next.reserve(out.size() * along.size());
+    for (const int base : out)
+      for (const int offset : along) next.push_back(base + offset);
+    out = std::move(next);
+  }
+  return out;
+}
+
+// --- Refusals ---
+
+std::string dimension_text(const std::vector<GridDimension>& dims, const std::vector<int>& which) {
+  std::string text;
+  for (const int d : which)
+    text += (text.empty() ? "dimension " : " and ") + std::to_string(d) + " (" +
+            std::to_string(dims[static_cast<size_t>(d)].size) + ")";
+  return text;
+}
+
+[[noreturn]] void refuse(const Mesh& mesh, const std::vector<GridDimension>& dims, const AskedPlace& asked) {
+  std::int64_t room = 1;
+  for (const int d : asked.dimensions) room *= dims[static_cast<size_t>(d)].size;
+  std::string legal, whole;
+  for (std::int64_t n = 1; n <= room; ++n)
+    if (room % n == 0) legal += (legal.empty() ? "" : ", ") + std::to_string(n);
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (mesh.size(asked.axis) <= dims[d].size && dims[d].size % mesh.size(asked.axis) == 0)
+      whole += (whole.empty() ? "; it fits on dimension " : ", ") + std::to_string(d);
+  throw Error({.id = "MESH-PLACE",
+               .message = "the axis does not fit where it is laid",
+               .place = "mesh." + asked.axis,
+               .found = asked.axis + " " + std::to_string(mesh.size(asked.axis)) + " on " +
+                        dimension_text(dims, asked.dimensions),
+               .expected = "with what other axes leave, a size among " + legal + whole,
+               .fix = "give the axis one of these sizes, or leave its place open"});
+}
+
+void check_asked(const Mesh& mesh, const std::vector<GridDimension>& dims, const std::vector<AskedPlace>& asked) {
+  for (const AskedPlace& a : asked) {
+    if (!mesh.has(a.axis))
+      throw Error({.id = "MESH-PLACE",
+                   .message = "a place is asked for an axis that the mesh has not",
+                   .place = "mesh." + a.axis,
+                   .found = a.axis,
+                   .expected = to_text(mesh)});
+    for (const int d : a.dimensions)
+      if (d < 0 || d >= static_cast<int>(dims.size()))
+        throw Error({.id = "MESH-PLACE",
+                     .message = "the grid has no such dimension",
+                     .place = "mesh." + a.axis,
+                     .found = std::to_string(d),
+                     .expected = "0 to " + std::to_string(dims.size() - 1)});
+  }
+}
+
+// The asked place that cannot be: the first that is impossible together with those before it.
+void refuse_first(const Mesh& mesh, const std::vector<GridDimension>& dims, const std::vector<AskedPlace>& asked) {
+  for (size_t n = 1; n <= asked.size(); ++n) {
+    const std::vector<AskedPlace> some(asked.begin(), asked.begin() + static_cast<std::ptrdiff_t>(n));
+    if (!Search(mesh, dims, some).run()) refuse(mesh, dims, asked[n - 1]);
+  }
+}
+
+}  // namespace
+
+std::vector<GridDimension> grid(const Mesh& mesh, const hardware::Target& target) {
+  using hardware::Vendor;
+  const Vendor vendor = target.chip.vendor;
+  if (vendor == Vendor::cpu) return {{mesh.devices(), true, Medium::node}};
+  std::vector<GridDimension> dims;
+  for (size_t i = 0; i < target.shape.size(); ++i) {
+    const bool nodes = vendor == Vendor::gpu && i + 1 < target.shape.size();
+    const Medium medium = vendor == Vendor::tpu ? Medium::link : nodes ? Medium::network : Medium::node;
+    dims.push_back({std::max(1, target.shape[i]), i < target.wrap.size() && target.wrap[i], medium});
+  }
+  if (target.chip.devices_per_chip > 1) dims.push_back({target.chip.devices_per_chip, false, Medium::chip});
+  return dims;
+}
+
+Layout lay_out(const Mesh& mesh, const hardware::Target& target, const std::vector<AskedPlace>& asked) {
+  Layout layout;
+  layout.grid = grid(mesh, target);
+  std::int64_t devices = 1;
+  for (const GridDimension& d : layout.grid) devices *= d.size;
+  const std::vector<Problem> problems = check(mesh, static_cast<int>(devices));
+  if (!problems.empty()) throw Error(problems.front());
+  check_asked(mesh, layout.grid, asked);
+  Search search(mesh, layout.grid, asked);
+  if (!search.run()) refuse_first(mesh, layout.grid, asked);
+  layout.axes = search.places(search.best());
+  layout.device_of = devices_of(layout);
+  return layout;
+}
+
+}  // namespace mw::mesh

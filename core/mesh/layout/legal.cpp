@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/mesh/layout/legal.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace mw::mesh {
+namespace {
+
+std::int64_t product(const Need& need, const Mesh& mesh) {
+  std::int64_t n = 1;
+  for (const std::string& axis : need.axes) n *= mesh.size(axis);
+  return n;
+}
+
+bool same(const Need& a, const Need& b) {
+  return a.axes == b.axes && a.size == b.size && a.dim == b.dim && a.role == b.role && a.uneven == b.uneven;
+}
+
+void collect(const std::vector<Placed>& tensors, std::vector<Need>& out) {
+  for (const Placed& t : tensors) {
+    if (t.uneven == Uneven::padded) continue;
+    for (size_t d = 0; d < t.dims.size() && d < t.spec.dims.size(); ++d) {
+      if (t.spec.dims[d].empty()) continue;
+      Need need{.axes = t.spec.dims[d],
+                .size = t.dims[d].size,
+                .dim = t.dims[d].axis,
+                .role = t.base,
+                .layer = t.layer,
+                .tensor = t.name,
+                .uneven = t.uneven};
+      const auto known = std::find_if(out.begin(), out.end(), [&](const Need& n) { return same(n, need); });
+      if (known == out.end()) out.push_back(std::move(need));
+    }
+  }
+}
+
+// Doublings and halvings from one to the other.
+double distance(const Mesh& a, const Mesh& b) {
+  double sum = 0;
+  for (const MeshAxis& axis : b.axes) sum += std::abs(std::log2(axis.size) - std::log2(a.size(axis.name)));
+  return sum;
+}
+
+void extend(const std::vector<std::string>& axes, size_t at, int left, Mesh& mesh, std::vector<Mesh>& out) {
+  if (at + 1 == axes.size()) {
+    mesh.axes.push_back({axes[at], left});
+    out.push_back(mesh);
+    mesh.axes.pop_back();
+    return;
+  }
+  for (int size = left; size >= 1; --size) {
+    if (left % size != 0) continue;
+    mesh.axes.push_back({axes[at], size});
+    extend(axes, at + 1, left / size, mesh, out);
+    mesh.axes.pop_back();
+  }
+}
+
+}  // namespace
+
+std::vector<Need> needs(const model::TensorInventory& inventory, const Mesh& mesh, const Rules& rules,
+                        const std::vector<AdapterShape>& adapters, Use use) {
+  Mesh ones = mesh;  // sizes of 1 divide everything, so no axis is taken out of a spec for its size
+  for (MeshAxis& axis : ones.axes) axis.size = 1;
+  for (const char* name : {"fsdp", "tp"})
+    if (!ones.has(name)) ones.axes.push_back({name, 1});
+  const Placement placement = place(inventory, ones, rules, adapters, use);
+  std::vector<Need> out;
+  collect(placement.tensors, out);
+  collect(placement.adapters, out);
+  return out;
+}
+
+bool holds(const Need& need, const Mesh& mesh) {
+  const std::int64_t n = product(need, mesh);
+  return need.size % n == 0 || (need.uneven == Uneven::repeated && n % need.size == 0);
+}
+
+bool legal(const std::vector<Need>& needs, const Mesh& mesh) {
+  return std::all_of(needs.begin(), needs.end(), [&](const Need& need) { return holds(need, mesh); });
+}
+
+std::vector<Mesh> factorisations(const std::vector<std::string>& axes, int devices) {
+  std::vector<Mesh> out;
+  Mesh mesh;
+  if (!axes.empty() && devices > 0) extend(axes, 0, devices, mesh, out);
+  return out;
+}
+
+Mesh nearest_legal(const std::vector<Need>& needs, const Mesh& mesh, int devices, std::int64_t batch) {
+  std::vector<std::string> names;
+  for (const MeshAxis& axis : mesh.axes) names.push_back(axis.name);
+  for (const char* name : {"tp", "fsdp"})
+    if (!mesh.has(name)) names.insert(name == std::string_view("fsdp") ? names.begin() : names.end(), name);
+  Mesh best;
+  double least = std::numeric_limits<double>::infinity();
+  for (const Mesh& candidate : factorisations(names, devices)) {
+    if (!legal(needs, candidate)) continue;
+    const bool even = batch <= 0 || batch % batch_devices(candidate) == 0;
+    const double d = distance(mesh, candidate) + (even ? 0 : 0.5);
+    if (d >= least) continue;
+    least = d;
+    best = candidate;
+  }
+  return best;
+}
+
+int batch_devices(const Mesh& mesh) {
+  return mesh.size("fsdp") * mesh.size("data");
+}
+
+}  // namespace mw::mesh

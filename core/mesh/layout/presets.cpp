@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tunix: ShardingConfig.get_default_sharding of tunix/models/{gemma,gemma3,gemma4,llama3,qwen3} (gemma.md 4.1);
+// Megatron: vllm/model_executor/models; FSDP2: torch.distributed.fsdp.fully_shard, Shard(0) of each parameter.
+#include "core/mesh/layout/presets.h"
+
+#include <algorithm>
+
+namespace mw::mesh {
+namespace {
+
+using model::Axis;
+using model::Dim;
+using model::Role;
+using model::Tensor;
+using model::TensorInventory;
+
+const std::vector<std::string> kNone{}, kFsdp{"fsdp"}, kTp{"tp"};
+
+template <class AxesOf>
+PartitionSpec by_axis(const std::vector<Dim>& dims, const AxesOf& axes_of) {
+  PartitionSpec spec;
+  spec.dims.reserve(dims.size());
+  for (const Dim& d : dims) spec.dims.push_back(axes_of(d.axis));
+  return spec;
+}
+
+PartitionSpec unsplit(const Tensor& t) {
+  return {std::vector<std::vector<std::string>>(t.dims.size())};
+}
+
+// --- Tunix ---
+
+bool is_kv_einsum(const Tensor& t) {
+  return t.tunix_path.ends_with("attn.kv_einsum.w");
+}
+
+PartitionSpec tunix_training(const Tensor& t) {
+  switch (t.role) {
+    case Role::router_proj:
+    case Role::router_scale:
+    case Role::per_expert_scale:
+    case Role::layer_scalar:
+      return unsplit(t);
+    case Role::experts_gate_up:  // tp lands on the width here and on the experts' columns below, as in Tunix
+      return {{kFsdp, kNone, kNone, kTp}};
+    case Role::experts_down:
+      return {{kFsdp, kTp, kNone}};
+    case Role::ple_embed:
+      return {{kTp, kFsdp}};
+    default:
+      break;
+  }
+  if (t.dims.size() == 1) return {{kTp}};
+  return by_axis(t.dims, [](Axis axis) {
+    if (axis == Axis::embed) return kFsdp;
+    return axis == Axis::head_dim ? kNone : kTp;
+  });
+}
+
+// Gemma 3 keeps its q and k norms whole; Gemma 4 (which has a scalar per layer) and Qwen3 (other names) do not.
+bool is_gemma3_qk_norm(const TensorInventory& inventory, const Tensor& t) {
+  return (t.role == Role::q_norm || t.role == Role::k_norm) && t.tunix_path.ends_with("_norm.scale") &&
+         !inventory.find(Role::layer_scalar, 0);
+}
+
+PartitionSpec tunix(const TensorInventory& inventory, const Tensor& t, Use use) {
+  if (is_gemma3_qk_norm(inventory, t)) return unsplit(t);
+  // One KV head: nothing over tp, and fsdp by name even where sampling takes fsdp away. k_einsum has no such exception.
+  if (is_kv_einsum(t) && t.dims[0].size == 1) return {{kNone, kFsdp, kNone}};
+  PartitionSpec spec = tunix_training(t);
+  if (use == Use::sampling)
+    for (auto& axes : spec.dims) std::erase(axes, "fsdp");
+  return spec;
+}
+
+// --- Megatron and vLLM ---
+
+PresetSpec megatron(const Tensor& t) {
+  const bool vocabulary = std::any_of(t.dims.begin(), t.dims.end(), [](const Dim& d) { return d.axis == Axis::vocab; });
+  if (vocabulary) return {by_axis(t.dims, [](Axis axis) { return axis == Axis::vocab ? kTp : kNone; }), Uneven::padded};
+  switch (t.role) {
+    case Role::k_proj:
+    case Role::v_proj:
+      return {by_axis(t.dims, [](Axis axis) { return axis == Axis::kv_heads ? kTp : kNone; }), Uneven::repeated};
+    case Role::q_proj:
+    case Role::o_proj:
+    case Role::gate_proj:
+    case Role::up_proj:
+    case Role::down_proj:
+    case Role::experts_gate_up:
+    case Role::experts_down:
+      return {by_axis(t.dims, [](Axis axis) { return axis == Axis::heads || axis == Axis::mlp ? kTp : kNone; })};
+    default:
+      return {unsplit(t)};
+  }
+}
+
+// --- FSDP2 ---
+
+// The dimensions that make up the rows of the tensor in the files, outermost first.
+bool is_row(Role role, Axis axis) {
+  switch (role) {
+    case Role::o_proj:
+    case Role::down_proj:
+    case Role::ple_proj:
+      return axis == Axis::embed;
+    case Role::ple_embed:
+      return axis == Axis::vocab;
+    case Role::experts_gate_up:
+    case Role::experts_down:
+    case Role::router_proj:
+      return axis == Axis::experts;
+    default:
+      return axis != Axis::embed;
+  }
+}
+
+// fsdp on one of the row dimensions: rows are heads times head_dim, so where heads do not divide, head_dim may.
+PartitionSpec over_rows(const std::vector<Dim>& dims, const std::vector<bool>& rows, int fsdp) {
+  PartitionSpec spec{std::vector<std::vector<std::string>>(dims.size())};
+  size_t chosen = dims.size();
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (!rows[d]) continue;
+    if (chosen == dims.size() || (dims[chosen].size % fsdp != 0 && dims[d].size % fsdp == 0)) chosen = d;
+  }
+  if (chosen < dims.size()) spec.dims[chosen] = kFsdp;
+  return spec;
+}
+
+PartitionSpec fsdp_rows(const Tensor& t, const Mesh& mesh) {
+  std::vector<bool> rows(t.dims.size(), t.dims.size() == 1);
+  for (size_t d = 0; d < t.dims.size(); ++d) rows[d] = rows[d] || is_row(t.role, t.dims[d].axis);
+  return over_rows(t.dims, rows, mesh.size("fsdp"));
+}
+
+}  // namespace
+
+PresetSpec preset_spec(const TensorInventory& inventory, const Tensor& tensor, Preset preset, Use use,
+                       const Mesh& mesh) {
+  switch (preset) {
+    case Preset::tunix:
+      return {tunix(inventory, tensor, use)};
+    case Preset::megatron:
+      return megatron(tensor);
+    case Preset::fsdp:
+      return {fsdp_rows(tensor, mesh), Uneven::padded};
+    case Preset::replicated:
+      break;
+  }
+  return {unsplit(tensor)};
+}
+
+bool contracted(Role role, Axis axis) {
+  const bool puts_out_embed = role == Role::o_proj || role == Role::down_proj;
+  return (axis == Axis::embed) != puts_out_embed;
+}
+
+PresetSpec adapter_spec(const Placed& base, Role part, const std::vector<Dim>& dims, Preset preset, const Mesh& mesh) {
+  if (preset == Preset::fsdp) {  // rows of A in the files are the rank, of B the outputs
+    std::vector<bool> rows;
+    for (const Dim& d : dims) rows.push_back((d.axis == Axis::rank) == (part == Role::lora_a));
+    return {over_rows(dims, rows, mesh.size("fsdp")), Uneven::padded};
+  }
+  PartitionSpec spec;
+  for (const Dim& d : dims) {
+    const auto at = std::find_if(base.dims.begin(), base.dims.end(), [&](const Dim& b) { return b.axis == d.axis; });
+    spec.dims.push_back(at == base.dims.end() ? kNone : base.spec.dims[static_cast<size_t>(at - base.dims.begin())]);
+  }
+  return {spec, base.uneven};
+}
+
+bool fuses_kv(const Rules& rules) {
+  if (rules.adapters == AdapterForm::by_preset) return rules.preset == Preset::tunix;
+  return rules.adapters == AdapterForm::fused_kv;
+}
+
+std::string to_string(Preset preset) {
+  switch (preset) {
+    case Preset::tunix:
+      return "tunix";
+    case Preset::megatron:
+      return "megatron";
+    case Preset::fsdp:
+      return "fsdp";
+    case Preset::replicated:
+      break;
+  }
+  return "replicated";
+}
+
+}  // namespace mw::mesh

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/calibration/calibrate.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "core/base/nearest.h"
+
+namespace mw::plan {
+namespace {
+
+const Efficiencies::Named& named(const std::string& name) {
+  std::vector<std::string> all;
+  for (const auto& n : Efficiencies::names()) {
+    if (n.name == name) return n;
+    all.emplace_back(n.name);
+  }
+  throw Error({.id = "CALIBRATION",
+               .message = "no such efficiency",
+               .place = "names",
+               .found = name,
+               .expected = nearest_text(name, all)});
+}
+
+bool is_share(std::string_view name) {
+  return name == "matmul" || name == "attention" || name == "memory" || name == "collectives" || name == "kv_reads" ||
+         name.starts_with("overlap");
+}
+
+// A share never exceeds the whole, except of this machine's peaks, which are guesses.
+double at_most_whole(std::string_view name, hardware::Vendor vendor, double value) {
+  return is_share(name) && vendor != hardware::Vendor::cpu ? std::min(1.0, value) : value;
+}
+
+struct Bounds {
+  double low, high, trust;
+};
+// Seconds of software differ more from one version to the next than shares of a chip's peaks do.
+Bounds bounds_of(const FitOptions& o, hardware::Vendor vendor, std::string_view name) {
+  if (vendor == hardware::Vendor::cpu) return {o.shortest / 10, o.longest * 10, o.trust * 10};
+  if (!is_share(name) && name != "kernel_s") return {o.shortest / 4, o.longest * 4, o.trust * 4};
+  return {o.shortest, o.longest, o.trust};
+}
+
+void scale(Efficiency& e, const Factor& f, bool own_chip, const Calibration& from) {
+  const double before = e.value;
+  e.value = at_most_whole(f.name, f.vendor, before * f.value);
+  e.low = at_most_whole(f.name, f.vendor, before * f.low);
+  e.high = at_most_whole(f.name, f.vendor, before * f.high);
+  e.origin = own_chip ? Origin::measured : Origin::transferred;
+  e.source = to_text(f.basis ? *f.basis : from.basis) + ", fitted to " + std::to_string(f.rows.size()) +
+             " measured step" + (f.rows.size() == 1 ? "" : "s") + (own_chip ? "" : " of other chips") +
+             "; before: " + e.source;
+}
+
+struct Group {
+  Stack stack;
+  hardware::Vendor vendor;
+  std::string chip;
+  std::vector<const Measurement*> rows;
+};
+
+std::vector<Group> groups_of(const std::vector<Measurement>& rows) {
+  std::vector<Group> groups;
+  for (const Measurement& m : rows) {
+    if (!is_fitted(m)) continue;
+    const hardware::Chip& chip = m.request.target.chip;
+    const auto same = [&](const Group& g) { return g.stack == m.request.stack && g.chip == chip.id; };
+    auto found = std::find_if(groups.begin(), groups.end(), same);
+    if (found == groups.end()) found = groups.insert(groups.end(), {m.request.stack, chip.vendor, chip.id, {}});
+    found->rows.push_back(&m);
+  }
+  return groups;
+}
+
+double huber(double x, double knee) {
+  const double a = std::abs(x);
+  return a <= knee ? x * x : 2 * knee * a - knee * knee;
+}
+
+// Golden section over log factors: the loss has one valley, as every time falls with an efficiency.
+double minimise(double low, double high, const std::function<double(double)>& loss) {
+  const double golden = (std::sqrt(5.0) - 1) / 2;
+  double a = std::log(low), b = std::log(high);
+  double c = b - golden * (b - a), d = a + golden * (b - a), at_c = loss(c), at_d = loss(d);
+  while (b - a > 1e-5) {
+    if (at_c < at_d) {
+      b = d, d = c, at_d = at_c;
+      c = b - golden * (b - a), at_c = loss(c);
+    } else {
+      a = c, c = d, at_c = at_d;
+      d = a + golden * (b - a), at_d = loss(d);
+    }
+  }
+  return (a + b) / 2;
+}
+
+class Fitter {
+ public:
+  Fitter(const Group& group, const FitOptions& options, std::stop_token stop)
+      : group_(group),
+        options_(options),
+        names_(serves(group.stack) ? options.serving : options.names),
+        stop_(std::move(stop)),
+        logs_(names_.size(), 0.0) {
+    for (const std::string& name : names_) bounds_.push_back(bounds_of(options, group.vendor, name));
+    for (const Measurement* m : group.rows)
+      if (is_serving(m->what)) servers_.emplace(m, m->request);
+  }
+
+  std::vector<Factor> run() {
+    for (int round = 0; round < (logs_.size() > 1 ? 6 : 1); ++round)
+      for (size_t i = 0; i < logs_.size(); ++i)
+        logs_[i] = minimise(bounds_[i].low, bounds_[i].high, [&](double x) {
+          std::vector<double> tried = logs_;
+          tried[i] = x;
+          return loss(tried);
+        });
+    const double spread = std::clamp(residual(), group_.rows.size() > 1 ? 0.05 : 0.15, 0.5);
+    std::vector<Factor> out;
+    for (size_t i = 0; i < logs_.size(); ++i) {
+      Factor f{group_.stack, group_.chip, group_.vendor, names_[i], std::exp(logs_[i])};
+      f.low = f.value * std::exp(-spread);
+      f.high = f.value * std::exp(spread);
+      for (const Measurement* m : group_.rows) f.rows.push_back(m->id);
+      out.push_back(std::move(f));
+    }
+    return out;
+  }
+
+ private:
+  double error(const Measurement& m, const std::vector<double>& logs) const {
+    if (stop_.stop_requested()) throw cancelled("the fit");
+    Efficiencies all = m.request.efficiencies;
+    for (size_t i = 0; i < logs.size(); ++i) {
+      Efficiency& e = all.*named(names_[i]).member;
+      e.value = at_most_whole(names_[i], group_.vendor, e.value * std::exp(logs[i]));
+    }
+    const auto server = servers_.find(&m);
+    if (server != servers_.end()) return std::log1p(predicted(m, server->second.with(all)).error);
+    Request r = m.request;
+    r.efficiencies = all;
+    return std::log1p(predicted(m, r).error);
+  }
+  double loss(const std::vector<double>& logs) const {
+    double sum = 0;
+    for (const Measurement* m : group_.rows) sum += huber(error(*m, logs), 0.2);
+    for (size_t i = 0; i < logs.size(); ++i) sum += std::pow(0.1 * logs[i] / bounds_[i].trust, 2);
+    return sum;
+  }
+  double residual() const {
+    double sum = 0;
+    for (const Measurement* m : group_.rows) sum += std::pow(error(*m, logs_), 2);
+    return std::sqrt(sum / static_cast<double>(group_.rows.size()));
+  }
+
+  const Group& group_;
+  const FitOptions& options_;
+  const std::vector<std::string>& names_;
+  std::vector<Bounds> bounds_;
+  std::map<const Measurement*, ServeStepModel> servers_;
+  std::stop_token stop_;
+  std::vector<double> logs_;
+};
+
+}  // namespace
+
+std::string to_text(const Basis& b) {
+  return std::string(b.by == Author::user ? "calibrated by you" : "calibrated") + ", " + b.date + ", " + b.source;
+}
+
+bool is_fitted(const Measurement& m) {
+  return m.purpose == Purpose::calibration && is_speed(m.what) && m.counted();
+}
+
+bool fittable(std::string_view name) {
+  return is_share(name) || name == "kernel_s" || name == "step_s" || name == "sequence_s" || name == "sum_s";
+}
+
+bool at_limit(const Factor& f, const Efficiency& before, const FitOptions& options) {
+  const Bounds b = bounds_of(options, f.vendor, f.name);
+  return f.value < b.low * 1.002 || f.value > b.high * 0.998 ||
+         at_most_whole(f.name, f.vendor, before.value * f.value) < before.value * f.value;
+}
+
+std::vector<Factor> with_means(std::vector<Factor> factors) {
+  std::erase_if(factors, [](const Factor& f) { return f.chip.empty(); });
+  std::vector<Factor> means;
+  for (const Factor& f : factors) {
+    const auto same = [&](const Factor& p) { return p.stack == f.stack && p.vendor == f.vendor && p.name == f.name; };
+    if (std::any_of(means.begin(), means.end(), same)) continue;
+    Factor all{f.stack, "", f.vendor, f.name};
+    all.basis = f.basis;
+    double logs = 0, low = f.low, high = f.high;
+    int n = 0;
+    for (const Factor& g : factors)
+      if (same(g)) {
+        logs += std::log(g.value), ++n;
+        low = std::min(low, g.low), high = std::max(high, g.high);
+        all.rows.insert(all.rows.end(), g.rows.begin(), g.rows.end());
+        if (!g.basis || (all.basis && g.basis->by == Author::user)) all.basis = g.basis;  // the newest hand in it
+      }
+    all.value = std::exp(logs / n);
+    all.low = low, all.high = high;
+    means.push_back(std::move(all));
+  }
+  factors.insert(factors.end(), means.begin(), means.end());
+  return factors;
+}
+
+std::vector<Factor> fit_factors(const std::vector<Measurement>& rows, const FitOptions& options, std::stop_token stop) {
+  for (const auto* names : {&options.names, &options.serving})
+    for (const std::string& name : *names)
+      if (named(name); !fittable(name))
+        throw Error({.id = "CALIBRATION",
+                     .message = "no step time speaks for this efficiency",
+                     .place = "names",
+                     .found = name,
+                     .expected = "matmul, attention, memory, collectives, overlap, overlap_sums, kv_reads, kernel_s, "
+                                 "step_s, sequence_s, sum_s"});
+  std::vector<Factor> out;
+  for (const Group& g : groups_of(rows)) {
+    const std::vector<Factor> factors = Fitter(g, options, stop).run();
+    out.insert(out.end(), factors.begin(), factors.end());
+  }
+  return out;
+}
+
+void apply(const Calibration& calibration, Request& request) {
+  const hardware::Chip& chip = request.target.chip;
+  for (const Efficiencies::Named& n : Efficiencies::names()) {
+    const Factor* best = nullptr;
+    for (const Factor& f : calibration.factors) {
+      if (f.stack != request.stack || f.name != n.name) continue;
+      const bool fits = f.chip == chip.id || (f.chip.empty() && f.vendor == chip.vendor);
+      if (fits && (!best || best->chip.empty())) best = &f;
+    }
+    if (!best) continue;
+    scale(request.efficiencies.*n.member, *best, !best->chip.empty(), calibration);
+    if (const Basis& basis = best->basis ? *best->basis : calibration.basis; basis.by == Author::user)
+      request.calibrated = to_text(basis) + (best->chip.empty() ? " (other chips)" : "");
+  }
+}
+
+std::vector<Comparison> predict_all(const std::vector<Measurement>& rows, const Calibration& calibration,
+                                    std::stop_token stop) {
+  std::vector<Comparison> out;
+  for (const Measurement& m : rows) {
+    if (stop.stop_requested()) throw cancelled("the comparison");
+    Request r = m.request;
+    apply(calibration, r);
+    out.push_back(predicted(m, r));
+  }
+  return out;
+}
+
+Fit fit(const std::vector<Measurement>& rows, const FitOptions& options, std::stop_token stop) {
+  const std::vector<Factor> factors = fit_factors(rows, options, stop);
+  if (factors.empty())
+    throw Error({.id = "CALIBRATION",
+                 .message = "nothing to fit",
+                 .place = "rows",
+                 .found = std::to_string(rows.size()) + " rows",
+                 .expected = "at least one measured step time with use = calibration, and one name"});
+  Fit out;
+  out.calibration.factors = with_means(factors);
+  const std::vector<Comparison> before = predict_all(rows, {}, stop), after = predict_all(rows, out.calibration, stop);
+  out.fitted_before = summarise(rows, before, Purpose::calibration, is_time);
+  out.fitted_after = summarise(rows, after, Purpose::calibration, is_time);
+  out.time_before = summarise(rows, before, Purpose::holdout, is_time);
+  out.time_after = summarise(rows, after, Purpose::holdout, is_time);
+  out.memory = summarise(rows, after, Purpose::holdout, is_memory);
+  out.served_fitted = summarise(rows, after, Purpose::calibration, is_serving);
+  out.served_before = summarise(rows, before, Purpose::holdout, is_serving);
+  out.served_after = summarise(rows, after, Purpose::holdout, is_serving);
+  return out;
+}
+
+}  // namespace mw::plan

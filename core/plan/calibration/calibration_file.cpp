@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// calibration.json: factors with the rows they were fitted to, and the errors on the rows held out.
+#include <array>
+#include <cmath>
+
+#include "core/base/files.h"
+#include "core/base/json_row.h"
+#include "core/plan/calibration/calibrate.h"
+
+namespace mw::plan {
+namespace {
+
+using hardware::Vendor;
+constexpr std::array<std::pair<std::string_view, Vendor>, 3> kVendors{
+    {{"tpu", Vendor::tpu}, {"gpu", Vendor::gpu}, {"cpu", Vendor::cpu}}};
+
+double rounded(double x) {
+  return std::round(x * 1e4) / 1e4;
+}
+
+constexpr std::array<std::pair<std::string_view, Author>, 2> kAuthors{
+    {{"program", Author::program}, {"you", Author::user}}};
+
+Json to_json(const Factor& f) {
+  Json row;
+  row["stack"] = to_string(f.stack);
+  for (const auto& [name, vendor] : kVendors)
+    if (vendor == f.vendor) row["vendor"] = name;
+  if (!f.chip.empty()) row["chip"] = f.chip;
+  row["name"] = f.name;
+  row["factor"] = rounded(f.value);
+  row["low"] = rounded(f.low);
+  row["high"] = rounded(f.high);
+  row["rows"] = f.rows;
+  if (f.basis) {
+    row["date"] = f.basis->date;
+    row["source"] = f.basis->source;
+    row["by"] = kAuthors[static_cast<size_t>(f.basis->by)].first;
+  }
+  return row;
+}
+
+Factor read_factor(const Json& json, RowPlace at) {
+  JsonRow row(json, std::move(at));
+  Factor f;
+  f.stack = parse_stack(row.text("stack"));
+  f.vendor = row.choice("vendor", row.text("vendor"), kVendors);
+  f.chip = row.text_or("chip", "");
+  f.name = row.text("name");
+  f.value = row.number("factor");
+  f.low = row.number("low");
+  f.high = row.number("high");
+  if (f.low > f.value || f.high < f.value || f.value > 100)
+    row.bad("factor", "factor is outside its own range", std::to_string(f.value), "low <= factor <= high <= 100");
+  for (const Json& id : row.list("rows")) f.rows.push_back(row.as_text(id, "rows"));
+  if (row.optional("date") || row.optional("source") || row.optional("by"))
+    f.basis = Basis{row.text("date"), row.text("source"), row.choice("by", row.text("by"), kAuthors)};
+  row.finish();
+  return f;
+}
+
+}  // namespace
+
+Calibration read_calibration(const std::filesystem::path& file) {
+  const Json document = read_json(file);
+  const std::string name = file.string();
+  Calibration c{{string_member(document, "date", name), string_member(document, "source", name), Author::program}, {}};
+  if (document.contains("by") && document.at("by") == "you") c.basis.by = Author::user;
+  const Json& factors = list_member(document, "factors", name);
+  const Sources none;
+  for (size_t i = 0; i < factors.size(); ++i)
+    c.factors.push_back(read_factor(factors.at(i), {none, name, "factors[" + std::to_string(i) + "]", "CALIBRATION"}));
+  return c;
+}
+
+Json to_json(const ErrorSummary& s) {
+  return {{"rows", s.rows}, {"mean", rounded(s.mean)}, {"worst", rounded(s.worst)}, {"worst_row", s.worst_row}};
+}
+
+Json to_json(const Calibration& c) {
+  Json document;
+  document["schema"] = 1;
+  document["date"] = c.basis.date;
+  document["source"] = c.basis.source;
+  if (c.basis.by == Author::user) document["by"] = "you";
+  document["factors"] = Json::array();
+  for (const Factor& f : c.factors) document["factors"].push_back(to_json(f));
+  return document;
+}
+
+void write_calibration(const std::filesystem::path& file, const Fit& fit) {
+  Json document = to_json(fit.calibration);
+  const Json factors = document["factors"];
+  document.erase("factors");  // after the errors, as people read
+  document["step_time_of_fitted_rows"] = {{"before", to_json(fit.fitted_before)}, {"after", to_json(fit.fitted_after)}};
+  document["step_time_of_held_out_rows"] = {{"before", to_json(fit.time_before)}, {"after", to_json(fit.time_after)}};
+  document["memory_of_held_out_rows"] = to_json(fit.memory);
+  document["serving_of_fitted_rows"] = to_json(fit.served_fitted);
+  document["serving_of_held_out_rows"] = {{"before", to_json(fit.served_before)}, {"after", to_json(fit.served_after)}};
+  document["factors"] = factors;
+  write_file_atomically(file, document.dump(2) + "\n");
+}
+
+}  // namespace mw::plan

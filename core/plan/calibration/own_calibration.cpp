@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/calibration/own_calibration.h"
+
+#include <cmath>
+
+#include "core/base/files.h"
+#include "core/base/input_file.h"
+
+namespace mw::plan {
+namespace {
+
+namespace fs = std::filesystem;
+
+double rounded(double x) {
+  return std::round(x * 1e4) / 1e4;
+}
+
+Json before_after(const ErrorSummary& before, const ErrorSummary& after) {
+  return {{"before", to_json(before)}, {"after", to_json(after)}};
+}
+
+Json row_json(const ProposedRow& r) {
+  const Measurement& m = r.measured;
+  Json row{{"id", m.id},
+           {"use", m.purpose == Purpose::calibration ? "calibration" : "holdout"},
+           {"chip", m.request.target.chip.id},
+           {"target", m.request.target.id},
+           {"stack", to_string(m.request.stack)},
+           {"unit", m.unit},
+           {"measured", m.value},
+           {"predicted_before", r.now.predicted},
+           {"error_before", rounded(r.now.error)},
+           {"predicted_after", r.fitted.predicted},
+           {"error_after", rounded(r.fitted.error)}};
+  if (r.held_out) {
+    row["predicted_held_out"] = r.held_out->predicted;
+    row["error_held_out"] = rounded(r.held_out->error);
+    row["other_rows"] = r.others;
+  }
+  row["source"] = m.source;
+  if (!m.assumed.empty()) row["assumed"] = m.assumed;
+  return row;
+}
+
+Json efficiency_json(const ProposedEfficiency& e) {
+  return {{"stack", to_string(e.factor.stack)},
+          {"chip", e.factor.chip},
+          {"name", e.factor.name},
+          {"before", e.before},
+          {"after", e.after},
+          {"low", e.low},
+          {"high", e.high},
+          {"default", e.original.value},
+          {"rows", e.factor.rows},
+          {"at_limit", e.at_limit}};
+}
+
+}  // namespace
+
+fs::path own_calibration_file(const fs::path& folder) {
+  return folder / "calibration.json";
+}
+
+std::optional<std::string> own_calibration(const fs::path& folder) {
+  if (folder.empty() || !is_there(own_calibration_file(folder))) return std::nullopt;
+  return read_file(own_calibration_file(folder), kMaxJsonFile);
+}
+
+Json to_json(const Proposal& p) {
+  Json document = to_json(p.calibration);
+  const Json factors = document["factors"];
+  document.erase("factors");
+  document["step_time_of_fitted_rows"] = {
+      {"before", to_json(p.now)}, {"held_out", to_json(p.held_out)}, {"after", to_json(p.fitted)}};
+  document["step_time_of_held_out_rows"] = before_after(p.apart_now, p.apart_fitted);
+  document["step_time_of_shipped_held_out_rows"] = before_after(p.shipped_now, p.shipped_fitted);
+  document["efficiencies"] = Json::array();
+  for (const ProposedEfficiency& e : p.efficiencies) document["efficiencies"].push_back(efficiency_json(e));
+  document["rows"] = Json::array();
+  for (const ProposedRow& r : p.rows) document["rows"].push_back(row_json(r));
+  document["factors"] = factors;
+  return document;
+}
+
+std::optional<std::string> put_back(const fs::path& folder, const std::optional<std::string>& content) {
+  if (folder.empty())
+    throw Error({.id = "CALIBRATION",
+                 .message = "there is no configuration folder to keep a calibration in",
+                 .fix = "set HOME or XDG_CONFIG_HOME"});
+  const fs::path file = own_calibration_file(folder), before_file = file.string() + ".bak";
+  const std::optional<std::string> before = own_calibration(folder);
+  if (before) write_file_atomically(before_file, *before);
+  if (content) {
+    write_file_atomically(file, *content);
+  } else if (!remove_tree(file)) {
+    throw system_error("the file cannot be removed", file.string(), errno);
+  }
+  return before;
+}
+
+std::optional<std::string> accept(const fs::path& folder, const Proposal& proposal) {
+  return put_back(folder, to_json(proposal).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+std::optional<std::string> remove_own_calibration(const fs::path& folder) {
+  return put_back(folder, std::nullopt);
+}
+
+}  // namespace mw::plan

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/memory/device_memory.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/plan/memory/activations.h"
+#include "core/plan/request/expression.h"
+#include "core/plan/request/lengths.h"
+#include "core/plan/memory/remat.h"
+
+namespace mw::plan {
+namespace {
+
+using C = MemoryCategory;
+using Buffers = std::vector<Buffer>;
+
+struct Instant {
+  std::string name;
+  Buffers buffers;
+};
+
+// `words` name the factors of what the values need; what `bytes` are beyond that is the padding of tiles.
+Buffer buffer(std::string name, C category, const std::string& words, const Expression& needed, double bytes) {
+  const double padding = std::round(bytes - needed.value);
+  const Expression shown = needed + labelled(amount(padding), "padding of tiles");
+  return {std::move(name), category, Bytes(std::llround(bytes)), Bytes(std::llround(needed.value)),
+          words + " = " + shown.text};
+}
+Buffer buffer(std::string name, C category, const std::string& words, const Expression& needed) {
+  return buffer(std::move(name), category, words, needed, needed.value);
+}
+// That nothing is multiplied for.
+Buffer given(std::string name, C category, double bytes, std::string why) {
+  const Bytes held(std::llround(bytes));
+  return {std::move(name), category, held, held, std::move(why)};
+}
+
+Bytes total(const Buffers& buffers) {
+  Bytes sum;
+  for (const Buffer& b : buffers) sum += b.bytes;
+  return sum;
+}
+
+// A [rows, columns] array of `width` bytes per element that may be of several copies of other widths.
+Buffer matrix(const LocalModel& m, std::string name, C category, double rows, double columns, double width,
+              const std::string& words) {
+  const int element = width >= 4 ? 4 : 2;
+  const double padded =
+      static_cast<double>(mesh::padded_bytes({static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)},
+                                             element, mesh::tile_of(m.request->target.chip, element)));
+  return buffer(std::move(name), category, words, count(rows) * count(columns) * bytes_each(width),
+                padded * width / element);
+}
+
+void add(Buffers& to, Buffer b) {
+  if (b.bytes.value > 0) to.push_back(std::move(b));
+}
+
+// Weights, adapters and what the runtime holds: there from the first to the last moment.
+Buffers resident(const LocalModel& m, DType type) {
+  const Request& r = *m.request;
+  Buffers out;
+  const Held w = m.weights(type);
+  const std::string words = "elements on this device x bytes";
+  add(out, buffer("base weights", C::weights, words, count(w.elements) * bytes_each(bytes_of(type)), w.bytes));
+  if (r.other_models > 0)
+    add(out,
+        buffer("other copies of the base", C::weights, "copies x weights", count(r.other_models) * amount(w.bytes)));
+  if (r.method == Method::lora) {
+    const Held a = m.adapters(r.habits.adapters);
+    add(out,
+        buffer("adapters", C::adapters, words, count(a.elements) * bytes_each(bytes_of(r.habits.adapters)), a.bytes));
+  }
+  add(out, given("runtime", C::runtime, r.efficiencies.runtime_bytes.value, r.efficiencies.runtime_bytes.source));
+  return out;
+}
+
+Held trainable(const LocalModel& m, DType type) {
+  return m.request->method == Method::full ? m.weights(type) : m.adapters(type);
+}
+
+void add_training_state(const LocalModel& m, Buffers& out) {
+  const Request& r = *m.request;
+  const Habits& h = r.habits;
+  const double split = h.optimizer == Habits::OptimizerState::over_batch ? m.batch_ways : 1;
+  const Held moments = trainable(m, h.moments);
+  add(out,
+      buffer("Adam's moments", C::optimizer, "2 x trainables x bytes",
+             count(2) * count(moments.elements / split) * bytes_each(bytes_of(h.moments)), 2 * moments.bytes / split));
+  if (r.method == Method::full && h.master_weights) {
+    const Held masters = m.weights(DType::f32);
+    add(out, buffer("f32 masters", C::optimizer, "weights x 4 B", count(masters.elements / split) * bytes_each(4),
+                    masters.bytes / split));
+  }
+}
+
+// A compiled step has this micro-batch's gradients beside the sum.
+Buffer gradients_of(const LocalModel& m) {
+  const Habits& h = m.request->habits;
+  const Held gradients = trainable(m, h.gradients);
+  const double copies = h.static_shapes && m.request->train.accumulation > 1 ? 2 : 1;
+  const Expression once = count(gradients.elements) * bytes_each(bytes_of(h.gradients));
+  return buffer("gradients", C::gradients,
+                copies > 1 ? "sum and this micro-batch's: 2 x trainables x bytes" : "trainables x bytes",
+                copies > 1 ? count(copies) * once : once, copies * gradients.bytes);
+}
+
+// A sum over micro-batches holds its place in any case.
+bool gradients_come_late(const Request& r) {
+  return r.habits.gradient_buffers == Habits::GradientBuffers::late && r.train.accumulation <= 1;
+}
+
+// What the forward leaves for the backward.
+void add_kept(const LocalModel& m, Buffers& out, double tokens, double len) {
+  const Request& r = *m.request;
+  double kept = 0, saved = 0;
+  for (const LayerKind& k : m.kinds) {
+    kept += k.count * layer_memory(m, k, len).kept() * tokens;
+    saved += k.count * saved_bytes(r, k) * tokens;
+  }
+  if (r.train.remat == Remat::none) {
+    add(out, buffer("activations of all layers", C::activations, "tokens x bytes kept per token, all layers",
+                    count(tokens) * amount(kept / tokens), kept));
+    return;
+  }
+  const double each = r.train.remat == Remat::block ? 2 : 1;
+  if (r.train.offload == Offload::none)
+    add(out, matrix(m, each > 1 ? "saved inputs of all blocks" : "saved inputs of all layers", C::activations,
+                    each * m.layers() * tokens, m.width, 2, "layers x tokens x width x bytes"));
+  add(out, buffer("saved outputs of all layers", C::activations, "tokens x bytes saved per token, all layers",
+                  count(tokens) * amount(saved / tokens), saved));
+}
+
+// Weights gathered whole for the layer in use and those fetched ahead.
+Buffer gather_buffers(const LocalModel& m) {
+  double largest = 0;
+  for (const LayerKind& k : m.kinds) largest = std::max(largest, k.gathered);
+  const double layers = 1 + m.request->habits.prefetched_layers;
+  return buffer("gathered layers", C::collectives, "(1 + prefetched) x largest layer x bytes",
+                count(layers) * count(largest) * bytes_each(bytes_of(m.request->weights)));
+}
+Buffer gathered_head(const LocalModel& m) {
+  return buffer("gathered embedding", C::collectives, "elements x bytes",
+                count(m.head_gathered) * bytes_each(bytes_of(m.request->weights)));
+}
+
+// What an allocator holds besides where sizes vary from step to step.
+void add_fragmentation(const LocalModel& m, Buffers& out) {
+  const Request& r = *m.request;
+  const bool varies = r.habits.elementwise == Habits::Elementwise::eager && r.lengths.rows == Rows::ragged;
+  if (!varies) return;
+  double dynamic = 0;
+  for (const Buffer& b : out)
+    if (b.category == C::activations || b.category == C::logits) dynamic += static_cast<double>(b.bytes.value);
+  add(out, buffer("allocator's holes", C::workspace, "activations and logits x share of holes",
+                  amount(dynamic) * number(r.efficiencies.fragmentation.value)));
+}
+
+DeviceMemory finish(const LocalModel& m, std::vector<Instant> instants) {
+  const Request& r = *m.request;
+  DeviceMemory out;
+  out.capacity = Bytes(std::llround(r.target.chip.memory.value));
+  const Instant* peak = &instants.front();
+  for (Instant& i : instants) {
+    add_fragmentation(m, i.buffers);
+    Ledger ledger;
+    for (const Buffer& b : i.buffers) ledger[b.category] += b.bytes;
+    for (size_t c = 0; c < kMemoryCategories; ++c)
+      out.category_peaks.bytes[c] = std::max(out.category_peaks.bytes[c], ledger.bytes[c]);
+    if (total(i.buffers) > total(peak->buffers)) peak = &i;
+  }
+  out.peak_instant = peak->name;
+  out.buffers = peak->buffers;
+  std::stable_sort(out.buffers.begin(), out.buffers.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  double unsure = 0;
+  Expression sum;
+  for (const Buffer& b : out.buffers) {
+    out.at_peak[b.category] += b.bytes;
+    sum = sum + amount(static_cast<double>(b.bytes.value));
+    if (b.category == C::activations || b.category == C::logits || b.category == C::workspace)
+      unsure += static_cast<double>(b.bytes.value);
+  }
+  const auto value = static_cast<double>(out.at_peak.total().value);
+  const Efficiency& runtime = r.efficiencies.runtime_bytes;
+  out.total = {.value = value,
+               .low = value - 0.15 * unsure - (runtime.value - runtime.low),
+               .high = value + 0.15 * unsure + (runtime.high - runtime.value),
+               .origin = runtime.origin,
+               .formula = "sum of the buffers at " + out.peak_instant,
+               .inputs = sum.text,
+               .source = "shapes and shards; working sets within 15 % of published ones (reference 5.4)"};
+  return out;
+}
+
+Buffers with(Buffers buffers, std::initializer_list<Buffer> more) {
+  for (const Buffer& b : more) add(buffers, b);
+  return buffers;
+}
+
+struct Widest {
+  LayerMemory memory;
+  const LayerKind* kind = nullptr;
+  double bytes = 0;
+};
+template <class Size>
+Widest widest(const LocalModel& m, double len, Size size) {
+  Widest w;
+  for (const LayerKind& k : m.kinds) {
+    const LayerMemory memory = layer_memory(m, k, len);
+    if (const double bytes = size(memory); !w.kind || bytes > w.bytes) w = {memory, &k, bytes};
+  }
+  return w;
+}
+
+std::string one_of(const LayerKind& kind) {  // "sliding layers" -> "a sliding layer"
+  const auto at = kind.name.find("layers");
+  return "a " + kind.name.substr(0, at) + "layer" + kind.name.substr(at + 6);
+}
+
+Buffer working_set(const Widest& wide, double tokens, const char* words = "tokens x bytes per token") {
+  return buffer("working set of " + one_of(*wide.kind), C::activations, words, count(tokens) * amount(wide.bytes),
+                wide.bytes * tokens);
+}
+
+Buffer logits_buffer(const LocalModel& m, double rows, int chunk, double width, const char* words) {
+  return matrix(m, chunk > 0 && chunk < rows ? "chunk of logits" : "logits", C::logits,
+                chunk > 0 ? std::min<double>(rows, chunk) : rows, m.vocab, width, words);
+}
+
+}  // namespace
+
+double rows_on_device(const LocalModel& m, std::int64_t batch) {
+  return std::ceil(static_cast<double>(batch) / m.batch_ways);
+}
+
+double kv_bytes_per_token(const LocalModel& m, double len) {
+  const Request& r = *m.request;
+  double sum = 0;
+  for (const LayerKind& k : m.kinds) {
+    if (!k.shape.has_k) continue;
+    const bool capped =
+        r.sliding_window_kv && k.shape.attention == model::Attention::sliding && m.config.sliding_window > 0;
+    const double kept = capped ? std::min<double>(len, m.config.sliding_window) : len;
+    sum += k.count * 2 * k.kv() * bytes_of(r.kv) * kept / len;
+  }
+  return sum;
+}
+
+DeviceMemory train_memory(const LocalModel& m) {
+  const Request& r = *m.request;
+  const double rows = rows_on_device(m, r.train.batch), len = row_facts(r.lengths, rows).longest, tokens = rows * len;
+  const bool full = r.method == Method::full;
+  Buffers always = resident(m, full ? r.habits.full_weights : r.weights);
+  add_training_state(m, always);
+  const Buffer gradients = gradients_of(m);
+  if (!gradients_come_late(r)) add(always, gradients);
+  Buffers left = always;
+  add_kept(m, left, tokens, len);
+  const Widest live = widest(m, len, [&](const LayerMemory& l) {
+    if (r.train.remat == Remat::none) return std::max(l.attention_backward, l.mlp_backward);
+    return r.train.remat == Remat::block ? l.live_block() : l.live_layer();
+  });
+  Buffers working{working_set(live, tokens)};
+  add(working, gather_buffers(m));
+  if (full && live.kind->gathered > 0)
+    add(working, buffer("a layer's whole gradients", C::collectives, "elements x bytes",
+                        count(live.kind->gathered) * bytes_each(bytes_of(r.weights))));
+  Instant backward{"backward of " + one_of(*live.kind), left};
+  backward.buffers.insert(backward.buffers.end(), working.begin(), working.end());
+  Instant loss{
+      "logits of a training step",
+      with(left, {logits_buffer(m, tokens, r.train.loss_chunk, r.habits.logit_bytes,
+                                "tokens x vocabulary x bytes of all copies"),
+                  matrix(m, "last hidden states", C::activations, tokens, m.config.dim, 2, "tokens x width x bytes"),
+                  gathered_head(m)})};
+  if (!gradients_come_late(r)) return finish(m, {std::move(loss), std::move(backward)});
+  Instant end{"end of the backward", with(always, {gradients})};
+  end.buffers.insert(end.buffers.end(), working.begin(), working.end());
+  return finish(m, {std::move(loss), std::move(backward), std::move(end)});
+}
+
+DeviceMemory forward_memory(const LocalModel& m) {
+  const Request& r = *m.request;
+  const ForwardWork& f = r.forward;
+  const double rows = rows_on_device(m, f.batch), tokens = rows * f.len;
+  Buffers always = resident(m, r.weights);
+  if (f.top_k > 0)
+    add(always, matrix(m, "top-k values and indices", C::logits, tokens, f.top_k, 8, "tokens x k x 8 B"));
+  const Widest wide = widest(m, f.len, [](const LayerMemory& l) { return l.forward; });
+  Instant layer{"forward of " + one_of(*wide.kind), with(always, {working_set(wide, tokens), gather_buffers(m)})};
+  const Buffer logits =
+      logits_buffer(m, tokens, f.chunk, r.habits.forward_logit_bytes, "tokens x vocabulary x bytes of all copies");
+  Instant last{
+      f.chunk > 0 ? "a chunk of logits" : "logits of the forward",
+      with(always,
+           {logits, matrix(m, "last hidden states", C::activations, tokens, m.config.dim, 2, "tokens x width x bytes"),
+            gathered_head(m)})};
+  if (r.habits.forward == Habits::Forward::op_by_op && f.chunk == 0) {
+    add(last.buffers, matrix(m, "transposed output matrix", C::workspace, m.config.dim, m.vocab, 2,
+                             "width x vocabulary x bytes: a product outside jit"));
+    // n blocks leave about n/2 holes (Knuth's fifty-percent rule): two logits of that size one, half as large.
+    add(last.buffers,
+        buffer("hole between the logits", C::workspace, "half of one of two arrays of logits (fifty-percent rule)",
+               amount(static_cast<double>(logits.bytes.value)) * number(0.25)));
+  }
+  return finish(m, {std::move(layer), std::move(last)});
+}
+
+DeviceMemory rollout_memory(const LocalModel& m) {
+  const Request& r = *m.request;
+  const RolloutWork& w = r.rollout;
+  const double rows = rows_on_device(m, w.batch);
+  const double len = w.cache_len > 0 ? w.cache_len : w.prompt + w.new_tokens;
+  const double copies = r.habits.caches == Habits::Caches::copied ? 2 : 1;
+  Buffers always = resident(m, r.weights);
+  const double cache = rows * len * kv_bytes_per_token(m, len);
+  add(always,
+      buffer(copies > 1 ? "KV cache, argument and result" : "KV cache", C::kv_cache, "copies x rows x tokens x bytes",
+             count(copies) * count(rows) * count(len) * amount(kv_bytes_per_token(m, len)), copies * cache));
+  const double prompt = rows * w.prompt;
+  const Widest wide = widest(m, len, [](const LayerMemory& l) { return l.forward; });
+  Instant prefill{"prefill",
+                  with(always, {working_set(wide, prompt, "prompt tokens x bytes per token"), gather_buffers(m)})};
+  Instant decode{"decoding", with(always, {matrix(m, "logits of one step", C::logits, rows, m.vocab, 6,
+                                                  "rows x vocabulary x (bf16 and its f32 copy)"),
+                                           working_set(wide, rows, "rows x bytes per token"), gather_buffers(m)})};
+  return finish(m, {std::move(prefill), std::move(decode)});
+}
+
+DeviceMemory serve_memory(const LocalModel& m) {
+  const Request& r = *m.request;
+  const ServeWork& s = r.serve;
+  Buffers always = resident(m, r.weights);
+  const double tokens = s.max_num_batched_tokens;
+  const Widest wide = widest(m, s.max_model_len, [](const LayerMemory& l) { return l.forward; });
+  add(always, working_set(wide, tokens, "batched tokens x bytes per token"));
+  add(always, matrix(m, "logits of one step", C::logits, s.max_num_seqs, m.vocab, 6,
+                     "sequences x vocabulary x (bf16 and its f32 copy)"));
+  const Expression left = amount(r.target.chip.memory.value) * number(s.memory_utilisation) -
+                          amount(static_cast<double>(total(always).value));
+  Instant serving{"serving", std::move(always)};
+  add(serving.buffers,
+      s.kv_cache ? given("KV cache", C::kv_cache, static_cast<double>(s.kv_cache->value), "as the server sets it aside")
+                 : buffer("KV cache", C::kv_cache, "capacity x share that may be filled, less everything else", left));
+  return finish(m, {std::move(serving)});
+}
+
+}  // namespace mw::plan

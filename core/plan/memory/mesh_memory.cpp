@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of one virtual device of a mesh: what core/engine/distributed/shards.h says that it stores and gathers, and a step in the
+// working form.
+#include <algorithm>
+#include <map>
+
+#include "core/mesh/collectives/engine_step.h"
+#include "core/mesh/collectives/local_config.h"
+#include "core/plan/memory/step_buffers.h"
+
+namespace mw::plan {
+namespace {
+
+using mesh::Placed;
+using model::Role;
+
+std::int64_t size_of(const mesh::Range& r) {
+  return r.end - r.begin;
+}
+
+// One tensor on the device.
+struct StoredTensor {
+  const Placed* placed = nullptr;
+  std::int64_t stored = 0, used = 0;  // elements of the shard; of the working form, padding included
+  bool vector = false, adapter = false, is_buffer = false;
+  bool direct = false;  // the shard is the working form
+  bool sums = false;    // its gradient has terms of other devices
+};
+
+// Where what is used together lies: model-level tensors of the head and of the embeddings, and each layer's.
+constexpr int kHead = -2, kEmbeddings = -1;
+int part_of(const Placed& p) {
+  return p.layer >= 0 ? p.layer : p.role == Role::final_norm ? kHead : kEmbeddings;
+}
+
+class DevicePlan {
+ public:
+  DevicePlan(const model::Config& config, const TrainShape& shape, const MeshDevice& at)
+      : shape_(shape),
+        form_(*at.mesh, *at.placement, mesh::engine_step({})),
+        at_(at),
+        local_(mesh::local_config(config, form_, *at.placement, *at.mesh, at.device)) {
+    const model::TensorInventory whole(config);
+    for (size_t i = 0; i < whole.tensors().size(); ++i) {
+      const model::Tensor& t = whole.tensors()[i];
+      StoredTensor h = held(at.placement->tensors[i], mesh::local_slice(local_, t));
+      h.vector = is_vector(t), h.is_buffer = t.is_buffer;
+      held_.push_back(h);
+    }
+    if (shape.method == Method::full) return;
+    for (size_t i = 0; i < at.placement->adapters.size(); ++i) {  // A then B of each
+      const Placed& p = at.placement->adapters[i];
+      const auto rank =
+          std::find_if(p.dims.begin(), p.dims.end(), [](const model::Dim& d) { return d.axis == model::Axis::rank; });
+      for (const model::LoraTarget& t : whole.lora_targets())
+        if (t.role == p.base && t.layer == p.layer)
+          held_.push_back(held(p, mesh::local_slice(local_, t, p.role, static_cast<int>(rank->size))));
+      held_.back().adapter = true;
+    }
+  }
+
+  MemoryPlan run() const {
+    TrainShape own = shape_;
+    if (mesh::batch_share(*at_.mesh, at_.device).index > 0) own.generate_tokens = 0;  // one prompt at a time
+    StepPlan p(local_.config, mesh::local_inventory(local_), own);
+    if (p.config.ple_dim > 0) p.ple_columns = size_of(local_.ple);
+    Ledger kept;
+    kept[MemoryCategory::weights] = weights(p);
+    kept[MemoryCategory::adapters] = buffer(shards([](const StoredTensor& h) { return h.adapter; }));
+    kept[MemoryCategory::collectives] = buffer(gathered(), 1) + buffer(partial_sums());
+    kept[MemoryCategory::gradients] = buffer(gradients());
+    kept[MemoryCategory::optimizer] = optimizer();
+    const Bytes sampled = sampled_logits(p);
+    return run_memory(std::move(p), kept, sampled);
+  }
+
+ private:
+  StoredTensor held(const Placed& p, const mesh::LocalSlice& slice) const {
+    StoredTensor h{.placed = &p, .stored = 1, .used = slice.elements()};
+    for (const mesh::Range& r : mesh::piece(p, *at_.mesh, at_.device)) h.stored *= size_of(r);
+    const mesh::AxisSet gathered = form_.stored(p) & ~form_.working(p);
+    h.direct = gathered == 0 && h.stored == slice.blocks * size_of(slice.rows) * slice.local_columns();
+    const bool router = p.base == Role::router_proj || p.base == Role::router_scale || p.base == Role::per_expert_scale;
+    const mesh::AxisSet parts = router ? 0 : form_.parallel(p);
+    h.sums = !h.direct || form_.batch() != 0 || (parts & ~form_.working(p)) != 0 || repeats(p);
+    return h;
+  }
+
+  // Devices with the same KV head.
+  bool repeats(const Placed& p) const {
+    if (p.uneven != mesh::Uneven::repeated) return false;
+    for (int a = 0; a < form_.axes(); ++a)
+      if ((form_.working(p) >> a & 1) && form_.size(a) > p.shards) return true;
+    return false;
+  }
+
+  bool trained(const StoredTensor& h) const { return shape_.method == Method::full ? !h.is_buffer : h.adapter; }
+  std::int64_t weight_bytes() const { return shape_.weights == WeightType::f32 ? 4 : 2; }
+
+  // Floats of the shards of some.
+  template <class Which>
+  std::int64_t shards(const Which& which) const {
+    std::int64_t floats = 0;
+    for (const StoredTensor& h : held_)
+      if (which(h)) floats += aligned(h.stored);
+    return floats;
+  }
+
+  // In Core's form with norms apart, as on one device; the others in shards, vectors in the weight type, too.
+  Bytes weights(const StepPlan& p) const {
+    std::int64_t head = 0, norms = 0, matrices = 0, shards = 0;
+    for (const model::Layer& l : p.config.layers) head = std::max(head, std::int64_t{l.head_dim});
+    if (p.config.v_norm) norms += aligned(head);
+    for (const StoredTensor& h : held_) {
+      if (h.adapter) continue;
+      if (!h.direct)
+        shards += sizes::aligned_bytes(h.stored * weight_bytes());
+      else if (h.vector)
+        norms += aligned(h.used);
+      else
+        matrices += sizes::aligned_bytes(h.used * weight_bytes());
+    }
+    return buffer(norms) + buffer(matrices, 1) + buffer(shards, 1);
+  }
+
+  // Bytes of what is gathered at once: the largest part.
+  std::int64_t gathered() const {
+    std::map<int, std::int64_t> parts;
+    for (const StoredTensor& h : held_) {
+      if (h.direct) continue;
+      const std::int64_t bytes = sizes::aligned_bytes(h.used * (h.vector || h.adapter ? 4 : weight_bytes()));
+      parts[part_of(*h.placed)] += bytes;
+      if (h.placed->role == Role::embed) parts[kHead] += bytes;
+    }
+    std::int64_t most = 0;
+    for (const auto& [part, bytes] : parts) most = std::max(most, bytes);
+    return most;
+  }
+
+  // Floats of gradients before their sum: of the model's own tensors through the whole step, layers take turns.
+  std::int64_t partial_sums() const {
+    std::map<int, std::int64_t> parts;
+    for (const StoredTensor& h : held_)
+      if (trained(h) && h.sums) parts[part_of(*h.placed)] += aligned(h.used);
+    std::int64_t kept = 0, most = 0;
+    for (const auto& [part, floats] : parts) part < 0 ? kept += floats : most = std::max(most, floats);
+    return kept + most;
+  }
+
+  std::int64_t gradients() const {
+    std::int64_t floats = 0;
+    for (const StoredTensor& h : held_)
+      if (trained(h)) floats += aligned(h.sums ? h.stored : h.used);
+    return floats;
+  }
+
+  Bytes optimizer() const {
+    std::int64_t values = 0;
+    for (const StoredTensor& h : held_)
+      if (trained(h)) values += h.stored;
+    const bool masters = shape_.method == Method::full && shape_.weights == WeightType::bf16;
+    return buffer(values) * 2 + buffer(masters ? shards([&](const StoredTensor& h) { return trained(h); }) : 0);
+  }
+
+  // Beside those of the loss: of the whole vocabulary where it is in parts, and f32 where the loss has others.
+  Bytes sampled_logits(const StepPlan& p) const {
+    Bytes sum = streams_loss(p) ? buffer(p.config.vocab) : Bytes(0);
+    const Placed* head = form_.find(Role::embed, -1);
+    std::int64_t room = p.config.vocab;
+    for (int a = 0; head && a < form_.axes(); ++a)
+      if (form_.parallel(*head) >> a & 1) room *= form_.size(a);
+    return room > p.config.vocab ? sum + buffer(room) : sum;
+  }
+
+  const TrainShape& shape_;
+  const mesh::WorkingForm form_;
+  const MeshDevice at_;
+  const mesh::LocalConfig local_;
+  std::vector<StoredTensor> held_;
+};
+
+}  // namespace
+
+MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape, const MeshDevice& at) {
+  check(shape);
+  return DevicePlan(config, shape, at).run();
+}
+
+}  // namespace mw::plan

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/memory/paged_reads.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace mw::plan {
+namespace {
+
+// Tokens of a block in decode where no tuned size is known (tpu-inference v0.19.0, kernels/ragged_paged_attention/v3/
+// kernel.py, get_default_block_sizes): 16 MiB in words of 32 bits, at most the longest request.
+double block_of(const LayerKind& kind, const Request& r) {
+  const int packing = 4 / std::min(4, bytes_of(r.kv)), lanes = (kind.shape.head_dim + 127) / 128 * 128;
+  const int both = 2 * std::max(1, static_cast<int>(std::lround(kind.kv_heads)));  // keys and values
+  const auto heads = std::bit_ceil(static_cast<unsigned>((both + packing - 1) / packing * packing));
+  const double to_peak = 16.0 * 1048576 * packing / 4 / lanes / heads;
+  return std::min(to_peak, static_cast<double>(r.serve.max_model_len));
+}
+
+}  // namespace
+
+PagedReads::PagedReads(const LocalModel& m) {
+  const Request& r = *m.request;
+  const hardware::Chip& chip = r.target.chip;
+  const double per_chip = std::max(1, chip.devices_per_chip), unit = std::max(8, chip.matrix_unit);
+  const double peak = chip.bf16_flops.value / per_chip, bandwidth = chip.memory_bandwidth.value / per_chip;
+  for (const LayerKind& k : m.kinds) {
+    const bool slides = k.shape.attention == model::Attention::sliding && m.config.sliding_window > 0;
+    Kind kind{.count = k.count, .window = slides ? m.config.sliding_window : 0, .block = block_of(k, r)};
+    if (slides && r.sliding_window_kv) kind.block = std::min<double>(kind.block, kind.window);
+    kind.token_s = 2 * k.kv() * bytes_of(r.kv) / bandwidth;
+    // A few queries for each head of keys: a tile of keys or values is loaded for them as for a whole tile of queries.
+    const double rows = std::ceil(k.heads / std::max(1.0, k.kv_heads) / unit) * unit;
+    const double lanes = std::ceil(k.shape.head_dim / unit) * unit;
+    kind.block_s = 2 * 2 * rows * k.kv_heads * lanes * kind.block / peak;
+    kinds_.push_back(kind);
+  }
+}
+
+// Queries and keys go in blocks there (512 at two queries a head of keys, 1,024): each block of queries meets the whole
+// blocks that its window touches.
+double PagedReads::walked(int window) {
+  return window + 512.0 + 1024.0;
+}
+
+double PagedReads::seconds(double context, double share) const {
+  double sum = 0;
+  for (const Kind& k : kinds_) {
+    const double skipped = k.window > 0 ? std::floor(std::max(0.0, context - k.window) / k.block) : 0;
+    const double blocks = std::ceil(context / k.block) - skipped;
+    sum += k.count * std::max((context - skipped * k.block) * k.token_s / share, blocks * k.block_s);
+  }
+  return sum;
+}
+
+}  // namespace mw::plan

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/memory/remat.h"
+
+#include <algorithm>
+#include <array>
+
+namespace mw::plan {
+namespace {
+
+using model::Role;
+
+constexpr std::array<std::pair<Saved, Role>, 7> kProducts{{{Saved::q_proj, Role::q_proj},
+                                                           {Saved::k_proj, Role::k_proj},
+                                                           {Saved::v_proj, Role::v_proj},
+                                                           {Saved::o_proj, Role::o_proj},
+                                                           {Saved::gate_proj, Role::gate_proj},
+                                                           {Saved::up_proj, Role::up_proj},
+                                                           {Saved::down_proj, Role::down_proj}}};
+
+bool saves(const Request& r, Saved what) {
+  return std::find(r.train.saved.begin(), r.train.saved.end(), what) != r.train.saved.end();
+}
+
+}  // namespace
+
+bool computed_again(const Request& r, const Product& p) {
+  for (const auto& [saved, role] : kProducts)
+    if (role == p.role && saves(r, saved)) return false;
+  // A norm after the block reads the block's output in its backward.
+  if (r.habits.recomputation == Habits::Recomputation::whole || r.model.post_norms) return true;
+  const bool last = p.role == Role::down_proj || p.role == Role::experts_down;
+  return !last && !(r.train.remat == Remat::block && p.role == Role::o_proj);
+}
+
+bool attention_again(const Request& r) {
+  return !saves(r, Saved::attention);
+}
+
+double saved_bytes(const Request& r, const LayerKind& k) {
+  if (r.train.offload == Offload::host) return 0;
+  double bytes = saves(r, Saved::attention) ? 2 * k.q() + 4 * k.heads : 0;  // and the sums of its softmax
+  for (const auto& [saved, role] : kProducts)
+    if (const Product* p = k.product(role); p && saves(r, saved)) bytes += 2 * p->out;
+  return bytes;
+}
+
+}  // namespace mw::plan

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/memory/step_buffers.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "core/base/error.h"
+
+namespace mw::plan {
+namespace {
+
+using model::Role;
+
+constexpr Role kRoles[kProjections] = {Role::q_proj,    Role::k_proj,  Role::v_proj,   Role::o_proj,
+                                       Role::gate_proj, Role::up_proj, Role::down_proj};
+
+}  // namespace
+
+void check(const TrainShape& shape) {
+  const TrainShape::Forward& e = shape.evaluation;
+  if (shape.tokens < 0 || shape.tokens > kMostTokens || shape.loss_tokens < 0 || shape.longest < 0 ||
+      shape.threads < 1 || shape.generate_tokens < 0 || shape.prompt_tokens < 0 || e.tokens < 0 ||
+      e.tokens > kMostTokens || e.loss_tokens < 0 || e.longest < 0)
+    throw Error({.id = "PLAN-SIZE",
+                 .message = "the micro-batch is beyond all reason",
+                 .found = std::to_string(shape.tokens) + " tokens, " + std::to_string(shape.threads) + " threads",
+                 .expected = "0 to " + std::to_string(kMostTokens) + " tokens, at least 1 thread"});
+}
+
+StepPlan::StepPlan(model::Config c, model::TensorInventory tensors, TrainShape s)
+    : config(std::move(c)),
+      shape(std::move(s)),
+      inventory(std::move(tensors)),
+      rank(config.layers.size()),
+      ple_columns(config.ple_dim) {
+  if (shape.method == Method::full) return;
+  lowest = config.layers.size();
+  for (const LoraSize& lora : shape.lora)
+    for (const model::LoraTarget& t : inventory.lora_targets()) {
+      if (t.role != lora.role || t.layer != lora.layer) continue;
+      const auto p = std::find(std::begin(kRoles), std::end(kRoles), t.role) - std::begin(kRoles);
+      rank[static_cast<size_t>(t.layer)][static_cast<size_t>(p)] = lora.rank;
+      most_in = std::max(most_in, t.in);
+      most_rank = std::max(most_rank, std::int64_t{lora.rank});
+      adapter_floats += aligned(lora.rank * t.in) + aligned(t.out * lora.rank);
+      adapter_parameters += lora.rank * (t.in + t.out);
+      lowest = std::min(lowest, static_cast<size_t>(t.layer));
+    }
+}
+
+std::int64_t StepPlan::q(size_t layer) const {
+  return std::int64_t{config.layers[layer].heads} * config.layers[layer].head_dim;
+}
+std::int64_t StepPlan::kv(size_t layer) const {
+  return std::int64_t{config.layers[layer].kv_heads} * config.layers[layer].head_dim;
+}
+std::int64_t StepPlan::ple() const {
+  return static_cast<std::int64_t>(config.layers.size()) * config.ple_dim;
+}
+bool StepPlan::lends(size_t layer) const {
+  return std::any_of(config.layers.begin(), config.layers.end(),
+                     [&](const model::Layer& l) { return l.kv_donor == static_cast<int>(layer); });
+}
+
+namespace {
+
+// The statistics and the input of the norm after attention or MLP.
+std::int64_t post_norm_floats(const StepPlan& p) {
+  return p.config.post_norms ? aligned(p.shape.tokens) + aligned(p.shape.tokens * p.config.dim) : 0;
+}
+
+// Floats that the backward of one attention (MLP) block needs: statistics of its norms, projections, z = A x.
+std::int64_t attention_floats(const StepPlan& p, size_t layer) {
+  const std::int64_t n = p.shape.tokens;
+  const model::Layer& l = p.config.layers[layer];
+  std::int64_t sum = aligned(n) + aligned(n * l.heads) + 2 * aligned(n * p.q(layer)) + post_norm_floats(p);
+  if (p.config.qk_norm) sum += aligned(n * l.heads);
+  if (p.config.qk_norm && l.has_k) sum += aligned(n * l.kv_heads);
+  if (p.config.v_norm && l.has_k) sum += aligned(n * l.kv_heads);
+  if (l.has_k) sum += aligned(n * p.kv(layer));
+  if (l.has_v) sum += aligned(n * p.kv(layer));
+  for (size_t i = 0; i < 4; ++i) sum += aligned(n * p.rank[layer][i]);
+  return sum;
+}
+std::int64_t mlp_floats(const StepPlan& p, size_t layer) {
+  const std::int64_t n = p.shape.tokens;
+  std::int64_t sum = aligned(n) + 2 * aligned(n * p.config.layers[layer].mlp_dim) + post_norm_floats(p);
+  if (p.config.ple_dim > 0) sum += aligned(n) + aligned(n * p.ple_columns) + aligned(n * p.config.dim);
+  if (p.config.experts > 0) {
+    const std::int64_t chosen = n * p.config.experts_per_token;
+    sum += 3 * aligned(chosen) + aligned(p.config.experts + 1) + 4 * aligned(n) +
+           2 * aligned(chosen * p.config.expert_dim) + 2 * aligned(n * p.config.dim);
+  }
+  for (size_t i = 4; i < kProjections; ++i) sum += aligned(n * p.rank[layer][i]);
+  return sum;
+}
+
+// Working space of whichever layer is being computed, as wide as the widest.
+Bytes scratch(const StepPlan& p) {
+  std::int64_t q = 0, kv = 0, mlp = 0;
+  for (size_t l = 0; l < p.config.layers.size(); ++l) {
+    q = std::max(q, p.q(l));
+    kv = std::max(kv, p.kv(l));
+    mlp = std::max(mlp, std::int64_t{p.config.layers[l].mlp_dim});
+  }
+  const std::int64_t n = p.shape.tokens, d = aligned(n * p.config.dim);
+  std::int64_t floats = aligned(n) + 4 * d + aligned(n * p.most_rank);
+  if (p.shape.dropout) floats += aligned(n * p.most_in);
+  const std::int64_t attention = 2 * aligned(n * q) + (p.config.v_norm ? 4 : 3) * aligned(n * kv);
+  std::int64_t rest = aligned(n * mlp);
+  if (p.config.ple_dim > 0) rest = std::max(rest + aligned(n * p.ple_columns), aligned(n * p.ple()));
+  if (p.config.experts > 0)
+    rest = std::max(rest, 4 * d + 2 * aligned(n * p.config.expert_dim) + aligned(n * p.config.experts) +
+                              aligned(n * p.config.experts_per_token));
+  return buffer(floats + std::max(attention, rest));  // they take turns
+}
+
+// Per-layer inputs of all layers; keys, values and their gradients of layers that lend them.
+Bytes across_layers(const StepPlan& p) {
+  const std::int64_t n = p.shape.tokens;
+  std::int64_t inputs = 0, lent = 0;
+  if (p.config.ple_dim > 0)
+    inputs = aligned(n * p.ple()) + aligned(n * static_cast<std::int64_t>(p.config.layers.size()));
+  for (size_t l = 0; l < p.config.layers.size(); ++l)
+    if (p.lends(l)) lent += (l < p.lowest ? 2 : 4) * aligned(n * p.kv(l));
+  return buffer(inputs) + buffer(lent);
+}
+
+}  // namespace
+
+Bytes activations(const StepPlan& p) {
+  const size_t count = p.config.layers.size();
+  const std::int64_t d = aligned(p.shape.tokens * p.config.dim);
+  const auto trained = static_cast<std::int64_t>(count - p.lowest);
+  // Layer inputs and the last output; below the lowest trained layer they share one place.
+  std::int64_t inputs = (trained + 1) * d;
+  if (p.shape.remat == Remat::block) inputs += trained * d;
+  Bytes sum = scratch(p) + buffer(inputs) + across_layers(p);
+  const size_t first_kept = p.shape.remat == Remat::none ? p.lowest : count;
+  std::int64_t shared = 0;
+  for (size_t l = 0; l < first_kept; ++l) {
+    const std::int64_t attention = attention_floats(p, l), mlp = mlp_floats(p, l);
+    // A whole layer is recomputed at once; otherwise its two blocks take turns.
+    shared = std::max(shared, p.shape.remat == Remat::layer ? attention + mlp : std::max(attention, mlp));
+  }
+  sum += buffer(shared);
+  for (size_t l = first_kept; l < count; ++l) sum += buffer(attention_floats(p, l) + mlp_floats(p, l));
+  return sum;
+}
+
+namespace {
+
+bool packs(const StepPlan& p) {
+  return p.shape.weights != WeightType::f32 && p.shape.bf16 == Bf16Math::packed;
+}
+
+}  // namespace
+
+// A packed output matrix without a gradient of its own: 16-bit logits, tile by tile.
+bool streams_loss(const StepPlan& p) {
+  const model::Tensor* head = p.inventory.find(p.config.tied_embeddings ? Role::embed : Role::lm_head);
+  return packs(p) && p.shape.weights == WeightType::bf16 && p.shape.method == Method::lora && packable(*head);
+}
+
+namespace {
+
+std::int64_t loss_rows(const StepPlan& p) {
+  const std::int64_t size = streams_loss(p) ? 2 : 4;
+  return sizes::loss_rows(p.shape.loss_tokens, p.shape.loss_chunk, p.config.vocab * size);
+}
+
+}  // namespace
+
+// Where the loss streams: 16-bit exponentials, and what those of each stripe are relative to.
+Bytes logits(const StepPlan& p) {
+  const std::int64_t rows = loss_rows(p);
+  if (!streams_loss(p)) return buffer(rows * p.config.vocab);
+  return buffer(rows * p.config.vocab, 2) + buffer(rows * sizes::logit_stripes(p.config.vocab));
+}
+
+// A tile of logits for each thread, and each but the first's share of the gradients.
+Bytes loss_workspace(const StepPlan& p) {
+  if (!streams_loss(p)) return Bytes(0);
+  return buffer(p.shape.threads * sizes::kLogitTile) + buffer((p.shape.threads - 1) * loss_rows(p) * p.config.dim);
+}
+
+// Tokens that a layer's cache keeps of a row of `tokens`.
+std::int64_t kept_tokens(const model::Config& config, size_t layer, std::int64_t tokens) {
+  const bool sliding = config.layers[layer].attention == model::Attention::sliding && config.sliding_window > 0;
+  return sliding ? std::min<std::int64_t>(tokens, config.sliding_window) : tokens;
+}
+
+namespace {
+
+// Keys of the longest block of scores.
+std::int64_t block_keys(const StepPlan& p) {
+  std::int64_t keys = p.shape.longest;
+  for (size_t i = 0; i < p.config.layers.size() && p.shape.generate_tokens > 0; ++i) {
+    const model::Layer& l = p.config.layers[i];  // one token's scores, of the heads that share a kv head
+    keys = std::max(keys, sizes::cached_keys(l.heads / l.kv_heads, kept_tokens(p.config, i, p.shape.generate_tokens)));
+  }
+  return keys;
+}
+
+}  // namespace
+
+// RoPE tables of each kind of layer, attention's blocks of scores per thread, what products of bf16 weights need.
+Bytes workspace(const StepPlan& p) {
+  std::set<std::tuple<float, model::Rope, float, int>> ropes;
+  for (const model::Layer& l : p.config.layers)
+    ropes.insert({l.rope_theta, l.rope, l.rope == model::Rope::plain ? 1.0f : l.rope_factor, l.head_dim});
+  const std::int64_t positions = sizes::rope_positions(std::max(p.shape.longest, p.shape.generate_tokens));
+  Bytes sum;
+  for (const auto& rope : ropes) sum += buffer(2 * positions * (std::get<3>(rope) / 2));
+  sum += buffer(sizes::score_blocks(p.config.attention_softcap) * sizes::kQueries *
+                sizes::round_up(block_keys(p), sizes::kQueries) * p.shape.threads);
+  const std::span<const model::Tensor> tensors = p.inventory.tensors();
+  const auto widened = [](const model::Tensor& t) { return !is_vector(t) && !packable(t); };
+  if (packs(p)) sum += buffer(p.shape.threads * sizes::kPackedBlocks, 2);
+  const bool many_rows =
+      p.lowest < p.config.layers.size() || p.shape.tokens > sizes::kFewRows || p.shape.weights == WeightType::int8;
+  if (p.shape.weights != WeightType::f32 && many_rows &&
+      (!packs(p) || std::any_of(tensors.begin(), tensors.end(), widened)))
+    sum += buffer(p.shape.threads * sizes::kWidenedFloats);
+  return sum;
+}
+
+Bytes kv_cache(const StepPlan& p) {
+  Bytes sum;
+  for (size_t l = 0; l < p.config.layers.size(); ++l)
+    if (p.config.layers[l].has_k)  // others read their donor's
+      sum += buffer(kept_tokens(p.config, l, p.shape.generate_tokens) * p.kv(l)) * 2;
+  return sum;
+}
+
+Bytes forward_activations(const StepPlan& p) {
+  const std::int64_t n = p.shape.tokens, d = aligned(n * p.config.dim);
+  std::int64_t q = 0, kv = 0, mlp = 0, layer = 0;
+  for (size_t l = 0; l < p.config.layers.size(); ++l) {
+    q = std::max(q, p.q(l));
+    kv = std::max(kv, p.kv(l));
+    mlp = std::max(mlp, std::int64_t{p.config.layers[l].mlp_dim});
+    layer = std::max({layer, attention_floats(p, l), mlp_floats(p, l)});
+  }
+  const std::int64_t attention = aligned(n * q) + (p.config.v_norm ? 2 : 1) * aligned(n * kv);
+  std::int64_t rest = aligned(n * mlp);
+  if (p.config.ple_dim > 0) rest = std::max(rest + aligned(n * p.ple_columns), aligned(n * p.ple()));
+  if (p.config.experts > 0)
+    rest = std::max(rest, 2 * d + aligned(n * p.config.expert_dim) + aligned(n * p.config.experts));
+  return buffer(aligned(n) + 2 * d + std::max(attention, rest)) + buffer(d) + buffer(layer) + across_layers(p);
+}
+
+}  // namespace mw::plan

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a constant is not of the catalogue its source stands beside it; sections are those of the reference notes
+// (hardware_and_results.md). None of them was fitted to a step time, let alone to those that tests predict.
+#include "core/plan/request/efficiencies.h"
+
+#include <array>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace mw::plan {
+namespace {
+
+using hardware::Vendor;
+
+constexpr std::array<std::pair<Stack, std::string_view>, 10> kStacks{{{Stack::engine, "engine"},
+                                                                      {Stack::tunix, "tunix"},
+                                                                      {Stack::torchax, "torchax"},
+                                                                      {Stack::maxtext, "maxtext"},
+                                                                      {Stack::trl_fsdp, "trl-fsdp"},
+                                                                      {Stack::torchtune, "torchtune"},
+                                                                      {Stack::torchtitan, "torchtitan"},
+                                                                      {Stack::megatron, "megatron"},
+                                                                      {Stack::vllm_tpu, "vllm-tpu"},
+                                                                      {Stack::vllm_gpu, "vllm-gpu"}}};
+
+Efficiency of(const hardware::Figure& figure, Efficiency otherwise) {
+  if (!figure) return otherwise;
+  const bool measured = figure.kind == hardware::Provenance::measured;
+  return {.value = figure.value,
+          .low = figure.low > 0 ? figure.low : figure.value,
+          .high = figure.high > 0 ? figure.high : figure.value,
+          .origin = measured ? Origin::measured : Origin::transferred,
+          .source = figure.source};
+}
+
+constexpr double kMiB = 1048576.0, kGiB = 1073741824.0;
+
+Efficiency runtime_of(const hardware::Target& target, Stack stack) {
+  if (target.chip.vendor == Vendor::tpu) {
+    if (stack == Stack::vllm_tpu)
+      return {836e6, 836e6, 1.2e9, Origin::transferred,
+              "compiled programs of a vLLM server on v5e need at least 836 MB outside its cap (XB)"};
+    return {64 * kMiB, 0, 836e6, Origin::floor,
+            "generated code; what the runtime reserves is outside its bytes_limit already"};
+  }
+  const double context = 0.75 * kGiB;  // CUDA context and kernels: 0.5-1 GiB (ML)
+  if (target.devices() == 1)
+    return {context, 0.47 * kGiB, kGiB, Origin::transferred, "CUDA context and kernels 0.5-1 GiB (ML)"};
+  const double nccl = stack == Stack::vllm_gpu ? 367e6 : 1.45 * kGiB;  // 342-392 MB (AC); +1.45 GiB (ML)
+  return {context + nccl, 0.47 * kGiB + 342e6, kGiB + 1.6 * kGiB, Origin::transferred,
+          "CUDA context 0.5-1 GiB, NCCL 0.34-1.6 GiB (ML, AC, NCCL issue 864)"};
+}
+
+Efficiency step_of(Vendor vendor, Stack stack) {
+  if (stack == Stack::vllm_tpu)
+    return {
+        4.5e-3, 3e-3, 6e-3, Origin::transferred,
+        "fixed part of vLLM's decode step on 2-8 H100: 3-6 ms beside the weights (3.2); TPU servers schedule between "
+        "steps unless started with --async-scheduling"};
+  if (stack == Stack::vllm_gpu)
+    return {2e-3, 5e-4, 6e-3, Origin::transferred,
+            "vLLM's decode step on 2-8 H100 has 3-6 ms beside the weights (3.2), sums between the GPUs among them"};
+  if (vendor == Vendor::tpu)
+    return {2e-3, 0, 1e-2, Origin::floor, "dispatch of one compiled program; no published figure"};
+  return {5e-3, 0, 2e-2, Origin::floor, "host work between steps; no published figure"};
+}
+
+}  // namespace
+
+std::string_view to_string(Stack stack) {
+  for (const auto& [value, name] : kStacks)
+    if (value == stack) return name;
+  return "";
+}
+
+Stack parse_stack(std::string_view text) {
+  std::string all;
+  for (const auto& [value, name] : kStacks) {
+    if (name == text) return value;
+    all += (all.empty() ? "" : ", ") + std::string(name);
+  }
+  throw Error({.id = "STACK",
+               .message = "no such software stack",
+               .place = "train.stack",
+               .found = std::string(text),
+               .expected = "auto, " + all});
+}
+
+bool serves(Stack stack) {
+  return stack == Stack::vllm_tpu || stack == Stack::vllm_gpu;
+}
+
+const std::vector<Efficiencies::Named>& Efficiencies::names() {
+  static const std::vector<Named> kNames{
+      {"matmul", &Efficiencies::matmul, "share of the bf16 peak in large products"},
+      {"attention", &Efficiencies::attention, "share of the bf16 peak inside fused attention"},
+      {"memory", &Efficiencies::memory, "share of memory bandwidth"},
+      {"collectives", &Efficiencies::collectives, "share of what the link model gives"},
+      {"overlap", &Efficiencies::overlap, "share of weight gathers and gradient sums that may hide"},
+      {"overlap_sums", &Efficiencies::overlap_sums, "share of partial sums that may hide"},
+      {"kernel_s", &Efficiencies::kernel_s, "seconds per kernel that nothing hides"},
+      {"kv_reads", &Efficiencies::kv_reads, "share of memory bandwidth in reads of a server's KV cache"},
+      {"sum_s", &Efficiencies::sum_s, "seconds of a server's sum over devices beside its bytes"},
+      {"step_s", &Efficiencies::step_s, "seconds per step beside the devices' work"},
+      {"sequence_s", &Efficiencies::sequence_s, "seconds per sequence of a decode step"},
+      {"request_s", &Efficiencies::request_s, "seconds until a server may schedule a request"},
+      {"compile_s", &Efficiencies::compile_s, "seconds of compilation per layer"},
+      {"runtime_bytes", &Efficiencies::runtime_bytes, "bytes held by runtime, context and communicators"},
+      {"fragmentation", &Efficiencies::fragmentation, "share held beyond the live buffers"}};
+  return kNames;
+}
+
+Efficiencies default_efficiencies(const hardware::Target& target, Stack stack) {
+  const hardware::Chip& chip = target.chip;
+  const bool tpu = chip.vendor == Vendor::tpu;
+  Efficiencies e;
+  e.matmul = of(chip.matmul_efficiency, {tpu ? 0.86 : 0.80, tpu ? 0.80 : 0.77, tpu ? 0.90 : 0.87, Origin::transferred,
+                                         tpu ? "large matmuls on v6e 90 %, TPU7x 83 % (TR)"
+                                             : "large matmuls on A100 87 %, H100 80 %, B200 78 % (ML)"});
+  e.memory = of(chip.memory_efficiency, {0.82, 0.80, 0.87, Origin::transferred,
+                                         "copies on v6e 83 %, TPU7x 87 % (TR); memory-bound kernels 80 % (AC)"});
+  e.attention = tpu ? Efficiency{0.40, 0.30, 0.55, Origin::transferred, "fused attention on TPU; no published ceiling"}
+                    : Efficiency{0.50, 0.35, 0.73, Origin::transferred,
+                                 "FlashAttention-2 on A100 up to 73 %, on H100 about 35 % (their papers)"};
+  e.collectives = tpu ? Efficiency{0.89, 0.85, 0.95, Origin::transferred,
+                                   "TPU7x all-gather reaches 89 % of its links beside a fixed cost (TR, derived)"}
+                      : Efficiency{0.80, 0.75, 0.85, Origin::transferred,
+                                   "NCCL all-gather on H200 361 of 450 GB/s (ML); a measured curve replaces it"};
+  e.overlap = {1.0, 0.5, 1.0, Origin::floor, "gathers are prefetched while the layer before computes"};
+  e.overlap_sums = {0.0, 0.0, 0.5, Origin::floor, "a layer waits for its partial sums"};
+  e.kernel_s = tpu ? Efficiency{0, 0, 1e-6, Origin::floor, "one program: no launches"}
+                   : Efficiency{3e-6, 1e-6, 5e-6, Origin::transferred, "3 us per memory-bound kernel (AC)"};
+  e.kv_reads = tpu ? Efficiency{0.50, 0.30, 0.80, Origin::transferred, "ragged paged attention; no published ceiling"}
+                   : Efficiency{0.80, 0.69, 1.00, Origin::transferred, "vLLM on H100: 69-100 % of the peak (3.2)"};
+  e.sum_s = tpu ? Efficiency{1.3e-5, 1e-6, 1.5e-5, Origin::transferred, "TPU7x all-gather: 13-15 us fixed (TR)"}
+                : Efficiency{7e-6, 5e-6, 1.2e-5, Origin::transferred,
+                             "small all-reduce of a DGX pair 7 us, of eight 32-37 us (VD): grows with their logarithm"};
+  e.step_s = step_of(chip.vendor, stack);
+  e.sequence_s = {3.8e-5, 0, 6.1e-5, Origin::transferred, "vLLM on H100: 0.018-0.061 ms per sequence (3.2)"};
+  if (serves(stack))
+    e.request_s = {6.7e-3, 5.6e-3, 7.9e-3, Origin::transferred,
+                   "single users of vLLM wait this long for a first token beside a step: v6e-1 11.6 - 4.7, 15.2 - 8.9, "
+                   "27.6 - 22.0 ms, v5e-1 15.9 - 8.05 ms (XB, prompts of 128 tokens)"};
+  else
+    e.request_s = {0, 0, 0, Origin::floor, "no server"};
+  e.compile_s = tpu ? Efficiency{5.5, 3, 8, Origin::transferred, "3-8 min of compilation for 60 unrolled layers (P)"}
+                    : Efficiency{stack == Stack::torchtitan ? 1.0 : 0.0, 0, 2, Origin::floor, "eager: none"};
+  e.runtime_bytes = runtime_of(target, stack);
+  e.fragmentation = {0.065, 0.03, 0.10, Origin::transferred,
+                     "3-10 % where sizes vary, about 0 where they do not (reference 5.2, a hypothesis); middle taken"};
+  // Serving engines reach less in prefill: short products, many programs (3.2: 0.57 of peak at tp 2, 0.38 at tp 8).
+  if (stack == Stack::vllm_gpu)
+    e.matmul = {0.57, 0.38, 0.66, Origin::transferred, "prefill of Qwen3-32B, Llama-8B and -70B on H100 (AC, 3.2)"};
+  if (stack == Stack::vllm_tpu)
+    e.matmul = {0.50, 0.30, 0.80, Origin::transferred, "as vLLM on GPUs; no clean figure of its own"};
+  return e;
+}
+
+Efficiency step_scheduled_ahead() {
+  return {5e-4, 0, 2e-3, Origin::floor, "async scheduling: dispatch of one program"};
+}
+
+}  // namespace mw::plan

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/request/lengths.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace mw::plan {
+namespace {
+
+constexpr double kPackedFill = 0.97;  // of rows filled longest first, where only the mean is known
+
+// Mean of the longest of n draws from the histogram.
+double expected_longest(const std::vector<std::pair<int, std::int64_t>>& histogram, double rows, double n) {
+  double below = 0, sum = 0;
+  for (const auto& [tokens, count] : histogram) {
+    const double upto = below + static_cast<double>(count);
+    sum += tokens * (std::pow(upto / rows, n) - std::pow(below / rows, n));
+    below = upto;
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::int64_t pack_count(const std::vector<std::pair<int, std::int64_t>>& histogram, int max_len) {
+  std::map<int, std::int64_t> room;  // free tokens -> packed rows with so many
+  std::int64_t rows = 0;
+  for (auto at = histogram.rbegin(); at != histogram.rend(); ++at) {
+    const int tokens = at->first;
+    std::int64_t left = tokens > 0 && tokens <= max_len ? at->second : 0;
+    while (left > 0) {
+      auto best = room.lower_bound(tokens);
+      if (best == room.end()) {  // as many new rows as these fill
+        const std::int64_t each = std::max(1, max_len / tokens), made = std::max<std::int64_t>(1, left / each);
+        const std::int64_t put = std::min(left, each);
+        rows += made;
+        room[max_len - static_cast<int>(put) * tokens] += made;
+        left -= made * put;
+        continue;
+      }
+      const int space = best->first;
+      const std::int64_t used = std::min(left, best->second);
+      if ((best->second -= used) == 0) room.erase(best);
+      room[space - tokens] += used;
+      left -= used;
+    }
+  }
+  return rows;
+}
+
+RowFacts row_facts(const Lengths& l, double rows_per_device) {
+  RowFacts f;
+  double tokens = 0;
+  std::vector<std::pair<int, std::int64_t>> kept;
+  for (const auto& [length, count] : l.histogram) {
+    if (length > l.max_len || count <= 0) continue;
+    kept.emplace_back(length, count);
+    f.rows += static_cast<double>(count);
+    tokens += static_cast<double>(length) * static_cast<double>(count);
+  }
+  if (kept.empty()) f.rows = static_cast<double>(l.count);
+  f.mean = !kept.empty() ? tokens / f.rows : l.mean > 0 ? std::min<double>(l.mean, l.max_len) : l.max_len;
+  f.longest = l.max_len;
+  const double all = f.rows * f.mean;
+  f.packed_rows = l.packed_rows > 0 ? static_cast<double>(l.packed_rows)
+                                    : std::ceil(all / (l.max_len * (f.mean >= l.max_len ? 1 : kPackedFill)));
+  f.batches_rows = f.rows;
+  f.computed = l.max_len;
+  f.real = f.mean;
+  if (l.rows == Rows::ragged && !kept.empty())
+    f.computed = expected_longest(kept, f.rows, std::max(1.0, rows_per_device));
+  if (l.rows == Rows::ragged && kept.empty()) f.computed = rows_per_device > 1 ? f.longest : f.mean;
+  if (l.rows == Rows::packed) {
+    f.batches_rows = f.packed_rows;
+    f.real = f.packed_rows > 0 ? all / f.packed_rows : std::min(f.longest, f.longest * kPackedFill);
+  }
+  f.real = std::min(f.real, f.computed);
+  return f;
+}
+
+}  // namespace mw::plan

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/request/local_model.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "core/base/error.h"
+
+namespace mw::plan {
+namespace {
+
+using model::Axis;
+using model::Role;
+
+bool is_batch(std::string_view axis) {
+  return axis == "fsdp" || axis == "data";
+}
+
+// Overrides may name layers by number; per-layer embeddings are as wide as there are layers.
+bool one_of_each_kind(const Request& r) {
+  const auto numbered = [](const mesh::Rule& rule) {
+    return std::any_of(rule.pattern.begin(), rule.pattern.end(),
+                       [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
+  };
+  return r.model.ple_dim == 0 && std::none_of(r.rules.overrides.begin(), r.rules.overrides.end(), numbered);
+}
+
+// Everything that memory and time depend on; RoPE is not among it.
+bool same_kind(const model::Layer& a, const model::Layer& b) {
+  return a.attention == b.attention && a.heads == b.heads && a.kv_heads == b.kv_heads && a.head_dim == b.head_dim &&
+         a.mlp_dim == b.mlp_dim && a.has_k == b.has_k && a.has_v == b.has_v;
+}
+
+std::string kind_name(const model::Config& config, const model::Layer& layer) {
+  const bool mixed = std::any_of(config.layers.begin(), config.layers.end(),
+                                 [&](const model::Layer& l) { return l.attention != layer.attention; });
+  std::string name = !mixed ? "layers" : layer.attention == model::Attention::full ? "global layers" : "sliding layers";
+  const bool lends = std::any_of(config.layers.begin(), config.layers.end(), [](const auto& l) { return !l.has_k; });
+  return lends && !layer.has_k ? name + " with borrowed KV" : name;
+}
+
+using Adapted = std::optional<std::vector<std::vector<Role>>>;
+
+// `adapted` of the layers of the inventory at hand.
+std::vector<mesh::AdapterShape> shapes_of(const Request& r, const Adapted& adapted,
+                                          const model::TensorInventory& inventory) {
+  std::vector<mesh::AdapterShape> shapes;
+  if (r.method != Method::lora) return shapes;
+  for (const model::LoraTarget& t : inventory.lora_targets()) {
+    const auto layer = static_cast<size_t>(t.layer);
+    if (adapted && layer >= adapted->size()) continue;
+    const std::vector<Role>& roles = adapted ? (*adapted)[layer] : r.targets;
+    if (std::find(roles.begin(), roles.end(), t.role) != roles.end())
+      shapes.push_back({.role = t.role, .layer = t.layer, .rank = r.rank});
+  }
+  return shapes;
+}
+
+// One layer of each kind: alike in shape and in what is adapted of it.
+void reduce(const Request& r, LocalModel& m) {
+  m.config = r.model;
+  if (!one_of_each_kind(r)) {
+    m.stands.assign(r.model.layers.size(), 1);
+    m.adapted = r.adapted;
+    return;
+  }
+  m.config.layers.clear();
+  if (r.adapted) m.adapted.emplace();
+  for (size_t i = 0; i < r.model.layers.size(); ++i) {
+    const model::Layer& l = r.model.layers[i];
+    const std::vector<Role> adapted = r.adapted && i < r.adapted->size() ? (*r.adapted)[i] : std::vector<Role>();
+    size_t at = 0;
+    while (at < m.config.layers.size() &&
+           !(same_kind(m.config.layers[at], l) && (!m.adapted || (*m.adapted)[at] == adapted)))
+      ++at;
+    if (at < m.config.layers.size()) {
+      ++m.stands[at];
+      continue;
+    }
+    m.config.layers.push_back(l);
+    m.config.layers.back().kv_donor = -1;
+    m.stands.push_back(1);
+    if (m.adapted) m.adapted->push_back(adapted);
+  }
+}
+
+// Parts into which model axes split the first dimension on `axis`.
+double ways(const mesh::Mesh& mesh, const mesh::Placed& tensor, Axis axis) {
+  for (size_t d = 0; d < tensor.dims.size() && d < tensor.spec.dims.size(); ++d) {
+    if (tensor.dims[d].axis != axis) continue;
+    double n = 1;
+    for (const std::string& name : tensor.spec.dims[d])
+      if (!is_batch(name)) n *= mesh.size(name);
+    return n;
+  }
+  return 1;
+}
+
+// Elements after a gather along batch axes; 0 where there is nothing to gather.
+double gathered(const mesh::Mesh& mesh, const mesh::Placed& tensor) {
+  double batch = 1, other = 1;
+  for (const auto& dim : tensor.spec.dims)
+    for (const std::string& name : dim) (is_batch(name) ? batch : other) *= mesh.size(name);
+  return batch > 1 ? static_cast<double>(tensor.total()) / other : 0;
+}
+
+const mesh::Placed* find(const mesh::Placement& placement, Role role, int layer) {
+  for (const mesh::Placed& t : placement.tensors)
+    if (t.role == role && (layer < -1 || t.layer == layer)) return &t;
+  return nullptr;
+}
+
+// Widths of a projection on a device: heads and MLP columns are split, the stream is not.
+Product widths(const LocalModel& m, const LayerKind& kind, Role role) {
+  const double d = m.config.dim;
+  switch (role) {
+    case Role::q_proj:
+      return {d, kind.q(), role};
+    case Role::k_proj:
+    case Role::v_proj:
+      return {d, kind.kv(), role};
+    case Role::o_proj:
+      return {kind.q(), d, role};
+    case Role::gate_proj:
+    case Role::up_proj:
+      return {d, kind.mlp, role};
+    case Role::down_proj:
+      return {kind.mlp, d, role};
+    default:
+      return {};
+  }
+}
+
+void add_products(const LocalModel& m, LayerKind& kind, const mesh::Placed& t) {
+  const model::Config& c = m.config;
+  const double d = c.dim;
+  switch (t.role) {
+    case Role::experts_gate_up:
+      kind.products.push_back({d, 2.0 * c.expert_dim * c.experts_per_token / m.mlp_ways, t.role});
+      break;
+    case Role::experts_down:
+      kind.products.push_back({static_cast<double>(c.expert_dim) * c.experts_per_token / m.mlp_ways, d, t.role});
+      break;
+    case Role::router_proj:
+      kind.products.push_back({d, static_cast<double>(c.experts), t.role});
+      break;
+    case Role::ple_gate:
+      kind.products.push_back({d, static_cast<double>(c.ple_dim), t.role});
+      break;
+    case Role::ple_proj:
+      kind.products.push_back({static_cast<double>(c.ple_dim), d, t.role});
+      break;
+    default:
+      if (const Product p = widths(m, kind, t.role); p.in > 0) kind.products.push_back(p);
+  }
+}
+
+LayerKind make_kind(const LocalModel& m, int layer) {
+  const Request& r = *m.request;
+  LayerKind kind;
+  kind.layer = layer;
+  kind.shape = m.config.layers[static_cast<size_t>(layer)];
+  kind.count = m.stands[static_cast<size_t>(layer)];
+  kind.name = kind_name(r.model, kind.shape);
+  kind.heads = std::ceil(kind.shape.heads / m.attention_ways);
+  kind.kv_heads = std::max(1.0, std::ceil(kind.shape.kv_heads / m.attention_ways));
+  kind.mlp = std::ceil(kind.shape.mlp_dim / m.mlp_ways);
+  for (const mesh::Placed& t : m.placement.tensors) {
+    if (t.layer != layer) continue;
+    add_products(m, kind, t);
+    if (r.habits.parameters == Habits::Parameters::gathered || r.rules.preset == mesh::Preset::tunix)
+      kind.gathered += gathered(r.mesh, t);
+  }
+  for (const mesh::Placed& t : m.placement.adapters) {
+    if (t.layer != layer) continue;
+    const Product p = widths(m, kind, t.base);
+    if (t.role == Role::lora_a)
+      kind.lora_a.push_back({p.in, static_cast<double>(r.rank)});
+    else
+      kind.lora_b.push_back({static_cast<double>(r.rank), p.out});
+  }
+  return kind;
+}
+
+Held held(const LocalModel& m, const std::vector<mesh::Placed>& tensors, DType type) {
+  Held sum;
+  const int bytes = bytes_of(type);
+  const mesh::TileRule tile = mesh::tile_of(m.request->target.chip, bytes);
+  for (const mesh::Placed& t : tensors) {
+    const double times = t.layer < 0 ? 1 : m.stands[static_cast<size_t>(t.layer)];
+    const auto elements = static_cast<double>(t.elements());
+    sum.bytes += times * static_cast<double>(mesh::padded_bytes(t.shard, bytes, tile));
+    sum.unpadded += times * elements * bytes;
+    sum.elements += times * elements;
+    sum.total += times * static_cast<double>(t.total());
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::vector<std::string> batch_axes() {
+  return {"fsdp", "data"};
+}
+
+const Product* LayerKind::product(Role role) const {
+  for (const Product& p : products)
+    if (p.role == role) return &p;
+  return nullptr;
+}
+
+Held LocalModel::weights(DType type) const {
+  return held(*this, placement.tensors, type);
+}
+Held LocalModel::adapters(DType type) const {
+  return held(*this, placement.adapters, type);
+}
+int LocalModel::layers() const {
+  return static_cast<int>(request->model.layers.size());
+}
+
+std::vector<mesh::AdapterShape> adapter_shapes(const Request& r, const model::TensorInventory& inventory) {
+  return shapes_of(r, r.adapted, inventory);
+}
+
+LocalModel local_model(const Request& r, mesh::Use use) {
+  LocalModel m;
+  m.request = &r;
+  for (const Problem& p : mesh::check(r.mesh, r.target.chip.vendor == hardware::Vendor::cpu ? 0 : r.target.devices()))
+    if (p.severity == Severity::error) throw Error(p);
+  reduce(r, m);
+  const model::TensorInventory inventory(m.config);
+  m.placement = mesh::place(inventory, r.mesh, r.rules, shapes_of(r, m.adapted, inventory), use);
+  m.layout = mesh::lay_out(r.mesh, r.target, r.places);
+  for (const mesh::MeshAxis& axis : r.mesh.axes)
+    if (is_batch(axis.name)) m.batch_ways *= std::max(1, axis.size);
+
+  const mesh::Placed* q = find(m.placement, Role::q_proj, -2);
+  const mesh::Placed* gate = find(m.placement, Role::gate_proj, -2);
+  const mesh::Placed* embed = find(m.placement, Role::embed, -1);
+  const mesh::Placed* head = find(m.placement, Role::lm_head, -1);
+  if (q) m.attention_ways = ways(r.mesh, *q, Axis::heads);
+  if (gate) m.mlp_ways = ways(r.mesh, *gate, Axis::mlp);
+  if (const mesh::Placed* out = head ? head : embed) m.vocab_ways = ways(r.mesh, *out, Axis::vocab);
+  const bool split = r.habits.residual == Habits::Residual::sharded && use == mesh::Use::training;
+  m.width = r.model.dim / (split ? m.attention_ways : 1);
+  m.vocab = std::ceil(r.model.vocab / m.vocab_ways);
+  for (const mesh::Placed* t : {embed, head})
+    if (t) m.head_gathered += gathered(r.mesh, *t);
+  for (size_t l = 0; l < m.config.layers.size(); ++l) {
+    LayerKind kind = make_kind(m, static_cast<int>(l));
+    const auto same = std::find_if(m.kinds.begin(), m.kinds.end(), [&](const LayerKind& k) {
+      return k.name == kind.name && same_kind(k.shape, kind.shape) && k.gathered == kind.gathered;
+    });
+    if (same != m.kinds.end())
+      same->count += kind.count;
+    else
+      m.kinds.push_back(std::move(kind));
+  }
+  m.parameters = static_cast<std::int64_t>(m.weights(DType::int8).total);
+  if (m.config.layer_scalar) m.parameters -= m.layers();  // saved with the weights, but no parameters
+  m.adapter_parameters = static_cast<std::int64_t>(m.adapters(DType::int8).total);
+  return m;
+}
+
+}  // namespace mw::plan

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// plan::predict: memory, time and cost of a request. Pure and quick (kinds of layers are worked out once), so that a
+// search asks thousands of times and a page at every keystroke. Any thread.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/ledger.h"
+#include "core/plan/request/estimate.h"
+#include "core/plan/request/request.h"
+
+namespace mw::plan {
+
+struct Buffer {      // one thing in memory at the peak, per device
+  std::string name;  // "saved inputs of 60 layers"
+  MemoryCategory category = MemoryCategory::workspace;
+  Bytes bytes;     // as held, tiles included
+  Bytes unpadded;  // what its values need
+  std::string formula{};
+};
+
+struct DeviceMemory {  // all devices of an SPMD program hold the same (uneven shards are rounded up)
+  Bytes capacity;
+  Ledger at_peak, category_peaks;
+  std::string peak_instant;     // "backward of layer 59"
+  std::vector<Buffer> buffers;  // at the peak, largest first
+  Estimate total;               // bytes, with interval
+  bool fits() const { return at_peak.total() <= capacity; }
+};
+
+// One phase of one kind of layer: all of its layers and all micro-batches of a step together.
+struct Term {
+  enum class Phase { forward, remat, backward, update, prefill, decode };
+  Phase phase = Phase::forward;
+  std::string part;                         // "sliding layers", "global layers", "embedding", "loss", "adapters"
+  int layers = 0;                           // in this term; 0: no layer
+  Estimate compute, memory, communication;  // seconds: products; passes over memory; collectives
+  double hidden = 0;                        // collective seconds behind compute and memory
+  double seconds() const { return compute.value + memory.value + communication.value - hidden; }
+};
+std::string_view to_string(Term::Phase phase);
+
+struct StepTime {
+  std::vector<Term> terms;
+  Estimate seconds;  // of an optimizer step (train), a forward, a rollout, or a decode step (serve)
+  Estimate compute, memory, communication, fixed;  // of a step, all micro-batches; communication before overlap
+  double hidden = 0;
+  std::string overlap;  // how much of the collectives is taken to hide, in words
+};
+
+struct Utilisation {  // model FLOP utilisation under a named formula
+  std::string name;   // "6N, padded tokens"
+  double share = 0;
+};
+
+struct RunTotals {
+  std::int64_t steps = 0;
+  Estimate hours, usd;
+  double usd_per_hour = 0;
+  double tokens_per_second = 0, padded_tokens_per_second = 0;  // real ones; all that are computed
+  double usd_per_million_tokens = 0, usd_per_million_padded = 0;
+  double real_share = 1;      // real tokens of computed ones
+  double packed_speedup = 1;  // of packing, where rows are padded
+  std::vector<Utilisation> utilisation;
+};
+
+struct ServeNumbers {
+  std::int64_t kv_tokens = 0;     // that fit in what is left
+  double kv_bytes_per_token = 0;  // per device, a long row
+  Estimate ttft, tpot;            // of one request in an idle server; of a decode step at max_num_seqs
+  double output_tokens_per_second = 0;
+  double usd_per_million_output_tokens = 0;
+};
+
+struct Plan {
+  int devices = 1;
+  DeviceMemory memory;
+  StepTime step;
+  RunTotals run;
+  Estimate compile;                   // seconds before the first step
+  std::optional<ServeNumbers> serve;  // Work::serve and Work::rollout
+  std::vector<Problem> problems;      // what place() and memory found; the checker has the rest
+  std::vector<std::string> sources;
+  bool fits() const { return memory.fits(); }
+};
+
+// Throws Error for a request that has no answer (no device, mesh unlike the target, sizes beyond all reason).
+Plan predict(const Request& request);
+
+}  // namespace mw::plan

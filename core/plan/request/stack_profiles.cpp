@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// How each stack runs the same network. Sources: the stacks' own code, named in each row.
+#include "core/plan/request/request.h"
+
+namespace mw::plan {
+namespace {
+
+using H = Habits;
+
+bool gemma(model::Family family) {
+  return family == model::Family::gemma2 || family == model::Family::gemma3 || family == model::Family::gemma4;
+}
+
+Habits tunix() {
+  Habits h;
+  h.attention = H::Attention::materialised;
+  h.scores = DType::f32;  // softmax(scores.astype(float32)): its derivative keeps the f32 result
+  h.residual = H::Residual::sharded;
+  h.caches = H::Caches::copied;
+  h.forward = H::Forward::op_by_op;
+  h.gradients = h.moments = DType::bf16;
+  h.static_shapes = true;
+  h.gradient_buffers = H::GradientBuffers::from_start;
+  h.source =
+      "Tunix: attention in plain einsums unless use_flash_attention; activations (fsdp, -, tp); sampler's programs "
+      "without donation until 2026; model called outside jit; adapters, gradients and moments in the base's type";
+  return h;
+}
+
+Habits eager(model::Family family) {
+  Habits h;
+  h.elementwise = H::Elementwise::eager;
+  // transformers warns to train Gemma with eager attention only; other families run PyTorch's fused attention.
+  h.attention = gemma(family) ? H::Attention::materialised : H::Attention::fused;
+  h.logit_bytes = 14;  // bf16, f32 copy, f32 log-softmax, f32 gradient
+  h.forward_logit_bytes = 10;
+  h.source = "PyTorch eager: one buffer per operation; f32 copies in norms, softmax and loss (transformers)";
+  return h;
+}
+
+}  // namespace
+
+int bytes_of(DType type) {
+  switch (type) {
+    case DType::f32:
+      return 4;
+    case DType::bf16:
+      return 2;
+    case DType::fp8:
+    case DType::int8:
+      return 1;
+  }
+  return 2;
+}
+
+Habits habits_of(Stack stack, model::Family family) {
+  Habits h;
+  switch (stack) {
+    case Stack::engine:
+      h.adapters = h.gradients = h.moments = DType::f32;
+      h.source = "this program's own engine: core/plan/memory/memory.h has its exact memory";
+      return h;
+    case Stack::tunix:
+      return tunix();
+    case Stack::torchax:
+      h = tunix();
+      h.residual = H::Residual::replicated;
+      h.forward = H::Forward::compiled;
+      h.adapters = h.gradients = h.moments = DType::f32;
+      h.source = "TorchAX: a PyTorch model in one XLA program; PEFT keeps adapters in f32";
+      return h;
+    case Stack::maxtext:
+      h.residual = H::Residual::sharded;
+      h.gradients = h.full_weights = DType::f32;
+      h.parameters = H::Parameters::gathered;
+      h.static_shapes = true;
+      h.gradient_buffers = H::GradientBuffers::from_start;
+      h.source = "MaxText: f32 weights and moments, bf16 products, splash attention, FSDP with scanned layers";
+      return h;
+    case Stack::trl_fsdp:
+      h = eager(family);
+      h.parameters = H::Parameters::gathered;
+      h.recomputation = H::Recomputation::whole;  // transformers' default: use_reentrant
+      h.adapters = h.gradients = h.moments = DType::f32;
+      h.source += "; FSDP gathers layer by layer; PEFT keeps adapters in f32";
+      return h;
+    case Stack::torchtune:
+      h = eager(family);
+      h.gradients = h.moments = DType::bf16;
+      h.source += "; everything in bf16 (torchtune)";
+      return h;
+    case Stack::torchtitan:
+      h.parameters = H::Parameters::gathered;
+      h.residual = H::Residual::sharded;  // sequence parallel beside tp
+      h.gradients = h.full_weights = DType::f32;
+      h.logit_bytes = 10;
+      h.source = "torchtitan: FSDP2 with f32 shards, bf16 gathers, torch.compile";
+      return h;
+    case Stack::megatron:
+      h.residual = H::Residual::sharded;
+      h.gradients = DType::f32;
+      h.master_weights = true;
+      h.optimizer = H::OptimizerState::over_batch;
+      h.recomputation = H::Recomputation::whole;
+      h.gradient_buffers = H::GradientBuffers::from_start;
+      h.source = "Megatron-LM: tensor and sequence parallel, distributed optimizer with f32 masters";
+      return h;
+    case Stack::vllm_tpu:
+      h.static_shapes = true;
+      h.source = "vLLM on TPU: buckets of tokens and requests, ragged paged attention";
+      return h;
+    case Stack::vllm_gpu:
+      h.source = "vLLM on GPU: paged attention, CUDA graphs";
+      return h;
+  }
+  return h;
+}
+
+void set_stack(Request& request, Stack stack) {
+  request.stack = stack;
+  request.habits = habits_of(stack, request.model.family);
+  request.efficiencies = default_efficiencies(request.target, stack);
+  const bool gathers = stack == Stack::trl_fsdp || stack == Stack::torchtitan || stack == Stack::torchtune;
+  request.rules.preset =
+      gathers ? mesh::Preset::fsdp
+              : (serves(stack) || stack == Stack::megatron ? mesh::Preset::megatron : mesh::Preset::tunix);
+}
+
+void schedule_ahead(Request& request) {
+  request.serve.scheduling = Scheduling::ahead;
+  request.efficiencies.step_s = step_scheduled_ahead();
+}
+
+Stack usual_stack(hardware::Vendor vendor, Work work) {
+  switch (vendor) {
+    case hardware::Vendor::tpu:
+      return work == Work::serve ? Stack::vllm_tpu : Stack::tunix;
+    case hardware::Vendor::gpu:
+      return work == Work::serve ? Stack::vllm_gpu : Stack::trl_fsdp;
+    case hardware::Vendor::cpu:
+      return Stack::engine;
+  }
+  return Stack::engine;
+}
+
+}  // namespace mw::plan

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The smallest changes that make a plan fit.
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include "core/plan/search/search.h"
+
+namespace mw::plan {
+namespace {
+
+// The settings of a choice, one bit each. Batch and accumulation go together: a step keeps its rows.
+enum Setting : unsigned {
+  kTarget = 1,
+  kMesh = 2,
+  kBatch = 4,
+  kRemat = 8,
+  kChunk = 16,
+  kKv = 32,
+  kSequences = 64,
+  kWeights = 128
+};
+
+// The devices themselves: a mesh of the same axes with another fsdp follows from another target.
+unsigned changed(const Choice& a, const Choice& b) {
+  const bool target = a.target != b.target;
+  return (target ? kTarget : 0U) | (!target && !(a.mesh == b.mesh) ? kMesh : 0U) | (a.batch != b.batch ? kBatch : 0U) |
+         (a.remat != b.remat ? kRemat : 0U) | (a.loss_chunk != b.loss_chunk ? kChunk : 0U) |
+         (a.weights != b.weights ? kWeights : 0U) | (a.kv != b.kv ? kKv : 0U) |
+         (a.max_num_seqs != b.max_num_seqs ? kSequences : 0U);
+}
+
+std::string label_of(unsigned settings, const Choice& to) {
+  std::string text;
+  const auto add = [&](unsigned which, const std::string& part) {
+    if (settings & which) text += (text.empty() ? "" : ", ") + part;
+  };
+  add(kTarget, "target " + to.target + " (" + mesh::to_text(to.mesh) + ")");
+  add(kMesh, "mesh " + mesh::to_text(to.mesh));
+  add(kBatch, "batch " + std::to_string(to.batch) + ", accumulation " + std::to_string(to.accumulation));
+  add(kRemat, "remat " + std::string(to.remat == Remat::layer ? "layer" : to.remat == Remat::block ? "block" : "none"));
+  add(kChunk, to.loss_chunk == 0 ? std::string("full logits") : "loss by " + std::to_string(to.loss_chunk) + " rows");
+  add(kWeights, "weights of bf16");
+  add(kKv, "KV cache of " + std::string(to.kv == DType::fp8 ? "fp8" : "bf16"));
+  add(kSequences, std::to_string(to.max_num_seqs) + " sequences");
+  return "Use " + text;
+}
+
+}  // namespace
+
+std::vector<Change> smallest_changes(const Request& request, std::span<const Request> larger,
+                                     const SearchOptions& options, std::stop_token stop) {
+  std::vector<Request> targets{request};
+  targets.insert(targets.end(), larger.begin(), larger.end());
+  if (request.weights == DType::f32 && request.work == Work::train) {
+    targets.push_back(request);
+    targets.back().weights = DType::bf16;
+  }
+  const Choice own = choice_of(request);
+  double own_time = 0;
+  try {
+    Candidate c{.choice = own};
+    const Plan plan = predict(request);
+    if (plan.fits()) return {};
+    c.seconds = plan.step.seconds.value;
+    c.tokens_per_second = plan.run.tokens_per_second;
+    own_time = time_of(c, request.work);
+  } catch (const Error&) {
+    // A mesh unlike the target has no time of its own.
+  }
+  // The fastest of each set of changed settings; the search ranks them by time.
+  std::map<unsigned, const Candidate*> best;
+  SearchOptions by_time = options;
+  by_time.by = RankBy::time;
+  const SearchResult all = search(targets, by_time, stop);
+  for (const Candidate& c : all.candidates) best.try_emplace(changed(own, c.choice), &c);
+  std::vector<Change> out;
+  for (const auto& [settings, c] : best) {
+    const unsigned these = settings;
+    const bool smaller = std::any_of(best.begin(), best.end(), [&](const auto& other) {
+      return other.first != these && (other.first & these) == other.first;
+    });
+    if (smaller || settings == 0) continue;
+    out.push_back({.edits = edits(own, c->choice, request.work),
+                   .label = label_of(settings, c->choice),
+                   .settings = std::popcount(settings),
+                   .slowdown = own_time > 0 ? time_of(*c, request.work) / own_time - 1 : 0,
+                   .seconds = c->seconds,
+                   .usd = c->usd,
+                   .peak = c->peak});
+  }
+  std::stable_sort(out.begin(), out.end(), [](const Change& a, const Change& b) {
+    return std::tuple(a.settings, a.slowdown) < std::tuple(b.settings, b.slowdown);
+  });
+  return out;
+}
+
+mesh::Fix fix_of(const Change& change) {
+  const double percent = 100 * change.slowdown;
+  std::string cost = percent > 0.5    ? number_text(percent, 2) + " % slower"
+                     : percent < -0.5 ? number_text(-percent, 2) + " % faster"
+                                      : std::string("as fast");
+  cost += ", peak " + to_text(change.peak);
+  return {change.label, std::move(cost), change.edits};
+}
+
+}  // namespace mw::plan

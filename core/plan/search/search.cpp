@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/search/search.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <limits>
+#include <set>
+#include <thread>
+#include <tuple>
+
+#include "core/mesh/layout/legal.h"
+#include "core/plan/request/local_model.h"
+
+namespace mw::plan {
+namespace {
+
+constexpr std::array<int, 3> kChunks{0, 256, 1024};
+constexpr std::array<int, 6> kSequences{16, 32, 64, 128, 256, 512};
+constexpr std::array<Remat, 3> kRemats{Remat::none, Remat::block, Remat::layer};
+constexpr std::array<DType, 2> kKvTypes{DType::bf16, DType::fp8};
+
+// The values of a list and the one in force, ascending.
+template <class T, size_t N>
+std::vector<T> with_own(const std::array<T, N>& values, T own) {
+  std::set<T> all(values.begin(), values.end());
+  all.insert(own);
+  return {all.begin(), all.end()};
+}
+
+mesh::Use use_of(Work work) {
+  return work == Work::rollout || work == Work::serve ? mesh::Use::sampling : mesh::Use::training;
+}
+
+std::vector<std::string> axes_of(const Request& r) {
+  std::vector<std::string> axes;
+  for (const mesh::MeshAxis& axis : r.mesh.axes)
+    if (axis.name != "fsdp" && axis.name != "tp") axes.push_back(axis.name);
+  const bool gathers_only = r.rules.preset == mesh::Preset::fsdp;
+  const bool splits_only = r.rules.preset == mesh::Preset::megatron;
+  if (!splits_only || r.mesh.has("fsdp")) axes.push_back("fsdp");
+  if (!gathers_only || r.mesh.has("tp")) axes.push_back("tp");
+  return axes;
+}
+
+std::vector<mesh::Mesh> meshes(const Request& r) {
+  const model::TensorInventory inventory(r.model);
+  const auto all = mesh::needs(inventory, r.mesh, r.rules, adapter_shapes(r, inventory), use_of(r.work));
+  std::vector<mesh::Mesh> out;
+  for (mesh::Mesh& m : mesh::factorisations(axes_of(r), r.target.devices()))
+    if (mesh::legal(all, m)) out.push_back(std::move(m));
+  return out;
+}
+
+// The request's own choice on another mesh; places that were asked for are its own mesh's.
+Choice on_mesh(const Request& r, const mesh::Mesh& mesh) {
+  Choice c = choice_of(r);
+  if (!(c.mesh == mesh)) c.places.clear();
+  c.mesh = mesh;
+  return c;
+}
+
+std::vector<std::int64_t> divisors(std::int64_t n) {
+  std::vector<std::int64_t> small, large;
+  for (std::int64_t d = 1; d * d <= n; ++d) {
+    if (n % d != 0) continue;
+    small.push_back(d);
+    if (d * d != n) large.push_back(n / d);
+  }
+  small.insert(small.end(), large.rbegin(), large.rend());
+  return small;
+}
+
+void add_training(const Request& r, const mesh::Mesh& mesh, std::vector<Choice>& out) {
+  const std::int64_t rows = r.train.batch * std::max(1, r.train.accumulation);
+  const int ways = mesh::batch_devices(mesh);
+  Choice c = on_mesh(r, mesh);
+  for (const std::int64_t batch : divisors(rows)) {
+    if (batch % ways != 0) continue;
+    c.batch = batch;
+    c.accumulation = static_cast<int>(rows / batch);
+    for (const Remat remat : kRemats)
+      for (const int chunk : with_own(kChunks, r.train.loss_chunk)) {
+        c.remat = remat;
+        c.loss_chunk = chunk;
+        out.push_back(c);
+      }
+  }
+}
+
+void add_serving(const Request& r, const mesh::Mesh& mesh, std::vector<Choice>& out) {
+  Choice c = on_mesh(r, mesh);
+  for (const DType kv : with_own(kKvTypes, r.kv)) {
+    c.kv = kv;
+    if (r.work == Work::rollout) {
+      out.push_back(c);
+      continue;
+    }
+    for (const int sequences : with_own(kSequences, r.serve.max_num_seqs)) {
+      c.max_num_seqs = sequences;
+      out.push_back(c);
+    }
+  }
+}
+
+void add_forward(const Request& r, const mesh::Mesh& mesh, std::vector<Choice>& out) {
+  Choice c = on_mesh(r, mesh);
+  for (const int chunk : with_own(kChunks, r.forward.chunk)) {
+    c.loss_chunk = chunk;
+    out.push_back(c);
+  }
+}
+
+constexpr Bytes kNoPlan{std::numeric_limits<std::int64_t>::max()};
+
+Candidate evaluate(const Request& r, const Choice& choice) {
+  Candidate c{.choice = choice, .peak = kNoPlan};
+  const Plan plan = predict(with_choice(r, choice));
+  c.seconds = plan.step.seconds.value;
+  c.tokens_per_second = plan.run.tokens_per_second;
+  c.hours = plan.run.hours.value;
+  c.usd = r.work == Work::serve ? plan.run.usd_per_million_tokens : plan.run.usd.value;
+  c.peak = plan.memory.at_peak.total();
+  c.capacity = plan.memory.capacity;
+  return c;
+}
+
+struct Task {
+  const Request* request;
+  Choice choice;
+};
+
+// Task i belongs to thread i % threads; the calling thread is the first of them.
+std::vector<Candidate> evaluate_all(const std::vector<Task>& tasks, const SearchOptions& options,
+                                    std::stop_token stop) {
+  const size_t threads = std::clamp<size_t>(static_cast<size_t>(std::max(1, options.threads)), 1, tasks.size() + 1);
+  std::vector<Candidate> out(tasks.size());
+  std::vector<std::exception_ptr> refused(tasks.size()), broken(threads);
+  std::atomic<std::int64_t> done = 0;
+  const auto one = [&](size_t i) {
+    try {
+      out[i] = evaluate(*tasks[i].request, tasks[i].choice);
+    } catch (const Error&) {
+      out[i] = {.choice = tasks[i].choice, .peak = kNoPlan};
+      refused[i] = std::current_exception();
+    }
+  };
+  const auto work = [&](size_t thread) {
+    try {
+      for (size_t i = thread; i < tasks.size() && !stop.stop_requested(); i += threads) {
+        one(i);
+        ++done;
+        if (thread == 0 && options.progress) options.progress(done, static_cast<std::int64_t>(tasks.size()));
+      }
+    } catch (...) {
+      broken[thread] = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (size_t t = 1; t < threads; ++t) others.emplace_back(work, t);
+    work(0);
+  }
+  for (const std::exception_ptr& error : broken)
+    if (error) std::rethrow_exception(error);
+  if (stop.stop_requested()) throw cancelled("the search");
+  const bool none = std::all_of(refused.begin(), refused.end(), [](const auto& e) { return e != nullptr; });
+  if (none && !refused.empty()) std::rethrow_exception(refused.front());
+  return out;
+}
+
+auto metrics(const Candidate& c, Work work) {
+  return std::tuple(time_of(c, work), c.usd, c.peak.value);
+}
+
+bool dominates(const Candidate& a, const Candidate& b, Work work) {
+  const auto [at, ac, am] = metrics(a, work);
+  const auto [bt, bc, bm] = metrics(b, work);
+  return at <= bt && ac <= bc && am <= bm && (at < bt || ac < bc || am < bm);
+}
+
+// In ascending order of all three metrics only one before can dominate, and then one of the front does.
+void mark_pareto(std::vector<Candidate>& all, Work work) {
+  std::vector<Candidate*> order;
+  for (Candidate& c : all) order.push_back(&c);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const Candidate* a, const Candidate* b) { return metrics(*a, work) < metrics(*b, work); });
+  std::vector<const Candidate*> front;
+  for (Candidate* c : order) {
+    c->pareto = std::none_of(front.begin(), front.end(), [&](const Candidate* f) { return dominates(*f, *c, work); });
+    if (c->pareto) front.push_back(c);
+  }
+}
+
+double key_of(const Candidate& c, RankBy by, Work work) {
+  switch (by) {
+    case RankBy::time:
+      return time_of(c, work);
+    case RankBy::cost:
+      return c.usd;
+    case RankBy::memory:
+      break;
+  }
+  return static_cast<double>(c.peak.value);
+}
+
+std::string_view remat_name(Remat remat) {
+  return remat == Remat::none ? "none" : remat == Remat::block ? "block" : "layer";
+}
+std::string_view dtype_name(DType type) {
+  return type == DType::f32 ? "f32" : type == DType::fp8 ? "fp8" : type == DType::int8 ? "int8" : "bf16";
+}
+
+}  // namespace
+
+Choice choice_of(const Request& r) {
+  return {.target = r.target.id,
+          .mesh = r.mesh,
+          .places = r.places,
+          .batch = r.work == Work::forward   ? r.forward.batch
+                   : r.work == Work::rollout ? r.rollout.batch
+                                             : r.train.batch,
+          .accumulation = r.work == Work::train ? r.train.accumulation : 1,
+          .remat = r.train.remat,
+          .loss_chunk = r.work == Work::forward ? r.forward.chunk : r.train.loss_chunk,
+          .weights = r.weights,
+          .kv = r.kv,
+          .max_num_seqs = r.serve.max_num_seqs};
+}
+
+Request with_choice(Request r, const Choice& c) {
+  r.places = c.places;
+  r.mesh = c.mesh;
+  r.weights = c.weights;
+  r.kv = c.kv;
+  r.serve.max_num_seqs = c.max_num_seqs;
+  if (r.work == Work::forward) r.forward.chunk = c.loss_chunk;
+  if (r.work != Work::train) return r;
+  r.train.batch = c.batch;
+  r.train.accumulation = c.accumulation;
+  r.train.remat = c.remat;
+  r.train.loss_chunk = c.loss_chunk;
+  return r;
+}
+
+std::vector<Choice> choices(const Request& r) {
+  std::vector<Choice> out;
+  for (const mesh::Mesh& m : meshes(r)) {
+    if (r.work == Work::train) add_training(r, m, out);
+    if (r.work == Work::forward) add_forward(r, m, out);
+    if (r.work == Work::rollout || r.work == Work::serve) add_serving(r, m, out);
+  }
+  return out;
+}
+
+double time_of(const Candidate& c, Work work) {
+  return work == Work::serve ? 1 / c.tokens_per_second : c.seconds;
+}
+
+SearchResult search(std::span<const Request> targets, const SearchOptions& options, std::stop_token stop) {
+  const auto start = std::chrono::steady_clock::now();
+  SearchResult result;
+  if (targets.empty()) return result;
+  const Work work = targets.front().work;
+  std::vector<Task> tasks;
+  for (const Request& r : targets)
+    for (Choice& c : choices(r)) tasks.push_back({&r, std::move(c)});
+  for (Candidate& c : evaluate_all(tasks, options, stop))
+    if (c.fits()) result.candidates.push_back(std::move(c));
+  result.evaluated = static_cast<std::int64_t>(tasks.size());
+  mark_pareto(result.candidates, work);
+  const auto rank = [&](const Candidate& c) {
+    return std::tuple(key_of(c, options.by, work), time_of(c, work), c.usd, c.peak.value);
+  };
+  std::stable_sort(result.candidates.begin(), result.candidates.end(),
+                   [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+std::vector<mesh::Edit> edits(const Choice& from, const Choice& to, Work work) {
+  std::vector<mesh::Edit> out;
+  if (from.target != to.target) out.push_back({"target.id", to.target});
+  for (const mesh::MeshAxis& axis : from.mesh.axes)
+    if (!to.mesh.has(axis.name)) out.push_back({"mesh." + axis.name, nullptr});
+  for (const mesh::MeshAxis& axis : to.mesh.axes)
+    if (!from.mesh.has(axis.name) || from.mesh.size(axis.name) != axis.size)
+      out.push_back({"mesh." + axis.name, axis.size});
+  if (!from.places.empty() && to.places.empty()) out.push_back({"sharding.places", nullptr});
+  if (work == Work::train) {
+    if (from.batch != to.batch) out.push_back({"train.batch", to.batch});
+    if (from.accumulation != to.accumulation) out.push_back({"train.accumulation", to.accumulation});
+    if (from.remat != to.remat) out.push_back({"train.remat", std::string(remat_name(to.remat))});
+    if (from.loss_chunk != to.loss_chunk) out.push_back({"train.loss_chunk", to.loss_chunk});
+  }
+  if (from.weights != to.weights) out.push_back({"train.dtype", std::string(dtype_name(to.weights))});
+  if (from.kv != to.kv) out.push_back({"serve.kv_dtype", std::string(dtype_name(to.kv))});
+  if (from.max_num_seqs != to.max_num_seqs) out.push_back({"serve.max_num_seqs", to.max_num_seqs});
+  return out;
+}
+
+std::string to_text(const Choice& c, Work work) {
+  std::string text = mesh::to_text(c.mesh);
+  const auto add = [&](const std::string& part) { text += ", " + part; };
+  if (work == Work::train) {
+    add("batch " + std::to_string(c.batch) + " x " + std::to_string(c.accumulation));
+    add("remat " + std::string(remat_name(c.remat)));
+    add(c.loss_chunk == 0 ? "full logits" : "loss by " + std::to_string(c.loss_chunk));
+  } else {
+    add("KV " + std::string(dtype_name(c.kv)));
+  }
+  if (work == Work::serve) add(std::to_string(c.max_num_seqs) + " sequences");
+  return text;
+}
+
+}  // namespace mw::plan

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/time/closed_loop.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mw::plan {
+namespace {
+
+// Requests that the cache holds when each has half of its answer.
+double held_at_once(const ServeStepModel& model, const SteadyLoad& load) {
+  const ServeStepModel::Kv kv = model.kv();
+  const double len = load.input_len + load.output_len / 2.0;
+  double bytes = 0;
+  for (const auto& g : kv.groups) bytes += g.bytes_per_token * (g.window > 0 ? std::min<double>(len, g.window) : len);
+  return bytes > 0 ? static_cast<double>(kv.capacity.value) / bytes : load.concurrency;
+}
+
+class Server {
+ public:
+  Server(const ServeStepModel& model, const SteadyLoad& load)
+      : model_(model),
+        load_(load),
+        window_(model.window() > 0 ? model.window() : 1e18),
+        context_(load.input_len + load.output_len / 2.0) {}
+
+  // A step of so many answers and so many tokens of prompts, which begin `done` tokens into theirs.
+  double seconds(double answers, double prompt_tokens, double done) const {
+    const int rows = static_cast<int>(std::lround(answers));
+    StepLoad step{.decoding = rows,
+                  .prefill_tokens = std::llround(prompt_tokens),
+                  .read_tokens = rows * context_,
+                  .read_window_tokens = rows * std::min(context_, window_)};
+    if (step.prefill_tokens > 0) {
+      step.prefilling = std::max(1, static_cast<int>(std::lround(prompt_tokens / load_.input_len)));
+      const double each = prompt_tokens / step.prefilling, middle = done + each / 2;
+      step.prefill_pairs = prompt_tokens * middle;
+      step.prefill_window_pairs = prompt_tokens * std::min(middle, window_);
+    }
+    return model_.seconds(step);
+  }
+  // One prompt, chunk by chunk, beside `answers`.
+  double prompt_seconds(double answers, double budget, double chunks) const {
+    double sum = 0;
+    for (double done = 0; done < load_.input_len; done += budget)
+      sum += seconds(answers, std::min(budget, load_.input_len - done), done);
+    return sum / chunks;
+  }
+
+ private:
+  const ServeStepModel& model_;
+  const SteadyLoad& load_;
+  double window_, context_;
+};
+
+}  // namespace
+
+SteadyState steady_state(const ServeStepModel& model, const ServeWork& server, const SteadyLoad& load) {
+  SteadyState s;
+  s.running = std::max(1.0, std::min<double>({static_cast<double>(load.concurrency),
+                                              static_cast<double>(server.max_num_seqs), held_at_once(model, load)}));
+  const double n = std::floor(s.running), in = load.input_len, out = load.output_len;
+  const double budget = std::max(1.0, server.max_num_batched_tokens - (n - 1));
+  const double chunks = std::ceil(in / budget);
+  const Server steps(model, load);
+  double cycle = 0, with_prompt = 0, count = 0;  // of the steps from a request's first to its last
+  if (n * chunks <= out - 1 + chunks) {          // prompts come one at a time, beside the answers of the others
+    count = out - 1 + chunks;
+    with_prompt = steps.prompt_seconds(std::max(0.0, n - 1), budget, chunks);
+    const double without = steps.seconds(n, 0, 0);
+    cycle = n * chunks * with_prompt + (count - n * chunks) * without;
+    s.itl_s = 2 * n * chunks > count ? with_prompt : without;
+  } else {  // every step has prompts, at most as many tokens as it may
+    count = std::max(out - 1 + chunks, n * (in + out) / server.max_num_batched_tokens);
+    with_prompt = steps.seconds(n * out / count, n * in / count, std::max(0.0, in - n * in / count) / 2);
+    cycle = count * with_prompt;
+    s.itl_s = with_prompt;
+  }
+  // A prompt comes in the midst of a step; what does not run waits for those that do.
+  s.ttft_s = model.request_seconds() + chunks * with_prompt + cycle / count / 2 + cycle * (load.concurrency - n) / n;
+  s.tpot_s = out > 1 ? std::max(0.0, cycle - chunks * with_prompt) / std::max(1.0, count - chunks) : 0;
+  s.output_tokens_per_s = n * out / cycle;
+  return s;
+}
+
+}  // namespace mw::plan

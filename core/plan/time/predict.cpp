@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/optimizer_steps.h"
+#include "core/plan/request/check.h"
+#include "core/plan/memory/device_memory.h"
+#include "core/plan/request/expression.h"
+#include "core/plan/request/lengths.h"
+#include "core/plan/request/plan_result.h"
+#include "core/plan/time/serve_numbers.h"
+#include "core/plan/time/step_time.h"
+
+namespace mw::plan {
+namespace {
+
+constexpr double kMost = 1e12;  // tokens of one step: beyond is a slip of the keyboard
+
+void refuse(bool wrong, const char* place, const std::string& found, const char* expected) {
+  if (wrong)
+    throw Error({.id = "PLAN-SIZE",
+                 .message = "a size beyond all reason",
+                 .place = place,
+                 .found = found,
+                 .expected = expected});
+}
+
+Expression count_of(std::int64_t n) {  // every digit
+  return {static_cast<double>(n), std::to_string(n)};
+}
+
+// Parameters that a token meets: of experts, the chosen ones.
+double active_parameters(const LocalModel& m) {
+  const model::Config& c = m.request->model;
+  if (c.experts == 0) return static_cast<double>(m.parameters);
+  const double each = 3.0 * c.expert_dim * c.dim * static_cast<double>(c.layers.size());
+  return static_cast<double>(m.parameters) - each * (c.experts - c.experts_per_token);
+}
+
+void add_utilisation(const LocalModel& m, RunTotals& run, double seconds, double padded, double real) {
+  const Request& r = *m.request;
+  const double peak = r.target.chip.bf16_flops.value * r.target.chips() * seconds;
+  if (peak <= 0) return;
+  const double n = active_parameters(m);
+  const auto add = [&](const char* name, double factor, double tokens) {
+    run.utilisation.push_back({name, factor * n * tokens / peak});
+  };
+  add("6N, padded tokens", 6, padded);
+  if (r.method == Method::lora) add("4N, padded tokens", 4, padded);
+  add("6N, real tokens", 6, real);
+  if (r.method == Method::lora) add("4N, real tokens", 4, real);
+}
+
+RunTotals train_totals(const LocalModel& m, const Plan& plan) {
+  const Request& r = *m.request;
+  const RowFacts f = row_facts(r.lengths, rows_on_device(m, r.train.batch));
+  RunTotals run;
+  const double rows = static_cast<double>(r.train.batch) * std::max(1, r.train.accumulation);
+  const double epoch_rows = r.train.epoch_rows > 0 ? r.train.epoch_rows : f.batches_rows;
+  run.steps = r.train.steps > 0 ? r.train.steps
+                                : steps_of_epochs(epoch_rows, r.train.epochs,
+                                                  {.batch = r.train.batch, .accumulation = r.train.accumulation});
+  const double step = plan.step.seconds.value, padded = rows * f.computed, real = rows * f.real;
+  run.hours = (plan.step.seconds * static_cast<double>(run.steps) + plan.compile) * (1.0 / 3600);
+  run.hours.formula = "(steps x seconds of a step + compilation) / 3600";
+  run.hours.inputs =
+      ((count_of(run.steps) * seconds_text(step) + seconds_text(plan.compile.value)) / Expression{3600, "3600"}).text;
+  run.usd_per_hour = r.price.usd_per_chip_hour * r.target.chips();
+  run.usd = run.hours * run.usd_per_hour;
+  run.usd.formula = "hours x chips x price of a chip-hour";
+  run.usd.inputs = (Expression{run.hours.value, number_text(run.hours.value) + " h"} * count_of(r.target.chips()) *
+                    Expression{r.price.usd_per_chip_hour, "$" + number_text(r.price.usd_per_chip_hour)})
+                       .text;
+  run.usd.source = r.price.source + (r.price.date.empty() ? "" : ", " + r.price.date);
+  run.tokens_per_second = real / step;
+  run.padded_tokens_per_second = padded / step;
+  const double per_second = run.usd_per_hour / 3600;
+  run.usd_per_million_tokens = per_second / run.tokens_per_second * 1e6;
+  run.usd_per_million_padded = per_second / run.padded_tokens_per_second * 1e6;
+  run.real_share = f.real / f.computed;
+  if (r.lengths.rows == Rows::padded && f.packed_rows > 0) run.packed_speedup = f.rows / f.packed_rows;
+  add_utilisation(m, run, step, padded, real);
+  return run;
+}
+
+RunTotals forward_totals(const LocalModel& m, const Plan& plan, double tokens) {
+  RunTotals run;
+  run.steps = 1;
+  run.hours = plan.step.seconds * (1.0 / 3600);
+  run.usd_per_hour = m.request->price.usd_per_chip_hour * m.request->target.chips();
+  run.usd = run.hours * run.usd_per_hour;
+  run.tokens_per_second = run.padded_tokens_per_second = tokens / plan.step.seconds.value;
+  run.usd_per_million_tokens = run.usd_per_million_padded = run.usd_per_hour / 3600 / run.tokens_per_second * 1e6;
+  return run;
+}
+
+Estimate compile_time(const LocalModel& m) {
+  const Efficiency& e = m.request->efficiencies.compile_s;
+  const double layers = m.layers();
+  return {.value = layers * e.value,
+          .low = layers * e.low,
+          .high = layers * e.high,
+          .origin = e.origin,
+          .formula = "layers x seconds",
+          .inputs = (count_of(m.layers()) * seconds_text(e.value)).text,
+          .source = e.source};
+}
+
+void add_memory_problem(const Request& r, Plan& plan) {
+  if (plan.fits()) return;
+  plan.problems.push_back(
+      {.id = "MEMORY",
+       .message = r.work == Work::serve ? "the server does not fit" : "the work does not fit its devices",
+       .place = "target.id",
+       .found = to_text(plan.memory.at_peak.total()) + " at " + plan.memory.peak_instant + ", most of it " +
+                plan.memory.buffers.front().name,
+       .expected =
+           "at most " + to_text(plan.memory.capacity) + " on each of " + std::to_string(plan.devices) + " devices",
+       .fix = "more devices along fsdp or tp, a smaller batch, train.remat=layer, or a loss chunk"});
+}
+
+void add_length_notes(const Request& r, Plan& plan) {
+  if (plan.run.real_share >= 0.7 || r.lengths.rows != Rows::padded) return;
+  const double saved = 1 - 1 / std::max(1.0, plan.run.packed_speedup);
+  plan.problems.push_back({.id = "PADDING",
+                           .severity = Severity::warning,
+                           .message = "most of what is computed is padding",
+                           .place = "data.packing",
+                           .found = number_text(100 * (1 - plan.run.real_share), 3) + " % of the tokens",
+                           .expected = "at most 30 %",
+                           .fix = "data.packing=true would be " + number_text(plan.run.packed_speedup, 3) +
+                                  " times as fast: " + number_text(saved * plan.run.hours.value, 3) + " h and " +
+                                  to_text(Usd(saved * plan.run.usd.value)) + " less"});
+}
+
+void add_epoch_note(const Request& r, Plan& plan) {
+  const bool known = r.train.epoch_rows > 0 || r.lengths.count > 0 || !r.lengths.histogram.empty();
+  if (r.train.steps > 0 || known) return;
+  plan.problems.push_back({.id = "EPOCHS",
+                           .severity = Severity::warning,
+                           .message = "train.epochs is set, but the number of rows is not known: one step is planned",
+                           .place = "data.rows",
+                           .found = number_text(r.train.epochs) + " epochs of no rows",
+                           .expected = "data.path with a tokenizer, data.lengths or data.rows",
+                           .fix = "set data.rows, or set train.steps instead of train.epochs"});
+}
+
+std::vector<std::string> sources_of(const Request& r) {
+  std::vector<std::string> out{"capacity: " + r.target.chip.memory.source, "peak: " + r.target.chip.bf16_flops.source,
+                               "bandwidth: " + r.target.chip.memory_bandwidth.source};
+  if (r.price.usd_per_chip_hour > 0)
+    out.push_back("price: $" + number_text(r.price.usd_per_chip_hour) + " per chip-hour, " + r.price.price_class +
+                  ", " + r.price.region + (r.price.date.empty() ? "" : ", " + r.price.date) + ", " + r.price.source);
+  out.push_back("stack: " + r.habits.source);
+  if (!r.calibrated.empty()) out.push_back("efficiencies: " + r.calibrated);
+  out.push_back("share of peak in products " + number_text(r.efficiencies.matmul.value, 3) + ": " +
+                r.efficiencies.matmul.source);
+  out.push_back("share of memory bandwidth " + number_text(r.efficiencies.memory.value, 3) + ": " +
+                r.efficiencies.memory.source);
+  return out;
+}
+
+}  // namespace
+
+std::string_view to_string(Term::Phase phase) {
+  switch (phase) {
+    case Term::Phase::forward:
+      return "forward";
+    case Term::Phase::remat:
+      return "remat";
+    case Term::Phase::backward:
+      return "backward";
+    case Term::Phase::update:
+      return "update";
+    case Term::Phase::prefill:
+      return "prefill";
+    case Term::Phase::decode:
+      return "decode";
+  }
+  return "";
+}
+
+void check(const Request& r) {
+  refuse(r.model.layers.empty() || r.model.vocab <= 0, "model", r.model.id, "a model with layers and a vocabulary");
+  refuse(!r.target.chip.memory || !r.target.chip.bf16_flops || !r.target.chip.memory_bandwidth, "target.id",
+         r.target.id, "a chip whose memory, peak and bandwidth are known");
+  const auto batch = r.work == Work::train     ? r.train.batch
+                     : r.work == Work::forward ? r.forward.batch
+                     : r.work == Work::rollout ? r.rollout.batch
+                                               : std::int64_t{r.serve.max_num_seqs};
+  const double tokens =
+      static_cast<double>(batch) * std::max({1, r.lengths.max_len, r.forward.len, r.serve.max_model_len});
+  refuse(batch < 1 || tokens > kMost, "train.batch", std::to_string(batch),
+         "at least 1 and at most 1e12 tokens a step");
+  refuse(r.rank < 0 || r.rank > 1 << 20, "lora.rank", std::to_string(r.rank), "0 to 1048576");
+}
+
+Plan predict(const Request& r) {
+  check(r);
+  const bool samples = r.work == Work::rollout || r.work == Work::serve;
+  const LocalModel m = local_model(r, samples ? mesh::Use::sampling : mesh::Use::training);
+  Plan plan;
+  plan.devices = r.mesh.devices();
+  plan.problems = m.placement.problems;
+  plan.compile = compile_time(m);
+  switch (r.work) {
+    case Work::train:
+      plan.memory = train_memory(m);
+      plan.step = train_time(m);
+      plan.run = train_totals(m, plan);
+      add_length_notes(r, plan);
+      add_epoch_note(r, plan);
+      break;
+    case Work::forward:
+      plan.memory = forward_memory(m);
+      plan.step = forward_time(m);
+      plan.run = forward_totals(m, plan, static_cast<double>(r.forward.batch) * r.forward.len);
+      break;
+    case Work::rollout: {
+      plan.memory = rollout_memory(m);
+      Served served = rollout(m);
+      plan.step = std::move(served.step);
+      plan.serve = served.numbers;
+      plan.run = forward_totals(m, plan, static_cast<double>(r.rollout.batch) * r.rollout.new_tokens);
+      break;
+    }
+    case Work::serve: {
+      plan.memory = serve_memory(m);
+      Served served = serve(m, plan.memory);
+      plan.step = std::move(served.step);
+      plan.serve = served.numbers;
+      plan.run.usd_per_hour = r.price.usd_per_chip_hour * r.target.chips();
+      plan.run.tokens_per_second = plan.run.padded_tokens_per_second = plan.serve->output_tokens_per_second;
+      plan.run.usd_per_million_tokens = plan.serve->usd_per_million_output_tokens;
+      break;
+    }
+  }
+  add_memory_problem(r, plan);
+  plan.sources = sources_of(r);
+  return plan;
+}
+
+}  // namespace mw::plan

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/time/serve_step.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <optional>
+
+#include "core/mesh/collectives/collectives.h"
+#include "core/plan/memory/activations.h"
+#include "core/plan/request/check.h"
+#include "core/plan/time/collective_time.h"
+#include "core/plan/memory/device_memory.h"
+#include "core/plan/request/expression.h"
+#include "core/plan/request/local_model.h"
+#include "core/plan/memory/paged_reads.h"
+#include "core/plan/time/step_sums.h"
+#include "core/plan/time/step_time.h"
+
+namespace mw::plan {
+namespace {
+
+enum class Buckets { none, powers_of_two };
+
+// Shares of the peak in prompts' attention where no fused kernel takes the heads: vLLM's Triton kernel, which all
+// layers of a model use as soon as one has heads beyond 256 (vllm/model_executor/models/config.py, Gemma4Config; until
+// FA4 took them, vllm pull request 42175). 79-80 and 159-160 of 1,307 TFLOP/s at Gemma 4 31B's 512 and 256 before
+// tuning (MI325X, ROCm/aiter pull request 5664); on H100 it is as poorly occupied, 6-13 % (vllm pull request 43257).
+constexpr int kFusedHead = 256;
+Efficiency triton_attention(double head_dim) {
+  const char* source =
+      "Triton attention of heads beyond 256 (vLLM on GPUs): 6.1 % of the peak at 512, 12.2 % at 256 "
+      "on MI325X (ROCm/aiter 5664)";
+  if (head_dim > kFusedHead) return {0.061, 0.06, 0.13, Origin::transferred, source};
+  return {0.122, 0.12, 0.26, Origin::transferred, source};
+}
+
+constexpr double kOwnSums = 8 * 1048576.0;            // bytes: below, servers on GPUs sum with a kernel of their own
+constexpr int kFirstTokens = 16, kFirstRequests = 8;  // smallest buckets of vLLM on TPU (reference 4.4)
+
+// Seconds by a count, on lines between eight points an octave.
+class Curve {
+ public:
+  template <class At>
+  void fill(const At& at) {
+    for (size_t i = 0; i < points_.size(); ++i) points_[i] = at(static_cast<std::int64_t>(count_at(i)));
+  }
+  double operator()(std::int64_t n) const {
+    if (n <= 0) return 0;
+    const auto x = static_cast<std::uint64_t>(n) << 3;  // so that counts below eight have points, too
+    const int octave = std::bit_width(x) - 4;
+    const size_t i = static_cast<size_t>(octave) * 8 + ((x >> octave) & 7);
+    if (i + 1 >= points_.size()) return points_.back() * static_cast<double>(n) / count_at(points_.size() - 1);
+    const double a = count_at(i), b = count_at(i + 1);
+    return points_[i] + (points_[i + 1] - points_[i]) * (static_cast<double>(n) - a) / (b - a);
+  }
+
+ private:
+  static double count_at(size_t i) { return std::ldexp(static_cast<double>(8 + i % 8), static_cast<int>(i / 8) - 3); }
+  std::array<double, 8 * 21 + 1> points_{};
+};
+
+struct Rate {  // seconds per unit at best, and what share of that is reached
+  double best = 0;
+  Efficiency share{1, 1, 1, Origin::floor, ""};
+  double seconds() const { return best / share.value; }
+  Estimate estimate(double units) const {
+    return {.value = units * best / share.value,
+            .low = units * best / share.high,
+            .high = units * best / share.low,
+            .origin = share.origin,
+            .formula = {},
+            .inputs = {},
+            .source = share.source};
+  }
+};
+
+double rounded_up(double n, double to) {
+  return to > 1 ? std::ceil(n / to) * to : n;
+}
+
+}  // namespace
+
+struct ServeStepModel::Impl {
+  Request request;
+  int window = 0, ways = 1;
+  Buckets buckets = Buckets::none;
+  int most_tokens = 0, most_requests = 0;
+  double body_flops = 0;  // of a device, per token
+  // Of one step, token, request, KV token, pair of query and key.
+  Rate weights, head_weights, token, head_row, traffic, kv_full, kv_window, pair_full, pair_window;
+  Curve token_sums, request_sums;
+  std::optional<Efficiency> triton_full, triton_window;  // in place of the attention share
+  std::optional<PagedReads> paged;                       // of servers on TPUs, in place of kv_full and kv_window
+  double window_span = 1;                                // keys that a prompt's kernel walks for each in its window
+  Kv kv;
+  // The quotients of the rates above, worked out once.
+  double weights_s = 0, head_weights_s = 0, token_s = 0, head_row_s = 0, traffic_s = 0, pair_full_s = 0,
+         pair_window_s = 0, step_s = 0, sequence_s = 0;
+
+  explicit Impl(const Request& r);
+  void set(const Efficiencies& e);
+  void add_products(const LocalModel& m);
+  void add_attention(const LocalModel& m);
+  void add_sums(const LocalModel& m);
+  double sum_seconds(const LocalModel& m, const mesh::Collective& c) const;
+  void add_cache(const LocalModel& m);
+
+  std::int64_t share(std::int64_t n) const { return ways > 1 ? (n + ways - 1) / ways : n; }
+  std::int64_t padded(std::int64_t n, int first, int most) const {
+    if (buckets == Buckets::none || n <= 0) return n;
+    const auto bucket =
+        static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(n, first))));
+    return bucket > most && n <= most ? most : bucket;
+  }
+  std::int64_t tokens(const StepLoad& l) const {
+    return padded(share(l.decoding + l.prefill_tokens), kFirstTokens, most_tokens);
+  }
+  std::int64_t requests(const StepLoad& l) const {
+    return padded(share(l.decoding + l.prefilling), kFirstRequests, most_requests);
+  }
+  // Weights are read once; beyond a count of tokens the products take longer than that.
+  double products(double tokens) const { return std::max(weights_s, tokens * token_s); }
+  double head(double rows) const { return std::max(head_weights_s, rows * head_row_s); }
+  double window_pairs(const StepLoad& l) const {
+    return window_span > 1 ? std::min(l.prefill_window_pairs * window_span, l.prefill_pairs) : l.prefill_window_pairs;
+  }
+  // Of the cache, by requests that decode.
+  double reads(const StepLoad& l, double share) const {
+    if (paged) return l.decoding > 0 ? l.decoding * paged->seconds(l.read_tokens / l.decoding, share) / ways : 0;
+    return (l.read_tokens * kv_full.best + l.read_window_tokens * kv_window.best) / share / ways;
+  }
+};
+
+ServeStepModel::Impl::Impl(const Request& r) : request(r) {
+  const LocalModel m = local_model(request, mesh::Use::sampling);
+  ways = std::max(1, m.batch_ways);
+  window = request.model.sliding_window;
+  buckets = request.habits.static_shapes ? Buckets::powers_of_two : Buckets::none;
+  most_tokens = std::max(kFirstTokens, request.serve.max_num_batched_tokens);
+  most_requests = std::max(kFirstRequests, request.serve.max_num_seqs);
+  add_products(m);
+  add_attention(m);
+  add_sums(m);
+  add_cache(m);
+  set(request.efficiencies);
+}
+
+void ServeStepModel::Impl::set(const Efficiencies& e) {
+  request.efficiencies = e;
+  step_s = e.step_s.value;
+  sequence_s = e.sequence_s.value;
+  for (Rate* rate : {&weights, &head_weights, &traffic}) rate->share = e.memory;
+  for (Rate* rate : {&token, &head_row}) rate->share = e.matmul;
+  for (Rate* rate : {&kv_full, &kv_window}) rate->share = e.kv_reads;
+  pair_full.share = triton_full.value_or(e.attention);
+  pair_window.share = triton_window.value_or(e.attention);
+  weights_s = weights.seconds(), head_weights_s = head_weights.seconds(), token_s = token.seconds();
+  head_row_s = head_row.seconds(), traffic_s = traffic.seconds();
+  pair_full_s = pair_full.seconds() / ways, pair_window_s = pair_window.seconds() / ways;
+}
+
+void ServeStepModel::Impl::add_products(const LocalModel& m) {
+  const hardware::Chip& chip = request.target.chip;
+  const double per_chip = std::max(1, chip.devices_per_chip), unit = std::max(1, chip.matrix_unit);
+  const bool fp8 = request.products == DType::fp8 && chip.fp8_flops;
+  const double peak = (fp8 ? chip.fp8_flops.value : chip.bf16_flops.value) / per_chip;
+  const double bandwidth = chip.memory_bandwidth.value / per_chip;
+  double elements = 0, bytes = 0;
+  const auto product = [&](double in, double out, double times) {
+    elements += times * in * out;
+    body_flops += times * 2 * rounded_up(in, unit) * rounded_up(out, unit);
+  };
+  for (const LayerKind& k : m.kinds) {
+    for (const Product& p : k.products) product(p.in, p.out, k.count);
+    for (const auto* parts : {&k.lora_a, &k.lora_b})
+      for (const Product& p : *parts) product(p.in, p.out, k.count);
+    bytes += k.count * layer_traffic(m, k, request.serve.max_model_len).forward;
+  }
+  if (m.config.ple_dim > 0) product(m.config.dim, static_cast<double>(m.layers()) * m.config.ple_dim, 1);
+  const double head = static_cast<double>(m.config.dim) * m.vocab;
+  weights.best = elements * bytes_of(request.weights) / bandwidth;
+  head_weights.best = head * bytes_of(request.weights) / bandwidth;
+  token.best = body_flops / peak;
+  head_row.best = 2 * head / (chip.bf16_flops.value / per_chip);
+  traffic.best = bytes / bandwidth;
+}
+
+void ServeStepModel::Impl::add_attention(const LocalModel& m) {
+  const hardware::Chip& chip = request.target.chip;
+  const double per_chip = std::max(1, chip.devices_per_chip);
+  const double peak = chip.bf16_flops.value / per_chip, bandwidth = chip.memory_bandwidth.value / per_chip;
+  double read[2] = {}, flops[2] = {};  // layers that see everything, sliding ones
+  int head_dim[2] = {};
+  for (const LayerKind& k : m.kinds) {
+    const size_t i = k.shape.attention == model::Attention::sliding && window > 0;
+    read[i] += k.count * 2 * k.kv() * bytes_of(request.kv);  // layers that borrow keys and values read them, too
+    flops[i] += k.count * 4 * k.q();
+    head_dim[i] = std::max(head_dim[i], k.shape.head_dim);
+  }
+  if (request.stack == Stack::vllm_gpu && std::max(head_dim[0], head_dim[1]) > kFusedHead) {
+    triton_full = triton_attention(head_dim[0]);
+    triton_window = triton_attention(head_dim[1]);
+  }
+  if (request.stack == Stack::vllm_tpu) {
+    paged.emplace(m);
+    if (window > 0) window_span = PagedReads::walked(window) / window;
+  }
+  kv_full.best = read[0] / bandwidth;
+  kv_window.best = read[1] / bandwidth;
+  pair_full.best = flops[0] / peak;
+  pair_window.best = flops[1] / peak;
+}
+
+// Decode's list says what a step sums for so many tokens; what grows with sampled rows is a curve of its own.
+void ServeStepModel::Impl::add_sums(const LocalModel& m) {
+  if (request.mesh.devices() == 1) return;
+  StepSums sums([&](std::int64_t count) {
+    mesh::StepShape shape = completed({.work = mesh::Work::decode, .rows = count * ways, .tokens = 1}, request);
+    shape.logit_bytes = 2;
+    return step_collectives(request, m.config, m.placement, shape);
+  });
+  const auto priced = [&](std::int64_t count, bool of_logits) {
+    double seconds = 0;
+    for (const mesh::Collective& c : sums.of(std::max<std::int64_t>(1, count))) {
+      if ((c.cause == mesh::Cause::logits) != of_logits) continue;
+      const double stands = c.layer >= 0 ? m.stands[static_cast<size_t>(c.layer)] : 1;
+      seconds += stands * static_cast<double>(c.calls) * sum_seconds(m, c);
+    }
+    return seconds;
+  };
+  token_sums.fill([&](std::int64_t n) { return priced(n, false); });
+  request_sums.fill([&](std::int64_t n) { return priced(n, true); });
+}
+
+double ServeStepModel::Impl::sum_seconds(const LocalModel& m, const mesh::Collective& c) const {
+  const Efficiencies& e = request.efficiencies;
+  const Estimate listed = collective_seconds(c, m.layout, request.target, e);
+  if (listed.value <= 0) return 0;
+  if (request.target.chip.vendor != hardware::Vendor::gpu) return listed.value + e.sum_s.value;
+  if (static_cast<double>(c.full.value) > kOwnSums) return listed.value;
+  const double link = request.target.chip.link_bandwidth.value * e.collectives.value;
+  const double rounds = std::log2(static_cast<double>(c.group));
+  return std::min(listed.value, rounds * e.sum_s.value + static_cast<double>(c.moved.value) / link);
+}
+
+void ServeStepModel::Impl::add_cache(const LocalModel& m) {
+  const double copies =
+      static_cast<double>(request.mesh.devices()) / ways;  // of a token's KV: heads are split over them
+  const DeviceMemory memory = serve_memory(m);
+  kv.capacity = memory.at_peak[MemoryCategory::kv_cache] * request.mesh.devices();
+  for (const LayerKind& k : m.kinds) {
+    if (!k.shape.has_k) continue;
+    const bool slides = k.shape.attention == model::Attention::sliding && window > 0 && request.sliding_window_kv;
+    const int kept = slides ? window : 0;
+    auto group = std::find_if(kv.groups.begin(), kv.groups.end(), [&](const Kv::Group& g) { return g.window == kept; });
+    if (group == kv.groups.end()) group = kv.groups.insert(kv.groups.end(), {0, kept, 0});
+    group->layers += k.count;
+    group->bytes_per_token += k.count * 2 * k.kv() * bytes_of(request.kv) * copies;
+  }
+}
+
+ServeStepModel::ServeStepModel(const Request& request) {
+  if (request.work != Work::serve)
+    throw Error({.id = "PLAN-WORK", .message = "a server's steps are asked of other work", .expected = "serve"});
+  check(request);
+  impl_ = std::make_unique<const Impl>(request);
+}
+
+ServeStepModel::ServeStepModel(std::unique_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+ServeStepModel::~ServeStepModel() = default;
+ServeStepModel::ServeStepModel(ServeStepModel&&) noexcept = default;
+
+ServeStepModel ServeStepModel::with(const Efficiencies& e) const {
+  const Efficiencies& now = impl_->request.efficiencies;
+  if (e.sum_s.value != now.sum_s.value || e.collectives.value != now.collectives.value) {
+    Request r = impl_->request;
+    r.efficiencies = e;
+    return ServeStepModel(r);
+  }
+  auto copy = std::make_unique<Impl>(*impl_);
+  copy->set(e);
+  return ServeStepModel(std::unique_ptr<const Impl>(std::move(copy)));
+}
+
+int ServeStepModel::window() const {
+  return impl_->window;
+}
+
+double ServeStepModel::request_seconds() const {
+  return impl_->request.efficiencies.request_s.value;
+}
+
+ServeStepModel::Kv ServeStepModel::kv() const {
+  return impl_->kv;
+}
+
+double ServeStepModel::seconds(const StepLoad& l) const {
+  const Impl& i = *impl_;
+  const std::int64_t tokens = i.tokens(l), requests = i.requests(l);
+  if (tokens <= 0) return 0;
+  const auto t = static_cast<double>(tokens), r = static_cast<double>(requests);
+  return i.step_s + r * i.sequence_s + i.products(t) + i.head(r) + t * i.traffic_s + i.reads(l, i.kv_full.share.value) +
+         l.prefill_pairs * i.pair_full_s + i.window_pairs(l) * i.pair_window_s + i.token_sums(tokens) +
+         i.request_sums(requests);
+}
+
+ServeStepModel::Parts ServeStepModel::parts(const StepLoad& l) const {
+  const Impl& i = *impl_;
+  Parts p;
+  p.padded_tokens = i.tokens(l);
+  p.padded_requests = static_cast<int>(i.requests(l));
+  if (p.padded_tokens <= 0) return p;
+  const Efficiencies& e = i.request.efficiencies;
+  const double t = static_cast<double>(p.padded_tokens), r = p.padded_requests;
+  const double own = i.ways;
+  // What decoding alone would take of the products is its own; the rest is the prompts'.
+  StepLoad alone{.decoding = l.decoding};
+  const double decoding = l.prefill_tokens > 0 ? static_cast<double>(i.tokens(alone)) : t;
+  const auto fixed = [](const Efficiency& x, double n) {
+    return Estimate{.value = n * x.value,
+                    .low = n * x.low,
+                    .high = n * x.high,
+                    .origin = x.origin,
+                    .formula = {},
+                    .inputs = {},
+                    .source = x.source};
+  };
+  const auto beyond = [&](const Rate& weights, const Rate& each, double n, double before) {
+    const double weight = weights.seconds();
+    const double seconds = std::max(weight, n * each.seconds()) - std::max(weight, before * each.seconds());
+    Estimate out = each.estimate(each.seconds() > 0 ? seconds / each.seconds() : 0);
+    return out;
+  };
+  p.base = fixed(e.step_s, 1) + i.weights.estimate(1) + i.head_weights.estimate(1);
+  p.base.formula = "host and dispatch + weights / (bandwidth x share)";
+  p.base.inputs =
+      (labelled(seconds_text(e.step_s.value), "host") + labelled(seconds_text(i.weights.seconds()), "layers") +
+       labelled(seconds_text(i.head_weights.seconds()), "output matrix"))
+          .text;
+  p.base.source = i.weights.share.source;
+  const Estimate each = fixed(e.sequence_s, r), traffic = i.traffic.estimate(decoding);
+  const Estimate products = beyond(i.weights, i.token, decoding, 0) + beyond(i.head_weights, i.head_row, r, 0);
+  p.sequences = each + products + traffic;
+  p.sequences.formula = "sequences x (seconds each + what their products take beyond the weights)";
+  p.sequences.inputs =
+      (labelled(seconds_text(each.value), number_text(r) + " sequences") +
+       labelled(seconds_text(products.value), "products") + labelled(seconds_text(traffic.value), "activations"))
+          .text;
+  p.sequences.source = e.sequence_s.source;
+  const Efficiency& share = i.kv_full.share;
+  p.kv_reads = {.value = i.reads(l, share.value),
+                .low = i.reads(l, share.high),
+                .high = i.reads(l, share.low),
+                .origin = share.origin,
+                .formula = {},
+                .inputs = {},
+                .source = share.source};
+  p.kv_reads.formula = i.paged ? "KV bytes read / (bandwidth x share), or blocks of the kernel x their products"
+                               : "KV bytes read / (bandwidth x share)";
+  p.kv_reads.formula += "; " + count_text(l.read_tokens) + " tokens in layers that see everything, " +
+                        count_text(l.read_window_tokens) + " in sliding ones";
+  const Estimate prompts = beyond(i.weights, i.token, t, decoding), moved = i.traffic.estimate(t - decoding);
+  const Estimate attention =
+      i.pair_full.estimate(l.prefill_pairs / own) + i.pair_window.estimate(i.window_pairs(l) / own);
+  p.prefill = prompts + moved + attention;
+  p.prefill.formula = "prompt tokens x FLOP / (peak x share) + attention";
+  p.prefill.inputs =
+      (labelled(seconds_text(prompts.value), "products") + labelled(seconds_text(moved.value), "activations") +
+       labelled(seconds_text(attention.value), "attention"))
+          .text;
+  p.prefill.source = i.token.share.source;
+  const double sums = i.token_sums(p.padded_tokens) + i.request_sums(p.padded_requests);
+  p.communication = {.value = sums,
+                     .low = sums * e.collectives.value / e.collectives.high,
+                     .high = sums * 1.5,
+                     .origin = e.sum_s.origin,
+                     .formula = "sums between the devices after attention and MLP, logits, of " +
+                                std::to_string(p.padded_tokens) + " tokens",
+                     .inputs = {},
+                     .source = e.sum_s.source};
+  p.total = p.base + p.sequences + p.kv_reads + p.prefill + p.communication;
+  p.total.formula = "base + sequences + KV reads + prefill + sums between devices, of " +
+                    std::to_string(p.padded_tokens) + " tokens and " + std::to_string(p.padded_requests) + " requests" +
+                    (i.buckets == Buckets::none ? "" : " (buckets)");
+  p.total.inputs = (seconds_text(p.base.value) + seconds_text(p.sequences.value) + seconds_text(p.kv_reads.value) +
+                    seconds_text(p.prefill.value) + seconds_text(p.communication.value))
+                       .text;
+  p.total.source = i.request.calibrated.empty() ? i.request.habits.source : i.request.calibrated;
+  return p;
+}
+
+}  // namespace mw::plan

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/time/step_time.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/mesh/collectives/engine_step.h"
+#include "core/plan/memory/activations.h"
+#include "core/plan/time/collective_time.h"
+#include "core/plan/memory/device_memory.h"
+#include "core/plan/request/expression.h"
+#include "core/plan/request/lengths.h"
+#include "core/plan/memory/remat.h"
+
+namespace mw::plan {
+namespace {
+
+using Phase = Term::Phase;
+
+double round_up(double n, double to) {
+  return to > 1 ? std::ceil(n / to) * to : n;
+}
+
+// What a device does in a second, at best and as it is.
+struct Rates {
+  double flops, bytes;  // per second at the peak
+  double fp8;           // the same of products in fp8; 0: they run in bf16
+  const Efficiencies& e;
+  double unit;  // of the matrix unit
+};
+
+Rates rates_of(const Request& r) {
+  const hardware::Chip& c = r.target.chip;
+  const double devices = std::max(1, c.devices_per_chip);
+  const double fp8 = r.products == DType::fp8 ? c.fp8_flops.value / devices : 0;
+  return {c.bf16_flops.value / devices, c.memory_bandwidth.value / devices, fp8, r.efficiencies,
+          static_cast<double>(std::max(1, c.matrix_unit))};
+}
+
+Estimate seconds(double best, const Efficiency& share) {
+  const auto at = [&](double s) { return s > 0 ? best / s : 0; };
+  return {.value = at(share.value), .low = at(share.high), .high = at(share.low), .origin = share.origin};
+}
+
+// Work of one device in one phase of one part: floating-point operations by what limits them, bytes, kernels.
+struct Load {
+  double flops = 0, attention_flops = 0, fp8_flops = 0;
+  double bytes = 0;
+  double short_products = 0;  // seconds that products wait for memory beyond their computing, at full rates
+  double kernels = 0;
+
+  Load operator*(double n) const {
+    return {flops * n, attention_flops * n, fp8_flops * n, bytes * n, short_products * n, kernels * n};
+  }
+  Load& operator+=(const Load& o) {
+    flops += o.flops;
+    attention_flops += o.attention_flops;
+    fp8_flops += o.fp8_flops;
+    bytes += o.bytes;
+    short_products += o.short_products;
+    kernels += o.kernels;
+    return *this;
+  }
+};
+
+Load product(const Rates& rates, double tokens, double in, double out, double weight_bytes) {
+  const double flops = 2 * round_up(tokens, 8) * round_up(in, rates.unit) * round_up(out, rates.unit);
+  const double bytes = in * out * weight_bytes + tokens * (in + out) * 2;
+  const double computing = flops / (rates.flops * rates.e.matmul.value);
+  const double moving = bytes / (rates.bytes * rates.e.memory.value);
+  return {.flops = flops, .short_products = std::max(0.0, moving - computing)};
+}
+
+// The same in fp8: each operand is read for its largest value, read again and written as fp8.
+Load product_of_layer(const Rates& rates, double tokens, const Product& x, double weight_bytes) {
+  Load load = product(rates, tokens, x.in, x.out, weight_bytes);
+  if (rates.fp8 <= 0) return load;
+  std::swap(load.flops, load.fp8_flops);
+  load.bytes += 5 * (tokens * x.in + x.in * x.out);
+  return load;
+}
+
+struct Pass {         // of micro-batches or of decode steps
+  double tokens = 0;  // on a device
+  double len = 0;     // of a row
+  double keys = 0;    // that a query attends to at most (a cache's); 0: the row's
+  double times = 1;   // in a step
+};
+
+class Builder {
+ public:
+  explicit Builder(const LocalModel& model) : m_(model), r_(*model.request), rates_(rates_of(r_)) {}
+
+  void layers(Phase phase, const LayerKind& k, const Pass& p, double forwards, double backwards) {
+    const double weight_bytes = bytes_of(r_.weights);
+    const bool again = phase == Phase::remat;
+    Load base, adapters;
+    for (const Product& x : k.products)
+      if (!again || computed_again(r_, x)) base += product_of_layer(rates_, p.tokens, x, weight_bytes);
+    for (const auto* parts : {&k.lora_a, &k.lora_b})
+      for (const Product& x : *parts) adapters += product(rates_, p.tokens, x.in, x.out, bytes_of(r_.habits.adapters));
+    const bool materialised = r_.habits.attention == Habits::Attention::materialised;
+    const double pairs = p.keys > 0 ? keys_read(k, p.keys) : attended(m_, k, p.len);
+    const double attention = again && !attention_again(r_) ? 0 : 4 * p.tokens * pairs * k.q();
+    const LayerTraffic traffic = layer_traffic(m_, k, p.keys > 0 ? p.keys : p.len);
+    Load load;
+    load += base * (forwards + backwards * (r_.method == Method::full ? 2 : 1));
+    load += adapters * (forwards + 2 * backwards);
+    const double attention_all = attention * (forwards + backwards * (materialised ? 2 : 2.5));
+    (materialised ? load.flops : load.attention_flops) += attention_all;
+    const bool keeps = phase == Phase::remat || (r_.work == Work::train && r_.train.remat == Remat::none);
+    load.bytes += p.tokens * (forwards * (keeps ? traffic.keeping : traffic.forward) + backwards * traffic.backward);
+    load.kernels += traffic.kernels * (forwards + 2 * backwards);
+    if (p.keys > 0 && k.shape.has_k) load.bytes += kv_read(k, p);
+    add(phase, k.name, k.count, load * (k.count * p.times));
+  }
+
+  // Embedding lookup, and the output matrix with softmax and loss over `logit_rows` tokens.
+  void embedding(Phase phase, const Pass& p) {
+    Load load{.bytes = p.tokens * m_.config.dim * 4};
+    if (m_.config.ple_dim > 0)
+      load += product(rates_, p.tokens, m_.config.dim, static_cast<double>(m_.layers()) * m_.config.ple_dim, 2);
+    add(phase, "embedding", 0, load * p.times);
+  }
+  void logits(Phase phase, double tokens, double products, double traffic_share, double times) {
+    Load load = product(rates_, tokens, m_.config.dim, m_.vocab, bytes_of(r_.weights)) * products;
+    load.bytes += tokens * m_.vocab * logit_traffic(r_.habits) * traffic_share;
+    load.kernels += 8 * products;
+    add(phase, "logits and loss", 0, load * times);
+  }
+  void update(double accumulation) {
+    const Held t = r_.method == Method::full ? m_.weights(r_.habits.full_weights) : m_.adapters(r_.habits.adapters);
+    const double split = r_.habits.optimizer == Habits::OptimizerState::over_batch ? m_.batch_ways : 1;
+    const double gradient = bytes_of(r_.habits.gradients), moment = bytes_of(r_.habits.moments);
+    const double weight = t.elements > 0 ? t.unpadded / t.elements : 0;
+    const double eager = r_.habits.elementwise == Habits::Elementwise::eager ? 3 : 1;  // a kernel for each operation
+    Load load{.bytes = t.elements / split * eager * (2 * weight + gradient + 4 * moment)};
+    load.bytes += accumulation * 3 * gradient * t.elements;
+    load.kernels = eager > 1 ? 15 : 1;
+    add(Phase::update, "optimizer", 0, load);
+  }
+
+  void communicate(mesh::StepShape shape) {
+    shape = completed(shape, r_);
+    for (const mesh::Collective& c : step_collectives(r_, m_.config, m_.placement, shape)) price(c, shape.work);
+  }
+
+  StepTime finish(double fixed) {
+    StepTime step;
+    for (Part& part : parts_) {
+      Term& t = part.term;
+      t.compute = compute_of(part.load);
+      t.memory = memory_of(part.load);
+      t.communication.inputs = sent_text(part.sent);
+      const double room = t.compute.value + t.memory.value;
+      t.hidden = std::min(t.hidden, room);
+      step.compute += t.compute;
+      step.memory += t.memory;
+      step.communication += t.communication;
+      step.hidden += t.hidden;
+      step.terms.push_back(std::move(t));
+    }
+    const Efficiency& f = r_.efficiencies.step_s;
+    step.fixed = {.value = fixed * f.value,
+                  .low = fixed * f.low,
+                  .high = fixed * f.high,
+                  .origin = f.origin,
+                  .formula = "steps x seconds of the host",
+                  .inputs = fixed > 0 ? (count(fixed) * seconds_text(f.value)).text : std::string(),
+                  .source = f.source};
+    step.seconds = step.compute + step.memory + step.communication + step.fixed;
+    step.seconds.value -= step.hidden;
+    step.seconds.low = std::max(0.0, step.seconds.low - step.communication.low);
+    step.seconds.formula = "products + passes over memory + collectives - what of them hides + fixed";
+    step.seconds.inputs =
+        (seconds_text(step.compute.value) + seconds_text(step.memory.value) + seconds_text(step.communication.value) -
+         seconds_text(step.hidden) + seconds_text(step.fixed.value))
+            .text;
+    step.seconds.source = r_.habits.source;
+    if (!r_.calibrated.empty()) step.seconds.source += "; " + r_.calibrated;
+    step.overlap = number_text(100 * r_.efficiencies.overlap.value, 3) + " % of weight gathers and gradient sums and " +
+                   number_text(100 * r_.efficiencies.overlap_sums.value, 3) +
+                   " % of partial sums may hide behind the computing of their phase";
+    return step;
+  }
+
+ private:
+  double keys_read(const LayerKind& k, double context) const {
+    const bool sliding = k.shape.attention == model::Attention::sliding && m_.config.sliding_window > 0;
+    const bool whole = r_.habits.attention == Habits::Attention::materialised && !r_.sliding_window_kv;
+    return sliding && !whole ? std::min<double>(context, m_.config.sliding_window) : context;
+  }
+  double kv_read(const LayerKind& k, const Pass& p) const {
+    return p.tokens * keys_read(k, p.keys) * 2 * k.kv() * bytes_of(r_.kv);
+  }
+
+  // A term with what its times follow from.
+  struct Part {
+    Term term{};
+    Load load{};
+    std::vector<std::pair<std::string, double>> sent{};  // collective: seconds
+  };
+
+  Part& part(Phase phase, const std::string& name, int layers) {
+    for (Part& p : parts_)
+      if (p.term.phase == phase && p.term.part == name) return p;
+    Part made;
+    made.term.phase = phase;
+    made.term.part = name;
+    made.term.layers = layers;
+    return parts_.emplace_back(std::move(made));
+  }
+
+  static std::string sent_text(const std::vector<std::pair<std::string, double>>& sent) {
+    Expression sum;
+    for (const auto& [collective, taken] : sent) sum = sum + labelled(seconds_text(taken), collective);
+    return sum.text;
+  }
+
+  void add(Phase phase, const std::string& name, int layers, const Load& load) {
+    part(phase, name, layers).load += load;
+  }
+
+  Estimate compute_of(const Load& load) const {
+    Estimate compute;
+    Expression shown;
+    const auto add = [&](double flops, double peak, const Efficiency& share, const char* what) {
+      if (flops <= 0) return;
+      compute += seconds(flops / peak, share);
+      const Expression each = tera(flops, "TFLOP") / (tera(peak, "TFLOP/s") * number(share.value));
+      shown = shown + (what ? labelled(each, what) : each);
+    };
+    add(load.flops, rates_.flops, rates_.e.matmul, nullptr);
+    add(load.attention_flops, rates_.flops, rates_.e.attention, "attention");
+    add(load.fp8_flops, rates_.fp8, fp8_share(), "fp8");
+    compute.formula = "FLOP / (peak x share)";
+    compute.inputs = shown.text;
+    compute.source = rates_.e.matmul.source;
+    return compute;
+  }
+
+  Estimate memory_of(const Load& load) const {
+    Estimate memory = seconds(load.bytes / rates_.bytes, rates_.e.memory);
+    Expression shown;
+    if (memory.value > 0) shown = giga(load.bytes, "GB") / (giga(rates_.bytes, "GB/s") * number(rates_.e.memory.value));
+    memory += {.value = load.short_products, .low = load.short_products, .high = load.short_products};
+    shown = shown + labelled(seconds_text(load.short_products), "short products");
+    const Efficiency& kernel = rates_.e.kernel_s;
+    memory +=
+        {.value = load.kernels * kernel.value, .low = load.kernels * kernel.low, .high = load.kernels * kernel.high};
+    shown = shown + labelled(count(load.kernels) * seconds_text(kernel.value), "kernels");
+    memory.origin = rates_.e.memory.origin;
+    memory.formula = "bytes / (bandwidth x share) + what short products wait + kernels x launch";
+    memory.inputs = shown.text;
+    memory.source = rates_.e.memory.source;
+    return memory;
+  }
+
+  static Expression tera(double n, const char* unit) { return {n, number_text(n / 1e12) + " " + unit}; }
+  static Expression giga(double n, const char* unit) { return {n, number_text(n / 1e9) + " " + unit}; }
+
+  // What products in fp8 reach of their peak, as those in bf16 do of theirs.
+  Efficiency fp8_share() const {
+    const hardware::Chip& chip = r_.target.chip;
+    Efficiency e = rates_.e.matmul;
+    if (!chip.fp8_efficiency || !chip.matmul_efficiency) return e;
+    const double ratio = chip.fp8_efficiency.value / chip.matmul_efficiency.value;
+    e.value *= ratio, e.low *= ratio, e.high *= ratio;
+    return e;
+  }
+
+  void price(const mesh::Collective& c, mesh::Work work) {
+    Estimate each = collective_seconds(c, m_.layout, r_.target, r_.efficiencies);
+    if (each.value <= 0) return;
+    const double stands = c.layer >= 0 ? m_.stands[static_cast<size_t>(c.layer)] : 1;
+    each = each * (stands * static_cast<double>(c.calls));
+    const bool sums = c.cause == mesh::Cause::partial_sums || c.cause == mesh::Cause::embedding_rows ||
+                      c.cause == mesh::Cause::softmax || c.cause == mesh::Cause::logits;
+    const double hides = sums ? r_.efficiencies.overlap_sums.value : r_.efficiencies.overlap.value;
+    Part& p = part(phase_of(c.phase, work), part_of(c), 0);
+    p.term.hidden += each.value * hides;
+    p.term.communication += each;
+    const std::string name = std::string(mesh::to_string(c.kind)) + " over " + c.axis;
+    for (auto& [known, taken] : p.sent)
+      if (known == name) {
+        taken += each.value;
+        return;
+      }
+    p.sent.emplace_back(name, each.value);
+  }
+  Phase phase_of(mesh::Phase phase, mesh::Work work) const {
+    if (work == mesh::Work::decode) return Phase::decode;
+    switch (phase) {
+      case mesh::Phase::forward:
+        return Phase::forward;
+      case mesh::Phase::recompute:
+        return Phase::remat;
+      case mesh::Phase::backward:
+        return Phase::backward;
+      case mesh::Phase::update:
+        return Phase::update;
+    }
+    return Phase::forward;
+  }
+  std::string part_of(const mesh::Collective& c) const {
+    if (c.phase == mesh::Phase::update) return "optimizer";
+    if (c.layer < 0)
+      return c.cause == mesh::Cause::softmax || c.cause == mesh::Cause::logits ? "logits and loss" : "embedding";
+    const LayerKind* kind = nullptr;
+    for (const LayerKind& k : m_.kinds)
+      if (k.layer <= c.layer && (!kind || same(k, c.layer))) kind = &k;
+    return kind ? kind->name : "layers";
+  }
+  bool same(const LayerKind& k, int layer) const {
+    const model::Layer& l = m_.config.layers[static_cast<size_t>(layer)];
+    return k.shape.attention == l.attention && k.shape.has_k == l.has_k && k.shape.mlp_dim == l.mlp_dim;
+  }
+
+  const LocalModel& m_;
+  const Request& r_;
+  Rates rates_;
+  std::vector<Part> parts_;
+};
+
+}  // namespace
+
+mesh::StepShape step_shape(const LocalModel& m) {
+  const Request& r = *m.request;
+  mesh::StepShape shape;
+  if (r.work == Work::train)
+    shape = {.work = r.method == Method::full ? mesh::Work::train_full : mesh::Work::train_lora,
+             .rows = r.train.batch,
+             .tokens = std::llround(row_facts(r.lengths, rows_on_device(m, r.train.batch)).computed),
+             .accumulation = std::max(1, r.train.accumulation),
+             .recompute = r.train.remat == Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
+  else if (r.work == Work::forward)
+    shape = {.work = mesh::Work::forward, .rows = r.forward.batch, .tokens = r.forward.len};
+  else
+    shape = {.work = mesh::Work::decode, .rows = r.work == Work::rollout ? r.rollout.batch : r.serve.max_num_seqs};
+  return completed(shape, r);
+}
+
+mesh::StepShape completed(mesh::StepShape shape, const Request& r) {
+  if (r.stack == Stack::engine) {
+    const mesh::StepShape own = mesh::engine_step({.work = shape.work, .weight_bytes = bytes_of(r.weights)});
+    shape.residual = own.residual;
+    shape.weight_bytes = own.weight_bytes;
+    shape.adapter_bytes = own.adapter_bytes;
+    shape.activation_bytes = own.activation_bytes;
+    shape.gradient_bytes = own.gradient_bytes;
+    shape.logit_bytes = own.logit_bytes;
+    return shape;
+  }
+  shape.weight_bytes = bytes_of(r.weights);
+  shape.adapter_bytes = bytes_of(r.habits.adapters);
+  shape.gradient_bytes = bytes_of(r.habits.gradients);
+  shape.residual = r.habits.residual == Habits::Residual::sharded && shape.work != mesh::Work::decode
+                       ? mesh::Residual::split
+                       : mesh::Residual::whole;
+  return shape;
+}
+
+std::vector<mesh::Collective> step_collectives(const Request& r, const model::Config& config,
+                                               const mesh::Placement& placement, const mesh::StepShape& shape) {
+  std::vector<mesh::Collective> list = mesh::collectives(config, r.mesh, placement, shape);
+  return r.habits.parameters == Habits::Parameters::gathered ? mesh::fused(list) : list;
+}
+
+StepTime train_time(const LocalModel& m) {
+  const Request& r = *m.request;
+  const double rows = rows_on_device(m, r.train.batch);
+  const RowFacts facts = row_facts(r.lengths, rows);
+  const double micro = std::max(1, r.train.accumulation);
+  const Pass pass{.tokens = rows * facts.computed, .len = facts.computed, .times = micro};
+  Builder b(m);
+  b.embedding(Phase::forward, pass);
+  for (const LayerKind& k : m.kinds) b.layers(Phase::forward, k, pass, 1, 0);
+  b.logits(Phase::forward, pass.tokens, 1, 0.5, micro);
+  if (r.train.loss_chunk > 0) b.logits(Phase::remat, pass.tokens, 1, 0, micro);
+  b.logits(Phase::backward, pass.tokens, r.method == Method::full ? 2 : 1, 0.5, micro);
+  for (const LayerKind& k : m.kinds) {
+    if (r.train.remat != Remat::none) b.layers(Phase::remat, k, pass, 1, 0);
+    b.layers(Phase::backward, k, pass, 0, 1);
+  }
+  b.update(micro);
+  b.communicate(step_shape(m));
+  return b.finish(micro);
+}
+
+StepTime forward_time(const LocalModel& m) {
+  const ForwardWork& f = m.request->forward;
+  const double rows = rows_on_device(m, f.batch);
+  const Pass pass{.tokens = rows * f.len, .len = static_cast<double>(f.len)};
+  Builder b(m);
+  b.embedding(Phase::forward, pass);
+  for (const LayerKind& k : m.kinds) b.layers(Phase::forward, k, pass, 1, 0);
+  b.logits(Phase::forward, pass.tokens, 1, 0.5, 1);
+  b.communicate({.work = mesh::Work::forward, .rows = f.batch, .tokens = f.len});
+  return b.finish(1);
+}
+
+StepTime prefill_time(const LocalModel& m, double rows, double len) {
+  const Pass pass{.tokens = std::ceil(rows / m.batch_ways) * len, .len = len};
+  Builder b(m);
+  b.embedding(Phase::forward, pass);
+  for (const LayerKind& k : m.kinds) b.layers(Phase::forward, k, pass, 1, 0);
+  b.logits(Phase::forward, std::ceil(rows / m.batch_ways), 1, 0.5, 1);
+  b.communicate({.work = mesh::Work::forward,
+                 .rows = static_cast<std::int64_t>(std::llround(rows)),
+                 .tokens = static_cast<std::int64_t>(std::llround(len))});
+  return b.finish(1);
+}
+
+StepTime decode_time(const LocalModel& m, double rows, double context) {
+  const double own = std::ceil(rows / m.batch_ways);
+  const Pass pass{.tokens = own, .len = 1, .keys = context};
+  Builder b(m);
+  b.embedding(Phase::decode, pass);
+  for (const LayerKind& k : m.kinds) b.layers(Phase::decode, k, pass, 1, 0);
+  b.logits(Phase::decode, own, 1, 0.5, 1);
+  b.communicate({.work = mesh::Work::decode, .rows = static_cast<std::int64_t>(std::llround(rows)), .tokens = 1});
+  return b.finish(serves(m.request->stack) ? 1 : 0);
+}
+
+}  // namespace mw::plan

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/planning/calibrating.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <set>
+
+#include "core/base/files.h"
+
+namespace mw::runs {
+namespace {
+
+namespace fs = std::filesystem;
+
+Problem with_file(Problem p, const fs::path& file) {
+  if (p.file.empty()) p.file = file.string();
+  return p;
+}
+
+std::string source_text(const CalibrationQuestion& question) {
+  std::vector<std::string> all;
+  for (const fs::path& file : question.files) all.push_back(file.filename().string());
+  all.insert(all.end(), question.runs.begin(), question.runs.end());
+  const size_t shown = std::min<size_t>(all.size(), 3);
+  std::string out;
+  for (size_t i = 0; i < shown; ++i) out += (out.empty() ? "" : ", ") + all[i];
+  return all.size() > shown ? out + " and " + std::to_string(all.size() - shown) + " more" : out;
+}
+
+class Reader {
+ public:
+  Reader(const CalibrationQuestion& question, const hardware::Catalogue& catalogue, std::vector<Problem>& problems)
+      : question_(question), catalogue_(catalogue), problems_(problems) {}
+
+  std::vector<plan::Measurement> rows() {
+    for (const fs::path& file : question_.files) try {
+        plan::Measurements read = plan::read_measurements(file, catalogue_, plan::BadRows::collected);
+        for (Problem& p : read.problems) problems_.push_back(with_file(std::move(p), file));
+        for (plan::Measurement& m : read.rows) add(std::move(m), file.string());
+      } catch (const Error& e) {
+        problems_.push_back(with_file(e.problem(), file));
+      }
+    if (!question_.runs.empty()) try {
+        const Store store(question_.runs_folder);
+        for (const RunId& run : question_.runs) read_run(store, run);
+      } catch (const Error& e) {
+        problems_.push_back(with_file(e.problem(), question_.runs_folder));
+      }
+    return std::move(rows_);
+  }
+
+ private:
+  void read_run(const Store& store, const RunId& run) {
+    try {
+      add(measured_run(store, run, catalogue_), run);
+    } catch (const Error& e) {
+      problems_.push_back(e.problem());
+    }
+  }
+  void add(plan::Measurement m, const std::string& from) {
+    if (ids_.insert(m.id).second) return rows_.push_back(std::move(m));
+    problems_.push_back({.id = "MEASUREMENT",
+                         .message = "two rows of one id",
+                         .file = from,
+                         .place = "rows." + m.id,
+                         .found = m.id,
+                         .expected = "an id of its own for each row",
+                         .fix = "give one of them another id, or give each file and run once"});
+  }
+
+  const CalibrationQuestion& question_;
+  const hardware::Catalogue& catalogue_;
+  std::vector<Problem>& problems_;
+  std::set<std::string> ids_;
+  std::vector<plan::Measurement> rows_;
+};
+
+plan::Calibration in_force(const hardware::Catalogue& catalogue) {
+  if (!is_there(catalogue.calibration())) return {};
+  return plan::read_calibration(catalogue.calibration());
+}
+
+}  // namespace
+
+Calibrated calibrate(const CalibrationQuestion& question, const hardware::Catalogue& catalogue,
+                     const plan::FitProgress& progress, std::stop_token stop) {
+  Calibrated out;
+  try {
+    plan::ProposalInput input;
+    input.rows = Reader(question, catalogue, out.problems).rows();
+    input.published = plan::read_measurements(question.published, catalogue).rows;
+    input.in_force = in_force(catalogue);
+    input.basis = {question.date, source_text(question), plan::Author::user};
+    input.options.names = question.names;
+    plan::Proposal proposal = plan::propose(std::move(input), progress, std::move(stop));
+    // Rows that cannot be predicted are problems of the input like those that cannot be read.
+    std::erase_if(proposal.notes, [&](const Problem& note) {
+      if (note.severity != Severity::error) return false;
+      out.problems.push_back(note);
+      return true;
+    });
+    out.proposal = std::move(proposal);
+  } catch (const Error& e) {
+    if (e.kind() == Error::Kind::cancelled) throw;
+    if (out.problems.empty() || e.problem().message != "nothing to fit") out.problems.push_back(e.problem());
+  }
+  return out;
+}
+
+std::vector<RunRow> measured_runs(const fs::path& runs_folder) {
+  if (!is_there(runs_folder)) return {};
+  std::vector<RunRow> out;
+  for (RunRow& r : Store(runs_folder).list())
+    if (r.source == "measured" && r.method != "size" && r.steps_done > 2 &&
+        (r.state == RunState::done || r.state == RunState::cancelled))
+      out.push_back(std::move(r));
+  return out;
+}
+
+std::vector<plan::Efficiencies::Named> fittable_efficiencies() {
+  std::vector<plan::Efficiencies::Named> out;
+  for (const auto& n : plan::Efficiencies::names())
+    if (plan::fittable(n.name)) out.push_back(n);
+  return out;
+}
+
+std::string today_utc() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[16];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d", &parts)};
+}
+
+}  // namespace mw::runs

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the document and the folders it names to the checker's plain facts.
+#include <algorithm>
+#include <array>
+
+#include "core/base/files.h"
+#include "core/formats/huggingface/hf_weights.h"
+#include "core/planning/diagnostics.h"
+
+namespace mw::runs {
+namespace fs = std::filesystem;
+namespace {
+
+template <class Enum, size_t N>
+Enum one_of(const std::string& value, const std::array<std::string_view, N>& names) {
+  const auto at = std::find(names.begin(), names.end(), value);
+  return static_cast<Enum>(at == names.end() ? 0 : at - names.begin());
+}
+
+mesh::Stack stack_of(plan::Stack stack) {
+  switch (stack) {
+    case plan::Stack::engine:
+      return mesh::Stack::engine;
+    case plan::Stack::tunix:
+      return mesh::Stack::tunix;
+    case plan::Stack::torchax:
+      return mesh::Stack::torchax;
+    case plan::Stack::trl_fsdp:
+      return mesh::Stack::trl_fsdp;
+    case plan::Stack::vllm_tpu:
+      return mesh::Stack::vllm_tpu;
+    case plan::Stack::vllm_gpu:
+      return mesh::Stack::vllm_gpu;
+    default:
+      return mesh::Stack::other;
+  }
+}
+
+// "name==version" or "field=value" lines as a map; others are left out.
+std::map<std::string, std::string> pairs(const std::vector<std::string>& lines, std::string_view between) {
+  std::map<std::string, std::string> out;
+  for (const std::string& line : lines) {
+    const size_t at = line.find(between);
+    if (at == std::string::npos || at == 0) continue;
+    std::string name = line.substr(0, at);
+    if (name == "tunix") name = "google-tunix";
+    out[name] = line.substr(at + between.size());
+  }
+  return out;
+}
+
+std::vector<model::Role> roles_of(const std::vector<std::string>& names) {
+  using enum model::Role;
+  std::vector<model::Role> out;
+  for (const model::Role role : {q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj})
+    if (std::find(names.begin(), names.end(), model::hf_module_name(role)) != names.end()) out.push_back(role);
+  return out;
+}
+
+mesh::LoraFacts lora_facts(const Experiment& e) {
+  mesh::LoraFacts l{.targets = roles_of(e.list("lora.targets")),
+                    .module_path = e.string("lora.module_path"),
+                    .rank = static_cast<int>(e.integer("lora.rank")),
+                    .alpha = e.number("lora.alpha"),
+                    .rslora = e.flag("lora.rslora")};
+  const fs::path file = e.path("lora.adapter") / "adapter_model.safetensors";
+  if (e.path("lora.adapter").empty()) return l;
+  try {
+    l.adapter_tensors.emplace();
+    const formats::SafetensorsFile adapter(file);
+    for (const formats::TensorInfo& t : adapter.tensors()) l.adapter_tensors->push_back(t.name);
+  } catch (const Error&) {
+    l.adapter_tensors.reset();
+  }
+  return l;
+}
+
+std::optional<mesh::CheckpointFacts> checkpoint_facts(const Experiment& e, const model::TensorInventory& inventory) {
+  if (e.path("model.path").empty()) return std::nullopt;
+  try {
+    formats::FolderContent c = formats::compare_folder(e.path("model.path"), inventory);
+    return mesh::CheckpointFacts{.prefix = std::move(c.prefix),
+                                 .unmatched = std::move(c.unexpected),
+                                 .missing = std::move(c.missing),
+                                 .embedding_rows = c.embedding_rows,
+                                 .files = c.files,
+                                 .shared_kv = c.shared_kv,
+                                 .any_f16 = c.any_f16};
+  } catch (const Error&) {
+    return std::nullopt;  // a folder with a config only, or files that cannot be read
+  }
+}
+
+mesh::TemplateFacts template_facts(const Experiment& e, model::Family family, const DiagnosticFacts& facts) {
+  mesh::TemplateFacts t;
+  const std::string chat = e.string("data.chat");
+  const std::array<std::string_view, 4> names{"none", "gemma2", "gemma3", "gemma4"};
+  constexpr std::array<mesh::Chat, 5> kOf{mesh::Chat::gemma2, mesh::Chat::gemma3, mesh::Chat::gemma4, mesh::Chat::none,
+                                          mesh::Chat::none};
+  t.chat = chat == "auto" ? kOf[static_cast<size_t>(family)] : one_of<mesh::Chat>(chat, names);
+  t.add_bos =
+      one_of<mesh::AddBos>(e.string("stack.add_bos"), std::array<std::string_view, 3>{"auto", "always", "never"});
+  t.rendering = one_of<mesh::Rendering>(e.string("stack.rendering"),
+                                        std::array<std::string_view, 2>{"prompt_and_answer", "conversation"});
+  t.system_turns = facts.system_turns;
+  if (!e.string("data.columns.system").empty()) t.system_turns = true;
+  return t;
+}
+
+mesh::ExportFacts export_facts(const Experiment& e) {
+  mesh::ExportFacts x;
+  x.merge =
+      one_of<mesh::Merge>(e.string("export.merge"), std::array<std::string_view, 3>{"none", "tunix", "meshwright"});
+  if (const auto rank = e.integer("export.rank"); rank > 0) x.rank = static_cast<int>(rank);
+  if (const double alpha = e.number("export.alpha"); alpha > 0) x.alpha = alpha;
+  x.folder = e.path("export.out").string();
+  x.folder_used = !x.folder.empty() && !is_free(x.folder);
+  x.serve_as = one_of<mesh::ServeAs>(e.string("export.serve_as"), std::array<std::string_view, 2>{"merged", "adapter"});
+  return x;
+}
+
+// Of the fullest device, and how much of a padded batch is real, where the plan knows.
+void add_plan(const plan::Request& r, const plan::Plan& plan, mesh::CheckFacts& facts) {
+  facts.memory = mesh::MemoryFacts{.capacity = plan.memory.capacity,
+                                   .total = plan.memory.at_peak.total(),
+                                   .logits = plan.memory.at_peak[MemoryCategory::logits]};
+  if (!r.lengths.histogram.empty() || r.lengths.mean > 0) facts.real_share = plan.run.real_share;
+}
+
+}  // namespace
+
+mesh::CheckFacts check_facts(const Experiment& e, const plan::Request& r, const DiagnosticFacts& known) {
+  mesh::CheckFacts facts{.config = r.model, .inventory = model::TensorInventory(r.model)};
+  facts.target = r.target;
+  facts.stack = stack_of(r.stack);
+  facts.purpose = r.work == plan::Work::train ? mesh::Purpose::train : mesh::Purpose::serve;
+  facts.mesh = r.mesh;
+  facts.rules = r.rules;
+  facts.asked = r.places;
+  if (r.method == plan::Method::lora) facts.lora = lora_facts(e);
+  facts.remat = static_cast<mesh::Remat>(r.train.remat);
+  facts.dtype = one_of<mesh::Dtype>(e.string("train.dtype"), std::array<std::string_view, 3>{"f32", "bf16", "int8"});
+  facts.dtype_stated = e.has("train.dtype");
+  facts.batch = static_cast<int>(e.integer("train.batch"));
+  facts.accumulation = static_cast<int>(e.integer("train.accumulation"));
+  facts.max_len = static_cast<int>(e.integer("data.max_len"));
+  facts.loss_chunk = static_cast<int>(e.integer("train.loss_chunk"));
+  facts.packing = e.flag("data.packing");
+  facts.real_share = known.real_share;
+  facts.memory = known.memory;
+  if (known.plan) add_plan(r, *known.plan, facts);
+  facts.versions = pairs(e.list("stack.versions"), "==");
+  facts.model_config = pairs(e.list("stack.model_config"), "=");
+  facts.checkpoint = checkpoint_facts(e, facts.inventory);
+  facts.chat = template_facts(e, r.model.family, known);
+  facts.exported = export_facts(e);
+  return facts;
+}
+
+}  // namespace mw::runs

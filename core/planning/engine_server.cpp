@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/planning/engine_server.h"
+
+#include <algorithm>
+
+#include "core/experiment/settings.h"
+#include "core/jobs/sweep_run.h"
+#include "core/serve/scheduling/engine_layout.h"
+#include "core/train/model.h"
+
+namespace mw::runs {
+
+serve::SchedulerSettings server_settings(const Experiment& e, const model::Config& config) {
+  serve::SchedulerSettings settings = scheduler_settings(e);
+  if (!e.has("serve.max_model_len")) settings.max_model_len = std::min(settings.max_model_len, config.max_positions);
+  return settings;
+}
+
+Bytes asked_kv(const Experiment& e) {
+  return Bytes(static_cast<std::int64_t>(e.number("serve.kv_gib") * 1073741824.0));
+}
+
+serve::WindowKv window_kv(const Experiment& e) {
+  return e.flag("serve.sliding_window_kv") ? serve::WindowKv::freed : serve::WindowKv::kept;
+}
+
+EngineServer engine_server(const Experiment& e, const model::Config& config) {
+  train::ModelSettings settings = model_values(e);
+  settings.use = engine::Use::inference;
+  const plan::InferenceModel model = inference_model(settings);
+  const serve::SchedulerSettings wanted = server_settings(e, config);
+  EngineServer out{.settings = {}, .memory = {}};
+  out.memory.capacity = train::device_capacity(settings);
+  const Bytes weights = plan::predict_memory(config, model, plan::Serving{}).at_peak[MemoryCategory::weights];
+  out.settings =
+      serve::with_engine_kv(config, wanted, asked_kv(e), window_kv(e), {model, out.memory.capacity - weights});
+  plan::MemoryPlan memory = plan::predict_memory(config, model, serve::planned_serving(config, out.settings));
+  out.memory.at_peak = memory.at_peak;
+  out.memory.peak_instant = std::move(memory.peak_instant);
+  out.memory.sources = {
+      "formulas of core/plan, held against the engine's measured ledger by its tests; adapters that "
+      "are served come on top"};
+  return out;
+}
+
+}  // namespace mw::runs

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/planning/epoch_rows.h"
+
+#include <deque>
+#include <mutex>
+
+#include "core/base/optimizer_steps.h"
+#include "core/data/dataset/pack.h"
+#include "core/plan/request/lengths.h"
+#include "core/views/data_view.h"
+
+namespace mw::runs {
+namespace {
+
+// Plans are made again at every edit, and most edits leave the data as it is.
+class CountedRows {
+ public:
+  std::optional<double> find(const DataQuestion& question) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [known, rows] : answers_)
+      if (known == question) return rows;
+    return std::nullopt;
+  }
+  void keep(const DataQuestion& question, double rows) {
+    constexpr size_t kMost = 8;
+    const std::lock_guard lock(mutex_);
+    answers_.emplace_front(question, rows);
+    if (answers_.size() > kMost) answers_.pop_back();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<std::pair<DataQuestion, double>> answers_;
+};
+
+CountedRows& counted_rows() {
+  static CountedRows rows;
+  return rows;
+}
+
+// A histogram has no row numbers: the number of its held-out rows is that of a file with the same number of rows.
+std::vector<data::ExampleSize> without_held_out(std::vector<data::ExampleSize> sizes,
+                                                const data::DatasetOptions& options) {
+  std::int64_t row = 0;
+  std::erase_if(sizes, [&](const data::ExampleSize&) { return split_of(options, row++) == data::Split::held_out; });
+  return sizes;
+}
+
+std::optional<double> count_rows(DataQuestion question, std::stop_token stop) {
+  question.batches.rows = 1;  // the batch does not change them
+  if (const auto known = counted_rows().find(question)) return known;
+  const bool from_file = question.source == DataSource::rows;
+  const auto tokenizer = from_file ? data::load_tokenizer(question.tokenizer) : nullptr;
+  DataIndex index = index_data(question, tokenizer.get(), std::move(stop));
+  if (index.ended) return std::nullopt;  // too large to count, or not readable
+  if (!from_file) index.train = without_held_out(std::move(index.train), question.options);
+  const auto rows = static_cast<double>(data::rows_of_epoch(index.train, question.batches));
+  counted_rows().keep(question, rows);
+  return rows;
+}
+
+// Empty if the dataset, tokenizer or model cannot be read; starting a run reports why.
+std::optional<double> rows_of(const Experiment& e, std::stop_token stop) try {
+  const DataQuestion question = data_question(e);
+  return question.source == DataSource::none ? std::nullopt : count_rows(question, std::move(stop));
+} catch (const Error& error) {
+  if (error.kind() == Error::Kind::cancelled) throw;
+  return std::nullopt;
+}
+
+std::int64_t not_held_out(std::int64_t rows, const data::DatasetOptions& options) {
+  if (rows > kMostDataRows) return static_cast<std::int64_t>(static_cast<double>(rows) * (1 - options.eval_fraction));
+  std::int64_t kept = 0;
+  for (std::int64_t row = 0; row < rows; ++row)
+    if (split_of(options, row) == data::Split::train) ++kept;
+  return kept;
+}
+
+// From data.rows and data.mean_len, or a histogram of more rows than can be counted one by one.
+std::optional<double> estimated_rows(const Experiment& e) {
+  data::DatasetOptions options;
+  options.eval_fraction = e.number("data.eval_fraction");
+  options.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
+  plan::Lengths lengths{.max_len = static_cast<int>(e.integer("data.max_len")),
+                        .mean = e.number("data.mean_len"),
+                        .count = not_held_out(e.integer("data.rows"), options),
+                        .rows = e.flag("data.packing") ? plan::Rows::packed : plan::Rows::padded};
+  double share = 1;
+  if (const auto file = e.path("data.lengths"); !file.empty()) {
+    for (const auto& [tokens, rows] : data::read_lengths(file)) lengths.histogram.emplace_back(tokens, rows);
+    share = 1 - options.eval_fraction;
+  }
+  const double rows = plan::row_facts(lengths, 1).batches_rows * share;
+  return rows > 0 ? std::optional(rows) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<double> epoch_rows(const Experiment& e, std::stop_token stop) {
+  if (!e.path("data.path").empty())
+    if (const auto rows = rows_of(e, stop)) return rows;
+  if (!e.path("data.lengths").empty()) {
+    Experiment lengths = e;
+    lengths.erase("data.path");
+    if (const auto rows = rows_of(lengths, std::move(stop))) return rows;
+  }
+  return estimated_rows(e);
+}
+
+std::optional<long long> training_steps(const Experiment& e, std::stop_token stop) {
+  const double epochs = e.number("train.epochs");
+  if (epochs <= 0) return e.integer("train.steps");
+  const auto rows = epoch_rows(e, std::move(stop));
+  if (!rows) return std::nullopt;
+  return steps_of_epochs(*rows, epochs,
+                         {.batch = e.integer("train.batch"), .accumulation = e.integer("train.accumulation")});
+}
+
+}  // namespace mw::runs

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/planning/plan_request.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "core/base/files.h"
+#include "core/data/dataset/lengths.h"
+#include "core/formats/huggingface/hf_weights.h"
+#include "core/mesh/collectives/engine_step.h"
+#include "core/lint/lora_modules.h"
+#include "core/plan/calibration/calibrate.h"
+#include "core/plan/request/lengths.h"
+#include "core/planning/engine_server.h"
+#include "core/planning/epoch_rows.h"
+#include "core/experiment/settings.h"
+
+namespace mw::runs {
+namespace {
+
+using plan::Work;
+
+int whole(const Experiment& e, std::string_view key) {
+  return static_cast<int>(e.integer(key));
+}
+
+Error wrong(const char* id, std::string key, std::string found, std::string expected) {
+  return Error({.id = id,
+                .message = "cannot be read",
+                .place = std::move(key),
+                .found = std::move(found),
+                .expected = std::move(expected)});
+}
+
+std::string trimmed(std::string_view text) {
+  const auto begin = text.find_first_not_of(' '), end = text.find_last_not_of(' ');
+  return begin == std::string_view::npos ? "" : std::string(text.substr(begin, end - begin + 1));
+}
+
+// "name = value"
+std::pair<std::string, std::string> assignment(const std::string& text, const char* key, const char* example) {
+  const auto equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0) throw wrong("SET", key, text, example);
+  return {trimmed(std::string_view(text).substr(0, equals)), trimmed(std::string_view(text).substr(equals + 1))};
+}
+
+// As the document says; where it says nothing, every device along the axis that its stack uses.
+mesh::Mesh mesh_of(const Experiment& e, const hardware::Target& target, plan::Stack stack) {
+  mesh::Mesh mesh = given_mesh(e);
+  if (!mesh.axes.empty()) return mesh;
+  const bool gathers = plan::habits_of(stack, model::Family::gemma3).parameters == plan::Habits::Parameters::gathered;
+  mesh.axes = {{"fsdp", gathers ? target.devices() : 1}, {"tp", gathers ? 1 : target.devices()}};
+  return mesh;
+}
+
+std::vector<mesh::AskedPlace> places_of(const Experiment& e) {
+  std::vector<mesh::AskedPlace> places;
+  for (const std::string& text : e.list("sharding.places")) {
+    auto [axis, dimensions] = assignment(text, "sharding.places", "tp = 0, 1");
+    mesh::AskedPlace place{axis, {}};
+    for (size_t at = 0; at < dimensions.size();) {
+      const size_t comma = std::min(dimensions.find(',', at), dimensions.size());
+      const std::string one = trimmed(std::string_view(dimensions).substr(at, comma - at));
+      int d = 0;
+      if (std::from_chars(one.data(), one.data() + one.size(), d).ec != std::errc{})
+        throw wrong("SET", "sharding.places", text, "tp = 0, 1");
+      place.dimensions.push_back(d);
+      at = comma + 1;
+    }
+    places.push_back(std::move(place));
+  }
+  return places;
+}
+
+void set_sharding(const Experiment& e, plan::Request& r) {
+  r.rules = sharding_rules(e, r.rules.preset);
+  if (r.stack == plan::Stack::engine) r.rules = mesh::engine_rules(std::move(r.rules));
+  r.places = places_of(e);
+}
+
+plan::DType dtype(const std::string& name) {
+  return name == "f32"    ? plan::DType::f32
+         : name == "fp8"  ? plan::DType::fp8
+         : name == "int8" ? plan::DType::int8
+                          : plan::DType::bf16;
+}
+
+void set_habits(const Experiment& e, plan::Request& r) {
+  if (const std::string a = e.string("train.attention"); a != "auto")
+    r.habits.attention = a == "fused" ? plan::Habits::Attention::fused : plan::Habits::Attention::materialised;
+  if (const std::string a = e.string("train.adapter_dtype"); a != "auto")
+    r.habits.adapters = r.habits.gradients = dtype(a);
+  if (const std::string m = e.string("train.moment_dtype"); m != "auto") r.habits.moments = dtype(m);
+}
+
+void set_price(const Experiment& e, const hardware::Catalogue& catalogue, plan::Request& r) {
+  const std::string region = e.string("price.region"), price_class = e.string("price.class");
+  const hardware::Price* price = catalogue.price(r.target.chip.id, region, price_class);
+  if (!price && (!region.empty() || !price_class.empty()))
+    throw Error({.id = "PRICE",
+                 .message = "no such price in the list",
+                 .place = region.empty() ? "price.class" : "price.region",
+                 .found = r.target.chip.id + ", " + region + ", " + price_class,
+                 .expected = "a region and class that the list has for this chip",
+                 .fix = "leave them empty, or give price.usd_per_chip_hour"});
+  if (price) r.price = *price;
+  if (const double own = e.number("price.usd_per_chip_hour"); own > 0)
+    r.price = {.chip = r.target.chip.id,
+               .usd_per_chip_hour = own,
+               .region = {},
+               .price_class = "own",
+               .machine = {},
+               .date = {},
+               .source = "given as price.usd_per_chip_hour"};
+}
+
+void set_lengths(const Experiment& e, plan::Request& r) {
+  plan::Lengths& l = r.lengths;
+  l.max_len = whole(e, "data.max_len");
+  l.mean = e.number("data.mean_len");
+  l.count = e.integer("data.rows");
+  if (const auto file = e.path("data.lengths"); !file.empty())
+    for (const auto& [tokens, rows] : data::read_lengths(file)) l.histogram.emplace_back(tokens, rows);
+  const std::string padding = e.string("data.padding");
+  const bool to_max = padding == "max_len" || (padding == "auto" && r.habits.static_shapes);
+  l.rows = e.flag("data.packing") ? plan::Rows::packed : to_max ? plan::Rows::padded : plan::Rows::ragged;
+  if (!l.histogram.empty()) l.packed_rows = plan::pack_count(l.histogram, l.max_len);
+}
+
+void set_training(const Experiment& e, plan::Request& r) {
+  plan::TrainWork& t = r.train;
+  t.batch = e.integer("train.batch");
+  t.accumulation = whole(e, "train.accumulation");
+  t.epochs = e.number("train.epochs");
+  t.steps = t.epochs > 0 ? 0 : e.integer("train.steps");
+  if (t.epochs > 0) t.epoch_rows = epoch_rows(e).value_or(0);
+  const std::string remat = e.string("train.remat");
+  t.remat = remat == "layer" ? plan::Remat::layer : remat == "block" ? plan::Remat::block : plan::Remat::none;
+  t.loss_chunk = whole(e, "train.loss_chunk");
+  t.dropout = e.number("lora.dropout") > 0;
+}
+
+void set_serving(const Experiment& e, plan::Request& r) {
+  r.serve = {.max_num_seqs = whole(e, "serve.max_num_seqs"),
+             .max_model_len = whole(e, "serve.max_model_len"),
+             .max_num_batched_tokens = whole(e, "serve.max_num_batched_tokens"),
+             .memory_utilisation = e.number("serve.memory_utilisation"),
+             .input_len = whole(e, "serve.input_len"),
+             .output_len = whole(e, "serve.output_len")};
+  if (e.flag("serve.async_scheduling")) plan::schedule_ahead(r);
+  r.kv = dtype(e.string("serve.kv_dtype"));
+  if (served_here(r)) {  // whatever was asked for: what the engine has
+    r.kv = plan::DType::f32;
+    r.serve.kv_cache = engine_server(e, r.model).settings.kv.capacity;
+  }
+  r.sliding_window_kv = e.flag("serve.sliding_window_kv");
+}
+
+// The projections that the expression adapts under the names of its library; one that cannot be read is the checker's
+// to say, and the targets count. The engine goes by the targets.
+void set_expression(const std::string& pattern, plan::Request& r) {
+  if (pattern.empty() || r.stack == plan::Stack::engine) return;
+  const model::TensorInventory inventory(r.model);
+  const auto naming = r.stack == plan::Stack::tunix ? mesh::Naming::qwix : mesh::Naming::peft;
+  try {
+    std::vector<std::vector<model::Role>> adapted(r.model.layers.size());
+    for (const mesh::LoraModule& m : mesh::matched(mesh::lora_modules(inventory, naming), pattern)) {
+      auto& roles = adapted.at(static_cast<size_t>(m.layer));
+      roles.insert(roles.end(), m.roles.begin(), m.roles.end());
+    }
+    r.adapted = std::move(adapted);
+  } catch (const Error&) {
+    return;
+  }
+}
+
+void set_targets(const Experiment& e, plan::Request& r) {
+  r.method = e.string("train.method") == "full" ? plan::Method::full : plan::Method::lora;
+  r.rank = whole(e, "lora.rank");
+  r.alpha = e.number("lora.alpha");
+  const std::string kind = e.string("kind");
+  const bool adapted = kind == "train" || (kind == "size" && e.flag("size.adapters"));
+  if (kind != "train") r.method = plan::Method::lora;
+  if (!adapted || r.method == plan::Method::full) return;
+  using model::Role;
+  for (const Role role :
+       {Role::q_proj, Role::k_proj, Role::v_proj, Role::o_proj, Role::gate_proj, Role::up_proj, Role::down_proj})
+    for (const std::string& name : e.list("lora.targets"))
+      if (name == model::hf_module_name(role)) r.targets.push_back(role);
+  set_expression(e.string("lora.module_path"), r);
+}
+
+Work work_of(const Experiment& e) {
+  const std::string kind = e.string("kind");
+  return kind == "serve" ? Work::serve : kind == "size" ? Work::rollout : Work::train;
+}
+
+plan::Stack stack_of(const Experiment& e, const hardware::Target& target, Work work) {
+  const std::string name = e.string(work == Work::serve ? "serve.stack" : "train.stack");
+  return name == "auto" ? plan::usual_stack(target.chip.vendor, work) : plan::parse_stack(name);
+}
+
+}  // namespace
+
+mesh::Mesh given_mesh(const Experiment& e) {
+  mesh::Mesh mesh;
+  for (const auto& [axis, size] : e.mesh()) mesh.axes.push_back({axis, static_cast<int>(size)});
+  return mesh;
+}
+
+mesh::Mesh planned_mesh(const Experiment& e, const hardware::Catalogue& catalogue) {
+  const hardware::Target target = catalogue.target(e.string("target.id"));
+  return mesh_of(e, target, stack_of(e, target, work_of(e)));
+}
+
+mesh::Rules sharding_rules(const Experiment& e, mesh::Preset usual) {
+  mesh::Rules rules{.preset = usual};
+  const std::string preset = e.string("sharding.preset");
+  constexpr std::array<std::pair<std::string_view, mesh::Preset>, 4> kPresets{
+      {{"tunix", mesh::Preset::tunix},
+       {"megatron", mesh::Preset::megatron},
+       {"fsdp", mesh::Preset::fsdp},
+       {"replicated", mesh::Preset::replicated}}};
+  for (const auto& [name, value] : kPresets)
+    if (name == preset) rules.preset = value;
+  for (const std::string& text : e.list("sharding.overrides")) {
+    auto [pattern, spec] = assignment(text, "sharding.overrides", "q_einsum = (tp, fsdp, -)");
+    rules.overrides.push_back({pattern, mesh::parse_spec(spec)});
+  }
+  return rules;
+}
+
+bool planned_elsewhere(const Experiment& e) try {
+  return e.string("target.id") != "cpu" || e.string("kind") == "serve";
+} catch (const Error&) {
+  return false;  // no text: validate() says so
+}
+
+void retarget(Experiment& e, const std::string& id, const hardware::Catalogue& catalogue) {
+  const hardware::Target before = catalogue.target(e.string("target.id")), after = catalogue.target(id);
+  e.set("target.id", id);
+  long long devices = 1;
+  for (const auto& [axis, size] : e.mesh()) devices *= size;
+  if (devices != after.devices())
+    for (const auto& [axis, size] : e.mesh()) e.erase("mesh." + axis);
+  for (const std::string& key : keys_of_target(before, after)) e.erase(key);
+}
+
+std::vector<std::string> keys_of_target(const hardware::Target& before, const hardware::Target& after) {
+  if (before.chip.id == after.chip.id) return {};
+  std::vector<std::string> keys{
+      "price.region",   "price.class",     "price.usd_per_chip_hour", "measured.seconds_per_step",
+      "measured.hours", "measured.source", "measured.max_lens"};
+  if (before.chip.vendor != after.chip.vendor)
+    keys.insert(keys.end(), {"train.stack", "serve.stack", "sharding.preset", "sharding.places", "data.padding",
+                             "lora.module_path"});
+  return keys;
+}
+
+bool served_here(const plan::Request& r) {
+  return r.work == plan::Work::serve && r.stack == plan::Stack::engine && r.mesh.devices() == 1 &&
+         r.target.chip.vendor == hardware::Vendor::cpu;
+}
+
+model::Config config_of(const Experiment& e) {
+  if (const auto path = e.path("model.path"); !path.empty()) return formats::read_config(path);
+  if (e.string("model.id").empty())
+    throw Error({.id = "MISSING",
+                 .message = "no model is given",
+                 .place = "model.id",
+                 .expected = "a catalogue id or a folder",
+                 .fix = "set model.id, e.g. --set model.id=gemma3-1b, or model.path"});
+  return model::catalogue(e.string("model.id"));
+}
+
+plan::Request plan_request(const Experiment& e, const hardware::Catalogue& catalogue) {
+  for (const Problem& p : e.validate())
+    if (p.severity == Severity::error) throw Error(p);
+  plan::Request r;
+  r.model = config_of(e);
+  r.target = catalogue.target(e.string("target.id"));
+  r.work = work_of(e);
+  plan::set_stack(r, stack_of(e, r.target, r.work));
+  if (is_there(catalogue.calibration())) plan::apply(plan::read_calibration(catalogue.calibration()), r);
+  set_habits(e, r);
+  set_price(e, catalogue, r);
+  r.mesh = mesh_of(e, r.target, r.stack);
+  set_sharding(e, r);
+  r.weights = dtype(e.string("train.dtype"));
+  set_targets(e, r);
+  set_lengths(e, r);
+  set_training(e, r);
+  set_serving(e, r);
+  if (const double gib = e.number("target.memory_gib"); gib > 0) {
+    r.target.chip.memory.value = gib * 1073741824.0;
+    r.target.chip.memory.source = "given as target.memory_gib";
+  }
+  return r;
+}
+
+std::vector<SizeCase> size_cases(const Experiment& e) {
+  std::vector<SizeCase> cases;
+  for (const std::string& workload : e.list("size.workloads"))
+    for (const std::string& batch : e.list("size.batches")) {
+      std::int64_t n = 0;
+      if (std::from_chars(batch.data(), batch.data() + batch.size(), n).ec != std::errc{} || n < 1)
+        throw wrong("RANGE", "size.batches", batch, "whole numbers from 1");
+      cases.push_back({workload, n});
+    }
+  return cases;
+}
+
+plan::Request with_case(plan::Request r, const Experiment& e, const SizeCase& size) {
+  const int prompt = whole(e, "size.prompt_len"), added = whole(e, "size.new_tokens"),
+            len = whole(e, "size.forward_len");
+  r.work = size.workload == "rollout" ? Work::rollout : Work::forward;
+  const bool chunked = size.workload == "chunked_forward";
+  r.rollout = {.batch = size.batch, .prompt = prompt, .new_tokens = added, .cache_len = whole(e, "size.cache_len")};
+  r.forward = {.batch = size.batch,
+               .len = len > 0 ? len : prompt + added,
+               .chunk = chunked ? whole(e, "size.chunk") : 0,
+               .top_k = chunked ? whole(e, "size.top_k") : 0};
+  return r;
+}
+
+}  // namespace mw::runs

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/planning/planning.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/planning/engine_server.h"
+
+namespace mw::runs {
+namespace {
+
+void add_points(const Experiment& e, Planned& out) {
+  for (const SizeCase& size : size_cases(e))
+    out.points.push_back({size, plan::predict(with_case(out.request, e, size))});
+  const SizePoint* shown = nullptr;
+  for (const SizePoint& p : out.points)
+    if (p.size.workload == out.points.front().size.workload && (!shown || p.size.batch > shown->size.batch)) shown = &p;
+  if (!shown) return;
+  out.request = with_case(out.request, e, shown->size);
+  out.plan = shown->plan;
+}
+
+// Which of the lengths that a publication leaves open its step time speaks for.
+void add_guesses(const Experiment& e, Planned& out) {
+  out.measured_step = e.number("measured.seconds_per_step");
+  out.measured_hours = e.number("measured.hours");
+  out.measured_source = e.string("measured.source");
+  if (out.measured_step <= 0 || out.request.work != plan::Work::train) return;
+  std::vector<int> lens{out.request.lengths.max_len};
+  for (const std::string& text : e.list("measured.max_lens"))
+    if (const int len = std::atoi(text.c_str()); len > 0 && std::find(lens.begin(), lens.end(), len) == lens.end())
+      lens.push_back(len);
+  for (const int len : lens) {
+    plan::Request r = out.request;
+    r.lengths.max_len = len;
+    r.lengths.packed_rows = 0;
+    const double seconds = plan::predict(r).step.seconds.value;
+    out.guesses.push_back({len, seconds, seconds / out.measured_step - 1});
+  }
+  std::sort(out.guesses.begin(), out.guesses.end(),
+            [](const auto& a, const auto& b) { return std::abs(a.off) < std::abs(b.off); });
+  std::string all;
+  for (const LengthGuess& g : out.guesses)
+    all += (all.empty() ? "" : ", ") + std::to_string(g.max_len) + " tokens: " + number_text(g.seconds, 3) + " s (" +
+           (g.off < 0 ? "" : "+") + number_text(100 * g.off, 2) + " %)";
+  out.problems.push_back({.id = "MEASURED",
+                          .severity = Severity::info,
+                          .message = out.guesses.size() > 1 ? "rows of " + std::to_string(out.guesses.front().max_len) +
+                                                                  " tokens fit the measured step time best"
+                                                            : "predicted step time beside the measured one",
+                          .place = "data.max_len",
+                          .found = all,
+                          .expected = number_text(out.measured_step, 3) + " s measured (" + out.measured_source + ")"});
+}
+
+void add_tco(const Experiment& e, const hardware::Catalogue& catalogue, Planned& out) {
+  for (const std::string& hours : e.list("serve.hours")) out.serve_hours.push_back(std::atof(hours.c_str()));
+  const std::string id = e.string("serve.target");
+  if (id.empty() || out.request.work != plan::Work::train) return;
+  const hardware::Target server = catalogue.target(id);
+  double each = e.number("serve.usd_per_chip_hour");
+  if (const hardware::Price* listed = catalogue.price(server.chip.id); each <= 0 && listed)
+    each = listed->usd_per_chip_hour;
+  plan::Tco tco{.name = out.request.target.id + ", served on " + id,
+                .train_hours = out.plan.run.hours.value,
+                .train_usd_per_hour = out.plan.run.usd_per_hour,
+                .serve_usd_per_hour = each * server.chips()};
+  out.tco = tco;
+  if (out.measured_hours <= 0) return;
+  tco.train_hours = out.measured_hours;
+  out.measured_tco = tco;
+}
+
+Json estimate_json(const plan::Estimate& e) {
+  return {{"value", e.value},     {"low", e.low},       {"high", e.high},    {"origin", to_string(e.origin)},
+          {"formula", e.formula}, {"inputs", e.inputs}, {"source", e.source}};
+}
+
+Json ledger_json(const Ledger& ledger) {
+  Json memory = Json::object();
+  for (size_t i = 0; i < kMemoryCategories; ++i)
+    memory[std::string(to_string(static_cast<MemoryCategory>(i)))] = ledger.bytes[i].value;
+  memory["total"] = ledger.total().value;
+  return memory;
+}
+
+Json terms_json(const plan::StepTime& step) {
+  Json all = Json::array();
+  for (const plan::Term& t : step.terms)
+    all.push_back({{"phase", to_string(t.phase)},
+                   {"part", t.part},
+                   {"layers", t.layers},
+                   {"compute_s", estimate_json(t.compute)},
+                   {"memory_s", estimate_json(t.memory)},
+                   {"communication_s", estimate_json(t.communication)},
+                   {"hidden_s", t.hidden},
+                   {"seconds", t.seconds()}});
+  return all;
+}
+
+Json serve_json(const plan::ServeNumbers& n) {
+  return {{"kv_tokens", n.kv_tokens},
+          {"kv_bytes_per_token", n.kv_bytes_per_token},
+          {"ttft_ms", n.ttft.value * 1e3},
+          {"tpot_ms", n.tpot.value * 1e3},
+          {"output_tokens_per_second", n.output_tokens_per_second},
+          {"usd_per_million_output_tokens", n.usd_per_million_output_tokens}};
+}
+
+Json tco_json(const plan::Tco& tco, const std::vector<double>& hours) {
+  Json rows = Json::array();
+  for (const double h : hours) rows.push_back({{"serve_hours", h}, {"usd", tco.after(h).value}});
+  return {{"name", tco.name}, {"train_hours", tco.train_hours}, {"train_usd", tco.train().value}, {"rows", rows}};
+}
+
+Json point_json(const SizePoint& p) {
+  const plan::Plan& plan = p.plan;
+  return {{"mode", p.size.workload},
+          {"batch", p.size.batch},
+          {"predicted",
+           {{"fits", plan.fits()},
+            {"peak_bytes", plan.memory.at_peak.total().value},
+            {"peak_instant", plan.memory.peak_instant},
+            {"seconds", plan.step.seconds.value},
+            {"seconds_per_token", 1 / plan.run.padded_tokens_per_second}}}};
+}
+
+}  // namespace
+
+Planned plan_experiment(const Experiment& e, const hardware::Catalogue& catalogue) {
+  Planned out;
+  out.request = plan_request(e, catalogue);
+  if (e.string("kind") == "size")
+    add_points(e, out);
+  else
+    out.plan = plan::predict(out.request);
+  if (served_here(out.request)) out.plan.memory = device_memory(engine_server(e, out.request.model).memory);
+  out.diagnosis = diagnose(e, catalogue, {.plan = &out.plan, .request = &out.request}, Fixes::searched);
+  for (const Diagnostic& d : out.diagnosis.found) out.problems.push_back(d.problem);
+  add_guesses(e, out);
+  add_tco(e, catalogue, out);
+  return out;
+}
+
+PlanComparison against(const Planned& a, const Planned& b) {
+  PlanComparison out;
+  out.name = a.request.target.id;
+  out.other = b.request.target.id;
+  const auto ratio = [](double x, double y) { return x > 0 ? y / x : 0; };
+  out.step_ratio = ratio(a.plan.step.seconds.value, b.plan.step.seconds.value);
+  out.cost_ratio = ratio(a.plan.run.usd.value, b.plan.run.usd.value);
+  const auto add = [&](const plan::Tco& x, const plan::Tco& y, bool measured) {
+    for (const double hours : a.serve_hours)
+      out.rows.push_back({hours, x.after(hours).value, y.after(hours).value, measured});
+    out.break_even_hours = plan::break_even_hours(x, y);
+  };
+  if (a.tco && b.tco) add(*a.tco, *b.tco, false);
+  if (a.measured_tco && b.measured_tco) add(*a.measured_tco, *b.measured_tco, true);
+  return out;
+}
+
+Json planned_json(const Planned& p) {
+  const plan::Plan& plan = p.plan;
+  Json devices = Json::array(), diagnostics = Json::array(), buffers = Json::array(), utilisation = Json::object();
+  const Json memory = ledger_json(plan.memory.at_peak);
+  for (int d = 0; d < plan.devices; ++d)
+    devices.push_back({{"id", d}, {"capacity_bytes", plan.memory.capacity.value}, {"memory", memory}});
+  for (const Diagnostic& d : p.diagnosis.found) diagnostics.push_back(to_json(d));
+  for (size_t i = p.diagnosis.found.size(); i < p.problems.size(); ++i)
+    diagnostics.push_back(to_json(Diagnostic{.problem = p.problems[i], .why = {}, .evidence = {}}));
+  for (const plan::Buffer& b : plan.memory.buffers)
+    buffers.push_back({{"name", b.name},
+                       {"category", to_string(b.category)},
+                       {"bytes", b.bytes.value},
+                       {"unpadded_bytes", b.unpadded.value},
+                       {"formula", b.formula}});
+  for (const plan::Utilisation& u : plan.run.utilisation) utilisation[u.name] = u.share;
+  const plan::RunTotals& run = plan.run;
+  const bool priced = run.usd_per_hour > 0;
+  const auto usd = [&](double v) { return priced ? Json(v) : Json(nullptr); };
+  Json out{{"target", p.request.target.id},
+           {"fits", plan.fits()},
+           {"devices", devices},
+           {"step",
+            {{"seconds", plan.step.seconds.value},
+             {"low_s", plan.step.seconds.low},
+             {"high_s", plan.step.seconds.high},
+             {"compute_s", plan.step.compute.value},
+             {"memory_s", plan.step.memory.value},
+             {"communication_s", plan.step.communication.value},
+             {"hidden_s", plan.step.hidden},
+             {"fixed_s", plan.step.fixed.value},
+             {"overlap", plan.step.overlap},
+             {"terms", terms_json(plan.step)}}},
+           {"run",
+            {{"steps", run.steps},
+             {"hours", run.hours.value},
+             {"usd", usd(run.usd.value)},
+             {"tokens_per_second", run.tokens_per_second},
+             {"padded_tokens_per_second", run.padded_tokens_per_second},
+             {"usd_per_million_tokens", usd(run.usd_per_million_tokens)},
+             {"usd_per_million_padded_tokens", usd(run.usd_per_million_padded)},
+             {"real_share", run.real_share},
+             {"packed_speedup", run.packed_speedup},
+             {"compile_s", plan.compile.value},
+             {"mfu", utilisation}}},
+           {"memory",
+            {{"peak_instant", plan.memory.peak_instant},
+             {"total", estimate_json(plan.memory.total)},
+             {"category_peaks", ledger_json(plan.memory.category_peaks)},
+             {"buffers", buffers}}},
+           {"mesh", mesh::to_text(p.request.mesh)},
+           {"stack", plan::to_string(p.request.stack)},
+           {"diagnostics", diagnostics},
+           {"unchecked", to_json(p.diagnosis.unchecked)},
+           {"sources", plan.sources}};
+  if (plan.serve) out["serve"] = serve_json(*plan.serve);
+  if (p.tco) out["tco"] = tco_json(*p.tco, p.serve_hours);
+  if (p.measured_tco) out["tco_measured"] = tco_json(*p.measured_tco, p.serve_hours);
+  if (!p.points.empty()) {
+    out["points"] = Json::array();
+    for (const SizePoint& point : p.points) out["points"].push_back(point_json(point));
+  }
+  return out;
+}
+
+Json against_json(const PlanComparison& a) {
+  Json rows = Json::array();
+  for (const PlanComparison::Row& r : a.rows)
+    rows.push_back({{"serve_hours", r.serve_hours},
+                    {"usd", r.usd},
+                    {"other_usd", r.other_usd},
+                    {"ratio", r.ratio()},
+                    {"training_hours", r.measured ? "measured" : "predicted"}});
+  return {{"target", a.name},
+          {"other", a.other},
+          {"step_ratio", a.step_ratio},
+          {"cost_ratio", a.cost_ratio},
+          {"tco", rows},
+          {"break_even_hours", a.break_even_hours ? Json(*a.break_even_hours) : Json(nullptr)}};
+}
+
+}  // namespace mw::runs

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans as tables of plain text.
+#include <cstdio>
+
+#include "core/planning/planning.h"
+
+namespace mw::runs {
+namespace {
+
+template <class... Args>
+std::string line(const char* format, Args... args) {
+  char text[512];
+  std::snprintf(text, sizeof text, format, args...);
+  return text;
+}
+
+std::string memory_text(const plan::Plan& plan) {
+  const plan::DeviceMemory& m = plan.memory;
+  std::string out = line("\nmemory of each device: %s of %s at the %s\n", to_text(m.at_peak.total()).c_str(),
+                         to_text(m.capacity).c_str(), m.peak_instant.c_str());
+  for (const plan::Buffer& b : m.buffers)
+    out += line("  %-12s %10s  %-34s %s\n", std::string(to_string(b.category)).c_str(), to_text(b.bytes).c_str(),
+                b.name.c_str(), b.formula.c_str());
+  return out;
+}
+
+std::string time_text(const plan::StepTime& step) {
+  std::string out = line("\nstep: %s s (%s to %s) = %s compute + %s memory + %s collectives - %s hidden + %s fixed\n",
+                         number_text(step.seconds.value, 3).c_str(), number_text(step.seconds.low, 3).c_str(),
+                         number_text(step.seconds.high, 3).c_str(), number_text(step.compute.value, 3).c_str(),
+                         number_text(step.memory.value, 3).c_str(), number_text(step.communication.value, 3).c_str(),
+                         number_text(step.hidden, 2).c_str(), number_text(step.fixed.value, 2).c_str());
+  out += line("  %-10s %-32s %9s %9s %11s %9s %9s\n", "phase", "part", "compute", "memory", "collectives", "hidden",
+              "seconds");
+  for (const plan::Term& t : step.terms)
+    out += line("  %-10s %-32s %9.4f %9.4f %11.4f %9.4f %9.4f\n", std::string(to_string(t.phase)).c_str(),
+                t.part.c_str(), t.compute.value, t.memory.value, t.communication.value, t.hidden, t.seconds());
+  return out + "  " + step.overlap + "\n";
+}
+
+std::string run_text(const Planned& p) {
+  const plan::RunTotals& r = p.plan.run;
+  std::string out =
+      line("\nrun: %lld steps, %s h", static_cast<long long>(r.steps), number_text(r.hours.value, 3).c_str());
+  out += r.usd_per_hour > 0
+             ? line(", %s at $%s an hour\n", to_text(Usd(r.usd.value)).c_str(), number_text(r.usd_per_hour).c_str())
+             : std::string(", price unknown\n");
+  out += line("  %s tokens/s of %s computed (%.0f %% real)", number_text(r.tokens_per_second).c_str(),
+              number_text(r.padded_tokens_per_second).c_str(), 100 * r.real_share);
+  if (r.usd_per_hour > 0) out += line(", $%s per million tokens", number_text(r.usd_per_million_tokens, 3).c_str());
+  out += "\n";
+  for (const plan::Utilisation& u : r.utilisation) out += line("  MFU (%s): %.1f %%\n", u.name.c_str(), 100 * u.share);
+  return out;
+}
+
+std::string serve_text(const plan::ServeNumbers& n) {
+  return line(
+      "\nserving: %s tokens of KV cache (%s per token and device), first token %.1f ms, %.2f ms per token, %s "
+      "tokens/s\n",
+      count_text(static_cast<double>(n.kv_tokens)).c_str(),
+      to_text(Bytes(static_cast<std::int64_t>(n.kv_bytes_per_token))).c_str(), n.ttft.value * 1e3, n.tpot.value * 1e3,
+      number_text(n.output_tokens_per_second).c_str());
+}
+
+std::string tco_text(const char* what, const plan::Tco& tco, const std::vector<double>& hours) {
+  std::string out =
+      line("\ncost of %s, training %s (%s h)\n", tco.name.c_str(), what, number_text(tco.train_hours, 3).c_str());
+  for (const double h : hours)
+    out += line("  with %s h of serving: %s\n", number_text(h, 3).c_str(), to_text(tco.after(h)).c_str());
+  return out;
+}
+
+std::string points_text(const std::vector<SizePoint>& points) {
+  std::string out = line("\n  %-16s %7s  %-12s %10s %14s\n", "workload", "batch", "", "peak", "s per token");
+  for (const SizePoint& p : points)
+    out += line("  %-16s %7lld  %-12s %10s %14s\n", p.size.workload.c_str(), static_cast<long long>(p.size.batch),
+                p.plan.fits() ? "fits" : "does not fit", to_text(p.plan.memory.at_peak.total()).c_str(),
+                number_text(1 / p.plan.run.padded_tokens_per_second, 3).c_str());
+  return out;
+}
+
+}  // namespace
+
+std::string planned_text(const Planned& p) {
+  std::string out =
+      line("%s, %s, %s: %s\n", p.request.target.id.c_str(), mesh::to_text(p.request.mesh).c_str(),
+           std::string(plan::to_string(p.request.stack)).c_str(), p.plan.fits() ? "fits" : "does not fit");
+  out += memory_text(p.plan) + time_text(p.plan.step);
+  if (p.request.work == plan::Work::train) out += run_text(p);
+  if (p.plan.serve) out += serve_text(*p.plan.serve);
+  if (p.tco) out += tco_text("as predicted", *p.tco, p.serve_hours);
+  if (p.measured_tco) out += tco_text("as measured", *p.measured_tco, p.serve_hours);
+  if (!p.points.empty()) out += points_text(p.points);
+  out += "\n";
+  for (const Problem& problem : p.problems)
+    out += to_string(problem.severity) + " " + problem.id + ": " + to_text(problem) + "\n";
+  for (const std::string& source : p.plan.sources) out += "from " + source + "\n";
+  return out;
+}
+
+std::string against_text(const PlanComparison& a) {
+  std::string out = line("\n%s against %s: a step takes %.2f times as long there, the run costs %.2f times as much\n",
+                         a.name.c_str(), a.other.c_str(), a.step_ratio, a.cost_ratio);
+  for (const PlanComparison::Row& r : a.rows)
+    out += line("  with %s h of serving, training hours %s: %s against %s, %.2f times\n",
+                number_text(r.serve_hours, 3).c_str(), r.measured ? "measured" : "predicted",
+                to_text(Usd(r.usd)).c_str(), to_text(Usd(r.other_usd)).c_str(), r.ratio());
+  if (!a.rows.empty())
+    out += a.break_even_hours
+               ? line("  both cost the same after %s h of serving\n", number_text(*a.break_even_hours, 3).c_str())
+               : std::string("  they never cost the same: one is cheaper from the first hour to the last\n");
+  return out;
+}
+
+}  // namespace mw::runs

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/planning/predict.h"
+
+#include <algorithm>
+
+#include "core/engine/kernels/packed.h"
+#include "core/formats/huggingface/hf_weights.h"
+#include "core/mesh/collectives/engine_step.h"
+#include "core/mesh/layout/legal.h"
+#include "core/plan/memory/memory.h"
+#include "core/planning/epoch_rows.h"
+#include "core/experiment/settings.h"
+#include "core/train/model.h"
+
+namespace mw::runs {
+
+std::vector<mesh::AdapterShape> adapter_shapes(const model::Config& config, const engine::LoraOptions& options) {
+  std::vector<mesh::AdapterShape> shapes;
+  for (const engine::ResolvedLora& m : engine::resolve_lora(model::TensorInventory(config), options))
+    shapes.push_back({.role = m.target.role, .layer = m.target.layer, .rank = m.rank});
+  return shapes;
+}
+
+mesh::Placement training_placement(const train::Settings& s, const model::Config& config) {
+  const auto adapters =
+      s.method == engine::Method::lora ? adapter_shapes(config, s.lora) : std::vector<mesh::AdapterShape>{};
+  mesh::Placement placement =
+      mesh::place(model::TensorInventory(config), s.model.mesh, s.model.rules, adapters, mesh::Use::training);
+  for (const Problem& p : placement.problems)
+    if (p.severity == Severity::error) throw Error(p);
+  return placement;
+}
+
+std::vector<plan::LoraSize> lora_sizes(const model::Config& config, const engine::LoraOptions& options) {
+  std::vector<plan::LoraSize> sizes;
+  for (const engine::ResolvedLora& m : engine::resolve_lora(model::TensorInventory(config), options))
+    sizes.push_back({.role = m.target.role, .layer = m.target.layer, .rank = m.rank});
+  return sizes;
+}
+
+namespace {
+
+// The rows that a device computes, and what it is asked.
+struct DeviceWork {
+  data::BatchSize rows{}, evaluation{};
+  train::DataFacts::Asked asked{};
+};
+
+plan::TrainShape shape_of(const train::Settings& s, const model::Config& config, const DeviceWork& work) {
+  plan::TrainShape shape;
+  shape.method = s.method == engine::Method::full ? plan::Method::full : plan::Method::lora;
+  shape.bf16 = engine::packed_kernels() ? plan::Bf16Math::packed : plan::Bf16Math::widened;
+  shape.weights = static_cast<plan::WeightType>(s.model.weights);
+  if (s.method == engine::Method::lora) shape.lora = lora_sizes(config, s.lora);
+  shape.dropout = s.method == engine::Method::lora && s.lora.dropout > 0;
+  shape.remat = static_cast<plan::Remat>(s.remat);
+  shape.tokens = work.rows.room;
+  shape.loss_tokens = work.rows.loss_tokens;
+  shape.longest = std::max(work.rows.longest, 1);
+  shape.loss_chunk = s.loss_chunk;
+  shape.threads = s.model.mesh.devices() > 1 ? 1 : train::thread_count(s.model.threads);
+  shape.evaluation = {work.evaluation.room, work.evaluation.loss_tokens, work.evaluation.longest};
+  shape.prompt_tokens = work.asked.prompt;
+  shape.generate_tokens = work.asked.with_answer;
+  return shape;
+}
+
+Prediction predict_shape(const train::Settings& s, const train::DataFacts& facts) {
+  Prediction p;
+  p.capacity = train::device_capacity(s.model);
+  const int devices = s.model.mesh.devices();
+  const auto share = [](const std::vector<data::BatchSize>& of, std::int64_t index) {
+    return of.empty() ? data::BatchSize() : of.at(static_cast<size_t>(index));
+  };
+  const auto add = [&](plan::MemoryPlan plan, const data::BatchSize& size) {
+    p.devices.push_back(
+        {plan.at_peak, plan.category_peaks, std::move(plan.peak_instant), size.tokens, size.loss_tokens});
+  };
+  if (devices == 1) {
+    const DeviceWork work{facts.largest, share(facts.evaluation, 0), facts.asked};
+    add(plan::predict_train_memory(facts.config, shape_of(s, facts.config, work)), facts.largest);
+  } else {
+    p.mesh = s.model.mesh;
+    const mesh::Placement placement = training_placement(s, facts.config);
+    for (int d = 0; d < devices; ++d) {
+      const std::int64_t index = mesh::batch_share(p.mesh, d).index;
+      const DeviceWork work{share(facts.shares, index), share(facts.evaluation, index), facts.asked};
+      add(plan::predict_train_memory(facts.config, shape_of(s, facts.config, work),
+                                     {.mesh = &p.mesh, .placement = &placement, .device = d}),
+          work.rows);
+    }
+  }
+  const auto fullest = std::max_element(p.devices.begin(), p.devices.end(), [](const auto& a, const auto& b) {
+    return a.at_peak.total() < b.at_peak.total();
+  });
+  p.at_peak = fullest->at_peak;
+  p.peak_instant = fullest->peak_instant;
+  return p;
+}
+
+// Every row as long as it may be: an upper bound where the data has not been read.
+data::BatchSize full_rows(const train::Settings& s, std::int64_t rows) {
+  const std::int64_t tokens = rows * s.data.max_len;
+  return {.tokens = tokens,
+          .loss_tokens = tokens,
+          .padded = tokens,
+          .longest = rows > 0 ? s.data.max_len : 0,
+          .room = tokens};
+}
+
+std::vector<data::BatchSize> full_shares(const train::Settings& s, std::int64_t of_rows) {
+  std::vector<data::BatchSize> shares;
+  const std::int64_t ways = mesh::batch_devices(s.model.mesh);
+  for (std::int64_t w = 0; w < ways; ++w) {
+    const mesh::Range rows = mesh::rows_of({w, ways}, of_rows);
+    shares.push_back(full_rows(s, rows.end - rows.begin));
+  }
+  return shares;
+}
+
+train::DataFacts full_facts(const train::Settings& s, const model::Config& config) {
+  train::DataFacts facts{.config = config, .largest = full_rows(s, s.batch), .shares = full_shares(s, s.batch)};
+  if (s.data.eval_fraction <= 0) return facts;  // no rows are held out
+  facts.evaluation = full_shares(s, std::min<std::int64_t>(s.batch, s.eval_rows));
+  if (s.answers > 0 || (s.sample_every > 0 && s.sample_prompts > 0))
+    facts.asked = {s.data.max_len, s.data.max_len + s.sample.max_new_tokens};
+  return facts;
+}
+
+}  // namespace
+
+Prediction predict_run(const train::Settings& settings, const train::DataFacts& facts) {
+  return predict_shape(settings, facts);
+}
+
+Prediction predict(const Experiment& experiment, ReadData read_data, std::stop_token stop) {
+  const bool from_folder = !experiment.path("model.path").empty();
+  const model::Config config = from_folder ? formats::read_config(experiment.path("model.path"))
+                                           : model::catalogue(experiment.string("model.id"));
+  train::Settings settings = plan_settings(experiment, config.family);
+  const bool read =
+      read_data == ReadData::yes && from_folder && !settings.data.path.empty() && !model::planning_only(config);
+  train::DataFacts facts;
+  std::string basis;
+  if (read) {
+    const auto tokenizer = train::load_tokenizer_of(settings.model);
+    const data::Dataset dataset = data::load_dataset(settings.data, *tokenizer, stop);
+    train::settle_steps(settings, dataset.train);
+    facts = train::data_facts(settings, config, dataset, *tokenizer);
+    basis = "row lengths measured in " + settings.data.path.filename().string() + ": largest micro-batch " +
+            std::to_string(facts.largest.tokens) + " tokens";
+  } else {
+    facts = full_facts(settings, config);
+    basis = "every row taken as data.max_len = " + std::to_string(settings.data.max_len) +
+            " tokens (the data was not read)";
+  }
+  Prediction p = predict_shape(settings, facts);
+  p.basis = read ? Basis::exact : Basis::bound;
+  if (settings.epochs <= 0)
+    p.steps = settings.rate.steps;
+  else if (read_data == ReadData::yes)
+    p.steps = training_steps(experiment, stop);
+  p.sources = {"shapes: " + (from_folder ? (experiment.path("model.path") / "config.json").string()
+                                         : "catalogue entry " + config.id),
+               basis, "formulas: core/plan, held against the engine's measured ledger by its tests"};
+  if (model::planning_only(config))
+    p.notes.push_back({.id = "PLANNING-ONLY",
+                       .severity = Severity::warning,
+                       .message = "the engine does not run this model; this is what its formulas give for these shapes",
+                       .file = config.id,
+                       .found = config.hf_model_type,
+                       .expected = "a Gemma model, to run it here"});
+  return p;
+}
+
+plan::InferenceModel inference_model(const train::ModelSettings& settings) {
+  return {.weights = static_cast<plan::WeightType>(settings.weights),
+          .bf16 = engine::packed_kernels() ? plan::Bf16Math::packed : plan::Bf16Math::widened,
+          .threads = train::thread_count(settings.threads)};
+}
+
+plan::DeviceMemory device_memory(const Prediction& p) {
+  plan::DeviceMemory memory{.capacity = p.capacity,
+                            .at_peak = p.at_peak,
+                            .category_peaks = p.at_peak,
+                            .peak_instant = p.peak_instant,
+                            .buffers = {},
+                            .total = {}};
+  for (size_t c = 0; c < kMemoryCategories; ++c) {
+    const auto category = static_cast<MemoryCategory>(c);
+    if (const Bytes b = p.at_peak.bytes[c]; b.value > 0)
+      memory.buffers.push_back({std::string(to_string(category)), category, b, b, "the engine's own formulas"});
+  }
+  std::stable_sort(memory.buffers.begin(), memory.buffers.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  const auto total = static_cast<double>(p.at_peak.total().value);
+  std::string sources;
+  for (const std::string& s : p.sources) sources += (sources.empty() ? "" : "; ") + s;
+  memory.total = {.value = total,
+                  .low = p.basis == Basis::exact ? total : 0,
+                  .high = total,
+                  .origin = plan::Origin::measured,
+                  .formula = "the engine's own formulas",
+                  .inputs = {},
+                  .source = sources};
+  return memory;
+}
+
+std::vector<std::string> device_lines(const Prediction& p) {
+  std::vector<std::string> lines;
+  if (p.devices.size() < 2) return lines;
+  for (size_t d = 0; d < p.devices.size(); ++d) {
+    const Ledger& ledger = p.devices[d].at_peak;
+    const std::vector<int> at = mesh::coordinate(p.mesh, static_cast<int>(d));
+    std::string place;
+    for (size_t a = 0; a < at.size(); ++a)
+      place += (place.empty() ? "" : ", ") + p.mesh.axes[a].name + " " + std::to_string(at[a]);
+    std::vector<std::pair<Bytes, std::string>> parts;
+    for (size_t c = 0; c < kMemoryCategories; ++c)
+      if (ledger.bytes[c].value > 0)
+        parts.emplace_back(ledger.bytes[c], std::string(to_string(static_cast<MemoryCategory>(c))));
+    std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::string text = "device " + std::to_string(d) + " (" + place + "): " + to_text(ledger.total());
+    for (size_t i = 0; i < std::min<size_t>(3, parts.size()); ++i)
+      text += (i == 0 ? ", of which " : ", ") + parts[i].second + " " + to_text(parts[i].first);
+    lines.push_back(std::move(text));
+  }
+  return lines;
+}
+
+Json predicted_json(const Prediction& p) {
+  const auto memory_json = [](const Ledger& ledger) {
+    Json memory = Json::object();
+    for (size_t i = 0; i < kMemoryCategories; ++i)
+      memory[std::string(to_string(static_cast<MemoryCategory>(i)))] = ledger.bytes[i].value;
+    memory["total"] = ledger.total().value;
+    return memory;
+  };
+  Json memory = memory_json(p.at_peak);
+  if (p.devices.size() > 1) {
+    memory["devices"] = Json::array();
+    for (const DevicePrediction& d : p.devices) memory["devices"].push_back(memory_json(d.at_peak));
+  }
+  return {{"capacity_bytes", p.capacity.value},
+          {"memory", memory},
+          {"peak_instant", p.peak_instant},
+          {"sources", p.sources}};
+}
+
+}  // namespace mw::runs

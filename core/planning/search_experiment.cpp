@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/planning/search_experiment.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "core/planning/diagnostics.h"
+
+namespace mw::runs {
+namespace {
+
+constexpr size_t kMostChanges = 12;
+
+size_t shown(const Searched& s, size_t top) {
+  return top == 0 ? s.result.candidates.size() : std::min(top, s.result.candidates.size());
+}
+
+Json mesh_json(const mesh::Mesh& mesh) {
+  Json out = Json::object();
+  for (const mesh::MeshAxis& axis : mesh.axes) out[axis.name] = axis.size;
+  return out;
+}
+
+Json sets_json(const std::vector<mesh::Edit>& edits) {
+  return to_json(Diagnostic{.problem = {}, .why = {}, .evidence = {}, .fixes = {{"", "", edits}}})["fixes"][0]["set"];
+}
+
+std::string_view remat_text(plan::Remat remat) {
+  return remat == plan::Remat::none ? "none" : remat == plan::Remat::block ? "block" : "layer";
+}
+
+Json candidate_json(const Searched& s, const plan::Candidate& c) {
+  const plan::Work work = s.request.work;
+  Json out{{"target", c.choice.target}, {"mesh", mesh_json(c.choice.mesh)}};
+  if (work == plan::Work::serve)
+    out["max_num_seqs"] = c.choice.max_num_seqs;
+  else
+    out["batch"] = c.choice.batch;
+  if (work == plan::Work::train) {
+    out["accumulation"] = c.choice.accumulation;
+    out["remat"] = remat_text(c.choice.remat);
+    out["loss_chunk"] = c.choice.loss_chunk;
+  }
+  const std::vector<mesh::Edit> edits = edits_to(s, plan::choice_of(s.request), c.choice);
+  out["fits"] = c.fits();
+  out["seconds_per_step"] = c.seconds;
+  out["tokens_per_second"] = c.tokens_per_second;
+  out["hours"] = c.hours;
+  out[work == plan::Work::serve ? "usd_per_million_output_tokens" : "usd"] = c.usd > 0 ? Json(c.usd) : Json(nullptr);
+  out["peak_bytes"] = c.peak.value;
+  out["capacity_bytes"] = c.capacity.value;
+  out["pareto"] = c.pareto;
+  out["set"] = sets_json(edits);
+  return out;
+}
+
+std::string padded(std::string text, size_t width) {
+  text.resize(std::max(width, text.size()), ' ');
+  return text;
+}
+
+}  // namespace
+
+std::vector<plan::Request> search_requests(const Experiment& experiment, const std::vector<std::string>& targets,
+                                           const hardware::Catalogue& catalogue) {
+  if (!planned_elsewhere(experiment))
+    throw Error({.id = "TARGET",
+                 .message = "plans are searched for other targets: this machine's speed is measured, not predicted",
+                 .place = "target.id",
+                 .found = "cpu",
+                 .expected = "a TPU slice or GPUs, such as v5p-8 or 2xh100",
+                 .fix = "set target.id, e.g. --set target.id=v5p-8"});
+  std::vector<plan::Request> out{plan_request(experiment, catalogue)};
+  for (const std::string& id : targets) {
+    if (catalogue.target(id).id == out.front().target.id) continue;
+    Experiment moved = experiment;
+    retarget(moved, id, catalogue);
+    out.push_back(plan_request(moved, catalogue));
+  }
+  return out;
+}
+
+Searched search_experiment(const Experiment& experiment, const std::vector<std::string>& targets,
+                           const hardware::Catalogue& catalogue, const plan::SearchOptions& options,
+                           std::stop_token stop) {
+  const std::vector<plan::Request> requests = search_requests(experiment, targets, catalogue);
+  Searched out{.request = requests.front(), .result = plan::search(requests, options, stop)};
+  for (const plan::Request& r : requests) {
+    std::vector<std::string> keys = keys_of_target(out.request.target, r.target);
+    std::erase_if(keys, [&](const std::string& key) { return !experiment.has(key); });
+    if (!keys.empty()) out.dropped[r.target.id] = std::move(keys);
+  }
+  try {
+    out.fits = plan::predict(out.request).fits();
+  } catch (const Error&) {
+    out.fits = false;  // a mesh unlike its target
+  }
+  if (!out.fits) {
+    plan::SearchOptions quiet = options;
+    quiet.progress = {};
+    out.changes = plan::smallest_changes(out.request, std::span(requests).subspan(1), quiet, stop);
+    if (out.changes.size() > kMostChanges) out.changes.resize(kMostChanges);
+  }
+  return out;
+}
+
+std::vector<mesh::Edit> edits_to(const Searched& s, const plan::Choice& from, const plan::Choice& to) {
+  std::vector<mesh::Edit> out;
+  if (const auto keys = s.dropped.find(to.target); from.target != to.target && keys != s.dropped.end())
+    for (const std::string& key : keys->second) out.push_back({key, nullptr});
+  const std::vector<mesh::Edit> chosen = plan::edits(from, to, s.request.work);
+  out.insert(out.end(), chosen.begin(), chosen.end());
+  return out;
+}
+
+Json searched_json(const Searched& s, size_t top) {
+  Json candidates = Json::array(), changes = Json::array();
+  for (size_t i = 0; i < shown(s, top); ++i) candidates.push_back(candidate_json(s, s.result.candidates[i]));
+  for (const plan::Change& c : s.changes)
+    changes.push_back({{"label", c.label},
+                       {"set", sets_json(c.edits)},
+                       {"slowdown", c.slowdown},
+                       {"seconds_per_step", c.seconds},
+                       {"usd", c.usd},
+                       {"peak_bytes", c.peak.value}});
+  return {{"candidates", std::move(candidates)},
+          {"evaluated", s.result.evaluated},
+          {"fitting", s.result.candidates.size()},
+          {"seconds", s.result.seconds},
+          {"fits", s.fits},
+          {"smallest_changes", std::move(changes)}};
+}
+
+std::string searched_text(const Searched& s, size_t top) {
+  const plan::Work work = s.request.work;
+  const bool serves = work == plan::Work::serve;
+  std::string out = padded("target", 12) + padded("plan", 66) + padded("s/step", 9) + padded("tokens/s", 10) +
+                    padded(serves ? "$/1M" : "$", 10) + padded("peak", 11) + "Pareto\n";
+  for (size_t i = 0; i < shown(s, top); ++i) {
+    const plan::Candidate& c = s.result.candidates[i];
+    out += padded(c.choice.target, 12) + padded(plan::to_text(c.choice, work), 66) +
+           padded(number_text(c.seconds, 3), 9) + padded(count_text(c.tokens_per_second), 10) +
+           padded(c.usd > 0 ? number_text(c.usd, 4) : std::string("-"), 10) + padded(to_text(c.peak), 11) +
+           (c.pareto ? "*" : "") + "\n";
+  }
+  out += std::to_string(s.result.evaluated) + " plans predicted in " + to_text(Seconds(s.result.seconds)) + ", " +
+         std::to_string(s.result.candidates.size()) + " fit\n";
+  if (s.fits) return out;
+  out += s.changes.empty() ? "The plan as it stands does not fit, and no change of these makes it fit\n"
+                           : "The plan as it stands does not fit; the smallest changes that do:\n";
+  for (const plan::Change& c : s.changes) {
+    const mesh::Fix fix = plan::fix_of(c);
+    out += "  " + fix.label + " (" + fix.cost + "): " + set_text(fix) + "\n";
+  }
+  return out;
+}
+
+}  // namespace mw::runs

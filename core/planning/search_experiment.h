@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A search from a document: its targets as requests, the answer of contract.md, and the best plans as edits. Any
+// thread.
+#pragma once
+#include <map>
+
+#include "core/plan/search/search.h"
+#include "core/planning/plan_request.h"
+
+namespace mw::runs {
+
+// The document's own target first, then the others (the document retargeted). Throws Error as plan_request does.
+std::vector<plan::Request> search_requests(const Experiment& experiment, const std::vector<std::string>& targets,
+                                           const hardware::Catalogue& catalogue);
+
+struct Searched {
+  plan::Request request;  // the document's own
+  // By target: keys that a document leaves behind when it takes a plan of that target.
+  std::map<std::string, std::vector<std::string>> dropped{};
+  bool fits = false;  // as it stands
+  plan::SearchResult result;
+  std::vector<plan::Change> changes{};  // the smallest that fit, where it does not
+};
+Searched search_experiment(const Experiment& experiment, const std::vector<std::string>& targets,
+                           const hardware::Catalogue& catalogue, const plan::SearchOptions& options,
+                           std::stop_token stop = {});
+
+// contract.md, `search`: the first `top` candidates (0: all).
+// From the document as it stands to a plan that was found: its target, with what goes with it, and all that is varied.
+std::vector<mesh::Edit> edits_to(const Searched& searched, const plan::Choice& from, const plan::Choice& to);
+
+Json searched_json(const Searched& searched, size_t top);
+std::string searched_text(const Searched& searched, size_t top);
+
+}  // namespace mw::runs

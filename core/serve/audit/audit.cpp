@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/serve/audit/audit.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "core/serve/audit/audit_rules.h"
+
+namespace mw::serve {
+
+std::string_view to_string(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::fine:
+      return "fine";
+    case Verdict::suspicious:
+      return "suspicious";
+    case Verdict::impossible:
+      break;
+  }
+  return "impossible";
+}
+
+namespace rules {
+
+std::string grouped(double whole) {
+  std::string digits = std::to_string(std::llround(whole));
+  for (long at = static_cast<long>(digits.size()) - 3; at > (digits[0] == '-' ? 1 : 0); at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}
+
+std::string ms_text(double ms) {
+  return (ms >= 999.5 ? grouped(ms) : number_text(ms, 3)) + " ms";
+}
+
+std::string percent_text(double share) {
+  return (share >= 0.1 ? grouped(share * 100) : number_text(share * 100, 2)) + " %";
+}
+
+std::string rate_text(double request_rate) {
+  if (std::isnan(request_rate)) return "a closed loop";
+  if (std::isinf(request_rate)) return "all at once";
+  return number_text(request_rate, 4) + " requests/s";
+}
+
+std::string cell_text(const formats::BenchPoint& point) {
+  const std::string tokens = point.input_len > 0 ? grouped(point.input_len) + " tokens" : "prompts";
+  if (std::isinf(point.request_rate)) return tokens + ", all at once";
+  if (!std::isnan(point.request_rate)) return tokens + " at " + rate_text(point.request_rate);
+  return point.max_concurrency > 0 ? tokens + " by " + grouped(point.max_concurrency) + " users" : tokens;
+}
+
+double typical(const formats::LatencyStats& stats) {
+  return std::isnan(stats.percentile(50)) ? stats.mean : stats.percentile(50);
+}
+
+const char* typical_name(const formats::LatencyStats& stats) {
+  return std::isnan(stats.percentile(50)) ? "mean" : "median";
+}
+
+std::string metric(const formats::LatencyStats& stats, const std::string& name) {
+  return std::string(typical_name(stats)) + "_" + name + "_ms";
+}
+
+long client_limit(const formats::BenchPoint& point) {
+  if (point.num_prompts > 0 && point.max_concurrency > 0)
+    return std::min<long>(point.num_prompts, point.max_concurrency);
+  return std::max<long>(point.num_prompts, point.max_concurrency);
+}
+
+namespace {
+
+// By point, the worst first.
+void sort(Findings& findings) {
+  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
+    return a.point != b.point ? a.point < b.point : a.verdict > b.verdict;
+  });
+}
+
+}  // namespace
+}  // namespace rules
+
+std::vector<Finding> audit(const formats::BenchSet& set) {
+  rules::Findings out;
+  rules::arithmetic(set, out);
+  rules::load(set, out);
+  rules::across(set, out);
+  rules::sort(out);
+  return out;
+}
+
+std::vector<Finding> audit(const formats::BenchSet& set, const AuditAgainst& against) {
+  rules::Findings out = audit(set);
+  rules::floors(set, against, out);
+  rules::sort(out);
+  return out;
+}
+
+}  // namespace mw::serve

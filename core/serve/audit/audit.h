@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results against physics: floors of prefill and decode on the target that is claimed, links, monotony, Little's law,
+// units, signs of a prefix cache. Pure; any thread.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/formats/results/bench_result.h"
+#include "core/hardware/target.h"
+#include "core/model/config.h"
+
+namespace mw::serve {
+
+enum class Verdict { fine, suspicious, impossible };
+std::string_view to_string(Verdict verdict);
+
+struct Finding {
+  size_t point = 0;    // index in the set
+  std::string rule;    // "FLOOR-PREFILL", "FLOOR-DECODE", "MONOTONY", "LITTLE", "UNITS", "PREFIX-CACHE", "TOO-FEW" ...
+  std::string metric;  // "median_ttft_ms"
+  double value = 0, floor = 0;  // in the metric's unit
+  Verdict verdict = Verdict::fine;
+  std::string text;     // one sentence with the numbers in it
+  std::string formula;  // "2 x 30.7e9 x 15,360 FLOP / (8 x 918 TFLOP/s)"
+};
+
+struct AuditAgainst {
+  model::Config model;
+  hardware::Target target;
+  double weight_bytes = 2, kv_bytes = 2;  // per element
+};
+std::vector<Finding> audit(const formats::BenchSet& set, const AuditAgainst& against);
+// Without knowing model or target: units, monotony, Little's law, counts.
+std::vector<Finding> audit(const formats::BenchSet& set);
+
+}  // namespace mw::serve

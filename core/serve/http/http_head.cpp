@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/serve/http/http_head.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+#include "core/base/error.h"
+
+namespace mw::serve {
+namespace {
+
+constexpr std::string_view kLineEnd = "\r\n";
+constexpr int kMostSizeDigits = 15;  // of a chunk: below 2^60
+constexpr int kMostExtension = 1024;
+
+[[noreturn]] void malformed(const std::string& what) {
+  throw Error({.id = "HTTP", .message = "malformed or unsupported request: " + what});
+}
+
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
+}
+
+bool is_token(std::string_view text) {
+  constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
+  return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || kMarks.find(c) != std::string_view::npos;
+  });
+}
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t"), last = text.find_last_not_of(" \t");
+  return first == std::string_view::npos ? std::string_view() : text.substr(first, last - first + 1);
+}
+
+std::string_view next_line(std::string_view& rest) {
+  const size_t end = rest.find(kLineEnd);
+  if (end == std::string_view::npos) malformed("a line without an end");
+  const std::string_view line = rest.substr(0, end);
+  rest.remove_prefix(end + kLineEnd.size());
+  return line;
+}
+
+void read_request_line(std::string_view line, HttpHead& head) {
+  const size_t first = line.find(' '), second = line.find(' ', first + 1);
+  if (first == std::string_view::npos || second == std::string_view::npos) malformed("no request line");
+  head.method = line.substr(0, first);
+  head.target = line.substr(first + 1, second - first - 1);
+  const std::string_view version = line.substr(second + 1);
+  if (!is_token(head.method)) malformed("the method is not a token");
+  const bool visible =
+      std::all_of(head.target.begin(), head.target.end(), [](char c) { return c > ' ' && c < '\x7f'; });
+  const bool of_server = head.method == "OPTIONS" && head.target == "*";
+  if (!visible || (!head.target.starts_with('/') && !of_server)) malformed("the target is not a path");
+  if (version != "HTTP/1.1" && version != "HTTP/1.0") malformed("the version is not HTTP/1.1 or HTTP/1.0");
+  head.minor_version = version.back() - '0';
+}
+
+void read_header(std::string_view line, HttpHead& head) {
+  const size_t colon = line.find(':');
+  const std::string_view name = line.substr(0, colon);
+  if (colon == std::string_view::npos || !is_token(name)) malformed("a header line without a valid name");
+  head.headers.emplace_back(lower_case(name), trimmed(line.substr(colon + 1)));
+}
+
+// The value of a header that may come once.
+std::optional<std::string_view> single(const HttpHead& head, std::string_view name) {
+  const auto is_named = [&](const auto& header) { return header.first == name; };
+  if (std::count_if(head.headers.begin(), head.headers.end(), is_named) > 1)
+    malformed("more than one " + std::string(name) + " header");
+  return head.find(name);
+}
+
+void read_framing(HttpHead& head) {
+  const auto length = single(head, "content-length"), coding = single(head, "transfer-encoding");
+  if (length && coding) malformed("both content-length and transfer-encoding");
+  if (coding) {
+    if (head.minor_version == 0 || lower_case(*coding) != "chunked")
+      malformed("a transfer-encoding other than chunked of HTTP/1.1");
+    head.chunked = true;
+  }
+  if (!length) return;
+  std::uint64_t bytes = 0;
+  const auto [end, error] = std::from_chars(length->data(), length->data() + length->size(), bytes);
+  if (error != std::errc() || end != length->data() + length->size())
+    malformed("the content-length is not a number of bytes");
+  head.content_length = bytes;
+}
+
+}  // namespace
+
+std::optional<std::string_view> HttpHead::find(std::string_view lower_case_name) const {
+  const auto at =
+      std::find_if(headers.begin(), headers.end(), [&](const auto& h) { return h.first == lower_case_name; });
+  return at == headers.end() ? std::nullopt : std::optional<std::string_view>(at->second);
+}
+
+size_t head_size(std::string_view received, size_t& scanned) {
+  for (; scanned < received.size(); ++scanned) {
+    const char c = received[scanned];
+    const bool after_cr = scanned > 0 && received[scanned - 1] == '\r';
+    if (after_cr != (c == '\n')) malformed("a line that does not end with CR LF");
+    if (is_control(c) && c != '\r' && c != '\n' && c != '\t') malformed("a control character");
+    const bool empty_line = scanned == 1 || (scanned > 2 && received[scanned - 2] == '\n');
+    if (c == '\n' && empty_line) return ++scanned;
+  }
+  return 0;
+}
+
+HttpHead parse_head(std::string_view text) {
+  HttpHead head;
+  read_request_line(next_line(text), head);
+  for (std::string_view line; !(line = next_line(text)).empty();) read_header(line, head);
+  read_framing(head);
+  if (!single(head, "host") && head.minor_version == 1) malformed("no host header");
+  return head;
+}
+
+void ChunkedFraming::step(char c) {
+  const auto expect = [&](char wanted, State next) {
+    if (c != wanted) malformed("the chunks of the body are not framed as HTTP says");
+    state_ = next;
+  };
+  switch (state_) {
+    case State::size: {
+      if (c == '\r' && digits_ > 0) return expect('\r', State::size_lf);
+      if (c == ';' && digits_ > 0) return expect(';', State::extension);
+      unsigned digit = 0;
+      if (std::from_chars(&c, &c + 1, digit, 16).ec != std::errc() || ++digits_ > kMostSizeDigits)
+        malformed("the size of a chunk is not a hexadecimal number");
+      left_ = left_ << 4 | digit;
+      return;
+    }
+    case State::extension:
+      if (c == '\r') return expect('\r', State::size_lf);
+      if ((is_control(c) && c != '\t') || ++extension_ > kMostExtension) malformed("the extension of a chunk");
+      return;
+    case State::size_lf:
+      return expect('\n', left_ > 0 ? State::data : State::last_cr);
+    case State::data:
+      if (--left_ == 0) state_ = State::data_cr;
+      return;
+    case State::data_cr:
+      return expect('\r', State::data_lf);
+    case State::data_lf:
+      digits_ = extension_ = 0;
+      return expect('\n', State::size);
+    case State::last_cr:
+      return expect('\r', State::last_lf);
+    case State::last_lf:
+      return expect('\n', State::ended);
+    case State::ended:
+      break;
+  }
+}
+
+void ChunkedFraming::check(std::string_view bytes) {
+  while (!bytes.empty()) {
+    if (state_ == State::data && left_ > 1) {  // all but the last byte of a chunk at once
+      const size_t n = static_cast<size_t>(std::min<std::uint64_t>(left_ - 1, bytes.size()));
+      left_ -= n;
+      bytes.remove_prefix(n);
+      continue;
+    }
+    step(bytes.front());
+    bytes.remove_prefix(1);
+  }
+}
+
+}  // namespace mw::serve

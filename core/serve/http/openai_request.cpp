@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/serve/http/openai_request.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/base/error.h"
+#include "core/data/tokenizer/utf8.h"
+
+namespace mw::serve {
+namespace {
+
+constexpr size_t kMostStops = 64, kLongestStop = 4096;
+
+[[noreturn]] void refuse(const std::string& key, const std::string& message, const std::string& expected = {},
+                         const std::string& found = {}) {
+  throw Error({.id = "REQUEST", .message = message, .place = key, .found = found, .expected = expected});
+}
+
+std::string short_text(const Json& value) {
+  return data::excerpt(value.dump(-1, ' ', false, Json::error_handler_t::replace), 60);
+}
+
+// Reads members by key; null is as good as absent, as the protocol has it.
+class Fields {
+ public:
+  explicit Fields(const Json& object) : object_(object) {}
+  const Json* find(const std::string& key) const {
+    const auto it = object_.find(key);
+    return it == object_.end() || it->is_null() ? nullptr : &*it;
+  }
+  double number(const std::string& key, double fallback, double least, double most) const {
+    const Json* value = find(key);
+    if (!value) return fallback;
+    const std::string expected = "a number from " + text(least) + " to " + text(most);
+    if (!value->is_number()) refuse(key, "this is not a number", expected, short_text(*value));
+    const double x = value->get<double>();
+    if (!(x >= least && x <= most)) refuse(key, "the number is out of range", expected, short_text(*value));
+    return x;
+  }
+  std::optional<std::int64_t> integer(const std::string& key, std::int64_t least, std::int64_t most) const {
+    const Json* value = find(key);
+    if (!value) return std::nullopt;
+    const std::string expected = "a whole number from " + std::to_string(least) + " to " + std::to_string(most);
+    const bool whole = value->is_number_integer() ||
+                       (value->is_number_float() && std::floor(value->get<double>()) == value->get<double>());
+    if (!whole) refuse(key, "this is not a whole number", expected, short_text(*value));
+    const double x = value->get<double>();
+    if (!(x >= static_cast<double>(least) && x <= static_cast<double>(most)))
+      refuse(key, "the number is out of range", expected, short_text(*value));
+    return value->get<std::int64_t>();
+  }
+  bool flag(const std::string& key, bool fallback) const {
+    const Json* value = find(key);
+    if (!value) return fallback;
+    if (!value->is_boolean()) refuse(key, "this is not true or false", "true or false", short_text(*value));
+    return value->get<bool>();
+  }
+  std::string string(const std::string& key) const {
+    const Json* value = find(key);
+    if (!value) return {};
+    if (!value->is_string()) refuse(key, "this is not a text", "a string", short_text(*value));
+    return value->get<std::string>();
+  }
+  void refuse_unless(const std::string& key, const Json& allowed, const std::string& why) const {
+    const Json* value = find(key);
+    if (value && *value != allowed) refuse(key, why, "absent or " + allowed.dump(), short_text(*value));
+  }
+
+ private:
+  static std::string text(double x) {
+    std::string s = Json(x).dump();
+    return s.ends_with(".0") ? s.substr(0, s.size() - 2) : s;
+  }
+  const Json& object_;
+};
+
+void refuse_what_is_not_there(const Fields& f, Endpoint endpoint) {
+  for (const char* key : {"n", "best_of"}) f.refuse_unless(key, 1, std::string(key) + " must be 1");
+  f.refuse_unless("echo", false, "prompts are not echoed");
+  if (endpoint == Endpoint::chat)
+    f.refuse_unless("logprobs", false, "log-probabilities are not given");
+  else if (f.find("logprobs"))
+    refuse("logprobs", "log-probabilities are not given", "absent", short_text(*f.find("logprobs")));
+  f.refuse_unless("top_logprobs", 0, "log-probabilities are not given");
+  f.refuse_unless("prompt_logprobs", 0, "log-probabilities are not given");
+  f.refuse_unless("suffix", "", "text is only continued, not filled in");
+  f.refuse_unless("use_beam_search", false, "there is no beam search");
+  for (const char* key : {"presence_penalty", "frequency_penalty", "min_p", "min_tokens"})
+    f.refuse_unless(key, 0, "this way of sampling is not implemented");
+  f.refuse_unless("repetition_penalty", 1, "this way of sampling is not implemented");
+  f.refuse_unless("logit_bias", Json::object(), "this way of sampling is not implemented");
+  f.refuse_unless("tools", Json::array(), "there are no tool calls");
+  f.refuse_unless("functions", Json::array(), "there are no tool calls");
+  f.refuse_unless("include_stop_str_in_output", false, "answers end before what stopped them");
+  f.refuse_unless("skip_special_tokens", true, "special tokens are not shown");
+  if (const Json* format = f.find("response_format"))
+    if (!format->is_object() || format->value("type", Json()) != "text")
+      refuse("response_format", "answers are free text", R"({"type": "text"})", short_text(*format));
+  for (const char* key : {"guided_json", "guided_regex", "guided_choice", "guided_grammar", "structured_outputs"})
+    if (f.find(key)) refuse(key, "answers are free text", "absent");
+}
+
+std::vector<int> ids_of(const Json& list, const std::string& key) {
+  std::vector<int> ids;
+  ids.reserve(list.size());
+  for (const Json& id : list) {
+    if (!id.is_number_integer() || id.get<std::int64_t>() < 0 ||
+        id.get<std::int64_t>() > std::numeric_limits<int>::max())
+      refuse(key, "this is not a token id", "whole numbers from 0", short_text(id));
+    ids.push_back(id.get<int>());
+  }
+  return ids;
+}
+
+void read_prompt(const Fields& f, OpenAiRequest& out) {
+  const Json* prompt = f.find("prompt");
+  if (!prompt) refuse("prompt", "there is no prompt", "a text or a list of token ids");
+  const bool list_of_one = prompt->is_array() && prompt->size() == 1 && !prompt->front().is_number();
+  if (list_of_one) prompt = &prompt->front();
+  if (prompt->is_string()) {
+    out.prompt = prompt->get<std::string>();
+    return;
+  }
+  if (!prompt->is_array()) refuse("prompt", "this is no prompt", "a text or a list of token ids", short_text(*prompt));
+  if (prompt->empty()) refuse("prompt", "the prompt is empty", "a text or at least one token id");
+  if (!prompt->front().is_number())
+    refuse("prompt", "one prompt per request is all this server takes", "a single prompt",
+           std::to_string(prompt->size()) + " prompts");
+  out.prompt_ids = ids_of(*prompt, "prompt");
+  out.has_ids = true;
+}
+
+std::string content_of(const Json& message, const std::string& place) {
+  const auto content = message.find("content");
+  if (content == message.end() || content->is_null()) return {};
+  if (content->is_string()) return content->get<std::string>();
+  if (!content->is_array()) refuse(place, "this is no content", "a text or a list of text parts", short_text(*content));
+  std::string text;
+  for (const Json& part : *content) {
+    const bool is_text =
+        part.is_object() && part.value("type", Json()) == "text" && part.contains("text") && part["text"].is_string();
+    if (!is_text) refuse(place, "only text is understood", R"({"type": "text", "text": "..."})", short_text(part));
+    text += part["text"].get<std::string>();
+  }
+  return text;
+}
+
+void read_messages(const Fields& f, OpenAiRequest& out) {
+  const Json* messages = f.find("messages");
+  if (!messages || !messages->is_array() || messages->empty())
+    refuse("messages", "there are no messages", "a list of messages with role and content",
+           messages ? short_text(*messages) : "");
+  for (size_t i = 0; i < messages->size(); ++i) {
+    const Json& message = (*messages)[i];
+    const std::string place = "messages[" + std::to_string(i) + "]";
+    if (!message.is_object() || !message.contains("role") || !message["role"].is_string())
+      refuse(place, "this is no message", R"({"role": "user", "content": "..."})", short_text(message));
+    std::string role = message["role"].get<std::string>();
+    if (role == "developer") role = "system";  // OpenAI's newer name for it
+    if (role != "system" && role != "user" && role != "assistant")
+      refuse(place + ".role", "this role is not known", "system, user or assistant", data::excerpt(role));
+    out.chat.push_back({role, content_of(message, place + ".content")});
+  }
+}
+
+void read_stops(const Fields& f, OpenAiRequest& out) {
+  if (const Json* stop = f.find("stop")) {
+    const Json list = stop->is_array() ? *stop : Json::array({*stop});
+    if (list.size() > kMostStops)
+      refuse("stop", "there are too many stop strings", std::to_string(kMostStops) + " at most");
+    for (const Json& s : list) {
+      if (!s.is_string() || s.get_ref<const std::string&>().empty() ||
+          s.get_ref<const std::string&>().size() > kLongestStop)
+        refuse("stop", "this is no stop string", "a text of 1 to " + std::to_string(kLongestStop) + " bytes",
+               short_text(s));
+      out.stop.push_back(s.get<std::string>());
+    }
+  }
+  if (const Json* ids = f.find("stop_token_ids")) {
+    if (!ids->is_array()) refuse("stop_token_ids", "this is no list of token ids", "a list", short_text(*ids));
+    out.stop_ids = ids_of(*ids, "stop_token_ids");
+  }
+}
+
+void read_length(const Fields& f, OpenAiRequest& out) {
+  constexpr std::int64_t most = std::numeric_limits<int>::max();
+  for (const char* key : {"max_tokens", "max_completion_tokens"})  // the second is the newer name and wins
+    if (const auto n = f.integer(key, 1, most)) out.max_tokens = static_cast<int>(*n);
+}
+
+void read_stream(const Fields& f, OpenAiRequest& out) {
+  out.stream = f.flag("stream", false);
+  const Json* options = f.find("stream_options");
+  if (!options) return;
+  if (!options->is_object()) refuse("stream_options", "this is no object", "an object", short_text(*options));
+  const Fields o(*options);
+  if (o.flag("include_usage", false)) out.usage = Usage::at_end;
+  if (o.flag("continuous_usage_stats", false) && out.usage == Usage::at_end) out.usage = Usage::always;
+}
+
+}  // namespace
+
+OpenAiRequest openai_request(Endpoint endpoint, std::string_view body) {
+  const Json json = parse_json(body, "request body");
+  if (!json.is_object()) refuse("", "the body is not a JSON object", "an object", short_text(json));
+  const Fields f(json);
+  OpenAiRequest out{.endpoint = endpoint, .model = f.string("model")};
+  refuse_what_is_not_there(f, endpoint);
+  endpoint == Endpoint::chat ? read_messages(f, out) : read_prompt(f, out);
+  out.add_bos = f.flag("add_special_tokens", true);
+  read_length(f, out);
+  out.temperature = static_cast<float>(f.number("temperature", 1, 0, 100));
+  out.top_p = static_cast<float>(f.number("top_p", 1, 0, 1));
+  if (out.top_p <= 0) refuse("top_p", "the number is out of range", "above 0, at most 1");
+  const auto top_k = f.integer("top_k", -1, std::numeric_limits<int>::max());
+  out.top_k = static_cast<int>(std::max<std::int64_t>(top_k.value_or(0), 0));  // -1 and 0 are off, as in vLLM
+  if (const auto seed =
+          f.integer("seed", std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()))
+    out.seed = static_cast<std::uint64_t>(*seed);
+  read_stops(f, out);
+  out.ignore_eos = f.flag("ignore_eos", false);
+  out.priority = static_cast<int>(
+      f.integer("priority", std::numeric_limits<int>::min(), std::numeric_limits<int>::max()).value_or(0));
+  read_stream(f, out);
+  return out;
+}
+
+}  // namespace mw::serve

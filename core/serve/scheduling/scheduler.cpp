@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of vLLM V1's scheduler (vllm/v1/core/sched/scheduler.py, 0.11): running requests first, each with what is
+// left of the token budget; when blocks run out the last one loses its own; then waiting ones while there is room.
+#include "core/serve/scheduling/scheduler.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "core/base/error.h"
+#include "core/base/rng.h"
+#include "core/serve/scheduling/kv_block_manager.h"
+
+namespace mw::serve {
+namespace {
+
+struct Entry {
+  ServeRequest request;
+  KvBlocks::Table table{};
+  int computed = 0, total = 0;          // tokens; of prompt and answer so far
+  int cached = -1;                      // taken from the prefix cache when first admitted; -1: not yet
+  std::int64_t order = 0;               // of waiting
+  bool running = false, never = false;  // never: not even an empty server has room
+};
+
+struct Waiting {  // sorts the queue
+  int priority = 0;
+  double arrival_s = 0;
+  std::int64_t order = 0;
+  int slot = 0;
+  auto key() const { return std::tie(priority, arrival_s, order); }
+  bool operator<(const Waiting& other) const { return key() < other.key(); }
+};
+
+void check(const SchedulerSettings& s) {
+  const auto at_least_one = [](const char* key, int value) {
+    if (value < 1)
+      throw Error({.id = "SERVE",
+                   .message = "such a server serves nothing",
+                   .place = key,
+                   .found = std::to_string(value),
+                   .expected = "at least 1"});
+  };
+  at_least_one("serve.max_num_seqs", s.max_num_seqs);
+  at_least_one("serve.max_num_batched_tokens", s.max_num_batched_tokens);
+  at_least_one("serve.max_model_len", s.max_model_len);
+}
+
+std::string never_served(const SchedulerSettings& s, const KvBlocks& blocks, int prompt_len, int max_new) {
+  if (prompt_len < 1 || max_new < 1) return "a prompt and an answer have at least one token";
+  const std::int64_t tokens = std::int64_t{prompt_len} + max_new;
+  if (tokens > s.max_model_len)
+    return std::to_string(prompt_len) + " prompt tokens and " + std::to_string(max_new) +
+           " new ones are more than max_model_len, " + std::to_string(s.max_model_len);
+  if (s.chunked_prefill == ChunkedPrefill::off && prompt_len > s.max_num_batched_tokens)
+    return "the prompt has " + std::to_string(prompt_len) + " tokens, a step at most max_num_batched_tokens, " +
+           std::to_string(s.max_num_batched_tokens) + ", and chunked prefill is off";
+  // The last token is never computed.
+  if (!blocks.fits_alone(prompt_len, static_cast<int>(tokens) - 1, s.max_num_batched_tokens))
+    return "the KV cache has not the room for " + std::to_string(tokens) + " tokens";
+  return {};
+}
+
+}  // namespace
+
+std::string never_served(const SchedulerSettings& settings, int prompt_len, int max_new) {
+  return never_served(settings, KvBlocks(settings.kv, settings.prefix_cache), prompt_len, max_new);
+}
+
+int Step::tokens() const {
+  int sum = 0;
+  for (const StepItem& item : items) sum += item.count;
+  return sum;
+}
+
+struct Scheduler::Impl {
+  explicit Impl(SchedulerSettings s) : settings(std::move(s)), blocks(settings.kv, settings.prefix_cache) {
+    check(settings);
+  }
+
+  Entry& at(int slot) { return entries[static_cast<size_t>(slot)]; }
+  Entry* find(RequestId id) {
+    const auto found = slots.find(static_cast<std::int64_t>(id));
+    return found == slots.end() ? nullptr : &at(found->second);
+  }
+
+  void enqueue(int slot) {
+    const Entry& e = at(slot);
+    const bool by_priority = settings.policy == Policy::priority;
+    waiting.insert({by_priority ? e.request.priority : 0, by_priority ? e.request.arrival_s : 0, e.order, slot});
+  }
+  void dequeue(int slot) {
+    const Entry& e = at(slot);
+    const bool by_priority = settings.policy == Policy::priority;
+    waiting.erase({by_priority ? e.request.priority : 0, by_priority ? e.request.arrival_s : 0, e.order, slot});
+  }
+  void drop(int slot) {  // neither waiting nor running any more
+    Entry& e = at(slot);
+    blocks.release(e.table);
+    slots.erase(static_cast<std::int64_t>(e.request.id));
+    e = Entry{};
+    vacant.push_back(slot);
+  }
+
+  size_t victim() const;
+  void preempt(size_t at, Step& step, int& budget);
+  bool make_room(size_t& at, int count, Step& step, int& budget);
+  void schedule(int slot, int count, Step& step, int& budget);
+  void schedule_running(Step& step, int& budget);
+  bool admit(int slot, Step& step, int& budget);
+  void schedule_waiting(Step& step, int& budget);
+  void leave(const std::vector<int>& gone);
+  void update_state();
+
+  SchedulerSettings settings;
+  KvBlocks blocks;
+  std::vector<Entry> entries;
+  std::vector<int> vacant, running, scheduled;  // slots; scheduled: of the last step's items
+  std::unordered_map<std::int64_t, int> slots;
+  std::set<Waiting> waiting;
+  std::int64_t next_order = 0, front_order = 0;
+  SchedulerState state;
+};
+
+// Who loses its blocks: the last admitted, or by priority the least urgent, latest one.
+size_t Scheduler::Impl::victim() const {
+  if (settings.policy == Policy::fcfs) return running.size() - 1;
+  const auto rank = [&](int slot) {
+    const Entry& e = entries[static_cast<size_t>(slot)];
+    return std::tie(e.request.priority, e.request.arrival_s, e.order);
+  };
+  const auto last = std::max_element(running.begin(), running.end(), [&](int a, int b) { return rank(a) < rank(b); });
+  return static_cast<size_t>(last - running.begin());
+}
+
+// Its full blocks stay in the prefix cache, those of its answer under names of its own: often it finds them again.
+void Scheduler::Impl::preempt(size_t at_index, Step& step, int& budget) {
+  const int slot = running[at_index];
+  Entry& e = at(slot);
+  if (const auto item = std::find(scheduled.begin(), scheduled.end(), slot); item != scheduled.end()) {
+    const auto index = item - scheduled.begin();
+    budget += step.items[static_cast<size_t>(index)].count;
+    step.items.erase(step.items.begin() + index);
+    scheduled.erase(item);
+  }
+  const int full = e.computed / blocks.block_size();
+  blocks.forget(e.table, full);
+  std::vector<BlockHash>& hashes = e.request.prompt_blocks;
+  while (static_cast<int>(hashes.size()) < full)
+    hashes.push_back(mix64(mix64(static_cast<std::uint64_t>(e.request.id)) ^
+                           mix64(hashes.size() + (hashes.empty() ? 0 : hashes.back()))));
+  blocks.name(e.table, hashes, full);
+  blocks.release(e.table);
+  e.computed = 0;
+  e.running = false;
+  if (settings.policy == Policy::fcfs) e.order = --front_order;
+  running.erase(running.begin() + static_cast<std::ptrdiff_t>(at_index));
+  enqueue(slot);
+  step.preempted.push_back(e.request.id);
+  ++state.preemptions;
+}
+
+// Room for the next `count` tokens of running[index], whoever pays for it. False where it was itself, or never fits.
+bool Scheduler::Impl::make_room(size_t& index, int count, Step& step, int& budget) {
+  for (;;) {
+    Entry& e = at(running[index]);
+    if (blocks.reserve(e.table, e.computed, e.computed + count)) return true;
+    if (running.size() == 1) {  // nobody else holds a block
+      step.refused.push_back(e.request.id);
+      leave({running[index]});
+      return false;
+    }
+    const size_t last = victim();
+    preempt(last, step, budget);
+    if (last == index) return false;
+    if (last < index) --index;
+  }
+}
+
+void Scheduler::Impl::schedule(int slot, int count, Step& step, int& budget) {
+  Entry& e = at(slot);
+  const auto& hashes = e.request.prompt_blocks;
+  if (e.table.named < static_cast<int>(hashes.size()))
+    blocks.name(e.table, hashes, std::min((e.computed + count) / blocks.block_size(), static_cast<int>(hashes.size())));
+  step.items.push_back({e.request.id, e.computed, count, e.computed + count == e.total});
+  scheduled.push_back(slot);
+  budget -= count;
+}
+
+void Scheduler::Impl::schedule_running(Step& step, int& budget) {
+  for (size_t i = 0; i < running.size() && budget > 0; ++i) {
+    const Entry& e = at(running[i]);
+    const int count = std::min(e.total - e.computed, budget);
+    if (count <= 0) continue;
+    const bool in_block = count == 1 && e.computed % blocks.block_size() != 0;  // its block is there already
+    if (!in_block && !make_room(i, count, step, budget)) return;
+    schedule(running[i], count, step, budget);
+  }
+}
+
+// False: it has to wait, and all behind it.
+bool Scheduler::Impl::admit(int slot, Step& step, int& budget) {
+  Entry& e = at(slot);
+  const auto& hashes = e.request.prompt_blocks;
+  const int block = blocks.block_size();
+  const int cached = blocks.cached_blocks(hashes, (e.total - 1) / block);  // one token at least is computed
+  const int wanted = e.total - cached * block, count = std::min(wanted, budget);
+  if (settings.chunked_prefill == ChunkedPrefill::off && wanted > budget && !step.items.empty()) return false;
+  if (!blocks.reserve(e.table, cached * block, cached * block + count, hashes, cached)) return false;
+  e.computed = cached * block;
+  if (e.cached < 0) {
+    e.cached = e.computed;
+    state.prompt_tokens += e.request.prompt_len;
+    state.cached_tokens += e.cached;
+  }
+  e.running = true;
+  running.push_back(slot);
+  schedule(slot, count, step, budget);
+  return true;
+}
+
+void Scheduler::Impl::schedule_waiting(Step& step, int& budget) {
+  while (!waiting.empty() && budget > 0 && static_cast<int>(running.size()) < settings.max_num_seqs) {
+    const int slot = waiting.begin()->slot;
+    const Entry& e = at(slot);
+    if (!e.never && admit(slot, step, budget)) {
+      waiting.erase(waiting.begin());
+      continue;
+    }
+    if (!e.never && !running.empty()) return;
+    step.refused.push_back(e.request.id);
+    waiting.erase(waiting.begin());
+    drop(slot);
+  }
+}
+
+void Scheduler::Impl::leave(const std::vector<int>& gone) {
+  for (const int slot : gone) at(slot).running = false;
+  std::erase_if(running, [&](int slot) { return !at(slot).running; });
+  for (const int slot : gone) drop(slot);
+}
+
+void Scheduler::Impl::update_state() {
+  state.running = static_cast<int>(running.size());
+  state.waiting = static_cast<int>(waiting.size());
+  state.kv_used = blocks.used_share();
+}
+
+Scheduler::Scheduler(SchedulerSettings settings) : impl_(std::make_unique<Impl>(std::move(settings))) {}
+Scheduler::~Scheduler() = default;
+
+void Scheduler::add(ServeRequest request) {
+  Impl& im = *impl_;
+  if (im.vacant.empty()) {
+    im.vacant.push_back(static_cast<int>(im.entries.size()));
+    im.entries.emplace_back();
+  }
+  const int slot = im.vacant.back();
+  im.vacant.pop_back();
+  Entry& e = im.at(slot);
+  e.never = !never_served(im.settings, im.blocks, request.prompt_len, request.max_new).empty();
+  e.total = request.prompt_len;
+  e.order = im.next_order++;
+  e.request = std::move(request);
+  const size_t full = static_cast<size_t>(std::max(0, e.total)) / static_cast<size_t>(im.blocks.block_size());
+  if (e.request.prompt_blocks.size() > full) e.request.prompt_blocks.resize(full);
+  e.table = im.blocks.table();
+  im.slots[static_cast<std::int64_t>(e.request.id)] = slot;
+  im.enqueue(slot);
+  im.update_state();
+}
+
+Step Scheduler::next() {
+  Impl& im = *impl_;
+  Step step;
+  step.items.reserve(im.running.size() + 4);
+  im.scheduled.clear();
+  int budget = im.settings.max_num_batched_tokens;
+  im.schedule_running(step, budget);
+  if (step.preempted.empty()) im.schedule_waiting(step, budget);
+  im.update_state();
+  return step;
+}
+
+void Scheduler::advance(const Step& step) {
+  Impl& im = *impl_;
+  for (size_t i = 0; i < step.items.size(); ++i) {
+    const StepItem& item = step.items[i];
+    Entry* e = i < im.scheduled.size() ? &im.at(im.scheduled[i]) : nullptr;
+    if (!e || e->request.id != item.id || !e->running) e = im.find(item.id);
+    if (!e) continue;
+    e->computed += item.count;
+    e->total += item.samples ? 1 : 0;
+  }
+}
+
+void Scheduler::finish(std::span<const RequestId> ended) {
+  Impl& im = *impl_;
+  std::vector<int> gone;
+  for (const RequestId id : ended)
+    if (const Entry* e = im.find(id); e && e->running) gone.push_back(static_cast<int>(e - im.entries.data()));
+  if (!gone.empty()) im.leave(gone);
+  im.update_state();
+}
+
+void Scheduler::abort(RequestId id) {
+  Impl& im = *impl_;
+  Entry* e = im.find(id);
+  if (!e) return;
+  const int slot = static_cast<int>(e - im.entries.data());
+  if (e->running) return finish(std::span(&id, 1));
+  im.dequeue(slot);
+  im.drop(slot);
+  im.update_state();
+}
+
+bool Scheduler::idle() const {
+  return impl_->running.empty() && impl_->waiting.empty();
+}
+
+const SchedulerState& Scheduler::state() const {
+  return impl_->state;
+}
+
+std::span<const int> Scheduler::blocks(RequestId id, size_t group) const {
+  const Entry* e = impl_->find(id);
+  return e ? std::span<const int>(e->table.blocks.at(group)) : std::span<const int>{};
+}
+
+int Scheduler::cached_tokens(RequestId id) const {
+  const Entry* e = impl_->find(id);
+  return e ? std::max(0, e->cached) : 0;
+}
+
+void Scheduler::clear_prefix_cache() {
+  impl_->blocks.clear_prefix_cache();
+}
+
+}  // namespace mw::serve

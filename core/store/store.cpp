@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/store/store.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <set>
+#include <stop_token>
+#include <thread>
+#include <utility>
+
+#include "core/base/file_system.h"
+#include "core/base/files.h"
+#include "core/base/partial_files.h"
+#include "core/base/url_secrets.h"
+#include "core/store/store_rows.h"
+#include "core/store/store_schema.h"
+#include "core/store/store_sqlite.h"
+#include "core/store/store_summary.h"
+
+namespace mw::runs {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr auto kCommitAfter = std::chrono::milliseconds(150);  // leaves the commit itself 50 ms of the promised 200
+constexpr std::int64_t kAbandonedAfterS = 60;                  // a queued run nobody has locked for that long is dead
+
+Error unknown_run(const RunId& run, const fs::path& folder) {
+  return Error({.id = "RUN-UNKNOWN",
+                .message = "there is no such run",
+                .file = folder.string(),
+                .found = run,
+                .expected = "an id of the Runs table, such as run-1",
+                .fix = "list the runs with: meshwright runs"});
+}
+
+std::string event_json(const Event& event, const RunId& run) {
+  return to_json(event, run).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Runs hold data sets' text and prompts: what is created here is for the owner only.
+fs::path database_file(const fs::path& folder) {
+  if (folder.empty())
+    throw Error({.id = "STORE-FOLDER",
+                 .message = "there is no folder for the run store",
+                 .fix = "give one with --runs-dir or $MESHWRIGHT_RUNS, or set HOME to your home folder"});
+  keep_private(folder);
+  make_folders(folder);
+  return folder / "runs.sqlite";
+}
+
+Error store_gone(const fs::path& folder, const std::string& consequence, const std::string& fix) {
+  return Error({.id = "STORE-GONE",
+                .message = "the runs folder was deleted, moved or replaced while it was in use; " + consequence,
+                .file = folder.string(),
+                .fix = fix},
+               Error::Kind::failed);
+}
+
+Error read_only(const fs::path& folder) {
+  return Error({.id = "STORE-UNWRITABLE",
+                .message = "the run store is read-only",
+                .file = folder.string(),
+                .fix = "allow writing there, or choose another folder for the runs (--runs-dir or $MESHWRIGHT_RUNS)"});
+}
+
+fs::path variable(const char* name) {
+  const char* value = std::getenv(name);
+  return {value ? value : ""};
+}
+
+// Where a store's records can go when its folder is lost: beside it, else to the user's state folder.
+std::vector<fs::path> rescue_parents(const fs::path& lost) {
+  std::vector<fs::path> parents;
+  if (is_folder(lost.parent_path())) parents.push_back(lost.parent_path());
+  if (const fs::path state = variable("XDG_STATE_HOME"); state.is_absolute())
+    parents.push_back(state / "meshwright");
+  else if (const fs::path home = variable("HOME"); home.is_absolute())
+    parents.push_back(home / ".local/state/meshwright");
+  return parents;
+}
+
+// A new, empty folder: "runs-rescued", "runs-rescued-2" ... Throws STORE-GONE where none can be made.
+fs::path make_rescue_folder(const fs::path& lost) {
+  std::error_code none;
+  fs::path whole = fs::absolute(lost, none).lexically_normal();
+  if (!whole.has_filename()) whole = whole.parent_path();
+  for (const fs::path& parent : rescue_parents(whole)) try {
+      make_folders(parent);
+      for (int n = 1; n <= 1000; ++n) {
+        const fs::path folder =
+            parent / (whole.filename().string() + "-rescued" + (n > 1 ? "-" + std::to_string(n) : std::string()));
+        keep_private(folder);
+        if (make_new_folder(folder)) return folder;
+      }
+    } catch (const Error&) {  // the next parent may be writable
+    }
+  throw store_gone(lost, "no folder could be made to rescue the record", "start again; what was recorded is lost");
+}
+
+}  // namespace
+
+// Lock order: database, then queue. The queue alone is taken to append telemetry, so that never waits for the disk.
+struct Store::Impl {
+  struct Pending {
+    std::int64_t run;
+    Event event;
+    EventColumns columns;
+    std::string json, cursor;
+  };
+
+  Impl(fs::path where, std::chrono::milliseconds patience)
+      : folder(std::move(where)), db(database_file(folder), static_cast<int>(patience.count())) {
+    prepare();
+  }
+
+  void prepare() {
+    // NORMAL: a commit reaches the kernel before it returns, so it survives kill -9 of every process; only a power
+    // failure may take the last moments (never the database's integrity). FULL would fsync on each commit, tens of
+    // milliseconds on a busy disk, in the middle of training; checkpoint files, which a resume needs, are fsynced.
+    if (!db.read_only()) db.use_wal();
+    db.exec("PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON");
+    prepare_schema(db);
+    insert.emplace(db, "INSERT INTO events(run, kind, step, name, value, json) VALUES(?,?,?,?,?,?)");
+    rows.emplace(db);
+  }
+  void drop_statements() {
+    insert.reset();
+    rows.reset();
+  }
+
+  void require_writable() const {
+    if (db.read_only()) throw read_only(folder);
+  }
+  // Needs the database.
+  void require_in_place() const {
+    require_writable();
+    if (db.has_moved()) throw store_gone(folder, "nothing more can be recorded there", "start again");
+  }
+
+  // Goes on in a rescue folder, with all records, where the store's own is gone. Needs the database, on the store's
+  // thread.
+  void rescue_if_gone() {
+    if (!db.has_moved()) return;
+    const fs::path lost = folder, rescued = make_rescue_folder(lost);
+    drop_statements();
+    try {
+      db.copy_to(rescued / "runs.sqlite");
+    } catch (const Error& error) {
+      prepare();
+      remove_tree(rescued);
+      throw store_gone(lost, "the record could not be copied to " + rescued.string() + ": " + error.what(),
+                       "start again; what was recorded is lost");
+    }
+    prepare();
+    folder = rescued;
+    for (const RunId& run : appended) rescued_locks.push_back(std::make_unique<RunLock>(folder / run, run));
+    rescue = store_gone(lost, "the record and later checkpoints are in " + rescued.string(),
+                        "open them with --runs-dir " + rescued.string())
+                 .problem();
+  }
+
+  void insert_event(const Pending& p) {
+    insert->reset();
+    insert->bind(p.run).bind(std::string_view(p.columns.kind)).bind(p.columns.step);
+    if (p.columns.name.empty())
+      insert->bind_null();
+    else
+      insert->bind(std::string_view(p.columns.name));
+    insert->bind(p.columns.value).bind(std::string_view(p.json)).run();
+  }
+
+  void write_cursors(const std::vector<Pending>& taken) {
+    std::map<std::int64_t, std::string_view> last;
+    for (const Pending& p : taken)
+      if (!p.cursor.empty()) last[p.run] = p.cursor;
+    for (const auto& [run, cursor] : last)
+      Statement(db, "INSERT OR REPLACE INTO cursors(run, cursor) VALUES(?,?)").bind(run).bind(cursor).run();
+  }
+
+  std::int64_t known(const RunId& run) {  // needs the database
+    const std::int64_t number = run_number(run);
+    if (number == 0 || !rows->find(number)) throw unknown_run(run, folder);
+    return number;
+  }
+
+  // The last event that a resume from `step` keeps: its checkpoint, or its point of a sweep.
+  std::optional<std::int64_t> last_kept(std::int64_t run, long step) {
+    if (step == 0) return 0;
+    Statement s(db, "SELECT max(sequence) FROM events WHERE run=? AND step=? AND kind IN ('checkpoint', 'point')");
+    s.bind(run).bind(std::int64_t{step});
+    const std::int64_t sequence = s.step() ? s.integer(0) : 0;
+    return sequence > 0 ? std::optional(sequence) : std::nullopt;
+  }
+
+  // Writes all that waits, in one transaction; on failure it waits again. Needs the database.
+  void commit_pending() {
+    std::vector<Pending> taken;
+    {
+      const std::lock_guard lock(queue_mutex);
+      taken.swap(pending);
+    }
+    if (taken.empty()) return;
+    try {
+      require_in_place();
+      Transaction transaction(db);
+      std::map<std::int64_t, RunRow> changed;
+      for (const Pending& p : taken) {
+        insert_event(p);
+        auto at = changed.find(p.run);
+        if (at == changed.end()) at = changed.emplace(p.run, rows->find(p.run).value_or(RunRow())).first;
+        apply(at->second, p.event);
+      }
+      for (const auto& [run, row] : changed) rows->write(run, row);
+      write_cursors(taken);
+      transaction.commit();
+      failing = false;
+    } catch (...) {
+      failing = true;
+      const std::lock_guard lock(queue_mutex);
+      taken.insert(taken.end(), std::make_move_iterator(pending.begin()), std::make_move_iterator(pending.end()));
+      pending = std::move(taken);
+      throw;
+    }
+  }
+  void commit_pending_if_possible() noexcept {  // failing is remembered; the next append reports it
+    try {
+      commit_pending();
+      if (!db.needs_reopening()) return;
+      drop_statements();
+      db.reopen();
+      prepare();
+    } catch (const std::exception&) {
+    }
+  }
+
+  // Commits telemetry that nobody flushes.
+  void run_committer(const std::stop_token& stop) {
+    std::unique_lock queue(queue_mutex);
+    while (!stop.stop_requested()) {
+      wake.wait(queue, stop, [this] { return !pending.empty(); });
+      if (stop.stop_requested()) return;
+      wake.wait_for(queue, stop, kCommitAfter, [] { return false; });  // collects a batch
+      queue.unlock();
+      {
+        const std::lock_guard lock(db_mutex);
+        commit_pending_if_possible();
+      }
+      queue.lock();
+      if (failing) wake.wait_for(queue, stop, std::chrono::seconds(1), [] { return false; });
+    }
+  }
+
+  fs::path folder;
+  std::mutex db_mutex;
+  Database db;
+  std::optional<Statement> insert;
+  std::optional<StoreRows> rows;
+  std::set<RunId> appended;  // runs known to exist
+  std::mutex queue_mutex;
+  std::condition_variable_any wake;
+  std::vector<Pending> pending;
+  std::atomic<bool> failing = false;
+  std::optional<Problem> rescue;
+  bool rescue_told = false;
+  std::vector<std::unique_ptr<RunLock>> rescued_locks;  // of the appended runs, in the rescue folder
+  std::jthread committer;                               // last member: stops first
+};
+
+Store::Store(fs::path folder, std::chrono::milliseconds patience)
+    : impl_(std::make_unique<Impl>(std::move(folder), patience)) {}
+
+Store::~Store() {
+  impl_->committer = {};
+  impl_->commit_pending_if_possible();
+}
+
+const fs::path& Store::folder() const {
+  return impl_->folder;
+}
+
+RunId Store::create(const Experiment& experiment, const std::string& name) {
+  Json document = experiment.json();
+  remove_url_secrets(document);
+  const Experiment frozen = Experiment::from_json(std::move(document), experiment.folder());
+  const RunRow row = row_from(frozen);
+  const std::lock_guard lock(impl_->db_mutex);
+  impl_->require_in_place();
+  Database& db = impl_->db;
+  Transaction transaction(db);
+  std::int64_t number = db.integer("SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name='runs'), 0) + 1");
+  // A folder that is already there belongs to a run of some earlier database; its checkpoints are not ours.
+  while (!make_new_folder(impl_->folder / run_id(number))) ++number;
+  const fs::path artefacts = impl_->folder / run_id(number);
+  try {
+    const std::string chosen = !name.empty() ? without_url_secrets(name) : frozen.string("name");
+    Statement insert(db,
+                     "INSERT INTO runs(id, name, created, experiment, experiment_folder, state, model, method, source, "
+                     "steps_done, steps_total, seconds, tokens, peak) VALUES(?,?,?,?,?,'queued',?,?,?,0,?,0,0,0)");
+    insert.bind(number).bind(std::string_view(chosen.empty() ? run_id(number) : chosen)).bind(now_utc());
+    insert.bind(std::string_view(frozen.text())).bind(std::string_view(frozen.folder().string()));
+    insert.bind(std::string_view(row.model)).bind(std::string_view(row.method)).bind(std::string_view(row.source));
+    insert.bind(std::int64_t{row.steps_total}).run();
+    transaction.commit();
+  } catch (...) {
+    remove_tree(artefacts);
+    throw;
+  }
+  return run_id(number);
+}
+
+std::unique_ptr<RunLock> Store::lock(const RunId& run) {
+  {
+    const std::lock_guard lock(impl_->db_mutex);
+    impl_->known(run);
+    impl_->require_in_place();
+  }
+  auto held = std::make_unique<RunLock>(run_folder(run), run);
+  remove_stale_parts_in(run_folder(run));  // of a process that was killed
+  return held;
+}
+
+void Store::append(const RunId& run, const Event& event, const std::string& cursor) {
+  if (!impl_->appended.contains(run)) {
+    const std::lock_guard lock(impl_->db_mutex);
+    impl_->known(run);
+    impl_->require_writable();
+    impl_->appended.insert(run);
+  }
+  Impl::Pending p{run_number(run), event, columns_of(event), event_json(event, run), cursor};
+  bool first = false;
+  {
+    const std::lock_guard lock(impl_->queue_mutex);
+    first = impl_->pending.empty();
+    impl_->pending.push_back(std::move(p));
+  }
+  if (!is_telemetry(event) || impl_->failing) {
+    flush();
+    return;
+  }
+  if (!impl_->committer.joinable())
+    impl_->committer = std::jthread([impl = impl_.get()](const std::stop_token& stop) { impl->run_committer(stop); });
+  if (first) impl_->wake.notify_one();
+}
+
+void Store::flush() {
+  const std::lock_guard lock(impl_->db_mutex);
+  if (!impl_->appended.empty()) impl_->rescue_if_gone();
+  impl_->commit_pending();
+}
+
+event::Finished Store::finish(const RunId& run, double time_s, event::Finished finished, const std::string& cursor) {
+  for (;;) {
+    flush();
+    const bool rescued = impl_->rescue.has_value();
+    if (rescued) {
+      finished.state = RunState::failed;
+      finished.error += (finished.error.empty() ? "" : "; ") + to_text(*impl_->rescue);
+    }
+    append(run, {time_s, finished}, cursor);
+    flush();
+    if (rescued || !impl_->rescue) return finished;
+  }
+}
+
+bool Store::gone() const {
+  const std::lock_guard lock(impl_->db_mutex);
+  return impl_->db.has_moved();
+}
+
+const std::optional<Problem>& Store::rescue() const {
+  return impl_->rescue;
+}
+
+std::optional<Event> Store::rescue_notice(double time_s) {
+  if (!impl_->rescue || std::exchange(impl_->rescue_told, true)) return std::nullopt;
+  return Event{time_s, event::Log{"error", to_text(*impl_->rescue)}};
+}
+
+std::optional<std::string> Store::cursor(const RunId& run) const {
+  const std::lock_guard lock(impl_->db_mutex);
+  impl_->commit_pending_if_possible();
+  Statement s(impl_->db, "SELECT cursor FROM cursors WHERE run=?");
+  s.bind(impl_->known(run));
+  return s.step() ? std::optional(std::string(s.text(0))) : std::nullopt;
+}
+
+bool Store::rewind(const RunId& run, long step) {
+  const std::lock_guard lock(impl_->db_mutex);
+  const std::int64_t number = impl_->known(run);
+  impl_->require_in_place();
+  impl_->commit_pending();
+  Database& db = impl_->db;
+  Transaction transaction(db);
+  const std::optional<std::int64_t> last = impl_->last_kept(number, step);
+  Statement remove(db, last ? "DELETE FROM events WHERE run=?1 AND sequence > ?2"
+                            : "DELETE FROM events WHERE run=?1 AND sequence >= (SELECT min(sequence) FROM events WHERE "
+                              "run=?1 AND (step > ?2 OR kind = 'finished'))");
+  remove.bind(number).bind(last.value_or(step)).run();
+  // The row as it was then follows from the events that are left.
+  RunRow row = row_from(experiment_of(number));
+  Statement left(db, "SELECT json FROM events WHERE run=? ORDER BY sequence");
+  left.bind(number);
+  while (left.step()) apply(row, event_from_json(parse_json(left.text(0), run)));
+  row.state = RunState::running;
+  row.error.clear();
+  impl_->rows->write(number, row);
+  transaction.commit();
+  return last.has_value();
+}
+
+Experiment Store::experiment_of(std::int64_t number) const {
+  Statement s(impl_->db, "SELECT experiment, experiment_folder FROM runs WHERE id=?");
+  s.bind(number);
+  if (!s.step()) throw unknown_run(run_id(number), impl_->folder);
+  return Experiment::from_json(parse_json(s.text(0), "experiment of " + run_id(number)), std::string(s.text(1)));
+}
+
+std::vector<RunRow> Store::list(Trash trash) const {
+  const std::lock_guard lock(impl_->db_mutex);
+  impl_->commit_pending_if_possible();
+  return impl_->rows->all(trash);
+}
+
+std::optional<RunRow> Store::find(const RunId& run) const {
+  const std::lock_guard lock(impl_->db_mutex);
+  impl_->commit_pending_if_possible();
+  return impl_->rows->find(run_number(run));
+}
+
+Experiment Store::experiment(const RunId& run) const {
+  const std::lock_guard lock(impl_->db_mutex);
+  return experiment_of(impl_->known(run));
+}
+
+std::vector<StoredEvent> Store::events(const RunId& run, std::int64_t after_sequence) const {
+  const std::lock_guard lock(impl_->db_mutex);
+  impl_->commit_pending_if_possible();
+  const std::int64_t number = impl_->known(run);
+  Statement s(impl_->db, "SELECT sequence, json FROM events WHERE run=? AND sequence>? ORDER BY sequence");
+  s.bind(number).bind(after_sequence);
+  std::vector<StoredEvent> found;
+  while (s.step())
+    found.push_back(
+        {s.integer(0), event_from_json(parse_json(s.text(1), run + ", event " + std::to_string(s.integer(0))))});
+  return found;
+}
+
+fs::path Store::run_folder(const RunId& run) const {
+  if (run_number(run) == 0) throw unknown_run(run, impl_->folder);  // never a path made of someone's text
+  return impl_->folder / run;
+}
+
+void Store::change(const RunId& run, const char* sql, std::string_view value) {
+  const std::lock_guard lock(impl_->db_mutex);
+  impl_->require_in_place();
+  Statement s(impl_->db, sql);
+  s.bind(without_url_secrets(value)).bind(run_number(run)).run();
+  if (impl_->db.changes() == 0) throw unknown_run(run, impl_->folder);
+}
+
+void Store::rename(const RunId& run, const std::string& name) {
+  change(run, "UPDATE runs SET name=? WHERE id=?", name);
+}
+void Store::set_tags(const RunId& run, const std::string& tags) {
+  change(run, "UPDATE runs SET tags=? WHERE id=?", tags);
+}
+void Store::set_deleted(const RunId& run, Trash trash) {
+  change(run, "UPDATE runs SET trash=? WHERE id=?", trash == Trash::deleted ? "1" : "0");
+}
+
+std::vector<RunId> Store::recover() {
+  std::vector<RunId> suspects;
+  {
+    const std::lock_guard lock(impl_->db_mutex);
+    if (impl_->db.read_only()) return {};
+    Statement s(impl_->db,
+                "SELECT id FROM runs WHERE (state IN ('running', 'paused') OR (state = 'queued' AND "
+                "strftime('%s', 'now') - strftime('%s', created) > ?)) AND id NOT IN (SELECT run FROM cursors)");
+    s.bind(kAbandonedAfterS);
+    while (s.step()) suspects.push_back(run_id(s.integer(0)));
+  }
+  std::vector<RunId> recovered;
+  for (const RunId& run : suspects) {
+    const auto lock = RunLock::try_lock(run_folder(run));  // held while marking: nobody resumes it meanwhile
+    if (!lock) continue;
+    const auto row = find(run);
+    if (!row || row->state == RunState::done || row->state == RunState::failed || row->state == RunState::cancelled)
+      continue;
+    append(run, {row->seconds, event::Finished{RunState::failed, row->steps_done, static_cast<long>(row->tokens),
+                                               row->seconds, row->peak, std::string(kInterrupted), Json()}});
+    recovered.push_back(run);
+  }
+  remove_parts_of_interrupted_runs();
+  return recovered;
+}
+
+void Store::remove_parts_of_interrupted_runs() const {
+  const std::lock_guard lock(impl_->db_mutex);
+  Statement s(impl_->db, "SELECT id FROM runs WHERE state='failed' AND error=?");
+  s.bind(kInterrupted);
+  while (s.step()) remove_stale_parts_in(impl_->folder / run_id(s.integer(0)));
+}
+
+fs::path default_folder() {
+  if (const fs::path chosen = variable("MESHWRIGHT_RUNS"); !chosen.empty()) return chosen;
+  if (const fs::path data = variable("XDG_DATA_HOME"); data.is_absolute()) return data / "meshwright";
+  if (const fs::path home = variable("HOME"); home.is_absolute()) return home / ".local/share/meshwright";
+  return {};  // never a shared folder, where other users can plant links; Store reports how to name one
+}
+
+}  // namespace mw::runs

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/store/store_summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+
+namespace mw::runs {
+namespace {
+
+std::optional<double> finite(double v) {
+  return std::isfinite(v) ? std::optional(v) : std::nullopt;
+}
+
+struct Apply {
+  RunRow& row;
+
+  void operator()(const event::Started& e) {
+    row.state = RunState::running;
+    row.error.clear();
+    if (!e.info.is_object()) return;
+    const auto steps = e.info.find("steps");
+    if (steps != e.info.end() && steps->is_number_integer()) row.steps_total = steps->get<long>();
+    const auto source = e.info.find("source");
+    if (source != e.info.end() && source->is_string()) row.source = valid_utf8(source->get_ref<const std::string&>());
+  }
+  void operator()(const event::Metric& e) {
+    if (e.name.starts_with("train/")) row.steps_done = std::max(row.steps_done, e.step);
+    if (e.name == "train/loss") row.train_loss = finite(e.value);
+    if (e.name == "eval/loss") row.eval_loss = finite(e.value);
+    if (e.name == "train/tokens" && e.value >= 0 && e.value < 9e18) row.tokens = static_cast<std::int64_t>(e.value);
+  }
+  void operator()(const event::Memory& e) { row.peak = std::max({row.peak, e.peak, e.bytes.total()}); }
+  void operator()(const event::Traffic&) {}
+  void operator()(const event::Sample&) {}
+  void operator()(const event::Checkpoint&) {}
+  void operator()(const event::Point& e) { row.steps_done = std::max(row.steps_done, e.step); }
+  void operator()(const event::Log&) {}
+  void operator()(const event::Progress&) {}
+  void operator()(const event::StateChanged& e) { row.state = e.state; }
+  void operator()(const event::Finished& e) {
+    row.state = e.state;
+    row.steps_done = std::max(row.steps_done, e.steps);
+    row.tokens = std::max<std::int64_t>(row.tokens, e.tokens);
+    if (std::isfinite(e.seconds)) row.seconds = std::max(row.seconds, e.seconds);
+    row.peak = std::max(row.peak, e.peak);
+    row.error = valid_utf8(e.error);
+  }
+};
+
+std::string folder_name(const std::filesystem::path& path) {
+  const auto plain = path.lexically_normal();
+  return (plain.has_filename() ? plain.filename() : plain.parent_path().filename()).string();
+}
+
+}  // namespace
+
+RunRow row_from(const Experiment& experiment) {
+  RunRow row;
+  row.model = experiment.string("model.id");
+  if (row.model.empty()) row.model = folder_name(experiment.string("model.path"));
+  if (const std::string kind = experiment.string("kind"); kind != "train") {
+    row.method = kind == "serve" ? "sweep" : kind;
+    row.source = "measured";  // Started says otherwise
+    return row;
+  }
+  row.method = experiment.string("train.method");
+  if (row.method == "lora") row.method += " r" + std::to_string(experiment.integer("lora.rank"));
+  row.source = "measured";
+  // With epochs, the number of steps is known when the data is read: the Started event has it.
+  row.steps_total = experiment.number("train.epochs") > 0 ? 0 : static_cast<long>(experiment.integer("train.steps"));
+  return row;
+}
+
+void apply(RunRow& row, const Event& event) {
+  if (std::isfinite(event.time_s)) row.seconds = std::max(row.seconds, event.time_s);
+  std::visit(Apply{row}, event.body);
+}
+
+EventColumns columns_of(const Event& event) {
+  static constexpr const char* kKinds[] = {"started",  "metric", "memory",   "sample", "checkpoint", "log",
+                                           "progress", "state",  "finished", "point",  "traffic"};
+  static_assert(std::size(kKinds) == std::variant_size_v<decltype(event.body)>);
+  EventColumns columns;
+  columns.kind = kKinds[event.body.index()];
+  std::visit(
+      [&columns](const auto& e) {
+        if constexpr (requires { e.step; }) columns.step = e.step;
+      },
+      event.body);
+  if (const auto* metric = std::get_if<event::Metric>(&event.body)) {
+    columns.name = valid_utf8(metric->name);
+    columns.value = finite(metric->value);
+  }
+  return columns;
+}
+
+std::string now_utc() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  const size_t n = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return {text, n};
+}
+
+}  // namespace mw::runs

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/views/design.h"
+
+#include "core/mesh/collectives/engine_step.h"
+#include "core/plan/time/collective_time.h"
+#include "core/plan/time/step_time.h"
+#include "core/experiment/settings.h"
+
+namespace mw::runs {
+
+namespace {
+
+// The engine goes by its own options: a rank for each module.
+std::vector<mesh::AdapterShape> adapters_of(const Experiment& e, const plan::Request& r,
+                                            const model::TensorInventory& inventory) {
+  const bool here = r.stack == plan::Stack::engine && r.method == plan::Method::lora && !r.targets.empty();
+  return here ? adapter_shapes(r.model, lora_options(e)) : plan::adapter_shapes(r, inventory);
+}
+
+void set_collectives(Design& d, std::vector<mesh::Collective> list) {
+  const plan::Request& r = d.request();
+  d.collectives = std::move(list);
+  d.seconds.clear();
+  for (const mesh::Collective& c : d.collectives)
+    d.seconds.push_back(plan::collective_seconds(c, d.layout, r.target, r.efficiencies));
+}
+
+mesh::EngineStep engine_step_of(const plan::Request& r) {
+  return {.work = r.method == plan::Method::full ? mesh::Work::train_full : mesh::Work::train_lora,
+          .weight_bytes = plan::bytes_of(r.weights),
+          .recompute = r.train.remat == plan::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
+}
+
+}  // namespace
+
+Design design(const Experiment& experiment, const hardware::Catalogue& catalogue) {
+  Design d;
+  d.experiment = experiment;
+  d.planned = plan_experiment(experiment, catalogue);
+  const plan::Request& r = d.planned.request;
+  const auto use = r.work == plan::Work::train ? mesh::Use::training : mesh::Use::sampling;
+  const model::TensorInventory inventory(r.model);
+  d.placement = mesh::place(inventory, r.mesh, r.rules, adapters_of(experiment, r, inventory), use);
+  d.layout = mesh::lay_out(r.mesh, r.target, r.places);
+  const mesh::StepShape shape = plan::step_shape(plan::local_model(r, use));
+  set_collectives(d, plan::step_collectives(r, r.model, d.placement, shape));
+  return d;
+}
+
+bool is_here(const Design& design) {
+  return design.request().target.chip.vendor == hardware::Vendor::cpu;
+}
+
+bool is_whole(const Design& design) {
+  return !is_here(design) || planned_elsewhere(design.experiment);
+}
+
+bool speed_known(const Design& design) {
+  return !is_here(design) || !design.request().calibrated.empty();
+}
+
+Design with_prediction(Design design, const Prediction& p) {
+  design.planned.plan.memory = device_memory(p);
+  const plan::Request& r = design.request();
+  if (r.work != plan::Work::train || p.devices.size() < 2) return design;
+  const DevicePrediction& first = p.devices.front();
+  const mesh::OwnTokens own{.tokens = first.tokens, .loss_tokens = first.loss_tokens};
+  const std::vector<mesh::OwnTokens> micro(static_cast<size_t>(std::max(1, r.train.accumulation)), own);
+  const mesh::DeviceCollectives planned(r.model, r.mesh, design.placement, engine_step_of(r));
+  set_collectives(design, planned.of(0, micro));
+  return design;
+}
+
+}  // namespace mw::runs

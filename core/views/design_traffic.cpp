@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between a design and the canvas: what moves for a tensor, and the document's keys for what was done there.
+#include <map>
+
+#include "core/designer/canvas.h"
+#include "core/views/design_view.h"
+
+namespace mw::runs {
+namespace {
+
+// Activations of the block that the tensor computes in.
+std::string block_of(const mesh::Placed& t) {
+  using model::Role;
+  if (t.layer < 0) return t.base == Role::embed || t.base == Role::lm_head ? "logits" : "";
+  const std::string layer = "layers." + std::to_string(t.layer);
+  switch (t.base) {
+    case Role::q_proj:
+    case Role::k_proj:
+    case Role::v_proj:
+    case Role::o_proj:
+      return layer + ".attention";
+    case Role::gate_proj:
+    case Role::up_proj:
+    case Role::down_proj:
+      return layer + ".mlp";
+    default:
+      return {};
+  }
+}
+
+std::string axes_text(const std::vector<int>& dimensions) {
+  std::string text;
+  for (const int d : dimensions) text += (text.empty() ? "" : ", ") + std::to_string(d);
+  return text;
+}
+
+}  // namespace
+
+std::vector<Traffic> traffic(const Design& design, const std::string& tensor) {
+  const mesh::Placed* t = mesh::find(design.placement, tensor);
+  if (!t) return {};
+  const std::string block = block_of(*t);
+  std::vector<Traffic> out;
+  std::map<std::string, Bytes> sums;  // by axis: what a device sends in a step
+  for (std::size_t i = 0; i < design.collectives.size(); ++i) {
+    const mesh::Collective& c = design.collectives[i];
+    if (c.tensor != tensor && (block.empty() || c.tensor != block)) continue;
+    const std::string size = to_text(c.full);
+    sums[c.axis] += c.moved * c.calls;
+    out.push_back({c.axis,
+                   to_string(c.kind) + " over " + c.axis + ": " + std::to_string(c.calls) + " x " + size + ", " +
+                       to_text(Seconds(design.seconds[i].value)) + " each, " + to_string(c.phase) + " (" +
+                       to_string(c.cause) + ")",
+                   {}});
+  }
+  for (Traffic& line : out)  // said once, at the links of the axis
+    if (const auto sum = sums.extract(line.axis)) line.label = to_text(sum.mapped()) + " a step";
+  return out;
+}
+
+mesh::Choice choice_of(const Design& design) {
+  const plan::Request& r = design.request();
+  return {.mesh = r.mesh, .places = r.places, .rules = r.rules};
+}
+
+Experiment with_choice(Experiment e, const mesh::Choice& before, const mesh::Choice& after) {
+  for (const mesh::MeshAxis& axis : before.mesh.axes)
+    if (!after.mesh.has(axis.name)) e.erase("mesh." + axis.name);
+  if (!(before.mesh == after.mesh))
+    for (const mesh::MeshAxis& axis : after.mesh.axes) e.set_value("mesh." + axis.name, axis.size);
+  if (before.places != after.places) {
+    Json places = Json::array();
+    for (const mesh::AskedPlace& p : after.places) places.push_back(p.axis + " = " + axes_text(p.dimensions));
+    places.empty() ? e.erase("sharding.places") : e.set_value("sharding.places", places);
+  }
+  if (before.rules.overrides != after.rules.overrides) {
+    Json rules = Json::array();
+    for (const mesh::Rule& r : after.rules.overrides) rules.push_back(r.pattern + " = " + mesh::to_text(r.spec));
+    rules.empty() ? e.erase("sharding.overrides") : e.set_value("sharding.overrides", rules);
+  }
+  return e;
+}
+
+}  // namespace mw::runs

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/views/design_view.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <unordered_map>
+
+namespace mw::runs {
+namespace {
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::string out;
+  for (const std::int64_t n : shape) out += (out.empty() ? "" : " x ") + std::to_string(n);
+  return out;
+}
+
+// "q_proj" of "layers.12.q_proj"; the whole name at model level.
+std::string_view kind_of(const mesh::Placed& t) {
+  const std::string_view name = t.name;
+  if (t.layer < 0) return name;
+  const std::size_t dot = name.find('.', std::string_view("layers.").size());
+  return name.starts_with("layers.") && dot != name.npos ? name.substr(dot + 1) : name;
+}
+
+bool same_shape(const mesh::Placed& a, const mesh::Placed& b) {
+  return std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),
+                    [](const model::Dim& x, const model::Dim& y) { return x.size == y.size; });
+}
+
+struct Sizes {
+  int bytes;
+  mesh::TileRule tile;
+};
+
+ShardRow row_of(const mesh::Placed& t, const Sizes& sizes, Bytes held) {
+  std::vector<std::int64_t> whole;
+  for (const model::Dim& d : t.dims) whole.push_back(d.size);
+  const std::string_view kind = kind_of(t);
+  const double exact = static_cast<double>(t.total()) * sizes.bytes / static_cast<double>(t.shards);
+  return {.name = (kind == t.name ? "" : "layers.*.") + std::string(kind),
+          .first = t.name,
+          .shape = shape_text(whole),
+          .spec = t.spec,
+          .shard = shape_text(t.shard),
+          .per_device = held,
+          .padding = exact > 0 ? static_cast<double>(held.value) / exact - 1 : 0,
+          .replicas = t.replicas,
+          .rule = t.rule};
+}
+
+// Layers repeat the same tensors over a thousand times, at every price: they are compared by value, not by text.
+void add_rows(const std::vector<mesh::Placed>& tensors, const Sizes& sizes, bool adapters,
+              std::vector<ShardRow>& rows) {
+  struct Seen {
+    const mesh::Placed* first;
+    std::size_t row;
+  };
+  std::unordered_map<std::string_view, std::vector<Seen>> seen;
+  for (const mesh::Placed& t : tensors) {
+    std::vector<Seen>& alike = seen[kind_of(t)];
+    const auto at = std::find_if(alike.begin(), alike.end(),
+                                 [&](const Seen& s) { return s.first->spec == t.spec && same_shape(*s.first, t); });
+    const Bytes held(mesh::padded_bytes(t.shard, sizes.bytes, sizes.tile));
+    if (at != alike.end()) {
+      ++rows[at->row].count;
+      rows[at->row].per_device += held;
+      continue;
+    }
+    alike.push_back({&t, rows.size()});
+    rows.push_back(row_of(t, sizes, held));
+    rows.back().adapter = adapters;
+  }
+}
+
+const PlanLine* find(const std::vector<PlanLine>& lines, const std::string& label) {
+  const auto at = std::find_if(lines.begin(), lines.end(), [&](const PlanLine& l) { return l.label == label; });
+  return at == lines.end() ? nullptr : &*at;
+}
+
+std::string fixed(double value, int digits) {
+  const double scale = std::pow(10.0, digits);
+  return number_text(std::round(value * scale) / scale);
+}
+
+std::string percent(double share) {
+  return fixed(share * 100, share < 0.1 ? 1 : 0) + " %";
+}
+
+PlanLine memory_line(const plan::Plan& p) {
+  const Bytes need = p.memory.at_peak.total();
+  const double share = p.memory.capacity.value > 0 ? need / p.memory.capacity : 0;
+  return {.label = "Memory per device",
+          .value = to_text(need) + " of " + to_text(p.memory.capacity),
+          .detail = (p.fits() ? "fits, " : "does not fit, ") + percent(share) + "; peak: " + p.memory.peak_instant,
+          .estimate = p.memory.total,
+          .number = static_cast<double>(need.value),
+          .tone = p.fits() ? PlanLine::Tone::good : PlanLine::Tone::bad};
+}
+
+std::string parts_text(const plan::StepTime& step) {
+  std::string out = to_text(Seconds(step.compute.value)) + " compute + " + to_text(Seconds(step.memory.value)) +
+                    " memory + " + to_text(Seconds(step.communication.value)) + " collectives";
+  if (step.fixed.value > 0) out += " + " + to_text(Seconds(step.fixed.value)) + " fixed";
+  if (step.hidden > 0) out += " - " + to_text(Seconds(step.hidden)) + " hidden";
+  return out;
+}
+
+std::string_view step_label(plan::Work work) {
+  switch (work) {
+    case plan::Work::train:
+      return "Optimizer step";
+    case plan::Work::forward:
+      return "Forward";
+    case plan::Work::rollout:
+      return "Rollout";
+    case plan::Work::serve:
+      return "Decode step";
+  }
+  return "Step";
+}
+
+PlanLine figure(std::string label, std::string value, double number, std::string detail = {}) {
+  return {.label = std::move(label), .value = std::move(value), .detail = std::move(detail), .number = number};
+}
+
+PlanLine figure(std::string label, std::string value, const plan::Estimate& estimate, std::string detail = {}) {
+  return {.label = std::move(label),
+          .value = std::move(value),
+          .detail = std::move(detail),
+          .estimate = estimate,
+          .number = estimate.value};
+}
+
+void add_run(const Design& design, std::vector<PlanLine>& lines) {
+  const plan::RunTotals& run = design.plan().run;
+  const double hours = run.hours.value;
+  lines.push_back(
+      figure("Run", to_text(Seconds(hours * 3600)), run.hours, count_text(static_cast<double>(run.steps)) + " steps"));
+  if (run.usd_per_hour > 0) {
+    lines.push_back(figure("Cost", to_text(Usd(run.usd.value)), run.usd, to_text(Usd(run.usd_per_hour)) + " an hour"));
+    lines.push_back(figure("Per million tokens", to_text(Usd(run.usd_per_million_tokens)), run.usd_per_million_tokens,
+                           "real tokens; " + to_text(Usd(run.usd_per_million_padded)) + " with padding"));
+  } else if (!is_here(design)) {
+    lines.push_back(
+        {.label = "Cost", .value = "no price known", .detail = "choose a price region and class, or add one"});
+  }
+  lines.push_back(figure("Throughput", count_text(run.tokens_per_second) + " tokens/s", run.tokens_per_second,
+                         "real tokens; " + count_text(run.padded_tokens_per_second) + " computed, " +
+                             percent(run.real_share) + " of them real"));
+  for (const plan::Utilisation& u : run.utilisation)
+    lines.push_back(figure("MFU " + u.name, percent(u.share), u.share));
+  if (run.packed_speedup > 1.05) {
+    const double saved = 1 - 1 / run.packed_speedup;
+    PlanLine line = figure("Packing would save", to_text(Seconds(hours * 3600 * saved)), hours * saved,
+                           fixed(run.packed_speedup, 1) + " x the real tokens a second");
+    if (run.usd_per_hour > 0) line.value += ", " + to_text(Usd(run.usd.value * saved));
+    line.tone = run.packed_speedup > 1.4 ? PlanLine::Tone::warn : PlanLine::Tone::plain;
+    lines.push_back(std::move(line));
+  }
+}
+
+// Training and so many hours of serving the result; as measured where the document says what a run took.
+void add_life(const Planned& planned, std::vector<PlanLine>& lines) {
+  for (const auto* tco : {&planned.tco, &planned.measured_tco}) {
+    if (!*tco) continue;
+    const bool measured = tco == &planned.measured_tco;
+    for (const double hours : planned.serve_hours) {
+      const Usd usd = (*tco)->after(hours);
+      lines.push_back(figure(
+          "Trained, served " + number_text(hours, 3) + " h" + (measured ? ", measured" : ""), to_text(usd), usd.value,
+          (*tco)->name + (measured ? "; training hours as measured" : "; training hours as predicted")));
+    }
+  }
+}
+
+void add_serving(const plan::ServeNumbers& s, std::vector<PlanLine>& lines) {
+  lines.push_back(figure("KV cache", count_text(static_cast<double>(s.kv_tokens)) + " tokens",
+                         static_cast<double>(s.kv_tokens),
+                         to_text(Bytes(static_cast<std::int64_t>(s.kv_bytes_per_token))) + " a token and device"));
+  lines.push_back(figure("TTFT, idle server", to_text(Seconds(s.ttft.value)), s.ttft));
+  lines.push_back(figure("TPOT", to_text(Seconds(s.tpot.value)), s.tpot));
+  lines.push_back(figure("Output", count_text(s.output_tokens_per_second) + " tokens/s", s.output_tokens_per_second));
+  if (s.usd_per_million_output_tokens > 0)
+    lines.push_back(figure("Per million output tokens", to_text(Usd(s.usd_per_million_output_tokens)),
+                           s.usd_per_million_output_tokens));
+}
+
+}  // namespace
+
+std::vector<ShardRow> shard_rows(const Design& design) {
+  const auto sizes = [&](plan::DType type) {
+    const int bytes = plan::bytes_of(type);
+    return Sizes{bytes, mesh::tile_of(design.request().target.chip, bytes)};
+  };
+  std::vector<ShardRow> rows;
+  add_rows(design.placement.tensors, sizes(design.request().weights), false, rows);
+  add_rows(design.placement.adapters, sizes(design.request().habits.adapters), true, rows);
+  return rows;
+}
+
+std::vector<PlanLine> plan_lines(const Design& design) {
+  const plan::Plan& p = design.plan();
+  std::vector<PlanLine> lines{memory_line(p)};
+  if (!speed_known(design)) {
+    lines.push_back({.label = "Time",
+                     .value = "not predicted here",
+                     .detail = "run it: this machine's speed is measured, and runs can calibrate the plan"});
+    return lines;
+  }
+  lines.push_back(figure(std::string(step_label(design.request().work)), to_text(Seconds(p.step.seconds.value)),
+                         p.step.seconds, parts_text(p.step)));
+  if (const std::string& by = design.request().calibrated; !by.empty())
+    lines.push_back({.label = "Calibrated", .value = by.substr(std::string_view("calibrated ").size())});
+  if (design.request().work == plan::Work::train) add_run(design, lines);
+  add_life(design.planned, lines);
+  if (p.serve) add_serving(*p.serve, lines);
+  if (p.compile.value > 0)
+    lines.push_back(figure("Compile", to_text(Seconds(p.compile.value)), p.compile, "before the first step"));
+  return lines;
+}
+
+std::string difference(const PlanLine& baseline, const PlanLine& other) {
+  if (!baseline.number || !other.number) return {};
+  const double a = *baseline.number, b = *other.number;
+  if (a == b) return "same";
+  if (a <= 0 || b <= 0) return {};
+  if (b / a >= 2 || a / b >= 2) return "x " + fixed(b / a, 2);
+  return (b > a ? "+" : "-") + percent(std::abs(b / a - 1));
+}
+
+Heading heading(const Design& design, const Design* other) {
+  const plan::Request& r = design.request();
+  Heading out;
+  if (other && other->request().model.id != r.model.id) out.what.push_back({r.model.id, true});
+  out.what.push_back({r.target.id, other && other->request().target.id != r.target.id});
+  for (const mesh::MeshAxis& axis : r.mesh.axes) {
+    const bool changed = other && other->request().mesh.size(axis.name) != axis.size;
+    out.what.push_back({axis.name + " " + std::to_string(axis.size), changed});
+  }
+  const std::vector<PlanLine> lines = plan_lines(design), others = other ? plan_lines(*other) : std::vector<PlanLine>();
+  const auto add = [&](const std::string& label, const std::string& unit) {
+    const PlanLine* line = find(lines, label);
+    if (!line || !line->number) return;
+    const PlanLine* beside = find(others, label);
+    const std::string change = beside ? difference(*beside, *line) : "";
+    const bool changed = !change.empty() && change != "same";
+    out.comes_to.push_back({line->value + unit + (changed ? " (" + change + ")" : ""), changed});
+  };
+  add(std::string(step_label(r.work)), " a step");
+  add("Cost", "");
+  return out;
+}
+
+std::string provenance(const plan::Estimate& e) {
+  std::string out = "predicted, " + std::string(to_string(e.origin));
+  if (e.low != e.high) out += ", between " + number_text(e.low, 3) + " and " + number_text(e.high, 3);
+  for (const auto& [label, text] :
+       {std::pair{"", &e.formula}, std::pair{"= ", &e.inputs}, std::pair{"from ", &e.source}})
+    if (!text->empty()) out += std::string("\n") + label + *text;
+  return out;
+}
+
+}  // namespace mw::runs

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything the Train page draws of one run, built from its events alone: a live run and the same run reloaded from
+// the store give equal views. One thread; feed it from Mailbox::drain() or from Store::events(). Where a live mailbox
+// dropped telemetry, build a new one from the store. A resumed run starts with another Started whose
+// info.resumed_from is the step it goes on from: the view rewinds itself then, as Store::rewind does.
+#pragma once
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/event.h"
+#include "core/mesh/layout/mesh.h"
+#include "core/views/series.h"
+#include "core/views/traffic_timeline.h"
+
+namespace mw::runs {
+
+// One named metric over steps, raw and smoothed. A step that comes again (a resumed run) replaces what was from there.
+struct MetricSeries {
+  Series raw;
+  Smoothed smooth;
+  bool operator==(const MetricSeries&) const = default;
+};
+
+struct MemoryPoint {
+  double time_s = 0;
+  long step = 0;
+  std::string phase;  // load, forward, backward, optimizer, eval, generate
+  Ledger bytes;
+  Bytes peak;  // as reported: largest total since the run began
+  bool operator==(const MemoryPoint&) const = default;
+};
+
+enum class Against { step, time };
+
+// Memory of one device. Totals are series of bytes; sample i of both is points[i].
+struct MemoryTimeline {
+  std::vector<MemoryPoint> points;
+  Series total_by_step, total_by_time;
+  Bytes peak;             // largest total the device reported
+  Ledger category_peaks;  // largest of each category, at different instants
+  const Series& total(Against against) const { return against == Against::step ? total_by_step : total_by_time; }
+  // For a stacked chart of `columns` pixels over [x0, x1]: indices into points, in order; a column shows the split at
+  // its largest and its smallest total.
+  std::vector<size_t> decimate(Against against, double x0, double x1, int columns) const {
+    return total(against).decimate_indices(x0, x1, columns);
+  }
+  bool operator==(const MemoryTimeline&) const = default;
+};
+
+struct LogLine {
+  double time_s = 0;
+  long step = 0;  // the training had come to
+  std::string level, text;
+  bool operator==(const LogLine&) const = default;
+};
+struct SampleShown {
+  double time_s = 0;
+  long step = 0;
+  std::string prompt, text, expected, verdict;
+  bool operator==(const SampleShown&) const = default;
+};
+struct CheckpointMark {
+  long step = 0;
+  std::string path;
+  bool operator==(const CheckpointMark&) const = default;
+};
+
+class RunView {
+ public:
+  explicit RunView(double smoothing = 0.9) : smoothing_(smoothing) {}
+  void feed(const Event& event);
+  void rewind(long step);  // drops everything after `step`
+
+  // Series by event name ("train/loss", "eval/loss", "train/learning_rate", ...); nullptr until it has a sample.
+  const MetricSeries* metric(const std::string& name) const;
+  const std::map<std::string, MetricSeries>& metrics() const { return metrics_; }
+  double smoothing() const { return smoothing_; }
+  void set_smoothing(double weight);  // recomputes every smoothed series
+
+  const std::map<int, MemoryTimeline>& memory() const { return memory_; }  // by device
+  const TrafficTimeline& traffic() const { return traffic_; }              // empty on one device
+  const std::vector<SampleShown>& samples() const { return samples_; }     // in order of arrival
+  const std::vector<CheckpointMark>& checkpoints() const { return checkpoints_; }
+  const std::vector<event::Point>& points() const { return points_; }  // of a size run, as they were measured
+  const std::deque<LogLine>& log() const { return log_; }              // the last kLogLines of them
+  std::size_t log_lines_dropped() const { return log_dropped_; }
+
+  // From Started: info as it came, and the parts a page needs. Empty until started or where the source did not say.
+  const Json& info() const { return info_; }
+  std::string kind() const;  // info.kind: "size"; empty: it trains
+  // info.predicted {category: bytes} of the fullest device at its peak; of each: info.predicted.devices, where given.
+  std::optional<Ledger> predicted(std::optional<int> device = std::nullopt) const;
+  mesh::Mesh ran_on() const;              // info.mesh {axes: [{name, size}]}; no axes where it does not say
+  int devices() const;                    // info.devices, or those that reported; 1 where nothing says so
+  std::optional<Bytes> capacity() const;  // info.capacity_bytes, per device
+
+  RunState state() const { return state_; }
+  bool ended() const { return finished_.has_value(); }
+  const std::optional<event::Finished>& finished() const { return finished_; }
+  std::string error() const { return finished_ ? finished_->error : std::string(); }
+
+  long step() const;                           // last step that reported a train/ metric, last point; 0 before
+  long steps_total() const { return total_; }  // info.steps; 0 unknown
+  double fraction() const;                     // 0..1 of the steps
+  const std::optional<event::Progress>& activity() const { return activity_; }  // what it does now ("load 3 of 20")
+  double last_time() const { return last_time_; }                               // time_s of the last event
+  // Seconds left, from the last kRecent training steps with pauses taken out (evaluations stay in: they will come
+  // again); empty before two steps, after the end, or where the total is unknown. Counted from last_time(). Points
+  // differ in cost, so theirs follows from the share of the work that is done.
+  std::optional<double> eta_seconds() const;
+  std::optional<double> seconds_per_step() const;
+
+  std::uint64_t revision() const { return revision_; }  // grows with every event: redraw when it changed
+  bool operator==(const RunView& other) const;          // revision left out
+
+  static constexpr std::size_t kLogLines = 20000;
+  static constexpr std::size_t kRecent = 64;
+
+ private:
+  struct StepTime {
+    long step = 0;
+    double active_s = 0;  // time_s without pauses
+    bool operator==(const StepTime&) const = default;
+  };
+  void take(const event::Started& e);
+  void take(const event::Metric& e);
+  void take(const event::Memory& e);
+  void take(const event::Traffic& e);
+  void take(const event::Sample& e);
+  void take(const event::Checkpoint& e);
+  void take(const event::Point& e);
+  void take(const event::Log& e);
+  void take(const event::Progress& e);
+  void take(const event::StateChanged& e);
+  void take(const event::Finished& e);
+  void count_step(long step);
+  void change_state(RunState state);
+  double active_time() const;
+
+  double smoothing_;
+  std::map<std::string, MetricSeries> metrics_;
+  std::map<int, MemoryTimeline> memory_;
+  TrafficTimeline traffic_;
+  std::vector<SampleShown> samples_;
+  std::vector<CheckpointMark> checkpoints_;
+  std::vector<event::Point> points_;
+  std::deque<LogLine> log_;
+  std::size_t log_dropped_ = 0;
+  Json info_;
+  RunState state_ = RunState::queued;
+  std::optional<event::Finished> finished_;
+  std::optional<event::Progress> activity_;
+  long total_ = 0;
+  long furthest_ = 0;  // largest step of any event
+  double last_time_ = 0, paused_s_ = 0;
+  std::optional<double> paused_since_;
+  std::deque<StepTime> recent_;
+  std::uint64_t revision_ = 0;
+};
+
+}  // namespace mw::runs

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a chart draws, without widgets (a whole run: core/views/run_view.h): an append-only series with a min/max
+// pyramid, and its smoothed companion. Values of one thread. Costs: append O(1) amortised, decimate O(columns * log n),
+// any n.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mw::runs {
+
+struct Point {
+  double x = 0, y = 0;  // y may be NaN: a gap, break the line here
+};
+
+struct Range {
+  double min = 0, max = 0;
+  bool operator==(const Range&) const = default;
+};
+
+class Series {
+ public:
+  // x must be finite and not smaller than the last one (else it is raised to it); non-finite y are kept as gaps (NaN).
+  void append(double x, double y);
+  void truncate(size_t count);   // keeps the first `count` samples
+  void truncate_from(double x);  // drops every sample at x or later
+
+  size_t size() const { return x_.size(); }
+  bool empty() const { return x_.empty(); }
+  Point operator[](size_t i) const { return {x_[i], y_[i]}; }
+  Point back() const { return {x_.back(), y_.back()}; }
+  std::span<const double> x() const { return x_; }
+  std::span<const double> y() const { return y_; }
+  // Index of the sample nearest to x (for cursors); empty when there is none.
+  std::optional<size_t> nearest(double x) const;
+
+  std::optional<Range> x_range() const;
+  // Smallest and largest finite y with x0 <= x <= x1; empty when there is none.
+  std::optional<Range> y_range(double x0, double x1) const;
+
+  // What a chart of `columns` pixels over [x0, x1] needs: at most two samples per column, its minimum and maximum in
+  // time order (a column of gaps only gives one gap), real samples all, plus the first and the last: the neighbours
+  // just outside the window where there are any, so that the line reaches its edges. At most 2 * columns + 2.
+  std::vector<Point> decimate(double x0, double x1, int columns) const;
+  std::vector<size_t> decimate_indices(double x0, double x1, int columns) const;
+  // Index of the largest finite y in samples [begin, end), the first of equals; empty when all are gaps.
+  std::optional<size_t> max_index(size_t begin, size_t end) const;
+  // Samples with x0 <= x <= x1 as [begin, end).
+  std::pair<size_t, size_t> window(double x0, double x1) const;
+
+  bool operator==(const Series& other) const;  // gaps equal gaps
+
+ private:
+  static constexpr std::uint32_t kNone = 0xffffffffu;
+  struct Extremes {
+    std::uint32_t lo = kNone, hi = kNone;  // sample indices
+  };
+  void widen(Extremes& e, Extremes other) const;
+  Extremes extremes(size_t begin, size_t end) const;
+
+  std::vector<double> x_, y_;
+  std::vector<std::vector<Extremes>> levels_;  // levels_[k][i]: samples [i, i+1) * 4^(k+1), complete blocks only
+};
+
+// Exponential moving average with bias correction (as TensorBoard): s = (w*s' + (1-w)*y), drawn s / (1 - w^n).
+// Follows every raw sample, so it never depends on the zoom. Gaps stay gaps and do not move the average.
+class Smoothed {
+ public:
+  explicit Smoothed(double weight = 0.9) : weight_(weight) {}
+  void follow(const Series& raw);                     // takes what raw has beyond this; restarts if raw is shorter
+  void set_weight(double weight, const Series& raw);  // 0 (raw) <= weight < 1
+  double weight() const { return weight_; }
+  const Series& series() const { return out_; }
+  bool operator==(const Smoothed&) const = default;
+
+ private:
+  double weight_, average_ = 0, decay_ = 1;  // decay_ = weight^n
+  Series out_;
+};
+
+}  // namespace mw::runs

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/views/size_view.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mw::runs {
+namespace {
+
+constexpr double kMostTokens = 9e15;  // what a double counts exactly
+
+[[noreturn]] void refuse(const char* place, const char* expected) {
+  throw Error({.id = "POINT", .message = "not a point of a sizing", .place = place, .expected = expected});
+}
+
+const Json& part(const Json& object, const char* key) {
+  if (!object.is_object() || !object.contains(key)) refuse(key, "to be there");
+  return object[key];
+}
+
+double number(const Json& object, const char* key) {
+  const Json& value = part(object, key);
+  if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() < 0)
+    refuse(key, "a number of zero or more");
+  return value.get<double>();
+}
+
+std::int64_t whole(const Json& object, const char* key, double most = kMostTokens) {
+  const double value = number(object, key);
+  if (value > most || value != std::floor(value)) refuse(key, "a whole number");
+  return static_cast<std::int64_t>(value);
+}
+
+std::optional<serve::Workload> workload_named(const Json& name) {
+  for (const auto w : {serve::Workload::rollout, serve::Workload::forward, serve::Workload::chunked_forward})
+    if (name.is_string() && name.get_ref<const std::string&>() == to_string(w)) return w;
+  return std::nullopt;
+}
+
+serve::SizePoint::Measured measured(const Json& j) {
+  serve::SizePoint::Measured m;
+  m.seconds = number(j, "seconds");
+  m.tokens = whole(j, "tokens");
+  if (m.tokens == 0) refuse("tokens", "one or more");
+  m.repeats = static_cast<int>(whole(j, "repeats", 1e6));
+  if (j.contains("prefill_seconds")) m.prefill_seconds = number(j, "prefill_seconds");
+  if (j.contains("step_seconds")) m.step_seconds = number(j, "step_seconds");
+  m.memory = ledger_from_json(part(j, "memory"));
+  return m;
+}
+
+SizeView::Line& line_of(SizeView& view, serve::Workload workload) {
+  for (auto& line : view.lines)
+    if (line.workload == workload) return line;
+  view.lines.push_back({workload});
+  return view.lines.back();
+}
+
+void widen(Ledger& most, const Ledger& other) {
+  for (size_t c = 0; c < kMemoryCategories; ++c) most.bytes[c] = std::max(most.bytes[c], other.bytes[c]);
+}
+
+void add(SizeView& view, serve::SizePoint point) {
+  auto& points = line_of(view, point.workload).points;
+  const auto at = std::lower_bound(points.begin(), points.end(), point.batch,
+                                   [](const serve::SizePoint& p, int batch) { return p.batch < batch; });
+  view.batches.push_back(point.batch);
+  if (!view.capacity) view.capacity = point.capacity;
+  if (!point.fits()) view.largest_refused = std::max(view.largest_refused, point.predicted.total());
+  if (point.measured) {
+    view.highest = std::max(view.highest, point.measured->memory.total());
+    widen(view.category_most, point.measured->memory);
+  } else {
+    widen(view.category_most, point.predicted);
+  }
+  if (at != points.end() && at->batch == point.batch)
+    *at = std::move(point);  // measured again
+  else
+    points.insert(at, std::move(point));
+}
+
+// What the run says it will measure, so that charts have their axes before the first point.
+void add_plan(SizeView& view, const Json& info) {
+  if (!info.is_object()) return;
+  if (const auto workloads = info.find("workloads"); workloads != info.end() && workloads->is_array())
+    for (const Json& name : *workloads)
+      if (const auto workload = workload_named(name)) line_of(view, *workload);
+  if (const auto batches = info.find("batches"); batches != info.end() && batches->is_array())
+    for (const Json& batch : *batches)
+      if (batch.is_number_integer() && batch.get<std::int64_t>() > 0 && batch.get<std::int64_t>() < 1 << 30)
+        view.batches.push_back(batch.get<int>());
+}
+
+}  // namespace
+
+serve::SizePoint size_point(const Json& values) {
+  const auto workload = workload_named(part(values, "mode"));
+  if (!workload) refuse("mode", "rollout, forward or chunked_forward");
+  const auto batch = whole(values, "batch", 1 << 30);
+  if (batch == 0) refuse("batch", "one or more");
+  const Json& predicted = part(values, "predicted");
+  serve::SizePoint point{.workload = *workload,
+                         .batch = static_cast<int>(batch),
+                         .predicted = ledger_from_json(part(predicted, "memory")),
+                         .capacity = Bytes(whole(predicted, "capacity_bytes")),
+                         .largest_batch = 0,
+                         .measured = std::nullopt,
+                         .error = {}};
+  if (predicted.contains("largest_batch"))
+    point.largest_batch = static_cast<int>(whole(predicted, "largest_batch", 1 << 30));
+  if (const Json& m = part(values, "measured"); !m.is_null()) point.measured = measured(m);
+  if (const auto error = values.find("error"); error != values.end() && error->is_string())
+    point.error = error->get<std::string>();
+  return point;
+}
+
+bool SizeView::empty() const {
+  return std::all_of(lines.begin(), lines.end(), [](const Line& l) { return l.points.empty(); });
+}
+
+SizeView size_view(const RunView& run) {
+  SizeView view;
+  view.capacity = run.capacity();
+  add_plan(view, run.info());
+  for (const event::Point& point : run.points()) {
+    if (point.kind != "size") continue;
+    try {
+      add(view, size_point(point.values));
+    } catch (const Error&) {  // of another version or hand: the rest is still good
+      ++view.ignored;
+    }
+  }
+  std::sort(view.batches.begin(), view.batches.end());
+  view.batches.erase(std::unique(view.batches.begin(), view.batches.end()), view.batches.end());
+  return view;
+}
+
+}  // namespace mw::runs
