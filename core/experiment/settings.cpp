@@ -6,9 +6,9 @@
 #include "core/base/files.h"
 #include "core/engine/transformer/checks.h"
 #include "core/formats/huggingface/hf_weights.h"
-#include "core/mesh/layout/axis_names.h"
 #include "core/mesh/collectives/engine_step.h"
 #include "core/mesh/collectives/local_config.h"
+#include "core/mesh/layout/axis_names.h"
 #include "core/planning/plan_request.h"
 #include "core/planning/predict.h"
 #include "core/train/model.h"
@@ -18,7 +18,7 @@ namespace {
 
 // The value of a choice key as an enum: names in the enum's order, as in the parameter table.
 template <class Enum, size_t N>
-Enum choice(const Experiment& e, std::string_view key, const std::array<std::string_view, N>& names) {
+Enum setting_choice(const Experiment& e, std::string_view key, const std::array<std::string_view, N>& names) {
   const std::string value = e.string(key);
   for (size_t i = 0; i < N; ++i)
     if (names[i] == value) return static_cast<Enum>(i);
@@ -52,16 +52,17 @@ void require_model(const Experiment& e) {
 data::DatasetOptions data_settings(const Experiment& e, model::Family family) {
   data::DatasetOptions d;
   d.path = e.path("data.path");
-  d.format = choice<data::Format>(
+  d.format = setting_choice<data::Format>(
       e, "data.format",
       std::array<std::string_view, 6>{"auto", "prompt_completion", "messages", "sharegpt", "alpaca", "text"});
   for (const char* column : {"prompt", "completion", "text", "messages", "system", "input"})
     if (const std::string name = e.string(std::string("data.columns.") + column); !name.empty())
       d.columns[column] = name;
   d.chat = chat_format(e, family);
-  d.loss = choice<data::LossOn>(e, "data.loss", std::array<std::string_view, 3>{"completion", "assistant", "all"});
-  d.overlong = choice<data::Overlong>(e, "data.overlong", std::array<std::string_view, 2>{"drop", "truncate"});
-  d.on_error = choice<data::OnError>(e, "data.on_error", std::array<std::string_view, 2>{"stop", "skip"});
+  d.loss =
+      setting_choice<data::LossOn>(e, "data.loss", std::array<std::string_view, 3>{"completion", "assistant", "all"});
+  d.overlong = setting_choice<data::Overlong>(e, "data.overlong", std::array<std::string_view, 2>{"drop", "truncate"});
+  d.on_error = setting_choice<data::OnError>(e, "data.on_error", std::array<std::string_view, 2>{"stop", "skip"});
   d.max_len = static_cast<int>(e.integer("data.max_len"));
   d.eval_fraction = e.number("data.eval_fraction");
   d.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
@@ -129,8 +130,9 @@ train::ModelSettings model_values(const Experiment& e) {
   train::ModelSettings m;
   m.path = e.path("model.path");
   m.tokenizer = e.path("model.tokenizer");
-  m.init = choice<train::Init>(e, "model.init", std::array<std::string_view, 2>{"load", "random"});
-  m.weights = choice<engine::WeightType>(e, "train.dtype", std::array<std::string_view, 3>{"f32", "bf16", "int8"});
+  m.init = setting_choice<train::Init>(e, "model.init", std::array<std::string_view, 2>{"load", "random"});
+  m.weights =
+      setting_choice<engine::WeightType>(e, "train.dtype", std::array<std::string_view, 3>{"f32", "bf16", "int8"});
   m.capacity = Bytes(static_cast<std::int64_t>(e.number("target.memory_gib") * 1073741824.0));
   m.threads = static_cast<int>(e.integer("target.threads"));
   m.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
@@ -170,8 +172,8 @@ engine::SampleOptions sample_options(const Experiment& e) {
 data::ChatFormat chat_format(const Experiment& e, model::Family family) {
   const std::string name = e.string("data.chat");
   if (name == "auto") return train::chat_of(family);
-  return choice<data::ChatFormat>(e, "data.chat",
-                                  std::array<std::string_view, 4>{"gemma2", "gemma3", "gemma4", "none"});
+  return setting_choice<data::ChatFormat>(e, "data.chat",
+                                          std::array<std::string_view, 4>{"gemma2", "gemma3", "gemma4", "none"});
 }
 
 train::Settings train_settings(const Experiment& e) {
@@ -189,13 +191,13 @@ train::Settings plan_settings(const Experiment& e, model::Family family) {
   check_valid(e);
   train::Settings s;
   s.model = model_values(e);
-  s.method = choice<engine::Method>(e, "train.method", std::array<std::string_view, 2>{"lora", "full"});
+  s.method = setting_choice<engine::Method>(e, "train.method", std::array<std::string_view, 2>{"lora", "full"});
   s.lora = lora_options(e);
   s.adapter = e.path("lora.adapter");
   set_data(s, e, family);
   s.accumulation = static_cast<int>(e.integer("train.accumulation"));
-  s.rate = {.schedule = choice<train::Schedule>(e, "train.schedule",
-                                                std::array<std::string_view, 3>{"cosine", "linear", "constant"}),
+  s.rate = {.schedule = setting_choice<train::Schedule>(
+                e, "train.schedule", std::array<std::string_view, 3>{"cosine", "linear", "constant"}),
             .peak = e.number("train.learning_rate"),
             .final_ratio = e.number("train.final_ratio"),
             .warmup = static_cast<long>(e.integer("train.warmup_steps")),
@@ -206,7 +208,7 @@ train::Settings plan_settings(const Experiment& e, model::Family family) {
              .epsilon = static_cast<float>(e.number("train.epsilon")),
              .weight_decay = static_cast<float>(e.number("train.weight_decay"))};
   s.clip = e.number("train.clip");
-  s.remat = choice<engine::Remat>(e, "train.remat", std::array<std::string_view, 3>{"none", "block", "layer"});
+  s.remat = setting_choice<engine::Remat>(e, "train.remat", std::array<std::string_view, 3>{"none", "block", "layer"});
   s.loss_chunk = static_cast<int>(e.integer("train.loss_chunk"));
   s.save_dtype = e.string("train.save_dtype") == "f32" ? formats::DType::f32 : formats::DType::bf16;
   s.eval_every = static_cast<long>(e.integer("train.eval_every"));

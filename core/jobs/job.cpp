@@ -8,11 +8,11 @@
 
 #include "core/base/files.h"
 #include "core/base/url_secrets.h"
-#include "core/mesh/layout/axis_names.h"
-#include "core/jobs/out_of_memory.h"
-#include "core/planning/predict.h"
 #include "core/experiment/settings.h"
+#include "core/jobs/out_of_memory.h"
 #include "core/jobs/size_run.h"
+#include "core/mesh/layout/axis_names.h"
+#include "core/planning/predict.h"
 #include "core/train/checkpoint.h"
 #include "core/train/trainer.h"
 
@@ -36,18 +36,18 @@ struct Record {
   LoadCatalogue catalogue;
 };
 
-enum class Kind { train, size, sweep };
-Kind kind_of(const Experiment& e) {
+enum class JobKind { train, size, sweep };
+JobKind kind_of(const Experiment& e) {
   const std::string kind = e.string("kind");
-  return kind == "size" ? Kind::size : kind == "serve" ? Kind::sweep : Kind::train;
+  return kind == "size" ? JobKind::size : kind == "serve" ? JobKind::sweep : JobKind::train;
 }
 
 std::string run_name(const Experiment& e) {
   if (const std::string name = e.string("name"); !name.empty()) return name;
   const std::string model = e.path("model.path").filename().string();
   const std::string any = model.empty() ? e.string("model.id") : model;
-  if (kind_of(e) == Kind::size) return any + " sizes";
-  if (kind_of(e) == Kind::sweep) return any + " sweep on " + e.string("target.id");
+  if (kind_of(e) == JobKind::size) return any + " sizes";
+  if (kind_of(e) == JobKind::sweep) return any + " sweep on " + e.string("target.id");
   return (model.empty() ? "run" : model) +
          (e.string("train.method") == "lora" ? " LoRA r" + std::to_string(e.integer("lora.rank")) : " full");
 }
@@ -70,15 +70,15 @@ void reconnect(Experiment& experiment, const std::vector<std::string>& sets) {
 
 void check(const Experiment& e) {
   switch (kind_of(e)) {
-    case Kind::size:
+    case JobKind::size:
       sizing_settings(e);
       require_weights(model_values(e));
       break;
-    case Kind::sweep:
+    case JobKind::sweep:
       sweep_settings(e);
       if (sweep_backend(e) == SweepBackend::engine) require_weights(model_values(e));
       break;
-    case Kind::train:
+    case JobKind::train:
       require_weights(train_settings(e).model);
   }
 }
@@ -139,12 +139,12 @@ std::unique_ptr<Record> open_record(const JobRequest& request) {
                    .fix = "see `meshwright runs` for the ids"});
     record->lock = record->store.lock(record->run);
     record->experiment = record->store.experiment(record->run);
-    if (kind_of(record->experiment) == Kind::size)
+    if (kind_of(record->experiment) == JobKind::size)
       throw Error({.id = "RUN",
                    .message = "a size run has no checkpoints to continue from",
                    .place = record->run,
                    .fix = "measure again; its points so far stay in the record"});
-    if (kind_of(record->experiment) == Kind::sweep) {
+    if (kind_of(record->experiment) == JobKind::sweep) {
       reconnect(record->experiment, request.resume_sets);
       record->store.rewind(record->run, read_points(*record));
     } else {
@@ -203,11 +203,11 @@ event::Finished run_training(Record& record, Json info, const EventSink& sink, s
 event::Finished run_kind(Record& record, const Json& info, const EventSink& sink, std::stop_token stop,
                          train::PauseGate& gate) {
   switch (kind_of(record.experiment)) {
-    case Kind::size:
+    case JobKind::size:
       return run_sizes(record.experiment, info, sink, std::move(stop), gate);
-    case Kind::sweep:
+    case JobKind::sweep:
       return run_sweep({record.experiment, info, record.points, record.catalogue}, sink, std::move(stop), gate);
-    case Kind::train:
+    case JobKind::train:
       break;
   }
   return run_training(record, info, sink, std::move(stop), gate);

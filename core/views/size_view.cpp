@@ -25,7 +25,7 @@ double number(const Json& object, const char* key) {
   return value.get<double>();
 }
 
-std::int64_t whole(const Json& object, const char* key, double most = kMostTokens) {
+std::int64_t whole_number(const Json& object, const char* key, double most = kMostTokens) {
   const double value = number(object, key);
   if (value > most || value != std::floor(value)) refuse(key, "a whole number");
   return static_cast<std::int64_t>(value);
@@ -40,9 +40,9 @@ std::optional<serve::Workload> workload_named(const Json& name) {
 serve::SizePoint::Measured measured(const Json& j) {
   serve::SizePoint::Measured m;
   m.seconds = number(j, "seconds");
-  m.tokens = whole(j, "tokens");
+  m.tokens = whole_number(j, "tokens");
   if (m.tokens == 0) refuse("tokens", "one or more");
-  m.repeats = static_cast<int>(whole(j, "repeats", 1e6));
+  m.repeats = static_cast<int>(whole_number(j, "repeats", 1e6));
   if (j.contains("prefill_seconds")) m.prefill_seconds = number(j, "prefill_seconds");
   if (j.contains("step_seconds")) m.step_seconds = number(j, "step_seconds");
   m.memory = ledger_from_json(part(j, "memory"));
@@ -96,18 +96,18 @@ void add_plan(SizeView& view, const Json& info) {
 serve::SizePoint size_point(const Json& values) {
   const auto workload = workload_named(part(values, "mode"));
   if (!workload) refuse("mode", "rollout, forward or chunked_forward");
-  const auto batch = whole(values, "batch", 1 << 30);
+  const auto batch = whole_number(values, "batch", 1 << 30);
   if (batch == 0) refuse("batch", "one or more");
   const Json& predicted = part(values, "predicted");
   serve::SizePoint point{.workload = *workload,
                          .batch = static_cast<int>(batch),
                          .predicted = ledger_from_json(part(predicted, "memory")),
-                         .capacity = Bytes(whole(predicted, "capacity_bytes")),
+                         .capacity = Bytes(whole_number(predicted, "capacity_bytes")),
                          .largest_batch = 0,
                          .measured = std::nullopt,
                          .error = {}};
   if (predicted.contains("largest_batch"))
-    point.largest_batch = static_cast<int>(whole(predicted, "largest_batch", 1 << 30));
+    point.largest_batch = static_cast<int>(whole_number(predicted, "largest_batch", 1 << 30));
   if (const Json& m = part(values, "measured"); !m.is_null()) point.measured = measured(m);
   if (const auto error = values.find("error"); error != values.end() && error->is_string())
     point.error = error->get<std::string>();

@@ -12,10 +12,10 @@ namespace {
 
 using model::Role;
 
-class Lister {
+class CollectiveLister {
  public:
-  Lister(const model::Config& config, const Mesh& mesh, const Placement& placement, const StepShape& step,
-         const DeviceReads* reads, int device)
+  CollectiveLister(const model::Config& config, const Mesh& mesh, const Placement& placement, const StepShape& step,
+                   const DeviceReads* reads, int device)
       : config_(config),
         placement_(placement),
         step_(step),
@@ -235,7 +235,7 @@ class Lister {
 
 std::vector<Collective> collectives(const model::Config& config, const Mesh& mesh, const Placement& placement,
                                     const StepShape& step, const DeviceReads* reads, int device) {
-  return Lister(config, mesh, placement, step, reads, device).run();
+  return CollectiveLister(config, mesh, placement, step, reads, device).run();
 }
 
 std::vector<Collective> fused(const std::vector<Collective>& list) {

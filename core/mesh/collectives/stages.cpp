@@ -8,9 +8,9 @@ namespace {
 
 using model::Role;
 
-class Lister {
+class StageLister {
  public:
-  explicit Lister(const WorkingForm& form) : form_(form) {}
+  explicit StageLister(const WorkingForm& form) : form_(form) {}
 
   template <class Each>
   void for_axes(AxisSet set, const Each& each) const {
@@ -41,7 +41,7 @@ AxisSet contributing(const Placed& p, const WorkingForm& form) {
 }
 
 std::vector<Stage> gather_stages(const Placed& p, const WorkingForm& form) {
-  Lister list(form);
+  StageLister list(form);
   const AxisSet gathered = form.stored(p) & ~form.working(p);
   std::int64_t full = p.elements();
   list.for_axes(gathered, [&](int a) { full *= form.size(a); });
@@ -54,7 +54,7 @@ std::vector<Stage> gather_stages(const Placed& p, const WorkingForm& form) {
 }
 
 std::vector<Stage> sum_stages(const Placed& p, const WorkingForm& form) {
-  Lister list(form);
+  StageLister list(form);
   const AxisSet stored = form.stored(p), summed = contributing(p, form) & ~form.working(p);
   std::int64_t full = p.elements();
   list.for_axes(summed & stored, [&](int a) { full *= form.size(a); });

@@ -18,7 +18,7 @@ using Names = std::vector<std::pair<std::string_view, Value>>;
 const Names<Purpose> kPurposes{{"calibration", Purpose::calibration}, {"holdout", Purpose::holdout}};
 const Names<Method> kMethods{{"lora", Method::lora}, {"full", Method::full}};
 const Names<Rows> kRows{{"padded", Rows::padded}, {"ragged", Rows::ragged}, {"packed", Rows::packed}};
-const Names<Remat> kRemat{{"none", Remat::none}, {"block", Remat::block}, {"layer", Remat::layer}};
+const Names<Remat> kRematNames{{"none", Remat::none}, {"block", Remat::block}, {"layer", Remat::layer}};
 const Names<Work> kWork{
     {"train", Work::train}, {"forward", Work::forward}, {"rollout", Work::rollout}, {"serve", Work::serve}};
 const Names<mesh::Preset> kPresets{{"tunix", mesh::Preset::tunix},
@@ -26,7 +26,7 @@ const Names<mesh::Preset> kPresets{{"tunix", mesh::Preset::tunix},
                                    {"fsdp", mesh::Preset::fsdp},
                                    {"replicated", mesh::Preset::replicated}};
 const Names<DType> kProducts{{"bf16", DType::bf16}, {"fp8", DType::fp8}};
-const Names<DType> kKvTypes{{"bf16", DType::bf16}, {"fp8", DType::fp8}, {"int8", DType::int8}, {"f32", DType::f32}};
+const Names<DType> kKvTypeNames{{"bf16", DType::bf16}, {"fp8", DType::fp8}, {"int8", DType::int8}, {"f32", DType::f32}};
 const Names<Saved> kSaved{{"attention", Saved::attention}, {"q_proj", Saved::q_proj},
                           {"k_proj", Saved::k_proj},       {"v_proj", Saved::v_proj},
                           {"o_proj", Saved::o_proj},       {"gate_proj", Saved::gate_proj},
@@ -121,7 +121,7 @@ void read_work(JsonRow& row, Request& r) {
     s.memory_utilisation = row.number_or("memory_utilisation", s.memory_utilisation);
     s.input_len = row.whole("input_len", s.input_len, 1, kMost);
     s.output_len = row.whole("output_len", s.output_len, 1, kMost);
-    if (row.optional("kv_dtype")) r.kv = row.choice("kv_dtype", row.text("kv_dtype"), kKvTypes);
+    if (row.optional("kv_dtype")) r.kv = row.choice("kv_dtype", row.text("kv_dtype"), kKvTypeNames);
     if (const Json* saved = row.optional("sliding_window_kv")) {
       if (!saved->is_boolean()) row.bad("sliding_window_kv", "wrong type", short_text(*saved), "true or false");
       r.sliding_window_kv = saved->get<bool>();
@@ -135,7 +135,7 @@ void read_work(JsonRow& row, Request& r) {
   r.train.batch = batch;
   r.train.accumulation = row.whole("accumulation", 1, 1, kMost);
   r.train.loss_chunk = row.whole("loss_chunk", 0, 1, kMost);
-  r.train.remat = row.choice("remat", row.text_or("remat", "none"), kRemat);
+  r.train.remat = row.choice("remat", row.text_or("remat", "none"), kRematNames);
   if (row.optional("saved"))
     for (const Json& name : row.list("saved"))
       r.train.saved.push_back(row.choice("saved", row.as_text(name, "saved"), kSaved));

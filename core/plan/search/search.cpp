@@ -18,7 +18,7 @@ namespace mw::plan {
 namespace {
 
 constexpr std::array<int, 3> kChunks{0, 256, 1024};
-constexpr std::array<int, 6> kSequences{16, 32, 64, 128, 256, 512};
+constexpr std::array<int, 6> kMaxSequences{16, 32, 64, 128, 256, 512};
 constexpr std::array<Remat, 3> kRemats{Remat::none, Remat::block, Remat::layer};
 constexpr std::array<DType, 2> kKvTypes{DType::bf16, DType::fp8};
 
@@ -98,7 +98,7 @@ void add_serving(const Request& r, const mesh::Mesh& mesh, std::vector<Choice>& 
       out.push_back(c);
       continue;
     }
-    for (const int sequences : with_own(kSequences, r.serve.max_num_seqs)) {
+    for (const int sequences : with_own(kMaxSequences, r.serve.max_num_seqs)) {
       c.max_num_seqs = sequences;
       out.push_back(c);
     }
