@@ -7,8 +7,8 @@
 
 #include "app/commands.h"
 #include "app/progress_line.h"
-#include "core/jobs/serving.h"
 #include "core/experiment/settings.h"
+#include "core/jobs/serving.h"
 #include "core/serve/http/http_access.h"
 #include "core/serve/http/http_server.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::string state_text(const serve::Live::State& now, const serve::Live::State& before, double seconds,
+std::string state_text(const serve::ServingLoop::State& now, const serve::ServingLoop::State& before, double seconds,
                        int connections) {
   const double rate = static_cast<double>(now.output_tokens - before.output_tokens) / seconds;
   char text[256];
@@ -48,14 +48,14 @@ void print_start(const Common& common, const runs::Serving& serving, const serve
   std::fflush(stdout);
 }
 
-void watch(const Common& common, const serve::Live& live, const serve::HttpServer& server, ProgressLine& line) {
-  serve::Live::State before = live.state();
+void watch(const Common& common, const serve::ServingLoop& loop, const serve::HttpServer& server, ProgressLine& line) {
+  serve::ServingLoop::State before = loop.state();
   auto last = std::chrono::steady_clock::now();
   while (!common.stop.stop_requested()) {
     std::this_thread::sleep_for(100ms);
     const auto now = std::chrono::steady_clock::now();
     if (now - last < 1s) continue;
-    const serve::Live::State state = live.state();
+    const serve::ServingLoop::State state = loop.state();
     line.update(state_text(state, before, std::chrono::duration<double>(now - last).count(), server.connections()));
     before = state;
     last = now;
@@ -66,7 +66,8 @@ void watch(const Common& common, const serve::Live& live, const serve::HttpServe
 
 int serve_command(const Common& common, const ServeArgs& args) {
   const runs::Experiment experiment = load_experiment(common);
-  serve::HttpAccess(args.host, args.allow_hosts, args.allow_origins);  // refuses bad names before the model is loaded
+  serve::HttpAccessPolicy(args.host, args.allow_hosts,
+                          args.allow_origins);  // refuses bad names before the model is loaded
   ProgressLine line;
   runs::Serving serving = runs::load_serving(experiment, [&](long done, long total) {
     line.update("loading " + std::to_string(done) + "/" + std::to_string(total) + " tensors");
@@ -80,18 +81,18 @@ int serve_command(const Common& common, const ServeArgs& args) {
   if (const char* key = std::getenv("MESHWRIGHT_API_KEY"); options.api_key.empty() && key) options.api_key = key;
   if (!serve::is_loopback(args.host) && options.api_key.empty())
     line.message("warning: whoever reaches " + args.host + " may ask; --api-key asks for a key");
-  serve::Live live(serving.settings, *serving.executor, serving.queue);
+  serve::ServingLoop loop(serving.settings, *serving.executor, serving.queue);
   serve::HttpServer server(options,
                            {.name = serving.name,
                             .adapters = serving.adapters,
                             .tokenizer = serving.model.tokenizer.get(),
                             .chat = runs::chat_format(experiment, serving.model.config().family),
                             .max_model_len = serving.settings.max_model_len},
-                           live);
+                           loop);
   print_start(common, serving, server);
-  watch(common, live, server, line);
+  watch(common, loop, server, line);
   server.stop();
-  line.message("stopped after " + std::to_string(live.state().finished) + " answers");
+  line.message("stopped after " + std::to_string(loop.state().finished) + " answers");
   return 0;
 }
 

@@ -16,12 +16,12 @@
 #include "core/engine/generate/sampler.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/serve/load/engine_backend.h"
+#include "core/serve/load/replay_steps.h"
+#include "core/serve/load/simulated_backend.h"
 #include "core/serve/scheduling/engine_executor.h"
-#include "core/serve/scheduling/engine_layout.h"
-#include "core/serve/scheduling/serving_loop.h"
+#include "core/serve/scheduling/engine_kv_layout.h"
 #include "core/serve/scheduling/measured_steps.h"
-#include "core/serve/load/model_backend.h"
-#include "core/serve/load/paced_steps.h"
+#include "core/serve/scheduling/serving_loop.h"
 #include "core/serve/scheduling/step_timing.h"
 
 namespace mw::serve {
@@ -86,7 +86,7 @@ std::vector<int> prompt_of(int row, int len, int vocab) {
 SchedulerSettings room(engine::Network& network, int seqs, int tokens, int len) {
   SchedulerSettings s{.max_num_seqs = seqs, .max_num_batched_tokens = tokens, .max_model_len = len, .kv = {}};
   s.prefix_cache = PrefixCache::off;
-  return with_engine_kv(network.config(), s, Bytes(0));
+  return lay_out_engine_kv(network.config(), s, Bytes(0));
 }
 
 struct Times {
@@ -118,7 +118,7 @@ Times served(engine::Network& network, int rows, int len, int steps, int budget,
   for (int r = 0; r < rows; ++r) {
     executor.begin(RequestId{r}, {.ids = prompt_of(r, len, network.config().vocab),
                                   .adapter = adapter ? std::to_string(r % adapters) : ""});
-    scheduler.add({.id = RequestId{r}, .prompt_len = len, .max_new = steps + kMore});
+    scheduler.add({.id = RequestId{r}, .prompt_len = len, .max_new_tokens = steps + kMore});
   }
   Times t;
   std::vector<double> each;
@@ -270,10 +270,10 @@ class Sweep {
     return some;
   }
 
-  formats::BenchPoint simulated(const Load& load, const PacedSteps& steps) const {
-    auto executor = std::make_unique<PacedExecutor>(steps, config());
+  formats::BenchPoint simulated(const Load& load, const ReplayStepModel& steps) const {
+    auto executor = std::make_unique<ReplayExecutor>(steps, config());
     executor->use(steps, load);
-    return summarise(load, virtual_backend(std::move(executor), settings_)->play(load, {}, {}), {});
+    return summarise(load, make_simulated_backend(std::move(executor), settings_)->play(load, {}, {}), {});
   }
 
   void point(int round, int len, double rate) {
@@ -287,17 +287,17 @@ class Sweep {
     std::vector<TimedStep> beside = time_some(kBeside);
     logged_.take();
     const formats::BenchPoint a = summarise(load, real_->play(load, {}, {}), {});
-    const std::vector<TimedStep> log = with_waits(logged_.take());
-    std::vector<TimedStep> own = timed_steps(alike_together(log));
+    const std::vector<TimedStep> log = time_logged_steps(logged_.take());
+    std::vector<TimedStep> own = timed_steps(merge_similar_steps(log));
     const auto after = time_some(kBeside);
     beside.insert(beside.end(), after.begin(), after.end());
     // Every second step, for two: what they do not say of the others, the step model has to.
     std::vector<TimedStep> half;
     for (size_t i = 1; i < log.size(); i += 2) half.push_back(log[i]), half.back().count = 2;
-    half = timed_steps(alike_together(half));
-    const formats::BenchPoint b = simulated(load, PacedSteps(MeasuredStepModel(steps_).beside(beside), {})),
-                              c = simulated(load, PacedSteps::of_load(std::move(own), steps_)),
-                              d = simulated(load, PacedSteps::of_load(std::move(half), steps_));
+    half = timed_steps(merge_similar_steps(half));
+    const formats::BenchPoint b = simulated(load, ReplayStepModel(MeasuredStepModel(steps_).beside(beside), {})),
+                              c = simulated(load, ReplayStepModel::fit_load(std::move(own), steps_)),
+                              d = simulated(load, ReplayStepModel::fit_load(std::move(half), steps_));
     const auto error = [&](const formats::BenchPoint& p) {
       return Error{p.output_throughput / a.output_throughput - 1, p.tpot.median / a.tpot.median - 1,
                    p.ttft.median / a.ttft.median - 1};
@@ -318,11 +318,11 @@ class Sweep {
   static constexpr int kFirst = 10;  // id of prompts
   std::unique_ptr<Model> model_;
   SchedulerSettings settings_ =
-      with_engine_kv(model_->network.config(),
-                     {.max_num_seqs = 16, .max_num_batched_tokens = 512, .max_model_len = 512, .kv = {}}, Bytes(0));
+      lay_out_engine_kv(model_->network.config(),
+                        {.max_num_seqs = 16, .max_num_batched_tokens = 512, .max_model_len = 512, .kv = {}}, Bytes(0));
   EngineExecutor executor_{model_->network, settings_};
   LoggingExecutor logged_{executor_, model_->network.config()};
-  std::unique_ptr<Backend> real_ = live_backend(
+  std::unique_ptr<LoadBackend> real_ = make_loop_backend(
       logged_, settings_,
       {.first_id = kFirst, .vocab = model_->network.config().vocab, .warmed_up = [this] { logged_.take(); }});
   std::vector<TimedStep> steps_;
@@ -335,11 +335,11 @@ void after_idle(const std::string& resources) {
   constexpr int kTimes = 40, kNew = 32;
   const auto model = shipped(resources);
   const SchedulerSettings settings =
-      with_engine_kv(model->network.config(),
-                     {.max_num_seqs = 16, .max_num_batched_tokens = 512, .max_model_len = 512, .kv = {}}, Bytes(0));
+      lay_out_engine_kv(model->network.config(),
+                        {.max_num_seqs = 16, .max_num_batched_tokens = 512, .max_model_len = 512, .kv = {}}, Bytes(0));
   EngineExecutor executor(model->network, settings);
   LoggingExecutor logged(executor, model->network.config());
-  Live live(settings, logged, 16);
+  ServingLoop live(settings, logged, 16);
   std::printf("us from a step's begin to the next one's, medians of %d requests alone; prefill first\n%8s", kTimes,
               "idle ms");
   for (int i = 0; i < kNew - 1; ++i) std::printf(" %4d", i);
@@ -349,8 +349,8 @@ void after_idle(const std::string& resources) {
     for (int t = 0; t < kTimes; ++t) {
       std::this_thread::sleep_for(std::chrono::milliseconds(idle_ms));
       std::promise<void> over;
-      live.submit({.prompt = {.ids = std::vector<int>(64, 10 + t)}, .max_new = kNew},
-                  [&](RequestId, const Answered& a) {
+      live.submit({.prompt = {.ids = std::vector<int>(64, 10 + t)}, .max_new_tokens = kNew},
+                  [&](RequestId, const TokenEvent& a) {
                     if (a.token < 0) over.set_value();
                   });
       over.get_future().wait();

@@ -4,7 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include "core/hardware/catalogue.h"
-#include "core/serve/load/model_backend.h"
+#include "core/serve/load/simulated_backend.h"
 
 namespace {
 
@@ -23,11 +23,11 @@ plan::Request gemma_on(const char* target, int tp) {
 }
 
 // Of 512 prompt tokens, at 300 requests/s for 60 s of the server's time.
-void simulate(benchmark::State& state, serve::Prompts prompts, double request_rate) {
+void simulate(benchmark::State& state, serve::PromptMode prompts, double request_rate) {
   const auto output_len = static_cast<int>(state.range(0));
   plan::Request request = gemma_on("v6e-8", 8);
   request.serve.max_num_seqs = 1024, request.serve.max_num_batched_tokens = 8192;
-  const auto backend = serve::model_backend(
+  const auto backend = serve::make_cost_model_backend(
       request, {.max_num_seqs = 1024, .max_num_batched_tokens = 8192, .max_model_len = 4096, .kv = {}});
   const serve::Load load = serve::make_load({.request_rate = request_rate,
                                              .input_len = 512,
@@ -44,9 +44,12 @@ void simulate(benchmark::State& state, serve::Prompts prompts, double request_ra
   state.counters["tpot_ms"] = point.tpot.median;
   state.counters["completed"] = static_cast<double>(point.completed);
 }
-BENCHMARK_CAPTURE(simulate, salted, serve::Prompts::salted, 300)->Arg(128)->Arg(256)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(simulate, replayed, serve::Prompts::replayed, 300)->Arg(128)->Arg(256)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(simulate, overloaded, serve::Prompts::salted, 1200)->Arg(128)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(simulate, salted, serve::PromptMode::salted, 300)->Arg(128)->Arg(256)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(simulate, replayed, serve::PromptMode::replayed, 300)
+    ->Arg(128)
+    ->Arg(256)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(simulate, overloaded, serve::PromptMode::salted, 1200)->Arg(128)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 

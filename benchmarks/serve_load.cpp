@@ -15,7 +15,7 @@
 #include "core/base/error.h"
 #include "core/base/rng.h"
 #include "core/base/units.h"
-#include "core/serve/load/metrics_watch.h"
+#include "core/serve/load/metrics_poller.h"
 #include "core/serve/load/stream_client.h"
 
 namespace mw {
@@ -81,7 +81,7 @@ class Users {
     while (Clock::now() < at && !answered.stop_requested()) std::this_thread::sleep_for(5ms);
     if (!answered.stop_requested()) stop.request_stop();
   }
-  void record(const serve::Streamed& s) {
+  void record(const serve::StreamedCompletion& s) {
     const formats::RequestResult& r = s.result;
     const bool refused = r.error.starts_with("HTTP 429");
     {
@@ -117,7 +117,7 @@ std::map<std::string, double> server_state(serve::StreamClient& client) {
   const auto got = client.get("/metrics");
   if (got.status != 200)
     throw Error({.id = "SERVER", .message = "the server does not answer", .found = got.error}, Error::Kind::failed);
-  return serve::prometheus_sums(got.body);
+  return serve::sum_prometheus_metrics(got.body);
 }
 
 double memory_of(const std::map<std::string, double>& state) {

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "core/base/url_secrets.h"
-#include "core/planning/plan_request.h"
 #include "core/jobs/sweep_run.h"
+#include "core/planning/plan_request.h"
 
 namespace mw::runs {
 namespace {
@@ -126,12 +126,12 @@ serve::SweepSettings sweep_settings(const Experiment& e) {
   l.burstiness = e.number("sweep.burstiness");
   l.concurrency = whole(e, "sweep.concurrency");
   l.output_len = whole(e, "sweep.output_len");
-  l.lengths =
-      choice<serve::LengthLaw>(e, "sweep.lengths", std::array<std::string_view, 3>{"fixed", "uniform", "recorded"});
+  l.lengths = choice<serve::LengthDistribution>(e, "sweep.lengths",
+                                                std::array<std::string_view, 3>{"fixed", "uniform", "recorded"});
   l.spread = e.number("sweep.spread");
   l.workload = e.path("sweep.workload");
   l.shared_prefix = whole(e, "sweep.shared_prefix");
-  l.prompts = choice<serve::Prompts>(e, "sweep.prompts", std::array<std::string_view, 2>{"salted", "replayed"});
+  l.prompts = choice<serve::PromptMode>(e, "sweep.prompts", std::array<std::string_view, 2>{"salted", "replayed"});
   l.num_prompts = whole(e, "sweep.num_prompts");
   l.warmups = whole(e, "sweep.warmups");
   l.seed = static_cast<std::uint64_t>(e.integer("sweep.seed"));
@@ -141,7 +141,7 @@ serve::SweepSettings sweep_settings(const Experiment& e) {
            .e2e_ms = e.number("sweep.slo_e2e_ms")};
   if (l.arrival == serve::Arrival::closed && l.concurrency < 1)
     refuse("sweep.concurrency", std::to_string(l.concurrency), "users of the closed loop, from 1");
-  if (l.lengths == serve::LengthLaw::recorded && l.workload.empty())
+  if (l.lengths == serve::LengthDistribution::recorded && l.workload.empty())
     refuse("sweep.workload", "nothing", "the file of recorded requests");
   const int longest = *std::max_element(s.input_lens.begin(), s.input_lens.end()) + l.output_len;
   if (longest > whole(e, "serve.max_model_len"))
@@ -156,7 +156,8 @@ serve::SchedulerSettings scheduler_settings(const Experiment& e) {
           .max_model_len = whole(e, "serve.max_model_len"),
           .chunked_prefill = e.flag("serve.chunked_prefill") ? serve::ChunkedPrefill::on : serve::ChunkedPrefill::off,
           .prefix_cache = e.flag("serve.prefix_cache") ? serve::PrefixCache::on : serve::PrefixCache::off,
-          .policy = e.string("serve.policy") == "priority" ? serve::Policy::priority : serve::Policy::fcfs,
+          .policy = e.string("serve.policy") == "priority" ? serve::SchedulingPolicy::priority
+                                                           : serve::SchedulingPolicy::fcfs,
           .kv = {.block_size = whole(e, "serve.block_size"), .groups = {}, .capacity = {}}};
 }
 

@@ -7,7 +7,7 @@
 #include "core/base/units.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/planning/engine_server.h"
-#include "core/serve/load/model_backend.h"
+#include "core/serve/load/simulated_backend.h"
 
 namespace mw::runs {
 namespace {
@@ -41,12 +41,12 @@ RecordedSteps::RecordedSteps(std::vector<serve::TimedStep> steps, model::Config 
     : steps_of_all_(std::move(steps)),
       model_(serve::MeasuredStepModel(steps_of_all_).beside(steps_of_all_)),
       settings_(std::move(settings)),
-      made_(std::make_unique<serve::PacedExecutor>(serve::PacedSteps(model_, {}), std::move(config))),
+      made_(std::make_unique<serve::ReplayExecutor>(serve::ReplayStepModel(model_, {}), std::move(config))),
       executor_(made_.get()) {}
 
 BackendParts RecordedSteps::parts() {
   BackendParts parts;
-  parts.backend = serve::virtual_backend(std::move(made_), settings_);
+  parts.backend = serve::make_simulated_backend(std::move(made_), settings_);
   parts.conditions["kv_dtype"] = "f32";  // the engine's, whatever was asked for
   parts.conditions["max_model_len"] = std::to_string(settings_.max_model_len);
   parts.conditions["calibration"] =
@@ -59,7 +59,7 @@ BackendParts RecordedSteps::parts() {
 }
 
 void RecordedSteps::take_speed_of(const formats::BenchPoint& point, const serve::Load& load) {
-  executor_->use(serve::PacedSteps::of_load(serve::timed_steps(point.steps), steps_of_all_), load);
+  executor_->use(serve::ReplayStepModel::fit_load(serve::timed_steps(point.steps), steps_of_all_), load);
 }
 
 }  // namespace mw::runs

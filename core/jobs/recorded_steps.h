@@ -7,7 +7,7 @@
 
 #include "core/jobs/recording.h"
 #include "core/jobs/sweep_backends.h"
-#include "core/serve/load/paced_steps.h"
+#include "core/serve/load/replay_steps.h"
 
 namespace mw::runs {
 
@@ -27,9 +27,9 @@ class RecordedSteps {
   std::vector<serve::TimedStep> steps_of_all_;
   serve::MeasuredStepModel model_;
   serve::SchedulerSettings settings_;
-  std::unique_ptr<serve::PacedExecutor> made_;
-  serve::PacedExecutor* executor_;  // the backend's once that is made
-  double seconds_ = 0, steps_ = 0;  // that the model was fitted to
+  std::unique_ptr<serve::ReplayExecutor> made_;
+  serve::ReplayExecutor* executor_;  // the backend's once that is made
+  double seconds_ = 0, steps_ = 0;   // that the model was fitted to
 };
 
 }  // namespace mw::runs

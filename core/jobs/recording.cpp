@@ -66,10 +66,10 @@ Recording recording_of(formats::BenchSet set, Experiment server, const std::stri
 }
 
 // Lengths and moments; what came of them is not known.
-formats::BenchSet set_of(const std::vector<serve::Recorded>& workload, const std::filesystem::path& file) {
+formats::BenchSet set_of(const std::vector<serve::RecordedRequest>& workload, const std::filesystem::path& file) {
   formats::BenchPoint p;
   double prompts = 0, answers = 0;
-  for (const serve::Recorded& r : workload) {
+  for (const serve::RecordedRequest& r : workload) {
     formats::RequestResult request;
     request.intended_s = request.sent_s = r.at_s;
     request.prompt_tokens = r.prompt_len, request.output_tokens = r.output_len;

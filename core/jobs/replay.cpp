@@ -6,11 +6,11 @@
 
 #include "core/base/units.h"
 #include "core/import/import_results.h"
-#include "core/planning/plan_request.h"
 #include "core/jobs/recorded_steps.h"
 #include "core/jobs/sweep_backends.h"
 #include "core/jobs/sweep_run.h"
-#include "core/serve/load/model_backend.h"
+#include "core/planning/plan_request.h"
+#include "core/serve/load/simulated_backend.h"
 
 namespace mw::runs {
 namespace {
@@ -19,21 +19,21 @@ void check(const std::stop_token& stop) {
   if (stop.stop_requested()) throw cancelled("the simulation");
 }
 
-std::unique_ptr<serve::Backend> server_of(const Experiment& e, const hardware::Catalogue& catalogue) {
+std::unique_ptr<serve::LoadBackend> server_of(const Experiment& e, const hardware::Catalogue& catalogue) {
   const plan::Request request = plan_request(e, catalogue);
-  return serve::model_backend(request, scheduler_settings(e));
+  return serve::make_cost_model_backend(request, scheduler_settings(e));
 }
 
 // One user; what replayed prompts find in the cache is what an earlier round of them left.
-formats::BenchPoint alone(const serve::SweepSettings& sweep, const LoadPoint& point, serve::Backend& backend,
+formats::BenchPoint alone(const serve::SweepSettings& sweep, const LoadPoint& point, serve::LoadBackend& backend,
                           const std::stop_token& stop) {
   serve::LoadSettings settings = sweep.load;
   settings.arrival = serve::Arrival::closed;
   settings.concurrency = 1;
   settings.input_len = point.input_len;
   const serve::Load load = serve::make_load(settings);
-  if (settings.prompts == serve::Prompts::replayed) backend.play(load, {}, stop);
-  const serve::Played played = backend.play(load, {}, stop);
+  if (settings.prompts == serve::PromptMode::replayed) backend.play(load, {}, stop);
+  const serve::LoadResult played = backend.play(load, {}, stop);
   check(stop);
   return serve::summarise(load, played, sweep.slo);
 }
@@ -73,8 +73,8 @@ serve::Load load_of(const Recording& recording, size_t at, std::vector<std::stri
   s.concurrency = point.max_concurrency;
   s.burstiness = point.burstiness;
   s.input_len = point.input_len, s.output_len = point.output_len;
-  s.lengths = serve::LengthLaw::recorded;
-  s.prompts = again ? serve::Prompts::replayed : serve::Prompts::salted;
+  s.lengths = serve::LengthDistribution::recorded;
+  s.prompts = again ? serve::PromptMode::replayed : serve::PromptMode::salted;
   for (const formats::RequestResult& r : in_order(point, notes)) {
     const std::uint64_t index = load.requests.size() + 1;
     load.requests.push_back({.id = static_cast<std::int64_t>(load.requests.size()),
@@ -186,7 +186,7 @@ formats::BenchSet replay(const Recording& recording, const Experiment& server, c
     const serve::Load load = load_of(recording, i, notes);
     check(stop);
     if (from_steps) from_steps->take_speed_of(recording.set.points[i], load);
-    const serve::Played played = parts.backend->play(
+    const serve::LoadResult played = parts.backend->play(
         load,
         [&](long done, long) {
           if (progress) progress(before + done, all);

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "core/planning/engine_server.h"
 #include "core/experiment/settings.h"
+#include "core/planning/engine_server.h"
 
 namespace mw::runs {
 namespace fs = std::filesystem;
@@ -55,8 +55,8 @@ ServedModel load_served(const Experiment& e, const train::Progress& progress) {
   engine::Network& network = out.model.cluster->network(0);
   const engine::Arena& arena = network.device().arena;
   network.release_step_memory();
-  out.settings = serve::with_engine_kv(network.config(), out.settings, asked_kv(e), window_kv(e),
-                                       {inference_model(model), arena.capacity() - arena.use().now.total()});
+  out.settings = serve::lay_out_engine_kv(network.config(), out.settings, asked_kv(e), window_kv(e),
+                                          {inference_model(model), arena.capacity() - arena.use().now.total()});
   out.queue = static_cast<int>(e.integer("serve.queue"));
   return out;
 }

@@ -5,14 +5,14 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "core/experiment/settings.h"
+#include "core/jobs/serving.h"
+#include "core/jobs/sweep_run.h"
 #include "core/plan/time/serve_step.h"
 #include "core/planning/plan_request.h"
-#include "core/jobs/serving.h"
-#include "core/experiment/settings.h"
-#include "core/jobs/sweep_run.h"
 #include "core/serve/load/engine_backend.h"
 #include "core/serve/load/http_backend.h"
-#include "core/serve/load/model_backend.h"
+#include "core/serve/load/simulated_backend.h"
 #include "core/serve/scheduling/step_timing.h"
 
 namespace mw::runs {
@@ -22,7 +22,7 @@ BackendParts model_parts(const Experiment& e, const hardware::Catalogue& catalog
   const plan::Request request = plan_request(e, catalogue);
   const plan::ServeStepModel::Kv kv = plan::ServeStepModel(request).kv();
   BackendParts parts;
-  parts.backend = serve::model_backend(request, scheduler_settings(e));
+  parts.backend = serve::make_cost_model_backend(request, scheduler_settings(e));
   parts.conditions["stack"] = plan::to_string(request.stack);
   parts.notes.push_back("every number is predicted: " + std::string(plan::to_string(request.stack)) + " on " +
                         request.target.id + ", KV cache " + to_text(kv.capacity));
@@ -45,11 +45,12 @@ BackendParts engine_parts(const Experiment& e, const EmitBody& emit) {
   engine::Network& network = served->model.cluster->network(0);
   const Ledger held = network.device().arena.use().at_peak;
   emit(event::Memory{0, 0, "load", held, held.total()});
-  const serve::EngineLoad load{.first_id = first_plain_id(*served->model.tokenizer),
-                               .vocab = std::min(served->model.tokenizer->size(), network.config().vocab),
-                               .adapter = served->adapters.empty() ? nullptr : &served->adapters.front().values};
+  const serve::EngineBackendOptions load{
+      .first_id = first_plain_id(*served->model.tokenizer),
+      .vocab = std::min(served->model.tokenizer->size(), network.config().vocab),
+      .adapter = served->adapters.empty() ? nullptr : &served->adapters.front().values};
   BackendParts parts;
-  parts.backend = serve::engine_backend(network, served->settings, load);
+  parts.backend = serve::make_engine_backend(network, served->settings, load);
   parts.conditions["kv_dtype"] = "f32";  // whatever was asked for: what the engine has
   parts.conditions["max_model_len"] = std::to_string(served->settings.max_model_len);
   if (load.adapter) parts.conditions["adapter"] = served->adapters.front().name;
@@ -82,7 +83,7 @@ BackendParts calibrated_parts(const Experiment& e, const EmitBody& emit) {
   for (const serve::TimedStep& step : steps) seconds += step.seconds;
   const serve::MeasuredStepModel model = serve::MeasuredStepModel(steps).beside(steps);
   BackendParts parts;
-  parts.backend = serve::virtual_backend(serve::measured_executor(model, network.config()), served.settings);
+  parts.backend = serve::make_simulated_backend(serve::measured_executor(model, network.config()), served.settings);
   parts.conditions["kv_dtype"] = "f32";
   parts.conditions["max_model_len"] = std::to_string(served.settings.max_model_len);
   if (!timing.adapter.empty()) parts.conditions["adapter"] = timing.adapter;
@@ -119,7 +120,7 @@ BackendParts http_parts(const Experiment& e) {
     options.vocab = tokenizer->size();
     parts.notes.push_back("prompts are token ids of model.path's tokenizer: it must be the served model's");
   }
-  parts.backend = serve::http_backend(std::move(options));
+  parts.backend = serve::make_http_backend(std::move(options));
   return parts;
 }
 

@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "core/base/event.h"
-#include "core/hardware/catalogue.h"
 #include "core/experiment/experiment.h"
+#include "core/hardware/catalogue.h"
 #include "core/serve/load/sweep.h"
 
 namespace mw::runs {
 
 struct BackendParts {
   std::shared_ptr<void> owned{};  // what the backend works with; dies after it
-  std::unique_ptr<serve::Backend> backend{};
+  std::unique_ptr<serve::LoadBackend> backend{};
   std::map<std::string, std::string> conditions{};  // found out on the way: what the server says of itself
   std::vector<std::string> notes{};
 };

@@ -5,7 +5,7 @@
 
 #include "core/experiment/settings.h"
 #include "core/jobs/sweep_run.h"
-#include "core/serve/scheduling/engine_layout.h"
+#include "core/serve/scheduling/engine_kv_layout.h"
 #include "core/train/model.h"
 
 namespace mw::runs {
@@ -20,8 +20,8 @@ Bytes asked_kv(const Experiment& e) {
   return Bytes(static_cast<std::int64_t>(e.number("serve.kv_gib") * 1073741824.0));
 }
 
-serve::WindowKv window_kv(const Experiment& e) {
-  return e.flag("serve.sliding_window_kv") ? serve::WindowKv::freed : serve::WindowKv::kept;
+serve::OutOfWindowKv window_kv(const Experiment& e) {
+  return e.flag("serve.sliding_window_kv") ? serve::OutOfWindowKv::freed : serve::OutOfWindowKv::kept;
 }
 
 EngineServer engine_server(const Experiment& e, const model::Config& config) {
@@ -33,7 +33,7 @@ EngineServer engine_server(const Experiment& e, const model::Config& config) {
   out.memory.capacity = train::device_capacity(settings);
   const Bytes weights = plan::predict_memory(config, model, plan::Serving{}).at_peak[MemoryCategory::weights];
   out.settings =
-      serve::with_engine_kv(config, wanted, asked_kv(e), window_kv(e), {model, out.memory.capacity - weights});
+      serve::lay_out_engine_kv(config, wanted, asked_kv(e), window_kv(e), {model, out.memory.capacity - weights});
   plan::MemoryPlan memory = plan::predict_memory(config, model, serve::planned_serving(config, out.settings));
   out.memory.at_peak = memory.at_peak;
   out.memory.peak_instant = std::move(memory.peak_instant);

@@ -2,14 +2,14 @@
 // What a server of the document reserves on this machine, from the engine's own formulas, before it starts. Any thread.
 #pragma once
 #include "core/planning/predict.h"
-#include "core/serve/scheduling/engine_layout.h"
+#include "core/serve/scheduling/engine_kv_layout.h"
 
 namespace mw::runs {
 
 // As load_served() limits them, without a KV layout.
 serve::SchedulerSettings server_settings(const Experiment& experiment, const model::Config& config);
 Bytes asked_kv(const Experiment& experiment);  // 0: what requests need, of what there is
-serve::WindowKv window_kv(const Experiment& experiment);
+serve::OutOfWindowKv window_kv(const Experiment& experiment);
 
 struct EngineServer {
   serve::SchedulerSettings settings;  // with the engine's KV layout

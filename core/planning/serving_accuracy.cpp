@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "core/serve/load/model_backend.h"
+#include "core/serve/load/simulated_backend.h"
 #include "core/serve/load/sweep.h"
 
 namespace mw::serve {
@@ -44,7 +44,7 @@ LoadSettings load_of(const plan::Measurement& row) {
   s.request_rate = row.load.request_rate;
   s.input_len = row.request.serve.input_len;
   s.output_len = row.request.serve.output_len;
-  if (row.load.spread > 0) s.lengths = LengthLaw::uniform, s.spread = row.load.spread;
+  if (row.load.spread > 0) s.lengths = LengthDistribution::uniform, s.spread = row.load.spread;
   s.num_prompts = row.load.requests > 0 ? row.load.requests : 10 * row.load.concurrency;
   s.warmups = row.load.warmups;
   return s;
@@ -52,11 +52,11 @@ LoadSettings load_of(const plan::Measurement& row) {
 
 formats::BenchPoint simulate(const plan::Measurement& row) {
   const plan::ServeWork& w = row.request.serve;
-  const auto backend = model_backend(row.request, {.max_num_seqs = w.max_num_seqs,
-                                                   .max_num_batched_tokens = w.max_num_batched_tokens,
-                                                   .max_model_len = w.max_model_len,
-                                                   .prefix_cache = PrefixCache::off,
-                                                   .kv = {}});
+  const auto backend = make_cost_model_backend(row.request, {.max_num_seqs = w.max_num_seqs,
+                                                             .max_num_batched_tokens = w.max_num_batched_tokens,
+                                                             .max_model_len = w.max_model_len,
+                                                             .prefix_cache = PrefixCache::off,
+                                                             .kv = {}});
   const Load load = make_load(load_of(row));
   return summarise(load, backend->play(load, {}, {}), {});
 }

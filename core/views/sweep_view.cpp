@@ -59,7 +59,7 @@ void add_lines(SweepView& view) {
       points.push_back(p);
       p.requests = std::move(requests);
     }
-    line.capacity = serve::capacity_of(points, view.slo);
+    line.capacity = serve::find_capacity(points, view.slo);
   }
 }
 

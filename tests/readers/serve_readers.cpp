@@ -3,11 +3,11 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/serve/http/http_head.h"
+#include "core/serve/http/incremental_detokenizer.h"
+#include "core/serve/http/openai_response.h"
+#include "core/serve/load/completion_reader.h"
 #include "core/serve/load/load.h"
-#include "core/serve/load/metrics_watch.h"
-#include "core/serve/http/openai_answer.h"
-#include "core/serve/load/stream_reading.h"
-#include "core/serve/http/text_stream.h"
+#include "core/serve/load/metrics_poller.h"
 #include "tests/readers/reader.h"
 
 namespace mw::readers {
@@ -19,9 +19,9 @@ using Texts = std::vector<std::string>;
 void openai(std::string_view bytes) {
   const auto [which, rest] = choose(bytes, 2);
   try {
-    openai_request(which == 0 ? Endpoint::completions : Endpoint::chat, rest);
+    parse_openai_request(which == 0 ? Endpoint::completions : Endpoint::chat, rest);
   } catch (const Error& error) {
-    to_json(http_error(error)).dump();  // the answer has to be JSON
+    to_json(to_http_error(error)).dump();  // the answer has to be JSON
     throw;
   }
 }
@@ -47,7 +47,7 @@ void http_request(std::string_view bytes) {
   const HttpHead head = parse_head(rest.substr(0, size));
   if (head.chunked && head.content_length) std::abort();
   if (!head.chunked) return;
-  ChunkedFraming framing, single;
+  ChunkedBodyValidator framing, single;
   for (size_t at = size; at < rest.size() && !framing.ended(); at += cut + 1) framing.check(rest.substr(at, cut + 1));
   for (size_t at = size; at < rest.size() && !single.ended(); ++at) single.check(rest.substr(at, 1));
   if (framing.ended() != single.ended()) std::abort();
@@ -58,9 +58,9 @@ Texts http_request_seeds() {
           "9GET /v1/models?x=%20 HTTP/1.0\r\nX-Any: \t a b \r\n\r\n", "1OPTIONS * HTTP/1.1\r\nHost:\r\n\r\n"};
 }
 
-Streamed read_stream(std::string_view bytes, size_t cut) {
-  Streamed out;
-  StreamReading reading(out, {.prompt_tokens = 3, .output_tokens = 4}, HttpClock::now());
+StreamedCompletion read_stream(std::string_view bytes, size_t cut) {
+  StreamedCompletion out;
+  CompletionReader reading(out, {.prompt_tokens = 3, .output_tokens = 4}, HttpClock::now());
   bool more = true;
   for (std::string_view rest = bytes; more && !rest.empty(); rest.remove_prefix(std::min(cut, rest.size())))
     more = reading.feed(rest.substr(0, cut));
@@ -71,7 +71,7 @@ Streamed read_stream(std::string_view bytes, size_t cut) {
 // However the network cuts it, it says the same.
 void stream(std::string_view bytes) {
   const auto [cut, rest] = choose(bytes, 32);
-  const Streamed whole = read_stream(rest, rest.size() + 1), pieces = read_stream(rest, cut + 1);
+  const StreamedCompletion whole = read_stream(rest, rest.size() + 1), pieces = read_stream(rest, cut + 1);
   const bool same =
       whole.result.error == pieces.result.error && whole.text == pieces.text && whole.pieces == pieces.pieces;
   if (!whole.result.error.empty() && pieces.result.error.empty()) std::abort();
@@ -88,14 +88,14 @@ Texts stream_seeds() {
 }
 
 void server_error(std::string_view bytes) {
-  Json(message_of(std::string(bytes))).dump();
+  Json(error_message_in(std::string(bytes))).dump();
 }
 Texts server_error_seeds() {
   return {R"({"error":{"message":"no"}})", R"({"message":"no","error":"x"})", "not JSON \xff"};
 }
 
 void prometheus(std::string_view bytes) {
-  prometheus_sums(bytes);
+  sum_prometheus_metrics(bytes);
 }
 Texts prometheus_seeds() {
   return {"# HELP x\nvllm:num_requests_running{engine=\"0\",model=\"a}\\\"b\"} 3.0\nplain 1e3 1700000000\nn{ NaN\n"};
@@ -129,7 +129,7 @@ class ByteTokenizer : public data::Tokenizer {
 void text_stream(std::string_view bytes) {
   static const ByteTokenizer tokenizer;
   const std::string stop = "ab\xc3\xa9";
-  TextStream out(tokenizer, {stop, "zz"});
+  IncrementalDetokenizer out(tokenizer, {stop, "zz"});
   std::string all;
   for (const char c : bytes) {
     const std::string text = out.add(static_cast<unsigned char>(c));

@@ -10,10 +10,10 @@
 
 #include "core/base/files.h"
 #include "core/formats/huggingface/hf_weights.h"
-#include "core/planning/engine_server.h"
 #include "core/jobs/recorded_steps.h"
 #include "core/jobs/sweep_run.h"
-#include "core/serve/load/model_backend.h"
+#include "core/planning/engine_server.h"
+#include "core/serve/load/simulated_backend.h"
 #include "tests/runs/store_test_help.h"
 #include "tests/shipped.h"
 
@@ -117,12 +117,12 @@ class LawfulEngine : public serve::Executor {
 BenchPoint served_here(const Experiment& e, double rate, double slowness) {
   const model::Config config = formats::read_config(e.path("model.path"));
   std::vector<serve::TimedStep> told;
-  const auto engine =
-      serve::virtual_backend(std::make_unique<LawfulEngine>(config, slowness, told), engine_server(e, config).settings);
+  const auto engine = serve::make_simulated_backend(std::make_unique<LawfulEngine>(config, slowness, told),
+                                                    engine_server(e, config).settings);
   const serve::Load load = serve::make_load(
       {.request_rate = rate, .input_len = 100, .output_len = kAnswer, .num_prompts = kAnswers, .seed = 3});
   BenchPoint point = serve::summarise(load, engine->play(load, {}, {}), {});
-  point.steps = serve::alike_together(told);
+  point.steps = serve::merge_similar_steps(told);
   return point;
 }
 

@@ -90,7 +90,7 @@ std::vector<Finding> audit(const formats::BenchSet& set) {
   return out;
 }
 
-std::vector<Finding> audit(const formats::BenchSet& set, const AuditAgainst& against) {
+std::vector<Finding> audit(const formats::BenchSet& set, const AuditReference& against) {
   rules::Findings out = audit(set);
   rules::floors(set, against, out);
   rules::sort(out);

@@ -24,12 +24,12 @@ struct Finding {
   std::string formula;  // "2 x 30.7e9 x 15,360 FLOP / (8 x 918 TFLOP/s)"
 };
 
-struct AuditAgainst {
+struct AuditReference {
   model::Config model;
   hardware::Target target;
   double weight_bytes = 2, kv_bytes = 2;  // per element
 };
-std::vector<Finding> audit(const formats::BenchSet& set, const AuditAgainst& against);
+std::vector<Finding> audit(const formats::BenchSet& set, const AuditReference& against);
 // Without knowing model or target: units, monotony, Little's law, counts.
 std::vector<Finding> audit(const formats::BenchSet& set);
 

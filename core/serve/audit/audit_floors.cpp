@@ -52,7 +52,7 @@ Work work_of(const model::Config& config) {
   return work;
 }
 
-Chips chips_of(const AuditAgainst& a) {
+Chips chips_of(const AuditReference& a) {
   const hardware::Chip& c = a.target.chip;
   Chips out{.count = a.target.chips()};
   double per_chip = c.bf16_flops.value;
@@ -96,7 +96,7 @@ Prefill prefill_of(const model::Config& config, const Work& work, double cached,
 
 // Bytes of cache that one token reads after `tokens` before it. Layers that borrow theirs might find it still on the
 // chip, and V that is the same as K might be kept once.
-double cache_read(const AuditAgainst& a, double tokens) {
+double cache_read(const AuditReference& a, double tokens) {
   double bytes = 0;
   for (const model::Layer& l : a.model.layers) {
     const double seen = l.attention == model::Attention::sliding && a.model.sliding_window > 0
@@ -120,7 +120,7 @@ std::string cache_words(const BenchSet& set, const BenchPoint& p) {
 
 class Floors {
  public:
-  Floors(const BenchSet& set, const AuditAgainst& against, Findings& out)
+  Floors(const BenchSet& set, const AuditReference& against, Findings& out)
       : set_(set), a_(against), out_(out), work_(work_of(against.model)), chips_(chips_of(against)) {}
 
   void all() {
@@ -303,7 +303,7 @@ class Floors {
   }
 
   const BenchSet& set_;
-  const AuditAgainst& a_;
+  const AuditReference& a_;
   Findings& out_;
   Work work_;
   Chips chips_;
@@ -311,7 +311,7 @@ class Floors {
 
 }  // namespace
 
-void floors(const BenchSet& set, const AuditAgainst& against, Findings& out) {
+void floors(const BenchSet& set, const AuditReference& against, Findings& out) {
   if (!against.target.chip.bf16_flops || !against.target.chip.memory_bandwidth) return;
   Floors(set, against, out).all();
 }

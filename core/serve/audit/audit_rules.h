@@ -10,7 +10,7 @@ namespace mw::serve::rules {
 
 // Appends what it finds.
 using Findings = std::vector<Finding>;
-void floors(const formats::BenchSet& set, const AuditAgainst& against, Findings& out);  // prefill, decode, links
+void floors(const formats::BenchSet& set, const AuditReference& against, Findings& out);  // prefill, decode, links
 void arithmetic(const formats::BenchSet& set, Findings& out);  // units, totals, order of percentiles, lengths
 void load(const formats::BenchSet& set, Findings& out);        // Little's law, counts, failures, loops, saturation
 void across(const formats::BenchSet& set, Findings& out);      // monotony over lengths and rates

@@ -94,22 +94,22 @@ bool is_loopback(std::string_view text) {
   return std::all_of(address.begin(), address.end() - 1, [](unsigned char c) { return c == 0; }) && address[15] == 1;
 }
 
-HttpAccess::HttpAccess(const std::string& bound_host, const std::vector<std::string>& hosts,
-                       const std::vector<std::string>& origins)
+HttpAccessPolicy::HttpAccessPolicy(const std::string& bound_host, const std::vector<std::string>& hosts,
+                                   const std::vector<std::string>& origins)
     : checks_hosts_(is_loopback(bound_host) || !hosts.empty()) {
   for (const std::string& host : hosts) hosts_.insert(allowed_host(host));
   for (const std::string& origin : origins) origins_.insert(origin_of(origin));
   hosts_.insert(lower(bound_host));
 }
 
-HostCheck HttpAccess::check_host(std::string_view header) const {
+HostCheck HttpAccessPolicy::check_host(std::string_view header) const {
   const auto host = host_of(header);
   if (!host) return HostCheck::malformed;
   if (!checks_hosts_ || is_loopback(*host) || hosts_.contains(*host)) return HostCheck::allowed;
   return HostCheck::refused;
 }
 
-bool HttpAccess::allows_origin(std::string_view header) const {
+bool HttpAccessPolicy::allows_origin(std::string_view header) const {
   return origins_.contains(lower(header));
 }
 

@@ -15,13 +15,13 @@ bool is_loopback(std::string_view host);
 
 enum class HostCheck { allowed, refused, malformed };
 
-class HttpAccess {
+class HttpAccessPolicy {
  public:
   // A server on a loopback address answers to loopback names and `hosts` only; on any other address to every name,
   // unless `hosts` are given. Pages of `origins` ("https://app.example:8443") may use it, no others.
   // Throws Error ALLOW-HOST, ALLOW-ORIGIN.
-  HttpAccess(const std::string& bound_host, const std::vector<std::string>& hosts,
-             const std::vector<std::string>& origins);
+  HttpAccessPolicy(const std::string& bound_host, const std::vector<std::string>& hosts,
+                   const std::vector<std::string>& origins);
   bool checks_hosts() const { return checks_hosts_; }
   HostCheck check_host(std::string_view header) const;  // NAME or NAME:PORT; every port is allowed
   bool allows_origin(std::string_view header) const;

@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/serve/http/openai_answer.h"
+#include "core/serve/http/openai_response.h"
 
 namespace mw::serve {
 namespace {
@@ -81,7 +81,7 @@ class HttpConnection : public httplib::Stream {
   size_t at_ = 0, left_ = 0;
   bool in_body_ = false, broken_ = false;
   HttpHead head_;
-  ChunkedFraming framing_;
+  ChunkedBodyValidator framing_;
   std::optional<HttpError> refusal_;
 };
 

@@ -123,7 +123,7 @@ HttpHead parse_head(std::string_view text) {
   return head;
 }
 
-void ChunkedFraming::step(char c) {
+void ChunkedBodyValidator::step(char c) {
   const auto expect = [&](char wanted, State next) {
     if (c != wanted) malformed("the chunks of the body are not framed as HTTP says");
     state_ = next;
@@ -161,7 +161,7 @@ void ChunkedFraming::step(char c) {
   }
 }
 
-void ChunkedFraming::check(std::string_view bytes) {
+void ChunkedBodyValidator::check(std::string_view bytes) {
   while (!bytes.empty()) {
     if (state_ == State::data && left_ > 1) {  // all but the last byte of a chunk at once
       const size_t n = static_cast<size_t>(std::min<std::uint64_t>(left_ - 1, bytes.size()));

@@ -32,7 +32,7 @@ size_t head_size(std::string_view received, size_t& scanned);
 HttpHead parse_head(std::string_view head);
 
 // Follows a chunked body as it is handed on. Trailers are refused.
-class ChunkedFraming {
+class ChunkedBodyValidator {
  public:
   // Throws at the first byte that breaks the framing; bytes behind the end of the body are not to be given.
   void check(std::string_view bytes);

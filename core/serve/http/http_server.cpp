@@ -8,11 +8,11 @@
 
 #include "core/base/rng.h"
 #include "core/data/tokenizer/utf8.h"
+#include "core/serve/http/completion_stream.h"
 #include "core/serve/http/http_access.h"
-#include "core/serve/http/metrics.h"
-#include "core/serve/http/openai_answer.h"
 #include "core/serve/http/openai_request.h"
-#include "core/serve/http/reply.h"
+#include "core/serve/http/openai_response.h"
+#include "core/serve/http/server_metrics.h"
 
 namespace mw::serve {
 namespace {
@@ -64,7 +64,7 @@ void allow_page(const HttpHead& head, const std::string& origin, Response& res) 
 }  // namespace
 
 struct HttpServer::Impl {
-  Impl(HttpOptions o, ServedModel m, Live& l)
+  Impl(HttpOptions o, ServedModel m, ServingLoop& l)
       : options(std::move(o)),
         access(options.host, options.allow_hosts, options.allow_origins),
         model(std::move(m)),
@@ -87,17 +87,18 @@ struct HttpServer::Impl {
   std::string adapter_of(const std::string& name) const;
   Error unknown_model(const std::string& name) const;
   std::vector<int> prompt_of(const OpenAiRequest& request) const;
-  Ask ask_of(const OpenAiRequest& request);
-  void answer_whole(Reply& reply, const AnswerHead& head, Response& res);
-  void answer_stream(std::shared_ptr<Reply> reply, const AnswerHead& head, Usage usage, Response& res);
+  GenerationRequest ask_of(const OpenAiRequest& request);
+  void answer_whole(CompletionStream& reply, const ResponseHeader& head, Response& res);
+  void answer_stream(std::shared_ptr<CompletionStream> reply, const ResponseHeader& head, UsageMode usage,
+                     Response& res);
   HttpError shown(const std::exception& error) const;
   void explain_failure(Response& res) const;
 
   const HttpOptions options;
-  const HttpAccess access;
+  const HttpAccessPolicy access;
   const ServedModel model;
-  Live& live;
-  Metrics metrics;
+  ServingLoop& live;
+  ServerMetrics metrics;
   const std::int64_t created = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   std::atomic<std::uint64_t> asked{0};
   std::atomic<bool> stopping{false};
@@ -215,13 +216,13 @@ std::vector<ModelEntry> HttpServer::Impl::models() const {
 void HttpServer::Impl::answer_model(const std::string& name, Response& res) const {
   for (const ModelEntry& entry : models())
     if (entry.id == name) return answer_json(res, 200, model_json(entry, model.max_model_len, created));
-  answer_error(res, http_error(unknown_model(name)));
+  answer_error(res, to_http_error(unknown_model(name)));
 }
 
 HttpError HttpServer::Impl::shown(const std::exception& error) const {
   const auto* ours = dynamic_cast<const Error*>(&error);
   if (!ours) return {.status = 500, .type = "internal_error", .message = error.what()};
-  HttpError out = http_error(*ours);
+  HttpError out = to_http_error(*ours);
   if (out.status == 429 && stopping) out.status = 503, out.type = "server_error", out.code = "stopping";
   return out;
 }
@@ -279,11 +280,12 @@ std::vector<int> HttpServer::Impl::prompt_of(const OpenAiRequest& request) const
   return ids;
 }
 
-Ask HttpServer::Impl::ask_of(const OpenAiRequest& request) {
-  Ask ask{.prompt = {.ids = prompt_of(request)}, .priority = request.priority};
+GenerationRequest HttpServer::Impl::ask_of(const OpenAiRequest& request) {
+  GenerationRequest ask{.prompt = {.ids = prompt_of(request)}, .priority = request.priority};
   const int room = model.max_model_len - static_cast<int>(ask.prompt.ids.size());
-  ask.max_new = request.max_tokens.value_or(request.endpoint == Endpoint::chat ? std::max(room, 1) : kDefaultTokens);
-  if (!request.max_tokens) ask.max_new = std::max(1, std::min(ask.max_new, room));
+  ask.max_new_tokens =
+      request.max_tokens.value_or(request.endpoint == Endpoint::chat ? std::max(room, 1) : kDefaultTokens);
+  if (!request.max_tokens) ask.max_new_tokens = std::max(1, std::min(ask.max_new_tokens, room));
   Prompt& p = ask.prompt;
   p.temperature = request.temperature, p.top_p = request.top_p, p.top_k = request.top_k;
   p.seed = request.seed.value_or(mix64(asked));  // another one for every request
@@ -297,45 +299,47 @@ Ask HttpServer::Impl::ask_of(const OpenAiRequest& request) {
 }
 
 void HttpServer::Impl::complete(Endpoint endpoint, const Request& req, Response& res) {
-  const OpenAiRequest request = openai_request(endpoint, req.body);
-  Ask ask = ask_of(request);
-  const AnswerHead head{.endpoint = endpoint,
-                        .id = answer_id(endpoint, static_cast<std::uint64_t>(created) << 32 ^ ++asked),
-                        .model = request.model.empty() ? model.name : request.model,
-                        .created = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())};
+  const OpenAiRequest request = parse_openai_request(endpoint, req.body);
+  GenerationRequest ask = ask_of(request);
+  const ResponseHeader head{.endpoint = endpoint,
+                            .id = make_response_id(endpoint, static_cast<std::uint64_t>(created) << 32 ^ ++asked),
+                            .model = request.model.empty() ? model.name : request.model,
+                            .created = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())};
   res.set_header("x-request-id", head.id);
-  auto reply = std::make_shared<Reply>(live, metrics, std::move(ask), TextStream(*model.tokenizer, request.stop));
+  auto reply = std::make_shared<CompletionStream>(live, metrics, std::move(ask),
+                                                  IncrementalDetokenizer(*model.tokenizer, request.stop));
   request.stream ? answer_stream(std::move(reply), head, request.usage, res) : answer_whole(*reply, head, res);
 }
 
-void HttpServer::Impl::answer_whole(Reply& reply, const AnswerHead& head, Response& res) {
+void HttpServer::Impl::answer_whole(CompletionStream& reply, const ResponseHeader& head, Response& res) {
   std::string text;
   for (;;) {
-    const Reply::Piece piece = reply.next(HttpConnections::client_gone);
+    const CompletionStream::Piece piece = reply.next(HttpConnections::client_gone);
     text += piece.text;
     if (!piece.last()) continue;
     if (piece.finish.empty())
       answer_error(res, {500, "internal_error", piece.gone ? "the client has gone" : piece.error, "", "failed"});
     else
-      answer_json(res, 200, whole_answer(head, text, piece.finish, reply.usage()));
+      answer_json(res, 200, completion_json(head, text, piece.finish, reply.usage()));
     return;
   }
 }
 
-void HttpServer::Impl::answer_stream(std::shared_ptr<Reply> reply, const AnswerHead& head, Usage usage, Response& res) {
+void HttpServer::Impl::answer_stream(std::shared_ptr<CompletionStream> reply, const ResponseHeader& head,
+                                     UsageMode usage, Response& res) {
   res.set_header("Cache-Control", "no-cache");
   res.set_chunked_content_provider(
-      "text/event-stream", [reply, head, usage, part = Part::first](size_t, httplib::DataSink& sink) mutable {
-        const Reply::Piece piece = reply->next(HttpConnections::client_gone);
+      "text/event-stream", [reply, head, usage, part = ChunkPosition::first](size_t, httplib::DataSink& sink) mutable {
+        const CompletionStream::Piece piece = reply->next(HttpConnections::client_gone);
         if (piece.gone) return false;
         std::string out;
         if (!piece.error.empty()) {
           out = sse(to_json(HttpError{500, "internal_error", piece.error, "", "failed"}));
         } else {
-          Json json = chunk(head, std::exchange(part, Part::later), piece.text, piece.finish);
-          if (usage == Usage::always) json["usage"] = to_json(reply->usage());
+          Json json = chunk(head, std::exchange(part, ChunkPosition::later), piece.text, piece.finish);
+          if (usage == UsageMode::always) json["usage"] = to_json(reply->usage());
           out = sse(json);
-          if (piece.last() && usage != Usage::none) out += sse(usage_chunk(head, reply->usage()));
+          if (piece.last() && usage != UsageMode::none) out += sse(usage_chunk(head, reply->usage()));
         }
         if (piece.last()) out += kSseEnd;
         if (!sink.write(out.data(), out.size())) return false;
@@ -344,7 +348,7 @@ void HttpServer::Impl::answer_stream(std::shared_ptr<Reply> reply, const AnswerH
       });
 }
 
-HttpServer::HttpServer(HttpOptions options, ServedModel model, Live& live)
+HttpServer::HttpServer(HttpOptions options, ServedModel model, ServingLoop& live)
     : impl_(std::make_unique<Impl>(std::move(options), std::move(model), live)) {}
 
 HttpServer::~HttpServer() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The OpenAI protocol over HTTP for what Live serves: /v1/completions, /v1/chat/completions (whole or streamed),
+// The OpenAI protocol over HTTP for what ServingLoop serves: /v1/completions, /v1/chat/completions (whole or streamed),
 // /v1/models, /v1/models/NAME, /health, /version, /metrics. A client that goes away cancels its request. Requests under
 // other names than allowed and of web pages are refused (http_access.h). Constructed and stopped by one thread;
 // handlers have their own.
@@ -27,7 +27,7 @@ struct HttpOptions {
   std::string host = "127.0.0.1";
   int port = 8000;                                          // 0: one that is free
   std::string api_key{};                                    // empty: everybody may ask
-  std::vector<std::string> allow_hosts{}, allow_origins{};  // see HttpAccess
+  std::vector<std::string> allow_hosts{}, allow_origins{};  // see HttpAccessPolicy
   ConnectionLimits limits{};
 };
 
@@ -35,7 +35,7 @@ class HttpServer {
  public:
   // Listens and answers from now on; `live` and the tokenizer outlive it. Throws Error LISTEN, ALLOW-HOST,
   // ALLOW-ORIGIN.
-  HttpServer(HttpOptions options, ServedModel model, Live& live);
+  HttpServer(HttpOptions options, ServedModel model, ServingLoop& live);
   ~HttpServer();
   int port() const;
   std::string address() const;  // "http://127.0.0.1:8000"

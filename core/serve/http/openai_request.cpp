@@ -196,13 +196,13 @@ void read_stream(const Fields& f, OpenAiRequest& out) {
   if (!options) return;
   if (!options->is_object()) refuse("stream_options", "this is no object", "an object", short_text(*options));
   const Fields o(*options);
-  if (o.flag("include_usage", false)) out.usage = Usage::at_end;
-  if (o.flag("continuous_usage_stats", false) && out.usage == Usage::at_end) out.usage = Usage::always;
+  if (o.flag("include_usage", false)) out.usage = UsageMode::at_end;
+  if (o.flag("continuous_usage_stats", false) && out.usage == UsageMode::at_end) out.usage = UsageMode::always;
 }
 
 }  // namespace
 
-OpenAiRequest openai_request(Endpoint endpoint, std::string_view body) {
+OpenAiRequest parse_openai_request(Endpoint endpoint, std::string_view body) {
   const Json json = parse_json(body, "request body");
   if (!json.is_object()) refuse("", "the body is not a JSON object", "an object", short_text(json));
   const Fields f(json);

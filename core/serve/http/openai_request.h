@@ -13,7 +13,7 @@
 namespace mw::serve {
 
 enum class Endpoint { completions, chat };
-enum class Usage { none, at_end, always };  // chunks of a stream that carry it
+enum class UsageMode { none, at_end, always };  // chunks of a stream that carry it
 
 struct OpenAiRequest {
   Endpoint endpoint{};
@@ -31,10 +31,10 @@ struct OpenAiRequest {
   bool ignore_eos = false;
   int priority = 0;
   bool stream = false;
-  Usage usage = Usage::none;
+  UsageMode usage = UsageMode::none;
 };
 
 // Throws Error REQUEST whose place is the parameter at fault.
-OpenAiRequest openai_request(Endpoint endpoint, std::string_view body);
+OpenAiRequest parse_openai_request(Endpoint endpoint, std::string_view body);
 
 }  // namespace mw::serve

@@ -105,7 +105,7 @@ double bandwidth(double p, double n) {
 
 }  // namespace
 
-Capacity capacity_of(const std::vector<BenchPoint>& same_length, const Slo& slo) {
+Capacity find_capacity(const std::vector<BenchPoint>& same_length, const Slo& slo) {
   const std::vector<Rate> rates = rates_of(same_length);
   Capacity capacity;
   capacity.knee = knee_of(rates);

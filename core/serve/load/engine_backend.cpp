@@ -22,11 +22,11 @@ constexpr double kLate = 0.005;  // s: a client that is later than this measures
 // thread; answers come on the server's.
 class Player {
  public:
-  Player(Live& live, const std::vector<TimedRequest>& requests, int most, std::vector<Ask> asks)
+  Player(ServingLoop& live, const std::vector<TimedRequest>& requests, int most, std::vector<GenerationRequest> asks)
       : live_(live), requests_(requests), most_(most), asks_(std::move(asks)), results_(requests.size()) {}
 
   // Of each request; nothing of those that the stop cut short. Seconds since the start.
-  std::vector<std::optional<formats::RequestResult>> play(Arrival arrival, const Backend::OnProgress& progress,
+  std::vector<std::optional<formats::RequestResult>> play(Arrival arrival, const LoadBackend::OnProgress& progress,
                                                           const std::stop_token& stop) {
     begun_ = live_.now();
     const Clock::time_point begun = Clock::now();
@@ -58,7 +58,7 @@ class Player {
   }
 
   template <class F>
-  void wait(Clock::time_point until, const std::stop_token& stop, const Backend::OnProgress& progress, F ready) {
+  void wait(Clock::time_point until, const std::stop_token& stop, const LoadBackend::OnProgress& progress, F ready) {
     {
       std::unique_lock lock(mutex_);
       const long before = done_;
@@ -67,7 +67,7 @@ class Player {
     report(progress);
   }
 
-  void report(const Backend::OnProgress& progress) {
+  void report(const LoadBackend::OnProgress& progress) {
     long done = 0;
     {
       const std::lock_guard lock(mutex_);
@@ -83,7 +83,7 @@ class Player {
     }
     const double at = live_.now() - begun_;
     try {
-      sent_.push_back(live_.submit(std::move(asks_[i]), [this, i, arrival](RequestId, const Answered& a) {
+      sent_.push_back(live_.submit(std::move(asks_[i]), [this, i, arrival](RequestId, const TokenEvent& a) {
         if (a.token < 0) ended(i, arrival, a);
       }));
     } catch (const Error& error) {
@@ -96,11 +96,11 @@ class Player {
     }
   }
 
-  void ended(size_t i, Arrival arrival, const Answered& a) {
+  void ended(size_t i, Arrival arrival, const TokenEvent& a) {
     formats::RequestResult r = a.timing;
     for (double* at : {&r.sent_s, &r.first_token_s, &r.end_s, &r.scheduled_s}) *at -= begun_;
     r.intended_s = arrival == Arrival::closed ? r.sent_s : requests_[i].at_s;
-    close(i, a.end == End::cancelled ? std::nullopt : std::optional(std::move(r)));
+    close(i, a.end == FinishReason::cancelled ? std::nullopt : std::optional(std::move(r)));
   }
 
   void close(size_t i, std::optional<formats::RequestResult> result) {
@@ -110,10 +110,10 @@ class Player {
     changed_.notify_all();
   }
 
-  Live& live_;
+  ServingLoop& live_;
   const std::vector<TimedRequest>& requests_;
   const int most_;
-  std::vector<Ask> asks_;
+  std::vector<GenerationRequest> asks_;
   std::vector<RequestId> sent_;
   double begun_ = 0;
 
@@ -124,21 +124,21 @@ class Player {
   std::vector<std::optional<formats::RequestResult>> results_;
 };
 
-class LiveBackend : public Backend {
+class LiveBackend : public LoadBackend {
  public:
-  LiveBackend(Executor& executor, const SchedulerSettings& settings, const EngineLoad& load)
+  LiveBackend(Executor& executor, const SchedulerSettings& settings, const EngineBackendOptions& load)
       : load_(load), live_(settings, executor, kQueue) {}
 
-  Played play(const Load& load, const OnProgress& progress, std::stop_token stop) override {
+  LoadResult play(const Load& load, const OnProgress& progress, std::stop_token stop) override {
     const LoadSettings& s = load.settings;
     const int most = s.concurrency > 0 ? s.concurrency : kQueue;
-    if (s.prompts == Prompts::salted) live_.clear_prefix_cache();  // they cannot hit what others left
+    if (s.prompts == PromptMode::salted) live_.clear_prefix_cache();  // they cannot hit what others left
     if (!load.warmups.empty()) Player(live_, load.warmups, most, asks(load.warmups)).play(Arrival::burst, {}, stop);
     if (load_.warmed_up) load_.warmed_up();
     live_.take_timeline();
     const SchedulerState before = live_.state().scheduler;
     Player player(live_, load.requests, most, asks(load.requests));
-    Played played;
+    LoadResult played;
     double first = 0, last = 0;
     for (auto& r : player.play(s.arrival, progress, stop)) {
       if (!r) continue;
@@ -158,16 +158,16 @@ class LiveBackend : public Backend {
   }
 
  private:
-  std::vector<Ask> asks(const std::vector<TimedRequest>& requests) const {  // before the clock starts
-    std::vector<Ask> all;
+  std::vector<GenerationRequest> asks(const std::vector<TimedRequest>& requests) const {  // before the clock starts
+    std::vector<GenerationRequest> all;
     for (const TimedRequest& r : requests)
       all.push_back(
           {.prompt = {.ids = prompt_ids(r, load_.first_id, load_.vocab), .adapter = load_.adapter ? kLoadAdapter : ""},
-           .max_new = r.output_len});
+           .max_new_tokens = r.output_len});
     return all;
   }
 
-  static void warn(const LoadSettings& s, Played& played) {
+  static void warn(const LoadSettings& s, LoadResult& played) {
     std::vector<double> late;
     for (const formats::RequestResult& r : played.requests) late.push_back(r.sent_s - r.intended_s);
     if (s.arrival == Arrival::closed || late.empty()) return;
@@ -180,39 +180,40 @@ class LiveBackend : public Backend {
                               " ms of their time");
   }
 
-  EngineLoad load_;
-  Live live_;
+  EngineBackendOptions load_;
+  ServingLoop live_;
 };
 
-class EngineBackend : public Backend {
+class EngineBackend : public LoadBackend {
  public:
-  EngineBackend(engine::Network& network, const SchedulerSettings& settings, const EngineLoad& load)
+  EngineBackend(engine::Network& network, const SchedulerSettings& settings, const EngineBackendOptions& load)
       : executor_(network, settings), logged_(executor_, network.config()) {
     if (load.adapter) executor_.add_adapter(kLoadAdapter, *load.adapter);
-    EngineLoad logged = load;
+    EngineBackendOptions logged = load;
     logged.warmed_up = [this] { logged_.take(); };
-    backend_ = live_backend(logged_, settings, logged);
+    backend_ = make_loop_backend(logged_, settings, logged);
   }
-  Played play(const Load& load, const OnProgress& progress, std::stop_token stop) override {
-    Played played = backend_->play(load, progress, std::move(stop));
-    played.steps = alike_together(with_waits(logged_.take()));
+  LoadResult play(const Load& load, const OnProgress& progress, std::stop_token stop) override {
+    LoadResult played = backend_->play(load, progress, std::move(stop));
+    played.steps = merge_similar_steps(time_logged_steps(logged_.take()));
     return played;
   }
 
  private:
   EngineExecutor executor_;
   LoggingExecutor logged_;
-  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<LoadBackend> backend_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> live_backend(Executor& executor, const SchedulerSettings& settings, const EngineLoad& load) {
+std::unique_ptr<LoadBackend> make_loop_backend(Executor& executor, const SchedulerSettings& settings,
+                                               const EngineBackendOptions& load) {
   return std::make_unique<LiveBackend>(executor, settings, load);
 }
 
-std::unique_ptr<Backend> engine_backend(engine::Network& network, const SchedulerSettings& settings,
-                                        const EngineLoad& load) {
+std::unique_ptr<LoadBackend> make_engine_backend(engine::Network& network, const SchedulerSettings& settings,
+                                                 const EngineBackendOptions& load) {
   return std::make_unique<EngineBackend>(network, settings, load);
 }
 

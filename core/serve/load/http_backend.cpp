@@ -8,8 +8,8 @@
 
 #include "core/base/error.h"
 #include "core/data/tokenizer/utf8.h"
-#include "core/serve/load/http_player.h"
-#include "core/serve/load/metrics_watch.h"
+#include "core/serve/load/http_load_driver.h"
+#include "core/serve/load/metrics_poller.h"
 #include "core/serve/load/word_prompts.h"
 
 namespace mw::serve {
@@ -34,20 +34,20 @@ std::string found_text(const StreamClient::Got& got) {
   return "HTTP " + std::to_string(got.status) + " " + data::excerpt(got.body, 200);
 }
 
-class HttpBackend : public Backend {
+class HttpBackend : public LoadBackend {
  public:
   explicit HttpBackend(HttpLoadOptions options) : options_(std::move(options)), client_(options_.target) {
     find_model();
   }
-  Played play(const Load& load, const OnProgress& progress, std::stop_token stop) override;
+  LoadResult play(const Load& load, const OnProgress& progress, std::stop_token stop) override;
 
  private:
   void find_model();
   std::string request_body(const Json& prompt, int output_len) const;
   Json prompt_of(const TimedRequest& request) const;
   int count_tokens(const std::string& text);
-  HttpWork work() const;
-  void warn(const Load& load, const std::vector<Streamed>& answers, Played& played) const;
+  HttpRequestSource work() const;
+  void warn(const Load& load, const std::vector<StreamedCompletion>& answers, LoadResult& played) const;
 
   HttpLoadOptions options_;
   StreamClient client_;
@@ -110,29 +110,29 @@ int HttpBackend::count_tokens(const std::string& text) {
                                                        : 0;
 }
 
-HttpWork HttpBackend::work() const {
+HttpRequestSource HttpBackend::work() const {
   return {.target = options_.target,
           .body = [this](const TimedRequest& r) { return request_body(prompt_of(r), r.output_len); },
           .expected =
               [this](const TimedRequest& r) {
-                return Expected{.prompt_tokens = r.prompt_len,
-                                .output_tokens = r.output_len,
-                                .prompt_slack = words_ ? r.prompt_len / 2 : 0};
+                return ExpectedUsage{.prompt_tokens = r.prompt_len,
+                                     .output_tokens = r.output_len,
+                                     .prompt_slack = words_ ? r.prompt_len / 2 : 0};
               }};
 }
 
-Played HttpBackend::play(const Load& load, const OnProgress& progress, std::stop_token stop) {
+LoadResult HttpBackend::play(const Load& load, const OnProgress& progress, std::stop_token stop) {
   if (options_.vocab == 0 && !words_) words_.emplace([this](const std::string& text) { return count_tokens(text); });
-  const HttpWork requests = work();
+  const HttpRequestSource requests = work();
   const LoadSettings& s = load.settings;
   const int most = s.concurrency > 0 ? std::min(s.concurrency, options_.most_in_flight) : options_.most_in_flight;
-  if (!load.warmups.empty()) HttpPlayer(requests, load.warmups, Arrival::burst, most, stop).play({});
-  HttpPlayer player(requests, load.requests, s.arrival, most, stop);
-  MetricsWatch watch(options_.target, player.origin());
-  const std::vector<Streamed> answers = player.play(progress);
-  MetricsWatch::Seen seen = watch.finish();
+  if (!load.warmups.empty()) HttpLoadDriver(requests, load.warmups, Arrival::burst, most, stop).play({});
+  HttpLoadDriver player(requests, load.requests, s.arrival, most, stop);
+  MetricsPoller watch(options_.target, player.origin());
+  const std::vector<StreamedCompletion> answers = player.play(progress);
+  MetricsPoller::Seen seen = watch.finish();
 
-  Played played;
+  LoadResult played;
   played.timeline = std::move(seen.timeline);
   played.prefix_hits = seen.prefix_hits;
   double first = 0, last = 0;
@@ -149,7 +149,7 @@ Played HttpBackend::play(const Load& load, const OnProgress& progress, std::stop
   return played;
 }
 
-void warn_of_failures(const Played& played, std::vector<std::string>& warnings) {
+void warn_of_failures(const LoadResult& played, std::vector<std::string>& warnings) {
   std::map<std::string, long> reasons;
   for (const formats::RequestResult& r : played.requests)
     if (!r.completed()) ++reasons[r.error];
@@ -163,7 +163,7 @@ void warn_of_failures(const Played& played, std::vector<std::string>& warnings) 
   }
 }
 
-void warn_of_lateness(const LoadSettings& s, int most, const Played& played, std::vector<std::string>& warnings) {
+void warn_of_lateness(const LoadSettings& s, int most, const LoadResult& played, std::vector<std::string>& warnings) {
   std::vector<double> late;
   for (const formats::RequestResult& r : played.requests) late.push_back(r.sent_s - r.intended_s);
   if (s.arrival == Arrival::closed || late.empty()) return;
@@ -179,13 +179,13 @@ void warn_of_lateness(const LoadSettings& s, int most, const Played& played, std
                        "; latencies from the intended time include that");
 }
 
-void HttpBackend::warn(const Load& load, const std::vector<Streamed>& answers, Played& played) const {
+void HttpBackend::warn(const Load& load, const std::vector<StreamedCompletion>& answers, LoadResult& played) const {
   warn_of_failures(played, played.warnings);
   warn_of_lateness(load.settings, options_.most_in_flight, played, played.warnings);
   long short_ones = 0, uncounted = 0, coarse = 0, completed = 0;
   double tokens = 0, wanted = 0;
   for (size_t i = 0; i < answers.size(); ++i) {
-    const Streamed& a = answers[i];
+    const StreamedCompletion& a = answers[i];
     if (a.stopped || !a.result.completed()) continue;
     ++completed;
     short_ones += a.result.output_tokens < load.requests[i].output_len;
@@ -216,7 +216,7 @@ void HttpBackend::warn(const Load& load, const std::vector<Streamed>& answers, P
 
 }  // namespace
 
-std::unique_ptr<Backend> http_backend(HttpLoadOptions options) {
+std::unique_ptr<LoadBackend> make_http_backend(HttpLoadOptions options) {
   return std::make_unique<HttpBackend>(std::move(options));
 }
 

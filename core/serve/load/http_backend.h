@@ -19,6 +19,6 @@ struct HttpLoadOptions {
 };
 
 // Throws Error URL; SERVER where nothing answers or the model is not there.
-std::unique_ptr<Backend> http_backend(HttpLoadOptions options);
+std::unique_ptr<LoadBackend> make_http_backend(HttpLoadOptions options);
 
 }  // namespace mw::serve

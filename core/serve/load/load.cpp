@@ -42,7 +42,7 @@ void check(const LoadSettings& s) {
   if (s.arrival == Arrival::poisson)
     require(s.burstiness > 0 && std::isfinite(s.burstiness), "burstiness", s.burstiness, "more than 0");
   if (s.arrival == Arrival::closed) require(s.concurrency >= 1, "concurrency", s.concurrency, "at least one user");
-  if ((s.lengths == LengthLaw::recorded || s.arrival == Arrival::recorded) && s.workload.empty())
+  if ((s.lengths == LengthDistribution::recorded || s.arrival == Arrival::recorded) && s.workload.empty())
     throw no_load("no recorded workload is named", "workload", "", "a CSV, JSONL or result file");
 }
 
@@ -73,7 +73,7 @@ bool at_once(const LoadSettings& s) {
   return s.arrival == Arrival::burst || s.arrival == Arrival::closed || std::isinf(s.request_rate);
 }
 
-double mean_rate(const std::vector<Recorded>& recorded) {
+double mean_rate(const std::vector<RecordedRequest>& recorded) {
   const double span = recorded.back().at_s;
   if (!(span > 0))
     throw no_load("the recorded requests have no times", "workload", count_text(static_cast<double>(recorded.size())),
@@ -82,7 +82,7 @@ double mean_rate(const std::vector<Recorded>& recorded) {
 }
 
 // The first comes at 0. Other rates with one seed are the same arrivals at another speed.
-std::vector<double> arrival_times(const LoadSettings& s, const std::vector<Recorded>& recorded) {
+std::vector<double> arrival_times(const LoadSettings& s, const std::vector<RecordedRequest>& recorded) {
   std::vector<double> at(static_cast<size_t>(s.num_prompts), 0.0);
   if (at_once(s)) return at;
   if (s.arrival == Arrival::recorded) {  // repeated as often as there are requests, a mean interval between
@@ -107,15 +107,16 @@ int within(Draws& draws, int mean, double spread) {
                        static_cast<int>(std::ceil(mean * (1 + spread))));
 }
 
-void set_lengths(const LoadSettings& s, const std::vector<Recorded>& recorded, std::vector<TimedRequest>& requests) {
+void set_lengths(const LoadSettings& s, const std::vector<RecordedRequest>& recorded,
+                 std::vector<TimedRequest>& requests) {
   Draws draws(Rng{s.seed, stream::kLengths});
   for (size_t i = 0; i < requests.size(); ++i) {
     TimedRequest& r = requests[i];
     r.prompt_len = s.input_len, r.output_len = s.output_len;
-    if (s.lengths == LengthLaw::uniform) {
+    if (s.lengths == LengthDistribution::uniform) {
       r.prompt_len = within(draws, s.input_len, s.spread);
       r.output_len = within(draws, s.output_len, s.spread);
-    } else if (s.lengths == LengthLaw::recorded) {
+    } else if (s.lengths == LengthDistribution::recorded) {
       r.prompt_len = recorded[i % recorded.size()].prompt_len;
       r.output_len = recorded[i % recorded.size()].output_len;
     }
@@ -124,7 +125,7 @@ void set_lengths(const LoadSettings& s, const std::vector<Recorded>& recorded, s
 }
 
 void set_prompts(const LoadSettings& s, std::uint64_t which, std::vector<TimedRequest>& requests) {
-  const std::uint64_t salt = s.prompts == Prompts::salted ? mix64(s.salt + 1) : 0;
+  const std::uint64_t salt = s.prompts == PromptMode::salted ? mix64(s.salt + 1) : 0;
   const Rng own{s.seed, which, salt};
   const std::uint64_t shared_seed = Rng{s.seed, stream::kShared, salt}.at(0);
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -137,8 +138,8 @@ void set_prompts(const LoadSettings& s, std::uint64_t which, std::vector<TimedRe
 
 Load make_load(const LoadSettings& s) {
   check(s);
-  std::vector<Recorded> recorded;
-  if (s.lengths == LengthLaw::recorded || s.arrival == Arrival::recorded) recorded = read_workload(s.workload);
+  std::vector<RecordedRequest> recorded;
+  if (s.lengths == LengthDistribution::recorded || s.arrival == Arrival::recorded) recorded = read_workload(s.workload);
   Load load{s, std::vector<TimedRequest>(static_cast<size_t>(s.warmups)),
             std::vector<TimedRequest>(static_cast<size_t>(s.num_prompts))};
   if (s.arrival == Arrival::recorded && s.request_rate == 0) load.settings.request_rate = mean_rate(recorded);

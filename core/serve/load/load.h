@@ -16,8 +16,8 @@ enum class Arrival {
   closed,    // `concurrency` users, each sends when its last answer is complete
   recorded   // open loop, as `workload` says, stretched to the mean rate `request_rate`; rate 0: at its own pace
 };
-enum class LengthLaw { fixed, uniform, recorded };  // uniform: within +- spread of the mean
-enum class Prompts { salted, replayed };            // new random prompts for every point, or the same ones again
+enum class LengthDistribution { fixed, uniform, recorded };  // uniform: within +- spread of the mean
+enum class PromptMode { salted, replayed };  // new random prompts for every point, or the same ones again
 
 struct LoadSettings {
   Arrival arrival = Arrival::poisson;
@@ -25,11 +25,11 @@ struct LoadSettings {
   double burstiness = 1;
   int concurrency = 0;  // closed: users; open: most in flight at the client, 0: no cap
   int input_len = 512, output_len = 128;
-  LengthLaw lengths = LengthLaw::fixed;
+  LengthDistribution lengths = LengthDistribution::fixed;
   double spread = 0;                 // 0..1, of uniform
   std::filesystem::path workload{};  // recorded: see read_workload
   int shared_prefix = 0;             // tokens at the start that all prompts share
-  Prompts prompts = Prompts::salted;
+  PromptMode prompts = PromptMode::salted;
   int num_prompts = 100;
   int warmups = 0;  // requests before the clock starts, not counted
   std::uint64_t seed = 1;
@@ -54,12 +54,13 @@ Load make_load(const LoadSettings& settings);
 // Token ids in [first_id, vocab) of a prompt, the same on every backend. Never special ones if first_id is above them.
 std::vector<int> prompt_ids(const TimedRequest& request, int first_id, int vocab);
 
-// Recorded: CSV or JSONL with arrival (s), prompt and output tokens, or a result of ours or of vLLM with details.
-struct Recorded {
+// RecordedRequest: CSV or JSONL with arrival (s), prompt and output tokens, or a result of ours or of vLLM with
+// details.
+struct RecordedRequest {
   double at_s = 0;
   int prompt_len = 0, output_len = 0;
 };
-std::vector<Recorded> read_workload(const std::filesystem::path& file);
+std::vector<RecordedRequest> read_workload(const std::filesystem::path& file);
 
 // Requests needed so that the relative half width of a 95 % interval of the p-th percentile, estimated from `values`,
 // is at most `share`.

@@ -59,7 +59,7 @@ struct Seen {
   double wait = 0;     // median before
 };
 
-Seen look(const Played& played) {
+Seen look(const LoadResult& played) {
   Seen seen;
   for (const RequestResult& r : played.requests)
     if (r.completed()) seen.done.push_back(&r);
@@ -109,7 +109,7 @@ std::string_view to_string(Saturation saturation) {
   return "";
 }
 
-Saturation saturation_of(const Load& load, const Played& played) {
+Saturation judge_saturation(const Load& load, const LoadResult& played) {
   const Seen seen = look(played);
   if (static_cast<double>(seen.done.size()) < kServed * static_cast<double>(played.requests.size()))
     return Saturation::overloaded;  // what it refused it did not serve

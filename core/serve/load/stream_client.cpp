@@ -6,7 +6,7 @@
 #include <signal.h>
 
 #include "core/base/error.h"
-#include "core/serve/load/stream_reading.h"
+#include "core/serve/load/completion_reader.h"
 
 namespace mw::serve {
 namespace {
@@ -102,10 +102,10 @@ StreamClient::StreamClient(const HttpTarget& target) : impl_(std::make_unique<Im
 }
 StreamClient::~StreamClient() = default;
 
-Streamed StreamClient::complete(const std::string& body, const Expected& expected, HttpClock::time_point origin,
-                                const std::stop_token& stop) {
-  Streamed out;
-  StreamReading reading(out, expected, origin);
+StreamedCompletion StreamClient::complete(const std::string& body, const ExpectedUsage& expected,
+                                          HttpClock::time_point origin, const std::stop_token& stop) {
+  StreamedCompletion out;
+  CompletionReader reading(out, expected, origin);
   const auto since = [&] { return std::chrono::duration<double>(HttpClock::now() - origin).count(); };
   httplib::Request request = impl_->request("POST", "/v1/completions", body);
   std::string refusal;
@@ -134,7 +134,7 @@ Streamed StreamClient::complete(const std::string& body, const Expected& expecte
   if (late)
     error = "no end within " + Json(impl_->target.timeout_s).dump() + " s";
   else if (status != 0 && status != 200)
-    error = "HTTP " + std::to_string(status) + ": " + message_of(refusal);
+    error = "HTTP " + std::to_string(status) + ": " + error_message_in(refusal);
   else if (!answer && status == 0)
     error = explain(answer.error());
   reading.conclude();

@@ -23,12 +23,12 @@ struct HttpTarget {
 
 using HttpClock = std::chrono::steady_clock;
 
-struct Expected {  // what was asked for, to hold the answer against
+struct ExpectedUsage {  // what was asked for, to hold the answer against
   int prompt_tokens = 0, output_tokens = 0;
   int prompt_slack = 0;  // by how many prompt tokens the server's count may be lower (text whose tokens are not known)
 };
 
-struct Streamed {
+struct StreamedCompletion {
   formats::RequestResult result;  // sent_s .. end_s since `origin`; prompt_tokens 0: not said
   int pieces = 0;                 // events with a choice
   bool usage_said = false, stopped = false;
@@ -40,8 +40,8 @@ class StreamClient {
   // Throws Error URL.
   explicit StreamClient(const HttpTarget& target);
   ~StreamClient();
-  Streamed complete(const std::string& body, const Expected& expected, HttpClock::time_point origin,
-                    const std::stop_token& stop);
+  StreamedCompletion complete(const std::string& body, const ExpectedUsage& expected, HttpClock::time_point origin,
+                              const std::stop_token& stop);
   struct Got {
     int status = 0;  // 0: no answer
     std::string body, error;

@@ -70,7 +70,7 @@ std::string name_of(const Point& p) {
 
 }  // namespace
 
-bool run_sweep(const SweepSettings& settings, Backend& backend, const std::vector<formats::BenchPoint>& done,
+bool run_sweep(const SweepSettings& settings, LoadBackend& backend, const std::vector<formats::BenchPoint>& done,
                const SweepCallbacks& callbacks, std::stop_token stop) {
   const std::vector<Point> points = points_of(settings);
   if (points.empty())
@@ -93,7 +93,7 @@ bool run_sweep(const SweepSettings& settings, Backend& backend, const std::vecto
         if (callbacks.progress) callbacks.progress(name_of(p), before + requests, total);
       };
       const Load load = make_load(p.load);
-      const Played played = backend.play(load, progress, stop);
+      const LoadResult played = backend.play(load, progress, stop);
       if (stop.stop_requested()) return false;  // half a point is none
       callbacks.point(summarise(load, played, settings.slo));
     }

@@ -27,7 +27,7 @@ struct SweepSettings {
 };
 
 // Whatever serves a load. Records every request, failed ones too.
-struct Played {
+struct LoadResult {
   std::vector<formats::RequestResult> requests;  // warm-ups left out
   std::vector<formats::StepTime> steps{};        // where it tells them
   std::vector<formats::LoadSample> timeline{};   // empty where the server does not say
@@ -35,20 +35,20 @@ struct Played {
   double prefix_hits = formats::kUnknown;
   std::vector<std::string> warnings{};  // "the client was late: ..."
 };
-class Backend {
+class LoadBackend {
  public:
-  virtual ~Backend() = default;
+  virtual ~LoadBackend() = default;
   using OnProgress = std::function<void(long done, long total)>;
   // Plays one load to its end (or the stop: what is complete by then). Throws Error where nothing can be served at all.
-  virtual Played play(const Load& load, const OnProgress& progress, std::stop_token stop) = 0;
+  virtual LoadResult play(const Load& load, const OnProgress& progress, std::stop_token stop) = 0;
 };
 
 // All numbers of a point from its requests (records.cpp): completed ones only; failed ones are counted, never timed.
-formats::BenchPoint summarise(const Load& load, const Played& played, const Slo& slo);
+formats::BenchPoint summarise(const Load& load, const LoadResult& played, const Slo& slo);
 // Whether the server kept up: queue and TTFT over the run's time (slope with its interval), served against offered.
 enum class Saturation { stable, backlogged, overloaded };
 std::string_view to_string(Saturation saturation);
-Saturation saturation_of(const Load& load, const Played& played);
+Saturation judge_saturation(const Load& load, const LoadResult& played);
 
 // The highest rate that meets the SLO and is not overloaded, interpolated linearly up to the next measured rate; and
 // the knee of the latency curve (largest distance from the chord). kUnknown where there is none.
@@ -57,7 +57,7 @@ struct Capacity {
   bool beyond_last = false;                // the highest measured rate meets the SLO: at_slo is a lower bound
   std::vector<double> failing_below = {};  // measured rates below at_slo that do not meet the SLO, ascending
 };
-Capacity capacity_of(const std::vector<formats::BenchPoint>& same_length, const Slo& slo);
+Capacity find_capacity(const std::vector<formats::BenchPoint>& same_length, const Slo& slo);
 
 struct SweepCallbacks {
   std::function<void(const formats::BenchPoint&)> point;
@@ -65,7 +65,7 @@ struct SweepCallbacks {
   std::function<void()> between = {};  // before every point: may wait
 };
 // Points that `done` has already (same rate and length) are not played again. False if it was stopped.
-bool run_sweep(const SweepSettings& settings, Backend& backend, const std::vector<formats::BenchPoint>& done,
+bool run_sweep(const SweepSettings& settings, LoadBackend& backend, const std::vector<formats::BenchPoint>& done,
                const SweepCallbacks& callbacks, std::stop_token stop);
 
 }  // namespace mw::serve

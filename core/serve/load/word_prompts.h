@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prompts of about as many tokens as wanted for a server whose tokenizer is not known: common English words, a function
-// of (seed, index) as token ids are, and how many of them make a token for this server. Immutable; any thread.
+// PromptMode of about as many tokens as wanted for a server whose tokenizer is not known: common English words, a
+// function of (seed, index) as token ids are, and how many of them make a token for this server. Immutable; any thread.
 #pragma once
 #include <functional>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recorded workloads from files: nothing in them is trusted.
+// RecordedRequest workloads from files: nothing in them is trusted.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -41,7 +41,7 @@ struct Place {
                .fix = "give arrival_s, prompt_tokens and output_tokens of each request"});
 }
 
-Recorded checked(const Place& place, double at_s, double prompt, double output) {
+RecordedRequest checked(const Place& place, double at_s, double prompt, double output) {
   if (!std::isfinite(at_s) || std::abs(at_s) > 1e12) bad(place, "not a time", std::to_string(at_s), "seconds");
   for (const double tokens : {prompt, output})
     if (!(tokens >= 1 && tokens <= kLongest && tokens == std::floor(tokens)))
@@ -88,13 +88,13 @@ double number_in(const Place& place, const std::vector<std::string_view>& row, s
   return value;
 }
 
-std::vector<Recorded> from_csv(std::string_view text, const std::filesystem::path& file) {
+std::vector<RecordedRequest> from_csv(std::string_view text, const std::filesystem::path& file) {
   const std::string_view first = take_line(text);
   const auto header = fields(first);
   const auto at = column(header, kArrival), prompt = column(header, kPrompt), output = column(header, kOutput);
   if (!prompt || !output)
     bad({file, "line 1"}, "columns are missing", std::string(first), "arrival_s,prompt_tokens,output_tokens");
-  std::vector<Recorded> all;
+  std::vector<RecordedRequest> all;
   for (long line = 2; !text.empty(); ++line) {
     const std::string_view content = take_line(text);
     if (content.find_first_not_of(" \t") == content.npos) continue;
@@ -117,7 +117,7 @@ std::optional<double> number_of(const Place& place, const Json& row, const Names
   return std::nullopt;
 }
 
-Recorded row_of(const Place& place, const Json& row) {
+RecordedRequest row_of(const Place& place, const Json& row) {
   if (!row.is_object()) bad(place, "not a request", short_text(row), "{\"arrival_s\": 0.5, \"prompt_tokens\": ...}");
   const auto prompt = number_of(place, row, kPrompt), output = number_of(place, row, kOutput);
   if (!prompt || !output) bad(place, "lengths are missing", short_text(row), "\"prompt_tokens\" and \"output_tokens\"");
@@ -128,15 +128,15 @@ bool is_result(const Json& json) {
   return json.is_object() && (json.contains("input_lens") || json.contains("requests"));
 }
 
-std::vector<Recorded> requests_of(const Place& place, const formats::BenchPoint& point) {
-  std::vector<Recorded> all;
+std::vector<RecordedRequest> requests_of(const Place& place, const formats::BenchPoint& point) {
+  std::vector<RecordedRequest> all;
   for (const formats::RequestResult& r : point.requests)
     if (r.completed()) all.push_back(checked(place, r.intended_s, r.prompt_tokens, r.output_tokens));
   if (all.empty()) bad(place, "a result without its requests", "a summary", "a result saved with details");
   return all;
 }
 
-std::vector<Recorded> from_document(const Json& json, const std::filesystem::path& file) {
+std::vector<RecordedRequest> from_document(const Json& json, const std::filesystem::path& file) {
   if (is_result(json)) return requests_of({file, ""}, formats::bench_point(json));
   if (json.is_object() && json.contains("points")) {
     const formats::BenchSet set = formats::bench_set(json);
@@ -146,13 +146,13 @@ std::vector<Recorded> from_document(const Json& json, const std::filesystem::pat
     return requests_of({file, "points[0]"}, set.points.front());
   }
   if (json.is_object()) return {row_of({file, ""}, json)};
-  std::vector<Recorded> all;
+  std::vector<RecordedRequest> all;
   for (const Json& row : json) all.push_back(row_of({file, "[" + std::to_string(all.size()) + "]"}, row));
   return all;
 }
 
-std::vector<Recorded> from_lines(std::string_view text, const std::filesystem::path& file) {
-  std::vector<Recorded> all;
+std::vector<RecordedRequest> from_lines(std::string_view text, const std::filesystem::path& file) {
+  std::vector<RecordedRequest> all;
   for (long line = 1; !text.empty(); ++line) {
     const std::string_view content = take_line(text);
     if (content.find_first_not_of(" \t") == content.npos) continue;
@@ -172,18 +172,19 @@ bool has_rows(std::string_view text) {
 
 }  // namespace
 
-std::vector<Recorded> read_workload(const std::filesystem::path& file) {
+std::vector<RecordedRequest> read_workload(const std::filesystem::path& file) {
   const std::string content = read_text(file, kMostBytes);
   std::string_view text = content;
   text.remove_prefix(std::min(text.size(), text.find_first_not_of(" \t\r\n")));
   const bool json = text.starts_with('{') || text.starts_with('[');
-  std::vector<Recorded> all = !json            ? from_csv(text, file)
-                              : has_rows(text) ? from_lines(text, file)
-                                               : from_document(parse_json(text, file.string()), file);
+  std::vector<RecordedRequest> all = !json            ? from_csv(text, file)
+                                     : has_rows(text) ? from_lines(text, file)
+                                                      : from_document(parse_json(text, file.string()), file);
   if (all.empty()) bad({file, ""}, "no request in it", std::to_string(content.size()) + " bytes", "a request a line");
-  std::stable_sort(all.begin(), all.end(), [](const Recorded& a, const Recorded& b) { return a.at_s < b.at_s; });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const RecordedRequest& a, const RecordedRequest& b) { return a.at_s < b.at_s; });
   const double first = all.front().at_s;
-  for (Recorded& r : all) r.at_s -= first;
+  for (RecordedRequest& r : all) r.at_s -= first;
   return all;
 }
 

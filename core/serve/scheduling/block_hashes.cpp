@@ -6,7 +6,7 @@
 
 namespace mw::serve {
 
-std::vector<BlockHash> block_hashes(std::span<const int> ids, int block_size, std::uint64_t salt) {
+std::vector<BlockHash> hash_blocks(std::span<const int> ids, int block_size, std::uint64_t salt) {
   const auto size = static_cast<size_t>(std::max(1, block_size));
   std::vector<BlockHash> hashes;
   hashes.reserve(ids.size() / size);
@@ -18,8 +18,7 @@ std::vector<BlockHash> block_hashes(std::span<const int> ids, int block_size, st
   return hashes;
 }
 
-std::vector<BlockHash> block_hashes(std::uint64_t shared_seed, int shared, std::uint64_t seed, int len,
-                                    int block_size) {
+std::vector<BlockHash> hash_blocks(std::uint64_t shared_seed, int shared, std::uint64_t seed, int len, int block_size) {
   const int size = std::max(1, block_size);
   std::vector<BlockHash> hashes;
   hashes.reserve(static_cast<size_t>(std::max(0, len) / size));

@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/engine/generate/sampler.h"
-#include "core/serve/scheduling/engine_layout.h"
+#include "core/serve/scheduling/engine_kv_layout.h"
 
 namespace mw::serve {
 namespace {
@@ -25,7 +25,7 @@ struct EngineExecutor::Request {
 };
 
 EngineExecutor::EngineExecutor(engine::Network& network, const SchedulerSettings& settings)
-    : server_(network, serve_room(network.config(), settings)), max_model_len_(settings.max_model_len) {}
+    : server_(network, engine_capacity(network.config(), settings)), max_model_len_(settings.max_model_len) {}
 EngineExecutor::~EngineExecutor() = default;
 
 void EngineExecutor::add_adapter(const std::string& name, const formats::Adapter& adapter) {

@@ -21,7 +21,7 @@ void check(const KvLayout& layout) {
   if (layout.groups.empty()) refuse("KV groups", "none", "at least one");
   Bytes one_each;
   for (const KvGroup& g : layout.groups) {
-    if (g.block_bytes.value < 1 || g.window < 0 || g.most_blocks < 0)
+    if (g.block_bytes.value < 1 || g.window < 0 || g.max_blocks < 0)
       refuse("KV groups", to_text(g.block_bytes) + " a block, window " + std::to_string(g.window), "sizes above 0");
     one_each += g.block_bytes;
   }
@@ -30,29 +30,29 @@ void check(const KvLayout& layout) {
 
 }  // namespace
 
-KvBlocks::KvBlocks(KvLayout layout, PrefixCache prefix_cache)
+KvBlockManager::KvBlockManager(KvLayout layout, PrefixCache prefix_cache)
     : layout_(std::move(layout)), prefix_cache_(prefix_cache) {
   check(layout_);
   for (const KvGroup& facts : layout_.groups) groups_.push_back({.facts = facts});
 }
 
-KvBlocks::Table KvBlocks::table() const {
+KvBlockManager::Table KvBlockManager::table() const {
   return {std::vector<std::vector<int>>(groups_.size()), std::vector<int>(groups_.size())};
 }
 
 // The first block that the query after `computed` tokens sees.
-int KvBlocks::first_in_sight(const Group& group, int computed) const {
+int KvBlockManager::first_in_sight(const Group& group, int computed) const {
   const int window = group.facts.window;
   return window == 0 ? 0 : std::max(0, computed - window + 1) / layout_.block_size;
 }
 
-bool KvBlocks::in_cache(const Group& group, std::span<const BlockHash> hashes, int first, int end) const {
+bool KvBlockManager::in_cache(const Group& group, std::span<const BlockHash> hashes, int first, int end) const {
   for (int i = end - 1; i >= first; --i)
     if (!group.by_hash.contains(hashes[static_cast<size_t>(i)])) return false;
   return true;
 }
 
-int KvBlocks::longest_cached(const Group& group, std::span<const BlockHash> hashes, int most) const {
+int KvBlockManager::longest_cached(const Group& group, std::span<const BlockHash> hashes, int most) const {
   if (group.facts.window == 0) {
     int n = 0;
     while (n < most && group.by_hash.contains(hashes[static_cast<size_t>(n)])) ++n;
@@ -62,7 +62,7 @@ int KvBlocks::longest_cached(const Group& group, std::span<const BlockHash> hash
   return most;
 }
 
-int KvBlocks::cached_blocks(std::span<const BlockHash> hashes, int most) const {
+int KvBlockManager::cached_blocks(std::span<const BlockHash> hashes, int most) const {
   if (prefix_cache_ == PrefixCache::off) return 0;
   int agreed = std::min(most, static_cast<int>(hashes.size()));
   for (int before = -1; agreed != before;) {  // until no group needs it shorter
@@ -72,17 +72,17 @@ int KvBlocks::cached_blocks(std::span<const BlockHash> hashes, int most) const {
   return agreed;
 }
 
-bool KvBlocks::room_for(std::span<const Wish> wishes) const {
+bool KvBlockManager::room_for(std::span<const Wish> wishes) const {
   Bytes more;
   for (size_t g = 0; g < groups_.size(); ++g) {
     const KvGroup& facts = groups_[g].facts;
-    if (facts.most_blocks > 0 && groups_[g].held + wishes[g].more > facts.most_blocks) return false;
+    if (facts.max_blocks > 0 && groups_[g].held + wishes[g].more > facts.max_blocks) return false;
     more += facts.block_bytes * wishes[g].more;
   }
   return held_bytes_ + more <= layout_.capacity;  // free ones give way, named or not
 }
 
-bool KvBlocks::reserve(Table& table, int computed, int tokens, std::span<const BlockHash> hashes, int cached) {
+bool KvBlockManager::reserve(Table& table, int computed, int tokens, std::span<const BlockHash> hashes, int cached) {
   std::array<Wish, 4> few;
   std::vector<Wish> many(groups_.size() > few.size() ? groups_.size() : 0);
   const std::span<Wish> wishes(many.empty() ? few.data() : many.data(), groups_.size());
@@ -115,7 +115,7 @@ bool KvBlocks::reserve(Table& table, int computed, int tokens, std::span<const B
   return true;
 }
 
-void KvBlocks::free_behind(Table& table, size_t group, int computed) {
+void KvBlockManager::free_behind(Table& table, size_t group, int computed) {
   std::vector<int>& blocks = table.blocks[group];
   const int end = std::min(first_in_sight(groups_[group], computed), static_cast<int>(blocks.size()));
   for (int& i = table.behind[group]; i < end; ++i) {
@@ -125,17 +125,17 @@ void KvBlocks::free_behind(Table& table, size_t group, int computed) {
 }
 
 // So that a server's memory does not creep up until the last of its blocks has been used once.
-void KvBlocks::prepare(Group& group) const {
-  const auto most = static_cast<size_t>(group.facts.most_blocks);
+void KvBlockManager::prepare(Group& group) const {
+  const auto most = static_cast<size_t>(group.facts.max_blocks);
   group.blocks.reserve(most);
-  if (prefix_cache_ == PrefixCache::on) group.by_hash = BlockIndex(most);
+  if (prefix_cache_ == PrefixCache::on) group.by_hash = BlockHashMap(most);
 }
 
 // A block for one user, of the room that is left or of what has been free the longest. There is one: room_for().
-int KvBlocks::take(Group& group) {
+int KvBlockManager::take(Group& group) {
   const auto full = [&] {
     const std::int64_t made = static_cast<std::int64_t>(group.blocks.size() - group.vacant.size());
-    return group.facts.most_blocks > 0 && made >= group.facts.most_blocks;
+    return group.facts.max_blocks > 0 && made >= group.facts.max_blocks;
   };
   while (full() || made_bytes_ + group.facts.block_bytes > layout_.capacity) evict_oldest(group);
   if (group.vacant.empty()) {
@@ -151,7 +151,7 @@ int KvBlocks::take(Group& group) {
   return block;
 }
 
-int KvBlocks::share(Group& group, BlockHash hash) {
+int KvBlockManager::share(Group& group, BlockHash hash) {
   const int block = group.by_hash.find(hash);
   if (group.blocks[static_cast<size_t>(block)].users++ == 0) {
     unlink(group, block);
@@ -162,7 +162,7 @@ int KvBlocks::share(Group& group, BlockHash hash) {
 }
 
 // The block that has been free the longest gives its room back: any group's where bytes are short, else `wanting`'s.
-void KvBlocks::evict_oldest(const Group& wanting) {
+void KvBlockManager::evict_oldest(const Group& wanting) {
   const bool bytes = made_bytes_ + wanting.facts.block_bytes > layout_.capacity;
   Group* from = nullptr;
   const auto age = [](const Group& g) { return g.blocks[static_cast<size_t>(g.oldest)].freed; };
@@ -175,7 +175,7 @@ void KvBlocks::evict_oldest(const Group& wanting) {
   made_bytes_ -= from->facts.block_bytes;
 }
 
-void KvBlocks::let_go(Group& group, int block) {
+void KvBlockManager::let_go(Group& group, int block) {
   Block& b = group.blocks[static_cast<size_t>(block)];
   if (--b.users > 0) return;
   b.freed = ++clock_;
@@ -187,20 +187,20 @@ void KvBlocks::let_go(Group& group, int block) {
   --group.held;
 }
 
-void KvBlocks::unlink(Group& group, int block) {
+void KvBlockManager::unlink(Group& group, int block) {
   Block& b = group.blocks[static_cast<size_t>(block)];
   (b.older >= 0 ? group.blocks[static_cast<size_t>(b.older)].newer : group.oldest) = b.newer;
   (b.newer >= 0 ? group.blocks[static_cast<size_t>(b.newer)].older : group.newest) = b.older;
   b.older = b.newer = -1;
 }
 
-void KvBlocks::unname(Group& group, int block) {
+void KvBlockManager::unname(Group& group, int block) {
   Block& b = group.blocks[static_cast<size_t>(block)];
   if (b.named) group.by_hash.erase(b.hash);
   b.named = false;
 }
 
-void KvBlocks::name(Table& table, std::span<const BlockHash> hashes, int upto) {
+void KvBlockManager::name(Table& table, std::span<const BlockHash> hashes, int upto) {
   if (prefix_cache_ == PrefixCache::off) return;
   for (size_t g = 0; g < groups_.size(); ++g)
     for (int i = std::max(table.named, table.behind[g]); i < upto; ++i) {
@@ -213,14 +213,14 @@ void KvBlocks::name(Table& table, std::span<const BlockHash> hashes, int upto) {
   table.named = std::max(table.named, upto);
 }
 
-void KvBlocks::forget(Table& table, int from) {
+void KvBlockManager::forget(Table& table, int from) {
   for (size_t g = 0; g < groups_.size(); ++g)
     for (int i = std::max(from, table.behind[g]); i < table.named; ++i)
       unname(groups_[g], table.blocks[g][static_cast<size_t>(i)]);
   table.named = std::min(table.named, from);
 }
 
-void KvBlocks::release(Table& table) {
+void KvBlockManager::release(Table& table) {
   for (size_t g = 0; g < groups_.size(); ++g) {
     std::vector<int>& blocks = table.blocks[g];
     for (; static_cast<int>(blocks.size()) > table.behind[g]; blocks.pop_back()) let_go(groups_[g], blocks.back());
@@ -230,7 +230,7 @@ void KvBlocks::release(Table& table) {
   table.named = 0;
 }
 
-bool KvBlocks::fits_alone(int prompt, int tokens, int chunk) const {
+bool KvBlockManager::fits_alone(int prompt, int tokens, int chunk) const {
   Bytes all;
   for (const Group& group : groups_) {
     const int window = group.facts.window;
@@ -240,20 +240,20 @@ bool KvBlocks::fits_alone(int prompt, int tokens, int chunk) const {
       for (int at = 0; at < prompt; at += chunk)
         most = std::max<std::int64_t>(most, blocks_of(std::min(prompt, at + chunk)) - first_in_sight(group, at));
     }
-    if (group.facts.most_blocks > 0 && most > group.facts.most_blocks) return false;
+    if (group.facts.max_blocks > 0 && most > group.facts.max_blocks) return false;
     all += group.facts.block_bytes * most;
   }
   return all <= layout_.capacity;
 }
 
-void KvBlocks::clear_prefix_cache() {
+void KvBlockManager::clear_prefix_cache() {
   for (Group& group : groups_) {
     for (Block& block : group.blocks) block.named = false;
     group.by_hash.clear();
   }
 }
 
-bool KvBlocks::consistent(std::span<const Table* const> tables) const {
+bool KvBlockManager::consistent(std::span<const Table* const> tables) const {
   Bytes made, held;
   for (size_t g = 0; g < groups_.size(); ++g) {
     const Group& group = groups_[g];
@@ -272,7 +272,7 @@ bool KvBlocks::consistent(std::span<const Table* const> tables) const {
     const auto exist = static_cast<std::int64_t>(group.blocks.size() - group.vacant.size());
     if (in_use != group.held || in_use + free != exist) return false;
     if (named != static_cast<std::int64_t>(group.by_hash.size())) return false;
-    if (group.facts.most_blocks > 0 && static_cast<int>(group.blocks.size()) > group.facts.most_blocks) return false;
+    if (group.facts.max_blocks > 0 && static_cast<int>(group.blocks.size()) > group.facts.max_blocks) return false;
     made += group.facts.block_bytes * exist;
     held += group.facts.block_bytes * in_use;
   }

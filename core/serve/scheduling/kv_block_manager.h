@@ -7,15 +7,15 @@
 #include <span>
 #include <vector>
 
-#include "core/serve/scheduling/block_index.h"
+#include "core/serve/scheduling/block_hash_map.h"
 #include "core/serve/scheduling/scheduler.h"
 
 namespace mw::serve {
 
-class KvBlocks {
+class KvBlockManager {
  public:
   // Throws Error SERVE for a layout without a group, a block or a size.
-  KvBlocks(KvLayout layout, PrefixCache prefix_cache);
+  KvBlockManager(KvLayout layout, PrefixCache prefix_cache);
 
   // What one request holds, by group: entry i is the block of tokens [i * block_size, ...), -1 behind a window.
   struct Table {
@@ -57,7 +57,7 @@ class KvBlocks {
     std::vector<int> vacant{};  // ids without a block: their room went to others
     int oldest = -1, newest = -1;
     std::int64_t held = 0;  // by requests
-    BlockIndex by_hash{};
+    BlockHashMap by_hash{};
   };
   struct Wish {
     int first = 0, last = 0;  // entries from the prefix cache: [first, cached); new ones: up to last

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "core/base/error.h"
-#include "core/serve/scheduling/cost_executor.h"
+#include "core/serve/scheduling/cost_model_executor.h"
 
 namespace mw::serve {
 namespace {
@@ -56,7 +56,7 @@ int about(double n) {
 
 }  // namespace
 
-std::vector<formats::StepTime> alike_together(std::span<const TimedStep> steps) {
+std::vector<formats::StepTime> merge_similar_steps(std::span<const TimedStep> steps) {
   constexpr double kFloats = 4096;  // keys and values in lots of them
   constexpr double kMoments = 64;
   std::map<std::array<int, 6>, formats::StepTime> alike;
@@ -150,7 +150,7 @@ MeasuredStepModel MeasuredStepModel::beside(std::span<const TimedStep> steps) co
   return scaled;
 }
 
-MeasuredStepModel MeasuredStepModel::of_load(std::span<const TimedStep> own, std::span<const TimedStep> others) {
+MeasuredStepModel MeasuredStepModel::fit_load(std::span<const TimedStep> own, std::span<const TimedStep> others) {
   constexpr double kOthers = 0.02;  // weight
   std::vector<TimedStep> steps(others.begin(), others.end());
   for (TimedStep& step : steps) step.count *= kOthers;
@@ -177,7 +177,7 @@ std::string MeasuredStepModel::text() const {
 }
 
 StepResult MeasuredExecutor::run(const Step& step, const Scheduler&) {
-  return {model_.seconds(step_work(step, config_)), sampled_zeros(step)};
+  return {model_.seconds(step_work(step, config_)), zero_tokens(step)};
 }
 
 std::unique_ptr<Executor> measured_executor(MeasuredStepModel model, model::Config config) {

@@ -30,7 +30,7 @@ struct TimedStep {
   double moment = formats::kUnknown;  // as formats::StepTime
 };
 // Steps of about the same work and moment as one, and back: what a point keeps of its steps.
-std::vector<formats::StepTime> alike_together(std::span<const TimedStep> steps);
+std::vector<formats::StepTime> merge_similar_steps(std::span<const TimedStep> steps);
 std::vector<TimedStep> timed_steps(std::span<const formats::StepTime> steps);
 
 class MeasuredStepModel {
@@ -43,7 +43,7 @@ class MeasuredStepModel {
   // The same law on a machine that is held up now and then: as much slower as these steps were, together, than it says.
   MeasuredStepModel beside(std::span<const TimedStep> steps) const;
   // Of one load: fitted to its own steps first, to those of others for what it has too few of; as fast as its own were.
-  static MeasuredStepModel of_load(std::span<const TimedStep> own, std::span<const TimedStep> others);
+  static MeasuredStepModel fit_load(std::span<const TimedStep> own, std::span<const TimedStep> others);
   std::string text() const;  // its terms, for people
 
   static constexpr size_t kTerms = 8;

@@ -16,8 +16,8 @@ namespace mw::serve {
 namespace {
 
 struct Entry {
-  ServeRequest request;
-  KvBlocks::Table table{};
+  ScheduledRequest request;
+  KvBlockManager::Table table{};
   int computed = 0, total = 0;          // tokens; of prompt and answer so far
   int cached = -1;                      // taken from the prefix cache when first admitted; -1: not yet
   std::int64_t order = 0;               // of waiting
@@ -47,11 +47,12 @@ void check(const SchedulerSettings& s) {
   at_least_one("serve.max_model_len", s.max_model_len);
 }
 
-std::string never_served(const SchedulerSettings& s, const KvBlocks& blocks, int prompt_len, int max_new) {
-  if (prompt_len < 1 || max_new < 1) return "a prompt and an answer have at least one token";
-  const std::int64_t tokens = std::int64_t{prompt_len} + max_new;
+std::string explain_rejection(const SchedulerSettings& s, const KvBlockManager& blocks, int prompt_len,
+                              int max_new_tokens) {
+  if (prompt_len < 1 || max_new_tokens < 1) return "a prompt and an answer have at least one token";
+  const std::int64_t tokens = std::int64_t{prompt_len} + max_new_tokens;
   if (tokens > s.max_model_len)
-    return std::to_string(prompt_len) + " prompt tokens and " + std::to_string(max_new) +
+    return std::to_string(prompt_len) + " prompt tokens and " + std::to_string(max_new_tokens) +
            " new ones are more than max_model_len, " + std::to_string(s.max_model_len);
   if (s.chunked_prefill == ChunkedPrefill::off && prompt_len > s.max_num_batched_tokens)
     return "the prompt has " + std::to_string(prompt_len) + " tokens, a step at most max_num_batched_tokens, " +
@@ -64,8 +65,8 @@ std::string never_served(const SchedulerSettings& s, const KvBlocks& blocks, int
 
 }  // namespace
 
-std::string never_served(const SchedulerSettings& settings, int prompt_len, int max_new) {
-  return never_served(settings, KvBlocks(settings.kv, settings.prefix_cache), prompt_len, max_new);
+std::string explain_rejection(const SchedulerSettings& settings, int prompt_len, int max_new_tokens) {
+  return explain_rejection(settings, KvBlockManager(settings.kv, settings.prefix_cache), prompt_len, max_new_tokens);
 }
 
 int Step::tokens() const {
@@ -87,12 +88,12 @@ struct Scheduler::Impl {
 
   void enqueue(int slot) {
     const Entry& e = at(slot);
-    const bool by_priority = settings.policy == Policy::priority;
+    const bool by_priority = settings.policy == SchedulingPolicy::priority;
     waiting.insert({by_priority ? e.request.priority : 0, by_priority ? e.request.arrival_s : 0, e.order, slot});
   }
   void dequeue(int slot) {
     const Entry& e = at(slot);
-    const bool by_priority = settings.policy == Policy::priority;
+    const bool by_priority = settings.policy == SchedulingPolicy::priority;
     waiting.erase({by_priority ? e.request.priority : 0, by_priority ? e.request.arrival_s : 0, e.order, slot});
   }
   void drop(int slot) {  // neither waiting nor running any more
@@ -114,7 +115,7 @@ struct Scheduler::Impl {
   void update_state();
 
   SchedulerSettings settings;
-  KvBlocks blocks;
+  KvBlockManager blocks;
   std::vector<Entry> entries;
   std::vector<int> vacant, running, scheduled;  // slots; scheduled: of the last step's items
   std::unordered_map<std::int64_t, int> slots;
@@ -125,7 +126,7 @@ struct Scheduler::Impl {
 
 // Who loses its blocks: the last admitted, or by priority the least urgent, latest one.
 size_t Scheduler::Impl::victim() const {
-  if (settings.policy == Policy::fcfs) return running.size() - 1;
+  if (settings.policy == SchedulingPolicy::fcfs) return running.size() - 1;
   const auto rank = [&](int slot) {
     const Entry& e = entries[static_cast<size_t>(slot)];
     return std::tie(e.request.priority, e.request.arrival_s, e.order);
@@ -154,7 +155,7 @@ void Scheduler::Impl::preempt(size_t at_index, Step& step, int& budget) {
   blocks.release(e.table);
   e.computed = 0;
   e.running = false;
-  if (settings.policy == Policy::fcfs) e.order = --front_order;
+  if (settings.policy == SchedulingPolicy::fcfs) e.order = --front_order;
   running.erase(running.begin() + static_cast<std::ptrdiff_t>(at_index));
   enqueue(slot);
   step.preempted.push_back(e.request.id);
@@ -250,7 +251,7 @@ void Scheduler::Impl::update_state() {
 Scheduler::Scheduler(SchedulerSettings settings) : impl_(std::make_unique<Impl>(std::move(settings))) {}
 Scheduler::~Scheduler() = default;
 
-void Scheduler::add(ServeRequest request) {
+void Scheduler::add(ScheduledRequest request) {
   Impl& im = *impl_;
   if (im.vacant.empty()) {
     im.vacant.push_back(static_cast<int>(im.entries.size()));
@@ -259,7 +260,7 @@ void Scheduler::add(ServeRequest request) {
   const int slot = im.vacant.back();
   im.vacant.pop_back();
   Entry& e = im.at(slot);
-  e.never = !never_served(im.settings, im.blocks, request.prompt_len, request.max_new).empty();
+  e.never = !explain_rejection(im.settings, im.blocks, request.prompt_len, request.max_new_tokens).empty();
   e.total = request.prompt_len;
   e.order = im.next_order++;
   e.request = std::move(request);

@@ -19,12 +19,12 @@ using BlockHash = std::uint64_t;  // of a full block of prompt tokens and all be
 
 enum class PrefixCache { off, on };
 enum class ChunkedPrefill { off, on };
-enum class Policy { fcfs, priority };
+enum class SchedulingPolicy { fcfs, priority };
 
-struct KvGroup {        // layers that keep the same tokens
-  int window = 0;       // 0: the whole context; else blocks that fall behind it are freed
-  Bytes block_bytes;    // of one block over the group's layers
-  int most_blocks = 0;  // ids are 0 .. most_blocks - 1; 0: only the capacity limits
+struct KvGroup {       // layers that keep the same tokens
+  int window = 0;      // 0: the whole context; else blocks that fall behind it are freed
+  Bytes block_bytes;   // of one block over the group's layers
+  int max_blocks = 0;  // ids are 0 .. max_blocks - 1; 0: only the capacity limits
 };
 struct KvLayout {
   int block_size = 16;  // tokens
@@ -36,16 +36,16 @@ struct SchedulerSettings {
   int max_num_seqs = 64, max_num_batched_tokens = 2048, max_model_len = 4096;
   ChunkedPrefill chunked_prefill = ChunkedPrefill::on;
   PrefixCache prefix_cache = PrefixCache::on;
-  Policy policy = Policy::fcfs;
+  SchedulingPolicy policy = SchedulingPolicy::fcfs;
   KvLayout kv;
 };
 // Why such a request can never be served, in a sentence; empty: it can.
-std::string never_served(const SchedulerSettings& settings, int prompt_len, int max_new);
+std::string explain_rejection(const SchedulerSettings& settings, int prompt_len, int max_new_tokens);
 
-struct ServeRequest {
+struct ScheduledRequest {
   RequestId id{};
-  int prompt_len = 0, max_new = 0;
-  int priority = 0;                        // smaller is sooner, under Policy::priority
+  int prompt_len = 0, max_new_tokens = 0;
+  int priority = 0;                        // smaller is sooner, under SchedulingPolicy::priority
   double arrival_s = 0;                    // orders equals
   std::vector<BlockHash> prompt_blocks{};  // of its full blocks; empty: shares nothing
 };
@@ -75,8 +75,8 @@ class Scheduler {
   // Throws Error SERVE for settings that serve nothing (no block, no sequence).
   explicit Scheduler(SchedulerSettings settings);
   ~Scheduler();
-  void add(ServeRequest request);  // to the queue
-  Step next();                     // empty: nothing can be computed now
+  void add(ScheduledRequest request);  // to the queue
+  Step next();                         // empty: nothing can be computed now
   // After the step: every item that samples has one more token. Requests that have ended (length or stop) are named and
   // free their blocks at once (full ones stay in the prefix cache).
   void finish(std::span<const RequestId> ended);
@@ -97,8 +97,8 @@ class Scheduler {
 };
 
 // Hashes of the full blocks of a prompt; `salt` parts adapters and tenants.
-std::vector<BlockHash> block_hashes(std::span<const int> ids, int block_size, std::uint64_t salt = 0);
+std::vector<BlockHash> hash_blocks(std::span<const int> ids, int block_size, std::uint64_t salt = 0);
 // The same of a prompt that is only a seed (serve/load.h), without its tokens: `shared` of `shared_seed`, then its own.
-std::vector<BlockHash> block_hashes(std::uint64_t shared_seed, int shared, std::uint64_t seed, int len, int block_size);
+std::vector<BlockHash> hash_blocks(std::uint64_t shared_seed, int shared, std::uint64_t seed, int len, int block_size);
 
 }  // namespace mw::serve

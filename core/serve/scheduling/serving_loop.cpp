@@ -31,16 +31,16 @@ Error busy(const std::string& message, const std::string& fix) {
 
 }  // namespace
 
-struct Live::Impl {
+struct ServingLoop::Impl {
   struct Entry {
-    int prompt_len = 0, max_new = 0;
-    OnAnswer on_answer;
+    int prompt_len = 0, max_new_tokens = 0;
+    OnTokenEvent on_answer;
     formats::RequestResult timing;
     double last_token_s = 0;
   };
   struct Outcome {  // of one request in one step, told once the state is consistent
     RequestId id{};
-    Answered answered;
+    TokenEvent answered;
   };
 
   Impl(SchedulerSettings s, Executor& e, int q)
@@ -58,7 +58,7 @@ struct Live::Impl {
 
   double now() const { return std::chrono::duration<double>(Clock::now() - begun).count(); }
 
-  RequestId submit(Ask ask, OnAnswer on_answer);
+  RequestId submit(GenerationRequest ask, OnTokenEvent on_answer);
   void loop();
   bool wait_for_work();
   void take_in();
@@ -67,7 +67,7 @@ struct Live::Impl {
   void give_up(const Step& step, const std::string& why);
   void count_step(const Step& step);
   void count_tokens(const StepResult& result, std::vector<Outcome>& outcomes);
-  void close(RequestId id, End end, const std::string& error);
+  void close(RequestId id, FinishReason end, const std::string& error);
   void publish();
 
   const SchedulerSettings settings;
@@ -77,7 +77,7 @@ struct Live::Impl {
 
   mutable std::mutex mutex;  // of what follows, up to the serving thread's own
   std::condition_variable wake, answered_all;
-  std::vector<std::pair<ServeRequest, Entry>> arrived;
+  std::vector<std::pair<ScheduledRequest, Entry>> arrived;
   std::vector<RequestId> to_cancel;
   bool stopping = false, quitting = false, clear_cache = false;
   std::int64_t next_id = 1;
@@ -92,16 +92,17 @@ struct Live::Impl {
   std::thread thread;
 };
 
-RequestId Live::Impl::submit(Ask ask, OnAnswer on_answer) {
+RequestId ServingLoop::Impl::submit(GenerationRequest ask, OnTokenEvent on_answer) {
   const int prompt_len = static_cast<int>(ask.prompt.ids.size());
-  if (const std::string why = never_served(settings, prompt_len, ask.max_new); !why.empty())
-    throw Error(
-        {.id = "CONTEXT",
-         .message = why,
-         .found = std::to_string(prompt_len) + " tokens of prompt and " + std::to_string(ask.max_new) + " of answer",
-         .expected = std::to_string(settings.max_model_len) + " together at most",
-         .fix = "send a shorter prompt or ask for fewer tokens"});
-  ServeRequest request{.prompt_len = prompt_len, .max_new = ask.max_new, .priority = ask.priority, .arrival_s = now()};
+  if (const std::string why = explain_rejection(settings, prompt_len, ask.max_new_tokens); !why.empty())
+    throw Error({.id = "CONTEXT",
+                 .message = why,
+                 .found = std::to_string(prompt_len) + " tokens of prompt and " + std::to_string(ask.max_new_tokens) +
+                          " of answer",
+                 .expected = std::to_string(settings.max_model_len) + " together at most",
+                 .fix = "send a shorter prompt or ask for fewer tokens"});
+  ScheduledRequest request{
+      .prompt_len = prompt_len, .max_new_tokens = ask.max_new_tokens, .priority = ask.priority, .arrival_s = now()};
   {
     const std::lock_guard lock(mutex);
     const auto refuse = [&](const std::string& message, const std::string& fix) {
@@ -124,8 +125,9 @@ RequestId Live::Impl::submit(Ask ask, OnAnswer on_answer) {
     throw;
   }
   if (settings.prefix_cache == PrefixCache::on)
-    request.prompt_blocks = block_hashes(ask.prompt.ids, settings.kv.block_size, salt_of(ask.prompt.adapter));
-  Entry entry{.prompt_len = prompt_len, .max_new = ask.max_new, .on_answer = std::move(on_answer), .timing = {}};
+    request.prompt_blocks = hash_blocks(ask.prompt.ids, settings.kv.block_size, salt_of(ask.prompt.adapter));
+  Entry entry{
+      .prompt_len = prompt_len, .max_new_tokens = ask.max_new_tokens, .on_answer = std::move(on_answer), .timing = {}};
   entry.timing.intended_s = entry.timing.sent_s = request.arrival_s;
   entry.timing.prompt_tokens = prompt_len;
   const RequestId id = request.id;
@@ -137,7 +139,7 @@ RequestId Live::Impl::submit(Ask ask, OnAnswer on_answer) {
   return id;
 }
 
-void Live::Impl::loop() {
+void ServingLoop::Impl::loop() {
   while (wait_for_work()) {
     take_in();
     if (!scheduler.idle()) step();
@@ -148,21 +150,21 @@ void Live::Impl::loop() {
   for (const auto& [id, entry] : entries) left.push_back(id);
   for (const RequestId id : left) {
     scheduler.abort(id);
-    close(id, End::cancelled, {});
+    close(id, FinishReason::cancelled, {});
   }
   publish();
 }
 
 // False: it is to end.
-bool Live::Impl::wait_for_work() {
+bool ServingLoop::Impl::wait_for_work() {
   std::unique_lock lock(mutex);
   wake.wait(lock,
             [&] { return quitting || clear_cache || !arrived.empty() || !to_cancel.empty() || !scheduler.idle(); });
   return !quitting;
 }
 
-void Live::Impl::take_in() {
-  std::vector<std::pair<ServeRequest, Entry>> come;
+void ServingLoop::Impl::take_in() {
+  std::vector<std::pair<ScheduledRequest, Entry>> come;
   std::vector<RequestId> gone;
   bool clear = false;
   {
@@ -184,11 +186,11 @@ void Live::Impl::take_in() {
   for (const RequestId id : gone) {
     if (!entries.contains(id)) continue;
     scheduler.abort(id);
-    close(id, End::cancelled, {});
+    close(id, FinishReason::cancelled, {});
   }
 }
 
-void Live::Impl::step() {
+void ServingLoop::Impl::step() {
   const Step step = scheduler.next();
   for (const RequestId id : step.preempted)
     if (const auto it = entries.find(id); it != entries.end()) ++it->second.timing.preemptions;
@@ -222,13 +224,13 @@ void Live::Impl::step() {
   }
 }
 
-void Live::Impl::fail(const std::vector<RequestId>& ids, const std::string& why) {
+void ServingLoop::Impl::fail(const std::vector<RequestId>& ids, const std::string& why) {
   for (const RequestId id : ids)
-    if (entries.contains(id)) close(id, End::failed, why);
+    if (entries.contains(id)) close(id, FinishReason::failed, why);
 }
 
 // What a step that broke off has left in the blocks is not known: nobody may find it in the prefix cache.
-void Live::Impl::give_up(const Step& step, const std::string& why) {
+void ServingLoop::Impl::give_up(const Step& step, const std::string& why) {
   scheduler.advance(step);
   std::vector<RequestId> all;
   for (const StepItem& item : step.items) {
@@ -239,7 +241,7 @@ void Live::Impl::give_up(const Step& step, const std::string& why) {
   fail(all, why);
 }
 
-void Live::Impl::count_step(const Step& step) {
+void ServingLoop::Impl::count_step(const Step& step) {
   for (const StepItem& item : step.items) {
     formats::RequestResult& timing = entries.at(item.id).timing;
     if (!std::isnan(timing.scheduled_s)) continue;
@@ -248,14 +250,14 @@ void Live::Impl::count_step(const Step& step) {
   }
 }
 
-void Live::Impl::count_tokens(const StepResult& result, std::vector<Outcome>& outcomes) {
+void ServingLoop::Impl::count_tokens(const StepResult& result, std::vector<Outcome>& outcomes) {
   const double at = now();
   std::int64_t tokens = 0, prompts = 0;
   for (const StepResult::Sampled& s : result.sampled) {
     Entry& entry = entries.at(s.id);
     formats::RequestResult& timing = entry.timing;
     if (s.ended) {
-      outcomes.push_back({s.id, {.end = End::stop}});
+      outcomes.push_back({s.id, {.end = FinishReason::stop}});
       continue;
     }
     if (timing.output_tokens++ == 0) {
@@ -267,7 +269,7 @@ void Live::Impl::count_tokens(const StepResult& result, std::vector<Outcome>& ou
     entry.last_token_s = at;
     ++tokens;
     outcomes.push_back({s.id, {.token = s.token}});
-    if (timing.output_tokens == entry.max_new) outcomes.push_back({s.id, {.end = End::length}});
+    if (timing.output_tokens == entry.max_new_tokens) outcomes.push_back({s.id, {.end = FinishReason::length}});
   }
   const std::lock_guard lock(mutex);
   ++state.steps;
@@ -276,17 +278,18 @@ void Live::Impl::count_tokens(const StepResult& result, std::vector<Outcome>& ou
 }
 
 // Tells the request's end; the scheduler has forgotten it already.
-void Live::Impl::close(RequestId id, End end, const std::string& error) {
+void ServingLoop::Impl::close(RequestId id, FinishReason end, const std::string& error) {
   executor.end(id);
   auto entry = entries.extract(id);
-  Answered answered{.end = end, .error = error, .timing = std::move(entry.mapped().timing)};
-  answered.timing.end_s = end == End::length || end == End::stop ? entry.mapped().last_token_s : now();
+  TokenEvent answered{.end = end, .error = error, .timing = std::move(entry.mapped().timing)};
+  answered.timing.end_s =
+      end == FinishReason::length || end == FinishReason::stop ? entry.mapped().last_token_s : now();
   if (answered.timing.output_tokens == 0) answered.timing.end_s = now();
-  if (end == End::failed) answered.timing.error = error;
-  if (end == End::cancelled) answered.timing.error = "cancelled";
+  if (end == FinishReason::failed) answered.timing.error = error;
+  if (end == FinishReason::cancelled) answered.timing.error = "cancelled";
   {
     const std::lock_guard lock(mutex);
-    ++(end == End::failed ? state.failed : end == End::cancelled ? state.cancelled : state.finished);
+    ++(end == FinishReason::failed ? state.failed : end == FinishReason::cancelled ? state.cancelled : state.finished);
     state.scheduler = scheduler.state();
   }
   entry.mapped().on_answer(id, answered);
@@ -294,7 +297,7 @@ void Live::Impl::close(RequestId id, End end, const std::string& error) {
   if (--in_flight == 0) answered_all.notify_all();
 }
 
-void Live::Impl::publish() {
+void ServingLoop::Impl::publish() {
   const std::lock_guard lock(mutex);
   state.scheduler = scheduler.state();
   // Who waits although a step has just been made waits for blocks, or for one of those that run.
@@ -302,15 +305,15 @@ void Live::Impl::publish() {
   timeline.add(now(), state.scheduler, state.output_tokens);
 }
 
-Live::Live(SchedulerSettings settings, Executor& executor, int queue)
+ServingLoop::ServingLoop(SchedulerSettings settings, Executor& executor, int queue)
     : impl_(std::make_unique<Impl>(std::move(settings), executor, queue)) {}
-Live::~Live() = default;
+ServingLoop::~ServingLoop() = default;
 
-RequestId Live::submit(Ask ask, OnAnswer on_answer) {
+RequestId ServingLoop::submit(GenerationRequest ask, OnTokenEvent on_answer) {
   return impl_->submit(std::move(ask), std::move(on_answer));
 }
 
-void Live::cancel(RequestId id) {
+void ServingLoop::cancel(RequestId id) {
   {
     const std::lock_guard lock(impl_->mutex);
     impl_->to_cancel.push_back(id);
@@ -318,25 +321,25 @@ void Live::cancel(RequestId id) {
   impl_->wake.notify_all();
 }
 
-void Live::drain() {
+void ServingLoop::drain() {
   std::unique_lock lock(impl_->mutex);
   impl_->stopping = true;
   impl_->answered_all.wait(lock, [&] { return impl_->in_flight == 0; });
 }
 
-Live::State Live::state() const {
+ServingLoop::State ServingLoop::state() const {
   const std::lock_guard lock(impl_->mutex);
   State state = impl_->state;
   state.scheduler.waiting += impl_->coming;
   return state;
 }
 
-std::vector<formats::LoadSample> Live::take_timeline() {
+std::vector<formats::LoadSample> ServingLoop::take_timeline() {
   const std::lock_guard lock(impl_->mutex);
   return impl_->timeline.take();
 }
 
-void Live::clear_prefix_cache() {
+void ServingLoop::clear_prefix_cache() {
   {
     const std::lock_guard lock(impl_->mutex);
     impl_->clear_cache = true;
@@ -344,7 +347,7 @@ void Live::clear_prefix_cache() {
   impl_->wake.notify_all();
 }
 
-double Live::now() const {
+double ServingLoop::now() const {
   return impl_->now();
 }
 

@@ -13,29 +13,29 @@
 
 namespace mw::serve {
 
-struct Ask {
+struct GenerationRequest {
   Prompt prompt;
-  int max_new = 16;
+  int max_new_tokens = 16;
   int priority = 0;
 };
 
-enum class End { length, stop, cancelled, failed };
-struct Answered {  // one token, or the end
-  int token = -1;  // -1: the end
-  End end = End::length;
+enum class FinishReason { length, stop, cancelled, failed };
+struct TokenEvent {  // one token, or the end
+  int token = -1;    // -1: the end
+  FinishReason end = FinishReason::length;
   std::string error{};              // of failed
   formats::RequestResult timing{};  // of the end; seconds since the server began
 };
-using OnAnswer = std::function<void(RequestId, const Answered&)>;
+using OnTokenEvent = std::function<void(RequestId, const TokenEvent&)>;
 
-class Live {
+class ServingLoop {
  public:
   // `queue`: requests that may wait; executor outlives it.
-  Live(SchedulerSettings settings, Executor& executor, int queue);
-  ~Live();  // cancels what is in flight, joins
+  ServingLoop(SchedulerSettings settings, Executor& executor, int queue);
+  ~ServingLoop();  // cancels what is in flight, joins
   // Any thread. Throws Error BUSY (kind failed) where the queue is full or the server is stopping, CONTEXT for one that
   // is longer than max_model_len, what Executor::begin throws.
-  RequestId submit(Ask ask, OnAnswer on_answer);
+  RequestId submit(GenerationRequest ask, OnTokenEvent on_answer);
   void cancel(RequestId id);  // its blocks are free before the next step; its end is reported
   void drain();               // no new ones; returns when the last is answered
   struct State {

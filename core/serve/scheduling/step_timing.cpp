@@ -27,7 +27,7 @@ StepResult LoggingExecutor::run(const Step& step, const Scheduler& scheduler) {
   return result;
 }
 
-std::vector<TimedStep> with_waits(const std::vector<LoggingExecutor::Entry>& log) {
+std::vector<TimedStep> time_logged_steps(const std::vector<LoggingExecutor::Entry>& log) {
   constexpr double kAtOnce = 2e-4;  // s
   std::vector<TimedStep> steps;
   double sampled = 0;
@@ -106,19 +106,20 @@ class ClosedLoops : public Executor {
  private:
   void ask() {
     const auto n = static_cast<std::uint64_t>(asked_++);
-    Ask ask{.prompt = {.ids = {}, .adapter = timing_.adapter}, .max_new = most_new_ / 3 + 1};
-    ask.max_new += static_cast<int>(n * 7 % static_cast<std::uint64_t>(most_new_ - most_new_ / 3));  // no two in step
+    GenerationRequest ask{.prompt = {.ids = {}, .adapter = timing_.adapter}, .max_new_tokens = most_new_ / 3 + 1};
+    ask.max_new_tokens +=
+        static_cast<int>(n * 7 % static_cast<std::uint64_t>(most_new_ - most_new_ / 3));  // no two in step
     const auto ids = static_cast<std::uint64_t>(std::max(1, vocab_ - timing_.first_id));
     const Rng rng{n};
     for (int i = 0; i < mix_.prompt; ++i)
       ask.prompt.ids.push_back(timing_.first_id + static_cast<int>(rng.at(static_cast<std::uint64_t>(i)) % ids));
     const std::lock_guard lock(mutex_);
-    open_.insert(live_.submit(std::move(ask), [this](RequestId id, const Answered& a) {
+    open_.insert(live_.submit(std::move(ask), [this](RequestId id, const TokenEvent& a) {
       if (a.token < 0) answered(id, a);
     }));
   }
-  void answered(RequestId id, const Answered& a) {
-    if (a.end == End::failed) over_ = true, error_ = a.error;
+  void answered(RequestId id, const TokenEvent& a) {
+    if (a.end == FinishReason::failed) over_ = true, error_ = a.error;
     if (!over_) ask();  // before this one goes: nobody is in flight only when all is over
     const std::lock_guard lock(mutex_);
     open_.erase(id);
@@ -137,7 +138,7 @@ class ClosedLoops : public Executor {
   std::set<RequestId> open_;
   std::string error_;
   LoggingExecutor log_;
-  Live live_;  // the last: its thread ends first
+  ServingLoop live_;  // the last: its thread ends first
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ class LoggingExecutor : public Executor {
 
 // A whole load's, each with its moment and the time to the next one, where that came at once: what lies between two
 // steps is the server's.
-std::vector<TimedStep> with_waits(const std::vector<LoggingExecutor::Entry>& log);
+std::vector<TimedStep> time_logged_steps(const std::vector<LoggingExecutor::Entry>& log);
 
 struct TimingSettings {
   double budget_s = 3;    // it ends within a step of it, but not before there are enough steps for a fit

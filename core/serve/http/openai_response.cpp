@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/serve/http/openai_response.h"
+
+#include <cstdio>
+
+#include "core/base/rng.h"
+
+namespace mw::serve {
+namespace {
+
+Json or_null(const std::string& text) {
+  return text.empty() ? Json() : Json(text);
+}
+
+Json body(const ResponseHeader& head, const char* object, Json choices) {
+  return {{"id", head.id},
+          {"object", object},
+          {"created", head.created},
+          {"model", head.model},
+          {"choices", std::move(choices)}};
+}
+
+const char* chunk_object(Endpoint endpoint) {
+  return endpoint == Endpoint::chat ? "chat.completion.chunk" : "text_completion";
+}
+
+}  // namespace
+
+std::string make_response_id(Endpoint endpoint, std::uint64_t number) {
+  char digits[20];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(mix64(number)));
+  return (endpoint == Endpoint::chat ? "chatcmpl-" : "cmpl-") + std::string(digits);
+}
+
+Json to_json(const TokenUsage& usage) {
+  return {{"prompt_tokens", usage.prompt},
+          {"total_tokens", usage.prompt + usage.completion},
+          {"completion_tokens", usage.completion},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached}}}};
+}
+
+Json completion_json(const ResponseHeader& head, const std::string& text, const std::string& finish,
+                     const TokenUsage& usage) {
+  Json choice{{"index", 0}};
+  if (head.endpoint == Endpoint::chat)
+    choice["message"] = {{"role", "assistant"}, {"content", text}};
+  else
+    choice["text"] = text;
+  choice["logprobs"] = nullptr;
+  choice["finish_reason"] = finish;
+  Json out = body(head, head.endpoint == Endpoint::chat ? "chat.completion" : "text_completion", Json::array({choice}));
+  out["usage"] = to_json(usage);
+  return out;
+}
+
+Json chunk(const ResponseHeader& head, ChunkPosition part, const std::string& text, const std::string& finish) {
+  Json choice{{"index", 0}};
+  if (head.endpoint == Endpoint::chat) {
+    choice["delta"] = Json::object();
+    if (part == ChunkPosition::first) choice["delta"]["role"] = "assistant";
+    choice["delta"]["content"] = text;
+  } else {
+    choice["text"] = text;
+  }
+  choice["logprobs"] = nullptr;
+  choice["finish_reason"] = or_null(finish);
+  return body(head, chunk_object(head.endpoint), Json::array({choice}));
+}
+
+Json usage_chunk(const ResponseHeader& head, const TokenUsage& usage) {
+  Json out = body(head, chunk_object(head.endpoint), Json::array());
+  out["usage"] = to_json(usage);
+  return out;
+}
+
+std::string sse(const Json& json) {
+  return "data: " + json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n\n";
+}
+
+Json model_json(const ModelEntry& m, int max_model_len, std::int64_t created) {
+  return {{"id", m.id},
+          {"object", "model"},
+          {"created", created},
+          {"owned_by", "meshwright"},
+          {"root", m.root},
+          {"parent", m.root == m.id ? Json() : Json(m.root)},
+          {"max_model_len", max_model_len}};
+}
+
+Json model_list(const std::vector<ModelEntry>& models, int max_model_len, std::int64_t created) {
+  Json list = Json::array();
+  for (const ModelEntry& m : models) list.push_back(model_json(m, max_model_len, created));
+  return {{"object", "list"}, {"data", list}};
+}
+
+HttpError to_http_error(const Error& error) {
+  const Problem& p = error.problem();
+  Problem shown = p;
+  if (p.id == "REQUEST") shown.place.clear();
+  HttpError out{.status = 400, .type = "invalid_request_error", .message = to_text(shown)};
+  if (p.id == "REQUEST") out.param = p.place;
+  if (p.id == "CONTEXT") out.code = "context_length_exceeded";
+  if (p.id == "MODEL-NAME") out.status = 404, out.code = "model_not_found";
+  if (p.id == "BUSY") out.status = 429, out.type = "rate_limit_error", out.code = "queue_full";
+  if (p.id != "BUSY" && error.kind() == Error::Kind::failed) out.status = 500, out.type = "internal_error";
+  return out;
+}
+
+Json to_json(const HttpError& error) {
+  return {{"error",
+           {{"message", error.message},
+            {"type", error.type},
+            {"param", or_null(error.param)},
+            {"code", or_null(error.code)}}}};
+}
+
+}  // namespace mw::serve

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers of the OpenAI protocol as JSON: whole ones, chunks of a stream, the list of models, errors. Pure; any thread.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/serve/http/openai_request.h"
+
+namespace mw::serve {
+
+struct ResponseHeader {  // what every part of one answer repeats
+  Endpoint endpoint{};
+  std::string id, model;
+  std::int64_t created = 0;  // Unix time
+};
+struct TokenUsage {
+  int prompt = 0, cached = 0, completion = 0;
+};
+
+std::string make_response_id(Endpoint endpoint, std::uint64_t number);  // "cmpl-..." or "chatcmpl-..."
+Json to_json(const TokenUsage& usage);
+// finish: "stop", "length"; of a chunk also "", which is not the last.
+Json completion_json(const ResponseHeader& head, const std::string& text, const std::string& finish,
+                     const TokenUsage& usage);
+enum class ChunkPosition { first, later };
+Json chunk(const ResponseHeader& head, ChunkPosition part, const std::string& text, const std::string& finish);
+Json usage_chunk(const ResponseHeader& head, const TokenUsage& usage);
+std::string sse(const Json& json);  // one event of the stream
+inline constexpr const char* kSseEnd = "data: [DONE]\n\n";
+
+struct ModelEntry {
+  std::string id, root;  // root: the base model of an adapter
+};
+Json model_json(const ModelEntry& model, int max_model_len, std::int64_t created);
+Json model_list(const std::vector<ModelEntry>& models, int max_model_len, std::int64_t created);
+
+struct HttpError {
+  int status = 500;
+  std::string type{}, message{}, param{}, code{};
+};
+HttpError to_http_error(const Error& error);
+Json to_json(const HttpError& error);
+
+}  // namespace mw::serve

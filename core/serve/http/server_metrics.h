@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a server tells Prometheus, under vLLM's names. Any thread.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/serve/scheduling/serving_loop.h"
+
+namespace mw::serve {
+
+class Histogram {
+ public:
+  explicit Histogram(std::vector<double> upper_bounds)
+      : bounds_(std::move(upper_bounds)), counts_(bounds_.size() + 1) {}
+  void observe(double value);
+  void write(std::string& out, const std::string& name, const std::string& labels) const;
+
+ private:
+  std::vector<double> bounds_;
+  std::vector<std::int64_t> counts_;  // not cumulative; the last is beyond every bound
+  double sum_ = 0;
+};
+
+class ServerMetrics {
+ public:
+  explicit ServerMetrics(std::string model);
+  void first_token(double seconds);                          // since the request came
+  void later_token(double seconds);                          // since the one before
+  void finished(const std::string& reason, double seconds);  // "stop", "length", "abort", "error"
+  std::string text(const ServingLoop::State& state) const;   // Prometheus text format 0.0.4
+
+ private:
+  const std::string labels_;
+  mutable std::mutex mutex_;
+  Histogram ttft_, per_token_, e2e_;
+  std::map<std::string, std::int64_t> finished_;
+};
+
+// Resident memory of this process, bytes; 0 where the system does not say.
+std::int64_t resident_bytes();
+
+}  // namespace mw::serve

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/serve/load/simulated_backend.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+
+#include "core/base/error.h"
+#include "core/serve/scheduling/cost_model_executor.h"
+#include "core/serve/scheduling/load_timeline.h"
+
+namespace mw::serve {
+namespace {
+
+using formats::RequestResult;
+
+// One list of requests from the first to the last, on a clock of its own.
+class Play {
+ public:
+  Play(Scheduler& scheduler, Executor& executor, const SchedulerSettings& settings, const HostOverheads& host,
+       const LoadSettings& load, const std::vector<TimedRequest>& requests, std::int64_t first_id)
+      : scheduler_(scheduler),
+        executor_(executor),
+        settings_(settings),
+        host_(host),
+        requests_(requests),
+        first_id_(first_id),
+        closed_(load.arrival == Arrival::closed),
+        cap_(load.concurrency),
+        records_(requests.size()) {}
+
+  void run(const LoadBackend::OnProgress& progress, std::stop_token stop) {
+    while (!stop.stop_requested()) {
+      send_due();
+      enter_due();
+      if (scheduler_.idle()) {
+        busy_ = false;  // nothing was scheduled ahead
+        if (entering_.empty() && next_ == requests_.size()) return timeline_.sample(now_, scheduler_.state(), tokens_);
+        now_ = std::max(now_, entering_.empty() ? requests_[next_].at_s : entering_.front().at_s);
+        continue;
+      }
+      step();
+      timeline_.add(now_, scheduler_.state(), tokens_);
+      if (progress && done_ >= reported_) {
+        progress(static_cast<long>(done_), static_cast<long>(requests_.size()));
+        reported_ = done_ + requests_.size() / 100 + 1;
+      }
+    }
+    for (size_t i = 0; i < next_; ++i)
+      if (records_[i].prompt_tokens > 0 && !over(i)) {  // sent, and no more wanted
+        scheduler_.abort(id_of(i));
+        executor_.end(id_of(i));
+      }
+  }
+
+  LoadResult take() {
+    LoadResult played;
+    double last_end = requests_.empty() ? 0 : requests_.front().at_s;
+    double prompt = 0, cached = 0;
+    for (size_t i = 0; i < records_.size(); ++i) {
+      if (!over(i)) continue;  // a stop came before
+      RequestResult& r = records_[i];
+      last_end = std::max(last_end, r.end_s);
+      prompt += r.completed() ? r.prompt_tokens : 0;
+      cached += r.cached_tokens;
+      played.requests.push_back(std::move(r));
+    }
+    played.timeline = timeline_.take();
+    played.duration_s = requests_.empty() ? 0 : last_end - requests_.front().at_s;
+    if (prompt > 0) played.prefix_hits = cached / prompt;
+    return played;
+  }
+
+ private:
+  RequestId id_of(size_t index) const { return RequestId{first_id_ + static_cast<std::int64_t>(index)}; }
+  size_t index_of(RequestId id) const { return static_cast<size_t>(static_cast<std::int64_t>(id) - first_id_); }
+  bool over(size_t i) const { return !records_[i].completed() || records_[i].output_tokens == requests_[i].output_len; }
+  bool client_is_free() const { return cap_ == 0 || in_flight_ < cap_; }
+
+  // What has arrived by now: at its moment, or when the client lets it go.
+  void send_due() {
+    for (; next_ < requests_.size() && requests_[next_].at_s <= now_; ++next_) held_.push_back(next_);
+    for (; !held_.empty() && client_is_free(); held_.pop_front())
+      send(held_.front(), std::max(requests_[held_.front()].at_s, freed_s_));
+  }
+
+  void send(size_t i, double at_s) {
+    const TimedRequest& t = requests_[i];
+    RequestResult& r = records_[i];
+    r.sent_s = at_s;
+    r.intended_s = closed_ ? at_s : t.at_s;
+    r.prompt_tokens = t.prompt_len;
+    ScheduledRequest request{
+        .id = id_of(i), .prompt_len = t.prompt_len, .max_new_tokens = t.output_len, .arrival_s = at_s};
+    if (settings_.prefix_cache == PrefixCache::on)
+      request.prompt_blocks =
+          hash_blocks(t.shared_seed, t.shared, t.prompt_seed, t.prompt_len, settings_.kv.block_size);
+    executor_.begin(request.id, {});
+    entering_.push_back({at_s + host_.request_s, std::move(request)});
+    ++in_flight_;
+  }
+
+  // What the host knew of when it worked out the step that comes now.
+  void enter_due() {
+    const double known = busy_ && host_.scheduling == plan::Scheduling::ahead ? step_began_ : now_;
+    for (; !entering_.empty() && entering_.front().at_s <= known; entering_.pop_front())
+      scheduler_.add(std::move(entering_.front().request));
+  }
+
+  void step() {
+    const Step step = scheduler_.next();
+    for (const RequestId id : step.preempted) ++records_[index_of(id)].preemptions;
+    for (const RequestId id : step.refused) refuse(index_of(id));
+    if (step.items.empty()) {
+      if (step.refused.empty() && step.preempted.empty()) stuck("no request can go on", scheduler_.state().waiting);
+      return;
+    }
+    note_admitted(step.items);
+    busy_ = true;
+    step_began_ = now_;
+    const StepResult result = executor_.run(step, scheduler_);
+    if (!(result.seconds >= 0 && std::isfinite(result.seconds))) stuck("a step takes no known time", result.seconds);
+    now_ += result.seconds;
+    scheduler_.advance(step);
+    send_due();  // what came during the step finds the client as it was
+    record(result);
+  }
+
+  // They are the last ones, with those that come back from a preemption among them.
+  void note_admitted(const std::vector<StepItem>& items) {
+    for (auto item = items.rbegin(); item != items.rend(); ++item) {
+      RequestResult& r = records_[index_of(item->id)];
+      if (std::isnan(r.scheduled_s)) {
+        r.scheduled_s = now_;
+        r.cached_tokens = scheduler_.cached_tokens(item->id);
+      } else if (r.preemptions == 0) {
+        return;
+      }
+    }
+  }
+
+  void record(const StepResult& result) {
+    ended_.clear();
+    for (const StepResult::Sampled& s : result.sampled) {
+      const size_t i = index_of(s.id);
+      RequestResult& r = records_[i];
+      if (r.output_tokens++ == 0) {
+        r.first_token_s = now_;
+        r.gaps_ms.reserve(static_cast<size_t>(requests_[i].output_len - 1));
+      } else {
+        r.gaps_ms.push_back(static_cast<float>(1e3 * (now_ - r.end_s)));
+      }
+      r.end_s = now_;
+      if (r.output_tokens == requests_[i].output_len) ended_.push_back(s.id);
+    }
+    tokens_ += static_cast<std::int64_t>(result.sampled.size());
+    scheduler_.finish(ended_);
+    for (const RequestId id : ended_) leave(id);
+  }
+
+  void refuse(size_t i) {
+    RequestResult& r = records_[i];
+    r.error = explain_rejection(settings_, requests_[i].prompt_len, requests_[i].output_len);
+    if (r.error.empty()) r.error = "the KV cache has no room for it";
+    r.end_s = now_;
+    leave(id_of(i));
+  }
+
+  void leave(RequestId id) {
+    executor_.end(id);
+    --in_flight_;
+    ++done_;
+    freed_s_ = now_;
+  }
+
+  [[noreturn]] void stuck(const char* what, double found) const {
+    throw Error({.id = "SERVE",
+                 .message = std::string("the simulated server stands still: ") + what,
+                 .found = number_text(found)},
+                Error::Kind::failed);
+  }
+
+  struct Entering {
+    double at_s = 0;
+    ScheduledRequest request{};
+  };
+
+  Scheduler& scheduler_;
+  Executor& executor_;
+  const SchedulerSettings& settings_;
+  HostOverheads host_;
+  const std::vector<TimedRequest>& requests_;
+  std::int64_t first_id_;
+  bool closed_;
+  int cap_;
+  std::vector<RequestResult> records_;
+  std::deque<size_t> held_;        // in the client
+  std::deque<Entering> entering_;  // sent, not yet with the scheduler
+  std::vector<RequestId> ended_;
+  LoadTimeline timeline_;
+  size_t next_ = 0, done_ = 0, reported_ = 0;
+  int in_flight_ = 0;
+  double now_ = 0, freed_s_ = 0, step_began_ = 0;
+  bool busy_ = false;
+  std::int64_t tokens_ = 0;
+};
+
+class VirtualBackend : public LoadBackend {
+ public:
+  VirtualBackend(std::unique_ptr<Executor> executor, SchedulerSettings settings, HostOverheads host)
+      : settings_(settings), host_(host), executor_(std::move(executor)), scheduler_(std::move(settings)) {}
+
+  LoadResult play(const Load& load, const OnProgress& progress, std::stop_token stop) override {
+    if (load.settings.prompts == PromptMode::salted) scheduler_.clear_prefix_cache();
+    run(load, load.warmups, {}, stop);
+    return run(load, load.requests, progress, stop);
+  }
+
+ private:
+  LoadResult run(const Load& load, const std::vector<TimedRequest>& requests, const OnProgress& progress,
+                 std::stop_token stop) {
+    Play play(scheduler_, *executor_, settings_, host_, load.settings, requests, next_id_);
+    next_id_ += static_cast<std::int64_t>(requests.size());
+    play.run(progress, std::move(stop));
+    return play.take();
+  }
+
+  SchedulerSettings settings_;
+  HostOverheads host_;
+  std::unique_ptr<Executor> executor_;
+  Scheduler scheduler_;
+  std::int64_t next_id_ = 0;
+};
+
+KvLayout layout_of(const plan::ServeStepModel::Kv& kv, int block_size) {
+  KvLayout layout{.block_size = block_size, .groups = {}, .capacity = kv.capacity};
+  for (const auto& group : kv.groups)
+    layout.groups.push_back(
+        {.window = group.window,
+         .block_bytes = Bytes(static_cast<std::int64_t>(std::llround(group.bytes_per_token * block_size)))});
+  return layout;
+}
+
+}  // namespace
+
+std::unique_ptr<LoadBackend> make_simulated_backend(std::unique_ptr<Executor> executor, SchedulerSettings settings,
+                                                    HostOverheads host) {
+  return std::make_unique<VirtualBackend>(std::move(executor), std::move(settings), host);
+}
+
+std::unique_ptr<LoadBackend> make_cost_model_backend(const plan::Request& request, SchedulerSettings settings) {
+  auto executor = std::make_unique<CostModelExecutor>(request);
+  if (settings.kv.groups.empty()) settings.kv = layout_of(executor->model().kv(), settings.kv.block_size);
+  const HostOverheads host{.request_s = executor->model().request_seconds(), .scheduling = request.serve.scheduling};
+  return make_simulated_backend(std::move(executor), std::move(settings), host);
+}
+
+}  // namespace mw::serve

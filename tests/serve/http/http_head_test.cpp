@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Heads and chunked bodies are read strictly: what could be read in two ways is refused.
+#include "core/serve/http/http_head.h"
+
+#include <gtest/gtest.h>
+
+#include "core/base/error.h"
+
+namespace mw::serve {
+namespace {
+
+HttpHead read(const std::string& text) {
+  size_t scanned = 0;
+  const size_t size = head_size(text, scanned);
+  return parse_head(text.substr(0, size));
+}
+
+std::string with(const std::string& headers) {
+  return "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n";
+}
+
+TEST(HttpHead, IsReadWhateverThePieces) {
+  const std::string text = with("Content-Length:  5 \r\nX-Any: a:b\xc3\xa9\t c\r\n"), body = "body";
+  const std::string all = text + body;
+  for (size_t cut = 1; cut <= all.size(); ++cut) {
+    size_t scanned = 0, size = head_size(std::string_view(all).substr(0, cut), scanned);
+    EXPECT_EQ(size, cut < text.size() ? 0 : text.size());
+    if (size == 0) size = head_size(all, scanned);
+    EXPECT_EQ(size, text.size()) << cut;
+  }
+  const HttpHead head = read(all);
+  EXPECT_EQ(head.method, "POST");
+  EXPECT_EQ(head.target, "/v1/completions");
+  EXPECT_EQ(head.minor_version, 1);
+  EXPECT_EQ(head.find("x-any"), "a:b\xc3\xa9\t c");
+  EXPECT_EQ(head.content_length, 5u);
+  EXPECT_TRUE(head.has_body());
+  EXPECT_TRUE(read(with("transfer-encoding: Chunked\r\n")).chunked);
+  EXPECT_EQ(read("GET / HTTP/1.0\r\n\r\n").minor_version, 0);
+}
+
+TEST(HttpHead, AmbiguousFramingIsRefused) {
+  for (const char* headers :
+       {"Content-Length: 5\r\nContent-Length: 5\r\n", "Content-Length: 5\r\ncontent-length: 6\r\n",
+        "Content-Length: 5, 5\r\n", "Content-Length: +5\r\n", "Content-Length: -5\r\n", "Content-Length: 0x5\r\n",
+        "Content-Length: 5 5\r\n", "Content-Length:\r\n", "Content-Length: 99999999999999999999\r\n",
+        "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding: chunked\r\nContent-Length: 0\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding: gzip, chunked\r\n",
+        "Transfer-Encoding: identity\r\n", "Transfer-Encoding: xchunked\r\n", "Host: other\r\n"})
+    EXPECT_THROW(read(with(headers)), Error) << headers;
+  EXPECT_THROW(read("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), Error);
+}
+
+TEST(HttpHead, LinesThatAreNotHttpAreRefused) {
+  for (const std::string& headers :
+       {std::string("X : a\r\n"), std::string(" X: a\r\n"), std::string("X: a\r\n b\r\n"), std::string("X\r\n"),
+        std::string(": a\r\n"), std::string("X: a\nY: b\r\n"), std::string("X: a\rb\r\n"),
+        std::string("X: a\0b\r\n", 8), std::string("X: \x1b[2J\r\n"), std::string("X: \x7f\r\n"),
+        std::string("X(y): a\r\n")})
+    EXPECT_THROW(read(with(headers)), Error) << headers;
+  for (const char* line : {"", "GET", "GET /", "GET  / HTTP/1.1", "GET / HTTP/1.1 ", "GET / HTTP/1.2", "GET / HTTP/2",
+                           "GET / http/1.1", "GET x HTTP/1.1", "GET http://localhost/ HTTP/1.1", "GET * HTTP/1.1",
+                           "G@T / HTTP/1.1", "GET /\xc3\xa9 HTTP/1.1", " GET / HTTP/1.1"})
+    EXPECT_THROW(read(std::string(line) + "\r\nHost: localhost\r\n\r\n"), Error) << line;
+  EXPECT_THROW(read("GET / HTTP/1.1\r\n\r\n"), Error) << "HTTP/1.1 needs a host";
+}
+
+bool ends(const std::string& body, size_t piece) {
+  ChunkedBodyValidator framing;
+  for (size_t at = 0; at < body.size() && !framing.ended(); at += piece)
+    framing.check(std::string_view(body).substr(at, piece));
+  return framing.ended();
+}
+
+TEST(ChunkedBodyValidator, TakesChunksWhateverThePieces) {
+  for (const size_t piece : {1u, 2u, 7u, 1000u}) {
+    EXPECT_TRUE(ends("5\r\nhello\r\n0a;name=value\r\n0123\r\n6789\r\n0\r\n\r\n", piece));
+    EXPECT_FALSE(ends("5\r\nhello\r\n0\r\n", piece)) << "not yet";
+  }
+}
+
+TEST(ChunkedBodyValidator, AnythingElseIsRefused) {
+  for (const char* body :
+       {"-5\r\nhello\r\n", "+5\r\nhello\r\n", "0x5\r\nhello\r\n", " 5\r\nhello\r\n", "5 \r\nhello\r\n", "\r\nhello",
+        "g\r\n", "5\nhello\r\n", "5\r\nhello0\r\n", "5\r\nhello\n0\r\n", "fffffffffffffffff\r\n", "5\rhello\r\n",
+        "0\r\nTrailer: x\r\n\r\n", ";x\r\n", "5;\x01\r\n"})
+    EXPECT_THROW(ends(body, 1), Error) << body;
+}
+
+}  // namespace
+}  // namespace mw::serve

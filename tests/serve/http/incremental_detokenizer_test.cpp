@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/serve/http/incremental_detokenizer.h"
+
+#include <gtest/gtest.h>
+
+#include "core/base/rng.h"
+#include "core/data/tokenizer/utf8.h"
+
+namespace mw::serve {
+namespace {
+
+class TextStreamTest : public testing::TestWithParam<const char*> {
+ protected:
+  std::unique_ptr<data::Tokenizer> tokenizer = data::load_tokenizer(GetParam());
+  std::string streamed(const std::vector<int>& ids, const std::vector<std::string>& stops = {}) {
+    IncrementalDetokenizer stream(*tokenizer, stops);
+    std::string all;
+    const auto check = [&](const std::string& piece) {
+      EXPECT_EQ(data::first_invalid_utf8(piece), std::string::npos) << "broken piece";
+      all += piece;
+    };
+    for (const int id : ids) {
+      check(stream.add(id));
+      if (stream.stopped()) return all;
+    }
+    check(stream.finish());
+    return all;
+  }
+};
+
+TEST_P(TextStreamTest, PiecesAddUpToTheWholeText) {
+  for (const char* text :
+       {"The quick brown fox jumps.", "Grüße 🦊🦊 日本語, naïve", "  two  spaces\nand\tlines\n\n", "a"}) {
+    const std::vector<int> ids = tokenizer->encode(text);
+    EXPECT_EQ(streamed(ids), tokenizer->decode(ids));
+  }
+}
+
+TEST_P(TextStreamTest, AnyTokensGiveValidText) {
+  Rng rng{1, 2};
+  for (int round = 0; round < 50; ++round) {
+    std::vector<int> ids;
+    for (int i = 0; i < 40; ++i)
+      ids.push_back(static_cast<int>(rng.below(static_cast<std::uint64_t>(tokenizer->size()))));
+    streamed(ids);
+  }
+}
+
+TEST_P(TextStreamTest, HalfACharacterAtTheEndIsMarkedNotSent) {
+  const int first = tokenizer->find("<0xF0>"), second = tokenizer->find("<0x9F>");
+  if (first < 0 || second < 0) GTEST_SKIP() << "no byte pieces";
+  std::vector<int> ids = tokenizer->encode("ab");
+  ids.insert(ids.end(), {first, second});
+  const std::string text = streamed(ids);
+  EXPECT_TRUE(text.starts_with("ab\uFFFD")) << text;
+}
+
+TEST_P(TextStreamTest, AStopStringEndsItWhereverTokensPartIt) {
+  const std::vector<int> ids = tokenizer->encode("One two three four five");
+  for (const char* stop : {"three", "o three f", "hre", "e"}) {
+    const std::string whole = tokenizer->decode(ids);
+    EXPECT_EQ(streamed(ids, {stop}), whole.substr(0, whole.find(stop))) << stop;
+  }
+  EXPECT_EQ(streamed(ids, {"four", "two"}), "One ");
+  EXPECT_EQ(streamed(ids, {"sixteen", "fivefold", "five!"}), "One two three four five");
+}
+
+INSTANTIATE_TEST_SUITE_P(Tokenizers, TextStreamTest,
+                         testing::Values(MW_RESOURCES "/base-model", MW_FIXTURES "/tokenizer_bpe",
+                                         MW_FIXTURES "/tokenizer_spm"),
+                         [](const auto& row) { return "t" + std::to_string(row.index); });
+
+}  // namespace
+}  // namespace mw::serve

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/serve/scheduling/kv_block_manager.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/base/rng.h"
+
+namespace mw::serve {
+namespace {
+
+KvLayout layout(std::vector<KvGroup> groups, std::int64_t capacity, int block_size = 4) {
+  return {.block_size = block_size, .groups = std::move(groups), .capacity = Bytes(capacity)};
+}
+KvGroup full(std::int64_t bytes = 1, int most = 0) {
+  return {.window = 0, .block_bytes = Bytes(bytes), .max_blocks = most};
+}
+KvGroup sliding(int window, std::int64_t bytes = 1) {
+  return {.window = window, .block_bytes = Bytes(bytes)};
+}
+
+// A prompt of full blocks with these hashes, computed and gone.
+void pass(KvBlockManager& blocks, const std::vector<BlockHash>& hashes) {
+  const int n = static_cast<int>(hashes.size());
+  auto table = blocks.table();
+  ASSERT_TRUE(blocks.reserve(table, 0, n * blocks.block_size(), hashes));
+  blocks.name(table, hashes, n);
+  blocks.release(table);
+}
+
+TEST(KvBlockManager, ABlockLastsForItsTokensAndNoLonger) {
+  KvBlockManager blocks(layout({full()}, 10), PrefixCache::off);
+  auto table = blocks.table();
+  for (int computed = 0; computed < 40; ++computed) {
+    ASSERT_TRUE(blocks.reserve(table, computed, computed + 1));
+    EXPECT_EQ(table.blocks[0].size(), static_cast<size_t>(computed / 4 + 1));
+  }
+  EXPECT_FALSE(blocks.reserve(table, 40, 41));
+  EXPECT_EQ(table.blocks[0].size(), 10u) << "nothing taken";
+  EXPECT_DOUBLE_EQ(blocks.used_share(), 1);
+  blocks.release(table);
+  EXPECT_EQ(blocks.used_share(), 0);
+}
+
+TEST(KvBlockManager, TheLongestUnusedGoesFirstAndOfOnePromptItsEnd) {
+  KvBlockManager blocks(layout({full()}, 6), PrefixCache::on);
+  const std::vector<BlockHash> a{1, 2}, b{3, 4}, c{5, 6};
+  pass(blocks, a), pass(blocks, b), pass(blocks, c);
+  auto again = blocks.table();
+  ASSERT_TRUE(blocks.reserve(again, 8, 8, a, 2));  // a is used again, so b is the oldest
+  blocks.release(again);
+  auto other = blocks.table();
+  ASSERT_TRUE(blocks.reserve(other, 0, 4));
+  EXPECT_EQ(blocks.cached_blocks(b, 2), 1);
+  ASSERT_TRUE(blocks.reserve(other, 4, 12));
+  EXPECT_EQ(blocks.cached_blocks(b, 2), 0);
+  EXPECT_EQ(blocks.cached_blocks(c, 2), 1);
+  EXPECT_EQ(blocks.cached_blocks(a, 2), 2);
+  blocks.clear_prefix_cache();
+  EXPECT_EQ(blocks.cached_blocks(a, 2), 0);
+}
+
+TEST(KvBlockManager, WhatIsSharedIsHeldOnceAndFreedWithItsLastUser) {
+  KvBlockManager blocks(layout({full()}, 4), PrefixCache::on);
+  const std::vector<BlockHash> prompt{1, 2, 3};
+  auto a = blocks.table(), b = blocks.table();
+  ASSERT_TRUE(blocks.reserve(a, 0, 12, prompt));
+  blocks.name(a, prompt, 3);
+  ASSERT_TRUE(blocks.reserve(b, 12, 13, prompt, 3));
+  EXPECT_EQ(a.blocks[0][2], b.blocks[0][2]);
+  EXPECT_DOUBLE_EQ(blocks.used_share(), 1);
+  blocks.release(a);
+  EXPECT_DOUBLE_EQ(blocks.used_share(), 1);
+  blocks.release(b);
+  EXPECT_EQ(blocks.used_share(), 0);
+}
+
+TEST(KvBlockManager, CachedBlocksThatAreFreeCountAsRoomUnlessTheyAreTheHit) {
+  KvBlockManager blocks(layout({full()}, 4), PrefixCache::on);
+  const std::vector<BlockHash> prompt{1, 2, 3};
+  pass(blocks, prompt);
+  auto table = blocks.table();
+  EXPECT_FALSE(blocks.reserve(table, 12, 21, prompt, 3)) << "3 of the hit and 3 new ones are more than 4";
+  EXPECT_EQ(blocks.cached_blocks(prompt, 3), 3) << "nothing lost";
+  EXPECT_TRUE(blocks.reserve(table, 12, 16, prompt, 3));
+}
+
+TEST(KvBlockManager, BehindAWindowBlocksAreFreedAndAHitNeedsOnlyWhatIsInSight) {
+  KvBlockManager blocks(layout({full(), sliding(8)}, 100), PrefixCache::on);
+  const std::vector<BlockHash> prompt{1, 2, 3, 4, 5, 6};
+  auto table = blocks.table();
+  ASSERT_TRUE(blocks.reserve(table, 0, 24, prompt));
+  blocks.name(table, prompt, 6);
+  ASSERT_TRUE(blocks.reserve(table, 24, 25));
+  EXPECT_EQ(table.behind[1], 4) << "query 24 sees 17 .. 24";
+  EXPECT_EQ(table.blocks[1][3], -1);
+  EXPECT_GE(table.blocks[1][4], 0);
+  EXPECT_EQ(table.behind[0], 0);
+  blocks.release(table);
+  auto next = blocks.table();
+  EXPECT_EQ(blocks.cached_blocks(prompt, 6), 6);
+  ASSERT_TRUE(blocks.reserve(next, 24, 25, prompt, 6));
+  EXPECT_EQ(next.blocks[1],
+            (std::vector<int>{-1, -1, -1, -1, next.blocks[1][4], next.blocks[1][5], next.blocks[1][6]}));
+  EXPECT_EQ(next.blocks[0].size(), 7u);
+  EXPECT_EQ(blocks.used_share(), (7 + 3) / 100.0);
+}
+
+TEST(KvBlockManager, AHitIsNoLongerThanEveryGroupAllows) {
+  // Room for 8 blocks in all: the sliding group's first blocks, freed first, are the first that go.
+  KvBlockManager blocks(layout({full(), sliding(5)}, 8), PrefixCache::on);
+  const std::vector<BlockHash> prompt{1, 2, 3, 4};
+  pass(blocks, prompt);
+  auto other = blocks.table();
+  ASSERT_TRUE(blocks.reserve(other, 0, 8, std::vector<BlockHash>{}));  // takes two of each: the ends of the prompt
+  EXPECT_EQ(blocks.cached_blocks(prompt, 4), 0) << "the full group has lost all four";
+}
+
+TEST(KvBlockManager, FitsAloneIsWhatReserveFindsInAnEmptyCache) {
+  Rng rng{3};
+  for (int i = 0; i < 3000; ++i) {
+    const int window = static_cast<int>(1 + rng.below(40)), block = static_cast<int>(1 + rng.below(9));
+    const int prompt = static_cast<int>(1 + rng.below(60)), tokens = prompt + static_cast<int>(rng.below(60));
+    const int chunk = static_cast<int>(1 + rng.below(50));
+    const KvLayout wanted = layout({sliding(window)}, static_cast<std::int64_t>(1 + rng.below(30)), block);
+    KvBlockManager blocks(wanted, PrefixCache::off);
+    auto table = blocks.table();
+    bool fits = true;
+    for (int at = 0; at < tokens && fits;) {
+      const int count = at < prompt ? std::min(chunk, prompt - at) : 1;
+      fits = blocks.reserve(table, at, at + count);
+      at += count;
+    }
+    if (blocks.fits_alone(prompt, tokens, chunk)) {
+      EXPECT_TRUE(fits);
+    }
+    // It may be careful by the one block that a window spans more or less.
+    if (fits && !blocks.fits_alone(prompt, tokens, chunk)) {
+      KvLayout larger = wanted;
+      larger.capacity += Bytes(1);
+      EXPECT_TRUE(KvBlockManager(larger, PrefixCache::off).fits_alone(prompt, tokens, chunk));
+    }
+  }
+}
+
+TEST(KvBlockManager, NothingLeaksWhateverHappens) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    Rng rng{seed};
+    std::vector<KvGroup> groups{full(3, rng.below(2) ? 25 : 0)};
+    if (rng.below(2)) groups.push_back(sliding(static_cast<int>(1 + rng.below(20)), 2));
+    const PrefixCache cache = rng.below(4) ? PrefixCache::on : PrefixCache::off;
+    KvBlockManager blocks(layout(groups, 120), cache);
+    struct Held {
+      KvBlockManager::Table table;
+      int computed = 0;
+      std::vector<BlockHash> hashes;
+    };
+    std::map<int, Held> held;
+    int next = 0, hits = 0;
+    for (int step = 0; step < 1500; ++step) {
+      const auto action = rng.below(10);
+      if (action < 3) {
+        Held h{blocks.table(), 0, {}};
+        const BlockHash family = 1000 * (1 + rng.below(4));
+        for (std::uint64_t i = 0, n = rng.below(8); i < n; ++i) h.hashes.push_back(family + i);
+        const int cached = blocks.cached_blocks(h.hashes, static_cast<int>(h.hashes.size()));
+        const int tokens = 4 * static_cast<int>(h.hashes.size()) + static_cast<int>(1 + rng.below(4));
+        if (blocks.reserve(h.table, 4 * cached, tokens, h.hashes, cached)) {
+          hits += cached;
+          h.computed = tokens;
+          blocks.name(h.table, h.hashes, static_cast<int>(h.hashes.size()));
+          held.emplace(next++, std::move(h));
+        }
+      } else if (!held.empty()) {
+        auto at = std::next(held.begin(), static_cast<std::ptrdiff_t>(rng.below(held.size())));
+        if (action < 8) {
+          const int more = static_cast<int>(1 + rng.below(6));
+          if (blocks.reserve(at->second.table, at->second.computed, at->second.computed + more))
+            at->second.computed += more;
+        } else {
+          if (action == 9) blocks.forget(at->second.table, static_cast<int>(rng.below(4)));
+          blocks.release(at->second.table);
+          held.erase(at);
+        }
+      }
+      if (rng.below(200) == 0) blocks.clear_prefix_cache();
+      std::vector<const KvBlockManager::Table*> tables;
+      for (const auto& [id, h] : held) tables.push_back(&h.table);
+      ASSERT_TRUE(blocks.consistent(tables)) << "seed " << seed << " step " << step;
+    }
+    EXPECT_EQ(hits > 0, cache == PrefixCache::on);
+    for (auto& [id, h] : held) blocks.release(h.table);
+    EXPECT_EQ(blocks.used_share(), 0);
+    EXPECT_TRUE(blocks.consistent({}));
+  }
+}
+
+TEST(KvBlockManager, LayoutsThatHoldNothingAreRefused) {
+  EXPECT_THROW(KvBlockManager(layout({}, 10), PrefixCache::on), Error);
+  EXPECT_THROW(KvBlockManager(layout({full(0)}, 10), PrefixCache::on), Error);
+  EXPECT_THROW(KvBlockManager(layout({full(11)}, 10), PrefixCache::on), Error);
+  EXPECT_THROW(KvBlockManager(layout({full(6), full(6)}, 10), PrefixCache::on), Error);
+  EXPECT_THROW(KvBlockManager(layout({full()}, 10, 0), PrefixCache::on), Error);
+}
+
+TEST(BlockHashMap, KnowsWhatAMapKnowsWhateverTheHashes) {
+  for (const int bits : {4, 9, 64}) {  // few values: many comings and goings of the same; neighbours in the table
+    Rng rng{static_cast<std::uint64_t>(bits)};
+    BlockHashMap index;
+    std::map<BlockHash, int> truth;
+    for (int i = 0; i < 20'000; ++i) {
+      const BlockHash hash = rng.next() >> (64 - bits);
+      if (rng.below(2) == 0) {
+        index.erase(hash);
+        truth.erase(hash);
+      } else {
+        EXPECT_EQ(index.emplace(hash, i), truth.emplace(hash, i).second);
+      }
+      ASSERT_EQ(index.size(), truth.size());
+      const BlockHash other = rng.next() >> (64 - bits);
+      const auto found = truth.find(other);
+      ASSERT_EQ(index.find(other), found == truth.end() ? -1 : found->second);
+    }
+    for (const auto& [hash, block] : truth) ASSERT_EQ(index.find(hash), block);
+    index.clear();
+    EXPECT_EQ(index.size(), 0u);
+    EXPECT_FALSE(index.contains(truth.empty() ? 0 : truth.begin()->first));
+  }
+}
+
+}  // namespace
+}  // namespace mw::serve
