@@ -58,10 +58,10 @@ Json run() {
   canvas.set_traffic({{u"tp"_s, u"all-reduce"_s, {}}, {u"fsdp"_s, u"all-gather"_s, {}}});
   QImage frame(canvas.size(), QImage::Format_ARGB32_Premultiplied);
   const Json repaint = timed(200, [&](int) { canvas.render(&frame); });
-  const mesh::Subject subject{design.inventory.get(), &design.target, design.adapters, design.use};
+  const designer::Subject subject{design.inventory.get(), &design.target, design.adapters, design.use};
   const Json attempt = timed(100, [&](int i) {
-    mesh::Outcome o = mesh::try_action(subject, design.choice, *design.placement,
-                                       {mesh::Action::Kind::resize, "tp", i % 2 == 0 ? 2 : 8});
+    designer::Outcome o = designer::try_action(subject, design.choice, *design.placement,
+                                               {designer::Action::Kind::resize, "tp", i % 2 == 0 ? 2 : 8});
     CanvasDesign next = design;
     next.choice = o.nearest.value_or(o.choice);
     if (o.accepted) next.placement = o.placement;

@@ -8,7 +8,18 @@
 
 #include "core/designer/canvas.h"
 
-namespace mw::mesh {
+namespace mw::designer {
+
+using mesh::AskedPlace;
+using mesh::GridDimension;
+using mesh::Mesh;
+using mesh::MeshAxis;
+using mesh::PartitionSpec;
+using mesh::Placed;
+using mesh::Placement;
+using mesh::Rule;
+using mesh::Rules;
+
 namespace {
 
 using Kind = Action::Kind;
@@ -145,7 +156,7 @@ void set_rule(Rules& rules, Rule rule) {
 }
 
 void shard(const Placement& current, const Action& action, Outcome& out) {
-  const Placed* tensor = mesh::find(current, action.tensor);
+  const Placed* tensor = find(current, action.tensor);
   const bool on = action.kind == Kind::shard;
   if (!tensor || (on && (action.value < 0 || action.value >= static_cast<int>(tensor->dims.size())))) {
     out.reasons.push_back({.id = "SPEC-RANK",
@@ -282,4 +293,4 @@ std::string refusal_text(const Outcome& outcome) {
   return text + sizes;
 }
 
-}  // namespace mw::mesh
+}  // namespace mw::designer

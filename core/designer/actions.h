@@ -9,20 +9,20 @@
 
 #include "core/mesh/layout/sharding.h"
 
-namespace mw::mesh {
+namespace mw::designer {
 
 struct Choice {  // what the document says of the mesh
-  Mesh mesh;
-  std::vector<AskedPlace> places{};
-  Rules rules{};
+  mesh::Mesh mesh;
+  std::vector<mesh::AskedPlace> places{};
+  mesh::Rules rules{};
   bool operator==(const Choice&) const = default;
 };
 
 struct Subject {  // what it is about; pointers outlive the calls
   const model::TensorInventory* inventory = nullptr;
   const hardware::Target* target = nullptr;
-  std::vector<AdapterShape> adapters{};
-  Use use = Use::training;
+  std::vector<mesh::AdapterShape> adapters{};
+  mesh::Use use = mesh::Use::training;
 };
 
 struct Action {
@@ -50,18 +50,18 @@ struct Outcome {
   std::vector<int> legal{};         // resize: sizes that are possible, ascending
   std::optional<Choice> nearest{};  // resize: the design with the nearest of them
   std::optional<int> nearest_size{};
-  std::shared_ptr<const Placement> placement{};  // of `choice`; null where it is that of now
+  std::shared_ptr<const mesh::Placement> placement{};  // of `choice`; null where it is that of now
 };
 // `current`: the placement of `now`.
-Outcome try_action(const Subject& subject, const Choice& now, const Placement& current, const Action& action);
+Outcome try_action(const Subject& subject, const Choice& now, const mesh::Placement& current, const Action& action);
 
 // Sizes to step through when an axis is dragged or scrolled: all that divide the target, and twice as much, so that
 // one can read why not.
-std::vector<int> size_steps(const Subject& subject, const Mesh& mesh, std::string_view axis);
+std::vector<int> size_steps(const Subject& subject, const mesh::Mesh& mesh, std::string_view axis);
 
 // "^layers\.\d+\.q_proj$": the pattern of a tensor in all layers.
 std::string pattern_of(const std::string& tensor);
 // Reason and what would be possible, for the cursor: one line each.
 std::string refusal_text(const Outcome& outcome);
 
-}  // namespace mw::mesh
+}  // namespace mw::designer

@@ -5,7 +5,18 @@
 #include <cmath>
 #include <string>
 
-namespace mw::mesh {
+namespace mw::designer {
+
+using mesh::AxisPlace;
+using mesh::GridDimension;
+using mesh::GridPart;
+using mesh::Layout;
+using mesh::Medium;
+using mesh::Mesh;
+using mesh::Placed;
+using mesh::Placement;
+using mesh::Range;
+
 namespace {
 
 constexpr double kChip = 0.74;   // side of a chip, of a pitch
@@ -321,4 +332,4 @@ const Placed* find(const Placement& placement, std::string_view tensor) {
   return nullptr;
 }
 
-}  // namespace mw::mesh
+}  // namespace mw::designer

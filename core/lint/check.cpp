@@ -7,7 +7,11 @@
 
 #include "core/lint/check_table.h"
 
-namespace mw::mesh {
+namespace mw::lint {
+
+using mesh::AdapterShape;
+using mesh::Use;
+
 namespace {
 
 std::vector<CheckRule> all_rules() {
@@ -125,4 +129,4 @@ bool has_key_equals_value(const model::Config& config) {
   return std::any_of(config.layers.begin(), config.layers.end(), key_equals_value);
 }
 
-}  // namespace mw::mesh
+}  // namespace mw::lint

@@ -16,7 +16,7 @@
 #include "core/mesh/layout/legal.h"
 #include "core/mesh/layout/sharding.h"
 
-namespace mw::mesh {
+namespace mw::lint {
 
 enum class Stack { engine, tunix, torchax, trl_fsdp, vllm_tpu, vllm_gpu, other };  // other: plans, but no recipe
 std::string_view to_string(Stack stack);
@@ -75,9 +75,9 @@ struct CheckFacts {
   model::Config config;
   model::TensorInventory inventory;
   std::optional<hardware::Target> target{};  // unknown: what the chips allow is not checked
-  Mesh mesh{};
-  Rules rules{};
-  std::vector<AskedPlace> asked{};
+  mesh::Mesh mesh{};
+  mesh::Rules rules{};
+  std::vector<mesh::AskedPlace> asked{};
   std::optional<LoraFacts> lora{};  // none: full training, or the base is served
   Remat remat = Remat::none;
   Dtype dtype = Dtype::bf16;
@@ -131,4 +131,4 @@ const CheckRule* find_rule(std::string_view id);
 
 Report check(const CheckFacts& facts);
 
-}  // namespace mw::mesh
+}  // namespace mw::lint

@@ -4,7 +4,7 @@
 
 #include "core/lint/check_table.h"
 
-namespace mw::mesh {
+namespace mw::lint {
 namespace {
 
 Fix merge_here() {
@@ -110,4 +110,4 @@ std::vector<CheckRule> export_rules() {
   };
 }
 
-}  // namespace mw::mesh
+}  // namespace mw::lint

@@ -7,7 +7,18 @@
 #include "core/lint/check_table.h"
 #include "core/mesh/collectives/collectives.h"
 
-namespace mw::mesh {
+namespace mw::lint {
+
+using mesh::Cause;
+using mesh::Collective;
+using mesh::Placed;
+using mesh::Placement;
+using mesh::Recompute;
+using mesh::Rule;
+using mesh::Rules;
+using mesh::StepShape;
+using mesh::Work;
+
 namespace {
 
 StepShape step_of(const CheckFacts& facts) {
@@ -99,4 +110,4 @@ std::vector<CheckRule> clumsy_rules() {
            shard_4}};
 }
 
-}  // namespace mw::mesh
+}  // namespace mw::lint

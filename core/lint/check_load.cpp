@@ -4,7 +4,7 @@
 
 #include "core/lint/check_table.h"
 
-namespace mw::mesh {
+namespace mw::lint {
 namespace {
 
 bool real_size(const CheckFacts& facts) {
@@ -196,4 +196,4 @@ std::vector<CheckRule> load_rules() {
   };
 }
 
-}  // namespace mw::mesh
+}  // namespace mw::lint

@@ -6,7 +6,7 @@
 #include "core/lint/check_table.h"
 #include "core/lint/lora_modules.h"
 
-namespace mw::mesh {
+namespace mw::lint {
 namespace {
 
 using model::Role;
@@ -337,4 +337,4 @@ std::vector<CheckRule> lora_rules() {
   };
 }
 
-}  // namespace mw::mesh
+}  // namespace mw::lint

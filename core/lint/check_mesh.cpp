@@ -3,12 +3,26 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/mesh/layout/axis_names.h"
 #include "core/lint/check_table.h"
-#include "core/mesh/collectives/engine_step.h"
 #include "core/lint/lora_modules.h"
+#include "core/mesh/collectives/engine_step.h"
+#include "core/mesh/layout/axis_names.h"
 
-namespace mw::mesh {
+namespace mw::lint {
+
+using mesh::AskedPlace;
+using mesh::AxisPlace;
+using mesh::factorisations;
+using mesh::kMostVirtualDevices;
+using mesh::Layout;
+using mesh::meant_axis;
+using mesh::Medium;
+using mesh::Mesh;
+using mesh::MeshAxis;
+using mesh::Need;
+using mesh::Placed;
+using mesh::Placement;
+
 namespace {
 
 using model::Role;
@@ -414,4 +428,4 @@ std::vector<CheckRule> mesh_rules() {
   };
 }
 
-}  // namespace mw::mesh
+}  // namespace mw::lint

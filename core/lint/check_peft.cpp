@@ -5,7 +5,7 @@
 #include "core/lint/check_table.h"
 #include "core/lint/lora_modules.h"
 
-namespace mw::mesh {
+namespace mw::lint {
 namespace {
 
 using model::Role;
@@ -99,4 +99,4 @@ std::vector<CheckRule> peft_rules() {
   };
 }
 
-}  // namespace mw::mesh
+}  // namespace mw::lint

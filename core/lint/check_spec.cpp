@@ -7,7 +7,15 @@
 
 #include "core/lint/check_table.h"
 
-namespace mw::mesh {
+namespace mw::lint {
+
+using mesh::PartitionSpec;
+using mesh::Placed;
+using mesh::Placement;
+using mesh::Preset;
+using mesh::Rule;
+using mesh::Rules;
+
 namespace {
 
 Placement placed(const CheckFacts& facts, const Rules& rules) {
@@ -224,4 +232,4 @@ std::vector<CheckRule> spec_rules() {
   };
 }
 
-}  // namespace mw::mesh
+}  // namespace mw::lint

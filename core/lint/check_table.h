@@ -3,7 +3,7 @@
 #pragma once
 #include "core/lint/check.h"
 
-namespace mw::mesh {
+namespace mw::lint {
 
 std::vector<CheckRule> lora_rules();  // COV, SCALE, REMAT
 std::vector<CheckRule> peft_rules();
@@ -22,11 +22,11 @@ Edit set_version(const CheckFacts& facts, const std::string& package, std::strin
 Edit set_model_field(const CheckFacts& facts, const std::string& field, const std::string& value);
 std::string needs_version(std::string_view package);  // "the version of qwix (stack.versions)"
 
-std::vector<AdapterShape> adapter_shapes(const CheckFacts& facts);
-Use use_of(const CheckFacts& facts);
+std::vector<mesh::AdapterShape> adapter_shapes(const CheckFacts& facts);
+mesh::Use use_of(const CheckFacts& facts);
 
 bool trains_lora(const CheckFacts& facts);
 bool key_equals_value(const model::Layer& layer);  // V is the raw K projection
 bool has_key_equals_value(const model::Config& config);
 
-}  // namespace mw::mesh
+}  // namespace mw::lint

@@ -4,7 +4,7 @@
 
 #include "core/lint/check_table.h"
 
-namespace mw::mesh {
+namespace mw::lint {
 namespace {
 
 constexpr int kBos = 2;
@@ -164,4 +164,4 @@ std::vector<CheckRule> text_rules() {
   };
 }
 
-}  // namespace mw::mesh
+}  // namespace mw::lint

@@ -5,7 +5,7 @@
 
 #include "core/base/pattern.h"
 
-namespace mw::mesh {
+namespace mw::lint {
 namespace {
 
 using model::Role;
@@ -103,4 +103,4 @@ std::vector<std::string> alternatives(std::string_view pattern) {
   return out;
 }
 
-}  // namespace mw::mesh
+}  // namespace mw::lint

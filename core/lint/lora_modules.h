@@ -8,7 +8,7 @@
 
 #include "core/model/inventory.h"
 
-namespace mw::mesh {
+namespace mw::lint {
 
 enum class Naming {
   qwix,  // "layers/0/attn/q_einsum", re.fullmatch (qwix/_src/providers/lora.py)
@@ -37,4 +37,4 @@ std::vector<LoraModule> matched(const std::vector<LoraModule>& modules, std::str
 // The alternatives at the top level of an expression: "a|(b|c)" is "a" and "(b|c)".
 std::vector<std::string> alternatives(std::string_view pattern);
 
-}  // namespace mw::mesh
+}  // namespace mw::lint

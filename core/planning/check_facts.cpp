@@ -17,22 +17,22 @@ Enum one_of(const std::string& value, const std::array<std::string_view, N>& nam
   return static_cast<Enum>(at == names.end() ? 0 : at - names.begin());
 }
 
-mesh::Stack stack_of(plan::Stack stack) {
+lint::Stack stack_of(plan::Stack stack) {
   switch (stack) {
     case plan::Stack::engine:
-      return mesh::Stack::engine;
+      return lint::Stack::engine;
     case plan::Stack::tunix:
-      return mesh::Stack::tunix;
+      return lint::Stack::tunix;
     case plan::Stack::torchax:
-      return mesh::Stack::torchax;
+      return lint::Stack::torchax;
     case plan::Stack::trl_fsdp:
-      return mesh::Stack::trl_fsdp;
+      return lint::Stack::trl_fsdp;
     case plan::Stack::vllm_tpu:
-      return mesh::Stack::vllm_tpu;
+      return lint::Stack::vllm_tpu;
     case plan::Stack::vllm_gpu:
-      return mesh::Stack::vllm_gpu;
+      return lint::Stack::vllm_gpu;
     default:
-      return mesh::Stack::other;
+      return lint::Stack::other;
   }
 }
 
@@ -57,8 +57,8 @@ std::vector<model::Role> roles_of(const std::vector<std::string>& names) {
   return out;
 }
 
-mesh::LoraFacts lora_facts(const Experiment& e) {
-  mesh::LoraFacts l{.targets = roles_of(e.list("lora.targets")),
+lint::LoraFacts lora_facts(const Experiment& e) {
+  lint::LoraFacts l{.targets = roles_of(e.list("lora.targets")),
                     .module_path = e.string("lora.module_path"),
                     .rank = static_cast<int>(e.integer("lora.rank")),
                     .alpha = e.number("lora.alpha"),
@@ -75,11 +75,11 @@ mesh::LoraFacts lora_facts(const Experiment& e) {
   return l;
 }
 
-std::optional<mesh::CheckpointFacts> checkpoint_facts(const Experiment& e, const model::TensorInventory& inventory) {
+std::optional<lint::CheckpointFacts> checkpoint_facts(const Experiment& e, const model::TensorInventory& inventory) {
   if (e.path("model.path").empty()) return std::nullopt;
   try {
     formats::FolderContent c = formats::compare_folder(e.path("model.path"), inventory);
-    return mesh::CheckpointFacts{.prefix = std::move(c.prefix),
+    return lint::CheckpointFacts{.prefix = std::move(c.prefix),
                                  .unmatched = std::move(c.unexpected),
                                  .missing = std::move(c.missing),
                                  .embedding_rows = c.embedding_rows,
@@ -91,37 +91,37 @@ std::optional<mesh::CheckpointFacts> checkpoint_facts(const Experiment& e, const
   }
 }
 
-mesh::TemplateFacts template_facts(const Experiment& e, model::Family family, const DiagnosticFacts& facts) {
-  mesh::TemplateFacts t;
+lint::TemplateFacts template_facts(const Experiment& e, model::Family family, const DiagnosticFacts& facts) {
+  lint::TemplateFacts t;
   const std::string chat = e.string("data.chat");
   const std::array<std::string_view, 4> names{"none", "gemma2", "gemma3", "gemma4"};
-  constexpr std::array<mesh::Chat, 5> kOf{mesh::Chat::gemma2, mesh::Chat::gemma3, mesh::Chat::gemma4, mesh::Chat::none,
-                                          mesh::Chat::none};
-  t.chat = chat == "auto" ? kOf[static_cast<size_t>(family)] : one_of<mesh::Chat>(chat, names);
+  constexpr std::array<lint::Chat, 5> kOf{lint::Chat::gemma2, lint::Chat::gemma3, lint::Chat::gemma4, lint::Chat::none,
+                                          lint::Chat::none};
+  t.chat = chat == "auto" ? kOf[static_cast<size_t>(family)] : one_of<lint::Chat>(chat, names);
   t.add_bos =
-      one_of<mesh::AddBos>(e.string("stack.add_bos"), std::array<std::string_view, 3>{"auto", "always", "never"});
-  t.rendering = one_of<mesh::Rendering>(e.string("stack.rendering"),
+      one_of<lint::AddBos>(e.string("stack.add_bos"), std::array<std::string_view, 3>{"auto", "always", "never"});
+  t.rendering = one_of<lint::Rendering>(e.string("stack.rendering"),
                                         std::array<std::string_view, 2>{"prompt_and_answer", "conversation"});
   t.system_turns = facts.system_turns;
   if (!e.string("data.columns.system").empty()) t.system_turns = true;
   return t;
 }
 
-mesh::ExportFacts export_facts(const Experiment& e) {
-  mesh::ExportFacts x;
+lint::ExportFacts export_facts(const Experiment& e) {
+  lint::ExportFacts x;
   x.merge =
-      one_of<mesh::Merge>(e.string("export.merge"), std::array<std::string_view, 3>{"none", "tunix", "meshwright"});
+      one_of<lint::Merge>(e.string("export.merge"), std::array<std::string_view, 3>{"none", "tunix", "meshwright"});
   if (const auto rank = e.integer("export.rank"); rank > 0) x.rank = static_cast<int>(rank);
   if (const double alpha = e.number("export.alpha"); alpha > 0) x.alpha = alpha;
   x.folder = e.path("export.out").string();
   x.folder_used = !x.folder.empty() && !is_free(x.folder);
-  x.serve_as = one_of<mesh::ServeAs>(e.string("export.serve_as"), std::array<std::string_view, 2>{"merged", "adapter"});
+  x.serve_as = one_of<lint::ServeAs>(e.string("export.serve_as"), std::array<std::string_view, 2>{"merged", "adapter"});
   return x;
 }
 
 // Of the fullest device, and how much of a padded batch is real, where the plan knows.
-void add_plan(const plan::Request& r, const plan::Plan& plan, mesh::CheckFacts& facts) {
-  facts.memory = mesh::MemoryFacts{.capacity = plan.memory.capacity,
+void add_plan(const plan::Request& r, const plan::Plan& plan, lint::CheckFacts& facts) {
+  facts.memory = lint::MemoryFacts{.capacity = plan.memory.capacity,
                                    .total = plan.memory.at_peak.total(),
                                    .logits = plan.memory.at_peak[MemoryCategory::logits]};
   if (!r.lengths.histogram.empty() || r.lengths.mean > 0) facts.real_share = plan.run.real_share;
@@ -129,17 +129,17 @@ void add_plan(const plan::Request& r, const plan::Plan& plan, mesh::CheckFacts& 
 
 }  // namespace
 
-mesh::CheckFacts check_facts(const Experiment& e, const plan::Request& r, const DiagnosticFacts& known) {
-  mesh::CheckFacts facts{.config = r.model, .inventory = model::TensorInventory(r.model)};
+lint::CheckFacts check_facts(const Experiment& e, const plan::Request& r, const DiagnosticFacts& known) {
+  lint::CheckFacts facts{.config = r.model, .inventory = model::TensorInventory(r.model)};
   facts.target = r.target;
   facts.stack = stack_of(r.stack);
-  facts.purpose = r.work == plan::Work::train ? mesh::Purpose::train : mesh::Purpose::serve;
+  facts.purpose = r.work == plan::Work::train ? lint::Purpose::train : lint::Purpose::serve;
   facts.mesh = r.mesh;
   facts.rules = r.rules;
   facts.asked = r.places;
   if (r.method == plan::Method::lora) facts.lora = lora_facts(e);
-  facts.remat = static_cast<mesh::Remat>(r.train.remat);
-  facts.dtype = one_of<mesh::Dtype>(e.string("train.dtype"), std::array<std::string_view, 3>{"f32", "bf16", "int8"});
+  facts.remat = static_cast<lint::Remat>(r.train.remat);
+  facts.dtype = one_of<lint::Dtype>(e.string("train.dtype"), std::array<std::string_view, 3>{"f32", "bf16", "int8"});
   facts.dtype_stated = e.has("train.dtype");
   facts.batch = static_cast<int>(e.integer("train.batch"));
   facts.accumulation = static_cast<int>(e.integer("train.accumulation"));

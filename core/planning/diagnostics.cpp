@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "core/plan/search/search.h"
 #include "core/experiment/parameters.h"
+#include "core/plan/search/search.h"
 
 namespace mw::runs {
 namespace {
@@ -23,7 +23,7 @@ std::string value_text(const Json& value) {
 }
 
 // "key=value" as --set takes it; an axis that goes is one of size 1.
-std::string assignment(const mesh::Edit& edit) {
+std::string assignment(const lint::Edit& edit) {
   if (!edit.value.is_null()) return edit.key + "=" + value_text(edit.value);
   const Parameter* p = find_parameter(edit.key);
   return edit.key + "=" + (p ? value_text(p->fallback) : std::string());
@@ -35,13 +35,13 @@ bool needs_quotes(const std::string& text) {
 }
 
 // The first fix: "Use the mesh fsdp 2, tp 4 (--set mesh.fsdp=2 --set mesh.tp=4)".
-std::string fix_text(const std::vector<mesh::Fix>& fixes) {
+std::string fix_text(const std::vector<lint::Fix>& fixes) {
   if (fixes.empty()) return {};
-  const mesh::Fix& fix = fixes.front();
+  const lint::Fix& fix = fixes.front();
   return fix.label + (fix.cost.empty() ? "" : ": " + fix.cost) + " (" + set_text(fix) + ")";
 }
 
-Diagnostic diagnostic(mesh::Finding finding) {
+Diagnostic diagnostic(lint::Finding finding) {
   Diagnostic d;
   d.problem = {.id = finding.id,
                .severity = finding.severity,
@@ -51,7 +51,7 @@ Diagnostic diagnostic(mesh::Finding finding) {
                .expected = std::move(finding.expected)};
   d.fixes = std::move(finding.fixes);
   d.problem.fix = fix_text(d.fixes);
-  if (const mesh::CheckRule* rule = mesh::find_rule(finding.id)) {
+  if (const lint::CheckRule* rule = lint::find_rule(finding.id)) {
     d.why = rule->why;
     d.evidence = rule->evidence;
   }
@@ -87,9 +87,9 @@ std::vector<plan::Request> larger(const Experiment& experiment, const plan::Requ
   return out;
 }
 
-std::vector<mesh::Fix> memory_fixes(const Experiment& experiment, const plan::Request& request,
+std::vector<lint::Fix> memory_fixes(const Experiment& experiment, const plan::Request& request,
                                     const hardware::Catalogue& catalogue) {
-  std::vector<mesh::Fix> fixes;
+  std::vector<lint::Fix> fixes;
   try {
     for (const plan::Change& c : plan::smallest_changes(request, larger(experiment, request, catalogue)))
       if (fixes.size() < kMostFixes) fixes.push_back(plan::fix_of(c));
@@ -110,7 +110,7 @@ std::string packing_gain(const plan::Plan& plan) {
 }
 
 // What the plan says and no rule does.
-void add_plan_problems(const plan::Plan& plan, std::vector<mesh::Fix> memory, Diagnosis& out) {
+void add_plan_problems(const plan::Plan& plan, std::vector<lint::Fix> memory, Diagnosis& out) {
   for (const Problem& p : plan.problems) {
     if (p.id == "TP-1" || p.id == "FSDP-1" || p.id == "PADDING" || p.id == "MESH-SIZE" || p.id.starts_with("SPEC-"))
       continue;
@@ -161,14 +161,14 @@ Diagnosis diagnose(const Experiment& experiment, const hardware::Catalogue& cata
     out.found.push_back(plain(error.problem()));
     return out;
   }
-  mesh::Report report = mesh::check(check_facts(experiment, request, known));
+  lint::Report report = lint::check(check_facts(experiment, request, known));
   if (known.plan) {
     const bool search = fixes == Fixes::searched && !known.plan->fits();
     const plan::Request& planned = known.request ? *known.request : request;
-    add_plan_problems(*known.plan, search ? memory_fixes(experiment, planned, catalogue) : std::vector<mesh::Fix>{},
+    add_plan_problems(*known.plan, search ? memory_fixes(experiment, planned, catalogue) : std::vector<lint::Fix>{},
                       out);
   }
-  for (mesh::Finding& f : report.findings) {
+  for (lint::Finding& f : report.findings) {
     if (f.id == "PAD-1" && known.plan && !f.fixes.empty()) f.fixes.front().cost = packing_gain(*known.plan);
     out.found.push_back(diagnostic(std::move(f)));
   }
@@ -187,8 +187,8 @@ Diagnosis diagnostics(const Experiment& experiment, const hardware::Catalogue& c
   }
 }
 
-void apply(Experiment& experiment, const mesh::Fix& fix) {
-  for (const mesh::Edit& edit : fix.edits) {
+void apply(Experiment& experiment, const lint::Fix& fix) {
+  for (const lint::Edit& edit : fix.edits) {
     if (edit.value.is_null())
       experiment.erase(edit.key);
     else
@@ -196,9 +196,9 @@ void apply(Experiment& experiment, const mesh::Fix& fix) {
   }
 }
 
-std::string set_text(const mesh::Fix& fix) {
+std::string set_text(const lint::Fix& fix) {
   std::string text;
-  for (const mesh::Edit& edit : fix.edits) {
+  for (const lint::Edit& edit : fix.edits) {
     const std::string a = assignment(edit);
     text += (text.empty() ? "--set " : " --set ") + (needs_quotes(a) ? "'" + a + "'" : a);
   }
@@ -207,9 +207,9 @@ std::string set_text(const mesh::Fix& fix) {
 
 Json to_json(const Diagnostic& d) {
   Json fixes = Json::array();
-  for (const mesh::Fix& fix : d.fixes) {
+  for (const lint::Fix& fix : d.fixes) {
     Json sets = Json::array();
-    for (const mesh::Edit& edit : fix.edits) sets.push_back(assignment(edit));
+    for (const lint::Edit& edit : fix.edits) sets.push_back(assignment(edit));
     fixes.push_back({{"label", fix.label}, {"cost", fix.cost}, {"set", std::move(sets)}});
   }
   return {{"id", d.problem.id},
@@ -222,9 +222,9 @@ Json to_json(const Diagnostic& d) {
           {"evidence", d.evidence}};
 }
 
-Json to_json(const std::vector<mesh::Unchecked>& unchecked) {
+Json to_json(const std::vector<lint::Unchecked>& unchecked) {
   Json all = Json::array();
-  for (const mesh::Unchecked& u : unchecked) all.push_back({{"id", u.id}, {"needs", u.needs}});
+  for (const lint::Unchecked& u : unchecked) all.push_back({{"id", u.id}, {"needs", u.needs}});
   return all;
 }
 

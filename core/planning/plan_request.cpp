@@ -7,14 +7,14 @@
 
 #include "core/base/files.h"
 #include "core/data/dataset/lengths.h"
+#include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
-#include "core/mesh/collectives/engine_step.h"
 #include "core/lint/lora_modules.h"
+#include "core/mesh/collectives/engine_step.h"
 #include "core/plan/calibration/calibrate.h"
 #include "core/plan/request/lengths.h"
 #include "core/planning/engine_server.h"
 #include "core/planning/epoch_rows.h"
-#include "core/experiment/settings.h"
 
 namespace mw::runs {
 namespace {
@@ -162,10 +162,10 @@ void set_serving(const Experiment& e, plan::Request& r) {
 void set_expression(const std::string& pattern, plan::Request& r) {
   if (pattern.empty() || r.stack == plan::Stack::engine) return;
   const model::TensorInventory inventory(r.model);
-  const auto naming = r.stack == plan::Stack::tunix ? mesh::Naming::qwix : mesh::Naming::peft;
+  const auto naming = r.stack == plan::Stack::tunix ? lint::Naming::qwix : lint::Naming::peft;
   try {
     std::vector<std::vector<model::Role>> adapted(r.model.layers.size());
-    for (const mesh::LoraModule& m : mesh::matched(mesh::lora_modules(inventory, naming), pattern)) {
+    for (const lint::LoraModule& m : lint::matched(lint::lora_modules(inventory, naming), pattern)) {
       auto& roles = adapted.at(static_cast<size_t>(m.layer));
       roles.insert(roles.end(), m.roles.begin(), m.roles.end());
     }

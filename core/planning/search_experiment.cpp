@@ -21,7 +21,7 @@ Json mesh_json(const mesh::Mesh& mesh) {
   return out;
 }
 
-Json sets_json(const std::vector<mesh::Edit>& edits) {
+Json sets_json(const std::vector<lint::Edit>& edits) {
   return to_json(Diagnostic{.problem = {}, .why = {}, .evidence = {}, .fixes = {{"", "", edits}}})["fixes"][0]["set"];
 }
 
@@ -41,7 +41,7 @@ Json candidate_json(const Searched& s, const plan::Candidate& c) {
     out["remat"] = remat_text(c.choice.remat);
     out["loss_chunk"] = c.choice.loss_chunk;
   }
-  const std::vector<mesh::Edit> edits = edits_to(s, plan::choice_of(s.request), c.choice);
+  const std::vector<lint::Edit> edits = edits_to(s, plan::choice_of(s.request), c.choice);
   out["fits"] = c.fits();
   out["seconds_per_step"] = c.seconds;
   out["tokens_per_second"] = c.tokens_per_second;
@@ -104,11 +104,11 @@ Searched search_experiment(const Experiment& experiment, const std::vector<std::
   return out;
 }
 
-std::vector<mesh::Edit> edits_to(const Searched& s, const plan::Choice& from, const plan::Choice& to) {
-  std::vector<mesh::Edit> out;
+std::vector<lint::Edit> edits_to(const Searched& s, const plan::Choice& from, const plan::Choice& to) {
+  std::vector<lint::Edit> out;
   if (const auto keys = s.dropped.find(to.target); from.target != to.target && keys != s.dropped.end())
     for (const std::string& key : keys->second) out.push_back({key, nullptr});
-  const std::vector<mesh::Edit> chosen = plan::edits(from, to, s.request.work);
+  const std::vector<lint::Edit> chosen = plan::edits(from, to, s.request.work);
   out.insert(out.end(), chosen.begin(), chosen.end());
   return out;
 }
@@ -149,7 +149,7 @@ std::string searched_text(const Searched& s, size_t top) {
   out += s.changes.empty() ? "The plan as it stands does not fit, and no change of these makes it fit\n"
                            : "The plan as it stands does not fit; the smallest changes that do:\n";
   for (const plan::Change& c : s.changes) {
-    const mesh::Fix fix = plan::fix_of(c);
+    const lint::Fix fix = plan::fix_of(c);
     out += "  " + fix.label + " (" + fix.cost + "): " + set_text(fix) + "\n";
   }
   return out;

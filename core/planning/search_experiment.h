@@ -27,7 +27,7 @@ Searched search_experiment(const Experiment& experiment, const std::vector<std::
 
 // contract.md, `search`: the first `top` candidates (0: all).
 // From the document as it stands to a plan that was found: its target, with what goes with it, and all that is varied.
-std::vector<mesh::Edit> edits_to(const Searched& searched, const plan::Choice& from, const plan::Choice& to);
+std::vector<lint::Edit> edits_to(const Searched& searched, const plan::Choice& from, const plan::Choice& to);
 
 Json searched_json(const Searched& searched, size_t top);
 std::string searched_text(const Searched& searched, size_t top);

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/mesh/layout/axis_names.h"
 #include "core/lint/lora_modules.h"
+#include "core/mesh/layout/axis_names.h"
 #include "core/recipes/tunix_model.h"
 
 namespace mw::recipes {
@@ -41,8 +41,8 @@ Json mesh_json(const Subject& s) {
   return {{"fsdp", 1}, {"tp", m.devices()}};
 }
 
-mesh::Naming naming_of(Kind kind) {
-  return kind == Kind::tunix ? mesh::Naming::qwix : mesh::Naming::peft;
+lint::Naming naming_of(Kind kind) {
+  return kind == Kind::tunix ? lint::Naming::qwix : lint::Naming::peft;
 }
 
 Json lora_json(const Subject& s, const model::TensorInventory& inventory) {
@@ -61,7 +61,7 @@ Json lora_json(const Subject& s, const model::TensorInventory& inventory) {
   const std::string pattern = expression(s.kind, l.at("module_path").get<std::string>(), inventory, s.targets);
   l["module_path"] = pattern;
   Json modules = Json::array();
-  for (const mesh::LoraModule& m : mesh::matched(mesh::lora_modules(inventory, naming_of(s.kind)), pattern))
+  for (const lint::LoraModule& m : lint::matched(lint::lora_modules(inventory, naming_of(s.kind)), pattern))
     for (const model::Role role : m.roles) modules.push_back({m.layer, std::string(model::hf_module_name(role))});
   if (modules.empty())
     throw Error({.id = "RECIPE",
@@ -96,8 +96,8 @@ bool shares_a(const Subject& s) {
   const model::TensorInventory inventory(s.model);
   const std::string pattern =
       expression(s.kind, s.values.at("lora").at("module_path").get<std::string>(), inventory, s.targets);
-  const auto modules = mesh::matched(mesh::lora_modules(inventory, naming_of(s.kind)), pattern);
-  return std::any_of(modules.begin(), modules.end(), [](const mesh::LoraModule& l) { return l.roles.size() > 1; });
+  const auto modules = lint::matched(lint::lora_modules(inventory, naming_of(s.kind)), pattern);
+  return std::any_of(modules.begin(), modules.end(), [](const lint::LoraModule& l) { return l.roles.size() > 1; });
 }
 
 void training_differences(const Subject& s, const TrainingMesh& m, std::vector<std::string>& out) {
@@ -179,13 +179,13 @@ std::span<const UnreadKey> unread_keys() {
 
 std::string expression(Kind kind, const std::string& given, const model::TensorInventory& inventory,
                        const std::vector<model::Role>& targets) {
-  const mesh::Naming own = naming_of(kind);
-  const mesh::Naming other = own == mesh::Naming::qwix ? mesh::Naming::peft : mesh::Naming::qwix;
-  const auto matches = [&](mesh::Naming naming) {
-    return !mesh::matched(mesh::lora_modules(inventory, naming), given).empty();
+  const lint::Naming own = naming_of(kind);
+  const lint::Naming other = own == lint::Naming::qwix ? lint::Naming::peft : lint::Naming::qwix;
+  const auto matches = [&](lint::Naming naming) {
+    return !lint::matched(lint::lora_modules(inventory, naming), given).empty();
   };
   const bool ours = !given.empty() && (matches(own) || !matches(other));
-  return ours ? given : mesh::lora_pattern(inventory, targets, own);
+  return ours ? given : lint::lora_pattern(inventory, targets, own);
 }
 
 Json settings_json(const Subject& s) {

@@ -37,7 +37,7 @@ std::string axes_text(const std::vector<int>& dimensions) {
 }  // namespace
 
 std::vector<Traffic> traffic(const Design& design, const std::string& tensor) {
-  const mesh::Placed* t = mesh::find(design.placement, tensor);
+  const mesh::Placed* t = designer::find(design.placement, tensor);
   if (!t) return {};
   const std::string block = block_of(*t);
   std::vector<Traffic> out;
@@ -58,12 +58,12 @@ std::vector<Traffic> traffic(const Design& design, const std::string& tensor) {
   return out;
 }
 
-mesh::Choice choice_of(const Design& design) {
+designer::Choice choice_of(const Design& design) {
   const plan::Request& r = design.request();
   return {.mesh = r.mesh, .places = r.places, .rules = r.rules};
 }
 
-Experiment with_choice(Experiment e, const mesh::Choice& before, const mesh::Choice& after) {
+Experiment with_choice(Experiment e, const designer::Choice& before, const designer::Choice& after) {
   for (const mesh::MeshAxis& axis : before.mesh.axes)
     if (!after.mesh.has(axis.name)) e.erase("mesh." + axis.name);
   if (!(before.mesh == after.mesh))

@@ -212,7 +212,7 @@ TEST(SmallestChanges, HalfTheWeightsIsOneOfThem) {
   ASSERT_FALSE(predict(r).fits());
   const auto changes = smallest_changes(r);
   ASSERT_TRUE(std::any_of(changes.begin(), changes.end(), [](const Change& c) {
-    return c.edits.back() == mesh::Edit{"train.dtype", "bf16"} || c.edits.front() == mesh::Edit{"train.dtype", "bf16"};
+    return c.edits.back() == lint::Edit{"train.dtype", "bf16"} || c.edits.front() == lint::Edit{"train.dtype", "bf16"};
   }));
 }
 
@@ -236,7 +236,7 @@ TEST(SmallestChanges, ALargerTargetHelpsWhereNothingElseDoes) {
   const std::vector<Request> larger{request("gemma4-31b", "v5p-8")};
   const auto changes = smallest_changes(r, larger);
   ASSERT_FALSE(changes.empty());
-  EXPECT_EQ(changes.front().edits.front(), (mesh::Edit{"target.id", "v5p-8"}));
+  EXPECT_EQ(changes.front().edits.front(), (lint::Edit{"target.id", "v5p-8"}));
   EXPECT_LT(changes.front().slowdown, 0);
 }
 

@@ -45,7 +45,7 @@ Experiment with(const Sets& sets) {
 Diagnosis look(const Experiment& e, DiagnosticFacts known = {}) {
   if (!known.real_share) known.real_share = 0.9;
   if (!known.system_turns) known.system_turns = false;
-  if (!known.memory) known.memory = mesh::MemoryFacts{Bytes(100), Bytes(50), Bytes(1)};
+  if (!known.memory) known.memory = lint::MemoryFacts{Bytes(100), Bytes(50), Bytes(1)};
   return diagnose(e, catalogue(), known);
 }
 
@@ -71,7 +71,7 @@ void trips(const std::string& id, const Experiment& e, const DiagnosticFacts& kn
   EXPECT_FALSE(d.problem.message.empty());
   ASSERT_FALSE(d.fixes.empty());
   EXPECT_THAT(d.problem.fix, HasSubstr(d.fixes.front().label));
-  for (const mesh::Fix& fix : d.fixes) {
+  for (const lint::Fix& fix : d.fixes) {
     SCOPED_TRACE(fix.label);
     ASSERT_FALSE(fix.edits.empty());
     Experiment fixed = e;
@@ -405,10 +405,10 @@ TEST(Diagnostics, PaddingAndLogits) {
   padded.real_share = 0.71;
   passes("PAD-1", sound(), padded);
   DiagnosticFacts full;
-  full.memory = mesh::MemoryFacts{Bytes(100), Bytes(130), Bytes(60)};
+  full.memory = lint::MemoryFacts{Bytes(100), Bytes(130), Bytes(60)};
   trips("LOGITS-1", with({"train.loss_chunk=0"}), full);
   passes("LOGITS-1", sound(), full);
-  full.memory = mesh::MemoryFacts{Bytes(100), Bytes(230), Bytes(60)};  // others are in the way
+  full.memory = lint::MemoryFacts{Bytes(100), Bytes(230), Bytes(60)};  // others are in the way
   passes("LOGITS-1", with({"train.loss_chunk=0"}), full);
 }
 
@@ -424,18 +424,18 @@ TEST(Diagnostics, WhatTheFactsCannotTellIsNamed) {
 }
 
 TEST(Diagnostics, EveryRuleSaysWhyAndOnWhatEvidence) {
-  for (const mesh::CheckRule& rule : mesh::check_rules()) {
+  for (const lint::CheckRule& rule : lint::check_rules()) {
     EXPECT_FALSE(rule.title.empty()) << rule.id;
     EXPECT_GT(rule.why.size(), 20U) << rule.id;
     const bool ours = rule.id == "PAD-1";
     EXPECT_TRUE(ours || !rule.evidence.empty()) << rule.id;
-    EXPECT_EQ(mesh::find_rule(rule.id), &rule);
+    EXPECT_EQ(lint::find_rule(rule.id), &rule);
   }
   for (const char* id :
        {"COV-1",  "COV-2",  "COV-3",   "COV-4",   "COV-5",  "SCALE-1", "REMAT-1", "REMAT-2", "TP-1",   "TP-2",
         "FSDP-1", "MESH-1", "SHARD-1", "SHARD-2", "VER-1",  "DTYPE-1", "LOAD-1",  "LOAD-2",  "LOAD-3", "EXP-1",
         "EXP-2",  "EXP-3",  "EXP-4",   "PEFT-1",  "PEFT-2", "PEFT-3",  "TOK-1",   "TOK-2",   "TOK-3"})
-    EXPECT_NE(mesh::find_rule(id), nullptr) << id;
+    EXPECT_NE(lint::find_rule(id), nullptr) << id;
 }
 
 TEST(Diagnostics, AValueThatCannotBeReadIsItsOwnProblem) {

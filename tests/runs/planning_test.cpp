@@ -173,7 +173,7 @@ TEST(Search, APlanOnAnotherChipLeavesTheOldOnesPriceBehind) {
     plan::Choice from = plan::choice_of(found.request), to = from;
     to.target = target;
     std::map<std::string, Json> out;
-    for (const mesh::Edit& edit : edits_to(found, from, to)) out[edit.key] = edit.value;
+    for (const lint::Edit& edit : edits_to(found, from, to)) out[edit.key] = edit.value;
     return out;
   };
   EXPECT_TRUE(edits("v6e-8").at("price.usd_per_chip_hour").is_null());

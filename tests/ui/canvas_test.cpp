@@ -14,7 +14,7 @@
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
-Q_DECLARE_METATYPE(mw::mesh::Choice)
+Q_DECLARE_METATYPE(mw::designer::Choice)
 
 namespace mw::ui {
 namespace {
@@ -70,7 +70,7 @@ class CanvasTest : public QObject {
     for (int i = 1; i <= 6; ++i) QTest::mouseMove(window(), from + (to - from) * i / 6);
     if (let_go) QTest::mouseRelease(window(), Qt::LeftButton, {}, to);
   }
-  mesh::Choice last(QSignalSpy& spy) { return spy.last().at(0).value<mesh::Choice>(); }
+  designer::Choice last(QSignalSpy& spy) { return spy.last().at(0).value<designer::Choice>(); }
   void save(const QString& name) {
     QDir().mkpath(QStringLiteral(MW_PICTURES));
     QVERIFY(canvas_->grab().save(QStringLiteral(MW_PICTURES) % u"/canvas-"_s % name % u".png"_s));
@@ -243,8 +243,8 @@ class CanvasTest : public QObject {
   void every_device_shows_its_piece_and_its_memory() {
     canvas_->set_memory({0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 0.1, 0.0});
     const QImage image = canvas_->grab().toImage();
-    const auto views = mesh::piece_views(
-        *mesh::find(*design_of("gemma4-31b", mesh::tpu({2, 4}), two(2, 4)).placement, "layers.5.q_proj"), two(2, 4),
+    const auto views = designer::piece_views(
+        *designer::find(*design_of("gemma4-31b", mesh::tpu({2, 4}), two(2, 4)).placement, "layers.5.q_proj"), two(2, 4),
         mesh::lay_out(two(2, 4), mesh::tpu({2, 4})));
     for (int d = 0; d < 8; ++d) {
       const QRectF box = canvas_->device_at(d);

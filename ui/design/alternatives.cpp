@@ -279,7 +279,7 @@ void Alternatives::apply(int row) {
   from.mesh.axes.clear();
   for (const auto& [axis, size] : document_.experiment().mesh())
     if (!to.mesh.has(axis)) from.mesh.axes.push_back({axis, static_cast<int>(size)});
-  const mesh::Fix fix{.label = plan::to_text(to, found_->request.work), .edits = runs::edits_to(*found_, from, to)};
+  const lint::Fix fix{.label = plan::to_text(to, found_->request.work), .edits = runs::edits_to(*found_, from, to)};
   runs::Experiment next = document_.experiment();
   runs::apply(next, fix);
   found_for_.push_back(next);

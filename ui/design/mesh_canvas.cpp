@@ -35,7 +35,7 @@ MeshCanvas::MeshCanvas(Editing editing, QWidget* parent)
   fix_->hide();
   connect(fix_, &QPushButton::clicked, this, [this] {
     if (!outcome_ || !outcome_->nearest) return;
-    const mesh::Choice choice = *outcome_->nearest;
+    const designer::Choice choice = *outcome_->nearest;
     const QString text = fix_->text();
     const bool same = choice == given_.choice;
     cancel();
@@ -77,13 +77,13 @@ void MeshCanvas::show_given() {
 }
 
 // False where the mesh does not fit its target: then only the axes are shown, to be changed.
-bool MeshCanvas::build(Scene& scene, const mesh::Choice& choice, std::shared_ptr<const mesh::Placement> placement) {
+bool MeshCanvas::build(Scene& scene, const designer::Choice& choice, std::shared_ptr<const mesh::Placement> placement) {
   try {
     Scene made;
     made.layout = mesh::lay_out(choice.mesh, design_.target, choice.places);
     made.choice = choice;
     made.placement = std::move(placement);
-    made.picture = mesh::picture(design_.target, made.layout);
+    made.picture = designer::picture(design_.target, made.layout);
     select_tensor(made);
     scene = std::move(made);
     return true;
@@ -94,12 +94,12 @@ bool MeshCanvas::build(Scene& scene, const mesh::Choice& choice, std::shared_ptr
 }
 
 void MeshCanvas::select_tensor(Scene& scene) const {
-  scene.tensor = scene.placement ? mesh::find(*scene.placement, tensor_) : nullptr;
+  scene.tensor = scene.placement ? designer::find(*scene.placement, tensor_) : nullptr;
   scene.pieces.clear();
-  if (scene.tensor) scene.pieces = mesh::piece_views(*scene.tensor, scene.choice.mesh, scene.layout);
+  if (scene.tensor) scene.pieces = designer::piece_views(*scene.tensor, scene.choice.mesh, scene.layout);
   scene.edges.clear();
   for (const CanvasTraffic& t : traffic_)
-    scene.edges.push_back(mesh::edges(scene.choice.mesh, scene.layout, ss(t.axis)));
+    scene.edges.push_back(designer::edges(scene.choice.mesh, scene.layout, ss(t.axis)));
 }
 
 void MeshCanvas::set_tensor(const std::string& name) {
@@ -166,10 +166,11 @@ void MeshCanvas::show_chips() {
   }
   const bool placed = shown_.layout.axes.size() == axes.size();
   for (size_t i = 0; i < axes.size(); ++i) {
-    const QString place = placed ? qs(mesh::place_text(shown_.layout.axes[i], shown_.picture)) : QString();
+    const QString place = placed ? qs(designer::place_text(shown_.layout.axes[i], shown_.picture)) : QString();
     // A size that is refused is shown all the same: it is what the hand asks for.
     int size = axes[i].size;
-    if (action_ && action_->kind == mesh::Action::Kind::resize && action_->axis == axes[i].name) size = action_->value;
+    if (action_ && action_->kind == designer::Action::Kind::resize && action_->axis == axes[i].name)
+      size = action_->value;
     chips_[i]->show_axis(qs(axes[i].name), size, place, axis_color(qs(axes[i].name)));
     const bool held = action_ && action_->axis == axes[i].name && outcome_;
     chips_[i]->show_state(held && outcome_->accepted, held && !outcome_->accepted);
@@ -209,10 +210,10 @@ void MeshCanvas::place_all() {
                           : QRectF(kCanvasMargin, bottom - high, width() - 2 * kCanvasMargin, high);
   grid_area_ = QRectF(kCanvasMargin + kSide, top + kSide, width() - 2 * kCanvasMargin - kSide - wide,
                       bottom - top - kSide - high);
-  for (const mesh::CanvasSide& s : shown_.picture.sides)
-    if (s.where == mesh::CanvasSide::Where::layers || s.where == mesh::CanvasSide::Where::chip)
+  for (const designer::CanvasSide& s : shown_.picture.sides)
+    if (s.where == designer::CanvasSide::Where::layers || s.where == designer::CanvasSide::Where::chip)
       grid_area_.setHeight(grid_area_.height() - kSide);
-  const mesh::Picture& p = shown_.picture;
+  const designer::Picture& p = shown_.picture;
   if (p.width <= 0 || p.height <= 0) return;
   pitch_ = std::max(1.0, std::min({grid_area_.width() / p.width, grid_area_.height() / p.height, kMostPitch}));
   origin_ = grid_area_.center() - QPointF(p.width, p.height) * pitch_ / 2;
@@ -240,7 +241,7 @@ bool MeshCanvas::short_of_height() const {
   return !beside() && height() < kLeast;
 }
 
-QRectF MeshCanvas::to_pixels(const mesh::Box& box) const {
+QRectF MeshCanvas::to_pixels(const designer::Box& box) const {
   return {origin_.x() + box.x * pitch_, origin_.y() + box.y * pitch_, box.width * pitch_, box.height * pitch_};
 }
 
@@ -257,13 +258,13 @@ QPointF MeshCanvas::center_of(int device) const {
 QRectF MeshCanvas::side_at(int dimension) const {
   const double width = shown_.picture.width * pitch_, height = shown_.picture.height * pitch_;
   double below = origin_.y() + height + 3;
-  for (const mesh::CanvasSide& s : shown_.picture.sides) {
-    const bool under = s.where == mesh::CanvasSide::Where::layers || s.where == mesh::CanvasSide::Where::chip;
+  for (const designer::CanvasSide& s : shown_.picture.sides) {
+    const bool under = s.where == designer::CanvasSide::Where::layers || s.where == designer::CanvasSide::Where::chip;
     if (s.dimension != dimension) {
       if (under) below += kSide;
       continue;
     }
-    if (s.where == mesh::CanvasSide::Where::left) return {origin_.x() - kSide, origin_.y(), kSide - 4.0, height};
+    if (s.where == designer::CanvasSide::Where::left) return {origin_.x() - kSide, origin_.y(), kSide - 4.0, height};
     const double wide = std::max(width, 150.0), x = origin_.x() + (width - wide) / 2;
     if (under) return {x, below, wide, kSide - 4.0};
     return {x, origin_.y() - kSide, wide, kSide - 4.0};
@@ -373,7 +374,7 @@ QString MeshCanvas::status() const {
   const int device = hovered_ >= 0 ? hovered_ : selected_;
   if (device < 0 || !drawable_) return {};
   if (device >= devices()) return tr("No device %1 in this design: it has %2").arg(device).arg(devices());
-  QString text = qs(mesh::device_text(shown_.choice.mesh, shown_.layout, shown_.tensor, device));
+  QString text = qs(designer::device_text(shown_.choice.mesh, shown_.layout, shown_.tensor, device));
   if (memory_.empty()) return text;
   const double share =
       memory_.size() == 1 ? memory_[0] : memory_.at(std::min<size_t>(static_cast<size_t>(device), memory_.size() - 1));

@@ -21,7 +21,7 @@ class QToolButton;
 namespace mw::ui {
 
 struct CanvasDesign {
-  mesh::Choice choice{};
+  designer::Choice choice{};
   hardware::Target target{};
   std::shared_ptr<const model::TensorInventory> inventory{};
   std::shared_ptr<const mesh::Placement> placement{};  // of `choice`
@@ -52,8 +52,8 @@ class MeshCanvas : public QWidget {
   bool has_tensor() const { return shown_.tensor != nullptr; }
   int selected_device() const { return selected_; }
   int devices() const { return static_cast<int>(shown_.picture.devices.size()); }
-  const mesh::Choice& shown() const { return shown_.choice; }  // previewed or given
-  const mesh::Choice& given() const { return given_.choice; }  // what an action starts from
+  const designer::Choice& shown() const { return shown_.choice; }  // previewed or given
+  const designer::Choice& given() const { return given_.choice; }  // what an action starts from
   bool held() const { return hold_ != Hold::none; }
   bool previewing() const { return outcome_ && outcome_->accepted; }
   QString message() const { return message_; }  // a refusal, or why nothing can be drawn
@@ -69,9 +69,9 @@ class MeshCanvas : public QWidget {
 
  signals:
   // While something is dragged, scrolled or carried over a place where it can go; then one of the two below.
-  void previewed(const mw::mesh::Choice& choice, const QString& text);
+  void previewed(const mw::designer::Choice& choice, const QString& text);
   void preview_ended();
-  void dropped(const mw::mesh::Choice& choice, const QString& text);
+  void dropped(const mw::designer::Choice& choice, const QString& text);
   void refused(const QString& reason);
   void device_selected(int device);  // by mouse or keys; -1: none
 
@@ -88,16 +88,16 @@ class MeshCanvas : public QWidget {
  private:
   enum class Hold { none, mouse, keys, carried, wheel };
   struct Scene {  // a design ready to draw
-    mesh::Choice choice;
+    designer::Choice choice;
     std::shared_ptr<const mesh::Placement> placement;
     mesh::Layout layout;
-    mesh::Picture picture;
+    designer::Picture picture;
     const mesh::Placed* tensor = nullptr;
-    std::vector<mesh::PieceView> pieces;
-    std::vector<std::vector<mesh::CanvasEdge>> edges;  // of each traffic entry
+    std::vector<designer::PieceView> pieces;
+    std::vector<std::vector<designer::CanvasEdge>> edges;  // of each traffic entry
   };
 
-  bool build(Scene& scene, const mesh::Choice& choice, std::shared_ptr<const mesh::Placement> placement);
+  bool build(Scene& scene, const designer::Choice& choice, std::shared_ptr<const mesh::Placement> placement);
   void select_tensor(Scene& scene) const;
   void show_given();
   void show_chips();
@@ -117,18 +117,18 @@ class MeshCanvas : public QWidget {
   void carry(int by);
   void remove(const QString& axis);
   void add_axis();
-  void attempt(const mesh::Action& action);
-  const mesh::Outcome& outcome_of(const mesh::Action& action);
+  void attempt(const designer::Action& action);
+  const designer::Outcome& outcome_of(const designer::Action& action);
   void commit();
   void cancel();
   void leave_preview();
   void offer_fix();
-  std::optional<mesh::Action> action_at(QPoint at) const;
-  std::vector<mesh::Action> places_for(const QString& axis) const;
+  std::optional<designer::Action> action_at(QPoint at) const;
+  std::vector<designer::Action> places_for(const QString& axis) const;
 
   // mesh_canvas_paint.cpp
   void paint_still(QPainter& painter) const;
-  QRectF to_pixels(const mesh::Box& box) const;
+  QRectF to_pixels(const designer::Box& box) const;
   QPointF center_of(int device) const;
   QColor axis_color(const QString& axis) const;
   void paint_sides(QPainter& painter) const;
@@ -136,7 +136,7 @@ class MeshCanvas : public QWidget {
   void paint_chips(QPainter& painter) const;
   void paint_device(QPainter& painter, int device) const;
   void paint_edges(QPainter& painter) const;
-  void draw_edge(QPainter& painter, const mesh::CanvasEdge& edge, QVector<QLineF>& lines) const;
+  void draw_edge(QPainter& painter, const designer::CanvasEdge& edge, QVector<QLineF>& lines) const;
   void paint_labels(QPainter& painter) const;
   void paint_tensor(QPainter& painter) const;
   void paint_dimensions(QPainter& painter) const;
@@ -163,9 +163,9 @@ class MeshCanvas : public QWidget {
   Hold hold_ = Hold::none;
   QString held_axis_;
   QPoint grabbed_at_, cursor_;
-  std::optional<mesh::Action> action_;
-  std::optional<mesh::Outcome> outcome_;
-  std::vector<std::pair<mesh::Action, mesh::Outcome>> tried_;  // from what is given: a drag goes to and fro
+  std::optional<designer::Action> action_;
+  std::optional<designer::Outcome> outcome_;
+  std::vector<std::pair<designer::Action, designer::Outcome>> tried_;  // from what is given: a drag goes to and fro
   int carried_ = -1;
   QString message_;
   bool drawable_ = false;

@@ -10,14 +10,14 @@
 
 namespace mw::ui {
 
-using mesh::Action;
+using designer::Action;
 
 namespace {
 
 constexpr int kStepPixels = 28;  // of a drag along the row for the next size
 constexpr int kRowBelow = 14;    // so far below the row a drag still is about the size
 
-mesh::Subject subject_of(const CanvasDesign& design) {
+designer::Subject subject_of(const CanvasDesign& design) {
   return {design.inventory.get(), &design.target, design.adapters, design.use};
 }
 
@@ -73,11 +73,11 @@ std::optional<Action> MeshCanvas::action_at(QPoint at) const {
   if (shown_.tensor)
     for (int d = 0; d < static_cast<int>(shown_.tensor->dims.size()); ++d)
       if (tensor_dimension_at(d).contains(at)) return Action{Action::Kind::shard, axis, d, tensor_};
-  for (const mesh::CanvasSide& s : shown_.picture.sides)
+  for (const designer::CanvasSide& s : shown_.picture.sides)
     if (side_at(s.dimension).contains(at)) return Action{Action::Kind::lay, axis, s.dimension};
   if (chips_.empty() || at.y() > chips_.front()->geometry().bottom() + kRowBelow) return {};
   const int moved = static_cast<int>(std::lround((at.x() - grabbed_at_.x()) / static_cast<double>(kStepPixels)));
-  const std::vector<int> sizes = mesh::size_steps(subject_of(design_), given_.choice.mesh, axis);
+  const std::vector<int> sizes = designer::size_steps(subject_of(design_), given_.choice.mesh, axis);
   const auto now = std::find(sizes.begin(), sizes.end(), given_.choice.mesh.size(axis));
   const auto index =
       std::clamp<std::ptrdiff_t>(now - sizes.begin() + moved, 0, static_cast<std::ptrdiff_t>(sizes.size()) - 1);
@@ -92,7 +92,7 @@ void MeshCanvas::step(const QString& axis, int by, Hold hold) {
   hold_ = hold;
   held_axis_ = axis;
   if (AxisChip* c = chip(axis)) cursor_ = c->geometry().bottomLeft();
-  const std::vector<int> sizes = mesh::size_steps(subject_of(design_), given_.choice.mesh, ss(axis));
+  const std::vector<int> sizes = designer::size_steps(subject_of(design_), given_.choice.mesh, ss(axis));
   const int from =
       action_ && action_->kind == Action::Kind::resize ? action_->value : given_.choice.mesh.size(ss(axis));
   const auto at = std::find(sizes.begin(), sizes.end(), from) - sizes.begin();
@@ -104,7 +104,8 @@ void MeshCanvas::step(const QString& axis, int by, Hold hold) {
 // All sides and dimensions, in the order the arrow keys go through them; the last is to release its place.
 std::vector<Action> MeshCanvas::places_for(const QString& axis) const {
   std::vector<Action> places;
-  for (const mesh::CanvasSide& s : given_.picture.sides) places.push_back({Action::Kind::lay, ss(axis), s.dimension});
+  for (const designer::CanvasSide& s : given_.picture.sides)
+    places.push_back({Action::Kind::lay, ss(axis), s.dimension});
   if (given_.tensor) {
     for (int d = 0; d < static_cast<int>(given_.tensor->dims.size()); ++d)
       places.push_back({Action::Kind::shard, ss(axis), d, tensor_});
@@ -170,7 +171,7 @@ void MeshCanvas::attempt(const Action& action) {
     emit previewed(outcome_->choice, qs(outcome_->text));
   } else {
     shown_ = given_;
-    message_ = qs(mesh::refusal_text(*outcome_));
+    message_ = qs(designer::refusal_text(*outcome_));
     emit preview_ended();
     emit refused(message_);
   }
@@ -182,10 +183,10 @@ void MeshCanvas::attempt(const Action& action) {
   redraw();
 }
 
-const mesh::Outcome& MeshCanvas::outcome_of(const Action& action) {
+const designer::Outcome& MeshCanvas::outcome_of(const Action& action) {
   const auto at = std::find_if(tried_.begin(), tried_.end(), [&](const auto& t) { return t.first == action; });
   if (at != tried_.end()) return at->second;
-  tried_.emplace_back(action, mesh::try_action(subject_of(design_), given_.choice, *design_.placement, action));
+  tried_.emplace_back(action, designer::try_action(subject_of(design_), given_.choice, *design_.placement, action));
   return tried_.back().second;
 }
 
@@ -207,7 +208,7 @@ void MeshCanvas::commit() {
   hold_ = Hold::none;
   if (!action_ || !outcome_) return;
   if (!outcome_->accepted) return offer_fix();
-  const mesh::Outcome done = *outcome_;
+  const designer::Outcome done = *outcome_;
   action_.reset();
   outcome_.reset();
   if (done.choice == given_.choice) {

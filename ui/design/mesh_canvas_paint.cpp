@@ -11,8 +11,8 @@
 namespace mw::ui {
 namespace {
 
-using mesh::Action;
-using mesh::Box;
+using designer::Action;
+using designer::Box;
 
 constexpr double kRoomy = 26;   // pixels of a device from which its miniature is drawn, below it is one colour
 constexpr double kFine = 30;    // pitch below which lines are plain, for there are many
@@ -113,7 +113,7 @@ void MeshCanvas::paint_selection(QPainter& p) const {
 void MeshCanvas::paint_sides(QPainter& p) const {
   const Theme& t = theme();
   const bool held = hold_ == Hold::mouse || hold_ == Hold::carried;
-  for (const mesh::CanvasSide& s : shown_.picture.sides) {
+  for (const designer::CanvasSide& s : shown_.picture.sides) {
     const QRectF box = side_at(s.dimension);
     const bool aimed = action_ && action_->kind == Action::Kind::lay && action_->value == s.dimension;
     const QColor edge = !aimed ? (held ? t.accent : t.line) : outcome_ && outcome_->accepted ? t.good : t.bad;
@@ -124,7 +124,7 @@ void MeshCanvas::paint_sides(QPainter& p) const {
     for (size_t i = 0; i < s.axes.size(); ++i) text += (i ? u", "_s : u": "_s) % qs(s.axes[i]);
     p.save();
     QRectF inside = box;
-    if (s.where == mesh::CanvasSide::Where::left) {
+    if (s.where == designer::CanvasSide::Where::left) {
       p.translate(box.center());
       p.rotate(-90);
       inside = QRectF(-box.height() / 2, -box.width() / 2, box.height(), box.width());
@@ -141,9 +141,9 @@ void MeshCanvas::paint_links(QPainter& p) const {
   p.setPen(QPen(mix(t.panel, t.text, 0.28), pitch_ > kFine ? 2 : 1));
   p.setBrush(Qt::NoBrush);
   const bool sheets = std::any_of(shown_.picture.sides.begin(), shown_.picture.sides.end(),
-                                  [](const auto& s) { return s.where == mesh::CanvasSide::Where::layers; });
+                                  [](const auto& s) { return s.where == designer::CanvasSide::Where::layers; });
   QVector<QLineF> lines;
-  for (const mesh::CanvasLink& l : shown_.picture.links) {
+  for (const designer::CanvasLink& l : shown_.picture.links) {
     if (sheets && l.dimension == 2) continue;  // between sheets: shown where an axis uses them
     const QPointF a = to_pixels(shown_.picture.chips[static_cast<size_t>(l.a)].at).center();
     const QPointF b = to_pixels(shown_.picture.chips[static_cast<size_t>(l.b)].at).center();
@@ -156,7 +156,7 @@ void MeshCanvas::paint_links(QPainter& p) const {
     lines << QLineF(a, a + out) << QLineF(b, b - out);
   }
   p.drawLines(lines);
-  for (const mesh::CanvasSwitch& s : shown_.picture.switches) {
+  for (const designer::CanvasSwitch& s : shown_.picture.switches) {
     const QRectF bar = to_pixels(s.at);
     for (const int c : s.chips) {
       const QPointF from = to_pixels(shown_.picture.chips[static_cast<size_t>(c)].at).center();
@@ -172,7 +172,7 @@ void MeshCanvas::paint_chips(QPainter& p) const {
   const Theme& t = theme();
   const QColor ground = mix(t.panel, t.text, 0.05), edge = mix(t.panel, t.text, 0.3);
   p.setRenderHint(QPainter::Antialiasing, false);  // upright boxes are sharper without
-  for (const mesh::CanvasChip& c : shown_.picture.chips) {
+  for (const designer::CanvasChip& c : shown_.picture.chips) {
     const QRectF box = to_pixels(c.at);
     p.fillRect(box, ground);
     for (const int d : c.devices) paint_device(p, d);
@@ -188,7 +188,7 @@ void MeshCanvas::paint_device(QPainter& p, int device) const {
   const size_t i = static_cast<size_t>(device);
   const double bar = memory_.empty() ? 0 : std::clamp(box.height() * 0.13, 2.0, 9.0);
   if (i < shown_.pieces.size()) {
-    const mesh::PieceView& v = shown_.pieces[i];
+    const designer::PieceView& v = shown_.pieces[i];
     const QColor color = v.index < 0 ? mix(t.panel, t.text, 0.1) : piece_color(v.index);
     if (box.width() < kRoomy) {
       p.fillRect(box.adjusted(1, 1, -1, -1 - bar), color);
@@ -222,12 +222,12 @@ void MeshCanvas::paint_device(QPainter& p, int device) const {
 // --- Links in use ---
 
 // Straight ones are collected, bows drawn; what leaves the sheet or its edge is a stub at either end.
-void MeshCanvas::draw_edge(QPainter& p, const mesh::CanvasEdge& e, QVector<QLineF>& lines) const {
-  using Way = mesh::CanvasEdge::Way;
+void MeshCanvas::draw_edge(QPainter& p, const designer::CanvasEdge& e, QVector<QLineF>& lines) const {
+  using Way = designer::CanvasEdge::Way;
   const QPointF a = center_of(e.a);
   if (e.b < 0) {
     const int chip = shown_.picture.devices[static_cast<size_t>(e.a)].chip;
-    for (const mesh::CanvasSwitch& s : shown_.picture.switches)
+    for (const designer::CanvasSwitch& s : shown_.picture.switches)
       if (std::find(s.chips.begin(), s.chips.end(), chip) != s.chips.end())
         lines << QLineF(a, QPointF(a.x(), to_pixels(s.at).center().y()));
     return;
@@ -251,12 +251,12 @@ void MeshCanvas::draw_edge(QPainter& p, const mesh::CanvasEdge& e, QVector<QLine
 }
 
 void MeshCanvas::paint_edges(QPainter& p) const {
-  const auto draw = [&](const std::vector<mesh::CanvasEdge>& edges, const QColor& color, double width) {
+  const auto draw = [&](const std::vector<designer::CanvasEdge>& edges, const QColor& color, double width) {
     // Planned, so dashed; where lines are many and thin, dashes would only blur them.
     p.setPen(QPen(color, width, pitch_ < kFine ? Qt::SolidLine : Qt::DashLine, Qt::FlatCap));
     p.setBrush(Qt::NoBrush);
     QVector<QLineF> lines;
-    for (const mesh::CanvasEdge& e : edges) draw_edge(p, e, lines);
+    for (const designer::CanvasEdge& e : edges) draw_edge(p, e, lines);
     p.setRenderHint(QPainter::Antialiasing, pitch_ >= kFine && devices() <= kCrowd);
     p.drawLines(lines);
   };
@@ -264,7 +264,7 @@ void MeshCanvas::paint_edges(QPainter& p) const {
   for (size_t i = 0; i < traffic_.size(); ++i) draw(shown_.edges[i], axis_color(traffic_[i].axis), width);
   for (const AxisChip* c : chips_)
     if (c->attended())
-      draw(mesh::edges(shown_.choice.mesh, shown_.layout, ss(c->axis())), axis_color(c->axis()), width);
+      draw(designer::edges(shown_.choice.mesh, shown_.layout, ss(c->axis())), axis_color(c->axis()), width);
 }
 
 void MeshCanvas::paint_labels(QPainter& p) const {
@@ -272,7 +272,7 @@ void MeshCanvas::paint_labels(QPainter& p) const {
   if (pitch_ < kLabels) return;
   for (size_t i = 0; i < traffic_.size(); ++i) {
     if (traffic_[i].label.isEmpty() || shown_.edges[i].empty()) continue;
-    const mesh::CanvasEdge& e = shown_.edges[i].front();
+    const designer::CanvasEdge& e = shown_.edges[i].front();
     if (e.b < 0) continue;
     const QPointF middle = (center_of(e.a) + center_of(e.b)) / 2;
     QRectF box(QPointF(), QSizeF(p.fontMetrics().horizontalAdvance(traffic_[i].label) + 8, 16));

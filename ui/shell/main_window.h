@@ -162,7 +162,7 @@ class MainWindow : public QMainWindow {
   void prove_again();
   void pause_or_continue();
   void show_errors();
-  void fix(const mesh::Fix& fix, const QString& id);
+  void fix(const lint::Fix& fix, const QString& id);
   void report(ProblemSource source, const Problem& problem);
   std::vector<PaletteEntry> palette_entries();
 

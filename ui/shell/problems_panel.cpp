@@ -127,7 +127,7 @@ void ProblemsPanel::show_details() {
   why_->setVisible(!d.why.empty());
   evidence_->setText(tr("Evidence: %1").arg(qs(d.evidence)));
   evidence_->setVisible(!d.evidence.empty());
-  for (const mesh::Fix& fix : d.fixes) {
+  for (const lint::Fix& fix : d.fixes) {
     auto* button = new QPushButton(tr("Fix: %1").arg(qs(fix.label)));
     const QString cost = fix.cost.empty() ? QString() : tr(" (%1)").arg(qs(fix.cost));
     button->setToolTip(qs(runs::set_text(fix)) + cost);

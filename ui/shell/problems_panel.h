@@ -35,7 +35,7 @@ class ProblemsPanel : public QWidget {
 
  signals:
   void chosen(const mw::Problem& problem);  // click or Enter
-  void fix_wanted(const mw::mesh::Fix& fix, const QString& id);
+  void fix_wanted(const mw::lint::Fix& fix, const QString& id);
 
  private:
   void show_details();

@@ -296,7 +296,7 @@ void MainWindow::show_errors() {
   problems_panel_->table().setFocus(Qt::OtherFocusReason);
 }
 
-void MainWindow::fix(const mesh::Fix& fix, const QString& id) {
+void MainWindow::fix(const lint::Fix& fix, const QString& id) {
   runs::Experiment next = document_.experiment();
   runs::apply(next, fix);
   document_.replace(std::move(next), tr("fix of %1").arg(id));

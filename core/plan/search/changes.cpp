@@ -95,7 +95,7 @@ std::vector<Change> smallest_changes(const Request& request, std::span<const Req
   return out;
 }
 
-mesh::Fix fix_of(const Change& change) {
+lint::Fix fix_of(const Change& change) {
   const double percent = 100 * change.slowdown;
   std::string cost = percent > 0.5    ? number_text(percent, 2) + " % slower"
                      : percent < -0.5 ? number_text(-percent, 2) + " % faster"

@@ -280,8 +280,8 @@ SearchResult search(std::span<const Request> targets, const SearchOptions& optio
   return result;
 }
 
-std::vector<mesh::Edit> edits(const Choice& from, const Choice& to, Work work) {
-  std::vector<mesh::Edit> out;
+std::vector<lint::Edit> edits(const Choice& from, const Choice& to, Work work) {
+  std::vector<lint::Edit> out;
   if (from.target != to.target) out.push_back({"target.id", to.target});
   for (const mesh::MeshAxis& axis : from.mesh.axes)
     if (!to.mesh.has(axis.name)) out.push_back({"mesh." + axis.name, nullptr});

@@ -65,13 +65,13 @@ double time_of(const Candidate& candidate,
                Work work);  // what `by` time compares: seconds of a step; of a server per token
 
 // What to set in the experiment to get from one choice to another.
-std::vector<mesh::Edit> edits(const Choice& from, const Choice& to, Work work);
+std::vector<lint::Edit> edits(const Choice& from, const Choice& to, Work work);
 std::string to_text(const Choice& choice, Work work);  // "fsdp 2, tp 2, batch 2 x 4, remat layer, loss by 256"
 
 // For a plan that does not fit: the changes that make it fit and of which no part alone does, fewest settings first,
 // then by what they cost in time. f32 weights may become bf16. `larger`: the same request on other targets.
 struct Change {
-  std::vector<mesh::Edit> edits{};
+  std::vector<lint::Edit> edits{};
   std::string label{};  // "Lower the batch to 1 (accumulation 8)"
   int settings = 1;     // how many are changed
   double slowdown = 0;  // seconds of a step against those of the plan that does not fit, less 1; negative: faster
@@ -80,6 +80,6 @@ struct Change {
 };
 std::vector<Change> smallest_changes(const Request& request, std::span<const Request> larger = {},
                                      const SearchOptions& options = {}, std::stop_token stop = {});
-mesh::Fix fix_of(const Change& change);
+lint::Fix fix_of(const Change& change);
 
 }  // namespace mw::plan

@@ -7,7 +7,7 @@
 
 #include "core/lint/check_table.h"
 
-namespace mw::mesh {
+namespace mw::lint {
 namespace {
 
 using model::Role;
@@ -127,4 +127,4 @@ TEST(Check, VersionsCompareByTheirNumbers) {
 }
 
 }  // namespace
-}  // namespace mw::mesh
+}  // namespace mw::lint

@@ -9,8 +9,10 @@
 
 #include "tests/mesh/targets.h"
 
-namespace mw::mesh {
+namespace mw::designer {
 namespace {
+
+using namespace mesh;
 
 Picture drawn(const Mesh& mesh, const hardware::Target& target) {
   return picture(target, lay_out(mesh, target));
@@ -108,4 +110,4 @@ TEST(Canvas, EdgesOfAnAxisAreItsRingsAndLines) {
 }
 
 }  // namespace
-}  // namespace mw::mesh
+}  // namespace mw::designer

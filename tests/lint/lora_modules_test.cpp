@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 
-namespace mw::mesh {
+namespace mw::lint {
 namespace {
 
 using model::Role;
@@ -67,4 +67,4 @@ TEST(LoraModules, AlternativesAreThoseAtTheTop) {
 }
 
 }  // namespace
-}  // namespace mw::mesh
+}  // namespace mw::lint

@@ -8,8 +8,10 @@
 
 #include "tests/mesh/targets.h"
 
-namespace mw::mesh {
+namespace mw::designer {
 namespace {
+
+using namespace mesh;
 
 using testing::AllOf;
 using testing::ElementsAre;
@@ -153,4 +155,4 @@ TEST_F(Actions, StepsGoThroughTheDivisorsAndOnceBeyond) {
 }
 
 }  // namespace
-}  // namespace mw::mesh
+}  // namespace mw::designer
