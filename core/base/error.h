@@ -11,7 +11,7 @@ namespace mw {
 enum class Severity { info, warning, error };
 
 struct Problem {
-  std::string id{};  // stable, e.g. "FILE-SHORT"; the checker's rules use gemma.md section 7 ids
+  std::string id{};  // stable, e.g. "FILE-SHORT"; the checker uses the ids of its rules (core/lint)
   Severity severity = Severity::error;
   std::string message{};  // one sentence
   std::string file{};     // path, or empty

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one event stream: the engine, simulators, external processes and imports emit these, the run store appends
-// them, the pages draw them, `run --json` prints them (contract.md). Plain values, any thread.
+// them, the pages draw them, `run --json` prints them. Plain values, any thread.
 #pragma once
 #include <functional>
 #include <optional>
@@ -97,8 +97,8 @@ struct Event {
       body;
 };
 
-// One JSON object as in contract.md (text made valid UTF-8, NaN and infinities null); `run` is added to started and
-// finished. event_from_json accepts what to_json writes and what external jobs print; throws Error on an unknown or
+// The JSON object that `run --json` prints (text made valid UTF-8, NaN and infinities null); `run` is added to started
+// and finished. event_from_json accepts what to_json writes and what external jobs print; throws Error on an unknown or
 // malformed event.
 Json to_json(const Event& event, const std::string& run_id);
 Event event_from_json(const Json& json);

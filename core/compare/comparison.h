@@ -8,8 +8,8 @@
 
 #include "core/base/json.h"
 #include "core/formats/results/bench_result.h"
-#include "core/views/run_view.h"
 #include "core/store/store.h"
+#include "core/views/run_view.h"
 #include "core/views/sweep_view.h"
 
 namespace mw::runs {
@@ -59,7 +59,7 @@ Comparison compare(const std::vector<Compared>& runs);  // throws Error COMPARE 
 
 std::string change_text(double delta);  // "+1.2 %", "-96 %", "+2.6e-05 %", "="
 
-// {rows: [{key, values, delta}], warnings: [...], verdict}: contract.md.
+// {rows: [{key, values, delta}], warnings: [...], verdict}, as printed by `compare --json`.
 Json to_json(const Comparison& comparison);
 std::string to_csv(const Comparison& comparison);
 std::string to_markdown(const Comparison& comparison);

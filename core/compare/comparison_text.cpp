@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A comparison as JSON (contract.md), CSV, Markdown and LaTeX. Marks become notes under the table.
+// A comparison as JSON, CSV, Markdown and LaTeX. Marks become notes under the table.
 #include <cmath>
 
 #include "core/base/units.h"
-#include "core/formats/results/csv.h"
 #include "core/compare/comparison.h"
+#include "core/formats/results/csv.h"
 
 namespace mw::runs {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What another program prints as a run of the store: its event lines (contract.md) are appended and handed on as they
-// come, everything else is a log line. The store's thread; callbacks on it, too.
+// What another program prints as a run of the store: its event lines (core/base/event.h) are appended and handed on as
+// they come, everything else is a log line. The store's thread; callbacks on it, too.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Event lines that a program printed somewhere else (contract.md), kept in a file: a recipe's, or `run --json`, as a
+// Event lines that a program printed somewhere else, kept in a file: a recipe's, or `run --json`, as a
 // finished run of the store, source "imported". The store's thread.
 #pragma once
 #include <filesystem>

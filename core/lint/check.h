@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checker: sharding and recipe mistakes of gemma.md section 7 and our own, as a table of rules over plain facts.
-// Pure: no file is read. What the facts cannot tell is said to be unchecked, never passed. Any thread.
+// The checker: sharding and recipe mistakes, most of them known problems of Tunix, as a table of rules over plain
+// facts. Pure: no file is read. What the facts cannot tell is said to be unchecked, never passed. Any thread.
 #pragma once
 #include <cstdint>
 #include <map>

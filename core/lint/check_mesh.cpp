@@ -399,7 +399,7 @@ std::vector<CheckRule> mesh_rules() {
        "Tunix's shard_input replicates such a batch without a word, so that more devices bring nothing; elsewhere "
        "ranks "
        "get different numbers of rows.",
-       "tunix/sft/sharding_utils.py (FSDP-1's second half in gemma.md)", batch_1},
+       "tunix/sft/sharding_utils.py, shard_input", batch_1},
       {"MESH-1", Severity::error, tunix, "Axes other than fsdp and tp",
        "Gemma's specs name fsdp even when sampling; a mesh of dp and tp failed in Tunix's own rollout.",
        "tunix 252fdef6 (2026-08-20)", mesh_1},

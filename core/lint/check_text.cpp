@@ -159,7 +159,7 @@ std::vector<CheckRule> text_rules() {
        {},
        "Full logits that do not fit",
        "A vocabulary of 262,144 takes a megabyte of float32 per token, and its gradient as much again.",
-       "262144 x 4 bytes; gemma.md 4.4 item 22",
+       "262144 x 4 bytes; tunix computes logits in float32",
        logits_1},
   };
 }

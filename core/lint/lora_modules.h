@@ -19,7 +19,7 @@ struct LoraModule {
   std::string path;
   int layer = 0;
   std::vector<model::Role> roles;        // Tunix's kv_einsum holds k_proj and v_proj
-  std::int64_t parameters_per_rank = 0;  // elements of A and B per unit of rank; kv_einsum has one A (gemma.md 4.3)
+  std::int64_t parameters_per_rank = 0;  // elements of A and B per unit of rank; kv_einsum has one A
   bool has(model::Role role) const;
 };
 // In inventory order.

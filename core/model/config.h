@@ -47,7 +47,7 @@ struct Config {
   int ple_dim = 0;                                         // per-layer embeddings (E2B/E4B), 0: none
   int experts = 0, experts_per_token = 0, expert_dim = 0;  // 26B-A4B
   bool tied_embeddings = true;                             // false: an output matrix of its own, lm_head
-  std::string hf_prefix = "model.";                        // language-model prefix in the files, gemma.md 3.1
+  std::string hf_prefix = "model.";                        // language-model prefix in the files
   bool operator==(const Config&) const = default;
 };
 

@@ -49,7 +49,7 @@ struct PlanComparison {
 };
 PlanComparison against(const Planned& plan, const Planned& other);
 
-Json planned_json(const Planned& planned);  // contract.md, `plan`
+Json planned_json(const Planned& planned);  // printed by `plan --json`
 Json against_json(const PlanComparison& comparison);
 std::string planned_text(const Planned& planned);  // tables for people
 std::string against_text(const PlanComparison& comparison);

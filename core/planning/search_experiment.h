@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A search from a document: its targets as requests, the answer of contract.md, and the best plans as edits. Any
+// A search from a document: its targets as requests, the answer of `search --json`, and the best plans as edits. Any
 // thread.
 #pragma once
 #include <map>
@@ -25,7 +25,7 @@ Searched search_experiment(const Experiment& experiment, const std::vector<std::
                            const hardware::Catalogue& catalogue, const plan::SearchOptions& options,
                            std::stop_token stop = {});
 
-// contract.md, `search`: the first `top` candidates (0: all).
+// Printed by `search --json`: the first `top` candidates (0: all).
 // From the document as it stands to a plan that was found: its target, with what goes with it, and all that is varied.
 std::vector<lint::Edit> edits_to(const Searched& searched, const plan::Choice& from, const plan::Choice& to);
 

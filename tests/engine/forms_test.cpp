@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The same model in every form its files are found in (gemma.md 3.1): prefix, multimodal config, towers beside it,
+// The same model in every form its files are found in: prefix, multimodal config, towers beside it,
 // a copied head, keys and values of layers that borrow them. All give the same logits.
 #include <gmock/gmock.h>
 

@@ -25,7 +25,7 @@ std::int64_t per_rank(const char* id, const std::string& pattern) {
                          [](std::int64_t n, const LoraModule& m) { return n + m.parameters_per_rank; });
 }
 
-// gemma.md table 1.4, made from Tunix's shapes.
+// Parameters per unit of rank, computed from the shapes of Tunix's models.
 TEST(LoraModules, ExpressionsAdaptAsManyParametersAsTunixDoes) {
   EXPECT_EQ(per_rank("gemma2-2b", kTunixDefault), 1124864);
   EXPECT_EQ(per_rank("gemma2-27b", kPaper), 6924288);
@@ -39,7 +39,7 @@ TEST(LoraModules, ExpressionsAdaptAsManyParametersAsTunixDoes) {
   EXPECT_EQ(per_rank("gemma4-31b", kPaper), 7308800);
 }
 
-// interop.md 1.5: rank 64 with the paper's expression, and with what it misses.
+// Gemma 4 31B in arXiv 2605.25645: rank 64 with the paper's expression, and with what it misses.
 TEST(LoraModules, TheExpressionMadeFromTheTargetsMissesNothing) {
   const model::TensorInventory inventory(model::catalogue("gemma4-31b"));
   EXPECT_EQ(64 * per_rank("gemma4-31b", kPaper), 467763200);

@@ -95,7 +95,7 @@ TEST(Collectives, OneKvHeadIsComputedByAllAndItsGradientsAreSummed) {
   EXPECT_TRUE(has("layers.3.q_proj.lora_a"));
 }
 
-// hardware_and_results.md 5.3: on two GPUs about 31 GB twice per micro-step.
+// FSDP over two GPUs receives half of 62 GB of weights, about 31 GB, twice per micro-step.
 TEST(Collectives, FsdpGathersEveryWeightTwice) {
   const Case c = make("gemma4-31b", two(2, 1), {.preset = Preset::fsdp});
   const auto list = c.list({.rows = 2, .tokens = 4096});

@@ -17,7 +17,7 @@ std::vector<int> legal_tp(const char* id, Preset preset = Preset::tunix, Use use
   return sizes;
 }
 
-// gemma.md section 7.
+// Sizes that Tunix's annotations divide.
 TEST(Legal, TpOfEveryModelIsAsTunixAnnotatesIt) {
   EXPECT_THAT(legal_tp("gemma2-2b"), ElementsAre(1, 2, 4));
   EXPECT_THAT(legal_tp("gemma2-9b"), ElementsAre(1, 2, 4, 8));

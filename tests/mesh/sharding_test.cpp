@@ -122,7 +122,7 @@ TEST(Tunix, TheFourGlobalKvHeadsRefuseEightWays) {
   EXPECT_EQ(of(p.tensors, "layers.5.k_proj").shard, (Shape{1, 5376, 512})) << "rounded up, the page goes on";
 }
 
-// The table of gemma.md section 7, powers of two.
+// Powers of two that divide every size which Tunix's annotations split over tp.
 TEST(Tunix, LegalTpIsThatOfTheReference) {
   const std::map<std::string, std::vector<int>> legal{
       {"gemma2-2b", {1, 2, 4}},         {"gemma2-9b", {1, 2, 4, 8}},
@@ -165,7 +165,7 @@ TEST(Adapters, TakeTheSpecsOfTheirBaseAndShareOneAInTunix) {
   EXPECT_EQ(of(p.adapters, "layers.0.q_proj.lora_a").shard, (Shape{2688, 64}));
 }
 
-// Parameters per unit of rank, gemma.md 1.4: PEFT's seven projections, and with Tunix's fused A (k_einsum included
+// Parameters per unit of rank: PEFT's seven projections, and with Tunix's fused A (k_einsum included
 // here).
 TEST(Adapters, CountTheParametersOfTheReference) {
   Rules peft;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one row of a data file says, before rendering: the shapes of interop.md section 8. Pure functions, any thread.
+// What one row of a data file says, before rendering: the record formats of TRL and LLaMA-Factory. Pure functions, any
+// thread.
 #pragma once
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "core/base/json.h"
-#include "core/data/tokenizer/chat.h"
 #include "core/data/dataset/dataset.h"
+#include "core/data/tokenizer/chat.h"
 
 namespace mw::data {
 

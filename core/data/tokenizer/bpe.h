@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Byte-pair encoding with byte fallback over one segment of normalised text (gemma.md 6.4), and the leftmost-longest
-// matcher of added tokens. Built once, then read from any thread.
+// Byte-pair encoding with byte fallback over one segment of normalised text (transformers convert_slow_tokenizer.py,
+// GemmaConverter), and the leftmost-longest matcher of added tokens. Built once, then read from any thread.
 #pragma once
 #include <array>
 #include <string>

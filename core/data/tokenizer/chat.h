@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gemma chat templates, rendered natively (gemma.md 6.1). Any thread.
+// Gemma chat templates, rendered natively (Gemma 4: llama.cpp models/templates/gemma4.jinja). Any thread.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text to token ids and back: HF tokenizer.json (BPE with byte fallback, gemma.md 6.4) or SentencePiece .model.
+// Text to token ids and back: HF tokenizer.json (BPE with byte fallback) or SentencePiece .model.
 // Immutable after loading: any thread.
 #pragma once
 #include <filesystem>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixture of experts (gemma.md section 2.3): tokens are sorted by expert, each expert works on its rows, and what it
-// makes is added back in order of experts, as the reference does.
+// Mixture of experts (transformers modeling_gemma4.py): tokens are sorted by expert, each expert works on its rows, and
+// what it makes is added back in order of experts, as the reference does.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

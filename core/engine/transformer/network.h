@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Gemma text model on one device: weights, LoRA adapters, exact forward and backward (gemma.md section 2, HF eager
-// is the reference). Not thread-safe: one thread drives a Network; it uses the device's pool inside.
+// A Gemma text model on one device: weights, LoRA adapters, exact forward and backward (reference: transformers
+// modeling_gemma{2,3,4}.py with eager attention). Not thread-safe: one thread drives a Network; it uses the device's
+// pool inside.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -113,8 +114,8 @@ class Network {
   LossSum evaluate(const TokenBatch& batch, const StepOptions& options);  // no dropout, no gradients
   // Last-position logits or all logits, for tests and inspection. out: [rows*len, vocab].
   void logits(const TokenBatch& batch, std::span<float> out);
-  // For a model that is run some layers at a time, without padding: hidden states [rows*len, dim] behind the layers, and
-  // logits, from hidden states before them. Empty `from`: from the ids, which are not read else. Not with PLE.
+  // For a model that is run some layers at a time, without padding: hidden states [rows*len, dim] behind the layers,
+  // and logits, from hidden states before them. Empty `from`: from the ids, which are not read else. Not with PLE.
   void hidden(const TokenBatch& batch, std::span<const float> from, std::span<float> out);
   void logits_from(const TokenBatch& batch, std::span<const float> from, std::span<float> out);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Per-layer inputs of Gemma 4's E-types: a second embedding and a projection of the first, P numbers per token and
-// layer, which every layer gates into its output (gemma.md section 2.3).
+// layer, which every layer gates into its output (transformers modeling_gemma4.py).
 #include <algorithm>
 #include <cmath>
 

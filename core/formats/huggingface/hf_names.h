@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor names of HF files under every prefix in use (gemma.md 3.1), brought to one internal form. Any thread.
+// Tensor names of HF files under every prefix that transformers writes, brought to one internal form. Any thread.
 #pragma once
 #include <optional>
 #include <string>

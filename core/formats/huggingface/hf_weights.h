@@ -14,7 +14,7 @@
 namespace mw::formats {
 
 // The weights of a folder, checked against the inventory: every tensor present with its shape, any accepted prefix
-// (gemma.md 3.1), unexpected language-model tensors refused, vision/audio towers skipped and counted.
+// (hf_names.h), unexpected language-model tensors refused, vision/audio towers skipped and counted.
 class HfWeights {
  public:
   HfWeights(const std::filesystem::path& folder, const model::TensorInventory& inventory);

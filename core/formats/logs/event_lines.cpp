@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of this program's events, as `run --json` and other programs print them (contract.md), kept in a file.
+// Lines of this program's events, as `run --json` and other programs print them, kept in a file.
 #include <optional>
 
 #include "core/base/error.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What other programs write while they train, as scalars by name and step: TensorBoard event files, trainer_state.json
-// of transformers, offline files of W&B, the training_run.json of arXiv 2605.25645's repository (interop.md 5.4, 7),
-// and lines of this program's events (contract.md) in a file. Nothing in a file is trusted. Any thread.
+// of transformers, offline files of W&B, the training_run.json of arXiv 2605.25645's repository,
+// and lines of this program's events (`run --json`) in a file. Nothing in a file is trusted. Any thread.
 #pragma once
 #include <cstdint>
 #include <filesystem>

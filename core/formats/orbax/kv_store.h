@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a checkpoint's arrays lie: a map of names to bytes, as an OCDBT database or as plain files. Reading is const
-// and may be done from several threads; nothing in a file is trusted. Layout: interop.md 2.2, tensorstore's
+// and may be done from several threads; nothing in a file is trusted. Layout: tensorstore's
 // kvstore/ocdbt/index.rst.
 #pragma once
 #include <filesystem>

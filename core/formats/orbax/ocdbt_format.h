@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blobs of an OCDBT database as values: manifest, B+tree nodes (tensorstore kvstore/ocdbt/index.rst, format/*.cc;
-// interop.md 2.2). Pure parsing; throws Error ORBAX naming the file and the byte.
+// The blobs of an OCDBT database as values: manifest, B+tree nodes (tensorstore kvstore/ocdbt/index.rst, format/*.cc).
+// Pure parsing; throws Error ORBAX naming the file and the byte.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Orbax checkpoints (interop.md 2.1): a root of numbered steps, items in a step, a tree of arrays in an item; versions
+// Orbax checkpoints: a root of numbered steps, items in a step, a tree of arrays in an item; versions
 // 0 and 1, with OCDBT or with plain files. Nothing in a file is trusted. Reading is const, from any thread.
 #pragma once
 #include <filesystem>

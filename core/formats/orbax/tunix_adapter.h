@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A LoRA that Tunix (Qwix) trained, from its Orbax checkpoint, in PEFT's form: A [r,in], B [out,r] (gemma.md 4.2, 5.5).
+// A LoRA that Tunix (Qwix) trained, from its Orbax checkpoint, in PEFT's form: A [r,in], B [out,r]
+// (qwix/_src/providers/lora.py).
 #pragma once
 #include <optional>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// zarr arrays, versions 2 and 3 (with the sharding codec), as Orbax stores them (interop.md 2.3, 2.4). Any thread.
+// zarr arrays, versions 2 and 3 (with the sharding codec), as Orbax stores them through tensorstore. Any thread.
 #pragma once
 #include <cstdint>
 #include <string>

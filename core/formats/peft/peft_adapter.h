@@ -10,7 +10,7 @@
 
 namespace mw::formats {
 
-// PEFT adapter (gemma.md section 5). Values are f32, A [r,in], B [out,r].
+// PEFT LoRA adapter (peft/src/peft/tuners/lora). Values are f32, A [r,in], B [out,r].
 struct AdapterModule {
   model::LoraTarget target;
   int rank = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GuideLLM's benchmarks.json of versions 0.1 to 0.8, in three forms: requests alone (0.1), one without a version whose
-// benchmarks have `run_stats` (0.2 and 0.3), and one with `scheduler_metrics` (from 0.4; interop.md 6.5). Its time per
+// benchmarks have `run_stats` (0.2 and 0.3), and one with `scheduler_metrics` (from 0.4). Its time per
 // output token is not vLLM's (Definitions::Tpot), and its inter-token latency from 0.2 on is a mean per request,
 // weighted by tokens.
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// llama-bench (interop.md 6.6): one prompt, one answer, no server. A test of the prompt alone gives the time to its
-// end, one of the answer alone the time per token; both together only the whole.
+// llama-bench (llama.cpp tools/llama-bench/llama-bench.cpp): one prompt, one answer, no server. A test of the prompt
+// alone gives the time to its end, one of the answer alone the time per token; both together only the whole.
 #include <charconv>
 #include <set>
 

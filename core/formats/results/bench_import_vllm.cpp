@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `vllm bench serve --save-result` and `vllm bench sweep` (summary.json, run=K.json); field list: interop.md 6.1.
+// `vllm bench serve --save-result` and `vllm bench sweep` (summary.json, run=K.json); fields: vllm/benchmarks/serve.py.
 #include <cmath>
 #include <map>
 #include <set>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One load point of a serving benchmark and a set of them, whoever made them: this program's sweeps, the simulator, or
-// files of other tools. JSON names are those of vLLM's `bench serve` (interop.md); times in ms there. Plain values.
+// files of other tools. JSON names are those of vLLM's `bench serve`; times in ms there. Plain values.
 #pragma once
 #include <limits>
 #include <map>

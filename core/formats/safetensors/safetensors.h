@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// safetensors, read strictly and written byte-compatibly (interop.md section 3). Nothing in a file is trusted.
+// safetensors, read strictly and written byte-compatibly (huggingface/safetensors, tensor.rs). Nothing in a file is
+// trusted.
 #pragma once
 #include <cstddef>
 #include <cstdint>

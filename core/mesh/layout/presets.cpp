@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tunix: ShardingConfig.get_default_sharding of tunix/models/{gemma,gemma3,gemma4,llama3,qwen3} (gemma.md 4.1);
+// Tunix: ShardingConfig.get_default_sharding of tunix/models/{gemma,gemma3,gemma4,llama3,qwen3};
 // Megatron: vllm/model_executor/models; FSDP2: torch.distributed.fsdp.fully_shard, Shard(0) of each parameter.
 #include "core/mesh/layout/presets.h"
 

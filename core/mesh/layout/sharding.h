@@ -22,7 +22,7 @@ std::string to_text(const PartitionSpec& spec);  // "(tp, fsdp, -)", "((data, fs
 PartitionSpec parse_spec(std::string_view text);
 
 enum class Preset {
-  tunix,     // gemma.md 4.1
+  tunix,     // ShardingConfig.get_default_sharding of Tunix
   megatron,  // heads, mlp and vocab over tp; nothing over fsdp (vLLM): KV heads repeat where tp is larger
   fsdp,      // PyTorch FSDP2: rows of every tensor as in the files over fsdp, padded; tp ignored
   replicated
@@ -70,7 +70,7 @@ struct TileRule {  // how memory pads the last two dimensions; 1: not at all
   std::int64_t rows = 1, columns = 1;
 };
 TileRule tile_of(const hardware::Chip& chip, int bytes_per_element);
-// Second-minor sizes up to half a tile use smaller tiles (hardware_and_results.md 4.1). A vector is one row.
+// Second-minor sizes up to half a tile use smaller tiles (openxla/xla tiled_layout documentation). A vector is one row.
 std::int64_t padded_bytes(const std::vector<std::int64_t>& shape, int bytes_per_element, const TileRule& tile);
 
 struct AdapterShape {  // one adapted projection
@@ -80,7 +80,7 @@ struct AdapterShape {  // one adapted projection
 
 struct Placement {
   std::vector<Placed> tensors;   // in inventory order
-  std::vector<Placed> adapters;  // A then B of each, specs derived from the base's (gemma.md 4.3)
+  std::vector<Placed> adapters;  // A then B of each, specs derived from the base's as Qwix does
   // SPEC-AXIS, SPEC-TWICE, SPEC-RANK, SPEC-PATTERN, SPEC-UNUSED, and for sizes that do not divide TP-1, FSDP-1 or
   // (other axes) SPEC-DIVIDES: one for all layers it concerns; place names tensor and dimension, the fix the legal
   // sizes.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory tiles of XLA on TPUs: hardware_and_results.md 4.1.
+// Memory tiles of XLA on TPUs: openxla/xla docs on tiled layout; jax/_src/pallas/mosaic/tpu_info.py.
 #include <algorithm>
 
 #include "core/mesh/layout/sharding.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a constant is not of the catalogue its source stands beside it; sections are those of the reference notes
-// (hardware_and_results.md). None of them was fitted to a step time, let alone to those that tests predict.
+// Where a constant is not of the catalogue its source is given beside it: AC ai-dynamo/aiconfigurator, ML
+// stas00/ml-engineering, TR AI-Hypercomputer/tpu-recipes, VD microsoft/vidur, XB xbill9/gemma4-dev. None of them was
+// fitted to a step time, let alone to those that tests predict.
 #include "core/plan/request/efficiencies.h"
 
 #include <array>
@@ -56,11 +57,11 @@ Efficiency step_of(Vendor vendor, Stack stack) {
   if (stack == Stack::vllm_tpu)
     return {
         4.5e-3, 3e-3, 6e-3, Origin::transferred,
-        "fixed part of vLLM's decode step on 2-8 H100: 3-6 ms beside the weights (3.2); TPU servers schedule between "
+        "fixed part of vLLM's decode step on 2-8 H100: 3-6 ms beside the weights (AC); TPU servers schedule between "
         "steps unless started with --async-scheduling"};
   if (stack == Stack::vllm_gpu)
     return {2e-3, 5e-4, 6e-3, Origin::transferred,
-            "vLLM's decode step on 2-8 H100 has 3-6 ms beside the weights (3.2), sums between the GPUs among them"};
+            "vLLM's decode step on 2-8 H100 has 3-6 ms beside the weights (AC), sums between the GPUs among them"};
   if (vendor == Vendor::tpu)
     return {2e-3, 0, 1e-2, Origin::floor, "dispatch of one compiled program; no published figure"};
   return {5e-3, 0, 2e-2, Origin::floor, "host work between steps; no published figure"};
@@ -132,26 +133,27 @@ Efficiencies default_efficiencies(const hardware::Target& target, Stack stack) {
   e.kernel_s = tpu ? Efficiency{0, 0, 1e-6, Origin::floor, "one program: no launches"}
                    : Efficiency{3e-6, 1e-6, 5e-6, Origin::transferred, "3 us per memory-bound kernel (AC)"};
   e.kv_reads = tpu ? Efficiency{0.50, 0.30, 0.80, Origin::transferred, "ragged paged attention; no published ceiling"}
-                   : Efficiency{0.80, 0.69, 1.00, Origin::transferred, "vLLM on H100: 69-100 % of the peak (3.2)"};
+                   : Efficiency{0.80, 0.69, 1.00, Origin::transferred, "vLLM on H100: 69-100 % of the peak (AC)"};
   e.sum_s = tpu ? Efficiency{1.3e-5, 1e-6, 1.5e-5, Origin::transferred, "TPU7x all-gather: 13-15 us fixed (TR)"}
                 : Efficiency{7e-6, 5e-6, 1.2e-5, Origin::transferred,
                              "small all-reduce of a DGX pair 7 us, of eight 32-37 us (VD): grows with their logarithm"};
   e.step_s = step_of(chip.vendor, stack);
-  e.sequence_s = {3.8e-5, 0, 6.1e-5, Origin::transferred, "vLLM on H100: 0.018-0.061 ms per sequence (3.2)"};
+  e.sequence_s = {3.8e-5, 0, 6.1e-5, Origin::transferred, "vLLM on H100: 0.018-0.061 ms per sequence (AC)"};
   if (serves(stack))
     e.request_s = {6.7e-3, 5.6e-3, 7.9e-3, Origin::transferred,
                    "single users of vLLM wait this long for a first token beside a step: v6e-1 11.6 - 4.7, 15.2 - 8.9, "
                    "27.6 - 22.0 ms, v5e-1 15.9 - 8.05 ms (XB, prompts of 128 tokens)"};
   else
     e.request_s = {0, 0, 0, Origin::floor, "no server"};
-  e.compile_s = tpu ? Efficiency{5.5, 3, 8, Origin::transferred, "3-8 min of compilation for 60 unrolled layers (P)"}
+  e.compile_s = tpu ? Efficiency{5.5, 3, 8, Origin::transferred,
+                                 "3-8 min of compilation for 60 unrolled layers (arXiv 2605.25645)"}
                     : Efficiency{stack == Stack::torchtitan ? 1.0 : 0.0, 0, 2, Origin::floor, "eager: none"};
   e.runtime_bytes = runtime_of(target, stack);
   e.fragmentation = {0.065, 0.03, 0.10, Origin::transferred,
                      "3-10 % where sizes vary, about 0 where they do not (reference 5.2, a hypothesis); middle taken"};
   // Serving engines reach less in prefill: short products, many programs (3.2: 0.57 of peak at tp 2, 0.38 at tp 8).
   if (stack == Stack::vllm_gpu)
-    e.matmul = {0.57, 0.38, 0.66, Origin::transferred, "prefill of Qwen3-32B, Llama-8B and -70B on H100 (AC, 3.2)"};
+    e.matmul = {0.57, 0.38, 0.66, Origin::transferred, "prefill of Qwen3-32B, Llama-8B and -70B on H100 (AC)"};
   if (stack == Stack::vllm_tpu)
     e.matmul = {0.50, 0.30, 0.80, Origin::transferred, "as vLLM on GPUs; no clean figure of its own"};
   return e;

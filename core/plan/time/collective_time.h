@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Seconds of a collective on the links it runs over: measured curves where the catalogue has them, else bandwidth and
-// latency (hardware_and_results.md 2.3, 2.5). Any thread.
+// latency ("How to Scale Your Model", jax-ml/scaling-book). Any thread.
 #pragma once
 #include "core/mesh/collectives/collectives.h"
 #include "core/plan/request/request.h"

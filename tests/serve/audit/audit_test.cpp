@@ -44,7 +44,7 @@ BenchPoint at(double rate, int in, int out) {
   return p;
 }
 
-// arXiv 2605.25645, table of serving (hardware_and_results.md 1.6): 30 prompts per run.
+// arXiv 2605.25645, table of serving: 30 prompts per run.
 struct Cell {
   int in, out;
   double rate, throughput, ttft, tpot;
