@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checks the structure of the repository; ctest runs it as repository.rules, scripts/pre-commit before a commit.
+
+  scripts/check-repository.py [--root DIR] [--prune]
+
+Rules:
+  order       A file of core or ui includes only files of its own room and of the rooms that its room links (mw_room in
+              core/CMakeLists.txt and ui/CMakeLists.txt, transitively).
+  circle      Folders of core and ui do not include each other in a circle.
+  readme      Every top-level room of core and ui has a README.md of at most 40 lines.
+  document    Comments and documents do not refer to documents that are not in the repository.
+  vocabulary  Declarations and file names do not use retired names.
+  header      A .cpp file of core/engine has a header of its own name, or its first comment names the header.
+  tests       Every room of core with code has a folder in tests.
+
+tests/repository/known.txt lists findings that are accepted for now, one "RULE KEY" per line. The check also fails for a
+listed finding that is gone, so the list can only shrink; --prune removes such lines.
+"""
+import argparse
+import re
+import sys
+from pathlib import Path
+from typing import Iterator, NamedTuple
+
+KNOWN_FINDINGS = "tests/repository/known.txt"
+CODE_FOLDERS = ("core", "ui", "app", "tests", "benchmarks")
+TEXT_FOLDERS = CODE_FOLDERS + ("scripts", "docs", "resources")
+TEXT_SUFFIXES = {".h", ".cpp", ".txt", ".md", ".py", ".sh", ".json", ".cmake", ".qss"}
+README_LINES = 40
+
+OUTSIDE_DOCUMENTS = ("contract gemma rooms language design pages interop hardware_and_results newer_hardware systems "
+                     "gui_and_style cpu_peers").split()
+RETIRED_TYPES = ("Flow Flows DeviceFlow AxisFlow Region Stretch WorkingForm Fabric Port Meeting CallFor Core Want Into "
+                 "Habits Live Ask Answered End KvBlocks ServeRoom Served Moment Attendance Ticket Either Subject Said "
+                 "Newest Slim SlimRests AskedPlace Placed Facts").split()
+RETIRED_FUNCTIONS = ("check_clumsy",)
+RETIRED_PREFIXES = ("few_", "wide_", "slim_")  # of functions and files of the matrix product kernels
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:core|ui|app)/[^"]+)"', re.M)
+TYPE_DECLARATION = re.compile(
+    r"^[ \t]*(?:template\s*<[^;{]*>\s*)?(?:class|struct|union|enum(?:\s+class|\s+struct)?)\s+(?:\[\[[^\]]*\]\]\s*)?"
+    r"(\w+)\b(?!\s*[;>,)&*])|^[ \t]*using\s+(\w+)\s*=", re.M)
+FUNCTION_DECLARATION = re.compile(r"^[ \t]*(?!return\b|else\b|throw\b)(?:[\w:<>,&*\[\]]+[ \t&*]+)+?(\w+)\(", re.M)
+
+
+class Finding(NamedTuple):
+    rule: str
+    key: str  # identifies the finding in known.txt
+    message: str  # what is wrong, where, what to do
+
+    @property
+    def entry(self) -> str:
+        return f"{self.rule} {self.key}"
+
+
+class Room(NamedTuple):
+    target: str
+    folders: tuple
+    dependencies: tuple
+
+
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def without_comments(code: str) -> str:
+    return re.sub(r"//[^\n]*|/\*.*?\*/", "", code, flags=re.S)
+
+
+class Repository:
+    def __init__(self, root: Path):
+        self.root = root
+        self.files = sorted(self.find_files())
+        self.code = [f for f in self.files if f.suffix in (".h", ".cpp") and f.parts[0] in CODE_FOLDERS]
+        self.rooms = [room for part in ("core", "ui") for room in self.read_rooms(part)]
+        self.folders = {f.parent.as_posix() for f in self.code if f.parts[0] in ("core", "ui")}
+
+    def find_files(self) -> Iterator[Path]:
+        for folder in TEXT_FOLDERS:
+            for path in (self.root / folder).rglob("*"):
+                relative = path.relative_to(self.root)
+                hidden = any(part.startswith(".") or part == "__pycache__" for part in relative.parts)
+                if path.is_file() and not hidden:
+                    yield relative
+        for path in self.root.glob("*"):
+            if path.is_file():
+                yield path.relative_to(self.root)
+
+    def text(self, file: Path) -> str:
+        return text_of(self.root / file)
+
+    # The rooms as CMake builds them: mw_room(FOLDER [OWN_FLAGS] DEPS targets... FOLDERS folders...).
+    def read_rooms(self, part: str) -> Iterator[Room]:
+        lists = self.root / part / "CMakeLists.txt"
+        if not lists.exists():
+            return
+        for call in re.finditer(r"^mw_room\(([^)]*)\)", re.sub(r"#[^\n]*", "", text_of(lists)), re.M):
+            words = call.group(1).split()
+            folder, values, keyword = words[0], {"DEPS": [], "FOLDERS": []}, None
+            for word in words[1:]:
+                if word.isupper():
+                    keyword = word
+                elif keyword in values:
+                    values[keyword].append(word)
+            target = "mw_" + re.sub(r"^core/", "", folder).replace("/", "_")
+            yield Room(target, tuple(values["FOLDERS"] or [folder]), tuple(values["DEPS"]))
+
+    def room_of(self, path: str):
+        owners = [(len(folder), room) for room in self.rooms for folder in room.folders
+                  if path.startswith(folder + "/")]
+        return max(owners, key=lambda owner: owner[0])[1] if owners else None
+
+    def linked(self, room: Room) -> set:
+        by_target = {r.target: r for r in self.rooms}
+        seen, queue = set(), [room.target]
+        while queue:
+            target = queue.pop()
+            if target not in seen:
+                seen.add(target)
+                queue += by_target[target].dependencies if target in by_target else ()
+        return seen
+
+    def includes(self) -> Iterator[tuple]:
+        for file in self.code:
+            if file.parts[0] in ("core", "ui"):
+                for included in INCLUDE.findall(self.text(file)):
+                    yield file, included
+
+
+def check_order(repository: Repository) -> Iterator[Finding]:
+    for file, included in repository.includes():
+        room = repository.room_of(file.as_posix())
+        other = repository.room_of(included)
+        if file.parts[0] == "core" and not room:
+            yield Finding("order", file.as_posix(), f"{file}: the folder belongs to no room; "
+                          "add it to mw_room in core/CMakeLists.txt")
+        elif file.parts[0] == "core" and not included.startswith("core/"):
+            yield Finding("order", f"{file} {included}", f"{file}: includes {included}; core must not know "
+                          + included.split("/")[0])
+        elif included.startswith("app/"):
+            yield Finding("order", f"{file} {included}", f"{file}: includes {included}; ui must not know app")
+        elif room and other and other.target not in repository.linked(room):
+            yield Finding("order", f"{file} {included}", f"{file}: includes {included}, but {room.target} does not link "
+                          f"{other.target}; move the declaration to a room that both link, or change DEPS of mw_room")
+
+
+def check_circles(repository: Repository) -> Iterator[Finding]:
+    graph: dict = {}
+    for file, included in repository.includes():
+        source, target = file.parent.as_posix(), Path(included).parent.as_posix()
+        if source != target and target in repository.folders:
+            graph.setdefault(source, {}).setdefault(target, f"{file} includes {included}")
+    reachable = {}
+    for start in graph:
+        seen, queue = set(), [start]
+        while queue:
+            for folder in graph.get(queue.pop(), ()):
+                if folder not in seen:
+                    seen.add(folder)
+                    queue.append(folder)
+        reachable[start] = seen
+    for source, targets in graph.items():
+        for target, example in targets.items():
+            if source in reachable.get(target, ()):
+                yield Finding("circle", f"{source} -> {target}", f"{source}: includes {target}, which leads back to it "
+                              f"({example}); move what both need to a room below them")
+
+
+def check_readmes(repository: Repository) -> Iterator[Finding]:
+    for room in sorted({"/".join(folder.split("/")[:2]) for folder in repository.folders if "/" in folder}):
+        readme = repository.root / room / "README.md"
+        if not readme.exists():
+            yield Finding("readme", room,
+                          f"{room}: README.md is missing; describe purpose, main types and extension points")
+        elif (lines := len(text_of(readme).splitlines())) > README_LINES:
+            yield Finding("readme", f"{room} length",
+                          f"{room}/README.md has {lines} lines; shorten it to {README_LINES}")
+
+
+def check_documents(repository: Repository) -> Iterator[Finding]:
+    present = {file.name for file in repository.files}
+    absent = [name for name in OUTSIDE_DOCUMENTS if name + ".md" not in present]
+    names = "|".join(absent or ["\0"])
+    pattern = re.compile(rf"(?<![\w/-])(?:{names})\.md\b|\bshared/(?:design|reference)\b")
+    for file in repository.files:
+        if file.suffix not in TEXT_SUFFIXES:
+            continue
+        for number, line in enumerate(repository.text(file).splitlines(), 1):
+            for reference in pattern.findall(line):
+                yield Finding("document", f"{file} {reference}", f"{file}:{number}: refers to {reference}, which is not "
+                              "in the repository; name the upstream source instead")
+
+
+def declared_names(code: str) -> Iterator[tuple]:
+    code = without_comments(code)
+    for match in TYPE_DECLARATION.finditer(code):
+        yield "type", match.group(1) or match.group(2)
+    for match in FUNCTION_DECLARATION.finditer(code):
+        yield "function", match.group(1)
+
+
+def snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+def is_retired_function(name: str) -> bool:
+    return name in RETIRED_FUNCTIONS or name.startswith(RETIRED_PREFIXES)
+
+
+def check_vocabulary(repository: Repository) -> Iterator[Finding]:
+    files = {snake_case(name) for name in RETIRED_TYPES} | set(RETIRED_FUNCTIONS)
+    for file in repository.code:
+        room = "/".join(file.parts[:2]) if len(file.parts) > 2 else file.parts[0]
+        if file.stem in files or file.stem.startswith(RETIRED_PREFIXES):
+            yield Finding("vocabulary", f"{room} file {file.stem}",
+                          f"{file}: the file has a retired name; name it for its main type")
+        for kind, name in declared_names(repository.text(file)):
+            if name in RETIRED_TYPES if kind == "type" else is_retired_function(name):
+                yield Finding("vocabulary", f"{room} {kind} {name}",
+                              f"{file}: declares {kind} {name}, a retired name; use the field's term")
+
+
+# Lines of the first comment of a file, without the licence.
+def first_comment(code: str) -> str:
+    lines = []
+    for line in code.splitlines():
+        if not line.startswith("//"):
+            break
+        if "SPDX" not in line:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def check_headers(repository: Repository) -> Iterator[Finding]:
+    for file in repository.code:
+        if file.suffix != ".cpp" or file.parts[:2] != ("core", "engine"):
+            continue
+        if file.with_suffix(".h") in repository.code or re.search(r"\w\.h\b", first_comment(repository.text(file))):
+            continue
+        yield Finding("header", file.as_posix(), f"{file}: has no header of its own name; "
+                      'add one, or begin with a comment that names it ("Implements attention.h: ...")')
+
+
+def check_tests(repository: Repository) -> Iterator[Finding]:
+    for room in sorted({folder.split("/")[1] for folder in repository.folders if folder.startswith("core/")}):
+        if not any(file.parts[:2] == ("tests", room) for file in repository.code):
+            yield Finding("tests", f"core/{room}", f"core/{room}: there is no tests/{room} with tests of this room")
+
+
+CHECKS = (check_order, check_circles, check_readmes, check_documents, check_vocabulary, check_headers, check_tests)
+
+
+def read_known(root: Path) -> dict:
+    path = root / KNOWN_FINDINGS
+    lines = text_of(path).splitlines() if path.exists() else []
+    entries = [(number, line.split("#")[0].strip()) for number, line in enumerate(lines, 1)]
+    return {entry: number for number, entry in entries if entry}
+
+
+def remove_lines(path: Path, numbers: set) -> None:
+    lines = text_of(path).splitlines(keepends=True)
+    path.write_text("".join(line for number, line in enumerate(lines, 1) if number not in numbers), encoding="utf-8")
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Checks the structure of the repository.")
+    default_root = Path(__file__).resolve().parent.parent
+    parser.add_argument("--root", type=Path, default=default_root, help="folder of the repository")
+    parser.add_argument("--prune", action="store_true", help=f"remove findings that are gone from {KNOWN_FINDINGS}")
+    return parser.parse_args()
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    root = arguments.root.resolve()
+    repository = Repository(root)
+    findings = [finding for check in CHECKS for finding in check(repository)]
+    known = read_known(root)
+    failures = [f"{finding.rule}: {finding.message}" for finding in findings if finding.entry not in known]
+    gone = {entry: number for entry, number in known.items() if entry not in {finding.entry for finding in findings}}
+    if arguments.prune and gone:
+        remove_lines(root / KNOWN_FINDINGS, set(gone.values()))
+        print(f"{KNOWN_FINDINGS}: removed {len(gone)} lines")
+        gone = {}
+    failures += [f"{KNOWN_FINDINGS}:{number}: '{entry}' is no longer found; remove the line (--prune does)"
+                 for entry, number in gone.items()]
+    print("\n".join(failures) or f"{len(repository.files)} files, {len(repository.rooms)} rooms: no new findings")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
