@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <map>
 #include <regex>
@@ -56,20 +57,33 @@ std::multiset<std::string> explained_ids() {
   return out;
 }
 
+// Whether the literal text[from, to) in quotes stands where an id is given: named, as the first argument of a function
+// that makes an error, last in a RowPlace{..., "MEASUREMENT"}, or in the form of ids, which nothing else has.
+bool is_id(const std::string& text, size_t from, size_t to) {
+  const std::string_view literal(text.data() + from, to - from), before(text.data(), from - 1);
+  const auto follows = [&](std::string_view word) {
+    const size_t end = before.find_last_not_of(" \n");
+    return end != std::string_view::npos && before.substr(0, end + 1).ends_with(word);
+  };
+  for (const char* word : {"id =", ".rule =", "id=", "problem(", "wrong(", " add(", "fail_file(", "Refused("})
+    if (follows(word)) return true;
+  const bool last = text.compare(to, 2, "\"}") == 0 && follows(",") && literal.size() >= 5;
+  return last || (literal.find('-') != std::string_view::npos && literal != "UTF-8");
+}
+
 // Error ids, rules of the checker and rules of the audit, with a file that has each.
 std::map<std::string, std::string> ids_of_sources() {
-  static const std::regex kNamed(R"-((?:\bid|\.rule) = "([A-Z][A-Z0-9-]*)")-"),
-      kPassed(R"-(\b(?:problem|wrong|add|fail_file|Refused)\(\s*"([A-Z][A-Z0-9-]{2,})")-"),
-      kPlace(R"-(, "([A-Z]{5,})"\})-"),  // RowPlace{..., "MEASUREMENT"}
-      kHyphen(R"-("([A-Z][A-Z0-9]*(?:-[A-Z0-9]+)+)")-"), kPython(R"-(\bid="([A-Z][A-Z0-9-]*)")-");
-  static const std::set<std::string> kOther{"UTF-8"};  // literals of the same form that are no ids
+  constexpr const char* kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-";
   std::map<std::string, std::string> out;
   for (const char* folder : {"core", "app", "ui", "resources/launch"})
     for (const fs::path& file : files_below(folder, {".h", ".cpp", ".py"})) {
       const std::string text = read_file(file);
-      for (const std::regex* form : {&kNamed, &kPassed, &kPlace, &kHyphen, &kPython})
-        for (std::sregex_iterator it(text.begin(), text.end(), *form), end; it != end; ++it)
-          if (!kOther.contains((*it)[1])) out.emplace((*it)[1], fs::relative(file, repository()).string());
+      for (size_t quote = text.find('"'); quote != std::string::npos; quote = text.find('"', quote + 1)) {
+        const size_t from = quote + 1, to = std::min(text.find_first_not_of(kLetters, from), text.size());
+        if (to - from < 2 || !std::isupper(static_cast<unsigned char>(text[from])) || text.compare(to, 1, "\"") != 0)
+          continue;
+        if (is_id(text, from, to)) out.emplace(text.substr(from, to - from), fs::relative(file, repository()).string());
+      }
     }
   return out;
 }
@@ -128,6 +142,28 @@ TEST(Manual, LinksAndImagesExist) {
       const std::vector<std::string> anchors = anchors_of(read_file(to));
       EXPECT_NE(std::find(anchors.begin(), anchors.end(), link.substr(hash + 1)), anchors.end())
           << link << " in " << page << ": no such heading";
+    }
+  }
+}
+
+// Files and folders of the repository that a page names in `code`, also as patterns: `core/lint/check_*.cpp`.
+TEST(Manual, NamedFilesExist) {
+  static const std::regex kPath("`((?:core|ui|app|tests|scripts|resources|benchmarks)/[A-Za-z0-9_./*-]+)`");
+  for (const fs::path& page : pages()) {
+    const std::string text = read_file(page);
+    for (std::sregex_iterator it(text.begin(), text.end(), kPath), end; it != end; ++it) {
+      const std::string path = (*it)[1];
+      const fs::path folder = (repository() / path).parent_path();
+      const size_t star = path.find('*');
+      if (star == std::string::npos) {
+        EXPECT_TRUE(fs::exists(repository() / path)) << path << " in " << page;
+        continue;
+      }
+      const std::string start = (repository() / path.substr(0, star)).string();
+      const bool any = fs::is_directory(folder) &&
+                       std::any_of(fs::directory_iterator(folder), fs::directory_iterator(),
+                                   [&](const auto& entry) { return entry.path().string().starts_with(start); });
+      EXPECT_TRUE(any) << path << " in " << page;
     }
   }
 }
