@@ -68,7 +68,7 @@ bool is_id(const std::string& text, size_t from, size_t to) {
   for (const char* word : {"id =", ".rule =", "id=", "problem(", "wrong(", " add(", "fail_file(", "Refused("})
     if (follows(word)) return true;
   const bool last = text.compare(to, 2, "\"}") == 0 && follows(",") && literal.size() >= 5;
-  return last || (literal.find('-') != std::string_view::npos && literal != "UTF-8");
+  return last || (literal.find('-') != std::string_view::npos && literal.back() != '-' && literal != "UTF-8");
 }
 
 // Error ids, rules of the checker and rules of the audit, with a file that has each.
