@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Predicted against measured for every published row of resources/hardware/measurements.json, and the fit that
-// resources/hardware/calibration.json holds. mw_calibrate [--write DATE]
+// Prints predicted and measured values of every row of resources/hardware/measurements.json, and fits
+// resources/hardware/calibration.json.
+//   mw_calibrate [--write DATE]
 #include <cstdio>
 #include <cstring>
 #include <iostream>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A 256-chip mesh while an axis is dragged: milliseconds of a repaint, and of a frame that tries a new drop first
+// Measures dragging an axis over a 256-chip mesh: milliseconds of a repaint, and of a frame with a new drop target
 // (placement of all tensors, layout, repaint). Prints JSON.
 #include <QApplication>
 #include <QElapsedTimer>

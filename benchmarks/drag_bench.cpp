@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Dragging tp over a 256-chip mesh on the whole Design page, every preview re-priced meanwhile: what the window's
-// thread works between two waits, in milliseconds, for each such frame that paints the canvas. Prints JSON.
+// Measures dragging tp over a 256-chip mesh on the Design page while every preview is priced again: the milliseconds
+// that the window's thread works between two waits, for each such frame that paints the canvas. Prints JSON.
 //   mw_drag_bench RESOURCES [--moves N] [--size WxH] [--pinned]
 #include <QAbstractEventDispatcher>
 #include <QApplication>
@@ -55,7 +55,7 @@ Json spread(std::vector<double> ms) {
           {"over_16ms", std::count_if(ms.begin(), ms.end(), [](double m) { return m > kFrame; })}};
 }
 
-// Adds up what the thread works on events until it waits again: one frame's work.
+// Sums the time that the thread spends on events until it waits again: the work of one frame.
 class Frames : public QApplication {
  public:
   Frames(int& argc, char** argv) : QApplication(argc, argv) {
@@ -142,7 +142,7 @@ class Bench {
     QCoreApplication::sendEvent(chip, &event);
   }
 
-  // To and fro over sizes that are possible, refused and the one there is, a move every 16 ms.
+  // Moves to and fro over possible, refused and current sizes, one move every 16 ms.
   void drag() {
     const AxisChip* chip = canvas().chip(u"tp"_s);
     const QPoint from = chip->mapTo(&canvas(), chip->rect().center());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The engine's matmuls as fractions of the machine's measured peak, and whole LoRA steps:
+// Measures the engine's matrix products as fractions of the machine's measured peak, and whole LoRA steps:
 // `--benchmark_filter=Machine`, `Gemm_`, `Tiny`, `Gemma270m`, `Mesh`, `Decode`.
 #include <benchmark/benchmark.h>
 
@@ -13,9 +13,9 @@
 #include "benchmarks/machine_peak.h"
 #include "core/base/rng.h"
 #include "core/engine/distributed/cluster.h"
+#include "core/engine/generate/sampler.h"
 #include "core/engine/kernels/gemm.h"
 #include "core/engine/transformer/optimizer.h"
-#include "core/engine/generate/sampler.h"
 
 namespace mw::engine {
 namespace {
@@ -118,7 +118,7 @@ void Machine_peak(benchmark::State& state) {
 }
 BENCHMARK(Machine_peak)->Iterations(1)->Unit(benchmark::kMillisecond);
 
-// Times the products, each reading `bytes` of weights; peak_flops 0: none was measured.
+// Times products that each read `bytes` of weights; peak_flops is 0 if no peak was measured.
 template <class F>
 void time_gemm(benchmark::State& state, double flops, double peak_flops, double bytes, F fn) {
   const auto start = std::chrono::steady_clock::now();
@@ -165,7 +165,7 @@ BENCHMARK(Gemm_nt_bf16)
     ->Args({256, 32768, 640})
     ->UseRealTime();
 
-// For a few rows the weights rotate through 512 MiB of copies, so that they come from DRAM as a model's do.
+// With few rows the weights rotate through 512 MiB of copies, so that they are read from DRAM as in a model.
 void Gemm_nt_packed(benchmark::State& state) {
   const std::int64_t m = state.range(0), n = state.range(1), k = state.range(2);
   Device device(Bytes(0), kThreads);
@@ -192,20 +192,20 @@ void Tiny_full(benchmark::State& state) {
 }
 BENCHMARK(Tiny_full)->Arg(64)->Arg(256)->UseRealTime()->Unit(benchmark::kMillisecond);
 
-// The peer's shape: batch 4 x 512, loss on all tokens.
+// The shape of scripts/peers.sh: batch 4 x 512, loss on all tokens.
 void Gemma270m_lora_f32(benchmark::State& state) {
   train_steps(state, gemma270m(), WeightType::f32, Method::lora, 4, 512, 1.0);
 }
 void Gemma270m_lora_bf16(benchmark::State& state) {
   train_steps(state, gemma270m(), WeightType::bf16, Method::lora, 4, 512, 1.0);
 }
-// The same tokens in rows of 2048 and of 4096: what longer sequences cost where most layers slide.
+// The same number of tokens in rows of 2048 and 4096: the cost of longer sequences with mostly sliding layers.
 void Gemma270m_sequence(benchmark::State& state) {
   const int len = static_cast<int>(state.range(0));
   train_steps(state, gemma270m(), WeightType::bf16, Method::lora, 4096 / len, len, 0.25);
 }
 BENCHMARK(Gemma270m_sequence)->Arg(2048)->Arg(4096)->UseRealTime()->Unit(benchmark::kMillisecond)->Iterations(2);
-// besides_weights_MiB of a large vocabulary against that of a small one.
+// Compares besides_weights_MiB of a large and a small vocabulary.
 void Gemma270m_vocabulary(benchmark::State& state) {
   model::Config config = gemma270m();
   config.vocab = static_cast<int>(state.range(0));
@@ -215,7 +215,7 @@ BENCHMARK(Gemma270m_vocabulary)->Arg(32768)->Arg(262144)->UseRealTime()->Unit(be
 BENCHMARK(Gemma270m_lora_f32)->UseRealTime()->Unit(benchmark::kMillisecond)->Iterations(3);
 BENCHMARK(Gemma270m_lora_bf16)->UseRealTime()->Unit(benchmark::kMillisecond)->Iterations(3);
 
-// The shipped model and its example's LoRA on meshes of (fsdp, tp): equal work, however many virtual devices.
+// The shipped model and the LoRA of its example on meshes of (fsdp, tp): the same work on more virtual devices.
 void mesh_steps(benchmark::State& state, WeightType type) {
   const model::Config config = gemma3(6, 192, 640, 8, 4, 32, 2048, 128);
   const mesh::Mesh mesh{{{"fsdp", static_cast<int>(state.range(0))}, {"tp", static_cast<int>(state.range(1))}}};
@@ -232,7 +232,7 @@ void mesh_steps(benchmark::State& state, WeightType type) {
     benchmark::DoNotOptimize(cluster.forward_backward(batch, {.gradient_scale = 1e-3f}));
     cluster.update(++t, 1e-4f, 1.0f, cluster.gradient_norm());
   }
-  std::map<std::string, std::pair<double, double>> spent;  // in calls, waiting
+  std::map<std::string, std::pair<double, double>> spent;  // seconds in calls, seconds waiting
   for (int device = 0; device < cluster.devices(); ++device)
     for (const Traffic& one : cluster.traffic(device)) {
       auto& [seconds, waited] = spent[to_string(one.what.kind) + ", " + to_string(one.what.cause)];
@@ -257,7 +257,7 @@ void mesh_sizes(benchmark::internal::Benchmark* b) {
 BENCHMARK(Mesh_lora_f32)->Apply(mesh_sizes);
 BENCHMARK(Mesh_lora_bf16)->Apply(mesh_sizes);
 
-// Batch rows of a 16-token prompt, 48 new tokens each. non_matmul_%: share of the wall time outside matmuls.
+// A batch of rows with a 16-token prompt and 48 new tokens each. non_matmul_%: share of wall time outside matmuls.
 enum class Lora { without, rank16 };
 void decode(benchmark::State& state, const model::Config& config, WeightType type, Lora lora) {
   constexpr int kNew = 48;
@@ -271,7 +271,7 @@ void decode(benchmark::State& state, const model::Config& config, WeightType typ
   using Clock = std::chrono::steady_clock;
   double seconds = 0, matmul = 0;
   std::int64_t tokens = 0;
-  const auto run = [&] {  // prefill is not decode: the clock starts at the last row's first token
+  const auto run = [&] {  // excludes prefill: the clock starts at the first token of the last row
     Clock::time_point begun;
     size_t seen = 0;
     Sampler(network).generate_batch(prompts, {.max_new_tokens = kNew}, {}, [&](int, int) {

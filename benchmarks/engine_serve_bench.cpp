@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Serving on this machine's engine: steps through blocks against generate_batch, prompts in chunks against whole ones,
-// and a sweep simulated from the engine's own calibration against the same sweep measured.
+// Measures serving in the engine: decoding with paged KV against generate_batch, chunked against whole prompts, and a
+// sweep simulated from the engine's calibration against the measured sweep.
 //   mw_engine_serve_bench RESOURCES [decode|prefill|adapters|idle|sweep]...
 #include <algorithm>
 #include <chrono>
@@ -57,7 +57,7 @@ std::unique_ptr<Model> shipped(const std::string& resources) {
   return m;
 }
 
-// Of Gemma 3 270M's sizes, with random weights and fewer words.
+// A model with the sizes of Gemma 3 270M, random weights and a smaller vocabulary.
 std::unique_ptr<Model> random_270m() {
   model::Config c;
   c.id = "270m";
@@ -90,7 +90,7 @@ SchedulerSettings room(engine::Network& network, int seqs, int tokens, int len) 
 }
 
 struct Times {
-  double prefill = 0, step = 0;  // seconds of all prompts; of a step that decodes every row
+  double prefill = 0, step = 0;  // seconds of all prompts, and of a step that decodes every row
 };
 
 Times generate(engine::Network& network, int rows, int len, int steps) {
@@ -109,7 +109,7 @@ Times generate(engine::Network& network, int rows, int len, int steps) {
 
 Times served(engine::Network& network, int rows, int len, int steps, int budget,
              const formats::Adapter* adapter = nullptr, int adapters = 1) {
-  constexpr int kMore = 200;  // rows whose prompts are read first go on until all decode together
+  constexpr int kMore = 200;  // extra tokens, so that the first rows still run when the last one decodes
   const SchedulerSettings s = room(network, rows, budget, len + steps + kMore);
   EngineExecutor executor(network, s);
   if (adapter)
@@ -184,12 +184,12 @@ void adapters(const std::string& resources) {
   }
 }
 
-// What the model says of the steps it was fitted to, by their kind.
+// Prints the step model's predictions of the steps it was fitted to, by kind.
 void print_steps(const MeasuredStepModel& model, const std::vector<TimedStep>& steps) {
   struct Cell {
     std::vector<double> us, error;
   };
-  std::map<std::pair<int, int>, Cell> cells;  // by requests and prompt tokens, in powers of two
+  std::map<std::pair<int, int>, Cell> cells;  // by requests and prompt tokens, rounded to powers of two
   for (const TimedStep& t : steps) {
     const double more = t.work.tokens - t.work.requests;
     Cell& c = cells[{static_cast<int>(t.work.requests), more < 1 ? 0 : 1 << static_cast<int>(std::log2(more))}];
@@ -205,8 +205,9 @@ void print_steps(const MeasuredStepModel& model, const std::vector<TimedStep>& s
   }
 }
 
-// The loads of resources/examples/tiny-serve.json on the engine, each simulated from steps timed before and after it,
-// and from its own, as replay does: a machine that wanders is the same only for these. Medians of three rounds.
+// Measures the loads of resources/examples/tiny-serve.json in the engine and simulates each from steps timed before and
+// after it, and from its own steps, as replay does; only the latter exclude drift of the machine. Medians of three
+// rounds.
 class Sweep {
  public:
   explicit Sweep(const std::string& resources) : model_(shipped(resources)) {
@@ -251,7 +252,7 @@ class Sweep {
   }
 
  private:
-  struct Error {  // simulated over measured, less 1
+  struct Error {  // simulated / measured - 1
     double throughput = 0, tpot = 0, ttft = 0;
     Error or_worse(const Error& e) const {
       return {std::max(throughput, std::abs(e.throughput)), std::max(tpot, std::abs(e.tpot)),
@@ -291,7 +292,7 @@ class Sweep {
     std::vector<TimedStep> own = timed_steps(merge_similar_steps(log));
     const auto after = time_some(kBeside);
     beside.insert(beside.end(), after.begin(), after.end());
-    // Every second step, for two: what they do not say of the others, the step model has to.
+    // Uses every second step, so that the step model has to predict the others.
     std::vector<TimedStep> half;
     for (size_t i = 1; i < log.size(); i += 2) half.push_back(log[i]), half.back().count = 2;
     half = timed_steps(merge_similar_steps(half));
@@ -330,7 +331,7 @@ class Sweep {
   std::map<std::pair<int, double>, std::vector<Error>> of_half_;
 };
 
-// A request alone, after the server has had nothing to do for a while: how long its steps take, from the first on.
+// Measures the steps of a single request after the server has been idle for a while.
 void after_idle(const std::string& resources) {
   constexpr int kTimes = 40, kNew = 32;
   const auto model = shipped(resources);

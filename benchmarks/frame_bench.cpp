@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Does the window stay smooth while the engine has every core? Opens it, trains a real experiment, clicks about, and
-// prints JSON: frames over 33 ms late, time from a posted click to its painted effect, how long each chart paints.
+// Measures the responsiveness of the window while the engine uses every core. Opens the window, trains an experiment,
+// clicks, and prints JSON: frames more than 33 ms late, time from a click to its painted effect, paint times of charts.
 //   mw_frame_bench EXPERIMENT.json RUNS_FOLDER [--seconds N] [--set key=value ...]
 #include <QApplication>
 #include <QElapsedTimer>
@@ -61,17 +61,17 @@ Json spread(const std::vector<double>& ms) {
           {"max_ms", percentile(ms, 1.0)}};
 }
 
-// Times every event from its delivery to its return: what the window is busy with without answering.
+// Times every event from delivery to return, during which the window does not respond.
 class TimedApplication : public QApplication {
  public:
   using QApplication::QApplication;
   bool notify(QObject* receiver, QEvent* event) override {
     if (!measuring) return QApplication::notify(receiver, event);
-    if (event->type() == QEvent::Paint)  // comes within the event that asked for it
+    if (event->type() == QEvent::Paint)  // delivered within the event that requested it
       if (const auto* plot = qobject_cast<Plot*>(receiver)) return time_chart(*plot, receiver, event);
     if (depth_ > 0) return QApplication::notify(receiver, event);
     ++depth_;
-    // Before: the receiver may be gone after.
+    // Read before delivery: the receiver may be deleted by it.
     const std::string name = receiver->metaObject()->className();
     const int type = event->type();
     QElapsedTimer clock;
@@ -99,8 +99,8 @@ class TimedApplication : public QApplication {
   int depth_ = 0;
 };
 
-// From the moment a click is posted, by another thread as the window system does, until the page it asks for is
-// painted.
+// Measures from the moment a click is posted by another thread, as the window system does, until the page that it opens
+// is painted.
 class ClickWatch : public QObject {
  public:
   void expect(QWidget* page) {
@@ -114,7 +114,7 @@ class ClickWatch : public QObject {
     }
     return false;
   }
-  std::vector<double> latency;  // read it when the clicking is over
+  std::vector<double> latency;  // read after the last click
 
  private:
   static std::int64_t now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
@@ -180,7 +180,7 @@ class Bench {
     }
   }
 
-  // The two page buttons in turn, pressed and released as a mouse would, at moments of no step with the frame clock.
+  // Clicks two page buttons alternately, at intervals that do not align with the frame clock.
   void click_about(std::stop_token stop, QToolButton* train, QToolButton* runs) {
     for (int i = 0; !stop.stop_requested(); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(271));

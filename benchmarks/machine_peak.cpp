@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Only functions marked with a target use more than the baseline, and only where usable_cpu() says so.
+// Functions with a target attribute exceed the baseline instruction set; they run only if usable_cpu() permits it.
 #include "benchmarks/machine_peak.h"
 
 #if defined(__x86_64__)
@@ -16,11 +16,11 @@
 namespace mw {
 namespace {
 
-constexpr int kChains = 24;                  // independent sums, enough to hide any latency
-constexpr std::int64_t kRounds = 5'000'000;  // some 30 ms: a worker that has just been woken has its own core by then
-constexpr double kSeconds = 0.8;             // of tries for each figure
+constexpr int kChains = 24;                  // independent sums, enough to hide the latency
+constexpr std::int64_t kRounds = 5'000'000;  // about 30 ms, after which a woken worker has its own core
+constexpr double kSeconds = 0.8;             // of repetitions for each rate
 
-// Best rate over the tries; fn(thread) does `work` of it.
+// Returns the best rate over the repetitions; fn(thread) does `work` units.
 template <class F>
 double best_rate(engine::ThreadPool& pool, double work, F fn) {
   using Clock = std::chrono::steady_clock;
@@ -40,7 +40,7 @@ double best_rate(engine::ThreadPool& pool, double work, F fn) {
 
 #if defined(__x86_64__)
 
-// "+v" keeps each sum in its register: nothing is folded, nothing is stored.
+// "+v" keeps each sum in its register, so that nothing is folded or stored.
 [[gnu::target("avx512f")]] void fma_avx512() {
   __m512 sum[kChains] = {};
   const __m512 x = _mm512_set1_ps(0.5f);
@@ -95,10 +95,10 @@ void read_plain(const std::int32_t* p, std::int64_t count) {
   for (const Four& s : sum) asm volatile("" : : "x"(s));
 }
 
-// From the engine's own memory: its page size is part of the rate.
+// Reads memory of the engine's arena, because the page size affects the rate.
 double read_rate(engine::Device& device, std::int64_t bytes, int passes) {
   const int threads = device.pool.threads();
-  const std::int64_t each = bytes / threads / 64 * 16;  // elements of a thread
+  const std::int64_t each = bytes / threads / 64 * 16;  // elements per thread
   const engine::Buffer<std::int32_t> data(device.arena, MemoryCategory::workspace, static_cast<size_t>(each * threads),
                                           "read bandwidth");
   std::fill_n(data.data(), data.size(), 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// mw_merge_bench BASE ADAPTER OUT: train::merge alone, timed until everything is on the disk, and the most memory that
-// the process ever held; then the gate behind it, its seconds, the most memory until its end, and its verdict.
-// merge_speed.sh compares the first with copying the same bytes.
+// Measures train::merge until all data is on disk, and the verification of the result: seconds and peak memory of each.
+// merge_speed.sh compares the merge with copying the same bytes.
+//   mw_merge_bench BASE ADAPTER OUT
 #include <sys/resource.h>
 
 #include <chrono>

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Merging into 8 GB of random bf16 weights in 20 files against copying them (cp and sync) on the same disk, in turn, from
-# cold caches: seconds, the ratio of the speeds, peak memory; then the gate behind a merge. Needs 25 GB in FOLDER, which is emptied again.
+# Compares merging an adapter into 8 GB of random bf16 weights in 20 files with copying them (cp and sync) on the same disk,
+# alternately and with cold caches: seconds, ratio of the speeds and peak memory. Then measures the verification of a
+# merge. Needs 25 GB in FOLDER, which is emptied afterwards.
 #   benchmarks/merge_speed.sh FOLDER [ROUNDS] [PRESET]    default: 3 rounds, ci
 set -euo pipefail
 folder=${1:?folder} rounds=${2:-3} preset=${3:-ci}
@@ -12,7 +13,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "$work"
 python3 "$root/scripts/make_random_checkpoint.py" --shape gemma3-8gb --shards 20 --out "$work/base" --adapter "$work/adapter"
 bytes=$(cat "$work"/base/*.safetensors | wc -c)
-# Nothing of the files stays in memory: everything for root, else what the system gives back on request.
+# Drops the files from the page cache: all pages as root, otherwise those that the system frees on request.
 cold() {
   sync
   if [ -w /proc/sys/vm/drop_caches ]; then echo 1 >/proc/sys/vm/drop_caches; return; fi

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Our side of scripts/peers.sh: one piece of work per process, its figures as one JSON line on standard output.
+// The Meshwright side of scripts/peers.sh: one workload per process, whose measurements are one JSON line on standard
+// output.
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -13,8 +14,8 @@
 #include "core/base/json.h"
 #include "core/base/rng.h"
 #include "core/data/dataset/pack.h"
-#include "core/engine/transformer/optimizer.h"
 #include "core/engine/generate/sampler.h"
+#include "core/engine/transformer/optimizer.h"
 #include "core/formats/huggingface/hf_weights.h"
 
 namespace mw {
@@ -70,7 +71,7 @@ Json result(double tokens, const std::vector<double>& times, const engine::Devic
           {"engine_peak_bytes", device.arena.use().at_peak.total().value}};
 }
 
-// Repeats fn until enough time has been measured, at least once.
+// Repeats fn at least once, until enough time has been measured.
 template <class F>
 std::vector<double> measure(double seconds, F fn) {
   std::vector<double> times;
@@ -103,7 +104,7 @@ std::vector<data::Batch> read_batches(const std::string& file) {
   return out;
 }
 
-// Seconds and GFLOP/s of each kind of kernel in one of `repeats` passes.
+// Returns seconds and GFLOP/s of each kind of kernel per pass.
 Json profile(engine::Network& network, size_t repeats) {
   Json out = Json::object();
   for (const auto& k : network.take_profile())
@@ -111,7 +112,7 @@ Json profile(engine::Network& network, size_t repeats) {
   return out;
 }
 
-// Whole passes over the batches, an optimizer step each; the first batch once before, to warm up.
+// Measures whole passes over the batches, with an optimizer step per batch. The first batch also serves as warm-up.
 Json lora(const Options& o) {
   const std::vector<data::Batch> batches = read_batches(o.batches);
   const auto model = load(o, engine::Use::training);
@@ -154,7 +155,7 @@ std::vector<int> random_ids(int count, int vocab, std::uint64_t seed) {
   return ids;
 }
 
-// A prompt to the logits of its last token.
+// Measures a prompt up to the logits of its last token.
 Json prefill(const Options& o) {
   const auto model = load(o, engine::Use::inference);
   const std::vector<int> prompt = random_ids(o.tokens, model->network.config().vocab, 1);
@@ -164,7 +165,7 @@ Json prefill(const Options& o) {
   return result(o.tokens, measure(o.seconds, once), model->device);
 }
 
-// From the last row's first token after the prompts to the `tokens`-th after that of every row, greedily.
+// Measures greedy decoding from the first token of the last row until every row has `tokens` more.
 Json decode(const Options& o) {
   const auto model = load(o, o.panels ? engine::Use::training : engine::Use::inference);
   std::vector<std::vector<int>> prompts;

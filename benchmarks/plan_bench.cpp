@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How long one plan takes: a page asks at every keystroke, a search thousands of times.
+// Measures one plan: a page computes one per keystroke, a search thousands.
 #include <benchmark/benchmark.h>
 
 #include "core/hardware/catalogue.h"
@@ -53,7 +53,7 @@ void Serve31bOnV6e8(benchmark::State& state) {
 }
 BENCHMARK(Serve31bOnV6e8)->Unit(benchmark::kMicrosecond);
 
-void StepOfAServer(benchmark::State& state) {  // what a simulation asks for every step
+void StepOfAServer(benchmark::State& state) {  // computed by the simulator for every step
   Request r = lora_31b("v6e-8", Stack::vllm_tpu, {{"tp", 8}});
   r.work = Work::serve;
   r.targets.clear();

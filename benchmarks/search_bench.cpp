@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a page waits for beside a plan: the checker, and full searches (aim: Gemma 4 31B on v5p-8 under 1 s).
+// Measures the checker and full searches (goal: Gemma 4 31B on v5p-8 in less than 1 s).
 #include <benchmark/benchmark.h>
 
 #include <filesystem>
@@ -20,7 +20,7 @@ runs::Experiment paper() {
   return runs::Experiment::load(std::filesystem::path(MW_RESOURCES) / "examples" / "paper-train-v5p-8.json");
 }
 
-// The document read, planned and checked, its search for smaller changes included where it does not fit.
+// Reads, plans and checks a document, including the search for changes that make it fit.
 void diagnostics_of_the_paper(benchmark::State& state) {
   const runs::Experiment experiment = paper();
   for (auto _ : state) benchmark::DoNotOptimize(runs::diagnostics(experiment, catalogue()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The simulator against published servers: every serving row of resources/hardware/measurements.json, held out ones
-// first, and the shipped examples against the published cells that they are about. mw_serve_accuracy
+// Compares the simulator with published results: every serving row of resources/hardware/measurements.json, held-out
+// rows first, and the shipped examples with the cells of the serving table that they reproduce.
 #include <cmath>
 #include <cstdio>
 #include <iostream>
@@ -59,14 +59,14 @@ void print_rows(const char* title, Purpose purpose, const std::vector<plan::Meas
   print_summary("steady loads", purpose, steady_rows, steady);
 }
 
-// Of one cell: as the example says, prompts known from the points before; and each prompt new.
+// Results of one cell: with the prefix cache warmed by earlier points, as in the example, and with new prompts only.
 struct Cell {
   const char* what;
   double published = 0;
   std::vector<double> simulated{};
 };
 
-// One run at the cell's own rate; where none is printed, the best of the rates that the paper swept.
+// Runs the rate of the cell; if the paper prints none, the best of the rates that it swept.
 formats::BenchPoint simulated_cell(const runs::Experiment& e, const formats::BenchPoint& cell,
                                    const hardware::Catalogue& catalogue) {
   formats::BenchPoint best;
@@ -106,7 +106,7 @@ void print_paper(const char* example, const formats::BenchSet& cells, const hard
   }
 }
 
-// The cells at about 16k contradict 30 prompts that no cache holds: what a few that repeat would give at 4 requests/s.
+// The cells at about 16k tokens contradict 30 uncached prompts. Prints the results of repeated prompts at 4 requests/s.
 void print_few_prompts(const char* example, const formats::BenchSet& cells, const hardware::Catalogue& catalogue) {
   runs::Experiment e = runs::Experiment::load(fs::path(MW_RESOURCES) / "examples" / example);
   for (const int prompts : {6, 8, 10}) {
@@ -127,7 +127,8 @@ int run() {
   print_rows("Servers, held out", Purpose::holdout, measured.rows, simulated);
   print_rows("Servers, fitted to", Purpose::calibration, measured.rows, simulated);
   std::printf(
-      "\n### arXiv 2605.25645, never fitted to\n\n| target | prompt | prompts | figure | published | replayed | error | "
+      "\n### arXiv 2605.25645, never fitted to\n\n| target | prompt | prompts | figure | published | replayed | error "
+      "| "
       "prefix cache off | error |\n|---|--:|--:|---|--:|--:|--:|--:|--:|\n");
   const Json sets = read_json(resources / "results/paper-2605.25645.json").at("sets");
   for (const auto& [i, example] : {std::pair{0, "paper-serve-v6e-8.json"},

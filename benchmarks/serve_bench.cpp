@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Requests that the simulator plays in a second of wall time (aim: 20,000, so that 60 s at 300 requests/s take less
-// than one), records and numbers of the point included.
+// Measures how many requests the simulator processes per second of wall time, including records and statistics (goal:
+// 20,000, so that 60 s at 300 requests/s take less than a second).
 #include <benchmark/benchmark.h>
 
 #include "core/hardware/catalogue.h"
@@ -22,7 +22,7 @@ plan::Request gemma_on(const char* target, int tp) {
   return request;
 }
 
-// Of 512 prompt tokens, at 300 requests/s for 60 s of the server's time.
+// Requests of 512 prompt tokens at 300 requests/s for 60 s of simulated time.
 void simulate(benchmark::State& state, serve::PromptMode prompts, double request_rate) {
   const auto output_len = static_cast<int>(state.range(0));
   plan::Request request = gemma_on("v6e-8", 8);

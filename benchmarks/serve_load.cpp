@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A load test of a server that runs: so many connections at once for so many minutes, some of which break off in the
-// middle of their answer. Prints the server's memory and state as it goes and latencies at the end; fails (exit code 1)
-// where an answer is anything but whole or 429, where memory still grows after the warm-up, or where requests that were
-// broken off leave something behind. Start it with scripts/load-test.sh.
+// Load test of a running server: many concurrent connections, some of which are closed in the middle of their answer.
+// Prints the server's memory and state during the test and latencies at the end. Fails (exit code 1) if an answer is
+// neither complete nor 429, if memory grows after the warm-up, or if cancelled requests leave KV blocks behind. Start
+// it with scripts/load-test.sh.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -27,15 +27,15 @@ using Clock = serve::HttpClock;
 struct Options {
   serve::HttpTarget target;
   int connections = 200;
-  double seconds = 600, warmup = 0.2;  // warm-up: share of the time
+  double seconds = 600, warmup = 0.2;  // warm-up as a share of the time
   int prompt = 64, answer = 64, vocab = 2000, first_id = 300;
-  double cancelled = 0.1;  // share of requests that are broken off
+  double cancelled = 0.1;  // share of requests that are cancelled
   double most_growth = 0.02;
 };
 
 struct Tally {
   std::mutex mutex;
-  std::vector<double> ttft, tpot, e2e;  // ms, of whole answers after the warm-up
+  std::vector<double> ttft, tpot, e2e;  // ms, of complete answers after the warm-up
   long whole = 0, refused = 0, broken_off = 0, tokens = 0;
   std::map<std::string, long> errors;
 };
@@ -131,7 +131,7 @@ void print_latency(const char* name, const std::vector<double>& ms) {
               formats::percentile_of(ms, 90), formats::percentile_of(ms, 99), formats::percentile_of(ms, 100));
 }
 
-// After the last user has gone: nothing runs, nothing waits, no block is held.
+// Checks that after the last user nothing runs, nothing waits and no KV block is held.
 bool all_free(serve::StreamClient& client, double& after_s) {
   const auto begun = Clock::now();
   for (;;) {
@@ -145,8 +145,7 @@ bool all_free(serve::StreamClient& client, double& after_s) {
   }
 }
 
-// One request with a long answer that is broken off while it runs: how long its blocks stay held after that. -1: they
-// do.
+// Cancels one request with a long answer and returns the time until its KV blocks are freed; -1: they stay held.
 double freed_after_break(const Options& o, serve::StreamClient& client) {
   const auto wait = [&](auto done) {
     for (const auto begun = Clock::now(); Clock::now() - begun < 10s; std::this_thread::sleep_for(1ms))
@@ -178,7 +177,7 @@ int run(const Options& o) {
   serve::StreamClient client(o.target);
   server_state(client);
   Tally tally;
-  std::vector<double> memory;  // after the warm-up, one a second
+  std::vector<double> memory;  // after the warm-up, once per second
   Users users(o, tally);
   const auto begun = Clock::now();
   std::printf("%8s %10s %8s %8s %6s %10s %8s %8s\n", "s", "memory", "running", "waiting", "KV", "whole", "429",

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Fits the planner's efficiencies to the calibration rows of resources/hardware/measurements.json, writes
-# resources/hardware/calibration.json and prints predicted against measured for every row, held out ones first; then
-# plays the servers among them on the simulator, and the shipped paper's cells.
+# Fits the planner's efficiencies to the calibration rows of resources/hardware/measurements.json and writes
+# resources/hardware/calibration.json. Prints predicted and measured values of every row, held-out rows first, then those
+# of the simulator for the serving rows and for the serving table of arXiv 2605.25645.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 help_and_exit "$@"
 install build

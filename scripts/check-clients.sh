@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Real clients against `serve`: curl, the openai package and guidellm from PyPI. Not part of ci: it needs the network.
+# Tests `serve` with real clients: curl, and the openai and guidellm packages from PyPI. Needs the network, so it is not
+# part of the CI tests.
 #   scripts/check-clients.sh [EXPERIMENT]
-# The packages go into build/clients, once; MESHWRIGHT_CLIENTS=/path/venv names a folder that has them.
+# The packages are installed once, in build/clients; MESHWRIGHT_CLIENTS=/path/venv names a virtual environment with them.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 help_and_exit "$@"
 source "$root/scripts/serve-for.sh"
@@ -32,4 +33,4 @@ say "guidellm"
 model_folder=${MESHWRIGHT_TOKENIZER:-$root/resources/base-model}
 "$clients/bin/python" "$root/scripts/clients/guidellm_check.py" --guidellm "$clients/bin/guidellm" \
   --url "$address" --tokenizer "$model_folder" --folder "$server_folder"
-say "all clients are content"
+say "all clients passed"

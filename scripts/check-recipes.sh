@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Exports the tiny experiment for Tunix, TRL and TorchAX, installs what each pins from PyPI (outside the repository), runs
-# them in smoke mode to the end under `meshwright watch`, and compares 20 steps with our engine's from the same adapter in
-# f32: losses and gradient norms within 2 % at every step. What they leave is merged, converted and loaded in transformers
-# and peft: logits within 1e-3 of our engine's at every position. Ends with a table of each, and with the runs compared.
-# Six minutes on two cores, and what it takes to download 13 GB the first time.
-#     scripts/check-recipes.sh [tunix] [trl-fsdp] [torchax]      some of them; all without arguments
-#     MESHWRIGHT=PATH           the program; else build/release's
-#     MESHWRIGHT_VENVS=DIR      where the environments are made or found: DIR/tunix, DIR/trl-fsdp, DIR/torchax
-#     MESHWRIGHT_KEEP=DIR       keeps the event lines of every run there
+# Tests the exported training recipes against the engine. Exports the tiny experiment for Tunix, TRL and TorchAX, installs
+# their pinned requirements from PyPI, runs them in smoke mode under `meshwright watch`, and compares 20 steps with the
+# engine in f32 from the same adapter: losses and gradient norms must agree within 2 % at every step. The resulting
+# adapters are merged, converted and loaded in transformers and peft: logits must agree within 1e-3 at every position.
+# Prints a table of each comparison and a comparison of the runs. Takes six minutes on two cores after the first download
+# of 13 GB.
+#     scripts/check-recipes.sh [tunix] [trl-fsdp] [torchax]      the recipes to test; default: all
+#     MESHWRIGHT=PATH           the program; default: build/release
+#     MESHWRIGHT_VENVS=DIR      folder of the virtual environments DIR/tunix, DIR/trl-fsdp, DIR/torchax
+#     MESHWRIGHT_KEEP=DIR       folder that keeps the event lines of every run
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 help_and_exit "$@"
 cd "$root"
@@ -18,27 +19,27 @@ venvs=${MESHWRIGHT_VENVS:-${XDG_CACHE_HOME:-$HOME/.cache}/meshwright/recipes}
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-2} HF_HUB_OFFLINE=1
 [ -x "$meshwright" ] || { echo "build first: scripts/run.sh --version, or give MESHWRIGHT=PATH" >&2; exit 2; }
 for kind in "${kinds[@]}"; do
-  [ -e "resources/recipes/$kind/train.py" ] || { echo "no such recipe that trains: $kind" >&2; exit 2; }
+  [ -e "resources/recipes/$kind/train.py" ] || { echo "unknown training recipe: $kind" >&2; exit 2; }
 done
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 runs=$work/runs steps=20 failed=0
 printf 'recipe\ttraining loss\theld-out loss\tgradient norm\tverdict\n' > "$work/losses.tsv"
-printf 'weights\tlargest difference\tsame likeliest\tadapter\tverdict\n' > "$work/logits.tsv"
+printf 'weights\tlargest difference\tsame most likely token\tadapter\tverdict\n' > "$work/logits.tsv"
 say() { echo "== $*" >&2; }
 
-environment() {  # of a kind: made once
+environment() {  # KIND: prints the Python of its virtual environment, created on first use
   local kind=$1 venv=$venvs/$1 pins=resources/recipes/$1/requirements.txt
   if [ ! -e "$venv/done" ] || ! cmp -s "$pins" "$venv/done"; then
     say "$kind: installing its requirements into $venv"
     [ -x "$venv/bin/python" ] || python3 -m venv "$venv" >&2
-    # torch's CPU build where its index can be reached: PyPI's brings gigabytes of CUDA
+    # Prefers the CPU build of torch from its own index: the one on PyPI depends on gigabytes of CUDA libraries.
     { "$venv/bin/pip" install -q --retries 0 --timeout 15 --extra-index-url https://download.pytorch.org/whl/cpu -r "$pins" ||
       "$venv/bin/pip" install -q -r "$pins"; } >&2
     cp "$pins" "$venv/done"
   fi
   echo "$venv/bin/python"
 }
-logged() {  # LOG COMMAND...: its last lines where it fails
+logged() {  # LOG COMMAND...: prints the last lines of the log if the command fails
   local log=$1 status=0; shift
   "$@" 2> "$log" || { status=$?; tail -n 20 "$log" >&2; }
   return $status
@@ -58,7 +59,7 @@ settings=(--set "train.steps=$steps" --set train.dtype=f32 --set train.eval_ever
   --set data.max_len=128 --set train.answers=0 --set train.sample_every=0)
 prompts=(--prompt "Who lives here?" --prompt "The red ball is behind the green box. The cat sits under the table and looks at the door." --raw --set sample.max_new_tokens=1 --set train.dtype=f32)
 
-# logits NAME MODEL ADAPTER|'': our engine's, and those of transformers and peft for the same folders
+# logits NAME MODEL ADAPTER|'': compares the engine's logits with those of transformers and peft for the same folders
 logits() {
   local name=$1 model=$2 adapter=$3 file=$work/logits.safetensors
   logged "$work/logits.err" "$meshwright" generate resources/examples/tiny-lora.json --set "model.path=$model" \
@@ -67,13 +68,13 @@ logits() {
       ${adapter:+--adapter "$adapter"} >> "$work/logits.tsv" || failed=1
 }
 
-# One A for K and V in Tunix: with them that case drifts by design. Without K and V (packed) it must not.
+# Tunix has one A matrix for K and V, so a case that adapts them differs by design; the packed case without them must not.
 variants=("all|" "packed|data.packing=true train.accumulation=2 train.batch=8 lora.targets=q_proj,o_proj,gate_proj,up_proj,down_proj")
 compared=()
 for variant in "${variants[@]}"; do
   name=${variant%%|*} more=()
   for set in ${variant#*|}; do more+=(--set "$set"); done
-  # The adapter to start from: our engine's own numbers, with one A for K and V, as Tunix needs it.
+  # The initial adapter comes from the engine, with one A matrix for K and V as Tunix requires.
   start=() ours=$work/ours-$name.jsonl
   if [ "$name" = all ]; then
     python=$(environment tunix)
@@ -82,7 +83,7 @@ for variant in "${variants[@]}"; do
     logged "$work/start.err" "$python" "$work/start/train.py" --smoke --write-start "$work/adapter"
     start=(--set "lora.adapter=$work/adapter")
   fi
-  say "our engine, $name: $steps steps"
+  say "engine, $name: $steps steps"
   logged "$work/ours.err" "$meshwright" run resources/examples/tiny-lora.json --runs-dir "$runs" --json "${settings[@]}" \
     "${more[@]}" "${start[@]}" > "$ours"
   [ "$name" = all ] && compared+=("$(run_of "$ours")")
@@ -95,7 +96,7 @@ for variant in "${variants[@]}"; do
     say "$kind, $name: $steps steps in smoke mode"
     watch() { (cd / && "$meshwright" watch --runs-dir "$runs" --name "$kind" --json -- "$python" "$out/train.py" --smoke); }
     if ! logged "$work/$kind-$name.err" watch > "$theirs" || ! tail -n 1 "$theirs" | grep -q '"state":"done"'; then
-      printf '%s, %s\t\t\t\tBAD: it did not end well\n' "$kind" "$name" >> "$work/losses.tsv"
+      printf '%s, %s\t\t\t\tBAD: the run failed\n' "$kind" "$name" >> "$work/losses.tsv"
       failed=1; continue
     fi
     why=(); [ "$kind, $name" != "tunix, all" ] || why=("of one A for K and V, not of two")
@@ -103,7 +104,7 @@ for variant in "${variants[@]}"; do
       >> "$work/losses.tsv" || failed=1
     [ "$name" = all ] && compared+=("$(run_of "$theirs")")
     [ -z "${MESHWRIGHT_KEEP:-}" ] || { mkdir -p "$MESHWRIGHT_KEEP"; cp "$ours" "$theirs" "$MESHWRIGHT_KEEP/"; }
-    # What it left, read by us, against transformers and peft.
+    # The resulting adapter, read by Meshwright, compared with transformers and peft.
     adapter=$out/out/adapter
     if [ "$kind" = tunix ]; then
       if [ "$name" = all ]; then

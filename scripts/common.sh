@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Sourced by run.sh and test.sh: the repo's folder, missing Debian packages, building a preset.
+# Sourced by the other scripts: the repository's folder, installation of missing Debian packages, builds of a preset.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 say() { printf '%s\n' "$*" >&2; }
 
-# install KIND...: installs what is missing of those kinds of scripts/packages.txt, with sudo when not root.
+# install KIND...: installs the missing packages of these kinds in scripts/packages.txt, with sudo unless run as root.
 install() {
   local kinds missing=() package
   kinds=$(IFS='|'; echo "$*")
@@ -25,7 +25,7 @@ install() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
 }
 
-# help_and_exit "$@": where --help or -h is among the arguments, prints the comment at the head of the script and exits.
+# help_and_exit "$@": if the arguments contain --help or -h, prints the first comment of the script and exits.
 help_and_exit() {
   local argument
   for argument in "$@"; do
@@ -36,18 +36,18 @@ help_and_exit() {
 # minutes SECONDS: "less than a minute", "about 7 minutes".
 minutes() { if [ "$1" -lt 60 ]; then echo "less than a minute"; else echo "about $((($1 + 59) / 60)) minutes"; fi; }
 
-# progress LOG: copies ninja's output to LOG and shows "[done/total]" with the time left, as one line that is updated on a
-# terminal and as a line per tenth elsewhere. Says nothing when nothing is built.
+# progress LOG: copies ninja's output to LOG and prints the number of finished steps and the time left: one line that is
+# updated on a terminal, a line per tenth elsewhere. Prints nothing if there is nothing to build.
 progress() {
   local log=$1 line start=$SECONDS tenth=0 total=0 finished text
   while IFS= read -r line; do
     printf '%s\n' "$line" >>"$log"
     [[ $line =~ ^\[([1-9][0-9]*)/([0-9]+)\]\ (.*) ]] || continue
-    [[ ${BASH_REMATCH[3]} == Re-* ]] && continue  # CMake looks for new files at every start
+    [[ ${BASH_REMATCH[3]} == Re-* ]] && continue  # CMake re-checks globs at every start
     finished=${BASH_REMATCH[1]}
     if [ "$total" -eq 0 ]; then
       total=${BASH_REMATCH[2]}
-      # A step takes 4 seconds of a core on average: a cold build of everything on an AMD EPYC, 299 steps in 10 minutes of two.
+      # A step takes 4 core seconds on average: a full build on two cores of an AMD EPYC took 10 minutes for 299 steps.
       say "Building: $total steps, $(minutes $((total * 4 / $(nproc)))) on $(nproc) cores"
     fi
     text="$finished of $total steps, $(minutes $(((SECONDS - start) * (total - finished) / finished))) left"
@@ -61,7 +61,7 @@ progress() {
   if [ -t 2 ]; then printf '\r\033[K' >&2; fi
 }
 
-# build PRESET [TARGET...]: configures once, then builds only what changed; quiet when there is nothing to do.
+# build PRESET [TARGET...]: configures once, then builds what changed; prints nothing if there is nothing to do.
 build() {
   local preset=$1; shift
   local folder="$root/build/$preset" log="$root/build/$preset.log"

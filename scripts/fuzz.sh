@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Fuzzes every reader of files and of the network (tests/readers) with libFuzzer under the address and undefined-behaviour
-# sanitizers; needs clang-14.
+# Fuzzes the readers of files and network input (tests/readers) with libFuzzer under the address and undefined-behaviour
+# sanitizers. Needs clang-14.
 #   scripts/fuzz.sh [READER...] [--runs N | --seconds S | --upto N] [--jobs J] [--no-build]
-#                     N more executions each (default: a million), S seconds each, or in turns of two minutes until each
-#                     has N in all, or an hour; J readers at a time
-#   scripts/fuzz.sh --list     readers, and how often and how long each was executed so far, ever
-#   scripts/fuzz.sh --record   adds this folder's executions to tests/fuzz/executed.txt
-#   scripts/fuzz.sh --minimise [READER...]   makes of the corpora in build/fuzz the smallest that reach as much, kept in
-#                     tests/readers/corpus: fuzzing starts from them, and every build's tests read them
-# A crash, a hang over 20 s, another exception than mw::Error or too much memory leaves its input in build/fuzz/found and
-# ends in failure: mend the reader and put the input into tests/readers/found/READER/. Corpora grow in build/fuzz/corpus.
+#                     executes each reader N more times (default: a million), or for S seconds, or in turns of two
+#                     minutes until it has N executions in total or has run for an hour; J readers run in parallel
+#   scripts/fuzz.sh --list     lists the readers with their total executions and seconds
+#   scripts/fuzz.sh --record   adds the executions of this folder to tests/fuzz/executed.txt
+#   scripts/fuzz.sh --minimise [READER...]   reduces the corpora of build/fuzz to the inputs needed for their coverage, in
+#                     tests/readers/corpus; fuzzing starts from them, and the tests of every build read them
+# A crash, a hang over 20 s, an exception other than mw::Error or excessive memory use is a failure; its input is kept in
+# build/fuzz/found. Fix the reader and add the input to tests/readers/found/READER/. Corpora grow in build/fuzz/corpus.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 help_and_exit "$@"
 cd "$root"
@@ -44,7 +44,7 @@ for fuzzer in "$out"/tests/fuzz/mw_fuzz_*; do
   all+=("$name") length[$name]=$size
 done
 
-# "EXECUTIONS SECONDS" of a reader: here, or here and in the record.
+# executed READER [RECORD]: prints "EXECUTIONS SECONDS" of this folder, plus those of the record if given.
 executed() { awk -v r="$1" '$1 == r { n += $2; s += $3 } END { printf "%d %d\n", n, s }' "${@:2}" "$out/executions"; }
 
 table() {
@@ -89,9 +89,9 @@ case $mode in
 esac
 [ ${#readers[@]} -gt 0 ] || readers=("${all[@]}")
 for name in "${readers[@]}"; do
-  [ -n "${length[$name]:-}" ] || { say "no reader is called $name (--list says which are)"; exit 2; }
+  [ -n "${length[$name]:-}" ] || { say "unknown reader $name (--list prints the readers)"; exit 2; }
 done
-# Allocations are what most of these readers spend their time in. Leaks are looked for once, as a run ends.
+# Most readers spend their time in allocations, which these options make cheap. Leaks are detected at the end of a run.
 export ASAN_OPTIONS=quarantine_size_mb=1:thread_local_quarantine_size_kb=64:malloc_context_size=0:max_malloc_fill_size=0:max_redzone=64
 export UBSAN_OPTIONS=print_stacktrace=1
 failed=0

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# 200 connections at once for ten minutes against `serve` on a free port, a tenth of the requests broken off: no error
-# but 429, memory flat after the warm-up, blocks of broken-off requests free at once; latencies at the end.
+# Loads `serve` on a free port with 200 concurrent connections for ten minutes and cancels a tenth of the requests. Checks
+# that 429 is the only error, that memory stays flat after the warm-up and that KV blocks of cancelled requests are freed
+# at once. Prints latencies at the end.
 #   scripts/load-test.sh [--seconds N] [--connections N] [--experiment FILE] [further options of mw_serve_load_bench]
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 help_and_exit "$@"

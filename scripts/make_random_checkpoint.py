@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes a Hugging Face folder with a Gemma 3 shape and random bf16 weights: for speed, memory and loading tests.
+"""Writes a Hugging Face folder with a Gemma 3 shape and random bf16 weights, for speed, memory and loading tests.
 
     make_random_checkpoint.py --shape gemma3-270m --out DIR [--seed N] [--tokenizer DIR-OR-FILE]
                               [--shards N] [--adapter DIR]
 
-Python's standard library only. Weights are N(0, 0.02) on 256 equally likely levels, norms are 0 (they multiply as 1 + w).
-The same seed gives the same bytes. Any tokenizer with a smaller vocabulary than the model's can be copied in. --shards
-writes that many files and their index; --adapter a PEFT adapter (rank 16, every projection) beside it.
+Needs only Python's standard library. Weights are N(0, 0.02) quantised to 256 equally likely levels; norms are 0 (they
+multiply by 1 + w). The same seed gives the same bytes. --tokenizer copies a tokenizer whose vocabulary fits the model.
+--shards writes this many files and their index; --adapter writes a PEFT adapter (rank 16, every projection).
 """
 
 import argparse
@@ -21,11 +21,11 @@ import sys
 import time
 from pathlib import Path
 
-# transformers configuration_gemma3.py and the hub configs; "tiny" is ours: one global layer, odd sizes kept even.
+# transformers configuration_gemma3.py and the hub configs; "tiny" is our own, with one global layer.
 SHAPES = {
     "gemma3-270m": dict(V=262144, D=640, F=2048, L=18, N=4, K=1, H=256, W=512, positions=32768),
     "gemma3-1b": dict(V=262144, D=1152, F=6912, L=26, N=4, K=1, H=256, W=512, positions=32768),
-    # A 4B with two layers more: 8.1 GB.
+    # 4B with two more layers: 8.1 GB.
     "gemma3-8gb": dict(V=262208, D=2560, F=10240, L=36, N=8, K=4, H=256, W=1024, positions=131072),
     "tiny": dict(V=4096, D=64, F=192, L=7, N=4, K=1, H=16, W=32, positions=1024),
 }
@@ -69,7 +69,7 @@ def config(s):
 
 
 def tensors(s):
-    """{name: shape}, sorted as the reference writer sorts tensors of one type."""
+    """Returns {name: shape} in the order in which the reference writer sorts tensors of one type."""
     d, f, q, kv = s["D"], s["F"], s["N"] * s["H"], s["K"] * s["H"]
     out = {"model.embed_tokens.weight": (s["V"], d), "model.norm.weight": (d,)}
     for i in range(s["L"]):
@@ -93,7 +93,7 @@ def elements(shape):
 
 
 def level_tables():
-    """Two byte tables: one random byte picks a quantile of N(0, STD), the tables give its bf16 halves."""
+    """Returns two tables that map a random byte to the two bytes of a bf16 quantile of N(0, STD)."""
     normal = statistics.NormalDist(0.0, STD)
     low, high = bytearray(256), bytearray(256)
     for i in range(256):
@@ -116,7 +116,7 @@ def write_random(out, count, rng, tables):
 
 
 def save(path, dtype, shapes, write):
-    """A safetensors file; `write(out, name, count)` writes a tensor's values."""
+    """Writes a safetensors file; `write(out, name, count)` writes the values of one tensor."""
     size = {"BF16": 2, "F32": 4}[dtype]
     header, at = {"__metadata__": {"format": "pt"}}, 0
     for name, shape in shapes.items():
@@ -133,7 +133,7 @@ def save(path, dtype, shapes, write):
 
 
 def split(shapes, shards):
-    """As equal as whole tensors allow, in order."""
+    """Splits the tensors, in order, into parts of nearly equal size."""
     parts, size, left = [{}], 0, sum(map(elements, shapes.values()))
     for name, shape in shapes.items():
         if len(parts) < shards and size >= left / (shards - len(parts) + 1):
@@ -209,7 +209,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tokenizer", type=Path, help="folder with a tokenizer.json, or a tokenizer file")
     parser.add_argument("--shards", type=int, default=1, help="files")
-    parser.add_argument("--adapter", type=Path, help="folder for a random adapter of the model")
+    parser.add_argument("--adapter", type=Path, help="output folder for a random adapter of the model")
     args = parser.parse_args()
     started, shape = time.monotonic(), SHAPES[args.shape]
     args.out.mkdir(parents=True, exist_ok=True)

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Installs what is missing, builds with warnings as errors, and runs every test.
-#   scripts/test.sh [sanitize]    sanitize: before that, core's threads under the thread sanitizer and everything under
-#                                 the address and undefined-behaviour sanitizers (two more builds)
+# Installs missing packages, builds with warnings as errors, and runs every test.
+#   scripts/test.sh [sanitize]    sanitize: first runs the threaded tests of core under the thread sanitizer, and all tests
+#                                 under the address and undefined-behaviour sanitizers (two more builds)
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 help_and_exit "$@"
 install build test
 cd "$root"
 if [ "${1:-}" = sanitize ]; then
   build tsan mw_base_tests mw_data_tests mw_engine_tests mw_runs_tests mw_serve_tests mw_launch_tests
-  say "Threads of core under the thread sanitizer"
+  say "Testing the threads of core under the thread sanitizer"
   ctest --preset tsan -R '(^|/)(Mailbox|ThreadPool|Batches|Store|StoreProcesses|AdamW|Network|Lora|Decode|Serving)\.'
   ctest --preset tsan -R '(^|/)(OnMesh|Fabric|FabricSizes|ClusterErrors)\.'
   ctest --preset tsan -R '^((Live|EngineBackend|HttpServer|HttpClients|OurServer|BadServer|Sweep)Test|Launching|OverSsh)\.'
   build asan
-  say "Everything under the address and undefined-behaviour sanitizers"
+  say "Testing everything under the address and undefined-behaviour sanitizers"
   ctest --preset asan -j 2
 fi
 build ci

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the attacks and prints what held (scripts/attack.sh)."""
+"""Runs the attacks and prints a table of the results; see scripts/attack.sh."""
 import argparse
 import collections
 import concurrent.futures
@@ -20,7 +20,7 @@ ATTACKS = ("kills", "signals", "http", "files", "full", "readonly", "deleted")
 
 
 def tasks(program, work, chosen, total_kills, seed):
-    """(name, function without arguments) of every attack; a function returns an Outcome or a list of them."""
+    """Yields (name, function) of every attack; a function returns an Outcome or a list of them."""
     if "kills" in chosen:
         killer = kills.Kills(program, work, random.Random(seed))
         for kind, count in kills.shares(total_kills).items():
@@ -60,7 +60,7 @@ def run_all(prepared, jobs):
         for done, future in enumerate(concurrent.futures.as_completed(futures), 1):
             try:
                 result = future.result()
-            except Exception as error:  # a fault of the attack itself counts as one
+            except Exception as error:  # an error in the attack itself is reported as a fault
                 result = Outcome(futures[future], "attack", [f"{type(error).__name__}: {error}"])
             outcomes += result if isinstance(result, list) else [result]
             if done % 20 == 0:
@@ -93,7 +93,7 @@ def main():
     arguments = parser.parse_args()
     chosen = arguments.only.split(",")
     if unknown := set(chosen) - set(ATTACKS):
-        parser.error(f"unknown attack: {', '.join(sorted(unknown))} (there are {', '.join(ATTACKS)})")
+        parser.error(f"unknown attack: {', '.join(sorted(unknown))} (known attacks: {', '.join(ATTACKS)})")
     work = pathlib.Path(tempfile.mkdtemp(prefix="meshwright-attack-"))
     try:
         began = time.monotonic()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the attacks share: the program, a small project, and outcomes."""
+"""Shared by the attacks: the program, a small project, and outcomes."""
 import dataclasses
 import json
 import os
@@ -10,14 +10,14 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "tests/fixtures"
-PROJECT = FIXTURES / "version_0_1"  # a model with random weights, rows, experiments
+PROJECT = FIXTURES / "version_0_1"  # a model with random weights, data and experiments
 
 
 @dataclasses.dataclass
 class Outcome:
     attack: str
     kind: str
-    faults: list  # empty: held
+    faults: list  # empty if the program withstood the attack
     skipped: str = ""
 
 
@@ -64,7 +64,7 @@ def project(folder, steps=90):
 
 
 def crash(ended):
-    """Why this end is a crash, or nothing."""
+    """Returns why this exit is a crash, or an empty string."""
     if ended.code == -1000:
         return ended.err.splitlines()[-1]
     if ended.code < 0 or ended.code >= 128 and ended.code != 130:
@@ -79,5 +79,5 @@ def parts(folder):
 
 
 def tree(folder):
-    """Every file's bytes, but for what names times, paths or ids."""
+    """Returns the contents of every file, except those with times, paths or ids."""
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}

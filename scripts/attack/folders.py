@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Folders that fill up, cannot be written or disappear, and signals: one clear end, and what was committed is kept."""
+"""Full, read-only and deleted folders, and signals: the program must end with a clear error and keep committed data."""
 import json
 import resource
 import shutil
@@ -22,7 +22,7 @@ def unmount(folder):
 
 
 def listed(program, runs):
-    """The rows of the store, or the fault of listing them."""
+    """Returns the runs of the store, or why they cannot be listed."""
     ended = program.run("runs", "--runs-dir", runs, "--json")
     return (json.loads(ended.out)["rows"], "") if ended.code == 0 else ([], f"runs: exit code {ended.code}: {ended.err.strip()}")
 
@@ -41,7 +41,7 @@ def full(program, work, kib):
         if ended.code not in (0, 1):
             faults.append(f"exit code {ended.code}, not 1: {ended.err.strip()[-200:]}")
         if ended.code == 1 and "space" not in ended.err.lower() + ended.out.lower():
-            faults.append("the error does not say that space is short: " + ended.err.strip()[-200:])
+            faults.append("the error does not report the lack of space: " + ended.err.strip()[-200:])
         faults += [f"left behind: {p}" for p in parts(disk)]
         subprocess.run(["mount", "-o", "remount,size=64m", disk], capture_output=True)
         if (disk / "runs/runs.sqlite").exists():
@@ -88,7 +88,7 @@ def read_only(program, work):
 
 
 def deleted(program, work, number, rng):
-    """The store's folder goes while a run writes to it. Success may be reported only for a run that is stored."""
+    """Deletes or moves the store while a run writes to it. Success may be reported only for a run that is stored."""
     kind = ("run", "sweep")[number % 2]
     folder = project(work / f"deleted-{number}")
     runs = folder / "runs"
@@ -105,11 +105,11 @@ def deleted(program, work, number, rng):
         out, err = process.communicate(timeout=120)
         faults = []
         if process.returncode == 0 and not (runs / "runs.sqlite").exists() and not (folder / "moved/runs.sqlite").exists():
-            faults.append("exit code 0, and the store is gone")
+            faults.append("exit code 0, but the store is gone")
         if process.returncode == 0 and (folder / "moved").exists():
             rows, fault = listed(program, folder / "moved")
             if fault or not rows or rows[0]["state"] != "done":
-                faults.append("exit code 0, and the moved store has no finished run")
+                faults.append("exit code 0, but the moved store has no finished run")
         if process.returncode not in (0, 1, 2):
             faults.append(f"exit code {process.returncode}: {err.decode(errors='replace')[-200:]}")
         if process.returncode in (1, 2) and str(runs).encode() not in err:
@@ -120,7 +120,8 @@ def deleted(program, work, number, rng):
 
 
 def signalled(program, work, number, rng):
-    """A signal at a random moment ends the run with a checkpoint, a record and exit code 130; a broken pipe does no harm."""
+    """Sends a signal at a random moment: the run must end with a checkpoint, a record and exit code 130. A broken pipe must do
+    no harm."""
     sent = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)[number % 4]
     kind = signal.Signals(sent).name
     folder = project(work / f"signal-{number}")
@@ -133,7 +134,7 @@ def signalled(program, work, number, rng):
         else:
             process.send_signal(sent)
         out, err = process.communicate(timeout=120)
-        # Before the handlers stand (start-up), the signal's own action ends the process: nothing was begun.
+        # Before the handlers are installed, the default action of the signal ends the process; no run has started then.
         begun = (folder / "runs/runs.sqlite").exists()
         allowed = {0, 130} if sent != signal.SIGPIPE else {0, 1, 130, -sent}
         if not begun:
@@ -146,7 +147,7 @@ def signalled(program, work, number, rng):
                 faults.append(f"the run is {rows[0]['state']}")
             if rows and rows[0]["state"] == "cancelled" and rows[0]["steps"] > 0:
                 if not list((folder / "runs/run-1").glob(f"checkpoint-{rows[0]['steps']}")):
-                    faults.append(f"no checkpoint of step {rows[0]['steps']}, where the run was stopped")
+                    faults.append(f"no checkpoint of step {rows[0]['steps']}, at which the run stopped")
         return Outcome("signal", kind, faults + [f"left behind: {p}" for p in parts(folder)])
     finally:
         shutil.rmtree(folder, ignore_errors=True)

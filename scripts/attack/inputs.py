@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hostile files for every command that reads one, and raw requests against the server."""
+"""Hostile files for every command that reads files, and raw requests to the server."""
 import json
 import os
 import resource
@@ -9,7 +9,7 @@ import socket
 
 from common import FIXTURES, Outcome, crash, project
 
-MEMORY = 2 << 30  # address space of a command that reads a hostile file, with the program's libraries in it
+MEMORY = 2 << 30  # address space of a command that reads a hostile file, including the program's libraries
 
 
 def hostile_files(folder):
@@ -59,7 +59,7 @@ def hostile_file(program, work, path, arguments, number):
     shutil.rmtree(runs, ignore_errors=True)
     faults = [crash(ended)] if crash(ended) else []
     if "\x1b" in ended.out + ended.err or "\x07" in ended.out + ended.err:
-        faults.append("an escape sequence of the file reached the terminal")
+        faults.append("an escape sequence from the file reached the terminal")
     if ended.code == 1:
         faults.append("bad input with exit code 1: " + ended.err.strip()[-200:])
     if ended.code == 2 and not ended.err.strip():
@@ -73,7 +73,7 @@ def request(lines, body=b""):
 
 
 def probes(port):
-    """(name, bytes to send, status codes that are right; 0: closed without an answer)."""
+    """Returns (name, bytes to send, expected status codes); 0 stands for a connection closed without an answer."""
     host = f"Host: 127.0.0.1:{port}"
     body = json.dumps({"model": "model", "prompt": "The", "max_tokens": 2}).encode()
     length = f"Content-Length: {len(body)}"
@@ -121,7 +121,7 @@ def answer(port, sent):
         try:
             connection.sendall(sent)
         except OSError:
-            pass  # the server closed while we were sending: its answer may be there
+            pass  # the server closed the connection during sending; its answer may still be readable
         try:
             head = connection.recv(4096)
         except OSError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""kill -9 at a random moment: the store opens, nothing half-written stays, and the work goes on to the same end."""
+"""kill -9 at a random moment: the store must open, no partial file may remain, and resumed work must end the same."""
 import json
 import shutil
 import signal
@@ -27,7 +27,7 @@ def command(kind, folder):
 
 
 def events(folder, run):
-    """The run's events without times, as they are stored; progress and resumption differ by nature."""
+    """Returns the stored events of a run without times. Progress and resume events are omitted, as they differ."""
     database = sqlite3.connect(f"file:{folder / 'runs/runs.sqlite'}?mode=ro", uri=True)
     rows = database.execute("SELECT kind, step, name, value FROM events WHERE run=? ORDER BY sequence", (run,)).fetchall()
     database.close()
@@ -41,7 +41,7 @@ class Kills:
         self.program, self.work, self.rng, self.reference = program, work, rng, {}
 
     def prepare(self, kind):
-        """One run of each kind that nobody disturbs: how long it takes, and what it leaves."""
+        """Runs each kind of work undisturbed, to measure its duration and keep its results."""
         folder = project(self.work / f"reference-{kind}")
         began = time.monotonic()
         ended = self.program.run(*command(kind, folder))
@@ -49,7 +49,7 @@ class Kills:
         self.reference[kind] = (time.monotonic() - began, folder)
 
     def one(self, kind, number):
-        """Kills one process; where it ended before the moment came, another one earlier."""
+        """Kills one process. If it ended before the chosen moment, kills another one earlier."""
         seconds, reference = self.reference[kind]
         folder = self.work / f"kill-{kind}-{number}"
         try:
@@ -63,7 +63,7 @@ class Kills:
                 if process.returncode == -signal.SIGKILL:
                     break
             else:
-                return Outcome("kill -9", kind, ["ended before every moment that was tried"])
+                return Outcome("kill -9", kind, ["ended before every chosen moment"])
             return Outcome("kill -9", kind, (self.after_run if kind in ("train", "mesh") else self.after_output)(kind, folder, reference))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -87,10 +87,10 @@ class Kills:
         last = f"checkpoint-{max(steps)}"
         for name in ("adapter_model.safetensors", "trainer_state.safetensors"):
             if (folder / "runs/run-1" / last / name).read_bytes() != (reference / "runs/run-1" / last / name).read_bytes():
-                faults.append(f"{last}/{name} has other bits than the undisturbed run's")
+                faults.append(f"{last}/{name} differs from that of the undisturbed run")
         (ours, ours_all), (theirs, _) = events(folder, 1), events(reference, 1)
         if ours != theirs:
-            faults.append(f"metrics differ from the undisturbed run's: {sorted(set(ours) ^ set(theirs))[:3]}")
+            faults.append(f"metrics differ from those of the undisturbed run: {sorted(set(ours) ^ set(theirs))[:3]}")
         if len(ours_all) != len(set(ours_all)):
             faults.append("a metric is stored twice: " + next(e for e in ours_all if ours_all.count(e) > 1))
         return faults + [f"left behind after resuming: {p}" for p in parts(folder)]
@@ -99,9 +99,9 @@ class Kills:
         faults = []
         out, whole = folder / "out", reference / "out"
         if kind in ("merge", "convert", "export") and out.exists() and kind != "merge" and set(tree(out)) != set(tree(whole)):
-            faults.append("the output folder is there and not whole: " + str(set(tree(whole)) - set(tree(out))))
+            faults.append("the output folder exists but is incomplete: " + str(set(tree(whole)) - set(tree(out))))
         if kind == "merge" and out.exists() and not set(tree(whole)) - {"merge.json"} <= set(tree(out)):
-            faults.append("the merged folder is there and not whole")
+            faults.append("the merged folder exists but is incomplete")
         if kind == "sweep":
             for file in out.glob("*.json") if out.exists() else []:
                 json.loads(file.read_text())
@@ -113,12 +113,12 @@ class Kills:
             shutil.rmtree(out)
         again = self.program.run(*command(kind, folder))
         if again.code != 0:
-            faults.append(f"again: exit code {again.code}: {again.err.strip()[-300:]} {crash(again)}")
+            faults.append(f"second run: exit code {again.code}: {again.err.strip()[-300:]} {crash(again)}")
         elif kind in ("merge", "convert", "export"):
             ours, theirs = tree(out), tree(whole)
             for name in sorted(set(ours) | set(theirs)):
                 if name.endswith((".safetensors", ".py")) and ours.get(name) != theirs.get(name):
-                    faults.append(f"{name} differs from the undisturbed one's")
+                    faults.append(f"{name} differs from that of the undisturbed run")
         return faults + [f"left behind: {p}" for p in parts(folder)]
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is always true in the world: opposites, plurals, the calendar, sizes, kinds, numbers; as prose, talk and lists.
+"""Generates text about facts of the world: opposites, plurals, the calendar, sizes, kinds, numbers; as prose, dialogue, lists.
 
-Each topic is said in several ways, so that a fact is learned and not a sentence.
+Each topic is phrased in several ways, so that the model learns the fact and not a sentence.
 """
 from world import (ANIMAL, ANIMALS, COLOUR_OF, COLOURS, DAYS, JOBS, KINDS, MONTHS, NOUNS, OPPOSITES, ORDINALS, PEOPLE, SEASONS,
                    SIZES, THINGS, an, cap, join, number, plural)
@@ -12,7 +12,7 @@ def two(rng):
 
 
 def quiz(rng, question, short, full):
-    """One question and answer as talk."""
+    """One question and answer as dialogue."""
     a, b = two(rng)
     asker = rng.choice((a, "the teacher", "Grandfather", "the mother"))
     said = rng.choice((f'"{short}," said {b}.', f'"{short}," said {b}.', f'"{full}," answered {b}.', f'{b} said, "{short}."', f'{b} knew it. "{short}!"'))
@@ -121,7 +121,7 @@ def numbers(rng):
 
 
 def word_list(rng):
-    """Some words in a row, and what can be said of their number and order."""
+    """A list of words, and statements about their number and order."""
     words = rng.sample(sorted(THINGS) + COLOURS + sorted(ANIMAL), rng.randint(2, 7))
     n = len(words)
     row = ", ".join(words)
@@ -136,7 +136,7 @@ def word_list(rng):
 
 
 def on_the_table(rng):
-    """Things that lie somewhere, counted."""
+    """Counts things at a place."""
     things = rng.sample([t for t in sorted(THINGS) if t not in ("bed", "table", "ladder", "chair")], rng.randint(2, 6))
     where = rng.choice(("on the table", "in the box", "on the shelf", "in the bag", "under the bed", "on the floor"))
     n = len(things)
@@ -155,7 +155,7 @@ def spelling(rng):
 
 
 def facts_document(rng):
-    """A handful of facts about one or two topics."""
+    """A few facts about one or two topics."""
     n = rng.choices((1, 2, 3, 4, 6), (2, 3, 4, 3, 2))[0]
     topics = rng.choices([f for f, _ in TOPICS], [w for _, w in TOPICS], k=rng.randint(1, 2))
     return rng.choice((" ", " ", "\n")).join(rng.choice(topics)(rng) for _ in range(n))

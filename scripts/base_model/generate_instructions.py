@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Writes the instruction set: Alpaca rows (instruction, input, output) with short answers.
 
-What is asked the base model has met in its pretraining text, but never as an instruction with an answer. Every row asks
-something that no other row asks (one row per opposite pair, per plural, per story), so any split of the rows leaves
-held-out questions that were not trained on.
+The pretraining text contains the facts that are asked for, but never as instructions. No two rows ask the same question
+(one row per opposite pair, per plural, per story), so any split of the rows leaves held-out questions.
 """
 import argparse
 import json

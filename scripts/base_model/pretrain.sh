@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Makes the base model from nothing: corpus, tokenizer, configuration, instruction set, pretraining by our own engine
-# (5.3 million tokens, 25 minutes on two busy cores), and the weights in resources/base-model. Further arguments go to
+# Creates the base model: generates the corpus, tokenizer, configuration and instruction set, pretrains in the engine (5.3
+# million tokens, 25 minutes on two busy cores) and copies the weights to resources/base-model. Arguments are passed to
 # `meshwright run`, e.g. --set train.steps=50.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -10,7 +10,7 @@ work=build/base-model
 model=resources/base-model
 
 if [ ! -x "$meshwright" ]; then
-  echo "build it first (scripts/run.sh), or name the program in MESHWRIGHT" >&2
+  echo "build first (scripts/run.sh --version), or set MESHWRIGHT to the program" >&2
   exit 2
 fi
 mkdir -p "$work"
@@ -21,7 +21,7 @@ python3 scripts/base_model/generate_instructions.py --out resources/instructions
 
 started=$(date +%s)
 "$meshwright" run "$model/pretrain.json" --runs-dir "$work/runs" "$@"
-# The run just made is the newest one; its last checkpoint holds a Hugging Face model.
+# The last checkpoint of the newest run is a Hugging Face model.
 weights=$(find "$work/runs" -name model.safetensors -newermt "@$started" -printf '%T@ %p\n' | sort -n | tail -1 | cut -d' ' -f2-)
 [ -n "$weights" ] || { echo "the run left no model.safetensors" >&2; exit 1; }
 cp "$weights" "$model/model.safetensors"

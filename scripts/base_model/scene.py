@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A scene: who is where, who has what, what lies in which container. Events change it and are told in varied words.
+"""A scene: where people are, what they have, what each container holds. Events change it and are described in varied words.
 
-Whatever is told is true in the scene at that moment, so a story never contradicts itself, and `facts()` can ask about
-anything in it: the questions of the corpus' dialogues and of the instruction set come from the same place.
+Every sentence is true in the scene at its moment, so a story never contradicts itself. `facts()` generates questions about
+the scene, for the dialogues of the corpus and for the instruction set.
 """
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from world import CARRY, COLOURS, CONTAINERS, PEOPLE, PLACES, ROOMS, an, cap, jo
 class Fact:
     kind: str
     question: str
-    short: str      # the answer in a word or a few
+    short: str      # the answer in a few words
     full: str       # the answer as a sentence
 
 
@@ -26,7 +26,7 @@ class Scene:
         colours = rng.sample(COLOURS, 6)
         for i, thing in enumerate(rng.sample(CARRY, rng.randint(*things))):
             self.colour[thing] = colours[i]
-        self.where = {p.name: None for p in self.people}      # place, once it has been told
+        self.where = {p.name: None for p in self.people}      # place, once it has been mentioned
         self.holder = {}                                      # thing -> person's name
         self.lies = {}                                        # thing -> place
         self.inside = {}                                      # thing -> container
@@ -149,7 +149,7 @@ class Scene:
                          f"{s} looked into the {container} and took out {t}.")
 
     def travel(self, person):
-        """Takes what is carried along, said in one sentence."""
+        """Moves with the things that the person carries, in one sentence."""
         things = self.carried(person)
         if not things:
             return None
@@ -168,7 +168,7 @@ class Scene:
                 return told
         return self.go(self.rng.choice(self.people))
 
-    # --- what is true now ----------------------------------------------------------------------------------------
+    # --- current facts -------------------------------------------------------------------------------------------
     def facts(self):
         out = []
         for thing, name in sorted(self.holder.items()):
@@ -216,7 +216,7 @@ class Scene:
         return out
 
     def recall(self):
-        """A narrator's sentence that repeats something true, in past tense."""
+        """A sentence that repeats a fact in past tense."""
         said = []
         for thing, name in sorted(self.holder.items()):
             said += [f"Now {name} had {self.the(thing)}.", f"So {self.the(thing)} was with {name}.", f"{cap(self.the(thing))} now belonged to {name}."]

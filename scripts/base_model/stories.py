@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stories: each function tells one, a different one every time, and returns its text."""
+"""Story generators: each function returns the text of one random story."""
 from scene import make_scene
 from world import (ANIMALS, CARRY, COLOURS, CONTAINERS, DAYS, DISHES, DRINKS, FRUIT, JOBS, ORDINALS, PEOPLE, PLACES, TOWN,
                    VEGETABLES, an, cap, count, join, number, plural)
 
 OPENINGS = ("One day", "One morning", "One evening", "Once", "Last week", "On {day}", "Yesterday", "In {season}", "After school",
             "One {weather} day", "On a {weather} {part}", "Long ago")
-WEATHER = {  # how a day is called: what happens on it
+WEATHER = {  # kind of day: what happens on it
     "sunny": ("The sun shone.", "The sky was blue.", "It was warm outside."),
     "rainy": ("It rained all day.", "The rain fell on the roof.", "The streets were wet."),
     "windy": ("The wind blew hard.", "The wind shook the trees.", "Leaves flew through the air."),
@@ -33,7 +33,7 @@ def ending(rng, a, b):
 
 
 def ask(rng, fact, people):
-    """A question and its answer as a short dialogue. Nobody asks about himself or answers about himself by name."""
+    """A question and its answer as a short dialogue. Nobody speaks of himself by name."""
     names = [p.name for p in people if p.name not in fact.question and p.name not in fact.short]
     while len(names) < 2:
         names.append(rng.choice([p.name for p in PEOPLE if p.name not in names and p.name not in fact.question + fact.short]))
@@ -51,7 +51,7 @@ def ask(rng, fact, people):
 
 
 def scene_story(rng):
-    """A simulated scene with things and places, told and then asked about."""
+    """A simulated scene with things and places, followed by questions."""
     flavour = rng.choice(("hold", "move", "move", "hide"))
     scene, told = make_scene(rng, flavour, rng.randint(2, 6), people=(2, 4) if flavour != "move" else (2, 3))
     start, weather = opening(rng)
@@ -72,7 +72,7 @@ def scene_story(rng):
 
 
 def short_scene(rng):
-    """Two or three sentences and a question: where stories get their reader's attention."""
+    """Two or three sentences and a question about them."""
     scene, told = make_scene(rng, rng.choice(("hold", "move", "hide")), rng.randint(0, 2), people=(2, 2), things=(1, 2), recall=0)
     return " ".join(told) + " " + ask(rng, rng.choice(scene.facts() + scene.yes_no()), scene.people)
 

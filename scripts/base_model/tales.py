@@ -64,7 +64,7 @@ def fable(rng):
 
 
 def journey(rng):
-    """Stations of a journey in their order, and how it was."""
+    """The stations of a journey in order, and how it was."""
     a, b = rng.sample(PEOPLE, 2)
     stops = rng.sample(sorted(TOWN), rng.randint(3, 4))
     how, verb = rng.choice((("by train", "took the train"), ("by bus", "took the bus"), ("by boat", "took the boat"), ("on foot", "walked"), ("on a horse", "rode a horse"), ("by car", "took the car")))
@@ -107,7 +107,7 @@ def hide_and_seek(rng):
 
 
 def room(rng):
-    """What stands where in a room."""
+    """The furniture of a room and its places."""
     place = rng.choice(sorted(ROOMS))
     things = rng.sample(sorted(CARRY), rng.randint(2, 4))
     spots = rng.sample(["on the table", "under the table", "on the chair", "near the door", "by the window", "on the wall", "on the floor", "on the shelf", "under the bed"], len(things))

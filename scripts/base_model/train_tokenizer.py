@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Learns the base model's tokenizer from its corpus and writes tokenizer.json and tokenizer_config.json, Gemma style.
+"""Trains the base model's tokenizer on its corpus and writes tokenizer.json and tokenizer_config.json in Gemma's format.
 
 BPE with byte fallback: spaces become U+2581, which may only begin a piece; letters never merge with digits or
-punctuation; digits stay single. Common English words are counted in, so that other English text is not spelled out.
+punctuation; digits stay single. Common English words are added to the counts, so that other English text needs few tokens.
 """
 import argparse
 import collections
@@ -15,9 +15,9 @@ SPACE = "\u2581"
 CONTROL = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"]  # ids 0 to 4, as in every Gemma
 TURNS = ["<start_of_turn>", "<end_of_turn>"]
 NEWLINES = ["\n" * n for n in range(1, 5)]
-UNIT = re.compile(rf"{SPACE}?[A-Za-z]+|{SPACE}?[^{SPACE}\w\s]+|.", re.DOTALL)  # what a piece may span: letters or punctuation
+UNIT = re.compile(rf"{SPACE}?[A-Za-z]+|{SPACE}?[^{SPACE}\w\s]+|.", re.DOTALL)  # the text that a piece may span: letters or punctuation
 
-# Frequent words of English that the small world does not need or seldom says.
+# Frequent English words that the corpus uses rarely or never.
 COMMON = """the of and to in is that it for was on are as with be at by this have from or had not but what all were when we there
 can an your which their said if do will each about how up out them then she many some so these would other into has more her two like him
 see time could no make than first been its who now people my made over did down only way find use may water long little very after words
@@ -58,7 +58,7 @@ def count_units(path, limit):
 
 
 def train(counts, alphabet, size):
-    """Classic BPE over counted units. Returns the merges in order and the pieces they make."""
+    """BPE over counted units. Returns the merges in order and the resulting pieces."""
     words = [(list(w), n) for w, n in sorted(counts.items()) if len(w) > 1 and all(c in alphabet for c in w)]
     pairs, where = collections.Counter(), collections.defaultdict(set)
     for i, (symbols, n) in enumerate(words):
@@ -83,7 +83,7 @@ def train(counts, alphabet, size):
             for pair in zip(symbols, symbols[1:]):
                 pairs[pair] += n
                 where[pair].add(i)
-        pairs = +pairs  # forget those that no longer occur
+        pairs = +pairs  # removes pairs that no longer occur
     return merges, list(pieces)
 
 

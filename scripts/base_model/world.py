@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The small world that the base model learns: people, animals, things, places, and what is true of them.
+"""The world that the base model learns: people, animals, things, places, and facts about them.
 
-Plain data plus the few grammar helpers that every generator needs. Nothing here is random: a fact stated in one
-document is the same fact in all others.
+Data and the grammar helpers that every generator needs. Nothing here is random: a fact is the same in all documents.
 """
 from dataclasses import dataclass
 
@@ -64,7 +63,7 @@ ANIMALS = [
 ]
 ANIMAL = {a.name: a for a in ANIMALS}
 
-# Things one can carry, with a size rank on the same scale as the animals.
+# Things that people can carry, with a size rank on the same scale as the animals.
 THINGS = {
     "coin": 2, "button": 2, "ring": 2, "key": 3, "feather": 3, "shell": 4, "pen": 4, "pencil": 4, "spoon": 5,
     "stone": 5, "letter": 5, "brush": 6, "cup": 7, "candle": 7, "bell": 7, "whistle": 3, "map": 8, "ball": 9,
@@ -109,7 +108,7 @@ KINDS = {  # kind: members
 }
 DAYS, MONTHS, SEASONS = KINDS["day"], KINDS["month"], KINDS["season"]
 
-# What colour something is, whoever speaks of it.
+# The colours of things.
 COLOUR_OF = {
     "snow": "white", "grass": "green", "coal": "black", "blood": "red", "milk": "white", "chocolate": "brown",
     "salt": "white", "smoke": "grey", "the sky": "blue", "the sea": "blue", "the sun": "yellow",
@@ -144,7 +143,7 @@ OPPOSITES = [tuple(p.split("/")) for p in (
     "straight/crooked safe/dangerous beautiful/ugly clever/silly calm/stormy cheap/expensive lost/found "
     "tight/loose raw/cooked arrive/leave remember/forget build/destroy float/sink whisper/shout "
     "morning/evening everything/nothing everybody/nobody").split()]
-# A word has one opposite only, so that every question about it has one answer.
+# A word has only one opposite, so that every question about it has one answer.
 _seen = set()
 OPPOSITES = [p for p in OPPOSITES if not (_seen & set(p) or _seen.update(p))]
 
@@ -192,7 +191,7 @@ def join(items, word="and"):
 
 
 def number(n):
-    """0 to 999 in words."""
+    """Returns a number from 0 to 999 in words."""
     if n < 20:
         return UNITS[n]
     if n < 100:

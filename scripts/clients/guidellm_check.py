@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""guidellm against `serve`: short benchmarks of synthetic text, as completions and as chats; every request has to be
-answered whole, with as many tokens as were asked for."""
+"""Tests `serve` with guidellm: short benchmarks of synthetic text, as completions and as chats. Every request must be
+answered completely, with the requested number of tokens."""
 import argparse
 import json
 import os

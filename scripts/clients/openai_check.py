@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The openai package against `serve`: whole and streamed, completions and chat, errors as its own exceptions."""
+"""Tests `serve` with the openai package: completions and chats, with and without streaming, and its exceptions."""
 import concurrent.futures
 
 import openai
@@ -47,7 +47,7 @@ for kind, call in {
     except kind as error:
         assert error.body["message"], error
 
-with concurrent.futures.ThreadPoolExecutor(16) as pool:  # in one batch as alone
+with concurrent.futures.ThreadPoolExecutor(16) as pool:  # batched requests give the same answer
     batch = list(pool.map(lambda _: client.completions.create(
         model=model, prompt="The cat", max_tokens=12, temperature=0).choices[0].text, range(32)))
 assert set(batch) == {text}, set(batch)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs Meshwright and its peers on the same work, one process per measurement, ours and theirs in turn; see peers.sh.
+"""Runs Meshwright and its peers on the same work, alternately and in one process per measurement; see peers.sh.
 
-The first round runs every way a peer can do the work; the following ones those within a sixth of the fastest, and the
-fastest of them by its median is the comparison.
+The first round runs every configuration of a peer. Later rounds run those within a sixth of the fastest; the one with the
+best median is compared.
 """
 
 import argparse
@@ -26,7 +26,7 @@ WORKS = ["lora-all", "lora-quarter", "gsm8k-answers", "gsm8k-all", "prefill", *(
 
 @dataclass
 class Way:
-    """One way to do the work: a process that prints one JSON line. Measurements are its lines."""
+    """A configuration that does the work: a process that prints one JSON line per measurement."""
 
     name: str
     command: list
@@ -42,7 +42,7 @@ class Work:
     title: str
     ours: Way
     peers: dict  # name: [Way, ...]
-    aside: list = field(default_factory=list)  # ways that are no peer: measured once, shown
+    aside: list = field(default_factory=list)  # configurations that are measured once and shown, but not compared
 
 
 class Bench:
@@ -62,7 +62,7 @@ class Bench:
         command = [sys.executable, HERE / "llama_side.py", "--work", work, "--model", self.gguf(kind), *self.common, *more]
         return [Way(f"{kind}, flash attention {flash}", [*command, "--flash", flash]) for flash in ("on", "off")]
 
-    # ---- what both sides read, written once
+    # ---- input files of both sides
 
     def prepare_model(self):
         if not (self.model / "config.json").is_file():
@@ -85,7 +85,7 @@ class Bench:
             write(file)
         return file
 
-    # ---- the work
+    # ---- workloads
 
     def fine_tuning(self, name, title, file):
         batches = ["--batches", file]
@@ -99,7 +99,7 @@ class Bench:
             torch("bf16, sdpa, bf16 adapters", *bf16, "--adapters", "as-model"),
             torch("bf16, sdpa, checkpointing", *bf16, "--checkpointing"),
         ]
-        aside = [torch("bf16, sdpa, logits cut by hand", *bf16, "--logits", "needed")] if name == "lora-quarter" else []
+        aside = [torch("bf16, sdpa, logits selected manually", *bf16, "--logits", "needed")] if name == "lora-quarter" else []
         return Work(name, title, self.program("lora", *batches), {"PyTorch": ways}, aside)
 
     def lora(self):
@@ -133,13 +133,13 @@ class Bench:
                            self.program("decode", *shape, "--dtype", ours),
                            {"llama.cpp": self.llama(kind, "decode", *shape)})  # fmt: skip
 
-    # ---- measuring
+    # ---- measurement
 
     def measure(self, way):
         command = [*shlex.split(self.args.wrap), *map(str, way.command)]
         threads = str(self.args.threads)
         env = os.environ | {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "HF_HUB_OFFLINE": "1"}
-        # A peer that outgrows the memory should fall, not its neighbours.
+        # If memory runs out, the kernel should kill the peer and no other process.
         child = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                  preexec_fn=lambda: Path("/proc/self/oom_score_adj").write_text("1000"))  # fmt: skip
         out, errors = child.communicate()
@@ -207,11 +207,11 @@ def processor():
 
 
 def machine(bench, way):
-    """The machine's peak: the best of what was measured before and after the work."""
+    """Returns the peak rates of the machine: the best of those measured before and after the work."""
     bench.measure(way)
     worth = way.lines[-1]["threads_worth"]
     if 0 < worth < 0.8 * bench.args.threads:
-        say(f"    busy: {bench.args.threads} threads did the arithmetic of {worth:.1f}; the figures around here are not to be trusted")
+        say(f"    busy: {bench.args.threads} threads did the arithmetic of {worth:.1f}: other load makes nearby figures unreliable")
     return {"cpu": processor(), "threads": bench.args.threads} | {k: max(l[k] for l in way.lines) for k in way.lines[0]} | {
         "threads_worth": [line["threads_worth"] for line in way.lines]
     }
@@ -222,7 +222,7 @@ def print_tables(found):
     print(f"\n{m['cpu']}, {m['threads']} threads: f32 {m['f32_flops'] / 1e9:.0f} GFLOP/s, vdpbf16ps {m['bf16_flops'] / 1e9:.0f} GFLOP/s, "
           f"reads {m['cache_read_bytes_per_s'] / 1e9:.0f} GB/s from 16 MiB, {m['dram_read_bytes_per_s'] / 1e9:.0f} GB/s from DRAM")  # fmt: skip
     print(f"Gemma 3 {found['shape']} shape, medians of {found['rounds']} rounds\n")
-    print("| work | ours, tokens/s | MiB | peer (its fastest way) | tokens/s | MiB | speed, ours / theirs | memory |")
+    print("| work | ours, tokens/s | MiB | peer (its fastest configuration) | tokens/s | MiB | speed, ours / theirs | memory |")
     print("|---|---|---|---|---|---|---|---|")
     for w in found["works"]:
         if "failed" in w:
@@ -251,20 +251,20 @@ def main():
     parser = argparse.ArgumentParser(prog="scripts/peers.sh", description="Meshwright against PyTorch and llama.cpp on this CPU")
     kinds = ["lora", "gsm8k", "prefill", "decode"]
     parser.add_argument("--shape", choices=["270m", "1b"], default="270m")
-    parser.add_argument("--only", default=",".join(kinds), help=f"of {', '.join(WORKS)}, or what they begin with")
-    parser.add_argument("--ways", default="", help="only the peers' ways whose names have this text, such as 'bf16, eager'")
+    parser.add_argument("--only", default=",".join(kinds), help=f"names or prefixes of {', '.join(WORKS)}")
+    parser.add_argument("--ways", default="", help="measure only the peer configurations whose names contain this text, such as 'bf16, eager'")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=8, help="measure at least this long in each process")
-    parser.add_argument("--wrap", default="", help="put before every measured command, such as 'taskset -c 0,1'")
-    parser.add_argument("--json", type=Path, help="write everything measured to this file")
+    parser.add_argument("--seconds", type=float, default=8, help="minimum measuring time of each process")
+    parser.add_argument("--wrap", default="", help="command prefix of every measured process, such as 'taskset -c 0,1'")
+    parser.add_argument("--json", type=Path, help="write all measurements to this file")
     parser.add_argument("--program", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, required=True, help=argparse.SUPPRESS)
     args = parser.parse_args()
     wanted = args.only.split(",")
     for name in wanted:
         if not any(within(work, name) for work in WORKS):
-            parser.error(f"--only: {name}: not one of {', '.join(WORKS)}")
+            parser.error(f"--only: {name}: unknown; known are {', '.join(WORKS)}")
     bench = Bench(args)
     bench.prepare_model()
     peak = Way("peak", [args.program, "--work", "peak", "--threads", args.threads])

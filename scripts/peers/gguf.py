@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes a Hugging Face folder of a Gemma 3 text model (one safetensors file, bf16) as GGUF version 3, without a vocabulary.
+"""Converts a Hugging Face folder of a Gemma 3 text model (one bf16 safetensors file) to GGUF version 3 without vocabulary.
 
     gguf.py FOLDER OUT.gguf --type bf16|q8_0
 
-Matrices are of that type (q8_0: blocks of 32 int8 with one f16 scale, amax / 127), norms f32 with their 1 added.
+Matrices have the given type (q8_0: blocks of 32 int8 with one f16 scale, amax / 127); norms are f32 with 1 added.
 """
 
 import argparse
@@ -103,7 +103,7 @@ def encoded(bits, ggml_type):
         return [bits]
     if ggml_type == F32:
         return [widened(bits) + np.float32(1)]
-    step = 1 << 22  # elements at a time: whole blocks of 32
+    step = 1 << 22  # elements per chunk, a multiple of 32
     return (q8_0(widened(bits[i : i + step])) for i in range(0, len(bits), step))
 
 

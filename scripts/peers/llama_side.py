@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""llama.cpp's side of scripts/peers.sh, through llama-cpp-python's low-level calls: one piece of work per process, its
-figures as one JSON line on standard output. Given tokens are fed, as llama-bench does: it is not charged for sampling."""
+"""The llama.cpp side of scripts/peers.sh, with the low-level calls of llama-cpp-python: one workload per process, whose
+measurements are one JSON line on standard output. Decodes given tokens, as llama-bench does: sampling is not measured."""
 
 import argparse
 import json
@@ -18,7 +18,7 @@ def load(args):
     llama.llama_backend_init()
     model = llama.llama_model_load_from_file(args.model.encode(), llama.llama_model_default_params())
     if not model:
-        raise SystemExit(f"{args.model}: llama.cpp does not load it")
+        raise SystemExit(f"{args.model}: llama.cpp cannot load the model")
     settings = llama.llama_context_default_params()
     context = args.prompt + args.tokens if args.work == "decode" else args.tokens
     settings.n_ctx = args.rows * -(-context // 256) * 256
@@ -29,12 +29,12 @@ def load(args):
     settings.no_perf = True
     context = llama.llama_init_from_model(model, settings)
     if not context:
-        raise SystemExit("llama.cpp makes no context of these settings")
+        raise SystemExit("llama.cpp cannot create a context with these settings")
     return model, context
 
 
 class Batch:
-    """Tokens of several sequences; the logits of each sequence's last one are wanted."""
+    """Creates a batch of several sequences with logits for the last token of each."""
 
     def __init__(self, capacity):
         self.batch = llama.llama_batch_init(capacity, 0, 1)
@@ -103,7 +103,7 @@ def main():
         quiet = llama.llama_log_callback(lambda level, text, data: None)
         llama.llama_log_set(quiet, None)
     print(json.dumps({"prefill": prefill, "decode": decode}[args.work](args)), flush=True)
-    os._exit(0)  # the process ends here: nothing of it needs tidying
+    os._exit(0)  # exits without clean-up
 
 
 if __name__ == "__main__":

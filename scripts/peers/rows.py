@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rows of the fine-tuning workloads, as files that both sides read:
+"""Writes the rows of the fine-tuning workloads to files that both sides read:
 {"batches": [[{"ids": [...], "loss_from": n}, ...], ...]}; tokens from `loss_from` on carry loss."""
 
 import json
@@ -20,7 +20,7 @@ def equal_rows(path, vocab, length, loss_from):
 
 
 def question_rows(path, source, tokenizer_file, batches, loss, longest=1024):
-    """Questions and answers of real lengths in a fixed random order; loss on the answers, or on every token."""
+    """GSM8K questions and answers in a fixed random order, with loss on the answers or on every token."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(tokenizer_file))

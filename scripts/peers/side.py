@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the peers' sides share: how long work took and what its process needed, as benchmarks/peer_bench.cpp has it."""
+"""Time and memory measurement shared by the peers' sides, like that of benchmarks/peer_bench.cpp."""
 
 import random
 import resource
@@ -8,7 +8,7 @@ import time
 
 
 def measure(seconds, once):
-    """Repeats until enough time has been measured, at least once. `once` may return the seconds that count."""
+    """Repeats `once` until enough time has been measured, at least once. `once` may return the seconds to count."""
     times = []
     while sum(times) < seconds:
         start = time.perf_counter()

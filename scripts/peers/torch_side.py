@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PyTorch's side of scripts/peers.sh: one piece of work per process, its figures as one JSON line on standard output."""
+"""The PyTorch side of scripts/peers.sh: one workload per process, whose measurements are one JSON line on standard output."""
 
 import argparse
 import json
@@ -19,7 +19,7 @@ def load(args):
 
 
 def padded(rows, last):
-    """input_ids, attention_mask and labels, padded on the right to the longest row; labels only of the `last` columns."""
+    """Returns input_ids, attention_mask and labels, right-padded to the longest row; labels only for the `last` columns."""
     longest = max(len(row["ids"]) for row in rows)
     ids = torch.zeros(len(rows), longest, dtype=torch.long)
     mask, labels = torch.zeros_like(ids), torch.full_like(ids, -100)
@@ -38,7 +38,7 @@ def lora(args):
     with open(args.batches, encoding="utf-8") as file:
         rows = json.load(file)["batches"]
     last = 0
-    if args.logits == "needed":  # columns from the earliest one that predicts a token with loss
+    if args.logits == "needed":  # columns from the first one that predicts a token with loss
         last = max(len(r["ids"]) for b in rows for r in b) - min(r["loss_from"] for b in rows for r in b) + 1
     batches = [padded(b, last) for b in rows]
     tokens = sum(len(row["ids"]) for batch in rows for row in batch)
@@ -82,7 +82,7 @@ def main():
     parser.add_argument("--dtype", choices=["f32", "bf16"], default="bf16")
     parser.add_argument("--attention", choices=["sdpa", "eager"], default="sdpa")
     parser.add_argument("--adapters", choices=["f32", "as-model"], default="f32", help="f32 is peft's default")
-    parser.add_argument("--logits", choices=["all", "needed"], default="all", help="all is what labels alone give")
+    parser.add_argument("--logits", choices=["all", "needed"], default="all", help="all: as transformers computes them from labels")
     parser.add_argument("--checkpointing", action="store_true")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--tokens", type=int, default=512)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Loss curves and gradient norms of two runs, printed as event lines: the largest relative difference of any step, held
-to a bar; norms only where no reason is given why they differ. Prints a row of check-recipes.sh's table.
+"""Compares the losses and gradient norms of two runs, given as event lines: the largest relative difference of a step must
+not exceed BAR. WHY_NORMS_DIFFER skips the check of the norms. Prints a row of check-recipes.sh's table.
 
     python scripts/recipes/compare_losses.py NAME OURS.jsonl THEIRS.jsonl STEPS BAR [WHY_NORMS_DIFFER]
 """
@@ -19,7 +19,7 @@ def curve(path, name):
 
 
 def apart(a, b):
-    """Largest relative difference and its step; None where a value is missing or not finite."""
+    """Returns the largest relative difference and its step; None if a value is missing or not finite."""
     both = sorted(set(a) & set(b))
     if not both or any(a[s] is None or b[s] is None for s in both):
         return None
@@ -33,7 +33,7 @@ bad, cells = [], []
 for metric, limit in (("train/loss", bar), ("eval/loss", bar), ("train/grad_norm", math.inf if why else bar)):
     a, b = curve(ours, metric), curve(theirs, metric)
     if metric != "eval/loss" and not set(range(1, steps + 1)) <= set(a) & set(b):
-        bad.append(f"{metric}: not all of steps 1 to {steps} are there")
+        bad.append(f"{metric}: steps 1 to {steps} are incomplete")
     found = apart(a, b)
     cells.append("none in common" if found is None else f"{100 * found[0]:.2g} % (step {found[1]})")
     if found is None or not found[0] <= limit:

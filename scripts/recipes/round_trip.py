@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A model of transformers, with a PEFT adapter or without, against the logits that `meshwright generate --logits` wrote:
-every position of every prompt in f32. Prints a row of check-recipes.sh's table.
+"""Compares the logits of a transformers model, with or without a PEFT adapter, with those of `meshwright generate --logits`
+at every position of every prompt, in f32. Prints a row of check-recipes.sh's table.
 
     python scripts/recipes/round_trip.py NAME LOGITS.safetensors MODEL_FOLDER [--adapter FOLDER] [--bar 1e-3]
-    python scripts/recipes/round_trip.py --as-f32 MODEL_FOLDER OUT    a copy whose weights are f32: merging rounds nothing
+    python scripts/recipes/round_trip.py --as-f32 MODEL_FOLDER OUT    copies the model with f32 weights, so that merging does not round
 """
 import argparse
 import os
@@ -31,7 +31,7 @@ def as_f32(folder, out):
 
 
 def adapted(model, folder):
-    """What peft could not match, too: every tensor of the file must be loaded, none left at its beginning."""
+    """Returns the model and its mismatches: every tensor of the file must be loaded, none left at its initial value."""
     import peft
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -69,11 +69,11 @@ def main():
                     plain = model(input_ids=ids[None].long(), use_cache=False).logits[0].float()
                 effect = max(effect, (plain - theirs).abs().max().item())
     if positions == 0 or not largest <= a.bar:
-        bad.append(f"over {a.bar:g}")
+        bad.append(f"exceeds {a.bar:g}")
     if a.adapter and not effect > 100 * a.bar:
-        bad.append("the adapter changes next to nothing: this could not fail")
-    says = f"adapter changes up to {effect:.3g}" if a.adapter else "merged"
-    print("\t".join([a.name, f"{largest:.2g}", f"{same} of {positions}", says, "BAD: " + "; ".join(bad) if bad else "ok"]))
+        bad.append("the adapter has almost no effect, so the comparison is meaningless")
+    effect_text = f"adapter changes up to {effect:.3g}" if a.adapter else "merged"
+    print("\t".join([a.name, f"{largest:.2g}", f"{same} of {positions}", effect_text, "BAD: " + "; ".join(bad) if bad else "ok"]))
     sys.exit(1 if bad else 0)
 
 
