@@ -9,11 +9,11 @@
 #include "core/data/dataset/dataset.h"
 #include "core/engine/kernels/cpu.h"
 #include "core/engine/kernels/gemm.h"
-#include "core/formats/results/bench_import.h"
+#include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/logs/run_log.h"
 #include "core/formats/orbax/orbax.h"
-#include "core/experiment/settings.h"
+#include "core/formats/results/bench_import.h"
 #include "core/train/model.h"
 
 namespace mw::app {
@@ -45,9 +45,9 @@ Json inspect_adapter(const fs::path& folder) {
 // What would compute with this model's weights on this machine.
 Json engine_json() {
   return {{"cpu", engine::name_of(engine::usable_cpu())},
-          {"f32", engine::Gemm::describe(engine::WeightType::f32)},
-          {"bf16", engine::Gemm::describe(engine::WeightType::bf16)},
-          {"int8", engine::Gemm::describe(engine::WeightType::int8)}};
+          {"f32", engine::Gemm::describe(model::WeightType::f32)},
+          {"bf16", engine::Gemm::describe(model::WeightType::bf16)},
+          {"int8", engine::Gemm::describe(model::WeightType::int8)}};
 }
 
 // A model's folder, or its config.json.

@@ -63,7 +63,7 @@ Rows random_rows(int rows, int len, int vocab, double loss_share) {
   return b;
 }
 
-void print_profile(const std::vector<Network::KernelTime>& times, std::int64_t steps) {
+void print_profile(const std::vector<KernelTime>& times, std::int64_t steps) {
   double total = 0;
   for (const auto& t : times) total += t.seconds;
   for (const auto& t : times)
@@ -72,12 +72,12 @@ void print_profile(const std::vector<Network::KernelTime>& times, std::int64_t s
                  static_cast<long long>(t.calls / steps), t.flops / t.seconds / 1e9);
 }
 
-void train_steps(benchmark::State& state, const model::Config& config, WeightType type, Method method, int rows,
-                 int len, double loss_share) {
+void train_steps(benchmark::State& state, const model::Config& config, model::WeightType type,
+                 model::TrainMethod method, int rows, int len, double loss_share) {
   Device device(Bytes(0), kThreads);
   Network network(config, device, type);
   network.init_random(1);
-  if (method == Method::lora)
+  if (method == model::TrainMethod::lora)
     network.add_lora({.targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}}, 1);
   network.set_trainable(method);
   AdamW adam(device, network.parameters(), {});
@@ -133,7 +133,7 @@ void time_gemm(benchmark::State& state, double flops, double peak_flops, double 
 void Gemm_nt(benchmark::State& state) {
   const std::int64_t m = state.range(0), n = state.range(1), k = state.range(2);
   Device device(Bytes(0), kThreads);
-  Gemm gemm(device, WeightType::f32);
+  Gemm gemm(device, model::WeightType::f32);
   std::vector<float> a(static_cast<size_t>(m * k), 0.5f), b(static_cast<size_t>(n * k), 0.25f),
       c(static_cast<size_t>(m * n));
   time_gemm(state, 2.0 * static_cast<double>(m * n * k), machine_peak().f32_flops, 4.0 * static_cast<double>(n * k),
@@ -152,7 +152,7 @@ BENCHMARK(Gemm_nt)
 void Gemm_nt_bf16(benchmark::State& state) {
   const std::int64_t m = state.range(0), n = state.range(1), k = state.range(2);
   Device device(Bytes(0), kThreads);
-  Gemm gemm(device, WeightType::bf16);
+  Gemm gemm(device, model::WeightType::bf16);
   std::vector<float> a(static_cast<size_t>(m * k), 0.5f), c(static_cast<size_t>(m * n));
   std::vector<std::uint16_t> b(static_cast<size_t>(n * k), 0x3e80);
   time_gemm(state, 2.0 * static_cast<double>(m * n * k), machine_peak().bf16_flops, 2.0 * static_cast<double>(n * k),
@@ -169,7 +169,7 @@ BENCHMARK(Gemm_nt_bf16)
 void Gemm_nt_packed(benchmark::State& state) {
   const std::int64_t m = state.range(0), n = state.range(1), k = state.range(2);
   Device device(Bytes(0), kThreads);
-  Gemm gemm(device, WeightType::bf16);
+  Gemm gemm(device, model::WeightType::bf16);
   if (!gemm.packs()) return state.SkipWithError("no AVX-512 BF16 here");
   const std::int64_t copies = m <= 16 ? std::max<std::int64_t>(1, (std::int64_t{256} << 20) / (n * k)) : 1;
   std::vector<float> a(static_cast<size_t>(m * k), 0.5f), c(static_cast<size_t>(m * n));
@@ -184,46 +184,48 @@ BENCHMARK(Gemm_nt_packed)->UseRealTime()->Apply([](benchmark::internal::Benchmar
 });
 
 void Tiny_lora(benchmark::State& state) {
-  train_steps(state, tiny(), WeightType::f32, Method::lora, 16, static_cast<int>(state.range(0)), 0.5);
+  train_steps(state, tiny(), model::WeightType::f32, model::TrainMethod::lora, 16, static_cast<int>(state.range(0)),
+              0.5);
 }
 BENCHMARK(Tiny_lora)->Arg(64)->Arg(256)->UseRealTime()->Unit(benchmark::kMillisecond);
 void Tiny_full(benchmark::State& state) {
-  train_steps(state, tiny(), WeightType::f32, Method::full, 16, static_cast<int>(state.range(0)), 1.0);
+  train_steps(state, tiny(), model::WeightType::f32, model::TrainMethod::full, 16, static_cast<int>(state.range(0)),
+              1.0);
 }
 BENCHMARK(Tiny_full)->Arg(64)->Arg(256)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 // The shape of scripts/peers.sh: batch 4 x 512, loss on all tokens.
 void Gemma270m_lora_f32(benchmark::State& state) {
-  train_steps(state, gemma270m(), WeightType::f32, Method::lora, 4, 512, 1.0);
+  train_steps(state, gemma270m(), model::WeightType::f32, model::TrainMethod::lora, 4, 512, 1.0);
 }
 void Gemma270m_lora_bf16(benchmark::State& state) {
-  train_steps(state, gemma270m(), WeightType::bf16, Method::lora, 4, 512, 1.0);
+  train_steps(state, gemma270m(), model::WeightType::bf16, model::TrainMethod::lora, 4, 512, 1.0);
 }
 // The same number of tokens in rows of 2048 and 4096: the cost of longer sequences with mostly sliding layers.
 void Gemma270m_sequence(benchmark::State& state) {
   const int len = static_cast<int>(state.range(0));
-  train_steps(state, gemma270m(), WeightType::bf16, Method::lora, 4096 / len, len, 0.25);
+  train_steps(state, gemma270m(), model::WeightType::bf16, model::TrainMethod::lora, 4096 / len, len, 0.25);
 }
 BENCHMARK(Gemma270m_sequence)->Arg(2048)->Arg(4096)->UseRealTime()->Unit(benchmark::kMillisecond)->Iterations(2);
 // Compares besides_weights_MiB of a large and a small vocabulary.
 void Gemma270m_vocabulary(benchmark::State& state) {
   model::Config config = gemma270m();
   config.vocab = static_cast<int>(state.range(0));
-  train_steps(state, config, WeightType::bf16, Method::lora, 4, 512, 1.0);
+  train_steps(state, config, model::WeightType::bf16, model::TrainMethod::lora, 4, 512, 1.0);
 }
 BENCHMARK(Gemma270m_vocabulary)->Arg(32768)->Arg(262144)->UseRealTime()->Unit(benchmark::kMillisecond)->Iterations(1);
 BENCHMARK(Gemma270m_lora_f32)->UseRealTime()->Unit(benchmark::kMillisecond)->Iterations(3);
 BENCHMARK(Gemma270m_lora_bf16)->UseRealTime()->Unit(benchmark::kMillisecond)->Iterations(3);
 
 // The shipped model and the LoRA of its example on meshes of (fsdp, tp): the same work on more virtual devices.
-void mesh_steps(benchmark::State& state, WeightType type) {
+void mesh_steps(benchmark::State& state, model::WeightType type) {
   const model::Config config = gemma3(6, 192, 640, 8, 4, 32, 2048, 128);
   const mesh::Mesh mesh{{{"fsdp", static_cast<int>(state.range(0))}, {"tp", static_cast<int>(state.range(1))}}};
   Cluster cluster(config, {.mesh = mesh, .rules = {}, .weights = type, .threads = kThreads});
   cluster.init_random(1);
   cluster.add_lora(
       {.rank = 8, .targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}}, 1);
-  cluster.train(Method::lora, {});
+  cluster.train(model::TrainMethod::lora, {});
   const Rows batch = random_rows(16, 96, config.vocab, 0.5);
   std::int64_t t = 0;
   for (auto _ : state) {
@@ -245,10 +247,10 @@ void mesh_steps(benchmark::State& state, WeightType type) {
   if (t > 1) print_profile(cluster.take_profile(), t - 1);
 }
 void Mesh_lora_f32(benchmark::State& state) {
-  mesh_steps(state, WeightType::f32);
+  mesh_steps(state, model::WeightType::f32);
 }
 void Mesh_lora_bf16(benchmark::State& state) {
-  mesh_steps(state, WeightType::bf16);
+  mesh_steps(state, model::WeightType::bf16);
 }
 void mesh_sizes(benchmark::internal::Benchmark* b) {
   for (const auto& [fsdp, tp] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 4}}) b->Args({fsdp, tp});
@@ -259,7 +261,7 @@ BENCHMARK(Mesh_lora_bf16)->Apply(mesh_sizes);
 
 // A batch of rows with a 16-token prompt and 48 new tokens each. non_matmul_%: share of wall time outside matmuls.
 enum class Lora { without, rank16 };
-void decode(benchmark::State& state, const model::Config& config, WeightType type, Lora lora) {
+void decode(benchmark::State& state, const model::Config& config, model::WeightType type, Lora lora) {
   constexpr int kNew = 48;
   const auto rows = static_cast<size_t>(state.range(0));
   Device device(Bytes(0), kThreads);
@@ -280,14 +282,14 @@ void decode(benchmark::State& state, const model::Config& config, WeightType typ
     });
     seconds += std::chrono::duration<double>(Clock::now() - begun).count();
     tokens += static_cast<std::int64_t>(rows) * (kNew - 1);
-    std::vector<Network::KernelTime> times = network.take_profile();
+    std::vector<KernelTime> times = network.take_profile();
     for (const auto& t : times)
       if (t.name == "projections" || t.name == "output head" || t.name == "lora") matmul += t.seconds;
     return times;
   };
   run();
   seconds = matmul = 0, tokens = 0;
-  std::vector<Network::KernelTime> times;
+  std::vector<KernelTime> times;
   for (auto _ : state) times = run();
   state.counters["decode_tokens/s"] = static_cast<double>(tokens) / seconds;
   state.counters["non_matmul_%"] = 100 * (1 - matmul / seconds);
@@ -296,13 +298,13 @@ void decode(benchmark::State& state, const model::Config& config, WeightType typ
                  1e6 * t.seconds / static_cast<double>(t.calls));
 }
 void Decode_tiny(benchmark::State& state) {
-  decode(state, tiny(), WeightType::f32, Lora::without);
+  decode(state, tiny(), model::WeightType::f32, Lora::without);
 }
 void Decode_gemma270m_bf16(benchmark::State& state) {
-  decode(state, gemma270m(), WeightType::bf16, Lora::without);
+  decode(state, gemma270m(), model::WeightType::bf16, Lora::without);
 }
 void Decode_gemma270m_bf16_lora(benchmark::State& state) {
-  decode(state, gemma270m(), WeightType::bf16, Lora::rank16);
+  decode(state, gemma270m(), model::WeightType::bf16, Lora::rank16);
 }
 BENCHMARK(Decode_tiny)->Arg(1)->Arg(16)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(Decode_gemma270m_bf16)->Arg(1)->Arg(16)->UseRealTime()->Unit(benchmark::kMillisecond)->Iterations(3);

@@ -41,7 +41,7 @@ double median(std::vector<double> v) {
 }
 
 struct Model {
-  Model(const model::Config& config, engine::WeightType type)
+  Model(const model::Config& config, model::WeightType type)
       : device(Bytes(0), kThreads), network(config, device, type, engine::Use::inference) {}
   engine::Device device;
   engine::Network network;
@@ -49,7 +49,7 @@ struct Model {
 
 std::unique_ptr<Model> shipped(const std::string& resources) {
   const std::string folder = resources + "/base-model";
-  auto m = std::make_unique<Model>(formats::read_config(folder), engine::WeightType::bf16);
+  auto m = std::make_unique<Model>(formats::read_config(folder), model::WeightType::bf16);
   const formats::HfWeights weights(folder, m->network.inventory());
   m->network.load(
       {.f32 = [&](size_t i, std::int64_t first, std::span<float> out) { weights.read_f32(i, first, out); },
@@ -70,7 +70,7 @@ std::unique_ptr<Model> random_270m() {
     l.rope_theta = i % 6 == 5 ? 1e6f : 1e4f;
     c.layers.push_back(l);
   }
-  auto m = std::make_unique<Model>(c, engine::WeightType::bf16);
+  auto m = std::make_unique<Model>(c, model::WeightType::bf16);
   m->network.init_random(1);
   return m;
 }

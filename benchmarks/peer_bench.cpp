@@ -44,9 +44,9 @@ struct Model {
   Model(const model::Config& config, const Options& o, engine::Use use)
       : device(Bytes(0), o.threads),
         network(config, device,
-                o.dtype == "f32"    ? engine::WeightType::f32
-                : o.dtype == "int8" ? engine::WeightType::int8
-                                    : engine::WeightType::bf16,
+                o.dtype == "f32"    ? model::WeightType::f32
+                : o.dtype == "int8" ? model::WeightType::int8
+                                    : model::WeightType::bf16,
                 use) {}
 };
 
@@ -121,11 +121,11 @@ Json lora(const Options& o) {
                     .alpha = 32,
                     .targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}},
                    1);
-  network.set_trainable(engine::Method::lora);
+  network.set_trainable(model::TrainMethod::lora);
   engine::AdamW adam(model->device, network.parameters(), {});
-  const auto remat = o.remat == "layer"   ? engine::Remat::layer
-                     : o.remat == "block" ? engine::Remat::block
-                                          : engine::Remat::none;
+  const auto remat = o.remat == "layer"   ? model::Remat::layer
+                     : o.remat == "block" ? model::Remat::block
+                                          : model::Remat::none;
   std::int64_t t = 0;
   double last_loss = 0;
   const auto step = [&](const data::Batch& b) {

@@ -25,6 +25,12 @@ Enum setting_choice(const Experiment& e, std::string_view key, const std::array<
   throw Error({.id = "CHOICE", .message = "not one of the choices", .place = std::string(key), .found = value});
 }
 
+// The same for an enum of core/model/types.h.
+template <class Enum>
+Enum setting_choice(const Experiment& e, std::string_view key) {
+  return setting_choice<Enum>(e, key, model::EnumNames<Enum>::values);
+}
+
 template <class T>
 std::vector<std::pair<std::string, T>> pattern(const Experiment& e, std::string_view key) {
   std::vector<std::pair<std::string, T>> out;
@@ -131,8 +137,7 @@ train::ModelSettings model_values(const Experiment& e) {
   m.path = e.path("model.path");
   m.tokenizer = e.path("model.tokenizer");
   m.init = setting_choice<train::Init>(e, "model.init", std::array<std::string_view, 2>{"load", "random"});
-  m.weights =
-      setting_choice<engine::WeightType>(e, "train.dtype", std::array<std::string_view, 3>{"f32", "bf16", "int8"});
+  m.weights = setting_choice<model::WeightType>(e, "train.dtype");
   m.capacity = Bytes(static_cast<std::int64_t>(e.number("target.memory_gib") * 1073741824.0));
   m.threads = static_cast<int>(e.integer("target.threads"));
   m.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
@@ -191,7 +196,7 @@ train::Settings plan_settings(const Experiment& e, model::Family family) {
   check_valid(e);
   train::Settings s;
   s.model = model_values(e);
-  s.method = setting_choice<engine::Method>(e, "train.method", std::array<std::string_view, 2>{"lora", "full"});
+  s.method = setting_choice<model::TrainMethod>(e, "train.method");
   s.lora = lora_options(e);
   s.adapter = e.path("lora.adapter");
   set_data(s, e, family);
@@ -208,7 +213,7 @@ train::Settings plan_settings(const Experiment& e, model::Family family) {
              .epsilon = static_cast<float>(e.number("train.epsilon")),
              .weight_decay = static_cast<float>(e.number("train.weight_decay"))};
   s.clip = e.number("train.clip");
-  s.remat = setting_choice<engine::Remat>(e, "train.remat", std::array<std::string_view, 3>{"none", "block", "layer"});
+  s.remat = setting_choice<model::Remat>(e, "train.remat");
   s.loss_chunk = static_cast<int>(e.integer("train.loss_chunk"));
   s.save_dtype = e.string("train.save_dtype") == "f32" ? formats::DType::f32 : formats::DType::bf16;
   s.eval_every = static_cast<long>(e.integer("train.eval_every"));

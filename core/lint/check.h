@@ -15,14 +15,13 @@
 #include "core/base/units.h"
 #include "core/mesh/layout/legal.h"
 #include "core/mesh/layout/sharding.h"
+#include "core/model/types.h"
 
 namespace mw::lint {
 
 enum class Stack { engine, tunix, torchax, trl_fsdp, vllm_tpu, vllm_gpu, other };  // other: plans, but no recipe
 std::string_view to_string(Stack stack);
 enum class Purpose { train, serve };
-enum class Dtype { f32, bf16, int8 };
-enum class Remat { none, block, layer };
 enum class Chat { none, gemma2, gemma3, gemma4 };
 enum class AddBos { automatic, always, never };  // what the stack's tokenizer adds, whatever the template does
 enum class Rendering { prompt_and_answer, conversation };
@@ -79,8 +78,8 @@ struct CheckFacts {
   mesh::Rules rules{};
   std::vector<mesh::AskedPlace> asked{};
   std::optional<LoraFacts> lora{};  // none: full training, or the base is served
-  Remat remat = Remat::none;
-  Dtype dtype = Dtype::bf16;
+  model::Remat remat = model::Remat::none;
+  model::WeightType dtype = model::WeightType::bf16;
   bool dtype_stated = true;  // by the user, not the default
   int batch = 1, accumulation = 1, max_len = 512, loss_chunk = 0;
   bool packing = false;

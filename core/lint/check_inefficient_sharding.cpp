@@ -24,8 +24,8 @@ namespace {
 StepShape step_of(const CheckFacts& facts) {
   StepShape step;
   step.work = facts.purpose == Purpose::serve ? Work::decode : facts.lora ? Work::train_lora : Work::train_full;
-  step.weight_bytes = facts.dtype == Dtype::f32 ? 4 : facts.dtype == Dtype::int8 ? 1 : 2;
-  step.recompute = facts.remat == Remat::none ? Recompute::none : Recompute::layers;
+  step.weight_bytes = facts.dtype == model::WeightType::f32 ? 4 : facts.dtype == model::WeightType::int8 ? 1 : 2;
+  step.recompute = facts.remat == model::Remat::none ? Recompute::none : Recompute::layers;
   return step;
 }
 

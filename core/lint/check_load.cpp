@@ -61,7 +61,7 @@ void ver_1(const CheckFacts& facts, Report& report) {
 
 void dtype_1(const CheckFacts& facts, Report& report) {
   const Fix bf16{"Hold weights in bf16", "", {{"train.dtype", "bf16"}}};
-  if (facts.stack == Stack::tunix && facts.dtype == Dtype::f32 && real_size(facts))
+  if (facts.stack == Stack::tunix && facts.dtype == model::WeightType::f32 && real_size(facts))
     report.findings.push_back({.id = "DTYPE-1",
                                .severity = Severity::warning,
                                .message = "weights stay in float32, Tunix's default: twice the memory of bf16",

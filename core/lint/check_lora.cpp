@@ -256,7 +256,7 @@ void scale_1(const CheckFacts& facts, Report& report) {
 }
 
 void remat_1(const CheckFacts& facts, Report& report) {
-  if (!trains_lora(facts) || facts.remat == Remat::none) return;
+  if (!trains_lora(facts) || facts.remat == model::Remat::none) return;
   const auto old = older(facts, "google-tunix", "0.1.8");
   if (!old) {
     report.unchecked.push_back({"REMAT-1", needs_version("google-tunix") + ", whether LoRA is applied with remat off"});
@@ -276,7 +276,7 @@ void remat_1(const CheckFacts& facts, Report& report) {
 constexpr int kLongRow = 4096;  // tokens; keras-hub#2158 ran out at 8192 with 4 rows
 
 void remat_2(const CheckFacts& facts, Report& report) {
-  if (facts.purpose != Purpose::train || facts.remat != Remat::none || facts.max_len < kLongRow) return;
+  if (facts.purpose != Purpose::train || facts.remat != model::Remat::none || facts.max_len < kLongRow) return;
   report.findings.push_back(
       {.id = "REMAT-2",
        .severity = Severity::warning,

@@ -137,9 +137,9 @@ lint::CheckFacts check_facts(const Experiment& e, const plan::Request& r, const 
   facts.mesh = r.mesh;
   facts.rules = r.rules;
   facts.asked = r.places;
-  if (r.method == plan::Method::lora) facts.lora = lora_facts(e);
-  facts.remat = static_cast<lint::Remat>(r.train.remat);
-  facts.dtype = one_of<lint::Dtype>(e.string("train.dtype"), std::array<std::string_view, 3>{"f32", "bf16", "int8"});
+  if (r.method == model::TrainMethod::lora) facts.lora = lora_facts(e);
+  facts.remat = r.train.remat;
+  facts.dtype = model::parse<model::WeightType>(e.string("train.dtype")).value_or(model::WeightType::f32);
   facts.dtype_stated = e.has("train.dtype");
   facts.batch = static_cast<int>(e.integer("train.batch"));
   facts.accumulation = static_cast<int>(e.integer("train.accumulation"));

@@ -135,8 +135,7 @@ void set_training(const Experiment& e, plan::Request& r) {
   t.epochs = e.number("train.epochs");
   t.steps = t.epochs > 0 ? 0 : e.integer("train.steps");
   if (t.epochs > 0) t.epoch_rows = epoch_rows(e).value_or(0);
-  const std::string remat = e.string("train.remat");
-  t.remat = remat == "layer" ? plan::Remat::layer : remat == "block" ? plan::Remat::block : plan::Remat::none;
+  t.remat = model::parse<model::Remat>(e.string("train.remat")).value_or(model::Remat::none);
   t.loss_chunk = whole(e, "train.loss_chunk");
   t.dropout = e.number("lora.dropout") > 0;
 }
@@ -176,13 +175,13 @@ void set_expression(const std::string& pattern, plan::Request& r) {
 }
 
 void set_targets(const Experiment& e, plan::Request& r) {
-  r.method = e.string("train.method") == "full" ? plan::Method::full : plan::Method::lora;
+  r.method = model::parse<model::TrainMethod>(e.string("train.method")).value_or(model::TrainMethod::lora);
   r.rank = whole(e, "lora.rank");
   r.alpha = e.number("lora.alpha");
   const std::string kind = e.string("kind");
   const bool adapted = kind == "train" || (kind == "size" && e.flag("size.adapters"));
-  if (kind != "train") r.method = plan::Method::lora;
-  if (!adapted || r.method == plan::Method::full) return;
+  if (kind != "train") r.method = model::TrainMethod::lora;
+  if (!adapted || r.method == model::TrainMethod::full) return;
   using model::Role;
   for (const Role role :
        {Role::q_proj, Role::k_proj, Role::v_proj, Role::o_proj, Role::gate_proj, Role::up_proj, Role::down_proj})

@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include "core/engine/kernels/packed.h"
+#include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/mesh/collectives/engine_step.h"
 #include "core/mesh/layout/legal.h"
 #include "core/plan/memory/memory.h"
 #include "core/planning/epoch_rows.h"
-#include "core/experiment/settings.h"
 #include "core/train/model.h"
 
 namespace mw::runs {
@@ -23,7 +23,7 @@ std::vector<mesh::AdapterShape> adapter_shapes(const model::Config& config, cons
 
 mesh::Placement training_placement(const train::Settings& s, const model::Config& config) {
   const auto adapters =
-      s.method == engine::Method::lora ? adapter_shapes(config, s.lora) : std::vector<mesh::AdapterShape>{};
+      s.method == model::TrainMethod::lora ? adapter_shapes(config, s.lora) : std::vector<mesh::AdapterShape>{};
   mesh::Placement placement =
       mesh::place(model::TensorInventory(config), s.model.mesh, s.model.rules, adapters, mesh::Use::training);
   for (const Problem& p : placement.problems)
@@ -48,12 +48,12 @@ struct DeviceWork {
 
 plan::TrainShape shape_of(const train::Settings& s, const model::Config& config, const DeviceWork& work) {
   plan::TrainShape shape;
-  shape.method = s.method == engine::Method::full ? plan::Method::full : plan::Method::lora;
+  shape.method = s.method;
   shape.bf16 = engine::packed_kernels() ? plan::Bf16Math::packed : plan::Bf16Math::widened;
-  shape.weights = static_cast<plan::WeightType>(s.model.weights);
-  if (s.method == engine::Method::lora) shape.lora = lora_sizes(config, s.lora);
-  shape.dropout = s.method == engine::Method::lora && s.lora.dropout > 0;
-  shape.remat = static_cast<plan::Remat>(s.remat);
+  shape.weights = s.model.weights;
+  if (s.method == model::TrainMethod::lora) shape.lora = lora_sizes(config, s.lora);
+  shape.dropout = s.method == model::TrainMethod::lora && s.lora.dropout > 0;
+  shape.remat = s.remat;
   shape.tokens = work.rows.room;
   shape.loss_tokens = work.rows.loss_tokens;
   shape.longest = std::max(work.rows.longest, 1);
@@ -174,7 +174,7 @@ Prediction predict(const Experiment& experiment, ReadData read_data, std::stop_t
 }
 
 plan::InferenceModel inference_model(const train::ModelSettings& settings) {
-  return {.weights = static_cast<plan::WeightType>(settings.weights),
+  return {.weights = settings.weights,
           .bf16 = engine::packed_kernels() ? plan::Bf16Math::packed : plan::Bf16Math::widened,
           .threads = train::thread_count(settings.threads)};
 }

@@ -25,10 +25,6 @@ Json sets_json(const std::vector<lint::Edit>& edits) {
   return to_json(Diagnostic{.problem = {}, .why = {}, .evidence = {}, .fixes = {{"", "", edits}}})["fixes"][0]["set"];
 }
 
-std::string_view remat_text(plan::Remat remat) {
-  return remat == plan::Remat::none ? "none" : remat == plan::Remat::block ? "block" : "layer";
-}
-
 Json candidate_json(const Searched& s, const plan::Candidate& c) {
   const plan::Work work = s.request.work;
   Json out{{"target", c.choice.target}, {"mesh", mesh_json(c.choice.mesh)}};
@@ -38,7 +34,7 @@ Json candidate_json(const Searched& s, const plan::Candidate& c) {
     out["batch"] = c.choice.batch;
   if (work == plan::Work::train) {
     out["accumulation"] = c.choice.accumulation;
-    out["remat"] = remat_text(c.choice.remat);
+    out["remat"] = to_string(c.choice.remat);
     out["loss_chunk"] = c.choice.loss_chunk;
   }
   const std::vector<lint::Edit> edits = edits_to(s, plan::choice_of(s.request), c.choice);

@@ -122,7 +122,7 @@ Counters read_counters(const fs::path& checkpoint) {
 void write_checkpoint(const fs::path& run_folder, const Counters& counters, const Settings& settings,
                       engine::Cluster& cluster) {
   StagedFolder staged(checkpoint_path(run_folder, counters.step));
-  if (settings.method == engine::Method::lora)
+  if (settings.method == model::TrainMethod::lora)
     formats::write_peft(staged.path(), adapter_of(cluster, settings.lora, settings.model.path.string()),
                         cluster.inventory());
   else

@@ -8,8 +8,8 @@
 
 #include "core/base/files.h"
 #include "core/engine/kernels/gemm.h"
-#include "core/formats/safetensors/floats.h"
 #include "core/formats/huggingface/hf_names.h"
+#include "core/formats/safetensors/floats.h"
 #include "core/formats/safetensors/pread_file.h"
 
 namespace mw::train {
@@ -79,7 +79,7 @@ class Merge {
   Merge(const formats::Adapter& adapter, int threads, const Progress& progress, std::stop_token stop)
       : adapter_(adapter),
         device_(Bytes(0), thread_count(threads)),
-        gemm_(device_, engine::WeightType::f32),
+        gemm_(device_, model::WeightType::f32),
         progress_(progress),
         stop_(std::move(stop)) {
     for (const formats::AdapterModule& m : adapter.modules)

@@ -37,7 +37,7 @@ std::vector<float> logits_of(const fs::path& folder, const formats::Adapter* ada
   if (const model::Config config = formats::read_config(folder); SlicedModel::possible(config))
     return SlicedModel(folder, adapter, settings.threads).logits(text.batch(), progress);
   settings.path = folder;
-  settings.weights = engine::WeightType::f32;
+  settings.weights = model::WeightType::f32;
   settings.use = engine::Use::inference;
   settings.init = Init::load;
   LoadedModel model = load_weights(settings, formats::read_config(folder));

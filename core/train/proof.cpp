@@ -108,14 +108,14 @@ class Prover {
 LoadedModel Prover::load_one(const ModelSettings& settings, const char* phase) const {
   std::optional<formats::Adapter> adapter;
   Settings s = s_;
-  if (s.method == engine::Method::lora && !s.adapter.empty()) {
+  if (s.method == model::TrainMethod::lora && !s.adapter.empty()) {
     adapter = read_adapter(s.adapter, s.model.path);
     const float dropout = s.lora.dropout;
     s.lora = lora_options(*adapter);
     s.lora.dropout = dropout;
   }
   LoadedModel model = load_model(settings, [&](long done, long total) { progress(phase, done, total); });
-  if (s.method == engine::Method::lora) model.cluster->add_lora(s.lora, s.seed);
+  if (s.method == model::TrainMethod::lora) model.cluster->add_lora(s.lora, s.seed);
   model.cluster->train(s.method, s.adamw);
   if (adapter) copy_adapter(*adapter, *model.cluster);
   return model;
@@ -158,7 +158,7 @@ void Prover::compare_start() {
     proof_.tensors.push_back(worst.result());
   };
   const auto all = one_.cluster->inventory().tensors();
-  for (size_t i = 0; i < all.size() && s_.method == engine::Method::lora; ++i) {
+  for (size_t i = 0; i < all.size() && s_.method == model::TrainMethod::lora; ++i) {
     progress("comparing weights", static_cast<long>(i), static_cast<long>(all.size()));
     Values one(static_cast<size_t>(all[i].elements())), other(one.size());
     one_.cluster->read_weight(i, one);
@@ -210,7 +210,7 @@ void Prover::step(long number) {
   rounding_ = step_rounding(one_.config(), {.tokens = real_tokens,
                                             .longest = longest,
                                             .loss = one,
-                                            .bf16_products = s_.model.weights != engine::WeightType::f32 &&
+                                            .bf16_products = s_.model.weights != model::WeightType::f32 &&
                                                              engine::packed_kernels() != nullptr});
   compare_loss(number, one, other, loss_tokens);
   compare_gradients(number);

@@ -7,9 +7,9 @@
 
 #include "core/data/dataset/batches.h"
 #include "core/data/dataset/dataset.h"
+#include "core/engine/generate/sampler.h"
 #include "core/engine/transformer/network.h"
 #include "core/engine/transformer/optimizer.h"
-#include "core/engine/generate/sampler.h"
 #include "core/formats/safetensors/safetensors.h"
 #include "core/mesh/layout/sharding.h"
 
@@ -21,7 +21,7 @@ enum class Schedule { cosine, linear, constant };
 struct ModelSettings {
   std::filesystem::path path, tokenizer;  // HF folder; tokenizer empty: in the folder
   Init init = Init::load;
-  engine::WeightType weights = engine::WeightType::f32;
+  model::WeightType weights = model::WeightType::f32;
   engine::Use use = engine::Use::training;
   Bytes capacity;   // of the device arena; 0: the machine's memory
   int threads = 0;  // 0: all cores
@@ -42,7 +42,7 @@ double learning_rate(const Rate& rate, long step);
 
 struct Settings {
   ModelSettings model;
-  engine::Method method = engine::Method::lora;
+  model::TrainMethod method = model::TrainMethod::lora;
   engine::LoraOptions lora;
   std::filesystem::path adapter;  // PEFT folder to start from, or empty
   data::DatasetOptions data;
@@ -52,7 +52,7 @@ struct Settings {
   double epochs = 0;  // passes over the data; above 0, settle_steps() sets rate.steps once the data is known
   engine::AdamWOptions adamw;
   double clip = 1;
-  engine::Remat remat = engine::Remat::none;
+  model::Remat remat = model::Remat::none;
   int loss_chunk = 256;
   formats::DType save_dtype = formats::DType::bf16;  // model file of full training
   std::uint64_t seed = 1;

@@ -56,7 +56,7 @@ SlicedModel::Slice SlicedModel::slice(int layer, Rows rows) const {
   model::Config config = config_;
   config.layers = {config_.layers[static_cast<size_t>(layer)]};
   config.vocab = static_cast<int>(rows.size());
-  Slice out{std::make_unique<engine::Cluster>(config, engine::ClusterOptions{.weights = engine::WeightType::f32,
+  Slice out{std::make_unique<engine::Cluster>(config, engine::ClusterOptions{.weights = model::WeightType::f32,
                                                                              .use = engine::Use::inference,
                                                                              .capacity = machine_memory(),
                                                                              .threads = threads_})};

@@ -13,15 +13,15 @@ namespace mw::train {
 TrafficPlan::TrafficPlan(const engine::Cluster& cluster, const Settings& s)
     : cluster_(cluster),
       loss_chunk_(s.loss_chunk),
-      step_{.work = s.method == engine::Method::full ? mesh::Work::train_full : mesh::Work::train_lora,
-            .weight_bytes = s.model.weights == engine::WeightType::f32 ? 4 : 2,
-            .recompute = s.remat == engine::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers} {
+      step_{.work = s.method == model::TrainMethod::full ? mesh::Work::train_full : mesh::Work::train_lora,
+            .weight_bytes = s.model.weights == model::WeightType::f32 ? 4 : 2,
+            .recompute = s.remat == model::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers} {
   if (cluster.devices() < 2) return;
   planned_.emplace(cluster.config(), cluster.mesh(), cluster.placement(), step_);
   const mesh::WorkingForm form(cluster.mesh(), cluster.placement(), mesh::engine_step(step_));
   // Streamed logits are of 16 bits (core/engine/transformer/loss.cpp).
-  const bool streams = s.model.weights == engine::WeightType::bf16 && engine::packed_kernels() != nullptr &&
-                       s.method == engine::Method::lora;
+  const bool streams = s.model.weights == model::WeightType::bf16 && engine::packed_kernels() != nullptr &&
+                       s.method == model::TrainMethod::lora;
   for (int d = 0; d < cluster.devices(); ++d)
     logit_row_bytes_.push_back(
         mesh::local_config(cluster.config(), form, cluster.placement(), cluster.mesh(), d).config.vocab *

@@ -114,10 +114,10 @@ void Run::traffic(const std::vector<data::Batch>& micro) {
 void Run::load() {
   emit(event::StateChanged{RunState::running});
   std::optional<formats::Adapter> adapter;
-  if (s_.method == engine::Method::lora && !s_.adapter.empty()) adapter = read_adapter(s_.adapter, s_.model.path);
+  if (s_.method == model::TrainMethod::lora && !s_.adapter.empty()) adapter = read_adapter(s_.adapter, s_.model.path);
   s_.model.context = s_.data.max_len;
   model_ = load_model(s_.model, progress("loading weights"));
-  if (s_.method == engine::Method::lora) {
+  if (s_.method == model::TrainMethod::lora) {
     if (adapter) {
       const float dropout = s_.lora.dropout;
       s_.lora = lora_options(*adapter);

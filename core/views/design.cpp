@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/views/design.h"
 
+#include "core/experiment/settings.h"
 #include "core/mesh/collectives/engine_step.h"
 #include "core/plan/time/collective_time.h"
 #include "core/plan/time/step_time.h"
-#include "core/experiment/settings.h"
 
 namespace mw::runs {
 
@@ -13,7 +13,7 @@ namespace {
 // The engine goes by its own options: a rank for each module.
 std::vector<mesh::AdapterShape> adapters_of(const Experiment& e, const plan::Request& r,
                                             const model::TensorInventory& inventory) {
-  const bool here = r.stack == plan::Stack::engine && r.method == plan::Method::lora && !r.targets.empty();
+  const bool here = r.stack == plan::Stack::engine && r.method == model::TrainMethod::lora && !r.targets.empty();
   return here ? adapter_shapes(r.model, lora_options(e)) : plan::adapter_shapes(r, inventory);
 }
 
@@ -26,9 +26,9 @@ void set_collectives(Design& d, std::vector<mesh::Collective> list) {
 }
 
 mesh::EngineStep engine_step_of(const plan::Request& r) {
-  return {.work = r.method == plan::Method::full ? mesh::Work::train_full : mesh::Work::train_lora,
+  return {.work = r.method == model::TrainMethod::full ? mesh::Work::train_full : mesh::Work::train_lora,
           .weight_bytes = plan::bytes_of(r.weights),
-          .recompute = r.train.remat == plan::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
+          .recompute = r.train.remat == model::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
 }
 
 }  // namespace

@@ -82,8 +82,8 @@ TEST(Arena, ANetworkThatDoesNotFitIsRefusedAndLeavesNothing) {
   Device device(Bytes(256 << 10), 1);
   EXPECT_THROW(
       {
-        Network network(tiny_config(), device, WeightType::f32);
-        network.set_trainable(Method::full);
+        Network network(tiny_config(), device, model::WeightType::f32);
+        network.set_trainable(model::TrainMethod::full);
         network.forward_backward(packed_batch(64, 64, 61), {});
       },
       Error);
@@ -98,7 +98,7 @@ long status_kib(const char* key) {
 }
 
 // In a child of its own: this process's allocations so far would blur it. Returns ledger peak / RSS growth.
-double ledger_over_rss(WeightType type, Method method, Remat remat) {
+double ledger_over_rss(model::WeightType type, model::TrainMethod method, model::Remat remat) {
   int fds[2];
   if (pipe(fds) != 0) throw std::runtime_error("pipe");
   const pid_t child = fork();
@@ -111,7 +111,7 @@ double ledger_over_rss(WeightType type, Method method, Remat remat) {
     c.sliding_window = 64;
     Network network(c, device, type);
     network.init_random(1);
-    if (method == Method::lora) network.add_lora(all_projections(8), 1);
+    if (method == model::TrainMethod::lora) network.add_lora(all_projections(8), 1);
     network.set_trainable(method);
     AdamW adam(device, network.parameters(), {});
     const OwnedBatch batch = packed_batch(4, 128, 8192);
@@ -137,8 +137,8 @@ double ledger_over_rss(WeightType type, Method method, Remat remat) {
 
 TEST(Arena, PeakAgreesWithTheProcessWithinFivePercent) {
   if (mw::test::kInstrumented) GTEST_SKIP() << "sanitizers add memory of their own";
-  EXPECT_NEAR(ledger_over_rss(WeightType::f32, Method::lora, Remat::none), 1, 0.05);
-  EXPECT_NEAR(ledger_over_rss(WeightType::bf16, Method::full, Remat::layer), 1, 0.05);
+  EXPECT_NEAR(ledger_over_rss(model::WeightType::f32, model::TrainMethod::lora, model::Remat::none), 1, 0.05);
+  EXPECT_NEAR(ledger_over_rss(model::WeightType::bf16, model::TrainMethod::full, model::Remat::layer), 1, 0.05);
 }
 
 TEST(ThreadPool, CoversEveryIndexOnceAndRethrows) {

@@ -43,7 +43,7 @@ TEST_P(ImpossibleModel, IsNamedAndNothingIsAllocated) {
   model::Config c = as_family(tiny_config(), GetParam().family);
   GetParam().change(c);
   Device device(Bytes(0), 1);
-  const Problem p = problem_of([&] { Network network(c, device, WeightType::f32); });
+  const Problem p = problem_of([&] { Network network(c, device, model::WeightType::f32); });
   EXPECT_EQ(p.id, "ARCH");
   EXPECT_EQ(p.file, c.id);
   EXPECT_THAT(p.message, HasSubstr(GetParam().says));
@@ -81,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(BrokenWeights, AreNamedByTensorAndElement) {
   const float infinity = std::numeric_limits<float>::infinity();
-  for (const WeightType type : {WeightType::f32, WeightType::bf16})
+  for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16})
     for (const float bad : {NAN, infinity, -infinity}) {
       Device device(Bytes(0), 1);
       Network network(tiny_config(), device, type);
@@ -104,7 +104,7 @@ TEST(BrokenWeights, AreNamedByTensorAndElement) {
 
 TEST(Context, LongerThanTheModelsIsRefusedBeforeAnythingIsAllocated) {
   Device device(Bytes(0), 1);
-  Network network(tiny_config(), device, WeightType::f32);  // 128 positions
+  Network network(tiny_config(), device, model::WeightType::f32);  // 128 positions
   const Bytes weights = device.arena.use().at_peak.total();
   const std::vector<int> prompt(100, 3);
   const Problem p = problem_of([&] { Sampler(network).generate(prompt, {.max_new_tokens = 29}); });

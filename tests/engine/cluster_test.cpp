@@ -30,15 +30,15 @@ std::vector<mesh::Mesh> some_meshes() {
 }
 
 TEST_P(OnMesh, OneDeviceIsTheNetworkBitForBit) {
-  for (const Method method : {Method::lora, Method::full}) {
+  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
     const Training t{.method = method, .steps = 3};
     const auto cluster = cluster_for(config, t);
     Course course;
     for (int i = 1; i <= t.steps; ++i) step(*cluster, t, i, course);
     Device device(Bytes(0), 1);
-    Network network(config, device, WeightType::f32);
+    Network network(config, device, model::WeightType::f32);
     network.load(random_source(3));
-    if (method == Method::lora) network.add_lora(all_projections(4), 5), randomise_adapters(network, 6);
+    if (method == model::TrainMethod::lora) network.add_lora(all_projections(4), 5), randomise_adapters(network, 6);
     network.set_trainable(method);
     AdamW optimizer(device, network.parameters(), {.weight_decay = 0.01});
     for (int i = 1; i <= t.steps; ++i) {
@@ -59,12 +59,12 @@ TEST_P(OnMesh, OneDeviceIsTheNetworkBitForBit) {
 }
 
 TEST_P(OnMesh, LearnsAsOneDevice) {
-  for (const Method method : {Method::lora, Method::full}) {
+  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
     Training t{.rules = tunix_rules(config), .method = method};
     const Course one = course_of(config, t);
     ASSERT_LT(one.losses[9], one.losses[1]) << "the same batch, later";
     for (const mesh::Mesh& mesh : meshes()) {
-      SCOPED_TRACE(mesh::to_text(mesh) + (method == Method::full ? ", full" : ", LoRA"));
+      SCOPED_TRACE(mesh::to_text(mesh) + (method == model::TrainMethod::full ? ", full" : ", LoRA"));
       t.mesh = mesh;
       const Course many = course_of(config, t);
       expect_close(many, one);
@@ -75,7 +75,7 @@ TEST_P(OnMesh, LearnsAsOneDevice) {
 
 // Tensor by tensor, before an optimizer makes much of little.
 TEST_P(OnMesh, GradientsAreThoseOfOneDevice) {
-  for (const Method method : {Method::lora, Method::full}) {
+  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
     Training t{.rules = tunix_rules(config), .method = method, .rows = 8, .full_rows = false};
     const auto gradients = [&] {
       const auto cluster = cluster_for(config, t);
@@ -117,8 +117,8 @@ TEST_P(OnMesh, GradientsAreThoseOfOneDevice) {
 TEST_P(OnMesh, Bf16StaysCloseToOneDevice) {
   model::Config all = config;
   all.experts_per_token = all.experts;  // a rounded score may choose another
-  for (const Method method : {Method::lora, Method::full}) {
-    Training t{.rules = tunix_rules(config), .method = method, .type = WeightType::bf16, .steps = 5};
+  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
+    Training t{.rules = tunix_rules(config), .method = method, .type = model::WeightType::bf16, .steps = 5};
     const Course one = course_of(all, t);
     for (const mesh::Mesh& mesh : some_meshes()) {
       t.mesh = mesh;
@@ -133,10 +133,10 @@ TEST_P(OnMesh, RematAccumulationDropoutAndPaddingChangeNothing) {
   const Course one = course_of(config, t);
   for (const mesh::Mesh& mesh : some_meshes()) {
     SCOPED_TRACE(mesh::to_text(mesh));
-    t.mesh = mesh, t.remat = Remat::none;
+    t.mesh = mesh, t.remat = model::Remat::none;
     const Course kept = course_of(config, t);
     expect_close(kept, one);
-    for (const Remat remat : {Remat::block, Remat::layer}) {
+    for (const model::Remat remat : {model::Remat::block, model::Remat::layer}) {
       t.remat = remat;
       EXPECT_TRUE(course_of(config, t) == kept) << "remat " << static_cast<int>(remat);
     }
@@ -144,7 +144,7 @@ TEST_P(OnMesh, RematAccumulationDropoutAndPaddingChangeNothing) {
 }
 
 TEST_P(OnMesh, DevicesWithoutRowsOrLossTokensTakePart) {
-  for (const Method method : {Method::lora, Method::full}) {
+  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
     Training t{.rules = tunix_rules(config), .method = method, .steps = 3, .rows = 1};
     const Course one = course_of(config, t);
     for (const mesh::Mesh& mesh : {grid(2, 2), grid(4, 1)}) {
@@ -167,7 +167,7 @@ TEST_P(OnMesh, DevicesWithoutRowsOrLossTokensTakePart) {
 // PyTorch's FSDP2: rows as they come, the last pieces smaller or empty.
 TEST_P(OnMesh, UnevenPiecesAreWholeInUse) {
   const model::Config uneven = as_family(tiny_config(), GetParam());
-  for (const Method method : {Method::lora, Method::full}) {
+  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
     Training t{.rules = {.preset = mesh::Preset::fsdp}, .method = method, .steps = 4, .rows = 7};
     const Course one = course_of(uneven, t);
     for (const int fsdp : {3, 5}) {
@@ -184,9 +184,9 @@ TEST_P(OnMesh, RepeatedHeadsAndAPaddedVocabularyAreWholeInUse) {
   for (model::Layer& l : c.layers) l.heads = 8;
   c = as_family(c, GetParam());
   if (c.experts > 0) c.expert_dim = 20;
-  for (const Method method : {Method::lora, Method::full})
-    for (const WeightType type : {WeightType::f32, WeightType::bf16}) {
-      c.experts_per_token = type == WeightType::bf16 ? c.experts : std::min(2, c.experts);
+  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full})
+    for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16}) {
+      c.experts_per_token = type == model::WeightType::bf16 ? c.experts : std::min(2, c.experts);
       Training t{.rules = {.preset = mesh::Preset::megatron}, .method = method, .type = type, .steps = 4};
       const Course one = course_of(c, t);
       for (const mesh::Mesh& mesh : {grid(1, 2), grid(1, 4), grid(2, 4)}) {
@@ -198,7 +198,7 @@ TEST_P(OnMesh, RepeatedHeadsAndAPaddedVocabularyAreWholeInUse) {
 }
 
 TEST_P(OnMesh, ClumsySpecsAreRight) {
-  for (const Method method : {Method::lora, Method::full}) {
+  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
     Training t{.rules = tunix_rules(config), .method = method, .steps = 3};
     const Course one = course_of(config, t);
     const std::vector<mesh::Rule> presets = t.rules.overrides;
@@ -212,13 +212,13 @@ TEST_P(OnMesh, ClumsySpecsAreRight) {
 }
 
 TEST_P(OnMesh, StartsWithTheSameValues) {
-  for (const WeightType type : {WeightType::f32, WeightType::bf16}) {
+  for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16}) {
     const mesh::Rules rules = tunix_rules(config);
     Cluster one(config, {.weights = type}), many(config, {.mesh = grid(2, 2), .rules = rules, .weights = type});
     for (Cluster* c : {&one, &many}) {
       c->init_random(7);
       c->add_lora(all_projections(4), 8);
-      c->train(Method::lora, {});
+      c->train(model::TrainMethod::lora, {});
     }
     for (size_t i = 0; i < one.inventory().tensors().size(); ++i) {
       const auto count = static_cast<size_t>(one.inventory().tensors()[i].elements());
@@ -241,8 +241,8 @@ TEST_P(OnMesh, StartsWithTheSameValues) {
 
 // As a checkpoint does: whole tensors out of one mesh, into another.
 TEST_P(OnMesh, GoesOnOnAnotherMesh) {
-  for (const Method method : {Method::lora, Method::full})
-    for (const WeightType type : {WeightType::f32, WeightType::bf16}) {
+  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full})
+    for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16}) {
       Training t{.rules = tunix_rules(config), .method = method, .type = type};
       const auto one = cluster_for(config, t);
       t.mesh = grid(2, 1);
@@ -304,13 +304,14 @@ std::string text_of_error(const std::function<void()>& work) {
 
 TEST(ClusterErrors, BadMeshesAndSpecsAreRefused) {
   const model::Config config = divisible("gemma3");
-  const auto made = [&](const mesh::Mesh& mesh, const mesh::Rules& rules = {}, WeightType type = WeightType::f32) {
+  const auto made = [&](const mesh::Mesh& mesh, const mesh::Rules& rules = {},
+                        model::WeightType type = model::WeightType::f32) {
     return text_of_error([&] { Cluster cluster(config, {.mesh = mesh, .rules = rules, .weights = type}); });
   };
   EXPECT_THAT(made(grid(5, 1)), ::testing::HasSubstr("FSDP-1"));
   EXPECT_THAT(made(grid(1, 5)), ::testing::HasSubstr("TP-1"));
   EXPECT_THAT(made(grid(8, 16)), ::testing::HasSubstr("MESH-SIZE"));
-  EXPECT_THAT(made(grid(2, 1), {}, WeightType::int8), ::testing::HasSubstr("DTYPE"));
+  EXPECT_THAT(made(grid(2, 1), {}, model::WeightType::int8), ::testing::HasSubstr("DTYPE"));
   EXPECT_THAT(made(grid(2, 1), {.overrides = {{"q_proj", mesh::parse_spec("(expert, -, -)")}}}),
               ::testing::HasSubstr("SPEC-AXIS"));
 }
@@ -395,7 +396,7 @@ TEST(ClusterErrors, AThousandStartsAndCancelsLeaveNothing) {
       // As a step, but for the update: the weights stay as they are.
       const OwnedBatch batch = full_batch(t.rows, t.len, config.vocab, 1);
       cluster->zero_gradients();
-      cluster->forward_backward(batch, {.remat = Remat::layer}, stop.get_token());
+      cluster->forward_backward(batch, {.remat = model::Remat::layer}, stop.get_token());
     } catch (const Error& error) {
       ASSERT_EQ(error.kind(), Error::Kind::cancelled) << error.what();
       ++cancelled;

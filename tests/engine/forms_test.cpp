@@ -23,7 +23,7 @@ void PrintTo(const Form& f, std::ostream* os) {
 
 std::vector<float> logits_of(const fs::path& folder) {
   Device device(Bytes(0), 1);
-  Network network(formats::read_config(folder), device, WeightType::f32);
+  Network network(formats::read_config(folder), device, model::WeightType::f32);
   const formats::HfWeights weights(folder, network.inventory());
   network.load({.f32 = [&](size_t i, std::int64_t first, std::span<float> out) { weights.read_f32(i, first, out); },
                 .bf16 = {}});

@@ -80,30 +80,30 @@ INSTANTIATE_TEST_SUITE_P(Families, GradientsOf, ::testing::ValuesIn(families()),
 
 TEST_P(GradientsOf, LoraOfEveryProjectionMatchFiniteDifferences) {
   Device device(Bytes(0), 1);
-  Network network(config, device, WeightType::f32);
+  Network network(config, device, model::WeightType::f32);
   fill(network, 3);
   network.add_lora(all_projections(), 5);
   randomise_adapters(network, 6);
-  network.set_trainable(Method::lora);
+  network.set_trainable(model::TrainMethod::lora);
   ASSERT_EQ(network.parameters().size(), 2 * network.inventory().lora_targets().size());
   expect_gradients_match(network, packed_batch(3, 14, 61), options_with());
 }
 
 TEST(Gradients, LoraWithDropoutMatchesFiniteDifferencesOfTheSameMask) {
   Device device(Bytes(0), 1);
-  Network network(tiny_config(), device, WeightType::f32);
+  Network network(tiny_config(), device, model::WeightType::f32);
   fill(network, 3);
   network.add_lora(all_projections(3, 0.3f), 5);
   randomise_adapters(network, 6);
-  network.set_trainable(Method::lora);
+  network.set_trainable(model::TrainMethod::lora);
   expect_gradients_match(network, packed_batch(2, 14, 61), options_with(9));
 }
 
 TEST_P(GradientsOf, FullTrainingMatchFiniteDifferences) {
   Device device(Bytes(0), 1);
-  Network network(config, device, WeightType::f32);
+  Network network(config, device, model::WeightType::f32);
   fill(network, 4);
-  network.set_trainable(Method::full);
+  network.set_trainable(model::TrainMethod::full);
   const auto tensors = network.inventory().tensors();
   const auto buffers = std::count_if(tensors.begin(), tensors.end(), [](const auto& t) { return t.is_buffer; });
   ASSERT_EQ(network.parameters().size() + static_cast<size_t>(buffers), tensors.size());
@@ -112,11 +112,11 @@ TEST_P(GradientsOf, FullTrainingMatchFiniteDifferences) {
 
 TEST(Gradients, ScaleAndAccumulateOverMicroBatches) {
   Device device(Bytes(0), 1);
-  Network network(tiny_config(), device, WeightType::f32);
+  Network network(tiny_config(), device, model::WeightType::f32);
   fill(network, 4);
   network.add_lora(all_projections(), 5);
   randomise_adapters(network, 6);
-  network.set_trainable(Method::lora);
+  network.set_trainable(model::TrainMethod::lora);
   const OwnedBatch one = packed_batch(2, 14, 61, 1), two = packed_batch(2, 14, 61, 2);
   StepOptions o;
   const LossSum a = network.forward_backward(one, o);

@@ -28,7 +28,7 @@ int best_next(Network& network, const std::vector<int>& ids) {
 
 TEST_P(Greedy, DecodingThroughTheCacheEqualsArgmaxOfFullForwards) {  // far past the window of 5
   Device device(Bytes(0), 2);
-  Network network(as_family(tiny_config(), GetParam()), device, WeightType::f32);
+  Network network(as_family(tiny_config(), GetParam()), device, model::WeightType::f32);
   fill(network, 8, 0.25f);
   network.add_lora(all_projections(), 5);
   randomise_adapters(network, 6);

@@ -20,7 +20,7 @@ model::Config config() {
   return c;
 }
 
-std::vector<float> logits_of(WeightType type, double* weight_bytes) {
+std::vector<float> logits_of(model::WeightType type, double* weight_bytes) {
   Device device(Bytes(0), 2);
   Network network(config(), device, type);
   test::fill(network, 5, 0.1f);
@@ -33,9 +33,9 @@ std::vector<float> logits_of(WeightType type, double* weight_bytes) {
 
 TEST(Int8, LogitsStayCloseToThoseOfF32InLessMemory) {
   double f32_bytes = 0, bf16_bytes = 0, int8_bytes = 0;
-  const std::vector<float> exact = logits_of(WeightType::f32, &f32_bytes);
-  const std::vector<float> half = logits_of(WeightType::bf16, &bf16_bytes);
-  const std::vector<float> bytes = logits_of(WeightType::int8, &int8_bytes);
+  const std::vector<float> exact = logits_of(model::WeightType::f32, &f32_bytes);
+  const std::vector<float> half = logits_of(model::WeightType::bf16, &bf16_bytes);
+  const std::vector<float> bytes = logits_of(model::WeightType::int8, &int8_bytes);
   double difference = 0, size = 0;
   for (size_t i = 0; i < exact.size(); ++i) {
     difference += std::pow(static_cast<double>(bytes[i]) - static_cast<double>(exact[i]), 2);
@@ -84,7 +84,7 @@ TEST_P(Int8Families, LogitsStayCloseToF32AndDecodingSaysWhatFullForwardsSay) {
   const auto vocab = static_cast<size_t>(config.vocab);
   std::vector<float> exact(27 * vocab), bytes(27 * vocab);
   Device device(Bytes(0), 2);
-  Core f32(config, device, WeightType::f32), core(config, device, WeightType::int8);
+  Core f32(config, device, model::WeightType::f32), core(config, device, model::WeightType::int8);
   f32.load(normal_weights(0.1f), {});
   core.load(normal_weights(0.1f), {});
   f32.logits(b, {}, exact);
@@ -102,7 +102,7 @@ TEST_P(Int8Families, LogitsStayCloseToF32AndDecodingSaysWhatFullForwardsSay) {
     const Continuation step{0, std::span<const int>(b.ids).subspan(first, end - first)};
     const float* logits = advance(core, cache, {&step, 1});
     for (size_t i = 0; i < vocab; ++i)
-      ASSERT_NEAR(logits[i], bytes[(end - 1) * vocab + i], test::tolerance(WeightType::int8, 2e-5f, 6e-2f))
+      ASSERT_NEAR(logits[i], bytes[(end - 1) * vocab + i], test::tolerance(model::WeightType::int8, 2e-5f, 6e-2f))
           << "token " << end;
   }
 }
@@ -110,7 +110,7 @@ TEST_P(Int8Families, LogitsStayCloseToF32AndDecodingSaysWhatFullForwardsSay) {
 // What a row answers at temperature 0 is bitwise its own affair: alone, and in a full batch, adapters too.
 TEST_P(Int8Families, ARowAnswersTheSameAloneAndInAFullBatch) {
   if (!packed_kernels()) GTEST_SKIP() << "OpenBLAS adds in another order for another number of rows";
-  for (const WeightType type : {WeightType::bf16, WeightType::int8}) {
+  for (const model::WeightType type : {model::WeightType::bf16, model::WeightType::int8}) {
     const model::Config config = family(GetParam());
     Device device(Bytes(0), 2);
     Network network(config, device, type);
@@ -128,9 +128,9 @@ TEST_P(Int8Families, ARowAnswersTheSameAloneAndInAFullBatch) {
 
 TEST(Int8, CannotBeTrained) {
   Device device(Bytes(0), 1);
-  Network network(config(), device, WeightType::int8);
+  Network network(config(), device, model::WeightType::int8);
   network.add_lora(test::all_projections(), 1);
-  EXPECT_THROW(network.set_trainable(Method::lora), Error);
+  EXPECT_THROW(network.set_trainable(model::TrainMethod::lora), Error);
 }
 
 }  // namespace

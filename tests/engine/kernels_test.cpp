@@ -246,7 +246,7 @@ TEST(Gemm, AgreesWithDoubleArithmetic) {
     for (const Size s : {Size{1, 33, 20}, Size{5, 70, 100}, Size{9, 7, 3}, Size{70, 41, 65}, Size{33, 3, 300000},
                          Size{20, 300000, 3}}) {
       Device device(Bytes(0), threads);
-      Gemm gemm(device, WeightType::f32);
+      Gemm gemm(device, model::WeightType::f32);
       const auto size = [](std::int64_t a, std::int64_t b) { return static_cast<size_t>(a * b); };
       const std::vector<float> a = normals(size(s.m, s.k), 1), b = normals(size(s.n, s.k), 2);
       std::vector<std::uint16_t> bits(b.size());

@@ -80,15 +80,15 @@ inline WeightSource random_source(std::uint64_t seed, float scale = 0.2f) {
 struct Training {
   mesh::Mesh mesh{};
   mesh::Rules rules{};
-  Method method = Method::lora;
-  WeightType type = WeightType::f32;
-  Remat remat = Remat::none;
+  model::TrainMethod method = model::TrainMethod::lora;
+  model::WeightType type = model::WeightType::f32;
+  model::Remat remat = model::Remat::none;
   int steps = 10, accumulation = 1, rows = 8, len = 12;
   float dropout = 0;
   bool full_rows = true;  // else padded and packed
   Bytes capacity{};
   // Small where every weight moves: AdamW's first steps go by the sign of gradients that are nothing but rounding.
-  float learning_rate() const { return method == Method::full ? 5e-4f : 3e-3f; }
+  float learning_rate() const { return method == model::TrainMethod::full ? 5e-4f : 3e-3f; }
 };
 
 struct Course {
@@ -113,9 +113,9 @@ inline std::unique_ptr<Cluster> cluster_for(const model::Config& config, const T
   auto cluster = std::make_unique<Cluster>(
       config, ClusterOptions{.mesh = t.mesh, .rules = t.rules, .weights = t.type, .capacity = t.capacity});
   cluster->load(random_source(3));
-  if (t.method == Method::lora) cluster->add_lora(all_projections(4, t.dropout), 5);
+  if (t.method == model::TrainMethod::lora) cluster->add_lora(all_projections(4, t.dropout), 5);
   cluster->train(t.method, {.weight_decay = 0.01});
-  if (t.method == Method::lora) randomise_adapters(*cluster, 6);
+  if (t.method == model::TrainMethod::lora) randomise_adapters(*cluster, 6);
   return cluster;
 }
 
@@ -148,9 +148,9 @@ inline Course course_of(const model::Config& config, const Training& t) {
   return course;
 }
 
-inline void expect_close(const Course& found, const Course& expected, WeightType type = WeightType::f32) {
+inline void expect_close(const Course& found, const Course& expected, model::WeightType type = model::WeightType::f32) {
   ASSERT_EQ(found.losses.size(), expected.losses.size());
-  const bool exact = type == WeightType::f32;
+  const bool exact = type == model::WeightType::f32;
   for (size_t i = 0; i < found.losses.size(); ++i) {
     EXPECT_NEAR(found.losses[i], expected.losses[i], (exact ? 1e-5 : 3e-3) * expected.losses[i]) << "step " << i + 1;
     if (!exact) continue;
@@ -175,9 +175,9 @@ inline Moves counted(const Cluster& cluster, int device) {
 }
 
 inline mesh::EngineStep engine_step(const Training& t) {
-  return {.work = t.method == Method::full ? mesh::Work::train_full : mesh::Work::train_lora,
-          .weight_bytes = t.type == WeightType::bf16 ? 2 : 4,
-          .recompute = t.remat == Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
+  return {.work = t.method == model::TrainMethod::full ? mesh::Work::train_full : mesh::Work::train_lora,
+          .weight_bytes = t.type == model::WeightType::bf16 ? 2 : 4,
+          .recompute = t.remat == model::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
 }
 
 // Full rows: every token has a loss.

@@ -81,7 +81,7 @@ TEST_F(Packed, ProductsAgreeWithDoubleArithmetic) {
   for (const int threads : {1, 3})
     for (const Size s : kSizes) {
       Device device(Bytes(0), threads);
-      Gemm gemm(device, WeightType::bf16);
+      Gemm gemm(device, model::WeightType::bf16);
       const Matrix a = normals(s.m, s.k, 1), b = normals(s.n, s.k, 2), z = normals(s.m, s.rank, 3),
                    l = normals(s.n, s.rank, 4), l_t = transposed(l);
       const std::vector<std::uint16_t> w = packed(b);
@@ -139,7 +139,7 @@ TEST(Int8, ProductsAgreeWithDoubleArithmetic) {
     for (const Size s : {Size{1, 32, 2, 0}, Size{1, 544, 640, 0}, Size{2, 96, 130, 3}, Size{5, 160, 1088, 0},
                          Size{9, 64, 66, 16}, Size{24, 96, 258, 0}, Size{25, 96, 258, 4}, Size{70, 1056, 1090, 0}}) {
       Device device(Bytes(0), threads);
-      Gemm gemm(device, WeightType::int8);
+      Gemm gemm(device, model::WeightType::int8);
       const Matrix a = normals(s.m, s.k, 1), z = normals(s.m, s.rank, 3), l = normals(s.n, s.rank, 4);
       const Int8 w(normals(s.n, s.k, 2));
       std::vector<float> c(static_cast<size_t>(s.m * s.n), 1.0f);
@@ -159,7 +159,7 @@ TEST(Int8, ProductsAgreeWithDoubleArithmetic) {
 TEST_F(Packed, FactorsKeptInF32ArePackedOnTheWay) {
   for (const Size s : {Size{17, 16, 640, 0}, Size{700, 5, 70, 0}, Size{40, 77, 1031, 0}, Size{33, 640, 7, 0}}) {
     Device device(Bytes(0), 2);
-    Gemm gemm(device, WeightType::bf16);
+    Gemm gemm(device, model::WeightType::bf16);
     const Matrix a = normals(s.m, s.k, 1), b = normals(s.n, s.k, 2), b_t = transposed(b);
     std::vector<float> nt(static_cast<size_t>(s.m * s.n)), nn = nt;
     gemm.nt(s.m, s.n, s.k, 2.0f, a.at.data(), {.f32 = b.at.data()}, 0.0f, nt.data());
@@ -176,7 +176,7 @@ TEST_F(Packed, FactorsKeptInF32ArePackedOnTheWay) {
 
 TEST_F(Packed, BlocksOfAttentionInEveryOrientation) {
   Device device(Bytes(0), 1);
-  Gemm gemm(device, WeightType::bf16);
+  Gemm gemm(device, model::WeightType::bf16);
   gemm.prepare_blocks();
   for (const Size s : {Size{9, 5, 3, 0}, Size{64, 130, 256, 0}, Size{700, 48, 64, 0}, Size{33, 640, 530, 0}}) {
     const Matrix a = normals(s.m, s.k, 1), b = normals(s.n, s.k, 2), a_t = transposed(a), b_t = transposed(b);
@@ -201,7 +201,7 @@ TEST_F(Packed, BlocksOfAttentionInEveryOrientation) {
 
 TEST_F(Packed, ARowDoesNotDependOnTheRowsBesideIt) {
   Device device(Bytes(0), 2);
-  Gemm gemm(device, WeightType::bf16);
+  Gemm gemm(device, model::WeightType::bf16);
   const std::int64_t rows = 100, n = 96, k = 1500;
   const Matrix a = normals(rows, k, 1), b = normals(n, k, 2);
   const std::vector<std::uint16_t> w = packed(b);
@@ -215,7 +215,7 @@ TEST_F(Packed, ARowDoesNotDependOnTheRowsBesideIt) {
 
 TEST_F(Packed, ARowOfADecodedBatchDoesNotDependOnItsSize) {
   Device device(Bytes(0), 2);
-  Gemm gemm(device, WeightType::bf16);
+  Gemm gemm(device, model::WeightType::bf16);
   for (const std::int64_t k : {2, 66, 128, 1500}) {
     const std::int64_t n = 96, rank = 16;
     const Matrix a = normals(20, k, 1), b = normals(n, k, 2), z = normals(20, rank, 3), l = normals(n, rank, 4);
@@ -236,7 +236,7 @@ TEST_F(Packed, ARowOfADecodedBatchDoesNotDependOnItsSize) {
 
 TEST_F(Packed, StreamedTilesAreTheProduct) {
   Device device(Bytes(0), 2);
-  Gemm gemm(device, WeightType::bf16);
+  Gemm gemm(device, model::WeightType::bf16);
   const std::int64_t rows = 150, n = 1504, k = 66;
   const Matrix a = normals(rows, k, 1), b = normals(n, k, 2);
   const std::vector<std::uint16_t> w = packed(b);
@@ -287,7 +287,7 @@ TEST_F(Packed, GatheredStripesAreTheProduct) {
   for (const int threads : {1, 3})
     for (const Size s : {Size{5, 32, 64, 0}, Size{30, 160, 1504, 0}, Size{100, 96, 2080, 0}}) {
       Device device(Bytes(0), threads);
-      Gemm gemm(device, WeightType::bf16);
+      Gemm gemm(device, model::WeightType::bf16);
       const Matrix a = normals(s.m, s.k, 1), b = normals(s.k, s.n, 2), ra = rounded(a), rb = transposed(rounded(b));
       const std::vector<std::uint16_t> w = packed(b);
       std::vector<float> c(static_cast<size_t>(s.m * s.n), NAN);
@@ -310,7 +310,7 @@ TEST_F(Packed, FusedBranchesAreTheSeparateProducts) {
   for (const int threads : {1, 3})
     for (const Size s : {Size{75, 64, 96, 8}, Size{640, 96, 2080, 16}, Size{1300, 32, 640, 40}}) {
       Device device(Bytes(0), threads);
-      Gemm gemm(device, WeightType::bf16);
+      Gemm gemm(device, model::WeightType::bf16);
       ASSERT_TRUE(gemm.packed().fuses(s.m, s.k));
       const Matrix x = normals(s.m, s.k, 1), gain = normals(1, s.k, 2), b = normals(s.n, s.k, 3),
                    down = normals(s.rank, s.k, 4), up = normals(s.n, s.rank, 5), b_t = transposed(b),
@@ -342,7 +342,7 @@ TEST_F(Packed, FewRowsInOneDispatchAreTheSeparateProducts) {
   using Kind = PackedProduct::Kind;
   const auto factor = [](const Matrix& m) { return PackedProduct::Matrix{Kind::rows, nullptr, m.at.data(), {}}; };
   for (const int threads : {1, 3})
-    for (const WeightType type : {WeightType::bf16, WeightType::int8})
+    for (const model::WeightType type : {model::WeightType::bf16, model::WeightType::int8})
       for (const Size s : {Size{1, 544, 640, 16}, Size{3, 2080, 640, 5}, Size{9, 64, 34, 24}, Size{16, 320, 1100, 16},
                            Size{16, 32, 640, 64}, Size{16, 320, 64, 24}, Size{2, 96, 2, 0}}) {
         Device device(Bytes(0), threads);
@@ -360,7 +360,8 @@ TEST_F(Packed, FewRowsInOneDispatchAreTheSeparateProducts) {
         Branch both[2];
         for (size_t i = 0; i < 2; ++i) {
           c[i].resize(static_cast<size_t>(s.m * s.n)), c2[i] = c[i];
-          const WeightRef ref = type == WeightType::int8 ? bytes[i].ref() : WeightRef{.packed = panels[i].data()};
+          const WeightRef ref =
+              type == model::WeightType::int8 ? bytes[i].ref() : WeightRef{.packed = panels[i].data()};
           gemm.nt(s.m, s.rank, s.k, 1.0f, y.at.data(), {.f32 = low_a.at.data()}, 0.0f, z.data());
           gemm.nt(s.m, s.n, s.k, 1.0f, y.at.data(), ref, 0.0f, c[i].data(),
                   {s.rank > 0 ? z.data() : nullptr, low_b.at.data(), s.rank, 0.5f});
@@ -384,7 +385,7 @@ TEST_F(Packed, SumsOverRowsAgreeWithDoubleArithmetic) {
   for (const int threads : {1, 3})
     for (const Size s : {Size{7, 40, 0, 3}, Size{1030, 96, 0, 16}, Size{60, 1200, 0, 70}}) {
       Device device(Bytes(0), threads);
-      Gemm gemm(device, WeightType::bf16);
+      Gemm gemm(device, model::WeightType::bf16);
       const Matrix l = normals(s.m, s.rank, 1), x = normals(s.m, s.n, 2), gain = normals(1, s.n, 3);
       std::vector<float> inv(static_cast<size_t>(s.m));
       Matrix y = x;

@@ -80,7 +80,7 @@ class Parity : public ::testing::TestWithParam<const char*> {
     step_.loss_chunk = 16;
   }
 
-  std::unique_ptr<Network> network(WeightType type) {
+  std::unique_ptr<Network> network(model::WeightType type) {
     auto n = std::make_unique<Network>(config_, device_, type);
     const formats::HfWeights weights(folder_, n->inventory());
     n->load({.f32 = [&](size_t i, std::int64_t first, std::span<float> out) { weights.read_f32(i, first, out); },
@@ -120,9 +120,9 @@ class Parity : public ::testing::TestWithParam<const char*> {
   }
 
   void expect_adapter_parity(const fs::path& folder) {
-    const auto n = network(WeightType::f32);
+    const auto n = network(model::WeightType::f32);
     add_adapter(*n, folder);
-    n->set_trainable(Method::lora);
+    n->set_trainable(model::TrainMethod::lora);
     const formats::SafetensorsFile expected(folder / "expected.safetensors");
     EXPECT_LT(worst_logit(*n, batch_, read(expected, "logits")), 1e-4);
     EXPECT_NEAR(mean(n->forward_backward(batch_, step_)), read(expected, "loss").data[0], 2e-6);
@@ -163,7 +163,7 @@ class Parity : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(Parity, LogitsAndLossOfTransformers) {
-  const auto n = network(WeightType::f32);
+  const auto n = network(model::WeightType::f32);
   EXPECT_LT(worst_logit(*n, batch_, read(expected_, "logits")), 1e-4);
   EXPECT_LT(worst_logit(*n, packed_, read(expected_, "packed_logits")), 1e-4);
   EXPECT_NEAR(mean(n->evaluate(batch_, step_)), read(expected_, "loss").data[0], 2e-6);
@@ -171,17 +171,17 @@ TEST_P(Parity, LogitsAndLossOfTransformers) {
 
 TEST_P(Parity, Bf16WeightsWithRoundedEmbeddingScale) {
   // The reference keeps f32 activations; packed kernels round them, which shows in the third digit of a logit.
-  const auto n = network(WeightType::bf16);
+  const auto n = network(model::WeightType::bf16);
   EXPECT_LT(worst_logit(*n, batch_, read(expected_, "bf16_weights.logits")),
-            test::tolerance(WeightType::bf16, 1e-4f, 0.1f));
+            test::tolerance(model::WeightType::bf16, 1e-4f, 0.1f));
   EXPECT_NEAR(mean(n->evaluate(batch_, step_)), read(expected_, "bf16_weights.loss").data[0],
-              test::tolerance(WeightType::bf16, 2e-6f, 5e-3f));
+              test::tolerance(model::WeightType::bf16, 2e-6f, 5e-3f));
 }
 
 TEST_P(Parity, GradientsOfEveryWeight) {
-  for (const Remat remat : {Remat::none, Remat::layer}) {
-    const auto n = network(WeightType::f32);
-    n->set_trainable(Method::full);
+  for (const model::Remat remat : {model::Remat::none, model::Remat::layer}) {
+    const auto n = network(model::WeightType::f32);
+    n->set_trainable(model::TrainMethod::full);
     step_.remat = remat;
     n->forward_backward(batch_, step_);
     for (const Parameter& p : n->parameters()) {
@@ -197,9 +197,9 @@ TEST_P(Parity, AdaptersOfPeft) {
 }
 
 TEST_P(Parity, TwentyStepsOfTorchAdamWOnAdapters) {
-  const auto n = network(WeightType::f32);
+  const auto n = network(model::WeightType::f32);
   add_adapter(*n, folder_ / "lora");
-  n->set_trainable(Method::lora);
+  n->set_trainable(model::TrainMethod::lora);
   expect_trajectory(*n, folder_ / "adamw_lora");
   if (!fs::exists(folder_ / "adamw_lora" / "adapter_config.json")) return;  // kept for some fixtures only
   const formats::Adapter after = formats::read_peft(folder_ / "adamw_lora", n->inventory());
@@ -213,8 +213,8 @@ TEST_P(Parity, TwentyStepsOfTorchAdamWOnAdapters) {
 class FullParity : public Parity {};  // the fixture with every weight trained
 
 TEST_P(FullParity, TwentyStepsOfTorchAdamWOnEveryWeight) {
-  const auto n = network(WeightType::f32);
-  n->set_trainable(Method::full);
+  const auto n = network(model::WeightType::f32);
+  n->set_trainable(model::TrainMethod::full);
   expect_trajectory(*n, folder_ / "adamw_full");
   const formats::SafetensorsFile final(folder_ / "adamw_full" / "final.safetensors");
   for (const Parameter& p : n->parameters())

@@ -10,8 +10,9 @@
 #include <memory>
 #include <mutex>
 
-#include "core/engine/transformer/core.h"
+#include "core/engine/distributed/mesh_collectives.h"
 #include "core/engine/generate/sampler.h"
+#include "core/engine/transformer/core.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
 
@@ -45,8 +46,8 @@ inline void join(const mesh::LocalSlice& s, const float* local, float* whole) { 
 }
 
 struct Trial {
-  WeightType type = WeightType::f32;
-  Method method = Method::lora;
+  model::WeightType type = model::WeightType::f32;
+  model::TrainMethod method = model::TrainMethod::lora;
   int rank = 3;
   float dropout = 0, scale = 0.2f;
   std::vector<std::string> targets = all_projections().targets;
@@ -74,7 +75,7 @@ class MeshModel {
     LoraOptions lora = all_projections(trial.rank, trial.dropout);
     lora.targets = trial.targets;
     std::vector<mesh::AdapterShape> shapes;
-    if (trial.method == Method::lora)
+    if (trial.method == model::TrainMethod::lora)
       for (const ResolvedLora& r : resolve_lora(whole_, lora)) {
         shapes.push_back({r.target.role, r.target.layer, r.rank});
         lora_.push_back(r);
@@ -84,10 +85,10 @@ class MeshModel {
     form_ = std::make_unique<mesh::WorkingForm>(mesh, placement_, mesh::StepShape{});
     for (int d = 0; d < fabric_.devices(); ++d) {
       devices_.push_back(std::make_unique<Device>(Bytes(0), 1));
-      parts_.push_back(std::make_unique<MeshPart>(config, *form_, placement_, fabric_.port(d)));
+      parts_.push_back(std::make_unique<MeshCollectives>(config, *form_, placement_, fabric_.port(d)));
       networks_.push_back(std::make_unique<Network>(*parts_.back(), *devices_.back(), trial.type));
       fill_part(*networks_.back(), *parts_.back());
-      if (trial.method == Method::lora) add_adapters(*networks_.back(), *parts_.back(), lora);
+      if (trial.method == model::TrainMethod::lora) add_adapters(*networks_.back(), *parts_.back(), lora);
       networks_.back()->set_trainable(trial.method);
     }
   }
@@ -167,7 +168,7 @@ class MeshModel {
   }
   Bill planned(mesh::StepShape step) {
     step.activation_bytes = step.adapter_bytes = step.gradient_bytes = 4;
-    step.weight_bytes = trial_.type == WeightType::f32 ? 4 : 2;
+    step.weight_bytes = trial_.type == model::WeightType::f32 ? 4 : 2;
     Bill bill;
     for (const mesh::Collective& c : mesh::collectives(config_, mesh_, placement_, step)) book(bill, c);
     return bill;
@@ -177,12 +178,12 @@ class MeshModel {
   }
 
   Network& network(size_t device) { return *networks_[device]; }
-  MeshPart& part(size_t device) { return *parts_[device]; }
+  MeshCollectives& part(size_t device) { return *parts_[device]; }
   size_t devices() const { return parts_.size(); }
   const mesh::Placement& placement() const { return placement_; }
 
  private:
-  void fill_part(Network& network, const MeshPart& part) {
+  void fill_part(Network& network, const MeshCollectives& part) {
     std::vector<float> local;
     size_t at = whole_.tensors().size();
     network.load({.f32 =
@@ -191,7 +192,7 @@ class MeshModel {
                         if (index != at) {
                           std::vector<float> all(static_cast<size_t>(t.elements()));
                           fill_values(3, index, trial_.scale, all.data(), t.elements());
-                          local = cut(mesh::local_slice(part.local, t), all.data());
+                          local = cut(mesh::local_slice(part.local(), t), all.data());
                           at = index;
                         }
                         std::copy_n(local.data() + first, out.size(), out.data());
@@ -199,7 +200,7 @@ class MeshModel {
                   .bf16 = {}});
   }
 
-  void add_adapters(Network& network, const MeshPart& part, const LoraOptions& lora) {
+  void add_adapters(Network& network, const MeshCollectives& part, const LoraOptions& lora) {
     network.add_lora(lora, 5);
     ASSERT_EQ(network.lora().size(), lora_.size());
     for (size_t i = 0; i < lora_.size(); ++i) {
@@ -207,7 +208,7 @@ class MeshModel {
       std::vector<float> b(static_cast<size_t>(r.target.out * r.rank));
       fill_values(6, i, 0.3f, b.data(), r.target.out * r.rank);
       const std::vector<float> own =
-          cut(mesh::local_slice(part.local, r.target, model::Role::lora_b, r.rank), b.data());
+          cut(mesh::local_slice(part.local(), r.target, model::Role::lora_b, r.rank), b.data());
       ASSERT_EQ(own.size(), network.lora()[i].b.size());
       std::copy(own.begin(), own.end(), network.lora()[i].b.begin());
     }
@@ -250,7 +251,7 @@ class MeshModel {
   // --- Gradients: parts of a sum and parts of a tensor are added, whole ones are equal on all devices of a group ---
 
   void add(Outcome& out, const std::string& name, const mesh::Placed& placed, std::int64_t size, size_t parameter,
-           const std::function<mesh::LocalSlice(const MeshPart&)>& slice) {
+           const std::function<mesh::LocalSlice(const MeshCollectives&)>& slice) {
     std::vector<float>& whole = out.gradients[name];
     whole.assign(static_cast<size_t>(size), 0.0f);
     // Along the axes of its block every device has a part of the tensor or of the sum; along others the same.
@@ -274,12 +275,12 @@ class MeshModel {
 
   void collect(Outcome& out) {
     size_t parameter = 0;
-    if (trial_.method == Method::full) {
+    if (trial_.method == model::TrainMethod::full) {
       for (size_t i = 0; i < whole_.tensors().size(); ++i) {
         const model::Tensor& t = whole_.tensors()[i];
         if (t.is_buffer) continue;
         add(out, t.name, placement_.tensors[i], t.elements(), parameter++,
-            [&](const MeshPart& p) { return mesh::local_slice(p.local, t); });
+            [&](const MeshCollectives& p) { return mesh::local_slice(p.local(), t); });
       }
       return;
     }
@@ -287,8 +288,9 @@ class MeshModel {
       for (const model::Role role : {model::Role::lora_a, model::Role::lora_b}) {
         const mesh::Placed& placed = placement_.adapters[2 * i + (role == model::Role::lora_b)];
         const std::int64_t side = role == model::Role::lora_a ? lora_[i].target.in : lora_[i].target.out;
-        add(out, placed.name, placed, side * lora_[i].rank, parameter++,
-            [&](const MeshPart& p) { return mesh::local_slice(p.local, lora_[i].target, role, lora_[i].rank); });
+        add(out, placed.name, placed, side * lora_[i].rank, parameter++, [&](const MeshCollectives& p) {
+          return mesh::local_slice(p.local(), lora_[i].target, role, lora_[i].rank);
+        });
       }
   }
 
@@ -301,7 +303,7 @@ class MeshModel {
   std::unique_ptr<mesh::WorkingForm> form_;
   std::vector<ResolvedLora> lora_;
   std::vector<std::unique_ptr<Device>> devices_;
-  std::vector<std::unique_ptr<MeshPart>> parts_;
+  std::vector<std::unique_ptr<MeshCollectives>> parts_;
   std::vector<std::unique_ptr<Network>> networks_;
 };
 
@@ -317,7 +319,7 @@ class WholeModel {
                            out[i] = trial.scale * rng.normal_at(static_cast<std::uint64_t>(first) + i);
                        },
                    .bf16 = {}});
-    if (trial.method == Method::lora) {
+    if (trial.method == model::TrainMethod::lora) {
       LoraOptions lora = all_projections(trial.rank, trial.dropout);
       lora.targets = trial.targets;
       network_.add_lora(lora, 5);

@@ -31,11 +31,11 @@ class MeshFamilies : public ::testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(Mesh, MeshFamilies, ::testing::ValuesIn(families()), family_name);
 
 TEST_P(MeshFamilies, PartsOfHeadsColumnsAndVocabularyMakeTheLossAndGradientsOfTheWhole) {
-  for (const Method method : {Method::lora, Method::full}) {
-    const Trial trial{.method = method, .dropout = method == Method::lora ? 0.2f : 0.0f};
+  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
+    const Trial trial{.method = method, .dropout = method == model::TrainMethod::lora ? 0.2f : 0.0f};
     const MeshModel::Outcome whole = WholeModel(config, trial).step(batch);
     for (const int n : {2, 4}) {
-      SCOPED_TRACE((method == Method::lora ? "LoRA, tp " : "full, tp ") + std::to_string(n));
+      SCOPED_TRACE((method == model::TrainMethod::lora ? "LoRA, tp " : "full, tp ") + std::to_string(n));
       MeshModel parts(config, tp(n), trial);
       const MeshModel::Outcome out = parts.step(batch);
       expect_close(whole, out, 1e-6, 1e-5, 1e-5);
@@ -55,10 +55,10 @@ TEST_P(MeshFamilies, RowsSplitOverTheBatchKeepTheirDropoutAndTheirLoss) {
 }
 
 TEST_P(MeshFamilies, RecomputingMakesTheSameBits) {
-  for (const Method method : {Method::lora, Method::full}) {
-    Trial trial{.method = method, .dropout = method == Method::lora ? 0.2f : 0.0f};
+  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
+    Trial trial{.method = method, .dropout = method == model::TrainMethod::lora ? 0.2f : 0.0f};
     const MeshModel::Outcome kept = MeshModel(config, tp(2), trial).step(batch);
-    for (const Remat remat : {Remat::block, Remat::layer}) {
+    for (const model::Remat remat : {model::Remat::block, model::Remat::layer}) {
       trial.step.remat = remat;
       EXPECT_TRUE(MeshModel(config, tp(2), trial).step(batch) == kept) << static_cast<int>(remat);
     }
@@ -76,16 +76,17 @@ TEST_P(MeshFamilies, LogitsOfSomeRowsAtATimeMakeTheSameLoss) {
 }
 
 TEST_P(MeshFamilies, EveryCollectiveMovesWhatThePlanSays) {
-  for (const Method method : {Method::lora, Method::full})
-    for (const Remat remat : {Remat::none, Remat::block, Remat::layer})
+  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full})
+    for (const model::Remat remat : {model::Remat::none, model::Remat::block, model::Remat::layer})
       for (const mesh::Mesh& mesh : {tp(4), two(2, 2)}) {
         SCOPED_TRACE(mesh::to_text(mesh) + ", remat " + std::to_string(static_cast<int>(remat)));
         Trial trial{.method = method};
         trial.step.remat = remat;
         MeshModel parts(config, mesh, trial);
         parts.step(batch);
-        const mesh::StepShape step{.work = method == Method::lora ? mesh::Work::train_lora : mesh::Work::train_full,
-                                   .recompute = remat == Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
+        const mesh::StepShape step{
+            .work = method == model::TrainMethod::lora ? mesh::Work::train_lora : mesh::Work::train_full,
+            .recompute = remat == model::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
         for (int d = 0; d < mesh.devices(); ++d) {
           const MeshModel::Bill planned = parts.planned(d, batch, step);
           EXPECT_FALSE(planned.empty());
@@ -162,11 +163,11 @@ model::Config wide(const std::string& family, int vocab) {
 TEST_P(MeshFamilies, PackedWeightsInPartsAreCloseToTheWhole) {
   // Panels whole and in parts; of 2047 rows in two parts the last has a row of padding, in its second stripe.
   for (const auto& [vocab, n] : {std::pair{2048, 2}, std::pair{2048, 4}, std::pair{2047, 2}})
-    for (const Method method : {Method::lora, Method::full}) {
+    for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
       SCOPED_TRACE(std::to_string(vocab) + " rows, tp " + std::to_string(n));
       model::Config wider = wide(GetParam(), vocab);
       if (wider.experts > 0) wider.experts_per_token = wider.experts;  // a rounded score may choose another
-      const Trial trial{.type = WeightType::bf16, .method = method, .scale = 0.06f};
+      const Trial trial{.type = model::WeightType::bf16, .method = method, .scale = 0.06f};
       const OwnedBatch rows = packed_batch(2, 24, vocab);
       const MeshModel::Outcome whole = WholeModel(wider, trial).step(rows);
       const MeshModel::Outcome out = MeshModel(wider, tp(n), trial).step(rows);
@@ -193,7 +194,7 @@ TEST(MeshHeads, QueryHeadsReadTheirKvHeadWhereverTheMeshCuts) {
     for (model::Layer& l : config.layers) l.heads = c.heads, l.kv_heads = c.kv_heads, l.mlp_dim = 48;
     mesh::Rules rules{.preset = mesh::Preset::megatron};
     if (c.whole_keys) rules.overrides = {{"k_proj|v_proj", mesh::parse_spec("(-, -, -)")}};
-    for (const Method method : {Method::lora, Method::full}) {
+    for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
       const Trial trial{.method = method};
       const OwnedBatch batch = packed_batch(2, 16, 61);
       expect_close(WholeModel(config, trial).step(batch), MeshModel(config, tp(c.devices), trial, rules).step(batch),
@@ -217,7 +218,7 @@ TEST(MeshHeads, TwoModelAxesSplitHeadsAndVocabularyBetweenThem) {
   even.vocab = 64;
   const mesh::Mesh mesh{{{"a", 2}, {"b", 2}}};
   const OwnedBatch batch = packed_batch(2, 16, 61);
-  for (const Method method : {Method::lora, Method::full}) {
+  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
     const Trial trial{.method = method};
     MeshModel parts(even, mesh, trial, rules);
     expect_close(WholeModel(even, trial).step(batch), parts.step(batch), 1e-6, 1e-5, 1e-5);

@@ -17,7 +17,7 @@ namespace {
 
 class SamplerTest : public ::testing::Test {
  protected:
-  SamplerTest() : device_(Bytes(0), 2), network_(tiny_config(), device_, WeightType::f32) {
+  SamplerTest() : device_(Bytes(0), 2), network_(tiny_config(), device_, model::WeightType::f32) {
     fill(network_, 8, 0.25f);
     network_.add_lora(all_projections(), 5);
     randomise_adapters(network_, 6);
@@ -57,9 +57,10 @@ INSTANTIATE_TEST_SUITE_P(Families, Decode, ::testing::ValuesIn(families()), fami
 
 TEST_P(Decode, CachedLogitsEqualFullForwardLogits) {  // prompts shorter and longer than the window, 27 tokens in all
   Device device(Bytes(0), 2);
-  for (const WeightType type : {WeightType::f32, WeightType::bf16}) {
+  for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16}) {
     model::Config config = as_family(tiny_config(), GetParam());
-    if (type != WeightType::f32) config.experts_per_token = config.experts;  // a rounded score may choose another
+    if (type != model::WeightType::f32)
+      config.experts_per_token = config.experts;  // a rounded score may choose another
     Core core(config, device, type);
     core.load({.f32 =
                    [](size_t index, std::int64_t first, std::span<float> out) {
@@ -91,7 +92,7 @@ TEST_P(Decode, CachedLogitsEqualFullForwardLogits) {  // prompts shorter and lon
 // Rows that continue in pieces of several tokens, at different places, together: what chunked prefill needs.
 TEST_P(Decode, PiecesOfSeveralRowsEqualFullForwards) {
   Device device(Bytes(0), 2);
-  Core core(as_family(tiny_config(), GetParam()), device, WeightType::f32);
+  Core core(as_family(tiny_config(), GetParam()), device, model::WeightType::f32);
   core.load({.f32 =
                  [](size_t index, std::int64_t first, std::span<float> out) {
                    const Rng rng{8, index};

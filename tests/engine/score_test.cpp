@@ -18,7 +18,7 @@ constexpr int kVocab = 61;
 
 class ScoreTest : public testing::Test {
  protected:
-  ScoreTest() : device_(Bytes(0), 2), network_(tiny_config(), device_, WeightType::f32) {
+  ScoreTest() : device_(Bytes(0), 2), network_(tiny_config(), device_, model::WeightType::f32) {
     fill(network_, 8, 0.25f);
     network_.add_lora(all_projections(), 5);
     randomise_adapters(network_, 6);

@@ -101,9 +101,10 @@ INSTANTIATE_TEST_SUITE_P(Families, Serving, ::testing::ValuesIn(families()), fam
 // What continuous batching does: requests come and go at their own pace, prompts whole and in pieces beside rows that
 // decode, in blocks that others had before.
 TEST_P(Serving, ChunksAndDecodingRowsTogetherEqualFullForwards) {
-  for (const WeightType type : {WeightType::f32, WeightType::bf16}) {
+  for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16}) {
     Device device(Bytes(0), 2);
-    if (type != WeightType::f32) config_.experts_per_token = config_.experts;  // a rounded score may choose another
+    if (type != model::WeightType::f32)
+      config_.experts_per_token = config_.experts;  // a rounded score may choose another
     Network network(config_, device, type, Use::inference);
     fill(network, 8, 0.25f);
     for (const int block_size : {1, 4, 16}) {
@@ -148,7 +149,7 @@ TEST_P(Serving, ChunksAndDecodingRowsTogetherEqualFullForwards) {
 
 TEST_P(Serving, BitsDoNotDependOnWhichBlocksAreNeighbours) {
   Device device(Bytes(0), 2);
-  Network network(config_, device, WeightType::f32);
+  Network network(config_, device, model::WeightType::f32);
   fill(network, 8, 0.25f);
   const std::vector<int> ids = text(2, kContext);
   const auto decoded = [&](int apart) {
@@ -170,7 +171,7 @@ TEST_P(Serving, BitsDoNotDependOnWhichBlocksAreNeighbours) {
 
 TEST_P(Serving, SharedBlocksGiveTheSameBitsAsBlocksOfOnesOwn) {
   Device device(Bytes(0), 2);
-  Network network(config_, device, WeightType::f32);
+  Network network(config_, device, model::WeightType::f32);
   fill(network, 8, 0.25f);
   const std::vector<int> ids = text(1, 30);
   constexpr int kShared = 16, kBlock = 4;
@@ -213,9 +214,9 @@ TEST_P(Serving, SharedBlocksGiveTheSameBitsAsBlocksOfOnesOwn) {
 }
 
 TEST_P(Serving, EveryRowHasItsOwnAdapter) {
-  for (const WeightType type : {WeightType::f32, WeightType::bf16}) {
+  for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16}) {
     Device device(Bytes(0), 2);
-    if (type != WeightType::f32) config_.experts_per_token = config_.experts;
+    if (type != model::WeightType::f32) config_.experts_per_token = config_.experts;
     Network base(config_, device, type), first(config_, device, type), second(config_, device, type);
     for (Network* n : {&base, &first, &second}) fill(*n, 8, 0.25f);
     first.add_lora(all_projections(), 5);
@@ -257,7 +258,7 @@ TEST_P(Serving, EveryRowHasItsOwnAdapter) {
 // Rows of few kernels' width: more of them are multiplied in another order.
 TEST_P(Serving, ARowsBitsDoNotDependOnItsCompany) {
   Device device(Bytes(0), 2);
-  Network network(config_, device, WeightType::f32);
+  Network network(config_, device, model::WeightType::f32);
   fill(network, 8, 0.25f);
   const auto run = [&](int rows) {
     Server server(network, room_of(config_, 4, 121));
@@ -290,7 +291,7 @@ TEST_P(Serving, ARowsBitsDoNotDependOnItsCompany) {
 
 TEST(Server, RefusesWhatDoesNotFitAndComputesNothing) {
   Device device(Bytes(0), 2);
-  Network network(tiny_config(), device, WeightType::f32);
+  Network network(tiny_config(), device, model::WeightType::f32);
   fill(network, 8);
   ServeRoom missing = room_of(tiny_config(), 4, 10);
   missing.groups[0].layers.clear();
@@ -317,7 +318,7 @@ TEST(Server, RefusesWhatDoesNotFitAndComputesNothing) {
   EXPECT_TRUE(refused({}, 0, blocks, -1));
   EXPECT_TRUE(refused(ids, kContext - 3, blocks, -1));
   EXPECT_THROW(server.step({}), Error);
-  Network tuned(tiny_config(), device, WeightType::f32);
+  Network tuned(tiny_config(), device, model::WeightType::f32);
   tuned.add_lora(all_projections(), 1);
   EXPECT_THROW(Server(tuned, room_of(tiny_config(), 4, 10)), Error);
   std::vector<AdapterValues> cut = values_of(tuned);
@@ -327,7 +328,7 @@ TEST(Server, RefusesWhatDoesNotFitAndComputesNothing) {
 
 TEST(Server, GivesItsMemoryBack) {
   Device device(Bytes(0), 2);
-  Network network(tiny_config(), device, WeightType::f32);
+  Network network(tiny_config(), device, model::WeightType::f32);
   const Ledger before = device.arena.use().now;
   {
     Server server(network, room_of(tiny_config(), 4, 10));

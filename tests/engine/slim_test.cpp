@@ -8,9 +8,9 @@
 #include <functional>
 
 #include "core/base/error.h"
+#include "core/engine/generate/sampler.h"
 #include "core/engine/kernels/gemm.h"
 #include "core/engine/kernels/slim.h"
-#include "core/engine/generate/sampler.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
 
@@ -113,7 +113,7 @@ TEST_F(SlimWeights, ProductsAreThoseOfPanelsBitForBit) {
           const Bits bits = values(n, k, element), packed = panels(n, k, bits);
           const Slim slim(n, k, bits);
           Device device(Bytes(0), threads);
-          Gemm gemm(device, WeightType::bf16);
+          Gemm gemm(device, model::WeightType::bf16);
           const Rng rng{5};
           std::vector<float> a(static_cast<size_t>(m * k)), z(static_cast<size_t>(m * 8)),
               l(static_cast<size_t>(n * 8));
@@ -147,7 +147,7 @@ struct Loaded {
   Device device{Bytes(0), 2};
   Network network;
   Loaded(const model::Config& config, Use use, const Element& element)
-      : network(config, device, WeightType::bf16, use) {
+      : network(config, device, model::WeightType::bf16, use) {
     network.load({.f32 =
                       [&](size_t index, std::int64_t first, std::span<float> out) {
                         const Rng rng{8, index};
@@ -208,7 +208,7 @@ TEST_F(SlimWeights, TakeThreeQuartersOfTheMemoryAndAtMostAsMuchWhereTheyDoNotFit
 TEST(Slim, CannotBeTrained) {
   Loaded model(larger(), Use::inference, normal);
   model.network.add_lora(test::all_projections(), 1);
-  EXPECT_THROW(model.network.set_trainable(Method::lora), Error);
+  EXPECT_THROW(model.network.set_trainable(model::TrainMethod::lora), Error);
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ struct Outcome {
 
 struct Setting {
   int threads = 1;
-  WeightType type = WeightType::f32;
-  Method method = Method::lora;
+  model::WeightType type = model::WeightType::f32;
+  model::TrainMethod method = model::TrainMethod::lora;
   float dropout = 0;
   StepOptions step{};
 };
@@ -30,7 +30,7 @@ Outcome outcome(const Setting& s, const OwnedBatch& batch, const model::Config& 
   Device device(Bytes(0), s.threads);
   Network network(config, device, s.type);
   fill(network, 3, 0.2f);
-  if (s.method == Method::lora) {
+  if (s.method == model::TrainMethod::lora) {
     network.add_lora(all_projections(3, s.dropout), 5);
     randomise_adapters(network, 6);
   }
@@ -56,12 +56,12 @@ INSTANTIATE_TEST_SUITE_P(Step, EveryFamily, ::testing::ValuesIn(families()), fam
 
 TEST_P(EveryFamily, RematNeverChangesABit) {
   const OwnedBatch batch = packed_batch(3, 20, 61);
-  for (const Method method : {Method::lora, Method::full})
-    for (const WeightType type : {WeightType::f32, WeightType::bf16}) {
-      Setting s{.type = type, .method = method, .dropout = method == Method::lora ? 0.2f : 0.0f};
+  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full})
+    for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16}) {
+      Setting s{.type = type, .method = method, .dropout = method == model::TrainMethod::lora ? 0.2f : 0.0f};
       const Outcome kept = outcome(s, batch, config);
       ASSERT_GT(kept.loss, 0);
-      for (const Remat remat : {Remat::block, Remat::layer}) {
+      for (const model::Remat remat : {model::Remat::block, model::Remat::layer}) {
         s.step.remat = remat;
         EXPECT_TRUE(outcome(s, batch, config) == kept) << "remat " << static_cast<int>(remat);
       }
@@ -70,7 +70,7 @@ TEST_P(EveryFamily, RematNeverChangesABit) {
 
 TEST_P(EveryFamily, ChunkedLossEqualsUnchunked) {
   const OwnedBatch batch = packed_batch(3, 20, 61);
-  for (const Method method : {Method::lora, Method::full}) {
+  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
     Setting s{.method = method};
     s.step.loss_chunk = 0;
     const Outcome whole = outcome(s, batch, config);
@@ -93,7 +93,7 @@ TEST_P(EveryFamily, IsTheSameBitForBitWhenRepeated) {
 
 TEST_P(EveryFamily, ThreadCountOnlyChangesRounding) {
   const OwnedBatch batch = packed_batch(5, 70, 61);
-  for (const Method method : {Method::lora, Method::full}) {
+  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
     const Outcome one = outcome({.threads = 1, .method = method}, batch, config),
                   two = outcome({.threads = 2, .method = method}, batch, config);
     EXPECT_NEAR(one.loss, two.loss, 1e-5 * one.loss);
@@ -114,9 +114,9 @@ TEST_P(EveryFamily, Bf16WeightsStayCloseToF32) {
   for (model::Config c : {config, in_panels(config)}) {
     c.experts_per_token = c.experts;  // a rounded score may choose another
     const OwnedBatch batch = packed_batch(3, 20, c.vocab);
-    for (const Method method : {Method::lora, Method::full}) {
+    for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
       const Outcome exact = outcome({.method = method}, batch, c),
-                    rounded = outcome({.type = WeightType::bf16, .method = method}, batch, c);
+                    rounded = outcome({.type = model::WeightType::bf16, .method = method}, batch, c);
       EXPECT_NEAR(rounded.loss, exact.loss, 0.02 * exact.loss);
       EXPECT_LT(relative_distance(exact, rounded),
                 config.attention_scale == 1 ? 0.15 : 0.05);  // unscaled scores are steep
@@ -173,11 +173,11 @@ TEST(Step, ABatchWithoutLossLeavesGradientsAlone) {
 TEST(Step, EvaluationEqualsTrainingLossWithoutDropoutAndTouchesNothing) {
   const OwnedBatch batch = packed_batch(3, 20, 61);
   Device device(Bytes(0), 1);
-  Network network(tiny_config(), device, WeightType::f32);
+  Network network(tiny_config(), device, model::WeightType::f32);
   fill(network, 3);
   network.add_lora(all_projections(3, 0.5f), 5);
   randomise_adapters(network, 6);
-  network.set_trainable(Method::lora);
+  network.set_trainable(model::TrainMethod::lora);
   const LossSum evaluated = network.evaluate(batch, {});
   for (const float g : all_gradients(network)) ASSERT_EQ(g, 0);
   const LossSum trained = network.forward_backward(batch, {});
@@ -188,7 +188,7 @@ TEST(Step, EvaluationEqualsTrainingLossWithoutDropoutAndTouchesNothing) {
 
 TEST(Lora, StartsAsTheBaseModelWithKaimingUniformA) {
   Device device(Bytes(0), 1);
-  Network network(tiny_config(), device, WeightType::f32);
+  Network network(tiny_config(), device, model::WeightType::f32);
   fill(network, 3);
   const OwnedBatch batch = packed_batch(2, 20, 61);
   const double base = network.evaluate(batch, {}).sum;
@@ -206,7 +206,7 @@ TEST(Lora, StartsAsTheBaseModelWithKaimingUniformA) {
 
 TEST(Lora, PatternsOverrideRankAndAlphaAsInPeft) {
   Device device(Bytes(0), 1);
-  Network network(tiny_config(), device, WeightType::f32);
+  Network network(tiny_config(), device, model::WeightType::f32);
   LoraOptions o = all_projections(4);
   o.rank_pattern = {
       {"layers.1.self_attn.q_proj", 2}, {"down_proj", 7}, {"proj", 99}};  // "proj" is no whole path element
@@ -227,7 +227,7 @@ TEST(Lora, PatternsOverrideRankAndAlphaAsInPeft) {
 
 TEST(Network, RefusesBadBatches) {
   Device device(Bytes(0), 1);
-  Network network(tiny_config(), device, WeightType::f32);
+  Network network(tiny_config(), device, model::WeightType::f32);
   const auto rejects = [&](auto change) {
     OwnedBatch b = packed_batch(2, 20, 61);
     change(b);
@@ -244,9 +244,9 @@ TEST(Network, RefusesBadBatches) {
 TEST(Training, FullTrainingInBf16MemorisesThroughF32Masters) {
   const OwnedBatch batch = packed_batch(2, 20, 61);
   Device device(Bytes(0), 2);
-  Network network(tiny_config(), device, WeightType::bf16);
+  Network network(tiny_config(), device, model::WeightType::bf16);
   network.init_random(1);
-  network.set_trainable(Method::full);
+  network.set_trainable(model::TrainMethod::full);
   AdamW optimizer(device, network.parameters(), {});
   const double before = network.evaluate(batch, {}).sum;
   for (int t = 1; t <= 60; ++t) {

@@ -32,8 +32,8 @@ inline model::Config tiny_config() {
 }
 
 // Packed kernels round activations to bf16; comparisons with f32 activations are as loose as that.
-inline float tolerance(WeightType type, float exact, float rounded) {
-  return type != WeightType::f32 && packed_kernels() ? rounded : exact;
+inline float tolerance(model::WeightType type, float exact, float rounded) {
+  return type != model::WeightType::f32 && packed_kernels() ? rounded : exact;
 }
 
 struct OwnedBatch {

@@ -49,17 +49,17 @@ const auto* const kFigures = ::testing::AddGlobalTestEnvironment(new Figures);
 
 // Each axis in turn, inner first, or each piece from where it is: as long as pieces are equal, the bytes are.
 TEST_P(MeshTraffic, OfEqualPiecesIsThatOfStagedCollectives) {
-  for (const Method method : {Method::lora, Method::full})
-    for (const WeightType type : {WeightType::f32, WeightType::bf16})
+  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full})
+    for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16})
       for (const mesh::Mesh& mesh : {grid(2, 1), grid(4, 1), grid(2, 1, 2), grid(1, 2), grid(2, 2), grid(1, 4),
                                      grid(4, 2), grid(2, 4), grid(2, 2, 2)}) {
         const Training t{.mesh = mesh,
                          .rules = tunix_rules(config),
                          .method = method,
                          .type = type,
-                         .remat = Remat::layer,
+                         .remat = model::Remat::layer,
                          .accumulation = 2};
-        SCOPED_TRACE(mesh::to_text(mesh) + (method == Method::full ? ", full" : ", LoRA"));
+        SCOPED_TRACE(mesh::to_text(mesh) + (method == model::TrainMethod::full ? ", full" : ", LoRA"));
         const auto cluster = expect_planned(config, t);
         for (int device = 0; device < cluster->devices(); ++device)
           EXPECT_EQ(counted(*cluster, device), staged(*cluster, t));
@@ -71,10 +71,10 @@ TEST_P(MeshTraffic, OfEqualPiecesIsThatOfStagedCollectives) {
 // PyTorch's FSDP2: rows as they come, the last pieces smaller or empty. No padding is read.
 TEST_P(MeshTraffic, OfUnevenPiecesIsOfTheirElements) {
   const model::Config uneven = as_family(tiny_config(), GetParam());
-  for (const Method method : {Method::lora, Method::full})
-    for (const WeightType type : {WeightType::f32, WeightType::bf16})
+  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full})
+    for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16})
       for (const mesh::Mesh& mesh : {grid(3, 1), grid(5, 1), grid(3, 1, 2)}) {
-        SCOPED_TRACE(mesh::to_text(mesh) + (method == Method::full ? ", full" : ", LoRA"));
+        SCOPED_TRACE(mesh::to_text(mesh) + (method == model::TrainMethod::full ? ", full" : ", LoRA"));
         const Training t{
             .mesh = mesh, .rules = {.preset = mesh::Preset::fsdp}, .method = method, .type = type, .rows = 7};
         const auto cluster = expect_planned(uneven, t);
@@ -88,21 +88,21 @@ TEST_P(MeshTraffic, OfRepeatedHeadsIsAmongThoseThatRepeat) {
   for (model::Layer& l : c.layers) l.heads = 8;
   c = as_family(c, GetParam());
   if (c.experts > 0) c.expert_dim = 20;
-  for (const Method method : {Method::lora, Method::full})
-    for (const WeightType type : {WeightType::f32, WeightType::bf16})
+  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full})
+    for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16})
       for (const mesh::Mesh& mesh : {grid(1, 2), grid(1, 4), grid(2, 4)}) {
-        SCOPED_TRACE(mesh::to_text(mesh) + (method == Method::full ? ", full" : ", LoRA"));
+        SCOPED_TRACE(mesh::to_text(mesh) + (method == model::TrainMethod::full ? ", full" : ", LoRA"));
         expect_planned(c, {.mesh = mesh, .rules = {.preset = mesh::Preset::megatron}, .method = method, .type = type});
       }
 }
 
 TEST_P(MeshTraffic, OfClumsySpecsIsCountedAsSuch) {
-  for (const Method method : {Method::lora, Method::full})
+  for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full})
     for (const std::vector<mesh::Rule>& clumsy : clumsy_specs()) {
       Training t{.rules = tunix_rules(config), .method = method};
       t.rules.overrides.insert(t.rules.overrides.begin(), clumsy.begin(), clumsy.end());
       for (const mesh::Mesh& mesh : {grid(2, 2), grid(2, 2, 2), grid(2, 4)}) {
-        SCOPED_TRACE(mesh::to_text(mesh) + (method == Method::full ? ", full" : ", LoRA"));
+        SCOPED_TRACE(mesh::to_text(mesh) + (method == model::TrainMethod::full ? ", full" : ", LoRA"));
         t.mesh = mesh;
         const auto cluster = expect_planned(config, t);
         std::int64_t bytes = 0;
@@ -155,7 +155,7 @@ std::vector<std::string> odd_entries(const Moves& found, const Moves& expected) 
 }
 
 TEST_P(MeshTraffic, APlanOfAnotherSpecDoesNotAgree) {
-  const Training t{.mesh = grid(2, 2), .rules = tunix_rules(config), .method = Method::full};
+  const Training t{.mesh = grid(2, 2), .rules = tunix_rules(config), .method = model::TrainMethod::full};
   const auto cluster = after_a_step(config, t);
   Training other = t;
   other.rules.overrides.insert(other.rules.overrides.begin(), {"layers.1.up_proj$", mesh::parse_spec("(-, tp)")});
@@ -185,7 +185,7 @@ TEST_P(MeshTraffic, ACopyTooManyOrTooFewIsSeen) {
   using ::testing::Each;
   using ::testing::HasSubstr;
   using ::testing::SizeIs;
-  const Training t{.mesh = grid(2, 2), .rules = tunix_rules(config), .method = Method::full};
+  const Training t{.mesh = grid(2, 2), .rules = tunix_rules(config), .method = model::TrainMethod::full};
   const auto gather = Each(HasSubstr("all-gather over fsdp (2) of layers.2.down_proj"));
   const auto twice =
       odd_after(config, t, 1, [](Cluster& c) { ClusterFaults::read_weight_twice(c, "layers.2.down_proj", 1); });

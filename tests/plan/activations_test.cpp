@@ -25,7 +25,7 @@ class PublishedWorkingSet : public testing::TestWithParam<Shape> {};
 TEST_P(PublishedWorkingSet, IsWhatTheBuffersOfTheLayerAddUpTo) {
   const Shape& s = GetParam();
   Request r = request("llama3.1-8b", "1xh100", Stack::torchtune, {{"fsdp", 1}});
-  r.method = Method::full;
+  r.method = model::TrainMethod::full;
   r.model.dim = s.dim;
   r.model.qk_norm = s.qk_norm;
   r.model.norm_form = s.norm;

@@ -4,12 +4,12 @@
 #include <deque>
 #include <numeric>
 
-#include "core/engine/kernels/packed.h"
-#include "core/engine/transformer/network.h"
-#include "core/engine/transformer/optimizer.h"
 #include "core/engine/generate/sampler.h"
 #include "core/engine/generate/score.h"
 #include "core/engine/generate/serving.h"
+#include "core/engine/kernels/packed.h"
+#include "core/engine/transformer/network.h"
+#include "core/engine/transformer/optimizer.h"
 #include "tests/engine/families.h"
 
 namespace mw::plan::local {
@@ -80,11 +80,11 @@ model::Config small_config(const Sizes& sizes, const std::string& family) {
 
 Outcome run(const model::Config& config, const TrainRun& r) {
   engine::Device device(Bytes(0), r.threads);
-  Network network(config, device, static_cast<engine::WeightType>(r.weights));
+  Network network(config, device, r.weights);
   network.init_random(1);
-  if (r.method == Method::lora)
+  if (r.method == model::TrainMethod::lora)
     network.add_lora({.rank = r.rank, .dropout = r.dropout, .targets = r.targets, .rank_pattern = r.rank_pattern}, 1);
-  network.set_trainable(static_cast<engine::Method>(r.method));
+  network.set_trainable(r.method);
   engine::AdamW optimizer(device, network.parameters(), {});
   const Arrays a(r.rows, r.len, r.loss_per_row), held_out(r.eval_rows, r.eval_len, r.eval_len);
   const auto evaluate = [&] {
@@ -93,8 +93,7 @@ Outcome run(const model::Config& config, const TrainRun& r) {
   evaluate();
   for (int step = 1; step <= (r.generate > 0 ? 3 : 2); ++step) {
     network.zero_gradients();
-    network.forward_backward(a.batch(r.rows, r.len),
-                             {.remat = static_cast<engine::Remat>(r.remat), .loss_chunk = r.chunk});
+    network.forward_backward(a.batch(r.rows, r.len), {.remat = r.remat, .loss_chunk = r.chunk});
     optimizer.step(step, 1e-3f, 1.0f, optimizer.gradient_norm());
     network.parameters_changed();
     evaluate();
@@ -164,7 +163,7 @@ Outcome run_server(const model::Config& config, Network& network, const Inferenc
 
 Outcome run(const model::Config& config, const InferenceRun& r) {
   engine::Device device(Bytes(0), r.threads);
-  Network network(config, device, static_cast<engine::WeightType>(r.weights), engine::Use::inference);
+  Network network(config, device, r.weights, engine::Use::inference);
   network.init_random(1);
   if (r.work == InferenceRun::Work::serve) return run_server(config, network, r);
   if (r.rank > 0) network.add_lora({.rank = r.rank, .targets = {"q_proj", "down_proj"}}, 1);

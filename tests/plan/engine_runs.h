@@ -24,9 +24,9 @@ model::Config small_config(const Sizes& sizes = {});
 model::Config small_config(const Sizes& sizes, const std::string& family);
 
 struct TrainRun {
-  Method method = Method::lora;
-  WeightType weights = WeightType::f32;
-  Remat remat = Remat::none;
+  model::TrainMethod method = model::TrainMethod::lora;
+  model::WeightType weights = model::WeightType::f32;
+  model::Remat remat = model::Remat::none;
   int rank = 8, chunk = 64, rows = 4, len = 64, threads = 2, loss_per_row = 48;
   float dropout = 0;
   std::vector<std::string> targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
@@ -40,7 +40,7 @@ struct InferenceRun {
   enum class Work { generate, score, serve } work = Work::generate;
   int rows = 1, len = 1, new_tokens = 1;  // of prompts, or of the text that is scored; of a server's requests
   int chunk = 0, top_k = 0;               // scoring; tokens of a server's step
-  WeightType weights = WeightType::f32;
+  model::WeightType weights = model::WeightType::f32;
   int rank = 0, threads = 2;  // of adapters on q_proj and down_proj, 0: none
 };
 // Twice, for buffers that are kept.

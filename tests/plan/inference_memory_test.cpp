@@ -26,7 +26,7 @@ TEST_P(InferenceMemory, IsPredictedAsTheEngineMeasuresIt) {
   }
 }
 
-constexpr auto kBf16 = WeightType::bf16, kInt8 = WeightType::int8;
+constexpr auto kBf16 = model::WeightType::bf16, kInt8 = model::WeightType::int8;
 INSTANTIATE_TEST_SUITE_P(
     Plan, InferenceMemory,
     testing::Values(Run{.rows = 1, .len = 30, .new_tokens = 50}, Run{.rows = 9, .len = 20, .new_tokens = 300},
@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(InferenceMemory, LogitsGrowWithTheBatchUnlessChunked) {
   const model::Config config = model::catalogue("gemma3-1b");
-  const InferenceModel model{.weights = WeightType::bf16};
+  const InferenceModel model{.weights = model::WeightType::bf16};
   const auto logits = [&](std::int64_t rows, int chunk) {
     return predict_memory(config, model, Scoring{rows, 1024, chunk, 0}).at_peak[MemoryCategory::logits];
   };

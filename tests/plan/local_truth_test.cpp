@@ -30,9 +30,9 @@ constexpr local::Sizes kFar{.vocab = 4096, .dim = 192, .mlp = 640, .head_dim = 6
 constexpr local::Sizes kOdd{.layers = 5, .vocab = 4099, .dim = 186, .mlp = 630, .head_dim = 46, .window = 50};
 
 std::vector<Row> table() {
-  constexpr auto none = Remat::none, block = Remat::block, layer = Remat::layer;
-  constexpr auto f32 = WeightType::f32, bf16 = WeightType::bf16, int8 = WeightType::int8;
-  constexpr auto full = Method::full;
+  constexpr auto none = model::Remat::none, block = model::Remat::block, layer = model::Remat::layer;
+  constexpr auto f32 = model::WeightType::f32, bf16 = model::WeightType::bf16, int8 = model::WeightType::int8;
+  constexpr auto full = model::TrainMethod::full;
   using enum Inference::Work;
   std::vector<Row> rows;
   const auto add = [&](const std::string& family, std::variant<Train, Inference> run,

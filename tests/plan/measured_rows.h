@@ -12,7 +12,7 @@ inline plan::Request small(int batch, int len, const std::string& target = "v5e-
   r.target = catalogue().target(target);
   r.mesh.axes = {{"fsdp", 1}};
   plan::set_stack(r, plan::Stack::maxtext);
-  r.method = plan::Method::full;
+  r.method = model::TrainMethod::full;
   r.train.batch = batch;
   r.train.epochs = 1;
   r.lengths.max_len = len;

@@ -24,32 +24,32 @@ constexpr local::Sizes kSixLayers{.layers = 6};
 
 std::vector<Case> cases() {
   using Run = local::TrainRun;
-  constexpr auto bf16 = WeightType::bf16;
+  constexpr auto bf16 = model::WeightType::bf16;
   std::vector<Case> all;
   const auto add = [&](const Run& run, const local::Sizes& sizes = {}, const std::string& family = "gemma3") {
     all.push_back({run, sizes, family});
   };
-  for (const Remat remat : {Remat::none, Remat::block, Remat::layer}) {
+  for (const model::Remat remat : {model::Remat::none, model::Remat::block, model::Remat::layer}) {
     add({.remat = remat});
     add({.remat = remat, .rank = 32, .chunk = 0});
     add({.weights = bf16, .remat = remat, .rank = 4, .chunk = 16, .rows = 2, .len = 100});
-    add({.method = Method::full, .remat = remat, .chunk = 128});
-    add({.method = Method::full, .weights = bf16, .remat = remat, .rows = 1, .len = 200});
+    add({.method = model::TrainMethod::full, .remat = remat, .chunk = 128});
+    add({.method = model::TrainMethod::full, .weights = bf16, .remat = remat, .rows = 1, .len = 200});
     add({.remat = remat, .rank = 16, .rows = 7, .len = 33, .loss_per_row = 5, .targets = {"q_proj", "v_proj"}});
     add({.remat = remat, .dropout = 0.1f}, kSixLayers);
     add({.remat = remat, .rank = 2, .targets = {"down_proj"}, .rank_pattern = {{"layers.3.mlp.down_proj", 64}}});
   }
   for (const int generate : {0, 100}) add({.weights = bf16, .rank = 16, .generate = generate}, kPanels);
-  add({.method = Method::full, .weights = bf16}, kPanels);
+  add({.method = model::TrainMethod::full, .weights = bf16}, kPanels);
   add({.chunk = 1});
   add({.chunk = 100000, .threads = 1});
   add({.rows = 1, .len = 17, .loss_per_row = 1});
-  add({.remat = Remat::layer, .rows = 2, .len = 64, .generate = 120}, kSixLayers);
+  add({.remat = model::Remat::layer, .rows = 2, .len = 64, .generate = 120}, kSixLayers);
   add({.chunk = 0, .rows = 16, .generate = 90});
   for (const std::string& family : engine::test::families())
-    for (const Remat remat : {Remat::none, Remat::block, Remat::layer}) {
+    for (const model::Remat remat : {model::Remat::none, model::Remat::block, model::Remat::layer}) {
       add({.remat = remat, .targets = {"q_proj"}, .prompt = 64, .generate = 80}, kSixLayers, family);
-      add({.method = Method::full, .weights = bf16, .remat = remat}, {}, family);
+      add({.method = model::TrainMethod::full, .weights = bf16, .remat = remat}, {}, family);
     }
   return all;
 }
@@ -78,12 +78,12 @@ TEST(PlanMemory, RematAndChunkingOrderAsTheyShould) {
   const model::Config config = small_config({.layers = 8});
   TrainShape shape{.tokens = 512, .loss_tokens = 512, .longest = 128, .loss_chunk = 64, .threads = 2};
   for (int layer = 0; layer < 8; ++layer) shape.lora.push_back({model::Role::q_proj, layer, 8});
-  const auto activations = [&](Remat remat) {
+  const auto activations = [&](model::Remat remat) {
     shape.remat = remat;
     return predict_train_memory(config, shape).at_peak[MemoryCategory::activations];
   };
-  EXPECT_GT(activations(Remat::none), activations(Remat::block));
-  EXPECT_GT(activations(Remat::block), activations(Remat::layer));
+  EXPECT_GT(activations(model::Remat::none), activations(model::Remat::block));
+  EXPECT_GT(activations(model::Remat::block), activations(model::Remat::layer));
   const Bytes chunked = predict_train_memory(config, shape).at_peak[MemoryCategory::logits];
   shape.loss_chunk = 0;
   EXPECT_NEAR(predict_train_memory(config, shape).at_peak[MemoryCategory::logits] / chunked, 8, 0.1);
@@ -92,8 +92,8 @@ TEST(PlanMemory, RematAndChunkingOrderAsTheyShould) {
 TEST(PlanMemory, EveryGemma3OfTheCatalogueHasAPlan) {
   for (const char* id : {"gemma3-270m", "gemma3-1b", "gemma3-4b", "gemma3-12b", "gemma3-27b"}) {
     const model::Config config = model::catalogue(id);
-    const TrainShape shape{.method = Method::full,
-                           .weights = WeightType::bf16,
+    const TrainShape shape{.method = model::TrainMethod::full,
+                           .weights = model::WeightType::bf16,
                            .tokens = 4096,
                            .loss_tokens = 4096,
                            .longest = 2048,

@@ -30,16 +30,16 @@ model::Config config_of(const std::string& family) {
 struct Trained {
   std::string family;
   mesh::Mesh mesh;
-  Method method = Method::lora;
-  WeightType weights = WeightType::f32;
-  Remat remat = Remat::none;
+  model::TrainMethod method = model::TrainMethod::lora;
+  model::WeightType weights = model::WeightType::f32;
+  model::Remat remat = model::Remat::none;
   int rows = 4, len = 40, loss_per_row = 24, chunk = 64;
   mesh::Rules rules{};
   float dropout = 0;
   std::string name() const {
-    return family + " on " + mesh::to_text(mesh) + (method == Method::full ? ", full" : ", LoRA") +
-           (weights == WeightType::bf16 ? ", bf16" : ", f32") + ", remat " + std::to_string(static_cast<int>(remat)) +
-           ", " + std::to_string(rows) + " rows";
+    return family + " on " + mesh::to_text(mesh) + (method == model::TrainMethod::full ? ", full" : ", LoRA") +
+           (weights == model::WeightType::bf16 ? ", bf16" : ", f32") + ", remat " +
+           std::to_string(static_cast<int>(remat)) + ", " + std::to_string(rows) + " rows";
   }
 };
 
@@ -54,11 +54,12 @@ std::vector<Trained> table() {
       cases.push_back({.family = family, .mesh = mesh});
       cases.push_back({.family = family,
                        .mesh = mesh,
-                       .weights = WeightType::bf16,
-                       .remat = Remat::layer,
+                       .weights = model::WeightType::bf16,
+                       .remat = model::Remat::layer,
                        .chunk = 0,
                        .dropout = 0.1f});
-      cases.push_back({.family = family, .mesh = mesh, .method = Method::full, .remat = Remat::block});
+      cases.push_back(
+          {.family = family, .mesh = mesh, .method = model::TrainMethod::full, .remat = model::Remat::block});
     }
   cases.push_back({.family = "gemma3", .mesh = two(4, 1), .rows = 5});  // two, two, one, none
   cases.push_back({.family = "gemma3", .mesh = {{{"data", 2}, {"fsdp", 2}}}, .rows = 8});
@@ -68,13 +69,13 @@ std::vector<Trained> table() {
   cases.push_back({.family = "gemma3", .mesh = two(2, 2), .rules = {.preset = mesh::Preset::replicated}});
   cases.push_back({.family = "gemma2",
                    .mesh = two(2, 2),
-                   .weights = WeightType::bf16,
+                   .weights = model::WeightType::bf16,
                    .rules = {.overrides = {{"down_proj", mesh::parse_spec("(fsdp, tp)")}}}});  // clumsy
   cases.push_back({.family = "gemma3",
                    .mesh = two(2, 2),
-                   .method = Method::full,
-                   .weights = WeightType::bf16,
-                   .remat = Remat::layer});
+                   .method = model::TrainMethod::full,
+                   .weights = model::WeightType::bf16,
+                   .remat = model::Remat::layer});
   return cases;
 }
 
@@ -103,22 +104,21 @@ struct Measured {
 
 Measured run(const model::Config& config, const Trained& c) {
   Measured out;
-  engine::Cluster cluster(config,
-                          {.mesh = c.mesh, .rules = c.rules, .weights = static_cast<engine::WeightType>(c.weights)});
+  engine::Cluster cluster(config, {.mesh = c.mesh, .rules = c.rules, .weights = c.weights});
   cluster.init_random(1);
-  if (c.method == Method::lora) {
+  if (c.method == model::TrainMethod::lora) {
     const engine::LoraOptions options{
         .rank = 8, .dropout = c.dropout, .targets = {"q_proj", "k_proj", "o_proj", "gate_proj", "down_proj"}};
     cluster.add_lora(options, 1);
     for (const engine::ResolvedLora& r : engine::resolve_lora(cluster.inventory(), options))
       out.lora.push_back({r.target.role, r.target.layer, r.rank});
   }
-  cluster.train(static_cast<engine::Method>(c.method), {});
+  cluster.train(c.method, {});
   const Batch batch(c);
   for (int step = 1; step <= 2; ++step) {
     cluster.clear_traffic();
     cluster.zero_gradients();
-    cluster.forward_backward(batch.of(c), {.remat = static_cast<engine::Remat>(c.remat), .loss_chunk = c.chunk});
+    cluster.forward_backward(batch.of(c), {.remat = c.remat, .loss_chunk = c.chunk});
     cluster.update(step, 1e-3f, 1.0f, cluster.gradient_norm());
   }
   out.placement = cluster.placement();
@@ -205,10 +205,11 @@ TEST(MeshTruth, EveryDeviceSendsWhatIsPlannedTensorByTensor) {
     const Measured& was = runs()[i];
     SCOPED_TRACE(c.name());
     const model::Config config = config_of(c.family);
-    const bool bf16 = c.weights == WeightType::bf16;
-    const mesh::EngineStep step{.work = c.method == Method::full ? mesh::Work::train_full : mesh::Work::train_lora,
-                                .weight_bytes = bf16 ? 2 : 4,
-                                .recompute = c.remat == Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
+    const bool bf16 = c.weights == model::WeightType::bf16;
+    const mesh::EngineStep step{
+        .work = c.method == model::TrainMethod::full ? mesh::Work::train_full : mesh::Work::train_lora,
+        .weight_bytes = bf16 ? 2 : 4,
+        .recompute = c.remat == model::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
     const mesh::DeviceCollectives plan(config, c.mesh, was.placement, step);
     for (int d = 0; d < static_cast<int>(was.traffic.size()); ++d) {
       const std::int64_t n = rows_of(c, d);

@@ -40,9 +40,9 @@ TEST(Predict, MemoryOfThePaperIsThatOfTheReferencesArithmetic) {  // section 4.6
 TEST(Predict, RematBuysMemoryWithTime) {
   Request r = lora_31b_v5p();
   const Plan layer = predict(r);
-  r.train.remat = Remat::block;
+  r.train.remat = model::Remat::block;
   const Plan block = predict(r);
-  r.train.remat = Remat::none;
+  r.train.remat = model::Remat::none;
   const Plan none = predict(r);
   EXPECT_LT(layer.memory.category_peaks[MemoryCategory::activations],
             none.memory.category_peaks[MemoryCategory::activations]);
@@ -59,7 +59,7 @@ TEST(Predict, ComputeIsFourOrSixTimesTheParametersAndTokens) {
   const double tokens = 8 * 4096, peak = 4 * 459e12 * r.efficiencies.matmul.value;
   EXPECT_NEAR(predict(r).step.compute.value, (6 * 30.70e9 - 2 * 1.41e9) * tokens / peak,
               0.02);  // the head is not redone
-  r.train.remat = Remat::none;
+  r.train.remat = model::Remat::none;
   EXPECT_NEAR(predict(r).step.compute.value, 4 * 30.70e9 * tokens / peak, 0.02);
 }
 

@@ -19,10 +19,10 @@ Request request(const char* model, Stack stack, const char* target) {
   r.target = catalogue.target(target);
   r.mesh.axes = {{"fsdp", r.target.devices()}};
   set_stack(r, stack);
-  r.method = Method::full;
+  r.method = model::TrainMethod::full;
   r.train.batch = r.target.devices();
   r.train.epochs = 1;
-  r.train.remat = Remat::layer;
+  r.train.remat = model::Remat::layer;
   r.lengths.max_len = 4096;
   r.lengths.count = 1000;
   return r;
@@ -51,7 +51,7 @@ TEST(Recomputation, StopsBeforeTheLastProductUnlessANormReadsIt) {
 
 TEST(Recomputation, SavingOutputsTradesMemoryForTime) {
   Request r = titan(), none = titan();
-  none.train.remat = Remat::none;
+  none.train.remat = model::Remat::none;
   const double layer = step(r);
   const Bytes held = activations(r);
   r.train.saved = {Saved::attention, Saved::q_proj, Saved::v_proj, Saved::gate_proj, Saved::down_proj};
@@ -74,7 +74,7 @@ TEST(Recomputation, OnTheHostNothingStaysOnTheDevice) {
 
 TEST(Gradients, OfOneMicroBatchComeAsActivationsGo) {
   Request late = titan(), from_start = titan();
-  late.train.remat = from_start.train.remat = Remat::none;
+  late.train.remat = from_start.train.remat = model::Remat::none;
   from_start.habits.gradient_buffers = Habits::GradientBuffers::from_start;
   const std::int64_t more =
       predict(from_start).memory.at_peak.total().value - predict(late).memory.at_peak.total().value;

@@ -23,7 +23,7 @@ inline Request request(const char* model, const char* target, Stack stack, std::
   r.rank = 64;
   r.targets = every_projection();
   r.lengths.max_len = 4096;
-  r.train.remat = Remat::layer;
+  r.train.remat = model::Remat::layer;
   r.train.steps = 100;
   return r;
 }

@@ -26,7 +26,7 @@ Request request(const char* model, const char* target, Work work = Work::train) 
   r.alpha = 64;
   r.targets = {model::Role::q_proj, model::Role::k_proj, model::Role::v_proj, model::Role::o_proj};
   r.lengths.max_len = 4096;
-  r.train = {.batch = 2, .accumulation = 4, .steps = 100, .remat = Remat::layer};
+  r.train = {.batch = 2, .accumulation = 4, .steps = 100, .remat = model::Remat::layer};
   return r;
 }
 
@@ -41,7 +41,7 @@ std::vector<Candidate> by_hand(const Request& r) {
     if (4 % tp != 0) continue;
     for (const std::int64_t batch : {1, 2, 4, 8}) {
       if (batch % (4 / tp) != 0) continue;
-      for (const Remat remat : {Remat::none, Remat::block, Remat::layer})
+      for (const model::Remat remat : {model::Remat::none, model::Remat::block, model::Remat::layer})
         for (const int chunk : {0, 256, 1024}) {
           Request one = r;
           one.mesh = {{{"fsdp", 4 / tp}, {"tp", tp}}};
@@ -154,7 +154,7 @@ TEST(Search, SaysHowFarItIsAndStopsWhenAsked) {
 
 TEST(Search, ServingVariesTypeAndSequences) {
   Request r = request("gemma4-31b", "v6e-8", Work::serve);
-  r.method = Method::lora;
+  r.method = model::TrainMethod::lora;
   r.targets.clear();
   const SearchResult found = search(std::span(&r, 1), {});
   ASSERT_FALSE(found.candidates.empty());
@@ -172,7 +172,7 @@ TEST(Search, ServingVariesTypeAndSequences) {
 
 TEST(SmallestChanges, EachOfThemFitsAndNoPartOfItDoes) {
   Request r = request("gemma4-31b", "v5p-8");
-  r.train = {.batch = 8, .accumulation = 1, .steps = 100, .remat = Remat::none};
+  r.train = {.batch = 8, .accumulation = 1, .steps = 100, .remat = model::Remat::none};
   ASSERT_FALSE(predict(r).fits());
   const auto changes = smallest_changes(r);
   ASSERT_FALSE(changes.empty());

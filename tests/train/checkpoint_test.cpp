@@ -19,19 +19,19 @@ TEST_P(FullCheckpoint, IsAModelFolderThatGivesTheSameLogits) {
   engine::Cluster cluster(config, {});
   engine::Network& network = cluster.network(0);
   engine::test::fill(network, 3);
-  cluster.train(engine::Method::full, {});
+  cluster.train(model::TrainMethod::full, {});
   const engine::test::OwnedBatch batch = engine::test::packed_batch(2, 12, config.vocab);
   cluster.forward_backward(batch, {});
   cluster.update(1, 1e-3f, 1.0f, cluster.gradient_norm());
   const formats::Scratch folder;
   Settings settings;
-  settings.method = engine::Method::full;
+  settings.method = model::TrainMethod::full;
   settings.save_dtype = formats::DType::f32;
   write_checkpoint(folder.path(), {.step = 1}, settings, cluster);
 
   const auto saved = checkpoint_path(folder.path(), 1);
   engine::Device device(Bytes(0), 1);
-  engine::Network again(formats::read_config(saved), device, engine::WeightType::f32);
+  engine::Network again(formats::read_config(saved), device, model::WeightType::f32);
   const formats::HfWeights weights(saved, again.inventory());
   again.load({.f32 = [&](size_t i, std::int64_t first, std::span<float> out) { weights.read_f32(i, first, out); },
               .bf16 = {}});

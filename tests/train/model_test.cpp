@@ -37,7 +37,7 @@ TEST(LoadModel, RefusesRowsLongerThanTheContext) {
     load_model({.path = kModels / "gemma3_tiny",
                 .tokenizer = {},
                 .init = Init::random,
-                .weights = engine::WeightType::f32,
+                .weights = model::WeightType::f32,
                 .capacity = {},
                 .threads = 1,
                 .seed = 1,
@@ -172,7 +172,7 @@ TEST(Trainables, HaveNoGradientsUntilTheyAreTrained) {
     cluster.read(0, engine::Cluster::Part::value, values);
     for (const auto part : {engine::Cluster::Part::gradient, engine::Cluster::Part::first_moment})
       EXPECT_EQ(problem_of([&] { cluster.read(0, part, values); }).id, "CLUSTER");
-    cluster.train(engine::Method::lora, {});
+    cluster.train(model::TrainMethod::lora, {});
     EXPECT_NO_THROW(cluster.read(0, engine::Cluster::Part::gradient, values));
   }
 }

@@ -95,21 +95,21 @@ TEST_P(OfFamily, LoraWithDropoutAndRematIsProved) {
   const formats::Scratch folder;
   ProofRequest request{.settings = settings(two(2, 2), test::random_model(GetParam(), folder.path()))};
   request.settings.lora.dropout = 0.1f;
-  request.settings.remat = engine::Remat::layer;
+  request.settings.remat = model::Remat::layer;
   expect_holds(request);
 }
 
 TEST_P(OfFamily, FullTrainingIsProved) {
   const formats::Scratch folder;
   ProofRequest request{.settings = settings(two(2, 2), test::random_model(GetParam(), folder.path()))};
-  request.settings.method = engine::Method::full;
+  request.settings.method = model::TrainMethod::full;
   request.settings.rate.peak = 1e-3;
   expect_holds(request);
 }
 
 TEST(Proof, OfBf16WeightsHolds) {
   ProofRequest request{.settings = settings(two(2, 2))};
-  request.settings.model.weights = engine::WeightType::bf16;
+  request.settings.model.weights = model::WeightType::bf16;
   expect_holds(request);
 }
 

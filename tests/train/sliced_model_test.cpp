@@ -35,7 +35,7 @@ class SlicedModelTest : public testing::TestWithParam<const char*> {
   // Weights in files, and the same in memory with an adapter whose layers differ.
   void SetUp() override {
     settings_.path = test::random_model(GetParam(), folder_ / "base");
-    settings_.weights = engine::WeightType::f32;
+    settings_.weights = model::WeightType::f32;
     settings_.init = Init::random;
     settings_.seed = 3;
     config_ = formats::read_config(settings_.path);

@@ -17,7 +17,7 @@ struct Trained {
     engine::test::fill(cluster.network(0), 3);
     settings.lora = {.rank = 2, .alpha = 4, .targets = {"q_proj", "down_proj"}};
     cluster.add_lora(settings.lora, 5);
-    cluster.train(engine::Method::lora, {});
+    cluster.train(model::TrainMethod::lora, {});
   }
   Settings settings;
   engine::Cluster cluster;

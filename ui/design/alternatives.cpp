@@ -275,7 +275,7 @@ void Alternatives::apply(int row) {
   from.target = document_.experiment().string("target.id");
   from.batch = from.accumulation = 0;
   from.loss_chunk = -1;
-  from.remat = to.remat == plan::Remat::none ? plan::Remat::layer : plan::Remat::none;
+  from.remat = to.remat == model::Remat::none ? model::Remat::layer : model::Remat::none;
   from.mesh.axes.clear();
   for (const auto& [axis, size] : document_.experiment().mesh())
     if (!to.mesh.has(axis)) from.mesh.axes.push_back({axis, static_cast<int>(size)});

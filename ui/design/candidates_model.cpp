@@ -9,10 +9,6 @@
 namespace mw::ui {
 namespace {
 
-QString remat_text(plan::Remat remat) {
-  return remat == plan::Remat::none ? u"none"_s : remat == plan::Remat::block ? u"block"_s : u"layer"_s;
-}
-
 bool is_number(int column) {
   return column >= CandidatesModel::step;
 }
@@ -75,7 +71,7 @@ QString CandidatesModel::text(const plan::Candidate& c, int column) const {
     case batch:
       return serving() ? QString::number(o.max_num_seqs) : tr("%1 \u00D7 %2").arg(o.batch).arg(o.accumulation);
     case remat:
-      return remat_text(o.remat);
+      return qs(to_string(o.remat));
     case loss:
       return o.loss_chunk > 0 ? tr("by %1").arg(o.loss_chunk) : tr("full");
     case step:

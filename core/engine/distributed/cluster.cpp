@@ -69,7 +69,7 @@ struct Cluster::One final : Cluster::Impl {
     list_trained();
   }
 
-  void train(Method method, AdamWOptions adamw) override {
+  void train(model::TrainMethod method, AdamWOptions adamw) override {
     optimizer.reset();
     whole.set_trainable(method);
     optimizer = std::make_unique<AdamW>(own, whole.parameters(), adamw);
@@ -116,7 +116,7 @@ struct Cluster::One final : Cluster::Impl {
 
   const std::vector<Traffic>& traffic(int) const override { return none; }
   void clear_traffic() override {}
-  std::vector<Network::KernelTime> take_profile() override { return whole.take_profile(); }
+  std::vector<KernelTime> take_profile() override { return whole.take_profile(); }
   void release_step_memory() override { whole.release_step_memory(); }
 
   Device own;
@@ -171,7 +171,7 @@ void Cluster::add_lora(const LoraOptions& options, std::uint64_t seed) {
   impl_->place(shapes);
   impl_->add_lora(options, seed);
 }
-void Cluster::train(Method method, AdamWOptions options) {
+void Cluster::train(model::TrainMethod method, AdamWOptions options) {
   impl_->train(method, options);
 }
 
@@ -224,7 +224,7 @@ const std::vector<Traffic>& Cluster::traffic(int device) const {
 void Cluster::clear_traffic() {
   impl_->clear_traffic();
 }
-std::vector<Network::KernelTime> Cluster::take_profile() {
+std::vector<KernelTime> Cluster::take_profile() {
   return impl_->take_profile();
 }
 void Cluster::release_step_memory() {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/engine/distributed/fabric.h"
+#include "core/engine/generate/sampler.h"
 #include "core/engine/transformer/network.h"
 #include "core/engine/transformer/optimizer.h"
-#include "core/engine/generate/sampler.h"
 #include "core/mesh/layout/sharding.h"
 
 namespace mw::engine {
@@ -20,7 +20,7 @@ namespace mw::engine {
 struct ClusterOptions {
   mesh::Mesh mesh{};  // no axes, or all of size 1: one device
   mesh::Rules rules{};
-  WeightType weights = WeightType::f32;
+  model::WeightType weights = model::WeightType::f32;
   Use use = Use::training;  // of one device; a mesh keeps its weights for training
   Bytes capacity{};         // of each device; 0: no limit
   int threads = 1;          // of one device; devices of a mesh have one each
@@ -42,7 +42,7 @@ class Cluster {
   void load(const WeightSource& source, const std::function<void(long done, long total)>& progress = {});
   void init_random(std::uint64_t seed);  // the same values on every mesh
   void add_lora(const LoraOptions& options, std::uint64_t seed);
-  void train(Method method, AdamWOptions options);  // makes gradients and moments
+  void train(model::TrainMethod method, AdamWOptions options);  // makes gradients and moments
 
   // Micro-batches are split by rows over the batch axes. Losses and gradients are those of the whole batch.
   void zero_gradients();
@@ -75,7 +75,7 @@ class Cluster {
   // What a device sent and received since clear_traffic(); empty on one device.
   const std::vector<Traffic>& traffic(int device) const;
   void clear_traffic();
-  std::vector<Network::KernelTime> take_profile();  // sums over devices
+  std::vector<KernelTime> take_profile();  // sums over devices
   void release_step_memory();
   Network& network(int device);  // one device: the whole model
 

@@ -16,7 +16,7 @@ struct Cluster::Impl {
   virtual void load(const WeightSource& source, const std::function<void(long, long)>& progress) = 0;
   virtual void init_random(std::uint64_t seed) = 0;
   virtual void add_lora(const LoraOptions& options, std::uint64_t seed) = 0;  // after place()
-  virtual void train(Method method, AdamWOptions options) = 0;
+  virtual void train(model::TrainMethod method, AdamWOptions options) = 0;
   virtual void zero_gradients() = 0;
   virtual LossSum forward_backward(const TokenBatch& batch, const StepOptions& options, std::stop_token stop) = 0;
   virtual LossSum evaluate(const TokenBatch& batch, const StepOptions& options, std::stop_token stop) = 0;
@@ -31,7 +31,7 @@ struct Cluster::Impl {
   virtual int odd_copies(size_t, Part) const { return 0; }
   virtual const std::vector<Traffic>& traffic(int device) const = 0;
   virtual void clear_traffic() = 0;
-  virtual std::vector<Network::KernelTime> take_profile() = 0;
+  virtual std::vector<KernelTime> take_profile() = 0;
   virtual void release_step_memory() = 0;
 
   // Where the adapters lie, too; tensors keep their place in memory.

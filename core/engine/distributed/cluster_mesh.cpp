@@ -22,7 +22,7 @@ const mesh::Placement& possible(const mesh::Placement& placement) {
 
 const ClusterOptions& possible(const ClusterOptions& options) {
   for (const Problem& p : mesh::check(options.mesh, 0)) throw Error(p);
-  if (options.weights == WeightType::int8)
+  if (options.weights == model::WeightType::int8)
     throw Error({.id = "DTYPE",
                  .message = "int8 weights run on one device only",
                  .found = mesh::to_text(options.mesh),
@@ -39,7 +39,8 @@ std::string name_of(const mesh::Mesh& mesh, int device) {  // "device 3 (fsdp 0,
 
 }  // namespace
 
-Cluster::Many::Node::Node(MeshPart&& its_part, Bytes capacity) : device(capacity, 1), part(std::move(its_part)) {}
+Cluster::Many::Node::Node(MeshCollectives&& its_part, Bytes capacity)
+    : device(capacity, 1), part(std::move(its_part)) {}
 Core& Cluster::Many::Node::core() {
   return network->impl_->core;
 }
@@ -72,9 +73,9 @@ Cluster::Many::Many(const model::Config& c, const ClusterOptions& o)
   fabric.each([&](Port& port) {
     const auto d = static_cast<size_t>(port.device());
     named(port, [&] {
-      auto node = std::make_unique<Node>(MeshPart(config, form, placement, port), options.capacity);
+      auto node = std::make_unique<Node>(MeshCollectives(config, form, placement, port), options.capacity);
       node->shards = std::make_unique<Shards>(node->part, placement, weight_flows);
-      node->part.storage = node->shards.get();
+      node->part.set_storage(node->shards.get());
       node->network = std::make_unique<Network>(node->part, node->device, options.weights);
       nodes[d] = std::move(node);
     });
@@ -123,11 +124,11 @@ void Cluster::Many::load(const WeightSource& source, const std::function<void(lo
     for (std::int64_t first = 0; first < tensor.elements(); first += chunk) {
       const std::int64_t n = std::min(chunk, tensor.elements() - first);
       const auto count = static_cast<size_t>(n);
-      if (options.weights == WeightType::f32 || !source.bf16) {
+      if (options.weights == model::WeightType::f32 || !source.bf16) {
         wide.resize(count);
         source.f32(i, first, wide);
       }
-      if (options.weights == WeightType::f32) {
+      if (options.weights == model::WeightType::f32) {
         check_finite(tensor, first, std::span<const float>(wide));
         give_rows(i, first / cols, std::span<const float>(wide));
       } else {
@@ -168,13 +169,13 @@ void Cluster::Many::add_lora(const LoraOptions& lora, std::uint64_t seed) {
   list_trained(placement.adapters);
 }
 
-void Cluster::Many::train(Method method, AdamWOptions adamw) {
+void Cluster::Many::train(model::TrainMethod method, AdamWOptions adamw) {
   each([&](Node& node) {
     node.optimizer.reset();
     node.shards->set_trainable(method);
     node.optimizer = std::make_unique<AdamW>(node.device, node.shards->parameters(), adamw);
   });
-  list_trained(method == Method::full ? placement.tensors : placement.adapters);
+  list_trained(method == model::TrainMethod::full ? placement.tensors : placement.adapters);
 }
 
 void Cluster::Many::list_trained(const std::vector<mesh::Placed>& list) {

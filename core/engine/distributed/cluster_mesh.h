@@ -9,11 +9,11 @@ namespace mw::engine {
 
 struct Cluster::Many final : Cluster::Impl {
   struct Node {  // a device with what it holds and computes
-    Node(MeshPart&& its_part, Bytes capacity);
+    Node(MeshCollectives&& its_part, Bytes capacity);
     Core& core();
 
     Device device;
-    MeshPart part;
+    MeshCollectives part;
     std::unique_ptr<Shards> shards;
     std::unique_ptr<Network> network;
     std::unique_ptr<AdamW> optimizer;
@@ -30,7 +30,7 @@ struct Cluster::Many final : Cluster::Impl {
   void load(const WeightSource& source, const std::function<void(long, long)>& progress) override;
   void init_random(std::uint64_t seed) override;
   void add_lora(const LoraOptions& lora, std::uint64_t seed) override;
-  void train(Method method, AdamWOptions adamw) override;
+  void train(model::TrainMethod method, AdamWOptions adamw) override;
 
   // cluster_steps.cpp
   void zero_gradients() override;
@@ -42,7 +42,7 @@ struct Cluster::Many final : Cluster::Impl {
                                                std::stop_token stop) override;
   const std::vector<Traffic>& traffic(int index) const override;
   void clear_traffic() override;
-  std::vector<Network::KernelTime> take_profile() override;
+  std::vector<KernelTime> take_profile() override;
   void release_step_memory() override;
 
   // cluster_tensors.cpp

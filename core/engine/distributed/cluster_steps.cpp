@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/engine/transformer/checks.h"
 #include "core/engine/distributed/cluster_mesh.h"
+#include "core/engine/transformer/checks.h"
 #include "core/mesh/collectives/engine_step.h"
 
 namespace mw::engine {
@@ -32,7 +32,7 @@ LossSum Cluster::Many::step(const TokenBatch& batch, const StepOptions& whole, s
   std::vector<LossSum> sums(nodes.size());
   each(
       [&](Node& node) {
-        const int d = node.part.port.device();
+        const int d = node.part.port().device();
         const Rows rows = rows_of(d, batch.rows);
         const auto part = [&](std::span<const int> all) {
           return all.subspan(static_cast<size_t>(rows.first) * static_cast<size_t>(batch.len),
@@ -67,7 +67,7 @@ double Cluster::Many::gradient_norm() {
   std::vector<double> sums(trained.size() * nodes.size());
   each([&](Node& node) {
     for (size_t i = 0; i < trained.size(); ++i)
-      sums[i * nodes.size() + static_cast<size_t>(node.part.port.device())] = node.shards->square_sum(i);
+      sums[i * nodes.size() + static_cast<size_t>(node.part.port().device())] = node.shards->square_sum(i);
   });
   double sum = 0;
   for (const double one : sums) sum += one;
@@ -88,7 +88,7 @@ std::vector<std::vector<int>> Cluster::Many::generate_batch(std::span<const std:
   try {
     each(
         [&](Node& node) {
-          const int d = node.part.port.device();
+          const int d = node.part.port().device();
           const Rows rows = rows_of(d, static_cast<int>(prompts.size()));
           SampleOptions own = sample;
           own.first_row += rows.first;
@@ -112,15 +112,15 @@ std::vector<std::vector<int>> Cluster::Many::generate_batch(std::span<const std:
 // --- What a step took ---
 
 const std::vector<Traffic>& Cluster::Many::traffic(int index) const {
-  return nodes.at(static_cast<size_t>(index))->part.port.traffic();
+  return nodes.at(static_cast<size_t>(index))->part.port().traffic();
 }
 void Cluster::Many::clear_traffic() {
-  for (const auto& node : nodes) node->part.port.clear_traffic();
+  for (const auto& node : nodes) node->part.port().clear_traffic();
 }
-std::vector<Network::KernelTime> Cluster::Many::take_profile() {
-  std::vector<Network::KernelTime> sums;
+std::vector<KernelTime> Cluster::Many::take_profile() {
+  std::vector<KernelTime> sums;
   for (const auto& node : nodes)
-    for (const Network::KernelTime& k : node->network->take_profile()) {
+    for (const KernelTime& k : node->network->take_profile()) {
       const auto found = std::find_if(sums.begin(), sums.end(), [&](const auto& sum) { return sum.name == k.name; });
       if (found == sums.end())
         sums.push_back(k);

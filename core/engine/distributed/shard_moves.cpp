@@ -81,8 +81,8 @@ void Shards::count(const Held& h, std::span<const mesh::Stage> stages, const Rea
   for (size_t i = 0; i < stages.size(); ++i) {
     if (read[i] == 0) continue;
     const mesh::Stage& s = stages[i];
-    part_.port.count(s.kind, s.axis, s.group, {phase, s.cause, h.placed->layer, h.placed->name}, Bytes(read[i]),
-                     spent.seconds, spent.waited);
+    part_.port().count(s.kind, s.axis, s.group, {phase, s.cause, h.placed->layer, h.placed->name}, Bytes(read[i]),
+                       spent.seconds, spent.waited);
     spent = {};
   }
 }
@@ -99,7 +99,7 @@ void Shards::gather(size_t index, Read& read) {
   }
 }
 
-void Shards::enter(int part, mesh::Phase phase) {
+void Shards::gather_weights(int part, mesh::Phase phase) {
   if (part == kHead) dirty_ = true;
   std::byte* at = working_.data();
   Read read;
@@ -161,16 +161,16 @@ void Shards::take_sums(size_t index, Read& read) {
   }
 }
 
-void Shards::leave(int part) {
+void Shards::reduce_gradients(int part) {
   const std::vector<size_t>& list = summed_[index_of(part)];
   if (!list.empty()) {
     std::vector<Read> reads(list.size());
     const auto start = Clock::now();
-    part_.port.barrier();
+    part_.port().barrier();
     double waited = since(start);
     for (size_t i = 0; i < list.size(); ++i) add_terms(list[i], reads[i]);
     const auto summed = Clock::now();
-    part_.port.barrier();
+    part_.port().barrier();
     waited += since(summed);
     for (size_t i = 0; i < list.size(); ++i) {
       take_sums(list[i], reads[i]);

@@ -28,8 +28,9 @@ void start_lora(const Region& region, const LoraStart& start, std::int64_t cols,
 
 }  // namespace
 
-Shards::Shards(MeshPart& part, const mesh::Placement& placement, std::span<const std::shared_ptr<const Flow>> flows)
-    : part_(part), placement_(placement), device_(part.port.device()) {
+Shards::Shards(MeshCollectives& part, const mesh::Placement& placement,
+               std::span<const std::shared_ptr<const Flow>> flows)
+    : part_(part), placement_(placement), device_(part.port().device()) {
   for (size_t i = 0; i < flows.size(); ++i) held_.push_back({.placed = &placement.tensors[i], .flow = flows[i].get()});
 }
 
@@ -49,7 +50,7 @@ void Shards::attach(Core& core, std::span<Shards* const> peers) {
       w.vector = h.used->vector, w.offset = h.used->offset;
       std::byte* const to = at ? at + bytes : nullptr;
       if (w.elements() == 0) continue;
-      if (w.vector && core.type == WeightType::bf16) {
+      if (w.vector && core.type == model::WeightType::bf16) {
         w.bf16 = reinterpret_cast<std::uint16_t*>(to);
         bytes += sizes::aligned_bytes(w.cols * 2);
       } else {
@@ -211,12 +212,12 @@ std::int64_t Shards::gradient_floats(const Held& h) const {
   return h.flow->sums ? floats_of(stored(h)) : aligned_floats(h.used->elements());
 }
 
-void Shards::set_trainable(Method method) {
+void Shards::set_trainable(model::TrainMethod method) {
   core_->check_trainable(method);
   Core& c = *core_;
   c.memory = {};
   c.parameters.clear();
-  c.full = method == Method::full;
+  c.full = method == model::TrainMethod::full;
   c.trainable = true;
   c.masters = {}, c.gradients = {}, partials_ = {};
   trained_.clear();
@@ -230,7 +231,7 @@ void Shards::set_trainable(Method method) {
     masters += floats_of(stored(h));
     if (h.flow->sums) summed_[index_of(*h.placed)].push_back(i);
   }
-  if (c.full && c.type == WeightType::bf16)
+  if (c.full && c.type == model::WeightType::bf16)
     c.masters =
         Buffer<float>(c.device.arena, MemoryCategory::optimizer, static_cast<size_t>(masters), "f32 master weights");
   c.gradients = Buffer<float>(c.device.arena, MemoryCategory::gradients, static_cast<size_t>(gradients),

@@ -17,15 +17,16 @@
 #include <vector>
 
 #include "core/engine/distributed/cluster.h"
-#include "core/engine/transformer/core.h"
+#include "core/engine/distributed/mesh_collectives.h"
 #include "core/engine/distributed/shard_map.h"
+#include "core/engine/transformer/core.h"
 
 namespace mw::engine {
 
-class Shards : public Storage {
+class Shards : public ShardedStorage {
  public:
   // flows: of all weights in inventory order. Both outlive it.
-  Shards(MeshPart& part, const mesh::Placement& placement, std::span<const std::shared_ptr<const Flow>> flows);
+  Shards(MeshCollectives& part, const mesh::Placement& placement, std::span<const std::shared_ptr<const Flow>> flows);
 
   // Room for the shards. peers: of every device, own included; they stay where they are.
   void attach(Core& core, std::span<Shards* const> peers);
@@ -34,7 +35,7 @@ class Shards : public Storage {
   void init_random(std::uint64_t seed);
   // flows: of placement.adapters.
   void add_lora(const LoraOptions& options, std::uint64_t seed, std::span<const std::shared_ptr<const Flow>> flows);
-  void set_trainable(Method method);
+  void set_trainable(model::TrainMethod method);
   void zero_gradients();
   void values_changed();  // after the optimizer wrote f32 values
 
@@ -48,9 +49,9 @@ class Shards : public Storage {
   void read_weight(size_t weight, std::span<float> whole) const;  // the device's elements of it
   bool counts_weight(size_t weight) const;
 
-  bool direct(size_t weight) const override { return held_[weight].flow->direct; }
-  void enter(int part, mesh::Phase phase) override;
-  void leave(int part) override;
+  bool is_direct(size_t weight) const override { return held_[weight].flow->direct; }
+  void gather_weights(int part, mesh::Phase phase) override;
+  void reduce_gradients(int part) override;
 
  private:
   friend struct ClusterFaults;
@@ -97,7 +98,7 @@ class Shards : public Storage {
   void take_sums(size_t index, Read& read);
   void count(const Held& h, std::span<const mesh::Stage> stages, const Read& read, mesh::Phase phase, Spent spent);
 
-  MeshPart& part_;
+  MeshCollectives& part_;
   const mesh::Placement& placement_;
   const int device_;
   Core* core_ = nullptr;

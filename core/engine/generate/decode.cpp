@@ -63,7 +63,7 @@ float* advance(Core& core, KvCache& cache, std::span<const Continuation> all) {
   for (const Continuation& step : steps)
     cache.lengths[static_cast<size_t>(step.row)] += static_cast<int>(step.ids.size());
   float* logits = core.logit_rows(static_cast<std::int64_t>(cache.lengths.size()));  // kept while rows come and go
-  core.enter_storage(Storage::kHead, mesh::Phase::forward);
+  core.enter_storage(ShardedStorage::kHead, mesh::Phase::forward);
   core.head_logits(x, last, logits);
   return logits;
 }

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/engine/transformer/checks.h"
 #include "core/engine/generate/decode.h"
+#include "core/engine/transformer/checks.h"
 #include "core/engine/transformer/network_impl.h"
 
 namespace mw::engine {
@@ -36,7 +36,7 @@ class Generation {
     cache_ = make_cache(core, room);
     if (core.splits_vocab())
       gathered_ = Buffer<float>(core.device.arena, MemoryCategory::logits,
-                                static_cast<size_t>(core.part->logits_room()), "logits of all devices");
+                                static_cast<size_t>(core.part->gathered_logits_size()), "logits of all devices");
   }
 
   std::vector<std::vector<int>> run(const std::stop_token& stop) {

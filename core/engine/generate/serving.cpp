@@ -7,7 +7,7 @@
 #include "core/base/error.h"
 #include "core/engine/transformer/attention_parts.h"
 #include "core/engine/transformer/network_impl.h"
-#include "core/engine/generate/served.h"
+#include "core/engine/transformer/paged_batch.h"
 
 namespace mw::engine {
 namespace {

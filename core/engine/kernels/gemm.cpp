@@ -40,17 +40,19 @@ void gemm_block(Operand a_op, Operand b_op, std::int64_t m, std::int64_t n, std:
 
 }  // namespace
 
-Gemm::Gemm(Device& device, WeightType type) : device_(device) {
+Gemm::Gemm(Device& device, model::WeightType type) : device_(device) {
   single_threaded_blas();
-  if (const PackedKernels* kernels = packed_kernels(); kernels && type != WeightType::f32)
+  if (const PackedKernels* kernels = packed_kernels(); kernels && type != model::WeightType::f32)
     packed_.emplace(device, *kernels);
 }
 
-std::string Gemm::describe(WeightType type) {
-  if (packed_kernels() && type == WeightType::int8) return "vpdpwssd on packed int8 weights, vdpbf16ps from 25 rows on";
-  if (packed_kernels() && type == WeightType::bf16) return "vdpbf16ps on packed weights, in 12 bits for inference";
+std::string Gemm::describe(model::WeightType type) {
+  if (packed_kernels() && type == model::WeightType::int8)
+    return "vpdpwssd on packed int8 weights, vdpbf16ps from 25 rows on";
+  if (packed_kernels() && type == model::WeightType::bf16)
+    return "vdpbf16ps on packed weights, in 12 bits for inference";
   const std::string blas = "OpenBLAS sgemm (" + std::string(openblas_get_corename()) + ")";
-  return type != WeightType::f32 ? blas + " on widened weights" : blas;
+  return type != model::WeightType::f32 ? blas + " on widened weights" : blas;
 }
 
 // A low-rank summand goes into the product itself while its factor stays small beside the weight.

@@ -9,7 +9,8 @@
 #include <string>
 
 #include "core/engine/kernels/packed_gemm.h"
-#include "core/engine/transformer/network.h"
+#include "core/engine/runtime/device.h"
+#include "core/model/types.h"
 
 namespace mw::engine {
 
@@ -39,10 +40,10 @@ struct LowRank {
 
 class Gemm {
  public:
-  Gemm(Device& device, WeightType type);
+  Gemm(Device& device, model::WeightType type);
   bool packs() const { return packed_.has_value(); }
   // What computes products of `type` weights here, for people: "vdpbf16ps, packed weights".
-  static std::string describe(WeightType type);
+  static std::string describe(model::WeightType type);
 
   // C[M,N] = alpha A[M,K] B[N,K]^T + low + beta C, beta 0 or 1
   void nt(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, WeightRef b, float beta,

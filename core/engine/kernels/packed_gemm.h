@@ -9,7 +9,7 @@
 
 #include "core/engine/kernels/packed.h"
 #include "core/engine/kernels/wide.h"
-#include "core/engine/transformer/network.h"
+#include "core/engine/runtime/device.h"
 
 namespace mw::engine {
 

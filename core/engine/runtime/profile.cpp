@@ -3,7 +3,7 @@
 
 namespace mw::engine {
 
-std::vector<Network::KernelTime> Profile::take() {
+std::vector<KernelTime> Profile::take() {
   static constexpr std::array<const char*, kKernels> kNames{"projections",
                                                             "projections backward",
                                                             "weight gradients",
@@ -18,7 +18,7 @@ std::vector<Network::KernelTime> Profile::take() {
                                                             "embedding",
                                                             "experts",
                                                             "sampling"};
-  std::vector<Network::KernelTime> times;
+  std::vector<KernelTime> times;
   for (size_t i = 0; i < kKernels; ++i)
     if (entries_[i].calls > 0) times.push_back({kNames[i], entries_[i].seconds, entries_[i].calls, entries_[i].flops});
   entries_ = {};

@@ -4,9 +4,8 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <string>
 #include <vector>
-
-#include "core/engine/transformer/network.h"
 
 namespace mw::engine {
 
@@ -27,6 +26,13 @@ enum class Kernel {
   sampling
 };
 inline constexpr size_t kKernels = 14;
+
+struct KernelTime {
+  std::string name;
+  double seconds = 0;
+  std::int64_t calls = 0;
+  double flops = 0;
+};
 
 class Profile {
  public:
@@ -50,7 +56,7 @@ class Profile {
     std::chrono::steady_clock::time_point start_;
   };
   [[nodiscard]] Timer time(Kernel kernel, double flops = 0) { return Timer(*this, kernel, flops); }
-  std::vector<Network::KernelTime> take();  // those that ran; starts over
+  std::vector<KernelTime> take();  // those that ran; starts over
 
  private:
   friend class Timer;

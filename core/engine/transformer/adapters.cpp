@@ -94,10 +94,10 @@ struct Inputs {
   std::int64_t whole, first;
 };
 
-Inputs inputs_of(const MeshPart* part, const model::LoraTarget& t) {
+Inputs inputs_of(const CollectiveHooks* part, const model::LoraTarget& t) {
   if (!part) return {t.in, 0};
-  const model::Layer& l = part->whole.layers[static_cast<size_t>(t.layer)];
-  const mesh::LocalLayer& own = part->local.layers[static_cast<size_t>(t.layer)];
+  const model::Layer& l = part->whole_config().layers[static_cast<size_t>(t.layer)];
+  const mesh::LocalLayer& own = part->local().layers[static_cast<size_t>(t.layer)];
   if (t.role == model::Role::o_proj) return {std::int64_t{l.heads} * l.head_dim, own.heads.begin * l.head_dim};
   if (t.role == model::Role::down_proj) return {l.mlp_dim, own.mlp.begin};
   return {t.in, 0};

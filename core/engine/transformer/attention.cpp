@@ -24,7 +24,7 @@ std::vector<size_t> cut_by_cost(const std::vector<AttentionTask>& tasks, int thr
 
 AttentionShape attention_shape(const Core& core, int layer) {
   const model::Layer& l = core.config.layers[static_cast<size_t>(layer)];
-  const mesh::LocalLayer* part = core.part ? &core.part->local.layers[static_cast<size_t>(layer)] : nullptr;
+  const mesh::LocalLayer* part = core.part ? &core.part->local().layers[static_cast<size_t>(layer)] : nullptr;
   return {.q_stride = std::int64_t{l.heads} * l.head_dim,
           .kv_stride = std::int64_t{l.kv_heads} * l.head_dim,
           .dim = l.head_dim,

@@ -148,7 +148,7 @@ void Core::residual_again(std::int64_t n, int layer, const LayerState& s, float*
 
 void Core::backward(const Pass& pass) {
   const std::int64_t n = pass.tokens->count;
-  const Remat remat = memory.shape.remat;
+  const model::Remat remat = memory.shape.remat;
   float* const h = memory.scratch.h;
   for (size_t layer = static_cast<size_t>(memory.shape.lowest); layer < layers.size(); ++layer) {
     if (!layers[layer].lends) continue;
@@ -163,20 +163,20 @@ void Core::backward(const Pass& pass) {
     enter_storage(layer, Phase::backward);
     enter_phase(Phase::recompute);
     switch (remat) {
-      case Remat::none:
+      case model::Remat::none:
         residual_again(n, layer, s, h);
         break;
-      case Remat::block:
+      case model::Remat::block:
         mlp_block(pass, layer, s, s.h, memory.scratch.t);
         break;
-      case Remat::layer:
+      case model::Remat::layer:
         attention_block(pass, layer, s, h);
         mlp_block(pass, layer, s, h, memory.scratch.t);
         break;
     }
     enter_phase(Phase::backward);
-    mlp_backward(pass, layer, s, remat == Remat::block ? s.h : h);
-    if (remat == Remat::block) {
+    mlp_backward(pass, layer, s, remat == model::Remat::block ? s.h : h);
+    if (remat == model::Remat::block) {
       enter_phase(Phase::recompute);
       attention_block(pass, layer, s, h);
       enter_phase(Phase::backward);
@@ -185,10 +185,10 @@ void Core::backward(const Pass& pass) {
     leave_storage(layer);
   }
   if (!full) return;
-  enter_storage(Storage::kEmbeddings, Phase::backward);
+  enter_storage(ShardedStorage::kEmbeddings, Phase::backward);
   if (config.ple_dim > 0) per_layer_inputs_backward(*pass.tokens, memory.layers[0].x, memory.scratch.dx);
   add_rows(*pass.tokens, memory.scratch.dx, embed_scale, *embedding, vocab_rows());
-  leave_storage(Storage::kEmbeddings);
+  leave_storage(ShardedStorage::kEmbeddings);
 }
 
 // The gradient of a look-up, by columns: one writer, one order.

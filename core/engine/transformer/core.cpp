@@ -41,10 +41,10 @@ int widest_head(const model::Config& config) {
 
 }  // namespace
 
-Core::Core(const model::Config& c, Device& d, WeightType t, MeshPart* p, Use u)
+Core::Core(const model::Config& c, Device& d, model::WeightType t, CollectiveHooks* p, Use u)
     : part(p),
-      config(p ? p->local.config : checked(c)),
-      inventory(p ? mesh::local_inventory(p->local) : model::TensorInventory(config)),
+      config(p ? p->local().config : checked(c)),
+      inventory(p ? mesh::local_inventory(p->local()) : model::TensorInventory(config)),
       device(d),
       type(t),
       use(u),
@@ -57,7 +57,7 @@ Core::Core(const model::Config& c, Device& d, WeightType t, MeshPart* p, Use u)
   ple_model_proj = find(Role::ple_model_proj, -1);
   ple_model_norm = find(Role::ple_model_norm, -1);
   ple_scale = std::sqrt(static_cast<float>(config.ple_dim));
-  if (type != WeightType::f32)
+  if (type != model::WeightType::f32)
     for (float* scale : {&embed_scale, &ple_scale}) *scale = rounded_to_bf16(kernels, *scale);
   for (int layer = 0; layer < static_cast<int>(config.layers.size()); ++layer) connect(layer);
 }
@@ -104,11 +104,11 @@ void Core::allocate_weights() {
 std::int64_t Core::place(Weight& w, std::int64_t matrix_rows, std::byte* at) {
   const std::int64_t count = w.elements();
   const bool panels = packable(matrix_rows, w.cols);
-  if (type == WeightType::f32) {
+  if (type == model::WeightType::f32) {
     w.at.f32 = w.f32 = reinterpret_cast<float*>(at);
     return sizes::aligned_bytes(count * 4);
   }
-  if (type == WeightType::int8 && panels) {
+  if (type == model::WeightType::int8 && panels) {
     w.int8 = reinterpret_cast<std::int8_t*>(at);
     w.scales = at ? reinterpret_cast<std::uint16_t*>(at + sizes::aligned_bytes(count)) : nullptr;
     w.at.int8 = {w.int8, w.scales};
@@ -125,7 +125,7 @@ std::int64_t Core::place(Weight& w, std::int64_t matrix_rows, std::byte* at) {
 }
 
 bool Core::stores(size_t weight) const {
-  return !part || !part->storage || part->storage->direct(weight);
+  return !part || !part->storage() || part->storage()->is_direct(weight);
 }
 
 Weight* Core::find(Role role, int layer) {
@@ -173,6 +173,46 @@ void Core::connect(int layer) {
   const auto found = std::find(rope_specs.begin(), rope_specs.end(), spec);
   p.rope = static_cast<int>(found - rope_specs.begin());
   if (found == rope_specs.end()) rope_specs.push_back(spec);
+}
+
+mesh::Range Core::vocab_rows() const {
+  return part ? part->local().vocab : mesh::Range{0, config.vocab};
+}
+
+mesh::Range Core::ple_vocab_rows() const {
+  return part ? part->local().ple_vocab : mesh::Range{0, config.vocab};
+}
+
+void Core::sum_parts(mesh::Block block, int layer, std::int64_t n, float* values) {
+  if (part) part->sum_block(block, layer, {values, static_cast<size_t>(n)});
+}
+
+void Core::enter_phase(mesh::Phase phase) {
+  if (part) part->set_phase(phase);
+}
+
+void Core::enter_storage(int what, mesh::Phase phase) {
+  if (part && part->storage()) part->storage()->gather_weights(what, phase);
+}
+
+void Core::leave_storage(int what) {
+  if (part && part->storage() && trainable) part->storage()->reduce_gradients(what);
+}
+
+// The calls of a step in their order.
+void Core::pass_storage(Want want) {
+  const int count = static_cast<int>(layers.size());
+  for (int what = ShardedStorage::kEmbeddings; what < count; ++what) enter_storage(what, mesh::Phase::forward);
+  enter_storage(ShardedStorage::kHead, mesh::Phase::forward);
+  if (want == Want::loss) return;
+  leave_storage(ShardedStorage::kHead);
+  for (int layer = count - 1; layer >= lowest_trained_layer(); --layer) {
+    enter_storage(layer, mesh::Phase::backward);
+    leave_storage(layer);
+  }
+  if (!full) return;
+  enter_storage(ShardedStorage::kEmbeddings, mesh::Phase::backward);
+  leave_storage(ShardedStorage::kEmbeddings);
 }
 
 }  // namespace mw::engine

@@ -11,8 +11,8 @@
 #include "core/engine/kernels/gemm.h"
 #include "core/engine/kernels/slim.h"
 #include "core/engine/kernels/vector.h"
-#include "core/engine/transformer/mesh_part.h"
 #include "core/engine/runtime/profile.h"
+#include "core/engine/transformer/collective_hooks.h"
 #include "core/engine/transformer/tokens.h"
 
 namespace mw::engine {
@@ -135,7 +135,7 @@ struct RopeSpec {
 struct StepShape {
   int tokens = 0, lowest = 0;  // layers from `lowest` on have a backward; == layers: none
   bool backward = false, full = false, dropout = false;
-  Remat remat = Remat::none;
+  model::Remat remat = model::Remat::none;
   bool holds(const StepShape& need) const;
 };
 
@@ -162,7 +162,7 @@ struct KvCache {
   std::vector<int> lengths;  // tokens that each row has seen
 };
 
-struct ServedPass;  // served.h
+struct ServedPass;  // paged_batch.h
 
 // Per-call constants of a pass.
 struct Pass {
@@ -187,7 +187,8 @@ enum class Want { loss, gradients };
 
 struct Core {
   // With `part` the device's part of a model on a mesh; `config` is not read then.
-  Core(const model::Config& config, Device& device, WeightType type, MeshPart* part = nullptr, Use use = Use::training);
+  Core(const model::Config& config, Device& device, model::WeightType type, CollectiveHooks* part = nullptr,
+       Use use = Use::training);
 
   // core.cpp
   void allocate_weights();
@@ -203,8 +204,8 @@ struct Core {
   void make_adapters(const LoraOptions& options);  // without room for their values
   void add_lora(const LoraOptions& options, std::uint64_t seed);
   void list_adapters(std::span<float> sums);  // as parameters; empty: without
-  void set_trainable(Method method);
-  void check_trainable(Method method) const;
+  void set_trainable(model::TrainMethod method);
+  void check_trainable(model::TrainMethod method) const;
   void parameters_changed();
   std::span<const float> weight_f32(size_t index);
 
@@ -215,7 +216,7 @@ struct Core {
   int lowest_trained_layer() const;
   // The columns of its per-layer inputs that a layer gates here.
   std::int64_t ple_width() const;
-  std::int64_t first_ple() const { return part ? part->local.ple.begin : 0; }
+  std::int64_t first_ple() const { return part ? part->local().ple.begin : 0; }
 
   // linear.cpp
   float* adapter_dz(std::int64_t n, const Adapter& a, const float* dy);
@@ -318,9 +319,9 @@ struct Core {
   void hidden(const TokenBatch& batch, std::span<const float> from, std::span<float> out);
   void logits(const TokenBatch& batch, std::span<const float> from, std::span<float> out);  // empty: from the ids
 
-  // mesh_part.cpp: nothing on one device
-  int vocab() const { return part ? part->whole.vocab : config.vocab; }  // of the whole model
-  mesh::Range vocab_rows() const;                                        // that the device has of the embedding
+  // Without effect on one device
+  int vocab() const { return part ? part->whole_config().vocab : config.vocab; }  // of the whole model
+  mesh::Range vocab_rows() const;  // that the device has of the embedding
   mesh::Range ple_vocab_rows() const;
   bool splits_vocab() const { return part && part->splits_vocab(); }
   void sum_parts(mesh::Block block, int layer, std::int64_t n, float* values);
@@ -329,11 +330,11 @@ struct Core {
   void leave_storage(int what);
   void pass_storage(Want want);  // a step without tokens
 
-  MeshPart* const part;
+  CollectiveHooks* const part;
   model::Config config;  // with a part: the device's own sizes
   model::TensorInventory inventory;
   Device& device;
-  WeightType type;
+  model::WeightType type;
   Use use;
   Gemm gemm;
   const VectorKernels& kernels = vector_kernels();

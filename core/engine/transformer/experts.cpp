@@ -148,7 +148,7 @@ void Core::experts_backward(const Pass& pass, int layer, LayerState& s, const fl
     });
   }
   sum_parts(mesh::Block::experts, layer, n * d, c.ds);
-  if (part) part->sum_shares(layer, {c.d_share, static_cast<size_t>(n * k)});
+  if (part) part->sum_router_gradients(layer, {c.d_share, static_cast<size_t>(n * k)});
   norm_backward(n, d, h, *parts.moe_pre_norm, s.inv_moe_pre, c.ds, 1.0f, c.dx);
   router_backward(pass, layer, s, h);
 }

@@ -33,7 +33,7 @@ void Core::embed(const Tokens& tokens, float* x) {
       kernels.scale(d, embed_scale, x + i * d);
     }
   });
-  if (part) part->sum_lookups({x, static_cast<size_t>(tokens.count * d)});
+  if (part) part->sum_embedding_rows({x, static_cast<size_t>(tokens.count * d)});
 }
 
 void Core::norm(std::int64_t rows, std::int64_t dim, const float* x, const Weight& w, float* y, float* inv) {
@@ -139,7 +139,7 @@ void Core::rotate(const Tokens& tokens, int layer, int heads, float sign, float*
 const float* Core::forward(const Pass& pass) {
   prepare_rope(pass.tokens->last_position);
   enter_phase(mesh::Phase::forward);
-  enter_storage(Storage::kEmbeddings, mesh::Phase::forward);
+  enter_storage(ShardedStorage::kEmbeddings, mesh::Phase::forward);
   if (pass.from)
     std::copy_n(pass.from, std::int64_t{pass.tokens->count} * config.dim, memory.layers[0].x);
   else

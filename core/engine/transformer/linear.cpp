@@ -2,7 +2,7 @@
 // The seven projections with their LoRA branches, PEFT's arithmetic: y = x W^T + scaling * (dropout(x) A^T) B^T.
 #include <algorithm>
 
-#include "core/engine/generate/served.h"
+#include "core/engine/transformer/paged_batch.h"
 
 namespace mw::engine {
 namespace {

@@ -75,7 +75,7 @@ LossSum Core::loss(const Tokens& tokens, const float* x, int chunk, float gradie
   if (train) std::memset(c.dx, 0, static_cast<size_t>(tokens.count * d) * sizeof(float));
   LossSum sum{0, total};
   if (total == 0) return sum;
-  enter_storage(Storage::kHead, mesh::Phase::forward);
+  enter_storage(ShardedStorage::kHead, mesh::Phase::forward);
   const std::int64_t step = loss_rows(total, chunk);
   for (std::int64_t first = 0; first < total; first += step) {
     const std::span<const int> rows =
@@ -91,7 +91,7 @@ LossSum Core::loss(const Tokens& tokens, const float* x, int chunk, float gradie
     for (std::int64_t i = 0; i < n; ++i)
       std::memcpy(c.dx + rows[static_cast<size_t>(i)] * d, c.t + i * d, static_cast<size_t>(d) * sizeof(float));
   }
-  if (train) leave_storage(Storage::kHead);
+  if (train) leave_storage(ShardedStorage::kHead);
   return sum;
 }
 
@@ -111,7 +111,7 @@ void Core::losses_of_parts(const Tokens& tokens, std::span<const int> rows, floa
   };
   for (std::int64_t i = 0; i < n && columns > 0; ++i)
     highest[static_cast<size_t>(i)] = kernels.highest(columns, logits + i * v);
-  part->reduce_softmax(highest, Reduce::max);
+  part->max_over_vocab(highest);
   device.pool.parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const auto at = static_cast<size_t>(i);
@@ -119,7 +119,7 @@ void Core::losses_of_parts(const Tokens& tokens, std::span<const int> rows, floa
       if (const std::int64_t target = target_of(i); target >= 0) sums[2 * at + 1] = logits[i * v + target];
     }
   });
-  part->reduce_softmax(sums, Reduce::sum);
+  part->sum_over_vocab(sums);
   device.pool.parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const auto at = static_cast<size_t>(i);
@@ -169,7 +169,7 @@ double Core::plain_loss(const Tokens& tokens, std::span<const int> rows, std::in
 // Statistics of rows of logits to those of the whole vocabulary.
 void Core::add_other_parts(std::span<float> highest, std::span<double> totals, std::span<float> of_target) {
   const std::vector<float> own(highest.begin(), highest.end());
-  part->reduce_softmax(highest, Reduce::max);
+  part->max_over_vocab(highest);
   std::vector<float> sums(2 * own.size());
   for (size_t i = 0; i < own.size(); ++i) {
     if (totals[i] > 0)
@@ -177,7 +177,7 @@ void Core::add_other_parts(std::span<float> highest, std::span<double> totals, s
           static_cast<float>(totals[i] * std::exp(static_cast<double>(own[i]) - static_cast<double>(highest[i])));
     sums[2 * i + 1] = of_target[i];
   }
-  part->reduce_softmax(sums, Reduce::sum);
+  part->sum_over_vocab(sums);
   for (size_t i = 0; i < own.size(); ++i) totals[i] = static_cast<double>(sums[2 * i]), of_target[i] = sums[2 * i + 1];
 }
 
@@ -309,8 +309,8 @@ void Core::logits(const TokenBatch& batch, std::span<const float> from, std::spa
   prepare({.tokens = batch.rows * batch.len, .lowest = static_cast<int>(layers.size())});
   const Pass pass{.tokens = &tokens, .from = from.empty() ? nullptr : from.data()};
   const float* x = forward(pass);
-  enter_storage(Storage::kHead, mesh::Phase::forward);
-  std::vector<float> whole(splits_vocab() ? static_cast<size_t>(part->logits_room()) : 0);
+  enter_storage(ShardedStorage::kHead, mesh::Phase::forward);
+  std::vector<float> whole(splits_vocab() ? static_cast<size_t>(part->gathered_logits_size()) : 0);
   constexpr int kChunk = 256;
   for (int first = 0; first < tokens.count; first += kChunk) {
     std::vector<int> rows;

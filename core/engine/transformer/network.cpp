@@ -9,10 +9,10 @@
 
 namespace mw::engine {
 
-Network::Network(const model::Config& config, Device& device, WeightType type, Use use)
+Network::Network(const model::Config& config, Device& device, model::WeightType type, Use use)
     : impl_(std::make_unique<Impl>(config, device, type, nullptr, use)) {}
-Network::Network(MeshPart& part, Device& device, WeightType type)
-    : impl_(std::make_unique<Impl>(part.whole, device, type, &part, Use::training)) {}
+Network::Network(CollectiveHooks& part, Device& device, model::WeightType type)
+    : impl_(std::make_unique<Impl>(part.whole_config(), device, type, &part, Use::training)) {}
 Network::~Network() = default;
 
 void Network::load(const WeightSource& source, const std::function<void(long, long)>& progress) {
@@ -27,7 +27,7 @@ void Network::add_lora(const LoraOptions& options, std::uint64_t seed) {
 std::span<const LoraModule> Network::lora() const {
   return impl_->core.modules;
 }
-void Network::set_trainable(Method method) {
+void Network::set_trainable(model::TrainMethod method) {
   impl_->core.set_trainable(method);
 }
 std::span<const Parameter> Network::parameters() const {
@@ -104,7 +104,7 @@ Device& Network::device() {
 std::span<const float> Network::weight_f32(size_t index) {
   return impl_->core.weight_f32(index);
 }
-std::vector<Network::KernelTime> Network::take_profile() {
+std::vector<KernelTime> Network::take_profile() {
   return impl_->core.profile.take();
 }
 

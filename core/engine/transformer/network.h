@@ -11,25 +11,17 @@
 #include <utility>
 #include <vector>
 
-#include "core/engine/runtime/arena.h"
-#include "core/engine/runtime/thread_pool.h"
+#include "core/engine/runtime/device.h"
+#include "core/engine/runtime/profile.h"
 #include "core/model/inventory.h"
+#include "core/model/types.h"
 
 namespace mw::engine {
 
-enum class WeightType { f32, bf16, int8 };  // int8: inference only, scales for groups of 64 (kernels/packed.h)
 // What a Network is for. Where kernels pack, bf16 weights for inference are kept in 12 bits, exactly (kernels/slim.h).
 enum class Use { training, inference };
-enum class Remat { none, block, layer };  // keep all; keep inputs of attention and MLP blocks; keep layer inputs only
-enum class Method { lora, full };
 
-struct MeshPart;
-
-struct Device {  // virtual device: memory and cores
-  Arena arena;
-  ThreadPool pool;
-  Device(Bytes capacity, int threads) : arena(capacity), pool(threads) {}
-};
+class CollectiveHooks;
 
 // Row-major [rows, len]; see data::Batch. targets -1: no loss. segments -1: padding.
 struct TokenBatch {
@@ -56,7 +48,7 @@ struct ResolvedLora {
 std::vector<ResolvedLora> resolve_lora(const model::TensorInventory& inventory, const LoraOptions& options);
 
 struct StepOptions {
-  Remat remat = Remat::none;
+  model::Remat remat = model::Remat::none;
   int loss_chunk =
       256;  // rows of logits at once, fewer where they would need over 64 MiB; 0: all rows with loss at once
   float gradient_scale = 1;        // multiplies d(sum of token losses): 1/number of loss tokens of the whole step
@@ -93,10 +85,10 @@ struct WeightSource {
 class Network {
  public:
   // Allocates the weights. Throws Error (ARCH) before that for sizes that cannot be or untied output heads.
-  Network(const model::Config& config, Device& device, WeightType type, Use use = Use::training);
+  Network(const model::Config& config, Device& device, model::WeightType type, Use use = Use::training);
   // A device's part of a model; the part outlives it. What it computes is the whole model's if every device of its
   // group makes the same calls.
-  Network(MeshPart& part, Device& device, WeightType type);
+  Network(CollectiveHooks& part, Device& device, model::WeightType type);
   ~Network();
   // Throws Error (WEIGHTS) for NaN or infinity, naming tensor and element.
   void load(const WeightSource& source, const std::function<void(long done, long total)>& progress = {});
@@ -104,7 +96,7 @@ class Network {
 
   void add_lora(const LoraOptions& options, std::uint64_t seed);  // A kaiming_uniform(a=sqrt 5), B zero, as PEFT
   std::span<const LoraModule> lora() const;
-  void set_trainable(Method method);              // allocates gradients: of the adapters, or of every weight
+  void set_trainable(model::TrainMethod method);  // allocates gradients: of the adapters, or of every weight
   std::span<const Parameter> parameters() const;  // trainable ones, fixed order
   void zero_gradients();
   void parameters_changed();  // after the optimizer wrote values: refreshes bf16 copies where f32 masters exist
@@ -126,13 +118,7 @@ class Network {
   const model::TensorInventory& inventory() const;
   Device& device();
   std::span<const float> weight_f32(size_t inventory_index);  // f32 copy or view of a weight (for saving)
-  // How often each phase's kernels ran and how long, since the last call (profile of a step).
-  struct KernelTime {
-    std::string name;
-    double seconds;
-    std::int64_t calls;
-    double flops;
-  };
+  // Time and calls of each kind of kernel since the last call.
   std::vector<KernelTime> take_profile();
 
  private:

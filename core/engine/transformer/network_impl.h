@@ -6,7 +6,7 @@
 namespace mw::engine {
 
 struct Network::Impl {
-  Impl(const model::Config& config, Device& device, WeightType type, MeshPart* part, Use use)
+  Impl(const model::Config& config, Device& device, model::WeightType type, CollectiveHooks* part, Use use)
       : core(config, device, type, part, use) {}
   Core core;
 };

@@ -33,7 +33,7 @@ void Core::per_layer_inputs(const Tokens& tokens, const float* embedded) {
   };
   if (part) {
     device.pool.parallel_for(n, kGrain, look_up_rows);
-    part->sum_per_layer_lookups({memory.ple, static_cast<size_t>(n * all)});
+    part->sum_per_layer_embedding_rows({memory.ple, static_cast<size_t>(n * all)});
   }
   device.pool.parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {

@@ -214,7 +214,7 @@ void Core::prepare(const StepShape& need) {
       [&](Carver& c) {  // layer inputs; below the lowest trained layer they share its place. The extra one: the output
         for (size_t l = lowest; l <= count; ++l) m.layers[l].x = c.take(n * config.dim);
         for (size_t l = 0; l < lowest; ++l) m.layers[l].x = m.layers[lowest].x;
-        if (need.remat == Remat::block)
+        if (need.remat == model::Remat::block)
           for (size_t l = lowest; l < count; ++l) m.layers[l].h = c.take(n * config.dim);
       },
       "layer inputs");
@@ -227,12 +227,13 @@ void Core::prepare(const StepShape& need) {
         "per-layer inputs");
   if (std::any_of(layers.begin(), layers.end(), [](const LayerParts& p) { return p.lends; }))
     allocate([&](Carver& c) { carve_lent(c, *this, need, m.layers); }, "lent keys and values");
-  const bool keeps = need.backward && need.remat == Remat::none;
+  const bool keeps = need.backward && need.remat == model::Remat::none;
   const size_t first_own = keeps ? lowest : count;
   if (first_own > 0)
     allocate(
         [&](Carver& c) {  // one working set for every layer that keeps nothing
-          const Blocks blocks = need.backward && need.remat == Remat::layer ? Blocks::side_by_side : Blocks::shared;
+          const Blocks blocks =
+              need.backward && need.remat == model::Remat::layer ? Blocks::side_by_side : Blocks::shared;
           std::int64_t most = 0;
           for (size_t l = 0; l < first_own; ++l) {
             c.rewind(0);

@@ -26,7 +26,7 @@ void Core::load(const WeightSource& source, const std::function<void(long, long)
     for (std::int64_t first = 0; first < w.elements(); first += chunk) {
       const std::int64_t n = std::min(chunk, w.elements() - first);
       const auto count = static_cast<size_t>(n);
-      if (type == WeightType::f32) {
+      if (type == model::WeightType::f32) {
         source.f32(i, first, {w.f32 + first, count});
         check_finite(tensor, first, std::span<const float>(w.f32 + first, count));
       } else {
@@ -77,35 +77,35 @@ void Core::init_random(std::uint64_t seed) {
   }
 }
 
-void Core::check_trainable(Method method) const {
-  if (use == Use::inference && type != WeightType::int8)
+void Core::check_trainable(model::TrainMethod method) const {
+  if (use == Use::inference && type != model::WeightType::int8)
     throw Error(
         {.id = "TRAIN", .message = "the weights were loaded for inference only", .fix = "load the model for training"});
-  if (type == WeightType::int8)
+  if (type == model::WeightType::int8)
     throw Error({.id = "DTYPE",
                  .message = "int8 weights are for inference only",
                  .found = "int8",
                  .expected = "f32 or bf16",
                  .fix = "load the model as bf16 to train it"});
-  if (method == Method::lora && adapters.empty())
+  if (method == model::TrainMethod::lora && adapters.empty())
     throw Error({.id = "LORA", .message = "LoRA training needs adapters", .fix = "add adapters first"});
-  if (method == Method::full && !adapters.empty())
+  if (method == model::TrainMethod::full && !adapters.empty())
     throw Error(
         {.id = "LORA", .message = "full training of a model with adapters", .fix = "merge or drop the adapters first"});
 }
 
-void Core::set_trainable(Method method) {
+void Core::set_trainable(model::TrainMethod method) {
   check_trainable(method);
   memory = {};
   parameters.clear();
-  full = method == Method::full;
+  full = method == model::TrainMethod::full;
   trainable = true;
   if (full) {
     masters = {};
     std::int64_t total = 0, master_total = 0;
     for (size_t i = 0; i < weights.size(); ++i)
       if (!inventory.tensors()[i].is_buffer) total += aligned_floats(weights[i].elements());
-    if (type == WeightType::bf16) master_total = total;
+    if (type == model::WeightType::bf16) master_total = total;
     gradients = Buffer<float>(device.arena, MemoryCategory::gradients, static_cast<size_t>(total), "gradients");
     if (master_total > 0)
       masters = Buffer<float>(device.arena, MemoryCategory::optimizer, static_cast<size_t>(master_total),
@@ -115,7 +115,7 @@ void Core::set_trainable(Method method) {
       if (inventory.tensors()[i].is_buffer) continue;
       Weight& w = weights[i];
       const auto count = static_cast<size_t>(w.elements());
-      if (type == WeightType::bf16) {
+      if (type == model::WeightType::bf16) {
         w.f32 = master;
         read_rows(w, 0, {master, count});
         master += aligned_floats(w.elements());
@@ -133,7 +133,7 @@ void Core::set_trainable(Method method) {
 }
 
 void Core::parameters_changed() {
-  if (!full || type == WeightType::f32) return;
+  if (!full || type == model::WeightType::f32) return;
   std::vector<std::uint16_t> bits;
   for (const Weight& w : weights) {
     if (!w.gradient) continue;

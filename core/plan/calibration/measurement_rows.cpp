@@ -16,9 +16,10 @@ constexpr int kMost = 1 << 24;
 template <class Value>
 using Names = std::vector<std::pair<std::string_view, Value>>;
 const Names<Purpose> kPurposes{{"calibration", Purpose::calibration}, {"holdout", Purpose::holdout}};
-const Names<Method> kMethods{{"lora", Method::lora}, {"full", Method::full}};
+const Names<model::TrainMethod> kMethods{{"lora", model::TrainMethod::lora}, {"full", model::TrainMethod::full}};
 const Names<Rows> kRows{{"padded", Rows::padded}, {"ragged", Rows::ragged}, {"packed", Rows::packed}};
-const Names<Remat> kRematNames{{"none", Remat::none}, {"block", Remat::block}, {"layer", Remat::layer}};
+const Names<model::Remat> kRematNames{
+    {"none", model::Remat::none}, {"block", model::Remat::block}, {"layer", model::Remat::layer}};
 const Names<Work> kWork{
     {"train", Work::train}, {"forward", Work::forward}, {"rollout", Work::rollout}, {"serve", Work::serve}};
 const Names<mesh::Preset> kPresets{{"tunix", mesh::Preset::tunix},
@@ -200,7 +201,7 @@ Measurement read_row(const Json& json, RowPlace at, const hardware::Catalogue& c
   r.method = row.choice("method", row.text_or("method", "full"), kMethods);
   r.rank = row.whole("rank", 16, 1, kMost);
   r.alpha = row.number_or("alpha", 16);
-  if (r.method == Method::lora) r.targets = roles_of(row);
+  if (r.method == model::TrainMethod::lora) r.targets = roles_of(row);
   r.other_models = row.whole("other_models", 0, 1, 16);
   row.finish();
   return m;

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "core/plan/memory/activations.h"
+#include "core/plan/memory/remat.h"
 #include "core/plan/request/expression.h"
 #include "core/plan/request/lengths.h"
-#include "core/plan/memory/remat.h"
 
 namespace mw::plan {
 namespace {
@@ -67,7 +67,7 @@ Buffers resident(const LocalModel& m, DType type) {
   if (r.other_models > 0)
     add(out,
         buffer("other copies of the base", C::weights, "copies x weights", count(r.other_models) * amount(w.bytes)));
-  if (r.method == Method::lora) {
+  if (r.method == model::TrainMethod::lora) {
     const Held a = m.adapters(r.habits.adapters);
     add(out,
         buffer("adapters", C::adapters, words, count(a.elements) * bytes_each(bytes_of(r.habits.adapters)), a.bytes));
@@ -77,7 +77,7 @@ Buffers resident(const LocalModel& m, DType type) {
 }
 
 Held trainable(const LocalModel& m, DType type) {
-  return m.request->method == Method::full ? m.weights(type) : m.adapters(type);
+  return m.request->method == model::TrainMethod::full ? m.weights(type) : m.adapters(type);
 }
 
 void add_training_state(const LocalModel& m, Buffers& out) {
@@ -88,7 +88,7 @@ void add_training_state(const LocalModel& m, Buffers& out) {
   add(out,
       buffer("Adam's moments", C::optimizer, "2 x trainables x bytes",
              count(2) * count(moments.elements / split) * bytes_each(bytes_of(h.moments)), 2 * moments.bytes / split));
-  if (r.method == Method::full && h.master_weights) {
+  if (r.method == model::TrainMethod::full && h.master_weights) {
     const Held masters = m.weights(DType::f32);
     add(out, buffer("f32 masters", C::optimizer, "weights x 4 B", count(masters.elements / split) * bytes_each(4),
                     masters.bytes / split));
@@ -119,12 +119,12 @@ void add_kept(const LocalModel& m, Buffers& out, double tokens, double len) {
     kept += k.count * layer_memory(m, k, len).kept() * tokens;
     saved += k.count * saved_bytes(r, k) * tokens;
   }
-  if (r.train.remat == Remat::none) {
+  if (r.train.remat == model::Remat::none) {
     add(out, buffer("activations of all layers", C::activations, "tokens x bytes kept per token, all layers",
                     count(tokens) * amount(kept / tokens), kept));
     return;
   }
-  const double each = r.train.remat == Remat::block ? 2 : 1;
+  const double each = r.train.remat == model::Remat::block ? 2 : 1;
   if (r.train.offload == Offload::none)
     add(out, matrix(m, each > 1 ? "saved inputs of all blocks" : "saved inputs of all layers", C::activations,
                     each * m.layers() * tokens, m.width, 2, "layers x tokens x width x bytes"));
@@ -251,7 +251,7 @@ double kv_bytes_per_token(const LocalModel& m, double len) {
 DeviceMemory train_memory(const LocalModel& m) {
   const Request& r = *m.request;
   const double rows = rows_on_device(m, r.train.batch), len = row_facts(r.lengths, rows).longest, tokens = rows * len;
-  const bool full = r.method == Method::full;
+  const bool full = r.method == model::TrainMethod::full;
   Buffers always = resident(m, full ? r.habits.full_weights : r.weights);
   add_training_state(m, always);
   const Buffer gradients = gradients_of(m);
@@ -259,8 +259,8 @@ DeviceMemory train_memory(const LocalModel& m) {
   Buffers left = always;
   add_kept(m, left, tokens, len);
   const Widest live = widest(m, len, [&](const LayerMemory& l) {
-    if (r.train.remat == Remat::none) return std::max(l.attention_backward, l.mlp_backward);
-    return r.train.remat == Remat::block ? l.live_block() : l.live_layer();
+    if (r.train.remat == model::Remat::none) return std::max(l.attention_backward, l.mlp_backward);
+    return r.train.remat == model::Remat::block ? l.live_block() : l.live_layer();
   });
   Buffers working{working_set(live, tokens)};
   add(working, gather_buffers(m));

@@ -13,7 +13,8 @@ namespace {
 // bf16 panels for inference take 12 bits; of weights that do not fit them, which are rare, the rest comes on top.
 enum class Use { training, inference };
 Bytes weights(const StepPlan& p, Use use) {
-  const bool slim = use == Use::inference && p.shape.weights == WeightType::bf16 && p.shape.bf16 == Bf16Math::packed;
+  const bool slim =
+      use == Use::inference && p.shape.weights == model::WeightType::bf16 && p.shape.bf16 == Bf16Math::packed;
   std::int64_t norms = 0, head = 0, bytes = 0;
   for (const model::Layer& l : p.config.layers) head = std::max(head, std::int64_t{l.head_dim});
   if (p.config.v_norm) norms += aligned(head);
@@ -21,19 +22,19 @@ Bytes weights(const StepPlan& p, Use use) {
     const std::int64_t cols = t.hf_shape.back();
     if (is_vector(t))
       norms += aligned(t.elements());
-    else if (p.shape.weights == WeightType::int8 && packable(t))  // bytes, and a bf16 scale for 64 of them
+    else if (p.shape.weights == model::WeightType::int8 && packable(t))  // bytes, and a bf16 scale for 64 of them
       bytes += sizes::aligned_bytes(t.elements()) +
                sizes::aligned_bytes(t.elements() / cols * sizes::scale_groups(cols) * 2);
     else if (slim && sizes::slimmable(t.matrix_rows(), cols))
       bytes += sizes::aligned_bytes(sizes::slim_bytes(t.elements() / cols, cols));
     else
-      bytes += sizes::aligned_bytes(t.elements() * (p.shape.weights == WeightType::f32 ? 4 : 2));
+      bytes += sizes::aligned_bytes(t.elements() * (p.shape.weights == model::WeightType::f32 ? 4 : 2));
   }
   return buffer(bytes, 1) + buffer(norms);
 }
 
 Bytes gradients(const StepPlan& p) {
-  if (p.shape.method == Method::lora) return buffer(p.adapter_floats);
+  if (p.shape.method == model::TrainMethod::lora) return buffer(p.adapter_floats);
   std::int64_t floats = 0;
   for (const model::Tensor& t : p.inventory.tensors())
     if (!t.is_buffer) floats += aligned(t.elements());
@@ -42,12 +43,12 @@ Bytes gradients(const StepPlan& p) {
 
 // Two moments of every trainable value; full training of bf16 weights keeps f32 masters besides.
 Bytes optimizer(const StepPlan& p) {
-  if (p.shape.method == Method::lora) return buffer(p.adapter_parameters) * 2;
+  if (p.shape.method == model::TrainMethod::lora) return buffer(p.adapter_parameters) * 2;
   std::int64_t values = 0, masters = 0;
   for (const model::Tensor& t : p.inventory.tensors()) {
     if (t.is_buffer) continue;
     values += t.elements();
-    if (p.shape.weights == WeightType::bf16) masters += aligned(t.elements());
+    if (p.shape.weights == model::WeightType::bf16) masters += aligned(t.elements());
   }
   return buffer(values) * 2 + buffer(masters);
 }
@@ -142,7 +143,7 @@ MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& s
   const StepPlan p(config, shape);
   Ledger kept;
   kept[MemoryCategory::weights] = weights(p, Use::training);
-  if (shape.method == Method::lora) kept[MemoryCategory::adapters] = buffer(p.adapter_floats);
+  if (shape.method == model::TrainMethod::lora) kept[MemoryCategory::adapters] = buffer(p.adapter_floats);
   kept[MemoryCategory::gradients] = gradients(p);
   kept[MemoryCategory::optimizer] = optimizer(p);
   return run_memory(p, kept, streams_loss(p) ? buffer(config.vocab) : Bytes(0));  // its row is f32, beside the loss's

@@ -10,12 +10,10 @@
 #include "core/base/ledger.h"
 #include "core/mesh/layout/sharding.h"
 #include "core/model/inventory.h"
+#include "core/model/types.h"
 
 namespace mw::plan {
 
-enum class Method { lora, full };
-enum class WeightType { f32, bf16, int8 };  // int8: inference only
-enum class Remat { none, block, layer };
 enum class Bf16Math { widened, packed };  // how the processor at hand multiplies bf16 weights (engine::packed_kernels)
 
 struct LoraSize {  // one adapted projection
@@ -24,12 +22,12 @@ struct LoraSize {  // one adapted projection
 };
 
 struct TrainShape {
-  Method method = Method::lora;
-  WeightType weights = WeightType::f32;
+  model::TrainMethod method = model::TrainMethod::lora;
+  model::WeightType weights = model::WeightType::f32;
   Bf16Math bf16 = Bf16Math::widened;
   std::vector<LoraSize> lora{};
   bool dropout = false;
-  Remat remat = Remat::none;
+  model::Remat remat = model::Remat::none;
   std::int64_t tokens = 0;       // rows * len of the largest micro-batch: what the engine sizes its buffers for
   std::int64_t loss_tokens = 0;  // most loss tokens in one micro-batch
   int longest = 0;               // tokens of the longest example
@@ -67,7 +65,7 @@ MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& s
 
 // Of a model loaded for inference (engine::Use), its step memory given back before.
 struct InferenceModel {
-  WeightType weights = WeightType::f32;
+  model::WeightType weights = model::WeightType::f32;
   Bf16Math bf16 = Bf16Math::widened;
   std::vector<LoraSize> lora{};
   int threads = 1;

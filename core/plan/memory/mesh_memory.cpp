@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of one virtual device of a mesh: what core/engine/distributed/shards.h says that it stores and gathers, and a step in the
-// working form.
+// Memory of one virtual device of a mesh: what core/engine/distributed/shards.h says that it stores and gathers, and a
+// step in the working form.
 #include <algorithm>
 #include <map>
 
@@ -47,7 +47,7 @@ class DevicePlan {
       h.vector = is_vector(t), h.is_buffer = t.is_buffer;
       held_.push_back(h);
     }
-    if (shape.method == Method::full) return;
+    if (shape.method == model::TrainMethod::full) return;
     for (size_t i = 0; i < at.placement->adapters.size(); ++i) {  // A then B of each
       const Placed& p = at.placement->adapters[i];
       const auto rank =
@@ -94,8 +94,10 @@ class DevicePlan {
     return false;
   }
 
-  bool trained(const StoredTensor& h) const { return shape_.method == Method::full ? !h.is_buffer : h.adapter; }
-  std::int64_t weight_bytes() const { return shape_.weights == WeightType::f32 ? 4 : 2; }
+  bool trained(const StoredTensor& h) const {
+    return shape_.method == model::TrainMethod::full ? !h.is_buffer : h.adapter;
+  }
+  std::int64_t weight_bytes() const { return shape_.weights == model::WeightType::f32 ? 4 : 2; }
 
   // Floats of the shards of some.
   template <class Which>
@@ -158,7 +160,7 @@ class DevicePlan {
     std::int64_t values = 0;
     for (const StoredTensor& h : held_)
       if (trained(h)) values += h.stored;
-    const bool masters = shape_.method == Method::full && shape_.weights == WeightType::bf16;
+    const bool masters = shape_.method == model::TrainMethod::full && shape_.weights == model::WeightType::bf16;
     return buffer(values) * 2 + buffer(masters ? shards([&](const StoredTensor& h) { return trained(h); }) : 0);
   }
 

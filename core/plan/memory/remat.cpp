@@ -29,7 +29,7 @@ bool computed_again(const Request& r, const Product& p) {
   // A norm after the block reads the block's output in its backward.
   if (r.habits.recomputation == Habits::Recomputation::whole || r.model.post_norms) return true;
   const bool last = p.role == Role::down_proj || p.role == Role::experts_down;
-  return !last && !(r.train.remat == Remat::block && p.role == Role::o_proj);
+  return !last && !(r.train.remat == model::Remat::block && p.role == Role::o_proj);
 }
 
 bool attention_again(const Request& r) {

@@ -34,7 +34,7 @@ StepPlan::StepPlan(model::Config c, model::TensorInventory tensors, TrainShape s
       inventory(std::move(tensors)),
       rank(config.layers.size()),
       ple_columns(config.ple_dim) {
-  if (shape.method == Method::full) return;
+  if (shape.method == model::TrainMethod::full) return;
   lowest = config.layers.size();
   for (const LoraSize& lora : shape.lora)
     for (const model::LoraTarget& t : inventory.lora_targets()) {
@@ -135,14 +135,14 @@ Bytes activations(const StepPlan& p) {
   const auto trained = static_cast<std::int64_t>(count - p.lowest);
   // Layer inputs and the last output; below the lowest trained layer they share one place.
   std::int64_t inputs = (trained + 1) * d;
-  if (p.shape.remat == Remat::block) inputs += trained * d;
+  if (p.shape.remat == model::Remat::block) inputs += trained * d;
   Bytes sum = scratch(p) + buffer(inputs) + across_layers(p);
-  const size_t first_kept = p.shape.remat == Remat::none ? p.lowest : count;
+  const size_t first_kept = p.shape.remat == model::Remat::none ? p.lowest : count;
   std::int64_t shared = 0;
   for (size_t l = 0; l < first_kept; ++l) {
     const std::int64_t attention = attention_floats(p, l), mlp = mlp_floats(p, l);
     // A whole layer is recomputed at once; otherwise its two blocks take turns.
-    shared = std::max(shared, p.shape.remat == Remat::layer ? attention + mlp : std::max(attention, mlp));
+    shared = std::max(shared, p.shape.remat == model::Remat::layer ? attention + mlp : std::max(attention, mlp));
   }
   sum += buffer(shared);
   for (size_t l = first_kept; l < count; ++l) sum += buffer(attention_floats(p, l) + mlp_floats(p, l));
@@ -152,7 +152,7 @@ Bytes activations(const StepPlan& p) {
 namespace {
 
 bool packs(const StepPlan& p) {
-  return p.shape.weights != WeightType::f32 && p.shape.bf16 == Bf16Math::packed;
+  return p.shape.weights != model::WeightType::f32 && p.shape.bf16 == Bf16Math::packed;
 }
 
 }  // namespace
@@ -160,7 +160,8 @@ bool packs(const StepPlan& p) {
 // A packed output matrix without a gradient of its own: 16-bit logits, tile by tile.
 bool streams_loss(const StepPlan& p) {
   const model::Tensor* head = p.inventory.find(p.config.tied_embeddings ? Role::embed : Role::lm_head);
-  return packs(p) && p.shape.weights == WeightType::bf16 && p.shape.method == Method::lora && packable(*head);
+  return packs(p) && p.shape.weights == model::WeightType::bf16 && p.shape.method == model::TrainMethod::lora &&
+         packable(*head);
 }
 
 namespace {
@@ -218,9 +219,9 @@ Bytes workspace(const StepPlan& p) {
   const std::span<const model::Tensor> tensors = p.inventory.tensors();
   const auto widened = [](const model::Tensor& t) { return !is_vector(t) && !packable(t); };
   if (packs(p)) sum += buffer(p.shape.threads * sizes::kPackedBlocks, 2);
-  const bool many_rows =
-      p.lowest < p.config.layers.size() || p.shape.tokens > sizes::kFewRows || p.shape.weights == WeightType::int8;
-  if (p.shape.weights != WeightType::f32 && many_rows &&
+  const bool many_rows = p.lowest < p.config.layers.size() || p.shape.tokens > sizes::kFewRows ||
+                         p.shape.weights == model::WeightType::int8;
+  if (p.shape.weights != model::WeightType::f32 && many_rows &&
       (!packs(p) || std::any_of(tensors.begin(), tensors.end(), widened)))
     sum += buffer(p.shape.threads * sizes::kWidenedFloats);
   return sum;

@@ -46,7 +46,7 @@ using Adapted = std::optional<std::vector<std::vector<Role>>>;
 std::vector<mesh::AdapterShape> shapes_of(const Request& r, const Adapted& adapted,
                                           const model::TensorInventory& inventory) {
   std::vector<mesh::AdapterShape> shapes;
-  if (r.method != Method::lora) return shapes;
+  if (r.method != model::TrainMethod::lora) return shapes;
   for (const model::LoraTarget& t : inventory.lora_targets()) {
     const auto layer = static_cast<size_t>(t.layer);
     if (adapted && layer >= adapted->size()) continue;

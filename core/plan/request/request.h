@@ -11,8 +11,8 @@
 #include "core/mesh/layout/mesh.h"
 #include "core/mesh/layout/sharding.h"
 #include "core/model/config.h"
-#include "core/plan/request/efficiencies.h"
 #include "core/plan/memory/memory.h"
+#include "core/plan/request/efficiencies.h"
 
 namespace mw::plan {
 
@@ -81,7 +81,7 @@ struct TrainWork {
   std::int64_t steps = 0;  // optimizer steps; 0: from epochs
   double epochs = 0;
   double epoch_rows = 0;  // of one pass, held-out rows left out and packed; 0: as the lengths count them
-  Remat remat = Remat::none;
+  model::Remat remat = model::Remat::none;
   std::vector<Saved> saved{};  // of a layer under remat
   Offload offload = Offload::none;
   int loss_chunk = 0;    // rows of logits at once on a device; 0: all
@@ -120,7 +120,7 @@ struct Request {
   Efficiencies efficiencies{};
   std::string calibrated{};  // by the user: "calibrated by you, 2026-11-21, steps.json"; empty: as the program has them
   Work work = Work::train;
-  Method method = Method::lora;
+  model::TrainMethod method = model::TrainMethod::lora;
   int rank = 16;
   double alpha = 16;
   std::vector<model::Role>

@@ -38,7 +38,7 @@ std::string label_of(unsigned settings, const Choice& to) {
   add(kTarget, "target " + to.target + " (" + mesh::to_text(to.mesh) + ")");
   add(kMesh, "mesh " + mesh::to_text(to.mesh));
   add(kBatch, "batch " + std::to_string(to.batch) + ", accumulation " + std::to_string(to.accumulation));
-  add(kRemat, "remat " + std::string(to.remat == Remat::layer ? "layer" : to.remat == Remat::block ? "block" : "none"));
+  add(kRemat, "remat " + std::string(to_string(to.remat)));
   add(kChunk, to.loss_chunk == 0 ? std::string("full logits") : "loss by " + std::to_string(to.loss_chunk) + " rows");
   add(kWeights, "weights of bf16");
   add(kKv, "KV cache of " + std::string(to.kv == DType::fp8 ? "fp8" : "bf16"));

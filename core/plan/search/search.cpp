@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::array<int, 3> kChunks{0, 256, 1024};
 constexpr std::array<int, 6> kMaxSequences{16, 32, 64, 128, 256, 512};
-constexpr std::array<Remat, 3> kRemats{Remat::none, Remat::block, Remat::layer};
+constexpr std::array<model::Remat, 3> kRemats{model::Remat::none, model::Remat::block, model::Remat::layer};
 constexpr std::array<DType, 2> kKvTypes{DType::bf16, DType::fp8};
 
 // The values of a list and the one in force, ascending.
@@ -81,7 +81,7 @@ void add_training(const Request& r, const mesh::Mesh& mesh, std::vector<Choice>&
     if (batch % ways != 0) continue;
     c.batch = batch;
     c.accumulation = static_cast<int>(rows / batch);
-    for (const Remat remat : kRemats)
+    for (const model::Remat remat : kRemats)
       for (const int chunk : with_own(kChunks, r.train.loss_chunk)) {
         c.remat = remat;
         c.loss_chunk = chunk;
@@ -206,9 +206,6 @@ double key_of(const Candidate& c, RankBy by, Work work) {
   return static_cast<double>(c.peak.value);
 }
 
-std::string_view remat_name(Remat remat) {
-  return remat == Remat::none ? "none" : remat == Remat::block ? "block" : "layer";
-}
 std::string_view dtype_name(DType type) {
   return type == DType::f32 ? "f32" : type == DType::fp8 ? "fp8" : type == DType::int8 ? "int8" : "bf16";
 }
@@ -292,7 +289,7 @@ std::vector<lint::Edit> edits(const Choice& from, const Choice& to, Work work) {
   if (work == Work::train) {
     if (from.batch != to.batch) out.push_back({"train.batch", to.batch});
     if (from.accumulation != to.accumulation) out.push_back({"train.accumulation", to.accumulation});
-    if (from.remat != to.remat) out.push_back({"train.remat", std::string(remat_name(to.remat))});
+    if (from.remat != to.remat) out.push_back({"train.remat", std::string(to_string(to.remat))});
     if (from.loss_chunk != to.loss_chunk) out.push_back({"train.loss_chunk", to.loss_chunk});
   }
   if (from.weights != to.weights) out.push_back({"train.dtype", std::string(dtype_name(to.weights))});
@@ -306,7 +303,7 @@ std::string to_text(const Choice& c, Work work) {
   const auto add = [&](const std::string& part) { text += ", " + part; };
   if (work == Work::train) {
     add("batch " + std::to_string(c.batch) + " x " + std::to_string(c.accumulation));
-    add("remat " + std::string(remat_name(c.remat)));
+    add("remat " + std::string(to_string(c.remat)));
     add(c.loss_chunk == 0 ? "full logits" : "loss by " + std::to_string(c.loss_chunk));
   } else {
     add("KV " + std::string(dtype_name(c.kv)));

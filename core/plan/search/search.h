@@ -23,7 +23,7 @@ struct Choice {
   std::vector<mesh::AskedPlace> places{};  // of the request's own mesh only
   std::int64_t batch = 1;                  // rows of a micro-batch; of forward and rollout: as asked
   int accumulation = 1;
-  Remat remat = Remat::none;
+  model::Remat remat = model::Remat::none;
   int loss_chunk = 0;
   DType weights = DType::bf16;  // as asked; only smallest_changes varies it
   DType kv = DType::bf16;

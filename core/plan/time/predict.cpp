@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "core/base/optimizer_steps.h"
-#include "core/plan/request/check.h"
 #include "core/plan/memory/device_memory.h"
+#include "core/plan/request/check.h"
 #include "core/plan/request/expression.h"
 #include "core/plan/request/lengths.h"
 #include "core/plan/request/plan_result.h"
@@ -46,9 +46,9 @@ void add_utilisation(const LocalModel& m, RunTotals& run, double seconds, double
     run.utilisation.push_back({name, factor * n * tokens / peak});
   };
   add("6N, padded tokens", 6, padded);
-  if (r.method == Method::lora) add("4N, padded tokens", 4, padded);
+  if (r.method == model::TrainMethod::lora) add("4N, padded tokens", 4, padded);
   add("6N, real tokens", 6, real);
-  if (r.method == Method::lora) add("4N, real tokens", 4, real);
+  if (r.method == model::TrainMethod::lora) add("4N, real tokens", 4, real);
 }
 
 RunTotals train_totals(const LocalModel& m, const Plan& plan) {

@@ -7,11 +7,11 @@
 
 #include "core/mesh/collectives/engine_step.h"
 #include "core/plan/memory/activations.h"
-#include "core/plan/time/collective_time.h"
 #include "core/plan/memory/device_memory.h"
+#include "core/plan/memory/remat.h"
 #include "core/plan/request/expression.h"
 #include "core/plan/request/lengths.h"
-#include "core/plan/memory/remat.h"
+#include "core/plan/time/collective_time.h"
 
 namespace mw::plan {
 namespace {
@@ -105,11 +105,11 @@ class Builder {
     const double attention = again && !attention_again(r_) ? 0 : 4 * p.tokens * pairs * k.q();
     const LayerTraffic traffic = layer_traffic(m_, k, p.keys > 0 ? p.keys : p.len);
     Load load;
-    load += base * (forwards + backwards * (r_.method == Method::full ? 2 : 1));
+    load += base * (forwards + backwards * (r_.method == model::TrainMethod::full ? 2 : 1));
     load += adapters * (forwards + 2 * backwards);
     const double attention_all = attention * (forwards + backwards * (materialised ? 2 : 2.5));
     (materialised ? load.flops : load.attention_flops) += attention_all;
-    const bool keeps = phase == Phase::remat || (r_.work == Work::train && r_.train.remat == Remat::none);
+    const bool keeps = phase == Phase::remat || (r_.work == Work::train && r_.train.remat == model::Remat::none);
     load.bytes += p.tokens * (forwards * (keeps ? traffic.keeping : traffic.forward) + backwards * traffic.backward);
     load.kernels += traffic.kernels * (forwards + 2 * backwards);
     if (p.keys > 0 && k.shape.has_k) load.bytes += kv_read(k, p);
@@ -130,7 +130,8 @@ class Builder {
     add(phase, "logits and loss", 0, load * times);
   }
   void update(double accumulation) {
-    const Held t = r_.method == Method::full ? m_.weights(r_.habits.full_weights) : m_.adapters(r_.habits.adapters);
+    const Held t =
+        r_.method == model::TrainMethod::full ? m_.weights(r_.habits.full_weights) : m_.adapters(r_.habits.adapters);
     const double split = r_.habits.optimizer == Habits::OptimizerState::over_batch ? m_.batch_ways : 1;
     const double gradient = bytes_of(r_.habits.gradients), moment = bytes_of(r_.habits.moments);
     const double weight = t.elements > 0 ? t.unpadded / t.elements : 0;
@@ -329,11 +330,11 @@ mesh::StepShape step_shape(const LocalModel& m) {
   const Request& r = *m.request;
   mesh::StepShape shape;
   if (r.work == Work::train)
-    shape = {.work = r.method == Method::full ? mesh::Work::train_full : mesh::Work::train_lora,
+    shape = {.work = r.method == model::TrainMethod::full ? mesh::Work::train_full : mesh::Work::train_lora,
              .rows = r.train.batch,
              .tokens = std::llround(row_facts(r.lengths, rows_on_device(m, r.train.batch)).computed),
              .accumulation = std::max(1, r.train.accumulation),
-             .recompute = r.train.remat == Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
+             .recompute = r.train.remat == model::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
   else if (r.work == Work::forward)
     shape = {.work = mesh::Work::forward, .rows = r.forward.batch, .tokens = r.forward.len};
   else
@@ -378,9 +379,9 @@ StepTime train_time(const LocalModel& m) {
   for (const LayerKind& k : m.kinds) b.layers(Phase::forward, k, pass, 1, 0);
   b.logits(Phase::forward, pass.tokens, 1, 0.5, micro);
   if (r.train.loss_chunk > 0) b.logits(Phase::remat, pass.tokens, 1, 0, micro);
-  b.logits(Phase::backward, pass.tokens, r.method == Method::full ? 2 : 1, 0.5, micro);
+  b.logits(Phase::backward, pass.tokens, r.method == model::TrainMethod::full ? 2 : 1, 0.5, micro);
   for (const LayerKind& k : m.kinds) {
-    if (r.train.remat != Remat::none) b.layers(Phase::remat, k, pass, 1, 0);
+    if (r.train.remat != model::Remat::none) b.layers(Phase::remat, k, pass, 1, 0);
     b.layers(Phase::backward, k, pass, 0, 1);
   }
   b.update(micro);

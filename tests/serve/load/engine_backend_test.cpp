@@ -13,7 +13,7 @@ namespace {
 
 class EngineBackendTest : public ::testing::Test {
  protected:
-  EngineBackendTest() : device_(Bytes(0), 2), network_(engine::test::tiny_config(), device_, engine::WeightType::f32) {
+  EngineBackendTest() : device_(Bytes(0), 2), network_(engine::test::tiny_config(), device_, model::WeightType::f32) {
     engine::test::fill(network_, 8, 0.25f);
   }
   std::unique_ptr<LoadBackend> backend(int seqs = 8) {

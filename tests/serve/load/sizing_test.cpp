@@ -42,7 +42,7 @@ class SizingTest : public testing::Test {
       ++loads;
       network.reset();
       device = std::make_unique<engine::Device>(request.capacity, 2);
-      network = std::make_unique<engine::Network>(request.config, *device, engine::WeightType::f32);
+      network = std::make_unique<engine::Network>(request.config, *device, model::WeightType::f32);
       network->init_random(1);
       return *network;
     };

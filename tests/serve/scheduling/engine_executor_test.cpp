@@ -135,7 +135,7 @@ class EngineServing : public ::testing::TestWithParam<std::string> {
   EngineServing()
       : config_(engine::test::as_family(engine::test::tiny_config(), GetParam())),
         device_(Bytes(0), 2),
-        network_(config_, device_, engine::WeightType::f32) {
+        network_(config_, device_, model::WeightType::f32) {
     engine::test::fill(network_, 8, 0.25f);
   }
   std::vector<std::vector<int>> expected(const std::vector<Job>& jobs) {
@@ -233,7 +233,7 @@ TEST_P(EngineServing, AnswersEndBeforeTheirStopTokens) {
 }
 
 TEST_P(EngineServing, EveryRequestHasTheAdapterThatItNames) {
-  Network first(config_, device_, engine::WeightType::f32), second(config_, device_, engine::WeightType::f32);
+  Network first(config_, device_, model::WeightType::f32), second(config_, device_, model::WeightType::f32);
   for (Network* n : {&first, &second}) engine::test::fill(*n, 8, 0.25f);
   first.add_lora(engine::test::all_projections(), 5);
   engine::test::randomise_adapters(first, 6);
@@ -257,7 +257,7 @@ TEST_P(EngineServing, EveryRequestHasTheAdapterThatItNames) {
 
 TEST(EngineExecutor, RefusesBadPromptsByName) {
   engine::Device device(Bytes(0), 1);
-  Network network(engine::test::tiny_config(), device, engine::WeightType::f32);
+  Network network(engine::test::tiny_config(), device, model::WeightType::f32);
   EngineExecutor executor(network, settings_of(network.config()));
   const auto id_of = [&](const Prompt& prompt) -> std::string {
     try {
@@ -294,7 +294,7 @@ TEST(EngineLayout, FollowsTheModelAndTheMemory) {
   EXPECT_THROW(settings_of(config, Bytes(1000)), Error);
 
   engine::Device device(Bytes(std::int64_t{1} << 20), 2);  // 1 MiB
-  Network network(config, device, engine::WeightType::f32);
+  Network network(config, device, model::WeightType::f32);
   SchedulerSettings wanted = s;
   wanted.max_num_seqs = 64;
   const Bytes free = device.arena.capacity() - device.arena.use().now.total();

@@ -167,7 +167,7 @@ TEST(MeasuredSteps, AStepThatFailsEndsTheCalibration) {
 
 TEST(MeasuredSteps, AServerIsTimedFittedAndSimulated) {
   engine::Device device(Bytes(0), 2);
-  engine::Network network(engine::test::tiny_config(), device, engine::WeightType::f32);
+  engine::Network network(engine::test::tiny_config(), device, model::WeightType::f32);
   engine::test::fill(network, 8, 0.25f);
   SchedulerSettings s{.max_num_seqs = 8, .max_num_batched_tokens = 64, .max_model_len = 120, .kv = {}};
   s = lay_out_engine_kv(network.config(), s, Bytes(0));

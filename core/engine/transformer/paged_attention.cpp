@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/engine/transformer/attention_parts.h"
-#include "core/engine/generate/served.h"
+#include "core/engine/transformer/paged_batch.h"
 
 namespace mw::engine {
 namespace {

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// A virtual device: the memory and the cores that one network computes with.
+#pragma once
+#include "core/engine/runtime/arena.h"
+#include "core/engine/runtime/thread_pool.h"
+
+namespace mw::engine {
+
+struct Device {
+  Arena arena;
+  ThreadPool pool;
+  Device(Bytes capacity, int threads) : arena(capacity), pool(threads) {}
+};
+
+}  // namespace mw::engine
