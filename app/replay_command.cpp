@@ -9,7 +9,7 @@
 #include "core/base/files.h"
 #include "core/base/units.h"
 #include "core/compare/compared_files.h"
-#include "core/jobs/replay.h"
+#include "core/compare/replay.h"
 
 namespace mw::app {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/base/files.h"
 #include "core/formats/results/bench_import.h"
-#include "core/jobs/replay.h"
+#include "core/compare/replay.h"
 #include "core/jobs/sweep_run.h"
 #include "core/planning/serving_accuracy.h"
 

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "core/hardware/catalogue.h"
 #include "core/compare/comparison.h"
+#include "core/hardware/catalogue.h"
 
 namespace mw::runs {
 

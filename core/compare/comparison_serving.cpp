@@ -6,8 +6,8 @@
 #include <set>
 
 #include "core/base/units.h"
-#include "core/plan/time/tco.h"
 #include "core/compare/comparison_parts.h"
+#include "core/plan/time/tco.h"
 #include "core/views/sweep_charts.h"
 
 namespace mw::runs::comparing {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/jobs/replay.h"
+#include "core/compare/replay.h"
 
 namespace mw::runs {
 

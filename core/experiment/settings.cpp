@@ -9,8 +9,7 @@
 #include "core/mesh/collectives/engine_step.h"
 #include "core/mesh/collectives/local_config.h"
 #include "core/mesh/layout/axis_names.h"
-#include "core/planning/plan_request.h"
-#include "core/planning/predict.h"
+#include "core/mesh/layout/legal.h"
 #include "core/train/model.h"
 
 namespace mw::runs {
@@ -92,6 +91,23 @@ void check_mesh(const train::Settings& s, const model::Config& config) {
 }
 
 }  // namespace
+
+std::vector<mesh::AdapterShape> adapter_shapes(const model::Config& config, const engine::LoraOptions& options) {
+  std::vector<mesh::AdapterShape> shapes;
+  for (const engine::ResolvedLora& m : engine::resolve_lora(model::TensorInventory(config), options))
+    shapes.push_back({.role = m.target.role, .layer = m.target.layer, .rank = m.rank});
+  return shapes;
+}
+
+mesh::Placement training_placement(const train::Settings& s, const model::Config& config) {
+  const auto adapters =
+      s.method == model::TrainMethod::lora ? adapter_shapes(config, s.lora) : std::vector<mesh::AdapterShape>{};
+  mesh::Placement placement =
+      mesh::place(model::TensorInventory(config), s.model.mesh, s.model.rules, adapters, mesh::Use::training);
+  for (const Problem& p : placement.problems)
+    if (p.severity == Severity::error) throw Error(p);
+  return placement;
+}
 
 train::Settings data_only_settings(const Experiment& e, model::Family family) {
   for (const Problem& p : e.validate())

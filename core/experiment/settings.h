@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the document to the plain values that the trainer and the sampler take. Any thread.
 #pragma once
+#include "core/experiment/bind.h"
 #include "core/experiment/experiment.h"
 #include "core/train/settings.h"
 
@@ -30,5 +31,11 @@ train::ModelSettings model_settings(const Experiment& experiment);
 engine::SampleOptions sample_options(const Experiment& experiment);
 // data.chat, where auto follows the family of the model's config.
 data::ChatFormat chat_format(const Experiment& experiment, model::Family family);
+
+// What the options adapt of a model.
+std::vector<mesh::AdapterShape> adapter_shapes(const model::Config& config, const engine::LoraOptions& options);
+
+// Where every tensor of the run lies; throws the first problem that keeps that from being.
+mesh::Placement training_placement(const train::Settings& settings, const model::Config& config);
 
 }  // namespace mw::runs

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/experiment/sweep_settings.h"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -6,8 +8,6 @@
 #include <limits>
 
 #include "core/base/url_secrets.h"
-#include "core/jobs/sweep_run.h"
-#include "core/planning/plan_request.h"
 
 namespace mw::runs {
 namespace {
@@ -28,7 +28,7 @@ int whole(const Experiment& e, std::string_view key) {
 }
 
 template <class T>
-T number(const char* key, const std::string& text, T least, T most, const char* expected) {
+T parsed_number(const char* key, const std::string& text, T least, T most, const char* expected) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !(value >= least) || !(value <= most))
@@ -49,11 +49,11 @@ std::vector<T> numbers(const Experiment& e, const char* key, Read read) {
 
 double rate_of(const std::string& text) {
   if (text == "inf") return std::numeric_limits<double>::infinity();
-  return number("sweep.request_rates", text, 1e-6, kMostRate, "requests per second above 0, or inf");
+  return parsed_number("sweep.request_rates", text, 1e-6, kMostRate, "requests per second above 0, or inf");
 }
 
 template <class T, size_t N>
-T choice(const Experiment& e, const char* key, const std::array<std::string_view, N>& names) {
+T enum_choice(const Experiment& e, const char* key, const std::array<std::string_view, N>& names) {
   const std::string name = e.string(key);
   return static_cast<T>(std::find(names.begin(), names.end(), name) - names.begin());
 }
@@ -118,20 +118,20 @@ serve::SweepSettings sweep_settings(const Experiment& e) {
   serve::SweepSettings s;
   s.request_rates = numbers<double>(e, "sweep.request_rates", rate_of);
   s.input_lens = numbers<int>(e, "sweep.input_lens", [](const std::string& text) {
-    return number("sweep.input_lens", text, 1, kMostTokens, "whole numbers of tokens from 1");
+    return parsed_number("sweep.input_lens", text, 1, kMostTokens, "whole numbers of tokens from 1");
   });
   serve::LoadSettings& l = s.load;
-  l.arrival = choice<serve::Arrival>(e, "sweep.arrival",
-                                     std::array<std::string_view, 4>{"poisson", "constant", "burst", "closed"});
+  l.arrival = enum_choice<serve::Arrival>(e, "sweep.arrival",
+                                          std::array<std::string_view, 4>{"poisson", "constant", "burst", "closed"});
   l.burstiness = e.number("sweep.burstiness");
   l.concurrency = whole(e, "sweep.concurrency");
   l.output_len = whole(e, "sweep.output_len");
-  l.lengths = choice<serve::LengthDistribution>(e, "sweep.lengths",
-                                                std::array<std::string_view, 3>{"fixed", "uniform", "recorded"});
+  l.lengths = enum_choice<serve::LengthDistribution>(e, "sweep.lengths",
+                                                     std::array<std::string_view, 3>{"fixed", "uniform", "recorded"});
   l.spread = e.number("sweep.spread");
   l.workload = e.path("sweep.workload");
   l.shared_prefix = whole(e, "sweep.shared_prefix");
-  l.prompts = choice<serve::PromptMode>(e, "sweep.prompts", std::array<std::string_view, 2>{"salted", "replayed"});
+  l.prompts = enum_choice<serve::PromptMode>(e, "sweep.prompts", std::array<std::string_view, 2>{"salted", "replayed"});
   l.num_prompts = whole(e, "sweep.num_prompts");
   l.warmups = whole(e, "sweep.warmups");
   l.seed = static_cast<std::uint64_t>(e.integer("sweep.seed"));

@@ -3,6 +3,7 @@
 // Plain values once loaded; any thread.
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,5 +56,8 @@ class Catalogue {
 // This computer as a chip, from its core count and memory; speeds are rough floors marked derived until measured.
 Chip this_machine();
 Target cpu_target(const Chip& machine, int devices);
+
+// Loads the catalogue when it is needed: the shipped rows with the user's own. Called on any thread.
+using LoadCatalogue = std::function<Catalogue()>;
 
 }  // namespace mw::hardware

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/model/config.h"
-#include "core/jobs/sweep_run.h"
+#include "core/store/sweep_points.h"
 
 namespace mw::runs {
 namespace {

@@ -49,7 +49,7 @@ Experiment document_of(const WatchRequest& request) {
 
 }  // namespace
 
-Outcome watch(const WatchRequest& request, const EventSink& sink, const OnLine& on_line, std::stop_token stop) {
+RunOutcome watch(const WatchRequest& request, const EventSink& sink, const OnLine& on_line, std::stop_token stop) {
   if (request.command.empty())
     throw Error(
         {.id = "USAGE", .message = "no command is given", .fix = "for example: meshwright watch -- python train.py"});

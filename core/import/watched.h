@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/import/external_run.h"
-#include "core/jobs/job.h"
+#include "core/store/run_outcome.h"
 
 namespace mw::runs {
 
@@ -18,6 +18,6 @@ struct WatchRequest {
 
 // Starts the command in a process group of its own. A stop asks it to end (SIGTERM), then ends it after 10 s. Its exit
 // code decides where it sent no Finished. Throws Error PROCESS where it cannot be started, before a run exists.
-Outcome watch(const WatchRequest& request, const EventSink& sink, const OnLine& on_line, std::stop_token stop);
+RunOutcome watch(const WatchRequest& request, const EventSink& sink, const OnLine& on_line, std::stop_token stop);
 
 }  // namespace mw::runs

@@ -13,6 +13,7 @@
 #include "core/jobs/size_run.h"
 #include "core/mesh/layout/axis_names.h"
 #include "core/planning/predict.h"
+#include "core/store/sweep_points.h"
 #include "core/train/checkpoint.h"
 #include "core/train/trainer.h"
 
@@ -33,7 +34,7 @@ struct Record {
   std::optional<long> total_steps;          // of a training run that goes on
   std::vector<Bytes> peaks;                 // of each device up to the checkpoint
   std::vector<formats::BenchPoint> points;  // of a sweep that goes on
-  LoadCatalogue catalogue;
+  hardware::LoadCatalogue catalogue;
 };
 
 enum class JobKind { train, size, sweep };
@@ -215,7 +216,7 @@ event::Finished run_kind(Record& record, const Json& info, const EventSink& sink
 
 // Trains (sizes, sweeps) and records; every way it can end becomes a Finished event, except that the store itself
 // fails.
-Outcome execute(Record& record, const EventSink& sink, std::stop_token stop, train::PauseGate& gate) {
+RunOutcome execute(Record& record, const EventSink& sink, std::stop_token stop, train::PauseGate& gate) {
   const auto begun = Clock::now();
   double last_time = 0;
   long steps = 0;
@@ -314,7 +315,7 @@ void Job::wait() {
   if (impl_->thread.joinable()) impl_->thread.join();
 }
 
-Outcome run_blocking(const JobRequest& request, const EventSink& sink, std::stop_token stop) {
+RunOutcome run_blocking(const JobRequest& request, const EventSink& sink, std::stop_token stop) {
   const auto record = open_record(request);
   train::PauseGate gate;
   return execute(*record, sink, std::move(stop), gate);

@@ -13,8 +13,9 @@
 #include "core/base/error.h"
 #include "core/base/event.h"
 #include "core/experiment/experiment.h"
-#include "core/store/store.h"
 #include "core/jobs/sweep_run.h"
+#include "core/store/run_outcome.h"
+#include "core/store/store.h"
 
 namespace mw::runs {
 
@@ -24,7 +25,7 @@ struct JobRequest {
   std::optional<RunId> resume;  // continue this run from its last checkpoint; experiment is then the run's own
   // "key=value" for the rest of it: mesh.*, sharding.*, target.* only; of a sweep its own sweep.url, with credentials.
   std::vector<std::string> resume_sets = {};
-  LoadCatalogue catalogue = {};                   // called by sweeps alone; they need it
+  hardware::LoadCatalogue catalogue = {};         // called by sweeps alone; they need it
   std::function<void(const RunId&)> on_run = {};  // called once, when the store has the run and before its first event
 };
 
@@ -45,13 +46,7 @@ class Job {
   std::unique_ptr<Impl> impl_;
 };
 
-// How a run ended; `error` says of a failed one whose fault it was.
-struct Outcome {
-  event::Finished finished;
-  std::optional<Error::Kind> error;
-};
-
 // The same on the calling thread, for the command line.
-Outcome run_blocking(const JobRequest& request, const EventSink& sink, std::stop_token stop);
+RunOutcome run_blocking(const JobRequest& request, const EventSink& sink, std::stop_token stop);
 
 }  // namespace mw::runs

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/train/merge.h"
 #include "core/formats/peft/peft_adapter.h"
+#include "core/train/merge.h"
 
 namespace mw::runs {
 

@@ -5,9 +5,9 @@
 #include <stop_token>
 
 #include "core/data/dataset/dataset.h"
+#include "core/experiment/experiment.h"
 #include "core/hardware/catalogue.h"
 #include "core/recipes/recipe.h"
-#include "core/experiment/experiment.h"
 
 namespace mw::runs {
 

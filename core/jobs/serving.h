@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/experiment/experiment.h"
+#include "core/formats/peft/peft_adapter.h"
 #include "core/serve/scheduling/engine_executor.h"
 #include "core/train/model.h"
-#include "core/formats/peft/peft_adapter.h"
 
 namespace mw::runs {
 

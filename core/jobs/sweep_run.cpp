@@ -6,6 +6,7 @@
 
 #include "core/planning/plan_request.h"
 #include "core/jobs/sweep_backends.h"
+#include "core/store/sweep_points.h"
 
 namespace mw::runs {
 namespace {

@@ -31,7 +31,7 @@ namespace {
 const runs::OnLine kQuiet = [](const std::string&) {};  // the events say it all
 }
 
-LaunchJob::LaunchJob(Request request, LoadCatalogue catalogue, EventSink sink) : impl_(std::make_unique<Impl>()) {
+LaunchJob::LaunchJob(Request request, hardware::LoadCatalogue catalogue, EventSink sink) : impl_(std::make_unique<Impl>()) {
   impl_->begin([request = std::move(request), catalogue = std::move(catalogue),
                 sink = std::move(sink)](const Stops& stops) { launch(request, catalogue(), sink, kQuiet, stops); });
 }

@@ -11,8 +11,7 @@ namespace mw::launch {
 
 class LaunchJob {
  public:
-  using LoadCatalogue = std::function<hardware::Catalogue()>;
-  LaunchJob(Request request, LoadCatalogue catalogue, EventSink sink);
+  LaunchJob(Request request, hardware::LoadCatalogue catalogue, EventSink sink);
   LaunchJob(Again again, EventSink sink);
   ~LaunchJob();   // detaches and joins
   void cancel();  // ends the job there

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/experiment/settings.h"
-#include "core/jobs/sweep_run.h"
+#include "core/experiment/sweep_settings.h"
 #include "core/serve/scheduling/engine_kv_layout.h"
 #include "core/train/model.h"
 

@@ -7,7 +7,7 @@
 #include "core/base/optimizer_steps.h"
 #include "core/data/dataset/pack.h"
 #include "core/plan/request/lengths.h"
-#include "core/views/data_view.h"
+#include "core/planning/data_index.h"
 
 namespace mw::runs {
 namespace {

@@ -25,26 +25,6 @@ int whole(const Experiment& e, std::string_view key) {
   return static_cast<int>(e.integer(key));
 }
 
-Error wrong(const char* id, std::string key, std::string found, std::string expected) {
-  return Error({.id = id,
-                .message = "cannot be read",
-                .place = std::move(key),
-                .found = std::move(found),
-                .expected = std::move(expected)});
-}
-
-std::string trimmed(std::string_view text) {
-  const auto begin = text.find_first_not_of(' '), end = text.find_last_not_of(' ');
-  return begin == std::string_view::npos ? "" : std::string(text.substr(begin, end - begin + 1));
-}
-
-// "name = value"
-std::pair<std::string, std::string> assignment(const std::string& text, const char* key, const char* example) {
-  const auto equals = text.rfind('=');
-  if (equals == std::string::npos || equals == 0) throw wrong("SET", key, text, example);
-  return {trimmed(std::string_view(text).substr(0, equals)), trimmed(std::string_view(text).substr(equals + 1))};
-}
-
 // As the document says; where it says nothing, every device along the axis that its stack uses.
 mesh::Mesh mesh_of(const Experiment& e, const hardware::Target& target, plan::Stack stack) {
   mesh::Mesh mesh = given_mesh(e);
@@ -54,29 +34,10 @@ mesh::Mesh mesh_of(const Experiment& e, const hardware::Target& target, plan::St
   return mesh;
 }
 
-std::vector<mesh::AskedPlace> places_of(const Experiment& e) {
-  std::vector<mesh::AskedPlace> places;
-  for (const std::string& text : e.list("sharding.places")) {
-    auto [axis, dimensions] = assignment(text, "sharding.places", "tp = 0, 1");
-    mesh::AskedPlace place{axis, {}};
-    for (size_t at = 0; at < dimensions.size();) {
-      const size_t comma = std::min(dimensions.find(',', at), dimensions.size());
-      const std::string one = trimmed(std::string_view(dimensions).substr(at, comma - at));
-      int d = 0;
-      if (std::from_chars(one.data(), one.data() + one.size(), d).ec != std::errc{})
-        throw wrong("SET", "sharding.places", text, "tp = 0, 1");
-      place.dimensions.push_back(d);
-      at = comma + 1;
-    }
-    places.push_back(std::move(place));
-  }
-  return places;
-}
-
 void set_sharding(const Experiment& e, plan::Request& r) {
   r.rules = sharding_rules(e, r.rules.preset);
   if (r.stack == plan::Stack::engine) r.rules = mesh::engine_rules(std::move(r.rules));
-  r.places = places_of(e);
+  r.places = axis_places(e);
 }
 
 plan::DType dtype(const std::string& name) {
@@ -202,32 +163,9 @@ plan::Stack stack_of(const Experiment& e, const hardware::Target& target, Work w
 
 }  // namespace
 
-mesh::Mesh given_mesh(const Experiment& e) {
-  mesh::Mesh mesh;
-  for (const auto& [axis, size] : e.mesh()) mesh.axes.push_back({axis, static_cast<int>(size)});
-  return mesh;
-}
-
 mesh::Mesh planned_mesh(const Experiment& e, const hardware::Catalogue& catalogue) {
   const hardware::Target target = catalogue.target(e.string("target.id"));
   return mesh_of(e, target, stack_of(e, target, work_of(e)));
-}
-
-mesh::Rules sharding_rules(const Experiment& e, mesh::Preset usual) {
-  mesh::Rules rules{.preset = usual};
-  const std::string preset = e.string("sharding.preset");
-  constexpr std::array<std::pair<std::string_view, mesh::Preset>, 4> kPresets{
-      {{"tunix", mesh::Preset::tunix},
-       {"megatron", mesh::Preset::megatron},
-       {"fsdp", mesh::Preset::fsdp},
-       {"replicated", mesh::Preset::replicated}}};
-  for (const auto& [name, value] : kPresets)
-    if (name == preset) rules.preset = value;
-  for (const std::string& text : e.list("sharding.overrides")) {
-    auto [pattern, spec] = assignment(text, "sharding.overrides", "q_einsum = (tp, fsdp, -)");
-    rules.overrides.push_back({pattern, mesh::parse_spec(spec)});
-  }
-  return rules;
 }
 
 bool planned_elsewhere(const Experiment& e) try {
@@ -262,17 +200,6 @@ bool served_here(const plan::Request& r) {
          r.target.chip.vendor == hardware::Vendor::cpu;
 }
 
-model::Config config_of(const Experiment& e) {
-  if (const auto path = e.path("model.path"); !path.empty()) return formats::read_config(path);
-  if (e.string("model.id").empty())
-    throw Error({.id = "MISSING",
-                 .message = "no model is given",
-                 .place = "model.id",
-                 .expected = "a catalogue id or a folder",
-                 .fix = "set model.id, e.g. --set model.id=gemma3-1b, or model.path"});
-  return model::catalogue(e.string("model.id"));
-}
-
 plan::Request plan_request(const Experiment& e, const hardware::Catalogue& catalogue) {
   for (const Problem& p : e.validate())
     if (p.severity == Severity::error) throw Error(p);
@@ -304,7 +231,11 @@ std::vector<SizeCase> size_cases(const Experiment& e) {
     for (const std::string& batch : e.list("size.batches")) {
       std::int64_t n = 0;
       if (std::from_chars(batch.data(), batch.data() + batch.size(), n).ec != std::errc{} || n < 1)
-        throw wrong("RANGE", "size.batches", batch, "whole numbers from 1");
+        throw Error({.id = "RANGE",
+                     .message = "cannot be read",
+                     .place = "size.batches",
+                     .found = batch,
+                     .expected = "whole numbers from 1"});
       cases.push_back({workload, n});
     }
   return cases;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the document to the plain values of the planner, for targets other than this machine. Any thread.
 #pragma once
+#include "core/experiment/bind.h"
 #include "core/hardware/catalogue.h"
 #include "core/plan/request/plan_result.h"
-#include "core/experiment/experiment.h"
 
 namespace mw::runs {
 
@@ -18,19 +18,11 @@ void retarget(Experiment& experiment, const std::string& target, const hardware:
 // Keys of a document that belong to the one target and mean nothing on the other: prices, what was measured, and what
 // follows from the vendor.
 std::vector<std::string> keys_of_target(const hardware::Target& before, const hardware::Target& after);
-// The mesh as the document has it, axes in its order; none where it says nothing.
-mesh::Mesh given_mesh(const Experiment& experiment);
 // The mesh that a plan of it is made for: the document's, else every device along the axis that its stack uses. Throws
 // Error for an unknown target or stack.
 mesh::Mesh planned_mesh(const Experiment& experiment, const hardware::Catalogue& catalogue);
-// sharding.preset (auto: `usual`) and sharding.overrides. Throws Error for a rule that cannot be read.
-mesh::Rules sharding_rules(const Experiment& experiment, mesh::Preset usual);
-
 // By this engine on this machine, whose memory is known to the byte.
 bool served_here(const plan::Request& request);
-
-// Sizes of the document's model: of model.path's config.json, else of model.id. Throws Error where neither can be read.
-model::Config config_of(const Experiment& experiment);
 
 // Throws the first error of validate(), or Error naming the key at fault: an unknown target, model, stack or spec.
 plan::Request plan_request(const Experiment& experiment, const hardware::Catalogue& catalogue);

@@ -14,23 +14,6 @@
 
 namespace mw::runs {
 
-std::vector<mesh::AdapterShape> adapter_shapes(const model::Config& config, const engine::LoraOptions& options) {
-  std::vector<mesh::AdapterShape> shapes;
-  for (const engine::ResolvedLora& m : engine::resolve_lora(model::TensorInventory(config), options))
-    shapes.push_back({.role = m.target.role, .layer = m.target.layer, .rank = m.rank});
-  return shapes;
-}
-
-mesh::Placement training_placement(const train::Settings& s, const model::Config& config) {
-  const auto adapters =
-      s.method == model::TrainMethod::lora ? adapter_shapes(config, s.lora) : std::vector<mesh::AdapterShape>{};
-  mesh::Placement placement =
-      mesh::place(model::TensorInventory(config), s.model.mesh, s.model.rules, adapters, mesh::Use::training);
-  for (const Problem& p : placement.problems)
-    if (p.severity == Severity::error) throw Error(p);
-  return placement;
-}
-
 std::vector<plan::LoraSize> lora_sizes(const model::Config& config, const engine::LoraOptions& options) {
   std::vector<plan::LoraSize> sizes;
   for (const engine::ResolvedLora& m : engine::resolve_lora(model::TensorInventory(config), options))

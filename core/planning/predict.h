@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/base/ledger.h"
+#include "core/experiment/experiment.h"
 #include "core/plan/memory/memory.h"
 #include "core/plan/request/plan_result.h"
-#include "core/experiment/experiment.h"
 #include "core/train/trainer.h"
 
 namespace mw::runs {
@@ -36,12 +36,8 @@ struct Prediction {
   bool fits() const { return at_peak.total() <= capacity; }
 };
 
-// What the options adapt of a model.
-std::vector<mesh::AdapterShape> adapter_shapes(const model::Config& config, const engine::LoraOptions& options);
+// The modules that the options adapt.
 std::vector<plan::LoraSize> lora_sizes(const model::Config& config, const engine::LoraOptions& options);
-
-// Where every tensor of the run lies; throws the first problem that keeps that from being.
-mesh::Placement training_placement(const train::Settings& settings, const model::Config& config);
 
 Prediction predict_run(const train::Settings& settings, const train::DataFacts& facts);
 

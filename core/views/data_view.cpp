@@ -3,66 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
-
-#include "core/formats/huggingface/hf_weights.h"
-#include "core/model/config.h"
-#include "core/experiment/settings.h"
 
 namespace mw::runs {
-namespace fs = std::filesystem;
 namespace {
-
-Error missing(const std::string& what, const std::string& key, const std::string& fix) {
-  return Error(
-      {.id = "MISSING", .message = "no " + what + " is given", .place = key, .expected = "a path", .fix = fix});
-}
-
-model::Family family_of(const Experiment& e) {
-  const fs::path folder = e.path("model.path");
-  if (!folder.empty()) return formats::read_config(folder).family;
-  if (e.string("data.chat") != "auto") return {};
-  if (!e.string("model.id").empty()) return model::catalogue(e.string("model.id")).family;
-  throw missing("model", "model.path", "set model.path to the model's folder, or choose data.chat");
-}
-
-DataRow row_of(const data::ScannedRow& scanned) {
-  return {.state = scanned.state,
-          .split = scanned.split,
-          .format = scanned.format,
-          .place = scanned.place,
-          .row = scanned.example.row,
-          .tokens = static_cast<std::int32_t>(scanned.example.ids.size()),
-          .used = static_cast<std::int32_t>(scanned.used),
-          .loss_tokens = static_cast<std::int32_t>(data::loss_tokens(scanned))};
-}
-
-void add(DataIndex& index, const data::ScannedRow& scanned, const DataRow& row) {
-  count(scanned, index.report);
-  if (scanned.state == data::RowState::bad) {
-    if (!index.first_bad) index.first_bad = scanned.problem;
-    return;
-  }
-  ++index.lengths[row.tokens];
-  if (row.used == 0) return;
-  if (row.split == data::Split::held_out)
-    ++index.held_out;
-  else
-    index.train.push_back({row.used, row.loss_tokens});
-}
-
-DataIndex index_lengths(const DataQuestion& question) {
-  DataIndex index;
-  index.lengths = data::read_lengths(question.lengths);
-  index.report.rows = data::stats_of(index.lengths).rows;
-  index.train = sizes_of(index.lengths, question.options.max_len, question.options.overlong, kMostDataRows);
-  index.report.kept = std::ssize(index.train);
-  for (const auto& size : index.train) index.report.tokens += size.tokens;
-  for (const auto& [tokens, rows] : index.lengths)
-    if (tokens > question.options.max_len)
-      (question.options.overlong == data::Overlong::drop ? index.report.dropped_long : index.report.truncated) += rows;
-  return index;
-}
 
 // What tokens read like; most come many times.
 class Pieces {
@@ -94,79 +37,6 @@ class Pieces {
 };
 
 }  // namespace
-
-// A file that is not there has the stamp of nothing: reading it says what is wrong.
-FileStamp stamp_of(const fs::path& file) {
-  FileStamp stamp;
-  std::error_code ec;
-  stamp.size = fs::file_size(file, ec);
-  if (ec) stamp.size = 0;
-  stamp.changed = fs::last_write_time(file, ec);
-  if (ec) stamp.changed = {};
-  return stamp;
-}
-
-bool same_data(const Experiment& a, const Experiment& b) {
-  if (a.folder() != b.folder()) return false;
-  const auto part = [](const Experiment& e, const char* section, const char* key) -> const Json* {
-    const auto found = e.json().find(section);
-    if (found == e.json().end() || !key) return found == e.json().end() ? nullptr : &*found;
-    return found->is_object() && found->contains(key) ? &found->at(key) : nullptr;
-  };
-  const auto same = [&](const char* section, const char* key) {
-    const Json *x = part(a, section, key), *y = part(b, section, key);
-    return x && y ? *x == *y : x == y;
-  };
-  return same("data", nullptr) && same("model", nullptr) && same("train", "batch") && same("train", "seed");
-}
-
-bool DataQuestion::same_rows(const DataQuestion& other) const {
-  DataQuestion mine = *this;
-  mine.batches = other.batches;
-  return mine == other;
-}
-
-DataQuestion data_question(const Experiment& e) {
-  DataQuestion q;
-  const bool rows = !e.path("data.path").empty();
-  q.lengths = e.path("data.lengths");
-  if (!rows && q.lengths.empty()) return q;
-  q.source = rows ? DataSource::rows : DataSource::lengths;
-  const train::Settings settings = data_only_settings(e, rows ? family_of(e) : model::Family{});
-  q.options = settings.data;
-  q.batches = train::batch_options(settings);
-  q.stamp = stamp_of(rows ? q.options.path : q.lengths);
-  if (!rows) return q;
-  q.lengths.clear();
-  q.tokenizer = e.path("model.tokenizer").empty() ? e.path("model.path") : e.path("model.tokenizer");
-  if (q.tokenizer.empty())
-    throw missing("tokenizer", "model.tokenizer", "set model.path to the model's folder, or model.tokenizer");
-  return q;
-}
-
-DataIndex index_data(const DataQuestion& question, const data::Tokenizer* tokenizer, std::stop_token stop,
-                     const data::Progress& progress, const DataRowSink& sink, std::int64_t most_rows) {
-  DataIndex index;
-  try {
-    if (question.source == DataSource::lengths) return index_lengths(question);
-    if (question.source == DataSource::none || !tokenizer) return index;
-    std::int64_t seen = 0;
-    scan_rows(question.options, *tokenizer, std::move(stop), progress, [&](const data::ScannedRow& scanned) {
-      if (seen++ == most_rows)
-        throw Error({.id = "DATA-MANY",
-                     .severity = Severity::warning,
-                     .message = "only the first " + std::to_string(most_rows) + " rows are looked at",
-                     .file = question.options.path.string()});
-      const DataRow row = row_of(scanned);
-      add(index, scanned, row);
-      if (sink) sink(row);
-    });
-  } catch (const Error& error) {
-    if (error.kind() == Error::Kind::cancelled) throw;
-    index.ended = error.problem();
-  }
-  return index;
-}
 
 std::optional<DataEconomy> economy_of(const DataIndex& index, const DataQuestion& question) {
   if (index.train.empty()) return std::nullopt;
@@ -224,7 +94,7 @@ DataDetail detail_of(const DataQuestion& question, const data::Tokenizer& tokeni
   like.example.row = row.row;
   const data::ScannedRow scanned = scan_again(question.options, tokenizer, like);
   DataDetail detail;
-  detail.row = row_of(scanned);
+  detail.row = data_row(scanned);
   detail.problem = scanned.problem;
   const data::Example& example = scanned.example;
   const size_t n = std::min(example.ids.size(), DataDetail::kMostTokens);

@@ -9,7 +9,7 @@
 #include "core/experiment/experiment.h"
 #include "core/import/import_events.h"
 #include "core/import/import_results.h"
-#include "core/jobs/recording.h"
+#include "core/compare/recording.h"
 #include "core/experiment/settings.h"
 #include "core/import/watched.h"
 #include "core/train/checkpoint.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Recorded requests served by another server: the same server gives what was recorded, others what they would.
-#include "core/jobs/replay.h"
+#include "core/compare/replay.h"
 
 #include <gmock/gmock.h>
 
@@ -9,8 +9,8 @@
 #include <fstream>
 
 #include "core/base/files.h"
+#include "core/compare/recorded_steps.h"
 #include "core/formats/huggingface/hf_weights.h"
-#include "core/jobs/recorded_steps.h"
 #include "core/jobs/sweep_run.h"
 #include "core/planning/engine_server.h"
 #include "core/serve/load/simulated_backend.h"

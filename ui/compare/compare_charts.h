@@ -25,7 +25,7 @@ class WhyView;
 class CompareCharts : public QWidget {
   Q_OBJECT
  public:
-  CompareCharts(const std::vector<runs::Compared>& runs, runs::LoadCatalogue catalogue, QWidget* parent = nullptr);
+  CompareCharts(const std::vector<runs::Compared>& runs, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
   void drain();
   void refresh();  // the runs changed
   void set_slo(const serve::Slo& slo);
@@ -68,7 +68,7 @@ class CompareCharts : public QWidget {
   PlotLine points_line(const std::vector<runs::Point>& path, size_t column) const;
 
   const std::vector<runs::Compared>& runs_;
-  runs::LoadCatalogue catalogue_;
+  hardware::LoadCatalogue catalogue_;
   serve::Slo slo_;
   bool chosen_ = false;  // the view, by the user
   std::list<PlotLink> links_;

@@ -65,7 +65,7 @@ ComparePage::ComparePage(ComparedReader::Folders folders, QWidget* parent)
   changed();
 }
 
-runs::LoadCatalogue ComparePage::catalogue() const {
+hardware::LoadCatalogue ComparePage::catalogue() const {
   return [f = reader_.folders()] { return hardware::Catalogue::load(f.hardware, f.own_hardware); };
 }
 

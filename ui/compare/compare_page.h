@@ -66,7 +66,7 @@ class ComparePage : public QWidget {
   QWidget* table_side();
   QWidget* empty_page();
   // compare_page.cpp
-  runs::LoadCatalogue catalogue() const;
+  hardware::LoadCatalogue catalogue() const;
   void take(std::vector<runs::Compared>& runs);
   void fill_add_menu();
   void changed();

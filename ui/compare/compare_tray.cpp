@@ -14,7 +14,7 @@
 #include <QToolButton>
 #include <QUrl>
 
-#include "core/jobs/recording.h"
+#include "core/compare/recording.h"
 #include "ui/compare/short_names.h"
 #include "ui/plot/plot_strokes.h"
 #include "ui/runs/run_mime.h"

@@ -31,7 +31,7 @@ QString point_text(const formats::BenchPoint& p) {
 
 }  // namespace
 
-ReplayDialog::ReplayDialog(Replayer& replayer, runs::LoadCatalogue catalogue, QWidget* parent)
+ReplayDialog::ReplayDialog(Replayer& replayer, hardware::LoadCatalogue catalogue, QWidget* parent)
     : QDialog(parent), replayer_(replayer), load_catalogue_(std::move(catalogue)) {
   setWindowTitle(tr("Replay on Another Target"));
   setObjectName(u"replay"_s);

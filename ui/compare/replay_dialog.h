@@ -22,7 +22,7 @@ class SaidText;
 class ReplayDialog : public QDialog {
   Q_OBJECT
  public:
-  ReplayDialog(Replayer& replayer, runs::LoadCatalogue catalogue, QWidget* parent = nullptr);
+  ReplayDialog(Replayer& replayer, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
   // Of all its points; or of one, by its index in the recording.
   void open_with(runs::Recording recording, std::optional<size_t> point);
   runs::Experiment server() const;
@@ -43,7 +43,7 @@ class ReplayDialog : public QDialog {
   void start();
 
   Replayer& replayer_;
-  runs::LoadCatalogue load_catalogue_;
+  hardware::LoadCatalogue load_catalogue_;
   std::optional<hardware::Catalogue> catalogue_;
   runs::Recording recording_;
   std::map<std::string, Json> edits_;

@@ -8,7 +8,7 @@
 
 namespace mw::ui {
 
-Replayer::Replayer(std::filesystem::path runs_folder, runs::LoadCatalogue catalogue)
+Replayer::Replayer(std::filesystem::path runs_folder, hardware::LoadCatalogue catalogue)
     : runs_folder_(std::move(runs_folder)), catalogue_(std::move(catalogue)) {}
 
 void Replayer::start(runs::Recording recording, runs::Experiment server) {

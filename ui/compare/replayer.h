@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/mailbox.h"
-#include "core/jobs/replay.h"
+#include "core/compare/replay.h"
 #include "core/jobs/sweep_run.h"
 
 namespace mw::ui {
@@ -15,7 +15,7 @@ namespace mw::ui {
 class Replayer : public QObject {
   Q_OBJECT
  public:
-  Replayer(std::filesystem::path runs_folder, runs::LoadCatalogue catalogue);
+  Replayer(std::filesystem::path runs_folder, hardware::LoadCatalogue catalogue);
   void start(runs::Recording recording, runs::Experiment server);  // ignored while busy
   void cancel();
   void drain();
@@ -38,7 +38,7 @@ class Replayer : public QObject {
   Said work(const runs::Recording& recording, const runs::Experiment& server, const std::stop_token& stop);
 
   std::filesystem::path runs_folder_;
-  runs::LoadCatalogue catalogue_;
+  hardware::LoadCatalogue catalogue_;
   int percent_ = 0;
   Mailbox<Said> said_;
   std::jthread thread_;  // last: it uses the others

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/jobs/recording.h"
+#include "core/compare/recording.h"
 #include "ui/plot/plot_strokes.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -123,7 +123,7 @@ class WaterfallBars : public QWidget {
   mutable double most_ = 1, height_ = 24;
 };
 
-WhyView::WhyView(const std::vector<runs::Compared>& runs, runs::LoadCatalogue catalogue, QWidget* parent)
+WhyView::WhyView(const std::vector<runs::Compared>& runs, hardware::LoadCatalogue catalogue, QWidget* parent)
     : QWidget(parent),
       runs_(runs),
       catalogue_(std::move(catalogue)),

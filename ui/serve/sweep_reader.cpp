@@ -8,7 +8,7 @@
 
 namespace mw::ui {
 
-SweepReader::SweepReader(runs::LoadCatalogue catalogue)
+SweepReader::SweepReader(hardware::LoadCatalogue catalogue)
     : load_catalogue_(std::move(catalogue)),
       worker_([this](std::uint64_t question, const std::stop_token&, const auto&) { work(question); }) {}
 

@@ -15,7 +15,7 @@ namespace mw::ui {
 
 class SweepReader {
  public:
-  explicit SweepReader(runs::LoadCatalogue catalogue);
+  explicit SweepReader(hardware::LoadCatalogue catalogue);
   void show(RunPtr run);  // from its beginning; null: nothing
   void grow();            // what has come since
   bool busy() const { return asked_ != answered_; }
@@ -36,7 +36,7 @@ class SweepReader {
   void send(Parcel parcel);
   void work(std::uint64_t question);
 
-  runs::LoadCatalogue load_catalogue_;
+  hardware::LoadCatalogue load_catalogue_;
   RunPtr run_;
   std::size_t sent_ = 0;                                // points
   bool begun_ = false;                                  // its facts were there when it was sent

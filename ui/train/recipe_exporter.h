@@ -16,7 +16,7 @@ namespace mw::ui {
 class RecipeExporter : public QObject {
   Q_OBJECT
  public:
-  RecipeExporter(std::filesystem::path templates, runs::LoadCatalogue catalogue)
+  RecipeExporter(std::filesystem::path templates, hardware::LoadCatalogue catalogue)
       : templates_(std::move(templates)), catalogue_(std::move(catalogue)) {}
 
   struct Look {
@@ -46,7 +46,7 @@ class RecipeExporter : public QObject {
   void begin(Work work);
 
   std::filesystem::path templates_;
-  runs::LoadCatalogue catalogue_;
+  hardware::LoadCatalogue catalogue_;
   std::shared_ptr<const Look> look_;
   int job_ = 0;
   Mailbox<Said> said_;

@@ -42,7 +42,7 @@ struct RunController::Loader {
   std::jthread thread;
 };
 
-RunController::RunController(std::filesystem::path runs_folder, runs::LoadCatalogue catalogue)
+RunController::RunController(std::filesystem::path runs_folder, hardware::LoadCatalogue catalogue)
     : runs_folder_(std::move(runs_folder)), catalogue_(std::move(catalogue)), loader_(std::make_unique<Loader>()) {}
 
 RunController::~RunController() {

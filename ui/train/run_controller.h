@@ -33,11 +33,11 @@ using RunPtr = std::shared_ptr<RunData>;
 class RunController : public QObject {
   Q_OBJECT
  public:
-  explicit RunController(std::filesystem::path runs_folder, runs::LoadCatalogue catalogue = {});
+  explicit RunController(std::filesystem::path runs_folder, hardware::LoadCatalogue catalogue = {});
   ~RunController() override;  // stops the job and waits for it
 
   const std::filesystem::path& runs_folder() const { return runs_folder_; }
-  const runs::LoadCatalogue& catalogue() const { return catalogue_; }
+  const hardware::LoadCatalogue& catalogue() const { return catalogue_; }
   RunPtr live() const { return busy() ? live_ : nullptr; }
   RunPtr shown() const { return shown_; }  // looked at last, of whatever kind
   RunPtr shown(RunKind kind) const { return by_kind_[static_cast<size_t>(kind)]; }
@@ -88,7 +88,7 @@ class RunController : public QObject {
   void show(RunPtr run);
 
   std::filesystem::path runs_folder_;
-  runs::LoadCatalogue catalogue_;  // for sweeps
+  hardware::LoadCatalogue catalogue_;  // for sweeps
   std::shared_ptr<Inbox> inbox_;
   std::unique_ptr<runs::Job> job_;  // at most one of the two
   std::unique_ptr<launch::LaunchJob> launched_;

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/formats/results/bench_result.h"
 #include "core/compare/comparison.h"
 #include "core/experiment/experiment.h"
+#include "core/formats/results/bench_result.h"
 
 namespace mw::runs {
 

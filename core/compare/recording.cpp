@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/jobs/recording.h"
+#include "core/compare/recording.h"
 
 #include <algorithm>
 #include <cmath>

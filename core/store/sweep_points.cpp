@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/jobs/sweep_run.h"
+#include "core/store/sweep_points.h"
 
 namespace mw::runs {
 namespace {

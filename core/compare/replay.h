@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/compare/recording.h"
 #include "core/hardware/catalogue.h"
-#include "core/jobs/recording.h"
 
 namespace mw::runs {
 

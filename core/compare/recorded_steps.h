@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/jobs/recording.h"
+#include "core/compare/recording.h"
 #include "core/jobs/sweep_backends.h"
 #include "core/serve/load/replay_steps.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/jobs/replay.h"
+#include "core/compare/replay.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "core/base/units.h"
+#include "core/compare/recorded_steps.h"
 #include "core/import/import_results.h"
-#include "core/jobs/recorded_steps.h"
 #include "core/jobs/sweep_backends.h"
 #include "core/jobs/sweep_run.h"
 #include "core/planning/plan_request.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/jobs/recorded_steps.h"
+#include "core/compare/recorded_steps.h"
 
 #include <algorithm>
 #include <cmath>
