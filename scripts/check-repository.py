@@ -68,6 +68,19 @@ def without_comments(code: str) -> str:
     return re.sub(r"//[^\n]*|/\*.*?\*/", "", code, flags=re.S)
 
 
+# Replaces the calls of functions that this CMake file defines by their bodies.
+def expand_functions(code: str) -> str:
+    definition = re.compile(r"^function\((\w+)([^)]*)\)(.*?)^endfunction\(\)", re.M | re.S)
+    for name, parameters, body in definition.findall(code):
+        def expand(call, parameters=parameters.split(), body=body):
+            words = call.group(1).split()
+            values = dict(zip(parameters, words), ARGN=" ".join(words[len(parameters):]))
+            return re.sub(r"\$\{(\w+)\}", lambda variable: values.get(variable.group(1), ""), body)
+        code = definition.sub(lambda found, name=name: "" if found.group(1) == name else found.group(0), code)
+        code = re.sub(rf"^{name}\(([^)]*)\)", expand, code, flags=re.M)
+    return code
+
+
 class Repository:
     def __init__(self, root: Path):
         self.root = root
@@ -90,12 +103,11 @@ class Repository:
     def text(self, file: Path) -> str:
         return text_of(self.root / file)
 
-    # The rooms as CMake builds them: mw_room(FOLDER [OWN_FLAGS] DEPS targets... FOLDERS folders...).
+    # The rooms as CMake builds them: mw_room(FOLDER [OWN_FLAGS ...] [DEPS targets...] [FOLDERS folders...]).
     def read_rooms(self, part: str) -> Iterator[Room]:
         lists = self.root / part / "CMakeLists.txt"
-        if not lists.exists():
-            return
-        for call in re.finditer(r"^mw_room\(([^)]*)\)", re.sub(r"#[^\n]*", "", text_of(lists)), re.M):
+        code = expand_functions(re.sub(r"#[^\n]*", "", text_of(lists))) if lists.exists() else ""
+        for call in re.finditer(r"\bmw_room\(([^)]*)\)", code):
             words = call.group(1).split()
             folder, values, keyword = words[0], {"DEPS": [], "FOLDERS": []}, None
             for word in words[1:]:
@@ -277,7 +289,8 @@ def main() -> int:
     repository = Repository(root)
     findings = [finding for check in CHECKS for finding in check(repository)]
     known = read_known(root)
-    failures = [f"{finding.rule}: {finding.message}" for finding in findings if finding.entry not in known]
+    failures = list(dict.fromkeys(f"{finding.rule}: {finding.message}" for finding in findings
+                                  if finding.entry not in known))
     gone = {entry: number for entry, number in known.items() if entry not in {finding.entry for finding in findings}}
     if arguments.prune and gone:
         remove_lines(root / KNOWN_FINDINGS, set(gone.values()))

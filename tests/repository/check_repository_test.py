@@ -65,6 +65,14 @@ class CheckRepository(unittest.TestCase):
                     "tests/c/three_test.cpp": ""})
         self.expect_pass()
 
+    def test_reads_rooms_that_a_function_adds(self):
+        self.write({"core/CMakeLists.txt": "function(part room)\n  mw_room(core/${room} DEPS ${ARGN})\nendfunction()\n"
+                                           "part(a mw_base)\npart(b mw_base mw_a)\n"})
+        self.expect_pass()
+        self.write({"core/CMakeLists.txt": "function(part room)\n  mw_room(core/${room} DEPS ${ARGN})\nendfunction()\n"
+                                           "part(a mw_base)\npart(b mw_base)\n"})
+        self.expect_failure("core/b/two.h: includes core/a/one.h, but mw_b does not link mw_a")
+
     def test_treats_the_folders_of_one_target_as_one_room(self):
         self.write({"core/CMakeLists.txt": "mw_room(core/all\n  FOLDERS core/a core/b)\n"})
         self.expect_pass()
