@@ -13,8 +13,8 @@ namespace fs = std::filesystem;
 using Then = CalibrateArgs::Then;
 
 int remove_own(const Common& common) {
-  const fs::path file = plan::own_calibration_file(own_hardware_folder());
-  const bool was = plan::remove_own_calibration(own_hardware_folder()).has_value();
+  const fs::path file = plan::user_calibration_file(own_hardware_folder());
+  const bool was = plan::remove_user_calibration(own_hardware_folder()).has_value();
   if (common.output == Output::json)
     print_json({{"removed", was}, {"file", file.string()}});
   else if (was)
@@ -53,8 +53,8 @@ int calibrate_command(const Common& common, const CalibrateArgs& args) {
   for (const Problem& p : found.problems) print_error("meshwright: %s\n", to_text(p).c_str());
   // Nothing is kept of a file that was not understood whole: a script would not notice what is missing.
   const bool kept = args.then == Then::accept && found.proposal && found.problems.empty();
-  const fs::path file = plan::own_calibration_file(own_hardware_folder());
-  if (kept) plan::accept(own_hardware_folder(), *found.proposal);
+  const fs::path file = plan::user_calibration_file(own_hardware_folder());
+  if (kept) plan::accept_proposal(own_hardware_folder(), *found.proposal);
   if (common.output == Output::json) {
     Json out = runs::calibrated_json(found);
     out["accepted"] = kept;

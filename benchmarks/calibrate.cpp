@@ -14,7 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 
 void print_rows(const std::vector<plan::Measurement>& rows, const std::vector<plan::Comparison>& before,
-                const std::vector<plan::Comparison>& after, plan::Purpose purpose, bool (*of)(plan::Measured)) {
+                const std::vector<plan::Comparison>& after, plan::MeasurementUse purpose,
+                bool (*of)(plan::MeasuredQuantity)) {
   for (size_t i = 0; i < rows.size(); ++i) {
     const plan::Measurement& m = rows[i];
     if (m.purpose != purpose || !of(m.what)) continue;
@@ -31,7 +32,7 @@ void print_summary(const char* what, const plan::ErrorSummary& s) {
 
 void print_part(const char* title, const std::vector<plan::Measurement>& rows,
                 const std::vector<plan::Comparison>& before, const std::vector<plan::Comparison>& after,
-                plan::Purpose purpose, bool (*of)(plan::Measured)) {
+                plan::MeasurementUse purpose, bool (*of)(plan::MeasuredQuantity)) {
   std::printf(
       "\n### %s\n\n| row | measured | predicted | unit | error before the fit | error |\n|---|--:|--:|---|--:|--:|\n",
       title);
@@ -42,15 +43,16 @@ int run(int argc, char** argv) {
   const fs::path folder = fs::path(MW_RESOURCES) / "hardware";
   const hardware::Catalogue catalogue = hardware::Catalogue::load(folder);
   const plan::Measurements measured = plan::read_measurements(folder / "measurements.json", catalogue);
-  plan::Fit fit = plan::fit(measured.rows);
+  plan::CalibrationFit fit = plan::fit(measured.rows);
   const std::vector<plan::Comparison> before = plan::predict_all(measured.rows, {});
   const std::vector<plan::Comparison> after = plan::predict_all(measured.rows, fit.calibration);
-  using plan::Purpose;
-  print_part("Step time, held out", measured.rows, before, after, Purpose::holdout, plan::is_time);
-  print_part("Memory, held out", measured.rows, before, after, Purpose::holdout, plan::is_memory);
-  print_part("Servers in the mean, held out", measured.rows, before, after, Purpose::holdout, plan::is_serving);
-  print_part("Servers in the mean, fitted to", measured.rows, before, after, Purpose::calibration, plan::is_serving);
-  print_part("Step time, fitted to", measured.rows, before, after, Purpose::calibration, plan::is_time);
+  using plan::MeasurementUse;
+  print_part("Step time, held out", measured.rows, before, after, MeasurementUse::holdout, plan::is_time);
+  print_part("Memory, held out", measured.rows, before, after, MeasurementUse::holdout, plan::is_memory);
+  print_part("Servers in the mean, held out", measured.rows, before, after, MeasurementUse::holdout, plan::is_serving);
+  print_part("Servers in the mean, fitted to", measured.rows, before, after, MeasurementUse::calibration,
+             plan::is_serving);
+  print_part("Step time, fitted to", measured.rows, before, after, MeasurementUse::calibration, plan::is_time);
   std::printf("\n");
   print_summary("step time held out, before the fit", fit.time_before);
   print_summary("step time held out", fit.time_after);

@@ -31,7 +31,7 @@ CanvasDesign design_of(mesh::Mesh mesh) {
   d.inventory = std::make_shared<model::TensorInventory>(model::catalogue("gemma4-31b"));
   for (const model::LoraTarget& t : d.inventory->lora_targets()) d.adapters.push_back({t.role, t.layer, 64});
   d.placement = std::make_shared<mesh::Placement>(
-      mesh::place(*d.inventory, d.choice.mesh, d.choice.rules, d.adapters, mesh::Use::training));
+      mesh::place(*d.inventory, d.choice.mesh, d.choice.rules, d.adapters, mesh::ShardingUse::training));
   return d;
 }
 
@@ -58,10 +58,10 @@ Json run() {
   canvas.set_traffic({{u"tp"_s, u"all-reduce"_s, {}}, {u"fsdp"_s, u"all-gather"_s, {}}});
   QImage frame(canvas.size(), QImage::Format_ARGB32_Premultiplied);
   const Json repaint = timed(200, [&](int) { canvas.render(&frame); });
-  const designer::Subject subject{design.inventory.get(), &design.target, design.adapters, design.use};
+  const designer::DesignContext subject{design.inventory.get(), &design.target, design.adapters, design.use};
   const Json attempt = timed(100, [&](int i) {
-    designer::Outcome o = designer::try_action(subject, design.choice, *design.placement,
-                                               {designer::Action::Kind::resize, "tp", i % 2 == 0 ? 2 : 8});
+    designer::ActionResult o = designer::try_action(subject, design.choice, *design.placement,
+                                                    {designer::Action::Kind::resize, "tp", i % 2 == 0 ? 2 : 8});
     CanvasDesign next = design;
     next.choice = o.nearest.value_or(o.choice);
     if (o.accepted) next.placement = o.placement;

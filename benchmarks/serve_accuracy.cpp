@@ -7,8 +7,8 @@
 #include <map>
 
 #include "core/base/files.h"
-#include "core/formats/results/bench_import.h"
 #include "core/compare/replay.h"
+#include "core/formats/results/bench_import.h"
 #include "core/jobs/sweep_run.h"
 #include "core/planning/serving_accuracy.h"
 
@@ -16,22 +16,22 @@ namespace mw {
 namespace {
 
 namespace fs = std::filesystem;
-using plan::Measured;
-using plan::Purpose;
+using plan::MeasuredQuantity;
+using plan::MeasurementUse;
 
-bool is_rate(Measured what) {
-  return what == Measured::output_tokens_per_second;
+bool is_rate(MeasuredQuantity what) {
+  return what == MeasuredQuantity::output_tokens_per_second;
 }
-bool is_tpot(Measured what) {
-  return what == Measured::mean_tpot || what == Measured::median_tpot;
+bool is_tpot(MeasuredQuantity what) {
+  return what == MeasuredQuantity::mean_tpot || what == MeasuredQuantity::median_tpot;
 }
-bool is_ttft(Measured what) {
-  return what == Measured::mean_ttft || what == Measured::median_ttft;
+bool is_ttft(MeasuredQuantity what) {
+  return what == MeasuredQuantity::mean_ttft || what == MeasuredQuantity::median_ttft;
 }
 
-void print_summary(const char* loads, Purpose purpose, const std::vector<plan::Measurement>& rows,
+void print_summary(const char* loads, MeasurementUse purpose, const std::vector<plan::Measurement>& rows,
                    const std::vector<plan::Comparison>& simulated) {
-  using Kind = std::pair<const char*, bool (*)(Measured)>;
+  using Kind = std::pair<const char*, bool (*)(MeasuredQuantity)>;
   for (const auto& [name, of] : {Kind{"output rates", is_rate}, {"TPOT", is_tpot}, {"TTFT", is_ttft}}) {
     const plan::ErrorSummary s = plan::summarise(rows, simulated, purpose, of);
     if (s.rows > 0)
@@ -40,7 +40,7 @@ void print_summary(const char* loads, Purpose purpose, const std::vector<plan::M
   }
 }
 
-void print_rows(const char* title, Purpose purpose, const std::vector<plan::Measurement>& rows,
+void print_rows(const char* title, MeasurementUse purpose, const std::vector<plan::Measurement>& rows,
                 const serve::Accuracy& simulated) {
   std::printf("\n### %s\n\n| row | measured | simulated | unit | error | load |\n|---|--:|--:|---|--:|---|\n", title);
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -124,8 +124,8 @@ int run() {
   const plan::Measurements measured = plan::read_measurements(resources / "hardware/measurements.json", catalogue);
   const plan::Calibration calibration = plan::read_calibration(resources / "hardware/calibration.json");
   const auto simulated = serve::simulate_all(measured.rows, calibration);
-  print_rows("Servers, held out", Purpose::holdout, measured.rows, simulated);
-  print_rows("Servers, fitted to", Purpose::calibration, measured.rows, simulated);
+  print_rows("Servers, held out", MeasurementUse::holdout, measured.rows, simulated);
+  print_rows("Servers, fitted to", MeasurementUse::calibration, measured.rows, simulated);
   std::printf(
       "\n### arXiv 2605.25645, never fitted to\n\n| target | prompt | prompts | figure | published | replayed | error "
       "| "

@@ -10,25 +10,25 @@
 
 namespace mw::designer {
 
-using mesh::AskedPlace;
 using mesh::GridDimension;
 using mesh::Mesh;
 using mesh::MeshAxis;
 using mesh::PartitionSpec;
-using mesh::Placed;
+using mesh::PlacedTensor;
 using mesh::Placement;
-using mesh::Rule;
-using mesh::Rules;
+using mesh::RequestedPlacement;
+using mesh::ShardingRule;
+using mesh::ShardingRules;
 
 namespace {
 
 using Kind = Action::Kind;
 
-bool is_virtual(const Subject& s) {
+bool is_virtual(const DesignContext& s) {
   return s.target->chip.vendor == hardware::Vendor::cpu;
 }
 
-int devices_of(const Subject& s, const Mesh& mesh) {
+int devices_of(const DesignContext& s, const Mesh& mesh) {
   std::int64_t n = 1;
   for (const GridDimension& d : grid(mesh, *s.target)) n *= d.size;
   return static_cast<int>(n);
@@ -71,7 +71,8 @@ Mesh resized(const Mesh& mesh, const std::string& axis, int size, int devices) {
   return out;
 }
 
-std::vector<int> possible_sizes(const Subject& s, const Mesh& mesh, const Placement& current, const std::string& axis) {
+std::vector<int> possible_sizes(const DesignContext& s, const Mesh& mesh, const Placement& current,
+                                const std::string& axis) {
   constexpr int kMostVirtual = 64;
   const int devices = is_virtual(s) ? 0 : devices_of(s, mesh);
   std::map<std::string, std::set<int>> legal;
@@ -91,7 +92,7 @@ std::vector<int> possible_sizes(const Subject& s, const Mesh& mesh, const Placem
   return out;
 }
 
-void resize(const Subject& s, const Choice& now, const Action& action, Outcome& out) {
+void resize(const DesignContext& s, const MeshDesign& now, const Action& action, ActionResult& out) {
   const int devices = is_virtual(s) ? 0 : devices_of(s, now.mesh);
   out.choice.mesh = resized(now.mesh, action.axis, action.value, devices);
   for (size_t i = 0; i < now.mesh.axes.size(); ++i) {
@@ -109,23 +110,24 @@ void resize(const Subject& s, const Choice& now, const Action& action, Outcome& 
   }
 }
 
-void offer_nearest(const Subject& s, const Choice& now, const Placement& current, const Action& action, Outcome& out) {
+void offer_nearest(const DesignContext& s, const MeshDesign& now, const Placement& current, const Action& action,
+                   ActionResult& out) {
   out.legal = possible_sizes(s, now.mesh, current, action.axis);
   const auto distance = [&](int n) { return std::abs(static_cast<long long>(n) - action.value); };
   for (const int n : out.legal)
     if (!out.nearest_size || distance(n) <= distance(*out.nearest_size)) out.nearest_size = n;
   if (!out.nearest_size) return;
-  Outcome there{.choice = now};
+  ActionResult there{.choice = now};
   resize(s, now, {Kind::resize, action.axis, *out.nearest_size}, there);
   out.nearest = there.choice;
 }
 
 // --- Places ---
 
-void lay(const Subject& s, const Choice& now, const Action& action, Outcome& out) {
+void lay(const DesignContext& s, const MeshDesign& now, const Action& action, ActionResult& out) {
   auto& places = out.choice.places;
   const auto at =
-      std::find_if(places.begin(), places.end(), [&](const AskedPlace& p) { return p.axis == action.axis; });
+      std::find_if(places.begin(), places.end(), [&](const RequestedPlacement& p) { return p.axis == action.axis; });
   const std::vector<int> before = at == places.end() ? std::vector<int>{} : at->dimensions;
   if (at != places.end()) places.erase(at);
   places.push_back({action.axis, {action.value}});
@@ -137,7 +139,7 @@ void lay(const Subject& s, const Choice& now, const Action& action, Outcome& out
     // Too small alone: together with where it was asked to lie.
   }
   if (before.empty() || std::find(before.begin(), before.end(), action.value) != before.end()) return;
-  std::vector<AskedPlace> both = places;
+  std::vector<RequestedPlacement> both = places;
   both.back().dimensions = before;
   both.back().dimensions.push_back(action.value);
   try {
@@ -150,13 +152,13 @@ void lay(const Subject& s, const Choice& now, const Action& action, Outcome& out
 
 // --- Specs ---
 
-void set_rule(Rules& rules, Rule rule) {
-  std::erase_if(rules.overrides, [&](const Rule& r) { return r.pattern == rule.pattern; });
+void set_rule(ShardingRules& rules, ShardingRule rule) {
+  std::erase_if(rules.overrides, [&](const ShardingRule& r) { return r.pattern == rule.pattern; });
   rules.overrides.insert(rules.overrides.begin(), std::move(rule));
 }
 
-void shard(const Placement& current, const Action& action, Outcome& out) {
-  const Placed* tensor = find(current, action.tensor);
+void shard(const Placement& current, const Action& action, ActionResult& out) {
+  const PlacedTensor* tensor = find_tensor(current, action.tensor);
   const bool on = action.kind == Kind::shard;
   if (!tensor || (on && (action.value < 0 || action.value >= static_cast<int>(tensor->dims.size())))) {
     out.reasons.push_back({.id = "SPEC-RANK",
@@ -170,17 +172,17 @@ void shard(const Placement& current, const Action& action, Outcome& out) {
   if (on) spec.dims[static_cast<size_t>(action.value)].push_back(action.axis);
   out.text = action.tensor + " " + to_text(spec);
   if (spec == tensor->spec) return;
-  set_rule(out.choice.rules, {pattern_of(action.tensor), std::move(spec)});
+  set_rule(out.choice.rules, {all_layers_pattern(action.tensor), std::move(spec)});
 }
 
 // --- Axes ---
 
-void add_axis(const Action& action, Outcome& out) {
+void add_axis(const Action& action, ActionResult& out) {
   out.choice.mesh.axes.insert(out.choice.mesh.axes.begin(), {action.axis, 1});
   out.text = "axis " + action.axis;
 }
 
-void remove_axis(const Choice& now, const Action& action, Outcome& out) {
+void remove_axis(const MeshDesign& now, const Action& action, ActionResult& out) {
   out.text = "no axis " + action.axis;
   if (now.mesh.size(action.axis) > 1)
     out.reasons.push_back({.id = "MESH-AXIS",
@@ -190,12 +192,12 @@ void remove_axis(const Choice& now, const Action& action, Outcome& out) {
                            .expected = "1",
                            .fix = "set mesh." + action.axis + " = 1 first"});
   std::erase_if(out.choice.mesh.axes, [&](const MeshAxis& a) { return a.name == action.axis; });
-  std::erase_if(out.choice.places, [&](const AskedPlace& p) { return p.axis == action.axis; });
+  std::erase_if(out.choice.places, [&](const RequestedPlacement& p) { return p.axis == action.axis; });
 }
 
 // --- Judging ---
 
-void add_errors(const Subject& s, const Choice& now, const Placement& current, Outcome& out) {
+void add_errors(const DesignContext& s, const MeshDesign& now, const Placement& current, ActionResult& out) {
   using Key = std::pair<std::string, std::string>;
   std::set<Key> known;
   const auto collect = [&](const std::vector<Problem>& problems) {
@@ -205,7 +207,9 @@ void add_errors(const Subject& s, const Choice& now, const Placement& current, O
     for (const Problem& p : problems)
       if (p.severity == Severity::error && !known.contains({p.id, p.place})) out.reasons.push_back(p);
   };
-  const auto of_mesh = [&](const Choice& c) { return check(c.mesh, is_virtual(s) ? 0 : devices_of(s, c.mesh)); };
+  const auto of_mesh = [&](const MeshDesign& c) {
+    return check_mesh(c.mesh, is_virtual(s) ? 0 : devices_of(s, c.mesh));
+  };
   collect(current.problems);
   if (!(out.choice.mesh == now.mesh && out.choice.rules == now.rules)) {
     out.placement =
@@ -225,8 +229,9 @@ void add_errors(const Subject& s, const Choice& now, const Placement& current, O
 
 }  // namespace
 
-Outcome try_action(const Subject& subject, const Choice& now, const Placement& current, const Action& action) {
-  Outcome out{.choice = now};
+ActionResult try_action(const DesignContext& subject, const MeshDesign& now, const Placement& current,
+                        const Action& action) {
+  ActionResult out{.choice = now};
   if (action.kind != Kind::add && !now.mesh.has(action.axis)) {
     out.reasons.push_back(no_axis(now.mesh, action.axis));
     return out;
@@ -239,7 +244,7 @@ Outcome try_action(const Subject& subject, const Choice& now, const Placement& c
       lay(subject, now, action, out);
       break;
     case Kind::release:
-      std::erase_if(out.choice.places, [&](const AskedPlace& p) { return p.axis == action.axis; });
+      std::erase_if(out.choice.places, [&](const RequestedPlacement& p) { return p.axis == action.axis; });
       out.text = action.axis + " where it is fastest";
       break;
     case Kind::shard:
@@ -259,7 +264,7 @@ Outcome try_action(const Subject& subject, const Choice& now, const Placement& c
   return out;
 }
 
-std::vector<int> size_steps(const Subject& subject, const Mesh& mesh, std::string_view axis) {
+std::vector<int> size_steps(const DesignContext& subject, const Mesh& mesh, std::string_view axis) {
   const int devices = is_virtual(subject) ? 64 : devices_of(subject, mesh);
   std::set<int> steps{mesh.size(axis), 2 * devices};
   for (int n = 1; n <= devices; ++n)
@@ -267,7 +272,7 @@ std::vector<int> size_steps(const Subject& subject, const Mesh& mesh, std::strin
   return {steps.begin(), steps.end()};
 }
 
-std::string pattern_of(const std::string& tensor) {
+std::string all_layers_pattern(const std::string& tensor) {
   std::string pattern = "^";
   size_t from = 0;
   constexpr std::string_view kLayers = "layers.";
@@ -282,7 +287,7 @@ std::string pattern_of(const std::string& tensor) {
   return pattern + "$";
 }
 
-std::string refusal_text(const Outcome& outcome) {
+std::string refusal_text(const ActionResult& outcome) {
   std::string text;
   for (const Problem& p : outcome.reasons) {
     text += (text.empty() ? "" : "\n") + p.message;

@@ -11,18 +11,18 @@
 
 namespace mw::designer {
 
-struct Choice {  // what the document says of the mesh
+struct MeshDesign {  // what the document says of the mesh
   mesh::Mesh mesh;
-  std::vector<mesh::AskedPlace> places{};
-  mesh::Rules rules{};
-  bool operator==(const Choice&) const = default;
+  std::vector<mesh::RequestedPlacement> places{};
+  mesh::ShardingRules rules{};
+  bool operator==(const MeshDesign&) const = default;
 };
 
-struct Subject {  // what it is about; pointers outlive the calls
+struct DesignContext {  // what it is about; pointers outlive the calls
   const model::TensorInventory* inventory = nullptr;
   const hardware::Target* target = nullptr;
   std::vector<mesh::AdapterShape> adapters{};
-  mesh::Use use = mesh::Use::training;
+  mesh::ShardingUse use = mesh::ShardingUse::training;
 };
 
 struct Action {
@@ -42,26 +42,27 @@ struct Action {
   bool operator==(const Action&) const = default;
 };
 
-struct Outcome {
+struct ActionResult {
   bool accepted = false;
-  Choice choice{};                  // where it leads, possible or not
-  std::string text{};               // "tp 4 to 8", "tp on columns": for undo and the status line
-  std::vector<Problem> reasons{};   // why not: errors that are not there already
-  std::vector<int> legal{};         // resize: sizes that are possible, ascending
-  std::optional<Choice> nearest{};  // resize: the design with the nearest of them
+  MeshDesign choice{};                  // where it leads, possible or not
+  std::string text{};                   // "tp 4 to 8", "tp on columns": for undo and the status line
+  std::vector<Problem> reasons{};       // why not: errors that are not there already
+  std::vector<int> legal{};             // resize: sizes that are possible, ascending
+  std::optional<MeshDesign> nearest{};  // resize: the design with the nearest of them
   std::optional<int> nearest_size{};
   std::shared_ptr<const mesh::Placement> placement{};  // of `choice`; null where it is that of now
 };
 // `current`: the placement of `now`.
-Outcome try_action(const Subject& subject, const Choice& now, const mesh::Placement& current, const Action& action);
+ActionResult try_action(const DesignContext& subject, const MeshDesign& now, const mesh::Placement& current,
+                        const Action& action);
 
 // Sizes to step through when an axis is dragged or scrolled: all that divide the target, and twice as much, so that
 // one can read why not.
-std::vector<int> size_steps(const Subject& subject, const mesh::Mesh& mesh, std::string_view axis);
+std::vector<int> size_steps(const DesignContext& subject, const mesh::Mesh& mesh, std::string_view axis);
 
 // "^layers\.\d+\.q_proj$": the pattern of a tensor in all layers.
-std::string pattern_of(const std::string& tensor);
+std::string all_layers_pattern(const std::string& tensor);
 // Reason and what would be possible, for the cursor: one line each.
-std::string refusal_text(const Outcome& outcome);
+std::string refusal_text(const ActionResult& outcome);
 
 }  // namespace mw::designer

@@ -7,14 +7,13 @@
 
 namespace mw::designer {
 
-using mesh::AxisPlace;
+using mesh::AxisPlacement;
 using mesh::GridDimension;
 using mesh::GridPart;
 using mesh::Layout;
 using mesh::Medium;
 using mesh::Mesh;
-using mesh::Placed;
-using mesh::Placement;
+using mesh::PlacedTensor;
 using mesh::Range;
 
 namespace {
@@ -71,7 +70,7 @@ class Painter {
                : 0;
   }
 
-  Picture run(const Layout& layout) {
+  CanvasPicture run(const Layout& layout) {
     place_chips();
     if (roles_.switched)
       add_switches();
@@ -164,7 +163,7 @@ class Painter {
       if (size(dimension) < 2) return;
       CanvasSide s{dimension, size(dimension), where, name, {}};
       std::vector<std::pair<int, std::string>> axes;  // by stride
-      for (const AxisPlace& a : layout.axes)
+      for (const AxisPlacement& a : layout.axes)
         for (const GridPart& p : a.parts)
           if (p.dimension == dimension) axes.emplace_back(-p.stride, a.axis);
       std::stable_sort(axes.begin(), axes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -184,7 +183,7 @@ class Painter {
   std::vector<int> position_;
   int in_chip_ = 1, in_row_ = 1, rows_ = 1;
   double arc_ = 0;
-  Picture out_;
+  CanvasPicture out_;
 };
 
 // Index in the grid moved along one dimension, around its end.
@@ -219,23 +218,23 @@ CanvasEdge edge(const std::vector<GridDimension>& grid, int a, int b) {
   return out;
 }
 
-bool is_torus(const AxisPlace& place) {
+bool is_torus(const AxisPlacement& place) {
   return place.medium == Medium::link && place.rails > 2;
 }
 
 }  // namespace
 
-Picture picture(const hardware::Target& target, const Layout& layout) {
+CanvasPicture canvas_picture(const hardware::Target& target, const Layout& layout) {
   return Painter(target, layout).run(layout);
 }
 
-std::vector<PieceView> piece_views(const Placed& tensor, const Mesh& mesh, const Layout& layout) {
+std::vector<PieceArea> piece_areas(const PlacedTensor& tensor, const Mesh& mesh, const Layout& layout) {
   std::vector<size_t> split;
   for (size_t d = 0; d < tensor.pieces.size(); ++d)
     if (tensor.pieces[d] > 1) split.push_back(d);
-  std::vector<PieceView> views(layout.device_of.size());
+  std::vector<PieceArea> views(layout.device_of.size());
   for (size_t i = 0; i < layout.device_of.size(); ++i) {
-    PieceView& v = views[static_cast<size_t>(layout.device_of[i])];
+    PieceArea& v = views[static_cast<size_t>(layout.device_of[i])];
     v.index = piece_index(tensor, mesh, static_cast<int>(i));
     if (v.index < 0) continue;
     const std::vector<Range> ranges = piece(tensor, mesh, static_cast<int>(i));
@@ -249,12 +248,12 @@ std::vector<PieceView> piece_views(const Placed& tensor, const Mesh& mesh, const
   return views;
 }
 
-std::vector<CanvasEdge> edges(const Mesh& mesh, const Layout& layout, std::string_view axis) {
+std::vector<CanvasEdge> axis_edges(const Mesh& mesh, const Layout& layout, std::string_view axis) {
   std::vector<CanvasEdge> out;
   size_t a = 0;
   while (a < layout.axes.size() && layout.axes[a].axis != axis) ++a;
   if (a == layout.axes.size() || layout.axes[a].size < 2) return out;
-  const AxisPlace& place = layout.axes[a];
+  const AxisPlacement& place = layout.axes[a];
   const int devices = static_cast<int>(layout.device_of.size());
   if (place.medium == Medium::node || place.medium == Medium::network) {
     for (int d = 0; d < devices; ++d) out.push_back({.a = d, .b = -1});
@@ -279,7 +278,7 @@ std::vector<CanvasEdge> edges(const Mesh& mesh, const Layout& layout, std::strin
   return out;
 }
 
-std::string device_text(const Mesh& mesh, const Layout& layout, const Placed* tensor, int device) {
+std::string device_text(const Mesh& mesh, const Layout& layout, const PlacedTensor* tensor, int device) {
   std::string text;
   int rest = device;
   for (size_t d = layout.grid.size(); d-- > 0;) {
@@ -306,7 +305,7 @@ std::string device_text(const Mesh& mesh, const Layout& layout, const Placed* te
   return text;
 }
 
-std::string place_text(const AxisPlace& place, const Picture& picture) {
+std::string placement_text(const AxisPlacement& place, const CanvasPicture& picture) {
   if (place.parts.empty()) return "one device";
   std::string on;
   for (const GridPart& p : place.parts)
@@ -323,13 +322,6 @@ std::string place_text(const AxisPlace& place, const Picture& picture) {
   text += on;
   if (place.sharing > 1) text += ", links shared by " + std::to_string(place.sharing);
   return text;
-}
-
-const Placed* find(const Placement& placement, std::string_view tensor) {
-  for (const auto* list : {&placement.tensors, &placement.adapters})
-    for (const Placed& p : *list)
-      if (p.name == tensor) return &p;
-  return nullptr;
 }
 
 }  // namespace mw::designer

@@ -43,7 +43,7 @@ struct CanvasSide {
   std::string name;               // "rows", "columns", "layers", "nodes", "devices of a node", "devices of a chip"
   std::vector<std::string> axes;  // that lie on it now, outer first
 };
-struct Picture {
+struct CanvasPicture {
   double width = 0, height = 0;
   std::vector<CanvasDevice> devices;  // by index in the grid
   std::vector<CanvasChip> chips;
@@ -52,15 +52,15 @@ struct Picture {
   std::vector<CanvasSide> sides;
 };
 // A third dimension is drawn as sheets side by side, nodes likewise.
-Picture picture(const hardware::Target& target, const mesh::Layout& layout);
+CanvasPicture canvas_picture(const hardware::Target& target, const mesh::Layout& layout);
 
 // What a device holds of a tensor, as a part of a miniature: the first split dimension downwards where there are two,
 // the last across.
-struct PieceView {
+struct PieceArea {
   std::int64_t index = -1;  // of the distinct pieces; -1: nothing
   double left = 0, right = 1, top = 0, bottom = 1;
 };
-std::vector<PieceView> piece_views(const mesh::Placed& tensor, const mesh::Mesh& mesh,
+std::vector<PieceArea> piece_areas(const mesh::PlacedTensor& tensor, const mesh::Mesh& mesh,
                                    const mesh::Layout& layout);  // by grid index
 
 // Neighbours along an axis, in all groups; b = -1: over the switch.
@@ -69,12 +69,12 @@ struct CanvasEdge {
   int a = 0, b = -1;                        // devices
   Way way = Way::direct;
 };
-std::vector<CanvasEdge> edges(const mesh::Mesh& mesh, const mesh::Layout& layout, std::string_view axis);
+std::vector<CanvasEdge> axis_edges(const mesh::Mesh& mesh, const mesh::Layout& layout, std::string_view axis);
 
 // "chip 3 at 1, 1; fsdp 0, tp 3; piece 3 of 4: 8 x 5376 x 512"; `tensor` may be null.
-std::string device_text(const mesh::Mesh& mesh, const mesh::Layout& layout, const mesh::Placed* tensor, int device);
+std::string device_text(const mesh::Mesh& mesh, const mesh::Layout& layout, const mesh::PlacedTensor* tensor,
+                        int device);
 // "ring of 4 through columns", "line of 4 on rows, links shared by 2", "over the switch"
-std::string place_text(const mesh::AxisPlace& place, const Picture& picture);
-const mesh::Placed* find(const mesh::Placement& placement, std::string_view tensor);
+std::string placement_text(const mesh::AxisPlacement& place, const CanvasPicture& picture);
 
 }  // namespace mw::designer

@@ -38,8 +38,8 @@ mesh::Mesh given_mesh(const Experiment& e) {
   return mesh;
 }
 
-mesh::Rules sharding_rules(const Experiment& e, mesh::Preset usual) {
-  mesh::Rules rules{.preset = usual};
+mesh::ShardingRules sharding_rules(const Experiment& e, mesh::Preset usual) {
+  mesh::ShardingRules rules{.preset = usual};
   const std::string preset = e.string("sharding.preset");
   constexpr std::array<std::pair<std::string_view, mesh::Preset>, 4> kPresets{
       {{"tunix", mesh::Preset::tunix},
@@ -55,11 +55,11 @@ mesh::Rules sharding_rules(const Experiment& e, mesh::Preset usual) {
   return rules;
 }
 
-std::vector<mesh::AskedPlace> axis_places(const Experiment& e) {
-  std::vector<mesh::AskedPlace> places;
+std::vector<mesh::RequestedPlacement> axis_places(const Experiment& e) {
+  std::vector<mesh::RequestedPlacement> places;
   for (const std::string& text : e.list("sharding.places")) {
     auto [axis, dimensions] = assignment(text, "sharding.places", "tp = 0, 1");
-    mesh::AskedPlace place{axis, {}};
+    mesh::RequestedPlacement place{axis, {}};
     for (size_t at = 0; at < dimensions.size();) {
       const size_t comma = std::min(dimensions.find(',', at), dimensions.size());
       const std::string one = trimmed(std::string_view(dimensions).substr(at, comma - at));

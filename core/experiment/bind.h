@@ -12,10 +12,10 @@ namespace mw::runs {
 // The mesh as the document has it, axes in its order; none where it says nothing.
 mesh::Mesh given_mesh(const Experiment& experiment);
 // sharding.preset (auto: `usual`) and sharding.overrides. Throws Error for a rule that cannot be read.
-mesh::Rules sharding_rules(const Experiment& experiment, mesh::Preset usual);
+mesh::ShardingRules sharding_rules(const Experiment& experiment, mesh::Preset usual);
 
 // sharding.places: the grid dimensions that axes are to lie on. Throws Error for an entry that cannot be read.
-std::vector<mesh::AskedPlace> axis_places(const Experiment& experiment);
+std::vector<mesh::RequestedPlacement> axis_places(const Experiment& experiment);
 
 // Sizes of the document's model: of model.path's config.json, else of model.id. Throws Error where neither can be read.
 model::Config config_of(const Experiment& experiment);

@@ -8,8 +8,8 @@
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/mesh/collectives/engine_step.h"
 #include "core/mesh/collectives/local_config.h"
-#include "core/mesh/layout/axis_names.h"
-#include "core/mesh/layout/legal.h"
+#include "core/mesh/layout/size_constraints.h"
+#include "core/mesh/layout/unused_axes.h"
 #include "core/train/model.h"
 
 namespace mw::runs {
@@ -86,7 +86,7 @@ void check_mesh(const train::Settings& s, const model::Config& config) {
   const mesh::Mesh& mesh = s.model.mesh;
   if (mesh.devices() == 1) return;
   const mesh::Placement placement = training_placement(s, config);
-  const mesh::WorkingForm form(mesh, placement, mesh::engine_step({}));
+  const mesh::ComputeSharding form(mesh, placement, mesh::engine_step({}));
   for (int d = 0; d < mesh.devices(); ++d) mesh::local_config(config, form, placement, mesh, d);
 }
 
@@ -103,7 +103,7 @@ mesh::Placement training_placement(const train::Settings& s, const model::Config
   const auto adapters =
       s.method == model::TrainMethod::lora ? adapter_shapes(config, s.lora) : std::vector<mesh::AdapterShape>{};
   mesh::Placement placement =
-      mesh::place(model::TensorInventory(config), s.model.mesh, s.model.rules, adapters, mesh::Use::training);
+      mesh::place(model::TensorInventory(config), s.model.mesh, s.model.rules, adapters, mesh::ShardingUse::training);
   for (const Problem& p : placement.problems)
     if (p.severity == Severity::error) throw Error(p);
   return placement;
@@ -159,7 +159,7 @@ train::ModelSettings model_values(const Experiment& e) {
   m.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
   m.mesh = given_mesh(e);
   m.rules = mesh::engine_rules(sharding_rules(e, mesh::Preset::tunix));
-  for (const Problem& p : mesh::unused_axes(m.mesh, m.rules))
+  for (const Problem& p : mesh::find_unused_axes(m.mesh, m.rules))
     if (p.severity == Severity::error) throw Error(p);
   return m;
 }

@@ -11,7 +11,7 @@
 #include "core/experiment/settings.h"
 #include "core/jobs/out_of_memory.h"
 #include "core/jobs/size_run.h"
-#include "core/mesh/layout/axis_names.h"
+#include "core/mesh/layout/unused_axes.h"
 #include "core/planning/predict.h"
 #include "core/store/sweep_points.h"
 #include "core/train/checkpoint.h"
@@ -196,7 +196,7 @@ event::Finished run_training(Record& record, Json info, const EventSink& sink, s
   request.predict = [&](const train::DataFacts& facts) {
     return predicted_json(predict_run(request.settings, facts))["memory"];
   };
-  for (const Problem& p : mesh::unused_axes(request.settings.model.mesh, request.settings.model.rules))
+  for (const Problem& p : mesh::find_unused_axes(request.settings.model.mesh, request.settings.model.rules))
     sink({0, event::Log{to_string(p.severity), to_text(p)}});
   return train::train(request, sink, stop, gate);
 }

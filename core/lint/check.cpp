@@ -5,18 +5,19 @@
 #include <array>
 #include <charconv>
 
-#include "core/lint/check_table.h"
+#include "core/lint/rules.h"
 
 namespace mw::lint {
 
 using mesh::AdapterShape;
-using mesh::Use;
+using mesh::ShardingUse;
 
 namespace {
 
 std::vector<CheckRule> all_rules() {
   std::vector<CheckRule> all;
-  for (auto part : {lora_rules, peft_rules, mesh_rules, spec_rules, clumsy_rules, load_rules, export_rules, text_rules})
+  for (auto part : {lora_rules, peft_rules, mesh_rules, spec_rules, inefficient_sharding_rules, load_rules,
+                    export_rules, text_rules})
     for (CheckRule& rule : part()) all.push_back(std::move(rule));
   return all;
 }
@@ -62,12 +63,12 @@ const CheckRule* find_rule(std::string_view id) {
   return nullptr;
 }
 
-Report check(const CheckFacts& facts) {
+Report check(const CheckInput& input) {
   Report report;
   for (const CheckRule& rule : check_rules()) {
-    if (!rule.stacks.empty() && std::find(rule.stacks.begin(), rule.stacks.end(), facts.stack) == rule.stacks.end())
+    if (!rule.stacks.empty() && std::find(rule.stacks.begin(), rule.stacks.end(), input.stack) == rule.stacks.end())
       continue;
-    rule.look(facts, report);
+    rule.look(input, report);
   }
   std::stable_sort(report.findings.begin(), report.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
@@ -82,20 +83,20 @@ int compare_versions(std::string_view a, std::string_view b) {
   return 0;
 }
 
-std::optional<bool> older(const CheckFacts& facts, const std::string& package, std::string_view limit) {
-  const auto at = facts.versions.find(package);
-  if (at == facts.versions.end()) return std::nullopt;
+std::optional<bool> older(const CheckInput& input, const std::string& package, std::string_view limit) {
+  const auto at = input.versions.find(package);
+  if (at == input.versions.end()) return std::nullopt;
   return compare_versions(at->second, limit) < 0;
 }
 
-Edit set_version(const CheckFacts& facts, const std::string& package, std::string_view version) {
-  auto versions = facts.versions;
+Edit set_version(const CheckInput& input, const std::string& package, std::string_view version) {
+  auto versions = input.versions;
   versions[package] = version;
   return {"stack.versions", pairs(versions, "==")};
 }
 
-Edit set_model_field(const CheckFacts& facts, const std::string& field, const std::string& value) {
-  auto fields = facts.model_config;
+Edit set_model_field(const CheckInput& input, const std::string& field, const std::string& value) {
+  auto fields = input.model_config;
   fields[field] = value;
   return {"stack.model_config", pairs(fields, "=")};
 }
@@ -104,21 +105,21 @@ std::string needs_version(std::string_view package) {
   return "the version of " + std::string(package) + " (stack.versions)";
 }
 
-std::vector<AdapterShape> adapter_shapes(const CheckFacts& facts) {
+std::vector<AdapterShape> adapter_shapes(const CheckInput& input) {
   std::vector<AdapterShape> out;
-  if (!facts.lora) return out;
-  for (const model::LoraTarget& t : facts.inventory.lora_targets())
-    if (std::find(facts.lora->targets.begin(), facts.lora->targets.end(), t.role) != facts.lora->targets.end())
-      out.push_back({t.role, t.layer, facts.lora->rank});
+  if (!input.lora) return out;
+  for (const model::LoraTarget& t : input.inventory.lora_targets())
+    if (std::find(input.lora->targets.begin(), input.lora->targets.end(), t.role) != input.lora->targets.end())
+      out.push_back({t.role, t.layer, input.lora->rank});
   return out;
 }
 
-Use use_of(const CheckFacts& facts) {
-  return facts.purpose == Purpose::train ? Use::training : Use::sampling;
+ShardingUse use_of(const CheckInput& input) {
+  return input.purpose == Purpose::train ? ShardingUse::training : ShardingUse::sampling;
 }
 
-bool trains_lora(const CheckFacts& facts) {
-  return facts.purpose == Purpose::train && facts.lora.has_value();
+bool trains_lora(const CheckInput& input) {
+  return input.purpose == Purpose::train && input.lora.has_value();
 }
 
 bool key_equals_value(const model::Layer& layer) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The checker: sharding and recipe mistakes, most of them known problems of Tunix, as a table of rules over plain
-// facts. Pure: no file is read. What the facts cannot tell is said to be unchecked, never passed. Any thread.
+// input. Pure: no file is read. What the facts cannot tell is said to be unchecked, never passed. Any thread.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,8 +13,8 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/units.h"
-#include "core/mesh/layout/legal.h"
 #include "core/mesh/layout/sharding.h"
+#include "core/mesh/layout/size_constraints.h"
 #include "core/model/types.h"
 
 namespace mw::lint {
@@ -24,11 +24,11 @@ std::string_view to_string(Stack stack);
 enum class Purpose { train, serve };
 enum class Chat { none, gemma2, gemma3, gemma4 };
 enum class AddBos { automatic, always, never };  // what the stack's tokenizer adds, whatever the template does
-enum class Rendering { prompt_and_answer, conversation };
-enum class Merge { none, tunix, meshwright };  // who writes merged weights after training
-enum class ServeAs { merged, adapter };
+enum class ChatRendering { prompt_and_answer, conversation };
+enum class MergeTool { none, tunix, meshwright };  // who writes merged weights after training
+enum class AdapterServing { merged, adapter };
 
-struct LoraFacts {
+struct LoraInput {
   std::vector<model::Role> targets;  // what the user wants adapted
   std::string module_path;           // the expression given; empty: made from targets
   int rank = 16;
@@ -37,7 +37,7 @@ struct LoraFacts {
   std::optional<std::vector<std::string>> adapter_tensors{};  // names in the PEFT adapter at hand
 };
 
-struct CheckpointFacts {                 // of the files to load, against the inventory
+struct CheckpointInput {                 // of the files to load, against the inventory
   std::string prefix;                    // before "layers.": "model.language_model."
   std::vector<std::string> unmatched{};  // language-model names the inventory does not have
   std::vector<std::string> missing{};    // inventory tensors that are not there
@@ -47,37 +47,37 @@ struct CheckpointFacts {                 // of the files to load, against the in
   bool any_f16 = false;
 };
 
-struct TemplateFacts {
+struct ChatInput {
   Chat chat = Chat::none;
   AddBos add_bos = AddBos::automatic;
-  Rendering rendering = Rendering::prompt_and_answer;
+  ChatRendering rendering = ChatRendering::prompt_and_answer;
   std::optional<bool> system_turns{};              // unknown until the data is read
   std::optional<std::vector<int>> first_tokens{};  // of a rendered example
 };
 
-struct ExportFacts {
-  Merge merge = Merge::none;
+struct ExportInput {
+  MergeTool merge = MergeTool::none;
   std::optional<int> rank{};  // what the exporter is told, where it is not the training's
   std::optional<double> alpha{};
   std::string folder{};
   std::optional<bool> folder_used{};  // something is in it; unknown: not looked
-  ServeAs serve_as = ServeAs::merged;
+  AdapterServing serve_as = AdapterServing::merged;
 };
 
-struct MemoryFacts {  // of the fullest device
+struct MemoryInput {  // of the fullest device
   Bytes capacity, total, logits;
 };
 
-struct CheckFacts {
+struct CheckInput {
   Stack stack = Stack::tunix;
   Purpose purpose = Purpose::train;
   model::Config config;
   model::TensorInventory inventory;
   std::optional<hardware::Target> target{};  // unknown: what the chips allow is not checked
   mesh::Mesh mesh{};
-  mesh::Rules rules{};
-  std::vector<mesh::AskedPlace> asked{};
-  std::optional<LoraFacts> lora{};  // none: full training, or the base is served
+  mesh::ShardingRules rules{};
+  std::vector<mesh::RequestedPlacement> asked{};
+  std::optional<LoraInput> lora{};  // none: full training, or the base is served
   model::Remat remat = model::Remat::none;
   model::WeightType dtype = model::WeightType::bf16;
   bool dtype_stated = true;  // by the user, not the default
@@ -86,10 +86,10 @@ struct CheckFacts {
   std::optional<double> real_share{};                 // of the tokens of a padded batch
   std::map<std::string, std::string> versions{};      // package -> version, "google-tunix" as "tunix"
   std::map<std::string, std::string> model_config{};  // fields of Tunix's ModelConfig that the recipe replaces
-  std::optional<CheckpointFacts> checkpoint{};
-  TemplateFacts chat{};
-  ExportFacts exported{};
-  std::optional<MemoryFacts> memory{};
+  std::optional<CheckpointInput> checkpoint{};
+  ChatInput chat{};
+  ExportInput exported{};
+  std::optional<MemoryInput> memory{};
 };
 
 struct Edit {
@@ -108,12 +108,12 @@ struct Finding {
   std::string message{}, place{}, found{}, expected{};  // place: the experiment key at fault
   std::vector<Fix> fixes{};                             // the first is the one to take
 };
-struct Unchecked {
+struct UncheckedRule {
   std::string id, needs;  // "the versions of qwix (stack.versions)"
 };
 struct Report {
   std::vector<Finding> findings;  // errors first, then by rule
-  std::vector<Unchecked> unchecked;
+  std::vector<UncheckedRule> unchecked;
 };
 
 struct CheckRule {
@@ -123,11 +123,11 @@ struct CheckRule {
   std::string_view title;     // the condition, one line
   std::string_view why;       // what happens to those who miss it
   std::string_view evidence;  // source lines, pull requests, issues
-  void (*look)(const CheckFacts& facts, Report& report);
+  void (*look)(const CheckInput& input, Report& report);
 };
 std::span<const CheckRule> check_rules();
 const CheckRule* find_rule(std::string_view id);
 
-Report check(const CheckFacts& facts);
+Report check(const CheckInput& input);
 
 }  // namespace mw::lint

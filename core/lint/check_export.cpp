@@ -2,7 +2,7 @@
 // Rules of merging adapters into weights after training: EXP.
 #include <cmath>
 
-#include "core/lint/check_table.h"
+#include "core/lint/rules.h"
 
 namespace mw::lint {
 namespace {
@@ -11,67 +11,67 @@ Fix merge_here() {
   return {"Merge with Meshwright", "", {{"export.merge", "meshwright"}}};
 }
 
-bool tunix_merges(const CheckFacts& facts) {
-  return facts.exported.merge == Merge::tunix && facts.lora.has_value();
+bool tunix_merges(const CheckInput& input) {
+  return input.exported.merge == MergeTool::tunix && input.lora.has_value();
 }
 
-void exp_1(const CheckFacts& facts, Report& report) {
-  if (!tunix_merges(facts)) return;
+void exp_1(const CheckInput& input, Report& report) {
+  if (!tunix_merges(input)) return;
   Finding finding{.id = "EXP-1", .message = {}, .place = "export.merge", .found = {}, .expected = {}};
   finding.fixes = {merge_here()};
-  if (facts.config.family != model::Family::gemma3) {
+  if (input.config.family != model::Family::gemma3) {
     finding.message = "Tunix has no merge of adapters for this family";
-    finding.found = facts.config.id;
+    finding.found = input.config.id;
     finding.expected = "Gemma 3 (text) or Qwen3";
-  } else if (facts.config.hf_prefix != "model.") {
+  } else if (input.config.hf_prefix != "model.") {
     finding.message = "Tunix's merge reads keys that start with model.layers, not a multimodal base";
-    finding.found = facts.config.hf_prefix;
+    finding.found = input.config.hf_prefix;
     finding.expected = "model.";
-  } else if (facts.checkpoint && facts.checkpoint->files > 1) {
+  } else if (input.checkpoint && input.checkpoint->files > 1) {
     finding.message = "Tunix's merge reads one model.safetensors, not a sharded base";
-    finding.found = std::to_string(facts.checkpoint->files) + " files";
+    finding.found = std::to_string(input.checkpoint->files) + " files";
     finding.expected = "1";
   } else {
-    if (!facts.checkpoint) report.unchecked.push_back({"EXP-1", "whether the base is in one file (model.path)"});
+    if (!input.checkpoint) report.unchecked.push_back({"EXP-1", "whether the base is in one file (model.path)"});
     return;
   }
   report.findings.push_back(std::move(finding));
 }
 
-void exp_2(const CheckFacts& facts, Report& report) {
-  if (!tunix_merges(facts)) return;
-  if (facts.exported.folder.empty() || !facts.exported.folder_used) {
+void exp_2(const CheckInput& input, Report& report) {
+  if (!tunix_merges(input)) return;
+  if (input.exported.folder.empty() || !input.exported.folder_used) {
     report.unchecked.push_back({"EXP-2", "the folder that is written (export.out)"});
     return;
   }
-  if (!*facts.exported.folder_used) return;
+  if (!*input.exported.folder_used) return;
   report.findings.push_back(
       {.id = "EXP-2",
        .message = "Tunix's merge deletes everything in this folder first",
        .place = "export.out",
-       .found = facts.exported.folder,
+       .found = input.exported.folder,
        .expected = "a folder that is empty or does not exist",
-       .fixes = {{"Write beside it", "", {{"export.out", facts.exported.folder + "-merged"}}}, merge_here()}});
+       .fixes = {{"Write beside it", "", {{"export.out", input.exported.folder + "-merged"}}}, merge_here()}});
 }
 
-void exp_3(const CheckFacts& facts, Report& report) {
-  if (facts.exported.merge == Merge::none || !facts.lora) return;
-  const int rank = facts.exported.rank.value_or(facts.lora->rank);
-  const double alpha = facts.exported.alpha.value_or(facts.lora->alpha);
-  const double merged = alpha / rank, trained = facts.lora->alpha / facts.lora->rank;
-  if (std::abs(merged - trained) < 1e-9 && rank == facts.lora->rank) return;
+void exp_3(const CheckInput& input, Report& report) {
+  if (input.exported.merge == MergeTool::none || !input.lora) return;
+  const int rank = input.exported.rank.value_or(input.lora->rank);
+  const double alpha = input.exported.alpha.value_or(input.lora->alpha);
+  const double merged = alpha / rank, trained = input.lora->alpha / input.lora->rank;
+  if (std::abs(merged - trained) < 1e-9 && rank == input.lora->rank) return;
   report.findings.push_back(
       {.id = "EXP-3",
        .message = "the exporter is told another rank or alpha than was trained with",
        .place = "export.alpha",
        .found = "alpha " + number_text(alpha) + ", rank " + std::to_string(rank),
-       .expected = "alpha " + number_text(facts.lora->alpha) + ", rank " + std::to_string(facts.lora->rank),
+       .expected = "alpha " + number_text(input.lora->alpha) + ", rank " + std::to_string(input.lora->rank),
        .fixes = {{"Take the training's rank and alpha", "", {{"export.rank", nullptr}, {"export.alpha", nullptr}}}}});
 }
 
-void exp_4(const CheckFacts& facts, Report& report) {
-  if (!tunix_merges(facts)) return;
-  const auto old = older(facts, "google-tunix", "0.1.8");
+void exp_4(const CheckInput& input, Report& report) {
+  if (!tunix_merges(input)) return;
+  const auto old = older(input, "google-tunix", "0.1.8");
   if (!old) {
     report.unchecked.push_back(
         {"EXP-4", needs_version("google-tunix") + ", whether transposed arrays are written right"});
@@ -82,9 +82,9 @@ void exp_4(const CheckFacts& facts, Report& report) {
       {.id = "EXP-4",
        .message = "this Tunix hands transposed arrays to safetensors.numpy, which writes them in the wrong layout",
        .place = "export.merge",
-       .found = "google-tunix " + facts.versions.at("google-tunix"),
+       .found = "google-tunix " + input.versions.at("google-tunix"),
        .expected = "0.1.8 or newer",
-       .fixes = {merge_here(), {"Use google-tunix 0.1.8", "", {set_version(facts, "google-tunix", "0.1.8")}}}});
+       .fixes = {merge_here(), {"Use google-tunix 0.1.8", "", {set_version(input, "google-tunix", "0.1.8")}}}});
 }
 
 }  // namespace

@@ -4,37 +4,39 @@
 #include <algorithm>
 #include <map>
 
-#include "core/lint/check_table.h"
+#include "core/lint/rules.h"
 #include "core/mesh/collectives/collectives.h"
 
 namespace mw::lint {
 
 using mesh::Cause;
 using mesh::Collective;
-using mesh::Placed;
+using mesh::PlacedTensor;
 using mesh::Placement;
 using mesh::Recompute;
-using mesh::Rule;
-using mesh::Rules;
+using mesh::ShardingRule;
+using mesh::ShardingRules;
+using mesh::StepKind;
 using mesh::StepShape;
-using mesh::Work;
 
 namespace {
 
-StepShape step_of(const CheckFacts& facts) {
+StepShape step_of(const CheckInput& input) {
   StepShape step;
-  step.work = facts.purpose == Purpose::serve ? Work::decode : facts.lora ? Work::train_lora : Work::train_full;
-  step.weight_bytes = facts.dtype == model::WeightType::f32 ? 4 : facts.dtype == model::WeightType::int8 ? 1 : 2;
-  step.recompute = facts.remat == model::Remat::none ? Recompute::none : Recompute::layers;
+  step.work = input.purpose == Purpose::serve ? StepKind::decode
+              : input.lora                    ? StepKind::train_lora
+                                              : StepKind::train_full;
+  step.weight_bytes = input.dtype == model::WeightType::f32 ? 4 : input.dtype == model::WeightType::int8 ? 1 : 2;
+  step.recompute = input.remat == model::Remat::none ? Recompute::none : Recompute::layers;
   return step;
 }
 
 // Bytes that a device sends in a step for nothing but the specs, by tensor in the order of the collectives.
 using Clumsy = std::vector<std::pair<std::string, Bytes>>;
-Clumsy clumsy(const CheckFacts& facts, const Placement& placement) {
+Clumsy clumsy(const CheckInput& input, const Placement& placement) {
   Clumsy out;
-  for (const Collective& c : collectives(facts.config, facts.mesh, placement, step_of(facts))) {
-    if (c.cause != Cause::clumsy_spec) continue;
+  for (const Collective& c : collectives(input.config, input.mesh, placement, step_of(input))) {
+    if (c.cause != Cause::inefficient_spec) continue;
     if (out.empty() || out.back().first != c.tensor) out.emplace_back(c.tensor, Bytes(0));
     out.back().second += c.moved * c.calls;
   }
@@ -58,40 +60,40 @@ Saved saved(const Clumsy& before, const Clumsy& after) {
 
 std::string spec_text(const Placement& placement, const std::string& tensor) {
   for (const auto* list : {&placement.tensors, &placement.adapters})
-    for (const Placed& t : *list)
+    for (const PlacedTensor& t : *list)
       if (t.name == tensor) return to_text(t.spec);
   return {};
 }
 
 // What a rule costs is what goes away with it.
-void shard_4(const CheckFacts& facts, Report& report) {
-  if (facts.mesh.devices() == 1 || facts.rules.overrides.empty()) return;
-  const auto placed = [&](const Rules& rules) {
-    return place(facts.inventory, facts.mesh, rules, adapter_shapes(facts), use_of(facts));
+void shard_4(const CheckInput& input, Report& report) {
+  if (input.mesh.devices() == 1 || input.rules.overrides.empty()) return;
+  const auto placed = [&](const ShardingRules& rules) {
+    return place(input.inventory, input.mesh, rules, adapter_shapes(input), use_of(input));
   };
-  const Placement given = placed(facts.rules);
+  const Placement given = placed(input.rules);
   if (std::any_of(given.problems.begin(), given.problems.end(),
                   [](const Problem& p) { return p.severity == Severity::error; }))
     return;  // other rules have the word
-  const Clumsy all = clumsy(facts, given);
+  const Clumsy all = clumsy(input, given);
   if (all.empty()) return;
-  for (size_t i = 0; i < facts.rules.overrides.size(); ++i) {
-    if (facts.rules.overrides[i].pattern.find("lora_") != std::string::npos) continue;  // SHARD-3 says it
-    Rules without = facts.rules;
+  for (size_t i = 0; i < input.rules.overrides.size(); ++i) {
+    if (input.rules.overrides[i].pattern.find("lora_") != std::string::npos) continue;  // SHARD-3 says it
+    ShardingRules without = input.rules;
     without.overrides.erase(without.overrides.begin() + static_cast<std::ptrdiff_t>(i));
     const Placement better = placed(without);
-    const Saved less = saved(all, clumsy(facts, better));
+    const Saved less = saved(all, clumsy(input, better));
     if (less.bytes.value <= 0) continue;
     Json left = Json::array();
-    for (const Rule& rule : without.overrides) left.push_back(rule.pattern + " = " + to_text(rule.spec));
+    for (const ShardingRule& rule : without.overrides) left.push_back(rule.pattern + " = " + to_text(rule.spec));
     report.findings.push_back({.id = "SHARD-4",
                                .severity = Severity::warning,
-                               .message = "the rule \"" + facts.rules.overrides[i].pattern +
+                               .message = "the rule \"" + input.rules.overrides[i].pattern +
                                           "\" splits tensors otherwise than their matmuls " + "compute, " +
                                           less.tensor + " for one: each device sends " + to_text(less.bytes) +
                                           " a step to gather them",
                                .place = "sharding.overrides",
-                               .found = to_text(facts.rules.overrides[i].spec),
+                               .found = to_text(input.rules.overrides[i].spec),
                                .expected = spec_text(better, less.tensor) + " for " + less.tensor,
                                .fixes = {{"Remove the rule", "", {{"sharding.overrides", left}}}}});
   }
@@ -99,7 +101,7 @@ void shard_4(const CheckFacts& facts, Report& report) {
 
 }  // namespace
 
-std::vector<CheckRule> clumsy_rules() {
+std::vector<CheckRule> inefficient_sharding_rules() {
   return {{"SHARD-4",
            Severity::warning,
            {Stack::engine, Stack::tunix, Stack::vllm_tpu},

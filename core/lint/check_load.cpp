@@ -2,13 +2,13 @@
 // Rules of versions, types and the files that are loaded: VER, DTYPE, LOAD.
 #include <algorithm>
 
-#include "core/lint/check_table.h"
+#include "core/lint/rules.h"
 
 namespace mw::lint {
 namespace {
 
-bool real_size(const CheckFacts& facts) {
-  return facts.inventory.parameters() > 100'000'000;
+bool real_size(const CheckInput& input) {
+  return input.inventory.parameters() > 100'000'000;
 }
 
 // --- VER: Tunix's own pins (pyproject.toml at c7d8950) ---
@@ -36,11 +36,11 @@ bool keeps(const Pin& pin, const std::string& version) {
                       [&](std::string_view v) { return compare_versions(version, v) == 0; });
 }
 
-void ver_1(const CheckFacts& facts, Report& report) {
+void ver_1(const CheckInput& input, Report& report) {
   std::string unknown;
   for (const Pin& pin : pins()) {
-    const auto at = facts.versions.find(std::string(pin.package));
-    if (at == facts.versions.end()) {
+    const auto at = input.versions.find(std::string(pin.package));
+    if (at == input.versions.end()) {
       unknown += (unknown.empty() ? "" : ", ") + std::string(pin.package);
       continue;
     }
@@ -52,16 +52,16 @@ void ver_1(const CheckFacts& facts, Report& report) {
          .place = "stack.versions",
          .found = name + " " + at->second,
          .expected = name + std::string(pin.text),
-         .fixes = {{"Use " + name + " " + std::string(pin.good), "", {set_version(facts, name, pin.good)}}}});
+         .fixes = {{"Use " + name + " " + std::string(pin.good), "", {set_version(input, name, pin.good)}}}});
   }
   if (!unknown.empty()) report.unchecked.push_back({"VER-1", "the versions of " + unknown + " (stack.versions)"});
 }
 
 // --- DTYPE ---
 
-void dtype_1(const CheckFacts& facts, Report& report) {
+void dtype_1(const CheckInput& input, Report& report) {
   const Fix bf16{"Hold weights in bf16", "", {{"train.dtype", "bf16"}}};
-  if (facts.stack == Stack::tunix && facts.dtype == model::WeightType::f32 && real_size(facts))
+  if (input.stack == Stack::tunix && input.dtype == model::WeightType::f32 && real_size(input))
     report.findings.push_back({.id = "DTYPE-1",
                                .severity = Severity::warning,
                                .message = "weights stay in float32, Tunix's default: twice the memory of bf16",
@@ -69,8 +69,8 @@ void dtype_1(const CheckFacts& facts, Report& report) {
                                .found = "f32",
                                .expected = "bf16",
                                .fixes = {bf16}});
-  if (facts.config.family != model::Family::gemma3 || facts.dtype_stated) return;
-  if (!facts.checkpoint || !facts.checkpoint->any_f16) return;
+  if (input.config.family != model::Family::gemma3 || input.dtype_stated) return;
+  if (!input.checkpoint || !input.checkpoint->any_f16) return;
   report.findings.push_back({.id = "DTYPE-1",
                              .severity = Severity::warning,
                              .message =
@@ -96,10 +96,10 @@ bool accepted(model::Family family, const std::string& prefix) {
 }
 
 // The hub's files of the same model have the names that Tunix accepts.
-std::vector<Fix> hub_files(const CheckFacts& facts) {
+std::vector<Fix> hub_files(const CheckInput& input) {
   for (const std::string& id : model::catalogue_ids()) {
     const model::Config hub = model::catalogue(id);
-    if (hub.family != facts.config.family || hub.dim != facts.config.dim || hub.layers != facts.config.layers) continue;
+    if (hub.family != input.config.family || hub.dim != input.config.dim || hub.layers != input.config.layers) continue;
     return {{"Load the hub's files of " + id,
              "the weights of this folder are not used",
              {{"model.path", nullptr}, {"model.id", id}}}};
@@ -107,18 +107,18 @@ std::vector<Fix> hub_files(const CheckFacts& facts) {
   return {};
 }
 
-void load_1(const CheckFacts& facts, Report& report) {
-  if (!facts.checkpoint) {
+void load_1(const CheckInput& input, Report& report) {
+  if (!input.checkpoint) {
     report.unchecked.push_back({"LOAD-1", "the tensor names of the files (model.path)"});
     return;
   }
-  const CheckpointFacts& c = *facts.checkpoint;
+  const CheckpointInput& c = *input.checkpoint;
   Finding finding{.id = "LOAD-1", .message = {}, .place = "model.path", .found = {}, .expected = {}};
-  if (!accepted(facts.config.family, c.prefix)) {
+  if (!accepted(input.config.family, c.prefix)) {
     finding.message = "Tunix does not find tensors under this prefix and leaves them empty";
     finding.found = c.prefix + "layers.0...";
-    finding.expected = facts.config.family == model::Family::gemma4   ? "model.language_model. or no prefix"
-                       : facts.config.family == model::Family::gemma3 ? "model. or language_model.model."
+    finding.expected = input.config.family == model::Family::gemma4   ? "model.language_model. or no prefix"
+                       : input.config.family == model::Family::gemma3 ? "model. or language_model.model."
                                                                       : "model.";
   } else if (!c.missing.empty()) {
     finding.message = std::to_string(c.missing.size()) + " tensors are not in the files and stay empty";
@@ -132,30 +132,30 @@ void load_1(const CheckFacts& facts, Report& report) {
   } else {
     return;
   }
-  finding.fixes = hub_files(facts);
+  finding.fixes = hub_files(input);
   report.findings.push_back(std::move(finding));
 }
 
-void load_2(const CheckFacts& facts, Report& report) {
-  if (facts.config.family != model::Family::gemma3 && facts.config.family != model::Family::gemma4) return;
-  const auto given = facts.model_config.find("num_embed");
-  const std::string expected = given == facts.model_config.end() ? "262144" : given->second;
+void load_2(const CheckInput& input, Report& report) {
+  if (input.config.family != model::Family::gemma3 && input.config.family != model::Family::gemma4) return;
+  const auto given = input.model_config.find("num_embed");
+  const std::string expected = given == input.model_config.end() ? "262144" : given->second;
   const std::string rows =
-      std::to_string(facts.checkpoint ? facts.checkpoint->embedding_rows : std::int64_t{facts.config.vocab});
+      std::to_string(input.checkpoint ? input.checkpoint->embedding_rows : std::int64_t{input.config.vocab});
   if (rows == expected) return;
   report.findings.push_back({.id = "LOAD-2",
                              .message = "the embedding of the files has not the rows that Tunix's config says",
                              .place = "stack.model_config",
                              .found = rows + " rows",
                              .expected = expected,
-                             .fixes = {{"Set num_embed to " + rows, "", {set_model_field(facts, "num_embed", rows)}}}});
+                             .fixes = {{"Set num_embed to " + rows, "", {set_model_field(input, "num_embed", rows)}}}});
 }
 
-void load_3(const CheckFacts& facts, Report& report) {
-  if (facts.config.family != model::Family::gemma2 || facts.config.dim != 3584) return;
-  const std::string real = std::to_string(facts.config.layers.front().mlp_dim);
-  const auto given = facts.model_config.find("hidden_dim");
-  const std::string said = given == facts.model_config.end() ? "28672" : given->second;
+void load_3(const CheckInput& input, Report& report) {
+  if (input.config.family != model::Family::gemma2 || input.config.dim != 3584) return;
+  const std::string real = std::to_string(input.config.layers.front().mlp_dim);
+  const auto given = input.model_config.find("hidden_dim");
+  const std::string said = given == input.model_config.end() ? "28672" : given->second;
   if (said == real) return;
   report.findings.push_back(
       {.id = "LOAD-3",
@@ -163,7 +163,7 @@ void load_3(const CheckFacts& facts, Report& report) {
        .place = "stack.model_config",
        .found = "hidden_dim " + said,
        .expected = real,
-       .fixes = {{"Set hidden_dim to " + real, "", {set_model_field(facts, "hidden_dim", real)}}}});
+       .fixes = {{"Set hidden_dim to " + real, "", {set_model_field(input, "hidden_dim", real)}}}});
 }
 
 }  // namespace

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/lint/check_table.h"
 #include "core/lint/lora_modules.h"
+#include "core/lint/rules.h"
 
 namespace mw::lint {
 namespace {
 
 using model::Role;
 
-Naming naming_of(const CheckFacts& facts) {
-  return facts.stack == Stack::tunix ? Naming::qwix : Naming::peft;
+ModuleNaming naming_of(const CheckInput& input) {
+  return input.stack == Stack::tunix ? ModuleNaming::qwix : ModuleNaming::peft;
 }
 
 // What the expression given by the user does; nothing where it is made from the targets, which misses nothing.
@@ -20,25 +20,25 @@ struct Coverage {
   std::vector<LoraModule> all, adapted;
   bool adapts(std::string_view module) const {
     return std::any_of(adapted.begin(), adapted.end(),
-                       [&](const LoraModule& m) { return last_part(m.path) == module; });
+                       [&](const LoraModule& m) { return last_component(m.path) == module; });
   }
   bool knows(std::string_view module) const {
-    return std::any_of(all.begin(), all.end(), [&](const LoraModule& m) { return last_part(m.path) == module; });
+    return std::any_of(all.begin(), all.end(), [&](const LoraModule& m) { return last_component(m.path) == module; });
   }
 };
-std::optional<Coverage> coverage(const CheckFacts& facts) {
-  if (!trains_lora(facts) || facts.lora->module_path.empty()) return std::nullopt;
-  Coverage c{.all = lora_modules(facts.inventory, naming_of(facts)), .adapted = {}};
+std::optional<Coverage> coverage(const CheckInput& input) {
+  if (!trains_lora(input) || input.lora->module_path.empty()) return std::nullopt;
+  Coverage c{.all = lora_modules(input.inventory, naming_of(input)), .adapted = {}};
   try {
-    c.adapted = matched(c.all, facts.lora->module_path);
+    c.adapted = matching_modules(c.all, input.lora->module_path);
   } catch (const Error&) {
     return std::nullopt;  // COV-4 says so
   }
   return c;
 }
 
-Fix append(const CheckFacts& facts, const std::string& alternative, const std::string& label, const std::string& cost) {
-  return {label, cost, {{"lora.module_path", facts.lora->module_path + "|" + alternative}}};
+Fix append(const CheckInput& input, const std::string& alternative, const std::string& label, const std::string& cost) {
+  return {label, cost, {{"lora.module_path", input.lora->module_path + "|" + alternative}}};
 }
 Fix generate() {
   return {"Make the expression from lora.targets", "", {{"lora.module_path", nullptr}}};
@@ -55,50 +55,50 @@ std::string parameters_text(const std::vector<LoraModule>& modules, int rank) {
 bool misses_k_einsum(const Coverage& c) {
   if (!c.adapts("kv_einsum")) return false;
   return std::any_of(c.all.begin(), c.all.end(), [&](const LoraModule& m) {
-    return last_part(m.path) == "k_einsum" &&
+    return last_component(m.path) == "k_einsum" &&
            std::none_of(c.adapted.begin(), c.adapted.end(), [&](const LoraModule& a) { return a.path == m.path; });
   });
 }
 
-void cov_1(const CheckFacts& facts, Report& report) {
-  const auto c = coverage(facts);
+void cov_1(const CheckInput& input, Report& report) {
+  const auto c = coverage(input);
   if (!c || !misses_k_einsum(*c)) return;
-  const auto missed =
-      std::count_if(c->all.begin(), c->all.end(), [](const LoraModule& m) { return last_part(m.path) == "k_einsum"; });
+  const auto missed = std::count_if(c->all.begin(), c->all.end(),
+                                    [](const LoraModule& m) { return last_component(m.path) == "k_einsum"; });
   auto with = c->adapted;
   std::copy_if(c->all.begin(), c->all.end(), std::back_inserter(with),
-               [](const LoraModule& m) { return last_part(m.path) == "k_einsum"; });
+               [](const LoraModule& m) { return last_component(m.path) == "k_einsum"; });
   report.findings.push_back(
       {.id = "COV-1",
        .message = "the " + std::to_string(missed) + " global layers get no key-value LoRA: their module is k_einsum",
        .place = "lora.module_path",
-       .found = parameters_text(c->adapted, facts.lora->rank),
-       .expected = parameters_text(with, facts.lora->rank) + " with |.*k_einsum",
-       .fixes = {append(facts, ".*k_einsum", "Adapt k_einsum, too", "more adapter parameters in global layers")}});
+       .found = parameters_text(c->adapted, input.lora->rank),
+       .expected = parameters_text(with, input.lora->rank) + " with |.*k_einsum",
+       .fixes = {append(input, ".*k_einsum", "Adapt k_einsum, too", "more adapter parameters in global layers")}});
 }
 
-void cov_2(const CheckFacts& facts, Report& report) {
-  const auto c = coverage(facts);
+void cov_2(const CheckInput& input, Report& report) {
+  const auto c = coverage(input);
   if (!c || c->adapted.empty() || c->adapts("attn_vec_einsum") || !c->knows("attn_vec_einsum")) return;
   report.findings.push_back({.id = "COV-2",
                              .severity = Severity::warning,
                              .message = "the attention's output projection (attn_vec_einsum) gets no adapter",
                              .place = "lora.module_path",
-                             .found = facts.lora->module_path,
-                             .fixes = {append(facts, ".*attn_vec_einsum", "Adapt attn_vec_einsum, too",
+                             .found = input.lora->module_path,
+                             .fixes = {append(input, ".*attn_vec_einsum", "Adapt attn_vec_einsum, too",
                                               "more adapter parameters in every layer")}});
 }
 
-void adapter_on_disk(const CheckFacts& facts, Report& report) {
-  const auto& names = facts.lora->adapter_tensors;
+void adapter_on_disk(const CheckInput& input, Report& report) {
+  const auto& names = input.lora->adapter_tensors;
   if (!names) return;
   const auto has = [&](const model::LoraTarget& t) {
     const std::string suffix = t.peft_a.substr(t.peft_a.find("layers."));
     return std::any_of(names->begin(), names->end(), [&](const std::string& n) { return n.ends_with(suffix); });
   };
   std::vector<std::string> missing;
-  for (const model::LoraTarget& t : facts.inventory.lora_targets())
-    if (std::find(facts.lora->targets.begin(), facts.lora->targets.end(), t.role) != facts.lora->targets.end() &&
+  for (const model::LoraTarget& t : input.inventory.lora_targets())
+    if (std::find(input.lora->targets.begin(), input.lora->targets.end(), t.role) != input.lora->targets.end() &&
         !has(t))
       missing.push_back(t.module);
   if (missing.empty()) return;
@@ -112,22 +112,22 @@ void adapter_on_disk(const CheckFacts& facts, Report& report) {
            {"Start with new adapters", "what the adapter has learned is not used", {{"lora.adapter", nullptr}}}}});
 }
 
-void cov_3(const CheckFacts& facts, Report& report) {
-  if (!trains_lora(facts)) return;
-  adapter_on_disk(facts, report);
-  const auto c = coverage(facts);
+void cov_3(const CheckInput& input, Report& report) {
+  if (!trains_lora(input)) return;
+  adapter_on_disk(input, report);
+  const auto c = coverage(input);
   if (!c) return;
   std::vector<LoraModule> wanted, missing;
   for (const LoraModule& m : c->all) {
     const bool target =
-        std::any_of(facts.lora->targets.begin(), facts.lora->targets.end(), [&](Role r) { return m.has(r); });
+        std::any_of(input.lora->targets.begin(), input.lora->targets.end(), [&](Role r) { return m.has(r); });
     if (!target) continue;
     wanted.push_back(m);
     const bool adapted =
         std::any_of(c->adapted.begin(), c->adapted.end(), [&](const LoraModule& a) { return a.path == m.path; });
-    const std::string_view name = last_part(m.path);
+    const std::string_view name = last_component(m.path);
     const bool said = (name == "k_einsum" && misses_k_einsum(*c)) ||
-                      (name == "attn_vec_einsum" && facts.stack == Stack::tunix && !c->adapted.empty());
+                      (name == "attn_vec_einsum" && input.stack == Stack::tunix && !c->adapted.empty());
     if (!adapted && !said) missing.push_back(m);
   }
   if (missing.empty()) return;
@@ -136,23 +136,23 @@ void cov_3(const CheckFacts& facts, Report& report) {
                                         " modules that should be adapted get no adapter, such as " +
                                         missing.front().path,
                              .place = "lora.module_path",
-                             .found = parameters_text(c->adapted, facts.lora->rank),
-                             .expected = parameters_text(wanted, facts.lora->rank) + " for lora.targets",
+                             .found = parameters_text(c->adapted, input.lora->rank),
+                             .expected = parameters_text(wanted, input.lora->rank) + " for lora.targets",
                              .fixes = {generate()}});
 }
 
 // Brings an alternative that matches nothing to the form of the paths: ".*" in front, the right separator.
-std::string repaired(std::string alternative, Naming naming) {
+std::string repaired(std::string alternative, ModuleNaming naming) {
   std::string out;
   for (size_t i = 0; i < alternative.size(); ++i) {
     const char c = alternative[i];
     const char next = i + 1 < alternative.size() ? alternative[i + 1] : '\0';
-    if (naming == Naming::qwix && c == '\\' && next == '.') {
+    if (naming == ModuleNaming::qwix && c == '\\' && next == '.') {
       out += '/';
       ++i;
-    } else if (naming == Naming::qwix && c == '.' && next != '*' && next != '+' && next != '?' && next != '{') {
+    } else if (naming == ModuleNaming::qwix && c == '.' && next != '*' && next != '+' && next != '?' && next != '{') {
       out += '/';
-    } else if (naming == Naming::peft && c == '/') {
+    } else if (naming == ModuleNaming::peft && c == '/') {
       out += "\\.";
     } else if (c == '^' && out.empty()) {
       continue;
@@ -164,40 +164,40 @@ std::string repaired(std::string alternative, Naming naming) {
   return out;
 }
 
-void cov_4(const CheckFacts& facts, Report& report) {
-  if (!trains_lora(facts) || facts.lora->module_path.empty()) return;
-  const Naming naming = naming_of(facts);
-  const auto modules = lora_modules(facts.inventory, naming);
+void cov_4(const CheckInput& input, Report& report) {
+  if (!trains_lora(input) || input.lora->module_path.empty()) return;
+  const ModuleNaming naming = naming_of(input);
+  const auto modules = lora_modules(input.inventory, naming);
   Finding finding{.id = "COV-4", .message = {}, .place = "lora.module_path", .found = {}, .expected = {}};
   try {
     std::string better, dead;
-    for (const std::string& a : alternatives(facts.lora->module_path)) {
+    for (const std::string& a : split_alternatives(input.lora->module_path)) {
       const std::string other = repaired(a, naming);
-      const bool repair = matched(modules, a).empty() && !matched(modules, other).empty();
+      const bool repair = matching_modules(modules, a).empty() && !matching_modules(modules, other).empty();
       if (repair && dead.empty()) dead = a;
       better += (better.empty() ? "" : "|") + (repair ? other : a);
     }
     if (dead.empty()) return;
     finding.message =
         "\"" + dead + "\" matches no module: the whole path is matched, " +
-        (naming == Naming::qwix ? "as in layers/0/attn/q_einsum" : "as in model.layers.0.self_attn.q_proj");
-    finding.found = facts.lora->module_path;
+        (naming == ModuleNaming::qwix ? "as in layers/0/attn/q_einsum" : "as in model.layers.0.self_attn.q_proj");
+    finding.found = input.lora->module_path;
     finding.expected = better;
     finding.fixes = {{"Match the whole path", "", {{"lora.module_path", better}}}, generate()};
   } catch (const Error& error) {
     finding.message = error.problem().message;
-    finding.found = facts.lora->module_path;
+    finding.found = input.lora->module_path;
     finding.fixes = {generate()};
   }
   report.findings.push_back(std::move(finding));
 }
 
-void cov_5(const CheckFacts& facts, Report& report) {
-  if (!trains_lora(facts) || facts.config.experts == 0) return;
+void cov_5(const CheckInput& input, Report& report) {
+  if (!trains_lora(input) || input.config.experts == 0) return;
   std::vector<Role> attention;
   bool mlp = false;
   Json names = Json::array();
-  for (const Role r : facts.lora->targets) {
+  for (const Role r : input.lora->targets) {
     if (r == Role::gate_proj || r == Role::up_proj || r == Role::down_proj) {
       mlp = true;
       continue;
@@ -209,15 +209,15 @@ void cov_5(const CheckFacts& facts, Report& report) {
   std::vector<Fix> fixes;
   if (!attention.empty()) {
     Fix fix{"Adapt attention only", "the dense branch stays frozen like the experts", {{"lora.targets", names}}};
-    if (!facts.lora->module_path.empty())
-      fix.edits.push_back({"lora.module_path", lora_pattern(facts.inventory, attention, naming_of(facts))});
+    if (!input.lora->module_path.empty())
+      fix.edits.push_back({"lora.module_path", lora_pattern(input.inventory, attention, naming_of(input))});
     fixes.push_back(std::move(fix));
   }
   fixes.push_back({"Train every weight", "gradients and two moments for every expert", {{"train.method", "full"}}});
   report.findings.push_back({.id = "COV-5",
                              .severity = Severity::warning,
                              .message = "gate, up and down projections are adapted in the dense branch only: the " +
-                                        std::to_string(facts.config.experts) + " experts of each layer get no LoRA",
+                                        std::to_string(input.config.experts) + " experts of each layer get no LoRA",
                              .place = "lora.targets",
                              .found = {},
                              .expected = {},
@@ -226,21 +226,21 @@ void cov_5(const CheckFacts& facts, Report& report) {
 
 // --- SCALE, REMAT ---
 
-void scale_1(const CheckFacts& facts, Report& report) {
-  if (!trains_lora(facts)) return;
-  const LoraFacts& l = *facts.lora;
-  if (facts.stack == Stack::tunix) {
-    const auto old = older(facts, "qwix", "0.1.0");
+void scale_1(const CheckInput& input, Report& report) {
+  if (!trains_lora(input)) return;
+  const LoraInput& l = *input.lora;
+  if (input.stack == Stack::tunix) {
+    const auto old = older(input, "qwix", "0.1.0");
     if (!old) report.unchecked.push_back({"SCALE-1", needs_version("qwix") + ", whether alpha is divided by the rank"});
     if (old.value_or(false))
       report.findings.push_back({.id = "SCALE-1",
                                  .message = "this qwix scales adapters by alpha itself, not by alpha / rank",
                                  .place = "stack.versions",
-                                 .found = "qwix " + facts.versions.at("qwix") + ", scale " + number_text(l.alpha),
+                                 .found = "qwix " + input.versions.at("qwix") + ", scale " + number_text(l.alpha),
                                  .expected = "scale " + number_text(l.alpha / l.rank) + ", qwix 0.1.0 or newer",
-                                 .fixes = {{"Use qwix 0.1.8", "", {set_version(facts, "qwix", "0.1.8")}}}});
+                                 .fixes = {{"Use qwix 0.1.8", "", {set_version(input, "qwix", "0.1.8")}}}});
   }
-  const bool root = l.rslora && facts.stack != Stack::tunix;
+  const bool root = l.rslora && input.stack != Stack::tunix;
   const double scale = l.alpha / (root ? std::sqrt(l.rank) : l.rank);
   if (scale >= 0.25 && scale <= 4) return;
   const double alpha = root ? std::round(std::sqrt(l.rank)) : l.rank;
@@ -255,9 +255,9 @@ void scale_1(const CheckFacts& facts, Report& report) {
        .fixes = {{"Set alpha to " + number_text(alpha) + ": scale 1", "", {{"lora.alpha", alpha}}}}});
 }
 
-void remat_1(const CheckFacts& facts, Report& report) {
-  if (!trains_lora(facts) || facts.remat == model::Remat::none) return;
-  const auto old = older(facts, "google-tunix", "0.1.8");
+void remat_1(const CheckInput& input, Report& report) {
+  if (!trains_lora(input) || input.remat == model::Remat::none) return;
+  const auto old = older(input, "google-tunix", "0.1.8");
   if (!old) {
     report.unchecked.push_back({"REMAT-1", needs_version("google-tunix") + ", whether LoRA is applied with remat off"});
     return;
@@ -267,20 +267,20 @@ void remat_1(const CheckFacts& facts, Report& report) {
       {.id = "REMAT-1",
        .message = "this Tunix applies LoRA with remat on: the adapters made inside are lost",
        .place = "train.remat",
-       .found = "google-tunix " + facts.versions.at("google-tunix"),
+       .found = "google-tunix " + input.versions.at("google-tunix"),
        .expected = "0.1.8 or newer, or remat off while LoRA is applied",
-       .fixes = {{"Use google-tunix 0.1.8", "", {set_version(facts, "google-tunix", "0.1.8")}},
+       .fixes = {{"Use google-tunix 0.1.8", "", {set_version(input, "google-tunix", "0.1.8")}},
                  {"Turn remat off", "every layer's activations stay in memory", {{"train.remat", "none"}}}}});
 }
 
 constexpr int kLongRow = 4096;  // tokens; keras-hub#2158 ran out at 8192 with 4 rows
 
-void remat_2(const CheckFacts& facts, Report& report) {
-  if (facts.purpose != Purpose::train || facts.remat != model::Remat::none || facts.max_len < kLongRow) return;
+void remat_2(const CheckInput& input, Report& report) {
+  if (input.purpose != Purpose::train || input.remat != model::Remat::none || input.max_len < kLongRow) return;
   report.findings.push_back(
       {.id = "REMAT-2",
        .severity = Severity::warning,
-       .message = "rows of " + std::to_string(facts.max_len) + " tokens keep the activations of every layer in memory",
+       .message = "rows of " + std::to_string(input.max_len) + " tokens keep the activations of every layer in memory",
        .place = "train.remat",
        .found = "none",
        .expected = "layer, from " + std::to_string(kLongRow) + " tokens on",

@@ -3,67 +3,67 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/lint/check_table.h"
 #include "core/lint/lora_modules.h"
+#include "core/lint/rules.h"
 #include "core/mesh/collectives/engine_step.h"
-#include "core/mesh/layout/axis_names.h"
+#include "core/mesh/layout/unused_axes.h"
 
 namespace mw::lint {
 
-using mesh::AskedPlace;
-using mesh::AxisPlace;
+using mesh::AxisPlacement;
 using mesh::factorisations;
+using mesh::intended_axis;
 using mesh::kMostVirtualDevices;
 using mesh::Layout;
-using mesh::meant_axis;
 using mesh::Medium;
 using mesh::Mesh;
 using mesh::MeshAxis;
-using mesh::Need;
-using mesh::Placed;
+using mesh::PlacedTensor;
 using mesh::Placement;
+using mesh::RequestedPlacement;
+using mesh::SizeConstraint;
 
 namespace {
 
 using model::Role;
 
-std::vector<Need> needs_of(const CheckFacts& facts) {
-  return needs(facts.inventory, facts.mesh, facts.rules, adapter_shapes(facts), use_of(facts));
+std::vector<SizeConstraint> needs_of(const CheckInput& input) {
+  return size_constraints(input.inventory, input.mesh, input.rules, adapter_shapes(input), use_of(input));
 }
 
-bool one_machine(const CheckFacts& facts) {
-  return facts.target && facts.target->chip.vendor == hardware::Vendor::cpu;
+bool one_machine(const CheckInput& input) {
+  return input.target && input.target->chip.vendor == hardware::Vendor::cpu;
 }
 
-int devices_of(const CheckFacts& facts) {
-  return facts.target && !one_machine(facts) ? facts.target->devices() : facts.mesh.devices();
+int devices_of(const CheckInput& input) {
+  return input.target && !one_machine(input) ? input.target->devices() : input.mesh.devices();
 }
 
 // Rows over all devices in one micro-batch.
-std::int64_t batch_of(const CheckFacts& facts) {
-  return facts.purpose == Purpose::train ? facts.batch : 0;
+std::int64_t batch_of(const CheckInput& input) {
+  return input.purpose == Purpose::train ? input.batch : 0;
 }
 
-// Edits that turn the facts' mesh into `next`; axes that are not in it go.
-std::vector<Edit> mesh_edits(const CheckFacts& facts, const Mesh& next) {
+// Edits that turn the input' mesh into `next`; axes that are not in it go.
+std::vector<Edit> mesh_edits(const CheckInput& input, const Mesh& next) {
   std::vector<Edit> edits;
-  for (const MeshAxis& axis : facts.mesh.axes)
+  for (const MeshAxis& axis : input.mesh.axes)
     if (!next.has(axis.name)) edits.push_back({"mesh." + axis.name, nullptr});
   for (const MeshAxis& axis : next.axes)
-    if (!facts.mesh.has(axis.name) || facts.mesh.size(axis.name) != axis.size)
+    if (!input.mesh.has(axis.name) || input.mesh.size(axis.name) != axis.size)
       edits.push_back({"mesh." + axis.name, axis.size});
   return edits;
 }
 
-std::vector<Fix> mesh_fixes(const CheckFacts& facts, const std::vector<Need>& all) {
-  const Mesh next = nearest_legal(all, facts.mesh, devices_of(facts), batch_of(facts));
+std::vector<Fix> mesh_fixes(const CheckInput& input, const std::vector<SizeConstraint>& all) {
+  const Mesh next = nearest_legal(all, input.mesh, devices_of(input), batch_of(input));
   if (next.axes.empty()) return {};
-  const bool more_fsdp = next.size("fsdp") > facts.mesh.size("fsdp");
+  const bool more_fsdp = next.size("fsdp") > input.mesh.size("fsdp");
   return {{"Use the mesh " + to_text(next), more_fsdp ? "weights are gathered layer by layer over fsdp" : "",
-           mesh_edits(facts, next)}};
+           mesh_edits(input, next)}};
 }
 
-std::string dim_text(const Need& need) {
+std::string dim_text(const SizeConstraint& need) {
   switch (need.dim) {
     case model::Axis::kv_heads:
       return "key-value heads";
@@ -88,118 +88,118 @@ std::string dim_text(const Need& need) {
   }
 }
 
-std::string axes_text(const CheckFacts& facts, const Need& need) {
+std::string axes_text(const CheckInput& input, const SizeConstraint& need) {
   std::string text;
   for (const std::string& axis : need.axes)
-    text += (text.empty() ? "" : " x ") + axis + "=" + std::to_string(facts.mesh.size(axis));
+    text += (text.empty() ? "" : " x ") + axis + "=" + std::to_string(input.mesh.size(axis));
   return text;
 }
 
 // Sizes of the axis that the needs allow by themselves, as text: "1, 2, 4".
-std::string legal_text(const std::vector<Need>& all, std::string_view axis, int most) {
+std::string legal_text(const std::vector<SizeConstraint>& all, std::string_view axis, int most) {
   std::string text;
   for (int size = 1; size <= most; size *= 2) {
     const Mesh alone{{{std::string(axis), size}}};
-    if (legal(all, alone)) text += (text.empty() ? "" : ", ") + std::to_string(size);
+    if (is_legal(all, alone)) text += (text.empty() ? "" : ", ") + std::to_string(size);
   }
   return text;
 }
 
-bool global_kv(const CheckFacts& facts, const Need& need) {
+bool global_kv(const CheckInput& input, const SizeConstraint& need) {
   return need.role == Role::k_proj && need.dim == model::Axis::kv_heads && need.layer >= 0 &&
-         key_equals_value(facts.config.layers[static_cast<size_t>(need.layer)]);
+         key_equals_value(input.config.layers[static_cast<size_t>(need.layer)]);
 }
 
 enum class Axes { model, batch };  // tp and what splits heads and columns; fsdp
-bool is_over(const Need& need, Axes axes) {
+bool is_over(const SizeConstraint& need, Axes axes) {
   const bool only_batch =
       std::all_of(need.axes.begin(), need.axes.end(), [](const std::string& a) { return a == "fsdp" || a == "data"; });
   return only_batch == (axes == Axes::batch);
 }
 
-Finding not_divided(const char* id, const CheckFacts& facts, const std::vector<Need>& all, const Need& need,
-                    const std::string& what) {
+Finding not_divided(const char* id, const CheckInput& input, const std::vector<SizeConstraint>& all,
+                    const SizeConstraint& need, const std::string& what) {
   return {.id = id,
-          .message = axes_text(facts, need) + " does not divide the " + std::to_string(need.size) + " " + what,
+          .message = axes_text(input, need) + " does not divide the " + std::to_string(need.size) + " " + what,
           .place = "mesh." + need.axes.back(),
-          .found = axes_text(facts, need),
+          .found = axes_text(input, need),
           .expected = need.axes.back() + " of " + legal_text(all, need.axes.back(), 1024),
-          .fixes = mesh_fixes(facts, all)};
+          .fixes = mesh_fixes(input, all)};
 }
 
-void tp_1(const CheckFacts& facts, Report& report) {
-  const auto all = needs_of(facts);
-  for (const Need& need : all) {
-    if (holds(need, facts.mesh) || !is_over(need, Axes::model) || need.dim == model::Axis::rank) continue;
-    if (facts.stack == Stack::tunix && global_kv(facts, need)) continue;  // TP-2
-    report.findings.push_back(not_divided("TP-1", facts, all, need, dim_text(need) + " of " + need.tensor));
+void tp_1(const CheckInput& input, Report& report) {
+  const auto all = needs_of(input);
+  for (const SizeConstraint& need : all) {
+    if (is_satisfied(need, input.mesh) || !is_over(need, Axes::model) || need.dim == model::Axis::rank) continue;
+    if (input.stack == Stack::tunix && global_kv(input, need)) continue;  // TP-2
+    report.findings.push_back(not_divided("TP-1", input, all, need, dim_text(need) + " of " + need.tensor));
     return;  // the first blocker says it; the fix holds for all
   }
 }
 
-void tp_2(const CheckFacts& facts, Report& report) {
-  const auto all = needs_of(facts);
-  for (const Need& need : all) {
-    if (!global_kv(facts, need) || holds(need, facts.mesh)) continue;
+void tp_2(const CheckInput& input, Report& report) {
+  const auto all = needs_of(input);
+  for (const SizeConstraint& need : all) {
+    if (!global_kv(input, need) || is_satisfied(need, input.mesh)) continue;
     report.findings.push_back(not_divided(
-        "TP-2", facts, all, need,
+        "TP-2", input, all, need,
         "key-value heads of the global layers (k_einsum, first in layer " + std::to_string(need.layer) + ")"));
     return;
   }
 }
 
-void fsdp_1(const CheckFacts& facts, Report& report) {
-  const auto all = needs_of(facts);
-  for (const Need& need : all) {
-    if (holds(need, facts.mesh) || !is_over(need, Axes::batch) || need.dim == model::Axis::rank) continue;
-    report.findings.push_back(not_divided("FSDP-1", facts, all, need, dim_text(need) + " of " + need.tensor));
+void fsdp_1(const CheckInput& input, Report& report) {
+  const auto all = needs_of(input);
+  for (const SizeConstraint& need : all) {
+    if (is_satisfied(need, input.mesh) || !is_over(need, Axes::batch) || need.dim == model::Axis::rank) continue;
+    report.findings.push_back(not_divided("FSDP-1", input, all, need, dim_text(need) + " of " + need.tensor));
     break;
   }
 }
 
 // A batch that all batch axes divide, with accumulation changed so that a step sees about as many rows.
-Fix even_batch(const CheckFacts& facts, int over) {
-  const std::int64_t rows = std::int64_t{facts.batch} * facts.accumulation;
-  const std::int64_t batch = std::int64_t{over} * std::max<std::int64_t>(1, (facts.batch + over / 2) / over);
+Fix even_batch(const CheckInput& input, int over) {
+  const std::int64_t rows = std::int64_t{input.batch} * input.accumulation;
+  const std::int64_t batch = std::int64_t{over} * std::max<std::int64_t>(1, (input.batch + over / 2) / over);
   const std::int64_t accumulation = std::max<std::int64_t>(1, (rows + batch / 2) / batch);
   const std::string cost = batch * accumulation == rows ? std::string()
                                                         : "a step sees " + std::to_string(batch * accumulation) +
                                                               " rows instead of " + std::to_string(rows);
   Fix fix{"Set batch to " + std::to_string(batch), cost, {{"train.batch", batch}}};
-  if (accumulation != facts.accumulation) fix.edits.push_back({"train.accumulation", accumulation});
+  if (accumulation != input.accumulation) fix.edits.push_back({"train.accumulation", accumulation});
   return fix;
 }
 
 // What a batch of other than so many equal runs means: Tunix replicates, our engine runs it with idle devices.
-std::string uneven_text(const CheckFacts& facts, int over) {
-  if (facts.stack == Stack::tunix)
+std::string uneven_text(const CheckInput& input, int over) {
+  if (input.stack == Stack::tunix)
     return "the batch does not divide over fsdp: Tunix gives every device all rows, and each computes the whole batch";
   const std::string plain = "the batch does not divide over the devices that split it";
-  if (facts.stack != Stack::engine) return plain;
-  const int each = (facts.batch + over - 1) / over, idle = over - (facts.batch + each - 1) / each;
+  if (input.stack != Stack::engine) return plain;
+  const int each = (input.batch + over - 1) / over, idle = over - (input.batch + each - 1) / each;
   return plain + (idle > 0 ? ": " + std::to_string(idle) + " of " + std::to_string(over) + " have no rows"
                            : ": the last has fewer rows and waits for the others");
 }
 
-void batch_1(const CheckFacts& facts, Report& report) {
-  if (facts.purpose != Purpose::train) return;
-  const int over = batch_devices(facts.mesh);
-  if (facts.batch % over == 0) return;
-  const bool runs = facts.stack == Stack::tunix || facts.stack == Stack::engine;
+void batch_1(const CheckInput& input, Report& report) {
+  if (input.purpose != Purpose::train) return;
+  const int over = batch_devices(input.mesh);
+  if (input.batch % over == 0) return;
+  const bool runs = input.stack == Stack::tunix || input.stack == Stack::engine;
   report.findings.push_back({.id = "BATCH-1",
                              .severity = runs ? Severity::warning : Severity::error,
-                             .message = uneven_text(facts, over),
+                             .message = uneven_text(input, over),
                              .place = "train.batch",
-                             .found = std::to_string(facts.batch) + " rows over " + std::to_string(over),
+                             .found = std::to_string(input.batch) + " rows over " + std::to_string(over),
                              .expected = "a multiple of " + std::to_string(over),
-                             .fixes = {even_batch(facts, over)}});
+                             .fixes = {even_batch(input, over)}});
 }
 
-void mesh_1(const CheckFacts& facts, Report& report) {
+void mesh_1(const CheckInput& input, Report& report) {
   Mesh next;
   std::string other;
   int fsdp = 1, tp = 1;
-  for (const MeshAxis& axis : facts.mesh.axes) {
+  for (const MeshAxis& axis : input.mesh.axes) {
     const bool known = axis.name == "fsdp" || axis.name == "tp";
     if (!known && axis.size > 1) other += (other.empty() ? "" : ", ") + axis.name;
     const bool model = axis.name == "tp" || axis.name == "model" || axis.name == "mp" || axis.name == "tensor";
@@ -212,65 +212,65 @@ void mesh_1(const CheckFacts& facts, Report& report) {
                              .place = "mesh." + other.substr(0, other.find(',')),
                              .found = other,
                              .expected = "fsdp, tp",
-                             .fixes = {{"Use the mesh " + to_text(next), "", mesh_edits(facts, next)}}});
+                             .fixes = {{"Use the mesh " + to_text(next), "", mesh_edits(input, next)}}});
 }
 
 // MESH-1 reports unknown axes for Tunix; a mistyped name is reported for every stack.
-void mesh_2(const CheckFacts& facts, Report& report) {
-  for (const Problem& p : unused_axes(facts.mesh, facts.rules)) {
-    const std::string meant = meant_axis(p.found);
-    if (meant.empty() && facts.stack == Stack::tunix) continue;
+void mesh_2(const CheckInput& input, Report& report) {
+  for (const Problem& p : find_unused_axes(input.mesh, input.rules)) {
+    const std::string meant = intended_axis(p.found);
+    if (meant.empty() && input.stack == Stack::tunix) continue;
     Finding finding{.id = p.id,
                     .severity = p.severity,
                     .message = p.message,
                     .place = p.place,
                     .found = p.found,
                     .expected = p.expected};
-    Mesh next = facts.mesh;
+    Mesh next = input.mesh;
     std::erase_if(next.axes, [&](const MeshAxis& a) { return a.name == p.found; });
     if (meant.empty()) {
-      finding.fixes = {{"Remove the axis " + p.found, "fewer devices", mesh_edits(facts, next)}};
+      finding.fixes = {{"Remove the axis " + p.found, "fewer devices", mesh_edits(input, next)}};
     } else {
-      const int size = facts.mesh.size(p.found) * facts.mesh.size(meant);
+      const int size = input.mesh.size(p.found) * input.mesh.size(meant);
       std::erase_if(next.axes, [&](const MeshAxis& a) { return a.name == meant; });
       next.axes.push_back({meant, size});
-      finding.fixes = {{"Rename the axis to " + meant, "", mesh_edits(facts, next)}};
+      finding.fixes = {{"Rename the axis to " + meant, "", mesh_edits(input, next)}};
     }
     report.findings.push_back(std::move(finding));
   }
 }
 
-void mesh_size(const CheckFacts& facts, Report& report) {
-  if (!facts.target) return;
-  if (one_machine(facts)) {
-    if (facts.mesh.devices() <= kMostVirtualDevices) return;
-    Mesh next = facts.mesh;
+void mesh_size(const CheckInput& input, Report& report) {
+  if (!input.target) return;
+  if (one_machine(input)) {
+    if (input.mesh.devices() <= kMostVirtualDevices) return;
+    Mesh next = input.mesh;
     for (MeshAxis& axis : next.axes)
       while (next.devices() > kMostVirtualDevices && axis.size > 1) axis.size /= 2;
     report.findings.push_back({.id = "MESH-SIZE",
                                .message = "too many virtual devices for one machine",
-                               .place = "mesh." + facts.mesh.axes.back().name,
-                               .found = std::to_string(facts.mesh.devices()),
+                               .place = "mesh." + input.mesh.axes.back().name,
+                               .found = std::to_string(input.mesh.devices()),
                                .expected = "at most " + std::to_string(kMostVirtualDevices),
-                               .fixes = {{"Use the mesh " + to_text(next), "", mesh_edits(facts, next)}}});
+                               .fixes = {{"Use the mesh " + to_text(next), "", mesh_edits(input, next)}}});
     return;
   }
-  const int devices = facts.target->devices();
-  for (const Problem& p : check(facts.mesh, devices)) {
+  const int devices = input.target->devices();
+  for (const Problem& p : check_mesh(input.mesh, devices)) {
     if (p.id != "MESH-SIZE") continue;
     report.findings.push_back({.id = p.id,
-                               .message = p.message + " " + facts.target->id,
+                               .message = p.message + " " + input.target->id,
                                .place = p.place,
                                .found = p.found,
                                .expected = p.expected,
-                               .fixes = mesh_fixes(facts, needs_of(facts))});
+                               .fixes = mesh_fixes(input, needs_of(input))});
     return;
   }
 }
 
-void shard_1(const CheckFacts& facts, Report& report) {
-  if (facts.purpose != Purpose::train || !facts.lora || facts.mesh.devices() == 1) return;
-  const auto old = older(facts, "qwix", "0.1.6");
+void shard_1(const CheckInput& input, Report& report) {
+  if (input.purpose != Purpose::train || !input.lora || input.mesh.devices() == 1) return;
+  const auto old = older(input, "qwix", "0.1.6");
   if (!old) {
     report.unchecked.push_back({"SHARD-1", needs_version("qwix") + ", whether adapters get their bases' specs"});
     return;
@@ -279,23 +279,23 @@ void shard_1(const CheckFacts& facts, Report& report) {
   report.findings.push_back({.id = "SHARD-1",
                              .message = "this qwix gives adapters the spec of their base as it is, with a wrong rank",
                              .place = "stack.versions",
-                             .found = "qwix " + facts.versions.at("qwix"),
+                             .found = "qwix " + input.versions.at("qwix"),
                              .expected = "0.1.6 or newer",
-                             .fixes = {{"Use qwix 0.1.8", "", {set_version(facts, "qwix", "0.1.8")}}}});
+                             .fixes = {{"Use qwix 0.1.8", "", {set_version(input, "qwix", "0.1.8")}}}});
 }
 
-void rank_1(const CheckFacts& facts, Report& report) {
-  if (!facts.lora || facts.purpose != Purpose::train) return;
-  const Placement placement = place(facts.inventory, facts.mesh, facts.rules, adapter_shapes(facts), use_of(facts));
-  for (const Placed& a : placement.adapters) {
+void rank_1(const CheckInput& input, Report& report) {
+  if (!input.lora || input.purpose != Purpose::train) return;
+  const Placement placement = place(input.inventory, input.mesh, input.rules, adapter_shapes(input), use_of(input));
+  for (const PlacedTensor& a : placement.adapters) {
     for (size_t d = 0; d < a.dims.size() && d < a.spec.dims.size(); ++d) {
       if (a.dims[d].axis != model::Axis::rank) continue;
       std::int64_t over = 1;
-      for (const std::string& axis : a.spec.dims[d]) over *= facts.mesh.size(axis);
-      const int rank = facts.lora->rank;
+      for (const std::string& axis : a.spec.dims[d]) over *= input.mesh.size(axis);
+      const int rank = input.lora->rank;
       if (rank % over == 0) continue;
       const std::int64_t next = (rank + over - 1) / over * over;
-      const double alpha = facts.lora->alpha / rank * static_cast<double>(next);
+      const double alpha = input.lora->alpha / rank * static_cast<double>(next);
       report.findings.push_back({.id = "RANK-1",
                                  .severity = Severity::warning,
                                  .message = "the adapters' rank does not divide over " + std::to_string(over) +
@@ -313,50 +313,51 @@ void rank_1(const CheckFacts& facts, Report& report) {
 
 // --- rings ---
 
-const AxisPlace* open_axis(const Layout& layout) {
-  for (const AxisPlace& a : layout.axes)
+const AxisPlacement* open_axis(const Layout& layout) {
+  for (const AxisPlacement& a : layout.axes)
     if (a.size > 2 && a.medium == Medium::link && !a.ring) return &a;
   return nullptr;
 }
 
-std::optional<Layout> laid_out(const CheckFacts& facts, const Mesh& mesh, const std::vector<AskedPlace>& asked) {
+std::optional<Layout> laid_out(const CheckInput& input, const Mesh& mesh,
+                               const std::vector<RequestedPlacement>& asked) {
   try {
-    return lay_out(mesh, *facts.target, asked);
+    return lay_out(mesh, *input.target, asked);
   } catch (const Error&) {
     return std::nullopt;  // MESH-SIZE and MESH-PLACE are said elsewhere
   }
 }
 
 // Another place for the axes, then another mesh, whose rings close.
-std::vector<Fix> ring_fixes(const CheckFacts& facts) {
-  if (!facts.asked.empty()) {
-    const auto free = laid_out(facts, facts.mesh, {});
+std::vector<Fix> ring_fixes(const CheckInput& input) {
+  if (!input.asked.empty()) {
+    const auto free = laid_out(input, input.mesh, {});
     if (free && !open_axis(*free))
       return {{"Lay the axes where their rings close", "", {{"sharding.places", nullptr}}}};
   }
   std::vector<std::string> names;
-  for (const MeshAxis& axis : facts.mesh.axes) names.push_back(axis.name);
-  const auto all = needs_of(facts);
-  for (const Mesh& mesh : factorisations(names, facts.target->devices())) {
-    if (!legal(all, mesh) || (batch_of(facts) > 0 && batch_of(facts) % batch_devices(mesh) != 0)) continue;
-    const auto layout = laid_out(facts, mesh, {});
+  for (const MeshAxis& axis : input.mesh.axes) names.push_back(axis.name);
+  const auto all = needs_of(input);
+  for (const Mesh& mesh : factorisations(names, input.target->devices())) {
+    if (!is_legal(all, mesh) || (batch_of(input) > 0 && batch_of(input) % batch_devices(mesh) != 0)) continue;
+    const auto layout = laid_out(input, mesh, {});
     if (!layout || open_axis(*layout)) continue;
-    std::vector<Edit> edits = mesh_edits(facts, mesh);
-    if (!facts.asked.empty()) edits.push_back({"sharding.places", nullptr});
+    std::vector<Edit> edits = mesh_edits(input, mesh);
+    if (!input.asked.empty()) edits.push_back({"sharding.places", nullptr});
     return {{"Use the mesh " + to_text(mesh), "the plan's times change with it", std::move(edits)}};
   }
   return {};
 }
 
-void wrap_1(const CheckFacts& facts, Report& report) {
-  if (!facts.target) {
+void wrap_1(const CheckInput& input, Report& report) {
+  if (!input.target) {
     report.unchecked.push_back({"WRAP-1", "the target's topology (target.id)"});
     return;
   }
-  if (facts.target->chip.vendor != hardware::Vendor::tpu) return;
-  const auto layout = laid_out(facts, facts.mesh, facts.asked);
+  if (input.target->chip.vendor != hardware::Vendor::tpu) return;
+  const auto layout = laid_out(input, input.mesh, input.asked);
   if (!layout) return;
-  const AxisPlace* open = open_axis(*layout);
+  const AxisPlacement* open = open_axis(*layout);
   if (!open) return;
   report.findings.push_back({.id = "WRAP-1",
                              .severity = Severity::warning,
@@ -365,7 +366,7 @@ void wrap_1(const CheckFacts& facts, Report& report) {
                              .place = "mesh." + open->axis,
                              .found = "a line of " + std::to_string(open->size) + " chips",
                              .expected = "a ring: twice the bandwidth for collectives",
-                             .fixes = ring_fixes(facts)});
+                             .fixes = ring_fixes(input)});
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 // Rules of adapters in PEFT and in servers: PEFT.
 #include <algorithm>
 
-#include "core/lint/check_table.h"
 #include "core/lint/lora_modules.h"
+#include "core/lint/rules.h"
 
 namespace mw::lint {
 namespace {
@@ -14,42 +14,42 @@ bool has_towers(const model::Config& c) {
   return c.hf_prefix.find("language_model") != std::string::npos && c.hf_model_type != "gemma4_unified";
 }
 
-void peft_1(const CheckFacts& facts, Report& report) {
-  if (!trains_lora(facts) || !facts.lora->module_path.empty()) return;
-  std::vector<Role> roles = facts.lora->targets;
-  const auto& type = facts.config.hf_model_type;
+void peft_1(const CheckInput& input, Report& report) {
+  if (!trains_lora(input) || !input.lora->module_path.empty()) return;
+  std::vector<Role> roles = input.lora->targets;
+  const auto& type = input.config.hf_model_type;
   const bool no_default = type == "gemma3" || type == "gemma4_text" || type == "gemma4_unified";
   const bool missing = roles.empty() && no_default;
-  if (!missing && !has_towers(facts.config)) return;
+  if (!missing && !has_towers(input.config)) return;
   if (roles.empty()) roles = {Role::q_proj, Role::v_proj};
-  std::vector<Edit> edits{{"lora.module_path", lora_pattern(facts.inventory, roles, Naming::peft)}};
-  if (facts.lora->targets.empty()) edits.push_back({"lora.targets", Json::array({"q_proj", "v_proj"})});
+  std::vector<Edit> edits{{"lora.module_path", lora_pattern(input.inventory, roles, ModuleNaming::peft)}};
+  if (input.lora->targets.empty()) edits.push_back({"lora.targets", Json::array({"q_proj", "v_proj"})});
   report.findings.push_back(
       {.id = "PEFT-1",
        .message = missing ? "PEFT has no default target_modules for " + type
-                          : "a list of suffixes hits the vision and audio towers of " + facts.config.id + ", too",
+                          : "a list of suffixes hits the vision and audio towers of " + input.config.id + ", too",
        .place = "lora.module_path",
        .found = missing ? "no targets" : "a list",
        .expected = "an expression that names language_model",
        .fixes = {{"Name the language model's modules by expression", "", std::move(edits)}}});
 }
 
-bool serves_adapter(const CheckFacts& facts) {
-  return facts.lora && facts.exported.serve_as == ServeAs::adapter;
+bool serves_adapter(const CheckInput& input) {
+  return input.lora && input.exported.serve_as == AdapterServing::adapter;
 }
 Fix serve_merged() {
   return {"Serve merged weights", "a whole copy of the weights per adapter", {{"export.serve_as", "merged"}}};
 }
 
-void peft_2(const CheckFacts& facts, Report& report) {
-  if (!serves_adapter(facts)) return;
-  const auto& names = facts.lora->adapter_tensors;
+void peft_2(const CheckInput& input, Report& report) {
+  if (!serves_adapter(input)) return;
+  const auto& names = input.lora->adapter_tensors;
   if (!names) {
     report.unchecked.push_back({"PEFT-2", "the adapter to serve (lora.adapter)"});
     return;
   }
-  std::vector<std::string> accepted{"base_model.model." + facts.config.hf_prefix};
-  if (has_towers(facts.config)) accepted.push_back("base_model.model.model.language_model.");
+  std::vector<std::string> accepted{"base_model.model." + input.config.hf_prefix};
+  if (has_towers(input.config)) accepted.push_back("base_model.model.model.language_model.");
   for (const std::string& name : *names) {
     const size_t layers = name.find("layers.");
     if (layers == std::string::npos) continue;
@@ -65,9 +65,9 @@ void peft_2(const CheckFacts& facts, Report& report) {
   }
 }
 
-void peft_3(const CheckFacts& facts, Report& report) {
-  if (!serves_adapter(facts) || !has_key_equals_value(facts.config)) return;
-  const auto& targets = facts.lora->targets;
+void peft_3(const CheckInput& input, Report& report) {
+  if (!serves_adapter(input) || !has_key_equals_value(input.config)) return;
+  const auto& targets = input.lora->targets;
   if (std::find(targets.begin(), targets.end(), Role::k_proj) == targets.end()) return;
   report.findings.push_back(
       {.id = "PEFT-3",

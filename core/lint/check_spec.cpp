@@ -5,44 +5,44 @@
 #include <map>
 #include <set>
 
-#include "core/lint/check_table.h"
+#include "core/lint/rules.h"
 
 namespace mw::lint {
 
 using mesh::PartitionSpec;
-using mesh::Placed;
+using mesh::PlacedTensor;
 using mesh::Placement;
 using mesh::Preset;
-using mesh::Rule;
-using mesh::Rules;
+using mesh::ShardingRule;
+using mesh::ShardingRules;
 
 namespace {
 
-Placement placed(const CheckFacts& facts, const Rules& rules) {
-  return place(facts.inventory, facts.mesh, rules, adapter_shapes(facts), use_of(facts));
+Placement placed(const CheckInput& input, const ShardingRules& rules) {
+  return place(input.inventory, input.mesh, rules, adapter_shapes(input), use_of(input));
 }
 
-Edit overrides_edit(const std::vector<Rule>& rules) {
+Edit overrides_edit(const std::vector<ShardingRule>& rules) {
   Json list = Json::array();
-  for (const Rule& rule : rules) list.push_back(rule.pattern + " = " + to_text(rule.spec));
+  for (const ShardingRule& rule : rules) list.push_back(rule.pattern + " = " + to_text(rule.spec));
   return {"sharding.overrides", list};
 }
 
 // The document's rules without those of this pattern.
-Fix drop_rule(const CheckFacts& facts, const std::string& pattern) {
-  std::vector<Rule> left = facts.rules.overrides;
-  std::erase_if(left, [&](const Rule& rule) { return rule.pattern == pattern; });
+Fix drop_rule(const CheckInput& input, const std::string& pattern) {
+  std::vector<ShardingRule> left = input.rules.overrides;
+  std::erase_if(left, [&](const ShardingRule& rule) { return rule.pattern == pattern; });
   return {"Remove the rule", "", {overrides_edit(left)}};
 }
 
-Fix use_spec(const CheckFacts& facts, size_t rule, const PartitionSpec& spec) {
-  std::vector<Rule> rules = facts.rules.overrides;
+Fix use_spec(const CheckInput& input, size_t rule, const PartitionSpec& spec) {
+  std::vector<ShardingRule> rules = input.rules.overrides;
   rules[rule].spec = spec;
   return {"Use " + to_text(spec), "", {overrides_edit(rules)}};
 }
 
 // "override: <pattern>"
-std::string pattern_of(const Placed& t) {
+std::string pattern_of(const PlacedTensor& t) {
   constexpr std::string_view kOverride = "override: ";
   return t.rule.starts_with(kOverride) ? t.rule.substr(kOverride.size()) : std::string();
 }
@@ -50,33 +50,33 @@ std::string pattern_of(const Placed& t) {
 // --- Specs that cannot be ---
 
 // What of the rule's spec is possible for the tensors it is for: their rank, the mesh's axes, each once.
-PartitionSpec possible(const CheckFacts& facts, const Placement& placement, const Rule& rule) {
+PartitionSpec possible(const CheckInput& input, const Placement& placement, const ShardingRule& rule) {
   PartitionSpec spec = rule.spec;
   size_t rank = spec.dims.size();
   for (const auto* list : {&placement.tensors, &placement.adapters})
-    for (const Placed& t : *list)
+    for (const PlacedTensor& t : *list)
       if (pattern_of(t) == rule.pattern) rank = std::min(rank, t.dims.size());
   for (size_t d = spec.dims.size(); d-- > 0 && spec.dims.size() > rank;)  // entries that split nothing go first
     if (spec.dims[d].empty()) spec.dims.erase(spec.dims.begin() + static_cast<std::ptrdiff_t>(d));
   spec.dims.resize(std::min(spec.dims.size(), rank));
   std::set<std::string> seen;
   for (auto& axes : spec.dims)
-    std::erase_if(axes, [&](const std::string& axis) { return !facts.mesh.has(axis) || !seen.insert(axis).second; });
+    std::erase_if(axes, [&](const std::string& axis) { return !input.mesh.has(axis) || !seen.insert(axis).second; });
   return spec;
 }
 
-void spec_problems(const CheckFacts& facts, std::string_view id, Report& report) {
-  if (facts.rules.overrides.empty()) return;
-  const Placement placement = placed(facts, facts.rules);
+void spec_problems(const CheckInput& input, std::string_view id, Report& report) {
+  if (input.rules.overrides.empty()) return;
+  const Placement placement = placed(input, input.rules);
   for (const Problem& p : placement.problems) {
     if (p.id != id) continue;
-    for (size_t i = 0; i < facts.rules.overrides.size(); ++i) {
-      const Rule& rule = facts.rules.overrides[i];
+    for (size_t i = 0; i < input.rules.overrides.size(); ++i) {
+      const ShardingRule& rule = input.rules.overrides[i];
       if (!p.place.starts_with("sharding rule " + std::to_string(i + 1) + ",")) continue;
       std::vector<Fix> fixes;
-      if (const PartitionSpec spec = possible(facts, placement, rule); spec != rule.spec)
-        fixes.push_back(use_spec(facts, i, spec));
-      fixes.push_back(drop_rule(facts, rule.pattern));
+      if (const PartitionSpec spec = possible(input, placement, rule); spec != rule.spec)
+        fixes.push_back(use_spec(input, i, spec));
+      fixes.push_back(drop_rule(input, rule.pattern));
       report.findings.push_back({.id = p.id,
                                  .severity = p.severity,
                                  .message = "\"" + rule.pattern + "\": " + p.message,
@@ -98,13 +98,13 @@ struct Whole {
   const char* what = "";  // besides the tensor itself
 };
 // Of a tensor and what training keeps beside it: f32 gradient and moments lie as the tensor does.
-Whole whole_bytes(const CheckFacts& facts, const Placed& t) {
-  const bool learns = facts.purpose == Purpose::train && !facts.lora;
+Whole whole_bytes(const CheckInput& input, const PlacedTensor& t) {
+  const bool learns = input.purpose == Purpose::train && !input.lora;
   return {t.total() * (learns ? 2 + 12 : 2), learns ? " with its gradient and optimizer state" : ""};
 }
 
-void shard_2(const CheckFacts& facts, Report& report) {
-  const int splitting = facts.mesh.devices() / facts.mesh.size("data");
+void shard_2(const CheckInput& input, Report& report) {
+  const int splitting = input.mesh.devices() / input.mesh.size("data");
   if (splitting == 1) return;
   const auto add = [&](const std::string& message, std::int64_t bytes, std::string place, std::vector<Fix> fixes) {
     report.findings.push_back({.id = "SHARD-2",
@@ -115,23 +115,23 @@ void shard_2(const CheckFacts& facts, Report& report) {
                                .expected = "split over the mesh",
                                .fixes = std::move(fixes)});
   };
-  if (facts.stack == Stack::tunix && facts.config.family == model::Family::gemma4) {
-    const auto old = older(facts, "google-tunix", "0.1.7");
+  if (input.stack == Stack::tunix && input.config.family == model::Family::gemma4) {
+    const auto old = older(input, "google-tunix", "0.1.7");
     if (!old)
       report.unchecked.push_back({"SHARD-2", needs_version("google-tunix") + ", whether the embedding is split"});
     else if (*old)
       add("this Tunix keeps Gemma 4's embedding whole on every device",
-          std::int64_t{2} * facts.config.vocab * facts.config.dim, "stack.versions",
-          {{"Use google-tunix 0.1.7", "", {set_version(facts, "google-tunix", "0.1.7")}}});
+          std::int64_t{2} * input.config.vocab * input.config.dim, "stack.versions",
+          {{"Use google-tunix 0.1.7", "", {set_version(input, "google-tunix", "0.1.7")}}});
   }
-  if (facts.rules.preset == Preset::replicated) return;  // as asked
-  const std::int64_t large = std::min(kLargeLeaf, 2 * facts.inventory.parameters() / kLargeShare);
-  for (const Placed& t : placed(facts, facts.rules).tensors) {
+  if (input.rules.preset == Preset::replicated) return;  // as asked
+  const std::int64_t large = std::min(kLargeLeaf, 2 * input.inventory.parameters() / kLargeShare);
+  for (const PlacedTensor& t : placed(input, input.rules).tensors) {
     const std::string pattern = pattern_of(t);
     if (pattern.empty() || t.role == model::Role::router_proj || t.shards > 1 || t.total() * 2 < large) continue;
-    const auto [bytes, what] = whole_bytes(facts, t);
+    const auto [bytes, what] = whole_bytes(input, t);
     add("the rule \"" + pattern + "\" keeps " + t.name + what + " whole on every device", bytes, "sharding.overrides",
-        {drop_rule(facts, pattern)});
+        {drop_rule(input, pattern)});
     return;
   }
 }
@@ -139,32 +139,32 @@ void shard_2(const CheckFacts& facts, Report& report) {
 // --- Adapters apart from their bases ---
 
 // Devices that the spec tells apart.
-std::vector<std::set<std::string>> split_by(const CheckFacts& facts, const Placed& t) {
+std::vector<std::set<std::string>> split_by(const CheckInput& input, const PlacedTensor& t) {
   std::vector<std::set<std::string>> out;
   for (const auto& axes : t.spec.dims) {
     out.emplace_back();
     for (const std::string& axis : axes)
-      if (facts.mesh.size(axis) > 1) out.back().insert(axis);
+      if (input.mesh.size(axis) > 1) out.back().insert(axis);
   }
   return out;
 }
 
-void shard_3(const CheckFacts& facts, Report& report) {
-  if (!trains_lora(facts) || facts.mesh.devices() == 1) return;
-  Rules derived = facts.rules;
-  std::erase_if(derived.overrides, [](const Rule& r) { return r.pattern.find("lora_") != std::string::npos; });
-  if (derived.overrides.size() == facts.rules.overrides.size()) return;
-  const Placement given = placed(facts, facts.rules), follows = placed(facts, derived);
+void shard_3(const CheckInput& input, Report& report) {
+  if (!trains_lora(input) || input.mesh.devices() == 1) return;
+  ShardingRules derived = input.rules;
+  std::erase_if(derived.overrides, [](const ShardingRule& r) { return r.pattern.find("lora_") != std::string::npos; });
+  if (derived.overrides.size() == input.rules.overrides.size()) return;
+  const Placement given = placed(input, input.rules), follows = placed(input, derived);
   std::map<std::string, size_t> apart;  // by rule: the first adapter
   for (size_t i = 0; i < given.adapters.size(); ++i) {
-    const Placed& a = given.adapters[i];
+    const PlacedTensor& a = given.adapters[i];
     const std::string pattern = pattern_of(a);
-    if (!pattern.empty() && split_by(facts, a) != split_by(facts, follows.adapters[i])) apart.emplace(pattern, i);
+    if (!pattern.empty() && split_by(input, a) != split_by(input, follows.adapters[i])) apart.emplace(pattern, i);
   }
-  std::vector<Rule> left = facts.rules.overrides;
-  std::erase_if(left, [&](const Rule& rule) { return apart.contains(rule.pattern); });
+  std::vector<ShardingRule> left = input.rules.overrides;
+  std::erase_if(left, [&](const ShardingRule& rule) { return apart.contains(rule.pattern); });
   for (const auto& [pattern, i] : apart) {
-    const Placed &a = given.adapters[i], &b = follows.adapters[i];
+    const PlacedTensor &a = given.adapters[i], &b = follows.adapters[i];
     const bool whole = a.shards == 1 && b.shards > 1;
     report.findings.push_back(
         {.id = "SHARD-3",
@@ -192,35 +192,35 @@ std::vector<CheckRule> spec_rules() {
        "A spec with more entries than the tensor has dimensions",
        "NamedSharding refuses a spec that is longer than the rank; before qwix 0.1.6 adapters got such specs.",
        "jax.sharding.NamedSharding.check_compatible_aval; qwix 9e88701, 704a40a",
-       [](const CheckFacts& f, Report& r) { spec_problems(f, "SPEC-RANK", r); }},
+       [](const CheckInput& f, Report& r) { spec_problems(f, "SPEC-RANK", r); }},
       {"SPEC-AXIS",
        Severity::error,
        {},
        "A spec names an axis that the mesh does not have",
        "NamedSharding refuses it; the tensor would not be split along that dimension.",
        kNamed,
-       [](const CheckFacts& f, Report& r) { spec_problems(f, "SPEC-AXIS", r); }},
+       [](const CheckInput& f, Report& r) { spec_problems(f, "SPEC-AXIS", r); }},
       {"SPEC-TWICE",
        Severity::error,
        {},
        "A spec uses an axis on two dimensions",
        "A device cannot hold different parts along two dimensions of one axis; NamedSharding refuses it.",
        kNamed,
-       [](const CheckFacts& f, Report& r) { spec_problems(f, "SPEC-TWICE", r); }},
+       [](const CheckInput& f, Report& r) { spec_problems(f, "SPEC-TWICE", r); }},
       {"SPEC-PATTERN",
        Severity::error,
        {},
        "A sharding rule whose pattern is no regular expression",
        "The rule is for no tensor at all.",
        "regular expressions of sharding.overrides",
-       [](const CheckFacts& f, Report& r) { spec_problems(f, "SPEC-PATTERN", r); }},
+       [](const CheckInput& f, Report& r) { spec_problems(f, "SPEC-PATTERN", r); }},
       {"SPEC-UNUSED",
        Severity::warning,
        {},
        "A sharding rule that matches no tensor",
        "A slip in the pattern leaves every tensor as it was, without a word.",
        "regular expressions of sharding.overrides",
-       [](const CheckFacts& f, Report& r) { spec_problems(f, "SPEC-UNUSED", r); }},
+       [](const CheckInput& f, Report& r) { spec_problems(f, "SPEC-UNUSED", r); }},
       {"SHARD-2", Severity::warning, sharded, "A large tensor whole on every device",
        "Gemma 4's input embedding had no annotation before Tunix 0.1.7. Gradient and optimizer state of a trained "
        "tensor lie as the tensor does.",

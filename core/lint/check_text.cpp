@@ -2,23 +2,23 @@
 // Rules of what the model reads: TOK, and ours of padding and of logits that do not fit.
 #include <algorithm>
 
-#include "core/lint/check_table.h"
+#include "core/lint/rules.h"
 
 namespace mw::lint {
 namespace {
 
 constexpr int kBos = 2;
 
-Fix bos_fix(const CheckFacts& facts) {
-  if (facts.chat.add_bos != AddBos::automatic)
+Fix bos_fix(const CheckInput& input) {
+  if (input.chat.add_bos != AddBos::automatic)
     return {"Let the recipe put one <bos>", "", {{"stack.add_bos", nullptr}}};
   return {"Add <bos> in the recipe", "", {{"stack.add_bos", "always"}}};
 }
 
 // How many <bos> an example starts with. Templates of the families write one; Gemma 2's and 3's tokenizers add one to
 // text without a template, Gemma 4's does not.
-int leading_bos(const CheckFacts& facts) {
-  const TemplateFacts& t = facts.chat;
+int leading_bos(const CheckInput& input) {
+  const ChatInput& t = input.chat;
   if (t.first_tokens) {
     const auto& ids = *t.first_tokens;
     return static_cast<int>(std::find_if(ids.begin(), ids.end(), [](int id) { return id != kBos; }) - ids.begin());
@@ -32,36 +32,36 @@ int leading_bos(const CheckFacts& facts) {
     case AddBos::automatic:
       break;
   }
-  const bool adds = facts.config.family == model::Family::gemma2 || facts.config.family == model::Family::gemma3;
+  const bool adds = input.config.family == model::Family::gemma2 || input.config.family == model::Family::gemma3;
   return written == 1 || adds ? 1 : 0;
 }
 
-bool is_gemma(const CheckFacts& facts) {
+bool is_gemma(const CheckInput& input) {
   using enum model::Family;
-  return facts.config.family == gemma2 || facts.config.family == gemma3 || facts.config.family == gemma4;
+  return input.config.family == gemma2 || input.config.family == gemma3 || input.config.family == gemma4;
 }
 
-void tok_1(const CheckFacts& facts, Report& report) {
-  if (!is_gemma(facts)) return;  // token 2 is Gemma's <bos>
-  const int bos = leading_bos(facts);
+void tok_1(const CheckInput& input, Report& report) {
+  if (!is_gemma(input)) return;  // token 2 is Gemma's <bos>
+  const int bos = leading_bos(input);
   if (bos == 1) return;
   report.findings.push_back({.id = "TOK-1",
                              .message = bos == 0 ? "examples do not start with <bos>" : "examples start with two <bos>",
                              .place = "stack.add_bos",
                              .found = std::to_string(bos) + " of token 2 at the start",
                              .expected = "exactly one",
-                             .fixes = {bos_fix(facts)}});
+                             .fixes = {bos_fix(input)}});
 }
 
-void tok_2(const CheckFacts& facts, Report& report) {
-  const Chat chat = facts.chat.chat;
-  const bool gemma3 = chat == Chat::gemma3 && facts.stack == Stack::tunix;
+void tok_2(const CheckInput& input, Report& report) {
+  const Chat chat = input.chat.chat;
+  const bool gemma3 = chat == Chat::gemma3 && input.stack == Stack::tunix;
   if (chat != Chat::gemma2 && !gemma3) return;
-  if (!facts.chat.system_turns) {
+  if (!input.chat.system_turns) {
     report.unchecked.push_back({"TOK-2", "whether the data has system turns (data.path)"});
     return;
   }
-  if (!*facts.chat.system_turns) return;
+  if (!*input.chat.system_turns) return;
   report.findings.push_back(
       {.id = "TOK-2",
        .message = gemma3
@@ -74,9 +74,9 @@ void tok_2(const CheckFacts& facts, Report& report) {
            {"Leave the system column out", "the model does not see its text", {{"data.columns.system", nullptr}}}}});
 }
 
-void tok_3(const CheckFacts& facts, Report& report) {
-  const bool adds_channel = facts.config.family == model::Family::gemma4 && facts.config.ple_dim == 0;
-  if (!adds_channel || facts.chat.chat != Chat::gemma4 || facts.chat.rendering != Rendering::conversation) return;
+void tok_3(const CheckInput& input, Report& report) {
+  const bool adds_channel = input.config.family == model::Family::gemma4 && input.config.ple_dim == 0;
+  if (!adds_channel || input.chat.chat != Chat::gemma4 || input.chat.rendering != ChatRendering::conversation) return;
   report.findings.push_back(
       {.id = "TOK-3",
        .severity = Severity::warning,
@@ -89,32 +89,32 @@ void tok_3(const CheckFacts& facts, Report& report) {
 
 constexpr double kPaddingLimit = 0.30;
 
-void pad_1(const CheckFacts& facts, Report& report) {
-  if (facts.purpose != Purpose::train || facts.packing) return;
-  if (!facts.real_share) {
+void pad_1(const CheckInput& input, Report& report) {
+  if (input.purpose != Purpose::train || input.packing) return;
+  if (!input.real_share) {
     report.unchecked.push_back({"PAD-1", "the lengths of the rows (data.path or data.lengths)"});
     return;
   }
-  const double padding = 1 - *facts.real_share;
+  const double padding = 1 - *input.real_share;
   if (padding <= kPaddingLimit) return;
   report.findings.push_back({.id = "PAD-1",
                              .severity = Severity::warning,
                              .message = number_text(100 * padding, 2) + " % of the computed tokens are padding",
                              .place = "data.packing",
-                             .found = number_text(100 * *facts.real_share, 2) + " % real tokens",
+                             .found = number_text(100 * *input.real_share, 2) + " % real tokens",
                              .expected = "at least 70 %",
                              .fixes = {{"Pack short examples into one row",
                                         "steps see more examples: adjust steps or batch",
                                         {{"data.packing", true}}}}});
 }
 
-void logits_1(const CheckFacts& facts, Report& report) {
-  if (facts.purpose != Purpose::train || facts.loss_chunk != 0) return;
-  if (!facts.memory) {
+void logits_1(const CheckInput& input, Report& report) {
+  if (input.purpose != Purpose::train || input.loss_chunk != 0) return;
+  if (!input.memory) {
     report.unchecked.push_back({"LOGITS-1", "a memory plan of the target (target.id)"});
     return;
   }
-  const MemoryFacts& m = *facts.memory;
+  const MemoryInput& m = *input.memory;
   // Only where they are what stands in the way: without most of them it would fit, or they alone do not.
   const bool too_large = m.total > m.capacity && (m.total - m.logits <= m.capacity || m.logits > m.capacity);
   if (!too_large) return;

@@ -28,17 +28,17 @@ bool LoraModule::has(Role role) const {
   return std::find(roles.begin(), roles.end(), role) != roles.end();
 }
 
-std::string_view last_part(std::string_view path) {
+std::string_view last_component(std::string_view path) {
   return path.substr(path.find_last_of("/.") + 1);
 }
 
-std::vector<LoraModule> lora_modules(const model::TensorInventory& inventory, Naming naming) {
+std::vector<LoraModule> lora_modules(const model::TensorInventory& inventory, ModuleNaming naming) {
   std::vector<LoraModule> out;
   size_t at = 0;  // targets stand in the order of their tensors
   for (const model::LoraTarget& target : inventory.lora_targets()) {
     const auto tensors = inventory.tensors();
     while (tensors[at].role != target.role || tensors[at].layer != target.layer) ++at;
-    const std::string path = naming == Naming::qwix ? qwix_path(tensors[at]) : target.module;
+    const std::string path = naming == ModuleNaming::qwix ? qwix_path(tensors[at]) : target.module;
     const auto same = std::find_if(out.rbegin(), out.rend(),
                                    [&](const LoraModule& m) { return m.layer == target.layer && m.path == path; });
     if (same != out.rend()) {  // one A for all that share the module
@@ -51,23 +51,23 @@ std::vector<LoraModule> lora_modules(const model::TensorInventory& inventory, Na
   return out;
 }
 
-std::string lora_pattern(const model::TensorInventory& inventory, const std::vector<Role>& roles, Naming naming) {
+std::string lora_pattern(const model::TensorInventory& inventory, const std::vector<Role>& roles, ModuleNaming naming) {
   std::vector<std::string> names;
   std::string prefix;
   for (const LoraModule& m : lora_modules(inventory, naming)) {
-    if (naming == Naming::peft) prefix = m.path;
+    if (naming == ModuleNaming::peft) prefix = m.path;
     const bool wanted = std::any_of(roles.begin(), roles.end(), [&](Role r) { return m.has(r); });
-    const std::string name(last_part(m.path));
+    const std::string name(last_component(m.path));
     if (wanted && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   std::string joined;
-  const std::string_view before = naming == Naming::qwix ? ".*" : "";
+  const std::string_view before = naming == ModuleNaming::qwix ? ".*" : "";
   for (const std::string& name : names) joined += (joined.empty() ? "" : "|") + std::string(before) + name;
-  if (naming == Naming::qwix) return joined;
+  if (naming == ModuleNaming::qwix) return joined;
   return (has_towers(prefix) ? R"(.*language_model\..*\.()" : R"(.*\.()") + joined + ")";
 }
 
-std::vector<LoraModule> matched(const std::vector<LoraModule>& modules, std::string_view pattern) {
+std::vector<LoraModule> matching_modules(const std::vector<LoraModule>& modules, std::string_view pattern) {
   const Pattern expression(pattern);
   std::vector<LoraModule> out;
   for (const LoraModule& m : modules)
@@ -75,7 +75,7 @@ std::vector<LoraModule> matched(const std::vector<LoraModule>& modules, std::str
   return out;
 }
 
-std::vector<std::string> alternatives(std::string_view pattern) {
+std::vector<std::string> split_alternatives(std::string_view pattern) {
   std::vector<std::string> out(1);
   int depth = 0;
   bool in_class = false;

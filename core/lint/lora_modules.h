@@ -10,7 +10,7 @@
 
 namespace mw::lint {
 
-enum class Naming {
+enum class ModuleNaming {
   qwix,  // "layers/0/attn/q_einsum", re.fullmatch (qwix/_src/providers/lora.py)
   peft   // "model.layers.0.self_attn.q_proj", re.fullmatch of a string target_modules (peft tuners_utils.py)
 };
@@ -23,18 +23,19 @@ struct LoraModule {
   bool has(model::Role role) const;
 };
 // In inventory order.
-std::vector<LoraModule> lora_modules(const model::TensorInventory& inventory, Naming naming);
+std::vector<LoraModule> lora_modules(const model::TensorInventory& inventory, ModuleNaming naming);
 
-std::string_view last_part(std::string_view path);  // "q_einsum"
+std::string_view last_component(std::string_view path);  // "q_einsum"
 
 // An expression that adapts exactly the modules which hold one of `roles`: ".*q_einsum|.*kv_einsum|.*k_einsum";
 // PEFT: ".*language_model\..*\.(q_proj|v_proj)" where there are towers, else ".*\.(q_proj|v_proj)".
-std::string lora_pattern(const model::TensorInventory& inventory, const std::vector<model::Role>& roles, Naming naming);
+std::string lora_pattern(const model::TensorInventory& inventory, const std::vector<model::Role>& roles,
+                         ModuleNaming naming);
 
 // The modules that `pattern` matches whole. Throws Error("PATTERN", "PATTERN-SLOW").
-std::vector<LoraModule> matched(const std::vector<LoraModule>& modules, std::string_view pattern);
+std::vector<LoraModule> matching_modules(const std::vector<LoraModule>& modules, std::string_view pattern);
 
 // The alternatives at the top level of an expression: "a|(b|c)" is "a" and "(b|c)".
-std::vector<std::string> alternatives(std::string_view pattern);
+std::vector<std::string> split_alternatives(std::string_view pattern);
 
 }  // namespace mw::lint

@@ -91,7 +91,7 @@ Calibrated calibrate(const CalibrationQuestion& question, const hardware::Catalo
     input.rows = Reader(question, catalogue, out.problems).rows();
     input.published = plan::read_measurements(question.published, catalogue).rows;
     input.in_force = in_force(catalogue);
-    input.basis = {question.date, source_text(question), plan::Author::user};
+    input.basis = {question.date, source_text(question), plan::CalibrationAuthor::user};
     input.options.names = question.names;
     plan::Proposal proposal = plan::propose(std::move(input), progress, std::move(stop));
     // Rows that cannot be predicted are problems of the input like those that cannot be read.
@@ -121,7 +121,7 @@ std::vector<RunRow> measured_runs(const fs::path& runs_folder) {
 std::vector<plan::Efficiencies::Named> fittable_efficiencies() {
   std::vector<plan::Efficiencies::Named> out;
   for (const auto& n : plan::Efficiencies::names())
-    if (plan::fittable(n.name)) out.push_back(n);
+    if (plan::can_fit(n.name)) out.push_back(n);
   return out;
 }
 

@@ -2,7 +2,7 @@
 // Calibrating the planner with the user's own measurements: files of rows and finished runs in, a proposal out, in
 // words and numbers for command line and window alike. Writes nothing. Any thread.
 #pragma once
-#include "core/plan/calibration/own_calibration.h"
+#include "core/plan/calibration/user_calibration.h"
 #include "core/planning/measured_run.h"
 
 namespace mw::runs {

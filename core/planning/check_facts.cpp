@@ -57,8 +57,8 @@ std::vector<model::Role> roles_of(const std::vector<std::string>& names) {
   return out;
 }
 
-lint::LoraFacts lora_facts(const Experiment& e) {
-  lint::LoraFacts l{.targets = roles_of(e.list("lora.targets")),
+lint::LoraInput lora_facts(const Experiment& e) {
+  lint::LoraInput l{.targets = roles_of(e.list("lora.targets")),
                     .module_path = e.string("lora.module_path"),
                     .rank = static_cast<int>(e.integer("lora.rank")),
                     .alpha = e.number("lora.alpha"),
@@ -75,11 +75,11 @@ lint::LoraFacts lora_facts(const Experiment& e) {
   return l;
 }
 
-std::optional<lint::CheckpointFacts> checkpoint_facts(const Experiment& e, const model::TensorInventory& inventory) {
+std::optional<lint::CheckpointInput> checkpoint_facts(const Experiment& e, const model::TensorInventory& inventory) {
   if (e.path("model.path").empty()) return std::nullopt;
   try {
     formats::FolderContent c = formats::compare_folder(e.path("model.path"), inventory);
-    return lint::CheckpointFacts{.prefix = std::move(c.prefix),
+    return lint::CheckpointInput{.prefix = std::move(c.prefix),
                                  .unmatched = std::move(c.unexpected),
                                  .missing = std::move(c.missing),
                                  .embedding_rows = c.embedding_rows,
@@ -91,8 +91,8 @@ std::optional<lint::CheckpointFacts> checkpoint_facts(const Experiment& e, const
   }
 }
 
-lint::TemplateFacts template_facts(const Experiment& e, model::Family family, const DiagnosticFacts& facts) {
-  lint::TemplateFacts t;
+lint::ChatInput template_facts(const Experiment& e, model::Family family, const DiagnosticFacts& facts) {
+  lint::ChatInput t;
   const std::string chat = e.string("data.chat");
   const std::array<std::string_view, 4> names{"none", "gemma2", "gemma3", "gemma4"};
   constexpr std::array<lint::Chat, 5> kOf{lint::Chat::gemma2, lint::Chat::gemma3, lint::Chat::gemma4, lint::Chat::none,
@@ -100,28 +100,29 @@ lint::TemplateFacts template_facts(const Experiment& e, model::Family family, co
   t.chat = chat == "auto" ? kOf[static_cast<size_t>(family)] : one_of<lint::Chat>(chat, names);
   t.add_bos =
       one_of<lint::AddBos>(e.string("stack.add_bos"), std::array<std::string_view, 3>{"auto", "always", "never"});
-  t.rendering = one_of<lint::Rendering>(e.string("stack.rendering"),
-                                        std::array<std::string_view, 2>{"prompt_and_answer", "conversation"});
+  t.rendering = one_of<lint::ChatRendering>(e.string("stack.rendering"),
+                                            std::array<std::string_view, 2>{"prompt_and_answer", "conversation"});
   t.system_turns = facts.system_turns;
   if (!e.string("data.columns.system").empty()) t.system_turns = true;
   return t;
 }
 
-lint::ExportFacts export_facts(const Experiment& e) {
-  lint::ExportFacts x;
+lint::ExportInput export_facts(const Experiment& e) {
+  lint::ExportInput x;
   x.merge =
-      one_of<lint::Merge>(e.string("export.merge"), std::array<std::string_view, 3>{"none", "tunix", "meshwright"});
+      one_of<lint::MergeTool>(e.string("export.merge"), std::array<std::string_view, 3>{"none", "tunix", "meshwright"});
   if (const auto rank = e.integer("export.rank"); rank > 0) x.rank = static_cast<int>(rank);
   if (const double alpha = e.number("export.alpha"); alpha > 0) x.alpha = alpha;
   x.folder = e.path("export.out").string();
   x.folder_used = !x.folder.empty() && !is_free(x.folder);
-  x.serve_as = one_of<lint::ServeAs>(e.string("export.serve_as"), std::array<std::string_view, 2>{"merged", "adapter"});
+  x.serve_as =
+      one_of<lint::AdapterServing>(e.string("export.serve_as"), std::array<std::string_view, 2>{"merged", "adapter"});
   return x;
 }
 
 // Of the fullest device, and how much of a padded batch is real, where the plan knows.
-void add_plan(const plan::Request& r, const plan::Plan& plan, lint::CheckFacts& facts) {
-  facts.memory = lint::MemoryFacts{.capacity = plan.memory.capacity,
+void add_plan(const plan::Request& r, const plan::Plan& plan, lint::CheckInput& facts) {
+  facts.memory = lint::MemoryInput{.capacity = plan.memory.capacity,
                                    .total = plan.memory.at_peak.total(),
                                    .logits = plan.memory.at_peak[MemoryCategory::logits]};
   if (!r.lengths.histogram.empty() || r.lengths.mean > 0) facts.real_share = plan.run.real_share;
@@ -129,8 +130,8 @@ void add_plan(const plan::Request& r, const plan::Plan& plan, lint::CheckFacts& 
 
 }  // namespace
 
-lint::CheckFacts check_facts(const Experiment& e, const plan::Request& r, const DiagnosticFacts& known) {
-  lint::CheckFacts facts{.config = r.model, .inventory = model::TensorInventory(r.model)};
+lint::CheckInput check_facts(const Experiment& e, const plan::Request& r, const DiagnosticFacts& known) {
+  lint::CheckInput facts{.config = r.model, .inventory = model::TensorInventory(r.model)};
   facts.target = r.target;
   facts.stack = stack_of(r.stack);
   facts.purpose = r.work == plan::Work::train ? lint::Purpose::train : lint::Purpose::serve;

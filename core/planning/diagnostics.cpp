@@ -91,7 +91,7 @@ std::vector<lint::Fix> memory_fixes(const Experiment& experiment, const plan::Re
                                     const hardware::Catalogue& catalogue) {
   std::vector<lint::Fix> fixes;
   try {
-    for (const plan::Change& c : plan::smallest_changes(request, larger(experiment, request, catalogue)))
+    for (const plan::PlanChange& c : plan::smallest_changes(request, larger(experiment, request, catalogue)))
       if (fixes.size() < kMostFixes) fixes.push_back(plan::fix_of(c));
   } catch (const Error&) {
     fixes.clear();  // the plan's own problem stays
@@ -222,9 +222,9 @@ Json to_json(const Diagnostic& d) {
           {"evidence", d.evidence}};
 }
 
-Json to_json(const std::vector<lint::Unchecked>& unchecked) {
+Json to_json(const std::vector<lint::UncheckedRule>& unchecked) {
   Json all = Json::array();
-  for (const lint::Unchecked& u : unchecked) all.push_back({{"id", u.id}, {"needs", u.needs}});
+  for (const lint::UncheckedRule& u : unchecked) all.push_back({{"id", u.id}, {"needs", u.needs}});
   return all;
 }
 

@@ -22,14 +22,14 @@ bool same(const Diagnostic& a, const Diagnostic& b);
 struct DiagnosticFacts {
   const plan::Plan* plan = nullptr;           // of the same document
   const plan::Request* request = nullptr;     // that the plan answers; null: the document's own
-  std::optional<lint::MemoryFacts> memory{};  // where there is no plan
+  std::optional<lint::MemoryInput> memory{};  // where there is no plan
   std::optional<double> real_share{};         // of the tokens of padded batches, likewise
   std::optional<bool> system_turns{};         // in the data
 };
 enum class Fixes { at_hand, searched };  // searched: also the smallest changes that fit, which takes a search
 struct Diagnosis {
   std::vector<Diagnostic> found;  // the document's own first, then errors first
-  std::vector<lint::Unchecked> unchecked{};
+  std::vector<lint::UncheckedRule> unchecked{};
   size_t of_the_document = 0;  // how many of `found` its validation says
   std::vector<Diagnostic> beyond_the_document() const;
 };
@@ -39,12 +39,12 @@ Diagnosis diagnose(const Experiment& experiment, const hardware::Catalogue& cata
 // With a plan made for the purpose where the document allows one.
 Diagnosis diagnostics(const Experiment& experiment, const hardware::Catalogue& catalogue);
 
-lint::CheckFacts check_facts(const Experiment& experiment, const plan::Request& request, const DiagnosticFacts& known);
+lint::CheckInput check_facts(const Experiment& experiment, const plan::Request& request, const DiagnosticFacts& known);
 
 void apply(Experiment& experiment, const lint::Fix& fix);
 std::string set_text(const lint::Fix& fix);  // "--set mesh.fsdp=2 --set mesh.tp=4"
 // {id, severity, message, place, fix, fixes: [{label, cost, set: ["mesh.tp=4"]}], why, evidence}
 Json to_json(const Diagnostic& diagnostic);
-Json to_json(const std::vector<lint::Unchecked>& unchecked);  // [{id, needs}]
+Json to_json(const std::vector<lint::UncheckedRule>& unchecked);  // [{id, needs}]
 
 }  // namespace mw::runs

@@ -84,13 +84,13 @@ std::optional<double> estimated_rows(const Experiment& e) {
   plan::Lengths lengths{.max_len = static_cast<int>(e.integer("data.max_len")),
                         .mean = e.number("data.mean_len"),
                         .count = not_held_out(e.integer("data.rows"), options),
-                        .rows = e.flag("data.packing") ? plan::Rows::packed : plan::Rows::padded};
+                        .rows = e.flag("data.packing") ? plan::RowLayout::packed : plan::RowLayout::padded};
   double share = 1;
   if (const auto file = e.path("data.lengths"); !file.empty()) {
     for (const auto& [tokens, rows] : data::read_lengths(file)) lengths.histogram.emplace_back(tokens, rows);
     share = 1 - options.eval_fraction;
   }
-  const double rows = plan::row_facts(lengths, 1).batches_rows * share;
+  const double rows = plan::row_statistics(lengths, 1).batches_rows * share;
   return rows > 0 ? std::optional(rows) : std::nullopt;
 }
 

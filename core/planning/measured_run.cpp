@@ -27,7 +27,7 @@ double median(std::vector<double> values) {
 }  // namespace
 
 plan::Measurement measured_run(const Store& store, const RunId& run, const hardware::Catalogue& catalogue,
-                               plan::Purpose purpose) {
+                               plan::MeasurementUse purpose) {
   const auto row = store.find(run);
   if (!row)
     throw Error({.id = "RUN-UNKNOWN", .message = "no such run", .place = run, .expected = "an id of the run store"});
@@ -41,7 +41,7 @@ plan::Measurement measured_run(const Store& store, const RunId& run, const hardw
   plan::Measurement m;
   m.id = run;
   m.purpose = purpose;
-  m.what = plan::Measured::real_tokens_per_second;
+  m.what = plan::MeasuredQuantity::real_tokens_per_second;
   m.unit = "real tokens/s";
   m.value = median(steps);
   m.request = plan_request(store.experiment(run), catalogue);

@@ -11,6 +11,6 @@ namespace mw::runs {
 // the row length that the run had on average. Throws Error CALIBRATION for a run that is no training or has fewer than
 // three steps.
 plan::Measurement measured_run(const Store& store, const RunId& run, const hardware::Catalogue& catalogue,
-                               plan::Purpose purpose = plan::Purpose::calibration);
+                               plan::MeasurementUse purpose = plan::MeasurementUse::calibration);
 
 }  // namespace mw::runs

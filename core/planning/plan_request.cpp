@@ -29,7 +29,8 @@ int whole(const Experiment& e, std::string_view key) {
 mesh::Mesh mesh_of(const Experiment& e, const hardware::Target& target, plan::Stack stack) {
   mesh::Mesh mesh = given_mesh(e);
   if (!mesh.axes.empty()) return mesh;
-  const bool gathers = plan::habits_of(stack, model::Family::gemma3).parameters == plan::Habits::Parameters::gathered;
+  const bool gathers =
+      plan::stack_profile(stack, model::Family::gemma3).parameters == plan::StackProfile::Parameters::gathered;
   mesh.axes = {{"fsdp", gathers ? target.devices() : 1}, {"tp", gathers ? 1 : target.devices()}};
   return mesh;
 }
@@ -49,10 +50,11 @@ plan::DType dtype(const std::string& name) {
 
 void set_habits(const Experiment& e, plan::Request& r) {
   if (const std::string a = e.string("train.attention"); a != "auto")
-    r.habits.attention = a == "fused" ? plan::Habits::Attention::fused : plan::Habits::Attention::materialised;
+    r.profile.attention =
+        a == "fused" ? plan::StackProfile::Attention::fused : plan::StackProfile::Attention::materialised;
   if (const std::string a = e.string("train.adapter_dtype"); a != "auto")
-    r.habits.adapters = r.habits.gradients = dtype(a);
-  if (const std::string m = e.string("train.moment_dtype"); m != "auto") r.habits.moments = dtype(m);
+    r.profile.adapters = r.profile.gradients = dtype(a);
+  if (const std::string m = e.string("train.moment_dtype"); m != "auto") r.profile.moments = dtype(m);
 }
 
 void set_price(const Experiment& e, const hardware::Catalogue& catalogue, plan::Request& r) {
@@ -84,8 +86,10 @@ void set_lengths(const Experiment& e, plan::Request& r) {
   if (const auto file = e.path("data.lengths"); !file.empty())
     for (const auto& [tokens, rows] : data::read_lengths(file)) l.histogram.emplace_back(tokens, rows);
   const std::string padding = e.string("data.padding");
-  const bool to_max = padding == "max_len" || (padding == "auto" && r.habits.static_shapes);
-  l.rows = e.flag("data.packing") ? plan::Rows::packed : to_max ? plan::Rows::padded : plan::Rows::ragged;
+  const bool to_max = padding == "max_len" || (padding == "auto" && r.profile.static_shapes);
+  l.rows = e.flag("data.packing") ? plan::RowLayout::packed
+           : to_max               ? plan::RowLayout::padded
+                                  : plan::RowLayout::ragged;
   if (!l.histogram.empty()) l.packed_rows = plan::pack_count(l.histogram, l.max_len);
 }
 
@@ -108,7 +112,7 @@ void set_serving(const Experiment& e, plan::Request& r) {
              .memory_utilisation = e.number("serve.memory_utilisation"),
              .input_len = whole(e, "serve.input_len"),
              .output_len = whole(e, "serve.output_len")};
-  if (e.flag("serve.async_scheduling")) plan::schedule_ahead(r);
+  if (e.flag("serve.async_scheduling")) plan::enable_async_scheduling(r);
   r.kv = dtype(e.string("serve.kv_dtype"));
   if (served_here(r)) {  // whatever was asked for: what the engine has
     r.kv = plan::DType::f32;
@@ -122,10 +126,10 @@ void set_serving(const Experiment& e, plan::Request& r) {
 void set_expression(const std::string& pattern, plan::Request& r) {
   if (pattern.empty() || r.stack == plan::Stack::engine) return;
   const model::TensorInventory inventory(r.model);
-  const auto naming = r.stack == plan::Stack::tunix ? lint::Naming::qwix : lint::Naming::peft;
+  const auto naming = r.stack == plan::Stack::tunix ? lint::ModuleNaming::qwix : lint::ModuleNaming::peft;
   try {
     std::vector<std::vector<model::Role>> adapted(r.model.layers.size());
-    for (const lint::LoraModule& m : lint::matched(lint::lora_modules(inventory, naming), pattern)) {
+    for (const lint::LoraModule& m : lint::matching_modules(lint::lora_modules(inventory, naming), pattern)) {
       auto& roles = adapted.at(static_cast<size_t>(m.layer));
       roles.insert(roles.end(), m.roles.begin(), m.roles.end());
     }
@@ -158,7 +162,7 @@ Work work_of(const Experiment& e) {
 
 plan::Stack stack_of(const Experiment& e, const hardware::Target& target, Work work) {
   const std::string name = e.string(work == Work::serve ? "serve.stack" : "train.stack");
-  return name == "auto" ? plan::usual_stack(target.chip.vendor, work) : plan::parse_stack(name);
+  return name == "auto" ? plan::default_stack(target.chip.vendor, work) : plan::parse_stack(name);
 }
 
 }  // namespace

@@ -7,15 +7,15 @@
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/mesh/collectives/engine_step.h"
-#include "core/mesh/layout/legal.h"
+#include "core/mesh/layout/size_constraints.h"
 #include "core/plan/memory/memory.h"
 #include "core/planning/epoch_rows.h"
 #include "core/train/model.h"
 
 namespace mw::runs {
 
-std::vector<plan::LoraSize> lora_sizes(const model::Config& config, const engine::LoraOptions& options) {
-  std::vector<plan::LoraSize> sizes;
+std::vector<mesh::AdapterShape> lora_sizes(const model::Config& config, const engine::LoraOptions& options) {
+  std::vector<mesh::AdapterShape> sizes;
   for (const engine::ResolvedLora& m : engine::resolve_lora(model::TensorInventory(config), options))
     sizes.push_back({.role = m.target.role, .layer = m.target.layer, .rank = m.rank});
   return sizes;
@@ -66,7 +66,7 @@ Prediction predict_shape(const train::Settings& s, const train::DataFacts& facts
     p.mesh = s.model.mesh;
     const mesh::Placement placement = training_placement(s, facts.config);
     for (int d = 0; d < devices; ++d) {
-      const std::int64_t index = mesh::batch_share(p.mesh, d).index;
+      const std::int64_t index = mesh::batch_slice(p.mesh, d).index;
       const DeviceWork work{share(facts.shares, index), share(facts.evaluation, index), facts.asked};
       add(plan::predict_train_memory(facts.config, shape_of(s, facts.config, work),
                                      {.mesh = &p.mesh, .placement = &placement, .device = d}),
@@ -95,7 +95,7 @@ std::vector<data::BatchSize> full_shares(const train::Settings& s, std::int64_t 
   std::vector<data::BatchSize> shares;
   const std::int64_t ways = mesh::batch_devices(s.model.mesh);
   for (std::int64_t w = 0; w < ways; ++w) {
-    const mesh::Range rows = mesh::rows_of({w, ways}, of_rows);
+    const mesh::Range rows = mesh::batch_rows({w, ways}, of_rows);
     shares.push_back(full_rows(s, rows.end - rows.begin));
   }
   return shares;

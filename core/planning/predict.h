@@ -37,7 +37,7 @@ struct Prediction {
 };
 
 // The modules that the options adapt.
-std::vector<plan::LoraSize> lora_sizes(const model::Config& config, const engine::LoraOptions& options);
+std::vector<mesh::AdapterShape> lora_sizes(const model::Config& config, const engine::LoraOptions& options);
 
 Prediction predict_run(const train::Settings& settings, const train::DataFacts& facts);
 

@@ -100,7 +100,7 @@ Searched search_experiment(const Experiment& experiment, const std::vector<std::
   return out;
 }
 
-std::vector<lint::Edit> edits_to(const Searched& s, const plan::Choice& from, const plan::Choice& to) {
+std::vector<lint::Edit> edits_to(const Searched& s, const plan::PlanChoice& from, const plan::PlanChoice& to) {
   std::vector<lint::Edit> out;
   if (const auto keys = s.dropped.find(to.target); from.target != to.target && keys != s.dropped.end())
     for (const std::string& key : keys->second) out.push_back({key, nullptr});
@@ -112,7 +112,7 @@ std::vector<lint::Edit> edits_to(const Searched& s, const plan::Choice& from, co
 Json searched_json(const Searched& s, size_t top) {
   Json candidates = Json::array(), changes = Json::array();
   for (size_t i = 0; i < shown(s, top); ++i) candidates.push_back(candidate_json(s, s.result.candidates[i]));
-  for (const plan::Change& c : s.changes)
+  for (const plan::PlanChange& c : s.changes)
     changes.push_back({{"label", c.label},
                        {"set", sets_json(c.edits)},
                        {"slowdown", c.slowdown},
@@ -144,7 +144,7 @@ std::string searched_text(const Searched& s, size_t top) {
   if (s.fits) return out;
   out += s.changes.empty() ? "The plan as it stands does not fit, and no change of these makes it fit\n"
                            : "The plan as it stands does not fit; the smallest changes that do:\n";
-  for (const plan::Change& c : s.changes) {
+  for (const plan::PlanChange& c : s.changes) {
     const lint::Fix fix = plan::fix_of(c);
     out += "  " + fix.label + " (" + fix.cost + "): " + set_text(fix) + "\n";
   }

@@ -19,7 +19,7 @@ struct Searched {
   std::map<std::string, std::vector<std::string>> dropped{};
   bool fits = false;  // as it stands
   plan::SearchResult result;
-  std::vector<plan::Change> changes{};  // the smallest that fit, where it does not
+  std::vector<plan::PlanChange> changes{};  // the smallest that fit, where it does not
 };
 Searched search_experiment(const Experiment& experiment, const std::vector<std::string>& targets,
                            const hardware::Catalogue& catalogue, const plan::SearchOptions& options,
@@ -27,7 +27,7 @@ Searched search_experiment(const Experiment& experiment, const std::vector<std::
 
 // Printed by `search --json`: the first `top` candidates (0: all).
 // From the document as it stands to a plan that was found: its target, with what goes with it, and all that is varied.
-std::vector<lint::Edit> edits_to(const Searched& searched, const plan::Choice& from, const plan::Choice& to);
+std::vector<lint::Edit> edits_to(const Searched& searched, const plan::PlanChoice& from, const plan::PlanChoice& to);
 
 Json searched_json(const Searched& searched, size_t top);
 std::string searched_text(const Searched& searched, size_t top);

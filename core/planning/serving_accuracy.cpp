@@ -11,17 +11,17 @@
 namespace mw::serve {
 namespace {
 
-double figure(const formats::BenchPoint& p, plan::Measured what) {
+double figure(const formats::BenchPoint& p, plan::MeasuredQuantity what) {
   switch (what) {
-    case plan::Measured::mean_ttft:
+    case plan::MeasuredQuantity::mean_ttft:
       return p.ttft.mean;
-    case plan::Measured::median_ttft:
+    case plan::MeasuredQuantity::median_ttft:
       return p.ttft.median;
-    case plan::Measured::mean_tpot:
+    case plan::MeasuredQuantity::mean_tpot:
       return p.tpot.mean;
-    case plan::Measured::median_tpot:
+    case plan::MeasuredQuantity::median_tpot:
       return p.tpot.median;
-    case plan::Measured::median_itl:
+    case plan::MeasuredQuantity::median_itl:
       return p.itl.median;
     default:
       return p.output_throughput;

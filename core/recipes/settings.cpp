@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/lint/lora_modules.h"
-#include "core/mesh/layout/axis_names.h"
+#include "core/mesh/layout/unused_axes.h"
 #include "core/recipes/tunix_model.h"
 
 namespace mw::recipes {
@@ -23,12 +23,13 @@ TrainingMesh mesh_of(const Subject& s) {
   for (const mesh::MeshAxis& a : s.mesh.axes) {
     int* size = a.name == "fsdp" ? &m.fsdp : a.name == "tp" ? &m.tp : a.name == "data" ? &m.data : nullptr;
     if (!size)
-      throw Error({.id = "RECIPE",
-                   .message = "a mesh axis that this software does not know",
-                   .place = "mesh." + a.name,
-                   .found = a.name,
-                   .expected = "fsdp, tp or data",
-                   .fix = mesh::meant_axis(a.name).empty() ? "" : "did you mean " + mesh::meant_axis(a.name) + "?"});
+      throw Error(
+          {.id = "RECIPE",
+           .message = "a mesh axis that this software does not know",
+           .place = "mesh." + a.name,
+           .found = a.name,
+           .expected = "fsdp, tp or data",
+           .fix = mesh::intended_axis(a.name).empty() ? "" : "did you mean " + mesh::intended_axis(a.name) + "?"});
     *size = a.size;
   }
   return m;
@@ -41,8 +42,8 @@ Json mesh_json(const Subject& s) {
   return {{"fsdp", 1}, {"tp", m.devices()}};
 }
 
-lint::Naming naming_of(Kind kind) {
-  return kind == Kind::tunix ? lint::Naming::qwix : lint::Naming::peft;
+lint::ModuleNaming naming_of(Kind kind) {
+  return kind == Kind::tunix ? lint::ModuleNaming::qwix : lint::ModuleNaming::peft;
 }
 
 Json lora_json(const Subject& s, const model::TensorInventory& inventory) {
@@ -61,7 +62,7 @@ Json lora_json(const Subject& s, const model::TensorInventory& inventory) {
   const std::string pattern = expression(s.kind, l.at("module_path").get<std::string>(), inventory, s.targets);
   l["module_path"] = pattern;
   Json modules = Json::array();
-  for (const lint::LoraModule& m : lint::matched(lint::lora_modules(inventory, naming_of(s.kind)), pattern))
+  for (const lint::LoraModule& m : lint::matching_modules(lint::lora_modules(inventory, naming_of(s.kind)), pattern))
     for (const model::Role role : m.roles) modules.push_back({m.layer, std::string(model::hf_module_name(role))});
   if (modules.empty())
     throw Error({.id = "RECIPE",
@@ -96,7 +97,7 @@ bool shares_a(const Subject& s) {
   const model::TensorInventory inventory(s.model);
   const std::string pattern =
       expression(s.kind, s.values.at("lora").at("module_path").get<std::string>(), inventory, s.targets);
-  const auto modules = lint::matched(lint::lora_modules(inventory, naming_of(s.kind)), pattern);
+  const auto modules = lint::matching_modules(lint::lora_modules(inventory, naming_of(s.kind)), pattern);
   return std::any_of(modules.begin(), modules.end(), [](const lint::LoraModule& l) { return l.roles.size() > 1; });
 }
 
@@ -179,10 +180,11 @@ std::span<const UnreadKey> unread_keys() {
 
 std::string expression(Kind kind, const std::string& given, const model::TensorInventory& inventory,
                        const std::vector<model::Role>& targets) {
-  const lint::Naming own = naming_of(kind);
-  const lint::Naming other = own == lint::Naming::qwix ? lint::Naming::peft : lint::Naming::qwix;
-  const auto matches = [&](lint::Naming naming) {
-    return !lint::matched(lint::lora_modules(inventory, naming), given).empty();
+  const lint::ModuleNaming own = naming_of(kind);
+  const lint::ModuleNaming other =
+      own == lint::ModuleNaming::qwix ? lint::ModuleNaming::peft : lint::ModuleNaming::qwix;
+  const auto matches = [&](lint::ModuleNaming naming) {
+    return !lint::matching_modules(lint::lora_modules(inventory, naming), given).empty();
   };
   const bool ours = !given.empty() && (matches(own) || !matches(other));
   return ours ? given : lint::lora_pattern(inventory, targets, own);

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/mesh/layout/legal.h"
+#include "core/mesh/layout/size_constraints.h"
 #include "core/train/evaluate.h"
 
 namespace mw::train {

@@ -26,9 +26,9 @@ struct ModelSettings {
   Bytes capacity;   // of the device arena; 0: the machine's memory
   int threads = 0;  // 0: all cores
   std::uint64_t seed = 1;
-  int context = 0;      // tokens it will be given at once; more than its positions are refused
-  mesh::Mesh mesh{};    // of virtual devices; no axes, or all of size 1: one device
-  mesh::Rules rules{};  // how tensors are split over it
+  int context = 0;              // tokens it will be given at once; more than its positions are refused
+  mesh::Mesh mesh{};            // of virtual devices; no axes, or all of size 1: one device
+  mesh::ShardingRules rules{};  // how tensors are split over it
 };
 
 struct Rate {  // learning rate over steps

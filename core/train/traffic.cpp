@@ -13,12 +13,12 @@ namespace mw::train {
 TrafficPlan::TrafficPlan(const engine::Cluster& cluster, const Settings& s)
     : cluster_(cluster),
       loss_chunk_(s.loss_chunk),
-      step_{.work = s.method == model::TrainMethod::full ? mesh::Work::train_full : mesh::Work::train_lora,
+      step_{.work = s.method == model::TrainMethod::full ? mesh::StepKind::train_full : mesh::StepKind::train_lora,
             .weight_bytes = s.model.weights == model::WeightType::f32 ? 4 : 2,
             .recompute = s.remat == model::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers} {
   if (cluster.devices() < 2) return;
   planned_.emplace(cluster.config(), cluster.mesh(), cluster.placement(), step_);
-  const mesh::WorkingForm form(cluster.mesh(), cluster.placement(), mesh::engine_step(step_));
+  const mesh::ComputeSharding form(cluster.mesh(), cluster.placement(), mesh::engine_step(step_));
   // Streamed logits are of 16 bits (core/engine/transformer/loss.cpp).
   const bool streams = s.model.weights == model::WeightType::bf16 && engine::packed_kernels() != nullptr &&
                        s.method == model::TrainMethod::lora;
@@ -28,11 +28,11 @@ TrafficPlan::TrafficPlan(const engine::Cluster& cluster, const Settings& s)
         (streams ? 2 : 4));
 }
 
-std::vector<mesh::OwnTokens> TrafficPlan::own(std::span<const data::Batch> micro, int device) const {
-  const mesh::BatchShare share = mesh::batch_share(cluster_.mesh(), device);
-  std::vector<mesh::OwnTokens> all;
+std::vector<mesh::DeviceTokens> TrafficPlan::own(std::span<const data::Batch> micro, int device) const {
+  const mesh::BatchSlice share = mesh::batch_slice(cluster_.mesh(), device);
+  std::vector<mesh::DeviceTokens> all;
   for (const data::Batch& batch : micro) {
-    const mesh::Range rows = mesh::rows_of(share, batch.rows);
+    const mesh::Range rows = mesh::batch_rows(share, batch.rows);
     std::int64_t tokens = 0, with_loss = 0;
     for (std::int64_t i = rows.begin * batch.len; i < rows.end * batch.len; ++i) {
       const auto at = static_cast<size_t>(i);
@@ -40,12 +40,13 @@ std::vector<mesh::OwnTokens> TrafficPlan::own(std::span<const data::Batch> micro
       ++tokens;
       with_loss += batch.targets[at] >= 0;
     }
-    all.push_back(mesh::own_tokens(tokens, with_loss, loss_chunk_, logit_row_bytes_.at(static_cast<size_t>(device))));
+    all.push_back(
+        mesh::count_device_tokens(tokens, with_loss, loss_chunk_, logit_row_bytes_.at(static_cast<size_t>(device))));
   }
   return all;
 }
 
-std::vector<mesh::Collective> TrafficPlan::collectives(std::span<const mesh::OwnTokens> own, int device) const {
+std::vector<mesh::Collective> TrafficPlan::collectives(std::span<const mesh::DeviceTokens> own, int device) const {
   return planned_ ? planned_->of(device, own) : std::vector<mesh::Collective>();
 }
 

@@ -20,8 +20,8 @@ class TrafficPlan {
   // The cluster, with its adapters, outlives it. One device: nothing is listed.
   TrafficPlan(const engine::Cluster& cluster, const Settings& settings);
   // What a device has of these micro-batches, and all its collectives of a step of them.
-  std::vector<mesh::OwnTokens> own(std::span<const data::Batch> micro, int device) const;
-  std::vector<mesh::Collective> collectives(std::span<const mesh::OwnTokens> own, int device) const;
+  std::vector<mesh::DeviceTokens> own(std::span<const data::Batch> micro, int device) const;
+  std::vector<mesh::Collective> collectives(std::span<const mesh::DeviceTokens> own, int device) const;
 
  private:
   const engine::Cluster& cluster_;

@@ -26,7 +26,7 @@ void set_collectives(Design& d, std::vector<mesh::Collective> list) {
 }
 
 mesh::EngineStep engine_step_of(const plan::Request& r) {
-  return {.work = r.method == model::TrainMethod::full ? mesh::Work::train_full : mesh::Work::train_lora,
+  return {.work = r.method == model::TrainMethod::full ? mesh::StepKind::train_full : mesh::StepKind::train_lora,
           .weight_bytes = plan::bytes_of(r.weights),
           .recompute = r.train.remat == model::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
 }
@@ -38,7 +38,7 @@ Design design(const Experiment& experiment, const hardware::Catalogue& catalogue
   d.experiment = experiment;
   d.planned = plan_experiment(experiment, catalogue);
   const plan::Request& r = d.planned.request;
-  const auto use = r.work == plan::Work::train ? mesh::Use::training : mesh::Use::sampling;
+  const auto use = r.work == plan::Work::train ? mesh::ShardingUse::training : mesh::ShardingUse::sampling;
   const model::TensorInventory inventory(r.model);
   d.placement = mesh::place(inventory, r.mesh, r.rules, adapters_of(experiment, r, inventory), use);
   d.layout = mesh::lay_out(r.mesh, r.target, r.places);
@@ -64,8 +64,8 @@ Design with_prediction(Design design, const Prediction& p) {
   const plan::Request& r = design.request();
   if (r.work != plan::Work::train || p.devices.size() < 2) return design;
   const DevicePrediction& first = p.devices.front();
-  const mesh::OwnTokens own{.tokens = first.tokens, .loss_tokens = first.loss_tokens};
-  const std::vector<mesh::OwnTokens> micro(static_cast<size_t>(std::max(1, r.train.accumulation)), own);
+  const mesh::DeviceTokens own{.tokens = first.tokens, .loss_tokens = first.loss_tokens};
+  const std::vector<mesh::DeviceTokens> micro(static_cast<size_t>(std::max(1, r.train.accumulation)), own);
   const mesh::DeviceCollectives planned(r.model, r.mesh, design.placement, engine_step_of(r));
   set_collectives(design, planned.of(0, micro));
   return design;

@@ -9,7 +9,7 @@ namespace mw::runs {
 namespace {
 
 // Activations of the block that the tensor computes in.
-std::string block_of(const mesh::Placed& t) {
+std::string block_of(const mesh::PlacedTensor& t) {
   using model::Role;
   if (t.layer < 0) return t.base == Role::embed || t.base == Role::lm_head ? "logits" : "";
   const std::string layer = "layers." + std::to_string(t.layer);
@@ -37,7 +37,7 @@ std::string axes_text(const std::vector<int>& dimensions) {
 }  // namespace
 
 std::vector<Traffic> traffic(const Design& design, const std::string& tensor) {
-  const mesh::Placed* t = designer::find(design.placement, tensor);
+  const mesh::PlacedTensor* t = mesh::find_tensor(design.placement, tensor);
   if (!t) return {};
   const std::string block = block_of(*t);
   std::vector<Traffic> out;
@@ -58,24 +58,25 @@ std::vector<Traffic> traffic(const Design& design, const std::string& tensor) {
   return out;
 }
 
-designer::Choice choice_of(const Design& design) {
+designer::MeshDesign choice_of(const Design& design) {
   const plan::Request& r = design.request();
   return {.mesh = r.mesh, .places = r.places, .rules = r.rules};
 }
 
-Experiment with_choice(Experiment e, const designer::Choice& before, const designer::Choice& after) {
+Experiment with_choice(Experiment e, const designer::MeshDesign& before, const designer::MeshDesign& after) {
   for (const mesh::MeshAxis& axis : before.mesh.axes)
     if (!after.mesh.has(axis.name)) e.erase("mesh." + axis.name);
   if (!(before.mesh == after.mesh))
     for (const mesh::MeshAxis& axis : after.mesh.axes) e.set_value("mesh." + axis.name, axis.size);
   if (before.places != after.places) {
     Json places = Json::array();
-    for (const mesh::AskedPlace& p : after.places) places.push_back(p.axis + " = " + axes_text(p.dimensions));
+    for (const mesh::RequestedPlacement& p : after.places) places.push_back(p.axis + " = " + axes_text(p.dimensions));
     places.empty() ? e.erase("sharding.places") : e.set_value("sharding.places", places);
   }
   if (before.rules.overrides != after.rules.overrides) {
     Json rules = Json::array();
-    for (const mesh::Rule& r : after.rules.overrides) rules.push_back(r.pattern + " = " + mesh::to_text(r.spec));
+    for (const mesh::ShardingRule& r : after.rules.overrides)
+      rules.push_back(r.pattern + " = " + mesh::to_text(r.spec));
     rules.empty() ? e.erase("sharding.overrides") : e.set_value("sharding.overrides", rules);
   }
   return e;

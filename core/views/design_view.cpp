@@ -16,14 +16,14 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 }
 
 // "q_proj" of "layers.12.q_proj"; the whole name at model level.
-std::string_view kind_of(const mesh::Placed& t) {
+std::string_view kind_of(const mesh::PlacedTensor& t) {
   const std::string_view name = t.name;
   if (t.layer < 0) return name;
   const std::size_t dot = name.find('.', std::string_view("layers.").size());
   return name.starts_with("layers.") && dot != name.npos ? name.substr(dot + 1) : name;
 }
 
-bool same_shape(const mesh::Placed& a, const mesh::Placed& b) {
+bool same_shape(const mesh::PlacedTensor& a, const mesh::PlacedTensor& b) {
   return std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),
                     [](const model::Dim& x, const model::Dim& y) { return x.size == y.size; });
 }
@@ -33,7 +33,7 @@ struct Sizes {
   mesh::TileRule tile;
 };
 
-ShardRow row_of(const mesh::Placed& t, const Sizes& sizes, Bytes held) {
+ShardRow row_of(const mesh::PlacedTensor& t, const Sizes& sizes, Bytes held) {
   std::vector<std::int64_t> whole;
   for (const model::Dim& d : t.dims) whole.push_back(d.size);
   const std::string_view kind = kind_of(t);
@@ -50,14 +50,14 @@ ShardRow row_of(const mesh::Placed& t, const Sizes& sizes, Bytes held) {
 }
 
 // Layers repeat the same tensors over a thousand times, at every price: they are compared by value, not by text.
-void add_rows(const std::vector<mesh::Placed>& tensors, const Sizes& sizes, bool adapters,
+void add_rows(const std::vector<mesh::PlacedTensor>& tensors, const Sizes& sizes, bool adapters,
               std::vector<ShardRow>& rows) {
   struct Seen {
-    const mesh::Placed* first;
+    const mesh::PlacedTensor* first;
     std::size_t row;
   };
   std::unordered_map<std::string_view, std::vector<Seen>> seen;
-  for (const mesh::Placed& t : tensors) {
+  for (const mesh::PlacedTensor& t : tensors) {
     std::vector<Seen>& alike = seen[kind_of(t)];
     const auto at = std::find_if(alike.begin(), alike.end(),
                                  [&](const Seen& s) { return s.first->spec == t.spec && same_shape(*s.first, t); });
@@ -195,7 +195,7 @@ std::vector<ShardRow> shard_rows(const Design& design) {
   };
   std::vector<ShardRow> rows;
   add_rows(design.placement.tensors, sizes(design.request().weights), false, rows);
-  add_rows(design.placement.adapters, sizes(design.request().habits.adapters), true, rows);
+  add_rows(design.placement.adapters, sizes(design.request().profile.adapters), true, rows);
   return rows;
 }
 

@@ -47,9 +47,9 @@ struct Traffic {
 std::vector<Traffic> traffic(const Design& design, const std::string& tensor);
 
 // What the canvas shows and changes of the document.
-designer::Choice choice_of(const Design& design);
+designer::MeshDesign choice_of(const Design& design);
 // The document with that choice; keys that stay as they are stay unset.
-Experiment with_choice(Experiment experiment, const designer::Choice& before, const designer::Choice& after);
+Experiment with_choice(Experiment experiment, const designer::MeshDesign& before, const designer::MeshDesign& after);
 
 // "-12 %", "x 3.1", "same"; empty where one has no number.
 std::string difference(const PlanLine& baseline, const PlanLine& other);

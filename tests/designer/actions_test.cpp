@@ -23,23 +23,23 @@ class Actions : public testing::Test {
   void on(const std::string& model, hardware::Target target, int fsdp, int tp) {
     inventory_ = std::make_unique<model::TensorInventory>(model::catalogue(model));
     target_ = std::move(target);
-    subject_ = {inventory_.get(), &target_, {}, Use::training};
+    subject_ = {inventory_.get(), &target_, {}, ShardingUse::training};
     for (const model::LoraTarget& t : inventory_->lora_targets()) subject_.adapters.push_back({t.role, t.layer, 16});
     now_ = {{{{"fsdp", fsdp}, {"tp", tp}}}, {}, {}};
   }
-  Outcome attempt(const Action& action) {
-    return try_action(subject_, now_, place(*inventory_, now_.mesh, now_.rules, subject_.adapters, Use::training),
-                      action);
+  ActionResult attempt(const Action& action) {
+    return try_action(subject_, now_,
+                      place(*inventory_, now_.mesh, now_.rules, subject_.adapters, ShardingUse::training), action);
   }
   std::unique_ptr<model::TensorInventory> inventory_;
   hardware::Target target_;
-  Subject subject_;
-  Choice now_;
+  DesignContext subject_;
+  MeshDesign now_;
 };
 
 TEST_F(Actions, EightWaysOnFourGlobalKvHeadsAreRefusedWithWhatIsPossible) {
   on("gemma4-31b", tpu({2, 4}), 2, 4);
-  const Outcome o = attempt({Kind::resize, "tp", 8});
+  const ActionResult o = attempt({Kind::resize, "tp", 8});
   EXPECT_FALSE(o.accepted);
   EXPECT_THAT(refusal_text(o),
               AllOf(HasSubstr("tp 8 does not divide the 4 KV heads of k_proj"), HasSubstr("possible: 1, 2, 4")));
@@ -50,14 +50,14 @@ TEST_F(Actions, EightWaysOnFourGlobalKvHeadsAreRefusedWithWhatIsPossible) {
 
 TEST_F(Actions, MoreThanTheTargetHasIsRefusedForBothReasons) {
   on("gemma4-31b", tpu({2, 2, 1}), 1, 4);
-  const Outcome o = attempt({Kind::resize, "tp", 8});
+  const ActionResult o = attempt({Kind::resize, "tp", 8});
   EXPECT_FALSE(o.accepted);
   EXPECT_THAT(refusal_text(o), AllOf(HasSubstr("4 KV heads"), HasSubstr("fsdp 1, tp 8: 8 devices; 4 devices")));
 }
 
 TEST_F(Actions, AnotherAxisTakesUpTheRestOfTheTarget) {
   on("gemma4-31b", tpu({2, 4}), 2, 4);
-  const Outcome o = attempt({Kind::resize, "tp", 2});
+  const ActionResult o = attempt({Kind::resize, "tp", 2});
   EXPECT_TRUE(o.accepted) << refusal_text(o);
   EXPECT_EQ(o.choice.mesh, (Mesh{{{"fsdp", 4}, {"tp", 2}}}));
   EXPECT_EQ(o.text, "fsdp 2 to 4, tp 4 to 2");
@@ -69,7 +69,7 @@ TEST_F(Actions, AnotherAxisTakesUpTheRestOfTheTarget) {
 
 TEST_F(Actions, VirtualDevicesGrowWithTheMesh) {
   on("gemma3-270m", cpu(), 1, 1);
-  const Outcome o = attempt({Kind::resize, "tp", 4});
+  const ActionResult o = attempt({Kind::resize, "tp", 4});
   EXPECT_TRUE(o.accepted) << refusal_text(o);
   EXPECT_EQ(o.choice.mesh.devices(), 4);
   EXPECT_FALSE(attempt({Kind::resize, "tp", 8}).accepted) << "four query heads";
@@ -77,10 +77,10 @@ TEST_F(Actions, VirtualDevicesGrowWithTheMesh) {
 
 TEST_F(Actions, AxesAreLaidOnSidesWhereTheyFit) {
   on("gemma3-27b", tpu({2, 4}), 4, 2);
-  const Outcome side = attempt({Kind::lay, "fsdp", 1});
+  const ActionResult side = attempt({Kind::lay, "fsdp", 1});
   EXPECT_TRUE(side.accepted) << refusal_text(side);
-  EXPECT_EQ(side.choice.places, (std::vector<AskedPlace>{{"fsdp", {1}}}));
-  const Outcome small = attempt({Kind::lay, "fsdp", 0});
+  EXPECT_EQ(side.choice.places, (std::vector<RequestedPlacement>{{"fsdp", {1}}}));
+  const ActionResult small = attempt({Kind::lay, "fsdp", 0});
   EXPECT_FALSE(small.accepted);
   EXPECT_THAT(refusal_text(small), HasSubstr("1, 2"));
   now_.places = {{"fsdp", {1}}};
@@ -91,33 +91,33 @@ TEST_F(Actions, AxesAreLaidOnSidesWhereTheyFit) {
 TEST_F(Actions, ABlockIsAskedForByLayingOnOneSideAfterTheOther) {
   on("gemma3-27b", tpu({4, 4}), 2, 8);
   now_.places = {{"tp", {0}}};  // too small by itself, as after a resize
-  const Outcome o = attempt({Kind::lay, "tp", 1});
+  const ActionResult o = attempt({Kind::lay, "tp", 1});
   EXPECT_TRUE(o.accepted) << refusal_text(o);
-  EXPECT_EQ(o.choice.places, (std::vector<AskedPlace>{{"tp", {0, 1}}}));
+  EXPECT_EQ(o.choice.places, (std::vector<RequestedPlacement>{{"tp", {0, 1}}}));
 }
 
 TEST_F(Actions, APlaceThatTheNewSizeDoesNotHoldIsForgotten) {
   on("gemma3-27b", tpu({2, 4}), 4, 2);
   now_.places = {{"tp", {0}}};
-  const Outcome o = attempt({Kind::resize, "tp", 8});
+  const ActionResult o = attempt({Kind::resize, "tp", 8});
   EXPECT_TRUE(o.accepted) << refusal_text(o);
   EXPECT_TRUE(o.choice.places.empty());
 }
 
 TEST_F(Actions, DroppedOnADimensionTheAxisSplitsItInAllLayers) {
   on("gemma4-31b", tpu({2, 4}), 2, 4);
-  const Outcome o = attempt({Kind::shard, "tp", 1, "layers.5.q_proj"});
+  const ActionResult o = attempt({Kind::shard, "tp", 1, "layers.5.q_proj"});
   EXPECT_TRUE(o.accepted) << refusal_text(o);
   ASSERT_EQ(o.choice.rules.overrides.size(), 1u);
   EXPECT_EQ(o.choice.rules.overrides[0].pattern, "^layers\\.\\d+\\.q_proj$");
   EXPECT_EQ(to_text(o.choice.rules.overrides[0].spec), "(-, (fsdp, tp), -)");
-  const Placement then = place(*inventory_, o.choice.mesh, o.choice.rules, {}, Use::training);
-  for (const Placed& t : then.tensors)
+  const Placement then = place(*inventory_, o.choice.mesh, o.choice.rules, {}, ShardingUse::training);
+  for (const PlacedTensor& t : then.tensors)
     EXPECT_EQ(t.role == model::Role::q_proj, to_text(t.spec) == "(-, (fsdp, tp), -)") << t.name;
   now_ = o.choice;
-  const Outcome again = attempt({Kind::shard, "tp", 0, "layers.7.q_proj"});
+  const ActionResult again = attempt({Kind::shard, "tp", 0, "layers.7.q_proj"});
   EXPECT_EQ(again.choice.rules.overrides.size(), 1u) << "the rule is replaced";
-  const Outcome off = attempt({Kind::unshard, "tp", 0, "layers.7.q_proj"});
+  const ActionResult off = attempt({Kind::unshard, "tp", 0, "layers.7.q_proj"});
   EXPECT_EQ(to_text(off.choice.rules.overrides[0].spec), "(-, fsdp, -)");
   EXPECT_EQ(attempt({Kind::shard, "tp", 0, "embed"}).choice, now_) << "already so";
 }
@@ -125,7 +125,7 @@ TEST_F(Actions, DroppedOnADimensionTheAxisSplitsItInAllLayers) {
 TEST_F(Actions, AnIndivisibleDimensionRefusesTheDrop) {
   on("gemma4-31b", tpu({2, 4}), 1, 8);
   now_.mesh = {{{"fsdp", 8}, {"tp", 1}}};
-  const Outcome o = attempt({Kind::shard, "fsdp", 0, "layers.5.k_proj"});
+  const ActionResult o = attempt({Kind::shard, "fsdp", 0, "layers.5.k_proj"});
   EXPECT_FALSE(o.accepted);
   EXPECT_THAT(refusal_text(o), HasSubstr("fsdp 8 does not divide the 4 KV heads"));
   EXPECT_FALSE(attempt({Kind::shard, "fsdp", 7, "layers.5.k_proj"}).accepted);
@@ -140,7 +140,7 @@ TEST_F(Actions, ABrokenDesignCanBeWorkedOn) {
 
 TEST_F(Actions, AxesComeAndGo) {
   on("gemma4-31b", tpu({2, 4}), 2, 4);
-  const Outcome more = attempt({Kind::add, "data"});
+  const ActionResult more = attempt({Kind::add, "data"});
   EXPECT_TRUE(more.accepted);
   EXPECT_EQ(to_text(more.choice.mesh), "data 1, fsdp 2, tp 4");
   EXPECT_FALSE(attempt({Kind::add, "tp"}).accepted);

@@ -14,8 +14,8 @@ namespace {
 
 using namespace mesh;
 
-Picture drawn(const Mesh& mesh, const hardware::Target& target) {
-  return picture(target, lay_out(mesh, target));
+CanvasPicture drawn(const Mesh& mesh, const hardware::Target& target) {
+  return canvas_picture(target, lay_out(mesh, target));
 }
 
 bool overlap(const Box& a, const Box& b) {
@@ -35,7 +35,7 @@ TEST(Canvas, EveryTopologyIsDrawnWithinItsFrameAndApart) {
   for (const hardware::Target& target : targets) {
     int devices = target.chip.devices_per_chip;
     for (const int n : target.shape) devices *= n;
-    const Picture p = drawn(two(1, devices), target);
+    const CanvasPicture p = drawn(two(1, devices), target);
     ASSERT_EQ(static_cast<int>(p.devices.size()), devices);
     std::set<int> positions;
     for (const CanvasDevice& d : p.devices) {
@@ -55,23 +55,23 @@ TEST(Canvas, EveryTopologyIsDrawnWithinItsFrameAndApart) {
 TEST(Canvas, LinksAreThoseOfTheTopology) {
   EXPECT_EQ(drawn(two(1, 4), tpu({2, 2, 1})).links.size(), 4u);
   EXPECT_EQ(drawn(two(2, 4), tpu({2, 4})).links.size(), 10u);
-  const Picture torus = drawn(two(16, 16), tpu({16, 16}, {true, true}));
+  const CanvasPicture torus = drawn(two(16, 16), tpu({16, 16}, {true, true}));
   EXPECT_EQ(torus.links.size(), 512u);
   EXPECT_EQ(std::count_if(torus.links.begin(), torus.links.end(), [](const CanvasLink& l) { return l.wrap; }), 32);
   EXPECT_EQ(drawn(two(1, 64), tpu({4, 4, 4}, {true, true, true})).links.size(), 192u);
-  const Picture nodes = drawn(two(4, 8), gpus({4, 8}));
+  const CanvasPicture nodes = drawn(two(4, 8), gpus({4, 8}));
   EXPECT_TRUE(nodes.links.empty());
   ASSERT_EQ(nodes.switches.size(), 4u);
   EXPECT_EQ(nodes.switches[1].chips, (std::vector<int>{8, 9, 10, 11, 12, 13, 14, 15}));
 }
 
 TEST(Canvas, SidesNameTheAxesThatLieOnThem) {
-  const Picture p = drawn(two(2, 4), tpu({2, 4}));
+  const CanvasPicture p = drawn(two(2, 4), tpu({2, 4}));
   ASSERT_EQ(p.sides.size(), 2u);
   EXPECT_EQ(p.sides[0].name, "rows");
   EXPECT_EQ(p.sides[0].axes, std::vector<std::string>{"fsdp"});
   EXPECT_EQ(p.sides[1].axes, std::vector<std::string>{"tp"});
-  const Picture line = drawn(two(4, 4), tpu({1, 16}));
+  const CanvasPicture line = drawn(two(4, 4), tpu({1, 16}));
   ASSERT_EQ(line.sides.size(), 1u);
   EXPECT_EQ(line.sides[0].axes, (std::vector<std::string>{"fsdp", "tp"})) << "outer first";
   EXPECT_EQ(drawn(two(4, 2), tpu({2, 2, 1}, {}, 2)).sides.back().name, "devices of a chip");
@@ -81,12 +81,12 @@ TEST(Canvas, PiecesOfATensorCoverItsMiniature) {
   const model::TensorInventory inventory(model::catalogue("gemma3-27b"));
   const Mesh mesh = two(2, 4);
   const Layout layout = lay_out(mesh, tpu({2, 4}));
-  const Placement p = place(inventory, mesh, {}, {}, Use::training);
-  const Placed& q =
-      *std::find_if(p.tensors.begin(), p.tensors.end(), [](const Placed& t) { return t.name == "layers.0.q_proj"; });
+  const Placement p = place(inventory, mesh, {}, {}, ShardingUse::training);
+  const PlacedTensor& q = *std::find_if(p.tensors.begin(), p.tensors.end(),
+                                        [](const PlacedTensor& t) { return t.name == "layers.0.q_proj"; });
   double area = 0;
   std::set<std::int64_t> seen;
-  for (const PieceView& v : piece_views(q, mesh, layout)) {
+  for (const PieceArea& v : piece_areas(q, mesh, layout)) {
     area += (v.right - v.left) * (v.bottom - v.top);
     seen.insert(v.index);
   }
@@ -96,7 +96,7 @@ TEST(Canvas, PiecesOfATensorCoverItsMiniature) {
 
 TEST(Canvas, EdgesOfAnAxisAreItsRingsAndLines) {
   const auto count = [](const Mesh& mesh, const hardware::Target& target, const char* axis) {
-    return edges(mesh, lay_out(mesh, target), axis).size();
+    return axis_edges(mesh, lay_out(mesh, target), axis).size();
   };
   EXPECT_EQ(count(two(1, 4), tpu({2, 2, 1}), "tp"), 4u);  // a ring through the block
   EXPECT_EQ(count(two(2, 4), tpu({2, 4}), "tp"), 6u);     // two lines of four
@@ -106,7 +106,7 @@ TEST(Canvas, EdgesOfAnAxisAreItsRingsAndLines) {
   EXPECT_EQ(count(two(1, 4), tpu({2, 2, 1}), "fsdp"), 0u);
   EXPECT_EQ(count(two(1, 4), tpu({2, 2, 1}), "nothing"), 0u);
   const Mesh pair = two(1, 8);
-  for (const CanvasEdge& e : edges(pair, lay_out(pair, gpus({8})), "tp")) EXPECT_EQ(e.b, -1);
+  for (const CanvasEdge& e : axis_edges(pair, lay_out(pair, gpus({8})), "tp")) EXPECT_EQ(e.b, -1);
 }
 
 }  // namespace

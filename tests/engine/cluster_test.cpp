@@ -201,9 +201,9 @@ TEST_P(OnMesh, ClumsySpecsAreRight) {
   for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
     Training t{.rules = tunix_rules(config), .method = method, .steps = 3};
     const Course one = course_of(config, t);
-    const std::vector<mesh::Rule> presets = t.rules.overrides;
+    const std::vector<mesh::ShardingRule> presets = t.rules.overrides;
     t.mesh = grid(2, 2);
-    for (const std::vector<mesh::Rule>& clumsy : clumsy_specs()) {
+    for (const std::vector<mesh::ShardingRule>& clumsy : clumsy_specs()) {
       t.rules.overrides = clumsy;
       t.rules.overrides.insert(t.rules.overrides.end(), presets.begin(), presets.end());
       expect_close(course_of(config, t), one);
@@ -213,7 +213,7 @@ TEST_P(OnMesh, ClumsySpecsAreRight) {
 
 TEST_P(OnMesh, StartsWithTheSameValues) {
   for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16}) {
-    const mesh::Rules rules = tunix_rules(config);
+    const mesh::ShardingRules rules = tunix_rules(config);
     Cluster one(config, {.weights = type}), many(config, {.mesh = grid(2, 2), .rules = rules, .weights = type});
     for (Cluster* c : {&one, &many}) {
       c->init_random(7);
@@ -304,7 +304,7 @@ std::string text_of_error(const std::function<void()>& work) {
 
 TEST(ClusterErrors, BadMeshesAndSpecsAreRefused) {
   const model::Config config = divisible("gemma3");
-  const auto made = [&](const mesh::Mesh& mesh, const mesh::Rules& rules = {},
+  const auto made = [&](const mesh::Mesh& mesh, const mesh::ShardingRules& rules = {},
                         model::WeightType type = model::WeightType::f32) {
     return text_of_error([&] { Cluster cluster(config, {.mesh = mesh, .rules = rules, .weights = type}); });
   };

@@ -33,8 +33,8 @@ inline mesh::Mesh grid(int fsdp, int tp, int data = 1) {
 }
 
 // Tunix's specs, but a single KV head stays whole where nothing else can.
-inline mesh::Rules tunix_rules(const model::Config& config) {
-  mesh::Rules rules;
+inline mesh::ShardingRules tunix_rules(const model::Config& config) {
+  mesh::ShardingRules rules;
   for (size_t i = 0; i < config.layers.size(); ++i)
     if (config.layers[i].kv_heads == 1)
       rules.overrides.push_back({"layers\\." + std::to_string(i) + "\\.[kv]_proj$", mesh::parse_spec("(-, fsdp, -)")});
@@ -43,7 +43,7 @@ inline mesh::Rules tunix_rules(const model::Config& config) {
 
 // Legal, and nobody's choice. Matrices whole in use or over other axes than their block's; and heads and columns whose
 // pieces lie on other devices than those that compute with them.
-inline std::vector<std::vector<mesh::Rule>> clumsy_specs() {
+inline std::vector<std::vector<mesh::ShardingRule>> clumsy_specs() {
   return {{{"q_proj$", mesh::parse_spec("(-, fsdp, tp)")},
            {"o_proj$", mesh::parse_spec("((fsdp, tp), -, -)")},
            {"down_proj$", mesh::parse_spec("(-, (tp, fsdp))")},
@@ -79,7 +79,7 @@ inline WeightSource random_source(std::uint64_t seed, float scale = 0.2f) {
 
 struct Training {
   mesh::Mesh mesh{};
-  mesh::Rules rules{};
+  mesh::ShardingRules rules{};
   model::TrainMethod method = model::TrainMethod::lora;
   model::WeightType type = model::WeightType::f32;
   model::Remat remat = model::Remat::none;
@@ -175,16 +175,17 @@ inline Moves counted(const Cluster& cluster, int device) {
 }
 
 inline mesh::EngineStep engine_step(const Training& t) {
-  return {.work = t.method == model::TrainMethod::full ? mesh::Work::train_full : mesh::Work::train_lora,
+  return {.work = t.method == model::TrainMethod::full ? mesh::StepKind::train_full : mesh::StepKind::train_lora,
           .weight_bytes = t.type == model::WeightType::bf16 ? 2 : 4,
           .recompute = t.remat == model::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
 }
 
 // Full rows: every token has a loss.
 inline Moves planned(const Cluster& cluster, const Training& t, int device, const mesh::Placement& placement) {
-  const mesh::Range rows = mesh::rows_of(mesh::batch_share(t.mesh, device), t.rows);
+  const mesh::Range rows = mesh::batch_rows(mesh::batch_slice(t.mesh, device), t.rows);
   const std::int64_t tokens = (rows.end - rows.begin) * t.len;
-  const std::vector<mesh::OwnTokens> micro(static_cast<size_t>(t.accumulation), mesh::own_tokens(tokens, tokens, 0, 4));
+  const std::vector<mesh::DeviceTokens> micro(static_cast<size_t>(t.accumulation),
+                                              mesh::count_device_tokens(tokens, tokens, 0, 4));
   Moves moves;
   const mesh::DeviceCollectives plan(cluster.config(), t.mesh, placement, engine_step(t));
   for (const mesh::Collective& c : plan.of(device, micro)) moves[text_of(c)] += c.calls;

@@ -69,7 +69,7 @@ class MeshModel {
   };
 
   MeshModel(const model::Config& config, const mesh::Mesh& mesh, const Trial& trial,
-            mesh::Rules rules = {.preset = mesh::Preset::megatron})
+            mesh::ShardingRules rules = {.preset = mesh::Preset::megatron})
       : config_(config), trial_(trial), whole_(config), mesh_(mesh), fabric_(mesh) {
     rules.adapters = mesh::AdapterForm::separate;
     LoraOptions lora = all_projections(trial.rank, trial.dropout);
@@ -80,9 +80,9 @@ class MeshModel {
         shapes.push_back({r.target.role, r.target.layer, r.rank});
         lora_.push_back(r);
       }
-    placement_ = mesh::place(whole_, mesh, rules, shapes, mesh::Use::training);
+    placement_ = mesh::place(whole_, mesh, rules, shapes, mesh::ShardingUse::training);
     EXPECT_TRUE(placement_.problems.empty()) << placement_.problems.front().message;
-    form_ = std::make_unique<mesh::WorkingForm>(mesh, placement_, mesh::StepShape{});
+    form_ = std::make_unique<mesh::ComputeSharding>(mesh, placement_, mesh::StepShape{});
     for (int d = 0; d < fabric_.devices(); ++d) {
       devices_.push_back(std::make_unique<Device>(Bytes(0), 1));
       parts_.push_back(std::make_unique<MeshCollectives>(config, *form_, placement_, fabric_.port(d)));
@@ -250,7 +250,7 @@ class MeshModel {
 
   // --- Gradients: parts of a sum and parts of a tensor are added, whole ones are equal on all devices of a group ---
 
-  void add(Outcome& out, const std::string& name, const mesh::Placed& placed, std::int64_t size, size_t parameter,
+  void add(Outcome& out, const std::string& name, const mesh::PlacedTensor& placed, std::int64_t size, size_t parameter,
            const std::function<mesh::LocalSlice(const MeshCollectives&)>& slice) {
     std::vector<float>& whole = out.gradients[name];
     whole.assign(static_cast<size_t>(size), 0.0f);
@@ -286,7 +286,7 @@ class MeshModel {
     }
     for (size_t i = 0; i < lora_.size(); ++i)
       for (const model::Role role : {model::Role::lora_a, model::Role::lora_b}) {
-        const mesh::Placed& placed = placement_.adapters[2 * i + (role == model::Role::lora_b)];
+        const mesh::PlacedTensor& placed = placement_.adapters[2 * i + (role == model::Role::lora_b)];
         const std::int64_t side = role == model::Role::lora_a ? lora_[i].target.in : lora_[i].target.out;
         add(out, placed.name, placed, side * lora_[i].rank, parameter++, [&](const MeshCollectives& p) {
           return mesh::local_slice(p.local(), lora_[i].target, role, lora_[i].rank);
@@ -300,7 +300,7 @@ class MeshModel {
   mesh::Mesh mesh_;
   Fabric fabric_;
   mesh::Placement placement_;
-  std::unique_ptr<mesh::WorkingForm> form_;
+  std::unique_ptr<mesh::ComputeSharding> form_;
   std::vector<ResolvedLora> lora_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<std::unique_ptr<MeshCollectives>> parts_;

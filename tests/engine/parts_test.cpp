@@ -85,7 +85,7 @@ TEST_P(MeshFamilies, EveryCollectiveMovesWhatThePlanSays) {
         MeshModel parts(config, mesh, trial);
         parts.step(batch);
         const mesh::StepShape step{
-            .work = method == model::TrainMethod::lora ? mesh::Work::train_lora : mesh::Work::train_full,
+            .work = method == model::TrainMethod::lora ? mesh::StepKind::train_lora : mesh::StepKind::train_full,
             .recompute = remat == model::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
         for (int d = 0; d < mesh.devices(); ++d) {
           const MeshModel::Bill planned = parts.planned(d, batch, step);
@@ -94,7 +94,7 @@ TEST_P(MeshFamilies, EveryCollectiveMovesWhatThePlanSays) {
         }
         parts.clear_traffic();
         parts.step(batch, Want::loss);
-        EXPECT_EQ(parts.counted(0), parts.planned(0, batch, {.work = mesh::Work::forward}));
+        EXPECT_EQ(parts.counted(0), parts.planned(0, batch, {.work = mesh::StepKind::forward}));
       }
 }
 
@@ -131,11 +131,11 @@ TEST_P(MeshFamilies, SamplingMovesWhatThePlanSays) {
   const std::vector<std::vector<int>> prompts{{2, 9, 33, 41}, {2, 5, 5, 60}};
   MeshModel parts(config, tp(4), {});
   parts.generate(prompts, {.max_new_tokens = 1});
-  EXPECT_EQ(parts.counted(3), parts.planned({.work = mesh::Work::decode, .device_tokens = 8, .device_logits = 2}));
+  EXPECT_EQ(parts.counted(3), parts.planned({.work = mesh::StepKind::decode, .device_tokens = 8, .device_logits = 2}));
   parts.clear_traffic();
   parts.generate(prompts, {.max_new_tokens = 2});
-  MeshModel::Bill both = parts.planned({.work = mesh::Work::decode, .device_tokens = 8, .device_logits = 2});
-  for (const auto& [what, bytes] : parts.planned({.work = mesh::Work::decode, .rows = 2})) both[what] += bytes;
+  MeshModel::Bill both = parts.planned({.work = mesh::StepKind::decode, .device_tokens = 8, .device_logits = 2});
+  for (const auto& [what, bytes] : parts.planned({.work = mesh::StepKind::decode, .rows = 2})) both[what] += bytes;
   EXPECT_EQ(parts.counted(0), both);
 }
 
@@ -192,7 +192,7 @@ TEST(MeshHeads, QueryHeadsReadTheirKvHeadWhereverTheMeshCuts) {
     model::Config config = tiny_config();
     config.dim = 24;
     for (model::Layer& l : config.layers) l.heads = c.heads, l.kv_heads = c.kv_heads, l.mlp_dim = 48;
-    mesh::Rules rules{.preset = mesh::Preset::megatron};
+    mesh::ShardingRules rules{.preset = mesh::Preset::megatron};
     if (c.whole_keys) rules.overrides = {{"k_proj|v_proj", mesh::parse_spec("(-, -, -)")}};
     for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full}) {
       const Trial trial{.method = method};
@@ -210,7 +210,7 @@ TEST(MeshHeads, QueryHeadsReadTheirKvHeadWhereverTheMeshCuts) {
 
 TEST(MeshHeads, TwoModelAxesSplitHeadsAndVocabularyBetweenThem) {
   const model::Config config = cut_evenly("gemma3");
-  mesh::Rules rules{.preset = mesh::Preset::replicated};
+  mesh::ShardingRules rules{.preset = mesh::Preset::replicated};
   rules.overrides = {{"q_proj", mesh::parse_spec("((a, b), -, -)")}, {"k_proj|v_proj", mesh::parse_spec("(a, -, -)")},
                      {"o_proj", mesh::parse_spec("((a, b), -, -)")}, {"gate_proj|up_proj", mesh::parse_spec("(-, b)")},
                      {"down_proj", mesh::parse_spec("(b, -)")},      {"embed$", mesh::parse_spec("((b, a), -)")}};
@@ -230,10 +230,10 @@ TEST(MeshHeads, TwoModelAxesSplitHeadsAndVocabularyBetweenThem) {
 }
 
 TEST(MeshHeads, PartsThatDoNotMeetAreRefusedInOneSentence) {
-  const auto refused = [](const model::Config& config, const mesh::Mesh& mesh, const mesh::Rules& rules) {
+  const auto refused = [](const model::Config& config, const mesh::Mesh& mesh, const mesh::ShardingRules& rules) {
     const model::TensorInventory whole(config);
-    const mesh::Placement placement = mesh::place(whole, mesh, rules, {}, mesh::Use::training);
-    const mesh::WorkingForm form(mesh, placement, {});
+    const mesh::Placement placement = mesh::place(whole, mesh, rules, {}, mesh::ShardingUse::training);
+    const mesh::ComputeSharding form(mesh, placement, {});
     try {
       mesh::local_config(config, form, placement, mesh, 1);
     } catch (const Error& e) {
@@ -241,15 +241,15 @@ TEST(MeshHeads, PartsThatDoNotMeetAreRefusedInOneSentence) {
     }
     return std::string();
   };
-  mesh::Rules crossed{.preset = mesh::Preset::replicated};
+  mesh::ShardingRules crossed{.preset = mesh::Preset::replicated};
   crossed.overrides = {{"q_proj", mesh::parse_spec("((a, b), -, -)")}, {"o_proj", mesh::parse_spec("((b, a), -, -)")}};
   EXPECT_EQ(refused(cut_evenly("gemma3"), {{{"a", 2}, {"b", 2}}}, crossed),
             "its parts lie on other devices than those of the block they are used with");
-  mesh::Rules lent{.preset = mesh::Preset::megatron};
+  mesh::ShardingRules lent{.preset = mesh::Preset::megatron};
   lent.overrides = {{"layers.3.q_proj", mesh::parse_spec("(-, -, -)")}};
   EXPECT_EQ(refused(cut_evenly("gemma4_e"), tp(2), lent),
             "a layer that borrows keys and values splits its heads otherwise than their owner");
-  mesh::Rules uneven{.preset = mesh::Preset::megatron};
+  mesh::ShardingRules uneven{.preset = mesh::Preset::megatron};
   uneven.overrides = {{"layers.1.moe.gating_einsum", mesh::parse_spec("(-, -, -, -)")}};
   EXPECT_EQ(refused(cut_evenly("gemma4_moe"), tp(2), uneven), "layers split this tensor in different ways");
 }

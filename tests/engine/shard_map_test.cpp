@@ -12,7 +12,7 @@
 namespace mw::engine::test {
 namespace {
 
-using mesh::Placed;
+using mesh::PlacedTensor;
 using mesh::Range;
 using model::Axis;
 using model::Role;
@@ -27,7 +27,7 @@ std::vector<mesh::AdapterShape> all_adapters(const model::TensorInventory& inven
   return shapes;
 }
 
-std::int64_t size_of(const Placed& p, Axis axis) {
+std::int64_t size_of(const PlacedTensor& p, Axis axis) {
   for (const model::Dim& d : p.dims)
     if (d.axis == axis) return d.size;
   return 1;
@@ -35,7 +35,7 @@ std::int64_t size_of(const Placed& p, Axis axis) {
 
 // Where element (row, column) of the matrix in the files lies along a dimension of the spec. transformers stores
 // linears as [out, in], heads outermost; experts one under the other, gate rows before up rows.
-std::int64_t coordinate(const Placed& p, Axis axis, std::int64_t row, std::int64_t column) {
+std::int64_t coordinate(const PlacedTensor& p, Axis axis, std::int64_t row, std::int64_t column) {
   const std::int64_t head_dim = size_of(p, Axis::head_dim), mlp = size_of(p, Axis::mlp),
                      embed = size_of(p, Axis::embed);
   if (p.dims.size() == 1) return column;
@@ -75,7 +75,7 @@ std::int64_t coordinate(const Placed& p, Axis axis, std::int64_t row, std::int64
 struct Shape {
   std::int64_t rows = 1, cols = 1;
 };
-Shape shape_of(const model::TensorInventory& inventory, const Placed& p) {
+Shape shape_of(const model::TensorInventory& inventory, const PlacedTensor& p) {
   if (p.role == Role::lora_a || p.role == Role::lora_b)
     for (const model::LoraTarget& t : inventory.lora_targets())
       if (t.role == p.base && t.layer == p.layer) {
@@ -95,7 +95,7 @@ std::vector<std::int64_t> flat(const Region& region, std::int64_t cols) {
   return out;
 }
 
-void expect_pieces(const model::TensorInventory& inventory, const Placed& p, const mesh::Mesh& mesh) {
+void expect_pieces(const model::TensorInventory& inventory, const PlacedTensor& p, const mesh::Mesh& mesh) {
   SCOPED_TRACE(p.name + " " + mesh::to_text(p.spec) + " on " + mesh::to_text(mesh));
   const Shape shape = shape_of(inventory, p);
   std::map<std::int64_t, std::vector<std::int64_t>> pieces;
@@ -125,8 +125,8 @@ void expect_pieces(const model::TensorInventory& inventory, const Placed& p, con
 }
 
 // Everything a device computes with comes from some shard, once, and from the right place.
-void expect_sources(const Placed& p, const mesh::Mesh& mesh, const mesh::WorkingForm& form, const Region& working,
-                    int device) {
+void expect_sources(const PlacedTensor& p, const mesh::Mesh& mesh, const mesh::ComputeSharding& form,
+                    const Region& working, int device) {
   SCOPED_TRACE(p.name + " " + mesh::to_text(p.spec) + " on " + mesh::to_text(mesh));
   std::vector<Region> stored;
   for (int d = 0; d < mesh.devices(); ++d) stored.push_back(stored_region(p, mesh, d));
@@ -149,13 +149,13 @@ void expect_sources(const Placed& p, const mesh::Mesh& mesh, const mesh::Working
   EXPECT_EQ(got, wanted);
 }
 
-void expect_all(const model::Config& config, const mesh::Mesh& mesh, const mesh::Rules& rules) {
+void expect_all(const model::Config& config, const mesh::Mesh& mesh, const mesh::ShardingRules& rules) {
   const model::TensorInventory inventory(config);
   const mesh::Placement placement =
-      mesh::place(inventory, mesh, rules, all_adapters(inventory, 3), mesh::Use::training);
-  const mesh::WorkingForm form(mesh, placement, mesh::StepShape{});
-  for (const std::vector<Placed>* list : {&placement.tensors, &placement.adapters})
-    for (const Placed& p : *list) {
+      mesh::place(inventory, mesh, rules, all_adapters(inventory, 3), mesh::ShardingUse::training);
+  const mesh::ComputeSharding form(mesh, placement, mesh::StepShape{});
+  for (const std::vector<PlacedTensor>* list : {&placement.tensors, &placement.adapters})
+    for (const PlacedTensor& p : *list) {
       expect_pieces(inventory, p, mesh);
       const Shape shape = shape_of(inventory, p);
       expect_sources(p, mesh, form, {{{0, shape.rows}}, {{0, shape.cols}}}, mesh.devices() - 1);
@@ -185,7 +185,7 @@ TEST_P(ShardMap, AnySpecCutsEveryTensorIntoItsPieces) {
                                   "q_proj.lora_a$", "o_proj.lora_a$", "v_proj.lora_b$"};
   for (std::uint64_t draw = 0; draw < 12; ++draw) {
     Rng rng{draw, 7};
-    mesh::Rules rules{.adapters = mesh::AdapterForm::separate};
+    mesh::ShardingRules rules{.adapters = mesh::AdapterForm::separate};
     for (const char* const tensor : kTensors) {
       mesh::PartitionSpec spec{std::vector<std::vector<std::string>>(1 + rng.below(3))};
       for (const char* const axis : {"tp", "data", "fsdp"})
@@ -202,12 +202,12 @@ TEST_P(ShardMap, ADevicesPartIsTheSameByDimensions) {
   const model::TensorInventory inventory(even);
   for (const mesh::Mesh& mesh : {grid(1, 4), grid(2, 2), grid(2, 4)}) {
     const mesh::Placement placement =
-        mesh::place(inventory, mesh, tunix_rules(even), all_adapters(inventory, 3), mesh::Use::training);
-    const mesh::WorkingForm form(mesh, placement, mesh::StepShape{});
+        mesh::place(inventory, mesh, tunix_rules(even), all_adapters(inventory, 3), mesh::ShardingUse::training);
+    const mesh::ComputeSharding form(mesh, placement, mesh::StepShape{});
     for (int device = 0; device < mesh.devices(); ++device) {
       const mesh::LocalConfig local = mesh::local_config(even, form, placement, mesh, device);
       for (size_t i = 0; i < placement.tensors.size(); ++i) {
-        const Placed& p = placement.tensors[i];
+        const PlacedTensor& p = placement.tensors[i];
         SCOPED_TRACE(p.name + " on " + mesh::to_text(mesh) + ", device " + std::to_string(device));
         const std::vector<Range> part = mesh::working_piece(local, p);
         const std::int64_t cols = shape_of(inventory, p).cols;

@@ -98,7 +98,7 @@ TEST_P(MeshTraffic, OfRepeatedHeadsIsAmongThoseThatRepeat) {
 
 TEST_P(MeshTraffic, OfClumsySpecsIsCountedAsSuch) {
   for (const model::TrainMethod method : {model::TrainMethod::lora, model::TrainMethod::full})
-    for (const std::vector<mesh::Rule>& clumsy : clumsy_specs()) {
+    for (const std::vector<mesh::ShardingRule>& clumsy : clumsy_specs()) {
       Training t{.rules = tunix_rules(config), .method = method};
       t.rules.overrides.insert(t.rules.overrides.begin(), clumsy.begin(), clumsy.end());
       for (const mesh::Mesh& mesh : {grid(2, 2), grid(2, 2, 2), grid(2, 4)}) {
@@ -107,7 +107,8 @@ TEST_P(MeshTraffic, OfClumsySpecsIsCountedAsSuch) {
         const auto cluster = expect_planned(config, t);
         std::int64_t bytes = 0;
         for (const Traffic& traffic : cluster->traffic(1))
-          if (traffic.what.cause == mesh::Cause::clumsy_spec) bytes += traffic.what.moved.value * traffic.what.calls;
+          if (traffic.what.cause == mesh::Cause::inefficient_spec)
+            bytes += traffic.what.moved.value * traffic.what.calls;
         EXPECT_GT(bytes, 0);
       }
     }
@@ -129,12 +130,12 @@ TEST_P(MeshTraffic, OfSamplingIsThatOfItsForwards) {
     const auto cluster = cluster_for(config, t);
     cluster->generate_batch(prompts, {.max_new_tokens = 2});
     for (int device = 0; device < mesh.devices(); ++device) {
-      const mesh::Range part = mesh::rows_of(mesh::batch_share(mesh, device), 8);
+      const mesh::Range part = mesh::batch_rows(mesh::batch_slice(mesh, device), 8);
       const std::int64_t rows = part.end - part.begin;
-      const std::vector<mesh::OwnTokens> passes{{.tokens = 3 * rows, .loss_tokens = rows},
-                                                {.tokens = rows, .loss_tokens = rows}};
+      const std::vector<mesh::DeviceTokens> passes{{.tokens = 3 * rows, .loss_tokens = rows},
+                                                   {.tokens = rows, .loss_tokens = rows}};
       Moves plan;
-      const mesh::DeviceCollectives each(config, mesh, cluster->placement(), {.work = mesh::Work::decode});
+      const mesh::DeviceCollectives each(config, mesh, cluster->placement(), {.work = mesh::StepKind::decode});
       for (const mesh::Collective& c : each.of(device, passes)) book(plan, c);
       Moves found;
       for (const Traffic& one : cluster->traffic(device)) book(found, one.what);
@@ -160,7 +161,7 @@ TEST_P(MeshTraffic, APlanOfAnotherSpecDoesNotAgree) {
   Training other = t;
   other.rules.overrides.insert(other.rules.overrides.begin(), {"layers.1.up_proj$", mesh::parse_spec("(-, tp)")});
   const mesh::Placement wrong =
-      mesh::place(cluster->inventory(), t.mesh, mesh::engine_rules(other.rules), {}, mesh::Use::training);
+      mesh::place(cluster->inventory(), t.mesh, mesh::engine_rules(other.rules), {}, mesh::ShardingUse::training);
   for (int device = 0; device < 4; ++device) {
     const std::vector<std::string> odd = odd_entries(counted(*cluster, device), planned(*cluster, t, device, wrong));
     EXPECT_THAT(odd, ::testing::Not(::testing::IsEmpty()));

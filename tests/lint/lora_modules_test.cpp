@@ -20,7 +20,7 @@ const std::vector<Role> kAll{Role::q_proj,    Role::k_proj,  Role::v_proj,   Rol
 
 std::int64_t per_rank(const char* id, const std::string& pattern) {
   const model::TensorInventory inventory(model::catalogue(id));
-  const auto modules = matched(lora_modules(inventory, Naming::qwix), pattern);
+  const auto modules = matching_modules(lora_modules(inventory, ModuleNaming::qwix), pattern);
   return std::accumulate(modules.begin(), modules.end(), std::int64_t{0},
                          [](std::int64_t n, const LoraModule& m) { return n + m.parameters_per_rank; });
 }
@@ -43,27 +43,27 @@ TEST(LoraModules, ExpressionsAdaptAsManyParametersAsTunixDoes) {
 TEST(LoraModules, TheExpressionMadeFromTheTargetsMissesNothing) {
   const model::TensorInventory inventory(model::catalogue("gemma4-31b"));
   EXPECT_EQ(64 * per_rank("gemma4-31b", kPaper), 467763200);
-  EXPECT_EQ(64 * per_rank("gemma4-31b", lora_pattern(inventory, kAll, Naming::qwix)), 472514560);
+  EXPECT_EQ(64 * per_rank("gemma4-31b", lora_pattern(inventory, kAll, ModuleNaming::qwix)), 472514560);
 }
 
 TEST(LoraModules, PathsAreNamedAsEachLibraryNamesThem) {
   const model::TensorInventory inventory(model::catalogue("gemma4-31b"));
-  const auto qwix = lora_modules(inventory, Naming::qwix);
+  const auto qwix = lora_modules(inventory, ModuleNaming::qwix);
   EXPECT_EQ(qwix[0].path, "layers/0/attn/q_einsum");
   EXPECT_EQ(qwix[1].path, "layers/0/attn/kv_einsum");
   EXPECT_THAT(qwix[1].roles, ElementsAre(Role::k_proj, Role::v_proj));
-  EXPECT_EQ(last_part(qwix[1].path), "kv_einsum");
-  const auto peft = lora_modules(inventory, Naming::peft);
+  EXPECT_EQ(last_component(qwix[1].path), "kv_einsum");
+  const auto peft = lora_modules(inventory, ModuleNaming::peft);
   EXPECT_EQ(peft[0].path, "model.language_model.layers.0.self_attn.q_proj");
-  EXPECT_EQ(lora_pattern(inventory, {Role::q_proj, Role::v_proj}, Naming::peft),
+  EXPECT_EQ(lora_pattern(inventory, {Role::q_proj, Role::v_proj}, ModuleNaming::peft),
             R"(.*language_model\..*\.(q_proj|v_proj))");
-  EXPECT_EQ(matched(peft, lora_pattern(inventory, {Role::q_proj}, Naming::peft)).size(), 60U);
-  EXPECT_EQ(lora_pattern(inventory, {Role::v_proj, Role::o_proj}, Naming::qwix), ".*kv_einsum|.*attn_vec_einsum");
+  EXPECT_EQ(matching_modules(peft, lora_pattern(inventory, {Role::q_proj}, ModuleNaming::peft)).size(), 60U);
+  EXPECT_EQ(lora_pattern(inventory, {Role::v_proj, Role::o_proj}, ModuleNaming::qwix), ".*kv_einsum|.*attn_vec_einsum");
 }
 
 TEST(LoraModules, AlternativesAreThoseAtTheTop) {
-  EXPECT_THAT(alternatives("a|(b|c)|[|]d|e\\|f"), ElementsAre("a", "(b|c)", "[|]d", "e\\|f"));
-  EXPECT_THAT(alternatives(""), ElementsAre(""));
+  EXPECT_THAT(split_alternatives("a|(b|c)|[|]d|e\\|f"), ElementsAre("a", "(b|c)", "[|]d", "e\\|f"));
+  EXPECT_THAT(split_alternatives(""), ElementsAre(""));
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ struct Case {
   std::vector<Collective> list(const StepShape& step) const { return collectives(config, mesh, placement, step); }
 };
 
-Case make(const std::string& id, const Mesh& mesh, const Rules& rules = {}, Use use = Use::training,
-          int from_layer = 0) {
+Case make(const std::string& id, const Mesh& mesh, const ShardingRules& rules = {},
+          ShardingUse use = ShardingUse::training, int from_layer = 0) {
   Case c{.config = model::catalogue(id), .mesh = mesh, .placement = {}};
   const model::TensorInventory inventory(c.config);
   std::vector<AdapterShape> adapters;
@@ -63,7 +63,8 @@ TEST(Collectives, TensorParallelTrainingSumsAfterEachBlockAndBefore) {
   // The first attention passes nothing on: the embedding does not learn.
   EXPECT_EQ(those(list, [](const Collective& x) { return x.tensor == "layers.0.attention"; }).size(), 2u);
   // Lookup, two reductions of the softmax, the gradient of the last hidden states.
-  EXPECT_EQ(those(list, [](const Collective& x) { return x.layer < 0 && x.cause != Cause::clumsy_spec; }).size(), 4u);
+  EXPECT_EQ(those(list, [](const Collective& x) { return x.layer < 0 && x.cause != Cause::inefficient_spec; }).size(),
+            4u);
   for (const Collective& x : those(list, because(Cause::gradients))) EXPECT_EQ(x.kind, CollectiveKind::all_reduce);
 }
 
@@ -103,11 +104,11 @@ TEST(Collectives, FsdpGathersEveryWeightTwice) {
     return x.cause == Cause::gather_shards && x.tensor.find("lora") == std::string::npos;
   });
   std::int64_t shards = 0;
-  for (const Placed& p : c.placement.tensors)
+  for (const PlacedTensor& p : c.placement.tensors)
     shards += p.elements() * (p.role == model::Role::final_norm ? 1 : 2);  // the loss's backward follows at once
   EXPECT_EQ(moved(gathers), Bytes(2 * shards));
   EXPECT_NEAR(static_cast<double>(moved(gathers).value), 2 * 30.7e9, 0.1e9);
-  const auto layers = fused(gathers);
+  const auto layers = fuse_by_layer(gathers);
   EXPECT_EQ(layers.size(), 2u * 60 + 1);  // a call per layer and direction, and what stands beside the layers
   EXPECT_EQ(moved(layers), moved(gathers));
   EXPECT_THAT(those(list, because(Cause::partial_sums)), IsEmpty());
@@ -115,12 +116,12 @@ TEST(Collectives, FsdpGathersEveryWeightTwice) {
 
 TEST(Collectives, FullTrainingScattersWhatItGathers) {
   const Case c = make("gemma3-1b", two(4, 1));
-  const auto list = c.list({.work = Work::train_full, .rows = 4, .tokens = 128});
+  const auto list = c.list({.work = StepKind::train_full, .rows = 4, .tokens = 128});
   std::int64_t scattered = 0, summed = 0;
   for (const Collective& x : those(list, because(Cause::gradients)))
     (x.kind == CollectiveKind::reduce_scatter ? scattered : summed) += x.full.value;
   std::int64_t split = 0, whole = 0;
-  for (const Placed& p : c.placement.tensors) (p.shards > 1 ? split : whole) += p.total() * 2;
+  for (const PlacedTensor& p : c.placement.tensors) (p.shards > 1 ? split : whole) += p.total() * 2;
   EXPECT_EQ(scattered, split);
   EXPECT_EQ(summed, whole);
 }
@@ -151,14 +152,14 @@ TEST(Collectives, ASplitStreamMovesTheSameBytesInHalves) {
   EXPECT_EQ(of_layer(list), whole);
   for (const Collective& x : those(list, because(Cause::partial_sums))) EXPECT_NE(x.kind, CollectiveKind::all_reduce);
   // Norm scales lie as the stream does; q and k norms do not.
-  for (const Collective& x : those(list, because(Cause::clumsy_spec)))
+  for (const Collective& x : those(list, because(Cause::inefficient_spec)))
     EXPECT_THAT(x.tensor, testing::HasSubstr("_norm"));
   EXPECT_THAT(those(list, [](const Collective& x) { return x.tensor == "layers.7.input_norm"; }), IsEmpty());
 }
 
 TEST(Collectives, ADecodeStepSumsAndGathersLogitsOnly) {
-  const Case c = make("gemma3-27b", two(2, 4), {}, Use::sampling);
-  const auto list = c.list({.work = Work::decode, .rows = 64});
+  const Case c = make("gemma3-27b", two(2, 4), {}, ShardingUse::sampling);
+  const auto list = c.list({.work = StepKind::decode, .rows = 64});
   for (const Collective& x : list) EXPECT_EQ(x.phase, Phase::forward);
   const auto sums = those(list, because(Cause::partial_sums));
   ASSERT_EQ(sums.size(), 2u * 62);
@@ -170,10 +171,11 @@ TEST(Collectives, ADecodeStepSumsAndGathersLogitsOnly) {
 }
 
 TEST(Collectives, AClumsySpecStillWorksAndShowsWhatItCosts) {
-  Rules rules;
+  ShardingRules rules;
   rules.overrides = {{"q_proj", parse_spec("(-, tp, -)")}};
   const auto list = make("gemma3-4b", two(1, 2), rules).list({.rows = 1, .tokens = 64});
-  const auto clumsy = those(list, [](const Collective& x) { return x.cause == Cause::clumsy_spec && x.layer == 3; });
+  const auto clumsy =
+      those(list, [](const Collective& x) { return x.cause == Cause::inefficient_spec && x.layer == 3; });
   std::multiset<std::string> names;
   for (const Collective& x : clumsy) names.insert(x.tensor + " " + to_string(x.phase));
   EXPECT_TRUE(names.contains("layers.3.q_proj forward") && names.contains("layers.3.q_proj backward"));
@@ -195,7 +197,7 @@ TEST(Collectives, RepeatedKvHeadsSumAmongThemselves) {
 }
 
 TEST(Collectives, TheBackwardEndsAtTheFirstBlockThatLearns) {
-  const auto list = make("gemma3-4b", two(2, 2), {}, Use::training, 20).list({.rows = 2, .tokens = 64});
+  const auto list = make("gemma3-4b", two(2, 2), {}, ShardingUse::training, 20).list({.rows = 2, .tokens = 64});
   for (const Collective& x : list) {
     EXPECT_TRUE(x.phase == Phase::forward || x.layer < 0 || x.layer >= 20) << x.tensor;
   }
@@ -219,7 +221,7 @@ TEST(Collectives, TokensThatAreCountedMoveAndNoOthers) {
 // Whole routers with experts in parts: each device knows of its columns what an expert's share should be.
 TEST(Collectives, ExpertsInPartsSumWhatTheyTellTheRouter) {
   const Case c = make("gemma4-26b-a4b", two(1, 4), {.preset = Preset::megatron});
-  const auto list = c.list({.work = Work::train_full, .rows = 1, .tokens = 64});
+  const auto list = c.list({.work = StepKind::train_full, .rows = 1, .tokens = 64});
   const auto shares = those(list, [](const Collective& x) { return x.tensor == "layers.5.router"; });
   ASSERT_EQ(shares.size(), 1u);
   EXPECT_EQ(shares[0].full, Bytes(64LL * c.config.experts_per_token * 4));
@@ -229,8 +231,8 @@ TEST(Collectives, ExpertsInPartsSumWhatTheyTellTheRouter) {
 }
 
 TEST(Collectives, GatheredLogitsCountTheirPadding) {
-  const Case c = make("gemma3-270m", {{{"tp", 3}, {"fsdp", 2}}}, {.preset = Preset::megatron}, Use::sampling);
-  const auto logits = those(c.list({.work = Work::decode, .rows = 4}), because(Cause::logits));
+  const Case c = make("gemma3-270m", {{{"tp", 3}, {"fsdp", 2}}}, {.preset = Preset::megatron}, ShardingUse::sampling);
+  const auto logits = those(c.list({.work = StepKind::decode, .rows = 4}), because(Cause::logits));
   ASSERT_EQ(logits.size(), 1u);
   EXPECT_EQ(logits[0].full, Bytes(2LL * (262144 + 2) * 4));
 }
@@ -243,7 +245,7 @@ TEST(Collectives, BytesAreConsistentOnRandomMeshes) {
     const Mesh mesh{
         {{"data", 1 + static_cast<int>(random() % 2)}, {"fsdp", 1 << (random() % 3)}, {"tp", 1 << (random() % 3)}}};
     const Case c = make(models[random() % models.size()], mesh, {.preset = static_cast<Preset>(random() % 4)});
-    const StepShape step{.work = static_cast<Work>(random() % 3), .rows = 4, .tokens = 32};
+    const StepShape step{.work = static_cast<StepKind>(random() % 3), .rows = 4, .tokens = 32};
     for (const Collective& x : c.list(step)) {
       ASSERT_GT(x.group, 1);
       ASSERT_EQ(mesh.size(x.axis) % x.group, 0);
@@ -251,7 +253,7 @@ TEST(Collectives, BytesAreConsistentOnRandomMeshes) {
       ASSERT_LT(x.moved.value, 2 * x.full.value);
       ASSERT_EQ(x.moved.value,
                 (x.full.value - x.full.value / x.group) * (x.kind == CollectiveKind::all_reduce ? 2 : 1));
-      if (step.work == Work::forward) {
+      if (step.work == StepKind::forward) {
         ASSERT_EQ(x.phase, Phase::forward);
       }
     }
@@ -259,7 +261,7 @@ TEST(Collectives, BytesAreConsistentOnRandomMeshes) {
     std::map<std::string, std::int64_t> largest;
     for (const Collective& x : those(c.list(step), because(Cause::gather_shards)))
       largest[x.tensor] = std::max(largest[x.tensor], x.full.value);
-    for (const Placed& p : c.placement.tensors)
+    for (const PlacedTensor& p : c.placement.tensors)
       if (largest.contains(p.name)) {
         ASSERT_EQ(largest[p.name] % (p.elements() * 2), 0);
         ASSERT_LE(largest[p.name], p.elements() * 2 * mesh.devices());

@@ -18,29 +18,29 @@ struct Read {
   model::Config config;
   Mesh mesh;
   Placement placement;
-  WorkingForm form;
+  ComputeSharding form;
   DeviceReads reads;
 
-  Read(const std::string& id, const Mesh& on, const Rules& rules)
+  Read(const std::string& id, const Mesh& on, const ShardingRules& rules)
       : config(model::catalogue(id)),
         mesh(on),
         placement(placed(config, on, rules)),
         form(on, placement, {}),
         reads(config, form, placement, mesh) {}
   LocalConfig local(int device) const { return local_config(config, form, placement, mesh, device); }
-  const Placed& tensor(const std::string& name) const {
+  const PlacedTensor& tensor(const std::string& name) const {
     for (const auto* list : {&placement.tensors, &placement.adapters})
-      for (const Placed& p : *list)
+      for (const PlacedTensor& p : *list)
         if (p.name == name) return p;
     throw std::invalid_argument(name);
   }
 
  private:
-  static Placement placed(const model::Config& config, const Mesh& mesh, const Rules& rules) {
+  static Placement placed(const model::Config& config, const Mesh& mesh, const ShardingRules& rules) {
     const model::TensorInventory inventory(config);
     std::vector<AdapterShape> adapters;
     for (const model::LoraTarget& t : inventory.lora_targets()) adapters.push_back({t.role, t.layer, 16});
-    return place(inventory, mesh, engine_rules(rules), adapters, Use::training);
+    return place(inventory, mesh, engine_rules(rules), adapters, ShardingUse::training);
   }
 };
 
@@ -75,7 +75,7 @@ TEST(DeviceReads, GatherWhatADeviceHasNotItself) {
     for (const int device : {0, mesh.devices() - 1}) {
       const LocalConfig local = c.local(device);
       for (const auto* list : {&c.placement.tensors, &c.placement.adapters})
-        for (const Placed& p : *list) {
+        for (const PlacedTensor& p : *list) {
           const std::vector<Range> used = working_piece(local, p), own = piece(p, mesh, device);
           std::vector<Range> both;
           for (size_t d = 0; d < used.size(); ++d) {
@@ -102,7 +102,7 @@ TEST(DeviceReads, OfEqualPiecesAreThoseOfStagedCollectives) {
       ASSERT_TRUE(c.placement.problems.empty());
       for (const int device : {0, 2, mesh.devices() - 1}) {
         for (const auto* list : {&c.placement.tensors, &c.placement.adapters})
-          for (const Placed& p : *list) {
+          for (const PlacedTensor& p : *list) {
             if (p.role == model::Role::layer_scalar) continue;  // one number
             ASSERT_EQ(moved(c.reads.gather(p, device)), staged(gather_stages(p, c.form)))
                 << p.name << " on " << to_text(mesh);
@@ -116,7 +116,7 @@ TEST(DeviceReads, OfEqualPiecesAreThoseOfStagedCollectives) {
 // PyTorch's FSDP2 on three devices: the last one's pieces are smaller.
 TEST(DeviceReads, OfUnevenPiecesLeaveTheirPaddingOut) {
   const Read c("gemma3-4b", two(3, 1), {.preset = Preset::fsdp});
-  const Placed& norm = c.tensor("layers.3.input_norm");  // 2560: 854, 854, 852
+  const PlacedTensor& norm = c.tensor("layers.3.input_norm");  // 2560: 854, 854, 852
   ASSERT_EQ(norm.shard, std::vector<std::int64_t>{854});
   EXPECT_THAT(moved(c.reads.gather(norm, 0)), ElementsAre(854 + 852));
   EXPECT_THAT(moved(c.reads.gather(norm, 2)), ElementsAre(2 * 854));
@@ -128,11 +128,11 @@ TEST(DeviceReads, OfUnevenPiecesLeaveTheirPaddingOut) {
 // Heads over (fsdp, tp), computed over tp: half of them are what device (0, 1) needs, and none of them its own.
 TEST(DeviceReads, OfPiecesThatLieAcrossComeFromWhereTheyAre) {
   const Read c("gemma3-4b", two(2, 2), {.overrides = {{"q_proj$", parse_spec("((fsdp, tp), -, -)")}}});
-  const Placed& q = c.tensor("layers.3.q_proj");
+  const PlacedTensor& q = c.tensor("layers.3.q_proj");
   const std::int64_t quarter = q.total() / 4;
   EXPECT_THAT(moved(c.reads.gather(q, 0)), ElementsAre(quarter)) << "of (0, 1), over tp";
   EXPECT_EQ(c.reads.gather(q, 0)[0].axis, 1);
-  EXPECT_EQ(c.reads.gather(q, 0)[0].cause, Cause::clumsy_spec);
+  EXPECT_EQ(c.reads.gather(q, 0)[0].cause, Cause::inefficient_spec);
   EXPECT_THAT(moved(c.reads.gather(q, 1)), ElementsAre(2 * quarter)) << "of (1, 0) and (1, 1), over fsdp";
   EXPECT_EQ(c.reads.gather(q, 1)[0].axis, 0);
 }
@@ -140,7 +140,7 @@ TEST(DeviceReads, OfPiecesThatLieAcrossComeFromWhereTheyAre) {
 // Two axes along which nothing is split: each device sums a quarter, and the other quarters come back.
 TEST(DeviceReads, SumsOverTwoAxesAreSharedByAll) {
   const Read c("gemma3-4b", {{{"data", 2}, {"fsdp", 2}}}, {.preset = Preset::replicated});
-  const Placed& norm = c.tensor("layers.3.input_norm");
+  const PlacedTensor& norm = c.tensor("layers.3.input_norm");
   EXPECT_THAT(moved(c.reads.sum(norm, 3)), ElementsAre(2560, 1280)) << "over data, then half of it over fsdp";
   EXPECT_THAT(moved(sum_stages(norm, c.form)), ElementsAre(2560, 1280));
 }
@@ -148,7 +148,7 @@ TEST(DeviceReads, SumsOverTwoAxesAreSharedByAll) {
 // A whole K where each device computes with one head: it is told of by others, and shares nothing with them.
 TEST(DeviceReads, TermsOfPartsOnlyAreReadByAll) {
   const Read c("gemma3-4b", two(1, 4), {.overrides = {{"(k|v)_proj$", parse_spec("(-, -, -)")}}});
-  const Placed& k = c.tensor("layers.3.k_proj");
+  const PlacedTensor& k = c.tensor("layers.3.k_proj");
   for (int device = 0; device < 4; ++device) EXPECT_THAT(moved(c.reads.sum(k, device)), ElementsAre(k.total() / 4 * 3));
 }
 

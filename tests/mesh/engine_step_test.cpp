@@ -16,9 +16,9 @@ struct Sharded {
     const model::TensorInventory inventory(config);
     std::vector<AdapterShape> adapters;
     for (const model::LoraTarget& t : inventory.lora_targets()) adapters.push_back({t.role, t.layer, 16});
-    placement = place(inventory, kMesh, engine_rules({}), adapters, Use::training);
+    placement = place(inventory, kMesh, engine_rules({}), adapters, ShardingUse::training);
   }
-  std::vector<Collective> of(const std::vector<OwnTokens>& micro) const {
+  std::vector<Collective> of(const std::vector<DeviceTokens>& micro) const {
     return DeviceCollectives(config, kMesh, placement, {}).of(0, micro);
   }
 };
@@ -51,10 +51,10 @@ TEST(EngineStep, EachChunkOfTheLossReducesByItself) {
 
 TEST(EngineStep, MicroBatchesOfOtherSizesAreCallsOfTheirOwn) {
   const Sharded c;
-  const OwnTokens a{.tokens = 70, .loss_tokens = 12}, b{.tokens = 64, .loss_tokens = 12};
+  const DeviceTokens a{.tokens = 70, .loss_tokens = 12}, b{.tokens = 64, .loss_tokens = 12};
   const auto list = c.of({a, b, a});
   Bytes each;
-  for (const OwnTokens& own : {a, b, a}) each += moved(c.of({own}));
+  for (const DeviceTokens& own : {a, b, a}) each += moved(c.of({own}));
   EXPECT_EQ(moved(list), each);
   for (const Collective& x : list) {
     if (x.cause == Cause::gather_shards || x.cause == Cause::gradients || x.cause == Cause::softmax) {
@@ -71,18 +71,18 @@ TEST(EngineStep, MicroBatchesOfOtherSizesAreCallsOfTheirOwn) {
 
 TEST(EngineStep, RowsAreSplitInEqualRunsRoundedUp) {
   const Mesh mesh{{{"data", 2}, {"tp", 2}, {"fsdp", 2}}};
-  EXPECT_EQ(batch_share(mesh, 0), (BatchShare{0, 4}));
-  EXPECT_EQ(batch_share(mesh, 3), (BatchShare{1, 4}));  // data 0, tp 1, fsdp 1
-  EXPECT_EQ(batch_share(mesh, 6), (BatchShare{2, 4}));
-  EXPECT_EQ(rows_of({0, 4}, 6), (Range{0, 2}));
-  EXPECT_EQ(rows_of({2, 4}, 6), (Range{4, 6}));
-  EXPECT_EQ(rows_of({3, 4}, 6), (Range{6, 6}));
-  EXPECT_EQ(rows_of({1, 4}, 1), (Range{1, 1}));
+  EXPECT_EQ(batch_slice(mesh, 0), (BatchSlice{0, 4}));
+  EXPECT_EQ(batch_slice(mesh, 3), (BatchSlice{1, 4}));  // data 0, tp 1, fsdp 1
+  EXPECT_EQ(batch_slice(mesh, 6), (BatchSlice{2, 4}));
+  EXPECT_EQ(batch_rows({0, 4}, 6), (Range{0, 2}));
+  EXPECT_EQ(batch_rows({2, 4}, 6), (Range{4, 6}));
+  EXPECT_EQ(batch_rows({3, 4}, 6), (Range{6, 6}));
+  EXPECT_EQ(batch_rows({1, 4}, 1), (Range{1, 1}));
 }
 
 TEST(EngineStep, KAndVHaveTheirOwnA) {
   int a = 0;
-  for (const Placed& p : Sharded().placement.adapters)
+  for (const PlacedTensor& p : Sharded().placement.adapters)
     if (p.layer == 0 && p.role == model::Role::lora_a) ++a;
   EXPECT_EQ(a, 7);
 }

@@ -15,8 +15,8 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-const AxisPlace& of(const Layout& layout, std::string_view axis) {
-  return *std::find_if(layout.axes.begin(), layout.axes.end(), [&](const AxisPlace& p) { return p.axis == axis; });
+const AxisPlacement& of(const Layout& layout, std::string_view axis) {
+  return *std::find_if(layout.axes.begin(), layout.axes.end(), [&](const AxisPlacement& p) { return p.axis == axis; });
 }
 
 // Grid coordinates of a device.
@@ -39,7 +39,8 @@ int hops_between(const Layout& layout, int a, int b) {
   return sum;
 }
 
-std::string refusal(const Mesh& mesh, const hardware::Target& target, const std::vector<AskedPlace>& asked = {}) {
+std::string refusal(const Mesh& mesh, const hardware::Target& target,
+                    const std::vector<RequestedPlacement>& asked = {}) {
   try {
     lay_out(mesh, target, asked);
   } catch (const Error& error) {
@@ -50,7 +51,7 @@ std::string refusal(const Mesh& mesh, const hardware::Target& target, const std:
 
 TEST(Layout, FourWaysOnV5p8RunARingThroughTheBlock) {
   const Layout layout = lay_out(two(1, 4), tpu({2, 2, 1}));
-  const AxisPlace& tp = of(layout, "tp");
+  const AxisPlacement& tp = of(layout, "tp");
   EXPECT_TRUE(tp.ring);
   EXPECT_EQ(tp.rails, 2);
   EXPECT_EQ(tp.sharing, 1);
@@ -173,7 +174,7 @@ TEST(Layout, CoversEveryDeviceOnceWithNeighboursAsTold) {
     std::iota(all.begin(), all.end(), 0);
     ASSERT_EQ(sorted, all) << to_text(mesh);
     for (size_t a = 0; a < mesh.axes.size(); ++a) {
-      const AxisPlace& place = layout.axes[a];
+      const AxisPlacement& place = layout.axes[a];
       int product = 1, stride = 1;
       for (const GridPart& p : place.parts) product *= p.size, stride = std::max(stride, p.stride);
       EXPECT_EQ(product, mesh.axes[a].size);

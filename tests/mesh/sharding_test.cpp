@@ -26,14 +26,14 @@ std::vector<AdapterShape> all_adapters(const model::TensorInventory& inventory, 
   return list;
 }
 
-Placement placed(const std::string& id, const Mesh& mesh, const Rules& rules = {}, int rank = 0,
-                 Use use = Use::training) {
+Placement placed(const std::string& id, const Mesh& mesh, const ShardingRules& rules = {}, int rank = 0,
+                 ShardingUse use = ShardingUse::training) {
   const model::TensorInventory inventory(model::catalogue(id));
   return place(inventory, mesh, rules, rank > 0 ? all_adapters(inventory, rank) : std::vector<AdapterShape>{}, use);
 }
 
-const Placed& of(const std::vector<Placed>& list, const std::string& name) {
-  const auto at = std::find_if(list.begin(), list.end(), [&](const Placed& p) { return p.name == name; });
+const PlacedTensor& of(const std::vector<PlacedTensor>& list, const std::string& name) {
+  const auto at = std::find_if(list.begin(), list.end(), [&](const PlacedTensor& p) { return p.name == name; });
   if (at == list.end()) throw std::runtime_error("no tensor " + name);
   return *at;
 }
@@ -50,8 +50,8 @@ TEST(Place, AModelWithoutAVocabularyHasNoPieceOfIt) {
   model::Config config = model::catalogue("gemma3-1b");
   config.vocab = 0;
   for (const Preset preset : {Preset::tunix, Preset::megatron, Preset::fsdp, Preset::replicated}) {
-    const Placement p = place(model::TensorInventory(config), two(2, 2), {.preset = preset}, {}, Use::training);
-    for (const Placed& t : p.tensors)
+    const Placement p = place(model::TensorInventory(config), two(2, 2), {.preset = preset}, {}, ShardingUse::training);
+    for (const PlacedTensor& t : p.tensors)
       if (t.role == Role::embed) {
         EXPECT_EQ(t.elements(), 0);
         EXPECT_GE(t.shards, 1);
@@ -87,7 +87,7 @@ TEST(Tunix, ShardsOfGemma431bAreThoseOfTheReference) {
 }
 
 TEST(Tunix, SamplingTakesFsdpAwayButFromAOneHeadedKv) {
-  const Placement p = placed("gemma3-1b", two(2, 2), {}, 0, Use::sampling);
+  const Placement p = placed("gemma3-1b", two(2, 2), {}, 0, ShardingUse::sampling);
   EXPECT_EQ(to_text(of(p.tensors, "layers.0.q_proj").spec), "(tp, -, -)");
   EXPECT_EQ(to_text(of(p.tensors, "layers.0.k_proj").spec), "(-, fsdp, -)");
   EXPECT_EQ(to_text(of(placed("gemma3-1b", two(2, 2)).tensors, "layers.0.v_proj").spec), "(-, fsdp, -)");
@@ -168,11 +168,11 @@ TEST(Adapters, TakeTheSpecsOfTheirBaseAndShareOneAInTunix) {
 // Parameters per unit of rank: PEFT's seven projections, and with Tunix's fused A (k_einsum included
 // here).
 TEST(Adapters, CountTheParametersOfTheReference) {
-  Rules peft;
+  ShardingRules peft;
   peft.adapters = AdapterForm::separate;
   const auto count = [](const Placement& p) {
     std::int64_t n = 0;
-    for (const Placed& a : p.adapters) n += a.total();
+    for (const PlacedTensor& a : p.adapters) n += a.total();
     return n;
   };
   EXPECT_EQ(count(placed("gemma4-31b", two(1, 1), peft, 1)), 7'651'840);
@@ -182,10 +182,10 @@ TEST(Adapters, CountTheParametersOfTheReference) {
 }
 
 TEST(Megatron, RepeatsKvHeadsAndPadsTheVocabulary) {
-  const Rules rules{.preset = Preset::megatron};
+  const ShardingRules rules{.preset = Preset::megatron};
   const Placement p = placed("gemma4-31b", two(1, 8), rules);
   EXPECT_TRUE(p.problems.empty());
-  const Placed& k = of(p.tensors, "layers.5.k_proj");
+  const PlacedTensor& k = of(p.tensors, "layers.5.k_proj");
   EXPECT_EQ(k.shard, (Shape{1, 5376, 512}));
   EXPECT_EQ(k.shards, 4);
   EXPECT_EQ(k.replicas, 2);
@@ -198,7 +198,7 @@ TEST(Megatron, RepeatsKvHeadsAndPadsTheVocabulary) {
 }
 
 TEST(Fsdp, SplitsTheRowsOfTheFilesAndPads) {
-  const Rules rules{.preset = Preset::fsdp};
+  const ShardingRules rules{.preset = Preset::fsdp};
   const Placement p = placed("gemma4-31b", two(2, 1), rules, 64);
   EXPECT_TRUE(p.problems.empty());
   EXPECT_EQ(of(p.tensors, "embed").shard, (Shape{131072, 5376}));
@@ -214,7 +214,7 @@ TEST(Fsdp, SplitsTheRowsOfTheFilesAndPads) {
 }
 
 TEST(Overrides, FirstMatchWinsByLogicalNameOrTunixPath) {
-  Rules rules;
+  ShardingRules rules;
   rules.overrides = {{"layers\\.[05]\\.q_proj", parse_spec("(-, fsdp, tp)")},
                      {"attn/kv_einsum", parse_spec("(-, tp, -, fsdp)")},
                      {"q_proj", parse_spec("(fsdp)")},
@@ -230,7 +230,7 @@ TEST(Overrides, FirstMatchWinsByLogicalNameOrTunixPath) {
 }
 
 TEST(Overrides, EachFaultIsOneProblemWithPlaceAndFix) {
-  Rules rules;
+  ShardingRules rules;
   rules.overrides = {{"q_proj", parse_spec("(tq, fsdp)")},    {"k_proj", parse_spec("(tp, tp)")},
                      {"norm", parse_spec("(tp, fsdp)")},      {"(", parse_spec("(tp)")},
                      {"nothing_of_this", parse_spec("(tp)")}, {"^(.*)*.*gate_pro$", parse_spec("(tp)")}};
@@ -252,7 +252,7 @@ TEST(Overrides, EachFaultIsOneProblemWithPlaceAndFix) {
 }
 
 TEST(Overrides, SeveralAxesOnOneDimensionSplitItByTheirProduct) {
-  Rules rules;
+  ShardingRules rules;
   rules.overrides = {{"embed", parse_spec("((data, fsdp), tp)")}};
   const Mesh mesh{{{"data", 2}, {"fsdp", 2}, {"tp", 2}}};
   const Placement p = placed("gemma3-1b", mesh, rules);
@@ -271,10 +271,10 @@ TEST(Placement, DistinctPiecesSumUpToTheTensor) {
     const Mesh mesh{{{"data", 1 + static_cast<int>(random() % 3)},
                      {"fsdp", 1 + static_cast<int>(random() % 5)},
                      {"tp", 1 + static_cast<int>(random() % 8)}}};
-    const Rules rules{.preset = static_cast<Preset>(random() % 4)};
+    const ShardingRules rules{.preset = static_cast<Preset>(random() % 4)};
     const Placement p = placed(models[random() % models.size()], mesh, rules, 3);
     for (const auto* list : {&p.tensors, &p.adapters})
-      for (const Placed& t : *list) {
+      for (const PlacedTensor& t : *list) {
         if (t.layer > 1) continue;
         std::set<std::int64_t> seen;
         std::int64_t sum = 0;
@@ -317,7 +317,7 @@ TEST(Placement, KeepsGoingOnAnImpossibleMesh) {
   for (const Mesh& mesh : {Mesh{{{"tp", -4}}}, Mesh{{{"tp", 0}, {"fsdp", 2147483647}}}, Mesh{}}) {
     const Placement p = placed("gemma3-270m", mesh, {}, 4);
     EXPECT_FALSE(p.tensors.empty());
-    for (const Placed& t : p.tensors) EXPECT_GE(t.elements(), 1);
+    for (const PlacedTensor& t : p.tensors) EXPECT_GE(t.elements(), 1);
   }
 }
 

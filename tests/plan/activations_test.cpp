@@ -35,7 +35,7 @@ TEST_P(PublishedWorkingSet, IsWhatTheBuffersOfTheLayerAddUpTo) {
     l.kv_heads = s.kv_heads;
     l.head_dim = s.head_dim;
   }
-  const LocalModel m = local_model(r, mesh::Use::training);
+  const LocalModel m = local_model(r, mesh::ShardingUse::training);
   ASSERT_EQ(m.kinds.size(), 1u);
   const double copies = layer_memory(m, m.kinds[0], 4096).kept() / (2.0 * s.dim);
   EXPECT_NEAR(copies / s.copies, 1, 0.06) << s.name << ": " << copies << " for " << s.copies;
@@ -52,33 +52,33 @@ INSTANTIATE_TEST_SUITE_P(Measured, PublishedWorkingSet,
 
 TEST(LayerMemory, MaterialisedScoresGrowWithTheRowAndFusedOnesDoNot) {
   Request r = lora_31b_v5p();
-  const LocalModel scores = local_model(r, mesh::Use::training);
+  const LocalModel scores = local_model(r, mesh::ShardingUse::training);
   const double shorter = layer_memory(scores, scores.kinds[0], 2048).kept();
   EXPECT_GT(layer_memory(scores, scores.kinds[0], 4096).kept(), shorter);
   Request f = lora_31b_v5p();
-  f.habits.attention = Habits::Attention::fused;
-  const LocalModel fused = local_model(f, mesh::Use::training);
+  f.profile.attention = StackProfile::Attention::fused;
+  const LocalModel fused = local_model(f, mesh::ShardingUse::training);
   EXPECT_DOUBLE_EQ(layer_memory(fused, fused.kinds[0], 2048).kept(), layer_memory(fused, fused.kinds[0], 4096).kept());
 }
 
 TEST(Attended, IsTheWholeRowMaterialisedAndTheCausalWindowFused) {
   Request r = lora_31b_v5p();
-  const LocalModel m = local_model(r, mesh::Use::training);
+  const LocalModel m = local_model(r, mesh::ShardingUse::training);
   ASSERT_EQ(m.kinds[0].name, "sliding layers");
   ASSERT_EQ(m.kinds[1].name, "global layers");
-  EXPECT_DOUBLE_EQ(attended(m, m.kinds[0], 4096), 4096);
+  EXPECT_DOUBLE_EQ(attended_keys(m, m.kinds[0], 4096), 4096);
   Request f = lora_31b_v5p();
-  f.habits.attention = Habits::Attention::fused;
-  const LocalModel fused = local_model(f, mesh::Use::training);
+  f.profile.attention = StackProfile::Attention::fused;
+  const LocalModel fused = local_model(f, mesh::ShardingUse::training);
   double keys = 0;
   for (int i = 0; i < 4096; ++i) keys += std::min(i + 1, 1024);
-  EXPECT_NEAR(attended(fused, fused.kinds[0], 4096), keys / 4096, 1);
-  EXPECT_DOUBLE_EQ(attended(fused, fused.kinds[1], 4096), 2048);
+  EXPECT_NEAR(attended_keys(fused, fused.kinds[0], 4096), keys / 4096, 1);
+  EXPECT_DOUBLE_EQ(attended_keys(fused, fused.kinds[1], 4096), 2048);
 }
 
 TEST(LocalModel, HasOneKindPerKindOfLayerAndEveryParameter) {
   const Request r = lora_31b_v5p();
-  const LocalModel m = local_model(r, mesh::Use::training);
+  const LocalModel m = local_model(r, mesh::ShardingUse::training);
   ASSERT_EQ(m.kinds.size(), 2u);
   EXPECT_EQ(m.kinds[0].count, 50);
   EXPECT_EQ(m.kinds[1].count, 10);
@@ -91,10 +91,10 @@ TEST(LocalModel, HasOneKindPerKindOfLayerAndEveryParameter) {
 
 TEST(LocalModel, OverridesOfSingleLayersArePlacedLayerByLayerToTheSameTotal) {
   Request r = lora_31b_v5p();
-  const Held all = local_model(r, mesh::Use::training).weights(DType::bf16);
+  const TensorBytes all = local_model(r, mesh::ShardingUse::training).weights(DType::bf16);
   r.rules.overrides.push_back({R"(layers\.3\.q_proj)", mesh::parse_spec("(-, -, -)")});
-  const LocalModel m = local_model(r, mesh::Use::training);
-  const Held with = m.weights(DType::bf16);
+  const LocalModel m = local_model(r, mesh::ShardingUse::training);
+  const TensorBytes with = m.weights(DType::bf16);
   EXPECT_EQ(with.total, all.total);
   EXPECT_EQ(with.elements - all.elements, 32.0 * 5376 * 256 * 3 / 4);
 }

@@ -22,15 +22,15 @@ using test::shipped_rows;
 using test::small;
 using testing::HasSubstr;
 
-double factor_of(const Fit& f, const std::string& chip) {
-  for (const Factor& x : f.calibration.factors)
+double factor_of(const CalibrationFit& f, const std::string& chip) {
+  for (const CalibrationFactor& x : f.calibration.factors)
     if (x.chip == chip && x.name == "matmul") return x.value;
   return 0;
 }
 
 TEST(Calibrate, FindsTheEfficiencyThatTheRowsWereMadeWith) {
   for (const double truth : {0.6, 0.9, 1.1}) {
-    const Fit f = fit(measured(truth, Purpose::calibration), {.trust = 100});
+    const CalibrationFit f = fit(measured(truth, MeasurementUse::calibration), {.trust = 100});
     EXPECT_NEAR(factor_of(f, "v5e"), truth, 0.002);
     EXPECT_LT(f.fitted_after.mean, 0.002);
     EXPECT_GT(f.fitted_before.mean, 0.03);
@@ -38,26 +38,26 @@ TEST(Calibrate, FindsTheEfficiencyThatTheRowsWereMadeWith) {
 }
 
 TEST(Calibrate, OneStrayRowDoesNotCarryItAway) {
-  std::vector<Measurement> rows = measured(0.8, Purpose::calibration, 7);
+  std::vector<Measurement> rows = measured(0.8, MeasurementUse::calibration, 7);
   rows[3].value *= 4;
   EXPECT_NEAR(factor_of(fit(rows), "v5e"), 0.8, 0.08);
 }
 
 TEST(Calibrate, HeldOutRowsAreOnlyPredicted) {
-  std::vector<Measurement> rows = measured(0.8, Purpose::calibration);
+  std::vector<Measurement> rows = measured(0.8, MeasurementUse::calibration);
   const double alone = factor_of(fit(rows), "v5e");
-  for (Measurement& m : measured(0.3, Purpose::holdout)) {
+  for (Measurement& m : measured(0.3, MeasurementUse::holdout)) {
     m.id += " held out";
     rows.push_back(m);
   }
-  const Fit f = fit(rows);
+  const CalibrationFit f = fit(rows);
   EXPECT_DOUBLE_EQ(factor_of(f, "v5e"), alone);
   EXPECT_EQ(f.time_after.rows, 5);
   EXPECT_GT(f.time_after.mean, 0.2);  // seen before accepting
 }
 
 TEST(Calibrate, OtherChipsOfTheStackTakeTheMeanAndSaySo) {
-  Calibration c = fit(measured(0.7, Purpose::calibration), {.trust = 100}).calibration;
+  Calibration c = fit(measured(0.7, MeasurementUse::calibration), {.trust = 100}).calibration;
   c.basis = {"2026-11-21", "a test"};
   Request own = small(1, 512), other = small(1, 512), another_stack = small(1, 512);
   other.target = catalogue().target("v6e-1");
@@ -77,20 +77,20 @@ TEST(Calibrate, OtherChipsOfTheStackTakeTheMeanAndSaySo) {
 }
 
 TEST(Calibrate, StaysWithinItsBoundsAndTheDataDoNotMatterLess) {
-  std::vector<Measurement> rows = measured(0.8, Purpose::calibration);
+  std::vector<Measurement> rows = measured(0.8, MeasurementUse::calibration);
   for (Measurement& m : rows) m.value *= 50;
   EXPECT_GE(factor_of(fit(rows), "v5e"), FitOptions{}.shortest - 1e-3);
-  EXPECT_LE(factor_of(fit(measured(1.5, Purpose::calibration)), "v5e"), FitOptions{}.longest + 1e-3);
+  EXPECT_LE(factor_of(fit(measured(1.5, MeasurementUse::calibration)), "v5e"), FitOptions{}.longest + 1e-3);
 }
 
 TEST(Calibrate, RefusesWhatCannotBeFitted) {
   EXPECT_THROW(fit({}), Error);
-  EXPECT_THROW(fit(measured(0.8, Purpose::holdout)), Error);
-  EXPECT_THROW(fit(measured(0.8, Purpose::calibration), {.names = {"matmull"}}), Error);
+  EXPECT_THROW(fit(measured(0.8, MeasurementUse::holdout)), Error);
+  EXPECT_THROW(fit(measured(0.8, MeasurementUse::calibration), {.names = {"matmull"}}), Error);
   std::stop_source stop;
   stop.request_stop();
   try {
-    fit(measured(0.8, Purpose::calibration), {}, stop.get_token());
+    fit(measured(0.8, MeasurementUse::calibration), {}, stop.get_token());
     ADD_FAILURE();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), Error::Kind::cancelled);
@@ -98,7 +98,7 @@ TEST(Calibrate, RefusesWhatCannotBeFitted) {
 }
 
 TEST(CalibrationFile, IsReadBackAsWritten) {
-  Fit f = fit(measured(0.7, Purpose::calibration));
+  CalibrationFit f = fit(measured(0.7, MeasurementUse::calibration));
   f.calibration.basis = {"2026-11-21", "a test"};
   const test::Scratch scratch;
   const fs::path file = scratch / "calibration.json";
@@ -121,11 +121,11 @@ TEST(CalibrationFile, IsReadBackAsWritten) {
 }
 
 TEST(CalibrationFile, TheShippedOneIsWhatTheShippedRowsGive) {
-  const Fit again = fit(shipped_rows());
+  const CalibrationFit again = fit(shipped_rows());
   const Calibration file = read_calibration(kHardware + "/calibration.json");
   ASSERT_EQ(file.factors.size(), again.calibration.factors.size()) << "run scripts/calibrate.sh";
   for (size_t i = 0; i < file.factors.size(); ++i) {
-    const Factor &a = file.factors[i], &b = again.calibration.factors[i];
+    const CalibrationFactor &a = file.factors[i], &b = again.calibration.factors[i];
     EXPECT_EQ(a.stack, b.stack);
     EXPECT_EQ(a.chip, b.chip);
     EXPECT_EQ(a.rows, b.rows);
@@ -133,7 +133,7 @@ TEST(CalibrationFile, TheShippedOneIsWhatTheShippedRowsGive) {
     for (const std::string& id : a.rows)
       for (const Measurement& m : shipped_rows())
         if (m.id == id) {
-          EXPECT_EQ(m.purpose, Purpose::calibration) << id;
+          EXPECT_EQ(m.purpose, MeasurementUse::calibration) << id;
         }
   }
 }

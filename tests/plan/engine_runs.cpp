@@ -21,8 +21,8 @@ Bf16Math bf16_here() {
   return engine::packed_kernels() ? Bf16Math::packed : Bf16Math::widened;
 }
 
-std::vector<LoraSize> adapters_of(const Network& network) {
-  std::vector<LoraSize> sizes;
+std::vector<mesh::AdapterShape> adapters_of(const Network& network) {
+  std::vector<mesh::AdapterShape> sizes;
   for (const engine::LoraModule& m : network.lora()) sizes.push_back({m.target.role, m.target.layer, m.rank});
   return sizes;
 }

@@ -15,31 +15,31 @@ TEST(PackCount, FillsRowsLongestFirst) {
   EXPECT_EQ(pack_count({}, 100), 0);
 }
 
-TEST(RowFacts, PaddedRowsComputeTheLongestAndCountWhatIsReal) {
-  Lengths l{.histogram = {{100, 3}, {300, 1}, {900, 5}}, .max_len = 400, .rows = Rows::padded};
-  const RowFacts f = row_facts(l, 1);
+TEST(RowStatistics, PaddedRowsComputeTheLongestAndCountWhatIsReal) {
+  Lengths l{.histogram = {{100, 3}, {300, 1}, {900, 5}}, .max_len = 400, .rows = RowLayout::padded};
+  const RowStatistics f = row_statistics(l, 1);
   EXPECT_EQ(f.rows, 4);
   EXPECT_DOUBLE_EQ(f.mean, 150);
   EXPECT_DOUBLE_EQ(f.computed, 400);
   EXPECT_DOUBLE_EQ(f.real, 150);
 }
 
-TEST(RowFacts, RaggedRowsComputeTheLongestOfTheirMicroBatch) {
-  Lengths l{.histogram = {{100, 1}, {300, 1}}, .max_len = 400, .rows = Rows::ragged};
-  EXPECT_DOUBLE_EQ(row_facts(l, 1).computed, 200);
-  EXPECT_DOUBLE_EQ(row_facts(l, 2).computed, 0.25 * 100 + 0.75 * 300);
+TEST(RowStatistics, RaggedRowsComputeTheLongestOfTheirMicroBatch) {
+  Lengths l{.histogram = {{100, 1}, {300, 1}}, .max_len = 400, .rows = RowLayout::ragged};
+  EXPECT_DOUBLE_EQ(row_statistics(l, 1).computed, 200);
+  EXPECT_DOUBLE_EQ(row_statistics(l, 2).computed, 0.25 * 100 + 0.75 * 300);
 }
 
-TEST(RowFacts, PackedRowsAreFewerAndFuller) {
-  Lengths l{.histogram = {{100, 8}}, .max_len = 400, .packed_rows = 2, .rows = Rows::packed};
-  const RowFacts f = row_facts(l, 1);
+TEST(RowStatistics, PackedRowsAreFewerAndFuller) {
+  Lengths l{.histogram = {{100, 8}}, .max_len = 400, .packed_rows = 2, .rows = RowLayout::packed};
+  const RowStatistics f = row_statistics(l, 1);
   EXPECT_EQ(f.batches_rows, 2);
   EXPECT_DOUBLE_EQ(f.real, 400);
 }
 
-TEST(RowFacts, WithoutAHistogramEveryRowIsAsLongAsSaid) {
-  EXPECT_DOUBLE_EQ(row_facts({.max_len = 512}, 4).real, 512);
-  EXPECT_DOUBLE_EQ(row_facts({.max_len = 512, .mean = 128}, 4).real, 128);
+TEST(RowStatistics, WithoutAHistogramEveryRowIsAsLongAsSaid) {
+  EXPECT_DOUBLE_EQ(row_statistics({.max_len = 512}, 4).real, 512);
+  EXPECT_DOUBLE_EQ(row_statistics({.max_len = 512, .mean = 128}, 4).real, 128);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ inline plan::Request small(int batch, int len, const std::string& target = "v5e-
 }
 
 // Steps as if large products reached `matmul` times their default.
-inline std::vector<plan::Measurement> measured(double matmul, plan::Purpose purpose, int count = 5,
+inline std::vector<plan::Measurement> measured(double matmul, plan::MeasurementUse purpose, int count = 5,
                                                const std::string& target = "v5e-1") {
   std::vector<plan::Measurement> rows;
   for (int i = 0; i < count; ++i) {

@@ -31,9 +31,9 @@ TEST(Measurements, EnoughAreHeldOutAndThePaperAlwaysIs) {
   for (const Measurement& m : shipped_rows()) {
     EXPECT_FALSE(m.source.empty()) << m.id;
     if (m.id.starts_with("paper")) {
-      EXPECT_EQ(m.purpose, Purpose::holdout) << m.id;
+      EXPECT_EQ(m.purpose, MeasurementUse::holdout) << m.id;
     }
-    if (m.purpose == Purpose::calibration)
+    if (m.purpose == MeasurementUse::calibration)
       ++(is_serving(m.what) ? fitted_servers : fitted);
     else if (m.counted())
       ++(is_time(m.what) ? time : is_serving(m.what) ? serving : memory);
@@ -96,8 +96,8 @@ TEST(Measurements, RowsCarryTheirConfiguration) {
   EXPECT_EQ(paper.request.train.accumulation, 8);
   EXPECT_EQ(paper.request.rank, 64);
   EXPECT_EQ(paper.request.targets.size(), 7u);
-  EXPECT_EQ(row("a100-llama3.2-3b-compile").request.habits.elementwise, Habits::Elementwise::fused);
-  EXPECT_EQ(row("a100-llama3.2-3b-packed").request.habits.elementwise, Habits::Elementwise::eager);
+  EXPECT_EQ(row("a100-llama3.2-3b-compile").request.profile.elementwise, StackProfile::Elementwise::fused);
+  EXPECT_EQ(row("a100-llama3.2-3b-packed").request.profile.elementwise, StackProfile::Elementwise::eager);
   EXPECT_EQ(row("8xh100-llama2-70b-lora").request.products, DType::fp8);
   EXPECT_EQ(row("8xh100-96-llama3.1-8b-fsdp").request.train.saved.size(), 5u);
   EXPECT_EQ(row("v6e-32-llama3.1-70b").request.train.offload, Offload::host);
@@ -132,16 +132,16 @@ TEST(Measurements, ErrorsHaveTheSignOfTimeAndBytes) {
   plan.devices = 8;
   plan.run.padded_tokens_per_second = 8 * m.value / 2;  // half as fast
   EXPECT_NEAR(compare(m, plan).error, 1.0, 1e-9);
-  m.what = Measured::step_seconds, m.value = 2;
+  m.what = MeasuredQuantity::step_seconds, m.value = 2;
   plan.step.seconds.value = 1;
   EXPECT_NEAR(compare(m, plan).error, -0.5, 1e-9);
-  m.what = Measured::reserved_bytes, m.value = 4;
+  m.what = MeasuredQuantity::reserved_bytes, m.value = 4;
   plan.memory.at_peak[MemoryCategory::weights] = Bytes(5LL << 30);
   plan.memory.at_peak[MemoryCategory::runtime] = Bytes(3LL << 30);  // the allocator does not see it
   EXPECT_NEAR(compare(m, plan).error, 1.25 * (1 + m.request.efficiencies.fragmentation.value) - 1, 1e-9);
-  m.what = Measured::active_bytes;
+  m.what = MeasuredQuantity::active_bytes;
   EXPECT_NEAR(compare(m, plan).error, 0.25, 1e-9);
-  m.what = Measured::device_bytes, m.value = 8 * 1.073741824;
+  m.what = MeasuredQuantity::device_bytes, m.value = 8 * 1.073741824;
   EXPECT_NEAR(compare(m, plan).error, 0, 1e-9);
 }
 
@@ -149,10 +149,10 @@ TEST(Measurements, SummariesCountOnlyWhatIsAsked) {
   const std::vector<Measurement>& rows = shipped_rows();
   std::vector<Comparison> all(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) all[i].error = rows[i].counted() ? -0.1 : 5;
-  const ErrorSummary s = summarise(rows, all, Purpose::holdout, is_time);
+  const ErrorSummary s = summarise(rows, all, MeasurementUse::holdout, is_time);
   EXPECT_NEAR(s.mean, 0.1, 1e-9);
   EXPECT_NEAR(s.worst, 0.1, 1e-9);
-  EXPECT_EQ(summarise({}, {}, Purpose::holdout, is_time).rows, 0);
+  EXPECT_EQ(summarise({}, {}, MeasurementUse::holdout, is_time).rows, 0);
 }
 
 struct Bad {

@@ -34,7 +34,7 @@ struct Trained {
   model::WeightType weights = model::WeightType::f32;
   model::Remat remat = model::Remat::none;
   int rows = 4, len = 40, loss_per_row = 24, chunk = 64;
-  mesh::Rules rules{};
+  mesh::ShardingRules rules{};
   float dropout = 0;
   std::string name() const {
     return family + " on " + mesh::to_text(mesh) + (method == model::TrainMethod::full ? ", full" : ", LoRA") +
@@ -97,7 +97,7 @@ struct Batch {
 
 struct Measured {
   mesh::Placement placement;
-  std::vector<LoraSize> lora;
+  std::vector<mesh::AdapterShape> lora;
   std::vector<MemoryUse> memory;                      // by device
   std::vector<std::vector<engine::Traffic>> traffic;  // of the last step
 };
@@ -139,7 +139,7 @@ const std::vector<Measured>& runs() {
 }
 
 std::int64_t rows_of(const Trained& c, int device) {
-  const mesh::Range rows = mesh::rows_of(mesh::batch_share(c.mesh, device), c.rows);
+  const mesh::Range rows = mesh::batch_rows(mesh::batch_slice(c.mesh, device), c.rows);
   return rows.end - rows.begin;
 }
 
@@ -207,13 +207,14 @@ TEST(MeshTruth, EveryDeviceSendsWhatIsPlannedTensorByTensor) {
     const model::Config config = config_of(c.family);
     const bool bf16 = c.weights == model::WeightType::bf16;
     const mesh::EngineStep step{
-        .work = c.method == model::TrainMethod::full ? mesh::Work::train_full : mesh::Work::train_lora,
+        .work = c.method == model::TrainMethod::full ? mesh::StepKind::train_full : mesh::StepKind::train_lora,
         .weight_bytes = bf16 ? 2 : 4,
         .recompute = c.remat == model::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
     const mesh::DeviceCollectives plan(config, c.mesh, was.placement, step);
     for (int d = 0; d < static_cast<int>(was.traffic.size()); ++d) {
       const std::int64_t n = rows_of(c, d);
-      const mesh::OwnTokens own = mesh::own_tokens(n * c.len, n * c.loss_per_row, c.chunk, 1);  // far below 64 MiB
+      const mesh::DeviceTokens own =
+          mesh::count_device_tokens(n * c.len, n * c.loss_per_row, c.chunk, 1);  // far below 64 MiB
       Sent planned, counted;
       for (const mesh::Collective& x : plan.of(d, std::vector{own})) add(planned, x);
       for (const engine::Traffic& x : was.traffic[static_cast<size_t>(d)]) add(counted, x.what);

@@ -54,7 +54,7 @@ TEST(Predict, RematBuysMemoryWithTime) {
 TEST(Predict, ComputeIsFourOrSixTimesTheParametersAndTokens) {
   Request r = lora_31b_v5p();
   r.targets.clear();  // the base alone
-  r.habits.attention = Habits::Attention::fused;
+  r.profile.attention = StackProfile::Attention::fused;
   r.efficiencies.attention.value = 1e12;  // leaves the products
   const double tokens = 8 * 4096, peak = 4 * 459e12 * r.efficiencies.matmul.value;
   EXPECT_NEAR(predict(r).step.compute.value, (6 * 30.70e9 - 2 * 1.41e9) * tokens / peak,
@@ -100,7 +100,7 @@ TEST(Predict, KvCacheIsThatOfTheNotesWithAndWithoutWindows) {  // section 1.7
 TEST(Predict, AdaptersAndMomentsFollowTheStacksTypes) {
   Request r = request("gemma3-4b", "1xh100", Stack::trl_fsdp, {{"fsdp", 1}});
   const Ledger f32 = predict(r).memory.at_peak;
-  r.habits.adapters = DType::bf16;
+  r.profile.adapters = DType::bf16;
   const Ledger bf16 = predict(r).memory.at_peak;
   EXPECT_NEAR(f32[MemoryCategory::adapters] / bf16[MemoryCategory::adapters], 2, 1e-3);
   EXPECT_EQ(f32[MemoryCategory::optimizer], bf16[MemoryCategory::optimizer]);
@@ -113,7 +113,7 @@ TEST(Predict, PackingSaysWhatItSaves) {
   EXPECT_NEAR(padded.run.real_share, (0.9 * 512 + 0.1 * 2048) / 4096, 1e-9);
   EXPECT_THAT(padded.problems, testing::Contains(testing::Field(&Problem::id, "PADDING")));
   EXPECT_GT(padded.run.packed_speedup, 5);
-  r.lengths.rows = Rows::packed;
+  r.lengths.rows = RowLayout::packed;
   const Plan packed = predict(r);
   EXPECT_GT(packed.run.tokens_per_second, 5 * padded.run.tokens_per_second);
   EXPECT_THAT(packed.problems, testing::Not(testing::Contains(testing::Field(&Problem::id, "PADDING"))));

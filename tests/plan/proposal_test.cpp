@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "core/base/files.h"
-#include "core/plan/calibration/own_calibration.h"
+#include "core/plan/calibration/user_calibration.h"
 #include "tests/base/scratch.h"
 #include "tests/plan/measured_rows.h"
 #include "tests/plan/shipped_rows.h"
@@ -24,7 +24,7 @@ using test::shipped_rows;
 using test::small;
 using testing::HasSubstr;
 
-const Basis kMine{"2026-11-21", "steps.json", Author::user};
+const CalibrationBasis kMine{"2026-11-21", "steps.json", CalibrationAuthor::user};
 
 const Calibration& shipped_calibration() {
   static const Calibration c = read_calibration(catalogue().calibration());
@@ -35,14 +35,15 @@ ProposalInput input(std::vector<Measurement> rows) {
   return {.rows = std::move(rows), .published = {}, .in_force = {}, .basis = kMine};
 }
 
-const Factor* factor(const Calibration& c, Stack stack, const std::string& chip, const std::string& name = "matmul") {
-  for (const Factor& f : c.factors)
+const CalibrationFactor* factor(const Calibration& c, Stack stack, const std::string& chip,
+                                const std::string& name = "matmul") {
+  for (const CalibrationFactor& f : c.factors)
     if (f.stack == stack && f.chip == chip && f.name == name) return &f;
   return nullptr;
 }
 
 TEST(Proposal, FindsTheEfficiencyThatTheRowsWereMadeWith) {
-  ProposalInput in = input(measured(0.7, Purpose::calibration));
+  ProposalInput in = input(measured(0.7, MeasurementUse::calibration));
   in.options.trust = 100;
   const Proposal p = propose(in);
   ASSERT_EQ(p.efficiencies.size(), 1U);
@@ -59,7 +60,7 @@ TEST(Proposal, FindsTheEfficiencyThatTheRowsWereMadeWith) {
 }
 
 TEST(Proposal, ARowIsPredictedByTheOthersOnly) {
-  std::vector<Measurement> rows = measured(0.8, Purpose::calibration);
+  std::vector<Measurement> rows = measured(0.8, MeasurementUse::calibration);
   const Proposal before = propose(input(rows));
   rows[2].value *= 1.3;
   const Proposal after = propose(input(rows));
@@ -73,8 +74,8 @@ TEST(Proposal, ARowIsPredictedByTheOthersOnly) {
 
 TEST(Proposal, MoreThanTenRowsAreHeldOutInTenParts) {
   int parts = 0;
-  const Proposal p =
-      propose(input(measured(0.8, Purpose::calibration, 14)), [&](int, int total) { parts = std::max(parts, total); });
+  const Proposal p = propose(input(measured(0.8, MeasurementUse::calibration, 14)),
+                             [&](int, int total) { parts = std::max(parts, total); });
   EXPECT_EQ(parts, 10);
   for (const ProposedRow& r : p.rows) {
     ASSERT_TRUE(r.held_out);
@@ -84,7 +85,7 @@ TEST(Proposal, MoreThanTenRowsAreHeldOutInTenParts) {
 }
 
 TEST(Proposal, ALoneRowRestsOnTheDefaultsAndSaysSo) {
-  const Proposal p = propose(input(measured(0.7, Purpose::calibration, 1)));
+  const Proposal p = propose(input(measured(0.7, MeasurementUse::calibration, 1)));
   EXPECT_EQ(p.rows[0].others, 0);
   EXPECT_DOUBLE_EQ(p.rows[0].held_out->predicted, p.rows[0].now.predicted);
   ASSERT_FALSE(p.notes.empty());
@@ -93,7 +94,7 @@ TEST(Proposal, ALoneRowRestsOnTheDefaultsAndSaysSo) {
 
 // Accepted once and fitted again: what a row left in the calibration in force does not predict it.
 TEST(Proposal, WhatARowLeftInForceIsHeldOutWithIt) {
-  const std::vector<Measurement> one = measured(0.7, Purpose::calibration, 1);
+  const std::vector<Measurement> one = measured(0.7, MeasurementUse::calibration, 1);
   ProposalInput again = input(one);
   again.in_force = propose(input(one)).calibration;
   const Proposal p = propose(again);
@@ -104,9 +105,9 @@ TEST(Proposal, WhatARowLeftInForceIsHeldOutWithIt) {
 }
 
 TEST(Proposal, RowsMarkedAsHeldOutNeverMatter) {
-  std::vector<Measurement> rows = measured(0.8, Purpose::calibration);
+  std::vector<Measurement> rows = measured(0.8, MeasurementUse::calibration);
   const Proposal alone = propose(input(rows));
-  for (Measurement& m : measured(0.4, Purpose::holdout)) {
+  for (Measurement& m : measured(0.4, MeasurementUse::holdout)) {
     m.id += " apart";
     rows.push_back(m);
   }
@@ -118,12 +119,12 @@ TEST(Proposal, RowsMarkedAsHeldOutNeverMatter) {
 }
 
 TEST(Proposal, WhatTheProgramHoldsOutStaysHeldOutUnderAnyName) {
-  std::vector<Measurement> rows = measured(0.8, Purpose::calibration, 2);
+  std::vector<Measurement> rows = measured(0.8, MeasurementUse::calibration, 2);
   for (const Measurement& m : shipped_rows())
     if (m.id.starts_with("paper-v5p-8")) {
       rows.push_back(m);
       rows.back().id = "my own " + m.id;
-      rows.back().purpose = Purpose::calibration;
+      rows.back().purpose = MeasurementUse::calibration;
       rows.back().alternative_of = "";
     }
   ASSERT_GT(rows.size(), 2U);
@@ -140,8 +141,8 @@ TEST(Proposal, TheShippedRowsGiveTheShippedCalibration) {
   in.published = shipped_rows();
   in.in_force = shipped_calibration();
   const Proposal p = propose(in);
-  for (const Factor& f : shipped_calibration().factors) {
-    const Factor* again = factor(p.calibration, f.stack, f.chip, f.name);
+  for (const CalibrationFactor& f : shipped_calibration().factors) {
+    const CalibrationFactor* again = factor(p.calibration, f.stack, f.chip, f.name);
     ASSERT_NE(again, nullptr) << f.chip << " " << f.name;
     EXPECT_NEAR(again->value, f.value, 2e-3) << f.chip << " " << f.name;
   }
@@ -151,16 +152,16 @@ TEST(Proposal, TheShippedRowsGiveTheShippedCalibration) {
 }
 
 TEST(Proposal, KeepsWhatWasFittedForOthersWithWhereItIsFrom) {
-  ProposalInput in = input(measured(0.7, Purpose::calibration));
+  ProposalInput in = input(measured(0.7, MeasurementUse::calibration));
   in.in_force = shipped_calibration();
   const std::string date = in.in_force.basis.date;
   const Proposal p = propose(in);
-  const Factor *mine = factor(p.calibration, Stack::maxtext, "v5e"),
-               *kept = factor(p.calibration, Stack::maxtext, "v6e");
+  const CalibrationFactor *mine = factor(p.calibration, Stack::maxtext, "v5e"),
+                          *kept = factor(p.calibration, Stack::maxtext, "v6e");
   ASSERT_TRUE(mine && kept);
   EXPECT_FALSE(mine->basis);
   ASSERT_TRUE(kept->basis);
-  EXPECT_EQ(kept->basis->by, Author::program);
+  EXPECT_EQ(kept->basis->by, CalibrationAuthor::program);
   Request own = small(1, 512), other = small(1, 512, "v6e-1"), unmeasured = small(1, 512, "v5p-8");
   unmeasured.mesh.axes = {{"fsdp", 4}};
   set_stack(unmeasured, Stack::tunix);
@@ -172,7 +173,7 @@ TEST(Proposal, KeepsWhatWasFittedForOthersWithWhereItIsFrom) {
 }
 
 TEST(Proposal, NamesThatAreNotFittedStayAsTheyWereAccepted) {
-  const std::vector<Measurement> rows = measured(0.8, Purpose::calibration);
+  const std::vector<Measurement> rows = measured(0.8, MeasurementUse::calibration);
   ProposalInput first = input(rows);
   first.options.names = {"memory"};
   ProposalInput second = input(rows);
@@ -185,17 +186,17 @@ TEST(Proposal, NamesThatAreNotFittedStayAsTheyWereAccepted) {
 
 TEST(Proposal, RefusesWhatCannotBeFittedAndStopsWhenAsked) {
   EXPECT_THROW(propose(input({})), Error);
-  EXPECT_THROW(propose(input(measured(0.8, Purpose::holdout))), Error);
-  ProposalInput in = input(measured(0.8, Purpose::calibration));
+  EXPECT_THROW(propose(input(measured(0.8, MeasurementUse::holdout))), Error);
+  ProposalInput in = input(measured(0.8, MeasurementUse::calibration));
   in.options.names = {"runtime_bytes"};
   EXPECT_THROW(propose(in), Error);
   std::stop_source stop;
   stop.request_stop();
-  EXPECT_THROW(propose(input(measured(0.8, Purpose::calibration)), {}, stop.get_token()), Error);
+  EXPECT_THROW(propose(input(measured(0.8, MeasurementUse::calibration)), {}, stop.get_token()), Error);
 }
 
 TEST(Proposal, ARowThatCannotBePredictedIsOneNote) {
-  std::vector<Measurement> rows = measured(0.8, Purpose::calibration, 3);
+  std::vector<Measurement> rows = measured(0.8, MeasurementUse::calibration, 3);
   rows[1].request.mesh.axes = {{"fsdp", 0}};
   const Proposal p = propose(input(rows));
   EXPECT_EQ(p.rows.size(), 2U);
@@ -212,24 +213,24 @@ struct OwnCalibration : testing::Test {
 };
 
 TEST_F(OwnCalibration, IsWrittenWhenAcceptedAndReadAsItWasProposed) {
-  const Proposal p = propose(input(measured(0.7, Purpose::calibration)));
+  const Proposal p = propose(input(measured(0.7, MeasurementUse::calibration)));
   EXPECT_FALSE(fs::exists(folder));  // proposing writes nothing
-  EXPECT_FALSE(accept(folder, p).has_value());
-  EXPECT_EQ(loaded().calibration(), own_calibration_file(folder));
+  EXPECT_FALSE(accept_proposal(folder, p).has_value());
+  EXPECT_EQ(loaded().calibration(), user_calibration_file(folder));
   const Calibration back = read_calibration(loaded().calibration());
-  EXPECT_EQ(back.basis.by, Author::user);
+  EXPECT_EQ(back.basis.by, CalibrationAuthor::user);
   EXPECT_EQ(back.basis.source, "steps.json");
   ASSERT_EQ(back.factors.size(), p.calibration.factors.size());
-  const Json document = read_json(own_calibration_file(folder));
+  const Json document = read_json(user_calibration_file(folder));
   EXPECT_EQ(document["rows"].size(), 5U);
   EXPECT_NEAR(document["step_time_of_fitted_rows"]["held_out"]["mean"].get<double>(), p.held_out.mean, 1e-4);
   for (const Json& row : document["rows"]) EXPECT_TRUE(row.contains("error_held_out"));
 }
 
 TEST_F(OwnCalibration, KeptFactorsKeepTheirSourceThroughTheFile) {
-  ProposalInput in = input(measured(0.7, Purpose::calibration));
+  ProposalInput in = input(measured(0.7, MeasurementUse::calibration));
   in.in_force = shipped_calibration();
-  accept(folder, propose(in));
+  accept_proposal(folder, propose(in));
   Request own = small(1, 512), other = small(1, 512, "v6e-1");
   const Calibration back = read_calibration(loaded().calibration());
   apply(back, own);
@@ -239,32 +240,33 @@ TEST_F(OwnCalibration, KeptFactorsKeepTheirSourceThroughTheFile) {
 }
 
 TEST_F(OwnCalibration, ThePreviousOneIsKeptAndComesBackToTheByte) {
-  const auto first = accept(folder, propose(input(measured(0.7, Purpose::calibration))));
+  const auto first = accept_proposal(folder, propose(input(measured(0.7, MeasurementUse::calibration))));
   EXPECT_FALSE(first);
-  const std::string one = *own_calibration(folder);
-  const auto before = accept(folder, propose(input(measured(0.9, Purpose::calibration))));
+  const std::string one = *user_calibration(folder);
+  const auto before = accept_proposal(folder, propose(input(measured(0.9, MeasurementUse::calibration))));
   ASSERT_TRUE(before);
   EXPECT_EQ(*before, one);
   EXPECT_EQ(read_file(folder / "calibration.json.bak"), one);
-  put_back(folder, before);
-  EXPECT_EQ(*own_calibration(folder), one);
-  put_back(folder, first);
-  EXPECT_FALSE(own_calibration(folder));
+  restore_calibration(folder, before);
+  EXPECT_EQ(*user_calibration(folder), one);
+  restore_calibration(folder, first);
+  EXPECT_FALSE(user_calibration(folder));
 }
 
 TEST_F(OwnCalibration, RemovedTheShippedOneIsInForce) {
-  accept(folder, propose(input(measured(0.7, Purpose::calibration))));
-  const std::string mine = *own_calibration(folder);
-  EXPECT_EQ(remove_own_calibration(folder), mine);
+  accept_proposal(folder, propose(input(measured(0.7, MeasurementUse::calibration))));
+  const std::string mine = *user_calibration(folder);
+  EXPECT_EQ(remove_user_calibration(folder), mine);
   EXPECT_EQ(loaded().calibration(), fs::path(MW_RESOURCES) / "hardware" / "calibration.json");
   EXPECT_EQ(read_file(folder / "calibration.json.bak"), mine);
-  EXPECT_FALSE(remove_own_calibration(folder).has_value());  // twice is no error
+  EXPECT_FALSE(remove_user_calibration(folder).has_value());  // twice is no error
 }
 
 TEST_F(OwnCalibration, AFolderThatCannotBeWrittenIsOneErrorAndNothingIsLost) {
-  EXPECT_THROW(accept({}, propose(input(measured(0.7, Purpose::calibration, 2)))), Error);
+  EXPECT_THROW(accept_proposal({}, propose(input(measured(0.7, MeasurementUse::calibration, 2)))), Error);
   const fs::path file = scratch.put("no_folder", "a file");
-  EXPECT_THROW(accept(file / "hardware", propose(input(measured(0.7, Purpose::calibration, 2)))), Error);
+  EXPECT_THROW(accept_proposal(file / "hardware", propose(input(measured(0.7, MeasurementUse::calibration, 2)))),
+               Error);
   EXPECT_EQ(read_file(file), "a file");
 }
 

@@ -40,12 +40,12 @@ Bytes activations(const Request& r) {
 TEST(Recomputation, StopsBeforeTheLastProductUnlessANormReadsIt) {
   const Product down{.in = 1, .out = 1, .role = Role::down_proj}, gate{.in = 1, .out = 1, .role = Role::gate_proj};
   Request llama = titan();
-  EXPECT_FALSE(computed_again(llama, down));
-  EXPECT_TRUE(computed_again(llama, gate));
-  EXPECT_TRUE(computed_again(request("gemma3-1b", Stack::tunix, "v5e-1"), down));      // a norm follows
-  EXPECT_TRUE(computed_again(request("llama2-7b", Stack::megatron, "1xh100"), down));  // reentrant
+  EXPECT_FALSE(recomputes_product(llama, down));
+  EXPECT_TRUE(recomputes_product(llama, gate));
+  EXPECT_TRUE(recomputes_product(request("gemma3-1b", Stack::tunix, "v5e-1"), down));      // a norm follows
+  EXPECT_TRUE(recomputes_product(request("llama2-7b", Stack::megatron, "1xh100"), down));  // reentrant
   const double before = step(llama);
-  llama.habits.recomputation = Habits::Recomputation::whole;
+  llama.profile.recomputation = StackProfile::Recomputation::whole;
   EXPECT_GT(step(llama), before * 1.03);
 }
 
@@ -54,18 +54,19 @@ TEST(Recomputation, SavingOutputsTradesMemoryForTime) {
   none.train.remat = model::Remat::none;
   const double layer = step(r);
   const Bytes held = activations(r);
-  r.train.saved = {Saved::attention, Saved::q_proj, Saved::v_proj, Saved::gate_proj, Saved::down_proj};
+  r.train.saved = {SavedActivation::attention, SavedActivation::q_proj, SavedActivation::v_proj,
+                   SavedActivation::gate_proj, SavedActivation::down_proj};
   EXPECT_LT(step(r), layer);
   EXPECT_GT(step(r), step(none));
   EXPECT_GT(activations(r), held);
   EXPECT_LT(activations(r), activations(none));
-  EXPECT_FALSE(attention_again(r));
-  EXPECT_FALSE(computed_again(r, {.in = 1, .out = 1, .role = Role::gate_proj}));
+  EXPECT_FALSE(recomputes_attention(r));
+  EXPECT_FALSE(recomputes_product(r, {.in = 1, .out = 1, .role = Role::gate_proj}));
 }
 
 TEST(Recomputation, OnTheHostNothingStaysOnTheDevice) {
   Request r = titan();
-  r.train.saved = {Saved::q_proj};
+  r.train.saved = {SavedActivation::q_proj};
   const Bytes held = activations(r);
   r.train.offload = Offload::host;
   const std::int64_t inputs = 32LL * 4096 * 4096 * 2, queries = inputs;
@@ -75,7 +76,7 @@ TEST(Recomputation, OnTheHostNothingStaysOnTheDevice) {
 TEST(Gradients, OfOneMicroBatchComeAsActivationsGo) {
   Request late = titan(), from_start = titan();
   late.train.remat = from_start.train.remat = model::Remat::none;
-  from_start.habits.gradient_buffers = Habits::GradientBuffers::from_start;
+  from_start.profile.gradient_buffers = StackProfile::GradientBuffers::from_start;
   const std::int64_t more =
       predict(from_start).memory.at_peak.total().value - predict(late).memory.at_peak.total().value;
   EXPECT_EQ(more, predict(from_start).memory.at_peak[MemoryCategory::gradients].value);

@@ -20,7 +20,7 @@ Request request(const char* model, const char* target, Work work = Work::train) 
   r.target = catalogue().target(target);
   if (const auto* price = catalogue().price(r.target.chip.id)) r.price = *price;
   r.work = work;
-  set_stack(r, usual_stack(r.target.chip.vendor, work));
+  set_stack(r, default_stack(r.target.chip.vendor, work));
   r.mesh = {{{"fsdp", 1}, {"tp", r.target.devices()}}};
   r.rank = 64;
   r.alpha = 64;
@@ -177,7 +177,7 @@ TEST(SmallestChanges, EachOfThemFitsAndNoPartOfItDoes) {
   const auto changes = smallest_changes(r);
   ASSERT_FALSE(changes.empty());
   const SearchResult all = search(std::span(&r, 1), {});
-  for (const Change& c : changes) {
+  for (const PlanChange& c : changes) {
     SCOPED_TRACE(c.label);
     // The candidate it leads to.
     const auto to = std::find_if(all.candidates.begin(), all.candidates.end(), [&](const Candidate& x) {
@@ -189,11 +189,11 @@ TEST(SmallestChanges, EachOfThemFitsAndNoPartOfItDoes) {
     EXPECT_EQ(plan.memory.at_peak.total(), c.peak);
     EXPECT_NEAR(c.slowdown, plan.step.seconds.value / predict(r).step.seconds.value - 1, 1e-12);
     // One setting less and it does not fit.
-    const Choice own = choice_of(r);
-    const auto fits = [&](Choice part) { return predict(with_choice(r, part)).fits(); };
+    const PlanChoice own = choice_of(r);
+    const auto fits = [&](PlanChoice part) { return predict(with_choice(r, part)).fits(); };
     if (c.settings == 1) continue;
     for (int skip = 0; skip < 4; ++skip) {
-      Choice part = to->choice;
+      PlanChoice part = to->choice;
       if (skip == 0) part.mesh = own.mesh;
       if (skip == 1) part.batch = own.batch, part.accumulation = own.accumulation;
       if (skip == 2) part.remat = own.remat;
@@ -211,7 +211,7 @@ TEST(SmallestChanges, HalfTheWeightsIsOneOfThem) {
   r.target.chip.memory.value = 0.9 * static_cast<double>(predict(r).memory.at_peak.total().value);
   ASSERT_FALSE(predict(r).fits());
   const auto changes = smallest_changes(r);
-  ASSERT_TRUE(std::any_of(changes.begin(), changes.end(), [](const Change& c) {
+  ASSERT_TRUE(std::any_of(changes.begin(), changes.end(), [](const PlanChange& c) {
     return c.edits.back() == lint::Edit{"train.dtype", "bf16"} || c.edits.front() == lint::Edit{"train.dtype", "bf16"};
   }));
 }

@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "core/plan/time/step_sums.h"
+#include "core/plan/time/step_collectives.h"
 #include "core/plan/time/step_time.h"
 #include "tests/plan/requests.h"
 
@@ -148,18 +148,18 @@ TEST(ServeStep, AttentionOfLongHeadsOnGpusIsTritons) {
 TEST(ServeStep, SchedulingAheadTakesTheHostOutOfTheStep) {
   Request r = tpu();
   const double between = ServeStepModel(r).seconds({.decoding = 8});
-  schedule_ahead(r);
+  enable_async_scheduling(r);
   EXPECT_NEAR(between - ServeStepModel(r).seconds({.decoding = 8}), 4.5e-3 - 0.5e-3, 1e-9);
 }
 
 TEST(ServeStep, SumsOfAnyCountAreThoseOfItsOwnList) {
   for (const Request& r : {tpu(), gpu(), server("gemma3-1b", "v6e-8", Stack::vllm_tpu, 8)}) {
-    const LocalModel m = local_model(r, mesh::Use::sampling);
-    const StepSums::List list = [&](std::int64_t count) {
+    const LocalModel m = local_model(r, mesh::ShardingUse::sampling);
+    const StepCollectives::List list = [&](std::int64_t count) {
       return step_collectives(r, m.config, m.placement,
-                              completed({.work = mesh::Work::decode, .rows = count, .tokens = 1}, r));
+                              complete_step_shape({.work = mesh::StepKind::decode, .rows = count, .tokens = 1}, r));
     };
-    StepSums sums(list);
+    StepCollectives sums(list);
     for (const std::int64_t count : {1, 7, 30, 64, 100, 2048, 99999, 3000000}) {
       const auto own = list(count);
       const auto& told = sums.of(count);

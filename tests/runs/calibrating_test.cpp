@@ -128,7 +128,7 @@ TEST_F(Calibrating, ThePlanSaysWhoCalibratedItUntilThatIsRemoved) {
   for (const auto& [key, value] : {std::pair{"model.id", "gemma3-1b"}, {"target.id", "v5e-1"}, {"mesh.fsdp", "1"}})
     e.set(key, value);
   const Design before = design(e, catalogue());
-  plan::accept(own, *of({file(rows(1.3))}).proposal);
+  plan::accept_proposal(own, *of({file(rows(1.3))}).proposal);
   const Design after = design(e, catalogue());
   EXPECT_GT(after.plan().step.seconds.value, before.plan().step.seconds.value * 1.05);
   const auto said = [](const Design& d) {
@@ -141,7 +141,7 @@ TEST_F(Calibrating, ThePlanSaysWhoCalibratedItUntilThatIsRemoved) {
   EXPECT_THAT(said(before), testing::Not(HasSubstr("by you")));
   EXPECT_THAT(said(after), AllOf(HasSubstr("efficiencies: calibrated " + by), HasSubstr("Calibrated: " + by),
                                  HasSubstr("; calibrated " + by)));
-  plan::remove_own_calibration(own);
+  plan::remove_user_calibration(own);
   const Design again = design(e, catalogue());
   EXPECT_DOUBLE_EQ(again.plan().step.seconds.value, before.plan().step.seconds.value);
   EXPECT_THAT(said(again), testing::Not(HasSubstr("by you")));
@@ -150,8 +150,8 @@ TEST_F(Calibrating, ThePlanSaysWhoCalibratedItUntilThatIsRemoved) {
 // Fitting again what is in force already gives the same: factors are on the defaults, not on each other.
 TEST_F(Calibrating, AcceptedTwiceIsAcceptedOnce) {
   const fs::path steps = file(rows(1.3));
-  plan::accept(own, *of({steps}).proposal);
-  const std::string once = *plan::own_calibration(own);
+  plan::accept_proposal(own, *of({steps}).proposal);
+  const std::string once = *plan::user_calibration(own);
   const Calibrated again = of({steps});
   EXPECT_NEAR(again.proposal->efficiencies[0].after, again.proposal->efficiencies[0].before, 1e-3);
   EXPECT_LT(again.proposal->now.mean, again.proposal->held_out.mean);
@@ -176,7 +176,7 @@ TEST_F(Calibrating, RunsOfThisMachineTellItsSpeed) {
   const Calibrated c = of({}, {run});
   EXPECT_LT(c.proposal->fitted.mean, 0.1);
   EXPECT_GT(c.proposal->now.mean, 1);
-  plan::accept(own, *c.proposal);
+  plan::accept_proposal(own, *c.proposal);
   EXPECT_TRUE(speed_known(design(e, catalogue())));
   // Fitted again it is the same row: an earlier calibration is no part of it.
   const Calibrated again = of({}, {run});

@@ -56,7 +56,7 @@ TEST(ShardRows, GatherTheTensorsOfEveryLayer) {
   for (const ShardRow& r : shard_rows(d)) {
     tensors += static_cast<std::size_t>(r.count);
     held += r.per_device;
-    EXPECT_NE(designer::find(d.placement, r.first), nullptr) << r.first;
+    EXPECT_NE(mesh::find_tensor(d.placement, r.first), nullptr) << r.first;
     EXPECT_EQ(r.name.starts_with("layers.*."), r.count > 1) << r.name;
   }
   EXPECT_EQ(tensors, d.placement.tensors.size() + d.placement.adapters.size());

@@ -45,7 +45,7 @@ Experiment with(const Sets& sets) {
 Diagnosis look(const Experiment& e, DiagnosticFacts known = {}) {
   if (!known.real_share) known.real_share = 0.9;
   if (!known.system_turns) known.system_turns = false;
-  if (!known.memory) known.memory = lint::MemoryFacts{Bytes(100), Bytes(50), Bytes(1)};
+  if (!known.memory) known.memory = lint::MemoryInput{Bytes(100), Bytes(50), Bytes(1)};
   return diagnose(e, catalogue(), known);
 }
 
@@ -405,10 +405,10 @@ TEST(Diagnostics, PaddingAndLogits) {
   padded.real_share = 0.71;
   passes("PAD-1", sound(), padded);
   DiagnosticFacts full;
-  full.memory = lint::MemoryFacts{Bytes(100), Bytes(130), Bytes(60)};
+  full.memory = lint::MemoryInput{Bytes(100), Bytes(130), Bytes(60)};
   trips("LOGITS-1", with({"train.loss_chunk=0"}), full);
   passes("LOGITS-1", sound(), full);
-  full.memory = lint::MemoryFacts{Bytes(100), Bytes(230), Bytes(60)};  // others are in the way
+  full.memory = lint::MemoryInput{Bytes(100), Bytes(230), Bytes(60)};  // others are in the way
   passes("LOGITS-1", with({"train.loss_chunk=0"}), full);
 }
 

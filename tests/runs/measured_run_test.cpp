@@ -28,7 +28,7 @@ TEST(MeasuredRun, IsTheMedianOfTheStepsAfterTheFirst) {
   Store store(folder.path());
   const plan::Measurement m = measured_run(store, run_with(store, {5, 900, 1000, 1100, 40}), catalogue());
   EXPECT_DOUBLE_EQ(m.value, 1000);
-  EXPECT_EQ(m.purpose, plan::Purpose::calibration);
+  EXPECT_EQ(m.purpose, plan::MeasurementUse::calibration);
   EXPECT_EQ(m.request.target.id, "cpu");
   EXPECT_EQ(m.request.stack, plan::Stack::engine);
   EXPECT_EQ(m.request.rank, 8);
@@ -41,7 +41,7 @@ TEST(MeasuredRun, CalibratesThisMachine) {
   const double predicted = plan::predict(probe.request).run.tokens_per_second;
   const plan::Measurement slower =
       measured_run(store, run_with(store, std::vector<double>(9, predicted * 0.8)), catalogue());
-  const plan::Fit f = plan::fit({slower});
+  const plan::CalibrationFit f = plan::fit({slower});
   EXPECT_GT(f.fitted_before.mean, 0.15);
   EXPECT_LT(f.fitted_after.mean, 0.03);
   plan::Request again = slower.request;

@@ -170,7 +170,7 @@ TEST(Search, APlanOnAnotherChipLeavesTheOldOnesPriceBehind) {
   e.set("price.usd_per_chip_hour", "3.5");
   const Searched found = search_experiment(e, {"v6e-8", "v5p-16"}, catalogue(), {});
   const auto edits = [&](const std::string& target) {
-    plan::Choice from = plan::choice_of(found.request), to = from;
+    plan::PlanChoice from = plan::choice_of(found.request), to = from;
     to.target = target;
     std::map<std::string, Json> out;
     for (const lint::Edit& edit : edits_to(found, from, to)) out[edit.key] = edit.value;

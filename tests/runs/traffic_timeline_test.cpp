@@ -93,7 +93,7 @@ TEST(TrafficTimeline, AStepThatComesAgainReplacesWhatFollowedIt) {
 }
 
 TEST(TrafficTimeline, CausesHaveNamesThatFitALegend) {
-  for (const auto cause : {mesh::Cause::gather_shards, mesh::Cause::clumsy_spec, mesh::Cause::partial_sums,
+  for (const auto cause : {mesh::Cause::gather_shards, mesh::Cause::inefficient_spec, mesh::Cause::partial_sums,
                            mesh::Cause::embedding_rows, mesh::Cause::softmax, mesh::Cause::logits}) {
     TrafficTimeline t;
     t.append(1, {1, {{"all-gather", "tp", "forward", mesh::to_string(cause), 0, 1, Bytes(1), 0, 0}}, {}});

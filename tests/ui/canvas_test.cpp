@@ -14,18 +14,19 @@
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
-Q_DECLARE_METATYPE(mw::designer::Choice)
+Q_DECLARE_METATYPE(mw::designer::MeshDesign)
 
 namespace mw::ui {
 namespace {
 
-CanvasDesign design_of(const std::string& model, hardware::Target target, mesh::Mesh mesh, mesh::Rules rules = {}) {
+CanvasDesign design_of(const std::string& model, hardware::Target target, mesh::Mesh mesh,
+                       mesh::ShardingRules rules = {}) {
   CanvasDesign d;
   d.choice = {std::move(mesh), {}, std::move(rules)};
   d.target = std::move(target);
   d.inventory = std::make_shared<model::TensorInventory>(model::catalogue(model));
   d.placement = std::make_shared<mesh::Placement>(
-      mesh::place(*d.inventory, d.choice.mesh, d.choice.rules, {}, mesh::Use::training));
+      mesh::place(*d.inventory, d.choice.mesh, d.choice.rules, {}, mesh::ShardingUse::training));
   d.caption = u"test target"_s;
   return d;
 }
@@ -70,7 +71,7 @@ class CanvasTest : public QObject {
     for (int i = 1; i <= 6; ++i) QTest::mouseMove(window(), from + (to - from) * i / 6);
     if (let_go) QTest::mouseRelease(window(), Qt::LeftButton, {}, to);
   }
-  designer::Choice last(QSignalSpy& spy) { return spy.last().at(0).value<designer::Choice>(); }
+  designer::MeshDesign last(QSignalSpy& spy) { return spy.last().at(0).value<designer::MeshDesign>(); }
   void save(const QString& name) {
     QDir().mkpath(QStringLiteral(MW_PICTURES));
     QVERIFY(canvas_->grab().save(QStringLiteral(MW_PICTURES) % u"/canvas-"_s % name % u".png"_s));
@@ -141,7 +142,7 @@ class CanvasTest : public QObject {
     show(design_of("gemma4-31b", mesh::tpu({2, 4}), two(4, 2)));
     drag(u"fsdp"_s, canvas_->side_at(1).center().toPoint());
     QCOMPARE(dropped_->count(), 1);
-    QCOMPARE(last(*dropped_).places, (std::vector<mesh::AskedPlace>{{"fsdp", {1}}}));
+    QCOMPARE(last(*dropped_).places, (std::vector<mesh::RequestedPlacement>{{"fsdp", {1}}}));
     show(design_of("gemma4-31b", mesh::tpu({2, 4}), two(4, 2)));
     drag(u"fsdp"_s, canvas_->side_at(0).center().toPoint());
     QCOMPARE(dropped_->count(), 0);
@@ -190,7 +191,7 @@ class CanvasTest : public QObject {
     QTest::keyClick(tp, Qt::Key_Right);
     QVERIFY(canvas_->previewing());
     QTest::keyClick(tp, Qt::Key_Return);
-    QCOMPARE(last(*dropped_).places, (std::vector<mesh::AskedPlace>{{"tp", {1}}}));
+    QCOMPARE(last(*dropped_).places, (std::vector<mesh::RequestedPlacement>{{"tp", {1}}}));
     dropped_->clear();
     canvas_->set_design(design_of("gemma4-31b", mesh::tpu({2, 4}), two(2, 4)));
     QTest::keyClick(tp, Qt::Key_Space);
@@ -243,9 +244,9 @@ class CanvasTest : public QObject {
   void every_device_shows_its_piece_and_its_memory() {
     canvas_->set_memory({0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 0.1, 0.0});
     const QImage image = canvas_->grab().toImage();
-    const auto views = designer::piece_views(
-        *designer::find(*design_of("gemma4-31b", mesh::tpu({2, 4}), two(2, 4)).placement, "layers.5.q_proj"), two(2, 4),
-        mesh::lay_out(two(2, 4), mesh::tpu({2, 4})));
+    const auto views = designer::piece_areas(
+        *mesh::find_tensor(*design_of("gemma4-31b", mesh::tpu({2, 4}), two(2, 4)).placement, "layers.5.q_proj"),
+        two(2, 4), mesh::lay_out(two(2, 4), mesh::tpu({2, 4})));
     for (int d = 0; d < 8; ++d) {
       const QRectF box = canvas_->device_at(d);
       QVERIFY(pixels_of(image, box, theme().series(static_cast<int>(views[static_cast<size_t>(d)].index))) > 20);

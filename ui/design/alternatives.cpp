@@ -270,8 +270,8 @@ void Alternatives::restyle() {
 // Every key the search varies is set, whatever the document says by now.
 void Alternatives::apply(int row) {
   if (!found_ || outdated_) return;
-  const plan::Choice to = model_.candidate(row).choice;
-  plan::Choice from = plan::choice_of(found_->request);
+  const plan::PlanChoice to = model_.candidate(row).choice;
+  plan::PlanChoice from = plan::choice_of(found_->request);
   from.target = document_.experiment().string("target.id");
   from.batch = from.accumulation = 0;
   from.loss_chunk = -1;

@@ -67,15 +67,15 @@ void Calibrator::drain() {
 }
 
 bool Calibrator::has_own() const {
-  return can_keep() && is_there(plan::own_calibration_file(folders_.own_hardware));
+  return can_keep() && is_there(plan::user_calibration_file(folders_.own_hardware));
 }
 
 std::string Calibrator::in_force() const {
   const auto file =
-      has_own() ? plan::own_calibration_file(folders_.own_hardware) : plan::own_calibration_file(folders_.hardware);
+      has_own() ? plan::user_calibration_file(folders_.own_hardware) : plan::user_calibration_file(folders_.hardware);
   if (!is_there(file)) return {};
   try {
-    const plan::Basis basis = plan::read_calibration(file).basis;
+    const plan::CalibrationBasis basis = plan::read_calibration(file).basis;
     return has_own() ? plan::to_text(basis) : "the shipped calibration of " + basis.date;
   } catch (const Error& error) {
     return error.what();
@@ -95,18 +95,18 @@ void Calibrator::keep(Write write) {
 
 void Calibrator::accept() {
   if (!answer_ || !answer_->proposal) return;
-  keep([&](const auto& folder) { return plan::accept(folder, *answer_->proposal); });
+  keep([&](const auto& folder) { return plan::accept_proposal(folder, *answer_->proposal); });
 }
 
 void Calibrator::remove() {
-  keep([](const auto& folder) { return plan::remove_own_calibration(folder); });
+  keep([](const auto& folder) { return plan::remove_user_calibration(folder); });
 }
 
 void Calibrator::undo() {
   if (!can_undo()) return;
   const std::optional<std::string> before = before_.back();
   try {
-    plan::put_back(folders_.own_hardware, before);
+    plan::restore_calibration(folders_.own_hardware, before);
   } catch (const Error& error) {
     emit problem(error.problem());
     return;

@@ -60,7 +60,7 @@ QVariant CandidatesModel::number(const plan::Candidate& c, int column) const {
 }
 
 QString CandidatesModel::text(const plan::Candidate& c, int column) const {
-  const plan::Choice& o = c.choice;
+  const plan::PlanChoice& o = c.choice;
   switch (column) {
     case pareto:
       return c.pareto ? u"\u25CF"_s : QString();

@@ -22,7 +22,7 @@ CanvasDesign canvas_design(const runs::DesignPtr& design,
           .inventory = inventory,
           .placement = std::shared_ptr<const mesh::Placement>(design, &design->placement),
           .adapters = plan::adapter_shapes(r, *inventory),
-          .use = r.work == plan::Work::train ? mesh::Use::training : mesh::Use::sampling,
+          .use = r.work == plan::Work::train ? mesh::ShardingUse::training : mesh::ShardingUse::sampling,
           .caption = CanvasPair::tr("%1, %2 devices").arg(qs(r.target.id)).arg(r.mesh.devices())};
 }
 

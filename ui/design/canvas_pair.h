@@ -30,7 +30,7 @@ class CanvasPair : public QSplitter {
   Meshes wanted() const { return wanted_; }
   Meshes shown() const;
   // The design on the live canvas as the document has it.
-  const designer::Choice& given() const { return live_.canvas->given(); }
+  const designer::MeshDesign& given() const { return live_.canvas->given(); }
 
   QByteArray save_layout() const;
   void restore_layout(const QByteArray& state);

@@ -161,11 +161,11 @@ QTableView* DesignPage::table(QAbstractTableModel& model, const QString& name) {
 
 // What is carried over the canvas is priced as if it were dropped; the document changes with the drop.
 void DesignPage::wire_canvas() {
-  connect(&canvas(), &MeshCanvas::previewed, this, [this](const designer::Choice& choice) {
+  connect(&canvas(), &MeshCanvas::previewed, this, [this](const designer::MeshDesign& choice) {
     if (shown_) pricer_.ask(runs::with_choice(document_.experiment(), canvases_->given(), choice));
   });
   connect(&canvas(), &MeshCanvas::preview_ended, this, [this] { pricer_.ask(document_); });
-  connect(&canvas(), &MeshCanvas::dropped, this, [this](const designer::Choice& choice, const QString& text) {
+  connect(&canvas(), &MeshCanvas::dropped, this, [this](const designer::MeshDesign& choice, const QString& text) {
     document_.replace(runs::with_choice(document_.experiment(), canvases_->given(), choice), text);
   });
   connect(shards_table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,

@@ -35,7 +35,7 @@ MeshCanvas::MeshCanvas(Editing editing, QWidget* parent)
   fix_->hide();
   connect(fix_, &QPushButton::clicked, this, [this] {
     if (!outcome_ || !outcome_->nearest) return;
-    const designer::Choice choice = *outcome_->nearest;
+    const designer::MeshDesign choice = *outcome_->nearest;
     const QString text = fix_->text();
     const bool same = choice == given_.choice;
     cancel();
@@ -77,13 +77,14 @@ void MeshCanvas::show_given() {
 }
 
 // False where the mesh does not fit its target: then only the axes are shown, to be changed.
-bool MeshCanvas::build(Scene& scene, const designer::Choice& choice, std::shared_ptr<const mesh::Placement> placement) {
+bool MeshCanvas::build(Scene& scene, const designer::MeshDesign& choice,
+                       std::shared_ptr<const mesh::Placement> placement) {
   try {
     Scene made;
     made.layout = mesh::lay_out(choice.mesh, design_.target, choice.places);
     made.choice = choice;
     made.placement = std::move(placement);
-    made.picture = designer::picture(design_.target, made.layout);
+    made.picture = designer::canvas_picture(design_.target, made.layout);
     select_tensor(made);
     scene = std::move(made);
     return true;
@@ -94,12 +95,12 @@ bool MeshCanvas::build(Scene& scene, const designer::Choice& choice, std::shared
 }
 
 void MeshCanvas::select_tensor(Scene& scene) const {
-  scene.tensor = scene.placement ? designer::find(*scene.placement, tensor_) : nullptr;
+  scene.tensor = scene.placement ? mesh::find_tensor(*scene.placement, tensor_) : nullptr;
   scene.pieces.clear();
-  if (scene.tensor) scene.pieces = designer::piece_views(*scene.tensor, scene.choice.mesh, scene.layout);
+  if (scene.tensor) scene.pieces = designer::piece_areas(*scene.tensor, scene.choice.mesh, scene.layout);
   scene.edges.clear();
   for (const CanvasTraffic& t : traffic_)
-    scene.edges.push_back(designer::edges(scene.choice.mesh, scene.layout, ss(t.axis)));
+    scene.edges.push_back(designer::axis_edges(scene.choice.mesh, scene.layout, ss(t.axis)));
 }
 
 void MeshCanvas::set_tensor(const std::string& name) {
@@ -140,7 +141,7 @@ void MeshCanvas::select_device(int device) {
 
 QString MeshCanvas::summary() const {
   QString text = design_.caption % u": "_s % qs(mesh::to_text(shown_.choice.mesh));
-  if (const mesh::Placed* t = shown_.tensor)
+  if (const mesh::PlacedTensor* t = shown_.tensor)
     text += u"; "_s % qs(t->name) % u' ' % qs(mesh::to_text(t->spec)) % u", "_s %
             (t->shards == 1 ? tr("the same on all devices") : tr("%1 pieces").arg(t->shards));
   else if (!tensor_.empty())
@@ -166,7 +167,7 @@ void MeshCanvas::show_chips() {
   }
   const bool placed = shown_.layout.axes.size() == axes.size();
   for (size_t i = 0; i < axes.size(); ++i) {
-    const QString place = placed ? qs(designer::place_text(shown_.layout.axes[i], shown_.picture)) : QString();
+    const QString place = placed ? qs(designer::placement_text(shown_.layout.axes[i], shown_.picture)) : QString();
     // A size that is refused is shown all the same: it is what the hand asks for.
     int size = axes[i].size;
     if (action_ && action_->kind == designer::Action::Kind::resize && action_->axis == axes[i].name)
@@ -213,7 +214,7 @@ void MeshCanvas::place_all() {
   for (const designer::CanvasSide& s : shown_.picture.sides)
     if (s.where == designer::CanvasSide::Where::layers || s.where == designer::CanvasSide::Where::chip)
       grid_area_.setHeight(grid_area_.height() - kSide);
-  const designer::Picture& p = shown_.picture;
+  const designer::CanvasPicture& p = shown_.picture;
   if (p.width <= 0 || p.height <= 0) return;
   pitch_ = std::max(1.0, std::min({grid_area_.width() / p.width, grid_area_.height() / p.height, kMostPitch}));
   origin_ = grid_area_.center() - QPointF(p.width, p.height) * pitch_ / 2;
@@ -273,7 +274,7 @@ QRectF MeshCanvas::side_at(int dimension) const {
 }
 
 QRectF MeshCanvas::tensor_dimension_at(int index) const {
-  const mesh::Placed* t = shown_.tensor;
+  const mesh::PlacedTensor* t = shown_.tensor;
   if (!t || short_of_height() || index < 0 || index >= static_cast<int>(t->dims.size())) return {};
   const double n = static_cast<double>(t->dims.size());
   const double width = std::min(110.0, (tensor_area_.width() - 6 * (n - 1)) / n);

@@ -21,12 +21,12 @@ class QToolButton;
 namespace mw::ui {
 
 struct CanvasDesign {
-  designer::Choice choice{};
+  designer::MeshDesign choice{};
   hardware::Target target{};
   std::shared_ptr<const model::TensorInventory> inventory{};
   std::shared_ptr<const mesh::Placement> placement{};  // of `choice`
   std::vector<mesh::AdapterShape> adapters{};
-  mesh::Use use = mesh::Use::training;
+  mesh::ShardingUse use = mesh::ShardingUse::training;
   QString caption{};  // "v5p-8, 2x2x1, links 90 GB/s"
 };
 struct CanvasTraffic {  // a collective of the selected tensor, in words; its links are drawn
@@ -52,8 +52,8 @@ class MeshCanvas : public QWidget {
   bool has_tensor() const { return shown_.tensor != nullptr; }
   int selected_device() const { return selected_; }
   int devices() const { return static_cast<int>(shown_.picture.devices.size()); }
-  const designer::Choice& shown() const { return shown_.choice; }  // previewed or given
-  const designer::Choice& given() const { return given_.choice; }  // what an action starts from
+  const designer::MeshDesign& shown() const { return shown_.choice; }  // previewed or given
+  const designer::MeshDesign& given() const { return given_.choice; }  // what an action starts from
   bool held() const { return hold_ != Hold::none; }
   bool previewing() const { return outcome_ && outcome_->accepted; }
   QString message() const { return message_; }  // a refusal, or why nothing can be drawn
@@ -69,9 +69,9 @@ class MeshCanvas : public QWidget {
 
  signals:
   // While something is dragged, scrolled or carried over a place where it can go; then one of the two below.
-  void previewed(const mw::designer::Choice& choice, const QString& text);
+  void previewed(const mw::designer::MeshDesign& choice, const QString& text);
   void preview_ended();
-  void dropped(const mw::designer::Choice& choice, const QString& text);
+  void dropped(const mw::designer::MeshDesign& choice, const QString& text);
   void refused(const QString& reason);
   void device_selected(int device);  // by mouse or keys; -1: none
 
@@ -88,16 +88,16 @@ class MeshCanvas : public QWidget {
  private:
   enum class Hold { none, mouse, keys, carried, wheel };
   struct Scene {  // a design ready to draw
-    designer::Choice choice;
+    designer::MeshDesign choice;
     std::shared_ptr<const mesh::Placement> placement;
     mesh::Layout layout;
-    designer::Picture picture;
-    const mesh::Placed* tensor = nullptr;
-    std::vector<designer::PieceView> pieces;
+    designer::CanvasPicture picture;
+    const mesh::PlacedTensor* tensor = nullptr;
+    std::vector<designer::PieceArea> pieces;
     std::vector<std::vector<designer::CanvasEdge>> edges;  // of each traffic entry
   };
 
-  bool build(Scene& scene, const designer::Choice& choice, std::shared_ptr<const mesh::Placement> placement);
+  bool build(Scene& scene, const designer::MeshDesign& choice, std::shared_ptr<const mesh::Placement> placement);
   void select_tensor(Scene& scene) const;
   void show_given();
   void show_chips();
@@ -118,7 +118,7 @@ class MeshCanvas : public QWidget {
   void remove(const QString& axis);
   void add_axis();
   void attempt(const designer::Action& action);
-  const designer::Outcome& outcome_of(const designer::Action& action);
+  const designer::ActionResult& outcome_of(const designer::Action& action);
   void commit();
   void cancel();
   void leave_preview();
@@ -164,8 +164,9 @@ class MeshCanvas : public QWidget {
   QString held_axis_;
   QPoint grabbed_at_, cursor_;
   std::optional<designer::Action> action_;
-  std::optional<designer::Outcome> outcome_;
-  std::vector<std::pair<designer::Action, designer::Outcome>> tried_;  // from what is given: a drag goes to and fro
+  std::optional<designer::ActionResult> outcome_;
+  std::vector<std::pair<designer::Action, designer::ActionResult>>
+      tried_;  // from what is given: a drag goes to and fro
   int carried_ = -1;
   QString message_;
   bool drawable_ = false;

@@ -17,7 +17,7 @@ namespace {
 constexpr int kStepPixels = 28;  // of a drag along the row for the next size
 constexpr int kRowBelow = 14;    // so far below the row a drag still is about the size
 
-designer::Subject subject_of(const CanvasDesign& design) {
+designer::DesignContext subject_of(const CanvasDesign& design) {
   return {design.inventory.get(), &design.target, design.adapters, design.use};
 }
 
@@ -137,7 +137,7 @@ void MeshCanvas::remove(const QString& axis) {
   cancel();
   const std::string name = ss(axis);
   const bool laid = std::any_of(given_.choice.places.begin(), given_.choice.places.end(),
-                                [&](const mesh::AskedPlace& p) { return p.axis == name; });
+                                [&](const mesh::RequestedPlacement& p) { return p.axis == name; });
   hold_ = Hold::keys;
   held_axis_ = axis;
   if (AxisChip* c = chip(axis)) cursor_ = c->geometry().bottomLeft();
@@ -183,7 +183,7 @@ void MeshCanvas::attempt(const Action& action) {
   redraw();
 }
 
-const designer::Outcome& MeshCanvas::outcome_of(const Action& action) {
+const designer::ActionResult& MeshCanvas::outcome_of(const Action& action) {
   const auto at = std::find_if(tried_.begin(), tried_.end(), [&](const auto& t) { return t.first == action; });
   if (at != tried_.end()) return at->second;
   tried_.emplace_back(action, designer::try_action(subject_of(design_), given_.choice, *design_.placement, action));
@@ -208,7 +208,7 @@ void MeshCanvas::commit() {
   hold_ = Hold::none;
   if (!action_ || !outcome_) return;
   if (!outcome_->accepted) return offer_fix();
-  const designer::Outcome done = *outcome_;
+  const designer::ActionResult done = *outcome_;
   action_.reset();
   outcome_.reset();
   if (done.choice == given_.choice) {

@@ -188,7 +188,7 @@ void MeshCanvas::paint_device(QPainter& p, int device) const {
   const size_t i = static_cast<size_t>(device);
   const double bar = memory_.empty() ? 0 : std::clamp(box.height() * 0.13, 2.0, 9.0);
   if (i < shown_.pieces.size()) {
-    const designer::PieceView& v = shown_.pieces[i];
+    const designer::PieceArea& v = shown_.pieces[i];
     const QColor color = v.index < 0 ? mix(t.panel, t.text, 0.1) : piece_color(v.index);
     if (box.width() < kRoomy) {
       p.fillRect(box.adjusted(1, 1, -1, -1 - bar), color);
@@ -264,7 +264,7 @@ void MeshCanvas::paint_edges(QPainter& p) const {
   for (size_t i = 0; i < traffic_.size(); ++i) draw(shown_.edges[i], axis_color(traffic_[i].axis), width);
   for (const AxisChip* c : chips_)
     if (c->attended())
-      draw(designer::edges(shown_.choice.mesh, shown_.layout, ss(c->axis())), axis_color(c->axis()), width);
+      draw(designer::axis_edges(shown_.choice.mesh, shown_.layout, ss(c->axis())), axis_color(c->axis()), width);
 }
 
 void MeshCanvas::paint_labels(QPainter& p) const {
@@ -293,7 +293,7 @@ void MeshCanvas::paint_tensor(QPainter& p) const {
     draw_small(p, line, Qt::AlignLeft | Qt::AlignVCenter, why, t.muted);
     return;
   }
-  const mesh::Placed& tensor = *shown_.tensor;
+  const mesh::PlacedTensor& tensor = *shown_.tensor;
   const QString where = short_of_height() ? qs(mesh::to_text(tensor.spec)) : qs(tensor.rule);
   const int room_for_name = static_cast<int>(line.width()) - p.fontMetrics().horizontalAdvance(where) - 10;
   draw_small(p, line, Qt::AlignRight | Qt::AlignVCenter, where, t.muted);
@@ -327,7 +327,7 @@ void MeshCanvas::paint_tensor(QPainter& p) const {
 
 void MeshCanvas::paint_dimensions(QPainter& p) const {
   const Theme& t = theme();
-  const mesh::Placed& tensor = *shown_.tensor;
+  const mesh::PlacedTensor& tensor = *shown_.tensor;
   const bool held = hold_ == Hold::mouse || hold_ == Hold::carried;
   for (size_t d = 0; d < tensor.dims.size(); ++d) {
     const QRectF box = tensor_dimension_at(static_cast<int>(d));
@@ -336,8 +336,8 @@ void MeshCanvas::paint_dimensions(QPainter& p) const {
     p.setPen(QPen(edge, aimed ? 2 : 1, held ? Qt::DashLine : Qt::SolidLine));
     p.setBrush(aimed ? mix(t.panel, edge, 0.25) : mix(t.panel, t.text, 0.04));
     p.drawRoundedRect(box, 4, 4);
-    draw_small(p, box.adjusted(6, 3, -4, -22), Qt::AlignLeft | Qt::AlignVCenter, qs(mesh::key_of(tensor.dims[d].axis)),
-               t.text);
+    draw_small(p, box.adjusted(6, 3, -4, -22), Qt::AlignLeft | Qt::AlignVCenter,
+               qs(mesh::axis_key(tensor.dims[d].axis)), t.text);
     const QRectF below = box.adjusted(6, 22, -5, -3);
     const QString size = QString::number(tensor.dims[d].size);
     draw_small(p, below, Qt::AlignLeft | Qt::AlignVCenter, size, t.text);

@@ -152,7 +152,7 @@ void MainWindow::price_tokens() {
   runs::TokenPrice price{.per_padded_token = Seconds(1 / run.padded_tokens_per_second), .per_hour = {}};
   if (run.usd_per_hour > 0) price.per_hour = Usd(run.usd_per_hour);
   data_->set_price(price,
-                   d->request().lengths.rows == plan::Rows::padded ? runs::PadTo::max_len : runs::PadTo::longest);
+                   d->request().lengths.rows == plan::RowLayout::padded ? runs::PadTo::max_len : runs::PadTo::longest);
 }
 
 }  // namespace mw::ui

@@ -42,7 +42,7 @@ Cluster::Impl::Impl(const model::Config& c, const ClusterOptions& o)
 }
 
 void Cluster::Impl::place(const std::vector<mesh::AdapterShape>& adapters) {
-  mesh::Placement fresh = mesh::place(inventory, options.mesh, options.rules, adapters, mesh::Use::training);
+  mesh::Placement fresh = mesh::place(inventory, options.mesh, options.rules, adapters, mesh::ShardingUse::training);
   placement.adapters = std::move(fresh.adapters);
   placement.problems = std::move(fresh.problems);
   if (placement.tensors.empty()) placement.tensors = std::move(fresh.tensors);

@@ -19,7 +19,7 @@ namespace mw::engine {
 
 struct ClusterOptions {
   mesh::Mesh mesh{};  // no axes, or all of size 1: one device
-  mesh::Rules rules{};
+  mesh::ShardingRules rules{};
   model::WeightType weights = model::WeightType::f32;
   Use use = Use::training;  // of one device; a mesh keeps its weights for training
   Bytes capacity{};         // of each device; 0: no limit

@@ -21,7 +21,7 @@ const mesh::Placement& possible(const mesh::Placement& placement) {
 }
 
 const ClusterOptions& possible(const ClusterOptions& options) {
-  for (const Problem& p : mesh::check(options.mesh, 0)) throw Error(p);
+  for (const Problem& p : mesh::check_mesh(options.mesh, 0)) throw Error(p);
   if (options.weights == model::WeightType::int8)
     throw Error({.id = "DTYPE",
                  .message = "int8 weights run on one device only",
@@ -156,7 +156,7 @@ void Cluster::Many::add_lora(const LoraOptions& lora, std::uint64_t seed) {
   const std::vector<ResolvedLora> resolved = resolve_lora(inventory, lora);
   adapter_flows.clear();
   for (size_t i = 0; i < placement.adapters.size(); ++i) {
-    const mesh::Placed& p = placement.adapters[i];
+    const mesh::PlacedTensor& p = placement.adapters[i];
     const ResolvedLora& r = resolved[i / 2];
     adapter_flows.push_back(flows.of(p, slices_of([&](const mesh::LocalConfig& local) {
                                        return mesh::local_slice(local, r.target, p.role, r.rank);
@@ -178,11 +178,11 @@ void Cluster::Many::train(model::TrainMethod method, AdamWOptions adamw) {
   list_trained(method == model::TrainMethod::full ? placement.tensors : placement.adapters);
 }
 
-void Cluster::Many::list_trained(const std::vector<mesh::Placed>& list) {
+void Cluster::Many::list_trained(const std::vector<mesh::PlacedTensor>& list) {
   trained.clear();
   for (const Parameter& p : nodes[0]->shards->parameters()) {
     const auto placed =
-        std::find_if(list.begin(), list.end(), [&](const mesh::Placed& one) { return one.name == p.name; });
+        std::find_if(list.begin(), list.end(), [&](const mesh::PlacedTensor& one) { return one.name == p.name; });
     trained.push_back({p.name, placed->total(), p.decays});
   }
 }

@@ -58,7 +58,7 @@ struct Cluster::Many final : Cluster::Impl {
   void each(const std::function<void(Node&)>& work, std::stop_token stop = {});
   void named(const Port& port, const std::function<void()>& work) const;
   void localise();
-  void list_trained(const std::vector<mesh::Placed>& list);
+  void list_trained(const std::vector<mesh::PlacedTensor>& list);
   template <class SliceOf>
   std::vector<mesh::LocalSlice> slices_of(const SliceOf& slice_of) const;
   template <class Values>
@@ -72,7 +72,7 @@ struct Cluster::Many final : Cluster::Impl {
   LossSum step(const TokenBatch& batch, const StepOptions& whole, std::stop_token stop, const Run& run);
 
   Fabric fabric;
-  const mesh::WorkingForm form;
+  const mesh::ComputeSharding form;
   Flows flows;
   std::vector<mesh::LocalConfig> locals;  // by device
   std::vector<std::shared_ptr<const Flow>> weight_flows, adapter_flows;

@@ -15,7 +15,7 @@ void Cluster::Many::zero_gradients() {
 }
 
 Cluster::Many::Rows Cluster::Many::rows_of(int device, int all) const {
-  const mesh::Range r = mesh::rows_of(mesh::batch_share(options.mesh, device), all);
+  const mesh::Range r = mesh::batch_rows(mesh::batch_slice(options.mesh, device), all);
   return {static_cast<int>(r.begin), static_cast<int>(r.end - r.begin)};
 }
 // One device of those that have the same rows.

@@ -20,14 +20,14 @@ const model::Config& checked(const model::Config& config) {
 
 }  // namespace
 
-MeshCollectives::MeshCollectives(const model::Config& config, const mesh::WorkingForm& working_form,
+MeshCollectives::MeshCollectives(const model::Config& config, const mesh::ComputeSharding& working_form,
                                  const mesh::Placement& placement, Port& device_port)
     : whole_(checked(config)),
       form_(working_form),
       port_(device_port),
       local_(mesh::local_config(config, working_form, placement, device_port.mesh(), device_port.device())) {
-  if (const mesh::Placed* table = form_.find(Role::ple_embed, -1)) ple_vocab_axes_ = form_.parallel(*table);
-  if (const mesh::Placed* table = form_.find(Role::embed, -1)) {
+  if (const mesh::PlacedTensor* table = form_.find(Role::ple_embed, -1)) ple_vocab_axes_ = form_.parallel(*table);
+  if (const mesh::PlacedTensor* table = form_.find(Role::embed, -1)) {
     vocab_axes_ = form_.parallel(*table);
     for (size_t d = 0; d < table->dims.size(); ++d)
       for (const std::string& name : table->spec.dims[d])

@@ -14,8 +14,8 @@ namespace mw::engine {
 class MeshCollectives final : public CollectiveHooks {
  public:
   // The working form and the port must outlive it. Throws what check_model and mesh::local_config throw.
-  MeshCollectives(const model::Config& config, const mesh::WorkingForm& working_form, const mesh::Placement& placement,
-                  Port& device_port);
+  MeshCollectives(const model::Config& config, const mesh::ComputeSharding& working_form,
+                  const mesh::Placement& placement, Port& device_port);
 
   const model::Config& whole_config() const override { return whole_; }
   const mesh::LocalConfig& local() const override { return local_; }
@@ -41,7 +41,7 @@ class MeshCollectives final : public CollectiveHooks {
   void all_reduce(mesh::AxisSet axes, const CallFor& why, std::span<float> values, Reduce how = Reduce::sum);
 
   model::Config whole_;
-  const mesh::WorkingForm& form_;
+  const mesh::ComputeSharding& form_;
   Port& port_;
   mesh::LocalConfig local_;
   ShardedStorage* storage_ = nullptr;

@@ -205,7 +205,7 @@ void Port::count(mesh::CollectiveKind kind, int axis, int group, const CallFor& 
 }
 
 void Port::tally(mesh::CollectiveKind kind, int axis, const CallFor& why, Bytes full, int group, Spent spent) {
-  book({kind, axis, group, full, mesh::moved_of(kind, full, group)}, why, spent);
+  book({kind, axis, group, full, mesh::bytes_sent(kind, full, group)}, why, spent);
 }
 
 // Calls come in the same order in every step: the entry after the last one is nearly always the right one.

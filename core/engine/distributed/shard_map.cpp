@@ -10,13 +10,13 @@
 namespace mw::engine {
 namespace {
 
-using mesh::Placed;
+using mesh::PlacedTensor;
 using mesh::Range;
 using model::Axis;
 using model::Role;
 
 // The dimensions of a row in the files: what the matrix is multiplied along.
-bool is_column(const Placed& p, Axis axis) {
+bool is_column(const PlacedTensor& p, Axis axis) {
   if (p.dims.size() == 1) return true;
   switch (p.role) {
     case Role::o_proj:
@@ -101,7 +101,7 @@ std::int64_t Overlap::elements() const {
   return size_of(rows) * size_of(cols);
 }
 
-Region stored_region(const Placed& p, const mesh::Mesh& mesh, int device) {
+Region stored_region(const PlacedTensor& p, const mesh::Mesh& mesh, int device) {
   const std::vector<Range> held = mesh::piece(p, mesh, device);
   Region region{{{0, 1}}, {{0, 1}}};
   for (size_t d = 0; d < p.dims.size(); ++d) {
@@ -123,7 +123,7 @@ Overlap overlap(const Region& from, const Region& to) {
   return {common(from.rows, to.rows), common(from.cols, to.cols)};
 }
 
-std::vector<Share> sources(const Placed& tensor, const mesh::Mesh& mesh, std::span<const mesh::Stage> stages,
+std::vector<Share> sources(const PlacedTensor& tensor, const mesh::Mesh& mesh, std::span<const mesh::Stage> stages,
                            const std::vector<Region>& stored, const Region& working, int device) {
   struct Holder {
     int device;
@@ -155,7 +155,7 @@ std::vector<Share> sources(const Placed& tensor, const mesh::Mesh& mesh, std::sp
 
 namespace {
 
-std::string key_of(const Placed& p, const std::vector<Region>& working, const mesh::WorkingForm& form) {
+std::string key_of(const PlacedTensor& p, const std::vector<Region>& working, const mesh::ComputeSharding& form) {
   std::string key = std::to_string(static_cast<int>(p.role)) + " " + std::to_string(static_cast<int>(p.base)) + " " +
                     std::to_string(static_cast<int>(p.uneven)) + " " + std::to_string(form.parallel(p)) +
                     mesh::to_text(p.spec);
@@ -171,7 +171,8 @@ std::string key_of(const Placed& p, const std::vector<Region>& working, const me
 
 // Elements of the device's stored gradient from every device that has some, and who shares the work: all that store the
 // same, where every term is of all of it.
-void find_terms(Flow& flow, const Placed& p, const mesh::Mesh& mesh, const mesh::WorkingForm& form, int device) {
+void find_terms(Flow& flow, const PlacedTensor& p, const mesh::Mesh& mesh, const mesh::ComputeSharding& form,
+                int device) {
   const Region& stored = flow.stored[static_cast<size_t>(device)];
   const std::int64_t piece = mesh::piece_index(p, mesh, device);
   const std::vector<int> own = mesh::coordinate(mesh, device);
@@ -193,7 +194,7 @@ void find_terms(Flow& flow, const Placed& p, const mesh::Mesh& mesh, const mesh:
 
 }  // namespace
 
-std::shared_ptr<const Flow> Flows::of(const Placed& p, const std::vector<mesh::LocalSlice>& slices) {
+std::shared_ptr<const Flow> Flows::of(const PlacedTensor& p, const std::vector<mesh::LocalSlice>& slices) {
   Flow flow;
   for (const mesh::LocalSlice& slice : slices) flow.working.push_back(working_region(slice));
   std::shared_ptr<const Flow>& known = known_[key_of(p, flow.working, form_)];

@@ -25,7 +25,7 @@ struct Region {
 };
 
 // What the device stores, as the spec says: mesh::piece() in the order of the files. Empty where uneven pieces ran out.
-Region stored_region(const mesh::Placed& tensor, const mesh::Mesh& mesh, int device);
+Region stored_region(const mesh::PlacedTensor& tensor, const mesh::Mesh& mesh, int device);
 // What it computes with, without the padding of uneven parts.
 Region working_region(const mesh::LocalSlice& slice);
 
@@ -50,8 +50,9 @@ struct Share {
 };
 // Where a device finds all it computes with: of each piece the nearest holder, the one whose stage comes last, itself
 // if it can. stored: of each device.
-std::vector<Share> sources(const mesh::Placed& tensor, const mesh::Mesh& mesh, std::span<const mesh::Stage> stages,
-                           const std::vector<Region>& stored, const Region& working, int device);
+std::vector<Share> sources(const mesh::PlacedTensor& tensor, const mesh::Mesh& mesh,
+                           std::span<const mesh::Stage> stages, const std::vector<Region>& stored,
+                           const Region& working, int device);
 
 struct Replica {
   int device = 0;
@@ -73,11 +74,11 @@ struct Flow {
 // slices: of each device. Tensors that lie alike share one.
 class Flows {
  public:
-  Flows(const mesh::WorkingForm& form, const mesh::Mesh& mesh) : form_(form), mesh_(mesh) {}
-  std::shared_ptr<const Flow> of(const mesh::Placed& tensor, const std::vector<mesh::LocalSlice>& slices);
+  Flows(const mesh::ComputeSharding& form, const mesh::Mesh& mesh) : form_(form), mesh_(mesh) {}
+  std::shared_ptr<const Flow> of(const mesh::PlacedTensor& tensor, const std::vector<mesh::LocalSlice>& slices);
 
  private:
-  const mesh::WorkingForm& form_;
+  const mesh::ComputeSharding& form_;
   const mesh::Mesh& mesh_;
   std::map<std::string, std::shared_ptr<const Flow>> known_;
 };

@@ -126,7 +126,7 @@ void Shards::add_terms(size_t index, Read& read) {
   if (own == sharers.end()) return;
   const Region& region = stored(h);
   const mesh::Range mine =
-      mesh::summed_by(region.elements(), sharers.size(), static_cast<size_t>(own - sharers.begin()));
+      mesh::reduction_range(region.elements(), sharers.size(), static_cast<size_t>(own - sharers.begin()));
   const std::int64_t width = region.width();
   for (const Share& term : h.flow->terms[static_cast<size_t>(device_)]) {
     const Held& other = peers_[static_cast<size_t>(term.device)]->held_[index];
@@ -154,7 +154,7 @@ void Shards::take_sums(size_t index, Read& read) {
   const std::vector<Replica>& sharers = h.flow->sharers[static_cast<size_t>(device_)];
   for (size_t i = 0; i < sharers.size(); ++i) {
     if (sharers[i].device == device_) continue;
-    const mesh::Range theirs = mesh::summed_by(stored(h).elements(), sharers.size(), i);
+    const mesh::Range theirs = mesh::reduction_range(stored(h).elements(), sharers.size(), i);
     const std::int64_t n = theirs.end - theirs.begin;
     copy_plain(peers_[static_cast<size_t>(sharers[i].device)]->held_[index].gradient + theirs.begin, n,
                h.gradient + theirs.begin, n, {1, n}, read[sharers[i].stage]);

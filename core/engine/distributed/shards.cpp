@@ -64,7 +64,7 @@ void Shards::attach(Core& core, std::span<Shards* const> peers) {
   lay_out(shards_.data());
   for (size_t i = 0; i < held_.size(); ++i) {
     if (held_[i].flow->direct) continue;
-    const mesh::Placed& p = *held_[i].placed;
+    const mesh::PlacedTensor& p = *held_[i].placed;
     gathered_[index_of(p)].push_back(i);
     if (p.role == Role::embed) gathered_[index_of(kHead)].push_back(i);
   }

@@ -56,7 +56,7 @@ class Shards : public ShardedStorage {
  private:
   friend struct ClusterFaults;
   struct Held {  // one tensor
-    const mesh::Placed* placed = nullptr;
+    const mesh::PlacedTensor* placed = nullptr;
     const Flow* flow = nullptr;
     Weight* used = nullptr;      // Core's, or of adapter_forms_
     Weight shard{};              // what is stored, unless it is direct
@@ -69,7 +69,7 @@ class Shards : public ShardedStorage {
   const Weight& shard(const Held& h) const { return h.flow->direct ? *h.used : h.shard; }
   // Of the lists by part. A tied embedding belongs to the embeddings, though it is gathered for the head, too.
   static size_t index_of(int part) { return static_cast<size_t>(part + 2); }
-  static size_t index_of(const mesh::Placed& p) {
+  static size_t index_of(const mesh::PlacedTensor& p) {
     return index_of(p.layer >= 0 ? p.layer : p.role == model::Role::final_norm ? kHead : kEmbeddings);
   }
 

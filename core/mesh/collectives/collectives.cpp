@@ -27,11 +27,11 @@ class CollectiveLister {
       if (form_.batch() >> a & 1) ways *= form_.size(a);
     rows_ = (step.rows + ways - 1) / ways;
     tokens_ = step.device_tokens >= 0 ? step.device_tokens : rows_ * step.tokens;
-    logits_ = step.device_logits >= 0 ? step.device_logits : step.work == Work::decode ? rows_ : tokens_;
-    train_ = step.work == Work::train_lora || step.work == Work::train_full;
-    full_ = step.work == Work::train_full;
-    for (const Placed& p : placement.adapters)
-      if (step.work == Work::train_lora && (!learns_ || p.layer < lowest_)) {
+    logits_ = step.device_logits >= 0 ? step.device_logits : step.work == StepKind::decode ? rows_ : tokens_;
+    train_ = step.work == StepKind::train_lora || step.work == StepKind::train_full;
+    full_ = step.work == StepKind::train_full;
+    for (const PlacedTensor& p : placement.adapters)
+      if (step.work == StepKind::train_lora && (!learns_ || p.layer < lowest_)) {
         lowest_ = p.layer;
         learns_ = true;
       }
@@ -42,8 +42,8 @@ class CollectiveLister {
     if (form_.batch() == 0 && form_.model() == 0) return {};
     list_.reserve(placement_.tensors.size() * 2);
     vocabulary();
-    for (const Placed& p : placement_.tensors) weight(p, step_.weight_bytes);
-    for (const Placed& p : placement_.adapters) weight(p, step_.adapter_bytes);
+    for (const PlacedTensor& p : placement_.tensors) weight(p, step_.weight_bytes);
+    for (const PlacedTensor& p : placement_.adapters) weight(p, step_.adapter_bytes);
     for (size_t layer = 0; layer < config_.layers.size(); ++layer)
       for (const Block block : {Block::attention, Block::mlp, Block::experts, Block::ple})
         sums(block, static_cast<int>(layer));
@@ -57,7 +57,7 @@ class CollectiveLister {
   void add(CollectiveKind kind, int axis, Phase phase, Cause cause, int layer, const std::string& tensor,
            std::int64_t full, std::int64_t calls) {
     const int n = form_.size(axis);
-    add({kind, axis, n, cause, full, moved_of(kind, Bytes(full), n).value}, phase, layer, tensor, 1, calls);
+    add({kind, axis, n, cause, full, bytes_sent(kind, Bytes(full), n).value}, phase, layer, tensor, 1, calls);
   }
   void add(const Stage& stage, Phase phase, int layer, const std::string& tensor, int bytes, std::int64_t calls) {
     if (stage.full == 0) return;  // a device without rows
@@ -91,7 +91,7 @@ class CollectiveLister {
 
   // --- Weights that are whole in use ---
 
-  void weight(const Placed& p, int bytes) {
+  void weight(const PlacedTensor& p, int bytes) {
     if ((form_.stored(p) & ~form_.working(p)) == 0) return;
     std::vector<Stage> stages = reads_ ? reads_->gather(p, device_) : gather_stages(p, form_);
     std::reverse(stages.begin(), stages.end());  // inner axes first
@@ -137,8 +137,8 @@ class CollectiveLister {
   // --- Embedding, logits and loss ---
 
   void vocabulary() {
-    if (const Placed* embed = form_.find(Role::embed, -1)) lookup(*embed, "embedding", config_.dim);
-    if (const Placed* ple = form_.find(Role::ple_embed, -1))
+    if (const PlacedTensor* embed = form_.find(Role::embed, -1)) lookup(*embed, "embedding", config_.dim);
+    if (const PlacedTensor* ple = form_.find(Role::ple_embed, -1))
       lookup(*ple, "per-layer embedding", static_cast<std::int64_t>(config_.layers.size()) * config_.ple_dim);
     AxisSet ple = 0;
     for (size_t layer = 0; layer < config_.layers.size(); ++layer)
@@ -149,12 +149,12 @@ class CollectiveLister {
             tokens_ * static_cast<std::int64_t>(config_.layers.size()) * config_.ple_dim * step_.activation_bytes,
             micro());
       });
-    const Placed* head = form_.find(config_.tied_embeddings ? Role::embed : Role::lm_head, -1);
+    const PlacedTensor* head = form_.find(config_.tied_embeddings ? Role::embed : Role::lm_head, -1);
     if (head) logits(*head);
   }
 
   // Rows of other devices are zero: the lookups are summed.
-  void lookup(const Placed& table, const std::string& name, std::int64_t width) {
+  void lookup(const PlacedTensor& table, const std::string& name, std::int64_t width) {
     const std::int64_t full = tokens_ * width * step_.activation_bytes;
     for_axes(form_.parallel(table), [&](int a) {
       const bool split = table.role == Role::embed && (form_.residual() >> a & 1);
@@ -165,13 +165,13 @@ class CollectiveLister {
     });
   }
 
-  void logits(const Placed& head) {
-    if (step_.work == Work::decode) gather_logits(head);
+  void logits(const PlacedTensor& head) {
+    if (step_.work == StepKind::decode) gather_logits(head);
     for_axes(form_.parallel(head), [&](int a) { logits(a); });
   }
 
   // Inner axes first, padded where the vocabulary is.
-  void gather_logits(const Placed& head) {
+  void gather_logits(const PlacedTensor& head) {
     std::int64_t rows = config_.vocab;
     for_axes(form_.parallel(head), [&](int a) { rows = (rows + form_.size(a) - 1) / form_.size(a); });
     for (int a = form_.axes(); a-- > 0;) {
@@ -185,7 +185,7 @@ class CollectiveLister {
   void logits(int a) {
     const bool split = form_.residual() >> a & 1;
     if (split) add(CollectiveKind::all_gather, a, Phase::forward, Cause::partial_sums, -1, "logits", stream(), micro());
-    if (step_.work == Work::decode) return;
+    if (step_.work == StepKind::decode) return;
     const std::int64_t chunk = step_.logits_at_once > 0 ? std::min(step_.logits_at_once, logits_) : logits_;
     if (chunk == 0) return;
     loss(a, chunk, logits_ / chunk);
@@ -207,13 +207,13 @@ class CollectiveLister {
 
   void gradients() {
     if (full_)
-      for (const Placed& p : placement_.tensors)
+      for (const PlacedTensor& p : placement_.tensors)
         if (p.role != Role::layer_scalar) gradient(p);
     if (!full_)
-      for (const Placed& p : placement_.adapters) gradient(p);
+      for (const PlacedTensor& p : placement_.adapters) gradient(p);
   }
 
-  void gradient(const Placed& p) {
+  void gradient(const PlacedTensor& p) {
     const bool each = step_.gradient_sum == GradientSum::each_micro_batch;
     for (const Stage& stage : reads_ ? reads_->sum(p, device_) : sum_stages(p, form_))
       add(stage, each ? Phase::backward : Phase::update, p.layer, p.name, step_.gradient_bytes, each ? micro() : 1);
@@ -222,7 +222,7 @@ class CollectiveLister {
   const model::Config& config_;
   const Placement& placement_;
   const StepShape& step_;
-  const WorkingForm form_;
+  const ComputeSharding form_;
   const DeviceReads* const reads_;
   const int device_;
   std::int64_t rows_ = 0, tokens_ = 0, logits_ = 0;
@@ -238,7 +238,7 @@ std::vector<Collective> collectives(const model::Config& config, const Mesh& mes
   return CollectiveLister(config, mesh, placement, step, reads, device).run();
 }
 
-std::vector<Collective> fused(const std::vector<Collective>& list) {
+std::vector<Collective> fuse_by_layer(const std::vector<Collective>& list) {
   using Key = std::tuple<Phase, int, std::string, CollectiveKind, Cause, std::int64_t>;
   std::map<Key, size_t> at;
   std::vector<Collective> out;
@@ -255,7 +255,7 @@ std::vector<Collective> fused(const std::vector<Collective>& list) {
   return out;
 }
 
-Bytes moved_of(CollectiveKind kind, Bytes full, int group) {
+Bytes bytes_sent(CollectiveKind kind, Bytes full, int group) {
   const Bytes once = full - Bytes(full.value / group);
   return kind == CollectiveKind::all_reduce ? once + once : once;
 }
@@ -298,7 +298,7 @@ std::string to_string(Cause cause) {
   switch (cause) {
     case Cause::gather_shards:
       return "weights gathered for their use";
-    case Cause::clumsy_spec:
+    case Cause::inefficient_spec:
       return "gathered because the spec does not suit the matmul";
     case Cause::partial_sums:
       return "partial sums of parallel matmuls";

@@ -28,13 +28,13 @@ namespace mw::mesh {
 enum class CollectiveKind { all_gather, reduce_scatter, all_reduce, all_to_all };
 enum class Phase { forward, recompute, backward, update };  // recompute: the forward again, within the backward
 enum class Cause {
-  gather_shards,   // FSDP: a weight whole before its use
-  clumsy_spec,     // the same along an axis on which it could have computed in parallel
-  partial_sums,    // outputs of row-parallel matmuls; gradients of column-parallel inputs
-  embedding_rows,  // lookups in a vocabulary in parts
-  softmax,         // maximum, sum and the target's logit of a vocabulary in parts
-  logits,          // whole logits for sampling
-  gradients        // of trainables, over axes on which they are partial
+  gather_shards,     // FSDP: a weight whole before its use
+  inefficient_spec,  // the same along an axis on which it could have computed in parallel
+  partial_sums,      // outputs of row-parallel matmuls; gradients of column-parallel inputs
+  embedding_rows,    // lookups in a vocabulary in parts
+  softmax,           // maximum, sum and the target's logit of a vocabulary in parts
+  logits,            // whole logits for sampling
+  gradients          // of trainables, over axes on which they are partial
 };
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_gather;
@@ -46,12 +46,12 @@ struct Collective {
   std::string tensor;  // logical name; of activations the block's: "layers.3.attention", "logits"
   // One call. Full: the array that each device has after an all-gather, before a reduce-scatter, before and after an
   // all-reduce or all-to-all, padded where shards are. Moved: what a device sends: full - full / n, all-reduce twice
-  // that (moved_of). Of the engine's weights and gradients: what it reads (device_reads.h).
+  // that (bytes_sent). Of the engine's weights and gradients: what it reads (device_reads.h).
   Bytes full, moved;
   std::int64_t calls = 1;  // in the whole step
 };
 
-enum class Work { train_lora, train_full, forward, decode };
+enum class StepKind { train_lora, train_full, forward, decode };
 enum class Residual {  // how the stream between blocks lies on model axes
   whole,               // reduced after each block (Megatron; sampling)
   split                // along its width (Tunix training): each reduction is a reduce-scatter after and a gather before
@@ -60,7 +60,7 @@ enum class Recompute { none, layers };  // a layer's forward again in the backwa
 enum class GradientSum { each_micro_batch, each_step };
 
 struct StepShape {
-  Work work = Work::train_lora;
+  StepKind work = StepKind::train_lora;
   std::int64_t rows = 1;    // of one micro-batch, over all devices; batch axes split them, rounded up
   std::int64_t tokens = 1;  // per row; decode: 1
   // Of one device and micro-batch where padding is left out, as the engine does: tokens, and those whose logits are
@@ -80,9 +80,9 @@ class DeviceReads;
 std::vector<Collective> collectives(const model::Config& config, const Mesh& mesh, const Placement& placement,
                                     const StepShape& step, const DeviceReads* reads = nullptr, int device = 0);
 // Those of one phase, layer, axis, kind and cause as one call each, as FSDP2 makes them for a wrapped layer.
-std::vector<Collective> fused(const std::vector<Collective>& list);
+std::vector<Collective> fuse_by_layer(const std::vector<Collective>& list);
 // Bytes that a device sends in one call on `full`.
-Bytes moved_of(CollectiveKind kind, Bytes full, int group);
+Bytes bytes_sent(CollectiveKind kind, Bytes full, int group);
 // Sum of moved * calls: bytes that each device sends in the step.
 Bytes moved(const std::vector<Collective>& list);
 

@@ -82,7 +82,7 @@ std::string_view to_string(Block block) {
   return "";
 }
 
-WorkingForm::WorkingForm(const Mesh& mesh, const Placement& placement, const StepShape& step) {
+ComputeSharding::ComputeSharding(const Mesh& mesh, const Placement& placement, const StepShape& step) {
   constexpr size_t kMost = 31;
   for (size_t i = 0; i < std::min(mesh.axes.size(), kMost); ++i) {
     names_.push_back(mesh.axes[i].name);
@@ -92,7 +92,7 @@ WorkingForm::WorkingForm(const Mesh& mesh, const Placement& placement, const Ste
     (rows ? batch_ : model_) |= AxisSet{1} << i;
   }
   at_.reserve(placement.tensors.size());
-  for (const Placed& p : placement.tensors) {
+  for (const PlacedTensor& p : placement.tensors) {
     at_[key_of(p.role, p.layer)] = &p;
     auto& blocks = parallel_.try_emplace(p.layer, std::array<AxisSet, 4>{}).first->second;
     if (p.role == Role::q_proj) blocks[0] = on(&p, Axis::heads) & model_;
@@ -103,7 +103,7 @@ WorkingForm::WorkingForm(const Mesh& mesh, const Placement& placement, const Ste
   if (step.residual == Residual::split) residual_ = parallel(Block::attention, 0) | parallel(Block::mlp, 0);
 }
 
-AxisSet WorkingForm::set_of(const std::vector<std::string>& axes) const {
+AxisSet ComputeSharding::set_of(const std::vector<std::string>& axes) const {
   AxisSet set = 0;
   for (const std::string& axis : axes)
     for (size_t i = 0; i < names_.size(); ++i)
@@ -111,31 +111,31 @@ AxisSet WorkingForm::set_of(const std::vector<std::string>& axes) const {
   return set;
 }
 
-AxisSet WorkingForm::on(const Placed* p, Axis dimension) const {
+AxisSet ComputeSharding::on(const PlacedTensor* p, Axis dimension) const {
   AxisSet set = 0;
   for (size_t d = 0; p && d < p->dims.size(); ++d)
     if (p->dims[d].axis == dimension) set |= set_of(p->spec.dims[d]);
   return set;
 }
 
-AxisSet WorkingForm::parallel(Block block, int layer) const {
+AxisSet ComputeSharding::parallel(Block block, int layer) const {
   if (block == Block::vocab || block == Block::none) return 0;
   const auto at = parallel_.find(layer);
   return at == parallel_.end() ? 0 : at->second[static_cast<size_t>(block)];
 }
 
-AxisSet WorkingForm::parallel(const Placed& p) const {
+AxisSet ComputeSharding::parallel(const PlacedTensor& p) const {
   const Block block = block_of(p.base);
   return block == Block::vocab ? on(&p, Axis::vocab) & model_ : parallel(block, p.layer);
 }
 
-AxisSet WorkingForm::stored(const Placed& p) const {
+AxisSet ComputeSharding::stored(const PlacedTensor& p) const {
   AxisSet set = 0;
   for (const auto& axes : p.spec.dims) set |= set_of(axes);
   return set;
 }
 
-AxisSet WorkingForm::working(const Placed& p) const {
+AxisSet ComputeSharding::working(const PlacedTensor& p) const {
   const Block block = block_of(p.base);
   if (block == Block::none) return p.dims.size() == 1 ? on(&p, Axis::embed) & residual_ : 0;
   AxisSet set = 0;
@@ -144,7 +144,7 @@ AxisSet WorkingForm::working(const Placed& p) const {
   return set & parallel(p);
 }
 
-const Placed* WorkingForm::find(Role role, int layer) const {
+const PlacedTensor* ComputeSharding::find(Role role, int layer) const {
   const auto at = at_.find(key_of(role, layer));
   return at == at_.end() ? nullptr : at->second;
 }

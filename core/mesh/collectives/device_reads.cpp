@@ -40,7 +40,7 @@ struct DeviceReads::Lay {
 };
 
 DeviceReads::~DeviceReads() = default;
-DeviceReads::DeviceReads(const model::Config& config, const WorkingForm& form, const Placement& placement,
+DeviceReads::DeviceReads(const model::Config& config, const ComputeSharding& form, const Placement& placement,
                          const Mesh& mesh)
     : form_(form), mesh_(mesh) {
   for (int d = 0; d < mesh.devices(); ++d) {
@@ -62,7 +62,7 @@ DeviceReads::DeviceReads(const model::Config& config, const WorkingForm& form, c
   }
 }
 
-DeviceReads::Lay& DeviceReads::lay_of(const Placed& p) const {
+DeviceReads::Lay& DeviceReads::lay_of(const PlacedTensor& p) const {
   std::string key = to_text(p.spec);
   for (const int part :
        {static_cast<int>(p.role), static_cast<int>(p.base), static_cast<int>(p.uneven),
@@ -91,7 +91,7 @@ size_t DeviceReads::stage(const std::vector<Stage>& stages, int own, int other) 
   return stage_of(stages, at_[static_cast<size_t>(own)], at_[static_cast<size_t>(other)]);
 }
 
-const std::vector<Stage>& DeviceReads::gather(const Placed& p, int device) const {
+const std::vector<Stage>& DeviceReads::gather(const PlacedTensor& p, int device) const {
   Lay& lay = lay_of(p);
   std::optional<std::vector<Stage>>& known = lay.gathers[static_cast<size_t>(device)];
   if (!known) known = with_reads(lay.gather_stages, gathered(lay, device));
@@ -118,7 +118,7 @@ std::vector<std::int64_t> DeviceReads::gathered(const Lay& lay, int device) cons
   return reads;
 }
 
-const std::vector<Stage>& DeviceReads::sum(const Placed& p, int device) const {
+const std::vector<Stage>& DeviceReads::sum(const PlacedTensor& p, int device) const {
   Lay& lay = lay_of(p);
   std::optional<std::vector<Stage>>& known = lay.sums[static_cast<size_t>(device)];
   if (!known) known = with_reads(lay.sum_stages, summed(lay, device));
@@ -148,7 +148,7 @@ std::vector<std::int64_t> DeviceReads::summed(const Lay& lay, int device) const 
     return reads;
   }
   for (size_t i = 0; i < same.size(); ++i) {
-    const Range part = summed_by(elements, same.size(), i);
+    const Range part = reduction_range(elements, same.size(), i);
     if (same[i] == device) {
       for (const Term& t : terms) reads[t.stage] += part.end - part.begin;
     } else {

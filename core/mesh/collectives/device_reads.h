@@ -15,24 +15,24 @@ namespace mw::mesh {
 class DeviceReads {
  public:
   // All outlive it. Throws what local_config() throws.
-  DeviceReads(const model::Config& config, const WorkingForm& form, const Placement& placement, const Mesh& mesh);
+  DeviceReads(const model::Config& config, const ComputeSharding& form, const Placement& placement, const Mesh& mesh);
   ~DeviceReads();
 
   // The stages in which the device reads anything, in their order, `moved` of them as it is read.
   // All that the device computes with and does not store, once.
-  const std::vector<Stage>& gather(const Placed& tensor, int device) const;
+  const std::vector<Stage>& gather(const PlacedTensor& tensor, int device) const;
   // Of what it stores the terms of all who have some; devices that store the same piece share that work equally and
   // take the rest from each other, where every term is of the whole piece.
-  const std::vector<Stage>& sum(const Placed& tensor, int device) const;
+  const std::vector<Stage>& sum(const PlacedTensor& tensor, int device) const;
 
  private:
   struct Lay;
-  Lay& lay_of(const Placed& tensor) const;
+  Lay& lay_of(const PlacedTensor& tensor) const;
   size_t stage(const std::vector<Stage>& stages, int own, int other) const;
   std::vector<std::int64_t> gathered(const Lay& lay, int device) const;
   std::vector<std::int64_t> summed(const Lay& lay, int device) const;
 
-  const WorkingForm& form_;
+  const ComputeSharding& form_;
   const Mesh& mesh_;
   std::vector<std::vector<int>> at_;  // coordinates, and below the parts, of all devices
   std::vector<LocalConfig> locals_;

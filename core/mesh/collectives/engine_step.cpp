@@ -28,15 +28,15 @@ StepShape engine_step(const EngineStep& step) {
           .logit_bytes = 4};
 }
 
-Rules engine_rules(Rules rules) {
+ShardingRules engine_rules(ShardingRules rules) {
   rules.adapters = AdapterForm::separate;
   return rules;
 }
 
-BatchShare batch_share(const Mesh& mesh, int device) {
+BatchSlice batch_slice(const Mesh& mesh, int device) {
   const std::vector<std::string> axes = StepShape{}.batch_axes;
   const std::vector<int> at = coordinate(mesh, device);
-  BatchShare share;
+  BatchSlice share;
   for (size_t a = 0; a < mesh.axes.size(); ++a) {
     if (std::find(axes.begin(), axes.end(), mesh.axes[a].name) == axes.end()) continue;
     const std::int64_t size = std::max(1, mesh.axes[a].size);
@@ -46,16 +46,17 @@ BatchShare batch_share(const Mesh& mesh, int device) {
   return share;
 }
 
-Range rows_of(const BatchShare& share, std::int64_t rows) {
+Range batch_rows(const BatchSlice& share, std::int64_t rows) {
   const std::int64_t each = (rows + share.ways - 1) / share.ways;
   return {std::min(share.index * each, rows), std::min((share.index + 1) * each, rows)};
 }
 
-Range summed_by(std::int64_t elements, size_t devices, size_t index) {
-  return rows_of({.index = static_cast<std::int64_t>(index), .ways = static_cast<std::int64_t>(devices)}, elements);
+Range reduction_range(std::int64_t elements, size_t devices, size_t index) {
+  return batch_rows({.index = static_cast<std::int64_t>(index), .ways = static_cast<std::int64_t>(devices)}, elements);
 }
 
-OwnTokens own_tokens(std::int64_t tokens, std::int64_t loss_tokens, int loss_chunk, std::int64_t logit_row_bytes) {
+DeviceTokens count_device_tokens(std::int64_t tokens, std::int64_t loss_tokens, int loss_chunk,
+                                 std::int64_t logit_row_bytes) {
   if (loss_tokens == 0) return {};
   return {.tokens = tokens,
           .loss_tokens = loss_tokens,
@@ -69,7 +70,7 @@ struct DeviceCollectives::Impl {
   const Mesh& mesh;
   const Placement& placement;
   const EngineStep step;
-  const WorkingForm form;
+  const ComputeSharding form;
   const DeviceReads reads;
 };
 
@@ -78,9 +79,9 @@ DeviceCollectives::DeviceCollectives(const model::Config& config, const Mesh& me
     : impl_(std::make_unique<Impl>(config, mesh, placement, step)) {}
 DeviceCollectives::~DeviceCollectives() = default;
 
-std::vector<Collective> DeviceCollectives::of(int device, std::span<const OwnTokens> micro_batches) const {
+std::vector<Collective> DeviceCollectives::of(int device, std::span<const DeviceTokens> micro_batches) const {
   std::vector<Collective> all;
-  for (const OwnTokens& own : micro_batches) {
+  for (const DeviceTokens& own : micro_batches) {
     StepShape shape = engine_step(impl_->step);
     shape.device_tokens = own.tokens;
     shape.device_logits = own.loss_tokens;

@@ -12,37 +12,38 @@ namespace mw::mesh {
 inline constexpr int kMostVirtualDevices = 64;
 
 // What one device has of a micro-batch.
-struct OwnTokens {
+struct DeviceTokens {
   std::int64_t tokens = 0;       // of its rows, without padding
   std::int64_t loss_tokens = 0;  // those with a target
   std::int64_t loss_rows = 0;    // rows of logits at once; 0: all
-  bool operator==(const OwnTokens&) const = default;
+  bool operator==(const DeviceTokens&) const = default;
 };
 
 struct EngineStep {
-  Work work = Work::train_lora;
+  StepKind work = StepKind::train_lora;
   int weight_bytes = 4;  // as stored: 4 (f32) or 2 (bf16); everything else moves as f32
   Recompute recompute = Recompute::none;
 };
 StepShape engine_step(const EngineStep& step);
 // The engine has an A for each of K and V, whatever the preset.
-Rules engine_rules(Rules rules);
+ShardingRules engine_rules(ShardingRules rules);
 
 // Which of the equal runs of a micro-batch's rows a device computes: batch axes split them, outermost first.
-struct BatchShare {
+struct BatchSlice {
   std::int64_t index = 0, ways = 1;
-  bool operator==(const BatchShare&) const = default;
+  bool operator==(const BatchSlice&) const = default;
 };
-BatchShare batch_share(const Mesh& mesh, int device);
+BatchSlice batch_slice(const Mesh& mesh, int device);
 // Those rows, rounded up so that the last devices may have fewer or none.
-Range rows_of(const BatchShare& share, std::int64_t rows);
+Range batch_rows(const BatchSlice& share, std::int64_t rows);
 
 // Those of `elements` in a row whose sum one of several devices makes for all that store them.
-Range summed_by(std::int64_t elements, size_t devices, size_t index);
+Range reduction_range(std::int64_t elements, size_t devices, size_t index);
 
 // Of a device's rows of a micro-batch: its tokens without padding, those with a target; `logit_row_bytes` of its part
 // of the vocabulary. Rows without a target are not computed at all.
-OwnTokens own_tokens(std::int64_t tokens, std::int64_t loss_tokens, int loss_chunk, std::int64_t logit_row_bytes);
+DeviceTokens count_device_tokens(std::int64_t tokens, std::int64_t loss_tokens, int loss_chunk,
+                                 std::int64_t logit_row_bytes);
 
 // What the virtual devices move in steps of one kind, as they count it. Of one thread.
 class DeviceCollectives {
@@ -51,7 +52,7 @@ class DeviceCollectives {
   DeviceCollectives(const model::Config& config, const Mesh& mesh, const Placement& placement, const EngineStep& step);
   ~DeviceCollectives();
   // All collectives of a device in a step of these micro-batches: equal ones as one entry of several calls.
-  std::vector<Collective> of(int device, std::span<const OwnTokens> micro_batches) const;
+  std::vector<Collective> of(int device, std::span<const DeviceTokens> micro_batches) const;
 
  private:
   struct Impl;

@@ -18,7 +18,7 @@ bool holds(const Range& outer, const Range& inner) {
   return outer.begin <= inner.begin && inner.end <= outer.end;
 }
 
-[[noreturn]] void impossible(const Placed& p, const std::string& message, const std::string& expected) {
+[[noreturn]] void impossible(const PlacedTensor& p, const std::string& message, const std::string& expected) {
   throw Error({.id = "ARCH",
                .message = message,
                .place = "tensor " + p.name,
@@ -29,7 +29,7 @@ bool holds(const Range& outer, const Range& inner) {
 
 class Localiser {
  public:
-  Localiser(const model::Config& whole, const WorkingForm& form, const Placement& placement, const Mesh& mesh,
+  Localiser(const model::Config& whole, const ComputeSharding& form, const Placement& placement, const Mesh& mesh,
             int device)
       : whole_(whole), form_(form), placement_(placement), at_(coordinate(mesh, device)) {}
 
@@ -51,14 +51,14 @@ class Localiser {
     out_.vocab = vocabulary(Role::embed, rows);
     out_.config.vocab = static_cast<int>(rows);
     out_.ple_vocab = vocabulary(Role::ple_embed, out_.ple_vocab_rows);
-    for (const Placed& p : placement_.tensors) check(p);
-    for (const Placed& p : placement_.adapters) check(p);
+    for (const PlacedTensor& p : placement_.tensors) check(p);
+    for (const PlacedTensor& p : placement_.adapters) check(p);
     return std::move(out_);
   }
 
  private:
   // What the device has of dimension d when only `axes` split it.
-  Range part(const Placed& p, size_t d, AxisSet axes) const {
+  Range part(const PlacedTensor& p, size_t d, AxisSet axes) const {
     std::int64_t index = 0, ways = 1;
     for (const std::string& name : p.spec.dims[d])
       for (int a = 0; a < form_.axes(); ++a)
@@ -67,19 +67,19 @@ class Localiser {
           ways *= form_.size(a);
         }
     const std::int64_t n = p.dims[d].size;
-    if (p.uneven == Uneven::repeated && ways > n && ways % n == 0) index /= ways / n, ways = n;
+    if (p.uneven == UnevenSplit::repeated && ways > n && ways % n == 0) index /= ways / n, ways = n;
     const std::int64_t each = (n + ways - 1) / ways;
     return {std::min(n, index * each), std::min(n, (index + 1) * each)};
   }
 
-  size_t dimension(const Placed& p, Axis axis) const {
+  size_t dimension(const PlacedTensor& p, Axis axis) const {
     const auto at = std::find_if(p.dims.begin(), p.dims.end(), [&](const model::Dim& d) { return d.axis == axis; });
     return static_cast<size_t>(at - p.dims.begin());
   }
 
   // Of the tensor whose split is the block's; the whole of `otherwise` where the model has none.
   Range leading(Role role, int layer, Axis axis, std::int64_t otherwise) const {
-    const Placed* p = form_.find(role, layer);
+    const PlacedTensor* p = form_.find(role, layer);
     if (!p) return {0, otherwise};
     const size_t d = dimension(*p, axis);
     std::int64_t ways = 1;
@@ -123,7 +123,7 @@ class Localiser {
   }
 
   Range vocabulary(Role role, std::int64_t& rows) const {
-    const Placed* p = form_.find(role, -1);
+    const PlacedTensor* p = form_.find(role, -1);
     if (!p) return {};
     const size_t d = dimension(*p, Axis::vocab);
     const AxisSet axes = form_.parallel(*p);
@@ -134,7 +134,7 @@ class Localiser {
   }
 
   // What the device needs of a tensor lies within what its working form gives it.
-  void check(const Placed& p) const {
+  void check(const PlacedTensor& p) const {
     const Block block = block_of(p.base);
     if (block == Block::vocab || block == Block::none || p.layer < 0) return;
     const std::vector<Range> needed = working_piece(out_, p);
@@ -145,7 +145,7 @@ class Localiser {
   }
 
   const model::Config& whole_;
-  const WorkingForm& form_;
+  const ComputeSharding& form_;
   const Placement& placement_;
   const std::vector<int> at_;
   LocalConfig out_;
@@ -197,12 +197,12 @@ Split split_of(const LocalConfig& local, Role role, int layer, std::int64_t rows
 
 }  // namespace
 
-LocalConfig local_config(const model::Config& whole, const WorkingForm& form, const Placement& placement,
+LocalConfig local_config(const model::Config& whole, const ComputeSharding& form, const Placement& placement,
                          const Mesh& mesh, int device) {
   return Localiser(whole, form, placement, mesh, device).run();
 }
 
-std::vector<Range> working_piece(const LocalConfig& local, const Placed& p) {
+std::vector<Range> working_piece(const LocalConfig& local, const PlacedTensor& p) {
   const Block block = block_of(p.base);
   const LocalLayer* const l = p.layer >= 0 ? &local.layers[static_cast<size_t>(p.layer)] : nullptr;
   std::vector<Range> ranges;

@@ -28,14 +28,14 @@ struct LocalConfig {
 };
 // Throws Error ARCH for parts that the step cannot be computed in: parts that do not divide, layers that share keys but
 // not their split, experts split differently from layer to layer.
-LocalConfig local_config(const model::Config& whole, const WorkingForm& form, const Placement& placement,
+LocalConfig local_config(const model::Config& whole, const ComputeSharding& form, const Placement& placement,
                          const Mesh& mesh, int device);
 
 // The device's tensors, in the order of the whole inventory.
 model::TensorInventory local_inventory(const LocalConfig& local);
 
 // The same by the tensor's own dimensions: what the device computes with of each. Of a weight or an adapter.
-std::vector<Range> working_piece(const LocalConfig& local, const Placed& tensor);
+std::vector<Range> working_piece(const LocalConfig& local, const PlacedTensor& tensor);
 
 // A tensor of the files, [blocks * block_rows, columns], and what a device holds of it: of every block these rows, then
 // padding up to local_rows, and of every row these columns.

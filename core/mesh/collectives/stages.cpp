@@ -10,7 +10,7 @@ using model::Role;
 
 class StageLister {
  public:
-  explicit StageLister(const WorkingForm& form) : form_(form) {}
+  explicit StageLister(const ComputeSharding& form) : form_(form) {}
 
   template <class Each>
   void for_axes(AxisSet set, const Each& each) const {
@@ -19,7 +19,7 @@ class StageLister {
   }
   void add(CollectiveKind kind, int axis, int group, Cause cause, std::int64_t full) {
     known_ |= AxisSet{1} << axis;
-    list_.push_back({kind, axis, group, cause, full, full > 0 ? moved_of(kind, Bytes(full), group).value : 0});
+    list_.push_back({kind, axis, group, cause, full, full > 0 ? bytes_sent(kind, Bytes(full), group).value : 0});
   }
   // Pieces may lie across: heads over (fsdp, tp) are not the heads that tp alone would give.
   std::vector<Stage> with_others(CollectiveKind kind, Cause cause) {
@@ -28,32 +28,32 @@ class StageLister {
   }
 
  private:
-  const WorkingForm& form_;
+  const ComputeSharding& form_;
   AxisSet known_ = 0;
   std::vector<Stage> list_;
 };
 
 }  // namespace
 
-AxisSet contributing(const Placed& p, const WorkingForm& form) {
+AxisSet contributing(const PlacedTensor& p, const ComputeSharding& form) {
   const bool router = p.base == Role::router_proj || p.base == Role::router_scale || p.base == Role::per_expert_scale;
   return form.batch() | (router ? 0 : form.parallel(p));
 }
 
-std::vector<Stage> gather_stages(const Placed& p, const WorkingForm& form) {
+std::vector<Stage> gather_stages(const PlacedTensor& p, const ComputeSharding& form) {
   StageLister list(form);
   const AxisSet gathered = form.stored(p) & ~form.working(p);
   std::int64_t full = p.elements();
   list.for_axes(gathered, [&](int a) { full *= form.size(a); });
   list.for_axes(gathered, [&](int a) {
-    const Cause cause = form.batch() >> a & 1 ? Cause::gather_shards : Cause::clumsy_spec;
+    const Cause cause = form.batch() >> a & 1 ? Cause::gather_shards : Cause::inefficient_spec;
     list.add(CollectiveKind::all_gather, a, form.size(a), cause, full);
     full /= form.size(a);
   });
-  return list.with_others(CollectiveKind::all_gather, Cause::clumsy_spec);
+  return list.with_others(CollectiveKind::all_gather, Cause::inefficient_spec);
 }
 
-std::vector<Stage> sum_stages(const Placed& p, const WorkingForm& form) {
+std::vector<Stage> sum_stages(const PlacedTensor& p, const ComputeSharding& form) {
   StageLister list(form);
   const AxisSet stored = form.stored(p), summed = contributing(p, form) & ~form.working(p);
   std::int64_t full = p.elements();
@@ -67,7 +67,7 @@ std::vector<Stage> sum_stages(const Placed& p, const WorkingForm& form) {
     full = (full + group - 1) / group;
   };
   list.for_axes(summed & ~stored, [&](int a) { all_reduce(a, form.size(a)); });
-  if (p.uneven == Uneven::repeated)
+  if (p.uneven == UnevenSplit::repeated)
     list.for_axes(form.working(p), [&](int a) {  // devices with the same KV head
       const auto same = static_cast<int>(form.size(a) / std::min<std::int64_t>(form.size(a), p.shards));
       if (same > 1) all_reduce(a, same);

@@ -20,13 +20,14 @@ struct Stage {
 };
 // Each axis of more than one device has one, in this order: what a peer has belongs to the first along whose axis it
 // differs. Gathers are made in the opposite order, inner axes first, sums in this one.
-std::vector<Stage> gather_stages(const Placed& tensor, const WorkingForm& form);
-std::vector<Stage> sum_stages(const Placed& tensor, const WorkingForm& form);  // of the gradient, scattered as stored
+std::vector<Stage> gather_stages(const PlacedTensor& tensor, const ComputeSharding& form);
+std::vector<Stage> sum_stages(const PlacedTensor& tensor,
+                              const ComputeSharding& form);  // of the gradient, scattered as stored
 // By coordinates in the mesh; stages.size() for the device itself.
 size_t stage_of(std::span<const Stage> stages, std::span<const int> own, std::span<const int> other);
 
 // Axes along which devices have parts of the sum that the gradient is, or of the tensor's working form.
-AxisSet contributing(const Placed& tensor, const WorkingForm& form);
+AxisSet contributing(const PlacedTensor& tensor, const ComputeSharding& form);
 // Devices that differ from this one along `axes` at most, ascending.
 std::vector<int> group_of(const Mesh& mesh, int device, AxisSet axes);
 

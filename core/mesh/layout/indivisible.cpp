@@ -66,7 +66,7 @@ std::string legal_text(const Placement& placement, const Mesh& mesh, const std::
 
 }  // namespace
 
-std::string_view key_of(Axis axis) {
+std::string_view axis_key(Axis axis) {
   switch (axis) {
     case Axis::vocab:
       return "vocab";
@@ -93,7 +93,7 @@ std::string_view key_of(Axis axis) {
   return "one";
 }
 
-void Indivisible::add(const Placed& tensor, size_t dimension) {
+void IndivisibleDimensions::add(const PlacedTensor& tensor, size_t dimension) {
   Where& where = found_[{tensor.spec.dims[dimension], tensor.dims[dimension].axis, tensor.dims[dimension].size}];
   const bool adapter = tensor.role == model::Role::lora_a || tensor.role == model::Role::lora_b;
   if (adapter && !where.kinds.empty()) return;  // says what its base said
@@ -103,13 +103,14 @@ void Indivisible::add(const Placed& tensor, size_t dimension) {
   where.layers.insert(tensor.layer);
 }
 
-std::vector<Problem> Indivisible::problems(const Placement& placement, const Mesh& mesh) const {
+std::vector<Problem> IndivisibleDimensions::problems(const Placement& placement, const Mesh& mesh) const {
   std::vector<Problem> list;
   for (const auto& [cause, where] : found_) list.push_back(problem_of(cause, where, placement, mesh));
   return list;
 }
 
-Problem Indivisible::problem_of(const Cause& cause, const Where& what, const Placement& placement, const Mesh& mesh) {
+Problem IndivisibleDimensions::problem_of(const Cause& cause, const Where& what, const Placement& placement,
+                                          const Mesh& mesh) {
   const auto& [axes, dim, size] = cause;
   std::string product, id = "SPEC-DIVIDES";
   for (const std::string& axis : axes)
@@ -123,7 +124,7 @@ Problem Indivisible::problem_of(const Cause& cause, const Where& what, const Pla
   return {.id = id,
           .message = product + " does not divide the " + std::to_string(size) + " " + std::string(noun(dim)) + " of " +
                      join(what.kinds) + layers_text(what.layers),
-          .place = "tensor " + what.first + ", dimension " + std::string(key_of(dim)),
+          .place = "tensor " + what.first + ", dimension " + std::string(axis_key(dim)),
           .found = product,
           .expected = "for every tensor, " + axis + " one of " + legal_text(placement, mesh, axis),
           .fix = legal.empty() ? "choose another spec" : "set mesh." + axis + " = " + std::to_string(legal.back())};

@@ -11,9 +11,9 @@
 
 namespace mw::mesh {
 
-class Indivisible {
+class IndivisibleDimensions {
  public:
-  void add(const Placed& tensor, size_t dimension);
+  void add(const PlacedTensor& tensor, size_t dimension);
   // TP-1, FSDP-1 or SPEC-DIVIDES, in the order of their axes.
   std::vector<Problem> problems(const Placement& placement, const Mesh& mesh) const;
 

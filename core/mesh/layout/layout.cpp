@@ -20,7 +20,7 @@ Medium slowest(const std::vector<GridPart>& parts, const std::vector<GridDimensi
   return medium;
 }
 
-void link_facts(AxisPlace& place, const std::vector<GridDimension>& dims) {
+void link_facts(AxisPlacement& place, const std::vector<GridDimension>& dims) {
   int wide = 0, whole_rings = 0, stride = 1, ring_hops = 0;
   std::int64_t block = 1;
   for (const GridPart& p : place.parts) {
@@ -50,8 +50,8 @@ void link_facts(AxisPlace& place, const std::vector<GridDimension>& dims) {
   place.hops = (place.ring ? place.size / 2 : place.size - 1) * stride;
 }
 
-AxisPlace place_of(const MeshAxis& axis, std::vector<GridPart> parts, const std::vector<GridDimension>& dims) {
-  AxisPlace place{.axis = axis.name, .size = std::max(1, axis.size), .parts = std::move(parts)};
+AxisPlacement place_of(const MeshAxis& axis, std::vector<GridPart> parts, const std::vector<GridDimension>& dims) {
+  AxisPlacement place{.axis = axis.name, .size = std::max(1, axis.size), .parts = std::move(parts)};
   place.medium = slowest(place.parts, dims);
   if (place.medium == Medium::none) return place;
   if (place.medium == Medium::link) {
@@ -66,7 +66,7 @@ AxisPlace place_of(const MeshAxis& axis, std::vector<GridPart> parts, const std:
 // --- The search ---
 
 // Inner axes stay out of the network first: they communicate in every layer.
-double cost(const AxisPlace& place, size_t axis) {
+double cost(const AxisPlacement& place, size_t axis) {
   const double inner = 1 + 3 * static_cast<double>(axis);
   const double medium = place.medium == Medium::network ? 16 * inner : place.medium == Medium::chip ? 0.25 : 1;
   return medium * (place.size - 1) / place.size * place.sharing / place.rails;
@@ -74,7 +74,7 @@ double cost(const AxisPlace& place, size_t axis) {
 
 class Search {
  public:
-  Search(const Mesh& mesh, std::vector<GridDimension> dims, const std::vector<AskedPlace>& asked)
+  Search(const Mesh& mesh, std::vector<GridDimension> dims, const std::vector<RequestedPlacement>& asked)
       : mesh_(mesh), dims_(std::move(dims)), asked_(asked), factors_(mesh.axes.size(), Factors(dims_.size(), 1)) {
     for (const GridDimension& d : dims_) left_.push_back(d.size);
   }
@@ -85,8 +85,8 @@ class Search {
   }
   const std::vector<Factors>& best() const { return best_; }
 
-  std::vector<AxisPlace> places(const std::vector<Factors>& factors) const {
-    std::vector<AxisPlace> out(factors.size());
+  std::vector<AxisPlacement> places(const std::vector<Factors>& factors) const {
+    std::vector<AxisPlacement> out(factors.size());
     Factors stride(dims_.size(), 1);
     for (size_t a = factors.size(); a-- > 0;) {
       std::vector<GridPart> parts;
@@ -101,7 +101,8 @@ class Search {
 
  private:
   bool may_lie(const std::string& axis, int dimension) const {
-    const auto at = std::find_if(asked_.begin(), asked_.end(), [&](const AskedPlace& p) { return p.axis == axis; });
+    const auto at =
+        std::find_if(asked_.begin(), asked_.end(), [&](const RequestedPlacement& p) { return p.axis == axis; });
     return at == asked_.end() || at->dimensions.empty() ||
            std::find(at->dimensions.begin(), at->dimensions.end(), dimension) != at->dimensions.end();
   }
@@ -131,7 +132,7 @@ class Search {
   void rate() {
     double sum = 0;
     size_t parts = 0;
-    const std::vector<AxisPlace> all = places(factors_);
+    const std::vector<AxisPlacement> all = places(factors_);
     for (size_t a = 0; a < all.size(); ++a) {
       sum += cost(all[a], a);
       parts += all[a].parts.size();
@@ -144,7 +145,7 @@ class Search {
 
   const Mesh& mesh_;
   std::vector<GridDimension> dims_;
-  const std::vector<AskedPlace>& asked_;
+  const std::vector<RequestedPlacement>& asked_;
   std::vector<int> left_;
   std::vector<Factors> factors_, best_;
   double lowest_ = std::numeric_limits<double>::infinity();
@@ -184,7 +185,7 @@ std::vector<std::vector<int>> walk(const std::vector<int>& sizes) {
 }
 
 // Per position along the axis its offset in the grid's row-major index.
-std::vector<int> offsets(const AxisPlace& place, const std::vector<int>& grid_strides) {
+std::vector<int> offsets(const AxisPlacement& place, const std::vector<int>& grid_strides) {
   if (place.parts.empty()) return {0};
   std::vector<int> sizes;
   for (const GridPart& p : place.parts) sizes.push_back(p.size);
@@ -204,7 +205,7 @@ std::vector<int> devices_of(const Layout& layout) {
   std::vector<int> strides(layout.grid.size(), 1);
   for (size_t d = layout.grid.size(); d-- > 1;) strides[d - 1] = strides[d] * layout.grid[d].size;
   std::vector<int> out{0};
-  for (const AxisPlace& place : layout.axes) {
+  for (const AxisPlacement& place : layout.axes) {
     const std::vector<int> along = offsets(place, strides);
     std::vector<int> next;
     next.reserve(out.size() * along.size());
@@ -225,7 +226,7 @@ std::string dimension_text(const std::vector<GridDimension>& dims, const std::ve
   return text;
 }
 
-[[noreturn]] void refuse(const Mesh& mesh, const std::vector<GridDimension>& dims, const AskedPlace& asked) {
+[[noreturn]] void refuse(const Mesh& mesh, const std::vector<GridDimension>& dims, const RequestedPlacement& asked) {
   std::int64_t room = 1;
   for (const int d : asked.dimensions) room *= dims[static_cast<size_t>(d)].size;
   std::string legal, whole;
@@ -243,8 +244,9 @@ std::string dimension_text(const std::vector<GridDimension>& dims, const std::ve
                .fix = "give the axis one of these sizes, or leave its place open"});
 }
 
-void check_asked(const Mesh& mesh, const std::vector<GridDimension>& dims, const std::vector<AskedPlace>& asked) {
-  for (const AskedPlace& a : asked) {
+void check_asked(const Mesh& mesh, const std::vector<GridDimension>& dims,
+                 const std::vector<RequestedPlacement>& asked) {
+  for (const RequestedPlacement& a : asked) {
     if (!mesh.has(a.axis))
       throw Error({.id = "MESH-PLACE",
                    .message = "a place is asked for an axis that the mesh has not",
@@ -262,9 +264,10 @@ void check_asked(const Mesh& mesh, const std::vector<GridDimension>& dims, const
 }
 
 // The asked place that cannot be: the first that is impossible together with those before it.
-void refuse_first(const Mesh& mesh, const std::vector<GridDimension>& dims, const std::vector<AskedPlace>& asked) {
+void refuse_first(const Mesh& mesh, const std::vector<GridDimension>& dims,
+                  const std::vector<RequestedPlacement>& asked) {
   for (size_t n = 1; n <= asked.size(); ++n) {
-    const std::vector<AskedPlace> some(asked.begin(), asked.begin() + static_cast<std::ptrdiff_t>(n));
+    const std::vector<RequestedPlacement> some(asked.begin(), asked.begin() + static_cast<std::ptrdiff_t>(n));
     if (!Search(mesh, dims, some).run()) refuse(mesh, dims, asked[n - 1]);
   }
 }
@@ -285,12 +288,12 @@ std::vector<GridDimension> grid(const Mesh& mesh, const hardware::Target& target
   return dims;
 }
 
-Layout lay_out(const Mesh& mesh, const hardware::Target& target, const std::vector<AskedPlace>& asked) {
+Layout lay_out(const Mesh& mesh, const hardware::Target& target, const std::vector<RequestedPlacement>& asked) {
   Layout layout;
   layout.grid = grid(mesh, target);
   std::int64_t devices = 1;
   for (const GridDimension& d : layout.grid) devices *= d.size;
-  const std::vector<Problem> problems = check(mesh, static_cast<int>(devices));
+  const std::vector<Problem> problems = check_mesh(mesh, static_cast<int>(devices));
   if (!problems.empty()) throw Error(problems.front());
   check_asked(mesh, layout.grid, asked);
   Search search(mesh, layout.grid, asked);

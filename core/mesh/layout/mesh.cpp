@@ -60,7 +60,7 @@ std::string to_text(const Mesh& mesh) {
   return text;
 }
 
-std::vector<Problem> check(const Mesh& mesh, int devices) {
+std::vector<Problem> check_mesh(const Mesh& mesh, int devices) {
   std::vector<Problem> problems;
   std::set<std::string> names;
   bool sizes_good = true;

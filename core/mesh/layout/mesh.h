@@ -26,7 +26,7 @@ struct Mesh {
 };
 // Everything wrong with the mesh by itself and on so many devices (0: not asked): MESH-SIZE, MESH-AXIS; the fix names
 // the nearest legal values.
-std::vector<Problem> check(const Mesh& mesh, int devices);
+std::vector<Problem> check_mesh(const Mesh& mesh, int devices);
 // "fsdp 1, tp 4"
 std::string to_text(const Mesh& mesh);
 
@@ -54,7 +54,7 @@ struct GridPart {
 };
 // How a mesh axis lies on the grid, and what a ring or line along it can use of the links. A device sends
 // rails * link_bandwidth / sharing bytes per second while all groups of this axis communicate at once.
-struct AxisPlace {
+struct AxisPlacement {
   std::string axis;
   int size = 1;
   std::vector<GridPart> parts{};  // more than one: a snake through several dimensions
@@ -64,21 +64,21 @@ struct AxisPlace {
   int sharing = 1;  // groups that use the same link at once
   int hops = 0;     // link hops that the longest chain of a collective takes; switches: 1
 };
-struct AskedPlace {  // the axis may lie on these dimensions of the grid only
+struct RequestedPlacement {  // the axis may lie on these dimensions of the grid only
   std::string axis;
   std::vector<int> dimensions;
-  bool operator==(const AskedPlace&) const = default;
+  bool operator==(const RequestedPlacement&) const = default;
 };
 struct Layout {
   std::vector<GridDimension> grid;
-  std::vector<AxisPlace> axes;  // in mesh order
+  std::vector<AxisPlacement> axes;  // in mesh order
   // Index in the grid (row-major) of the device of each mesh coordinate (row-major over the axes).
   std::vector<int> device_of;
 };
 // Of all ways to lay the axes on the grid where asked, the one whose rings and lines are fastest in sum; inner axes on
 // inner dimensions where that is equal. Within a dimension the inner axis lies on adjacent chips. Throws the first of
 // check(), or Error MESH-PLACE for an asked place that is not possible, naming the nearest legal values.
-Layout lay_out(const Mesh& mesh, const hardware::Target& target, const std::vector<AskedPlace>& asked = {});
+Layout lay_out(const Mesh& mesh, const hardware::Target& target, const std::vector<RequestedPlacement>& asked = {});
 
 // Coordinate along each axis of the device at row-major position `index`.
 std::vector<int> coordinate(const Mesh& mesh, int index);

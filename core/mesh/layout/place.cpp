@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "core/mesh/layout/indivisible.h"
-#include "core/mesh/layout/overrides.h"
 #include "core/mesh/layout/presets.h"
+#include "core/mesh/layout/rule_matcher.h"
 
 namespace mw::mesh {
 namespace {
@@ -26,11 +26,12 @@ std::int64_t ways(const Mesh& mesh, const std::vector<std::string>& axes) {
   return n;
 }
 
-bool divides(std::int64_t size, std::int64_t ways, Uneven uneven) {
-  return uneven == Uneven::padded || size % ways == 0 || (uneven == Uneven::repeated && size > 0 && ways % size == 0);
+bool divides(std::int64_t size, std::int64_t ways, UnevenSplit uneven) {
+  return uneven == UnevenSplit::padded || size % ways == 0 ||
+         (uneven == UnevenSplit::repeated && size > 0 && ways % size == 0);
 }
 
-void cut(Placed& p, const Mesh& mesh) {
+void cut(PlacedTensor& p, const Mesh& mesh) {
   p.shards = 1;
   for (size_t d = 0; d < p.dims.size(); ++d) {
     const std::int64_t n = p.dims[d].size, s = ways(mesh, p.spec.dims[d]);
@@ -43,8 +44,8 @@ void cut(Placed& p, const Mesh& mesh) {
 
 class Placer {
  public:
-  Placer(const model::TensorInventory& inventory, const Mesh& mesh, const Rules& rules, Use use)
-      : inventory_(inventory), mesh_(mesh), rules_(rules), use_(use), overrides_(rules, mesh, out_.problems) {}
+  Placer(const model::TensorInventory& inventory, const Mesh& mesh, const ShardingRules& rules, ShardingUse use)
+      : inventory_(inventory), mesh_(mesh), rules_(rules), use_(use), matcher_(rules, mesh, out_.problems) {}
 
   Placement run(const std::vector<AdapterShape>& adapters) {
     out_.tensors.reserve(inventory_.tensors().size());
@@ -65,14 +66,14 @@ class Placer {
       if (!fused || a.role == Role::k_proj) adapter(out_.tensors[i], Role::lora_a, a.rank, fused);
       adapter(out_.tensors[i], Role::lora_b, a.rank, false);
     }
-    overrides_.tell_unused();
+    matcher_.report_unused();
     for (Problem& problem : indivisible_.problems(out_, mesh_)) out_.problems.push_back(std::move(problem));
     return std::move(out_);
   }
 
  private:
   void base(const model::Tensor& t) {
-    Placed p{.name = t.name, .role = t.role, .base = t.role, .layer = t.layer, .dims = t.dims};
+    PlacedTensor p{.name = t.name, .role = t.role, .base = t.role, .layer = t.layer, .dims = t.dims};
     if (!override_for(p, t.tunix_path, t.tunix_slot)) {
       PresetSpec preset = preset_spec(inventory_, t, rules_.preset, use_, mesh_);
       p.spec = std::move(preset.spec);
@@ -82,11 +83,11 @@ class Placer {
     keep(std::move(p), out_.tensors);
   }
 
-  void adapter(const Placed& from, Role part, int rank, bool fused) {
-    Placed p{.name = from.name + (part == Role::lora_a ? ".lora_a" : ".lora_b"),
-             .role = part,
-             .base = from.role,
-             .layer = from.layer};
+  void adapter(const PlacedTensor& from, Role part, int rank, bool fused) {
+    PlacedTensor p{.name = from.name + (part == Role::lora_a ? ".lora_a" : ".lora_b"),
+                   .role = part,
+                   .base = from.role,
+                   .layer = from.layer};
     const Dim r{Axis::rank, rank};
     if (part == Role::lora_b) p.dims.push_back(r);
     for (const Dim& d : from.dims)
@@ -101,16 +102,16 @@ class Placer {
     keep(std::move(p), out_.adapters);
   }
 
-  bool override_for(Placed& p, const std::string& path, int slot) {
+  bool override_for(PlacedTensor& p, const std::string& path, int slot) {
     if (rules_.overrides.empty()) return false;
-    const int rule = overrides_.find(p.name, path, p.role);
+    const int rule = matcher_.find(p.name, path, p.role);
     if (rule < 0) return false;
-    p.spec = overrides_.spec(rule, p.name, p.dims.size(), slot);
+    p.spec = matcher_.spec(rule, p.name, p.dims.size(), slot);
     p.rule = "override: " + rules_.overrides[static_cast<size_t>(rule)].pattern;
     return true;
   }
 
-  void keep(Placed p, std::vector<Placed>& list) {
+  void keep(PlacedTensor p, std::vector<PlacedTensor>& list) {
     cut(p, mesh_);
     for (size_t d = 0; d < p.dims.size(); ++d)
       if (!divides(p.dims[d].size, ways(mesh_, p.spec.dims[d]), p.uneven)) indivisible_.add(p, d);
@@ -119,35 +120,42 @@ class Placer {
 
   const model::TensorInventory& inventory_;
   const Mesh& mesh_;
-  const Rules& rules_;
-  const Use use_;
+  const ShardingRules& rules_;
+  const ShardingUse use_;
   Placement out_;
-  Overrides overrides_;
+  RuleMatcher matcher_;
   std::map<std::pair<int, Role>, size_t> at_;
-  Indivisible indivisible_;
+  IndivisibleDimensions indivisible_;
 };
 
 }  // namespace
 
-std::int64_t Placed::elements() const {
+std::int64_t PlacedTensor::elements() const {
   return std::accumulate(shard.begin(), shard.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-std::int64_t Placed::total() const {
+std::int64_t PlacedTensor::total() const {
   std::int64_t n = 1;
   for (const Dim& d : dims) n *= d.size;
   return n;
 }
 
-Placement place(const model::TensorInventory& inventory, const Mesh& mesh, const Rules& rules,
-                const std::vector<AdapterShape>& adapters, Use use) {
+const PlacedTensor* find_tensor(const Placement& placement, std::string_view tensor) {
+  for (const auto* list : {&placement.tensors, &placement.adapters})
+    for (const PlacedTensor& p : *list)
+      if (p.name == tensor) return &p;
+  return nullptr;
+}
+
+Placement place(const model::TensorInventory& inventory, const Mesh& mesh, const ShardingRules& rules,
+                const std::vector<AdapterShape>& adapters, ShardingUse use) {
   return Placer(inventory, mesh, rules, use).run(adapters);
 }
 
 std::vector<int> legal_sizes(const Placement& placement, const Mesh& mesh, std::string_view axis, int most) {
-  std::set<std::tuple<std::int64_t, std::int64_t, Uneven>> bounds;  // size, ways of the other axes there
-  for (const std::vector<Placed>* list : {&placement.tensors, &placement.adapters})
-    for (const Placed& p : *list)
+  std::set<std::tuple<std::int64_t, std::int64_t, UnevenSplit>> bounds;  // size, ways of the other axes there
+  for (const std::vector<PlacedTensor>* list : {&placement.tensors, &placement.adapters})
+    for (const PlacedTensor& p : *list)
       for (size_t d = 0; d < p.dims.size(); ++d) {
         const std::vector<std::string>& axes = p.spec.dims[d];
         if (std::find(axes.begin(), axes.end(), axis) == axes.end()) continue;
@@ -166,7 +174,7 @@ std::vector<int> legal_sizes(const Placement& placement, const Mesh& mesh, std::
 namespace {
 
 // Which piece of dimension d that device has.
-std::int64_t piece_of_dimension(const Placed& p, size_t d, const Mesh& mesh, const std::vector<int>& at) {
+std::int64_t piece_of_dimension(const PlacedTensor& p, size_t d, const Mesh& mesh, const std::vector<int>& at) {
   std::int64_t index = 0, all = 1;
   for (const std::string& axis : p.spec.dims[d]) {
     const auto found =
@@ -176,13 +184,13 @@ std::int64_t piece_of_dimension(const Placed& p, size_t d, const Mesh& mesh, con
     index = index * size + at[static_cast<size_t>(found - mesh.axes.begin())];
     all *= size;
   }
-  if (p.uneven == Uneven::repeated && all > p.pieces[d] && all % p.pieces[d] == 0) index /= all / p.pieces[d];
+  if (p.uneven == UnevenSplit::repeated && all > p.pieces[d] && all % p.pieces[d] == 0) index /= all / p.pieces[d];
   return index;
 }
 
 }  // namespace
 
-std::vector<Range> piece(const Placed& tensor, const Mesh& mesh, int device) {
+std::vector<Range> piece(const PlacedTensor& tensor, const Mesh& mesh, int device) {
   const std::vector<int> at = coordinate(mesh, device);
   std::vector<Range> ranges;
   for (size_t d = 0; d < tensor.dims.size(); ++d) {
@@ -192,7 +200,7 @@ std::vector<Range> piece(const Placed& tensor, const Mesh& mesh, int device) {
   return ranges;
 }
 
-std::int64_t piece_index(const Placed& tensor, const Mesh& mesh, int device) {
+std::int64_t piece_index(const PlacedTensor& tensor, const Mesh& mesh, int device) {
   const std::vector<int> at = coordinate(mesh, device);
   std::int64_t index = 0;
   for (size_t d = 0; d < tensor.dims.size(); ++d) {

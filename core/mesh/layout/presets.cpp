@@ -63,12 +63,12 @@ bool is_gemma3_qk_norm(const TensorInventory& inventory, const Tensor& t) {
          !inventory.find(Role::layer_scalar, 0);
 }
 
-PartitionSpec tunix(const TensorInventory& inventory, const Tensor& t, Use use) {
+PartitionSpec tunix(const TensorInventory& inventory, const Tensor& t, ShardingUse use) {
   if (is_gemma3_qk_norm(inventory, t)) return unsplit(t);
   // One KV head: nothing over tp, and fsdp by name even where sampling takes fsdp away. k_einsum has no such exception.
   if (is_kv_einsum(t) && t.dims[0].size == 1) return {{kNone, kFsdp, kNone}};
   PartitionSpec spec = tunix_training(t);
-  if (use == Use::sampling)
+  if (use == ShardingUse::sampling)
     for (auto& axes : spec.dims) std::erase(axes, "fsdp");
   return spec;
 }
@@ -77,11 +77,12 @@ PartitionSpec tunix(const TensorInventory& inventory, const Tensor& t, Use use) 
 
 PresetSpec megatron(const Tensor& t) {
   const bool vocabulary = std::any_of(t.dims.begin(), t.dims.end(), [](const Dim& d) { return d.axis == Axis::vocab; });
-  if (vocabulary) return {by_axis(t.dims, [](Axis axis) { return axis == Axis::vocab ? kTp : kNone; }), Uneven::padded};
+  if (vocabulary)
+    return {by_axis(t.dims, [](Axis axis) { return axis == Axis::vocab ? kTp : kNone; }), UnevenSplit::padded};
   switch (t.role) {
     case Role::k_proj:
     case Role::v_proj:
-      return {by_axis(t.dims, [](Axis axis) { return axis == Axis::kv_heads ? kTp : kNone; }), Uneven::repeated};
+      return {by_axis(t.dims, [](Axis axis) { return axis == Axis::kv_heads ? kTp : kNone; }), UnevenSplit::repeated};
     case Role::q_proj:
     case Role::o_proj:
     case Role::gate_proj:
@@ -135,7 +136,7 @@ PartitionSpec fsdp_rows(const Tensor& t, const Mesh& mesh) {
 
 }  // namespace
 
-PresetSpec preset_spec(const TensorInventory& inventory, const Tensor& tensor, Preset preset, Use use,
+PresetSpec preset_spec(const TensorInventory& inventory, const Tensor& tensor, Preset preset, ShardingUse use,
                        const Mesh& mesh) {
   switch (preset) {
     case Preset::tunix:
@@ -143,7 +144,7 @@ PresetSpec preset_spec(const TensorInventory& inventory, const Tensor& tensor, P
     case Preset::megatron:
       return megatron(tensor);
     case Preset::fsdp:
-      return {fsdp_rows(tensor, mesh), Uneven::padded};
+      return {fsdp_rows(tensor, mesh), UnevenSplit::padded};
     case Preset::replicated:
       break;
   }
@@ -155,11 +156,12 @@ bool contracted(Role role, Axis axis) {
   return (axis == Axis::embed) != puts_out_embed;
 }
 
-PresetSpec adapter_spec(const Placed& base, Role part, const std::vector<Dim>& dims, Preset preset, const Mesh& mesh) {
+PresetSpec adapter_spec(const PlacedTensor& base, Role part, const std::vector<Dim>& dims, Preset preset,
+                        const Mesh& mesh) {
   if (preset == Preset::fsdp) {  // rows of A in the files are the rank, of B the outputs
     std::vector<bool> rows;
     for (const Dim& d : dims) rows.push_back((d.axis == Axis::rank) == (part == Role::lora_a));
-    return {over_rows(dims, rows, mesh.size("fsdp")), Uneven::padded};
+    return {over_rows(dims, rows, mesh.size("fsdp")), UnevenSplit::padded};
   }
   PartitionSpec spec;
   for (const Dim& d : dims) {
@@ -169,7 +171,7 @@ PresetSpec adapter_spec(const Placed& base, Role part, const std::vector<Dim>& d
   return {spec, base.uneven};
 }
 
-bool fuses_kv(const Rules& rules) {
+bool fuses_kv(const ShardingRules& rules) {
   if (rules.adapters == AdapterForm::by_preset) return rules.preset == Preset::tunix;
   return rules.adapters == AdapterForm::fused_kv;
 }

@@ -7,18 +7,18 @@ namespace mw::mesh {
 
 struct PresetSpec {
   PartitionSpec spec;
-  Uneven uneven = Uneven::refused;
+  UnevenSplit uneven = UnevenSplit::refused;
 };
-PresetSpec preset_spec(const model::TensorInventory& inventory, const model::Tensor& tensor, Preset preset, Use use,
-                       const Mesh& mesh);
+PresetSpec preset_spec(const model::TensorInventory& inventory, const model::Tensor& tensor, Preset preset,
+                       ShardingUse use, const Mesh& mesh);
 
 // Dimensions of `base` that a matmul sums over (A of an adapter has these) and those it puts out (B).
 bool contracted(model::Role role, model::Axis axis);
 // Specs of an adapter's A (contracted dimensions, rank) and B (rank, output dimensions).
-PresetSpec adapter_spec(const Placed& base, model::Role part, const std::vector<model::Dim>& dims, Preset preset,
+PresetSpec adapter_spec(const PlacedTensor& base, model::Role part, const std::vector<model::Dim>& dims, Preset preset,
                         const Mesh& mesh);
 // One A for K and V: their base is one tensor in Tunix.
-bool fuses_kv(const Rules& rules);
+bool fuses_kv(const ShardingRules& rules);
 
 std::string to_string(Preset preset);
 

@@ -45,7 +45,7 @@ Bounds bounds_of(const FitOptions& o, hardware::Vendor vendor, std::string_view 
   return {o.shortest, o.longest, o.trust};
 }
 
-void scale(Efficiency& e, const Factor& f, bool own_chip, const Calibration& from) {
+void scale(Efficiency& e, const CalibrationFactor& f, bool own_chip, const Calibration& from) {
   const double before = e.value;
   e.value = at_most_whole(f.name, f.vendor, before * f.value);
   e.low = at_most_whole(f.name, f.vendor, before * f.low);
@@ -111,7 +111,7 @@ class Fitter {
       if (is_serving(m->what)) servers_.emplace(m, m->request);
   }
 
-  std::vector<Factor> run() {
+  std::vector<CalibrationFactor> run() {
     for (int round = 0; round < (logs_.size() > 1 ? 6 : 1); ++round)
       for (size_t i = 0; i < logs_.size(); ++i)
         logs_[i] = minimise(bounds_[i].low, bounds_[i].high, [&](double x) {
@@ -120,9 +120,9 @@ class Fitter {
           return loss(tried);
         });
     const double spread = std::clamp(residual(), group_.rows.size() > 1 ? 0.05 : 0.15, 0.5);
-    std::vector<Factor> out;
+    std::vector<CalibrationFactor> out;
     for (size_t i = 0; i < logs_.size(); ++i) {
-      Factor f{group_.stack, group_.chip, group_.vendor, names_[i], std::exp(logs_[i])};
+      CalibrationFactor f{group_.stack, group_.chip, group_.vendor, names_[i], std::exp(logs_[i])};
       f.low = f.value * std::exp(-spread);
       f.high = f.value * std::exp(spread);
       for (const Measurement* m : group_.rows) f.rows.push_back(m->id);
@@ -168,40 +168,44 @@ class Fitter {
 
 }  // namespace
 
-std::string to_text(const Basis& b) {
-  return std::string(b.by == Author::user ? "calibrated by you" : "calibrated") + ", " + b.date + ", " + b.source;
+std::string to_text(const CalibrationBasis& b) {
+  return std::string(b.by == CalibrationAuthor::user ? "calibrated by you" : "calibrated") + ", " + b.date + ", " +
+         b.source;
 }
 
 bool is_fitted(const Measurement& m) {
-  return m.purpose == Purpose::calibration && is_speed(m.what) && m.counted();
+  return m.purpose == MeasurementUse::calibration && is_speed(m.what) && m.counted();
 }
 
-bool fittable(std::string_view name) {
+bool can_fit(std::string_view name) {
   return is_share(name) || name == "kernel_s" || name == "step_s" || name == "sequence_s" || name == "sum_s";
 }
 
-bool at_limit(const Factor& f, const Efficiency& before, const FitOptions& options) {
+bool at_limit(const CalibrationFactor& f, const Efficiency& before, const FitOptions& options) {
   const Bounds b = bounds_of(options, f.vendor, f.name);
   return f.value < b.low * 1.002 || f.value > b.high * 0.998 ||
          at_most_whole(f.name, f.vendor, before.value * f.value) < before.value * f.value;
 }
 
-std::vector<Factor> with_means(std::vector<Factor> factors) {
-  std::erase_if(factors, [](const Factor& f) { return f.chip.empty(); });
-  std::vector<Factor> means;
-  for (const Factor& f : factors) {
-    const auto same = [&](const Factor& p) { return p.stack == f.stack && p.vendor == f.vendor && p.name == f.name; };
+std::vector<CalibrationFactor> with_means(std::vector<CalibrationFactor> factors) {
+  std::erase_if(factors, [](const CalibrationFactor& f) { return f.chip.empty(); });
+  std::vector<CalibrationFactor> means;
+  for (const CalibrationFactor& f : factors) {
+    const auto same = [&](const CalibrationFactor& p) {
+      return p.stack == f.stack && p.vendor == f.vendor && p.name == f.name;
+    };
     if (std::any_of(means.begin(), means.end(), same)) continue;
-    Factor all{f.stack, "", f.vendor, f.name};
+    CalibrationFactor all{f.stack, "", f.vendor, f.name};
     all.basis = f.basis;
     double logs = 0, low = f.low, high = f.high;
     int n = 0;
-    for (const Factor& g : factors)
+    for (const CalibrationFactor& g : factors)
       if (same(g)) {
         logs += std::log(g.value), ++n;
         low = std::min(low, g.low), high = std::max(high, g.high);
         all.rows.insert(all.rows.end(), g.rows.begin(), g.rows.end());
-        if (!g.basis || (all.basis && g.basis->by == Author::user)) all.basis = g.basis;  // the newest hand in it
+        if (!g.basis || (all.basis && g.basis->by == CalibrationAuthor::user))
+          all.basis = g.basis;  // the newest hand in it
       }
     all.value = std::exp(logs / n);
     all.low = low, all.high = high;
@@ -211,19 +215,20 @@ std::vector<Factor> with_means(std::vector<Factor> factors) {
   return factors;
 }
 
-std::vector<Factor> fit_factors(const std::vector<Measurement>& rows, const FitOptions& options, std::stop_token stop) {
+std::vector<CalibrationFactor> fit_factors(const std::vector<Measurement>& rows, const FitOptions& options,
+                                           std::stop_token stop) {
   for (const auto* names : {&options.names, &options.serving})
     for (const std::string& name : *names)
-      if (named(name); !fittable(name))
+      if (named(name); !can_fit(name))
         throw Error({.id = "CALIBRATION",
                      .message = "no step time speaks for this efficiency",
                      .place = "names",
                      .found = name,
                      .expected = "matmul, attention, memory, collectives, overlap, overlap_sums, kv_reads, kernel_s, "
                                  "step_s, sequence_s, sum_s"});
-  std::vector<Factor> out;
+  std::vector<CalibrationFactor> out;
   for (const Group& g : groups_of(rows)) {
-    const std::vector<Factor> factors = Fitter(g, options, stop).run();
+    const std::vector<CalibrationFactor> factors = Fitter(g, options, stop).run();
     out.insert(out.end(), factors.begin(), factors.end());
   }
   return out;
@@ -232,15 +237,16 @@ std::vector<Factor> fit_factors(const std::vector<Measurement>& rows, const FitO
 void apply(const Calibration& calibration, Request& request) {
   const hardware::Chip& chip = request.target.chip;
   for (const Efficiencies::Named& n : Efficiencies::names()) {
-    const Factor* best = nullptr;
-    for (const Factor& f : calibration.factors) {
+    const CalibrationFactor* best = nullptr;
+    for (const CalibrationFactor& f : calibration.factors) {
       if (f.stack != request.stack || f.name != n.name) continue;
       const bool fits = f.chip == chip.id || (f.chip.empty() && f.vendor == chip.vendor);
       if (fits && (!best || best->chip.empty())) best = &f;
     }
     if (!best) continue;
     scale(request.efficiencies.*n.member, *best, !best->chip.empty(), calibration);
-    if (const Basis& basis = best->basis ? *best->basis : calibration.basis; basis.by == Author::user)
+    if (const CalibrationBasis& basis = best->basis ? *best->basis : calibration.basis;
+        basis.by == CalibrationAuthor::user)
       request.calibrated = to_text(basis) + (best->chip.empty() ? " (other chips)" : "");
   }
 }
@@ -257,25 +263,25 @@ std::vector<Comparison> predict_all(const std::vector<Measurement>& rows, const 
   return out;
 }
 
-Fit fit(const std::vector<Measurement>& rows, const FitOptions& options, std::stop_token stop) {
-  const std::vector<Factor> factors = fit_factors(rows, options, stop);
+CalibrationFit fit(const std::vector<Measurement>& rows, const FitOptions& options, std::stop_token stop) {
+  const std::vector<CalibrationFactor> factors = fit_factors(rows, options, stop);
   if (factors.empty())
     throw Error({.id = "CALIBRATION",
                  .message = "nothing to fit",
                  .place = "rows",
                  .found = std::to_string(rows.size()) + " rows",
                  .expected = "at least one measured step time with use = calibration, and one name"});
-  Fit out;
+  CalibrationFit out;
   out.calibration.factors = with_means(factors);
   const std::vector<Comparison> before = predict_all(rows, {}, stop), after = predict_all(rows, out.calibration, stop);
-  out.fitted_before = summarise(rows, before, Purpose::calibration, is_time);
-  out.fitted_after = summarise(rows, after, Purpose::calibration, is_time);
-  out.time_before = summarise(rows, before, Purpose::holdout, is_time);
-  out.time_after = summarise(rows, after, Purpose::holdout, is_time);
-  out.memory = summarise(rows, after, Purpose::holdout, is_memory);
-  out.served_fitted = summarise(rows, after, Purpose::calibration, is_serving);
-  out.served_before = summarise(rows, before, Purpose::holdout, is_serving);
-  out.served_after = summarise(rows, after, Purpose::holdout, is_serving);
+  out.fitted_before = summarise(rows, before, MeasurementUse::calibration, is_time);
+  out.fitted_after = summarise(rows, after, MeasurementUse::calibration, is_time);
+  out.time_before = summarise(rows, before, MeasurementUse::holdout, is_time);
+  out.time_after = summarise(rows, after, MeasurementUse::holdout, is_time);
+  out.memory = summarise(rows, after, MeasurementUse::holdout, is_memory);
+  out.served_fitted = summarise(rows, after, MeasurementUse::calibration, is_serving);
+  out.served_before = summarise(rows, before, MeasurementUse::holdout, is_serving);
+  out.served_after = summarise(rows, after, MeasurementUse::holdout, is_serving);
   return out;
 }
 

@@ -13,28 +13,28 @@
 
 namespace mw::plan {
 
-enum class Author { program, user };  // shipped, or accepted by whoever uses the program
-struct Basis {
+enum class CalibrationAuthor { program, user };  // shipped, or accepted by whoever uses the program
+struct CalibrationBasis {
   std::string date;    // "2026-11-21"
   std::string source;  // "measurements.json", "run-12"
-  Author by = Author::program;
+  CalibrationAuthor by = CalibrationAuthor::program;
 };
-std::string to_text(const Basis& basis);  // "calibrated by you, 2026-11-21, steps.json"
+std::string to_text(const CalibrationBasis& basis);  // "calibrated by you, 2026-11-21, steps.json"
 
-struct Factor {
+struct CalibrationFactor {
   Stack stack = Stack::engine;
   std::string chip;  // of the catalogue; empty: of all chips of `vendor` that have none of their own
   hardware::Vendor vendor = hardware::Vendor::tpu;
-  std::string name;                 // of Efficiencies::names()
-  double value = 1;                 // on the default
-  double low = 1, high = 1;         // how far the rows it was fitted to disagree
-  std::vector<std::string> rows{};  // that it was fitted to
-  std::optional<Basis> basis{};     // where it was kept from another calibration; none: that of the whole
+  std::string name;                         // of Efficiencies::names()
+  double value = 1;                         // on the default
+  double low = 1, high = 1;                 // how far the rows it was fitted to disagree
+  std::vector<std::string> rows{};          // that it was fitted to
+  std::optional<CalibrationBasis> basis{};  // where it was kept from another calibration; none: that of the whole
 };
 
 struct Calibration {
-  Basis basis;
-  std::vector<Factor> factors;
+  CalibrationBasis basis;
+  std::vector<CalibrationFactor> factors;
 };
 
 struct FitOptions {
@@ -45,7 +45,7 @@ struct FitOptions {
   std::vector<std::string> serving{"matmul", "memory", "kv_reads", "sequence_s"};
 };
 
-struct Fit {
+struct CalibrationFit {
   Calibration calibration;
   ErrorSummary fitted_before, fitted_after;                 // step times of the calibration rows
   ErrorSummary time_before, time_after, memory;             // of the rows held out: what is seen before accepting
@@ -55,19 +55,19 @@ struct Fit {
 // Robust least squares (Huber) on log(predicted / measured) of the step times among the calibration rows, group by
 // group; chips without rows get the geometric mean of their vendor's with the same stack. Holdout rows are only
 // predicted. Throws Error CALIBRATION where there is no row to fit or a name is unknown; cancelled() when stopped.
-Fit fit(const std::vector<Measurement>& rows, const FitOptions& options = {}, std::stop_token stop = {});
+CalibrationFit fit(const std::vector<Measurement>& rows, const FitOptions& options = {}, std::stop_token stop = {});
 
 // The parts of fit(): factors of the chips and stacks that have rows, nothing else.
-std::vector<Factor> fit_factors(const std::vector<Measurement>& rows, const FitOptions& options,
-                                std::stop_token stop = {});
+std::vector<CalibrationFactor> fit_factors(const std::vector<Measurement>& rows, const FitOptions& options,
+                                           std::stop_token stop = {});
 // The other chips of a vendor and stack take the geometric mean of those that have factors; older means are dropped.
-std::vector<Factor> with_means(std::vector<Factor> factors);
+std::vector<CalibrationFactor> with_means(std::vector<CalibrationFactor> factors);
 // A row that factors are fitted to: counted, marked so, and of a kind that speaks for efficiencies.
 bool is_fitted(const Measurement& row);
 // Names that a measured step time can speak for.
-bool fittable(std::string_view name);
+bool can_fit(std::string_view name);
 // At a bound of `options`, or at the whole of the peak: the rows would have it further.
-bool at_limit(const Factor& factor, const Efficiency& before, const FitOptions& options);
+bool at_limit(const CalibrationFactor& factor, const Efficiency& before, const FitOptions& options);
 
 // Efficiencies of the request times the factors of its chip and stack; origin and source follow.
 void apply(const Calibration& calibration, Request& request);
@@ -79,6 +79,6 @@ std::vector<Comparison> predict_all(const std::vector<Measurement>& rows, const 
 Calibration read_calibration(const std::filesystem::path& file);
 Json to_json(const Calibration& calibration);  // schema, date, source, factors: what read_calibration needs
 Json to_json(const ErrorSummary& summary);
-void write_calibration(const std::filesystem::path& file, const Fit& fit);
+void write_calibration(const std::filesystem::path& file, const CalibrationFit& fit);
 
 }  // namespace mw::plan

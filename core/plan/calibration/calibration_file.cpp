@@ -18,10 +18,10 @@ double rounded(double x) {
   return std::round(x * 1e4) / 1e4;
 }
 
-constexpr std::array<std::pair<std::string_view, Author>, 2> kAuthors{
-    {{"program", Author::program}, {"you", Author::user}}};
+constexpr std::array<std::pair<std::string_view, CalibrationAuthor>, 2> kAuthors{
+    {{"program", CalibrationAuthor::program}, {"you", CalibrationAuthor::user}}};
 
-Json to_json(const Factor& f) {
+Json to_json(const CalibrationFactor& f) {
   Json row;
   row["stack"] = to_string(f.stack);
   for (const auto& [name, vendor] : kVendors)
@@ -40,9 +40,9 @@ Json to_json(const Factor& f) {
   return row;
 }
 
-Factor read_factor(const Json& json, RowPlace at) {
+CalibrationFactor read_factor(const Json& json, RowPlace at) {
   JsonRow row(json, std::move(at));
-  Factor f;
+  CalibrationFactor f;
   f.stack = parse_stack(row.text("stack"));
   f.vendor = row.choice("vendor", row.text("vendor"), kVendors);
   f.chip = row.text_or("chip", "");
@@ -54,7 +54,7 @@ Factor read_factor(const Json& json, RowPlace at) {
     row.bad("factor", "factor is outside its own range", std::to_string(f.value), "low <= factor <= high <= 100");
   for (const Json& id : row.list("rows")) f.rows.push_back(row.as_text(id, "rows"));
   if (row.optional("date") || row.optional("source") || row.optional("by"))
-    f.basis = Basis{row.text("date"), row.text("source"), row.choice("by", row.text("by"), kAuthors)};
+    f.basis = CalibrationBasis{row.text("date"), row.text("source"), row.choice("by", row.text("by"), kAuthors)};
   row.finish();
   return f;
 }
@@ -64,8 +64,9 @@ Factor read_factor(const Json& json, RowPlace at) {
 Calibration read_calibration(const std::filesystem::path& file) {
   const Json document = read_json(file);
   const std::string name = file.string();
-  Calibration c{{string_member(document, "date", name), string_member(document, "source", name), Author::program}, {}};
-  if (document.contains("by") && document.at("by") == "you") c.basis.by = Author::user;
+  Calibration c{
+      {string_member(document, "date", name), string_member(document, "source", name), CalibrationAuthor::program}, {}};
+  if (document.contains("by") && document.at("by") == "you") c.basis.by = CalibrationAuthor::user;
   const Json& factors = list_member(document, "factors", name);
   const Sources none;
   for (size_t i = 0; i < factors.size(); ++i)
@@ -82,13 +83,13 @@ Json to_json(const Calibration& c) {
   document["schema"] = 1;
   document["date"] = c.basis.date;
   document["source"] = c.basis.source;
-  if (c.basis.by == Author::user) document["by"] = "you";
+  if (c.basis.by == CalibrationAuthor::user) document["by"] = "you";
   document["factors"] = Json::array();
-  for (const Factor& f : c.factors) document["factors"].push_back(to_json(f));
+  for (const CalibrationFactor& f : c.factors) document["factors"].push_back(to_json(f));
   return document;
 }
 
-void write_calibration(const std::filesystem::path& file, const Fit& fit) {
+void write_calibration(const std::filesystem::path& file, const CalibrationFit& fit) {
   Json document = to_json(fit.calibration);
   const Json factors = document["factors"];
   document.erase("factors");  // after the errors, as people read

@@ -15,9 +15,11 @@ constexpr int kMost = 1 << 24;
 
 template <class Value>
 using Names = std::vector<std::pair<std::string_view, Value>>;
-const Names<Purpose> kPurposes{{"calibration", Purpose::calibration}, {"holdout", Purpose::holdout}};
+const Names<MeasurementUse> kPurposes{{"calibration", MeasurementUse::calibration},
+                                      {"holdout", MeasurementUse::holdout}};
 const Names<model::TrainMethod> kMethods{{"lora", model::TrainMethod::lora}, {"full", model::TrainMethod::full}};
-const Names<Rows> kRows{{"padded", Rows::padded}, {"ragged", Rows::ragged}, {"packed", Rows::packed}};
+const Names<RowLayout> kRows{
+    {"padded", RowLayout::padded}, {"ragged", RowLayout::ragged}, {"packed", RowLayout::packed}};
 const Names<model::Remat> kRematNames{
     {"none", model::Remat::none}, {"block", model::Remat::block}, {"layer", model::Remat::layer}};
 const Names<Work> kWork{
@@ -28,10 +30,11 @@ const Names<mesh::Preset> kPresets{{"tunix", mesh::Preset::tunix},
                                    {"replicated", mesh::Preset::replicated}};
 const Names<DType> kProducts{{"bf16", DType::bf16}, {"fp8", DType::fp8}};
 const Names<DType> kKvTypeNames{{"bf16", DType::bf16}, {"fp8", DType::fp8}, {"int8", DType::int8}, {"f32", DType::f32}};
-const Names<Saved> kSaved{{"attention", Saved::attention}, {"q_proj", Saved::q_proj},
-                          {"k_proj", Saved::k_proj},       {"v_proj", Saved::v_proj},
-                          {"o_proj", Saved::o_proj},       {"gate_proj", Saved::gate_proj},
-                          {"up_proj", Saved::up_proj},     {"down_proj", Saved::down_proj}};
+const Names<SavedActivation> kSaved{
+    {"attention", SavedActivation::attention}, {"q_proj", SavedActivation::q_proj},
+    {"k_proj", SavedActivation::k_proj},       {"v_proj", SavedActivation::v_proj},
+    {"o_proj", SavedActivation::o_proj},       {"gate_proj", SavedActivation::gate_proj},
+    {"up_proj", SavedActivation::up_proj},     {"down_proj", SavedActivation::down_proj}};
 const Names<Offload> kOffload{{"none", Offload::none}, {"host", Offload::host}};
 
 using Configs = std::map<std::string, model::Config>;
@@ -94,9 +97,9 @@ void read_stack(JsonRow& row, Request& r) {
   if (row.optional("rules")) r.rules.preset = row.choice("rules", row.text("rules"), kPresets);
   if (const Json* compiled = row.optional("compile")) {
     if (!compiled->is_boolean()) row.bad("compile", "wrong type", short_text(*compiled), "true or false");
-    r.habits.elementwise = *compiled ? Habits::Elementwise::fused : Habits::Elementwise::eager;
+    r.profile.elementwise = *compiled ? StackProfile::Elementwise::fused : StackProfile::Elementwise::eager;
   }
-  r.habits.logit_bytes = row.number_or("logit_bytes", r.habits.logit_bytes);
+  r.profile.logit_bytes = row.number_or("logit_bytes", r.profile.logit_bytes);
   r.products = row.choice("products", row.text_or("products", "bf16"), kProducts);
   if (r.products == DType::fp8 && !r.target.chip.fp8_flops) row.bad("products", "the chip has no fp8", "fp8", "bf16");
 }
@@ -153,7 +156,7 @@ void read_work(JsonRow& row, Request& r) {
 void read_host(JsonRow& row, Request& r) {
   if (const Json* async = row.optional("async_scheduling")) {
     if (!async->is_boolean()) row.bad("async_scheduling", "wrong type", short_text(*async), "true or false");
-    if (async->get<bool>()) schedule_ahead(r);
+    if (async->get<bool>()) enable_async_scheduling(r);
   }
 }
 
@@ -176,7 +179,7 @@ Measurement read_row(const Json& json, RowPlace at, const hardware::Catalogue& c
   m.purpose = row.choice("use", row.text("use"), kPurposes);
   m.value = row.number("value");
   m.unit = row.text("unit");
-  Names<Measured> units;
+  Names<MeasuredQuantity> units;
   for (const UnitName& u : kUnits) units.emplace_back(u.name, u.what);
   m.what = row.choice("unit", m.unit, units);
   m.source = row.source();

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/plan/time/closed_loop.h"
 #include "core/plan/calibration/measured_units.h"
+#include "core/plan/time/steady_state.h"
 
 namespace mw::plan {
 namespace {
@@ -26,7 +26,7 @@ double tokens_of_a_device(const Request& r) {
   return static_cast<double>(r.train.batch) * r.train.accumulation * r.lengths.max_len / r.mesh.devices();
 }
 
-double in_unit(Measured what, const Request& r, const Plan& plan) {
+double in_unit(MeasuredQuantity what, const Request& r, const Plan& plan) {
   const DeviceMemory& memory = plan.memory;
   const auto sum = [&](std::initializer_list<MemoryCategory> categories) {
     Bytes bytes;
@@ -37,60 +37,61 @@ double in_unit(Measured what, const Request& r, const Plan& plan) {
   const double live =
       static_cast<double>((held.total() - held[MemoryCategory::runtime] - held[MemoryCategory::workspace]).value);
   switch (what) {
-    case Measured::step_seconds:
+    case MeasuredQuantity::step_seconds:
       return plan.step.seconds.value;
-    case Measured::tokens_per_second:
+    case MeasuredQuantity::tokens_per_second:
       return plan.run.padded_tokens_per_second / plan.devices;
-    case Measured::real_tokens_per_second:
+    case MeasuredQuantity::real_tokens_per_second:
       return plan.run.tokens_per_second;
-    case Measured::samples_per_second:
+    case MeasuredQuantity::samples_per_second:
       return static_cast<double>(r.train.batch * r.train.accumulation) / plan.step.seconds.value;
-    case Measured::mfu: {
+    case MeasuredQuantity::mfu: {
       const double peak = r.target.chip.bf16_flops.value / r.target.chip.devices_per_chip;
       return 100 * maxtext_flops(r) * tokens_of_a_device(r) / (peak * plan.step.seconds.value);
     }
-    case Measured::active_bytes:
+    case MeasuredQuantity::active_bytes:
       return live;
-    case Measured::reserved_bytes:
+    case MeasuredQuantity::reserved_bytes:
       return live * (1 + r.efficiencies.fragmentation.value);
-    case Measured::device_bytes:
+    case MeasuredQuantity::device_bytes:
       return static_cast<double>(memory.at_peak.total().value);
-    case Measured::state_bytes:
+    case MeasuredQuantity::state_bytes:
       return sum(
           {MemoryCategory::weights, MemoryCategory::adapters, MemoryCategory::gradients, MemoryCategory::optimizer});
-    case Measured::activation_bytes:
+    case MeasuredQuantity::activation_bytes:
       return sum({MemoryCategory::activations});
-    case Measured::weight_bytes:
+    case MeasuredQuantity::weight_bytes:
       return sum({MemoryCategory::weights});
-    case Measured::kv_tokens:
+    case MeasuredQuantity::kv_tokens:
       return plan.serve ? static_cast<double>(plan.serve->kv_tokens) : 0;
-    case Measured::mean_ttft:
-    case Measured::median_ttft:
+    case MeasuredQuantity::mean_ttft:
+    case MeasuredQuantity::median_ttft:
       return plan.serve ? 1e3 * plan.serve->ttft.value : 0;
-    case Measured::mean_tpot:
-    case Measured::median_tpot:
-    case Measured::median_itl:
+    case MeasuredQuantity::mean_tpot:
+    case MeasuredQuantity::median_tpot:
+    case MeasuredQuantity::median_itl:
       return plan.serve ? 1e3 * plan.serve->tpot.value : 0;
-    case Measured::output_tokens_per_second:
+    case MeasuredQuantity::output_tokens_per_second:
       return plan.serve ? plan.serve->output_tokens_per_second : 0;
   }
   return 0;
 }
 
-bool more_is_faster(Measured what) {
-  return what == Measured::tokens_per_second || what == Measured::real_tokens_per_second ||
-         what == Measured::samples_per_second || what == Measured::mfu || what == Measured::output_tokens_per_second;
+bool more_is_faster(MeasuredQuantity what) {
+  return what == MeasuredQuantity::tokens_per_second || what == MeasuredQuantity::real_tokens_per_second ||
+         what == MeasuredQuantity::samples_per_second || what == MeasuredQuantity::mfu ||
+         what == MeasuredQuantity::output_tokens_per_second;
 }
 
-double in_unit(Measured what, const SteadyState& s) {
+double in_unit(MeasuredQuantity what, const SteadyState& s) {
   switch (what) {
-    case Measured::mean_ttft:
-    case Measured::median_ttft:
+    case MeasuredQuantity::mean_ttft:
+    case MeasuredQuantity::median_ttft:
       return 1e3 * s.ttft_s;
-    case Measured::mean_tpot:
-    case Measured::median_tpot:
+    case MeasuredQuantity::mean_tpot:
+    case MeasuredQuantity::median_tpot:
       return 1e3 * s.tpot_s;
-    case Measured::median_itl:
+    case MeasuredQuantity::median_itl:
       return 1e3 * s.itl_s;
     default:
       return s.output_tokens_per_s;
@@ -99,17 +100,19 @@ double in_unit(Measured what, const SteadyState& s) {
 
 }  // namespace
 
-bool is_serving(Measured what) {
-  return what == Measured::mean_ttft || what == Measured::median_ttft || what == Measured::mean_tpot ||
-         what == Measured::median_tpot || what == Measured::median_itl || what == Measured::output_tokens_per_second;
+bool is_serving(MeasuredQuantity what) {
+  return what == MeasuredQuantity::mean_ttft || what == MeasuredQuantity::median_ttft ||
+         what == MeasuredQuantity::mean_tpot || what == MeasuredQuantity::median_tpot ||
+         what == MeasuredQuantity::median_itl || what == MeasuredQuantity::output_tokens_per_second;
 }
-bool is_time(Measured what) {
-  return what == Measured::step_seconds || (more_is_faster(what) && !is_serving(what));
+bool is_time(MeasuredQuantity what) {
+  return what == MeasuredQuantity::step_seconds || (more_is_faster(what) && !is_serving(what));
 }
-bool is_speed(Measured what) {
-  return is_time(what) || (is_serving(what) && what != Measured::mean_ttft && what != Measured::median_ttft);
+bool is_speed(MeasuredQuantity what) {
+  return is_time(what) ||
+         (is_serving(what) && what != MeasuredQuantity::mean_ttft && what != MeasuredQuantity::median_ttft);
 }
-bool is_memory(Measured what) {
+bool is_memory(MeasuredQuantity what) {
   return !is_time(what) && !is_serving(what);
 }
 
@@ -122,10 +125,10 @@ std::vector<std::string> keep_held_out(std::vector<Measurement>& rows, const std
   };
   std::vector<std::string> kept;
   for (Measurement& m : rows)
-    if (m.purpose == Purpose::calibration)
+    if (m.purpose == MeasurementUse::calibration)
       for (const Measurement& p : published)
-        if (p.purpose == Purpose::holdout && (p.id == m.id || same(m, p))) {
-          m.purpose = Purpose::holdout;
+        if (p.purpose == MeasurementUse::holdout && (p.id == m.id || same(m, p))) {
+          m.purpose = MeasurementUse::holdout;
           kept.push_back(m.id);
           break;
         }
@@ -156,7 +159,7 @@ Comparison predicted(const Measurement& row, const ServeStepModel& model) {
 }
 
 ErrorSummary summarise(const std::vector<Measurement>& rows, const std::vector<Comparison>& predictions,
-                       Purpose purpose, bool (*of)(Measured)) {
+                       MeasurementUse purpose, bool (*of)(MeasuredQuantity)) {
   ErrorSummary s;
   for (size_t i = 0; i < rows.size(); ++i) {
     const Measurement& m = rows[i];

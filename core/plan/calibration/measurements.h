@@ -13,10 +13,10 @@
 
 namespace mw::plan {
 
-enum class Purpose { calibration, holdout };  // fitted to, or only ever predicted
+enum class MeasurementUse { calibration, holdout };  // fitted to, or only ever predicted
 
 // What the value of a row counts.
-enum class Measured {
+enum class MeasuredQuantity {
   step_seconds,             // "s/step": per optimizer step
   tokens_per_second,        // "tokens/s/device": computed tokens, padding included
   real_tokens_per_second,   // "real tokens/s": padding not counted, of all devices together
@@ -36,10 +36,10 @@ enum class Measured {
   median_itl,               // "ms median ITL": a step without prompts, where most are
   output_tokens_per_second  // "output tokens/s", of all devices together
 };
-bool is_time(Measured what);     // of a step
-bool is_serving(Measured what);  // of a server under a load
-bool is_speed(Measured what);    // either, without times to the first token: what factors may be fitted to
-bool is_memory(Measured what);
+bool is_time(MeasuredQuantity what);     // of a step
+bool is_serving(MeasuredQuantity what);  // of a server under a load
+bool is_speed(MeasuredQuantity what);    // either, without times to the first token: what factors may be fitted to
+bool is_memory(MeasuredQuantity what);
 
 // Load that a server was measured under, beside the lengths in Request::serve: closed loop, or open.
 struct OfferedLoad {
@@ -52,8 +52,8 @@ struct OfferedLoad {
 
 struct Measurement {
   std::string id;
-  Purpose purpose = Purpose::holdout;
-  Measured what = Measured::step_seconds;
+  MeasurementUse purpose = MeasurementUse::holdout;
+  MeasuredQuantity what = MeasuredQuantity::step_seconds;
   std::string unit;
   double value = 0;  // in that unit
   Request request;   // with the defaults of its stack and target
@@ -101,6 +101,6 @@ struct ErrorSummary {
 };
 // Over counted rows of this purpose whose kind satisfies `of`; `predictions` in the order of `rows`.
 ErrorSummary summarise(const std::vector<Measurement>& rows, const std::vector<Comparison>& predictions,
-                       Purpose purpose, bool (*of)(Measured));
+                       MeasurementUse purpose, bool (*of)(MeasuredQuantity));
 
 }  // namespace mw::plan

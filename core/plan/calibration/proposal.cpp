@@ -67,7 +67,7 @@ std::vector<int> parts_of(const std::vector<ProposedRow>& rows) {
 
 // A row may have been fitted to before: what it left in the calibration in force goes, too.
 Calibration without(Calibration calibration, const std::set<std::string>& rows) {
-  std::erase_if(calibration.factors, [&](const Factor& f) {
+  std::erase_if(calibration.factors, [&](const CalibrationFactor& f) {
     return !f.chip.empty() &&
            std::any_of(f.rows.begin(), f.rows.end(), [&](const auto& id) { return rows.contains(id); });
   });
@@ -88,7 +88,7 @@ class Proposer {
                             .place = "rows." + id});
     leave_out_unpredictable(in_.rows, out_.notes);
     for (const Measurement& m : in_.rows) out_.rows.push_back({.measured = m, .now = {}, .fitted = {}, .held_out = {}});
-    const std::vector<Factor> factors = fit_beside(in_.in_force, in_.rows);
+    const std::vector<CalibrationFactor> factors = fit_beside(in_.in_force, in_.rows);
     if (factors.empty()) throw nothing();
     out_.calibration = merged(in_.in_force, factors, in_.basis);
     hold_out();
@@ -122,8 +122,8 @@ class Proposer {
   }
 
   // Names that are not fitted stay as the calibration has them while the others are.
-  std::vector<Factor> fit_beside(Calibration kept, std::vector<Measurement> rows) const {
-    std::erase_if(kept.factors, [&](const Factor& f) {
+  std::vector<CalibrationFactor> fit_beside(Calibration kept, std::vector<Measurement> rows) const {
+    std::erase_if(kept.factors, [&](const CalibrationFactor& f) {
       const auto& names = serves(f.stack) ? in_.options.serving : in_.options.names;
       return std::find(names.begin(), names.end(), f.name) != names.end();
     });
@@ -156,8 +156,8 @@ class Proposer {
     if (progress_) progress_(count, count);
   }
 
-  void add_efficiencies(const std::vector<Factor>& factors) {
-    for (const Factor& f : factors) {
+  void add_efficiencies(const std::vector<CalibrationFactor>& factors) {
+    for (const CalibrationFactor& f : factors) {
       const auto row = std::find_if(out_.rows.begin(), out_.rows.end(), [&](const ProposedRow& r) {
         return r.used() && r.measured.request.stack == f.stack && r.measured.request.target.chip.id == f.chip;
       });
@@ -180,23 +180,24 @@ class Proposer {
       held_out.push_back(r.held_out.value_or(r.fitted));
       fitted.push_back(r.fitted);
     }
-    out_.now = summarise(rows, now, Purpose::calibration, is_speed);
-    out_.held_out = summarise(rows, held_out, Purpose::calibration, is_speed);
-    out_.fitted = summarise(rows, fitted, Purpose::calibration, is_speed);
-    out_.apart_now = summarise(rows, now, Purpose::holdout, is_speed);
-    out_.apart_fitted = summarise(rows, fitted, Purpose::holdout, is_speed);
+    out_.now = summarise(rows, now, MeasurementUse::calibration, is_speed);
+    out_.held_out = summarise(rows, held_out, MeasurementUse::calibration, is_speed);
+    out_.fitted = summarise(rows, fitted, MeasurementUse::calibration, is_speed);
+    out_.apart_now = summarise(rows, now, MeasurementUse::holdout, is_speed);
+    out_.apart_fitted = summarise(rows, fitted, MeasurementUse::holdout, is_speed);
     std::vector<Measurement> published = in_.published;
     std::erase_if(published, [](const Measurement& m) {
-      return m.purpose != Purpose::holdout || !is_speed(m.what) || !m.counted();
+      return m.purpose != MeasurementUse::holdout || !is_speed(m.what) || !m.counted();
     });
-    out_.shipped_now = summarise(published, predict_all(published, in_.in_force, stop_), Purpose::holdout, is_speed);
+    out_.shipped_now =
+        summarise(published, predict_all(published, in_.in_force, stop_), MeasurementUse::holdout, is_speed);
     out_.shipped_fitted =
-        summarise(published, predict_all(published, out_.calibration, stop_), Purpose::holdout, is_speed);
+        summarise(published, predict_all(published, out_.calibration, stop_), MeasurementUse::holdout, is_speed);
   }
 
   bool fitted_before() const {
     return std::any_of(out_.rows.begin(), out_.rows.end(), [&](const ProposedRow& r) {
-      return std::any_of(in_.in_force.factors.begin(), in_.in_force.factors.end(), [&](const Factor& f) {
+      return std::any_of(in_.in_force.factors.begin(), in_.in_force.factors.end(), [&](const CalibrationFactor& f) {
         return std::find(f.rows.begin(), f.rows.end(), r.measured.id) != f.rows.end();
       });
     });
@@ -236,10 +237,13 @@ class Proposer {
 
 }  // namespace
 
-Calibration merged(const Calibration& in_force, const std::vector<Factor>& fitted, const Basis& basis) {
+Calibration merged(const Calibration& in_force, const std::vector<CalibrationFactor>& fitted,
+                   const CalibrationBasis& basis) {
   Calibration out{basis, fitted};
-  for (Factor f : in_force.factors) {
-    const auto replaced = [&](const Factor& n) { return n.stack == f.stack && n.chip == f.chip && n.name == f.name; };
+  for (CalibrationFactor f : in_force.factors) {
+    const auto replaced = [&](const CalibrationFactor& n) {
+      return n.stack == f.stack && n.chip == f.chip && n.name == f.name;
+    };
     if (f.chip.empty() || std::any_of(fitted.begin(), fitted.end(), replaced)) continue;
     if (!f.basis) f.basis = in_force.basis;
     out.factors.push_back(std::move(f));

@@ -19,7 +19,7 @@ struct ProposedRow {
 };
 
 struct ProposedEfficiency {
-  Factor factor;                                    // on the default
+  CalibrationFactor factor;                         // on the default
   Efficiency original;                              // the default
   double before = 0, after = 0, low = 0, high = 0;  // in force; proposed with its interval
   bool at_limit = false;                            // the rows would have it further
@@ -39,8 +39,8 @@ struct ProposalInput {
   std::vector<Measurement> rows;       // the user's, with the defaults of their stacks and targets
   std::vector<Measurement> published;  // the program's: what is held out of them is never fitted to
   Calibration in_force;
-  Basis basis;           // of what is proposed
-  FitOptions options{};  // names to fit
+  CalibrationBasis basis;  // of what is proposed
+  FitOptions options{};    // names to fit
 };
 using FitProgress = std::function<void(int done, int total)>;
 
@@ -51,6 +51,7 @@ using FitProgress = std::function<void(int done, int total)>;
 Proposal propose(ProposalInput input, const FitProgress& progress = {}, std::stop_token stop = {});
 
 // The calibration in force with these factors in place of its own for the same chips, stacks and names.
-Calibration merged(const Calibration& in_force, const std::vector<Factor>& fitted, const Basis& basis);
+Calibration merged(const Calibration& in_force, const std::vector<CalibrationFactor>& fitted,
+                   const CalibrationBasis& basis);
 
 }  // namespace mw::plan

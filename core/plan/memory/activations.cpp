@@ -20,9 +20,9 @@ struct View {
   double norms;               // of the stream, per layer
 
   View(const LocalModel& model, const LayerKind& kind, double length) : m(model), k(kind), len(length) {
-    const Habits& h = m.request->habits;
-    eager = h.elementwise == Habits::Elementwise::eager;
-    scores = h.attention == Habits::Attention::materialised;
+    const StackProfile& h = m.request->profile;
+    eager = h.elementwise == StackProfile::Elementwise::eager;
+    scores = h.attention == StackProfile::Attention::materialised;
     wide_norms = m.config.norm_form == model::NormForm::one_plus_w || m.config.family == model::Family::gemma4;
     post_norms = m.config.post_norms;
     qk_norm = m.config.qk_norm;
@@ -41,7 +41,7 @@ struct View {
 // Adapters: the input as the adapter takes it (dropped out, or cast), A's output.
 double adapters_kept(const View& v) {
   const Request& r = *v.m.request;
-  const double own = bytes_of(r.habits.adapters);
+  const double own = bytes_of(r.profile.adapters);
   double sum = 0;
   for (const Product& a : v.k.lora_a) {
     if (r.train.dropout)
@@ -78,7 +78,7 @@ void fused_memory(const View& v, LayerMemory& o) {
     o.attention += 2 * v.width;
     o.mlp += 2 * v.width;
   }
-  if (v.scores) o.attention += bytes_of(v.m.request->habits.scores) * v.row_scores();
+  if (v.scores) o.attention += bytes_of(v.m.request->profile.scores) * v.row_scores();
   o.attention_backward = (v.scores ? 6 * v.row_scores() : 8 * v.q) + 4 * v.d;
   o.mlp_backward = 6 * v.f + 4 * v.d;
   const double mlp = 4 * v.f;  // the product takes a place of its factors
@@ -96,7 +96,7 @@ LayerTraffic eager_traffic(const View& v) {
   bytes += 10 * v.f;                                                // activation, product
   if (v.m.config.layer_scalar) bytes += 4 * v.d;
   const Request& r = *v.m.request;
-  const bool wide = bytes_of(r.habits.adapters) > 2;
+  const bool wide = bytes_of(r.profile.adapters) > 2;
   for (const Product& b : v.k.lora_b) bytes += 10 * b.out;  // scaled, added
   for (const Product& a : v.k.lora_a) {
     if (wide) bytes += 12 * a.in;                         // cast to f32, and back for the product
@@ -124,7 +124,7 @@ LayerTraffic fused_traffic(const View& v) {
     for (const Product& a : v.k.lora_a) bytes += 4 * a.in;
   double attention = 4 * v.q + 4 * v.kv, keeping = attention, attention_back = 3 * attention;
   if (v.scores) {  // written, read for maximum and sum, read and written as probabilities, read
-    const double kept = bytes_of(v.m.request->habits.scores);
+    const double kept = bytes_of(v.m.request->profile.scores);
     attention = 12 * v.row_scores();
     keeping = (8 + 2 * kept) * v.row_scores();
     // The product's gradient written; read with what was kept for the sum, and again for the scores' gradient, which is
@@ -164,18 +164,18 @@ LayerTraffic layer_traffic(const LocalModel& model, const LayerKind& kind, doubl
   return t;
 }
 
-double attended(const LocalModel& model, const LayerKind& kind, double len) {
-  if (model.request->habits.attention == Habits::Attention::materialised) return len;
+double attended_keys(const LocalModel& model, const LayerKind& kind, double len) {
+  if (model.request->profile.attention == StackProfile::Attention::materialised) return len;
   const double window = model.config.sliding_window;
   const bool sliding = kind.shape.attention == model::Attention::sliding && window > 0 && window < len;
   // Of token i: min(i, window) keys; averaged over the row.
   return sliding ? window - window * window / (2 * len) : len / 2;
 }
 
-double logit_traffic(const Habits& habits) {
+double logit_traffic(const StackProfile& profile) {
   // Eager: product, f32 copy, log-softmax, gradients and their bf16 copy; fused: f32 logits read for maximum, sum and
   // gradient.
-  return habits.elementwise == Habits::Elementwise::eager ? 44 : 24;
+  return profile.elementwise == StackProfile::Elementwise::eager ? 44 : 24;
 }
 
 }  // namespace mw::plan

@@ -28,9 +28,9 @@ LayerTraffic layer_traffic(const LocalModel& model, const LayerKind& kind, doubl
 
 // Pairs of query and key per token that attention multiplies: all of the row where scores are materialised, else those
 // within causality and the window.
-double attended(const LocalModel& model, const LayerKind& kind, double len);
+double attended_keys(const LocalModel& model, const LayerKind& kind, double len);
 
 // Bytes read and written per logit of a training step, besides the products.
-double logit_traffic(const Habits& habits);
+double logit_traffic(const StackProfile& profile);
 
 }  // namespace mw::plan

@@ -61,35 +61,35 @@ void add(Buffers& to, Buffer b) {
 Buffers resident(const LocalModel& m, DType type) {
   const Request& r = *m.request;
   Buffers out;
-  const Held w = m.weights(type);
+  const TensorBytes w = m.weights(type);
   const std::string words = "elements on this device x bytes";
   add(out, buffer("base weights", C::weights, words, count(w.elements) * bytes_each(bytes_of(type)), w.bytes));
   if (r.other_models > 0)
     add(out,
         buffer("other copies of the base", C::weights, "copies x weights", count(r.other_models) * amount(w.bytes)));
   if (r.method == model::TrainMethod::lora) {
-    const Held a = m.adapters(r.habits.adapters);
+    const TensorBytes a = m.adapters(r.profile.adapters);
     add(out,
-        buffer("adapters", C::adapters, words, count(a.elements) * bytes_each(bytes_of(r.habits.adapters)), a.bytes));
+        buffer("adapters", C::adapters, words, count(a.elements) * bytes_each(bytes_of(r.profile.adapters)), a.bytes));
   }
   add(out, given("runtime", C::runtime, r.efficiencies.runtime_bytes.value, r.efficiencies.runtime_bytes.source));
   return out;
 }
 
-Held trainable(const LocalModel& m, DType type) {
+TensorBytes trainable(const LocalModel& m, DType type) {
   return m.request->method == model::TrainMethod::full ? m.weights(type) : m.adapters(type);
 }
 
 void add_training_state(const LocalModel& m, Buffers& out) {
   const Request& r = *m.request;
-  const Habits& h = r.habits;
-  const double split = h.optimizer == Habits::OptimizerState::over_batch ? m.batch_ways : 1;
-  const Held moments = trainable(m, h.moments);
+  const StackProfile& h = r.profile;
+  const double split = h.optimizer == StackProfile::OptimizerState::over_batch ? m.batch_ways : 1;
+  const TensorBytes moments = trainable(m, h.moments);
   add(out,
       buffer("Adam's moments", C::optimizer, "2 x trainables x bytes",
              count(2) * count(moments.elements / split) * bytes_each(bytes_of(h.moments)), 2 * moments.bytes / split));
   if (r.method == model::TrainMethod::full && h.master_weights) {
-    const Held masters = m.weights(DType::f32);
+    const TensorBytes masters = m.weights(DType::f32);
     add(out, buffer("f32 masters", C::optimizer, "weights x 4 B", count(masters.elements / split) * bytes_each(4),
                     masters.bytes / split));
   }
@@ -97,8 +97,8 @@ void add_training_state(const LocalModel& m, Buffers& out) {
 
 // A compiled step has this micro-batch's gradients beside the sum.
 Buffer gradients_of(const LocalModel& m) {
-  const Habits& h = m.request->habits;
-  const Held gradients = trainable(m, h.gradients);
+  const StackProfile& h = m.request->profile;
+  const TensorBytes gradients = trainable(m, h.gradients);
   const double copies = h.static_shapes && m.request->train.accumulation > 1 ? 2 : 1;
   const Expression once = count(gradients.elements) * bytes_each(bytes_of(h.gradients));
   return buffer("gradients", C::gradients,
@@ -108,7 +108,7 @@ Buffer gradients_of(const LocalModel& m) {
 
 // A sum over micro-batches holds its place in any case.
 bool gradients_come_late(const Request& r) {
-  return r.habits.gradient_buffers == Habits::GradientBuffers::late && r.train.accumulation <= 1;
+  return r.profile.gradient_buffers == StackProfile::GradientBuffers::late && r.train.accumulation <= 1;
 }
 
 // What the forward leaves for the backward.
@@ -136,7 +136,7 @@ void add_kept(const LocalModel& m, Buffers& out, double tokens, double len) {
 Buffer gather_buffers(const LocalModel& m) {
   double largest = 0;
   for (const LayerKind& k : m.kinds) largest = std::max(largest, k.gathered);
-  const double layers = 1 + m.request->habits.prefetched_layers;
+  const double layers = 1 + m.request->profile.prefetched_layers;
   return buffer("gathered layers", C::collectives, "(1 + prefetched) x largest layer x bytes",
                 count(layers) * count(largest) * bytes_each(bytes_of(m.request->weights)));
 }
@@ -148,7 +148,7 @@ Buffer gathered_head(const LocalModel& m) {
 // What an allocator holds besides where sizes vary from step to step.
 void add_fragmentation(const LocalModel& m, Buffers& out) {
   const Request& r = *m.request;
-  const bool varies = r.habits.elementwise == Habits::Elementwise::eager && r.lengths.rows == Rows::ragged;
+  const bool varies = r.profile.elementwise == StackProfile::Elementwise::eager && r.lengths.rows == RowLayout::ragged;
   if (!varies) return;
   double dynamic = 0;
   for (const Buffer& b : out)
@@ -250,9 +250,10 @@ double kv_bytes_per_token(const LocalModel& m, double len) {
 
 DeviceMemory train_memory(const LocalModel& m) {
   const Request& r = *m.request;
-  const double rows = rows_on_device(m, r.train.batch), len = row_facts(r.lengths, rows).longest, tokens = rows * len;
+  const double rows = rows_on_device(m, r.train.batch), len = row_statistics(r.lengths, rows).longest,
+               tokens = rows * len;
   const bool full = r.method == model::TrainMethod::full;
-  Buffers always = resident(m, full ? r.habits.full_weights : r.weights);
+  Buffers always = resident(m, full ? r.profile.full_weights : r.weights);
   add_training_state(m, always);
   const Buffer gradients = gradients_of(m);
   if (!gradients_come_late(r)) add(always, gradients);
@@ -271,7 +272,7 @@ DeviceMemory train_memory(const LocalModel& m) {
   backward.buffers.insert(backward.buffers.end(), working.begin(), working.end());
   Instant loss{
       "logits of a training step",
-      with(left, {logits_buffer(m, tokens, r.train.loss_chunk, r.habits.logit_bytes,
+      with(left, {logits_buffer(m, tokens, r.train.loss_chunk, r.profile.logit_bytes,
                                 "tokens x vocabulary x bytes of all copies"),
                   matrix(m, "last hidden states", C::activations, tokens, m.config.dim, 2, "tokens x width x bytes"),
                   gathered_head(m)})};
@@ -291,13 +292,13 @@ DeviceMemory forward_memory(const LocalModel& m) {
   const Widest wide = widest(m, f.len, [](const LayerMemory& l) { return l.forward; });
   Instant layer{"forward of " + one_of(*wide.kind), with(always, {working_set(wide, tokens), gather_buffers(m)})};
   const Buffer logits =
-      logits_buffer(m, tokens, f.chunk, r.habits.forward_logit_bytes, "tokens x vocabulary x bytes of all copies");
+      logits_buffer(m, tokens, f.chunk, r.profile.forward_logit_bytes, "tokens x vocabulary x bytes of all copies");
   Instant last{
       f.chunk > 0 ? "a chunk of logits" : "logits of the forward",
       with(always,
            {logits, matrix(m, "last hidden states", C::activations, tokens, m.config.dim, 2, "tokens x width x bytes"),
             gathered_head(m)})};
-  if (r.habits.forward == Habits::Forward::op_by_op && f.chunk == 0) {
+  if (r.profile.forward == StackProfile::Forward::op_by_op && f.chunk == 0) {
     add(last.buffers, matrix(m, "transposed output matrix", C::workspace, m.config.dim, m.vocab, 2,
                              "width x vocabulary x bytes: a product outside jit"));
     // n blocks leave about n/2 holes (Knuth's fifty-percent rule): two logits of that size one, half as large.
@@ -313,7 +314,7 @@ DeviceMemory rollout_memory(const LocalModel& m) {
   const RolloutWork& w = r.rollout;
   const double rows = rows_on_device(m, w.batch);
   const double len = w.cache_len > 0 ? w.cache_len : w.prompt + w.new_tokens;
-  const double copies = r.habits.caches == Habits::Caches::copied ? 2 : 1;
+  const double copies = r.profile.caches == StackProfile::Caches::copied ? 2 : 1;
   Buffers always = resident(m, r.weights);
   const double cache = rows * len * kv_bytes_per_token(m, len);
   add(always,

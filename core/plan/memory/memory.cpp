@@ -113,7 +113,7 @@ MemoryPlan predict_memory(const model::Config& config, const InferenceModel& mod
     ledger[MemoryCategory::kv_cache] += buffer(floats);
   }
   std::int64_t most_rank = 0;
-  for (const std::vector<LoraSize>& adapter : work.adapters) {
+  for (const std::vector<mesh::AdapterShape>& adapter : work.adapters) {
     TrainShape with = shape;
     with.lora = adapter;
     const StepPlan of(config, with);

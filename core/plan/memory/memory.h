@@ -16,16 +16,11 @@ namespace mw::plan {
 
 enum class Bf16Math { widened, packed };  // how the processor at hand multiplies bf16 weights (engine::packed_kernels)
 
-struct LoraSize {  // one adapted projection
-  model::Role role;
-  int layer = 0, rank = 0;
-};
-
 struct TrainShape {
   model::TrainMethod method = model::TrainMethod::lora;
   model::WeightType weights = model::WeightType::f32;
   Bf16Math bf16 = Bf16Math::widened;
-  std::vector<LoraSize> lora{};
+  std::vector<mesh::AdapterShape> lora{};
   bool dropout = false;
   model::Remat remat = model::Remat::none;
   std::int64_t tokens = 0;       // rows * len of the largest micro-batch: what the engine sizes its buffers for
@@ -67,7 +62,7 @@ MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& s
 struct InferenceModel {
   model::WeightType weights = model::WeightType::f32;
   Bf16Math bf16 = Bf16Math::widened;
-  std::vector<LoraSize> lora{};
+  std::vector<mesh::AdapterShape> lora{};
   int threads = 1;
 };
 struct Generation {  // engine::Sampler: rows of one length
@@ -88,7 +83,7 @@ struct Serving {  // engine::Server
   int tokens = 2048, rows = 64, context = 4096;  // of a step, of its logits, of the longest request
   int block_size = 16;
   std::vector<Group> groups{};
-  std::vector<std::vector<LoraSize>> adapters{};  // by name; InferenceModel::lora is empty then
+  std::vector<std::vector<mesh::AdapterShape>> adapters{};  // by name; InferenceModel::lora is empty then
 };
 MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Serving& work);
 MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Generation& work);

@@ -11,7 +11,7 @@
 namespace mw::plan {
 namespace {
 
-using mesh::Placed;
+using mesh::PlacedTensor;
 using model::Role;
 
 std::int64_t size_of(const mesh::Range& r) {
@@ -20,7 +20,7 @@ std::int64_t size_of(const mesh::Range& r) {
 
 // One tensor on the device.
 struct StoredTensor {
-  const Placed* placed = nullptr;
+  const PlacedTensor* placed = nullptr;
   std::int64_t stored = 0, used = 0;  // elements of the shard; of the working form, padding included
   bool vector = false, adapter = false, is_buffer = false;
   bool direct = false;  // the shard is the working form
@@ -29,7 +29,7 @@ struct StoredTensor {
 
 // Where what is used together lies: model-level tensors of the head and of the embeddings, and each layer's.
 constexpr int kHead = -2, kEmbeddings = -1;
-int part_of(const Placed& p) {
+int part_of(const PlacedTensor& p) {
   return p.layer >= 0 ? p.layer : p.role == Role::final_norm ? kHead : kEmbeddings;
 }
 
@@ -49,7 +49,7 @@ class DevicePlan {
     }
     if (shape.method == model::TrainMethod::full) return;
     for (size_t i = 0; i < at.placement->adapters.size(); ++i) {  // A then B of each
-      const Placed& p = at.placement->adapters[i];
+      const PlacedTensor& p = at.placement->adapters[i];
       const auto rank =
           std::find_if(p.dims.begin(), p.dims.end(), [](const model::Dim& d) { return d.axis == model::Axis::rank; });
       for (const model::LoraTarget& t : whole.lora_targets())
@@ -61,7 +61,7 @@ class DevicePlan {
 
   MemoryPlan run() const {
     TrainShape own = shape_;
-    if (mesh::batch_share(*at_.mesh, at_.device).index > 0) own.generate_tokens = 0;  // one prompt at a time
+    if (mesh::batch_slice(*at_.mesh, at_.device).index > 0) own.generate_tokens = 0;  // one prompt at a time
     StepPlan p(local_.config, mesh::local_inventory(local_), own);
     if (p.config.ple_dim > 0) p.ple_columns = size_of(local_.ple);
     Ledger kept;
@@ -75,7 +75,7 @@ class DevicePlan {
   }
 
  private:
-  StoredTensor held(const Placed& p, const mesh::LocalSlice& slice) const {
+  StoredTensor held(const PlacedTensor& p, const mesh::LocalSlice& slice) const {
     StoredTensor h{.placed = &p, .stored = 1, .used = slice.elements()};
     for (const mesh::Range& r : mesh::piece(p, *at_.mesh, at_.device)) h.stored *= size_of(r);
     const mesh::AxisSet gathered = form_.stored(p) & ~form_.working(p);
@@ -87,8 +87,8 @@ class DevicePlan {
   }
 
   // Devices with the same KV head.
-  bool repeats(const Placed& p) const {
-    if (p.uneven != mesh::Uneven::repeated) return false;
+  bool repeats(const PlacedTensor& p) const {
+    if (p.uneven != mesh::UnevenSplit::repeated) return false;
     for (int a = 0; a < form_.axes(); ++a)
       if ((form_.working(p) >> a & 1) && form_.size(a) > p.shards) return true;
     return false;
@@ -167,7 +167,7 @@ class DevicePlan {
   // Beside those of the loss: of the whole vocabulary where it is in parts, and f32 where the loss has others.
   Bytes sampled_logits(const StepPlan& p) const {
     Bytes sum = streams_loss(p) ? buffer(p.config.vocab) : Bytes(0);
-    const Placed* head = form_.find(Role::embed, -1);
+    const PlacedTensor* head = form_.find(Role::embed, -1);
     std::int64_t room = p.config.vocab;
     for (int a = 0; head && a < form_.axes(); ++a)
       if (form_.parallel(*head) >> a & 1) room *= form_.size(a);
@@ -175,7 +175,7 @@ class DevicePlan {
   }
 
   const TrainShape& shape_;
-  const mesh::WorkingForm form_;
+  const mesh::ComputeSharding form_;
   const MeshDevice at_;
   const mesh::LocalConfig local_;
   std::vector<StoredTensor> held_;

@@ -7,8 +7,8 @@ namespace mw::plan {
 
 // Whether the backward has to compute this product of a layer again. Nothing reads the last product of what is
 // recomputed, unless a norm follows it, nor what was saved.
-bool computed_again(const Request& request, const Product& product);
-bool attention_again(const Request& request);
+bool recomputes_product(const Request& request, const Product& product);
+bool recomputes_attention(const Request& request);
 
 // Bytes per token of a device that a layer keeps beside its input; none where they lie on the host.
 double saved_bytes(const Request& request, const LayerKind& kind);

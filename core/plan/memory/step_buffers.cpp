@@ -36,7 +36,7 @@ StepPlan::StepPlan(model::Config c, model::TensorInventory tensors, TrainShape s
       ple_columns(config.ple_dim) {
   if (shape.method == model::TrainMethod::full) return;
   lowest = config.layers.size();
-  for (const LoraSize& lora : shape.lora)
+  for (const mesh::AdapterShape& lora : shape.lora)
     for (const model::LoraTarget& t : inventory.lora_targets()) {
       if (t.role != lora.role || t.layer != lora.layer) continue;
       const auto p = std::find(std::begin(kRoles), std::end(kRoles), t.role) - std::begin(kRoles);

@@ -159,7 +159,7 @@ Efficiencies default_efficiencies(const hardware::Target& target, Stack stack) {
   return e;
 }
 
-Efficiency step_scheduled_ahead() {
+Efficiency async_step_overhead() {
   return {5e-4, 0, 2e-3, Origin::floor, "async scheduling: dispatch of one program"};
 }
 

@@ -12,7 +12,7 @@
 
 namespace mw::plan {
 
-// Who does the work: its habits (habits.h) and its efficiencies differ.
+// Who does the work: its profile (profile.h) and its efficiencies differ.
 enum class Stack {
   engine,  // this program's own
   tunix,
@@ -62,6 +62,6 @@ struct Efficiencies {
 
 Efficiencies default_efficiencies(const hardware::Target& target, Stack stack);
 // What is left of step_s where the host schedules a step while the one before it runs.
-Efficiency step_scheduled_ahead();
+Efficiency async_step_overhead();
 
 }  // namespace mw::plan

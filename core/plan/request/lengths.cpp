@@ -49,8 +49,8 @@ std::int64_t pack_count(const std::vector<std::pair<int, std::int64_t>>& histogr
   return rows;
 }
 
-RowFacts row_facts(const Lengths& l, double rows_per_device) {
-  RowFacts f;
+RowStatistics row_statistics(const Lengths& l, double rows_per_device) {
+  RowStatistics f;
   double tokens = 0;
   std::vector<std::pair<int, std::int64_t>> kept;
   for (const auto& [length, count] : l.histogram) {
@@ -68,10 +68,10 @@ RowFacts row_facts(const Lengths& l, double rows_per_device) {
   f.batches_rows = f.rows;
   f.computed = l.max_len;
   f.real = f.mean;
-  if (l.rows == Rows::ragged && !kept.empty())
+  if (l.rows == RowLayout::ragged && !kept.empty())
     f.computed = expected_longest(kept, f.rows, std::max(1.0, rows_per_device));
-  if (l.rows == Rows::ragged && kept.empty()) f.computed = rows_per_device > 1 ? f.longest : f.mean;
-  if (l.rows == Rows::packed) {
+  if (l.rows == RowLayout::ragged && kept.empty()) f.computed = rows_per_device > 1 ? f.longest : f.mean;
+  if (l.rows == RowLayout::packed) {
     f.batches_rows = f.packed_rows;
     f.real = f.packed_rows > 0 ? all / f.packed_rows : std::min(f.longest, f.longest * kPackedFill);
   }

@@ -19,7 +19,7 @@ bool is_batch(std::string_view axis) {
 
 // Overrides may name layers by number; per-layer embeddings are as wide as there are layers.
 bool one_of_each_kind(const Request& r) {
-  const auto numbered = [](const mesh::Rule& rule) {
+  const auto numbered = [](const mesh::ShardingRule& rule) {
     return std::any_of(rule.pattern.begin(), rule.pattern.end(),
                        [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
   };
@@ -61,7 +61,7 @@ std::vector<mesh::AdapterShape> shapes_of(const Request& r, const Adapted& adapt
 void reduce(const Request& r, LocalModel& m) {
   m.config = r.model;
   if (!one_of_each_kind(r)) {
-    m.stands.assign(r.model.layers.size(), 1);
+    m.layers_represented.assign(r.model.layers.size(), 1);
     m.adapted = r.adapted;
     return;
   }
@@ -75,18 +75,18 @@ void reduce(const Request& r, LocalModel& m) {
            !(same_kind(m.config.layers[at], l) && (!m.adapted || (*m.adapted)[at] == adapted)))
       ++at;
     if (at < m.config.layers.size()) {
-      ++m.stands[at];
+      ++m.layers_represented[at];
       continue;
     }
     m.config.layers.push_back(l);
     m.config.layers.back().kv_donor = -1;
-    m.stands.push_back(1);
+    m.layers_represented.push_back(1);
     if (m.adapted) m.adapted->push_back(adapted);
   }
 }
 
 // Parts into which model axes split the first dimension on `axis`.
-double ways(const mesh::Mesh& mesh, const mesh::Placed& tensor, Axis axis) {
+double ways(const mesh::Mesh& mesh, const mesh::PlacedTensor& tensor, Axis axis) {
   for (size_t d = 0; d < tensor.dims.size() && d < tensor.spec.dims.size(); ++d) {
     if (tensor.dims[d].axis != axis) continue;
     double n = 1;
@@ -98,15 +98,15 @@ double ways(const mesh::Mesh& mesh, const mesh::Placed& tensor, Axis axis) {
 }
 
 // Elements after a gather along batch axes; 0 where there is nothing to gather.
-double gathered(const mesh::Mesh& mesh, const mesh::Placed& tensor) {
+double gathered(const mesh::Mesh& mesh, const mesh::PlacedTensor& tensor) {
   double batch = 1, other = 1;
   for (const auto& dim : tensor.spec.dims)
     for (const std::string& name : dim) (is_batch(name) ? batch : other) *= mesh.size(name);
   return batch > 1 ? static_cast<double>(tensor.total()) / other : 0;
 }
 
-const mesh::Placed* find(const mesh::Placement& placement, Role role, int layer) {
-  for (const mesh::Placed& t : placement.tensors)
+const mesh::PlacedTensor* find(const mesh::Placement& placement, Role role, int layer) {
+  for (const mesh::PlacedTensor& t : placement.tensors)
     if (t.role == role && (layer < -1 || t.layer == layer)) return &t;
   return nullptr;
 }
@@ -132,7 +132,7 @@ Product widths(const LocalModel& m, const LayerKind& kind, Role role) {
   }
 }
 
-void add_products(const LocalModel& m, LayerKind& kind, const mesh::Placed& t) {
+void add_products(const LocalModel& m, LayerKind& kind, const mesh::PlacedTensor& t) {
   const model::Config& c = m.config;
   const double d = c.dim;
   switch (t.role) {
@@ -161,18 +161,18 @@ LayerKind make_kind(const LocalModel& m, int layer) {
   LayerKind kind;
   kind.layer = layer;
   kind.shape = m.config.layers[static_cast<size_t>(layer)];
-  kind.count = m.stands[static_cast<size_t>(layer)];
+  kind.count = m.layers_represented[static_cast<size_t>(layer)];
   kind.name = kind_name(r.model, kind.shape);
   kind.heads = std::ceil(kind.shape.heads / m.attention_ways);
   kind.kv_heads = std::max(1.0, std::ceil(kind.shape.kv_heads / m.attention_ways));
   kind.mlp = std::ceil(kind.shape.mlp_dim / m.mlp_ways);
-  for (const mesh::Placed& t : m.placement.tensors) {
+  for (const mesh::PlacedTensor& t : m.placement.tensors) {
     if (t.layer != layer) continue;
     add_products(m, kind, t);
-    if (r.habits.parameters == Habits::Parameters::gathered || r.rules.preset == mesh::Preset::tunix)
+    if (r.profile.parameters == StackProfile::Parameters::gathered || r.rules.preset == mesh::Preset::tunix)
       kind.gathered += gathered(r.mesh, t);
   }
-  for (const mesh::Placed& t : m.placement.adapters) {
+  for (const mesh::PlacedTensor& t : m.placement.adapters) {
     if (t.layer != layer) continue;
     const Product p = widths(m, kind, t.base);
     if (t.role == Role::lora_a)
@@ -183,12 +183,12 @@ LayerKind make_kind(const LocalModel& m, int layer) {
   return kind;
 }
 
-Held held(const LocalModel& m, const std::vector<mesh::Placed>& tensors, DType type) {
-  Held sum;
+TensorBytes held(const LocalModel& m, const std::vector<mesh::PlacedTensor>& tensors, DType type) {
+  TensorBytes sum;
   const int bytes = bytes_of(type);
   const mesh::TileRule tile = mesh::tile_of(m.request->target.chip, bytes);
-  for (const mesh::Placed& t : tensors) {
-    const double times = t.layer < 0 ? 1 : m.stands[static_cast<size_t>(t.layer)];
+  for (const mesh::PlacedTensor& t : tensors) {
+    const double times = t.layer < 0 ? 1 : m.layers_represented[static_cast<size_t>(t.layer)];
     const auto elements = static_cast<double>(t.elements());
     sum.bytes += times * static_cast<double>(mesh::padded_bytes(t.shard, bytes, tile));
     sum.unpadded += times * elements * bytes;
@@ -210,10 +210,10 @@ const Product* LayerKind::product(Role role) const {
   return nullptr;
 }
 
-Held LocalModel::weights(DType type) const {
+TensorBytes LocalModel::weights(DType type) const {
   return held(*this, placement.tensors, type);
 }
-Held LocalModel::adapters(DType type) const {
+TensorBytes LocalModel::adapters(DType type) const {
   return held(*this, placement.adapters, type);
 }
 int LocalModel::layers() const {
@@ -224,10 +224,11 @@ std::vector<mesh::AdapterShape> adapter_shapes(const Request& r, const model::Te
   return shapes_of(r, r.adapted, inventory);
 }
 
-LocalModel local_model(const Request& r, mesh::Use use) {
+LocalModel local_model(const Request& r, mesh::ShardingUse use) {
   LocalModel m;
   m.request = &r;
-  for (const Problem& p : mesh::check(r.mesh, r.target.chip.vendor == hardware::Vendor::cpu ? 0 : r.target.devices()))
+  for (const Problem& p :
+       mesh::check_mesh(r.mesh, r.target.chip.vendor == hardware::Vendor::cpu ? 0 : r.target.devices()))
     if (p.severity == Severity::error) throw Error(p);
   reduce(r, m);
   const model::TensorInventory inventory(m.config);
@@ -236,17 +237,17 @@ LocalModel local_model(const Request& r, mesh::Use use) {
   for (const mesh::MeshAxis& axis : r.mesh.axes)
     if (is_batch(axis.name)) m.batch_ways *= std::max(1, axis.size);
 
-  const mesh::Placed* q = find(m.placement, Role::q_proj, -2);
-  const mesh::Placed* gate = find(m.placement, Role::gate_proj, -2);
-  const mesh::Placed* embed = find(m.placement, Role::embed, -1);
-  const mesh::Placed* head = find(m.placement, Role::lm_head, -1);
+  const mesh::PlacedTensor* q = find(m.placement, Role::q_proj, -2);
+  const mesh::PlacedTensor* gate = find(m.placement, Role::gate_proj, -2);
+  const mesh::PlacedTensor* embed = find(m.placement, Role::embed, -1);
+  const mesh::PlacedTensor* head = find(m.placement, Role::lm_head, -1);
   if (q) m.attention_ways = ways(r.mesh, *q, Axis::heads);
   if (gate) m.mlp_ways = ways(r.mesh, *gate, Axis::mlp);
-  if (const mesh::Placed* out = head ? head : embed) m.vocab_ways = ways(r.mesh, *out, Axis::vocab);
-  const bool split = r.habits.residual == Habits::Residual::sharded && use == mesh::Use::training;
+  if (const mesh::PlacedTensor* out = head ? head : embed) m.vocab_ways = ways(r.mesh, *out, Axis::vocab);
+  const bool split = r.profile.residual == StackProfile::Residual::sharded && use == mesh::ShardingUse::training;
   m.width = r.model.dim / (split ? m.attention_ways : 1);
   m.vocab = std::ceil(r.model.vocab / m.vocab_ways);
-  for (const mesh::Placed* t : {embed, head})
+  for (const mesh::PlacedTensor* t : {embed, head})
     if (t) m.head_gathered += gathered(r.mesh, *t);
   for (size_t l = 0; l < m.config.layers.size(); ++l) {
     LayerKind kind = make_kind(m, static_cast<int>(l));

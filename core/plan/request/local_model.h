@@ -28,7 +28,7 @@ struct LayerKind {
   double kv() const { return kv_heads * shape.head_dim; }
 };
 
-struct Held {                      // tensors of a kind on one device
+struct TensorBytes {               // tensors of a kind on one device
   double bytes = 0, unpadded = 0;  // with and without tiles
   double elements = 0;             // on this device
   double total = 0;                // of the model
@@ -36,8 +36,8 @@ struct Held {                      // tensors of a kind on one device
 
 struct LocalModel {
   const Request* request = nullptr;
-  model::Config config;     // the model, or one layer of each kind where nothing speaks of layers by number
-  std::vector<int> stands;  // by layer of config: layers of the model it stands for
+  model::Config config;                 // the model, or one layer of each kind where nothing speaks of layers by number
+  std::vector<int> layers_represented;  // by layer of config: layers of the model it stands for
   std::optional<std::vector<std::vector<model::Role>>> adapted{};  // Request::adapted of those layers
   mesh::Placement placement;
   mesh::Layout layout;
@@ -49,13 +49,13 @@ struct LocalModel {
   double head_gathered = 0;  // elements of embedding and output matrix gathered whole along batch axes
   std::int64_t parameters = 0, adapter_parameters = 0;
 
-  Held weights(DType type) const;
-  Held adapters(DType type) const;
+  TensorBytes weights(DType type) const;
+  TensorBytes adapters(DType type) const;
   int layers() const;
 };
 
 // Throws Error where the mesh is not of the target's devices.
-LocalModel local_model(const Request& request, mesh::Use use);
+LocalModel local_model(const Request& request, mesh::ShardingUse use);
 
 std::vector<std::string> batch_axes();
 

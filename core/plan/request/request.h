@@ -26,8 +26,8 @@ enum class Work {
 enum class DType { f32, bf16, fp8, int8 };
 int bytes_of(DType type);
 
-// How a stack writes the same network: what it keeps, copies and fuses. Values of a stack: habits_of().
-struct Habits {
+// How a stack writes the same network: what it keeps, copies and fuses. Values of a stack: stack_profile().
+struct StackProfile {
   enum class Attention { materialised, fused };  // scores in memory, or in blocks that never leave the chip
   enum class Elementwise { eager, fused };       // one kernel and one buffer per operation, or what a compiler leaves
   enum class Residual { replicated, sharded };   // the stream between blocks over tp: whole, or split (Tunix, Megatron)
@@ -58,22 +58,22 @@ struct Habits {
   bool static_shapes = false;  // XLA: every row is padded to data.max_len
   std::string source{};
 };
-Habits habits_of(Stack stack, model::Family family);
+StackProfile stack_profile(Stack stack, model::Family family);
 
 // Each row alone, padded to max_len or to the longest of its micro-batch; or several in one row of max_len.
-enum class Rows { padded, ragged, packed };
+enum class RowLayout { padded, ragged, packed };
 struct Lengths {
   std::vector<std::pair<int, std::int64_t>> histogram{};  // tokens of a row, rows; ascending; empty: `mean` of max_len
   int max_len = 512;
   double mean = 0;               // of the rows that stay, where there is no histogram; 0: every row is max_len long
   std::int64_t count = 0;        // rows where there is no histogram
   std::int64_t packed_rows = 0;  // rows of max_len that hold them all; 0: estimated
-  Rows rows = Rows::padded;
+  RowLayout rows = RowLayout::padded;
   double loss_share = 1;  // tokens that carry loss, of real ones
 };
 
 // What a layer under remat keeps beside its input instead of computing it again.
-enum class Saved { attention, q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj };
+enum class SavedActivation { attention, q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj };
 enum class Offload { none, host };  // where what remat keeps lies
 struct TrainWork {
   std::int64_t batch = 1;  // rows of one micro-batch over the whole mesh
@@ -82,7 +82,7 @@ struct TrainWork {
   double epochs = 0;
   double epoch_rows = 0;  // of one pass, held-out rows left out and packed; 0: as the lengths count them
   model::Remat remat = model::Remat::none;
-  std::vector<Saved> saved{};  // of a layer under remat
+  std::vector<SavedActivation> saved{};  // of a layer under remat
   Offload offload = Offload::none;
   int loss_chunk = 0;    // rows of logits at once on a device; 0: all
   bool dropout = false;  // of the adapters
@@ -113,10 +113,10 @@ struct Request {
   hardware::Target target;
   hardware::Price price{};  // usd_per_chip_hour 0: unknown
   mesh::Mesh mesh;
-  mesh::Rules rules{};
-  std::vector<mesh::AskedPlace> places{};
+  mesh::ShardingRules rules{};
+  std::vector<mesh::RequestedPlacement> places{};
   Stack stack = Stack::tunix;
-  Habits habits{};
+  StackProfile profile{};
   Efficiencies efficiencies{};
   std::string calibrated{};  // by the user: "calibrated by you, 2026-11-21, steps.json"; empty: as the program has them
   Work work = Work::train;
@@ -138,11 +138,11 @@ struct Request {
   ServeWork serve{};
 };
 
-// Habits and efficiencies filled in for stack, model and target.
+// StackProfile and efficiencies filled in for stack, model and target.
 void set_stack(Request& request, Stack stack);
 // After set_stack(): Scheduling::ahead, and the share of the host in a step that goes with it.
-void schedule_ahead(Request& request);
+void enable_async_scheduling(Request& request);
 // What trains such a target when nothing is said: tunix on TPU, trl-fsdp on GPU, the engine on this machine.
-Stack usual_stack(hardware::Vendor vendor, Work work);
+Stack default_stack(hardware::Vendor vendor, Work work);
 
 }  // namespace mw::plan

@@ -5,14 +5,14 @@
 namespace mw::plan {
 namespace {
 
-using H = Habits;
+using H = StackProfile;
 
 bool gemma(model::Family family) {
   return family == model::Family::gemma2 || family == model::Family::gemma3 || family == model::Family::gemma4;
 }
 
-Habits tunix() {
-  Habits h;
+StackProfile tunix() {
+  StackProfile h;
   h.attention = H::Attention::materialised;
   h.scores = DType::f32;  // softmax(scores.astype(float32)): its derivative keeps the f32 result
   h.residual = H::Residual::sharded;
@@ -27,8 +27,8 @@ Habits tunix() {
   return h;
 }
 
-Habits eager(model::Family family) {
-  Habits h;
+StackProfile eager(model::Family family) {
+  StackProfile h;
   h.elementwise = H::Elementwise::eager;
   // transformers warns to train Gemma with eager attention only; other families run PyTorch's fused attention.
   h.attention = gemma(family) ? H::Attention::materialised : H::Attention::fused;
@@ -53,8 +53,8 @@ int bytes_of(DType type) {
   return 2;
 }
 
-Habits habits_of(Stack stack, model::Family family) {
-  Habits h;
+StackProfile stack_profile(Stack stack, model::Family family) {
+  StackProfile h;
   switch (stack) {
     case Stack::engine:
       h.adapters = h.gradients = h.moments = DType::f32;
@@ -118,7 +118,7 @@ Habits habits_of(Stack stack, model::Family family) {
 
 void set_stack(Request& request, Stack stack) {
   request.stack = stack;
-  request.habits = habits_of(stack, request.model.family);
+  request.profile = stack_profile(stack, request.model.family);
   request.efficiencies = default_efficiencies(request.target, stack);
   const bool gathers = stack == Stack::trl_fsdp || stack == Stack::torchtitan || stack == Stack::torchtune;
   request.rules.preset =
@@ -126,12 +126,12 @@ void set_stack(Request& request, Stack stack) {
               : (serves(stack) || stack == Stack::megatron ? mesh::Preset::megatron : mesh::Preset::tunix);
 }
 
-void schedule_ahead(Request& request) {
+void enable_async_scheduling(Request& request) {
   request.serve.scheduling = Scheduling::ahead;
-  request.efficiencies.step_s = step_scheduled_ahead();
+  request.efficiencies.step_s = async_step_overhead();
 }
 
-Stack usual_stack(hardware::Vendor vendor, Work work) {
+Stack default_stack(hardware::Vendor vendor, Work work) {
   switch (vendor) {
     case hardware::Vendor::tpu:
       return work == Work::serve ? Stack::vllm_tpu : Stack::tunix;

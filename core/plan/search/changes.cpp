@@ -22,7 +22,7 @@ enum Setting : unsigned {
 };
 
 // The devices themselves: a mesh of the same axes with another fsdp follows from another target.
-unsigned changed(const Choice& a, const Choice& b) {
+unsigned changed(const PlanChoice& a, const PlanChoice& b) {
   const bool target = a.target != b.target;
   return (target ? kTarget : 0U) | (!target && !(a.mesh == b.mesh) ? kMesh : 0U) | (a.batch != b.batch ? kBatch : 0U) |
          (a.remat != b.remat ? kRemat : 0U) | (a.loss_chunk != b.loss_chunk ? kChunk : 0U) |
@@ -30,7 +30,7 @@ unsigned changed(const Choice& a, const Choice& b) {
          (a.max_num_seqs != b.max_num_seqs ? kSequences : 0U);
 }
 
-std::string label_of(unsigned settings, const Choice& to) {
+std::string label_of(unsigned settings, const PlanChoice& to) {
   std::string text;
   const auto add = [&](unsigned which, const std::string& part) {
     if (settings & which) text += (text.empty() ? "" : ", ") + part;
@@ -48,15 +48,15 @@ std::string label_of(unsigned settings, const Choice& to) {
 
 }  // namespace
 
-std::vector<Change> smallest_changes(const Request& request, std::span<const Request> larger,
-                                     const SearchOptions& options, std::stop_token stop) {
+std::vector<PlanChange> smallest_changes(const Request& request, std::span<const Request> larger,
+                                         const SearchOptions& options, std::stop_token stop) {
   std::vector<Request> targets{request};
   targets.insert(targets.end(), larger.begin(), larger.end());
   if (request.weights == DType::f32 && request.work == Work::train) {
     targets.push_back(request);
     targets.back().weights = DType::bf16;
   }
-  const Choice own = choice_of(request);
+  const PlanChoice own = choice_of(request);
   double own_time = 0;
   try {
     Candidate c{.choice = own};
@@ -74,7 +74,7 @@ std::vector<Change> smallest_changes(const Request& request, std::span<const Req
   by_time.by = RankBy::time;
   const SearchResult all = search(targets, by_time, stop);
   for (const Candidate& c : all.candidates) best.try_emplace(changed(own, c.choice), &c);
-  std::vector<Change> out;
+  std::vector<PlanChange> out;
   for (const auto& [settings, c] : best) {
     const unsigned these = settings;
     const bool smaller = std::any_of(best.begin(), best.end(), [&](const auto& other) {
@@ -89,13 +89,13 @@ std::vector<Change> smallest_changes(const Request& request, std::span<const Req
                    .usd = c->usd,
                    .peak = c->peak});
   }
-  std::stable_sort(out.begin(), out.end(), [](const Change& a, const Change& b) {
+  std::stable_sort(out.begin(), out.end(), [](const PlanChange& a, const PlanChange& b) {
     return std::tuple(a.settings, a.slowdown) < std::tuple(b.settings, b.slowdown);
   });
   return out;
 }
 
-lint::Fix fix_of(const Change& change) {
+lint::Fix fix_of(const PlanChange& change) {
   const double percent = 100 * change.slowdown;
   std::string cost = percent > 0.5    ? number_text(percent, 2) + " % slower"
                      : percent < -0.5 ? number_text(-percent, 2) + " % faster"

@@ -11,7 +11,7 @@
 #include <thread>
 #include <tuple>
 
-#include "core/mesh/layout/legal.h"
+#include "core/mesh/layout/size_constraints.h"
 #include "core/plan/request/local_model.h"
 
 namespace mw::plan {
@@ -30,8 +30,8 @@ std::vector<T> with_own(const std::array<T, N>& values, T own) {
   return {all.begin(), all.end()};
 }
 
-mesh::Use use_of(Work work) {
-  return work == Work::rollout || work == Work::serve ? mesh::Use::sampling : mesh::Use::training;
+mesh::ShardingUse use_of(Work work) {
+  return work == Work::rollout || work == Work::serve ? mesh::ShardingUse::sampling : mesh::ShardingUse::training;
 }
 
 std::vector<std::string> axes_of(const Request& r) {
@@ -47,16 +47,16 @@ std::vector<std::string> axes_of(const Request& r) {
 
 std::vector<mesh::Mesh> meshes(const Request& r) {
   const model::TensorInventory inventory(r.model);
-  const auto all = mesh::needs(inventory, r.mesh, r.rules, adapter_shapes(r, inventory), use_of(r.work));
+  const auto all = mesh::size_constraints(inventory, r.mesh, r.rules, adapter_shapes(r, inventory), use_of(r.work));
   std::vector<mesh::Mesh> out;
   for (mesh::Mesh& m : mesh::factorisations(axes_of(r), r.target.devices()))
-    if (mesh::legal(all, m)) out.push_back(std::move(m));
+    if (mesh::is_legal(all, m)) out.push_back(std::move(m));
   return out;
 }
 
 // The request's own choice on another mesh; places that were asked for are its own mesh's.
-Choice on_mesh(const Request& r, const mesh::Mesh& mesh) {
-  Choice c = choice_of(r);
+PlanChoice on_mesh(const Request& r, const mesh::Mesh& mesh) {
+  PlanChoice c = choice_of(r);
   if (!(c.mesh == mesh)) c.places.clear();
   c.mesh = mesh;
   return c;
@@ -73,10 +73,10 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
   return small;
 }
 
-void add_training(const Request& r, const mesh::Mesh& mesh, std::vector<Choice>& out) {
+void add_training(const Request& r, const mesh::Mesh& mesh, std::vector<PlanChoice>& out) {
   const std::int64_t rows = r.train.batch * std::max(1, r.train.accumulation);
   const int ways = mesh::batch_devices(mesh);
-  Choice c = on_mesh(r, mesh);
+  PlanChoice c = on_mesh(r, mesh);
   for (const std::int64_t batch : divisors(rows)) {
     if (batch % ways != 0) continue;
     c.batch = batch;
@@ -90,8 +90,8 @@ void add_training(const Request& r, const mesh::Mesh& mesh, std::vector<Choice>&
   }
 }
 
-void add_serving(const Request& r, const mesh::Mesh& mesh, std::vector<Choice>& out) {
-  Choice c = on_mesh(r, mesh);
+void add_serving(const Request& r, const mesh::Mesh& mesh, std::vector<PlanChoice>& out) {
+  PlanChoice c = on_mesh(r, mesh);
   for (const DType kv : with_own(kKvTypes, r.kv)) {
     c.kv = kv;
     if (r.work == Work::rollout) {
@@ -105,8 +105,8 @@ void add_serving(const Request& r, const mesh::Mesh& mesh, std::vector<Choice>& 
   }
 }
 
-void add_forward(const Request& r, const mesh::Mesh& mesh, std::vector<Choice>& out) {
-  Choice c = on_mesh(r, mesh);
+void add_forward(const Request& r, const mesh::Mesh& mesh, std::vector<PlanChoice>& out) {
+  PlanChoice c = on_mesh(r, mesh);
   for (const int chunk : with_own(kChunks, r.forward.chunk)) {
     c.loss_chunk = chunk;
     out.push_back(c);
@@ -115,7 +115,7 @@ void add_forward(const Request& r, const mesh::Mesh& mesh, std::vector<Choice>& 
 
 constexpr Bytes kNoPlan{std::numeric_limits<std::int64_t>::max()};
 
-Candidate evaluate(const Request& r, const Choice& choice) {
+Candidate evaluate(const Request& r, const PlanChoice& choice) {
   Candidate c{.choice = choice, .peak = kNoPlan};
   const Plan plan = predict(with_choice(r, choice));
   c.seconds = plan.step.seconds.value;
@@ -129,7 +129,7 @@ Candidate evaluate(const Request& r, const Choice& choice) {
 
 struct Task {
   const Request* request;
-  Choice choice;
+  PlanChoice choice;
 };
 
 // Task i belongs to thread i % threads; the calling thread is the first of them.
@@ -212,7 +212,7 @@ std::string_view dtype_name(DType type) {
 
 }  // namespace
 
-Choice choice_of(const Request& r) {
+PlanChoice choice_of(const Request& r) {
   return {.target = r.target.id,
           .mesh = r.mesh,
           .places = r.places,
@@ -227,7 +227,7 @@ Choice choice_of(const Request& r) {
           .max_num_seqs = r.serve.max_num_seqs};
 }
 
-Request with_choice(Request r, const Choice& c) {
+Request with_choice(Request r, const PlanChoice& c) {
   r.places = c.places;
   r.mesh = c.mesh;
   r.weights = c.weights;
@@ -242,8 +242,8 @@ Request with_choice(Request r, const Choice& c) {
   return r;
 }
 
-std::vector<Choice> choices(const Request& r) {
-  std::vector<Choice> out;
+std::vector<PlanChoice> enumerate_choices(const Request& r) {
+  std::vector<PlanChoice> out;
   for (const mesh::Mesh& m : meshes(r)) {
     if (r.work == Work::train) add_training(r, m, out);
     if (r.work == Work::forward) add_forward(r, m, out);
@@ -263,7 +263,7 @@ SearchResult search(std::span<const Request> targets, const SearchOptions& optio
   const Work work = targets.front().work;
   std::vector<Task> tasks;
   for (const Request& r : targets)
-    for (Choice& c : choices(r)) tasks.push_back({&r, std::move(c)});
+    for (PlanChoice& c : enumerate_choices(r)) tasks.push_back({&r, std::move(c)});
   for (Candidate& c : evaluate_all(tasks, options, stop))
     if (c.fits()) result.candidates.push_back(std::move(c));
   result.evaluated = static_cast<std::int64_t>(tasks.size());
@@ -277,7 +277,7 @@ SearchResult search(std::span<const Request> targets, const SearchOptions& optio
   return result;
 }
 
-std::vector<lint::Edit> edits(const Choice& from, const Choice& to, Work work) {
+std::vector<lint::Edit> edits(const PlanChoice& from, const PlanChoice& to, Work work) {
   std::vector<lint::Edit> out;
   if (from.target != to.target) out.push_back({"target.id", to.target});
   for (const mesh::MeshAxis& axis : from.mesh.axes)
@@ -298,7 +298,7 @@ std::vector<lint::Edit> edits(const Choice& from, const Choice& to, Work work) {
   return out;
 }
 
-std::string to_text(const Choice& c, Work work) {
+std::string to_text(const PlanChoice& c, Work work) {
   std::string text = mesh::to_text(c.mesh);
   const auto add = [&](const std::string& part) { text += ", " + part; };
   if (work == Work::train) {

@@ -17,21 +17,21 @@ namespace mw::plan {
 enum class RankBy { time, cost, memory };
 
 // What a search varies.
-struct Choice {
+struct PlanChoice {
   std::string target;  // id
   mesh::Mesh mesh;
-  std::vector<mesh::AskedPlace> places{};  // of the request's own mesh only
-  std::int64_t batch = 1;                  // rows of a micro-batch; of forward and rollout: as asked
+  std::vector<mesh::RequestedPlacement> places{};  // of the request's own mesh only
+  std::int64_t batch = 1;                          // rows of a micro-batch; of forward and rollout: as asked
   int accumulation = 1;
   model::Remat remat = model::Remat::none;
   int loss_chunk = 0;
   DType weights = DType::bf16;  // as asked; only smallest_changes varies it
   DType kv = DType::bf16;
   int max_num_seqs = 64;
-  bool operator==(const Choice&) const = default;
+  bool operator==(const PlanChoice&) const = default;
 };
 struct Candidate {
-  Choice choice{};
+  PlanChoice choice{};
   double seconds = 0;            // of a step: an optimizer step, a forward, a rollout, a decode step
   double tokens_per_second = 0;  // real ones
   double hours = 0, usd = 0;     // of the run; usd of a server: per million output tokens
@@ -53,9 +53,9 @@ struct SearchResult {
 
 // The choices of a request on its target: meshes over its axes and those that its sharding uses, legal for the model
 // and, in training, dividing the micro-batch.
-std::vector<Choice> choices(const Request& request);
-Request with_choice(Request request, const Choice& choice);  // of the request's own target
-Choice choice_of(const Request& request);
+std::vector<PlanChoice> enumerate_choices(const Request& request);
+Request with_choice(Request request, const PlanChoice& choice);  // of the request's own target
+PlanChoice choice_of(const Request& request);
 
 // One request per target, alike but for what the target changes. A choice that has no plan (a step beyond all reason)
 // does not fit. Throws cancelled(), or the first error where no choice has a plan.
@@ -65,12 +65,12 @@ double time_of(const Candidate& candidate,
                Work work);  // what `by` time compares: seconds of a step; of a server per token
 
 // What to set in the experiment to get from one choice to another.
-std::vector<lint::Edit> edits(const Choice& from, const Choice& to, Work work);
-std::string to_text(const Choice& choice, Work work);  // "fsdp 2, tp 2, batch 2 x 4, remat layer, loss by 256"
+std::vector<lint::Edit> edits(const PlanChoice& from, const PlanChoice& to, Work work);
+std::string to_text(const PlanChoice& choice, Work work);  // "fsdp 2, tp 2, batch 2 x 4, remat layer, loss by 256"
 
 // For a plan that does not fit: the changes that make it fit and of which no part alone does, fewest settings first,
 // then by what they cost in time. f32 weights may become bf16. `larger`: the same request on other targets.
-struct Change {
+struct PlanChange {
   std::vector<lint::Edit> edits{};
   std::string label{};  // "Lower the batch to 1 (accumulation 8)"
   int settings = 1;     // how many are changed
@@ -78,8 +78,8 @@ struct Change {
   double seconds = 0, usd = 0;
   Bytes peak{};
 };
-std::vector<Change> smallest_changes(const Request& request, std::span<const Request> larger = {},
-                                     const SearchOptions& options = {}, std::stop_token stop = {});
-lint::Fix fix_of(const Change& change);
+std::vector<PlanChange> smallest_changes(const Request& request, std::span<const Request> larger = {},
+                                         const SearchOptions& options = {}, std::stop_token stop = {});
+lint::Fix fix_of(const PlanChange& change);
 
 }  // namespace mw::plan

@@ -7,13 +7,13 @@
 namespace mw::plan {
 namespace {
 
-const mesh::AxisPlace* place_of(const mesh::Layout& layout, const std::string& axis) {
-  for (const mesh::AxisPlace& p : layout.axes)
+const mesh::AxisPlacement* place_of(const mesh::Layout& layout, const std::string& axis) {
+  for (const mesh::AxisPlacement& p : layout.axes)
     if (p.axis == axis) return &p;
   return nullptr;
 }
 
-const hardware::BandwidthCurve* curve_of(const mesh::Collective& c, const mesh::AxisPlace& place,
+const hardware::BandwidthCurve* curve_of(const mesh::Collective& c, const mesh::AxisPlacement& place,
                                          const hardware::Chip& chip) {
   const bool reduce = c.kind == mesh::CollectiveKind::all_reduce;
   const hardware::BandwidthCurve* curve = nullptr;
@@ -26,7 +26,7 @@ const hardware::BandwidthCurve* curve_of(const mesh::Collective& c, const mesh::
   return curve->points.empty() ? nullptr : curve;
 }
 
-Estimate over_links(const mesh::Collective& c, const mesh::AxisPlace& place, const hardware::Chip& chip,
+Estimate over_links(const mesh::Collective& c, const mesh::AxisPlacement& place, const hardware::Chip& chip,
                     const Efficiency& share) {
   const bool network = place.medium == mesh::Medium::network && chip.egress;
   const double link =
@@ -58,7 +58,7 @@ double bandwidth_at(const hardware::BandwidthCurve& curve, double payload) {
 
 Estimate collective_seconds(const mesh::Collective& c, const mesh::Layout& layout, const hardware::Target& target,
                             const Efficiencies& e) {
-  const mesh::AxisPlace* place = place_of(layout, c.axis);
+  const mesh::AxisPlacement* place = place_of(layout, c.axis);
   if (!place || c.group <= 1 || c.moved.value <= 0 || place->medium == mesh::Medium::none) return {};
   const hardware::BandwidthCurve* curve = place->medium == mesh::Medium::link || place->medium == mesh::Medium::chip
                                               ? nullptr

@@ -53,7 +53,7 @@ void add_utilisation(const LocalModel& m, RunTotals& run, double seconds, double
 
 RunTotals train_totals(const LocalModel& m, const Plan& plan) {
   const Request& r = *m.request;
-  const RowFacts f = row_facts(r.lengths, rows_on_device(m, r.train.batch));
+  const RowStatistics f = row_statistics(r.lengths, rows_on_device(m, r.train.batch));
   RunTotals run;
   const double rows = static_cast<double>(r.train.batch) * std::max(1, r.train.accumulation);
   const double epoch_rows = r.train.epoch_rows > 0 ? r.train.epoch_rows : f.batches_rows;
@@ -78,7 +78,7 @@ RunTotals train_totals(const LocalModel& m, const Plan& plan) {
   run.usd_per_million_tokens = per_second / run.tokens_per_second * 1e6;
   run.usd_per_million_padded = per_second / run.padded_tokens_per_second * 1e6;
   run.real_share = f.real / f.computed;
-  if (r.lengths.rows == Rows::padded && f.packed_rows > 0) run.packed_speedup = f.rows / f.packed_rows;
+  if (r.lengths.rows == RowLayout::padded && f.packed_rows > 0) run.packed_speedup = f.rows / f.packed_rows;
   add_utilisation(m, run, step, padded, real);
   return run;
 }
@@ -120,7 +120,7 @@ void add_memory_problem(const Request& r, Plan& plan) {
 }
 
 void add_length_notes(const Request& r, Plan& plan) {
-  if (plan.run.real_share >= 0.7 || r.lengths.rows != Rows::padded) return;
+  if (plan.run.real_share >= 0.7 || r.lengths.rows != RowLayout::padded) return;
   const double saved = 1 - 1 / std::max(1.0, plan.run.packed_speedup);
   plan.problems.push_back({.id = "PADDING",
                            .severity = Severity::warning,
@@ -151,7 +151,7 @@ std::vector<std::string> sources_of(const Request& r) {
   if (r.price.usd_per_chip_hour > 0)
     out.push_back("price: $" + number_text(r.price.usd_per_chip_hour) + " per chip-hour, " + r.price.price_class +
                   ", " + r.price.region + (r.price.date.empty() ? "" : ", " + r.price.date) + ", " + r.price.source);
-  out.push_back("stack: " + r.habits.source);
+  out.push_back("stack: " + r.profile.source);
   if (!r.calibrated.empty()) out.push_back("efficiencies: " + r.calibrated);
   out.push_back("share of peak in products " + number_text(r.efficiencies.matmul.value, 3) + ": " +
                 r.efficiencies.matmul.source);
@@ -198,7 +198,7 @@ void check(const Request& r) {
 Plan predict(const Request& r) {
   check(r);
   const bool samples = r.work == Work::rollout || r.work == Work::serve;
-  const LocalModel m = local_model(r, samples ? mesh::Use::sampling : mesh::Use::training);
+  const LocalModel m = local_model(r, samples ? mesh::ShardingUse::sampling : mesh::ShardingUse::training);
   Plan plan;
   plan.devices = r.mesh.devices();
   plan.problems = m.placement.problems;
@@ -218,7 +218,7 @@ Plan predict(const Request& r) {
       break;
     case Work::rollout: {
       plan.memory = rollout_memory(m);
-      Served served = rollout(m);
+      ServePrediction served = rollout(m);
       plan.step = std::move(served.step);
       plan.serve = served.numbers;
       plan.run = forward_totals(m, plan, static_cast<double>(r.rollout.batch) * r.rollout.new_tokens);
@@ -226,7 +226,7 @@ Plan predict(const Request& r) {
     }
     case Work::serve: {
       plan.memory = serve_memory(m);
-      Served served = serve(m, plan.memory);
+      ServePrediction served = serve(m, plan.memory);
       plan.step = std::move(served.step);
       plan.serve = served.numbers;
       plan.run.usd_per_hour = r.price.usd_per_chip_hour * r.target.chips();

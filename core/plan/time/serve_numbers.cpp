@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/plan/time/closed_loop.h"
 #include "core/plan/memory/device_memory.h"
+#include "core/plan/time/steady_state.h"
 #include "core/plan/time/step_time.h"
 
 namespace mw::plan {
@@ -76,11 +76,11 @@ Estimate first_token(const ServeStepModel& model, const ServeWork& s) {
 
 }  // namespace
 
-Served serve(const LocalModel& m, const DeviceMemory& memory) {
+ServePrediction serve(const LocalModel& m, const DeviceMemory& memory) {
   const Request& r = *m.request;
   const ServeWork& s = r.serve;
   const ServeStepModel model(r);
-  Served out;
+  ServePrediction out;
   ServeNumbers& n = out.numbers;
   n.kv_bytes_per_token = kv_bytes_per_token(m, s.max_model_len);
   const auto cache = static_cast<double>(memory.at_peak[MemoryCategory::kv_cache].value);
@@ -100,14 +100,14 @@ Served serve(const LocalModel& m, const DeviceMemory& memory) {
   return out;
 }
 
-Served rollout(const LocalModel& m) {
+ServePrediction rollout(const LocalModel& m) {
   const Request& r = *m.request;
   const RolloutWork& w = r.rollout;
-  Served out;
+  ServePrediction out;
   const auto rows = static_cast<double>(w.batch);
   const StepTime prefill = prefill_time(m, rows, w.prompt);
   // Without window caches every step reads the whole cache, written or not.
-  const bool whole = r.habits.attention == Habits::Attention::materialised;
+  const bool whole = r.profile.attention == StackProfile::Attention::materialised;
   const double cache = w.cache_len > 0 ? w.cache_len : w.prompt + w.new_tokens;
   out.step = decode_time(m, rows, whole ? cache : w.prompt + w.new_tokens / 2.0);
   ServeNumbers& n = out.numbers;

@@ -7,11 +7,11 @@
 
 namespace mw::plan {
 
-struct Served {
+struct ServePrediction {
   ServeNumbers numbers;
   StepTime step;  // of one decode step (serve), of the whole (rollout)
 };
-Served serve(const LocalModel& model, const DeviceMemory& memory);
-Served rollout(const LocalModel& model);
+ServePrediction serve(const LocalModel& model, const DeviceMemory& memory);
+ServePrediction rollout(const LocalModel& model);
 
 }  // namespace mw::plan

@@ -9,13 +9,13 @@
 
 #include "core/mesh/collectives/collectives.h"
 #include "core/plan/memory/activations.h"
-#include "core/plan/request/check.h"
-#include "core/plan/time/collective_time.h"
 #include "core/plan/memory/device_memory.h"
+#include "core/plan/request/check.h"
 #include "core/plan/request/expression.h"
 #include "core/plan/request/local_model.h"
-#include "core/plan/memory/paged_reads.h"
-#include "core/plan/time/step_sums.h"
+#include "core/plan/time/collective_time.h"
+#include "core/plan/time/paged_attention_time.h"
+#include "core/plan/time/step_collectives.h"
 #include "core/plan/time/step_time.h"
 
 namespace mw::plan {
@@ -92,7 +92,7 @@ struct ServeStepModel::Impl {
   Rate weights, head_weights, token, head_row, traffic, kv_full, kv_window, pair_full, pair_window;
   Curve token_sums, request_sums;
   std::optional<Efficiency> triton_full, triton_window;  // in place of the attention share
-  std::optional<PagedReads> paged;                       // of servers on TPUs, in place of kv_full and kv_window
+  std::optional<PagedAttentionTime> paged;               // of servers on TPUs, in place of kv_full and kv_window
   double window_span = 1;                                // keys that a prompt's kernel walks for each in its window
   Kv kv;
   // The quotients of the rates above, worked out once.
@@ -134,10 +134,10 @@ struct ServeStepModel::Impl {
 };
 
 ServeStepModel::Impl::Impl(const Request& r) : request(r) {
-  const LocalModel m = local_model(request, mesh::Use::sampling);
+  const LocalModel m = local_model(request, mesh::ShardingUse::sampling);
   ways = std::max(1, m.batch_ways);
   window = request.model.sliding_window;
-  buckets = request.habits.static_shapes ? Buckets::powers_of_two : Buckets::none;
+  buckets = request.profile.static_shapes ? Buckets::powers_of_two : Buckets::none;
   most_tokens = std::max(kFirstTokens, request.serve.max_num_batched_tokens);
   most_requests = std::max(kFirstRequests, request.serve.max_num_seqs);
   add_products(m);
@@ -205,7 +205,7 @@ void ServeStepModel::Impl::add_attention(const LocalModel& m) {
   }
   if (request.stack == Stack::vllm_tpu) {
     paged.emplace(m);
-    if (window > 0) window_span = PagedReads::walked(window) / window;
+    if (window > 0) window_span = PagedAttentionTime::walked(window) / window;
   }
   kv_full.best = read[0] / bandwidth;
   kv_window.best = read[1] / bandwidth;
@@ -216,8 +216,9 @@ void ServeStepModel::Impl::add_attention(const LocalModel& m) {
 // Decode's list says what a step sums for so many tokens; what grows with sampled rows is a curve of its own.
 void ServeStepModel::Impl::add_sums(const LocalModel& m) {
   if (request.mesh.devices() == 1) return;
-  StepSums sums([&](std::int64_t count) {
-    mesh::StepShape shape = completed({.work = mesh::Work::decode, .rows = count * ways, .tokens = 1}, request);
+  StepCollectives sums([&](std::int64_t count) {
+    mesh::StepShape shape =
+        complete_step_shape({.work = mesh::StepKind::decode, .rows = count * ways, .tokens = 1}, request);
     shape.logit_bytes = 2;
     return step_collectives(request, m.config, m.placement, shape);
   });
@@ -225,7 +226,7 @@ void ServeStepModel::Impl::add_sums(const LocalModel& m) {
     double seconds = 0;
     for (const mesh::Collective& c : sums.of(std::max<std::int64_t>(1, count))) {
       if ((c.cause == mesh::Cause::logits) != of_logits) continue;
-      const double stands = c.layer >= 0 ? m.stands[static_cast<size_t>(c.layer)] : 1;
+      const double stands = c.layer >= 0 ? m.layers_represented[static_cast<size_t>(c.layer)] : 1;
       seconds += stands * static_cast<double>(c.calls) * sum_seconds(m, c);
     }
     return seconds;
@@ -387,7 +388,7 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& l) const {
   p.total.inputs = (seconds_text(p.base.value) + seconds_text(p.sequences.value) + seconds_text(p.kv_reads.value) +
                     seconds_text(p.prefill.value) + seconds_text(p.communication.value))
                        .text;
-  p.total.source = i.request.calibrated.empty() ? i.request.habits.source : i.request.calibrated;
+  p.total.source = i.request.calibrated.empty() ? i.request.profile.source : i.request.calibrated;
   return p;
 }
 

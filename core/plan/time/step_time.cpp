@@ -97,12 +97,12 @@ class Builder {
     const bool again = phase == Phase::remat;
     Load base, adapters;
     for (const Product& x : k.products)
-      if (!again || computed_again(r_, x)) base += product_of_layer(rates_, p.tokens, x, weight_bytes);
+      if (!again || recomputes_product(r_, x)) base += product_of_layer(rates_, p.tokens, x, weight_bytes);
     for (const auto* parts : {&k.lora_a, &k.lora_b})
-      for (const Product& x : *parts) adapters += product(rates_, p.tokens, x.in, x.out, bytes_of(r_.habits.adapters));
-    const bool materialised = r_.habits.attention == Habits::Attention::materialised;
-    const double pairs = p.keys > 0 ? keys_read(k, p.keys) : attended(m_, k, p.len);
-    const double attention = again && !attention_again(r_) ? 0 : 4 * p.tokens * pairs * k.q();
+      for (const Product& x : *parts) adapters += product(rates_, p.tokens, x.in, x.out, bytes_of(r_.profile.adapters));
+    const bool materialised = r_.profile.attention == StackProfile::Attention::materialised;
+    const double pairs = p.keys > 0 ? keys_read(k, p.keys) : attended_keys(m_, k, p.len);
+    const double attention = again && !recomputes_attention(r_) ? 0 : 4 * p.tokens * pairs * k.q();
     const LayerTraffic traffic = layer_traffic(m_, k, p.keys > 0 ? p.keys : p.len);
     Load load;
     load += base * (forwards + backwards * (r_.method == model::TrainMethod::full ? 2 : 1));
@@ -125,17 +125,18 @@ class Builder {
   }
   void logits(Phase phase, double tokens, double products, double traffic_share, double times) {
     Load load = product(rates_, tokens, m_.config.dim, m_.vocab, bytes_of(r_.weights)) * products;
-    load.bytes += tokens * m_.vocab * logit_traffic(r_.habits) * traffic_share;
+    load.bytes += tokens * m_.vocab * logit_traffic(r_.profile) * traffic_share;
     load.kernels += 8 * products;
     add(phase, "logits and loss", 0, load * times);
   }
   void update(double accumulation) {
-    const Held t =
-        r_.method == model::TrainMethod::full ? m_.weights(r_.habits.full_weights) : m_.adapters(r_.habits.adapters);
-    const double split = r_.habits.optimizer == Habits::OptimizerState::over_batch ? m_.batch_ways : 1;
-    const double gradient = bytes_of(r_.habits.gradients), moment = bytes_of(r_.habits.moments);
+    const TensorBytes t =
+        r_.method == model::TrainMethod::full ? m_.weights(r_.profile.full_weights) : m_.adapters(r_.profile.adapters);
+    const double split = r_.profile.optimizer == StackProfile::OptimizerState::over_batch ? m_.batch_ways : 1;
+    const double gradient = bytes_of(r_.profile.gradients), moment = bytes_of(r_.profile.moments);
     const double weight = t.elements > 0 ? t.unpadded / t.elements : 0;
-    const double eager = r_.habits.elementwise == Habits::Elementwise::eager ? 3 : 1;  // a kernel for each operation
+    const double eager =
+        r_.profile.elementwise == StackProfile::Elementwise::eager ? 3 : 1;  // a kernel for each operation
     Load load{.bytes = t.elements / split * eager * (2 * weight + gradient + 4 * moment)};
     load.bytes += accumulation * 3 * gradient * t.elements;
     load.kernels = eager > 1 ? 15 : 1;
@@ -143,7 +144,7 @@ class Builder {
   }
 
   void communicate(mesh::StepShape shape) {
-    shape = completed(shape, r_);
+    shape = complete_step_shape(shape, r_);
     for (const mesh::Collective& c : step_collectives(r_, m_.config, m_.placement, shape)) price(c, shape.work);
   }
 
@@ -178,7 +179,7 @@ class Builder {
         (seconds_text(step.compute.value) + seconds_text(step.memory.value) + seconds_text(step.communication.value) -
          seconds_text(step.hidden) + seconds_text(step.fixed.value))
             .text;
-    step.seconds.source = r_.habits.source;
+    step.seconds.source = r_.profile.source;
     if (!r_.calibrated.empty()) step.seconds.source += "; " + r_.calibrated;
     step.overlap = number_text(100 * r_.efficiencies.overlap.value, 3) + " % of weight gathers and gradient sums and " +
                    number_text(100 * r_.efficiencies.overlap_sums.value, 3) +
@@ -189,7 +190,7 @@ class Builder {
  private:
   double keys_read(const LayerKind& k, double context) const {
     const bool sliding = k.shape.attention == model::Attention::sliding && m_.config.sliding_window > 0;
-    const bool whole = r_.habits.attention == Habits::Attention::materialised && !r_.sliding_window_kv;
+    const bool whole = r_.profile.attention == StackProfile::Attention::materialised && !r_.sliding_window_kv;
     return sliding && !whole ? std::min<double>(context, m_.config.sliding_window) : context;
   }
   double kv_read(const LayerKind& k, const Pass& p) const {
@@ -271,10 +272,10 @@ class Builder {
     return e;
   }
 
-  void price(const mesh::Collective& c, mesh::Work work) {
+  void price(const mesh::Collective& c, mesh::StepKind work) {
     Estimate each = collective_seconds(c, m_.layout, r_.target, r_.efficiencies);
     if (each.value <= 0) return;
-    const double stands = c.layer >= 0 ? m_.stands[static_cast<size_t>(c.layer)] : 1;
+    const double stands = c.layer >= 0 ? m_.layers_represented[static_cast<size_t>(c.layer)] : 1;
     each = each * (stands * static_cast<double>(c.calls));
     const bool sums = c.cause == mesh::Cause::partial_sums || c.cause == mesh::Cause::embedding_rows ||
                       c.cause == mesh::Cause::softmax || c.cause == mesh::Cause::logits;
@@ -290,8 +291,8 @@ class Builder {
       }
     p.sent.emplace_back(name, each.value);
   }
-  Phase phase_of(mesh::Phase phase, mesh::Work work) const {
-    if (work == mesh::Work::decode) return Phase::decode;
+  Phase phase_of(mesh::Phase phase, mesh::StepKind work) const {
+    if (work == mesh::StepKind::decode) return Phase::decode;
     switch (phase) {
       case mesh::Phase::forward:
         return Phase::forward;
@@ -330,19 +331,19 @@ mesh::StepShape step_shape(const LocalModel& m) {
   const Request& r = *m.request;
   mesh::StepShape shape;
   if (r.work == Work::train)
-    shape = {.work = r.method == model::TrainMethod::full ? mesh::Work::train_full : mesh::Work::train_lora,
+    shape = {.work = r.method == model::TrainMethod::full ? mesh::StepKind::train_full : mesh::StepKind::train_lora,
              .rows = r.train.batch,
-             .tokens = std::llround(row_facts(r.lengths, rows_on_device(m, r.train.batch)).computed),
+             .tokens = std::llround(row_statistics(r.lengths, rows_on_device(m, r.train.batch)).computed),
              .accumulation = std::max(1, r.train.accumulation),
              .recompute = r.train.remat == model::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
   else if (r.work == Work::forward)
-    shape = {.work = mesh::Work::forward, .rows = r.forward.batch, .tokens = r.forward.len};
+    shape = {.work = mesh::StepKind::forward, .rows = r.forward.batch, .tokens = r.forward.len};
   else
-    shape = {.work = mesh::Work::decode, .rows = r.work == Work::rollout ? r.rollout.batch : r.serve.max_num_seqs};
-  return completed(shape, r);
+    shape = {.work = mesh::StepKind::decode, .rows = r.work == Work::rollout ? r.rollout.batch : r.serve.max_num_seqs};
+  return complete_step_shape(shape, r);
 }
 
-mesh::StepShape completed(mesh::StepShape shape, const Request& r) {
+mesh::StepShape complete_step_shape(mesh::StepShape shape, const Request& r) {
   if (r.stack == Stack::engine) {
     const mesh::StepShape own = mesh::engine_step({.work = shape.work, .weight_bytes = bytes_of(r.weights)});
     shape.residual = own.residual;
@@ -354,9 +355,9 @@ mesh::StepShape completed(mesh::StepShape shape, const Request& r) {
     return shape;
   }
   shape.weight_bytes = bytes_of(r.weights);
-  shape.adapter_bytes = bytes_of(r.habits.adapters);
-  shape.gradient_bytes = bytes_of(r.habits.gradients);
-  shape.residual = r.habits.residual == Habits::Residual::sharded && shape.work != mesh::Work::decode
+  shape.adapter_bytes = bytes_of(r.profile.adapters);
+  shape.gradient_bytes = bytes_of(r.profile.gradients);
+  shape.residual = r.profile.residual == StackProfile::Residual::sharded && shape.work != mesh::StepKind::decode
                        ? mesh::Residual::split
                        : mesh::Residual::whole;
   return shape;
@@ -365,13 +366,13 @@ mesh::StepShape completed(mesh::StepShape shape, const Request& r) {
 std::vector<mesh::Collective> step_collectives(const Request& r, const model::Config& config,
                                                const mesh::Placement& placement, const mesh::StepShape& shape) {
   std::vector<mesh::Collective> list = mesh::collectives(config, r.mesh, placement, shape);
-  return r.habits.parameters == Habits::Parameters::gathered ? mesh::fused(list) : list;
+  return r.profile.parameters == StackProfile::Parameters::gathered ? mesh::fuse_by_layer(list) : list;
 }
 
 StepTime train_time(const LocalModel& m) {
   const Request& r = *m.request;
   const double rows = rows_on_device(m, r.train.batch);
-  const RowFacts facts = row_facts(r.lengths, rows);
+  const RowStatistics facts = row_statistics(r.lengths, rows);
   const double micro = std::max(1, r.train.accumulation);
   const Pass pass{.tokens = rows * facts.computed, .len = facts.computed, .times = micro};
   Builder b(m);
@@ -397,7 +398,7 @@ StepTime forward_time(const LocalModel& m) {
   b.embedding(Phase::forward, pass);
   for (const LayerKind& k : m.kinds) b.layers(Phase::forward, k, pass, 1, 0);
   b.logits(Phase::forward, pass.tokens, 1, 0.5, 1);
-  b.communicate({.work = mesh::Work::forward, .rows = f.batch, .tokens = f.len});
+  b.communicate({.work = mesh::StepKind::forward, .rows = f.batch, .tokens = f.len});
   return b.finish(1);
 }
 
@@ -407,7 +408,7 @@ StepTime prefill_time(const LocalModel& m, double rows, double len) {
   b.embedding(Phase::forward, pass);
   for (const LayerKind& k : m.kinds) b.layers(Phase::forward, k, pass, 1, 0);
   b.logits(Phase::forward, std::ceil(rows / m.batch_ways), 1, 0.5, 1);
-  b.communicate({.work = mesh::Work::forward,
+  b.communicate({.work = mesh::StepKind::forward,
                  .rows = static_cast<std::int64_t>(std::llround(rows)),
                  .tokens = static_cast<std::int64_t>(std::llround(len))});
   return b.finish(1);
@@ -420,7 +421,7 @@ StepTime decode_time(const LocalModel& m, double rows, double context) {
   b.embedding(Phase::decode, pass);
   for (const LayerKind& k : m.kinds) b.layers(Phase::decode, k, pass, 1, 0);
   b.logits(Phase::decode, own, 1, 0.5, 1);
-  b.communicate({.work = mesh::Work::decode, .rows = static_cast<std::int64_t>(std::llround(rows)), .tokens = 1});
+  b.communicate({.work = mesh::StepKind::decode, .rows = static_cast<std::int64_t>(std::llround(rows)), .tokens = 1});
   return b.finish(serves(m.request->stack) ? 1 : 0);
 }
 

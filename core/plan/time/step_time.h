@@ -16,7 +16,7 @@ StepTime prefill_time(const LocalModel& model, double rows, double len);
 
 // The collectives behind those times. The request's own step; element sizes filled in; as its stack makes them.
 mesh::StepShape step_shape(const LocalModel& model);
-mesh::StepShape completed(mesh::StepShape shape, const Request& request);
+mesh::StepShape complete_step_shape(mesh::StepShape shape, const Request& request);
 std::vector<mesh::Collective> step_collectives(const Request& request, const model::Config& config,
                                                const mesh::Placement& placement, const mesh::StepShape& shape);
 

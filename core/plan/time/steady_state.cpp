@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/plan/time/closed_loop.h"
+#include "core/plan/time/steady_state.h"
 
 #include <algorithm>
 #include <cmath>

@@ -9,10 +9,10 @@
 
 namespace mw::plan {
 
-class PagedReads {
+class PagedAttentionTime {
  public:
-  PagedReads() = default;
-  explicit PagedReads(const LocalModel& model);  // of a server on TPUs
+  PagedAttentionTime() = default;
+  explicit PagedAttentionTime(const LocalModel& model);  // of a server on TPUs
   // Keys that a prompt's queries are multiplied with where they see `window` of them, in the mean of a long prompt.
   static double walked(int window);
   // Seconds of one request with `context` tokens, `share` of the bandwidth reached.

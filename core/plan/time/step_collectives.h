@@ -10,10 +10,10 @@
 
 namespace mw::plan {
 
-class StepSums {
+class StepCollectives {
  public:
   using List = std::function<std::vector<mesh::Collective>(std::int64_t count)>;
-  explicit StepSums(List list);
+  explicit StepCollectives(List list);
   // As `list` gives them; listed anew where they are no straight lines (shards that are padded, steps that differ).
   const std::vector<mesh::Collective>& of(std::int64_t count);
 

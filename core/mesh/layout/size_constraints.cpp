@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/mesh/layout/legal.h"
+#include "core/mesh/layout/size_constraints.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,29 +8,29 @@
 namespace mw::mesh {
 namespace {
 
-std::int64_t product(const Need& need, const Mesh& mesh) {
+std::int64_t product(const SizeConstraint& need, const Mesh& mesh) {
   std::int64_t n = 1;
   for (const std::string& axis : need.axes) n *= mesh.size(axis);
   return n;
 }
 
-bool same(const Need& a, const Need& b) {
+bool same(const SizeConstraint& a, const SizeConstraint& b) {
   return a.axes == b.axes && a.size == b.size && a.dim == b.dim && a.role == b.role && a.uneven == b.uneven;
 }
 
-void collect(const std::vector<Placed>& tensors, std::vector<Need>& out) {
-  for (const Placed& t : tensors) {
-    if (t.uneven == Uneven::padded) continue;
+void collect(const std::vector<PlacedTensor>& tensors, std::vector<SizeConstraint>& out) {
+  for (const PlacedTensor& t : tensors) {
+    if (t.uneven == UnevenSplit::padded) continue;
     for (size_t d = 0; d < t.dims.size() && d < t.spec.dims.size(); ++d) {
       if (t.spec.dims[d].empty()) continue;
-      Need need{.axes = t.spec.dims[d],
-                .size = t.dims[d].size,
-                .dim = t.dims[d].axis,
-                .role = t.base,
-                .layer = t.layer,
-                .tensor = t.name,
-                .uneven = t.uneven};
-      const auto known = std::find_if(out.begin(), out.end(), [&](const Need& n) { return same(n, need); });
+      SizeConstraint need{.axes = t.spec.dims[d],
+                          .size = t.dims[d].size,
+                          .dim = t.dims[d].axis,
+                          .role = t.base,
+                          .layer = t.layer,
+                          .tensor = t.name,
+                          .uneven = t.uneven};
+      const auto known = std::find_if(out.begin(), out.end(), [&](const SizeConstraint& n) { return same(n, need); });
       if (known == out.end()) out.push_back(std::move(need));
     }
   }
@@ -60,26 +60,27 @@ void extend(const std::vector<std::string>& axes, size_t at, int left, Mesh& mes
 
 }  // namespace
 
-std::vector<Need> needs(const model::TensorInventory& inventory, const Mesh& mesh, const Rules& rules,
-                        const std::vector<AdapterShape>& adapters, Use use) {
+std::vector<SizeConstraint> size_constraints(const model::TensorInventory& inventory, const Mesh& mesh,
+                                             const ShardingRules& rules, const std::vector<AdapterShape>& adapters,
+                                             ShardingUse use) {
   Mesh ones = mesh;  // sizes of 1 divide everything, so no axis is taken out of a spec for its size
   for (MeshAxis& axis : ones.axes) axis.size = 1;
   for (const char* name : {"fsdp", "tp"})
     if (!ones.has(name)) ones.axes.push_back({name, 1});
   const Placement placement = place(inventory, ones, rules, adapters, use);
-  std::vector<Need> out;
+  std::vector<SizeConstraint> out;
   collect(placement.tensors, out);
   collect(placement.adapters, out);
   return out;
 }
 
-bool holds(const Need& need, const Mesh& mesh) {
+bool is_satisfied(const SizeConstraint& need, const Mesh& mesh) {
   const std::int64_t n = product(need, mesh);
-  return need.size % n == 0 || (need.uneven == Uneven::repeated && n % need.size == 0);
+  return need.size % n == 0 || (need.uneven == UnevenSplit::repeated && n % need.size == 0);
 }
 
-bool legal(const std::vector<Need>& needs, const Mesh& mesh) {
-  return std::all_of(needs.begin(), needs.end(), [&](const Need& need) { return holds(need, mesh); });
+bool is_legal(const std::vector<SizeConstraint>& needs, const Mesh& mesh) {
+  return std::all_of(needs.begin(), needs.end(), [&](const SizeConstraint& need) { return is_satisfied(need, mesh); });
 }
 
 std::vector<Mesh> factorisations(const std::vector<std::string>& axes, int devices) {
@@ -89,7 +90,7 @@ std::vector<Mesh> factorisations(const std::vector<std::string>& axes, int devic
   return out;
 }
 
-Mesh nearest_legal(const std::vector<Need>& needs, const Mesh& mesh, int devices, std::int64_t batch) {
+Mesh nearest_legal(const std::vector<SizeConstraint>& needs, const Mesh& mesh, int devices, std::int64_t batch) {
   std::vector<std::string> names;
   for (const MeshAxis& axis : mesh.axes) names.push_back(axis.name);
   for (const char* name : {"tp", "fsdp"})
@@ -97,7 +98,7 @@ Mesh nearest_legal(const std::vector<Need>& needs, const Mesh& mesh, int devices
   Mesh best;
   double least = std::numeric_limits<double>::infinity();
   for (const Mesh& candidate : factorisations(names, devices)) {
-    if (!legal(needs, candidate)) continue;
+    if (!is_legal(needs, candidate)) continue;
     const bool even = batch <= 0 || batch % batch_devices(candidate) == 0;
     const double d = distance(mesh, candidate) + (even ? 0 : 0.5);
     if (d >= least) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/mesh/layout/axis_names.h"
+#include "core/mesh/layout/unused_axes.h"
 
 #include <algorithm>
 #include <array>
@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kKnown{"fsdp", "tp", "data"};
 
-bool in_a_rule(const Rules& rules, const std::string& axis) {
-  return std::any_of(rules.overrides.begin(), rules.overrides.end(), [&](const Rule& rule) {
+bool in_a_rule(const ShardingRules& rules, const std::string& axis) {
+  return std::any_of(rules.overrides.begin(), rules.overrides.end(), [&](const ShardingRule& rule) {
     return std::any_of(rule.spec.dims.begin(), rule.spec.dims.end(), [&](const std::vector<std::string>& axes) {
       return std::find(axes.begin(), axes.end(), axis) != axes.end();
     });
@@ -20,7 +20,7 @@ bool in_a_rule(const Rules& rules, const std::string& axis) {
 }
 
 Problem unused(const MeshAxis& axis) {
-  const std::string size = std::to_string(axis.size), meant = meant_axis(axis.name);
+  const std::string size = std::to_string(axis.size), meant = intended_axis(axis.name);
   Problem p{.id = "MESH-2",
             .severity = meant.empty() ? Severity::warning : Severity::error,
             .message = "nothing is split over the mesh axis '" + axis.name + "': its " + size +
@@ -36,13 +36,13 @@ Problem unused(const MeshAxis& axis) {
 
 }  // namespace
 
-std::string meant_axis(std::string_view name) {
+std::string intended_axis(std::string_view name) {
   for (const std::string_view known : kKnown)
     if (name != known && seems_mistyped(name, known)) return std::string(known);
   return {};
 }
 
-std::vector<Problem> unused_axes(const Mesh& mesh, const Rules& rules) {
+std::vector<Problem> find_unused_axes(const Mesh& mesh, const ShardingRules& rules) {
   std::vector<Problem> problems;
   for (const MeshAxis& axis : mesh.axes) {
     const bool known = std::find(kKnown.begin(), kKnown.end(), axis.name) != kKnown.end();

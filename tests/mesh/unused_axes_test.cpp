@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/mesh/layout/axis_names.h"
+#include "core/mesh/layout/unused_axes.h"
 
 #include <gmock/gmock.h>
 
@@ -12,23 +12,23 @@ using testing::HasSubstr;
 
 TEST(AxisNames, AMistypedAxisIsAnErrorThatNamesTheRightOne) {
   for (const char* wrong : {"fdsp", "fsp", "fsdpp", "FSDP", "fspd"}) {
-    const auto problems = unused_axes({{{"tp", 2}, {wrong, 2}}}, {});
+    const auto problems = find_unused_axes({{{"tp", 2}, {wrong, 2}}}, {});
     ASSERT_EQ(problems.size(), 1u) << wrong;
     EXPECT_EQ(problems[0].severity, Severity::error);
     EXPECT_EQ(problems[0].place, std::string("mesh.") + wrong);
     EXPECT_THAT(problems[0].fix, HasSubstr("did you mean fsdp? Set mesh.fsdp=2"));
   }
-  EXPECT_EQ(meant_axis("pt"), "tp");
-  EXPECT_EQ(meant_axis("date"), "data");
+  EXPECT_EQ(intended_axis("pt"), "tp");
+  EXPECT_EQ(intended_axis("date"), "data");
 }
 
 TEST(AxisNames, AxesOfTheUsersOwnAreLegalWhereARuleNamesThem) {
   const Mesh mesh{{{"fsdp", 2}, {"ep", 4}, {"spare", 1}}};
-  const auto unnamed = unused_axes(mesh, {});
+  const auto unnamed = find_unused_axes(mesh, {});
   ASSERT_EQ(unnamed.size(), 1u);  // an axis of one device repeats nothing
   EXPECT_EQ(unnamed[0].severity, Severity::warning);
   EXPECT_EQ(unnamed[0].found, "ep");
-  EXPECT_TRUE(unused_axes(mesh, {.overrides = {{"experts", parse_spec("(ep, -, -)")}}}).empty());
+  EXPECT_TRUE(find_unused_axes(mesh, {.overrides = {{"experts", parse_spec("(ep, -, -)")}}}).empty());
 }
 
 TEST(AxisNames, OnlyOneSlipIsAMistyping) {

@@ -8,10 +8,10 @@
 namespace mw::mesh {
 
 // The axis that presets and batches know ("fsdp", "tp", "data") and this name seems to mean; empty: none.
-std::string meant_axis(std::string_view name);
+std::string intended_axis(std::string_view name);
 
 // MESH-2 for each axis of more than one device that is neither known nor named by a sharding rule: its devices would
 // repeat each other's work. An error where the name seems to mean a known axis, else a warning.
-std::vector<Problem> unused_axes(const Mesh& mesh, const Rules& rules);
+std::vector<Problem> find_unused_axes(const Mesh& mesh, const ShardingRules& rules);
 
 }  // namespace mw::mesh

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/plan/calibration/own_calibration.h"
+#include "core/plan/calibration/user_calibration.h"
 
 #include <cmath>
 
@@ -22,7 +22,7 @@ Json before_after(const ErrorSummary& before, const ErrorSummary& after) {
 Json row_json(const ProposedRow& r) {
   const Measurement& m = r.measured;
   Json row{{"id", m.id},
-           {"use", m.purpose == Purpose::calibration ? "calibration" : "holdout"},
+           {"use", m.purpose == MeasurementUse::calibration ? "calibration" : "holdout"},
            {"chip", m.request.target.chip.id},
            {"target", m.request.target.id},
            {"stack", to_string(m.request.stack)},
@@ -57,13 +57,13 @@ Json efficiency_json(const ProposedEfficiency& e) {
 
 }  // namespace
 
-fs::path own_calibration_file(const fs::path& folder) {
+fs::path user_calibration_file(const fs::path& folder) {
   return folder / "calibration.json";
 }
 
-std::optional<std::string> own_calibration(const fs::path& folder) {
-  if (folder.empty() || !is_there(own_calibration_file(folder))) return std::nullopt;
-  return read_file(own_calibration_file(folder), kMaxJsonFile);
+std::optional<std::string> user_calibration(const fs::path& folder) {
+  if (folder.empty() || !is_there(user_calibration_file(folder))) return std::nullopt;
+  return read_file(user_calibration_file(folder), kMaxJsonFile);
 }
 
 Json to_json(const Proposal& p) {
@@ -82,13 +82,13 @@ Json to_json(const Proposal& p) {
   return document;
 }
 
-std::optional<std::string> put_back(const fs::path& folder, const std::optional<std::string>& content) {
+std::optional<std::string> restore_calibration(const fs::path& folder, const std::optional<std::string>& content) {
   if (folder.empty())
     throw Error({.id = "CALIBRATION",
                  .message = "there is no configuration folder to keep a calibration in",
                  .fix = "set HOME or XDG_CONFIG_HOME"});
-  const fs::path file = own_calibration_file(folder), before_file = file.string() + ".bak";
-  const std::optional<std::string> before = own_calibration(folder);
+  const fs::path file = user_calibration_file(folder), before_file = file.string() + ".bak";
+  const std::optional<std::string> before = user_calibration(folder);
   if (before) write_file_atomically(before_file, *before);
   if (content) {
     write_file_atomically(file, *content);
@@ -98,12 +98,12 @@ std::optional<std::string> put_back(const fs::path& folder, const std::optional<
   return before;
 }
 
-std::optional<std::string> accept(const fs::path& folder, const Proposal& proposal) {
-  return put_back(folder, to_json(proposal).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+std::optional<std::string> accept_proposal(const fs::path& folder, const Proposal& proposal) {
+  return restore_calibration(folder, to_json(proposal).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-std::optional<std::string> remove_own_calibration(const fs::path& folder) {
-  return put_back(folder, std::nullopt);
+std::optional<std::string> remove_user_calibration(const fs::path& folder) {
+  return restore_calibration(folder, std::nullopt);
 }
 
 }  // namespace mw::plan

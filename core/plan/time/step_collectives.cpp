@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/plan/time/step_sums.h"
+#include "core/plan/time/step_collectives.h"
 
 #include <cmath>
 
@@ -21,7 +21,8 @@ bool same_but_bytes(const mesh::Collective& a, const mesh::Collective& b) {
 
 }  // namespace
 
-StepSums::StepSums(List list) : list_(std::move(list)), few_(list_(kFew)), many_(list_(kMany)), now_(few_) {
+StepCollectives::StepCollectives(List list)
+    : list_(std::move(list)), few_(list_(kFew)), many_(list_(kMany)), now_(few_) {
   straight_ = few_.size() == many_.size();
   for (const std::int64_t count : {std::int64_t{1}, kBetween}) {
     const std::vector<mesh::Collective> listed = list_(count);
@@ -35,7 +36,7 @@ StepSums::StepSums(List list) : list_(std::move(list)), few_(list_(kFew)), many_
   }
 }
 
-const std::vector<mesh::Collective>& StepSums::of(std::int64_t count) {
+const std::vector<mesh::Collective>& StepCollectives::of(std::int64_t count) {
   if (!straight_) return now_ = list_(count);
   for (size_t i = 0; i < now_.size(); ++i) {
     now_[i].full = line(few_[i].full, many_[i].full, count);

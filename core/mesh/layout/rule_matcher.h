@@ -12,15 +12,15 @@
 
 namespace mw::mesh {
 
-class Overrides {
+class RuleMatcher {
  public:
   // A pattern that is not usable is a problem and matches nothing. All three outlive this.
-  Overrides(const Rules& rules, const Mesh& mesh, std::vector<Problem>& problems);
+  RuleMatcher(const ShardingRules& rules, const Mesh& mesh, std::vector<Problem>& problems);
   // The index of the first rule for these names; -1: none. Rules are for adapters where the pattern has "lora_".
   int find(const std::string& name, const std::string& path, model::Role role);
   // Its spec, `rank` long, less what is not possible; each kind of fault of a rule is told once.
   PartitionSpec spec(int rule, const std::string& name, size_t rank, int tunix_slot);
-  void tell_unused();
+  void report_unused();
 
  private:
   bool matches(size_t i, const std::string& name, const std::string& path);
@@ -29,7 +29,7 @@ class Overrides {
   std::string place(size_t i) const;
   std::string shown(size_t i) const;
 
-  const Rules& rules_;
+  const ShardingRules& rules_;
   const Mesh& mesh_;
   std::vector<Problem>& problems_;
   std::vector<std::optional<Pattern>> patterns_;

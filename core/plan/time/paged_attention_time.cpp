@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/plan/memory/paged_reads.h"
+#include "core/plan/time/paged_attention_time.h"
 
 #include <algorithm>
 #include <bit>
@@ -20,7 +20,7 @@ double block_of(const LayerKind& kind, const Request& r) {
 
 }  // namespace
 
-PagedReads::PagedReads(const LocalModel& m) {
+PagedAttentionTime::PagedAttentionTime(const LocalModel& m) {
   const Request& r = *m.request;
   const hardware::Chip& chip = r.target.chip;
   const double per_chip = std::max(1, chip.devices_per_chip), unit = std::max(8, chip.matrix_unit);
@@ -40,11 +40,11 @@ PagedReads::PagedReads(const LocalModel& m) {
 
 // Queries and keys go in blocks there (512 at two queries a head of keys, 1,024): each block of queries meets the whole
 // blocks that its window touches.
-double PagedReads::walked(int window) {
+double PagedAttentionTime::walked(int window) {
   return window + 512.0 + 1024.0;
 }
 
-double PagedReads::seconds(double context, double share) const {
+double PagedAttentionTime::seconds(double context, double share) const {
   double sum = 0;
   for (const Kind& k : kinds_) {
     const double skipped = k.window > 0 ? std::floor(std::max(0.0, context - k.window) / k.block) : 0;

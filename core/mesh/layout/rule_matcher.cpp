@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/mesh/layout/overrides.h"
+#include "core/mesh/layout/rule_matcher.h"
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ std::string with_slashes(std::string path) {
 
 }  // namespace
 
-Overrides::Overrides(const Rules& rules, const Mesh& mesh, std::vector<Problem>& problems)
+RuleMatcher::RuleMatcher(const ShardingRules& rules, const Mesh& mesh, std::vector<Problem>& problems)
     : rules_(rules), mesh_(mesh), problems_(problems), used_(rules.overrides.size(), false) {
   for (size_t i = 0; i < rules.overrides.size(); ++i) {
     patterns_.emplace_back();
@@ -25,7 +25,7 @@ Overrides::Overrides(const Rules& rules, const Mesh& mesh, std::vector<Problem>&
   }
 }
 
-int Overrides::find(const std::string& name, const std::string& path, model::Role role) {
+int RuleMatcher::find(const std::string& name, const std::string& path, model::Role role) {
   const bool adapter = role == model::Role::lora_a || role == model::Role::lora_b;
   for (size_t i = 0; i < patterns_.size(); ++i) {
     if (adapter && rules_.overrides[i].pattern.find("lora_") == std::string::npos) continue;
@@ -36,7 +36,7 @@ int Overrides::find(const std::string& name, const std::string& path, model::Rol
   return -1;
 }
 
-PartitionSpec Overrides::spec(int rule, const std::string& name, size_t rank, int tunix_slot) {
+PartitionSpec RuleMatcher::spec(int rule, const std::string& name, size_t rank, int tunix_slot) {
   const size_t i = static_cast<size_t>(rule);
   PartitionSpec spec = rules_.overrides[i].spec;
   if (spec.dims.size() == rank + 1 && tunix_slot >= 0 && spec.dims.front().empty())
@@ -70,7 +70,7 @@ PartitionSpec Overrides::spec(int rule, const std::string& name, size_t rank, in
   return spec;
 }
 
-void Overrides::tell_unused() {
+void RuleMatcher::report_unused() {
   for (size_t i = 0; i < patterns_.size(); ++i)
     if (patterns_[i] && !used_[i])
       problems_.push_back({.id = "SPEC-UNUSED",
@@ -81,7 +81,7 @@ void Overrides::tell_unused() {
                            .fix = "correct the pattern, or remove the rule"});
 }
 
-bool Overrides::matches(size_t i, const std::string& name, const std::string& path) {
+bool RuleMatcher::matches(size_t i, const std::string& name, const std::string& path) {
   if (!patterns_[i]) return false;
   try {
     return patterns_[i]->found_in(name) || patterns_[i]->found_in(path) || patterns_[i]->found_in(with_slashes(path));
@@ -92,25 +92,25 @@ bool Overrides::matches(size_t i, const std::string& name, const std::string& pa
   }
 }
 
-void Overrides::report(size_t i, const Error& error) {
+void RuleMatcher::report(size_t i, const Error& error) {
   Problem problem = error.problem();
   problem.id = "SPEC-PATTERN";
   problem.place = place(i) + (problem.place.empty() ? "" : ", " + problem.place);
   problems_.push_back(std::move(problem));
 }
 
-void Overrides::tell(size_t i, const char* id, const std::string& axis, Problem problem) {
+void RuleMatcher::tell(size_t i, const char* id, const std::string& axis, Problem problem) {
   if (!told_.insert({i, id, axis}).second) return;
   problem.id = id;
   problem.place = place(i);
   problems_.push_back(std::move(problem));
 }
 
-std::string Overrides::place(size_t i) const {
+std::string RuleMatcher::place(size_t i) const {
   return "sharding rule " + std::to_string(i + 1) + ", " + shown(i);
 }
 
-std::string Overrides::shown(size_t i) const {
+std::string RuleMatcher::shown(size_t i) const {
   return rules_.overrides[i].pattern.substr(0, 80);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/mesh/layout/legal.h"
+#include "core/mesh/layout/size_constraints.h"
 
 #include <gmock/gmock.h>
 
@@ -8,12 +8,12 @@ namespace {
 
 using testing::ElementsAre;
 
-std::vector<int> legal_tp(const char* id, Preset preset = Preset::tunix, Use use = Use::training) {
+std::vector<int> legal_tp(const char* id, Preset preset = Preset::tunix, ShardingUse use = ShardingUse::training) {
   const model::TensorInventory inventory(model::catalogue(id));
-  const auto all = needs(inventory, {}, {.preset = preset}, {}, use);
+  const auto all = size_constraints(inventory, {}, {.preset = preset}, {}, use);
   std::vector<int> sizes;
   for (int tp = 1; tp <= 32; tp *= 2)
-    if (legal(all, {{{"fsdp", 1}, {"tp", tp}}})) sizes.push_back(tp);
+    if (is_legal(all, {{{"fsdp", 1}, {"tp", tp}}})) sizes.push_back(tp);
   return sizes;
 }
 
@@ -35,17 +35,17 @@ TEST(Legal, TpOfEveryModelIsAsTunixAnnotatesIt) {
 
 TEST(Legal, FsdpHasToDivideTheWidth) {
   for (const std::string id : {"gemma3-270m", "gemma3-1b", "gemma4-26b-a4b", "gemma4-31b", "gemma2-9b"}) {
-    const auto all = needs(model::TensorInventory(model::catalogue(id)), {}, {}, {}, Use::training);
-    EXPECT_TRUE(legal(all, {{{"fsdp", 128}}})) << id;
+    const auto all = size_constraints(model::TensorInventory(model::catalogue(id)), {}, {}, {}, ShardingUse::training);
+    EXPECT_TRUE(is_legal(all, {{{"fsdp", 128}}})) << id;
     const bool stops = id == "gemma3-270m" || id == "gemma3-1b" || id == "gemma4-26b-a4b";
-    EXPECT_EQ(legal(all, {{{"fsdp", 256}}}), !stops) << id;
+    EXPECT_EQ(is_legal(all, {{{"fsdp", 256}}}), !stops) << id;
   }
 }
 
 // vLLM repeats KV heads: tp may be a multiple of them.
 TEST(Legal, ServingRepeatsKeyValueHeads) {
-  EXPECT_THAT(legal_tp("gemma4-31b", Preset::megatron, Use::sampling), ElementsAre(1, 2, 4, 8, 16, 32));
-  EXPECT_THAT(legal_tp("gemma3-1b", Preset::megatron, Use::sampling), ElementsAre(1, 2, 4));
+  EXPECT_THAT(legal_tp("gemma4-31b", Preset::megatron, ShardingUse::sampling), ElementsAre(1, 2, 4, 8, 16, 32));
+  EXPECT_THAT(legal_tp("gemma3-1b", Preset::megatron, ShardingUse::sampling), ElementsAre(1, 2, 4));
 }
 
 TEST(Legal, FactorisationsAreAllThereAreAndNoneTwice) {
@@ -57,7 +57,8 @@ TEST(Legal, FactorisationsAreAllThereAreAndNoneTwice) {
 }
 
 TEST(Legal, TheNearestLegalMeshChangesLittle) {
-  const auto all = needs(model::TensorInventory(model::catalogue("gemma4-31b")), {}, {}, {}, Use::training);
+  const auto all =
+      size_constraints(model::TensorInventory(model::catalogue("gemma4-31b")), {}, {}, {}, ShardingUse::training);
   EXPECT_EQ(nearest_legal(all, {{{"fsdp", 1}, {"tp", 8}}}, 8, 2), (Mesh{{{"fsdp", 2}, {"tp", 4}}}));
   EXPECT_EQ(nearest_legal(all, {{{"fsdp", 1}, {"tp", 8}}}, 4, 1), (Mesh{{{"fsdp", 1}, {"tp", 4}}}));
   EXPECT_EQ(nearest_legal(all, {{{"tp", 16}}}, 16, 4), (Mesh{{{"fsdp", 4}, {"tp", 4}}}));
