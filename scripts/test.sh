@@ -8,7 +8,7 @@ help_and_exit "$@"
 install build test
 cd "$root"
 if [ "${1:-}" = sanitize ]; then
-  build tsan mw_base_tests mw_data_tests mw_engine_tests mw_runs_tests mw_serve_tests mw_launch_tests
+  build tsan mw_base_tests mw_data_tests mw_engine_tests mw_store_tests mw_jobs_tests mw_serve_tests mw_launch_tests
   say "Testing the threads of core under the thread sanitizer"
   ctest --preset tsan -R '(^|/)(Mailbox|ThreadPool|Batches|Store|StoreProcesses|AdamW|Network|Lora|Decode|Serving)\.'
   ctest --preset tsan -R '(^|/)(OnMesh|Fabric|FabricSizes|ClusterErrors)\.'

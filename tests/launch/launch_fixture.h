@@ -8,7 +8,7 @@
 #include "core/base/files.h"
 #include "core/launch/launch.h"
 #include "core/views/run_view.h"
-#include "tests/runs/store_test_help.h"
+#include "tests/store/store_fixture.h"
 
 namespace mw::launch {
 

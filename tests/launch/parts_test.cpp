@@ -8,7 +8,7 @@
 #include "core/launch/job_stream.h"
 #include "core/launch/target.h"
 #include "tests/base/file_faults.h"
-#include "tests/runs/store_test_help.h"
+#include "tests/store/store_fixture.h"
 
 namespace mw::launch {
 namespace {

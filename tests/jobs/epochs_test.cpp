@@ -13,7 +13,7 @@
 #include "core/planning/planning.h"
 #include "core/planning/predict.h"
 #include "core/jobs/recipe_export.h"
-#include "tests/runs/store_test_help.h"
+#include "tests/store/store_fixture.h"
 #include "tests/shipped.h"
 #include "tests/train/random_model.h"
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "core/store/store_sqlite.h"
-#include "tests/runs/store_test_help.h"
+#include "tests/store/store_fixture.h"
 
 namespace mw::runs {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/jobs/job.h"
 #include "core/import/watched.h"
 #include "core/train/checkpoint.h"
-#include "tests/runs/store_test_help.h"
+#include "tests/store/store_fixture.h"
 
 namespace mw::runs {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <thread>
 
-#include "tests/runs/store_test_help.h"
+#include "tests/store/store_fixture.h"
 
 namespace mw::runs {
 namespace {

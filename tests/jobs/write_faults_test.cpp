@@ -11,7 +11,7 @@
 #include "core/experiment/settings.h"
 #include "core/store/store.h"
 #include "tests/base/file_faults.h"
-#include "tests/runs/store_test_help.h"
+#include "tests/store/store_fixture.h"
 #include "tests/shipped.h"
 
 namespace mw::runs {

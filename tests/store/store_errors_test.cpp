@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 
 #include "core/base/files.h"
-#include "tests/runs/store_test_help.h"
+#include "tests/store/store_fixture.h"
 
 namespace mw::runs {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "core/hardware/catalogue.h"
 #include "core/jobs/job.h"
-#include "tests/runs/store_test_help.h"
+#include "tests/store/store_fixture.h"
 
 namespace mw::runs {
 namespace {

@@ -14,7 +14,7 @@
 #include "core/jobs/sweep_run.h"
 #include "core/planning/engine_server.h"
 #include "core/serve/load/simulated_backend.h"
-#include "tests/runs/store_test_help.h"
+#include "tests/store/store_fixture.h"
 #include "tests/shipped.h"
 
 namespace mw::runs {

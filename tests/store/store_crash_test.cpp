@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/base/files.h"
-#include "tests/runs/store_test_help.h"
+#include "tests/store/store_fixture.h"
 
 namespace mw::runs {
 namespace {

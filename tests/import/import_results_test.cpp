@@ -5,7 +5,7 @@
 
 #include "core/base/files.h"
 #include "core/compare/comparison.h"
-#include "tests/runs/store_test_help.h"
+#include "tests/store/store_fixture.h"
 
 namespace mw::runs {
 namespace {

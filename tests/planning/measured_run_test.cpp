@@ -3,7 +3,7 @@
 #include "core/planning/measured_run.h"
 
 #include "core/plan/calibration/calibrate.h"
-#include "tests/runs/store_test_help.h"
+#include "tests/store/store_fixture.h"
 #include "tests/shipped.h"
 
 namespace mw::runs {

@@ -10,7 +10,7 @@
 
 #include "core/store/store.h"
 #include "tests/base/random_events.h"
-#include "tests/runs/store_test_help.h"
+#include "tests/store/store_fixture.h"
 
 namespace mw::runs {
 namespace {

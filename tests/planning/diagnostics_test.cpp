@@ -10,7 +10,7 @@
 #include <fstream>
 
 #include "core/formats/safetensors/safetensors.h"
-#include "tests/runs/store_test_help.h"
+#include "tests/store/store_fixture.h"
 #include "tests/shipped.h"
 
 namespace mw::runs {

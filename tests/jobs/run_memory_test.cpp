@@ -7,7 +7,7 @@
 
 #include "core/jobs/job.h"
 #include "core/views/run_view.h"
-#include "tests/runs/store_test_help.h"
+#include "tests/store/store_fixture.h"
 
 namespace mw::runs {
 namespace {

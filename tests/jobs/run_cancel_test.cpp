@@ -13,7 +13,7 @@
 
 #include "core/base/rng.h"
 #include "core/jobs/job.h"
-#include "tests/runs/store_test_help.h"
+#include "tests/store/store_fixture.h"
 #include "tests/train/random_model.h"
 
 namespace mw::runs {

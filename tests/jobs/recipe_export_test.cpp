@@ -16,7 +16,7 @@
 #include "core/recipes/quote.h"
 #include "core/planning/diagnostics.h"
 #include "core/experiment/settings.h"
-#include "tests/runs/store_test_help.h"
+#include "tests/store/store_fixture.h"
 #include "tests/shipped.h"
 
 namespace mw::runs {

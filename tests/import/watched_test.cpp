@@ -10,7 +10,7 @@
 #include "core/base/process.h"
 #include "core/import/import_log.h"
 #include "core/views/run_view.h"
-#include "tests/runs/store_test_help.h"
+#include "tests/store/store_fixture.h"
 
 namespace mw::runs {
 namespace {

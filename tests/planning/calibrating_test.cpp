@@ -9,7 +9,7 @@
 
 #include "core/base/files.h"
 #include "core/views/design_view.h"
-#include "tests/runs/store_test_help.h"
+#include "tests/store/store_fixture.h"
 
 namespace mw::runs {
 namespace {
