@@ -9,7 +9,7 @@
 
 #include "core/base/json.h"
 #include "core/model/config.h"
-#include "ui/design/mesh_canvas.h"
+#include "ui/pages/design/mesh_canvas.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 

@@ -11,7 +11,7 @@
 #include <cstdio>
 
 #include "core/base/json.h"
-#include "ui/design/axis_chip.h"
+#include "ui/pages/design/axis_chip.h"
 #include "ui/shell/main_window.h"
 #include "ui/theme/text.h"
 

@@ -9,8 +9,8 @@
 
 #include "tests/mesh/targets.h"
 #include "tests/ui/support.h"
-#include "ui/design/axis_chip.h"
-#include "ui/design/mesh_canvas.h"
+#include "ui/pages/design/axis_chip.h"
+#include "ui/pages/design/mesh_canvas.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 

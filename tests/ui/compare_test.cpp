@@ -18,8 +18,8 @@
 #include "core/import/import_files.h"
 #include "tests/ui/sweep_fixture.h"
 #include "tests/ui/window_fixture.h"
-#include "ui/compare/short_names.h"
-#include "ui/runs/run_mime.h"
+#include "ui/pages/compare/short_names.h"
+#include "ui/run_views/run_mime.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {

@@ -11,7 +11,7 @@
 #include <QWindow>
 
 #include "tests/ui/window_fixture.h"
-#include "ui/design/axis_chip.h"
+#include "ui/pages/design/axis_chip.h"
 #include "ui/shell/problems_panel.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"

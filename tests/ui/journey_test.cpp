@@ -12,8 +12,8 @@
 #include "core/train/checkpoint.h"
 #include "tests/base/instrumented.h"
 #include "tests/ui/journey.h"
+#include "ui/run_views/run_lines.h"
 #include "ui/theme/text.h"
-#include "ui/train/run_lines.h"
 
 namespace mw::ui {
 

@@ -8,14 +8,14 @@
 #include <QTest>
 
 #include "tests/ui/support.h"
-#include "ui/compare/short_names.h"
-#include "ui/runs/runs_page.h"
+#include "ui/pages/compare/short_names.h"
+#include "ui/pages/runs/runs_page.h"
+#include "ui/pages/train/samples_model.h"
 #include "ui/shell/bottom_panels.h"
 #include "ui/shell/command_palette.h"
 #include "ui/shell/problems_model.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
-#include "ui/train/samples_model.h"
 
 namespace mw::ui {
 

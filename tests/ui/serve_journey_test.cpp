@@ -16,7 +16,7 @@
 
 #include "core/base/files.h"
 #include "tests/ui/window_fixture.h"
-#include "ui/compare/why_view.h"
+#include "ui/pages/compare/why_view.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {

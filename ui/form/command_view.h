@@ -3,7 +3,7 @@
 #pragma once
 #include <QWidget>
 
-#include "ui/shell/document.h"
+#include "ui/session/document.h"
 
 class QPlainTextEdit;
 

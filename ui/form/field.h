@@ -6,7 +6,7 @@
 
 #include "core/experiment/experiment.h"
 #include "core/experiment/parameters.h"
-#include "ui/shell/document.h"
+#include "ui/session/document.h"
 
 namespace mw::ui {
 

@@ -5,7 +5,7 @@
 #include <QSyntaxHighlighter>
 #include <QTimer>
 
-#include "ui/shell/document.h"
+#include "ui/session/document.h"
 
 class QFrame;
 class QLabel;

@@ -10,7 +10,7 @@
 #include <array>
 #include <functional>
 
-#include "ui/compare/comparison_export.h"
+#include "ui/pages/compare/comparison_export.h"
 #include "ui/shell/main_window.h"
 #include "ui/theme/text.h"
 

@@ -8,9 +8,9 @@
 #include <QScrollBar>
 
 #include "core/base/units.h"
+#include "ui/run_views/run_header.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
-#include "ui/train/run_header.h"
 
 namespace mw::ui {
 

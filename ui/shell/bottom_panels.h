@@ -4,7 +4,7 @@
 #include <QPlainTextEdit>
 #include <QWidget>
 
-#include "ui/train/run_controller.h"
+#include "ui/session/run_controller.h"
 
 class QLabel;
 class QProgressBar;

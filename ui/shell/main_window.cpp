@@ -11,7 +11,7 @@
 #include <QToolButton>
 
 #include "core/base/files.h"
-#include "ui/runs/run_mime.h"
+#include "ui/run_views/run_mime.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {

@@ -8,12 +8,12 @@
 #include <QToolButton>
 #include <QToolTip>
 
+#include "ui/run_views/run_header.h"
+#include "ui/run_views/run_lines.h"
 #include "ui/theme/error_link.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
-#include "ui/train/run_header.h"
-#include "ui/train/run_lines.h"
 
 namespace mw::ui {
 

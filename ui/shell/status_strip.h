@@ -4,8 +4,8 @@
 #pragma once
 #include <QStatusBar>
 
-#include "ui/shell/pricer.h"
-#include "ui/train/run_controller.h"
+#include "ui/session/pricer.h"
+#include "ui/session/run_controller.h"
 
 class QLabel;
 class QToolButton;

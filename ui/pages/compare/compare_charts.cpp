@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/compare/compare_charts.h"
+
+#include <QComboBox>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QLineEdit>
+#include <QScrollArea>
+#include <QSplitter>
+#include <QStackedWidget>
+#include <QTabBar>
+#include <algorithm>
+
+#include "ui/pages/compare/short_names.h"
+#include "ui/pages/compare/why_view.h"
+#include "ui/run_views/sweep_lines.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+using runs::SweepMetric;
+constexpr const char* kChosen = "chosen";  // by the user
+
+// Keeps the choice that the user made where it is still offered, else begins with the usual one.
+void offer(QComboBox& box, const QStringList& texts, const QString& usual) {
+  const QString before = box.property(kChosen).toBool() ? box.currentText() : QString();
+  const QSignalBlocker quiet(box);
+  box.clear();
+  box.addItems(texts);
+  const int kept = static_cast<int>(texts.indexOf(before));
+  box.setCurrentIndex(kept >= 0 ? kept : std::max(0, static_cast<int>(texts.indexOf(usual))));
+}
+
+}  // namespace
+
+CompareCharts::CompareCharts(const std::vector<runs::Compared>& runs, hardware::LoadCatalogue catalogue, QWidget* parent)
+    : QWidget(parent), runs_(runs), catalogue_(std::move(catalogue)) {
+  by_load_ = &add_link();
+  by_throughput_ = &add_link();
+  by_length_ = &add_link();
+  by_ttft_ = &add_link();
+  by_tpot_ = &add_link();
+  by_cost_load_ = &add_link();
+  by_hours_ = &add_link();
+  by_step_ = &add_link();
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(3);
+  tabs_ = new QTabBar(this);
+  tabs_->setAccessibleName(tr("What the charts show"));
+  tabs_->setDrawBase(false);
+  tabs_->setExpanding(false);
+  tabs_->setFocusPolicy(Qt::TabFocus);
+  column->addWidget(tabs_);
+  column->addWidget(controls());
+  stack_ = new QStackedWidget(this);
+  const QString names[] = {tr("Rate"),     tr("Curves"), tr("Length"), tr("CDF"),
+                           tr("Heat Map"), tr("Cost"),   tr("Why"),    tr("Loss")};
+  for (int v = 0; v < kCompareViews; ++v) {
+    tabs_->addTab(names[v]);
+    stack_->addWidget(page(static_cast<CompareView>(v)));
+  }
+  column->addWidget(stack_, 1);
+  connect(tabs_, &QTabBar::currentChanged, this, [this](int at) {
+    stack_->setCurrentIndex(at);
+    fill();
+  });
+  connect(tabs_, &QTabBar::tabBarClicked, this, [this] { chosen_ = true; });
+  for (QComboBox* box : {length_, load_, metric_})
+    connect(box, &QComboBox::currentIndexChanged, this, &CompareCharts::fill);
+  for (QComboBox* box : {length_, load_})
+    connect(box, &QComboBox::activated, this, [box] { box->setProperty(kChosen, true); });
+  for (QLineEdit* line : {demand_, once_}) connect(line, &QLineEdit::textChanged, this, &CompareCharts::fill);
+  connect(heat_, &HeatMapView::chosen, this, [this](int, int input_len, const QString& load) {
+    choose_cell(input_len, load);
+    show_view(CompareView::distribution);
+  });
+  refresh();
+}
+
+PlotLink& CompareCharts::add_link() {
+  return links_.emplace_back();
+}
+
+Plot* CompareCharts::add_plot(CompareView view, QWidget* parent, PlotOptions options, PlotLink& link) {
+  auto* plot = new Plot(std::move(options), link, parent);
+  connect(plot, &Plot::group_hovered, this, &CompareCharts::hovered);
+  plots_[static_cast<size_t>(view)].push_back(plot);
+  return plot;
+}
+
+QWidget* CompareCharts::controls() {
+  auto* bar = new QWidget(this);
+  auto* row = new QHBoxLayout(bar);
+  row->setContentsMargins(2, 0, 2, 0);
+  row->setSpacing(5);
+  const auto box = [&](const QString& text, QLabel*& label) {
+    label = new QLabel(text, bar);
+    label->setProperty("muted", true);
+    auto* b = new QComboBox(bar);
+    b->setAccessibleName(text);
+    label->setBuddy(b);
+    row->addWidget(label);
+    row->addWidget(b);
+    return b;
+  };
+  length_ = box(tr("Prompt"), length_label_);
+  load_ = box(tr("Load"), load_label_);
+  metric_ = box(tr("Metric"), metric_label_);
+  for (const SweepMetric m : runs::kSweepMetrics) metric_->addItem(qs(runs::label_of(m)));
+  row->addStretch(1);
+  return bar;
+}
+
+QWidget* CompareCharts::page(CompareView view) {
+  if (view == CompareView::heat) {
+    auto* scroll = new QScrollArea(this);
+    scroll->setWidgetResizable(true);
+    scroll->setFrameShape(QFrame::NoFrame);
+    scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    scroll->setFocusPolicy(Qt::NoFocus);
+    scroll->setWidget(heat_ = new HeatMapView(scroll));
+    return scroll;
+  }
+  if (view == CompareView::cost) return cost_page();
+  if (view == CompareView::why) return why_ = new WhyView(runs_, catalogue_, this);
+  auto* column = new QSplitter(Qt::Vertical, this);
+  column->setHandleWidth(5);
+  column->setChildrenCollapsible(false);
+  const QString none = tr("Nothing of this is recorded in these runs"), band = tr("median to p99");
+  const auto latency = [&](const QString& title, const QString& unit, PlotLink& link) {
+    auto* p =
+        add_plot(view, column, {.title = title, .unit = unit, .quantity = Quantity::seconds, .empty = none}, link);
+    p->set_scale(Scale::logarithmic);
+  };
+  switch (view) {
+    case CompareView::load:
+    case CompareView::length: {
+      PlotLink& link = view == CompareView::load ? *by_load_ : *by_length_;
+      latency(tr("TTFT"), band, link);
+      latency(tr("TPOT"), band, link);
+      add_plot(view, column,
+               {.title = tr("Throughput"), .unit = tr("output tokens/s"), .quantity = Quantity::plain, .empty = none},
+               link);
+      break;
+    }
+    case CompareView::curve:
+      latency(tr("TTFT"), tr("median, by output tokens/s"), *by_throughput_);
+      latency(tr("TPOT"), tr("median, by output tokens/s"), *by_throughput_);
+      break;
+    case CompareView::distribution: {
+      const QString requests = tr("No run records single requests of this cell");
+      const QString unit = tr("% of the requests, at most");
+      add_plot(view, column,
+               {.title = tr("TTFT"), .unit = unit, .quantity = Quantity::plain, .empty = requests, .from_zero = true},
+               *by_ttft_);
+      add_plot(view, column,
+               {.title = tr("TPOT"), .unit = unit, .quantity = Quantity::plain, .empty = requests, .from_zero = true},
+               *by_tpot_);
+      break;
+    }
+    default:
+      add_plot(view, column,
+               {.title = tr("Training loss"), .unit = tr("nats per token"), .empty = tr("No training run is compared")},
+               *by_step_);
+      add_plot(
+          view, column,
+          {.title = tr("Held-out loss"), .unit = tr("nats per token"), .empty = tr("No held-out loss is recorded")},
+          *by_step_);
+      add_plot(view, column,
+               {.title = tr("Difference from the baseline"),
+                .unit = tr("% of its training loss, either way"),
+                .empty = tr("No step is reported by the baseline and another, or they agree to the last bit")},
+               *by_step_)
+          ->set_scale(Scale::logarithmic);
+  }
+  return column;
+}
+
+QWidget* CompareCharts::cost_page() {
+  auto* whole = new QWidget(this);
+  auto* rows = new QVBoxLayout(whole);
+  rows->setContentsMargins(0, 0, 0, 0);
+  rows->setSpacing(3);
+  auto* bar = new QWidget(whole);
+  auto* row = new QHBoxLayout(bar);
+  row->setContentsMargins(2, 0, 2, 0);
+  const auto line = [&](const QString& text, const QString& hint, const QString& tip) {
+    auto* label = new QLabel(text, bar);
+    label->setProperty("muted", true);
+    auto* edit = new QLineEdit(bar);
+    edit->setPlaceholderText(hint);
+    edit->setToolTip(tip);
+    edit->setAccessibleName(text);
+    edit->setMaximumWidth(130);
+    label->setBuddy(edit);
+    row->addWidget(label);
+    row->addWidget(edit);
+    return edit;
+  };
+  demand_ =
+      line(tr("Demand, tokens/s"), tr("one server"), tr("Output tokens a second to serve: decides how many servers"));
+  once_ = line(tr("Paid once, USD"), tr("0, 0"),
+               tr("What was paid before serving began (training, porting), a number for each run in order"));
+  row->addStretch(1);
+  rows->addWidget(bar);
+  break_even_ = new QLabel(whole);
+  break_even_->setWordWrap(true);
+  break_even_->setContentsMargins(4, 0, 4, 0);
+  break_even_->setAccessibleName(tr("Break-even"));
+  rows->addWidget(break_even_);
+  auto* column = new QSplitter(Qt::Vertical, whole);
+  column->setHandleWidth(5);
+  column->setChildrenCollapsible(false);
+  add_plot(CompareView::cost, column,
+           {.title = tr("Cost of tokens"),
+            .unit = tr("USD per million output tokens"),
+            .empty = tr("No price is known of these runs")},
+           *by_cost_load_)
+      ->set_scale(Scale::logarithmic);
+  add_plot(CompareView::cost, column,
+           {.title = tr("Cost of serving"),
+            .unit = tr("USD over hours"),
+            .empty = tr("No price is known of these runs"),
+            .from_zero = true},
+           *by_hours_);
+  rows->addWidget(column, 1);
+  return whole;
+}
+
+CompareView CompareCharts::view() const {
+  return static_cast<CompareView>(tabs_->currentIndex());
+}
+
+void CompareCharts::show_view(CompareView view) {
+  chosen_ = true;
+  tabs_->setCurrentIndex(static_cast<int>(view));
+}
+
+void CompareCharts::choose_cell(int input_len, const QString& load) {
+  for (QComboBox* box : {length_, load_}) box->setProperty(kChosen, true);
+  length_->setCurrentText(QString::number(input_len));
+  load_->setCurrentText(load);
+}
+
+int CompareCharts::input_len() const {
+  return length_->currentText().toInt();
+}
+
+void CompareCharts::drain() {
+  why_->drain();
+}
+
+std::string CompareCharts::load() const {
+  return ss(load_->currentText());
+}
+
+QString CompareCharts::name(size_t column) const {
+  return tr("%1 (%2)").arg(short_names(runs_)[static_cast<qsizetype>(column)], origin_text(runs_[column].provenance));
+}
+
+void CompareCharts::set_slo(const serve::Slo& slo) {
+  slo_ = slo;
+  fill();
+}
+
+void CompareCharts::set_emphasis(int column) {
+  for (const auto& view : plots_)
+    for (Plot* p : view) p->set_emphasis(column);
+  heat_->set_emphasis(column);
+}
+
+void CompareCharts::fill_choices() {
+  QStringList lens, loads;
+  for (const int len : runs::input_lens(runs_)) lens << QString::number(len);
+  for (const auto& text : runs::loads_of(runs_)) loads << qs(text);
+  offer(*length_, lens, QString::number(runs::usual_input_len(runs_)));
+  offer(*load_, loads, qs(runs::usual_load(runs_)));
+}
+
+// Until the user chooses, the view that has something to say.
+void CompareCharts::refresh() {
+  fill_choices();
+  if (!chosen_) {
+    const bool sweeps = std::any_of(runs_.begin(), runs_.end(), [](const auto& r) { return r.sweep.has_value(); });
+    const bool training = std::any_of(runs_.begin(), runs_.end(), [](const auto& r) { return r.training.has_value(); });
+    size_t loads = 0;
+    for (const auto& r : runs_)
+      if (r.sweep)
+        for (const auto& line : r.sweep->lines) loads = std::max(loads, line.points.size());
+    const auto view = !sweeps && training                  ? CompareView::loss
+                      : loads == 1 && length_->count() > 1 ? CompareView::length
+                                                           : CompareView::load;
+    tabs_->setCurrentIndex(static_cast<int>(view));
+  }
+  fill();
+}
+
+void CompareCharts::fill() {
+  const CompareView v = view();
+  const bool cell = v == CompareView::distribution || v == CompareView::why;
+  const bool by_length = v == CompareView::load || v == CompareView::curve || v == CompareView::cost || cell;
+  const bool by_load = v == CompareView::length || cell;
+  for (QWidget* w : {static_cast<QWidget*>(length_label_), static_cast<QWidget*>(length_)}) w->setVisible(by_length);
+  for (QWidget* w : {static_cast<QWidget*>(load_label_), static_cast<QWidget*>(load_)}) w->setVisible(by_load);
+  for (QWidget* w : {static_cast<QWidget*>(metric_label_), static_cast<QWidget*>(metric_)})
+    w->setVisible(v == CompareView::heat);
+  switch (v) {
+    case CompareView::load:
+      return fill_load();
+    case CompareView::curve:
+      return fill_curve();
+    case CompareView::length:
+      return fill_length();
+    case CompareView::distribution:
+      return fill_distribution();
+    case CompareView::heat:
+      return fill_heat();
+    case CompareView::cost:
+      return fill_cost();
+    case CompareView::why:
+      return why_->show_cell(input_len(), load());
+    case CompareView::loss:
+      return fill_loss();
+  }
+}
+
+}  // namespace mw::ui

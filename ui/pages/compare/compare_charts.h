@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The Compare page's charts: one view at a time of the same runs, a colour and a mark for each run throughout.
+#pragma once
+#include <QWidget>
+#include <list>
+#include <memory>
+
+#include "core/jobs/sweep_run.h"
+#include "ui/pages/compare/heat_map_view.h"
+#include "ui/plot/plot.h"
+
+class QComboBox;
+class QLabel;
+class QLineEdit;
+class QStackedWidget;
+class QTabBar;
+
+namespace mw::ui {
+
+enum class CompareView { load, curve, length, distribution, heat, cost, why, loss };
+inline constexpr int kCompareViews = 8;
+
+class WhyView;
+
+class CompareCharts : public QWidget {
+  Q_OBJECT
+ public:
+  CompareCharts(const std::vector<runs::Compared>& runs, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
+  void drain();
+  void refresh();  // the runs changed
+  void set_slo(const serve::Slo& slo);
+  void set_emphasis(int column);
+  void show_view(CompareView view);
+  CompareView view() const;
+  void choose_cell(int input_len, const QString& load);
+  const std::vector<Plot*>& plots(CompareView view) const { return plots_[static_cast<size_t>(view)]; }
+  HeatMapView& heat() { return *heat_; }
+  WhyView& why() { return *why_; }
+  QComboBox& lengths() { return *length_; }
+  QComboBox& loads() { return *load_; }
+  QComboBox& metrics() { return *metric_; }
+  QLineEdit& demand() { return *demand_; }
+  QLineEdit& once() { return *once_; }
+
+ signals:
+  void hovered(int column);
+
+ private:
+  PlotLink& add_link();
+  Plot* add_plot(CompareView view, QWidget* parent, PlotOptions options, PlotLink& link);
+  QWidget* controls();
+  QWidget* page(CompareView view);
+  QWidget* cost_page();
+  void fill_choices();
+  void fill();
+  void fill_load();
+  void fill_curve();
+  void fill_length();
+  void fill_distribution();
+  void fill_heat();
+  void fill_cost();
+  void fill_loss();
+  int input_len() const;
+  std::string load() const;
+  QString name(size_t column) const;
+  std::vector<PlotLine> lines(const std::vector<runs::ComparedLine>& all, runs::SweepMetric metric) const;
+  PlotLine floor_line() const;  // of TTFT by length, where the audit says one
+  PlotLine points_line(const std::vector<runs::Point>& path, size_t column) const;
+
+  const std::vector<runs::Compared>& runs_;
+  hardware::LoadCatalogue catalogue_;
+  serve::Slo slo_;
+  bool chosen_ = false;  // the view, by the user
+  std::list<PlotLink> links_;
+  PlotLink *by_load_, *by_throughput_, *by_length_, *by_ttft_, *by_tpot_, *by_cost_load_, *by_hours_, *by_step_;
+  std::array<std::vector<Plot*>, kCompareViews> plots_;
+  QTabBar* tabs_;
+  QComboBox *length_, *load_, *metric_;
+  QLabel *length_label_, *load_label_, *metric_label_, *break_even_;
+  QLineEdit *demand_, *once_;
+  QStackedWidget* stack_;
+  HeatMapView* heat_;
+  WhyView* why_;
+};
+
+}  // namespace mw::ui

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/compare/compare_page.h"
+
+#include <QClipboard>
+#include <QDir>
+#include <QEvent>
+#include <QFileDialog>
+#include <QGuiApplication>
+#include <QLabel>
+#include <QLineEdit>
+#include <QMenu>
+#include <QScrollArea>
+#include <QSplitter>
+#include <QTableView>
+#include <algorithm>
+
+#include "ui/pages/compare/comparison_export.h"
+#include "ui/pages/compare/short_names.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+constexpr size_t kMostRunsInMenu = 15;
+
+QColor color_of(runs::Fairness verdict) {
+  return verdict == runs::Fairness::fair         ? theme().good
+         : verdict == runs::Fairness::confounded ? theme().warn
+                                                 : theme().bad;
+}
+
+}  // namespace
+
+ComparePage::ComparePage(ComparedReader::Folders folders, QWidget* parent)
+    : QWidget(parent),
+      reader_(std::move(folders)),
+      replayer_(reader_.folders().runs, catalogue()),
+      comparison_(std::make_shared<runs::Comparison>()) {
+  build();
+  connect(add_menu_, &QMenu::aboutToShow, this, &ComparePage::fill_add_menu);
+  connect(tray_, &CompareTray::move_wanted, this, &ComparePage::move);
+  connect(tray_, &CompareTray::remove_wanted, this, &ComparePage::remove);
+  connect(tray_, &CompareTray::hovered, this, &ComparePage::light);
+  connect(tray_, &CompareTray::open_wanted, this,
+          [this](int at) { emit open_wanted(qs(runs_[static_cast<size_t>(at)].id)); });
+  connect(tray_, &CompareTray::replay_wanted, this,
+          [this](int at) { replay(runs_[static_cast<size_t>(at)], std::nullopt); });
+  connect(tray_, &CompareTray::runs_dropped, this, [this](const QStringList& runs) {
+    for (const QString& run : runs) add_run(ss(run));
+  });
+  connect(tray_, &CompareTray::files_dropped, this, [this](const QStringList& files) {
+    for (const QString& file : files) add_file(fspath(file));
+  });
+  connect(charts_, &CompareCharts::hovered, this, &ComparePage::light);
+  connect(&reader_, &ComparedReader::read, this, &ComparePage::take);
+  connect(&reader_, &ComparedReader::problem, this, &ComparePage::problem);
+  connect(&reader_, &ComparedReader::settled, this, [this] { tray_->show_runs(runs_, reader_.pending()); });
+  connect(&replayer_, &Replayer::replayed, this, [this](const QString& run) {
+    const bool there = std::any_of(runs_.begin(), runs_.end(), [&](const auto& r) { return r.id == replayed_of_; });
+    if (!there) add_run(replayed_of_);
+    add_run(ss(run));
+    emit replayed();
+  });
+  changed();
+}
+
+hardware::LoadCatalogue ComparePage::catalogue() const {
+  return [f = reader_.folders()] { return hardware::Catalogue::load(f.hardware, f.own_hardware); };
+}
+
+void ComparePage::replay(const runs::Compared& run, std::optional<size_t> point) {
+  try {
+    runs::Recording recording = runs::recording_of(run);
+    if (point) point = recording.index_of(run.sweep->set.points[*point]);
+    replayed_of_ = run.id;
+    replay_->open_with(std::move(recording), point);
+  } catch (const Error& error) {
+    emit problem(error.problem());
+  }
+}
+
+void ComparePage::fill_add_menu() {
+  add_menu_->clear();
+  add_menu_->addSection(tr("Shipped Results"));
+  const QDir shipped(qpath(reader_.folders().results));
+  const QStringList files = shipped.entryList({u"*.json"_s}, QDir::Files, QDir::Name);
+  for (const QString& file : files)
+    add_menu_->addAction(file, this, [this, path = shipped.filePath(file)] { add_file(fspath(path)); });
+  if (files.isEmpty()) add_menu_->addAction(tr("None"))->setEnabled(false);
+  add_menu_->addSection(tr("Runs"));
+  try {
+    const auto rows = runs::Store(reader_.folders().runs).list();
+    for (size_t i = 0; i < rows.size() && i < kMostRunsInMenu; ++i) {
+      const QString name = qs(rows[i].name.empty() ? rows[i].id : rows[i].name);
+      add_menu_->addAction(
+          tr("%1, %2").arg(add_menu_->fontMetrics().elidedText(name, Qt::ElideMiddle, 320), qs(rows[i].id)), this,
+          [this, id = rows[i].id] { add_run(id); });
+    }
+    if (rows.empty()) add_menu_->addAction(tr("None"))->setEnabled(false);
+  } catch (const Error& error) {
+    emit problem(error.problem());
+  }
+  add_menu_->addSeparator();
+  add_menu_->addAction(tr("Result File\u2026"), this, [this] {
+    auto* dialog = new QFileDialog(window(), tr("Add Results"), QString(),
+                                   tr("Results (*.json *.jsonl *.csv *.txt);;Any file (*)"));
+    dialog->setAttribute(Qt::WA_DeleteOnClose);
+    dialog->setFileMode(QFileDialog::ExistingFiles);
+    connect(dialog, &QFileDialog::filesSelected, this, [this](const QStringList& chosen) {
+      for (const QString& file : chosen) add_file(fspath(file));
+    });
+    dialog->open();
+  });
+}
+
+void ComparePage::add_run(const runs::RunId& run) {
+  if (run.empty()) return;
+  reader_.read_run(run);
+  tray_->show_runs(runs_, reader_.pending());
+}
+
+void ComparePage::add_file(const std::filesystem::path& file) {
+  reader_.read_file(file);
+  tray_->show_runs(runs_, reader_.pending());
+}
+
+void ComparePage::take(std::vector<runs::Compared>& runs) {
+  for (runs::Compared& run : runs) {
+    const auto same = std::find_if(runs_.begin(), runs_.end(), [&](const runs::Compared& r) {
+      return r.id == run.id && (!run.id.empty() || r.name == run.name);
+    });
+    if (same != runs_.end())
+      *same = std::move(run);
+    else
+      runs_.push_back(std::move(run));
+  }
+  changed();
+}
+
+void ComparePage::remove(int at) {
+  if (at < 0 || at >= static_cast<int>(runs_.size())) return;
+  runs_.erase(runs_.begin() + at);
+  changed();
+}
+
+void ComparePage::move(int from, int to) {
+  const int last = static_cast<int>(runs_.size()) - 1;
+  if (from < 0 || from > last) return;
+  to = std::clamp(to, 0, last);
+  if (from == to) return;
+  runs::Compared run = std::move(runs_[static_cast<size_t>(from)]);
+  runs_.erase(runs_.begin() + from);
+  runs_.insert(runs_.begin() + to, std::move(run));
+  changed();
+}
+
+void ComparePage::clear() {
+  runs_.clear();
+  changed();
+}
+
+void ComparePage::changed() {
+  auto comparison = std::make_shared<runs::Comparison>();
+  if (runs_.size() > 1) try {
+      *comparison = runs::compare(runs_);
+    } catch (const Error& error) {
+      emit problem(error.problem());
+    }
+  comparison_ = std::move(comparison);
+  model_.show(comparison_);
+  charts_->refresh();
+  tray_->show_runs(runs_, reader_.pending());
+  empty_->setVisible(runs_.empty());
+  across_->setVisible(!runs_.empty());
+  alone_->setVisible(runs_.size() == 1);
+  table_->setVisible(runs_.size() > 1);
+  show_verdict();
+  fit_columns();
+  light(-1);
+}
+
+void ComparePage::drain() {
+  replayer_.drain();
+  reader_.drain();
+  charts_->drain();
+}
+
+void ComparePage::restyle() {
+  charts_->refresh();
+  tray_->show_runs(runs_, reader_.pending());
+  show_verdict();
+}
+
+QString ComparePage::verdict() const {
+  if (runs_.size() < 2) return {};
+  QStringList parts{qs(runs::to_string(comparison_->verdict))};
+  for (const auto& c : comparison_->confounders) parts << qs(c.text);
+  return parts.join(u"\n"_s);
+}
+
+void ComparePage::show_verdict() {
+  verdict_area_->setVisible(runs_.size() > 1);
+  const auto& c = *comparison_;
+  QString word = qs(runs::to_string(c.verdict));
+  if (!word.isEmpty()) word[0] = word[0].toUpper();
+  QStringList why;
+  const QStringList names = short_names(runs_);  // as the tray has them
+  for (const auto& confounder : c.confounders) {
+    QString said = qs(confounder.text);
+    for (qsizetype i = 0; i < names.size(); ++i) said.replace(qs(runs_[static_cast<size_t>(i)].name), names[i]);
+    why << u"<span style='color:%1'>\u25CF</span>&nbsp;%2"_s.arg(color_of(confounder.at_least).name(),
+                                                                 said.toHtmlEscaped());
+  }
+  QString text = u"<b style='color:%1'>%2</b>"_s.arg(color_of(c.verdict).name(), word);
+  text += why.isEmpty() ? tr(": nothing known stands between these numbers") : u"  "_s + why.join(u"  "_s);
+  if (const int marked = model_.marked_cells(); marked > 0)
+    text += tr("  <b style='color:%1'>the audit marks %2 cells</b>").arg(theme().bad.name()).arg(marked);
+  verdict_->setText(text);
+  verdict_->setToolTip(u"<p>"_s + verdict().toHtmlEscaped().replace(u"\n"_s, u"<br>"_s) + u"</p>"_s);
+  const int lines = verdict_->heightForWidth(std::max(200, verdict_area_->width() - 14));
+  verdict_area_->setFixedHeight(std::clamp(lines + 4, 20, 76));
+}
+
+void ComparePage::light(int column) {
+  tray_->set_lit(column);
+  charts_->set_emphasis(column);
+  model_.set_emphasis(column);
+}
+
+serve::Slo ComparePage::slo() const {
+  const auto value = [this](size_t i) { return std::max(0.0, slo_[i]->text().toDouble()); };
+  return {.ttft_ms = value(0), .tpot_ms = value(1), .e2e_ms = value(2)};
+}
+
+void ComparePage::fit_columns() {
+  if (model_.columnCount() < 2) return;
+  const QAbstractItemView& view = *table_;
+  const int room = table_->viewport()->width();
+  const auto needed = [&](int c) { return std::max(96, std::min(220, view.sizeHintForColumn(c) + 8)); };
+  int most = room * 2 / 5;  // what few columns leave is the labels'
+  if (model_.columnCount() == 3) most = room - needed(1) - needed(2);
+  const int key = std::clamp(view.sizeHintForColumn(0) + 8, 120, std::max(150, most));
+  table_->setColumnWidth(0, key);
+  int left = room - key;
+  for (int c = 1; c < model_.columnCount(); ++c) left -= needed(c);
+  const int more = std::max(0, left) / (model_.columnCount() - 1);
+  for (int c = 1; c < model_.columnCount(); ++c) table_->setColumnWidth(c, needed(c) + more);
+}
+
+bool ComparePage::eventFilter(QObject* watched, QEvent* event) {
+  if (watched == verdict_area_ && event->type() == QEvent::Resize) show_verdict();
+  if (table_ && watched == table_->viewport() && event->type() == QEvent::Resize) fit_columns();
+  if (table_ && watched == table_->viewport() && event->type() == QEvent::Leave) light(-1);
+  return QWidget::eventFilter(watched, event);
+}
+
+void ComparePage::copy_markdown() {
+  QGuiApplication::clipboard()->setText(qs(runs::to_markdown(*comparison_)));
+}
+
+void ComparePage::choose_export() {
+  if (runs_.empty()) return;
+  auto* dialog = new QFileDialog(window(), tr("Export the Comparison"), u"comparison.pdf"_s, export_filter());
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setAcceptMode(QFileDialog::AcceptSave);
+  connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& file) { export_to(fspath(file)); });
+  dialog->open();
+}
+
+void ComparePage::export_to(const std::filesystem::path& file) {
+  try {
+    export_comparison(*comparison_, runs_, slo(), file);
+  } catch (const Error& error) {
+    emit problem(error.problem());
+  }
+}
+
+QByteArray ComparePage::save_layout() const {
+  return across_->saveState();
+}
+
+void ComparePage::restore_layout(const QByteArray& state) {
+  across_->restoreState(state);
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/compare/compare_tray.h"
+
+#include <QApplication>
+#include <QContextMenuEvent>
+#include <QDrag>
+#include <QHBoxLayout>
+#include <QKeyEvent>
+#include <QLabel>
+#include <QMenu>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QScrollArea>
+#include <QToolButton>
+#include <QUrl>
+
+#include "core/compare/recording.h"
+#include "ui/pages/compare/short_names.h"
+#include "ui/plot/plot_strokes.h"
+#include "ui/run_views/run_mime.h"
+#include "ui/run_views/sweep_lines.h"
+#include "ui/theme/icons.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+constexpr int kSample = 30;
+
+QString place_type() {
+  return u"application/x-meshwright-tray-place"_s;
+}
+
+QString source_text(const runs::Compared& run) {
+  if (!run.id.empty()) return qs(run.id);
+  return run.sweep ? qs(run.sweep->set.source) : QString();
+}
+
+}  // namespace
+
+TrayChip::TrayChip(const runs::Compared& run, const QString& short_name, int at, QWidget* parent)
+    : QFrame(parent),
+      at_(at),
+      provenance_(run.provenance),
+      stored_(!run.id.empty()),
+      replayable_(runs::has_requests(run)) {
+  setFocusPolicy(Qt::StrongFocus);
+  auto* row = new QHBoxLayout(this);
+  row->setContentsMargins(kSample + 14, 3, 4, 3);
+  row->setSpacing(7);
+  auto* name = new QLabel(short_name, this);
+  QFont bold = name->font();
+  bold.setWeight(QFont::DemiBold);
+  name->setFont(bold);
+  auto* about =
+      new QLabel(at == 0 ? tr("baseline, %1").arg(origin_text(run.provenance)) : origin_text(run.provenance), this);
+  about->setProperty("muted", true);
+  about->setFont(small_font());
+  auto* close = new QToolButton(this);
+  close->setProperty("flat", true);
+  close->setIcon(icon(Glyph::close));
+  close->setFocusPolicy(Qt::NoFocus);  // Delete does it
+  close->setAccessibleName(tr("Remove %1").arg(qs(run.name)));
+  for (QLabel* l : {name, about}) l->setAttribute(Qt::WA_TransparentForMouseEvents);
+  row->addWidget(name);
+  row->addWidget(about);
+  row->addWidget(close);
+  connect(close, &QToolButton::clicked, this, [this] { emit remove_wanted(at_); });
+  setAccessibleName(tr("%1, %2").arg(qs(run.name), about->text()));
+  setToolTip(tr("<b>%1</b><br>%2 %3<br>Drag to reorder, Ctrl+Left and Ctrl+Right move, Delete removes")
+                 .arg(qs(run.name).toHtmlEscaped(), origin_text(run.provenance), source_text(run).toHtmlEscaped()));
+}
+
+void TrayChip::set_lit(bool lit) {
+  if (lit == lit_) return;
+  lit_ = lit;
+  update();
+}
+
+// The run's line as the charts draw it: colour, style and mark.
+void TrayChip::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  painter.setRenderHint(QPainter::Antialiasing);
+  const Theme& t = theme();
+  const QColor color = t.series(at_);
+  painter.setPen(QPen(hasFocus() ? t.accent : lit_ ? color : t.line, hasFocus() || lit_ ? 1.6 : 1));
+  painter.setBrush(lit_ ? mix(t.panel, color, 0.16) : t.panel);
+  painter.drawRoundedRect(QRectF(rect()).adjusted(1, 1, -1, -1), 6, 6);
+  const double y = height() / 2.0;
+  painter.setPen(QPen(color, 2, pen_style(origin_of(provenance_)), Qt::FlatCap));
+  painter.drawLine(QPointF(9, y), QPointF(9 + kSample, y));
+  painter.setPen(QPen(t.panel, 1));
+  painter.setBrush(color);
+  paint_mark(painter, marks_of(at_), QPointF(9 + kSample / 2.0, y));
+}
+
+void TrayChip::enterEvent(QEnterEvent*) {
+  emit hovered(at_);
+}
+
+void TrayChip::leaveEvent(QEvent*) {
+  emit hovered(-1);
+}
+
+void TrayChip::mousePressEvent(QMouseEvent* event) {
+  pressed_at_ = event->pos();
+  setFocus();
+}
+
+void TrayChip::mouseMoveEvent(QMouseEvent* event) {
+  const bool far = (event->pos() - pressed_at_).manhattanLength() >= QApplication::startDragDistance();
+  if (!(event->buttons() & Qt::LeftButton) || !far) return;
+  auto* mime = new QMimeData;
+  mime->setData(place_type(), QByteArray::number(at_));
+  auto* drag = new QDrag(this);
+  drag->setMimeData(mime);
+  drag->setPixmap(grab());
+  drag->exec(Qt::MoveAction);
+}
+
+void TrayChip::mouseDoubleClickEvent(QMouseEvent*) {
+  if (stored_) emit open_wanted(at_);
+}
+
+void TrayChip::keyPressEvent(QKeyEvent* event) {
+  const bool control = event->modifiers() & Qt::ControlModifier;
+  if (event->key() == Qt::Key_Delete) return emit remove_wanted(at_);
+  if (control && event->key() == Qt::Key_Left && at_ > 0) return emit move_wanted(at_, at_ - 1);
+  if (control && event->key() == Qt::Key_Right) return emit move_wanted(at_, at_ + 1);
+  if (event->key() == Qt::Key_Return && stored_) return emit open_wanted(at_);
+  QFrame::keyPressEvent(event);
+}
+
+void TrayChip::contextMenuEvent(QContextMenuEvent* event) {
+  auto* menu = new QMenu(this);
+  menu->setAttribute(Qt::WA_DeleteOnClose);
+  QAction* base = menu->addAction(tr("Make It the Baseline"), this, [this] { emit move_wanted(at_, 0); });
+  base->setEnabled(at_ > 0);
+  menu->addAction(tr("Move Left"), this, [this] { emit move_wanted(at_, at_ - 1); })->setEnabled(at_ > 0);
+  menu->addAction(tr("Move Right"), this, [this] { emit move_wanted(at_, at_ + 1); });
+  menu->addAction(tr("Open"), this, [this] { emit open_wanted(at_); })->setEnabled(stored_);
+  QAction* replay = menu->addAction(tr("Replay on Another Target\u2026"), this, [this] { emit replay_wanted(at_); });
+  replay->setEnabled(replayable_);
+  menu->addSeparator();
+  menu->addAction(tr("Remove"), this, [this] { emit remove_wanted(at_); });
+  menu->popup(event->globalPos());
+}
+
+CompareTray::CompareTray(QWidget* parent) : QFrame(parent), hint_(new QLabel(this)), add_(new QToolButton(this)) {
+  setAcceptDrops(true);
+  setAccessibleName(tr("Runs that are compared"));
+  auto* whole = new QHBoxLayout(this);
+  whole->setContentsMargins(4, 3, 6, 3);
+  auto* scroll = new QScrollArea(this);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  scroll->setFocusPolicy(Qt::NoFocus);
+  scroll->viewport()->setAutoFillBackground(false);
+  auto* body = new QWidget;
+  body->setAutoFillBackground(false);
+  row_ = new QHBoxLayout(body);
+  row_->setContentsMargins(0, 0, 0, 0);
+  row_->setSpacing(6);
+  scroll->setWidget(body);
+  whole->addWidget(scroll, 1);
+  whole->addWidget(add_);
+  setFixedHeight(46);
+  hint_->setProperty("muted", true);
+  add_->setText(tr("+ Add"));
+  add_->setProperty("chip", true);
+  add_->setFocusPolicy(Qt::TabFocus);
+  add_->setPopupMode(QToolButton::InstantPopup);
+  add_->setStyleSheet(u"QToolButton::menu-indicator { image: none; }"_s);
+  add_->setAccessibleName(tr("Add to the comparison"));
+  add_->setToolTip(tr("Add a run, a shipped result or a file"));
+  row_->addWidget(hint_);
+  row_->addStretch(1);
+}
+
+void CompareTray::set_menu(QMenu* menu) {
+  add_->setMenu(menu);
+}
+
+void CompareTray::show_runs(const std::vector<runs::Compared>& runs, int pending) {
+  const bool focused = focusWidget() && isAncestorOf(focusWidget());
+  for (TrayChip* chip : chips_) chip->deleteLater();
+  for (TrayChip* chip : chips_) chip->hide();
+  chips_.clear();
+  const QStringList names = short_names(runs);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const int at = static_cast<int>(i);
+    auto* chip = new TrayChip(runs[i], names[at], at, hint_->parentWidget());
+    connect(chip, &TrayChip::hovered, this, &CompareTray::hovered);
+    connect(chip, &TrayChip::move_wanted, this, &CompareTray::move_wanted);
+    connect(chip, &TrayChip::remove_wanted, this, &CompareTray::remove_wanted);
+    connect(chip, &TrayChip::open_wanted, this, &CompareTray::open_wanted);
+    connect(chip, &TrayChip::replay_wanted, this, &CompareTray::replay_wanted);
+    row_->insertWidget(at, chip);
+    chips_.push_back(chip);
+  }
+  hint_->setText(pending > 0    ? tr("reading\u2026")
+                 : runs.empty() ? tr("Drag runs or result files here, or press Add. The first is the baseline.")
+                                : QString());
+  hint_->setVisible(!hint_->text().isEmpty());
+  // At once, not with the next layout: chips scroll, they are never squeezed.
+  int wide = 0;
+  for (TrayChip* chip : chips_) {
+    chip->ensurePolished();
+    wide += chip->sizeHint().width() + row_->spacing();
+  }
+  hint_->parentWidget()->setMinimumWidth(wide);
+  if (focused && !chips_.empty()) chips_.back()->setFocus();
+  update();
+}
+
+void CompareTray::set_lit(int at) {
+  for (TrayChip* chip : chips_) chip->set_lit(chip->at() == at);
+}
+
+int CompareTray::place_at(double x) const {
+  int place = 0;
+  for (const TrayChip* chip : chips_) place += x > chip->mapTo(this, chip->rect().center()).x();
+  return place;
+}
+
+void CompareTray::dragEnterEvent(QDragEnterEvent* event) {
+  const QMimeData& mime = *event->mimeData();
+  if (!mime.hasFormat(place_type()) && !mime.hasFormat(run_mime_type()) && !mime.hasUrls()) return;
+  dragging_ = true;
+  update();
+  event->acceptProposedAction();
+}
+
+void CompareTray::dragLeaveEvent(QDragLeaveEvent*) {
+  dragging_ = false;
+  update();
+}
+
+void CompareTray::dropEvent(QDropEvent* event) {
+  dragging_ = false;
+  update();
+  event->acceptProposedAction();
+  const QMimeData& mime = *event->mimeData();
+  if (mime.hasFormat(place_type())) {
+    const int from = mime.data(place_type()).toInt(), to = place_at(event->position().x());
+    emit move_wanted(from, to > from ? to - 1 : to);
+    return;
+  }
+  QStringList all;
+  if (mime.hasFormat(run_mime_type())) {
+    for (const auto& run : runs_in(mime)) all << qs(run);
+    emit runs_dropped(all);
+    return;
+  }
+  for (const QUrl& url : mime.urls())
+    if (url.isLocalFile()) all << url.toLocalFile();
+  emit files_dropped(all);
+}
+
+void CompareTray::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  painter.setRenderHint(QPainter::Antialiasing);
+  const Theme& t = theme();
+  painter.setPen(QPen(dragging_ ? t.accent : t.line, 1, dragging_ || chips_.empty() ? Qt::DashLine : Qt::SolidLine));
+  painter.setBrush(dragging_ ? mix(t.window, t.accent, 0.12) : t.window);
+  painter.drawRoundedRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5), 6, 6);
+}
+
+}  // namespace mw::ui

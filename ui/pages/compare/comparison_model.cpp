@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/compare/comparison_model.h"
+
+#include <QFont>
+#include <cmath>
+
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+// That requests are few is said in words, above the table and in the tooltip: a colour is for what is wrong.
+bool is_mark(const std::string& mark) {
+  for (const std::string kind : {"impossible", "suspicious"})
+    if (mark.starts_with(kind) || mark.find("; " + kind) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
+
+QString delta_text(double delta) {
+  if (!std::isfinite(delta)) return {};
+  if (std::abs(delta) < 0.0005) return delta == 0 ? u"="_s : u"\u2248"_s;
+  const QString glyph = delta < 0 ? u"\u25BC "_s : u"\u25B2 "_s;
+  if (delta >= 2) return glyph + QString::number(delta + 1, 'f', delta >= 9 ? 0 : 1) + u" x"_s;
+  const double percent = std::abs(delta) * 100;
+  return glyph + QString::number(percent, 'f', percent < 9.95 ? 1 : 0) + u" %"_s;
+}
+
+double slo_of_key(const serve::Slo& slo, std::string_view key) {
+  const auto about = [&](std::string_view name) { return key.find(name) != std::string_view::npos; };
+  return about("ttft") ? slo.ttft_ms : about("tpot") ? slo.tpot_ms : about("e2el") ? slo.e2e_ms : 0;
+}
+
+void ComparisonModel::refill() {
+  beginResetModel();
+  rows_.clear();
+  for (size_t i = 0; comparison_ && i < comparison_->rows.size(); ++i) {
+    const auto& r = comparison_->rows[i];
+    if (shown_ == RowsShown::all || r.differs || r.kind == runs::ComparisonRow::Kind::result) rows_.push_back(i);
+  }
+  endResetModel();
+}
+
+void ComparisonModel::show(Ptr comparison) {
+  comparison_ = std::move(comparison);
+  refill();
+}
+
+void ComparisonModel::set_shown(RowsShown shown) {
+  shown_ = shown;
+  refill();
+}
+
+void ComparisonModel::set_slo(const serve::Slo& slo) {
+  slo_ = slo;
+  if (rowCount() > 0) emit dataChanged(index(0, 0), index(rowCount() - 1, columnCount() - 1));
+}
+
+void ComparisonModel::set_emphasis(int column) {
+  if (column == emphasis_) return;
+  emphasis_ = column;
+  if (rowCount() > 0) emit dataChanged(index(0, 0), index(rowCount() - 1, columnCount() - 1));
+}
+
+int ComparisonModel::rowCount(const QModelIndex& parent) const {
+  return parent.isValid() ? 0 : static_cast<int>(rows_.size());
+}
+
+int ComparisonModel::columnCount(const QModelIndex& parent) const {
+  return parent.isValid() || !comparison_ ? 0 : 1 + static_cast<int>(comparison_->names.size());
+}
+
+bool ComparisonModel::over_slo(const runs::ComparisonRow& row, size_t column) const {
+  const double limit = row.kind == runs::ComparisonRow::Kind::result ? slo_of_key(slo_, row.key) : 0;
+  return limit > 0 && column < row.values.size() && row.values[column] && *row.values[column] > limit;
+}
+
+int ComparisonModel::marked_cells() const {
+  int marked = 0;
+  for (const size_t r : rows_)
+    for (const auto& mark : comparison_->rows[r].marks) marked += is_mark(mark);
+  return marked;
+}
+
+int ComparisonModel::cells_over_slo() const {
+  int over = 0;
+  for (const size_t r : rows_)
+    for (size_t c = 0; c < comparison_->names.size(); ++c) over += over_slo(comparison_->rows[r], c);
+  return over;
+}
+
+QString ComparisonModel::cell(const runs::ComparisonRow& row, size_t column) const {
+  QString text = column < row.texts.size() ? qs(row.texts[column]) : QString();
+  if (text.isEmpty()) return u"\u2013"_s;
+  if (column > 0 && column < row.deltas.size() && row.deltas[column])
+    text += u"   "_s + delta_text(*row.deltas[column]);
+  if (over_slo(row, column)) text += u"  > SLO"_s;
+  return text;
+}
+
+QString ComparisonModel::tip(const runs::ComparisonRow& row, size_t column) const {
+  QStringList lines{
+      u"<b>%1</b>, %2"_s.arg(qs(row.label).toHtmlEscaped(), qs(comparison_->names[column]).toHtmlEscaped())};
+  lines << cell(row, column).toHtmlEscaped() + u' ' + qs(row.unit).toHtmlEscaped();
+  if (over_slo(row, column)) lines << tr("above the SLO of %1 ms").arg(slo_of_key(slo_, row.key));
+  if (column < row.marks.size() && !row.marks[column].empty())
+    lines << tr("<b>Audit:</b> %1").arg(qs(row.marks[column]).toHtmlEscaped().replace(u'\n', u"<br>"_s));
+  return lines.join(u"<br>"_s);
+}
+
+QVariant ComparisonModel::data(const QModelIndex& index, int role) const {
+  if (!index.isValid()) return {};
+  const runs::ComparisonRow& r = row(index.row());
+  const bool setting = r.kind == runs::ComparisonRow::Kind::setting;
+  if (index.column() == 0) {
+    if (role == Qt::DisplayRole) return r.unit.empty() ? qs(r.label) : tr("%1, %2").arg(qs(r.label), qs(r.unit));
+    if (role == Qt::ToolTipRole) return qs(r.key);
+    if (role == Qt::ForegroundRole) return setting ? theme().muted : theme().text;
+    return {};
+  }
+  const auto column = static_cast<size_t>(index.column() - 1);
+  const bool marked = column < r.marks.size() && is_mark(r.marks[column]);
+  const bool impossible = marked && r.marks[column].starts_with("impossible");
+  switch (role) {
+    case Qt::DisplayRole:
+      return cell(r, column);
+    case Qt::ToolTipRole:
+      return tip(r, column);
+    case Qt::TextAlignmentRole:
+      return static_cast<int>((setting ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
+    case Qt::BackgroundRole:
+      if (marked) return mix(theme().panel, impossible ? theme().bad : theme().warn, 0.30);
+      if (emphasis_ == static_cast<int>(column)) return mix(theme().panel, theme().series(emphasis_), 0.16);
+      return {};
+    case Qt::ForegroundRole: {
+      if (over_slo(r, column)) return theme().bad;
+      if (marked || column == 0 || column >= r.deltas.size() || !r.deltas[column]) return {};
+      const double delta = *r.deltas[column];
+      if (r.better == runs::ComparisonRow::Better::neither || std::abs(delta) < 0.0005) return {};
+      return (delta < 0) == (r.better == runs::ComparisonRow::Better::lower) ? theme().good : theme().warn;
+    }
+    case Qt::FontRole:
+      if (marked) {
+        QFont bold;
+        bold.setWeight(QFont::DemiBold);
+        return bold;
+      }
+      return {};
+    case marked_role:
+      return marked;
+    case impossible_role:
+      return impossible;
+    case over_slo_role:
+      return over_slo(r, column);
+  }
+  return {};
+}
+
+QVariant ComparisonModel::headerData(int section, Qt::Orientation orientation, int role) const {
+  if (orientation != Qt::Horizontal || !comparison_) return {};
+  if (role == Qt::DisplayRole)
+    return section == 0 ? tr("What") : qs(comparison_->names[static_cast<size_t>(section - 1)]);
+  if (role == Qt::ToolTipRole && section > 0) {
+    const QString name = qs(comparison_->names[static_cast<size_t>(section - 1)]);
+    return section == 1 ? tr("%1: the baseline, the others' changes are against it").arg(name) : name;
+  }
+  if (role == Qt::TextAlignmentRole) return static_cast<int>(Qt::AlignLeft | Qt::AlignVCenter);
+  return {};
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/compare/replay_dialog.h"
+
+#include <QComboBox>
+#include <QCompleter>
+#include <QFormLayout>
+#include <QLabel>
+#include <QLineEdit>
+#include <QProgressBar>
+#include <QPushButton>
+
+#include "core/planning/plan_request.h"
+#include "core/views/sweep_charts.h"
+#include "ui/form/text_fields.h"
+#include "ui/run_views/sweep_lines.h"
+#include "ui/theme/dialog_parts.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+constexpr int kDialogWidth = 520;
+
+QString point_text(const formats::BenchPoint& p) {
+  return ReplayDialog::tr("%1 tokens, %2: %3 requests")
+      .arg(p.input_len)
+      .arg(qs(runs::load_text(p)))
+      .arg(p.requests.size());
+}
+
+}  // namespace
+
+ReplayDialog::ReplayDialog(Replayer& replayer, hardware::LoadCatalogue catalogue, QWidget* parent)
+    : QDialog(parent), replayer_(replayer), load_catalogue_(std::move(catalogue)) {
+  setWindowTitle(tr("Replay on Another Target"));
+  setObjectName(u"replay"_s);
+  QVBoxLayout* column = dialog_column(*this, kDialogWidth);
+  about_ = add_about(*column);
+  auto* form = new QFormLayout;
+  points_ = new QComboBox(this);
+  points_->setAccessibleName(tr("Requests"));
+  form->addRow(tr("Requests"), points_);
+  add("model.id", tr("Model"), *form);
+  add("target.id", tr("Target"), *form);
+  add("mesh.*", tr("Mesh"), *form);
+  add("serve.kv_dtype", tr("KV cache"), *form);
+  add("serve.prefix_cache", tr("Prefix cache"), *form);
+  column->addLayout(form);
+  said_ = add_said(*column, tr("What went wrong"));
+  progress_ = add_progress(*column, tr("Progress of the replay"));
+  progress_->setRange(0, 100);
+  column->addStretch(1);
+  const DialogButtons buttons = add_buttons(*column, tr("Cancel"), tr("Replay"));
+  cancel_ = buttons.cancel;
+  replay_ = buttons.go;
+  replay_->setToolTip(tr("Simulate the requests at their recorded moments; the result joins the comparison"));
+  connect(replay_, &QPushButton::clicked, this, &ReplayDialog::start);
+  connect(cancel_, &QPushButton::clicked, this, &ReplayDialog::reject);
+  connect(&replayer_, &Replayer::changed, this, &ReplayDialog::show_progress);
+  connect(&replayer_, &Replayer::failed, this,
+          [this](const Problem& problem) { said_->say(qs(to_text(problem)), SaidText::Tone::bad); });
+  connect(&replayer_, &Replayer::replayed, this, &QDialog::accept);
+  show_progress();
+}
+
+void ReplayDialog::add(const std::string& key, const QString& caption, QFormLayout& form) {
+  Field* f = make_field(*runs::find_parameter(key), this);
+  f->set_compact();
+  form.addRow(caption, f);
+  connect(f, &Field::edited, this, [this, f](const Json& value, Gesture) {
+    if (f->key() == "target.id") edits_.erase("mesh");  // it goes with its target
+    edits_[f->key()] = value;
+    show_server();
+  });
+  connect(f, &Field::cleared, this, [this, f] {
+    edits_.erase(f->key());
+    show_server();
+  });
+  fields_.push_back(f);
+}
+
+Field* ReplayDialog::field(const std::string& key) {
+  for (Field* f : fields_)
+    if (f->key() == key) return f;
+  return nullptr;
+}
+
+void ReplayDialog::open_with(runs::Recording recording, std::optional<size_t> point) {
+  if (replayer_.busy()) {  // one at a time: it is shown as it goes
+    open();
+    return;
+  }
+  recording_ = std::move(recording);
+  edits_.clear();
+  try {
+    catalogue_ = load_catalogue_();
+    QStringList ids;
+    for (const std::string& id : catalogue_->target_ids()) ids << qs(id);
+    if (auto* line = qobject_cast<QLineEdit*>(field("target.id")->editor()))
+      line->setCompleter(new QCompleter(ids, line));
+  } catch (const Error&) {  // said when the replay begins
+    catalogue_.reset();
+  }
+  QString about = tr("<b>%1</b>, %2. Its requests come again at their recorded moments, in a simulation of the server "
+                     "below: what that gives is predicted.")
+                      .arg(qs(recording_.set.name).toHtmlEscaped(), origin_text(recording_.set.provenance));
+  if (recording_.summaries > 0)
+    about += u" "_s + tr("Points that do not say their requests are left out: %1.").arg(recording_.summaries);
+  about_->setText(about);
+  points_->clear();
+  points_->addItem(tr("All points (%1): %2 requests").arg(recording_.set.points.size()).arg(recording_.requests()));
+  for (const auto& p : recording_.set.points) points_->addItem(point_text(p));
+  points_->setCurrentIndex(point ? static_cast<int>(*point) + 1 : 0);
+  said_->say({});
+  show_server();
+  show_progress();
+  open();
+  field("target.id")->editor()->setFocus();
+}
+
+// What its target and stack use where nobody says more.
+QString ReplayDialog::default_mesh(runs::Experiment server) const {
+  if (!catalogue_) return {};
+  server.set_value("kind", "serve");
+  server.set_value("mesh", Json::object());
+  try {
+    return mesh_text(runs::planned_mesh(server, *catalogue_));
+  } catch (const Error&) {  // of a target that is half typed
+    return {};
+  }
+}
+
+// The recording's own, with what was edited.
+runs::Experiment ReplayDialog::server() const {
+  runs::Experiment e = recording_.server;
+  if (const auto target = edits_.find("target.id"); target != edits_.end()) try {
+      if (!catalogue_ || !target->second.is_string()) throw Error({.id = "TARGET", .message = "not known"});
+      runs::retarget(e, target->second.get<std::string>(), *catalogue_);
+    } catch (const Error&) {  // half typed, or not known: the replay says so
+      e.set_value("target.id", target->second);
+    }
+  for (const auto& [key, value] : edits_)
+    if (key != "target.id") e.set_value(key, value);
+  return e;
+}
+
+void ReplayDialog::show_server() {
+  const runs::Experiment e = server();
+  for (Field* f : fields_) f->show_value(raw_value(e, f->key()));
+  field("mesh")->set_default_text(default_mesh(e));
+}
+
+void ReplayDialog::show_progress() {
+  const bool busy = replayer_.busy();
+  progress_->setVisible(busy);
+  progress_->setValue(replayer_.percent());
+  if (busy)
+    said_->say(tr("Replaying: %1 % of the requests").arg(replayer_.percent()));
+  else if (was_busy_)  // what failed is said after this
+    said_->say(tr("Cancelled: nothing was recorded."));
+  was_busy_ = busy;
+  points_->setEnabled(!busy);
+  for (Field* f : fields_) f->setEnabled(!busy);
+  replay_->setEnabled(!busy);
+  cancel_->setEnabled(!busy || !replayer_.cancelling());
+}
+
+QString ReplayDialog::said() const {
+  return said_->text();
+}
+
+void ReplayDialog::start() {
+  said_->say({});
+  runs::Recording chosen = recording_;
+  if (const int at = points_->currentIndex() - 1; at >= 0) {
+    chosen.summaries = 0;
+    chosen.set.points = {recording_.set.points[static_cast<size_t>(at)]};
+  }
+  replayer_.start(std::move(chosen), server());
+}
+
+void ReplayDialog::reject() {
+  if (replayer_.busy()) return replayer_.cancel();
+  QDialog::reject();
+}
+
+}  // namespace mw::ui

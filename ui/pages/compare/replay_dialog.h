@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What would these requests have met elsewhere: a recording, the server that is to be simulated (the recording's own
+// where nothing is changed), progress. Emits the run that the replay has become. GUI thread.
+#pragma once
+#include <QDialog>
+#include <map>
+#include <optional>
+
+#include "ui/form/field.h"
+#include "ui/pages/compare/replayer.h"
+
+class QComboBox;
+class QFormLayout;
+class QLabel;
+class QProgressBar;
+class QPushButton;
+
+namespace mw::ui {
+
+class SaidText;
+
+class ReplayDialog : public QDialog {
+  Q_OBJECT
+ public:
+  ReplayDialog(Replayer& replayer, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
+  // Of all its points; or of one, by its index in the recording.
+  void open_with(runs::Recording recording, std::optional<size_t> point);
+  runs::Experiment server() const;
+  Field* field(const std::string& key);
+  QComboBox& points() { return *points_; }
+  QString said() const;
+  QPushButton& replay_button() { return *replay_; }
+  QPushButton& cancel_button() { return *cancel_; }
+
+ public slots:
+  void reject() override;  // while a replay goes: cancels it
+
+ private:
+  void add(const std::string& key, const QString& caption, QFormLayout& form);
+  void show_server();
+  QString default_mesh(runs::Experiment server) const;
+  void show_progress();
+  void start();
+
+  Replayer& replayer_;
+  hardware::LoadCatalogue load_catalogue_;
+  std::optional<hardware::Catalogue> catalogue_;
+  runs::Recording recording_;
+  std::map<std::string, Json> edits_;
+  std::vector<Field*> fields_;
+  QLabel* about_;
+  SaidText* said_;
+  QComboBox* points_;
+  QProgressBar* progress_;
+  QPushButton *replay_, *cancel_;
+  bool was_busy_ = false;
+};
+
+}  // namespace mw::ui

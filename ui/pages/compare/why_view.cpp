@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/compare/why_view.h"
+
+#include <QComboBox>
+#include <QHBoxLayout>
+#include <QHelpEvent>
+#include <QLabel>
+#include <QPainter>
+#include <QToolTip>
+#include <algorithm>
+#include <cmath>
+
+#include "core/compare/recording.h"
+#include "ui/plot/plot_strokes.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+constexpr runs::WaterfallMetric kMetrics[] = {
+    runs::WaterfallMetric::median_ttft_ms, runs::WaterfallMetric::median_tpot_ms, runs::WaterfallMetric::median_e2el_ms,
+    runs::WaterfallMetric::output_throughput};
+
+std::optional<double> known(double v) {
+  return std::isfinite(v) ? std::optional(v) : std::nullopt;
+}
+
+}  // namespace
+
+class WaterfallBars : public QWidget {
+ public:
+  explicit WaterfallBars(QWidget* parent) : QWidget(parent) {
+    setAccessibleName(WhyView::tr("Waterfall of what explains the gap"));
+  }
+  void show(const std::optional<runs::Waterfall>& waterfall, const QString& from, const QString& to,
+            const QString& text) {
+    waterfall_ = waterfall, from_ = from, to_ = to, text_ = text;
+    update();
+  }
+  QString text_shown() const { return text_; }
+
+ protected:
+  void paintEvent(QPaintEvent*) override {
+    QPainter painter(this);
+    const Theme& t = theme();
+    painter.fillRect(rect(), t.panel);
+    painter.setFont(small_font());
+    if (!waterfall_) {
+      painter.setPen(t.faint);
+      painter.drawText(rect().adjusted(20, 0, -20, 0), Qt::AlignCenter | Qt::TextWordWrap, text_);
+      return;
+    }
+    const auto& w = *waterfall_;
+    most_ = std::max(w.from, w.to);
+    for (const auto& part : w.parts) most_ = std::max({most_, part.before, part.after});
+    const int rows = static_cast<int>(w.parts.size()) + 2;
+    height_ = std::clamp((height() - 16.0) / rows, 18.0, 44.0);
+    paint_bar(painter, 0, from_, {}, 0, w.from, t.series(0), std::nullopt);
+    for (size_t i = 0; i < w.parts.size(); ++i) {
+      const auto& part = w.parts[i];
+      const bool worse = (part.delta() > 0) == (w.metric != runs::WaterfallMetric::output_throughput);
+      paint_bar(painter, static_cast<int>(i) + 1, qs(part.name), qs(part.text), part.before, part.after,
+                worse ? t.warn : t.good, part);
+    }
+    paint_bar(painter, rows - 1, to_, {}, 0, w.to, t.series(1), std::nullopt);
+  }
+  bool event(QEvent* event) override {
+    if (event->type() != QEvent::ToolTip || !waterfall_) return QWidget::event(event);
+    const auto* help = static_cast<QHelpEvent*>(event);
+    const int row = static_cast<int>((help->pos().y() - 8) / height_) - 1;
+    if (row >= 0 && row < static_cast<int>(waterfall_->parts.size())) {
+      const auto& part = waterfall_->parts[static_cast<size_t>(row)];
+      QToolTip::showText(help->globalPos(), WhyView::tr("%1: %2\n%3 to %4, %5")
+                                                .arg(qs(part.name), qs(part.text))
+                                                .arg(part.before, 0, 'g', 4)
+                                                .arg(part.after, 0, 'g', 4)
+                                                .arg(qs(formats::to_string(part.source))));
+    }
+    return true;
+  }
+
+ private:
+  // Parts are simulated: hatched; the two ends are solid.
+  void paint_bar(QPainter& painter, int row, const QString& name, const QString& text, double before, double after,
+                 const QColor& color, const std::optional<runs::WaterfallPart>& part) const {
+    const Theme& t = theme();
+    const double names = std::clamp(width() * 0.42, 120.0, 330.0), left = names + 10, right = width() - 76.0;
+    const double y = 8 + row * height_, bar = std::min(20.0, height_ - 6);
+    const auto x = [&](double v) { return left + (most_ > 0 ? v / most_ : 0) * std::max(10.0, right - left); };
+    QFont bold = small_font();
+    bold.setWeight(QFont::DemiBold);
+    const QFontMetricsF strong(bold), metrics(small_font());
+    painter.setFont(bold);
+    painter.setPen(t.text);
+    // What it is over what changes, where there is height for both; else side by side.
+    const bool two_lines = !text.isEmpty() && height_ >= strong.height() + metrics.height();
+    const double share = text.isEmpty() || two_lines ? 1 : 0.5, half = two_lines ? height_ / 2 : height_;
+    const QString shown = strong.elidedText(name, Qt::ElideMiddle, names * share);
+    painter.drawText(QRectF(10, y, names, half), two_lines ? Qt::AlignBottom : Qt::AlignVCenter, shown);
+    const double taken = two_lines ? 0 : strong.horizontalAdvance(shown) + 8;
+    painter.setFont(small_font());
+    painter.setPen(t.muted);
+    painter.drawText(QRectF(10 + taken, two_lines ? y + half : y, names - taken, half),
+                     two_lines ? Qt::AlignTop : Qt::AlignVCenter,
+                     metrics.elidedText(text, Qt::ElideRight, names - taken));
+    const QRectF at =
+        QRectF(QPointF(x(std::min(before, after)), y + (height_ - bar) / 2),
+               QPointF(std::max(x(std::min(before, after)) + 2, x(std::max(before, after))), y + (height_ + bar) / 2));
+    const bool predicted = part && part->source == formats::Provenance::predicted;
+    painter.fillRect(at, mix(t.panel, color, predicted ? 0.3 : 0.85));
+    if (predicted) painter.fillRect(at, QBrush(color, Qt::BDiagPattern));
+    painter.setPen(t.text);
+    const double delta = after - before;
+    const QString number =
+        part ? (delta >= 0 ? u"+"_s : u"\u2212"_s) + QString::number(std::abs(delta), 'f', most_ < 100 ? 1 : 0)
+             : QString::number(after, 'f', most_ < 100 ? 1 : 0);
+    painter.drawText(QRectF(at.right() + 5, y, 80, height_), Qt::AlignVCenter, number);
+  }
+
+  std::optional<runs::Waterfall> waterfall_;
+  QString from_, to_, text_;
+  mutable double most_ = 1, height_ = 24;
+};
+
+WhyView::WhyView(const std::vector<runs::Compared>& runs, hardware::LoadCatalogue catalogue, QWidget* parent)
+    : QWidget(parent),
+      runs_(runs),
+      catalogue_(std::move(catalogue)),
+      other_(new QComboBox(this)),
+      metric_(new QComboBox(this)),
+      bars_(new WaterfallBars(this)),
+      worker_([this](const Question& q, const std::stop_token& stop, const auto&) {
+        Answer answer{.question = q.number, .waterfall = {}, .problem = {}};
+        try {
+          answer.waterfall = runs::waterfall(q.baseline, q.other, q.point, q.metric, catalogue_(), q.ends, stop);
+        } catch (const Error& error) {
+          if (error.kind() == Error::Kind::cancelled) return;  // a newer question, or the end
+          answer.problem = error.problem();
+        } catch (const std::exception& error) {
+          answer.problem = {.id = "INTERNAL", .message = error.what()};
+        }
+        answers_.push(std::move(answer), Delivery::state);
+      }) {
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(3);
+  auto* row = new QHBoxLayout;
+  row->setContentsMargins(2, 0, 2, 0);
+  const auto label = [&](const QString& text, QComboBox* box) {
+    auto* l = new QLabel(text, this);
+    l->setProperty("muted", true);
+    l->setBuddy(box);
+    box->setAccessibleName(text);
+    row->addWidget(l);
+    row->addWidget(box);
+  };
+  label(tr("From the baseline to"), other_);
+  label(tr("in"), metric_);
+  other_->setMaximumWidth(240);
+  metric_->addItems({tr("median TTFT, ms"), tr("median TPOT, ms"), tr("median E2E, ms"), tr("output tokens/s")});
+  row->addStretch(1);
+  column->addLayout(row);
+  column->addWidget(bars_, 1);
+  for (QComboBox* box : {other_, metric_}) connect(box, &QComboBox::currentIndexChanged, this, &WhyView::ask);
+}
+
+void WhyView::say(const QString& text) {
+  shown_.reset();
+  bars_->show({}, {}, {}, text);
+}
+
+QString WhyView::said() const {
+  return bars_->text_shown();
+}
+
+void WhyView::show_cell(int input_len, const std::string& load) {
+  QStringList names;
+  for (size_t i = 1; i < runs_.size(); ++i) names << qs(runs_[i].name);
+  QStringList before;
+  for (int i = 0; i < other_->count(); ++i) before << other_->itemText(i);
+  if (names != before) {
+    const QSignalBlocker quiet(other_);
+    other_->clear();
+    other_->addItems(names);
+    last_asked_.clear();
+  }
+  input_len_ = input_len;
+  load_ = load;
+  ask();
+}
+
+void WhyView::ask() {
+  const auto at = static_cast<size_t>(other_->currentIndex() + 1);
+  if (runs_.size() < 2 || at >= runs_.size() || at == 0)
+    return say(tr("Compare two servings: the gap between them is explained here"));
+  const auto metric = kMetrics[static_cast<size_t>(std::max(0, metric_->currentIndex()))];
+  const auto* from = runs::point_at(runs_.front(), input_len_, load_);
+  const auto* to = runs::point_at(runs_[at], input_len_, load_);
+  const auto* either = from ? from : to;
+  if (!either || std::isnan(either->request_rate))
+    return say(tr("Choose a cell with a rate: what is not said cannot be simulated"));
+  const std::string key = runs_.front().id + runs_.front().name + "|" + runs_[at].id + runs_[at].name + "|" + load_ +
+                          "|" + std::to_string(input_len_) + "|" + std::to_string(metric_->currentIndex());
+  if (key == last_asked_) return;
+  last_asked_ = key;
+  Question q{.number = ++asked_,
+             .baseline = runs::server_of(runs_.front()),
+             .other = runs::server_of(runs_[at]),
+             .point = {either->request_rate, input_len_},
+             .metric = metric,
+             .ends = {}};
+  if (from && runs_.front().provenance != formats::Provenance::predicted)
+    q.ends.from = known(runs::value_of(*from, metric));
+  if (to && runs_[at].provenance != formats::Provenance::predicted) q.ends.to = known(runs::value_of(*to, metric));
+  say(tr("Simulating one factor after the other\u2026"));
+  worker_.ask(std::move(q));
+}
+
+void WhyView::drain() {
+  for (Answer& answer : answers_.drain().items) {
+    answered_ = std::max(answered_, answer.question);
+    if (answer.question != asked_) continue;
+    if (!answer.waterfall) {
+      say(qs(to_text(answer.problem)));
+      continue;
+    }
+    shown_ = std::move(answer.waterfall);
+    const auto at = static_cast<size_t>(other_->currentIndex() + 1);
+    bars_->show(shown_, qs(runs_.front().name), at < runs_.size() ? qs(runs_[at].name) : QString(), {});
+  }
+}
+
+}  // namespace mw::ui

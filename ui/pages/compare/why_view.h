@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What explains the gap between the baseline and another run at one cell: a waterfall of factors, each simulated. On a
+// thread of its own; a newer question replaces an older one.
+#pragma once
+#include <QWidget>
+#include <optional>
+
+#include "core/base/latest_task_worker.h"
+#include "core/base/mailbox.h"
+#include "core/compare/waterfall.h"
+#include "ui/pages/compare/compare_charts.h"
+
+class QComboBox;
+
+namespace mw::ui {
+
+class WaterfallBars;
+
+class WhyView : public QWidget {
+  Q_OBJECT
+ public:
+  WhyView(const std::vector<runs::Compared>& runs, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
+  void show_cell(int input_len, const std::string& load);  // asks, where it is another question
+  void drain();
+  bool busy() const { return asked_ != answered_; }
+  const std::optional<runs::Waterfall>& shown() const { return shown_; }
+  QString said() const;  // why there is none
+  QComboBox& other() { return *other_; }
+  QComboBox& metric() { return *metric_; }
+
+ private:
+  struct Question {
+    std::uint64_t number = 0;
+    runs::Experiment baseline, other;
+    runs::LoadPoint point;
+    runs::WaterfallMetric metric{};
+    runs::WaterfallEnds ends;
+  };
+  struct Answer {
+    std::uint64_t question = 0;
+    std::optional<runs::Waterfall> waterfall;
+    Problem problem;
+  };
+  void ask();
+  void say(const QString& text);
+  const std::vector<runs::Compared>& runs_;
+  hardware::LoadCatalogue catalogue_;
+  int input_len_ = 0;
+  std::string load_, last_asked_;
+  std::uint64_t asked_ = 0, answered_ = 0;
+  std::optional<runs::Waterfall> shown_;
+  QComboBox *other_, *metric_;
+  WaterfallBars* bars_;
+  Mailbox<Answer> answers_;
+  Newest<Question> worker_;  // last: it uses the others
+};
+
+}  // namespace mw::ui

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The Data page: the rows of the document's data, the tokens of one, all lengths, and what padding costs.
+#pragma once
+#include <QWidget>
+
+#include "ui/pages/data/data_reader.h"
+#include "ui/pages/data/economy_view.h"
+#include "ui/pages/data/rows_model.h"
+#include "ui/pages/data/token_view.h"
+#include "ui/plot/plot.h"
+#include "ui/session/document.h"
+
+class QComboBox;
+class QFrame;
+class QLabel;
+class QProgressBar;
+class QPushButton;
+class QSplitter;
+class QStackedWidget;
+class QTableView;
+
+namespace mw::ui {
+
+class ElidedLabel;
+
+class DataPage : public QWidget {
+  Q_OBJECT
+ public:
+  explicit DataPage(Document& document, QWidget* parent = nullptr);
+  void drain() { reader_.drain(); }
+  void show_frame();  // reads what the document now says, and redraws what changed
+  void restyle();     // after a theme change
+  DataReader& reader() { return reader_; }
+  DataRowsModel& model() { return model_; }
+  QTableView& table() { return *table_; }
+  TokenView& tokens() { return *tokens_; }
+  Plot& lengths() { return *lengths_; }
+  PlotLink& link() { return by_length_; }
+  EconomyView& economy() { return *economy_; }
+  QComboBox& filter() { return *filter_; }
+  QString notice() const;  // empty: nothing is wrong
+  QString row_text() const;
+  void set_price(const runs::TokenPrice& price, runs::PadTo pad_to) { economy_->set_price(price, pad_to); }
+  bool can_save_lengths() const { return reader_.index() && !reader_.index()->lengths.empty(); }
+  void choose_lengths_file();
+  void save_lengths(const QString& file);
+  QByteArray save_layout() const;
+  void restore_layout(const QByteArray& state);
+
+ signals:
+  void setting_wanted(const QString& key);
+  void problem(const mw::Problem& problem);
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
+ private:
+  void build();
+  QWidget* bar();
+  QWidget* rows_side();
+  QWidget* token_side();
+  QWidget* empty_page();
+  void look_at_current();
+  void select_first();
+  void show_counts();
+  void show_state();
+  void show_results();
+  void fit_columns();
+  void show_detail();
+  void show_head();
+  void show_pointed();
+  QString summary_text() const;
+  const Problem* what_is_wrong() const;
+
+  Document& document_;
+  DataReader reader_;
+  DataRowsModel model_;
+  PlotLink by_length_;
+  bool asked_ = false, changed_ = true;
+  std::int64_t wanted_row_ = 0;  // stays chosen over an edit
+  QStackedWidget *stack_, *detail_stack_;
+  ElidedLabel *name_, *summary_;
+  QLabel *eta_, *notice_text_, *row_, *pointed_, *legend_, *bad_, *empty_title_, *empty_text_;
+  QProgressBar* progress_;
+  QPushButton *stop_, *again_, *save_, *fix_;
+  QFrame* notice_;
+  QWidget *rows_side_, *token_side_;
+  QSplitter *across_, *down_, *bottom_;
+  QComboBox* filter_;
+  QTableView* table_;
+  TokenView* tokens_;
+  Plot* lengths_;
+  EconomyView* economy_;
+};
+
+}  // namespace mw::ui

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/data/data_reader.h"
+
+namespace mw::ui {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kQuiet = 250ms;        // edits come in bursts
+constexpr auto kChunk = 40ms;         // rows are handed over about once a frame
+constexpr double kLeastShare = 0.02;  // read before the time left can be told
+
+Problem problem_of(const std::exception& error) {
+  if (const auto* known = dynamic_cast<const Error*>(&error)) return known->problem();
+  return {.id = "DATA", .message = error.what()};
+}
+
+}  // namespace
+
+DataReader::DataReader(QObject* parent)
+    : QObject(parent),
+      reading_([this](Question question, std::stop_token stop, const Newest<Question>::Quiet& quiet) {
+        if (question.pace == Pace::when_quiet && !quiet(kQuiet)) return;
+        read(question, stop);
+      }),
+      looking_([this](DetailQuestion q, const std::stop_token&, const Newest<DetailQuestion>::Quiet&) {
+        try {
+          details_.push({q.number, runs::detail_of(q.question, *q.tokenizer, q.row)}, Delivery::state);
+        } catch (const std::exception& error) {
+          details_.push({q.number, problem_of(error)}, Delivery::state);
+        }
+      }) {
+  connect(&file_, &FileWatch::changed, this, [this] {
+    if (asked_for_) start(Pace::when_quiet, false);
+  });
+}
+
+// data.path, else data.lengths.
+void DataReader::watch() {
+  try {
+    const auto rows = asked_for_->path("data.path");
+    file_.watch(rows.empty() ? asked_for_->path("data.lengths") : rows);
+  } catch (const Error&) {
+    file_.watch({});  // no path: reading says so
+  }
+}
+
+void DataReader::ask(const runs::Experiment& experiment) {
+  if (asked_for_ && same_data(*asked_for_, experiment)) return;
+  const bool first = !asked_for_;
+  asked_for_ = experiment;
+  watch();
+  start(first ? Pace::at_once : Pace::when_quiet, false);
+}
+
+void DataReader::read_again() {
+  if (asked_for_) start(Pace::at_once, true);
+}
+
+void DataReader::start(Pace pace, bool again) {
+  outdated_ = true;
+  reading_.ask({++asked_, *asked_for_, pace, again});
+  emit changed();
+}
+
+void DataReader::cancel() {
+  if (state_ != State::reading) return;
+  ++asked_;
+  reading_.cancel();
+  state_ = State::stopped;
+  emit changed();
+}
+
+void DataReader::read(const Question& question, const std::stop_token& stop) {
+  try {
+    const runs::DataQuestion data = runs::data_question(question.experiment);
+    if (!kept_.index || question.again || !kept_.question.same_rows(data)) {
+      kept_.index.reset();
+      kept_.index = index_of(question, data, stop);
+      kept_.question = data;
+    }
+    answers_.push({question.number, Done{data, kept_.index, runs::economy_of(*kept_.index, data)}}, Delivery::state);
+  } catch (const std::exception& error) {
+    if (!stop.stop_requested()) answers_.push({question.number, problem_of(error)}, Delivery::state);
+  }
+}
+
+std::shared_ptr<const runs::DataIndex> DataReader::index_of(const Question& question, const runs::DataQuestion& data,
+                                                            const std::stop_token& stop) {
+  if (data.source == runs::DataSource::rows && (data.tokenizer != kept_.tokenizer_path || question.again)) {
+    kept_.tokenizer = data::load_tokenizer(data.tokenizer);
+    kept_.tokenizer_path = data.tokenizer;
+  }
+  answers_.push({question.number, Began{data, kept_.tokenizer}}, Delivery::state);
+  std::vector<runs::DataRow> rows;
+  auto handed_over = std::chrono::steady_clock::now();
+  const auto hand_over = [&] {
+    if (!rows.empty()) answers_.push({question.number, std::move(rows)}, Delivery::state);
+    rows = {};
+    handed_over = std::chrono::steady_clock::now();
+  };
+  auto index = runs::index_data(
+      data, kept_.tokenizer.get(), stop,
+      [&](long done, long total) {
+        if (std::chrono::steady_clock::now() - handed_over < kChunk) return;
+        hand_over();
+        const double fraction = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0;
+        answers_.push({question.number, Progress{fraction}}, Delivery::telemetry);
+      },
+      [&](const runs::DataRow& row) { rows.push_back(row); });
+  hand_over();
+  return std::make_shared<const runs::DataIndex>(std::move(index));
+}
+
+void DataReader::look_at(const runs::DataRow& row) {
+  if (!tokenizer_) return;
+  looking_.ask({++detail_asked_, question_, tokenizer_, row});
+}
+
+void DataReader::drain() {
+  for (Answer& answer : answers_.drain().items)
+    if (answer.number == asked_) std::visit([this](auto& body) { take(std::move(body)); }, answer.body);
+  for (DetailAnswer& answer : details_.drain().items) {
+    if (answer.number != detail_asked_) continue;
+    detail_.reset();
+    detail_problem_.reset();
+    if (auto* detail = std::get_if<runs::DataDetail>(&answer.body))
+      detail_ = std::move(*detail);
+    else
+      detail_problem_ = std::get<Problem>(answer.body);
+    emit detail_changed();
+  }
+}
+
+void DataReader::take(Began began) {
+  state_ = State::reading;
+  outdated_ = false;
+  fraction_ = 0;
+  clock_.start();
+  question_ = std::move(began.question);
+  tokenizer_ = std::move(began.tokenizer);
+  rows_.clear();
+  index_.reset();
+  economy_.reset();
+  problem_.reset();
+  ++detail_asked_;  // an answer about a row of before is none
+  emit restarted();
+  emit changed();
+}
+
+void DataReader::take(std::vector<runs::DataRow> rows) {
+  rows_.insert(rows_.end(), rows.begin(), rows.end());
+  emit grew();
+}
+
+void DataReader::take(Progress progress) {
+  fraction_ = progress.fraction;
+  emit changed();
+}
+
+void DataReader::take(Done done) {
+  state_ = done.question.source == runs::DataSource::none ? State::idle : State::done;
+  outdated_ = false;
+  question_ = std::move(done.question);
+  index_ = std::move(done.index);
+  economy_ = done.economy;
+  problem_.reset();
+  fraction_ = 1;
+  emit changed();
+}
+
+void DataReader::take(Problem problem) {
+  state_ = State::failed;
+  outdated_ = false;
+  problem_ = std::move(problem);
+  rows_.clear();
+  index_.reset();
+  economy_.reset();
+  emit restarted();
+  emit changed();
+}
+
+std::optional<Seconds> DataReader::eta() const {
+  if (state_ != State::reading || fraction_ < kLeastShare) return std::nullopt;
+  return Seconds(static_cast<double>(clock_.elapsed()) * 1e-3 * (1 - fraction_) / fraction_);
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/data/file_watch.h"
+
+#include "core/base/files.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+namespace {
+constexpr int kBurstMs = 250;  // a file is written in many pieces
+}
+
+FileWatch::FileWatch(QObject* parent) : QObject(parent) {
+  due_.setSingleShot(true);
+  due_.setInterval(kBurstMs);
+  connect(&due_, &QTimer::timeout, this, &FileWatch::look);
+  connect(&watcher_, &QFileSystemWatcher::fileChanged, this, [this] { due_.start(); });
+  connect(&watcher_, &QFileSystemWatcher::directoryChanged, this, [this] { due_.start(); });
+}
+
+void FileWatch::watch(const std::filesystem::path& file) {
+  if (file == file_) return;
+  file_ = file;
+  if (const QStringList old = watcher_.files() + watcher_.directories(); !old.isEmpty()) watcher_.removePaths(old);
+  due_.stop();
+  seen_ = file_.empty() ? runs::FileStamp() : runs::stamp_of(file_);
+  follow();
+}
+
+// The folder tells of a file that is made or renamed into place, where the watch of the file itself has ended.
+void FileWatch::follow() {
+  if (file_.empty()) return;
+  if (const QString path = qpath(file_); is_there(file_) && !watcher_.files().contains(path)) watcher_.addPath(path);
+  if (const auto folder = file_.parent_path(); is_there(folder) && !watcher_.directories().contains(qpath(folder)))
+    watcher_.addPath(qpath(folder));
+}
+
+void FileWatch::look() {
+  follow();
+  const runs::FileStamp now = runs::stamp_of(file_);
+  if (now == seen_) return;
+  seen_ = now;
+  emit changed();
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/data/length_chart.h"
+
+#include <QCoreApplication>
+#include <QLocale>
+#include <algorithm>
+
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+constexpr int kMostBins = 64;
+constexpr int kFarBeyond = 3;  // a few rows so much longer than the others do not flatten the chart
+
+QString chart_words(const char* text) {
+  return QCoreApplication::translate("mw::ui::DataPage", text);
+}
+
+struct Bars {
+  std::array<data::LengthBins, 2> layers;  // those that fit, those that are longer
+  double sum(size_t layer) const {
+    const data::LengthBins& b = layers[layer];
+    std::int64_t all = b.beyond;
+    for (const std::int64_t rows : b.rows) all += rows;
+    return static_cast<double>(all);
+  }
+  double value(size_t layer, size_t bin) const { return static_cast<double>(layers[layer].rows[bin]); }
+  size_t bins() const { return layers[0].rows.size(); }
+  double width() const { return layers[0].width; }
+};
+
+// What is in sight at first: all, but for what is far from the rest.
+int upto(const data::LengthStats& stats, int max_len) {
+  const int usual = std::max(stats.p99, std::min(max_len, stats.longest));
+  int end = stats.longest > kFarBeyond * usual ? usual + usual / 2 : stats.longest;
+  if (max_len > end && max_len <= kFarBeyond * end) end = max_len + max_len / 25;
+  return end + 1;
+}
+
+PlotStack stack_of(std::shared_ptr<const Bars> bars, data::Overlong overlong) {
+  PlotStack stack;
+  stack.shape = Shape::bars;
+  stack.bar_width = bars->width();
+  stack.layers = {
+      {chart_words("fit"), theme().series(0)},
+      {overlong == data::Overlong::drop ? chart_words("too long, dropped") : chart_words("too long, truncated"),
+       theme().series(1)}};
+  stack.sample = [bars](double x0, double x1, int) {
+    Stack out;
+    out.values.resize(2);
+    for (size_t b = 0; b < bars->bins(); ++b) {
+      const double left = static_cast<double>(b) * bars->width();
+      if (left + bars->width() < x0 || left > x1) continue;
+      out.x.push_back(left);
+      for (const size_t layer : {0u, 1u}) out.values[layer].push_back(bars->value(layer, b));
+    }
+    return out;
+  };
+  stack.at = [bars](double x) {
+    const auto bin = std::min(bars->bins() - 1, static_cast<size_t>(std::max(0.0, x / bars->width())));
+    return std::vector<double>{bars->value(0, bin), bars->value(1, bin)};
+  };
+  stack.overall = [bars] { return std::vector<double>{bars->sum(0), bars->sum(1)}; };
+  stack.highest = [bars](double x0, double x1) {
+    double most = 0;
+    for (size_t b = 0; b < bars->bins(); ++b) {
+      const double left = static_cast<double>(b) * bars->width();
+      if (left + bars->width() >= x0 && left <= x1) most = std::max(most, bars->value(0, b) + bars->value(1, b));
+    }
+    return most;
+  };
+  return stack;
+}
+
+}  // namespace
+
+LengthChart length_chart(const runs::DataIndex& index, const runs::DataQuestion& question) {
+  LengthChart chart;
+  if (index.lengths.empty()) return chart;
+  const data::LengthStats stats = data::stats_of(index.lengths);
+  const int max_len = question.options.max_len, end = upto(stats, max_len);
+  const auto longer = index.lengths.upper_bound(max_len);
+  auto bars = std::make_shared<Bars>();
+  bars->layers[0] = data::bins_of({index.lengths.begin(), longer}, end, kMostBins);
+  bars->layers[1] = data::bins_of({longer, index.lengths.end()}, end, kMostBins);
+  chart.range = {0, bars->width() * static_cast<double>(bars->bins())};
+  QStringList words{chart_words("mean %1").arg(qs(number_text(stats.mean, stats.mean < 1000 ? 3 : 6))),
+                    chart_words("p50 %1").arg(grouped(stats.p50)), chart_words("p95 %1").arg(grouped(stats.p95)),
+                    chart_words("p99 %1").arg(grouped(stats.p99)), chart_words("max %1").arg(grouped(stats.longest))};
+  if (const auto beyond = bars->layers[0].beyond + bars->layers[1].beyond; beyond > 0)
+    words << chart_words("%1 beyond the chart").arg(grouped(beyond));
+  chart.caption = words.join(u" \u00B7 "_s);
+  chart.limits = {{chart_words("max_len"), static_cast<double>(max_len), theme().bad}};
+  chart.stack = stack_of(std::move(bars), question.options.overlong);
+  return chart;
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/data/rows_model.h"
+
+#include <QCoreApplication>
+#include <QLocale>
+#include <algorithm>
+#include <numeric>
+
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+using data::RowState;
+
+QString words(const char* text) {
+  return QCoreApplication::translate("mw::ui::DataPage", text);
+}
+
+bool matches(const runs::DataRow& row, RowFilter filter) {
+  if (filter == RowFilter::held_out) return row.used > 0 && row.split == data::Split::held_out;
+  return filter == RowFilter::all || static_cast<int>(filter) == static_cast<int>(row.state) + 1;
+}
+
+QString explained(const runs::DataRow& row) {
+  switch (row.state) {
+    case RowState::ok:
+      return row.split == data::Split::held_out ? words("Kept for evaluation, not trained on") : words("Trained on");
+    case RowState::truncated:
+      return words("Longer than data.max_len: the first %1 of %2 tokens are used")
+          .arg(grouped(row.used), grouped(row.tokens));
+    case RowState::too_long:
+      return words("Longer than data.max_len: dropped");
+    case RowState::no_loss:
+      return words("Nothing to learn: no token that would be used carries loss; dropped");
+    case RowState::bad:
+      return words("Cannot be read: choose it to see why");
+  }
+  return {};
+}
+
+QColor ink(RowState state) {
+  switch (state) {
+    case RowState::bad:
+      return theme().bad;
+    case RowState::ok:
+      return theme().text;
+    default:
+      return theme().warn;
+  }
+}
+
+}  // namespace
+
+QString filter_text(RowFilter filter) {
+  switch (filter) {
+    case RowFilter::all:
+      return words("All");
+    case RowFilter::ok:
+      return words("OK");
+    case RowFilter::truncated:
+      return words("Truncated");
+    case RowFilter::too_long:
+      return words("Too Long");
+    case RowFilter::no_loss:
+      return words("No Loss");
+    case RowFilter::bad:
+      return words("Bad");
+    case RowFilter::held_out:
+      return words("Held Out");
+  }
+  return {};
+}
+
+QString state_text(const runs::DataRow& row) {
+  const bool held_out = row.used > 0 && row.split == data::Split::held_out;
+  switch (row.state) {
+    case RowState::ok:
+      return held_out ? words("ok, held out") : words("ok");
+    case RowState::truncated:
+      return held_out ? words("truncated, held out") : words("truncated");
+    case RowState::too_long:
+      return words("long, dropped");
+    case RowState::no_loss:
+      return words("no loss, dropped");
+    case RowState::bad:
+      return words("bad");
+  }
+  return {};
+}
+
+QString place_text(const runs::DataRow& row) {
+  if (row.row < 0) return words("Line %1").arg(grouped(row.place.line));
+  return words("Row %1, line %2").arg(grouped(row.row + 1), grouped(row.place.line));
+}
+
+DataRowsModel::DataRowsModel(const std::vector<runs::DataRow>& rows, QObject* parent)
+    : QAbstractTableModel(parent), rows_(rows) {}
+
+void DataRowsModel::restart() {
+  beginResetModel();
+  order_.clear();
+  counts_ = {};
+  seen_ = 0;
+  endResetModel();
+  grow();
+}
+
+void DataRowsModel::grow() {
+  std::vector<std::uint32_t> more;
+  for (; seen_ < rows_.size(); ++seen_) {
+    for (int f = 0; f < kRowFilters; ++f)
+      counts_[static_cast<size_t>(f)] += matches(rows_[seen_], static_cast<RowFilter>(f));
+    if (matches(rows_[seen_], filter_)) more.push_back(static_cast<std::uint32_t>(seen_));
+  }
+  if (more.empty()) return;
+  if (sorted_by_ != number || direction_ != Qt::AscendingOrder) {
+    arrange();
+    return;
+  }
+  beginInsertRows({}, rowCount(), rowCount() + static_cast<int>(more.size()) - 1);
+  order_.insert(order_.end(), more.begin(), more.end());
+  endInsertRows();
+}
+
+void DataRowsModel::set_filter(RowFilter filter) {
+  if (filter == filter_) return;
+  filter_ = filter;
+  arrange();
+}
+
+void DataRowsModel::sort(int column, Qt::SortOrder order) {
+  sorted_by_ = column < 0 ? int{number} : column;
+  direction_ = order;
+  arrange();
+}
+
+void DataRowsModel::arrange() {
+  beginResetModel();
+  order_.clear();
+  for (size_t i = 0; i < seen_; ++i)
+    if (matches(rows_[i], filter_)) order_.push_back(static_cast<std::uint32_t>(i));
+  const auto key = [this](std::uint32_t i) -> std::int64_t {
+    const runs::DataRow& r = rows_[i];
+    return sorted_by_ == tokens ? r.tokens : sorted_by_ == loss ? r.loss_tokens : static_cast<std::int64_t>(r.state);
+  };
+  if (sorted_by_ != number)
+    std::stable_sort(order_.begin(), order_.end(), [&](auto a, auto b) {
+      return direction_ == Qt::AscendingOrder ? key(a) < key(b) : key(b) < key(a);
+    });
+  else if (direction_ == Qt::DescendingOrder)
+    std::reverse(order_.begin(), order_.end());
+  endResetModel();
+}
+
+int DataRowsModel::find(std::int64_t row) const {
+  for (size_t i = 0; i < order_.size(); ++i)
+    if (rows_[order_[i]].row == row) return static_cast<int>(i);
+  return -1;
+}
+
+int DataRowsModel::rowCount(const QModelIndex& parent) const {
+  return parent.isValid() ? 0 : static_cast<int>(order_.size());
+}
+
+int DataRowsModel::columnCount(const QModelIndex& parent) const {
+  return parent.isValid() ? 0 : columns;
+}
+
+QVariant DataRowsModel::data(const QModelIndex& index, int role) const {
+  if (!index.isValid()) return {};
+  const runs::DataRow& r = row(index.row());
+  const bool read = r.state != RowState::bad;
+  switch (role) {
+    case Qt::DisplayRole:
+      if (index.column() == number)
+        return r.row >= 0 ? grouped(r.row + 1) : words("line %1").arg(grouped(r.place.line));
+      if (index.column() == state) return state_text(r);
+      if (!read) return {};
+      return grouped(index.column() == tokens ? r.tokens : r.loss_tokens);
+    case Qt::ToolTipRole:
+      return QString(place_text(r) + u"\n"_s + explained(r));
+    case Qt::ForegroundRole:
+      if (index.column() == number) return theme().muted;
+      return index.column() == state ? ink(r.state) : r.used > 0 ? theme().text : theme().muted;
+    case Qt::TextAlignmentRole:
+      return static_cast<int>((index.column() == state ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
+  }
+  return {};
+}
+
+QVariant DataRowsModel::headerData(int section, Qt::Orientation orientation, int role) const {
+  if (orientation != Qt::Horizontal) return {};
+  if (role == Qt::TextAlignmentRole)  // at the right stands the mark of the order
+    return static_cast<int>((section == state ? Qt::AlignLeft : Qt::AlignHCenter) | Qt::AlignVCenter);
+  const bool tip = role == Qt::ToolTipRole;
+  if (role != Qt::DisplayRole && !tip) return {};
+  switch (section) {
+    case number:
+      return tip ? words("In the order of the file") : words("Row");
+    case state:
+      return tip ? words("What training does with the row") : words("State");
+    case tokens:
+      return tip ? words("Tokens of the whole row, beginning and end markers included") : words("Tokens");
+    case loss:
+      return tip ? words("Tokens that carry loss") : words("Loss");
+  }
+  return {};
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/design/alternatives.h"
+
+#include <QComboBox>
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QShortcut>
+#include <QTabWidget>
+#include <QTableView>
+#include <algorithm>
+#include <cmath>
+
+#include "ui/theme/elided_label.h"
+#include "ui/theme/icons.h"
+#include "ui/theme/tables.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+constexpr int kMostSaid = 220;    // pixels, beside the tabs
+constexpr int kMostDevices = 64;  // of the other targets that are searched too
+
+// Every listed target but this machine, up to a size that somebody rents by the hour.
+std::vector<std::string> other_targets(const hardware::Catalogue& catalogue) {
+  std::vector<std::string> out;
+  for (const std::string& id : catalogue.target_ids())
+    if (const hardware::Target t = catalogue.target(id);
+        t.chip.vendor != hardware::Vendor::cpu && t.devices() <= kMostDevices)
+      out.push_back(id);
+  return out;
+}
+
+}  // namespace
+
+Alternatives::Alternatives(Document& document, Pricer::Folders hardware, QWidget* parent)
+    : QWidget(parent),
+      document_(document),
+      worker_(
+          [this, folders = std::move(hardware)](const Question& question, const std::stop_token& stop,
+                                                const Newest<Question>::Quiet&) { work(question, folders, stop); }) {
+  build();
+  connect(search_, &QPushButton::clicked, this, [this] { searching_ ? cancel() : search(); });
+  connect(by_, &QComboBox::activated, this, &Alternatives::search);
+  connect(where_, &QComboBox::activated, this, &Alternatives::search);
+  connect(apply_, &QPushButton::clicked, this, [this] {
+    if (table_->currentIndex().isValid()) apply(sorted_.mapToSource(table_->currentIndex()).row());
+  });
+  connect(table_, &QTableView::activated, this,
+          [this](const QModelIndex& at) { apply(sorted_.mapToSource(at).row()); });
+  connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this, &Alternatives::show_state);
+  connect(&document_, &Document::changed, this, &Alternatives::document_changed);
+  connect(&document_, &Document::replaced, this, &Alternatives::clear);
+}
+
+// On the worker's thread.
+void Alternatives::work(const Question& question, const Pricer::Folders& folders, const std::stop_token& stop) {
+  const auto say = [&](Answer answer) {
+    answer.question = question.number;
+    answers_.push(std::move(answer), Delivery::state);
+  };
+  try {
+    const auto catalogue = hardware::Catalogue::load(folders.hardware, folders.own_hardware);
+    plan::SearchOptions options{.by = question.by};
+    int last = -1;
+    options.progress = [&](std::int64_t done, std::int64_t total) {
+      const int percent = static_cast<int>(100 * done / std::max<std::int64_t>(1, total));
+      if (percent == last) return;
+      last = percent;
+      say({.percent = percent});
+    };
+    const auto targets = question.where == Where::everywhere ? other_targets(catalogue) : std::vector<std::string>();
+    auto found = runs::search_experiment(question.experiment, targets, catalogue, options, stop);
+    say({.percent = 100, .found = std::make_shared<runs::Searched>(std::move(found))});
+  } catch (const Error& error) {
+    if (error.kind() != Error::Kind::cancelled) say({.problem = error.problem()});
+  } catch (const std::exception& error) {
+    say({.problem = Problem{.id = "SEARCH", .message = error.what()}});
+  }
+}
+
+void Alternatives::build() {
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(3);
+  auto* row = new QHBoxLayout;
+  row->setContentsMargins(8, 4, 8, 0);
+  row->setSpacing(6);
+  search_ = new QPushButton(icon(Glyph::search), tr("Search"), this);
+  by_ = new QComboBox(this);
+  by_->addItems({tr("by time"), tr("by cost"), tr("by memory")});
+  by_->setAccessibleName(tr("Rank plans by"));
+  where_ = new QComboBox(this);
+  where_->addItems({tr("this target"), tr("every target")});
+  where_->setAccessibleName(tr("Targets searched"));
+  where_->setItemData(1, tr("All of the catalogue with up to %1 devices").arg(kMostDevices), Qt::ToolTipRole);
+  said_ = new ElidedLabel(Qt::ElideRight, this, kMostSaid);
+  said_->setProperty("muted", true);
+  said_->setContentsMargins(0, 0, 8, 0);
+  progress_ = new QProgressBar(this);
+  progress_->setMaximumHeight(8);
+  progress_->setTextVisible(false);
+  progress_->hide();
+  apply_ = new QPushButton(tr("Apply"), this);
+  apply_->setToolTip(tr("Set mesh, batch, remat and loss chunk of the experiment as in the chosen row (Enter)"));
+  apply_->setEnabled(false);
+  for (QWidget* w : {static_cast<QWidget*>(search_), static_cast<QWidget*>(by_), static_cast<QWidget*>(where_)})
+    row->addWidget(w);
+  row->addWidget(progress_, 1);
+  row->addStretch();
+  row->addWidget(apply_);
+  column->addLayout(row);
+  sorted_.setSourceModel(&model_);
+  sorted_.setSortRole(CandidatesModel::value_role);
+  table_ = new QTableView;
+  set_up_table(*table_, sorted_, tr("Alternative plans"));
+  table_->setSelectionMode(QAbstractItemView::SingleSelection);
+  chart_ = new Plot({.title = tr("Step time"),
+                     .unit = tr("by memory of a device"),
+                     .quantity = Quantity::seconds,
+                     .empty = tr("Search, and every plan that fits is a point here"),
+                     .from_zero = true},
+                    by_memory_);
+  by_memory_.set_x(tr("memory"), Quantity::bytes);
+  tabs_ = new QTabWidget(this);
+  tabs_->setDocumentMode(true);
+  tabs_->setAccessibleName(tr("Alternatives as table or chart"));
+  tabs_->addTab(table_, tr("Alternatives"));
+  tabs_->addTab(chart_, tr("Time Against Memory"));
+  tabs_->setCornerWidget(said_);
+  column->addWidget(tabs_, 1);
+}
+
+void Alternatives::set_searching(bool on) {
+  searching_ = on;
+  search_->setText(on ? tr("Stop") : tr("Search"));
+  search_->setIcon(icon(on ? Glyph::stop : Glyph::search));
+  progress_->setVisible(on);
+}
+
+void Alternatives::search() {
+  searched_ = document_.experiment();
+  set_searching(true);
+  progress_->setValue(0);
+  worker_.ask({++asked_, searched_, where_->currentIndex() == 1 ? Where::everywhere : Where::here,
+               static_cast<plan::RankBy>(by_->currentIndex())});
+}
+
+void Alternatives::cancel() {
+  ++asked_;
+  worker_.cancel();
+  set_searching(false);
+}
+
+// A search of an earlier state is cancelled: its plans could not be applied.
+void Alternatives::document_changed() {
+  if (searching_ && !(document_.experiment() == searched_)) cancel();
+  const bool outdated =
+      found_ && std::find(found_for_.begin(), found_for_.end(), document_.experiment()) == found_for_.end();
+  if (outdated == outdated_) return;
+  outdated_ = outdated;
+  show_state();
+}
+
+void Alternatives::clear() {
+  if (searching_) cancel();
+  found_.reset();
+  found_for_.clear();
+  outdated_ = false;
+  model_.show(nullptr);
+  show_state();
+}
+
+void Alternatives::show_state() {
+  table_->setEnabled(!outdated_);
+  draw();
+  apply_->setEnabled(found_ && !outdated_ && table_->currentIndex().isValid());
+  said_->setText(outdated_ ? tr("Outdated: search again")
+                 : found_  ? tr("%1 of %2 fit").arg(found_->result.candidates.size()).arg(found_->result.evaluated)
+                           : QString());
+  said_->setToolTip(outdated_ ? tr("The experiment has changed since these plans were searched. Undo the change, or "
+                                   "search again, to apply one of them.")
+                    : found_  ? tr("%1 plans predicted in %2")
+                                   .arg(found_->result.evaluated)
+                                   .arg(qs(to_text(Seconds(found_->result.seconds))))
+                             : QString());
+}
+
+QString Alternatives::status() const {
+  return said_->text();
+}
+
+void Alternatives::set_searchable(bool on) {
+  if (!on && searching_) cancel();
+  for (QWidget* w : {static_cast<QWidget*>(search_), static_cast<QWidget*>(by_), static_cast<QWidget*>(where_)})
+    w->setEnabled(on);
+  search_->setToolTip(on ? tr("Every legal mesh, micro-batch, remat and loss chunk that fits, ranked (predicted)")
+                         : tr("Plans are searched for other targets: this machine's speed is measured, not predicted"));
+}
+
+void Alternatives::drain() {
+  for (const Answer& answer : answers_.drain().items)
+    if (answer.question == asked_) take(answer);
+}
+
+void Alternatives::take(const Answer& answer) {
+  progress_->setValue(answer.percent);
+  if (answer.problem) {
+    set_searching(false);
+    said_->setText(qs(answer.problem->message));
+    said_->setToolTip({});
+    emit problem(*answer.problem);
+  }
+  if (!answer.found) return;
+  set_searching(false);
+  found_ = answer.found;
+  found_for_ = {searched_};
+  outdated_ = false;
+  show_found();
+}
+
+void Alternatives::show_found() {
+  model_.show(found_);
+  show_state();
+  table_->setSortingEnabled(true);
+  table_->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
+  sorted_.sort(-1);
+  const QAbstractItemView& view = *table_;
+  for (int c = 0; c < CandidatesModel::columns; ++c) {
+    table_->setColumnHidden(c, !model_.column_used(c));
+    table_->setColumnWidth(c, std::max(view.sizeHintForColumn(c), table_->horizontalHeader()->sectionSizeHint(c)) + 4);
+  }
+}
+
+// Points only: a gap after each, so that no line joins them.
+void Alternatives::draw() {
+  if (!found_) return chart_->set_lines({});
+  auto front = std::make_shared<runs::Series>(), others = std::make_shared<runs::Series>();
+  std::vector<const plan::Candidate*> by_memory;
+  for (const plan::Candidate& c : found_->result.candidates) by_memory.push_back(&c);
+  std::stable_sort(by_memory.begin(), by_memory.end(), [](const auto* a, const auto* b) { return a->peak < b->peak; });
+  for (const plan::Candidate* c : by_memory) {
+    runs::Series& line = c->pareto ? *front : *others;
+    const auto x = static_cast<double>(c->peak.value);
+    line.append(x, c->seconds);
+    line.append(x, std::nan(""));
+  }
+  if (by_memory.empty()) return;
+  by_memory_.set_data({0, static_cast<double>(by_memory.back()->peak.value) * 1.05});
+  chart_->set_lines({{.name = tr("plans"),
+                      .color = outdated_ ? theme().faint : theme().muted,
+                      .raw = others,
+                      .origin = Origin::predicted,
+                      .marks = Marks::points},
+                     {.name = tr("Pareto front"),
+                      .color = outdated_ ? theme().faint : theme().accent,
+                      .raw = front,
+                      .origin = Origin::predicted,
+                      .marks = Marks::squares}});
+}
+
+void Alternatives::restyle() {
+  draw();
+}
+
+// Every key the search varies is set, whatever the document says by now.
+void Alternatives::apply(int row) {
+  if (!found_ || outdated_) return;
+  const plan::PlanChoice to = model_.candidate(row).choice;
+  plan::PlanChoice from = plan::choice_of(found_->request);
+  from.target = document_.experiment().string("target.id");
+  from.batch = from.accumulation = 0;
+  from.loss_chunk = -1;
+  from.remat = to.remat == model::Remat::none ? model::Remat::layer : model::Remat::none;
+  from.mesh.axes.clear();
+  for (const auto& [axis, size] : document_.experiment().mesh())
+    if (!to.mesh.has(axis)) from.mesh.axes.push_back({axis, static_cast<int>(size)});
+  const lint::Fix fix{.label = plan::to_text(to, found_->request.work), .edits = runs::edits_to(*found_, from, to)};
+  runs::Experiment next = document_.experiment();
+  runs::apply(next, fix);
+  found_for_.push_back(next);
+  document_.replace(std::move(next), tr("choice of %1").arg(qs(fix.label)));
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// All plans of the document that fit: searched on a worker, as a table and as memory against time; one can be applied.
+// They belong to the document as it was searched, and to what applying one of them makes of it: while it says anything
+// else they are greyed and cannot be applied, and when it is replaced by another one they go.
+#pragma once
+#include <QSortFilterProxyModel>
+#include <QWidget>
+#include <memory>
+
+#include "core/base/latest_task_worker.h"
+#include "core/base/mailbox.h"
+#include "core/planning/diagnostics.h"
+#include "ui/pages/design/candidates_model.h"
+#include "ui/plot/plot.h"
+#include "ui/session/document.h"
+#include "ui/session/pricer.h"
+
+class QComboBox;
+class QLabel;
+class QProgressBar;
+class QPushButton;
+class QTableView;
+class QTabWidget;
+
+namespace mw::ui {
+
+class Alternatives : public QWidget {
+  Q_OBJECT
+ public:
+  Alternatives(Document& document, Pricer::Folders hardware, QWidget* parent = nullptr);
+  void search();  // the document as it is now
+  void cancel();
+  void clear();                  // what was found holds no longer
+  void set_searchable(bool on);  // off: the target is this machine, which is measured rather than planned
+  void drain();                  // what the worker said
+  void restyle();
+  bool searching() const { return searching_; }
+  bool outdated() const { return outdated_; }  // found for another state of the document
+  CandidatesModel& model() { return model_; }
+  QTableView& table() { return *table_; }
+  QPushButton& search_button() { return *search_; }
+  QTabWidget& tabs() { return *tabs_; }
+  QPushButton& apply_button() { return *apply_; }
+  QString status() const;  // "12 of 300 fit", or why the plans cannot be applied
+  void apply(int row);     // of the model, as one undo step; nothing where they are outdated
+
+ signals:
+  void problem(const mw::Problem& problem);
+
+ private:
+  enum class Where { here, everywhere };  // the document's target; every listed one
+  struct Question {
+    std::uint64_t number = 0;
+    runs::Experiment experiment;
+    Where where = Where::here;
+    plan::RankBy by = plan::RankBy::time;
+  };
+  struct Answer {
+    std::uint64_t question = 0;
+    int percent = 0;
+    std::shared_ptr<const runs::Searched> found{};
+    std::optional<Problem> problem{};
+  };
+  void work(const Question& question, const Pricer::Folders& folders, const std::stop_token& stop);
+  void build();
+  void take(const Answer& answer);
+  void show_found();
+  void document_changed();
+  void show_state();
+  void draw();
+  void set_searching(bool on);
+  Document& document_;
+  std::shared_ptr<const runs::Searched> found_;
+  runs::Experiment searched_;                // the newest question is about it
+  std::vector<runs::Experiment> found_for_;  // found_ holds for these: what was searched, and what apply() made of it
+  bool searching_ = false, outdated_ = false;
+  CandidatesModel model_;
+  QSortFilterProxyModel sorted_;
+  PlotLink by_memory_;
+  QTabWidget* tabs_;
+  QTableView* table_;
+  Plot* chart_;
+  QComboBox *by_, *where_;
+  QPushButton *search_, *apply_;
+  QLabel* said_;
+  QProgressBar* progress_;
+  std::uint64_t asked_ = 0;
+  Mailbox<Answer> answers_;
+  Newest<Question> worker_;  // last: its thread ends first
+};
+
+}  // namespace mw::ui

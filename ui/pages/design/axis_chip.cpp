@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/design/axis_chip.h"
+
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QPainter>
+
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+
+AxisChip::AxisChip(QWidget* canvas, Editing editing) : QAbstractButton(canvas), editing_(editing) {
+  setFocusPolicy(Qt::StrongFocus);
+  if (editing_ == Editing::allowed) setCursor(Qt::OpenHandCursor);
+  setAttribute(Qt::WA_Hover);
+}
+
+void AxisChip::show_axis(const QString& axis, int size, const QString& place, const QColor& color) {
+  const QString said = axis % u' ' % QString::number(size);
+  if (axis == axis_ && color == color_ && said == text() && place == place_) return;
+  axis_ = axis;
+  color_ = color;
+  place_ = place;
+  setText(said);
+  setAccessibleName(tr("Mesh axis %1, %2 devices").arg(axis).arg(size));
+  update();
+  if (editing_ == Editing::none) {
+    setAccessibleDescription(place);
+    setToolTip(place);
+    return;
+  }
+  const QString how =
+      tr("Up and Down change its size, Space picks it up for a side or a dimension, Enter keeps, "
+         "Escape takes back");
+  setAccessibleDescription(place % u". "_s % how);
+  setToolTip(place % u'\n' %
+             tr("Drag: along the row for its size, onto a side of the grid, onto a dimension of the "
+                "tensor. Wheel and arrow keys: its size. Space: pick up."));
+}
+
+void AxisChip::show_state(bool previewed, bool refused) {
+  if (previewed == previewed_ && refused == refused_) return;
+  previewed_ = previewed;
+  refused_ = refused;
+  update();
+}
+
+QSize AxisChip::sizeHint() const {
+  const QFontMetrics metrics(font());
+  return {metrics.horizontalAdvance(text()) + 34, metrics.height() + 10};
+}
+
+void AxisChip::paintEvent(QPaintEvent*) {
+  const Theme& t = theme();
+  QPainter p(this);
+  p.setRenderHint(QPainter::Antialiasing);
+  const QRectF box = QRectF(rect()).adjusted(1, 1, -1, -1);
+  const QColor edge = refused_ ? t.bad : hasFocus() ? t.accent : previewed_ ? color_ : t.line;
+  p.setPen(QPen(edge, hasFocus() || refused_ || previewed_ ? 2 : 1, previewed_ ? Qt::DashLine : Qt::SolidLine));
+  p.setBrush(underMouse() || isDown() ? t.hover : t.panel);
+  p.drawRoundedRect(box, box.height() / 2, box.height() / 2);
+  p.setPen(Qt::NoPen);
+  p.setBrush(color_);
+  p.drawEllipse(QPointF(box.left() + 13, box.center().y()), 4.5, 4.5);
+  p.setPen(refused_ ? t.bad : t.text);
+  p.drawText(box.adjusted(22, 0, -8, 0), Qt::AlignVCenter | Qt::AlignLeft, text());
+}
+
+void AxisChip::mousePressEvent(QMouseEvent* event) {
+  if (event->button() != Qt::LeftButton) return;
+  setFocus(Qt::MouseFocusReason);
+  if (editing_ == Editing::none) return;
+  held_ = true;
+  setCursor(Qt::ClosedHandCursor);
+  emit grabbed(mapToParent(event->position().toPoint()));
+}
+
+void AxisChip::mouseMoveEvent(QMouseEvent* event) {
+  if (held_) emit dragged(mapToParent(event->position().toPoint()));
+}
+
+void AxisChip::mouseReleaseEvent(QMouseEvent* event) {
+  if (event->button() != Qt::LeftButton || !held_) return;
+  held_ = false;
+  setCursor(Qt::OpenHandCursor);
+  emit let_go();
+}
+
+void AxisChip::wheelEvent(QWheelEvent* event) {
+  if (editing_ == Editing::none) return event->ignore();
+  const int by = event->angleDelta().y();
+  if (by != 0) emit wheeled(by > 0 ? 1 : -1);
+  event->accept();
+}
+
+void AxisChip::keyPressEvent(QKeyEvent* event) {
+  if (editing_ == Editing::none) return QAbstractButton::keyPressEvent(event);
+  switch (event->key()) {
+    case Qt::Key_Up:
+    case Qt::Key_Plus:
+    case Qt::Key_Equal:
+      return emit stepped(1);
+    case Qt::Key_Down:
+    case Qt::Key_Minus:
+      return emit stepped(-1);
+    case Qt::Key_Left:
+      return emit carried(-1);
+    case Qt::Key_Right:
+      return emit carried(1);
+    case Qt::Key_Space:
+      return emit picked();
+    case Qt::Key_Return:
+    case Qt::Key_Enter:
+      return emit confirmed();
+    case Qt::Key_Escape:
+      held_ = false;
+      return emit cancelled();
+    case Qt::Key_Delete:
+    case Qt::Key_Backspace:
+      return emit removed();
+    default:
+      QAbstractButton::keyPressEvent(event);
+  }
+}
+
+void AxisChip::enterEvent(QEnterEvent* event) {
+  QAbstractButton::enterEvent(event);
+  emit attention_changed();
+}
+
+void AxisChip::leaveEvent(QEvent* event) {
+  QAbstractButton::leaveEvent(event);
+  emit attention_changed();
+}
+
+void AxisChip::focusInEvent(QFocusEvent* event) {
+  QAbstractButton::focusInEvent(event);
+  emit attention_changed();
+}
+
+void AxisChip::focusOutEvent(QFocusEvent* event) {
+  if (!held_) emit left();
+  QAbstractButton::focusOutEvent(event);
+  emit attention_changed();
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/design/calibrate_dialog.h"
+
+#include <QFileDialog>
+#include <QHeaderView>
+#include <QLabel>
+#include <QMenu>
+#include <QPlainTextEdit>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QTableView>
+#include <QToolButton>
+#include <algorithm>
+#include <cmath>
+
+#include "ui/theme/elided_label.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+
+CalibrateDialog::CalibrateDialog(Calibrator& calibrator, std::filesystem::path runs_folder, QWidget* parent)
+    : QDialog(parent), calibrator_(calibrator), runs_folder_(std::move(runs_folder)) {
+  setWindowTitle(tr("Calibrate the Plan"));
+  setObjectName(u"calibrate"_s);
+  build();
+  wire();
+  resize(1040, 660);
+}
+
+void CalibrateDialog::wire() {
+  connect(add_files_, &QPushButton::clicked, this, &CalibrateDialog::choose_files);
+  connect(clear_, &QPushButton::clicked, this, &CalibrateDialog::clear);
+  connect(add_runs_->menu(), &QMenu::aboutToShow, this, [this] { fill_runs(add_runs_->menu()); });
+  for (QToolButton* name : names_)
+    connect(name, &QToolButton::clicked, this, [this, name] {
+      if (std::none_of(names_.begin(), names_.end(), [](const QToolButton* b) { return b->isChecked(); }))
+        name->setChecked(true);
+      ask();
+    });
+  connect(accept_, &QPushButton::clicked, this, [this] {
+    bool failed = false;
+    const auto watch = connect(&calibrator_, &Calibrator::problem, this, [&] { failed = true; });
+    calibrator_.accept();
+    disconnect(watch);
+    if (failed) return;
+    clear();
+    accept();
+  });
+  connect(cancel_, &QPushButton::clicked, this, &CalibrateDialog::reject);
+  connect(remove_, &QPushButton::clicked, &calibrator_, &Calibrator::remove);
+  connect(undo_, &QPushButton::clicked, &calibrator_, &Calibrator::undo);
+  connect(&calibrator_, &Calibrator::changed, this, &CalibrateDialog::show_answer);
+  connect(&calibrator_, &Calibrator::problem, this, [this](const Problem& problem) { say({qs(to_text(problem))}); });
+  connect(&calibrator_, &Calibrator::accepted_changed, this, [this] {
+    show_in_force();
+    if (isVisible()) ask();  // now is another now
+  });
+}
+
+void CalibrateDialog::showEvent(QShowEvent* event) {
+  QDialog::showEvent(event);
+  show_in_force();
+  show_sources();
+  show_answer();
+  add_files_->setFocus();
+}
+
+void CalibrateDialog::reject() {
+  clear();
+  QDialog::reject();
+}
+
+void CalibrateDialog::choose_files() {
+  auto* dialog = new QFileDialog(this, tr("Add Measurements"), QString(), tr("Measurements (*.json)"));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setFileMode(QFileDialog::ExistingFiles);
+  connect(dialog, &QFileDialog::filesSelected, this, [this](const QStringList& chosen) {
+    std::vector<std::filesystem::path> files;
+    for (const QString& file : chosen) files.push_back(fspath(file));
+    add_files(files);
+  });
+  dialog->open();
+}
+
+// Newest runs first; one that is chosen already is taken out again.
+void CalibrateDialog::fill_runs(QMenu* menu) {
+  constexpr size_t kMost = 30;
+  menu->clear();
+  try {
+    std::vector<runs::RunRow> all = runs::measured_runs(runs_folder_);
+    all.resize(std::min(all.size(), kMost));
+    for (const runs::RunRow& r : all) {
+      QAction* a = menu->addAction(tr("%1  %2, %3 steps").arg(qs(r.id), qs(r.name)).arg(r.steps_done));
+      a->setCheckable(true);
+      a->setChecked(std::find(question_.runs.begin(), question_.runs.end(), r.id) != question_.runs.end());
+      connect(a, &QAction::triggered, this, [this, id = r.id](bool on) {
+        if (on) return add_run(id);
+        std::erase(question_.runs, id);
+        ask();
+      });
+    }
+  } catch (const Error& error) {
+    menu->addAction(qs(error.problem().message))->setEnabled(false);
+  }
+  if (menu->isEmpty()) menu->addAction(tr("No finished training run yet"))->setEnabled(false);
+}
+
+void CalibrateDialog::add_files(const std::vector<std::filesystem::path>& files) {
+  for (const auto& file : files)
+    if (std::find(question_.files.begin(), question_.files.end(), file) == question_.files.end())
+      question_.files.push_back(file);
+  ask();
+}
+
+void CalibrateDialog::add_run(const runs::RunId& run) {
+  question_.runs.push_back(run);
+  ask();
+}
+
+void CalibrateDialog::clear() {
+  question_.files.clear();
+  question_.runs.clear();
+  ask();
+}
+
+void CalibrateDialog::ask() {
+  show_sources();
+  if (question_.files.empty() && question_.runs.empty()) return calibrator_.cancel();
+  question_.runs_folder = runs_folder_;
+  question_.names.clear();
+  for (const QToolButton* name : names_)
+    if (name->isChecked()) question_.names.push_back(ss(name->text()));
+  calibrator_.ask(question_);
+}
+
+void CalibrateDialog::show_sources() {
+  QStringList all;
+  for (const auto& file : question_.files) all << qpath(file.filename());
+  for (const runs::RunId& run : question_.runs) all << qs(run);
+  const bool any = !all.isEmpty();
+  const QString text =
+      any ? all.join(u", "_s) : tr("Rows as in resources/hardware/measurements.json, or finished runs of this machine");
+  sources_->setText(text);
+  clear_->setEnabled(any);
+}
+
+void CalibrateDialog::show_in_force() {
+  const QString now = qs(calibrator_.in_force());
+  in_force_->setText(now.isEmpty() ? tr("In force: the defaults, nothing calibrated") : tr("In force: %1").arg(now));
+  remove_->setEnabled(calibrator_.has_own());
+  undo_->setEnabled(calibrator_.can_undo());
+}
+
+void CalibrateDialog::show_answer() {
+  const CalibratedPtr& answer = calibrator_.answer();
+  progress_->setVisible(calibrator_.busy());
+  progress_->setValue(calibrator_.percent());
+  const bool proposed = answer && answer->proposal;
+  accept_->setEnabled(proposed && calibrator_.can_keep());
+  if (calibrator_.busy()) return;  // what was there stays until the next answer
+  rows_.show(answer);
+  efficiencies_.show(answer);
+  for (QTableView* t : {rows_table_, efficiencies_table_}) t->resizeColumnsToContents();
+  verdict_->setText(proposed ? qs(runs::verdict_text(*answer->proposal))
+                    : answer ? tr("Nothing to fit")
+                             : tr("Nothing is fitted until rows are given, and nothing written until accepted."));
+  QStringList notes;
+  if (answer) {
+    for (const Problem& p : answer->problems) notes << tr("left out: %1").arg(qs(to_text(p)));
+    if (proposed)
+      for (const Problem& p : answer->proposal->notes) notes << qs(to_string(p.severity) + ": " + to_text(p));
+  }
+  say(notes);
+  draw();
+}
+
+// As high as its lines, up to four of them.
+void CalibrateDialog::say(const QStringList& notes) {
+  notes_->setPlainText(notes.join(u'\n'));
+  notes_->setFixedHeight(
+      notes_->fontMetrics().lineSpacing() * static_cast<int>(std::clamp<qsizetype>(notes.size(), 1, 4)) + 12);
+  notes_->setVisible(!notes.isEmpty());
+}
+
+QString CalibrateDialog::verdict() const {
+  return verdict_->text();
+}
+
+QString CalibrateDialog::notes() const {
+  return notes_->toPlainText();
+}
+
+// Points on the line are predicted exactly. A gap before each, so that no line joins them.
+void CalibrateDialog::draw() {
+  const CalibratedPtr& answer = calibrator_.answer();
+  std::vector<const plan::ProposedRow*> rows;
+  if (answer && answer->proposal)
+    for (const plan::ProposedRow& r : answer->proposal->rows)
+      if (r.measured_s > 0) rows.push_back(&r);
+  if (rows.empty()) return chart_->set_lines({});
+  std::sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) { return a->measured_s < b->measured_s; });
+  const double longest = rows.back()->measured_s * 1.1;
+  auto exact = std::make_shared<runs::Series>(), now = std::make_shared<runs::Series>(),
+       held_out = std::make_shared<runs::Series>();
+  exact->append(0, 0);
+  exact->append(longest, longest);
+  for (const plan::ProposedRow* r : rows) {
+    const auto add = [&](runs::Series& line, const plan::Comparison& c) {
+      line.append(r->measured_s, std::nan(""));
+      line.append(r->measured_s, r->measured_s * (1 + c.error));
+    };
+    add(*now, r->now);
+    add(*held_out, r->held_out.value_or(r->fitted));
+  }
+  link_.set_data({0, longest});
+  const auto line = [](const QString& name, const QColor& color, std::shared_ptr<runs::Series> series, Marks marks) {
+    return PlotLine{.name = name,
+                    .color = color,
+                    .raw = std::move(series),
+                    .origin = marks == Marks::none ? Origin::measured : Origin::predicted,
+                    .marks = marks};
+  };
+  chart_->set_lines({line(tr("measured"), theme().muted, exact, Marks::none),
+                     line(tr("now"), theme().series(3), now, Marks::points),
+                     line(tr("held out"), theme().accent, held_out, Marks::squares)});
+}
+
+void CalibrateDialog::restyle() {
+  draw();
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Calibrating the plan with the user's own measurements: files and runs in, every row predicted without it, the
+// efficiencies that follow; then accepted or not. Shows what the calibrator answers. GUI thread.
+#pragma once
+#include <QDialog>
+
+#include "ui/pages/design/calibration_models.h"
+#include "ui/pages/design/calibrator.h"
+#include "ui/plot/plot.h"
+
+class QLabel;
+class QMenu;
+class QPlainTextEdit;
+class QProgressBar;
+class QPushButton;
+class QTableView;
+class QToolButton;
+
+namespace mw::ui {
+
+class ElidedLabel;
+
+class CalibrateDialog : public QDialog {
+  Q_OBJECT
+ public:
+  CalibrateDialog(Calibrator& calibrator, std::filesystem::path runs_folder, QWidget* parent = nullptr);
+  void add_files(const std::vector<std::filesystem::path>& files);
+  void add_run(const runs::RunId& run);
+  void restyle();
+
+  CalibrationRowsModel& rows() { return rows_; }
+  EfficienciesModel& efficiencies() { return efficiencies_; }
+  QString verdict() const;
+  QString notes() const;
+  Plot& chart() { return *chart_; }
+  QPushButton& accept_button() { return *accept_; }
+  QPushButton& cancel_button() { return *cancel_; }
+  QPushButton& remove_button() { return *remove_; }
+  QPushButton& undo_button() { return *undo_; }
+  const std::vector<QToolButton*>& names() const { return names_; }
+
+ public slots:
+  void reject() override;  // nothing of what is shown is kept
+
+ protected:
+  void showEvent(QShowEvent* event) override;
+
+ private:
+  void build();
+  QWidget* sources_bar();
+  QWidget* names_bar();
+  QWidget* in_force_bar();
+  QWidget* tables();
+  QWidget* buttons();
+  void wire();
+  void choose_files();
+  void fill_runs(QMenu* menu);
+  void clear();
+  void ask();
+  void show_answer();
+  void show_sources();
+  void say(const QStringList& notes);
+  void show_in_force();
+  void draw();
+
+  Calibrator& calibrator_;
+  std::filesystem::path runs_folder_;
+  runs::CalibrationQuestion question_;
+  CalibrationRowsModel rows_;
+  EfficienciesModel efficiencies_;
+  PlotLink link_;
+  ElidedLabel *sources_, *in_force_;
+  QLabel* verdict_;
+  QPushButton *add_files_, *add_runs_, *clear_, *remove_, *undo_, *accept_, *cancel_;
+  std::vector<QToolButton*> names_;
+  QTableView *rows_table_, *efficiencies_table_;
+  Plot* chart_;
+  QProgressBar* progress_;
+  QPlainTextEdit* notes_;
+};
+
+}  // namespace mw::ui

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/design/design_page.h"
+
+#include <QDataStream>
+#include <QHeaderView>
+#include <QLabel>
+#include <QPushButton>
+#include <QSplitter>
+#include <QTableView>
+#include <QVBoxLayout>
+
+#include "ui/theme/tables.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+constexpr quint32 kLayout = 2;  // of what is remembered
+constexpr qint64 kDimAfterMs = 150;
+const QList<int> kColumnsOfOne{520, 430}, kColumnsOfBoth{600, 350}, kRowsOfOne{330, 220}, kRowsOfBoth{400, 150};
+
+QString mesh_text(const runs::Design& d) {
+  const hardware::Target& target = d.request().target;
+  const int devices = d.request().mesh.devices();
+  return (devices == 1 ? DesignPage::tr("%1, %2 device: %3") : DesignPage::tr("%1, %2 devices: %3"))
+      .arg(qs(target.id))
+      .arg(devices)
+      .arg(qs(mesh::to_text(d.request().mesh)));
+}
+
+QString title_text(const runs::Design& d) {
+  return u"<b>%1</b> &nbsp; %2"_s.arg(qs(d.request().model.id).toHtmlEscaped(), mesh_text(d).toHtmlEscaped());
+}
+
+Bar time_bar_of(const runs::Design& d, const QString& name) {
+  const plan::StepTime& step = d.plan().step;
+  Bar bar{.name = name};
+  const auto part = [&](const QString& what, int color, double seconds) {
+    if (seconds > 0) bar.parts.push_back({what, theme().series(color), seconds, qs(to_text(Seconds(seconds)))});
+  };
+  part(DesignPage::tr("compute"), 0, step.compute.value);
+  part(DesignPage::tr("memory"), 4, step.memory.value);
+  part(DesignPage::tr("collectives"), 3, step.communication.value - step.hidden);
+  part(DesignPage::tr("fixed"), 7, step.fixed.value);
+  return bar;
+}
+
+}  // namespace
+
+DesignPage::DesignPage(Document& document, Pricer& pricer, const Pricer::Folders& hardware, QWidget* parent)
+    : QWidget(parent), document_(document), pricer_(pricer) {
+  setObjectName(u"pageBody"_s);
+  build(hardware);
+  connect(&pricer_, &Pricer::changed, this, [this] {
+    if (pricer_.prediction()) changed_ = true;  // of this machine: it comes after the design
+  });
+  connect(&document_, &Document::replaced, this, [this] {
+    pinned_is_other_ = pinned();
+    show_pin_buttons();
+  });
+  connect(&shards_, &ShardsModel::spec_typed, this, &DesignPage::set_spec);
+  wire_canvas();
+  connect(pin_, &QPushButton::toggled, this, [this](bool on) { on ? pin() : unpin(); });
+  connect(both_, &QPushButton::toggled, this, [this](bool on) { set_meshes(on ? Meshes::both : Meshes::one); });
+  connect(swap_, &QPushButton::clicked, this, &DesignPage::swap_pinned);
+}
+
+void DesignPage::build(const Pricer::Folders& hardware) {
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(8, 4, 8, 6);
+  column->setSpacing(3);
+  canvases_ = new CanvasPair;
+  measured_ = new MeasuredSwitch(canvases_);
+  column->addWidget(header());
+  memory_ = new MemoryPanel;
+  memory_->setProperty("panel", true);
+  alternatives_ = new Alternatives(document_, hardware);
+  connect(alternatives_, &Alternatives::problem, this, &DesignPage::problem);
+  shards_table_ = table(shards_, tr("Where every tensor lies"));
+  shards_table_->setEditTriggers(QAbstractItemView::DoubleClicked | QAbstractItemView::EditKeyPressed);
+  columns_ = new QSplitter(Qt::Horizontal, this);
+  left_ = new QSplitter(Qt::Vertical, columns_);
+  right_ = new QSplitter(Qt::Vertical, columns_);
+  for (QSplitter* s : {columns_, left_, right_}) {
+    s->setHandleWidth(5);
+    s->setChildrenCollapsible(false);
+  }
+  left_->addWidget(measured_);
+  left_->addWidget(shards_table_);
+  left_->setStretchFactor(0, 3);
+  left_->setStretchFactor(1, 2);
+  right_->addWidget(memory_);
+  right_->addWidget(plan_panel());
+  right_->addWidget(alternatives_);
+  columns_->setSizes(kColumnsOfOne);
+  left_->setSizes(kRowsOfOne);
+  columns_->setStretchFactor(0, 11);
+  columns_->setStretchFactor(1, 9);
+  column->addWidget(columns_, 1);
+}
+
+QWidget* DesignPage::header() {
+  auto* bar = new QWidget(this);
+  auto* row = new QHBoxLayout(bar);
+  row->setContentsMargins(2, 0, 0, 0);
+  row->setSpacing(8);
+  title_ = new QLabel(bar);
+  title_->setTextFormat(Qt::RichText);
+  pinned_title_ = new QLabel(bar);
+  pinned_title_->setProperty("muted", true);
+  const auto button = [bar](const QString& text, const QString& tip) {
+    auto* b = new QPushButton(text, bar);
+    b->setToolTip(tip);
+    return b;
+  };
+  both_ = button(tr("Both Meshes"), tr("Show the pinned mesh beside this one (Ctrl+B)"));
+  swap_ = button(tr("Swap"), {});
+  pin_ = button(tr("Pin to Compare"), tr("Keep this design on screen beside the ones that follow (Ctrl+P)"));
+  for (QPushButton* b : {both_, pin_}) b->setCheckable(true);
+  errors_ = new ErrorLink(bar);
+  errors_->hide();
+  row->addWidget(title_);
+  row->addWidget(errors_);
+  row->addWidget(pinned_title_);
+  auto* calibrate = new QPushButton(tr("Calibrate…"), bar);
+  calibrate->setToolTip(tr("Fit the plan's efficiencies to your own measurements"));
+  connect(calibrate, &QPushButton::clicked, this, &DesignPage::calibrate_wanted);
+  row->addStretch(1);
+  QPushButton* prove =
+      button(tr("Prove"), tr("Make steps on this mesh and on one device and compare them tensor by tensor; bytes and "
+                             "memory against the plan (F8)"));
+  connect(prove, &QPushButton::clicked, this, &DesignPage::prove_wanted);
+  row->addWidget(&measured_->button());
+  for (QPushButton* b : {calibrate, prove, both_, swap_, pin_}) row->addWidget(b);
+  return bar;
+}
+
+QWidget* DesignPage::plan_panel() {
+  auto* panel = new QWidget;
+  auto* column = new QVBoxLayout(panel);
+  column->setContentsMargins(0, 2, 0, 0);
+  column->setSpacing(3);
+  time_ = new StackBar(panel);
+  time_->setAccessibleName(tr("Predicted seconds of a step by kind"));
+  time_->setContentsMargins(8, 0, 8, 0);
+  plan_table_ = table(plan_, tr("Figures of the plan"));
+  column->addWidget(time_);
+  column->addWidget(plan_table_, 1);
+  return panel;
+}
+
+QTableView* DesignPage::table(QAbstractTableModel& model, const QString& name) {
+  auto* t = new QTableView;
+  set_up_table(*t, model, name);
+  t->setSelectionMode(QAbstractItemView::SingleSelection);
+  t->horizontalHeader()->setStretchLastSection(true);
+  t->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+  return t;
+}
+
+// What is carried over the canvas is priced as if it were dropped; the document changes with the drop.
+void DesignPage::wire_canvas() {
+  connect(&canvas(), &MeshCanvas::previewed, this, [this](const designer::MeshDesign& choice) {
+    if (shown_) pricer_.ask(runs::with_choice(document_.experiment(), canvases_->given(), choice));
+  });
+  connect(&canvas(), &MeshCanvas::preview_ended, this, [this] { pricer_.ask(document_); });
+  connect(&canvas(), &MeshCanvas::dropped, this, [this](const designer::MeshDesign& choice, const QString& text) {
+    document_.replace(runs::with_choice(document_.experiment(), canvases_->given(), choice), text);
+  });
+  connect(shards_table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
+          [this](const QModelIndex& at) {
+            if (at.isValid()) canvases_->set_tensor(shards_.row(at.row()).first);
+          });
+}
+
+// --- Pinned ---
+
+// Rows stand for all layers; the canvas shows the one that is asked for.
+void DesignPage::select_tensor(const QString& name) {
+  if (const int row = shards_.row_of(name); row >= 0) shards_table_->selectRow(row);
+  canvases_->set_tensor(ss(name));
+}
+
+void DesignPage::pin() {
+  set_pinned(shown_);
+  show_pins();
+}
+
+void DesignPage::unpin() {
+  set_pinned(nullptr);
+  show_pins();
+}
+
+void DesignPage::set_pinned(const runs::DesignPtr& design) {
+  pinned_ = design;
+  pinned_is_other_ = false;
+  pinned_lines_ = design ? runs::plan_lines(*design) : std::vector<runs::PlanLine>();
+  pinned_rows_ = design ? runs::shard_rows(*design) : std::vector<runs::ShardRow>();
+}
+
+void DesignPage::show_pins() {
+  changed_ = true;
+  show_frame();
+  show_pin_buttons();
+  emit pin_changed();
+}
+
+void DesignPage::set_meshes(Meshes meshes) {
+  canvases_->set_wanted(meshes);
+  show_pins();
+}
+
+// Only what the document says is swapped: not a preview, nor the design of another document.
+void DesignPage::swap_pinned() {
+  if (!pinned_ || pinned_is_other_ || !shown_ || !(shown_->experiment == document_.experiment())) return;
+  const runs::DesignPtr next = pinned_;
+  set_pinned(shown_);
+  document_.replace(rebased(next->experiment, document_.experiment().folder()),
+                    tr("swap with %1").arg(mesh_text(*next)));
+  show_pins();
+}
+
+void DesignPage::restyle() {
+  alternatives_->restyle();
+  changed_ = true;
+  show_frame();
+}
+
+// A price that is late dims; under a drag the next one comes before that.
+bool DesignPage::dims() {
+  if (!pricer_.design_outdated()) {
+    outdated_for_.invalidate();
+    return false;
+  }
+  if (!outdated_for_.isValid()) outdated_for_.start();
+  return outdated_for_.elapsed() > kDimAfterMs;
+}
+
+void DesignPage::show_frame() {
+  if (!isVisible()) return;
+  const bool dim = dims();
+  const bool nothing = pricer_.has_no_prediction() && !canvas().held();  // a hand on the canvas goes on
+  if (!changed_ && pricer_.design() == seen_ && dim == dimmed_ && nothing == nothing_) return;
+  changed_ = false;
+  dimmed_ = dim;
+  nothing_ = nothing;
+  seen_ = pricer_.design();
+  if (nothing) return show_nothing();
+  if (const runs::DesignPtr& design = pricer_.design(); design && runs::is_whole(*design))
+    shown_ = design;
+  else if (design && pricer_.prediction())
+    shown_ = std::make_shared<const runs::Design>(runs::with_prediction(*design, *pricer_.prediction()));
+  else
+    return;
+  update_all();
+}
+
+void DesignPage::show_nothing() {
+  shown_.reset();
+  title_->hide();
+  errors_->show();
+  show_pin_buttons();
+  memory_->show_nothing();
+  time_->hide();
+  plan_.show({}, {}, false);
+  shards_.show({}, {}, false);
+  canvases_->show_nothing();
+}
+
+void DesignPage::update_all() {
+  title_->setText(title_text(*shown_));
+  title_->show();
+  errors_->hide();
+  show_pin_buttons();
+  memory_->show_design(shown_, pinned_, dimmed_);
+  std::vector<Bar> times{time_bar_of(*shown_, pinned_ ? tr("this") : QString())};
+  if (pinned_) times.push_back(time_bar_of(*pinned_, tr("pinned")));
+  time_->show_bars(std::move(times), dimmed_);
+  time_->setVisible(runs::speed_known(*shown_));
+  alternatives_->set_searchable(!runs::is_here(*shown_));
+  plan_.show(runs::plan_lines(*shown_), pinned_lines_, dimmed_);
+  shards_.show(runs::shard_rows(*shown_), pinned_rows_, dimmed_);
+  if (!canvas().held()) update_columns();  // they would twitch under a drag, and measuring takes its time
+  canvases_->show_designs(shown_, pinned_, pricer_.design_outdated());
+  arrange(canvases_->shown());
+  if (canvas().tensor().empty() && shards_.rowCount() > 0)
+    shards_table_->selectRow(std::max(0, shards_.find(u"layers.0.q_proj"_s)));
+}
+
+void DesignPage::show_pin_buttons() {
+  const bool both = canvases_->wanted() == Meshes::both;
+  pinned_title_->setText(pinned_ ? tr("pinned: %1").arg(mesh_text(*pinned_)) : QString());
+  pinned_title_->setVisible(pinned_ && !both);  // its canvas says it
+  const QSignalBlocker quiet_pin(pin_), quiet_both(both_);
+  pin_->setChecked(pinned_ != nullptr);
+  pin_->setText(pinned_ ? tr("Unpin") : tr("Pin to Compare"));
+  pin_->setEnabled(pinned_ || shown_);
+  swap_->setEnabled(shown_ && !pinned_is_other_);
+  swap_->setToolTip(pinned_is_other_ ? tr("The pinned design is that of another document")
+                                     : tr("Go on with the pinned design and pin this one (Ctrl+Shift+B)"));
+  both_->setChecked(both);
+  for (QPushButton* b : {both_, swap_}) b->setVisible(pinned_ != nullptr);
+}
+
+void DesignPage::update_columns() {
+  plan_table_->setColumnHidden(PlanModel::pinned, !plan_.compares());
+  plan_table_->setColumnHidden(PlanModel::change, !plan_.compares());
+  for (QTableView* t : {plan_table_, shards_table_}) {
+    const int most = t == plan_table_ && plan_.compares() ? 128 : 260;  // so that the difference is in sight
+    for (int c = 0; c + 1 < t->model()->columnCount(); ++c) {
+      const QAbstractItemView& view = *t;
+      const int wanted = std::max(view.sizeHintForColumn(c), t->horizontalHeader()->sectionSizeHint(c));
+      t->setColumnWidth(c, std::min(wanted + 6, most));
+    }
+  }
+}
+
+// A typed spec is a rule for the tensors of that row, before the others.
+void DesignPage::set_spec(const QString& tensor, const QString& spec) {
+  const std::string pattern = ss(QString(tensor).replace(u".*."_s, u"."_s + u"\\d+"_s + u"."_s));
+  Json rules = document_.experiment().value("sharding.overrides");
+  Json kept = Json::array({pattern + " = " + ss(spec)});
+  for (const Json& rule : rules)
+    if (!rule.is_string() || rule.get<std::string>().compare(0, pattern.size() + 3, pattern + " = ") != 0)
+      kept.push_back(rule);
+  document_.set("sharding.overrides", kept);
+}
+
+// --- Dividers: apart for one mesh and for both, which want more room ---
+
+void DesignPage::arrange(Meshes meshes) {
+  if (meshes == arranged_) return;
+  dividers_[static_cast<size_t>(arranged_)] = dividers();
+  arranged_ = meshes;
+  const QByteArray& kept = dividers_[static_cast<size_t>(meshes)];
+  if (!kept.isEmpty()) return set_dividers(kept);
+  columns_->setSizes(meshes == Meshes::both ? kColumnsOfBoth : kColumnsOfOne);
+  left_->setSizes(meshes == Meshes::both ? kRowsOfBoth : kRowsOfOne);
+}
+
+QByteArray DesignPage::dividers() const {
+  QByteArray out;
+  QDataStream stream(&out, QIODevice::WriteOnly);
+  stream << columns_->saveState() << left_->saveState();
+  return out;
+}
+
+void DesignPage::set_dividers(const QByteArray& state) {
+  QDataStream stream(state);
+  for (QSplitter* s : {columns_, left_}) {
+    QByteArray one;
+    stream >> one;
+    if (!one.isEmpty()) s->restoreState(one);
+  }
+}
+
+QByteArray DesignPage::save_layout() const {
+  std::array<QByteArray, 2> kept = dividers_;
+  kept[static_cast<size_t>(arranged_)] = dividers();
+  QByteArray out;
+  QDataStream stream(&out, QIODevice::WriteOnly);
+  stream << kLayout << kept[0] << kept[1] << right_->saveState() << canvases_->save_layout();
+  return out;
+}
+
+void DesignPage::restore_layout(const QByteArray& state) {
+  QDataStream stream(state);
+  quint32 version = 0;
+  QByteArray right, canvases;
+  stream >> version;
+  if (version != kLayout) return;
+  stream >> dividers_[0] >> dividers_[1] >> right >> canvases;
+  set_dividers(dividers_[static_cast<size_t>(arranged_)]);
+  right_->restoreState(right);
+  canvases_->restore_layout(canvases);
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The Design page: the mesh canvas, where each tensor lies, memory of a device, the plan's figures, alternatives;
+// beside a pinned design where there is one. Shows what the pricer answers; edits go to the document.
+#pragma once
+#include <QElapsedTimer>
+#include <QWidget>
+#include <array>
+
+#include "ui/pages/design/alternatives.h"
+#include "ui/pages/design/canvas_pair.h"
+#include "ui/pages/design/measured_switch.h"
+#include "ui/pages/design/memory_panel.h"
+#include "ui/pages/design/plan_model.h"
+#include "ui/pages/design/shards_model.h"
+#include "ui/session/document.h"
+#include "ui/session/pricer.h"
+#include "ui/theme/error_link.h"
+
+class QLabel;
+class QPushButton;
+class QSplitter;
+class QTableView;
+
+namespace mw::ui {
+
+class DesignPage : public QWidget {
+  Q_OBJECT
+ public:
+  DesignPage(Document& document, Pricer& pricer, const Pricer::Folders& hardware, QWidget* parent = nullptr);
+  void show_frame();
+  void restyle();
+  PlanModel& plan() { return plan_; }
+  ShardsModel& shards() { return shards_; }
+  QTableView& plan_table() { return *plan_table_; }
+  QTableView& shards_table() { return *shards_table_; }
+  CanvasPair& canvases() { return *canvases_; }
+  MeshCanvas& canvas() { return canvases_->live(); }
+  MeasuredSwitch& measured() { return *measured_; }  // or the run's mesh in its place
+  MemoryPanel& memory() { return *memory_; }
+  Alternatives& alternatives() { return *alternatives_; }
+  StackBar& time_bar() { return *time_; }
+  void drain() { alternatives_->drain(); }
+  void pin();  // keeps the design on screen to compare the next ones with
+  void unpin();
+  void select_tensor(const QString& name);  // logical name, of any layer
+  void swap_pinned();  // the pinned design into the document, one undo step; the one on screen is pinned instead
+  void set_meshes(Meshes meshes);
+  ErrorLink& error_link() { return *errors_; }  // in the figures' place while nothing is predicted
+  bool pinned() const { return pinned_ != nullptr; }
+  QByteArray save_layout() const;
+  void restore_layout(const QByteArray& state);
+
+ signals:
+  void problem(const mw::Problem& problem);
+  void prove_wanted();
+  void pin_changed();
+  void calibrate_wanted();
+
+ private:
+  void build(const Pricer::Folders& hardware);
+  QWidget* header();
+  QWidget* plan_panel();
+  QTableView* table(QAbstractTableModel& model, const QString& name);
+  bool dims();
+  void update_all();
+  void show_nothing();
+  void update_columns();
+  void set_spec(const QString& tensor, const QString& spec);
+  void wire_canvas();
+  void set_pinned(const runs::DesignPtr& design);  // may be null
+  void show_pins();
+  void show_pin_buttons();
+  void arrange(Meshes meshes);
+  QByteArray dividers() const;
+  void set_dividers(const QByteArray& state);
+
+  Document& document_;
+  Pricer& pricer_;
+  runs::DesignPtr shown_, pinned_;
+  std::vector<runs::PlanLine> pinned_lines_;
+  std::vector<runs::ShardRow> pinned_rows_;
+  bool changed_ = true;   // all is to be shown anew
+  runs::DesignPtr seen_;  // the price on screen
+  QElapsedTimer outdated_for_;
+  bool dimmed_ = false;
+  bool nothing_ = false;          // is predicted: the page has no figures
+  bool pinned_is_other_ = false;  // the pinned design is of a document that was replaced since
+  PlanModel plan_;
+  ShardsModel shards_;
+  QSplitter *columns_, *left_, *right_;
+  QLabel *title_, *pinned_title_;
+  ErrorLink* errors_;
+  QPushButton *pin_, *both_, *swap_;
+  CanvasPair* canvases_;
+  MeasuredSwitch* measured_;
+  Meshes arranged_ = Meshes::one;
+  std::array<QByteArray, 2> dividers_;  // of the page with one mesh and with both
+  MemoryPanel* memory_;
+  StackBar* time_;
+  Alternatives* alternatives_;
+  QTableView *plan_table_, *shards_table_;
+};
+
+}  // namespace mw::ui

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/design/memory_panel.h"
+
+#include <QHeaderView>
+#include <QLabel>
+#include <QTableView>
+#include <QVBoxLayout>
+
+#include "ui/run_views/run_lines.h"
+#include "ui/theme/tables.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+Bar bar_of(const plan::DeviceMemory& memory, const QString& name) {
+  Bar bar{.name = name,
+          .limit = static_cast<double>(memory.capacity.value),
+          .limit_text = MemoryPanel::tr("capacity %1").arg(qs(to_text(memory.capacity)))};
+  for (size_t c = 0; c < kMemoryCategories; ++c) {
+    const Bytes b = memory.at_peak.bytes[c];
+    const auto category = static_cast<MemoryCategory>(c);
+    if (b.value > 0)
+      bar.parts.push_back(
+          {category_text(category), theme().memory(category), static_cast<double>(b.value), qs(to_text(b))});
+  }
+  return bar;
+}
+
+}  // namespace
+
+MemoryPanel::MemoryPanel(QWidget* parent)
+    : QWidget(parent),
+      title_(new QLabel(this)),
+      legend_(new QLabel(this)),
+      bar_(new StackBar(this)),
+      buffers_(new QTableView(this)) {
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(8, 6, 8, 4);
+  column->setSpacing(4);
+  title_->setTextFormat(Qt::RichText);
+  legend_->setTextFormat(Qt::RichText);
+  legend_->setWordWrap(true);
+  legend_->setFont(small_font());
+  bar_->setAccessibleName(tr("Predicted memory of a device by category"));
+  set_up_table(*buffers_, model_, tr("Largest buffers at the peak"));
+  buffers_->setAlternatingRowColors(false);
+  buffers_->verticalHeader()->setDefaultSectionSize(20);
+  buffers_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+  buffers_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
+  // Fixed: measuring every row at every price would hold up a drag.
+  const QFontMetrics metrics(buffers_->font());
+  for (const auto& [at, widest] :
+       {std::pair{BuffersModel::bytes, tr("1,023.99 GiB")}, std::pair{BuffersModel::category, tr("activations")}}) {
+    buffers_->horizontalHeader()->setSectionResizeMode(at, QHeaderView::Fixed);
+    buffers_->setColumnWidth(at, metrics.horizontalAdvance(widest) + 18);
+  }
+  column->addWidget(title_);
+  column->addWidget(bar_);
+  column->addWidget(legend_);
+  column->addWidget(buffers_, 1);
+}
+
+void MemoryPanel::show_design(const runs::DesignPtr& design, const runs::DesignPtr& pinned, bool stale) {
+  if (!design) return;
+  const plan::DeviceMemory& memory = design->plan().memory;
+  title_->setText(
+      tr("<b>Memory of each device</b> &nbsp;%1 of %2, %3")
+          .arg(qs(to_text(memory.at_peak.total())), qs(to_text(memory.capacity)),
+               design->plan().devices == 1 ? tr("one device") : tr("%1 alike").arg(design->plan().devices)));
+  title_->setToolTip(qs("largest at: " + memory.peak_instant));
+  std::vector<Bar> bars{bar_of(memory, pinned ? tr("this") : QString())};
+  if (pinned) bars.push_back(bar_of(pinned->plan().memory, tr("pinned")));
+  bar_->show_bars(std::move(bars), stale);
+  show_legend(memory);
+  model_.show(memory.buffers);
+}
+
+void MemoryPanel::show_nothing() {
+  title_->setText(tr("<b>Memory of each device</b>"));
+  title_->setToolTip({});
+  bar_->show_bars({}, false);
+  legend_->clear();
+  model_.show({});
+}
+
+void MemoryPanel::show_legend(const plan::DeviceMemory& memory) {
+  QStringList parts;
+  for (size_t c = 0; c < kMemoryCategories; ++c) {
+    if (memory.at_peak.bytes[c].value == 0) continue;
+    const auto category = static_cast<MemoryCategory>(c);
+    parts << u"<span style='color:%1'>\u25A0</span>&nbsp;%2&nbsp;<b>%3</b>"_s.arg(
+        theme().memory(category).name(), category_text(category).replace(u' ', QChar::Nbsp),
+        qs(to_text(memory.at_peak.bytes[c])).replace(u' ', QChar::Nbsp));
+  }
+  legend_->setText(parts.join(u" &nbsp; "_s));
+}
+
+}  // namespace mw::ui

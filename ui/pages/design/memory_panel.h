@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What a device holds at the plan's peak: a bar by category against its capacity, the categories, the largest buffers.
+#pragma once
+#include <QWidget>
+
+#include "core/views/design.h"
+#include "ui/pages/design/buffers_model.h"
+#include "ui/pages/design/stack_bar.h"
+
+class QLabel;
+class QTableView;
+
+namespace mw::ui {
+
+class MemoryPanel : public QWidget {
+  Q_OBJECT
+ public:
+  explicit MemoryPanel(QWidget* parent = nullptr);
+  void show_design(const runs::DesignPtr& design, const runs::DesignPtr& pinned, bool stale);
+  void show_nothing();
+  StackBar& bar() { return *bar_; }
+  QTableView& buffers() { return *buffers_; }
+
+ private:
+  void show_legend(const plan::DeviceMemory& memory);
+  QLabel *title_, *legend_;
+  StackBar* bar_;
+  QTableView* buffers_;
+  BuffersModel model_;
+};
+
+}  // namespace mw::ui

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The mesh on its target: chips and links, axes to drag, the shards of the selected tensor, what moves along which
+// links. Shows what it is given and asks core/mesh what an action leads to; it changes nothing itself. GUI thread.
+#pragma once
+#include <QLineF>
+#include <QPixmap>
+#include <QTimer>
+#include <QVector>
+#include <QWidget>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/designer/actions.h"
+#include "core/designer/canvas.h"
+#include "ui/pages/design/axis_chip.h"
+
+class QPushButton;
+class QToolButton;
+
+namespace mw::ui {
+
+struct CanvasDesign {
+  designer::MeshDesign choice{};
+  hardware::Target target{};
+  std::shared_ptr<const model::TensorInventory> inventory{};
+  std::shared_ptr<const mesh::Placement> placement{};  // of `choice`
+  std::vector<mesh::AdapterShape> adapters{};
+  mesh::ShardingUse use = mesh::ShardingUse::training;
+  QString caption{};  // "v5p-8, 2x2x1, links 90 GB/s"
+};
+struct CanvasTraffic {  // a collective of the selected tensor, in words; its links are drawn
+  QString axis, text;   // "all-reduce over tp, 66 MB, 0.37 ms"
+  QString label{};      // at the link: "66 MB"
+  bool operator==(const CanvasTraffic&) const = default;
+};
+
+class MeshCanvas : public QWidget {
+  Q_OBJECT
+ public:
+  explicit MeshCanvas(Editing editing = Editing::allowed, QWidget* parent = nullptr);
+  ~MeshCanvas() override;
+
+  void set_design(CanvasDesign design);  // ends a preview
+  void set_tensor(const std::string& name);
+  // Share of its capacity that each device uses, by index in the grid; one value: all alike; empty: not known.
+  void set_memory(std::vector<double> shares);
+  void set_traffic(std::vector<CanvasTraffic> traffic);
+  void select_device(int device);  // without a signal; one that there is not is told, -1: none
+
+  const std::string& tensor() const { return tensor_; }
+  bool has_tensor() const { return shown_.tensor != nullptr; }
+  int selected_device() const { return selected_; }
+  int devices() const { return static_cast<int>(shown_.picture.devices.size()); }
+  const designer::MeshDesign& shown() const { return shown_.choice; }  // previewed or given
+  const designer::MeshDesign& given() const { return given_.choice; }  // what an action starts from
+  bool held() const { return hold_ != Hold::none; }
+  bool previewing() const { return outcome_ && outcome_->accepted; }
+  QString message() const { return message_; }  // a refusal, or why nothing can be drawn
+  QString summary() const;                      // for screen readers
+  QString status() const;                       // of the device pointed at or selected
+  AxisChip* chip(const QString& axis) const;
+  QRectF device_at(int device) const;
+  QRectF side_at(int dimension) const;          // of the grid: where an axis is dropped to lie on it
+  QRectF tensor_dimension_at(int index) const;  // where one is dropped to split it
+
+  QSize sizeHint() const override { return {640, 380}; }
+  QSize minimumSizeHint() const override { return {240, 200}; }
+
+ signals:
+  // While something is dragged, scrolled or carried over a place where it can go; then one of the two below.
+  void previewed(const mw::designer::MeshDesign& choice, const QString& text);
+  void preview_ended();
+  void dropped(const mw::designer::MeshDesign& choice, const QString& text);
+  void refused(const QString& reason);
+  void device_selected(int device);  // by mouse or keys; -1: none
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  bool event(QEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void leaveEvent(QEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void changeEvent(QEvent* event) override;
+
+ private:
+  enum class Hold { none, mouse, keys, carried, wheel };
+  struct Scene {  // a design ready to draw
+    designer::MeshDesign choice;
+    std::shared_ptr<const mesh::Placement> placement;
+    mesh::Layout layout;
+    designer::CanvasPicture picture;
+    const mesh::PlacedTensor* tensor = nullptr;
+    std::vector<designer::PieceArea> pieces;
+    std::vector<std::vector<designer::CanvasEdge>> edges;  // of each traffic entry
+  };
+
+  bool build(Scene& scene, const designer::MeshDesign& choice, std::shared_ptr<const mesh::Placement> placement);
+  void select_tensor(Scene& scene) const;
+  void show_given();
+  void show_chips();
+  void place_all();
+  bool beside() const;  // the tensor stands beside the grid, else below it
+  double status_height() const;
+  double tensor_height() const;
+  bool short_of_height() const;  // only the tensor's name has room
+  void redraw();
+
+  // mesh_canvas_actions.cpp
+  void connect_chip(AxisChip* chip);
+  void take_hold(const QString& axis, QPoint at);
+  void drag(QPoint at);
+  void step(const QString& axis, int by, Hold hold);
+  void pick(const QString& axis);
+  void carry(int by);
+  void remove(const QString& axis);
+  void add_axis();
+  void attempt(const designer::Action& action);
+  const designer::ActionResult& outcome_of(const designer::Action& action);
+  void commit();
+  void cancel();
+  void leave_preview();
+  void offer_fix();
+  std::optional<designer::Action> action_at(QPoint at) const;
+  std::vector<designer::Action> places_for(const QString& axis) const;
+
+  // mesh_canvas_paint.cpp
+  void paint_still(QPainter& painter) const;
+  QRectF to_pixels(const designer::Box& box) const;
+  QPointF center_of(int device) const;
+  QColor axis_color(const QString& axis) const;
+  void paint_sides(QPainter& painter) const;
+  void paint_links(QPainter& painter) const;
+  void paint_chips(QPainter& painter) const;
+  void paint_device(QPainter& painter, int device) const;
+  void paint_edges(QPainter& painter) const;
+  void draw_edge(QPainter& painter, const designer::CanvasEdge& edge, QVector<QLineF>& lines) const;
+  void paint_labels(QPainter& painter) const;
+  void paint_tensor(QPainter& painter) const;
+  void paint_dimensions(QPainter& painter) const;
+  void paint_selection(QPainter& painter) const;
+  void paint_message(QPainter& painter) const;
+  void move_selection(int dx, int dy);
+  int device_under(QPointF at) const;
+
+  const Editing editing_;
+  CanvasDesign design_;
+  Scene given_, shown_;
+  std::string tensor_;
+  std::vector<double> memory_;
+  std::vector<CanvasTraffic> traffic_;
+  std::vector<AxisChip*> chips_;
+  QToolButton* add_;
+  QPushButton* fix_;
+  QTimer wheel_done_;
+  // Geometry, in pixels
+  QRectF grid_area_, tensor_area_;
+  QPointF origin_;
+  double pitch_ = 40;
+  // What is going on
+  Hold hold_ = Hold::none;
+  QString held_axis_;
+  QPoint grabbed_at_, cursor_;
+  std::optional<designer::Action> action_;
+  std::optional<designer::ActionResult> outcome_;
+  std::vector<std::pair<designer::Action, designer::ActionResult>>
+      tried_;  // from what is given: a drag goes to and fro
+  int carried_ = -1;
+  QString message_;
+  bool drawable_ = false;
+  QPixmap still_;  // all but what follows the mouse
+  bool stale_ = true;
+  int selected_ = -1, hovered_ = -1;
+};
+
+}  // namespace mw::ui

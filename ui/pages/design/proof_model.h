@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// One table of a proof; what does not hold is marked in words and colour.
+#pragma once
+#include <QAbstractTableModel>
+
+#include "ui/pages/design/prover.h"
+
+namespace mw::ui {
+
+class ProofModel : public QAbstractTableModel {
+  Q_OBJECT
+ public:
+  using QAbstractTableModel::QAbstractTableModel;
+  void show(ProofPtr proof, size_t table);
+  const runs::ProofTable* table() const;
+  int rowCount(const QModelIndex& parent = {}) const override;
+  int columnCount(const QModelIndex& parent = {}) const override;  // its own, then whether it holds
+  QVariant data(const QModelIndex& index, int role) const override;
+  QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
+
+ private:
+  ProofPtr proof_;
+  size_t index_ = 0;
+};
+
+}  // namespace mw::ui

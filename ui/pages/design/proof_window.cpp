@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/design/proof_window.h"
+
+#include <QClipboard>
+#include <QFileDialog>
+#include <QGuiApplication>
+#include <QHeaderView>
+#include <QLabel>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QTabWidget>
+#include <QTableView>
+#include <QVBoxLayout>
+
+#include "core/base/files.h"
+#include "ui/theme/tables.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+
+ProofWindow::ProofWindow(Prover& prover, QWidget* parent) : QDialog(parent), prover_(prover) {
+  setWindowTitle(tr("Proof of the Mesh"));
+  setModal(false);
+  resize(860, 520);
+  build();
+  connect(&prover_, &Prover::changed, this, &ProofWindow::show_state);
+  show_state();
+}
+
+void ProofWindow::build() {
+  auto* column = new QVBoxLayout(this);
+  title_ = new QLabel(this);
+  title_->setTextFormat(Qt::RichText);
+  title_->setWordWrap(true);
+  said_ = new QLabel(this);
+  said_->setProperty("muted", true);
+  said_->setWordWrap(true);
+  bar_ = new QProgressBar(this);
+  bar_->setRange(0, 1000);
+  bar_->setTextVisible(false);
+  bar_->setAccessibleName(tr("Progress of the proof"));
+  tabs_ = new QTabWidget(this);
+  tabs_->setDocumentMode(true);
+  tabs_->setAccessibleName(tr("Evidence of the proof"));
+  auto* row = new QHBoxLayout;
+  cancel_ = new QPushButton(tr("Cancel"), this);
+  again_ = new QPushButton(tr("Prove Again"), this);
+  copy_ = new QPushButton(tr("Copy as Markdown"), this);
+  save_ = new QPushButton(tr("Save…"), this);
+  auto* close = new QPushButton(tr("Close"), this);
+  cancel_->setToolTip(tr("Stop proving; nothing is kept"));
+  again_->setToolTip(tr("Prove the same run again, or the form as it is now"));
+  save_->setToolTip(tr("All tables as CSV or Markdown"));
+  for (QPushButton* b : {cancel_, again_, copy_, save_, close}) b->setAutoDefault(false);
+  row->addWidget(cancel_);
+  row->addWidget(again_);
+  row->addStretch(1);
+  for (QPushButton* b : {copy_, save_, close}) row->addWidget(b);
+  column->addWidget(title_);
+  column->addWidget(said_);
+  column->addWidget(bar_);
+  column->addWidget(tabs_, 1);
+  column->addLayout(row);
+  connect(cancel_, &QPushButton::clicked, &prover_, &Prover::stop);
+  connect(again_, &QPushButton::clicked, this, &ProofWindow::again_wanted);
+  connect(copy_, &QPushButton::clicked, this, [this] {
+    if (shown_) QGuiApplication::clipboard()->setText(qs(runs::to_markdown(*shown_)));
+  });
+  connect(save_, &QPushButton::clicked, this, &ProofWindow::choose_file);
+  connect(close, &QPushButton::clicked, this, &QDialog::close);
+}
+
+void ProofWindow::set_subject(const QString& name) {
+  setWindowTitle(tr("Proof of the Mesh \u2013 %1").arg(name));
+}
+
+QString ProofWindow::verdict() const {
+  if (prover_.busy()) return prover_.stopping() ? tr("Stopping") : tr("Proving");
+  if (prover_.cancelled()) return tr("Cancelled");
+  if (prover_.failed()) return tr("Could not be proved");
+  if (!prover_.proof()) return tr("Nothing proved yet");
+  return prover_.proof()->holds ? tr("Holds") : tr("Does not hold");
+}
+
+void ProofWindow::show_state() {
+  const Theme& t = theme();
+  const bool busy = prover_.busy();
+  const bool ended = !busy && prover_.proof();
+  const QColor color = ended ? (prover_.proof()->holds ? t.good : t.bad) : prover_.failed() ? t.bad : t.text;
+  title_->setText(u"<span style='color:%1; font-size:large'><b>%2</b></span>"_s.arg(color.name(), verdict()));
+  bar_->setVisible(busy);
+  cancel_->setVisible(busy);
+  cancel_->setEnabled(!prover_.stopping());
+  again_->setVisible(!busy);
+  copy_->setEnabled(ended);
+  save_->setEnabled(ended);
+  show_frame();
+  if (shown_ == prover_.proof()) return;
+  shown_ = prover_.proof();
+  show_proof();
+}
+
+void ProofWindow::show_frame() {
+  if (prover_.busy()) {
+    const event::Progress& p = prover_.progress();
+    QString text = qs(p.phase);
+    if (p.total > 0) text += tr(", %1 of %2").arg(p.done).arg(p.total);
+    if (const auto eta = prover_.eta_seconds()) text += tr(", about %1 left").arg(qs(to_text(Seconds(*eta))));
+    said_->setText(text);
+    bar_->setValue(p.total > 0 ? static_cast<int>(1000 * p.done / p.total) : 0);
+  } else if (prover_.failed()) {
+    said_->setText(qs(to_text(*prover_.failed())));
+  } else if (prover_.proof()) {
+    said_->setText(qs(prover_.proof()->verdict));
+  } else {
+    said_->setText(
+        tr("One step on the mesh and on one device, compared tensor by tensor; bytes and memory against the "
+           "plan."));
+  }
+}
+
+void ProofWindow::show_proof() {
+  while (tabs_->count() > 0) {
+    QWidget* page = tabs_->widget(0);
+    tabs_->removeTab(0);
+    page->deleteLater();
+  }
+  if (!shown_) return;
+  int broken_tab = -1;
+  for (size_t i = 0; i < shown_->tables.size(); ++i) {
+    const runs::ProofTable& table = shown_->tables[i];
+    auto* view = new QTableView;
+    auto* model = new ProofModel(view);
+    model->show(shown_, i);
+    set_up_table(*view, *model, tr("Proof: %1").arg(qs(table.title)));
+    view->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+    view->horizontalHeader()->setStretchLastSection(true);
+    const int broken = table.broken();
+    tabs_->addTab(view, broken > 0 ? tr("%1 (%2 differ)").arg(qs(table.title)).arg(broken) : qs(table.title));
+    if (i == 0)
+      connect(view->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
+              [this, model](const QModelIndex& at) {
+                if (at.isValid()) emit tensor_chosen(model->index(at.row(), 0).data().toString());
+              });
+    if (broken == 0) continue;
+    view->selectRow(table.first_broken());
+    view->scrollTo(model->index(table.first_broken(), 0), QAbstractItemView::PositionAtCenter);
+    if (broken_tab < 0) broken_tab = static_cast<int>(i);
+  }
+  if (broken_tab >= 0) tabs_->setCurrentIndex(broken_tab);
+}
+
+QTableView* ProofWindow::table(int tab) const {
+  return qobject_cast<QTableView*>(tabs_->widget(tab));
+}
+
+void ProofWindow::export_to(const std::filesystem::path& file) {
+  if (!shown_) return;
+  try {
+    write_file_atomically(file, file.extension() == ".md" ? runs::to_markdown(*shown_) : runs::to_csv(*shown_));
+  } catch (const Error& error) {
+    emit problem(error.problem());
+  }
+}
+
+void ProofWindow::choose_file() {
+  auto* dialog = new QFileDialog(this, tr("Save Proof"), u"proof.csv"_s);
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setAcceptMode(QFileDialog::AcceptSave);
+  dialog->setNameFilters({tr("CSV (*.csv)"), tr("Markdown (*.md)")});
+  connect(dialog, &QFileDialog::filterSelected, dialog,
+          [dialog](const QString& filter) { dialog->setDefaultSuffix(filter.contains(u"md"_s) ? u"md"_s : u"csv"_s); });
+  dialog->setDefaultSuffix(u"csv"_s);
+  connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& file) { export_to(fspath(file)); });
+  dialog->open();
+}
+
+}  // namespace mw::ui

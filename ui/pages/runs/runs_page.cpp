@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/runs/runs_page.h"
+
+#include <QEvent>
+#include <QFileDialog>
+#include <QFrame>
+#include <QHeaderView>
+#include <QLabel>
+#include <QLineEdit>
+#include <QMenu>
+#include <QPushButton>
+#include <QShortcut>
+#include <QTableView>
+#include <QToolButton>
+#include <QVBoxLayout>
+
+#include "core/launch/launch.h"
+#include "ui/theme/icons.h"
+#include "ui/theme/tables.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+namespace {
+constexpr int kNameWidth = 116;                // at least; narrower windows scroll
+constexpr int kHeaderAir = 16, kCellAir = 11;  // padding
+}  // namespace
+
+// Deletes runs or restores deleted ones.
+class MoveRuns : public QUndoCommand {
+ public:
+  MoveRuns(RunsPage& page, std::vector<runs::RunId> runs, runs::Trash to)
+      : QUndoCommand((to == runs::Trash::deleted ? RunsPage::tr("deletion of %1") : RunsPage::tr("restoration of %1"))
+                         .arg(runs.size() == 1 ? qs(runs.front()) : RunsPage::tr("%1 runs").arg(runs.size()))),
+        page_(page),
+        runs_(std::move(runs)),
+        to_(to) {}
+  void undo() override {
+    page_.move_runs(runs_, to_ == runs::Trash::deleted ? runs::Trash::kept : runs::Trash::deleted);
+  }
+  void redo() override { page_.move_runs(runs_, to_); }
+
+ private:
+  RunsPage& page_;
+  std::vector<runs::RunId> runs_;
+  runs::Trash to_;
+};
+
+RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
+    : QWidget(parent),
+      folder_(runs_folder),
+      importer_(runs_folder),
+      model_(new RunsModel(runs_folder, this)),
+      proxy_(new RunsFilter(this)),
+      table_(new QTableView(this)),
+      filter_(new QLineEdit(this)),
+      open_(new QPushButton(tr("Open"), this)),
+      clone_(new QPushButton(tr("Clone"), this)),
+      resume_(new QPushButton(tr("Resume"), this)),
+      compare_(new QPushButton(tr("Compare"), this)),
+      import_(new QPushButton(tr("Import\u2026"), this)),
+      delete_(new QPushButton(tr("Delete"), this)),
+      trash_(new QToolButton(this)),
+      toast_(new QFrame(this)),
+      toast_text_(new QLabel(toast_)),
+      empty_(new QLabel(this)) {
+  setObjectName(u"pageBody"_s);
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(8, 6, 8, 6);
+  column->setSpacing(6);
+  build_toolbar();
+  build_table();
+  toast_->setObjectName(u"notice"_s);
+  auto* row = new QHBoxLayout(toast_);
+  row->setContentsMargins(10, 4, 6, 4);
+  auto* undo = new QPushButton(tr("Undo"), toast_);
+  auto* close = new QToolButton(toast_);
+  close->setProperty("flat", true);
+  close->setIcon(icon(Glyph::close));
+  close->setAccessibleName(tr("Close this notice"));
+  row->addWidget(toast_text_, 1);
+  row->addWidget(undo);
+  row->addWidget(close);
+  toast_->hide();
+  column->addWidget(toast_);
+  connect(undo, &QPushButton::clicked, this, &RunsPage::undo_delete);
+  connect(close, &QToolButton::clicked, toast_, &QWidget::hide);
+  const auto recount = [this] {
+    empty_->setText(model_->rowCount() > 0                    ? tr("No run matches the filter")
+                    : model_->trash() == runs::Trash::deleted ? tr("No deleted runs")
+                                                              : tr("No runs yet: each one you start is kept here"));
+    empty_->setVisible(proxy_->rowCount() == 0);
+    fit_numbers();
+    update_buttons();
+  };
+  for (QAbstractItemModel* m : {static_cast<QAbstractItemModel*>(proxy_)}) {
+    connect(m, &QAbstractItemModel::rowsInserted, this, recount);
+    connect(m, &QAbstractItemModel::rowsRemoved, this, recount);
+    connect(m, &QAbstractItemModel::dataChanged, this, recount);
+    connect(m, &QAbstractItemModel::modelReset, this, recount);
+  }
+  model_->refresh();
+  recount();
+}
+
+void RunsPage::build_toolbar() {
+  auto* row = new QHBoxLayout;
+  row->setSpacing(6);
+  filter_->setPlaceholderText(tr("Filter by any word: name, model, state, tag"));
+  filter_->setAccessibleName(tr("Filter runs"));
+  filter_->setClearButtonEnabled(true);
+  filter_->setMaximumWidth(420);
+  filter_->addAction(icon(Glyph::search), QLineEdit::LeadingPosition);
+  row->addWidget(filter_, 8);
+  row->addStretch(1);
+  open_->setToolTip(tr("Show the run on the page of its kind (Enter)"));
+  clone_->setToolTip(tr("Put the run's experiment into the form"));
+  resume_->setToolTip(
+      tr("Go on from the last checkpoint of a stopped or interrupted run; follow the job of a launched one again"));
+  delete_->setToolTip(tr("Put the selected runs away; this can be undone (Del)"));
+  compare_->setToolTip(tr("Put the selected runs beside each other; rows can be dragged there, too (Ctrl+Shift+C)"));
+  import_->setToolTip(tr("Read results of vLLM bench, GuideLLM, llama-bench or a CSV file, or another trainer's log"));
+  for (QPushButton* b : {open_, clone_, resume_, compare_, import_}) row->addWidget(b);
+  row->addSpacing(16);  // what takes away stands apart
+  row->addWidget(delete_);
+  trash_->setText(tr("Show Deleted"));
+  trash_->setCheckable(true);
+  trash_->setProperty("chip", true);
+  trash_->setToolTip(tr("Show deleted runs, to restore them"));
+  trash_->setFocusPolicy(Qt::TabFocus);
+  row->addWidget(trash_);
+  static_cast<QVBoxLayout*>(layout())->addLayout(row);
+  connect(filter_, &QLineEdit::textChanged, proxy_, &RunsFilter::set_words);
+  connect(open_, &QPushButton::clicked, this, [this] { emit open_wanted(qs(current())); });
+  connect(clone_, &QPushButton::clicked, this, [this] { emit clone_wanted(qs(current())); });
+  connect(resume_, &QPushButton::clicked, this, [this] { emit resume_wanted(qs(current())); });
+  connect(compare_, &QPushButton::clicked, this, &RunsPage::compare_wanted);
+  connect(import_, &QPushButton::clicked, this, &RunsPage::choose_import);
+  connect(&importer_, &ResultImporter::problem, this, &RunsPage::problem);
+  connect(&importer_, &ResultImporter::imported, this, [this](const QStringList& runs) {
+    refresh();
+    select(ss(runs.front()));
+  });
+  connect(delete_, &QPushButton::clicked, this, &RunsPage::delete_selected);
+  connect(trash_, &QToolButton::toggled, this, [this](bool on) {
+    model_->set_trash(on ? runs::Trash::deleted : runs::Trash::kept);
+    delete_->setText(on ? tr("Restore") : tr("Delete"));
+    update_buttons();
+  });
+}
+
+void RunsPage::build_table() {
+  proxy_->setSourceModel(model_);
+  set_up_table(*table_, *proxy_, tr("Runs"));
+  table_->setSortingEnabled(true);
+  table_->sortByColumn(RunsModel::created, Qt::DescendingOrder);
+  table_->setSelectionMode(QAbstractItemView::ExtendedSelection);
+  table_->setEditTriggers(QAbstractItemView::EditKeyPressed);
+  table_->setContextMenuPolicy(Qt::CustomContextMenu);
+  table_->setDragEnabled(true);
+  table_->setDragDropMode(QAbstractItemView::DragOnly);
+  table_->verticalHeader()->setDefaultSectionSize(24);
+  QHeaderView* header = table_->horizontalHeader();
+  header->setSectionsMovable(true);
+  // The longest usual text of each; the name takes the room that is left.
+  const QString widest[] = {
+      {},          u"Interrupted"_s, u"00-00 00:00"_s, u"base-model"_s, u"lora r16"_s, u"000 / 0000"_s, u"0.0000"_s,
+      u"0.0000"_s, u"0:00:00"_s,     u"000 k"_s,       u"000 MiB"_s,    u"tag"_s,      u"measured"_s};
+  for (int c = 0; c < RunsModel::columns; ++c) {
+    const QString title = model_->headerData(c, Qt::Horizontal, Qt::DisplayRole).toString();
+    const int title_width = header->fontMetrics().horizontalAdvance(title) + kHeaderAir;
+    const int text_width = table_->fontMetrics().horizontalAdvance(widest[c]) + kCellAir;
+    table_->setColumnWidth(c, std::max(title_width, text_width));
+  }
+  connect(header, &QHeaderView::sectionResized, this, [this](int column) {
+    if (column != RunsModel::name) fit_name();
+  });
+  table_->viewport()->installEventFilter(this);
+  static_cast<QVBoxLayout*>(layout())->addWidget(table_, 1);
+  empty_->setParent(table_->viewport());
+  auto* over = new QVBoxLayout(table_->viewport());
+  over->addWidget(empty_, 0, Qt::AlignCenter);
+  empty_->setProperty("muted", true);
+  connect(table_->selectionModel(), &QItemSelectionModel::selectionChanged, this, &RunsPage::update_buttons);
+  connect(table_, &QTableView::doubleClicked, this, [this](const QModelIndex& at) {
+    if (at.column() == RunsModel::tags)
+      table_->edit(at);
+    else
+      emit open_wanted(at.data(RunsModel::id_role).toString());
+  });
+  connect(table_, &QTableView::customContextMenuRequested, this, &RunsPage::menu);
+  const auto key = [this](QKeySequence keys, auto slot) {
+    auto* s = new QShortcut(keys, table_);
+    s->setContext(Qt::WidgetShortcut);
+    connect(s, &QShortcut::activated, this, slot);
+  };
+  key(Qt::Key_Delete, &RunsPage::delete_selected);
+  const auto open = [this] {
+    if (!current().empty()) emit open_wanted(qs(current()));
+  };
+  key(Qt::Key_Return, open);
+  key(Qt::Key_Enter, open);
+}
+
+runs::RunId RunsPage::current() const {
+  const auto all = selected();
+  return all.empty() ? runs::RunId() : all.front();
+}
+
+std::vector<runs::RunId> RunsPage::selected() const {
+  std::vector<runs::RunId> out;
+  for (const QModelIndex& at : table_->selectionModel()->selectedRows())
+    out.push_back(ss(at.data(RunsModel::id_role).toString()));
+  return out;
+}
+
+void RunsPage::select(const runs::RunId& run) {
+  const QModelIndex at = proxy_->mapFromSource(model_->index(std::max(0, model_->row_of(run)), 0));
+  if (model_->row_of(run) < 0 || !at.isValid()) return;
+  table_->selectRow(at.row());
+  table_->scrollTo(at);
+}
+
+bool RunsPage::resumable(const runs::RunId& run) const {
+  const int at = model_->row_of(run);
+  if (at < 0) return false;
+  const runs::RunRow& r = model_->row(at);
+  if (r.source == "imported") return left_alone(r);
+  return r.method != "size" && (r.state == RunState::cancelled || r.state == RunState::failed) &&
+         (r.steps_total == 0 || r.steps_done < r.steps_total);  // 0: it ended before its epochs were counted
+}
+
+// Its job goes on elsewhere, or may.
+bool RunsPage::left_alone(const runs::RunRow& row) const {
+  return row.state == RunState::running && launch::was_launched(folder_, row.id);
+}
+
+void RunsPage::update_buttons() {
+  const auto all = selected();
+  const bool kept = model_->trash() == runs::Trash::kept;
+  open_->setEnabled(all.size() == 1);
+  clone_->setEnabled(all.size() == 1);
+  compare_->setEnabled(!all.empty() && kept);
+  resume_->setEnabled(all.size() == 1 && kept && resumable(all.front()));
+  const bool running = std::any_of(all.begin(), all.end(), [this](const runs::RunId& run) {
+    const int at = model_->row_of(run);
+    return at >= 0 && (model_->row(at).state == RunState::running || model_->row(at).state == RunState::paused);
+  });
+  delete_->setEnabled(!all.empty() && !running);
+}
+
+void RunsPage::delete_selected() {
+  const auto all = selected();
+  if (all.empty() || !delete_->isEnabled()) return;
+  const bool restores = model_->trash() == runs::Trash::deleted;
+  undo_.push(new MoveRuns(*this, all, restores ? runs::Trash::kept : runs::Trash::deleted));
+  if (restores) return;
+  toast_text_->setText(all.size() == 1 ? tr("%1 was deleted. Its record and files are kept.").arg(qs(all.front()))
+                                       : tr("%1 runs were deleted. Their records and files are kept.").arg(all.size()));
+  toast_->show();
+}
+
+void RunsPage::choose_import() {
+  auto* dialog = new QFileDialog(window(), tr("Import Results"), QString(),
+                                 tr("Results (*.json *.jsonl *.csv *.txt);;Any file (*)"));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setFileMode(QFileDialog::ExistingFiles);
+  connect(dialog, &QFileDialog::filesSelected, this, [this](const QStringList& files) {
+    std::vector<std::filesystem::path> all;
+    for (const QString& file : files) all.push_back(fspath(file));
+    import_files(std::move(all));
+  });
+  dialog->open();
+}
+
+void RunsPage::undo_delete() {
+  undo_.undo();
+}
+
+void RunsPage::move_runs(const std::vector<runs::RunId>& runs, runs::Trash to) {
+  toast_->hide();  // it offers to undo an earlier deletion
+  model_->set_deleted(runs, to);
+  if (to == runs::Trash::deleted)
+    for (const auto& run : runs) emit put_away(qs(run));
+  else
+    select(runs.front());
+}
+
+void RunsPage::menu(const QPoint& at) {
+  if (selected().empty()) return;
+  auto* m = new QMenu(this);
+  m->setAttribute(Qt::WA_DeleteOnClose);
+  const auto add = [&](QPushButton* b) {
+    QAction* a = m->addAction(b->text(), b, &QPushButton::click);
+    a->setEnabled(b->isEnabled());
+  };
+  add(open_);
+  add(clone_);
+  add(resume_);
+  add(compare_);
+  const auto edit = [&](const QString& text, int column) {
+    QAction* a = m->addAction(text, this, [this, column] {
+      const QModelIndex row = table_->selectionModel()->selectedRows().value(0);
+      table_->edit(row.siblingAtColumn(column));
+    });
+    a->setEnabled(selected().size() == 1);
+  };
+  edit(tr("Rename"), RunsModel::name);
+  edit(tr("Edit Tags"), RunsModel::tags);
+  m->addSeparator();
+  add(delete_);
+  m->popup(table_->viewport()->mapToGlobal(at));
+}
+
+void RunsPage::fit_name() {
+  QHeaderView* header = table_->horizontalHeader();
+  const int others = header->length() - header->sectionSize(RunsModel::name);
+  header->resizeSection(RunsModel::name, std::max(kNameWidth, table_->viewport()->width() - others));
+}
+
+// A number that is cut off is none.
+void RunsPage::fit_numbers() {
+  const QAbstractItemView& view = *table_;
+  for (int c = RunsModel::steps; c <= RunsModel::peak; ++c)
+    if (const int wanted = view.sizeHintForColumn(c); wanted > table_->columnWidth(c))
+      table_->setColumnWidth(c, wanted);
+}
+
+bool RunsPage::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::Resize && watched == table_->viewport()) fit_name();
+  return QWidget::eventFilter(watched, event);
+}
+
+QByteArray RunsPage::save_layout() const {
+  return table_->horizontalHeader()->saveState();
+}
+
+void RunsPage::restore_layout(const QByteArray& state) {
+  if (!state.isEmpty() && table_->horizontalHeader()->restoreState(state)) fit_name();
+}
+
+}  // namespace mw::ui

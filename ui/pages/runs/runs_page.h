@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The Runs page: history to sort, filter, open, clone, rename, tag, compare, delete (undoable), resume; results of
+// other tools to import, by dialog or drop.
+#pragma once
+#include <QUndoStack>
+#include <QWidget>
+
+#include "ui/pages/runs/result_importer.h"
+#include "ui/pages/runs/runs_model.h"
+
+class QFrame;
+class QLabel;
+class QLineEdit;
+class QPushButton;
+class QTableView;
+class QToolButton;
+
+namespace mw::ui {
+
+class RunsPage : public QWidget {
+  Q_OBJECT
+ public:
+  explicit RunsPage(const std::filesystem::path& runs_folder, QWidget* parent = nullptr);
+  RunsModel& model() { return *model_; }
+  QTableView& table() { return *table_; }
+  QLineEdit& filter() { return *filter_; }
+  void refresh() { model_->refresh(); }
+  std::vector<runs::RunId> selected() const;
+  void select(const runs::RunId& run);
+  void delete_selected();
+  void undo_delete();                         // the last deletion or restoration
+  QUndoStack& undo_stack() { return undo_; }  // of deletions and restorations
+  void choose_import();
+  void import_files(std::vector<std::filesystem::path> files) { importer_.import(std::move(files)); }
+  void drain() { importer_.drain(); }
+  bool can_undo_delete() const { return undo_.canUndo(); }
+  QByteArray save_layout() const;
+  void restore_layout(const QByteArray& state);
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
+ signals:
+  void open_wanted(const QString& run);
+  void clone_wanted(const QString& run);
+  void resume_wanted(const QString& run);
+  void put_away(const QString& run);
+  void compare_wanted();
+  void problem(const mw::Problem& problem);
+
+ private:
+  void build_toolbar();
+  void build_table();
+  void fit_name();
+  void fit_numbers();
+  void update_buttons();
+  void menu(const QPoint& at);
+  friend class MoveRuns;
+  void move_runs(const std::vector<runs::RunId>& runs, runs::Trash to);
+  runs::RunId current() const;
+  bool resumable(const runs::RunId& run) const;
+  bool left_alone(const runs::RunRow& row) const;
+
+  std::filesystem::path folder_;
+  ResultImporter importer_;
+  RunsModel* model_;
+  RunsFilter* proxy_;
+  QTableView* table_;
+  QLineEdit* filter_;
+  QPushButton *open_, *clone_, *resume_, *compare_, *import_, *delete_;
+  QToolButton* trash_;
+  QFrame* toast_;
+  QLabel *toast_text_, *empty_;
+  QUndoStack undo_;
+};
+
+}  // namespace mw::ui

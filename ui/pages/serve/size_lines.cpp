@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/serve/size_lines.h"
+
+#include <QCoreApplication>
+#include <algorithm>
+#include <cmath>
+
+#include "ui/run_views/run_lines.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+// Capacity is worth the room while the measured bars still take up a quarter of it.
+constexpr double kMostEmpty = 4, kAboveCapacity = 1.2;
+
+QString size_words(const char* text) {
+  return QCoreApplication::translate("mw::ui::SizePage", text);
+}
+
+double place(int batch) {
+  return std::log2(static_cast<double>(batch));
+}
+
+double as_double(Bytes bytes) {
+  return static_cast<double>(bytes.value);
+}
+
+QColor color_of(serve::Workload workload) {
+  return theme().series(static_cast<int>(workload));
+}
+
+Marks marks_of(serve::Workload workload) {
+  static constexpr Marks kMarks[] = {Marks::points, Marks::squares, Marks::triangles};
+  return kMarks[static_cast<size_t>(workload)];
+}
+
+const runs::SizeView::Line* find(const runs::SizeView& view, serve::Workload workload) {
+  for (const auto& line : view.lines)
+    if (line.workload == workload) return &line;
+  return nullptr;
+}
+
+// Measured where it was, else predicted: the chart says which.
+const Ledger& memory_of(const serve::SizePoint& point) {
+  return point.measured ? point.measured->memory : point.predicted;
+}
+
+QString need_text(const serve::SizePoint& point) {
+  return qs(to_text(point.predicted.total()));
+}
+
+double top_of(const runs::SizeView& view) {
+  const double highest = as_double(view.highest), refused = as_double(view.largest_refused);
+  if (refused == 0 || !view.capacity) return highest;
+  const double capacity = as_double(*view.capacity);
+  if (highest > 0 && capacity > kMostEmpty * highest) return highest * kAboveCapacity;
+  return std::max(highest, std::min(refused, capacity * kAboveCapacity));
+}
+
+}  // namespace
+
+QString workload_text(serve::Workload workload) {
+  switch (workload) {
+    case serve::Workload::rollout:
+      return size_words("Rollout");
+    case serve::Workload::forward:
+      return size_words("Forward, full logits");
+    case serve::Workload::chunked_forward:
+      return size_words("Forward, chunked top-k");
+  }
+  return {};
+}
+
+QString short_text(serve::Workload workload) {
+  switch (workload) {
+    case serve::Workload::rollout:
+      return size_words("Rollout");
+    case serve::Workload::forward:
+      return size_words("Forward");
+    case serve::Workload::chunked_forward:
+      return size_words("Chunked");
+  }
+  return {};
+}
+
+QString refusal_text(const serve::SizePoint& point) {
+  if (point.measured) return {};
+  if (point.fits())
+    return point.error.empty() ? size_words("not measured") : size_words("failed: %1").arg(qs(point.error));
+  const QString need = need_text(point);
+  if (point.largest_batch == 0)
+    return size_words("does not fit: needs %1, nor does any smaller batch (predicted)").arg(need);
+  return size_words("does not fit: needs %1, largest that fits %2 (predicted)").arg(need).arg(point.largest_batch);
+}
+
+BatchAxis batch_axis(const runs::SizeView& view) {
+  BatchAxis axis{{}, {0, 1}};
+  for (const int batch : view.batches) axis.stops.push_back({place(batch), QString::number(batch)});
+  if (!axis.stops.empty()) axis.range = {axis.stops.front().value - 0.5, axis.stops.back().value + 0.5};
+  return axis;
+}
+
+std::vector<PlotLine> size_lines(const runs::SizeView& view, PointValue value) {
+  std::vector<PlotLine> lines;
+  for (const auto& line : view.lines) {
+    auto series = std::make_shared<runs::Series>();
+    for (const auto& p : line.points)
+      if (p.measured) series->append(place(p.batch), value(*p.measured));
+    lines.push_back({.name = short_text(line.workload),
+                     .color = color_of(line.workload),
+                     .raw = std::move(series),
+                     .marks = marks_of(line.workload)});
+  }
+  return lines;
+}
+
+Notes time_notes(const runs::SizeView& view) {
+  Notes notes;
+  bool refused = false, failed = false;
+  for (const auto& line : view.lines)
+    for (const auto& p : line.points) {
+      if (p.measured) continue;
+      notes.marks.push_back({place(p.batch), color_of(line.workload)});
+      (p.fits() ? failed : refused) = true;
+    }
+  if (refused && failed)
+    notes.caption = size_words("\u2715 Predicted not to fit, or failed: the table says why");
+  else if (refused)
+    notes.caption = size_words("\u2715 Predicted not to fit");
+  else if (failed)
+    notes.caption = size_words("\u2715 Failed: the table says why");
+  return notes;
+}
+
+PlotStack size_stack(const SizeViewPtr& view, serve::Workload workload) {
+  PlotStack stack;
+  const auto* line = find(*view, workload);
+  if (!line || line->points.empty()) return stack;
+  stack.shape = Shape::bars;
+  for (size_t c = 0; c < kMemoryCategories; ++c) {
+    const auto category = static_cast<MemoryCategory>(c);
+    stack.layers.emplace_back(category_text(category), theme().memory(category));
+  }
+  const auto nearest = [view, line](double x) -> const serve::SizePoint& {
+    return *std::min_element(line->points.begin(), line->points.end(), [x](const auto& a, const auto& b) {
+      return std::abs(place(a.batch) - x) < std::abs(place(b.batch) - x);
+    });
+  };
+  stack.sample = [view, line](double x0, double x1, int) {
+    Stack out;
+    out.values.resize(kMemoryCategories);
+    for (const auto& p : line->points) {
+      if (place(p.batch) < x0 || place(p.batch) > x1) continue;
+      out.x.push_back(place(p.batch));
+      for (size_t c = 0; c < kMemoryCategories; ++c) out.values[c].push_back(as_double(memory_of(p).bytes[c]));
+    }
+    return out;
+  };
+  stack.at = [nearest](double x) {
+    std::vector<double> out;
+    for (const Bytes b : memory_of(nearest(x)).bytes) out.push_back(as_double(b));
+    return out;
+  };
+  stack.highest = [view](double, double) { return top_of(*view); };
+  stack.origin = [nearest](double x) { return nearest(x).measured ? Origin::measured : Origin::predicted; };
+  return stack;
+}
+
+std::vector<LevelLine> size_levels(const runs::SizeView& view) {
+  if (!view.capacity) return {};
+  return {{size_words("capacity"), as_double(*view.capacity), theme().bad, Origin::measured}};
+}
+
+Notes memory_notes(const runs::SizeView& view, serve::Workload workload) {
+  Notes notes;
+  const auto* line = find(view, workload);
+  if (!line) return notes;
+  for (const auto& p : line->points) {
+    if (p.measured) continue;
+    notes.marks.push_back({place(p.batch), theme().bad});
+    if (notes.marks.size() == 1)  // the smallest of them
+      notes.caption = p.fits() ? size_words("\u2715 %1 failed: the table says why").arg(p.batch)
+                      : p.largest_batch == 0
+                          ? size_words("\u2715 Predicted: %1 needs %2, none fits").arg(p.batch).arg(need_text(p))
+                          : size_words("\u2715 Predicted: %1 needs %2, largest fit %3")
+                                .arg(p.batch)
+                                .arg(need_text(p))
+                                .arg(p.largest_batch);
+  }
+  // Said too where another workload's chart has such a line, so that all keep the same height.
+  if (notes.marks.empty() && view.largest_refused.value > 0 && !line->points.empty())
+    notes.caption = size_words("Every batch fits");
+  return notes;
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The Serve page's batch sizes: one size run, live or finished, from its events alone.
+#pragma once
+#include <QWidget>
+#include <array>
+#include <map>
+
+#include "ui/pages/serve/sizes_model.h"
+#include "ui/plot/plot.h"
+#include "ui/run_views/run_header.h"
+
+class QPushButton;
+class QSplitter;
+class QStackedWidget;
+class QTableView;
+
+namespace mw::ui {
+
+class ElidedLabel;
+
+class SizePage : public QWidget {
+  Q_OBJECT
+ public:
+  SizePage(RunController& runs, QWidget* parent = nullptr);
+  void show_frame();  // redraw what changed since the last one
+  void restyle();     // after a theme change
+  PlotLink& link() { return by_batch_; }
+  Plot& total() { return *total_; }
+  Plot& per_token() { return *per_token_; }
+  Plot& memory(serve::Workload workload) { return *memory_.at(workload); }
+  SizesModel& model() { return model_; }
+  QTableView& table() { return *table_; }
+  RunHeader& header() { return *header_; }
+  QString settings_text() const;
+  QByteArray save_layout() const;
+  void restore_layout(const QByteArray& state);
+
+ signals:
+  void measure_wanted();
+  void stop_wanted();
+  void settings_wanted();
+  void runs_wanted();
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
+ private:
+  void build();
+  QWidget* bar();
+  QWidget* charts();
+  QWidget* empty_page();
+  void build_table();
+  void adopt();   // another run
+  void redraw();  // charts and table from the run's points
+  void fit_columns();
+
+  RunController& runs_;
+  PlotLink by_batch_;
+  RunPtr run_;
+  SizeViewPtr view_;
+  std::array<int, SizesModel::columns> column_widths_{};
+  std::size_t points_seen_ = 0;
+  bool changed_ = true, started_ = false;
+  SizesModel model_;
+  QStackedWidget* stack_;
+  RunHeader* header_;
+  ElidedLabel* settings_;
+  QPushButton *edit_, *measure_, *stop_, *copy_;
+  QSplitter* rows_;
+  Plot *total_, *per_token_;
+  std::map<serve::Workload, Plot*> memory_;
+  QTableView* table_;
+};
+
+}  // namespace mw::ui

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/serve/sweep_form.h"
+
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QStyle>
+
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+constexpr const char* kServer = "sweep.url";
+}
+
+SweepForm::SweepForm(Document& document, QWidget* parent) : QWidget(parent), document_(document) {
+  auto* row = new QHBoxLayout(this);
+  row->setContentsMargins(2, 0, 2, 0);
+  row->setSpacing(6);
+  add("sweep.backend", tr("Backend"), 3);
+  add(kServer, tr("Server"), 6);
+  add("sweep.request_rates", tr("Rates, requests/s"), 8);
+  add("sweep.input_lens", tr("Prompts, tokens"), 6);
+  add("sweep.output_len", tr("Answer, tokens"), 3);
+  add("sweep.num_prompts", tr("Requests"), 3);
+  add("sweep.arrival", tr("Arrival"), 3);
+  add("sweep.slo_ttft_ms", tr("SLO TTFT, ms"), 3);
+  add("sweep.slo_tpot_ms", tr("TPOT, ms"), 3);
+  add("sweep.slo_e2e_ms", tr("E2E, ms"), 3);
+  connect(&document_, &Document::changed, this, &SweepForm::refresh);
+  refresh();
+}
+
+void SweepForm::add(const std::string& key, const QString& caption, int stretch) {
+  auto* cell = new QWidget(this);
+  auto* column = new QVBoxLayout(cell);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(1);
+  auto* label = new QLabel(caption, cell);
+  label->setFont(small_font());
+  label->setProperty("muted", true);
+  Field* field = make_field(*runs::find_parameter(key), cell);
+  field->set_compact();
+  field->editor()->setMinimumWidth(44);
+  label->setBuddy(field->editor());
+  column->addWidget(label);
+  column->addWidget(field);
+  static_cast<QHBoxLayout*>(layout())->addWidget(cell, stretch);
+  connect(field, &Field::edited, this,
+          [this, key](const Json& value, Gesture gesture) { document_.set(key, value, gesture); });
+  connect(field, &Field::cleared, this, [this, key] { document_.reset(key); });
+  connect(field, &Field::left, this, [this] { document_.end_gesture(); });
+  cells_.push_back({field, label});
+}
+
+Field* SweepForm::field(const std::string& key) {
+  for (const Cell& c : cells_)
+    if (c.field->key() == key) return c.field;
+  return nullptr;
+}
+
+// What is wrong with a value colours its caption; the Problems list says it in words, and so does the tooltip.
+void SweepForm::refresh() {
+  for (const Cell& c : cells_) {
+    const std::string& key = c.field->key();
+    c.field->show_value(raw_value(document_.experiment(), key));
+    QString wrong;
+    for (const Problem& p : document_.problems())
+      if (p.place.starts_with(key) && p.severity != Severity::info) wrong = qs(to_text(p));
+    c.caption->setToolTip(wrong.isEmpty() ? describe(c.field->parameter()) : wrong);
+    if (c.caption->property("bad").toBool() == !wrong.isEmpty()) continue;
+    c.caption->setProperty("bad", !wrong.isEmpty());
+    c.caption->setProperty("muted", wrong.isEmpty());
+    c.caption->style()->unpolish(c.caption);
+    c.caption->style()->polish(c.caption);
+  }
+  const Json* backend = raw_value(document_.experiment(), "sweep.backend");
+  field(kServer)->parentWidget()->setVisible(backend && *backend == "http");
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The Serve page's latency sweep: one sweep, live or finished, from its events alone. A point is selected in a chart or
+// in the table; its requests and the server's state are drawn below.
+#pragma once
+#include <QWidget>
+#include <optional>
+
+#include "core/compare/comparison.h"
+#include "ui/pages/serve/request_timeline.h"
+#include "ui/pages/serve/sweep_form.h"
+#include "ui/pages/serve/sweep_model.h"
+#include "ui/pages/serve/sweep_reader.h"
+#include "ui/plot/plot.h"
+#include "ui/run_views/run_header.h"
+
+class QPushButton;
+class QSplitter;
+class QStackedWidget;
+class QTableView;
+
+namespace mw::ui {
+
+class ElidedLabel;
+
+class DragButton;
+
+class SweepPage : public QWidget {
+  Q_OBJECT
+ public:
+  SweepPage(Document& document, RunController& runs, QWidget* parent = nullptr);
+  void show_frame();
+  void restyle();
+  PlotLink& link() { return by_load_; }
+  Plot& ttft() { return *ttft_; }
+  Plot& tpot() { return *tpot_; }
+  Plot& throughput() { return *throughput_; }
+  Plot& in_flight() { return *in_flight_; }
+  Plot& kv() { return *kv_; }
+  RequestTimeline& timeline() { return *timeline_; }
+  SweepModel& model() { return model_; }
+  QTableView& table() { return *table_; }
+  SweepForm& form() { return *form_; }
+  DragButton& compare_button() { return *compare_; }
+  const SweepViewPtr& view() const { return view_; }
+  RunPtr run() const { return run_; }
+  bool busy() const { return reader_.busy(); }  // what is shown is not the newest yet
+  runs::Compared compared() const;              // what is shown, for a comparison or a replay
+  std::optional<size_t> chosen_point() const { return chosen_ ? selected_ : std::nullopt; }  // by the user
+  QString verdict() const;                                                                   // of every line, in words
+  std::optional<size_t> selected() const { return selected_; }
+  void select(std::optional<size_t> point);
+  QByteArray save_layout() const;
+  void restore_layout(const QByteArray& state);
+
+ signals:
+  void run_wanted();
+  void stop_wanted();
+  void resume_wanted(const QString& run);
+  void runs_wanted();
+  void settings_wanted();
+  void compare_wanted(const QString& run);
+  void replay_wanted();
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
+ private:
+  // sweep_page_build.cpp
+  void build();
+  QWidget* bar();
+  QWidget* charts();
+  void build_table();
+  QWidget* empty_page();
+  // sweep_page.cpp
+  void adopt();
+  void show_view(SweepViewPtr view);
+  void redraw();
+  void redraw_point();
+  void show_capacity();
+  void select_at_playhead();
+  void light(int group);
+  void fit_columns();
+  void show_verdict();
+  bool resumable() const;
+  size_t line_of_point(size_t point) const;
+
+  Document& document_;
+  RunController& runs_;
+  PlotLink by_load_, by_time_;
+  RunPtr run_;
+  SweepViewPtr view_;
+  SweepReader reader_;
+  runs::LoadAxis axis_;
+  std::optional<size_t> selected_;
+  bool chosen_ = false;  // by the user: a live sweep does not move on
+  bool changed_ = true, selecting_ = false;
+  SweepModel model_;
+  SweepForm* form_;
+  RunHeader* header_;
+  QStackedWidget* stack_;
+  ElidedLabel* verdict_;
+  QPushButton *run_button_, *stop_, *resume_, *copy_, *more_, *replay_;
+  DragButton* compare_;
+  QSplitter *rows_, *top_, *bottom_;
+  Plot *ttft_, *tpot_, *throughput_, *in_flight_, *kv_;
+  RequestTimeline* timeline_;
+  QTableView* table_ = nullptr;  // events are filtered before it is there
+};
+
+}  // namespace mw::ui

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/train/collectives_panel.h"
+
+#include <QComboBox>
+#include <QSignalBlocker>
+#include <QVBoxLayout>
+
+#include "ui/run_views/run_lines.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+
+CollectivesPanel::CollectivesPanel(PlotLink& by_step, QWidget* parent)
+    : QWidget(parent), amount_(new QComboBox(this)), by_(new QComboBox(this)) {
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  const auto plot = [&](const QString& unit, Quantity quantity) {
+    auto* p = new Plot({.title = tr("Collectives"),
+                        .unit = unit,
+                        .quantity = quantity,
+                        .empty = tr("Nothing moved between devices yet"),
+                        .from_zero = true},
+                       by_step, this);
+    column->addWidget(p);
+    return p;
+  };
+  bytes_ = plot(tr("measured"), Quantity::bytes);
+  seconds_ = plot(tr("measured"), Quantity::seconds);
+  seconds_->setAccessibleName(tr("Collectives chart, seconds"));
+  amount_->addItem(tr("Bytes"), static_cast<int>(runs::TrafficAmount::bytes));
+  amount_->addItem(tr("Seconds"), static_cast<int>(runs::TrafficAmount::seconds));
+  amount_->setAccessibleName(tr("Bytes or seconds of collectives"));
+  amount_->setItemData(0, tr("Sum over the devices of what each sent"), Qt::ToolTipRole);
+  amount_->setItemData(1, tr("Mean of the devices; waiting for the others stands apart"), Qt::ToolTipRole);
+  by_->addItem(tr("by cause"), static_cast<int>(runs::TrafficBy::cause));
+  by_->addItem(tr("by kind"), static_cast<int>(runs::TrafficBy::kind));
+  by_->addItem(tr("by axis"), static_cast<int>(runs::TrafficBy::axis));
+  by_->setAccessibleName(tr("How collectives are told apart"));
+  for (QComboBox* c : {amount_, by_}) {
+    c->setFont(small_font());
+    connect(c, &QComboBox::activated, this, &CollectivesPanel::draw);
+  }
+  draw();
+}
+
+Plot& CollectivesPanel::shown() {
+  return amount_->currentIndex() == 0 ? *bytes_ : *seconds_;
+}
+
+void CollectivesPanel::show_run(const RunPtr& run) {
+  run_ = run;
+  draw();
+}
+
+void CollectivesPanel::choose(runs::TrafficBy by, runs::TrafficAmount amount) {
+  by_->setCurrentIndex(by_->findData(static_cast<int>(by)));
+  amount_->setCurrentIndex(amount_->findData(static_cast<int>(amount)));
+  draw();
+}
+
+void CollectivesPanel::draw() {
+  const auto amount = static_cast<runs::TrafficAmount>(amount_->currentData().toInt());
+  const auto by = static_cast<runs::TrafficBy>(by_->currentData().toInt());
+  const bool seconds = amount == runs::TrafficAmount::seconds;
+  shown().set_stack(traffic_stack(run_, by, amount));
+  bytes_->setVisible(!seconds);
+  seconds_->setVisible(seconds);
+  for (QComboBox* c : {amount_, by_}) c->raise();
+}
+
+void CollectivesPanel::place_selectors() {
+  int right = width() - 4;
+  for (QComboBox* c : {by_, amount_}) {
+    const int wide = std::min(c->sizeHint().width(), width() / 4);
+    right -= wide;
+    c->setGeometry(right, 2, wide, 22);
+    right -= 2;
+  }
+  for (Plot* p : {bytes_, seconds_}) p->set_header_inset(width() - 2 - right);
+}
+
+void CollectivesPanel::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  place_selectors();
+}
+
+}  // namespace mw::ui

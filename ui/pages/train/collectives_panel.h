@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the devices of a run sent each other in each step, as counted: bytes or seconds, by cause, kind or axis.
+#pragma once
+#include <QWidget>
+
+#include "ui/plot/plot.h"
+#include "ui/session/run_controller.h"
+
+class QComboBox;
+
+namespace mw::ui {
+
+class CollectivesPanel : public QWidget {
+  Q_OBJECT
+ public:
+  explicit CollectivesPanel(PlotLink& by_step, QWidget* parent = nullptr);
+  void show_run(const RunPtr& run);
+  void choose(runs::TrafficBy by, runs::TrafficAmount amount);
+  Plot& bytes() { return *bytes_; }
+  Plot& seconds() { return *seconds_; }
+  Plot& shown();
+  QComboBox& amount() { return *amount_; }
+  QComboBox& by() { return *by_; }
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+
+ private:
+  void draw();
+  void place_selectors();
+  RunPtr run_;
+  Plot *bytes_, *seconds_;
+  QComboBox *amount_, *by_;
+};
+
+}  // namespace mw::ui

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/train/device_memory.h"
+
+#include <QComboBox>
+#include <QSignalBlocker>
+#include <QStackedWidget>
+#include <QVBoxLayout>
+
+#include "core/views/step_snapshot.h"
+#include "ui/run_views/run_lines.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+
+DeviceMemory::DeviceMemory(PlotLink& by_time, QWidget* parent)
+    : QWidget(parent),
+      stack_(new QStackedWidget(this)),
+      plot_(new Plot({.title = tr("Memory"), .quantity = Quantity::bytes, .from_zero = true}, by_time)),
+      grid_(new MemoryGrid(by_time)),
+      selector_(new QComboBox(this)) {
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(stack_);
+  stack_->addWidget(plot_);
+  stack_->addWidget(grid_);
+  selector_->setAccessibleName(tr("Device whose memory is shown"));
+  selector_->setToolTip(tr("The device whose memory was largest, every device at once, or one of them"));
+  selector_->setFont(small_font());
+  selector_->hide();
+  connect(selector_, &QComboBox::activated, this, [this](int at) { choose(selector_->itemData(at).toInt()); });
+  connect(grid_, &MemoryGrid::device_chosen, this, &DeviceMemory::choose);
+}
+
+void DeviceMemory::show_run(const RunPtr& run) {
+  if (run != run_) offered_.clear();
+  run_ = run;
+  fill_selector();
+  show_chosen();
+}
+
+void DeviceMemory::choose(int device) {
+  chosen_ = device;
+  const QSignalBlocker quiet(selector_);
+  selector_->setCurrentIndex(selector_->findData(device));
+  show_chosen();
+}
+
+void DeviceMemory::fill_selector() {
+  std::vector<int> devices;
+  if (run_)
+    for (const auto& [device, memory] : run_->view.memory()) devices.push_back(device);
+  if (devices == offered_) return;
+  offered_ = devices;
+  const QSignalBlocker quiet(selector_);
+  selector_->clear();
+  selector_->addItem(tr("Largest device"), kLargest);
+  selector_->addItem(tr("All devices"), kAll);
+  for (const int device : devices) selector_->addItem(tr("Device %1").arg(device), device);
+  if (selector_->findData(chosen_) < 0) chosen_ = kLargest;
+  selector_->setCurrentIndex(selector_->findData(chosen_));
+  selector_->setVisible(devices.size() > 1);
+  place_selector();
+}
+
+void DeviceMemory::show_chosen() {
+  const bool many = offered_.size() > 1;
+  const int before = device_;
+  device_ = chosen_ >= 0 ? chosen_ : run_ ? runs::largest_device(run_->view).value_or(0) : 0;
+  const bool all = many && chosen_ == kAll;
+  stack_->setCurrentIndex(all ? 1 : 0);
+  grid_->show_run(all ? run_ : nullptr);
+  plot_->set_stack(memory_stack(run_, device_));
+  plot_->set_empty_text(absent_text(run_, Comes::with_the_model));
+  plot_->set_levels(memory_levels(run_, device_));
+  plot_->set_unit(many ? tr("of device %1, measured").arg(device_) : QString());
+  selector_->raise();
+  if (before != device_) emit device_changed(device_);
+}
+
+void DeviceMemory::place_selector() {
+  const int wide = selector_->isHidden() ? 0 : std::min(selector_->sizeHint().width(), width() / 3);
+  plot_->set_header_inset(wide > 0 ? wide + 4 : 0);
+  selector_->setGeometry(width() - wide - 4, 2, wide, 22);
+}
+
+void DeviceMemory::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  place_selector();
+}
+
+}  // namespace mw::ui

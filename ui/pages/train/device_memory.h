@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Memory over time of a run on one device or many: the largest, a chosen one, or all at once.
+#pragma once
+#include <QWidget>
+
+#include "ui/pages/train/memory_grid.h"
+#include "ui/plot/plot.h"
+
+class QComboBox;
+class QStackedWidget;
+
+namespace mw::ui {
+
+class DeviceMemory : public QWidget {
+  Q_OBJECT
+ public:
+  explicit DeviceMemory(PlotLink& by_time, QWidget* parent = nullptr);
+  void show_run(const RunPtr& run);  // also where the same one grew by a device or was replaced
+  void choose(int device);           // kLargest, kAll, or one
+  int chosen() const { return chosen_; }
+  int device() const { return device_; }  // in the chart now
+  Plot& plot() { return *plot_; }
+  MemoryGrid& grid() { return *grid_; }
+  QComboBox& selector() { return *selector_; }
+
+  static constexpr int kLargest = -1, kAll = -2;
+
+ signals:
+  void device_changed(int device);
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+
+ private:
+  void fill_selector();
+  void show_chosen();
+  void place_selector();
+  RunPtr run_;
+  int chosen_ = kLargest, device_ = 0;
+  std::vector<int> offered_;
+  QStackedWidget* stack_;
+  Plot* plot_;
+  MemoryGrid* grid_;
+  QComboBox* selector_;
+};
+
+}  // namespace mw::ui

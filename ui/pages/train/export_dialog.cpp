@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/train/export_dialog.h"
+
+#include <QCheckBox>
+#include <QComboBox>
+#include <QFormLayout>
+#include <QLabel>
+#include <QLineEdit>
+#include <QListWidget>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QVBoxLayout>
+
+#include "ui/theme/dialog_parts.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+namespace {
+constexpr int kExportWidth = 660;
+}
+
+ExportDialog::ExportDialog(RecipeExporter& exporter, QWidget* parent) : QDialog(parent), exporter_(exporter) {
+  setWindowTitle(tr("Export as a Recipe"));
+  setObjectName(u"export"_s);
+  build();
+  resize(kExportWidth, 560);
+  connect(experiment_, &QComboBox::currentIndexChanged, this, &ExportDialog::choose);
+  connect(recipe_, &QComboBox::currentIndexChanged, this, &ExportDialog::look);
+  connect(export_, &QPushButton::clicked, this, &ExportDialog::write);
+  connect(folder_, &QLineEdit::textChanged, this, &ExportDialog::show_state);
+  connect(&exporter_, &RecipeExporter::changed, this, &ExportDialog::show_look);
+  connect(&exporter_, &RecipeExporter::failed, this,
+          [this](const Problem& p) { said_->say(qs(to_text(p)), SaidText::Tone::bad); });
+  connect(&exporter_, &RecipeExporter::written, this, [this](const QString& folder, int files) {
+    said_->say(tr("%1 files are in %2. Its README.md says how to run it.").arg(files).arg(folder));
+  });
+  show_look();
+}
+
+void ExportDialog::build() {
+  QVBoxLayout* column = dialog_column(*this, kExportWidth);
+  add_about(*column)->setText(
+      tr("A folder that runs the experiment elsewhere, unedited: scripts, settings, the batches where data and "
+         "tokenizer are at hand, and a README."));
+  auto* form = new QFormLayout;
+  experiment_ = new ExperimentChoice(this);
+  form->addRow(tr("Experiment"), experiment_);
+  recipe_ = new RecipeChoice(this);
+  form->addRow(tr("Recipe"), recipe_);
+  folder_ = add_folder(*form, tr("Folder"), tr("one that is not there yet, is empty, or holds an export"), *this).line;
+  overwrite_ = new QCheckBox(tr("write again what has been changed since an earlier export"), this);
+  form->addRow(QString(), overwrite_);
+  column->addLayout(form);
+  const auto list = [&](const QString& title, int stretch) {
+    auto* caption = new QLabel(title, this);
+    auto* l = new QListWidget(this);
+    l->setAccessibleName(title);
+    l->setWordWrap(true);
+    l->setSelectionMode(QAbstractItemView::NoSelection);
+    column->addWidget(caption);
+    column->addWidget(l, stretch);
+    return l;
+  };
+  files_ = list(tr("Files"), 3);
+  remarks_ = list(tr("What the checker says of it there"), 3);
+  said_ = add_said(*column, tr("What came of it"));
+  progress_ = add_progress(*column, tr("The recipe is being made"));
+  const DialogButtons buttons = add_buttons(*column, tr("Close"), tr("Export"));
+  export_ = buttons.go;
+  connect(buttons.cancel, &QPushButton::clicked, this, &QDialog::reject);
+}
+
+void ExportDialog::open_with(std::vector<NamedExperiment> experiments, int chosen) {
+  experiment_->offer(std::move(experiments), chosen);
+  choose();
+  open();
+  folder_->setFocus();
+}
+
+void ExportDialog::choose() {
+  {
+    const QSignalBlocker quiet(recipe_);
+    recipe_->suit(experiment_->chosen().experiment);
+  }
+  look();
+}
+
+void ExportDialog::look() {
+  said_->say({});
+  exporter_.look(recipe_->kind(), experiment_->chosen().experiment);
+}
+
+void ExportDialog::show_state() {
+  progress_->setVisible(exporter_.busy());
+  export_->setEnabled(!exporter_.busy() && exporter_.looked() && !folder_->text().trimmed().isEmpty());
+}
+
+void ExportDialog::show_look() {
+  show_state();
+  files_->clear();
+  remarks_->clear();
+  if (!exporter_.looked()) return;
+  for (const std::string& file : exporter_.looked()->files) files_->addItem(qs(file));
+  const auto& remarks = exporter_.looked()->subject.remarks;
+  for (const std::string& remark : remarks) remarks_->addItem(qs(remark));
+  if (remarks.empty()) remarks_->addItem(tr("Nothing to object to."));
+}
+
+void ExportDialog::write() {
+  said_->say({});
+  exporter_.write(fspath(folder_->text().trimmed()),
+                  overwrite_->isChecked() ? recipes::Overwrite::changed_files : recipes::Overwrite::refuse);
+}
+
+QString ExportDialog::said() const {
+  return said_->text();
+}
+
+QString ExportDialog::last_recipe() const {
+  return recipe_->name();
+}
+
+void ExportDialog::set_recipe(const QString& name) {
+  const QSignalBlocker quiet(recipe_);
+  recipe_->choose(name);
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// An experiment as a folder that runs it elsewhere: which recipe, which files, what the checker says of it, where to.
+// GUI thread.
+#pragma once
+#include <QDialog>
+
+#include "ui/pages/train/experiment_choice.h"
+#include "ui/pages/train/recipe_choice.h"
+#include "ui/pages/train/recipe_exporter.h"
+
+class QCheckBox;
+class QLineEdit;
+class QListWidget;
+class QProgressBar;
+class QPushButton;
+
+namespace mw::ui {
+
+class SaidText;
+
+class ExportDialog : public QDialog {
+  Q_OBJECT
+ public:
+  ExportDialog(RecipeExporter& exporter, QWidget* parent = nullptr);
+  void open_with(std::vector<NamedExperiment> experiments, int chosen);
+  ExperimentChoice& experiment() { return *experiment_; }
+  RecipeChoice& recipe() { return *recipe_; }
+  QLineEdit& folder() { return *folder_; }
+  QListWidget& files() { return *files_; }
+  QListWidget& remarks() { return *remarks_; }
+  QCheckBox& overwrite() { return *overwrite_; }
+  QPushButton& export_button() { return *export_; }
+  QString said() const;
+  QString last_recipe() const;  // for the next start
+  void set_recipe(const QString& name);
+
+ private:
+  void build();
+  void choose();
+  void look();
+  void show_look();
+  void show_state();
+  void write();
+
+  RecipeExporter& exporter_;
+  SaidText* said_;
+  ExperimentChoice* experiment_;
+  RecipeChoice* recipe_;
+  QLineEdit* folder_;
+  QListWidget *files_, *remarks_;
+  QCheckBox* overwrite_;
+  QProgressBar* progress_;
+  QPushButton* export_;
+};
+
+}  // namespace mw::ui

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/train/launch_dialog.h"
+
+#include <QCheckBox>
+#include <QComboBox>
+#include <QFormLayout>
+#include <QLabel>
+#include <QLineEdit>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QStackedWidget>
+#include <QVBoxLayout>
+
+#include "core/recipes/quote.h"
+#include "ui/theme/dialog_parts.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+constexpr int kLaunchWidth = 620;
+enum Place { here, by_ssh, first_template };  // then the templates, then a command of the user's own
+
+QLineEdit* line(const QString& name, const QString& placeholder, const QString& help) {
+  auto* l = new QLineEdit;
+  l->setAccessibleName(name);
+  l->setPlaceholderText(placeholder);
+  l->setToolTip(help);
+  return l;
+}
+
+QFormLayout* form_of(QWidget* page) {
+  auto* form = new QFormLayout(page);
+  form->setContentsMargins(0, 0, 0, 0);
+  return form;
+}
+
+QString word(const QString& text) {
+  return qs(recipes::shell_quoted(ss(text)));
+}
+
+}  // namespace
+
+LaunchDialog::LaunchDialog(RunController& runs, std::filesystem::path resources, QWidget* parent)
+    : QDialog(parent),
+      runs_(runs),
+      resources_(std::move(resources)),
+      templates_(launch::templates(resources_ / "launch")) {
+  setWindowTitle(tr("Launch Elsewhere"));
+  setObjectName(u"launch"_s);
+  build();
+  connect(launch_, &QPushButton::clicked, this, &LaunchDialog::begin);
+  connect(cancel_, &QPushButton::clicked, this, &LaunchDialog::reject);
+  connect(&runs_, &RunController::state_changed, this, &LaunchDialog::show_state);
+  connect(&runs_, &RunController::launch_failed, this, [this](const Problem& problem) {
+    waiting_ = false;
+    said_->say(problem.message.empty() ? tr("Cancelled: nothing was launched.") : qs(to_text(problem)),
+               problem.message.empty() ? SaidText::Tone::plain : SaidText::Tone::bad);
+    show_state();
+  });
+  connect(&runs_, &RunController::launched, this, [this] {
+    waiting_ = false;
+    accept();
+  });
+  show_state();
+}
+
+void LaunchDialog::build() {
+  QVBoxLayout* column = dialog_column(*this, kLaunchWidth);
+  add_about(*column)->setText(
+      tr("A recipe on another machine. It is started detached: it goes on when the connection is lost or this window "
+         "is closed, and its run is shown here as it goes."));
+  auto* form = new QFormLayout;
+  experiment_ = new ExperimentChoice(this);
+  form->addRow(tr("Experiment"), experiment_);
+  recipe_ = new RecipeChoice(this);
+  form->addRow(tr("Recipe"), recipe_);
+  where_ = new QComboBox(this);
+  where_->setAccessibleName(tr("Where"));
+  form->addRow(tr("Where"), where_);
+  places_ = new QStackedWidget(this);
+  places_->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Maximum);
+  form->addRow(QString(), places_);
+  folder_ = line(tr("Folder there"), tr("a new one in meshwright/"),
+                 tr("From the home folder there; it must be empty or not be there yet"));
+  form->addRow(tr("Folder there"), folder_);
+  force_ = new QCheckBox(tr("write into it though it is not empty: training goes on from what is there"), this);
+  form->addRow(QString(), force_);
+  start_ = line(tr("Command"), tr("./launch.sh: installs requirements.txt into venv/, then starts"),
+                tr("One line of shell, run in that folder"));
+  form->addRow(tr("Command"), start_);
+  column->addLayout(form);
+  add_templates();
+  command_ = new QLabel(this);
+  command_->setWordWrap(true);
+  command_->setFont(mono_font(0.92));
+  command_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  command_->setAccessibleName(tr("The same from a terminal"));
+  command_->setProperty("muted", true);
+  column->addWidget(command_);
+  said_ = add_said(*column, tr("What went wrong"));
+  progress_ = add_progress(*column, tr("The launch is being prepared"));
+  column->addStretch(1);
+  const DialogButtons buttons = add_buttons(*column, tr("Cancel"), tr("Launch"));
+  cancel_ = buttons.cancel;
+  launch_ = buttons.go;
+  // As they stand, whenever they were made: the fields of the place come right after its choice.
+  QWidget* before = where_;
+  for (QLineEdit* l : places_->findChildren<QLineEdit*>()) {
+    setTabOrder(before, l);
+    before = l;
+  }
+  for (QWidget* w : std::initializer_list<QWidget*>{folder_, force_, start_, said_, cancel_, launch_}) {
+    setTabOrder(before, w);
+    before = w;
+  }
+  for (QLineEdit* l : findChildren<QLineEdit*>())
+    connect(l, &QLineEdit::textChanged, this, &LaunchDialog::show_command);
+  for (QComboBox* c : std::initializer_list<QComboBox*>{experiment_, recipe_, where_})
+    connect(c, &QComboBox::currentIndexChanged, this, &LaunchDialog::show_command);
+  connect(where_, &QComboBox::currentIndexChanged, places_, &QStackedWidget::setCurrentIndex);
+  connect(places_, &QStackedWidget::currentChanged, this, &LaunchDialog::fit_place);
+  fit_place();
+  connect(experiment_, &QComboBox::currentIndexChanged, this,
+          [this] { recipe_->suit(experiment_->chosen().experiment); });
+  connect(force_, &QCheckBox::toggled, this, &LaunchDialog::show_command);
+}
+
+// As high as the fields of the place that is chosen, not as those of the largest.
+void LaunchDialog::fit_place() {
+  for (int i = 0; i < places_->count(); ++i)
+    places_->widget(i)->setSizePolicy(QSizePolicy::Preferred,
+                                      i == places_->currentIndex() ? QSizePolicy::Preferred : QSizePolicy::Ignored);
+}
+
+// One page of fields for each place.
+void LaunchDialog::add_templates() {
+  const auto place = [this](const QString& text) {
+    where_->addItem(text);
+    auto* page = new QWidget;
+    places_->addWidget(page);
+    return page;
+  };
+  auto* none = place(tr("This machine, in another folder"));
+  auto* nothing = new QLabel(tr("Detached all the same: it goes on without this window."), none);
+  nothing->setProperty("muted", true);
+  form_of(none)->addRow(nothing);
+  host_ = line(tr("Host"), tr("[USER@]HOST[:PORT], or a Host of ~/.ssh/config"),
+               tr("Reached as `ssh HOST` does it: with its keys, without a question"));
+  form_of(place(tr("A host, by ssh")))->addRow(tr("Host"), host_);
+  for (const launch::Template& t : templates_) {
+    QWidget* page = place(tr("%1: %2").arg(qs(t.name), qs(t.about.substr(0, t.about.find(':')))));
+    QFormLayout* form = form_of(page);
+    fields_.emplace_back();
+    for (const auto& field : t.fields) {
+      auto* l = line(qs(field.name), field.fallback ? qs(*field.fallback) : tr("needed"), qs(t.command));
+      form->addRow(qs(field.name), l);
+      fields_.back().push_back({qs(field.name), l});
+    }
+  }
+  own_ =
+      line(tr("Command of your own"), tr("docker exec -i box sh -c {command}"),
+           tr("{command} is what is to be run there, as one quoted word; it is kept with the run: no secrets in it"));
+  form_of(place(tr("A command of your own")))->addRow(tr("Shell"), own_);
+}
+
+QLineEdit& LaunchDialog::field(const QString& name) {
+  for (const Field& f : fields_.at(static_cast<size_t>(where_->currentIndex() - first_template)))
+    if (f.name == name) return *f.line;
+  return *own_;
+}
+
+QString LaunchDialog::target_text() const {
+  const int at = where_->currentIndex(), of_template = at - first_template;
+  if (at == here) return u"local"_s;
+  if (at == by_ssh) return u"ssh:"_s + host_->text().trimmed();
+  if (of_template >= static_cast<int>(templates_.size())) return own_->text().trimmed();
+  QStringList values;
+  for (const Field& f : fields_[static_cast<size_t>(of_template)])
+    if (const QString value = f.line->text().trimmed(); !value.isEmpty()) values << f.name + u"="_s + value;
+  const QString name = qs(templates_[static_cast<size_t>(of_template)].name);
+  return values.isEmpty() ? name : name + u":"_s + values.join(u","_s);
+}
+
+QString LaunchDialog::command() const {
+  return command_->text();
+}
+
+void LaunchDialog::show_command() {
+  QString text = u"meshwright launch %1 --recipe %2 --on %3"_s.arg(word(experiment_->chosen().file), recipe_->name(),
+                                                                   word(target_text()));
+  if (!folder_->text().isEmpty()) text += u" --dir "_s + word(folder_->text());
+  if (force_->isChecked()) text += u" --force"_s;
+  if (!start_->text().isEmpty()) text += u" --command "_s + word(start_->text());
+  command_->setText(text);
+}
+
+void LaunchDialog::open_with(std::vector<NamedExperiment> experiments, int chosen) {
+  if (!waiting_) {
+    experiment_->offer(std::move(experiments), chosen);
+    recipe_->suit(experiment_->chosen().experiment);
+    said_->say({});
+    show_command();
+    show_state();
+  }
+  open();
+  recipe_->setFocus();
+}
+
+QString LaunchDialog::said() const {
+  return said_->text();
+}
+
+void LaunchDialog::show_state() {
+  progress_->setVisible(waiting_);
+  for (QWidget* w : std::initializer_list<QWidget*>{experiment_, recipe_, where_, places_, folder_, force_, start_})
+    w->setEnabled(!waiting_);
+  launch_->setEnabled(!runs_.busy());
+  launch_->setToolTip(runs_.busy() ? tr("Another run is going on in this window")
+                                   : tr("Copy the recipe there, start it, and show its run as it goes"));
+  cancel_->setEnabled(!waiting_ || !runs_.stopping());
+}
+
+void LaunchDialog::begin() {
+  said_->say({});
+  try {
+    launch::Request request{.experiment = experiment_->chosen().experiment,
+                            .recipe = recipe_->kind(),
+                            .target = launch::parse_target(ss(target_text()), resources_ / "launch"),
+                            .command = ss(start_->text()),
+                            .folder = ss(folder_->text().trimmed()),
+                            .use = force_->isChecked() ? launch::Folder::forced : launch::Folder::fresh,
+                            .fetch = {},
+                            .runs_folder = {},
+                            .resources = resources_};
+    waiting_ = true;
+    runs_.launch(std::move(request));
+  } catch (const Error& error) {
+    said_->say(qs(to_text(error.problem())), SaidText::Tone::bad);
+  }
+  show_state();
+}
+
+void LaunchDialog::reject() {
+  if (waiting_) return runs_.stop();
+  QDialog::reject();
+}
+
+QVariantMap LaunchDialog::remembered() const {
+  QVariantMap out{{u"recipe"_s, recipe_->name()},
+                  {u"where"_s, where_->currentIndex()},
+                  {u"host"_s, host_->text()},
+                  {u"own"_s, own_->text()},
+                  {u"start"_s, start_->text()}};
+  for (size_t t = 0; t < templates_.size(); ++t)
+    for (const Field& f : fields_[t]) out.insert(qs(templates_[t].name) + u"."_s + f.name, f.line->text());
+  return out;
+}
+
+void LaunchDialog::remember(const QVariantMap& values) {
+  const auto text = [&](const QString& key) { return values.value(key).toString(); };
+  recipe_->choose(text(u"recipe"_s));
+  where_->setCurrentIndex(std::clamp(values.value(u"where"_s).toInt(), 0, where_->count() - 1));
+  host_->setText(text(u"host"_s));
+  own_->setText(text(u"own"_s));
+  start_->setText(text(u"start"_s));
+  for (size_t t = 0; t < templates_.size(); ++t)
+    for (const Field& f : fields_[t]) f.line->setText(text(qs(templates_[t].name) + u"."_s + f.name));
+}
+
+}  // namespace mw::ui

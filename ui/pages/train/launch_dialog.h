@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Starting an experiment's recipe elsewhere: which recipe, where, in which folder; the command line that does the same.
+// GUI thread.
+#pragma once
+#include <QDialog>
+#include <QVariantMap>
+#include <vector>
+
+#include "core/launch/target.h"
+#include "ui/pages/train/experiment_choice.h"
+#include "ui/pages/train/recipe_choice.h"
+#include "ui/session/run_controller.h"
+
+class QCheckBox;
+class QLabel;
+class QLineEdit;
+class QProgressBar;
+class QPushButton;
+class QStackedWidget;
+
+namespace mw::ui {
+
+class SaidText;
+
+class LaunchDialog : public QDialog {
+  Q_OBJECT
+ public:
+  LaunchDialog(RunController& runs, std::filesystem::path resources, QWidget* parent = nullptr);
+  void open_with(std::vector<NamedExperiment> experiments, int chosen);
+  QVariantMap remembered() const;  // for the next start; nothing secret is asked for
+  void remember(const QVariantMap& values);
+
+  ExperimentChoice& experiment() { return *experiment_; }
+  RecipeChoice& recipe() { return *recipe_; }
+  QComboBox& where() { return *where_; }
+  QLineEdit& host() { return *host_; }
+  QLineEdit& own_command() { return *own_; }
+  QLineEdit& field(const QString& name);  // of the template that is chosen
+  QLineEdit& folder() { return *folder_; }
+  QLineEdit& start() { return *start_; }
+  QCheckBox& force() { return *force_; }
+  QString command() const;  // what is shown
+  QString said() const;
+  QPushButton& launch_button() { return *launch_; }
+  QPushButton& cancel_button() { return *cancel_; }
+
+ public slots:
+  void reject() override;  // while it is being launched: cancels that
+
+ private:
+  struct Field {
+    QString name;
+    QLineEdit* line;
+  };
+  void build();
+  void add_templates();
+  void fit_place();
+  QString target_text() const;
+  void show_command();
+  void show_state();
+  void begin();
+
+  RunController& runs_;
+  std::filesystem::path resources_;
+  std::vector<launch::Template> templates_;
+  std::vector<std::vector<Field>> fields_;  // by template
+  QLabel* command_;
+  SaidText* said_;
+  ExperimentChoice* experiment_;
+  RecipeChoice* recipe_;
+  QComboBox* where_;
+  QStackedWidget* places_;
+  QLineEdit *host_, *own_, *folder_, *start_;
+  QCheckBox* force_;
+  QProgressBar* progress_;
+  QPushButton *launch_, *cancel_;
+  bool waiting_ = false;
+};
+
+}  // namespace mw::ui

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/train/memory_grid.h"
+
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <algorithm>
+#include <cmath>
+
+#include "ui/plot/plot_strokes.h"
+#include "ui/run_views/run_lines.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+constexpr double kGridHeader = 25, kGridTitle = 14, kGridGap = 6;
+}
+
+MemoryGrid::MemoryGrid(PlotLink& by_time, QWidget* parent) : QWidget(parent), link_(by_time) {
+  setMouseTracking(true);
+  setFocusPolicy(Qt::StrongFocus);
+  setAccessibleName(tr("Memory of every device"));
+  connect(&link_, &PlotLink::range_changed, this, &MemoryGrid::refresh);
+  connect(&link_, &PlotLink::cursor_changed, this, qOverload<>(&QWidget::update));
+}
+
+void MemoryGrid::show_run(const RunPtr& run) {
+  run_ = run;
+  refresh();
+}
+
+void MemoryGrid::refresh() {
+  stale_ = true;
+  if (isVisible()) setAccessibleDescription(summary());
+  update();
+}
+
+QString MemoryGrid::summary() const {
+  QStringList parts;
+  if (run_)
+    for (const auto& [device, memory] : run_->view.memory())
+      parts << tr("device %1 at most %2").arg(device).arg(qs(to_text(memory.peak)));
+  return parts.join(u", "_s);
+}
+
+// As many columns as give cells about three times as wide as high.
+int MemoryGrid::columns() const {
+  const int devices = run_ ? std::max(1, static_cast<int>(run_->view.memory().size())) : 1;
+  const double room = std::max(1.0, height() - kGridHeader);
+  int best = 1;
+  double best_off = INFINITY;
+  for (int c = 1; c <= devices; ++c) {
+    const int rows = (devices + c - 1) / c;
+    const double off =
+        std::abs(std::log(width() / static_cast<double>(c) / (room / rows) / 2.6)) + 0.15 * (rows * c - devices);
+    if (off >= best_off) continue;
+    best_off = off;
+    best = c;
+  }
+  return best;
+}
+
+QRectF MemoryGrid::cell(int index) const {
+  const int across = columns(), devices = run_ ? static_cast<int>(run_->view.memory().size()) : 1;
+  const int rows = std::max(1, (devices + across - 1) / across);
+  const double w = (width() - 16 - kGridGap * (across - 1)) / across;
+  const double h = (height() - kGridHeader - 6 - kGridGap * (rows - 1)) / rows;
+  return {8 + (index % across) * (w + kGridGap), kGridHeader + (index / across) * (h + kGridGap), w, h};
+}
+
+QRectF MemoryGrid::plot_area(int index) const {
+  return cell(index).adjusted(0, kGridTitle, 0, 0);
+}
+
+int MemoryGrid::device_at(QPointF at) const {
+  int index = 0;
+  if (run_)
+    for (const auto& [device, memory] : run_->view.memory())
+      if (cell(index++).contains(at)) return device;
+  return -1;
+}
+
+double MemoryGrid::to_x(const QRectF& area, double time_s) const {
+  return area.left() + (time_s - link_.range().low) / link_.range().size() * area.width();
+}
+
+double MemoryGrid::time_at(int index, double pixel) const {
+  const QRectF area = plot_area(index);
+  return link_.range().low + (pixel - area.left()) / area.width() * link_.range().size();
+}
+
+// One scale for all, so that heights can be compared; up to the capacity where the data comes near it.
+double MemoryGrid::highest() const {
+  double most = 1;
+  for (const auto& [device, memory] : run_->view.memory())
+    most = std::max(most, static_cast<double>(memory.peak.value));
+  for (const LevelLine& level : memory_levels(run_))
+    if (level.value > most && level.value < most * 2.2) most = level.value;
+  return most * 1.06;
+}
+
+void MemoryGrid::paintEvent(QPaintEvent*) {
+  const Theme& t = theme();
+  const qreal ratio = devicePixelRatioF();
+  if (stale_ || cache_.size() != size() * ratio) {
+    cache_ = QPixmap(size() * ratio);
+    cache_.setDevicePixelRatio(ratio);
+    cache_.fill(t.panel);
+    QPainter still(&cache_);
+    paint_still(still);
+    stale_ = false;
+  }
+  QPainter p(this);
+  p.drawPixmap(0, 0, cache_);
+  const int devices = run_ ? static_cast<int>(run_->view.memory().size()) : 0;
+  for (int i = 0; i < devices; ++i) {
+    const QRectF area = plot_area(i);
+    for (const auto& [time, color] : {std::pair{link_.playhead(), t.accent}, std::pair{link_.cursor(), t.muted}}) {
+      if (!time || *time < link_.range().low || *time > link_.range().high) continue;
+      const double x = to_x(area, *time);
+      p.setPen(QPen(color, 1.5));
+      p.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
+    }
+  }
+  p.setPen(hasFocus() ? t.accent : t.line);
+  p.setRenderHint(QPainter::Antialiasing);
+  p.drawRoundedRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5);
+}
+
+void MemoryGrid::paint_still(QPainter& p) const {
+  const Theme& t = theme();
+  QFont bold = small_font();
+  bold.setWeight(QFont::DemiBold);
+  p.setFont(bold);
+  p.setPen(t.text);
+  p.drawText(QPointF(10, 17), tr("Memory"));
+  const double after = 10 + QFontMetricsF(bold).horizontalAdvance(tr("Memory")) + 6;
+  p.setFont(small_font());
+  p.setPen(t.muted);
+  p.drawText(QPointF(after, 17), tr("measured, one scale"));
+  if (!run_) return;
+  int index = 0;
+  for (const auto& [device, memory] : run_->view.memory()) {
+    const QRectF box = cell(index), area = plot_area(index++);
+    if (area.height() < 4) continue;
+    p.fillRect(area, mix(t.panel, t.text, 0.04));
+    paint_cell(p, area, device, memory);
+    p.setPen(t.text);
+    const QRectF title(box.left(), box.top(), box.width(), kGridTitle);
+    const QString name = QString::number(device);
+    p.drawText(title, Qt::AlignLeft | Qt::AlignVCenter, name);
+    p.setPen(t.muted);
+    const QString peak = qs(to_text(memory.peak));
+    if (p.fontMetrics().horizontalAdvance(name + peak) + 8 < title.width())
+      p.drawText(title, Qt::AlignRight | Qt::AlignVCenter, peak);
+  }
+}
+
+void MemoryGrid::paint_cell(QPainter& p, const QRectF& area, int device, const runs::MemoryTimeline& memory) const {
+  const double scale = area.height() / highest();
+  const Span x = link_.range();
+  const auto at = memory.decimate(runs::Against::time, x.low, x.high, std::max(2, static_cast<int>(area.width()) / 2));
+  std::vector<double> floor(at.size(), 0.0);
+  p.save();
+  p.setClipRect(area);
+  p.setPen(Qt::NoPen);
+  for (size_t c = 0; c < kMemoryCategories; ++c) {
+    QPolygonF top, bottom;
+    for (size_t i = 0; i < at.size(); ++i) {
+      const runs::MemoryPoint& point = memory.points[at[i]];
+      const double px = to_x(area, point.time_s);
+      bottom << QPointF(px, area.bottom() - floor[i] * scale);
+      floor[i] += static_cast<double>(point.bytes.bytes[c].value);
+      top << QPointF(px, area.bottom() - floor[i] * scale);
+    }
+    std::reverse(bottom.begin(), bottom.end());
+    p.setBrush(mix(theme().panel, theme().memory(static_cast<MemoryCategory>(c)), 0.88));
+    p.drawPolygon(top + bottom);
+  }
+  p.restore();
+  for (const LevelLine& level : memory_levels(run_, device))
+    paint_level(p, area, area.bottom() - level.value * scale, level.color, pen_style(level.origin));
+}
+
+void MemoryGrid::paint_level(QPainter& p, const QRectF& area, double y, const QColor& color, Qt::PenStyle style) const {
+  if (y < area.top()) return;  // far above what is held: the single chart names it
+  p.setPen(QPen(color, 1.2, style));
+  p.drawLine(QPointF(area.left(), y), QPointF(area.right(), y));
+}
+
+void MemoryGrid::mouseMoveEvent(QMouseEvent* event) {
+  const int devices = run_ ? static_cast<int>(run_->view.memory().size()) : 0;
+  for (int i = 0; i < devices; ++i)
+    if (plot_area(i).contains(event->position())) return link_.set_cursor(time_at(i, event->position().x()));
+  link_.set_cursor(std::nullopt);
+}
+
+void MemoryGrid::mousePressEvent(QMouseEvent* event) {
+  if (event->button() != Qt::LeftButton || !run_) return;
+  for (int i = 0; i < static_cast<int>(run_->view.memory().size()); ++i)
+    if (plot_area(i).contains(event->position())) return link_.set_playhead(time_at(i, event->position().x()));
+}
+
+void MemoryGrid::mouseDoubleClickEvent(QMouseEvent* event) {
+  if (const int device = device_at(event->position()); device >= 0) emit device_chosen(device);
+}
+
+void MemoryGrid::leaveEvent(QEvent*) {
+  link_.set_cursor(std::nullopt);
+}
+
+void MemoryGrid::keyPressEvent(QKeyEvent* event) {
+  const double at = link_.playhead().value_or(link_.range().high);
+  if (event->key() == Qt::Key_Left || event->key() == Qt::Key_Right)
+    return link_.set_playhead(link_.x_beside(at, event->key() == Qt::Key_Left ? -1 : 1));
+  if (event->key() == Qt::Key_Escape || event->key() == Qt::Key_End) {
+    link_.set_playhead(std::nullopt);
+    return link_.set_following(true);
+  }
+  QWidget::keyPressEvent(event);
+}
+
+}  // namespace mw::ui

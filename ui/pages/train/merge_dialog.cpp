@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/train/merge_dialog.h"
+
+#include <QFormLayout>
+#include <QLabel>
+#include <QLineEdit>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QVBoxLayout>
+
+#include "ui/theme/dialog_parts.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+namespace {
+constexpr int kMergeWidth = 640;
+}
+
+MergeDialog::MergeDialog(Merger& merger, QWidget* parent) : QDialog(parent), merger_(merger) {
+  setWindowTitle(tr("Merge an Adapter"));
+  setObjectName(u"merge"_s);
+  QVBoxLayout* column = dialog_column(*this, kMergeWidth);
+  add_about(*column)->setText(
+      tr("The adapter is added into the base model's weights: a Hugging Face folder, compared by its logits with base "
+         "and adapter before it is called good. Nothing is overwritten."));
+  auto* form = new QFormLayout;
+  base_ = add_folder(*form, tr("Base model"), tr("Hugging Face folder"), *this).line;
+  adapter_ = add_folder(*form, tr("Adapter"), tr("PEFT folder, or an Orbax checkpoint of Tunix"), *this).line;
+  out_ = add_folder(*form, tr("Merged model"), tr("a folder that is not there yet, or is empty"), *this).line;
+  alpha_ = new QLineEdit(this);
+  alpha_->setAccessibleName(tr("Alpha"));
+  alpha_->setPlaceholderText(tr("only for a checkpoint that does not say it"));
+  form->addRow(tr("Alpha"), alpha_);
+  column->addLayout(form);
+  said_ = add_said(*column, tr("What came of it"));
+  progress_ = add_progress(*column, tr("Progress of the merge"));
+  column->addStretch(1);
+  const DialogButtons buttons = add_buttons(*column, tr("Close"), tr("Merge"));
+  cancel_ = buttons.cancel;
+  merge_ = buttons.go;
+  connect(cancel_, &QPushButton::clicked, this, &MergeDialog::reject);
+  connect(merge_, &QPushButton::clicked, this, &MergeDialog::begin);
+  connect(&merger_, &Merger::changed, this, &MergeDialog::show_state);
+  connect(&merger_, &Merger::merged, this, [this](const QString& verdict) { said_->say(verdict); });
+  connect(&merger_, &Merger::failed, this, [this](const Problem& p) {
+    if (p.message.empty()) return said_->say(tr("Cancelled: nothing was written."));
+    said_->say(qs(to_text(p)), SaidText::Tone::bad);
+  });
+  for (QLineEdit* l : {base_, adapter_, out_}) connect(l, &QLineEdit::textChanged, this, &MergeDialog::show_state);
+  show_state();
+}
+
+void MergeDialog::open_with(const std::filesystem::path& base, const std::filesystem::path& adapter,
+                            const std::filesystem::path& out) {
+  if (!merger_.busy()) {
+    base_->setText(qpath(base));
+    adapter_->setText(qpath(adapter));
+    out_->setText(qpath(out));
+    alpha_->clear();
+    said_->say({});
+    show_state();
+  }
+  open();
+  base_->setFocus();
+}
+
+void MergeDialog::show_state() {
+  const bool busy = merger_.busy();
+  progress_->setVisible(busy);
+  progress_->setRange(0, 100);
+  progress_->setValue(merger_.percent());
+  if (busy)
+    said_->say((merger_.checking() ? tr("Comparing its logits with those of base and adapter: %1 %")
+                                   : tr("Merging: %1 % of the weights"))
+                   .arg(merger_.percent()));
+  for (QLineEdit* l : {base_, adapter_, out_, alpha_}) l->setEnabled(!busy);
+  cancel_->setText(busy ? tr("Cancel") : tr("Close"));
+  merge_->setEnabled(!busy && !base_->text().isEmpty() && !adapter_->text().isEmpty() && !out_->text().isEmpty());
+}
+
+void MergeDialog::begin() {
+  said_->say({});
+  runs::MergeRequest request{fspath(base_->text()), fspath(adapter_->text()), fspath(out_->text()), std::nullopt};
+  if (const QString text = alpha_->text().trimmed(); !text.isEmpty()) {
+    bool good = false;
+    request.alpha = text.toFloat(&good);
+    if (!good || !(*request.alpha > 0)) {
+      alpha_->setFocus();
+      return said_->say(tr("Alpha is a number above 0."), SaidText::Tone::bad);
+    }
+  }
+  merger_.start(std::move(request));
+}
+
+QString MergeDialog::said() const {
+  return said_->text();
+}
+
+void MergeDialog::reject() {
+  if (merger_.busy()) return merger_.cancel();
+  QDialog::reject();
+}
+
+}  // namespace mw::ui

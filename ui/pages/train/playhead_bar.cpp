@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/train/playhead_bar.h"
+
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QPushButton>
+#include <QSignalBlocker>
+#include <QSlider>
+#include <cmath>
+
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+
+PlayheadBar::PlayheadBar(PlotLink& link, QWidget* parent)
+    : QWidget(parent),
+      link_(link),
+      head_(new QSlider(Qt::Horizontal, this)),
+      smooth_(new QSlider(Qt::Horizontal, this)),
+      where_(new QLabel(this)),
+      smooth_label_(new QLabel(this)),
+      live_(new QPushButton(tr("Live"), this)) {
+  auto* row = new QHBoxLayout(this);
+  row->setContentsMargins(2, 0, 2, 0);
+  row->setSpacing(8);
+  auto* name = new QLabel(tr("Playhead"), this);
+  name->setProperty("muted", true);
+  name->setBuddy(head_);
+  row->addWidget(name);
+  row->addWidget(head_, 1);
+  where_->setMinimumWidth(76);
+  row->addWidget(where_);
+  row->addWidget(live_);
+  row->addSpacing(10);
+  smooth_label_->setProperty("muted", true);
+  smooth_label_->setMinimumWidth(98);
+  row->addWidget(smooth_label_);
+  smooth_->setFixedWidth(90);
+  row->addWidget(smooth_);
+  head_->setAccessibleName(tr("Playhead step"));
+  head_->setToolTip(tr("Reads every chart, the mesh and the samples at one step"));
+  live_->setCheckable(true);
+  live_->setToolTip(tr("Everything follows the newest step; pressed again, it is held where it is"));
+  smooth_->setAccessibleName(tr("Smoothing of the curves"));
+  smooth_->setToolTip(
+      tr("Weight of the moving average of loss, gradient norm and tokens per second; 0 shows raw values"));
+  smooth_->setRange(0, 99);
+  smooth_->setValue(90);
+  smooth_label_->setText(tr("Smoothing %1").arg(0.90, 0, 'f', 2));
+  connect(head_, &QSlider::valueChanged, this, [this](int step) { link_.set_playhead(step); });
+  connect(live_, &QPushButton::clicked, this, [this](bool on) {
+    link_.set_playhead(on ? std::nullopt : std::optional(link_.data().high));
+    if (on) link_.set_following(true);
+  });
+  connect(smooth_, &QSlider::valueChanged, this, [this](int v) {
+    smooth_label_->setText(tr("Smoothing %1").arg(v / 100.0, 0, 'f', 2));
+    emit smoothing_changed(v / 100.0);
+  });
+  connect(&link_, &PlotLink::cursor_changed, this, &PlayheadBar::follow_link);
+  connect(&link_, &PlotLink::following_changed, this, &PlayheadBar::follow_link);
+  follow_link();
+}
+
+double PlayheadBar::smoothing() const {
+  return smooth_->value() / 100.0;
+}
+
+void PlayheadBar::set_data(Span steps) {
+  const QSignalBlocker quiet(head_);
+  head_->setRange(static_cast<int>(steps.low), static_cast<int>(steps.high));
+  head_->setEnabled(steps.high > steps.low);
+  follow_link();
+}
+
+void PlayheadBar::follow_link() {
+  const QSignalBlocker quiet(head_);
+  const double at = link_.playhead().value_or(link_.data().high);
+  head_->setValue(static_cast<int>(std::lround(at)));
+  where_->setText(tr("step %1").arg(std::lround(at)));
+  live_->setChecked(link_.following() && !link_.playhead());
+}
+
+void PlayheadBar::set_reading(const QString& text) {
+  where_->setToolTip(text);
+  head_->setAccessibleDescription(text);
+}
+
+void PlayheadBar::step_by(int steps) {
+  link_.set_playhead(std::round(link_.playhead().value_or(link_.data().high)) + steps);
+}
+
+}  // namespace mw::ui

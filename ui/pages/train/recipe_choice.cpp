@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/train/recipe_choice.h"
+
+#include <algorithm>
+
+#include "ui/session/run_controller.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+
+RecipeChoice::RecipeChoice(QWidget* parent) : QComboBox(parent) {
+  setAccessibleName(tr("Recipe"));
+  for (const recipes::Kind kind : recipes::kKinds)
+    addItem(tr("%1: %2").arg(qs(recipes::to_string(kind)), qs(recipes::described(kind))), qs(recipes::to_string(kind)));
+}
+
+recipes::Kind RecipeChoice::kind() const {
+  return recipes::recipe_kind(ss(name()));
+}
+
+void RecipeChoice::suit(const runs::Experiment& experiment) {
+  const bool training = kind_of(experiment) == RunKind::train;
+  if (recipes::trains(kind()) == training) return;
+  for (const recipes::Kind kind : recipes::kKinds)
+    if (recipes::trains(kind) == training) return choose(qs(recipes::to_string(kind)));
+}
+
+void RecipeChoice::choose(const QString& name) {
+  setCurrentIndex(std::max(0, findData(name)));
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/train/train_page.h"
+
+#include <QHeaderView>
+#include <QLabel>
+#include <QPushButton>
+#include <QScrollBar>
+#include <QSplitter>
+#include <QStackedWidget>
+#include <QTabWidget>
+#include <QTableView>
+#include <QVBoxLayout>
+#include <algorithm>
+#include <cmath>
+
+#include "ui/run_views/run_lines.h"
+#include "ui/theme/empty_page.h"
+#include "ui/theme/tables.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+
+TrainPage::TrainPage(RunController& runs, QWidget* parent)
+    : QWidget(parent), runs_(runs), stack_(new QStackedWidget(this)) {
+  setObjectName(u"pageBody"_s);
+  by_step_.set_x(tr("step"), Quantity::count);
+  by_time_.set_x(tr("time"), Quantity::seconds);
+  build();
+  connect(&runs_, &RunController::shown_changed, this, &TrainPage::adopt);
+  connect(&runs_, &RunController::shown_grew, this, [this] {
+    rebind();
+    changed_ = unread_ = true;
+  });
+  connect(&runs_, &RunController::state_changed, this, [this] { changed_ = true; });
+  connect_charts();
+  adopt();
+}
+
+void TrainPage::connect_charts() {
+  connect(&by_step_, &PlotLink::cursor_changed, this, [this] {
+    if (translating_) return;
+    by_instant_ = false;
+    steps_to_time();
+    select_samples();
+    read_moment();
+  });
+  connect(&by_time_, &PlotLink::cursor_changed, this, [this] {
+    if (translating_) return;
+    by_instant_ = true;
+    time_to_steps();
+    select_samples();
+    read_moment();
+  });
+  connect(playhead_, &PlayheadBar::smoothing_changed, this, [this](double weight) {
+    if (!run_) return;
+    run_->view.set_smoothing(weight);
+    rebind();
+  });
+  connect(samples_, &QTableView::clicked, this, [this](const QModelIndex& at) {
+    by_step_.set_playhead(static_cast<double>(samples_model_.step_of(at.row())));
+  });
+  connect(mesh_, &MeasuredMesh::device_selected, memory_, &DeviceMemory::choose);
+  connect(memory_, &DeviceMemory::device_changed, mesh_, &MeasuredMesh::select_device);
+}
+
+void TrainPage::build() {
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(8, 4, 8, 6);
+  column->setSpacing(4);
+  column->addLayout(build_top());
+  column->addWidget(stack_, 1);
+  stack_->addWidget(empty_page());
+
+  auto* charts = new QWidget(this);
+  auto* inner = new QVBoxLayout(charts);
+  inner->setContentsMargins(0, 0, 0, 0);
+  inner->setSpacing(3);
+  rows_ = new QSplitter(Qt::Vertical, charts);
+  rows_->setHandleWidth(5);
+  upper_ = new QSplitter(Qt::Horizontal);
+  upper_->setHandleWidth(5);
+  loss_ = new Plot({.title = tr("Loss"), .unit = tr("nats/token"), .pill = true}, by_step_);
+  memory_ = new DeviceMemory(by_time_);
+  upper_->addWidget(loss_);
+  upper_->addWidget(memory_);
+  upper_->setSizes({500, 460});
+  auto* small = new QSplitter(Qt::Horizontal);
+  small->setHandleWidth(5);
+  speed_ = new Plot({.title = tr("Speed"), .unit = tr("tokens/s"), .from_zero = true}, by_step_);
+  rate_ = new Plot({.title = tr("Learning rate"), .from_zero = true}, by_step_);
+  gradient_ = new Plot({.title = tr("Gradient norm")}, by_step_);
+  for (Plot* p : {speed_, rate_, gradient_}) small->addWidget(p);
+  collectives_ = new CollectivesPanel(by_step_);
+  mesh_ = new MeasuredMesh;
+  middle_ = new QSplitter(Qt::Horizontal);
+  below_ = new QSplitter(Qt::Horizontal);
+  for (QSplitter* s : {middle_, below_}) s->setHandleWidth(5);
+  build_samples();
+  middle_->addWidget(small);
+  middle_->addWidget(collectives_);
+  below_->addWidget(lower_);
+  below_->addWidget(mesh_);
+  rows_->addWidget(upper_);
+  rows_->addWidget(middle_);
+  rows_->addWidget(below_);
+  rows_->setSizes({300, 150, 140});
+  rows_->setStretchFactor(0, 5);
+  rows_->setStretchFactor(1, 2);
+  rows_->setStretchFactor(2, 3);
+  inner->addWidget(rows_, 1);
+  playhead_ = new PlayheadBar(by_step_, charts);
+  inner->addWidget(playhead_);
+  stack_->addWidget(charts);
+  show_mesh_panels();
+}
+
+QLayout* TrainPage::build_top() {
+  auto* top = new QHBoxLayout;
+  header_ = new RunHeader(runs_, this);
+  top->addWidget(header_, 1);
+  const auto button = [&](const QString& text, const QString& help, void (TrainPage::*wanted)()) {
+    auto* b = new QPushButton(text, this);
+    b->setToolTip(help);
+    top->addWidget(b);
+    connect(b, &QPushButton::clicked, this, wanted);
+    return b;
+  };
+  reattach_ =
+      button(tr("Reattach"), tr("Follow this run's job again, where its record ends"), &TrainPage::reattach_wanted);
+  detach_ = button(tr("Detach"), tr("Leave the job alone: it goes on, and can be followed again. Stop ends it there"),
+                   &TrainPage::detach_wanted);
+  merge_ =
+      button(tr("Merge\u2026"), tr("Add the adapter that was fetched into its base model"), &TrainPage::merge_wanted);
+  prove_ =
+      button(tr("Prove"), tr("Compute a step of this run's experiment on its mesh and on one device, and compare them"),
+             &TrainPage::prove_wanted);
+  export_ = button(tr("Export\u2026"),
+                   tr("Write the experiment of this run, or of the form, as a recipe: a folder that runs it elsewhere"),
+                   &TrainPage::export_wanted);
+  launch_ =
+      button(tr("Launch\u2026"),
+             tr("Start the recipe of this run's experiment, or of the form's, on another machine, and follow it here"),
+             &TrainPage::launch_wanted);
+  for (QPushButton* b : {reattach_, detach_, merge_, prove_}) b->hide();
+  return top;
+}
+
+bool TrainPage::offers_proof() const {
+  return on_a_mesh(run_) && !(run_->view.info().is_object() && run_->view.info().contains("launched"));
+}
+
+void TrainPage::show_buttons() {
+  const bool busy = runs_.busy();
+  const bool launched = run_ && run_->view.info().is_object() && run_->view.info().contains("launched");
+  const auto finished = run_ ? run_->view.finished() : std::nullopt;
+  prove_->setVisible(offers_proof());
+  prove_->setEnabled(!busy);
+  launch_->setEnabled(!busy);
+  reattach_->setVisible(launched && !run_->live && !finished);
+  reattach_->setEnabled(!busy);
+  detach_->setVisible(run_ && run_->live && runs_.elsewhere());
+  merge_->setVisible(finished && finished->summary.is_object() && finished->summary.contains("merge"));
+}
+
+void TrainPage::build_samples() {
+  lower_ = new QTabWidget;
+  lower_->setDocumentMode(true);
+  lower_->setAccessibleName(tr("Samples and record"));
+  samples_ = new QTableView;
+  set_up_table(*samples_, samples_model_, tr("Samples by step"));
+  say_when_empty(*samples_, tr("No answers to held-out prompts so far"));
+  samples_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+  samples_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+  for (const auto& [c, w] : {std::pair{SamplesModel::step, 56}, std::pair{SamplesModel::verdict, 74}}) {
+    samples_->horizontalHeader()->setSectionResizeMode(c, QHeaderView::Fixed);
+    samples_->setColumnWidth(c, w);
+  }
+  record_ = new RecordView(nullptr);
+  lower_->addTab(samples_, tr("Samples"));
+  lower_->addTab(record_, tr("Record"));
+}
+
+QWidget* TrainPage::empty_page() {
+  const EmptyPage empty =
+      ui::empty_page(tr("No run is shown yet"),
+                     tr("Run the experiment on the left: loss, memory, speed and samples appear here while it trains.\n"
+                        "Or open an earlier run; it is shown in this same page."),
+                     {tr("Run the Experiment"), tr("Earlier Runs")}, this);
+  connect(empty.buttons[0], &QPushButton::clicked, this, &TrainPage::run_wanted);
+  connect(empty.buttons[1], &QPushButton::clicked, this, &TrainPage::runs_wanted);
+  return empty.page;
+}
+
+void TrainPage::adopt() {
+  const RunPtr run = runs_.shown(RunKind::train);
+  if (run && run == run_) return;
+  run_ = run;
+  by_step_.reset();
+  by_time_.reset();
+  if (run_) run_->view.set_smoothing(playhead_->smoothing());
+  stack_->setCurrentIndex(run_ ? 1 : 0);
+  shows_mesh_ = false;
+  samples_model_.show_run(run_);
+  record_->show_run(run_);
+  rebind();
+  changed_ = unread_ = true;
+  follow();
+  show_frame();
+}
+
+// Cheap: a few pointers. Done for every batch of events, because a resumed run's series may have been replaced.
+void TrainPage::rebind() {
+  loss_->set_lines(loss_lines(run_));
+  speed_->set_lines(metric_line(run_, "train/tokens_per_second", tr("real tokens"), 2, true));
+  rate_->set_lines(metric_line(run_, "train/learning_rate", tr("rate"), 4, false));
+  gradient_->set_lines(metric_line(run_, "train/grad_norm", tr("norm"), 3, true));
+  for (Plot* p : {loss_, speed_, rate_, gradient_}) p->set_empty_text(absent_text(run_, Comes::with_a_step));
+  memory_->show_run(run_);
+  collectives_->show_run(run_);
+  show_mesh_panels();
+}
+
+// One device has nothing to tell of collectives; its page stays as it is.
+void TrainPage::show_mesh_panels() {
+  const bool on = on_a_mesh(run_);
+  collectives_->setVisible(on);
+  mesh_->setVisible(on);
+  if (on == shows_mesh_ || !on) return;
+  shows_mesh_ = true;
+  const int width = std::max(400, rows_->width()), height = std::max(300, rows_->height());
+  middle_->setSizes({width * 54 / 100, width * 46 / 100});
+  below_->setSizes({width * 54 / 100, width * 46 / 100});
+  rows_->setSizes({height * 35 / 100, height * 33 / 100, height * 32 / 100});
+}
+
+// As the charts' legends: under the mouse, else at the playhead, else the newest.
+runs::Playhead TrainPage::reading() const {
+  return {by_step_.reading(), by_instant_ ? by_time_.reading() : std::nullopt};
+}
+
+MeasuredMesh::Held TrainPage::held() const {
+  return by_step_.cursor()     ? MeasuredMesh::Held::pointed
+         : by_step_.playhead() ? MeasuredMesh::Held::held
+                               : MeasuredMesh::Held::newest;
+}
+
+void TrainPage::read_moment() {
+  moment_ = run_ ? runs::moment(run_->view, reading()) : runs::Moment();
+  playhead_->set_reading(qs(runs::to_text(moment_)));
+  if (!mesh_->isHidden()) mesh_->show_moment(run_, moment_, held());
+  emit moment_changed();
+}
+
+void TrainPage::restyle() {
+  rebind();
+  record_->show_run(run_);
+  changed_ = true;
+  show_frame();
+}
+
+void TrainPage::show_frame() {
+  follow();
+  if (!changed_ || !isVisible()) return;
+  changed_ = false;
+  show_buttons();
+  header_->show_run(run_, RunKind::train);
+  if (!run_) return;
+  show_samples();
+  record_->grow();
+}
+
+// The mesh of the Design page is read here, too: whichever page is in sight.
+void TrainPage::follow() {
+  if (!unread_) return;
+  unread_ = false;
+  if (!run_) return read_moment();
+  double last = 1;
+  for (const auto& [name, metric] : run_->view.metrics())
+    if (!metric.raw.empty()) last = std::max(last, metric.raw.back().x);
+  by_step_.set_data({0, last});
+  by_time_.set_data({0, std::max(run_->view.last_time(), 0.5)});
+  playhead_->set_data({0, last});
+  read_moment();
+}
+
+// New ones come in at the top; who has scrolled down or pinned a step keeps the rows in sight.
+void TrainPage::show_samples() {
+  const bool newest = samples_->verticalScrollBar()->value() == 0 && !by_step_.playhead();
+  const QPersistentModelIndex top = samples_->indexAt(QPoint(0, 0));
+  samples_model_.grow();
+  if (!newest && top.isValid()) samples_->scrollTo(top, QAbstractItemView::PositionAtTop);
+  const int count = samples_model_.rowCount();
+  lower_->setTabText(lower_->indexOf(samples_), count > 0 ? tr("Samples (%1)").arg(count) : tr("Samples"));
+}
+
+// The memory chart runs over time, since loading has no step: its cursor stands where the others' step was reached.
+void TrainPage::steps_to_time() {
+  if (!run_) return;
+  const auto time_of = [&](std::optional<double> step) {
+    return step ? runs::time_of_step(run_->view, *step) : std::nullopt;
+  };
+  translating_ = true;
+  by_time_.set_cursor(time_of(by_step_.cursor()));
+  by_time_.set_playhead(time_of(by_step_.playhead()));
+  translating_ = false;
+}
+
+void TrainPage::time_to_steps() {
+  if (!run_) return;
+  const auto step_of = [&](std::optional<double> time) {
+    return time ? runs::step_of_time(run_->view, *time) : std::nullopt;
+  };
+  translating_ = true;
+  by_step_.set_cursor(step_of(by_time_.cursor()));
+  by_step_.set_playhead(step_of(by_time_.playhead()));
+  translating_ = false;
+}
+
+void TrainPage::select_samples() {
+  const auto head = by_step_.playhead();
+  if (!head || !run_) {
+    if (samples_->selectionModel()->hasSelection()) samples_->scrollToTop();  // no longer pinned: the newest
+    samples_->clearSelection();
+    return;
+  }
+  samples_model_.grow();
+  // The samples taken last at or before the playhead.
+  int row = 0;
+  while (row < samples_model_.rowCount() && static_cast<double>(samples_model_.step_of(row)) > *head + 0.5) ++row;
+  if (row == samples_model_.rowCount()) {
+    samples_->clearSelection();
+    return;
+  }
+  const QSignalBlocker quiet(samples_);
+  samples_->selectRow(row);
+  samples_->scrollTo(samples_model_.index(row, 0), QAbstractItemView::PositionAtTop);
+}
+
+void TrainPage::show_record_tab() {
+  lower_->setCurrentWidget(record_);
+}
+void TrainPage::show_samples_tab() {
+  lower_->setCurrentWidget(samples_);
+}
+
+QByteArray TrainPage::save_layout() const {
+  return rows_->saveState();
+}
+
+void TrainPage::restore_layout(const QByteArray& state) {
+  rows_->restoreState(state);
+}
+
+}  // namespace mw::ui

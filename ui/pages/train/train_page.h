@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The Train page: one run, live or finished, from its events alone.
+#pragma once
+#include <QWidget>
+
+#include "core/views/step_snapshot.h"
+#include "ui/pages/train/collectives_panel.h"
+#include "ui/pages/train/device_memory.h"
+#include "ui/pages/train/playhead_bar.h"
+#include "ui/pages/train/record_view.h"
+#include "ui/pages/train/samples_model.h"
+#include "ui/plot/plot.h"
+#include "ui/run_views/measured_mesh.h"
+#include "ui/run_views/run_header.h"
+
+class QLayout;
+class QPushButton;
+class QSplitter;
+class QStackedWidget;
+class QTableView;
+class QTabWidget;
+
+namespace mw::ui {
+
+class TrainPage : public QWidget {
+  Q_OBJECT
+ public:
+  TrainPage(RunController& runs, QWidget* parent = nullptr);
+  void show_frame();  // redraw what changed since the last one
+  void follow();      // the playhead and what it reads, in sight or not
+  void restyle();     // after a theme change
+  PlotLink& link() { return by_step_; }
+  PlotLink& times() { return by_time_; }
+  const RunPtr& run() const { return run_; }
+  bool offers_proof() const;                              // of the run that is shown
+  const runs::Moment& moment() const { return moment_; }  // what everything says where the charts are read
+  MeasuredMesh::Held held() const;
+  Plot& loss() { return *loss_; }
+  Plot& memory() { return memory_->plot(); }
+  DeviceMemory& devices() { return *memory_; }
+  CollectivesPanel& collectives() { return *collectives_; }
+  MeasuredMesh& measured_mesh() { return *mesh_; }
+  PlayheadBar& bar() { return *playhead_; }
+  Plot& speed() { return *speed_; }
+  Plot& rate() { return *rate_; }
+  Plot& gradient() { return *gradient_; }
+  RunHeader& header() { return *header_; }
+  SamplesModel& samples() { return samples_model_; }
+  RecordView& record() { return *record_; }
+  void show_record_tab();
+  void show_samples_tab();
+  QByteArray save_layout() const;
+  void restore_layout(const QByteArray& state);
+
+ signals:
+  void run_wanted();  // from the empty page
+  void runs_wanted();
+  void prove_wanted();  // the run that is shown
+  void export_wanted();
+  void launch_wanted();
+  void reattach_wanted();  // to the job of the run that is shown
+  void detach_wanted();    // from the live one's
+  void merge_wanted();     // the adapter of the run that is shown
+  void moment_changed();
+
+ private:
+  void build();
+  QLayout* build_top();
+  void show_buttons();
+  void build_samples();
+  void connect_charts();
+  QWidget* empty_page();
+  void adopt();          // another run
+  void rebind();         // lines point at the run's series
+  void steps_to_time();  // the memory chart runs over time: cursors are translated both ways
+  void time_to_steps();
+  void show_samples();  // as many as there are by now
+  void select_samples();
+  void read_moment();
+  runs::Playhead reading() const;
+  void show_mesh_panels();  // as the run has devices
+
+  RunController& runs_;
+  PlotLink by_step_, by_time_;
+  RunPtr run_;
+  bool changed_ = true, unread_ = true, translating_ = false;
+  bool by_instant_ = false;  // the playhead was put into the memory timeline, not onto a step
+  SamplesModel samples_model_;
+  QStackedWidget* stack_;
+  RunHeader* header_;
+  QPushButton *prove_, *export_, *launch_, *reattach_, *detach_, *merge_;
+  Plot *loss_, *speed_, *rate_, *gradient_;
+  DeviceMemory* memory_;
+  CollectivesPanel* collectives_;
+  MeasuredMesh* mesh_;
+  runs::Moment moment_;
+  QSplitter *rows_, *upper_, *middle_, *below_;
+  bool shows_mesh_ = false;
+  QTabWidget* lower_;
+  QTableView* samples_;
+  RecordView* record_;
+  PlayheadBar* playhead_;
+};
+
+}  // namespace mw::ui

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The virtual devices of a run as they were at the playhead: memory by category in each, what moved along each axis on
+// the lines between them. Beside each measured figure what was predicted of it, dashed; where they differ it is marked.
+// GUI thread.
+#pragma once
+#include <QWidget>
+#include <optional>
+
+#include "core/views/device_grid.h"
+#include "core/views/step_snapshot.h"
+#include "ui/session/run_controller.h"
+
+namespace mw::ui {
+
+class MeasuredMesh : public QWidget {
+  Q_OBJECT
+ public:
+  enum class Held { newest, held, pointed };  // how the playhead came to where it is
+  explicit MeasuredMesh(QWidget* parent = nullptr);
+  void show_moment(const RunPtr& run, const runs::Moment& moment, Held held);
+  void select_device(int device);
+  void set_header_inset(int pixels);  // kept free at the right of the first line
+
+  const runs::Moment& moment() const { return moment_; }
+  const runs::DeviceGrid& grid() const { return grid_; }
+  int selected() const { return selected_; }
+  QString caption() const;  // "run-12, step 40, live"
+  QString axis_text(const runs::AxisFlow& axis) const;
+  static QString planned_text(const runs::Flow& flow);  // "planned 30.0 MiB"; empty where nothing is known
+  QString device_text(int device) const;
+  QString summary() const;
+  QRectF device_at(int device) const;
+
+  QSize sizeHint() const override { return {440, 220}; }
+  QSize minimumSizeHint() const override { return {200, 96}; }
+
+ signals:
+  void device_selected(int device);
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  bool event(QEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+
+ private:
+  struct Frame {  // where things stand
+    QRectF header, devices, lines;
+  };
+  Frame frame() const;
+  const runs::DeviceMoment* of_device(int device) const;
+  const runs::AxisFlow* of_axis(int axis) const;
+  QColor axis_color(int axis) const;
+  double bar_whole() const;
+  void paint_header(QPainter& painter, const QRectF& box) const;
+  void paint_edges(QPainter& painter) const;
+  void paint_labels(QPainter& painter) const;
+  void paint_device(QPainter& painter, int device) const;
+  void paint_bar(QPainter& painter, const QRectF& rail, const runs::DeviceMoment& device) const;
+  void paint_lines(QPainter& painter, QRectF box) const;
+  void paint_axis(QPainter& painter, QRectF line, const runs::AxisFlow& axis, const QColor& color) const;
+  double edge_width(int axis) const;
+  static constexpr double kTextLine = 16;
+
+  RunPtr run_;
+  mesh::Mesh mesh_;
+  runs::DeviceGrid grid_;
+  runs::Moment moment_;
+  Held held_ = Held::newest;
+  int selected_ = -1, inset_ = 0;
+};
+
+// As its start said it, which may be another one after a resume; else as frozen in its experiment.
+mesh::Mesh mesh_of(const RunData& run);
+bool on_a_mesh(const RunPtr& run);  // of more than one device
+
+}  // namespace mw::ui

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/run_views/run_header.h"
+
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QStyle>
+
+#include "ui/theme/elided_label.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+
+namespace {
+
+constexpr const char* kLoading = "loading weights";
+constexpr int kMostRunName = 420;  // pixels
+
+// A sizing's progress is a share of its work, in thousandths; loading the model has one of its own.
+bool by_work(const runs::RunView& view) {
+  const auto& a = view.activity();
+  return view.kind() == "size" && a && a->total > 0 && a->phase != kLoading;
+}
+
+bool has_points(const runs::RunView& view) {
+  return view.kind() == "size" || view.kind() == "sweep";
+}
+
+QString activity_text(const runs::RunView& view) {
+  const auto& a = view.activity();
+  if (!a || a->phase == "training" || view.state() != RunState::running) return {};
+  if (by_work(view)) return RunHeader::tr("%1, %2 % done").arg(qs(a->phase)).arg(100 * a->done / a->total);
+  return a->total > 0 ? RunHeader::tr("%1: %2 of %3").arg(qs(a->phase)).arg(a->done).arg(a->total) : qs(a->phase);
+}
+
+}  // namespace
+
+QString state_text(RunState state) {
+  switch (state) {
+    case RunState::queued:
+      return RunHeader::tr("Starting");
+    case RunState::running:
+      return RunHeader::tr("Running");
+    case RunState::paused:
+      return RunHeader::tr("Paused");
+    case RunState::done:
+      return RunHeader::tr("Done");
+    case RunState::failed:
+      return RunHeader::tr("Failed");
+    case RunState::cancelled:
+      return RunHeader::tr("Stopped");
+  }
+  return {};
+}
+
+QString steps_text(const runs::RunView& view) {
+  if (has_points(view)) return RunHeader::tr("point %1 of %2").arg(view.step()).arg(view.steps_total());
+  if (view.steps_total() <= 0) return RunHeader::tr("step %1").arg(view.step());
+  return RunHeader::tr("step %1 of %2").arg(view.step()).arg(view.steps_total());
+}
+
+QString eta_text(const runs::RunView& view) {
+  if (view.ended()) return RunHeader::tr("took %1").arg(qs(to_text(Seconds(view.finished()->seconds))));
+  const auto eta = view.eta_seconds();
+  if (!eta) return {};
+  return RunHeader::tr("ETA %1").arg(qs(to_text(Seconds(*eta))));
+}
+
+void show_progress(QProgressBar& bar, const runs::RunView& view) {
+  const char* state = view.state() == RunState::running ? "running" : nullptr;
+  const QByteArray name = state ? QByteArray(state) : QByteArray(std::string(to_string(view.state())).c_str());
+  if (bar.property("state").toByteArray() != name) {
+    bar.setProperty("state", name);
+    bar.style()->unpolish(&bar);
+    bar.style()->polish(&bar);
+  }
+  // What it does before the first step (loading) has a progress of its own, and so have points of different cost.
+  const auto& activity = view.activity();
+  const bool preparing = !view.ended() && activity && activity->total > 0 && (view.step() == 0 || by_work(view));
+  const double share =
+      preparing ? static_cast<double>(activity->done) / static_cast<double>(activity->total) : view.fraction();
+  bar.setRange(0, 1000);
+  bar.setValue(static_cast<int>(share * 1000));
+}
+
+RunHeader::RunHeader(RunController& runs, QWidget* parent)
+    : QFrame(parent),
+      runs_(runs),
+      line_(new QFrame(this)),
+      back_(new QPushButton(tr("Back to the Live Run"), this)),
+      state_(new QLabel(line_)),
+      name_(new ElidedLabel(Qt::ElideMiddle, line_, kMostRunName)),  // its end is the id
+      activity_(new ElidedLabel(Qt::ElideRight, line_)),
+      steps_(new QLabel(line_)),
+      speed_(new QLabel(line_)),
+      eta_(new QLabel(line_)),
+      bar_(new QProgressBar(line_)) {
+  auto* both = new QHBoxLayout(this);
+  both->setContentsMargins(0, 0, 0, 0);
+  both->addWidget(line_, 1);
+  both->addWidget(back_);
+  back_->hide();
+  connect(back_, &QPushButton::clicked, &runs_, &RunController::show_live);
+  auto* row = new QHBoxLayout(line_);
+  row->setContentsMargins(2, 2, 4, 2);
+  row->setSpacing(12);
+  QFont bold = font();
+  bold.setWeight(QFont::DemiBold);
+  state_->setFont(bold);
+  name_->setFont(bold);
+  bar_->setTextVisible(false);
+  bar_->setMinimumWidth(90);
+  bar_->setAccessibleName(tr("Progress of the run"));
+  row->addWidget(state_);
+  row->addWidget(name_);
+  row->addWidget(activity_, 3);
+  row->addWidget(steps_);
+  row->addWidget(bar_, 2);
+  row->addWidget(speed_);
+  row->addWidget(eta_);
+  for (QLabel* l : {static_cast<QLabel*>(activity_), speed_}) l->setProperty("muted", true);
+}
+
+void RunHeader::show_run(const RunPtr& run, RunKind kind) {
+  const RunPtr live = runs_.live();
+  back_->setVisible(live && live->kind() == kind && live != run);
+  line_->setVisible(run != nullptr);
+  if (run) fill(*run, runs_.stopping() && run->live);
+}
+
+void RunHeader::fill(const RunData& run, bool stopping) {
+  const runs::RunView& view = run.view;
+  const bool interrupted = view.error() == runs::kInterrupted;
+  const QColor color = theme().state(interrupted ? RunState::cancelled : view.state());
+  const QString dot = u"<span style='color:%1'>\u25CF</span> "_s.arg(color.name());
+  const bool left_alone = !run.live && !view.ended() && view.info().is_object() && view.info().contains("launched");
+  const QString said = stopping      ? tr("Stopping")
+                       : interrupted ? tr("Interrupted")
+                       : left_alone  ? tr("Detached")
+                                     : state_text(view.state());
+  state_->setText(dot + said);
+  QString name = qs(run.name.empty() ? run.id : run.name);
+  if (!run.id.empty() && run.name != run.id && !run.name.empty()) name += u"  \u00B7  "_s + qs(run.id);
+  name_->setText(name);
+  steps_->setText(steps_text(view));
+  show_progress(*bar_, view);
+  const auto pace = view.seconds_per_step();
+  speed_->setText(pace && *pace > 0 ? tr("%1/step").arg(qs(to_text(Seconds(*pace)))) : QString());
+  eta_->setText(eta_text(view));
+  eta_->setToolTip(view.ended() ? QString() : tr("From the pace so far, pauses left out"));
+  const QString ending = runs_.elsewhere()  ? tr("ending the job there")
+                         : has_points(view) ? tr("the points so far are kept")
+                                            : tr("writing a checkpoint");
+  activity_->setText(!view.error().empty() ? qs(view.error()) : stopping ? ending : activity_text(view));
+  // What went wrong is worth more than how far it was.
+  bar_->setVisible(view.error().empty());
+  speed_->setVisible(view.error().empty() && !speed_->text().isEmpty());
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The line above the charts: state, name, step, progress, elapsed, ETA; the way back to a live run that is not shown.
+// Every number has its unit.
+#pragma once
+#include <QFrame>
+
+#include "ui/session/run_controller.h"
+
+class QLabel;
+class QProgressBar;
+class QPushButton;
+
+namespace mw::ui {
+
+class ElidedLabel;
+
+QString state_text(RunState state);
+// "step 412 of 1200", "point 3 of 15", "ETA 1:42": what header, jobs panel and status strip say alike.
+QString steps_text(const runs::RunView& view);
+QString eta_text(const runs::RunView& view);
+// Sets range, value and the state its colour follows.
+void show_progress(QProgressBar& bar, const runs::RunView& view);
+
+class RunHeader : public QFrame {
+  Q_OBJECT
+ public:
+  RunHeader(RunController& runs, QWidget* parent);
+  void show_run(const RunPtr& run, RunKind kind);  // null: none of that kind is shown
+
+ private:
+  void fill(const RunData& run, bool stopping);
+
+  RunController& runs_;
+  QFrame* line_;
+  QPushButton* back_;
+  QLabel* state_;
+  ElidedLabel *name_, *activity_;
+  QLabel *steps_, *speed_, *eta_;
+  QProgressBar* bar_;
+};
+
+}  // namespace mw::ui

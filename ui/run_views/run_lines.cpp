@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/run_views/run_lines.h"
+
+#include <QCoreApplication>
+
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+QString run_words(const char* text) {
+  return QCoreApplication::translate("mw::ui::TrainPage", text);
+}
+
+void add_line(std::vector<PlotLine>& lines, const RunPtr& run, const std::string& metric, const QString& name,
+              int color, bool smooth, Marks marks) {
+  const runs::MetricSeries* m = run->view.metric(metric);
+  if (!m) return;
+  PlotLine line{.name = name, .color = theme().series(color), .raw = {run, &m->raw}, .marks = marks};
+  if (smooth && run->view.smoothing() > 0) line.smooth = {run, &m->smooth.series()};
+  lines.push_back(std::move(line));
+}
+
+}  // namespace
+
+std::vector<PlotLine> loss_lines(const RunPtr& run) {
+  std::vector<PlotLine> lines;
+  if (!run) return lines;
+  add_line(lines, run, "train/loss", run_words("train"), 0, true, Marks::none);
+  add_line(lines, run, "eval/loss", run_words("eval"), 1, false, Marks::points);
+  return lines;
+}
+
+std::vector<PlotLine> metric_line(const RunPtr& run, const std::string& metric, const QString& name, int color,
+                                  bool smooth) {
+  std::vector<PlotLine> lines;
+  if (run) add_line(lines, run, metric, name, color, smooth, Marks::none);
+  return lines;
+}
+
+PlotStack memory_stack(const RunPtr& run, int device) {
+  PlotStack stack;
+  if (!run || !run->view.memory().contains(device)) return stack;
+  for (size_t c = 0; c < kMemoryCategories; ++c) {
+    const auto category = static_cast<MemoryCategory>(c);
+    stack.layers.emplace_back(category_text(category), theme().memory(category));
+  }
+  const auto timeline = [run, device]() -> const runs::MemoryTimeline* {
+    const auto at = run->view.memory().find(device);
+    return at == run->view.memory().end() ? nullptr : &at->second;
+  };
+  stack.sample = [timeline](double x0, double x1, int columns) {
+    Stack out;
+    const auto* t = timeline();
+    if (!t) return out;
+    out.values.resize(kMemoryCategories);
+    for (const size_t i : t->decimate(runs::Against::time, x0, x1, columns)) {
+      out.x.push_back(t->points[i].time_s);
+      for (size_t c = 0; c < kMemoryCategories; ++c)
+        out.values[c].push_back(static_cast<double>(t->points[i].bytes.bytes[c].value));
+    }
+    return out;
+  };
+  stack.at = [timeline](double x) {
+    std::vector<double> out;
+    const auto* t = timeline();
+    const auto i = t ? t->total(runs::Against::time).nearest(x) : std::nullopt;
+    if (!i) return out;
+    for (const Bytes b : t->points[*i].bytes.bytes) out.push_back(static_cast<double>(b.value));
+    return out;
+  };
+  stack.highest = [timeline](double x0, double x1) {
+    const auto* t = timeline();
+    const auto range = t ? t->total(runs::Against::time).y_range(x0, x1) : std::nullopt;
+    return range ? range->max : 0.0;
+  };
+  return stack;
+}
+
+PlotStack traffic_stack(const RunPtr& run, runs::TrafficBy by, runs::TrafficAmount amount) {
+  PlotStack stack;
+  if (!run || run->view.traffic().empty()) return stack;
+  int color = 0;
+  for (const std::string& layer : run->view.traffic().layers(by, amount)) {
+    const bool waiting = amount == runs::TrafficAmount::seconds && layer == "waiting";
+    stack.layers.emplace_back(qs(layer), waiting ? theme().faint : theme().series(color++));
+  }
+  stack.sample = [run, by, amount](double x0, double x1, int columns) {
+    const runs::TrafficTimeline& t = run->view.traffic();
+    Stack out;
+    out.values.resize(t.layers(by, amount).size());
+    for (const size_t i : t.total(amount).decimate_indices(x0, x1, columns)) {
+      out.x.push_back(static_cast<double>(t.points[i].step));
+      const auto values = t.split(i, by, amount);
+      for (size_t layer = 0; layer < values.size(); ++layer) out.values[layer].push_back(values[layer]);
+    }
+    return out;
+  };
+  stack.at = [run, by, amount](double x) {
+    const runs::TrafficTimeline& t = run->view.traffic();
+    const auto i = t.total(amount).nearest(x);
+    return i ? t.split(*i, by, amount) : std::vector<double>();
+  };
+  stack.highest = [run, amount](double x0, double x1) {
+    const auto range = run->view.traffic().total(amount).y_range(x0, x1);
+    return range ? range->max : 0.0;
+  };
+  return stack;
+}
+
+std::vector<LevelLine> memory_levels(const RunPtr& run, int device) {
+  std::vector<LevelLine> levels;
+  if (!run) return levels;
+  if (const auto capacity = run->view.capacity())
+    levels.push_back({run_words("capacity"), static_cast<double>(capacity->value), theme().bad, Origin::measured});
+  if (const auto predicted = run->view.predicted(device))
+    levels.push_back(
+        {run_words("predicted peak"), static_cast<double>(predicted->total().value), theme().text, Origin::predicted});
+  return levels;
+}
+
+namespace {
+
+// Who runs it, where it is not this program: the recipe, else what it says of itself. Empty: this program.
+QString runs_elsewhere(const runs::RunView& view) {
+  const Json& info = view.info();
+  const auto text = [&](const Json& of, const char* key) {
+    return of.is_object() && of.contains(key) && of[key].is_string() ? qs(of[key].get<std::string>()) : QString();
+  };
+  if (text(info, "source") != u"imported"_s) return {};
+  for (const QString& name : {info.contains("launched") ? text(info["launched"], "recipe") : QString(),
+                              text(info, "software"), text(info, "tool")})
+    if (!name.isEmpty()) return name;
+  return run_words("its program");
+}
+
+}  // namespace
+
+QString absent_text(const RunPtr& run, Comes with) {
+  const bool model = with == Comes::with_the_model;
+  const QString who = run ? runs_elsewhere(run->view) : QString();
+  const bool ended = run && run->view.ended(), stepped = run && run->view.step() > 0;
+  if (who.isEmpty() && ended)
+    return model ? run_words("The run ended before its model was loaded")
+                 : run_words("The run ended before its first step");
+  if (who.isEmpty())
+    return model ? run_words("Appears when the model is loaded") : run_words("Appears with the first step");
+  if (ended || stepped) return run_words("Not reported by %1").arg(who);
+  return run_words("Appears if %1 reports it").arg(who);
+}
+
+QString category_text(MemoryCategory category) {
+  QString name = qs(to_string(category));
+  return name.replace(u'_', u' ');
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/run_views/sweep_lines.h"
+
+#include <QCoreApplication>
+#include <cmath>
+
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+QString sweep_words(const char* text) {
+  return QCoreApplication::translate("mw::ui::SweepPage", text);
+}
+
+double slo_of(const serve::Slo& slo, runs::SweepMetric metric) {
+  switch (metric) {
+    case runs::SweepMetric::ttft:
+      return slo.ttft_ms;
+    case runs::SweepMetric::tpot:
+      return slo.tpot_ms;
+    case runs::SweepMetric::e2el:
+      return slo.e2e_ms;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+Origin origin_of(formats::Provenance provenance) {
+  switch (provenance) {
+    case formats::Provenance::measured:
+      return Origin::measured;
+    case formats::Provenance::predicted:
+      return Origin::predicted;
+    case formats::Provenance::imported:
+      return Origin::imported;
+  }
+  return Origin::imported;
+}
+
+QString origin_text(formats::Provenance provenance) {
+  switch (provenance) {
+    case formats::Provenance::measured:
+      return sweep_words("measured");
+    case formats::Provenance::predicted:
+      return sweep_words("predicted");
+    case formats::Provenance::imported:
+      return sweep_words("imported");
+  }
+  return {};
+}
+
+Marks marks_of(int index) {
+  static constexpr Marks kMarks[] = {Marks::points, Marks::squares, Marks::triangles, Marks::diamonds};
+  return kMarks[static_cast<size_t>(index) % std::size(kMarks)];
+}
+
+std::vector<Tick> ticks_of(const runs::LoadAxis& axis) {
+  std::vector<Tick> out;
+  for (const auto& stop : axis.stops()) out.push_back({stop.place, qs(stop.label)});
+  return out;
+}
+
+Span range_of(const std::vector<Tick>& stops) {
+  if (stops.empty()) return {0, 1};
+  return {stops.front().value - 0.5, stops.back().value + 0.5};
+}
+
+PlotLine line_of(const std::vector<runs::ChartSample>& samples, const QString& name, Origin origin, int group) {
+  auto value = std::make_shared<runs::Series>(), low = std::make_shared<runs::Series>(),
+       high = std::make_shared<runs::Series>();
+  bool band = false;
+  for (const auto& s : samples) {
+    value->append(s.place, s.value);
+    low->append(s.place, s.low);
+    high->append(s.place, s.high);
+    band |= s.high > s.low;
+  }
+  PlotLine line{.name = name,
+                .color = theme().series(group),
+                .raw = std::move(value),
+                .origin = origin,
+                .marks = marks_of(group),
+                .group = group};
+  if (band) line.low = std::move(low), line.high = std::move(high);
+  return line;
+}
+
+void add_flags(PlotLine& line, const std::vector<runs::ChartSample>& samples,
+               const std::vector<serve::Finding>& findings, runs::SweepMetric metric) {
+  for (const auto& s : samples) {
+    const serve::Finding* worst = nullptr;
+    for (const size_t i : s.points)
+      if (const auto* f = runs::worst_finding(findings, i, runs::field_of(metric)))
+        if (!worst || f->verdict > worst->verdict) worst = f;
+    if (worst && std::isfinite(s.value))
+      line.flags.push_back({s.place, s.value, worst->verdict == serve::Verdict::impossible ? theme().bad : theme().warn,
+                            finding_text(*worst)});
+  }
+}
+
+std::vector<PlotLine> sweep_lines(const runs::SweepView& view, const runs::LoadAxis& axis, runs::SweepMetric metric) {
+  std::vector<PlotLine> out;
+  for (const runs::SweepLine& line : view.lines) {
+    const auto samples = runs::samples_of(
+        view.set, line.points, [&](const formats::BenchPoint& p) { return axis.place(p); }, metric);
+    out.push_back(line_of(samples, QString::number(line.input_len), origin_of(view.set.provenance),
+                          static_cast<int>(out.size())));
+    add_flags(out.back(), samples, view.findings, metric);
+  }
+  return out;
+}
+
+PlotLine offered_line(const runs::SweepView& view, const runs::LoadAxis& axis) {
+  auto series = std::make_shared<runs::Series>();
+  const int output = view.set.points.empty() ? 0 : view.set.points.front().output_len;
+  for (const auto& stop : axis.stops())
+    if (const auto rate = axis.rate_at(stop.place); rate && output > 0) series->append(stop.place, *rate * output);
+  return {.name = sweep_words("offered"), .color = theme().muted, .raw = std::move(series), .origin = Origin::asked};
+}
+
+std::vector<LevelLine> slo_levels(const serve::Slo& slo, runs::SweepMetric metric) {
+  const double limit = slo_of(slo, metric);
+  if (limit <= 0) return {};
+  return {{sweep_words("SLO"), limit / 1e3, theme().good, Origin::asked}};
+}
+
+std::vector<LevelLine> capacity_limits(const runs::SweepView& view, size_t line) {
+  std::vector<LevelLine> out;
+  if (line >= view.lines.size()) return out;
+  const auto add = [&](const QString& name, double rate, const QColor& color) {
+    if (std::isfinite(rate) && rate > 0)
+      out.push_back({name, std::log2(rate), color, Origin::asked, QString::number(rate, 'g', 3)});
+  };
+  const serve::Capacity& capacity = view.lines[line].capacity;
+  add(sweep_words("knee"), capacity.knee, theme().muted);
+  if (view.slo.any() && !capacity.beyond_last) add(sweep_words("SLO met to"), capacity.at_slo, theme().good);
+  return out;
+}
+
+QString finding_text(const serve::Finding& f) {
+  QString text = u"<b>%1</b> %2"_s.arg(qs(f.rule), qs(f.text).toHtmlEscaped());
+  if (!f.formula.empty()) text += u"<br><span>%1</span>"_s.arg(qs(f.formula).toHtmlEscaped());
+  return text;
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/session/pricer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "ui/session/document.h"
+
+namespace mw::ui {
+
+Pricer::Pricer(Folders folders, QObject* parent)
+    : QObject(parent),
+      folders_(std::move(folders)),
+      worker_([this](const Question& question, const std::stop_token& stop, const Newest<Question>::Quiet& quiet) {
+        work(question, stop, quiet);
+      }) {}
+
+void Pricer::ask(const Document& document) {
+  invalid_ = document.has_errors();
+  if (invalid_) {
+    design_.reset();
+    prediction_.reset();
+  }
+  ask_worker(document.experiment());
+}
+
+void Pricer::ask(const runs::Experiment& experiment) {
+  invalid_ = false;
+  ask_worker(experiment);
+}
+
+void Pricer::ask_worker(const runs::Experiment& experiment) {
+  bound_.reset();
+  worker_.ask({++asked_, experiment, hardware_});
+  emit changed();
+}
+
+bool Pricer::has_no_prediction() const {
+  return invalid_ || (settled() && !prediction_ && !(design_ && runs::is_whole(*design_)));
+}
+
+// At once with every row as long as it may be; then, when nothing newer came for a moment, with the data's real rows.
+// What runs elsewhere has one answer.
+void Pricer::work(const Question& question, const std::stop_token& stop, const Newest<Question>::Quiet& quiet) {
+  Answer drawn = design(question);
+  const bool elsewhere = drawn.last;
+  answers_.push(std::move(drawn), Delivery::state);
+  if (elsewhere) return;
+  Answer bound = predict(question, runs::ReadData::no, stop);
+  bound.last = !bound.prediction;
+  const bool failed = bound.last;
+  answers_.push(std::move(bound), Delivery::state);
+  if (failed || !quiet(std::chrono::milliseconds(400))) return;
+  Answer exact = predict(question, runs::ReadData::yes, stop);
+  exact.last = true;
+  answers_.push(std::move(exact), Delivery::state);
+}
+
+Pricer::Answer Pricer::predict(const Question& question, runs::ReadData read_data, std::stop_token cancel) {
+  Answer answer{.question = question.number};
+  try {
+    answer.prediction = runs::predict(question.experiment, read_data, std::move(cancel));
+  } catch (const Error& error) {
+    if (error.kind() != Error::Kind::cancelled) answer.problems.push_back(error.problem());
+  } catch (const std::exception& error) {
+    answer.problems.push_back({.id = "PREDICT", .severity = Severity::warning, .message = error.what()});
+  }
+  return answer;
+}
+
+namespace {
+
+// The plan's own problems less those that the checker says too, with a fix.
+std::vector<Problem> unsaid(const runs::Planned& planned, const std::vector<runs::Diagnostic>& diagnostics) {
+  std::vector<Problem> out;
+  for (const Problem& p : planned.problems)
+    if (std::none_of(diagnostics.begin(), diagnostics.end(), [&](const auto& d) { return d.problem.id == p.id; }))
+      out.push_back(p);
+  return out;
+}
+
+}  // namespace
+
+Pricer::Answer Pricer::design(const Question& question) {
+  Answer answer{
+      .question = question.number, .about = About::design, .last = runs::planned_elsewhere(question.experiment)};
+  try {
+    if (std::exchange(loaded_, question.hardware) != question.hardware) catalogue_.reset();
+    if (!catalogue_) catalogue_ = hardware::Catalogue::load(folders_.hardware, folders_.own_hardware);
+    try {
+      bin_->drain();
+      const std::shared_ptr<const runs::Design> drawn(
+          new runs::Design(runs::design(question.experiment, *catalogue_)),
+          [bin = bin_](const runs::Design* d) { bin->push(std::unique_ptr<const runs::Design>(d), Delivery::state); });
+      // Here the planner's memory is not the engine's: only what needs no plan is said.
+      answer.diagnostics = (answer.last ? drawn->planned.diagnosis : runs::diagnose(question.experiment, *catalogue_))
+                               .beyond_the_document();
+      if (answer.last) answer.problems = unsaid(drawn->planned, answer.diagnostics);
+      answer.design = drawn;
+    } catch (const Error& error) {
+      if (answer.last) answer.problems.push_back(error.problem());  // here the engine's own prediction says it
+      answer.diagnostics = runs::diagnose(question.experiment, *catalogue_).beyond_the_document();
+    }
+    for (const Problem& p : catalogue_->problems()) answer.problems.push_back(p);
+  } catch (const Error& error) {
+    answer.problems.push_back(error.problem());
+  } catch (const std::exception& error) {
+    answer.problems.push_back({.id = "PLAN", .severity = Severity::warning, .message = error.what()});
+  }
+  return answer;
+}
+
+void Pricer::drain() {
+  for (Answer& answer : answers_.drain().items) {
+    if (answer.question != asked_) continue;
+    if (invalid_) {  // what the planner says follows from the document's own errors
+      answer.design.reset();
+      answer.prediction.reset();
+      answer.problems.clear();
+    }
+    answer.about == About::design ? take_design(std::move(answer)) : take_prediction(std::move(answer));
+    emit changed();
+  }
+}
+
+void Pricer::take_design(Answer answer) {
+  diagnostics_ = std::move(answer.diagnostics);
+  design_ = std::move(answer.design);
+  designed_ = answer.question;
+  if (!answer.last) return;  // the prediction of this machine follows
+  answered_ = settled_ = answer.question;
+  problems_ = std::move(answer.problems);
+  prediction_.reset();
+}
+
+void Pricer::take_prediction(Answer answer) {
+  answered_ = answer.question;
+  problems_ = std::move(answer.problems);
+  if (!answer.last && prediction_ && prediction_->basis == runs::Basis::exact) {
+    bound_ = std::move(answer.prediction);
+    return;
+  }
+  if (answer.last) {
+    settled_ = answer.question;
+    if (!answer.prediction)
+      answer.prediction = std::move(bound_);  // the data cannot be read: the bound is all there is
+    bound_.reset();
+  }
+  if (!answer.prediction && predicted_ == answer.question) return;  // so does the bound that is shown already
+  prediction_ = std::move(answer.prediction);
+  predicted_ = answered_;
+}
+
+}  // namespace mw::ui

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/session/run_controller.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+
+void yield_to_the_window() {
+  constexpr int kNice = 5;
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);  // refused: then as before
+}
+
+RunKind kind_of(const runs::Experiment& experiment) {
+  const Json& document = experiment.json();  // raw: a kind of the wrong type is for others to report
+  const auto kind = document.find("kind");
+  if (kind == document.end()) return RunKind::train;
+  return *kind == "size" ? RunKind::size : *kind == "serve" ? RunKind::sweep : RunKind::train;
+}
+
+RunKind kind_of(const runs::RunRow& row) {
+  return row.method == "size" ? RunKind::size : row.method == "sweep" ? RunKind::sweep : RunKind::train;
+}
+
+struct RunController::Inbox {
+  Mailbox<Event> events;
+  std::once_flag first;
+};
+
+struct RunController::Loader {
+  struct Result {
+    RunPtr run;  // null: failed
+    Purpose purpose = Purpose::show;
+    Problem problem;
+  };
+  Mailbox<Result> results;
+  std::jthread thread;
+};
+
+RunController::RunController(std::filesystem::path runs_folder, hardware::LoadCatalogue catalogue)
+    : runs_folder_(std::move(runs_folder)), catalogue_(std::move(catalogue)), loader_(std::make_unique<Loader>()) {}
+
+RunController::~RunController() {
+  loader_->thread = {};
+  job_.reset();  // joins; its sink writes into the inbox until then
+  launched_.reset();
+}
+
+void RunController::start(const runs::Experiment& experiment) {
+  if (busy()) return;
+  live_ = std::make_shared<RunData>();
+  live_->record = experiment;
+  live_->name.clear();  // Started names it; a name of the wrong type is the job's error to report
+  begin({experiment, runs_folder_, std::nullopt});
+}
+
+void RunController::continue_run(const runs::RunId& run) {
+  if (!busy()) load(run, Purpose::resume);
+}
+
+EventSink RunController::begin() {
+  live_->live = true;
+  stopping_ = started_there_ = false;
+  dropped_ = 0;
+  inbox_ = std::make_shared<Inbox>();
+  return [inbox = inbox_](const Event& event) {
+    std::call_once(inbox->first, yield_to_the_window);  // the run's first event comes before the engine's threads
+    inbox->events.push(event, is_telemetry(event) ? Delivery::telemetry : Delivery::state);
+  };
+}
+
+void RunController::begin(runs::JobRequest request) {
+  request.catalogue = catalogue_;
+  job_ = std::make_unique<runs::Job>(std::move(request), begin());
+  show(live_);
+  emit state_changed();
+}
+
+void RunController::launch(launch::Request request) {
+  if (busy()) return;
+  live_ = std::make_shared<RunData>();
+  live_->record = request.experiment;
+  request.runs_folder = runs_folder_;
+  launched_ = std::make_unique<launch::LaunchJob>(std::move(request), catalogue_, begin());
+  emit state_changed();
+}
+
+void RunController::reattach(const runs::RunId& run, const std::filesystem::path& resources) {
+  resources_ = resources;
+  if (!busy()) load(run, Purpose::reattach);
+}
+
+void RunController::detach() {
+  if (launched_) launched_->detach();
+}
+
+void RunController::pause() {
+  if (job_) job_->pause();
+}
+
+void RunController::resume() {
+  if (job_) job_->resume();
+}
+
+void RunController::stop() {
+  if (!busy() || stopping_) return;
+  stopping_ = true;
+  if (job_) job_->stop();
+  if (launched_) launched_->cancel();
+  emit state_changed();
+}
+
+void RunController::drain() {
+  if (busy()) {
+    const bool left = launched_ && launched_->finished();  // before draining: nothing comes after what is there now
+    auto drained = inbox_->events.drain();
+    const RunState before = live_->view.state();
+    for (const Event& event : drained.items) take(event);
+    if (job_ && live_->id.empty()) live_->id = job_->run();
+    if (drained.dropped_total != dropped_) {
+      dropped_ = drained.dropped_total;
+      reload_live();
+    }
+    if (launched_ && !started_there_ && !drained.items.empty()) started_there_ = was_started_there();
+    if (!drained.items.empty()) {
+      emit live_grew();
+      if (shown(live_->kind()) == live_) emit shown_grew();
+    }
+    if (left)
+      finish_launch();
+    else if (job_ && live_->view.ended() && job_->finished())
+      finish_job();
+    else if (before != live_->view.state())
+      emit state_changed();
+  }
+  for (Loader::Result& result : loader_->results.drain().items) {
+    if (!result.run)
+      emit problem(result.problem);
+    else if (result.purpose == Purpose::show)
+      show(std::move(result.run));
+    else if (!busy()) {
+      live_ = std::move(result.run);
+      if (result.purpose == Purpose::resume) {
+        begin({live_->record, runs_folder_, live_->id});
+        continue;
+      }
+      launched_ = std::make_unique<launch::LaunchJob>(
+          launch::Again{.run = live_->id, .runs_folder = runs_folder_, .resources = resources_}, begin());
+      show(live_);
+      emit state_changed();
+    }
+  }
+}
+
+// Its run has a cursor from when the job may run.
+bool RunController::was_started_there() const {
+  if (live_->id.empty()) return false;
+  try {
+    return runs::Store(runs_folder_).cursor(live_->id).has_value();
+  } catch (const Error&) {
+    return false;  // asked again with the next events
+  }
+}
+
+void RunController::take(const Event& event) {
+  // A resumed run starts from the record of the steps before; events repeat none of it.
+  live_->view.feed(event);
+  if (const auto* log = std::get_if<event::Log>(&event.body)) emit log_line(qs(log->level), qs(log->text));
+  const auto* started = std::get_if<event::Started>(&event.body);
+  if (!started || !started->info.is_object()) return;
+  if (started->info.contains("name") && started->info["name"].is_string())
+    live_->name = started->info["name"].get<std::string>();
+  if (launched_ && live_->id.empty()) {
+    live_->id = started->info.value("run", "");
+    show(live_);
+    emit launched(qs(live_->id));
+  }
+}
+
+// Its record has ended, it was detached, or it could not be attended to any more.
+void RunController::finish_launch() {
+  const std::optional<Problem> said = launched_->problem();
+  const bool has_run = !live_->id.empty();
+  if (said && has_run) emit problem(*said);
+  if (has_run) return finish_job();
+  launched_.reset();
+  live_.reset();
+  stopping_ = false;
+  emit state_changed();
+  emit launch_failed(said.value_or(Problem{}));
+}
+
+// More telemetry came than anybody could look at: the store has all of it.
+void RunController::reload_live() {
+  if (live_->id.empty()) return;
+  try {
+    const RunPtr before = live_;
+    live_ = load_run(runs_folder_, live_->id);  // a new object: charts still point into the old one
+    live_->live = true;
+    if (shown_ == before) shown_ = live_;
+    std::replace(by_kind_.begin(), by_kind_.end(), before, live_);
+    emit shown_changed();
+  } catch (const Error& error) {
+    emit problem(error.problem());
+  }
+}
+
+void RunController::finish_job() {
+  job_.reset();
+  launched_.reset();
+  live_->live = false;
+  stopping_ = false;
+  const auto& finished = live_->view.finished();
+  if (finished && finished->state == RunState::failed)
+    emit problem({.id = "RUN",
+                  .message = finished->error,
+                  .place = live_->id,
+                  .fix = live_->id.empty() ? "" : "the log of the run says what came before"});
+  emit ended(qs(live_->id));
+  emit state_changed();
+  if (shown(live_->kind()) == live_) emit shown_grew();
+}
+
+void RunController::open(const runs::RunId& run) {
+  if (live_ && live_->id == run && busy()) {
+    show_live();
+    return;
+  }
+  load(run, Purpose::show);
+}
+
+void RunController::load(const runs::RunId& run, Purpose purpose) {
+  // A newer choice replaces an older one that is still being read.
+  loader_->thread = {};
+  loader_->results.drain();
+  loader_->thread = std::jthread([this, run, purpose](std::stop_token stop) {
+    Loader::Result result;
+    result.purpose = purpose;
+    try {
+      result.run = load_run(runs_folder_, run, stop);
+    } catch (const Error& error) {
+      result.problem = error.problem();
+    }
+    if (!stop.stop_requested()) loader_->results.push(std::move(result), Delivery::state);
+  });
+}
+
+void RunController::show_live() {
+  if (live_) show(live_);
+}
+
+void RunController::close_shown(const runs::RunId& run) {
+  const auto gone = [&run](const RunPtr& p) { return p && p->id == run && !p->live; };
+  if (!gone(shown_) && std::none_of(by_kind_.begin(), by_kind_.end(), gone)) return;
+  for (RunPtr& p : by_kind_)
+    if (gone(p)) p.reset();
+  if (gone(shown_)) shown_.reset();
+  emit shown_changed();
+}
+
+void RunController::look_at(RunKind kind) {
+  if (const RunPtr run = shown(kind); run && run != shown_) show(run);
+}
+
+void RunController::show(RunPtr run) {
+  by_kind_[static_cast<size_t>(run->kind())] = run;
+  shown_ = std::move(run);
+  emit shown_changed();
+}
+
+RunPtr load_run(const std::filesystem::path& runs_folder, const runs::RunId& run, std::stop_token stop) {
+  runs::Store store(runs_folder);
+  auto data = std::make_shared<RunData>();
+  const auto row = store.find(run);
+  if (!row)
+    throw Error({.id = "RUN",
+                 .message = "there is no such run",
+                 .file = runs_folder.string(),
+                 .place = run,
+                 .fix = "refresh the Runs table"});
+  data->id = run;
+  data->name = row->name;
+  data->record = store.experiment(run);
+  for (const auto& stored : store.events(run)) {
+    if (stop.stop_requested()) throw cancelled("opening of " + run);
+    data->view.feed(stored.event);
+  }
+  return data;
+}
+
+}  // namespace mw::ui

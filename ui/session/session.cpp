@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/session/session.h"
+
+#include <QSettings>
+#include <QStandardPaths>
+
+#include "core/base/file_system.h"
+#include "core/base/files.h"
+#include "ui/theme/text.h"
+
+namespace mw::ui {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int kRecent = 10;
+constexpr int kLayoutVersion = 1;  // another arrangement of docks starts afresh
+constexpr int kJournalVersion = 1;
+
+QSettings settings(const fs::path& folder) {
+  return QSettings(qpath(folder / "window.ini"), QSettings::IniFormat);
+}
+
+fs::path journal_file(const fs::path& folder) {
+  return folder / "unsaved.json";
+}
+
+Session::Left read_journal(const fs::path& file) {
+  const Json j = read_json(file);
+  const std::string name = file.string();
+  if (int_member(j, "version", name) != kJournalVersion)
+    throw Error({.id = "JOURNAL", .message = "a journal of another version", .file = name});
+  Session::Left left;
+  left.file = string_member(j, "file", name);
+  left.dirty = member(j, "dirty", name) == Json(true);
+  left.snapshot.experiment =
+      runs::Experiment::from_json(member(j, "experiment", name), string_member(j, "folder", name));
+  if (j.contains("text") && j["text"].is_string()) left.snapshot.text = j["text"].get<std::string>();
+  return left;
+}
+
+// Null: another window has the journal, or the folder cannot be written.
+std::unique_ptr<QLockFile> lock_journal(const fs::path& folder) {
+  try {
+    make_folders(folder);
+  } catch (const Error&) {
+    return nullptr;
+  }
+  auto lock = std::make_unique<QLockFile>(qpath(folder / "unsaved.lock"));
+  lock->setStaleLockTime(0);  // only a dead process loses it
+  return lock->tryLock(0) ? std::move(lock) : nullptr;
+}
+
+}  // namespace
+
+Session::Session(fs::path folder) : folder_(std::move(folder)) {
+  if (persistent()) {
+    keep_private(folder_);  // a document may hold a URL with its password
+    journal_lock_ = lock_journal(folder_);
+  }
+  if (persistent() && settings(folder_).value(u"layout_version"_s, 0).toInt() != kLayoutVersion) {
+    QSettings s = settings(folder_);
+    s.remove(u"layout"_s);
+    s.setValue(u"layout_version"_s, kLayoutVersion);
+  }
+}
+
+QVariant Session::value(const QString& key, const QVariant& fallback) const {
+  return persistent() ? settings(folder_).value(key, fallback) : fallback;
+}
+
+void Session::set_value(const QString& key, const QVariant& value) {
+  if (!persistent()) return;
+  settings(folder_).setValue(key, value);
+}
+
+QStringList Session::recent() const {
+  QStringList files = value(u"recent"_s).toStringList();
+  files.erase(std::remove_if(files.begin(), files.end(), [](const QString& f) { return !is_there(fspath(f)); }),
+              files.end());
+  return files;
+}
+
+void Session::add_recent(const QString& file) {
+  QStringList files = value(u"recent"_s).toStringList();
+  files.removeAll(file);
+  files.prepend(file);
+  while (files.size() > kRecent) files.removeLast();
+  set_value(u"recent"_s, files);
+}
+
+std::optional<Session::Left> Session::journal() const {
+  if (!has_journal()) return std::nullopt;
+  const fs::path file = journal_file(folder_);
+  if (!is_there(file)) return std::nullopt;
+  try {
+    return read_journal(file);
+  } catch (const Error&) {
+    file_system().rename(file.c_str(), fs::path(file).concat(".unreadable").c_str());
+    return std::nullopt;
+  }
+}
+
+void Session::write_journal(const Document& document) {
+  if (!has_journal()) return;
+  Json j{{"version", kJournalVersion},
+         {"file", document.file().string()},
+         {"folder", document.experiment().folder().string()},
+         {"dirty", document.dirty()},
+         {"experiment", document.experiment().json()}};
+  if (document.snapshot().text) j["text"] = valid_utf8(*document.snapshot().text);
+  write_file_atomically(journal_file(folder_), j.dump(1, ' ', false, Json::error_handler_t::replace));
+}
+
+fs::path default_session_folder() {
+  return fspath(QStandardPaths::writableLocation(QStandardPaths::GenericConfigLocation)) / "meshwright";
+}
+
+}  // namespace mw::ui
