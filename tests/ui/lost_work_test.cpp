@@ -530,17 +530,17 @@ class LostWorkTest : public test::WindowFixture {
     window_->actions()[u"run.prove"_s]->trigger();
     QVERIFY2(window_->proof_window().windowTitle().contains(qs(run)),
              qPrintable(window_->proof_window().windowTitle()));
-    window_->prover().stop();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->prover().busy(), 20000);
+    window_->proof_window().task().cancel();
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->proof_window().task().busy(), 20000);
     window_->show_page(Page::design);
     emit window_->proof_window().again_wanted();
     QVERIFY(window_->proof_window().windowTitle().contains(qs(run)));
-    window_->prover().stop();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->prover().busy(), 20000);
+    window_->proof_window().task().cancel();
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->proof_window().task().busy(), 20000);
     window_->actions()[u"run.prove"_s]->trigger();
     QVERIFY(window_->proof_window().windowTitle().contains(u"Form: "_s));
-    window_->prover().stop();
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->prover().busy(), 20000);
+    window_->proof_window().task().cancel();
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->proof_window().task().busy(), 20000);
     window_->proof_window().close();
   }
 

@@ -134,11 +134,12 @@ class MeshJourneyTest : public test::Journey {
   void the_proof_holds_and_counts_it() {
     window_->show_page(Page::design);
     window_->actions()[u"run.prove"_s]->trigger();
-    QVERIFY(window_->prover().busy());
+    QVERIFY(window_->proof_window().task().busy());
     QVERIFY(window_->proof_window().isVisible());
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->prover().busy(), 120000);
-    QVERIFY2(window_->prover().proof(), window_->prover().failed() ? window_->prover().failed()->message.c_str() : "");
-    QVERIFY2(window_->prover().proof()->holds, window_->prover().proof()->verdict.c_str());
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->proof_window().task().busy(), 120000);
+    QVERIFY2(window_->proof_window().proof(),
+             window_->proof_window().task().problem() ? window_->proof_window().task().problem()->message.c_str() : "");
+    QVERIFY2(window_->proof_window().proof()->holds, window_->proof_window().proof()->verdict.c_str());
     QCOMPARE(window_->proof_window().verdict(), u"Holds"_s);
     QTest::mouseClick(&window_->proof_window().copy_button(), Qt::LeftButton);
     QVERIFY(QApplication::clipboard()->text().startsWith(u"**Holds.**"_s));

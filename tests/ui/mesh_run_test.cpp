@@ -257,22 +257,22 @@ class MeshRunTest : public test::WindowFixture {
                                        {{{"layers.0.q_proj", "0"}, true}, {{"layers.1.q_proj", "1"}, false}}},
                                       {"Traffic", {"Axis", "Counted"}, {{{"tp", "64"}, true}}}}};
     std::atomic<bool> go{false};
-    Prover prover([&](const runs::Experiment&, const Prover::Progress& say, const std::stop_token&) {
-      say({"steps on the mesh", 1, 4});
+    const auto prove = [&](const runs::Experiment&, const ReportProgress& report, const std::stop_token&) {
+      report({"steps on the mesh", 1, 4});
       while (!go) QThread::msleep(1);
       return broken;
-    });
-    ProofWindow window(prover, nullptr);
+    };
+    ProofWindow window(prove, nullptr);
     window.show();
     QSignalSpy chosen(&window, &ProofWindow::tensor_chosen);
-    prover.start(runs::Experiment());
-    QTRY_VERIFY((prover.drain(), prover.progress().total == 4));
+    window.start(u"a mesh"_s, runs::Experiment());
+    QTRY_COMPARE(window.task().progress().total, 4L);
     QCOMPARE(window.verdict(), u"Proving"_s);
-    QVERIFY(prover.eta_seconds().has_value());
+    QVERIFY(window.task().eta_seconds().has_value());
     QCOMPARE(window.bar().value(), 250);
     QVERIFY(window.cancel_button().isVisible() && !window.copy_button().isEnabled());
     go = true;
-    QTRY_VERIFY((prover.drain(), !prover.busy()));
+    QTRY_VERIFY(!window.task().busy());
     QCOMPARE(window.verdict(), u"Does not hold"_s);
     QCOMPARE(window.tabs().count(), 2);
     QCOMPARE(window.tabs().tabText(0), u"Tensors (1 differ)"_s);
@@ -291,25 +291,26 @@ class MeshRunTest : public test::WindowFixture {
   }
 
   void a_proof_is_cancelled_at_a_word() {
-    Prover prover([](const runs::Experiment&, const Prover::Progress&, const std::stop_token& stop) -> runs::ProofView {
+    const auto prove = [](const runs::Experiment&, const ReportProgress&,
+                          const std::stop_token& stop) -> runs::ProofView {
       while (!stop.stop_requested()) QThread::msleep(1);
       throw cancelled("the proof");
-    });
-    ProofWindow window(prover, nullptr);
+    };
+    ProofWindow window(prove, nullptr);
     window.show();
-    prover.start(runs::Experiment());
+    window.start(u"a mesh"_s, runs::Experiment());
     QTest::mouseClick(&window.cancel_button(), Qt::LeftButton);
-    QTRY_VERIFY((prover.drain(), !prover.busy()));
+    QTRY_VERIFY(!window.task().busy());
     QCOMPARE(window.verdict(), u"Cancelled"_s);
-    QVERIFY(!prover.proof() && !prover.failed());
+    QVERIFY(!window.proof() && !window.task().problem());
   }
 
   void one_device_has_nothing_to_prove_and_says_so() {
     window_->document().open_example(std::filesystem::path(MW_RESOURCES) / "examples" / "tiny-lora.json");
     window_->actions()[u"run.prove"_s]->trigger();
     QVERIFY(window_->proof_window().isVisible());
-    QTRY_VERIFY_WITH_TIMEOUT(!window_->prover().busy(), 20000);
-    QVERIFY(window_->prover().failed());
+    QTRY_VERIFY_WITH_TIMEOUT(!window_->proof_window().task().busy(), 20000);
+    QVERIFY(window_->proof_window().task().problem());
     QCOMPARE(window_->proof_window().verdict(), u"Could not be proved"_s);
     QVERIFY(window_->actions()[u"run.prove"_s]->isEnabled());
   }

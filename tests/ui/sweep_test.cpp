@@ -203,11 +203,7 @@ class SweepTest : public test::WindowFixture {
       if (wait && QThread::currentThread() != qApp->thread()) may_go.wait();
       return hardware::Catalogue::load(std::filesystem::path(MW_RESOURCES) / "hardware");
     };
-    Replayer replayer(store(), catalogue);
-    ReplayDialog dialog(replayer, catalogue);
-    QTimer frames;
-    connect(&frames, &QTimer::timeout, &frames, [&] { replayer.drain(); });
-    frames.start(10);
+    ReplayDialog dialog(store(), catalogue);
     dialog.open_with(runs::recording_of(run), std::nullopt);
     emit dialog.field("target.id")->edited("v99-1", Gesture::single);
     QTest::mouseClick(&dialog.replay_button(), Qt::LeftButton);
@@ -218,12 +214,12 @@ class SweepTest : public test::WindowFixture {
     emit dialog.field("target.id")->cleared();
     wait = true;
     QTest::mouseClick(&dialog.replay_button(), Qt::LeftButton);
-    QVERIFY(replayer.busy() && !dialog.replay_button().isEnabled());
+    QVERIFY(dialog.task().busy() && !dialog.replay_button().isEnabled());
     QVERIFY(dialog.said().contains(u"0 % of the requests"_s));
     keep(dialog, "replay-going.png");
     QTest::mouseClick(&dialog.cancel_button(), Qt::LeftButton);
     go.set_value();
-    QTRY_VERIFY_WITH_TIMEOUT(!replayer.busy(), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(!dialog.task().busy(), 20000);
     QVERIFY(dialog.isVisible());  // to be tried with something else
     QVERIFY(dialog.said().contains(u"Cancelled"_s));
     QCOMPARE(runs::Store(store()).list().size(), size_t{1});

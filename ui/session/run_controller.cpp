@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/session/run_controller.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <mutex>
 
+#include "ui/session/background_task.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
-
-void yield_to_the_window() {
-  constexpr int kNice = 5;
-  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);  // refused: then as before
-}
 
 RunKind kind_of(const runs::Experiment& experiment) {
   const Json& document = experiment.json();  // raw: a kind of the wrong type is for others to report
@@ -69,7 +62,7 @@ EventSink RunController::begin() {
   dropped_ = 0;
   inbox_ = std::make_shared<Inbox>();
   return [inbox = inbox_](const Event& event) {
-    std::call_once(inbox->first, yield_to_the_window);  // the run's first event comes before the engine's threads
+    std::call_once(inbox->first, lower_thread_priority);  // the run's first event comes before the engine's threads
     inbox->events.push(event, is_telemetry(event) ? Delivery::telemetry : Delivery::state);
   };
 }

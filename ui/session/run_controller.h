@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "core/base/mailbox.h"
-#include "core/launch/launch_job.h"
 #include "core/jobs/job.h"
+#include "core/launch/launch_job.h"
 #include "core/views/run_view.h"
 
 namespace mw::ui {
@@ -99,9 +99,6 @@ class RunController : public QObject {
   bool stopping_ = false, started_there_ = false;
   std::uint64_t dropped_ = 0;
 };
-
-// On a thread that is about to compute with every core: the window still goes first. Threads it starts inherit this.
-void yield_to_the_window();
 
 // Reads a run's record from the store. Throws Error.
 RunPtr load_run(const std::filesystem::path& runs_folder, const runs::RunId& run, std::stop_token stop = {});

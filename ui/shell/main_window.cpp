@@ -30,8 +30,6 @@ MainWindow::MainWindow(const WindowSetup& setup)
             [f = hardware_folders(setup)] { return hardware::Catalogue::load(f.hardware, f.own_hardware); }),
       pricer_(hardware_folders(setup)),
       calibrator_(hardware_folders(setup)),
-      prover_(runs::prove_view),
-      exporter_(setup.resources / "recipes", runs_.catalogue()),
       actions_(this),
       pages_(new QStackedWidget(this)) {
   const QString shade = session_.value(u"theme"_s).toString();
@@ -46,7 +44,7 @@ MainWindow::MainWindow(const WindowSetup& setup)
   build_toolbar();
   palette_ = new CommandPalette(this);
   calibrate_ = new CalibrateDialog(calibrator_, setup_.runs_folder, this);
-  proof_window_ = new ProofWindow(prover_, this);
+  proof_window_ = new ProofWindow(runs::prove_view, this);
   build_elsewhere();
   build_undo();
   wire();
@@ -208,7 +206,7 @@ void MainWindow::update_actions() {
   run->setToolTip(tr("%1 (%2)").arg(help, run->shortcut().toString(QKeySequence::NativeText)));
   for (const auto& id : {u"run.size"_s, u"run.sweep"_s, u"run.launch"_s}) actions_[id]->setEnabled(!live);
   actions_[u"run.detach"_s]->setEnabled(runs_.elsewhere());
-  actions_[u"run.prove"_s]->setEnabled(!live && !prover_.busy());
+  actions_[u"run.prove"_s]->setEnabled(!live && !proof_window_->task().busy());
   QAction* pause = actions_[u"run.pause"_s];
   pause->setEnabled(live && !runs_.stopping() && !runs_.elsewhere());
   pause->setText(paused ? tr("Continue") : tr("Pause"));

@@ -82,7 +82,6 @@ class MainWindow : public QMainWindow {
   LaunchDialog& launch_dialog() { return *launch_; }
   ExportDialog& export_dialog() { return *export_; }
   MergeDialog& merge_dialog() { return *merge_; }
-  Prover& prover() { return prover_; }
   ProofWindow& proof_window() { return *proof_window_; }
   void show_page(Page page);
   Page page() const;
@@ -175,9 +174,6 @@ class MainWindow : public QMainWindow {
   RunController runs_;
   Pricer pricer_;
   Calibrator calibrator_;
-  Prover prover_;
-  RecipeExporter exporter_;
-  Merger merger_;
   ProblemsModel problems_;
   ActionRegistry actions_;
   QTimer journal_;

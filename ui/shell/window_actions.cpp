@@ -263,10 +263,10 @@ void MainWindow::start(RunKind kind) {
 void MainWindow::prove(const NamedExperiment& experiment) {
   proof_window_->show();
   proof_window_->activateWindow();
-  if (runs_.busy() || prover_.busy()) return;  // they would only slow each other, and the timings of the run
+  if (runs_.busy() || proof_window_->task().busy())
+    return;  // they would only slow each other, and the timings of the run
   proved_run_ = experiment.run;
-  proof_window_->set_subject(experiment.name);
-  prover_.start(experiment.experiment);
+  proof_window_->start(experiment.name, experiment.experiment);
 }
 
 // The same run again, or the form as it is by now.

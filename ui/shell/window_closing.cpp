@@ -11,9 +11,8 @@ namespace mw::ui {
 void MainWindow::wire_closing() {
   connect(&runs_, &RunController::state_changed, this, &MainWindow::close_when_done);
   connect(&runs_, &RunController::live_grew, this, &MainWindow::close_when_done);
-  connect(&prover_, &Prover::changed, this, &MainWindow::close_when_done);
-  connect(&merger_, &Merger::changed, this, &MainWindow::close_when_done);
-  connect(&compare_->replayer(), &Replayer::changed, this, &MainWindow::close_when_done);
+  for (const BackgroundWork* task : {&proof_window_->task(), &merge_->task(), &compare_->replay_dialog().task()})
+    connect(task, &BackgroundWork::ended, this, &MainWindow::close_when_done);
 }
 
 // In words, what would not go on without this window. A job that was started elsewhere goes on.
@@ -23,9 +22,9 @@ QStringList MainWindow::unfinished_work() const {
     work << (live->id.empty()    ? tr("the run that is starting")
              : runs_.elsewhere() ? tr("the launch of %1").arg(qs(live->id))
                                  : qs(live->id));
-  if (prover_.busy()) work << tr("the proof of the mesh");
-  if (merger_.busy()) work << tr("the merge");
-  if (compare_->replayer().busy()) work << tr("the replay");
+  if (proof_window_->task().busy()) work << tr("the proof of the mesh");
+  if (merge_->task().busy()) work << tr("the merge");
+  if (compare_->replay_dialog().task().busy()) work << tr("the replay");
   return work;
 }
 
@@ -88,9 +87,9 @@ void MainWindow::stop_work() {
     show_kind(live->kind());
     runs_.goes_on_alone() ? runs_.detach() : runs_.stop();
   }
-  prover_.stop();
-  merger_.cancel();
-  compare_->replayer().cancel();
+  proof_window_->task().cancel();
+  merge_->task().cancel();
+  compare_->replay_dialog().task().cancel();
 }
 
 void MainWindow::keep_working() {

@@ -10,8 +10,8 @@ namespace mw::ui {
 
 void MainWindow::build_elsewhere() {
   launch_ = new LaunchDialog(runs_, setup_.resources, this);
-  export_ = new ExportDialog(exporter_, this);
-  merge_ = new MergeDialog(merger_, this);
+  export_ = new ExportDialog(setup_.resources / "recipes", runs_.catalogue(), this);
+  merge_ = new MergeDialog(this);
   launch_->remember(session_.value(u"launch"_s).toMap());
   export_->set_recipe(session_.value(u"export/recipe"_s).toString());
 }

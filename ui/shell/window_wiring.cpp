@@ -18,14 +18,9 @@ void MainWindow::wire() {
   connect(&clock_, &FrameClock::drain, this, [this] {
     runs_.drain();
     pricer_.drain();
-    calibrator_.drain();
-    prover_.drain();
-    exporter_.drain();
-    merger_.drain();
     design_->drain();
     data_->drain();
     compare_->drain();
-    runs_page_->drain();
   });
   connect(&clock_, &FrameClock::show, this, [this] {
     if (!isVisible()) return;
@@ -127,7 +122,7 @@ void MainWindow::wire() {
   connect(data_, &DataPage::setting_wanted, this, [this](const QString& key) { go_to_setting(ss(key)); });
   connect(train_, &TrainPage::moment_changed, this,
           [this] { design_->measured().show_moment(train_->run(), train_->moment(), train_->held()); });
-  connect(&prover_, &Prover::changed, this, &MainWindow::update_actions);
+  connect(&proof_window_->task(), &BackgroundWork::changed, this, &MainWindow::update_actions);
   connect(proof_window_, &ProofWindow::again_wanted, this, &MainWindow::prove_again);
   connect(proof_window_, &ProofWindow::tensor_chosen, design_, &DesignPage::select_tensor);
   connect(proof_window_, &ProofWindow::problem, this, [this](const Problem& p) { report(ProblemSource::file, p); });

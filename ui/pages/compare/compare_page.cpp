@@ -33,10 +33,7 @@ QColor color_of(runs::Fairness verdict) {
 }  // namespace
 
 ComparePage::ComparePage(ComparedReader::Folders folders, QWidget* parent)
-    : QWidget(parent),
-      reader_(std::move(folders)),
-      replayer_(reader_.folders().runs, catalogue()),
-      comparison_(std::make_shared<runs::Comparison>()) {
+    : QWidget(parent), reader_(std::move(folders)), comparison_(std::make_shared<runs::Comparison>()) {
   build();
   connect(add_menu_, &QMenu::aboutToShow, this, &ComparePage::fill_add_menu);
   connect(tray_, &CompareTray::move_wanted, this, &ComparePage::move);
@@ -56,7 +53,7 @@ ComparePage::ComparePage(ComparedReader::Folders folders, QWidget* parent)
   connect(&reader_, &ComparedReader::read, this, &ComparePage::take);
   connect(&reader_, &ComparedReader::problem, this, &ComparePage::problem);
   connect(&reader_, &ComparedReader::settled, this, [this] { tray_->show_runs(runs_, reader_.pending()); });
-  connect(&replayer_, &Replayer::replayed, this, [this](const QString& run) {
+  connect(replay_, &ReplayDialog::replayed, this, [this](const QString& run) {
     const bool there = std::any_of(runs_.begin(), runs_.end(), [&](const auto& r) { return r.id == replayed_of_; });
     if (!there) add_run(replayed_of_);
     add_run(ss(run));
@@ -181,8 +178,6 @@ void ComparePage::changed() {
 }
 
 void ComparePage::drain() {
-  replayer_.drain();
-  reader_.drain();
   charts_->drain();
 }
 

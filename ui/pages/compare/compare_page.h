@@ -43,7 +43,6 @@ class ComparePage : public QWidget {
   QTableView& table() { return *table_; }
   CompareCharts& charts() { return *charts_; }
   ReplayDialog& replay_dialog() { return *replay_; }
-  Replayer& replayer() { return replayer_; }
   QString verdict() const;  // with every confounder
   serve::Slo slo() const;
   QLineEdit& slo_field(size_t at) { return *slo_[at]; }  // TTFT, TPOT, E2E
@@ -76,7 +75,6 @@ class ComparePage : public QWidget {
   void copy_markdown();
 
   ComparedReader reader_;
-  Replayer replayer_;
   runs::RunId replayed_of_;  // empty: of a file
   std::vector<runs::Compared> runs_;
   ComparisonModel::Ptr comparison_;

@@ -47,7 +47,7 @@ void ComparePage::build() {
   charts_->setMinimumWidth(kNarrowest);
   tray_->setMinimumWidth(kNarrowest);
   column->addWidget(across_, 1);
-  replay_ = new ReplayDialog(replayer_, catalogue(), this);
+  replay_ = new ReplayDialog(reader_.folders().runs, catalogue(), this);
 }
 
 QWidget* ComparePage::verdict_line() {

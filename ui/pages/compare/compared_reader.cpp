@@ -12,25 +12,8 @@ hardware::Catalogue catalogue_in(const ComparedReader::Folders& folders) {
 
 }  // namespace
 
-void ComparedReader::start(Work work) {
-  ++pending_;
-  threads_.emplace_back([this, work = std::move(work), number = asked_++] {
-    Result result;
-    result.number = number;
-    try {
-      result.runs = work();
-      result.good = true;
-    } catch (const Error& error) {
-      result.problem = error.problem();
-    } catch (const std::exception& error) {
-      result.problem = {.id = "INTERNAL", .message = error.what()};
-    }
-    results_.push(std::move(result), Delivery::state);
-  });
-}
-
 void ComparedReader::read_run(const runs::RunId& run) {
-  start([folders = folders_, run] {
+  start([folders = folders_, run](const ReportProgress&, const std::stop_token&) {
     const runs::Store store(folders.runs);
     std::vector<runs::Compared> out;
     out.push_back(runs::compared(store, run));
@@ -40,25 +23,27 @@ void ComparedReader::read_run(const runs::RunId& run) {
 }
 
 void ComparedReader::read_file(const std::filesystem::path& file) {
-  start([folders = folders_, file] { return runs::compared_files(file, catalogue_in(folders)); });
+  start([folders = folders_, file](const ReportProgress&, const std::stop_token&) {
+    return runs::compared_files(file, catalogue_in(folders));
+  });
 }
 
-void ComparedReader::drain() {
-  auto results = results_.drain().items;
-  if (results.empty()) return;
-  for (Result& result : results) {
-    const std::uint64_t number = result.number;
-    early_.emplace(number, std::move(result));
+void ComparedReader::start(Task::Work work) {
+  Task& task = *tasks_.emplace_back(std::make_unique<Task>());
+  connect(&task, &BackgroundWork::ended, this, &ComparedReader::deliver);
+  task.start(std::move(work));
+}
+
+void ComparedReader::deliver() {
+  while (!tasks_.empty() && !tasks_.front()->busy()) {
+    Task* task = tasks_.front().release();
+    tasks_.pop_front();
+    task->deleteLater();  // it may be emitting ended()
+    if (task->result())
+      emit read(*task->result());
+    else if (task->problem())
+      emit problem(*task->problem());
   }
-  for (auto next = early_.find(told_); next != early_.end(); next = early_.find(++told_)) {
-    Result result = std::move(early_.extract(next).mapped());
-    --pending_;
-    if (result.good)
-      emit read(result.runs);
-    else
-      emit problem(result.problem);
-  }
-  if (pending_ == 0) threads_.clear();  // all have left their results
   emit settled();
 }
 

@@ -31,8 +31,8 @@ QString point_text(const formats::BenchPoint& p) {
 
 }  // namespace
 
-ReplayDialog::ReplayDialog(Replayer& replayer, hardware::LoadCatalogue catalogue, QWidget* parent)
-    : QDialog(parent), replayer_(replayer), load_catalogue_(std::move(catalogue)) {
+ReplayDialog::ReplayDialog(std::filesystem::path runs_folder, hardware::LoadCatalogue catalogue, QWidget* parent)
+    : QDialog(parent), runs_folder_(std::move(runs_folder)), load_catalogue_(std::move(catalogue)) {
   setWindowTitle(tr("Replay on Another Target"));
   setObjectName(u"replay"_s);
   QVBoxLayout* column = dialog_column(*this, kDialogWidth);
@@ -57,10 +57,8 @@ ReplayDialog::ReplayDialog(Replayer& replayer, hardware::LoadCatalogue catalogue
   replay_->setToolTip(tr("Simulate the requests at their recorded moments; the result joins the comparison"));
   connect(replay_, &QPushButton::clicked, this, &ReplayDialog::start);
   connect(cancel_, &QPushButton::clicked, this, &ReplayDialog::reject);
-  connect(&replayer_, &Replayer::changed, this, &ReplayDialog::show_progress);
-  connect(&replayer_, &Replayer::failed, this,
-          [this](const Problem& problem) { said_->say(qs(to_text(problem)), SaidText::Tone::bad); });
-  connect(&replayer_, &Replayer::replayed, this, &QDialog::accept);
+  connect(&task_, &BackgroundWork::changed, this, &ReplayDialog::show_progress);
+  connect(&task_, &BackgroundWork::ended, this, &ReplayDialog::show_outcome);
   show_progress();
 }
 
@@ -87,7 +85,7 @@ Field* ReplayDialog::field(const std::string& key) {
 }
 
 void ReplayDialog::open_with(runs::Recording recording, std::optional<size_t> point) {
-  if (replayer_.busy()) {  // one at a time: it is shown as it goes
+  if (task_.busy()) {  // one at a time: it is shown as it goes
     open();
     return;
   }
@@ -152,18 +150,21 @@ void ReplayDialog::show_server() {
 }
 
 void ReplayDialog::show_progress() {
-  const bool busy = replayer_.busy();
+  const bool busy = task_.busy();
   progress_->setVisible(busy);
-  progress_->setValue(replayer_.percent());
-  if (busy)
-    said_->say(tr("Replaying: %1 % of the requests").arg(replayer_.percent()));
-  else if (was_busy_)  // what failed is said after this
-    said_->say(tr("Cancelled: nothing was recorded."));
-  was_busy_ = busy;
+  progress_->setValue(task_.percent());
+  if (busy) said_->say(tr("Replaying: %1 % of the requests").arg(task_.percent()));
   points_->setEnabled(!busy);
   for (Field* f : fields_) f->setEnabled(!busy);
   replay_->setEnabled(!busy);
-  cancel_->setEnabled(!busy || !replayer_.cancelling());
+  cancel_->setEnabled(!busy || !task_.cancelling());
+}
+
+void ReplayDialog::show_outcome() {
+  if (task_.cancelled()) return said_->say(tr("Cancelled: nothing was recorded."));
+  if (task_.problem()) return said_->say(qs(to_text(*task_.problem())), SaidText::Tone::bad);
+  accept();
+  emit replayed(qs(*task_.result()));
 }
 
 QString ReplayDialog::said() const {
@@ -171,17 +172,28 @@ QString ReplayDialog::said() const {
 }
 
 void ReplayDialog::start() {
+  if (task_.busy()) return;
   said_->say({});
   runs::Recording chosen = recording_;
   if (const int at = points_->currentIndex() - 1; at >= 0) {
     chosen.summaries = 0;
     chosen.set.points = {recording_.set.points[static_cast<size_t>(at)]};
   }
-  replayer_.start(std::move(chosen), server());
+  task_.start([chosen = std::move(chosen), server = server(), load = load_catalogue_, folder = runs_folder_](
+                  const ReportProgress& report, const std::stop_token& stop) {
+    formats::BenchSet predicted = runs::replay(
+        chosen, server, load(),
+        [&](long done, long of) {
+          report({"replaying", done, of});
+        },
+        stop);
+    runs::Store store(folder);
+    return runs::record_replay(store, server, std::move(predicted));
+  });
 }
 
 void ReplayDialog::reject() {
-  if (replayer_.busy()) return replayer_.cancel();
+  if (task_.busy()) return task_.cancel();
   QDialog::reject();
 }
 

@@ -6,8 +6,10 @@
 #include <map>
 #include <optional>
 
+#include "core/compare/replay.h"
+#include "core/jobs/sweep_run.h"
 #include "ui/form/field.h"
-#include "ui/pages/compare/replayer.h"
+#include "ui/session/background_task.h"
 
 class QComboBox;
 class QFormLayout;
@@ -22,15 +24,19 @@ class SaidText;
 class ReplayDialog : public QDialog {
   Q_OBJECT
  public:
-  ReplayDialog(Replayer& replayer, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
+  ReplayDialog(std::filesystem::path runs_folder, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
   // Of all its points; or of one, by its index in the recording.
   void open_with(runs::Recording recording, std::optional<size_t> point);
+  BackgroundWork& task() { return task_; }
   runs::Experiment server() const;
   Field* field(const std::string& key);
   QComboBox& points() { return *points_; }
   QString said() const;
   QPushButton& replay_button() { return *replay_; }
   QPushButton& cancel_button() { return *cancel_; }
+
+ signals:
+  void replayed(const QString& run);  // the run that the replay has become
 
  public slots:
   void reject() override;  // while a replay goes: cancels it
@@ -40,9 +46,10 @@ class ReplayDialog : public QDialog {
   void show_server();
   QString default_mesh(runs::Experiment server) const;
   void show_progress();
+  void show_outcome();
   void start();
 
-  Replayer& replayer_;
+  std::filesystem::path runs_folder_;
   hardware::LoadCatalogue load_catalogue_;
   std::optional<hardware::Catalogue> catalogue_;
   runs::Recording recording_;
@@ -53,7 +60,7 @@ class ReplayDialog : public QDialog {
   QComboBox* points_;
   QProgressBar* progress_;
   QPushButton *replay_, *cancel_;
-  bool was_busy_ = false;
+  BackgroundTask<runs::RunId> task_{"REPLAY"};
 };
 
 }  // namespace mw::ui

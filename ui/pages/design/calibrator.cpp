@@ -1,69 +1,48 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/design/calibrator.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/base/files.h"
 
 namespace mw::ui {
 
-Calibrator::Calibrator(Pricer::Folders folders, QObject* parent)
-    : QObject(parent),
-      folders_(std::move(folders)),
-      worker_([this](const Question& question, const std::stop_token& stop, const Newest<Question>::Quiet&) {
-        work(question, stop);
-      }) {}
+Calibrator::Calibrator(Pricer::Folders folders, QObject* parent) : QObject(parent), folders_(std::move(folders)) {
+  connect(&task_, &BackgroundWork::changed, this, [this] {
+    if (!task_.busy() && task_.result())
+      answer_ = std::make_shared<const runs::Calibrated>(std::move(*std::exchange(task_.result(), std::nullopt)));
+    emit changed();
+  });
+}
 
 void Calibrator::ask(runs::CalibrationQuestion question) {
   question.published = folders_.hardware / "measurements.json";
   question.date = runs::today_utc();
   answer_.reset();
-  busy_ = true;
-  percent_ = 0;
-  worker_.ask({++asked_, std::move(question)});
-  emit changed();
+  task_.start(
+      [question = std::move(question), folders = folders_](const ReportProgress& report, const std::stop_token& stop) {
+        runs::Calibrated found;
+        try {
+          const auto catalogue = hardware::Catalogue::load(folders.hardware, folders.own_hardware);
+          found = runs::calibrate(
+              question, catalogue,
+              [&](int done, int total) {
+                report({"calibrating", done, total});
+              },
+              stop);
+        } catch (const Error& error) {
+          if (error.kind() == Error::Kind::cancelled) throw;
+          found.problems.push_back(error.problem());
+        } catch (const std::exception& error) {
+          found.problems.push_back({.id = "CALIBRATION", .message = error.what()});
+        }
+        return found;
+      });
 }
 
 void Calibrator::cancel() {
-  ++asked_;
-  worker_.cancel();
   answer_.reset();
-  busy_ = false;
-  emit changed();
-}
-
-// On the worker's thread.
-void Calibrator::work(const Question& question, const std::stop_token& stop) {
-  const auto say = [&](Answer answer) {
-    answer.question = question.number;
-    answers_.push(std::move(answer), Delivery::state);
-  };
-  runs::Calibrated found;
-  try {
-    const auto catalogue = hardware::Catalogue::load(folders_.hardware, folders_.own_hardware);
-    found = runs::calibrate(
-        question.what, catalogue, [&](int done, int total) { say({.percent = 100 * done / std::max(1, total)}); },
-        stop);
-  } catch (const Error& error) {
-    if (error.kind() == Error::Kind::cancelled) return;
-    found.problems.push_back(error.problem());
-  } catch (const std::exception& error) {
-    found.problems.push_back({.id = "CALIBRATION", .message = error.what()});
-  }
-  say({.percent = 100, .found = std::make_shared<const runs::Calibrated>(std::move(found))});
-}
-
-void Calibrator::drain() {
-  for (const Answer& answer : answers_.drain().items) {
-    if (answer.question != asked_ || !busy_) continue;
-    percent_ = answer.percent;
-    if (answer.found) {
-      answer_ = answer.found;
-      busy_ = false;
-    }
-    emit changed();
-  }
+  task_.abandon();
 }
 
 bool Calibrator::has_own() const {

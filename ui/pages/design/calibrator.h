@@ -5,9 +5,8 @@
 #include <QObject>
 #include <memory>
 
-#include "core/base/latest_task_worker.h"
-#include "core/base/mailbox.h"
 #include "core/planning/calibrating.h"
+#include "ui/session/background_task.h"
 #include "ui/session/pricer.h"
 
 namespace mw::ui {
@@ -18,10 +17,9 @@ class Calibrator : public QObject {
   explicit Calibrator(Pricer::Folders folders, QObject* parent = nullptr);
   void ask(runs::CalibrationQuestion question);  // the newest question replaces an older one
   void cancel();                                 // and forgets the answer
-  void drain();
 
-  bool busy() const { return busy_; }
-  int percent() const { return percent_; }
+  bool busy() const { return task_.busy(); }
+  int percent() const { return task_.percent(); }
   const std::shared_ptr<const runs::Calibrated>& answer() const { return answer_; }  // null: none, or none yet
 
   bool can_keep() const { return !folders_.own_hardware.empty(); }
@@ -39,27 +37,13 @@ class Calibrator : public QObject {
   void problem(const mw::Problem& problem);
 
  private:
-  struct Question {
-    std::uint64_t number = 0;
-    runs::CalibrationQuestion what;
-  };
-  struct Answer {
-    std::uint64_t question = 0;
-    int percent = 0;
-    std::shared_ptr<const runs::Calibrated> found{};
-  };
-  void work(const Question& question, const std::stop_token& stop);
   template <class Write>
   void keep(Write write);
 
   Pricer::Folders folders_;
   std::shared_ptr<const runs::Calibrated> answer_;
   std::vector<std::optional<std::string>> before_;  // the user's file before each change of this session
-  bool busy_ = false;
-  int percent_ = 0;
-  std::uint64_t asked_ = 0;
-  Mailbox<Answer> answers_;
-  Newest<Question> worker_;  // last: its thread ends first
+  BackgroundTask<runs::Calibrated> task_{"CALIBRATION"};
 };
 
 }  // namespace mw::ui

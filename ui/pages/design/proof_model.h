@@ -3,9 +3,13 @@
 #pragma once
 #include <QAbstractTableModel>
 
-#include "ui/pages/design/prover.h"
+#include <memory>
+
+#include "core/views/proof_view.h"
 
 namespace mw::ui {
+
+using ProofPtr = std::shared_ptr<const runs::ProofView>;
 
 class ProofModel : public QAbstractTableModel {
   Q_OBJECT

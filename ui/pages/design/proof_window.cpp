@@ -19,12 +19,12 @@
 
 namespace mw::ui {
 
-ProofWindow::ProofWindow(Prover& prover, QWidget* parent) : QDialog(parent), prover_(prover) {
+ProofWindow::ProofWindow(Prove prove, QWidget* parent) : QDialog(parent), prove_(std::move(prove)) {
   setWindowTitle(tr("Proof of the Mesh"));
   setModal(false);
   resize(860, 520);
   build();
-  connect(&prover_, &Prover::changed, this, &ProofWindow::show_state);
+  connect(&task_, &BackgroundWork::changed, this, &ProofWindow::show_state);
   show_state();
 }
 
@@ -62,7 +62,7 @@ void ProofWindow::build() {
   column->addWidget(bar_);
   column->addWidget(tabs_, 1);
   column->addLayout(row);
-  connect(cancel_, &QPushButton::clicked, &prover_, &Prover::stop);
+  connect(cancel_, &QPushButton::clicked, &task_, &BackgroundWork::cancel);
   connect(again_, &QPushButton::clicked, this, &ProofWindow::again_wanted);
   connect(copy_, &QPushButton::clicked, this, [this] {
     if (shown_) QGuiApplication::clipboard()->setText(qs(runs::to_markdown(*shown_)));
@@ -71,48 +71,51 @@ void ProofWindow::build() {
   connect(close, &QPushButton::clicked, this, &QDialog::close);
 }
 
-void ProofWindow::set_subject(const QString& name) {
+void ProofWindow::start(const QString& name, const runs::Experiment& experiment) {
   setWindowTitle(tr("Proof of the Mesh \u2013 %1").arg(name));
+  task_.start([prove = prove_, experiment](const ReportProgress& report, const std::stop_token& stop) {
+    return std::make_shared<const runs::ProofView>(prove(experiment, report, stop));
+  });
 }
 
-QString ProofWindow::verdict() const {
-  if (prover_.busy()) return prover_.stopping() ? tr("Stopping") : tr("Proving");
-  if (prover_.cancelled()) return tr("Cancelled");
-  if (prover_.failed()) return tr("Could not be proved");
-  if (!prover_.proof()) return tr("Nothing proved yet");
-  return prover_.proof()->holds ? tr("Holds") : tr("Does not hold");
+QString ProofWindow::verdict() {
+  if (task_.busy()) return task_.cancelling() ? tr("Stopping") : tr("Proving");
+  if (task_.cancelled()) return tr("Cancelled");
+  if (task_.problem()) return tr("Could not be proved");
+  if (!proof()) return tr("Nothing proved yet");
+  return proof()->holds ? tr("Holds") : tr("Does not hold");
 }
 
 void ProofWindow::show_state() {
   const Theme& t = theme();
-  const bool busy = prover_.busy();
-  const bool ended = !busy && prover_.proof();
-  const QColor color = ended ? (prover_.proof()->holds ? t.good : t.bad) : prover_.failed() ? t.bad : t.text;
+  const bool busy = task_.busy();
+  const bool ended = !busy && proof();
+  const QColor color = ended ? (proof()->holds ? t.good : t.bad) : task_.problem() ? t.bad : t.text;
   title_->setText(u"<span style='color:%1; font-size:large'><b>%2</b></span>"_s.arg(color.name(), verdict()));
   bar_->setVisible(busy);
   cancel_->setVisible(busy);
-  cancel_->setEnabled(!prover_.stopping());
+  cancel_->setEnabled(!task_.cancelling());
   again_->setVisible(!busy);
   copy_->setEnabled(ended);
   save_->setEnabled(ended);
   show_frame();
-  if (shown_ == prover_.proof()) return;
-  shown_ = prover_.proof();
+  if (shown_ == proof()) return;
+  shown_ = proof();
   show_proof();
 }
 
 void ProofWindow::show_frame() {
-  if (prover_.busy()) {
-    const event::Progress& p = prover_.progress();
+  if (task_.busy()) {
+    const event::Progress& p = task_.progress();
     QString text = qs(p.phase);
     if (p.total > 0) text += tr(", %1 of %2").arg(p.done).arg(p.total);
-    if (const auto eta = prover_.eta_seconds()) text += tr(", about %1 left").arg(qs(to_text(Seconds(*eta))));
+    if (const auto eta = task_.eta_seconds()) text += tr(", about %1 left").arg(qs(to_text(Seconds(*eta))));
     said_->setText(text);
     bar_->setValue(p.total > 0 ? static_cast<int>(1000 * p.done / p.total) : 0);
-  } else if (prover_.failed()) {
-    said_->setText(qs(to_text(*prover_.failed())));
-  } else if (prover_.proof()) {
-    said_->setText(qs(prover_.proof()->verdict));
+  } else if (task_.problem()) {
+    said_->setText(qs(to_text(*task_.problem())));
+  } else if (proof()) {
+    said_->setText(qs(proof()->verdict));
   } else {
     said_->setText(
         tr("One step on the mesh and on one device, compared tensor by tensor; bytes and memory against the "

@@ -4,7 +4,9 @@
 #pragma once
 #include <QDialog>
 
+#include "core/experiment/experiment.h"
 #include "ui/pages/design/proof_model.h"
+#include "ui/session/background_task.h"
 
 class QLabel;
 class QProgressBar;
@@ -17,10 +19,15 @@ namespace mw::ui {
 class ProofWindow : public QDialog {
   Q_OBJECT
  public:
-  ProofWindow(Prover& prover, QWidget* parent);
-  void show_frame();                      // time goes on while it proves
-  void set_subject(const QString& name);  // whose proof is shown
-  QString verdict() const;
+  // Computes the proof on the worker thread; throws Error.
+  using Prove =
+      std::function<runs::ProofView(const runs::Experiment&, const ReportProgress&, const std::stop_token& stop)>;
+  ProofWindow(Prove prove, QWidget* parent);
+  void start(const QString& name, const runs::Experiment& experiment);
+  void show_frame();  // updates the remaining time while the proof runs
+  BackgroundWork& task() { return task_; }
+  ProofPtr proof() { return task_.result().value_or(nullptr); }  // of the last task
+  QString verdict();
   QPushButton& cancel_button() { return *cancel_; }
   QPushButton& copy_button() { return *copy_; }
   QProgressBar& bar() { return *bar_; }
@@ -39,7 +46,8 @@ class ProofWindow : public QDialog {
   void show_state();
   void show_proof();
   void choose_file();
-  Prover& prover_;
+  Prove prove_;
+  BackgroundTask<ProofPtr> task_{"PROOF"};
   ProofPtr shown_;
   QLabel *title_, *said_;
   QProgressBar* bar_;

@@ -14,6 +14,7 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
+#include "core/import/import_files.h"
 #include "core/launch/launch.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/tables.h"
@@ -48,7 +49,6 @@ class MoveRuns : public QUndoCommand {
 RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
     : QWidget(parent),
       folder_(runs_folder),
-      importer_(runs_folder),
       model_(new RunsModel(runs_folder, this)),
       proxy_(new RunsFilter(this)),
       table_(new QTableView(this)),
@@ -135,17 +135,44 @@ void RunsPage::build_toolbar() {
   connect(resume_, &QPushButton::clicked, this, [this] { emit resume_wanted(qs(current())); });
   connect(compare_, &QPushButton::clicked, this, &RunsPage::compare_wanted);
   connect(import_, &QPushButton::clicked, this, &RunsPage::choose_import);
-  connect(&importer_, &ResultImporter::problem, this, &RunsPage::problem);
-  connect(&importer_, &ResultImporter::imported, this, [this](const QStringList& runs) {
-    refresh();
-    select(ss(runs.front()));
-  });
+  connect(&importing_, &BackgroundWork::ended, this, &RunsPage::show_imported);
   connect(delete_, &QPushButton::clicked, this, &RunsPage::delete_selected);
   connect(trash_, &QToolButton::toggled, this, [this](bool on) {
     model_->set_trash(on ? runs::Trash::deleted : runs::Trash::kept);
     delete_->setText(on ? tr("Restore") : tr("Delete"));
     update_buttons();
   });
+}
+
+void RunsPage::import_files(const std::vector<std::filesystem::path>& files) {
+  to_import_.insert(to_import_.end(), files.begin(), files.end());
+  if (importing_.busy()) return;
+  importing_.start(
+      [folder = folder_, all = std::exchange(to_import_, {})](const ReportProgress&, const std::stop_token& stop) {
+        Imported imported;
+        for (const auto& file : all) {
+          if (stop.stop_requested()) break;
+          try {
+            for (auto& one : runs::import_files(folder, {file})) imported.runs.push_back(std::move(one.run));
+          } catch (const Error& error) {
+            imported.problems.push_back(error.problem());
+          } catch (const std::exception& error) {
+            imported.problems.push_back({.id = "INTERNAL", .message = error.what()});
+          }
+        }
+        return imported;
+      });
+}
+
+void RunsPage::show_imported() {
+  if (const auto& imported = importing_.result()) {
+    for (const Problem& p : imported->problems) emit problem(p);
+    if (!imported->runs.empty()) {
+      refresh();
+      select(imported->runs.front());
+    }
+  }
+  if (!to_import_.empty()) import_files({});
 }
 
 void RunsPage::build_table() {

@@ -5,8 +5,8 @@
 #include <QUndoStack>
 #include <QWidget>
 
-#include "ui/pages/runs/result_importer.h"
 #include "ui/pages/runs/runs_model.h"
+#include "ui/session/background_task.h"
 
 class QFrame;
 class QLabel;
@@ -31,8 +31,7 @@ class RunsPage : public QWidget {
   void undo_delete();                         // the last deletion or restoration
   QUndoStack& undo_stack() { return undo_; }  // of deletions and restorations
   void choose_import();
-  void import_files(std::vector<std::filesystem::path> files) { importer_.import(std::move(files)); }
-  void drain() { importer_.drain(); }
+  void import_files(const std::vector<std::filesystem::path>& files);
   bool can_undo_delete() const { return undo_.canUndo(); }
   QByteArray save_layout() const;
   void restore_layout(const QByteArray& state);
@@ -61,8 +60,15 @@ class RunsPage : public QWidget {
   bool resumable(const runs::RunId& run) const;
   bool left_alone(const runs::RunRow& row) const;
 
+  struct Imported {
+    std::vector<runs::RunId> runs;
+    std::vector<Problem> problems;
+  };
+  void show_imported();
+
   std::filesystem::path folder_;
-  ResultImporter importer_;
+  BackgroundTask<Imported> importing_;
+  std::vector<std::filesystem::path> to_import_;  // after the files that are being imported
   RunsModel* model_;
   RunsFilter* proxy_;
   QTableView* table_;

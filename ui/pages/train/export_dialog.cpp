@@ -11,6 +11,7 @@
 #include <QPushButton>
 #include <QVBoxLayout>
 
+#include "core/jobs/recipe_export.h"
 #include "ui/theme/dialog_parts.h"
 #include "ui/theme/text.h"
 
@@ -19,22 +20,20 @@ namespace {
 constexpr int kExportWidth = 660;
 }
 
-ExportDialog::ExportDialog(RecipeExporter& exporter, QWidget* parent) : QDialog(parent), exporter_(exporter) {
+ExportDialog::ExportDialog(std::filesystem::path templates, hardware::LoadCatalogue catalogue, QWidget* parent)
+    : QDialog(parent), templates_(std::move(templates)), catalogue_(std::move(catalogue)) {
   setWindowTitle(tr("Export as a Recipe"));
   setObjectName(u"export"_s);
   build();
   resize(kExportWidth, 560);
   connect(experiment_, &QComboBox::currentIndexChanged, this, &ExportDialog::choose);
-  connect(recipe_, &QComboBox::currentIndexChanged, this, &ExportDialog::look);
+  connect(recipe_, &QComboBox::currentIndexChanged, this, &ExportDialog::preview);
   connect(export_, &QPushButton::clicked, this, &ExportDialog::write);
   connect(folder_, &QLineEdit::textChanged, this, &ExportDialog::show_state);
-  connect(&exporter_, &RecipeExporter::changed, this, &ExportDialog::show_look);
-  connect(&exporter_, &RecipeExporter::failed, this,
-          [this](const Problem& p) { said_->say(qs(to_text(p)), SaidText::Tone::bad); });
-  connect(&exporter_, &RecipeExporter::written, this, [this](const QString& folder, int files) {
-    said_->say(tr("%1 files are in %2. Its README.md says how to run it.").arg(files).arg(folder));
-  });
-  show_look();
+  connect(&task_, &BackgroundWork::changed, this, &ExportDialog::show_state);
+  connect(&task_, &BackgroundWork::ended, this, &ExportDialog::show_outcome);
+  show_state();
+  show_preview();
 }
 
 void ExportDialog::build() {
@@ -82,34 +81,59 @@ void ExportDialog::choose() {
     const QSignalBlocker quiet(recipe_);
     recipe_->suit(experiment_->chosen().experiment);
   }
-  look();
+  preview();
 }
 
-void ExportDialog::look() {
+void ExportDialog::preview() {
   said_->say({});
-  exporter_.look(recipe_->kind(), experiment_->chosen().experiment);
+  preview_.reset();
+  show_preview();
+  task_.start([kind = recipe_->kind(), experiment = experiment_->chosen().experiment, templates = templates_,
+               load = catalogue_](const ReportProgress&, const std::stop_token& stop) {
+    auto made = std::make_shared<Preview>(Preview{runs::recipe_subject(kind, experiment, load(), templates, stop), {}});
+    for (recipes::File& file : recipes::recipe(made->subject, templates)) made->files.push_back(std::move(file.path));
+    if (recipes::trains(kind) && made->subject.rows) made->files.emplace_back("data/rows.safetensors");
+    if (recipes::trains(kind) && !made->subject.adapter.empty()) made->files.emplace_back("adapter/");
+    return Exported{std::move(made), {}};
+  });
+}
+
+void ExportDialog::show_outcome() {
+  if (const auto& exported = task_.result()) {
+    preview_ = exported->preview;
+    if (!exported->folder.empty())
+      said_->say(tr("%1 files are in %2. Its README.md says how to run it.")
+                     .arg(exported->files)
+                     .arg(qpath(exported->folder)));
+  }
+  if (task_.problem()) said_->say(qs(to_text(*task_.problem())), SaidText::Tone::bad);
+  show_state();
+  show_preview();
 }
 
 void ExportDialog::show_state() {
-  progress_->setVisible(exporter_.busy());
-  export_->setEnabled(!exporter_.busy() && exporter_.looked() && !folder_->text().trimmed().isEmpty());
+  progress_->setVisible(task_.busy());
+  export_->setEnabled(!task_.busy() && preview_ && !folder_->text().trimmed().isEmpty());
 }
 
-void ExportDialog::show_look() {
-  show_state();
+void ExportDialog::show_preview() {
   files_->clear();
   remarks_->clear();
-  if (!exporter_.looked()) return;
-  for (const std::string& file : exporter_.looked()->files) files_->addItem(qs(file));
-  const auto& remarks = exporter_.looked()->subject.remarks;
+  if (!preview_) return;
+  for (const std::string& file : preview_->files) files_->addItem(qs(file));
+  const auto& remarks = preview_->subject.remarks;
   for (const std::string& remark : remarks) remarks_->addItem(qs(remark));
   if (remarks.empty()) remarks_->addItem(tr("Nothing to object to."));
 }
 
 void ExportDialog::write() {
   said_->say({});
-  exporter_.write(fspath(folder_->text().trimmed()),
-                  overwrite_->isChecked() ? recipes::Overwrite::changed_files : recipes::Overwrite::refuse);
+  if (!preview_) return;
+  const auto overwrite = overwrite_->isChecked() ? recipes::Overwrite::changed_files : recipes::Overwrite::refuse;
+  task_.start([made = preview_, templates = templates_, folder = fspath(folder_->text().trimmed()), overwrite](
+                  const ReportProgress&, const std::stop_token&) {
+    return Exported{made, folder, recipes::write_recipe(made->subject, templates, folder, overwrite).size()};
+  });
 }
 
 QString ExportDialog::said() const {

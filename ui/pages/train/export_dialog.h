@@ -4,9 +4,11 @@
 #pragma once
 #include <QDialog>
 
+#include "core/jobs/sweep_run.h"
+#include "core/recipes/recipe.h"
 #include "ui/pages/train/experiment_choice.h"
 #include "ui/pages/train/recipe_choice.h"
-#include "ui/pages/train/recipe_exporter.h"
+#include "ui/session/background_task.h"
 
 class QCheckBox;
 class QLineEdit;
@@ -21,7 +23,7 @@ class SaidText;
 class ExportDialog : public QDialog {
   Q_OBJECT
  public:
-  ExportDialog(RecipeExporter& exporter, QWidget* parent = nullptr);
+  ExportDialog(std::filesystem::path templates, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
   void open_with(std::vector<NamedExperiment> experiments, int chosen);
   ExperimentChoice& experiment() { return *experiment_; }
   RecipeChoice& recipe() { return *recipe_; }
@@ -37,12 +39,25 @@ class ExportDialog : public QDialog {
  private:
   void build();
   void choose();
-  void look();
-  void show_look();
+  void preview();
+  void show_preview();
+  void show_outcome();
   void show_state();
   void write();
 
-  RecipeExporter& exporter_;
+  struct Preview {
+    recipes::Subject subject;
+    std::vector<std::string> files;
+  };
+  struct Exported {
+    std::shared_ptr<const Preview> preview;
+    std::filesystem::path folder;  // that was written; empty: only previewed
+    size_t files = 0;
+  };
+  std::filesystem::path templates_;
+  hardware::LoadCatalogue catalogue_;
+  BackgroundTask<Exported> task_;
+  std::shared_ptr<const Preview> preview_;  // null: none yet, or it failed
   SaidText* said_;
   ExperimentChoice* experiment_;
   RecipeChoice* recipe_;

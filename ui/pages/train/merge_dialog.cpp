@@ -8,15 +8,25 @@
 #include <QPushButton>
 #include <QVBoxLayout>
 
+#include "core/jobs/merge_adapter.h"
 #include "ui/theme/dialog_parts.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
 namespace {
 constexpr int kMergeWidth = 640;
-}
+constexpr const char* kComparingLogits = "comparing logits";
 
-MergeDialog::MergeDialog(Merger& merger, QWidget* parent) : QDialog(parent), merger_(merger) {
+QString merge_verdict(const runs::MergeResult& result, const std::filesystem::path& out) {
+  return MergeDialog::tr("%1 of %2 tensors merged, %3 in %4. Parity %5%6")
+      .arg(result.merged.merged)
+      .arg(result.merged.tensors)
+      .arg(qs(to_text(result.merged.written)), qpath(out), qs(train::to_string(result.parity.verdict)),
+           result.parity.reason.empty() ? u"."_s : u": "_s + qs(result.parity.reason));
+}
+}  // namespace
+
+MergeDialog::MergeDialog(QWidget* parent) : QDialog(parent) {
   setWindowTitle(tr("Merge an Adapter"));
   setObjectName(u"merge"_s);
   QVBoxLayout* column = dialog_column(*this, kMergeWidth);
@@ -40,19 +50,15 @@ MergeDialog::MergeDialog(Merger& merger, QWidget* parent) : QDialog(parent), mer
   merge_ = buttons.go;
   connect(cancel_, &QPushButton::clicked, this, &MergeDialog::reject);
   connect(merge_, &QPushButton::clicked, this, &MergeDialog::begin);
-  connect(&merger_, &Merger::changed, this, &MergeDialog::show_state);
-  connect(&merger_, &Merger::merged, this, [this](const QString& verdict) { said_->say(verdict); });
-  connect(&merger_, &Merger::failed, this, [this](const Problem& p) {
-    if (p.message.empty()) return said_->say(tr("Cancelled: nothing was written."));
-    said_->say(qs(to_text(p)), SaidText::Tone::bad);
-  });
+  connect(&task_, &BackgroundWork::changed, this, &MergeDialog::show_state);
+  connect(&task_, &BackgroundWork::ended, this, &MergeDialog::show_outcome);
   for (QLineEdit* l : {base_, adapter_, out_}) connect(l, &QLineEdit::textChanged, this, &MergeDialog::show_state);
   show_state();
 }
 
 void MergeDialog::open_with(const std::filesystem::path& base, const std::filesystem::path& adapter,
                             const std::filesystem::path& out) {
-  if (!merger_.busy()) {
+  if (!task_.busy()) {
     base_->setText(qpath(base));
     adapter_->setText(qpath(adapter));
     out_->setText(qpath(out));
@@ -65,14 +71,15 @@ void MergeDialog::open_with(const std::filesystem::path& base, const std::filesy
 }
 
 void MergeDialog::show_state() {
-  const bool busy = merger_.busy();
+  const bool busy = task_.busy();
   progress_->setVisible(busy);
   progress_->setRange(0, 100);
-  progress_->setValue(merger_.percent());
+  progress_->setValue(task_.percent());
   if (busy)
-    said_->say((merger_.checking() ? tr("Comparing its logits with those of base and adapter: %1 %")
-                                   : tr("Merging: %1 % of the weights"))
-                   .arg(merger_.percent()));
+    said_->say((task_.progress().phase == kComparingLogits
+                    ? tr("Comparing its logits with those of base and adapter: %1 %")
+                    : tr("Merging: %1 % of the weights"))
+                   .arg(task_.percent()));
   for (QLineEdit* l : {base_, adapter_, out_, alpha_}) l->setEnabled(!busy);
   cancel_->setText(busy ? tr("Cancel") : tr("Close"));
   merge_->setEnabled(!busy && !base_->text().isEmpty() && !adapter_->text().isEmpty() && !out_->text().isEmpty());
@@ -89,7 +96,26 @@ void MergeDialog::begin() {
       return said_->say(tr("Alpha is a number above 0."), SaidText::Tone::bad);
     }
   }
-  merger_.start(std::move(request));
+  if (task_.busy()) return;
+  task_.start([request](const ReportProgress& report, const std::stop_token& stop) {
+    QString notes;
+    const runs::MergeResult result = runs::merge_adapter(
+        request, [&](const std::string& note) { notes += u"\n"_s + qs(note); },
+        [&](long done, long of) {
+          report({"merging", done, of});
+        },
+        [&](long done, long of) {
+          report({kComparingLogits, done, of});
+        },
+        stop);
+    return QString(merge_verdict(result, request.out) + notes);
+  });
+}
+
+void MergeDialog::show_outcome() {
+  if (task_.cancelled()) return said_->say(tr("Cancelled: nothing was written."));
+  if (task_.problem()) return said_->say(qs(to_text(*task_.problem())), SaidText::Tone::bad);
+  said_->say(*task_.result());
 }
 
 QString MergeDialog::said() const {
@@ -97,7 +123,7 @@ QString MergeDialog::said() const {
 }
 
 void MergeDialog::reject() {
-  if (merger_.busy()) return merger_.cancel();
+  if (task_.busy()) return task_.cancel();
   QDialog::reject();
 }
 

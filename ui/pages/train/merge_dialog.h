@@ -3,7 +3,7 @@
 #pragma once
 #include <QDialog>
 
-#include "ui/pages/train/merger.h"
+#include "ui/session/background_task.h"
 
 class QLineEdit;
 class QProgressBar;
@@ -16,9 +16,10 @@ class SaidText;
 class MergeDialog : public QDialog {
   Q_OBJECT
  public:
-  MergeDialog(Merger& merger, QWidget* parent = nullptr);
+  explicit MergeDialog(QWidget* parent = nullptr);
   void open_with(const std::filesystem::path& base, const std::filesystem::path& adapter,
                  const std::filesystem::path& out);
+  BackgroundWork& task() { return task_; }
   QLineEdit& base() { return *base_; }
   QLineEdit& adapter() { return *adapter_; }
   QLineEdit& out() { return *out_; }
@@ -31,9 +32,10 @@ class MergeDialog : public QDialog {
 
  private:
   void show_state();
+  void show_outcome();
   void begin();
 
-  Merger& merger_;
+  BackgroundTask<QString> task_{"MERGE"};  // its result is the verdict in words
   QLineEdit *base_, *adapter_, *out_, *alpha_;
   SaidText* said_;
   QProgressBar* progress_;
