@@ -31,30 +31,30 @@ Json finding_json(const formats::BenchSet& set, const serve::Finding& f) {
 // Of a file of results, or of a sweep of the store.
 std::vector<formats::BenchSet> sets_of(const Common& common, const AuditArgs& args) {
   if (is_there(common.file)) return formats::read_bench(common.file, mapping_of(args.columns));
-  const runs::Store store(common.runs_folder);
-  const runs::RunId id = common.file.string();
+  const store::Store store(common.runs_folder);
+  const store::RunId id = common.file.string();
   if (!store.find(id))
     throw Error({.id = "RUN-UNKNOWN",
                  .message = "no run or file has this name",
                  .file = store.folder().string(),
                  .found = id,
                  .expected = "a file of results, or an id as `runs` lists it"});
-  const runs::Compared run = runs::compared(store, id);
+  const compare::Compared run = compare::compared(store, id);
   if (!run.sweep)
     throw Error({.id = "RUN-KIND", .message = "only sweeps can be audited", .found = id + ", which is none"});
   return {run.sweep->set};
 }
 
 // Named on the command line, both must be real; what a file says may be anything.
-runs::Compared audited(formats::BenchSet set, const AuditArgs& args, const hardware::Catalogue& catalogue) {
+compare::Compared audited(formats::BenchSet set, const AuditArgs& args, const hardware::Catalogue& catalogue) {
   if (!args.target.empty()) set.target = catalogue.target(args.target).id;
   if (!args.model.empty()) set.model = model::catalogue(args.model).id;
-  runs::Compared run = runs::compared(std::move(set));
-  run.sweep->findings = runs::audit_known(run.sweep->set, catalogue);
+  compare::Compared run = compare::compared(std::move(set));
+  run.sweep->findings = compare::audit_known(run.sweep->set, catalogue);
   return run;
 }
 
-void print(const runs::Compared& run) {
+void print(const compare::Compared& run) {
   const formats::BenchSet& set = run.sweep->set;
   print_text("%s: %zu points%s%s\n", set.name.c_str(), set.points.size(), set.tool.empty() ? "" : " of ",
              set.tool.c_str());
@@ -72,7 +72,7 @@ int audit_command(const Common& common, const AuditArgs& args) {
   const hardware::Catalogue catalogue = load_catalogue();
   Json findings = Json::array();
   for (formats::BenchSet& set : sets_of(common, args)) {
-    const runs::Compared run = audited(std::move(set), args, catalogue);
+    const compare::Compared run = audited(std::move(set), args, catalogue);
     for (const serve::Finding& f : run.sweep->findings) findings.push_back(finding_json(run.sweep->set, f));
     if (common.output == Output::text) print(run);
   }

@@ -35,15 +35,15 @@ int calibrate_command(const Common& common, const CalibrateArgs& args) {
   }
   if (args.then == Then::remove)
     throw Error({.id = "USAGE", .message = "--remove takes no measurements", .fix = "give one or the other"});
-  runs::CalibrationQuestion question{.files = args.files,
-                                     .runs = args.runs,
-                                     .runs_folder = common.runs_folder,
-                                     .published = fs::path(MW_RESOURCES) / "hardware" / "measurements.json",
-                                     .date = runs::today_utc()};
+  planning::CalibrationQuestion question{.files = args.files,
+                                         .runs = args.runs,
+                                         .runs_folder = common.runs_folder,
+                                         .published = fs::path(MW_RESOURCES) / "hardware" / "measurements.json",
+                                         .date = planning::today_utc()};
   if (!args.names.empty()) question.names = args.names;
   const hardware::Catalogue catalogue = load_catalogue();
   ProgressLine line;
-  const runs::Calibrated found = runs::calibrate(
+  const planning::Calibrated found = planning::calibrate(
       question, catalogue,
       [&](int done, int total) {
         line.update("hold-out  " + std::to_string(done) + " of " + std::to_string(total) + " parts");
@@ -56,12 +56,12 @@ int calibrate_command(const Common& common, const CalibrateArgs& args) {
   const fs::path file = plan::user_calibration_file(own_hardware_folder());
   if (kept) plan::accept_proposal(own_hardware_folder(), *found.proposal);
   if (common.output == Output::json) {
-    Json out = runs::calibrated_json(found);
+    Json out = planning::calibrated_json(found);
     out["accepted"] = kept;
     out["file"] = kept ? Json(file.string()) : Json(nullptr);
     print_json(out);
   } else {
-    print_text("%s", runs::calibrated_text(found).c_str());
+    print_text("%s", planning::calibrated_text(found).c_str());
     if (kept)
       print_text("\nkept in %s; plans use it from now on\n", file.c_str());
     else if (found.proposal)

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "app/output.h"
-#include "core/hardware/catalogue.h"
 #include "core/compare/comparison.h"
 #include "core/experiment/experiment.h"
+#include "core/hardware/catalogue.h"
 
 namespace mw::app {
 
@@ -25,7 +25,7 @@ struct Common {  // what every subcommand shares
   std::stop_token stop;        // Ctrl-C
 };
 
-runs::Experiment load_experiment(const Common& common);  // the file with its --set overrides
+experiment::Experiment load_experiment(const Common& common);  // the file with its --set overrides
 // The shipped hardware with the user's own of ~/.config/meshwright/hardware; bad rows of the latter go to standard
 // error.
 hardware::Catalogue load_catalogue();
@@ -136,7 +136,7 @@ struct CompareArgs {
   std::vector<double> train_usd;  // by column: what training cost before
   std::filesystem::path out;      // .csv, .md, .tex, .json; with a window .pdf, .png, .svg
   // Paints the comparison; empty where there is no window.
-  std::function<void(const std::vector<runs::Compared>&, const std::filesystem::path&)> picture{};
+  std::function<void(const std::vector<compare::Compared>&, const std::filesystem::path&)> picture{};
 };
 int compare_command(const Common& common, const CompareArgs& args);
 

@@ -16,15 +16,15 @@ namespace fs = std::filesystem;
   throw Error({.id = "USAGE", .message = message, .found = found, .expected = expected});
 }
 
-std::vector<runs::Compared> columns_of(const Common& common, const CompareArgs& args) {
-  runs::Store store(common.runs_folder);
+std::vector<compare::Compared> columns_of(const Common& common, const CompareArgs& args) {
+  store::Store store(common.runs_folder);
   const hardware::Catalogue catalogue = load_catalogue();
-  std::vector<runs::Compared> columns;
+  std::vector<compare::Compared> columns;
   for (const std::string& name : args.runs) {
     if (store.find(name)) {
-      columns.push_back(runs::compared(store, name));
+      columns.push_back(compare::compared(store, name));
     } else if (is_file(name)) {
-      for (runs::Compared& column : runs::compared_files(name, catalogue)) columns.push_back(std::move(column));
+      for (compare::Compared& column : compare::compared_files(name, catalogue)) columns.push_back(std::move(column));
     } else {
       throw Error({.id = "RUN-UNKNOWN",
                    .message = "no run or file has this name",
@@ -33,15 +33,15 @@ std::vector<runs::Compared> columns_of(const Common& common, const CompareArgs& 
                    .expected = "an id as `runs` lists it, or a file of results"});
     }
   }
-  for (runs::Compared& column : columns)
-    if (column.sweep) column.sweep->findings = runs::audit_known(column.sweep->set, catalogue);
+  for (compare::Compared& column : columns)
+    if (column.sweep) column.sweep->findings = compare::audit_known(column.sweep->set, catalogue);
   if (args.train_usd.size() > columns.size())
     usage("--train-usd has more values than there are columns", std::to_string(args.train_usd.size()),
           "at most " + std::to_string(columns.size()));
   for (size_t i = 0; i < args.train_usd.size(); ++i)
     if (args.train_usd[i] > 0) columns[i].train_usd = args.train_usd[i];
   if (!args.baseline.empty()) {
-    const auto found = std::find_if(columns.begin(), columns.end(), [&](const runs::Compared& c) {
+    const auto found = std::find_if(columns.begin(), columns.end(), [&](const compare::Compared& c) {
       return c.id == args.baseline || c.name == args.baseline;
     });
     if (found == columns.end()) usage("the baseline is none of them", args.baseline, "a run or the name of a column");
@@ -50,7 +50,8 @@ std::vector<runs::Compared> columns_of(const Common& common, const CompareArgs& 
   return columns;
 }
 
-void write(const CompareArgs& args, const runs::Comparison& comparison, const std::vector<runs::Compared>& columns) {
+void write(const CompareArgs& args, const compare::Comparison& comparison,
+           const std::vector<compare::Compared>& columns) {
   const fs::path& file = args.out;
   const std::string kind = file.extension().string();
   if (kind == ".csv")
@@ -69,23 +70,23 @@ void write(const CompareArgs& args, const runs::Comparison& comparison, const st
                        : ".csv, .md, .tex or .json (this build has no window that paints)");
 }
 
-void print(const runs::Comparison& comparison) {
+void print(const compare::Comparison& comparison) {
   print_text("verdict: %s\n", std::string(to_string(comparison.verdict)).c_str());
-  for (const runs::Confounder& c : comparison.confounders) print_text("  - %s\n", c.text.c_str());
+  for (const compare::Confounder& c : comparison.confounders) print_text("  - %s\n", c.text.c_str());
   print_text("\n%-44s", "");
   for (const std::string& name : comparison.names) print_text("  %22.22s", name.c_str());
   print_text("\n");
-  for (const runs::ComparisonRow& row : comparison.rows) {
+  for (const compare::ComparisonRow& row : comparison.rows) {
     print_text("%-44.44s", (row.unit.empty() ? row.label : row.label + " (" + row.unit + ")").c_str());
     for (size_t c = 0; c < row.texts.size(); ++c) {
       std::string text = row.texts[c].empty() ? "-" : row.texts[c];
-      if (row.deltas[c]) text += "  " + runs::change_text(*row.deltas[c]);
+      if (row.deltas[c]) text += "  " + compare::change_text(*row.deltas[c]);
       if (!row.marks[c].empty()) text += row.marks[c].starts_with("impossible") ? " !!" : " ?";
       print_text("  %22.22s", text.c_str());
     }
     print_text("\n");
   }
-  for (const runs::ComparisonRow& row : comparison.rows)
+  for (const compare::ComparisonRow& row : comparison.rows)
     for (size_t c = 0; c < row.marks.size(); ++c)
       if (row.marks[c].starts_with("impossible"))
         print_text("!! %s, %s: %s\n", comparison.names[c].c_str(), row.label.c_str(), row.marks[c].c_str());
@@ -94,8 +95,8 @@ void print(const runs::Comparison& comparison) {
 }  // namespace
 
 int compare_command(const Common& common, const CompareArgs& args) {
-  const std::vector<runs::Compared> columns = columns_of(common, args);
-  const runs::Comparison comparison = runs::compare(columns);
+  const std::vector<compare::Compared> columns = columns_of(common, args);
+  const compare::Comparison comparison = compare::compare(columns);
   if (!args.out.empty()) write(args, comparison, columns);
   if (common.output == Output::json)
     print_json(to_json(comparison));

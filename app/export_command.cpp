@@ -12,7 +12,7 @@ int export_command(const Common& common, const ExportArgs& args) {
   const recipes::Kind kind = recipes::recipe_kind(args.recipe);
   const auto templates = std::filesystem::path(MW_RESOURCES) / "recipes";
   ProgressLine line;
-  const recipes::Subject subject = runs::recipe_subject(
+  const recipes::Subject subject = jobs::recipe_subject(
       kind, load_experiment(common), load_catalogue(), templates, common.stop, [&](long done, long total) {
         line.update("reading data: " + std::to_string(done) + " of " + std::to_string(total));
       });

@@ -4,26 +4,26 @@
 
 #include "app/commands.h"
 #include "core/base/files.h"
-#include "core/formats/huggingface/hf_weights.h"
-#include "core/formats/safetensors/safetensors.h"
 #include "core/experiment/settings.h"
+#include "core/formats/huggingface/hf_weights.h"
+#include "core/formats/peft/peft_adapter.h"
+#include "core/formats/safetensors/safetensors.h"
 #include "core/store/store.h"
 #include "core/train/checkpoint.h"
 #include "core/train/model.h"
-#include "core/formats/peft/peft_adapter.h"
 
 namespace mw::app {
 namespace fs = std::filesystem;
 namespace {
 
 // The folder with the tuned weights: --adapter, the last checkpoint of --run, or the experiment's lora.adapter.
-fs::path tuned_folder(const Common& common, const GenerateArgs& args, const runs::Experiment& experiment) {
+fs::path tuned_folder(const Common& common, const GenerateArgs& args, const experiment::Experiment& experiment) {
   if (!args.adapter.empty()) return args.adapter;
   if (args.run.empty()) return experiment.path("lora.adapter");
-  runs::Store store(common.runs_folder);
+  store::Store store(common.runs_folder);
   std::string run = args.run;
   if (run == "latest") {
-    for (const runs::RunRow& row : store.list())
+    for (const store::RunRow& row : store.list())
       if (train::latest_checkpoint(store.run_folder(row.id))) {
         run = row.id;
         break;
@@ -109,8 +109,8 @@ void write_logits(train::LoadedModel& model, const std::vector<std::string>& pro
 }
 
 // On the mesh of this machine's virtual devices; one of chips that are not here runs as one device, and so do logits.
-train::ModelSettings settings_of(const runs::Experiment& experiment, const GenerateArgs& args) {
-  train::ModelSettings settings = runs::model_settings(experiment);
+train::ModelSettings settings_of(const experiment::Experiment& experiment, const GenerateArgs& args) {
+  train::ModelSettings settings = experiment::model_settings(experiment);
   settings.use = engine::Use::inference;
   if (experiment.string("target.id") == "cpu" && args.logits.empty()) return settings;
   settings.capacity = settings.capacity * settings.mesh.devices();
@@ -121,18 +121,18 @@ train::ModelSettings settings_of(const runs::Experiment& experiment, const Gener
 }  // namespace
 
 int generate_command(const Common& common, const GenerateArgs& args) {
-  const runs::Experiment experiment = load_experiment(common);
+  const experiment::Experiment experiment = load_experiment(common);
   const train::ModelSettings settings = settings_of(experiment, args);
   const fs::path tuned = tuned_folder(common, args, experiment);
   if (!tuned.empty() && is_there(tuned / "adapter_config.json"))
     train::read_adapter(tuned, settings.path);  // refused now rather than after the base model's answer
   train::LoadedModel model = train::load_model(settings);
   const data::ChatFormat chat =
-      args.raw ? data::ChatFormat::none : runs::chat_format(experiment, model.config().family);
+      args.raw ? data::ChatFormat::none : experiment::chat_format(experiment, model.config().family);
   std::vector<std::string> prompts;
   for (const std::string& p : args.prompts)
     prompts.push_back(chat == data::ChatFormat::none ? p : data::render_prompt(chat, {{"user", p}}));
-  const engine::SampleOptions options = runs::sample_options(experiment);
+  const engine::SampleOptions options = experiment::sample_options(experiment);
 
   const Result base = ask(model, prompts, chat, options, common.stop);
   if (common.output == Output::text) print(tuned.empty() ? "" : "base:  ", args, base);

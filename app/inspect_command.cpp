@@ -79,7 +79,7 @@ Json inspect_checkpoint(const fs::path& path) {
 }
 
 Json inspect_experiment(const fs::path& file) {
-  const runs::Experiment e = runs::Experiment::load(file);
+  const experiment::Experiment e = experiment::Experiment::load(file);
   Json problems = Json::array();
   for (const Problem& p : e.validate())
     problems.push_back({{"severity", to_string(p.severity)}, {"message", to_text(p)}});

@@ -13,9 +13,9 @@ namespace {
 namespace fs = std::filesystem;
 
 // How to come back to a run whose job goes on, or may.
-void say_how(const Common& common, const runs::RunId& run) {
+void say_how(const Common& common, const store::RunId& run) {
   std::string again = "meshwright launch";
-  if (common.runs_folder != runs::default_folder()) again += " --runs-dir " + common.runs_folder.string();
+  if (common.runs_folder != store::default_folder()) again += " --runs-dir " + common.runs_folder.string();
   print_error("follow it again:  %s --reattach %s\nend the job:      %s --cancel %s\n", again.c_str(), run.c_str(),
               again.c_str(), run.c_str());
 }
@@ -82,7 +82,7 @@ int launch_command(const Common& common, const LaunchArgs& args) {
     print_text("%s: its record has ended\n", again.c_str());
     return 0;
   }
-  runs::RunId run = again;
+  store::RunId run = again;
   Narrator narrator;
   const EventSink sink = [&](const Event& event) {
     if (const auto* s = std::get_if<event::Started>(&event.body)) run = s->info.value("run", run);
@@ -92,7 +92,7 @@ int launch_command(const Common& common, const LaunchArgs& args) {
   std::stop_source cancel;
   if (!args.cancel.empty()) cancel.request_stop();
   const launch::Stops stops{.detach = common.stop, .cancel = cancel.get_token()};
-  const runs::OnLine on_line = [](const std::string&) {};  // the narrator says what is in the record
+  const importing::OnLine on_line = [](const std::string&) {};  // the narrator says what is in the record
   try {
     const launch::Launched launched =
         again.empty() ? launch::launch(request_of(common, args), load_catalogue(), sink, on_line, stops)

@@ -19,9 +19,9 @@
 namespace mw::app {
 namespace fs = std::filesystem;
 
-runs::Experiment load_experiment(const Common& common) {
-  runs::Experiment experiment = runs::Experiment::load(common.file);
-  for (const std::string& note : runs::apply_sets(experiment, common.sets))
+experiment::Experiment load_experiment(const Common& common) {
+  experiment::Experiment experiment = experiment::Experiment::load(common.file);
+  for (const std::string& note : experiment::apply_sets(experiment, common.sets))
     std::fprintf(stderr, "note: %s\n", note.c_str());
   return experiment;
 }
@@ -177,7 +177,7 @@ int open_window(const Arguments& a, int& argc, char** argv) {
 #ifdef MW_UI
 // A page shows real runs, so there must be one of its kind: the default example, with these changes.
 void ensure_run(const Common& common, const std::string& kind, const std::vector<std::string>& sets) {
-  for (const runs::RunRow& row : runs::Store(common.runs_folder).list())
+  for (const store::RunRow& row : store::Store(common.runs_folder).list())
     if (row.state == RunState::done &&
         (kind == "train" ? row.method != "size" && row.method != "sweep" : row.method == kind))
       return;
@@ -191,7 +191,7 @@ void ensure_run(const Common& common, const std::string& kind, const std::vector
 
 // The same of sweeps: the published servers, simulated.
 void ensure_sweeps(const Common& common) {
-  for (const runs::RunRow& row : runs::Store(common.runs_folder).list())
+  for (const store::RunRow& row : store::Store(common.runs_folder).list())
     if (row.state == RunState::done && row.method == "sweep") return;
   for (const char* name : {"paper-serve-v6e-8.json", "paper-serve-2xh100.json"}) {
     Common sweep = common;
@@ -239,7 +239,7 @@ void refuse_unknown_command(const CLI::App& cli, int argc, char** argv) {
 int run_main(int argc, char** argv) {
   survive_file_size_limit();
   Arguments a;
-  a.common.runs_folder = runs::default_folder();
+  a.common.runs_folder = store::default_folder();
   CLI::App cli{"Meshwright: design, run and compare Gemma fine-tune and serve experiments", "meshwright"};
   cli.set_version_flag("--version", MW_VERSION);
   cli.require_subcommand(0, 1);
@@ -389,7 +389,7 @@ int run_main(int argc, char** argv) {
   if (importing->parsed()) return import_command(a.common, a.import);
   if (audit->parsed()) return audit_command(a.common, a.audit);
 #ifdef MW_UI
-  a.compare.picture = [&](const std::vector<runs::Compared>& columns, const fs::path& file) {
+  a.compare.picture = [&](const std::vector<compare::Compared>& columns, const fs::path& file) {
     ui::export_comparison_file(argc, argv, columns, file);
   };
 #endif

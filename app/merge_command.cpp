@@ -6,8 +6,8 @@
 #include "app/progress_line.h"
 #include "core/base/files.h"
 #include "core/formats/orbax/tunix_adapter.h"
-#include "core/jobs/merge_adapter.h"
 #include "core/formats/peft/peft_adapter.h"
+#include "core/jobs/merge_adapter.h"
 
 namespace mw::app {
 namespace fs = std::filesystem;
@@ -58,7 +58,7 @@ model::Config config_for(const AdapterArgs& args, std::vector<std::string>& note
 
 int merge_command(const Common& common, const AdapterArgs& args) {
   ProgressLine line;
-  const auto [merged, parity, answer] = runs::merge_adapter(
+  const auto [merged, parity, answer] = jobs::merge_adapter(
       {args.base, args.adapter, args.out, args.alpha}, say_note,
       [&](long done, long total) {
         line.update("merging " + std::to_string(done) + " of " + std::to_string(total) + " MiB");
@@ -89,7 +89,7 @@ int convert_command(const Common& common, const AdapterArgs& args) {
   const model::Config config = config_for(args, notes);
   const model::TensorInventory inventory(config);
   std::vector<std::string> more;
-  formats::Adapter adapter = runs::read_any_adapter(args.adapter, inventory, args.alpha, more);
+  formats::Adapter adapter = jobs::read_any_adapter(args.adapter, inventory, args.alpha, more);
   notes.insert(notes.end(), more.begin(), more.end());
   adapter.base_model = args.base.empty() ? config.id : args.base.string();
   StagedFolder staged(args.out);

@@ -9,14 +9,14 @@ namespace mw::app {
 class Narrator {
  public:
   void tell(const Event& event);
-  const runs::RunView& view() const { return view_; }
+  const views::RunView& view() const { return view_; }
   void clear() { line_.clear(); }
 
  private:
   void metric(const event::Metric& m);
   void progress(const event::Progress& p);
   ProgressLine line_;
-  runs::RunView view_;
+  views::RunView view_;
   double loss_ = 0, speed_ = 0;
 };
 

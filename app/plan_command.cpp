@@ -9,7 +9,8 @@
 namespace mw::app {
 namespace {
 
-Json diagnostics(const runs::Experiment& experiment, const runs::Prediction& p, const hardware::Catalogue& catalogue) {
+Json diagnostics(const experiment::Experiment& experiment, const planning::Prediction& p,
+                 const hardware::Catalogue& catalogue) {
   Json all = Json::array();
   const auto add = [&](const Problem& problem) {
     all.push_back({{"id", problem.id},
@@ -19,8 +20,8 @@ Json diagnostics(const runs::Experiment& experiment, const runs::Prediction& p, 
   };
   for (const Problem& problem : experiment.validate()) add(problem);
   for (const Problem& note : p.notes) add(note);
-  for (const runs::Diagnostic& d : runs::diagnostics(experiment, catalogue).beyond_the_document())
-    all.push_back(runs::to_json(d));
+  for (const planning::Diagnostic& d : planning::diagnostics(experiment, catalogue).beyond_the_document())
+    all.push_back(to_json(d));
   if (!p.fits())
     add({.id = "MEMORY",
          .message = p.devices.size() > 1 ? "the run does not fit its devices" : "the run does not fit",
@@ -31,8 +32,9 @@ Json diagnostics(const runs::Experiment& experiment, const runs::Prediction& p, 
   return all;
 }
 
-Json answer(const runs::Experiment& experiment, const runs::Prediction& p, const hardware::Catalogue& catalogue) {
-  const Json memory = runs::predicted_json(p)["memory"];
+Json answer(const experiment::Experiment& experiment, const planning::Prediction& p,
+            const hardware::Catalogue& catalogue) {
+  const Json memory = planning::predicted_json(p)["memory"];
   const Json nothing = nullptr;  // this version predicts memory; times and costs are unknown, not zero
   const Json each = memory.contains("devices") ? memory["devices"] : Json::array({memory});
   Json devices = Json::array();
@@ -56,19 +58,20 @@ Json answer(const runs::Experiment& experiment, const runs::Prediction& p, const
 }
 
 // Another machine, another planner.
-int plan_elsewhere(const Common& common, const PlanArgs& args, const runs::Experiment& experiment,
+int plan_elsewhere(const Common& common, const PlanArgs& args, const experiment::Experiment& experiment,
                    const hardware::Catalogue& catalogue) {
-  const runs::Planned planned = runs::plan_experiment(experiment, catalogue);
-  std::optional<runs::PlanComparison> against;
+  const planning::Planned planned = planning::plan_experiment(experiment, catalogue);
+  std::optional<planning::PlanComparison> against;
   if (!args.against.empty())
-    against = runs::against(planned, runs::plan_experiment(runs::Experiment::load(args.against), catalogue));
+    against =
+        planning::against(planned, planning::plan_experiment(experiment::Experiment::load(args.against), catalogue));
   if (common.output == Output::json) {
-    Json out = runs::planned_json(planned);
-    if (against) out["against"] = runs::against_json(*against);
+    Json out = planning::planned_json(planned);
+    if (against) out["against"] = planning::against_json(*against);
     print_json(out);
   } else {
-    print_text("%s", runs::planned_text(planned).c_str());
-    if (against) print_text("%s", runs::against_text(*against).c_str());
+    print_text("%s", planning::planned_text(planned).c_str());
+    if (against) print_text("%s", planning::against_text(*against).c_str());
   }
   return 0;
 }
@@ -76,16 +79,16 @@ int plan_elsewhere(const Common& common, const PlanArgs& args, const runs::Exper
 }  // namespace
 
 int plan_command(const Common& common, const PlanArgs& args) {
-  runs::Experiment experiment = load_experiment(common);
+  experiment::Experiment experiment = load_experiment(common);
   const hardware::Catalogue catalogue = load_catalogue();
-  if (!args.target.empty()) runs::retarget(experiment, args.target, catalogue);
-  if (runs::planned_elsewhere(experiment)) return plan_elsewhere(common, args, experiment, catalogue);
-  const runs::Prediction p = runs::predict(experiment, runs::ReadData::yes, common.stop);
+  if (!args.target.empty()) planning::retarget(experiment, args.target, catalogue);
+  if (planning::planned_elsewhere(experiment)) return plan_elsewhere(common, args, experiment, catalogue);
+  const planning::Prediction p = planning::predict(experiment, planning::ReadData::yes, common.stop);
   if (common.output == Output::json) {
     print_json(answer(experiment, p, catalogue));
     return 0;
   }
-  const std::vector<std::string> each = runs::device_lines(p);
+  const std::vector<std::string> each = planning::device_lines(p);
   print_text("target %s: %s, predicted peak %s of %s%s at %s\n", p.target.c_str(), p.fits() ? "fits" : "does not fit",
              to_text(p.at_peak.total()).c_str(), to_text(p.capacity).c_str(),
              each.empty() ? "" : (" on the fullest of " + std::to_string(each.size()) + " devices").c_str(),

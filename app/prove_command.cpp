@@ -8,9 +8,9 @@
 namespace mw::app {
 
 int prove_command(const Common& common, const RunArgs& args) {
-  const runs::Experiment experiment = load_experiment(common);
+  const experiment::Experiment experiment = load_experiment(common);
   ProgressLine line;
-  const runs::MeshProof proof = runs::prove(
+  const jobs::MeshProof proof = jobs::prove(
       experiment,
       {.steps = args.prove_steps,
        .progress = [&](const std::string& phase, long done,
@@ -18,9 +18,9 @@ int prove_command(const Common& common, const RunArgs& args) {
       common.stop);
   line.clear();
   if (common.output == Output::json)
-    print_json(runs::to_json(proof));
+    print_json(to_json(proof));
   else
-    print_text("%s", runs::to_text(proof).c_str());
+    print_text("%s", to_text(proof).c_str());
   return proof.holds() ? 0 : 1;
 }
 

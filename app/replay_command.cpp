@@ -16,10 +16,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-runs::Recording read(const Common& common, const std::string& what) {
-  const runs::Store store(common.runs_folder);
-  if (store.find(what)) return runs::recording_of(runs::compared(store, what));
-  if (is_file(what)) return runs::recording_of(fs::path(what));
+compare::Recording read(const Common& common, const std::string& what) {
+  const store::Store store(common.runs_folder);
+  if (store.find(what)) return compare::recording_of(compare::compared(store, what));
+  if (is_file(what)) return compare::recording_of(fs::path(what));
   throw Error({.id = "RUN-UNKNOWN",
                .message = "no run or file has this name",
                .file = store.folder().string(),
@@ -28,9 +28,9 @@ runs::Recording read(const Common& common, const std::string& what) {
 }
 
 // The recording's own server, or the one of the file, with what was asked for changed.
-runs::Experiment server_of(const Common& common, const ReplayArgs& args, const runs::Recording& recording,
-                           const hardware::Catalogue& catalogue) {
-  runs::Experiment server = common.file.empty() ? recording.server : runs::Experiment::load(common.file);
+experiment::Experiment server_of(const Common& common, const ReplayArgs& args, const compare::Recording& recording,
+                                 const hardware::Catalogue& catalogue) {
+  experiment::Experiment server = common.file.empty() ? recording.server : experiment::Experiment::load(common.file);
   apply_sets(server, common.sets);
   if (server.string("model.id").empty() && server.path("model.path").empty())
     throw Error(
@@ -76,11 +76,11 @@ Json points_of(const formats::BenchSet& set) {
 }  // namespace
 
 int replay_command(const Common& common, const ReplayArgs& args) {
-  const runs::Recording recording = read(common, args.recording);
+  const compare::Recording recording = read(common, args.recording);
   const hardware::Catalogue catalogue = load_catalogue();
-  const runs::Experiment server = server_of(common, args, recording, catalogue);
+  const experiment::Experiment server = server_of(common, args, recording, catalogue);
   ProgressLine line;
-  const formats::BenchSet predicted = runs::replay(
+  const formats::BenchSet predicted = compare::replay(
       recording, server, catalogue,
       [&](long done, long of) {
         line.update("replaying  " + std::to_string(done) + " of " + std::to_string(of) + " requests");
@@ -91,8 +91,8 @@ int replay_command(const Common& common, const ReplayArgs& args) {
     write_file_atomically(
         args.out,
         formats::to_json(predicted, formats::Detail::requests).dump(1, ' ', false, Json::error_handler_t::replace));
-  runs::Store store(common.runs_folder);
-  const runs::RunId run = runs::record_replay(store, server, predicted);
+  store::Store store(common.runs_folder);
+  const store::RunId run = compare::record_replay(store, server, predicted);
   if (common.output == Output::json) {
     print_json({{"run", run},
                 {"name", predicted.name},

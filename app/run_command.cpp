@@ -8,7 +8,7 @@
 namespace mw::app {
 namespace {
 
-void summarise(const event::Finished& f, const runs::RunId& run) {
+void summarise(const event::Finished& f, const store::RunId& run) {
   print_text("%s %s: %ld steps, %s tokens in %s, peak %s\n", run.c_str(), std::string(to_string(f.state)).c_str(),
              f.steps, count_text(static_cast<double>(f.tokens)).c_str(), to_text(Seconds(f.seconds)).c_str(),
              to_text(f.peak).c_str());
@@ -20,12 +20,12 @@ void summarise(const event::Finished& f, const runs::RunId& run) {
 }
 
 // What a mesh's devices sent in a mean step.
-void summarise(const runs::TrafficTimeline& traffic) {
+void summarise(const views::TrafficTimeline& traffic) {
   if (traffic.empty()) return;
   const auto steps = static_cast<double>(traffic.points.size());
-  runs::Flow sum;
-  for (const runs::TrafficPoint& point : traffic.points) {
-    const runs::Flow flow = runs::sum(point);
+  views::Flow sum;
+  for (const views::TrafficPoint& point : traffic.points) {
+    const views::Flow flow = views::sum(point);
     sum.bytes += flow.bytes, sum.seconds += flow.seconds, sum.waited += flow.waited;
   }
   print_text("%zu devices sent %s a step to each other; each was %s a step in collectives, %s of it waiting\n",
@@ -37,21 +37,21 @@ void summarise(const runs::TrafficTimeline& traffic) {
 }  // namespace
 
 int run_command(const Common& common, const RunArgs& args) {
-  runs::JobRequest request{.experiment = {}, .runs_folder = common.runs_folder, .resume = std::nullopt};
+  jobs::JobRequest request{.experiment = {}, .runs_folder = common.runs_folder, .resume = std::nullopt};
   if (args.resume.empty()) {
     request.experiment = load_experiment(common);
   } else {
     request.resume = args.resume;
     request.resume_sets = common.sets;
   }
-  runs::RunId run;
-  request.on_run = [&](const runs::RunId& id) { run = id; };
+  store::RunId run;
+  request.on_run = [&](const store::RunId& id) { run = id; };
   Narrator narrator;
   const EventSink sink = [&](const Event& event) {
     narrator.tell(event);
     if (common.output == Output::json) print_json_line(to_json(event, run));
   };
-  const auto [finished, error] = runs::run_blocking(request, sink, common.stop);
+  const auto [finished, error] = jobs::run_blocking(request, sink, common.stop);
   if (common.output == Output::text) {
     summarise(finished, run);
     summarise(narrator.view().traffic());

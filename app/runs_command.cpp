@@ -7,7 +7,7 @@
 namespace mw::app {
 namespace {
 
-Json row_json(const runs::RunRow& r) {
+Json row_json(const store::RunRow& r) {
   const auto number = [](const std::optional<double>& v) { return v ? Json(*v) : Json(nullptr); };
   return {{"id", r.id},
           {"name", r.name},
@@ -30,7 +30,7 @@ Json row_json(const runs::RunRow& r) {
 }  // namespace
 
 int runs_command(const Common& common) {
-  runs::Store store(common.runs_folder);
+  store::Store store(common.runs_folder);
   store.recover();
   const auto rows = store.list();
   if (common.output == Output::json) {

@@ -10,7 +10,7 @@
 namespace mw::app {
 
 int search_command(const Common& common, const SearchArgs& args) {
-  const runs::Experiment experiment = load_experiment(common);
+  const experiment::Experiment experiment = load_experiment(common);
   const auto catalogue = load_catalogue();
   ProgressLine line;
   plan::SearchOptions options;
@@ -19,12 +19,13 @@ int search_command(const Common& common, const SearchArgs& args) {
   options.progress = [&](std::int64_t done, std::int64_t total) {
     if (done % 64 == 0) line.update("search  " + std::to_string(100 * done / std::max<std::int64_t>(1, total)) + " %");
   };
-  const runs::Searched found = runs::search_experiment(experiment, args.targets, catalogue, options, common.stop);
+  const planning::Searched found =
+      planning::search_experiment(experiment, args.targets, catalogue, options, common.stop);
   line.clear();
   if (common.output == Output::json)
-    print_json(runs::searched_json(found, args.top));
+    print_json(planning::searched_json(found, args.top));
   else
-    print_text("%s", runs::searched_text(found, args.top).c_str());
+    print_text("%s", planning::searched_text(found, args.top).c_str());
   return 0;
 }
 

@@ -30,7 +30,7 @@ std::string state_text(const serve::ServingLoop::State& now, const serve::Servin
   return text;
 }
 
-void print_start(const Common& common, const runs::Serving& serving, const serve::HttpServer& server) {
+void print_start(const Common& common, const jobs::Serving& serving, const serve::HttpServer& server) {
   Json models = Json::array({serving.name});
   for (const std::string& adapter : serving.adapters) models.push_back(adapter);
   if (common.output == Output::json) {
@@ -65,11 +65,11 @@ void watch(const Common& common, const serve::ServingLoop& loop, const serve::Ht
 }  // namespace
 
 int serve_command(const Common& common, const ServeArgs& args) {
-  const runs::Experiment experiment = load_experiment(common);
+  const experiment::Experiment experiment = load_experiment(common);
   serve::HttpAccessPolicy(args.host, args.allow_hosts,
                           args.allow_origins);  // refuses bad names before the model is loaded
   ProgressLine line;
-  runs::Serving serving = runs::load_serving(experiment, [&](long done, long total) {
+  jobs::Serving serving = jobs::load_serving(experiment, [&](long done, long total) {
     line.update("loading " + std::to_string(done) + "/" + std::to_string(total) + " tensors");
   });
   line.clear();
@@ -86,7 +86,7 @@ int serve_command(const Common& common, const ServeArgs& args) {
                            {.name = serving.name,
                             .adapters = serving.adapters,
                             .tokenizer = serving.model.tokenizer.get(),
-                            .chat = runs::chat_format(experiment, serving.model.config().family),
+                            .chat = experiment::chat_format(experiment, serving.model.config().family),
                             .max_model_len = serving.settings.max_model_len},
                            loop);
   print_start(common, serving, server);

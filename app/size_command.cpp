@@ -48,11 +48,11 @@ void print_row(const Json& p) {
 }  // namespace
 
 int size_command(const Common& common, const SizeArgs& args) {
-  runs::JobRequest request{
+  jobs::JobRequest request{
       .experiment = load_experiment(common), .runs_folder = common.runs_folder, .resume = std::nullopt};
   request.experiment.set_value("kind", "size");
   if (!args.adapter.empty()) request.experiment.set("lora.adapter", args.adapter.string());
-  runs::RunView view;
+  views::RunView view;
   ProgressLine line;
   Json points = Json::array();
   const EventSink sink = [&](const Event& event) {
@@ -74,7 +74,7 @@ int size_command(const Common& common, const SizeArgs& args) {
     }
     points.push_back(p->values);
   };
-  const auto [finished, error] = runs::run_blocking(request, sink, common.stop);
+  const auto [finished, error] = jobs::run_blocking(request, sink, common.stop);
   line.clear();
   if (common.output == Output::json && finished.state != RunState::failed) print_json({{"points", points}});
   if (finished.state == RunState::cancelled) return 130;

@@ -33,11 +33,11 @@ void print_row(const formats::BenchPoint& p) {
   std::fflush(stdout);
 }
 
-void print_end(const runs::SweepView& view) {
-  for (const runs::SweepLine& line : view.lines) {
+void print_end(const views::SweepView& view) {
+  for (const views::SweepLine& line : view.lines) {
     const serve::Capacity& c = line.capacity;
     if (!std::isnan(c.knee)) print_text("%d tokens: knee at %s requests/s\n", line.input_len, figure(c.knee).c_str());
-    if (view.slo.any()) print_text("%d tokens: %s\n", line.input_len, runs::slo_text(c).c_str());
+    if (view.slo.any()) print_text("%d tokens: %s\n", line.input_len, views::slo_text(c).c_str());
   }
   std::vector<std::pair<std::string, int>> said;  // the same of several points once
   for (const serve::Finding& f : view.findings) {
@@ -54,10 +54,10 @@ void print_end(const runs::SweepView& view) {
 }
 
 // null: not known, or no rate meets the SLO.
-Json capacity_json(const runs::SweepView& view) {
+Json capacity_json(const views::SweepView& view) {
   const auto known = [](double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); };
   Json all = Json::array();
-  for (const runs::SweepLine& line : view.lines) {
+  for (const views::SweepLine& line : view.lines) {
     const serve::Capacity c = view.slo.any() ? line.capacity : serve::Capacity{.knee = line.capacity.knee};
     all.push_back({{"input_len", line.input_len},
                    {"knee", known(c.knee)},
@@ -75,8 +75,8 @@ std::string file_name(const formats::BenchPoint& p, long step) {
   return std::to_string(step) + "_input" + std::to_string(p.input_len) + "_" + load + ".json";
 }
 
-runs::JobRequest request_of(const Common& common, const SweepArgs& args) {
-  runs::JobRequest request{.experiment = {}, .runs_folder = common.runs_folder, .resume = std::nullopt};
+jobs::JobRequest request_of(const Common& common, const SweepArgs& args) {
+  jobs::JobRequest request{.experiment = {}, .runs_folder = common.runs_folder, .resume = std::nullopt};
   request.catalogue = load_catalogue;
   if (!args.resume.empty()) {
     request.resume = args.resume;
@@ -98,9 +98,9 @@ runs::JobRequest request_of(const Common& common, const SweepArgs& args) {
 }  // namespace
 
 int sweep_command(const Common& common, const SweepArgs& args) {
-  const runs::JobRequest request = request_of(common, args);
+  const jobs::JobRequest request = request_of(common, args);
   if (!args.out.empty()) make_folders(args.out);
-  runs::RunView view;
+  views::RunView view;
   ProgressLine line;
   Json points = Json::array(), facts = Json::object();
   const EventSink sink = [&](const Event& event) {
@@ -134,11 +134,11 @@ int sweep_command(const Common& common, const SweepArgs& args) {
                             file.dump(1, ' ', false, Json::error_handler_t::replace));
     }
   };
-  const auto [finished, error] = runs::run_blocking(request, sink, common.stop);
+  const auto [finished, error] = jobs::run_blocking(request, sink, common.stop);
   line.clear();
   if (common.output == Output::json && finished.state != RunState::failed)
-    print_json({{"points", points}, {"capacity", capacity_json(runs::sweep_view(view))}});
-  if (common.output == Output::text && !points.empty()) print_end(runs::sweep_view(view));
+    print_json({{"points", points}, {"capacity", capacity_json(views::sweep_view(view))}});
+  if (common.output == Output::text && !points.empty()) print_end(views::sweep_view(view));
   if (finished.state == RunState::cancelled) return 130;
   if (finished.state == RunState::done) return 0;
   return error == Error::Kind::bad_input ? 2 : 1;

@@ -8,7 +8,7 @@
 namespace mw::app {
 
 int watch_command(const Common& common, const WatchArgs& args) {
-  runs::RunId run;
+  store::RunId run;
   const EventSink sink = [&](const Event& event) {
     if (const auto* s = std::get_if<event::Started>(&event.body)) run = s->info.value("run", run);
     if (common.output == Output::json)
@@ -16,8 +16,8 @@ int watch_command(const Common& common, const WatchArgs& args) {
     else if (const auto* m = std::get_if<event::Metric>(&event.body))
       print_text("step %ld  %s %s\n", m->step, m->name.c_str(), number_text(m->value).c_str());
   };
-  const runs::OnLine on_line = [&](const std::string& line) { print_error("%s\n", line.c_str()); };
-  const auto [finished, error] = runs::watch(
+  const importing::OnLine on_line = [&](const std::string& line) { print_error("%s\n", line.c_str()); };
+  const auto [finished, error] = importing::watch(
       {.command = args.command, .runs_folder = common.runs_folder, .name = args.name}, sink, on_line, common.stop);
   if (common.output == Output::text)
     print_text("%s %s: %ld steps in %s%s%s\n", run.c_str(), std::string(to_string(finished.state)).c_str(),

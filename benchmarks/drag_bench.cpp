@@ -92,7 +92,7 @@ class Bench {
       : options_(options),
         frames_(frames),
         window_({{}, std::filesystem::temp_directory_path() / "mw-drag-bench", options.resources, {}}) {
-    runs::Experiment e = runs::Experiment::load(options.resources / "examples" / "paper-train-v5p-8.json");
+    experiment::Experiment e = experiment::Experiment::load(options.resources / "examples" / "paper-train-v5p-8.json");
     e.set_value("target.id", "v5e-256");
     e.set_value("mesh", Json{{"fsdp", 64}, {"tp", 4}});
     e.set_value("train.batch", 64);

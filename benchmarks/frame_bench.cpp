@@ -127,8 +127,8 @@ class Bench {
   Bench(const Options& options, TimedApplication& application)
       : options_(options), application_(application), window_({options.experiment, options.runs, {}, {}}) {
     window_.resize(1280, 800);
-    runs::Experiment e = window_.document().experiment();
-    runs::apply_sets(e, options.sets);
+    experiment::Experiment e = window_.document().experiment();
+    experiment::apply_sets(e, options.sets);
     window_.document().replace(e, u"benchmark"_s);
     window_.show();
   }
@@ -139,7 +139,7 @@ class Bench {
     wait([&] { return window_.runs().shown() && window_.runs().shown()->view.step() >= 1; }, 120);
     const long first = window_.runs().shown()->view.step();
     measure();
-    const runs::RunView& view = window_.runs().shown()->view;
+    const views::RunView& view = window_.runs().shown()->view;
     const bool training = window_.runs().busy();
     const long last = view.step();
     window_.runs().stop();

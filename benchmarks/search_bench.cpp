@@ -16,19 +16,19 @@ const hardware::Catalogue& catalogue() {
   return kCatalogue;
 }
 
-runs::Experiment paper() {
-  return runs::Experiment::load(std::filesystem::path(MW_RESOURCES) / "examples" / "paper-train-v5p-8.json");
+experiment::Experiment paper() {
+  return experiment::Experiment::load(std::filesystem::path(MW_RESOURCES) / "examples" / "paper-train-v5p-8.json");
 }
 
 // Reads, plans and checks a document, including the search for changes that make it fit.
 void diagnostics_of_the_paper(benchmark::State& state) {
-  const runs::Experiment experiment = paper();
-  for (auto _ : state) benchmark::DoNotOptimize(runs::diagnostics(experiment, catalogue()));
+  const experiment::Experiment experiment = paper();
+  for (auto _ : state) benchmark::DoNotOptimize(planning::diagnostics(experiment, catalogue()));
 }
 BENCHMARK(diagnostics_of_the_paper)->Unit(benchmark::kMillisecond);
 
 void search(benchmark::State& state, const char* target, std::int64_t rows) {
-  plan::Request request = runs::plan_request(paper(), catalogue());
+  plan::Request request = planning::plan_request(paper(), catalogue());
   request.target = catalogue().target(target);
   request.train.batch = rows;
   request.train.accumulation = 1;

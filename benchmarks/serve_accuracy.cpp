@@ -67,28 +67,28 @@ struct Cell {
 };
 
 // Runs the rate of the cell; if the paper prints none, the best of the rates that it swept.
-formats::BenchPoint simulated_cell(const runs::Experiment& e, const formats::BenchPoint& cell,
+formats::BenchPoint simulated_cell(const experiment::Experiment& e, const formats::BenchPoint& cell,
                                    const hardware::Catalogue& catalogue) {
   formats::BenchPoint best;
   best.output_throughput = 0;
-  for (const double rate : runs::sweep_settings(e).request_rates) {
+  for (const double rate : experiment::sweep_settings(e).request_rates) {
     if (std::isnan(cell.request_rate) ? std::isinf(rate) : rate != cell.request_rate) continue;
-    const auto p = runs::simulated_point(e, {rate, cell.input_len}, catalogue);
+    const auto p = compare::simulated_point(e, {rate, cell.input_len}, catalogue);
     if (p.output_throughput > best.output_throughput) best = p;
   }
   return best;
 }
 
 void print_paper(const char* example, const formats::BenchSet& cells, const hardware::Catalogue& catalogue) {
-  const runs::Experiment shipped = runs::Experiment::load(fs::path(MW_RESOURCES) / "examples" / example);
-  const std::vector<int> lens = runs::sweep_settings(shipped).input_lens;
+  const experiment::Experiment shipped = experiment::Experiment::load(fs::path(MW_RESOURCES) / "examples" / example);
+  const std::vector<int> lens = experiment::sweep_settings(shipped).input_lens;
   for (const formats::BenchPoint& cell : cells.points) {
     if (std::find(lens.begin(), lens.end(), cell.input_len) == lens.end()) continue;
     std::vector<Cell> figures{{"peak", cell.output_throughput},
                               {"TPOT at the peak", cell.tpot.median},
                               {std::isinf(cell.request_rate) ? "TTFT, all at once" : "TTFT at 4/s", cell.ttft.median}};
     for (const char* cached : {"true", "false"}) {
-      runs::Experiment e = runs::counterfactual(shipped, {{"serve.prefix_cache", cached}}, catalogue);
+      experiment::Experiment e = compare::counterfactual(shipped, {{"serve.prefix_cache", cached}}, catalogue);
       e.set_value("sweep.output_len", cell.output_len);
       const formats::BenchPoint p = simulated_cell(e, cell, catalogue);
       figures[0].simulated.push_back(p.output_throughput);
@@ -108,10 +108,10 @@ void print_paper(const char* example, const formats::BenchSet& cells, const hard
 
 // The cells at about 16k tokens contradict 30 uncached prompts. Prints the results of repeated prompts at 4 requests/s.
 void print_few_prompts(const char* example, const formats::BenchSet& cells, const hardware::Catalogue& catalogue) {
-  runs::Experiment e = runs::Experiment::load(fs::path(MW_RESOURCES) / "examples" / example);
+  experiment::Experiment e = experiment::Experiment::load(fs::path(MW_RESOURCES) / "examples" / example);
   for (const int prompts : {6, 8, 10}) {
     e.set_value("sweep.num_prompts", prompts);
-    const auto p = runs::simulated_point(e, {4, 15360}, catalogue);
+    const auto p = compare::simulated_point(e, {4, 15360}, catalogue);
     std::printf("| %s | %d | %s | %s | %s |\n", cells.target.c_str(), prompts,
                 number_text(p.output_throughput, 4).c_str(), number_text(p.tpot.median, 3).c_str(),
                 number_text(p.ttft.median, 3).c_str());

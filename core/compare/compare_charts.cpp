@@ -7,29 +7,29 @@
 
 #include "core/compare/comparison_steps.h"
 
-namespace mw::runs {
+namespace mw::compare {
 namespace {
 
 const formats::BenchSet* set_of(const Compared& run) {
   return run.sweep ? &run.sweep->set : nullptr;
 }
 
-const SweepLine* line_of(const Compared& run, int input_len) {
+const views::SweepLine* line_of(const Compared& run, int input_len) {
   if (!run.sweep) return nullptr;
-  for (const SweepLine& line : run.sweep->lines)
+  for (const views::SweepLine& line : run.sweep->lines)
     if (line.input_len == input_len) return &line;
   return nullptr;
 }
 
 // Of a line, the points at a load that say this metric; the lowest load that does where none does.
-std::vector<size_t> points_at(const formats::BenchSet& set, const SweepLine& line, const std::string& load,
-                              SweepMetric metric) {
+std::vector<size_t> points_at(const formats::BenchSet& set, const views::SweepLine& line, const std::string& load,
+                              views::SweepMetric metric) {
   const auto says = [&](size_t i) {
-    return std::isfinite(metric_value(set.points[i], metric, set.usd_per_hour).value);
+    return std::isfinite(views::metric_value(set.points[i], metric, set.usd_per_hour).value);
   };
   std::vector<size_t> found;
   for (const size_t i : line.points)
-    if (load_text(set.points[i]) == load && says(i)) found.push_back(i);
+    if (views::load_text(set.points[i]) == load && says(i)) found.push_back(i);
   if (!found.empty()) return found;
   for (const size_t i : line.points)
     if (says(i)) return {i};
@@ -61,20 +61,20 @@ std::vector<int> input_lens(const std::vector<Compared>& runs) {
   std::set<int> lens;
   for (const Compared& run : runs)
     if (run.sweep)
-      for (const SweepLine& line : run.sweep->lines) lens.insert(line.input_len);
+      for (const views::SweepLine& line : run.sweep->lines) lens.insert(line.input_len);
   return {lens.begin(), lens.end()};
 }
 
-LoadAxis load_axis(const std::vector<Compared>& runs) {
-  LoadAxis axis;
+views::LoadAxis load_axis(const std::vector<Compared>& runs) {
+  views::LoadAxis axis;
   for (const Compared& run : runs)
     if (const auto* set = set_of(run))
       for (const auto& p : set->points) axis.add(p);
   return axis;
 }
 
-LoadAxis load_axis(const std::vector<Compared>& runs, int input_len) {
-  LoadAxis axis;
+views::LoadAxis load_axis(const std::vector<Compared>& runs, int input_len) {
+  views::LoadAxis axis;
   for (const Compared& run : runs)
     if (const auto* line = line_of(run, input_len))
       for (const size_t i : line->points) axis.add(run.sweep->set.points[i]);
@@ -87,16 +87,17 @@ int usual_input_len(const std::vector<Compared>& runs) {
 }
 
 std::string usual_load(const std::vector<Compared>& runs) {
-  return most_usual<std::string>(
-      loads_of(runs), runs, [](const formats::BenchPoint& p, const std::string& load) { return load_text(p) == load; });
+  return most_usual<std::string>(loads_of(runs), runs, [](const formats::BenchPoint& p, const std::string& load) {
+    return views::load_text(p) == load;
+  });
 }
 
 std::vector<std::string> loads_of(const std::vector<Compared>& runs) {
-  const LoadAxis axis = load_axis(runs);
+  const views::LoadAxis axis = load_axis(runs);
   std::vector<std::pair<double, std::string>> all;
   for (const Compared& run : runs)
     if (const auto* set = set_of(run))
-      for (const auto& p : set->points) all.emplace_back(axis.place(p), load_text(p));
+      for (const auto& p : set->points) all.emplace_back(axis.place(p), views::load_text(p));
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
   std::vector<std::string> out;
@@ -104,41 +105,41 @@ std::vector<std::string> loads_of(const std::vector<Compared>& runs) {
   return out;
 }
 
-std::vector<ComparedLine> lines_by_load(const std::vector<Compared>& runs, int input_len, const LoadAxis& axis,
-                                        SweepMetric metric) {
+std::vector<ComparedLine> lines_by_load(const std::vector<Compared>& runs, int input_len, const views::LoadAxis& axis,
+                                        views::SweepMetric metric) {
   std::vector<ComparedLine> out;
   const auto place = [&](const formats::BenchPoint& p) { return axis.place(p); };
   for (size_t c = 0; c < runs.size(); ++c)
     if (const auto* line = line_of(runs[c], input_len))
-      out.push_back({c, samples_of(runs[c].sweep->set, line->points, place, metric)});
+      out.push_back({c, views::samples_of(runs[c].sweep->set, line->points, place, metric)});
   return out;
 }
 
 std::vector<ComparedLine> lines_by_length(const std::vector<Compared>& runs, const std::string& load,
-                                          SweepMetric metric) {
+                                          views::SweepMetric metric) {
   std::vector<ComparedLine> out;
   const auto place = [](const formats::BenchPoint& p) { return std::log2(std::max(1, p.input_len)); };
   for (size_t c = 0; c < runs.size(); ++c) {
     if (!runs[c].sweep) continue;
     const formats::BenchSet& set = runs[c].sweep->set;
     std::vector<size_t> points;
-    for (const SweepLine& line : runs[c].sweep->lines)
+    for (const views::SweepLine& line : runs[c].sweep->lines)
       for (const size_t i : points_at(set, line, load, metric)) points.push_back(i);
-    out.push_back({c, samples_of(set, points, place, metric)});
+    out.push_back({c, views::samples_of(set, points, place, metric)});
   }
   return out;
 }
 
 std::vector<ComparedCurve> latency_against_throughput(const std::vector<Compared>& runs, int input_len,
-                                                      SweepMetric metric) {
+                                                      views::SweepMetric metric) {
   std::vector<ComparedCurve> out;
   for (size_t c = 0; c < runs.size(); ++c) {
-    const SweepLine* line = line_of(runs[c], input_len);
+    const views::SweepLine* line = line_of(runs[c], input_len);
     if (!line) continue;
     ComparedCurve curve{.column = c, .path = {}, .points = {}};
     for (const size_t i : line->points) {
       const auto& p = runs[c].sweep->set.points[i];
-      const double y = metric_value(p, metric, runs[c].sweep->set.usd_per_hour).value;
+      const double y = views::metric_value(p, metric, runs[c].sweep->set.usd_per_hour).value;
       if (!std::isfinite(p.output_throughput) || !std::isfinite(y)) continue;
       curve.path.push_back({p.output_throughput, y});
       curve.points.push_back(i);
@@ -153,17 +154,17 @@ std::vector<ComparedCurve> loss_differences(const std::vector<Compared>& runs) {
   for (size_t c = 1; c < runs.size(); ++c) {
     if (!runs.front().training || !runs[c].training) continue;
     ComparedCurve curve{.column = c, .path = {}, .points = {}};
-    for (const Point& d : step_differences(*runs.front().training, *runs[c].training, "train/loss"))
+    for (const views::Point& d : step_differences(*runs.front().training, *runs[c].training, "train/loss"))
       if (d.y != 0) curve.path.push_back({d.x, 100 * std::abs(d.y)});
     if (!curve.path.empty()) out.push_back(std::move(curve));
   }
   return out;
 }
 
-std::vector<Point> cumulative(std::vector<double> values) {
+std::vector<views::Point> cumulative(std::vector<double> values) {
   std::erase_if(values, [](double v) { return !std::isfinite(v); });
   std::sort(values.begin(), values.end());
-  std::vector<Point> out;
+  std::vector<views::Point> out;
   const double n = static_cast<double>(values.size());
   for (size_t i = 0; i < values.size(); ++i) {
     if (i + 1 < values.size() && values[i + 1] == values[i]) continue;
@@ -172,29 +173,29 @@ std::vector<Point> cumulative(std::vector<double> values) {
   return out;
 }
 
-std::vector<double> request_values(const formats::BenchPoint& point, SweepMetric metric) {
+std::vector<double> request_values(const formats::BenchPoint& point, views::SweepMetric metric) {
   std::vector<double> out;
   for (const auto& r : point.requests) {
     if (!r.completed()) continue;
-    if (metric == SweepMetric::ttft) out.push_back(r.first_token_s - r.sent_s);
-    if (metric == SweepMetric::e2el) out.push_back(r.end_s - r.sent_s);
-    if (metric == SweepMetric::tpot && r.output_tokens > 1)
+    if (metric == views::SweepMetric::ttft) out.push_back(r.first_token_s - r.sent_s);
+    if (metric == views::SweepMetric::e2el) out.push_back(r.end_s - r.sent_s);
+    if (metric == views::SweepMetric::tpot && r.output_tokens > 1)
       out.push_back((r.end_s - r.first_token_s) / (r.output_tokens - 1));
   }
   return out;
 }
 
 const formats::BenchPoint* point_at(const Compared& run, int input_len, const std::string& load) {
-  const SweepLine* line = line_of(run, input_len);
+  const views::SweepLine* line = line_of(run, input_len);
   if (!line) return nullptr;
   for (const size_t i : line->points)
-    if (load_text(run.sweep->set.points[i]) == load) return &run.sweep->set.points[i];
+    if (views::load_text(run.sweep->set.points[i]) == load) return &run.sweep->set.points[i];
   return nullptr;
 }
 
-HeatMap heat_map(const std::vector<Compared>& runs, size_t column, SweepMetric metric) {
+HeatMap heat_map(const std::vector<Compared>& runs, size_t column, views::SweepMetric metric) {
   HeatMap map{.loads = loads_of(runs), .lens = input_lens(runs)};
-  for (const LoadAxis::Stop& stop : load_axis(runs).stops()) map.labels.push_back(stop.label);
+  for (const views::LoadAxis::Stop& stop : load_axis(runs).stops()) map.labels.push_back(stop.label);
   map.cells.resize(map.loads.size() * map.lens.size());
   const Compared &run = runs[column], &baseline = runs.front();
   for (size_t row = 0; row < map.lens.size(); ++row)
@@ -202,13 +203,13 @@ HeatMap heat_map(const std::vector<Compared>& runs, size_t column, SweepMetric m
       const auto* point = point_at(run, map.lens[row], map.loads[c]);
       if (!point) continue;
       HeatMap::Cell& cell = map.cells[row * map.loads.size() + c];
-      cell.value = metric_value(*point, metric, run.sweep->set.usd_per_hour).value;
+      cell.value = views::metric_value(*point, metric, run.sweep->set.usd_per_hour).value;
       if (const auto* other = point_at(baseline, map.lens[row], map.loads[c]); other && column > 0) {
-        const double was = metric_value(*other, metric, baseline.sweep->set.usd_per_hour).value;
+        const double was = views::metric_value(*other, metric, baseline.sweep->set.usd_per_hour).value;
         if (std::isfinite(was) && was != 0) cell.change = cell.value / was - 1;
       }
       const auto index = static_cast<size_t>(point - run.sweep->set.points.data());
-      if (const auto* f = worst_finding(run.sweep->findings, index, field_of(metric)))
+      if (const auto* f = views::worst_finding(run.sweep->findings, index, views::field_of(metric)))
         cell.mark = f->text, cell.verdict = f->verdict;
     }
   return map;
@@ -240,4 +241,4 @@ std::optional<double> break_even(const ServingCost& a, const ServingCost& b) {
   return hours > 0 ? std::optional(hours) : std::nullopt;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::compare

@@ -4,7 +4,7 @@
 #include "core/formats/results/bench_import.h"
 #include "core/model/config.h"
 
-namespace mw::runs {
+namespace mw::compare {
 namespace {
 
 double bytes_of(const formats::BenchSet& set, const char* condition) {
@@ -36,4 +36,4 @@ std::vector<Compared> compared_files(const std::filesystem::path& file, const ha
   return out;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::compare

@@ -8,11 +8,11 @@
 #include "core/compare/comparison.h"
 #include "core/hardware/catalogue.h"
 
-namespace mw::runs {
+namespace mw::compare {
 
 // One for each set in the file. Throws Error BENCH or BENCH-KIND.
 std::vector<Compared> compared_files(const std::filesystem::path& file, const hardware::Catalogue& catalogue);
 // Findings with the floors of physics where model and target are known, else those that need neither.
 std::vector<serve::Finding> audit_known(const formats::BenchSet& set, const hardware::Catalogue& catalogue);
 
-}  // namespace mw::runs
+}  // namespace mw::compare

@@ -10,7 +10,7 @@
 #include "core/base/units.h"
 #include "core/compare/comparison_parts.h"
 
-namespace mw::runs {
+namespace mw::compare {
 
 std::string_view to_string(Fairness fairness) {
   switch (fairness) {
@@ -28,13 +28,13 @@ Compared compared(formats::BenchSet set) {
   Compared out{.name = set.name, .provenance = set.provenance};
   if (const auto usd = set.conditions.find("train_usd"); usd != set.conditions.end())
     if (const double value = std::atof(usd->second.c_str()); value > 0) out.train_usd = value;
-  out.sweep = sweep_view(std::move(set), {});
+  out.sweep = views::sweep_view(std::move(set), {});
   return out;
 }
 
 namespace {
 
-bool is_imported(const RunView& view) {
+bool is_imported(const views::RunView& view) {
   const Json& info = view.info();
   return info.contains("source") && info["source"] == "imported";
 }
@@ -46,7 +46,7 @@ void take_import(Compared& out) {
   out.says_all = info.contains("experiment") && info["experiment"].is_object();
   if (!out.says_all) return;
   try {
-    out.experiment = Experiment::from_json(info["experiment"]);
+    out.experiment = experiment::Experiment::from_json(info["experiment"]);
   } catch (const Error&) {  // of a newer program: as it was stored
     out.says_all = false;
   }
@@ -54,13 +54,13 @@ void take_import(Compared& out) {
 
 }  // namespace
 
-Compared compared(const Store& store, const RunId& run) {
+Compared compared(const store::Store& store, const store::RunId& run) {
   Compared out{.id = run, .experiment = store.experiment(run)};
   out.name = store.find(run)->name;
-  RunView view;
-  for (const StoredEvent& e : store.events(run)) view.feed(e.event);
+  views::RunView view;
+  for (const store::StoredEvent& e : store.events(run)) view.feed(e.event);
   if (view.kind() == "sweep") {
-    out.sweep = sweep_view(view);
+    out.sweep = views::sweep_view(view);
     out.provenance = out.sweep->set.provenance;
     if (is_imported(view) && out.provenance == formats::Provenance::measured)
       out.provenance = formats::Provenance::imported;
@@ -200,4 +200,4 @@ std::string value_text(double value) {
 }
 
 }  // namespace comparing
-}  // namespace mw::runs
+}  // namespace mw::compare

@@ -12,22 +12,22 @@
 #include "core/views/run_view.h"
 #include "core/views/sweep_view.h"
 
-namespace mw::runs {
+namespace mw::compare {
 
-struct Compared {  // one column
-  RunId id{};      // empty: a file or shipped set
+struct Compared {     // one column
+  store::RunId id{};  // empty: a file or shipped set
   std::string name{};
   formats::Provenance provenance = formats::Provenance::measured;
-  Experiment experiment{};           // empty document for an import
-  std::optional<SweepView> sweep{};  // of serving
-  std::optional<RunView> training{};
+  experiment::Experiment experiment{};      // empty document for an import
+  std::optional<views::SweepView> sweep{};  // of serving
+  std::optional<views::RunView> training{};
   bool says_all = true;               // false: an import, of whose settings only what its document has is known
   std::optional<double> train_usd{};  // what training cost before this serves; a set may say it, too (train_usd)
 };
 Compared compared(formats::BenchSet set);  // of a file or shipped set
 
 // Reads a run of the store with all its events; throws RUN-UNKNOWN.
-Compared compared(const Store& store, const RunId& run);
+Compared compared(const store::Store& store, const store::RunId& run);
 
 enum class Fairness { fair, confounded, meaningless };
 std::string_view to_string(Fairness fairness);
@@ -65,4 +65,4 @@ std::string to_csv(const Comparison& comparison);
 std::string to_markdown(const Comparison& comparison);
 std::string to_latex(const Comparison& comparison);
 
-}  // namespace mw::runs
+}  // namespace mw::compare

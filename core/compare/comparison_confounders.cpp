@@ -9,7 +9,7 @@
 #include "core/base/units.h"
 #include "core/compare/comparison_parts.h"
 
-namespace mw::runs::comparing {
+namespace mw::compare::comparing {
 namespace {
 
 using formats::BenchPoint;
@@ -236,4 +236,4 @@ void serving_confounders(const Runs& runs, Comparison& out) {
   Confounders(runs, out).all();
 }
 
-}  // namespace mw::runs::comparing
+}  // namespace mw::compare::comparing

@@ -7,7 +7,7 @@
 
 #include "core/compare/comparison.h"
 
-namespace mw::runs::comparing {
+namespace mw::compare::comparing {
 
 using Runs = std::vector<Compared>;
 
@@ -35,4 +35,4 @@ ComparisonRow* add_result(Comparison& out, const ResultRow& row, const std::vect
 
 std::string value_text(double value);  // "1,443", "23.9"
 
-}  // namespace mw::runs::comparing
+}  // namespace mw::compare::comparing

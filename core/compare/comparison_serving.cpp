@@ -10,7 +10,7 @@
 #include "core/plan/time/tco.h"
 #include "core/views/sweep_charts.h"
 
-namespace mw::runs::comparing {
+namespace mw::compare::comparing {
 namespace {
 
 using Better = ComparisonRow::Better;
@@ -215,16 +215,16 @@ void add_peaks(const Runs& runs, const std::vector<Cell>& cells, Comparison& out
 void add_capacities(const Runs& runs, Comparison& out) {
   std::set<int> lengths;
   for (const Compared& run : runs)
-    for (const SweepLine& line : run.sweep->lines) lengths.insert(line.input_len);
+    for (const views::SweepLine& line : run.sweep->lines) lengths.insert(line.input_len);
   for (const int length : lengths) {
     std::vector<double> at_slo(runs.size(), formats::kUnknown), knee = at_slo;
     std::vector<std::string> marks(runs.size());
     for (size_t c = 0; c < runs.size(); ++c)
-      for (const SweepLine& line : runs[c].sweep->lines)
+      for (const views::SweepLine& line : runs[c].sweep->lines)
         if (line.input_len == length) {
           if (runs[c].sweep->slo.any()) at_slo[c] = line.capacity.at_slo;
           if (runs[c].sweep->slo.any() && !line.capacity.failing_below.empty())
-            marks[c] = "suspicious: " + slo_text(line.capacity);
+            marks[c] = "suspicious: " + views::slo_text(line.capacity);
           knee[c] = line.capacity.knee;
         }
     const std::string key = std::to_string(length), label = value_text(length);
@@ -312,4 +312,4 @@ void serving(const Runs& runs, Comparison& out) {
   serving_confounders(runs, out);
 }
 
-}  // namespace mw::runs::comparing
+}  // namespace mw::compare::comparing

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace mw::runs {
+namespace mw::compare {
 namespace {
 
 constexpr size_t kFew = 24;     // that are all shown
@@ -13,12 +13,13 @@ constexpr double kWider = 1.6;  // each further step of many is so much later th
 
 }  // namespace
 
-std::vector<Point> step_differences(const RunView& baseline, const RunView& other, const std::string& metric) {
-  const MetricSeries *a = baseline.metric(metric), *b = other.metric(metric);
-  std::vector<Point> out;
+std::vector<views::Point> step_differences(const views::RunView& baseline, const views::RunView& other,
+                                           const std::string& metric) {
+  const views::MetricSeries *a = baseline.metric(metric), *b = other.metric(metric);
+  std::vector<views::Point> out;
   if (!a || !b) return out;
   for (size_t i = 0, j = 0; i < a->raw.size() && j < b->raw.size();) {  // both ascend
-    const Point p = a->raw[i], q = b->raw[j];
+    const views::Point p = a->raw[i], q = b->raw[j];
     if (p.x < q.x) {
       ++i;
     } else if (q.x < p.x) {
@@ -32,9 +33,9 @@ std::vector<Point> step_differences(const RunView& baseline, const RunView& othe
   return out;
 }
 
-Point furthest_apart(const std::vector<Point>& differences) {
-  Point out{0, std::numeric_limits<double>::quiet_NaN()};
-  for (const Point& d : differences)
+views::Point furthest_apart(const std::vector<views::Point>& differences) {
+  views::Point out{0, std::numeric_limits<double>::quiet_NaN()};
+  for (const views::Point& d : differences)
     if (!(std::abs(d.y) <= std::abs(out.y))) out = d;
   return out;
 }
@@ -51,4 +52,4 @@ std::vector<long> steps_to_show(std::vector<long> steps) {
   return out;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::compare

@@ -5,15 +5,16 @@
 
 #include "core/views/run_view.h"
 
-namespace mw::runs {
+namespace mw::compare {
 
 // Of each step that both report: {step, other / baseline - 1}. Steps whose baseline is zero or not finite are left out.
-std::vector<Point> step_differences(const RunView& baseline, const RunView& other, const std::string& metric);
+std::vector<views::Point> step_differences(const views::RunView& baseline, const views::RunView& other,
+                                           const std::string& metric);
 
 // The step with the largest difference; y is NaN where there is none.
-Point furthest_apart(const std::vector<Point>& differences);
+views::Point furthest_apart(const std::vector<views::Point>& differences);
 
 // Those that a table shows of so many: all of a few, else the first ones, then ever further apart, and the last.
 std::vector<long> steps_to_show(std::vector<long> steps);
 
-}  // namespace mw::runs
+}  // namespace mw::compare

@@ -6,7 +6,7 @@
 #include "core/compare/comparison.h"
 #include "core/formats/results/csv.h"
 
-namespace mw::runs {
+namespace mw::compare {
 namespace {
 
 std::string label_of(const ComparisonRow& row) {
@@ -175,4 +175,4 @@ std::string to_latex(const Comparison& comparison) {
   return out + "\n";
 }
 
-}  // namespace mw::runs
+}  // namespace mw::compare

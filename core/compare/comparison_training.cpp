@@ -10,13 +10,13 @@
 #include "core/compare/comparison_steps.h"
 #include "core/experiment/parameters.h"
 
-namespace mw::runs::comparing {
+namespace mw::compare::comparing {
 namespace {
 
 using Better = ComparisonRow::Better;
 
-std::string text_of(const Compared& run, const Parameter& p) {
-  const Experiment& e = run.experiment;
+std::string text_of(const Compared& run, const experiment::Parameter& p) {
+  const experiment::Experiment& e = run.experiment;
   if (!run.says_all && !e.has(p.key)) return {};
   try {
     const Json value = e.value(p.key);
@@ -85,30 +85,30 @@ constexpr Rule kConfounders[]{
     {"model.path", "the model differs"},
 };
 
-double last(const RunView& run, const std::string& name) {
-  const MetricSeries* series = run.metric(name);
+double last(const views::RunView& run, const std::string& name) {
+  const views::MetricSeries* series = run.metric(name);
   return series && !series->raw.empty() ? series->raw.back().y : formats::kUnknown;
 }
 
-double median(const RunView& run, const std::string& name) {
-  const MetricSeries* series = run.metric(name);
+double median(const views::RunView& run, const std::string& name) {
+  const views::MetricSeries* series = run.metric(name);
   if (!series) return formats::kUnknown;
   return formats::percentile_of({series->raw.y().begin(), series->raw.y().end()}, 50);
 }
 
-double peak(const RunView& run) {
+double peak(const views::RunView& run) {
   double most = 0;
   for (const auto& [device, timeline] : run.memory()) most = std::max(most, static_cast<double>(timeline.peak.value));
   if (run.finished()) most = std::max(most, static_cast<double>(run.finished()->peak.value));
   return most > 0 ? most / (1 << 20) : formats::kUnknown;
 }
 
-double seconds(const RunView& run) {
+double seconds(const views::RunView& run) {
   const double s = run.finished() ? run.finished()->seconds : run.last_time();
   return s > 0 ? s : formats::kUnknown;
 }
 
-double tokens(const RunView& run) {
+double tokens(const views::RunView& run) {
   const double counted = run.finished() ? static_cast<double>(run.finished()->tokens) : 0;
   return counted > 0 ? counted : last(run, "train/tokens");
 }
@@ -127,15 +127,16 @@ void add_results(const Runs& runs, Comparison& out) {
   };
   const auto of = [](auto take) { return [take](const Compared& r) { return take(*r.training); }; };
   row({"train.loss", "Last training loss", "", Better::lower},
-      of([](const RunView& r) { return last(r, "train/loss"); }));
+      of([](const views::RunView& r) { return last(r, "train/loss"); }));
   row({"eval.loss", "Last evaluation loss", "", Better::lower},
-      of([](const RunView& r) { return last(r, "eval/loss"); }));
+      of([](const views::RunView& r) { return last(r, "eval/loss"); }));
   row({"eval.perplexity", "Last perplexity", "", Better::lower},
-      of([](const RunView& r) { return last(r, "eval/perplexity"); }));
+      of([](const views::RunView& r) { return last(r, "eval/perplexity"); }));
   row({"train.tokens_per_second", "Speed, median", "tokens/s", Better::higher},
-      of([](const RunView& r) { return median(r, "train/tokens_per_second"); }));
+      of([](const views::RunView& r) { return median(r, "train/tokens_per_second"); }));
   row({"seconds", "Time", "s", Better::lower}, of(seconds));
-  row({"steps", "Steps", "", Better::neither}, of([](const RunView& r) { return static_cast<double>(r.step()); }));
+  row({"steps", "Steps", "", Better::neither},
+      of([](const views::RunView& r) { return static_cast<double>(r.step()); }));
   row({"tokens", "Tokens", "", Better::neither}, of(tokens));
   row({"peak_mib", "Most memory of a device", "MiB", Better::lower}, of(peak));
   row({"usd", "Cost", "USD", Better::lower}, usd);
@@ -149,7 +150,7 @@ void add_steps(const Runs& runs, Comparison& out) {
   size_t reporting = 0;
   std::vector<std::map<long, double>> losses(runs.size());
   for (size_t c = 0; c < runs.size(); ++c) {
-    const MetricSeries* series = runs[c].training->metric("train/loss");
+    const views::MetricSeries* series = runs[c].training->metric("train/loss");
     if (!series) continue;
     ++reporting;
     for (size_t i = 0; i < series->raw.size(); ++i) losses[c][std::lround(series->raw[i].x)] = series->raw[i].y;
@@ -201,7 +202,7 @@ void add_confounders(const Runs& runs, Comparison& out) {
              std::string(rule.text) + " (" + listed(out, row->texts) + ")");
   }
   for (size_t c = 0; c < runs.size(); ++c) {
-    const RunView& run = *runs[c].training;
+    const views::RunView& run = *runs[c].training;
     if (run.state() != RunState::done)
       confound(out, "state",
                called(out, c) + " is " + std::string(to_string(run.state())) + " after " + std::to_string(run.step()) +
@@ -228,7 +229,7 @@ void training(const Runs& runs, Comparison& out) {
   };
   own("software", "Software", software_of);
   own("versions", "Versions", [](const Compared& r) { return named(said(r, "versions")); });
-  for (const Parameter& p : parameters())
+  for (const experiment::Parameter& p : experiment::parameters())
     if (p.key.find('*') == std::string::npos && p.key != "name" && p.key != "note")
       row(p.key, p.label, [&](const Compared& r) { return text_of(r, p); });
   row("mesh", "Mesh", mesh_text);
@@ -237,4 +238,4 @@ void training(const Runs& runs, Comparison& out) {
   add_confounders(runs, out);
 }
 
-}  // namespace mw::runs::comparing
+}  // namespace mw::compare::comparing

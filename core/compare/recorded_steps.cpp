@@ -9,10 +9,10 @@
 #include "core/planning/engine_server.h"
 #include "core/serve/load/simulated_backend.h"
 
-namespace mw::runs {
+namespace mw::compare {
 namespace {
 
-bool same_engine(const Experiment& recorded, const Experiment& server) {
+bool same_engine(const experiment::Experiment& recorded, const experiment::Experiment& server) {
   constexpr const char* kKeys[] = {"model.id",       "target.id",    "train.dtype",
                                    "serve.adapters", "lora.adapter", "target.threads"};
   return server.string("target.id") == "cpu" && server.path("model.path") == recorded.path("model.path") &&
@@ -22,7 +22,7 @@ bool same_engine(const Experiment& recorded, const Experiment& server) {
 
 }  // namespace
 
-std::optional<RecordedSteps> RecordedSteps::of(const Recording& recording, const Experiment& server) {
+std::optional<RecordedSteps> RecordedSteps::of(const Recording& recording, const experiment::Experiment& server) {
   std::vector<serve::TimedStep> steps;
   for (const formats::BenchPoint& point : recording.set.points) {
     const auto more = serve::timed_steps(point.steps);
@@ -31,7 +31,7 @@ std::optional<RecordedSteps> RecordedSteps::of(const Recording& recording, const
   if (steps.size() < 2 * serve::MeasuredStepModel::kTerms || !same_engine(recording.server, server))
     return std::nullopt;
   const model::Config config = formats::read_config(server.path("model.path"));
-  RecordedSteps out(steps, config, engine_server(server, config).settings);
+  RecordedSteps out(steps, config, planning::engine_server(server, config).settings);
   for (const serve::TimedStep& s : steps) out.seconds_ += s.count * s.seconds, out.steps_ += s.count;
   return out;
 }
@@ -44,8 +44,8 @@ RecordedSteps::RecordedSteps(std::vector<serve::TimedStep> steps, model::Config 
       made_(std::make_unique<serve::ReplayExecutor>(serve::ReplayStepModel(model_, {}), std::move(config))),
       executor_(made_.get()) {}
 
-BackendParts RecordedSteps::parts() {
-  BackendParts parts;
+jobs::BackendParts RecordedSteps::parts() {
+  jobs::BackendParts parts;
   parts.backend = serve::make_simulated_backend(std::move(made_), settings_);
   parts.conditions["kv_dtype"] = "f32";  // the engine's, whatever was asked for
   parts.conditions["max_model_len"] = std::to_string(settings_.max_model_len);
@@ -62,4 +62,4 @@ void RecordedSteps::take_speed_of(const formats::BenchPoint& point, const serve:
   executor_->use(serve::ReplayStepModel::fit_load(serve::timed_steps(point.steps), steps_of_all_), load);
 }
 
-}  // namespace mw::runs
+}  // namespace mw::compare

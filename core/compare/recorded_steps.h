@@ -9,15 +9,15 @@
 #include "core/jobs/sweep_backends.h"
 #include "core/serve/load/replay_steps.h"
 
-namespace mw::runs {
+namespace mw::compare {
 
 class RecordedSteps {
  public:
   // Nothing where the recording has too few steps, or `server` is not this processor with the recorded model, its type
   // and adapters: then its steps would take another time. Throws what engine_server() does.
-  static std::optional<RecordedSteps> of(const Recording& recording, const Experiment& server);
+  static std::optional<RecordedSteps> of(const Recording& recording, const experiment::Experiment& server);
 
-  BackendParts parts();  // once; the backend follows take_speed_of()
+  jobs::BackendParts parts();  // once; the backend follows take_speed_of()
   // Of which `load`, the next one, is the replay.
   void take_speed_of(const formats::BenchPoint& point, const serve::Load& load);
 
@@ -32,4 +32,4 @@ class RecordedSteps {
   double seconds_ = 0, steps_ = 0;   // that the model was fitted to
 };
 
-}  // namespace mw::runs
+}  // namespace mw::compare

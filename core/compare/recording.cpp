@@ -8,7 +8,7 @@
 #include "core/import/import_results.h"
 #include "core/serve/load/load.h"
 
-namespace mw::runs {
+namespace mw::compare {
 namespace {
 
 Error nothing_recorded(const std::string& file, const std::string& found) {
@@ -27,7 +27,7 @@ bool says_requests(const formats::BenchPoint& p) {
 }
 
 // Where the document leaves out what the set's conditions say. What nobody here knows by that name is left as it is.
-void fill_in(Experiment& e, const formats::BenchSet& set) {
+void fill_in(experiment::Experiment& e, const formats::BenchSet& set) {
   constexpr std::pair<const char*, const char*> kKeys[] = {{"kv_dtype", "serve.kv_dtype"},
                                                            {"weight_dtype", "train.dtype"},
                                                            {"prefix_cache", "serve.prefix_cache"},
@@ -53,7 +53,7 @@ void fill_in(Experiment& e, const formats::BenchSet& set) {
   }
 }
 
-Recording recording_of(formats::BenchSet set, Experiment server, const std::string& file) {
+Recording recording_of(formats::BenchSet set, experiment::Experiment server, const std::string& file) {
   Recording out;
   out.shared_prefix = static_cast<int>(server.integer("sweep.shared_prefix"));
   out.server = std::move(server);
@@ -104,8 +104,9 @@ std::optional<size_t> Recording::index_of(const formats::BenchPoint& point) cons
   return std::nullopt;
 }
 
-Experiment server_of(const Compared& run) {
-  Experiment e = run.experiment.has("kind") || !run.sweep ? run.experiment : experiment_of(run.sweep->set);
+experiment::Experiment server_of(const Compared& run) {
+  experiment::Experiment e =
+      run.experiment.has("kind") || !run.sweep ? run.experiment : importing::experiment_of(run.sweep->set);
   if (run.sweep) fill_in(e, run.sweep->set);
   return e;
 }
@@ -141,9 +142,9 @@ Recording recording_of(const std::filesystem::path& file) {
                  .expected = "one",
                  .fix = "import the file and replay one of the runs"});
   formats::BenchSet& set = results->front();
-  Experiment server = experiment_of(set);
+  experiment::Experiment server = importing::experiment_of(set);
   fill_in(server, set);
   return recording_of(std::move(set), std::move(server), file.string());
 }
 
-}  // namespace mw::runs
+}  // namespace mw::compare

@@ -10,19 +10,19 @@
 #include "core/experiment/experiment.h"
 #include "core/formats/results/bench_result.h"
 
-namespace mw::runs {
+namespace mw::compare {
 
 struct Recording {
-  formats::BenchSet set{};  // points that have their requests, no others
-  Experiment server{};      // as far as the source says: target, mesh, KV type, caches
-  int shared_prefix = 0;    // tokens at the start of every prompt
-  size_t summaries = 0;     // points that say nothing of their requests, left out
+  formats::BenchSet set{};          // points that have their requests, no others
+  experiment::Experiment server{};  // as far as the source says: target, mesh, KV type, caches
+  int shared_prefix = 0;            // tokens at the start of every prompt
+  size_t summaries = 0;             // points that say nothing of their requests, left out
   long requests() const;
   std::optional<size_t> index_of(const formats::BenchPoint& point) const;  // by its load
 };
 
 // Who served it, as a document: the run's own, or what the set says; conditions fill in what is left out.
-Experiment server_of(const Compared& run);
+experiment::Experiment server_of(const Compared& run);
 // Whether any point of it says its requests.
 bool has_requests(const Compared& run);
 // Throw Error REPLAY where no point says its requests. Files: results with details, or a workload
@@ -30,4 +30,4 @@ bool has_requests(const Compared& run);
 Recording recording_of(const Compared& run);
 Recording recording_of(const std::filesystem::path& file);
 
-}  // namespace mw::runs
+}  // namespace mw::compare

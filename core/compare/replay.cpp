@@ -12,16 +12,16 @@
 #include "core/planning/plan_request.h"
 #include "core/serve/load/simulated_backend.h"
 
-namespace mw::runs {
+namespace mw::compare {
 namespace {
 
 void check(const std::stop_token& stop) {
   if (stop.stop_requested()) throw cancelled("the simulation");
 }
 
-std::unique_ptr<serve::LoadBackend> server_of(const Experiment& e, const hardware::Catalogue& catalogue) {
-  const plan::Request request = plan_request(e, catalogue);
-  return serve::make_cost_model_backend(request, scheduler_settings(e));
+std::unique_ptr<serve::LoadBackend> server_of(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
+  const plan::Request request = planning::plan_request(e, catalogue);
+  return serve::make_cost_model_backend(request, experiment::scheduler_settings(e));
 }
 
 // One user; what replayed prompts find in the cache is what an earlier round of them left.
@@ -91,7 +91,7 @@ serve::Load load_of(const Recording& recording, size_t at, std::vector<std::stri
 }
 
 // Simulated, with room for every recorded request where the document sets no limit.
-Experiment simulated(Experiment e, const Recording& recording) {
+experiment::Experiment simulated(experiment::Experiment e, const Recording& recording) {
   e.set_value("kind", "serve");
   e.set_value("sweep.backend", "model");
   long long longest = 0;
@@ -105,8 +105,9 @@ Experiment simulated(Experiment e, const Recording& recording) {
 }
 
 // The server's facts with the recording's load.
-formats::BenchSet facts_of(const Recording& recording, const Experiment& e, const hardware::Catalogue& catalogue) {
-  formats::BenchSet set = sweep_facts(e, catalogue);
+formats::BenchSet facts_of(const Recording& recording, const experiment::Experiment& e,
+                           const hardware::Catalogue& catalogue) {
+  formats::BenchSet set = experiment::sweep_facts(e, catalogue);
   const std::string what = difference(recording.server, e);
   set.name = recording.set.name + " replayed" + (what.empty() ? "" : ": " + what);
   set.source = "requests of " + (recording.set.source.empty() ? recording.set.name : recording.set.source);
@@ -119,7 +120,7 @@ formats::BenchSet facts_of(const Recording& recording, const Experiment& e, cons
   return set;
 }
 
-std::string mesh_text(const Experiment& e) {
+std::string mesh_text(const experiment::Experiment& e) {
   std::string text;
   for (const auto& [axis, size] : e.mesh())
     if (size > 1) text += (text.empty() ? "" : " ") + axis + " " + std::to_string(size);
@@ -128,10 +129,11 @@ std::string mesh_text(const Experiment& e) {
 
 }  // namespace
 
-formats::BenchPoint simulated_point(const Experiment& e, const LoadPoint& point, const hardware::Catalogue& catalogue,
-                                    Queueing queueing, const std::stop_token& stop) {
+formats::BenchPoint simulated_point(const experiment::Experiment& e, const LoadPoint& point,
+                                    const hardware::Catalogue& catalogue, Queueing queueing,
+                                    const std::stop_token& stop) {
   check(stop);
-  serve::SweepSettings sweep = sweep_settings(e);
+  serve::SweepSettings sweep = experiment::sweep_settings(e);
   const auto backend = server_of(e, catalogue);
   if (queueing == Queueing::none) return alone(sweep, point, *backend, stop);
   std::erase_if(sweep.request_rates, [&](double rate) { return rate >= point.request_rate; });
@@ -144,17 +146,18 @@ formats::BenchPoint simulated_point(const Experiment& e, const LoadPoint& point,
   return last;
 }
 
-Experiment counterfactual(Experiment e, const std::vector<std::pair<std::string, std::string>>& changes,
-                          const hardware::Catalogue& catalogue) {
+experiment::Experiment counterfactual(experiment::Experiment e,
+                                      const std::vector<std::pair<std::string, std::string>>& changes,
+                                      const hardware::Catalogue& catalogue) {
   for (const auto& [key, value] : changes)
     if (key == "target.id")
-      retarget(e, value, catalogue);
+      planning::retarget(e, value, catalogue);
     else
       e.set(key, value);
   return e;
 }
 
-std::string difference(const Experiment& recorded, const Experiment& server) {
+std::string difference(const experiment::Experiment& recorded, const experiment::Experiment& server) {
   std::vector<std::string> parts;
   const auto differs = [&](const char* key) { return recorded.value(key) != server.value(key); };
   if (differs("model.id") && !server.string("model.id").empty()) parts.push_back(server.string("model.id"));
@@ -168,12 +171,13 @@ std::string difference(const Experiment& recorded, const Experiment& server) {
   return text;
 }
 
-formats::BenchSet replay(const Recording& recording, const Experiment& server, const hardware::Catalogue& catalogue,
-                         const OnReplayed& progress, const std::stop_token& stop) {
-  const Experiment e = simulated(server, recording);
+formats::BenchSet replay(const Recording& recording, const experiment::Experiment& server,
+                         const hardware::Catalogue& catalogue, const OnReplayed& progress,
+                         const std::stop_token& stop) {
+  const experiment::Experiment e = simulated(server, recording);
   formats::BenchSet out = facts_of(recording, e, catalogue);
   auto from_steps = RecordedSteps::of(recording, e);
-  BackendParts parts = from_steps ? from_steps->parts() : make_backend(e, catalogue, [](auto) {});
+  jobs::BackendParts parts = from_steps ? from_steps->parts() : jobs::make_backend(e, catalogue, [](auto) {});
   for (const auto& [key, value] : parts.conditions) out.conditions[key] = value;
   out.notes = parts.notes;
   const serve::Slo slo{.ttft_ms = e.number("sweep.slo_ttft_ms"),
@@ -209,13 +213,13 @@ formats::BenchSet replay(const Recording& recording, const Experiment& server, c
   return out;
 }
 
-RunId record_replay(Store& store, const Experiment& server, formats::BenchSet predicted) {
-  Experiment document = server;
-  const Experiment loads = experiment_of(predicted);
+store::RunId record_replay(store::Store& store, const experiment::Experiment& server, formats::BenchSet predicted) {
+  experiment::Experiment document = server;
+  const experiment::Experiment loads = importing::experiment_of(predicted);
   for (const char* key : {"kind", "name", "sweep.request_rates", "sweep.input_lens"})
     if (loads.has(key)) document.set_value(key, loads.value(key));
   document.set_value("sweep.backend", "model");
-  return record_set(store, document, std::move(predicted), "predicted");
+  return importing::record_set(store, document, std::move(predicted), "predicted");
 }
 
-}  // namespace mw::runs
+}  // namespace mw::compare

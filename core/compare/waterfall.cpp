@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-namespace mw::runs {
+namespace mw::compare {
 namespace {
 
 struct Factor {
@@ -38,7 +38,7 @@ const Json* at(const Json& document, std::string_view key) {
   return node;
 }
 
-std::string text_of(const Experiment& e, std::string_view key) {
+std::string text_of(const experiment::Experiment& e, std::string_view key) {
   if (key == "mesh") {
     std::string text;
     for (const auto& [axis, size] : e.mesh()) text += (text.empty() ? "" : " x ") + axis + " " + std::to_string(size);
@@ -53,7 +53,8 @@ std::string text_of(const Experiment& e, std::string_view key) {
 }
 
 // The other document's values of a factor put into this one: as they stand there, absent ones included.
-Experiment switched(const Experiment& e, const Experiment& other, const Factor& factor) {
+experiment::Experiment switched(const experiment::Experiment& e, const experiment::Experiment& other,
+                                const Factor& factor) {
   Json document = e.json();
   for (const std::string_view key : factor.keys) {
     const size_t dot = key.find('.');
@@ -68,10 +69,10 @@ Experiment switched(const Experiment& e, const Experiment& other, const Factor& 
       if (value) document[section][name] = *value;
     }
   }
-  return Experiment::from_json(std::move(document), e.folder());
+  return experiment::Experiment::from_json(std::move(document), e.folder());
 }
 
-std::string changes(const Experiment& before, const Experiment& after, const Factor& factor) {
+std::string changes(const experiment::Experiment& before, const experiment::Experiment& after, const Factor& factor) {
   std::string text;
   for (const std::string_view key : factor.keys) {
     const std::string a = text_of(before, key), b = text_of(after, key);
@@ -91,7 +92,7 @@ class Builder {
   Builder(const LoadPoint& point, WaterfallMetric metric, const hardware::Catalogue& catalogue, std::stop_token stop)
       : point_(point), metric_(metric), catalogue_(catalogue), stop_(std::move(stop)) {}
 
-  double simulated(const Experiment& e, Queueing queueing) const {
+  double simulated(const experiment::Experiment& e, Queueing queueing) const {
     return value_of(simulated_point(e, point_, catalogue_, queueing, stop_), metric_);
   }
   void add(std::string name, std::string text, double after) {
@@ -132,8 +133,9 @@ double value_of(const formats::BenchPoint& p, WaterfallMetric metric) {
   return formats::kUnknown;
 }
 
-Waterfall waterfall(const Experiment& baseline, const Experiment& other, const LoadPoint& point, WaterfallMetric metric,
-                    const hardware::Catalogue& catalogue, const WaterfallEnds& measured, const std::stop_token& stop) {
+Waterfall waterfall(const experiment::Experiment& baseline, const experiment::Experiment& other, const LoadPoint& point,
+                    WaterfallMetric metric, const hardware::Catalogue& catalogue, const WaterfallEnds& measured,
+                    const std::stop_token& stop) {
   Builder b(point, metric, catalogue, stop);
   Waterfall out{.metric = metric, .point = point, .from = 0, .to = 0, .parts = {}};
   const Queueing factors_at = is_latency(metric) ? Queueing::none : Queueing::as_offered;
@@ -147,10 +149,10 @@ Waterfall waterfall(const Experiment& baseline, const Experiment& other, const L
   if (measured.from) b.add("model's error at the baseline", "measured -> simulated", loaded_from);
   // Shifted by what waiting adds to the baseline, so that every part begins where the one before ended.
   const double waiting_before = loaded_from - alone_from;
-  Experiment now = baseline;
+  experiment::Experiment now = baseline;
   double alone = alone_from;
   for (const Factor& factor : factors()) {
-    Experiment next = switched(now, other, factor);
+    experiment::Experiment next = switched(now, other, factor);
     if (next == now) continue;
     const std::string text = changes(now, next, factor);
     if (!text.empty()) {
@@ -171,4 +173,4 @@ Waterfall waterfall(const Experiment& baseline, const Experiment& other, const L
   return out;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::compare

@@ -8,7 +8,7 @@
 
 #include "core/compare/replay.h"
 
-namespace mw::runs {
+namespace mw::compare {
 
 enum class WaterfallMetric { median_ttft_ms, median_tpot_ms, median_e2el_ms, output_throughput };
 std::string_view to_string(WaterfallMetric metric);
@@ -33,8 +33,8 @@ struct Waterfall {
 struct WaterfallEnds {
   std::optional<double> from, to;
 };
-Waterfall waterfall(const Experiment& baseline, const Experiment& other, const LoadPoint& point, WaterfallMetric metric,
-                    const hardware::Catalogue& catalogue, const WaterfallEnds& measured = {},
+Waterfall waterfall(const experiment::Experiment& baseline, const experiment::Experiment& other, const LoadPoint& point,
+                    WaterfallMetric metric, const hardware::Catalogue& catalogue, const WaterfallEnds& measured = {},
                     const std::stop_token& stop = {});
 
-}  // namespace mw::runs
+}  // namespace mw::compare

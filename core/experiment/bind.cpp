@@ -7,7 +7,7 @@
 
 #include "core/formats/huggingface/hf_weights.h"
 
-namespace mw::runs {
+namespace mw::experiment {
 namespace {
 
 Error wrong(const char* id, std::string key, std::string found, std::string expected) {
@@ -85,4 +85,4 @@ model::Config config_of(const Experiment& e) {
   return model::catalogue(e.string("model.id"));
 }
 
-}  // namespace mw::runs
+}  // namespace mw::experiment

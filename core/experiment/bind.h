@@ -7,7 +7,7 @@
 #include "core/mesh/layout/sharding.h"
 #include "core/model/config.h"
 
-namespace mw::runs {
+namespace mw::experiment {
 
 // The mesh as the document has it, axes in its order; none where it says nothing.
 mesh::Mesh given_mesh(const Experiment& experiment);
@@ -20,4 +20,4 @@ std::vector<mesh::RequestedPlacement> axis_places(const Experiment& experiment);
 // Sizes of the document's model: of model.path's config.json, else of model.id. Throws Error where neither can be read.
 model::Config config_of(const Experiment& experiment);
 
-}  // namespace mw::runs
+}  // namespace mw::experiment

@@ -10,7 +10,7 @@
 #include "core/base/units.h"
 #include "core/experiment/parameter_rows.h"
 
-namespace mw::runs {
+namespace mw::experiment {
 namespace fs = std::filesystem;
 namespace {
 
@@ -374,4 +374,4 @@ std::vector<std::string> apply_sets(Experiment& experiment, const std::vector<st
   return settle_length(experiment, steps, epochs);
 }
 
-}  // namespace mw::runs
+}  // namespace mw::experiment

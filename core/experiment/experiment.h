@@ -11,7 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 
-namespace mw::runs {
+namespace mw::experiment {
 
 inline constexpr int kSchema = 1;
 
@@ -59,4 +59,4 @@ class Experiment {
 // document that has both. Returns what to tell about that, a line each.
 std::vector<std::string> apply_sets(Experiment& experiment, const std::vector<std::string>& sets);
 
-}  // namespace mw::runs
+}  // namespace mw::experiment

@@ -5,7 +5,7 @@
 
 #include "core/experiment/parameters.h"
 
-namespace mw::runs::rows {
+namespace mw::experiment::rows {
 
 using Rows = std::vector<Parameter>;
 using Texts = std::vector<std::string>;
@@ -84,4 +84,4 @@ Rows sweep_rows();
 Rows recipe_rows();
 Rows export_rows();
 
-}  // namespace mw::runs::rows
+}  // namespace mw::experiment::rows

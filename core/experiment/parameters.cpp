@@ -5,7 +5,7 @@
 #include "core/base/units.h"
 #include "core/experiment/parameter_rows.h"
 
-namespace mw::runs {
+namespace mw::experiment {
 namespace {
 
 using namespace rows;
@@ -290,4 +290,4 @@ std::string range_text(const Parameter& p) {
   return {};
 }
 
-}  // namespace mw::runs
+}  // namespace mw::experiment

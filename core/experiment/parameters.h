@@ -9,7 +9,7 @@
 
 #include "core/base/json.h"
 
-namespace mw::runs {
+namespace mw::experiment {
 
 enum class ParamType { integer, number, text, choice, flag, path, list, map };
 enum class Level { basic, advanced };  // the form folds advanced ones
@@ -33,4 +33,4 @@ const Parameter* find_parameter(std::string_view key);  // resolves mesh.<axis> 
 std::string nearest_key(std::string_view key);
 std::string range_text(const Parameter& parameter);  // "1 to 4096 tokens", "one of none, block, layer"
 
-}  // namespace mw::runs
+}  // namespace mw::experiment

@@ -2,7 +2,7 @@
 // The rows of the parameter table that plans read and runs on this machine do not.
 #include "core/experiment/parameter_rows.h"
 
-namespace mw::runs::rows {
+namespace mw::experiment::rows {
 namespace {
 
 Parameter free_list(std::string key, std::string label, std::string help) {
@@ -105,4 +105,4 @@ Rows measured_rows() {
   };
 }
 
-}  // namespace mw::runs::rows
+}  // namespace mw::experiment::rows

@@ -2,7 +2,7 @@
 // The rows of the parameter table that recipes for other machines and the checker read.
 #include "core/experiment/parameter_rows.h"
 
-namespace mw::runs::rows {
+namespace mw::experiment::rows {
 
 Rows recipe_rows() {
   return {
@@ -31,4 +31,4 @@ Rows export_rows() {
   };
 }
 
-}  // namespace mw::runs::rows
+}  // namespace mw::experiment::rows

@@ -12,7 +12,7 @@
 #include "core/mesh/layout/unused_axes.h"
 #include "core/train/model.h"
 
-namespace mw::runs {
+namespace mw::experiment {
 namespace {
 
 // The value of a choice key as an enum: names in the enum's order, as in the parameter table.
@@ -243,4 +243,4 @@ train::Settings plan_settings(const Experiment& e, model::Family family) {
   return s;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::experiment

@@ -5,7 +5,7 @@
 #include "core/experiment/experiment.h"
 #include "core/train/settings.h"
 
-namespace mw::runs {
+namespace mw::experiment {
 
 // Throws the first error of validate(), then Error for what is missing (model.path, data.path) or not possible here
 // (a model, target or mesh this engine does not run).
@@ -38,4 +38,4 @@ std::vector<mesh::AdapterShape> adapter_shapes(const model::Config& config, cons
 // Where every tensor of the run lies; throws the first problem that keeps that from being.
 mesh::Placement training_placement(const train::Settings& settings, const model::Config& config);
 
-}  // namespace mw::runs
+}  // namespace mw::experiment

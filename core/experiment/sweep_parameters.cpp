@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/experiment/parameter_rows.h"
 
-namespace mw::runs::rows {
+namespace mw::experiment::rows {
 namespace {
 
 Parameter on_row(std::string key, std::string label, std::string help) {
@@ -93,4 +93,4 @@ Rows sweep_rows() {
   };
 }
 
-}  // namespace mw::runs::rows
+}  // namespace mw::experiment::rows

@@ -9,7 +9,7 @@
 
 #include "core/base/url_secrets.h"
 
-namespace mw::runs {
+namespace mw::experiment {
 namespace {
 
 constexpr double kMostRate = 1e6;
@@ -186,4 +186,4 @@ formats::BenchSet sweep_facts(const Experiment& e, const hardware::Catalogue& ca
   return set;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::experiment

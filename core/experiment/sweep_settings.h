@@ -10,7 +10,7 @@
 #include "core/serve/load/sweep.h"
 #include "core/serve/scheduling/scheduler.h"
 
-namespace mw::runs {
+namespace mw::experiment {
 
 enum class SweepBackend { engine, model, http };
 std::string_view to_string(SweepBackend backend);
@@ -23,4 +23,4 @@ serve::SchedulerSettings scheduler_settings(const Experiment& experiment);
 // Who serves, under which conditions: name, model, target, chips, price, conditions; no points.
 formats::BenchSet sweep_facts(const Experiment& experiment, const hardware::Catalogue& catalogue);
 
-}  // namespace mw::runs
+}  // namespace mw::experiment

@@ -6,7 +6,7 @@
 
 #include "core/base/process.h"
 
-namespace mw::runs {
+namespace mw::importing {
 
 std::optional<Event> event_of_line(const std::string& line) {
   const size_t first = line.find_first_not_of(" \t");
@@ -92,4 +92,4 @@ event::Finished ExternalRun::finish(RunState state, const std::string& error, co
   return *finished_;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::importing

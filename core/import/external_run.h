@@ -9,7 +9,7 @@
 
 #include "core/store/store.h"
 
-namespace mw::runs {
+namespace mw::importing {
 
 // Longer lines that are no events are shortened in the record, so that no program can fill the disk with one line.
 inline constexpr size_t kMostLogLine = 64 << 10;
@@ -26,7 +26,7 @@ std::optional<Event> event_of_line(const std::string& line);
 class ExternalRun {
  public:
   // sink and on_line outlive it.
-  ExternalRun(Store& store, RunId run, const EventSink& sink, const OnLine& on_line)
+  ExternalRun(store::Store& store, store::RunId run, const EventSink& sink, const OnLine& on_line)
       : store_(store), run_(std::move(run)), sink_(sink), on_line_(on_line) {}
 
   struct At {
@@ -46,8 +46,8 @@ class ExternalRun {
 
  private:
   void log(const std::string& text, const At& at, const char* level);
-  Store& store_;
-  RunId run_;
+  store::Store& store_;
+  store::RunId run_;
   const EventSink& sink_;
   const OnLine& on_line_;
   std::optional<event::Finished> finished_;
@@ -57,4 +57,4 @@ class ExternalRun {
   bool shortening_told_ = false;
 };
 
-}  // namespace mw::runs
+}  // namespace mw::importing

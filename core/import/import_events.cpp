@@ -10,7 +10,7 @@
 #include "core/import/import_results.h"
 #include "core/import/watched.h"
 
-namespace mw::runs {
+namespace mw::importing {
 namespace fs = std::filesystem;
 namespace {
 
@@ -54,7 +54,7 @@ void take_started(event::Started& started, EventRecord& record) {
     record.name += ", " + record.software;  // beside ours of the same experiment
   if (!info.contains("experiment") || !info["experiment"].is_object()) return;
   try {
-    record.document = Experiment::from_json(info["experiment"]);
+    record.document = experiment::Experiment::from_json(info["experiment"]);
   } catch (const Error&) {  // of a newer program: the events still count
   }
 }
@@ -108,10 +108,10 @@ EventRecord read_event_lines(const fs::path& file) {
   return record;
 }
 
-RunId import_events(Store& store, const EventRecord& record) {
-  Experiment document = record.document;
+store::RunId import_events(store::Store& store, const EventRecord& record) {
+  experiment::Experiment document = record.document;
   if (!document.has("name")) document.set_value("name", record.name);
-  const RunId run = store.create(document, record.name);
+  const store::RunId run = store.create(document, record.name);
   const auto lock = store.lock(run);
   for (const Event& event : record.events)
     if (const auto* finished = std::get_if<event::Finished>(&event.body))
@@ -121,4 +121,4 @@ RunId import_events(Store& store, const EventRecord& record) {
   return run;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::importing

@@ -6,7 +6,7 @@
 
 #include "core/store/store.h"
 
-namespace mw::runs {
+namespace mw::importing {
 
 // Whether the first line of the file is a run's first event. A file that cannot be read is none.
 bool is_event_lines(const std::filesystem::path& file);
@@ -15,11 +15,11 @@ bool is_event_lines(const std::filesystem::path& file);
 // breaks off is a failed run. Throws Error EVENTS for one without metrics, before the store is touched.
 struct EventRecord {
   std::string name, software;
-  Experiment document;  // the recipe's own, where it says it
+  experiment::Experiment document;  // the recipe's own, where it says it
   std::vector<Event> events;
   size_t values = 0;
 };
 EventRecord read_event_lines(const std::filesystem::path& file);
-RunId import_events(Store& store, const EventRecord& record);
+store::RunId import_events(store::Store& store, const EventRecord& record);
 
-}  // namespace mw::runs
+}  // namespace mw::importing

@@ -9,7 +9,7 @@
 #include "core/import/import_log.h"
 #include "core/import/import_results.h"
 
-namespace mw::runs {
+namespace mw::importing {
 namespace {
 
 formats::RunLog read_log_with_scalars(const std::filesystem::path& file) {
@@ -45,9 +45,9 @@ std::vector<Imported> import_files(const std::filesystem::path& runs_folder,
     auto more = formats::read_bench(file, mapping);
     std::move(more.begin(), more.end(), std::back_inserter(sets));
   }
-  Store store(runs_folder);
+  store::Store store(runs_folder);
   std::vector<Imported> imported;
-  const std::vector<RunId> of_sets = import_sets(store, sets);
+  const std::vector<store::RunId> of_sets = import_sets(store, sets);
   for (size_t i = 0; i < sets.size(); ++i)
     imported.push_back({of_sets[i], sets[i].name, sets[i].tool, sets[i].points.size(), 0});
   for (const formats::RunLog& log : logs)
@@ -56,4 +56,4 @@ std::vector<Imported> import_files(const std::filesystem::path& runs_folder,
   return imported;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::importing

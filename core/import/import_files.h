@@ -5,10 +5,10 @@
 #include "core/formats/results/bench_import.h"
 #include "core/store/store.h"
 
-namespace mw::runs {
+namespace mw::importing {
 
 struct Imported {
-  RunId run;
+  store::RunId run;
   std::string name, tool;
   size_t points = 0, values = 0;  // measured points of a benchmark, or scalars of a log
 };
@@ -18,4 +18,4 @@ std::vector<Imported> import_files(const std::filesystem::path& runs_folder,
                                    const std::vector<std::filesystem::path>& files,
                                    const formats::CsvMapping& mapping = {});
 
-}  // namespace mw::runs
+}  // namespace mw::importing

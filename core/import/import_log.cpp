@@ -6,12 +6,12 @@
 #include "core/base/units.h"
 #include "core/import/import_results.h"
 
-namespace mw::runs {
+namespace mw::importing {
 namespace {
 
 // Names that the log's own facts give a place in the document.
-Experiment experiment_of_log(const formats::RunLog& log) {
-  Experiment e;
+experiment::Experiment experiment_of_log(const formats::RunLog& log) {
+  experiment::Experiment e;
   e.set_value("kind", "train");
   e.set_value("name", log.name);
   const auto take = [&](const char* section, const char* theirs, const char* key) {
@@ -29,7 +29,7 @@ Experiment experiment_of_log(const formats::RunLog& log) {
 
 }  // namespace
 
-RunId import_log(Store& store, const formats::RunLog& log) {
+store::RunId import_log(store::Store& store, const formats::RunLog& log) {
   std::vector<formats::Scalar> scalars = log.scalars;
   std::stable_sort(scalars.begin(), scalars.end(),
                    [](const formats::Scalar& a, const formats::Scalar& b) { return a.step < b.step; });
@@ -39,7 +39,7 @@ RunId import_log(Store& store, const formats::RunLog& log) {
     last = std::max(last, s.step);
     if (s.wall_s > 0) begun = begun == 0 ? s.wall_s : std::min(begun, s.wall_s);
   }
-  const RunId run = store.create(experiment_of_log(log), log.name);
+  const store::RunId run = store.create(experiment_of_log(log), log.name);
   const auto lock = store.lock(run);
   store.append(run, {0, event::Started{{{"kind", "train"},
                                         {"source", "imported"},
@@ -67,4 +67,4 @@ RunId import_log(Store& store, const formats::RunLog& log) {
   return run;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::importing

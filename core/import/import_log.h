@@ -5,9 +5,9 @@
 #include "core/formats/logs/run_log.h"
 #include "core/store/store.h"
 
-namespace mw::runs {
+namespace mw::importing {
 
 // One run; its metrics in order of steps, time from the log's clock where it has one.
-RunId import_log(Store& store, const formats::RunLog& log);
+store::RunId import_log(store::Store& store, const formats::RunLog& log);
 
-}  // namespace mw::runs
+}  // namespace mw::importing

@@ -8,7 +8,7 @@
 #include "core/model/config.h"
 #include "core/store/sweep_points.h"
 
-namespace mw::runs {
+namespace mw::importing {
 namespace {
 
 Json rates_of(const formats::BenchSet& set) {
@@ -20,19 +20,20 @@ Json rates_of(const formats::BenchSet& set) {
   return all;
 }
 
-RunId import_set(Store& store, formats::BenchSet set) {
+store::RunId import_set(store::Store& store, formats::BenchSet set) {
   if (set.provenance == formats::Provenance::measured) {
     set.notes.push_back("measured by " + (set.tool.empty() ? "another tool" : set.tool) + ", imported from a file");
     set.provenance = formats::Provenance::imported;
   }
-  const Experiment document = experiment_of(set);
+  const experiment::Experiment document = experiment_of(set);
   return record_set(store, document, std::move(set), "imported");
 }
 
 }  // namespace
 
-RunId record_set(Store& store, const Experiment& document, formats::BenchSet set, std::string_view source) {
-  const RunId run = store.create(document, set.name);
+store::RunId record_set(store::Store& store, const experiment::Experiment& document, formats::BenchSet set,
+                        std::string_view source) {
+  const store::RunId run = store.create(document, set.name);
   const auto lock = store.lock(run);
   std::vector<formats::BenchPoint> points;
   points.swap(set.points);
@@ -50,20 +51,20 @@ RunId record_set(Store& store, const Experiment& document, formats::BenchSet set
     finished.tokens += p.total_output_tokens;
     if (p.duration_s > 0) finished.seconds += p.duration_s;
     const double time_s = finished.seconds;
-    store.append(run,
-                 {time_s, event::Point{i + 1, "sweep", to_json(as_recorded(std::move(p)), formats::Detail::requests)}});
+    store.append(run, {time_s, event::Point{i + 1, "sweep",
+                                            to_json(store::as_recorded(std::move(p)), formats::Detail::requests)}});
   }
   finish_recorded(store, run, finished.seconds, finished);
   return run;
 }
 
-void finish_recorded(Store& store, const RunId& run, double time_s, event::Finished finished) {
+void finish_recorded(store::Store& store, const store::RunId& run, double time_s, event::Finished finished) {
   store.finish(run, time_s, std::move(finished));
   if (store.rescue()) throw Error(*store.rescue(), Error::Kind::failed);
 }
 
-Experiment experiment_of(const formats::BenchSet& set) {
-  Experiment e;
+experiment::Experiment experiment_of(const formats::BenchSet& set) {
+  experiment::Experiment e;
   e.set_value("kind", "serve");
   e.set_value("name", set.name);
   if (!set.model.empty()) e.set_value("model.id", set.model);
@@ -76,10 +77,10 @@ Experiment experiment_of(const formats::BenchSet& set) {
   return e;
 }
 
-std::vector<RunId> import_sets(Store& store, std::vector<formats::BenchSet> sets) {
-  std::vector<RunId> runs;
+std::vector<store::RunId> import_sets(store::Store& store, std::vector<formats::BenchSet> sets) {
+  std::vector<store::RunId> runs;
   for (formats::BenchSet& set : sets) runs.push_back(import_set(store, std::move(set)));
   return runs;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::importing

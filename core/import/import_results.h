@@ -7,15 +7,16 @@
 #include "core/formats/results/bench_import.h"
 #include "core/store/store.h"
 
-namespace mw::runs {
+namespace mw::importing {
 
 // A document that says of the set what it can: kind serve, model, target, rates and lengths.
-Experiment experiment_of(const formats::BenchSet& set);
+experiment::Experiment experiment_of(const formats::BenchSet& set);
 // A set as a finished run of the store; `document` says what was run.
-RunId record_set(Store& store, const Experiment& document, formats::BenchSet set, std::string_view source);
+store::RunId record_set(store::Store& store, const experiment::Experiment& document, formats::BenchSet set,
+                        std::string_view source);
 // Store::finish() for a run that is recorded at once: throws STORE-GONE where the store was rescued.
-void finish_recorded(Store& store, const RunId& run, double time_s, event::Finished finished);
+void finish_recorded(store::Store& store, const store::RunId& run, double time_s, event::Finished finished);
 // One run per set, in order. What was measured elsewhere is imported; predictions stay predictions.
-std::vector<RunId> import_sets(Store& store, std::vector<formats::BenchSet> sets);
+std::vector<store::RunId> import_sets(store::Store& store, std::vector<formats::BenchSet> sets);
 
-}  // namespace mw::runs
+}  // namespace mw::importing

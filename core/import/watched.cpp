@@ -8,7 +8,7 @@
 
 #include "core/base/process.h"
 
-namespace mw::runs {
+namespace mw::importing {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -38,8 +38,8 @@ void follow(Process& child, ExternalRun& run, Clock::time_point begun, const std
   of_err.end(to_err);
 }
 
-Experiment document_of(const WatchRequest& request) {
-  Experiment e;
+experiment::Experiment document_of(const WatchRequest& request) {
+  experiment::Experiment e;
   std::string command;
   for (const std::string& a : request.command) command += (command.empty() ? "" : " ") + a;
   e.set_value("name", request.name.empty() ? valid_utf8(request.command.front()) : request.name);
@@ -49,13 +49,14 @@ Experiment document_of(const WatchRequest& request) {
 
 }  // namespace
 
-RunOutcome watch(const WatchRequest& request, const EventSink& sink, const OnLine& on_line, std::stop_token stop) {
+store::RunOutcome watch(const WatchRequest& request, const EventSink& sink, const OnLine& on_line,
+                        std::stop_token stop) {
   if (request.command.empty())
     throw Error(
         {.id = "USAGE", .message = "no command is given", .fix = "for example: meshwright watch -- python train.py"});
-  Store store(request.runs_folder);
+  store::Store store(request.runs_folder);
   Process child(request.command, Process::Input::inherited);  // before the run: what cannot start leaves none
-  const RunId id = store.create(document_of(request), request.name);
+  const store::RunId id = store.create(document_of(request), request.name);
   const auto lock = store.lock(id);
   ExternalRun run(store, id, sink, on_line);
   const auto begun = Clock::now();
@@ -73,4 +74,4 @@ RunOutcome watch(const WatchRequest& request, const EventSink& sink, const OnLin
   return {finished, failed ? std::optional(Error::Kind::failed) : std::nullopt};
 }
 
-}  // namespace mw::runs
+}  // namespace mw::importing

@@ -8,7 +8,7 @@
 #include "core/import/external_run.h"
 #include "core/store/run_outcome.h"
 
-namespace mw::runs {
+namespace mw::importing {
 
 struct WatchRequest {
   std::vector<std::string> command;  // program and arguments, as execvp takes them
@@ -18,6 +18,7 @@ struct WatchRequest {
 
 // Starts the command in a process group of its own. A stop asks it to end (SIGTERM), then ends it after 10 s. Its exit
 // code decides where it sent no Finished. Throws Error PROCESS where it cannot be started, before a run exists.
-RunOutcome watch(const WatchRequest& request, const EventSink& sink, const OnLine& on_line, std::stop_token stop);
+store::RunOutcome watch(const WatchRequest& request, const EventSink& sink, const OnLine& on_line,
+                        std::stop_token stop);
 
-}  // namespace mw::runs
+}  // namespace mw::importing

@@ -17,7 +17,7 @@
 #include "core/train/checkpoint.h"
 #include "core/train/trainer.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -26,10 +26,10 @@ using Clock = std::chrono::steady_clock;
 struct Record {
   explicit Record(const JobRequest& request)
       : store(request.runs_folder), experiment(request.experiment), catalogue(request.catalogue) {}
-  Store store;
-  std::unique_ptr<RunLock> lock;
-  RunId run;
-  Experiment experiment;
+  store::Store store;
+  std::unique_ptr<store::RunLock> lock;
+  store::RunId run;
+  experiment::Experiment experiment;
   std::optional<std::filesystem::path> checkpoint;
   std::optional<long> total_steps;          // of a training run that goes on
   std::vector<Bytes> peaks;                 // of each device up to the checkpoint
@@ -38,12 +38,12 @@ struct Record {
 };
 
 enum class JobKind { train, size, sweep };
-JobKind kind_of(const Experiment& e) {
+JobKind kind_of(const experiment::Experiment& e) {
   const std::string kind = e.string("kind");
   return kind == "size" ? JobKind::size : kind == "serve" ? JobKind::sweep : JobKind::train;
 }
 
-std::string run_name(const Experiment& e) {
+std::string run_name(const experiment::Experiment& e) {
   if (const std::string name = e.string("name"); !name.empty()) return name;
   const std::string model = e.path("model.path").filename().string();
   const std::string any = model.empty() ? e.string("model.id") : model;
@@ -61,40 +61,41 @@ std::string run_name(const Experiment& e) {
 }
 
 // A sweep goes on as it was started, but its URL may be given again with the credentials that are not recorded.
-void reconnect(Experiment& experiment, const std::vector<std::string>& sets) {
+void reconnect(experiment::Experiment& experiment, const std::vector<std::string>& sets) {
   constexpr std::string_view kUrl = "sweep.url=";
   for (const std::string& set : sets)
     if (!set.starts_with(kUrl) || without_url_secrets(set.substr(kUrl.size())) != experiment.string("sweep.url"))
       refuse_sets(set);
-  apply_sets(experiment, sets);
+  experiment::apply_sets(experiment, sets);
 }
 
-void check(const Experiment& e) {
+void check(const experiment::Experiment& e) {
   switch (kind_of(e)) {
     case JobKind::size:
       sizing_settings(e);
-      require_weights(model_values(e));
+      experiment::require_weights(experiment::model_values(e));
       break;
     case JobKind::sweep:
-      sweep_settings(e);
-      if (sweep_backend(e) == SweepBackend::engine) require_weights(model_values(e));
+      experiment::sweep_settings(e);
+      if (experiment::sweep_backend(e) == experiment::SweepBackend::engine)
+        experiment::require_weights(experiment::model_values(e));
       break;
     case JobKind::train:
-      require_weights(train_settings(e).model);
+      experiment::require_weights(experiment::train_settings(e).model);
   }
 }
 
 // Of a sweep that goes on: its points so far, and how many there are.
 long read_points(Record& record) {
   std::vector<event::Point> points;
-  for (const StoredEvent& stored : record.store.events(record.run))
+  for (const store::StoredEvent& stored : record.store.events(record.run))
     if (const auto* p = std::get_if<event::Point>(&stored.event.body)) points.push_back(*p);
-  record.points = points_of(points);
+  record.points = store::points_of(points);
   return static_cast<long>(record.points.size());
 }
 
 // Where the rest of a run is computed may change, what it computes may not.
-void move_to(Experiment& experiment, const std::vector<std::string>& sets) {
+void move_to(experiment::Experiment& experiment, const std::vector<std::string>& sets) {
   for (const std::string& set : sets) {
     const auto is_of = [&](const char* section) { return set.starts_with(section); };
     if (!is_of("mesh.") && !is_of("sharding.") && !is_of("target."))
@@ -104,8 +105,8 @@ void move_to(Experiment& experiment, const std::vector<std::string>& sets) {
                    .expected = "mesh.*, sharding.* or target.*: a run may go on on other devices",
                    .fix = "leave it out, or start a new run from the checkpoint's adapter (lora.adapter)"});
   }
-  apply_sets(experiment, sets);
-  train_settings(experiment);
+  experiment::apply_sets(experiment, sets);
+  experiment::train_settings(experiment);
 }
 
 // A process that was killed right after it wrote a checkpoint has not recorded it.
@@ -119,7 +120,7 @@ void rewind_to_checkpoint(Record& record) {
 // Peak memory of each device, as recorded before the resume.
 std::vector<Bytes> peaks_so_far(const Record& record) {
   std::vector<Bytes> peaks;
-  for (const StoredEvent& stored : record.store.events(record.run))
+  for (const store::StoredEvent& stored : record.store.events(record.run))
     if (const auto* m = std::get_if<event::Memory>(&stored.event.body); m && m->device >= 0) {
       const auto device = static_cast<size_t>(m->device);
       if (peaks.size() <= device) peaks.resize(device + 1);
@@ -186,7 +187,7 @@ event::Finished run_training(Record& record, Json info, const EventSink& sink, s
   info.update({{"software", "Meshwright"},
                {"versions", {{"Meshwright", MW_VERSION}}},
                {"experiment", record.experiment.json()}});
-  train::TrainRequest request{.settings = train_settings(record.experiment),
+  train::TrainRequest request{.settings = experiment::train_settings(record.experiment),
                               .run_folder = [&] { return checkpoint_folder(record); },
                               .resume = record.checkpoint,
                               .total_steps = record.total_steps,
@@ -194,7 +195,7 @@ event::Finished run_training(Record& record, Json info, const EventSink& sink, s
                               .info = std::move(info),
                               .predict = {}};
   request.predict = [&](const train::DataFacts& facts) {
-    return predicted_json(predict_run(request.settings, facts))["memory"];
+    return planning::predicted_json(planning::predict_run(request.settings, facts))["memory"];
   };
   for (const Problem& p : mesh::find_unused_axes(request.settings.model.mesh, request.settings.model.rules))
     sink({0, event::Log{to_string(p.severity), to_text(p)}});
@@ -216,7 +217,7 @@ event::Finished run_kind(Record& record, const Json& info, const EventSink& sink
 
 // Trains (sizes, sweeps) and records; every way it can end becomes a Finished event, except that the store itself
 // fails.
-RunOutcome execute(Record& record, const EventSink& sink, std::stop_token stop, train::PauseGate& gate) {
+store::RunOutcome execute(Record& record, const EventSink& sink, std::stop_token stop, train::PauseGate& gate) {
   const auto begun = Clock::now();
   double last_time = 0;
   long steps = 0;
@@ -266,7 +267,7 @@ RunOutcome execute(Record& record, const EventSink& sink, std::stop_token stop, 
 struct Job::Impl {
   train::PauseGate gate;
   mutable std::mutex mutex;
-  RunId run;
+  store::RunId run;
   std::atomic<bool> finished{false};
   std::jthread thread;
 };
@@ -307,7 +308,7 @@ void Job::stop() {
 bool Job::finished() const {
   return impl_->finished;
 }
-RunId Job::run() const {
+store::RunId Job::run() const {
   const std::lock_guard lock(impl_->mutex);
   return impl_->run;
 }
@@ -315,10 +316,10 @@ void Job::wait() {
   if (impl_->thread.joinable()) impl_->thread.join();
 }
 
-RunOutcome run_blocking(const JobRequest& request, const EventSink& sink, std::stop_token stop) {
+store::RunOutcome run_blocking(const JobRequest& request, const EventSink& sink, std::stop_token stop) {
   const auto record = open_record(request);
   train::PauseGate gate;
   return execute(*record, sink, std::move(stop), gate);
 }
 
-}  // namespace mw::runs
+}  // namespace mw::jobs

@@ -17,16 +17,17 @@
 #include "core/store/run_outcome.h"
 #include "core/store/store.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 
 struct JobRequest {
-  Experiment experiment;  // frozen copy
+  experiment::Experiment experiment;  // frozen copy
   std::filesystem::path runs_folder;
-  std::optional<RunId> resume;  // continue this run from its last checkpoint; experiment is then the run's own
+  std::optional<store::RunId> resume;  // continue this run from its last checkpoint; experiment is then the run's own
   // "key=value" for the rest of it: mesh.*, sharding.*, target.* only; of a sweep its own sweep.url, with credentials.
   std::vector<std::string> resume_sets = {};
-  hardware::LoadCatalogue catalogue = {};         // called by sweeps alone; they need it
-  std::function<void(const RunId&)> on_run = {};  // called once, when the store has the run and before its first event
+  hardware::LoadCatalogue catalogue = {};  // called by sweeps alone; they need it
+  std::function<void(const store::RunId&)> on_run =
+      {};  // called once, when the store has the run and before its first event
 };
 
 class Job {
@@ -38,7 +39,7 @@ class Job {
   void resume();
   void stop();  // cancelled: keeps what was done, writes a checkpoint
   bool finished() const;
-  RunId run() const;  // empty until the store has the run
+  store::RunId run() const;  // empty until the store has the run
   void wait();
 
  private:
@@ -47,6 +48,6 @@ class Job {
 };
 
 // The same on the calling thread, for the command line.
-RunOutcome run_blocking(const JobRequest& request, const EventSink& sink, std::stop_token stop);
+store::RunOutcome run_blocking(const JobRequest& request, const EventSink& sink, std::stop_token stop);
 
-}  // namespace mw::runs
+}  // namespace mw::jobs

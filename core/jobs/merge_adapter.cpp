@@ -4,7 +4,7 @@
 #include "core/base/files.h"
 #include "core/formats/orbax/tunix_adapter.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 
 formats::Adapter read_any_adapter(const std::filesystem::path& adapter, const model::TensorInventory& inventory,
                                   std::optional<float> alpha, std::vector<std::string>& notes) {
@@ -56,4 +56,4 @@ MergeResult merge_adapter(const MergeRequest& request, const std::function<void(
   return result;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::jobs

@@ -12,7 +12,7 @@
 #include "core/formats/peft/peft_adapter.h"
 #include "core/train/merge.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 
 struct MergeRequest {
   std::filesystem::path base, adapter, out;
@@ -33,4 +33,4 @@ formats::Adapter read_any_adapter(const std::filesystem::path& adapter, const mo
 MergeResult merge_adapter(const MergeRequest& request, const std::function<void(const std::string&)>& noted,
                           const train::Progress& progress, const train::Progress& checking, std::stop_token stop);
 
-}  // namespace mw::runs
+}  // namespace mw::jobs

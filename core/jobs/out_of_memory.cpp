@@ -6,12 +6,12 @@
 
 #include "core/base/event.h"
 #include "core/data/dataset/dataset.h"
+#include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/planning/predict.h"
-#include "core/experiment/settings.h"
 #include "core/train/model.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 namespace {
 
 using Edits = std::vector<std::pair<std::string, Json>>;
@@ -20,7 +20,7 @@ constexpr size_t kMostFixes = 4, kNamed = 8;
 constexpr int kMostDevices = 64;
 constexpr long long kSmallChunk = 64;
 
-Experiment edited(Experiment e, const Edits& edits) {
+experiment::Experiment edited(experiment::Experiment e, const Edits& edits) {
   for (const auto& [key, value] : edits) e.set_value(key, value);
   return e;
 }
@@ -28,16 +28,16 @@ Experiment edited(Experiment e, const Edits& edits) {
 // Prices a change of the run: the data is read once, the settings as often as there are changes.
 class Pricing {
  public:
-  Pricing(const Experiment& e, std::stop_token stop) : experiment_(e) {
-    const train::Settings s = train_settings(e);
+  Pricing(const experiment::Experiment& e, std::stop_token stop) : experiment_(e) {
+    const train::Settings s = experiment::train_settings(e);
     config_ = formats::read_config(s.model.path);
     tokenizer_ = train::load_tokenizer_of(s.model);
     dataset_ = data::load_dataset(s.data, *tokenizer_, std::move(stop));
   }
   // Nothing where it does not fit, or is no run at all.
   std::optional<MemoryFix> price(const Edits& edits) const try {
-    const train::Settings s = train_settings(edited(experiment_, edits));
-    const Prediction p = predict_run(s, train::data_facts(s, config_, dataset_, *tokenizer_));
+    const train::Settings s = experiment::train_settings(edited(experiment_, edits));
+    const planning::Prediction p = planning::predict_run(s, train::data_facts(s, config_, dataset_, *tokenizer_));
     if (!p.fits()) return std::nullopt;
     return MemoryFix{edits, p.at_peak.total(), p.capacity};
   } catch (const Error&) {
@@ -45,14 +45,14 @@ class Pricing {
   }
 
  private:
-  const Experiment& experiment_;
+  const experiment::Experiment& experiment_;
   model::Config config_;
   std::unique_ptr<data::Tokenizer> tokenizer_;
   data::Dataset dataset_;
 };
 
 // Ways to need less, each a few changes of one kind, the weakest first.
-std::vector<std::vector<Edits>> ways(const Experiment& e) {
+std::vector<std::vector<Edits>> ways(const experiment::Experiment& e) {
   std::vector<std::vector<Edits>> all;
   const std::string remat = e.string("train.remat");
   if (remat == "none") all.push_back({{{"train.remat", "block"}}, {{"train.remat", "layer"}}});
@@ -79,7 +79,7 @@ std::vector<std::vector<Edits>> ways(const Experiment& e) {
 
 }  // namespace
 
-std::vector<MemoryFix> memory_fixes(const Experiment& experiment, std::stop_token stop) try {
+std::vector<MemoryFix> memory_fixes(const experiment::Experiment& experiment, std::stop_token stop) try {
   const Pricing pricing(experiment, std::move(stop));
   std::vector<MemoryFix> fixes;
   Edits together;
@@ -107,7 +107,8 @@ std::string to_text(const MemoryFix& fix) {
   return text + " (predicted peak " + to_text(fix.peak) + " of " + to_text(fix.capacity) + ")";
 }
 
-MemoryReport report_of(const engine::OutOfMemory& failure, const Experiment& experiment, std::stop_token stop) {
+MemoryReport report_of(const engine::OutOfMemory& failure, const experiment::Experiment& experiment,
+                       std::stop_token stop) {
   const engine::OutOfMemory::Moment& m = failure.moment;
   Json largest = Json::array(), fixes = Json::array();
   for (size_t i = 0; i < std::min(kNamed, m.largest.size()); ++i)
@@ -137,4 +138,4 @@ MemoryReport report_of(const engine::OutOfMemory& failure, const Experiment& exp
              {"fixes", std::move(fixes)}}}}};
 }
 
-}  // namespace mw::runs
+}  // namespace mw::jobs

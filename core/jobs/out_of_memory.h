@@ -10,7 +10,7 @@
 #include "core/engine/runtime/arena.h"
 #include "core/experiment/experiment.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 
 struct MemoryFix {
   std::vector<std::pair<std::string, Json>> edits;  // of the experiment
@@ -19,7 +19,7 @@ struct MemoryFix {
 };
 // Single changes that fit, the least costly first; where none does, all of them together, if that fits. Reads the data
 // for its lengths. Empty where nothing fits or nothing can be said.
-std::vector<MemoryFix> memory_fixes(const Experiment& experiment, std::stop_token stop = {});
+std::vector<MemoryFix> memory_fixes(const experiment::Experiment& experiment, std::stop_token stop = {});
 std::string to_text(const MemoryFix& fix);  // "train.remat=layer (predicted peak 12 MiB of 16 MiB)"
 
 struct MemoryReport {
@@ -27,6 +27,7 @@ struct MemoryReport {
   Json summary;  // {"out_of_memory": {device, category, tensor, phase, wanted_bytes, capacity_bytes, held, largest,
                  // fixes: [{edits, peak_bytes}]}}
 };
-MemoryReport report_of(const engine::OutOfMemory& failure, const Experiment& experiment, std::stop_token stop = {});
+MemoryReport report_of(const engine::OutOfMemory& failure, const experiment::Experiment& experiment,
+                       std::stop_token stop = {});
 
-}  // namespace mw::runs
+}  // namespace mw::jobs

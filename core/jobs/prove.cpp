@@ -6,17 +6,17 @@
 #include <cmath>
 #include <thread>
 
+#include "core/experiment/settings.h"
 #include "core/jobs/out_of_memory.h"
 #include "core/planning/predict.h"
-#include "core/experiment/settings.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 namespace {
 
 constexpr double kMemoryShare = 0.02;
 
 std::vector<MemoryCompared> compare_memory(const train::Settings& settings, const train::Proof& proof) {
-  const Prediction predicted = predict_run(settings, proof.facts);
+  const planning::Prediction predicted = planning::predict_run(settings, proof.facts);
   std::vector<MemoryCompared> all;
   for (size_t d = 0; d < proof.memory.size(); ++d)
     for (size_t c = 0; c < kMemoryCategories; ++c) {
@@ -38,8 +38,8 @@ bool MeshProof::holds() const {
   return proof.holds() && std::all_of(memory.begin(), memory.end(), [](const auto& m) { return m.holds(); });
 }
 
-MeshProof prove(const Experiment& experiment, const ProveOptions& options, std::stop_token stop) {
-  train::Settings settings = train_settings(experiment);
+MeshProof prove(const experiment::Experiment& experiment, const ProveOptions& options, std::stop_token stop) {
+  train::Settings settings = experiment::train_settings(experiment);
   const long steps = std::max(1L, std::min(options.steps, settings.rate.steps));
   try {
     MeshProof out;
@@ -57,7 +57,8 @@ struct ProofJob::Impl {
   std::jthread thread;
 };
 
-ProofJob::ProofJob(Experiment experiment, long steps, Callbacks callbacks) : impl_(std::make_unique<Impl>()) {
+ProofJob::ProofJob(experiment::Experiment experiment, long steps, Callbacks callbacks)
+    : impl_(std::make_unique<Impl>()) {
   impl_->thread = std::jthread([impl = impl_.get(), experiment = std::move(experiment), steps,
                                 callbacks = std::move(callbacks)](std::stop_token stop) {
     std::optional<MeshProof> proof;
@@ -82,4 +83,4 @@ bool ProofJob::finished() const {
   return impl_->finished;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::jobs

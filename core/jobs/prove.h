@@ -13,7 +13,7 @@
 #include "core/experiment/experiment.h"
 #include "core/train/proof.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 
 // Of one device and category: the largest it was.
 struct MemoryCompared {
@@ -37,7 +37,7 @@ struct ProveOptions {
   std::function<void(engine::Cluster&)> on_mesh = {};  // see train::ProofRequest
 };
 // On the calling thread. Throws Error as a run does; out of memory as core/jobs/out_of_memory.h reports it.
-MeshProof prove(const Experiment& experiment, const ProveOptions& options, std::stop_token stop = {});
+MeshProof prove(const experiment::Experiment& experiment, const ProveOptions& options, std::stop_token stop = {});
 
 // The same on a thread of its own. Callbacks come on that thread; the last one is `done`.
 class ProofJob {
@@ -46,7 +46,7 @@ class ProofJob {
     std::function<void(const std::string& phase, long done, long total)> progress;
     std::function<void(std::optional<MeshProof> proof, std::optional<Error> error)> done;  // one of them
   };
-  ProofJob(Experiment experiment, long steps, Callbacks callbacks);
+  ProofJob(experiment::Experiment experiment, long steps, Callbacks callbacks);
   ~ProofJob();  // requests stop and joins
   void stop();
   bool finished() const;
@@ -59,4 +59,4 @@ class ProofJob {
 Json to_json(const MeshProof& proof);         // every comparison
 std::string to_text(const MeshProof& proof);  // a table for people
 
-}  // namespace mw::runs
+}  // namespace mw::jobs

@@ -9,7 +9,7 @@
 #include "core/base/units.h"
 #include "core/jobs/prove.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 namespace {
 
 using train::TensorCompared;
@@ -194,4 +194,4 @@ std::string to_text(const MeshProof& p) {
   return text;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::jobs

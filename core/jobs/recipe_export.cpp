@@ -4,35 +4,35 @@
 #include <algorithm>
 
 #include "core/base/url_secrets.h"
+#include "core/experiment/parameters.h"
+#include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
-#include "core/recipes/settings.h"
 #include "core/planning/diagnostics.h"
 #include "core/planning/epoch_rows.h"
-#include "core/experiment/parameters.h"
 #include "core/planning/plan_request.h"
-#include "core/experiment/settings.h"
+#include "core/recipes/settings.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 namespace fs = std::filesystem;
 namespace {
 
 using recipes::Kind;
 
 // {"lora": {"rank": 8, ...}, ...}: what the table says, where the document says nothing.
-Json values_in_force(const Experiment& e, const std::vector<std::string>& sections) {
+Json values_in_force(const experiment::Experiment& e, const std::vector<std::string>& sections) {
   Json out = Json::object();
   for (const std::string& section : sections) out[section] = Json::object();
-  for (const Parameter& p : parameters()) {
+  for (const experiment::Parameter& p : experiment::parameters()) {
     const size_t dot = p.key.find('.');
     if (dot == std::string::npos || p.key.ends_with(".*")) continue;
     const std::string section = p.key.substr(0, dot), key = p.key.substr(dot + 1);
     if (!out.contains(section) || key.find('.') != std::string::npos) continue;
-    out[section][key] = p.type == ParamType::path ? Json(e.path(p.key).string()) : e.value(p.key);
+    out[section][key] = p.type == experiment::ParamType::path ? Json(e.path(p.key).string()) : e.value(p.key);
   }
   return out;
 }
 
-std::vector<model::Role> targets_of(const Experiment& e) {
+std::vector<model::Role> targets_of(const experiment::Experiment& e) {
   using enum model::Role;
   std::vector<model::Role> out;
   const auto names = e.list("lora.targets");
@@ -43,9 +43,9 @@ std::vector<model::Role> targets_of(const Experiment& e) {
 
 // The scripts train for train.steps; train.epochs is kept beside it for people. What the rows say (none: not at hand)
 // is what the engine would count, else a plan's answer.
-void set_steps(const Experiment& e, const std::optional<train::Settings>& settled, recipes::Subject& s) {
+void set_steps(const experiment::Experiment& e, const std::optional<train::Settings>& settled, recipes::Subject& s) {
   if (e.number("train.epochs") <= 0) return;
-  const auto steps = settled ? std::optional<long long>(settled->rate.steps) : training_steps(e);
+  const auto steps = settled ? std::optional<long long>(settled->rate.steps) : planning::training_steps(e);
   s.values["train"]["steps"] = steps.value_or(1);
   if (!steps)
     s.remarks.push_back(
@@ -54,7 +54,8 @@ void set_steps(const Experiment& e, const std::optional<train::Settings>& settle
 }
 
 // Adds rows if data and tokenizer are available, else a remark that names the missing one. Always sets the steps.
-void add_rows(const Experiment& e, recipes::Subject& s, std::stop_token stop, const data::Progress& progress) {
+void add_rows(const experiment::Experiment& e, recipes::Subject& s, std::stop_token stop,
+              const data::Progress& progress) {
   const fs::path given = e.path("model.tokenizer"), tokenizer_at = given.empty() ? e.path("model.path") : given;
   if (e.path("data.path").empty() || tokenizer_at.empty()) {
     s.remarks.push_back(
@@ -66,7 +67,7 @@ void add_rows(const Experiment& e, recipes::Subject& s, std::stop_token stop, co
     return set_steps(e, std::nullopt, s);
   }
   const auto tokenizer = data::load_tokenizer(tokenizer_at);
-  train::Settings settings = data_only_settings(e, s.model.family);
+  train::Settings settings = experiment::data_only_settings(e, s.model.family);
   data::Dataset dataset = data::load_dataset(settings.data, *tokenizer, std::move(stop), progress);
   settings.accumulation = static_cast<int>(e.integer("train.accumulation"));
   settings.rate.steps = static_cast<long>(e.integer("train.steps"));
@@ -96,9 +97,9 @@ const char* stack_of(Kind kind) {
 
 }  // namespace
 
-Experiment as_recipe(Kind kind, const Experiment& experiment, const fs::path& templates) {
-  Experiment e = experiment;
-  const model::Config config = config_of(e);
+experiment::Experiment as_recipe(Kind kind, const experiment::Experiment& experiment, const fs::path& templates) {
+  experiment::Experiment e = experiment;
+  const model::Config config = experiment::config_of(e);
   e.set_value("export.merge", "meshwright");
   e.set_value("export.rank", 0);
   e.set_value("export.alpha", 0);
@@ -123,14 +124,15 @@ Experiment as_recipe(Kind kind, const Experiment& experiment, const fs::path& te
   return e;
 }
 
-recipes::Subject recipe_subject(Kind kind, const Experiment& experiment, const hardware::Catalogue& catalogue,
-                                const fs::path& templates, std::stop_token stop, const data::Progress& progress) {
+recipes::Subject recipe_subject(Kind kind, const experiment::Experiment& experiment,
+                                const hardware::Catalogue& catalogue, const fs::path& templates, std::stop_token stop,
+                                const data::Progress& progress) {
   for (const Problem& p : experiment.validate())
     if (p.severity == Severity::error) throw Error(p);
-  recipes::Subject s{.kind = kind, .name = experiment.string("name"), .model = config_of(experiment)};
+  recipes::Subject s{.kind = kind, .name = experiment.string("name"), .model = experiment::config_of(experiment)};
   s.model_id = experiment.string("model.id");
   if (const fs::path path = experiment.path("model.path"); !path.empty()) s.model_path = fs::absolute(path);
-  s.mesh = given_mesh(experiment);
+  s.mesh = experiment::given_mesh(experiment);
   s.targets = targets_of(experiment);
   s.experiment = experiment.json();
   s.values = values_in_force(experiment, {"lora", "data", "train", "serve", "sweep"});
@@ -151,10 +153,11 @@ recipes::Subject recipe_subject(Kind kind, const Experiment& experiment, const h
                    .expected = "bf16 or f32"});
     add_rows(experiment, s, std::move(stop), progress);
   }
-  for (const Diagnostic& d : diagnose(as_recipe(kind, experiment, templates), catalogue).beyond_the_document())
+  for (const planning::Diagnostic& d :
+       planning::diagnose(as_recipe(kind, experiment, templates), catalogue).beyond_the_document())
     if (d.problem.severity != Severity::info && !repaired(s, d.problem.id))
       s.remarks.push_back(d.problem.id + ": " + to_text(d.problem));
   return s;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::jobs

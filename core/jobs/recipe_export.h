@@ -9,16 +9,17 @@
 #include "core/hardware/catalogue.h"
 #include "core/recipes/recipe.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 
 // The document that the recipe carries out: its own software with the versions it pins, the model's sizes given field
 // by field, the expression made for that software, merging done here. What the checker says of it holds for the recipe.
-Experiment as_recipe(recipes::Kind kind, const Experiment& experiment, const std::filesystem::path& templates);
+experiment::Experiment as_recipe(recipes::Kind kind, const experiment::Experiment& experiment,
+                                 const std::filesystem::path& templates);
 
 // Throws the first error of validate(), Error naming the key for a model that is none, and what reading the data
 // throws.
-recipes::Subject recipe_subject(recipes::Kind kind, const Experiment& experiment, const hardware::Catalogue& catalogue,
-                                const std::filesystem::path& templates, std::stop_token stop = {},
-                                const data::Progress& progress = {});
+recipes::Subject recipe_subject(recipes::Kind kind, const experiment::Experiment& experiment,
+                                const hardware::Catalogue& catalogue, const std::filesystem::path& templates,
+                                std::stop_token stop = {}, const data::Progress& progress = {});
 
-}  // namespace mw::runs
+}  // namespace mw::jobs

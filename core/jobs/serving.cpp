@@ -6,12 +6,13 @@
 #include "core/experiment/settings.h"
 #include "core/planning/engine_server.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 namespace fs = std::filesystem;
 namespace {
 
 // Read before any weight is: a wrong folder is told at once.
-std::vector<NamedAdapter> read_adapters(const Experiment& e, const std::string& model, const fs::path& weights) {
+std::vector<NamedAdapter> read_adapters(const experiment::Experiment& e, const std::string& model,
+                                        const fs::path& weights) {
   std::vector<NamedAdapter> out;
   const auto add = [&](const std::string& name, const fs::path& folder) {
     if (name == model)
@@ -31,7 +32,7 @@ std::vector<NamedAdapter> read_adapters(const Experiment& e, const std::string& 
   return out;
 }
 
-std::string served_name(const Experiment& e, const fs::path& weights) {
+std::string served_name(const experiment::Experiment& e, const fs::path& weights) {
   if (const std::string id = e.string("model.id"); !id.empty()) return id;
   std::error_code ec;  // a path that cannot be followed has a name all the same
   const fs::path canonical = fs::weakly_canonical(weights, ec), folder = ec ? weights : canonical;
@@ -40,14 +41,14 @@ std::string served_name(const Experiment& e, const fs::path& weights) {
 
 }  // namespace
 
-ServedModel load_served(const Experiment& e, const train::Progress& progress) {
-  check_valid(e);
-  train::ModelSettings model = model_settings(e);
+ServedModel load_served(const experiment::Experiment& e, const train::Progress& progress) {
+  experiment::check_valid(e);
+  train::ModelSettings model = experiment::model_settings(e);
   model.capacity = model.capacity * model.mesh.devices();  // answers are the same, and one device has every core
   model.mesh = {};
   model.use = engine::Use::inference;
   ServedModel out{.model = {},
-                  .settings = server_settings(e, formats::read_config(model.path)),
+                  .settings = planning::server_settings(e, formats::read_config(model.path)),
                   .name = served_name(e, model.path)};
   model.context = out.settings.max_model_len;
   out.adapters = read_adapters(e, out.name, model.path);
@@ -55,13 +56,14 @@ ServedModel load_served(const Experiment& e, const train::Progress& progress) {
   engine::Network& network = out.model.cluster->network(0);
   const engine::Arena& arena = network.device().arena;
   network.release_step_memory();
-  out.settings = serve::lay_out_engine_kv(network.config(), out.settings, asked_kv(e), window_kv(e),
-                                          {inference_model(model), arena.capacity() - arena.use().now.total()});
+  out.settings =
+      serve::lay_out_engine_kv(network.config(), out.settings, planning::asked_kv(e), planning::window_kv(e),
+                               {planning::inference_model(model), arena.capacity() - arena.use().now.total()});
   out.queue = static_cast<int>(e.integer("serve.queue"));
   return out;
 }
 
-Serving load_serving(const Experiment& e, const train::Progress& progress) {
+Serving load_serving(const experiment::Experiment& e, const train::Progress& progress) {
   ServedModel served = load_served(e, progress);
   Serving out{.model = std::move(served.model),
               .settings = served.settings,
@@ -76,4 +78,4 @@ Serving load_serving(const Experiment& e, const train::Progress& progress) {
   return out;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::jobs

@@ -11,7 +11,7 @@
 #include "core/serve/scheduling/engine_executor.h"
 #include "core/train/model.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 
 struct NamedAdapter {
   std::string name;
@@ -34,8 +34,8 @@ struct Serving {
 };
 // The experiment's model on one device of this machine, at most max_model_len or the model's own positions where that
 // was not asked for. Throws Error for a document that names none, bad adapters, memory that is too small.
-ServedModel load_served(const Experiment& experiment, const train::Progress& progress = {});
+ServedModel load_served(const experiment::Experiment& experiment, const train::Progress& progress = {});
 // And the executor with its adapters.
-Serving load_serving(const Experiment& experiment, const train::Progress& progress = {});
+Serving load_serving(const experiment::Experiment& experiment, const train::Progress& progress = {});
 
-}  // namespace mw::runs
+}  // namespace mw::jobs

@@ -6,20 +6,20 @@
 #include <chrono>
 
 #include "core/engine/transformer/checks.h"
-#include "core/formats/huggingface/hf_weights.h"
-#include "core/planning/predict.h"
 #include "core/experiment/settings.h"
-#include "core/train/model.h"
+#include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/peft/peft_adapter.h"
+#include "core/planning/predict.h"
+#include "core/train/model.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 constexpr int kMostRows = 1 << 20;
 
-std::vector<int> batches_of(const Experiment& e) {
+std::vector<int> batches_of(const experiment::Experiment& e) {
   std::vector<int> batches;
   for (const std::string& text : e.list("size.batches")) {
     int batch = 0;
@@ -38,7 +38,7 @@ std::vector<int> batches_of(const Experiment& e) {
 }
 
 // A folder's model, or a catalogue's shape with random weights.
-model::Config config_of(const Experiment& e, const train::ModelSettings& settings) {
+model::Config config_of(const experiment::Experiment& e, const train::ModelSettings& settings) {
   if (!settings.path.empty()) {
     model::Config config = formats::read_config(settings.path);
     engine::check_model(config);
@@ -69,7 +69,7 @@ struct Adapters {
   engine::LoraOptions options;
 };
 
-Adapters adapters_of(const Experiment& e, const model::Config& config) {
+Adapters adapters_of(const experiment::Experiment& e, const model::Config& config) {
   Adapters a;
   const std::filesystem::path folder = e.path("lora.adapter");
   a.wanted = e.flag("size.adapters") || !folder.empty();
@@ -77,16 +77,16 @@ Adapters adapters_of(const Experiment& e, const model::Config& config) {
     a.loaded = formats::read_peft(folder, model::TensorInventory(config));
     a.options = train::lora_options(*a.loaded);
   } else if (a.wanted) {
-    a.options = lora_options(e);
+    a.options = experiment::lora_options(e);
   }
   return a;
 }
 
 }  // namespace
 
-serve::SizingSettings sizing_settings(const Experiment& e) {
-  check_valid(e);
-  const train::ModelSettings model = model_values(e);
+serve::SizingSettings sizing_settings(const experiment::Experiment& e) {
+  experiment::check_valid(e);
+  const train::ModelSettings model = experiment::model_values(e);
   if (model.mesh.devices() > 1)
     throw Error({.id = "MESH",
                  .message = "time and memory are measured on one device here",
@@ -115,14 +115,14 @@ serve::SizingSettings sizing_settings(const Experiment& e) {
   return s;
 }
 
-event::Finished run_sizes(const Experiment& e, Json info, const EventSink& sink, std::stop_token stop,
+event::Finished run_sizes(const experiment::Experiment& e, Json info, const EventSink& sink, std::stop_token stop,
                           train::PauseGate& gate) {
   const auto begun = Clock::now();
   const auto emit = [&](auto body) {
     sink({std::chrono::duration<double>(Clock::now() - begun).count(), std::move(body)});
   };
   emit(event::StateChanged{RunState::running});
-  train::ModelSettings model = model_values(e);
+  train::ModelSettings model = experiment::model_values(e);
   model.use = engine::Use::inference;
   serve::SizingRequest request{
       .config = config_of(e, model), .model = {}, .capacity = {}, .settings = {}, .network = {}};
@@ -136,8 +136,8 @@ event::Finished run_sizes(const Experiment& e, Json info, const EventSink& sink,
                  .expected = "at most " + std::to_string(request.config.max_positions)});
   request.capacity = model.capacity.value > 0 ? model.capacity : train::machine_memory();
   const Adapters adapters = adapters_of(e, request.config);
-  request.model = inference_model(model);
-  if (adapters.wanted) request.model.lora = lora_sizes(request.config, adapters.options);
+  request.model = planning::inference_model(model);
+  if (adapters.wanted) request.model.lora = planning::lora_sizes(request.config, adapters.options);
   train::LoadedModel loaded;
   request.network = [&]() -> engine::Network& {
     loaded = train::load_weights(model, request.config, [&](long done, long total) {
@@ -194,4 +194,4 @@ event::Finished run_sizes(const Experiment& e, Json info, const EventSink& sink,
   return finished;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::jobs

@@ -8,13 +8,13 @@
 #include "core/serve/load/sizing.h"
 #include "core/train/trainer.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 
 // Throws Error for what the document says wrong or leaves out, the model included.
-serve::SizingSettings sizing_settings(const Experiment& experiment);
+serve::SizingSettings sizing_settings(const experiment::Experiment& experiment);
 
 // Emits Started, a Point each, Finished's parts; returns the latter. Failures throw, a stop ends in state cancelled.
-event::Finished run_sizes(const Experiment& experiment, Json info, const EventSink& sink, std::stop_token stop,
-                          train::PauseGate& gate);
+event::Finished run_sizes(const experiment::Experiment& experiment, Json info, const EventSink& sink,
+                          std::stop_token stop, train::PauseGate& gate);
 
-}  // namespace mw::runs
+}  // namespace mw::jobs

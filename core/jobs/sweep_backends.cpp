@@ -15,14 +15,14 @@
 #include "core/serve/load/simulated_backend.h"
 #include "core/serve/scheduling/step_timing.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 namespace {
 
-BackendParts model_parts(const Experiment& e, const hardware::Catalogue& catalogue) {
-  const plan::Request request = plan_request(e, catalogue);
+BackendParts model_parts(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
+  const plan::Request request = planning::plan_request(e, catalogue);
   const plan::ServeStepModel::Kv kv = plan::ServeStepModel(request).kv();
   BackendParts parts;
-  parts.backend = serve::make_cost_model_backend(request, scheduler_settings(e));
+  parts.backend = serve::make_cost_model_backend(request, experiment::scheduler_settings(e));
   parts.conditions["stack"] = plan::to_string(request.stack);
   parts.notes.push_back("every number is predicted: " + std::string(plan::to_string(request.stack)) + " on " +
                         request.target.id + ", KV cache " + to_text(kv.capacity));
@@ -38,7 +38,7 @@ int first_plain_id(const data::Tokenizer& tokenizer) {
   return std::min(last + 1, tokenizer.size() - 1);
 }
 
-BackendParts engine_parts(const Experiment& e, const EmitBody& emit) {
+BackendParts engine_parts(const experiment::Experiment& e, const EmitBody& emit) {
   auto served = std::make_shared<ServedModel>(load_served(e, [&](long done, long total) {
     emit(event::Progress{"loading weights", done, total});
   }));
@@ -62,7 +62,7 @@ BackendParts engine_parts(const Experiment& e, const EmitBody& emit) {
 
 // On this processor no data sheet says what a step takes: some are timed, and the rest is the scheduler's in virtual
 // time. The weights are not kept.
-BackendParts calibrated_parts(const Experiment& e, const EmitBody& emit) {
+BackendParts calibrated_parts(const experiment::Experiment& e, const EmitBody& emit) {
   constexpr double kSeconds = 3;  // of timed steps
   const ServedModel served = load_served(e, [&](long done, long total) {
     emit(event::Progress{"loading weights", done, total});
@@ -94,7 +94,7 @@ BackendParts calibrated_parts(const Experiment& e, const EmitBody& emit) {
 }
 
 // The tokenizer of the document's model, where it names a folder that has one.
-std::unique_ptr<data::Tokenizer> tokenizer_here(const Experiment& e) {
+std::unique_ptr<data::Tokenizer> tokenizer_here(const experiment::Experiment& e) {
   try {
     return e.path("model.path").empty() ? nullptr : data::load_tokenizer(e.path("model.path"));
   } catch (const Error&) {
@@ -102,7 +102,7 @@ std::unique_ptr<data::Tokenizer> tokenizer_here(const Experiment& e) {
   }
 }
 
-BackendParts http_parts(const Experiment& e) {
+BackendParts http_parts(const experiment::Experiment& e) {
   const std::string url = e.string("sweep.url");
   if (url.empty())
     throw Error({.id = "SWEEP",
@@ -126,16 +126,16 @@ BackendParts http_parts(const Experiment& e) {
 
 }  // namespace
 
-BackendParts make_backend(const Experiment& e, const hardware::Catalogue& catalogue, const EmitBody& emit) {
-  switch (sweep_backend(e)) {
-    case SweepBackend::engine:
+BackendParts make_backend(const experiment::Experiment& e, const hardware::Catalogue& catalogue, const EmitBody& emit) {
+  switch (experiment::sweep_backend(e)) {
+    case experiment::SweepBackend::engine:
       return engine_parts(e, emit);
-    case SweepBackend::http:
+    case experiment::SweepBackend::http:
       return http_parts(e);
-    case SweepBackend::model:
+    case experiment::SweepBackend::model:
       break;
   }
   return e.string("target.id") == "cpu" ? calibrated_parts(e, emit) : model_parts(e, catalogue);
 }
 
-}  // namespace mw::runs
+}  // namespace mw::jobs

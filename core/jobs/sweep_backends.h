@@ -13,7 +13,7 @@
 #include "core/hardware/catalogue.h"
 #include "core/serve/load/sweep.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 
 struct BackendParts {
   std::shared_ptr<void> owned{};  // what the backend works with; dies after it
@@ -24,6 +24,7 @@ struct BackendParts {
 using EmitBody = std::function<void(std::variant<event::Progress, event::Memory, event::Log>)>;
 
 // Throws Error for a document that names no server, no model, or one that does not fit.
-BackendParts make_backend(const Experiment& experiment, const hardware::Catalogue& catalogue, const EmitBody& emit);
+BackendParts make_backend(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
+                          const EmitBody& emit);
 
-}  // namespace mw::runs
+}  // namespace mw::jobs

@@ -4,11 +4,11 @@
 #include <chrono>
 #include <cmath>
 
-#include "core/planning/plan_request.h"
 #include "core/jobs/sweep_backends.h"
+#include "core/planning/plan_request.h"
 #include "core/store/sweep_points.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -31,16 +31,16 @@ event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, st
     sink({std::chrono::duration<double>(Clock::now() - begun).count(), std::move(body)});
   };
   emit(event::StateChanged{RunState::running});
-  const Experiment& e = request.experiment;
-  const serve::SweepSettings settings = sweep_settings(e);
+  const experiment::Experiment& e = request.experiment;
+  const serve::SweepSettings settings = experiment::sweep_settings(e);
   const hardware::Catalogue catalogue = request.catalogue();
-  formats::BenchSet facts = sweep_facts(e, catalogue);
+  formats::BenchSet facts = experiment::sweep_facts(e, catalogue);
   BackendParts parts = make_backend(e, catalogue, [&](auto body) { std::visit(emit, std::move(body)); });
   for (const auto& [key, value] : parts.conditions) facts.conditions[key] = value;
   const auto points = static_cast<long>(rates_of(settings).size() * settings.input_lens.size()) * settings.repeats;
   Json info = request.info;
   info.update({{"kind", "sweep"},
-               {"backend", to_string(sweep_backend(e))},
+               {"backend", to_string(experiment::sweep_backend(e))},
                {"source", facts.provenance == formats::Provenance::predicted ? "predicted" : "measured"},
                {"steps", points},
                {"slo", slo_json(settings.slo)},
@@ -57,7 +57,8 @@ event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, st
           [&](const formats::BenchPoint& p) {
             finished.tokens += p.total_output_tokens;
             if (!p.note.empty()) emit(event::Log{"warning", p.note});
-            emit(event::Point{++finished.steps, "sweep", formats::to_json(as_recorded(p), formats::Detail::requests)});
+            emit(event::Point{++finished.steps, "sweep",
+                              formats::to_json(store::as_recorded(p), formats::Detail::requests)});
           },
       .progress =
           [&](const std::string& phase, long done, long total) {
@@ -70,4 +71,4 @@ event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, st
   return finished;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::jobs

@@ -13,10 +13,10 @@
 #include "core/serve/load/sweep.h"
 #include "core/train/trainer.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 
 struct SweepRequest {
-  Experiment experiment;
+  experiment::Experiment experiment;
   Json info;                                // run, name
   std::vector<formats::BenchPoint> done{};  // not played again
   hardware::LoadCatalogue catalogue;
@@ -24,4 +24,4 @@ struct SweepRequest {
 event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, std::stop_token stop,
                           train::PauseGate& gate);
 
-}  // namespace mw::runs
+}  // namespace mw::jobs

@@ -7,15 +7,15 @@
 #include <string>
 
 #include "core/base/process.h"
-#include "core/launch/frames.h"
 #include "core/import/external_run.h"
+#include "core/launch/frames.h"
 
 namespace mw::launch {
 
 class JobStream {
  public:
   // Goes on where the cursor of an earlier process says; none: at the beginning.
-  JobStream(runs::ExternalRun& run, const std::optional<std::string>& cursor);
+  JobStream(importing::ExternalRun& run, const std::optional<std::string>& cursor);
 
   void connect();                // another connection: half a line of the last one comes again
   void take(const Frame& data);  // throws Error LAUNCH-STREAM where it is not what comes next
@@ -31,7 +31,7 @@ class JobStream {
     Lines lines{};
   };
   void hand_on(size_t which, const std::string& line);
-  runs::ExternalRun& run_;
+  importing::ExternalRun& run_;
   std::array<Source, 2> sources_;  // out, err
   double seconds_ = 0;
 };

@@ -5,8 +5,8 @@
 
 #include "core/base/files.h"
 #include "core/base/units.h"
-#include "core/launch/copies.h"
 #include "core/launch/combined_stop_token.h"
+#include "core/launch/copies.h"
 #include "core/recipes/quote.h"
 
 namespace mw::launch {
@@ -33,8 +33,8 @@ std::string skipped_links(const Incoming& incoming) {
 
 }  // namespace
 
-Attendance::Attendance(runs::Store& store, runs::RunId run, Ticket ticket, fs::path resources, Timing timing,
-                       const EventSink& sink, const runs::OnLine& on_line, Stops stops)
+Attendance::Attendance(store::Store& store, store::RunId run, Ticket ticket, fs::path resources, Timing timing,
+                       const EventSink& sink, const importing::OnLine& on_line, Stops stops)
     : store_(store),
       run_id_(std::move(run)),
       ticket_(std::move(ticket)),

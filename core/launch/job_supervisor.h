@@ -20,8 +20,8 @@ inline constexpr const char* kFetched = "fetched";  // of the run's folder: what
 class Attendance {
  public:
   // Takes the run's lock: Error RUN-LOCKED where another process attends to it. Everything outlives it.
-  Attendance(runs::Store& store, runs::RunId run, Ticket ticket, std::filesystem::path resources, Timing timing,
-             const EventSink& sink, const runs::OnLine& on_line, Stops stops);
+  Attendance(store::Store& store, store::RunId run, Ticket ticket, std::filesystem::path resources, Timing timing,
+             const EventSink& sink, const importing::OnLine& on_line, Stops stops);
 
   void begin(const std::string& name);  // Started, with where and what
   void say(const std::string& text, const char* level = "info");
@@ -45,16 +45,16 @@ class Attendance {
   void idle();  // that has ended, well or not: the record says so
   Launched last_word(const Json& end);
 
-  runs::Store& store_;
-  runs::RunId run_id_;
+  store::Store& store_;
+  store::RunId run_id_;
   Ticket ticket_;
   std::filesystem::path resources_;
   Timing timing_;
   const EventSink& sink_;
-  const runs::OnLine& on_line_;
+  const importing::OnLine& on_line_;
   Stops stops_;
-  std::unique_ptr<runs::RunLock> lock_;
-  runs::ExternalRun run_;
+  std::unique_ptr<store::RunLock> lock_;
+  importing::ExternalRun run_;
   JobStream stream_;
   bool lost_ = false;  // the connection, and the record says so
   bool busy_ = false;  // with something whose progress is in the record

@@ -10,16 +10,16 @@
 #include <vector>
 
 #include "core/hardware/catalogue.h"
+#include "core/import/external_run.h"
 #include "core/launch/call.h"
 #include "core/recipes/recipe.h"
-#include "core/import/external_run.h"
 
 namespace mw::launch {
 
 enum class Folder { fresh, forced };  // forced: written into, whatever is there; what earlier jobs left stays
 
 struct Request {
-  runs::Experiment experiment;
+  experiment::Experiment experiment;
   recipes::Kind recipe = recipes::Kind::tunix;
   Target target;
   std::string command{};  // one line of shell in the folder there; empty: default_command()
@@ -37,7 +37,7 @@ struct Stops {
 };
 
 struct Launched {
-  runs::RunId run;
+  store::RunId run;
   std::optional<event::Finished> finished;  // none: detached
 };
 
@@ -47,28 +47,28 @@ std::vector<std::string> default_fetch(recipes::Kind recipe);
 // Bad input (recipe, target, folder, no Python) is an Error before a run exists. After that a failure before the job
 // was started ends the run as failed; later ones leave it open and throw: LAUNCH-LOST, or what hindered fetching.
 Launched launch(const Request& request, const hardware::Catalogue& catalogue, const EventSink& sink,
-                const runs::OnLine& on_line, const Stops& stops);
+                const importing::OnLine& on_line, const Stops& stops);
 
 // Of a run that was launched, by whatever process, and is still open.
 struct Again {
-  runs::RunId run;
+  store::RunId run;
   std::filesystem::path runs_folder, resources;
   Timing timing{};
 };
-Launched reattach(const Again& again, const EventSink& sink, const runs::OnLine& on_line, const Stops& stops);
+Launched reattach(const Again& again, const EventSink& sink, const importing::OnLine& on_line, const Stops& stops);
 
 // Ends the record of a job that will never be reached again; nothing is done there.
 void give_up(const Again& again);
 
 // Whether a run was launched and is open: its job goes on, or may.
-bool can_reattach(const runs::Store& store, const runs::RunRow& run);
-bool was_launched(const std::filesystem::path& runs_folder, const runs::RunId& run);  // open or not; cheap
+bool can_reattach(const store::Store& store, const store::RunRow& run);
+bool was_launched(const std::filesystem::path& runs_folder, const store::RunId& run);  // open or not; cheap
 
 // "meshwright merge --base ... --adapter ... --out ..." of a finished run, for a shell; empty where no adapter came.
 struct MergeOffer {
   std::filesystem::path base, adapter, out;  // base may be empty: not known on this machine
 };
-std::optional<MergeOffer> merge_offer(const runs::Store& store, const runs::RunId& run);
+std::optional<MergeOffer> merge_offer(const store::Store& store, const store::RunId& run);
 std::string merge_command(const MergeOffer& offer);
 
 }  // namespace mw::launch

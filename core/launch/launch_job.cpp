@@ -28,10 +28,11 @@ struct LaunchJob::Impl {
 };
 
 namespace {
-const runs::OnLine kQuiet = [](const std::string&) {};  // the events say it all
+const importing::OnLine kQuiet = [](const std::string&) {};  // the events say it all
 }
 
-LaunchJob::LaunchJob(Request request, hardware::LoadCatalogue catalogue, EventSink sink) : impl_(std::make_unique<Impl>()) {
+LaunchJob::LaunchJob(Request request, hardware::LoadCatalogue catalogue, EventSink sink)
+    : impl_(std::make_unique<Impl>()) {
   impl_->begin([request = std::move(request), catalogue = std::move(catalogue),
                 sink = std::move(sink)](const Stops& stops) { launch(request, catalogue(), sink, kQuiet, stops); });
 }

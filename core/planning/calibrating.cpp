@@ -8,7 +8,7 @@
 
 #include "core/base/files.h"
 
-namespace mw::runs {
+namespace mw::planning {
 namespace {
 
 namespace fs = std::filesystem;
@@ -42,8 +42,8 @@ class Reader {
         problems_.push_back(with_file(e.problem(), file));
       }
     if (!question_.runs.empty()) try {
-        const Store store(question_.runs_folder);
-        for (const RunId& run : question_.runs) read_run(store, run);
+        const store::Store store(question_.runs_folder);
+        for (const store::RunId& run : question_.runs) read_run(store, run);
       } catch (const Error& e) {
         problems_.push_back(with_file(e.problem(), question_.runs_folder));
       }
@@ -51,7 +51,7 @@ class Reader {
   }
 
  private:
-  void read_run(const Store& store, const RunId& run) {
+  void read_run(const store::Store& store, const store::RunId& run) {
     try {
       add(measured_run(store, run, catalogue_), run);
     } catch (const Error& e) {
@@ -108,10 +108,10 @@ Calibrated calibrate(const CalibrationQuestion& question, const hardware::Catalo
   return out;
 }
 
-std::vector<RunRow> measured_runs(const fs::path& runs_folder) {
+std::vector<store::RunRow> measured_runs(const fs::path& runs_folder) {
   if (!is_there(runs_folder)) return {};
-  std::vector<RunRow> out;
-  for (RunRow& r : Store(runs_folder).list())
+  std::vector<store::RunRow> out;
+  for (store::RunRow& r : store::Store(runs_folder).list())
     if (r.source == "measured" && r.method != "size" && r.steps_done > 2 &&
         (r.state == RunState::done || r.state == RunState::cancelled))
       out.push_back(std::move(r));
@@ -133,4 +133,4 @@ std::string today_utc() {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%d", &parts)};
 }
 
-}  // namespace mw::runs
+}  // namespace mw::planning

@@ -5,11 +5,11 @@
 #include "core/plan/calibration/user_calibration.h"
 #include "core/planning/measured_run.h"
 
-namespace mw::runs {
+namespace mw::planning {
 
 struct CalibrationQuestion {
   std::vector<std::filesystem::path> files;  // rows in the form of resources/hardware/measurements.json
-  std::vector<RunId> runs;                   // finished training runs of this machine
+  std::vector<store::RunId> runs;            // finished training runs of this machine
   std::filesystem::path runs_folder;         // the store they are in
   std::filesystem::path published;           // measurements.json of the program: what it holds out stays held out
   std::vector<std::string> names{"matmul"};  // efficiencies to fit
@@ -26,7 +26,7 @@ Calibrated calibrate(const CalibrationQuestion& question, const hardware::Catalo
                      const plan::FitProgress& progress = {}, std::stop_token stop = {});
 
 // Runs of the store that can be calibrated with, newest first.
-std::vector<RunRow> measured_runs(const std::filesystem::path& runs_folder);
+std::vector<store::RunRow> measured_runs(const std::filesystem::path& runs_folder);
 // Step times' names with their help, for choosing.
 std::vector<plan::Efficiencies::Named> fittable_efficiencies();
 std::string today_utc();
@@ -39,4 +39,4 @@ std::string verdict_text(const plan::Proposal& proposal);
 std::string calibrated_text(const Calibrated& calibrated);  // tables for people
 Json calibrated_json(const Calibrated& calibrated);
 
-}  // namespace mw::runs
+}  // namespace mw::planning

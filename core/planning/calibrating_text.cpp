@@ -5,7 +5,7 @@
 
 #include "core/planning/calibrating.h"
 
-namespace mw::runs {
+namespace mw::planning {
 namespace {
 
 using plan::Proposal;
@@ -131,4 +131,4 @@ Json calibrated_json(const Calibrated& calibrated) {
   return out;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::planning

@@ -7,7 +7,7 @@
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/planning/diagnostics.h"
 
-namespace mw::runs {
+namespace mw::planning {
 namespace fs = std::filesystem;
 namespace {
 
@@ -57,7 +57,7 @@ std::vector<model::Role> roles_of(const std::vector<std::string>& names) {
   return out;
 }
 
-lint::LoraInput lora_facts(const Experiment& e) {
+lint::LoraInput lora_facts(const experiment::Experiment& e) {
   lint::LoraInput l{.targets = roles_of(e.list("lora.targets")),
                     .module_path = e.string("lora.module_path"),
                     .rank = static_cast<int>(e.integer("lora.rank")),
@@ -75,7 +75,8 @@ lint::LoraInput lora_facts(const Experiment& e) {
   return l;
 }
 
-std::optional<lint::CheckpointInput> checkpoint_facts(const Experiment& e, const model::TensorInventory& inventory) {
+std::optional<lint::CheckpointInput> checkpoint_facts(const experiment::Experiment& e,
+                                                      const model::TensorInventory& inventory) {
   if (e.path("model.path").empty()) return std::nullopt;
   try {
     formats::FolderContent c = formats::compare_folder(e.path("model.path"), inventory);
@@ -91,7 +92,7 @@ std::optional<lint::CheckpointInput> checkpoint_facts(const Experiment& e, const
   }
 }
 
-lint::ChatInput template_facts(const Experiment& e, model::Family family, const DiagnosticFacts& facts) {
+lint::ChatInput template_facts(const experiment::Experiment& e, model::Family family, const DiagnosticFacts& facts) {
   lint::ChatInput t;
   const std::string chat = e.string("data.chat");
   const std::array<std::string_view, 4> names{"none", "gemma2", "gemma3", "gemma4"};
@@ -107,7 +108,7 @@ lint::ChatInput template_facts(const Experiment& e, model::Family family, const 
   return t;
 }
 
-lint::ExportInput export_facts(const Experiment& e) {
+lint::ExportInput export_facts(const experiment::Experiment& e) {
   lint::ExportInput x;
   x.merge =
       one_of<lint::MergeTool>(e.string("export.merge"), std::array<std::string_view, 3>{"none", "tunix", "meshwright"});
@@ -130,7 +131,7 @@ void add_plan(const plan::Request& r, const plan::Plan& plan, lint::CheckInput& 
 
 }  // namespace
 
-lint::CheckInput check_facts(const Experiment& e, const plan::Request& r, const DiagnosticFacts& known) {
+lint::CheckInput check_facts(const experiment::Experiment& e, const plan::Request& r, const DiagnosticFacts& known) {
   lint::CheckInput facts{.config = r.model, .inventory = model::TensorInventory(r.model)};
   facts.target = r.target;
   facts.stack = stack_of(r.stack);
@@ -158,4 +159,4 @@ lint::CheckInput check_facts(const Experiment& e, const plan::Request& r, const 
   return facts;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::planning

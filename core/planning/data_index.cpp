@@ -9,7 +9,7 @@
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/model/config.h"
 
-namespace mw::runs {
+namespace mw::planning {
 namespace fs = std::filesystem;
 namespace {
 
@@ -18,7 +18,7 @@ Error missing(const std::string& what, const std::string& key, const std::string
       {.id = "MISSING", .message = "no " + what + " is given", .place = key, .expected = "a path", .fix = fix});
 }
 
-model::Family family_of(const Experiment& e) {
+model::Family family_of(const experiment::Experiment& e) {
   const fs::path folder = e.path("model.path");
   if (!folder.empty()) return formats::read_config(folder).family;
   if (e.string("data.chat") != "auto") return {};
@@ -77,9 +77,9 @@ FileStamp stamp_of(const fs::path& file) {
   return stamp;
 }
 
-bool same_data(const Experiment& a, const Experiment& b) {
+bool same_data(const experiment::Experiment& a, const experiment::Experiment& b) {
   if (a.folder() != b.folder()) return false;
-  const auto part = [](const Experiment& e, const char* section, const char* key) -> const Json* {
+  const auto part = [](const experiment::Experiment& e, const char* section, const char* key) -> const Json* {
     const auto found = e.json().find(section);
     if (found == e.json().end() || !key) return found == e.json().end() ? nullptr : &*found;
     return found->is_object() && found->contains(key) ? &found->at(key) : nullptr;
@@ -97,13 +97,13 @@ bool DataQuestion::same_rows(const DataQuestion& other) const {
   return mine == other;
 }
 
-DataQuestion data_question(const Experiment& e) {
+DataQuestion data_question(const experiment::Experiment& e) {
   DataQuestion q;
   const bool rows = !e.path("data.path").empty();
   q.lengths = e.path("data.lengths");
   if (!rows && q.lengths.empty()) return q;
   q.source = rows ? DataSource::rows : DataSource::lengths;
-  const train::Settings settings = data_only_settings(e, rows ? family_of(e) : model::Family{});
+  const train::Settings settings = experiment::data_only_settings(e, rows ? family_of(e) : model::Family{});
   q.options = settings.data;
   q.batches = train::batch_options(settings);
   q.stamp = stamp_of(rows ? q.options.path : q.lengths);
@@ -139,4 +139,4 @@ DataIndex index_data(const DataQuestion& question, const data::Tokenizer* tokeni
   return index;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::planning

@@ -14,7 +14,7 @@
 #include "core/data/dataset/scan.h"
 #include "core/experiment/experiment.h"
 
-namespace mw::runs {
+namespace mw::planning {
 
 inline constexpr std::int64_t kMostDataRows = 4'000'000;  // that are looked at; a larger file is cut off, and says so
 
@@ -39,9 +39,9 @@ struct DataQuestion {
   bool same_rows(const DataQuestion& other) const;  // batches may differ
 };
 // False: an edit between the two may change the question.
-bool same_data(const Experiment& a, const Experiment& b);
+bool same_data(const experiment::Experiment& a, const experiment::Experiment& b);
 // Reads the model's config (for the chat template), no data. Throws Error for what is missing or wrong.
-DataQuestion data_question(const Experiment& experiment);
+DataQuestion data_question(const experiment::Experiment& experiment);
 
 struct DataRow {
   data::RowState state = data::RowState::ok;
@@ -68,4 +68,4 @@ DataIndex index_data(const DataQuestion& question, const data::Tokenizer* tokeni
                      const data::Progress& progress = {}, const DataRowSink& sink = {},
                      std::int64_t most_rows = kMostDataRows);
 
-}  // namespace mw::runs
+}  // namespace mw::planning

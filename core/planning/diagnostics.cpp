@@ -7,7 +7,7 @@
 #include "core/experiment/parameters.h"
 #include "core/plan/search/search.h"
 
-namespace mw::runs {
+namespace mw::planning {
 namespace {
 
 std::string value_text(const Json& value) {
@@ -25,7 +25,7 @@ std::string value_text(const Json& value) {
 // "key=value" as --set takes it; an axis that goes is one of size 1.
 std::string assignment(const lint::Edit& edit) {
   if (!edit.value.is_null()) return edit.key + "=" + value_text(edit.value);
-  const Parameter* p = find_parameter(edit.key);
+  const experiment::Parameter* p = experiment::find_parameter(edit.key);
   return edit.key + "=" + (p ? value_text(p->fallback) : std::string());
 }
 
@@ -65,7 +65,7 @@ Diagnostic plain(Problem problem) {
 constexpr size_t kMostFixes = 6;
 
 // The next two larger targets of the same chip.
-std::vector<plan::Request> larger(const Experiment& experiment, const plan::Request& request,
+std::vector<plan::Request> larger(const experiment::Experiment& experiment, const plan::Request& request,
                                   const hardware::Catalogue& catalogue) {
   std::vector<hardware::Target> targets;
   for (const std::string& id : catalogue.target_ids()) {
@@ -76,7 +76,7 @@ std::vector<plan::Request> larger(const Experiment& experiment, const plan::Requ
                    [](const auto& a, const auto& b) { return a.devices() < b.devices(); });
   std::vector<plan::Request> out;
   for (size_t i = 0; i < std::min<size_t>(2, targets.size()); ++i) {
-    Experiment moved = experiment;
+    experiment::Experiment moved = experiment;
     retarget(moved, targets[i].id, catalogue);
     plan::Request next = plan_request(moved, catalogue);
     next.work = request.work;
@@ -87,7 +87,7 @@ std::vector<plan::Request> larger(const Experiment& experiment, const plan::Requ
   return out;
 }
 
-std::vector<lint::Fix> memory_fixes(const Experiment& experiment, const plan::Request& request,
+std::vector<lint::Fix> memory_fixes(const experiment::Experiment& experiment, const plan::Request& request,
                                     const hardware::Catalogue& catalogue) {
   std::vector<lint::Fix> fixes;
   try {
@@ -140,8 +140,8 @@ std::vector<Diagnostic> Diagnosis::beyond_the_document() const {
   return {found.begin() + static_cast<std::ptrdiff_t>(of_the_document), found.end()};
 }
 
-Diagnosis diagnose(const Experiment& experiment, const hardware::Catalogue& catalogue, const DiagnosticFacts& known,
-                   Fixes fixes) {
+Diagnosis diagnose(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
+                   const DiagnosticFacts& known, Fixes fixes) {
   Diagnosis out;
   bool readable = true;
   for (Problem& p : experiment.validate()) {
@@ -176,7 +176,7 @@ Diagnosis diagnose(const Experiment& experiment, const hardware::Catalogue& cata
   return out;
 }
 
-Diagnosis diagnostics(const Experiment& experiment, const hardware::Catalogue& catalogue) {
+Diagnosis diagnostics(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue) {
   // What runs here is priced by the engine's own formulas, not by the planner.
   if (!planned_elsewhere(experiment)) return diagnose(experiment, catalogue);
   try {
@@ -187,7 +187,7 @@ Diagnosis diagnostics(const Experiment& experiment, const hardware::Catalogue& c
   }
 }
 
-void apply(Experiment& experiment, const lint::Fix& fix) {
+void apply(experiment::Experiment& experiment, const lint::Fix& fix) {
   for (const lint::Edit& edit : fix.edits) {
     if (edit.value.is_null())
       experiment.erase(edit.key);
@@ -228,4 +228,4 @@ Json to_json(const std::vector<lint::UncheckedRule>& unchecked) {
   return all;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::planning

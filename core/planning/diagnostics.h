@@ -9,7 +9,7 @@
 #include "core/lint/check.h"
 #include "core/planning/plan_request.h"
 
-namespace mw::runs {
+namespace mw::planning {
 
 struct Diagnostic {
   Problem problem;            // fix: the first fix in words, with its --set
@@ -34,17 +34,18 @@ struct Diagnosis {
   std::vector<Diagnostic> beyond_the_document() const;
 };
 // Reads config.json, safetensors headers, histograms and folders that the document names, nothing else of files.
-Diagnosis diagnose(const Experiment& experiment, const hardware::Catalogue& catalogue,
+Diagnosis diagnose(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
                    const DiagnosticFacts& known = {}, Fixes fixes = Fixes::at_hand);
 // With a plan made for the purpose where the document allows one.
-Diagnosis diagnostics(const Experiment& experiment, const hardware::Catalogue& catalogue);
+Diagnosis diagnostics(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);
 
-lint::CheckInput check_facts(const Experiment& experiment, const plan::Request& request, const DiagnosticFacts& known);
+lint::CheckInput check_facts(const experiment::Experiment& experiment, const plan::Request& request,
+                             const DiagnosticFacts& known);
 
-void apply(Experiment& experiment, const lint::Fix& fix);
+void apply(experiment::Experiment& experiment, const lint::Fix& fix);
 std::string set_text(const lint::Fix& fix);  // "--set mesh.fsdp=2 --set mesh.tp=4"
 // {id, severity, message, place, fix, fixes: [{label, cost, set: ["mesh.tp=4"]}], why, evidence}
 Json to_json(const Diagnostic& diagnostic);
 Json to_json(const std::vector<lint::UncheckedRule>& unchecked);  // [{id, needs}]
 
-}  // namespace mw::runs
+}  // namespace mw::planning

@@ -8,24 +8,24 @@
 #include "core/serve/scheduling/engine_kv_layout.h"
 #include "core/train/model.h"
 
-namespace mw::runs {
+namespace mw::planning {
 
-serve::SchedulerSettings server_settings(const Experiment& e, const model::Config& config) {
-  serve::SchedulerSettings settings = scheduler_settings(e);
+serve::SchedulerSettings server_settings(const experiment::Experiment& e, const model::Config& config) {
+  serve::SchedulerSettings settings = experiment::scheduler_settings(e);
   if (!e.has("serve.max_model_len")) settings.max_model_len = std::min(settings.max_model_len, config.max_positions);
   return settings;
 }
 
-Bytes asked_kv(const Experiment& e) {
+Bytes asked_kv(const experiment::Experiment& e) {
   return Bytes(static_cast<std::int64_t>(e.number("serve.kv_gib") * 1073741824.0));
 }
 
-serve::OutOfWindowKv window_kv(const Experiment& e) {
+serve::OutOfWindowKv window_kv(const experiment::Experiment& e) {
   return e.flag("serve.sliding_window_kv") ? serve::OutOfWindowKv::freed : serve::OutOfWindowKv::kept;
 }
 
-EngineServer engine_server(const Experiment& e, const model::Config& config) {
-  train::ModelSettings settings = model_values(e);
+EngineServer engine_server(const experiment::Experiment& e, const model::Config& config) {
+  train::ModelSettings settings = experiment::model_values(e);
   settings.use = engine::Use::inference;
   const plan::InferenceModel model = inference_model(settings);
   const serve::SchedulerSettings wanted = server_settings(e, config);
@@ -43,4 +43,4 @@ EngineServer engine_server(const Experiment& e, const model::Config& config) {
   return out;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::planning

@@ -9,7 +9,7 @@
 #include "core/plan/request/lengths.h"
 #include "core/planning/data_index.h"
 
-namespace mw::runs {
+namespace mw::planning {
 namespace {
 
 // Plans are made again at every edit, and most edits leave the data as it is.
@@ -60,7 +60,7 @@ std::optional<double> count_rows(DataQuestion question, std::stop_token stop) {
 }
 
 // Empty if the dataset, tokenizer or model cannot be read; starting a run reports why.
-std::optional<double> rows_of(const Experiment& e, std::stop_token stop) try {
+std::optional<double> rows_of(const experiment::Experiment& e, std::stop_token stop) try {
   const DataQuestion question = data_question(e);
   return question.source == DataSource::none ? std::nullopt : count_rows(question, std::move(stop));
 } catch (const Error& error) {
@@ -77,7 +77,7 @@ std::int64_t not_held_out(std::int64_t rows, const data::DatasetOptions& options
 }
 
 // From data.rows and data.mean_len, or a histogram of more rows than can be counted one by one.
-std::optional<double> estimated_rows(const Experiment& e) {
+std::optional<double> estimated_rows(const experiment::Experiment& e) {
   data::DatasetOptions options;
   options.eval_fraction = e.number("data.eval_fraction");
   options.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
@@ -96,18 +96,18 @@ std::optional<double> estimated_rows(const Experiment& e) {
 
 }  // namespace
 
-std::optional<double> epoch_rows(const Experiment& e, std::stop_token stop) {
+std::optional<double> epoch_rows(const experiment::Experiment& e, std::stop_token stop) {
   if (!e.path("data.path").empty())
     if (const auto rows = rows_of(e, stop)) return rows;
   if (!e.path("data.lengths").empty()) {
-    Experiment lengths = e;
+    experiment::Experiment lengths = e;
     lengths.erase("data.path");
     if (const auto rows = rows_of(lengths, std::move(stop))) return rows;
   }
   return estimated_rows(e);
 }
 
-std::optional<long long> training_steps(const Experiment& e, std::stop_token stop) {
+std::optional<long long> training_steps(const experiment::Experiment& e, std::stop_token stop) {
   const double epochs = e.number("train.epochs");
   if (epochs <= 0) return e.integer("train.steps");
   const auto rows = epoch_rows(e, std::move(stop));
@@ -116,4 +116,4 @@ std::optional<long long> training_steps(const Experiment& e, std::stop_token sto
                          {.batch = e.integer("train.batch"), .accumulation = e.integer("train.accumulation")});
 }
 
-}  // namespace mw::runs
+}  // namespace mw::planning

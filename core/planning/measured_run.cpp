@@ -6,12 +6,12 @@
 
 #include "core/planning/plan_request.h"
 
-namespace mw::runs {
+namespace mw::planning {
 namespace {
 
-std::vector<double> rates(const Store& store, const RunId& run) {
+std::vector<double> rates(const store::Store& store, const store::RunId& run) {
   std::vector<double> out;
-  for (const StoredEvent& e : store.events(run))
+  for (const store::StoredEvent& e : store.events(run))
     if (const auto* m = std::get_if<event::Metric>(&e.event.body))
       if (m->name == "train/tokens_per_second" && m->step > 1 && std::isfinite(m->value) && m->value > 0)
         out.push_back(m->value);
@@ -26,7 +26,7 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-plan::Measurement measured_run(const Store& store, const RunId& run, const hardware::Catalogue& catalogue,
+plan::Measurement measured_run(const store::Store& store, const store::RunId& run, const hardware::Catalogue& catalogue,
                                plan::MeasurementUse purpose) {
   const auto row = store.find(run);
   if (!row)
@@ -66,4 +66,4 @@ plan::Measurement measured_run(const Store& store, const RunId& run, const hardw
   return m;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::planning

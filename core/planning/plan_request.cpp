@@ -16,18 +16,18 @@
 #include "core/planning/engine_server.h"
 #include "core/planning/epoch_rows.h"
 
-namespace mw::runs {
+namespace mw::planning {
 namespace {
 
 using plan::Work;
 
-int whole(const Experiment& e, std::string_view key) {
+int whole(const experiment::Experiment& e, std::string_view key) {
   return static_cast<int>(e.integer(key));
 }
 
 // As the document says; where it says nothing, every device along the axis that its stack uses.
-mesh::Mesh mesh_of(const Experiment& e, const hardware::Target& target, plan::Stack stack) {
-  mesh::Mesh mesh = given_mesh(e);
+mesh::Mesh mesh_of(const experiment::Experiment& e, const hardware::Target& target, plan::Stack stack) {
+  mesh::Mesh mesh = experiment::given_mesh(e);
   if (!mesh.axes.empty()) return mesh;
   const bool gathers =
       plan::stack_profile(stack, model::Family::gemma3).parameters == plan::StackProfile::Parameters::gathered;
@@ -35,10 +35,10 @@ mesh::Mesh mesh_of(const Experiment& e, const hardware::Target& target, plan::St
   return mesh;
 }
 
-void set_sharding(const Experiment& e, plan::Request& r) {
-  r.rules = sharding_rules(e, r.rules.preset);
+void set_sharding(const experiment::Experiment& e, plan::Request& r) {
+  r.rules = experiment::sharding_rules(e, r.rules.preset);
   if (r.stack == plan::Stack::engine) r.rules = mesh::engine_rules(std::move(r.rules));
-  r.places = axis_places(e);
+  r.places = experiment::axis_places(e);
 }
 
 plan::DType dtype(const std::string& name) {
@@ -48,7 +48,7 @@ plan::DType dtype(const std::string& name) {
                           : plan::DType::bf16;
 }
 
-void set_habits(const Experiment& e, plan::Request& r) {
+void set_habits(const experiment::Experiment& e, plan::Request& r) {
   if (const std::string a = e.string("train.attention"); a != "auto")
     r.profile.attention =
         a == "fused" ? plan::StackProfile::Attention::fused : plan::StackProfile::Attention::materialised;
@@ -57,7 +57,7 @@ void set_habits(const Experiment& e, plan::Request& r) {
   if (const std::string m = e.string("train.moment_dtype"); m != "auto") r.profile.moments = dtype(m);
 }
 
-void set_price(const Experiment& e, const hardware::Catalogue& catalogue, plan::Request& r) {
+void set_price(const experiment::Experiment& e, const hardware::Catalogue& catalogue, plan::Request& r) {
   const std::string region = e.string("price.region"), price_class = e.string("price.class");
   const hardware::Price* price = catalogue.price(r.target.chip.id, region, price_class);
   if (!price && (!region.empty() || !price_class.empty()))
@@ -78,7 +78,7 @@ void set_price(const Experiment& e, const hardware::Catalogue& catalogue, plan::
                .source = "given as price.usd_per_chip_hour"};
 }
 
-void set_lengths(const Experiment& e, plan::Request& r) {
+void set_lengths(const experiment::Experiment& e, plan::Request& r) {
   plan::Lengths& l = r.lengths;
   l.max_len = whole(e, "data.max_len");
   l.mean = e.number("data.mean_len");
@@ -93,7 +93,7 @@ void set_lengths(const Experiment& e, plan::Request& r) {
   if (!l.histogram.empty()) l.packed_rows = plan::pack_count(l.histogram, l.max_len);
 }
 
-void set_training(const Experiment& e, plan::Request& r) {
+void set_training(const experiment::Experiment& e, plan::Request& r) {
   plan::TrainWork& t = r.train;
   t.batch = e.integer("train.batch");
   t.accumulation = whole(e, "train.accumulation");
@@ -105,7 +105,7 @@ void set_training(const Experiment& e, plan::Request& r) {
   t.dropout = e.number("lora.dropout") > 0;
 }
 
-void set_serving(const Experiment& e, plan::Request& r) {
+void set_serving(const experiment::Experiment& e, plan::Request& r) {
   r.serve = {.max_num_seqs = whole(e, "serve.max_num_seqs"),
              .max_model_len = whole(e, "serve.max_model_len"),
              .max_num_batched_tokens = whole(e, "serve.max_num_batched_tokens"),
@@ -139,7 +139,7 @@ void set_expression(const std::string& pattern, plan::Request& r) {
   }
 }
 
-void set_targets(const Experiment& e, plan::Request& r) {
+void set_targets(const experiment::Experiment& e, plan::Request& r) {
   r.method = model::parse<model::TrainMethod>(e.string("train.method")).value_or(model::TrainMethod::lora);
   r.rank = whole(e, "lora.rank");
   r.alpha = e.number("lora.alpha");
@@ -155,30 +155,30 @@ void set_targets(const Experiment& e, plan::Request& r) {
   set_expression(e.string("lora.module_path"), r);
 }
 
-Work work_of(const Experiment& e) {
+Work work_of(const experiment::Experiment& e) {
   const std::string kind = e.string("kind");
   return kind == "serve" ? Work::serve : kind == "size" ? Work::rollout : Work::train;
 }
 
-plan::Stack stack_of(const Experiment& e, const hardware::Target& target, Work work) {
+plan::Stack stack_of(const experiment::Experiment& e, const hardware::Target& target, Work work) {
   const std::string name = e.string(work == Work::serve ? "serve.stack" : "train.stack");
   return name == "auto" ? plan::default_stack(target.chip.vendor, work) : plan::parse_stack(name);
 }
 
 }  // namespace
 
-mesh::Mesh planned_mesh(const Experiment& e, const hardware::Catalogue& catalogue) {
+mesh::Mesh planned_mesh(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
   const hardware::Target target = catalogue.target(e.string("target.id"));
   return mesh_of(e, target, stack_of(e, target, work_of(e)));
 }
 
-bool planned_elsewhere(const Experiment& e) try {
+bool planned_elsewhere(const experiment::Experiment& e) try {
   return e.string("target.id") != "cpu" || e.string("kind") == "serve";
 } catch (const Error&) {
   return false;  // no text: validate() says so
 }
 
-void retarget(Experiment& e, const std::string& id, const hardware::Catalogue& catalogue) {
+void retarget(experiment::Experiment& e, const std::string& id, const hardware::Catalogue& catalogue) {
   const hardware::Target before = catalogue.target(e.string("target.id")), after = catalogue.target(id);
   e.set("target.id", id);
   long long devices = 1;
@@ -204,11 +204,11 @@ bool served_here(const plan::Request& r) {
          r.target.chip.vendor == hardware::Vendor::cpu;
 }
 
-plan::Request plan_request(const Experiment& e, const hardware::Catalogue& catalogue) {
+plan::Request plan_request(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
   for (const Problem& p : e.validate())
     if (p.severity == Severity::error) throw Error(p);
   plan::Request r;
-  r.model = config_of(e);
+  r.model = experiment::config_of(e);
   r.target = catalogue.target(e.string("target.id"));
   r.work = work_of(e);
   plan::set_stack(r, stack_of(e, r.target, r.work));
@@ -229,7 +229,7 @@ plan::Request plan_request(const Experiment& e, const hardware::Catalogue& catal
   return r;
 }
 
-std::vector<SizeCase> size_cases(const Experiment& e) {
+std::vector<SizeCase> size_cases(const experiment::Experiment& e) {
   std::vector<SizeCase> cases;
   for (const std::string& workload : e.list("size.workloads"))
     for (const std::string& batch : e.list("size.batches")) {
@@ -245,7 +245,7 @@ std::vector<SizeCase> size_cases(const Experiment& e) {
   return cases;
 }
 
-plan::Request with_case(plan::Request r, const Experiment& e, const SizeCase& size) {
+plan::Request with_case(plan::Request r, const experiment::Experiment& e, const SizeCase& size) {
   const int prompt = whole(e, "size.prompt_len"), added = whole(e, "size.new_tokens"),
             len = whole(e, "size.forward_len");
   r.work = size.workload == "rollout" ? Work::rollout : Work::forward;
@@ -258,4 +258,4 @@ plan::Request with_case(plan::Request r, const Experiment& e, const SizeCase& si
   return r;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::planning

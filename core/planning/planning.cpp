@@ -6,10 +6,10 @@
 
 #include "core/planning/engine_server.h"
 
-namespace mw::runs {
+namespace mw::planning {
 namespace {
 
-void add_points(const Experiment& e, Planned& out) {
+void add_points(const experiment::Experiment& e, Planned& out) {
   for (const SizeCase& size : size_cases(e))
     out.points.push_back({size, plan::predict(with_case(out.request, e, size))});
   const SizePoint* shown = nullptr;
@@ -21,7 +21,7 @@ void add_points(const Experiment& e, Planned& out) {
 }
 
 // Which of the lengths that a publication leaves open its step time speaks for.
-void add_guesses(const Experiment& e, Planned& out) {
+void add_guesses(const experiment::Experiment& e, Planned& out) {
   out.measured_step = e.number("measured.seconds_per_step");
   out.measured_hours = e.number("measured.hours");
   out.measured_source = e.string("measured.source");
@@ -53,7 +53,7 @@ void add_guesses(const Experiment& e, Planned& out) {
                           .expected = number_text(out.measured_step, 3) + " s measured (" + out.measured_source + ")"});
 }
 
-void add_tco(const Experiment& e, const hardware::Catalogue& catalogue, Planned& out) {
+void add_tco(const experiment::Experiment& e, const hardware::Catalogue& catalogue, Planned& out) {
   for (const std::string& hours : e.list("serve.hours")) out.serve_hours.push_back(std::atof(hours.c_str()));
   const std::string id = e.string("serve.target");
   if (id.empty() || out.request.work != plan::Work::train) return;
@@ -127,7 +127,7 @@ Json point_json(const SizePoint& p) {
 
 }  // namespace
 
-Planned plan_experiment(const Experiment& e, const hardware::Catalogue& catalogue) {
+Planned plan_experiment(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
   Planned out;
   out.request = plan_request(e, catalogue);
   if (e.string("kind") == "size")
@@ -240,4 +240,4 @@ Json against_json(const PlanComparison& a) {
           {"break_even_hours", a.break_even_hours ? Json(*a.break_even_hours) : Json(nullptr)}};
 }
 
-}  // namespace mw::runs
+}  // namespace mw::planning

@@ -8,7 +8,7 @@
 #include "core/planning/diagnostics.h"
 #include "core/planning/plan_request.h"
 
-namespace mw::runs {
+namespace mw::planning {
 
 struct SizePoint {
   SizeCase size;
@@ -33,7 +33,7 @@ struct Planned {
   std::vector<Problem> problems;  // of the diagnosis, then what a measurement says
   Diagnosis diagnosis;
 };
-Planned plan_experiment(const Experiment& experiment, const hardware::Catalogue& catalogue);
+Planned plan_experiment(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);
 
 // Two plans of the same work: this one's advantage. Ratios above 1: the second takes or costs more.
 struct PlanComparison {
@@ -54,4 +54,4 @@ Json against_json(const PlanComparison& comparison);
 std::string planned_text(const Planned& planned);  // tables for people
 std::string against_text(const PlanComparison& comparison);
 
-}  // namespace mw::runs
+}  // namespace mw::planning

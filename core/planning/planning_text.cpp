@@ -4,7 +4,7 @@
 
 #include "core/planning/planning.h"
 
-namespace mw::runs {
+namespace mw::planning {
 namespace {
 
 template <class... Args>
@@ -112,4 +112,4 @@ std::string against_text(const PlanComparison& a) {
   return out;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::planning

@@ -12,7 +12,7 @@
 #include "core/planning/epoch_rows.h"
 #include "core/train/model.h"
 
-namespace mw::runs {
+namespace mw::planning {
 
 std::vector<mesh::AdapterShape> lora_sizes(const model::Config& config, const engine::LoraOptions& options) {
   std::vector<mesh::AdapterShape> sizes;
@@ -64,7 +64,7 @@ Prediction predict_shape(const train::Settings& s, const train::DataFacts& facts
     add(plan::predict_train_memory(facts.config, shape_of(s, facts.config, work)), facts.largest);
   } else {
     p.mesh = s.model.mesh;
-    const mesh::Placement placement = training_placement(s, facts.config);
+    const mesh::Placement placement = experiment::training_placement(s, facts.config);
     for (int d = 0; d < devices; ++d) {
       const std::int64_t index = mesh::batch_slice(p.mesh, d).index;
       const DeviceWork work{share(facts.shares, index), share(facts.evaluation, index), facts.asked};
@@ -116,11 +116,11 @@ Prediction predict_run(const train::Settings& settings, const train::DataFacts& 
   return predict_shape(settings, facts);
 }
 
-Prediction predict(const Experiment& experiment, ReadData read_data, std::stop_token stop) {
+Prediction predict(const experiment::Experiment& experiment, ReadData read_data, std::stop_token stop) {
   const bool from_folder = !experiment.path("model.path").empty();
   const model::Config config = from_folder ? formats::read_config(experiment.path("model.path"))
                                            : model::catalogue(experiment.string("model.id"));
-  train::Settings settings = plan_settings(experiment, config.family);
+  train::Settings settings = experiment::plan_settings(experiment, config.family);
   const bool read =
       read_data == ReadData::yes && from_folder && !settings.data.path.empty() && !model::planning_only(config);
   train::DataFacts facts;
@@ -230,4 +230,4 @@ Json predicted_json(const Prediction& p) {
           {"sources", p.sources}};
 }
 
-}  // namespace mw::runs
+}  // namespace mw::planning

@@ -11,7 +11,7 @@
 #include "core/plan/request/plan_result.h"
 #include "core/train/trainer.h"
 
-namespace mw::runs {
+namespace mw::planning {
 
 enum class Basis { bound, exact };  // every row as long as it may be; the real lengths of the data's rows
 
@@ -45,7 +45,7 @@ enum class ReadData { no, yes };
 // From the document: model.path or model.id; the data file is read for its real lengths where asked (and where
 // the engine reads the model's tokenizer), else every row is taken as data.max_len long. Throws Error for what makes a
 // prediction impossible.
-Prediction predict(const Experiment& experiment, ReadData read_data, std::stop_token stop = {});
+Prediction predict(const experiment::Experiment& experiment, ReadData read_data, std::stop_token stop = {});
 
 // Of weights that are only read, without adapters.
 plan::InferenceModel inference_model(const train::ModelSettings& settings);
@@ -60,4 +60,4 @@ std::vector<std::string> device_lines(const Prediction& prediction);
 // "sources"}; memory is the fullest device's, devices are only there where there are several.
 Json predicted_json(const Prediction& prediction);
 
-}  // namespace mw::runs
+}  // namespace mw::planning

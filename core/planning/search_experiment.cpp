@@ -6,7 +6,7 @@
 
 #include "core/planning/diagnostics.h"
 
-namespace mw::runs {
+namespace mw::planning {
 namespace {
 
 constexpr size_t kMostChanges = 12;
@@ -57,7 +57,8 @@ std::string padded(std::string text, size_t width) {
 
 }  // namespace
 
-std::vector<plan::Request> search_requests(const Experiment& experiment, const std::vector<std::string>& targets,
+std::vector<plan::Request> search_requests(const experiment::Experiment& experiment,
+                                           const std::vector<std::string>& targets,
                                            const hardware::Catalogue& catalogue) {
   if (!planned_elsewhere(experiment))
     throw Error({.id = "TARGET",
@@ -69,14 +70,14 @@ std::vector<plan::Request> search_requests(const Experiment& experiment, const s
   std::vector<plan::Request> out{plan_request(experiment, catalogue)};
   for (const std::string& id : targets) {
     if (catalogue.target(id).id == out.front().target.id) continue;
-    Experiment moved = experiment;
+    experiment::Experiment moved = experiment;
     retarget(moved, id, catalogue);
     out.push_back(plan_request(moved, catalogue));
   }
   return out;
 }
 
-Searched search_experiment(const Experiment& experiment, const std::vector<std::string>& targets,
+Searched search_experiment(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
                            const hardware::Catalogue& catalogue, const plan::SearchOptions& options,
                            std::stop_token stop) {
   const std::vector<plan::Request> requests = search_requests(experiment, targets, catalogue);
@@ -151,4 +152,4 @@ std::string searched_text(const Searched& s, size_t top) {
   return out;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::planning

@@ -7,10 +7,11 @@
 #include "core/plan/search/search.h"
 #include "core/planning/plan_request.h"
 
-namespace mw::runs {
+namespace mw::planning {
 
 // The document's own target first, then the others (the document retargeted). Throws Error as plan_request does.
-std::vector<plan::Request> search_requests(const Experiment& experiment, const std::vector<std::string>& targets,
+std::vector<plan::Request> search_requests(const experiment::Experiment& experiment,
+                                           const std::vector<std::string>& targets,
                                            const hardware::Catalogue& catalogue);
 
 struct Searched {
@@ -21,7 +22,7 @@ struct Searched {
   plan::SearchResult result;
   std::vector<plan::PlanChange> changes{};  // the smallest that fit, where it does not
 };
-Searched search_experiment(const Experiment& experiment, const std::vector<std::string>& targets,
+Searched search_experiment(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
                            const hardware::Catalogue& catalogue, const plan::SearchOptions& options,
                            std::stop_token stop = {});
 
@@ -32,4 +33,4 @@ std::vector<lint::Edit> edits_to(const Searched& searched, const plan::PlanChoic
 Json searched_json(const Searched& searched, size_t top);
 std::string searched_text(const Searched& searched, size_t top);
 
-}  // namespace mw::runs
+}  // namespace mw::planning

@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/event.h"
 
-namespace mw::runs {
+namespace mw::store {
 
 // How a run ended. `error` is set for a failed run: whether the input, the environment or the program was at fault.
 struct RunOutcome {
@@ -13,4 +13,4 @@ struct RunOutcome {
   std::optional<Error::Kind> error;
 };
 
-}  // namespace mw::runs
+}  // namespace mw::store

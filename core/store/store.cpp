@@ -20,7 +20,7 @@
 #include "core/store/store_sqlite.h"
 #include "core/store/store_summary.h"
 
-namespace mw::runs {
+namespace mw::store {
 namespace fs = std::filesystem;
 namespace {
 
@@ -281,10 +281,10 @@ const fs::path& Store::folder() const {
   return impl_->folder;
 }
 
-RunId Store::create(const Experiment& experiment, const std::string& name) {
+RunId Store::create(const experiment::Experiment& experiment, const std::string& name) {
   Json document = experiment.json();
   remove_url_secrets(document);
-  const Experiment frozen = Experiment::from_json(std::move(document), experiment.folder());
+  const experiment::Experiment frozen = experiment::Experiment::from_json(std::move(document), experiment.folder());
   const RunRow row = row_from(frozen);
   const std::lock_guard lock(impl_->db_mutex);
   impl_->require_in_place();
@@ -411,11 +411,12 @@ bool Store::rewind(const RunId& run, long step) {
   return last.has_value();
 }
 
-Experiment Store::experiment_of(std::int64_t number) const {
+experiment::Experiment Store::experiment_of(std::int64_t number) const {
   Statement s(impl_->db, "SELECT experiment, experiment_folder FROM runs WHERE id=?");
   s.bind(number);
   if (!s.step()) throw unknown_run(run_id(number), impl_->folder);
-  return Experiment::from_json(parse_json(s.text(0), "experiment of " + run_id(number)), std::string(s.text(1)));
+  return experiment::Experiment::from_json(parse_json(s.text(0), "experiment of " + run_id(number)),
+                                           std::string(s.text(1)));
 }
 
 std::vector<RunRow> Store::list(Trash trash) const {
@@ -430,7 +431,7 @@ std::optional<RunRow> Store::find(const RunId& run) const {
   return impl_->rows->find(run_number(run));
 }
 
-Experiment Store::experiment(const RunId& run) const {
+experiment::Experiment Store::experiment(const RunId& run) const {
   const std::lock_guard lock(impl_->db_mutex);
   return experiment_of(impl_->known(run));
 }
@@ -511,4 +512,4 @@ fs::path default_folder() {
   return {};  // never a shared folder, where other users can plant links; Store reports how to name one
 }
 
-}  // namespace mw::runs
+}  // namespace mw::store

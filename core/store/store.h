@@ -18,7 +18,7 @@
 #include "core/base/event.h"
 #include "core/experiment/experiment.h"
 
-namespace mw::runs {
+namespace mw::store {
 
 using RunId = std::string;  // "run-12"
 
@@ -73,7 +73,7 @@ class Store {
 
   // name empty: the experiment's name, else the id. Ids are never used twice, whatever processes create at once.
   // Nothing that is stored contains credentials of URLs (core/base/url_secrets.h).
-  RunId create(const Experiment& experiment, const std::string& name);
+  RunId create(const experiment::Experiment& experiment, const std::string& name);
   // Takes the run for writing; Error("RUN-LOCKED") names the process that has it.
   std::unique_ptr<RunLock> lock(const RunId& run);
   // Buffered: telemetry is committed at most 200 ms later (by a thread of the store), everything else at once. flush()
@@ -102,7 +102,7 @@ class Store {
   // Reading sees what was appended.
   std::vector<RunRow> list(Trash trash = Trash::kept) const;  // newest first
   std::optional<RunRow> find(const RunId& run) const;
-  Experiment experiment(const RunId& run) const;
+  experiment::Experiment experiment(const RunId& run) const;
   std::vector<StoredEvent> events(const RunId& run, std::int64_t after_sequence = 0) const;
   std::filesystem::path run_folder(const RunId& run) const;  // artefacts
   void rename(const RunId& run, const std::string& name);
@@ -114,7 +114,7 @@ class Store {
 
  private:
   void remove_parts_of_interrupted_runs() const;
-  Experiment experiment_of(std::int64_t number) const;
+  experiment::Experiment experiment_of(std::int64_t number) const;
   void change(const RunId& run, const char* sql, std::string_view value);
   struct Impl;
   std::unique_ptr<Impl> impl_;
@@ -123,4 +123,4 @@ class Store {
 // $MESHWRIGHT_RUNS, else $XDG_DATA_HOME/meshwright, else ~/.local/share/meshwright; empty without a home folder.
 std::filesystem::path default_folder();
 
-}  // namespace mw::runs
+}  // namespace mw::store

@@ -10,7 +10,7 @@
 #include "core/base/files.h"
 #include "core/store/store.h"
 
-namespace mw::runs {
+namespace mw::store {
 namespace fs = std::filesystem;
 namespace {
 
@@ -66,4 +66,4 @@ RunLock::~RunLock() {
   ::close(fd_);
 }
 
-}  // namespace mw::runs
+}  // namespace mw::store

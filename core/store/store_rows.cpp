@@ -3,7 +3,7 @@
 
 #include <charconv>
 
-namespace mw::runs {
+namespace mw::store {
 namespace {
 
 constexpr const char* kColumns =
@@ -77,4 +77,4 @@ void StoreRows::write(std::int64_t run, const RunRow& r) {
   update_.bind(std::string_view(r.error)).bind(run).run();
 }
 
-}  // namespace mw::runs
+}  // namespace mw::store

@@ -8,7 +8,7 @@
 #include "core/store/store.h"
 #include "core/store/store_sqlite.h"
 
-namespace mw::runs {
+namespace mw::store {
 
 RunId run_id(std::int64_t number);             // "run-12"
 std::int64_t run_number(std::string_view id);  // 0 for anything that is no run id
@@ -25,4 +25,4 @@ class StoreRows {
   Statement select_, update_;
 };
 
-}  // namespace mw::runs
+}  // namespace mw::store

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-namespace mw::runs {
+namespace mw::store {
 namespace {
 
 constexpr std::int64_t kSchemaVersion = 1;
@@ -67,4 +67,4 @@ void prepare_schema(Database& db) {
                  .fix = "update Meshwright, or choose another folder for the runs"});
 }
 
-}  // namespace mw::runs
+}  // namespace mw::store

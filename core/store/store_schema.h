@@ -3,10 +3,10 @@
 #pragma once
 #include "core/store/store_sqlite.h"
 
-namespace mw::runs {
+namespace mw::store {
 
 // Creates the tables in an empty database that can be written; refuses another program's database and a newer schema
 // (STORE-NEWER).
 void prepare_schema(Database& db);
 
-}  // namespace mw::runs
+}  // namespace mw::store

@@ -13,7 +13,7 @@
 #include "core/base/file_system.h"
 #include "core/base/files.h"
 
-namespace mw::runs {
+namespace mw::store {
 namespace {
 
 constexpr const char* kOtherFolder = "choose another folder for the runs (--runs-dir or $MESHWRIGHT_RUNS)";
@@ -307,4 +307,4 @@ void Transaction::commit() {
   open_ = false;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::store

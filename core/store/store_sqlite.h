@@ -13,7 +13,7 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-namespace mw::runs {
+namespace mw::store {
 
 // The facts that decide how a database in WAL mode can be opened.
 struct DatabaseFiles {
@@ -111,4 +111,4 @@ class Transaction {
   bool open_ = true;
 };
 
-}  // namespace mw::runs
+}  // namespace mw::store

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <ctime>
 
-namespace mw::runs {
+namespace mw::store {
 namespace {
 
 std::optional<double> finite(double v) {
@@ -55,7 +55,7 @@ std::string folder_name(const std::filesystem::path& path) {
 
 }  // namespace
 
-RunRow row_from(const Experiment& experiment) {
+RunRow row_from(const experiment::Experiment& experiment) {
   RunRow row;
   row.model = experiment.string("model.id");
   if (row.model.empty()) row.model = folder_name(experiment.string("model.path"));
@@ -104,4 +104,4 @@ std::string now_utc() {
   return {text, n};
 }
 
-}  // namespace mw::runs
+}  // namespace mw::store

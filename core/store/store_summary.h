@@ -5,10 +5,10 @@
 
 #include "core/store/store.h"
 
-namespace mw::runs {
+namespace mw::store {
 
 // The columns that the experiment decides: model, method, source, steps_total.
-RunRow row_from(const Experiment& experiment);
+RunRow row_from(const experiment::Experiment& experiment);
 // Moves the row on by one event: state, steps, losses, seconds, tokens, peak, error.
 void apply(RunRow& row, const Event& event);
 
@@ -22,4 +22,4 @@ EventColumns columns_of(const Event& event);
 
 std::string now_utc();  // "2026-01-31T12:00:00Z"
 
-}  // namespace mw::runs
+}  // namespace mw::store

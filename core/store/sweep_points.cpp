@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/store/sweep_points.h"
 
-namespace mw::runs {
+namespace mw::store {
 namespace {
 
 constexpr size_t kMostGaps = 200'000, kMostRequests = 20'000, kMostSamples = 2'000;
@@ -29,4 +29,4 @@ std::vector<formats::BenchPoint> points_of(const std::vector<event::Point>& poin
   return all;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::store

@@ -6,7 +6,7 @@
 #include "core/base/event.h"
 #include "core/formats/results/bench_result.h"
 
-namespace mw::runs {
+namespace mw::store {
 
 // Drops details that would make a record too large: first the gaps between tokens, then whole requests; the timeline is
 // thinned out to 2,000 samples.
@@ -15,4 +15,4 @@ formats::BenchPoint as_recorded(formats::BenchPoint point);
 // Throws Error for an event that is not a point of a sweep.
 std::vector<formats::BenchPoint> points_of(const std::vector<event::Point>& points);
 
-}  // namespace mw::runs
+}  // namespace mw::store

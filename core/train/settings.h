@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training run needs, as plain values. runs::train_settings() makes it from an Experiment.
+// What a training run needs, as plain values. experiment::train_settings() makes it from an Experiment.
 #pragma once
 #include <cstdint>
 #include <filesystem>

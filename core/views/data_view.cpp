@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace mw::runs {
+namespace mw::views {
 namespace {
 
 // What tokens read like; most come many times.
@@ -38,11 +38,11 @@ class Pieces {
 
 }  // namespace
 
-std::optional<DataEconomy> economy_of(const DataIndex& index, const DataQuestion& question) {
+std::optional<DataEconomy> economy_of(const planning::DataIndex& index, const planning::DataQuestion& question) {
   if (index.train.empty()) return std::nullopt;
   data::BatchOptions options = question.batches;
   DataEconomy economy;
-  economy.loss_known = question.source == DataSource::rows;
+  economy.loss_known = question.source == planning::DataSource::rows;
   options.packing = data::Packing::none;
   economy.plain = first_epoch(index.train, options);
   options.packing = data::Packing::pack;
@@ -81,8 +81,9 @@ EpochCost epoch_cost(const DataEconomy& economy, PadTo pad_to, const TokenPrice&
           cost_of(positions - static_cast<std::int64_t>(std::llround(packed)), price)};
 }
 
-DataDetail detail_of(const DataQuestion& question, const data::Tokenizer& tokenizer, const DataRow& row) {
-  if (stamp_of(question.options.path) != question.stamp)
+DataDetail detail_of(const planning::DataQuestion& question, const data::Tokenizer& tokenizer,
+                     const planning::DataRow& row) {
+  if (planning::stamp_of(question.options.path) != question.stamp)
     throw Error({.id = "DATA-CHANGED",
                  .message = "the file has changed since it was read",
                  .file = question.options.path.string(),
@@ -94,7 +95,7 @@ DataDetail detail_of(const DataQuestion& question, const data::Tokenizer& tokeni
   like.example.row = row.row;
   const data::ScannedRow scanned = scan_again(question.options, tokenizer, like);
   DataDetail detail;
-  detail.row = data_row(scanned);
+  detail.row = planning::data_row(scanned);
   detail.problem = scanned.problem;
   const data::Example& example = scanned.example;
   const size_t n = std::min(example.ids.size(), DataDetail::kMostTokens);
@@ -107,4 +108,4 @@ DataDetail detail_of(const DataQuestion& question, const data::Tokenizer& tokeni
   return detail;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::views

@@ -13,14 +13,14 @@
 #include "core/data/dataset/scan.h"
 #include "core/planning/data_index.h"
 
-namespace mw::runs {
+namespace mw::views {
 
 // The first epoch of the rows to train on, one by one and packed. Nothing where there are none.
 struct DataEconomy {
   data::EpochSize plain, packed;
   bool loss_known = true;
 };
-std::optional<DataEconomy> economy_of(const DataIndex& index, const DataQuestion& question);
+std::optional<DataEconomy> economy_of(const planning::DataIndex& index, const planning::DataQuestion& question);
 
 // How long a row is when it is computed: as the longest of its batch (this engine), or data.max_len (programs compiled
 // for one shape, as on TPUs).
@@ -56,12 +56,13 @@ struct DataToken {
   bool loss = false;
 };
 struct DataDetail {
-  DataRow row;
+  planning::DataRow row;
   std::vector<DataToken> tokens;  // at most kMostTokens, those beyond `row.used` too
   Problem problem;                // of a bad row
   static constexpr size_t kMostTokens = 200'000;
 };
 // Reads that row again. Throws Error, also where the file has changed since.
-DataDetail detail_of(const DataQuestion& question, const data::Tokenizer& tokenizer, const DataRow& row);
+DataDetail detail_of(const planning::DataQuestion& question, const data::Tokenizer& tokenizer,
+                     const planning::DataRow& row);
 
-}  // namespace mw::runs
+}  // namespace mw::views

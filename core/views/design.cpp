@@ -6,15 +6,15 @@
 #include "core/plan/time/collective_time.h"
 #include "core/plan/time/step_time.h"
 
-namespace mw::runs {
+namespace mw::views {
 
 namespace {
 
 // The engine goes by its own options: a rank for each module.
-std::vector<mesh::AdapterShape> adapters_of(const Experiment& e, const plan::Request& r,
+std::vector<mesh::AdapterShape> adapters_of(const experiment::Experiment& e, const plan::Request& r,
                                             const model::TensorInventory& inventory) {
   const bool here = r.stack == plan::Stack::engine && r.method == model::TrainMethod::lora && !r.targets.empty();
-  return here ? adapter_shapes(r.model, lora_options(e)) : plan::adapter_shapes(r, inventory);
+  return here ? experiment::adapter_shapes(r.model, experiment::lora_options(e)) : plan::adapter_shapes(r, inventory);
 }
 
 void set_collectives(Design& d, std::vector<mesh::Collective> list) {
@@ -33,10 +33,10 @@ mesh::EngineStep engine_step_of(const plan::Request& r) {
 
 }  // namespace
 
-Design design(const Experiment& experiment, const hardware::Catalogue& catalogue) {
+Design design(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue) {
   Design d;
   d.experiment = experiment;
-  d.planned = plan_experiment(experiment, catalogue);
+  d.planned = planning::plan_experiment(experiment, catalogue);
   const plan::Request& r = d.planned.request;
   const auto use = r.work == plan::Work::train ? mesh::ShardingUse::training : mesh::ShardingUse::sampling;
   const model::TensorInventory inventory(r.model);
@@ -52,18 +52,18 @@ bool is_here(const Design& design) {
 }
 
 bool is_whole(const Design& design) {
-  return !is_here(design) || planned_elsewhere(design.experiment);
+  return !is_here(design) || planning::planned_elsewhere(design.experiment);
 }
 
 bool speed_known(const Design& design) {
   return !is_here(design) || !design.request().calibrated.empty();
 }
 
-Design with_prediction(Design design, const Prediction& p) {
-  design.planned.plan.memory = device_memory(p);
+Design with_prediction(Design design, const planning::Prediction& p) {
+  design.planned.plan.memory = planning::device_memory(p);
   const plan::Request& r = design.request();
   if (r.work != plan::Work::train || p.devices.size() < 2) return design;
-  const DevicePrediction& first = p.devices.front();
+  const planning::DevicePrediction& first = p.devices.front();
   const mesh::DeviceTokens own{.tokens = first.tokens, .loss_tokens = first.loss_tokens};
   const std::vector<mesh::DeviceTokens> micro(static_cast<size_t>(std::max(1, r.train.accumulation)), own);
   const mesh::DeviceCollectives planned(r.model, r.mesh, design.placement, engine_step_of(r));
@@ -71,4 +71,4 @@ Design with_prediction(Design design, const Prediction& p) {
   return design;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::views

@@ -9,11 +9,11 @@
 #include "core/planning/planning.h"
 #include "core/planning/predict.h"
 
-namespace mw::runs {
+namespace mw::views {
 
 struct Design {
-  Experiment experiment;  // that was designed
-  Planned planned;
+  experiment::Experiment experiment;  // that was designed
+  planning::Planned planned;
   mesh::Layout layout;
   mesh::Placement placement;                  // of every layer
   std::vector<mesh::Collective> collectives;  // of one step; here: of the first device, its largest micro-batches
@@ -24,7 +24,7 @@ struct Design {
 using DesignPtr = std::shared_ptr<const Design>;
 
 // Throws Error for what makes a design impossible (unknown target, mesh unlike the chips, no model).
-Design design(const Experiment& experiment, const hardware::Catalogue& catalogue);
+Design design(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);
 
 bool is_here(const Design& design);  // on this machine: the engine runs it
 // Complete as it is: nothing follows from the engine's prediction of a run.
@@ -33,6 +33,6 @@ bool is_whole(const Design& design);
 bool speed_known(const Design& design);
 // A design for this machine with the engine's own prediction in place of the planner's: its memory is known exactly,
 // and its speed is measured rather than planned.
-Design with_prediction(Design design, const Prediction& prediction);
+Design with_prediction(Design design, const planning::Prediction& prediction);
 
-}  // namespace mw::runs
+}  // namespace mw::views

@@ -5,7 +5,7 @@
 #include "core/designer/canvas.h"
 #include "core/views/design_view.h"
 
-namespace mw::runs {
+namespace mw::views {
 namespace {
 
 // Activations of the block that the tensor computes in.
@@ -63,7 +63,8 @@ designer::MeshDesign choice_of(const Design& design) {
   return {.mesh = r.mesh, .places = r.places, .rules = r.rules};
 }
 
-Experiment with_choice(Experiment e, const designer::MeshDesign& before, const designer::MeshDesign& after) {
+experiment::Experiment with_choice(experiment::Experiment e, const designer::MeshDesign& before,
+                                   const designer::MeshDesign& after) {
   for (const mesh::MeshAxis& axis : before.mesh.axes)
     if (!after.mesh.has(axis.name)) e.erase("mesh." + axis.name);
   if (!(before.mesh == after.mesh))
@@ -82,4 +83,4 @@ Experiment with_choice(Experiment e, const designer::MeshDesign& before, const d
   return e;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::views

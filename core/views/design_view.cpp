@@ -6,7 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
-namespace mw::runs {
+namespace mw::views {
 namespace {
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
@@ -161,7 +161,7 @@ void add_run(const Design& design, std::vector<PlanLine>& lines) {
 }
 
 // Training and so many hours of serving the result; as measured where the document says what a run took.
-void add_life(const Planned& planned, std::vector<PlanLine>& lines) {
+void add_life(const planning::Planned& planned, std::vector<PlanLine>& lines) {
   for (const auto* tco : {&planned.tco, &planned.measured_tco}) {
     if (!*tco) continue;
     const bool measured = tco == &planned.measured_tco;
@@ -261,4 +261,4 @@ std::string provenance(const plan::Estimate& e) {
   return out;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::views

@@ -9,7 +9,7 @@
 #include "core/designer/actions.h"
 #include "core/views/design.h"
 
-namespace mw::runs {
+namespace mw::views {
 
 // Tensors that differ by their layer only.
 struct ShardRow {
@@ -49,7 +49,8 @@ std::vector<Traffic> traffic(const Design& design, const std::string& tensor);
 // What the canvas shows and changes of the document.
 designer::MeshDesign choice_of(const Design& design);
 // The document with that choice; keys that stay as they are stay unset.
-Experiment with_choice(Experiment experiment, const designer::MeshDesign& before, const designer::MeshDesign& after);
+experiment::Experiment with_choice(experiment::Experiment experiment, const designer::MeshDesign& before,
+                                   const designer::MeshDesign& after);
 
 // "-12 %", "x 3.1", "same"; empty where one has no number.
 std::string difference(const PlanLine& baseline, const PlanLine& other);
@@ -67,4 +68,4 @@ Heading heading(const Design& design, const Design* other);
 // What an estimate rests on, for a tooltip: range, origin, formula, inputs, source; a line each.
 std::string provenance(const plan::Estimate& estimate);
 
-}  // namespace mw::runs
+}  // namespace mw::views

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/views/device_grid.h"
 
-namespace mw::runs {
+namespace mw::views {
 namespace {
 
 // How far one step along each axis goes on the plane.
@@ -50,4 +50,4 @@ DeviceGrid device_grid(const mesh::Mesh& mesh) {
   return grid;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::views

@@ -7,7 +7,7 @@
 
 #include "core/mesh/layout/mesh.h"
 
-namespace mw::runs {
+namespace mw::views {
 
 struct GridDevice {
   int device = 0;  // row-major in the mesh
@@ -27,4 +27,4 @@ struct DeviceGrid {
 // as blocks of what is inside them.
 DeviceGrid device_grid(const mesh::Mesh& mesh);
 
-}  // namespace mw::runs
+}  // namespace mw::views

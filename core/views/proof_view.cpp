@@ -8,7 +8,7 @@
 
 #include "core/formats/results/csv.h"
 
-namespace mw::runs {
+namespace mw::views {
 namespace {
 
 // A bar ends a cell, a line break the row.
@@ -71,9 +71,9 @@ ProofTable traffic_table(const train::Proof& proof) {
   return table;
 }
 
-ProofTable memory_table(const MeshProof& proof) {
+ProofTable memory_table(const jobs::MeshProof& proof) {
   ProofTable table{"Memory", {"Device", "Category", "Predicted", "Measured", "Off by"}, {}};
-  for (const MemoryCompared& m : proof.memory) {
+  for (const jobs::MemoryCompared& m : proof.memory) {
     const double off = m.measured.value > 0 ? 100 * (m.predicted / m.measured - 1) : 100;
     table.rows.push_back({{std::to_string(m.device), std::string(to_string(m.category)), to_text(m.predicted),
                            to_text(m.measured), number_text(off, 2) + " %"},
@@ -82,7 +82,7 @@ ProofTable memory_table(const MeshProof& proof) {
   return table;
 }
 
-std::string verdict_of(const MeshProof& p) {
+std::string verdict_of(const jobs::MeshProof& p) {
   const std::string mesh = mesh::to_text(p.proof.mesh);
   if (!p.holds()) return mesh + " against one device: " + p.broken();
   return mesh + " computes what one device computes: " + std::to_string(p.proof.steps) + " steps, " +
@@ -92,17 +92,17 @@ std::string verdict_of(const MeshProof& p) {
 
 }  // namespace
 
-ProofView view_of(const MeshProof& proof) {
+ProofView view_of(const jobs::MeshProof& proof) {
   return {.holds = proof.holds(),
           .verdict = verdict_of(proof),
           .tables = {tensor_table(proof.proof), traffic_table(proof.proof), memory_table(proof)}};
 }
 
-ProofView prove_view(const Experiment& experiment, const std::function<void(const event::Progress&)>& progress,
-                     const std::stop_token& stop) {
-  ProveOptions options;
+ProofView prove_view(const experiment::Experiment& experiment,
+                     const std::function<void(const event::Progress&)>& progress, const std::stop_token& stop) {
+  jobs::ProveOptions options;
   options.progress = [&](const std::string& phase, long done, long total) { progress({phase, done, total}); };
-  return view_of(prove(experiment, options, stop));
+  return view_of(jobs::prove(experiment, options, stop));
 }
 
 int ProofTable::first_broken() const {
@@ -138,4 +138,4 @@ std::string to_markdown(const ProofView& view) {
   return out;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::views

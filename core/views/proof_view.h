@@ -7,7 +7,7 @@
 #include "core/base/event.h"
 #include "core/jobs/prove.h"
 
-namespace mw::runs {
+namespace mw::views {
 
 struct ProofRow {
   std::vector<std::string> cells;  // as many as the table has columns
@@ -28,13 +28,13 @@ struct ProofView {
 
 // "Tensors": as they were compared, the tensor's name first. "Traffic": devices and steps summed. "Memory": by device
 // and category.
-ProofView view_of(const MeshProof& proof);
+ProofView view_of(const jobs::MeshProof& proof);
 // prove(), viewed. Throws as it does.
-ProofView prove_view(const Experiment& experiment, const std::function<void(const event::Progress&)>& progress,
-                     const std::stop_token& stop);
+ProofView prove_view(const experiment::Experiment& experiment,
+                     const std::function<void(const event::Progress&)>& progress, const std::stop_token& stop);
 
 std::string to_csv(const ProofTable& table);  // RFC 4180, with a header; the last column says whether it holds
 std::string to_csv(const ProofView& view);    // all tables, each with its title as first column
 std::string to_markdown(const ProofView& view);
 
-}  // namespace mw::runs
+}  // namespace mw::views

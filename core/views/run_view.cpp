@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace mw::runs {
+namespace mw::views {
 namespace {
 
 // What the store would give back: valid UTF-8, no NaN.
@@ -292,4 +292,4 @@ bool RunView::operator==(const RunView& o) const {
          paused_since_ == o.paused_since_ && recent_ == o.recent_;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::views

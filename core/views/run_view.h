@@ -16,7 +16,7 @@
 #include "core/views/series.h"
 #include "core/views/traffic_timeline.h"
 
-namespace mw::runs {
+namespace mw::views {
 
 // One named metric over steps, raw and smoothed. A step that comes again (a resumed run) replaces what was from there.
 struct MetricSeries {
@@ -162,4 +162,4 @@ class RunView {
   std::uint64_t revision_ = 0;
 };
 
-}  // namespace mw::runs
+}  // namespace mw::views

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace mw::runs {
+namespace mw::views {
 namespace {
 constexpr size_t kFactor = 4;
 constexpr int kShift = 2;  // log2(kFactor)
@@ -171,4 +171,4 @@ void Smoothed::set_weight(double weight, const Series& raw) {
   follow(raw);
 }
 
-}  // namespace mw::runs
+}  // namespace mw::views

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace mw::runs {
+namespace mw::views {
 
 struct Point {
   double x = 0, y = 0;  // y may be NaN: a gap, break the line here
@@ -82,4 +82,4 @@ class Smoothed {
   Series out_;
 };
 
-}  // namespace mw::runs
+}  // namespace mw::views

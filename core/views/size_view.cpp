@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace mw::runs {
+namespace mw::views {
 namespace {
 
 constexpr double kMostTokens = 9e15;  // what a double counts exactly
@@ -135,4 +135,4 @@ SizeView size_view(const RunView& run) {
   return view;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::views

@@ -4,10 +4,10 @@
 #include <optional>
 #include <vector>
 
-#include "core/views/run_view.h"
 #include "core/serve/load/sizing.h"
+#include "core/views/run_view.h"
 
-namespace mw::runs {
+namespace mw::views {
 
 // Throws Error for values that are no point of a sizing.
 serve::SizePoint size_point(const Json& values);
@@ -28,4 +28,4 @@ struct SizeView {
 };
 SizeView size_view(const RunView& run);
 
-}  // namespace mw::runs
+}  // namespace mw::views

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace mw::runs {
+namespace mw::views {
 namespace {
 
 // The largest total of the step that `step` lies nearest to.
@@ -114,4 +114,4 @@ std::string to_text(const Moment& m) {
   return out;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::views

@@ -8,7 +8,7 @@
 
 #include "core/views/run_view.h"
 
-namespace mw::runs {
+namespace mw::views {
 
 // Nothing: the newest. A step: its end, memory at its largest. A time: memory at that instant, the step it lies in.
 struct Playhead {
@@ -45,4 +45,4 @@ std::optional<int> largest_device(const RunView& view);
 // "step 12: loss 2.41; largest device 3, 12.3 MiB (backward); moved 4.1 MiB in 12 ms, 3.1 ms of it waiting"
 std::string to_text(const Moment& moment);
 
-}  // namespace mw::runs
+}  // namespace mw::views

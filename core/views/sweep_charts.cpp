@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace mw::runs {
+namespace mw::views {
 namespace {
 
 enum Load { rate, burst, closed, unsaid };
@@ -225,4 +225,4 @@ RequestPhases phases_of(const formats::RequestResult& r) {
   return p;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::views

@@ -13,7 +13,7 @@
 #include "core/views/series.h"
 #include "core/views/sweep_view.h"
 
-namespace mw::runs {
+namespace mw::views {
 
 // A place for every load on one axis: log2 of its rate; beyond the last rate bursts, closed loops by their users, and
 // loads whose rate nobody says.
@@ -100,4 +100,4 @@ struct RequestPhases {
 };
 RequestPhases phases_of(const formats::RequestResult& request);
 
-}  // namespace mw::runs
+}  // namespace mw::views

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-namespace mw::runs {
+namespace mw::views {
 namespace {
 
 const Json* member(const Json& object, const char* key) {
@@ -102,4 +102,4 @@ SweepView sweep_view(const RunView& run) {
   return sweep.take();
 }
 
-}  // namespace mw::runs
+}  // namespace mw::views

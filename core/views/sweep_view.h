@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "core/formats/results/bench_result.h"
-#include "core/views/run_view.h"
 #include "core/serve/audit/audit.h"
 #include "core/serve/load/sweep.h"
+#include "core/views/run_view.h"
 
-namespace mw::runs {
+namespace mw::views {
 
 struct SweepLine {  // one input length
   int input_len = 0;
@@ -38,4 +38,4 @@ class GrowingSweep {
 };
 SweepView sweep_view(formats::BenchSet set, const serve::Slo& slo);  // of a file or a shipped set
 
-}  // namespace mw::runs
+}  // namespace mw::views

@@ -6,7 +6,7 @@
 
 #include "core/mesh/collectives/collectives.h"
 
-namespace mw::runs {
+namespace mw::views {
 namespace {
 
 // The planner's sentences, as short as a legend needs them; what others say stays as it is.
@@ -144,4 +144,4 @@ Flow sum(const TrafficPoint& point) {
   return all;
 }
 
-}  // namespace mw::runs
+}  // namespace mw::views

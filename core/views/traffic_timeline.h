@@ -10,7 +10,7 @@
 #include "core/base/event.h"
 #include "core/views/series.h"
 
-namespace mw::runs {
+namespace mw::views {
 
 // What flows are told apart by; those of all layers are one.
 struct FlowKind {
@@ -74,4 +74,4 @@ struct TrafficTimeline {
 std::vector<AxisFlow> by_axis(const TrafficTimeline& timeline, const TrafficPoint& point);
 Flow sum(const TrafficPoint& point);
 
-}  // namespace mw::runs
+}  // namespace mw::views

@@ -113,7 +113,7 @@ OnLine kill_at(size_t moment, int signal) {
 // progress and its messages).
 std::vector<std::string> stored(const Project& p) {
   std::vector<std::string> all;
-  for (const runs::StoredEvent& s : runs::Store(p.runs).events("run-1")) {
+  for (const store::StoredEvent& s : store::Store(p.runs).events("run-1")) {
     Json e = to_json(Event{0, s.event.body}, "");
     const std::string kind = e["event"], name = e.value("name", "");
     const bool of_the_training = kind == "metric" || kind == "sample" || kind == "checkpoint" || kind == "finished" ||
@@ -158,7 +158,7 @@ TEST(Run, KilledBeforeTheFirstCheckpointStoresTheEvaluationOfStepZeroOnce) {
   ASSERT_FALSE(fs::exists(checkpoint(p, "run-1", 5)));
   ASSERT_EQ(meshwright({"run", "--resume", "run-1", "--runs-dir", p.runs.string(), "--json"}).exit_code, 0);
   long evaluations = 0, starts = 0;
-  for (const runs::StoredEvent& s : runs::Store(p.runs).events("run-1")) {
+  for (const store::StoredEvent& s : store::Store(p.runs).events("run-1")) {
     const auto* m = std::get_if<event::Metric>(&s.event.body);
     evaluations += m && m->name == "eval/loss" && m->step == 0;
     starts += std::holds_alternative<event::Started>(s.event.body);

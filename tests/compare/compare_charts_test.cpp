@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace mw::runs {
+namespace mw::compare {
 namespace {
 
 formats::BenchPoint point(int input_len, double rate, double ttft_ms, double output_throughput) {
@@ -16,11 +16,11 @@ formats::BenchPoint point(int input_len, double rate, double ttft_ms, double out
 }
 
 Compared column(std::string name, std::vector<formats::BenchPoint> points, double usd_per_hour = formats::kUnknown) {
-  SweepView view;
+  views::SweepView view;
   view.set.name = name, view.set.points = std::move(points), view.set.usd_per_hour = usd_per_hour;
   for (size_t i = 0; i < view.set.points.size(); ++i) {
     auto at = std::find_if(view.lines.begin(), view.lines.end(),
-                           [&](const SweepLine& l) { return l.input_len == view.set.points[i].input_len; });
+                           [&](const views::SweepLine& l) { return l.input_len == view.set.points[i].input_len; });
     if (at == view.lines.end())
       at = view.lines.insert(at, {.input_len = view.set.points[i].input_len, .points = {}, .capacity = {}});
     at->points.push_back(i);
@@ -35,9 +35,9 @@ TEST(CompareCharts, RunsWithDifferentRatesShareOneAxisAndOnlyThoseOfTheLengthAre
                                    column("b", {point(512, 2, 30, 150), point(1024, 1, 60, 90)}),
                                    column("c", {point(1024, 1, 70, 80)})};
   EXPECT_EQ(input_lens(runs), (std::vector<int>{512, 1024}));
-  const LoadAxis axis = load_axis(runs);
+  const views::LoadAxis axis = load_axis(runs);
   EXPECT_EQ(axis.stops().size(), 3u);
-  const auto lines = lines_by_load(runs, 512, axis, SweepMetric::ttft);
+  const auto lines = lines_by_load(runs, 512, axis, views::SweepMetric::ttft);
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[1].column, 1u);
   EXPECT_DOUBLE_EQ(lines[1].samples[0].place, 1);
@@ -59,7 +59,7 @@ TEST(CompareCharts, ChartsBeginWithWhatMostRunsHaveAndAxesWithItsLoads) {
 TEST(CompareCharts, ByLengthTakesThePointAtTheLoadAndTheLowestWhereThereIsNone) {
   const std::vector<Compared> runs{
       column("a", {point(512, 1, 40, 100), point(512, 4, 80, 300), point(4096, 1, 400, 90)})};
-  const auto lines = lines_by_length(runs, "4 requests/s", SweepMetric::ttft);
+  const auto lines = lines_by_length(runs, "4 requests/s", views::SweepMetric::ttft);
   ASSERT_EQ(lines[0].samples.size(), 2u);
   EXPECT_DOUBLE_EQ(lines[0].samples[0].place, 9);
   EXPECT_DOUBLE_EQ(lines[0].samples[0].value, 0.080);
@@ -69,7 +69,7 @@ TEST(CompareCharts, ByLengthTakesThePointAtTheLoadAndTheLowestWhereThereIsNone) 
 TEST(CompareCharts, ThroughputThatFallsUnderOverloadLeadsTheCurveBack) {
   const std::vector<Compared> runs{
       column("a", {point(512, 1, 40, 100), point(512, 8, 90, 700), point(512, 16, 900, 600)})};
-  const auto curves = latency_against_throughput(runs, 512, SweepMetric::ttft);
+  const auto curves = latency_against_throughput(runs, 512, views::SweepMetric::ttft);
   ASSERT_EQ(curves.size(), 1u);
   ASSERT_EQ(curves[0].path.size(), 3u);
   EXPECT_GT(curves[0].path[1].x, curves[0].path[2].x);
@@ -85,12 +85,12 @@ TEST(CompareCharts, ADistributionRisesToOneAndLeavesFailedRequestsOut) {
   }
   p.requests.push_back(p.requests.front());
   p.requests.back().error = "500";
-  const auto path = cumulative(request_values(p, SweepMetric::ttft));
+  const auto path = cumulative(request_values(p, views::SweepMetric::ttft));
   ASSERT_EQ(path.size(), 3u);
   EXPECT_DOUBLE_EQ(path[0].y, 0.25);
   EXPECT_DOUBLE_EQ(path[1].y, 0.75);
   EXPECT_DOUBLE_EQ(path[2].y, 1);
-  for (const double v : request_values(p, SweepMetric::tpot)) EXPECT_NEAR(v, 0.1, 1e-12);
+  for (const double v : request_values(p, views::SweepMetric::tpot)) EXPECT_NEAR(v, 0.1, 1e-12);
 }
 
 TEST(CompareCharts, AHeatMapSaysValueChangeAndMarkOfEveryCell) {
@@ -98,7 +98,7 @@ TEST(CompareCharts, AHeatMapSaysValueChangeAndMarkOfEveryCell) {
                              column("b", {point(512, 1, 25, 1)})};
   runs[1].sweep->findings.push_back(
       {0, "FLOOR-PREFILL", "median_ttft_ms", 25, 80, serve::Verdict::impossible, "below the floor", ""});
-  const HeatMap map = heat_map(runs, 1, SweepMetric::ttft);
+  const HeatMap map = heat_map(runs, 1, views::SweepMetric::ttft);
   ASSERT_EQ(map.loads.size(), 2u);
   EXPECT_DOUBLE_EQ(map.at(0, 0).value, 0.025);
   EXPECT_DOUBLE_EQ(map.at(0, 0).change, -0.75);
@@ -122,4 +122,4 @@ TEST(CompareCharts, BreakEvenIsWhereTheDearerStartIsPaidBack) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::compare

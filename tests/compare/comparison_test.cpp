@@ -7,13 +7,13 @@
 #include <limits>
 #include <numeric>
 
-#include "core/formats/results/bench_import.h"
-#include "core/formats/results/csv.h"
 #include "core/compare/compared_files.h"
 #include "core/compare/comparison_steps.h"
+#include "core/formats/results/bench_import.h"
+#include "core/formats/results/csv.h"
 #include "tests/shipped.h"
 
-namespace mw::runs {
+namespace mw::compare {
 namespace {
 
 using formats::BenchPoint;
@@ -242,7 +242,7 @@ TEST(Comparison, ThePapersPlatformsAreConfoundedAndTwoCellsAreImpossible) {
 }
 
 Compared trained(const std::string& name, double loss, const std::string& mask) {
-  Compared c{.name = name, .training = RunView()};
+  Compared c{.name = name, .training = views::RunView()};
   c.experiment.set_value("data.loss", mask);
   c.experiment.set_value("price.usd_per_chip_hour", 4.2);
   c.training->feed({0, event::Started{{{"devices", 4}}}});
@@ -278,7 +278,7 @@ TEST(Comparison, TrainingRunsWithOtherLossMasksAreConfounded) {
 // What a recipe's first event says, and its curve.
 Compared recipe_run(const std::string& name, const Json& info, double factor) {
   Compared c = trained(name, 2.0, "all");
-  c.training = RunView();
+  c.training = views::RunView();
   c.provenance = formats::Provenance::imported;
   c.training->feed({0, event::Started{info}});
   for (long step = 1; step <= 10; ++step)
@@ -334,7 +334,7 @@ TEST(Comparison, VersionsOfTheSameSoftwareAreAConfounder) {
 TEST(Comparison, AnImportThatSaysLittleIsNotTakenAtOurDefaults) {
   Compared log = recipe_run("log", {{"tool", "tensorboard"}, {"source", "imported"}}, 1);
   log.says_all = false;
-  log.experiment = Experiment();
+  log.experiment = experiment::Experiment();
   log.experiment.set_value("train.batch", 8);
   Compared here = trained("here", 2.0, "completion");
   here.experiment.set_value("train.batch", 16);
@@ -360,7 +360,7 @@ TEST(ComparisonSteps, ManyAreShownEverFurtherApart) {
 
 TEST(ComparisonSteps, OnlyStepsOfBothCountAndAZeroBaselineIsNoDivisor) {
   const auto curve = [](std::vector<std::pair<long, double>> points) {
-    RunView v;
+    views::RunView v;
     for (const auto& [step, y] : points) v.feed({0, event::Metric{"train/loss", step, y}});
     return v;
   };
@@ -415,4 +415,4 @@ TEST(ComparisonText, TablesSurviveWhateverTheNamesAre) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::compare

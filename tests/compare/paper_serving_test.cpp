@@ -7,12 +7,12 @@
 #include <cmath>
 
 #include "core/base/files.h"
-#include "core/formats/results/bench_result.h"
 #include "core/compare/replay.h"
+#include "core/formats/results/bench_result.h"
 #include "core/jobs/sweep_run.h"
 #include "tests/shipped.h"
 
-namespace mw::runs {
+namespace mw::compare {
 namespace {
 
 namespace fs = std::filesystem;
@@ -21,8 +21,8 @@ using formats::BenchSet;
 
 const fs::path kResources = MW_RESOURCES;
 
-Experiment served_example(const std::string& target) {
-  return Experiment::load(kResources / "examples" / ("paper-serve-" + target + ".json"));
+experiment::Experiment served_example(const std::string& target) {
+  return experiment::Experiment::load(kResources / "examples" / ("paper-serve-" + target + ".json"));
 }
 
 BenchSet published(const std::string& target) {
@@ -38,11 +38,11 @@ BenchSet published(const std::string& target) {
 // Of one prompt length, at every rate: caches as warm as the sweep leaves them.
 std::vector<BenchPoint> simulated(const std::string& target, int input_len, int output_len,
                                   const std::vector<std::pair<std::string, std::string>>& changes = {}) {
-  const Experiment e = counterfactual(served_example(target), changes, test::catalogue());
+  const experiment::Experiment e = counterfactual(served_example(target), changes, test::catalogue());
   std::vector<BenchPoint> points;
-  Experiment one = e;
+  experiment::Experiment one = e;
   one.set_value("sweep.output_len", output_len);
-  for (const double rate : sweep_settings(one).request_rates)
+  for (const double rate : experiment::sweep_settings(one).request_rates)
     points.push_back(simulated_point(one, {rate, input_len}, test::catalogue()));
   return points;
 }
@@ -148,4 +148,4 @@ TEST(PaperServingCaches, HitsAreWhereThirtyPromptsFit) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::compare

@@ -14,10 +14,10 @@
 #include "core/jobs/sweep_run.h"
 #include "core/planning/engine_server.h"
 #include "core/serve/load/simulated_backend.h"
-#include "tests/store/store_fixture.h"
 #include "tests/shipped.h"
+#include "tests/store/store_fixture.h"
 
-namespace mw::runs {
+namespace mw::compare {
 namespace {
 
 using formats::BenchPoint;
@@ -27,8 +27,8 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Experiment server(const char* target) {
-  Experiment e;
+experiment::Experiment server(const char* target) {
+  experiment::Experiment e;
   for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{{"kind", "serve"},
                                                                                    {"model.id", "gemma3-1b"},
                                                                                    {"target.id", target},
@@ -41,13 +41,13 @@ Experiment server(const char* target) {
   return e;
 }
 
-BenchPoint played(const Experiment& e, double rate, int len = 512) {
+BenchPoint played(const experiment::Experiment& e, double rate, int len = 512) {
   return simulated_point(e, {rate, len}, catalogue());
 }
 
 // As a run of the store is read again.
-Compared run_of(const Experiment& e, std::vector<BenchPoint> points) {
-  BenchSet set = sweep_facts(e, catalogue());
+Compared run_of(const experiment::Experiment& e, std::vector<BenchPoint> points) {
+  BenchSet set = experiment::sweep_facts(e, catalogue());
   set.name = "recorded";
   set.points = std::move(points);
   Compared run = compared(std::move(set));
@@ -56,7 +56,7 @@ Compared run_of(const Experiment& e, std::vector<BenchPoint> points) {
 }
 
 TEST(Replay, OnTheSameServerGivesWhatWasRecorded) {
-  const Experiment e = server("v6e-1");
+  const experiment::Experiment e = server("v6e-1");
   const Recording recording = recording_of(run_of(e, {played(e, 4), played(e, 16)}));
   const BenchSet again = replay(recording, recording.server, catalogue());
   ASSERT_EQ(again.points.size(), 2u);
@@ -75,8 +75,8 @@ TEST(Replay, OnTheSameServerGivesWhatWasRecorded) {
   }
 }
 
-Experiment engine_here() {
-  Experiment e;
+experiment::Experiment engine_here() {
+  experiment::Experiment e;
   for (const auto& [key, value] :
        std::vector<std::pair<std::string, std::string>>{{"kind", "serve"},
                                                         {"model.id", "tiny"},
@@ -114,11 +114,11 @@ class LawfulEngine : public serve::Executor {
   std::vector<serve::TimedStep>& told_;
 };
 
-BenchPoint served_here(const Experiment& e, double rate, double slowness) {
+BenchPoint planning::served_here(const experiment::Experiment& e, double rate, double slowness) {
   const model::Config config = formats::read_config(e.path("model.path"));
   std::vector<serve::TimedStep> told;
   const auto engine = serve::make_simulated_backend(std::make_unique<LawfulEngine>(config, slowness, told),
-                                                    engine_server(e, config).settings);
+                                                    planning::engine_server(e, config).settings);
   const serve::Load load = serve::make_load(
       {.request_rate = rate, .input_len = 100, .output_len = kAnswer, .num_prompts = kAnswers, .seed = 3});
   BenchPoint point = serve::summarise(load, engine->play(load, {}, {}), {});
@@ -136,8 +136,9 @@ double tpot_of(const BenchPoint& point, double percent) {
 
 // The machine wandered between the loads and in each: they are simulated as fast as it was then.
 TEST(Replay, ASweepOfThisEngineIsSimulatedFromItsOwnSteps) {
-  const Experiment e = engine_here();
-  const std::vector<BenchPoint> points{served_here(e, 10, 1), served_here(e, 20, 1.6), served_here(e, 120, 0.8)};
+  const experiment::Experiment e = engine_here();
+  const std::vector<BenchPoint> points{planning::served_here(e, 10, 1), planning::served_here(e, 20, 1.6),
+                                       planning::served_here(e, 120, 0.8)};
   const Recording recording = recording_of(run_of(e, points));
   const BenchSet again = replay(recording, recording.server, catalogue());
   EXPECT_EQ(again.provenance, formats::Provenance::predicted);
@@ -157,12 +158,13 @@ TEST(Replay, ASweepOfThisEngineIsSimulatedFromItsOwnSteps) {
 }
 
 TEST(Replay, StepsOfAnotherEngineAreNotItsOwn) {
-  const Experiment e = engine_here();
-  const Recording recording = recording_of(run_of(e, {served_here(e, 10, 1), served_here(e, 120, 1)}));
+  const experiment::Experiment e = engine_here();
+  const Recording recording =
+      recording_of(run_of(e, {planning::served_here(e, 10, 1), planning::served_here(e, 120, 1)}));
   EXPECT_TRUE(RecordedSteps::of(recording, e));
   for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{
            {"train.dtype", "int8"}, {"target.id", "v6e-1"}, {"target.threads", "1"}, {"lora.adapter", "/elsewhere"}}) {
-    Experiment other = e;
+    experiment::Experiment other = e;
     other.set(key, value);
     EXPECT_FALSE(RecordedSteps::of(recording, other)) << key;
   }
@@ -172,7 +174,7 @@ TEST(Replay, StepsOfAnotherEngineAreNotItsOwn) {
 }
 
 TEST(Replay, AClosedLoopIsPlayedByAsManyUsers) {
-  Experiment e = server("v6e-1");
+  experiment::Experiment e = server("v6e-1");
   e.set("sweep.arrival", "closed");
   e.set("sweep.concurrency", "4");
   BenchPoint point = played(e, 1);
@@ -187,7 +189,7 @@ TEST(Replay, AClosedLoopIsPlayedByAsManyUsers) {
 }
 
 TEST(Replay, ChipMeshKvTypeAndCacheEachChangeWhatIsPredicted) {
-  Experiment e = server("v6e-1");
+  experiment::Experiment e = server("v6e-1");
   e.set("sweep.prompts", "replayed");
   e.set("serve.prefix_cache", "true");
   const Recording recording = recording_of(run_of(e, {played(e, 4, 2048), played(e, 16, 2048)}));
@@ -210,7 +212,7 @@ TEST(Replay, ChipMeshKvTypeAndCacheEachChangeWhatIsPredicted) {
 }
 
 TEST(Replay, WhatCannotBeRepeatedIsSaid) {
-  const Experiment e = server("v6e-1");
+  const experiment::Experiment e = server("v6e-1");
   BenchPoint point = played(e, 16);
   point.requests[3].error = "timed out";
   point.prefix_hits = 0.5;
@@ -233,7 +235,7 @@ TEST(Replay, AnImportedResultBringsTheServerThatItNames) {
   BenchSet set{.name = "theirs", .model = "gemma3-1b", .target = "v6e-8"};
   set.conditions = {{"kv_dtype", "fp8_e5m2 (claimed)"}, {"prefix_cache", "off"}, {"tp", "8"}, {"max_num_seqs", "many"}};
   set.points = {played(server("v6e-1"), 4)};
-  const Experiment e = recording_of(compared(set)).server;
+  const experiment::Experiment e = recording_of(compared(set)).server;
   EXPECT_EQ(e.string("target.id"), "v6e-8");
   EXPECT_EQ(e.string("serve.kv_dtype"), "fp8");
   EXPECT_FALSE(e.flag("serve.prefix_cache"));
@@ -267,11 +269,11 @@ TEST_F(ReplayFiles, OfAWorkloadOfResultsAndOfNothing) {
 }
 
 TEST_F(ReplayFiles, IsKeptAsAFinishedPredictedRunOfTheOtherServer) {
-  const Experiment e = server("v6e-1");
+  const experiment::Experiment e = server("v6e-1");
   const Recording recording = recording_of(run_of(e, {played(e, 4)}));
-  const Experiment other = counterfactual(e, {{"target.id", "v5e-1"}}, catalogue());
-  Store store(folder_ / "runs");
-  const RunId run = record_replay(store, other, replay(recording, other, catalogue()));
+  const experiment::Experiment other = counterfactual(e, {{"target.id", "v5e-1"}}, catalogue());
+  store::Store store(folder_ / "runs");
+  const store::RunId run = record_replay(store, other, replay(recording, other, catalogue()));
   const Compared read = compared(store, run);
   EXPECT_EQ(read.provenance, formats::Provenance::predicted);
   EXPECT_EQ(read.experiment.string("target.id"), "v5e-1");
@@ -281,7 +283,7 @@ TEST_F(ReplayFiles, IsKeptAsAFinishedPredictedRunOfTheOtherServer) {
 }
 
 TEST(Replay, AStopEndsItAndProgressCountsRequests) {
-  const Experiment e = server("v6e-1");
+  const experiment::Experiment e = server("v6e-1");
   const Recording recording = recording_of(run_of(e, {played(e, 4), played(e, 16)}));
   std::stop_source stop;
   long last = 0;
@@ -301,4 +303,4 @@ TEST(Replay, AStopEndsItAndProgressCountsRequests) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::compare

@@ -8,14 +8,14 @@
 
 #include "tests/shipped.h"
 
-namespace mw::runs {
+namespace mw::compare {
 namespace {
 
 using formats::BenchPoint;
 using test::catalogue;
 
-Experiment server(const char* target, int tp) {
-  Experiment e;
+experiment::Experiment server(const char* target, int tp) {
+  experiment::Experiment e;
   for (const auto& [key, value] :
        std::vector<std::pair<std::string, std::string>>{{"kind", "serve"},
                                                         {"model.id", "gemma3-1b"},
@@ -52,8 +52,8 @@ std::vector<std::string> names(const Waterfall& w) {
 }
 
 TEST(Waterfall, PartsAddUpToTheGapForEveryMetric) {
-  const Experiment a = server("v6e-1", 1);
-  Experiment b = server("1xh100", 1);
+  const experiment::Experiment a = server("v6e-1", 1);
+  experiment::Experiment b = server("1xh100", 1);
   b.set("serve.kv_dtype", "fp8");
   b.set("serve.prefix_cache", "false");
   b.set("sweep.num_prompts", "30");
@@ -67,8 +67,8 @@ TEST(Waterfall, PartsAddUpToTheGapForEveryMetric) {
 }
 
 TEST(Waterfall, OnlyWhatDiffersHasAPart) {
-  const Experiment a = server("v6e-1", 1);
-  Experiment b = a;
+  const experiment::Experiment a = server("v6e-1", 1);
+  experiment::Experiment b = a;
   b.set("serve.prefix_cache", "false");
   const Waterfall w = waterfall(a, b, {4, 2048}, WaterfallMetric::median_ttft_ms, catalogue());
   expect_whole(w);
@@ -80,7 +80,7 @@ TEST(Waterfall, OnlyWhatDiffersHasAPart) {
 }
 
 TEST(Waterfall, MeasuredEndsNameTheModelsError) {
-  const Experiment a = server("v6e-1", 1), b = server("1xh100", 1);
+  const experiment::Experiment a = server("v6e-1", 1), b = server("1xh100", 1);
   const Waterfall w = waterfall(a, b, {4, 512}, WaterfallMetric::median_tpot_ms, catalogue(), {.from = 5.0, .to = 9.0});
   expect_whole(w);
   EXPECT_EQ(w.from, 5.0);
@@ -92,7 +92,7 @@ TEST(Waterfall, MeasuredEndsNameTheModelsError) {
 TEST(Waterfall, AStopEndsItBeforeItsParts) {
   std::stop_source stop;
   stop.request_stop();
-  const Experiment a = server("v6e-1", 1), b = server("1xh100", 1);
+  const experiment::Experiment a = server("v6e-1", 1), b = server("1xh100", 1);
   try {
     waterfall(a, b, {4, 512}, WaterfallMetric::median_tpot_ms, catalogue(), {}, stop.get_token());
     FAIL() << "went on";
@@ -102,4 +102,4 @@ TEST(Waterfall, AStopEndsItBeforeItsParts) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::compare

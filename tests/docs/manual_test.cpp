@@ -26,14 +26,14 @@ std::string cell(std::string text) {
   return text;
 }
 
-std::string default_text(const runs::Parameter& p) {
+std::string default_text(const experiment::Parameter& p) {
   if (p.fallback == "" || p.fallback == Json::array() || p.fallback == Json::object()) return "";
   return "`" + (p.fallback.is_string() ? p.fallback.get<std::string>() : p.fallback.dump()) + "`";
 }
 
 std::string key_table() {
   std::string out, group;
-  for (const runs::Parameter& p : runs::parameters()) {
+  for (const experiment::Parameter& p : experiment::parameters()) {
     if (p.group != group) {
       group = p.group;
       out += "\n### " + group + "\n\n| Key | Label | Default | Accepts | Meaning |\n|---|---|---|---|---|\n";

@@ -11,7 +11,7 @@
 #include "core/experiment/parameters.h"
 #include "tests/store/store_fixture.h"
 
-namespace mw::runs {
+namespace mw::experiment {
 namespace {
 
 namespace fs = std::filesystem;
@@ -157,4 +157,4 @@ TEST(Experiment, PathsAreRelativeToTheFile) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::experiment

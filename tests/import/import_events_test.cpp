@@ -10,7 +10,7 @@
 #include "core/import/import_files.h"
 #include "tests/store/store_fixture.h"
 
-namespace mw::runs {
+namespace mw::importing {
 namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -43,18 +43,18 @@ TEST_F(EventLines, AreARunOfTheStoreThatSaysWhereItIsFrom) {
   EXPECT_EQ(imported[0].name, "A test, tunix");
   EXPECT_EQ(imported[0].tool, "tunix");
   EXPECT_EQ(imported[0].values, 2u);
-  const Store store(folder.path() / "runs");
-  const RunRow row = *store.find(imported[0].run);
+  const store::Store store(folder.path() / "runs");
+  const store::RunRow row = *store.find(imported[0].run);
   EXPECT_EQ(row.source, "imported") << "whatever the file says of itself";
   EXPECT_EQ(row.state, RunState::done);
   EXPECT_EQ(row.steps_done, 2);
   EXPECT_EQ(store.experiment(row.id).integer("lora.rank"), 4);
-  const Compared column = compared(store, row.id);
+  const compare::Compared column = compare::compared(store, row.id);
   EXPECT_EQ(column.provenance, formats::Provenance::imported);
   EXPECT_TRUE(column.says_all);
   EXPECT_EQ(column.training->metric("train/loss")->raw.back().y, 2.5);
   double last = 0;
-  for (const StoredEvent& e : store.events(row.id)) {
+  for (const store::StoredEvent& e : store.events(row.id)) {
     EXPECT_GE(e.event.time_s, last);  // as a run of ours never goes back
     last = e.event.time_s;
   }
@@ -70,12 +70,12 @@ TEST_F(EventLines, ThatBreakOffAreAFailedRun) {
 }
 
 TEST_F(EventLines, WithoutADocumentSayOnlyWhatTheySay) {
-  Store store(folder.path() / "runs");
+  store::Store store(folder.path() / "runs");
   for (const char* info :
        {R"({"name":"x"})", R"({"name":"x","experiment":{"schema":99}})", R"({"experiment":"words"})"}) {
     const std::string started = std::string(R"({"event":"started","info":)") + info + "}\n";
-    const RunId run = import_events(store, read_event_lines(write(started + kSteps + kEnd)));
-    EXPECT_FALSE(compared(store, run).says_all) << info;
+    const store::RunId run = import_events(store, read_event_lines(write(started + kSteps + kEnd)));
+    EXPECT_FALSE(compare::compared(store, run).says_all) << info;
   }
 }
 
@@ -91,4 +91,4 @@ TEST_F(EventLines, OfNothingOrOfTwoRunsAreRefusedBeforeTheStoreIsTouched) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::importing

@@ -7,7 +7,7 @@
 #include "core/compare/comparison.h"
 #include "tests/store/store_fixture.h"
 
-namespace mw::runs {
+namespace mw::importing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -18,17 +18,17 @@ fs::path fixture(const char* name) {
 
 TEST(ImportResults, SetsBecomeFinishedRunsThatReadBackWhole) {
   const test::Scratch folder;
-  Store store(folder.path());
+  store::Store store(folder.path());
   const auto ids = import_sets(store, formats::read_bench(fixture("vllm_appended.json")));
   ASSERT_EQ(ids.size(), 2u);
-  const RunRow row = *store.find(ids[0]);
+  const store::RunRow row = *store.find(ids[0]);
   EXPECT_EQ(row.state, RunState::done);
   EXPECT_EQ(row.source, "imported");
   EXPECT_EQ(row.method, "sweep");
   EXPECT_EQ(row.model, "google/gemma-3-1b-it");
   EXPECT_EQ(row.steps_done, 3);
   EXPECT_GT(row.tokens, 0);
-  const Compared run = compared(store, ids[0]);
+  const compare::Compared run = compare::compared(store, ids[0]);
   ASSERT_TRUE(run.sweep);
   EXPECT_EQ(run.provenance, formats::Provenance::imported);
   EXPECT_EQ(run.sweep->ignored, 0u);
@@ -38,16 +38,16 @@ TEST(ImportResults, SetsBecomeFinishedRunsThatReadBackWhole) {
   for (size_t i = 0; i < read.points.size(); ++i)
     EXPECT_EQ(to_json(run.sweep->set.points[i], formats::Detail::requests),
               to_json(read.points[i], formats::Detail::requests));
-  const Comparison both = compare({run, compared(store, ids[1])});
+  const compare::Comparison both = compare::compare({run, compare::compared(store, ids[1])});
   EXPECT_FALSE(both.rows.empty());
-  EXPECT_THROW(compared(store, "run-99"), Error);
+  EXPECT_THROW(compare::compared(store, "run-99"), Error);
 }
 
 TEST(ImportResults, RequestsComeWithTheirPoint) {
   const test::Scratch folder;
-  Store store(folder.path());
+  store::Store store(folder.path());
   const auto ids = import_sets(store, formats::read_bench(fixture("guidellm_failing.json")));
-  const Compared run = compared(store, ids.at(0));
+  const compare::Compared run = compare::compared(store, ids.at(0));
   EXPECT_EQ(run.sweep->set.points.at(0).requests.size(), 6u);
   EXPECT_EQ(run.sweep->set.definitions.tpot, formats::Definitions::Tpot::with_first);
 }
@@ -55,20 +55,22 @@ TEST(ImportResults, RequestsComeWithTheirPoint) {
 TEST(ImportResults, WhatWasMeasuredElsewhereIsImportedAndPredictionsStayPredictions) {
   const test::Scratch folder;
   formats::BenchSet set{.name = "a", .provenance = formats::Provenance::measured, .points = {formats::BenchPoint{}}};
-  Store store(folder.path());
-  const auto provenance = [&] { return compared(store, import_sets(store, {set}).at(0)).sweep->set.provenance; };
-  EXPECT_EQ(provenance(), formats::Provenance::imported);
+  store::Store store(folder.path());
+  const auto provenance = [&] {
+    return compare::compared(store, import_sets(store, {set}).at(0)).sweep->set.provenance;
+  };
+  EXPECT_EQ(views::provenance(), formats::Provenance::imported);
   set.provenance = formats::Provenance::predicted;
-  EXPECT_EQ(provenance(), formats::Provenance::predicted);
+  EXPECT_EQ(views::provenance(), formats::Provenance::predicted);
 }
 
 TEST(ImportResults, ABadFileLeavesTheStoreAsItWas) {
   const test::Scratch folder;
-  Store store(folder.path());
+  store::Store store(folder.path());
   write_file_atomically(folder.path() / "bad.json", "{\"output_throughput\": 1, \"completed\": -1}");
   EXPECT_THROW(import_sets(store, formats::read_bench(folder.path() / "bad.json")), Error);
   EXPECT_TRUE(store.list().empty());
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::importing

@@ -12,7 +12,7 @@
 #include "core/views/run_view.h"
 #include "tests/store/store_fixture.h"
 
-namespace mw::runs {
+namespace mw::importing {
 namespace {
 using testing::ElementsAre;
 using namespace std::string_literals;
@@ -20,15 +20,15 @@ using namespace std::string_literals;
 struct Watched : testing::Test {
   test::Scratch folder;
   std::vector<std::string> lines;
-  RunView live;
+  views::RunView live;
   Outcome run(const std::string& script, std::stop_token stop = {}) {
     return watch(
         {.command = {"sh", "-c", script}, .runs_folder = folder.path()}, [&](const Event& e) { live.feed(e); },
         [&](const std::string& line) { lines.push_back(line); }, std::move(stop));
   }
-  RunView stored() const {
-    RunView view;
-    const Store store(folder.path());
+  views::RunView stored() const {
+    views::RunView view;
+    const store::Store store(folder.path());
     for (const auto& e : store.events(store.list().at(0).id)) view.feed(e.event);
     return view;
   }
@@ -45,13 +45,13 @@ TEST_F(Watched, EventLinesBecomeTheRunAndTheRestIsItsLog) {
     echo '{"event":"finished","state":"done","steps":2,"tokens":64,"seconds":1,"peak_bytes":9}')");
   EXPECT_EQ(o.finished.state, RunState::done);
   EXPECT_EQ(o.finished.tokens, 64);
-  const RunView view = stored();
+  const views::RunView view = stored();
   EXPECT_EQ(view, live);
   ASSERT_NE(view.metric("train/loss"), nullptr);
   EXPECT_EQ(view.metric("train/loss")->raw.size(), 2u);
   EXPECT_EQ(view.steps_total(), 2);
   EXPECT_THAT(lines, testing::UnorderedElementsAre("loading", "{\"event\":\"metric\",\"name\":", "oops"));
-  EXPECT_EQ(Store(folder.path()).list().at(0).source, "imported");
+  EXPECT_EQ(store::Store(folder.path()).list().at(0).source, "imported");
 }
 
 TEST_F(Watched, TheExitCodeDecidesWhereNothingElseDoes) {
@@ -73,9 +73,9 @@ TEST_F(Watched, AStopEndsTheCommandAndItsChildren) {
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
 }
 
-std::vector<event::Log> logs_of(const Store& store) {
+std::vector<event::Log> logs_of(const store::Store& store) {
   std::vector<event::Log> logs;
-  for (const StoredEvent& e : store.events("run-1"))
+  for (const store::StoredEvent& e : store.events("run-1"))
     if (const auto* log = std::get_if<event::Log>(&e.event.body)) logs.push_back(*log);
   return logs;
 }
@@ -83,7 +83,7 @@ std::vector<event::Log> logs_of(const Store& store) {
 TEST_F(Watched, LongLinesAreShortenedInTheRecordAndThatIsSaidOnce) {
   run("head -c 50000000 /dev/zero | tr '\\0' x; echo; echo between; head -c 100000 /dev/zero | tr '\\0' y; echo; "
       "head -c 65536 /dev/zero | tr '\\0' z");
-  const auto logs = logs_of(Store(folder.path()));
+  const auto logs = logs_of(store::Store(folder.path()));
   ASSERT_EQ(logs.size(), 5u);
   EXPECT_EQ(logs[0].level, "warning");
   EXPECT_EQ(logs[0].text, "lines of more than 64 KiB are shortened in this record");
@@ -96,7 +96,7 @@ TEST_F(Watched, LongLinesAreShortenedInTheRecordAndThatIsSaidOnce) {
 TEST_F(Watched, EventsThatAreTooLongAreSaidToBeLeftOutAndLongMessagesAreShortened) {
   run(R"(printf '{"event":"metric","name":"'; head -c 17000000 /dev/zero | tr '\0' n; echo '","step":1,"value":1}'
     printf '{"event":"log","level":"info","text":"'; head -c 100000 /dev/zero | tr '\0' t; echo '"}')");
-  const auto logs = logs_of(Store(folder.path()));
+  const auto logs = logs_of(store::Store(folder.path()));
   ASSERT_EQ(logs.size(), 4u);
   EXPECT_THAT(logs[0].text, testing::HasSubstr("too long for one; events of at most 16 MiB are read"));
   EXPECT_EQ(logs[2].text.size(), 65536 + std::string("... (16934510 bytes left out)").size());
@@ -129,15 +129,15 @@ TEST_F(Watched, WhatCannotStartLeavesNoRun) {
   } catch (const Error& error) {
     EXPECT_EQ(error.problem().place, "/no/such/program");
   }
-  EXPECT_TRUE(Store(folder.path()).list().empty());
+  EXPECT_TRUE(store::Store(folder.path()).list().empty());
 }
 
 TEST(ImportLog, IsAFinishedRunOfItsOwn) {
   const test::Scratch folder;
-  Store store(folder.path());
+  store::Store store(folder.path());
   for (const char* log : {"tensorboardx", "transformers", "wandb"}) {
-    const RunId run = import_log(store, formats::read_log(std::filesystem::path(MW_FIXTURES) / "logs" / log));
-    RunView view;
+    const store::RunId run = import_log(store, formats::read_log(std::filesystem::path(MW_FIXTURES) / "logs" / log));
+    views::RunView view;
     for (const auto& e : store.events(run)) view.feed(e.event);
     EXPECT_EQ(view.state(), RunState::done);
     ASSERT_NE(view.metric("train/loss"), nullptr) << log;
@@ -148,4 +148,4 @@ TEST(ImportLog, IsAFinishedRunOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::importing

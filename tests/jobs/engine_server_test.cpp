@@ -4,24 +4,24 @@
 #include <gtest/gtest.h>
 
 #include "core/formats/huggingface/hf_weights.h"
-#include "core/planning/planning.h"
 #include "core/jobs/serving.h"
+#include "core/planning/planning.h"
 #include "tests/shipped.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 namespace {
 
-Experiment shipped_server() {
-  return Experiment::load(MW_RESOURCES "/examples/tiny-serve.json");
+experiment::Experiment shipped_server() {
+  return experiment::Experiment::load(MW_RESOURCES "/examples/tiny-serve.json");
 }
 
-TEST(EngineServer, IsPlannedToTheByte) {
+TEST(planning::EngineServer, IsPlannedToTheByte) {
   for (const char* windows : {"true", "false"}) {
-    Experiment e = shipped_server();
+    experiment::Experiment e = shipped_server();
     e.set("serve.sliding_window_kv", windows);
     const Serving real = load_serving(e);
     const Ledger held = real.model.cluster->network(0).device().arena.use().now;
-    const EngineServer planned = engine_server(e, real.model.cluster->network(0).config());
+    const planning::EngineServer planned = planning::engine_server(e, real.model.cluster->network(0).config());
     for (size_t c = 0; c < kMemoryCategories; ++c) {
       const auto category = static_cast<MemoryCategory>(c);
       EXPECT_EQ(planned.memory.at_peak[category].value, held[category].value) << to_string(category);
@@ -32,20 +32,20 @@ TEST(EngineServer, IsPlannedToTheByte) {
   }
 }
 
-TEST(EngineServer, TakesHalfOfWhatIsLeftOfASmallMachine) {
-  Experiment e = shipped_server();
-  const EngineServer roomy = engine_server(e, config_of(e));
+TEST(planning::EngineServer, TakesHalfOfWhatIsLeftOfASmallMachine) {
+  experiment::Experiment e = shipped_server();
+  const planning::EngineServer roomy = planning::engine_server(e, experiment::config_of(e));
   e.set("target.memory_gib", "0.035");
-  const EngineServer small = engine_server(e, config_of(e));
+  const planning::EngineServer small = planning::engine_server(e, experiment::config_of(e));
   EXPECT_LT(small.settings.kv.capacity, roomy.settings.kv.capacity);
   EXPECT_TRUE(small.memory.fits());
   EXPECT_EQ(small.settings.kv.capacity, load_served(e).settings.kv.capacity);
 }
 
-TEST(EngineServer, IsWhatThePlanSaysOfAServerHere) {
-  const Experiment e = shipped_server();
-  const Planned planned = plan_experiment(e, test::catalogue());
-  const EngineServer server = engine_server(e, config_of(e));
+TEST(planning::EngineServer, IsWhatThePlanSaysOfAServerHere) {
+  const experiment::Experiment e = shipped_server();
+  const planning::Planned planned = planning::plan_experiment(e, test::catalogue());
+  const planning::EngineServer server = planning::engine_server(e, experiment::config_of(e));
   EXPECT_EQ(planned.plan.memory.at_peak.total(), server.memory.at_peak.total());
   EXPECT_EQ(planned.plan.memory.at_peak[MemoryCategory::runtime].value, 0) << "there is no CUDA context";
   EXPECT_NEAR(static_cast<double>(planned.plan.serve->kv_tokens) * planned.plan.serve->kv_bytes_per_token,
@@ -53,4 +53,4 @@ TEST(EngineServer, IsWhatThePlanSaysOfAServerHere) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::jobs

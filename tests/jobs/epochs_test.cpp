@@ -8,16 +8,16 @@
 
 #include "core/base/files.h"
 #include "core/data/dataset/lengths.h"
-#include "core/views/data_view.h"
 #include "core/jobs/job.h"
+#include "core/jobs/recipe_export.h"
 #include "core/planning/planning.h"
 #include "core/planning/predict.h"
-#include "core/jobs/recipe_export.h"
-#include "tests/store/store_fixture.h"
+#include "core/views/data_view.h"
 #include "tests/shipped.h"
+#include "tests/store/store_fixture.h"
 #include "tests/train/random_model.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 namespace {
 
 namespace fs = std::filesystem;
@@ -38,7 +38,7 @@ void write_epoch_rows(const fs::path& file, int rows) {
 }
 
 // Some of its rows are too long, some held out.
-Experiment epochs_experiment(const fs::path& folder, const std::vector<std::string>& sets) {
+experiment::Experiment epochs_experiment(const fs::path& folder, const std::vector<std::string>& sets) {
   train::test::random_model("gemma3", folder);
   write_epoch_rows(folder / "rows.jsonl", kRows);
   Json e = parse_json(R"({"schema": 1, "lora": {"rank": 2}, "mesh": {"fsdp": 2, "tp": 1},
@@ -47,8 +47,8 @@ Experiment epochs_experiment(const fs::path& folder, const std::vector<std::stri
                       "epochs");
   e["model"] = {{"path", folder.string()}, {"tokenizer", MW_RESOURCES "/base-model"}, {"init", "random"}};
   e["data"]["path"] = (folder / "rows.jsonl").string();
-  Experiment experiment = Experiment::from_json(e, folder);
-  apply_sets(experiment, sets);
+  experiment::Experiment experiment = experiment::Experiment::from_json(e, folder);
+  experiment::apply_sets(experiment, sets);
   return experiment;
 }
 
@@ -69,9 +69,9 @@ EngineSteps engine_steps(const JobRequest& request, std::stop_token stop = {}, c
   return steps;
 }
 
-long long planned_steps(Experiment e, const std::string& target) {
-  retarget(e, target, test::catalogue());
-  return planned_json(plan_experiment(e, test::catalogue()))["run"]["steps"].get<long long>();
+long long planned_steps(experiment::Experiment e, const std::string& target) {
+  planning::retarget(e, target, test::catalogue());
+  return planning::planned_json(planning::plan_experiment(e, test::catalogue()))["run"]["steps"].get<long long>();
 }
 
 TEST(Epochs, PlannerEngineRecipesAndJsonAgreeOnTheSteps) {
@@ -82,13 +82,13 @@ TEST(Epochs, PlannerEngineRecipesAndJsonAgreeOnTheSteps) {
                                                {"train.epochs=0.01"},
                                                {"train.steps=500", "train.epochs=2"}}) {
     const test::Scratch folder;
-    const Experiment e = epochs_experiment(folder.path(), sets);
-    const auto steps = training_steps(e);
+    const experiment::Experiment e = epochs_experiment(folder.path(), sets);
+    const auto steps = planning::training_steps(e);
     ASSERT_TRUE(steps);
     const EngineSteps engine = engine_steps({e, folder.path() / "runs", std::nullopt});
     EXPECT_EQ(engine.started, *steps);
     EXPECT_EQ(engine.done, *steps);
-    EXPECT_EQ(predict(e, ReadData::yes).steps, *steps);
+    EXPECT_EQ(planning::predict(e, planning::ReadData::yes).steps, *steps);
     for (const char* target : {"v5p-8", "2xh100"}) EXPECT_EQ(planned_steps(e, target), *steps) << target;
     for (const recipes::Kind kind : recipes::kKinds) {
       if (!recipes::trains(kind)) continue;
@@ -103,41 +103,41 @@ TEST(Epochs, PlannerEngineRecipesAndJsonAgreeOnTheSteps) {
 TEST(Epochs, AHistogramOfTheRowsPlansTheSameSteps) {
   for (const bool packing : {false, true}) {
     const test::Scratch folder;
-    Experiment e = epochs_experiment(folder.path(), {"data.max_len=64"});
+    experiment::Experiment e = epochs_experiment(folder.path(), {"data.max_len=64"});
     e.set_value("data.packing", packing);
-    const DataQuestion question = data_question(e);
+    const planning::DataQuestion question = planning::data_question(e);
     const auto tokenizer = data::load_tokenizer(question.tokenizer);
     const fs::path lengths = folder.path() / "lengths.json";
-    data::write_lengths(lengths, index_data(question, tokenizer.get()).lengths, "test");
-    const auto counted = training_steps(e);
+    data::write_lengths(lengths, planning::index_data(question, tokenizer.get()).lengths, "test");
+    const auto counted = planning::training_steps(e);
     e.erase("data.path");
-    EXPECT_FALSE(epoch_rows(e));
+    EXPECT_FALSE(planning::epoch_rows(e));
     e.set_value("data.lengths", lengths.string());
     if (packing)  // the rows are in another order, so that a few may be packed otherwise
-      EXPECT_NEAR(static_cast<double>(*training_steps(e)), static_cast<double>(*counted), 1);
+      EXPECT_NEAR(static_cast<double>(*planning::training_steps(e)), static_cast<double>(*counted), 1);
     else
-      EXPECT_EQ(training_steps(e), counted);
-    EXPECT_EQ(planned_steps(e, "v5p-8"), *training_steps(e));
+      EXPECT_EQ(planning::training_steps(e), counted);
+    EXPECT_EQ(planned_steps(e, "v5p-8"), *planning::training_steps(e));
   }
 }
 
 TEST(Epochs, WithoutRowsOneStepIsPlannedAndTheCheckerSaysSo) {
-  Experiment e = Experiment::load(MW_RESOURCES "/examples/torchax-gemma2-2b-alpaca.json");
+  experiment::Experiment e = experiment::Experiment::load(MW_RESOURCES "/examples/torchax-gemma2-2b-alpaca.json");
   EXPECT_FALSE(e.has("train.steps"));
   EXPECT_EQ(planned_steps(e, "v6e-1"), 6500);
   const recipes::Subject s =
       recipe_subject(recipes::Kind::torchax, e, test::catalogue(), fs::path(MW_RESOURCES) / "recipes");
   EXPECT_EQ(s.values["train"]["steps"], 6500);
   e.erase("data.rows");
-  const Planned planned = plan_experiment(e, test::catalogue());
+  const planning::Planned planned = planning::plan_experiment(e, test::catalogue());
   EXPECT_EQ(planned.plan.run.steps, 1);
   EXPECT_THAT(planned.problems, Contains(Field(&Problem::id, "EPOCHS")));
 }
 
 TEST(Epochs, AResumedRunKeepsItsNumberOfStepsThoughTheDataHasGrown) {
   const test::Scratch folder;
-  const Experiment e = epochs_experiment(folder.path(), {});
-  const long expected = static_cast<long>(*training_steps(e));
+  const experiment::Experiment e = epochs_experiment(folder.path(), {});
+  const long expected = static_cast<long>(*planning::training_steps(e));
   ASSERT_GT(expected, 6);
   std::stop_source stop;
   const auto stop_at_4 = [&](const Event& event) {
@@ -148,25 +148,28 @@ TEST(Epochs, AResumedRunKeepsItsNumberOfStepsThoughTheDataHasGrown) {
   EXPECT_EQ(first.done, 4);
   EXPECT_EQ(first.started, expected);
   write_epoch_rows(folder.path() / "rows.jsonl", 3 * kRows);
-  const EngineSteps resumed = engine_steps({e, folder.path() / "runs", RunId("run-1")});
+  const EngineSteps resumed = engine_steps({e, folder.path() / "runs", store::RunId("run-1")});
   EXPECT_EQ(resumed.started, expected);
   EXPECT_EQ(resumed.done, expected);
 }
 
 TEST(Epochs, StepsGivenByThemselvesClearThem) {
-  const Experiment example = Experiment::load(MW_RESOURCES "/examples/torchax-gemma2-2b-alpaca.json");
-  Experiment e = example;
-  EXPECT_THAT(apply_sets(e, {"train.steps=7"}), ElementsAre(HasSubstr("train.epochs=1 of the experiment is cleared")));
+  const experiment::Experiment example =
+      experiment::Experiment::load(MW_RESOURCES "/examples/torchax-gemma2-2b-alpaca.json");
+  experiment::Experiment e = example;
+  EXPECT_THAT(experiment::apply_sets(e, {"train.steps=7"}),
+              ElementsAre(HasSubstr("train.epochs=1 of the experiment is cleared")));
   EXPECT_FALSE(e.has("train.epochs"));
-  EXPECT_EQ(training_steps(e), 7);
+  EXPECT_EQ(planning::training_steps(e), 7);
   e = example;
-  EXPECT_THAT(apply_sets(e, {"train.steps=7", "train.epochs=2"}), ElementsAre(HasSubstr("train.steps is not read")));
-  EXPECT_EQ(training_steps(e), 13000);
+  EXPECT_THAT(experiment::apply_sets(e, {"train.steps=7", "train.epochs=2"}),
+              ElementsAre(HasSubstr("train.steps is not read")));
+  EXPECT_EQ(planning::training_steps(e), 13000);
   EXPECT_THAT(e.validate(), Contains(Field(&Problem::id, "EPOCHS")));
   e = example;
-  EXPECT_TRUE(apply_sets(e, {"train.epochs=2"}).empty());
+  EXPECT_TRUE(experiment::apply_sets(e, {"train.epochs=2"}).empty());
   EXPECT_TRUE(e.validate().empty());
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::jobs

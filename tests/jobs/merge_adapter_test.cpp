@@ -6,7 +6,7 @@
 #include "core/base/files.h"
 #include "tests/formats/test_files.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 namespace {
 
 namespace fs = std::filesystem;
@@ -47,4 +47,4 @@ TEST(MergeAdapter, StoppedWhileItIsCheckedItSaysSo) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::jobs

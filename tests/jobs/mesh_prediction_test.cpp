@@ -5,27 +5,27 @@
 #include <filesystem>
 
 #include "core/mesh/collectives/engine_step.h"
-#include "core/views/design_view.h"
 #include "core/planning/predict.h"
+#include "core/views/design_view.h"
 #include "tests/shipped.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 namespace {
 
 using testing::HasSubstr;
 
-Experiment example(const std::vector<std::string>& sets) {
-  Experiment e = Experiment::load(MW_RESOURCES "/examples/tiny-lora.json");
-  apply_sets(e, sets);
+experiment::Experiment example(const std::vector<std::string>& sets) {
+  experiment::Experiment e = experiment::Experiment::load(MW_RESOURCES "/examples/tiny-lora.json");
+  experiment::apply_sets(e, sets);
   return e;
 }
 
-Prediction quick(const std::vector<std::string>& sets) {
-  return predict(example(sets), ReadData::no);
+planning::Prediction quick(const std::vector<std::string>& sets) {
+  return planning::predict(example(sets), planning::ReadData::no);
 }
 
 TEST(MeshPrediction, EveryDeviceHasALedgerOfItsOwn) {
-  const Prediction one = quick({}), four = quick({"mesh.fsdp=2", "mesh.tp=2"});
+  const planning::Prediction one = quick({}), four = quick({"mesh.fsdp=2", "mesh.tp=2"});
   ASSERT_EQ(one.devices.size(), 1u);
   ASSERT_EQ(four.devices.size(), 4u);
   EXPECT_EQ(one.at_peak, one.devices[0].at_peak);
@@ -41,13 +41,14 @@ TEST(MeshPrediction, EveryDeviceHasALedgerOfItsOwn) {
   EXPECT_LT(share, 0.35);
   EXPECT_GT(four.at_peak[MemoryCategory::collectives], Bytes(0));
   EXPECT_EQ(one.at_peak[MemoryCategory::collectives], Bytes(0));
-  EXPECT_EQ(device_lines(one).size(), 0u);
-  ASSERT_EQ(device_lines(four).size(), 4u);
-  EXPECT_THAT(device_lines(four)[2], HasSubstr("device 2 (fsdp 1, tp 0): "));
+  EXPECT_EQ(planning::device_lines(one).size(), 0u);
+  ASSERT_EQ(planning::device_lines(four).size(), 4u);
+  EXPECT_THAT(planning::device_lines(four)[2], HasSubstr("device 2 (fsdp 1, tp 0): "));
 }
 
 TEST(MeshPrediction, OldKeysStayAndDevicesComeBeside) {
-  const Json one = predicted_json(quick({}))["memory"], four = predicted_json(quick({"mesh.fsdp=4"}))["memory"];
+  const Json one = planning::predicted_json(quick({}))["memory"],
+             four = planning::predicted_json(quick({"mesh.fsdp=4"}))["memory"];
   EXPECT_FALSE(one.contains("devices"));
   ASSERT_EQ(four["devices"].size(), 4u);
   std::int64_t most = 0;
@@ -56,7 +57,7 @@ TEST(MeshPrediction, OldKeysStayAndDevicesComeBeside) {
 }
 
 TEST(MeshPrediction, DevicesWithoutRowsHoldLess) {
-  const Prediction p = quick({"mesh.fsdp=4", "train.batch=5"});  // two, two, one, none
+  const planning::Prediction p = quick({"mesh.fsdp=4", "train.batch=5"});  // two, two, one, none
   const auto activations = [&](size_t d) { return p.devices[d].at_peak[MemoryCategory::activations]; };
   EXPECT_EQ(activations(0), activations(1));
   EXPECT_LT(activations(2), activations(1));
@@ -67,7 +68,7 @@ TEST(MeshPrediction, DevicesWithoutRowsHoldLess) {
 
 TEST(MeshPrediction, ItFitsWhereEachDeviceFits) {
   EXPECT_FALSE(quick({"target.memory_gib=0.25"}).fits());
-  const Prediction p = quick({"target.memory_gib=0.25", "mesh.fsdp=4", "mesh.tp=4"});
+  const planning::Prediction p = quick({"target.memory_gib=0.25", "mesh.fsdp=4", "mesh.tp=4"});
   EXPECT_TRUE(p.fits());
   EXPECT_EQ(p.capacity, Bytes(268435456));
   EXPECT_EQ(quick({"mesh.fsdp=4"}).capacity.value, quick({}).capacity.value / 4);  // of the machine's memory
@@ -89,10 +90,10 @@ TEST(MeshPrediction, AMeshThatIsNotPossibleIsOneError) {
 }
 
 TEST(MeshPrediction, TheDesignShowsWhatTheEngineMoves) {
-  const Experiment e = example({"mesh.fsdp=2", "mesh.tp=2", "train.batch=8"});
-  const Prediction p = predict(e, ReadData::yes);
-  const Design d = with_prediction(design(e, test::catalogue()), p);
-  EXPECT_TRUE(is_here(d));
+  const experiment::Experiment e = example({"mesh.fsdp=2", "mesh.tp=2", "train.batch=8"});
+  const planning::Prediction p = planning::predict(e, planning::ReadData::yes);
+  const views::Design d = views::with_prediction(views::design(e, test::catalogue()), p);
+  EXPECT_TRUE(views::is_here(d));
   ASSERT_FALSE(d.collectives.empty());
   EXPECT_EQ(d.collectives.size(), d.seconds.size());
   for (const mesh::Collective& c : d.collectives)
@@ -101,10 +102,10 @@ TEST(MeshPrediction, TheDesignShowsWhatTheEngineMoves) {
       EXPECT_EQ(c.full, Bytes(p.devices[0].tokens * 192 * 4));
     }
   EXPECT_EQ(d.plan().memory.at_peak, p.at_peak);
-  EXPECT_FALSE(traffic(d, "layers.1.down_proj").empty());
+  EXPECT_FALSE(views::traffic(d, "layers.1.down_proj").empty());
   // The specs that the engine stores by: an A for each of K and V.
   EXPECT_EQ(d.placement.adapters.size(), 6u * 7 * 2);
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::jobs

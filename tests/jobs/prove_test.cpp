@@ -7,13 +7,13 @@
 
 #include <future>
 
-namespace mw::runs {
+namespace mw::jobs {
 namespace {
 
 using testing::HasSubstr;
 
-Experiment tiny_mesh() {
-  Experiment e = Experiment::load(std::string(MW_RESOURCES) + "/examples/tiny-mesh.json");
+experiment::Experiment tiny_mesh() {
+  experiment::Experiment e = experiment::Experiment::load(std::string(MW_RESOURCES) + "/examples/tiny-mesh.json");
   e.set("train.batch", "4");
   e.set("data.max_len", "64");
   return e;
@@ -89,4 +89,4 @@ TEST(MeshProof, NamesWhatBreaksFirst) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::jobs

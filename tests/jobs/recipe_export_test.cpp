@@ -11,15 +11,15 @@
 #include <cstdio>
 
 #include "core/base/files.h"
+#include "core/experiment/settings.h"
 #include "core/formats/safetensors/safetensors.h"
 #include "core/lint/check.h"
-#include "core/recipes/quote.h"
 #include "core/planning/diagnostics.h"
-#include "core/experiment/settings.h"
-#include "tests/store/store_fixture.h"
+#include "core/recipes/quote.h"
 #include "tests/shipped.h"
+#include "tests/store/store_fixture.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 namespace {
 
 namespace fs = std::filesystem;
@@ -33,13 +33,13 @@ using Sets = std::vector<std::string>;
 
 const fs::path kTemplates = fs::path(MW_RESOURCES) / "recipes";
 
-Experiment shipped(const std::string& name, const Sets& sets = {}) {
-  Experiment e = Experiment::load(fs::path(MW_RESOURCES) / "examples" / name);
-  apply_sets(e, sets);
+experiment::Experiment shipped(const std::string& name, const Sets& sets = {}) {
+  experiment::Experiment e = experiment::Experiment::load(fs::path(MW_RESOURCES) / "examples" / name);
+  experiment::apply_sets(e, sets);
   return e;
 }
 
-recipes::Subject subject(Kind kind, const Experiment& e) {
+recipes::Subject subject(Kind kind, const experiment::Experiment& e) {
   return recipe_subject(kind, e, test::catalogue(), kTemplates);
 }
 
@@ -70,7 +70,7 @@ TEST(RecipeQuote, EveryTextIsOneWordOfTheShell) {
 TEST(Recipe, WordsOfTheUserAreDataInEveryFile) {
   const std::string name = "it's \"my\" $(touch pwned) `x` | <b>\n# title";
   for (const Kind kind : recipes::kKinds) {
-    Experiment e = shipped(recipes::trains(kind) ? "tiny-lora.json" : "tiny-serve.json", {"train.steps=1"});
+    experiment::Experiment e = shipped(recipes::trains(kind) ? "tiny-lora.json" : "tiny-serve.json", {"train.steps=1"});
     e.set_value("name", name);
     const auto files = recipes::recipe(subject(kind, e), kTemplates);
     EXPECT_EQ(parse_json(content(files, "settings.json"), "settings")["name"], name);
@@ -81,7 +81,7 @@ TEST(Recipe, WordsOfTheUserAreDataInEveryFile) {
       EXPECT_THAT(f.content, Not(HasSubstr("pwned"))) << f.path;
     }
   }
-  Experiment e = shipped("tiny-serve.json");
+  experiment::Experiment e = shipped("tiny-serve.json");
   const auto files = [&] {
     recipes::Subject s = subject(Kind::vllm_gpu, e);
     s.model_path = "/a b/it's $(touch pwned)";
@@ -94,12 +94,13 @@ TEST(Recipe, WordsOfTheUserAreDataInEveryFile) {
 // The engine's own batches, from the file that the scripts read.
 TEST(Recipe, RowsAreTheBatchesOfTheEngine) {
   for (const char* packing : {"false", "true"}) {
-    const Experiment e = shipped("tiny-lora.json", {"train.steps=40", "train.accumulation=2", "train.batch=8",
-                                                    std::string("data.packing=") + packing, "data.max_len=96"});
+    const experiment::Experiment e =
+        shipped("tiny-lora.json", {"train.steps=40", "train.accumulation=2", "train.batch=8",
+                                   std::string("data.packing=") + packing, "data.max_len=96"});
     const recipes::Subject s = subject(Kind::tunix, e);
     ASSERT_TRUE(s.rows);
     const auto tokenizer = data::load_tokenizer(e.path("model.path"));
-    const train::Settings settings = train_settings(e);
+    const train::Settings settings = experiment::train_settings(e);
     const data::Dataset dataset = data::load_dataset(settings.data, *tokenizer);
     data::BatchStream stream(dataset.train, train::batch_options(settings), tokenizer->pad());
     ASSERT_EQ(s.rows->rows.size(), 40u * 2 * 8);
@@ -151,7 +152,7 @@ TEST(Recipe, TheFolderIsWrittenOnceAndNothingOfOthersIsTouched) {
 // Every size of the catalogue can be said to Tunix, field by field, and every tensor has its parameter.
 TEST(Recipe, EveryGemmaOfTheCatalogueHasATunixRecipe) {
   for (const std::string& id : model::catalogue_ids()) {
-    Experiment e = shipped("paper-train-v5p-8.json");
+    experiment::Experiment e = shipped("paper-train-v5p-8.json");
     e.set_value("model.id", id);
     // Tunix has no Gemma 2 27B, and its code no place for that model's attention scale.
     if (model::planning_only(model::catalogue(id)) || id == "gemma2-27b") {
@@ -174,9 +175,9 @@ TEST(Recipe, EveryGemmaOfTheCatalogueHasATunixRecipe) {
   EXPECT_EQ(paper["model"]["hub"], "google/gemma-4-31B-it");
 }
 
-std::vector<std::string> ids_of(const Experiment& e) {
+std::vector<std::string> ids_of(const experiment::Experiment& e) {
   std::vector<std::string> ids;
-  for (const Diagnostic& d : diagnose(e, test::catalogue()).found) ids.push_back(d.problem.id);
+  for (const planning::Diagnostic& d : planning::diagnose(e, test::catalogue()).found) ids.push_back(d.problem.id);
   return ids;
 }
 
@@ -188,13 +189,13 @@ struct Trap {
 class Traps : public testing::TestWithParam<Trap> {};
 
 TEST_P(Traps, TheExperimentTripsItItsRecipeDoesNot) {
-  const Experiment e = shipped("paper-train-v5p-8.json", GetParam().sets);
+  const experiment::Experiment e = shipped("paper-train-v5p-8.json", GetParam().sets);
   EXPECT_THAT(ids_of(e), Contains(GetParam().rule));
-  const Experiment made = as_recipe(GetParam().kind, e, kTemplates);
+  const experiment::Experiment made = as_recipe(GetParam().kind, e, kTemplates);
   EXPECT_THAT(ids_of(made), Not(Contains(GetParam().rule)));
   for (const std::string& remark : subject(GetParam().kind, e).remarks)
     EXPECT_THAT(remark, Not(HasSubstr(GetParam().rule)));
-  for (const auto& unchecked : diagnose(made, test::catalogue()).unchecked)
+  for (const auto& unchecked : planning::diagnose(made, test::catalogue()).unchecked)
     EXPECT_NE(unchecked.id, "VER-1") << "versions are pinned";
 }
 
@@ -223,7 +224,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // LOAD-1: names that Tunix's loader does not find are found by the recipe's own map.
 TEST(Recipe, FilesThatTunixDoesNotFindAreLoadedByName) {
-  Experiment e = shipped("tiny-lora.json");
+  experiment::Experiment e = shipped("tiny-lora.json");
   e.set_value("model.path", (fs::path(MW_FIXTURES) / "gemma4_tiny").string());
   e.erase("data.path");
   e.set_value("train.stack", "tunix");
@@ -241,11 +242,11 @@ TEST(Recipe, ServersGetMergedWeights) {
   const std::array<std::pair<Kind, const char*>, 2> servers{
       {{Kind::vllm_gpu, "paper-serve-2xh100.json"}, {Kind::vllm_tpu, "paper-serve-v6e-8.json"}}};
   for (const auto& [kind, example] : servers) {
-    const Experiment e =
+    const experiment::Experiment e =
         shipped(example, {"export.serve_as=adapter", "lora.targets=q_proj,k_proj", "lora.adapter=" + adapter});
     EXPECT_THAT(ids_of(e), Contains("PEFT-2")) << example;
     EXPECT_THAT(ids_of(e), Contains("PEFT-3")) << example;
-    const Experiment made = as_recipe(kind, e, kTemplates);
+    const experiment::Experiment made = as_recipe(kind, e, kTemplates);
     EXPECT_EQ(made.string("export.serve_as"), "merged");
     EXPECT_THAT(ids_of(made), Not(Contains(AnyOf("PEFT-2", "PEFT-3"))));
     for (const std::string& remark : subject(kind, e).remarks) EXPECT_THAT(remark, Not(HasSubstr("PEFT-")));
@@ -254,7 +255,7 @@ TEST(Recipe, ServersGetMergedWeights) {
 
 // An expression for Qwix's names is nothing to PEFT: the targets count there.
 TEST(Recipe, AnExpressionOfTheOtherLibraryIsMadeAnew) {
-  const Experiment e =
+  const experiment::Experiment e =
       shipped("tiny-lora.json", {"lora.module_path=.*q_einsum|.*kv_einsum", "lora.targets=q_proj,k_proj"});
   const auto lora = [&](Kind kind) {
     return parse_json(content(recipes::recipe(subject(kind, e), kTemplates), "settings.json"), "")["lora"];
@@ -275,4 +276,4 @@ TEST(Recipe, WhatCannotBeSaidIsRefused) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::jobs

@@ -14,7 +14,7 @@
 #include "core/jobs/recipe_export.h"
 #include "tests/shipped.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 namespace {
 
 namespace fs = std::filesystem;
@@ -106,7 +106,7 @@ struct Exported {
   std::map<std::string, std::string> unread;
 };
 Exported exported(recipes::Kind kind) {
-  const Experiment e = Experiment::load(fs::path(MW_RESOURCES) / "examples" / "tiny-lora.json");
+  const experiment::Experiment e = experiment::Experiment::load(fs::path(MW_RESOURCES) / "examples" / "tiny-lora.json");
   const fs::path templates = fs::path(MW_RESOURCES) / "recipes";
   Exported out;
   for (const recipes::File& file : recipes::recipe(recipe_subject(kind, e, test::catalogue(), templates), templates)) {
@@ -159,4 +159,4 @@ INSTANTIATE_TEST_SUITE_P(Kinds, RecipeSettings,
                          });
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::jobs

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A record that breaks off anywhere and is continued is that of a run that never broke off, times and speeds aside.
 #include <gmock/gmock.h>
-#include <sqlite3.h>
+#include <store::sqlite3.h>
 
 #include "core/hardware/catalogue.h"
 #include "core/jobs/job.h"
 #include "tests/store/store_fixture.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 namespace {
 
 // Everything but times, speeds and what each process says of itself.
 std::vector<std::string> results_of(const std::filesystem::path& folder) {
   std::vector<std::string> all;
-  for (const StoredEvent& s : Store(folder).events("run-1")) {
+  for (const store::StoredEvent& s : store::Store(folder).events("run-1")) {
     Json e = to_json(Event{0, s.event.body}, "");
     const std::string kind = e["event"];
     if (kind == "finished") e.erase("seconds"), e.erase("summary");
@@ -28,37 +28,37 @@ std::vector<std::string> results_of(const std::filesystem::path& folder) {
 
 std::int64_t sequence_of_last(const std::filesystem::path& folder, const std::function<bool(const Event&)>& is) {
   std::int64_t found = 0;
-  for (const StoredEvent& s : Store(folder).events("run-1"))
+  for (const store::StoredEvent& s : store::Store(folder).events("run-1"))
     if (is(s.event)) found = s.sequence;
   return found;
 }
 
 // As a process leaves it that is killed before it stores the event of that number.
 void break_off(const std::filesystem::path& folder, std::int64_t sequence) {
-  sqlite3* db = nullptr;
+  store::sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open((folder / "runs.sqlite").c_str(), &db), SQLITE_OK);
   const std::string statement = "DELETE FROM events WHERE sequence >= " + std::to_string(sequence);
   ASSERT_EQ(sqlite3_exec(db, statement.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
   sqlite3_close(db);
 }
 
-JobRequest request_of(const Experiment& e, const std::filesystem::path& folder, bool resumed) {
+JobRequest request_of(const experiment::Experiment& e, const std::filesystem::path& folder, bool resumed) {
   return {.experiment = e,
           .runs_folder = folder,
-          .resume = resumed ? std::optional<RunId>("run-1") : std::nullopt,
+          .resume = resumed ? std::optional<store::RunId>("run-1") : std::nullopt,
           .catalogue = [] { return hardware::Catalogue::load(MW_RESOURCES "/hardware"); }};
 }
 
-void expect_done(const Experiment& e, const std::filesystem::path& folder, bool resumed) {
+void expect_done(const experiment::Experiment& e, const std::filesystem::path& folder, bool resumed) {
   const Outcome o = run_blocking(request_of(e, folder, resumed), [](const Event&) {}, {});
   ASSERT_EQ(o.finished.state, RunState::done) << o.finished.error;
 }
 
 TEST(Resume, ACheckpointThatWasWrittenAndNotRecordedIsRecorded) {
   const test::Scratch folder;
-  Experiment e = Experiment::load(MW_RESOURCES "/examples/tiny-lora.json");
-  apply_sets(e, {"train.steps=4", "train.answers=0", "train.eval_every=2", "train.eval_rows=8", "train.sample_every=0",
-                 "train.checkpoint_every=2", "target.threads=2"});
+  experiment::Experiment e = experiment::Experiment::load(MW_RESOURCES "/examples/tiny-lora.json");
+  experiment::apply_sets(e, {"train.steps=4", "train.answers=0", "train.eval_every=2", "train.eval_rows=8",
+                             "train.sample_every=0", "train.checkpoint_every=2", "target.threads=2"});
   expect_done(e, folder.path(), false);
   const auto whole = results_of(folder.path());
   for (const long step : {4L, 2L}) {
@@ -74,8 +74,8 @@ TEST(Resume, ACheckpointThatWasWrittenAndNotRecordedIsRecorded) {
 
 TEST(Resume, ASweepCountsTheTokensOfAllItsPoints) {
   const test::Scratch folder;
-  Experiment e = Experiment::load(MW_RESOURCES "/examples/paper-serve-v6e-8.json");
-  apply_sets(e, {"sweep.input_lens=[512]", "sweep.request_rates=[1,2,4]", "sweep.prompts=salted"});
+  experiment::Experiment e = experiment::Experiment::load(MW_RESOURCES "/examples/paper-serve-v6e-8.json");
+  experiment::apply_sets(e, {"sweep.input_lens=[512]", "sweep.request_rates=[1,2,4]", "sweep.prompts=salted"});
   expect_done(e, folder.path(), false);
   const auto whole = results_of(folder.path());
   for (const long points : {0L, 1L, 2L, 3L}) {
@@ -90,4 +90,4 @@ TEST(Resume, ASweepCountsTheTokensOfAllItsPoints) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::jobs

@@ -16,7 +16,7 @@
 #include "tests/store/store_fixture.h"
 #include "tests/train/random_model.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 namespace {
 
 namespace fs = std::filesystem;
@@ -39,7 +39,7 @@ std::int64_t anonymous_bytes() {
   return -1;
 }
 
-Experiment experiment_in(const fs::path& folder) {
+experiment::Experiment experiment_in(const fs::path& folder) {
   train::test::random_model("gemma3", folder);
   std::string rows;
   for (int i = 0; i < 24; ++i)
@@ -51,15 +51,15 @@ Experiment experiment_in(const fs::path& folder) {
                       "cancel");
   e["model"] = {{"path", folder.string()}, {"tokenizer", MW_RESOURCES "/base-model"}, {"init", "random"}};
   e["data"]["path"] = (folder / "rows.jsonl").string();
-  return Experiment::from_json(e, folder);
+  return experiment::Experiment::from_json(e, folder);
 }
 
 TEST(MeshRuns, StartsAndCancelsLeaveNothingBehind) {
   const int kRuns = test::kInstrumented ? 60 : std::getenv("MESHWRIGHT_LONG_TESTS") ? 1000 : 200, kWarm = kRuns / 5;
   const test::Scratch folder;
-  const Experiment experiment = experiment_in(folder.path());
+  const experiment::Experiment experiment = experiment_in(folder.path());
   const fs::path runs = folder.path() / "runs";
-  { Store store(runs); }
+  { store::Store store(runs); }
   Rng rng{1};
   long stepped = 0, early = 0, files = 0, threads_before = threads();
   std::int64_t bytes = 0;
@@ -93,14 +93,14 @@ TEST(MeshRuns, StartsAndCancelsLeaveNothingBehind) {
   // A run's devices hold some 3 MiB: a few hundred forgotten ones would be far more than what heaps keep for later.
   const std::int64_t grown = anonymous_bytes() - bytes;
   EXPECT_TRUE(test::kInstrumented || grown < std::int64_t{24} << 20) << grown;
-  Store store(runs);
+  store::Store store(runs);
   const auto all = store.list();
   EXPECT_EQ(all.size(), static_cast<size_t>(kRuns));
-  for (const RunRow& row : all) {
+  for (const store::RunRow& row : all) {
     EXPECT_EQ(row.state, RunState::cancelled);
     EXPECT_NO_THROW(store.lock(row.id)) << "somebody still has " << row.id;
   }
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::jobs

@@ -9,7 +9,7 @@
 #include "core/views/run_view.h"
 #include "tests/store/store_fixture.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 namespace {
 
 struct Case {
@@ -35,14 +35,14 @@ std::vector<Case> cases() {
   };
 }
 
-RunView view_of(const Case& c, const std::filesystem::path& folder) {
-  Experiment e = Experiment::load(MW_RESOURCES "/examples/tiny-lora.json");
+views::RunView views::view_of(const Case& c, const std::filesystem::path& folder) {
+  experiment::Experiment e = experiment::Experiment::load(MW_RESOURCES "/examples/tiny-lora.json");
   std::vector<std::string> sets{"train.steps=4",           "train.answers=2",      "train.eval_rows=24",
                                 "train.eval_every=2",      "train.sample_every=2", "target.threads=2",
                                 "train.checkpoint_every=0"};
   sets.insert(sets.end(), c.sets.begin(), c.sets.end());
-  apply_sets(e, sets);
-  RunView view;
+  experiment::apply_sets(e, sets);
+  views::RunView view;
   run_blocking({e, folder, std::nullopt}, [&](const Event& event) { view.feed(event); }, {});
   return view;
 }
@@ -51,7 +51,7 @@ TEST(RunMemory, ThePredictedPeakCoversTrainingEvaluationAndSampling) {
   for (const Case& c : cases()) {
     SCOPED_TRACE(c.name);
     const test::Scratch folder;
-    const RunView view = view_of(c, folder.path());
+    const views::RunView view = views::view_of(c, folder.path());
     ASSERT_EQ(view.state(), RunState::done) << view.error();
     for (const auto& [device, memory] : view.memory()) {
       const double said = static_cast<double>(view.predicted(device).value().total().value),
@@ -63,4 +63,4 @@ TEST(RunMemory, ThePredictedPeakCoversTrainingEvaluationAndSampling) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::jobs

@@ -7,12 +7,12 @@
 #include "core/base/files.h"
 #include "core/hardware/catalogue.h"
 #include "core/import/import_results.h"
-#include "core/jobs/job.h"
 #include "core/import/watched.h"
+#include "core/jobs/job.h"
 #include "core/train/checkpoint.h"
 #include "tests/store/store_fixture.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 namespace {
 namespace fs = std::filesystem;
 using test::error_id;
@@ -25,7 +25,7 @@ enum class Loss { deleted, moved, replaced };
 void lose(const fs::path& folder, Loss how) {
   if (how == Loss::deleted) fs::remove_all(folder);
   if (how != Loss::deleted) fs::rename(folder, folder.string() + "-moved");
-  if (how == Loss::replaced) Store(folder).create(Experiment(), "of the new store");
+  if (how == Loss::replaced) store::Store(folder).create(experiment::Experiment(), "of the new store");
 }
 
 class LostStore : public testing::TestWithParam<Loss> {
@@ -39,15 +39,15 @@ class LostStore : public testing::TestWithParam<Loss> {
     EXPECT_THAT(finished.error, HasSubstr(folder_.string() + ": the runs folder was deleted, moved or replaced"));
   }
 };
-INSTANTIATE_TEST_SUITE_P(Store, LostStore, testing::Values(Loss::deleted, Loss::moved, Loss::replaced));
+INSTANTIATE_TEST_SUITE_P(store::Store, LostStore, testing::Values(Loss::deleted, Loss::moved, Loss::replaced));
 
 TEST_P(LostStore, RecordsContinueInARescueFolderAndTheRunHasFailed) {
-  RunId run;
+  store::RunId run;
   {
-    Store store(folder_);
-    const RunId other = store.create(Experiment(), "finished before");
+    store::Store store(folder_);
+    const store::RunId other = store.create(experiment::Experiment(), "finished before");
     store.append(other, {1, event::Finished{}});
-    run = store.create(Experiment(), "goes on");
+    run = store.create(experiment::Experiment(), "goes on");
     for (long step = 1; step <= 5; ++step) store.append(run, metric(step, 1));
     store.flush();
     lose_it();
@@ -61,9 +61,9 @@ TEST_P(LostStore, RecordsContinueInARescueFolderAndTheRunHasFailed) {
     ASSERT_TRUE(notice);
     EXPECT_FALSE(store.rescue_notice(9));
     expect_failed(store.finish(run, 10, {}));
-    EXPECT_EQ(RunLock::try_lock(rescue_ / run), nullptr) << "the run is still this store's";
+    EXPECT_EQ(store::RunLock::try_lock(rescue_ / run), nullptr) << "the run is still this store's";
   }
-  Store rescued(rescue_);
+  store::Store rescued(rescue_);
   ASSERT_EQ(rescued.list().size(), 2u);
   EXPECT_EQ(rescued.find(run)->state, RunState::failed);
   EXPECT_EQ(rescued.events(run).size(), 11u);
@@ -72,14 +72,14 @@ TEST_P(LostStore, RecordsContinueInARescueFolderAndTheRunHasFailed) {
     EXPECT_FALSE(fs::exists(folder_));
   }
   if (GetParam() == Loss::replaced) {
-    EXPECT_EQ(Store(folder_).list().size(), 1u);
+    EXPECT_EQ(store::Store(folder_).list().size(), 1u);
   }
 }
 
 // Telemetry is committed by a thread, which notices first and may not move the store under its owner.
 TEST_P(LostStore, TelemetryAloneIsRescuedToo) {
-  Store store(folder_);
-  const RunId run = store.create(Experiment(), "telemetry");
+  store::Store store(folder_);
+  const store::RunId run = store.create(experiment::Experiment(), "telemetry");
   lose_it();
   for (long step = 1; !store.rescue() && step < 10000; ++step) {
     store.append(run, metric(step, 1));
@@ -87,24 +87,24 @@ TEST_P(LostStore, TelemetryAloneIsRescuedToo) {
   }
   ASSERT_TRUE(store.rescue());
   store.flush();
-  EXPECT_FALSE(Store(rescue_).events(run).empty());
+  EXPECT_FALSE(store::Store(rescue_).events(run).empty());
 }
 
 TEST_P(LostStore, NothingIsStartedOrChangedInIt) {
-  Store store(folder_);
-  const RunId run = store.create(Experiment(), "");
+  store::Store store(folder_);
+  const store::RunId run = store.create(experiment::Experiment(), "");
   lose_it();
   EXPECT_TRUE(store.gone());
-  EXPECT_EQ(error_id([&] { store.create(Experiment(), ""); }), "STORE-GONE");
+  EXPECT_EQ(error_id([&] { store.create(experiment::Experiment(), ""); }), "STORE-GONE");
   EXPECT_EQ(error_id([&] { store.rename(run, "new name"); }), "STORE-GONE");
   EXPECT_EQ(error_id([&] { store.lock(run); }), "STORE-GONE");
   EXPECT_FALSE(store.rescue());
 }
 
 TEST_P(LostStore, ATrainingRunKeepsItsLastCheckpointInTheRescueFolder) {
-  Experiment e = Experiment::load(MW_RESOURCES "/examples/tiny-lora.json");
-  apply_sets(e, {"train.steps=6", "train.answers=0", "train.eval_every=0", "train.sample_every=0",
-                 "train.checkpoint_every=2", "target.threads=2"});
+  experiment::Experiment e = experiment::Experiment::load(MW_RESOURCES "/examples/tiny-lora.json");
+  experiment::apply_sets(e, {"train.steps=6", "train.answers=0", "train.eval_every=0", "train.sample_every=0",
+                             "train.checkpoint_every=2", "target.threads=2"});
   bool lost = false;
   std::vector<std::string> logs;
   const Outcome o = run_blocking({e, folder_, std::nullopt},
@@ -127,8 +127,8 @@ TEST_P(LostStore, ATrainingRunKeepsItsLastCheckpointInTheRescueFolder) {
 }
 
 TEST_P(LostStore, ASweepContinuesInTheRescueFolder) {
-  Experiment e = Experiment::load(MW_RESOURCES "/examples/paper-serve-v6e-8.json");
-  apply_sets(e, {"sweep.input_lens=[512]", "sweep.request_rates=[1,2,4]"});
+  experiment::Experiment e = experiment::Experiment::load(MW_RESOURCES "/examples/paper-serve-v6e-8.json");
+  experiment::apply_sets(e, {"sweep.input_lens=[512]", "sweep.request_rates=[1,2,4]"});
   long points = 0;
   const Outcome o = run_blocking({.experiment = e,
                                   .runs_folder = folder_,
@@ -140,15 +140,16 @@ TEST_P(LostStore, ASweepContinuesInTheRescueFolder) {
                                  {});
   expect_failed(o.finished);
   EXPECT_EQ(points, 3);
-  Store rescued(rescue_);
+  store::Store rescued(rescue_);
   long stored = 0;
-  for (const StoredEvent& s : rescued.events("run-1")) stored += std::holds_alternative<event::Point>(s.event.body);
+  for (const store::StoredEvent& s : rescued.events("run-1"))
+    stored += std::holds_alternative<event::Point>(s.event.body);
   EXPECT_EQ(stored, 3);
 }
 
 TEST_P(LostStore, AWatchedProgramsRunContinuesInTheRescueFolder) {
   bool lost = false;
-  const Outcome o = watch(
+  const Outcome o = importing::watch(
       {.command = {"sh", "-c", "echo first; sleep 0.3; echo second"}, .runs_folder = folder_}, [](const Event&) {},
       [&](const std::string&) {
         if (!std::exchange(lost, true)) lose_it();
@@ -157,16 +158,16 @@ TEST_P(LostStore, AWatchedProgramsRunContinuesInTheRescueFolder) {
   ASSERT_TRUE(lost);
   expect_failed(o.finished);
   EXPECT_EQ(o.error, Error::Kind::failed);
-  EXPECT_EQ(Store(rescue_).list().size(), 1u);
+  EXPECT_EQ(store::Store(rescue_).list().size(), 1u);
 }
 
 TEST_P(LostStore, AnImportFails) {
-  Store store(folder_);
-  const RunId run = store.create(Experiment(), "half imported");
+  store::Store store(folder_);
+  const store::RunId run = store.create(experiment::Experiment(), "half imported");
   store.append(run, metric(1, 2));
   lose_it();
-  EXPECT_EQ(error_id([&] { finish_recorded(store, run, 1, {}); }), "STORE-GONE");
-  EXPECT_EQ(Store(rescue_).find(run)->state, RunState::failed);
+  EXPECT_EQ(error_id([&] { importing::finish_recorded(store, run, 1, {}); }), "STORE-GONE");
+  EXPECT_EQ(store::Store(rescue_).find(run)->state, RunState::failed);
 }
 
 TEST(LostStorePlace, WhereTheParentIsGoneTooTheUsersStateFolderTakesTheRecord) {
@@ -175,31 +176,31 @@ TEST(LostStorePlace, WhereTheParentIsGoneTooTheUsersStateFolderTakesTheRecord) {
   const char* before = ::getenv("XDG_STATE_HOME");
   const std::string kept = before ? before : "";
   ::setenv("XDG_STATE_HOME", state.c_str(), 1);
-  Store store(scratch / "project/runs");
-  const RunId run = store.create(Experiment(), "");
+  store::Store store(scratch / "project/runs");
+  const store::RunId run = store.create(experiment::Experiment(), "");
   store.append(run, metric(1, 1));
   fs::remove_all(scratch / "project");
   store.append(run, {1, event::Log{"info", "x"}});
   before ? ::setenv("XDG_STATE_HOME", kept.c_str(), 1) : ::unsetenv("XDG_STATE_HOME");
   EXPECT_EQ(store.folder(), fs::path(state) / "meshwright/runs-rescued");
-  EXPECT_EQ(Store(store.folder()).events(run).size(), 2u);
+  EXPECT_EQ(store::Store(store.folder()).events(run).size(), 2u);
 }
 
 // Closing the last connection deletes the log by its path, which by then is the new store's.
 TEST(LostStorePlace, ANewStoreInItsPlaceKeepsItsOwnLog) {
   const Scratch scratch;
   const fs::path folder = scratch / "runs";
-  auto old = std::make_unique<Store>(folder);
-  old->append(old->create(Experiment(), "old"), {0, event::Log{"info", "old"}});
+  auto old = std::make_unique<store::Store>(folder);
+  old->append(old->create(experiment::Experiment(), "old"), {0, event::Log{"info", "old"}});
   fs::rename(folder, scratch / "away");
-  Store fresh(folder);
-  const RunId run = fresh.create(Experiment(), "new");
+  store::Store fresh(folder);
+  const store::RunId run = fresh.create(experiment::Experiment(), "new");
   for (int i = 0; i < 50; ++i) fresh.append(run, {0, event::Log{"info", std::to_string(i)}});
   ASSERT_TRUE(fs::exists(folder / "runs.sqlite-wal"));
   old.reset();
   EXPECT_TRUE(fs::exists(folder / "runs.sqlite-wal"));
-  EXPECT_EQ(Store(folder).events(run).size(), 50u);
+  EXPECT_EQ(store::Store(folder).events(run).size(), 50u);
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::jobs

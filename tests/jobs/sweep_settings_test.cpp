@@ -5,17 +5,17 @@
 
 #include "core/jobs/sweep_run.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 namespace {
 
-Experiment experiment(Json sweep) {
-  return Experiment::from_json(
+experiment::Experiment experiment(Json sweep) {
+  return experiment::Experiment::from_json(
       {{"schema", 1}, {"kind", "serve"}, {"model", {{"id", "gemma3-1b"}}}, {"sweep", std::move(sweep)}});
 }
 
-std::string place_of_error(const Experiment& e) {
+std::string place_of_error(const experiment::Experiment& e) {
   try {
-    sweep_settings(e);
+    experiment::sweep_settings(e);
   } catch (const Error& error) {
     return error.problem().place;
   }
@@ -23,7 +23,8 @@ std::string place_of_error(const Experiment& e) {
 }
 
 TEST(SweepSettings, RatesAscendOnceEachAndInfIsABurst) {
-  const auto s = sweep_settings(experiment({{"request_rates", {8, "inf", 1, 8}}, {"input_lens", {1024, 128}}}));
+  const auto s =
+      experiment::sweep_settings(experiment({{"request_rates", {8, "inf", 1, 8}}, {"input_lens", {1024, 128}}}));
   ASSERT_EQ(s.request_rates.size(), 3u);
   EXPECT_EQ(s.request_rates[0], 1);
   EXPECT_EQ(s.request_rates[1], 8);
@@ -42,21 +43,21 @@ TEST(SweepSettings, EveryMistakeNamesItsKey) {
 }
 
 TEST(SweepSettings, TheBackendFollowsTheTargetUnlessSaid) {
-  Experiment e = experiment(Json::object());
-  EXPECT_EQ(sweep_backend(e), SweepBackend::engine);
+  experiment::Experiment e = experiment(Json::object());
+  EXPECT_EQ(experiment::sweep_backend(e), experiment::SweepBackend::engine);
   e.set("target.id", "v6e-8");
-  EXPECT_EQ(sweep_backend(e), SweepBackend::model);
+  EXPECT_EQ(experiment::sweep_backend(e), experiment::SweepBackend::model);
   e.set("sweep.backend", "http");
-  EXPECT_EQ(sweep_backend(e), SweepBackend::http);
+  EXPECT_EQ(experiment::sweep_backend(e), experiment::SweepBackend::http);
 }
 
 TEST(SweepSettings, FactsSayWhatTwoSweepsMayDifferIn) {
   const auto catalogue = hardware::Catalogue::load(std::filesystem::path(MW_RESOURCES) / "hardware");
-  Experiment e = experiment(Json::object());
+  experiment::Experiment e = experiment(Json::object());
   e.set("target.id", "v6e-8");
   e.set("serve.kv_dtype", "fp8");
   e.set("price.usd_per_chip_hour", "2.5");
-  const formats::BenchSet set = sweep_facts(e, catalogue);
+  const formats::BenchSet set = experiment::sweep_facts(e, catalogue);
   EXPECT_EQ(set.provenance, formats::Provenance::predicted);
   EXPECT_EQ(set.chips, 8);
   EXPECT_EQ(set.usd_per_hour, 20);
@@ -64,10 +65,10 @@ TEST(SweepSettings, FactsSayWhatTwoSweepsMayDifferIn) {
   EXPECT_EQ(set.conditions.at("prefix_cache"), "on");
   e.set("sweep.backend", "http");
   e.set("sweep.url", "http://127.0.0.1:8000");
-  const formats::BenchSet http = sweep_facts(e, catalogue);
+  const formats::BenchSet http = experiment::sweep_facts(e, catalogue);
   EXPECT_EQ(http.provenance, formats::Provenance::measured);
   EXPECT_FALSE(http.conditions.contains("kv_dtype")) << "of a server somewhere else that is not known";
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::jobs

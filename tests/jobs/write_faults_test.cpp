@@ -6,22 +6,22 @@
 #include <map>
 
 #include "core/base/files.h"
-#include "core/recipes/recipe.h"
-#include "core/jobs/recipe_export.h"
 #include "core/experiment/settings.h"
+#include "core/jobs/recipe_export.h"
+#include "core/recipes/recipe.h"
 #include "core/store/store.h"
 #include "tests/base/file_faults.h"
-#include "tests/store/store_fixture.h"
 #include "tests/shipped.h"
+#include "tests/store/store_fixture.h"
 
-namespace mw::runs {
+namespace mw::jobs {
 namespace {
 namespace fs = std::filesystem;
 
 void append_line(const fs::path& folder, const std::string& line) {
-  Store store(folder / "store");
+  store::Store store(folder / "store");
   const auto rows = store.list();
-  const RunId run = rows.empty() ? store.create(Experiment(), "one") : rows[0].id;
+  const store::RunId run = rows.empty() ? store.create(experiment::Experiment(), "one") : rows[0].id;
   const auto lock = store.lock(run);
   for (long step = 1; step <= 3; ++step) store.append(run, test::metric(step, 0.5));
   store.append(run, {1, event::Log{"info", line}});
@@ -29,10 +29,10 @@ void append_line(const fs::path& folder, const std::string& line) {
 }
 
 bool has_line(const fs::path& folder, const std::string& line) {
-  Store store(folder / "store");
+  store::Store store(folder / "store");
   const auto rows = store.list();
   if (rows.size() != 1) return false;
-  for (const StoredEvent& e : store.events(rows[0].id))
+  for (const store::StoredEvent& e : store.events(rows[0].id))
     if (const auto* log = std::get_if<event::Log>(&e.event.body); log && log->text == line) return true;
   return false;
 }
@@ -53,8 +53,9 @@ TEST(WriteFaults, ANewStoreIsUsableAfterEveryFault) {
 }
 
 recipes::Subject recipe_with(int max_num_seqs) {
-  Experiment e = Experiment::load(fs::path(MW_RESOURCES) / "examples" / "paper-serve-2xh100.json");
-  apply_sets(e, {"serve.max_num_seqs=" + std::to_string(max_num_seqs)});
+  experiment::Experiment e =
+      experiment::Experiment::load(fs::path(MW_RESOURCES) / "examples" / "paper-serve-2xh100.json");
+  experiment::apply_sets(e, {"serve.max_num_seqs=" + std::to_string(max_num_seqs)});
   return recipe_subject(recipes::Kind::vllm_gpu, e, test::catalogue(), fs::path(MW_RESOURCES) / "recipes");
 }
 
@@ -85,7 +86,7 @@ TEST(StorePrivacy, FoldersAndFilesAreForTheOwnerOnly) {
   const test::Scratch scratch;
   const mode_t before = ::umask(022);
   append_line(scratch.path(), "secret");
-  Store open(scratch / "store");  // with its -wal and -shm files
+  store::Store open(scratch / "store");  // with its -wal and -shm files
   open.append("run-1", {2, event::Log{"info", "more"}});
   for (const auto& entry : fs::recursive_directory_iterator(scratch / "store"))
     EXPECT_EQ(mode_of(entry.path()), entry.is_directory() ? 0700u : 0600u) << entry.path();
@@ -94,14 +95,14 @@ TEST(StorePrivacy, FoldersAndFilesAreForTheOwnerOnly) {
 }
 
 TEST(StorePrivacy, WithoutAHomeFolderNoSharedFolderIsUsed) {
-  EXPECT_EQ(test::error_id([] { Store store(""); }), "STORE-FOLDER");
+  EXPECT_EQ(test::error_id([] { store::Store store(""); }), "STORE-FOLDER");
 }
 
 TEST(StaleCheckpoints, OfKilledRunsAreRemovedByTheNextCommand) {
   const test::Scratch scratch;
   const pid_t child = test::fork_child([&] {
-    Store store(scratch.path());
-    const RunId run = store.create(Experiment(), "killed");
+    store::Store store(scratch.path());
+    const store::RunId run = store.create(experiment::Experiment(), "killed");
     const auto lock = store.lock(run);
     store.append(run, {0, event::Started{Json{{"steps", 9}}}});
     StagedFolder checkpoint(store.run_folder(run) / "checkpoint-5");
@@ -111,10 +112,10 @@ TEST(StaleCheckpoints, OfKilledRunsAreRemovedByTheNextCommand) {
   });
   EXPECT_EQ(test::wait_for(child), -SIGKILL);
   EXPECT_EQ(test::parts_below(scratch.path()).size(), 1u);
-  Store store(scratch.path());
-  EXPECT_EQ(store.recover(), std::vector<RunId>{"run-1"});
+  store::Store store(scratch.path());
+  EXPECT_EQ(store.recover(), std::vector<store::RunId>{"run-1"});
   EXPECT_TRUE(test::parts_below(scratch.path()).empty());
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::jobs

@@ -140,23 +140,23 @@ TEST(JobStream, GoesOnBehindTheLastWholeLine) {
       "{\"event\":\"metric\",\"name\":\"m\",\"step\":1,\"value\":1}\r\n\nplain\n"
       "{\"event\":\"finished\",\"state\":\"done\"}\nafter\nlast";
   const test::Scratch folder;
-  runs::Store store(folder.path());
+  store::Store store(folder.path());
   for (size_t cut = 0; cut <= out.size(); ++cut) {
-    const auto id = store.create(runs::Experiment(), "x");
+    const auto id = store.create(experiment::Experiment(), "x");
     const EventSink sink = [](const Event&) {};
-    const runs::OnLine on_line = [](const std::string&) {};
+    const importing::OnLine on_line = [](const std::string&) {};
     const auto read = [&](JobStream& stream, size_t to) {
       stream.connect();
       const Json head{{"stream", "out"}, {"at", stream.out()}, {"seconds", 1.0}};
       stream.take({"data", head, std::string_view(out).substr(stream.out(), to - stream.out())});
     };
     {
-      runs::ExternalRun run(store, id, sink, on_line);
+      importing::ExternalRun run(store, id, sink, on_line);
       JobStream stream(run, store.cursor(id));
       read(stream, cut / 2);
       read(stream, cut);
     }
-    runs::ExternalRun run(store, id, sink, on_line);
+    importing::ExternalRun run(store, id, sink, on_line);
     JobStream stream(run, store.cursor(id));
     read(stream, out.size());
     stream.end();

@@ -206,7 +206,7 @@ TEST_F(OverSsh, ACopyIsGivenUpWithPatienceAndNothingIsStarted) {
   EXPECT_EQ(l.finished->state, RunState::failed);
   EXPECT_THAT(l.finished->error, HasSubstr("the recipe could not be copied"));
   EXPECT_THAT(l.finished->error, HasSubstr("no connection for 300 ms"));
-  const runs::Store store(folder.path() / "runs");
+  const store::Store store(folder.path() / "runs");
   EXPECT_FALSE(can_reattach(store, *store.find(l.run)));
   while (!left_beside().empty())
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it cleans up after itself
@@ -231,7 +231,7 @@ TEST_F(OverSsh, AServerThatIsAwayIsAskedAgainAndGivenUpInTheEnd) {
                 &text),
             "LAUNCH-LOST");
   EXPECT_THAT(text, HasSubstr("refused"));
-  const runs::RunId run = runs::Store(folder.path() / "runs").list().at(0).id;
+  const store::RunId run = store::Store(folder.path() / "runs").list().at(0).id;
   let_go(10);
   sshd.start();
   ASSERT_TRUE(go_on(run).finished);
@@ -249,7 +249,7 @@ TEST_F(OverSsh, WhatCannotBeReachedIsOneErrorAndNoRun) {
   fs::remove(folder.path() / "sshd" / "user.pub");
   EXPECT_EQ(test::error_id([&] { go(to("ssh:box", "true")); }, &text), "LAUNCH-REACH");
   EXPECT_THAT(text, HasSubstr("Permission denied"));
-  EXPECT_TRUE(runs::Store(folder.path() / "runs").list().empty());
+  EXPECT_TRUE(store::Store(folder.path() / "runs").list().empty());
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "core/views/design_view.h"
 #include "tests/store/store_fixture.h"
 
-namespace mw::runs {
+namespace mw::planning {
 namespace {
 
 namespace fs = std::filesystem;
@@ -38,7 +38,7 @@ struct Calibrating : testing::Test {
     std::ofstream(path) << Json{{"rows", rows}}.dump(1);
     return path;
   }
-  Calibrated of(std::vector<fs::path> files, std::vector<RunId> runs = {}) const {
+  Calibrated of(std::vector<fs::path> files, std::vector<store::RunId> runs = {}) const {
     return calibrate({.files = std::move(files),
                       .runs = std::move(runs),
                       .runs_folder = folder.path() / "runs",
@@ -124,25 +124,25 @@ TEST_F(Calibrating, TheSameRowsTwiceCountOnce) {
 }
 
 TEST_F(Calibrating, ThePlanSaysWhoCalibratedItUntilThatIsRemoved) {
-  Experiment e;
+  experiment::Experiment e;
   for (const auto& [key, value] : {std::pair{"model.id", "gemma3-1b"}, {"target.id", "v5e-1"}, {"mesh.fsdp", "1"}})
     e.set(key, value);
-  const Design before = design(e, catalogue());
+  const views::Design before = views::design(e, catalogue());
   plan::accept_proposal(own, *of({file(rows(1.3))}).proposal);
-  const Design after = design(e, catalogue());
+  const views::Design after = views::design(e, catalogue());
   EXPECT_GT(after.plan().step.seconds.value, before.plan().step.seconds.value * 1.05);
-  const auto said = [](const Design& d) {
+  const auto said = [](const views::Design& d) {
     std::string all;
     for (const std::string& s : d.plan().sources) all += s + "\n";
-    for (const PlanLine& l : plan_lines(d)) all += l.label + ": " + l.value + "\n";
-    return all + provenance(d.plan().step.seconds);
+    for (const views::PlanLine& l : views::plan_lines(d)) all += l.label + ": " + l.value + "\n";
+    return all + views::provenance(d.plan().step.seconds);
   };
   const std::string by = "by you, 2026-11-21, steps.json";
   EXPECT_THAT(said(before), testing::Not(HasSubstr("by you")));
   EXPECT_THAT(said(after), AllOf(HasSubstr("efficiencies: calibrated " + by), HasSubstr("Calibrated: " + by),
                                  HasSubstr("; calibrated " + by)));
   plan::remove_user_calibration(own);
-  const Design again = design(e, catalogue());
+  const views::Design again = views::design(e, catalogue());
   EXPECT_DOUBLE_EQ(again.plan().step.seconds.value, before.plan().step.seconds.value);
   EXPECT_THAT(said(again), testing::Not(HasSubstr("by you")));
 }
@@ -157,9 +157,10 @@ TEST_F(Calibrating, AcceptedTwiceIsAcceptedOnce) {
   EXPECT_LT(again.proposal->now.mean, again.proposal->held_out.mean);
 }
 
-RunId add_run(const fs::path& runs, double rate) {
-  Store store(runs);
-  const RunId run = store.create(Experiment::load(std::string(MW_RESOURCES) + "/examples/tiny-lora.json"), "mine");
+store::RunId add_run(const fs::path& runs, double rate) {
+  store::Store store(runs);
+  const store::RunId run =
+      store.create(experiment::Experiment::load(std::string(MW_RESOURCES) + "/examples/tiny-lora.json"), "mine");
   store.append(run, {0, event::Started{Json{{"steps", 300}}}});
   for (long step = 1; step <= 6; ++step)
     store.append(run, {static_cast<double>(step), event::Metric{"train/tokens_per_second", step, rate}});
@@ -170,14 +171,14 @@ RunId add_run(const fs::path& runs, double rate) {
 TEST_F(Calibrating, RunsOfThisMachineTellItsSpeed) {
   const fs::path runs = folder.path() / "runs";
   const double predicted = of({}, {add_run(runs, 1)}).proposal->rows[0].now.predicted;
-  const RunId run = add_run(runs, predicted * 2.5);
-  const Experiment e = Experiment::load(std::string(MW_RESOURCES) + "/examples/tiny-lora.json");
-  EXPECT_FALSE(speed_known(design(e, catalogue())));
+  const store::RunId run = add_run(runs, predicted * 2.5);
+  const experiment::Experiment e = experiment::Experiment::load(std::string(MW_RESOURCES) + "/examples/tiny-lora.json");
+  EXPECT_FALSE(views::speed_known(views::design(e, catalogue())));
   const Calibrated c = of({}, {run});
   EXPECT_LT(c.proposal->fitted.mean, 0.1);
   EXPECT_GT(c.proposal->now.mean, 1);
   plan::accept_proposal(own, *c.proposal);
-  EXPECT_TRUE(speed_known(design(e, catalogue())));
+  EXPECT_TRUE(views::speed_known(views::design(e, catalogue())));
   // Fitted again it is the same row: an earlier calibration is no part of it.
   const Calibrated again = of({}, {run});
   EXPECT_NEAR(again.proposal->efficiencies[0].after, c.proposal->efficiencies[0].after, 1e-3);
@@ -185,4 +186,4 @@ TEST_F(Calibrating, RunsOfThisMachineTellItsSpeed) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::planning

@@ -10,10 +10,10 @@
 #include <fstream>
 
 #include "core/formats/safetensors/safetensors.h"
-#include "tests/store/store_fixture.h"
 #include "tests/shipped.h"
+#include "tests/store/store_fixture.h"
 
-namespace mw::runs {
+namespace mw::planning {
 namespace {
 
 namespace fs = std::filesystem;
@@ -26,23 +26,23 @@ using test::catalogue;
 using test::Scratch;
 
 // The paper's run, with everything as it should be.
-Experiment sound() {
-  return Experiment::from_json(parse_json(R"({
+experiment::Experiment sound() {
+  return experiment::Experiment::from_json(parse_json(R"({
     "model": {"id": "gemma4-31b"}, "target": {"id": "v5p-8"}, "mesh": {"fsdp": 1, "tp": 4},
     "lora": {"rank": 64, "alpha": 64}, "data": {"max_len": 3072},
     "train": {"dtype": "bf16", "remat": "layer", "batch": 2, "loss_chunk": 256},
     "stack": {"versions": ["flax==0.12.6", "qwix==0.1.8", "safetensors==0.7.0", "transformers==5.0.0", "jax==0.8.3",
                            "google-tunix==0.1.8"]}})",
-                                          "test"));
+                                                      "test"));
 }
 
-Experiment with(const Sets& sets) {
-  Experiment e = sound();
-  apply_sets(e, sets);
+experiment::Experiment with(const Sets& sets) {
+  experiment::Experiment e = sound();
+  experiment::apply_sets(e, sets);
   return e;
 }
 
-Diagnosis look(const Experiment& e, DiagnosticFacts known = {}) {
+Diagnosis look(const experiment::Experiment& e, DiagnosticFacts known = {}) {
   if (!known.real_share) known.real_share = 0.9;
   if (!known.system_turns) known.system_turns = false;
   if (!known.memory) known.memory = lint::MemoryInput{Bytes(100), Bytes(50), Bytes(1)};
@@ -62,7 +62,7 @@ const Diagnostic& of(const Diagnosis& d, const std::string& id) {
 }
 
 // Trips; has fixes; after each of them it does not trip any more, and nothing else does that did not before.
-void trips(const std::string& id, const Experiment& e, const DiagnosticFacts& known = {}) {
+void trips(const std::string& id, const experiment::Experiment& e, const DiagnosticFacts& known = {}) {
   SCOPED_TRACE(id);
   const Diagnosis before = look(e, known);
   ASSERT_THAT(ids(before), Contains(id));
@@ -74,19 +74,19 @@ void trips(const std::string& id, const Experiment& e, const DiagnosticFacts& kn
   for (const lint::Fix& fix : d.fixes) {
     SCOPED_TRACE(fix.label);
     ASSERT_FALSE(fix.edits.empty());
-    Experiment fixed = e;
+    experiment::Experiment fixed = e;
     apply(fixed, fix);
     EXPECT_TRUE(fixed.validate().empty());
     EXPECT_THAT(ids(look(fixed, known)), Not(Contains(id)));
   }
   // The first fix as the command line takes it does the same.
-  Experiment fixed = e;
+  experiment::Experiment fixed = e;
   const Json told = to_json(d);
-  for (const Json& set : told["fixes"][0]["set"]) apply_sets(fixed, {set.get<std::string>()});
+  for (const Json& set : told["fixes"][0]["set"]) experiment::apply_sets(fixed, {set.get<std::string>()});
   EXPECT_THAT(ids(look(fixed, known)), Not(Contains(id)));
 }
 
-void passes(const std::string& id, const Experiment& e, const DiagnosticFacts& known = {}) {
+void passes(const std::string& id, const experiment::Experiment& e, const DiagnosticFacts& known = {}) {
   EXPECT_THAT(ids(look(e, known)), Not(Contains(id)));
 }
 
@@ -102,7 +102,7 @@ TEST(Diagnostics, ASoundExperimentHasNoneAndNothingIsLeftUnchecked) {
 }
 
 TEST(Diagnostics, ThePapersExpressionMissesTheGlobalLayersKeys) {
-  const Experiment e = with({kPaper});
+  const experiment::Experiment e = with({kPaper});
   trips("COV-1", e);
   EXPECT_THAT(ids(look(e)), Not(Contains("COV-3")));  // said once
   const Diagnosis d = look(e);
@@ -114,7 +114,7 @@ TEST(Diagnostics, ThePapersExpressionMissesTheGlobalLayersKeys) {
 }
 
 TEST(Diagnostics, TpOfEightFailsOnTheFourGlobalKeyValueHeads) {
-  const Experiment e = with({"target.id=v5p-16", "mesh.fsdp=1", "mesh.tp=8"});
+  const experiment::Experiment e = with({"target.id=v5p-16", "mesh.fsdp=1", "mesh.tp=8"});
   trips("TP-2", e);
   const Diagnosis d = look(e);
   EXPECT_THAT(of(d, "TP-2").problem.message, HasSubstr("the 4 key-value heads of the global layers"));
@@ -197,8 +197,8 @@ TEST(Diagnostics, Sharding) {
 
 TEST(Diagnostics, AnAxisOnALineWhereARingIsPossible) {
   // 4x4 of v5e has no wraparound links: each axis along a side lies on a line.
-  const Experiment e = with({"model.id=gemma3-1b", "target.id=v5e-16", "mesh.fsdp=4", "mesh.tp=4", "train.batch=16",
-                             R"(sharding.places=["fsdp = 0", "tp = 1"])"});
+  const experiment::Experiment e = with({"model.id=gemma3-1b", "target.id=v5e-16", "mesh.fsdp=4", "mesh.tp=4",
+                                         "train.batch=16", R"(sharding.places=["fsdp = 0", "tp = 1"])"});
   const Diagnosis d = look(e);
   ASSERT_THAT(ids(d), Contains("WRAP-1"));
   EXPECT_THAT(of(d, "WRAP-1").problem.message, HasSubstr("=4 lies on a line"));
@@ -211,13 +211,13 @@ TEST(Diagnostics, AnAxisOnALineWhereARingIsPossible) {
 }
 
 // On this machine's virtual devices: the engine's own rules and none of Tunix's.
-Experiment here(const std::vector<std::string>& overrides, const Sets& sets = {}) {
-  Experiment e = Experiment::from_json(parse_json(R"({
+experiment::Experiment here(const std::vector<std::string>& overrides, const Sets& sets = {}) {
+  experiment::Experiment e = experiment::Experiment::from_json(parse_json(R"({
     "model": {"id": "gemma3-4b"}, "target": {"id": "cpu"}, "mesh": {"fsdp": 2, "tp": 4},
     "lora": {"rank": 16, "alpha": 16}, "data": {"max_len": 512}, "train": {"dtype": "f32", "batch": 4},
     "stack": {"model_config": ["num_embed=262208"]}})",
-                                                  "test"));
-  apply_sets(e, sets);
+                                                                          "test"));
+  experiment::apply_sets(e, sets);
   if (!overrides.empty()) e.set_value("sharding.overrides", overrides);
   return e;
 }
@@ -348,8 +348,8 @@ TEST(Diagnostics, NamesOfAFoldersTensors) {
 
 TEST(Diagnostics, Float16FilesOfGemma3) {
   const Scratch folder;
-  Experiment e = with({"model.path=" + renamed(folder, "model.", "", formats::DType::f16).string(), "target.id=2xh100",
-                       "mesh.fsdp=2", "mesh.tp=1"});
+  experiment::Experiment e = with({"model.path=" + renamed(folder, "model.", "", formats::DType::f16).string(),
+                                   "target.id=2xh100", "mesh.fsdp=2", "mesh.tp=1"});
   passes("DTYPE-1", e);  // bf16 is said
   e.erase("train.dtype");
   trips("DTYPE-1", e);
@@ -413,7 +413,7 @@ TEST(Diagnostics, PaddingAndLogits) {
 }
 
 TEST(Diagnostics, WhatTheFactsCannotTellIsNamed) {
-  Experiment e = sound();
+  experiment::Experiment e = sound();
   e.erase("stack");
   const Diagnosis d = diagnose(e, catalogue());
   std::vector<std::string> left;
@@ -439,7 +439,7 @@ TEST(Diagnostics, EveryRuleSaysWhyAndOnWhatEvidence) {
 }
 
 TEST(Diagnostics, AValueThatCannotBeReadIsItsOwnProblem) {
-  Experiment e = sound();
+  experiment::Experiment e = sound();
   e.set_value("mesh.tp", -3);
   EXPECT_THAT(ids(look(e)), testing::ElementsAre("RANGE"));
   e.set_value("mesh.tp", "four");
@@ -447,4 +447,4 @@ TEST(Diagnostics, AValueThatCannotBeReadIsItsOwnProblem) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::planning

@@ -3,18 +3,19 @@
 #include "core/planning/measured_run.h"
 
 #include "core/plan/calibration/calibrate.h"
-#include "tests/store/store_fixture.h"
 #include "tests/shipped.h"
+#include "tests/store/store_fixture.h"
 
-namespace mw::runs {
+namespace mw::planning {
 namespace {
 
 using test::Scratch;
 
 using test::catalogue;
 
-RunId run_with(Store& store, const std::vector<double>& rates) {
-  const RunId run = store.create(Experiment::load(std::string(MW_RESOURCES) + "/examples/tiny-lora.json"), "measured");
+store::RunId run_with(store::Store& store, const std::vector<double>& rates) {
+  const store::RunId run =
+      store.create(experiment::Experiment::load(std::string(MW_RESOURCES) + "/examples/tiny-lora.json"), "measured");
   store.append(run, {0, event::Started{Json{{"steps", 300}}}});
   long step = 0;
   for (const double rate : rates)
@@ -25,7 +26,7 @@ RunId run_with(Store& store, const std::vector<double>& rates) {
 
 TEST(MeasuredRun, IsTheMedianOfTheStepsAfterTheFirst) {
   const Scratch folder;
-  Store store(folder.path());
+  store::Store store(folder.path());
   const plan::Measurement m = measured_run(store, run_with(store, {5, 900, 1000, 1100, 40}), catalogue());
   EXPECT_DOUBLE_EQ(m.value, 1000);
   EXPECT_EQ(m.purpose, plan::MeasurementUse::calibration);
@@ -36,7 +37,7 @@ TEST(MeasuredRun, IsTheMedianOfTheStepsAfterTheFirst) {
 
 TEST(MeasuredRun, CalibratesThisMachine) {
   const Scratch folder;
-  Store store(folder.path());
+  store::Store store(folder.path());
   const plan::Measurement probe = measured_run(store, run_with(store, {1, 1, 1}), catalogue());
   const double predicted = plan::predict(probe.request).run.tokens_per_second;
   const plan::Measurement slower =
@@ -51,10 +52,10 @@ TEST(MeasuredRun, CalibratesThisMachine) {
 
 TEST(MeasuredRun, RefusesWhatHasTooFewSteps) {
   const Scratch folder;
-  Store store(folder.path());
+  store::Store store(folder.path());
   EXPECT_THROW(measured_run(store, run_with(store, {1000, 1000}), catalogue()), Error);
   EXPECT_THROW(measured_run(store, "run-99", catalogue()), Error);
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::planning

@@ -14,7 +14,7 @@
 #include "tests/base/instrumented.h"
 #include "tests/shipped.h"
 
-namespace mw::runs {
+namespace mw::planning {
 namespace {
 
 struct Interval {
@@ -32,14 +32,14 @@ class ShownArithmetic {
   explicit ShownArithmetic(std::string text) : text_(std::move(text)) {}
 
   std::optional<Interval> value() {
-    const Interval all = sum();
+    const Interval all = views::sum();
     skip();
     if (at_ != text_.size()) bad_ = true;
     return bad_ ? std::nullopt : std::optional(all);
   }
 
  private:
-  Interval sum() {
+  Interval views::sum() {
     Interval all = product();
     for (char sign = peek(); sign == '+' || sign == '-'; sign = peek()) {
       ++at_;
@@ -63,7 +63,7 @@ class ShownArithmetic {
     Interval all;
     if (peek() == '(') {
       ++at_;
-      all = sum();
+      all = views::sum();
       bad_ = bad_ || peek() != ')';
       ++at_;
     } else {
@@ -191,8 +191,8 @@ const T& one_of(Rng& rng, const std::vector<T>& all) {
   return all[rng.below(all.size())];
 }
 
-Experiment random_experiment(Rng& rng) {
-  Experiment e;
+experiment::Experiment random_experiment(Rng& rng) {
+  experiment::Experiment e;
   const std::string kind = one_of<std::string>(rng, {"train", "train", "train", "serve", "size"});
   e.set_value("kind", kind);
   e.set_value("model.id", one_of(rng, model::catalogue_ids()));
@@ -239,7 +239,7 @@ TEST(PlanFormulas, EveryShownFormulaGivesTheNumberBesideIt) {
   Rng rng{2323};
   int planned = 0, formulas = 0, lines = 0;
   for (int i = 0; i < 10 * wanted && planned < wanted; ++i) {
-    const Experiment e = random_experiment(rng);
+    const experiment::Experiment e = random_experiment(rng);
     std::optional<Planned> p;
     try {
       p = plan_experiment(e, test::catalogue());
@@ -260,11 +260,11 @@ TEST(PlanFormulas, EveryShownFormulaGivesTheNumberBesideIt) {
 
 // The line that was found: tile padding was left out of 1.60M x 4 B.
 TEST(PlanFormulas, ThePaddingOfTilesStandsInTheFormula) {
-  const Planned p =
-      plan_experiment(Experiment::load(MW_RESOURCES "/examples/torchax-gemma2-2b-alpaca.json"), test::catalogue());
+  const Planned p = plan_experiment(
+      experiment::Experiment::load(MW_RESOURCES "/examples/torchax-gemma2-2b-alpaca.json"), test::catalogue());
   for (const plan::Buffer& b : p.plan.memory.buffers)
     EXPECT_TRUE(b.name != "adapters" || b.formula.find("[padding of tiles]") != std::string::npos) << b.formula;
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::planning

@@ -12,7 +12,7 @@
 
 #include "tests/shipped.h"
 
-namespace mw::runs {
+namespace mw::planning {
 namespace {
 
 using testing::Contains;
@@ -21,13 +21,13 @@ using testing::HasSubstr;
 
 using test::catalogue;
 
-Experiment shipped_example(const std::string& name) {
-  return Experiment::load(std::string(MW_RESOURCES "/examples/") + name + ".json");
+experiment::Experiment shipped_example(const std::string& name) {
+  return experiment::Experiment::load(std::string(MW_RESOURCES "/examples/") + name + ".json");
 }
 Planned planned(const std::string& name) {
   return plan_experiment(shipped_example(name), catalogue());
 }
-Problem error_of(const Experiment& e) {
+Problem error_of(const experiment::Experiment& e) {
   try {
     plan_experiment(e, catalogue());
   } catch (const Error& error) {
@@ -74,7 +74,7 @@ TEST(Paper, CostsAreExactFromTheSameHours) {
   EXPECT_NEAR(gpu.measured_tco->train().value, 119.23, 0.005);
   EXPECT_DOUBLE_EQ(tpu.plan.run.usd.value, tpu.plan.run.hours.value * 16.80);
   EXPECT_DOUBLE_EQ(gpu.plan.run.usd.value, gpu.plan.run.hours.value * 22.12);
-  const PlanComparison against = runs::against(tpu, gpu);
+  const PlanComparison against = against(tpu, gpu);
   ASSERT_EQ(against.rows.size(), 6u);
   const std::vector<std::array<double, 2>> paper{{77.63, 141.35}, {228.27, 296.19}, {572.59, 650.11}};
   for (size_t i = 0; i < 3; ++i) {
@@ -134,7 +134,7 @@ TEST(PlannedText, ShowsMemoryTimeAndCost) {
 }
 
 TEST(Retarget, KeepsAMeshOfTheSameSizeAndElseTakesTheStacksOwn) {
-  Experiment e = shipped_example("paper-train-v5p-8");
+  experiment::Experiment e = shipped_example("paper-train-v5p-8");
   retarget(e, "v6e-8", catalogue());
   EXPECT_EQ(plan_request(e, catalogue()).mesh.size("tp"), 8);
   e = shipped_example("paper-train-v5p-8");
@@ -148,7 +148,7 @@ TEST(Retarget, KeepsAMeshOfTheSameSizeAndElseTakesTheStacksOwn) {
 
 TEST(Adapters, AreThoseThatTheExpressionMatches) {
   const auto adapters = [](const std::string& expression, const std::string& target = "v5p-8") {
-    Experiment e = shipped_example("paper-train-v5p-8");
+    experiment::Experiment e = shipped_example("paper-train-v5p-8");
     if (target != "v5p-8") retarget(e, target, catalogue());
     e.set("lora.module_path", expression);
     return static_cast<double>(
@@ -166,7 +166,7 @@ TEST(Adapters, AreThoseThatTheExpressionMatches) {
 }
 
 TEST(Search, APlanOnAnotherChipLeavesTheOldOnesPriceBehind) {
-  Experiment e = shipped_example("paper-train-v5p-8");
+  experiment::Experiment e = shipped_example("paper-train-v5p-8");
   e.set("price.usd_per_chip_hour", "3.5");
   const Searched found = search_experiment(e, {"v6e-8", "v5p-16"}, catalogue(), {});
   const auto edits = [&](const std::string& target) {
@@ -186,7 +186,7 @@ TEST(Search, APlanOnAnotherChipLeavesTheOldOnesPriceBehind) {
 
 TEST(PlanErrors, NameTheKeyAtFault) {
   const auto with = [](const char* key, const char* value) {
-    Experiment e = shipped_example("paper-train-v5p-8");
+    experiment::Experiment e = shipped_example("paper-train-v5p-8");
     e.set(key, value);
     return error_of(e);
   };
@@ -197,7 +197,7 @@ TEST(PlanErrors, NameTheKeyAtFault) {
   EXPECT_EQ(with("sharding.overrides", "q_einsum").place, "sharding.overrides");
   EXPECT_EQ(with("sharding.overrides", "q_einsum = (tp").id, "SPEC-SYNTAX");
   EXPECT_EQ(with("serve.target", "v6e-9").id, "TARGET-SLICE");
-  Experiment e = shipped_example("paper-train-v5p-8");
+  experiment::Experiment e = shipped_example("paper-train-v5p-8");
   e.set_value("model.id", "");
   EXPECT_EQ(error_of(e).id, "MISSING");
 }
@@ -208,4 +208,4 @@ TEST(PlannedElsewhere, IsEverythingButThisMachine) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::planning

@@ -9,7 +9,7 @@
 #include "core/base/files.h"
 #include "tests/store/store_fixture.h"
 
-namespace mw::runs {
+namespace mw::store {
 namespace {
 using test::fork_child;
 using test::metric;
@@ -25,7 +25,7 @@ Event numbered(long i) {
 // Appends without end, telling how many events are committed after each commit.
 int append_forever(const std::filesystem::path& folder, int report) {
   Store store(folder);
-  const RunId run = store.create(Experiment(), "victim");
+  const RunId run = store.create(experiment::Experiment(), "victim");
   const auto lock = store.lock(run);
   store.append(run, {0, event::Started{Json{{"steps", 1000000}}}});
   for (long i = 0;; ++i) {
@@ -94,7 +94,7 @@ TEST(StoreProcesses, CreateRunsAtOnceWithDifferentIds) {
     children.push_back(fork_child([&] {
       Store store(folder.path());  // all of them create the database, too
       for (int i = 0; i < kEach; ++i) {
-        const RunId run = store.create(Experiment(), "child " + std::to_string(c));
+        const RunId run = store.create(experiment::Experiment(), "child " + std::to_string(c));
         for (long step = 1; step <= 20; ++step) store.append(run, metric(step, c));
         store.append(run, {1, event::Finished{RunState::done, 20, 1, 1, Bytes(1), "", Json()}});
       }
@@ -121,7 +121,7 @@ TEST(StoreProcesses, TheSecondOneIsToldWhoHasTheRun) {
   RunId run;
   {
     Store store(folder.path());
-    run = store.create(Experiment(), "");
+    run = store.create(experiment::Experiment(), "");
     store.append(run, {0, event::Started{}});
   }
   int ready[2], go[2];
@@ -152,7 +152,7 @@ TEST(StoreProcesses, TheSecondOneIsToldWhoHasTheRun) {
 TEST(StoreProcesses, TwoLocksInOneProcessConflictToo) {
   const Scratch folder;
   Store a(folder.path()), b(folder.path());
-  const RunId run = a.create(Experiment(), "");
+  const RunId run = a.create(experiment::Experiment(), "");
   auto lock = a.lock(run);
   EXPECT_EQ(test::error_id([&] { b.lock(run); }), "RUN-LOCKED");
   lock.reset();
@@ -162,7 +162,7 @@ TEST(StoreProcesses, TwoLocksInOneProcessConflictToo) {
 TEST(StoreProcesses, AFreshlyQueuedRunIsNotMistakenForADeadOne) {
   const Scratch folder;
   Store store(folder.path());
-  const RunId young = store.create(Experiment(), ""), old = store.create(Experiment(), "");
+  const RunId young = store.create(experiment::Experiment(), ""), old = store.create(experiment::Experiment(), "");
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open((folder.path() / "runs.sqlite").c_str(), &db), SQLITE_OK);
   EXPECT_EQ(sqlite3_exec(db, "UPDATE runs SET created='2020-01-01T00:00:00Z' WHERE id=2", nullptr, nullptr, nullptr),
@@ -175,7 +175,7 @@ TEST(StoreProcesses, AFreshlyQueuedRunIsNotMistakenForADeadOne) {
 TEST(StoreProcesses, AWriterWaitsForAnotherAndThenGoesOn) {
   const Scratch folder;
   Store store(folder.path());
-  const RunId run = store.create(Experiment(), "");
+  const RunId run = store.create(experiment::Experiment(), "");
   int ready[2];
   ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
   const pid_t child = fork_child([&] {
@@ -197,4 +197,4 @@ TEST(StoreProcesses, AWriterWaitsForAnotherAndThenGoesOn) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::store

@@ -8,7 +8,7 @@
 #include "core/base/files.h"
 #include "tests/store/store_fixture.h"
 
-namespace mw::runs {
+namespace mw::store {
 namespace {
 namespace fs = std::filesystem;
 using test::error_id;
@@ -59,7 +59,7 @@ TEST(StoreErrors, ADamagedDatabaseIsAnErrorAndNoCrash) {
   const Scratch folder;
   {
     Store store(folder.path());
-    const RunId run = store.create(Experiment(), "");
+    const RunId run = store.create(experiment::Experiment(), "");
     for (long i = 0; i < 5000; ++i) store.append(run, metric(i, 1));
   }
   std::string bytes = read_file(folder.path() / "runs.sqlite");
@@ -91,7 +91,7 @@ TEST(StoreErrors, AFolderThatCannotBeMade) {
 TEST(StoreErrors, AProcessThatHoldsTheDatabaseTooLongIsNamedAsTheCause) {
   const Scratch folder;
   Store store(folder.path(), std::chrono::milliseconds(200));
-  const RunId run = store.create(Experiment(), "");
+  const RunId run = store.create(experiment::Experiment(), "");
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open((folder.path() / "runs.sqlite").c_str(), &db), SQLITE_OK);
   ASSERT_EQ(sqlite3_exec(db, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
@@ -108,7 +108,7 @@ int fill_and_recover(const fs::path& folder, const char* reason, const std::func
   RunId run;
   {
     Store store(folder);
-    run = store.create(Experiment(), "full");
+    run = store.create(experiment::Experiment(), "full");
     std::string id, text;
     while (id.empty() && appended < 100000) {
       id = error_id(
@@ -166,20 +166,20 @@ TEST(StoreErrors, AFailedCreateLeavesNoFolder) {
   ASSERT_EQ(sqlite3_exec(db, "CREATE TRIGGER no BEFORE INSERT ON runs BEGIN SELECT raise(ABORT, 'no'); END", nullptr,
                          nullptr, nullptr),
             SQLITE_OK);
-  EXPECT_EQ(error_id([&] { store.create(Experiment(), ""); }), "STORE");
+  EXPECT_EQ(error_id([&] { store.create(experiment::Experiment(), ""); }), "STORE");
   EXPECT_FALSE(fs::exists(folder.path() / "run-1"));
   ASSERT_EQ(sqlite3_exec(db, "DROP TRIGGER no", nullptr, nullptr, nullptr), SQLITE_OK);
   sqlite3_close(db);
-  EXPECT_EQ(store.create(Experiment(), ""), "run-1");
+  EXPECT_EQ(store.create(experiment::Experiment(), ""), "run-1");
 }
 
 TEST(StoreErrors, AnExperimentOfAWrongTypeCreatesNothing) {
   const Scratch folder;
   Store store(folder.path());
-  const auto broken = Experiment::from_json(Json{{"schema", 1}, {"train", {{"steps", "many"}}}});
+  const auto broken = experiment::Experiment::from_json(Json{{"schema", 1}, {"train", {{"steps", "many"}}}});
   EXPECT_FALSE(error_id([&] { store.create(broken, ""); }).empty());
   EXPECT_TRUE(store.list().empty());
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::store

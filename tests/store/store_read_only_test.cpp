@@ -5,7 +5,7 @@
 #include "core/store/store_sqlite.h"
 #include "tests/store/store_fixture.h"
 
-namespace mw::runs {
+namespace mw::store {
 namespace {
 namespace fs = std::filesystem;
 using test::error_id;
@@ -56,7 +56,7 @@ class OpenedReadOnly : public testing::Test {
   const Scratch scratch_;
   const fs::path folder_ = scratch_ / "runs % ? #";
   static void fill(Store& store) {
-    const RunId run = store.create(Experiment(), "first");
+    const RunId run = store.create(experiment::Experiment(), "first");
     for (long step = 1; step <= 5; ++step) store.append(run, metric(step, 1));
     store.append(run, {6, event::Finished{RunState::done, 5, 50, 6, Bytes(7), "", Json()}});
   }
@@ -117,7 +117,7 @@ TEST_F(OpenedReadOnly, RefusesChangesAndNamesTheFolder) {
   }
   expect_read([&] {
     Store store(folder_);
-    const std::vector<std::function<void()>> changes{[&] { store.create(Experiment(), ""); },
+    const std::vector<std::function<void()>> changes{[&] { store.create(experiment::Experiment(), ""); },
                                                      [&] { store.append("run-1", metric(1, 1)); },
                                                      [&] { store.rename("run-1", "x"); },
                                                      [&] { store.set_tags("run-1", "x"); },
@@ -139,4 +139,4 @@ TEST_F(OpenedReadOnly, CannotBeCreated) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::store

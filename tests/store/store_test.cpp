@@ -7,13 +7,13 @@
 
 #include "tests/store/store_fixture.h"
 
-namespace mw::runs {
+namespace mw::store {
 namespace {
 using test::metric;
 using test::Scratch;
 
-Experiment experiment(int steps) {
-  Experiment e;
+experiment::Experiment experiment(int steps) {
+  experiment::Experiment e;
   e.set("train.steps", std::to_string(steps));
   e.set("lora.rank", "8");
   e.set("model.id", "gemma3-270m");
@@ -22,7 +22,7 @@ Experiment experiment(int steps) {
 
 TEST(Store, KeepsTheFrozenExperimentWithUnknownKeysAndItsFolder) {
   const Scratch folder;
-  const Experiment frozen = Experiment::from_json(
+  const experiment::Experiment frozen = experiment::Experiment::from_json(
       parse_json(R"({"schema":1,"model":{"path":"m"},"future":{"z":1,"a":[2.5,null]}})", "t"), "/some/where");
   RunId run;
   {
@@ -302,4 +302,4 @@ TEST(DefaultFolder, FollowsTheEnvironment) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::store

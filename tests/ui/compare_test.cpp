@@ -93,7 +93,7 @@ class CompareTest : public test::WindowFixture {
     int deltas = 0;
     for (int r = 0; r < model.rowCount(); ++r) {
       const auto& row = model.row(r);
-      if (row.kind != runs::ComparisonRow::Kind::result || row.deltas.size() < 2 || !row.deltas[1]) continue;
+      if (row.kind != compare::ComparisonRow::Kind::result || row.deltas.size() < 2 || !row.deltas[1]) continue;
       QVERIFY(model.index(r, 2).data().toString().endsWith(delta_text(*row.deltas[1])));
       ++deltas;
     }
@@ -168,7 +168,7 @@ class CompareTest : public test::WindowFixture {
     std::vector<std::filesystem::path> files;
     for (const char* name : {"meshwright", "tunix", "trl-fsdp"})
       files.push_back(std::filesystem::path(MW_FIXTURES) / "three_engines" / (std::string(name) + ".jsonl"));
-    const auto imported = runs::import_files(store(), files);
+    const auto imported = importing::import_files(store(), files);
     open_window(setup(), Page::compare);
     for (const auto& run : imported) page().add_run(run.run);
     settle();
@@ -295,7 +295,7 @@ class CompareTest : public test::WindowFixture {
   }
 
   void ten_runs_one_run_and_points_that_failed_are_shown() {
-    std::vector<runs::RunId> ids;
+    std::vector<store::RunId> ids;
     for (int i = 0; i < 10; ++i)
       ids.push_back(test::add_sweep(store(), "v6e-8, a run of many, number " + std::to_string(i + 1),
                                     {.rates = {1, 4, 16}, .input_lens = {512}, .slow = 1 + 0.2 * i}));

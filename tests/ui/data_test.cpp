@@ -29,7 +29,7 @@ class DataTest : public test::WindowFixture {
     return (folder() / name).string();
   }
   void open_window(const Json& data) {
-    runs::Experiment e;
+    experiment::Experiment e;
     e.set_value("model.path", MW_RESOURCES "/base-model");
     e.set_value("data", data);
     e.save(folder() / "e.json");
@@ -70,7 +70,7 @@ class DataTest : public test::WindowFixture {
   void every_row_and_token_is_what_the_trainer_gets() {
     open_page(small_world({{"max_len", 56}, {"overlong", "truncate"}}));
     read_through();
-    const train::Settings settings = runs::train_settings(window_->document().experiment());
+    const train::Settings settings = experiment::train_settings(window_->document().experiment());
     const auto tokenizer = train::load_tokenizer_of(settings.model);
     const data::Dataset loaded = data::load_dataset(settings.data, *tokenizer);
     QCOMPARE(page().model().rowCount(), static_cast<int>(loaded.report.rows));
@@ -83,7 +83,7 @@ class DataTest : public test::WindowFixture {
         for (const auto& e : *part)
           if (e.row == row) example = &e;
       QVERIFY(example);
-      const runs::DataDetail& seen = page().tokens().detail();
+      const views::DataDetail& seen = page().tokens().detail();
       QCOMPARE(seen.row.used, static_cast<int>(example->ids.size()));
       int loss = 0;
       for (size_t t = 0; t < example->ids.size(); ++t) {
@@ -334,7 +334,7 @@ class DataTest : public test::WindowFixture {
     window_->document().reset("data.path");
     window_->document().reset("model.path");
     window_->document().set("data.lengths", ss(file));
-    QTRY_VERIFY(page().reader().question().source == runs::DataSource::lengths);
+    QTRY_VERIFY(page().reader().question().source == planning::DataSource::lengths);
     read_through();
     QVERIFY(!page().table().isVisible() && !page().tokens().isVisible() && page().lengths().isVisible());
     QVERIFY(page().economy().summary().contains(u"padding"_s) && !page().economy().summary().contains(u"loss"_s));
@@ -356,14 +356,14 @@ class DataTest : public test::WindowFixture {
     open_page(small_world());
     read_through();
     QVERIFY(page().economy().cost_text().isEmpty());
-    page().set_price({Seconds(0.001), std::nullopt}, runs::PadTo::max_len);
+    page().set_price({Seconds(0.001), std::nullopt}, views::PadTo::max_len);
     const auto& e = *page().reader().economy();
     const QString padding = qs(to_text(Seconds(0.001 * static_cast<double>(e.plain.fixed - e.plain.tokens))));
     QVERIFY2(page().economy().cost_text().contains(padding), qPrintable(page().economy().cost_text()));
     QVERIFY(!page().economy().cost_text().contains(u'$'));
     picture(u"data-priced"_s);
-    page().set_price({Seconds(0.001), Usd(36)}, runs::PadTo::max_len);
-    const auto saved = *epoch_cost(e, runs::PadTo::max_len, {Seconds(0.001), Usd(36)}).saved.usd;
+    page().set_price({Seconds(0.001), Usd(36)}, views::PadTo::max_len);
+    const auto saved = *epoch_cost(e, views::PadTo::max_len, {Seconds(0.001), Usd(36)}).saved.usd;
     QVERIFY(saved.value > 1);
     QVERIFY(page().economy().cost_text().contains(qs(to_text(saved))));
   }

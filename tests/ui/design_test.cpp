@@ -71,7 +71,7 @@ class DesignTest : public test::WindowFixture {
 
   void the_journey() {
     open("paper-train-v5p-8.json");
-    const runs::Experiment paper = window_->document().experiment();
+    const experiment::Experiment paper = window_->document().experiment();
     QVERIFY2(window_->strip().price_text().startsWith(u"Fits"_s), qPrintable(window_->strip().price_text()));
     QVERIFY(has_problem(u"COV-1"_s));                                   // its expression leaves k_einsum out
     QCOMPARE(figure(u"Trained, served 1 h, measured"_s), u"$77.63"_s);  // the paper's own rows
@@ -161,7 +161,7 @@ class DesignTest : public test::WindowFixture {
 
   void two_meshes_stand_side_by_side_with_one_selection() {
     open("paper-train-v5p-8.json");
-    const runs::Experiment paper = window_->document().experiment();
+    const experiment::Experiment paper = window_->document().experiment();
     CanvasPair& pair = page().canvases();
     QVERIFY(!pair.pinned().isVisible());
     page().pin();
@@ -193,7 +193,7 @@ class DesignTest : public test::WindowFixture {
     pair.pinned().setFocus();
     QTest::keyClick(&pair.pinned(), Qt::Key_Down);
     QCOMPARE(canvas().selected_device(), 3);
-    const runs::Experiment edited = window_->document().experiment();
+    const experiment::Experiment edited = window_->document().experiment();
     AxisChip* pinned_tp = pair.pinned().chip(u"tp"_s);
     pinned_tp->setFocus();
     for (const auto key : {Qt::Key_Down, Qt::Key_Return, Qt::Key_Delete}) QTest::keyClick(pinned_tp, key);
@@ -233,7 +233,7 @@ class DesignTest : public test::WindowFixture {
   void meshes_of_two_targets_say_what_only_one_has() {
     open("paper-train-v5p-8.json");
     page().pin();
-    runs::Experiment gpus = window_->document().experiment();
+    experiment::Experiment gpus = window_->document().experiment();
     gpus.set_value("target.id", "2xh100");
     gpus.set_value("mesh", Json{{"fsdp", 2}, {"tp", 1}});
     gpus.set_value("lora.targets", Json::array({"q_proj"}));

@@ -104,10 +104,10 @@ class DocumentTest : public QObject {
     d.save_as(b / "e.json");
     QVERIFY(!d.dirty());
     QCOMPARE(d.experiment().path("data.path"), a / "rows.jsonl");
-    QCOMPARE(runs::Experiment::load(b / "e.json").path("data.path"), a / "rows.jsonl");
+    QCOMPARE(experiment::Experiment::load(b / "e.json").path("data.path"), a / "rows.jsonl");
     d.undo_stack().undo();  // back to the old folder's spelling; the next save is right again
     d.save();
-    QCOMPARE(runs::Experiment::load(b / "e.json").path("data.path"), a / "rows.jsonl");
+    QCOMPARE(experiment::Experiment::load(b / "e.json").path("data.path"), a / "rows.jsonl");
   }
 
   void the_journal_brings_unsaved_work_back() {
@@ -132,7 +132,7 @@ class DocumentTest : public QObject {
     d.discard_text();
     d.save();
     QVERIFY(!d.dirty());
-    QCOMPARE(runs::Experiment::load(file).integer("lora.rank"), 48);
+    QCOMPARE(experiment::Experiment::load(file).integer("lora.rank"), 48);
   }
 
   void a_restored_document_has_edits_only_where_it_differs_from_its_file() {
@@ -197,19 +197,19 @@ class DocumentTest : public QObject {
         file, "{\"schema\": 1, \"data\": {\"path\": \"rows.jsonl\"}, \"lora\": {\"rank\": 4, \"alpha\": 8}}");
     Document d;
     d.open(file);
-    QCOMPARE(command_line(d, runs::default_folder()),
+    QCOMPARE(command_line(d, store::default_folder()),
              QString(u"meshwright run "_s + shell_quoted(qpath(file)) + u'\n'));
     d.set("lora.rank", 32);
     d.set("data.path", "other.jsonl");
     d.reset("lora.alpha");
     d.set("lora.targets", Json::array({"q_proj", "v_proj"}));
     QStringList sets;
-    for (const QString& line : command_line(d, runs::default_folder()).split(u'\n'))
+    for (const QString& line : command_line(d, store::default_folder()).split(u'\n'))
       if (line.contains(u"--set"_s)) sets << line.section(u"--set "_s, 1).remove(u" \\"_s).remove(u'\'');
-    runs::Experiment replay = runs::Experiment::load(file);
+    experiment::Experiment replay = experiment::Experiment::load(file);
     std::vector<std::string> plain;
     for (const QString& s : sets) plain.push_back(ss(s));
-    runs::apply_sets(replay, plain);
+    experiment::apply_sets(replay, plain);
     for (const char* key : {"lora.rank", "lora.alpha", "lora.targets"})
       QVERIFY2(replay.value(key) == d.experiment().value(key), key);
     QCOMPARE(replay.path("data.path"), d.experiment().path("data.path"));
@@ -224,7 +224,7 @@ class DocumentTest : public QObject {
     d.set("train.steps", 5);  // not read: the epochs count, and the checker says so
     const auto problems = d.experiment().validate();
     QVERIFY(std::any_of(problems.begin(), problems.end(), [](const Problem& p) { return p.id == "EPOCHS"; }));
-    const QString line = command_line(d, runs::default_folder());
+    const QString line = command_line(d, store::default_folder());
     QVERIFY2(line.contains(u"--set train.steps=5"_s) && line.contains(u"--set train.epochs=2"_s), qPrintable(line));
   }
 };

@@ -46,7 +46,7 @@ class FormTest : public QObject {
   }
 
   void every_parameter_has_a_field() {
-    for (const auto& p : runs::parameters()) {
+    for (const auto& p : experiment::parameters()) {
       FormRow* row = panel_->form().row(p.key.ends_with(".*") ? p.key.substr(0, p.key.size() - 2) : p.key);
       QVERIFY2(row, p.key.c_str());
       QVERIFY(row->field()->editor()->toolTip().contains(qs(p.help).toHtmlEscaped()));

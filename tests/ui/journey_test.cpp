@@ -19,17 +19,17 @@ namespace mw::ui {
 
 class JourneyTest : public test::Journey {
   Q_OBJECT
-  runs::RunId finished_;
+  store::RunId finished_;
 
   // A base model that knows the answers; then the answers change, which is what LoRA has to learn.
   void pretrain() {
     project_->write_experiment(
         parse_json(R"({"train": {"method": "full", "steps": 80, "accumulation": 1, "eval_every": 0}})", "journey"));
     const auto store = project_->folder / "pretraining";
-    const auto end = runs::run_blocking({runs::Experiment::load(project_->experiment), store, std::nullopt},
+    const auto end = jobs::run_blocking({experiment::Experiment::load(project_->experiment), store, std::nullopt},
                                         [](const Event&) {}, {});
     QCOMPARE(end.finished.state, RunState::done);
-    const auto base = train::latest_checkpoint(runs::Store(store).run_folder("run-1"));
+    const auto base = train::latest_checkpoint(store::Store(store).run_folder("run-1"));
     QVERIFY(base);
     std::filesystem::copy(*base, project_->folder / "base", std::filesystem::copy_options::recursive);
     for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
@@ -51,7 +51,7 @@ class JourneyTest : public test::Journey {
     QVERIFY2(b && b->isEnabled(), qPrintable(name));
     QTest::mouseClick(b, Qt::LeftButton);
   }
-  const runs::RunView& view() { return window_->runs().shown()->view; }
+  const views::RunView& view() { return window_->runs().shown()->view; }
   size_t steps_seen() {
     const auto* loss = window_->runs().shown() ? view().metric("train/loss") : nullptr;
     return loss ? loss->raw.size() : 0;
@@ -110,7 +110,7 @@ class JourneyTest : public test::Journey {
   }
 
   void the_stopped_run_is_resumed_from_the_runs_page_and_ends() {
-    const runs::RunId run = window_->runs().shown()->id;
+    const store::RunId run = window_->runs().shown()->id;
     const long before = view().step();
     window_->show_page(Page::runs);
     window_->runs_page().select(run);

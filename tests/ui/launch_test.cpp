@@ -25,7 +25,7 @@ class LaunchTest : public test::WindowFixture {
 
   static fs::path fixtures() { return fs::path(MW_RESOURCES).parent_path() / "tests" / "fixtures"; }
   void open() {
-    runs::Experiment e;
+    experiment::Experiment e;
     e.set_value("name", "Tiny, elsewhere");
     e.set_value("model.path", (fixtures() / "gemma3_tiny").string());
     e.set_value("train.steps", 12);
@@ -173,7 +173,7 @@ class LaunchTest : public test::WindowFixture {
     QCOMPARE(dialog().where().currentIndex(), 2);
     QCOMPARE(test::unnamed(dialog()).join(u"; "_s), QString());
     dialog().reject();
-    QVERIFY(runs::Store(store()).list().empty());
+    QVERIFY(store::Store(store()).list().empty());
   }
 
   void a_recipe_is_looked_at_and_written() {

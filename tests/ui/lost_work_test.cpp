@@ -33,7 +33,7 @@ class LostWorkTest : public test::WindowFixture {
     write_file_atomically(path, "{\"schema\": 1, \"lora\": {\"rank\": " + std::to_string(rank) + "}}");
     return path;
   }
-  static long long rank_in(const fs::path& path) { return runs::Experiment::load(path).integer("lora.rank"); }
+  static long long rank_in(const fs::path& path) { return experiment::Experiment::load(path).integer("lora.rank"); }
   long long rank() const { return window_->document().experiment().integer("lora.rank"); }
   // A window on a file of rank 4 whose rank was edited to 77.
   fs::path open_edited() {
@@ -94,13 +94,13 @@ class LostWorkTest : public test::WindowFixture {
     QVERIFY(plans().model().rowCount() > 10);
   }
   Alternatives& plans() { return window_->design_page().alternatives(); }
-  runs::RunId add_real_run() const {
-    runs::Experiment e;
+  store::RunId add_real_run() const {
+    experiment::Experiment e;
     e.set_value("name", "Trained before");
     e.set_value("model.path", (fs::path(MW_RESOURCES).parent_path() / "tests" / "fixtures" / "gemma3_tiny").string());
     e.set_value("lora.rank", 8);
-    runs::Store runs(store());
-    const runs::RunId run = runs.create(e, "Trained before");
+    store::Store runs(store());
+    const store::RunId run = runs.create(e, "Trained before");
     const auto lock = runs.lock(run);
     event::Finished end;
     end.state = RunState::done;
@@ -109,7 +109,7 @@ class LostWorkTest : public test::WindowFixture {
     runs.flush();
     return run;
   }
-  void show_run(const runs::RunId& run) {
+  void show_run(const store::RunId& run) {
     window_->runs().open(run);
     QTRY_VERIFY(window_->train_page().run() && window_->train_page().run()->id == run);
     window_->show_page(Page::train);
@@ -310,7 +310,7 @@ class LostWorkTest : public test::WindowFixture {
     QFETCH(const bool, edited);
     open_window(setup(), Page::train);
     if (edited) window_->document().set("lora.rank", 77);
-    const runs::Experiment left = window_->document().experiment();
+    const experiment::Experiment left = window_->document().experiment();
     window_->close();
     window_.reset();
     open_window(setup(), Page::train);
@@ -376,7 +376,7 @@ class LostWorkTest : public test::WindowFixture {
     QTRY_VERIFY_WITH_TIMEOUT(window_->runs().shown() && window_->runs().shown()->view.step() >= 1, 60000);
     window_->actions()[u"run.pause"_s]->trigger();
     QTRY_COMPARE_WITH_TIMEOUT(window_->runs().shown()->view.state(), RunState::paused, 20000);
-    const runs::RunId run = window_->runs().shown()->id;
+    const store::RunId run = window_->runs().shown()->id;
     QVERIFY(!window_->close());
     QTRY_VERIFY(unfinished());
     QVERIFY2(unfinished()->text().contains(qs(run)), qPrintable(unfinished()->text()));
@@ -392,7 +392,7 @@ class LostWorkTest : public test::WindowFixture {
     QVERIFY(window_->isMinimized() && !window_->runs().stopping());
     QVERIFY2(window_->windowTitle().contains(u"Closes after "_s + qs(run)), qPrintable(window_->windowTitle()));
     QTRY_VERIFY_WITH_TIMEOUT(!window_->isVisible(), 60000);
-    const runs::RunRow row = *runs::Store(project.runs).find(run);
+    const store::RunRow row = *store::Store(project.runs).find(run);
     QCOMPARE(row.state, RunState::done);
     QCOMPARE(row.steps_done, 6L);
   }
@@ -421,14 +421,14 @@ class LostWorkTest : public test::WindowFixture {
     window_->document().set("lora.alpha", 12);
     window_->actions()[u"run.start"_s]->trigger();
     QTRY_VERIFY_WITH_TIMEOUT(window_->runs().shown() && window_->runs().shown()->view.step() >= 1, 60000);
-    const runs::RunId run = window_->runs().shown()->id;
+    const store::RunId run = window_->runs().shown()->id;
     window_->close();
     QTRY_VERIFY(unfinished());
     window_->close_unattended();
     QTRY_VERIFY_WITH_TIMEOUT(!window_->isVisible(), 30000);
     QVERIFY(!unfinished());
-    QCOMPARE(runs::Store(project.runs).find(run)->state, RunState::cancelled);
-    QVERIFY(runs::Store(project.runs).find(run)->steps_done >= 1);
+    QCOMPARE(store::Store(project.runs).find(run)->state, RunState::cancelled);
+    QVERIFY(store::Store(project.runs).find(run)->steps_done >= 1);
   }
 
   // --- Plans of another document ---
@@ -439,13 +439,13 @@ class LostWorkTest : public test::WindowFixture {
     search();
     plans().table().selectRow(0);
     QVERIFY(plans().apply_button().isEnabled());
-    const runs::Experiment searched = window_->document().experiment();
+    const experiment::Experiment searched = window_->document().experiment();
     window_->document().set("train.epochs", 7);
     QVERIFY(plans().outdated());
     QVERIFY(!plans().apply_button().isEnabled() && !plans().table().isEnabled());
     QVERIFY2(plans().status().contains(u"search again"_s), qPrintable(plans().status()));
     picture(u"plans-outdated"_s);
-    const runs::Experiment edited = window_->document().experiment();
+    const experiment::Experiment edited = window_->document().experiment();
     plans().apply(0);
     QVERIFY(window_->document().experiment() == edited);
     window_->document().undo_stack().undo();  // the same content: they hold again
@@ -482,7 +482,7 @@ class LostWorkTest : public test::WindowFixture {
     window_->design_page().pin();
     window_->document().open_example(example("tiny-serve.json"));
     priced();
-    const runs::Experiment other = window_->document().experiment();
+    const experiment::Experiment other = window_->document().experiment();
     window_->design_page().swap_pinned();
     QVERIFY(window_->document().experiment() == other);
   }
@@ -490,7 +490,7 @@ class LostWorkTest : public test::WindowFixture {
   // --- The experiment that is shown ---
 
   void export_and_launch_are_about_the_run_that_is_shown_and_offer_the_form() {
-    const runs::RunId run = add_real_run();
+    const store::RunId run = add_real_run();
     open_window(setup(example("tiny-serve.json")), Page::train);
     show_run(run);
     press(u"Export\u2026"_s);
@@ -523,7 +523,7 @@ class LostWorkTest : public test::WindowFixture {
   }
 
   void a_proof_is_of_the_run_that_is_shown_and_so_is_its_repetition() {
-    const runs::RunId run = test::add_mesh_run(store(), "on a mesh", 6, 2, 2);
+    const store::RunId run = test::add_mesh_run(store(), "on a mesh", 6, 2, 2);
     open_window(setup(), Page::train);
     show_run(run);
     QTRY_VERIFY(window_->train_page().offers_proof());

@@ -51,20 +51,20 @@ class MeshJourneyTest : public test::Journey {
     window_->actions()[u"run.start"_s]->trigger();
     QTRY_VERIFY_WITH_TIMEOUT(window_->runs().busy(), 10000);
     QTRY_VERIFY_WITH_TIMEOUT(!window_->runs().busy(), 120000);
-    const runs::RunView& view = window_->runs().shown()->view;
+    const views::RunView& view = window_->runs().shown()->view;
     QVERIFY2(view.error().empty(), view.error().c_str());
     QCOMPARE(view.state(), RunState::done);
     QTRY_COMPARE(window_->train_page().moment().step, view.step());
     // What moved is what was planned for just these rows, and no device held more than was predicted.
-    const runs::Moment& m = window_->train_page().moment();
+    const views::Moment& m = window_->train_page().moment();
     QVERIFY(m.traffic.planned && m.traffic.as_planned());
-    for (const runs::DeviceMoment& d : m.devices) QVERIFY(d.predicted && !d.beyond_prediction());
+    for (const views::DeviceMoment& d : m.devices) QVERIFY(d.predicted && !d.beyond_prediction());
   }
   // Of the last step, as the Train page reads it.
   Measured measured() {
-    const runs::RunView& view = window_->runs().shown()->view;
+    const views::RunView& view = window_->runs().shown()->view;
     Measured m{.bytes = window_->train_page().moment().traffic.bytes, .loss = view.metric("train/loss")->raw.back().y};
-    for (const runs::Flow& f : view.traffic().points.back().flows)
+    for (const views::Flow& f : view.traffic().points.back().flows)
       if (view.traffic().kinds[f.kind].cause == "clumsy specs") m.clumsy += f.bytes;
     return m;
   }
@@ -125,7 +125,7 @@ class MeshJourneyTest : public test::Journey {
     QVERIFY(wrong_.bytes != right_.bytes);
     QVERIFY2(std::abs(wrong_.loss - right_.loss) < 1e-5 * right_.loss,
              qPrintable(u"%1 and %2"_s.arg(wrong_.loss).arg(right_.loss)));
-    window_->train_page().collectives().choose(runs::TrafficBy::cause, runs::TrafficAmount::bytes);
+    window_->train_page().collectives().choose(views::TrafficBy::cause, views::TrafficAmount::bytes);
     QVERIFY2(window_->train_page().collectives().shown().summary().contains(u"clumsy specs"_s),
              qPrintable(window_->train_page().collectives().shown().summary()));
     picture(u"measured"_s);

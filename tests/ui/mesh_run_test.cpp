@@ -30,12 +30,12 @@ class MeshRunTest : public test::WindowFixture {
 
   TrainPage& page() { return window_->train_page(); }
   double sent_over(const std::string& axis) {
-    for (const runs::AxisFlow& a : page().measured_mesh().moment().axes)
+    for (const views::AxisFlow& a : page().measured_mesh().moment().axes)
       if (a.axis == axis) return a.sum.bytes;
     return -1;
   }
   Bytes held_by(int device) {
-    for (const runs::DeviceMoment& d : page().measured_mesh().moment().devices)
+    for (const views::DeviceMoment& d : page().measured_mesh().moment().devices)
       if (d.device == device) return d.bytes.total();
     return {};
   }
@@ -95,9 +95,9 @@ class MeshRunTest : public test::WindowFixture {
     CollectivesPanel& panel = page().collectives();
     QVERIFY2(panel.shown().summary().contains(u"partial sums 2.00 MiB"_s), qPrintable(panel.shown().summary()));
     QVERIFY(panel.shown().options().unit.contains(u"measured"_s));
-    panel.choose(runs::TrafficBy::axis, runs::TrafficAmount::bytes);
+    panel.choose(views::TrafficBy::axis, views::TrafficAmount::bytes);
     QVERIFY2(panel.shown().summary().contains(u"fsdp 60.0 MiB"_s), qPrintable(panel.shown().summary()));
-    panel.choose(runs::TrafficBy::kind, runs::TrafficAmount::seconds);
+    panel.choose(views::TrafficBy::kind, views::TrafficAmount::seconds);
     QVERIFY(panel.seconds().isVisible() && !panel.bytes().isVisible());
     QVERIFY2(panel.shown().summary().contains(u"waiting"_s), qPrintable(panel.shown().summary()));
     const auto values = panel.seconds().stack().at(10);
@@ -113,7 +113,7 @@ class MeshRunTest : public test::WindowFixture {
     open_run(2, 4);
     MeasuredMesh& mesh = page().measured_mesh();
     const auto over_tp = [&] {
-      for (const runs::AxisFlow& a : mesh.moment().axes)
+      for (const views::AxisFlow& a : mesh.moment().axes)
         if (a.axis == "tp") return mesh.axis_text(a);
       return QString();
     };
@@ -250,14 +250,14 @@ class MeshRunTest : public test::WindowFixture {
 
   // What a proof does to the window; what it proves is tests/train's.
   void a_proof_shows_progress_and_the_first_tensor_that_breaks() {
-    runs::ProofView broken{.holds = false,
-                           .verdict = "gradient of layers.1.q_proj differs",
-                           .tables = {{"Tensors",
-                                       {"Tensor", "Difference"},
-                                       {{{"layers.0.q_proj", "0"}, true}, {{"layers.1.q_proj", "1"}, false}}},
-                                      {"Traffic", {"Axis", "Counted"}, {{{"tp", "64"}, true}}}}};
+    views::ProofView broken{.holds = false,
+                            .verdict = "gradient of layers.1.q_proj differs",
+                            .tables = {{"Tensors",
+                                        {"Tensor", "Difference"},
+                                        {{{"layers.0.q_proj", "0"}, true}, {{"layers.1.q_proj", "1"}, false}}},
+                                       {"Traffic", {"Axis", "Counted"}, {{{"tp", "64"}, true}}}}};
     std::atomic<bool> go{false};
-    const auto prove = [&](const runs::Experiment&, const ReportProgress& report, const std::stop_token&) {
+    const auto prove = [&](const experiment::Experiment&, const ReportProgress& report, const std::stop_token&) {
       report({"steps on the mesh", 1, 4});
       while (!go) QThread::msleep(1);
       return broken;
@@ -265,7 +265,7 @@ class MeshRunTest : public test::WindowFixture {
     ProofWindow window(prove, nullptr);
     window.show();
     QSignalSpy chosen(&window, &ProofWindow::tensor_chosen);
-    window.start(u"a mesh"_s, runs::Experiment());
+    window.start(u"a mesh"_s, experiment::Experiment());
     QTRY_COMPARE(window.task().progress().total, 4L);
     QCOMPARE(window.verdict(), u"Proving"_s);
     QVERIFY(window.task().eta_seconds().has_value());
@@ -279,9 +279,9 @@ class MeshRunTest : public test::WindowFixture {
     QCOMPARE(window.table(0)->currentIndex().row(), 1);
     QCOMPARE(chosen.last().first().toString(), u"layers.1.q_proj"_s);
     QTest::mouseClick(&window.copy_button(), Qt::LeftButton);
-    QCOMPARE(QGuiApplication::clipboard()->text(), qs(runs::to_markdown(broken)));
+    QCOMPARE(QGuiApplication::clipboard()->text(), qs(to_markdown(broken)));
     window.export_to(folder() / "proof.csv");
-    QCOMPARE(read_file(folder() / "proof.csv"), runs::to_csv(broken));
+    QCOMPARE(read_file(folder() / "proof.csv"), to_csv(broken));
     QCOMPARE(test::unnamed(window).join(u"; "_s), QString());
     QTest::qWait(60);
     const QString given = qEnvironmentVariable("MW_PICTURES");
@@ -291,14 +291,14 @@ class MeshRunTest : public test::WindowFixture {
   }
 
   void a_proof_is_cancelled_at_a_word() {
-    const auto prove = [](const runs::Experiment&, const ReportProgress&,
-                          const std::stop_token& stop) -> runs::ProofView {
+    const auto prove = [](const experiment::Experiment&, const ReportProgress&,
+                          const std::stop_token& stop) -> views::ProofView {
       while (!stop.stop_requested()) QThread::msleep(1);
       throw cancelled("the proof");
     };
     ProofWindow window(prove, nullptr);
     window.show();
-    window.start(u"a mesh"_s, runs::Experiment());
+    window.start(u"a mesh"_s, experiment::Experiment());
     QTest::mouseClick(&window.cancel_button(), Qt::LeftButton);
     QTRY_VERIFY(!window.task().busy());
     QCOMPARE(window.verdict(), u"Cancelled"_s);

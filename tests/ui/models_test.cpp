@@ -67,12 +67,12 @@ class ModelsTest : public QObject {
     QCOMPARE(model.rowCount(), 2);
     QVERIFY(model.setData(model.index(model.row_of(a), RunsModel::name), u"renamed"_s, Qt::EditRole));
     QVERIFY(model.setData(model.index(model.row_of(b), RunsModel::tags), u"keep, slow"_s, Qt::EditRole));
-    QCOMPARE(runs::Store(scratch.path()).find(a)->name, std::string("renamed"));
-    QCOMPARE(runs::Store(scratch.path()).find(b)->tags, std::string("keep, slow"));
+    QCOMPARE(store::Store(scratch.path()).find(a)->name, std::string("renamed"));
+    QCOMPARE(store::Store(scratch.path()).find(b)->tags, std::string("keep, slow"));
     QVERIFY(!model.setData(model.index(0, RunsModel::state), u"x"_s, Qt::EditRole));
-    model.set_deleted({a}, runs::Trash::deleted);
+    model.set_deleted({a}, store::Trash::deleted);
     QCOMPARE(model.rowCount(), 1);
-    model.set_trash(runs::Trash::deleted);
+    model.set_trash(store::Trash::deleted);
     QCOMPARE(model.rowCount(), 1);
     QCOMPARE(model.row(0).id, a);
     QCOMPARE(resets.count(), 0);
@@ -108,9 +108,9 @@ class ModelsTest : public QObject {
       QTRY_COMPARE(table.horizontalHeader()->length(), table.viewport()->width());
     }
     const int before = table.columnWidth(RunsModel::steps);
-    runs::Experiment longer;
+    experiment::Experiment longer;
     longer.set_value("train.steps", 1234567890);
-    runs::Store(scratch.path()).create(longer, "long");
+    store::Store(scratch.path()).create(longer, "long");
     page.refresh();
     QVERIFY(table.columnWidth(RunsModel::steps) >= before);
     for (int c = RunsModel::steps; c <= RunsModel::peak; ++c)
@@ -124,14 +124,14 @@ class ModelsTest : public QObject {
     RunsPage page(scratch.path());
     page.show();
     page.select(run);
-    QCOMPARE(page.selected(), std::vector<runs::RunId>{run});
+    QCOMPARE(page.selected(), std::vector<store::RunId>{run});
     QTest::keyClick(&page.table(), Qt::Key_Delete);
     if (page.model().rowCount() == 1) page.delete_selected();  // shortcuts need an active window
     QCOMPARE(page.model().rowCount(), 0);
     QVERIFY(page.can_undo_delete());
     page.undo_delete();
     QCOMPARE(page.model().rowCount(), 1);
-    QCOMPARE(page.selected(), std::vector<runs::RunId>{run});
+    QCOMPARE(page.selected(), std::vector<store::RunId>{run});
   }
 
   void a_store_that_cannot_be_opened_is_a_problem_not_a_crash() {

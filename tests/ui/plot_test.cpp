@@ -20,8 +20,8 @@
 namespace mw::ui {
 namespace {
 
-std::shared_ptr<runs::Series> wave(int n) {
-  auto s = std::make_shared<runs::Series>();
+std::shared_ptr<views::Series> wave(int n) {
+  auto s = std::make_shared<views::Series>();
   for (int i = 0; i < n; ++i) s->append(i, 2 + std::sin(i * 0.01));
   return s;
 }
@@ -134,7 +134,7 @@ class PlotTest : public QObject {
   }
 
   void measured_is_solid_and_predicted_is_dashed() {
-    auto flat = std::make_shared<runs::Series>();
+    auto flat = std::make_shared<views::Series>();
     for (int i = 0; i < 10; ++i) flat->append(i, 1.0);
     const auto share = [&](Origin origin) {
       show({{.name = u"a"_s, .color = QColor(0xd00000), .raw = flat, .origin = origin}}, {0, 9});
@@ -147,7 +147,7 @@ class PlotTest : public QObject {
   }
 
   void a_spike_is_seen_among_a_million_points() {
-    auto s = std::make_shared<runs::Series>();
+    auto s = std::make_shared<views::Series>();
     for (int i = 0; i < 1000000; ++i) s->append(i, i == 654321 ? 50.0 : 1.0);
     QElapsedTimer clock;
     clock.start();
@@ -159,9 +159,9 @@ class PlotTest : public QObject {
   }
 
   void marks_at_the_edges_are_drawn_whole() {
-    auto s = std::make_shared<runs::Series>();
+    auto s = std::make_shared<views::Series>();
     for (const double x : {0.0, 50.0, 100.0}) s->append(x, 1.0);
-    auto other = std::make_shared<runs::Series>();
+    auto other = std::make_shared<views::Series>();
     for (const double x : {0.0, 100.0}) other->append(x, x / 50);  // so that the marks do not lie on its ends
     const QColor red(0xd00000);
     show({{.name = u"eval"_s, .color = red, .raw = s, .marks = Marks::points},
@@ -178,7 +178,7 @@ class PlotTest : public QObject {
   }
 
   void gaps_break_the_line_and_leave_the_axis_alone() {
-    auto s = std::make_shared<runs::Series>();
+    auto s = std::make_shared<views::Series>();
     for (int i = 0; i < 100; ++i) s->append(i, i > 40 && i < 60 ? std::nan("") : 1.0 + i);
     show({{.name = u"a"_s, .color = QColor(0xd00000), .raw = s}}, {0, 99});
     const QImage image = plot_->grab().toImage();
@@ -191,7 +191,7 @@ class PlotTest : public QObject {
 
   void readouts_follow_the_cursor_and_charts_share_it() {
     Plot other({.title = u"Rate"_s}, link_);
-    auto line = std::make_shared<runs::Series>();
+    auto line = std::make_shared<views::Series>();
     for (int i = 0; i <= 100; ++i) line->append(i, i * 2.0);
     show({{.name = u"train"_s, .color = Qt::blue, .raw = line}}, {0, 100});
     other.set_lines({{.name = u"x"_s, .color = Qt::blue, .raw = line}});
@@ -230,7 +230,7 @@ class PlotTest : public QObject {
   }
 
   void log_scale_survives_zero_and_negative_values() {
-    auto s = std::make_shared<runs::Series>();
+    auto s = std::make_shared<views::Series>();
     for (int i = 0; i < 50; ++i) s->append(i, i < 3 ? 0.0 : std::exp(-i * 0.2));
     show({{.name = u"a"_s, .color = Qt::blue, .raw = s}}, {0, 49});
     plot_->set_scale(Scale::logarithmic);

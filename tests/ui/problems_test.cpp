@@ -17,7 +17,7 @@ class ProblemsTest : public test::WindowFixture {
       if (window_->problems().problem(r).id == id) return r;
     return -1;
   }
-  const runs::Experiment& experiment() const { return window_->document().experiment(); }
+  const experiment::Experiment& experiment() const { return window_->document().experiment(); }
 
  private slots:
   void init() {
@@ -46,7 +46,7 @@ class ProblemsTest : public test::WindowFixture {
 
   void a_fix_is_one_step_that_can_be_taken_back() {
     QTRY_VERIFY(row_of("TP-2") >= 0);
-    const runs::Experiment before = experiment();
+    const experiment::Experiment before = experiment();
     ProblemsPanel& panel = window_->problems_panel();
     window_->raise_panel(u"problems"_s);
     panel.choose(row_of("TP-2"));

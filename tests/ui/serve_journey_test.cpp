@@ -122,7 +122,7 @@ class ServeJourneyTest : public test::WindowFixture {
         const auto& value =
             row.values.size() >= static_cast<size_t>(c) ? row.values[static_cast<size_t>(c - 1)] : std::nullopt;
         const bool over = row.key.find("ttft_ms") != std::string::npos && value && *value > 500;
-        if (row.kind == runs::ComparisonRow::Kind::result)
+        if (row.kind == compare::ComparisonRow::Kind::result)
           QCOMPARE(page().model().index(r, c).data(ComparisonModel::over_slo_role).toBool(), over);
       }
     }

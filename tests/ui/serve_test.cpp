@@ -120,7 +120,7 @@ class ServeTest : public test::WindowFixture {
     const int kept = page().model().rowCount();
     QVERIFY(kept >= 2 && kept < 24);
     check_charts_say_what_the_table_says();
-    const auto row = runs::Store(store()).find(run->id);
+    const auto row = store::Store(store()).find(run->id);
     QCOMPARE(row->steps_done, long{kept});
     window_->show_page(Page::runs);
     window_->runs_page().select(run->id);
@@ -164,7 +164,7 @@ class ServeTest : public test::WindowFixture {
 
   void one_page_shows_its_run_while_the_other_shows_another() {
     test::add_run(store(), "training", 30, RunState::done);
-    const runs::RunId sized = test::add_sizing(store());
+    const store::RunId sized = test::add_sizing(store());
     open_window();
     window_->runs_page().refresh();
     emit window_->runs_page().open_wanted(u"run-1"_s);
@@ -187,7 +187,7 @@ class ServeTest : public test::WindowFixture {
   }
 
   void keys_reach_everything_and_every_thing_has_a_name() {
-    const runs::RunId sized = test::add_sizing(store());
+    const store::RunId sized = test::add_sizing(store());
     open_window();
     QCOMPARE(test::unnamed(*window_).join(u"; "_s), QString());
     window_->runs().open(sized);

@@ -46,13 +46,13 @@ QStringList WarningWatch::take() {
   return all;
 }
 
-runs::RunId add_run(const fs::path& runs_folder, const std::string& name, int steps, RunState state) {
-  runs::Store store(runs_folder);
-  runs::Experiment experiment;
+store::RunId add_run(const fs::path& runs_folder, const std::string& name, int steps, RunState state) {
+  store::Store store(runs_folder);
+  experiment::Experiment experiment;
   experiment.set_value("name", name);
   experiment.set_value("lora.rank", 8);
   experiment.set_value("train.steps", steps);
-  const runs::RunId run = store.create(experiment, name);
+  const store::RunId run = store.create(experiment, name);
   const auto lock = store.lock(run);
   const auto add = [&](double t, auto body) { store.append(run, Event{t, std::move(body)}); };
   Ledger bytes;
@@ -154,33 +154,33 @@ std::vector<Event> mesh_events(const std::string& name, int steps, int fsdp, int
   return events;
 }
 
-runs::RunId add_mesh_run(const fs::path& runs_folder, const std::string& name, int steps, int fsdp, int tp) {
-  runs::Store store(runs_folder);
-  runs::Experiment experiment;
+store::RunId add_mesh_run(const fs::path& runs_folder, const std::string& name, int steps, int fsdp, int tp) {
+  store::Store store(runs_folder);
+  experiment::Experiment experiment;
   experiment.set_value("name", name);
   experiment.set_value("train.steps", steps);
   experiment.set_value("mesh", Json{{"fsdp", fsdp}, {"tp", tp}});
-  const runs::RunId run = store.create(experiment, name);
+  const store::RunId run = store.create(experiment, name);
   const auto lock = store.lock(run);
   for (const Event& event : mesh_events(name, steps, fsdp, tp)) store.append(run, event);
   store.flush();
   return run;
 }
 
-runs::Experiment sizing(const Json& changes) {
+experiment::Experiment sizing(const Json& changes) {
   Json e = parse_json(R"({"schema": 1, "name": "sizes", "target": {"threads": 2},
     "size": {"batches": [1, 2, 4], "prompt_len": 12, "new_tokens": 4, "top_k": 8, "chunk": 16}})",
                       "sizing");
   e["model"]["path"] = MW_RESOURCES "/base-model";
   e.merge_patch(changes);
-  return runs::Experiment::from_json(e, fs::temp_directory_path());
+  return experiment::Experiment::from_json(e, fs::temp_directory_path());
 }
 
-runs::RunId add_sizing(const fs::path& runs_folder, const Json& changes) {
-  runs::Experiment experiment = sizing(changes);
+store::RunId add_sizing(const fs::path& runs_folder, const Json& changes) {
+  experiment::Experiment experiment = sizing(changes);
   experiment.set_value("kind", "size");
-  runs::RunId run;
-  runs::run_blocking({experiment, runs_folder, std::nullopt},
+  store::RunId run;
+  jobs::run_blocking({experiment, runs_folder, std::nullopt},
                      [&run](const Event& event) {
                        const auto* started = std::get_if<event::Started>(&event.body);
                        if (started) run = started->info.value("run", "");

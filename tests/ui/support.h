@@ -23,22 +23,22 @@ class WarningWatch {
 };
 
 // A run of `steps` steps in the store: falling loss, memory by phase, samples, a log; ends in `state`.
-runs::RunId add_run(const std::filesystem::path& runs_folder, const std::string& name, int steps, RunState state);
+store::RunId add_run(const std::filesystem::path& runs_folder, const std::string& name, int steps, RunState state);
 
 // Test data only: the record of a finished run of `steps` steps on a mesh of fsdp x tp devices, with memory of every
 // device in two phases and traffic of every step that can be told from (device, step) by hand:
 // device d holds 40 MiB of weights and (10 + d) MiB of activations in the backward, half of that forward; a step sends
 // 1 MiB * step over fsdp and 2 MiB over tp, in (4 + 6) ms of which 1 ms is waiting. Predicted were just these, but for
 // device 1 (5 MiB of activations) and for the steps after 40 (half a MiB less over tp).
-runs::RunId add_mesh_run(const std::filesystem::path& runs_folder, const std::string& name, int steps, int fsdp,
-                         int tp);
+store::RunId add_mesh_run(const std::filesystem::path& runs_folder, const std::string& name, int steps, int fsdp,
+                          int tp);
 // Its events, for whom they come live.
 std::vector<Event> mesh_events(const std::string& name, int steps, int fsdp, int tp);
 
 // The shipped base model sized by batch, quickly; `changes` are merged in. Not run yet.
-runs::Experiment sizing(const Json& changes = Json::object());
+experiment::Experiment sizing(const Json& changes = Json::object());
 // The same, really measured into the store.
-runs::RunId add_sizing(const std::filesystem::path& runs_folder, const Json& changes = Json::object());
+store::RunId add_sizing(const std::filesystem::path& runs_folder, const Json& changes = Json::object());
 
 // Focusable, visible widgets below `root` that a screen reader could not name.
 QStringList unnamed(QWidget& root);

@@ -72,16 +72,16 @@ std::vector<Event> sweep_events(const std::string& name, const SweepShape& shape
   return out;
 }
 
-runs::RunId add_sweep(const std::filesystem::path& runs_folder, const std::string& name, const SweepShape& shape) {
-  runs::Experiment experiment;
+store::RunId add_sweep(const std::filesystem::path& runs_folder, const std::string& name, const SweepShape& shape) {
+  experiment::Experiment experiment;
   experiment.set_value("kind", "serve");
   experiment.set_value("name", name);
   experiment.set_value("model.id", "gemma4-31b");
   experiment.set_value("target.id", shape.target);
   experiment.set_value("sweep.request_rates", shape.rates);
   experiment.set_value("sweep.input_lens", shape.input_lens);
-  runs::Store store(runs_folder);
-  const runs::RunId run = store.create(experiment, name);
+  store::Store store(runs_folder);
+  const store::RunId run = store.create(experiment, name);
   for (const Event& event : sweep_events(name, shape)) store.append(run, event);
   store.flush();
   return run;

@@ -17,6 +17,6 @@ struct SweepShape {
 };
 formats::BenchPoint sweep_point(int input_len, double rate, const SweepShape& shape);
 std::vector<Event> sweep_events(const std::string& name, const SweepShape& shape);
-runs::RunId add_sweep(const std::filesystem::path& runs_folder, const std::string& name, const SweepShape& shape = {});
+store::RunId add_sweep(const std::filesystem::path& runs_folder, const std::string& name, const SweepShape& shape = {});
 
 }  // namespace mw::test

@@ -26,7 +26,7 @@ class SweepTest : public test::WindowFixture {
 
   SweepPage& page() { return window_->sweep_page(); }
   void open_sweep(const test::SweepShape& shape = {}, const std::string& name = "Simulated sweep") {
-    const runs::RunId run = test::add_sweep(store(), name, shape);
+    const store::RunId run = test::add_sweep(store(), name, shape);
     open_window(setup(), Page::serve);
     window_->serve_page().show_kind(RunKind::sweep);
     window_->runs().open(run);
@@ -195,7 +195,7 @@ class SweepTest : public test::WindowFixture {
 
   void a_replay_that_cannot_be_says_why_and_one_that_goes_is_cancelled() {
     test::add_sweep(store(), "recorded", {.rates = {1}, .input_lens = {512}, .requests = 12});
-    const runs::Compared run = runs::compared(runs::Store(store()), "run-1");
+    const compare::Compared run = compare::compared(store::Store(store()), "run-1");
     std::promise<void> go;
     auto may_go = go.get_future().share();
     bool wait = false;
@@ -204,7 +204,7 @@ class SweepTest : public test::WindowFixture {
       return hardware::Catalogue::load(std::filesystem::path(MW_RESOURCES) / "hardware");
     };
     ReplayDialog dialog(store(), catalogue);
-    dialog.open_with(runs::recording_of(run), std::nullopt);
+    dialog.open_with(compare::recording_of(run), std::nullopt);
     emit dialog.field("target.id")->edited("v99-1", Gesture::single);
     QTest::mouseClick(&dialog.replay_button(), Qt::LeftButton);
     QTRY_VERIFY_WITH_TIMEOUT(dialog.said().contains(u"v99-1"_s), 20000);
@@ -222,7 +222,7 @@ class SweepTest : public test::WindowFixture {
     QTRY_VERIFY_WITH_TIMEOUT(!dialog.task().busy(), 20000);
     QVERIFY(dialog.isVisible());  // to be tried with something else
     QVERIFY(dialog.said().contains(u"Cancelled"_s));
-    QCOMPARE(runs::Store(store()).list().size(), size_t{1});
+    QCOMPARE(store::Store(store()).list().size(), size_t{1});
     QTest::keyClick(&dialog, Qt::Key_Escape);
     QVERIFY(!dialog.isVisible());
   }

@@ -200,7 +200,7 @@ class WindowTest : public test::WindowFixture {
     WindowSetup s = setup();
     MainWindow window(s);
     show(window);
-    window.document().replace(runs::Experiment(), u"empty"_s);
+    window.document().replace(experiment::Experiment(), u"empty"_s);
     window.actions()[u"run.start"_s]->trigger();
     QTRY_VERIFY_WITH_TIMEOUT(!window.runs().busy(), 10000);
     QVERIFY(window.problems().count(Severity::error) >= 1);
@@ -211,13 +211,13 @@ class WindowTest : public test::WindowFixture {
   void a_run_whose_process_is_gone_is_shown_as_interrupted() {
     const auto gone = test::add_run(store(), "gone", 12, RunState::running);
     const auto elsewhere = test::add_run(store(), "elsewhere", 12, RunState::running);
-    runs::Store other(store());
+    store::Store other(store());
     const auto held = other.lock(elsewhere);  // as its own process would
     MainWindow window(setup());
     show(window);
     window.show_page(Page::runs);
     RunsModel& model = window.runs_page().model();
-    const auto state_of = [&](const runs::RunId& run) {
+    const auto state_of = [&](const store::RunId& run) {
       return model.index(model.row_of(run), RunsModel::state).data().toString();
     };
     QCOMPARE(state_of(gone), u"Interrupted"_s);
@@ -228,7 +228,7 @@ class WindowTest : public test::WindowFixture {
     window.show_page(Page::train);
     window.runs().open(gone);
     QTRY_VERIFY(window.runs().shown());
-    QCOMPARE(window.runs().shown()->view.error(), std::string(runs::kInterrupted));
+    QCOMPARE(window.runs().shown()->view.error(), std::string(store::kInterrupted));
     bool said = false;
     for (QLabel* l : window.train_page().header().findChildren<QLabel*>()) said |= l->text().endsWith(u"Interrupted"_s);
     QVERIFY(said);
@@ -266,7 +266,7 @@ class WindowTest : public test::WindowFixture {
     test::Project project;
     // Longer than the test would ever wait, and no checkpoint on the way.
     project.write_experiment(parse_json(R"({"train": {"steps": 100000, "checkpoint_every": 0}})", "closing"));
-    runs::RunId run;
+    store::RunId run;
     long seen = 0;
     {
       MainWindow window({project.experiment, project.runs, MW_RESOURCES, folder() / "state"});
@@ -290,8 +290,8 @@ class WindowTest : public test::WindowFixture {
       QTRY_VERIFY_WITH_TIMEOUT(!window.isVisible(), 30000);
       QVERIFY(!window.runs().busy());
     }
-    runs::Store store(project.runs);
-    const runs::RunRow row = *store.find(run);
+    store::Store store(project.runs);
+    const store::RunRow row = *store.find(run);
     QCOMPARE(row.state, RunState::cancelled);
     QVERIFY(row.steps_done >= seen);
     const auto saved = train::latest_checkpoint(store.run_folder(run));
@@ -300,8 +300,8 @@ class WindowTest : public test::WindowFixture {
     QCOMPARE(store.experiment(run).number("lora.alpha"), 12.0);
     long first = 0;
     std::stop_source stop;
-    const auto end = runs::run_blocking(
-        {runs::Experiment(), project.runs, run},
+    const auto end = jobs::run_blocking(
+        {experiment::Experiment(), project.runs, run},
         [&](const Event& event) {
           const auto* m = std::get_if<event::Metric>(&event.body);
           if (!m || m->name != "train/loss") return;

@@ -12,7 +12,7 @@
 #include "core/train/trainer.h"
 #include "tests/base/scratch.h"
 
-namespace mw::runs {
+namespace mw::views {
 namespace {
 
 namespace fs = std::filesystem;
@@ -21,7 +21,7 @@ using testing::HasSubstr;
 class DataViewTest : public testing::Test {
  protected:
   DataViewTest() {
-    e_ = Experiment::from_json(Json::object(), folder_);
+    e_ = experiment::Experiment::from_json(Json::object(), folder_);
     e_.set_value("model.path", MW_RESOURCES "/base-model");
     e_.set_value("data.path", MW_RESOURCES "/instructions/small-world.json");
     e_.set_value("data.max_len", 48);
@@ -43,17 +43,18 @@ class DataViewTest : public testing::Test {
     static const auto loaded = data::load_tokenizer(MW_RESOURCES "/base-model");
     return *loaded;
   }
-  DataIndex index() {
+  planning::DataIndex index() {
     rows_.clear();
-    question_ = data_question(e_);
-    return index_data(question_, &tokenizer(), {}, {}, [&](const DataRow& row) { rows_.push_back(row); });
+    question_ = planning::data_question(e_);
+    return planning::index_data(question_, &tokenizer(), {}, {},
+                                [&](const planning::DataRow& row) { rows_.push_back(row); });
   }
 
   test::Scratch scratch_;
   const fs::path& folder_ = scratch_.path();
-  Experiment e_;
-  DataQuestion question_;
-  std::vector<DataRow> rows_;
+  experiment::Experiment e_;
+  planning::DataQuestion question_;
+  std::vector<planning::DataRow> rows_;
 };
 
 TEST_F(DataViewTest, CountsAreThoseOfTheTrainersDataAndItsBatches) {
@@ -63,9 +64,9 @@ TEST_F(DataViewTest, CountsAreThoseOfTheTrainersDataAndItsBatches) {
         e_.set_value("data.overlong", overlong);
         e_.set_value("data.loss", loss);
         e_.set_value("data.packing", packing);
-        const DataIndex view = index();
+        const planning::DataIndex view = index();
         ASSERT_FALSE(view.ended);
-        const train::Settings settings = train_settings(e_);
+        const train::Settings settings = experiment::train_settings(e_);
         const data::Dataset loaded = data::load_dataset(settings.data, *train::load_tokenizer_of(settings.model));
         EXPECT_EQ(view.report.rows, loaded.report.rows);
         EXPECT_EQ(view.report.kept, loaded.report.kept);
@@ -112,7 +113,7 @@ TEST_F(DataViewTest, CountsAreThoseOfTheTrainersDataAndItsBatches) {
 TEST_F(DataViewTest, TheTokensOfARowAreThoseTrainedOn) {
   e_.set_value("data.overlong", "truncate");
   index();
-  const train::Settings settings = train_settings(e_);
+  const train::Settings settings = experiment::train_settings(e_);
   const data::Dataset loaded = data::load_dataset(settings.data, tokenizer());
   std::map<std::int64_t, const data::Example*> trained;
   for (const auto* part : {&loaded.train, &loaded.eval})
@@ -147,7 +148,7 @@ TEST_F(DataViewTest, ABadRowKeepsItsPlaceAndTellsItsErrorAndTheOthersAreThere) {
                                   "{\"prompt\":\"a\",\"completion\":\"b\"}\n{\"prompt\":\"only\"}\nnot json\n"
                                   "{\"prompt\":\"c\",\"completion\":\"d\"}\n"));
   e_.set_value("data.eval_fraction", 0.0);
-  const DataIndex view = index();
+  const planning::DataIndex view = index();
   ASSERT_EQ(rows_.size(), 4u);
   EXPECT_EQ(view.report.skipped_bad, 2);
   EXPECT_EQ(view.train.size(), 2u);
@@ -159,25 +160,25 @@ TEST_F(DataViewTest, ABadRowKeepsItsPlaceAndTellsItsErrorAndTheOthersAreThere) {
   EXPECT_TRUE(detail.tokens.empty());
   EXPECT_THAT(detail.problem.place, HasSubstr("line 3"));
   // What the trainer says of the same file.
-  EXPECT_EQ(id_of([&] { data::load_dataset(train_settings(e_).data, tokenizer()); }), "DATA-ROW line 2");
+  EXPECT_EQ(id_of([&] { data::load_dataset(experiment::train_settings(e_).data, tokenizer()); }), "DATA-ROW line 2");
 }
 
 TEST_F(DataViewTest, WhatEndsTheReadingStandsInTheAnswer) {
   e_.set_value("data.path", write("a.json", R"([{"prompt":"a","completion":"b"}, {"prompt":)"));
-  const DataIndex view = index();
+  const planning::DataIndex view = index();
   EXPECT_EQ(rows_.size(), 1u);
   ASSERT_TRUE(view.ended);
   EXPECT_EQ(view.ended->id, "DATA-ROW");
   e_.set_value("data.path", (folder_ / "none.jsonl").string());
   EXPECT_EQ(index().ended->id, "SYSTEM");
   e_.set_value("data.path", MW_RESOURCES "/instructions/small-world.json");
-  question_ = data_question(e_);
-  const DataIndex few = index_data(question_, &tokenizer(), {}, {}, {}, 10);
+  question_ = planning::data_question(e_);
+  const planning::DataIndex few = planning::index_data(question_, &tokenizer(), {}, {}, {}, 10);
   EXPECT_EQ(few.report.rows, 10);
   EXPECT_EQ(few.ended->id, "DATA-MANY");
   std::stop_source stop;
   stop.request_stop();
-  EXPECT_EQ(id_of([&] { index_data(question_, &tokenizer(), stop.get_token()); }), "CANCELLED ");
+  EXPECT_EQ(id_of([&] { planning::index_data(question_, &tokenizer(), stop.get_token()); }), "CANCELLED ");
 }
 
 TEST_F(DataViewTest, ARowOfAFileThatChangedIsNotShown) {
@@ -186,20 +187,20 @@ TEST_F(DataViewTest, ARowOfAFileThatChangedIsNotShown) {
   EXPECT_EQ(detail_of(question_, tokenizer(), rows_.at(0)).row.tokens, rows_[0].tokens);
   write("a.jsonl", "{\"text\":\"a b c d e f\"}\n");
   EXPECT_EQ(id_of([&] { detail_of(question_, tokenizer(), rows_[0]); }), "DATA-CHANGED ");
-  EXPECT_FALSE(data_question(e_).same_rows(question_));
+  EXPECT_FALSE(planning::data_question(e_).same_rows(question_));
 }
 
 TEST_F(DataViewTest, WithoutTheDataItsSavedLengthsSayTheSameOfPadding) {
   e_.set_value("data.eval_fraction", 0.0);
-  const DataIndex measured = index();
+  const planning::DataIndex measured = index();
   const auto of_rows = economy_of(measured, question_);
   data::write_lengths(folder_ / "lengths.json", measured.lengths, "small-world.json");
   e_.erase("data.path");
   e_.set_value("data.lengths", "lengths.json");
   e_.erase("model.path");
   e_.set_value("target.id", "v5p-8");  // planned for elsewhere
-  const DataIndex planned = index();
-  EXPECT_EQ(question_.source, DataSource::lengths);
+  const planning::DataIndex planned = index();
+  EXPECT_EQ(question_.source, planning::DataSource::lengths);
   ASSERT_FALSE(planned.ended);
   EXPECT_TRUE(rows_.empty());
   EXPECT_EQ(planned.lengths, measured.lengths);
@@ -214,22 +215,22 @@ TEST_F(DataViewTest, WithoutTheDataItsSavedLengthsSayTheSameOfPadding) {
 }
 
 TEST_F(DataViewTest, QuestionsAskForWhatIsMissingAndOnlyForThat) {
-  EXPECT_EQ(data_question(Experiment()).source, DataSource::none);
+  EXPECT_EQ(planning::data_question(experiment::Experiment()).source, planning::DataSource::none);
   e_.set_value("train.learning_rate", "not a number");  // nothing to do with the data
-  EXPECT_EQ(id_of([&] { data_question(e_); }), "");
+  EXPECT_EQ(id_of([&] { planning::data_question(e_); }), "");
   e_.set_value("data.max_len", 1);
-  EXPECT_EQ(id_of([&] { data_question(e_); }), "RANGE data.max_len");
+  EXPECT_EQ(id_of([&] { planning::data_question(e_); }), "RANGE data.max_len");
   e_.set_value("data.max_len", 64);
   e_.erase("model.path");
-  EXPECT_EQ(id_of([&] { data_question(e_); }), "MISSING model.path");
+  EXPECT_EQ(id_of([&] { planning::data_question(e_); }), "MISSING model.path");
   e_.set_value("model.id", "gemma3-1b");
-  EXPECT_EQ(id_of([&] { data_question(e_); }), "MISSING model.tokenizer");
+  EXPECT_EQ(id_of([&] { planning::data_question(e_); }), "MISSING model.tokenizer");
   e_.set_value("model.tokenizer", MW_RESOURCES "/base-model/tokenizer.json");
-  EXPECT_EQ(data_question(e_).options.chat, data::ChatFormat::gemma3);
-  const DataQuestion before = data_question(e_);
+  EXPECT_EQ(planning::data_question(e_).options.chat, data::ChatFormat::gemma3);
+  const planning::DataQuestion before = planning::data_question(e_);
   e_.set_value("train.batch", 9);
-  EXPECT_TRUE(data_question(e_).same_rows(before));
-  EXPECT_FALSE(data_question(e_) == before);
+  EXPECT_TRUE(planning::data_question(e_).same_rows(before));
+  EXPECT_FALSE(planning::data_question(e_) == before);
 }
 
 TEST_F(DataViewTest, OnlyEditsOfWhatTheAnswerDependsOnAskAgain) {
@@ -237,19 +238,19 @@ TEST_F(DataViewTest, OnlyEditsOfWhatTheAnswerDependsOnAskAgain) {
                                    {"lora.rank", 3},
                                    {"name", "x"},
                                    {"train.steps", 9}}) {
-    Experiment edited = e_;
+    experiment::Experiment edited = e_;
     edited.set_value(key, value);
-    EXPECT_TRUE(same_data(e_, edited)) << key;
+    EXPECT_TRUE(planning::same_data(e_, edited)) << key;
   }
   for (const auto& [key, value] : {std::pair<const char*, Json>{"train.batch", 7},
                                    {"train.seed", 3},
                                    {"data.packing", true},
                                    {"data.columns.prompt", "q"},
                                    {"model.tokenizer", "t"}}) {
-    Experiment edited = e_;
+    experiment::Experiment edited = e_;
     edited.set_value(key, value);
-    EXPECT_FALSE(same_data(e_, edited)) << key;
-    EXPECT_FALSE(same_data(edited, e_)) << key;
+    EXPECT_FALSE(planning::same_data(e_, edited)) << key;
+    EXPECT_FALSE(planning::same_data(edited, e_)) << key;
   }
 }
 
@@ -275,4 +276,4 @@ TEST_F(DataViewTest, PaddingCostsWhatIsKnownAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::views

@@ -9,14 +9,14 @@
 #include "core/designer/canvas.h"
 #include "tests/shipped.h"
 
-namespace mw::runs {
+namespace mw::views {
 namespace {
 
 using testing::HasSubstr;
 using testing::StartsWith;
 
 Design designed(const Json& changes = Json::object()) {
-  Experiment e = Experiment::load(MW_RESOURCES "/examples/paper-train-v5p-8.json");
+  experiment::Experiment e = experiment::Experiment::load(MW_RESOURCES "/examples/paper-train-v5p-8.json");
   for (const auto& [key, value] : changes.items()) e.set_value(key, value);
   return design(e, test::catalogue());
 }
@@ -76,4 +76,4 @@ TEST(Traffic, IsThatOfTheTensorAndItsBlockWithOneSumForEachAxis) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::views

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace mw::runs {
+namespace mw::views {
 namespace {
 
 ProofView proof() {
@@ -35,8 +35,8 @@ TEST(ProofView, MarkdownKeepsItsColumns) {
 }
 
 // Two devices, one step: a gradient out of its bound, one collective on both devices, memory as predicted.
-MeshProof broken() {
-  MeshProof p;
+jobs::MeshProof broken() {
+  jobs::MeshProof p;
   p.proof.mesh = {{{"tp", 2}}};
   p.proof.steps = 1;
   p.proof.tensors = {{1, "loss", "", 0, 1e-6, 2.5}, {1, "gradient", "layers.0.q_proj.lora_a", 0.5, 1e-6, 1}};
@@ -65,7 +65,7 @@ TEST(ProofView, OfAProofThatBreaksNamesTheTensor) {
 }
 
 TEST(ProofView, OfAProofThatHoldsSaysWhatWasCompared) {
-  MeshProof p = broken();
+  jobs::MeshProof p = broken();
   p.proof.tensors.pop_back();
   const ProofView view = view_of(p);
   EXPECT_TRUE(view.holds);
@@ -73,4 +73,4 @@ TEST(ProofView, OfAProofThatHoldsSaysWhatWasCompared) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::views

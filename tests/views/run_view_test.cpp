@@ -12,7 +12,7 @@
 #include "tests/base/random_events.h"
 #include "tests/store/store_fixture.h"
 
-namespace mw::runs {
+namespace mw::views {
 namespace {
 namespace fs = std::filesystem;
 using test::Scratch;
@@ -157,8 +157,8 @@ TEST(RunView, AStepThatComesAgainReplacesWhatFollowedIt) {
 
 TEST(RunView, ReloadedFromTheStoreEqualsTheLiveOne) {
   const Scratch folder;
-  Store store(folder.path());
-  const RunId run = store.create(Experiment(), "live");
+  store::Store store(folder.path());
+  const store::RunId run = store.create(experiment::Experiment(), "live");
   RunView live, reloaded;
   auto events = training(60);
   events.push_back({99, event::Finished{RunState::done, 60, 1234, 98.5, Bytes(900), "", Json{{"right", {1, 9}}}}});
@@ -167,8 +167,8 @@ TEST(RunView, ReloadedFromTheStoreEqualsTheLiveOne) {
     store.append(run, e);
   }
   store.flush();
-  Store other(folder.path());
-  for (const StoredEvent& e : other.events(run)) reloaded.feed(e.event);
+  store::Store other(folder.path());
+  for (const store::StoredEvent& e : other.events(run)) reloaded.feed(e.event);
   EXPECT_TRUE(live == reloaded);
   reloaded.feed(loss(100, 61, 1));
   EXPECT_FALSE(live == reloaded);
@@ -176,8 +176,8 @@ TEST(RunView, ReloadedFromTheStoreEqualsTheLiveOne) {
 
 TEST(RunView, RandomEventsGiveEqualViewsLiveAndReloaded) {
   const Scratch folder;
-  Store store(folder.path());
-  const RunId run = store.create(Experiment(), "random");
+  store::Store store(folder.path());
+  const store::RunId run = store.create(experiment::Experiment(), "random");
   RunView live, reloaded;
   Rng rng({42});
   for (int i = 0; i < 2000; ++i) {
@@ -185,14 +185,14 @@ TEST(RunView, RandomEventsGiveEqualViewsLiveAndReloaded) {
     live.feed(e);
     store.append(run, e);
   }
-  for (const StoredEvent& e : store.events(run)) reloaded.feed(e.event);
+  for (const store::StoredEvent& e : store.events(run)) reloaded.feed(e.event);
   EXPECT_TRUE(live == reloaded);
 }
 
 TEST(RunView, AResumedRunLooksAliveAsItDoesReloaded) {
   const Scratch folder;
-  Store store(folder.path());
-  const RunId run = store.create(Experiment(), "resumed");
+  store::Store store(folder.path());
+  const store::RunId run = store.create(experiment::Experiment(), "resumed");
   RunView live;
   const auto emit = [&](const Event& e) {
     live.feed(e);
@@ -211,7 +211,7 @@ TEST(RunView, AResumedRunLooksAliveAsItDoesReloaded) {
   }
   emit({3000, event::Finished{RunState::done, 40, 1, 2, Bytes(700), "", Json()}});
   RunView reloaded;
-  for (const StoredEvent& e : store.events(run)) reloaded.feed(e.event);
+  for (const store::StoredEvent& e : store.events(run)) reloaded.feed(e.event);
   EXPECT_EQ(reloaded.metric("train/loss")->raw.size(), 40u);
   EXPECT_TRUE(live == reloaded);
 }
@@ -253,4 +253,4 @@ TEST(RunView, AStrangeStartedFromAnExternalJobIsTolerated) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::views

@@ -10,7 +10,7 @@
 
 #include "core/base/rng.h"
 
-namespace mw::runs {
+namespace mw::views {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -205,4 +205,4 @@ TEST(Smoothed, AllAtOnceEqualsOneByOneAndWeightZeroIsRaw) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::views

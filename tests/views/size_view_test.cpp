@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace mw::runs {
+namespace mw::views {
 namespace {
 
 using serve::Workload;
@@ -105,4 +105,4 @@ TEST(SizeView, LeavesOutWhatIsNoPointAndKeepsTheRest) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::views

@@ -5,7 +5,7 @@
 
 #include "core/views/device_grid.h"
 
-namespace mw::runs {
+namespace mw::views {
 namespace {
 
 Ledger held(std::int64_t weights, std::int64_t activations) {
@@ -148,4 +148,4 @@ TEST(DeviceGrid, EveryPlaceIsTakenOnce) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::views

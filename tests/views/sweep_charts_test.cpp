@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace mw::runs {
+namespace mw::views {
 namespace {
 
 formats::BenchPoint point(double rate, int input_len = 512) {
@@ -124,4 +124,4 @@ TEST(SweepCharts, PhasesOfARequestComeOneAfterTheOtherWhateverIsNotSaid) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::views

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace mw::runs {
+namespace mw::views {
 namespace {
 
 formats::BenchPoint point(int input_len, double rate, double ttft_ms) {
@@ -72,4 +72,4 @@ TEST(SweepView, ARunOfAnotherHandHasNoSetAndIsNoError) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::views

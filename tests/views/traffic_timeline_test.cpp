@@ -7,7 +7,7 @@
 
 #include "core/mesh/collectives/collectives.h"
 
-namespace mw::runs {
+namespace mw::views {
 namespace {
 
 // Two layers gather over fsdp, one sums over tp; two devices.
@@ -112,4 +112,4 @@ TEST(TrafficTimeline, NumbersOfARecordAreNotTrusted) {
 }
 
 }  // namespace
-}  // namespace mw::runs
+}  // namespace mw::views

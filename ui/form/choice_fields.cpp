@@ -12,7 +12,7 @@
 
 namespace mw::ui {
 
-ChoiceField::ChoiceField(const runs::Parameter& parameter, QWidget* parent)
+ChoiceField::ChoiceField(const experiment::Parameter& parameter, QWidget* parent)
     : Field(parameter, parent), box_(new QComboBox(this)) {
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(0, 0, 0, 0);
@@ -41,7 +41,7 @@ void ChoiceField::show_value(const Json* set) {
   box_->setCurrentIndex(index);
 }
 
-FlagField::FlagField(const runs::Parameter& parameter, QWidget* parent)
+FlagField::FlagField(const experiment::Parameter& parameter, QWidget* parent)
     : Field(parameter, parent), box_(new QCheckBox(this)) {
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(0, 0, 0, 0);
@@ -62,7 +62,7 @@ void FlagField::show_value(const Json* set) {
   box_->setText(!v.is_boolean() ? field_text(v) : on ? tr("on") : tr("off"));
 }
 
-ChipsField::ChipsField(const runs::Parameter& parameter, QWidget* parent) : Field(parameter, parent) {
+ChipsField::ChipsField(const experiment::Parameter& parameter, QWidget* parent) : Field(parameter, parent) {
   auto* grid = new QGridLayout(this);
   grid->setContentsMargins(0, 1, 0, 1);
   grid->setSpacing(3);

@@ -12,7 +12,7 @@ namespace mw::ui {
 class ChoiceField : public Field {
   Q_OBJECT
  public:
-  ChoiceField(const runs::Parameter& parameter, QWidget* parent);
+  ChoiceField(const experiment::Parameter& parameter, QWidget* parent);
   void show_value(const Json* set) override;
   QWidget* editor() override;
 
@@ -23,7 +23,7 @@ class ChoiceField : public Field {
 class FlagField : public Field {
   Q_OBJECT
  public:
-  FlagField(const runs::Parameter& parameter, QWidget* parent);
+  FlagField(const experiment::Parameter& parameter, QWidget* parent);
   void show_value(const Json* set) override;
   QWidget* editor() override;
 
@@ -34,7 +34,7 @@ class FlagField : public Field {
 class ChipsField : public Field {
   Q_OBJECT
  public:
-  ChipsField(const runs::Parameter& parameter, QWidget* parent);
+  ChipsField(const experiment::Parameter& parameter, QWidget* parent);
   void show_value(const Json* set) override;
   QWidget* editor() override;
 

@@ -22,22 +22,22 @@ namespace {
 void leaves(const Json& node, const std::string& prefix, std::vector<std::string>& out) {
   for (const auto& [name, value] : node.items()) {
     const std::string key = prefix.empty() ? name : prefix + "." + name;
-    if (runs::find_parameter(key))
+    if (experiment::find_parameter(key))
       out.push_back(key);
     else if (value.is_object())
       leaves(value, key, out);
   }
 }
 
-std::string set_text(const runs::Experiment& experiment, const std::string& key, const Json& value) {
-  const runs::Parameter* p = runs::find_parameter(key);
-  if (p->type == runs::ParamType::path && value.is_string() && raw_value(experiment, key))
+std::string set_text(const experiment::Experiment& experiment, const std::string& key, const Json& value) {
+  const experiment::Parameter* p = experiment::find_parameter(key);
+  if (p->type == experiment::ParamType::path && value.is_string() && raw_value(experiment, key))
     return experiment.path(key).string();  // --set takes paths from the working folder, the document from its own
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
 QStringList differences(const Document& document) {
-  const runs::Experiment &now = document.experiment(), &before = document.saved();
+  const experiment::Experiment &now = document.experiment(), &before = document.saved();
   std::vector<std::string> keys, old_keys;
   leaves(now.json(), "", keys);
   leaves(before.json(), "", old_keys);
@@ -47,13 +47,13 @@ QStringList differences(const Document& document) {
     const Json& is = *raw_value(now, key);
     if (!was || *was != is) out << qs(key + "=" + set_text(now, key, is));
   }
-  // train.steps alone would clear train.epochs (runs::apply_sets).
+  // train.steps alone would clear train.epochs (experiment::apply_sets).
   const Json* epochs = raw_value(now, "train.epochs");
   const auto names = [&](QStringView key) { return !out.filter(QRegularExpression(u'^' + key.toString())).isEmpty(); };
   if (epochs && names(u"train.steps=") && !names(u"train.epochs="))
     out << qs("train.epochs=" + set_text(now, "train.epochs", *epochs));
   for (const std::string& key : old_keys)  // taken out: the default, said aloud
-    if (!raw_value(now, key)) out << qs(key + "=" + set_text(now, key, runs::find_parameter(key)->fallback));
+    if (!raw_value(now, key)) out << qs(key + "=" + set_text(now, key, experiment::find_parameter(key)->fallback));
   return out;
 }
 
@@ -71,10 +71,10 @@ QString command_line(const Document& document, const std::filesystem::path& runs
   QString command, before;
   if (document.file().empty()) {
     // Relative paths are written from the root, so that the file works wherever it is put.
-    runs::Experiment absolute = document.experiment();
-    for (const auto& p : runs::parameters())
+    experiment::Experiment absolute = document.experiment();
+    for (const auto& p : experiment::parameters())
       if (const Json* v = raw_value(absolute, p.key);
-          p.type == runs::ParamType::path && v && v->is_string() && !v->get<std::string>().empty())
+          p.type == experiment::ParamType::path && v && v->is_string() && !v->get<std::string>().empty())
         absolute.set_value(p.key, document.experiment().path(p.key).string());
     before = u"cat > experiment.json <<'JSON'\n"_s + qs(absolute.text()) + u"JSON\n"_s;
     command = u"meshwright %1 experiment.json"_s.arg(name);
@@ -82,7 +82,7 @@ QString command_line(const Document& document, const std::filesystem::path& runs
     command = u"meshwright %1 "_s.arg(name) + shell_quoted(qpath(document.file()));
     for (const QString& set : differences(document)) command += u" \\\n  --set "_s + shell_quoted(set);
   }
-  if (runs_folder != runs::default_folder()) command += u" \\\n  --runs-dir "_s + shell_quoted(qpath(runs_folder));
+  if (runs_folder != store::default_folder()) command += u" \\\n  --runs-dir "_s + shell_quoted(qpath(runs_folder));
   return before + command + u'\n';
 }
 

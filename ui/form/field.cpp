@@ -12,7 +12,7 @@
 
 namespace mw::ui {
 
-Field::Field(const runs::Parameter& parameter, QWidget* parent)
+Field::Field(const experiment::Parameter& parameter, QWidget* parent)
     : QWidget(parent),
       parameter_(parameter),
       key_(parameter.key.ends_with(".*") ? parameter.key.substr(0, parameter.key.size() - 2) : parameter.key) {}
@@ -49,24 +49,24 @@ bool Field::eventFilter(QObject* watched, QEvent* event) {
   return QWidget::eventFilter(watched, event);
 }
 
-Field* make_field(const runs::Parameter& p, QWidget* parent) {
+Field* make_field(const experiment::Parameter& p, QWidget* parent) {
   switch (p.type) {
-    case runs::ParamType::integer:
+    case experiment::ParamType::integer:
       if (p.key.ends_with(".*")) return new MeshField(p, parent);
       return new NumberField(p, parent);
-    case runs::ParamType::number:
+    case experiment::ParamType::number:
       return new NumberField(p, parent);
-    case runs::ParamType::choice:
+    case experiment::ParamType::choice:
       return new ChoiceField(p, parent);
-    case runs::ParamType::flag:
+    case experiment::ParamType::flag:
       return new FlagField(p, parent);
-    case runs::ParamType::list:
+    case experiment::ParamType::list:
       if (!p.choices.empty()) return new ChipsField(p, parent);
       return new TextField(p, parent);
-    case runs::ParamType::path:
+    case experiment::ParamType::path:
       return new PathField(p, parent);
-    case runs::ParamType::map:
-    case runs::ParamType::text:
+    case experiment::ParamType::map:
+    case experiment::ParamType::text:
       return new TextField(p, parent);
   }
   return new TextField(p, parent);
@@ -82,7 +82,7 @@ QString field_text(const Json& value) {
   return qs(value.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-QString describe(const runs::Parameter& p) {
+QString describe(const experiment::Parameter& p) {
   const auto row = [](const QString& a, const QString& b) -> QString {
     return u"<tr><td style='color:%1; padding-right:8px'>%2</td><td>%3</td></tr>"_s.arg(theme().muted.name(), a,
                                                                                         b.toHtmlEscaped());
@@ -90,7 +90,7 @@ QString describe(const runs::Parameter& p) {
   const QString fallback = field_text(p.fallback);
   return u"<p><b>%1</b><br>%2</p><table>%3%4%5</table>"_s.arg(
       qs(p.label).toHtmlEscaped(), qs(p.help).toHtmlEscaped(), row(Field::tr("Key"), qs(p.key)),
-      row(Field::tr("Range"), qs(runs::range_text(p))),
+      row(Field::tr("Range"), qs(experiment::range_text(p))),
       fallback.isEmpty() ? QString() : row(Field::tr("Default"), fallback));
 }
 

@@ -13,8 +13,8 @@ namespace mw::ui {
 class Field : public QWidget {
   Q_OBJECT
  public:
-  explicit Field(const runs::Parameter& parameter, QWidget* parent);
-  const runs::Parameter& parameter() const { return parameter_; }
+  explicit Field(const experiment::Parameter& parameter, QWidget* parent);
+  const experiment::Parameter& parameter() const { return parameter_; }
   // The document's key: the parameter's, or "mesh" for "mesh.*".
   const std::string& key() const { return key_; }
   QString label() const;
@@ -35,15 +35,15 @@ class Field : public QWidget {
   void watch(QWidget* editor);  // name, tooltip, focus-out as the end of a gesture, no wheel without focus
 
  private:
-  const runs::Parameter& parameter_;
+  const experiment::Parameter& parameter_;
   std::string key_;
 };
 
-Field* make_field(const runs::Parameter& parameter, QWidget* parent);
+Field* make_field(const experiment::Parameter& parameter, QWidget* parent);
 
 // "0.0002", "q_proj, v_proj": a value as a field shows it.
 QString field_text(const Json& value);
 // Label, help, key, range and default, for tooltips.
-QString describe(const runs::Parameter& parameter);
+QString describe(const experiment::Parameter& parameter);
 
 }  // namespace mw::ui

@@ -44,7 +44,7 @@ void Form::build(QWidget* body) {
   column->setContentsMargins(10, 0, 6, 10);
   column->setSpacing(0);
   std::vector<std::string> groups;
-  for (const auto& p : runs::parameters())
+  for (const auto& p : experiment::parameters())
     if (std::find(groups.begin(), groups.end(), p.group) == groups.end()) groups.push_back(p.group);
   const auto button = [&](const char* style, const QString& text) {
     auto* b = new QToolButton(body);
@@ -63,21 +63,21 @@ void Form::build(QWidget* body) {
     s.header = button("group", qs(group));
     s.header->setChecked(true);
     s.header->setAccessibleName(tr("%1 settings").arg(qs(group)));
-    const auto add = [&](runs::Level level, std::vector<FormRow*>& rows) {
-      for (const auto& p : runs::parameters()) {
+    const auto add = [&](experiment::Level level, std::vector<FormRow*>& rows) {
+      for (const auto& p : experiment::parameters()) {
         if (p.group != group || p.level != level) continue;
         rows.push_back(new FormRow(p, document_, body));
         column->addWidget(rows.back());
       }
     };
-    add(runs::Level::basic, s.basic);
-    const auto count = std::count_if(runs::parameters().begin(), runs::parameters().end(), [&](const auto& p) {
-      return p.group == group && p.level == runs::Level::advanced;
-    });
+    add(experiment::Level::basic, s.basic);
+    const auto count =
+        std::count_if(experiment::parameters().begin(), experiment::parameters().end(),
+                      [&](const auto& p) { return p.group == group && p.level == experiment::Level::advanced; });
     if (count > 0) {
       s.more = button("more", tr("%1 more").arg(count));
       s.more->setAccessibleName(tr("Advanced %1 settings").arg(qs(group)));
-      add(runs::Level::advanced, s.advanced);
+      add(experiment::Level::advanced, s.advanced);
     }
     column->addSpacing(8);
     sections_.push_back(std::move(s));

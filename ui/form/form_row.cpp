@@ -16,7 +16,7 @@ namespace {
 constexpr int kLabelWidth = 104, kResetWidth = 20;
 }
 
-FormRow::FormRow(const runs::Parameter& parameter, Document& document, QWidget* parent)
+FormRow::FormRow(const experiment::Parameter& parameter, Document& document, QWidget* parent)
     : QWidget(parent),
       document_(document),
       field_(make_field(parameter, this)),
@@ -44,7 +44,7 @@ FormRow::FormRow(const runs::Parameter& parameter, Document& document, QWidget* 
   problem_->setProperty("bad", true);
   problem_->setFont(small_font());
   problem_->hide();
-  const bool tall = parameter.type == runs::ParamType::list && !parameter.choices.empty();
+  const bool tall = parameter.type == experiment::ParamType::list && !parameter.choices.empty();
   grid->addWidget(label_, 0, 0, tall ? Qt::AlignTop : Qt::AlignVCenter);
   grid->addWidget(field_, 0, 1);
   grid->addWidget(reset_, 0, 2, Qt::AlignTop);
@@ -95,7 +95,7 @@ void FormRow::resizeEvent(QResizeEvent* event) {
 }
 
 bool FormRow::matches(const QString& words) const {
-  const runs::Parameter& p = field_->parameter();
+  const experiment::Parameter& p = field_->parameter();
   const QString all = qs(p.key + " " + p.label + " " + p.help + " " + p.group);
   const auto parts = words.split(u' ', Qt::SkipEmptyParts);
   return std::all_of(parts.begin(), parts.end(),

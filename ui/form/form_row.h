@@ -13,7 +13,7 @@ namespace mw::ui {
 class FormRow : public QWidget {
   Q_OBJECT
  public:
-  FormRow(const runs::Parameter& parameter, Document& document, QWidget* parent);
+  FormRow(const experiment::Parameter& parameter, Document& document, QWidget* parent);
   void refresh();
   bool matches(const QString& words) const;
   bool covers(const std::string& place) const;  // a problem's place is this row's key or lies below it

@@ -34,7 +34,7 @@ double rounded_step(double v, int direction, bool integer) {
 
 }  // namespace
 
-NumberField::NumberField(const runs::Parameter& parameter, QWidget* parent)
+NumberField::NumberField(const experiment::Parameter& parameter, QWidget* parent)
     : Field(parameter, parent), edit_(new QLineEdit(this)), slider_button_(new QToolButton(this)) {
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);

@@ -13,7 +13,7 @@ namespace mw::ui {
 class NumberField : public Field {
   Q_OBJECT
  public:
-  NumberField(const runs::Parameter& parameter, QWidget* parent);
+  NumberField(const experiment::Parameter& parameter, QWidget* parent);
   void show_value(const Json* set) override;
   QWidget* editor() override;
   void set_compact() override;
@@ -29,7 +29,7 @@ class NumberField : public Field {
   double current() const;
   Json as_json(double value) const;
   void push(double value);
-  bool integer() const { return parameter().type == runs::ParamType::integer; }
+  bool integer() const { return parameter().type == experiment::ParamType::integer; }
 
   QLineEdit* edit_;
   QLabel* unit_ = nullptr;

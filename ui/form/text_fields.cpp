@@ -16,14 +16,14 @@
 
 namespace mw::ui {
 
-TextField::TextField(const runs::Parameter& parameter, QWidget* parent)
+TextField::TextField(const experiment::Parameter& parameter, QWidget* parent)
     : Field(parameter, parent), edit_(new QLineEdit(this)) {
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(0, 0, 0, 0);
   row->setSpacing(3);
   row->addWidget(edit_, 1);
   watch(edit_);
-  if (parameter.type == runs::ParamType::map) edit_->setFont(mono_font(0.92));
+  if (parameter.type == experiment::ParamType::map) edit_->setFont(mono_font(0.92));
   edit_->setPlaceholderText(field_text(parameter.fallback));
   connect(edit_, &QLineEdit::textEdited, this, [this](const QString& text) {
     if (text.isEmpty())
@@ -43,13 +43,13 @@ void TextField::set_default_text(const QString& text) {
 
 Json TextField::parse(const QString& text) const {
   switch (parameter().type) {
-    case runs::ParamType::map:
+    case experiment::ParamType::map:
       try {
         return parse_json(ss(text), parameter().key);
       } catch (const Error&) {
         return ss(text);
       }
-    case runs::ParamType::list: {
+    case experiment::ParamType::list: {
       Json all = Json::array();
       for (const QString& part : text.split(u',')) {
         bool number = false;
@@ -77,7 +77,7 @@ void TextField::show_value(const Json* set) {
   if (!edit_->hasFocus()) edit_->setCursorPosition(0);  // a long one shows how it begins
 }
 
-PathField::PathField(const runs::Parameter& parameter, QWidget* parent) : TextField(parameter, parent) {
+PathField::PathField(const experiment::Parameter& parameter, QWidget* parent) : TextField(parameter, parent) {
   auto* button = new QToolButton(this);
   button->setProperty("flat", true);
   button->setIcon(icon(Glyph::browse));
@@ -119,7 +119,7 @@ QString mesh_text(const mesh::Mesh& mesh) {
   return axes.join(u", "_s);
 }
 
-MeshField::MeshField(const runs::Parameter& parameter, QWidget* parent) : TextField(parameter, parent) {
+MeshField::MeshField(const experiment::Parameter& parameter, QWidget* parent) : TextField(parameter, parent) {
   edit_->setPlaceholderText(tr("such as fsdp=1, tp=1"));
 }
 

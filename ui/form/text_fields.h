@@ -11,7 +11,7 @@ namespace mw::ui {
 class TextField : public Field {
   Q_OBJECT
  public:
-  TextField(const runs::Parameter& parameter, QWidget* parent);
+  TextField(const experiment::Parameter& parameter, QWidget* parent);
   void show_value(const Json* set) override;
   QWidget* editor() override;
   void set_default_text(const QString& text) override;
@@ -25,7 +25,7 @@ class TextField : public Field {
 class PathField : public TextField {
   Q_OBJECT
  public:
-  PathField(const runs::Parameter& parameter, QWidget* parent);
+  PathField(const experiment::Parameter& parameter, QWidget* parent);
 
  protected:
   void dragEnterEvent(QDragEnterEvent* event) override;
@@ -41,7 +41,7 @@ QString mesh_text(const mesh::Mesh& mesh);  // "fsdp=2, tp=4"
 class MeshField : public TextField {
   Q_OBJECT
  public:
-  MeshField(const runs::Parameter& parameter, QWidget* parent);
+  MeshField(const experiment::Parameter& parameter, QWidget* parent);
 
  protected:
   Json parse(const QString& text) const override;

@@ -26,11 +26,11 @@ struct PlotFlag {  // something is wrong with the sample there; the text says wh
 struct PlotLine {
   QString name{};
   QColor color{};
-  std::shared_ptr<const runs::Series> raw{}, smooth{};  // smooth may be null: then raw is the line
+  std::shared_ptr<const views::Series> raw{}, smooth{};  // smooth may be null: then raw is the line
   Origin origin = Origin::measured;
   Marks marks = Marks::none;
-  std::shared_ptr<const runs::Series> low{}, high{};  // a band around it: an interval, or up to a percentile
-  std::vector<runs::Point> path{};                    // how samples are connected, where that is not the order of x
+  std::shared_ptr<const views::Series> low{}, high{};  // a band around it: an interval, or up to a percentile
+  std::vector<views::Point> path{};                    // how samples are connected, where that is not the order of x
   std::vector<PlotFlag> flags{};
   int group = -1;  // lines of one thing are lit together, in all charts
 };

@@ -84,7 +84,7 @@ int Plot::group_at(QPointF at) const {
     if (line.group < 0 || !line.raw || line.raw->empty() || hidden(line.name)) continue;
     const auto sample = line.raw->nearest(x_at(at.x()));
     if (!sample) continue;
-    const runs::Point p = (*line.raw)[*sample];
+    const views::Point p = (*line.raw)[*sample];
     const double distance = std::hypot(to_x(a, p.x) - at.x(), to_y(a, p.y) - at.y());
     if (distance < nearest) nearest = distance, group = line.group;
   }

@@ -99,7 +99,7 @@ std::vector<Plot::LegendEntry> Plot::legend() const {
   const auto reading = link_.reading();
   for (const PlotLine& line : lines_) {
     if (!line.raw || line.raw->empty()) continue;
-    const runs::Series& s = line.smooth && !line.smooth->empty() ? *line.smooth : *line.raw;
+    const views::Series& s = line.smooth && !line.smooth->empty() ? *line.smooth : *line.raw;
     const size_t at = reading ? s.nearest(*reading).value_or(0) : s.size() - 1;
     out.push_back({.name = line.name,
                    .color = line.color,
@@ -144,7 +144,7 @@ void Plot::paint_cursor(QPainter& painter, const QRectF& area) const {
   painter.setRenderHint(QPainter::Antialiasing);
   for (const PlotLine& line : lines_) {
     if (!line.raw || line.raw->empty() || hidden(line.name)) continue;
-    const runs::Series& s = line.smooth ? *line.smooth : *line.raw;
+    const views::Series& s = line.smooth ? *line.smooth : *line.raw;
     const auto at = s.nearest(*reading);
     if (!at || std::isnan(s[*at].y)) continue;
     const QPointF p(to_x(area, s[*at].x), to_y(area, s[*at].y));

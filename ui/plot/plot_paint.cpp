@@ -93,7 +93,7 @@ void Plot::paint_axes(QPainter& painter, const QRectF& area) const {
 }
 
 void Plot::paint_band(QPainter& painter, const QRectF& area, const PlotLine& line) const {
-  const runs::Series& raw = *line.raw;
+  const views::Series& raw = *line.raw;
   const Span x = link_.range();
   const int columns = static_cast<int>(area.width());
   const auto [begin, end] = raw.window(x.low, x.high);
@@ -126,7 +126,7 @@ QColor Plot::color_of(const PlotLine& line) const {
 void Plot::paint_interval(QPainter& painter, const QRectF& area, const PlotLine& line) const {
   QPolygonF upper, lower;
   for (size_t i = 0; i < line.high->size() && i < line.low->size(); ++i) {
-    const runs::Point top = (*line.high)[i], bottom = (*line.low)[i];
+    const views::Point top = (*line.high)[i], bottom = (*line.low)[i];
     if (std::isnan(top.y) || std::isnan(bottom.y)) continue;
     upper << QPointF(to_x(area, top.x), to_y(area, top.y));
     lower << QPointF(to_x(area, bottom.x), to_y(area, bottom.y));
@@ -156,7 +156,7 @@ void Plot::paint_flags(QPainter& painter, const QRectF& area, const PlotLine& li
 }
 
 void Plot::paint_line(QPainter& painter, const QRectF& area, const PlotLine& line) const {
-  const runs::Series& series = line.smooth ? *line.smooth : *line.raw;
+  const views::Series& series = line.smooth ? *line.smooth : *line.raw;
   const Span x = link_.range();
   const int columns = std::max(2, static_cast<int>(area.width()) / (line.smooth ? 3 : 2));
   const auto points = series.decimate(x.low, x.high, columns);
@@ -176,7 +176,7 @@ void Plot::paint_line(QPainter& painter, const QRectF& area, const PlotLine& lin
 }
 
 void Plot::paint_marks(QPainter& painter, const QRectF& area, const PlotLine& line) const {
-  const runs::Series& series = line.smooth ? *line.smooth : *line.raw;
+  const views::Series& series = line.smooth ? *line.smooth : *line.raw;
   if (line.marks == Marks::none && series.size() != 1) return;  // a line of one sample is a mark
   const auto [begin, end] = series.window(link_.range().low, link_.range().high);
   if (static_cast<double>(end - begin) >= area.width() / 6) return;

@@ -12,14 +12,14 @@ class DragButton : public QPushButton {
   Q_OBJECT
  public:
   using QPushButton::QPushButton;
-  void set_run(std::function<runs::RunId()> run) { run_ = std::move(run); }
+  void set_run(std::function<store::RunId()> run) { run_ = std::move(run); }
 
  protected:
   void mousePressEvent(QMouseEvent* event) override;
   void mouseMoveEvent(QMouseEvent* event) override;
 
  private:
-  std::function<runs::RunId()> run_;
+  std::function<store::RunId()> run_;
   QPoint pressed_at_;
 };
 

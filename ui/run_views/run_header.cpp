@@ -19,16 +19,16 @@ constexpr const char* kLoading = "loading weights";
 constexpr int kMostRunName = 420;  // pixels
 
 // A sizing's progress is a share of its work, in thousandths; loading the model has one of its own.
-bool by_work(const runs::RunView& view) {
+bool by_work(const views::RunView& view) {
   const auto& a = view.activity();
   return view.kind() == "size" && a && a->total > 0 && a->phase != kLoading;
 }
 
-bool has_points(const runs::RunView& view) {
+bool has_points(const views::RunView& view) {
   return view.kind() == "size" || view.kind() == "sweep";
 }
 
-QString activity_text(const runs::RunView& view) {
+QString activity_text(const views::RunView& view) {
   const auto& a = view.activity();
   if (!a || a->phase == "training" || view.state() != RunState::running) return {};
   if (by_work(view)) return RunHeader::tr("%1, %2 % done").arg(qs(a->phase)).arg(100 * a->done / a->total);
@@ -55,20 +55,20 @@ QString state_text(RunState state) {
   return {};
 }
 
-QString steps_text(const runs::RunView& view) {
+QString steps_text(const views::RunView& view) {
   if (has_points(view)) return RunHeader::tr("point %1 of %2").arg(view.step()).arg(view.steps_total());
   if (view.steps_total() <= 0) return RunHeader::tr("step %1").arg(view.step());
   return RunHeader::tr("step %1 of %2").arg(view.step()).arg(view.steps_total());
 }
 
-QString eta_text(const runs::RunView& view) {
+QString eta_text(const views::RunView& view) {
   if (view.ended()) return RunHeader::tr("took %1").arg(qs(to_text(Seconds(view.finished()->seconds))));
   const auto eta = view.eta_seconds();
   if (!eta) return {};
   return RunHeader::tr("ETA %1").arg(qs(to_text(Seconds(*eta))));
 }
 
-void show_progress(QProgressBar& bar, const runs::RunView& view) {
+void show_progress(QProgressBar& bar, const views::RunView& view) {
   const char* state = view.state() == RunState::running ? "running" : nullptr;
   const QByteArray name = state ? QByteArray(state) : QByteArray(std::string(to_string(view.state())).c_str());
   if (bar.property("state").toByteArray() != name) {
@@ -131,8 +131,8 @@ void RunHeader::show_run(const RunPtr& run, RunKind kind) {
 }
 
 void RunHeader::fill(const RunData& run, bool stopping) {
-  const runs::RunView& view = run.view;
-  const bool interrupted = view.error() == runs::kInterrupted;
+  const views::RunView& view = run.view;
+  const bool interrupted = view.error() == store::kInterrupted;
   const QColor color = theme().state(interrupted ? RunState::cancelled : view.state());
   const QString dot = u"<span style='color:%1'>\u25CF</span> "_s.arg(color.name());
   const bool left_alone = !run.live && !view.ended() && view.info().is_object() && view.info().contains("launched");

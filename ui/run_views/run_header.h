@@ -16,10 +16,10 @@ class ElidedLabel;
 
 QString state_text(RunState state);
 // "step 412 of 1200", "point 3 of 15", "ETA 1:42": what header, jobs panel and status strip say alike.
-QString steps_text(const runs::RunView& view);
-QString eta_text(const runs::RunView& view);
+QString steps_text(const views::RunView& view);
+QString eta_text(const views::RunView& view);
 // Sets range, value and the state its colour follows.
-void show_progress(QProgressBar& bar, const runs::RunView& view);
+void show_progress(QProgressBar& bar, const views::RunView& view);
 
 class RunHeader : public QFrame {
   Q_OBJECT

@@ -15,7 +15,7 @@ QString run_words(const char* text) {
 
 void add_line(std::vector<PlotLine>& lines, const RunPtr& run, const std::string& metric, const QString& name,
               int color, bool smooth, Marks marks) {
-  const runs::MetricSeries* m = run->view.metric(metric);
+  const views::MetricSeries* m = run->view.metric(metric);
   if (!m) return;
   PlotLine line{.name = name, .color = theme().series(color), .raw = {run, &m->raw}, .marks = marks};
   if (smooth && run->view.smoothing() > 0) line.smooth = {run, &m->smooth.series()};
@@ -46,7 +46,7 @@ PlotStack memory_stack(const RunPtr& run, int device) {
     const auto category = static_cast<MemoryCategory>(c);
     stack.layers.emplace_back(category_text(category), theme().memory(category));
   }
-  const auto timeline = [run, device]() -> const runs::MemoryTimeline* {
+  const auto timeline = [run, device]() -> const views::MemoryTimeline* {
     const auto at = run->view.memory().find(device);
     return at == run->view.memory().end() ? nullptr : &at->second;
   };
@@ -55,7 +55,7 @@ PlotStack memory_stack(const RunPtr& run, int device) {
     const auto* t = timeline();
     if (!t) return out;
     out.values.resize(kMemoryCategories);
-    for (const size_t i : t->decimate(runs::Against::time, x0, x1, columns)) {
+    for (const size_t i : t->decimate(views::Against::time, x0, x1, columns)) {
       out.x.push_back(t->points[i].time_s);
       for (size_t c = 0; c < kMemoryCategories; ++c)
         out.values[c].push_back(static_cast<double>(t->points[i].bytes.bytes[c].value));
@@ -65,29 +65,29 @@ PlotStack memory_stack(const RunPtr& run, int device) {
   stack.at = [timeline](double x) {
     std::vector<double> out;
     const auto* t = timeline();
-    const auto i = t ? t->total(runs::Against::time).nearest(x) : std::nullopt;
+    const auto i = t ? t->total(views::Against::time).nearest(x) : std::nullopt;
     if (!i) return out;
     for (const Bytes b : t->points[*i].bytes.bytes) out.push_back(static_cast<double>(b.value));
     return out;
   };
   stack.highest = [timeline](double x0, double x1) {
     const auto* t = timeline();
-    const auto range = t ? t->total(runs::Against::time).y_range(x0, x1) : std::nullopt;
+    const auto range = t ? t->total(views::Against::time).y_range(x0, x1) : std::nullopt;
     return range ? range->max : 0.0;
   };
   return stack;
 }
 
-PlotStack traffic_stack(const RunPtr& run, runs::TrafficBy by, runs::TrafficAmount amount) {
+PlotStack traffic_stack(const RunPtr& run, views::TrafficBy by, views::TrafficAmount amount) {
   PlotStack stack;
   if (!run || run->view.traffic().empty()) return stack;
   int color = 0;
   for (const std::string& layer : run->view.traffic().layers(by, amount)) {
-    const bool waiting = amount == runs::TrafficAmount::seconds && layer == "waiting";
+    const bool waiting = amount == views::TrafficAmount::seconds && layer == "waiting";
     stack.layers.emplace_back(qs(layer), waiting ? theme().faint : theme().series(color++));
   }
   stack.sample = [run, by, amount](double x0, double x1, int columns) {
-    const runs::TrafficTimeline& t = run->view.traffic();
+    const views::TrafficTimeline& t = run->view.traffic();
     Stack out;
     out.values.resize(t.layers(by, amount).size());
     for (const size_t i : t.total(amount).decimate_indices(x0, x1, columns)) {
@@ -98,7 +98,7 @@ PlotStack traffic_stack(const RunPtr& run, runs::TrafficBy by, runs::TrafficAmou
     return out;
   };
   stack.at = [run, by, amount](double x) {
-    const runs::TrafficTimeline& t = run->view.traffic();
+    const views::TrafficTimeline& t = run->view.traffic();
     const auto i = t.total(amount).nearest(x);
     return i ? t.split(*i, by, amount) : std::vector<double>();
   };
@@ -123,7 +123,7 @@ std::vector<LevelLine> memory_levels(const RunPtr& run, int device) {
 namespace {
 
 // Who runs it, where it is not this program: the recipe, else what it says of itself. Empty: this program.
-QString runs_elsewhere(const runs::RunView& view) {
+QString runs_elsewhere(const views::RunView& view) {
   const Json& info = view.info();
   const auto text = [&](const Json& of, const char* key) {
     return of.is_object() && of.contains(key) && of[key].is_string() ? qs(of[key].get<std::string>()) : QString();

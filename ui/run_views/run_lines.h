@@ -14,7 +14,7 @@ PlotStack memory_stack(const RunPtr& run, int device);  // no sample function be
 std::vector<LevelLine> memory_levels(const RunPtr& run, int device = 0);
 // Bytes or seconds of a step by kind, cause or axis, waiting as a layer of its own; no sample function before the
 // first.
-PlotStack traffic_stack(const RunPtr& run, runs::TrafficBy by, runs::TrafficAmount amount);
+PlotStack traffic_stack(const RunPtr& run, views::TrafficBy by, views::TrafficAmount amount);
 // What a chart says where the run has nothing for it: what it comes with in a run of this program, or why it does not.
 enum class Comes { with_the_model, with_a_step };
 QString absent_text(const RunPtr& run, Comes with);

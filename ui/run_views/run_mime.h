@@ -13,7 +13,7 @@ inline QString run_mime_type() {
   return u"application/x-meshwright-runs"_s;
 }
 
-inline QMimeData* run_mime(const std::vector<runs::RunId>& runs) {
+inline QMimeData* run_mime(const std::vector<store::RunId>& runs) {
   QStringList ids;
   for (const auto& run : runs) ids << qs(run);
   auto* data = new QMimeData;
@@ -21,8 +21,8 @@ inline QMimeData* run_mime(const std::vector<runs::RunId>& runs) {
   return data;
 }
 
-inline std::vector<runs::RunId> runs_in(const QMimeData& data) {
-  std::vector<runs::RunId> out;
+inline std::vector<store::RunId> runs_in(const QMimeData& data) {
+  std::vector<store::RunId> out;
   for (const QByteArray& id : data.data(run_mime_type()).split('\n'))
     if (!id.isEmpty()) out.push_back(id.toStdString());
   return out;

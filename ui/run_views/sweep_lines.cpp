@@ -14,13 +14,13 @@ QString sweep_words(const char* text) {
   return QCoreApplication::translate("mw::ui::SweepPage", text);
 }
 
-double slo_of(const serve::Slo& slo, runs::SweepMetric metric) {
+double slo_of(const serve::Slo& slo, views::SweepMetric metric) {
   switch (metric) {
-    case runs::SweepMetric::ttft:
+    case views::SweepMetric::ttft:
       return slo.ttft_ms;
-    case runs::SweepMetric::tpot:
+    case views::SweepMetric::tpot:
       return slo.tpot_ms;
-    case runs::SweepMetric::e2el:
+    case views::SweepMetric::e2el:
       return slo.e2e_ms;
     default:
       return 0;
@@ -58,7 +58,7 @@ Marks marks_of(int index) {
   return kMarks[static_cast<size_t>(index) % std::size(kMarks)];
 }
 
-std::vector<Tick> ticks_of(const runs::LoadAxis& axis) {
+std::vector<Tick> ticks_of(const views::LoadAxis& axis) {
   std::vector<Tick> out;
   for (const auto& stop : axis.stops()) out.push_back({stop.place, qs(stop.label)});
   return out;
@@ -69,9 +69,9 @@ Span range_of(const std::vector<Tick>& stops) {
   return {stops.front().value - 0.5, stops.back().value + 0.5};
 }
 
-PlotLine line_of(const std::vector<runs::ChartSample>& samples, const QString& name, Origin origin, int group) {
-  auto value = std::make_shared<runs::Series>(), low = std::make_shared<runs::Series>(),
-       high = std::make_shared<runs::Series>();
+PlotLine line_of(const std::vector<views::ChartSample>& samples, const QString& name, Origin origin, int group) {
+  auto value = std::make_shared<views::Series>(), low = std::make_shared<views::Series>(),
+       high = std::make_shared<views::Series>();
   bool band = false;
   for (const auto& s : samples) {
     value->append(s.place, s.value);
@@ -89,12 +89,12 @@ PlotLine line_of(const std::vector<runs::ChartSample>& samples, const QString& n
   return line;
 }
 
-void add_flags(PlotLine& line, const std::vector<runs::ChartSample>& samples,
-               const std::vector<serve::Finding>& findings, runs::SweepMetric metric) {
+void add_flags(PlotLine& line, const std::vector<views::ChartSample>& samples,
+               const std::vector<serve::Finding>& findings, views::SweepMetric metric) {
   for (const auto& s : samples) {
     const serve::Finding* worst = nullptr;
     for (const size_t i : s.points)
-      if (const auto* f = runs::worst_finding(findings, i, runs::field_of(metric)))
+      if (const auto* f = views::worst_finding(findings, i, views::field_of(metric)))
         if (!worst || f->verdict > worst->verdict) worst = f;
     if (worst && std::isfinite(s.value))
       line.flags.push_back({s.place, s.value, worst->verdict == serve::Verdict::impossible ? theme().bad : theme().warn,
@@ -102,10 +102,11 @@ void add_flags(PlotLine& line, const std::vector<runs::ChartSample>& samples,
   }
 }
 
-std::vector<PlotLine> sweep_lines(const runs::SweepView& view, const runs::LoadAxis& axis, runs::SweepMetric metric) {
+std::vector<PlotLine> sweep_lines(const views::SweepView& view, const views::LoadAxis& axis,
+                                  views::SweepMetric metric) {
   std::vector<PlotLine> out;
-  for (const runs::SweepLine& line : view.lines) {
-    const auto samples = runs::samples_of(
+  for (const views::SweepLine& line : view.lines) {
+    const auto samples = views::samples_of(
         view.set, line.points, [&](const formats::BenchPoint& p) { return axis.place(p); }, metric);
     out.push_back(line_of(samples, QString::number(line.input_len), origin_of(view.set.provenance),
                           static_cast<int>(out.size())));
@@ -114,21 +115,21 @@ std::vector<PlotLine> sweep_lines(const runs::SweepView& view, const runs::LoadA
   return out;
 }
 
-PlotLine offered_line(const runs::SweepView& view, const runs::LoadAxis& axis) {
-  auto series = std::make_shared<runs::Series>();
+PlotLine offered_line(const views::SweepView& view, const views::LoadAxis& axis) {
+  auto series = std::make_shared<views::Series>();
   const int output = view.set.points.empty() ? 0 : view.set.points.front().output_len;
   for (const auto& stop : axis.stops())
     if (const auto rate = axis.rate_at(stop.place); rate && output > 0) series->append(stop.place, *rate * output);
   return {.name = sweep_words("offered"), .color = theme().muted, .raw = std::move(series), .origin = Origin::asked};
 }
 
-std::vector<LevelLine> slo_levels(const serve::Slo& slo, runs::SweepMetric metric) {
+std::vector<LevelLine> slo_levels(const serve::Slo& slo, views::SweepMetric metric) {
   const double limit = slo_of(slo, metric);
   if (limit <= 0) return {};
   return {{sweep_words("SLO"), limit / 1e3, theme().good, Origin::asked}};
 }
 
-std::vector<LevelLine> capacity_limits(const runs::SweepView& view, size_t line) {
+std::vector<LevelLine> capacity_limits(const views::SweepView& view, size_t line) {
   std::vector<LevelLine> out;
   if (line >= view.lines.size()) return out;
   const auto add = [&](const QString& name, double rate, const QColor& color) {

@@ -9,27 +9,27 @@
 
 namespace mw::ui {
 
-using SweepViewPtr = std::shared_ptr<const runs::SweepView>;
+using SweepViewPtr = std::shared_ptr<const views::SweepView>;
 
 Origin origin_of(formats::Provenance provenance);
 QString origin_text(formats::Provenance provenance);  // "measured"
 Marks marks_of(int index);
 
-std::vector<Tick> ticks_of(const runs::LoadAxis& axis);
+std::vector<Tick> ticks_of(const views::LoadAxis& axis);
 Span range_of(const std::vector<Tick>& stops);
 
 // One line of samples; `group` decides the colour.
-PlotLine line_of(const std::vector<runs::ChartSample>& samples, const QString& name, Origin origin, int group);
+PlotLine line_of(const std::vector<views::ChartSample>& samples, const QString& name, Origin origin, int group);
 // A flag on every sample that has a finding about this metric.
-void add_flags(PlotLine& line, const std::vector<runs::ChartSample>& samples,
-               const std::vector<serve::Finding>& findings, runs::SweepMetric metric);
+void add_flags(PlotLine& line, const std::vector<views::ChartSample>& samples,
+               const std::vector<serve::Finding>& findings, views::SweepMetric metric);
 
-std::vector<PlotLine> sweep_lines(const runs::SweepView& view, const runs::LoadAxis& axis, runs::SweepMetric metric);
+std::vector<PlotLine> sweep_lines(const views::SweepView& view, const views::LoadAxis& axis, views::SweepMetric metric);
 // Tokens a second that every rate asks for.
-PlotLine offered_line(const runs::SweepView& view, const runs::LoadAxis& axis);
-std::vector<LevelLine> slo_levels(const serve::Slo& slo, runs::SweepMetric metric);
+PlotLine offered_line(const views::SweepView& view, const views::LoadAxis& axis);
+std::vector<LevelLine> slo_levels(const serve::Slo& slo, views::SweepMetric metric);
 // Knee and the rate that meets the SLO, of one of its lines.
-std::vector<LevelLine> capacity_limits(const runs::SweepView& view, size_t line);
+std::vector<LevelLine> capacity_limits(const views::SweepView& view, size_t line);
 QString finding_text(const serve::Finding& finding);  // with its formula
 
 }  // namespace mw::ui

@@ -57,7 +57,7 @@ void Document::set(const std::string& key, Json value, Gesture gesture) {
   Snapshot next{now_.experiment, std::nullopt};
   next.experiment.set_value(key, std::move(value));
   if (next.experiment == now_.experiment) return;
-  const runs::Parameter* p = runs::find_parameter(key);
+  const experiment::Parameter* p = experiment::find_parameter(key);
   if (gesture == Gesture::single) end_gesture();
   push(std::move(next), tr("change of %1").arg(qs(p ? p->label : key)), gesture == Gesture::continuing ? key : "");
 }
@@ -67,14 +67,14 @@ void Document::reset(const std::string& key) {
   next.experiment.erase(key);
   if (next.experiment == now_.experiment) return;
   end_gesture();
-  const runs::Parameter* p = runs::find_parameter(key);
+  const experiment::Parameter* p = experiment::find_parameter(key);
   push(std::move(next), tr("reset of %1").arg(qs(p ? p->label : key)), "");
 }
 
 void Document::set_text(const std::string& text) {
   Snapshot next{now_.experiment, text};
   try {
-    next.experiment = runs::Experiment::from_json(parse_json(text, "experiment"), now_.experiment.folder());
+    next.experiment = experiment::Experiment::from_json(parse_json(text, "experiment"), now_.experiment.folder());
     if (next.experiment.text() == text) next.text.reset();
   } catch (const Error&) {
     // The last valid value stays in force; become() reports what is wrong.
@@ -87,7 +87,7 @@ void Document::discard_text() {
   push({now_.experiment, std::nullopt}, tr("discarding of the JSON text"), "");
 }
 
-void Document::replace(runs::Experiment experiment, const QString& what) {
+void Document::replace(experiment::Experiment experiment, const QString& what) {
   end_gesture();
   push({std::move(experiment), std::nullopt}, what, "");
 }
@@ -98,7 +98,7 @@ void Document::become(Snapshot snapshot) {
   broken_ = false;
   if (now_.text) {
     try {
-      runs::Experiment::from_json(parse_json(*now_.text, "experiment"));
+      experiment::Experiment::from_json(parse_json(*now_.text, "experiment"));
     } catch (const Error& error) {
       broken_ = true;
       Problem p = error.problem();
@@ -117,9 +117,9 @@ bool Document::has_errors() const {
                      [](const Problem& p) { return p.severity == Severity::error; });
 }
 
-void Document::start(runs::Experiment experiment, fs::path file) {
+void Document::start(experiment::Experiment experiment, fs::path file) {
   file_ = std::move(file);
-  saved_ = file_.empty() ? runs::Experiment() : experiment;
+  saved_ = file_.empty() ? experiment::Experiment() : experiment;
   undo_.clear();
   undo_.setClean();  // an empty stack that is not clean stays so
   become({std::move(experiment), std::nullopt});
@@ -128,19 +128,19 @@ void Document::start(runs::Experiment experiment, fs::path file) {
 }
 
 void Document::open(const fs::path& file) {
-  start(runs::Experiment::load(file), fs::absolute(file).lexically_normal());
+  start(experiment::Experiment::load(file), fs::absolute(file).lexically_normal());
 }
 
 void Document::open_example(const fs::path& file) {
-  start(runs::Experiment::load(file), {});
+  start(experiment::Experiment::load(file), {});
 }
 
-void Document::open_copy(runs::Experiment experiment) {
+void Document::open_copy(experiment::Experiment experiment) {
   start(std::move(experiment), {});
 }
 
 void Document::clear() {
-  start(runs::Experiment(), {});
+  start(experiment::Experiment(), {});
 }
 
 void Document::save() {
@@ -149,7 +149,7 @@ void Document::save() {
 
 void Document::save_as(const fs::path& file) {
   const fs::path target = fs::absolute(file).lexically_normal();
-  runs::Experiment moved = rebased(now_.experiment, target.parent_path());
+  experiment::Experiment moved = rebased(now_.experiment, target.parent_path());
   moved.save(target);
   file_ = target;
   saved_ = moved;
@@ -163,12 +163,12 @@ void Document::save_as(const fs::path& file) {
 }
 
 void Document::restore(Snapshot snapshot, const fs::path& file, Edited untitled) {
-  runs::Experiment saved;
+  experiment::Experiment saved;
   bool edited = untitled == Edited::yes;
   if (!file.empty()) {
     edited = true;
     try {
-      saved = runs::Experiment::load(file);
+      saved = experiment::Experiment::load(file);
       edited = !(snapshot.experiment == saved);
     } catch (const Error&) {
       // The file is gone or unreadable by now: all of the document is unsaved.
@@ -181,7 +181,7 @@ void Document::restore(Snapshot snapshot, const fs::path& file, Edited untitled)
   emit file_changed();
 }
 
-const Json* raw_value(const runs::Experiment& experiment, std::string_view key) {
+const Json* raw_value(const experiment::Experiment& experiment, std::string_view key) {
   const Json* at = &experiment.json();
   while (true) {
     const size_t dot = key.find('.');
@@ -193,11 +193,11 @@ const Json* raw_value(const runs::Experiment& experiment, std::string_view key) 
   }
 }
 
-runs::Experiment rebased(const runs::Experiment& experiment, const fs::path& folder) {
-  runs::Experiment out = runs::Experiment::from_json(experiment.json(), folder);
+experiment::Experiment rebased(const experiment::Experiment& experiment, const fs::path& folder) {
+  experiment::Experiment out = experiment::Experiment::from_json(experiment.json(), folder);
   if (experiment.folder().lexically_normal() == folder.lexically_normal()) return out;
-  for (const runs::Parameter& p : runs::parameters()) {
-    if (p.type != runs::ParamType::path) continue;
+  for (const experiment::Parameter& p : experiment::parameters()) {
+    if (p.type != experiment::ParamType::path) continue;
     const Json* raw = raw_value(experiment, p.key);
     if (!raw || !raw->is_string() || raw->get<std::string>().empty()) continue;
     if (fs::path(raw->get<std::string>()).is_absolute()) continue;

@@ -25,19 +25,19 @@ void Pricer::ask(const Document& document) {
   ask_worker(document.experiment());
 }
 
-void Pricer::ask(const runs::Experiment& experiment) {
+void Pricer::ask(const experiment::Experiment& experiment) {
   invalid_ = false;
   ask_worker(experiment);
 }
 
-void Pricer::ask_worker(const runs::Experiment& experiment) {
+void Pricer::ask_worker(const experiment::Experiment& experiment) {
   bound_.reset();
   worker_.ask({++asked_, experiment, hardware_});
   emit changed();
 }
 
 bool Pricer::has_no_prediction() const {
-  return invalid_ || (settled() && !prediction_ && !(design_ && runs::is_whole(*design_)));
+  return invalid_ || (settled() && !prediction_ && !(design_ && views::is_whole(*design_)));
 }
 
 // At once with every row as long as it may be; then, when nothing newer came for a moment, with the data's real rows.
@@ -47,20 +47,20 @@ void Pricer::work(const Question& question, const std::stop_token& stop, const N
   const bool elsewhere = drawn.last;
   answers_.push(std::move(drawn), Delivery::state);
   if (elsewhere) return;
-  Answer bound = predict(question, runs::ReadData::no, stop);
+  Answer bound = predict(question, planning::ReadData::no, stop);
   bound.last = !bound.prediction;
   const bool failed = bound.last;
   answers_.push(std::move(bound), Delivery::state);
   if (failed || !quiet(std::chrono::milliseconds(400))) return;
-  Answer exact = predict(question, runs::ReadData::yes, stop);
+  Answer exact = predict(question, planning::ReadData::yes, stop);
   exact.last = true;
   answers_.push(std::move(exact), Delivery::state);
 }
 
-Pricer::Answer Pricer::predict(const Question& question, runs::ReadData read_data, std::stop_token cancel) {
+Pricer::Answer Pricer::predict(const Question& question, planning::ReadData read_data, std::stop_token cancel) {
   Answer answer{.question = question.number};
   try {
-    answer.prediction = runs::predict(question.experiment, read_data, std::move(cancel));
+    answer.prediction = planning::predict(question.experiment, read_data, std::move(cancel));
   } catch (const Error& error) {
     if (error.kind() != Error::Kind::cancelled) answer.problems.push_back(error.problem());
   } catch (const std::exception& error) {
@@ -72,7 +72,7 @@ Pricer::Answer Pricer::predict(const Question& question, runs::ReadData read_dat
 namespace {
 
 // The plan's own problems less those that the checker says too, with a fix.
-std::vector<Problem> unsaid(const runs::Planned& planned, const std::vector<runs::Diagnostic>& diagnostics) {
+std::vector<Problem> unsaid(const planning::Planned& planned, const std::vector<planning::Diagnostic>& diagnostics) {
   std::vector<Problem> out;
   for (const Problem& p : planned.problems)
     if (std::none_of(diagnostics.begin(), diagnostics.end(), [&](const auto& d) { return d.problem.id == p.id; }))
@@ -84,23 +84,25 @@ std::vector<Problem> unsaid(const runs::Planned& planned, const std::vector<runs
 
 Pricer::Answer Pricer::design(const Question& question) {
   Answer answer{
-      .question = question.number, .about = About::design, .last = runs::planned_elsewhere(question.experiment)};
+      .question = question.number, .about = About::design, .last = planning::planned_elsewhere(question.experiment)};
   try {
     if (std::exchange(loaded_, question.hardware) != question.hardware) catalogue_.reset();
     if (!catalogue_) catalogue_ = hardware::Catalogue::load(folders_.hardware, folders_.own_hardware);
     try {
       bin_->drain();
-      const std::shared_ptr<const runs::Design> drawn(
-          new runs::Design(runs::design(question.experiment, *catalogue_)),
-          [bin = bin_](const runs::Design* d) { bin->push(std::unique_ptr<const runs::Design>(d), Delivery::state); });
+      const std::shared_ptr<const views::Design> drawn(
+          new views::Design(views::design(question.experiment, *catalogue_)), [bin = bin_](const views::Design* d) {
+            bin->push(std::unique_ptr<const views::Design>(d), Delivery::state);
+          });
       // Here the planner's memory is not the engine's: only what needs no plan is said.
-      answer.diagnostics = (answer.last ? drawn->planned.diagnosis : runs::diagnose(question.experiment, *catalogue_))
-                               .beyond_the_document();
+      answer.diagnostics =
+          (answer.last ? drawn->planned.diagnosis : planning::diagnose(question.experiment, *catalogue_))
+              .beyond_the_document();
       if (answer.last) answer.problems = unsaid(drawn->planned, answer.diagnostics);
       answer.design = drawn;
     } catch (const Error& error) {
       if (answer.last) answer.problems.push_back(error.problem());  // here the engine's own prediction says it
-      answer.diagnostics = runs::diagnose(question.experiment, *catalogue_).beyond_the_document();
+      answer.diagnostics = planning::diagnose(question.experiment, *catalogue_).beyond_the_document();
     }
     for (const Problem& p : catalogue_->problems()) answer.problems.push_back(p);
   } catch (const Error& error) {
@@ -137,7 +139,7 @@ void Pricer::take_design(Answer answer) {
 void Pricer::take_prediction(Answer answer) {
   answered_ = answer.question;
   problems_ = std::move(answer.problems);
-  if (!answer.last && prediction_ && prediction_->basis == runs::Basis::exact) {
+  if (!answer.last && prediction_ && prediction_->basis == planning::Basis::exact) {
     bound_ = std::move(answer.prediction);
     return;
   }

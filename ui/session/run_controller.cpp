@@ -9,14 +9,14 @@
 
 namespace mw::ui {
 
-RunKind kind_of(const runs::Experiment& experiment) {
+RunKind kind_of(const experiment::Experiment& experiment) {
   const Json& document = experiment.json();  // raw: a kind of the wrong type is for others to report
   const auto kind = document.find("kind");
   if (kind == document.end()) return RunKind::train;
   return *kind == "size" ? RunKind::size : *kind == "serve" ? RunKind::sweep : RunKind::train;
 }
 
-RunKind kind_of(const runs::RunRow& row) {
+RunKind kind_of(const store::RunRow& row) {
   return row.method == "size" ? RunKind::size : row.method == "sweep" ? RunKind::sweep : RunKind::train;
 }
 
@@ -44,7 +44,7 @@ RunController::~RunController() {
   launched_.reset();
 }
 
-void RunController::start(const runs::Experiment& experiment) {
+void RunController::start(const experiment::Experiment& experiment) {
   if (busy()) return;
   live_ = std::make_shared<RunData>();
   live_->record = experiment;
@@ -52,7 +52,7 @@ void RunController::start(const runs::Experiment& experiment) {
   begin({experiment, runs_folder_, std::nullopt});
 }
 
-void RunController::continue_run(const runs::RunId& run) {
+void RunController::continue_run(const store::RunId& run) {
   if (!busy()) load(run, Purpose::resume);
 }
 
@@ -67,9 +67,9 @@ EventSink RunController::begin() {
   };
 }
 
-void RunController::begin(runs::JobRequest request) {
+void RunController::begin(jobs::JobRequest request) {
   request.catalogue = catalogue_;
-  job_ = std::make_unique<runs::Job>(std::move(request), begin());
+  job_ = std::make_unique<jobs::Job>(std::move(request), begin());
   show(live_);
   emit state_changed();
 }
@@ -83,7 +83,7 @@ void RunController::launch(launch::Request request) {
   emit state_changed();
 }
 
-void RunController::reattach(const runs::RunId& run, const std::filesystem::path& resources) {
+void RunController::reattach(const store::RunId& run, const std::filesystem::path& resources) {
   resources_ = resources;
   if (!busy()) load(run, Purpose::reattach);
 }
@@ -154,7 +154,7 @@ void RunController::drain() {
 bool RunController::was_started_there() const {
   if (live_->id.empty()) return false;
   try {
-    return runs::Store(runs_folder_).cursor(live_->id).has_value();
+    return store::Store(runs_folder_).cursor(live_->id).has_value();
   } catch (const Error&) {
     return false;  // asked again with the next events
   }
@@ -219,7 +219,7 @@ void RunController::finish_job() {
   if (shown(live_->kind()) == live_) emit shown_grew();
 }
 
-void RunController::open(const runs::RunId& run) {
+void RunController::open(const store::RunId& run) {
   if (live_ && live_->id == run && busy()) {
     show_live();
     return;
@@ -227,7 +227,7 @@ void RunController::open(const runs::RunId& run) {
   load(run, Purpose::show);
 }
 
-void RunController::load(const runs::RunId& run, Purpose purpose) {
+void RunController::load(const store::RunId& run, Purpose purpose) {
   // A newer choice replaces an older one that is still being read.
   loader_->thread = {};
   loader_->results.drain();
@@ -247,7 +247,7 @@ void RunController::show_live() {
   if (live_) show(live_);
 }
 
-void RunController::close_shown(const runs::RunId& run) {
+void RunController::close_shown(const store::RunId& run) {
   const auto gone = [&run](const RunPtr& p) { return p && p->id == run && !p->live; };
   if (!gone(shown_) && std::none_of(by_kind_.begin(), by_kind_.end(), gone)) return;
   for (RunPtr& p : by_kind_)
@@ -266,8 +266,8 @@ void RunController::show(RunPtr run) {
   emit shown_changed();
 }
 
-RunPtr load_run(const std::filesystem::path& runs_folder, const runs::RunId& run, std::stop_token stop) {
-  runs::Store store(runs_folder);
+RunPtr load_run(const std::filesystem::path& runs_folder, const store::RunId& run, std::stop_token stop) {
+  store::Store store(runs_folder);
   auto data = std::make_shared<RunData>();
   const auto row = store.find(run);
   if (!row)

@@ -17,14 +17,14 @@ namespace mw::ui {
 
 enum class RunKind { train, size, sweep };
 inline constexpr size_t kRunKinds = 3;
-RunKind kind_of(const runs::Experiment& experiment);
-RunKind kind_of(const runs::RunRow& row);
+RunKind kind_of(const experiment::Experiment& experiment);
+RunKind kind_of(const store::RunRow& row);
 
 struct RunData {
-  runs::RunId id;
+  store::RunId id;
   std::string name;
-  runs::Experiment record;  // as frozen at its start
-  runs::RunView view;
+  experiment::Experiment record;  // as frozen at its start
+  views::RunView view;
   bool live = false;  // its job belongs to this window and has not ended
   RunKind kind() const { return kind_of(record); }
 };
@@ -47,19 +47,19 @@ class RunController : public QObject {
   // The live one is a job elsewhere that has been started there: it goes on without this window.
   bool goes_on_alone() const { return launched_ && started_there_; }
 
-  void start(const runs::Experiment& experiment);  // freezes a copy; ignored while a run goes
-  void continue_run(const runs::RunId& run);       // from its last checkpoint
+  void start(const experiment::Experiment& experiment);  // freezes a copy; ignored while a run goes
+  void continue_run(const store::RunId& run);            // from its last checkpoint
   void pause();
   void resume();
   void stop();  // of a job elsewhere: it is ended there
   // Copies and starts a recipe elsewhere; shown once its run exists. Ignored while a run goes.
   void launch(launch::Request request);
-  void reattach(const runs::RunId& run, const std::filesystem::path& resources);
-  void detach();                      // leaves a job elsewhere alone
-  void open(const runs::RunId& run);  // loads its record on a worker; the live one is simply shown again
+  void reattach(const store::RunId& run, const std::filesystem::path& resources);
+  void detach();                       // leaves a job elsewhere alone
+  void open(const store::RunId& run);  // loads its record on a worker; the live one is simply shown again
   void show_live();
-  void look_at(RunKind kind);                // again at what its page shows
-  void close_shown(const runs::RunId& run);  // the run was put away
+  void look_at(RunKind kind);                 // again at what its page shows
+  void close_shown(const store::RunId& run);  // the run was put away
   void drain();
 
  signals:
@@ -77,8 +77,8 @@ class RunController : public QObject {
   struct Inbox;  // shared with the job's thread
   struct Loader;
   enum class Purpose { show, resume, reattach };
-  void load(const runs::RunId& run, Purpose purpose);
-  void begin(runs::JobRequest request);
+  void load(const store::RunId& run, Purpose purpose);
+  void begin(jobs::JobRequest request);
   EventSink begin();  // what any job needs: an inbox
   void finish_launch();
   void take(const Event& event);
@@ -90,7 +90,7 @@ class RunController : public QObject {
   std::filesystem::path runs_folder_;
   hardware::LoadCatalogue catalogue_;  // for sweeps
   std::shared_ptr<Inbox> inbox_;
-  std::unique_ptr<runs::Job> job_;  // at most one of the two
+  std::unique_ptr<jobs::Job> job_;  // at most one of the two
   std::unique_ptr<launch::LaunchJob> launched_;
   std::filesystem::path resources_;  // of a run that is being loaded, to reattach
   std::unique_ptr<Loader> loader_;
@@ -101,6 +101,6 @@ class RunController : public QObject {
 };
 
 // Reads a run's record from the store. Throws Error.
-RunPtr load_run(const std::filesystem::path& runs_folder, const runs::RunId& run, std::stop_token stop = {});
+RunPtr load_run(const std::filesystem::path& runs_folder, const store::RunId& run, std::stop_token stop = {});
 
 }  // namespace mw::ui

@@ -33,7 +33,7 @@ Session::Left read_journal(const fs::path& file) {
   left.file = string_member(j, "file", name);
   left.dirty = member(j, "dirty", name) == Json(true);
   left.snapshot.experiment =
-      runs::Experiment::from_json(member(j, "experiment", name), string_member(j, "folder", name));
+      experiment::Experiment::from_json(member(j, "experiment", name), string_member(j, "folder", name));
   if (j.contains("text") && j["text"].is_string()) left.snapshot.text = j["text"].get<std::string>();
   return left;
 }

@@ -62,12 +62,12 @@ int run_window(int& argc, char** argv, const WindowOptions& options) {
   return QApplication::exec();
 }
 
-void export_comparison_file(int& argc, char** argv, const std::vector<runs::Compared>& runs,
+void export_comparison_file(int& argc, char** argv, const std::vector<compare::Compared>& runs,
                             const std::filesystem::path& file) {
   qputenv("QT_QPA_PLATFORM", "offscreen");
   QApplication application(argc, argv);
   apply(make_theme(Shade::light), application);
-  export_comparison(runs::compare(runs), runs, {}, file);
+  export_comparison(compare::compare(runs), runs, {}, file);
 }
 
 }  // namespace mw::ui

@@ -44,7 +44,7 @@ MainWindow::MainWindow(const WindowSetup& setup)
   build_toolbar();
   palette_ = new CommandPalette(this);
   calibrate_ = new CalibrateDialog(calibrator_, setup_.runs_folder, this);
-  proof_window_ = new ProofWindow(runs::prove_view, this);
+  proof_window_ = new ProofWindow(views::prove_view, this);
   build_elsewhere();
   build_undo();
   wire();
@@ -64,7 +64,7 @@ MainWindow::MainWindow(const WindowSetup& setup)
   runs_page_->restore_layout(session_.value(u"layout/runs"_s).toByteArray());
   first_document();
   const int last = session_.value(u"page"_s, -1).toInt();
-  const bool elsewhere = runs::planned_elsewhere(document_.experiment());
+  const bool elsewhere = planning::planned_elsewhere(document_.experiment());
   show_page(last >= 0 && last < pages_->count() ? static_cast<Page>(last) : elsewhere ? Page::design : Page::train);
   update_title();
   update_actions();

@@ -142,11 +142,11 @@ class MainWindow : public QMainWindow {
   void merge_shown();
   // window_serving.cpp
   void wire_serving();
-  void open_run(const runs::RunId& run);  // in the page of its kind
-  void resume_run(const runs::RunId& run);
+  void open_run(const store::RunId& run);  // in the page of its kind
+  void resume_run(const store::RunId& run);
   void show_kind(RunKind kind);  // the page of such runs
-  RunKind kind_of_run(const runs::RunId& run) const;
-  void compare(const std::vector<runs::RunId>& runs);
+  RunKind kind_of_run(const store::RunId& run) const;
+  void compare(const std::vector<store::RunId>& runs);
   void compare_chosen();             // of the table, or what the Serve page shows
   void replay_chosen();              // what the Serve page shows, or the comparison's baseline
   bool takes_runs(QPoint at) const;  // a drop there adds them to the comparison
@@ -200,7 +200,7 @@ class MainWindow : public QMainWindow {
   std::vector<QToolButton*> page_buttons_;
   QToolButton* file_button_ = nullptr;
   qint64 runs_refreshed_ = 0;
-  runs::RunId proved_run_;                         // that the last proof was of; empty: of the form
+  store::RunId proved_run_;                        // that the last proof was of; empty: of the form
   std::filesystem::path first_file_;               // to be opened by begin()
   QPointer<QMessageBox> question_;                 // asked last
   enum class Closing { no, stopping, when_done };  // stopping: closes then; when_done: minimised until work is done

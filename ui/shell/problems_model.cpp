@@ -10,9 +10,9 @@
 namespace mw::ui {
 namespace {
 
-bool same(const std::vector<runs::Diagnostic>& a, const std::vector<runs::Diagnostic>& b) {
+bool same(const std::vector<planning::Diagnostic>& a, const std::vector<planning::Diagnostic>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const auto& x, const auto& y) { return runs::same(x, y); });
+                    [](const auto& x, const auto& y) { return planning::same(x, y); });
 }
 
 QString message_text(const Problem& p) {
@@ -27,15 +27,15 @@ QString message_text(const Problem& p) {
 }  // namespace
 
 void ProblemsModel::set(ProblemSource source, const std::vector<Problem>& problems) {
-  std::vector<runs::Diagnostic> diagnostics;
+  std::vector<planning::Diagnostic> diagnostics;
   for (const Problem& p : problems) diagnostics.push_back({.problem = p, .why = {}, .evidence = {}});
   set_diagnostics(source, std::move(diagnostics));
 }
 
-void ProblemsModel::set_diagnostics(ProblemSource source, std::vector<runs::Diagnostic> diagnostics) {
+void ProblemsModel::set_diagnostics(ProblemSource source, std::vector<planning::Diagnostic> diagnostics) {
   if (same(by_source_[source], diagnostics)) return;
   by_source_[source] = std::move(diagnostics);
-  std::vector<runs::Diagnostic> all;
+  std::vector<planning::Diagnostic> all;
   for (const auto& [from, list] : by_source_) all.insert(all.end(), list.begin(), list.end());
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return a.problem.severity > b.problem.severity; });

@@ -17,10 +17,10 @@ class ProblemsModel : public QAbstractTableModel {
  public:
   enum Column { severity, place, message, fix, columns };
   using QAbstractTableModel::QAbstractTableModel;
-  void set_diagnostics(ProblemSource source, std::vector<runs::Diagnostic> diagnostics);
+  void set_diagnostics(ProblemSource source, std::vector<planning::Diagnostic> diagnostics);
   void set(ProblemSource source, const std::vector<Problem>& problems);
   void clear(ProblemSource source) { set(source, std::vector<Problem>{}); }
-  const runs::Diagnostic& diagnostic(int row) const { return rows_[static_cast<size_t>(row)]; }
+  const planning::Diagnostic& diagnostic(int row) const { return rows_[static_cast<size_t>(row)]; }
   const Problem& problem(int row) const { return diagnostic(row).problem; }
   int count(Severity of) const;
   int count(Severity of, std::initializer_list<ProblemSource> from) const;
@@ -33,8 +33,8 @@ class ProblemsModel : public QAbstractTableModel {
   void counted();
 
  private:
-  std::map<ProblemSource, std::vector<runs::Diagnostic>> by_source_;
-  std::vector<runs::Diagnostic> rows_;
+  std::map<ProblemSource, std::vector<planning::Diagnostic>> by_source_;
+  std::vector<planning::Diagnostic> rows_;
 };
 
 }  // namespace mw::ui

@@ -121,7 +121,7 @@ void ProblemsPanel::show_details() {
       at.isValid() && (!model_.diagnostic(at.row()).why.empty() || !model_.diagnostic(at.row()).fixes.empty());
   details_->setVisible(any);
   if (!any) return;
-  const runs::Diagnostic& d = model_.diagnostic(at.row());
+  const planning::Diagnostic& d = model_.diagnostic(at.row());
   title_->setText(qs(d.problem.id) + u": "_s + qs(d.problem.message));
   why_->setText(qs(d.why));
   why_->setVisible(!d.why.empty());
@@ -130,7 +130,7 @@ void ProblemsPanel::show_details() {
   for (const lint::Fix& fix : d.fixes) {
     auto* button = new QPushButton(tr("Fix: %1").arg(qs(fix.label)));
     const QString cost = fix.cost.empty() ? QString() : tr(" (%1)").arg(qs(fix.cost));
-    button->setToolTip(qs(runs::set_text(fix)) + cost);
+    button->setToolTip(qs(planning::set_text(fix)) + cost);
     button->setAccessibleName(button->text() + cost);
     if (!fix.cost.empty()) button->setText(button->text() + cost);
     const QString id = qs(d.problem.id);

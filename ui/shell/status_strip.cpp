@@ -72,12 +72,12 @@ QString provenance(const Ledger& at_peak, const std::string& target, const std::
 }
 
 // "Fits: 27.1 GiB of 95.7 GiB per device  \u00B7  9.8 s a step  \u00B7  3:20:00, $56.90  \u00B7  MFU 26 %"
-QString design_text(const runs::Design& d) {
+QString design_text(const views::Design& d) {
   const plan::Plan& p = d.plan();
   QStringList parts{
       (p.fits() ? StatusStrip::tr("Fits: %1 of %2 per device") : StatusStrip::tr("Does not fit: %1 of %2 per device"))
           .arg(qs(to_text(p.memory.at_peak.total())), qs(to_text(p.memory.capacity)))};
-  if (runs::speed_known(d)) parts << StatusStrip::tr("%1 a step").arg(qs(to_text(Seconds(p.step.seconds.value))));
+  if (views::speed_known(d)) parts << StatusStrip::tr("%1 a step").arg(qs(to_text(Seconds(p.step.seconds.value))));
   if (d.request().work == plan::Work::train) {
     QString run = qs(to_text(Seconds(p.run.hours.value * 3600)));
     if (p.run.usd_per_hour > 0) run += u", "_s + qs(to_text(Usd(p.run.usd.value)));
@@ -156,11 +156,11 @@ void StatusStrip::set_errors(int errors) {
 }
 
 void StatusStrip::refresh() {
-  const runs::DesignPtr& design = pricer_.design();
+  const views::DesignPtr& design = pricer_.design();
   const bool of_sizes = design && !pricer_.prediction() && design->request().work != plan::Work::train;
   if (about_ != RunKind::train && !of_sizes) return show_nothing();
   if (pricer_.has_no_prediction()) return show_no_prediction();
-  const bool designed = design && runs::is_whole(*design);
+  const bool designed = design && views::is_whole(*design);
   const bool any = pricer_.prediction() || designed;
   if (pricer_.prediction())
     show_prediction(*pricer_.prediction());
@@ -200,7 +200,7 @@ QString StatusStrip::predicted_for() {
   const auto& here = pricer_.prediction();
   const auto then = run && about_ == RunKind::train ? run->view.predicted() : std::nullopt;
   if (here ? pricer_.outdated() : pricer_.design_outdated()) return tr("predicted before the last edit");
-  const bool settled = here && here->basis == runs::Basis::exact;
+  const bool settled = here && here->basis == planning::Basis::exact;
   if (!settled || !then || then->total() == here->at_peak.total()) return tr("predicted");
   return tr("predicted for this form; for %1, when it started: %2")
       .arg(qs(run->id.empty() ? run->name : run->id), qs(to_text(then->total())));
@@ -223,9 +223,9 @@ void StatusStrip::say(const QString& text, const QColor& color) {
   price_->setPalette(palette);
 }
 
-void StatusStrip::show_prediction(const runs::Prediction& p) {
+void StatusStrip::show_prediction(const planning::Prediction& p) {
   const Theme& t = theme();
-  const bool stale = pricer_.outdated(), bound = p.basis == runs::Basis::bound;
+  const bool stale = pricer_.outdated(), bound = p.basis == planning::Basis::bound;
   const double share = p.at_peak.total() / p.capacity * 100;
   say((p.fits() ? bound ? tr("Fits: at most %1 of %2 (%3 %)") : tr("Fits: %1 of %2 (%3 %)")
        : bound ? tr("May not fit: at most %1 of %2 (%3 %)")
@@ -241,7 +241,7 @@ void StatusStrip::show_prediction(const runs::Prediction& p) {
   bar_->show_memory(p.at_peak, p.capacity, stale ? 0.45 : 1);
 }
 
-void StatusStrip::show_design(const runs::Design& d) {
+void StatusStrip::show_design(const views::Design& d) {
   const Theme& t = theme();
   const plan::DeviceMemory& m = d.plan().memory;
   const bool stale = pricer_.design_outdated();

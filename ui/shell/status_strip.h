@@ -34,8 +34,8 @@ class StatusStrip : public QStatusBar {
   void show_nothing();
   void show_no_prediction();
   void show_figures(bool on);  // the bar and where the price comes from
-  void show_prediction(const runs::Prediction& prediction);
-  void show_design(const runs::Design& design);
+  void show_prediction(const planning::Prediction& prediction);
+  void show_design(const views::Design& design);
   Pricer& pricer_;
   RunController& runs_;
   RunKind about_ = RunKind::train;

@@ -106,10 +106,10 @@ class Tour {
   }
 
   // The finished run of a kind with most steps, so that the charts have something to show.
-  runs::RunId longest(RunKind kind) const {
-    runs::RunId run;
+  store::RunId longest(RunKind kind) const {
+    store::RunId run;
     long most = -1;
-    for (const runs::RunRow& r : runs::Store(options_.runs_folder).list())
+    for (const store::RunRow& r : store::Store(options_.runs_folder).list())
       if (r.state == RunState::done && kind_of(r) == kind && r.steps_done > most) {
         most = r.steps_done;
         run = r.id;
@@ -117,7 +117,7 @@ class Tour {
     return run;
   }
 
-  void open(const runs::RunId& run) {
+  void open(const store::RunId& run) {
     window_.runs().open(run);
     if (!wait_for([&] { return window_.runs().shown() && window_.runs().shown()->id == run; }, 60000))
       throw Error({.id = "TOUR", .message = "the run could not be opened", .place = run}, Error::Kind::failed);
@@ -126,7 +126,7 @@ class Tour {
   void open_run() {
     size_run_ = longest(RunKind::size);
     if (!size_run_.empty()) open(size_run_);
-    for (const runs::RunRow& r : runs::Store(options_.runs_folder).list())
+    for (const store::RunRow& r : store::Store(options_.runs_folder).list())
       if (r.state == RunState::done && kind_of(r) == RunKind::sweep) sweeps_.push_back(r.id);
     if (!sweeps_.empty()) open(longest(RunKind::sweep));
     run_ = longest(RunKind::train);
@@ -139,9 +139,9 @@ class Tour {
   }
 
   // The newest finished run on several virtual devices, where there is one.
-  runs::RunId newest_on_a_mesh() const {
-    const runs::Store store(options_.runs_folder);
-    for (const runs::RunRow& r : store.list()) {
+  store::RunId newest_on_a_mesh() const {
+    const store::Store store(options_.runs_folder);
+    for (const store::RunRow& r : store.list()) {
       if (r.state != RunState::done || kind_of(r) != RunKind::train) continue;
       long long devices = 1;
       for (const auto& [axis, size] : store.experiment(r.id).mesh()) devices *= size;
@@ -151,7 +151,7 @@ class Tour {
   }
 
   void mesh_run() {
-    const runs::RunId run = newest_on_a_mesh();
+    const store::RunId run = newest_on_a_mesh();
     if (run.empty()) return;
     open(run);
     TrainPage& page = window_.train_page();
@@ -162,7 +162,7 @@ class Tour {
         shot("train-mesh", shade, size);
       }
     page.devices().choose(DeviceMemory::kAll);
-    page.collectives().choose(runs::TrafficBy::kind, runs::TrafficAmount::seconds);
+    page.collectives().choose(views::TrafficBy::kind, views::TrafficAmount::seconds);
     shot("train-mesh-devices", Shade::light, {1280, 800});
     window_.show_page(Page::design);
     window_.design_page().measured().show_measured(true);
@@ -290,8 +290,8 @@ class Tour {
 
   TourOptions options_;
   MainWindow window_;
-  runs::RunId run_, size_run_;
-  std::vector<runs::RunId> sweeps_;
+  store::RunId run_, size_run_;
+  std::vector<store::RunId> sweeps_;
   std::vector<fs::path> files_;
 };
 

@@ -253,7 +253,7 @@ void MainWindow::start(RunKind kind) {
                                 .severity = Severity::warning,
                                 .message = "the run uses the last valid document, not the broken JSON text",
                                 .fix = "correct the text and run again"});
-  runs::Experiment experiment = document_.experiment();
+  experiment::Experiment experiment = document_.experiment();
   if (kind == RunKind::size) experiment.set_value("kind", "size");
   if (kind == RunKind::sweep) experiment.set_value("kind", "serve");
   runs_.start(experiment);
@@ -273,7 +273,7 @@ void MainWindow::prove(const NamedExperiment& experiment) {
 void MainWindow::prove_again() {
   if (proved_run_.empty()) return prove(form_experiment());
   try {
-    const runs::Store store(setup_.runs_folder);
+    const store::Store store(setup_.runs_folder);
     prove({qs(proved_run_), store.experiment(proved_run_), {}, proved_run_});
   } catch (const Error& error) {
     report(ProblemSource::store, error.problem());
@@ -297,8 +297,8 @@ void MainWindow::show_errors() {
 }
 
 void MainWindow::fix(const lint::Fix& fix, const QString& id) {
-  runs::Experiment next = document_.experiment();
-  runs::apply(next, fix);
+  experiment::Experiment next = document_.experiment();
+  apply(next, fix);
   document_.replace(std::move(next), tr("fix of %1").arg(id));
 }
 
@@ -313,13 +313,13 @@ std::vector<PaletteEntry> MainWindow::palette_entries() {
     if (a->objectName() == u"view.palette"_s) continue;
     out.push_back({a->text(), a->shortcut().toString(QKeySequence::NativeText), [a] { a->trigger(); }, a->isEnabled()});
   }
-  for (const runs::Parameter& p : runs::parameters())
+  for (const experiment::Parameter& p : experiment::parameters())
     out.push_back({tr("Set %1: %2").arg(qs(p.group), qs(p.label)), qs(p.key), [this, key = p.key] {
                      raise_panel(u"experiment"_s);
                      panel_->go_to({.place = key.ends_with(".*") ? key.substr(0, key.size() - 2) : key});
                    }});
   for (int i = 0; i < runs_page_->model().rowCount(); ++i) {
-    const runs::RunRow& r = runs_page_->model().row(i);
+    const store::RunRow& r = runs_page_->model().row(i);
     out.push_back(
         {tr("Open Run %1").arg(qs(r.name.empty() ? r.id : r.name)), qs(r.id), [this, id = r.id] { open_run(id); }});
   }

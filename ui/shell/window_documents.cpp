@@ -149,7 +149,7 @@ void MainWindow::save_as(const std::function<void()>& then) {
 // The run's experiment as a document without a file.
 void MainWindow::clone(const QString& run) {
   try {
-    const runs::Experiment experiment = runs::Store(setup_.runs_folder).experiment(ss(run));
+    const experiment::Experiment experiment = store::Store(setup_.runs_folder).experiment(ss(run));
     when_edits_are_safe([this, experiment] {
       document_.open_copy(experiment);
       raise_panel(u"experiment"_s);

@@ -70,7 +70,7 @@ void MainWindow::launch_elsewhere() {
 void MainWindow::merge_shown() {
   std::optional<launch::MergeOffer> offer;
   if (const RunPtr& run = train_->run(); run && !run->id.empty()) try {
-      offer = launch::merge_offer(runs::Store(setup_.runs_folder), run->id);
+      offer = launch::merge_offer(store::Store(setup_.runs_folder), run->id);
     } catch (const Error& error) {
       report(ProblemSource::store, error.problem());
     }

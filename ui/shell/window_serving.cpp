@@ -47,7 +47,7 @@ void MainWindow::go_to_setting(const std::string& key) {
   panel_->form().focus_key(key);
 }
 
-RunKind MainWindow::kind_of_run(const runs::RunId& run) const {
+RunKind MainWindow::kind_of_run(const store::RunId& run) const {
   const int row = runs_page_->model().row_of(run);
   return row >= 0 ? ui::kind_of(runs_page_->model().row(row)) : RunKind::train;
 }
@@ -57,12 +57,12 @@ void MainWindow::show_kind(RunKind kind) {
   show_page(page_of(kind));
 }
 
-void MainWindow::open_run(const runs::RunId& run) {
+void MainWindow::open_run(const store::RunId& run) {
   runs_.open(run);
   show_kind(kind_of_run(run));
 }
 
-void MainWindow::resume_run(const runs::RunId& run) {
+void MainWindow::resume_run(const store::RunId& run) {
   problems_.clear(ProblemSource::run);
   runs_page_->refresh();
   if (launch::was_launched(setup_.runs_folder, run))
@@ -72,7 +72,7 @@ void MainWindow::resume_run(const runs::RunId& run) {
   show_kind(kind_of_run(run));
 }
 
-void MainWindow::compare(const std::vector<runs::RunId>& runs) {
+void MainWindow::compare(const std::vector<store::RunId>& runs) {
   for (const auto& run : runs) compare_->add_run(run);
   show_page(Page::compare);
 }
@@ -94,7 +94,7 @@ void MainWindow::replay_chosen() {
 void MainWindow::compare_chosen() {
   if (page() == Page::serve && serve_->kind() == RunKind::sweep && serve_->sweep().run())
     return compare({serve_->sweep().run()->id});
-  compare(page() == Page::runs ? runs_page_->selected() : std::vector<runs::RunId>{});
+  compare(page() == Page::runs ? runs_page_->selected() : std::vector<store::RunId>{});
 }
 
 }  // namespace mw::ui

@@ -71,7 +71,7 @@ void MainWindow::wire() {
       if (std::none_of(document_.problems().begin(), document_.problems().end(),
                        [&](const Problem& d) { return d.id == p.id && d.place == p.place; }) &&
           std::none_of(pricer_.diagnostics().begin(), pricer_.diagnostics().end(),
-                       [&](const runs::Diagnostic& d) { return d.problem.id == p.id; }))
+                       [&](const planning::Diagnostic& d) { return d.problem.id == p.id; }))
         more.push_back(p);
     problems_.set(ProblemSource::prediction, more);
     problems_.set_diagnostics(ProblemSource::checker, pricer_.diagnostics());
@@ -140,14 +140,14 @@ void MainWindow::wire() {
 
 // What padding costs on the target: of a plan that trains elsewhere; nothing is known of this machine.
 void MainWindow::price_tokens() {
-  const runs::DesignPtr& d = pricer_.design();
+  const views::DesignPtr& d = pricer_.design();
   const bool known = d && !pricer_.design_outdated() && !pricer_.prediction() && d->request().work == plan::Work::train;
-  if (!known) return data_->set_price({}, runs::PadTo::longest);
+  if (!known) return data_->set_price({}, views::PadTo::longest);
   const plan::RunTotals& run = d->plan().run;
-  runs::TokenPrice price{.per_padded_token = Seconds(1 / run.padded_tokens_per_second), .per_hour = {}};
+  views::TokenPrice price{.per_padded_token = Seconds(1 / run.padded_tokens_per_second), .per_hour = {}};
   if (run.usd_per_hour > 0) price.per_hour = Usd(run.usd_per_hour);
-  data_->set_price(price,
-                   d->request().lengths.rows == plan::RowLayout::padded ? runs::PadTo::max_len : runs::PadTo::longest);
+  data_->set_price(
+      price, d->request().lengths.rows == plan::RowLayout::padded ? views::PadTo::max_len : views::PadTo::longest);
 }
 
 }  // namespace mw::ui

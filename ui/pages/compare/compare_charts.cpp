@@ -20,7 +20,7 @@
 namespace mw::ui {
 namespace {
 
-using runs::SweepMetric;
+using views::SweepMetric;
 constexpr const char* kChosen = "chosen";  // by the user
 
 // Keeps the choice that the user made where it is still offered, else begins with the usual one.
@@ -35,7 +35,8 @@ void offer(QComboBox& box, const QStringList& texts, const QString& usual) {
 
 }  // namespace
 
-CompareCharts::CompareCharts(const std::vector<runs::Compared>& runs, hardware::LoadCatalogue catalogue, QWidget* parent)
+CompareCharts::CompareCharts(const std::vector<compare::Compared>& runs, hardware::LoadCatalogue catalogue,
+                             QWidget* parent)
     : QWidget(parent), runs_(runs), catalogue_(std::move(catalogue)) {
   by_load_ = &add_link();
   by_throughput_ = &add_link();
@@ -109,7 +110,7 @@ QWidget* CompareCharts::controls() {
   length_ = box(tr("Prompt"), length_label_);
   load_ = box(tr("Load"), load_label_);
   metric_ = box(tr("Metric"), metric_label_);
-  for (const SweepMetric m : runs::kSweepMetrics) metric_->addItem(qs(runs::label_of(m)));
+  for (const SweepMetric m : views::kSweepMetrics) metric_->addItem(qs(views::label_of(m)));
   row->addStretch(1);
   return bar;
 }
@@ -274,10 +275,10 @@ void CompareCharts::set_emphasis(int column) {
 
 void CompareCharts::fill_choices() {
   QStringList lens, loads;
-  for (const int len : runs::input_lens(runs_)) lens << QString::number(len);
-  for (const auto& text : runs::loads_of(runs_)) loads << qs(text);
-  offer(*length_, lens, QString::number(runs::usual_input_len(runs_)));
-  offer(*load_, loads, qs(runs::usual_load(runs_)));
+  for (const int len : compare::input_lens(runs_)) lens << QString::number(len);
+  for (const auto& text : compare::loads_of(runs_)) loads << qs(text);
+  offer(*length_, lens, QString::number(compare::usual_input_len(runs_)));
+  offer(*load_, loads, qs(compare::usual_load(runs_)));
 }
 
 // Until the user chooses, the view that has something to say.

@@ -25,7 +25,8 @@ class WhyView;
 class CompareCharts : public QWidget {
   Q_OBJECT
  public:
-  CompareCharts(const std::vector<runs::Compared>& runs, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
+  CompareCharts(const std::vector<compare::Compared>& runs, hardware::LoadCatalogue catalogue,
+                QWidget* parent = nullptr);
   void drain();
   void refresh();  // the runs changed
   void set_slo(const serve::Slo& slo);
@@ -63,11 +64,11 @@ class CompareCharts : public QWidget {
   int input_len() const;
   std::string load() const;
   QString name(size_t column) const;
-  std::vector<PlotLine> lines(const std::vector<runs::ComparedLine>& all, runs::SweepMetric metric) const;
+  std::vector<PlotLine> lines(const std::vector<compare::ComparedLine>& all, views::SweepMetric metric) const;
   PlotLine floor_line() const;  // of TTFT by length, where the audit says one
-  PlotLine points_line(const std::vector<runs::Point>& path, size_t column) const;
+  PlotLine points_line(const std::vector<views::Point>& path, size_t column) const;
 
-  const std::vector<runs::Compared>& runs_;
+  const std::vector<compare::Compared>& runs_;
   hardware::LoadCatalogue catalogue_;
   serve::Slo slo_;
   bool chosen_ = false;  // the view, by the user

@@ -15,7 +15,7 @@
 namespace mw::ui {
 namespace {
 
-using runs::SweepMetric;
+using views::SweepMetric;
 constexpr size_t kMostMarks = 40;  // on a line: more run into each other
 
 std::vector<Tick> length_stops(const std::vector<int>& lens) {
@@ -33,7 +33,7 @@ double largest_x(const std::vector<PlotLine>& lines) {
 
 }  // namespace
 
-std::vector<PlotLine> CompareCharts::lines(const std::vector<runs::ComparedLine>& all, SweepMetric metric) const {
+std::vector<PlotLine> CompareCharts::lines(const std::vector<compare::ComparedLine>& all, SweepMetric metric) const {
   std::vector<PlotLine> out;
   for (const auto& line : all) {
     const bool any =
@@ -47,14 +47,14 @@ std::vector<PlotLine> CompareCharts::lines(const std::vector<runs::ComparedLine>
 }
 
 void CompareCharts::fill_load() {
-  const runs::LoadAxis axis = runs::load_axis(runs_, input_len());
+  const views::LoadAxis axis = compare::load_axis(runs_, input_len());
   by_load_->set_x(tr("rate"), Quantity::plain);
   by_load_->set_stops(ticks_of(axis));
   by_load_->set_data(range_of(by_load_->stops()));
   static constexpr SweepMetric kShown[] = {SweepMetric::ttft, SweepMetric::tpot, SweepMetric::output_throughput};
   for (size_t i = 0; i < std::size(kShown); ++i) {
     Plot* plot = plots(CompareView::load)[i];
-    plot->set_lines(lines(runs::lines_by_load(runs_, input_len(), axis, kShown[i]), kShown[i]));
+    plot->set_lines(lines(compare::lines_by_load(runs_, input_len(), axis, kShown[i]), kShown[i]));
     plot->set_levels(slo_levels(slo_, kShown[i]));
   }
 }
@@ -71,7 +71,7 @@ PlotLine CompareCharts::floor_line() const {
           const auto [at, fresh] = floors.try_emplace(place, f.floor / 1e3);
           if (!fresh) at->second = std::min(at->second, f.floor / 1e3);
         }
-  auto series = std::make_shared<runs::Series>();
+  auto series = std::make_shared<views::Series>();
   for (const auto& [place, floor] : floors) series->append(place, floor);
   line.raw = std::move(series);
   return line;
@@ -79,12 +79,12 @@ PlotLine CompareCharts::floor_line() const {
 
 void CompareCharts::fill_length() {
   by_length_->set_x(tr("prompt tokens"), Quantity::plain);
-  by_length_->set_stops(length_stops(runs::input_lens(runs_)));
+  by_length_->set_stops(length_stops(compare::input_lens(runs_)));
   by_length_->set_data(range_of(by_length_->stops()));
   static constexpr SweepMetric kShown[] = {SweepMetric::ttft, SweepMetric::tpot, SweepMetric::output_throughput};
   for (size_t i = 0; i < std::size(kShown); ++i) {
     Plot* plot = plots(CompareView::length)[i];
-    auto all = lines(runs::lines_by_length(runs_, load(), kShown[i]), kShown[i]);
+    auto all = lines(compare::lines_by_length(runs_, load(), kShown[i]), kShown[i]);
     if (kShown[i] == SweepMetric::ttft)
       if (PlotLine floor = floor_line(); !floor.raw->empty()) all.push_back(std::move(floor));
     plot->set_lines(std::move(all));
@@ -92,10 +92,10 @@ void CompareCharts::fill_length() {
   }
 }
 
-PlotLine CompareCharts::points_line(const std::vector<runs::Point>& path, size_t column) const {
+PlotLine CompareCharts::points_line(const std::vector<views::Point>& path, size_t column) const {
   auto sorted = path;
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
-  auto series = std::make_shared<runs::Series>();
+  auto series = std::make_shared<views::Series>();
   for (const auto& p : sorted) series->append(p.x, p.y);
   const int group = static_cast<int>(column);
   return {.name = name(column),
@@ -113,7 +113,7 @@ void CompareCharts::fill_curve() {
   double most = 0;
   for (size_t i = 0; i < std::size(kShown); ++i) {
     std::vector<PlotLine> all;
-    for (const auto& curve : runs::latency_against_throughput(runs_, input_len(), kShown[i]))
+    for (const auto& curve : compare::latency_against_throughput(runs_, input_len(), kShown[i]))
       all.push_back(points_line(curve.path, curve.column));
     most = std::max(most, largest_x(all));
     plots(CompareView::curve)[i]->set_lines(std::move(all));
@@ -128,16 +128,16 @@ void CompareCharts::fill_distribution() {
     const auto [metric, link] = kShown[i];
     std::vector<PlotLine> all;
     for (size_t c = 0; c < runs_.size(); ++c) {
-      const auto* point = runs::point_at(runs_[c], input_len(), load());
+      const auto* point = compare::point_at(runs_[c], input_len(), load());
       if (!point) continue;
-      auto path = runs::cumulative(runs::request_values(*point, metric));
+      auto path = compare::cumulative(compare::request_values(*point, metric));
       for (auto& p : path) p.y *= 100;
       if (path.empty()) continue;
       all.push_back(points_line(path, c));
       all.back().marks = Marks::none;
       all.back().path.clear();
     }
-    link->set_x(qs(runs::label_of(metric)), Quantity::seconds);
+    link->set_x(qs(views::label_of(metric)), Quantity::seconds);
     link->set_data({0, largest_x(all) * 1.02});
     std::vector<LevelLine> limits;
     for (const LevelLine& level : slo_levels(slo_, metric)) limits.push_back(level);
@@ -147,29 +147,29 @@ void CompareCharts::fill_distribution() {
 }
 
 void CompareCharts::fill_heat() {
-  const auto metric = runs::kSweepMetrics[static_cast<size_t>(std::max(0, metric_->currentIndex()))];
+  const auto metric = views::kSweepMetrics[static_cast<size_t>(std::max(0, metric_->currentIndex()))];
   std::vector<HeatMapView::Grid> grids;
   for (size_t c = 0; c < runs_.size(); ++c)
-    if (runs_[c].sweep) grids.push_back({name(c), runs::heat_map(runs_, c, metric)});
+    if (runs_[c].sweep) grids.push_back({name(c), compare::heat_map(runs_, c, metric)});
   heat_->show_grids(std::move(grids), metric);
 }
 
 void CompareCharts::fill_cost() {
-  const runs::LoadAxis axis = runs::load_axis(runs_, input_len());
+  const views::LoadAxis axis = compare::load_axis(runs_, input_len());
   by_cost_load_->set_x(tr("rate"), Quantity::plain);
   by_cost_load_->set_stops(ticks_of(axis));
   by_cost_load_->set_data(range_of(by_cost_load_->stops()));
   plots(CompareView::cost)[0]->set_lines(
-      lines(runs::lines_by_load(runs_, input_len(), axis, SweepMetric::cost), SweepMetric::cost));
+      lines(compare::lines_by_load(runs_, input_len(), axis, SweepMetric::cost), SweepMetric::cost));
   std::vector<double> once;
   for (const QString& part : once_->text().split(u',', Qt::SkipEmptyParts)) once.push_back(part.trimmed().toDouble());
-  const auto costs = runs::serving_costs(runs_, demand_->text().toDouble(), once);
+  const auto costs = compare::serving_costs(runs_, demand_->text().toDouble(), once);
   constexpr double kMonth = 720;
   double most = kMonth / 10;
   QStringList said;
   std::vector<LevelLine> limits;
   for (size_t i = 1; i < costs.size(); ++i)
-    if (const auto hours = runs::break_even(costs[0], costs[i])) {
+    if (const auto hours = compare::break_even(costs[0], costs[i])) {
       most = std::max(most, *hours * 1.6);
       said << tr("%1 and %2 have cost the same after %3 h")
                   .arg(name(costs[0].column), name(costs[i].column))
@@ -179,7 +179,7 @@ void CompareCharts::fill_cost() {
     }
   std::vector<PlotLine> all;
   for (const auto& cost : costs) {
-    const std::vector<runs::Point> path{{0, cost.at(0)}, {most, cost.at(most)}};
+    const std::vector<views::Point> path{{0, cost.at(0)}, {most, cost.at(most)}};
     all.push_back(points_line(path, cost.column));
     if (cost.servers > 1) all.back().name += tr(", %1 servers").arg(cost.servers);
   }
@@ -197,23 +197,23 @@ void CompareCharts::fill_loss() {
   for (size_t i = 0; i < std::size(kMetrics); ++i) {
     std::vector<PlotLine> all;
     for (size_t c = 0; c < runs_.size(); ++c) {
-      const runs::MetricSeries* metric = runs_[c].training ? runs_[c].training->metric(kMetrics[i]) : nullptr;
+      const views::MetricSeries* metric = runs_[c].training ? runs_[c].training->metric(kMetrics[i]) : nullptr;
       if (!metric || metric->raw.empty()) continue;
       const int group = static_cast<int>(c);
       PlotLine line{.name = name(c),
                     .color = theme().series(group),
-                    .raw = std::make_shared<runs::Series>(metric->raw),
+                    .raw = std::make_shared<views::Series>(metric->raw),
                     .origin = origin_of(runs_[c].provenance),
                     .marks = metric->raw.size() < kMostMarks ? marks_of(group) : Marks::none,
                     .group = group};
-      if (i == 0) line.smooth = std::make_shared<runs::Series>(metric->smooth.series());
+      if (i == 0) line.smooth = std::make_shared<views::Series>(metric->smooth.series());
       most = std::max(most, metric->raw.back().x);
       all.push_back(std::move(line));
     }
     plots(CompareView::loss)[i]->set_lines(std::move(all));
   }
   std::vector<PlotLine> apart;
-  for (const auto& curve : runs::loss_differences(runs_)) {
+  for (const auto& curve : compare::loss_differences(runs_)) {
     apart.push_back(points_line(curve.path, curve.column));
     if (curve.path.size() >= kMostMarks) apart.back().marks = Marks::none;
   }

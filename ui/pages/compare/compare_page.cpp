@@ -24,16 +24,16 @@ namespace {
 
 constexpr size_t kMostRunsInMenu = 15;
 
-QColor color_of(runs::Fairness verdict) {
-  return verdict == runs::Fairness::fair         ? theme().good
-         : verdict == runs::Fairness::confounded ? theme().warn
-                                                 : theme().bad;
+QColor color_of(compare::Fairness verdict) {
+  return verdict == compare::Fairness::fair         ? theme().good
+         : verdict == compare::Fairness::confounded ? theme().warn
+                                                    : theme().bad;
 }
 
 }  // namespace
 
 ComparePage::ComparePage(ComparedReader::Folders folders, QWidget* parent)
-    : QWidget(parent), reader_(std::move(folders)), comparison_(std::make_shared<runs::Comparison>()) {
+    : QWidget(parent), reader_(std::move(folders)), comparison_(std::make_shared<compare::Comparison>()) {
   build();
   connect(add_menu_, &QMenu::aboutToShow, this, &ComparePage::fill_add_menu);
   connect(tray_, &CompareTray::move_wanted, this, &ComparePage::move);
@@ -66,9 +66,9 @@ hardware::LoadCatalogue ComparePage::catalogue() const {
   return [f = reader_.folders()] { return hardware::Catalogue::load(f.hardware, f.own_hardware); };
 }
 
-void ComparePage::replay(const runs::Compared& run, std::optional<size_t> point) {
+void ComparePage::replay(const compare::Compared& run, std::optional<size_t> point) {
   try {
-    runs::Recording recording = runs::recording_of(run);
+    compare::Recording recording = compare::recording_of(run);
     if (point) point = recording.index_of(run.sweep->set.points[*point]);
     replayed_of_ = run.id;
     replay_->open_with(std::move(recording), point);
@@ -87,7 +87,7 @@ void ComparePage::fill_add_menu() {
   if (files.isEmpty()) add_menu_->addAction(tr("None"))->setEnabled(false);
   add_menu_->addSection(tr("Runs"));
   try {
-    const auto rows = runs::Store(reader_.folders().runs).list();
+    const auto rows = store::Store(reader_.folders().runs).list();
     for (size_t i = 0; i < rows.size() && i < kMostRunsInMenu; ++i) {
       const QString name = qs(rows[i].name.empty() ? rows[i].id : rows[i].name);
       add_menu_->addAction(
@@ -111,7 +111,7 @@ void ComparePage::fill_add_menu() {
   });
 }
 
-void ComparePage::add_run(const runs::RunId& run) {
+void ComparePage::add_run(const store::RunId& run) {
   if (run.empty()) return;
   reader_.read_run(run);
   tray_->show_runs(runs_, reader_.pending());
@@ -122,9 +122,9 @@ void ComparePage::add_file(const std::filesystem::path& file) {
   tray_->show_runs(runs_, reader_.pending());
 }
 
-void ComparePage::take(std::vector<runs::Compared>& runs) {
-  for (runs::Compared& run : runs) {
-    const auto same = std::find_if(runs_.begin(), runs_.end(), [&](const runs::Compared& r) {
+void ComparePage::take(std::vector<compare::Compared>& runs) {
+  for (compare::Compared& run : runs) {
+    const auto same = std::find_if(runs_.begin(), runs_.end(), [&](const compare::Compared& r) {
       return r.id == run.id && (!run.id.empty() || r.name == run.name);
     });
     if (same != runs_.end())
@@ -146,7 +146,7 @@ void ComparePage::move(int from, int to) {
   if (from < 0 || from > last) return;
   to = std::clamp(to, 0, last);
   if (from == to) return;
-  runs::Compared run = std::move(runs_[static_cast<size_t>(from)]);
+  compare::Compared run = std::move(runs_[static_cast<size_t>(from)]);
   runs_.erase(runs_.begin() + from);
   runs_.insert(runs_.begin() + to, std::move(run));
   changed();
@@ -158,9 +158,9 @@ void ComparePage::clear() {
 }
 
 void ComparePage::changed() {
-  auto comparison = std::make_shared<runs::Comparison>();
+  auto comparison = std::make_shared<compare::Comparison>();
   if (runs_.size() > 1) try {
-      *comparison = runs::compare(runs_);
+      *comparison = compare::compare(runs_);
     } catch (const Error& error) {
       emit problem(error.problem());
     }
@@ -189,7 +189,7 @@ void ComparePage::restyle() {
 
 QString ComparePage::verdict() const {
   if (runs_.size() < 2) return {};
-  QStringList parts{qs(runs::to_string(comparison_->verdict))};
+  QStringList parts{qs(to_string(comparison_->verdict))};
   for (const auto& c : comparison_->confounders) parts << qs(c.text);
   return parts.join(u"\n"_s);
 }
@@ -197,7 +197,7 @@ QString ComparePage::verdict() const {
 void ComparePage::show_verdict() {
   verdict_area_->setVisible(runs_.size() > 1);
   const auto& c = *comparison_;
-  QString word = qs(runs::to_string(c.verdict));
+  QString word = qs(to_string(c.verdict));
   if (!word.isEmpty()) word[0] = word[0].toUpper();
   QStringList why;
   const QStringList names = short_names(runs_);  // as the tray has them
@@ -251,7 +251,7 @@ bool ComparePage::eventFilter(QObject* watched, QEvent* event) {
 }
 
 void ComparePage::copy_markdown() {
-  QGuiApplication::clipboard()->setText(qs(runs::to_markdown(*comparison_)));
+  QGuiApplication::clipboard()->setText(qs(to_markdown(*comparison_)));
 }
 
 void ComparePage::choose_export() {

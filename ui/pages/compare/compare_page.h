@@ -24,20 +24,20 @@ class ComparePage : public QWidget {
   Q_OBJECT
  public:
   explicit ComparePage(ComparedReader::Folders folders, QWidget* parent = nullptr);
-  void add_run(const runs::RunId& run);  // one that is there is read again
+  void add_run(const store::RunId& run);  // one that is there is read again
   void add_file(const std::filesystem::path& file);
   void remove(int at);
   void move(int from, int to);
   void clear();
   // Asks which server its requests are to be replayed on; the result joins the tray. `point`: an index into its set.
-  void replay(const runs::Compared& run, std::optional<size_t> point);
+  void replay(const compare::Compared& run, std::optional<size_t> point);
   void drain();
   void restyle();
   void choose_export();
   void export_to(const std::filesystem::path& file);  // by its extension
   bool busy() const { return reader_.pending() > 0; }
-  const std::vector<runs::Compared>& runs() const { return runs_; }
-  const runs::Comparison& comparison() const { return *comparison_; }
+  const std::vector<compare::Compared>& runs() const { return runs_; }
+  const compare::Comparison& comparison() const { return *comparison_; }
   CompareTray& tray() { return *tray_; }
   ComparisonModel& model() { return model_; }
   QTableView& table() { return *table_; }
@@ -66,7 +66,7 @@ class ComparePage : public QWidget {
   QWidget* empty_page();
   // compare_page.cpp
   hardware::LoadCatalogue catalogue() const;
-  void take(std::vector<runs::Compared>& runs);
+  void take(std::vector<compare::Compared>& runs);
   void fill_add_menu();
   void changed();
   void show_verdict();
@@ -75,8 +75,8 @@ class ComparePage : public QWidget {
   void copy_markdown();
 
   ComparedReader reader_;
-  runs::RunId replayed_of_;  // empty: of a file
-  std::vector<runs::Compared> runs_;
+  store::RunId replayed_of_;  // empty: of a file
+  std::vector<compare::Compared> runs_;
   ComparisonModel::Ptr comparison_;
   ComparisonModel model_;
   CompareTray* tray_;

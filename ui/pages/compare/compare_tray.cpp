@@ -32,19 +32,19 @@ QString place_type() {
   return u"application/x-meshwright-tray-place"_s;
 }
 
-QString source_text(const runs::Compared& run) {
+QString source_text(const compare::Compared& run) {
   if (!run.id.empty()) return qs(run.id);
   return run.sweep ? qs(run.sweep->set.source) : QString();
 }
 
 }  // namespace
 
-TrayChip::TrayChip(const runs::Compared& run, const QString& short_name, int at, QWidget* parent)
+TrayChip::TrayChip(const compare::Compared& run, const QString& short_name, int at, QWidget* parent)
     : QFrame(parent),
       at_(at),
       provenance_(run.provenance),
       stored_(!run.id.empty()),
-      replayable_(runs::has_requests(run)) {
+      replayable_(compare::has_requests(run)) {
   setFocusPolicy(Qt::StrongFocus);
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(kSample + 14, 3, 4, 3);
@@ -183,7 +183,7 @@ void CompareTray::set_menu(QMenu* menu) {
   add_->setMenu(menu);
 }
 
-void CompareTray::show_runs(const std::vector<runs::Compared>& runs, int pending) {
+void CompareTray::show_runs(const std::vector<compare::Compared>& runs, int pending) {
   const bool focused = focusWidget() && isAncestorOf(focusWidget());
   for (TrayChip* chip : chips_) chip->deleteLater();
   for (TrayChip* chip : chips_) chip->hide();

@@ -12,19 +12,19 @@ hardware::Catalogue catalogue_in(const ComparedReader::Folders& folders) {
 
 }  // namespace
 
-void ComparedReader::read_run(const runs::RunId& run) {
+void ComparedReader::read_run(const store::RunId& run) {
   start([folders = folders_, run](const ReportProgress&, const std::stop_token&) {
-    const runs::Store store(folders.runs);
-    std::vector<runs::Compared> out;
-    out.push_back(runs::compared(store, run));
-    if (auto& sweep = out.back().sweep) sweep->findings = runs::audit_known(sweep->set, catalogue_in(folders));
+    const store::Store store(folders.runs);
+    std::vector<compare::Compared> out;
+    out.push_back(compare::compared(store, run));
+    if (auto& sweep = out.back().sweep) sweep->findings = compare::audit_known(sweep->set, catalogue_in(folders));
     return out;
   });
 }
 
 void ComparedReader::read_file(const std::filesystem::path& file) {
   start([folders = folders_, file](const ReportProgress&, const std::stop_token&) {
-    return runs::compared_files(file, catalogue_in(folders));
+    return compare::compared_files(file, catalogue_in(folders));
   });
 }
 

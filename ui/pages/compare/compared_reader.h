@@ -17,18 +17,18 @@ class ComparedReader : public QObject {
     std::filesystem::path runs, results, hardware, own_hardware;  // results: the shipped ones
   };
   explicit ComparedReader(Folders folders) : folders_(std::move(folders)) {}
-  void read_run(const runs::RunId& run);
+  void read_run(const store::RunId& run);
   void read_file(const std::filesystem::path& file);  // every set in it
   int pending() const { return static_cast<int>(tasks_.size()); }
   const Folders& folders() const { return folders_; }
 
  signals:
-  void read(std::vector<mw::runs::Compared>& runs);  // to be moved from
+  void read(std::vector<compare::Compared>& runs);  // to be moved from
   void problem(const mw::Problem& problem);
   void settled();  // after each of the above
 
  private:
-  using Task = BackgroundTask<std::vector<runs::Compared>>;
+  using Task = BackgroundTask<std::vector<compare::Compared>>;
   void start(Task::Work work);
   void deliver();
   Folders folders_;

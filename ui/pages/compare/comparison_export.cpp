@@ -51,10 +51,10 @@ QString html_table(const ComparisonModel& model) {
   return html + u"</table>"_s;
 }
 
-QString html_of(const runs::Comparison& comparison, const ComparisonModel& model,
-                const std::vector<runs::Compared>& runs) {
+QString html_of(const compare::Comparison& comparison, const ComparisonModel& model,
+                const std::vector<compare::Compared>& runs) {
   QString html = u"<h2>%1</h2>"_s.arg(tr("Comparison"));
-  html += u"<p><b>%1</b></p><ul>"_s.arg(qs(runs::to_string(comparison.verdict)));
+  html += u"<p><b>%1</b></p><ul>"_s.arg(qs(to_string(comparison.verdict)));
   for (const auto& c : comparison.confounders) html += u"<li>%1</li>"_s.arg(qs(c.text).toHtmlEscaped());
   html += u"</ul>"_s + html_table(model);
   QStringList notes;
@@ -76,7 +76,7 @@ QString html_of(const runs::Comparison& comparison, const ComparisonModel& model
 // What is painted: the text once laid out, and charts that have something to show.
 class Report {
  public:
-  Report(const runs::Comparison& comparison, const std::vector<runs::Compared>& runs, const serve::Slo& slo)
+  Report(const compare::Comparison& comparison, const std::vector<compare::Compared>& runs, const serve::Slo& slo)
       : charts_(runs, {}) {
     model_.set_slo(slo);
     model_.show({std::shared_ptr<void>(), &comparison});
@@ -157,16 +157,16 @@ QString export_filter() {
   return tr("PDF (*.pdf);;PNG image (*.png);;SVG image (*.svg);;CSV (*.csv);;Markdown (*.md);;LaTeX (*.tex)");
 }
 
-void export_comparison(const runs::Comparison& comparison, const std::vector<runs::Compared>& runs,
+void export_comparison(const compare::Comparison& comparison, const std::vector<compare::Compared>& runs,
                        const serve::Slo& slo, const std::filesystem::path& file) {
   const std::string extension = file.extension().string();
   std::string content;
   if (extension == ".csv") {
-    content = runs::to_csv(comparison);
+    content = to_csv(comparison);
   } else if (extension == ".md") {
-    content = runs::to_markdown(comparison);
+    content = to_markdown(comparison);
   } else if (extension == ".tex") {
-    content = runs::to_latex(comparison);
+    content = compare::to_latex(comparison);
   } else if (extension == ".png" || extension == ".svg" || extension == ".pdf") {
     const PaintedWith light(make_theme(Shade::light));
     Report report(comparison, runs, slo);

@@ -38,7 +38,7 @@ void ComparisonModel::refill() {
   rows_.clear();
   for (size_t i = 0; comparison_ && i < comparison_->rows.size(); ++i) {
     const auto& r = comparison_->rows[i];
-    if (shown_ == RowsShown::all || r.differs || r.kind == runs::ComparisonRow::Kind::result) rows_.push_back(i);
+    if (shown_ == RowsShown::all || r.differs || r.kind == compare::ComparisonRow::Kind::result) rows_.push_back(i);
   }
   endResetModel();
 }
@@ -72,8 +72,8 @@ int ComparisonModel::columnCount(const QModelIndex& parent) const {
   return parent.isValid() || !comparison_ ? 0 : 1 + static_cast<int>(comparison_->names.size());
 }
 
-bool ComparisonModel::over_slo(const runs::ComparisonRow& row, size_t column) const {
-  const double limit = row.kind == runs::ComparisonRow::Kind::result ? slo_of_key(slo_, row.key) : 0;
+bool ComparisonModel::over_slo(const compare::ComparisonRow& row, size_t column) const {
+  const double limit = row.kind == compare::ComparisonRow::Kind::result ? slo_of_key(slo_, row.key) : 0;
   return limit > 0 && column < row.values.size() && row.values[column] && *row.values[column] > limit;
 }
 
@@ -91,7 +91,7 @@ int ComparisonModel::cells_over_slo() const {
   return over;
 }
 
-QString ComparisonModel::cell(const runs::ComparisonRow& row, size_t column) const {
+QString ComparisonModel::cell(const compare::ComparisonRow& row, size_t column) const {
   QString text = column < row.texts.size() ? qs(row.texts[column]) : QString();
   if (text.isEmpty()) return u"\u2013"_s;
   if (column > 0 && column < row.deltas.size() && row.deltas[column])
@@ -100,7 +100,7 @@ QString ComparisonModel::cell(const runs::ComparisonRow& row, size_t column) con
   return text;
 }
 
-QString ComparisonModel::tip(const runs::ComparisonRow& row, size_t column) const {
+QString ComparisonModel::tip(const compare::ComparisonRow& row, size_t column) const {
   QStringList lines{
       u"<b>%1</b>, %2"_s.arg(qs(row.label).toHtmlEscaped(), qs(comparison_->names[column]).toHtmlEscaped())};
   lines << cell(row, column).toHtmlEscaped() + u' ' + qs(row.unit).toHtmlEscaped();
@@ -112,8 +112,8 @@ QString ComparisonModel::tip(const runs::ComparisonRow& row, size_t column) cons
 
 QVariant ComparisonModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
-  const runs::ComparisonRow& r = row(index.row());
-  const bool setting = r.kind == runs::ComparisonRow::Kind::setting;
+  const compare::ComparisonRow& r = row(index.row());
+  const bool setting = r.kind == compare::ComparisonRow::Kind::setting;
   if (index.column() == 0) {
     if (role == Qt::DisplayRole) return r.unit.empty() ? qs(r.label) : tr("%1, %2").arg(qs(r.label), qs(r.unit));
     if (role == Qt::ToolTipRole) return qs(r.key);
@@ -138,8 +138,8 @@ QVariant ComparisonModel::data(const QModelIndex& index, int role) const {
       if (over_slo(r, column)) return theme().bad;
       if (marked || column == 0 || column >= r.deltas.size() || !r.deltas[column]) return {};
       const double delta = *r.deltas[column];
-      if (r.better == runs::ComparisonRow::Better::neither || std::abs(delta) < 0.0005) return {};
-      return (delta < 0) == (r.better == runs::ComparisonRow::Better::lower) ? theme().good : theme().warn;
+      if (r.better == compare::ComparisonRow::Better::neither || std::abs(delta) < 0.0005) return {};
+      return (delta < 0) == (r.better == compare::ComparisonRow::Better::lower) ? theme().good : theme().warn;
     }
     case Qt::FontRole:
       if (marked) {

@@ -16,14 +16,14 @@ class ComparisonModel : public QAbstractTableModel {
  public:
   enum Role { marked_role = Qt::UserRole, impossible_role, over_slo_role };
   using QAbstractTableModel::QAbstractTableModel;
-  using Ptr = std::shared_ptr<const runs::Comparison>;
+  using Ptr = std::shared_ptr<const compare::Comparison>;
 
   void show(Ptr comparison);
   void set_shown(RowsShown shown);
   RowsShown shown() const { return shown_; }
   void set_slo(const serve::Slo& slo);
   void set_emphasis(int column);  // of a run; -1: none
-  const runs::ComparisonRow& row(int row) const { return comparison_->rows[rows_[static_cast<size_t>(row)]]; }
+  const compare::ComparisonRow& row(int row) const { return comparison_->rows[rows_[static_cast<size_t>(row)]]; }
   int marked_cells() const;
   int cells_over_slo() const;
 
@@ -34,9 +34,9 @@ class ComparisonModel : public QAbstractTableModel {
 
  private:
   void refill();
-  bool over_slo(const runs::ComparisonRow& row, size_t column) const;
-  QString cell(const runs::ComparisonRow& row, size_t column) const;
-  QString tip(const runs::ComparisonRow& row, size_t column) const;
+  bool over_slo(const compare::ComparisonRow& row, size_t column) const;
+  QString cell(const compare::ComparisonRow& row, size_t column) const;
+  QString tip(const compare::ComparisonRow& row, size_t column) const;
   Ptr comparison_;
   std::vector<size_t> rows_;
   RowsShown shown_ = RowsShown::differing;

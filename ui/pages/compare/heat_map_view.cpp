@@ -18,17 +18,17 @@ namespace {
 constexpr double kTitle = 24, kRows = 46, kColumns = 18, kMapGap = 14, kLeastCell = 19, kLeastWidth = 52;
 }
 
-QString metric_text(double value, runs::SweepMetric metric) {
+QString metric_text(double value, views::SweepMetric metric) {
   if (!std::isfinite(value)) return {};
-  if (metric == runs::SweepMetric::cost) return u"$"_s + QString::number(value, 'f', 2);
-  return value_text(value, runs::is_latency(metric) ? Quantity::seconds : Quantity::plain);
+  if (metric == views::SweepMetric::cost) return u"$"_s + QString::number(value, 'f', 2);
+  return value_text(value, views::is_latency(metric) ? Quantity::seconds : Quantity::plain);
 }
 
 HeatMapView::HeatMapView(QWidget* parent) : QWidget(parent) {
   setAccessibleName(tr("Heat map of rate and input length"));
 }
 
-void HeatMapView::show_grids(std::vector<Grid> grids, runs::SweepMetric metric) {
+void HeatMapView::show_grids(std::vector<Grid> grids, views::SweepMetric metric) {
   grids_ = std::move(grids);
   metric_ = metric;
   least_ = INFINITY, most_ = 0;
@@ -92,7 +92,7 @@ std::optional<HeatMapView::Place> HeatMapView::at(QPointF position) const {
   return std::nullopt;
 }
 
-QString HeatMapView::cell_text(const runs::HeatMap::Cell& cell) const {
+QString HeatMapView::cell_text(const compare::HeatMap::Cell& cell) const {
   QString text = metric_text(cell.value, metric_);
   if (std::isfinite(cell.change)) text += u"\n"_s + delta_text(cell.change);
   return text;
@@ -205,7 +205,7 @@ bool HeatMapView::event(QEvent* event) {
   QString text = tr("<b>%1</b>, %2 tokens, %3<br>%4: %5")
                      .arg(grids_[p->grid].name.toHtmlEscaped())
                      .arg(map.lens[p->row])
-                     .arg(qs(map.loads[p->column]), qs(runs::label_of(metric_)),
+                     .arg(qs(map.loads[p->column]), qs(views::label_of(metric_)),
                           std::isfinite(cell.value) ? cell_text(cell).replace(u'\n', u' ') : tr("not recorded"));
   if (!cell.mark.empty()) text += u"<br>"_s + qs(cell.mark).toHtmlEscaped();
   QToolTip::showText(help->globalPos(), text, this);

@@ -13,10 +13,10 @@ class HeatMapView : public QWidget {
  public:
   struct Grid {
     QString name;
-    runs::HeatMap map;
+    compare::HeatMap map;
   };
   explicit HeatMapView(QWidget* parent = nullptr);
-  void show_grids(std::vector<Grid> grids, runs::SweepMetric metric);
+  void show_grids(std::vector<Grid> grids, views::SweepMetric metric);
   void set_emphasis(int column);
   const std::vector<Grid>& grids() const { return grids_; }
   void paint_whole(QPainter& painter);
@@ -43,15 +43,15 @@ class HeatMapView : public QWidget {
   std::optional<Place> at(QPointF position) const;
   QFont number_font() const;
   void paint_grid(QPainter& painter, size_t grid) const;
-  QString cell_text(const runs::HeatMap::Cell& cell) const;
+  QString cell_text(const compare::HeatMap::Cell& cell) const;
   double share(double value) const;  // 0..1 between the smallest and the largest of all grids, on a log scale
 
   std::vector<Grid> grids_;
-  runs::SweepMetric metric_ = runs::SweepMetric::ttft;
+  views::SweepMetric metric_ = views::SweepMetric::ttft;
   double least_ = 0, most_ = 1;
   int emphasis_ = -1;
 };
 
-QString metric_text(double value, runs::SweepMetric metric);  // "61 ms", "1403", "$4.95"
+QString metric_text(double value, views::SweepMetric metric);  // "61 ms", "1403", "$4.95"
 
 }  // namespace mw::ui

@@ -25,7 +25,7 @@ constexpr int kDialogWidth = 520;
 QString point_text(const formats::BenchPoint& p) {
   return ReplayDialog::tr("%1 tokens, %2: %3 requests")
       .arg(p.input_len)
-      .arg(qs(runs::load_text(p)))
+      .arg(qs(views::load_text(p)))
       .arg(p.requests.size());
 }
 
@@ -63,7 +63,7 @@ ReplayDialog::ReplayDialog(std::filesystem::path runs_folder, hardware::LoadCata
 }
 
 void ReplayDialog::add(const std::string& key, const QString& caption, QFormLayout& form) {
-  Field* f = make_field(*runs::find_parameter(key), this);
+  Field* f = make_field(*experiment::find_parameter(key), this);
   f->set_compact();
   form.addRow(caption, f);
   connect(f, &Field::edited, this, [this, f](const Json& value, Gesture) {
@@ -84,7 +84,7 @@ Field* ReplayDialog::field(const std::string& key) {
   return nullptr;
 }
 
-void ReplayDialog::open_with(runs::Recording recording, std::optional<size_t> point) {
+void ReplayDialog::open_with(compare::Recording recording, std::optional<size_t> point) {
   if (task_.busy()) {  // one at a time: it is shown as it goes
     open();
     return;
@@ -118,23 +118,23 @@ void ReplayDialog::open_with(runs::Recording recording, std::optional<size_t> po
 }
 
 // What its target and stack use where nobody says more.
-QString ReplayDialog::default_mesh(runs::Experiment server) const {
+QString ReplayDialog::default_mesh(experiment::Experiment server) const {
   if (!catalogue_) return {};
   server.set_value("kind", "serve");
   server.set_value("mesh", Json::object());
   try {
-    return mesh_text(runs::planned_mesh(server, *catalogue_));
+    return mesh_text(planning::planned_mesh(server, *catalogue_));
   } catch (const Error&) {  // of a target that is half typed
     return {};
   }
 }
 
 // The recording's own, with what was edited.
-runs::Experiment ReplayDialog::server() const {
-  runs::Experiment e = recording_.server;
+experiment::Experiment ReplayDialog::server() const {
+  experiment::Experiment e = recording_.server;
   if (const auto target = edits_.find("target.id"); target != edits_.end()) try {
       if (!catalogue_ || !target->second.is_string()) throw Error({.id = "TARGET", .message = "not known"});
-      runs::retarget(e, target->second.get<std::string>(), *catalogue_);
+      planning::retarget(e, target->second.get<std::string>(), *catalogue_);
     } catch (const Error&) {  // half typed, or not known: the replay says so
       e.set_value("target.id", target->second);
     }
@@ -144,7 +144,7 @@ runs::Experiment ReplayDialog::server() const {
 }
 
 void ReplayDialog::show_server() {
-  const runs::Experiment e = server();
+  const experiment::Experiment e = server();
   for (Field* f : fields_) f->show_value(raw_value(e, f->key()));
   field("mesh")->set_default_text(default_mesh(e));
 }
@@ -174,21 +174,21 @@ QString ReplayDialog::said() const {
 void ReplayDialog::start() {
   if (task_.busy()) return;
   said_->say({});
-  runs::Recording chosen = recording_;
+  compare::Recording chosen = recording_;
   if (const int at = points_->currentIndex() - 1; at >= 0) {
     chosen.summaries = 0;
     chosen.set.points = {recording_.set.points[static_cast<size_t>(at)]};
   }
   task_.start([chosen = std::move(chosen), server = server(), load = load_catalogue_, folder = runs_folder_](
                   const ReportProgress& report, const std::stop_token& stop) {
-    formats::BenchSet predicted = runs::replay(
+    formats::BenchSet predicted = compare::replay(
         chosen, server, load(),
         [&](long done, long of) {
           report({"replaying", done, of});
         },
         stop);
-    runs::Store store(folder);
-    return runs::record_replay(store, server, std::move(predicted));
+    store::Store store(folder);
+    return compare::record_replay(store, server, std::move(predicted));
   });
 }
 

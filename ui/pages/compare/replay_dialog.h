@@ -26,9 +26,9 @@ class ReplayDialog : public QDialog {
  public:
   ReplayDialog(std::filesystem::path runs_folder, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
   // Of all its points; or of one, by its index in the recording.
-  void open_with(runs::Recording recording, std::optional<size_t> point);
+  void open_with(compare::Recording recording, std::optional<size_t> point);
   BackgroundWork& task() { return task_; }
-  runs::Experiment server() const;
+  experiment::Experiment server() const;
   Field* field(const std::string& key);
   QComboBox& points() { return *points_; }
   QString said() const;
@@ -44,7 +44,7 @@ class ReplayDialog : public QDialog {
  private:
   void add(const std::string& key, const QString& caption, QFormLayout& form);
   void show_server();
-  QString default_mesh(runs::Experiment server) const;
+  QString default_mesh(experiment::Experiment server) const;
   void show_progress();
   void show_outcome();
   void start();
@@ -52,7 +52,7 @@ class ReplayDialog : public QDialog {
   std::filesystem::path runs_folder_;
   hardware::LoadCatalogue load_catalogue_;
   std::optional<hardware::Catalogue> catalogue_;
-  runs::Recording recording_;
+  compare::Recording recording_;
   std::map<std::string, Json> edits_;
   std::vector<Field*> fields_;
   QLabel* about_;
@@ -60,7 +60,7 @@ class ReplayDialog : public QDialog {
   QComboBox* points_;
   QProgressBar* progress_;
   QPushButton *replay_, *cancel_;
-  BackgroundTask<runs::RunId> task_{"REPLAY"};
+  BackgroundTask<store::RunId> task_{"REPLAY"};
 };
 
 }  // namespace mw::ui

@@ -18,9 +18,9 @@
 namespace mw::ui {
 namespace {
 
-constexpr runs::WaterfallMetric kMetrics[] = {
-    runs::WaterfallMetric::median_ttft_ms, runs::WaterfallMetric::median_tpot_ms, runs::WaterfallMetric::median_e2el_ms,
-    runs::WaterfallMetric::output_throughput};
+constexpr compare::WaterfallMetric kMetrics[] = {
+    compare::WaterfallMetric::median_ttft_ms, compare::WaterfallMetric::median_tpot_ms,
+    compare::WaterfallMetric::median_e2el_ms, compare::WaterfallMetric::output_throughput};
 
 std::optional<double> known(double v) {
   return std::isfinite(v) ? std::optional(v) : std::nullopt;
@@ -33,7 +33,7 @@ class WaterfallBars : public QWidget {
   explicit WaterfallBars(QWidget* parent) : QWidget(parent) {
     setAccessibleName(WhyView::tr("Waterfall of what explains the gap"));
   }
-  void show(const std::optional<runs::Waterfall>& waterfall, const QString& from, const QString& to,
+  void show(const std::optional<compare::Waterfall>& waterfall, const QString& from, const QString& to,
             const QString& text) {
     waterfall_ = waterfall, from_ = from, to_ = to, text_ = text;
     update();
@@ -59,7 +59,7 @@ class WaterfallBars : public QWidget {
     paint_bar(painter, 0, from_, {}, 0, w.from, t.series(0), std::nullopt);
     for (size_t i = 0; i < w.parts.size(); ++i) {
       const auto& part = w.parts[i];
-      const bool worse = (part.delta() > 0) == (w.metric != runs::WaterfallMetric::output_throughput);
+      const bool worse = (part.delta() > 0) == (w.metric != compare::WaterfallMetric::output_throughput);
       paint_bar(painter, static_cast<int>(i) + 1, qs(part.name), qs(part.text), part.before, part.after,
                 worse ? t.warn : t.good, part);
     }
@@ -83,7 +83,7 @@ class WaterfallBars : public QWidget {
  private:
   // Parts are simulated: hatched; the two ends are solid.
   void paint_bar(QPainter& painter, int row, const QString& name, const QString& text, double before, double after,
-                 const QColor& color, const std::optional<runs::WaterfallPart>& part) const {
+                 const QColor& color, const std::optional<compare::WaterfallPart>& part) const {
     const Theme& t = theme();
     const double names = std::clamp(width() * 0.42, 120.0, 330.0), left = names + 10, right = width() - 76.0;
     const double y = 8 + row * height_, bar = std::min(20.0, height_ - 6);
@@ -118,12 +118,12 @@ class WaterfallBars : public QWidget {
     painter.drawText(QRectF(at.right() + 5, y, 80, height_), Qt::AlignVCenter, number);
   }
 
-  std::optional<runs::Waterfall> waterfall_;
+  std::optional<compare::Waterfall> waterfall_;
   QString from_, to_, text_;
   mutable double most_ = 1, height_ = 24;
 };
 
-WhyView::WhyView(const std::vector<runs::Compared>& runs, hardware::LoadCatalogue catalogue, QWidget* parent)
+WhyView::WhyView(const std::vector<compare::Compared>& runs, hardware::LoadCatalogue catalogue, QWidget* parent)
     : QWidget(parent),
       runs_(runs),
       catalogue_(std::move(catalogue)),
@@ -133,7 +133,7 @@ WhyView::WhyView(const std::vector<runs::Compared>& runs, hardware::LoadCatalogu
       worker_([this](const Question& q, const std::stop_token& stop, const auto&) {
         Answer answer{.question = q.number, .waterfall = {}, .problem = {}};
         try {
-          answer.waterfall = runs::waterfall(q.baseline, q.other, q.point, q.metric, catalogue_(), q.ends, stop);
+          answer.waterfall = compare::waterfall(q.baseline, q.other, q.point, q.metric, catalogue_(), q.ends, stop);
         } catch (const Error& error) {
           if (error.kind() == Error::Kind::cancelled) return;  // a newer question, or the end
           answer.problem = error.problem();
@@ -195,8 +195,8 @@ void WhyView::ask() {
   if (runs_.size() < 2 || at >= runs_.size() || at == 0)
     return say(tr("Compare two servings: the gap between them is explained here"));
   const auto metric = kMetrics[static_cast<size_t>(std::max(0, metric_->currentIndex()))];
-  const auto* from = runs::point_at(runs_.front(), input_len_, load_);
-  const auto* to = runs::point_at(runs_[at], input_len_, load_);
+  const auto* from = compare::point_at(runs_.front(), input_len_, load_);
+  const auto* to = compare::point_at(runs_[at], input_len_, load_);
   const auto* either = from ? from : to;
   if (!either || std::isnan(either->request_rate))
     return say(tr("Choose a cell with a rate: what is not said cannot be simulated"));
@@ -205,14 +205,14 @@ void WhyView::ask() {
   if (key == last_asked_) return;
   last_asked_ = key;
   Question q{.number = ++asked_,
-             .baseline = runs::server_of(runs_.front()),
-             .other = runs::server_of(runs_[at]),
+             .baseline = compare::server_of(runs_.front()),
+             .other = compare::server_of(runs_[at]),
              .point = {either->request_rate, input_len_},
              .metric = metric,
              .ends = {}};
   if (from && runs_.front().provenance != formats::Provenance::predicted)
-    q.ends.from = known(runs::value_of(*from, metric));
-  if (to && runs_[at].provenance != formats::Provenance::predicted) q.ends.to = known(runs::value_of(*to, metric));
+    q.ends.from = known(compare::value_of(*from, metric));
+  if (to && runs_[at].provenance != formats::Provenance::predicted) q.ends.to = known(compare::value_of(*to, metric));
   say(tr("Simulating one factor after the other\u2026"));
   worker_.ask(std::move(q));
 }

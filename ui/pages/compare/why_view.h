@@ -19,11 +19,11 @@ class WaterfallBars;
 class WhyView : public QWidget {
   Q_OBJECT
  public:
-  WhyView(const std::vector<runs::Compared>& runs, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
+  WhyView(const std::vector<compare::Compared>& runs, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
   void show_cell(int input_len, const std::string& load);  // asks, where it is another question
   void drain();
   bool busy() const { return asked_ != answered_; }
-  const std::optional<runs::Waterfall>& shown() const { return shown_; }
+  const std::optional<compare::Waterfall>& shown() const { return shown_; }
   QString said() const;  // why there is none
   QComboBox& other() { return *other_; }
   QComboBox& metric() { return *metric_; }
@@ -31,24 +31,24 @@ class WhyView : public QWidget {
  private:
   struct Question {
     std::uint64_t number = 0;
-    runs::Experiment baseline, other;
-    runs::LoadPoint point;
-    runs::WaterfallMetric metric{};
-    runs::WaterfallEnds ends;
+    experiment::Experiment baseline, other;
+    compare::LoadPoint point;
+    compare::WaterfallMetric metric{};
+    compare::WaterfallEnds ends;
   };
   struct Answer {
     std::uint64_t question = 0;
-    std::optional<runs::Waterfall> waterfall;
+    std::optional<compare::Waterfall> waterfall;
     Problem problem;
   };
   void ask();
   void say(const QString& text);
-  const std::vector<runs::Compared>& runs_;
+  const std::vector<compare::Compared>& runs_;
   hardware::LoadCatalogue catalogue_;
   int input_len_ = 0;
   std::string load_, last_asked_;
   std::uint64_t asked_ = 0, answered_ = 0;
-  std::optional<runs::Waterfall> shown_;
+  std::optional<compare::Waterfall> shown_;
   QComboBox *other_, *metric_;
   WaterfallBars* bars_;
   Mailbox<Answer> answers_;

@@ -78,7 +78,7 @@ void DataPage::select_first() {
 void DataPage::look_at_current() {
   const QModelIndex at = table_->currentIndex();
   if (!at.isValid()) return;
-  const runs::DataRow& row = model_.row(at.row());
+  const planning::DataRow& row = model_.row(at.row());
   wanted_row_ = row.row;
   reader_.look_at(row);
 }
@@ -119,12 +119,12 @@ void DataPage::show_state() {
   const State state = reader_.state();
   const auto source = reader_.question().source;
   const bool reading = state == State::reading || reader_.outdated();
-  const bool none = source == runs::DataSource::none;
+  const bool none = source == planning::DataSource::none;
   const bool nothing = reader_.index() && reader_.index()->report.rows == 0 && reader_.rows().empty();
   const bool first = none && reading && !reader_.problem();  // nothing was read yet
   const bool empty = reader_.problem() || (none && !first) || (nothing && !reading);
   stack_->setCurrentIndex(empty ? kEmpty : kFull);
-  const bool rows = source != runs::DataSource::lengths;
+  const bool rows = source != planning::DataSource::lengths;
   rows_side_->setVisible(rows);
   token_side_->setVisible(rows);
   const QString wrong = notice();
@@ -138,7 +138,8 @@ void DataPage::show_state() {
   notice_text_->setText(wrong);
   const auto& index = reader_.index();
   fix_->setVisible(index && !index->ended && index->first_bad);
-  const auto& path = source == runs::DataSource::lengths ? reader_.question().lengths : reader_.question().options.path;
+  const auto& path =
+      source == planning::DataSource::lengths ? reader_.question().lengths : reader_.question().options.path;
   name_->setText(none ? tr("Data") : qpath(path.filename()));
   name_->setToolTip(qpath(path));
   summary_->setText(summary_text());
@@ -161,7 +162,7 @@ QString DataPage::summary_text() const {
   if (state == State::reading) return tr("reading, %1 rows so far").arg(read);
   if (state == State::stopped) return tr("cancelled after %1 rows").arg(read);
   const auto& index = reader_.index();
-  if (!index || reader_.question().source == runs::DataSource::none) return {};
+  if (!index || reader_.question().source == planning::DataSource::none) return {};
   const data::DatasetReport& r = index->report;
   QStringList parts{tr("%1 rows").arg(grouped(r.rows)),
                     tr("%1 to train on").arg(grouped(static_cast<std::int64_t>(index->train.size())))};
@@ -174,7 +175,7 @@ QString DataPage::summary_text() const {
   add(r.no_loss, tr("%1 without loss"));
   add(r.skipped_bad, tr("%1 bad"));
   add(r.tokens, tr("%1 tokens used"));
-  if (reader_.question().source == runs::DataSource::rows)
+  if (reader_.question().source == planning::DataSource::rows)
     add(r.loss_tokens, tr("%1 carry loss"));
   else
     parts << tr("a histogram of lengths, loss not known");
@@ -235,11 +236,11 @@ void DataPage::fit_columns() {
 QString DataPage::row_text() const {
   const QModelIndex at = table_->currentIndex();
   if (!at.isValid()) return {};
-  const runs::DataRow& row = model_.row(at.row());
+  const planning::DataRow& row = model_.row(at.row());
   QStringList parts{place_text(row), state_text(row)};
   if (row.state != data::RowState::bad)
     parts << tr("%1 tokens, %2 carry loss").arg(grouped(row.tokens), grouped(row.loss_tokens));
-  if (constexpr auto most = static_cast<std::int64_t>(runs::DataDetail::kMostTokens); row.tokens > most)
+  if (constexpr auto most = static_cast<std::int64_t>(views::DataDetail::kMostTokens); row.tokens > most)
     parts << tr("the first %1 are shown").arg(grouped(most));
   return parts.join(u"  \u00B7  "_s);
 }
@@ -288,7 +289,7 @@ void DataPage::restyle() {
 void DataPage::choose_lengths_file() {
   if (!can_save_lengths()) return;
   const auto& question = reader_.question();
-  const auto& from = question.source == runs::DataSource::lengths ? question.lengths : question.options.path;
+  const auto& from = question.source == planning::DataSource::lengths ? question.lengths : question.options.path;
   auto* dialog = new QFileDialog(window(), tr("Save Lengths"),
                                  qpath(document_.experiment().folder() / from.stem().concat(".lengths.json")),
                                  tr("Histogram of lengths (*.json *.csv)"));
@@ -303,7 +304,7 @@ void DataPage::save_lengths(const QString& file) {
   if (!can_save_lengths()) return;
   try {
     const auto& question = reader_.question();
-    const std::string source = question.source == runs::DataSource::lengths
+    const std::string source = question.source == planning::DataSource::lengths
                                    ? question.lengths.string()
                                    : question.options.path.string() + ", tokenizer " + question.tokenizer.string();
     data::write_lengths(fspath(file), reader_.index()->lengths, source);

@@ -40,7 +40,7 @@ class DataPage : public QWidget {
   QComboBox& filter() { return *filter_; }
   QString notice() const;  // empty: nothing is wrong
   QString row_text() const;
-  void set_price(const runs::TokenPrice& price, runs::PadTo pad_to) { economy_->set_price(price, pad_to); }
+  void set_price(const views::TokenPrice& price, views::PadTo pad_to) { economy_->set_price(price, pad_to); }
   bool can_save_lengths() const { return reader_.index() && !reader_.index()->lengths.empty(); }
   void choose_lengths_file();
   void save_lengths(const QString& file);

@@ -211,7 +211,7 @@ QWidget* DataPage::empty_page() {
   column->addLayout(row);
   connect(file, &QPushButton::clicked, this, [this] {
     const Problem* p = what_is_wrong();
-    const bool of_setting = p && runs::find_parameter(p->place);
+    const bool of_setting = p && experiment::find_parameter(p->place);
     emit setting_wanted(of_setting ? qs(p->place) : u"data.path"_s);
   });
   connect(lengths, &QPushButton::clicked, this, [this] { emit setting_wanted(u"data.lengths"_s); });

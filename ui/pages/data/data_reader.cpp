@@ -25,7 +25,7 @@ DataReader::DataReader(QObject* parent)
       }),
       looking_([this](DetailQuestion q, const std::stop_token&, const Newest<DetailQuestion>::Quiet&) {
         try {
-          details_.push({q.number, runs::detail_of(q.question, *q.tokenizer, q.row)}, Delivery::state);
+          details_.push({q.number, views::detail_of(q.question, *q.tokenizer, q.row)}, Delivery::state);
         } catch (const std::exception& error) {
           details_.push({q.number, problem_of(error)}, Delivery::state);
         }
@@ -45,7 +45,7 @@ void DataReader::watch() {
   }
 }
 
-void DataReader::ask(const runs::Experiment& experiment) {
+void DataReader::ask(const experiment::Experiment& experiment) {
   if (asked_for_ && same_data(*asked_for_, experiment)) return;
   const bool first = !asked_for_;
   asked_for_ = experiment;
@@ -73,33 +73,34 @@ void DataReader::cancel() {
 
 void DataReader::read(const Question& question, const std::stop_token& stop) {
   try {
-    const runs::DataQuestion data = runs::data_question(question.experiment);
+    const planning::DataQuestion data = planning::data_question(question.experiment);
     if (!kept_.index || question.again || !kept_.question.same_rows(data)) {
       kept_.index.reset();
       kept_.index = index_of(question, data, stop);
       kept_.question = data;
     }
-    answers_.push({question.number, Done{data, kept_.index, runs::economy_of(*kept_.index, data)}}, Delivery::state);
+    answers_.push({question.number, Done{data, kept_.index, views::economy_of(*kept_.index, data)}}, Delivery::state);
   } catch (const std::exception& error) {
     if (!stop.stop_requested()) answers_.push({question.number, problem_of(error)}, Delivery::state);
   }
 }
 
-std::shared_ptr<const runs::DataIndex> DataReader::index_of(const Question& question, const runs::DataQuestion& data,
-                                                            const std::stop_token& stop) {
-  if (data.source == runs::DataSource::rows && (data.tokenizer != kept_.tokenizer_path || question.again)) {
+std::shared_ptr<const planning::DataIndex> DataReader::index_of(const Question& question,
+                                                                const planning::DataQuestion& data,
+                                                                const std::stop_token& stop) {
+  if (data.source == planning::DataSource::rows && (data.tokenizer != kept_.tokenizer_path || question.again)) {
     kept_.tokenizer = data::load_tokenizer(data.tokenizer);
     kept_.tokenizer_path = data.tokenizer;
   }
   answers_.push({question.number, Began{data, kept_.tokenizer}}, Delivery::state);
-  std::vector<runs::DataRow> rows;
+  std::vector<planning::DataRow> rows;
   auto handed_over = std::chrono::steady_clock::now();
   const auto hand_over = [&] {
     if (!rows.empty()) answers_.push({question.number, std::move(rows)}, Delivery::state);
     rows = {};
     handed_over = std::chrono::steady_clock::now();
   };
-  auto index = runs::index_data(
+  auto index = planning::index_data(
       data, kept_.tokenizer.get(), stop,
       [&](long done, long total) {
         if (std::chrono::steady_clock::now() - handed_over < kChunk) return;
@@ -107,12 +108,12 @@ std::shared_ptr<const runs::DataIndex> DataReader::index_of(const Question& ques
         const double fraction = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0;
         answers_.push({question.number, Progress{fraction}}, Delivery::telemetry);
       },
-      [&](const runs::DataRow& row) { rows.push_back(row); });
+      [&](const planning::DataRow& row) { rows.push_back(row); });
   hand_over();
-  return std::make_shared<const runs::DataIndex>(std::move(index));
+  return std::make_shared<const planning::DataIndex>(std::move(index));
 }
 
-void DataReader::look_at(const runs::DataRow& row) {
+void DataReader::look_at(const planning::DataRow& row) {
   if (!tokenizer_) return;
   looking_.ask({++detail_asked_, question_, tokenizer_, row});
 }
@@ -124,7 +125,7 @@ void DataReader::drain() {
     if (answer.number != detail_asked_) continue;
     detail_.reset();
     detail_problem_.reset();
-    if (auto* detail = std::get_if<runs::DataDetail>(&answer.body))
+    if (auto* detail = std::get_if<views::DataDetail>(&answer.body))
       detail_ = std::move(*detail);
     else
       detail_problem_ = std::get<Problem>(answer.body);
@@ -148,7 +149,7 @@ void DataReader::take(Began began) {
   emit changed();
 }
 
-void DataReader::take(std::vector<runs::DataRow> rows) {
+void DataReader::take(std::vector<planning::DataRow> rows) {
   rows_.insert(rows_.end(), rows.begin(), rows.end());
   emit grew();
 }
@@ -159,7 +160,7 @@ void DataReader::take(Progress progress) {
 }
 
 void DataReader::take(Done done) {
-  state_ = done.question.source == runs::DataSource::none ? State::idle : State::done;
+  state_ = done.question.source == planning::DataSource::none ? State::idle : State::done;
   outdated_ = false;
   question_ = std::move(done.question);
   index_ = std::move(done.index);

@@ -20,20 +20,20 @@ class DataReader : public QObject {
   enum class State { idle, reading, done, failed, stopped };
 
   explicit DataReader(QObject* parent = nullptr);
-  void ask(const runs::Experiment& experiment);  // nothing happens where the data is the same
+  void ask(const experiment::Experiment& experiment);  // nothing happens where the data is the same
   void read_again();
-  void cancel();                           // the rows read so far stay
-  void look_at(const runs::DataRow& row);  // detail() comes
+  void cancel();                               // the rows read so far stay
+  void look_at(const planning::DataRow& row);  // detail() comes
   void drain();
 
   State state() const { return state_; }
   bool outdated() const { return outdated_; }  // what is shown is of an earlier document
-  const runs::DataQuestion& question() const { return question_; }
-  const std::vector<runs::DataRow>& rows() const { return rows_; }
-  const std::shared_ptr<const runs::DataIndex>& index() const { return index_; }  // once all is read
-  const std::optional<runs::DataEconomy>& economy() const { return economy_; }
+  const planning::DataQuestion& question() const { return question_; }
+  const std::vector<planning::DataRow>& rows() const { return rows_; }
+  const std::shared_ptr<const planning::DataIndex>& index() const { return index_; }  // once all is read
+  const std::optional<views::DataEconomy>& economy() const { return economy_; }
   const std::optional<Problem>& problem() const { return problem_; }  // why nothing could be read
-  const std::optional<runs::DataDetail>& detail() const { return detail_; }
+  const std::optional<views::DataDetail>& detail() const { return detail_; }
   const std::optional<Problem>& detail_problem() const { return detail_problem_; }
   double fraction() const { return fraction_; }  // of the file; 0: not known yet
   std::optional<Seconds> eta() const;
@@ -49,66 +49,66 @@ class DataReader : public QObject {
   enum class Pace { at_once, when_quiet };
   struct Question {
     std::uint64_t number = 0;
-    runs::Experiment experiment;
+    experiment::Experiment experiment;
     Pace pace = Pace::when_quiet;
     bool again = false;  // the file, even where it looks the same
   };
   struct Began {
-    runs::DataQuestion question;
+    planning::DataQuestion question;
     Tokenizer tokenizer;
   };
   struct Progress {
     double fraction = 0;
   };
   struct Done {
-    runs::DataQuestion question;
-    std::shared_ptr<const runs::DataIndex> index;
-    std::optional<runs::DataEconomy> economy;
+    planning::DataQuestion question;
+    std::shared_ptr<const planning::DataIndex> index;
+    std::optional<views::DataEconomy> economy;
   };
   struct Answer {
     std::uint64_t number = 0;
-    std::variant<Began, std::vector<runs::DataRow>, Progress, Done, Problem> body;
+    std::variant<Began, std::vector<planning::DataRow>, Progress, Done, Problem> body;
   };
   struct DetailQuestion {
     std::uint64_t number = 0;
-    runs::DataQuestion question;
+    planning::DataQuestion question;
     Tokenizer tokenizer;
-    runs::DataRow row;
+    planning::DataRow row;
   };
   struct DetailAnswer {
     std::uint64_t number = 0;
-    std::variant<runs::DataDetail, Problem> body;
+    std::variant<views::DataDetail, Problem> body;
   };
   void start(Pace pace, bool again);
   void watch();
   void read(const Question& question, const std::stop_token& stop);
-  std::shared_ptr<const runs::DataIndex> index_of(const Question& question, const runs::DataQuestion& data,
-                                                  const std::stop_token& stop);
+  std::shared_ptr<const planning::DataIndex> index_of(const Question& question, const planning::DataQuestion& data,
+                                                      const std::stop_token& stop);
   void take(Began began);
-  void take(std::vector<runs::DataRow> rows);
+  void take(std::vector<planning::DataRow> rows);
   void take(Progress progress);
   void take(Done done);
   void take(Problem problem);
 
-  std::optional<runs::Experiment> asked_for_;
+  std::optional<experiment::Experiment> asked_for_;
   FileWatch file_;  // that is read
   std::uint64_t asked_ = 0, detail_asked_ = 0;
   State state_ = State::idle;
   bool outdated_ = false;
   double fraction_ = 0;
   QElapsedTimer clock_;  // since reading began
-  runs::DataQuestion question_;
+  planning::DataQuestion question_;
   Tokenizer tokenizer_;
-  std::vector<runs::DataRow> rows_;
-  std::shared_ptr<const runs::DataIndex> index_;
-  std::optional<runs::DataEconomy> economy_;
+  std::vector<planning::DataRow> rows_;
+  std::shared_ptr<const planning::DataIndex> index_;
+  std::optional<views::DataEconomy> economy_;
   std::optional<Problem> problem_, detail_problem_;
-  std::optional<runs::DataDetail> detail_;
+  std::optional<views::DataDetail> detail_;
 
   // Of the reading thread alone: what it has, to be used again.
   struct Kept {
-    runs::DataQuestion question;
-    std::shared_ptr<const runs::DataIndex> index;
+    planning::DataQuestion question;
+    std::shared_ptr<const planning::DataIndex> index;
     std::filesystem::path tokenizer_path;
     Tokenizer tokenizer;
   } kept_;

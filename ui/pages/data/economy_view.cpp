@@ -35,14 +35,14 @@ EconomyView::EconomyView(QWidget* parent) : QWidget(parent) {
          "every row to data.max_len."));
 }
 
-void EconomyView::show_economy(std::optional<runs::DataEconomy> economy, data::Packing in_force) {
+void EconomyView::show_economy(std::optional<views::DataEconomy> economy, data::Packing in_force) {
   economy_ = std::move(economy);
   in_force_ = in_force;
   setAccessibleDescription(summary());
   update();
 }
 
-void EconomyView::set_price(const runs::TokenPrice& price, runs::PadTo pad_to) {
+void EconomyView::set_price(const views::TokenPrice& price, views::PadTo pad_to) {
   price_ = price;
   priced_ = pad_to;
   setAccessibleDescription(summary());
@@ -57,8 +57,8 @@ void EconomyView::set_empty_text(const QString& text) {
 std::vector<EconomyView::Group> EconomyView::groups() const {
   std::vector<Group> out;
   if (!economy_) return out;
-  for (const auto pad_to : {runs::PadTo::longest, runs::PadTo::max_len}) {
-    const bool longest = pad_to == runs::PadTo::longest;
+  for (const auto pad_to : {views::PadTo::longest, views::PadTo::max_len}) {
+    const bool longest = pad_to == views::PadTo::longest;
     const QString factor = QString::number(packing_factor(*economy_, pad_to), 'f', 2);
     Group group{longest ? tr("Batches padded to their longest row") : tr("Rows padded to max_len (fixed shapes)"),
                 tr("packing %1\u00D7").arg(factor),
@@ -74,12 +74,12 @@ std::vector<EconomyView::Group> EconomyView::groups() const {
 
 std::vector<std::pair<QString, QString>> EconomyView::costs() const {
   if (!economy_ || !price_.per_padded_token) return {};
-  const auto words = [](const runs::TokenCost& cost) {
+  const auto words = [](const views::TokenCost& cost) {
     QString text = qs(to_text(*cost.seconds));
     if (cost.usd) text += u", "_s + qs(to_text(*cost.usd));
     return text;
   };
-  const runs::EpochCost cost = epoch_cost(*economy_, priced_, price_);
+  const views::EpochCost cost = epoch_cost(*economy_, priced_, price_);
   return {{tr("Padding of an epoch, predicted"), words(cost.padding)}, {tr("Packing saves"), words(cost.saved)}};
 }
 
@@ -105,7 +105,7 @@ QString EconomyView::summary() const {
   return parts.join(u"; "_s);
 }
 
-void EconomyView::paint_bar(QPainter& painter, const QRectF& where, const runs::PaddedShares& shares) const {
+void EconomyView::paint_bar(QPainter& painter, const QRectF& where, const views::PaddedShares& shares) const {
   const Theme& t = theme();
   const QColor real = t.series(0);
   const double loss = where.width() * shares.loss, all = where.width() * shares.real;

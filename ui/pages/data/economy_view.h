@@ -13,8 +13,8 @@ class EconomyView : public QWidget {
  public:
   explicit EconomyView(QWidget* parent = nullptr);
   // `in_force`: the packing of the document.
-  void show_economy(std::optional<runs::DataEconomy> economy, data::Packing in_force);
-  void set_price(const runs::TokenPrice& price, runs::PadTo pad_to);  // of the target, and how it pads
+  void show_economy(std::optional<views::DataEconomy> economy, data::Packing in_force);
+  void set_price(const views::TokenPrice& price, views::PadTo pad_to);  // of the target, and how it pads
   void set_empty_text(const QString& text);
   QString summary() const;    // all that is drawn, in words
   QString cost_text() const;  // empty where nothing is known
@@ -29,7 +29,7 @@ class EconomyView : public QWidget {
  private:
   struct Bar {
     QString name;
-    runs::PaddedShares shares;
+    views::PaddedShares shares;
     bool in_force = false;
   };
   struct Group {
@@ -38,12 +38,12 @@ class EconomyView : public QWidget {
   };
   std::vector<Group> groups() const;
   std::vector<std::pair<QString, QString>> costs() const;  // what, and how much
-  void paint_bar(QPainter& painter, const QRectF& where, const runs::PaddedShares& shares) const;
+  void paint_bar(QPainter& painter, const QRectF& where, const views::PaddedShares& shares) const;
 
-  std::optional<runs::DataEconomy> economy_;
+  std::optional<views::DataEconomy> economy_;
   data::Packing in_force_ = data::Packing::none;
-  runs::TokenPrice price_;
-  runs::PadTo priced_ = runs::PadTo::longest;
+  views::TokenPrice price_;
+  views::PadTo priced_ = views::PadTo::longest;
   QString empty_;
 };
 

@@ -22,7 +22,7 @@ void FileWatch::watch(const std::filesystem::path& file) {
   file_ = file;
   if (const QStringList old = watcher_.files() + watcher_.directories(); !old.isEmpty()) watcher_.removePaths(old);
   due_.stop();
-  seen_ = file_.empty() ? runs::FileStamp() : runs::stamp_of(file_);
+  seen_ = file_.empty() ? planning::FileStamp() : planning::stamp_of(file_);
   follow();
 }
 
@@ -36,7 +36,7 @@ void FileWatch::follow() {
 
 void FileWatch::look() {
   follow();
-  const runs::FileStamp now = runs::stamp_of(file_);
+  const planning::FileStamp now = planning::stamp_of(file_);
   if (now == seen_) return;
   seen_ = now;
   emit changed();

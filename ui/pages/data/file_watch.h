@@ -24,7 +24,7 @@ class FileWatch : public QObject {
   QFileSystemWatcher watcher_;
   QTimer due_;
   std::filesystem::path file_;
-  runs::FileStamp seen_;
+  planning::FileStamp seen_;
 };
 
 }  // namespace mw::ui

@@ -18,12 +18,12 @@ QString words(const char* text) {
   return QCoreApplication::translate("mw::ui::DataPage", text);
 }
 
-bool matches(const runs::DataRow& row, RowFilter filter) {
+bool matches(const planning::DataRow& row, RowFilter filter) {
   if (filter == RowFilter::held_out) return row.used > 0 && row.split == data::Split::held_out;
   return filter == RowFilter::all || static_cast<int>(filter) == static_cast<int>(row.state) + 1;
 }
 
-QString explained(const runs::DataRow& row) {
+QString explained(const planning::DataRow& row) {
   switch (row.state) {
     case RowState::ok:
       return row.split == data::Split::held_out ? words("Kept for evaluation, not trained on") : words("Trained on");
@@ -73,7 +73,7 @@ QString filter_text(RowFilter filter) {
   return {};
 }
 
-QString state_text(const runs::DataRow& row) {
+QString state_text(const planning::DataRow& row) {
   const bool held_out = row.used > 0 && row.split == data::Split::held_out;
   switch (row.state) {
     case RowState::ok:
@@ -90,12 +90,12 @@ QString state_text(const runs::DataRow& row) {
   return {};
 }
 
-QString place_text(const runs::DataRow& row) {
+QString place_text(const planning::DataRow& row) {
   if (row.row < 0) return words("Line %1").arg(grouped(row.place.line));
   return words("Row %1, line %2").arg(grouped(row.row + 1), grouped(row.place.line));
 }
 
-DataRowsModel::DataRowsModel(const std::vector<runs::DataRow>& rows, QObject* parent)
+DataRowsModel::DataRowsModel(const std::vector<planning::DataRow>& rows, QObject* parent)
     : QAbstractTableModel(parent), rows_(rows) {}
 
 void DataRowsModel::restart() {
@@ -142,7 +142,7 @@ void DataRowsModel::arrange() {
   for (size_t i = 0; i < seen_; ++i)
     if (matches(rows_[i], filter_)) order_.push_back(static_cast<std::uint32_t>(i));
   const auto key = [this](std::uint32_t i) -> std::int64_t {
-    const runs::DataRow& r = rows_[i];
+    const planning::DataRow& r = rows_[i];
     return sorted_by_ == tokens ? r.tokens : sorted_by_ == loss ? r.loss_tokens : static_cast<std::int64_t>(r.state);
   };
   if (sorted_by_ != number)
@@ -170,7 +170,7 @@ int DataRowsModel::columnCount(const QModelIndex& parent) const {
 
 QVariant DataRowsModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
-  const runs::DataRow& r = row(index.row());
+  const planning::DataRow& r = row(index.row());
   const bool read = r.state != RowState::bad;
   switch (role) {
     case Qt::DisplayRole:

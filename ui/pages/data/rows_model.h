@@ -12,23 +12,23 @@ enum class RowFilter { all, ok, truncated, too_long, no_loss, bad, held_out };
 inline constexpr int kRowFilters = 7;
 
 QString filter_text(RowFilter filter);
-QString state_text(const runs::DataRow& row);
+QString state_text(const planning::DataRow& row);
 // "Row 12, line 14", "Line 3" where it is no row.
-QString place_text(const runs::DataRow& row);
+QString place_text(const planning::DataRow& row);
 
 class DataRowsModel : public QAbstractTableModel {
   Q_OBJECT
  public:
   enum Column { number, state, tokens, loss, columns };
   // `rows` outlives the model.
-  explicit DataRowsModel(const std::vector<runs::DataRow>& rows, QObject* parent = nullptr);
+  explicit DataRowsModel(const std::vector<planning::DataRow>& rows, QObject* parent = nullptr);
 
   void restart();  // the rows begin anew
   void grow();     // some came behind
   void set_filter(RowFilter filter);
   RowFilter filter() const { return filter_; }
   std::int64_t count(RowFilter filter) const { return counts_[static_cast<size_t>(filter)]; }
-  const runs::DataRow& row(int at) const { return rows_[order_[static_cast<size_t>(at)]]; }
+  const planning::DataRow& row(int at) const { return rows_[order_[static_cast<size_t>(at)]]; }
   int find(std::int64_t row) const;  // the shown one with that number; -1: none
 
   int rowCount(const QModelIndex& parent = {}) const override;
@@ -39,7 +39,7 @@ class DataRowsModel : public QAbstractTableModel {
 
  private:
   void arrange();
-  const std::vector<runs::DataRow>& rows_;
+  const std::vector<planning::DataRow>& rows_;
   std::vector<std::uint32_t> order_;  // of the rows shown
   size_t seen_ = 0;                   // rows looked at
   std::array<std::int64_t, kRowFilters> counts_{};

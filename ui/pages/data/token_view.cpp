@@ -45,11 +45,11 @@ QString piece_text(const std::string& piece) {
   return out.isEmpty() ? u"\u2205"_s : out;
 }
 
-QString token_text(const runs::DataDetail& detail, int token) {
-  const runs::DataToken& t = detail.tokens[static_cast<size_t>(token)];
+QString token_text(const views::DataDetail& detail, int token) {
+  const views::DataToken& t = detail.tokens[static_cast<size_t>(token)];
   QStringList parts{TokenView::tr("token %1 of %2").arg(grouped(token + 1), grouped(detail.row.tokens)),
                     TokenView::tr("id %1").arg(t.id), piece_text(t.piece)};
-  if (t.kind == runs::TokenKind::special) parts << TokenView::tr("special");
+  if (t.kind == views::TokenKind::special) parts << TokenView::tr("special");
   const bool unused = token >= detail.row.used;
   parts << (unused ? TokenView::tr("not used") : t.loss ? TokenView::tr("carries loss") : TokenView::tr("no loss"));
   return parts.join(u"  \u00B7  "_s);
@@ -65,7 +65,7 @@ TokenView::TokenView(QWidget* parent) : QAbstractScrollArea(parent) {
   clear({});
 }
 
-void TokenView::show_tokens(runs::DataDetail detail) {
+void TokenView::show_tokens(views::DataDetail detail) {
   detail_ = std::move(detail);
   current_ = hovered_ = -1;
   lay_out();
@@ -186,7 +186,7 @@ void TokenView::hover(int token) {
 QString TokenView::tokens_as_table() const {
   QStringList lines{u"position\tid\tpiece\tloss"_s};
   for (int t = 0; t < size(); ++t) {
-    const runs::DataToken& token = detail_.tokens[static_cast<size_t>(t)];
+    const views::DataToken& token = detail_.tokens[static_cast<size_t>(t)];
     lines << u"%1\t%2\t%3\t%4"_s.arg(t + 1)
                  .arg(token.id)
                  .arg(piece_text(token.piece))
@@ -201,8 +201,8 @@ QString TokenView::note() const {
 
 void TokenView::paint_chip(QPainter& painter, int token, const QRect& where) const {
   const Theme& t = theme();
-  const runs::DataToken& it = detail_.tokens[static_cast<size_t>(token)];
-  const bool special = it.kind == runs::TokenKind::special, loss = it.loss && !cut_off(token);
+  const views::DataToken& it = detail_.tokens[static_cast<size_t>(token)];
+  const bool special = it.kind == views::TokenKind::special, loss = it.loss && !cut_off(token);
   const bool dark = t.shade == Shade::dark;
   const QColor ground = loss ? mix(t.panel, t.accent, dark ? 0.40 : 0.26) : mix(t.panel, t.text, dark ? 0.07 : 0.05);
   painter.setPen(Qt::NoPen);

@@ -12,15 +12,15 @@ namespace mw::ui {
 // A piece as it can be read: control characters spelled out, the rest as in the vocabulary.
 QString piece_text(const std::string& piece);
 // "token 17 of 412 · id 108 · \n · no loss"
-QString token_text(const runs::DataDetail& detail, int token);
+QString token_text(const views::DataDetail& detail, int token);
 
 class TokenView : public QAbstractScrollArea {
   Q_OBJECT
  public:
   explicit TokenView(QWidget* parent = nullptr);
-  void show_tokens(runs::DataDetail detail);
+  void show_tokens(views::DataDetail detail);
   void clear(const QString& why);  // shown in place of tokens
-  const runs::DataDetail& detail() const { return detail_; }
+  const views::DataDetail& detail() const { return detail_; }
   int current() const { return current_; }  // -1: none
   int pointed_at() const { return hovered_ >= 0 ? hovered_ : current_; }
   void set_current(int token);
@@ -55,7 +55,7 @@ class TokenView : public QAbstractScrollArea {
   void paint_chip(QPainter& painter, int token, const QRect& where) const;
   QString note() const;
 
-  runs::DataDetail detail_;
+  views::DataDetail detail_;
   QString why_empty_;
   std::vector<int> left_;  // of each chip
   std::vector<int> wide_;

@@ -74,8 +74,8 @@ void Alternatives::work(const Question& question, const Pricer::Folders& folders
       say({.percent = percent});
     };
     const auto targets = question.where == Where::everywhere ? other_targets(catalogue) : std::vector<std::string>();
-    auto found = runs::search_experiment(question.experiment, targets, catalogue, options, stop);
-    say({.percent = 100, .found = std::make_shared<runs::Searched>(std::move(found))});
+    auto found = planning::search_experiment(question.experiment, targets, catalogue, options, stop);
+    say({.percent = 100, .found = std::make_shared<planning::Searched>(std::move(found))});
   } catch (const Error& error) {
     if (error.kind() != Error::Kind::cancelled) say({.problem = error.problem()});
   } catch (const std::exception& error) {
@@ -239,12 +239,12 @@ void Alternatives::show_found() {
 // Points only: a gap after each, so that no line joins them.
 void Alternatives::draw() {
   if (!found_) return chart_->set_lines({});
-  auto front = std::make_shared<runs::Series>(), others = std::make_shared<runs::Series>();
+  auto front = std::make_shared<views::Series>(), others = std::make_shared<views::Series>();
   std::vector<const plan::Candidate*> by_memory;
   for (const plan::Candidate& c : found_->result.candidates) by_memory.push_back(&c);
   std::stable_sort(by_memory.begin(), by_memory.end(), [](const auto* a, const auto* b) { return a->peak < b->peak; });
   for (const plan::Candidate* c : by_memory) {
-    runs::Series& line = c->pareto ? *front : *others;
+    views::Series& line = c->pareto ? *front : *others;
     const auto x = static_cast<double>(c->peak.value);
     line.append(x, c->seconds);
     line.append(x, std::nan(""));
@@ -279,9 +279,9 @@ void Alternatives::apply(int row) {
   from.mesh.axes.clear();
   for (const auto& [axis, size] : document_.experiment().mesh())
     if (!to.mesh.has(axis)) from.mesh.axes.push_back({axis, static_cast<int>(size)});
-  const lint::Fix fix{.label = plan::to_text(to, found_->request.work), .edits = runs::edits_to(*found_, from, to)};
-  runs::Experiment next = document_.experiment();
-  runs::apply(next, fix);
+  const lint::Fix fix{.label = plan::to_text(to, found_->request.work), .edits = planning::edits_to(*found_, from, to)};
+  experiment::Experiment next = document_.experiment();
+  apply(next, fix);
   found_for_.push_back(next);
   document_.replace(std::move(next), tr("choice of %1").arg(qs(fix.label)));
 }

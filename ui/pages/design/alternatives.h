@@ -51,14 +51,14 @@ class Alternatives : public QWidget {
   enum class Where { here, everywhere };  // the document's target; every listed one
   struct Question {
     std::uint64_t number = 0;
-    runs::Experiment experiment;
+    experiment::Experiment experiment;
     Where where = Where::here;
     plan::RankBy by = plan::RankBy::time;
   };
   struct Answer {
     std::uint64_t question = 0;
     int percent = 0;
-    std::shared_ptr<const runs::Searched> found{};
+    std::shared_ptr<const planning::Searched> found{};
     std::optional<Problem> problem{};
   };
   void work(const Question& question, const Pricer::Folders& folders, const std::stop_token& stop);
@@ -70,9 +70,10 @@ class Alternatives : public QWidget {
   void draw();
   void set_searching(bool on);
   Document& document_;
-  std::shared_ptr<const runs::Searched> found_;
-  runs::Experiment searched_;                // the newest question is about it
-  std::vector<runs::Experiment> found_for_;  // found_ holds for these: what was searched, and what apply() made of it
+  std::shared_ptr<const planning::Searched> found_;
+  experiment::Experiment searched_;  // the newest question is about it
+  std::vector<experiment::Experiment>
+      found_for_;  // found_ holds for these: what was searched, and what apply() made of it
   bool searching_ = false, outdated_ = false;
   CandidatesModel model_;
   QSortFilterProxyModel sorted_;

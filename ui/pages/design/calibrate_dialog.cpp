@@ -88,9 +88,9 @@ void CalibrateDialog::fill_runs(QMenu* menu) {
   constexpr size_t kMost = 30;
   menu->clear();
   try {
-    std::vector<runs::RunRow> all = runs::measured_runs(runs_folder_);
+    std::vector<store::RunRow> all = planning::measured_runs(runs_folder_);
     all.resize(std::min(all.size(), kMost));
-    for (const runs::RunRow& r : all) {
+    for (const store::RunRow& r : all) {
       QAction* a = menu->addAction(tr("%1  %2, %3 steps").arg(qs(r.id), qs(r.name)).arg(r.steps_done));
       a->setCheckable(true);
       a->setChecked(std::find(question_.runs.begin(), question_.runs.end(), r.id) != question_.runs.end());
@@ -113,7 +113,7 @@ void CalibrateDialog::add_files(const std::vector<std::filesystem::path>& files)
   ask();
 }
 
-void CalibrateDialog::add_run(const runs::RunId& run) {
+void CalibrateDialog::add_run(const store::RunId& run) {
   question_.runs.push_back(run);
   ask();
 }
@@ -137,7 +137,7 @@ void CalibrateDialog::ask() {
 void CalibrateDialog::show_sources() {
   QStringList all;
   for (const auto& file : question_.files) all << qpath(file.filename());
-  for (const runs::RunId& run : question_.runs) all << qs(run);
+  for (const store::RunId& run : question_.runs) all << qs(run);
   const bool any = !all.isEmpty();
   const QString text =
       any ? all.join(u", "_s) : tr("Rows as in resources/hardware/measurements.json, or finished runs of this machine");
@@ -162,7 +162,7 @@ void CalibrateDialog::show_answer() {
   rows_.show(answer);
   efficiencies_.show(answer);
   for (QTableView* t : {rows_table_, efficiencies_table_}) t->resizeColumnsToContents();
-  verdict_->setText(proposed ? qs(runs::verdict_text(*answer->proposal))
+  verdict_->setText(proposed ? qs(verdict_text(*answer->proposal))
                     : answer ? tr("Nothing to fit")
                              : tr("Nothing is fitted until rows are given, and nothing written until accepted."));
   QStringList notes;
@@ -201,12 +201,12 @@ void CalibrateDialog::draw() {
   if (rows.empty()) return chart_->set_lines({});
   std::sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) { return a->measured_s < b->measured_s; });
   const double longest = rows.back()->measured_s * 1.1;
-  auto exact = std::make_shared<runs::Series>(), now = std::make_shared<runs::Series>(),
-       held_out = std::make_shared<runs::Series>();
+  auto exact = std::make_shared<views::Series>(), now = std::make_shared<views::Series>(),
+       held_out = std::make_shared<views::Series>();
   exact->append(0, 0);
   exact->append(longest, longest);
   for (const plan::ProposedRow* r : rows) {
-    const auto add = [&](runs::Series& line, const plan::Comparison& c) {
+    const auto add = [&](views::Series& line, const plan::Comparison& c) {
       line.append(r->measured_s, std::nan(""));
       line.append(r->measured_s, r->measured_s * (1 + c.error));
     };
@@ -214,7 +214,7 @@ void CalibrateDialog::draw() {
     add(*held_out, r->held_out.value_or(r->fitted));
   }
   link_.set_data({0, longest});
-  const auto line = [](const QString& name, const QColor& color, std::shared_ptr<runs::Series> series, Marks marks) {
+  const auto line = [](const QString& name, const QColor& color, std::shared_ptr<views::Series> series, Marks marks) {
     return PlotLine{.name = name,
                     .color = color,
                     .raw = std::move(series),

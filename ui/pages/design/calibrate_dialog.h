@@ -25,7 +25,7 @@ class CalibrateDialog : public QDialog {
  public:
   CalibrateDialog(Calibrator& calibrator, std::filesystem::path runs_folder, QWidget* parent = nullptr);
   void add_files(const std::vector<std::filesystem::path>& files);
-  void add_run(const runs::RunId& run);
+  void add_run(const store::RunId& run);
   void restyle();
 
   CalibrationRowsModel& rows() { return rows_; }
@@ -65,7 +65,7 @@ class CalibrateDialog : public QDialog {
 
   Calibrator& calibrator_;
   std::filesystem::path runs_folder_;
-  runs::CalibrationQuestion question_;
+  planning::CalibrationQuestion question_;
   CalibrationRowsModel rows_;
   EfficienciesModel efficiencies_;
   PlotLink link_;

@@ -84,7 +84,7 @@ QWidget* CalibrateDialog::names_bar() {
   auto* bar = new QWidget(this);
   auto* row = row_of(bar);
   row->addWidget(new QLabel(tr("Fit"), bar));
-  for (const auto& n : runs::fittable_efficiencies()) {
+  for (const auto& n : planning::fittable_efficiencies()) {
     auto* chip = new QToolButton(bar);
     chip->setText(qs(n.name));
     chip->setToolTip(qs(n.help));

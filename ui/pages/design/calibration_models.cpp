@@ -75,11 +75,11 @@ QString CalibrationRowsModel::text(int at, int column) const {
     case fitted:
       return value(r.fitted.predicted);
     case error_now:
-      return qs(runs::error_text(r.now.error));
+      return qs(planning::error_text(r.now.error));
     case error_held_out:
-      return r.held_out ? qs(runs::error_text(r.held_out->error)) : QString();
+      return r.held_out ? qs(planning::error_text(r.held_out->error)) : QString();
     case error_fitted:
-      return qs(runs::error_text(r.fitted.error));
+      return qs(planning::error_text(r.fitted.error));
   }
   return {};
 }

@@ -8,7 +8,7 @@
 
 namespace mw::ui {
 
-using CalibratedPtr = std::shared_ptr<const runs::Calibrated>;
+using CalibratedPtr = std::shared_ptr<const planning::Calibrated>;
 
 class CalibrationModel : public QAbstractTableModel {
   Q_OBJECT

@@ -10,21 +10,21 @@ namespace mw::ui {
 Calibrator::Calibrator(Pricer::Folders folders, QObject* parent) : QObject(parent), folders_(std::move(folders)) {
   connect(&task_, &BackgroundWork::changed, this, [this] {
     if (!task_.busy() && task_.result())
-      answer_ = std::make_shared<const runs::Calibrated>(std::move(*std::exchange(task_.result(), std::nullopt)));
+      answer_ = std::make_shared<const planning::Calibrated>(std::move(*std::exchange(task_.result(), std::nullopt)));
     emit changed();
   });
 }
 
-void Calibrator::ask(runs::CalibrationQuestion question) {
+void Calibrator::ask(planning::CalibrationQuestion question) {
   question.published = folders_.hardware / "measurements.json";
-  question.date = runs::today_utc();
+  question.date = planning::today_utc();
   answer_.reset();
   task_.start(
       [question = std::move(question), folders = folders_](const ReportProgress& report, const std::stop_token& stop) {
-        runs::Calibrated found;
+        planning::Calibrated found;
         try {
           const auto catalogue = hardware::Catalogue::load(folders.hardware, folders.own_hardware);
-          found = runs::calibrate(
+          found = planning::calibrate(
               question, catalogue,
               [&](int done, int total) {
                 report({"calibrating", done, total});

@@ -14,10 +14,10 @@ namespace {
 
 constexpr int kHeading = 36;  // two lines
 
-CanvasDesign canvas_design(const runs::DesignPtr& design,
+CanvasDesign canvas_design(const views::DesignPtr& design,
                            const std::shared_ptr<const model::TensorInventory>& inventory) {
   const plan::Request& r = design->request();
-  return {.choice = runs::choice_of(*design),
+  return {.choice = views::choice_of(*design),
           .target = r.target,
           .inventory = inventory,
           .placement = std::shared_ptr<const mesh::Placement>(design, &design->placement),
@@ -26,15 +26,15 @@ CanvasDesign canvas_design(const runs::DesignPtr& design,
           .caption = CanvasPair::tr("%1, %2 devices").arg(qs(r.target.id)).arg(r.mesh.devices())};
 }
 
-bool same_work(const runs::Design& a, const runs::Design& b) {
+bool same_work(const views::Design& a, const views::Design& b) {
   const plan::Request &r = a.request(), &s = b.request();
   return r.model == s.model && r.target.id == s.target.id && r.work == s.work && r.method == s.method &&
          r.rank == s.rank && r.targets == s.targets && r.adapted == s.adapted;
 }
 
-QString line_of(const std::vector<runs::HeadingPart>& parts, const QString& between) {
+QString line_of(const std::vector<views::HeadingPart>& parts, const QString& between) {
   QStringList out;
-  for (const runs::HeadingPart& p : parts) {
+  for (const views::HeadingPart& p : parts) {
     const QString text = qs(p.text).toHtmlEscaped().replace(u' ', QChar::Nbsp);
     out << (p.changed ? u"<b style='color:%1'>%2</b>"_s.arg(theme().accent.name(), text) : text);
   }
@@ -87,7 +87,7 @@ QString CanvasPair::pinned_heading() const {
   return pinned_.heading->text();
 }
 
-void CanvasPair::show_designs(const runs::DesignPtr& live, const runs::DesignPtr& pinned, bool stale) {
+void CanvasPair::show_designs(const views::DesignPtr& live, const views::DesignPtr& pinned, bool stale) {
   live_.shown = live;
   pinned_.shown = pinned;
   show(live_, pinned.get(), stale);
@@ -108,16 +108,16 @@ void CanvasPair::show_nothing() {
   arrange();
 }
 
-void CanvasPair::show(Pane& pane, const runs::Design* other, bool stale) {
-  const runs::Design& d = *pane.shown;
-  const runs::Heading heading = runs::heading(d, other);
+void CanvasPair::show(Pane& pane, const views::Design* other, bool stale) {
+  const views::Design& d = *pane.shown;
+  const views::Heading heading = views::heading(d, other);
   const QString name = &pane == &pinned_ ? tr("Pinned") : tr("This");
   pane.heading->setText(u"<b>%1</b> &nbsp; %2<br>%3"_s.arg(name, line_of(heading.what, u" &nbsp; "_s),
                                                            line_of(heading.comes_to, u" \u00B7 "_s)));
   pane.heading->setToolTip(pane.heading->text());
   pane.heading->setEnabled(!stale);
   // A new price of the same mesh leaves alone what the hand is doing there, and an old price knows no better.
-  const bool same = pane.on_canvas && same_work(*pane.on_canvas, d) && pane.canvas->given() == runs::choice_of(d);
+  const bool same = pane.on_canvas && same_work(*pane.on_canvas, d) && pane.canvas->given() == views::choice_of(d);
   if (!pane.on_canvas || !(same || stale || pane.canvas->previewing())) {
     if (!pane.on_canvas || !(pane.on_canvas->request().model == d.request().model))
       pane.inventory = std::make_shared<const model::TensorInventory>(d.request().model);
@@ -132,7 +132,7 @@ void CanvasPair::show(Pane& pane, const runs::Design* other, bool stale) {
 void CanvasPair::show_traffic(Pane& pane) {
   std::vector<CanvasTraffic> lines;
   if (pane.shown)
-    for (const runs::Traffic& t : runs::traffic(*pane.shown, pane.canvas->tensor()))
+    for (const views::Traffic& t : views::traffic(*pane.shown, pane.canvas->tensor()))
       lines.push_back({qs(t.axis), qs(t.text), qs(t.label)});  // one label per axis: its sum
   pane.canvas->set_traffic(std::move(lines));
 }

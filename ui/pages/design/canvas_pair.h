@@ -23,7 +23,7 @@ class CanvasPair : public QSplitter {
   QString pinned_heading() const;
 
   // `pinned` may be null. What a hand does on the live canvas is left alone.
-  void show_designs(const runs::DesignPtr& live, const runs::DesignPtr& pinned, bool stale);
+  void show_designs(const views::DesignPtr& live, const views::DesignPtr& pinned, bool stale);
   void show_nothing();  // no design; the tensor stays chosen
   void set_tensor(const std::string& name);
   void set_wanted(Meshes meshes);  // both: where one is pinned
@@ -44,11 +44,11 @@ class CanvasPair : public QSplitter {
     QWidget* frame = nullptr;
     QLabel* heading = nullptr;
     MeshCanvas* canvas = nullptr;
-    runs::DesignPtr shown{}, on_canvas{};
+    views::DesignPtr shown{}, on_canvas{};
     std::shared_ptr<const model::TensorInventory> inventory{};  // of on_canvas
   };
   Pane pane(Editing editing);
-  void show(Pane& pane, const runs::Design* other, bool stale);
+  void show(Pane& pane, const views::Design* other, bool stale);
   void show_traffic(Pane& pane);
   void arrange();
 

@@ -20,7 +20,7 @@ constexpr quint32 kLayout = 2;  // of what is remembered
 constexpr qint64 kDimAfterMs = 150;
 const QList<int> kColumnsOfOne{520, 430}, kColumnsOfBoth{600, 350}, kRowsOfOne{330, 220}, kRowsOfBoth{400, 150};
 
-QString mesh_text(const runs::Design& d) {
+QString mesh_text(const views::Design& d) {
   const hardware::Target& target = d.request().target;
   const int devices = d.request().mesh.devices();
   return (devices == 1 ? DesignPage::tr("%1, %2 device: %3") : DesignPage::tr("%1, %2 devices: %3"))
@@ -29,11 +29,11 @@ QString mesh_text(const runs::Design& d) {
       .arg(qs(mesh::to_text(d.request().mesh)));
 }
 
-QString title_text(const runs::Design& d) {
+QString title_text(const views::Design& d) {
   return u"<b>%1</b> &nbsp; %2"_s.arg(qs(d.request().model.id).toHtmlEscaped(), mesh_text(d).toHtmlEscaped());
 }
 
-Bar time_bar_of(const runs::Design& d, const QString& name) {
+Bar time_bar_of(const views::Design& d, const QString& name) {
   const plan::StepTime& step = d.plan().step;
   Bar bar{.name = name};
   const auto part = [&](const QString& what, int color, double seconds) {
@@ -162,11 +162,11 @@ QTableView* DesignPage::table(QAbstractTableModel& model, const QString& name) {
 // What is carried over the canvas is priced as if it were dropped; the document changes with the drop.
 void DesignPage::wire_canvas() {
   connect(&canvas(), &MeshCanvas::previewed, this, [this](const designer::MeshDesign& choice) {
-    if (shown_) pricer_.ask(runs::with_choice(document_.experiment(), canvases_->given(), choice));
+    if (shown_) pricer_.ask(views::with_choice(document_.experiment(), canvases_->given(), choice));
   });
   connect(&canvas(), &MeshCanvas::preview_ended, this, [this] { pricer_.ask(document_); });
   connect(&canvas(), &MeshCanvas::dropped, this, [this](const designer::MeshDesign& choice, const QString& text) {
-    document_.replace(runs::with_choice(document_.experiment(), canvases_->given(), choice), text);
+    document_.replace(views::with_choice(document_.experiment(), canvases_->given(), choice), text);
   });
   connect(shards_table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
           [this](const QModelIndex& at) {
@@ -192,11 +192,11 @@ void DesignPage::unpin() {
   show_pins();
 }
 
-void DesignPage::set_pinned(const runs::DesignPtr& design) {
+void DesignPage::set_pinned(const views::DesignPtr& design) {
   pinned_ = design;
   pinned_is_other_ = false;
-  pinned_lines_ = design ? runs::plan_lines(*design) : std::vector<runs::PlanLine>();
-  pinned_rows_ = design ? runs::shard_rows(*design) : std::vector<runs::ShardRow>();
+  pinned_lines_ = design ? views::plan_lines(*design) : std::vector<views::PlanLine>();
+  pinned_rows_ = design ? views::shard_rows(*design) : std::vector<views::ShardRow>();
 }
 
 void DesignPage::show_pins() {
@@ -214,7 +214,7 @@ void DesignPage::set_meshes(Meshes meshes) {
 // Only what the document says is swapped: not a preview, nor the design of another document.
 void DesignPage::swap_pinned() {
   if (!pinned_ || pinned_is_other_ || !shown_ || !(shown_->experiment == document_.experiment())) return;
-  const runs::DesignPtr next = pinned_;
+  const views::DesignPtr next = pinned_;
   set_pinned(shown_);
   document_.replace(rebased(next->experiment, document_.experiment().folder()),
                     tr("swap with %1").arg(mesh_text(*next)));
@@ -247,10 +247,10 @@ void DesignPage::show_frame() {
   nothing_ = nothing;
   seen_ = pricer_.design();
   if (nothing) return show_nothing();
-  if (const runs::DesignPtr& design = pricer_.design(); design && runs::is_whole(*design))
+  if (const views::DesignPtr& design = pricer_.design(); design && views::is_whole(*design))
     shown_ = design;
   else if (design && pricer_.prediction())
-    shown_ = std::make_shared<const runs::Design>(runs::with_prediction(*design, *pricer_.prediction()));
+    shown_ = std::make_shared<const views::Design>(views::with_prediction(*design, *pricer_.prediction()));
   else
     return;
   update_all();
@@ -277,10 +277,10 @@ void DesignPage::update_all() {
   std::vector<Bar> times{time_bar_of(*shown_, pinned_ ? tr("this") : QString())};
   if (pinned_) times.push_back(time_bar_of(*pinned_, tr("pinned")));
   time_->show_bars(std::move(times), dimmed_);
-  time_->setVisible(runs::speed_known(*shown_));
-  alternatives_->set_searchable(!runs::is_here(*shown_));
-  plan_.show(runs::plan_lines(*shown_), pinned_lines_, dimmed_);
-  shards_.show(runs::shard_rows(*shown_), pinned_rows_, dimmed_);
+  time_->setVisible(views::speed_known(*shown_));
+  alternatives_->set_searchable(!views::is_here(*shown_));
+  plan_.show(views::plan_lines(*shown_), pinned_lines_, dimmed_);
+  shards_.show(views::shard_rows(*shown_), pinned_rows_, dimmed_);
   if (!canvas().held()) update_columns();  // they would twitch under a drag, and measuring takes its time
   canvases_->show_designs(shown_, pinned_, pricer_.design_outdated());
   arrange(canvases_->shown());

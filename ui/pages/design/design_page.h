@@ -67,7 +67,7 @@ class DesignPage : public QWidget {
   void update_columns();
   void set_spec(const QString& tensor, const QString& spec);
   void wire_canvas();
-  void set_pinned(const runs::DesignPtr& design);  // may be null
+  void set_pinned(const views::DesignPtr& design);  // may be null
   void show_pins();
   void show_pin_buttons();
   void arrange(Meshes meshes);
@@ -76,11 +76,11 @@ class DesignPage : public QWidget {
 
   Document& document_;
   Pricer& pricer_;
-  runs::DesignPtr shown_, pinned_;
-  std::vector<runs::PlanLine> pinned_lines_;
-  std::vector<runs::ShardRow> pinned_rows_;
-  bool changed_ = true;   // all is to be shown anew
-  runs::DesignPtr seen_;  // the price on screen
+  views::DesignPtr shown_, pinned_;
+  std::vector<views::PlanLine> pinned_lines_;
+  std::vector<views::ShardRow> pinned_rows_;
+  bool changed_ = true;    // all is to be shown anew
+  views::DesignPtr seen_;  // the price on screen
   QElapsedTimer outdated_for_;
   bool dimmed_ = false;
   bool nothing_ = false;          // is predicted: the page has no figures

@@ -62,7 +62,7 @@ MemoryPanel::MemoryPanel(QWidget* parent)
   column->addWidget(buffers_, 1);
 }
 
-void MemoryPanel::show_design(const runs::DesignPtr& design, const runs::DesignPtr& pinned, bool stale) {
+void MemoryPanel::show_design(const views::DesignPtr& design, const views::DesignPtr& pinned, bool stale) {
   if (!design) return;
   const plan::DeviceMemory& memory = design->plan().memory;
   title_->setText(

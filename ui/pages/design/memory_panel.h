@@ -16,7 +16,7 @@ class MemoryPanel : public QWidget {
   Q_OBJECT
  public:
   explicit MemoryPanel(QWidget* parent = nullptr);
-  void show_design(const runs::DesignPtr& design, const runs::DesignPtr& pinned, bool stale);
+  void show_design(const views::DesignPtr& design, const views::DesignPtr& pinned, bool stale);
   void show_nothing();
   StackBar& bar() { return *bar_; }
   QTableView& buffers() { return *buffers_; }

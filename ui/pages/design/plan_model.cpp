@@ -8,7 +8,7 @@
 
 namespace mw::ui {
 
-void PlanModel::show(std::vector<runs::PlanLine> lines, std::vector<runs::PlanLine> baseline, bool stale) {
+void PlanModel::show(std::vector<views::PlanLine> lines, std::vector<views::PlanLine> baseline, bool stale) {
   const auto same = [](const auto& a, const auto& b) { return a.label == b.label; };
   const bool keeps = std::equal(lines.begin(), lines.end(), lines_.begin(), lines_.end(), same);
   if (!keeps) beginResetModel();
@@ -29,13 +29,13 @@ int PlanModel::columnCount(const QModelIndex& parent) const {
   return parent.isValid() ? 0 : columns;
 }
 
-const runs::PlanLine* PlanModel::beside(const runs::PlanLine& line) const {
+const views::PlanLine* PlanModel::beside(const views::PlanLine& line) const {
   const auto at = std::find_if(pinned_.begin(), pinned_.end(), [&](const auto& p) { return p.label == line.label; });
   return at == pinned_.end() ? nullptr : &*at;
 }
 
-QString PlanModel::text(const runs::PlanLine& line, int column) const {
-  const runs::PlanLine* other = beside(line);
+QString PlanModel::text(const views::PlanLine& line, int column) const {
+  const views::PlanLine* other = beside(line);
   switch (column) {
     case figure:
       return qs(line.label);
@@ -44,7 +44,7 @@ QString PlanModel::text(const runs::PlanLine& line, int column) const {
     case pinned:
       return other ? qs(other->value) : QString();
     case change:
-      return other ? qs(runs::difference(*other, line)) : QString();
+      return other ? qs(difference(*other, line)) : QString();
     case detail:
       return qs(line.detail);
   }
@@ -53,14 +53,14 @@ QString PlanModel::text(const runs::PlanLine& line, int column) const {
 
 QVariant PlanModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
-  const runs::PlanLine& line = lines_[static_cast<size_t>(index.row())];
+  const views::PlanLine& line = lines_[static_cast<size_t>(index.row())];
   switch (role) {
     case Qt::DisplayRole:
       return text(line, index.column());
     case Qt::ToolTipRole: {
       QStringList parts{text(line, index.column())};
       if (!line.detail.empty() && index.column() != detail) parts << qs(line.detail);
-      parts << (line.estimate ? qs(runs::provenance(*line.estimate)) : tr("predicted"));
+      parts << (line.estimate ? qs(views::provenance(*line.estimate)) : tr("predicted"));
       return parts.join(u'\n');
     }
     case Qt::TextAlignmentRole:
@@ -70,9 +70,9 @@ QVariant PlanModel::data(const QModelIndex& index, int role) const {
       if (stale_) return t.faint;
       if (index.column() == figure || index.column() == detail || index.column() == pinned) return t.muted;
       if (index.column() != value) return {};
-      if (line.tone == runs::PlanLine::Tone::bad) return t.bad;
-      if (line.tone == runs::PlanLine::Tone::warn) return t.warn;
-      if (line.tone == runs::PlanLine::Tone::good) return t.good;
+      if (line.tone == views::PlanLine::Tone::bad) return t.bad;
+      if (line.tone == views::PlanLine::Tone::warn) return t.warn;
+      if (line.tone == views::PlanLine::Tone::good) return t.good;
       return {};
     }
     default:

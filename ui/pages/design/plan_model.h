@@ -12,7 +12,7 @@ class PlanModel : public QAbstractTableModel {
  public:
   enum Column { figure, value, pinned, change, detail, columns };
   using QAbstractTableModel::QAbstractTableModel;
-  void show(std::vector<runs::PlanLine> lines, std::vector<runs::PlanLine> baseline, bool stale);
+  void show(std::vector<views::PlanLine> lines, std::vector<views::PlanLine> baseline, bool stale);
   bool compares() const { return !pinned_.empty(); }
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;
@@ -20,9 +20,9 @@ class PlanModel : public QAbstractTableModel {
   QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
 
  private:
-  const runs::PlanLine* beside(const runs::PlanLine& line) const;  // of the same label in the pinned design
-  QString text(const runs::PlanLine& line, int column) const;
-  std::vector<runs::PlanLine> lines_, pinned_;
+  const views::PlanLine* beside(const views::PlanLine& line) const;  // of the same label in the pinned design
+  QString text(const views::PlanLine& line, int column) const;
+  std::vector<views::PlanLine> lines_, pinned_;
   bool stale_ = false;
 };
 

@@ -13,7 +13,7 @@ void ProofModel::show(ProofPtr proof, size_t table) {
   endResetModel();
 }
 
-const runs::ProofTable* ProofModel::table() const {
+const views::ProofTable* ProofModel::table() const {
   return proof_ && index_ < proof_->tables.size() ? &proof_->tables[index_] : nullptr;
 }
 
@@ -27,7 +27,7 @@ int ProofModel::columnCount(const QModelIndex& parent) const {
 
 QVariant ProofModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid() || !table()) return {};
-  const runs::ProofRow& row = table()->rows[static_cast<size_t>(index.row())];
+  const views::ProofRow& row = table()->rows[static_cast<size_t>(index.row())];
   const auto column = static_cast<size_t>(index.column());
   const bool verdict = column >= row.cells.size();
   if (role == Qt::DisplayRole || role == Qt::ToolTipRole)

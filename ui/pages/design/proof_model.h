@@ -9,14 +9,14 @@
 
 namespace mw::ui {
 
-using ProofPtr = std::shared_ptr<const runs::ProofView>;
+using ProofPtr = std::shared_ptr<const views::ProofView>;
 
 class ProofModel : public QAbstractTableModel {
   Q_OBJECT
  public:
   using QAbstractTableModel::QAbstractTableModel;
   void show(ProofPtr proof, size_t table);
-  const runs::ProofTable* table() const;
+  const views::ProofTable* table() const;
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;  // its own, then whether it holds
   QVariant data(const QModelIndex& index, int role) const override;

@@ -65,16 +65,16 @@ void ProofWindow::build() {
   connect(cancel_, &QPushButton::clicked, &task_, &BackgroundWork::cancel);
   connect(again_, &QPushButton::clicked, this, &ProofWindow::again_wanted);
   connect(copy_, &QPushButton::clicked, this, [this] {
-    if (shown_) QGuiApplication::clipboard()->setText(qs(runs::to_markdown(*shown_)));
+    if (shown_) QGuiApplication::clipboard()->setText(qs(to_markdown(*shown_)));
   });
   connect(save_, &QPushButton::clicked, this, &ProofWindow::choose_file);
   connect(close, &QPushButton::clicked, this, &QDialog::close);
 }
 
-void ProofWindow::start(const QString& name, const runs::Experiment& experiment) {
+void ProofWindow::start(const QString& name, const experiment::Experiment& experiment) {
   setWindowTitle(tr("Proof of the Mesh \u2013 %1").arg(name));
   task_.start([prove = prove_, experiment](const ReportProgress& report, const std::stop_token& stop) {
-    return std::make_shared<const runs::ProofView>(prove(experiment, report, stop));
+    return std::make_shared<const views::ProofView>(prove(experiment, report, stop));
   });
 }
 
@@ -132,7 +132,7 @@ void ProofWindow::show_proof() {
   if (!shown_) return;
   int broken_tab = -1;
   for (size_t i = 0; i < shown_->tables.size(); ++i) {
-    const runs::ProofTable& table = shown_->tables[i];
+    const views::ProofTable& table = shown_->tables[i];
     auto* view = new QTableView;
     auto* model = new ProofModel(view);
     model->show(shown_, i);
@@ -161,7 +161,7 @@ QTableView* ProofWindow::table(int tab) const {
 void ProofWindow::export_to(const std::filesystem::path& file) {
   if (!shown_) return;
   try {
-    write_file_atomically(file, file.extension() == ".md" ? runs::to_markdown(*shown_) : runs::to_csv(*shown_));
+    write_file_atomically(file, file.extension() == ".md" ? to_markdown(*shown_) : to_csv(*shown_));
   } catch (const Error& error) {
     emit problem(error.problem());
   }

@@ -20,10 +20,10 @@ class ProofWindow : public QDialog {
   Q_OBJECT
  public:
   // Computes the proof on the worker thread; throws Error.
-  using Prove =
-      std::function<runs::ProofView(const runs::Experiment&, const ReportProgress&, const std::stop_token& stop)>;
+  using Prove = std::function<views::ProofView(const experiment::Experiment&, const ReportProgress&,
+                                               const std::stop_token& stop)>;
   ProofWindow(Prove prove, QWidget* parent);
-  void start(const QString& name, const runs::Experiment& experiment);
+  void start(const QString& name, const experiment::Experiment& experiment);
   void show_frame();  // updates the remaining time while the proof runs
   BackgroundWork& task() { return task_; }
   ProofPtr proof() { return task_.result().value_or(nullptr); }  // of the last task

@@ -10,7 +10,7 @@
 
 namespace mw::ui {
 
-void ShardsModel::show(std::vector<runs::ShardRow> rows, std::vector<runs::ShardRow> baseline, bool stale) {
+void ShardsModel::show(std::vector<views::ShardRow> rows, std::vector<views::ShardRow> baseline, bool stale) {
   const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
   const bool keeps = std::equal(rows.begin(), rows.end(), rows_.begin(), rows_.end(), same);
   if (!keeps) beginResetModel();
@@ -43,12 +43,12 @@ int ShardsModel::columnCount(const QModelIndex& parent) const {
   return parent.isValid() ? 0 : columns;
 }
 
-const runs::ShardRow* ShardsModel::changed(const runs::ShardRow& row) const {
+const views::ShardRow* ShardsModel::changed(const views::ShardRow& row) const {
   const auto at = std::find_if(pinned_.begin(), pinned_.end(), [&](const auto& p) { return p.first == row.first; });
   return at == pinned_.end() || (at->spec == row.spec && at->shard == row.shard) ? nullptr : &*at;
 }
 
-QVariant ShardsModel::number(const runs::ShardRow& r, int column) const {
+QVariant ShardsModel::number(const views::ShardRow& r, int column) const {
   switch (column) {
     case count:
       return r.count;
@@ -63,7 +63,7 @@ QVariant ShardsModel::number(const runs::ShardRow& r, int column) const {
   }
 }
 
-QString ShardsModel::text(const runs::ShardRow& r, int column) const {
+QString ShardsModel::text(const views::ShardRow& r, int column) const {
   switch (column) {
     case tensor:
       return qs(r.name);
@@ -89,7 +89,7 @@ QString ShardsModel::text(const runs::ShardRow& r, int column) const {
 
 QVariant ShardsModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
-  const runs::ShardRow& r = row(index.row());
+  const views::ShardRow& r = row(index.row());
   const int c = index.column();
   const bool numeric = c == count || c == per_device || c == padding || c == copies;
   switch (role) {
@@ -112,7 +112,7 @@ QVariant ShardsModel::data(const QModelIndex& index, int role) const {
       }
       return {};
     case Qt::ToolTipRole: {
-      if (const runs::ShardRow* p = changed(r))
+      if (const views::ShardRow* p = changed(r))
         return tr("%1\npinned: %2, %3 each").arg(text(r, c), qs(mesh::to_text(p->spec)), qs(p->shard));
       if (c == spec) return tr("%1\nDouble-click or F2 to type another: axes, - for not split").arg(text(r, c));
       return text(r, c);

@@ -13,8 +13,8 @@ class ShardsModel : public QAbstractTableModel {
   enum Column { tensor, count, shape, spec, shard, per_device, padding, copies, rule, columns };
   enum Role { value_role = Qt::UserRole };  // the number behind the text
   using QAbstractTableModel::QAbstractTableModel;
-  void show(std::vector<runs::ShardRow> rows, std::vector<runs::ShardRow> baseline, bool stale);
-  const runs::ShardRow& row(int at) const { return rows_[static_cast<size_t>(at)]; }
+  void show(std::vector<views::ShardRow> rows, std::vector<views::ShardRow> baseline, bool stale);
+  const views::ShardRow& row(int at) const { return rows_[static_cast<size_t>(at)]; }
   int find(const QString& first) const;   // row of that tensor, -1
   int row_of(const QString& name) const;  // of the row that stands for it, whatever its layer; -1
   int rowCount(const QModelIndex& parent = {}) const override;
@@ -28,10 +28,10 @@ class ShardsModel : public QAbstractTableModel {
   void spec_typed(const QString& tensor, const QString& spec);  // name of the row
 
  private:
-  const runs::ShardRow* changed(const runs::ShardRow& row) const;  // the pinned one where its spec differs
-  QVariant number(const runs::ShardRow& row, int column) const;
-  QString text(const runs::ShardRow& row, int column) const;
-  std::vector<runs::ShardRow> rows_, pinned_;
+  const views::ShardRow* changed(const views::ShardRow& row) const;  // the pinned one where its spec differs
+  QVariant number(const views::ShardRow& row, int column) const;
+  QString text(const views::ShardRow& row, int column) const;
+  std::vector<views::ShardRow> rows_, pinned_;
   bool stale_ = false;
 };
 

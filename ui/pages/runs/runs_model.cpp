@@ -13,8 +13,8 @@
 namespace mw::ui {
 namespace {
 
-bool same(const runs::RunRow& a, const runs::RunRow& b) {
-  const auto all = [](const runs::RunRow& r) {
+bool same(const store::RunRow& a, const store::RunRow& b) {
+  const auto all = [](const store::RunRow& r) {
     return std::tie(r.id, r.name, r.created, r.state, r.model, r.method, r.source, r.steps_done, r.steps_total,
                     r.train_loss, r.eval_loss, r.seconds, r.tokens, r.peak, r.tags, r.error);
   };
@@ -47,22 +47,22 @@ qlonglong run_number(const std::string& id) {
 RunsModel::RunsModel(std::filesystem::path folder, QObject* parent)
     : QAbstractTableModel(parent), folder_(std::move(folder)) {}
 
-runs::Store& RunsModel::store() {
+store::Store& RunsModel::store() {
   if (store_ && store_->gone()) store_.reset();
   if (!store_) {
-    store_ = std::make_unique<runs::Store>(folder_);
+    store_ = std::make_unique<store::Store>(folder_);
     store_->recover();  // runs whose process died are said to be interrupted
   }
   return *store_;
 }
 
-void RunsModel::set_trash(runs::Trash trash) {
+void RunsModel::set_trash(store::Trash trash) {
   trash_ = trash;
   refresh();
 }
 
 void RunsModel::refresh() {
-  std::vector<runs::RunRow> now;
+  std::vector<store::RunRow> now;
   try {
     now = store().list(trash_);
   } catch (const Error& error) {
@@ -99,13 +99,13 @@ void RunsModel::refresh() {
   }
 }
 
-int RunsModel::row_of(const runs::RunId& run) const {
+int RunsModel::row_of(const store::RunId& run) const {
   for (size_t i = 0; i < rows_.size(); ++i)
     if (rows_[i].id == run) return static_cast<int>(i);
   return -1;
 }
 
-void RunsModel::set_deleted(const std::vector<runs::RunId>& which, runs::Trash trash) {
+void RunsModel::set_deleted(const std::vector<store::RunId>& which, store::Trash trash) {
   try {
     for (const auto& run : which) store().set_deleted(run, trash);
   } catch (const Error& error) {
@@ -122,7 +122,7 @@ int RunsModel::columnCount(const QModelIndex& parent) const {
   return parent.isValid() ? 0 : columns;
 }
 
-QVariant RunsModel::shown(const runs::RunRow& r, int column) const {
+QVariant RunsModel::shown(const store::RunRow& r, int column) const {
   switch (column) {
     case name:
       return qs(r.name.empty() ? r.id : r.name);
@@ -154,7 +154,7 @@ QVariant RunsModel::shown(const runs::RunRow& r, int column) const {
   return {};
 }
 
-QVariant RunsModel::sort_value(const runs::RunRow& r, int column) const {
+QVariant RunsModel::sort_value(const store::RunRow& r, int column) const {
   switch (column) {
     case created:
       return QVariant::fromValue(run_number(r.id));
@@ -177,7 +177,7 @@ QVariant RunsModel::sort_value(const runs::RunRow& r, int column) const {
 
 QVariant RunsModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
-  const runs::RunRow& r = row(index.row());
+  const store::RunRow& r = row(index.row());
   switch (role) {
     case Qt::DisplayRole:
       return shown(r, index.column());
@@ -250,7 +250,7 @@ Qt::ItemFlags RunsModel::flags(const QModelIndex& index) const {
 bool RunsModel::setData(const QModelIndex& index, const QVariant& value, int role) {
   if (role != Qt::EditRole || !(flags(index) & Qt::ItemIsEditable)) return false;
   const std::string text = ss(value.toString().trimmed());
-  const runs::RunId run = row(index.row()).id;
+  const store::RunId run = row(index.row()).id;
   try {
     if (index.column() == name)
       store().rename(run, text);
@@ -269,7 +269,7 @@ QStringList RunsModel::mimeTypes() const {
 }
 
 QMimeData* RunsModel::mimeData(const QModelIndexList& indexes) const {
-  std::vector<runs::RunId> runs;
+  std::vector<store::RunId> runs;
   for (const QModelIndex& at : indexes)
     if (const auto& id = row(at.row()).id; std::find(runs.begin(), runs.end(), id) == runs.end()) runs.push_back(id);
   return run_mime(runs);

@@ -32,12 +32,12 @@ class RunsModel : public QAbstractTableModel {
 
   RunsModel(std::filesystem::path folder, QObject* parent = nullptr);
   void refresh();  // only rows that differ are announced; problems are emitted
-  void set_trash(runs::Trash trash);
-  runs::Trash trash() const { return trash_; }
-  const runs::RunRow& row(int row) const { return rows_[static_cast<size_t>(row)]; }
-  int row_of(const runs::RunId& run) const;  // -1: not here
+  void set_trash(store::Trash trash);
+  store::Trash trash() const { return trash_; }
+  const store::RunRow& row(int row) const { return rows_[static_cast<size_t>(row)]; }
+  int row_of(const store::RunId& run) const;  // -1: not here
   // Both undoable: the rows and files stay in the store.
-  void set_deleted(const std::vector<runs::RunId>& which, runs::Trash trash);
+  void set_deleted(const std::vector<store::RunId>& which, store::Trash trash);
 
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;
@@ -52,13 +52,13 @@ class RunsModel : public QAbstractTableModel {
   void problem(const mw::Problem& problem);
 
  private:
-  runs::Store& store();
-  QVariant shown(const runs::RunRow& row, int column) const;
-  QVariant sort_value(const runs::RunRow& row, int column) const;
+  store::Store& store();
+  QVariant shown(const store::RunRow& row, int column) const;
+  QVariant sort_value(const store::RunRow& row, int column) const;
   std::filesystem::path folder_;
-  std::unique_ptr<runs::Store> store_;
-  std::vector<runs::RunRow> rows_;
-  runs::Trash trash_ = runs::Trash::kept;
+  std::unique_ptr<store::Store> store_;
+  std::vector<store::RunRow> rows_;
+  store::Trash trash_ = store::Trash::kept;
 };
 
 // Words must all occur somewhere in a row.

@@ -29,21 +29,21 @@ constexpr int kHeaderAir = 16, kCellAir = 11;  // padding
 // Deletes runs or restores deleted ones.
 class MoveRuns : public QUndoCommand {
  public:
-  MoveRuns(RunsPage& page, std::vector<runs::RunId> runs, runs::Trash to)
-      : QUndoCommand((to == runs::Trash::deleted ? RunsPage::tr("deletion of %1") : RunsPage::tr("restoration of %1"))
+  MoveRuns(RunsPage& page, std::vector<store::RunId> runs, store::Trash to)
+      : QUndoCommand((to == store::Trash::deleted ? RunsPage::tr("deletion of %1") : RunsPage::tr("restoration of %1"))
                          .arg(runs.size() == 1 ? qs(runs.front()) : RunsPage::tr("%1 runs").arg(runs.size()))),
         page_(page),
         runs_(std::move(runs)),
         to_(to) {}
   void undo() override {
-    page_.move_runs(runs_, to_ == runs::Trash::deleted ? runs::Trash::kept : runs::Trash::deleted);
+    page_.move_runs(runs_, to_ == store::Trash::deleted ? store::Trash::kept : store::Trash::deleted);
   }
   void redo() override { page_.move_runs(runs_, to_); }
 
  private:
   RunsPage& page_;
-  std::vector<runs::RunId> runs_;
-  runs::Trash to_;
+  std::vector<store::RunId> runs_;
+  store::Trash to_;
 };
 
 RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
@@ -85,9 +85,9 @@ RunsPage::RunsPage(const std::filesystem::path& runs_folder, QWidget* parent)
   connect(undo, &QPushButton::clicked, this, &RunsPage::undo_delete);
   connect(close, &QToolButton::clicked, toast_, &QWidget::hide);
   const auto recount = [this] {
-    empty_->setText(model_->rowCount() > 0                    ? tr("No run matches the filter")
-                    : model_->trash() == runs::Trash::deleted ? tr("No deleted runs")
-                                                              : tr("No runs yet: each one you start is kept here"));
+    empty_->setText(model_->rowCount() > 0                     ? tr("No run matches the filter")
+                    : model_->trash() == store::Trash::deleted ? tr("No deleted runs")
+                                                               : tr("No runs yet: each one you start is kept here"));
     empty_->setVisible(proxy_->rowCount() == 0);
     fit_numbers();
     update_buttons();
@@ -138,7 +138,7 @@ void RunsPage::build_toolbar() {
   connect(&importing_, &BackgroundWork::ended, this, &RunsPage::show_imported);
   connect(delete_, &QPushButton::clicked, this, &RunsPage::delete_selected);
   connect(trash_, &QToolButton::toggled, this, [this](bool on) {
-    model_->set_trash(on ? runs::Trash::deleted : runs::Trash::kept);
+    model_->set_trash(on ? store::Trash::deleted : store::Trash::kept);
     delete_->setText(on ? tr("Restore") : tr("Delete"));
     update_buttons();
   });
@@ -153,7 +153,7 @@ void RunsPage::import_files(const std::vector<std::filesystem::path>& files) {
         for (const auto& file : all) {
           if (stop.stop_requested()) break;
           try {
-            for (auto& one : runs::import_files(folder, {file})) imported.runs.push_back(std::move(one.run));
+            for (auto& one : importing::import_files(folder, {file})) imported.runs.push_back(std::move(one.run));
           } catch (const Error& error) {
             imported.problems.push_back(error.problem());
           } catch (const std::exception& error) {
@@ -228,47 +228,47 @@ void RunsPage::build_table() {
   key(Qt::Key_Enter, open);
 }
 
-runs::RunId RunsPage::current() const {
+store::RunId RunsPage::current() const {
   const auto all = selected();
-  return all.empty() ? runs::RunId() : all.front();
+  return all.empty() ? store::RunId() : all.front();
 }
 
-std::vector<runs::RunId> RunsPage::selected() const {
-  std::vector<runs::RunId> out;
+std::vector<store::RunId> RunsPage::selected() const {
+  std::vector<store::RunId> out;
   for (const QModelIndex& at : table_->selectionModel()->selectedRows())
     out.push_back(ss(at.data(RunsModel::id_role).toString()));
   return out;
 }
 
-void RunsPage::select(const runs::RunId& run) {
+void RunsPage::select(const store::RunId& run) {
   const QModelIndex at = proxy_->mapFromSource(model_->index(std::max(0, model_->row_of(run)), 0));
   if (model_->row_of(run) < 0 || !at.isValid()) return;
   table_->selectRow(at.row());
   table_->scrollTo(at);
 }
 
-bool RunsPage::resumable(const runs::RunId& run) const {
+bool RunsPage::resumable(const store::RunId& run) const {
   const int at = model_->row_of(run);
   if (at < 0) return false;
-  const runs::RunRow& r = model_->row(at);
+  const store::RunRow& r = model_->row(at);
   if (r.source == "imported") return left_alone(r);
   return r.method != "size" && (r.state == RunState::cancelled || r.state == RunState::failed) &&
          (r.steps_total == 0 || r.steps_done < r.steps_total);  // 0: it ended before its epochs were counted
 }
 
 // Its job goes on elsewhere, or may.
-bool RunsPage::left_alone(const runs::RunRow& row) const {
+bool RunsPage::left_alone(const store::RunRow& row) const {
   return row.state == RunState::running && launch::was_launched(folder_, row.id);
 }
 
 void RunsPage::update_buttons() {
   const auto all = selected();
-  const bool kept = model_->trash() == runs::Trash::kept;
+  const bool kept = model_->trash() == store::Trash::kept;
   open_->setEnabled(all.size() == 1);
   clone_->setEnabled(all.size() == 1);
   compare_->setEnabled(!all.empty() && kept);
   resume_->setEnabled(all.size() == 1 && kept && resumable(all.front()));
-  const bool running = std::any_of(all.begin(), all.end(), [this](const runs::RunId& run) {
+  const bool running = std::any_of(all.begin(), all.end(), [this](const store::RunId& run) {
     const int at = model_->row_of(run);
     return at >= 0 && (model_->row(at).state == RunState::running || model_->row(at).state == RunState::paused);
   });
@@ -278,8 +278,8 @@ void RunsPage::update_buttons() {
 void RunsPage::delete_selected() {
   const auto all = selected();
   if (all.empty() || !delete_->isEnabled()) return;
-  const bool restores = model_->trash() == runs::Trash::deleted;
-  undo_.push(new MoveRuns(*this, all, restores ? runs::Trash::kept : runs::Trash::deleted));
+  const bool restores = model_->trash() == store::Trash::deleted;
+  undo_.push(new MoveRuns(*this, all, restores ? store::Trash::kept : store::Trash::deleted));
   if (restores) return;
   toast_text_->setText(all.size() == 1 ? tr("%1 was deleted. Its record and files are kept.").arg(qs(all.front()))
                                        : tr("%1 runs were deleted. Their records and files are kept.").arg(all.size()));
@@ -303,10 +303,10 @@ void RunsPage::undo_delete() {
   undo_.undo();
 }
 
-void RunsPage::move_runs(const std::vector<runs::RunId>& runs, runs::Trash to) {
+void RunsPage::move_runs(const std::vector<store::RunId>& runs, store::Trash to) {
   toast_->hide();  // it offers to undo an earlier deletion
   model_->set_deleted(runs, to);
-  if (to == runs::Trash::deleted)
+  if (to == store::Trash::deleted)
     for (const auto& run : runs) emit put_away(qs(run));
   else
     select(runs.front());

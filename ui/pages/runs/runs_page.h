@@ -25,8 +25,8 @@ class RunsPage : public QWidget {
   QTableView& table() { return *table_; }
   QLineEdit& filter() { return *filter_; }
   void refresh() { model_->refresh(); }
-  std::vector<runs::RunId> selected() const;
-  void select(const runs::RunId& run);
+  std::vector<store::RunId> selected() const;
+  void select(const store::RunId& run);
   void delete_selected();
   void undo_delete();                         // the last deletion or restoration
   QUndoStack& undo_stack() { return undo_; }  // of deletions and restorations
@@ -55,13 +55,13 @@ class RunsPage : public QWidget {
   void update_buttons();
   void menu(const QPoint& at);
   friend class MoveRuns;
-  void move_runs(const std::vector<runs::RunId>& runs, runs::Trash to);
-  runs::RunId current() const;
-  bool resumable(const runs::RunId& run) const;
-  bool left_alone(const runs::RunRow& row) const;
+  void move_runs(const std::vector<store::RunId>& runs, store::Trash to);
+  store::RunId current() const;
+  bool resumable(const store::RunId& run) const;
+  bool left_alone(const store::RunRow& row) const;
 
   struct Imported {
-    std::vector<runs::RunId> runs;
+    std::vector<store::RunId> runs;
     std::vector<Problem> problems;
   };
   void show_imported();

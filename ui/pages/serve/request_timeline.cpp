@@ -50,7 +50,7 @@ void RequestTimeline::show_point(const formats::BenchPoint* point, const QString
   if (point) {
     rows_.reserve(point->requests.size());
     for (const auto& r : point->requests) {
-      rows_.push_back({runs::phases_of(r), r.prompt_tokens, r.output_tokens, r.cached_tokens, r.preemptions, r.error});
+      rows_.push_back({views::phases_of(r), r.prompt_tokens, r.output_tokens, r.cached_tokens, r.preemptions, r.error});
       queue_known_ |= rows_.back().phases.queue_known;
     }
     std::stable_sort(rows_.begin(), rows_.end(),

@@ -32,7 +32,7 @@ class RequestTimeline : public QAbstractScrollArea {
 
  private:
   struct Row {
-    runs::RequestPhases phases;
+    views::RequestPhases phases;
     int prompt = 0, output = 0, cached = 0, preemptions = 0;
     std::string error;
   };

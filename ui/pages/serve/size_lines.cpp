@@ -36,7 +36,7 @@ Marks marks_of(serve::Workload workload) {
   return kMarks[static_cast<size_t>(workload)];
 }
 
-const runs::SizeView::Line* find(const runs::SizeView& view, serve::Workload workload) {
+const views::SizeView::Line* find(const views::SizeView& view, serve::Workload workload) {
   for (const auto& line : view.lines)
     if (line.workload == workload) return &line;
   return nullptr;
@@ -51,7 +51,7 @@ QString need_text(const serve::SizePoint& point) {
   return qs(to_text(point.predicted.total()));
 }
 
-double top_of(const runs::SizeView& view) {
+double top_of(const views::SizeView& view) {
   const double highest = as_double(view.highest), refused = as_double(view.largest_refused);
   if (refused == 0 || !view.capacity) return highest;
   const double capacity = as_double(*view.capacity);
@@ -95,17 +95,17 @@ QString refusal_text(const serve::SizePoint& point) {
   return size_words("does not fit: needs %1, largest that fits %2 (predicted)").arg(need).arg(point.largest_batch);
 }
 
-BatchAxis batch_axis(const runs::SizeView& view) {
+BatchAxis batch_axis(const views::SizeView& view) {
   BatchAxis axis{{}, {0, 1}};
   for (const int batch : view.batches) axis.stops.push_back({place(batch), QString::number(batch)});
   if (!axis.stops.empty()) axis.range = {axis.stops.front().value - 0.5, axis.stops.back().value + 0.5};
   return axis;
 }
 
-std::vector<PlotLine> size_lines(const runs::SizeView& view, PointValue value) {
+std::vector<PlotLine> size_lines(const views::SizeView& view, PointValue value) {
   std::vector<PlotLine> lines;
   for (const auto& line : view.lines) {
-    auto series = std::make_shared<runs::Series>();
+    auto series = std::make_shared<views::Series>();
     for (const auto& p : line.points)
       if (p.measured) series->append(place(p.batch), value(*p.measured));
     lines.push_back({.name = short_text(line.workload),
@@ -116,7 +116,7 @@ std::vector<PlotLine> size_lines(const runs::SizeView& view, PointValue value) {
   return lines;
 }
 
-Notes time_notes(const runs::SizeView& view) {
+Notes time_notes(const views::SizeView& view) {
   Notes notes;
   bool refused = false, failed = false;
   for (const auto& line : view.lines)
@@ -168,12 +168,12 @@ PlotStack size_stack(const SizeViewPtr& view, serve::Workload workload) {
   return stack;
 }
 
-std::vector<LevelLine> size_levels(const runs::SizeView& view) {
+std::vector<LevelLine> size_levels(const views::SizeView& view) {
   if (!view.capacity) return {};
   return {{size_words("capacity"), as_double(*view.capacity), theme().bad, Origin::measured}};
 }
 
-Notes memory_notes(const runs::SizeView& view, serve::Workload workload) {
+Notes memory_notes(const views::SizeView& view, serve::Workload workload) {
   Notes notes;
   const auto* line = find(view, workload);
   if (!line) return notes;

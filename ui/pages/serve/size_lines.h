@@ -8,7 +8,7 @@
 
 namespace mw::ui {
 
-using SizeViewPtr = std::shared_ptr<const runs::SizeView>;
+using SizeViewPtr = std::shared_ptr<const views::SizeView>;
 
 QString workload_text(serve::Workload workload);
 QString short_text(serve::Workload workload);  // for legends
@@ -19,7 +19,7 @@ struct BatchAxis {
   std::vector<Tick> stops;
   Span range;
 };
-BatchAxis batch_axis(const runs::SizeView& view);
+BatchAxis batch_axis(const views::SizeView& view);
 
 // Where there is no measurement, a cross; the caption says what it means.
 struct Notes {
@@ -27,12 +27,12 @@ struct Notes {
   QString caption{};
 };
 using PointValue = double (*)(const serve::SizePoint::Measured&);
-std::vector<PlotLine> size_lines(const runs::SizeView& view, PointValue value);
-Notes time_notes(const runs::SizeView& view);
+std::vector<PlotLine> size_lines(const views::SizeView& view, PointValue value);
+Notes time_notes(const views::SizeView& view);
 
 // Of one workload; all of a run share their height, so that they compare at a glance.
 PlotStack size_stack(const SizeViewPtr& view, serve::Workload workload);
-std::vector<LevelLine> size_levels(const runs::SizeView& view);
-Notes memory_notes(const runs::SizeView& view, serve::Workload workload);
+std::vector<LevelLine> size_levels(const views::SizeView& view);
+Notes memory_notes(const views::SizeView& view, serve::Workload workload);
 
 }  // namespace mw::ui

@@ -29,7 +29,7 @@ constexpr serve::Workload kWorkloads[] = {serve::Workload::rollout, serve::Workl
                                           serve::Workload::chunked_forward};
 
 // What a sizing depends on besides the Sizing section.
-bool shapes_a_sizing(const runs::Parameter& p) {
+bool shapes_a_sizing(const experiment::Parameter& p) {
   return p.group == "Sizing" || p.key == "train.dtype" || p.key == "target.memory_gib";
 }
 
@@ -184,7 +184,7 @@ void SizePage::show_frame() {
 
 void SizePage::redraw() {
   points_seen_ = run_ ? run_->view.points().size() : 0;
-  view_ = std::make_shared<runs::SizeView>(run_ ? runs::size_view(run_->view) : runs::SizeView{});
+  view_ = std::make_shared<views::SizeView>(run_ ? views::size_view(run_->view) : views::SizeView{});
   const BatchAxis axis = batch_axis(*view_);
   by_batch_.set_stops(axis.stops);
   by_batch_.set_data(axis.range);
@@ -228,7 +228,7 @@ void SizePage::fit_columns() {
 QString SizePage::settings_text() const {
   QStringList parts, others;
   if (!run_) return {};
-  for (const runs::Parameter& p : runs::parameters()) {
+  for (const experiment::Parameter& p : experiment::parameters()) {
     if (!shapes_a_sizing(p) || p.key == "size.workloads" || p.key == "size.batches") continue;  // the charts say them
     const Json* set = raw_value(run_->record, p.key);
     if (!set && p.key == "target.memory_gib") continue;

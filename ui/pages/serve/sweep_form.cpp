@@ -39,7 +39,7 @@ void SweepForm::add(const std::string& key, const QString& caption, int stretch)
   auto* label = new QLabel(caption, cell);
   label->setFont(small_font());
   label->setProperty("muted", true);
-  Field* field = make_field(*runs::find_parameter(key), cell);
+  Field* field = make_field(*experiment::find_parameter(key), cell);
   field->set_compact();
   field->editor()->setMinimumWidth(44);
   label->setBuddy(field->editor());

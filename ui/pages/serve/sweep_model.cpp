@@ -96,7 +96,7 @@ int SweepModel::columnCount(const QModelIndex& parent) const {
 
 const serve::Finding* SweepModel::finding(int row, int column) const {
   if (column < first_number || !view_) return nullptr;
-  return runs::worst_finding(view_->findings, static_cast<size_t>(row), number(column).name);
+  return views::worst_finding(view_->findings, static_cast<size_t>(row), number(column).name);
 }
 
 QString SweepModel::notes(int row) const {
@@ -119,7 +119,7 @@ QString SweepModel::text(int row, int column) const {
     case input_len:
       return QString::number(p.input_len);
     case request_rate:
-      return std::isfinite(p.request_rate) ? QString::number(p.request_rate, 'g', 6) : qs(runs::load_text(p));
+      return std::isfinite(p.request_rate) ? QString::number(p.request_rate, 'g', 6) : qs(views::load_text(p));
     case verdict:
       return qs(p.verdict);
     case audit: {

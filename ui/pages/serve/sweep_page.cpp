@@ -23,7 +23,7 @@ namespace mw::ui {
 namespace {
 
 // Rates that the run was asked for, so that the axis stands before the first point.
-void add_rates(runs::LoadAxis& axis, const runs::Experiment& record) {
+void add_rates(views::LoadAxis& axis, const experiment::Experiment& record) {
   const Json rates = record.value("sweep.request_rates"), arrival = record.value("sweep.arrival");
   if (!rates.is_array() || arrival == "closed" || arrival == "burst") return;
   for (const Json& r : rates) {
@@ -32,9 +32,9 @@ void add_rates(runs::LoadAxis& axis, const runs::Experiment& record) {
   }
 }
 
-std::shared_ptr<const runs::Series> over_time(const std::vector<formats::LoadSample>& samples,
-                                              double (*value)(const formats::LoadSample&)) {
-  auto series = std::make_shared<runs::Series>();
+std::shared_ptr<const views::Series> over_time(const std::vector<formats::LoadSample>& samples,
+                                               double (*value)(const formats::LoadSample&)) {
+  auto series = std::make_shared<views::Series>();
   for (const auto& s : samples) series->append(s.time_s, value(s));
   return series;
 }
@@ -69,7 +69,7 @@ void SweepPage::adopt() {
   chosen_ = false;
   by_load_.reset();
   by_time_.reset();
-  show_view(std::make_shared<runs::SweepView>());
+  show_view(std::make_shared<views::SweepView>());
   reader_.show(run_);
   stack_->setCurrentIndex(run_ ? 1 : 0);
   changed_ = true;
@@ -121,11 +121,11 @@ void SweepPage::redraw() {
   ttft_->set_unit(tr("median to p99, %1").arg(origin));
   tpot_->set_unit(tr("median to p99, %1").arg(origin));
   throughput_->set_unit(tr("output tokens/s, %1").arg(origin));
-  ttft_->set_lines(sweep_lines(*view_, axis_, runs::SweepMetric::ttft));
-  tpot_->set_lines(sweep_lines(*view_, axis_, runs::SweepMetric::tpot));
-  ttft_->set_levels(slo_levels(view_->slo, runs::SweepMetric::ttft));
-  tpot_->set_levels(slo_levels(view_->slo, runs::SweepMetric::tpot));
-  auto lines = sweep_lines(*view_, axis_, runs::SweepMetric::output_throughput);
+  ttft_->set_lines(sweep_lines(*view_, axis_, views::SweepMetric::ttft));
+  tpot_->set_lines(sweep_lines(*view_, axis_, views::SweepMetric::tpot));
+  ttft_->set_levels(slo_levels(view_->slo, views::SweepMetric::ttft));
+  tpot_->set_levels(slo_levels(view_->slo, views::SweepMetric::tpot));
+  auto lines = sweep_lines(*view_, axis_, views::SweepMetric::output_throughput);
   if (!lines.empty()) lines.insert(lines.begin(), offered_line(*view_, axis_));
   throughput_->set_lines(std::move(lines));
   replay_->setEnabled(std::any_of(view_->set.points.begin(), view_->set.points.end(),
@@ -166,7 +166,7 @@ void SweepPage::select(std::optional<size_t> point) {
 void SweepPage::select_at_playhead() {
   const auto head = by_load_.playhead();
   if (selecting_ || !head || !view_ || view_->lines.empty()) return;
-  const auto at = [&](const runs::SweepLine& line) -> std::optional<size_t> {
+  const auto at = [&](const views::SweepLine& line) -> std::optional<size_t> {
     for (const size_t i : line.points)
       if (std::abs(axis_.place(view_->set.points[i]) - *head) < 1e-9) return i;
     return std::nullopt;
@@ -181,11 +181,11 @@ void SweepPage::select_at_playhead() {
 void SweepPage::redraw_point() {
   const formats::BenchPoint* point = selected_ ? &view_->set.points[*selected_] : nullptr;
   timeline_->show_point(
-      point, point ? tr("at %1, %2 tokens").arg(qs(runs::load_text(*point))).arg(point->input_len) : QString());
+      point, point ? tr("at %1, %2 tokens").arg(qs(views::load_text(*point))).arg(point->input_len) : QString());
   show_capacity();
   double end = point && std::isfinite(point->duration_s) ? point->duration_s : 0;
   if (point)
-    for (const auto& r : point->requests) end = std::max(end, runs::phases_of(r).end);
+    for (const auto& r : point->requests) end = std::max(end, views::phases_of(r).end);
   by_time_.set_data({0, end > 0 ? end : 1});
   const Origin origin = origin_of(view_->set.provenance);
   std::vector<PlotLine> flight, blocks;
@@ -222,12 +222,12 @@ QString SweepPage::verdict() const {
   QStringList parts;
   if (!view_) return {};
   for (const auto& line : view_->lines)
-    if (const auto text = runs::verdict_text(view_->set, line, view_->slo); !text.empty())
+    if (const auto text = verdict_text(view_->set, line, view_->slo); !text.empty())
       parts << tr("%1 tokens: %2").arg(line.input_len).arg(qs(text));
   return parts.join(u"\n"_s);
 }
 
-runs::Compared SweepPage::compared() const {
+compare::Compared SweepPage::compared() const {
   return {.id = run_->id,
           .name = run_->name,
           .provenance = view_->set.provenance,
@@ -242,7 +242,7 @@ void SweepPage::show_verdict() {
   QString text;
   if (selected_ && !view_->lines.empty()) {
     const auto& line = view_->lines[line_of_point(*selected_)];
-    const QString said = qs(runs::verdict_text(view_->set, line, view_->slo));
+    const QString said = qs(verdict_text(view_->set, line, view_->slo));
     if (!said.isEmpty()) text = tr("%1 tokens: %2").arg(line.input_len).arg(said);
   }
   const auto found = std::count_if(view_->findings.begin(), view_->findings.end(),

@@ -63,7 +63,7 @@ QWidget* SweepPage::bar() {
                     tr("Sweep rates and prompts of the form, as a new run (Ctrl+Shift+F5)"));
   stop_ = add(new QPushButton(icon(Glyph::stop), tr("Stop"), bar),
               tr("End the sweep; the points so far are kept (Shift+F5)"));
-  compare_->set_run([this] { return run_ ? run_->id : runs::RunId(); });
+  compare_->set_run([this] { return run_ ? run_->id : store::RunId(); });
   return bar;
 }
 

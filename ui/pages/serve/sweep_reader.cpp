@@ -70,13 +70,13 @@ void SweepReader::work(std::uint64_t question) {
   }
   if (!sweep_ || (!parcel.anew && parcel.points.empty())) return;
   for (const event::Point& point : parcel.points) sweep_->add(point);
-  runs::SweepView view = sweep_->view();
+  views::SweepView view = sweep_->view();
   if (!catalogue_ && load_catalogue_) try {
       catalogue_ = load_catalogue_();
     } catch (const Error&) {  // the strip says so; what needs no hardware is audited
     }
-  if (catalogue_) view.findings = runs::audit_known(view.set, *catalogue_);
-  answers_.push({question, std::make_shared<runs::SweepView>(std::move(view))}, Delivery::state);
+  if (catalogue_) view.findings = compare::audit_known(view.set, *catalogue_);
+  answers_.push({question, std::make_shared<views::SweepView>(std::move(view))}, Delivery::state);
 }
 
 SweepViewPtr SweepReader::drain() {

@@ -44,7 +44,7 @@ class SweepReader {
   std::mutex mutex_;
   Parcel parcel_;
   // Of the thread.
-  std::optional<runs::GrowingSweep> sweep_;
+  std::optional<views::GrowingSweep> sweep_;
   std::optional<hardware::Catalogue> catalogue_;  // to audit against, read for each run
   Mailbox<Answer> answers_;
   Newest<std::uint64_t> worker_;  // last: it uses the others

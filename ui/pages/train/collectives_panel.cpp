@@ -28,14 +28,14 @@ CollectivesPanel::CollectivesPanel(PlotLink& by_step, QWidget* parent)
   bytes_ = plot(tr("measured"), Quantity::bytes);
   seconds_ = plot(tr("measured"), Quantity::seconds);
   seconds_->setAccessibleName(tr("Collectives chart, seconds"));
-  amount_->addItem(tr("Bytes"), static_cast<int>(runs::TrafficAmount::bytes));
-  amount_->addItem(tr("Seconds"), static_cast<int>(runs::TrafficAmount::seconds));
+  amount_->addItem(tr("Bytes"), static_cast<int>(views::TrafficAmount::bytes));
+  amount_->addItem(tr("Seconds"), static_cast<int>(views::TrafficAmount::seconds));
   amount_->setAccessibleName(tr("Bytes or seconds of collectives"));
   amount_->setItemData(0, tr("Sum over the devices of what each sent"), Qt::ToolTipRole);
   amount_->setItemData(1, tr("Mean of the devices; waiting for the others stands apart"), Qt::ToolTipRole);
-  by_->addItem(tr("by cause"), static_cast<int>(runs::TrafficBy::cause));
-  by_->addItem(tr("by kind"), static_cast<int>(runs::TrafficBy::kind));
-  by_->addItem(tr("by axis"), static_cast<int>(runs::TrafficBy::axis));
+  by_->addItem(tr("by cause"), static_cast<int>(views::TrafficBy::cause));
+  by_->addItem(tr("by kind"), static_cast<int>(views::TrafficBy::kind));
+  by_->addItem(tr("by axis"), static_cast<int>(views::TrafficBy::axis));
   by_->setAccessibleName(tr("How collectives are told apart"));
   for (QComboBox* c : {amount_, by_}) {
     c->setFont(small_font());
@@ -53,16 +53,16 @@ void CollectivesPanel::show_run(const RunPtr& run) {
   draw();
 }
 
-void CollectivesPanel::choose(runs::TrafficBy by, runs::TrafficAmount amount) {
+void CollectivesPanel::choose(views::TrafficBy by, views::TrafficAmount amount) {
   by_->setCurrentIndex(by_->findData(static_cast<int>(by)));
   amount_->setCurrentIndex(amount_->findData(static_cast<int>(amount)));
   draw();
 }
 
 void CollectivesPanel::draw() {
-  const auto amount = static_cast<runs::TrafficAmount>(amount_->currentData().toInt());
-  const auto by = static_cast<runs::TrafficBy>(by_->currentData().toInt());
-  const bool seconds = amount == runs::TrafficAmount::seconds;
+  const auto amount = static_cast<views::TrafficAmount>(amount_->currentData().toInt());
+  const auto by = static_cast<views::TrafficBy>(by_->currentData().toInt());
+  const bool seconds = amount == views::TrafficAmount::seconds;
   shown().set_stack(traffic_stack(run_, by, amount));
   bytes_->setVisible(!seconds);
   seconds_->setVisible(seconds);

@@ -15,7 +15,7 @@ class CollectivesPanel : public QWidget {
  public:
   explicit CollectivesPanel(PlotLink& by_step, QWidget* parent = nullptr);
   void show_run(const RunPtr& run);
-  void choose(runs::TrafficBy by, runs::TrafficAmount amount);
+  void choose(views::TrafficBy by, views::TrafficAmount amount);
   Plot& bytes() { return *bytes_; }
   Plot& seconds() { return *seconds_; }
   Plot& shown();

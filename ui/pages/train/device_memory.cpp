@@ -66,7 +66,7 @@ void DeviceMemory::fill_selector() {
 void DeviceMemory::show_chosen() {
   const bool many = offered_.size() > 1;
   const int before = device_;
-  device_ = chosen_ >= 0 ? chosen_ : run_ ? runs::largest_device(run_->view).value_or(0) : 0;
+  device_ = chosen_ >= 0 ? chosen_ : run_ ? views::largest_device(run_->view).value_or(0) : 0;
   const bool all = many && chosen_ == kAll;
   stack_->setCurrentIndex(all ? 1 : 0);
   grid_->show_run(all ? run_ : nullptr);

@@ -11,9 +11,9 @@ namespace mw::ui {
 
 struct NamedExperiment {
   QString name;  // "Form: tiny-lora.json", "run-3: Tiny LoRA"
-  runs::Experiment experiment;
-  QString file{};     // as a command line names it
-  runs::RunId run{};  // empty: of the form
+  experiment::Experiment experiment;
+  QString file{};      // as a command line names it
+  store::RunId run{};  // empty: of the form
 };
 
 class ExperimentChoice : public QComboBox {

@@ -157,10 +157,10 @@ void MemoryGrid::paint_still(QPainter& p) const {
   }
 }
 
-void MemoryGrid::paint_cell(QPainter& p, const QRectF& area, int device, const runs::MemoryTimeline& memory) const {
+void MemoryGrid::paint_cell(QPainter& p, const QRectF& area, int device, const views::MemoryTimeline& memory) const {
   const double scale = area.height() / highest();
   const Span x = link_.range();
-  const auto at = memory.decimate(runs::Against::time, x.low, x.high, std::max(2, static_cast<int>(area.width()) / 2));
+  const auto at = memory.decimate(views::Against::time, x.low, x.high, std::max(2, static_cast<int>(area.width()) / 2));
   std::vector<double> floor(at.size(), 0.0);
   p.save();
   p.setClipRect(area);
@@ -168,7 +168,7 @@ void MemoryGrid::paint_cell(QPainter& p, const QRectF& area, int device, const r
   for (size_t c = 0; c < kMemoryCategories; ++c) {
     QPolygonF top, bottom;
     for (size_t i = 0; i < at.size(); ++i) {
-      const runs::MemoryPoint& point = memory.points[at[i]];
+      const views::MemoryPoint& point = memory.points[at[i]];
       const double px = to_x(area, point.time_s);
       bottom << QPointF(px, area.bottom() - floor[i] * scale);
       floor[i] += static_cast<double>(point.bytes.bytes[c].value);

@@ -33,7 +33,7 @@ class MemoryGrid : public QWidget {
 
  private:
   void paint_still(QPainter& painter) const;
-  void paint_cell(QPainter& painter, const QRectF& area, int device, const runs::MemoryTimeline& memory) const;
+  void paint_cell(QPainter& painter, const QRectF& area, int device, const views::MemoryTimeline& memory) const;
   void paint_level(QPainter& painter, const QRectF& area, double y, const QColor& color, Qt::PenStyle style) const;
   QRectF plot_area(int index) const;
   double time_at(int index, double pixel) const;

@@ -17,7 +17,7 @@ namespace {
 constexpr int kMergeWidth = 640;
 constexpr const char* kComparingLogits = "comparing logits";
 
-QString merge_verdict(const runs::MergeResult& result, const std::filesystem::path& out) {
+QString merge_verdict(const jobs::MergeResult& result, const std::filesystem::path& out) {
   return MergeDialog::tr("%1 of %2 tensors merged, %3 in %4. Parity %5%6")
       .arg(result.merged.merged)
       .arg(result.merged.tensors)
@@ -87,7 +87,7 @@ void MergeDialog::show_state() {
 
 void MergeDialog::begin() {
   said_->say({});
-  runs::MergeRequest request{fspath(base_->text()), fspath(adapter_->text()), fspath(out_->text()), std::nullopt};
+  jobs::MergeRequest request{fspath(base_->text()), fspath(adapter_->text()), fspath(out_->text()), std::nullopt};
   if (const QString text = alpha_->text().trimmed(); !text.isEmpty()) {
     bool good = false;
     request.alpha = text.toFloat(&good);
@@ -99,7 +99,7 @@ void MergeDialog::begin() {
   if (task_.busy()) return;
   task_.start([request](const ReportProgress& report, const std::stop_token& stop) {
     QString notes;
-    const runs::MergeResult result = runs::merge_adapter(
+    const jobs::MergeResult result = jobs::merge_adapter(
         request, [&](const std::string& note) { notes += u"\n"_s + qs(note); },
         [&](long done, long of) {
           report({"merging", done, of});

@@ -18,7 +18,7 @@ recipes::Kind RecipeChoice::kind() const {
   return recipes::recipe_kind(ss(name()));
 }
 
-void RecipeChoice::suit(const runs::Experiment& experiment) {
+void RecipeChoice::suit(const experiment::Experiment& experiment) {
   const bool training = kind_of(experiment) == RunKind::train;
   if (recipes::trains(kind()) == training) return;
   for (const recipes::Kind kind : recipes::kKinds)

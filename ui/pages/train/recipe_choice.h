@@ -3,8 +3,8 @@
 #pragma once
 #include <QComboBox>
 
-#include "core/recipes/recipe.h"
 #include "core/experiment/experiment.h"
+#include "core/recipes/recipe.h"
 
 namespace mw::ui {
 
@@ -16,7 +16,7 @@ class RecipeChoice : public QComboBox {
   QString name() const { return currentData().toString(); }
   void choose(const QString& name);  // an unknown one: the first
   // Chooses the first recipe that can carry out this experiment where the chosen one cannot: training or serving.
-  void suit(const runs::Experiment& experiment);
+  void suit(const experiment::Experiment& experiment);
 };
 
 }  // namespace mw::ui

@@ -74,14 +74,14 @@ void RecordView::fill() {
   if (!run_) return;
   started_ = !run_->view.info().empty();
   ended_ = run_->view.ended();
-  const runs::Experiment& e = run_->record;
+  const experiment::Experiment& e = run_->record;
   auto* config = new QTreeWidgetItem(this, {tr("Configuration"), tr("frozen when the run started")});
   QTreeWidgetItem* group = nullptr;
   std::string group_name;
-  for (const runs::Parameter& p : runs::parameters()) {
+  for (const experiment::Parameter& p : experiment::parameters()) {
     const std::string key = p.key.ends_with(".*") ? p.key.substr(0, p.key.size() - 2) : p.key;
     const Json* set = raw_value(e, key);
-    if (!set && p.level == runs::Level::advanced) continue;  // defaults of the folded ones say nothing
+    if (!set && p.level == experiment::Level::advanced) continue;  // defaults of the folded ones say nothing
     if (p.group != group_name || !group) {
       group = add(config, qs(p.group), {});
       group_name = p.group;

@@ -53,13 +53,13 @@ int SamplesModel::columnCount(const QModelIndex& parent) const {
   return parent.isValid() ? 0 : columns;
 }
 
-const runs::SampleShown& SamplesModel::sample(int row) const {
+const views::SampleShown& SamplesModel::sample(int row) const {
   return run_->view.samples()[static_cast<size_t>(rows_ - 1 - row)];
 }
 
 QVariant SamplesModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid() || index.row() >= rows_ || static_cast<size_t>(rows_) > run_->view.samples().size()) return {};
-  const runs::SampleShown& s = sample(index.row());
+  const views::SampleShown& s = sample(index.row());
   const bool whole = role == Qt::ToolTipRole;
   if (role == Qt::DisplayRole || whole) switch (index.column()) {
       case step:

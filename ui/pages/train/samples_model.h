@@ -23,7 +23,7 @@ class SamplesModel : public QAbstractTableModel {
   long step_of(int row) const { return sample(row).step; }
 
  private:
-  const runs::SampleShown& sample(int row) const;
+  const views::SampleShown& sample(int row) const;
   RunPtr run_;
   int rows_ = 0;
 };

@@ -234,7 +234,7 @@ void TrainPage::show_mesh_panels() {
 }
 
 // As the charts' legends: under the mouse, else at the playhead, else the newest.
-runs::Playhead TrainPage::reading() const {
+views::Playhead TrainPage::reading() const {
   return {by_step_.reading(), by_instant_ ? by_time_.reading() : std::nullopt};
 }
 
@@ -245,8 +245,8 @@ MeasuredMesh::Held TrainPage::held() const {
 }
 
 void TrainPage::read_moment() {
-  moment_ = run_ ? runs::moment(run_->view, reading()) : runs::Moment();
-  playhead_->set_reading(qs(runs::to_text(moment_)));
+  moment_ = run_ ? views::moment(run_->view, reading()) : views::Moment();
+  playhead_->set_reading(qs(to_text(moment_)));
   if (!mesh_->isHidden()) mesh_->show_moment(run_, moment_, held());
   emit moment_changed();
 }
@@ -297,7 +297,7 @@ void TrainPage::show_samples() {
 void TrainPage::steps_to_time() {
   if (!run_) return;
   const auto time_of = [&](std::optional<double> step) {
-    return step ? runs::time_of_step(run_->view, *step) : std::nullopt;
+    return step ? views::time_of_step(run_->view, *step) : std::nullopt;
   };
   translating_ = true;
   by_time_.set_cursor(time_of(by_step_.cursor()));
@@ -308,7 +308,7 @@ void TrainPage::steps_to_time() {
 void TrainPage::time_to_steps() {
   if (!run_) return;
   const auto step_of = [&](std::optional<double> time) {
-    return time ? runs::step_of_time(run_->view, *time) : std::nullopt;
+    return time ? views::step_of_time(run_->view, *time) : std::nullopt;
   };
   translating_ = true;
   by_step_.set_cursor(step_of(by_time_.cursor()));
