@@ -6,7 +6,7 @@
 #include <cstring>
 #include <iostream>
 
-#include "core/plan/calibration/calibrate.h"
+#include "core/plan/calibration/calibration_file.h"
 
 namespace mw {
 namespace {
@@ -63,7 +63,7 @@ int run(int argc, char** argv) {
   print_summary("servers fitted to", fit.served_fitted);
   for (const auto& f : fit.calibration.factors)
     if (plan::serves(f.stack) && !f.chip.empty())
-      std::printf("%s %s %s x %.3f\n", std::string(plan::to_string(f.stack)).c_str(), f.chip.c_str(), f.name.c_str(),
+      std::printf("%s %s %s x %.3f\n", std::string(model::to_string(f.stack)).c_str(), f.chip.c_str(), f.name.c_str(),
                   f.value);
   for (const auto& left : measured.left_out) std::printf("left out: %s: %s\n", left.row.c_str(), left.why.c_str());
   if (argc == 3 && std::strcmp(argv[1], "--write") == 0) {

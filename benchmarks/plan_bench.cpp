@@ -3,7 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include "core/hardware/catalogue.h"
-#include "core/plan/request/plan_result.h"
+#include "core/plan/time/predict.h"
 #include "core/plan/time/serve_step.h"
 
 namespace mw::plan {
@@ -20,7 +20,7 @@ Request lora_31b(const char* target, Stack stack, std::vector<mesh::MeshAxis> ax
   using model::Role;
   r.targets = {Role::q_proj, Role::k_proj, Role::v_proj, Role::o_proj, Role::gate_proj, Role::up_proj, Role::down_proj};
   r.lengths.max_len = 4096;
-  r.train.remat = Remat::layer;
+  r.train.remat = model::Remat::layer;
   r.train.accumulation = 8;
   r.train.steps = 1244;
   return r;

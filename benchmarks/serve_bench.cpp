@@ -15,7 +15,7 @@ plan::Request gemma_on(const char* target, int tp) {
   plan::Request request;
   request.model = model::catalogue("gemma3-1b");
   request.target = kCatalogue.target(target);
-  plan::set_stack(request, plan::Stack::vllm_tpu);
+  plan::set_stack(request, model::Stack::vllm_tpu);
   request.mesh.axes = {{"tp", tp}};
   request.work = plan::Work::serve;
   request.targets.clear();

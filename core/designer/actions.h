@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/mesh/layout/sharding.h"
+#include "core/mesh/layout/layout.h"
+#include "core/mesh/layout/placement.h"
 
 namespace mw::designer {
 

@@ -4,7 +4,8 @@
 #include <vector>
 
 #include "core/experiment/experiment.h"
-#include "core/mesh/layout/sharding.h"
+#include "core/mesh/layout/layout.h"
+#include "core/mesh/layout/placement.h"
 #include "core/model/config.h"
 
 namespace mw::experiment {

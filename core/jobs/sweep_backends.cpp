@@ -23,8 +23,8 @@ BackendParts model_parts(const experiment::Experiment& e, const hardware::Catalo
   const plan::ServeStepModel::Kv kv = plan::ServeStepModel(request).kv();
   BackendParts parts;
   parts.backend = serve::make_cost_model_backend(request, experiment::scheduler_settings(e));
-  parts.conditions["stack"] = plan::to_string(request.stack);
-  parts.notes.push_back("every number is predicted: " + std::string(plan::to_string(request.stack)) + " on " +
+  parts.conditions["stack"] = model::to_string(request.stack);
+  parts.notes.push_back("every number is predicted: " + std::string(model::to_string(request.stack)) + " on " +
                         request.target.id + ", KV cache " + to_text(kv.capacity));
   return parts;
 }

@@ -2,7 +2,6 @@
 #include "core/lint/check.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 
 #include "core/lint/rules.h"
@@ -45,12 +44,6 @@ int next_number(std::string_view& version) {
 }
 
 }  // namespace
-
-std::string_view to_string(Stack stack) {
-  constexpr std::array<std::string_view, 7> kNames{"engine",   "tunix",    "torchax", "trl-fsdp",
-                                                   "vllm-tpu", "vllm-gpu", "other"};
-  return kNames[static_cast<size_t>(stack)];
-}
 
 std::span<const CheckRule> check_rules() {
   static const std::vector<CheckRule> kRules = all_rules();

@@ -13,14 +13,14 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/units.h"
-#include "core/mesh/layout/sharding.h"
+#include "core/mesh/layout/layout.h"
+#include "core/mesh/layout/placement.h"
 #include "core/mesh/layout/size_constraints.h"
 #include "core/model/types.h"
 
 namespace mw::lint {
 
-enum class Stack { engine, tunix, torchax, trl_fsdp, vllm_tpu, vllm_gpu, other };  // other: plans, but no recipe
-std::string_view to_string(Stack stack);
+using model::Stack;
 enum class Purpose { train, serve };
 enum class Chat { none, gemma2, gemma3, gemma4 };
 enum class AddBos { automatic, always, never };  // what the stack's tokenizer adds, whatever the template does

@@ -14,6 +14,24 @@ enum class TrainMethod { lora, full };
 // Activations that the forward keeps for the backward: all of them, the inputs of the attention and MLP blocks, or the
 // inputs of the layers only.
 enum class Remat { none, block, layer };
+// How a value is stored on a device.
+enum class DType { f32, bf16, fp8, int8 };
+constexpr int bytes_of(DType type) {
+  return type == DType::f32 ? 4 : type == DType::bf16 ? 2 : 1;
+}
+// The software that trains or serves.
+enum class Stack {
+  engine,  // this program's own
+  tunix,
+  torchax,
+  maxtext,
+  trl_fsdp,    // Hugging Face TRL with FSDP, eager
+  torchtune,   // PyTorch on one GPU, eager
+  torchtitan,  // FSDP2 with torch.compile
+  megatron,    // NeMo, Megatron-LM
+  vllm_tpu,
+  vllm_gpu
+};
 
 // The names of an enum's values, in the order of the enum.
 template <class Enum>
@@ -29,6 +47,16 @@ struct EnumNames<TrainMethod> {
 template <>
 struct EnumNames<Remat> {
   static constexpr std::array<std::string_view, 3> values{"none", "block", "layer"};
+};
+template <>
+struct EnumNames<DType> {
+  static constexpr std::array<std::string_view, 4> values{"f32", "bf16", "fp8", "int8"};
+};
+template <>
+struct EnumNames<Stack> {
+  static constexpr std::array<std::string_view, 10> values{"engine",   "tunix",     "torchax",    "maxtext",
+                                                           "trl-fsdp", "torchtune", "torchtitan", "megatron",
+                                                           "vllm-tpu", "vllm-gpu"};
 };
 
 template <class Enum>

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/base/files.h"
+#include "core/plan/calibration/calibration_file.h"
 
 namespace mw::planning {
 namespace {

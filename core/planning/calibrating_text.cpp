@@ -42,7 +42,7 @@ std::string rows_text(const Proposal& p) {
     const auto held_out = [&](auto text) { return r.held_out ? text(*r.held_out) : std::string("-"); };
     lines.push_back(
         {m.id + (r.used() ? "" : " (not fitted)"), m.request.target.chip.id,
-         std::string(plan::to_string(m.request.stack)), m.unit, number_text(m.value), number_text(r.now.predicted),
+         std::string(model::to_string(m.request.stack)), m.unit, number_text(m.value), number_text(r.now.predicted),
          held_out([](const plan::Comparison& c) { return number_text(c.predicted); }), number_text(r.fitted.predicted),
          error_text(r.now.error), held_out([](const plan::Comparison& c) { return error_text(c.error); }),
          error_text(r.fitted.error)});
@@ -54,7 +54,7 @@ std::string efficiencies_text(const Proposal& p) {
   std::vector<std::vector<std::string>> lines{{"efficiency", "chip", "stack", "now", "proposed (interval)", "rows"}};
   for (const plan::ProposedEfficiency& e : p.efficiencies)
     lines.push_back({e.factor.name + (e.at_limit ? " (at its limit)" : ""), e.factor.chip,
-                     std::string(plan::to_string(e.factor.stack)), number_text(e.before, 3),
+                     std::string(model::to_string(e.factor.stack)), number_text(e.before, 3),
                      interval_text(e.after, e.low, e.high), std::to_string(e.factor.rows.size())});
   return table(lines);
 }

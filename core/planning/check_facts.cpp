@@ -17,25 +17,6 @@ Enum one_of(const std::string& value, const std::array<std::string_view, N>& nam
   return static_cast<Enum>(at == names.end() ? 0 : at - names.begin());
 }
 
-lint::Stack stack_of(plan::Stack stack) {
-  switch (stack) {
-    case plan::Stack::engine:
-      return lint::Stack::engine;
-    case plan::Stack::tunix:
-      return lint::Stack::tunix;
-    case plan::Stack::torchax:
-      return lint::Stack::torchax;
-    case plan::Stack::trl_fsdp:
-      return lint::Stack::trl_fsdp;
-    case plan::Stack::vllm_tpu:
-      return lint::Stack::vllm_tpu;
-    case plan::Stack::vllm_gpu:
-      return lint::Stack::vllm_gpu;
-    default:
-      return lint::Stack::other;
-  }
-}
-
 // "name==version" or "field=value" lines as a map; others are left out.
 std::map<std::string, std::string> pairs(const std::vector<std::string>& lines, std::string_view between) {
   std::map<std::string, std::string> out;
@@ -134,7 +115,7 @@ void add_plan(const plan::Request& r, const plan::Plan& plan, lint::CheckInput& 
 lint::CheckInput check_facts(const experiment::Experiment& e, const plan::Request& r, const DiagnosticFacts& known) {
   lint::CheckInput facts{.config = r.model, .inventory = model::TensorInventory(r.model)};
   facts.target = r.target;
-  facts.stack = stack_of(r.stack);
+  facts.stack = r.stack;
   facts.purpose = r.work == plan::Work::train ? lint::Purpose::train : lint::Purpose::serve;
   facts.mesh = r.mesh;
   facts.rules = r.rules;

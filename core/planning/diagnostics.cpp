@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "core/experiment/parameters.h"
-#include "core/plan/search/search.h"
+#include "core/plan/search/smallest_changes.h"
 
 namespace mw::planning {
 namespace {

@@ -11,7 +11,7 @@
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/lint/lora_modules.h"
 #include "core/mesh/collectives/engine_step.h"
-#include "core/plan/calibration/calibrate.h"
+#include "core/plan/calibration/calibration_file.h"
 #include "core/plan/request/lengths.h"
 #include "core/planning/engine_server.h"
 #include "core/planning/epoch_rows.h"
@@ -26,7 +26,7 @@ int whole(const experiment::Experiment& e, std::string_view key) {
 }
 
 // As the document says; where it says nothing, every device along the axis that its stack uses.
-mesh::Mesh mesh_of(const experiment::Experiment& e, const hardware::Target& target, plan::Stack stack) {
+mesh::Mesh mesh_of(const experiment::Experiment& e, const hardware::Target& target, model::Stack stack) {
   mesh::Mesh mesh = experiment::given_mesh(e);
   if (!mesh.axes.empty()) return mesh;
   const bool gathers =
@@ -37,15 +37,12 @@ mesh::Mesh mesh_of(const experiment::Experiment& e, const hardware::Target& targ
 
 void set_sharding(const experiment::Experiment& e, plan::Request& r) {
   r.rules = experiment::sharding_rules(e, r.rules.preset);
-  if (r.stack == plan::Stack::engine) r.rules = mesh::engine_rules(std::move(r.rules));
+  if (r.stack == model::Stack::engine) r.rules = mesh::engine_rules(std::move(r.rules));
   r.places = experiment::axis_places(e);
 }
 
-plan::DType dtype(const std::string& name) {
-  return name == "f32"    ? plan::DType::f32
-         : name == "fp8"  ? plan::DType::fp8
-         : name == "int8" ? plan::DType::int8
-                          : plan::DType::bf16;
+model::DType dtype(const std::string& name) {
+  return model::parse<model::DType>(name).value_or(model::DType::bf16);
 }
 
 void set_habits(const experiment::Experiment& e, plan::Request& r) {
@@ -115,7 +112,7 @@ void set_serving(const experiment::Experiment& e, plan::Request& r) {
   if (e.flag("serve.async_scheduling")) plan::enable_async_scheduling(r);
   r.kv = dtype(e.string("serve.kv_dtype"));
   if (served_here(r)) {  // whatever was asked for: what the engine has
-    r.kv = plan::DType::f32;
+    r.kv = model::DType::f32;
     r.serve.kv_cache = engine_server(e, r.model).settings.kv.capacity;
   }
   r.sliding_window_kv = e.flag("serve.sliding_window_kv");
@@ -124,9 +121,9 @@ void set_serving(const experiment::Experiment& e, plan::Request& r) {
 // The projections that the expression adapts under the names of its library; one that cannot be read is the checker's
 // to say, and the targets count. The engine goes by the targets.
 void set_expression(const std::string& pattern, plan::Request& r) {
-  if (pattern.empty() || r.stack == plan::Stack::engine) return;
+  if (pattern.empty() || r.stack == model::Stack::engine) return;
   const model::TensorInventory inventory(r.model);
-  const auto naming = r.stack == plan::Stack::tunix ? lint::ModuleNaming::qwix : lint::ModuleNaming::peft;
+  const auto naming = r.stack == model::Stack::tunix ? lint::ModuleNaming::qwix : lint::ModuleNaming::peft;
   try {
     std::vector<std::vector<model::Role>> adapted(r.model.layers.size());
     for (const lint::LoraModule& m : lint::matching_modules(lint::lora_modules(inventory, naming), pattern)) {
@@ -160,7 +157,7 @@ Work work_of(const experiment::Experiment& e) {
   return kind == "serve" ? Work::serve : kind == "size" ? Work::rollout : Work::train;
 }
 
-plan::Stack stack_of(const experiment::Experiment& e, const hardware::Target& target, Work work) {
+model::Stack stack_of(const experiment::Experiment& e, const hardware::Target& target, Work work) {
   const std::string name = e.string(work == Work::serve ? "serve.stack" : "train.stack");
   return name == "auto" ? plan::default_stack(target.chip.vendor, work) : plan::parse_stack(name);
 }
@@ -200,7 +197,7 @@ std::vector<std::string> keys_of_target(const hardware::Target& before, const ha
 }
 
 bool served_here(const plan::Request& r) {
-  return r.work == plan::Work::serve && r.stack == plan::Stack::engine && r.mesh.devices() == 1 &&
+  return r.work == plan::Work::serve && r.stack == model::Stack::engine && r.mesh.devices() == 1 &&
          r.target.chip.vendor == hardware::Vendor::cpu;
 }
 

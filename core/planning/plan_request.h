@@ -3,7 +3,7 @@
 #pragma once
 #include "core/experiment/bind.h"
 #include "core/hardware/catalogue.h"
-#include "core/plan/request/plan_result.h"
+#include "core/plan/time/predict.h"
 
 namespace mw::planning {
 

@@ -210,7 +210,7 @@ Json planned_json(const Planned& p) {
              {"category_peaks", ledger_json(plan.memory.category_peaks)},
              {"buffers", buffers}}},
            {"mesh", mesh::to_text(p.request.mesh)},
-           {"stack", plan::to_string(p.request.stack)},
+           {"stack", model::to_string(p.request.stack)},
            {"diagnostics", diagnostics},
            {"unchecked", to_json(p.diagnosis.unchecked)},
            {"sources", plan.sources}};

@@ -84,7 +84,7 @@ std::string points_text(const std::vector<SizePoint>& points) {
 std::string planned_text(const Planned& p) {
   std::string out =
       line("%s, %s, %s: %s\n", p.request.target.id.c_str(), mesh::to_text(p.request.mesh).c_str(),
-           std::string(plan::to_string(p.request.stack)).c_str(), p.plan.fits() ? "fits" : "does not fit");
+           std::string(model::to_string(p.request.stack)).c_str(), p.plan.fits() ? "fits" : "does not fit");
   out += memory_text(p.plan) + time_text(p.plan.step);
   if (p.request.work == plan::Work::train) out += run_text(p);
   if (p.plan.serve) out += serve_text(*p.plan.serve);

@@ -8,7 +8,7 @@
 #include "core/base/ledger.h"
 #include "core/experiment/experiment.h"
 #include "core/plan/memory/memory.h"
-#include "core/plan/request/plan_result.h"
+#include "core/plan/time/predict.h"
 #include "core/train/trainer.h"
 
 namespace mw::planning {

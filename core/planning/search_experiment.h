@@ -4,7 +4,7 @@
 #pragma once
 #include <map>
 
-#include "core/plan/search/search.h"
+#include "core/plan/search/smallest_changes.h"
 #include "core/planning/plan_request.h"
 
 namespace mw::planning {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/formats/results/bench_result.h"
-#include "core/plan/calibration/calibrate.h"
+#include "core/plan/calibration/calibration_file.h"
 #include "core/serve/load/load.h"
 
 namespace mw::serve {

@@ -11,7 +11,7 @@
 #include "core/engine/transformer/network.h"
 #include "core/engine/transformer/optimizer.h"
 #include "core/formats/safetensors/safetensors.h"
-#include "core/mesh/layout/sharding.h"
+#include "core/mesh/layout/placement.h"
 
 namespace mw::train {
 

@@ -13,7 +13,7 @@ namespace {
 // The engine goes by its own options: a rank for each module.
 std::vector<mesh::AdapterShape> adapters_of(const experiment::Experiment& e, const plan::Request& r,
                                             const model::TensorInventory& inventory) {
-  const bool here = r.stack == plan::Stack::engine && r.method == model::TrainMethod::lora && !r.targets.empty();
+  const bool here = r.stack == model::Stack::engine && r.method == model::TrainMethod::lora && !r.targets.empty();
   return here ? experiment::adapter_shapes(r.model, experiment::lora_options(e)) : plan::adapter_shapes(r, inventory);
 }
 
@@ -27,7 +27,7 @@ void set_collectives(Design& d, std::vector<mesh::Collective> list) {
 
 mesh::EngineStep engine_step_of(const plan::Request& r) {
   return {.work = r.method == model::TrainMethod::full ? mesh::StepKind::train_full : mesh::StepKind::train_lora,
-          .weight_bytes = plan::bytes_of(r.weights),
+          .weight_bytes = model::bytes_of(r.weights),
           .recompute = r.train.remat == model::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/views/design_view.h"
+#include "core/mesh/layout/tiles.h"
 
 #include <algorithm>
 #include <cmath>
@@ -189,8 +190,8 @@ void add_serving(const plan::ServeNumbers& s, std::vector<PlanLine>& lines) {
 }  // namespace
 
 std::vector<ShardRow> shard_rows(const Design& design) {
-  const auto sizes = [&](plan::DType type) {
-    const int bytes = plan::bytes_of(type);
+  const auto sizes = [&](model::DType type) {
+    const int bytes = model::bytes_of(type);
     return Sizes{bytes, mesh::tile_of(design.request().target.chip, bytes)};
   };
   std::vector<ShardRow> rows;

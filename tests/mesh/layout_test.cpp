@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-#include "core/mesh/layout/mesh.h"
+#include "core/mesh/layout/layout.h"
 #include "tests/mesh/targets.h"
 
 namespace mw::mesh {

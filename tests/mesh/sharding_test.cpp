@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/mesh/layout/sharding.h"
+#include "core/mesh/layout/placement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 #include <random>
 #include <set>
 
+#include "core/mesh/layout/tiles.h"
 #include "core/model/config.h"
 #include "tests/mesh/targets.h"
 

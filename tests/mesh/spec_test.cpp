@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "core/mesh/layout/sharding.h"
+#include "core/mesh/layout/placement.h"
 
 namespace mw::mesh {
 namespace {

@@ -2,7 +2,7 @@
 // Targets by shape, without the catalogue; the mesh of two axes.
 #pragma once
 #include "core/hardware/target.h"
-#include "core/mesh/layout/mesh.h"
+#include "core/mesh/layout/layout.h"
 
 namespace mw::mesh {
 

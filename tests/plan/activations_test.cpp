@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/mesh/layout/mesh.h"
+#include "core/mesh/layout/layout.h"
 #include "requests.h"
 
 namespace mw::plan {

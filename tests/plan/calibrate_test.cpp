@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The fit: it finds what is there, a stray row does not carry it away, held out rows never matter, and the shipped
 // calibration is what the shipped rows give.
-#include "core/plan/calibration/calibrate.h"
+#include "core/plan/calibration/calibration_file.h"
 
 #include <gmock/gmock.h>
 

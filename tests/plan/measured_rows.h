@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Rows to calibrate with whose truth is known: steps as if an efficiency were so many times its default.
 #pragma once
-#include "core/plan/calibration/calibrate.h"
+#include "core/plan/calibration/calibration_file.h"
 #include "tests/shipped.h"
 
 namespace mw::test {
@@ -11,7 +11,7 @@ inline plan::Request small(int batch, int len, const std::string& target = "v5e-
   r.model = model::catalogue("gemma3-1b");
   r.target = catalogue().target(target);
   r.mesh.axes = {{"fsdp", 1}};
-  plan::set_stack(r, plan::Stack::maxtext);
+  plan::set_stack(r, model::Stack::maxtext);
   r.method = model::TrainMethod::full;
   r.train.batch = batch;
   r.train.epochs = 1;

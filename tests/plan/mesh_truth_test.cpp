@@ -11,7 +11,7 @@
 #include "core/engine/distributed/cluster.h"
 #include "core/engine/kernels/packed.h"
 #include "core/mesh/collectives/engine_step.h"
-#include "core/plan/memory/memory.h"
+#include "core/plan/memory/mesh_memory.h"
 #include "tests/engine/families.h"
 #include "tests/plan/engine_runs.h"
 

@@ -5,14 +5,14 @@
 #include <gtest/gtest.h>
 
 #include "core/hardware/catalogue.h"
-#include "core/plan/request/plan_result.h"
+#include "core/plan/time/predict.h"
 
 namespace mw::plan {
 namespace {
 
 using model::Role;
 
-Request request(const char* model, Stack stack, const char* target) {
+Request remat_request(const char* model, Stack stack, const char* target) {
   static const hardware::Catalogue catalogue = hardware::Catalogue::load(std::string(MW_RESOURCES) + "/hardware");
   Request r;
   r.model = model::catalogue(model);
@@ -28,7 +28,7 @@ Request request(const char* model, Stack stack, const char* target) {
   return r;
 }
 Request titan() {
-  return request("llama3.1-8b", Stack::torchtitan, "8xh100");
+  return remat_request("llama3.1-8b", Stack::torchtitan, "8xh100");
 }
 double step(const Request& r) {
   return predict(r).step.seconds.value;
@@ -42,8 +42,8 @@ TEST(Recomputation, StopsBeforeTheLastProductUnlessANormReadsIt) {
   Request llama = titan();
   EXPECT_FALSE(recomputes_product(llama, down));
   EXPECT_TRUE(recomputes_product(llama, gate));
-  EXPECT_TRUE(recomputes_product(request("gemma3-1b", Stack::tunix, "v5e-1"), down));      // a norm follows
-  EXPECT_TRUE(recomputes_product(request("llama2-7b", Stack::megatron, "1xh100"), down));  // reentrant
+  EXPECT_TRUE(recomputes_product(remat_request("gemma3-1b", Stack::tunix, "v5e-1"), down));      // a norm follows
+  EXPECT_TRUE(recomputes_product(remat_request("llama2-7b", Stack::megatron, "1xh100"), down));  // reentrant
   const double before = step(llama);
   llama.profile.recomputation = StackProfile::Recomputation::whole;
   EXPECT_GT(step(llama), before * 1.03);

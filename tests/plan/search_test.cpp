@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/plan/search/search.h"
+#include "core/plan/search/smallest_changes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 using test::catalogue;
 
-Request request(const char* model, const char* target, Work work = Work::train) {
+Request search_request(const char* model, const char* target, Work work = Work::train) {
   Request r;
   r.model = model::catalogue(model);
   r.target = catalogue().target(target);
@@ -62,7 +62,7 @@ std::vector<Candidate> by_hand(const Request& r) {
 }
 
 TEST(Search, FindsWhatPlainLoopsFind) {
-  const Request r = request("gemma4-31b", "v5p-8");
+  const Request r = search_request("gemma4-31b", "v5p-8");
   const SearchResult found = search(std::span(&r, 1), {});
   const std::vector<Candidate> expected = by_hand(r);
   ASSERT_EQ(found.candidates.size(), expected.size());
@@ -76,7 +76,7 @@ TEST(Search, FindsWhatPlainLoopsFind) {
 }
 
 TEST(Search, EveryCandidateFitsAndIsLegal) {
-  const Request r = request("gemma4-31b", "v5p-16");
+  const Request r = search_request("gemma4-31b", "v5p-16");
   const SearchResult found = search(std::span(&r, 1), {});
   EXPECT_GT(found.evaluated, static_cast<std::int64_t>(found.candidates.size()));
   for (const Candidate& c : found.candidates) {
@@ -92,8 +92,8 @@ TEST(Search, EveryCandidateFitsAndIsLegal) {
 }
 
 TEST(Search, TheFrontIsExactlyWhatNothingBeats) {
-  const std::vector<Request> targets{request("gemma4-31b", "v5p-8"), request("gemma4-31b", "v6e-8"),
-                                     request("gemma4-31b", "v5p-16")};
+  const std::vector<Request> targets{search_request("gemma4-31b", "v5p-8"), search_request("gemma4-31b", "v6e-8"),
+                                     search_request("gemma4-31b", "v5p-16")};
   const SearchResult found = search(targets, {});
   int front = 0;
   for (const Candidate& c : found.candidates) {
@@ -108,7 +108,7 @@ TEST(Search, TheFrontIsExactlyWhatNothingBeats) {
 }
 
 TEST(Search, RanksByTimeCostOrMemory) {
-  const std::vector<Request> targets{request("gemma3-27b", "v5p-8"), request("gemma3-27b", "v6e-8")};
+  const std::vector<Request> targets{search_request("gemma3-27b", "v5p-8"), search_request("gemma3-27b", "v6e-8")};
   for (const RankBy by : {RankBy::time, RankBy::cost, RankBy::memory}) {
     const SearchResult found = search(targets, {.by = by});
     ASSERT_GT(found.candidates.size(), 2U);
@@ -123,7 +123,7 @@ TEST(Search, RanksByTimeCostOrMemory) {
 }
 
 TEST(Search, IsTheSameWhateverTheThreads) {
-  const Request r = request("gemma4-31b", "v5p-8");
+  const Request r = search_request("gemma4-31b", "v5p-8");
   const SearchResult one = search(std::span(&r, 1), {.threads = 1}), three = search(std::span(&r, 1), {.threads = 3});
   ASSERT_EQ(one.candidates.size(), three.candidates.size());
   for (size_t i = 0; i < one.candidates.size(); ++i) {
@@ -133,7 +133,7 @@ TEST(Search, IsTheSameWhateverTheThreads) {
 }
 
 TEST(Search, SaysHowFarItIsAndStopsWhenAsked) {
-  const Request r = request("gemma4-31b", "v5p-8");
+  const Request r = search_request("gemma4-31b", "v5p-8");
   std::int64_t last = 0, total = 0;
   search(std::span(&r, 1), {.threads = 1, .progress = [&](std::int64_t done, std::int64_t all) {
                               EXPECT_GT(done, last);
@@ -153,7 +153,7 @@ TEST(Search, SaysHowFarItIsAndStopsWhenAsked) {
 }
 
 TEST(Search, ServingVariesTypeAndSequences) {
-  Request r = request("gemma4-31b", "v6e-8", Work::serve);
+  Request r = search_request("gemma4-31b", "v6e-8", Work::serve);
   r.method = model::TrainMethod::lora;
   r.targets.clear();
   const SearchResult found = search(std::span(&r, 1), {});
@@ -171,7 +171,7 @@ TEST(Search, ServingVariesTypeAndSequences) {
 // --- smallest changes ---
 
 TEST(SmallestChanges, EachOfThemFitsAndNoPartOfItDoes) {
-  Request r = request("gemma4-31b", "v5p-8");
+  Request r = search_request("gemma4-31b", "v5p-8");
   r.train = {.batch = 8, .accumulation = 1, .steps = 100, .remat = model::Remat::none};
   ASSERT_FALSE(predict(r).fits());
   const auto changes = smallest_changes(r);
@@ -206,7 +206,7 @@ TEST(SmallestChanges, EachOfThemFitsAndNoPartOfItDoes) {
 }
 
 TEST(SmallestChanges, HalfTheWeightsIsOneOfThem) {
-  Request r = request("gemma4-31b", "v5p-8");
+  Request r = search_request("gemma4-31b", "v5p-8");
   r.weights = DType::f32;
   r.target.chip.memory.value = 0.9 * static_cast<double>(predict(r).memory.at_peak.total().value);
   ASSERT_FALSE(predict(r).fits());
@@ -217,7 +217,7 @@ TEST(SmallestChanges, HalfTheWeightsIsOneOfThem) {
 }
 
 TEST(Search, RowsBeyondAllReasonEndSoon) {
-  Request r = request("gemma3-1b", "v5p-8");
+  Request r = search_request("gemma3-1b", "v5p-8");
   r.train.batch = r.train.accumulation = 65536;
   EXPECT_GT(search(std::span(&r, 1), {}).evaluated, 100);
   r.rank = 1 << 21;  // no choice has a plan: its error is the answer
@@ -225,15 +225,15 @@ TEST(Search, RowsBeyondAllReasonEndSoon) {
 }
 
 TEST(SmallestChanges, ThereAreNoneForAPlanThatFits) {
-  EXPECT_TRUE(smallest_changes(request("gemma3-1b", "v5p-8")).empty());
+  EXPECT_TRUE(smallest_changes(search_request("gemma3-1b", "v5p-8")).empty());
 }
 
 TEST(SmallestChanges, ALargerTargetHelpsWhereNothingElseDoes) {
-  Request r = request("gemma4-31b", "v5e-1");
+  Request r = search_request("gemma4-31b", "v5e-1");
   r.mesh = {{{"fsdp", 1}, {"tp", 1}}};
   ASSERT_FALSE(predict(r).fits());
   EXPECT_TRUE(smallest_changes(r).empty());
-  const std::vector<Request> larger{request("gemma4-31b", "v5p-8")};
+  const std::vector<Request> larger{search_request("gemma4-31b", "v5p-8")};
   const auto changes = smallest_changes(r, larger);
   ASSERT_FALSE(changes.empty());
   EXPECT_EQ(changes.front().edits.front(), (lint::Edit{"target.id", "v5p-8"}));

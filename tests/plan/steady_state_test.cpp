@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "core/plan/calibration/calibrate.h"
+#include "core/plan/calibration/calibration_file.h"
 #include "tests/plan/requests.h"
 
 namespace mw::plan {

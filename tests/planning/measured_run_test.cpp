@@ -31,7 +31,7 @@ TEST(MeasuredRun, IsTheMedianOfTheStepsAfterTheFirst) {
   EXPECT_DOUBLE_EQ(m.value, 1000);
   EXPECT_EQ(m.purpose, plan::MeasurementUse::calibration);
   EXPECT_EQ(m.request.target.id, "cpu");
-  EXPECT_EQ(m.request.stack, plan::Stack::engine);
+  EXPECT_EQ(m.request.stack, model::Stack::engine);
   EXPECT_EQ(m.request.rank, 8);
 }
 

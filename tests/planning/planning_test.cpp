@@ -142,7 +142,7 @@ TEST(Retarget, KeepsAMeshOfTheSameSizeAndElseTakesTheStacksOwn) {
   EXPECT_EQ(plan_request(e, catalogue()).mesh.size("tp"), 4);
   retarget(e, "2xh100", catalogue());
   const plan::Request gpu = plan_request(e, catalogue());
-  EXPECT_EQ(gpu.stack, plan::Stack::trl_fsdp);
+  EXPECT_EQ(gpu.stack, model::Stack::trl_fsdp);
   EXPECT_EQ(gpu.mesh.size("fsdp"), 2);
 }
 

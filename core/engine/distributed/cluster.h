@@ -13,7 +13,7 @@
 #include "core/engine/generate/sampler.h"
 #include "core/engine/transformer/network.h"
 #include "core/engine/transformer/optimizer.h"
-#include "core/mesh/layout/sharding.h"
+#include "core/mesh/layout/placement.h"
 
 namespace mw::engine {
 

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "core/base/units.h"
-#include "core/mesh/layout/sharding.h"
+#include "core/mesh/layout/placement.h"
 #include "core/model/config.h"
 
 namespace mw::mesh {

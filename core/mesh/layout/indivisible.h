@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "core/mesh/layout/sharding.h"
+#include "core/mesh/layout/placement.h"
 
 namespace mw::mesh {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/mesh/layout/layout.h"
+
 // Laying mesh axes on the physical grid: every way to split the dimensions is tried, they are few.
 #include <algorithm>
 #include <limits>
 #include <numeric>
 #include <optional>
-
-#include "core/mesh/layout/mesh.h"
 
 namespace mw::mesh {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The spec that a preset gives a tensor. Any thread.
 #pragma once
-#include "core/mesh/layout/sharding.h"
+#include "core/mesh/layout/placement.h"
 
 namespace mw::mesh {
 

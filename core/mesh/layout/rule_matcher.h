@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/pattern.h"
-#include "core/mesh/layout/sharding.h"
+#include "core/mesh/layout/placement.h"
 
 namespace mw::mesh {
 

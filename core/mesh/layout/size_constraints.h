@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/mesh/layout/sharding.h"
+#include "core/mesh/layout/placement.h"
 
 namespace mw::mesh {
 

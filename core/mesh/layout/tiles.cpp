@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/mesh/layout/tiles.h"
+
 // Memory tiles of XLA on TPUs: openxla/xla docs on tiled layout; jax/_src/pallas/mosaic/tpu_info.py.
 #include <algorithm>
-
-#include "core/mesh/layout/sharding.h"
 
 namespace mw::mesh {
 namespace {

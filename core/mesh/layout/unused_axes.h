@@ -3,7 +3,7 @@
 #pragma once
 #include <vector>
 
-#include "core/mesh/layout/sharding.h"
+#include "core/mesh/layout/placement.h"
 
 namespace mw::mesh {
 

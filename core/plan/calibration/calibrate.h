@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "core/base/json.h"
 #include "core/plan/calibration/measurements.h"
 
 namespace mw::plan {
@@ -74,11 +73,5 @@ void apply(const Calibration& calibration, Request& request);
 
 std::vector<Comparison> predict_all(const std::vector<Measurement>& rows, const Calibration& calibration,
                                     std::stop_token stop = {});
-
-// Throws Error CALIBRATION naming file, row and key.
-Calibration read_calibration(const std::filesystem::path& file);
-Json to_json(const Calibration& calibration);  // schema, date, source, factors: what read_calibration needs
-Json to_json(const ErrorSummary& summary);
-void write_calibration(const std::filesystem::path& file, const CalibrationFit& fit);
 
 }  // namespace mw::plan

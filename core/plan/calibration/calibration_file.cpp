@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// calibration.json: factors with the rows they were fitted to, and the errors on the rows held out.
+#include "core/plan/calibration/calibration_file.h"
+
 #include <array>
 #include <cmath>
 
 #include "core/base/files.h"
 #include "core/base/json_row.h"
-#include "core/plan/calibration/calibrate.h"
 
 namespace mw::plan {
 namespace {
@@ -13,10 +13,6 @@ namespace {
 using hardware::Vendor;
 constexpr std::array<std::pair<std::string_view, Vendor>, 3> kVendors{
     {{"tpu", Vendor::tpu}, {"gpu", Vendor::gpu}, {"cpu", Vendor::cpu}}};
-
-double rounded(double x) {
-  return std::round(x * 1e4) / 1e4;
-}
 
 constexpr std::array<std::pair<std::string_view, CalibrationAuthor>, 2> kAuthors{
     {{"program", CalibrationAuthor::program}, {"you", CalibrationAuthor::user}}};
@@ -72,6 +68,10 @@ Calibration read_calibration(const std::filesystem::path& file) {
   for (size_t i = 0; i < factors.size(); ++i)
     c.factors.push_back(read_factor(factors.at(i), {none, name, "factors[" + std::to_string(i) + "]", "CALIBRATION"}));
   return c;
+}
+
+double rounded(double value) {
+  return std::round(value * 1e4) / 1e4;
 }
 
 Json to_json(const ErrorSummary& s) {

@@ -2,13 +2,45 @@
 #include "core/plan/calibration/measurements.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <string_view>
 
-#include "core/plan/calibration/measured_units.h"
+#include "core/base/json_row.h"
+
 #include "core/plan/time/steady_state.h"
 
 namespace mw::plan {
 namespace {
+
+constexpr double kGiB = 1073741824.0;
+
+struct UnitName {
+  std::string_view name;
+  MeasuredQuantity what;
+  double factor;  // to bytes
+};
+constexpr std::array kUnits{UnitName{"s/step", MeasuredQuantity::step_seconds, 1},
+                            UnitName{"tokens/s/device", MeasuredQuantity::tokens_per_second, 1},
+                            UnitName{"real tokens/s", MeasuredQuantity::real_tokens_per_second, 1},
+                            UnitName{"samples/s", MeasuredQuantity::samples_per_second, 1},
+                            UnitName{"MFU %", MeasuredQuantity::mfu, 1},
+                            UnitName{"GiB active", MeasuredQuantity::active_bytes, kGiB},
+                            UnitName{"GiB reserved", MeasuredQuantity::reserved_bytes, kGiB},
+                            UnitName{"GB device", MeasuredQuantity::device_bytes, 1e9},
+                            UnitName{"GiB states", MeasuredQuantity::state_bytes, kGiB},
+                            UnitName{"GiB activations", MeasuredQuantity::activation_bytes, kGiB},
+                            UnitName{"bytes weights", MeasuredQuantity::weight_bytes, 1},
+                            UnitName{"KV tokens", MeasuredQuantity::kv_tokens, 1},
+                            UnitName{"ms mean TTFT", MeasuredQuantity::mean_ttft, 1},
+                            UnitName{"ms median TTFT", MeasuredQuantity::median_ttft, 1},
+                            UnitName{"ms mean TPOT", MeasuredQuantity::mean_tpot, 1},
+                            UnitName{"ms median TPOT", MeasuredQuantity::median_tpot, 1},
+                            UnitName{"ms median ITL", MeasuredQuantity::median_itl, 1},
+                            UnitName{"output tokens/s", MeasuredQuantity::output_tokens_per_second, 1}};
 
 // FLOP per token as MaxText counts them: 6 per weight of a product, 12 per pair of query and key and per width of all
 // heads, causal or not.
@@ -171,6 +203,267 @@ ErrorSummary summarise(const std::vector<Measurement>& rows, const std::vector<C
   }
   if (s.rows > 0) s.mean /= s.rows;
   return s;
+}
+
+namespace {
+
+constexpr int kMost = 1 << 24;
+
+template <class Value>
+using Names = std::vector<std::pair<std::string_view, Value>>;
+const Names<MeasurementUse> kPurposes{{"calibration", MeasurementUse::calibration},
+                                      {"holdout", MeasurementUse::holdout}};
+const Names<model::TrainMethod> kMethods{{"lora", model::TrainMethod::lora}, {"full", model::TrainMethod::full}};
+const Names<RowLayout> kRows{
+    {"padded", RowLayout::padded}, {"ragged", RowLayout::ragged}, {"packed", RowLayout::packed}};
+const Names<model::Remat> kRematNames{
+    {"none", model::Remat::none}, {"block", model::Remat::block}, {"layer", model::Remat::layer}};
+const Names<Work> kWork{
+    {"train", Work::train}, {"forward", Work::forward}, {"rollout", Work::rollout}, {"serve", Work::serve}};
+const Names<mesh::Preset> kPresets{{"tunix", mesh::Preset::tunix},
+                                   {"megatron", mesh::Preset::megatron},
+                                   {"fsdp", mesh::Preset::fsdp},
+                                   {"replicated", mesh::Preset::replicated}};
+const Names<DType> kProducts{{"bf16", DType::bf16}, {"fp8", DType::fp8}};
+const Names<DType> kKvTypeNames{{"bf16", DType::bf16}, {"fp8", DType::fp8}, {"int8", DType::int8}, {"f32", DType::f32}};
+const Names<SavedActivation> kSaved{
+    {"attention", SavedActivation::attention}, {"q_proj", SavedActivation::q_proj},
+    {"k_proj", SavedActivation::k_proj},       {"v_proj", SavedActivation::v_proj},
+    {"o_proj", SavedActivation::o_proj},       {"gate_proj", SavedActivation::gate_proj},
+    {"up_proj", SavedActivation::up_proj},     {"down_proj", SavedActivation::down_proj}};
+const Names<Offload> kOffload{{"none", Offload::none}, {"host", Offload::host}};
+
+using Configs = std::map<std::string, model::Config>;
+
+Configs read_configs(const Json& document, const std::string& file) {
+  Configs configs;
+  if (document.contains("configs"))
+    for (const auto& [id, json] : document.at("configs").items()) {
+      configs[id] = model::from_hf_config(json, file + " configs." + id);
+      configs[id].id = id;
+    }
+  return configs;
+}
+
+model::Config model_of(const std::string& id, const Configs& configs) {
+  const auto found = configs.find(id);
+  return found == configs.end() ? model::catalogue(id) : found->second;
+}
+
+// What another room says of a value, said of this row.
+template <class Ask>
+auto asked(const JsonRow& row, const std::string& key, Ask ask) {
+  try {
+    return ask();
+  } catch (const Error& e) {
+    Problem p = e.problem();
+    p.id = row.at().id;
+    p.file = row.at().file;
+    p.place = row.at().row + "." + key;
+    if (p.fix.empty()) p.fix = "correct the row or remove it";
+    throw Error(std::move(p));
+  }
+}
+
+std::vector<model::Role> roles_of(JsonRow& row) {
+  static const std::array kAll{model::Role::q_proj,    model::Role::k_proj,  model::Role::v_proj,   model::Role::o_proj,
+                               model::Role::gate_proj, model::Role::up_proj, model::Role::down_proj};
+  std::vector<model::Role> roles;
+  if (!row.optional("lora_targets")) return {kAll.begin(), kAll.end()};
+  Names<model::Role> names;
+  for (const model::Role role : kAll) names.emplace_back(model::hf_module_name(role), role);
+  for (const Json& target : row.list("lora_targets"))
+    roles.push_back(row.choice("lora_targets", row.as_text(target, "lora_targets"), names));
+  return roles;
+}
+
+void read_mesh(JsonRow& row, Request& r) {
+  const Json& axes = row.required("mesh");
+  if (!axes.is_object()) row.bad("mesh", "wrong type", short_text(axes), "{\"fsdp\": 8}");
+  for (const auto& [axis, size] : axes.items())
+    r.mesh.axes.push_back({axis, row.as_whole<int>(size, "mesh." + axis, 1, kMost)});
+  if (r.mesh.devices() != r.target.devices())
+    row.bad("mesh", "does not cover the target", std::to_string(r.mesh.devices()) + " devices",
+            std::to_string(r.target.devices()) + " devices of " + r.target.id);
+}
+
+void read_stack(JsonRow& row, Request& r) {
+  const std::string stack = row.text("stack");
+  asked(row, "stack", [&] { set_stack(r, parse_stack(stack)); });
+  if (row.optional("rules")) r.rules.preset = row.choice("rules", row.text("rules"), kPresets);
+  if (const Json* compiled = row.optional("compile")) {
+    if (!compiled->is_boolean()) row.bad("compile", "wrong type", short_text(*compiled), "true or false");
+    r.profile.elementwise = *compiled ? StackProfile::Elementwise::fused : StackProfile::Elementwise::eager;
+  }
+  r.profile.logit_bytes = row.number_or("logit_bytes", r.profile.logit_bytes);
+  r.products = row.choice("products", row.text_or("products", "bf16"), kProducts);
+  if (r.products == DType::fp8 && !r.target.chip.fp8_flops) row.bad("products", "the chip has no fp8", "fp8", "bf16");
+}
+
+// [[tokens of a row, rows], ...], ascending.
+void read_histogram(JsonRow& row, Lengths& lengths) {
+  if (!row.optional("lengths")) return;
+  int before = 0;
+  for (const Json& bin : row.list("lengths")) {
+    if (!bin.is_array() || bin.size() != 2) row.bad("lengths", "not a bin", short_text(bin), "[tokens of a row, rows]");
+    before = row.as_whole<int>(bin[0], "lengths", before + 1, kMost);
+    lengths.histogram.emplace_back(before, row.as_whole<std::int64_t>(bin[1], "lengths", 1, 1LL << 40));
+  }
+}
+
+void read_work(JsonRow& row, Request& r) {
+  r.work = row.choice("work", row.text_or("work", "train"), kWork);
+  if (r.work == Work::serve) {
+    ServeWork& s = r.serve;
+    s.max_num_seqs = row.whole("max_num_seqs", s.max_num_seqs, 1, kMost);
+    s.max_model_len = row.whole("max_model_len", s.max_model_len, 1, kMost);
+    s.max_num_batched_tokens = row.whole("max_num_batched_tokens", s.max_num_batched_tokens, 1, kMost);
+    s.memory_utilisation = row.number_or("memory_utilisation", s.memory_utilisation);
+    s.input_len = row.whole("input_len", s.input_len, 1, kMost);
+    s.output_len = row.whole("output_len", s.output_len, 1, kMost);
+    if (row.optional("kv_dtype")) r.kv = row.choice("kv_dtype", row.text("kv_dtype"), kKvTypeNames);
+    if (const Json* saved = row.optional("sliding_window_kv")) {
+      if (!saved->is_boolean()) row.bad("sliding_window_kv", "wrong type", short_text(*saved), "true or false");
+      r.sliding_window_kv = saved->get<bool>();
+    }
+    return;
+  }
+  const auto batch = row.as_whole<std::int64_t>(row.required("batch"), "batch", 1, kMost);
+  const int len = row.as_whole<int>(row.required("max_len"), "max_len", 1, kMost);
+  r.forward.batch = batch;
+  r.forward.len = len;
+  r.train.batch = batch;
+  r.train.accumulation = row.whole("accumulation", 1, 1, kMost);
+  r.train.loss_chunk = row.whole("loss_chunk", 0, 1, kMost);
+  r.train.remat = row.choice("remat", row.text_or("remat", "none"), kRematNames);
+  if (row.optional("saved"))
+    for (const Json& name : row.list("saved"))
+      r.train.saved.push_back(row.choice("saved", row.as_text(name, "saved"), kSaved));
+  r.train.offload = row.choice("offload", row.text_or("offload", "none"), kOffload);
+  r.train.epochs = 1;
+  r.lengths.max_len = len;
+  r.lengths.rows = row.choice("rows", row.text_or("rows", "padded"), kRows);
+  r.lengths.mean = row.number_or("mean", 0);
+  r.lengths.count = row.whole<std::int64_t>("count", 10000, 1, 1LL << 40);
+  read_histogram(row, r.lengths);
+}
+
+// What the host does beside the steps.
+void read_host(JsonRow& row, Request& r) {
+  if (const Json* async = row.optional("async_scheduling")) {
+    if (!async->is_boolean()) row.bad("async_scheduling", "wrong type", short_text(*async), "true or false");
+    if (async->get<bool>()) enable_async_scheduling(r);
+  }
+}
+
+OfferedLoad read_load(JsonRow& row) {
+  OfferedLoad load;
+  load.concurrency = row.whole("concurrency", 0, 1, kMost);
+  if (const Json* rate = row.optional("request_rate"))
+    load.request_rate = *rate == "inf" ? std::numeric_limits<double>::infinity() : row.number_or("request_rate", 0);
+  load.requests = row.whole("requests", 0, 1, kMost);
+  load.warmups = row.whole("warmups", 0, 1, kMost);
+  load.spread = row.number_or("spread", 0);
+  return load;
+}
+
+Measurement read_row(const Json& json, RowPlace at, const hardware::Catalogue& catalogue, const Configs& configs) {
+  JsonRow row(json, std::move(at));
+  Measurement m;
+  m.id = row.text("id");
+  row.rename("rows." + m.id);
+  m.purpose = row.choice("use", row.text("use"), kPurposes);
+  m.value = row.number("value");
+  m.unit = row.text("unit");
+  Names<MeasuredQuantity> units;
+  for (const UnitName& u : kUnits) units.emplace_back(u.name, u.what);
+  m.what = row.choice("unit", m.unit, units);
+  m.source = row.source();
+  if (row.optional("assumed"))
+    for (const Json& text : row.list("assumed")) m.assumed.push_back(row.as_text(text, "assumed"));
+  m.alternative_of = row.text_or("alternative_of", "");
+  Request& r = m.request;
+  const std::string model = row.text("model"), target = row.text("target");
+  r.model = asked(row, "model", [&] { return model_of(model, configs); });
+  r.target = asked(row, "target", [&] { return catalogue.target(target); });
+  if (const hardware::Price* price = catalogue.price(r.target.chip.id)) r.price = *price;
+  read_stack(row, r);
+  read_mesh(row, r);
+  read_work(row, r);
+  if (is_serving(m.what)) {
+    m.load = read_load(row);
+    read_host(row, r);
+    if (r.work != Work::serve || (m.load.concurrency == 0) == (m.load.request_rate == 0))
+      row.bad("concurrency", "a server's figure needs its load", "",
+              "\"work\": \"serve\" with concurrency or request_rate");
+  }
+  r.method = row.choice("method", row.text_or("method", "full"), kMethods);
+  r.rank = row.whole("rank", 16, 1, kMost);
+  r.alpha = row.number_or("alpha", 16);
+  if (r.method == model::TrainMethod::lora) r.targets = roles_of(row);
+  r.other_models = row.whole("other_models", 0, 1, 16);
+  row.finish();
+  return m;
+}
+
+// A source's figures of one load as a row each.
+std::vector<Json> one_a_value(const Json& rows) {
+  std::vector<Json> out;
+  for (const Json& row : rows) {
+    if (!row.is_object() || !row.contains("values") || !row.at("values").is_object() || row.contains("value")) {
+      out.push_back(row);
+      continue;
+    }
+    for (const auto& [unit, value] : row.at("values").items()) {
+      Json one = row;
+      one.erase("values");
+      one["unit"] = unit;
+      one["value"] = value;
+      if (one.contains("id") && one["id"].is_string()) one["id"] = one["id"].get<std::string>() + ", " + unit;
+      out.push_back(std::move(one));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Measurements read_measurements(const std::filesystem::path& file, const hardware::Catalogue& catalogue, BadRows bad) {
+  const Json document = read_json(file);
+  const std::string name = file.string();
+  const Sources sources = read_sources(document, name);
+  const Configs configs = read_configs(document, name);
+  Measurements out;
+  std::set<std::string> ids;
+  const Json& listed = member(document, "rows", name);
+  const std::vector<Json> rows = listed.is_array() ? one_a_value(listed) : std::vector<Json>();
+  if (rows.empty())
+    throw Error({.id = "MEASUREMENT",
+                 .message = "no rows",
+                 .file = name,
+                 .place = "rows",
+                 .found = short_text(listed),
+                 .expected = "a list of measurements, as in resources/hardware/measurements.json"});
+  for (size_t i = 0; i < rows.size(); ++i) try {
+      const RowPlace at{sources, name, "rows[" + std::to_string(i) + "]", "MEASUREMENT"};
+      Measurement m = read_row(rows.at(i), at, catalogue, configs);
+      if (!ids.insert(m.id).second)
+        throw Error({.id = "MEASUREMENT",
+                     .message = "two rows of one id",
+                     .file = name,
+                     .place = "rows." + m.id,
+                     .found = at.row,
+                     .expected = "an id of its own for each row",
+                     .fix = "give one of them another id"});
+      out.rows.push_back(std::move(m));
+    } catch (const Error& e) {
+      if (bad == BadRows::thrown) throw;
+      out.problems.push_back(e.problem());
+    }
+  if (document.contains("left_out"))
+    for (const Json& row : document.at("left_out"))
+      out.left_out.push_back({string_member(row, "row", name), string_member(row, "why", name)});
+  return out;
 }
 
 }  // namespace mw::plan

@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/hardware/catalogue.h"
-#include "core/plan/request/plan_result.h"
+#include "core/plan/time/predict.h"
 #include "core/plan/time/serve_step.h"
 
 namespace mw::plan {

@@ -5,15 +5,12 @@
 
 #include "core/base/files.h"
 #include "core/base/input_file.h"
+#include "core/plan/calibration/calibration_file.h"
 
 namespace mw::plan {
 namespace {
 
 namespace fs = std::filesystem;
-
-double rounded(double x) {
-  return std::round(x * 1e4) / 1e4;
-}
 
 Json before_after(const ErrorSummary& before, const ErrorSummary& after) {
   return {{"before", to_json(before)}, {"after", to_json(after)}};

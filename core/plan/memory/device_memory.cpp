@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/mesh/layout/tiles.h"
 #include "core/plan/memory/activations.h"
 #include "core/plan/memory/remat.h"
 #include "core/plan/request/expression.h"

@@ -30,34 +30,34 @@ Bytes weights(const StepPlan& p, Use use) {
     else
       bytes += sizes::aligned_bytes(t.elements() * (p.shape.weights == model::WeightType::f32 ? 4 : 2));
   }
-  return buffer(bytes, 1) + buffer(norms);
+  return buffer_bytes(bytes, 1) + buffer_bytes(norms);
 }
 
 Bytes gradients(const StepPlan& p) {
-  if (p.shape.method == model::TrainMethod::lora) return buffer(p.adapter_floats);
+  if (p.shape.method == model::TrainMethod::lora) return buffer_bytes(p.adapter_floats);
   std::int64_t floats = 0;
   for (const model::Tensor& t : p.inventory.tensors())
     if (!t.is_buffer) floats += aligned(t.elements());
-  return buffer(floats);
+  return buffer_bytes(floats);
 }
 
 // Two moments of every trainable value; full training of bf16 weights keeps f32 masters besides.
 Bytes optimizer(const StepPlan& p) {
-  if (p.shape.method == model::TrainMethod::lora) return buffer(p.adapter_parameters) * 2;
+  if (p.shape.method == model::TrainMethod::lora) return buffer_bytes(p.adapter_parameters) * 2;
   std::int64_t values = 0, masters = 0;
   for (const model::Tensor& t : p.inventory.tensors()) {
     if (t.is_buffer) continue;
     values += t.elements();
     if (p.shape.weights == model::WeightType::bf16) masters += aligned(t.elements());
   }
-  return buffer(values) * 2 + buffer(masters);
+  return buffer_bytes(values) * 2 + buffer_bytes(masters);
 }
 
 // Weights, adapters and the working memory of a forward pass over shape.tokens.
 Ledger forward_only(const StepPlan& p) {
   Ledger ledger;
   ledger[MemoryCategory::weights] = weights(p, Use::inference);
-  ledger[MemoryCategory::adapters] = buffer(p.adapter_floats);
+  ledger[MemoryCategory::adapters] = buffer_bytes(p.adapter_floats);
   ledger[MemoryCategory::activations] = forward_activations(p);
   return ledger;
 }
@@ -84,12 +84,12 @@ MemoryPlan predict_memory(const model::Config& config, const InferenceModel& mod
   StepPlan p(config, shape);
   p.lowest = config.layers.size();  // nothing has a backward
   Ledger ledger = forward_only(p);
-  ledger[MemoryCategory::logits] = buffer(work.rows * config.vocab);
+  ledger[MemoryCategory::logits] = buffer_bytes(work.rows * config.vocab);
   ledger[MemoryCategory::workspace] = workspace(p);
   for (size_t l = 0; l < config.layers.size(); ++l)
     if (config.layers[l].has_k)
       ledger[MemoryCategory::kv_cache] +=
-          buffer(work.rows * kept_tokens(config, l, shape.generate_tokens) * p.kv(l)) * 2;
+          buffer_bytes(work.rows * kept_tokens(config, l, shape.generate_tokens) * p.kv(l)) * 2;
   return {.at_peak = ledger, .category_peaks = ledger, .peak_instant = "decoding"};
 }
 
@@ -101,26 +101,26 @@ MemoryPlan predict_memory(const model::Config& config, const InferenceModel& mod
   StepPlan p(config, shape);
   p.lowest = config.layers.size();  // nothing has a backward
   Ledger ledger = forward_only(p);
-  ledger[MemoryCategory::logits] = buffer(std::int64_t{work.rows} * config.vocab);
+  ledger[MemoryCategory::logits] = buffer_bytes(std::int64_t{work.rows} * config.vocab);
   int head = 0;
   for (const model::Layer& l : config.layers) head = std::max(head, l.head_dim);
   ledger[MemoryCategory::workspace] =
-      workspace(p) + buffer((sizes::kTileKeys + 2 * sizes::kQueries) * head * model.threads);
+      workspace(p) + buffer_bytes((sizes::kTileKeys + 2 * sizes::kQueries) * head * model.threads);
   for (const Serving::Group& g : work.groups) {
     std::int64_t floats = 0;
     for (const int layer : g.layers)
       floats += 2 * std::int64_t{g.blocks} * work.block_size * p.kv(static_cast<size_t>(layer));
-    ledger[MemoryCategory::kv_cache] += buffer(floats);
+    ledger[MemoryCategory::kv_cache] += buffer_bytes(floats);
   }
   std::int64_t most_rank = 0;
   for (const std::vector<mesh::AdapterShape>& adapter : work.adapters) {
     TrainShape with = shape;
     with.lora = adapter;
     const StepPlan of(config, with);
-    ledger[MemoryCategory::adapters] += buffer(of.adapter_floats);
+    ledger[MemoryCategory::adapters] += buffer_bytes(of.adapter_floats);
     most_rank = std::max(most_rank, of.most_rank);
   }
-  ledger[MemoryCategory::activations] += buffer(3 * shape.tokens * most_rank);
+  ledger[MemoryCategory::activations] += buffer_bytes(3 * shape.tokens * most_rank);
   return {.at_peak = ledger, .category_peaks = ledger, .peak_instant = "step of a server"};
 }
 
@@ -132,8 +132,8 @@ MemoryPlan predict_memory(const model::Config& config, const InferenceModel& mod
   const std::int64_t cells = work.rows * work.len;
   Ledger ledger = forward_only(p);
   ledger[MemoryCategory::logits] =
-      buffer((work.chunk > 0 ? std::min<std::int64_t>(work.chunk, cells) : cells) * config.vocab) + buffer(cells) +
-      buffer(cells * std::min(work.top_k, config.vocab)) * 2;
+      buffer_bytes((work.chunk > 0 ? std::min<std::int64_t>(work.chunk, cells) : cells) * config.vocab) +
+      buffer_bytes(cells) + buffer_bytes(cells * std::min(work.top_k, config.vocab)) * 2;
   ledger[MemoryCategory::workspace] = workspace(p);
   return {.at_peak = ledger, .category_peaks = ledger, .peak_instant = "the last rows of logits"};
 }
@@ -143,10 +143,11 @@ MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& s
   const StepPlan p(config, shape);
   Ledger kept;
   kept[MemoryCategory::weights] = weights(p, Use::training);
-  if (shape.method == model::TrainMethod::lora) kept[MemoryCategory::adapters] = buffer(p.adapter_floats);
+  if (shape.method == model::TrainMethod::lora) kept[MemoryCategory::adapters] = buffer_bytes(p.adapter_floats);
   kept[MemoryCategory::gradients] = gradients(p);
   kept[MemoryCategory::optimizer] = optimizer(p);
-  return run_memory(p, kept, streams_loss(p) ? buffer(config.vocab) : Bytes(0));  // its row is f32, beside the loss's
+  return run_memory(p, kept,
+                    streams_loss(p) ? buffer_bytes(config.vocab) : Bytes(0));  // its row is f32, beside the loss's
 }
 
 }  // namespace mw::plan

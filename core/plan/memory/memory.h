@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/ledger.h"
-#include "core/mesh/layout/sharding.h"
+#include "core/mesh/layout/placement.h"
 #include "core/model/inventory.h"
 #include "core/model/types.h"
 
@@ -47,16 +47,6 @@ struct MemoryPlan {
 // Errors: a shape beyond all reason (PLAN-SIZE).
 
 MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape);
-
-// One virtual device of a mesh, which stores shards and computes in the working form of mesh/collectives.h.
-struct MeshDevice {
-  const mesh::Mesh* mesh = nullptr;
-  const mesh::Placement* placement = nullptr;  // with the adapters
-  int device = 0;                              // row-major in the mesh
-};
-// `config` is the whole model's; `shape` is of the device's own rows, with one thread.
-// Errors also: what mesh::local_config throws.
-MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape, const MeshDevice& at);
 
 // Of a model loaded for inference (engine::Use), its step memory given back before.
 struct InferenceModel {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of one virtual device of a mesh: what core/engine/distributed/shards.h says that it stores and gathers, and a
-// step in the working form.
+#include "core/plan/memory/mesh_memory.h"
+
 #include <algorithm>
 #include <map>
 
@@ -66,9 +66,9 @@ class DevicePlan {
     if (p.config.ple_dim > 0) p.ple_columns = size_of(local_.ple);
     Ledger kept;
     kept[MemoryCategory::weights] = weights(p);
-    kept[MemoryCategory::adapters] = buffer(shards([](const StoredTensor& h) { return h.adapter; }));
-    kept[MemoryCategory::collectives] = buffer(gathered(), 1) + buffer(partial_sums());
-    kept[MemoryCategory::gradients] = buffer(gradients());
+    kept[MemoryCategory::adapters] = buffer_bytes(shards([](const StoredTensor& h) { return h.adapter; }));
+    kept[MemoryCategory::collectives] = buffer_bytes(gathered(), 1) + buffer_bytes(partial_sums());
+    kept[MemoryCategory::gradients] = buffer_bytes(gradients());
     kept[MemoryCategory::optimizer] = optimizer();
     const Bytes sampled = sampled_logits(p);
     return run_memory(std::move(p), kept, sampled);
@@ -122,7 +122,7 @@ class DevicePlan {
       else
         matrices += sizes::aligned_bytes(h.used * weight_bytes());
     }
-    return buffer(norms) + buffer(matrices, 1) + buffer(shards, 1);
+    return buffer_bytes(norms) + buffer_bytes(matrices, 1) + buffer_bytes(shards, 1);
   }
 
   // Bytes of what is gathered at once: the largest part.
@@ -161,17 +161,18 @@ class DevicePlan {
     for (const StoredTensor& h : held_)
       if (trained(h)) values += h.stored;
     const bool masters = shape_.method == model::TrainMethod::full && shape_.weights == model::WeightType::bf16;
-    return buffer(values) * 2 + buffer(masters ? shards([&](const StoredTensor& h) { return trained(h); }) : 0);
+    return buffer_bytes(values) * 2 +
+           buffer_bytes(masters ? shards([&](const StoredTensor& h) { return trained(h); }) : 0);
   }
 
   // Beside those of the loss: of the whole vocabulary where it is in parts, and f32 where the loss has others.
   Bytes sampled_logits(const StepPlan& p) const {
-    Bytes sum = streams_loss(p) ? buffer(p.config.vocab) : Bytes(0);
+    Bytes sum = streams_loss(p) ? buffer_bytes(p.config.vocab) : Bytes(0);
     const PlacedTensor* head = form_.find(Role::embed, -1);
     std::int64_t room = p.config.vocab;
     for (int a = 0; head && a < form_.axes(); ++a)
       if (form_.parallel(*head) >> a & 1) room *= form_.size(a);
-    return room > p.config.vocab ? sum + buffer(room) : sum;
+    return room > p.config.vocab ? sum + buffer_bytes(room) : sum;
   }
 
   const TrainShape& shape_;

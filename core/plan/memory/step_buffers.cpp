@@ -113,7 +113,7 @@ Bytes scratch(const StepPlan& p) {
   if (p.config.experts > 0)
     rest = std::max(rest, 4 * d + 2 * aligned(n * p.config.expert_dim) + aligned(n * p.config.experts) +
                               aligned(n * p.config.experts_per_token));
-  return buffer(floats + std::max(attention, rest));  // they take turns
+  return buffer_bytes(floats + std::max(attention, rest));  // they take turns
 }
 
 // Per-layer inputs of all layers; keys, values and their gradients of layers that lend them.
@@ -124,7 +124,7 @@ Bytes across_layers(const StepPlan& p) {
     inputs = aligned(n * p.ple()) + aligned(n * static_cast<std::int64_t>(p.config.layers.size()));
   for (size_t l = 0; l < p.config.layers.size(); ++l)
     if (p.lends(l)) lent += (l < p.lowest ? 2 : 4) * aligned(n * p.kv(l));
-  return buffer(inputs) + buffer(lent);
+  return buffer_bytes(inputs) + buffer_bytes(lent);
 }
 
 }  // namespace
@@ -136,7 +136,7 @@ Bytes activations(const StepPlan& p) {
   // Layer inputs and the last output; below the lowest trained layer they share one place.
   std::int64_t inputs = (trained + 1) * d;
   if (p.shape.remat == model::Remat::block) inputs += trained * d;
-  Bytes sum = scratch(p) + buffer(inputs) + across_layers(p);
+  Bytes sum = scratch(p) + buffer_bytes(inputs) + across_layers(p);
   const size_t first_kept = p.shape.remat == model::Remat::none ? p.lowest : count;
   std::int64_t shared = 0;
   for (size_t l = 0; l < first_kept; ++l) {
@@ -144,8 +144,8 @@ Bytes activations(const StepPlan& p) {
     // A whole layer is recomputed at once; otherwise its two blocks take turns.
     shared = std::max(shared, p.shape.remat == model::Remat::layer ? attention + mlp : std::max(attention, mlp));
   }
-  sum += buffer(shared);
-  for (size_t l = first_kept; l < count; ++l) sum += buffer(attention_floats(p, l) + mlp_floats(p, l));
+  sum += buffer_bytes(shared);
+  for (size_t l = first_kept; l < count; ++l) sum += buffer_bytes(attention_floats(p, l) + mlp_floats(p, l));
   return sum;
 }
 
@@ -176,14 +176,15 @@ std::int64_t loss_rows(const StepPlan& p) {
 // Where the loss streams: 16-bit exponentials, and what those of each stripe are relative to.
 Bytes logits(const StepPlan& p) {
   const std::int64_t rows = loss_rows(p);
-  if (!streams_loss(p)) return buffer(rows * p.config.vocab);
-  return buffer(rows * p.config.vocab, 2) + buffer(rows * sizes::logit_stripes(p.config.vocab));
+  if (!streams_loss(p)) return buffer_bytes(rows * p.config.vocab);
+  return buffer_bytes(rows * p.config.vocab, 2) + buffer_bytes(rows * sizes::logit_stripes(p.config.vocab));
 }
 
 // A tile of logits for each thread, and each but the first's share of the gradients.
 Bytes loss_workspace(const StepPlan& p) {
   if (!streams_loss(p)) return Bytes(0);
-  return buffer(p.shape.threads * sizes::kLogitTile) + buffer((p.shape.threads - 1) * loss_rows(p) * p.config.dim);
+  return buffer_bytes(p.shape.threads * sizes::kLogitTile) +
+         buffer_bytes((p.shape.threads - 1) * loss_rows(p) * p.config.dim);
 }
 
 // Tokens that a layer's cache keeps of a row of `tokens`.
@@ -213,17 +214,17 @@ Bytes workspace(const StepPlan& p) {
     ropes.insert({l.rope_theta, l.rope, l.rope == model::Rope::plain ? 1.0f : l.rope_factor, l.head_dim});
   const std::int64_t positions = sizes::rope_positions(std::max(p.shape.longest, p.shape.generate_tokens));
   Bytes sum;
-  for (const auto& rope : ropes) sum += buffer(2 * positions * (std::get<3>(rope) / 2));
-  sum += buffer(sizes::score_blocks(p.config.attention_softcap) * sizes::kQueries *
-                sizes::round_up(block_keys(p), sizes::kQueries) * p.shape.threads);
+  for (const auto& rope : ropes) sum += buffer_bytes(2 * positions * (std::get<3>(rope) / 2));
+  sum += buffer_bytes(sizes::score_blocks(p.config.attention_softcap) * sizes::kQueries *
+                      sizes::round_up(block_keys(p), sizes::kQueries) * p.shape.threads);
   const std::span<const model::Tensor> tensors = p.inventory.tensors();
   const auto widened = [](const model::Tensor& t) { return !is_vector(t) && !packable(t); };
-  if (packs(p)) sum += buffer(p.shape.threads * sizes::kPackedBlocks, 2);
+  if (packs(p)) sum += buffer_bytes(p.shape.threads * sizes::kPackedBlocks, 2);
   const bool many_rows = p.lowest < p.config.layers.size() || p.shape.tokens > sizes::kFewRows ||
                          p.shape.weights == model::WeightType::int8;
   if (p.shape.weights != model::WeightType::f32 && many_rows &&
       (!packs(p) || std::any_of(tensors.begin(), tensors.end(), widened)))
-    sum += buffer(p.shape.threads * sizes::kWidenedFloats);
+    sum += buffer_bytes(p.shape.threads * sizes::kWidenedFloats);
   return sum;
 }
 
@@ -231,7 +232,7 @@ Bytes kv_cache(const StepPlan& p) {
   Bytes sum;
   for (size_t l = 0; l < p.config.layers.size(); ++l)
     if (p.config.layers[l].has_k)  // others read their donor's
-      sum += buffer(kept_tokens(p.config, l, p.shape.generate_tokens) * p.kv(l)) * 2;
+      sum += buffer_bytes(kept_tokens(p.config, l, p.shape.generate_tokens) * p.kv(l)) * 2;
   return sum;
 }
 
@@ -249,7 +250,53 @@ Bytes forward_activations(const StepPlan& p) {
   if (p.config.ple_dim > 0) rest = std::max(rest + aligned(n * p.ple_columns), aligned(n * p.ple()));
   if (p.config.experts > 0)
     rest = std::max(rest, 2 * d + aligned(n * p.config.expert_dim) + aligned(n * p.config.experts));
-  return buffer(aligned(n) + 2 * d + std::max(attention, rest)) + buffer(d) + buffer(layer) + across_layers(p);
+  return buffer_bytes(aligned(n) + 2 * d + std::max(attention, rest)) + buffer_bytes(d) + buffer_bytes(layer) +
+         across_layers(p);
+}
+
+// What a run works in: training steps, evaluation and sampling take turns in one step memory, which is kept while the
+// next of them fits into it and made anew where it does not (Core::prepare). Logits, workspace and tables only grow.
+MemoryPlan run_memory(StepPlan p, const Ledger& kept, Bytes sampled_logits) {
+  const TrainShape::Forward evaluation = p.shape.evaluation;
+  const std::int64_t prompt = p.shape.prompt_tokens;
+  const bool trains = p.shape.loss_tokens > 0, evaluates = evaluation.loss_tokens > 0,
+             samples = p.shape.generate_tokens > 0;
+  p.shape.loss_tokens = std::max(p.shape.loss_tokens, evaluation.loss_tokens);
+  p.shape.longest = std::max({p.shape.longest, evaluation.longest, samples ? p.shape.prompt_tokens : 0});
+
+  Ledger working = kept;  // but for activations
+  if (trains || evaluates || samples) {
+    working[MemoryCategory::workspace] = workspace(p) + loss_workspace(p);
+    working[MemoryCategory::logits] = logits(p);
+  }
+  const std::int64_t room = trains ? p.shape.tokens : 0;
+  const Bytes of_step = trains ? activations(p) : Bytes(0);
+  p.lowest = p.config.layers.size();  // from here on nothing has a backward
+  const auto forward = [&](std::int64_t tokens) {
+    p.shape.tokens = tokens;
+    return forward_activations(p);
+  };
+  // An evaluation that does not fit into the step's memory replaces it, and is replaced by the next step's.
+  const bool replaces = evaluates && evaluation.tokens > room;
+  const Bytes of_evaluation = replaces ? forward(evaluation.tokens) : Bytes(0);
+
+  MemoryPlan plan{.at_peak = kept, .category_peaks = kept, .peak_instant = "weights and what is learned"};
+  const auto instant = [&](Ledger ledger, Bytes activations_there, const char* name) {
+    ledger[MemoryCategory::activations] = activations_there;
+    for (size_t c = 0; c < kMemoryCategories; ++c)
+      plan.category_peaks.bytes[c] = std::max(plan.category_peaks.bytes[c], ledger.bytes[c]);
+    if (ledger.total() > plan.at_peak.total()) plan.at_peak = ledger, plan.peak_instant = name;
+  };
+  if (trains) instant(working, of_step, "logits of a training step");
+  if (replaces) instant(working, of_evaluation, "evaluation of held-out rows");
+  if (!samples) return plan;
+  // The cache comes while there is what was there last, a step's memory or an evaluation's, where the prompt fits.
+  Bytes there = prompt > room ? forward(prompt) : of_step;
+  if (replaces && prompt <= evaluation.tokens) there = std::max(there, of_evaluation);
+  working[MemoryCategory::kv_cache] = kv_cache(p);
+  working[MemoryCategory::logits] += sampled_logits;
+  instant(working, there, "start of sampling");
+  return plan;
 }
 
 }  // namespace mw::plan

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The buffers of a step of the engine, as core/engine/transformer/step_memory.cpp and its neighbours lay them out. Inside this room
-// only. n: tokens of the step. Any thread.
+// The buffers of a step of the engine, as core/engine/transformer/step_memory.cpp and its neighbours lay them out.
+// Inside this room only. n: tokens of the step. Any thread.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -17,7 +17,7 @@ inline constexpr int kProjections = 7;
 inline std::int64_t aligned(std::int64_t floats) {
   return sizes::aligned_floats(floats);
 }
-inline Bytes buffer(std::int64_t elements, std::int64_t size = sizeof(float)) {
+inline Bytes buffer_bytes(std::int64_t elements, std::int64_t size = sizeof(float)) {
   return Bytes(sizes::round_up(elements * size, sizes::kPageBytes));
 }
 

@@ -4,26 +4,12 @@
 // fitted to a step time, let alone to those that tests predict.
 #include "core/plan/request/efficiencies.h"
 
-#include <array>
-#include <utility>
-
 #include "core/base/error.h"
 
 namespace mw::plan {
 namespace {
 
 using hardware::Vendor;
-
-constexpr std::array<std::pair<Stack, std::string_view>, 10> kStacks{{{Stack::engine, "engine"},
-                                                                      {Stack::tunix, "tunix"},
-                                                                      {Stack::torchax, "torchax"},
-                                                                      {Stack::maxtext, "maxtext"},
-                                                                      {Stack::trl_fsdp, "trl-fsdp"},
-                                                                      {Stack::torchtune, "torchtune"},
-                                                                      {Stack::torchtitan, "torchtitan"},
-                                                                      {Stack::megatron, "megatron"},
-                                                                      {Stack::vllm_tpu, "vllm-tpu"},
-                                                                      {Stack::vllm_gpu, "vllm-gpu"}}};
 
 Efficiency of(const hardware::Figure& figure, Efficiency otherwise) {
   if (!figure) return otherwise;
@@ -69,23 +55,15 @@ Efficiency step_of(Vendor vendor, Stack stack) {
 
 }  // namespace
 
-std::string_view to_string(Stack stack) {
-  for (const auto& [value, name] : kStacks)
-    if (value == stack) return name;
-  return "";
-}
-
 Stack parse_stack(std::string_view text) {
+  if (const auto stack = model::parse<Stack>(text)) return *stack;
   std::string all;
-  for (const auto& [value, name] : kStacks) {
-    if (name == text) return value;
-    all += (all.empty() ? "" : ", ") + std::string(name);
-  }
+  for (const std::string_view name : model::EnumNames<Stack>::values) all += ", " + std::string(name);
   throw Error({.id = "STACK",
-               .message = "no such software stack",
+               .message = "unknown software stack",
                .place = "train.stack",
                .found = std::string(text),
-               .expected = "auto, " + all});
+               .expected = "auto" + all});
 }
 
 bool serves(Stack stack) {

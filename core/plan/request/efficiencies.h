@@ -8,26 +8,14 @@
 #include <vector>
 
 #include "core/hardware/target.h"
+#include "core/model/types.h"
 #include "core/plan/request/estimate.h"
 
 namespace mw::plan {
 
-// Who does the work: its profile (profile.h) and its efficiencies differ.
-enum class Stack {
-  engine,  // this program's own
-  tunix,
-  torchax,
-  maxtext,
-  trl_fsdp,    // Hugging Face TRL with FSDP, eager
-  torchtune,   // PyTorch on one GPU, eager
-  torchtitan,  // FSDP2 with torch.compile
-  megatron,    // NeMo, Megatron-LM
-  vllm_tpu,
-  vllm_gpu
-};
-std::string_view to_string(Stack stack);   // "tunix", "trl-fsdp", "vllm-tpu" ...: as train.stack is written
-Stack parse_stack(std::string_view text);  // throws Error STACK
-bool serves(Stack stack);                  // vLLM
+using model::Stack;
+Stack parse_stack(std::string_view text);  // the names of model::Stack; throws Error STACK
+bool serves(Stack stack);                  // true for vLLM
 
 struct Efficiency {
   double value = 0, low = 0, high = 0;

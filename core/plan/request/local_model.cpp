@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/mesh/layout/tiles.h"
 
 namespace mw::plan {
 namespace {

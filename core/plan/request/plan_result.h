@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// plan::predict: memory, time and cost of a request. Pure and quick (kinds of layers are worked out once), so that a
-// search asks thousands of times and a page at every keystroke. Any thread.
+// The results of plan::predict: memory, time and cost of a request. Plain values; any thread.
 #pragma once
 #include <optional>
 #include <string>
@@ -85,8 +84,5 @@ struct Plan {
   std::vector<std::string> sources;
   bool fits() const { return memory.fits(); }
 };
-
-// Throws Error for a request that has no answer (no device, mesh unlike the target, sizes beyond all reason).
-Plan predict(const Request& request);
 
 }  // namespace mw::plan

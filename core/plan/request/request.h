@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "core/hardware/target.h"
-#include "core/mesh/layout/mesh.h"
-#include "core/mesh/layout/sharding.h"
+#include "core/mesh/layout/layout.h"
+#include "core/mesh/layout/placement.h"
 #include "core/model/config.h"
-#include "core/plan/memory/memory.h"
 #include "core/plan/request/efficiencies.h"
+#include "core/plan/request/stack_profiles.h"
 
 namespace mw::plan {
 
@@ -22,43 +22,6 @@ enum class Work {
   rollout,  // prompt, then token by token, all rows at once
   serve     // continuous batching
 };
-
-enum class DType { f32, bf16, fp8, int8 };
-int bytes_of(DType type);
-
-// How a stack writes the same network: what it keeps, copies and fuses. Values of a stack: stack_profile().
-struct StackProfile {
-  enum class Attention { materialised, fused };  // scores in memory, or in blocks that never leave the chip
-  enum class Elementwise { eager, fused };       // one kernel and one buffer per operation, or what a compiler leaves
-  enum class Residual { replicated, sharded };   // the stream between blocks over tp: whole, or split (Tunix, Megatron)
-  enum class Parameters { stay, gathered };      // split weights are used in place, or gathered layer by layer (FSDP)
-  enum class Caches { one, copied };             // decode writes the cache in place, or keeps argument and result
-  enum class Forward { compiled, op_by_op };     // log-probabilities in one program, or one program per operation
-  enum class OptimizerState { beside_weights, over_batch };  // as the trainables, or split over batch axes, too
-  // Of a layer under remat: what its backward reads (XLA, PyTorch's checkpoints stop there), or all of it (reentrant).
-  enum class Recomputation { needed, whole };
-  // When gradients take their place: as the backward makes them, or from the start (XLA, contiguous buffers).
-  enum class GradientBuffers { late, from_start };
-  Attention attention = Attention::fused;
-  Elementwise elementwise = Elementwise::fused;
-  Residual residual = Residual::replicated;
-  Parameters parameters = Parameters::stay;
-  Caches caches = Caches::one;
-  Forward forward = Forward::compiled;
-  Recomputation recomputation = Recomputation::needed;
-  GradientBuffers gradient_buffers = GradientBuffers::late;
-  int prefetched_layers = 1;       // gathered ahead of the one in use
-  double logit_bytes = 8;          // per logit of a training step at its peak, all copies
-  double forward_logit_bytes = 4;  // the same without a backward
-  DType scores = DType::bf16;      // that a compiled backward finds of materialised attention
-  DType adapters = DType::bf16, gradients = DType::bf16, moments = DType::f32;
-  DType full_weights = DType::bf16;  // stored, in full training
-  bool master_weights = false;       // f32 copies beside them
-  OptimizerState optimizer = OptimizerState::beside_weights;
-  bool static_shapes = false;  // XLA: every row is padded to data.max_len
-  std::string source{};
-};
-StackProfile stack_profile(Stack stack, model::Family family);
 
 // Each row alone, padded to max_len or to the longest of its micro-batch; or several in one row of max_len.
 enum class RowLayout { padded, ragged, packed };
@@ -138,11 +101,15 @@ struct Request {
   ServeWork serve{};
 };
 
-// StackProfile and efficiencies filled in for stack, model and target.
+// Fills in profile and efficiencies for stack, model and target.
 void set_stack(Request& request, Stack stack);
 // After set_stack(): Scheduling::ahead, and the share of the host in a step that goes with it.
 void enable_async_scheduling(Request& request);
 // What trains such a target when nothing is said: tunix on TPU, trl-fsdp on GPU, the engine on this machine.
 Stack default_stack(hardware::Vendor vendor, Work work);
+
+// Throws Error PLAN-SIZE for a request that has no answer on any mesh: no model, an unknown chip, a size beyond its
+// limit.
+void check_request(const Request& request);
 
 }  // namespace mw::plan

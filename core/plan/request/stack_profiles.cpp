@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How each stack runs the same network. Sources: the stacks' own code, named in each row.
-#include "core/plan/request/request.h"
+#include "core/plan/request/stack_profiles.h"
 
 namespace mw::plan {
 namespace {
@@ -39,19 +39,6 @@ StackProfile eager(model::Family family) {
 }
 
 }  // namespace
-
-int bytes_of(DType type) {
-  switch (type) {
-    case DType::f32:
-      return 4;
-    case DType::bf16:
-      return 2;
-    case DType::fp8:
-    case DType::int8:
-      return 1;
-  }
-  return 2;
-}
 
 StackProfile stack_profile(Stack stack, model::Family family) {
   StackProfile h;
@@ -114,33 +101,6 @@ StackProfile stack_profile(Stack stack, model::Family family) {
       return h;
   }
   return h;
-}
-
-void set_stack(Request& request, Stack stack) {
-  request.stack = stack;
-  request.profile = stack_profile(stack, request.model.family);
-  request.efficiencies = default_efficiencies(request.target, stack);
-  const bool gathers = stack == Stack::trl_fsdp || stack == Stack::torchtitan || stack == Stack::torchtune;
-  request.rules.preset =
-      gathers ? mesh::Preset::fsdp
-              : (serves(stack) || stack == Stack::megatron ? mesh::Preset::megatron : mesh::Preset::tunix);
-}
-
-void enable_async_scheduling(Request& request) {
-  request.serve.scheduling = Scheduling::ahead;
-  request.efficiencies.step_s = async_step_overhead();
-}
-
-Stack default_stack(hardware::Vendor vendor, Work work) {
-  switch (vendor) {
-    case hardware::Vendor::tpu:
-      return work == Work::serve ? Stack::vllm_tpu : Stack::tunix;
-    case hardware::Vendor::gpu:
-      return work == Work::serve ? Stack::vllm_gpu : Stack::trl_fsdp;
-    case hardware::Vendor::cpu:
-      return Stack::engine;
-  }
-  return Stack::engine;
 }
 
 }  // namespace mw::plan

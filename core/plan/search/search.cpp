@@ -206,10 +206,6 @@ double key_of(const Candidate& c, RankBy by, Work work) {
   return static_cast<double>(c.peak.value);
 }
 
-std::string_view dtype_name(DType type) {
-  return type == DType::f32 ? "f32" : type == DType::fp8 ? "fp8" : type == DType::int8 ? "int8" : "bf16";
-}
-
 }  // namespace
 
 PlanChoice choice_of(const Request& r) {
@@ -292,8 +288,8 @@ std::vector<lint::Edit> edits(const PlanChoice& from, const PlanChoice& to, Work
     if (from.remat != to.remat) out.push_back({"train.remat", std::string(to_string(to.remat))});
     if (from.loss_chunk != to.loss_chunk) out.push_back({"train.loss_chunk", to.loss_chunk});
   }
-  if (from.weights != to.weights) out.push_back({"train.dtype", std::string(dtype_name(to.weights))});
-  if (from.kv != to.kv) out.push_back({"serve.kv_dtype", std::string(dtype_name(to.kv))});
+  if (from.weights != to.weights) out.push_back({"train.dtype", std::string(to_string(to.weights))});
+  if (from.kv != to.kv) out.push_back({"serve.kv_dtype", std::string(to_string(to.kv))});
   if (from.max_num_seqs != to.max_num_seqs) out.push_back({"serve.max_num_seqs", to.max_num_seqs});
   return out;
 }
@@ -306,7 +302,7 @@ std::string to_text(const PlanChoice& c, Work work) {
     add("remat " + std::string(to_string(c.remat)));
     add(c.loss_chunk == 0 ? "full logits" : "loss by " + std::to_string(c.loss_chunk));
   } else {
-    add("KV " + std::string(dtype_name(c.kv)));
+    add("KV " + std::string(to_string(c.kv)));
   }
   if (work == Work::serve) add(std::to_string(c.max_num_seqs) + " sequences");
   return text;

@@ -1,29 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/plan/time/predict.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "core/base/optimizer_steps.h"
 #include "core/plan/memory/device_memory.h"
-#include "core/plan/request/check.h"
 #include "core/plan/request/expression.h"
 #include "core/plan/request/lengths.h"
-#include "core/plan/request/plan_result.h"
-#include "core/plan/time/serve_numbers.h"
+#include "core/plan/time/serve_prediction.h"
 #include "core/plan/time/step_time.h"
 
 namespace mw::plan {
 namespace {
-
-constexpr double kMost = 1e12;  // tokens of one step: beyond is a slip of the keyboard
-
-void refuse(bool wrong, const char* place, const std::string& found, const char* expected) {
-  if (wrong)
-    throw Error({.id = "PLAN-SIZE",
-                 .message = "a size beyond all reason",
-                 .place = place,
-                 .found = found,
-                 .expected = expected});
-}
 
 Expression count_of(std::int64_t n) {  // every digit
   return {static_cast<double>(n), std::to_string(n)};
@@ -162,41 +151,8 @@ std::vector<std::string> sources_of(const Request& r) {
 
 }  // namespace
 
-std::string_view to_string(Term::Phase phase) {
-  switch (phase) {
-    case Term::Phase::forward:
-      return "forward";
-    case Term::Phase::remat:
-      return "remat";
-    case Term::Phase::backward:
-      return "backward";
-    case Term::Phase::update:
-      return "update";
-    case Term::Phase::prefill:
-      return "prefill";
-    case Term::Phase::decode:
-      return "decode";
-  }
-  return "";
-}
-
-void check(const Request& r) {
-  refuse(r.model.layers.empty() || r.model.vocab <= 0, "model", r.model.id, "a model with layers and a vocabulary");
-  refuse(!r.target.chip.memory || !r.target.chip.bf16_flops || !r.target.chip.memory_bandwidth, "target.id",
-         r.target.id, "a chip whose memory, peak and bandwidth are known");
-  const auto batch = r.work == Work::train     ? r.train.batch
-                     : r.work == Work::forward ? r.forward.batch
-                     : r.work == Work::rollout ? r.rollout.batch
-                                               : std::int64_t{r.serve.max_num_seqs};
-  const double tokens =
-      static_cast<double>(batch) * std::max({1, r.lengths.max_len, r.forward.len, r.serve.max_model_len});
-  refuse(batch < 1 || tokens > kMost, "train.batch", std::to_string(batch),
-         "at least 1 and at most 1e12 tokens a step");
-  refuse(r.rank < 0 || r.rank > 1 << 20, "lora.rank", std::to_string(r.rank), "0 to 1048576");
-}
-
 Plan predict(const Request& r) {
-  check(r);
+  check_request(r);
   const bool samples = r.work == Work::rollout || r.work == Work::serve;
   const LocalModel m = local_model(r, samples ? mesh::ShardingUse::sampling : mesh::ShardingUse::training);
   Plan plan;

@@ -10,7 +10,6 @@
 #include "core/mesh/collectives/collectives.h"
 #include "core/plan/memory/activations.h"
 #include "core/plan/memory/device_memory.h"
-#include "core/plan/request/check.h"
 #include "core/plan/request/expression.h"
 #include "core/plan/request/local_model.h"
 #include "core/plan/time/collective_time.h"
@@ -265,7 +264,7 @@ void ServeStepModel::Impl::add_cache(const LocalModel& m) {
 ServeStepModel::ServeStepModel(const Request& request) {
   if (request.work != Work::serve)
     throw Error({.id = "PLAN-WORK", .message = "a server's steps are asked of other work", .expected = "serve"});
-  check(request);
+  check_request(request);
   impl_ = std::make_unique<const Impl>(request);
 }
 

@@ -38,7 +38,7 @@ TEST(StepLoad, CountsPairsAndReadsAsOneByOne) {
 }
 
 TEST(ModelBackend, OneRequestOnATargetTakesTheStepsOfItsModel) {
-  plan::Request request = plan::request("gemma3-1b", "v6e-1", plan::Stack::vllm_tpu, {{"tp", 1}});
+  plan::Request request = plan::request("gemma3-1b", "v6e-1", model::Stack::vllm_tpu, {{"tp", 1}});
   request.work = plan::Work::serve;
   request.targets.clear();
   SchedulerSettings settings{.max_num_seqs = 8, .max_num_batched_tokens = 2048, .max_model_len = 4096, .kv = {}};

@@ -63,7 +63,7 @@ QString CalibrationRowsModel::text(int at, int column) const {
     case chip:
       return qs(m.request.target.chip.id);
     case stack:
-      return qs(plan::to_string(m.request.stack));
+      return qs(model::to_string(m.request.stack));
     case use:
       return r.used() ? tr("fitted") : tr("held out");
     case measured:
@@ -129,7 +129,7 @@ QString EfficienciesModel::text(int at, int column) const {
     case chip:
       return qs(e.factor.chip);
     case stack:
-      return qs(plan::to_string(e.factor.stack));
+      return qs(model::to_string(e.factor.stack));
     case before:
       return value(e.before);
     case after:

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/files.h"
+#include "core/plan/calibration/calibration_file.h"
 
 namespace mw::ui {
 

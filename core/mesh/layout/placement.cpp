@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/mesh/layout/placement.h"
+
 #include <algorithm>
 #include <map>
 #include <numeric>

@@ -8,18 +8,10 @@
 
 #include "core/base/error.h"
 #include "core/mesh/layout/mesh.h"
+#include "core/mesh/layout/partition_spec.h"
 #include "core/model/inventory.h"
 
 namespace mw::mesh {
-
-// Per tensor dimension the mesh axes that split it, outermost first; empty: not split. May be shorter than the rank.
-struct PartitionSpec {
-  std::vector<std::vector<std::string>> dims;
-  bool operator==(const PartitionSpec&) const = default;
-};
-std::string to_text(const PartitionSpec& spec);  // "(tp, fsdp, -)", "((data, fsdp), -)", "()"
-// The same, and as JAX writes it: None for -, quotes, a P or PartitionSpec before it. Throws Error SPEC-SYNTAX.
-PartitionSpec parse_spec(std::string_view text);
 
 enum class Preset {
   tunix,     // ShardingConfig.get_default_sharding of Tunix
@@ -65,13 +57,6 @@ struct PlacedTensor {
   std::int64_t elements() const;  // of a shard
   std::int64_t total() const;     // of the whole tensor
 };
-
-struct TileRule {  // how memory pads the last two dimensions; 1: not at all
-  std::int64_t rows = 1, columns = 1;
-};
-TileRule tile_of(const hardware::Chip& chip, int bytes_per_element);
-// Second-minor sizes up to half a tile use smaller tiles (openxla/xla tiled_layout documentation). A vector is one row.
-std::int64_t padded_bytes(const std::vector<std::int64_t>& shape, int bytes_per_element, const TileRule& tile);
 
 struct AdapterShape {  // one adapted projection
   model::Role role;

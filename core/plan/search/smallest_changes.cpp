@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smallest changes that make a plan fit.
+#include "core/plan/search/smallest_changes.h"
+
 #include <algorithm>
 #include <bit>
 #include <map>
-
-#include "core/plan/search/search.h"
 
 namespace mw::plan {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/plan/time/serve_numbers.h"
+#include "core/plan/time/serve_prediction.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/mesh/layout/partition_spec.h"
+
 // The text form of a PartitionSpec.
 #include <algorithm>
 #include <cctype>
 
-#include "core/mesh/layout/sharding.h"
+#include "core/base/error.h"
 
 namespace mw::mesh {
 namespace {

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Padding of arrays in the memory of TPUs. Plain values; any thread.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "core/hardware/target.h"
+
+namespace mw::mesh {
+
+struct TileRule {  // how memory pads the last two dimensions; 1: not at all
+  std::int64_t rows = 1, columns = 1;
+};
+TileRule tile_of(const hardware::Chip& chip, int bytes_per_element);
+// Second-minor sizes up to half a tile use smaller tiles (openxla/xla tiled_layout documentation). A vector is one row.
+std::int64_t padded_bytes(const std::vector<std::int64_t>& shape, int bytes_per_element, const TileRule& tile);
+
+}  // namespace mw::mesh

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads and writes calibration.json: factors, the rows that they were fitted to, and the errors on held-out rows.
+#pragma once
+#include "core/base/json.h"
+#include "core/plan/calibration/calibrate.h"
+
+namespace mw::plan {
+
+// Throws Error CALIBRATION naming file, row and key.
+Calibration read_calibration(const std::filesystem::path& file);
+Json to_json(const Calibration& calibration);  // schema, date, source, factors: what read_calibration needs
+Json to_json(const ErrorSummary& summary);
+double rounded(double value);  // to four decimals, as files have factors and errors
+void write_calibration(const std::filesystem::path& file, const CalibrationFit& fit);
+
+}  // namespace mw::plan
