@@ -23,9 +23,9 @@ void summarise(const event::Finished& f, const store::RunId& run) {
 void summarise(const views::TrafficTimeline& traffic) {
   if (traffic.empty()) return;
   const auto steps = static_cast<double>(traffic.points.size());
-  views::Flow sum;
+  views::TrafficTotals sum;
   for (const views::TrafficPoint& point : traffic.points) {
-    const views::Flow flow = views::sum(point);
+    const views::TrafficTotals flow = views::sum(point);
     sum.bytes += flow.bytes, sum.seconds += flow.seconds, sum.waited += flow.waited;
   }
   print_text("%zu devices sent %s a step to each other; each was %s a step in collectives, %s of it waiting\n",

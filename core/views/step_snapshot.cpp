@@ -36,7 +36,7 @@ const TrafficPoint* traffic_at(const TrafficTimeline& traffic, long step) {
   return after == traffic.points.begin() ? &traffic.points.front() : &*std::prev(after);
 }
 
-void read_memory(const RunView& view, const Playhead& at, Moment& out) {
+void read_memory(const RunView& view, const Playhead& at, StepSnapshot& out) {
   for (const auto& [device, memory] : view.memory())
     if (const auto i = memory_at(memory, at)) {
       const MemoryPoint& p = memory.points[*i];
@@ -46,27 +46,27 @@ void read_memory(const RunView& view, const Playhead& at, Moment& out) {
     }
 }
 
-void read_traffic(const RunView& view, Moment& out) {
+void read_traffic(const RunView& view, StepSnapshot& out) {
   const TrafficPoint* p = traffic_at(view.traffic(), out.step);
   if (!p) return;
   out.has_traffic = true;
   out.axes = by_axis(view.traffic(), *p);
   out.traffic = sum(*p);
-  for (DeviceMoment& d : out.devices)
+  for (DeviceSnapshot& d : out.devices)
     if (d.device >= 0 && static_cast<size_t>(d.device) < p->devices.size())
       d.sent = p->devices[static_cast<size_t>(d.device)];
 }
 
 }  // namespace
 
-bool DeviceMoment::beyond_prediction() const {
+bool DeviceSnapshot::beyond_prediction() const {
   constexpr double kAllowed = 1.02;
   return predicted &&
          static_cast<double>(bytes.total().value) > kAllowed * static_cast<double>(predicted->total().value);
 }
 
-Moment moment(const RunView& view, const Playhead& at) {
-  Moment out;
+StepSnapshot step_snapshot(const RunView& view, const Playhead& at) {
+  StepSnapshot out;
   const double step = at.step     ? *at.step
                       : at.time_s ? step_of_time(view, *at.time_s).value_or(0)
                                   : static_cast<double>(view.step());
@@ -99,7 +99,7 @@ std::optional<int> largest_device(const RunView& view) {
   return at == view.memory().end() ? std::nullopt : std::optional(at->first);
 }
 
-std::string to_text(const Moment& m) {
+std::string to_text(const StepSnapshot& m) {
   std::string out = "step " + std::to_string(m.step);
   if (m.loss) out += ": loss " + number_text(*m.loss, 4);
   const auto most = std::max_element(m.devices.begin(), m.devices.end(),

@@ -16,24 +16,24 @@ struct Playhead {
   bool live() const { return !step && !time_s; }
 };
 
-struct DeviceMoment {
+struct DeviceSnapshot {
   int device = 0;
   Ledger bytes;
   std::string phase;
-  std::optional<DeviceFlow> sent{};   // in the step
-  std::optional<Ledger> predicted{};  // its peak of the whole run
-  bool beyond_prediction() const;     // by more than what a proof allows
+  std::optional<DeviceTraffic> sent{};  // in the step
+  std::optional<Ledger> predicted{};    // its peak of the whole run
+  bool beyond_prediction() const;       // by more than what a proof allows
 };
-struct Moment {
+struct StepSnapshot {
   long step = 0;
   double time_s = 0;
   std::optional<double> loss, eval_loss;
-  std::vector<DeviceMoment> devices;  // those that reported memory
-  std::vector<AxisFlow> axes;         // of the step; empty on one device
-  Flow traffic;                       // all of it
+  std::vector<DeviceSnapshot> devices;  // those that reported memory
+  std::vector<AxisTraffic> axes;        // of the step; empty on one device
+  TrafficTotals traffic;                // all of it
   bool has_traffic = false;
 };
-Moment moment(const RunView& view, const Playhead& at);
+StepSnapshot step_snapshot(const RunView& view, const Playhead& at);
 
 // Where the memory timeline, which runs over time, stands at a step and the other way round. Empty without memory.
 std::optional<double> time_of_step(const RunView& view, double step);
@@ -43,6 +43,6 @@ std::optional<double> step_of_time(const RunView& view, double time_s);
 std::optional<int> largest_device(const RunView& view);
 
 // "step 12: loss 2.41; largest device 3, 12.3 MiB (backward); moved 4.1 MiB in 12 ms, 3.1 ms of it waiting"
-std::string to_text(const Moment& moment);
+std::string to_text(const StepSnapshot& snapshot);
 
 }  // namespace mw::views

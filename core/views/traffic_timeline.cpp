@@ -21,18 +21,18 @@ std::string short_cause(const std::string& cause) {
   return cause;
 }
 
-const std::string& name_of(const FlowKind& kind, TrafficBy by) {
+const std::string& name_of(const TrafficKind& kind, TrafficBy by) {
   return by == TrafficBy::kind ? kind.kind : by == TrafficBy::cause ? kind.cause : kind.axis;
 }
 
-std::vector<std::string> names(const std::vector<FlowKind>& kinds, TrafficBy by) {
+std::vector<std::string> names(const std::vector<TrafficKind>& kinds, TrafficBy by) {
   std::vector<std::string> out;
-  for (const FlowKind& k : kinds)
+  for (const TrafficKind& k : kinds)
     if (std::find(out.begin(), out.end(), name_of(k, by)) == out.end()) out.push_back(name_of(k, by));
   return out;
 }
 
-void add_to(Flow& sum, const Flow& part) {
+void add_to(TrafficTotals& sum, const TrafficTotals& part) {
   if (sum.planned && part.planned)
     *sum.planned += *part.planned;
   else
@@ -48,7 +48,7 @@ double amount_of(double v) {
   return std::isfinite(v) ? std::max(0.0, v) : 0.0;
 }
 
-Flow flow_of(const event::Traffic::Entry& e, std::uint32_t kind) {
+TrafficTotals totals_of(const event::Traffic::Entry& e, std::uint32_t kind) {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;  // a record's number is not trusted
   return {kind,
           std::clamp<std::int64_t>(e.calls, 0, kMost),
@@ -60,7 +60,7 @@ Flow flow_of(const event::Traffic::Entry& e, std::uint32_t kind) {
 
 }  // namespace
 
-std::uint32_t TrafficTimeline::index_of(FlowKind kind) {
+std::uint32_t TrafficTimeline::index_of(TrafficKind kind) {
   const auto at = std::find(kinds.begin(), kinds.end(), kind);
   const auto index = static_cast<std::uint32_t>(at - kinds.begin());
   if (at == kinds.end()) kinds.push_back(std::move(kind));
@@ -74,8 +74,9 @@ void TrafficTimeline::append(double time_s, const event::Traffic& e) {
   for (const event::Traffic::Entry& entry : e.entries) {
     const auto kind = index_of({valid_utf8(entry.kind), valid_utf8(entry.axis), valid_utf8(entry.phase),
                                 short_cause(valid_utf8(entry.cause))});
-    const Flow flow = flow_of(entry, kind);
-    const auto at = std::find_if(point.flows.begin(), point.flows.end(), [&](const Flow& f) { return f.kind == kind; });
+    const TrafficTotals flow = totals_of(entry, kind);
+    const auto at =
+        std::find_if(point.flows.begin(), point.flows.end(), [&](const TrafficTotals& f) { return f.kind == kind; });
     if (at == point.flows.end())
       point.flows.push_back(flow);
     else
@@ -84,7 +85,7 @@ void TrafficTimeline::append(double time_s, const event::Traffic& e) {
   for (const event::Traffic::Device& d : e.devices)
     point.devices.push_back({amount_of(static_cast<double>(d.bytes.value)), amount_of(d.seconds), amount_of(d.waited)});
   const auto x = static_cast<double>(e.step);
-  const Flow all = sum(point);
+  const TrafficTotals all = sum(point);
   bytes_by_step.append(x, all.bytes);
   seconds_by_step.append(x, all.seconds);
   waited_by_step.append(x, all.waited);
@@ -98,7 +99,7 @@ void TrafficTimeline::drop_after(long step) {
   for (Series* s : {&bytes_by_step, &seconds_by_step, &waited_by_step}) s->truncate(points.size());
   size_t used = 0;
   for (const TrafficPoint& p : points)
-    for (const Flow& f : p.flows) used = std::max<size_t>(used, f.kind + 1);
+    for (const TrafficTotals& f : p.flows) used = std::max<size_t>(used, f.kind + 1);
   kinds.resize(used);
 }
 
@@ -111,11 +112,11 @@ std::vector<std::string> TrafficTimeline::layers(TrafficBy by, TrafficAmount amo
 std::vector<double> TrafficTimeline::split(size_t point, TrafficBy by, TrafficAmount amount) const {
   const auto layer_names = names(kinds, by);
   std::vector<size_t> layer_of;
-  for (const FlowKind& k : kinds)
+  for (const TrafficKind& k : kinds)
     layer_of.push_back(
         static_cast<size_t>(std::find(layer_names.begin(), layer_names.end(), name_of(k, by)) - layer_names.begin()));
   std::vector<double> out(layer_names.size() + (amount == TrafficAmount::seconds ? 1 : 0));
-  for (const Flow& f : points[point].flows) {
+  for (const TrafficTotals& f : points[point].flows) {
     double& value = out[layer_of[f.kind]];
     if (amount == TrafficAmount::bytes) {
       value += f.bytes;
@@ -127,20 +128,20 @@ std::vector<double> TrafficTimeline::split(size_t point, TrafficBy by, TrafficAm
   return out;
 }
 
-std::vector<AxisFlow> by_axis(const TrafficTimeline& timeline, const TrafficPoint& point) {
-  std::vector<AxisFlow> out;
+std::vector<AxisTraffic> by_axis(const TrafficTimeline& timeline, const TrafficPoint& point) {
+  std::vector<AxisTraffic> out;
   for (const std::string& axis : names(timeline.kinds, TrafficBy::axis)) {
-    AxisFlow all{.axis = axis, .sum = {.planned = 0}};
-    for (const Flow& f : point.flows)
+    AxisTraffic all{.axis = axis, .sum = {.planned = 0}};
+    for (const TrafficTotals& f : point.flows)
       if (timeline.kinds[f.kind].axis == axis) add_to(all.sum, f);
     out.push_back(std::move(all));
   }
   return out;
 }
 
-Flow sum(const TrafficPoint& point) {
-  Flow all{.planned = 0};
-  for (const Flow& f : point.flows) add_to(all, f);
+TrafficTotals sum(const TrafficPoint& point) {
+  TrafficTotals all{.planned = 0};
+  for (const TrafficTotals& f : point.flows) add_to(all, f);
   return all;
 }
 

@@ -13,11 +13,11 @@
 namespace mw::views {
 
 // What flows are told apart by; those of all layers are one.
-struct FlowKind {
+struct TrafficKind {
   std::string kind, axis, phase, cause;  // as in event::Traffic::Entry, the cause as short as a legend needs it
-  bool operator==(const FlowKind&) const = default;
+  bool operator==(const TrafficKind&) const = default;
 };
-struct Flow {
+struct TrafficTotals {
   std::uint32_t kind = 0;           // index of TrafficTimeline::kinds
   std::int64_t calls = 0;           // of each device
   double bytes = 0;                 // sent by all devices together
@@ -25,31 +25,31 @@ struct Flow {
   double waited = 0;                // of those
   std::optional<double> planned{};  // what `bytes` should be; empty where the record does not say
   bool as_planned() const { return !planned || *planned == bytes; }
-  bool operator==(const Flow&) const = default;
+  bool operator==(const TrafficTotals&) const = default;
 };
-struct DeviceFlow {
+struct DeviceTraffic {
   double bytes = 0, seconds = 0, waited = 0;
-  bool operator==(const DeviceFlow&) const = default;
+  bool operator==(const DeviceTraffic&) const = default;
 };
 struct TrafficPoint {
   double time_s = 0;
   long step = 0;
-  std::vector<Flow> flows;          // each kind once
-  std::vector<DeviceFlow> devices;  // by device
+  std::vector<TrafficTotals> flows;    // each kind once
+  std::vector<DeviceTraffic> devices;  // by device
   bool operator==(const TrafficPoint&) const = default;
 };
 
 enum class TrafficBy { kind, cause, axis };
 enum class TrafficAmount { bytes, seconds };
 
-struct AxisFlow {
+struct AxisTraffic {
   std::string axis;
-  Flow sum;
-  bool operator==(const AxisFlow&) const = default;
+  TrafficTotals sum;
+  bool operator==(const AxisTraffic&) const = default;
 };
 
 struct TrafficTimeline {
-  std::vector<FlowKind> kinds;                            // in order of their first appearance
+  std::vector<TrafficKind> kinds;                         // in order of their first appearance
   std::vector<TrafficPoint> points;                       // by step, ascending
   Series bytes_by_step, seconds_by_step, waited_by_step;  // totals; sample i is points[i]
 
@@ -67,11 +67,11 @@ struct TrafficTimeline {
   bool operator==(const TrafficTimeline&) const = default;
 
  private:
-  std::uint32_t index_of(FlowKind kind);  // adds it where it is new
+  std::uint32_t index_of(TrafficKind kind);  // adds it where it is new
 };
 
 // Of a step, in order of the axes' first appearance in the run.
-std::vector<AxisFlow> by_axis(const TrafficTimeline& timeline, const TrafficPoint& point);
-Flow sum(const TrafficPoint& point);
+std::vector<AxisTraffic> by_axis(const TrafficTimeline& timeline, const TrafficPoint& point);
+TrafficTotals sum(const TrafficPoint& point);
 
 }  // namespace mw::views

@@ -54,17 +54,18 @@ class MeshJourneyTest : public test::Journey {
     const views::RunView& view = window_->runs().shown()->view;
     QVERIFY2(view.error().empty(), view.error().c_str());
     QCOMPARE(view.state(), RunState::done);
-    QTRY_COMPARE(window_->train_page().moment().step, view.step());
+    QTRY_COMPARE(window_->train_page().snapshot().step, view.step());
     // What moved is what was planned for just these rows, and no device held more than was predicted.
-    const views::Moment& m = window_->train_page().moment();
+    const views::StepSnapshot& m = window_->train_page().snapshot();
     QVERIFY(m.traffic.planned && m.traffic.as_planned());
-    for (const views::DeviceMoment& d : m.devices) QVERIFY(d.predicted && !d.beyond_prediction());
+    for (const views::DeviceSnapshot& d : m.devices) QVERIFY(d.predicted && !d.beyond_prediction());
   }
   // Of the last step, as the Train page reads it.
   Measured measured() {
     const views::RunView& view = window_->runs().shown()->view;
-    Measured m{.bytes = window_->train_page().moment().traffic.bytes, .loss = view.metric("train/loss")->raw.back().y};
-    for (const views::Flow& f : view.traffic().points.back().flows)
+    Measured m{.bytes = window_->train_page().snapshot().traffic.bytes,
+               .loss = view.metric("train/loss")->raw.back().y};
+    for (const views::TrafficTotals& f : view.traffic().points.back().flows)
       if (view.traffic().kinds[f.kind].cause == "clumsy specs") m.clumsy += f.bytes;
     return m;
   }

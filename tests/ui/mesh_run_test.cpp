@@ -30,12 +30,12 @@ class MeshRunTest : public test::WindowFixture {
 
   TrainPage& page() { return window_->train_page(); }
   double sent_over(const std::string& axis) {
-    for (const views::AxisFlow& a : page().measured_mesh().moment().axes)
+    for (const views::AxisTraffic& a : page().measured_mesh().snapshot().axes)
       if (a.axis == axis) return a.sum.bytes;
     return -1;
   }
   Bytes held_by(int device) {
-    for (const views::DeviceMoment& d : page().measured_mesh().moment().devices)
+    for (const views::DeviceSnapshot& d : page().measured_mesh().snapshot().devices)
       if (d.device == device) return d.bytes.total();
     return {};
   }
@@ -113,7 +113,7 @@ class MeshRunTest : public test::WindowFixture {
     open_run(2, 4);
     MeasuredMesh& mesh = page().measured_mesh();
     const auto over_tp = [&] {
-      for (const views::AxisFlow& a : mesh.moment().axes)
+      for (const views::AxisTraffic& a : mesh.snapshot().axes)
         if (a.axis == "tp") return mesh.axis_text(a);
       return QString();
     };
@@ -146,7 +146,7 @@ class MeshRunTest : public test::WindowFixture {
     QCOMPARE(sent_over("fsdp"), kSteps * kMiB);
     // In the loss chart.
     QTest::mouseClick(&page().loss(), Qt::LeftButton, {}, at(page().loss(), 20));
-    const long step = page().moment().step;
+    const long step = page().snapshot().step;
     QVERIFY(std::abs(step - 20) <= 1);
     QCOMPARE(sent_over("fsdp"), static_cast<double>(step) * kMiB);
     QVERIFY(page().loss().summary().contains(value_text(
@@ -158,15 +158,15 @@ class MeshRunTest : public test::WindowFixture {
     picture(u"mesh-run-held"_s);
     // In the collectives chart.
     QTest::mouseClick(&page().collectives().shown(), Qt::LeftButton, {}, at(page().collectives().shown(), 40));
-    QVERIFY(std::abs(page().moment().step - 40) <= 1);
-    QCOMPARE(sent_over("fsdp"), static_cast<double>(page().moment().step) * kMiB);
+    QVERIFY(std::abs(page().snapshot().step - 40) <= 1);
+    QCOMPARE(sent_over("fsdp"), static_cast<double>(page().snapshot().step) * kMiB);
     // In the memory chart, which runs over time: at the instant of a forward.
     const double forward = 0.3 + 0.05 * 30 - 0.03;
     page().times().set_cursor(std::nullopt);
     page().times().set_playhead(forward);
-    QCOMPARE(page().moment().step, 30);
+    QCOMPARE(page().snapshot().step, 30);
     QCOMPARE(std::lround(*page().link().playhead()), 30);
-    QCOMPARE(page().moment().devices[0].phase, std::string("forward"));
+    QCOMPARE(page().snapshot().devices[0].phase, std::string("forward"));
     QCOMPARE(held_by(0), Bytes(45 << 20));
     // The same step by its number is read at its largest.
     page().link().set_playhead(31);
@@ -178,18 +178,18 @@ class MeshRunTest : public test::WindowFixture {
     open_run(2, 2);
     QVERIFY(page().bar().live().isChecked());
     page().bar().slider().setValue(10);
-    QCOMPARE(page().moment().step, 10);
+    QCOMPARE(page().snapshot().step, 10);
     QVERIFY(!page().bar().live().isChecked());
     page().loss().setFocus();
     QTest::keyClick(&page().loss(), Qt::Key_Right);
-    QCOMPARE(page().moment().step, 11);
+    QCOMPARE(page().snapshot().step, 11);
     QTest::keyClick(&page().loss(), Qt::Key_Left, Qt::ShiftModifier);
-    QCOMPARE(page().moment().step, 1);
+    QCOMPARE(page().snapshot().step, 1);
     window_->actions()[u"view.step_on"_s]->trigger();
-    QCOMPARE(page().moment().step, 2);
+    QCOMPARE(page().snapshot().step, 2);
     QCOMPARE(sent_over("fsdp"), 2 * kMiB);
     QTest::mouseClick(&page().bar().live(), Qt::LeftButton);
-    QCOMPARE(page().moment().step, kSteps);
+    QCOMPARE(page().snapshot().step, kSteps);
     QVERIFY(!page().link().playhead());
     QCOMPARE(sent_over("fsdp"), kSteps * kMiB);
     // Pressed again, it holds.
@@ -210,13 +210,13 @@ class MeshRunTest : public test::WindowFixture {
       page().follow();
     };
     feed(kSteps + 1);
-    QCOMPARE(page().moment().step, kSteps + 1);
+    QCOMPARE(page().snapshot().step, kSteps + 1);
     QCOMPARE(sent_over("fsdp"), (kSteps + 1) * kMiB);
     page().link().set_playhead(7);
     feed(kSteps + 2);
-    QCOMPARE(page().moment().step, 7);
+    QCOMPARE(page().snapshot().step, 7);
     QTest::mouseClick(&page().bar().live(), Qt::LeftButton);
-    QCOMPARE(page().moment().step, kSteps + 2);
+    QCOMPARE(page().snapshot().step, kSteps + 2);
   }
 
   void a_device_of_the_mesh_is_chosen_in_the_memory_chart() {
@@ -243,7 +243,7 @@ class MeshRunTest : public test::WindowFixture {
     QVERIFY2(both.measured().caption().contains(u"run-1, step 12, held"_s), qPrintable(both.measured().caption()));
     picture(u"mesh-run-design-measured"_s);
     window_->actions()[u"view.step_on"_s]->trigger();  // the same playhead
-    QCOMPARE(both.measured().moment().step, 13);
+    QCOMPARE(both.measured().snapshot().step, 13);
     QTest::mouseClick(&both.button(), Qt::LeftButton);
     QVERIFY(!both.measured_shown() && window_->design_page().canvas().isVisible());
   }

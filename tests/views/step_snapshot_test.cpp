@@ -34,9 +34,9 @@ RunView two_devices() {
   return view;
 }
 
-TEST(Moment, AStepIsReadEverywhereAtOnce) {
+TEST(StepSnapshot, AStepIsReadEverywhereAtOnce) {
   const RunView view = two_devices();
-  const Moment m = moment(view, {2.0, {}});
+  const StepSnapshot m = step_snapshot(view, {2.0, {}});
   EXPECT_EQ(m.step, 2);
   EXPECT_EQ(m.loss, 3.0);
   ASSERT_EQ(m.devices.size(), 2u);
@@ -50,57 +50,57 @@ TEST(Moment, AStepIsReadEverywhereAtOnce) {
   EXPECT_EQ(m.devices[1].sent->waited, 0.25);
 }
 
-TEST(Moment, EveryDeviceStandsBesideWhatWasPredictedForIt) {
+TEST(StepSnapshot, EveryDeviceStandsBesideWhatWasPredictedForIt) {
   RunView view;
   view.feed({0, event::Started{parse_json(
                     R"({"predicted": {"weights": 100, "total": 100, "devices": [{"weights": 100}, {"weights": 80}]}})",
                     "info")}});
   for (int device = 0; device < 2; ++device)
     view.feed({1, event::Memory{device, 1, "step", held(90, device), Bytes(0)}});
-  const Moment m = moment(view, {});
+  const StepSnapshot m = step_snapshot(view, {});
   ASSERT_EQ(m.devices.size(), 2u);
   EXPECT_EQ(m.devices[0].predicted, held(100, 0));
   EXPECT_FALSE(m.devices[0].beyond_prediction());
   EXPECT_EQ(m.devices[1].predicted, held(80, 0));
   EXPECT_TRUE(m.devices[1].beyond_prediction());
-  EXPECT_FALSE(moment(two_devices(), {}).devices[0].predicted) << "the record says nothing";
+  EXPECT_FALSE(step_snapshot(two_devices(), {}).devices[0].predicted) << "the record says nothing";
 }
 
-TEST(Moment, AnInstantReadsThePhaseThatItLiesIn) {
+TEST(StepSnapshot, AnInstantReadsThePhaseThatItLiesIn) {
   const RunView view = two_devices();
-  const Moment m = moment(view, {{}, 3.12});
+  const StepSnapshot m = step_snapshot(view, {{}, 3.12});
   EXPECT_EQ(m.step, 3);
   EXPECT_EQ(m.devices[0].phase, "forward");
   EXPECT_EQ(m.devices[0].bytes, held(100, 30));
   EXPECT_EQ(m.axes[0].sum.bytes, 3000);
 }
 
-TEST(Moment, WithoutAPlayheadItIsTheNewest) {
+TEST(StepSnapshot, WithoutAPlayheadItIsTheNewest) {
   const RunView view = two_devices();
-  const Moment m = moment(view, {});
+  const StepSnapshot m = step_snapshot(view, {});
   EXPECT_EQ(m.step, 4);
   EXPECT_EQ(m.loss, 1.0);
   EXPECT_EQ(m.devices[0].bytes, held(100, 200));
   EXPECT_EQ(m.traffic.bytes, 4000);
 }
 
-TEST(Moment, BetweenTwoStepsTheNearerIsRead) {
+TEST(StepSnapshot, BetweenTwoStepsTheNearerIsRead) {
   const RunView view = two_devices();
-  EXPECT_EQ(moment(view, {2.4, {}}).devices[0].bytes, moment(view, {2.0, {}}).devices[0].bytes);
-  EXPECT_EQ(moment(view, {2.6, {}}).traffic.bytes, 3000);
+  EXPECT_EQ(step_snapshot(view, {2.4, {}}).devices[0].bytes, step_snapshot(view, {2.0, {}}).devices[0].bytes);
+  EXPECT_EQ(step_snapshot(view, {2.6, {}}).traffic.bytes, 3000);
 }
 
-TEST(Moment, StepAndTimeAreTranslatedBothWays) {
+TEST(StepSnapshot, StepAndTimeAreTranslatedBothWays) {
   const RunView view = two_devices();
   EXPECT_EQ(time_of_step(view, 3), 3.5);
   EXPECT_EQ(step_of_time(view, 3.5), 3.0);
   EXPECT_FALSE(time_of_step(RunView(), 1));
 }
 
-TEST(Moment, OneDeviceHasNoTraffic) {
+TEST(StepSnapshot, OneDeviceHasNoTraffic) {
   RunView view;
   view.feed({1, event::Memory{0, 1, "backward", held(1, 2), Bytes(3)}});
-  const Moment m = moment(view, {});
+  const StepSnapshot m = step_snapshot(view, {});
   EXPECT_FALSE(m.has_traffic);
   EXPECT_TRUE(m.axes.empty());
   EXPECT_EQ(m.devices.size(), 1u);
@@ -108,12 +108,12 @@ TEST(Moment, OneDeviceHasNoTraffic) {
   EXPECT_FALSE(largest_device(RunView()));
 }
 
-TEST(Moment, TheLargestDeviceIsThatOfTheLargestPeak) {
+TEST(StepSnapshot, TheLargestDeviceIsThatOfTheLargestPeak) {
   EXPECT_EQ(largest_device(two_devices()), 1);
 }
 
-TEST(Moment, SaysEverythingInOneLine) {
-  EXPECT_EQ(to_text(moment(two_devices(), {2.0, {}})),
+TEST(StepSnapshot, SaysEverythingInOneLine) {
+  EXPECT_EQ(to_text(step_snapshot(two_devices(), {2.0, {}})),
             "step 2: loss 3; largest device 1, 201 B (backward); moved 1.95 KiB in 500 ms, 125 ms of it waiting");
 }
 

@@ -107,8 +107,8 @@ TEST(TrafficTimeline, NumbersOfARecordAreNotTrusted) {
   t.append(
       1,
       {1, {{"all-gather", "fsdp", "forward", "x", 0, -5, Bytes(-9), std::nan(""), INFINITY}}, {{Bytes(1), NAN, -1}}});
-  EXPECT_EQ(sum(t.points[0]), (Flow{0, 0, 0, 0, 0}));
-  EXPECT_EQ(t.points[0].devices[0], (DeviceFlow{1, 0, 0}));
+  EXPECT_EQ(sum(t.points[0]), (TrafficTotals{0, 0, 0, 0, 0}));
+  EXPECT_EQ(t.points[0].devices[0], (DeviceTraffic{1, 0, 0}));
 }
 
 }  // namespace

@@ -44,18 +44,18 @@ MeasuredMesh::MeasuredMesh(QWidget* parent) : QWidget(parent) {
   setAccessibleName(tr("Mesh as measured"));
 }
 
-void MeasuredMesh::show_moment(const RunPtr& run, const views::Moment& moment, Held held) {
+void MeasuredMesh::show_snapshot(const RunPtr& run, const views::StepSnapshot& snapshot, Held held) {
   if (run != run_) selected_ = -1;
   if (const mesh::Mesh now = run ? mesh_of(*run) : mesh::Mesh{}; run != run_ || !(now == mesh_)) {
     mesh_ = now;
     grid_ = views::device_grid(mesh_);
   }
   run_ = run;
-  if (const int reported = static_cast<int>(moment.devices.size()); reported > mesh_.devices()) {
+  if (const int reported = static_cast<int>(snapshot.devices.size()); reported > mesh_.devices()) {
     mesh_.axes = {{"device", reported}};  // of another program: its record says nothing of a mesh
     grid_ = views::device_grid(mesh_);
   }
-  moment_ = moment;
+  snapshot_ = snapshot;
   held_ = held;
   setAccessibleDescription(summary());
   update();
@@ -79,10 +79,10 @@ QString MeasuredMesh::caption() const {
                         : held_ == Held::held  ? tr("held")
                         : run_->live           ? tr("live")
                                                : tr("last");
-  return tr("%1, step %2, %3").arg(name).arg(moment_.step).arg(where);
+  return tr("%1, step %2, %3").arg(name).arg(snapshot_.step).arg(where);
 }
 
-QString MeasuredMesh::axis_text(const views::AxisFlow& axis) const {
+QString MeasuredMesh::axis_text(const views::AxisTraffic& axis) const {
   const QString planned = planned_text(axis.sum);
   return tr("%1 %2: %3%4 %5, %6 calls")
       .arg(qs(axis.axis))
@@ -92,29 +92,29 @@ QString MeasuredMesh::axis_text(const views::AxisFlow& axis) const {
       .arg(axis.sum.calls);
 }
 
-QString MeasuredMesh::planned_text(const views::Flow& flow) {
+QString MeasuredMesh::planned_text(const views::TrafficTotals& flow) {
   if (!flow.planned) return {};
   const QString bytes = value_text(*flow.planned, Quantity::bytes);
   return flow.as_planned() ? tr("planned %1").arg(bytes) : tr("not the planned %1").arg(bytes);
 }
 
-const views::DeviceMoment* MeasuredMesh::of_device(int device) const {
-  const auto at = std::find_if(moment_.devices.begin(), moment_.devices.end(),
-                               [&](const views::DeviceMoment& d) { return d.device == device; });
-  return at == moment_.devices.end() ? nullptr : &*at;
+const views::DeviceSnapshot* MeasuredMesh::of_device(int device) const {
+  const auto at = std::find_if(snapshot_.devices.begin(), snapshot_.devices.end(),
+                               [&](const views::DeviceSnapshot& d) { return d.device == device; });
+  return at == snapshot_.devices.end() ? nullptr : &*at;
 }
 
-const views::AxisFlow* MeasuredMesh::of_axis(int axis) const {
+const views::AxisTraffic* MeasuredMesh::of_axis(int axis) const {
   const std::string& name = mesh_.axes[static_cast<size_t>(axis)].name;
-  const auto at =
-      std::find_if(moment_.axes.begin(), moment_.axes.end(), [&](const views::AxisFlow& a) { return a.axis == name; });
-  return at == moment_.axes.end() ? nullptr : &*at;
+  const auto at = std::find_if(snapshot_.axes.begin(), snapshot_.axes.end(),
+                               [&](const views::AxisTraffic& a) { return a.axis == name; });
+  return at == snapshot_.axes.end() ? nullptr : &*at;
 }
 
 QString MeasuredMesh::device_text(int device) const {
   if (device < 0 || static_cast<size_t>(device) >= grid_.devices.size()) return {};
   QString text = tr("device %1 (%2)").arg(device).arg(qs(grid_.devices[static_cast<size_t>(device)].name));
-  const views::DeviceMoment* d = of_device(device);
+  const views::DeviceSnapshot* d = of_device(device);
   if (!d) return text + tr(": nothing measured yet");
   text += tr(": %1 in memory").arg(qs(to_text(d->bytes.total())));
   if (const auto capacity = run_->view.capacity())
@@ -132,14 +132,14 @@ QString MeasuredMesh::summary() const {
   if (!run_) return {};
   QStringList parts{tr("measured, %1").arg(caption())};
   for (const views::GridDevice& d : grid_.devices) parts << device_text(d.device);
-  for (const views::AxisFlow& a : moment_.axes) parts << axis_text(a);
+  for (const views::AxisTraffic& a : snapshot_.axes) parts << axis_text(a);
   return parts.join(u"; "_s);
 }
 
 MeasuredMesh::Frame MeasuredMesh::frame() const {
   Frame f;
   f.header = QRectF(8, 0, width() - 16 - inset_, kTitleRow);
-  const double lines = kTextLine * static_cast<double>(std::max<size_t>(1, moment_.axes.size()) + 1) + 4;
+  const double lines = kTextLine * static_cast<double>(std::max<size_t>(1, snapshot_.axes.size()) + 1) + 4;
   const bool beside = width() > 620 && height() < 260;
   const double wide = beside ? width() * 0.42 : width() - 16;
   f.lines = beside ? QRectF(width() - wide - 8, kTitleRow, wide, height() - kTitleRow - 4)
@@ -168,7 +168,7 @@ bool MeasuredMesh::event(QEvent* event) {
     const int device = static_cast<int>(i);
     if (!device_at(device).contains(help->pos())) continue;
     QStringList lines{device_text(device)};
-    if (const views::DeviceMoment* d = of_device(device))
+    if (const views::DeviceSnapshot* d = of_device(device))
       for (size_t c = 0; c < kMemoryCategories; ++c)
         if (const Bytes said = d->predicted ? d->predicted->bytes[c] : Bytes();
             d->bytes.bytes[c].value > 0 || said.value > 0)

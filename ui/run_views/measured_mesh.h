@@ -17,16 +17,16 @@ class MeasuredMesh : public QWidget {
  public:
   enum class Held { newest, held, pointed };  // how the playhead came to where it is
   explicit MeasuredMesh(QWidget* parent = nullptr);
-  void show_moment(const RunPtr& run, const views::Moment& moment, Held held);
+  void show_snapshot(const RunPtr& run, const views::StepSnapshot& snapshot, Held held);
   void select_device(int device);
   void set_header_inset(int pixels);  // kept free at the right of the first line
 
-  const views::Moment& moment() const { return moment_; }
+  const views::StepSnapshot& snapshot() const { return snapshot_; }
   const views::DeviceGrid& grid() const { return grid_; }
   int selected() const { return selected_; }
   QString caption() const;  // "run-12, step 40, live"
-  QString axis_text(const views::AxisFlow& axis) const;
-  static QString planned_text(const views::Flow& flow);  // "planned 30.0 MiB"; empty where nothing is known
+  QString axis_text(const views::AxisTraffic& axis) const;
+  static QString planned_text(const views::TrafficTotals& flow);  // "planned 30.0 MiB"; empty where nothing is known
   QString device_text(int device) const;
   QString summary() const;
   QRectF device_at(int device) const;
@@ -48,24 +48,24 @@ class MeasuredMesh : public QWidget {
     QRectF header, devices, lines;
   };
   Frame frame() const;
-  const views::DeviceMoment* of_device(int device) const;
-  const views::AxisFlow* of_axis(int axis) const;
+  const views::DeviceSnapshot* of_device(int device) const;
+  const views::AxisTraffic* of_axis(int axis) const;
   QColor axis_color(int axis) const;
   double bar_whole() const;
   void paint_header(QPainter& painter, const QRectF& box) const;
   void paint_edges(QPainter& painter) const;
   void paint_labels(QPainter& painter) const;
   void paint_device(QPainter& painter, int device) const;
-  void paint_bar(QPainter& painter, const QRectF& rail, const views::DeviceMoment& device) const;
+  void paint_bar(QPainter& painter, const QRectF& rail, const views::DeviceSnapshot& device) const;
   void paint_lines(QPainter& painter, QRectF box) const;
-  void paint_axis(QPainter& painter, QRectF line, const views::AxisFlow& axis, const QColor& color) const;
+  void paint_axis(QPainter& painter, QRectF line, const views::AxisTraffic& axis, const QColor& color) const;
   double edge_width(int axis) const;
   static constexpr double kTextLine = 16;
 
   RunPtr run_;
   mesh::Mesh mesh_;
   views::DeviceGrid grid_;
-  views::Moment moment_;
+  views::StepSnapshot snapshot_;
   Held held_ = Held::newest;
   int selected_ = -1, inset_ = 0;
 };

@@ -63,9 +63,9 @@ void MeasuredMesh::paint_header(QPainter& p, const QRectF& box) const {
 }
 
 double MeasuredMesh::edge_width(int axis) const {
-  const views::AxisFlow* flow = of_axis(axis);
+  const views::AxisTraffic* flow = of_axis(axis);
   double most = 0;
-  for (const views::AxisFlow& a : moment_.axes) most = std::max(most, a.sum.bytes);
+  for (const views::AxisTraffic& a : snapshot_.axes) most = std::max(most, a.sum.bytes);
   if (!flow || flow->sum.bytes <= 0) return 0;
   return 2.5 + 5 * std::sqrt(flow->sum.bytes / most);
 }
@@ -96,7 +96,7 @@ void MeasuredMesh::paint_labels(QPainter& p) const {
   std::vector<bool> done(mesh_.axes.size());
   for (const views::DeviceEdge& e : grid_.edges) {
     const auto axis = static_cast<size_t>(e.axis);
-    const views::AxisFlow* flow = of_axis(e.axis);
+    const views::AxisTraffic* flow = of_axis(e.axis);
     if (done[axis] || !flow) continue;
     done[axis] = true;
     const QString text = value_text(flow->sum.bytes, Quantity::bytes);
@@ -116,7 +116,7 @@ void MeasuredMesh::paint_labels(QPainter& p) const {
 // The capacity where somebody comes near it, else a little more than the largest: bars are compared with each other.
 double MeasuredMesh::bar_whole() const {
   double most = 1;
-  for (const views::DeviceMoment& d : moment_.devices) {
+  for (const views::DeviceSnapshot& d : snapshot_.devices) {
     most = std::max(most, static_cast<double>(d.bytes.total().value));
     if (d.predicted) most = std::max(most, static_cast<double>(d.predicted->total().value));
   }
@@ -125,7 +125,7 @@ double MeasuredMesh::bar_whole() const {
   return limit > 0 && limit < 4 * most ? std::max(limit, most) : most * 1.15;
 }
 
-void MeasuredMesh::paint_bar(QPainter& p, const QRectF& rail, const views::DeviceMoment& device) const {
+void MeasuredMesh::paint_bar(QPainter& p, const QRectF& rail, const views::DeviceSnapshot& device) const {
   const Theme& t = theme();
   const double whole = bar_whole();
   p.fillRect(rail, mix(t.panel, t.text, 0.12));
@@ -153,7 +153,7 @@ void MeasuredMesh::paint_bar(QPainter& p, const QRectF& rail, const views::Devic
 void MeasuredMesh::paint_device(QPainter& p, int device) const {
   const Theme& t = theme();
   const QRectF box = device_at(device);
-  const views::DeviceMoment* d = of_device(device);
+  const views::DeviceSnapshot* d = of_device(device);
   const auto capacity = run_->view.capacity();
   const bool over = d && ((capacity && d->bytes.total() > *capacity) || d->beyond_prediction());
   p.setPen(QPen(device == selected_ ? t.accent
@@ -195,7 +195,7 @@ void MeasuredMesh::paint_device(QPainter& p, int device) const {
 }
 
 // Counted beside planned: a solid and a dashed mark. Bytes that differ are told in the colour of errors.
-void MeasuredMesh::paint_axis(QPainter& p, QRectF line, const views::AxisFlow& axis, const QColor& color) const {
+void MeasuredMesh::paint_axis(QPainter& p, QRectF line, const views::AxisTraffic& axis, const QColor& color) const {
   const Theme& t = theme();
   const double middle = line.center().y();
   const auto write = [&](const QString& text, const QColor& text_color) {
@@ -226,12 +226,12 @@ void MeasuredMesh::paint_lines(QPainter& p, QRectF box) const {
   const Theme& t = theme();
   QRectF line(box.left(), box.top(), box.width(), kTextLine);
   for (size_t i = 0; i < mesh_.axes.size(); ++i) {
-    const views::AxisFlow* flow = of_axis(static_cast<int>(i));
+    const views::AxisTraffic* flow = of_axis(static_cast<int>(i));
     if (!flow || line.bottom() > box.bottom() + 1) continue;
     paint_axis(p, line, *flow, axis_color(static_cast<int>(i)));
     line.translate(0, kTextLine);
   }
-  if (moment_.axes.empty()) draw_text(p, line, Qt::AlignLeft, tr("Nothing moved between devices yet"), t.muted);
+  if (snapshot_.axes.empty()) draw_text(p, line, Qt::AlignLeft, tr("Nothing moved between devices yet"), t.muted);
   if (selected_ >= 0 && line.bottom() <= box.bottom() + 1)
     draw_text(p, line, Qt::AlignLeft, device_text(selected_), t.muted);
 }

@@ -121,7 +121,7 @@ void MainWindow::wire() {
   connect(data_, &DataPage::problem, this, [this](const Problem& p) { report(ProblemSource::file, p); });
   connect(data_, &DataPage::setting_wanted, this, [this](const QString& key) { go_to_setting(ss(key)); });
   connect(train_, &TrainPage::moment_changed, this,
-          [this] { design_->measured().show_moment(train_->run(), train_->moment(), train_->held()); });
+          [this] { design_->measured().show_snapshot(train_->run(), train_->snapshot(), train_->held()); });
   connect(&proof_window_->task(), &BackgroundWork::changed, this, &MainWindow::update_actions);
   connect(proof_window_, &ProofWindow::again_wanted, this, &MainWindow::prove_again);
   connect(proof_window_, &ProofWindow::tensor_chosen, design_, &DesignPage::select_tensor);

@@ -17,10 +17,10 @@ MeasuredSwitch::MeasuredSwitch(QWidget* planned, QWidget* parent)
   connect(button_, &QPushButton::clicked, this, &MeasuredSwitch::show_measured);
 }
 
-void MeasuredSwitch::show_moment(const RunPtr& run, const views::Moment& moment, MeasuredMesh::Held held) {
+void MeasuredSwitch::show_snapshot(const RunPtr& run, const views::StepSnapshot& snapshot, MeasuredMesh::Held held) {
   offered_ = on_a_mesh(run);
   run_name_ = run ? qs(run->id.empty() ? run->name : run->id) : QString();
-  if (offered_) measured_->show_moment(run, moment, held);
+  if (offered_) measured_->show_snapshot(run, snapshot, held);
   show_measured(measured_shown());
 }
 

@@ -15,7 +15,7 @@ class MeasuredSwitch : public QStackedWidget {
  public:
   explicit MeasuredSwitch(QWidget* planned, QWidget* parent = nullptr);
   // The run the Train page shows; null or one device: nothing measured to offer, and the plan is shown.
-  void show_moment(const RunPtr& run, const views::Moment& moment, MeasuredMesh::Held held);
+  void show_snapshot(const RunPtr& run, const views::StepSnapshot& snapshot, MeasuredMesh::Held held);
   void show_measured(bool on);  // where there is something measured
   bool measured_shown() const { return currentIndex() == 1; }
   MeasuredMesh& measured() { return *measured_; }

@@ -245,9 +245,9 @@ MeasuredMesh::Held TrainPage::held() const {
 }
 
 void TrainPage::read_moment() {
-  moment_ = run_ ? views::moment(run_->view, reading()) : views::Moment();
-  playhead_->set_reading(qs(to_text(moment_)));
-  if (!mesh_->isHidden()) mesh_->show_moment(run_, moment_, held());
+  snapshot_ = run_ ? views::step_snapshot(run_->view, reading()) : views::StepSnapshot();
+  playhead_->set_reading(qs(to_text(snapshot_)));
+  if (!mesh_->isHidden()) mesh_->show_snapshot(run_, snapshot_, held());
   emit moment_changed();
 }
 

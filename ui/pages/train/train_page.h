@@ -32,8 +32,8 @@ class TrainPage : public QWidget {
   PlotLink& link() { return by_step_; }
   PlotLink& times() { return by_time_; }
   const RunPtr& run() const { return run_; }
-  bool offers_proof() const;                               // of the run that is shown
-  const views::Moment& moment() const { return moment_; }  // what everything says where the charts are read
+  bool offers_proof() const;                                         // of the run that is shown
+  const views::StepSnapshot& snapshot() const { return snapshot_; }  // what everything says where the charts are read
   MeasuredMesh::Held held() const;
   Plot& loss() { return *loss_; }
   Plot& memory() { return memory_->plot(); }
@@ -93,7 +93,7 @@ class TrainPage : public QWidget {
   DeviceMemory* memory_;
   CollectivesPanel* collectives_;
   MeasuredMesh* mesh_;
-  views::Moment moment_;
+  views::StepSnapshot snapshot_;
   QSplitter *rows_, *upper_, *middle_, *below_;
   bool shows_mesh_ = false;
   QTabWidget* lower_;
