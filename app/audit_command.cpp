@@ -39,22 +39,22 @@ std::vector<formats::BenchSet> sets_of(const Common& common, const AuditArgs& ar
                  .file = store.folder().string(),
                  .found = id,
                  .expected = "a file of results, or an id as `runs` lists it"});
-  const compare::Compared run = compare::compared(store, id);
+  const compare::ComparedRun run = compare::compared(store, id);
   if (!run.sweep)
     throw Error({.id = "RUN-KIND", .message = "only sweeps can be audited", .found = id + ", which is none"});
   return {run.sweep->set};
 }
 
 // Named on the command line, both must be real; what a file says may be anything.
-compare::Compared audited(formats::BenchSet set, const AuditArgs& args, const hardware::Catalogue& catalogue) {
+compare::ComparedRun audited(formats::BenchSet set, const AuditArgs& args, const hardware::Catalogue& catalogue) {
   if (!args.target.empty()) set.target = catalogue.target(args.target).id;
   if (!args.model.empty()) set.model = model::catalogue(args.model).id;
-  compare::Compared run = compare::compared(std::move(set));
+  compare::ComparedRun run = compare::compared(std::move(set));
   run.sweep->findings = compare::audit_known(run.sweep->set, catalogue);
   return run;
 }
 
-void print(const compare::Compared& run) {
+void print(const compare::ComparedRun& run) {
   const formats::BenchSet& set = run.sweep->set;
   print_text("%s: %zu points%s%s\n", set.name.c_str(), set.points.size(), set.tool.empty() ? "" : " of ",
              set.tool.c_str());
@@ -72,7 +72,7 @@ int audit_command(const Common& common, const AuditArgs& args) {
   const hardware::Catalogue catalogue = load_catalogue();
   Json findings = Json::array();
   for (formats::BenchSet& set : sets_of(common, args)) {
-    const compare::Compared run = audited(std::move(set), args, catalogue);
+    const compare::ComparedRun run = audited(std::move(set), args, catalogue);
     for (const serve::Finding& f : run.sweep->findings) findings.push_back(finding_json(run.sweep->set, f));
     if (common.output == Output::text) print(run);
   }

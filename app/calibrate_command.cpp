@@ -35,15 +35,15 @@ int calibrate_command(const Common& common, const CalibrateArgs& args) {
   }
   if (args.then == Then::remove)
     throw Error({.id = "USAGE", .message = "--remove takes no measurements", .fix = "give one or the other"});
-  planning::CalibrationQuestion question{.files = args.files,
-                                         .runs = args.runs,
-                                         .runs_folder = common.runs_folder,
-                                         .published = fs::path(MW_RESOURCES) / "hardware" / "measurements.json",
-                                         .date = planning::today_utc()};
+  planning::CalibrationRequest question{.files = args.files,
+                                        .runs = args.runs,
+                                        .runs_folder = common.runs_folder,
+                                        .published = fs::path(MW_RESOURCES) / "hardware" / "measurements.json",
+                                        .date = planning::today_utc()};
   if (!args.names.empty()) question.names = args.names;
   const hardware::Catalogue catalogue = load_catalogue();
   ProgressLine line;
-  const planning::Calibrated found = planning::calibrate(
+  const planning::CalibrationResult found = planning::calibrate(
       question, catalogue,
       [&](int done, int total) {
         line.update("hold-out  " + std::to_string(done) + " of " + std::to_string(total) + " parts");

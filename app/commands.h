@@ -136,7 +136,7 @@ struct CompareArgs {
   std::vector<double> train_usd;  // by column: what training cost before
   std::filesystem::path out;      // .csv, .md, .tex, .json; with a window .pdf, .png, .svg
   // Paints the comparison; empty where there is no window.
-  std::function<void(const std::vector<compare::Compared>&, const std::filesystem::path&)> picture{};
+  std::function<void(const std::vector<compare::ComparedRun>&, const std::filesystem::path&)> picture{};
 };
 int compare_command(const Common& common, const CompareArgs& args);
 

@@ -16,15 +16,16 @@ namespace fs = std::filesystem;
   throw Error({.id = "USAGE", .message = message, .found = found, .expected = expected});
 }
 
-std::vector<compare::Compared> columns_of(const Common& common, const CompareArgs& args) {
+std::vector<compare::ComparedRun> columns_of(const Common& common, const CompareArgs& args) {
   store::Store store(common.runs_folder);
   const hardware::Catalogue catalogue = load_catalogue();
-  std::vector<compare::Compared> columns;
+  std::vector<compare::ComparedRun> columns;
   for (const std::string& name : args.runs) {
     if (store.find(name)) {
       columns.push_back(compare::compared(store, name));
     } else if (is_file(name)) {
-      for (compare::Compared& column : compare::compared_files(name, catalogue)) columns.push_back(std::move(column));
+      for (compare::ComparedRun& column : compare::compared_files(name, catalogue))
+        columns.push_back(std::move(column));
     } else {
       throw Error({.id = "RUN-UNKNOWN",
                    .message = "no run or file has this name",
@@ -33,7 +34,7 @@ std::vector<compare::Compared> columns_of(const Common& common, const CompareArg
                    .expected = "an id as `runs` lists it, or a file of results"});
     }
   }
-  for (compare::Compared& column : columns)
+  for (compare::ComparedRun& column : columns)
     if (column.sweep) column.sweep->findings = compare::audit_known(column.sweep->set, catalogue);
   if (args.train_usd.size() > columns.size())
     usage("--train-usd has more values than there are columns", std::to_string(args.train_usd.size()),
@@ -41,7 +42,7 @@ std::vector<compare::Compared> columns_of(const Common& common, const CompareArg
   for (size_t i = 0; i < args.train_usd.size(); ++i)
     if (args.train_usd[i] > 0) columns[i].train_usd = args.train_usd[i];
   if (!args.baseline.empty()) {
-    const auto found = std::find_if(columns.begin(), columns.end(), [&](const compare::Compared& c) {
+    const auto found = std::find_if(columns.begin(), columns.end(), [&](const compare::ComparedRun& c) {
       return c.id == args.baseline || c.name == args.baseline;
     });
     if (found == columns.end()) usage("the baseline is none of them", args.baseline, "a run or the name of a column");
@@ -51,7 +52,7 @@ std::vector<compare::Compared> columns_of(const Common& common, const CompareArg
 }
 
 void write(const CompareArgs& args, const compare::Comparison& comparison,
-           const std::vector<compare::Compared>& columns) {
+           const std::vector<compare::ComparedRun>& columns) {
   const fs::path& file = args.out;
   const std::string kind = file.extension().string();
   if (kind == ".csv")
@@ -95,7 +96,7 @@ void print(const compare::Comparison& comparison) {
 }  // namespace
 
 int compare_command(const Common& common, const CompareArgs& args) {
-  const std::vector<compare::Compared> columns = columns_of(common, args);
+  const std::vector<compare::ComparedRun> columns = columns_of(common, args);
   const compare::Comparison comparison = compare::compare(columns);
   if (!args.out.empty()) write(args, comparison, columns);
   if (common.output == Output::json)

@@ -27,11 +27,11 @@ int import_command(const Common& common, const ImportArgs& args) {
   const auto imported = importing::import_files(common.runs_folder, args.files, mapping_of(args.columns));
   if (common.output == Output::json) {
     Json ids = Json::array();
-    for (const importing::Imported& run : imported) ids.push_back(run.run);
+    for (const importing::ImportResult& run : imported) ids.push_back(run.run);
     print_json({{"runs", ids}});
     return 0;
   }
-  for (const importing::Imported& run : imported)
+  for (const importing::ImportResult& run : imported)
     print_text("%s  %s: %zu %s of %s\n", run.run.c_str(), run.name.c_str(), run.values ? run.values : run.points,
                run.values ? "values" : "points", run.tool.c_str());
   return 0;

@@ -389,7 +389,7 @@ int run_main(int argc, char** argv) {
   if (importing->parsed()) return import_command(a.common, a.import);
   if (audit->parsed()) return audit_command(a.common, a.audit);
 #ifdef MW_UI
-  a.compare.picture = [&](const std::vector<compare::Compared>& columns, const fs::path& file) {
+  a.compare.picture = [&](const std::vector<compare::ComparedRun>& columns, const fs::path& file) {
     ui::export_comparison_file(argc, argv, columns, file);
   };
 #endif

@@ -60,7 +60,7 @@ Json answer(const experiment::Experiment& experiment, const planning::Prediction
 // Another machine, another planner.
 int plan_elsewhere(const Common& common, const PlanArgs& args, const experiment::Experiment& experiment,
                    const hardware::Catalogue& catalogue) {
-  const planning::Planned planned = planning::plan_experiment(experiment, catalogue);
+  const planning::ExperimentPlan planned = planning::plan_experiment(experiment, catalogue);
   std::optional<planning::PlanComparison> against;
   if (!args.against.empty())
     against =

@@ -19,7 +19,7 @@ int search_command(const Common& common, const SearchArgs& args) {
   options.progress = [&](std::int64_t done, std::int64_t total) {
     if (done % 64 == 0) line.update("search  " + std::to_string(100 * done / std::max<std::int64_t>(1, total)) + " %");
   };
-  const planning::Searched found =
+  const planning::ExperimentSearch found =
       planning::search_experiment(experiment, args.targets, catalogue, options, common.stop);
   line.clear();
   if (common.output == Output::json)

@@ -10,11 +10,11 @@
 namespace mw::compare {
 namespace {
 
-const formats::BenchSet* set_of(const Compared& run) {
+const formats::BenchSet* set_of(const ComparedRun& run) {
   return run.sweep ? &run.sweep->set : nullptr;
 }
 
-const views::SweepLine* line_of(const Compared& run, int input_len) {
+const views::SweepLine* line_of(const ComparedRun& run, int input_len) {
   if (!run.sweep) return nullptr;
   for (const views::SweepLine& line : run.sweep->lines)
     if (line.input_len == input_len) return &line;
@@ -37,12 +37,12 @@ std::vector<size_t> points_at(const formats::BenchSet& set, const views::SweepLi
 }
 
 template <class Value, class Has>
-Value most_usual(const std::vector<Value>& all, const std::vector<Compared>& runs, Has has) {
+Value most_usual(const std::vector<Value>& all, const std::vector<ComparedRun>& runs, Has has) {
   Value best{};
   std::pair<size_t, size_t> most{0, 0};  // runs, points
   for (const Value& value : all) {
     std::pair<size_t, size_t> now{0, 0};
-    for (const Compared& run : runs) {
+    for (const ComparedRun& run : runs) {
       const auto* set = set_of(run);
       const auto points =
           !set ? 0
@@ -57,45 +57,45 @@ Value most_usual(const std::vector<Value>& all, const std::vector<Compared>& run
 
 }  // namespace
 
-std::vector<int> input_lens(const std::vector<Compared>& runs) {
+std::vector<int> input_lens(const std::vector<ComparedRun>& runs) {
   std::set<int> lens;
-  for (const Compared& run : runs)
+  for (const ComparedRun& run : runs)
     if (run.sweep)
       for (const views::SweepLine& line : run.sweep->lines) lens.insert(line.input_len);
   return {lens.begin(), lens.end()};
 }
 
-views::LoadAxis load_axis(const std::vector<Compared>& runs) {
+views::LoadAxis load_axis(const std::vector<ComparedRun>& runs) {
   views::LoadAxis axis;
-  for (const Compared& run : runs)
+  for (const ComparedRun& run : runs)
     if (const auto* set = set_of(run))
       for (const auto& p : set->points) axis.add(p);
   return axis;
 }
 
-views::LoadAxis load_axis(const std::vector<Compared>& runs, int input_len) {
+views::LoadAxis load_axis(const std::vector<ComparedRun>& runs, int input_len) {
   views::LoadAxis axis;
-  for (const Compared& run : runs)
+  for (const ComparedRun& run : runs)
     if (const auto* line = line_of(run, input_len))
       for (const size_t i : line->points) axis.add(run.sweep->set.points[i]);
   return axis;
 }
 
-int usual_input_len(const std::vector<Compared>& runs) {
+int usual_input_len(const std::vector<ComparedRun>& runs) {
   return most_usual<int>(input_lens(runs), runs,
                          [](const formats::BenchPoint& p, int len) { return p.input_len == len; });
 }
 
-std::string usual_load(const std::vector<Compared>& runs) {
+std::string usual_load(const std::vector<ComparedRun>& runs) {
   return most_usual<std::string>(loads_of(runs), runs, [](const formats::BenchPoint& p, const std::string& load) {
     return views::load_text(p) == load;
   });
 }
 
-std::vector<std::string> loads_of(const std::vector<Compared>& runs) {
+std::vector<std::string> loads_of(const std::vector<ComparedRun>& runs) {
   const views::LoadAxis axis = load_axis(runs);
   std::vector<std::pair<double, std::string>> all;
-  for (const Compared& run : runs)
+  for (const ComparedRun& run : runs)
     if (const auto* set = set_of(run))
       for (const auto& p : set->points) all.emplace_back(axis.place(p), views::load_text(p));
   std::sort(all.begin(), all.end());
@@ -105,8 +105,8 @@ std::vector<std::string> loads_of(const std::vector<Compared>& runs) {
   return out;
 }
 
-std::vector<ComparedLine> lines_by_load(const std::vector<Compared>& runs, int input_len, const views::LoadAxis& axis,
-                                        views::SweepMetric metric) {
+std::vector<ComparedLine> lines_by_load(const std::vector<ComparedRun>& runs, int input_len,
+                                        const views::LoadAxis& axis, views::SweepMetric metric) {
   std::vector<ComparedLine> out;
   const auto place = [&](const formats::BenchPoint& p) { return axis.place(p); };
   for (size_t c = 0; c < runs.size(); ++c)
@@ -115,7 +115,7 @@ std::vector<ComparedLine> lines_by_load(const std::vector<Compared>& runs, int i
   return out;
 }
 
-std::vector<ComparedLine> lines_by_length(const std::vector<Compared>& runs, const std::string& load,
+std::vector<ComparedLine> lines_by_length(const std::vector<ComparedRun>& runs, const std::string& load,
                                           views::SweepMetric metric) {
   std::vector<ComparedLine> out;
   const auto place = [](const formats::BenchPoint& p) { return std::log2(std::max(1, p.input_len)); };
@@ -130,7 +130,7 @@ std::vector<ComparedLine> lines_by_length(const std::vector<Compared>& runs, con
   return out;
 }
 
-std::vector<ComparedCurve> latency_against_throughput(const std::vector<Compared>& runs, int input_len,
+std::vector<ComparedCurve> latency_against_throughput(const std::vector<ComparedRun>& runs, int input_len,
                                                       views::SweepMetric metric) {
   std::vector<ComparedCurve> out;
   for (size_t c = 0; c < runs.size(); ++c) {
@@ -149,7 +149,7 @@ std::vector<ComparedCurve> latency_against_throughput(const std::vector<Compared
   return out;
 }
 
-std::vector<ComparedCurve> loss_differences(const std::vector<Compared>& runs) {
+std::vector<ComparedCurve> loss_differences(const std::vector<ComparedRun>& runs) {
   std::vector<ComparedCurve> out;
   for (size_t c = 1; c < runs.size(); ++c) {
     if (!runs.front().training || !runs[c].training) continue;
@@ -185,7 +185,7 @@ std::vector<double> request_values(const formats::BenchPoint& point, views::Swee
   return out;
 }
 
-const formats::BenchPoint* point_at(const Compared& run, int input_len, const std::string& load) {
+const formats::BenchPoint* point_at(const ComparedRun& run, int input_len, const std::string& load) {
   const views::SweepLine* line = line_of(run, input_len);
   if (!line) return nullptr;
   for (const size_t i : line->points)
@@ -193,11 +193,11 @@ const formats::BenchPoint* point_at(const Compared& run, int input_len, const st
   return nullptr;
 }
 
-HeatMap heat_map(const std::vector<Compared>& runs, size_t column, views::SweepMetric metric) {
+HeatMap heat_map(const std::vector<ComparedRun>& runs, size_t column, views::SweepMetric metric) {
   HeatMap map{.loads = loads_of(runs), .lens = input_lens(runs)};
   for (const views::LoadAxis::Stop& stop : load_axis(runs).stops()) map.labels.push_back(stop.label);
   map.cells.resize(map.loads.size() * map.lens.size());
-  const Compared &run = runs[column], &baseline = runs.front();
+  const ComparedRun &run = runs[column], &baseline = runs.front();
   for (size_t row = 0; row < map.lens.size(); ++row)
     for (size_t c = 0; c < map.loads.size(); ++c) {
       const auto* point = point_at(run, map.lens[row], map.loads[c]);
@@ -215,7 +215,7 @@ HeatMap heat_map(const std::vector<Compared>& runs, size_t column, views::SweepM
   return map;
 }
 
-std::vector<ServingCost> serving_costs(const std::vector<Compared>& runs, double demand,
+std::vector<ServingCost> serving_costs(const std::vector<ComparedRun>& runs, double demand,
                                        const std::vector<double>& once_usd) {
   std::vector<ServingCost> out;
   for (size_t c = 0; c < runs.size(); ++c) {

@@ -11,43 +11,43 @@
 
 namespace mw::compare {
 
-std::vector<int> input_lens(const std::vector<Compared>& runs);               // of all, ascending
-views::LoadAxis load_axis(const std::vector<Compared>& runs);                 // of every load
-views::LoadAxis load_axis(const std::vector<Compared>& runs, int input_len);  // of those with this length
+std::vector<int> input_lens(const std::vector<ComparedRun>& runs);               // of all, ascending
+views::LoadAxis load_axis(const std::vector<ComparedRun>& runs);                 // of every load
+views::LoadAxis load_axis(const std::vector<ComparedRun>& runs, int input_len);  // of those with this length
 // What most runs have, of those what has the most points, then the smallest: where charts begin. 0 and empty: nothing.
-int usual_input_len(const std::vector<Compared>& runs);
-std::string usual_load(const std::vector<Compared>& runs);
+int usual_input_len(const std::vector<ComparedRun>& runs);
+std::string usual_load(const std::vector<ComparedRun>& runs);
 
 struct ComparedLine {
   size_t column = 0;
   std::vector<views::ChartSample> samples;  // their points are indices in that column's set
 };
 // Of one input length, by load.
-std::vector<ComparedLine> lines_by_load(const std::vector<Compared>& runs, int input_len, const views::LoadAxis& axis,
-                                        views::SweepMetric metric);
+std::vector<ComparedLine> lines_by_load(const std::vector<ComparedRun>& runs, int input_len,
+                                        const views::LoadAxis& axis, views::SweepMetric metric);
 // By log2 of the input length: of each length the point at `load` (as load_text says it), or the lowest that says it.
-std::vector<ComparedLine> lines_by_length(const std::vector<Compared>& runs, const std::string& load,
+std::vector<ComparedLine> lines_by_length(const std::vector<ComparedRun>& runs, const std::string& load,
                                           views::SweepMetric metric);
-std::vector<std::string> loads_of(const std::vector<Compared>& runs);  // texts, by place
+std::vector<std::string> loads_of(const std::vector<ComparedRun>& runs);  // texts, by place
 
 struct ComparedCurve {  // points in the order of load
   size_t column = 0;
   std::vector<views::Point> path;  // x: output tokens/s, y: seconds
   std::vector<size_t> points;
 };
-std::vector<ComparedCurve> latency_against_throughput(const std::vector<Compared>& runs, int input_len,
+std::vector<ComparedCurve> latency_against_throughput(const std::vector<ComparedRun>& runs, int input_len,
                                                       views::SweepMetric metric);
 
 // Of each training run but the baseline: how far its training loss is from the baseline's at each step, in % and
 // without sign. Steps that agree to the last bit are left out: charts of this are logarithmic.
-std::vector<ComparedCurve> loss_differences(const std::vector<Compared>& runs);
+std::vector<ComparedCurve> loss_differences(const std::vector<ComparedRun>& runs);
 
 // Share of the values that are at most x, by x; empty for none.
 std::vector<views::Point> cumulative(std::vector<double> values);
 // TTFT or TPOT of every answered request, seconds; empty where the requests are not recorded.
 std::vector<double> request_values(const formats::BenchPoint& point, views::SweepMetric metric);
 // The point of that length and load; null where the run has none.
-const formats::BenchPoint* point_at(const Compared& run, int input_len, const std::string& load);
+const formats::BenchPoint* point_at(const ComparedRun& run, int input_len, const std::string& load);
 
 struct HeatMap {
   std::vector<std::string> loads{};   // columns
@@ -62,7 +62,7 @@ struct HeatMap {
   std::vector<Cell> cells{};  // row by row
   const Cell& at(size_t row, size_t column) const { return cells[row * loads.size() + column]; }
 };
-HeatMap heat_map(const std::vector<Compared>& runs, size_t column, views::SweepMetric metric);
+HeatMap heat_map(const std::vector<ComparedRun>& runs, size_t column, views::SweepMetric metric);
 
 // What serving costs over time: so many servers as the demand needs, each at its price, plus what was paid once.
 struct ServingCost {
@@ -74,7 +74,7 @@ struct ServingCost {
 };
 // `demand`: output tokens/s, 0: one server each. `once_usd`: by column; else what its training cost. Runs without price
 // or throughput are left out.
-std::vector<ServingCost> serving_costs(const std::vector<Compared>& runs, double demand,
+std::vector<ServingCost> serving_costs(const std::vector<ComparedRun>& runs, double demand,
                                        const std::vector<double>& once_usd);
 // Hours after which both have cost the same; empty: one is never cheaper, or always.
 std::optional<double> break_even(const ServingCost& a, const ServingCost& b);

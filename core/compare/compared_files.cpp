@@ -26,10 +26,10 @@ std::vector<serve::Finding> audit_known(const formats::BenchSet& set, const hard
   return serve::audit(set);
 }
 
-std::vector<Compared> compared_files(const std::filesystem::path& file, const hardware::Catalogue& catalogue) {
-  std::vector<Compared> out;
+std::vector<ComparedRun> compared_files(const std::filesystem::path& file, const hardware::Catalogue& catalogue) {
+  std::vector<ComparedRun> out;
   for (formats::BenchSet& set : formats::read_bench(file)) {
-    Compared column = compared(std::move(set));
+    ComparedRun column = compared(std::move(set));
     column.sweep->findings = audit_known(column.sweep->set, catalogue);
     out.push_back(std::move(column));
   }

@@ -11,7 +11,7 @@
 namespace mw::compare {
 
 // One for each set in the file. Throws Error BENCH or BENCH-KIND.
-std::vector<Compared> compared_files(const std::filesystem::path& file, const hardware::Catalogue& catalogue);
+std::vector<ComparedRun> compared_files(const std::filesystem::path& file, const hardware::Catalogue& catalogue);
 // Findings with the floors of physics where model and target are known, else those that need neither.
 std::vector<serve::Finding> audit_known(const formats::BenchSet& set, const hardware::Catalogue& catalogue);
 

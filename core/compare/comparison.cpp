@@ -24,8 +24,8 @@ std::string_view to_string(Fairness fairness) {
   return "meaningless";
 }
 
-Compared compared(formats::BenchSet set) {
-  Compared out{.name = set.name, .provenance = set.provenance};
+ComparedRun compared(formats::BenchSet set) {
+  ComparedRun out{.name = set.name, .provenance = set.provenance};
   if (const auto usd = set.conditions.find("train_usd"); usd != set.conditions.end())
     if (const double value = std::atof(usd->second.c_str()); value > 0) out.train_usd = value;
   out.sweep = views::sweep_view(std::move(set), {});
@@ -40,7 +40,7 @@ bool is_imported(const views::RunView& view) {
 }
 
 // A training run of another program: what its recipe says it carries out is its document; a log says what it says.
-void take_import(Compared& out) {
+void take_import(ComparedRun& out) {
   out.provenance = formats::Provenance::imported;
   const Json& info = out.training->info();
   out.says_all = info.contains("experiment") && info["experiment"].is_object();
@@ -54,8 +54,8 @@ void take_import(Compared& out) {
 
 }  // namespace
 
-Compared compared(const store::Store& store, const store::RunId& run) {
-  Compared out{.id = run, .experiment = store.experiment(run)};
+ComparedRun compared(const store::Store& store, const store::RunId& run) {
+  ComparedRun out{.id = run, .experiment = store.experiment(run)};
   out.name = store.find(run)->name;
   views::RunView view;
   for (const store::StoredEvent& e : store.events(run)) view.feed(e.event);
@@ -71,7 +71,7 @@ Compared compared(const store::Store& store, const store::RunId& run) {
   return out;
 }
 
-Comparison compare(const std::vector<Compared>& runs) {
+Comparison compare(const std::vector<ComparedRun>& runs) {
   if (runs.size() < 2)
     throw Error({.id = "COMPARE",
                  .message = "a comparison needs two runs or more",
@@ -79,12 +79,12 @@ Comparison compare(const std::vector<Compared>& runs) {
                  .expected = "2 or more"});
   Comparison out;
   std::map<std::string, int> names;
-  for (const Compared& run : runs) ++names[run.name];
+  for (const ComparedRun& run : runs) ++names[run.name];
   for (size_t i = 0; i < runs.size(); ++i)
     out.names.push_back(names[runs[i].name] == 1
                             ? runs[i].name
                             : runs[i].name + " (" + (runs[i].id.empty() ? std::to_string(i + 1) : runs[i].id) + ")");
-  const auto serves = std::count_if(runs.begin(), runs.end(), [](const Compared& r) { return r.sweep.has_value(); });
+  const auto serves = std::count_if(runs.begin(), runs.end(), [](const ComparedRun& r) { return r.sweep.has_value(); });
   if (serves == static_cast<long>(runs.size()))
     comparing::serving(runs, out);
   else if (serves == 0)

@@ -14,7 +14,7 @@
 
 namespace mw::compare {
 
-struct Compared {     // one column
+struct ComparedRun {  // one column
   store::RunId id{};  // empty: a file or shipped set
   std::string name{};
   formats::Provenance provenance = formats::Provenance::measured;
@@ -24,10 +24,10 @@ struct Compared {     // one column
   bool says_all = true;               // false: an import, of whose settings only what its document has is known
   std::optional<double> train_usd{};  // what training cost before this serves; a set may say it, too (train_usd)
 };
-Compared compared(formats::BenchSet set);  // of a file or shipped set
+ComparedRun compared(formats::BenchSet set);  // of a file or shipped set
 
 // Reads a run of the store with all its events; throws RUN-UNKNOWN.
-Compared compared(const store::Store& store, const store::RunId& run);
+ComparedRun compared(const store::Store& store, const store::RunId& run);
 
 enum class Fairness { fair, confounded, meaningless };
 std::string_view to_string(Fairness fairness);
@@ -55,7 +55,7 @@ struct Comparison {
   std::vector<Confounder> confounders{};  // the gravest first
   std::vector<ComparisonRow> rows{};      // settings that differ, then results
 };
-Comparison compare(const std::vector<Compared>& runs);  // throws Error COMPARE for fewer than two
+Comparison compare(const std::vector<ComparedRun>& runs);  // throws Error COMPARE for fewer than two
 
 std::string change_text(double delta);  // "+1.2 %", "-96 %", "+2.6e-05 %", "="
 

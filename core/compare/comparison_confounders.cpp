@@ -67,9 +67,9 @@ class Confounders {
   }
 
  private:
-  std::vector<std::string> column(const std::function<std::string(const Compared&)>& text) const {
+  std::vector<std::string> column(const std::function<std::string(const ComparedRun&)>& text) const {
     std::vector<std::string> values;
-    for (const Compared& run : runs_) values.push_back(text(run));
+    for (const ComparedRun& run : runs_) values.push_back(text(run));
     return values;
   }
   static size_t different(const std::vector<std::string>& values, bool unsaid_counts) {
@@ -94,7 +94,7 @@ class Confounders {
                Fairness::meaningless);
     std::set<bool> loops;
     std::vector<std::string> shown;
-    for (const Compared& run : runs_) {
+    for (const ComparedRun& run : runs_) {
       bool open = false, closed = false;
       for (const BenchPoint& p : run.sweep->set.points) {
         open = open || !std::isnan(p.request_rate);
@@ -107,16 +107,17 @@ class Confounders {
   }
 
   void identity() {
-    const auto models = column([](const Compared& r) { return plain_model(r.sweep->set.model); });
-    const auto targets = column([](const Compared& r) { return r.sweep->set.target; });
+    const auto models = column([](const ComparedRun& r) { return plain_model(r.sweep->set.model); });
+    const auto targets = column([](const ComparedRun& r) { return r.sweep->set.target; });
     const bool targets_differ = different(targets, false) > 1;
     if (different(models, false) > 1)
       confound(out_, "model",
-               "the model differs (" + listed(out_, column([](const Compared& r) { return r.sweep->set.model; })) +
+               "the model differs (" + listed(out_, column([](const ComparedRun& r) { return r.sweep->set.model; })) +
                    ")" + (targets_differ ? ", and so does the target" : ""),
                targets_differ ? Fairness::meaningless : Fairness::confounded);
-    differs("provenance", "the source", column([](const Compared& r) { return std::string(to_string(r.provenance)); }));
-    differs("tool", "the measuring tool", column([](const Compared& r) {
+    differs("provenance", "the source",
+            column([](const ComparedRun& r) { return std::string(to_string(r.provenance)); }));
+    differs("tool", "the measuring tool", column([](const ComparedRun& r) {
               const std::string& tool = r.sweep->set.tool;  // without its version
               const size_t digit = tool.find_first_of("0123456789");
               return tool.substr(0,
@@ -126,7 +127,7 @@ class Confounders {
 
   void definitions() {
     const auto names = [&](const char* key) {
-      return column([key](const Compared& r) {
+      return column([key](const ComparedRun& r) {
         return formats::to_json(BenchSet{.definitions = r.sweep->set.definitions},
                                 formats::Detail::summary)["definitions"][key]
             .get<std::string>();
@@ -137,13 +138,13 @@ class Confounders {
     differs("definitions.peak", "what the output rate is", names("peak"));
   }
 
-  static std::string condition_of(const Compared& run, const std::string& key) {
+  static std::string condition_of(const ComparedRun& run, const std::string& key) {
     const auto found = run.sweep->set.conditions.find(key);
     return found == run.sweep->set.conditions.end() ? std::string() : found->second;
   }
 
   void condition(const std::string& key, const std::string& label) {
-    differs(key, label, column([&](const Compared& r) { return condition_of(r, key); }), deciding().contains(key));
+    differs(key, label, column([&](const ComparedRun& r) { return condition_of(r, key); }), deciding().contains(key));
   }
 
   // The same prompts again, with the cache on, are answered from it, on both sides or on one.
@@ -167,7 +168,7 @@ class Confounders {
   void counts() {
     std::vector<std::string> shown;
     long least = std::numeric_limits<long>::max(), most = 0;
-    for (const Compared& run : runs_) {
+    for (const ComparedRun& run : runs_) {
       long low = std::numeric_limits<long>::max(), high = 0;
       for (const BenchPoint& p : run.sweep->set.points) {
         if (p.num_prompts <= 0) continue;

@@ -9,7 +9,7 @@
 
 namespace mw::compare::comparing {
 
-using Runs = std::vector<Compared>;
+using Runs = std::vector<ComparedRun>;
 
 void serving(const Runs& runs, Comparison& out);   // all have a sweep
 void training(const Runs& runs, Comparison& out);  // all have a training

@@ -140,7 +140,7 @@ bool is_spare(const Metric& m, const Comparison& out, const std::string& cell) {
          std::all_of(row->values.begin(), row->values.end(), [](const auto& v) { return v.has_value(); });
 }
 
-void mark(std::string& text, const Compared& run, const std::vector<size_t>& points, const std::string& metric) {
+void mark(std::string& text, const ComparedRun& run, const std::vector<size_t>& points, const std::string& metric) {
   for (const serve::Finding& f : run.sweep->findings) {
     if (f.metric != metric || f.verdict == serve::Verdict::fine ||
         std::find(points.begin(), points.end(), f.point) == points.end())
@@ -151,7 +151,7 @@ void mark(std::string& text, const Compared& run, const std::vector<size_t>& poi
 }
 
 // Of the same load measured again, the mean.
-double value_of(const Metric& m, const Compared& run, const std::vector<size_t>& points) {
+double value_of(const Metric& m, const ComparedRun& run, const std::vector<size_t>& points) {
   double sum = 0;
   int n = 0;
   for (const size_t i : points)
@@ -175,7 +175,7 @@ struct Peak {
   double rate = formats::kUnknown;
   std::vector<size_t> points{};
 };
-Peak peak_of(const Compared& run, const BenchPoint& lengths) {
+Peak peak_of(const ComparedRun& run, const BenchPoint& lengths) {
   Peak peak;
   for (size_t i = 0; i < run.sweep->set.points.size(); ++i) {
     const BenchPoint& p = run.sweep->set.points[i];
@@ -195,7 +195,7 @@ void add_peaks(const Runs& runs, const std::vector<Cell>& cells, Comparison& out
     done.push_back(cell.load);
     std::vector<double> rates, usd;
     std::vector<Peak> peaks;
-    for (const Compared& run : runs) {
+    for (const ComparedRun& run : runs) {
       peaks.push_back(peak_of(run, cell.load));
       rates.push_back(peaks.back().rate);
       usd.push_back(run.sweep->set.usd_per_hour / 3600 / peaks.back().rate * 1e6);
@@ -214,7 +214,7 @@ void add_peaks(const Runs& runs, const std::vector<Cell>& cells, Comparison& out
 // What the SLO allows and where the curve bends, by input length.
 void add_capacities(const Runs& runs, Comparison& out) {
   std::set<int> lengths;
-  for (const Compared& run : runs)
+  for (const ComparedRun& run : runs)
     for (const views::SweepLine& line : run.sweep->lines) lengths.insert(line.input_len);
   for (const int length : lengths) {
     std::vector<double> at_slo(runs.size(), formats::kUnknown), knee = at_slo;
@@ -238,7 +238,7 @@ void add_capacities(const Runs& runs, Comparison& out) {
 // Training paid once, then serving by the hour.
 void add_tco(const Runs& runs, Comparison& out) {
   std::vector<std::optional<plan::Tco>> all;
-  for (const Compared& run : runs) {
+  for (const ComparedRun& run : runs) {
     const double hourly = run.sweep->set.usd_per_hour;
     if (run.train_usd && std::isfinite(hourly))
       all.emplace_back(plan::Tco{
@@ -265,32 +265,33 @@ std::string stated(double v) {
 void add_settings(const Runs& runs, Comparison& out) {
   const auto row = [&](const std::string& key, const std::string& label, auto text, Unsaid unsaid = Unsaid::ignored) {
     std::vector<std::string> texts;
-    for (const Compared& run : runs) texts.push_back(text(run, run.sweep->set));
+    for (const ComparedRun& run : runs) texts.push_back(text(run, run.sweep->set));
     add_setting(out, key, label, std::move(texts), unsaid);
   };
-  row("provenance", "Source", [](const Compared& r, const BenchSet&) { return std::string(to_string(r.provenance)); });
-  row("tool", "Tool", [](const Compared&, const BenchSet& s) { return s.tool; });
-  row("model", "Model", [](const Compared&, const BenchSet& s) { return s.model; });
-  row("target", "Target", [](const Compared&, const BenchSet& s) { return s.target; });
-  row("chips", "Chips", [](const Compared&, const BenchSet& s) { return s.chips ? std::to_string(s.chips) : ""; });
-  row("usd_per_hour", "USD per hour", [](const Compared&, const BenchSet& s) { return stated(s.usd_per_hour); });
+  row("provenance", "Source",
+      [](const ComparedRun& r, const BenchSet&) { return std::string(to_string(r.provenance)); });
+  row("tool", "Tool", [](const ComparedRun&, const BenchSet& s) { return s.tool; });
+  row("model", "Model", [](const ComparedRun&, const BenchSet& s) { return s.model; });
+  row("target", "Target", [](const ComparedRun&, const BenchSet& s) { return s.target; });
+  row("chips", "Chips", [](const ComparedRun&, const BenchSet& s) { return s.chips ? std::to_string(s.chips) : ""; });
+  row("usd_per_hour", "USD per hour", [](const ComparedRun&, const BenchSet& s) { return stated(s.usd_per_hour); });
   row("train_usd", "Training, USD",
-      [](const Compared& r, const BenchSet&) { return r.train_usd ? stated(*r.train_usd) : ""; });
+      [](const ComparedRun& r, const BenchSet&) { return r.train_usd ? stated(*r.train_usd) : ""; });
   // What decides a result differs from saying nothing about it.
   static const std::set<std::string> kDeciding{"kv_dtype", "prefix_cache", "weight_dtype", "version"};
   std::set<std::string> keys;
-  for (const Compared& run : runs)
+  for (const ComparedRun& run : runs)
     for (const auto& [key, value] : run.sweep->set.conditions) keys.insert(key);
   for (const std::string& key : keys)
     row(
         key, key,
-        [&](const Compared&, const BenchSet& s) {
+        [&](const ComparedRun&, const BenchSet& s) {
           const auto found = s.conditions.find(key);
           return found == s.conditions.end() ? std::string() : found->second;
         },
         kDeciding.contains(key) ? Unsaid::differs : Unsaid::ignored);
   const auto definition = [&](const char* key, const char* label, auto member) {
-    row(std::string("definitions.") + key, label, [&](const Compared&, const BenchSet& s) {
+    row(std::string("definitions.") + key, label, [&](const ComparedRun&, const BenchSet& s) {
       const Json json = formats::to_json(BenchSet{.definitions = s.definitions}, formats::Detail::summary);
       return json["definitions"][member].template get<std::string>();
     });

@@ -15,7 +15,7 @@ namespace {
 
 using Better = ComparisonRow::Better;
 
-std::string text_of(const Compared& run, const experiment::Parameter& p) {
+std::string text_of(const ComparedRun& run, const experiment::Parameter& p) {
   const experiment::Experiment& e = run.experiment;
   if (!run.says_all && !e.has(p.key)) return {};
   try {
@@ -26,7 +26,7 @@ std::string text_of(const Compared& run, const experiment::Parameter& p) {
   }
 }
 
-const Json& said(const Compared& run, const char* key) {
+const Json& said(const ComparedRun& run, const char* key) {
   static const Json nothing;
   const Json& info = run.training->info();
   return info.is_object() && info.contains(key) ? info[key] : nothing;
@@ -43,7 +43,7 @@ std::string named(const Json& values) {
 }
 
 // What it ran on, where the program says; else what was asked for.
-std::string mesh_text(const Compared& run) {
+std::string mesh_text(const ComparedRun& run) {
   if (const std::string own = named(said(run, "mesh")); !own.empty() && !said(run, "mesh").contains("axes")) return own;
   if (!run.says_all && !run.experiment.has("mesh")) return {};
   std::string text;
@@ -52,7 +52,7 @@ std::string mesh_text(const Compared& run) {
   return text;
 }
 
-std::string software_of(const Compared& run) {
+std::string software_of(const ComparedRun& run) {
   for (const char* key : {"software", "tool"})
     if (const Json& name = said(run, key); name.is_string()) return name.get<std::string>();
   return run.provenance == formats::Provenance::imported ? std::string() : "Meshwright";
@@ -114,7 +114,7 @@ double tokens(const views::RunView& run) {
 }
 
 // Of the price that the experiment itself sets; the catalogue's is a plan's, not a run's.
-double usd(const Compared& run) {
+double usd(const ComparedRun& run) {
   const double each = run.experiment.number("price.usd_per_chip_hour");
   return each > 0 ? each * run.training->devices() * seconds(*run.training) / 3600 : formats::kUnknown;
 }
@@ -122,10 +122,10 @@ double usd(const Compared& run) {
 void add_results(const Runs& runs, Comparison& out) {
   const auto row = [&](const ResultRow& facts, auto value) {
     std::vector<double> values;
-    for (const Compared& run : runs) values.push_back(value(run));
+    for (const ComparedRun& run : runs) values.push_back(value(run));
     add_result(out, facts, values);
   };
-  const auto of = [](auto take) { return [take](const Compared& r) { return take(*r.training); }; };
+  const auto of = [](auto take) { return [take](const ComparedRun& r) { return take(*r.training); }; };
   row({"train.loss", "Last training loss", "", Better::lower},
       of([](const views::RunView& r) { return last(r, "train/loss"); }));
   row({"eval.loss", "Last evaluation loss", "", Better::lower},
@@ -141,7 +141,7 @@ void add_results(const Runs& runs, Comparison& out) {
   row({"peak_mib", "Most memory of a device", "MiB", Better::lower}, of(peak));
   row({"usd", "Cost", "USD", Better::lower}, usd);
   row({"usd_per_million_tokens", "Cost per million tokens", "USD", Better::lower},
-      [](const Compared& r) { return usd(r) / tokens(*r.training) * 1e6; });
+      [](const ComparedRun& r) { return usd(r) / tokens(*r.training) * 1e6; });
 }
 
 // The loss at each step that all which report it have, and how far apart they come.
@@ -209,7 +209,7 @@ void add_confounders(const Runs& runs, Comparison& out) {
                    " steps");
   }
   std::set<std::string> kinds;
-  for (const Compared& run : runs) kinds.insert(run.training->kind());
+  for (const ComparedRun& run : runs) kinds.insert(run.training->kind());
   if (kinds.size() > 1)
     confound(out, "kind", "runs of different kinds have no result in common", Fairness::meaningless);
 }
@@ -219,19 +219,19 @@ void add_confounders(const Runs& runs, Comparison& out) {
 void training(const Runs& runs, Comparison& out) {
   const auto row = [&](const std::string& key, const std::string& label, auto text) {
     std::vector<std::string> texts;
-    for (const Compared& run : runs) texts.push_back(text(run));
+    for (const ComparedRun& run : runs) texts.push_back(text(run));
     add_said(runs, out, key, label, std::move(texts));
   };
   const auto own = [&](const std::string& key, const std::string& label, auto text) {
     std::vector<std::string> texts;
-    for (const Compared& run : runs) texts.push_back(text(run));
+    for (const ComparedRun& run : runs) texts.push_back(text(run));
     add_setting(out, key, label, std::move(texts));
   };
   own("software", "Software", software_of);
-  own("versions", "Versions", [](const Compared& r) { return named(said(r, "versions")); });
+  own("versions", "Versions", [](const ComparedRun& r) { return named(said(r, "versions")); });
   for (const experiment::Parameter& p : experiment::parameters())
     if (p.key.find('*') == std::string::npos && p.key != "name" && p.key != "note")
-      row(p.key, p.label, [&](const Compared& r) { return text_of(r, p); });
+      row(p.key, p.label, [&](const ComparedRun& r) { return text_of(r, p); });
   row("mesh", "Mesh", mesh_text);
   add_results(runs, out);
   add_steps(runs, out);

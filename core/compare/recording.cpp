@@ -104,18 +104,18 @@ std::optional<size_t> Recording::index_of(const formats::BenchPoint& point) cons
   return std::nullopt;
 }
 
-experiment::Experiment server_of(const Compared& run) {
+experiment::Experiment server_of(const ComparedRun& run) {
   experiment::Experiment e =
       run.experiment.has("kind") || !run.sweep ? run.experiment : importing::experiment_of(run.sweep->set);
   if (run.sweep) fill_in(e, run.sweep->set);
   return e;
 }
 
-bool has_requests(const Compared& run) {
+bool has_requests(const ComparedRun& run) {
   return run.sweep && std::any_of(run.sweep->set.points.begin(), run.sweep->set.points.end(), says_requests);
 }
 
-Recording recording_of(const Compared& run) {
+Recording recording_of(const ComparedRun& run) {
   if (!run.sweep) throw nothing_recorded(run.id, "a training run");
   formats::BenchSet set = run.sweep->set;
   set.name = run.name;

@@ -22,12 +22,12 @@ struct Recording {
 };
 
 // Who served it, as a document: the run's own, or what the set says; conditions fill in what is left out.
-experiment::Experiment server_of(const Compared& run);
+experiment::Experiment server_of(const ComparedRun& run);
 // Whether any point of it says its requests.
-bool has_requests(const Compared& run);
+bool has_requests(const ComparedRun& run);
 // Throw Error REPLAY where no point says its requests. Files: results with details, or a workload
 // (serve::read_workload), whose points have lengths and moments only.
-Recording recording_of(const Compared& run);
+Recording recording_of(const ComparedRun& run);
 Recording recording_of(const std::filesystem::path& file);
 
 }  // namespace mw::compare

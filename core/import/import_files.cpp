@@ -27,9 +27,9 @@ formats::RunLog read_log_with_scalars(const std::filesystem::path& file) {
 
 }  // namespace
 
-std::vector<Imported> import_files(const std::filesystem::path& runs_folder,
-                                   const std::vector<std::filesystem::path>& files,
-                                   const formats::CsvMapping& mapping) {
+std::vector<ImportResult> import_files(const std::filesystem::path& runs_folder,
+                                       const std::vector<std::filesystem::path>& files,
+                                       const formats::CsvMapping& mapping) {
   std::vector<formats::BenchSet> sets;
   std::vector<formats::RunLog> logs;
   std::vector<EventRecord> records;
@@ -46,7 +46,7 @@ std::vector<Imported> import_files(const std::filesystem::path& runs_folder,
     std::move(more.begin(), more.end(), std::back_inserter(sets));
   }
   store::Store store(runs_folder);
-  std::vector<Imported> imported;
+  std::vector<ImportResult> imported;
   const std::vector<store::RunId> of_sets = import_sets(store, sets);
   for (size_t i = 0; i < sets.size(); ++i)
     imported.push_back({of_sets[i], sets[i].name, sets[i].tool, sets[i].points.size(), 0});

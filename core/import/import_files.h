@@ -7,15 +7,15 @@
 
 namespace mw::importing {
 
-struct Imported {
+struct ImportResult {
   store::RunId run;
   std::string name, tool;
   size_t points = 0, values = 0;  // measured points of a benchmark, or scalars of a log
 };
 
 // All files are read before the store is opened: an Error of the third leaves nothing of the first two.
-std::vector<Imported> import_files(const std::filesystem::path& runs_folder,
-                                   const std::vector<std::filesystem::path>& files,
-                                   const formats::CsvMapping& mapping = {});
+std::vector<ImportResult> import_files(const std::filesystem::path& runs_folder,
+                                       const std::vector<std::filesystem::path>& files,
+                                       const formats::CsvMapping& mapping = {});
 
 }  // namespace mw::importing

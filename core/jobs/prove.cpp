@@ -15,9 +15,9 @@ namespace {
 
 constexpr double kMemoryShare = 0.02;
 
-std::vector<MemoryCompared> compare_memory(const train::Settings& settings, const train::Proof& proof) {
+std::vector<MemoryComparison> compare_memory(const train::Settings& settings, const train::Proof& proof) {
   const planning::Prediction predicted = planning::predict_run(settings, proof.facts);
-  std::vector<MemoryCompared> all;
+  std::vector<MemoryComparison> all;
   for (size_t d = 0; d < proof.memory.size(); ++d)
     for (size_t c = 0; c < kMemoryCategories; ++c) {
       const Bytes said = predicted.devices.at(d).category_peaks.bytes[c], was = proof.memory[d].category_peaks.bytes[c];
@@ -29,7 +29,7 @@ std::vector<MemoryCompared> compare_memory(const train::Settings& settings, cons
 
 }  // namespace
 
-bool MemoryCompared::holds() const {
+bool MemoryComparison::holds() const {
   const auto off = static_cast<double>(std::abs(predicted.value - measured.value));
   return off <= kMemoryShare * static_cast<double>(measured.value);
 }

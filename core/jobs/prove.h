@@ -16,7 +16,7 @@
 namespace mw::jobs {
 
 // Of one device and category: the largest it was.
-struct MemoryCompared {
+struct MemoryComparison {
   int device = 0;
   MemoryCategory category{};
   Bytes predicted, measured;
@@ -25,7 +25,7 @@ struct MemoryCompared {
 
 struct MeshProof {
   train::Proof proof;
-  std::vector<MemoryCompared> memory;  // categories that a device has or should have
+  std::vector<MemoryComparison> memory;  // categories that a device has or should have
   bool holds() const;
   // What breaks first: a tensor in the order of a step, else a collective, else a device's memory. Empty: nothing.
   std::string broken() const;

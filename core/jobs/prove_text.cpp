@@ -124,12 +124,12 @@ std::string traffic_lines(const train::Proof& proof) {
 }
 
 std::string memory_lines(const MeshProof& p) {
-  std::map<MemoryCategory, std::pair<const MemoryCompared*, int>> worst;
-  const auto off = [](const MemoryCompared& m) {
+  std::map<MemoryCategory, std::pair<const MemoryComparison*, int>> worst;
+  const auto off = [](const MemoryComparison& m) {
     return std::abs(static_cast<double>(m.predicted.value - m.measured.value)) /
            static_cast<double>(std::max<std::int64_t>(1, m.measured.value));
   };
-  for (const MemoryCompared& m : p.memory) {
+  for (const MemoryComparison& m : p.memory) {
     auto& [at, broken] = worst[m.category];
     broken += !m.holds();
     if (!at || off(m) > off(*at)) at = &m;
@@ -150,7 +150,7 @@ std::string MeshProof::broken() const {
   if (const TrafficCompared* t = proof.first_broken_traffic())
     return name_of(*t) + ": " + std::to_string(t->counted.value) + " bytes counted, " +
            std::to_string(t->planned.value) + " planned";
-  for (const MemoryCompared& m : memory)
+  for (const MemoryComparison& m : memory)
     if (!m.holds())
       return std::string(to_string(m.category)) + " on device " + std::to_string(m.device) + ": " +
              to_text(m.measured) + " measured, " + to_text(m.predicted) + " predicted";
@@ -161,7 +161,7 @@ Json to_json(const MeshProof& p) {
   Json tensors = Json::array(), traffic = Json::array(), memory = Json::array();
   for (const TensorCompared& t : p.proof.tensors) tensors.push_back(to_json(t));
   for (const TrafficCompared& t : p.proof.traffic) traffic.push_back(to_json(t));
-  for (const MemoryCompared& m : p.memory)
+  for (const MemoryComparison& m : p.memory)
     memory.push_back({{"device", m.device},
                       {"category", to_string(m.category)},
                       {"predicted_bytes", m.predicted.value},

@@ -19,10 +19,10 @@ Problem with_file(Problem p, const fs::path& file) {
   return p;
 }
 
-std::string source_text(const CalibrationQuestion& question) {
+std::string source_text(const CalibrationRequest& request) {
   std::vector<std::string> all;
-  for (const fs::path& file : question.files) all.push_back(file.filename().string());
-  all.insert(all.end(), question.runs.begin(), question.runs.end());
+  for (const fs::path& file : request.files) all.push_back(file.filename().string());
+  all.insert(all.end(), request.runs.begin(), request.runs.end());
   const size_t shown = std::min<size_t>(all.size(), 3);
   std::string out;
   for (size_t i = 0; i < shown; ++i) out += (out.empty() ? "" : ", ") + all[i];
@@ -31,22 +31,22 @@ std::string source_text(const CalibrationQuestion& question) {
 
 class Reader {
  public:
-  Reader(const CalibrationQuestion& question, const hardware::Catalogue& catalogue, std::vector<Problem>& problems)
-      : question_(question), catalogue_(catalogue), problems_(problems) {}
+  Reader(const CalibrationRequest& request, const hardware::Catalogue& catalogue, std::vector<Problem>& problems)
+      : request_(request), catalogue_(catalogue), problems_(problems) {}
 
   std::vector<plan::Measurement> rows() {
-    for (const fs::path& file : question_.files) try {
+    for (const fs::path& file : request_.files) try {
         plan::Measurements read = plan::read_measurements(file, catalogue_, plan::BadRows::collected);
         for (Problem& p : read.problems) problems_.push_back(with_file(std::move(p), file));
         for (plan::Measurement& m : read.rows) add(std::move(m), file.string());
       } catch (const Error& e) {
         problems_.push_back(with_file(e.problem(), file));
       }
-    if (!question_.runs.empty()) try {
-        const store::Store store(question_.runs_folder);
-        for (const store::RunId& run : question_.runs) read_run(store, run);
+    if (!request_.runs.empty()) try {
+        const store::Store store(request_.runs_folder);
+        for (const store::RunId& run : request_.runs) read_run(store, run);
       } catch (const Error& e) {
-        problems_.push_back(with_file(e.problem(), question_.runs_folder));
+        problems_.push_back(with_file(e.problem(), request_.runs_folder));
       }
     return std::move(rows_);
   }
@@ -70,7 +70,7 @@ class Reader {
                          .fix = "give one of them another id, or give each file and run once"});
   }
 
-  const CalibrationQuestion& question_;
+  const CalibrationRequest& request_;
   const hardware::Catalogue& catalogue_;
   std::vector<Problem>& problems_;
   std::set<std::string> ids_;
@@ -84,16 +84,16 @@ plan::Calibration in_force(const hardware::Catalogue& catalogue) {
 
 }  // namespace
 
-Calibrated calibrate(const CalibrationQuestion& question, const hardware::Catalogue& catalogue,
-                     const plan::FitProgress& progress, std::stop_token stop) {
-  Calibrated out;
+CalibrationResult calibrate(const CalibrationRequest& request, const hardware::Catalogue& catalogue,
+                            const plan::FitProgress& progress, std::stop_token stop) {
+  CalibrationResult out;
   try {
     plan::ProposalInput input;
-    input.rows = Reader(question, catalogue, out.problems).rows();
-    input.published = plan::read_measurements(question.published, catalogue).rows;
+    input.rows = Reader(request, catalogue, out.problems).rows();
+    input.published = plan::read_measurements(request.published, catalogue).rows;
     input.in_force = in_force(catalogue);
-    input.basis = {question.date, source_text(question), plan::CalibrationAuthor::user};
-    input.options.names = question.names;
+    input.basis = {request.date, source_text(request), plan::CalibrationAuthor::user};
+    input.options.names = request.names;
     plan::Proposal proposal = plan::propose(std::move(input), progress, std::move(stop));
     // Rows that cannot be predicted are problems of the input like those that cannot be read.
     std::erase_if(proposal.notes, [&](const Problem& note) {

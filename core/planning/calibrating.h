@@ -7,7 +7,7 @@
 
 namespace mw::planning {
 
-struct CalibrationQuestion {
+struct CalibrationRequest {
   std::vector<std::filesystem::path> files;  // rows in the form of resources/hardware/measurements.json
   std::vector<store::RunId> runs;            // finished training runs of this machine
   std::filesystem::path runs_folder;         // the store they are in
@@ -16,14 +16,14 @@ struct CalibrationQuestion {
   std::string date;                          // "2026-11-21"
 };
 
-struct Calibrated {
+struct CalibrationResult {
   std::optional<plan::Proposal> proposal;  // none: nothing to fit
   std::vector<Problem> problems;           // one for each row, file or run that was left out
 };
 
 // `catalogue` says which calibration is in force. Throws only cancelled().
-Calibrated calibrate(const CalibrationQuestion& question, const hardware::Catalogue& catalogue,
-                     const plan::FitProgress& progress = {}, std::stop_token stop = {});
+CalibrationResult calibrate(const CalibrationRequest& request, const hardware::Catalogue& catalogue,
+                            const plan::FitProgress& progress = {}, std::stop_token stop = {});
 
 // Runs of the store that can be calibrated with, newest first.
 std::vector<store::RunRow> measured_runs(const std::filesystem::path& runs_folder);
@@ -36,7 +36,7 @@ std::string summary_text(const plan::ErrorSummary& summary);       // "mean 4.1 
 std::string interval_text(double value, double low, double high);  // "0.62 (0.55 to 0.7)"
 // What the held-out rows say, in a sentence or three.
 std::string verdict_text(const plan::Proposal& proposal);
-std::string calibrated_text(const Calibrated& calibrated);  // tables for people
-Json calibrated_json(const Calibrated& calibrated);
+std::string calibrated_text(const CalibrationResult& calibrated);  // tables for people
+Json calibrated_json(const CalibrationResult& calibrated);
 
 }  // namespace mw::planning

@@ -89,7 +89,7 @@ std::string verdict_text(const Proposal& p) {
   return out;
 }
 
-std::string calibrated_text(const Calibrated& calibrated) {
+std::string calibrated_text(const CalibrationResult& calibrated) {
   if (!calibrated.proposal) return {};
   const Proposal& p = *calibrated.proposal;
   std::string out = "Rows, predicted against measured (errors of time or bytes: + is too slow or too large)\n" +
@@ -113,7 +113,7 @@ std::string calibrated_text(const Calibrated& calibrated) {
   return out + (p.notes.empty() ? "" : "\n");
 }
 
-Json calibrated_json(const Calibrated& calibrated) {
+Json calibrated_json(const CalibrationResult& calibrated) {
   Json out = calibrated.proposal ? plan::to_json(*calibrated.proposal) : Json::object();
   const auto all = [](const std::vector<Problem>& problems) {
     Json list = Json::array();

@@ -40,16 +40,16 @@ void add(DataIndex& index, const data::ScannedRow& scanned, const DataRow& row) 
     index.train.push_back({row.used, row.loss_tokens});
 }
 
-DataIndex index_lengths(const DataQuestion& question) {
+DataIndex index_lengths(const DataIndexRequest& request) {
   DataIndex index;
-  index.lengths = data::read_lengths(question.lengths);
+  index.lengths = data::read_lengths(request.lengths);
   index.report.rows = data::stats_of(index.lengths).rows;
-  index.train = sizes_of(index.lengths, question.options.max_len, question.options.overlong, kMostDataRows);
+  index.train = sizes_of(index.lengths, request.options.max_len, request.options.overlong, kMostDataRows);
   index.report.kept = std::ssize(index.train);
   for (const auto& size : index.train) index.report.tokens += size.tokens;
   for (const auto& [tokens, rows] : index.lengths)
-    if (tokens > question.options.max_len)
-      (question.options.overlong == data::Overlong::drop ? index.report.dropped_long : index.report.truncated) += rows;
+    if (tokens > request.options.max_len)
+      (request.options.overlong == data::Overlong::drop ? index.report.dropped_long : index.report.truncated) += rows;
   return index;
 }
 
@@ -91,14 +91,14 @@ bool same_data(const experiment::Experiment& a, const experiment::Experiment& b)
   return same("data", nullptr) && same("model", nullptr) && same("train", "batch") && same("train", "seed");
 }
 
-bool DataQuestion::same_rows(const DataQuestion& other) const {
-  DataQuestion mine = *this;
+bool DataIndexRequest::same_rows(const DataIndexRequest& other) const {
+  DataIndexRequest mine = *this;
   mine.batches = other.batches;
   return mine == other;
 }
 
-DataQuestion data_question(const experiment::Experiment& e) {
-  DataQuestion q;
+DataIndexRequest data_index_request(const experiment::Experiment& e) {
+  DataIndexRequest q;
   const bool rows = !e.path("data.path").empty();
   q.lengths = e.path("data.lengths");
   if (!rows && q.lengths.empty()) return q;
@@ -115,19 +115,19 @@ DataQuestion data_question(const experiment::Experiment& e) {
   return q;
 }
 
-DataIndex index_data(const DataQuestion& question, const data::Tokenizer* tokenizer, std::stop_token stop,
+DataIndex index_data(const DataIndexRequest& request, const data::Tokenizer* tokenizer, std::stop_token stop,
                      const data::Progress& progress, const DataRowSink& sink, std::int64_t most_rows) {
   DataIndex index;
   try {
-    if (question.source == DataSource::lengths) return index_lengths(question);
-    if (question.source == DataSource::none || !tokenizer) return index;
+    if (request.source == DataSource::lengths) return index_lengths(request);
+    if (request.source == DataSource::none || !tokenizer) return index;
     std::int64_t seen = 0;
-    scan_rows(question.options, *tokenizer, std::move(stop), progress, [&](const data::ScannedRow& scanned) {
+    scan_rows(request.options, *tokenizer, std::move(stop), progress, [&](const data::ScannedRow& scanned) {
       if (seen++ == most_rows)
         throw Error({.id = "DATA-MANY",
                      .severity = Severity::warning,
                      .message = "only the first " + std::to_string(most_rows) + " rows are looked at",
-                     .file = question.options.path.string()});
+                     .file = request.options.path.string()});
       const DataRow row = data_row(scanned);
       add(index, scanned, row);
       if (sink) sink(row);

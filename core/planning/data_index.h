@@ -29,19 +29,19 @@ FileStamp stamp_of(const std::filesystem::path& file);  // of nothing where ther
 enum class DataSource { none, rows, lengths };  // data.path, else data.lengths
 
 // All that the answer depends on, frozen.
-struct DataQuestion {
+struct DataIndexRequest {
   DataSource source = DataSource::none;
   data::DatasetOptions options;
   data::BatchOptions batches;
   std::filesystem::path tokenizer, lengths;
   FileStamp stamp{};  // of the file that is read
-  bool operator==(const DataQuestion&) const = default;
-  bool same_rows(const DataQuestion& other) const;  // batches may differ
+  bool operator==(const DataIndexRequest&) const = default;
+  bool same_rows(const DataIndexRequest& other) const;  // batches may differ
 };
-// False: an edit between the two may change the question.
+// False: an edit between the two may change the request.
 bool same_data(const experiment::Experiment& a, const experiment::Experiment& b);
 // Reads the model's config (for the chat template), no data. Throws Error for what is missing or wrong.
-DataQuestion data_question(const experiment::Experiment& experiment);
+DataIndexRequest data_index_request(const experiment::Experiment& experiment);
 
 struct DataRow {
   data::RowState state = data::RowState::ok;
@@ -64,7 +64,7 @@ struct DataIndex {
 };
 // One pass over the file, or over the histogram (then no rows and no loss). A stop throws Error of kind cancelled; what
 // else ends the reading stands in the answer.
-DataIndex index_data(const DataQuestion& question, const data::Tokenizer* tokenizer, std::stop_token stop = {},
+DataIndex index_data(const DataIndexRequest& request, const data::Tokenizer* tokenizer, std::stop_token stop = {},
                      const data::Progress& progress = {}, const DataRowSink& sink = {},
                      std::int64_t most_rows = kMostDataRows);
 

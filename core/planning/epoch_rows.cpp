@@ -15,22 +15,22 @@ namespace {
 // Plans are made again at every edit, and most edits leave the data as it is.
 class CountedRows {
  public:
-  std::optional<double> find(const DataQuestion& question) {
+  std::optional<double> find(const DataIndexRequest& request) {
     const std::lock_guard lock(mutex_);
     for (const auto& [known, rows] : answers_)
-      if (known == question) return rows;
+      if (known == request) return rows;
     return std::nullopt;
   }
-  void keep(const DataQuestion& question, double rows) {
+  void keep(const DataIndexRequest& request, double rows) {
     constexpr size_t kMost = 8;
     const std::lock_guard lock(mutex_);
-    answers_.emplace_front(question, rows);
+    answers_.emplace_front(request, rows);
     if (answers_.size() > kMost) answers_.pop_back();
   }
 
  private:
   std::mutex mutex_;
-  std::deque<std::pair<DataQuestion, double>> answers_;
+  std::deque<std::pair<DataIndexRequest, double>> answers_;
 };
 
 CountedRows& counted_rows() {
@@ -46,23 +46,23 @@ std::vector<data::ExampleSize> without_held_out(std::vector<data::ExampleSize> s
   return sizes;
 }
 
-std::optional<double> count_rows(DataQuestion question, std::stop_token stop) {
-  question.batches.rows = 1;  // the batch does not change them
-  if (const auto known = counted_rows().find(question)) return known;
-  const bool from_file = question.source == DataSource::rows;
-  const auto tokenizer = from_file ? data::load_tokenizer(question.tokenizer) : nullptr;
-  DataIndex index = index_data(question, tokenizer.get(), std::move(stop));
+std::optional<double> count_rows(DataIndexRequest request, std::stop_token stop) {
+  request.batches.rows = 1;  // the batch does not change them
+  if (const auto known = counted_rows().find(request)) return known;
+  const bool from_file = request.source == DataSource::rows;
+  const auto tokenizer = from_file ? data::load_tokenizer(request.tokenizer) : nullptr;
+  DataIndex index = index_data(request, tokenizer.get(), std::move(stop));
   if (index.ended) return std::nullopt;  // too large to count, or not readable
-  if (!from_file) index.train = without_held_out(std::move(index.train), question.options);
-  const auto rows = static_cast<double>(data::rows_of_epoch(index.train, question.batches));
-  counted_rows().keep(question, rows);
+  if (!from_file) index.train = without_held_out(std::move(index.train), request.options);
+  const auto rows = static_cast<double>(data::rows_of_epoch(index.train, request.batches));
+  counted_rows().keep(request, rows);
   return rows;
 }
 
 // Empty if the dataset, tokenizer or model cannot be read; starting a run reports why.
 std::optional<double> rows_of(const experiment::Experiment& e, std::stop_token stop) try {
-  const DataQuestion question = data_question(e);
-  return question.source == DataSource::none ? std::nullopt : count_rows(question, std::move(stop));
+  const DataIndexRequest request = data_index_request(e);
+  return request.source == DataSource::none ? std::nullopt : count_rows(request, std::move(stop));
 } catch (const Error& error) {
   if (error.kind() == Error::Kind::cancelled) throw;
   return std::nullopt;

@@ -9,7 +9,7 @@
 namespace mw::planning {
 namespace {
 
-void add_points(const experiment::Experiment& e, Planned& out) {
+void add_points(const experiment::Experiment& e, ExperimentPlan& out) {
   for (const SizeCase& size : size_cases(e))
     out.points.push_back({size, plan::predict(with_case(out.request, e, size))});
   const SizePoint* shown = nullptr;
@@ -21,7 +21,7 @@ void add_points(const experiment::Experiment& e, Planned& out) {
 }
 
 // Which of the lengths that a publication leaves open its step time speaks for.
-void add_guesses(const experiment::Experiment& e, Planned& out) {
+void add_guesses(const experiment::Experiment& e, ExperimentPlan& out) {
   out.measured_step = e.number("measured.seconds_per_step");
   out.measured_hours = e.number("measured.hours");
   out.measured_source = e.string("measured.source");
@@ -53,7 +53,7 @@ void add_guesses(const experiment::Experiment& e, Planned& out) {
                           .expected = number_text(out.measured_step, 3) + " s measured (" + out.measured_source + ")"});
 }
 
-void add_tco(const experiment::Experiment& e, const hardware::Catalogue& catalogue, Planned& out) {
+void add_tco(const experiment::Experiment& e, const hardware::Catalogue& catalogue, ExperimentPlan& out) {
   for (const std::string& hours : e.list("serve.hours")) out.serve_hours.push_back(std::atof(hours.c_str()));
   const std::string id = e.string("serve.target");
   if (id.empty() || out.request.work != plan::Work::train) return;
@@ -127,8 +127,8 @@ Json point_json(const SizePoint& p) {
 
 }  // namespace
 
-Planned plan_experiment(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
-  Planned out;
+ExperimentPlan plan_experiment(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
+  ExperimentPlan out;
   out.request = plan_request(e, catalogue);
   if (e.string("kind") == "size")
     add_points(e, out);
@@ -142,7 +142,7 @@ Planned plan_experiment(const experiment::Experiment& e, const hardware::Catalog
   return out;
 }
 
-PlanComparison against(const Planned& a, const Planned& b) {
+PlanComparison against(const ExperimentPlan& a, const ExperimentPlan& b) {
   PlanComparison out;
   out.name = a.request.target.id;
   out.other = b.request.target.id;
@@ -159,7 +159,7 @@ PlanComparison against(const Planned& a, const Planned& b) {
   return out;
 }
 
-Json planned_json(const Planned& p) {
+Json planned_json(const ExperimentPlan& p) {
   const plan::Plan& plan = p.plan;
   Json devices = Json::array(), diagnostics = Json::array(), buffers = Json::array(), utilisation = Json::object();
   const Json memory = ledger_json(plan.memory.at_peak);

@@ -21,7 +21,7 @@ struct LengthGuess {
   double seconds = 0, off = 0;  // predicted; relative to the measurement
 };
 
-struct Planned {
+struct ExperimentPlan {
   plan::Request request;
   plan::Plan plan;  // of a size experiment: its first workload at its largest batch
   std::vector<SizePoint> points;
@@ -33,7 +33,7 @@ struct Planned {
   std::vector<Problem> problems;  // of the diagnosis, then what a measurement says
   Diagnosis diagnosis;
 };
-Planned plan_experiment(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);
+ExperimentPlan plan_experiment(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);
 
 // Two plans of the same work: this one's advantage. Ratios above 1: the second takes or costs more.
 struct PlanComparison {
@@ -47,11 +47,11 @@ struct PlanComparison {
   std::vector<Row> rows;
   std::optional<double> break_even_hours;  // of serving; none: never
 };
-PlanComparison against(const Planned& plan, const Planned& other);
+PlanComparison against(const ExperimentPlan& plan, const ExperimentPlan& other);
 
-Json planned_json(const Planned& planned);  // printed by `plan --json`
+Json planned_json(const ExperimentPlan& planned);  // printed by `plan --json`
 Json against_json(const PlanComparison& comparison);
-std::string planned_text(const Planned& planned);  // tables for people
+std::string planned_text(const ExperimentPlan& planned);  // tables for people
 std::string against_text(const PlanComparison& comparison);
 
 }  // namespace mw::planning

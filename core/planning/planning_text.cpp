@@ -38,7 +38,7 @@ std::string time_text(const plan::StepTime& step) {
   return out + "  " + step.overlap + "\n";
 }
 
-std::string run_text(const Planned& p) {
+std::string run_text(const ExperimentPlan& p) {
   const plan::RunTotals& r = p.plan.run;
   std::string out =
       line("\nrun: %lld steps, %s h", static_cast<long long>(r.steps), number_text(r.hours.value, 3).c_str());
@@ -81,7 +81,7 @@ std::string points_text(const std::vector<SizePoint>& points) {
 
 }  // namespace
 
-std::string planned_text(const Planned& p) {
+std::string planned_text(const ExperimentPlan& p) {
   std::string out =
       line("%s, %s, %s: %s\n", p.request.target.id.c_str(), mesh::to_text(p.request.mesh).c_str(),
            std::string(model::to_string(p.request.stack)).c_str(), p.plan.fits() ? "fits" : "does not fit");

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kMostChanges = 12;
 
-size_t shown(const Searched& s, size_t top) {
+size_t shown(const ExperimentSearch& s, size_t top) {
   return top == 0 ? s.result.candidates.size() : std::min(top, s.result.candidates.size());
 }
 
@@ -25,7 +25,7 @@ Json sets_json(const std::vector<lint::Edit>& edits) {
   return to_json(Diagnostic{.problem = {}, .why = {}, .evidence = {}, .fixes = {{"", "", edits}}})["fixes"][0]["set"];
 }
 
-Json candidate_json(const Searched& s, const plan::Candidate& c) {
+Json candidate_json(const ExperimentSearch& s, const plan::Candidate& c) {
   const plan::Work work = s.request.work;
   Json out{{"target", c.choice.target}, {"mesh", mesh_json(c.choice.mesh)}};
   if (work == plan::Work::serve)
@@ -77,11 +77,11 @@ std::vector<plan::Request> search_requests(const experiment::Experiment& experim
   return out;
 }
 
-Searched search_experiment(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
-                           const hardware::Catalogue& catalogue, const plan::SearchOptions& options,
-                           std::stop_token stop) {
+ExperimentSearch search_experiment(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
+                                   const hardware::Catalogue& catalogue, const plan::SearchOptions& options,
+                                   std::stop_token stop) {
   const std::vector<plan::Request> requests = search_requests(experiment, targets, catalogue);
-  Searched out{.request = requests.front(), .result = plan::search(requests, options, stop)};
+  ExperimentSearch out{.request = requests.front(), .result = plan::search(requests, options, stop)};
   for (const plan::Request& r : requests) {
     std::vector<std::string> keys = keys_of_target(out.request.target, r.target);
     std::erase_if(keys, [&](const std::string& key) { return !experiment.has(key); });
@@ -101,7 +101,7 @@ Searched search_experiment(const experiment::Experiment& experiment, const std::
   return out;
 }
 
-std::vector<lint::Edit> edits_to(const Searched& s, const plan::PlanChoice& from, const plan::PlanChoice& to) {
+std::vector<lint::Edit> edits_to(const ExperimentSearch& s, const plan::PlanChoice& from, const plan::PlanChoice& to) {
   std::vector<lint::Edit> out;
   if (const auto keys = s.dropped.find(to.target); from.target != to.target && keys != s.dropped.end())
     for (const std::string& key : keys->second) out.push_back({key, nullptr});
@@ -110,7 +110,7 @@ std::vector<lint::Edit> edits_to(const Searched& s, const plan::PlanChoice& from
   return out;
 }
 
-Json searched_json(const Searched& s, size_t top) {
+Json searched_json(const ExperimentSearch& s, size_t top) {
   Json candidates = Json::array(), changes = Json::array();
   for (size_t i = 0; i < shown(s, top); ++i) candidates.push_back(candidate_json(s, s.result.candidates[i]));
   for (const plan::PlanChange& c : s.changes)
@@ -128,7 +128,7 @@ Json searched_json(const Searched& s, size_t top) {
           {"smallest_changes", std::move(changes)}};
 }
 
-std::string searched_text(const Searched& s, size_t top) {
+std::string searched_text(const ExperimentSearch& s, size_t top) {
   const plan::Work work = s.request.work;
   const bool serves = work == plan::Work::serve;
   std::string out = padded("target", 12) + padded("plan", 66) + padded("s/step", 9) + padded("tokens/s", 10) +

@@ -14,7 +14,7 @@ std::vector<plan::Request> search_requests(const experiment::Experiment& experim
                                            const std::vector<std::string>& targets,
                                            const hardware::Catalogue& catalogue);
 
-struct Searched {
+struct ExperimentSearch {
   plan::Request request;  // the document's own
   // By target: keys that a document leaves behind when it takes a plan of that target.
   std::map<std::string, std::vector<std::string>> dropped{};
@@ -22,15 +22,16 @@ struct Searched {
   plan::SearchResult result;
   std::vector<plan::PlanChange> changes{};  // the smallest that fit, where it does not
 };
-Searched search_experiment(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
-                           const hardware::Catalogue& catalogue, const plan::SearchOptions& options,
-                           std::stop_token stop = {});
+ExperimentSearch search_experiment(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
+                                   const hardware::Catalogue& catalogue, const plan::SearchOptions& options,
+                                   std::stop_token stop = {});
 
 // Printed by `search --json`: the first `top` candidates (0: all).
 // From the document as it stands to a plan that was found: its target, with what goes with it, and all that is varied.
-std::vector<lint::Edit> edits_to(const Searched& searched, const plan::PlanChoice& from, const plan::PlanChoice& to);
+std::vector<lint::Edit> edits_to(const ExperimentSearch& searched, const plan::PlanChoice& from,
+                                 const plan::PlanChoice& to);
 
-Json searched_json(const Searched& searched, size_t top);
-std::string searched_text(const Searched& searched, size_t top);
+Json searched_json(const ExperimentSearch& searched, size_t top);
+std::string searched_text(const ExperimentSearch& searched, size_t top);
 
 }  // namespace mw::planning

@@ -38,11 +38,11 @@ class Pieces {
 
 }  // namespace
 
-std::optional<DataEconomy> economy_of(const planning::DataIndex& index, const planning::DataQuestion& question) {
+std::optional<DataEconomy> economy_of(const planning::DataIndex& index, const planning::DataIndexRequest& request) {
   if (index.train.empty()) return std::nullopt;
-  data::BatchOptions options = question.batches;
+  data::BatchOptions options = request.batches;
   DataEconomy economy;
-  economy.loss_known = question.source == planning::DataSource::rows;
+  economy.loss_known = request.source == planning::DataSource::rows;
   options.packing = data::Packing::none;
   economy.plain = first_epoch(index.train, options);
   options.packing = data::Packing::pack;
@@ -81,26 +81,26 @@ EpochCost epoch_cost(const DataEconomy& economy, PadTo pad_to, const TokenPrice&
           cost_of(positions - static_cast<std::int64_t>(std::llround(packed)), price)};
 }
 
-DataDetail detail_of(const planning::DataQuestion& question, const data::Tokenizer& tokenizer,
+DataDetail detail_of(const planning::DataIndexRequest& request, const data::Tokenizer& tokenizer,
                      const planning::DataRow& row) {
-  if (planning::stamp_of(question.options.path) != question.stamp)
+  if (planning::stamp_of(request.options.path) != request.stamp)
     throw Error({.id = "DATA-CHANGED",
                  .message = "the file has changed since it was read",
-                 .file = question.options.path.string(),
+                 .file = request.options.path.string(),
                  .fix = "read it again"});
   data::ScannedRow like;
   like.state = row.state;
   like.format = row.format;
   like.place = row.place;
   like.example.row = row.row;
-  const data::ScannedRow scanned = scan_again(question.options, tokenizer, like);
+  const data::ScannedRow scanned = scan_again(request.options, tokenizer, like);
   DataDetail detail;
   detail.row = planning::data_row(scanned);
   detail.problem = scanned.problem;
   const data::Example& example = scanned.example;
   const size_t n = std::min(example.ids.size(), DataDetail::kMostTokens);
   detail.tokens.reserve(n);
-  Pieces pieces(tokenizer, question.options.chat);
+  Pieces pieces(tokenizer, request.options.chat);
   for (size_t i = 0; i < n; ++i) {
     const auto& [piece, kind] = pieces.of(example.ids[i]);
     detail.tokens.push_back({example.ids[i], piece, kind, example.loss[i] != 0});

@@ -20,7 +20,7 @@ struct DataEconomy {
   data::EpochSize plain, packed;
   bool loss_known = true;
 };
-std::optional<DataEconomy> economy_of(const planning::DataIndex& index, const planning::DataQuestion& question);
+std::optional<DataEconomy> economy_of(const planning::DataIndex& index, const planning::DataIndexRequest& request);
 
 // How long a row is when it is computed: as the longest of its batch (this engine), or data.max_len (programs compiled
 // for one shape, as on TPUs).
@@ -62,7 +62,7 @@ struct DataDetail {
   static constexpr size_t kMostTokens = 200'000;
 };
 // Reads that row again. Throws Error, also where the file has changed since.
-DataDetail detail_of(const planning::DataQuestion& question, const data::Tokenizer& tokenizer,
+DataDetail detail_of(const planning::DataIndexRequest& request, const data::Tokenizer& tokenizer,
                      const planning::DataRow& row);
 
 }  // namespace mw::views

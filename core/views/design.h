@@ -13,7 +13,7 @@ namespace mw::views {
 
 struct Design {
   experiment::Experiment experiment;  // that was designed
-  planning::Planned planned;
+  planning::ExperimentPlan planned;
   mesh::Layout layout;
   mesh::Placement placement;                  // of every layer
   std::vector<mesh::Collective> collectives;  // of one step; here: of the first device, its largest micro-batches

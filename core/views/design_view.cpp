@@ -162,7 +162,7 @@ void add_run(const Design& design, std::vector<PlanLine>& lines) {
 }
 
 // Training and so many hours of serving the result; as measured where the document says what a run took.
-void add_life(const planning::Planned& planned, std::vector<PlanLine>& lines) {
+void add_life(const planning::ExperimentPlan& planned, std::vector<PlanLine>& lines) {
   for (const auto* tco : {&planned.tco, &planned.measured_tco}) {
     if (!*tco) continue;
     const bool measured = tco == &planned.measured_tco;

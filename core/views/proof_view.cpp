@@ -73,7 +73,7 @@ ProofTable traffic_table(const train::Proof& proof) {
 
 ProofTable memory_table(const jobs::MeshProof& proof) {
   ProofTable table{"Memory", {"Device", "Category", "Predicted", "Measured", "Off by"}, {}};
-  for (const jobs::MemoryCompared& m : proof.memory) {
+  for (const jobs::MemoryComparison& m : proof.memory) {
     const double off = m.measured.value > 0 ? 100 * (m.predicted / m.measured - 1) : 100;
     table.rows.push_back({{std::to_string(m.device), std::string(to_string(m.category)), to_text(m.predicted),
                            to_text(m.measured), number_text(off, 2) + " %"},

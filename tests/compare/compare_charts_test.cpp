@@ -15,7 +15,7 @@ formats::BenchPoint point(int input_len, double rate, double ttft_ms, double out
   return p;
 }
 
-Compared column(std::string name, std::vector<formats::BenchPoint> points, double usd_per_hour = formats::kUnknown) {
+ComparedRun column(std::string name, std::vector<formats::BenchPoint> points, double usd_per_hour = formats::kUnknown) {
   views::SweepView view;
   view.set.name = name, view.set.points = std::move(points), view.set.usd_per_hour = usd_per_hour;
   for (size_t i = 0; i < view.set.points.size(); ++i) {
@@ -25,15 +25,15 @@ Compared column(std::string name, std::vector<formats::BenchPoint> points, doubl
       at = view.lines.insert(at, {.input_len = view.set.points[i].input_len, .points = {}, .capacity = {}});
     at->points.push_back(i);
   }
-  Compared c;
+  ComparedRun c;
   c.name = std::move(name), c.sweep = std::move(view);
   return c;
 }
 
 TEST(CompareCharts, RunsWithDifferentRatesShareOneAxisAndOnlyThoseOfTheLengthAreDrawn) {
-  const std::vector<Compared> runs{column("a", {point(512, 1, 40, 100), point(512, 4, 80, 300)}),
-                                   column("b", {point(512, 2, 30, 150), point(1024, 1, 60, 90)}),
-                                   column("c", {point(1024, 1, 70, 80)})};
+  const std::vector<ComparedRun> runs{column("a", {point(512, 1, 40, 100), point(512, 4, 80, 300)}),
+                                      column("b", {point(512, 2, 30, 150), point(1024, 1, 60, 90)}),
+                                      column("c", {point(1024, 1, 70, 80)})};
   EXPECT_EQ(input_lens(runs), (std::vector<int>{512, 1024}));
   const views::LoadAxis axis = load_axis(runs);
   EXPECT_EQ(axis.stops().size(), 3u);
@@ -45,7 +45,7 @@ TEST(CompareCharts, RunsWithDifferentRatesShareOneAxisAndOnlyThoseOfTheLengthAre
 }
 
 TEST(CompareCharts, ChartsBeginWithWhatMostRunsHaveAndAxesWithItsLoads) {
-  const std::vector<Compared> runs{
+  const std::vector<ComparedRun> runs{
       column("a", {point(128, 10000, 40, 100), point(4096, 4, 80, 300), point(1024, 4, 80, 300)}),
       column("b", {point(4096, 4, 30, 150), point(4096, 8, 60, 90)})};
   EXPECT_EQ(usual_input_len(runs), 4096);
@@ -57,7 +57,7 @@ TEST(CompareCharts, ChartsBeginWithWhatMostRunsHaveAndAxesWithItsLoads) {
 }
 
 TEST(CompareCharts, ByLengthTakesThePointAtTheLoadAndTheLowestWhereThereIsNone) {
-  const std::vector<Compared> runs{
+  const std::vector<ComparedRun> runs{
       column("a", {point(512, 1, 40, 100), point(512, 4, 80, 300), point(4096, 1, 400, 90)})};
   const auto lines = lines_by_length(runs, "4 requests/s", views::SweepMetric::ttft);
   ASSERT_EQ(lines[0].samples.size(), 2u);
@@ -67,7 +67,7 @@ TEST(CompareCharts, ByLengthTakesThePointAtTheLoadAndTheLowestWhereThereIsNone) 
 }
 
 TEST(CompareCharts, ThroughputThatFallsUnderOverloadLeadsTheCurveBack) {
-  const std::vector<Compared> runs{
+  const std::vector<ComparedRun> runs{
       column("a", {point(512, 1, 40, 100), point(512, 8, 90, 700), point(512, 16, 900, 600)})};
   const auto curves = latency_against_throughput(runs, 512, views::SweepMetric::ttft);
   ASSERT_EQ(curves.size(), 1u);
@@ -94,8 +94,8 @@ TEST(CompareCharts, ADistributionRisesToOneAndLeavesFailedRequestsOut) {
 }
 
 TEST(CompareCharts, AHeatMapSaysValueChangeAndMarkOfEveryCell) {
-  std::vector<Compared> runs{column("a", {point(512, 1, 100, 1), point(512, 4, 200, 1)}),
-                             column("b", {point(512, 1, 25, 1)})};
+  std::vector<ComparedRun> runs{column("a", {point(512, 1, 100, 1), point(512, 4, 200, 1)}),
+                                column("b", {point(512, 1, 25, 1)})};
   runs[1].sweep->findings.push_back(
       {0, "FLOOR-PREFILL", "median_ttft_ms", 25, 80, serve::Verdict::impossible, "below the floor", ""});
   const HeatMap map = heat_map(runs, 1, views::SweepMetric::ttft);
@@ -107,9 +107,9 @@ TEST(CompareCharts, AHeatMapSaysValueChangeAndMarkOfEveryCell) {
 }
 
 TEST(CompareCharts, BreakEvenIsWhereTheDearerStartIsPaidBack) {
-  const std::vector<Compared> runs{column("tpu", {point(512, 1, 1, 1000)}, 20),
-                                   column("gpu", {point(512, 1, 1, 1500)}, 30),
-                                   column("no price", {point(512, 1, 1, 1)})};
+  const std::vector<ComparedRun> runs{column("tpu", {point(512, 1, 1, 1000)}, 20),
+                                      column("gpu", {point(512, 1, 1, 1500)}, 30),
+                                      column("no price", {point(512, 1, 1, 1)})};
   auto costs = serving_costs(runs, 0, {160, 60});
   ASSERT_EQ(costs.size(), 2u);
   ASSERT_TRUE(break_even(costs[0], costs[1]));

@@ -143,7 +143,7 @@ TEST(Comparison, EveryConfounderIsNamed) {
 
 TEST(Comparison, ConfoundersSayWhoWithoutRepeatingEveryName) {
   const auto text = [](const std::vector<std::string>& types) {
-    std::vector<Compared> runs;
+    std::vector<ComparedRun> runs;
     for (const std::string& type : types) {
       BenchSet s = base();
       s.name = "A set of results with a name that is long, number " + std::to_string(runs.size() + 1);
@@ -194,7 +194,7 @@ TEST(Comparison, TrainingIsPaidOnceAndServingByTheHour) {
   gpu.name = "gpu";
   tpu.usd_per_hour = 21.52;
   gpu.usd_per_hour = 22.12;
-  std::vector<Compared> runs{compared(tpu), compared(gpu)};
+  std::vector<ComparedRun> runs{compared(tpu), compared(gpu)};
   runs[0].train_usd = 56.11;
   runs[1].train_usd = 119.23;
   const Comparison c = compare(runs);
@@ -221,7 +221,7 @@ TEST(Comparison, ThePapersPlatformsAreConfoundedAndTwoCellsAreImpossible) {
     s.points = {point(kInf, 512, v[1], kNo, v[2]), point(4, 1024, v[3], kNo, kNo),  point(4, 4096, v[4], kNo, kNo),
                 point(4, 8192, v[5], kNo, kNo),    point(4, 15360, v[6], kNo, kNo), point(kNo, 4096, kNo, v[7], v[8])};
     for (BenchPoint& p : s.points) p.num_prompts = p.completed = 30;
-    Compared c = compared(s);
+    ComparedRun c = compared(s);
     c.sweep->findings = audit_known(c.sweep->set, test::catalogue());
     return c;
   };
@@ -241,8 +241,8 @@ TEST(Comparison, ThePapersPlatformsAreConfoundedAndTwoCellsAreImpossible) {
   for (const Confounder& k : c.confounders) EXPECT_TRUE(k.key != "floor" || k.text.starts_with("2 points")) << k.text;
 }
 
-Compared trained(const std::string& name, double loss, const std::string& mask) {
-  Compared c{.name = name, .training = views::RunView()};
+ComparedRun trained(const std::string& name, double loss, const std::string& mask) {
+  ComparedRun c{.name = name, .training = views::RunView()};
   c.experiment.set_value("data.loss", mask);
   c.experiment.set_value("price.usd_per_chip_hour", 4.2);
   c.training->feed({0, event::Started{{{"devices", 4}}}});
@@ -276,8 +276,8 @@ TEST(Comparison, TrainingRunsWithOtherLossMasksAreConfounded) {
 }
 
 // What a recipe's first event says, and its curve.
-Compared recipe_run(const std::string& name, const Json& info, double factor) {
-  Compared c = trained(name, 2.0, "all");
+ComparedRun recipe_run(const std::string& name, const Json& info, double factor) {
+  ComparedRun c = trained(name, 2.0, "all");
   c.training = views::RunView();
   c.provenance = formats::Provenance::imported;
   c.training->feed({0, event::Started{info}});
@@ -332,11 +332,11 @@ TEST(Comparison, VersionsOfTheSameSoftwareAreAConfounder) {
 
 // An import is compared by what it says; defaults of ours are none of its settings.
 TEST(Comparison, AnImportThatSaysLittleIsNotTakenAtOurDefaults) {
-  Compared log = recipe_run("log", {{"tool", "tensorboard"}, {"source", "imported"}}, 1);
+  ComparedRun log = recipe_run("log", {{"tool", "tensorboard"}, {"source", "imported"}}, 1);
   log.says_all = false;
   log.experiment = experiment::Experiment();
   log.experiment.set_value("train.batch", 8);
-  Compared here = trained("here", 2.0, "completion");
+  ComparedRun here = trained("here", 2.0, "completion");
   here.experiment.set_value("train.batch", 16);
   here.experiment.set_value("train.steps", 10);
   const Comparison c = compare({here, log});

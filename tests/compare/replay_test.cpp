@@ -46,11 +46,11 @@ BenchPoint played(const experiment::Experiment& e, double rate, int len = 512) {
 }
 
 // As a run of the store is read again.
-Compared run_of(const experiment::Experiment& e, std::vector<BenchPoint> points) {
+ComparedRun run_of(const experiment::Experiment& e, std::vector<BenchPoint> points) {
   BenchSet set = experiment::sweep_facts(e, catalogue());
   set.name = "recorded";
   set.points = std::move(points);
-  Compared run = compared(std::move(set));
+  ComparedRun run = compared(std::move(set));
   run.experiment = e;
   return run;
 }
@@ -219,7 +219,7 @@ TEST(Replay, WhatCannotBeRepeatedIsSaid) {
   for (auto& r : point.requests) r.intended_s = r.sent_s = 0;  // as by a tool that keeps no start times
   BenchPoint summary;
   summary.request_rate = 32, summary.input_len = 512;
-  const Compared run = run_of(e, {point, summary});
+  const ComparedRun run = run_of(e, {point, summary});
   const BenchSet again = replay(recording_of(run), e, catalogue());
   ASSERT_EQ(again.points.size(), 1u);
   EXPECT_EQ(again.points[0].completed, 19);
@@ -274,7 +274,7 @@ TEST_F(ReplayFiles, IsKeptAsAFinishedPredictedRunOfTheOtherServer) {
   const experiment::Experiment other = counterfactual(e, {{"target.id", "v5e-1"}}, catalogue());
   store::Store store(folder_ / "runs");
   const store::RunId run = record_replay(store, other, replay(recording, other, catalogue()));
-  const Compared read = compared(store, run);
+  const ComparedRun read = compared(store, run);
   EXPECT_EQ(read.provenance, formats::Provenance::predicted);
   EXPECT_EQ(read.experiment.string("target.id"), "v5e-1");
   EXPECT_EQ(read.sweep->set.points.size(), 1u);

@@ -49,7 +49,7 @@ TEST_F(EventLines, AreARunOfTheStoreThatSaysWhereItIsFrom) {
   EXPECT_EQ(row.state, RunState::done);
   EXPECT_EQ(row.steps_done, 2);
   EXPECT_EQ(store.experiment(row.id).integer("lora.rank"), 4);
-  const compare::Compared column = compare::compared(store, row.id);
+  const compare::ComparedRun column = compare::compared(store, row.id);
   EXPECT_EQ(column.provenance, formats::Provenance::imported);
   EXPECT_TRUE(column.says_all);
   EXPECT_EQ(column.training->metric("train/loss")->raw.back().y, 2.5);

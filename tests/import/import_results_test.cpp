@@ -28,7 +28,7 @@ TEST(ImportResults, SetsBecomeFinishedRunsThatReadBackWhole) {
   EXPECT_EQ(row.model, "google/gemma-3-1b-it");
   EXPECT_EQ(row.steps_done, 3);
   EXPECT_GT(row.tokens, 0);
-  const compare::Compared run = compare::compared(store, ids[0]);
+  const compare::ComparedRun run = compare::compared(store, ids[0]);
   ASSERT_TRUE(run.sweep);
   EXPECT_EQ(run.provenance, formats::Provenance::imported);
   EXPECT_EQ(run.sweep->ignored, 0u);
@@ -47,7 +47,7 @@ TEST(ImportResults, RequestsComeWithTheirPoint) {
   const test::Scratch folder;
   store::Store store(folder.path());
   const auto ids = import_sets(store, formats::read_bench(fixture("guidellm_failing.json")));
-  const compare::Compared run = compare::compared(store, ids.at(0));
+  const compare::ComparedRun run = compare::compared(store, ids.at(0));
   EXPECT_EQ(run.sweep->set.points.at(0).requests.size(), 6u);
   EXPECT_EQ(run.sweep->set.definitions.tpot, formats::Definitions::Tpot::with_first);
 }

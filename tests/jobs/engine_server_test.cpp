@@ -44,7 +44,7 @@ TEST(planning::EngineServer, TakesHalfOfWhatIsLeftOfASmallMachine) {
 
 TEST(planning::EngineServer, IsWhatThePlanSaysOfAServerHere) {
   const experiment::Experiment e = shipped_server();
-  const planning::Planned planned = planning::plan_experiment(e, test::catalogue());
+  const planning::ExperimentPlan planned = planning::plan_experiment(e, test::catalogue());
   const planning::EngineServer server = planning::engine_server(e, experiment::config_of(e));
   EXPECT_EQ(planned.plan.memory.at_peak.total(), server.memory.at_peak.total());
   EXPECT_EQ(planned.plan.memory.at_peak[MemoryCategory::runtime].value, 0) << "there is no CUDA context";

@@ -105,7 +105,7 @@ TEST(Epochs, AHistogramOfTheRowsPlansTheSameSteps) {
     const test::Scratch folder;
     experiment::Experiment e = epochs_experiment(folder.path(), {"data.max_len=64"});
     e.set_value("data.packing", packing);
-    const planning::DataQuestion question = planning::data_question(e);
+    const planning::DataIndexRequest question = planning::data_index_request(e);
     const auto tokenizer = data::load_tokenizer(question.tokenizer);
     const fs::path lengths = folder.path() / "lengths.json";
     data::write_lengths(lengths, planning::index_data(question, tokenizer.get()).lengths, "test");
@@ -129,7 +129,7 @@ TEST(Epochs, WithoutRowsOneStepIsPlannedAndTheCheckerSaysSo) {
       recipe_subject(recipes::Kind::torchax, e, test::catalogue(), fs::path(MW_RESOURCES) / "recipes");
   EXPECT_EQ(s.values["train"]["steps"], 6500);
   e.erase("data.rows");
-  const planning::Planned planned = planning::plan_experiment(e, test::catalogue());
+  const planning::ExperimentPlan planned = planning::plan_experiment(e, test::catalogue());
   EXPECT_EQ(planned.plan.run.steps, 1);
   EXPECT_THAT(planned.problems, Contains(Field(&Problem::id, "EPOCHS")));
 }

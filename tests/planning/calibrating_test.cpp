@@ -38,7 +38,7 @@ struct Calibrating : testing::Test {
     std::ofstream(path) << Json{{"rows", rows}}.dump(1);
     return path;
   }
-  Calibrated of(std::vector<fs::path> files, std::vector<store::RunId> runs = {}) const {
+  CalibrationResult of(std::vector<fs::path> files, std::vector<store::RunId> runs = {}) const {
     return calibrate({.files = std::move(files),
                       .runs = std::move(runs),
                       .runs_folder = folder.path() / "runs",
@@ -50,14 +50,14 @@ struct Calibrating : testing::Test {
   Json rows(double times) const {
     Json out = Json::array();
     for (const int batch : {1, 2, 4}) out.push_back(row("step " + std::to_string(batch), batch, 1));
-    const Calibrated probe = of({file(out)});
+    const CalibrationResult probe = of({file(out)});
     for (size_t i = 0; i < out.size(); ++i) out[i]["value"] = probe.proposal->rows[i].now.predicted * times;
     return out;
   }
 };
 
 TEST_F(Calibrating, AFileOfRowsBecomesAProposalAndNothingIsWritten) {
-  const Calibrated c = of({file(rows(1.2))});
+  const CalibrationResult c = of({file(rows(1.2))});
   ASSERT_TRUE(c.proposal);
   EXPECT_TRUE(c.problems.empty());
   EXPECT_NEAR(c.proposal->now.mean, 0.167, 0.01);
@@ -91,7 +91,7 @@ TEST_F(Calibrating, EveryBadRowIsOneClearErrorAndTheOthersAreUsed) {
   bad("no such use", "use", "sometimes");
   bad("step 1", "value", 2);  // an id twice
   all.push_back(3);
-  const Calibrated c = of({file(all)});
+  const CalibrationResult c = of({file(all)});
   ASSERT_TRUE(c.proposal);
   EXPECT_EQ(c.proposal->rows.size(), 3U);
   EXPECT_EQ(c.problems.size(), 11U);
@@ -108,7 +108,7 @@ TEST_F(Calibrating, AFileThatIsNoneIsOneErrorAndNoProposal) {
   std::ofstream(no_json) << "{\"rows\": [";
   std::ofstream(no_rows) << "{\"rows\": {}}";
   for (const fs::path& f : {no_json, no_rows, folder.path() / "missing.json"}) {
-    const Calibrated c = of({f});
+    const CalibrationResult c = of({f});
     EXPECT_FALSE(c.proposal);
     ASSERT_EQ(c.problems.size(), 1U) << to_text(c.problems.back());
     EXPECT_EQ(c.problems[0].file, f.string());
@@ -118,7 +118,7 @@ TEST_F(Calibrating, AFileThatIsNoneIsOneErrorAndNoProposal) {
 
 TEST_F(Calibrating, TheSameRowsTwiceCountOnce) {
   const Json one = rows(1.2);
-  const Calibrated c = of({file(one), file(one, "again.json")});
+  const CalibrationResult c = of({file(one), file(one, "again.json")});
   EXPECT_EQ(c.proposal->rows.size(), 3U);
   EXPECT_EQ(c.problems.size(), 3U);
 }
@@ -152,7 +152,7 @@ TEST_F(Calibrating, AcceptedTwiceIsAcceptedOnce) {
   const fs::path steps = file(rows(1.3));
   plan::accept_proposal(own, *of({steps}).proposal);
   const std::string once = *plan::user_calibration(own);
-  const Calibrated again = of({steps});
+  const CalibrationResult again = of({steps});
   EXPECT_NEAR(again.proposal->efficiencies[0].after, again.proposal->efficiencies[0].before, 1e-3);
   EXPECT_LT(again.proposal->now.mean, again.proposal->held_out.mean);
 }
@@ -174,13 +174,13 @@ TEST_F(Calibrating, RunsOfThisMachineTellItsSpeed) {
   const store::RunId run = add_run(runs, predicted * 2.5);
   const experiment::Experiment e = experiment::Experiment::load(std::string(MW_RESOURCES) + "/examples/tiny-lora.json");
   EXPECT_FALSE(views::speed_known(views::design(e, catalogue())));
-  const Calibrated c = of({}, {run});
+  const CalibrationResult c = of({}, {run});
   EXPECT_LT(c.proposal->fitted.mean, 0.1);
   EXPECT_GT(c.proposal->now.mean, 1);
   plan::accept_proposal(own, *c.proposal);
   EXPECT_TRUE(views::speed_known(views::design(e, catalogue())));
   // Fitted again it is the same row: an earlier calibration is no part of it.
-  const Calibrated again = of({}, {run});
+  const CalibrationResult again = of({}, {run});
   EXPECT_NEAR(again.proposal->efficiencies[0].after, c.proposal->efficiencies[0].after, 1e-3);
   EXPECT_EQ(of({}, {"run-99"}).problems.size(), 1U);
 }

@@ -240,7 +240,7 @@ TEST(PlanFormulas, EveryShownFormulaGivesTheNumberBesideIt) {
   int planned = 0, formulas = 0, lines = 0;
   for (int i = 0; i < 10 * wanted && planned < wanted; ++i) {
     const experiment::Experiment e = random_experiment(rng);
-    std::optional<Planned> p;
+    std::optional<ExperimentPlan> p;
     try {
       p = plan_experiment(e, test::catalogue());
     } catch (const Error&) {
@@ -260,7 +260,7 @@ TEST(PlanFormulas, EveryShownFormulaGivesTheNumberBesideIt) {
 
 // The line that was found: tile padding was left out of 1.60M x 4 B.
 TEST(PlanFormulas, ThePaddingOfTilesStandsInTheFormula) {
-  const Planned p = plan_experiment(
+  const ExperimentPlan p = plan_experiment(
       experiment::Experiment::load(MW_RESOURCES "/examples/torchax-gemma2-2b-alpaca.json"), test::catalogue());
   for (const plan::Buffer& b : p.plan.memory.buffers)
     EXPECT_TRUE(b.name != "adapters" || b.formula.find("[padding of tiles]") != std::string::npos) << b.formula;

@@ -24,7 +24,7 @@ using test::catalogue;
 experiment::Experiment shipped_example(const std::string& name) {
   return experiment::Experiment::load(std::string(MW_RESOURCES "/examples/") + name + ".json");
 }
-Planned planned(const std::string& name) {
+ExperimentPlan planned(const std::string& name) {
   return plan_experiment(shipped_example(name), catalogue());
 }
 Problem error_of(const experiment::Experiment& e) {
@@ -37,7 +37,7 @@ Problem error_of(const experiment::Experiment& e) {
 }
 
 TEST(Paper, StepTimesAreWithinAQuarterAndTheirRatioWithin15Percent) {
-  const Planned tpu = planned("paper-train-v5p-8"), gpu = planned("paper-train-2xh100");
+  const ExperimentPlan tpu = planned("paper-train-v5p-8"), gpu = planned("paper-train-2xh100");
   const double a = tpu.plan.step.seconds.value, b = gpu.plan.step.seconds.value;
   RecordProperty("v5p_8_seconds", std::to_string(a));
   RecordProperty("2xh100_seconds", std::to_string(b));
@@ -50,7 +50,7 @@ TEST(Paper, StepTimesAreWithinAQuarterAndTheirRatioWithin15Percent) {
 
 TEST(Paper, PlanSaysWhichSequenceLengthTheMeasurementSpeaksFor) {
   for (const char* name : {"paper-train-v5p-8", "paper-train-2xh100"}) {
-    const Planned p = planned(name);
+    const ExperimentPlan p = planned(name);
     ASSERT_EQ(p.guesses.size(), 2u) << name;
     EXPECT_EQ(p.guesses[0].max_len, 4096) << name;
     EXPECT_EQ(p.guesses[1].max_len, 3072) << name;
@@ -61,14 +61,14 @@ TEST(Paper, PlanSaysWhichSequenceLengthTheMeasurementSpeaksFor) {
 }
 
 TEST(Paper, MostTokensArePaddingAndPackingSavesMostOfTheCost) {
-  const Planned p = planned("paper-train-v5p-8");
+  const ExperimentPlan p = planned("paper-train-v5p-8");
   EXPECT_NEAR(p.plan.run.real_share, 922.0 / 4096, 0.01);
   EXPECT_NEAR(p.plan.run.packed_speedup, 4096.0 / 922, 0.2);
   EXPECT_THAT(p.problems, Contains(Field(&Problem::id, "PAD-1")));
 }
 
 TEST(Paper, CostsAreExactFromTheSameHours) {
-  const Planned tpu = planned("paper-train-v5p-8"), gpu = planned("paper-train-2xh100");
+  const ExperimentPlan tpu = planned("paper-train-v5p-8"), gpu = planned("paper-train-2xh100");
   ASSERT_TRUE(tpu.measured_tco && gpu.measured_tco);
   EXPECT_NEAR(tpu.measured_tco->train().value, 56.11, 0.005);
   EXPECT_NEAR(gpu.measured_tco->train().value, 119.23, 0.005);
@@ -90,7 +90,7 @@ TEST(Paper, CostsAreExactFromTheSameHours) {
 }
 
 TEST(SizingExample, FitsWhereTheNotesSaySo) {
-  const Planned p = planned("gemma3-1b-sizing-v5e");
+  const ExperimentPlan p = planned("gemma3-1b-sizing-v5e");
   const auto fits = [&](const std::string& workload, std::int64_t batch) {
     for (const SizePoint& point : p.points)
       if (point.size.workload == workload && point.size.batch == batch) return point.plan.fits();
@@ -168,7 +168,7 @@ TEST(Adapters, AreThoseThatTheExpressionMatches) {
 TEST(Search, APlanOnAnotherChipLeavesTheOldOnesPriceBehind) {
   experiment::Experiment e = shipped_example("paper-train-v5p-8");
   e.set("price.usd_per_chip_hour", "3.5");
-  const Searched found = search_experiment(e, {"v6e-8", "v5p-16"}, catalogue(), {});
+  const ExperimentSearch found = search_experiment(e, {"v6e-8", "v5p-16"}, catalogue(), {});
   const auto edits = [&](const std::string& target) {
     plan::PlanChoice from = plan::choice_of(found.request), to = from;
     to.target = target;

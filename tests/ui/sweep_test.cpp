@@ -195,7 +195,7 @@ class SweepTest : public test::WindowFixture {
 
   void a_replay_that_cannot_be_says_why_and_one_that_goes_is_cancelled() {
     test::add_sweep(store(), "recorded", {.rates = {1}, .input_lens = {512}, .requests = 12});
-    const compare::Compared run = compare::compared(store::Store(store()), "run-1");
+    const compare::ComparedRun run = compare::compared(store::Store(store()), "run-1");
     std::promise<void> go;
     auto may_go = go.get_future().share();
     bool wait = false;

@@ -45,7 +45,7 @@ class DataViewTest : public testing::Test {
   }
   planning::DataIndex index() {
     rows_.clear();
-    question_ = planning::data_question(e_);
+    question_ = planning::data_index_request(e_);
     return planning::index_data(question_, &tokenizer(), {}, {},
                                 [&](const planning::DataRow& row) { rows_.push_back(row); });
   }
@@ -53,7 +53,7 @@ class DataViewTest : public testing::Test {
   test::Scratch scratch_;
   const fs::path& folder_ = scratch_.path();
   experiment::Experiment e_;
-  planning::DataQuestion question_;
+  planning::DataIndexRequest question_;
   std::vector<planning::DataRow> rows_;
 };
 
@@ -172,7 +172,7 @@ TEST_F(DataViewTest, WhatEndsTheReadingStandsInTheAnswer) {
   e_.set_value("data.path", (folder_ / "none.jsonl").string());
   EXPECT_EQ(index().ended->id, "SYSTEM");
   e_.set_value("data.path", MW_RESOURCES "/instructions/small-world.json");
-  question_ = planning::data_question(e_);
+  question_ = planning::data_index_request(e_);
   const planning::DataIndex few = planning::index_data(question_, &tokenizer(), {}, {}, {}, 10);
   EXPECT_EQ(few.report.rows, 10);
   EXPECT_EQ(few.ended->id, "DATA-MANY");
@@ -187,7 +187,7 @@ TEST_F(DataViewTest, ARowOfAFileThatChangedIsNotShown) {
   EXPECT_EQ(detail_of(question_, tokenizer(), rows_.at(0)).row.tokens, rows_[0].tokens);
   write("a.jsonl", "{\"text\":\"a b c d e f\"}\n");
   EXPECT_EQ(id_of([&] { detail_of(question_, tokenizer(), rows_[0]); }), "DATA-CHANGED ");
-  EXPECT_FALSE(planning::data_question(e_).same_rows(question_));
+  EXPECT_FALSE(planning::data_index_request(e_).same_rows(question_));
 }
 
 TEST_F(DataViewTest, WithoutTheDataItsSavedLengthsSayTheSameOfPadding) {
@@ -215,22 +215,22 @@ TEST_F(DataViewTest, WithoutTheDataItsSavedLengthsSayTheSameOfPadding) {
 }
 
 TEST_F(DataViewTest, QuestionsAskForWhatIsMissingAndOnlyForThat) {
-  EXPECT_EQ(planning::data_question(experiment::Experiment()).source, planning::DataSource::none);
+  EXPECT_EQ(planning::data_index_request(experiment::Experiment()).source, planning::DataSource::none);
   e_.set_value("train.learning_rate", "not a number");  // nothing to do with the data
-  EXPECT_EQ(id_of([&] { planning::data_question(e_); }), "");
+  EXPECT_EQ(id_of([&] { planning::data_index_request(e_); }), "");
   e_.set_value("data.max_len", 1);
-  EXPECT_EQ(id_of([&] { planning::data_question(e_); }), "RANGE data.max_len");
+  EXPECT_EQ(id_of([&] { planning::data_index_request(e_); }), "RANGE data.max_len");
   e_.set_value("data.max_len", 64);
   e_.erase("model.path");
-  EXPECT_EQ(id_of([&] { planning::data_question(e_); }), "MISSING model.path");
+  EXPECT_EQ(id_of([&] { planning::data_index_request(e_); }), "MISSING model.path");
   e_.set_value("model.id", "gemma3-1b");
-  EXPECT_EQ(id_of([&] { planning::data_question(e_); }), "MISSING model.tokenizer");
+  EXPECT_EQ(id_of([&] { planning::data_index_request(e_); }), "MISSING model.tokenizer");
   e_.set_value("model.tokenizer", MW_RESOURCES "/base-model/tokenizer.json");
-  EXPECT_EQ(planning::data_question(e_).options.chat, data::ChatFormat::gemma3);
-  const planning::DataQuestion before = planning::data_question(e_);
+  EXPECT_EQ(planning::data_index_request(e_).options.chat, data::ChatFormat::gemma3);
+  const planning::DataIndexRequest before = planning::data_index_request(e_);
   e_.set_value("train.batch", 9);
-  EXPECT_TRUE(planning::data_question(e_).same_rows(before));
-  EXPECT_FALSE(planning::data_question(e_) == before);
+  EXPECT_TRUE(planning::data_index_request(e_).same_rows(before));
+  EXPECT_FALSE(planning::data_index_request(e_) == before);
 }
 
 TEST_F(DataViewTest, OnlyEditsOfWhatTheAnswerDependsOnAskAgain) {

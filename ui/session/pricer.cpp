@@ -72,7 +72,8 @@ Pricer::Answer Pricer::predict(const Question& question, planning::ReadData read
 namespace {
 
 // The plan's own problems less those that the checker says too, with a fix.
-std::vector<Problem> unsaid(const planning::Planned& planned, const std::vector<planning::Diagnostic>& diagnostics) {
+std::vector<Problem> unsaid(const planning::ExperimentPlan& planned,
+                            const std::vector<planning::Diagnostic>& diagnostics) {
   std::vector<Problem> out;
   for (const Problem& p : planned.problems)
     if (std::none_of(diagnostics.begin(), diagnostics.end(), [&](const auto& d) { return d.problem.id == p.id; }))

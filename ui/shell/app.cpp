@@ -62,7 +62,7 @@ int run_window(int& argc, char** argv, const WindowOptions& options) {
   return QApplication::exec();
 }
 
-void export_comparison_file(int& argc, char** argv, const std::vector<compare::Compared>& runs,
+void export_comparison_file(int& argc, char** argv, const std::vector<compare::ComparedRun>& runs,
                             const std::filesystem::path& file) {
   qputenv("QT_QPA_PLATFORM", "offscreen");
   QApplication application(argc, argv);

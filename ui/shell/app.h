@@ -19,7 +19,7 @@ struct WindowOptions {
 int run_window(int& argc, char** argv, const WindowOptions& options);
 
 // Writes a comparison as png, svg or pdf (or csv, md, tex), without a display. Throws Error EXPORT.
-void export_comparison_file(int& argc, char** argv, const std::vector<compare::Compared>& runs,
+void export_comparison_file(int& argc, char** argv, const std::vector<compare::ComparedRun>& runs,
                             const std::filesystem::path& file);
 
 struct TourOptions {

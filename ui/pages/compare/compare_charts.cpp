@@ -35,7 +35,7 @@ void offer(QComboBox& box, const QStringList& texts, const QString& usual) {
 
 }  // namespace
 
-CompareCharts::CompareCharts(const std::vector<compare::Compared>& runs, hardware::LoadCatalogue catalogue,
+CompareCharts::CompareCharts(const std::vector<compare::ComparedRun>& runs, hardware::LoadCatalogue catalogue,
                              QWidget* parent)
     : QWidget(parent), runs_(runs), catalogue_(std::move(catalogue)) {
   by_load_ = &add_link();

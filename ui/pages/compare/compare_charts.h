@@ -25,7 +25,7 @@ class WhyView;
 class CompareCharts : public QWidget {
   Q_OBJECT
  public:
-  CompareCharts(const std::vector<compare::Compared>& runs, hardware::LoadCatalogue catalogue,
+  CompareCharts(const std::vector<compare::ComparedRun>& runs, hardware::LoadCatalogue catalogue,
                 QWidget* parent = nullptr);
   void drain();
   void refresh();  // the runs changed
@@ -68,7 +68,7 @@ class CompareCharts : public QWidget {
   PlotLine floor_line() const;  // of TTFT by length, where the audit says one
   PlotLine points_line(const std::vector<views::Point>& path, size_t column) const;
 
-  const std::vector<compare::Compared>& runs_;
+  const std::vector<compare::ComparedRun>& runs_;
   hardware::LoadCatalogue catalogue_;
   serve::Slo slo_;
   bool chosen_ = false;  // the view, by the user

@@ -66,7 +66,7 @@ hardware::LoadCatalogue ComparePage::catalogue() const {
   return [f = reader_.folders()] { return hardware::Catalogue::load(f.hardware, f.own_hardware); };
 }
 
-void ComparePage::replay(const compare::Compared& run, std::optional<size_t> point) {
+void ComparePage::replay(const compare::ComparedRun& run, std::optional<size_t> point) {
   try {
     compare::Recording recording = compare::recording_of(run);
     if (point) point = recording.index_of(run.sweep->set.points[*point]);
@@ -122,9 +122,9 @@ void ComparePage::add_file(const std::filesystem::path& file) {
   tray_->show_runs(runs_, reader_.pending());
 }
 
-void ComparePage::take(std::vector<compare::Compared>& runs) {
-  for (compare::Compared& run : runs) {
-    const auto same = std::find_if(runs_.begin(), runs_.end(), [&](const compare::Compared& r) {
+void ComparePage::take(std::vector<compare::ComparedRun>& runs) {
+  for (compare::ComparedRun& run : runs) {
+    const auto same = std::find_if(runs_.begin(), runs_.end(), [&](const compare::ComparedRun& r) {
       return r.id == run.id && (!run.id.empty() || r.name == run.name);
     });
     if (same != runs_.end())
@@ -146,7 +146,7 @@ void ComparePage::move(int from, int to) {
   if (from < 0 || from > last) return;
   to = std::clamp(to, 0, last);
   if (from == to) return;
-  compare::Compared run = std::move(runs_[static_cast<size_t>(from)]);
+  compare::ComparedRun run = std::move(runs_[static_cast<size_t>(from)]);
   runs_.erase(runs_.begin() + from);
   runs_.insert(runs_.begin() + to, std::move(run));
   changed();

@@ -30,13 +30,13 @@ class ComparePage : public QWidget {
   void move(int from, int to);
   void clear();
   // Asks which server its requests are to be replayed on; the result joins the tray. `point`: an index into its set.
-  void replay(const compare::Compared& run, std::optional<size_t> point);
+  void replay(const compare::ComparedRun& run, std::optional<size_t> point);
   void drain();
   void restyle();
   void choose_export();
   void export_to(const std::filesystem::path& file);  // by its extension
   bool busy() const { return reader_.pending() > 0; }
-  const std::vector<compare::Compared>& runs() const { return runs_; }
+  const std::vector<compare::ComparedRun>& runs() const { return runs_; }
   const compare::Comparison& comparison() const { return *comparison_; }
   CompareTray& tray() { return *tray_; }
   ComparisonModel& model() { return model_; }
@@ -66,7 +66,7 @@ class ComparePage : public QWidget {
   QWidget* empty_page();
   // compare_page.cpp
   hardware::LoadCatalogue catalogue() const;
-  void take(std::vector<compare::Compared>& runs);
+  void take(std::vector<compare::ComparedRun>& runs);
   void fill_add_menu();
   void changed();
   void show_verdict();
@@ -76,7 +76,7 @@ class ComparePage : public QWidget {
 
   ComparedReader reader_;
   store::RunId replayed_of_;  // empty: of a file
-  std::vector<compare::Compared> runs_;
+  std::vector<compare::ComparedRun> runs_;
   ComparisonModel::Ptr comparison_;
   ComparisonModel model_;
   CompareTray* tray_;

@@ -32,14 +32,14 @@ QString place_type() {
   return u"application/x-meshwright-tray-place"_s;
 }
 
-QString source_text(const compare::Compared& run) {
+QString source_text(const compare::ComparedRun& run) {
   if (!run.id.empty()) return qs(run.id);
   return run.sweep ? qs(run.sweep->set.source) : QString();
 }
 
 }  // namespace
 
-TrayChip::TrayChip(const compare::Compared& run, const QString& short_name, int at, QWidget* parent)
+TrayChip::TrayChip(const compare::ComparedRun& run, const QString& short_name, int at, QWidget* parent)
     : QFrame(parent),
       at_(at),
       provenance_(run.provenance),
@@ -183,7 +183,7 @@ void CompareTray::set_menu(QMenu* menu) {
   add_->setMenu(menu);
 }
 
-void CompareTray::show_runs(const std::vector<compare::Compared>& runs, int pending) {
+void CompareTray::show_runs(const std::vector<compare::ComparedRun>& runs, int pending) {
   const bool focused = focusWidget() && isAncestorOf(focusWidget());
   for (TrayChip* chip : chips_) chip->deleteLater();
   for (TrayChip* chip : chips_) chip->hide();

@@ -17,7 +17,7 @@ namespace mw::ui {
 class TrayChip : public QFrame {
   Q_OBJECT
  public:
-  TrayChip(const compare::Compared& run, const QString& short_name, int at, QWidget* parent);
+  TrayChip(const compare::ComparedRun& run, const QString& short_name, int at, QWidget* parent);
   int at() const { return at_; }
   void set_lit(bool lit);
 
@@ -49,7 +49,7 @@ class CompareTray : public QFrame {
   Q_OBJECT
  public:
   explicit CompareTray(QWidget* parent = nullptr);
-  void show_runs(const std::vector<compare::Compared>& runs, int pending);
+  void show_runs(const std::vector<compare::ComparedRun>& runs, int pending);
   void set_lit(int at);
   void set_menu(QMenu* menu);  // of the (+) button
   std::vector<TrayChip*> chips() const { return chips_; }

@@ -15,7 +15,7 @@ hardware::Catalogue catalogue_in(const ComparedReader::Folders& folders) {
 void ComparedReader::read_run(const store::RunId& run) {
   start([folders = folders_, run](const ReportProgress&, const std::stop_token&) {
     const store::Store store(folders.runs);
-    std::vector<compare::Compared> out;
+    std::vector<compare::ComparedRun> out;
     out.push_back(compare::compared(store, run));
     if (auto& sweep = out.back().sweep) sweep->findings = compare::audit_known(sweep->set, catalogue_in(folders));
     return out;

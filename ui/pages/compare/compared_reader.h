@@ -23,12 +23,12 @@ class ComparedReader : public QObject {
   const Folders& folders() const { return folders_; }
 
  signals:
-  void read(std::vector<compare::Compared>& runs);  // to be moved from
+  void read(std::vector<compare::ComparedRun>& runs);  // to be moved from
   void problem(const mw::Problem& problem);
   void settled();  // after each of the above
 
  private:
-  using Task = BackgroundTask<std::vector<compare::Compared>>;
+  using Task = BackgroundTask<std::vector<compare::ComparedRun>>;
   void start(Task::Work work);
   void deliver();
   Folders folders_;

@@ -52,7 +52,7 @@ QString html_table(const ComparisonModel& model) {
 }
 
 QString html_of(const compare::Comparison& comparison, const ComparisonModel& model,
-                const std::vector<compare::Compared>& runs) {
+                const std::vector<compare::ComparedRun>& runs) {
   QString html = u"<h2>%1</h2>"_s.arg(tr("Comparison"));
   html += u"<p><b>%1</b></p><ul>"_s.arg(qs(to_string(comparison.verdict)));
   for (const auto& c : comparison.confounders) html += u"<li>%1</li>"_s.arg(qs(c.text).toHtmlEscaped());
@@ -76,7 +76,7 @@ QString html_of(const compare::Comparison& comparison, const ComparisonModel& mo
 // What is painted: the text once laid out, and charts that have something to show.
 class Report {
  public:
-  Report(const compare::Comparison& comparison, const std::vector<compare::Compared>& runs, const serve::Slo& slo)
+  Report(const compare::Comparison& comparison, const std::vector<compare::ComparedRun>& runs, const serve::Slo& slo)
       : charts_(runs, {}) {
     model_.set_slo(slo);
     model_.show({std::shared_ptr<void>(), &comparison});
@@ -157,7 +157,7 @@ QString export_filter() {
   return tr("PDF (*.pdf);;PNG image (*.png);;SVG image (*.svg);;CSV (*.csv);;Markdown (*.md);;LaTeX (*.tex)");
 }
 
-void export_comparison(const compare::Comparison& comparison, const std::vector<compare::Compared>& runs,
+void export_comparison(const compare::Comparison& comparison, const std::vector<compare::ComparedRun>& runs,
                        const serve::Slo& slo, const std::filesystem::path& file) {
   const std::string extension = file.extension().string();
   std::string content;

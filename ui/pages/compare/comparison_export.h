@@ -12,7 +12,7 @@ namespace mw::ui {
 
 QString export_filter();  // of the file dialog
 // Throws Error EXPORT for another extension or where it cannot be written. The file appears whole or not at all.
-void export_comparison(const compare::Comparison& comparison, const std::vector<compare::Compared>& runs,
+void export_comparison(const compare::Comparison& comparison, const std::vector<compare::ComparedRun>& runs,
                        const serve::Slo& slo, const std::filesystem::path& file);
 
 }  // namespace mw::ui

@@ -35,9 +35,9 @@ QStringList short_names(const QStringList& names) {
   return all;
 }
 
-QStringList short_names(const std::vector<compare::Compared>& runs) {
+QStringList short_names(const std::vector<compare::ComparedRun>& runs) {
   QStringList names;
-  for (const compare::Compared& run : runs) names << qs(run.name);
+  for (const compare::ComparedRun& run : runs) names << qs(run.name);
   return short_names(names);
 }
 

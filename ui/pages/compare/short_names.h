@@ -11,6 +11,6 @@ namespace mw::ui {
 // Each of 26 characters at most. The middle of a longer one goes; where that makes two of them the same, its end, else
 // its beginning.
 QStringList short_names(const QStringList& names);
-QStringList short_names(const std::vector<compare::Compared>& runs);
+QStringList short_names(const std::vector<compare::ComparedRun>& runs);
 
 }  // namespace mw::ui

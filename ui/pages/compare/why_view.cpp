@@ -123,7 +123,7 @@ class WaterfallBars : public QWidget {
   mutable double most_ = 1, height_ = 24;
 };
 
-WhyView::WhyView(const std::vector<compare::Compared>& runs, hardware::LoadCatalogue catalogue, QWidget* parent)
+WhyView::WhyView(const std::vector<compare::ComparedRun>& runs, hardware::LoadCatalogue catalogue, QWidget* parent)
     : QWidget(parent),
       runs_(runs),
       catalogue_(std::move(catalogue)),

@@ -19,7 +19,7 @@ class WaterfallBars;
 class WhyView : public QWidget {
   Q_OBJECT
  public:
-  WhyView(const std::vector<compare::Compared>& runs, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
+  WhyView(const std::vector<compare::ComparedRun>& runs, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
   void show_cell(int input_len, const std::string& load);  // asks, where it is another question
   void drain();
   bool busy() const { return asked_ != answered_; }
@@ -43,7 +43,7 @@ class WhyView : public QWidget {
   };
   void ask();
   void say(const QString& text);
-  const std::vector<compare::Compared>& runs_;
+  const std::vector<compare::ComparedRun>& runs_;
   hardware::LoadCatalogue catalogue_;
   int input_len_ = 0;
   std::string load_, last_asked_;

@@ -73,7 +73,7 @@ void DataReader::cancel() {
 
 void DataReader::read(const Question& question, const std::stop_token& stop) {
   try {
-    const planning::DataQuestion data = planning::data_question(question.experiment);
+    const planning::DataIndexRequest data = planning::data_index_request(question.experiment);
     if (!kept_.index || question.again || !kept_.question.same_rows(data)) {
       kept_.index.reset();
       kept_.index = index_of(question, data, stop);
@@ -86,7 +86,7 @@ void DataReader::read(const Question& question, const std::stop_token& stop) {
 }
 
 std::shared_ptr<const planning::DataIndex> DataReader::index_of(const Question& question,
-                                                                const planning::DataQuestion& data,
+                                                                const planning::DataIndexRequest& data,
                                                                 const std::stop_token& stop) {
   if (data.source == planning::DataSource::rows && (data.tokenizer != kept_.tokenizer_path || question.again)) {
     kept_.tokenizer = data::load_tokenizer(data.tokenizer);

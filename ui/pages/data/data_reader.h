@@ -28,7 +28,7 @@ class DataReader : public QObject {
 
   State state() const { return state_; }
   bool outdated() const { return outdated_; }  // what is shown is of an earlier document
-  const planning::DataQuestion& question() const { return question_; }
+  const planning::DataIndexRequest& question() const { return question_; }
   const std::vector<planning::DataRow>& rows() const { return rows_; }
   const std::shared_ptr<const planning::DataIndex>& index() const { return index_; }  // once all is read
   const std::optional<views::DataEconomy>& economy() const { return economy_; }
@@ -54,14 +54,14 @@ class DataReader : public QObject {
     bool again = false;  // the file, even where it looks the same
   };
   struct Began {
-    planning::DataQuestion question;
+    planning::DataIndexRequest question;
     Tokenizer tokenizer;
   };
   struct Progress {
     double fraction = 0;
   };
   struct Done {
-    planning::DataQuestion question;
+    planning::DataIndexRequest question;
     std::shared_ptr<const planning::DataIndex> index;
     std::optional<views::DataEconomy> economy;
   };
@@ -71,7 +71,7 @@ class DataReader : public QObject {
   };
   struct DetailQuestion {
     std::uint64_t number = 0;
-    planning::DataQuestion question;
+    planning::DataIndexRequest question;
     Tokenizer tokenizer;
     planning::DataRow row;
   };
@@ -82,7 +82,7 @@ class DataReader : public QObject {
   void start(Pace pace, bool again);
   void watch();
   void read(const Question& question, const std::stop_token& stop);
-  std::shared_ptr<const planning::DataIndex> index_of(const Question& question, const planning::DataQuestion& data,
+  std::shared_ptr<const planning::DataIndex> index_of(const Question& question, const planning::DataIndexRequest& data,
                                                       const std::stop_token& stop);
   void take(Began began);
   void take(std::vector<planning::DataRow> rows);
@@ -97,7 +97,7 @@ class DataReader : public QObject {
   bool outdated_ = false;
   double fraction_ = 0;
   QElapsedTimer clock_;  // since reading began
-  planning::DataQuestion question_;
+  planning::DataIndexRequest question_;
   Tokenizer tokenizer_;
   std::vector<planning::DataRow> rows_;
   std::shared_ptr<const planning::DataIndex> index_;
@@ -107,7 +107,7 @@ class DataReader : public QObject {
 
   // Of the reading thread alone: what it has, to be used again.
   struct Kept {
-    planning::DataQuestion question;
+    planning::DataIndexRequest question;
     std::shared_ptr<const planning::DataIndex> index;
     std::filesystem::path tokenizer_path;
     Tokenizer tokenizer;

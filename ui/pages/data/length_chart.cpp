@@ -76,7 +76,7 @@ PlotStack stack_of(std::shared_ptr<const Bars> bars, data::Overlong overlong) {
 
 }  // namespace
 
-LengthChart length_chart(const planning::DataIndex& index, const planning::DataQuestion& question) {
+LengthChart length_chart(const planning::DataIndex& index, const planning::DataIndexRequest& question) {
   LengthChart chart;
   if (index.lengths.empty()) return chart;
   const data::LengthStats stats = data::stats_of(index.lengths);

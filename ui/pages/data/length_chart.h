@@ -12,6 +12,6 @@ struct LengthChart {
   QString caption{};
   std::vector<LevelLine> limits{};  // upright lines
 };
-LengthChart length_chart(const planning::DataIndex& index, const planning::DataQuestion& question);
+LengthChart length_chart(const planning::DataIndex& index, const planning::DataIndexRequest& question);
 
 }  // namespace mw::ui

@@ -75,7 +75,7 @@ void Alternatives::work(const Question& question, const Pricer::Folders& folders
     };
     const auto targets = question.where == Where::everywhere ? other_targets(catalogue) : std::vector<std::string>();
     auto found = planning::search_experiment(question.experiment, targets, catalogue, options, stop);
-    say({.percent = 100, .found = std::make_shared<planning::Searched>(std::move(found))});
+    say({.percent = 100, .found = std::make_shared<planning::ExperimentSearch>(std::move(found))});
   } catch (const Error& error) {
     if (error.kind() != Error::Kind::cancelled) say({.problem = error.problem()});
   } catch (const std::exception& error) {

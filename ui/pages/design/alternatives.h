@@ -58,7 +58,7 @@ class Alternatives : public QWidget {
   struct Answer {
     std::uint64_t question = 0;
     int percent = 0;
-    std::shared_ptr<const planning::Searched> found{};
+    std::shared_ptr<const planning::ExperimentSearch> found{};
     std::optional<Problem> problem{};
   };
   void work(const Question& question, const Pricer::Folders& folders, const std::stop_token& stop);
@@ -70,7 +70,7 @@ class Alternatives : public QWidget {
   void draw();
   void set_searching(bool on);
   Document& document_;
-  std::shared_ptr<const planning::Searched> found_;
+  std::shared_ptr<const planning::ExperimentSearch> found_;
   experiment::Experiment searched_;  // the newest question is about it
   std::vector<experiment::Experiment>
       found_for_;  // found_ holds for these: what was searched, and what apply() made of it

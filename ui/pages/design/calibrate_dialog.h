@@ -65,7 +65,7 @@ class CalibrateDialog : public QDialog {
 
   Calibrator& calibrator_;
   std::filesystem::path runs_folder_;
-  planning::CalibrationQuestion question_;
+  planning::CalibrationRequest question_;
   CalibrationRowsModel rows_;
   EfficienciesModel efficiencies_;
   PlotLink link_;

@@ -8,7 +8,7 @@
 
 namespace mw::ui {
 
-using CalibratedPtr = std::shared_ptr<const planning::Calibrated>;
+using CalibratedPtr = std::shared_ptr<const planning::CalibrationResult>;
 
 class CalibrationModel : public QAbstractTableModel {
   Q_OBJECT

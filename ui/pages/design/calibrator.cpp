@@ -11,18 +11,19 @@ namespace mw::ui {
 Calibrator::Calibrator(Pricer::Folders folders, QObject* parent) : QObject(parent), folders_(std::move(folders)) {
   connect(&task_, &BackgroundWork::changed, this, [this] {
     if (!task_.busy() && task_.result())
-      answer_ = std::make_shared<const planning::Calibrated>(std::move(*std::exchange(task_.result(), std::nullopt)));
+      answer_ =
+          std::make_shared<const planning::CalibrationResult>(std::move(*std::exchange(task_.result(), std::nullopt)));
     emit changed();
   });
 }
 
-void Calibrator::ask(planning::CalibrationQuestion question) {
+void Calibrator::ask(planning::CalibrationRequest question) {
   question.published = folders_.hardware / "measurements.json";
   question.date = planning::today_utc();
   answer_.reset();
   task_.start(
       [question = std::move(question), folders = folders_](const ReportProgress& report, const std::stop_token& stop) {
-        planning::Calibrated found;
+        planning::CalibrationResult found;
         try {
           const auto catalogue = hardware::Catalogue::load(folders.hardware, folders.own_hardware);
           found = planning::calibrate(

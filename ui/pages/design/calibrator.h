@@ -15,12 +15,14 @@ class Calibrator : public QObject {
   Q_OBJECT
  public:
   explicit Calibrator(Pricer::Folders folders, QObject* parent = nullptr);
-  void ask(planning::CalibrationQuestion question);  // the newest question replaces an older one
-  void cancel();                                     // and forgets the answer
+  void ask(planning::CalibrationRequest question);  // the newest question replaces an older one
+  void cancel();                                    // and forgets the answer
 
   bool busy() const { return task_.busy(); }
   int percent() const { return task_.percent(); }
-  const std::shared_ptr<const planning::Calibrated>& answer() const { return answer_; }  // null: none, or none yet
+  const std::shared_ptr<const planning::CalibrationResult>& answer() const {
+    return answer_;
+  }  // null: none, or none yet
 
   bool can_keep() const { return !folders_.own_hardware.empty(); }
   bool has_own() const;
@@ -41,9 +43,9 @@ class Calibrator : public QObject {
   void keep(Write write);
 
   Pricer::Folders folders_;
-  std::shared_ptr<const planning::Calibrated> answer_;
+  std::shared_ptr<const planning::CalibrationResult> answer_;
   std::vector<std::optional<std::string>> before_;  // the user's file before each change of this session
-  BackgroundTask<planning::Calibrated> task_{"CALIBRATION"};
+  BackgroundTask<planning::CalibrationResult> task_{"CALIBRATION"};
 };
 
 }  // namespace mw::ui

@@ -15,7 +15,7 @@ bool is_number(int column) {
 
 }  // namespace
 
-void CandidatesModel::show(std::shared_ptr<const planning::Searched> found) {
+void CandidatesModel::show(std::shared_ptr<const planning::ExperimentSearch> found) {
   beginResetModel();
   found_ = std::move(found);
   endResetModel();

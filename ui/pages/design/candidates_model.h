@@ -15,7 +15,7 @@ class CandidatesModel : public QAbstractTableModel {
   enum Column { pareto, target, mesh, batch, remat, loss, step, speed, hours, usd, memory, columns };
   enum Role { value_role = Qt::UserRole };  // the number behind the text
   using QAbstractTableModel::QAbstractTableModel;
-  void show(std::shared_ptr<const planning::Searched> found);
+  void show(std::shared_ptr<const planning::ExperimentSearch> found);
   const plan::Candidate& candidate(int row) const { return found_->result.candidates[static_cast<size_t>(row)]; }
   bool column_used(int column) const;
   int rowCount(const QModelIndex& parent = {}) const override;
@@ -27,7 +27,7 @@ class CandidatesModel : public QAbstractTableModel {
   QVariant number(const plan::Candidate& c, int column) const;
   QString text(const plan::Candidate& c, int column) const;
   bool serving() const { return found_->request.work != plan::Work::train; }
-  std::shared_ptr<const planning::Searched> found_;
+  std::shared_ptr<const planning::ExperimentSearch> found_;
 };
 
 }  // namespace mw::ui

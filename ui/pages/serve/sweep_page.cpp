@@ -227,7 +227,7 @@ QString SweepPage::verdict() const {
   return parts.join(u"\n"_s);
 }
 
-compare::Compared SweepPage::compared() const {
+compare::ComparedRun SweepPage::compared() const {
   return {.id = run_->id,
           .name = run_->name,
           .provenance = view_->set.provenance,

@@ -44,7 +44,7 @@ class SweepPage : public QWidget {
   const SweepViewPtr& view() const { return view_; }
   RunPtr run() const { return run_; }
   bool busy() const { return reader_.busy(); }  // what is shown is not the newest yet
-  compare::Compared compared() const;           // what is shown, for a comparison or a replay
+  compare::ComparedRun compared() const;        // what is shown, for a comparison or a replay
   std::optional<size_t> chosen_point() const { return chosen_ ? selected_ : std::nullopt; }  // by the user
   QString verdict() const;                                                                   // of every line, in words
   std::optional<size_t> selected() const { return selected_; }
