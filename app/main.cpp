@@ -286,8 +286,8 @@ int run_main(int argc, char** argv) {
       ->allow_extra_args(false);
   for (const auto& [option, key, help] :
        {std::tuple("--temperature", "sample.temperature", "0 is greedy"),
-        {"--top-k", "sample.top_k", "Sample among the k likeliest; 0 is off"},
-        {"--top-p", "sample.top_p", "Sample among the likeliest that sum to p; 1 is off"},
+        {"--top-k", "sample.top_k", "Sample among the k most likely tokens; 0 is off"},
+        {"--top-p", "sample.top_p", "Sample among the most likely tokens whose probabilities sum to p; 1 is off"},
         {"--seed", "sample.seed", "Seed of sampled text"}})
     generate->add_option_function<std::string>(
         option, [&a, key = std::string(key)](const std::string& text) { a.common.sets.push_back(key + "=" + text); },

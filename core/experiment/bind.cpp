@@ -12,7 +12,7 @@ namespace {
 
 Error wrong(const char* id, std::string key, std::string found, std::string expected) {
   return Error({.id = id,
-                .message = "cannot be read",
+                .message = "invalid entry",
                 .place = std::move(key),
                 .found = std::move(found),
                 .expected = std::move(expected)});
@@ -23,7 +23,7 @@ std::string trimmed(std::string_view text) {
   return begin == std::string_view::npos ? "" : std::string(text.substr(begin, end - begin + 1));
 }
 
-// "name = value"
+// Splits "name = value" at the last '='.
 std::pair<std::string, std::string> assignment(const std::string& text, const char* key, const char* example) {
   const auto equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0) throw wrong("SET", key, text, example);
@@ -38,8 +38,8 @@ mesh::Mesh given_mesh(const Experiment& e) {
   return mesh;
 }
 
-mesh::ShardingRules sharding_rules(const Experiment& e, mesh::Preset usual) {
-  mesh::ShardingRules rules{.preset = usual};
+mesh::ShardingRules sharding_rules(const Experiment& e, mesh::Preset default_preset) {
+  mesh::ShardingRules rules{.preset = default_preset};
   const std::string preset = e.string("sharding.preset");
   constexpr std::array<std::pair<std::string_view, mesh::Preset>, 4> kPresets{
       {{"tunix", mesh::Preset::tunix},
@@ -78,7 +78,7 @@ model::Config config_of(const Experiment& e) {
   if (const auto path = e.path("model.path"); !path.empty()) return formats::read_config(path);
   if (e.string("model.id").empty())
     throw Error({.id = "MISSING",
-                 .message = "no model is given",
+                 .message = "the experiment has no model",
                  .place = "model.id",
                  .expected = "a catalogue id or a folder",
                  .fix = "set model.id, e.g. --set model.id=gemma3-1b, or model.path"});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the document to the mesh, its sharding rules and the model's configuration. Any thread.
+// Reads the mesh, the sharding rules and the model configuration from an experiment. Thread-safe.
 #pragma once
 #include <vector>
 
@@ -10,15 +10,16 @@
 
 namespace mw::experiment {
 
-// The mesh as the document has it, axes in its order; none where it says nothing.
+// Returns the mesh of the document with its axes in document order; empty if the document defines none.
 mesh::Mesh given_mesh(const Experiment& experiment);
-// sharding.preset (auto: `usual`) and sharding.overrides. Throws Error for a rule that cannot be read.
-mesh::ShardingRules sharding_rules(const Experiment& experiment, mesh::Preset usual);
+// Reads sharding.preset (auto selects `default_preset`) and sharding.overrides. Throws SET for an invalid rule.
+mesh::ShardingRules sharding_rules(const Experiment& experiment, mesh::Preset default_preset);
 
-// sharding.places: the grid dimensions that axes are to lie on. Throws Error for an entry that cannot be read.
+// Reads sharding.places: the physical grid dimensions that mesh axes map to. Throws SET for an invalid entry.
 std::vector<mesh::RequestedPlacement> axis_places(const Experiment& experiment);
 
-// Sizes of the document's model: of model.path's config.json, else of model.id. Throws Error where neither can be read.
+// Reads the model configuration from config.json in model.path, or from the catalogue by model.id. Throws MISSING if
+// neither is set, and the reader's Error for an invalid file.
 model::Config config_of(const Experiment& experiment);
 
 }  // namespace mw::experiment

@@ -85,7 +85,7 @@ bool choice_fits(const Parameter& p, const Json& v) {
   return true;
 }
 
-// Nothing wrong: empty message.
+// Returns a Problem with an empty message if the value is valid.
 Problem check(const Parameter& p, std::string_view key, const Json& v) {
   if (!type_fits(p, v)) return problem("TYPE", key, "wrong type", short_text(v), range_text(p));
   if (v.is_number()) {
@@ -107,7 +107,7 @@ bool parse_number(const std::string& text, T& out) {
   return ec == std::errc{} && end == text.data() + text.size();
 }
 
-// Commas within parentheses belong to the element: "q_einsum = (tp, fsdp, -)".
+// Ignores commas within parentheses, which are part of an element: "q_einsum = (tp, fsdp, -)".
 size_t next_comma(const std::string& text, size_t from) {
   int depth = 0;
   for (size_t i = from; i < text.size(); ++i) {
@@ -119,9 +119,7 @@ size_t next_comma(const std::string& text, size_t from) {
 }
 
 Json convert(const Parameter& p, std::string_view key, const std::string& text) {
-  const auto fail = [&] {
-    return Error(problem("SET", key, "cannot be read as a value of this key", text, range_text(p)));
-  };
+  const auto fail = [&] { return Error(problem("SET", key, "invalid value for this key", text, range_text(p))); };
   switch (p.type) {
     case ParamType::integer: {
       long long i = 0;
@@ -162,7 +160,7 @@ Json convert(const Parameter& p, std::string_view key, const std::string& text) 
   return text;
 }
 
-// Every leaf of the document that is no known parameter and no container of known ones.
+// Reports every leaf of the document that is neither a parameter nor a section of parameters.
 void unknown_keys(const Json& node, const std::string& prefix, std::vector<Problem>& out) {
   for (const auto& [name, value] : node.items()) {
     const std::string key = prefix.empty() ? name : prefix + "." + name;
@@ -174,20 +172,21 @@ void unknown_keys(const Json& node, const std::string& prefix, std::vector<Probl
       unknown_keys(value, key, out);
       continue;
     }
-    Problem p = problem("KEY", key, container ? "a section must be an object" : "unknown key, kept but without effect",
-                        short_text(value), container ? "an object" : "a key of the parameter table",
-                        container ? "" : "did you mean " + nearest_key(key) + "?");
+    Problem p =
+        problem("KEY", key, container ? "this section is not an object" : "unknown key; it is kept but has no effect",
+                short_text(value), container ? "an object" : "a key of the parameter table",
+                container ? "" : "did you mean " + nearest_key(key) + "?");
     p.severity = container ? Severity::error : Severity::warning;
     out.push_back(std::move(p));
   }
 }
 
-// A document may have both; a run reads one of them.
+// Warns if the document sets both train.steps and train.epochs: a run uses only train.epochs.
 void unread_steps(const Json& document, std::vector<Problem>& out) {
   const Json *steps = lookup(document, "train.steps"), *epochs = lookup(document, "train.epochs");
   if (!steps || !epochs || !epochs->is_number() || epochs->get<double>() <= 0) return;
-  Problem p = problem("EPOCHS", "train.steps", "train.steps is not read while train.epochs is set", short_text(*steps),
-                      "one of the two", "remove train.steps, or set train.epochs to 0");
+  Problem p = problem("EPOCHS", "train.steps", "train.steps is ignored because train.epochs is set", short_text(*steps),
+                      "only one of them", "remove train.steps, or set train.epochs to 0");
   p.severity = Severity::warning;
   out.push_back(std::move(p));
 }
@@ -195,7 +194,7 @@ void unread_steps(const Json& document, std::vector<Problem>& out) {
 void check_schema(const Json& document, const std::string& file) {
   if (!document.is_object())
     throw Error({.id = "EXPERIMENT",
-                 .message = "an experiment is a JSON object",
+                 .message = "the experiment is not a JSON object",
                  .file = file,
                  .found = short_text(document),
                  .expected = "{...}"});
@@ -203,7 +202,7 @@ void check_schema(const Json& document, const std::string& file) {
   const Json& schema = document.at("schema");
   if (!schema.is_number_integer())
     throw Error({.id = "EXPERIMENT",
-                 .message = "the schema version is no whole number",
+                 .message = "the schema version is not an integer",
                  .file = file,
                  .place = "schema",
                  .found = short_text(schema),
@@ -320,7 +319,7 @@ void Experiment::erase(std::string_view key) {
     trail.emplace_back(at, part);
     at = &(*at)[part];
   }
-  for (auto it = trail.rbegin(); it != trail.rend(); ++it) {  // sections left empty go too
+  for (auto it = trail.rbegin(); it != trail.rend(); ++it) {  // also erases sections that become empty
     it->first->erase(it->second);
     if (!it->first->empty()) break;
   }
@@ -349,13 +348,13 @@ std::vector<Problem> Experiment::validate() const {
 
 namespace {
 
-// Steps and epochs both set the length of a run; the one that was set last counts.
-std::vector<std::string> settle_length(Experiment& experiment, bool steps_given, bool epochs_given) {
+// train.steps and train.epochs both set the length of a run; the one set last wins.
+std::vector<std::string> resolve_run_length(Experiment& experiment, bool steps_given, bool epochs_given) {
   if (!steps_given || experiment.number("train.epochs") <= 0) return {};
   const std::string epochs = number_text(experiment.number("train.epochs"));
-  if (epochs_given) return {"train.epochs=" + epochs + " counts; train.steps is not read beside it"};
+  if (epochs_given) return {"train.epochs=" + epochs + " is used; train.steps is ignored"};
   experiment.erase("train.epochs");
-  return {"train.steps is set: train.epochs=" + epochs + " of the experiment is cleared"};
+  return {"train.steps is set; train.epochs=" + epochs + " of the experiment is cleared"};
 }
 
 }  // namespace
@@ -365,13 +364,13 @@ std::vector<std::string> apply_sets(Experiment& experiment, const std::vector<st
   for (const std::string& s : sets) {
     const size_t equals = s.find('=');
     if (equals == std::string::npos || equals == 0)
-      throw Error(problem("SET", s, "--set needs key=value", s, "for example train.steps=20"));
+      throw Error(problem("SET", s, "--set is not of the form key=value", s, "for example train.steps=20"));
     const std::string key = s.substr(0, equals);
     experiment.set(key, s.substr(equals + 1));
     steps = steps || key == "train.steps";
     epochs = epochs || key == "train.epochs";
   }
-  return settle_length(experiment, steps, epochs);
+  return resolve_run_length(experiment, steps, epochs);
 }
 
 }  // namespace mw::experiment

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one document. A JSON object, schema-versioned, unknown keys kept; typed reads go through the parameter table.
-// A value type: copy it to freeze it. Any thread.
+// The experiment document: a JSON object with a schema version. Unknown keys are kept; typed reads use the parameter
+// table. A value type: copy it to keep a snapshot.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -17,36 +17,38 @@ inline constexpr int kSchema = 1;
 
 class Experiment {
  public:
-  Experiment();  // empty document of the current schema
-  // Refuses a newer schema and anything that is no object; unknown keys stay. Relative paths in the document are
-  // relative to the file's folder; folder() remembers it.
+  Experiment();  // an empty document with the current schema
+  // Throw EXPERIMENT unless the document is a JSON object, EXPERIMENT-VERSION for a newer schema. Relative paths in
+  // the document resolve against the file's folder, which folder() returns.
   static Experiment load(const std::filesystem::path& file);
   static Experiment from_json(Json document, const std::filesystem::path& folder = {});
-  void save(const std::filesystem::path& file) const;  // atomic
+  void save(const std::filesystem::path& file) const;  // replaces the file atomically
 
   const Json& json() const { return document_; }
-  std::string text() const;  // two-space indented, as saved
+  std::string text() const;  // the JSON text as saved, indented by two spaces
   const std::filesystem::path& folder() const { return folder_; }
   bool operator==(const Experiment& other) const { return document_ == other.document_; }
 
-  // The value in force: the document's, else the table's default. Throws Error for an unknown key or wrong type.
+  // Return the document's value, or the default of the parameter table. Throw KEY for an unknown key, TYPE for a value
+  // of the wrong type.
   long long integer(std::string_view key) const;
   double number(std::string_view key) const;
   std::string string(std::string_view key) const;
   bool flag(std::string_view key) const;
-  std::vector<std::string> list(std::string_view key) const;  // of strings or numbers as text
+  std::vector<std::string> list(std::string_view key) const;  // numbers are converted to text
   Json value(std::string_view key) const;
-  bool has(std::string_view key) const;                         // set in the document itself
-  std::filesystem::path path(std::string_view key) const;       // resolved against folder(); empty stays empty
+  bool has(std::string_view key) const;                         // whether the document itself sets the key
+  std::filesystem::path path(std::string_view key) const;       // resolved against folder(); an empty path stays empty
   std::vector<std::pair<std::string, long long>> mesh() const;  // axes in document order
 
-  // set("lora.rank", "32") converts by the table's type (JSON for lists and maps) and checks the range; throws Error
-  // naming the key, what was found, what is allowed. Paths given here are relative to the working folder.
+  // Parses the text by the key's type (comma-separated or JSON for lists, JSON for maps) and checks the range. Throws
+  // Error with the key, the value found and the allowed values. Relative paths resolve against the working folder.
   void set(std::string_view key, const std::string& text);
-  void set_value(std::string_view key, Json value);  // unchecked; validate() will tell
-  void erase(std::string_view key);                  // back to the default
+  void set_value(std::string_view key, Json value);  // unchecked; validate() reports errors
+  void erase(std::string_view key);                  // resets the key to its default
 
-  // Everything wrong with the document by itself: types, ranges, choices, unknown keys (warning with nearest key).
+  // Checks types, ranges and choices of all keys; unknown keys are warnings that suggest the nearest key. Does not
+  // check that files exist.
   std::vector<Problem> validate() const;
 
  private:
@@ -54,9 +56,9 @@ class Experiment {
   std::filesystem::path folder_;
 };
 
-// Applies "key=value" strings; throws Error("SET") naming the bad one. train.steps among them clears the document's
-// train.epochs, which would keep it from being read; with train.epochs above 0 beside it, train.epochs counts, as in a
-// document that has both. Returns what to tell about that, a line each.
+// Applies "key=value" strings; throws SET for an invalid one. Setting train.steps clears train.epochs in the document,
+// because train.steps is ignored while train.epochs is above 0; if `sets` contains both, train.epochs wins. Returns one
+// message per such conflict.
 std::vector<std::string> apply_sets(Experiment& experiment, const std::vector<std::string>& sets);
 
 }  // namespace mw::experiment

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How rows of the parameter table are written; for the files that hold or check them only.
+// Helpers that build rows of the parameter table. Internal to the *_parameters.cpp files and validation.
 #pragma once
 #include <utility>
 
@@ -11,7 +11,8 @@ using Rows = std::vector<Parameter>;
 using Texts = std::vector<std::string>;
 inline constexpr auto kBasic = Level::basic, kAdvanced = Level::advanced;
 inline constexpr double kMany = 1e8;
-inline constexpr const char* kFolders = "folders";  // unit of a map of name to folder; other maps are of numbers
+inline constexpr const char* kFolders =
+    "folders";  // unit that marks a map of names to folders; other maps hold numbers
 
 using enum ParamType;
 
@@ -26,7 +27,7 @@ inline Parameter ranged(Parameter p, std::string unit, Within range) {
   return p;
 }
 
-// One row of the table each; the group is the section's it stands in. Choices: the first is the default.
+// Each helper builds one row; build() fills in the group. The first of `choices` is the default.
 inline Parameter row(ParamType type, std::string key, std::string label, Json fallback, std::string help, Level level) {
   return {.key = std::move(key),
           .group = {},
@@ -70,17 +71,17 @@ inline Parameter real_row(std::string key, std::string label, std::string unit, 
                 range);
 }
 
-// Of what is planned for machines that are not here: planning_parameters.cpp.
+// planning_parameters.cpp
 Rows price_rows();
 Rows sharding_rows();
 Rows length_rows();
 Rows stack_rows();
 Rows serve_rows();
 Rows measured_rows();
-// Of serving and sweeps: sweep_parameters.cpp.
+// sweep_parameters.cpp
 Rows server_rows();
 Rows sweep_rows();
-// Of recipes: recipe_parameters.cpp.
+// recipe_parameters.cpp
 Rows recipe_rows();
 Rows export_rows();
 

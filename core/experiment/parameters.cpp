@@ -9,19 +9,19 @@ namespace mw::experiment {
 namespace {
 
 using namespace rows;
-constexpr double kLargestSeed = 9007199254740991.0;  // 2^53 - 1: what a JSON number holds exactly
+constexpr double kLargestSeed = 9007199254740991.0;  // 2^53 - 1, the largest integer that a JSON number holds exactly
 
 Parameter column_row(const std::string& column) {
   return text_row("data.columns." + column, "Column: " + column, "",
-                  "Name of the column that holds the " + column + ", where it is not the usual one", kAdvanced);
+                  "Name of the column that holds the " + column + ", if it is not the default one", kAdvanced);
 }
 
 Rows experiment_rows() {
   return {
-      text_row("name", "Name", "", "What the run is called in the Runs table"),
-      text_row("note", "Note", "", "What to know about it: where its values are from, what is assumed", kAdvanced),
+      text_row("name", "Name", "", "Name of the run in the Runs table"),
+      text_row("note", "Note", "", "Free text about the experiment: sources of its values, assumptions", kAdvanced),
       choice_row("kind", "Kind", {"train", "size", "serve"},
-                 "What it is about: training, how time and memory grow with the batch, or serving", kAdvanced),
+                 "Kind of experiment: training, time and memory by batch size, or serving", kAdvanced),
   };
 }
 
@@ -31,22 +31,22 @@ Rows model_rows() {
       text_row(
           "model.id", "Catalogue id", "",
           "A catalogue model for planning without its files: a Gemma such as gemma3-1b, a Llama or a Qwen3 such as "
-          "llama3.1-8b or qwen3-32b (these two are never run)"),
+          "llama3.1-8b or qwen3-32b (the last two for planning only)"),
       choice_row("model.init", "Weights", {"load", "random"},
-                 "Load the folder's weights, or start from random ones (pretraining)", kAdvanced),
+                 "Load the weights of the folder, or start from random weights (pretraining)", kAdvanced),
       path_row("model.tokenizer", "Tokenizer",
-               "tokenizer.json or SentencePiece .model, where it is not in the model's folder", kAdvanced),
+               "tokenizer.json or SentencePiece .model, if it is not in the model folder", kAdvanced),
   };
 }
 
 Rows target_rows() {
   return {
       text_row("target.id", "Target", "cpu",
-               "Where it runs: cpu is this machine; v5p-8, v6e-8, 2xh100 and the like are planned for"),
-      int_row("target.threads", "Threads", "threads", 0, {0, 1024}, "Cores the engine uses; 0 is all of them",
+               "Hardware: cpu is this machine; others, such as v5p-8, v6e-8 or 2xh100, are for planning"),
+      int_row("target.threads", "Threads", "threads", 0, {0, 1024}, "CPU cores that the engine uses; 0 uses all cores",
               kAdvanced),
       real_row("target.memory_gib", "Memory limit", "GiB", 0, {0, 7450},
-               "Capacity of the device's arena; 0 is this machine's memory", kAdvanced),
+               "Capacity of the device's memory arena; 0 uses this machine's memory", kAdvanced),
   };
 }
 
@@ -72,11 +72,11 @@ Rows lora_rows() {
               kAdvanced),
       map_row("lora.alpha_pattern", "Alpha per module", "Regex of module path to alpha, as PEFT's alpha_pattern",
               kAdvanced),
-      text_row(
-          "lora.module_path", "Expression", "",
-          "What gets LoRA elsewhere: Qwix's module_path (.*q_einsum|...) or PEFT's target_modules; empty: made from "
-          "the targets. The engine here goes by the targets",
-          kAdvanced),
+      text_row("lora.module_path", "Expression", "",
+               "Modules with LoRA in exported recipes: Qwix's module_path (.*q_einsum|...) or PEFT's target_modules; "
+               "empty: derived from "
+               "the targets. The local engine uses the targets",
+               kAdvanced),
       path_row("lora.adapter", "Start from", "PEFT adapter folder to load before training or generating", kAdvanced),
   };
 }
@@ -85,7 +85,7 @@ Rows data_rows() {
   return {
       path_row("data.path", "File", "JSONL, JSON or plain text file with the training examples"),
       choice_row("data.format", "Format", {"auto", "prompt_completion", "messages", "sharegpt", "alpaca", "text"},
-                 "How a row is read; auto looks at the file's ending and first row"),
+                 "How rows are parsed; auto decides by the file extension and the first row"),
       column_row("prompt"),
       column_row("completion"),
       column_row("text"),
@@ -95,18 +95,17 @@ Rows data_rows() {
       int_row("data.max_len", "Longest row", "tokens", 512, {4, 1048576},
               "Rows longer than this are dropped or truncated; packed rows are filled up to it"),
       flag_row("data.packing", "Packing",
-               "Put several short examples into one row, attention and positions kept apart"),
+               "Pack several short examples into one row, with separate attention and positions"),
       choice_row("data.loss", "Loss on", {"completion", "assistant", "all"},
                  "Which tokens carry loss: the last answer, every assistant turn, or everything"),
       choice_row("data.overlong", "Overlong rows", {"drop", "truncate"},
-                 "What happens to rows longer than the limit (both are counted)"),
+                 "Drop or truncate rows longer than the limit (both are counted)"),
       choice_row("data.on_error", "Bad rows", {"stop", "skip"}, "Stop at the first malformed row, or skip and count it",
                  kAdvanced),
       choice_row("data.chat", "Chat template", {"auto", "gemma2", "gemma3", "gemma4", "none"},
                  "How prompts and answers are rendered; auto follows the model's family", kAdvanced),
       path_row("data.lengths", "Lengths file",
-               "Histogram of row lengths (JSON or CSV of tokens, rows), to plan with where there is no data file",
-               kAdvanced),
+               "Histogram of row lengths (JSON or CSV of tokens, rows), for planning without a data file", kAdvanced),
       real_row("data.eval_fraction", "Held out", "of rows", 0.05, {0, 0.9},
                "Share of the rows kept for evaluation, chosen by seed and row"),
   };
@@ -116,23 +115,22 @@ Rows training_rows() {
   return {
       choice_row("train.method", "Method", {"lora", "full"},
                  "Train LoRA adapters on the frozen model, or every weight"),
-      int_row("train.steps", "Steps", "steps", 200, {1, kMany},
-              "Optimizer steps; not read while train.epochs is above 0"),
+      int_row("train.steps", "Steps", "steps", 200, {1, kMany}, "Optimizer steps; ignored if train.epochs is above 0"),
       real_row("train.epochs", "Epochs", "", 0, {0, 1e6},
                "Passes over the training rows, instead of train.steps: rows x epochs / (batch x accumulation) steps, "
-               "at least 1; 0: train.steps counts",
+               "at least 1; 0: train.steps is used",
                kAdvanced),
       int_row("train.batch", "Batch", "rows", 8, {1, 65536},
-              "Rows of one forward and backward (micro-batch) over all devices of the mesh"),
+              "Rows per forward and backward pass (micro-batch), over all devices of the mesh"),
       int_row("train.accumulation", "Accumulation", "micro-batches", 1, {1, 65536},
-              "Micro-batches whose gradients make one optimizer step"),
+              "Micro-batches whose gradients are accumulated for one optimizer step"),
       real_row("train.learning_rate", "Learning rate", "", 2e-4, {0, 10}, "Peak learning rate of AdamW"),
       choice_row("train.schedule", "Schedule", {"cosine", "linear", "constant"},
-                 "How the learning rate falls after warm-up"),
+                 "Decay of the learning rate after warm-up"),
       int_row("train.warmup_steps", "Warm-up", "steps", 10, {0, kMany},
               "Steps over which the learning rate rises from zero"),
       real_row("train.final_ratio", "Final ratio", "of peak", 0, {0, 1},
-               "Where the schedule ends, as a share of the peak rate", kAdvanced),
+               "Final learning rate as a share of the peak rate", kAdvanced),
       real_row("train.weight_decay", "Weight decay", "", 0, {0, 10}, "Decoupled weight decay of AdamW (not on norms)",
                kAdvanced),
       real_row("train.beta1", "Beta 1", "", 0.9, {0, 0.99999}, "Decay of AdamW's first moment", kAdvanced),
@@ -143,34 +141,39 @@ Rows training_rows() {
       choice_row("train.remat", "Remat", {"none", "block", "layer"},
                  "Activations recomputed in the backward pass: none, inside blocks, or whole layers"),
       int_row("train.loss_chunk", "Loss chunk", "rows", 256, {0, 1048576},
-              "Rows of logits alive at once in the cross-entropy; 0 is all of them"),
+              "Rows of logits held in memory at once in the cross-entropy; 0 is all of them"),
       choice_row("train.dtype", "Weights", {"f32", "bf16", "int8"},
-                 "Type the weights are held in; sums are always f32. int8: for generating and sizing only"),
+                 "Storage type of the weights; accumulation is always f32. int8: generation and sizing only"),
       choice_row("train.save_dtype", "Saved as", {"bf16", "f32"}, "Type of the model file that full training writes",
                  kAdvanced),
-      int_row("train.seed", "Seed", "", 1, {0, kLargestSeed}, "Everything random follows from it"),
-      int_row("train.eval_every", "Evaluate every", "steps", 50, {0, kMany}, "0: only before and after", kAdvanced),
-      int_row("train.eval_rows", "Evaluation rows", "rows", 64, {0, kMany}, "Most held-out rows used for one eval/loss",
-              kAdvanced),
+      int_row("train.seed", "Seed", "", 1, {0, kLargestSeed}, "Seed of all random numbers of the run"),
+      int_row("train.eval_every", "Evaluate every", "steps", 50, {0, kMany},
+              "Steps between evaluations; 0: only before and after training", kAdvanced),
+      int_row("train.eval_rows", "Evaluation rows", "rows", 64, {0, kMany},
+              "Maximum number of held-out rows used for one eval/loss", kAdvanced),
       int_row("train.sample_every", "Sample every", "steps", 50, {0, kMany},
-              "Answers to fixed held-out prompts while training; 0: none", kAdvanced),
+              "Steps between sampled answers to fixed held-out prompts; 0: none", kAdvanced),
       int_row("train.sample_prompts", "Sample prompts", "prompts", 3, {0, 64},
-              "How many held-out prompts are answered each time", kAdvanced),
+              "Number of held-out prompts answered each time", kAdvanced),
       int_row("train.answers", "Scored answers", "prompts", 0, {0, 10000},
-              "Held-out prompts answered by the base and by the tuned model and counted as right or wrong", kAdvanced),
-      int_row("train.checkpoint_every", "Checkpoint every", "steps", 100, {0, kMany}, "0: only at the end", kAdvanced),
-      int_row("train.keep_checkpoints", "Checkpoints kept", "", 2, {1, 1000}, "Older ones are removed", kAdvanced),
+              "Held-out prompts that the base and the tuned model answer, scored as right or wrong", kAdvanced),
+      int_row("train.checkpoint_every", "Checkpoint every", "steps", 100, {0, kMany},
+              "Steps between checkpoints; 0: only at the end", kAdvanced),
+      int_row("train.keep_checkpoints", "Checkpoints kept", "", 2, {1, 1000},
+              "Number of checkpoints to keep; older ones are removed", kAdvanced),
   };
 }
 
 Rows sampling_rows() {
   return {
       int_row("sample.max_new_tokens", "Longest answer", "tokens", 48, {1, 1048576},
-              "Generation stops here at the latest", kAdvanced),
-      real_row("sample.temperature", "Temperature", "", 0, {0, 10}, "0 is greedy", kAdvanced),
-      int_row("sample.top_k", "Top-k", "tokens", 0, {0, 1048576}, "Sample among the k likeliest; 0 is off", kAdvanced),
-      real_row("sample.top_p", "Top-p", "", 1, {0.0001, 1}, "Sample among the likeliest that sum to p; 1 is off",
+              "Maximum number of generated tokens", kAdvanced),
+      real_row("sample.temperature", "Temperature", "", 0, {0, 10}, "Sampling temperature; 0 is greedy decoding",
                kAdvanced),
+      int_row("sample.top_k", "Top-k", "tokens", 0, {0, 1048576}, "Sample among the k most likely tokens; 0 is off",
+              kAdvanced),
+      real_row("sample.top_p", "Top-p", "", 1, {0.0001, 1},
+               "Sample among the most likely tokens whose probabilities sum to p; 1 is off", kAdvanced),
       int_row("sample.seed", "Seed", "", 1, {0, kLargestSeed}, "Seed of sampled text", kAdvanced),
   };
 }
@@ -181,11 +184,10 @@ Rows sizing_rows() {
   batches.unit = "rows";
   return {
       list_row("size.workloads", "Workloads", {"rollout", "forward", "chunked_forward"},
-               "Generation through a KV cache, log-probabilities with all logits at once, or by chunks of them",
-               kAdvanced),
+               "Generation with a KV cache, or log-probabilities with all logits at once or in chunks", kAdvanced),
       std::move(batches),
       int_row("size.prompt_len", "Prompt", "tokens", 256, {1, 1048576},
-              "Length of each row's prompt; the forward workloads read prompt and answer", kAdvanced),
+              "Prompt length of each row; the forward workloads process prompt and answer", kAdvanced),
       int_row("size.new_tokens", "New tokens", "tokens", 64, {1, 1048576}, "Tokens each row generates in a rollout",
               kAdvanced),
       int_row("size.cache_len", "Cache", "tokens", 0, {0, 1048576},
@@ -193,9 +195,9 @@ Rows sizing_rows() {
       int_row("size.forward_len", "Forward", "tokens", 0, {0, 1048576},
               "Tokens per row of a planned forward; 0: prompt and new tokens", kAdvanced),
       int_row("size.top_k", "Top-k kept", "tokens", 128, {1, 262144},
-              "Likeliest tokens that the chunked forward keeps of each position", kAdvanced),
-      int_row("size.chunk", "Chunk", "rows", 64, {1, 1048576}, "Rows of logits alive at once in the chunked forward",
-              kAdvanced),
+              "Most likely tokens that the chunked forward keeps per position", kAdvanced),
+      int_row("size.chunk", "Chunk", "rows", 64, {1, 1048576},
+              "Rows of logits held in memory at once in the chunked forward", kAdvanced),
       flag_row("size.adapters", "With adapters",
                "Measure with LoRA attached: the adapter of lora.adapter, else a new one of lora.rank and targets",
                kAdvanced),

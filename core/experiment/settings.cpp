@@ -15,7 +15,7 @@
 namespace mw::experiment {
 namespace {
 
-// The value of a choice key as an enum: names in the enum's order, as in the parameter table.
+// Converts the value of a choice key to an enum; `names` are in the order of the enum.
 template <class Enum, size_t N>
 Enum setting_choice(const Experiment& e, std::string_view key, const std::array<std::string_view, N>& names) {
   const std::string value = e.string(key);
@@ -24,7 +24,7 @@ Enum setting_choice(const Experiment& e, std::string_view key, const std::array<
   throw Error({.id = "CHOICE", .message = "not one of the choices", .place = std::string(key), .found = value});
 }
 
-// The same for an enum of core/model/types.h.
+// For an enum of core/model/types.h.
 template <class Enum>
 Enum setting_choice(const Experiment& e, std::string_view key) {
   return setting_choice<Enum>(e, key, model::EnumNames<Enum>::values);
@@ -41,13 +41,13 @@ std::vector<std::pair<std::string, T>> pattern(const Experiment& e, std::string_
 void require_path(const Experiment& e, std::string_view key, const std::string& what) {
   if (!e.path(key).empty()) return;
   throw Error({.id = "MISSING",
-               .message = "no " + what + " is given",
+               .message = "the " + what + " is not set",
                .place = std::string(key),
                .expected = "a path",
                .fix = "set " + std::string(key) + ", e.g. --set " + std::string(key) + "=PATH"});
 }
 
-// A catalogue id has no weights to run; one that is for planning only says that rather than ask for its folder.
+// A catalogue id has no weights to run. Checks a planning-only id first, so that its error is not "missing folder".
 void require_model(const Experiment& e) {
   if (const std::string id = e.string("model.id"); e.path("model.path").empty() && !id.empty())
     engine::check_model(model::catalogue(id));
@@ -81,7 +81,7 @@ void set_data(train::Settings& s, const Experiment& e, model::Family family) {
   s.seed = static_cast<std::uint64_t>(e.integer("train.seed"));
 }
 
-// A mesh that the model cannot be computed on is refused before a run exists.
+// Throws if the model cannot be computed on the mesh, before the run is created.
 void check_mesh(const train::Settings& s, const model::Config& config) {
   const mesh::Mesh& mesh = s.model.mesh;
   if (mesh.devices() == 1) return;
@@ -124,14 +124,14 @@ void check_valid(const Experiment& e) {
     if (p.severity == Severity::error) throw Error(p);
   if (e.string("target.id") != "cpu")
     throw Error({.id = "TARGET",
-                 .message = "the engine runs on this machine only",
+                 .message = "the engine runs only on this machine",
                  .place = "target.id",
                  .found = e.string("target.id"),
                  .expected = "cpu",
                  .fix = "set target.id to cpu"});
   if (const mesh::Mesh mesh = given_mesh(e); mesh.devices() > mesh::kMostVirtualDevices)
     throw Error({.id = "MESH-SIZE",
-                 .message = "too many virtual devices for one machine",
+                 .message = "the mesh has too many virtual devices for one machine",
                  .place = "mesh." + mesh.axes.back().name,
                  .found = std::to_string(mesh.devices()),
                  .expected = "at most " + std::to_string(mesh::kMostVirtualDevices),
@@ -169,10 +169,10 @@ void require_weights(const train::ModelSettings& model) {
   for (const std::filesystem::path& file : formats::weight_files(model.path))
     if (!is_file(file))
       throw Error({.id = "CHECKPOINT",
-                   .message = "a file of the model's weights is missing",
+                   .message = "a weight file of the model is missing",
                    .file = model.path.string(),
                    .place = "model.path",
-                   .expected = file.filename().string() + ", which the index names",
+                   .expected = file.filename().string() + ", which the weight index lists",
                    .fix = "download the model again, or choose another folder"});
 }
 

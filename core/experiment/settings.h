@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the document to the plain values that the trainer and the sampler take. Any thread.
+// Converts an experiment to the settings of the trainer and the sampler. Thread-safe.
 #pragma once
 #include "core/experiment/bind.h"
 #include "core/experiment/experiment.h"
@@ -7,35 +7,35 @@
 
 namespace mw::experiment {
 
-// Throws the first error of validate(), then Error for what is missing (model.path, data.path) or not possible here
-// (a model, target or mesh this engine does not run).
+// Returns the settings of a training run. Throws the first error of validate(), MISSING if model.path or data.path is
+// not set, and Error for a model, target or mesh that the engine does not support.
 train::Settings train_settings(const Experiment& experiment);
 
-// The same without asking for files that must exist: for predictions, with the family given.
+// Like train_settings(), but does not require the model and data files. For predictions.
 train::Settings plan_settings(const Experiment& experiment, model::Family family);
 
-// Parts of them, for what needs no more: the first error of validate(), or a target or mesh this engine does not run;
-// the model's settings (path may be empty); LoRA's.
+// Throws the first error of validate(), or Error for a target or mesh that the engine does not support.
 void check_valid(const Experiment& experiment);
+// Returns the model settings without requiring model.path.
 train::ModelSettings model_values(const Experiment& experiment);
-// Throws Error where weights are to be loaded from a folder that has none, or not all files of its index.
+// Throws CHECKPOINT if weights are to be loaded and a weight file of the folder is missing.
 void require_weights(const train::ModelSettings& model);
 engine::LoraOptions lora_options(const Experiment& experiment);
 
-// How data is read and batched, and nothing else of the settings, on any target: data, packing, batch, seed. Throws the
-// first error of validate() that is about these.
+// Returns only the settings for reading and batching data (data, packing, batch, seed), for any target. Throws the
+// first error of validate() on one of these keys.
 train::Settings data_only_settings(const Experiment& experiment, model::Family family);
 
-// Model and sampling only: for generate, where data and training keys may be absent.
+// Returns the model settings; throws MISSING without model.path. Data and training keys may be absent.
 train::ModelSettings model_settings(const Experiment& experiment);
 engine::SampleOptions sample_options(const Experiment& experiment);
-// data.chat, where auto follows the family of the model's config.
+// Returns data.chat; auto selects the format of the model family.
 data::ChatFormat chat_format(const Experiment& experiment, model::Family family);
 
-// What the options adapt of a model.
+// Returns the shapes of all adapters that the options create.
 std::vector<mesh::AdapterShape> adapter_shapes(const model::Config& config, const engine::LoraOptions& options);
 
-// Where every tensor of the run lies; throws the first problem that keeps that from being.
+// Returns the placement of every tensor of the run; throws the first error of the placement.
 mesh::Placement training_placement(const train::Settings& settings, const model::Config& config);
 
 }  // namespace mw::experiment

@@ -20,11 +20,8 @@ int whole(const Experiment& e, std::string_view key) {
 }
 
 [[noreturn]] void refuse(const char* key, const std::string& found, const char* expected) {
-  throw Error({.id = "SWEEP",
-               .message = "a value of the sweep cannot be used",
-               .place = key,
-               .found = found,
-               .expected = expected});
+  throw Error(
+      {.id = "SWEEP", .message = "invalid value in the sweep", .place = key, .found = found, .expected = expected});
 }
 
 template <class T>
@@ -36,7 +33,7 @@ T parsed_number(const char* key, const std::string& text, T least, T most, const
   return value;
 }
 
-// Ascending, each once.
+// Returns the values in ascending order without duplicates.
 template <class T, class Read>
 std::vector<T> numbers(const Experiment& e, const char* key, Read read) {
   std::vector<T> all;
@@ -68,7 +65,7 @@ std::string mesh_text(const Experiment& e) {
   return text;
 }
 
-// How the server is set up; of one somewhere else only what was asked for is known.
+// Records the configuration of the server. Not called for an HTTP server, whose configuration is unknown.
 void add_server(const Experiment& e, formats::BenchSet& set) {
   auto& c = set.conditions;
   c["kv_dtype"] = e.string("serve.kv_dtype");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the document to the settings of a sweep: load, scheduler, backend and the conditions a result records. Any
-// thread.
+// Converts an experiment to the settings of a sweep: load, scheduler, backend and the conditions that a result
+// records. Thread-safe.
 #pragma once
 #include <string_view>
 
@@ -16,11 +16,11 @@ enum class SweepBackend { engine, model, http };
 std::string_view to_string(SweepBackend backend);
 SweepBackend sweep_backend(const Experiment& experiment);  // sweep.backend; auto: engine on cpu, else model
 
-// Throw Error for what the document says wrong or leaves out.
+// Both throw SWEEP for an invalid or missing value.
 serve::SweepSettings sweep_settings(const Experiment& experiment);
-// Of its KV cache only the block size: who serves lays it out.
+// Sets only the block size of the KV cache; the serving backend sets its layout.
 serve::SchedulerSettings scheduler_settings(const Experiment& experiment);
-// Who serves, under which conditions: name, model, target, chips, price, conditions; no points.
+// Returns a result set without points: name, model, target, chips, price and conditions.
 formats::BenchSet sweep_facts(const Experiment& experiment, const hardware::Catalogue& catalogue);
 
 }  // namespace mw::experiment

@@ -27,7 +27,7 @@ std::string error_of(const std::function<void()>& fn) {
   return "no error";
 }
 
-TEST(ParameterTable, EveryEntryIsWholeAndItsDefaultIsValid) {
+TEST(ParameterTable, EveryRowIsCompleteAndItsDefaultIsValid) {
   std::set<std::string> keys;
   for (const Parameter& p : parameters()) {
     EXPECT_TRUE(keys.insert(p.key).second) << p.key;
@@ -43,7 +43,7 @@ TEST(ParameterTable, EveryEntryIsWholeAndItsDefaultIsValid) {
   }
 }
 
-TEST(ParameterTable, HoldsTheKeysOfTheContractThatTrainingUses) {
+TEST(ParameterTable, HasTheKeysThatTrainingUses) {
   for (const char* key : {"model.id",
                           "model.path",
                           "target.id",
@@ -106,7 +106,7 @@ TEST(Experiment, DefaultsComeFromTheTableAndSetOverridesThem) {
   EXPECT_EQ(e.integer("train.steps"), 200);
 }
 
-TEST(Experiment, SetNamesKeyFoundAndAllowed) {
+TEST(Experiment, SetReportsKeyValueAndAllowedValues) {
   Experiment e;
   EXPECT_THAT(error_of([&] { apply_sets(e, {"lora.rnak=4"}); }), HasSubstr("did you mean lora.rank"));
   EXPECT_THAT(error_of([&] { apply_sets(e, {"lora.rank=four"}); }),
@@ -118,7 +118,7 @@ TEST(Experiment, SetNamesKeyFoundAndAllowed) {
   EXPECT_EQ(e, Experiment());
 }
 
-TEST(Experiment, ValidateFindsEveryWrongValueWithPlaceAndFix) {
+TEST(Experiment, ValidateReportsEveryInvalidValueWithPlaceAndFix) {
   const Experiment e = Experiment::from_json(parse_json(
       R"({"lora":{"rank":"16","dropout":2},"train":{"steps":1.5,"remat":7},"mesh":{"tp":-1},"data":3})", "test"));
   std::map<std::string, Problem> by_place;
@@ -131,7 +131,7 @@ TEST(Experiment, ValidateFindsEveryWrongValueWithPlaceAndFix) {
   EXPECT_THAT(by_place["lora.dropout"].fix, HasSubstr("0.99"));
 }
 
-TEST(Experiment, RefusesNewerSchemaAndNonObjects) {
+TEST(Experiment, RejectsNewerSchemaAndNonObjects) {
   const Scratch folder;
   const fs::path file = folder.path() / "e.json";
   write_file_atomically(file, R"({"schema": 99})");

@@ -318,7 +318,7 @@ class DataTest : public test::WindowFixture {
     QTRY_COMPARE(QApplication::focusWidget(), window_->panel().form().row("data.max_len")->field()->editor());
     window_->document().set("data.max_len", 64);
     window_->document().reset("model.path");
-    QTRY_VERIFY(shown_text().contains(u"no model is given"_s));
+    QTRY_VERIFY(shown_text().contains(u"the experiment has no model"_s));
   }
 
   void lengths_are_saved_and_planned_with_where_the_data_is_not() {
