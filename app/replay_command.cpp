@@ -44,7 +44,7 @@ experiment::Experiment server_of(const Common& common, const ReplayArgs& args, c
   if (!args.kv_dtype.empty()) changes.emplace_back("serve.kv_dtype", args.kv_dtype);
   if (!args.prefix_cache.empty())
     changes.emplace_back("serve.prefix_cache", args.prefix_cache == "on" ? "true" : "false");
-  server = counterfactual(std::move(server), changes, catalogue);
+  server = compare::counterfactual(std::move(server), changes, catalogue);
   apply_sets(server, common.sets);  // again: another target takes its mesh along
   return server;
 }

@@ -114,7 +114,7 @@ class LawfulEngine : public serve::Executor {
   std::vector<serve::TimedStep>& told_;
 };
 
-BenchPoint planning::served_here(const experiment::Experiment& e, double rate, double slowness) {
+BenchPoint served_here(const experiment::Experiment& e, double rate, double slowness) {
   const model::Config config = formats::read_config(e.path("model.path"));
   std::vector<serve::TimedStep> told;
   const auto engine = serve::make_simulated_backend(std::make_unique<LawfulEngine>(config, slowness, told),
@@ -137,8 +137,8 @@ double tpot_of(const BenchPoint& point, double percent) {
 // The machine wandered between the loads and in each: they are simulated as fast as it was then.
 TEST(Replay, ASweepOfThisEngineIsSimulatedFromItsOwnSteps) {
   const experiment::Experiment e = engine_here();
-  const std::vector<BenchPoint> points{planning::served_here(e, 10, 1), planning::served_here(e, 20, 1.6),
-                                       planning::served_here(e, 120, 0.8)};
+  const std::vector<BenchPoint> points{served_here(e, 10, 1), served_here(e, 20, 1.6),
+                                       served_here(e, 120, 0.8)};
   const Recording recording = recording_of(run_of(e, points));
   const BenchSet again = replay(recording, recording.server, catalogue());
   EXPECT_EQ(again.provenance, formats::Provenance::predicted);
@@ -160,7 +160,7 @@ TEST(Replay, ASweepOfThisEngineIsSimulatedFromItsOwnSteps) {
 TEST(Replay, StepsOfAnotherEngineAreNotItsOwn) {
   const experiment::Experiment e = engine_here();
   const Recording recording =
-      recording_of(run_of(e, {planning::served_here(e, 10, 1), planning::served_here(e, 120, 1)}));
+      recording_of(run_of(e, {served_here(e, 10, 1), served_here(e, 120, 1)}));
   EXPECT_TRUE(RecordedSteps::of(recording, e));
   for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{
            {"train.dtype", "int8"}, {"target.id", "v6e-1"}, {"target.threads", "1"}, {"lora.adapter", "/elsewhere"}}) {

@@ -59,9 +59,9 @@ TEST(ImportResults, WhatWasMeasuredElsewhereIsImportedAndPredictionsStayPredicti
   const auto provenance = [&] {
     return compare::compared(store, import_sets(store, {set}).at(0)).sweep->set.provenance;
   };
-  EXPECT_EQ(views::provenance(), formats::Provenance::imported);
+  EXPECT_EQ(provenance(), formats::Provenance::imported);
   set.provenance = formats::Provenance::predicted;
-  EXPECT_EQ(views::provenance(), formats::Provenance::predicted);
+  EXPECT_EQ(provenance(), formats::Provenance::predicted);
 }
 
 TEST(ImportResults, ABadFileLeavesTheStoreAsItWas) {

@@ -21,7 +21,7 @@ struct Watched : testing::Test {
   test::Scratch folder;
   std::vector<std::string> lines;
   views::RunView live;
-  Outcome run(const std::string& script, std::stop_token stop = {}) {
+  store::RunOutcome run(const std::string& script, std::stop_token stop = {}) {
     return watch(
         {.command = {"sh", "-c", script}, .runs_folder = folder.path()}, [&](const Event& e) { live.feed(e); },
         [&](const std::string& line) { lines.push_back(line); }, std::move(stop));
@@ -35,7 +35,7 @@ struct Watched : testing::Test {
 };
 
 TEST_F(Watched, EventLinesBecomeTheRunAndTheRestIsItsLog) {
-  const Outcome o = run(R"(
+  const store::RunOutcome o = run(R"(
     echo 'loading'
     echo '{"event":"started","steps":2,"name":"elsewhere"}'
     printf '{"event":"metric","name":"train/loss","st'; sleep 0.1; printf 'ep":1,"value":2.5}\n'
@@ -55,7 +55,7 @@ TEST_F(Watched, EventLinesBecomeTheRunAndTheRestIsItsLog) {
 }
 
 TEST_F(Watched, TheExitCodeDecidesWhereNothingElseDoes) {
-  const Outcome bad = run("echo working; exit 3");
+  const store::RunOutcome bad = run("echo working; exit 3");
   EXPECT_EQ(bad.finished.state, RunState::failed);
   EXPECT_THAT(bad.finished.error, testing::HasSubstr("3"));
   EXPECT_EQ(run("true").finished.state, RunState::done);
@@ -68,7 +68,7 @@ TEST_F(Watched, AStopEndsTheCommandAndItsChildren) {
     stop.request_stop();
   });
   const auto begun = std::chrono::steady_clock::now();
-  const Outcome o = run("sleep 60 & sleep 60", stop.get_token());
+  const store::RunOutcome o = run("sleep 60 & sleep 60", stop.get_token());
   EXPECT_EQ(o.finished.state, RunState::cancelled);
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
 }

@@ -57,7 +57,7 @@ struct EngineSteps {
 };
 EngineSteps engine_steps(const JobRequest& request, std::stop_token stop = {}, const EventSink& more = {}) {
   EngineSteps steps;
-  const Outcome outcome = run_blocking(
+  const store::RunOutcome outcome = run_blocking(
       request,
       [&](const Event& e) {
         if (const auto* s = std::get_if<event::Started>(&e.body)) steps.started = s->info.at("steps").get<long>();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A record that breaks off anywhere and is continued is that of a run that never broke off, times and speeds aside.
 #include <gmock/gmock.h>
-#include <store::sqlite3.h>
+#include <sqlite3.h>
 
 #include "core/hardware/catalogue.h"
 #include "core/jobs/job.h"
@@ -50,7 +50,7 @@ JobRequest request_of(const experiment::Experiment& e, const std::filesystem::pa
 }
 
 void expect_done(const experiment::Experiment& e, const std::filesystem::path& folder, bool resumed) {
-  const Outcome o = run_blocking(request_of(e, folder, resumed), [](const Event&) {}, {});
+  const store::RunOutcome o = run_blocking(request_of(e, folder, resumed), [](const Event&) {}, {});
   ASSERT_EQ(o.finished.state, RunState::done) << o.finished.error;
 }
 

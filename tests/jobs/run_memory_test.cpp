@@ -35,7 +35,7 @@ std::vector<Case> cases() {
   };
 }
 
-views::RunView views::view_of(const Case& c, const std::filesystem::path& folder) {
+views::RunView view_of(const Case& c, const std::filesystem::path& folder) {
   experiment::Experiment e = experiment::Experiment::load(MW_RESOURCES "/examples/tiny-lora.json");
   std::vector<std::string> sets{"train.steps=4",           "train.answers=2",      "train.eval_rows=24",
                                 "train.eval_every=2",      "train.sample_every=2", "target.threads=2",
@@ -51,7 +51,7 @@ TEST(RunMemory, ThePredictedPeakCoversTrainingEvaluationAndSampling) {
   for (const Case& c : cases()) {
     SCOPED_TRACE(c.name);
     const test::Scratch folder;
-    const views::RunView view = views::view_of(c, folder.path());
+    const views::RunView view = view_of(c, folder.path());
     ASSERT_EQ(view.state(), RunState::done) << view.error();
     for (const auto& [device, memory] : view.memory()) {
       const double said = static_cast<double>(view.predicted(device).value().total().value),

@@ -39,7 +39,7 @@ class LostStore : public testing::TestWithParam<Loss> {
     EXPECT_THAT(finished.error, HasSubstr(folder_.string() + ": the runs folder was deleted, moved or replaced"));
   }
 };
-INSTANTIATE_TEST_SUITE_P(store::Store, LostStore, testing::Values(Loss::deleted, Loss::moved, Loss::replaced));
+INSTANTIATE_TEST_SUITE_P(Store, LostStore, testing::Values(Loss::deleted, Loss::moved, Loss::replaced));
 
 TEST_P(LostStore, RecordsContinueInARescueFolderAndTheRunHasFailed) {
   store::RunId run;
@@ -107,7 +107,7 @@ TEST_P(LostStore, ATrainingRunKeepsItsLastCheckpointInTheRescueFolder) {
                              "train.checkpoint_every=2", "target.threads=2"});
   bool lost = false;
   std::vector<std::string> logs;
-  const Outcome o = run_blocking({e, folder_, std::nullopt},
+  const store::RunOutcome o = run_blocking({e, folder_, std::nullopt},
                                  [&](const Event& event) {
                                    if (const auto* log = std::get_if<event::Log>(&event.body))
                                      logs.push_back(log->text);
@@ -130,7 +130,7 @@ TEST_P(LostStore, ASweepContinuesInTheRescueFolder) {
   experiment::Experiment e = experiment::Experiment::load(MW_RESOURCES "/examples/paper-serve-v6e-8.json");
   experiment::apply_sets(e, {"sweep.input_lens=[512]", "sweep.request_rates=[1,2,4]"});
   long points = 0;
-  const Outcome o = run_blocking({.experiment = e,
+  const store::RunOutcome o = run_blocking({.experiment = e,
                                   .runs_folder = folder_,
                                   .resume = std::nullopt,
                                   .catalogue = [] { return hardware::Catalogue::load(MW_RESOURCES "/hardware", {}); }},
@@ -149,7 +149,7 @@ TEST_P(LostStore, ASweepContinuesInTheRescueFolder) {
 
 TEST_P(LostStore, AWatchedProgramsRunContinuesInTheRescueFolder) {
   bool lost = false;
-  const Outcome o = importing::watch(
+  const store::RunOutcome o = importing::watch(
       {.command = {"sh", "-c", "echo first; sleep 0.3; echo second"}, .runs_folder = folder_}, [](const Event&) {},
       [&](const std::string&) {
         if (!std::exchange(lost, true)) lose_it();

@@ -32,14 +32,14 @@ class ShownArithmetic {
   explicit ShownArithmetic(std::string text) : text_(std::move(text)) {}
 
   std::optional<Interval> value() {
-    const Interval all = views::sum();
+    const Interval all = sum();
     skip();
     if (at_ != text_.size()) bad_ = true;
     return bad_ ? std::nullopt : std::optional(all);
   }
 
  private:
-  Interval views::sum() {
+  Interval sum() {
     Interval all = product();
     for (char sign = peek(); sign == '+' || sign == '-'; sign = peek()) {
       ++at_;
@@ -63,7 +63,7 @@ class ShownArithmetic {
     Interval all;
     if (peek() == '(') {
       ++at_;
-      all = views::sum();
+      all = sum();
       bad_ = bad_ || peek() != ')';
       ++at_;
     } else {

@@ -74,7 +74,7 @@ TEST(Paper, CostsAreExactFromTheSameHours) {
   EXPECT_NEAR(gpu.measured_tco->train().value, 119.23, 0.005);
   EXPECT_DOUBLE_EQ(tpu.plan.run.usd.value, tpu.plan.run.hours.value * 16.80);
   EXPECT_DOUBLE_EQ(gpu.plan.run.usd.value, gpu.plan.run.hours.value * 22.12);
-  const PlanComparison against = against(tpu, gpu);
+  const PlanComparison against = planning::against(tpu, gpu);
   ASSERT_EQ(against.rows.size(), 6u);
   const std::vector<std::array<double, 2>> paper{{77.63, 141.35}, {228.27, 296.19}, {572.59, 650.11}};
   for (size_t i = 0; i < 3; ++i) {
