@@ -35,7 +35,7 @@ std::int64_t sequence_of_last(const std::filesystem::path& folder, const std::fu
 
 // As a process leaves it that is killed before it stores the event of that number.
 void break_off(const std::filesystem::path& folder, std::int64_t sequence) {
-  store::sqlite3* db = nullptr;
+  sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open((folder / "runs.sqlite").c_str(), &db), SQLITE_OK);
   const std::string statement = "DELETE FROM events WHERE sequence >= " + std::to_string(sequence);
   ASSERT_EQ(sqlite3_exec(db, statement.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);

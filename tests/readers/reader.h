@@ -27,7 +27,7 @@ std::vector<Reader> orbax_readers();
 std::vector<Reader> results_readers();
 std::vector<Reader> data_readers();
 std::vector<Reader> serve_readers();
-std::vector<Reader> runs_readers();
+std::vector<Reader> experiment_readers();
 
 using test::Scratch;  // each reader's own is static: files in it stay from call to call
 

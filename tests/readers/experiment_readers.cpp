@@ -20,7 +20,9 @@ namespace mw::readers {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace runs;
+using namespace compare;
+using namespace experiment;
+using namespace importing;
 using Texts = std::vector<std::string>;
 
 void experiment(std::string_view bytes) {
@@ -210,7 +212,7 @@ Reader checkpoint_reader() {
   return {"checkpoint", checkpoint, checkpoint_seeds, 1024};
 }
 
-std::vector<Reader> runs_readers() {
+std::vector<Reader> experiment_readers() {
   return {experiment_reader(),  sets_reader(),     event_line_reader(), event_record_reader(), measurements_reader(),
           calibration_reader(), hardware_reader(), recording_reader(),  checkpoint_reader()};
 }
