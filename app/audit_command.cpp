@@ -1,83 +1,98 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `audit`: every finding with its formula; what the target and the model decide only where both are known.
-#include <algorithm>
+// `audit`: checks measured results against physical floors. Rules that depend on the target or the model are skipped
+// when it is unknown.
+#include <CLI/CLI.hpp>
 #include <cmath>
-#include <cstdio>
 
-#include "app/commands.h"
-#include "app/result_files.h"
+#include "app/csv_mapping.h"
+#include "app/load_inputs.h"
+#include "app/output.h"
+#include "app/subcommands.h"
 #include "core/base/files.h"
 #include "core/compare/compared_files.h"
 
 namespace mw::app {
 namespace {
 
-Json finding_json(const formats::BenchSet& set, const serve::Finding& f) {
-  const auto number = [](double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); };
-  const formats::BenchPoint& p = set.points[f.point];
-  Json out{{"set", set.name}, {"point", f.point}, {"input_len", p.input_len}};
-  if (!std::isnan(p.request_rate))
-    out["request_rate"] = std::isinf(p.request_rate) ? Json("inf") : Json(p.request_rate);
-  out.update({{"rule", f.rule},
-              {"metric", f.metric},
-              {"value", number(f.value)},
-              {"floor", number(f.floor)},
-              {"verdict", to_string(f.verdict)},
-              {"text", f.text},
-              {"formula", f.formula}});
+struct AuditOptions {
+  std::string target, model;           // ids that replace those in the results
+  std::vector<std::string> columns{};  // FIELD=COLUMN of a CSV file
+};
+
+Json finding_json(const formats::BenchSet& set, const serve::Finding& finding) {
+  const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); };
+  const formats::BenchPoint& point = set.points[finding.point];
+  Json out{{"set", set.name}, {"point", finding.point}, {"input_len", point.input_len}};
+  if (!std::isnan(point.request_rate))
+    out["request_rate"] = std::isinf(point.request_rate) ? Json("inf") : Json(point.request_rate);
+  out.update({{"rule", finding.rule},
+              {"metric", finding.metric},
+              {"value", number(finding.value)},
+              {"floor", number(finding.floor)},
+              {"verdict", to_string(finding.verdict)},
+              {"text", finding.text},
+              {"formula", finding.formula}});
   return out;
 }
 
-// Of a file of results, or of a sweep of the store.
-std::vector<formats::BenchSet> sets_of(const Common& common, const AuditArgs& args) {
-  if (is_there(common.file)) return formats::read_bench(common.file, mapping_of(args.columns));
+// Reads a file of results, or a sweep of the run store.
+std::vector<formats::BenchSet> read_results(const CommonOptions& common, const AuditOptions& options) {
+  if (is_there(common.file)) return formats::read_bench(common.file, csv_mapping(options.columns));
   const store::Store store(common.runs_folder);
   const store::RunId id = common.file.string();
-  if (!store.find(id))
-    throw Error({.id = "RUN-UNKNOWN",
-                 .message = "no run or file has this name",
-                 .file = store.folder().string(),
-                 .found = id,
-                 .expected = "a file of results, or an id as `runs` lists it"});
+  if (!store.find(id)) throw unknown_run(store.folder(), id, "a file of results, or a run id listed by `runs`");
   const compare::ComparedRun run = compare::compared(store, id);
   if (!run.sweep)
-    throw Error({.id = "RUN-KIND", .message = "only sweeps can be audited", .found = id + ", which is none"});
+    throw Error({.id = "RUN-KIND", .message = "the run is not a sweep; only sweeps can be audited", .found = id});
   return {run.sweep->set};
 }
 
-// Named on the command line, both must be real; what a file says may be anything.
-compare::ComparedRun audited(formats::BenchSet set, const AuditArgs& args, const hardware::Catalogue& catalogue) {
-  if (!args.target.empty()) set.target = catalogue.target(args.target).id;
-  if (!args.model.empty()) set.model = model::catalogue(args.model).id;
+// Ids given on the command line must exist; those in a file may be anything.
+compare::ComparedRun audit(formats::BenchSet set, const AuditOptions& options, const hardware::Catalogue& catalogue) {
+  if (!options.target.empty()) set.target = catalogue.target(options.target).id;
+  if (!options.model.empty()) set.model = model::catalogue(options.model).id;
   compare::ComparedRun run = compare::compared(std::move(set));
   run.sweep->findings = compare::audit_known(run.sweep->set, catalogue);
   return run;
 }
 
-void print(const compare::ComparedRun& run) {
+void print_findings(const compare::ComparedRun& run) {
   const formats::BenchSet& set = run.sweep->set;
-  print_text("%s: %zu points%s%s\n", set.name.c_str(), set.points.size(), set.tool.empty() ? "" : " of ",
+  print_text("%s: %zu points%s%s\n", set.name.c_str(), set.points.size(), set.tool.empty() ? "" : " from ",
              set.tool.c_str());
-  for (const serve::Finding& f : run.sweep->findings) {
-    print_text("  %-10s  %-13s point %zu: %s\n", std::string(to_string(f.verdict)).c_str(), f.rule.c_str(), f.point + 1,
-               f.text.c_str());
-    if (!f.formula.empty()) print_text("  %27s%s\n", "", f.formula.c_str());
+  for (const serve::Finding& finding : run.sweep->findings) {
+    print_text("  %-10s  %-13s point %zu: %s\n", std::string(to_string(finding.verdict)).c_str(), finding.rule.c_str(),
+               finding.point + 1, finding.text.c_str());
+    if (!finding.formula.empty()) print_text("  %27s%s\n", "", finding.formula.c_str());
   }
-  if (run.sweep->findings.empty()) print_text("  nothing found\n");
+  if (run.sweep->findings.empty()) print_text("  no findings\n");
+}
+
+void add_audit_options(CLI::App& command, CommonOptions& common, AuditOptions& options) {
+  command.add_option("file", common.file, "File of results, as for import, or the id of a sweep in the run store")
+      ->required();
+  command.add_option("--target", options.target, "Hardware the results were measured on: v6e-8, 2xh100 ...");
+  command.add_option("--model", options.model, "Model the results were measured with: gemma4-31b ...");
+  add_column_option(command, options.columns);
+}
+
+int run_audit(const CommonOptions& common, const AuditOptions& options) {
+  const hardware::Catalogue catalogue = load_catalogue();
+  Json findings = Json::array();
+  for (formats::BenchSet& set : read_results(common, options)) {
+    const compare::ComparedRun run = audit(std::move(set), options, catalogue);
+    for (const serve::Finding& finding : run.sweep->findings) findings.push_back(finding_json(run.sweep->set, finding));
+    if (common.output == Output::text) print_findings(run);
+  }
+  if (common.output == Output::json) print_json({{"findings", findings}});
+  return 0;
 }
 
 }  // namespace
 
-int audit_command(const Common& common, const AuditArgs& args) {
-  const hardware::Catalogue catalogue = load_catalogue();
-  Json findings = Json::array();
-  for (formats::BenchSet& set : sets_of(common, args)) {
-    const compare::ComparedRun run = audited(std::move(set), args, catalogue);
-    for (const serve::Finding& f : run.sweep->findings) findings.push_back(finding_json(run.sweep->set, f));
-    if (common.output == Output::text) print(run);
-  }
-  if (common.output == Output::json) print_json({{"findings", findings}});
-  return 0;
+Subcommand audit_subcommand() {
+  return make_subcommand("audit", "Check measured results against physical floors and for consistency",
+                         add_audit_options, run_audit);
 }
 
 }  // namespace mw::app

@@ -1,74 +1,107 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `calibrate`: what the user's measurements make of the planner's efficiencies; written only when accepted.
-#include <cstdio>
+// `calibrate`: fits the planner's efficiencies to the user's measurements and writes them only with --accept.
+#include <CLI/CLI.hpp>
 
-#include "app/commands.h"
+#include "app/load_inputs.h"
+#include "app/output.h"
 #include "app/progress_line.h"
+#include "app/subcommands.h"
 #include "core/planning/calibrating.h"
 
 namespace mw::app {
 namespace {
 
 namespace fs = std::filesystem;
-using Then = CalibrateArgs::Then;
 
-int remove_own(const Common& common) {
-  const fs::path file = plan::user_calibration_file(own_hardware_folder());
-  const bool was = plan::remove_user_calibration(own_hardware_folder()).has_value();
+struct CalibrateOptions {
+  std::vector<fs::path> files;
+  std::vector<std::string> runs, efficiencies;
+  bool accept = false, remove = false;  // at most one of them
+};
+
+int remove_calibration(const CommonOptions& common) {
+  const fs::path file = plan::user_calibration_file(user_hardware_folder());
+  const bool removed = plan::remove_user_calibration(user_hardware_folder()).has_value();
   if (common.output == Output::json)
-    print_json({{"removed", was}, {"file", file.string()}});
-  else if (was)
-    print_text("removed %s (kept as %s.bak); plans use the shipped calibration\n", file.c_str(), file.c_str());
+    print_json({{"removed", removed}, {"file", file.string()}});
+  else if (removed)
+    print_text("removed %s (backup: %s.bak); plans use the shipped calibration\n", file.c_str(), file.c_str());
   else
-    print_text("there is no %s; plans use the shipped calibration\n", file.c_str());
+    print_text("%s does not exist; plans use the shipped calibration\n", file.c_str());
   return 0;
 }
 
-}  // namespace
-
-int calibrate_command(const Common& common, const CalibrateArgs& args) {
-  if (args.files.empty() && args.runs.empty()) {
-    if (args.then == Then::remove) return remove_own(common);
-    throw Error({.id = "USAGE",
-                 .message = "calibrate needs measurements",
-                 .fix = "give a file of rows, --run RUN, or --remove to go back to the shipped calibration"});
-  }
-  if (args.then == Then::remove)
-    throw Error({.id = "USAGE", .message = "--remove takes no measurements", .fix = "give one or the other"});
-  planning::CalibrationRequest question{.files = args.files,
-                                        .runs = args.runs,
-                                        .runs_folder = common.runs_folder,
-                                        .published = fs::path(MW_RESOURCES) / "hardware" / "measurements.json",
-                                        .date = planning::today_utc()};
-  if (!args.names.empty()) question.names = args.names;
-  const hardware::Catalogue catalogue = load_catalogue();
+planning::CalibrationResult fit(const CommonOptions& common, const CalibrateOptions& options) {
+  planning::CalibrationRequest request{.files = options.files,
+                                       .runs = options.runs,
+                                       .runs_folder = common.runs_folder,
+                                       .published = fs::path(MW_RESOURCES) / "hardware" / "measurements.json",
+                                       .date = planning::today_utc()};
+  if (!options.efficiencies.empty()) request.names = options.efficiencies;
   ProgressLine line;
-  const planning::CalibrationResult found = planning::calibrate(
-      question, catalogue,
+  return planning::calibrate(
+      request, load_catalogue(),
       [&](int done, int total) {
         line.update("hold-out  " + std::to_string(done) + " of " + std::to_string(total) + " parts");
       },
       common.stop);
-  line.clear();
-  for (const Problem& p : found.problems) print_error("meshwright: %s\n", to_text(p).c_str());
-  // Nothing is kept of a file that was not understood whole: a script would not notice what is missing.
-  const bool kept = args.then == Then::accept && found.proposal && found.problems.empty();
-  const fs::path file = plan::user_calibration_file(own_hardware_folder());
-  if (kept) plan::accept_proposal(own_hardware_folder(), *found.proposal);
+}
+
+void print_calibration(const CommonOptions& common, const planning::CalibrationResult& calibrated, bool accept,
+                       bool written) {
+  const fs::path file = plan::user_calibration_file(user_hardware_folder());
   if (common.output == Output::json) {
-    Json out = planning::calibrated_json(found);
-    out["accepted"] = kept;
-    out["file"] = kept ? Json(file.string()) : Json(nullptr);
+    Json out = planning::calibrated_json(calibrated);
+    out["accepted"] = written;
+    out["file"] = written ? Json(file.string()) : Json(nullptr);
     print_json(out);
-  } else {
-    print_text("%s", planning::calibrated_text(found).c_str());
-    if (kept)
-      print_text("\nkept in %s; plans use it from now on\n", file.c_str());
-    else if (found.proposal)
-      print_text("\nnothing is written%s\n",
-                 args.then == Then::accept ? ": correct the rows first" : "; --accept keeps this calibration");
+    return;
   }
-  return found.problems.empty() ? 0 : 2;
+  print_text("%s", planning::calibrated_text(calibrated).c_str());
+  if (written)
+    print_text("\nwritten to %s; plans use it from now on\n", file.c_str());
+  else if (calibrated.proposal)
+    print_text("\nnothing is written%s\n", accept ? ": correct the rows first" : "; --accept keeps this calibration");
+}
+
+void add_calibrate_options(CLI::App& command, CommonOptions&, CalibrateOptions& options) {
+  command.add_option("files", options.files, "Measurements in the format of resources/hardware/measurements.json");
+  command.add_option("--run-id,--run", options.runs, "A finished training run on this machine (repeatable)")
+      ->allow_extra_args(false);
+  command
+      .add_option("--fit", options.efficiencies,
+                  "Efficiencies to fit: matmul (the default), memory, collectives, step_s ...")
+      ->delimiter(',');
+  auto* accept = command.add_flag("--accept", options.accept, "Keep the fitted calibration: plans use it from then on");
+  command.add_flag("--remove", options.remove, "Remove your calibration and return to the shipped one")
+      ->excludes(accept);
+}
+
+int run_calibrate(const CommonOptions& common, const CalibrateOptions& options) {
+  if (options.files.empty() && options.runs.empty()) {
+    if (options.remove) return remove_calibration(common);
+    throw Error({.id = "USAGE",
+                 .message = "calibrate needs measurements",
+                 .fix = "give a file of rows, --run RUN, or --remove to return to the shipped calibration"});
+  }
+  if (options.remove)
+    throw Error({.id = "USAGE",
+                 .message = "--remove cannot be combined with measurements",
+                 .fix = "give either --remove or measurements"});
+  const planning::CalibrationResult calibrated = fit(common, options);
+  for (const Problem& problem : calibrated.problems) print_error("meshwright: %s\n", to_text(problem).c_str());
+  // A file with bad rows is not accepted in part: a script would not notice which rows are missing.
+  const bool written = options.accept && calibrated.proposal && calibrated.problems.empty();
+  if (written) plan::accept_proposal(user_hardware_folder(), *calibrated.proposal);
+  print_calibration(common, calibrated, options.accept, written);
+  return calibrated.problems.empty() ? 0 : 2;
+}
+
+}  // namespace
+
+Subcommand calibrate_subcommand() {
+  return make_subcommand("calibrate", "Fit the planner to your own measurements and show the error on held-out rows",
+                         add_calibrate_options, run_calibrate);
 }
 
 }  // namespace mw::app

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `compare`: runs of the store and files of results side by side, the first as baseline.
+// `compare`: runs of the store and files of results side by side, with the first one as the baseline.
+#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 
-#include "app/commands.h"
+#include "app/load_inputs.h"
+#include "app/output.h"
+#include "app/subcommands.h"
+#include "app/window.h"
 #include "core/base/files.h"
 #include "core/compare/compared_files.h"
 
@@ -12,68 +15,76 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void usage(const std::string& message, const std::string& found, const std::string& expected) {
+struct CompareOptions {
+  std::vector<std::string> runs{};  // ids, or files of results
+  std::string baseline;             // id or column name; empty: the first column
+  std::vector<double> train_usd{};  // training cost by column
+  fs::path out{};
+};
+
+[[noreturn]] void refuse_usage(const std::string& message, const std::string& found, const std::string& expected) {
   throw Error({.id = "USAGE", .message = message, .found = found, .expected = expected});
 }
 
-std::vector<compare::ComparedRun> columns_of(const Common& common, const CompareArgs& args) {
+std::vector<compare::ComparedRun> read_columns(const CommonOptions& common, const CompareOptions& options) {
   store::Store store(common.runs_folder);
   const hardware::Catalogue catalogue = load_catalogue();
   std::vector<compare::ComparedRun> columns;
-  for (const std::string& name : args.runs) {
+  for (const std::string& name : options.runs) {
     if (store.find(name)) {
       columns.push_back(compare::compared(store, name));
     } else if (is_file(name)) {
       for (compare::ComparedRun& column : compare::compared_files(name, catalogue))
         columns.push_back(std::move(column));
     } else {
-      throw Error({.id = "RUN-UNKNOWN",
-                   .message = "no run or file has this name",
-                   .file = store.folder().string(),
-                   .found = name,
-                   .expected = "an id as `runs` lists it, or a file of results"});
+      throw unknown_run(store.folder(), name, "a run id listed by `runs`, or a file of results");
     }
   }
   for (compare::ComparedRun& column : columns)
     if (column.sweep) column.sweep->findings = compare::audit_known(column.sweep->set, catalogue);
-  if (args.train_usd.size() > columns.size())
-    usage("--train-usd has more values than there are columns", std::to_string(args.train_usd.size()),
-          "at most " + std::to_string(columns.size()));
-  for (size_t i = 0; i < args.train_usd.size(); ++i)
-    if (args.train_usd[i] > 0) columns[i].train_usd = args.train_usd[i];
-  if (!args.baseline.empty()) {
-    const auto found = std::find_if(columns.begin(), columns.end(), [&](const compare::ComparedRun& c) {
-      return c.id == args.baseline || c.name == args.baseline;
-    });
-    if (found == columns.end()) usage("the baseline is none of them", args.baseline, "a run or the name of a column");
-    std::rotate(columns.begin(), found, std::next(found));
-  }
   return columns;
 }
 
-void write(const CompareArgs& args, const compare::Comparison& comparison,
-           const std::vector<compare::ComparedRun>& columns) {
-  const fs::path& file = args.out;
-  const std::string kind = file.extension().string();
-  if (kind == ".csv")
-    write_file_atomically(file, to_csv(comparison));
-  else if (kind == ".md")
-    write_file_atomically(file, to_markdown(comparison));
-  else if (kind == ".tex")
-    write_file_atomically(file, to_latex(comparison));
-  else if (kind == ".json")
-    write_file_atomically(file, to_json(comparison).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-  else if (args.picture && (kind == ".pdf" || kind == ".png" || kind == ".svg"))
-    args.picture(columns, file);
-  else
-    usage("a comparison cannot be written as this", kind.empty() ? file.string() : kind,
-          args.picture ? ".csv, .md, .tex, .json, .pdf, .png or .svg"
-                       : ".csv, .md, .tex or .json (this build has no window that paints)");
+void apply_training_costs(const std::vector<double>& usd, std::vector<compare::ComparedRun>& columns) {
+  if (usd.size() > columns.size())
+    refuse_usage("--train-usd has more values than there are columns", std::to_string(usd.size()),
+                 "at most " + std::to_string(columns.size()));
+  for (size_t i = 0; i < usd.size(); ++i)
+    if (usd[i] > 0) columns[i].train_usd = usd[i];
 }
 
-void print(const compare::Comparison& comparison) {
+void move_baseline_to_front(const std::string& baseline, std::vector<compare::ComparedRun>& columns) {
+  if (baseline.empty()) return;
+  const auto found = std::find_if(columns.begin(), columns.end(), [&](const compare::ComparedRun& column) {
+    return column.id == baseline || column.name == baseline;
+  });
+  if (found == columns.end())
+    refuse_usage("the baseline is not among the columns", baseline, "the id of a run or the name of a column");
+  std::rotate(columns.begin(), found, std::next(found));
+}
+
+void write_comparison(const CommonOptions& common, const fs::path& file, const compare::Comparison& comparison,
+                      const std::vector<compare::ComparedRun>& columns) {
+  const std::string format = file.extension().string();
+  if (format == ".csv")
+    write_file_atomically(file, to_csv(comparison));
+  else if (format == ".md")
+    write_file_atomically(file, to_markdown(comparison));
+  else if (format == ".tex")
+    write_file_atomically(file, to_latex(comparison));
+  else if (format == ".json")
+    write_file_atomically(file, to_json(comparison).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  else if (has_window() && (format == ".pdf" || format == ".png" || format == ".svg"))
+    paint_comparison(common, columns, file);
+  else
+    refuse_usage("a comparison cannot be written in this format", format.empty() ? file.string() : format,
+                 has_window() ? ".csv, .md, .tex, .json, .pdf, .png or .svg"
+                              : ".csv, .md, .tex or .json (this build has no window that paints)");
+}
+
+void print_comparison(const compare::Comparison& comparison) {
   print_text("verdict: %s\n", std::string(to_string(comparison.verdict)).c_str());
-  for (const compare::Confounder& c : comparison.confounders) print_text("  - %s\n", c.text.c_str());
+  for (const compare::Confounder& confounder : comparison.confounders) print_text("  - %s\n", confounder.text.c_str());
   print_text("\n%-44s", "");
   for (const std::string& name : comparison.names) print_text("  %22.22s", name.c_str());
   print_text("\n");
@@ -93,19 +104,34 @@ void print(const compare::Comparison& comparison) {
         print_text("!! %s, %s: %s\n", comparison.names[c].c_str(), row.label.c_str(), row.marks[c].c_str());
 }
 
-}  // namespace
+void add_compare_options(CLI::App& command, CommonOptions&, CompareOptions& options) {
+  command.add_option("runs", options.runs, "Runs of the store, or files of results")->required();
+  command.add_option("--baseline", options.baseline, "Run or column that the others are compared with");
+  command.add_option("--train-usd", options.train_usd, "Training cost of the model that each column serves, in order")
+      ->delimiter(',');
+  command.add_option("--out", options.out, "File for the table: .csv, .md, .tex, .json, .pdf, .png or .svg");
+}
 
-int compare_command(const Common& common, const CompareArgs& args) {
-  const std::vector<compare::ComparedRun> columns = columns_of(common, args);
+int run_compare(const CommonOptions& common, const CompareOptions& options) {
+  std::vector<compare::ComparedRun> columns = read_columns(common, options);
+  apply_training_costs(options.train_usd, columns);
+  move_baseline_to_front(options.baseline, columns);
   const compare::Comparison comparison = compare::compare(columns);
-  if (!args.out.empty()) write(args, comparison, columns);
+  if (!options.out.empty()) write_comparison(common, options.out, comparison, columns);
   if (common.output == Output::json)
     print_json(to_json(comparison));
-  else if (args.out.empty())
-    print(comparison);
+  else if (options.out.empty())
+    print_comparison(comparison);
   else
-    print_text("%s\n", args.out.c_str());
+    print_text("%s\n", options.out.c_str());
   return 0;
+}
+
+}  // namespace
+
+Subcommand compare_subcommand() {
+  return make_subcommand("compare", "Show the differences between runs, and whether they are comparable",
+                         add_compare_options, run_compare);
 }
 
 }  // namespace mw::app

@@ -1,31 +1,55 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `export EXP --recipe KIND --out DIR`: a folder that runs the experiment elsewhere.
-#include <cstdio>
+// `export`: writes a folder that runs the experiment on another machine.
+#include <CLI/CLI.hpp>
 
-#include "app/commands.h"
+#include "app/load_inputs.h"
+#include "app/output.h"
 #include "app/progress_line.h"
+#include "app/subcommands.h"
 #include "core/jobs/recipe_export.h"
 
 namespace mw::app {
+namespace {
 
-int export_command(const Common& common, const ExportArgs& args) {
-  const recipes::Kind kind = recipes::recipe_kind(args.recipe);
+struct ExportOptions {
+  std::string recipe;
+  std::filesystem::path out{};
+  bool force = false;
+};
+
+void add_export_options(CLI::App& command, CommonOptions& common, ExportOptions& options) {
+  add_file_and_set_options(command, common);
+  command.add_option("--recipe", options.recipe, "tunix, torchax, trl-fsdp, vllm-tpu or vllm-gpu")->required();
+  command.add_option("--out", options.out, "Output folder: new, empty, or an earlier export")->required();
+  command.add_flag("--force", options.force, "Overwrite files of an earlier export that were edited since");
+}
+
+int run_export(const CommonOptions& common, const ExportOptions& options) {
+  const recipes::Kind kind = recipes::recipe_kind(options.recipe);
   const auto templates = std::filesystem::path(MW_RESOURCES) / "recipes";
   ProgressLine line;
-  const recipes::Subject subject = jobs::recipe_subject(
+  const recipes::Subject input = jobs::recipe_subject(
       kind, load_experiment(common), load_catalogue(), templates, common.stop, [&](long done, long total) {
         line.update("reading data: " + std::to_string(done) + " of " + std::to_string(total));
       });
-  const auto files = recipes::write_recipe(subject, templates, args.out,
-                                           args.force ? recipes::Overwrite::changed_files : recipes::Overwrite::refuse);
+  const auto overwrite = options.force ? recipes::Overwrite::changed_files : recipes::Overwrite::refuse;
+  const auto files = recipes::write_recipe(input, templates, options.out, overwrite);
   line.clear();
   if (common.output == Output::json) {
-    print_json({{"recipe", args.recipe}, {"out", args.out.string()}, {"files", files}, {"remarks", subject.remarks}});
+    print_json(
+        {{"recipe", options.recipe}, {"out", options.out.string()}, {"files", files}, {"remarks", input.remarks}});
     return 0;
   }
-  print_text("%s: %zu files in %s\n", std::string(recipes::described(kind)).c_str(), files.size(), args.out.c_str());
-  for (const std::string& remark : subject.remarks) print_text("- %s\n", remark.c_str());
+  print_text("%s: %zu files in %s\n", std::string(recipes::described(kind)).c_str(), files.size(), options.out.c_str());
+  for (const std::string& remark : input.remarks) print_text("- %s\n", remark.c_str());
   return 0;
+}
+
+}  // namespace
+
+Subcommand export_subcommand() {
+  return make_subcommand("export", "Write a folder that runs the experiment on another machine, with its own README",
+                         add_export_options, run_export);
 }
 
 }  // namespace mw::app

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// `generate`: samples from the base model and, if there is one, from the tuned model.
+#include <CLI/CLI.hpp>
 #include <chrono>
-#include <cstdio>
+#include <tuple>
 
-#include "app/commands.h"
+#include "app/load_inputs.h"
+#include "app/output.h"
+#include "app/subcommands.h"
 #include "core/base/files.h"
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
@@ -16,12 +20,21 @@ namespace mw::app {
 namespace fs = std::filesystem;
 namespace {
 
-// The folder with the tuned weights: --adapter, the last checkpoint of --run, or the experiment's lora.adapter.
-fs::path tuned_folder(const Common& common, const GenerateArgs& args, const experiment::Experiment& experiment) {
-  if (!args.adapter.empty()) return args.adapter;
-  if (args.run.empty()) return experiment.path("lora.adapter");
+struct GenerateOptions {
+  std::vector<std::string> prompts;
+  std::string run;     // id or "latest": its last checkpoint is the tuned model
+  fs::path adapter{};  // PEFT folder
+  bool raw = false;    // continue the text without the chat template
+  fs::path logits{};   // output file for the logits of the prompts
+};
+
+// The folder of the tuned weights: --adapter, the last checkpoint of --run, or the experiment's lora.adapter.
+fs::path tuned_folder(const CommonOptions& common, const GenerateOptions& options,
+                      const experiment::Experiment& experiment) {
+  if (!options.adapter.empty()) return options.adapter;
+  if (options.run.empty()) return experiment.path("lora.adapter");
   store::Store store(common.runs_folder);
-  std::string run = args.run;
+  std::string run = options.run;
   if (run == "latest") {
     for (const store::RunRow& row : store.list())
       if (train::latest_checkpoint(store.run_folder(row.id))) {
@@ -32,41 +45,41 @@ fs::path tuned_folder(const Common& common, const GenerateArgs& args, const expe
   const auto checkpoint = store.find(run) ? train::latest_checkpoint(store.run_folder(run)) : std::nullopt;
   if (!checkpoint)
     throw Error({.id = "RUN",
-                 .message = "there is no checkpoint of this run",
+                 .message = "the run has no checkpoint",
                  .file = common.runs_folder.string(),
-                 .place = args.run,
+                 .place = options.run,
                  .fix = "see `meshwright runs`; train one with `meshwright run`"});
   return *checkpoint;
 }
 
-struct Result {
-  std::vector<train::Answer> answers;  // of each prompt
-  double seconds = 0;                  // for all of them
+struct Generated {
+  std::vector<train::Answer> answers;  // one per prompt
+  double seconds = 0;                  // for all prompts
   size_t tokens() const {
     size_t sum = 0;
-    for (const train::Answer& a : answers) sum += a.ids.size();
+    for (const train::Answer& answer : answers) sum += answer.ids.size();
     return sum;
   }
 };
 
-Result ask(train::LoadedModel& model, const std::vector<std::string>& prompts, data::ChatFormat chat,
-           const engine::SampleOptions& options, std::stop_token stop) {
-  const auto begun = std::chrono::steady_clock::now();
-  Result r{.answers = train::answers(model, prompts, chat, options, stop)};
-  r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-  return r;
+Generated sample(train::LoadedModel& model, const std::vector<std::string>& prompts, data::ChatFormat chat,
+                 const engine::SampleOptions& options, std::stop_token stop) {
+  const auto start = std::chrono::steady_clock::now();
+  Generated generated{.answers = train::answers(model, prompts, chat, options, stop)};
+  generated.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return generated;
 }
 
-void print(const char* label, const GenerateArgs& args, const Result& result) {
-  for (size_t i = 0; i < result.answers.size(); ++i) {
-    if (args.prompts.size() > 1) print_text("> %s\n", args.prompts[i].c_str());
-    print_text("%s%s\n", label, result.answers[i].text.c_str());
+void print_answers(const char* label, const GenerateOptions& options, const Generated& generated) {
+  for (size_t i = 0; i < generated.answers.size(); ++i) {
+    if (options.prompts.size() > 1) print_text("> %s\n", options.prompts[i].c_str());
+    print_text("%s%s\n", label, generated.answers[i].text.c_str());
   }
 }
 
-// The first prompt's answer at the top, as for a single one; with several, all under "answers".
-Json to_json(const std::vector<std::string>& prompts, const Result& base, const Result* tuned) {
-  const Result& last = tuned ? *tuned : base;
+// The answer to the first prompt is at the top level; "answers" lists all of them if there are several prompts.
+Json generated_json(const std::vector<std::string>& prompts, const Generated& base, const Generated* tuned) {
+  const Generated& last = tuned ? *tuned : base;
   Json out{
       {"text", last.answers[0].text}, {"tokens", last.tokens()}, {"seconds", last.seconds}, {"prompt", prompts[0]}};
   if (tuned) out["base_text"] = base.answers[0].text;
@@ -80,12 +93,12 @@ Json to_json(const std::vector<std::string>& prompts, const Result& base, const 
   return out;
 }
 
-// Puts the tuned weights into `model`: an adapter onto it, or another whole model in its place.
-void tune(train::LoadedModel& model, const fs::path& folder, train::ModelSettings settings) {
+// Attaches the adapter in `folder` to `model`, or replaces `model` by the whole model in `folder`.
+void load_tuned_weights(train::LoadedModel& model, const fs::path& folder, train::ModelSettings settings) {
   if (!is_there(folder / "adapter_config.json")) {
     settings.path = folder;
     settings.init = train::Init::load;
-    model = {};  // the devices have room for one
+    model = {};  // freed first: memory suffices for one model only
     model = train::load_model(settings);
     return;
   }
@@ -93,7 +106,7 @@ void tune(train::LoadedModel& model, const fs::path& folder, train::ModelSetting
   train::attach_adapter(adapter, settings.seed, *model.cluster);
 }
 
-// To hold another program's against: as the weights are computed with (train.dtype), at every position.
+// Writes the logits of every position of every prompt, computed in train.dtype, for comparison with other programs.
 void write_logits(train::LoadedModel& model, const std::vector<std::string>& prompts, const fs::path& file) {
   std::vector<train::PromptLogits> all;
   for (const std::string& prompt : prompts) all.push_back(train::prompt_logits(model, prompt));
@@ -108,52 +121,82 @@ void write_logits(train::LoadedModel& model, const std::vector<std::string>& pro
   formats::write_safetensors(file, tensors);
 }
 
-// On the mesh of this machine's virtual devices; one of chips that are not here runs as one device, and so do logits.
-train::ModelSettings settings_of(const experiment::Experiment& experiment, const GenerateArgs& args) {
+// The experiment's mesh is used if its target is this machine. Other targets, and logits, run on one device.
+train::ModelSettings generation_settings(const experiment::Experiment& experiment, const GenerateOptions& options) {
   train::ModelSettings settings = experiment::model_settings(experiment);
   settings.use = engine::Use::inference;
-  if (experiment.string("target.id") == "cpu" && args.logits.empty()) return settings;
+  if (experiment.string("target.id") == "cpu" && options.logits.empty()) return settings;
   settings.capacity = settings.capacity * settings.mesh.devices();
   settings.mesh = {};
   return settings;
 }
 
-}  // namespace
+std::vector<std::string> render_prompts(const std::vector<std::string>& prompts, data::ChatFormat chat) {
+  if (chat == data::ChatFormat::none) return prompts;
+  std::vector<std::string> rendered;
+  for (const std::string& prompt : prompts) rendered.push_back(data::render_prompt(chat, {{"user", prompt}}));
+  return rendered;
+}
 
-int generate_command(const Common& common, const GenerateArgs& args) {
+void add_generate_options(CLI::App& command, CommonOptions& common, GenerateOptions& options) {
+  add_file_and_set_options(command, common);
+  command.add_option("--prompt", options.prompts, "Text to answer or to continue (repeatable; answered as one batch)")
+      ->required()
+      ->allow_extra_args(false);
+  for (const auto& [option, key, help] :
+       {std::tuple("--temperature", "sample.temperature", "Sampling temperature; 0 is greedy"),
+        {"--top-k", "sample.top_k", "Sample from the k most likely tokens; 0 disables the limit"},
+        {"--top-p", "sample.top_p", "Sample from the most likely tokens whose probabilities sum to p; 1 disables it"},
+        {"--seed", "sample.seed", "Random seed of sampling"}})
+    command.add_option_function<std::string>(
+        option, [&common, key = std::string(key)](const std::string& text) { common.sets.push_back(key + "=" + text); },
+        help);
+  command.add_option("--run-id,--run", options.run, "Tuned model: the last checkpoint of this run, or latest");
+  command.add_option("--adapter", options.adapter, "Tuned model: a PEFT adapter folder");
+  command.add_flag("--raw", options.raw, "Continue the text, without the chat template");
+  command.add_option(
+      "--logits", options.logits,
+      "Safetensors file for the (tuned) model's logits at every position of each prompt: N.ids, N.logits");
+}
+
+int run_generate(const CommonOptions& common, const GenerateOptions& options) {
   const experiment::Experiment experiment = load_experiment(common);
-  const train::ModelSettings settings = settings_of(experiment, args);
-  const fs::path tuned = tuned_folder(common, args, experiment);
+  const train::ModelSettings settings = generation_settings(experiment, options);
+  const fs::path tuned = tuned_folder(common, options, experiment);
   if (!tuned.empty() && is_there(tuned / "adapter_config.json"))
-    train::read_adapter(tuned, settings.path);  // refused now rather than after the base model's answer
+    train::read_adapter(tuned, settings.path);  // reports a bad adapter before the base model generates
   train::LoadedModel model = train::load_model(settings);
   const data::ChatFormat chat =
-      args.raw ? data::ChatFormat::none : experiment::chat_format(experiment, model.config().family);
-  std::vector<std::string> prompts;
-  for (const std::string& p : args.prompts)
-    prompts.push_back(chat == data::ChatFormat::none ? p : data::render_prompt(chat, {{"user", p}}));
-  const engine::SampleOptions options = experiment::sample_options(experiment);
+      options.raw ? data::ChatFormat::none : experiment::chat_format(experiment, model.config().family);
+  const std::vector<std::string> prompts = render_prompts(options.prompts, chat);
+  const engine::SampleOptions sampling = experiment::sample_options(experiment);
 
-  const Result base = ask(model, prompts, chat, options, common.stop);
-  if (common.output == Output::text) print(tuned.empty() ? "" : "base:  ", args, base);
+  const Generated base = sample(model, prompts, chat, sampling, common.stop);
+  if (common.output == Output::text) print_answers(tuned.empty() ? "" : "base:  ", options, base);
   Json out;
   if (tuned.empty()) {
-    out = to_json(prompts, base, nullptr);
+    out = generated_json(prompts, base, nullptr);
   } else {
-    tune(model, tuned, settings);
-    const Result after = ask(model, prompts, chat, options, common.stop);
-    if (common.output == Output::text) print("tuned: ", args, after);
-    out = to_json(prompts, base, &after);
+    load_tuned_weights(model, tuned, settings);
+    const Generated after = sample(model, prompts, chat, sampling, common.stop);
+    if (common.output == Output::text) print_answers("tuned: ", options, after);
+    out = generated_json(prompts, base, &after);
     out["tuned"] = tuned.string();
   }
-  if (!args.logits.empty()) {
-    write_logits(model, prompts, args.logits);
-    out["logits"] = args.logits.string();
+  if (!options.logits.empty()) {
+    write_logits(model, prompts, options.logits);
+    out["logits"] = options.logits.string();
   }
   out["model"] = settings.path.string();
   out["mesh"] = train::mesh_json(settings.mesh);
   if (common.output == Output::json) print_json(out);
   return common.stop.stop_requested() ? 130 : 0;
+}
+
+}  // namespace
+
+Subcommand generate_subcommand() {
+  return make_subcommand("generate", "Sample from the base and the tuned model", add_generate_options, run_generate);
 }
 
 }  // namespace mw::app

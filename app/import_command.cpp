@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `import`: results and training logs of other tools as finished runs. All files are read before the store is touched.
-#include <cstdio>
+// `import`: adds results and training logs of other tools to the run store. All files are read before the store is
+// changed.
+#include <CLI/CLI.hpp>
 
-#include "app/commands.h"
-#include "app/result_files.h"
+#include "app/csv_mapping.h"
+#include "app/output.h"
+#include "app/subcommands.h"
 #include "core/import/import_files.h"
 
 namespace mw::app {
+namespace {
 
-formats::CsvMapping mapping_of(const std::vector<std::string>& columns) {
-  formats::CsvMapping mapping;
-  for (const std::string& column : columns) {
-    const size_t equals = column.find('=');
-    if (equals == std::string::npos || equals == 0 || equals + 1 == column.size())
-      throw Error({.id = "USAGE",
-                   .message = "a column's mapping needs both names",
-                   .place = "--column",
-                   .found = column,
-                   .expected = "FIELD=COLUMN, e.g. median_ttft_ms=TTFT"});
-    mapping.columns[column.substr(0, equals)] = column.substr(equals + 1);
-  }
-  return mapping;
+struct ImportOptions {
+  std::vector<std::filesystem::path> files;
+  std::vector<std::string> columns{};  // FIELD=COLUMN of a CSV file
+};
+
+void add_import_options(CLI::App& command, CommonOptions&, ImportOptions& options) {
+  command.add_option("files", options.files, "Results of vLLM bench, GuideLLM, llama-bench, Meshwright, or CSV")
+      ->required();
+  add_column_option(command, options.columns);
 }
 
-int import_command(const Common& common, const ImportArgs& args) {
-  const auto imported = importing::import_files(common.runs_folder, args.files, mapping_of(args.columns));
+int run_import(const CommonOptions& common, const ImportOptions& options) {
+  const auto imported = importing::import_files(common.runs_folder, options.files, csv_mapping(options.columns));
   if (common.output == Output::json) {
     Json ids = Json::array();
     for (const importing::ImportResult& run : imported) ids.push_back(run.run);
@@ -32,9 +31,16 @@ int import_command(const Common& common, const ImportArgs& args) {
     return 0;
   }
   for (const importing::ImportResult& run : imported)
-    print_text("%s  %s: %zu %s of %s\n", run.run.c_str(), run.name.c_str(), run.values ? run.values : run.points,
+    print_text("%s  %s: %zu %s from %s\n", run.run.c_str(), run.name.c_str(), run.values ? run.values : run.points,
                run.values ? "values" : "points", run.tool.c_str());
   return 0;
+}
+
+}  // namespace
+
+Subcommand import_subcommand() {
+  return make_subcommand("import", "Add serving benchmarks and training logs of other tools to the run store",
+                         add_import_options, run_import);
 }
 
 }  // namespace mw::app

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <cstdio>
-#include <set>
+// `inspect`: reports the contents of a file or folder of any format that Meshwright reads.
+#include <CLI/CLI.hpp>
 
-#include "app/commands.h"
-#include "app/inspect_kinds.h"
+#include "app/output.h"
+#include "app/subcommands.h"
 #include "core/base/files.h"
 #include "core/base/units.h"
 #include "core/data/dataset/dataset.h"
@@ -42,7 +42,7 @@ Json inspect_adapter(const fs::path& folder) {
           {"tensors", tensors_json(file)}};
 }
 
-// What would compute with this model's weights on this machine.
+// The matrix product kernels that this machine uses for each weight type.
 Json engine_json() {
   return {{"cpu", engine::name_of(engine::usable_cpu())},
           {"f32", engine::Gemm::describe(model::WeightType::f32)},
@@ -50,7 +50,7 @@ Json engine_json() {
           {"int8", engine::Gemm::describe(model::WeightType::int8)}};
 }
 
-// A model's folder, or its config.json.
+// `path` is a model folder or its config.json.
 Json inspect_checkpoint(const fs::path& path) {
   const model::Config config = formats::read_config(path);
   const fs::path folder = is_folder(path) ? path : fs::absolute(path).parent_path();
@@ -73,7 +73,7 @@ Json inspect_checkpoint(const fs::path& path) {
   out["weights"] = weights ? "present" : "absent";
   if (weights) out["skipped"] = formats::HfWeights(folder, inventory).skipped().size();
   const bool tokenizer = is_there(folder / "tokenizer.json") || is_there(folder / "tokenizer.model");
-  if (tokenizer && !model::planning_only(config))  // of other models it may be of a kind that is not read
+  if (tokenizer && !model::planning_only(config))  // tokenizers of other models may have an unsupported format
     out["tokenizer_pieces"] = data::load_tokenizer(folder)->size();
   return out;
 }
@@ -86,9 +86,8 @@ Json inspect_experiment(const fs::path& file) {
   return {{"kind", "experiment"}, {"path", file.string()}, {"problems", problems}, {"document", e.json()}};
 }
 
-// A dataset without a tokenizer: rows, shape and bad rows, in characters. With one, lengths would be in tokens.
-Json inspect_dataset(const fs::path& file, const Common& common) {
-  // Bytes stand in for tokens here: every byte is a token of its own.
+// Lengths are in bytes: without a tokenizer, every byte counts as one token.
+Json inspect_dataset(const fs::path& file, std::stop_token stop) {
   class ByteTokenizer : public data::Tokenizer {
    public:
     std::vector<int> encode(std::string_view text) const override {
@@ -111,7 +110,7 @@ Json inspect_dataset(const fs::path& file, const Common& common) {
   options.chat = data::ChatFormat::none;
   options.on_error = data::OnError::skip;
   options.max_len = 1 << 20;
-  const data::Dataset d = data::load_dataset(options, bytes, common.stop);
+  const data::Dataset d = data::load_dataset(options, bytes, stop);
   const auto& r = d.report;
   static constexpr const char* kFormats[]{"auto", "prompt_completion", "messages", "sharegpt", "alpaca", "text"};
   Json problems = Json::array();
@@ -131,7 +130,76 @@ Json inspect_dataset(const fs::path& file, const Common& common) {
           {"problems", problems}};
 }
 
-// Which tool's result, and what was measured.
+Json array_json(const formats::ZarrArray& a, const std::string& item) {
+  Json out{{"name", item.empty() ? a.name : item + "/" + a.name},
+           {"dtype", a.dtype_name},
+           {"shape", a.shape},
+           {"bytes", a.elements() * static_cast<std::int64_t>(formats::size_of(a.dtype))},
+           {"zarr", a.version},
+           {"chunk", a.chunk}};
+  if (a.sharded) out["inner_chunk"] = a.inner;
+  out["packed"] = a.zstd ? "zstd" : "no";
+  return out;
+}
+
+Json inspect_orbax(const fs::path& folder) {
+  const formats::OrbaxFolder found = formats::open_orbax(folder);
+  Json steps = Json::array(), items = Json::array(), tensors = Json::array();
+  for (const formats::OrbaxStep& step : found.steps) {
+    Json names = Json::array();
+    for (const formats::OrbaxItem& item : step.items) names.push_back(item.name);
+    steps.push_back(
+        {{"step", step.step < 0 ? Json() : Json(step.step)}, {"folder", step.folder.string()}, {"items", names}});
+  }
+  std::int64_t parameters = 0, bytes = 0;
+  for (const formats::OrbaxItem& item : found.steps.back().items) {
+    const formats::OrbaxTree tree(item.folder);
+    items.push_back({{"name", item.name},
+                     {"layout", tree.in_database() ? "OCDBT" : "a folder an array"},
+                     {"arrays", tree.arrays().size()}});
+    for (const formats::ZarrArray& a : tree.arrays()) {
+      tensors.push_back(array_json(a, item.name));
+      parameters += a.elements();
+      bytes += tensors.back()["bytes"].get<std::int64_t>();
+    }
+  }
+  const long step = found.steps.back().step;
+  return {{"kind", "orbax"},
+          {"path", folder.string()},
+          {"step", step < 0 ? Json() : Json(step)},
+          {"steps", steps},
+          {"unfinished", found.unfinished},
+          {"items", items},
+          {"parameters", parameters},
+          {"bytes", bytes},
+          {"tensors", tensors}};
+}
+
+Json inspect_log(const fs::path& path) {
+  const formats::RunLog log = formats::read_log(path);
+  Json series = Json::array();
+  long last_step = 0;
+  for (const formats::LogSeries& s : formats::series_of(log)) {
+    Json one{{"name", s.name}, {"points", s.points}, {"first_step", s.first_step}, {"last_step", s.last_step}};
+    if (s.finite > 0) one.update({{"last", s.last}, {"least", s.least}, {"most", s.most}});
+    series.push_back(one);
+    last_step = std::max(last_step, s.last_step);
+  }
+  return {{"kind", "log"},
+          {"path", path.string()},
+          {"tool", log.tool},
+          {"name", log.name},
+          {"finished", log.finished},
+          {"steps", last_step},
+          {"steps_total", log.steps_total == 0 ? Json() : Json(log.steps_total)},
+          {"seconds", log.seconds == 0 ? Json() : Json(log.seconds)},
+          {"facts", log.facts},
+          {"notes", log.notes},
+          {"contents", log.contents},
+          {"series", series}};
+}
+
+// The tool that wrote the results, and its measurements.
 Json inspect_result(const fs::path& file, formats::BenchKind kind) {
   Json sets = Json::array();
   for (const formats::BenchSet& set : formats::read_bench(file)) sets.push_back(to_json(set, formats::Detail::summary));
@@ -149,20 +217,21 @@ bool is_experiment(const Json& j) {
   return false;
 }
 
-Json inspect(const Common& common) {
-  const fs::path& path = common.file;
-  if (is_folder(path)) {
-    if (is_there(path / "adapter_config.json")) return inspect_adapter(path);
-    if (is_there(path / "config.json")) return inspect_checkpoint(path);
-    if (formats::is_orbax(path)) return inspect_orbax(path);
-    if (formats::log_kind(path) != formats::LogKind::none) return inspect_log(path);
-    throw Error({.id = "INSPECT",
-                 .message = "nothing known in this folder",
-                 .file = path.string(),
-                 .expected =
-                     "config.json of a model, adapter_config.json of an adapter, an Orbax checkpoint or logs of "
-                     "a training run"});
-  }
+Json inspect_folder(const fs::path& path) {
+  if (is_there(path / "adapter_config.json")) return inspect_adapter(path);
+  if (is_there(path / "config.json")) return inspect_checkpoint(path);
+  if (formats::is_orbax(path)) return inspect_orbax(path);
+  if (formats::log_kind(path) != formats::LogKind::none) return inspect_log(path);
+  throw Error(
+      {.id = "INSPECT",
+       .message = "the folder has no known contents",
+       .file = path.string(),
+       .expected =
+           "config.json of a model, adapter_config.json of an adapter, an Orbax checkpoint or logs of a training run"});
+}
+
+Json inspect_path(const fs::path& path, std::stop_token stop) {
+  if (is_folder(path)) return inspect_folder(path);
   if (path.extension() == ".safetensors") {
     const formats::SafetensorsFile file(path);
     return {{"kind", "safetensors"},
@@ -188,34 +257,50 @@ Json inspect(const Common& common) {
     if (is_model_config(json)) return inspect_checkpoint(path);
     if (is_experiment(json)) return inspect_experiment(path);
   }
-  return inspect_dataset(path, common);
+  return inspect_dataset(path, stop);
+}
+
+void print_tensor(const Json& tensor) {
+  print_text("  %-60s %-5s %s\n", tensor["name"].get<std::string>().c_str(), tensor["dtype"].get<std::string>().c_str(),
+             tensor["shape"].dump().c_str());
+}
+
+void print_series(const Json& series) {
+  print_text("  %-40s %6lld values, steps %lld to %lld%s\n", series["name"].get<std::string>().c_str(),
+             series["points"].get<long long>(), series["first_step"].get<long long>(),
+             series["last_step"].get<long long>(),
+             series.contains("last") ? (", last " + number_text(series["last"].get<double>())).c_str() : "");
+}
+
+void print_inspected(const Json& inspected) {
+  for (const auto& [key, value] : inspected.items()) {
+    const bool tensors =
+        value.is_array() && !value.empty() && value.front().is_object() && value.front().contains("shape");
+    if (tensors)
+      for (const Json& tensor : value) print_tensor(tensor);
+    else if (key == "series")
+      for (const Json& series : value) print_series(series);
+    else
+      print_text("%s: %s\n", key.c_str(), value.is_string() ? value.get<std::string>().c_str() : value.dump(2).c_str());
+  }
 }
 
 }  // namespace
 
-int inspect_command(const Common& common) {
-  const Json out = inspect(common);
-  if (common.output == Output::json) {
-    print_json(out);
-    return 0;
-  }
-  for (const auto& [key, value] : out.items()) {
-    if (value.is_array() && !value.empty() && value.front().is_object() && value.front().contains("shape")) {
-      for (const Json& t : value)
-        print_text("  %-60s %-5s %s\n", t["name"].get<std::string>().c_str(), t["dtype"].get<std::string>().c_str(),
-                   t["shape"].dump().c_str());
-      continue;
-    }
-    if (key == "series") {
-      for (const Json& s : value)
-        print_text("  %-40s %6lld values, steps %lld to %lld%s\n", s["name"].get<std::string>().c_str(),
-                   s["points"].get<long long>(), s["first_step"].get<long long>(), s["last_step"].get<long long>(),
-                   s.contains("last") ? (", last " + number_text(s["last"].get<double>())).c_str() : "");
-      continue;
-    }
-    print_text("%s: %s\n", key.c_str(), value.is_string() ? value.get<std::string>().c_str() : value.dump(2).c_str());
-  }
-  return 0;
+Subcommand inspect_subcommand() {
+  return {.name = "inspect",
+          .help = "Show what a checkpoint, adapter, dataset, tokenizer, result, log or experiment contains",
+          .add_options = [](CLI::App& command,
+                            CommonOptions& common) { add_file_and_set_options(command, common, "File or folder"); },
+          .run =
+              [](const CommonOptions& common) {
+                const Json inspected = inspect_path(common.file, common.stop);
+                if (common.output == Output::json)
+                  print_json(inspected);
+                else
+                  print_inspected(inspected);
+                return 0;
+              }};
 }
 
 }  // namespace mw::app

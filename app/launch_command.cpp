@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `launch`: a recipe elsewhere, its run here. Ctrl-C leaves the job alone; --cancel ends it.
+// `launch`: runs a recipe on another machine and records its events in the run store. Ctrl-C detaches from the job,
+// --cancel ends it.
+#include <CLI/CLI.hpp>
 #include <cmath>
-#include <cstdio>
 
-#include "app/commands.h"
-#include "app/narrator.h"
+#include "app/load_inputs.h"
+#include "app/output.h"
+#include "app/run_progress_printer.h"
+#include "app/subcommands.h"
 #include "core/launch/launch.h"
 
 namespace mw::app {
@@ -12,99 +15,145 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// How to come back to a run whose job goes on, or may.
-void say_how(const Common& common, const store::RunId& run) {
-  std::string again = "meshwright launch";
-  if (common.runs_folder != store::default_folder()) again += " --runs-dir " + common.runs_folder.string();
-  print_error("follow it again:  %s --reattach %s\nend the job:      %s --cancel %s\n", again.c_str(), run.c_str(),
-              again.c_str(), run.c_str());
+struct LaunchOptions {
+  std::string recipe, on, command, folder;
+  std::vector<std::string> fetch{};
+  fs::path ssh_config{};
+  bool force = false;
+  std::string reattach, cancel, forget;  // run ids; at most one is given, and then no experiment
+  double patience_s = 1800;              // without a connection
+};
+
+// Prints the commands for a run whose job may still be running.
+void print_reattach_commands(const CommonOptions& common, const store::RunId& run) {
+  std::string launch = "meshwright launch";
+  if (common.runs_folder != store::default_folder()) launch += " --runs-dir " + common.runs_folder.string();
+  print_error("to reattach:     %s --reattach %s\nto end the job:  %s --cancel %s\n", launch.c_str(), run.c_str(),
+              launch.c_str(), run.c_str());
 }
 
-launch::Timing timing_of(const LaunchArgs& args) {
+launch::Timing launch_timing(const LaunchOptions& options) {
   launch::Timing timing;
-  timing.give_up = std::chrono::milliseconds(std::llround(std::min(args.patience_s, 1e9) * 1000));
+  timing.give_up = std::chrono::milliseconds(std::llround(std::min(options.patience_s, 1e9) * 1000));
   return timing;
 }
 
-void require(const std::string& value, const char* option) {
+void require_given(const std::string& value, const char* option) {
   if (value.empty())
     throw Error({.id = "USAGE",
                  .message = std::string("launch needs ") + option,
                  .fix = "for example: meshwright launch my.json --recipe tunix --on ssh:HOST"});
 }
 
-launch::Request request_of(const Common& common, const LaunchArgs& args) {
-  require(common.file.string(), "an experiment file");
-  require(args.recipe, "--recipe");
-  require(args.on, "--on");
+launch::Request launch_request(const CommonOptions& common, const LaunchOptions& options) {
+  require_given(common.file.string(), "an experiment file");
+  require_given(options.recipe, "--recipe");
+  require_given(options.on, "--on");
   const fs::path resources = MW_RESOURCES;
   launch::Request request{.experiment = {},
-                          .recipe = recipes::recipe_kind(args.recipe),
-                          .target = launch::parse_target(args.on, resources / "launch"),
-                          .command = args.command,
-                          .folder = args.folder,
-                          .use = args.force ? launch::Folder::forced : launch::Folder::fresh,
-                          .fetch = args.fetch,
+                          .recipe = recipes::recipe_kind(options.recipe),
+                          .target = launch::parse_target(options.on, resources / "launch"),
+                          .command = options.command,
+                          .folder = options.folder,
+                          .use = options.force ? launch::Folder::forced : launch::Folder::fresh,
+                          .fetch = options.fetch,
                           .runs_folder = common.runs_folder,
                           .resources = resources,
-                          .timing = timing_of(args)};
-  if (!args.ssh_config.empty()) request.target.ssh_config = fs::absolute(args.ssh_config);
+                          .timing = launch_timing(options)};
+  if (!options.ssh_config.empty()) request.target.ssh_config = fs::absolute(options.ssh_config);
   request.experiment = load_experiment(common);
   return request;
 }
 
-int summarise(const Common& common, const launch::Launched& launched) {
+int summarise_launch(const CommonOptions& common, const launch::Launched& launched) {
   if (!launched.finished) {
-    print_error("%s goes on without this program\n", launched.run.c_str());
-    say_how(common, launched.run);
+    print_error("detached from %s: its job keeps running\n", launched.run.c_str());
+    print_reattach_commands(common, launched.run);
     return 130;
   }
   const event::Finished& f = *launched.finished;
   if (common.output == Output::text) {
-    print_text("%s %s: %ld steps in %s%s%s\n", launched.run.c_str(), std::string(to_string(f.state)).c_str(), f.steps,
-               to_text(Seconds(f.seconds)).c_str(), f.error.empty() ? "" : "; ", f.error.c_str());
-    for (const auto& [key, what] : {std::pair("merge", "to add the adapter to its base model"),
-                                    {"import", "to have the results in the run store"}})
+    print_external_result(launched.run, f);
+    for (const auto& [key, what] : {std::pair("merge", "to merge the adapter into its base model"),
+                                    {"import", "to add the results to the run store"}})
       if (f.summary.is_object() && f.summary.contains(key))
         print_text("%s:\n    %s\n", what, f.summary[key].get<std::string>().c_str());
   }
-  return f.state == RunState::done ? 0 : f.state == RunState::cancelled ? 130 : 1;
+  return exit_code(f.state);
+}
+
+void add_job_options(CLI::App& command, LaunchOptions& options) {
+  command.add_option("--recipe", options.recipe, "tunix, torchax, trl-fsdp, vllm-tpu or vllm-gpu");
+  command.add_option("--on", options.on,
+                     "local, ssh:[USER@]HOST[:PORT], gcloud-tpu:name=N,zone=Z, kubectl:pod=P,namespace=N, or a local "
+                     "shell command that runs {command} there (it is recorded with the run: no secrets in it)");
+  command.add_option("--command", options.command, "Command to start in the remote folder; default: ./launch.sh");
+  command.add_option("--dir", options.folder,
+                     "Remote folder, relative to the home folder; default: a new one in meshwright/");
+  command.add_flag("--force", options.force, "Use the remote folder even if it is not empty: training resumes from it");
+  command.add_option("--fetch", options.fetch, "Path in the remote folder to fetch at the end (repeatable)")
+      ->allow_extra_args(false);
+  command.add_option("--ssh-config", options.ssh_config, "Configuration file for ssh, instead of ~/.ssh/config")
+      ->check(CLI::ExistingFile);
+  command.add_option("--patience", options.patience_s, "Seconds without a connection before giving up")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+}
+
+void add_launch_options(CLI::App& command, CommonOptions& common, LaunchOptions& options) {
+  add_file_and_set_options(command, common, "Experiment file", FileArgument::optional);
+  add_job_options(command, options);
+  auto* reattach = command.add_option("--reattach", options.reattach, "Continue this run where its record stopped");
+  auto* cancel = command.add_option("--cancel", options.cancel, "End the job of this run and fetch its results");
+  command.add_option("--forget", options.forget, "Close the record of this run, whose job cannot be reached any more")
+      ->excludes(reattach)
+      ->excludes(cancel);
+  reattach->excludes(cancel);
+}
+
+// Launches a job, or reattaches to the one of `open` if that names a run.
+int follow_job(const CommonOptions& common, const LaunchOptions& options, const launch::Again& open) {
+  store::RunId run = open.run;
+  RunProgressPrinter progress;
+  const EventSink sink = [&](const Event& event) {
+    if (const auto* started = std::get_if<event::Started>(&event.body)) run = started->info.value("run", run);
+    progress.feed(event);
+    if (common.output == Output::json) print_json_line(to_json(event, run));
+  };
+  std::stop_source cancel;
+  if (!options.cancel.empty()) cancel.request_stop();
+  const launch::Stops stops{.detach = common.stop, .cancel = cancel.get_token()};
+  const importing::OnLine on_line = [](const std::string&) {};  // `progress` prints the recorded output
+  try {
+    const launch::Launched launched =
+        open.run.empty() ? launch::launch(launch_request(common, options), load_catalogue(), sink, on_line, stops)
+                         : launch::reattach(open, sink, on_line, stops);
+    progress.clear();
+    return summarise_launch(common, launched);
+  } catch (const Error& error) {
+    progress.clear();
+    // Other kinds of error close the run: its job has ended.
+    if (!run.empty() && error.kind() == Error::Kind::failed) print_reattach_commands(common, run);
+    throw;
+  }
+}
+
+int run_launch(const CommonOptions& common, const LaunchOptions& options) {
+  launch::Again open{
+      .run = {}, .runs_folder = common.runs_folder, .resources = MW_RESOURCES, .timing = launch_timing(options)};
+  for (const std::string& run : {options.reattach, options.cancel, options.forget})
+    if (!run.empty()) open.run = run;
+  if (options.forget.empty()) return follow_job(common, options, open);
+  launch::give_up(open);
+  print_text("%s: record closed\n", open.run.c_str());
+  return 0;
 }
 
 }  // namespace
 
-int launch_command(const Common& common, const LaunchArgs& args) {
-  const std::string& again = args.reattach.empty() ? args.cancel.empty() ? args.forget : args.cancel : args.reattach;
-  const launch::Again open{
-      .run = again, .runs_folder = common.runs_folder, .resources = MW_RESOURCES, .timing = timing_of(args)};
-  if (!args.forget.empty()) {
-    launch::give_up(open);
-    print_text("%s: its record has ended\n", again.c_str());
-    return 0;
-  }
-  store::RunId run = again;
-  Narrator narrator;
-  const EventSink sink = [&](const Event& event) {
-    if (const auto* s = std::get_if<event::Started>(&event.body)) run = s->info.value("run", run);
-    narrator.tell(event);
-    if (common.output == Output::json) print_json_line(to_json(event, run));
-  };
-  std::stop_source cancel;
-  if (!args.cancel.empty()) cancel.request_stop();
-  const launch::Stops stops{.detach = common.stop, .cancel = cancel.get_token()};
-  const importing::OnLine on_line = [](const std::string&) {};  // the narrator says what is in the record
-  try {
-    const launch::Launched launched =
-        again.empty() ? launch::launch(request_of(common, args), load_catalogue(), sink, on_line, stops)
-                      : launch::reattach(open, sink, on_line, stops);
-    narrator.clear();
-    return summarise(common, launched);
-  } catch (const Error& error) {
-    narrator.clear();
-    // Only a job that may go on leaves its run open.
-    if (!run.empty() && error.kind() == Error::Kind::failed) say_how(common, run);
-    throw;
-  }
+Subcommand launch_subcommand() {
+  return make_subcommand("launch", "Start an exported recipe on another machine, follow it and fetch its results",
+                         add_launch_options, run_launch);
 }
 
 }  // namespace mw::app

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/output.h"
 
+#include <cmath>
 #include <cstdarg>
 #include <cstdio>
+
+#include "core/base/units.h"
 
 namespace mw::app {
 namespace {
 
-// The code point of a valid sequence of one, two or three bytes that is a control character or reorders text; else 0.
+// Returns the code point at the start of `text` if it is a control character or reorders text, else 0. NUL is
+// returned as 0x100.
 unsigned control_at(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -28,11 +32,11 @@ std::string hex(const char* format, unsigned value) {
   return text;
 }
 
-void write(std::FILE* stream, const char* format, std::va_list arguments) {
-  std::va_list again;
-  va_copy(again, arguments);
-  const int size = std::vsnprintf(nullptr, 0, format, again);
-  va_end(again);
+void write_escaped(std::FILE* stream, const char* format, std::va_list arguments) {
+  std::va_list copy;
+  va_copy(copy, arguments);
+  const int size = std::vsnprintf(nullptr, 0, format, copy);
+  va_end(copy);
   if (size < 0) return;
   std::string text(static_cast<size_t>(size) + 1, '\0');
   std::vsnprintf(text.data(), text.size(), format, arguments);
@@ -41,7 +45,7 @@ void write(std::FILE* stream, const char* format, std::va_list arguments) {
   std::fwrite(text.data(), 1, text.size(), stream);
 }
 
-// JSON escapes the control characters below space itself; DEL and those above are escaped here.
+// Escapes DEL and the control characters above it; the JSON library escapes only those below space.
 void write_json(std::string text) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
@@ -73,14 +77,14 @@ std::string terminal_text(std::string_view text) {
 void print_text(const char* format, ...) {
   std::va_list arguments;
   va_start(arguments, format);
-  write(stdout, format, arguments);
+  write_escaped(stdout, format, arguments);
   va_end(arguments);
 }
 
 void print_error(const char* format, ...) {
   std::va_list arguments;
   va_start(arguments, format);
-  write(stderr, format, arguments);
+  write_escaped(stderr, format, arguments);
   va_end(arguments);
 }
 
@@ -90,6 +94,16 @@ void print_json(const Json& json) {
 
 void print_json_line(const Json& json) {
   write_json(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+void print_external_result(const std::string& run, const event::Finished& finished) {
+  print_text("%s %s: %ld steps in %s%s%s\n", run.c_str(), std::string(to_string(finished.state)).c_str(),
+             finished.steps, to_text(Seconds(finished.seconds)).c_str(), finished.error.empty() ? "" : "; ",
+             finished.error.c_str());
+}
+
+std::string number_or_dash(double value, int digits) {
+  return std::isnan(value) ? "-" : std::isinf(value) ? "inf" : number_text(value, digits);
 }
 
 }  // namespace mw::app

@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// All text of the command line goes out through these. Names, messages and errors may hold content of files: control
-// characters in it are shown as \x1b, so that no file can move the cursor or set the title of a terminal.
+// Output of the command line. Names and messages may contain text from files, so control characters are escaped
+// (\x1b): no file can move the cursor or set the title of a terminal.
 #pragma once
 #include <string>
 #include <string_view>
 
+#include "core/base/event.h"
 #include "core/base/json.h"
 
 namespace mw::app {
 
-// Valid UTF-8 without control characters, except for line ends and tabs, and without marks that reorder text.
+// Returns valid UTF-8 in which control characters (except newline and tab) and bidirectional marks are escaped.
 std::string terminal_text(std::string_view text);
 
-// printf() to standard output and to standard error.
+// Like printf(), to standard output and to standard error.
 [[gnu::format(printf, 1, 2)]] void print_text(const char* format, ...);
 [[gnu::format(printf, 1, 2)]] void print_error(const char* format, ...);
 
-void print_json(const Json& json);       // one document on standard output
-void print_json_line(const Json& json);  // one line, at once
+void print_json(const Json& json);       // an indented document on standard output
+void print_json_line(const Json& json);  // one line on standard output, flushed
+
+// Prints "run-3 done: 40 steps in 12 s", with the error if there was one.
+void print_external_result(const std::string& run, const event::Finished& finished);
+
+std::string number_or_dash(double value, int digits = 4);  // "-" for NaN
 
 }  // namespace mw::app

@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <cstdio>
+// `plan`: predicts memory, time and cost. For the target cpu, the engine's own memory prediction replaces the planner.
+#include <CLI/CLI.hpp>
 
-#include "app/commands.h"
-#include "app/progress_line.h"
+#include "app/load_inputs.h"
+#include "app/output.h"
+#include "app/subcommands.h"
 #include "core/planning/planning.h"
 #include "core/planning/predict.h"
 
 namespace mw::app {
 namespace {
 
-Json diagnostics(const experiment::Experiment& experiment, const planning::Prediction& p,
-                 const hardware::Catalogue& catalogue) {
+struct PlanOptions {
+  std::string target;               // id that replaces the experiment's
+  std::filesystem::path against{};  // another experiment to compare with
+};
+
+Json cpu_diagnostics(const experiment::Experiment& experiment, const planning::Prediction& prediction,
+                     const hardware::Catalogue& catalogue) {
   Json all = Json::array();
   const auto add = [&](const Problem& problem) {
     all.push_back({{"id", problem.id},
@@ -19,52 +26,81 @@ Json diagnostics(const experiment::Experiment& experiment, const planning::Predi
                    {"fix", problem.fix}});
   };
   for (const Problem& problem : experiment.validate()) add(problem);
-  for (const Problem& note : p.notes) add(note);
+  for (const Problem& note : prediction.notes) add(note);
   for (const planning::Diagnostic& d : planning::diagnostics(experiment, catalogue).beyond_the_document())
     all.push_back(to_json(d));
-  if (!p.fits())
+  if (!prediction.fits())
     add({.id = "MEMORY",
-         .message = p.devices.size() > 1 ? "the run does not fit its devices" : "the run does not fit",
-         .found = to_text(p.at_peak.total()),
-         .expected = "at most " + to_text(p.capacity),
+         .message = prediction.devices.size() > 1 ? "the run does not fit into the memory of its devices"
+                                                  : "the run does not fit into memory",
+         .found = to_text(prediction.at_peak.total()),
+         .expected = "at most " + to_text(prediction.capacity),
          .fix = std::string("lower train.batch or data.max_len, use train.remat=layer, or train.dtype=bf16") +
-                (p.devices.size() > 1 ? ", or more devices along fsdp or tp" : "")});
+                (prediction.devices.size() > 1 ? ", or more devices along fsdp or tp" : "")});
   return all;
 }
 
-Json answer(const experiment::Experiment& experiment, const planning::Prediction& p,
-            const hardware::Catalogue& catalogue) {
-  const Json memory = planning::predicted_json(p)["memory"];
-  const Json nothing = nullptr;  // this version predicts memory; times and costs are unknown, not zero
+Json cpu_plan_json(const experiment::Experiment& experiment, const planning::Prediction& prediction,
+                   const hardware::Catalogue& catalogue) {
+  const Json memory = planning::predicted_json(prediction)["memory"];
+  const Json unknown = nullptr;  // times and costs are not predicted for the target cpu
   const Json each = memory.contains("devices") ? memory["devices"] : Json::array({memory});
   Json devices = Json::array();
   for (const Json& ledger : each)
-    devices.push_back({{"id", devices.size()}, {"capacity_bytes", p.capacity.value}, {"memory", ledger}});
-  return {{"target", p.target},
-          {"mesh", mesh::to_text(p.mesh)},
-          {"fits", p.fits()},
+    devices.push_back({{"id", devices.size()}, {"capacity_bytes", prediction.capacity.value}, {"memory", ledger}});
+  return {{"target", prediction.target},
+          {"mesh", mesh::to_text(prediction.mesh)},
+          {"fits", prediction.fits()},
           {"devices", std::move(devices)},
-          {"step", {{"seconds", nothing}, {"compute_s", nothing}, {"memory_s", nothing}, {"communication_s", nothing}}},
+          {"step", {{"seconds", unknown}, {"compute_s", unknown}, {"memory_s", unknown}, {"communication_s", unknown}}},
           {"run",
-           {{"steps", p.steps ? Json(*p.steps) : nothing},
-            {"hours", nothing},
-            {"usd", nothing},
-            {"tokens_per_second", nothing},
-            {"padded_tokens_per_second", nothing},
-            {"usd_per_million_tokens", nothing}}},
-          {"peak_instant", p.peak_instant},
-          {"diagnostics", diagnostics(experiment, p, catalogue)},
-          {"sources", p.sources}};
+           {{"steps", prediction.steps ? Json(*prediction.steps) : unknown},
+            {"hours", unknown},
+            {"usd", unknown},
+            {"tokens_per_second", unknown},
+            {"padded_tokens_per_second", unknown},
+            {"usd_per_million_tokens", unknown}}},
+          {"peak_instant", prediction.peak_instant},
+          {"diagnostics", cpu_diagnostics(experiment, prediction, catalogue)},
+          {"sources", prediction.sources}};
 }
 
-// Another machine, another planner.
-int plan_elsewhere(const Common& common, const PlanArgs& args, const experiment::Experiment& experiment,
-                   const hardware::Catalogue& catalogue) {
+void print_cpu_plan(const experiment::Experiment& experiment, const planning::Prediction& prediction,
+                    const hardware::Catalogue& catalogue) {
+  const std::vector<std::string> devices = planning::device_lines(prediction);
+  print_text("target %s: %s, predicted peak %s of %s%s at %s\n", prediction.target.c_str(),
+             prediction.fits() ? "fits" : "does not fit", to_text(prediction.at_peak.total()).c_str(),
+             to_text(prediction.capacity).c_str(),
+             devices.empty() ? "" : (" on the fullest of " + std::to_string(devices.size()) + " devices").c_str(),
+             prediction.peak_instant.c_str());
+  for (size_t i = 0; i < kMemoryCategories; ++i)
+    if (prediction.at_peak.bytes[i].value > 0)
+      print_text("  %-12s %s\n", std::string(to_string(static_cast<MemoryCategory>(i))).c_str(),
+                 to_text(prediction.at_peak.bytes[i]).c_str());
+  for (const std::string& device : devices) print_text("  %s\n", device.c_str());
+  for (const std::string& source : prediction.sources) print_text("  from: %s\n", source.c_str());
+  for (const Json& diagnostic : cpu_diagnostics(experiment, prediction, catalogue))
+    print_text("%s %s: %s\n", diagnostic["severity"].get<std::string>().c_str(),
+               diagnostic["id"].get<std::string>().c_str(), diagnostic["message"].get<std::string>().c_str());
+}
+
+int plan_cpu(const CommonOptions& common, const experiment::Experiment& experiment,
+             const hardware::Catalogue& catalogue) {
+  const planning::Prediction prediction = planning::predict(experiment, planning::ReadData::yes, common.stop);
+  if (common.output == Output::json)
+    print_json(cpu_plan_json(experiment, prediction, catalogue));
+  else
+    print_cpu_plan(experiment, prediction, catalogue);
+  return 0;
+}
+
+int plan_accelerator(const CommonOptions& common, const PlanOptions& options, const experiment::Experiment& experiment,
+                     const hardware::Catalogue& catalogue) {
   const planning::ExperimentPlan planned = planning::plan_experiment(experiment, catalogue);
   std::optional<planning::PlanComparison> against;
-  if (!args.against.empty())
+  if (!options.against.empty())
     against =
-        planning::against(planned, planning::plan_experiment(experiment::Experiment::load(args.against), catalogue));
+        planning::against(planned, planning::plan_experiment(experiment::Experiment::load(options.against), catalogue));
   if (common.output == Output::json) {
     Json out = planning::planned_json(planned);
     if (against) out["against"] = planning::against_json(*against);
@@ -76,33 +112,25 @@ int plan_elsewhere(const Common& common, const PlanArgs& args, const experiment:
   return 0;
 }
 
-}  // namespace
+void add_plan_options(CLI::App& command, CommonOptions& common, PlanOptions& options) {
+  add_file_and_set_options(command, common);
+  command.add_option("--target", options.target, "Plan for this target instead: v5p-8, v6e-8, 2xh100, cpu ...");
+  command.add_option("--against", options.against, "Experiment whose plan is compared with this one");
+}
 
-int plan_command(const Common& common, const PlanArgs& args) {
+int run_plan(const CommonOptions& common, const PlanOptions& options) {
   experiment::Experiment experiment = load_experiment(common);
   const hardware::Catalogue catalogue = load_catalogue();
-  if (!args.target.empty()) planning::retarget(experiment, args.target, catalogue);
-  if (planning::planned_elsewhere(experiment)) return plan_elsewhere(common, args, experiment, catalogue);
-  const planning::Prediction p = planning::predict(experiment, planning::ReadData::yes, common.stop);
-  if (common.output == Output::json) {
-    print_json(answer(experiment, p, catalogue));
-    return 0;
-  }
-  const std::vector<std::string> each = planning::device_lines(p);
-  print_text("target %s: %s, predicted peak %s of %s%s at %s\n", p.target.c_str(), p.fits() ? "fits" : "does not fit",
-             to_text(p.at_peak.total()).c_str(), to_text(p.capacity).c_str(),
-             each.empty() ? "" : (" on the fullest of " + std::to_string(each.size()) + " devices").c_str(),
-             p.peak_instant.c_str());
-  for (size_t i = 0; i < kMemoryCategories; ++i)
-    if (p.at_peak.bytes[i].value > 0)
-      print_text("  %-12s %s\n", std::string(to_string(static_cast<MemoryCategory>(i))).c_str(),
-                 to_text(p.at_peak.bytes[i]).c_str());
-  for (const std::string& device : each) print_text("  %s\n", device.c_str());
-  for (const std::string& source : p.sources) print_text("  from: %s\n", source.c_str());
-  for (const Json& d : diagnostics(experiment, p, catalogue))
-    print_text("%s %s: %s\n", d["severity"].get<std::string>().c_str(), d["id"].get<std::string>().c_str(),
-               d["message"].get<std::string>().c_str());
-  return 0;
+  if (!options.target.empty()) planning::retarget(experiment, options.target, catalogue);
+  return planning::planned_elsewhere(experiment) ? plan_accelerator(common, options, experiment, catalogue)
+                                                 : plan_cpu(common, experiment, catalogue);
+}
+
+}  // namespace
+
+Subcommand plan_subcommand() {
+  return make_subcommand("plan", "Predict memory, time and cost of an experiment on its target", add_plan_options,
+                         run_plan);
 }
 
 }  // namespace mw::app

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Progress on standard error: one line that updates itself on a terminal, plain lines now and then elsewhere.
+// Progress on standard error: one line that is updated in place on a terminal, else a plain line every few seconds.
 #pragma once
 #include <chrono>
 #include <string>
@@ -10,9 +10,9 @@ class ProgressLine {
  public:
   ProgressLine();
   ~ProgressLine();
-  void update(const std::string& text);   // throttled
-  void message(const std::string& text);  // stays; the progress line goes on below it
-  void clear();                           // before something else is written to the terminal
+  void update(const std::string& text);   // rate-limited
+  void message(const std::string& text);  // prints a line that stays above the progress line
+  void clear();                           // call before printing to the terminal by other means
 
  private:
   bool terminal_, shown_ = false;

@@ -1,32 +1,60 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `search`: every legal plan of the experiment, ranked.
-#include <cstdio>
+// `search`: predicts every legal plan of the experiment and ranks them.
+#include <CLI/CLI.hpp>
 #include <thread>
 
-#include "app/commands.h"
+#include "app/load_inputs.h"
+#include "app/output.h"
 #include "app/progress_line.h"
+#include "app/subcommands.h"
 #include "core/planning/search_experiment.h"
 
 namespace mw::app {
+namespace {
 
-int search_command(const Common& common, const SearchArgs& args) {
+struct SearchOptions {
+  size_t top = 10;  // 0: all
+  std::string by = "time";
+  std::vector<std::string> targets{};  // besides the experiment's own
+};
+
+void add_search_options(CLI::App& command, CommonOptions& common, SearchOptions& options) {
+  add_file_and_set_options(command, common);
+  command.add_option("--top", options.top, "Number of candidates to show; 0 shows all that fit")->capture_default_str();
+  command.add_option("--by", options.by, "Ranking criterion")
+      ->check(CLI::IsMember({"time", "cost", "memory"}))
+      ->capture_default_str();
+  command.add_option("--targets", options.targets, "Further targets to compare with the experiment's own")
+      ->delimiter(',');
+}
+
+int run_search(const CommonOptions& common, const SearchOptions& options) {
   const experiment::Experiment experiment = load_experiment(common);
-  const auto catalogue = load_catalogue();
+  const hardware::Catalogue catalogue = load_catalogue();
   ProgressLine line;
-  plan::SearchOptions options;
-  options.by = args.by == "cost" ? plan::RankBy::cost : args.by == "memory" ? plan::RankBy::memory : plan::RankBy::time;
-  options.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  options.progress = [&](std::int64_t done, std::int64_t total) {
+  plan::SearchOptions search;
+  search.by = options.by == "cost"     ? plan::RankBy::cost
+              : options.by == "memory" ? plan::RankBy::memory
+                                       : plan::RankBy::time;
+  search.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  search.progress = [&](std::int64_t done, std::int64_t total) {
     if (done % 64 == 0) line.update("search  " + std::to_string(100 * done / std::max<std::int64_t>(1, total)) + " %");
   };
   const planning::ExperimentSearch found =
-      planning::search_experiment(experiment, args.targets, catalogue, options, common.stop);
+      planning::search_experiment(experiment, options.targets, catalogue, search, common.stop);
   line.clear();
   if (common.output == Output::json)
-    print_json(planning::searched_json(found, args.top));
+    print_json(planning::searched_json(found, options.top));
   else
-    print_text("%s", planning::searched_text(found, args.top).c_str());
+    print_text("%s", planning::searched_text(found, options.top).c_str());
   return 0;
+}
+
+}  // namespace
+
+Subcommand search_subcommand() {
+  return make_subcommand("search", "Predict and rank every legal mesh, batch, remat policy and loss chunk",
+                         add_search_options, run_search);
 }
 
 }  // namespace mw::app

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `serve`: the experiment's model over HTTP until Ctrl-C, which lets running requests finish.
+// `serve`: serves the experiment's model over HTTP until Ctrl-C. Running requests are completed first.
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
 
-#include "app/commands.h"
+#include "app/load_inputs.h"
+#include "app/output.h"
 #include "app/progress_line.h"
+#include "app/subcommands.h"
 #include "core/experiment/settings.h"
 #include "core/jobs/serving.h"
 #include "core/serve/http/http_access.h"
@@ -16,6 +19,12 @@ namespace mw::app {
 namespace {
 
 using namespace std::chrono_literals;
+
+struct ServeOptions {
+  int port = 8000;  // 0: any free port
+  std::string host = "127.0.0.1", api_key;
+  std::vector<std::string> allow_hosts{}, allow_origins{};
+};
 
 std::string state_text(const serve::ServingLoop::State& now, const serve::ServingLoop::State& before, double seconds,
                        int connections) {
@@ -30,7 +39,7 @@ std::string state_text(const serve::ServingLoop::State& now, const serve::Servin
   return text;
 }
 
-void print_start(const Common& common, const jobs::Serving& serving, const serve::HttpServer& server) {
+void print_address(const CommonOptions& common, const jobs::Serving& serving, const serve::HttpServer& server) {
   Json models = Json::array({serving.name});
   for (const std::string& adapter : serving.adapters) models.push_back(adapter);
   if (common.output == Output::json) {
@@ -43,12 +52,13 @@ void print_start(const Common& common, const jobs::Serving& serving, const serve
   }
   std::string names;
   for (const Json& name : models) names += (names.empty() ? "" : ", ") + name.get<std::string>();
-  print_text("%s/v1 serves %s: up to %d tokens a request, KV cache %s\n", server.address().c_str(), names.c_str(),
+  print_text("%s/v1 serves %s: up to %d tokens per request, KV cache %s\n", server.address().c_str(), names.c_str(),
              serving.settings.max_model_len, to_text(serving.settings.kv.capacity).c_str());
   std::fflush(stdout);
 }
 
-void watch(const Common& common, const serve::ServingLoop& loop, const serve::HttpServer& server, ProgressLine& line) {
+void print_state_until_stopped(const CommonOptions& common, const serve::ServingLoop& loop,
+                               const serve::HttpServer& server, ProgressLine& line) {
   serve::ServingLoop::State before = loop.state();
   auto last = std::chrono::steady_clock::now();
   while (!common.stop.stop_requested()) {
@@ -62,38 +72,68 @@ void watch(const Common& common, const serve::ServingLoop& loop, const serve::Ht
   }
 }
 
-}  // namespace
+serve::HttpOptions http_options(const ServeOptions& options) {
+  serve::HttpOptions http{.host = options.host,
+                          .port = options.port,
+                          .api_key = options.api_key,
+                          .allow_hosts = options.allow_hosts,
+                          .allow_origins = options.allow_origins};
+  if (const char* key = std::getenv("MESHWRIGHT_API_KEY"); http.api_key.empty() && key) http.api_key = key;
+  return http;
+}
 
-int serve_command(const Common& common, const ServeArgs& args) {
+void add_serve_options(CLI::App& command, CommonOptions& common, ServeOptions& options) {
+  add_file_and_set_options(command, common);
+  command.add_option("--port", options.port, "Port; 0 picks a free one and prints it")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  command.add_option("--host", options.host, "Address to listen on")->capture_default_str();
+  command.add_option("--api-key", options.api_key, "API key that clients must send (or set MESHWRIGHT_API_KEY)");
+  command
+      .add_option(
+          "--allow-host", options.allow_hosts,
+          "Host name that clients may use besides localhost, 127.0.0.0/8 and [::1] (repeatable); a server on another "
+          "address accepts every name unless this is given")
+      ->allow_extra_args(false);
+  command
+      .add_option("--allow-origin", options.allow_origins,
+                  "Origin whose web pages may use the server, such as http://localhost:3000 (repeatable); others are "
+                  "refused")
+      ->allow_extra_args(false);
+}
+
+int run_serve(const CommonOptions& common, const ServeOptions& options) {
   const experiment::Experiment experiment = load_experiment(common);
-  serve::HttpAccessPolicy(args.host, args.allow_hosts,
-                          args.allow_origins);  // refuses bad names before the model is loaded
+  // Refuses invalid names before the model is loaded.
+  serve::HttpAccessPolicy(options.host, options.allow_hosts, options.allow_origins);
   ProgressLine line;
   jobs::Serving serving = jobs::load_serving(experiment, [&](long done, long total) {
     line.update("loading " + std::to_string(done) + "/" + std::to_string(total) + " tensors");
   });
   line.clear();
-  serve::HttpOptions options{.host = args.host,
-                             .port = args.port,
-                             .api_key = args.api_key,
-                             .allow_hosts = args.allow_hosts,
-                             .allow_origins = args.allow_origins};
-  if (const char* key = std::getenv("MESHWRIGHT_API_KEY"); options.api_key.empty() && key) options.api_key = key;
-  if (!serve::is_loopback(args.host) && options.api_key.empty())
-    line.message("warning: whoever reaches " + args.host + " may ask; --api-key asks for a key");
+  const serve::HttpOptions http = http_options(options);
+  if (!serve::is_loopback(options.host) && http.api_key.empty())
+    line.message("warning: every client that can reach " + options.host + " may send requests; set --api-key");
   serve::ServingLoop loop(serving.settings, *serving.executor, serving.queue);
-  serve::HttpServer server(options,
+  serve::HttpServer server(http,
                            {.name = serving.name,
                             .adapters = serving.adapters,
                             .tokenizer = serving.model.tokenizer.get(),
                             .chat = experiment::chat_format(experiment, serving.model.config().family),
                             .max_model_len = serving.settings.max_model_len},
                            loop);
-  print_start(common, serving, server);
-  watch(common, loop, server, line);
+  print_address(common, serving, server);
+  print_state_until_stopped(common, loop, server, line);
   server.stop();
   line.message("stopped after " + std::to_string(loop.state().finished) + " answers");
   return 0;
+}
+
+}  // namespace
+
+Subcommand serve_subcommand() {
+  return make_subcommand("serve", "Serve the experiment's model over the OpenAI HTTP protocol", add_serve_options,
+                         run_serve);
 }
 
 }  // namespace mw::app

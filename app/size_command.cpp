@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `size`: a run of kind size, told as a table (or as the contract's points).
+// `size`: measures time and memory by batch size. It prints a table while the points arrive, or the points as JSON.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "app/commands.h"
+#include "app/load_inputs.h"
+#include "app/output.h"
 #include "app/progress_line.h"
+#include "app/subcommands.h"
 #include "core/jobs/job.h"
 #include "core/views/run_view.h"
 
 namespace mw::app {
 namespace {
+
+struct SizeOptions {
+  std::filesystem::path adapter{};  // PEFT folder that replaces lora.adapter
+};
 
 std::string milliseconds(const Json& measured, const char* key) {
   return measured.contains(key) ? number_text(1e3 * measured[key].get<double>(), 3) : std::string("-");
@@ -18,68 +25,81 @@ std::string bytes_at(const Json& memory, const char* category) {
   return to_text(Bytes(memory.value(category, std::int64_t{0})));
 }
 
-void print_header(const std::string& mode) {
+void print_size_header(const std::string& mode) {
   print_text("\n%s\n%7s %10s %10s %10s %10s  %11s %11s %11s %11s %11s %11s\n", mode.c_str(), "batch", "seconds",
              "ms/token", "ms/step", "tokens/s", "weights", "activations", "logits", "kv_cache", "peak", "predicted");
 }
 
-void print_row(const Json& p) {
-  const std::string predicted = bytes_at(p["predicted"]["memory"], "total");
-  if (!p["predicted"]["fits"].get<bool>()) {
-    print_text("%7d not started: predicted %s of %s; largest batch that fits: %d\n", p["batch"].get<int>(),
-               predicted.c_str(), to_text(Bytes(p["predicted"]["capacity_bytes"].get<std::int64_t>())).c_str(),
-               p["predicted"]["largest_batch"].get<int>());
+void print_size_row(const Json& point) {
+  const std::string predicted = bytes_at(point["predicted"]["memory"], "total");
+  if (!point["predicted"]["fits"].get<bool>()) {
+    print_text("%7d not started: predicted %s of %s; largest batch that fits: %d\n", point["batch"].get<int>(),
+               predicted.c_str(), to_text(Bytes(point["predicted"]["capacity_bytes"].get<std::int64_t>())).c_str(),
+               point["predicted"]["largest_batch"].get<int>());
     return;
   }
-  const Json& m = p["measured"];
-  if (m.is_null()) {
-    print_text("%7d failed: %s\n", p["batch"].get<int>(), p.value("error", "").c_str());
+  const Json& measured = point["measured"];
+  if (measured.is_null()) {
+    print_text("%7d failed: %s\n", point["batch"].get<int>(), point.value("error", "").c_str());
     return;
   }
-  const Json& memory = m["memory"];
-  print_text("%7d %10s %10s %10s %10s  %11s %11s %11s %11s %11s %11s\n", p["batch"].get<int>(),
-             number_text(m["seconds"].get<double>(), 4).c_str(), milliseconds(m, "seconds_per_token").c_str(),
-             milliseconds(m, "step_seconds").c_str(), count_text(m["tokens_per_second"].get<double>()).c_str(),
-             bytes_at(memory, "weights").c_str(), bytes_at(memory, "activations").c_str(),
-             bytes_at(memory, "logits").c_str(), bytes_at(memory, "kv_cache").c_str(),
-             bytes_at(memory, "total").c_str(), predicted.c_str());
+  const Json& memory = measured["memory"];
+  print_text("%7d %10s %10s %10s %10s  %11s %11s %11s %11s %11s %11s\n", point["batch"].get<int>(),
+             number_text(measured["seconds"].get<double>(), 4).c_str(),
+             milliseconds(measured, "seconds_per_token").c_str(), milliseconds(measured, "step_seconds").c_str(),
+             count_text(measured["tokens_per_second"].get<double>()).c_str(), bytes_at(memory, "weights").c_str(),
+             bytes_at(memory, "activations").c_str(), bytes_at(memory, "logits").c_str(),
+             bytes_at(memory, "kv_cache").c_str(), bytes_at(memory, "total").c_str(), predicted.c_str());
 }
 
-}  // namespace
+void show_size_progress(const Event& event, const views::RunView& view, ProgressLine& line) {
+  if (const auto* progress = std::get_if<event::Progress>(&event.body)) {
+    std::string text =
+        progress->phase + "  " + std::to_string(100 * progress->done / std::max(1L, progress->total)) + " %";
+    if (const auto eta = view.eta_seconds()) text += "  ETA " + to_text(Seconds(*eta));
+    line.update(text);
+  }
+  if (const auto* log = std::get_if<event::Log>(&event.body)) line.message(log->level + ": " + log->text);
+}
 
-int size_command(const Common& common, const SizeArgs& args) {
+void add_size_options(CLI::App& command, CommonOptions& common, SizeOptions& options) {
+  add_file_and_set_options(command, common);
+  command.add_option("--adapter", options.adapter, "PEFT adapter to attach");
+}
+
+int run_size(const CommonOptions& common, const SizeOptions& options) {
   jobs::JobRequest request{
       .experiment = load_experiment(common), .runs_folder = common.runs_folder, .resume = std::nullopt};
   request.experiment.set_value("kind", "size");
-  if (!args.adapter.empty()) request.experiment.set("lora.adapter", args.adapter.string());
+  if (!options.adapter.empty()) request.experiment.set("lora.adapter", options.adapter.string());
   views::RunView view;
   ProgressLine line;
   Json points = Json::array();
   const EventSink sink = [&](const Event& event) {
     view.feed(event);
-    if (const auto* p = std::get_if<event::Progress>(&event.body)) {
-      std::string text = p->phase + "  " + std::to_string(100 * p->done / std::max(1L, p->total)) + " %";
-      if (const auto eta = view.eta_seconds()) text += "  ETA " + to_text(Seconds(*eta));
-      line.update(text);
-    }
-    if (const auto* l = std::get_if<event::Log>(&event.body)) line.message(l->level + ": " + l->text);
-    const auto* p = std::get_if<event::Point>(&event.body);
-    if (!p) return;
+    show_size_progress(event, view, line);
+    const auto* point = std::get_if<event::Point>(&event.body);
+    if (!point) return;
     if (common.output == Output::text) {
       line.clear();
-      if (points.empty() || points.back()["mode"] != p->values["mode"])
-        print_header(p->values["mode"].get<std::string>());
-      print_row(p->values);
+      if (points.empty() || points.back()["mode"] != point->values["mode"])
+        print_size_header(point->values["mode"].get<std::string>());
+      print_size_row(point->values);
       std::fflush(stdout);
     }
-    points.push_back(p->values);
+    points.push_back(point->values);
   };
   const auto [finished, error] = jobs::run_blocking(request, sink, common.stop);
   line.clear();
   if (common.output == Output::json && finished.state != RunState::failed) print_json({{"points", points}});
-  if (finished.state == RunState::cancelled) return 130;
-  if (finished.state == RunState::done) return 0;
-  return error == Error::Kind::bad_input ? 2 : 1;
+  return exit_code(finished.state, error);
+}
+
+}  // namespace
+
+Subcommand size_subcommand() {
+  return make_subcommand("size", "Measure how time and memory grow with the batch size: rollout, forward, chunked",
+                         add_size_options, run_size);
 }
 
 }  // namespace mw::app

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `sweep`: a run of kind serve, told as a table (or as the contract's points).
+// `sweep`: measures latency over request rates and input lengths. It prints a table while the points arrive, or the
+// points as JSON.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
-#include "app/commands.h"
+#include "app/load_inputs.h"
+#include "app/output.h"
 #include "app/progress_line.h"
-#include "app/result_files.h"
+#include "app/subcommands.h"
 #include "core/base/files.h"
 #include "core/jobs/job.h"
 #include "core/views/run_view.h"
@@ -16,46 +19,54 @@
 namespace mw::app {
 namespace {
 
-void print_header() {
+struct SweepOptions {
+  std::string backend, url;     // replace those of the experiment; empty: unchanged
+  std::filesystem::path out{};  // folder for one file per point
+  std::string resume;           // run id
+};
+
+void print_sweep_header() {
   print_text("%7s %9s %9s %9s %9s %10s %10s %10s %10s %10s  %s\n", "input", "rate", "done", "failed", "out tok/s",
              "TTFT p50", "TTFT p99", "TPOT p50", "ITL p99", "E2E p50", "verdict");
   print_text("%7s %9s %9s %9s %9s %10s %10s %10s %10s %10s\n", "tokens", "req/s", "", "", "", "ms", "ms", "ms", "ms",
              "ms");
 }
 
-void print_row(const formats::BenchPoint& p) {
+void print_sweep_row(const formats::BenchPoint& p) {
   const std::string rate =
-      std::isnan(p.request_rate) ? std::to_string(p.max_concurrency) + " users" : figure(p.request_rate);
+      std::isnan(p.request_rate) ? std::to_string(p.max_concurrency) + " users" : number_or_dash(p.request_rate);
   print_text("%7d %9s %9ld %9ld %9s %10s %10s %10s %10s %10s  %s\n", p.input_len, rate.c_str(), p.completed, p.failed,
-             figure(p.output_throughput).c_str(), figure(p.ttft.median).c_str(), figure(p.ttft.percentile(99)).c_str(),
-             figure(p.tpot.median).c_str(), figure(p.itl.percentile(99)).c_str(), figure(p.e2el.median).c_str(),
-             p.verdict.c_str());
+             number_or_dash(p.output_throughput).c_str(), number_or_dash(p.ttft.median).c_str(),
+             number_or_dash(p.ttft.percentile(99)).c_str(), number_or_dash(p.tpot.median).c_str(),
+             number_or_dash(p.itl.percentile(99)).c_str(), number_or_dash(p.e2el.median).c_str(), p.verdict.c_str());
   std::fflush(stdout);
 }
 
-void print_end(const views::SweepView& view) {
+void print_sweep_summary(const views::SweepView& view) {
   for (const views::SweepLine& line : view.lines) {
     const serve::Capacity& c = line.capacity;
-    if (!std::isnan(c.knee)) print_text("%d tokens: knee at %s requests/s\n", line.input_len, figure(c.knee).c_str());
+    if (!std::isnan(c.knee))
+      print_text("%d tokens: knee at %s requests/s\n", line.input_len, number_or_dash(c.knee).c_str());
     if (view.slo.any()) print_text("%d tokens: %s\n", line.input_len, views::slo_text(c).c_str());
   }
-  std::vector<std::pair<std::string, int>> said;  // the same of several points once
+  std::vector<std::pair<std::string, int>> counted;  // each text once, with its number of points
   for (const serve::Finding& f : view.findings) {
     if (f.verdict == serve::Verdict::fine) continue;
     const std::string text = std::string(to_string(f.verdict)) + ": " + f.text;
-    const auto at = std::find_if(said.begin(), said.end(), [&](const auto& one) { return one.first == text; });
-    if (at == said.end())
-      said.emplace_back(text, 1);
+    const auto same =
+        std::find_if(counted.begin(), counted.end(), [&](const auto& entry) { return entry.first == text; });
+    if (same == counted.end())
+      counted.emplace_back(text, 1);
     else
-      ++at->second;
+      ++same->second;
   }
-  for (const auto& [text, points] : said)
+  for (const auto& [text, points] : counted)
     print_text("%s%s\n", text.c_str(), points > 1 ? ("  (" + std::to_string(points) + " points)").c_str() : "");
 }
 
-// null: not known, or no rate meets the SLO.
+// A null is an unknown value, or no rate that meets the SLO.
 Json capacity_json(const views::SweepView& view) {
-  const auto known = [](double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); };
+  const auto known = [](double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); };
   Json all = Json::array();
   for (const views::SweepLine& line : view.lines) {
     const serve::Capacity c = view.slo.any() ? line.capacity : serve::Capacity{.knee = line.capacity.knee};
@@ -68,20 +79,20 @@ Json capacity_json(const views::SweepView& view) {
   return all;
 }
 
-// input512_rate4.json; with its number where a point comes again.
-std::string file_name(const formats::BenchPoint& p, long step) {
-  const std::string load =
-      std::isnan(p.request_rate) ? "users" + std::to_string(p.max_concurrency) : "rate" + figure(p.request_rate, 6);
+// "3_input512_rate4.json": the step makes the names of repeated points unique.
+std::string point_file_name(const formats::BenchPoint& p, long step) {
+  const std::string load = std::isnan(p.request_rate) ? "users" + std::to_string(p.max_concurrency)
+                                                      : "rate" + number_or_dash(p.request_rate, 6);
   return std::to_string(step) + "_input" + std::to_string(p.input_len) + "_" + load + ".json";
 }
 
-jobs::JobRequest request_of(const Common& common, const SweepArgs& args) {
+jobs::JobRequest sweep_request(const CommonOptions& common, const SweepOptions& options) {
   jobs::JobRequest request{.experiment = {}, .runs_folder = common.runs_folder, .resume = std::nullopt};
   request.catalogue = load_catalogue;
-  if (!args.resume.empty()) {
-    request.resume = args.resume;
+  if (!options.resume.empty()) {
+    request.resume = options.resume;
     request.resume_sets = common.sets;
-    if (!args.url.empty()) request.resume_sets.push_back("sweep.url=" + args.url);
+    if (!options.url.empty()) request.resume_sets.push_back("sweep.url=" + options.url);
     return request;
   }
   if (common.file.empty())
@@ -90,58 +101,80 @@ jobs::JobRequest request_of(const Common& common, const SweepArgs& args) {
                  .fix = "for example: meshwright sweep resources/examples/tiny-serve.json"});
   request.experiment = load_experiment(common);
   request.experiment.set_value("kind", "serve");
-  if (!args.backend.empty()) request.experiment.set("sweep.backend", args.backend);
-  if (!args.url.empty()) request.experiment.set("sweep.url", args.url);
+  if (!options.backend.empty()) request.experiment.set("sweep.backend", options.backend);
+  if (!options.url.empty()) request.experiment.set("sweep.url", options.url);
   return request;
 }
 
-}  // namespace
+void show_sweep_progress(const Event& event, const views::RunView& view, ProgressLine& line) {
+  if (const auto* started = std::get_if<event::Started>(&event.body))
+    line.message(started->info.value("run", std::string()) + ": " + started->info.value("source", std::string()) +
+                 ", " + started->info["set"].value("tool", std::string()));
+  if (const auto* progress = std::get_if<event::Progress>(&event.body)) {
+    std::string text =
+        progress->phase + "  " + std::to_string(progress->done) + " of " + std::to_string(progress->total);
+    if (const auto eta = view.eta_seconds()) text += "  ETA " + to_text(Seconds(*eta));
+    line.update(text);
+  }
+  if (const auto* log = std::get_if<event::Log>(&event.body))
+    line.message((log->level == "info" ? "" : log->level + ": ") + log->text);
+}
 
-int sweep_command(const Common& common, const SweepArgs& args) {
-  const jobs::JobRequest request = request_of(common, args);
-  if (!args.out.empty()) make_folders(args.out);
+// Writes a point in the format of `vllm bench serve`. `set` is info.set of the Started event.
+void write_point(const std::filesystem::path& folder, const formats::BenchPoint& point, long step, const Json& set) {
+  Json file = formats::to_json(point, formats::Detail::requests);
+  file["model_id"] = set.value("model", std::string());
+  file["backend"] = set.value("tool", std::string());
+  write_file_atomically(folder / point_file_name(point, step),
+                        file.dump(1, ' ', false, Json::error_handler_t::replace));
+}
+
+void add_sweep_options(CLI::App& command, CommonOptions& common, SweepOptions& options) {
+  add_file_and_set_options(command, common, "Experiment file", FileArgument::optional);
+  command.add_option("--backend", options.backend, "Backend that serves, instead of sweep.backend")
+      ->check(CLI::IsMember({"engine", "model", "http"}));
+  command.add_option("--url", options.url,
+                     "Server URL for --backend http, instead of sweep.url; its user and password are not recorded");
+  command.add_option("--out", options.out, "Folder for one file per point, with the fields of vLLM bench");
+  command.add_option("--resume", options.resume, "Continue this sweep and keep its finished points");
+}
+
+int run_sweep(const CommonOptions& common, const SweepOptions& options) {
+  const jobs::JobRequest request = sweep_request(common, options);
+  if (!options.out.empty()) make_folders(options.out);
   views::RunView view;
   ProgressLine line;
-  Json points = Json::array(), facts = Json::object();
+  Json points = Json::array(), set = Json::object();
   const EventSink sink = [&](const Event& event) {
     view.feed(event);
-    if (const auto* s = std::get_if<event::Started>(&event.body)) {
-      facts = s->info["set"];
-      line.message(s->info.value("run", std::string()) + ": " + s->info.value("source", std::string()) + ", " +
-                   facts.value("tool", std::string()));
-      if (common.output == Output::text) print_header();
+    show_sweep_progress(event, view, line);
+    if (const auto* started = std::get_if<event::Started>(&event.body)) {
+      set = started->info["set"];
+      if (common.output == Output::text) print_sweep_header();
     }
-    if (const auto* p = std::get_if<event::Progress>(&event.body)) {
-      std::string text = p->phase + "  " + std::to_string(p->done) + " of " + std::to_string(p->total);
-      if (const auto eta = view.eta_seconds()) text += "  ETA " + to_text(Seconds(*eta));
-      line.update(text);
-    }
-    if (const auto* l = std::get_if<event::Log>(&event.body))
-      line.message((l->level == "info" ? "" : l->level + ": ") + l->text);
-    const auto* p = std::get_if<event::Point>(&event.body);
-    if (!p) return;
-    const formats::BenchPoint point = formats::bench_point(p->values);
+    const auto* measured = std::get_if<event::Point>(&event.body);
+    if (!measured) return;
+    const formats::BenchPoint point = formats::bench_point(measured->values);
     if (common.output == Output::text) {
       line.clear();
-      print_row(point);
+      print_sweep_row(point);
     }
     points.push_back(formats::to_json(point, formats::Detail::summary));
-    if (!args.out.empty()) {
-      Json file = formats::to_json(point, formats::Detail::requests);
-      file["model_id"] = facts.value("model", std::string());
-      file["backend"] = facts.value("tool", std::string());
-      write_file_atomically(args.out / file_name(point, p->step),
-                            file.dump(1, ' ', false, Json::error_handler_t::replace));
-    }
+    if (!options.out.empty()) write_point(options.out, point, measured->step, set);
   };
   const auto [finished, error] = jobs::run_blocking(request, sink, common.stop);
   line.clear();
   if (common.output == Output::json && finished.state != RunState::failed)
     print_json({{"points", points}, {"capacity", capacity_json(views::sweep_view(view))}});
-  if (common.output == Output::text && !points.empty()) print_end(views::sweep_view(view));
-  if (finished.state == RunState::cancelled) return 130;
-  if (finished.state == RunState::done) return 0;
-  return error == Error::Kind::bad_input ? 2 : 1;
+  if (common.output == Output::text && !points.empty()) print_sweep_summary(views::sweep_view(view));
+  return exit_code(finished.state, error);
+}
+
+}  // namespace
+
+Subcommand sweep_subcommand() {
+  return make_subcommand("sweep", "Sweep request rates and input lengths and measure latency", add_sweep_options,
+                         run_sweep);
 }
 
 }  // namespace mw::app

@@ -1,30 +1,47 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `watch -- COMMAND...`: another program's run, live in the store.
-#include <cstdio>
+// `watch -- COMMAND...`: runs another program and records its events in the run store.
+#include <CLI/CLI.hpp>
 
-#include "app/commands.h"
+#include "app/output.h"
+#include "app/subcommands.h"
 #include "core/import/watched.h"
 
 namespace mw::app {
+namespace {
 
-int watch_command(const Common& common, const WatchArgs& args) {
+struct WatchOptions {
+  std::vector<std::string> command;
+  std::string name;
+};
+
+void add_watch_options(CLI::App& command, CommonOptions&, WatchOptions& options) {
+  command.add_option("--name", options.name, "Name of the run");
+  command.add_option("command", options.command, "Program that prints event lines, and its arguments")->required();
+  command.positionals_at_end();
+}
+
+int run_watch(const CommonOptions& common, const WatchOptions& options) {
   store::RunId run;
   const EventSink sink = [&](const Event& event) {
-    if (const auto* s = std::get_if<event::Started>(&event.body)) run = s->info.value("run", run);
+    if (const auto* started = std::get_if<event::Started>(&event.body)) run = started->info.value("run", run);
     if (common.output == Output::json)
       print_json_line(to_json(event, run));
-    else if (const auto* m = std::get_if<event::Metric>(&event.body))
-      print_text("step %ld  %s %s\n", m->step, m->name.c_str(), number_text(m->value).c_str());
+    else if (const auto* metric = std::get_if<event::Metric>(&event.body))
+      print_text("step %ld  %s %s\n", metric->step, metric->name.c_str(), number_text(metric->value).c_str());
   };
   const importing::OnLine on_line = [&](const std::string& line) { print_error("%s\n", line.c_str()); };
-  const auto [finished, error] = importing::watch(
-      {.command = args.command, .runs_folder = common.runs_folder, .name = args.name}, sink, on_line, common.stop);
-  if (common.output == Output::text)
-    print_text("%s %s: %ld steps in %s%s%s\n", run.c_str(), std::string(to_string(finished.state)).c_str(),
-               finished.steps, to_text(Seconds(finished.seconds)).c_str(), finished.error.empty() ? "" : "; ",
-               finished.error.c_str());
-  if (finished.state == RunState::cancelled) return 130;
-  return finished.state == RunState::done ? 0 : 1;
+  const auto [finished, error] =
+      importing::watch({.command = options.command, .runs_folder = common.runs_folder, .name = options.name}, sink,
+                       on_line, common.stop);
+  if (common.output == Output::text) print_external_result(run, finished);
+  return exit_code(finished.state);
+}
+
+}  // namespace
+
+Subcommand watch_subcommand() {
+  return make_subcommand("watch", "Run another program and record its run: watch -- COMMAND...", add_watch_options,
+                         run_watch);
 }
 
 }  // namespace mw::app

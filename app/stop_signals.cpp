@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/interrupt.h"
+#include "app/stop_signals.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -12,9 +12,10 @@
 namespace mw::app {
 namespace {
 
-// A handler and a pipe rather than blocked signals: OpenBLAS starts threads before main(), whose masks are not ours.
+// A handler writes to a pipe. Blocking the signals instead would not cover the threads that OpenBLAS starts before
+// main().
 std::array<int, 2> pipe_fds{-1, -1};
-constexpr char kEnd = 0;  // the others are numbers of signals
+constexpr char kEnd = 0;  // ends the watcher; other values are signal numbers
 
 void on_signal(int signal) {
   const int saved = errno;
@@ -38,41 +39,41 @@ bool is_ignored(int signal) {
 void set_handlers(void (*handler)(int)) {
   for (const int s : {SIGINT, SIGTERM}) set_handler(s, handler);
   for (const int s : {SIGHUP, SIGPIPE})
-    if (!is_ignored(s)) set_handler(s, handler);  // nohup stays in force
+    if (!is_ignored(s)) set_handler(s, handler);  // nohup ignores SIGHUP
 }
 
-const char* reason(int signal) {
+const char* stop_message(int signal) {
   switch (signal) {
     case SIGHUP:
       return "\nthe terminal was closed; stopping\n";
     case SIGPIPE:
-      return "\nnothing reads the output any more; stopping\n";
+      return "\nthe output was closed; stopping\n";
     default:
-      return "\nstopping; press Ctrl-C again to leave at once\n";
+      return "\nstopping; press Ctrl-C again to exit immediately\n";
   }
 }
 
 }  // namespace
 
 void survive_file_size_limit() {
-  set_handler(SIGXFSZ, [](int) {});  // not ignored: programs that are started from here inherit that, and no handler
+  set_handler(SIGXFSZ, [](int) {});  // SIG_IGN would be inherited by child processes, a handler is not
 }
 
-Interrupt::Interrupt() {
-  if (::pipe(pipe_fds.data()) != 0) return;  // no descriptors left: Ctrl-C then ends the process as by default
+StopSignals::StopSignals() {
+  if (::pipe(pipe_fds.data()) != 0) return;  // no descriptors left: keep the default handlers
   watcher_ = std::jthread([source = source_]() mutable {
     for (char c = 0; ::read(pipe_fds[0], &c, 1) == 1 && c != kEnd;) {
-      // Every line to a closed pipe is a signal, and both the system and the shell may send SIGHUP.
+      // SIGPIPE and SIGHUP may arrive several times for one cause, so only SIGINT and SIGTERM end the process.
       const bool insistent = c == SIGINT || c == SIGTERM;
       if (source.stop_requested() && insistent) ::_exit(130);
-      if (!source.stop_requested()) std::fputs(reason(c), stderr);
+      if (!source.stop_requested()) std::fputs(stop_message(c), stderr);
       source.request_stop();
     }
   });
   set_handlers(on_signal);
 }
 
-Interrupt::~Interrupt() {
+StopSignals::~StopSignals() {
   if (pipe_fds[1] < 0) return;
   set_handlers(SIG_DFL);
   [[maybe_unused]] const ssize_t n = ::write(pipe_fds[1], &kEnd, 1);

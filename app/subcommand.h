@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A subcommand of the command line, and what several subcommands share: common options and exit codes.
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/event.h"
+
+namespace CLI {
+class App;
+}
+
+namespace mw::app {
+
+enum class Output { text, json };
+
+struct CommonOptions {
+  Output output = Output::text;
+  std::vector<std::string> sets{};      // --set key=value, in the order given
+  std::filesystem::path runs_folder{};  // the run store
+  std::filesystem::path file{};         // the positional argument FILE; empty if it was omitted
+  std::stop_token stop{};               // stop requests by signals (StopSignals)
+  int argc = 0;                         // arguments of main(), for QApplication
+  char** argv = nullptr;
+};
+
+struct Subcommand {
+  std::string name;
+  std::string help;
+  // Declares the options; parsing then fills `common` and the values that `run` reads.
+  std::function<void(CLI::App& command, CommonOptions& common)> add_options;
+  // Returns the exit code of the process. Throws mw::Error.
+  std::function<int(const CommonOptions& common)> run;
+  bool stops_cleanly = true;  // false: signals end the process at once, StopSignals is not installed
+};
+
+// Makes a subcommand whose options are parsed into an `Options` that `run` receives.
+template <typename Options>
+Subcommand make_subcommand(const char* name, const char* help,
+                           void (*add_options)(CLI::App& command, CommonOptions& common, Options& options),
+                           int (*run)(const CommonOptions& common, const Options& options)) {
+  const auto options = std::make_shared<Options>();
+  return {.name = name,
+          .help = help,
+          .add_options = [=](CLI::App& command, CommonOptions& common) { add_options(command, common, *options); },
+          .run = [=](const CommonOptions& common) { return run(common, *options); }};
+}
+
+void add_runs_dir_option(CLI::App& command, CommonOptions& common);
+
+enum class FileArgument { required, optional };
+// Declares the positional argument FILE and --set.
+void add_file_and_set_options(CLI::App& command, CommonOptions& common, const char* help = "Experiment file",
+                              FileArgument presence = FileArgument::required);
+
+// Exit code of a run; `error` tells bad input from other failures.
+int exit_code(RunState state, std::optional<Error::Kind> error = {});
+
+// Error RUN-UNKNOWN for a name that is neither a run of the store nor a file.
+Error unknown_run(const std::filesystem::path& store_folder, const std::string& name, const std::string& expected);
+
+}  // namespace mw::app
