@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Bad input ends in one clear error, the right exit code, and no run half-made.
+// Bad input gives one clear error and the right exit code, and creates no partial run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ TEST(BadInput, ModelFolder) {
   expect_refused(meshwright(p.command("run")), HasSubstr("lama"));
 }
 
-TEST(BadInput, ModelFolderWithoutWeightsMakesNoRun) {
+TEST(BadInput, ModelFolderWithoutWeightsCreatesNoRun) {
   const Project p;
   for (const char* kind : {"kind=train", "kind=size", "kind=serve"})
     expect_refused(meshwright(p.command("run", {"--set", "model.init=load", "--set", kind})),
@@ -64,7 +64,7 @@ TEST(BadInput, ModelFolderWithoutWeightsMakesNoRun) {
   EXPECT_FALSE(fs::exists(p.runs / "run-1"));
 }
 
-TEST(BadInput, ARunThatFailsBeforeItStartsIsCalledByItsId) {
+TEST(BadInput, NamesTheRunThatFailedBeforeItStarted) {
   const Project p;
   write_file_atomically(p.data, "{\"prompt\": \"half\n");
   const Result text = meshwright({"run", p.experiment.string(), "--runs-dir", p.runs.string()});
@@ -74,7 +74,7 @@ TEST(BadInput, ARunThatFailsBeforeItStartsIsCalledByItsId) {
   EXPECT_EQ(lines(json.out).back()["run"], "run-2");
 }
 
-TEST(BadInput, MalformedRowNamesItsLineOrIsSkippedAndCounted) {
+TEST(BadInput, ReportsLineOfMalformedRowOrCountsSkippedRows) {
   const Project p;
   std::string rows = read_file(p.data);
   rows.insert(rows.find('\n') + 1, "{\"prompt\": \"half\n");
@@ -88,7 +88,7 @@ TEST(BadInput, MalformedRowNamesItsLineOrIsSkippedAndCounted) {
     }
 }
 
-TEST(BadInput, EmptyDatasetAndRowsThatAreAllTooLong) {
+TEST(BadInput, RejectsEmptyDatasetAndOverlongRows) {
   const Project p;
   expect_refused(meshwright(p.command("run", {"--set", "data.max_len=4"})), HasSubstr("rows.jsonl"));
   write_file_atomically(p.data, "");
@@ -102,8 +102,7 @@ TEST(BadInput, UnwritableRunStore) {
   EXPECT_THAT(r.err, HasSubstr("/proc/nowhere"));
 }
 
-// Names longer than a file system takes: looking at them fails otherwise than looking at a missing file.
-TEST(ReadOnlyStore, IsListedComparedAndExportedAndNotWritten) {
+TEST(ReadOnlyStore, CanBeReadButNotWritten) {
   const Project p;
   ASSERT_EQ(meshwright(p.command("run", {"--set", "train.steps=2"})).exit_code, 0);
   ASSERT_EQ(meshwright(p.command("run", {"--set", "train.steps=2", "--set", "train.seed=8"})).exit_code, 0);
@@ -129,7 +128,7 @@ TEST(ReadOnlyStore, IsListedComparedAndExportedAndNotWritten) {
     fs::permissions(entry.path(), fs::perms::owner_all);
 }
 
-TEST(BadInput, NamesTooLong) {
+TEST(BadInput, RejectsTooLongNames) {
   const Project p;
   const std::string longest = "/tmp/" + std::string(300, 'n');
   const std::vector<std::vector<std::string>> commands{
@@ -149,7 +148,7 @@ TEST(BadInput, NamesTooLong) {
     expect_refused(meshwright(command), AllOf(HasSubstr("nnn"), Not(HasSubstr("unexpected"))));
 }
 
-TEST(BadInput, StoreThatIsNoDatabase) {
+TEST(BadInput, RejectsStoreThatIsNotADatabase) {
   const Project p;
   meshwright({"runs", "--runs-dir", p.runs.string()});
   for (const auto& entry : fs::directory_iterator(p.runs))
@@ -160,7 +159,7 @@ TEST(BadInput, StoreThatIsNoDatabase) {
   EXPECT_THAT(r.err, HasSubstr(p.runs.string()));
 }
 
-TEST(BadInput, FullDiskEndsInOneErrorAndKeepsTheStoreReadable) {
+TEST(BadInput, FullDiskIsOneErrorAndKeepsTheStoreReadable) {
   const Project p;
   ASSERT_EQ(meshwright(p.command("run", {"--set", "train.steps=3"})).exit_code, 0);
   const Result r = meshwright(p.command("run", {"--set", "lora.rank=64"}), {}, {.file_bytes = 300 * 1024});
@@ -171,13 +170,13 @@ TEST(BadInput, FullDiskEndsInOneErrorAndKeepsTheStoreReadable) {
   EXPECT_FALSE(parse_json(list.out, "runs")["rows"].empty());
 }
 
-TEST(BadInput, LossThatIsNoNumberStopsNamesTheStepAndKeepsTheCheckpoint) {
+TEST(BadInput, NonFiniteLossNamesTheStepAndKeepsTheCheckpoint) {
   const Project p;
   ASSERT_EQ(meshwright(p.command("run", {"--set", "train.method=full", "--set", "train.steps=1"})).exit_code, 0);
   const fs::path sick = p.runs / "run-1" / "checkpoint-1";
   const std::string good = read_file(sick / "model.safetensors");
   std::string weights = good;
-  weights.replace(weights.size() - 2, 2, "\xc0\x7f");  // the last value becomes a bf16 NaN
+  weights.replace(weights.size() - 2, 2, "\xc0\x7f");  // sets the last value to a bf16 NaN
   write_file_atomically(sick / "model.safetensors", weights);
   expect_refused(meshwright(p.command("run", {"--set", "model.path=" + sick.string(), "--set", "model.init=load"})),
                  AllOf(HasSubstr("model.norm.weight"), HasSubstr("NaN")));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `calibrate` as a user's script sees it: it looks, it keeps only with --accept, plans follow, --remove goes back.
+// `calibrate`: prints a calibration, keeps it only with --accept, and returns to the shipped one with --remove.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ struct CalibrateCommand : testing::Test {
     std::ofstream(folder / "steps.json") << Json{{"rows", rows}}.dump(1);
     return folder / "steps.json";
   }
-  // Steps that take so many times what is planned now.
+  // Step times that are `times` times those planned now.
   fs::path steps(double times) const {
     Json rows = Json::array({row(1, 1), row(2, 1), row(4, 1)});
     const Json now = answer({"calibrate", write(rows), "--json"});
@@ -65,7 +65,7 @@ struct CalibrateCommand : testing::Test {
   }
 };
 
-TEST_F(CalibrateCommand, LooksFirstAndWritesOnlyWhenAccepted) {
+TEST_F(CalibrateCommand, WritesOnlyWhenAccepted) {
   const fs::path file = steps(1.4);
   const Json looked = answer({"calibrate", file, "--json"});
   EXPECT_FALSE(looked["accepted"].get<bool>());
@@ -87,14 +87,14 @@ TEST_F(CalibrateCommand, LooksFirstAndWritesOnlyWhenAccepted) {
   EXPECT_DOUBLE_EQ(plan()["step"]["seconds"].get<double>(), before);
 }
 
-TEST_F(CalibrateCommand, ItsTablesSayNowHeldOutAndFitted) {
+TEST_F(CalibrateCommand, PrintsCurrentHeldOutAndFittedErrors) {
   const Result r = meshwright({"calibrate", steps(1.4)});
   EXPECT_EQ(r.exit_code, 0) << r.err;
   for (const char* text : {"step 4", "held out", "matmul", "the program's held-out rows", "nothing is written"})
     EXPECT_THAT(r.out, HasSubstr(text));
 }
 
-TEST_F(CalibrateCommand, ABadRowIsBadInputAndNothingIsKept) {
+TEST_F(CalibrateCommand, BadRowIsBadInputAndWritesNothing) {
   Json rows = Json::array({row(1, 0.5), row(2, 0.9)});
   rows[1]["target"] = "v5e-9999";
   const Result r = meshwright({"calibrate", write(rows), "--accept"});
@@ -104,9 +104,9 @@ TEST_F(CalibrateCommand, ABadRowIsBadInputAndNothingIsKept) {
   EXPECT_FALSE(fs::exists(kept));
 }
 
-TEST_F(CalibrateCommand, NeverFitsWhatTheProgramHoldsOut) {
+TEST_F(CalibrateCommand, NeverFitsHeldOutRows) {
   const Json shipped = answer({"calibrate", std::string(MW_RESOURCES) + "/hardware/measurements.json", "--json"});
-  // A row of the file with several values is several rows here: "id, unit".
+  // A row of the file with several values counts as several rows: "id, unit".
   std::set<std::string> fitted, marked;
   for (const Json& r : shipped["rows"]) {
     const auto id = r["id"].get<std::string>();
@@ -121,7 +121,7 @@ TEST_F(CalibrateCommand, NeverFitsWhatTheProgramHoldsOut) {
     EXPECT_NEAR(e["after"].get<double>() / e["before"].get<double>(), 1, 5e-3) << e;
 }
 
-TEST_F(CalibrateCommand, BadUsageIsOneErrorEach) {
+TEST_F(CalibrateCommand, RejectsBadUsage) {
   const std::string file = steps(1.4);
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"calibrate"},
                                                     {"calibrate", "missing.json"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `export`, as scripts use it.
+// `export` writes a recipe folder and protects other folders.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-TEST(Export, AFolderIsMadeAndOnlyThatOne) {
+TEST(Export, WritesOnlyItsOwnFolder) {
   const Project project;
   const fs::path out = project.folder / "it's a recipe";
   const auto exported = [&](const std::string& kind, const fs::path& to) {
@@ -32,7 +32,7 @@ TEST(Export, AFolderIsMadeAndOnlyThatOne) {
   EXPECT_EQ(changed.exit_code, 2);
   EXPECT_THAT(changed.err, HasSubstr("train.py"));
   EXPECT_EQ(read_file(out / "train.py"), "mine");
-  EXPECT_EQ(exported("tunix", project.model).exit_code, 2);  // a folder of others
+  EXPECT_EQ(exported("tunix", project.model).exit_code, 2);  // a folder with other files
   EXPECT_EQ(exported("maxtext", project.folder / "no").exit_code, 2);
   EXPECT_FALSE(fs::exists(project.folder / "no"));
 }

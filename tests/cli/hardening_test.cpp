@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The compiler's and linker's hardening (CMakeLists.txt), read from the program that users run.
+// Reads the hardening by compiler and linker (CMakeLists.txt) from the shipped binary.
 #include <elf.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ class Binary {
         if ((s.p_flags & PF_X) != 0 && (s.p_flags & PF_W) != 0) return true;
     return false;
   }
-  bool calls(const std::string& function) const {  // of another library, by its name in the string table
+  bool calls(const std::string& function) const {  // a library function, found by name in the string table
     return bytes_.find('\0' + function + '\0') != std::string::npos;
   }
   size_t count_code(std::string_view pattern) const {
@@ -65,7 +65,7 @@ class Binary {
   Elf64_Ehdr header_;
 };
 
-TEST(Hardening, TheBinaryIsBuiltWithIt) {
+TEST(Hardening, BinaryIsHardened) {
   const Binary binary(MW_BINARY);
   EXPECT_TRUE(binary.position_independent());
   EXPECT_TRUE(binary.has_segment(PT_GNU_RELRO));

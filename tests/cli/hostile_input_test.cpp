@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Special files, wrong files and content that aims at terminals and spreadsheets: one clear error, exit code 2, no
-// control character on a terminal.
+// Special files, wrong files, and content that attacks terminals and spreadsheets: one clear error with exit code 2,
+// and no control character in the output.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -27,7 +27,7 @@ std::string fixture_path(const std::string& path) {
   return (fs::path(MW_FIXTURES) / path).string();
 }
 
-TEST(HostileInput, SpecialFilesAreRefusedAtOnce) {
+TEST(HostileInput, RejectsSpecialFilesImmediately) {
   const Project p;
   const std::string pipe = p.folder / "pipe", folder = p.folder;
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
@@ -42,11 +42,11 @@ TEST(HostileInput, SpecialFilesAreRefusedAtOnce) {
   expect_bad_input(p.command("run", {"--set", "data.path=" + folder}), HasSubstr("a folder"));
 }
 
-TEST(HostileInput, AnEmptyNameOfTheRunsFolderIsAUsageError) {
+TEST(HostileInput, RejectsEmptyRunsFolder) {
   expect_bad_input({"runs", "--runs-dir", ""}, HasSubstr("--runs-dir"));
 }
 
-TEST(HostileInput, MessagesSayWhatIsWrongAndWhatToDo) {
+TEST(HostileInput, MessagesNameTheMistakeAndTheFix) {
   const Project p;
   expect_bad_input({"plann", "x"}, HasSubstr("unknown command 'plann'; did you mean 'plan'?"));
   expect_bad_input(p.command("plan", {"--set", "train.learning_rate=nan"}),
@@ -61,14 +61,14 @@ TEST(HostileInput, MessagesSayWhatIsWrongAndWhatToDo) {
     expect_bad_input({command, "nobody", "--runs-dir", p.runs.string()}, HasSubstr("no run or file has this name"));
 }
 
-TEST(HostileInput, ACsvDatasetIsRefusedWithTheWayToConvertIt) {
+TEST(HostileInput, RejectsCsvDatasetAndSuggestsConversion) {
   const Project p;
   const std::string file = p.scratch.put("rows.csv", "prompt,completion\na,b\nc,d\n").string();
   expect_bad_input({"inspect", file}, AllOf(HasSubstr(".csv"), HasSubstr("to_json")));
   expect_bad_input(p.command("run", {"--set", "data.path=" + file}), HasSubstr("to_json"));
 }
 
-TEST(HostileInput, ResultsWithAByteOrderMarkAreImported) {
+TEST(HostileInput, ImportsResultsWithByteOrderMark) {
   const Project p;
   const std::string file =
       p.scratch.put("bom.json", "\xEF\xBB\xBF" + read_file(fixture_path("bench/vllm_plain.json"))).string();
@@ -76,9 +76,9 @@ TEST(HostileInput, ResultsWithAByteOrderMarkAreImported) {
   EXPECT_EQ(r.exit_code, 0) << r.err;
 }
 
-TEST(HostileInput, LogsWithoutScalarsAreRefusedWithWhatTheyHold) {
+TEST(HostileInput, RejectsLogsWithoutScalarsAndListsTheirContents) {
   const Project p;
-  // Version 0.18 writes every update of the summary; with the history cut away nothing else is left.
+  // Version 0.18 writes every update of the summary; without the history, nothing else remains.
   const std::string header = read_file(fixture_path("logs/wandb_versions/0.16.6.wandb")).substr(0, 7);
   const std::string empty = p.scratch.put("w/run-1.wandb", header).string();
   expect_bad_input({"import", empty, "--runs-dir", p.runs.string()}, HasSubstr("no scalar values"));
@@ -86,7 +86,7 @@ TEST(HostileInput, LogsWithoutScalarsAreRefusedWithWhatTheyHold) {
                    AllOf(HasSubstr("no scalar values"), HasSubstr("1 histograms (weights)")));
 }
 
-TEST(HostileInput, ControlCharactersOfNamesNeverReachTheTerminal) {
+TEST(HostileInput, EscapesControlCharactersInNames) {
   const Project p;
   Json result = read_json(fixture_path("bench/vllm_plain.json"));
   result["model_id"] =
@@ -116,10 +116,10 @@ TEST(HostileInput, ControlCharactersOfNamesNeverReachTheTerminal) {
   EXPECT_THAT(meshwright({"runs", "--runs-dir", runs}).out, HasSubstr("evil\\x1b[2J"));
   const Result json = meshwright({"runs", "--runs-dir", runs, "--json"});
   EXPECT_THAT(parse_json(json.out, "runs")["rows"][0]["name"].get<std::string>(), HasSubstr("\x1b[2J"))
-      << "JSON carries the name as it is";
+      << "JSON contains the name unchanged";
 }
 
-TEST(HostileInput, FormulasDoNotReachExportedTables) {
+TEST(HostileInput, DisarmsFormulasInExportedTables) {
   const Project p;
   Json result = read_json(fixture_path("bench/vllm_plain.json"));
   result["model_id"] = "=cmd|' /C calc'!A0";

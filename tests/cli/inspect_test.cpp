@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `inspect` of what other programs leave while they train: Orbax checkpoints and logs.
+// `inspect` of files that other programs write during training: Orbax checkpoints and logs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ const Json* named(const Json& list, const std::string& name) {
   return nullptr;
 }
 
-TEST(Inspect, AnOrbaxRootSaysItsStepsAndTheArraysOfTheLast) {
+TEST(Inspect, OrbaxRootListsStepsAndArraysOfTheLastStep) {
   const Json found = inspected(fixture("orbax/steps"));
   EXPECT_EQ(found["kind"], "orbax");
   EXPECT_EQ(found["step"], 3);
@@ -55,7 +55,7 @@ TEST(Inspect, AnOrbaxRootSaysItsStepsAndTheArraysOfTheLast) {
   EXPECT_EQ(found["parameters"], parameters);
 }
 
-TEST(Inspect, AnOrbaxItemWithoutADatabaseSaysSo) {
+TEST(Inspect, OrbaxItemWithoutDatabaseIsMarked) {
   const Json found = inspected(fixture("orbax/files_zarr3"));
   EXPECT_EQ(found["items"][0]["layout"], "a folder an array");
   EXPECT_EQ((*named(found["tensors"], "zeros"))["zarr"], 3);
@@ -64,7 +64,7 @@ TEST(Inspect, AnOrbaxItemWithoutADatabaseSaysSo) {
   EXPECT_THAT(text.out, HasSubstr("zeros"));
 }
 
-TEST(Inspect, LogsOfEveryKindSayTheirSeries) {
+TEST(Inspect, ListsSeriesOfEveryKindOfLog) {
   for (const auto& [path, tool] : {std::pair("logs/tensorboardx", "TensorBoard"), std::pair("logs/wandb", "W&B"),
                                    std::pair("logs/transformers", "transformers"),
                                    std::pair("logs/transformers/checkpoint-9/trainer_state.json", "transformers")}) {
@@ -83,12 +83,12 @@ TEST(Inspect, LogsOfEveryKindSayTheirSeries) {
   EXPECT_THAT(text.out, HasSubstr("9 values, steps 1 to 9, last 0.333"));
 }
 
-TEST(Inspect, AFolderOfNothingKnownAndADamagedCheckpointAreOneError) {
+TEST(Inspect, RejectsUnknownFolderAndDamagedCheckpoint) {
   const Scratch folder;
   fs::create_directories(folder / "empty");
   const Result nothing = meshwright({"inspect", (folder / "empty").string()});
   EXPECT_EQ(nothing.exit_code, 2);
-  EXPECT_THAT(nothing.err, HasSubstr("nothing known in this folder"));
+  EXPECT_THAT(nothing.err, HasSubstr("the folder has no known contents"));
   fs::copy(fixture("orbax/ocdbt"), folder / "7", fs::copy_options::recursive);
   std::string manifest = read_file(folder / "7/manifest.ocdbt");
   manifest[30] = static_cast<char>(manifest[30] ^ 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `launch`, as scripts use it: Ctrl-C and kill -9 leave the job alone, and the record goes on where it ended.
+// `launch`: the job survives Ctrl-C and kill -9 of meshwright, and --reattach continues the record.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -20,7 +20,7 @@ struct LaunchCommand : testing::Test {
   static constexpr int kSteps = 30;
   Project project;
   fs::path go() const { return project.folder / "go"; }
-  // Says every step as an event and on standard error; before step 20 it waits for the file "go".
+  // Prints every step as an event and on standard error; waits for the file "go" before step 20.
   std::vector<std::string> launch() const {
     const std::string wait =
         "while [ $i = 20 ] && [ ! -e " + go().string() + " ] && [ -e launch.sh ]; do sleep 0.05; done; ";
@@ -34,7 +34,7 @@ struct LaunchCommand : testing::Test {
   std::vector<std::string> again(const std::string& option, const std::string& run) const {
     return {"launch", option, run, "--runs-dir", project.runs.string(), "--json"};
   }
-  // Sends a signal at a step; then what the run's id is.
+  // Sends a signal at a step and returns the id of the run.
   Result interrupted(int signal, int step, const std::vector<std::string>& arguments) {
     return meshwright(arguments, [&](pid_t pid, const std::string& line) {
       const Json e = parse_json(line, "event");
@@ -49,7 +49,7 @@ struct LaunchCommand : testing::Test {
   }
 };
 
-TEST_F(LaunchCommand, KilledItGoesOnWhereItsRecordEnds) {
+TEST_F(LaunchCommand, ReattachContinuesTheRecordAfterKill) {
   const Result killed = interrupted(SIGKILL, 6, launch());
   ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << killed.err;
   const std::string run = lines(killed.out).front()["run"];
@@ -62,18 +62,18 @@ TEST_F(LaunchCommand, KilledItGoesOnWhereItsRecordEnds) {
   const Result end = meshwright(again("--reattach", run));
   EXPECT_EQ(end.exit_code, 0) << end.err;
   EXPECT_TRUE(fs::exists(project.runs / run / "fetched/out/adapter/adapter_config.json"));
-  // What was said before it was killed may not have reached the store; then it comes again. One more may have.
+  // Events printed before the kill may be missing from the store, and are then repeated; one more may be stored.
   const auto first = steps(lines(killed.out)), second = steps(lines(left.out)), third = steps(lines(end.out));
   ASSERT_FALSE(first.empty() || second.empty() || third.empty());
   EXPECT_LE(second.front(), first.back() + 2);
-  std::vector<int> told = second, expected;  // from there on each step once
+  std::vector<int> told = second, expected;  // each step once from there on
   told.insert(told.end(), third.begin(), third.end());
   for (int step = second.front(); step <= kSteps; ++step) expected.push_back(step);
   EXPECT_EQ(told, expected);
   EXPECT_EQ(meshwright(again("--reattach", run)).exit_code, 2);
 }
 
-TEST_F(LaunchCommand, CancelledItEndsAndForgottenItsRecordDoes) {
+TEST_F(LaunchCommand, CancelEndsTheJobAndForgetClosesTheRecord) {
   const Result left = interrupted(SIGINT, 2, launch());
   ASSERT_EQ(left.exit_code, 130) << left.err;
   const std::string run = lines(left.out).front()["run"];
@@ -85,10 +85,10 @@ TEST_F(LaunchCommand, CancelledItEndsAndForgottenItsRecordDoes) {
   const std::string other = lines(second.out).front()["run"];
   EXPECT_EQ(meshwright(again("--forget", other)).exit_code, 0);
   EXPECT_EQ(meshwright(again("--cancel", other)).exit_code, 2);
-  fs::remove_all(project.folder / "there");  // the job sees it and ends
+  fs::remove_all(project.folder / "there");  // ends the job
 }
 
-TEST_F(LaunchCommand, BadUsageIsRefused) {
+TEST_F(LaunchCommand, RejectsBadUsage) {
   const auto exit_of = [&](std::vector<std::string> more) {
     return meshwright(project.command("launch", more)).exit_code;
   };

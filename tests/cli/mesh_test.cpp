@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A designed mesh runs: the events of every device, the same losses as one device, resuming here and on another mesh,
-// the proof, and what a user reads when it does not fit.
+// Runs on a mesh: events of every device, the losses of one device, resuming on the same and on another mesh, --prove,
+// and the report of a mesh that does not fit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -35,7 +35,7 @@ fs::path checkpoint(const Project& p, long step) {
   return p.runs / "run-1" / ("checkpoint-" + std::to_string(step));
 }
 
-TEST(MeshRun, LearnsWhatOneDeviceLearns) {
+TEST(MeshRun, LossesMatchOneDevice) {
   const Project one, mesh;
   const Result alone = meshwright(one.command("run")), together = meshwright(mesh.command("run", kMesh));
   ASSERT_EQ(together.exit_code, 0) << together.err;
@@ -47,7 +47,7 @@ TEST(MeshRun, LearnsWhatOneDeviceLearns) {
   EXPECT_NEAR(eval[0] / before[0], 1, 1e-5);
 }
 
-TEST(MeshRun, RefusesAMistypedAxisAndTellsOfOneThatSharesNothing) {
+TEST(MeshRun, RejectsMistypedAxisAndReportsUnusedAxis) {
   const Project p;
   for (const char* command : {"run", "plan"}) {
     const Result r = meshwright(p.command(command, {"--set", "mesh.fdsp=2"}));
@@ -61,7 +61,7 @@ TEST(MeshRun, RefusesAMistypedAxisAndTellsOfOneThatSharesNothing) {
   EXPECT_THAT(run.out, HasSubstr("nothing is split over the mesh axis 'spare'"));
 }
 
-TEST(MeshRun, TellsWhatEveryDeviceHoldsAndSends) {
+TEST(MeshRun, ReportsMemoryAndTrafficOfEveryDevice) {
   const Project p;
   const Result r = meshwright(p.command("run", kMesh));
   ASSERT_EQ(r.exit_code, 0) << r.err;
@@ -84,17 +84,17 @@ TEST(MeshRun, TellsWhatEveryDeviceHoldsAndSends) {
     long of_entries = 0, of_devices = 0;
     for (const Json& e : t["entries"]) {
       of_entries += e["bytes"].get<long>();
-      EXPECT_EQ(e["planned"], e["bytes"]) << e;  // of this step's own tokens
+      EXPECT_EQ(e["planned"], e["bytes"]) << e;  // for the tokens of this step
     }
     for (const Json& d : t["devices"]) of_devices += d["bytes"].get<long>();
     EXPECT_EQ(t["devices"].size(), 4u);
     EXPECT_GT(of_entries, 0);
     EXPECT_EQ(of_entries, of_devices);
   }
-  EXPECT_TRUE(of_kind(lines(meshwright(p.command("run")).out), "traffic").empty());  // on one device nothing moves
+  EXPECT_TRUE(of_kind(lines(meshwright(p.command("run")).out), "traffic").empty());  // one device has no traffic
 }
 
-TEST(MeshRun, KilledAndResumedEndsWithTheSameBits) {
+TEST(MeshRun, ResumesBitIdenticallyAfterKill) {
   const Project whole, cut;
   ASSERT_EQ(meshwright(whole.command("run", kMesh)).exit_code, 0);
   bool killed = false;
@@ -110,7 +110,7 @@ TEST(MeshRun, KilledAndResumedEndsWithTheSameBits) {
     EXPECT_EQ(bytes_of(checkpoint(whole, 20) / file), bytes_of(checkpoint(cut, 20) / file)) << file;
 }
 
-TEST(MeshRun, GoesOnOnAnotherMesh) {
+TEST(MeshRun, ResumesOnAnotherMesh) {
   const Project whole, moved;
   const auto expected = metric(lines(meshwright(whole.command("run")).out), "train/loss");
   bool stopped = false;
@@ -126,14 +126,14 @@ TEST(MeshRun, GoesOnOnAnotherMesh) {
   ASSERT_GT(rest.size(), 5u);
   EXPECT_NEAR(rest.back() / expected.back(), 1, 1e-3);
   EXPECT_EQ(of_kind(lines(second.out), "started").at(0)["info"]["devices"], 4);
-  // What it learned is no other run's, though.
+  // Keys other than the mesh cannot be changed on resume.
   const Result refused = meshwright(
       {"run", "--resume", "run-1", "--runs-dir", moved.runs.string(), "--json", "--set", "train.learning_rate=1"});
   EXPECT_EQ(refused.exit_code, 2) << refused.err;
   EXPECT_THAT(refused.out + refused.err, HasSubstr("train.learning_rate"));
 }
 
-TEST(MeshRun, CtrlCKeepsWhatWasDone) {
+TEST(MeshRun, CtrlCKeepsFinishedSteps) {
   const Project p;
   bool sent = false;
   const Result r =
@@ -148,7 +148,7 @@ TEST(MeshRun, CtrlCKeepsWhatWasDone) {
   EXPECT_TRUE(fs::exists(checkpoint(p, last["steps"].get<long>()) / "adapter_model.safetensors"));
 }
 
-TEST(MeshRun, WhatDoesNotFitIsOneReportWithChangesThatDo) {
+TEST(MeshRun, OutOfMemoryReportSuggestsChangesThatFit) {
   const Project p;
   const std::vector<std::string> small =
       on_mesh({"--set", "target.memory_gib=0.0007", "--set", "data.eval_fraction=0"});
@@ -163,7 +163,7 @@ TEST(MeshRun, WhatDoesNotFitIsOneReportWithChangesThatDo) {
     EXPECT_FALSE(report[key].get<std::string>().empty()) << key;
   EXPECT_GT(report["wanted_bytes"].get<long>() + report["held"]["total"].get<long>(),
             report["capacity_bytes"].get<long>());
-  // The record is kept, and the first change that it offers works.
+  // The record is kept, and the first suggested change works.
   const Json row = parse_json(meshwright({"runs", "--runs-dir", p.runs.string(), "--json"}).out, "runs")["rows"][0];
   EXPECT_EQ(row["state"], "failed");
   ASSERT_FALSE(report["fixes"].empty()) << error;
@@ -176,7 +176,7 @@ TEST(MeshRun, WhatDoesNotFitIsOneReportWithChangesThatDo) {
   }
 }
 
-TEST(MeshGenerate, AnswersWhatOneDeviceAnswersWhereOneDeviceHasNoRoom) {
+TEST(MeshGenerate, MatchesOneDeviceWithLessMemoryPerDevice) {
   const Project p;
   ASSERT_EQ(meshwright(p.command("run", on_mesh({"--set", "train.steps=60"}))).exit_code, 0);
   const auto ask = [&](const std::vector<std::string>& more) {
@@ -192,7 +192,7 @@ TEST(MeshGenerate, AnswersWhatOneDeviceAnswersWhereOneDeviceHasNoRoom) {
   EXPECT_NE(mesh["answers"][0]["text"], mesh["answers"][0]["base_text"]);
   EXPECT_EQ(one["mesh"]["devices"], 1);
   EXPECT_EQ(mesh["mesh"], Json::parse(R"({"axes":[{"name":"fsdp","size":2},{"name":"tp","size":2}],"devices":4})"));
-  // target.memory_gib is each device's: the whole model does not fit into what its quarters do.
+  // target.memory_gib is per device: quarters of the model fit, the whole model does not.
   const std::vector<std::string> small{"--set", "target.memory_gib=0.0008"};
   EXPECT_EQ(ask(small).exit_code, 1) << "one device";
   const Result fits = ask(on_mesh(small));
@@ -200,7 +200,7 @@ TEST(MeshGenerate, AnswersWhatOneDeviceAnswersWhereOneDeviceHasNoRoom) {
   EXPECT_EQ(parse_json(fits.out, "small")["answers"], one["answers"]);
 }
 
-TEST(Prove, AMeshThatComputesTheSamePasses) {
+TEST(Prove, PassesForEqualResults) {
   const Project p;
   const Result r = meshwright(p.command("run", on_mesh({"--prove"})));
   ASSERT_EQ(r.exit_code, 0) << r.out << r.err;
@@ -213,21 +213,21 @@ TEST(Prove, AMeshThatComputesTheSamePasses) {
   for (const Json& t : j["tensors"]) parts.insert(t["part"].get<std::string>());
   for (const char* part : {"weight", "value", "loss", "gradient", "gradient norm", "first moment", "second moment"})
     EXPECT_TRUE(parts.contains(part)) << part;
-  EXPECT_FALSE(fs::exists(p.runs / "run-1"));  // it is no run
+  EXPECT_FALSE(fs::exists(p.runs / "run-1"));  // no run is created
   const Result text =
       meshwright({"run", p.experiment.string(), "--prove", "--set", "mesh.tp=2", "--runs-dir", p.runs.string()});
   EXPECT_EQ(text.exit_code, 0);
   EXPECT_THAT(text.out, HasSubstr("proved"));
 }
 
-TEST(Prove, OneDeviceHasNothingToProve) {
+TEST(Prove, RejectsOneDevice) {
   const Project p;
   const Result r = meshwright(p.command("run", {"--prove"}));
   EXPECT_EQ(r.exit_code, 2);
   EXPECT_THAT(r.err, HasSubstr("mesh"));
 }
 
-TEST(MeshRun, AMeshThatCannotBeIsRefusedBeforeARunExists) {
+TEST(MeshRun, RejectsImpossibleMeshBeforeCreatingARun) {
   const Project p;
   for (const std::vector<std::string>& mesh :
        {std::vector<std::string>{"--set", "mesh.tp=3"}, {"--set", "mesh.fsdp=128"}}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `plan` for machines that are not here, as a user's script sees it.
+// `plan` for targets other than this machine.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ std::string example(const std::string& name) {
   return std::string(MW_RESOURCES "/examples/") + name + ".json";
 }
 
-TEST(Plan, AnswersForACatalogueTargetAsTheContractSays) {
+TEST(Plan, PrintsDocumentedJsonForCatalogueTarget) {
   const Result r = meshwright({"plan", example("paper-train-v5p-8"), "--json"});
   ASSERT_EQ(r.exit_code, 0) << r.err;
   const Json plan = parse_json(r.out, "plan");
@@ -29,7 +29,7 @@ TEST(Plan, AnswersForACatalogueTargetAsTheContractSays) {
   EXPECT_GT(plan["run"]["usd"].get<double>(), 0);
 }
 
-TEST(Plan, StepsOnTheCommandLineClearTheEpochsOfTheExperimentAndSaySo) {
+TEST(Plan, StepsOnTheCommandLineClearEpochsWithANote) {
   const std::string torchax = example("torchax-gemma2-2b-alpaca");
   const auto steps = [](const Result& r) { return parse_json(r.out, "plan")["run"]["steps"]; };
   EXPECT_EQ(steps(meshwright({"plan", torchax, "--json"})), 6500);
@@ -41,7 +41,7 @@ TEST(Plan, StepsOnTheCommandLineClearTheEpochsOfTheExperimentAndSaySo) {
   EXPECT_THAT(both.err, HasSubstr("train.steps is not read"));
 }
 
-TEST(Plan, ReadsTheUsersOwnPricesAndSaysWhatIsWrongWithARow) {
+TEST(Plan, ReadsUserPricesAndReportsBadRows) {
   const Scratch scratch;
   scratch.put("meshwright/hardware/prices.json", R"({"schema": 1, "sources": {"me": "our contract"},
     "prices": [{"chip": "v5p", "usd_per_chip_hour": 1.5, "region": "ours", "class": "1y", "date": "2026-11-21", "source": "me"},
@@ -56,7 +56,7 @@ TEST(Plan, ReadsTheUsersOwnPricesAndSaysWhatIsWrongWithARow) {
   EXPECT_NEAR(run.at("usd").get<double>() / run.at("hours").get<double>(), 4 * 1.5, 1e-6);
 }
 
-TEST(Plan, AnotherTargetIsOneOptionAndEndsOnOneLineOfError) {
+TEST(Plan, TargetOptionReplacesTargetAndReportsUnknownOnes) {
   const Result h100 = meshwright({"plan", example("paper-train-v5p-8"), "--target", "8xh100", "--json"});
   ASSERT_EQ(h100.exit_code, 0) << h100.err;
   EXPECT_EQ(parse_json(h100.out, "plan")["devices"].size(), 8u);
@@ -65,7 +65,7 @@ TEST(Plan, AnotherTargetIsOneOptionAndEndsOnOneLineOfError) {
   EXPECT_THAT(unknown.err, HasSubstr("v5p-8"));
 }
 
-TEST(Plan, SetsTwoPlansSideBySide) {
+TEST(Plan, ComparesTwoPlans) {
   const Result r =
       meshwright({"plan", example("paper-train-v5p-8"), "--against", example("paper-train-2xh100"), "--json"});
   ASSERT_EQ(r.exit_code, 0) << r.err;
@@ -74,14 +74,14 @@ TEST(Plan, SetsTwoPlansSideBySide) {
   EXPECT_TRUE(against["break_even_hours"].is_null());
 }
 
-TEST(Plan, ForPeopleIsATable) {
+TEST(Plan, PrintsTableWithoutJson) {
   const Result r = meshwright({"plan", example("gemma3-1b-sizing-v5e")});
   ASSERT_EQ(r.exit_code, 0) << r.err;
   EXPECT_THAT(r.out, HasSubstr("does not fit"));
   EXPECT_THAT(r.out, HasSubstr("chunked_forward"));
 }
 
-TEST(Plan, ServingIsPlannedOnItsTarget) {
+TEST(Plan, PlansServingOnItsTarget) {
   const std::vector<std::string> serve{"--set", "kind=serve", "--set", "target.id=v6e-8", "--set", "mesh.tp=8"};
   std::vector<std::string> plan{"plan", example("paper-train-v5p-8"), "--json"};
   plan.insert(plan.end(), serve.begin(), serve.end());

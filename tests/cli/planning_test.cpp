@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Models known for planning only: inspected and planned, never run.
+// Planning-only models can be inspected and planned, but not run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ Texts of_catalogue(const std::string& id, Texts more = {}) {
   return sets;
 }
 
-TEST(PlanningModels, ArePlannedFromTheCatalogueWithANote) {
+TEST(PlanningModels, ArePlannedWithANote) {
   const Project p;
   for (const char* id : {"llama2-70b", "llama3.2-3b", "qwen3-32b"}) {
     const Result r = meshwright(p.command("plan", of_catalogue(id, {"--set", "train.dtype=bf16"})));
@@ -36,7 +36,7 @@ TEST(PlanningModels, ArePlannedFromTheCatalogueWithANote) {
   }
 }
 
-TEST(PlanningModels, ConfigJsonAloneIsInspectedAndPlanned) {
+TEST(PlanningModels, AreInspectedAndPlannedFromConfigJson) {
   const Project p;
   const fs::path file = p.folder / "tiny-llama" / "config.json";
   fs::create_directories(file.parent_path());
@@ -56,7 +56,7 @@ TEST(PlanningModels, ConfigJsonAloneIsInspectedAndPlanned) {
   }
 }
 
-TEST(PlanningModels, AreRefusedBeforeARunIsMade) {
+TEST(PlanningModels, AreRejectedBeforeCreatingARun) {
   const Project p;
   const auto refused = [](const Result& r) {
     EXPECT_EQ(r.exit_code, 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Runs the meshwright binary as a user's script would: arguments in, exit code and both streams out.
+// Runs the meshwright binary with arguments; returns the exit code and both output streams.
 #pragma once
 #include <sys/types.h>
 
@@ -15,11 +15,11 @@ struct Result {
 };
 
 struct Limits {
-  long file_bytes = 0;        // RLIMIT_FSIZE, 0: none; how a disk that fills up looks to a process
-  bool unprivileged = false;  // as a user who owns nothing, where the tests run as root
+  long file_bytes = 0;        // RLIMIT_FSIZE, which simulates a full disk; 0: no limit
+  bool unprivileged = false;  // runs as an unprivileged user if the tests run as root
 };
 
-// on_line sees every line of standard output as it comes, with the process id: it may send signals.
+// on_line receives every line of standard output when it arrives, and the process id, to send signals.
 using OnLine = std::function<void(pid_t, const std::string&)>;
 
 Result meshwright(const std::vector<std::string>& arguments, const OnLine& on_line = {}, Limits limits = {});

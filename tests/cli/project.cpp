@@ -53,7 +53,7 @@ Project::Project() {
 
 Project::~Project() {
   std::error_code ec;
-  fs::permissions(folder, fs::perms::owner_all, ec);  // a test may have taken them
+  fs::permissions(folder, fs::perms::owner_all, ec);  // a test may have removed the permissions
 }
 
 void Project::write_experiment(const Json& changes) const {

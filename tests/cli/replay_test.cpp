@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `replay` as a user's script sees it: a recorded run or a file of requests on another target.
+// `replay` of a recorded run or of a file of requests on another target.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ class ReplayCommand : public testing::Test {
   }
 };
 
-TEST_F(ReplayCommand, AWorkloadIsServedByAnotherTargetAndKept) {
+TEST_F(ReplayCommand, SimulatesAnotherTargetAndStoresTheResult) {
   const std::string out = (p.folder / "predicted.json").string();
   const Texts model{"--set", "model.id=gemma3-1b", "--json"};
   const auto on = [&](Texts more) {
@@ -51,7 +51,7 @@ TEST_F(ReplayCommand, AWorkloadIsServedByAnotherTargetAndKept) {
   EXPECT_GT(b["points"][0]["median_tpot_ms"].get<double>(), a["points"][0]["median_tpot_ms"].get<double>());
   EXPECT_THAT(b["name"].get<std::string>(), HasSubstr("KV fp8"));
 
-  // The run and the file are what compare, and another replay, can begin with.
+  // compare and replay accept the run and the file.
   const Result compared = meshwright({"compare", a["run"], b["run"], "--runs-dir", p.runs.string(), "--json"});
   ASSERT_EQ(compared.exit_code, 0) << compared.err;
   EXPECT_THAT(compared.out, HasSubstr("median_tpot_ms"));
@@ -61,14 +61,14 @@ TEST_F(ReplayCommand, AWorkloadIsServedByAnotherTargetAndKept) {
   EXPECT_EQ(parse_json(again.out, "")["points"][0]["median_tpot_ms"], a["points"][0]["median_tpot_ms"]);
 }
 
-TEST_F(ReplayCommand, PeopleReadRecordedBesidePredicted) {
+TEST_F(ReplayCommand, PrintsRecordedBesidePredicted) {
   const Result r = replay(
       {workload, p.experiment.string(), "--set", "model.id=gemma3-1b", "--set", "model.path=", "--target", "v5e-1"});
   ASSERT_EQ(r.exit_code, 0) << r.err;
   for (const char* text : {"recorded", "predicted", "TTFT p50", "v5e-1"}) EXPECT_THAT(r.out, HasSubstr(text));
 }
 
-TEST_F(ReplayCommand, BadInputIsOneErrorAndLeavesNoRun) {
+TEST_F(ReplayCommand, RejectsBadInputWithoutCreatingARun) {
   EXPECT_EQ(replay({"run-99"}).exit_code, 2);
   const Result unknown = replay({workload});
   EXPECT_EQ(unknown.exit_code, 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// import, audit, compare and inspect of results, as scripts use them.
+// import, audit, compare and inspect of results.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ TEST(Results, ImportedRunsAreListedAndCompared) {
   const Result compare = command({"compare", ids[0], ids[1], "--json"});
   ASSERT_EQ(compare.exit_code, 0) << compare.err;
   const Json table = parse_json(compare.out, "compare");
-  EXPECT_EQ(table["verdict"], "confounded");  // six requests a point
+  EXPECT_EQ(table["verdict"], "confounded");  // six requests per point
   EXPECT_FALSE(table["warnings"].empty());
   bool tp = false;
   for (const Json& row : table["rows"]) tp = tp || (row["key"] == "tp" && row["values"] == Json({"1", "2"}));
@@ -60,7 +60,7 @@ TEST(Results, ImportedRunsAreListedAndCompared) {
   if (png.exit_code == 0)
     EXPECT_EQ(read_file(folder.scratch / "t.png").substr(1, 3), "PNG");
   else
-    EXPECT_THAT(png.err, HasSubstr("no window"));  // a build without one
+    EXPECT_THAT(png.err, HasSubstr("no window"));  // a build without a window
   const Result turned = command({"compare", ids[0], ids[1], "--baseline", ids[1], "--json"});
   EXPECT_EQ(parse_json(turned.out, "compare")["names"][0], table["names"][1]);
 
@@ -71,7 +71,7 @@ TEST(Results, ImportedRunsAreListedAndCompared) {
   EXPECT_EQ(command({"compare", ids[0], ids[1], "--out", folder / "t.doc"}).exit_code, 2);
 }
 
-TEST(Results, AFileThatIsNoneLeavesNoRun) {
+TEST(Results, RejectsUnknownFileWithoutCreatingARun) {
   const Folder folder;
   write_file_atomically(folder.scratch / "cut.json", read_file(fixture("vllm_plain.json")).substr(0, 700));
   const Result r =
@@ -83,7 +83,7 @@ TEST(Results, AFileThatIsNoneLeavesNoRun) {
   EXPECT_TRUE(parse_json(rows.out, "runs")["rows"].empty());
 }
 
-TEST(Results, AuditNamesWhatCannotBe) {
+TEST(Results, AuditReportsImpossibleValues) {
   const Folder folder;
   write_file_atomically(folder.scratch / "cells.csv",
                         "name,qps,input_len,output_len,num_prompts,completed,ttft\n"
@@ -104,7 +104,7 @@ TEST(Results, AuditNamesWhatCannotBe) {
     EXPECT_NEAR(f["floor"].get<double>(), 130, 10);
   }
   EXPECT_EQ(impossible, 1);
-  // The same as a run of the store.
+  // The same results as a run of the store.
   const std::string store = folder / "runs";
   Texts import{"import", folder / "cells.csv", "--runs-dir", store};
   import.insert(import.end(), columns.begin(), columns.end());
@@ -124,7 +124,7 @@ TEST(Results, AuditNamesWhatCannotBe) {
   EXPECT_EQ(meshwright({"audit", fixture("VERSIONS.json")}).exit_code, 2);
 }
 
-TEST(Results, InspectSaysWhoseResultAFileIs) {
+TEST(Results, InspectNamesTheToolOfAResult) {
   const Result r = meshwright({"inspect", fixture("guidellm_constant.json"), "--json"});
   ASSERT_EQ(r.exit_code, 0) << r.err;
   const Json json = parse_json(r.out, "inspect");

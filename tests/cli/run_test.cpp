@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a user's script relies on: the event stream, exactness of reruns and resumes, clean ends.
+// `run`: the event stream, bit-identical reruns and resumes, and clean interruption.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -24,7 +24,7 @@ fs::path checkpoint(const Project& p, const std::string& run, long step) {
   return p.runs / run / ("checkpoint-" + std::to_string(step));
 }
 
-TEST(Run, PrintsTheContractsEvents) {
+TEST(Run, PrintsDocumentedEvents) {
   const Project p;
   const Result r = meshwright(p.command("run"));
   ASSERT_EQ(r.exit_code, 0) << r.err;
@@ -42,7 +42,7 @@ TEST(Run, PrintsTheContractsEvents) {
   EXPECT_GT(events.back()["peak_bytes"].get<long>(), 0);
   for (const char* name : {"train/loss", "train/grad_norm", "train/learning_rate", "train/tokens_per_second"})
     EXPECT_EQ(metric(events, name).size(), 20u) << name;
-  EXPECT_EQ(metric(events, "eval/loss").size(), 4u);  // before, 8, 16, after
+  EXPECT_EQ(metric(events, "eval/loss").size(), 4u);  // before training, steps 8 and 16, after training
   EXPECT_EQ(metric(events, "eval/perplexity").size(), 4u);
   const Json memory = find("memory");
   EXPECT_GT(memory["bytes"]["weights"].get<long>(), 0);
@@ -66,7 +66,7 @@ TEST(Run, LossFalls) {
   EXPECT_LT(mean(50), 0.6 * mean(0));
 }
 
-TEST(Run, OneSeedGivesTheSameBits) {
+TEST(Run, SameSeedGivesSameBits) {
   const Project a, b;
   const Result ra = meshwright(a.command("run")), rb = meshwright(b.command("run"));
   ASSERT_EQ(ra.exit_code, 0) << ra.err;
@@ -80,7 +80,7 @@ TEST(Run, OneSeedGivesTheSameBits) {
 
 class Killed : public testing::TestWithParam<int> {};
 
-TEST_P(Killed, AndResumedEndsWithTheSameBitsAsNeverKilled) {
+TEST_P(Killed, ResumesBitIdentically) {
   const Project whole, cut;
   const auto expected = lines(meshwright(whole.command("run")).out);
   bool killed = false;
@@ -102,15 +102,14 @@ TEST_P(Killed, AndResumedEndsWithTheSameBitsAsNeverKilled) {
 
 INSTANTIATE_TEST_SUITE_P(AtStep, Killed, testing::Values(1, 5, 6, 9, 13, 19));
 
-// Sends the signal when the process has printed `moment` lines.
+// Sends the signal after `moment` printed lines.
 OnLine kill_at(size_t moment, int signal) {
   return [moment, signal, line = size_t{0}](pid_t pid, const std::string&) mutable {
     if (++line == moment) ::kill(pid, signal);
   };
 }
 
-// The training in a record: everything except times, speeds and what belongs to one process (its start, its
-// progress and its messages).
+// The training part of a record: without times, speeds and the start, progress and messages of a process.
 std::vector<std::string> stored(const Project& p) {
   std::vector<std::string> all;
   for (const store::StoredEvent& s : store::Store(p.runs).events("run-1")) {
@@ -120,7 +119,7 @@ std::vector<std::string> stored(const Project& p) {
                                  (kind == "memory" && e["phase"] != "load");
     if (!of_the_training || name == "train/tokens_per_second") continue;
     if (kind == "checkpoint") e.erase("path");
-    if (kind == "memory") e.erase("bytes");  // of this process: after a resume it holds no buffers of steps yet
+    if (kind == "memory") e.erase("bytes");  // depends on the process: after a resume there are no step buffers yet
     if (kind == "finished") e.erase("seconds"), e.erase("summary");
     all.push_back(e.dump());
   }
@@ -133,7 +132,7 @@ class KilledAtMoment : public testing::TestWithParam<size_t> {
     const Project whole, cut;
     ASSERT_EQ(meshwright(whole.command("run", sets)).exit_code, 0);
     const Result first = meshwright(cut.command("run", sets), kill_at(GetParam(), SIGKILL));
-    if (first.exit_code == 0) return;  // it was done before
+    if (first.exit_code == 0) return;  // the run ended before the signal
     ASSERT_EQ(first.exit_code, 128 + SIGKILL);
     const Result second = meshwright({"run", "--resume", "run-1", "--runs-dir", cut.runs.string(), "--json"});
     ASSERT_EQ(second.exit_code, 0) << second.err;
@@ -141,12 +140,12 @@ class KilledAtMoment : public testing::TestWithParam<size_t> {
   }
 };
 
-TEST_P(KilledAtMoment, AndResumedHasTheRecordOfARunThatNeverWas) {
+TEST_P(KilledAtMoment, ResumesWithTheRecordOfAnUninterruptedRun) {
   expect_the_same_record({"--set", "train.answers=2", "--set", "train.sample_every=4", "--set",
                           "train.sample_prompts=1", "--set", "sample.max_new_tokens=2", "--set", "train.steps=10"});
 }
-// 10 steps with a checkpoint every 5: before, at and after the evaluation of step 0, within steps, at the checkpoints
-// and in what follows the last step.
+// 10 steps with a checkpoint every 5: kills before, at and after the evaluation of step 0, within steps, at checkpoints
+// and after the last step.
 INSTANTIATE_TEST_SUITE_P(Run, KilledAtMoment, testing::Values(1, 8, 16, 37, 52, 64, 82, 90, 94, 98, 103, 107));
 
 TEST(Run, KilledBeforeTheFirstCheckpointStoresTheEvaluationOfStepZeroOnce) {
@@ -169,7 +168,7 @@ TEST(Run, KilledBeforeTheFirstCheckpointStoresTheEvaluationOfStepZeroOnce) {
 
 class Stopped : public testing::TestWithParam<int> {};
 
-TEST_P(Stopped, KeepsWhatWasDone) {
+TEST_P(Stopped, KeepsFinishedSteps) {
   const Project p;
   bool sent = false;
   const Result r = meshwright(p.command("run", {"--set", "train.steps=5000", "--set", "train.checkpoint_every=0"}),
@@ -177,7 +176,7 @@ TEST_P(Stopped, KeepsWhatWasDone) {
                                 if (sent || line.find("\"train/loss\",\"step\":7,") == std::string::npos) return;
                                 sent = true;
                                 ::kill(pid, GetParam());
-                                // The system and the shell may both tell that a terminal was closed.
+                                // Both the system and the shell may report the closed terminal.
                                 if (GetParam() == SIGHUP || GetParam() == SIGPIPE) ::kill(pid, GetParam());
                               });
   EXPECT_EQ(r.exit_code, 130) << r.err;
@@ -191,7 +190,7 @@ TEST_P(Stopped, KeepsWhatWasDone) {
 
 INSTANTIATE_TEST_SUITE_P(BySignal, Stopped, testing::Values(SIGINT, SIGTERM, SIGHUP, SIGPIPE));
 
-TEST(Run, TheRecordIsListedAfterwards) {
+TEST(Run, ListsTheRunAfterwards) {
   const Project p;
   meshwright(p.command("run", {"--set", "name=first"}));
   const Result r = meshwright({"runs", "--runs-dir", p.runs.string(), "--json"});
@@ -203,7 +202,7 @@ TEST(Run, TheRecordIsListedAfterwards) {
   EXPECT_EQ(row["steps"], 20);
 }
 
-TEST(Run, OneRunIsWrittenByOneProcess) {
+TEST(Run, LocksTheRunAgainstOtherProcesses) {
   const Project p;
   bool tried = false;
   Result second;
@@ -235,7 +234,7 @@ TEST(Run, FullTrainingWritesAModelThatLoads) {
   EXPECT_FALSE(parse_json(inspected.out, "inspect")["engine"]["bf16"].get<std::string>().empty());
 }
 
-TEST(Generate, ShowsBaseAndTuned) {
+TEST(Generate, PrintsBaseAndTunedAnswers) {
   const Project p;
   ASSERT_EQ(meshwright(p.command("run", {"--set", "train.steps=60"})).exit_code, 0);
   const Result r =
@@ -245,7 +244,7 @@ TEST(Generate, ShowsBaseAndTuned) {
   EXPECT_NE(j["text"], j["base_text"]);
   EXPECT_GE(j["tokens"].get<int>(), 1);
 
-  // The tuned model's logits at every position of each prompt.
+  // Logits of the tuned model at every position of each prompt.
   const std::string file = (p.runs / "logits.safetensors").string();
   const Result again =
       meshwright(p.command("generate", {"--run-id", "run-1", "--prompt", "Which colour has the ball number 5?",
@@ -262,7 +261,7 @@ TEST(Generate, ShowsBaseAndTuned) {
   }
 }
 
-TEST(Plan, AnswersInTheContractsShapeAndIsCloseToWhatARunUses) {
+TEST(Plan, PrintsDocumentedJsonCloseToMeasuredMemory) {
   const Project p;
   const Result plan = meshwright(p.command("plan"));
   ASSERT_EQ(plan.exit_code, 0) << plan.err;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The shell scripts that users call: what they say before and while they work.
+// Help and progress of the shell scripts.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -40,18 +40,18 @@ class Scripts : public testing::Test {
   const fs::path folder = scratch.path() / "copy";
 };
 
-TEST_F(Scripts, HelpIsPrintedWithoutInstallingOrBuilding) {
+TEST_F(Scripts, PrintsHelpWithoutInstallingOrBuilding) {
   for (const char* name : {"peers", "test", "calibrate", "check-clients", "check-recipes", "load-test", "fuzz"}) {
     const Shell help = bash(script(name) + ".sh --help");
     EXPECT_EQ(help.exit_code, 0) << name << "\n" << help.out;
     EXPECT_GT(help.out.size(), 100u) << name;
     EXPECT_EQ(help.out.find("Installing:"), std::string::npos) << help.out;
-    EXPECT_EQ(help.out.find("source \""), std::string::npos) << "prints its code: " << help.out;
+    EXPECT_EQ(help.out.find("source \""), std::string::npos) << "prints code: " << help.out;
     EXPECT_FALSE(fs::exists(folder / "build")) << name;
   }
 }
 
-TEST_F(Scripts, ABuildShowsItsStepsAndTheTimeLeft) {
+TEST_F(Scripts, BuildShowsStepsAndTimeLeft) {
   const Shell shell =
       bash("source " + script("common.sh") + "; for i in $(seq 0 40); do echo \"[$i/40] Building\"; done | progress " +
            (folder / "log").string());
@@ -62,19 +62,19 @@ TEST_F(Scripts, ABuildShowsItsStepsAndTheTimeLeft) {
   EXPECT_EQ(bash("wc -l <" + (folder / "log").string()).out, "41\n");
 }
 
-// build() with a ninja that prints `lines` and ends with `end`, in a folder that is configured.
+// Runs build() in a configured folder, with a ninja that prints `lines` and ends with `end`.
 Shell build_with(const std::string& common, const std::string& lines, const std::string& end) {
   return bash("source " + common + "; mkdir -p $root/build/x; touch $root/build/x/build.ninja; ninja() { printf \"" +
               lines + "\"; " + end + "; }; build x y");
 }
 
-TEST_F(Scripts, AFailedBuildEndsWithItsOutput) {
+TEST_F(Scripts, FailedBuildPrintsItsOutput) {
   const Shell shell = build_with(script("common.sh"), "[1/1] Building\\nthe reason\\n", "false");
   EXPECT_EQ(shell.exit_code, 1);
   EXPECT_NE(shell.out.find("the reason"), std::string::npos) << shell.out;
 }
 
-TEST_F(Scripts, ABuildWithNothingToDoIsQuiet) {
+TEST_F(Scripts, BuildWithNothingToDoIsQuiet) {
   const Shell shell = build_with(
       script("common.sh"),
       "[0/2] Re-checking globbed directories...\\n[1/2] Re-running CMake...\\nninja: no work to do.\\n", "true");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `search` and the checker's part of `plan` as a user's script sees them.
+// `search`, and the diagnostics of `plan`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ const Json* diagnostic(const Json& plan, const std::string& id) {
   return nullptr;
 }
 
-TEST(SearchCommand, GivesTheContractsCandidatesBestFirst) {
+TEST(SearchCommand, PrintsDocumentedJsonBestFirst) {
   const Json found = answer({"search", kPaper, "--json", "--top", "5"});
   ASSERT_EQ(found["candidates"].size(), 5U);
   double last = 0;
@@ -45,7 +45,7 @@ TEST(SearchCommand, GivesTheContractsCandidatesBestFirst) {
   EXPECT_GT(found["seconds"].get<double>(), 0);
 }
 
-TEST(SearchCommand, ItsBestPlanIsWhatPlanSaysOfIt) {
+TEST(SearchCommand, BestCandidateMatchesPlan) {
   const Json best = answer({"search", kPaper, "--json", "--top", "1"})["candidates"][0];
   std::vector<std::string> arguments{"plan", kPaper, "--json"};
   for (const Json& set : best["set"]) arguments.insert(arguments.end(), {"--set", set.get<std::string>()});
@@ -67,13 +67,13 @@ TEST(SearchCommand, ComparesTargetsAndRanksByCost) {
   EXPECT_EQ(targets, (std::set<std::string>{"v5p-16", "v5p-8", "v6e-8"}));
 }
 
-TEST(SearchCommand, ABadTargetIsOneErrorWithTheNearest) {
+TEST(SearchCommand, RejectsUnknownTargetWithSuggestion) {
   const Result r = meshwright({"search", kPaper, "--targets", "v6e-9"});
   EXPECT_EQ(r.exit_code, 2);
   EXPECT_THAT(r.err, HasSubstr("v6e-8"));
 }
 
-TEST(PlanCommand, FindsThePapersMissingModuleWithAFixThatHolds) {
+TEST(PlanCommand, ReportsUnadaptedModuleWithAWorkingFix) {
   const Json plan = answer({"plan", kPaper, "--json"});
   const Json* missing = diagnostic(plan, "COV-1");
   ASSERT_NE(missing, nullptr);
@@ -84,7 +84,7 @@ TEST(PlanCommand, FindsThePapersMissingModuleWithAFixThatHolds) {
   EXPECT_EQ(diagnostic(fixed, "COV-1"), nullptr);
 }
 
-TEST(PlanCommand, RefusesTpOfEightOnFourGlobalHeads) {
+TEST(PlanCommand, RejectsTpOfEightOnFourGlobalHeads) {
   const Json plan = answer({"plan", kPaper, "--json", "--set", "target.id=v5p-16", "--set", "mesh.tp=8"});
   const Json* heads = diagnostic(plan, "TP-2");
   ASSERT_NE(heads, nullptr);
@@ -94,7 +94,7 @@ TEST(PlanCommand, RefusesTpOfEightOnFourGlobalHeads) {
   EXPECT_EQ(diagnostic(answer(arguments), "TP-2"), nullptr);
 }
 
-TEST(PlanCommand, WhatDoesNotFitComesWithChangesThatDo) {
+TEST(PlanCommand, SuggestsChangesThatFit) {
   const std::vector<std::string> large{"plan",           kPaper,  "--json",          "--set",
                                        "train.batch=64", "--set", "train.remat=none"};
   const Json plan = answer(large);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The server as a user starts it: real model, real port, Ctrl-C.
+// `serve` with a real model and port, stopped with Ctrl-C.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 const std::string kExample = MW_RESOURCES "/examples/tiny-lora.json";
 
-TEST(ServeCommandTest, ServesWhatGenerateSaysAndStopsOnCtrlC) {
+TEST(ServeCommandTest, MatchesGenerateAndStopsOnCtrlC) {
   const std::string question = "What is 2 plus 3?";
   const test::Result generated =
       test::meshwright({"generate", kExample, "--prompt", question, "--json", "--set", "sample.max_new_tokens=24"});
@@ -46,7 +46,7 @@ TEST(ServeCommandTest, ServesWhatGenerateSaysAndStopsOnCtrlC) {
   EXPECT_THAT(served.err, HasSubstr("stopped after 1 answers"));
 }
 
-TEST(ServeCommandTest, WhatCannotBeServedIsOneError) {
+TEST(ServeCommandTest, RejectsUnservableExperiments) {
   for (const auto& [set, error] : {std::pair("model.path=/nowhere", "/nowhere"),
                                    {"serve.max_model_len=100000", "context"},
                                    {"serve.adapters={\"x\":\"/nowhere\"}", "/nowhere"},

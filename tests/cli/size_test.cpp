@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `size` as a user's script sees it: the contract's points, refusals, adapters, Ctrl-C, the run it leaves behind.
+// `size`: its JSON points, batches that do not fit, adapters, Ctrl-C and the stored run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ std::set<std::string> keys(const Json& object) {
   return all;
 }
 
-TEST(Size, PrintsTheContractsPoints) {
+TEST(Size, PrintsDocumentedJson) {
   const Project p;
   const Result r = meshwright(p.command("size", kQuick));
   ASSERT_EQ(r.exit_code, 0) << r.err;
@@ -65,7 +65,7 @@ TEST(Size, PrintsTheContractsPoints) {
   EXPECT_THAT(runs.out, HasSubstr("done"));
 }
 
-TEST(Size, IsATableForPeople) {
+TEST(Size, PrintsTableWithoutJson) {
   const Project p;
   std::vector<std::string> command = p.command("size", kQuick);
   std::erase(command, "--json");
@@ -75,7 +75,7 @@ TEST(Size, IsATableForPeople) {
     EXPECT_THAT(r.out, HasSubstr(text));
 }
 
-TEST(Size, ABatchThatCannotFitIsRefusedBeforeItStarts) {
+TEST(Size, SkipsBatchesThatCannotFit) {
   const Project p;
   const Result r =
       meshwright(p.command("size", with_size({"--set", "size.batches=1,1000000", "--set", "size.workloads=forward"})));
@@ -89,7 +89,7 @@ TEST(Size, ABatchThatCannotFitIsRefusedBeforeItStarts) {
   EXPECT_THAT(r.err, HasSubstr("largest batch that fits is"));
 }
 
-TEST(Size, TakesAnAdapterOrNewOnesAndCountsThem) {
+TEST(Size, CountsMemoryOfGivenAndNewAdapters) {
   const Project p;
   ASSERT_EQ(meshwright(p.command("run", {"--set", "train.steps=2"})).exit_code, 0);
   const std::vector<std::string> rollout{"--set", "size.workloads=rollout"};
@@ -105,7 +105,7 @@ TEST(Size, TakesAnAdapterOrNewOnesAndCountsThem) {
   EXPECT_EQ(memory_of({"--set", "size.adapters=true"})["adapters"], trained["adapters"]);
 }
 
-TEST(Size, RunsAsAnExperimentThatSaysSo) {
+TEST(Size, RunsExperimentsOfKindSize) {
   const Project p;
   const Result r = meshwright(p.command("run", with_size({"--set", "kind=size", "--set", "size.workloads=rollout"})));
   ASSERT_EQ(r.exit_code, 0) << r.err;
@@ -122,7 +122,7 @@ TEST(Size, RunsAsAnExperimentThatSaysSo) {
   EXPECT_THAT(resumed.err, HasSubstr("no checkpoints"));
 }
 
-TEST(Size, CtrlCEndsItWithThePointsSoFar) {
+TEST(Size, CtrlCKeepsFinishedPoints) {
   const Project p;
   std::vector<std::string> command = p.command("size", with_size({"--set", "size.batches=1,2000"}));
   std::erase(command, "--json");
@@ -133,7 +133,7 @@ TEST(Size, CtrlCEndsItWithThePointsSoFar) {
   EXPECT_THAT(r.out, testing::Not(HasSubstr("forward")));
 }
 
-TEST(Size, BadInputIsOneClearError) {
+TEST(Size, RejectsBadInput) {
   const Project p;
   const auto refused = [&](std::vector<std::string> more, const char* place) {
     const Result r = meshwright(p.command("size", std::move(more)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `sweep` as a user's script sees it: the contract's points, files that vLLM's tools read, a stop and what goes on.
+// `sweep`: its JSON points, files that vLLM's tools read, interruption and resume.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ std::vector<std::string> with_model(std::vector<std::string> more) {
   return more;
 }
 
-TEST(Sweep, PrintsTheContractsPointsAndWritesOneFileEach) {
+TEST(Sweep, PrintsDocumentedJsonAndWritesOneFilePerPoint) {
   const Project p;
   const auto out = p.folder / "points";
   const Result r = meshwright(p.command("sweep", with_model({"--out", out.string()})));
@@ -47,7 +47,7 @@ TEST(Sweep, PrintsTheContractsPointsAndWritesOneFileEach) {
   size_t files = 0;
   for (const auto& file : std::filesystem::directory_iterator(out)) {
     const Json one = parse_json(read_file(file.path()), file.path().string());
-    EXPECT_EQ(one["ttfts"].size(), 40u) << "detailed, as vLLM writes it";
+    EXPECT_EQ(one["ttfts"].size(), 40u) << "detailed, as vLLM writes them";
     ++files;
   }
   EXPECT_EQ(files, 4u);
@@ -55,8 +55,8 @@ TEST(Sweep, PrintsTheContractsPointsAndWritesOneFileEach) {
   EXPECT_THAT(runs.out, HasSubstr("predicted"));
 }
 
-// Replayed prompts find an empty prefix cache at the first rate only: it alone misses the level.
-TEST(Sweep, CapacityIsTheHighestRateThatMeetsTheServiceLevelAndNamesLowerOnesThatFail) {
+// The prefix cache is empty at the first rate only, so only that rate misses the SLO.
+TEST(Sweep, CapacityIsHighestRateThatMeetsTheSloAndNamesLowerFailures) {
   const Project p;
   std::vector<std::string> command{"sweep", std::string(MW_RESOURCES) + "/examples/paper-serve-v6e-8.json"};
   for (const char* set : {"sweep.slo_ttft_ms=200", "sweep.slo_tpot_ms=25", "sweep.input_lens=[4096]",
@@ -75,7 +75,7 @@ TEST(Sweep, CapacityIsTheHighestRateThatMeetsTheServiceLevelAndNamesLowerOnesTha
   EXPECT_EQ(capacity[0]["failing_below"], Json::array({1}));
 }
 
-TEST(Sweep, SaysThatItIsPredictedAndIsATableForPeople) {
+TEST(Sweep, PrintsTableMarkedAsPredicted) {
   const Project p;
   std::vector<std::string> command = p.command("sweep", kModel);
   std::erase(command, "--json");
@@ -85,7 +85,7 @@ TEST(Sweep, SaysThatItIsPredictedAndIsATableForPeople) {
   for (const char* text : {"TTFT p50", "TPOT p50", "verdict", "256", "1024"}) EXPECT_THAT(r.out, HasSubstr(text));
 }
 
-TEST(Sweep, SameSeedSameNumbers) {
+TEST(Sweep, SameSeedGivesSameNumbers) {
   const Project p;
   const Result a = meshwright(p.command("sweep", kModel)), b = meshwright(p.command("sweep", kModel));
   EXPECT_EQ(a.out, b.out);
@@ -93,7 +93,7 @@ TEST(Sweep, SameSeedSameNumbers) {
   EXPECT_NE(a.out, other.out);
 }
 
-TEST(Sweep, BadInputNamesTheKeyAndLeavesNoRun) {
+TEST(Sweep, BadInputNamesTheKeyAndCreatesNoRun) {
   const Project p;
   const Result r = meshwright(p.command("sweep", with_model({"--set", "sweep.request_rates=[-1]"})));
   EXPECT_EQ(r.exit_code, 2);
@@ -102,8 +102,8 @@ TEST(Sweep, BadInputNamesTheKeyAndLeavesNoRun) {
   EXPECT_EQ(runs.out.find("run-1"), std::string::npos) << runs.out;
 }
 
-// No data sheet says what this processor does: steps of the model are timed first.
-TEST(Sweep, OnThisMachineIsSimulatedFromStepsTimedHere) {
+// This processor has no data sheet, so steps of the model are timed first.
+TEST(Sweep, SimulatesThisMachineFromTimedSteps) {
   const Project p;
   const auto out = p.folder / "points";
   const Result r = meshwright(p.command("sweep", {"--backend", "model",

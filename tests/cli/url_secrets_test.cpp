@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// User and password of a URL reach the server and nothing else: neither the run store nor files nor what is printed.
+// User and password of a URL reach only the server: not the run store, files or printed text.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
@@ -21,7 +21,7 @@ using testing::Not;
 
 const std::string kSecret = "hunter2secret";
 
-// An OpenAI-compatible server that wants a user and a password.
+// An OpenAI-compatible server that requires a user and a password.
 class GuardedServer {
  public:
   GuardedServer() {
@@ -85,7 +85,7 @@ std::vector<std::string> sweep_of(const Project& p, const std::string& url, cons
                              "sweep.input_lens=[16]", "--set", "sweep.num_prompts=4", "--set", "sweep.output_len=4"});
 }
 
-TEST(UrlSecrets, AreSentToTheServerAndRecordedNowhere) {
+TEST(UrlSecrets, AreSentToTheServerOnly) {
   const Project p;
   const GuardedServer server;
   const fs::path out = p.folder / "points";
@@ -98,7 +98,7 @@ TEST(UrlSecrets, AreSentToTheServerAndRecordedNowhere) {
   for (const std::string& text : {r.out, r.err, meshwright({"runs", "--runs-dir", p.runs.string(), "--json"}).out})
     EXPECT_THAT(text, Not(HasSubstr(kSecret)));
 
-  // Going on needs them again, and takes them for the same server only.
+  // Resuming needs them again, and accepts them for the same server only.
   const std::vector<std::string> resume{"sweep", "--resume", "run-1", "--runs-dir", p.runs.string(), "--json"};
   const auto resume_with = [&](const std::string& url) {
     std::vector<std::string> command = resume;
@@ -111,7 +111,7 @@ TEST(UrlSecrets, AreSentToTheServerAndRecordedNowhere) {
   expect_no_secret_in(p.runs);
 }
 
-TEST(UrlSecrets, AreInNoErrorAndNoFailedRun) {
+TEST(UrlSecrets, AreNotInErrorsOrFailedRuns) {
   const Project p;
   const GuardedServer server;
   for (const std::string& url : {server.url("me:" + kSecret + "@"), "http://me:" + kSecret + "@127.0.0.1:1",

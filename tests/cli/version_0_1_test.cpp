@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Files that version 0.1 wrote (scripts/fixtures/version_0_1.py) open in this version and mean the same.
+// Files written by version 0.1 (scripts/fixtures/version_0_1.py) open in this version with the same meaning.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
@@ -14,7 +14,7 @@ class Version01 : public testing::Test {
  protected:
   Version01() {
     fs::copy(fs::path(MW_FIXTURES) / "version_0_1", folder, fs::copy_options::recursive);
-    // The store names the folder in which it was made; here that is the copy.
+    // The store contains absolute paths, so they are changed to those of the copy.
     sqlite3* db = nullptr;
     sqlite3_open((folder / "runs/runs.sqlite").c_str(), &db);
     const std::string sql = "UPDATE runs SET experiment_folder='" + folder.string() + "'";
@@ -37,7 +37,7 @@ class Version01 : public testing::Test {
   const fs::path folder = scratch.path() / "files";
 };
 
-TEST_F(Version01, RunsAreListedAsTheyEnded) {
+TEST_F(Version01, ListsRunsWithTheirState) {
   std::string states;
   const Json listed = answer(in_store({"runs"}));
   for (const Json& row : listed.at("rows"))
@@ -49,7 +49,7 @@ TEST_F(Version01, RunsAreListedAsTheyEnded) {
             "run-2 failed 0 measured\nrun-1 done 8 measured\n");
 }
 
-TEST_F(Version01, RunsOfEveryKindAreCompared) {
+TEST_F(Version01, ComparesRunsOfEveryKind) {
   for (const auto& [first, second] : {std::pair("run-1", "run-3"),
                                       {"run-1", "run-4"},
                                       {"run-1", "run-8"},
@@ -59,11 +59,11 @@ TEST_F(Version01, RunsOfEveryKindAreCompared) {
     EXPECT_FALSE(answer(in_store({"compare", first, second})).at("rows").empty()) << first << " " << second;
 }
 
-TEST_F(Version01, AnInterruptedRunResumes) {
+TEST_F(Version01, ResumesInterruptedRun) {
   const Result resumed = meshwright(in_store({"run", (folder / "long.json").string(), "--resume", "run-11", "--json"}));
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_EQ(lines(resumed.out).back().at("steps"), 12);
-  // run-3 is the same experiment, killed elsewhere and resumed by version 0.1; machines round differently.
+  // run-3 is the same experiment, killed and resumed by version 0.1 on another machine, which rounds differently.
   double losses[2] = {};
   const Json listed = answer(in_store({"runs"}));
   for (const Json& row : listed.at("rows")) {
@@ -74,7 +74,7 @@ TEST_F(Version01, AnInterruptedRunResumes) {
   EXPECT_NEAR(losses[0], losses[1], 1e-3 * losses[0]);
 }
 
-TEST_F(Version01, CheckpointsGenerate) {
+TEST_F(Version01, GeneratesFromCheckpoints) {
   for (const char* run : {"run-1", "run-3", "run-4", "run-10"})
     EXPECT_FALSE(answer(in_store({"generate", (folder / "train.json").string(), "--run-id", run, "--prompt", "Which"}))
                      .at("text")
@@ -82,12 +82,12 @@ TEST_F(Version01, CheckpointsGenerate) {
         << run;
 }
 
-TEST_F(Version01, ExperimentsArePlanned) {
+TEST_F(Version01, PlansExperiments) {
   for (const char* name : {"train", "long", "full", "mesh", "epochs", "size", "serve", "simulated"})
     EXPECT_TRUE(answer({"plan", (folder / (std::string(name) + ".json")).string()}).contains("fits")) << name;
 }
 
-TEST_F(Version01, CheckpointsAndResultsAreInspected) {
+TEST_F(Version01, InspectsCheckpointsAndResults) {
   EXPECT_EQ(answer({"inspect", (folder / "runs/run-1/checkpoint-8").string()}).at("kind"), "adapter");
   EXPECT_EQ(answer({"inspect", (folder / "runs/run-10/checkpoint-2").string()}).at("kind"), "checkpoint");
   EXPECT_EQ(answer({"inspect", (folder / "train.json").string()}).at("kind"), "experiment");
@@ -96,7 +96,7 @@ TEST_F(Version01, CheckpointsAndResultsAreInspected) {
       EXPECT_EQ(answer({"inspect", entry.path().string()}).at("kind"), "result") << entry.path();
 }
 
-TEST_F(Version01, SweepsAreReplayedAndAudited) {
+TEST_F(Version01, ReplaysAndAuditsSweeps) {
   EXPECT_FALSE(answer(in_store({"replay", "run-5"})).at("points").empty());
   EXPECT_TRUE(answer(in_store({"audit", "run-7", "--target", "v6e-8", "--model", "gemma3-1b"})).contains("findings"));
 }
