@@ -135,7 +135,7 @@ std::unique_ptr<Record> open_record(const JobRequest& request) {
     record->run = *request.resume;
     if (!record->store.find(record->run))
       throw Error({.id = "RUN",
-                   .message = "there is no such run",
+                   .message = "the run does not exist",
                    .file = request.runs_folder.string(),
                    .place = record->run,
                    .fix = "see `meshwright runs` for the ids"});

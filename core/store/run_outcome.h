@@ -7,7 +7,8 @@
 
 namespace mw::store {
 
-// How a run ended. `error` is set for a failed run: whether the input, the environment or the program was at fault.
+// How a run ended. `error` is set only for a failed run: it tells a usage error from a failure of the environment or
+// the program.
 struct RunOutcome {
   event::Finished finished;
   std::optional<Error::Kind> error;

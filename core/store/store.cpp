@@ -24,12 +24,13 @@ namespace mw::store {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr auto kCommitAfter = std::chrono::milliseconds(150);  // leaves the commit itself 50 ms of the promised 200
-constexpr std::int64_t kAbandonedAfterS = 60;                  // a queued run nobody has locked for that long is dead
+constexpr auto kCommitAfter =
+    std::chrono::milliseconds(150);            // telemetry is committed within 200 ms; this leaves 50 ms for the commit
+constexpr std::int64_t kAbandonedAfterS = 60;  // a queued run that stays unlocked for so long is dead
 
 Error unknown_run(const RunId& run, const fs::path& folder) {
   return Error({.id = "RUN-UNKNOWN",
-                .message = "there is no such run",
+                .message = "the run does not exist",
                 .file = folder.string(),
                 .found = run,
                 .expected = "an id of the Runs table, such as run-1",
@@ -40,12 +41,12 @@ std::string event_json(const Event& event, const RunId& run) {
   return to_json(event, run).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Runs hold data sets' text and prompts: what is created here is for the owner only.
+// Runs contain dataset text and prompts, so new folders are readable only by the owner.
 fs::path database_file(const fs::path& folder) {
   if (folder.empty())
     throw Error({.id = "STORE-FOLDER",
-                 .message = "there is no folder for the run store",
-                 .fix = "give one with --runs-dir or $MESHWRIGHT_RUNS, or set HOME to your home folder"});
+                 .message = "the run store has no folder",
+                 .fix = "set one with --runs-dir or $MESHWRIGHT_RUNS, or set HOME to your home folder"});
   keep_private(folder);
   make_folders(folder);
   return folder / "runs.sqlite";
@@ -71,7 +72,7 @@ fs::path variable(const char* name) {
   return {value ? value : ""};
 }
 
-// Where a store's records can go when its folder is lost: beside it, else to the user's state folder.
+// Returns the parents of a possible rescue folder: the parent of the lost folder, then the user's state folder.
 std::vector<fs::path> rescue_parents(const fs::path& lost) {
   std::vector<fs::path> parents;
   if (is_folder(lost.parent_path())) parents.push_back(lost.parent_path());
@@ -82,7 +83,7 @@ std::vector<fs::path> rescue_parents(const fs::path& lost) {
   return parents;
 }
 
-// A new, empty folder: "runs-rescued", "runs-rescued-2" ... Throws STORE-GONE where none can be made.
+// Creates an empty folder "runs-rescued", "runs-rescued-2" ... Throws STORE-GONE if none can be created.
 fs::path make_rescue_folder(const fs::path& lost) {
   std::error_code none;
   fs::path whole = fs::absolute(lost, none).lexically_normal();
@@ -97,12 +98,12 @@ fs::path make_rescue_folder(const fs::path& lost) {
       }
     } catch (const Error&) {  // the next parent may be writable
     }
-  throw store_gone(lost, "no folder could be made to rescue the record", "start again; what was recorded is lost");
+  throw store_gone(lost, "no folder could be created to rescue the record", "start again; the record is lost");
 }
 
 }  // namespace
 
-// Lock order: database, then queue. The queue alone is taken to append telemetry, so that never waits for the disk.
+// Lock order: database, then queue. Appending telemetry locks only the queue, so it never waits for the disk.
 struct Store::Impl {
   struct Pending {
     std::int64_t run;
@@ -137,7 +138,7 @@ struct Store::Impl {
   // Needs the database.
   void require_in_place() const {
     require_writable();
-    if (db.has_moved()) throw store_gone(folder, "nothing more can be recorded there", "start again");
+    if (db.has_moved()) throw store_gone(folder, "it cannot record any more events", "start again");
   }
 
   // Goes on in a rescue folder, with all records, where the store's own is gone. Needs the database, on the store's
@@ -152,7 +153,7 @@ struct Store::Impl {
       prepare();
       remove_tree(rescued);
       throw store_gone(lost, "the record could not be copied to " + rescued.string() + ": " + error.what(),
-                       "start again; what was recorded is lost");
+                       "start again; the record is lost");
     }
     prepare();
     folder = rescued;
@@ -180,13 +181,13 @@ struct Store::Impl {
       Statement(db, "INSERT OR REPLACE INTO cursors(run, cursor) VALUES(?,?)").bind(run).bind(cursor).run();
   }
 
-  std::int64_t known(const RunId& run) {  // needs the database
+  std::int64_t known(const RunId& run) {  // the caller holds the database lock
     const std::int64_t number = run_number(run);
     if (number == 0 || !rows->find(number)) throw unknown_run(run, folder);
     return number;
   }
 
-  // The last event that a resume from `step` keeps: its checkpoint, or its point of a sweep.
+  // Returns the last event that a resume from `step` keeps: the checkpoint or the sweep point of that step.
   std::optional<std::int64_t> last_kept(std::int64_t run, long step) {
     if (step == 0) return 0;
     Statement s(db, "SELECT max(sequence) FROM events WHERE run=? AND step=? AND kind IN ('checkpoint', 'point')");
@@ -195,7 +196,7 @@ struct Store::Impl {
     return sequence > 0 ? std::optional(sequence) : std::nullopt;
   }
 
-  // Writes all that waits, in one transaction; on failure it waits again. Needs the database.
+  // Writes all queued events in one transaction; queues them again on failure. The caller holds the database lock.
   void commit_pending() {
     std::vector<Pending> taken;
     {
@@ -225,7 +226,7 @@ struct Store::Impl {
       throw;
     }
   }
-  void commit_pending_if_possible() noexcept {  // failing is remembered; the next append reports it
+  void commit_pending_if_possible() noexcept {  // remembers a failure; the next append reports it
     try {
       commit_pending();
       if (!db.needs_reopening()) return;
@@ -236,7 +237,7 @@ struct Store::Impl {
     }
   }
 
-  // Commits telemetry that nobody flushes.
+  // Commits queued telemetry in the background.
   void run_committer(const std::stop_token& stop) {
     std::unique_lock queue(queue_mutex);
     while (!stop.stop_requested()) {
@@ -291,7 +292,7 @@ RunId Store::create(const experiment::Experiment& experiment, const std::string&
   Database& db = impl_->db;
   Transaction transaction(db);
   std::int64_t number = db.integer("SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name='runs'), 0) + 1");
-  // A folder that is already there belongs to a run of some earlier database; its checkpoints are not ours.
+  // An existing folder belongs to a run of an earlier database, whose checkpoints must not be mixed with this run's.
   while (!make_new_folder(impl_->folder / run_id(number))) ++number;
   const fs::path artefacts = impl_->folder / run_id(number);
   try {
@@ -318,7 +319,7 @@ std::unique_ptr<RunLock> Store::lock(const RunId& run) {
     impl_->require_in_place();
   }
   auto held = std::make_unique<RunLock>(run_folder(run), run);
-  remove_stale_parts_in(run_folder(run));  // of a process that was killed
+  remove_stale_parts_in(run_folder(run));  // left by a process that was killed
   return held;
 }
 
@@ -399,7 +400,7 @@ bool Store::rewind(const RunId& run, long step) {
                             : "DELETE FROM events WHERE run=?1 AND sequence >= (SELECT min(sequence) FROM events WHERE "
                               "run=?1 AND (step > ?2 OR kind = 'finished'))");
   remove.bind(number).bind(last.value_or(step)).run();
-  // The row as it was then follows from the events that are left.
+  // Recomputes the row from the remaining events.
   RunRow row = row_from(experiment_of(number));
   Statement left(db, "SELECT json FROM events WHERE run=? ORDER BY sequence");
   left.bind(number);
@@ -450,7 +451,7 @@ std::vector<StoredEvent> Store::events(const RunId& run, std::int64_t after_sequ
 }
 
 fs::path Store::run_folder(const RunId& run) const {
-  if (run_number(run) == 0) throw unknown_run(run, impl_->folder);  // never a path made of someone's text
+  if (run_number(run) == 0) throw unknown_run(run, impl_->folder);  // never build a path from unchecked input
   return impl_->folder / run;
 }
 
@@ -485,7 +486,8 @@ std::vector<RunId> Store::recover() {
   }
   std::vector<RunId> recovered;
   for (const RunId& run : suspects) {
-    const auto lock = RunLock::try_lock(run_folder(run));  // held while marking: nobody resumes it meanwhile
+    const auto lock =
+        RunLock::try_lock(run_folder(run));  // held while marking, so that no process resumes the run meanwhile
     if (!lock) continue;
     const auto row = find(run);
     if (!row || row->state == RunState::done || row->state == RunState::failed || row->state == RunState::cancelled)
@@ -509,7 +511,7 @@ fs::path default_folder() {
   if (const fs::path chosen = variable("MESHWRIGHT_RUNS"); !chosen.empty()) return chosen;
   if (const fs::path data = variable("XDG_DATA_HOME"); data.is_absolute()) return data / "meshwright";
   if (const fs::path home = variable("HOME"); home.is_absolute()) return home / ".local/share/meshwright";
-  return {};  // never a shared folder, where other users can plant links; Store reports how to name one
+  return {};  // no fallback to a shared folder, where other users can plant links
 }
 
 }  // namespace mw::store

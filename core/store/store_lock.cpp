@@ -14,7 +14,7 @@ namespace mw::store {
 namespace fs = std::filesystem;
 namespace {
 
-// An open descriptor with the lock, or -1 when another process has it.
+// Returns an open descriptor that holds the lock, or -1 if another process holds it.
 int take(const fs::path& folder) {
   make_folders(folder);
   const fs::path file = folder / "lock";
@@ -26,7 +26,7 @@ int take(const fs::path& folder) {
     if (why == EWOULDBLOCK) return -1;
     throw system_error("cannot lock the run", file.string(), why);
   }
-  // For people and for the error of the process that comes second; the flock alone decides.
+  // The pid is only shown in the error of the process that finds the run locked; the flock alone decides.
   const std::string pid = std::to_string(::getpid()) + "\n";
   if (file_system().ftruncate(fd, 0) == 0) file_system().pwrite(fd, pid.data(), pid.size(), 0);
   return fd;
@@ -52,7 +52,7 @@ RunLock::RunLock(const fs::path& folder, const RunId& run) : fd_(take(folder)) {
                .file = (folder / "lock").string(),
                .found = who,
                .expected = "nobody",
-               .fix = "wait until it has finished, or stop that process"});
+               .fix = "wait until that process ends, or stop it"});
 }
 
 std::unique_ptr<RunLock> RunLock::try_lock(const fs::path& folder) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lines of the Runs table as SQLite keeps them, and the ids of runs as text and as number. Needs the database's
-// lock.
+// Reads and writes the rows of the runs table, and converts run ids between text and number. Callers hold the lock of
+// the database.
 #pragma once
 #include <optional>
 #include <vector>
@@ -11,14 +11,14 @@
 namespace mw::store {
 
 RunId run_id(std::int64_t number);             // "run-12"
-std::int64_t run_number(std::string_view id);  // 0 for anything that is no run id
+std::int64_t run_number(std::string_view id);  // 0 if the text is not a run id
 
 class StoreRows {
  public:
-  explicit StoreRows(Database& db);  // whose schema is there; it outlives this
+  explicit StoreRows(Database& db);  // the schema must exist; `db` must outlive this object
   std::optional<RunRow> find(std::int64_t run);
   std::vector<RunRow> all(Trash trash);             // newest first
-  void write(std::int64_t run, const RunRow& row);  // what events change: not name, tags, model, method, created
+  void write(std::int64_t run, const RunRow& row);  // not name, tags, model, method, created: events do not change them
 
  private:
   Database& db_;

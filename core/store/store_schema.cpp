@@ -10,9 +10,8 @@ namespace {
 constexpr std::int64_t kSchemaVersion = 1;
 constexpr std::int64_t kApplicationId = 0x4d577231;  // "MWr1"
 
-// A run's row holds what the Runs table shows, kept up to date in the transaction that adds the events it follows from.
-// events.sequence grows over all runs and is never used again, so a reader that has seen up to n asks for what is after
-// n.
+// The row of a run is updated in the transaction that adds its events. events.sequence increases over all runs and is
+// never reused, so a reader that has read up to n queries for sequence > n.
 constexpr const char* kTables = R"sql(
 CREATE TABLE runs(
   id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, created TEXT NOT NULL, trash INTEGER NOT NULL DEFAULT 0,
@@ -28,7 +27,7 @@ CREATE INDEX events_of_run ON events(run);
 CREATE INDEX metrics ON events(run, name, step, value) WHERE name IS NOT NULL;
 )sql";
 
-// Came later; versions that know nothing of it leave it alone.
+// Added later; older versions ignore it.
 constexpr const char* kCursors =
     "CREATE TABLE IF NOT EXISTS cursors(run INTEGER PRIMARY KEY REFERENCES runs(id), cursor TEXT NOT NULL)";
 
@@ -53,7 +52,7 @@ void prepare_schema(Database& db) {
   }
   if (application != kApplicationId)
     throw Error({.id = "STORE-NOT-A-DATABASE",
-                 .message = "the run store is another program's database",
+                 .message = "the run store is a database of another program",
                  .file = db.file().string(),
                  .found = "application id " + std::to_string(application),
                  .expected = "application id " + std::to_string(kApplicationId),

@@ -48,9 +48,9 @@ Problem describe(int code, int system_errno, std::string message, int busy_ms) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return {.id = "STORE-BUSY",
-              .message = "another process holds the run store",
+              .message = "another process locks the run store",
               .found = "still locked after " + std::to_string(busy_ms) + " ms",
-              .fix = "wait until the other process is done, or end it, and try again; nothing was lost"};
+              .fix = "wait until the other process ends, or stop it, and try again; no data was lost"};
     case SQLITE_FULL:
       return {.id = "STORE-FULL",
               .message = "no space left for the run store",
@@ -83,7 +83,7 @@ Problem describe(int code, int system_errno, std::string message, int busy_ms) {
   return p;
 }
 
-// Why a read or write failed, of the log or the file; sqlite3_system_errno() is often of a later call.
+// Returns the errno of the failed read or write of log or file; sqlite3_system_errno() is often that of a later call.
 int last_errno(sqlite3* db) {
   int code = 0;
   sqlite3_file* log = nullptr;
@@ -97,7 +97,7 @@ bool is_writable(const std::filesystem::path& path) {
   return ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
 }
 
-// An absolute path in the form that SQLite's URI parameters need.
+// Converts an absolute path to an SQLite URI with escaped characters.
 std::string immutable_uri(const std::filesystem::path& file) {
   std::string uri = "file:";
   for (const char c : std::filesystem::absolute(file).string())
@@ -124,7 +124,7 @@ DatabaseFiles database_files(const std::filesystem::path& file) {
 OpenMode open_mode(const DatabaseFiles& files) {
   if (!files.file || (files.file_writable && files.folder_writable)) return OpenMode::read_write;
   if (files.folder_writable || (files.wal && files.shm)) return OpenMode::read_only;
-  return files.wal ? OpenMode::impossible : OpenMode::immutable;  // a process that writes keeps a log
+  return files.wal ? OpenMode::impossible : OpenMode::immutable;  // a writing process always has a log
 }
 
 Database::Database(const std::filesystem::path& file, int busy_ms) : file_(file), busy_ms_(busy_ms) {
@@ -141,7 +141,7 @@ void Database::open() {
   mode_ = open_mode(database_files(file_));
   if (mode_ == OpenMode::impossible)
     throw Error({.id = "STORE-UNWRITABLE",
-                 .message = "the run store is read-only and its last changes are only in its log",
+                 .message = "the run store is read-only, and its latest changes are only in the write-ahead log",
                  .file = file_.string(),
                  .found = file_.filename().string() + "-wal",
                  .fix = "copy the folder to one that you may write to, or allow writing there"});
@@ -160,7 +160,7 @@ void Database::open() {
 }
 
 void Database::close() {
-  // Closing removes the log by its path, which is another store's if the file was replaced.
+  // Closing removes the log by path; if the file was replaced, that path belongs to another store.
   if (handle_ && has_moved()) sqlite3_db_config(handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   sqlite3_close(std::exchange(handle_, nullptr));
 }
@@ -211,7 +211,7 @@ std::int64_t Database::integer(const char* sql) {
 }
 
 void Database::use_wal() {
-  // Changing the mode may answer "busy" without asking the busy handler, when several processes create a store at once.
+  // If several processes create a store at once, changing the mode may return "busy" without calling the busy handler.
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::milliseconds(busy_ms_);
   for (;;) {
     const int code = sqlite3_exec(handle_, "PRAGMA journal_mode=WAL", nullptr, nullptr, nullptr);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SQLite behind a small RAII layer, for core/store/store.cpp. Every failure is one mw::Error naming the database file.
-// A Database and its statements are used by one thread at a time.
+// RAII wrappers for SQLite, used by core/store. Every failure throws mw::Error with the database file. One thread at a
+// time may use a Database and its statements.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -15,45 +15,46 @@ struct sqlite3_stmt;
 
 namespace mw::store {
 
-// The facts that decide how a database in WAL mode can be opened.
+// Existence and permissions of the files of a database in WAL mode; open_mode() depends on them.
 struct DatabaseFiles {
   bool file = false, file_writable = false, folder_writable = false;
-  bool wal = false, shm = false;  // the log with content that may not be in the file yet; the log's shared index
+  bool wal = false, shm = false;  // a non-empty write-ahead log exists; its shared-memory index exists
 };
 DatabaseFiles database_files(const std::filesystem::path& file);  // for the effective user
-// read_write: creates the file if it does not exist. read_only: reads through the log, beside other processes that
-// write. immutable: reads the file alone, which is correct only while no process writes; impossible: changes are in a
-// log that cannot be read without writing to the folder.
+// read_write: creates the file if it does not exist. read_only: reads file and log while other processes write.
+// immutable: reads only the file, which is correct while no process writes. impossible: the log has changes, but cannot
+// be read without writing to the folder.
 enum class OpenMode { read_write, read_only, immutable, impossible };
 OpenMode open_mode(const DatabaseFiles& files);
 
 class Database {
  public:
-  // Opens or creates; where writing is not allowed, an existing database is opened for reading (read_only()). Other
-  // processes' locks are waited for, at most `busy_ms`, then Error("STORE-BUSY").
+  // Opens or creates the database; opens it read-only without write permission (see read_only()). Waits at most
+  // `busy_ms` for locks of other processes, then throws STORE-BUSY.
   Database(const std::filesystem::path& file, int busy_ms);
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  void exec(const char* sql);             // no results wanted
+  void exec(const char* sql);             // discards results
   std::int64_t integer(const char* sql);  // first column of the first row
   void use_wal();
   std::int64_t last_row() const;
   int changes() const;
   bool read_only() const { return mode_ != OpenMode::read_write; }
-  // Whether the open file is no longer the one at its path: it was deleted, moved or replaced. SQLite keeps writing to
-  // the open file without an error.
+  // Returns whether the open file was deleted, moved or replaced at its path. SQLite writes to such a file without an
+  // error.
   bool has_moved() const;
-  // Copies everything, also from a deleted file, to a new file and continues there; on an Error the old one stays open.
-  // No Statement may exist.
+  // Copies the database, even if its file was deleted, to a new file and switches to it. On an Error the old file stays
+  // open. No Statement may exist.
   void copy_to(const std::filesystem::path& file);
-  // Opens the file again if it was opened as immutable and a process writes to it now. No Statement may exist.
+  // reopen() opens the file again; needed if it was opened as immutable and a process now writes to it. No Statement
+  // may exist.
   bool needs_reopening() const;
   void reopen();
   sqlite3* handle() const { return handle_; }
   const std::filesystem::path& file() const { return file_; }
-  // What the last call ran into, as an Error: STORE-BUSY, STORE-FULL, STORE-NOT-A-DATABASE, STORE-DAMAGED, ...
+  // Converts a result code of the last call to an Error: STORE-BUSY, STORE-FULL, STORE-NOT-A-DATABASE, STORE-DAMAGED...
   Error error(int code) const;
 
  private:
@@ -65,7 +66,7 @@ class Database {
   sqlite3* handle_ = nullptr;
 };
 
-// One prepared statement. Bind in order, step(), read columns, reset() before reuse.
+// A prepared statement. Bind parameters in order, call step(), read columns, call reset() before reuse.
 class Statement {
  public:
   Statement(Database& db, std::string_view sql);
@@ -81,8 +82,8 @@ class Statement {
   Statement& bind(const std::optional<T>& v) {
     return v ? bind(*v) : bind_null();
   }
-  bool step();  // true: a row is there
-  void run();   // step to the end and reset
+  bool step();  // returns whether a row is available
+  void run();   // steps to the end and resets
   void reset();
 
   std::int64_t integer(int column) const;
@@ -97,7 +98,7 @@ class Statement {
   int next_ = 0;
 };
 
-// BEGIN IMMEDIATE ... COMMIT; rolled back when not committed.
+// BEGIN IMMEDIATE ... COMMIT; rolls back on destruction unless committed.
 class Transaction {
  public:
   explicit Transaction(Database& db);

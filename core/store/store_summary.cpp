@@ -61,13 +61,13 @@ RunRow row_from(const experiment::Experiment& experiment) {
   if (row.model.empty()) row.model = folder_name(experiment.string("model.path"));
   if (const std::string kind = experiment.string("kind"); kind != "train") {
     row.method = kind == "serve" ? "sweep" : kind;
-    row.source = "measured";  // Started says otherwise
+    row.source = "measured";  // the Started event may change it
     return row;
   }
   row.method = experiment.string("train.method");
   if (row.method == "lora") row.method += " r" + std::to_string(experiment.integer("lora.rank"));
   row.source = "measured";
-  // With epochs, the number of steps is known when the data is read: the Started event has it.
+  // With epochs, the number of steps is known only after reading the data; the Started event sets it.
   row.steps_total = experiment.number("train.epochs") > 0 ? 0 : static_cast<long>(experiment.integer("train.steps"));
   return row;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row of the Runs table as it follows from the frozen experiment and the events. Plain values.
+// Computes a row of the runs table from the run's experiment and its events.
 #pragma once
 #include <string>
 
@@ -7,12 +7,12 @@
 
 namespace mw::store {
 
-// The columns that the experiment decides: model, method, source, steps_total.
+// Sets the columns that depend on the experiment: model, method, source, steps_total.
 RunRow row_from(const experiment::Experiment& experiment);
-// Moves the row on by one event: state, steps, losses, seconds, tokens, peak, error.
+// Updates the row with one event: state, steps, losses, seconds, tokens, peak, error.
 void apply(RunRow& row, const Event& event);
 
-// What the indexed columns of the events table hold; unset is NULL.
+// Values of the indexed columns of the events table; an empty optional is NULL.
 struct EventColumns {
   std::string kind, name;
   std::optional<std::int64_t> step;

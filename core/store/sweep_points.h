@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a sweep's points are stored: as event::Point of kind "sweep", with as many details as a record keeps. Any thread.
+// Converts the points of a sweep to and from the stored event::Point of kind "sweep". Thread-safe.
 #pragma once
 #include <vector>
 
@@ -8,11 +8,11 @@
 
 namespace mw::store {
 
-// Drops details that would make a record too large: first the gaps between tokens, then whole requests; the timeline is
-// thinned out to 2,000 samples.
+// Limits the size of the record: drops first the inter-token times, then the per-request results, and thins the
+// timeline to 2,000 samples.
 formats::BenchPoint as_recorded(formats::BenchPoint point);
 
-// Throws Error for an event that is not a point of a sweep.
+// Throws Error if an event is not a valid point of a sweep.
 std::vector<formats::BenchPoint> points_of(const std::vector<event::Point>& points);
 
 }  // namespace mw::store

@@ -86,7 +86,7 @@ TEST_P(KilledAt, KeepsAllEventsUpToTheLastReportedCommit) {
 
 INSTANTIATE_TEST_SUITE_P(Store, KilledAt, testing::Values(1, 2, 3, 10, 57, 200, 731, 2000));
 
-TEST(StoreProcesses, CreateRunsAtOnceWithDifferentIds) {
+TEST(StoreProcesses, ConcurrentCreatesGetDifferentIds) {
   const Scratch folder;
   constexpr int kChildren = 4, kEach = 25;
   std::vector<pid_t> children;
@@ -116,7 +116,7 @@ TEST(StoreProcesses, CreateRunsAtOnceWithDifferentIds) {
   EXPECT_TRUE(ids.contains("run-" + std::to_string(kChildren * kEach)));
 }
 
-TEST(StoreProcesses, TheSecondOneIsToldWhoHasTheRun) {
+TEST(StoreProcesses, LockErrorNamesTheOwningProcess) {
   const Scratch folder;
   RunId run;
   {
@@ -172,7 +172,7 @@ TEST(StoreProcesses, AFreshlyQueuedRunIsNotMistakenForADeadOne) {
   EXPECT_EQ(store.find(young)->state, RunState::queued);
 }
 
-TEST(StoreProcesses, AWriterWaitsForAnotherAndThenGoesOn) {
+TEST(StoreProcesses, AWriterWaitsForAnotherWriter) {
   const Scratch folder;
   Store store(folder.path());
   const RunId run = store.create(experiment::Experiment(), "");

@@ -28,7 +28,7 @@ std::string open_error(const fs::path& folder, std::string* text = nullptr) {
   return error_id([&] { Store store(folder); }, text);
 }
 
-TEST(StoreErrors, AFileThatIsNoDatabaseIsRefusedAndLeftAlone) {
+TEST(StoreErrors, RejectsAFileThatIsNotADatabaseAndKeepsIt) {
   const Scratch folder;
   const std::string letter(5000, 'x');
   write_file_atomically(folder.path() / "runs.sqlite", letter);
@@ -55,7 +55,7 @@ TEST(StoreErrors, ANewerSchemaIsRefusedWithBothVersions) {
   EXPECT_NE(text.find("99"), std::string::npos);
 }
 
-TEST(StoreErrors, ADamagedDatabaseIsAnErrorAndNoCrash) {
+TEST(StoreErrors, ReportsADamagedDatabase) {
   const Scratch folder;
   {
     Store store(folder.path());
@@ -82,13 +82,13 @@ TEST(StoreErrors, ADamagedDatabaseIsAnErrorAndNoCrash) {
   }
 }
 
-TEST(StoreErrors, AFolderThatCannotBeMade) {
+TEST(StoreErrors, ReportsAFolderThatCannotBeCreated) {
   const Scratch folder;
   write_file_atomically(folder.path() / "file", "not a folder");
   EXPECT_EQ(open_error(folder.path() / "file" / "runs"), "SYSTEM");
 }
 
-TEST(StoreErrors, AProcessThatHoldsTheDatabaseTooLongIsNamedAsTheCause) {
+TEST(StoreErrors, ReportsAProcessThatLocksTheDatabaseTooLong) {
   const Scratch folder;
   Store store(folder.path(), std::chrono::milliseconds(200));
   const RunId run = store.create(experiment::Experiment(), "");
@@ -173,7 +173,7 @@ TEST(StoreErrors, AFailedCreateLeavesNoFolder) {
   EXPECT_EQ(store.create(experiment::Experiment(), ""), "run-1");
 }
 
-TEST(StoreErrors, AnExperimentOfAWrongTypeCreatesNothing) {
+TEST(StoreErrors, AnExperimentWithAWrongTypeCreatesNoRun) {
   const Scratch folder;
   Store store(folder.path());
   const auto broken = experiment::Experiment::from_json(Json{{"schema", 1}, {"train", {{"steps", "many"}}}});

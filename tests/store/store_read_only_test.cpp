@@ -14,7 +14,7 @@ using test::metric;
 using test::Scratch;
 using test::wait_for;
 
-TEST(ReadOnlyStore, HowItIsOpenedFollowsFromWhatMayBeWrittenAndWhoMayWrite) {
+TEST(ReadOnlyStore, OpenModeDependsOnFilesAndPermissions) {
   const DatabaseFiles missing{.folder_writable = true};
   EXPECT_EQ(open_mode(missing), OpenMode::read_write);
   EXPECT_EQ(open_mode({}), OpenMode::read_write) << "creating it then says why it cannot be";

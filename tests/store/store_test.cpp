@@ -36,7 +36,7 @@ TEST(Store, KeepsTheFrozenExperimentWithUnknownKeysAndItsFolder) {
   EXPECT_TRUE(std::filesystem::is_directory(store.run_folder(run)));
 }
 
-TEST(Store, RandomEventsComeBackAsTheyWent) {
+TEST(Store, RandomEventsRoundTrip) {
   const Scratch folder;
   std::vector<std::string> expected;
   RunId run;
@@ -64,7 +64,7 @@ TEST(Store, RandomEventsComeBackAsTheyWent) {
   EXPECT_EQ(test::fingerprint(tail[0].event), expected[2991]);
 }
 
-TEST(Store, RowFollowsFromExperimentAndEvents) {
+TEST(Store, RowIsComputedFromExperimentAndEvents) {
   const Scratch folder;
   Store store(folder.path());
   const RunId run = store.create(experiment(30), "mine");
@@ -105,7 +105,7 @@ TEST(Store, RowFollowsFromExperimentAndEvents) {
   EXPECT_EQ(row.error, "loss is NaN");
 }
 
-TEST(Store, TelemetryIsCommittedSoonEvenWhenNothingFollows) {
+TEST(Store, TelemetryIsCommittedWithoutFurtherEvents) {
   const Scratch folder;
   Store writer(folder.path());
   const RunId run = writer.create(experiment(5), "");
@@ -125,7 +125,7 @@ TEST(Store, TelemetryIsCommittedSoonEvenWhenNothingFollows) {
   EXPECT_LT(slowest, test::kInstrumented ? 5 : 0.5);  // 0.2 s promised; the machine may be busy
 }
 
-TEST(Store, EverythingButTelemetryIsCommittedAtOnceWithWhatCameBefore) {
+TEST(Store, OtherEventsCommitAtOnceWithAllEarlierTelemetry) {
   const Scratch folder;
   Store writer(folder.path());
   const RunId run = writer.create(experiment(5), "");
@@ -187,7 +187,7 @@ TEST(Store, RewindRemovesTheLaterPartAndReopensTheRun) {
   EXPECT_GT(store.events(run).back().sequence, last);  // never used again
 }
 
-TEST(Store, RewindToTheLastStepOnlyRemovesTheEnd) {
+TEST(Store, RewindToTheLastStepRemovesOnlyTheFinishedEvent) {
   const Scratch folder;
   Store store(folder.path());
   const RunId run = store.create(experiment(10), "");
@@ -201,7 +201,7 @@ TEST(Store, RewindToTheLastStepOnlyRemovesTheEnd) {
   EXPECT_TRUE(store.events(run).empty());
 }
 
-TEST(Store, RewindToTheStartLeavesNothingOfStepZero) {
+TEST(Store, RewindToTheStartRemovesEventsOfStepZero) {
   const Scratch folder;
   Store store(folder.path());
   const RunId run = store.create(experiment(10), "");
@@ -214,7 +214,7 @@ TEST(Store, RewindToTheStartLeavesNothingOfStepZero) {
   EXPECT_EQ(store.find(run)->state, RunState::running);
 }
 
-TEST(Store, RewindSaysWhetherTheRecordHasTheCheckpoint) {
+TEST(Store, RewindReturnsWhetherTheRecordHasTheCheckpoint) {
   const Scratch folder;
   Store store(folder.path());
   const RunId run = store.create(experiment(10), "");
@@ -244,7 +244,7 @@ TEST(Store, RenameTagsAndDeletionAreUndoable) {
   EXPECT_EQ(store.list()[1].name, "a '); DROP TABLE runs; --");
 }
 
-TEST(Store, UnknownRunsAreOneClearError) {
+TEST(Store, UnknownRunsAreRejected) {
   const Scratch folder;
   Store store(folder.path());
   for (const char* run : {"run-7", "run-", "run-0", "run--1", "", "../../etc", "run-1x", "run-99999999999999999999"}) {
@@ -259,7 +259,7 @@ TEST(Store, UnknownRunsAreOneClearError) {
   EXPECT_EQ(test::error_id([&] { store.run_folder("../../etc"); }), "RUN-UNKNOWN");
 }
 
-TEST(Store, ANewRunNeverTakesAnOldRunsFolder) {
+TEST(Store, NewRunNeverReusesTheFolderOfAnOldRun) {
   const Scratch folder;
   std::filesystem::create_directories(folder.path() / "run-1");
   std::filesystem::create_directories(folder.path() / "run-2");

@@ -272,7 +272,7 @@ RunPtr load_run(const std::filesystem::path& runs_folder, const store::RunId& ru
   const auto row = store.find(run);
   if (!row)
     throw Error({.id = "RUN",
-                 .message = "there is no such run",
+                 .message = "the run does not exist",
                  .file = runs_folder.string(),
                  .place = run,
                  .fix = "refresh the Runs table"});
