@@ -62,12 +62,12 @@ class Reader {
   void add(plan::Measurement m, const std::string& from) {
     if (ids_.insert(m.id).second) return rows_.push_back(std::move(m));
     problems_.push_back({.id = "MEASUREMENT",
-                         .message = "two rows of one id",
+                         .message = "two rows have the same id",
                          .file = from,
                          .place = "rows." + m.id,
                          .found = m.id,
-                         .expected = "an id of its own for each row",
-                         .fix = "give one of them another id, or give each file and run once"});
+                         .expected = "a unique id for each row",
+                         .fix = "change one of the ids, or pass each file and run only once"});
   }
 
   const CalibrationRequest& request_;
@@ -95,7 +95,7 @@ CalibrationResult calibrate(const CalibrationRequest& request, const hardware::C
     input.basis = {request.date, source_text(request), plan::CalibrationAuthor::user};
     input.options.names = request.names;
     plan::Proposal proposal = plan::propose(std::move(input), progress, std::move(stop));
-    // Rows that cannot be predicted are problems of the input like those that cannot be read.
+    // A row that cannot be predicted is reported like a row that cannot be read.
     std::erase_if(proposal.notes, [&](const Problem& note) {
       if (note.severity != Severity::error) return false;
       out.problems.push_back(note);

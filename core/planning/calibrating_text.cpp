@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A proposed calibration in words: the same for terminal and window.
+// Text of a proposed calibration, for terminal and window.
 #include <algorithm>
 #include <cstdio>
 
@@ -17,7 +17,7 @@ std::string share_text(double share) {
   return text;
 }
 
-// Left-aligned first column, right-aligned others, as wide as they need.
+// Formats a table: first column left-aligned, other columns right-aligned, width by content.
 std::string table(const std::vector<std::vector<std::string>>& lines) {
   std::vector<size_t> widths(lines.front().size(), 0);
   for (const auto& line : lines)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the document and the folders it names to the checker's plain facts.
+// Collects the input of the checker from the document and the folders that it references.
 #include <algorithm>
 #include <array>
 
@@ -17,7 +17,7 @@ Enum one_of(const std::string& value, const std::array<std::string_view, N>& nam
   return static_cast<Enum>(at == names.end() ? 0 : at - names.begin());
 }
 
-// "name==version" or "field=value" lines as a map; others are left out.
+// Parses "name==version" or "field=value" entries into a map; ignores other entries.
 std::map<std::string, std::string> pairs(const std::vector<std::string>& lines, std::string_view between) {
   std::map<std::string, std::string> out;
   for (const std::string& line : lines) {
@@ -69,7 +69,7 @@ std::optional<lint::CheckpointInput> checkpoint_facts(const experiment::Experime
                                  .shared_kv = c.shared_kv,
                                  .any_f16 = c.any_f16};
   } catch (const Error&) {
-    return std::nullopt;  // a folder with a config only, or files that cannot be read
+    return std::nullopt;  // the folder has only a config, or its files cannot be read
   }
 }
 
@@ -102,7 +102,7 @@ lint::ExportInput export_facts(const experiment::Experiment& e) {
   return x;
 }
 
-// Of the fullest device, and how much of a padded batch is real, where the plan knows.
+// Sets the memory of the fullest device and the share of real tokens in a padded batch, if the plan has them.
 void add_plan(const plan::Request& r, const plan::Plan& plan, lint::CheckInput& facts) {
   facts.memory = lint::MemoryInput{.capacity = plan.memory.capacity,
                                    .total = plan.memory.at_peak.total(),

@@ -15,7 +15,7 @@ namespace {
 
 Error missing(const std::string& what, const std::string& key, const std::string& fix) {
   return Error(
-      {.id = "MISSING", .message = "no " + what + " is given", .place = key, .expected = "a path", .fix = fix});
+      {.id = "MISSING", .message = "the experiment has no " + what, .place = key, .expected = "a path", .fix = fix});
 }
 
 model::Family family_of(const experiment::Experiment& e) {
@@ -66,7 +66,7 @@ DataRow data_row(const data::ScannedRow& scanned) {
           .loss_tokens = static_cast<std::int32_t>(data::loss_tokens(scanned))};
 }
 
-// A file that is not there has the stamp of nothing: reading it says what is wrong.
+// A missing file has a default stamp; reading it reports the error.
 FileStamp stamp_of(const fs::path& file) {
   FileStamp stamp;
   std::error_code ec;
@@ -126,7 +126,7 @@ DataIndex index_data(const DataIndexRequest& request, const data::Tokenizer* tok
       if (seen++ == most_rows)
         throw Error({.id = "DATA-MANY",
                      .severity = Severity::warning,
-                     .message = "only the first " + std::to_string(most_rows) + " rows are looked at",
+                     .message = "only the first " + std::to_string(most_rows) + " rows are read",
                      .file = request.options.path.string()});
       const DataRow row = data_row(scanned);
       add(index, scanned, row);

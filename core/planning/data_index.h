@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over an experiment's training data: the state and length of every row. Plain values and functions, any
-// thread.
+// Indexes the training data of an experiment in one pass: state and length of every row. Thread-safe.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -16,31 +15,31 @@
 
 namespace mw::planning {
 
-inline constexpr std::int64_t kMostDataRows = 4'000'000;  // that are looked at; a larger file is cut off, and says so
+inline constexpr std::int64_t kMostDataRows = 4'000'000;  // rows read at most; DataIndex::ended reports a larger file
 
-// As far as a file can be told from an earlier state of it.
+// Identifies a version of a file by size and modification time.
 struct FileStamp {
   std::uintmax_t size = 0;
   std::filesystem::file_time_type changed{};
   bool operator==(const FileStamp&) const = default;
 };
-FileStamp stamp_of(const std::filesystem::path& file);  // of nothing where there is no such file
+FileStamp stamp_of(const std::filesystem::path& file);  // default value if the file does not exist
 
-enum class DataSource { none, rows, lengths };  // data.path, else data.lengths
+enum class DataSource { none, rows, lengths };  // rows: data.path; lengths: data.lengths
 
-// All that the answer depends on, frozen.
+// All inputs that the index depends on.
 struct DataIndexRequest {
   DataSource source = DataSource::none;
   data::DatasetOptions options;
   data::BatchOptions batches;
   std::filesystem::path tokenizer, lengths;
-  FileStamp stamp{};  // of the file that is read
+  FileStamp stamp{};  // of the input file
   bool operator==(const DataIndexRequest&) const = default;
-  bool same_rows(const DataIndexRequest& other) const;  // batches may differ
+  bool same_rows(const DataIndexRequest& other) const;  // equal except for `batches`
 };
-// False: an edit between the two may change the request.
+// Returns false if the edit from `a` to `b` may change the request.
 bool same_data(const experiment::Experiment& a, const experiment::Experiment& b);
-// Reads the model's config (for the chat template), no data. Throws Error for what is missing or wrong.
+// Reads the model's config (for the chat template) but no data. Throws MISSING or the config reader's Error.
 DataIndexRequest data_index_request(const experiment::Experiment& experiment);
 
 struct DataRow {
@@ -48,22 +47,22 @@ struct DataRow {
   data::Split split = data::Split::train;
   data::Format format = data::Format::text;
   data::RowPlace place{};
-  std::int64_t row = 0;                                // 0-based; -1: a line of running text that is no row
-  std::int32_t tokens = 0, used = 0, loss_tokens = 0;  // before any cut; that training takes; of those, or of all
+  std::int64_t row = 0;                                // 0-based; -1: a line of running text that is not a row
+  std::int32_t tokens = 0, used = 0, loss_tokens = 0;  // before truncation; used in training; with loss
 };
 DataRow data_row(const data::ScannedRow& scanned);
 using DataRowSink = std::function<void(const DataRow&)>;
 
 struct DataIndex {
-  data::DatasetReport report;            // as a load of the file counts that skips bad rows; without problems
-  std::int64_t held_out = 0;             // of the rows kept
-  data::LengthCounts lengths;            // of every readable row, before any cut
-  std::vector<data::ExampleSize> train;  // rows to train on, in the file's order
-  std::optional<Problem> first_bad;      // where training stops unless bad rows are skipped
-  std::optional<Problem> ended;          // why reading ended before the file did
+  data::DatasetReport report;            // counts of a load that skips bad rows; has no problems
+  std::int64_t held_out = 0;             // held-out rows among the kept rows
+  data::LengthCounts lengths;            // of every readable row, before truncation
+  std::vector<data::ExampleSize> train;  // training rows, in file order
+  std::optional<Problem> first_bad;      // first bad row, where training stops with data.on_error = stop
+  std::optional<Problem> ended;          // why reading stopped before the end of the file
 };
-// One pass over the file, or over the histogram (then no rows and no loss). A stop throws Error of kind cancelled; what
-// else ends the reading stands in the answer.
+// Reads the data file, or the histogram (then without rows and loss). Throws cancelled() if stopped; other errors end
+// the pass and are returned in DataIndex::ended.
 DataIndex index_data(const DataIndexRequest& request, const data::Tokenizer* tokenizer, std::stop_token stop = {},
                      const data::Progress& progress = {}, const DataRowSink& sink = {},
                      std::int64_t most_rows = kMostDataRows);

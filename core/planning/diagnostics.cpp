@@ -15,14 +15,14 @@ std::string value_text(const Json& value) {
   if (!value.is_array()) return value.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string text;
   for (const Json& e : value) {
-    const std::string element = value_text(e);  // one with commas of its own is written as JSON
+    const std::string element = value_text(e);  // an element that contains commas is written as JSON
     if (element.find(',') != std::string::npos) return value.dump(-1, ' ', false, Json::error_handler_t::replace);
     text += (text.empty() ? "" : ",") + element;
   }
   return text;
 }
 
-// "key=value" as --set takes it; an axis that goes is one of size 1.
+// Formats an edit as "key=value" for --set; a removed mesh axis gets size 1.
 std::string assignment(const lint::Edit& edit) {
   if (!edit.value.is_null()) return edit.key + "=" + value_text(edit.value);
   const experiment::Parameter* p = experiment::find_parameter(edit.key);
@@ -34,7 +34,7 @@ bool needs_quotes(const std::string& text) {
          std::string::npos;
 }
 
-// The first fix: "Use the mesh fsdp 2, tp 4 (--set mesh.fsdp=2 --set mesh.tp=4)".
+// Describes the first fix: "Use the mesh fsdp 2, tp 4 (--set mesh.fsdp=2 --set mesh.tp=4)".
 std::string fix_text(const std::vector<lint::Fix>& fixes) {
   if (fixes.empty()) return {};
   const lint::Fix& fix = fixes.front();
@@ -64,7 +64,7 @@ Diagnostic plain(Problem problem) {
 
 constexpr size_t kMostFixes = 6;
 
-// The next two larger targets of the same chip.
+// Returns the next two larger targets with the same chip.
 std::vector<plan::Request> larger(const experiment::Experiment& experiment, const plan::Request& request,
                                   const hardware::Catalogue& catalogue) {
   std::vector<hardware::Target> targets;
@@ -94,14 +94,14 @@ std::vector<lint::Fix> memory_fixes(const experiment::Experiment& experiment, co
     for (const plan::PlanChange& c : plan::smallest_changes(request, larger(experiment, request, catalogue)))
       if (fixes.size() < kMostFixes) fixes.push_back(plan::fix_of(c));
   } catch (const Error&) {
-    fixes.clear();  // the plan's own problem stays
+    fixes.clear();  // keeps the problem of the plan
   }
   return fixes;
 }
 
-// What packing would change of the run: the plan knows hours and price.
+// Describes how much time and money packing saves, according to the plan.
 std::string packing_gain(const plan::Plan& plan) {
-  if (plan.run.packed_speedup <= 1) return "the plan sees no gain";
+  if (plan.run.packed_speedup <= 1) return "the plan predicts no gain";
   const double saved = 1 - 1 / plan.run.packed_speedup;
   std::string text = number_text(plan.run.packed_speedup, 3) +
                      " times as fast: " + to_text(Seconds(3600 * saved * plan.run.hours.value)) + " less";
@@ -109,7 +109,7 @@ std::string packing_gain(const plan::Plan& plan) {
   return text;
 }
 
-// What the plan says and no rule does.
+// Adds the problems of the plan that no rule reports.
 void add_plan_problems(const plan::Plan& plan, std::vector<lint::Fix> memory, Diagnosis& out) {
   for (const Problem& p : plan.problems) {
     if (p.id == "TP-1" || p.id == "FSDP-1" || p.id == "PADDING" || p.id == "MESH-SIZE" || p.id.starts_with("SPEC-"))
@@ -149,7 +149,7 @@ Diagnosis diagnose(const experiment::Experiment& experiment, const hardware::Cat
     out.found.push_back(plain(std::move(p)));
   }
   out.of_the_document = out.found.size();
-  if (!readable) return out;  // values that cannot be read cannot be checked
+  if (!readable) return out;  // invalid values cannot be checked
   if (experiment.path("model.path").empty() && experiment.string("model.id").empty()) {
     out.unchecked.push_back({"MODEL", "a model (model.id or model.path)"});
     return out;
@@ -177,13 +177,13 @@ Diagnosis diagnose(const experiment::Experiment& experiment, const hardware::Cat
 }
 
 Diagnosis diagnostics(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue) {
-  // What runs here is priced by the engine's own formulas, not by the planner.
+  // Runs on this machine are predicted by the engine's formulas, not by the planner.
   if (!planned_elsewhere(experiment)) return diagnose(experiment, catalogue);
   try {
     const plan::Plan plan = plan::predict(plan_request(experiment, catalogue));
     return diagnose(experiment, catalogue, {.plan = &plan}, Fixes::searched);
   } catch (const Error&) {
-    return diagnose(experiment, catalogue);  // says what keeps it from being planned
+    return diagnose(experiment, catalogue);  // reports why it cannot be planned
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checker's answers for an experiment: what is wrong with its value, then what the rules of core/mesh find, each
-// with why, evidence and fixes that can be applied to the document. Any thread.
+// Diagnoses an experiment: validation errors first, then the findings of the checker's rules, each with the reason, the
+// evidence and fixes that can be applied to the document. Thread-safe.
 #pragma once
 #include <optional>
 #include <string>
@@ -12,31 +12,31 @@
 namespace mw::planning {
 
 struct Diagnostic {
-  Problem problem;            // fix: the first fix in words, with its --set
-  std::string why, evidence;  // of the rule; empty for what the table of parameters says
+  Problem problem;            // problem.fix describes the first fix, with its --set options
+  std::string why, evidence;  // of the rule; empty for validation errors
   std::vector<lint::Fix> fixes{};
 };
 bool same(const Diagnostic& a, const Diagnostic& b);
 
-// What is known besides the document; what is missing is said to be unchecked.
+// Facts besides the document. Rules whose facts are missing are reported as unchecked.
 struct DiagnosticFacts {
   const plan::Plan* plan = nullptr;           // of the same document
-  const plan::Request* request = nullptr;     // that the plan answers; null: the document's own
-  std::optional<lint::MemoryInput> memory{};  // where there is no plan
-  std::optional<double> real_share{};         // of the tokens of padded batches, likewise
-  std::optional<bool> system_turns{};         // in the data
+  const plan::Request* request = nullptr;     // request of the plan; null: made from the document
+  std::optional<lint::MemoryInput> memory{};  // used without a plan
+  std::optional<double> real_share{};         // share of real tokens in padded batches; used without a plan
+  std::optional<bool> system_turns{};         // whether the data has system turns
 };
-enum class Fixes { at_hand, searched };  // searched: also the smallest changes that fit, which takes a search
+enum class Fixes { at_hand, searched };  // searched: also searches for the smallest changes that fit into memory
 struct Diagnosis {
-  std::vector<Diagnostic> found;  // the document's own first, then errors first
+  std::vector<Diagnostic> found;  // validation errors first, then by severity
   std::vector<lint::UncheckedRule> unchecked{};
-  size_t of_the_document = 0;  // how many of `found` its validation says
+  size_t of_the_document = 0;  // number of validation errors at the start of `found`
   std::vector<Diagnostic> beyond_the_document() const;
 };
-// Reads config.json, safetensors headers, histograms and folders that the document names, nothing else of files.
+// Of the files that the document references, reads only config.json, safetensors headers and histograms.
 Diagnosis diagnose(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
                    const DiagnosticFacts& known = {}, Fixes fixes = Fixes::at_hand);
-// With a plan made for the purpose where the document allows one.
+// Plans the experiment first, if the document can be planned, and diagnoses it with that plan.
 Diagnosis diagnostics(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);
 
 lint::CheckInput check_facts(const experiment::Experiment& experiment, const plan::Request& request,

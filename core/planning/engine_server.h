@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a server of the document reserves on this machine, from the engine's own formulas, before it starts. Any thread.
+// Predicts the memory that a server reserves on this machine, from the engine's formulas. Thread-safe.
 #pragma once
 #include "core/planning/predict.h"
 #include "core/serve/scheduling/engine_kv_layout.h"
 
 namespace mw::planning {
 
-// As load_served() limits them, without a KV layout.
+// Returns the scheduler settings with the limits of load_served(), without a KV layout.
 serve::SchedulerSettings server_settings(const experiment::Experiment& experiment, const model::Config& config);
-Bytes asked_kv(const experiment::Experiment& experiment);  // 0: what requests need, of what there is
+Bytes asked_kv(const experiment::Experiment& experiment);  // 0: as much as the requests need, limited by free memory
 serve::OutOfWindowKv window_kv(const experiment::Experiment& experiment);
 
 struct EngineServer {
   serve::SchedulerSettings settings;  // with the engine's KV layout
-  Prediction memory;                  // to the byte, without adapters
+  Prediction memory;                  // exact, without adapters
 };
-// On one device. Throws Error SERVE where not even one request of max_model_len fits.
+// For one device. Throws SERVE if not even one request of max_model_len tokens fits.
 EngineServer engine_server(const experiment::Experiment& experiment, const model::Config& config);
 
 }  // namespace mw::planning

@@ -12,7 +12,7 @@
 namespace mw::planning {
 namespace {
 
-// Plans are made again at every edit, and most edits leave the data as it is.
+// Caches row counts: plans are recomputed at every edit, and most edits do not change the data.
 class CountedRows {
  public:
   std::optional<double> find(const DataIndexRequest& request) {
@@ -38,7 +38,7 @@ CountedRows& counted_rows() {
   return rows;
 }
 
-// A histogram has no row numbers: the number of its held-out rows is that of a file with the same number of rows.
+// A histogram has no row numbers; the number of held-out rows is that of a file with the same number of rows.
 std::vector<data::ExampleSize> without_held_out(std::vector<data::ExampleSize> sizes,
                                                 const data::DatasetOptions& options) {
   std::int64_t row = 0;
@@ -47,7 +47,7 @@ std::vector<data::ExampleSize> without_held_out(std::vector<data::ExampleSize> s
 }
 
 std::optional<double> count_rows(DataIndexRequest request, std::stop_token stop) {
-  request.batches.rows = 1;  // the batch does not change them
+  request.batches.rows = 1;  // the row count does not depend on the batch
   if (const auto known = counted_rows().find(request)) return known;
   const bool from_file = request.source == DataSource::rows;
   const auto tokenizer = from_file ? data::load_tokenizer(request.tokenizer) : nullptr;
@@ -59,7 +59,7 @@ std::optional<double> count_rows(DataIndexRequest request, std::stop_token stop)
   return rows;
 }
 
-// Empty if the dataset, tokenizer or model cannot be read; starting a run reports why.
+// Returns empty if the dataset, tokenizer or model cannot be read; starting a run reports the error.
 std::optional<double> rows_of(const experiment::Experiment& e, std::stop_token stop) try {
   const DataIndexRequest request = data_index_request(e);
   return request.source == DataSource::none ? std::nullopt : count_rows(request, std::move(stop));
@@ -76,7 +76,7 @@ std::int64_t not_held_out(std::int64_t rows, const data::DatasetOptions& options
   return kept;
 }
 
-// From data.rows and data.mean_len, or a histogram of more rows than can be counted one by one.
+// Estimates from data.rows and data.mean_len, or from a histogram with too many rows to count one by one.
 std::optional<double> estimated_rows(const experiment::Experiment& e) {
   data::DatasetOptions options;
   options.eval_fraction = e.number("data.eval_fraction");

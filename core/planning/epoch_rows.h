@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many rows one pass over an experiment's training data has, and how many steps train.epochs are. Any thread.
+// Counts the rows of one epoch of an experiment, and converts train.epochs to steps. Thread-safe.
 #pragma once
 #include <optional>
 #include <stop_token>
@@ -8,12 +8,12 @@
 
 namespace mw::planning {
 
-// Rows of one pass, after drops, held-out rows and packing. Counted as the engine counts them where data.path and a
-// tokenizer are at hand (the answer is kept while the file and the keys it depends on stay as they are); else from
-// data.lengths, else from data.rows. None: none of them is known.
+// Returns the rows of one epoch after drops, held-out rows and packing. Counts the rows of data.path as the engine does
+// if file and tokenizer are available (cached until the file or its keys change), else uses data.lengths, else
+// data.rows. Empty if none of them is known.
 std::optional<double> epoch_rows(const experiment::Experiment& experiment, std::stop_token stop = {});
 
-// train.steps, or what train.epochs makes of epoch_rows(). None: the rows are not known.
+// Returns train.steps, or the steps of train.epochs. Empty if epoch_rows() is not known.
 std::optional<long long> training_steps(const experiment::Experiment& experiment, std::stop_token stop = {});
 
 }  // namespace mw::planning

@@ -30,14 +30,15 @@ plan::Measurement measured_run(const store::Store& store, const store::RunId& ru
                                plan::MeasurementUse purpose) {
   const auto row = store.find(run);
   if (!row)
-    throw Error({.id = "RUN-UNKNOWN", .message = "no such run", .place = run, .expected = "an id of the run store"});
+    throw Error(
+        {.id = "RUN-UNKNOWN", .message = "the run does not exist", .place = run, .expected = "an id of the run store"});
   const std::vector<double> steps = rates(store, run);
   if (steps.size() < 2)
     throw Error({.id = "CALIBRATION",
-                 .message = "a run to calibrate with needs at least three measured training steps",
+                 .message = "the run has too few measured training steps; calibration needs at least three",
                  .place = run,
                  .found = std::to_string(row->steps_done) + " steps",
-                 .fix = "let it run longer, or choose another"});
+                 .fix = "train for more steps, or choose another run"});
   plan::Measurement m;
   m.id = run;
   m.purpose = purpose;
@@ -47,11 +48,11 @@ plan::Measurement measured_run(const store::Store& store, const store::RunId& ru
   m.request = plan_request(store.experiment(run), catalogue);
   if (m.request.target.chip.vendor != hardware::Vendor::cpu || m.request.work != plan::Work::train)
     throw Error({.id = "CALIBRATION",
-                 .message = "only training runs of this machine can be calibrated with",
+                 .message = "calibration accepts only training runs of this machine",
                  .place = run,
                  .found = "an experiment for " + m.request.target.id,
                  .expected = "kind train on cpu"});
-  // As every row to fit to: the defaults, not what an earlier calibration made of them.
+  // Fitting starts from the default efficiencies, not from an earlier calibration.
   m.request.efficiencies = plan::default_efficiencies(m.request.target, m.request.stack);
   m.request.calibrated.clear();
   m.source = run + ", " + row->created;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run of the store as a row to calibrate with: what the planner would have said of it stands beside what it took.
+// Converts a run of the store to a measurement for calibration.
 #pragma once
 #include "core/hardware/catalogue.h"
 #include "core/plan/calibration/measurements.h"
@@ -7,9 +7,9 @@
 
 namespace mw::planning {
 
-// Real tokens per second, the median over the steps after the first. The request is that of the frozen experiment with
-// the row length that the run had on average. Throws Error CALIBRATION for a run that is no training or has fewer than
-// three steps.
+// Returns the median real tokens per second over all steps but the first, with the planner's request for the run's
+// experiment at its mean row length. Throws RUN-UNKNOWN, or CALIBRATION for a run that is not a training run or has
+// fewer than three steps.
 plan::Measurement measured_run(const store::Store& store, const store::RunId& run, const hardware::Catalogue& catalogue,
                                plan::MeasurementUse purpose = plan::MeasurementUse::calibration);
 

@@ -25,7 +25,7 @@ int whole(const experiment::Experiment& e, std::string_view key) {
   return static_cast<int>(e.integer(key));
 }
 
-// As the document says; where it says nothing, every device along the axis that its stack uses.
+// Returns the document's mesh, else all devices on the default axis of the stack.
 mesh::Mesh mesh_of(const experiment::Experiment& e, const hardware::Target& target, model::Stack stack) {
   mesh::Mesh mesh = experiment::given_mesh(e);
   if (!mesh.axes.empty()) return mesh;
@@ -59,11 +59,11 @@ void set_price(const experiment::Experiment& e, const hardware::Catalogue& catal
   const hardware::Price* price = catalogue.price(r.target.chip.id, region, price_class);
   if (!price && (!region.empty() || !price_class.empty()))
     throw Error({.id = "PRICE",
-                 .message = "no such price in the list",
+                 .message = "the price list has no such entry",
                  .place = region.empty() ? "price.class" : "price.region",
                  .found = r.target.chip.id + ", " + region + ", " + price_class,
-                 .expected = "a region and class that the list has for this chip",
-                 .fix = "leave them empty, or give price.usd_per_chip_hour"});
+                 .expected = "a region and class that the list contains for this chip",
+                 .fix = "leave them empty, or set price.usd_per_chip_hour"});
   if (price) r.price = *price;
   if (const double own = e.number("price.usd_per_chip_hour"); own > 0)
     r.price = {.chip = r.target.chip.id,
@@ -111,15 +111,15 @@ void set_serving(const experiment::Experiment& e, plan::Request& r) {
              .output_len = whole(e, "serve.output_len")};
   if (e.flag("serve.async_scheduling")) plan::enable_async_scheduling(r);
   r.kv = dtype(e.string("serve.kv_dtype"));
-  if (served_here(r)) {  // whatever was asked for: what the engine has
+  if (served_here(r)) {  // the engine's formats, regardless of the document
     r.kv = model::DType::f32;
     r.serve.kv_cache = engine_server(e, r.model).settings.kv.capacity;
   }
   r.sliding_window_kv = e.flag("serve.sliding_window_kv");
 }
 
-// The projections that the expression adapts under the names of its library; one that cannot be read is the checker's
-// to say, and the targets count. The engine goes by the targets.
+// Returns the projections that the module expression matches under the names of its library. An invalid expression is
+// reported by the checker; the targets are used then. The engine always uses the targets.
 void set_expression(const std::string& pattern, plan::Request& r) {
   if (pattern.empty() || r.stack == model::Stack::engine) return;
   const model::TensorInventory inventory(r.model);
@@ -172,7 +172,7 @@ mesh::Mesh planned_mesh(const experiment::Experiment& e, const hardware::Catalog
 bool planned_elsewhere(const experiment::Experiment& e) try {
   return e.string("target.id") != "cpu" || e.string("kind") == "serve";
 } catch (const Error&) {
-  return false;  // no text: validate() says so
+  return false;  // not a string: validate() reports it
 }
 
 void retarget(experiment::Experiment& e, const std::string& id, const hardware::Catalogue& catalogue) {
@@ -233,7 +233,7 @@ std::vector<SizeCase> size_cases(const experiment::Experiment& e) {
       std::int64_t n = 0;
       if (std::from_chars(batch.data(), batch.data() + batch.size(), n).ec != std::errc{} || n < 1)
         throw Error({.id = "RANGE",
-                     .message = "cannot be read",
+                     .message = "invalid number",
                      .place = "size.batches",
                      .found = batch,
                      .expected = "whole numbers from 1"});

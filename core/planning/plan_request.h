@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the document to the plain values of the planner, for targets other than this machine. Any thread.
+// Converts an experiment to a request of the planner, for targets other than this machine. Thread-safe.
 #pragma once
 #include "core/experiment/bind.h"
 #include "core/hardware/catalogue.h"
@@ -7,27 +7,26 @@
 
 namespace mw::planning {
 
-// Another machine than this one, or serving: planned by core/plan, not by the engine's own formulas. No: values of
-// another type than they should be.
+// Returns whether core/plan plans the experiment (another target, or serving) rather than the engine's formulas. False
+// if the values have a wrong type.
 bool planned_elsewhere(const experiment::Experiment& experiment);
 
-// The same work on another target: its mesh stays where it has as many devices, else the default of its stack is taken;
-// stack and sharding follow the new target. Throws Error for an unknown id.
+// Moves the experiment to another target. Keeps the mesh if the device count is the same, else uses the default mesh of
+// the stack; stack and sharding follow the new target. Throws Error for an unknown id.
 void retarget(experiment::Experiment& experiment, const std::string& target, const hardware::Catalogue& catalogue);
 
-// Keys of a document that belong to the one target and mean nothing on the other: prices, what was measured, and what
-// follows from the vendor.
+// Returns the keys that do not apply after a change of target: prices, measurements and vendor-specific settings.
 std::vector<std::string> keys_of_target(const hardware::Target& before, const hardware::Target& after);
-// The mesh that a plan of it is made for: the document's, else every device along the axis that its stack uses. Throws
-// Error for an unknown target or stack.
+// Returns the mesh to plan for: the document's mesh, else all devices on the default axis of the stack. Throws Error
+// for an unknown target or stack.
 mesh::Mesh planned_mesh(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);
-// By this engine on this machine, whose memory is known to the byte.
+// Returns whether the engine serves on this machine; its memory is then predicted exactly.
 bool served_here(const plan::Request& request);
 
-// Throws the first error of validate(), or Error naming the key at fault: an unknown target, model, stack or spec.
+// Throws the first error of validate(), or Error with the key of an unknown target, model, stack or spec.
 plan::Request plan_request(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);
 
-// One point of a size experiment: a workload at a batch.
+// One point of a size experiment: a workload at one batch size.
 struct SizeCase {
   std::string workload;  // "rollout", "forward", "chunked_forward"
   std::int64_t batch = 1;

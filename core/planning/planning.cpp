@@ -20,7 +20,7 @@ void add_points(const experiment::Experiment& e, ExperimentPlan& out) {
   out.plan = shown->plan;
 }
 
-// Which of the lengths that a publication leaves open its step time speaks for.
+// Predicts the step time for each candidate length and reports the one nearest to the measurement.
 void add_guesses(const experiment::Experiment& e, ExperimentPlan& out) {
   out.measured_step = e.number("measured.seconds_per_step");
   out.measured_hours = e.number("measured.hours");

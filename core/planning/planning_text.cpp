@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans as tables of plain text.
+// Formats plans as text tables.
 #include <cstdio>
 
 #include "core/planning/planning.h"
@@ -108,7 +108,7 @@ std::string against_text(const PlanComparison& a) {
   if (!a.rows.empty())
     out += a.break_even_hours
                ? line("  both cost the same after %s h of serving\n", number_text(*a.break_even_hours, 3).c_str())
-               : std::string("  they never cost the same: one is cheaper from the first hour to the last\n");
+               : std::string("  no break-even: one of them is cheaper at any number of hours\n");
   return out;
 }
 

@@ -23,7 +23,7 @@ std::vector<mesh::AdapterShape> lora_sizes(const model::Config& config, const en
 
 namespace {
 
-// The rows that a device computes, and what it is asked.
+// The rows that a device computes and the request for its memory.
 struct DeviceWork {
   data::BatchSize rows{}, evaluation{};
   train::DataFacts::Asked asked{};
@@ -81,7 +81,7 @@ Prediction predict_shape(const train::Settings& s, const train::DataFacts& facts
   return p;
 }
 
-// Every row as long as it may be: an upper bound where the data has not been read.
+// Assumes the maximum length for all rows: an upper bound if the data has not been read.
 data::BatchSize full_rows(const train::Settings& s, std::int64_t rows) {
   const std::int64_t tokens = rows * s.data.max_len;
   return {.tokens = tokens,
@@ -147,12 +147,13 @@ Prediction predict(const experiment::Experiment& experiment, ReadData read_data,
                                          : "catalogue entry " + config.id),
                basis, "formulas: core/plan, held against the engine's measured ledger by its tests"};
   if (model::planning_only(config))
-    p.notes.push_back({.id = "PLANNING-ONLY",
-                       .severity = Severity::warning,
-                       .message = "the engine does not run this model; this is what its formulas give for these shapes",
-                       .file = config.id,
-                       .found = config.hf_model_type,
-                       .expected = "a Gemma model, to run it here"});
+    p.notes.push_back(
+        {.id = "PLANNING-ONLY",
+         .severity = Severity::warning,
+         .message = "the engine does not run this model; the prediction applies its formulas to the shapes",
+         .file = config.id,
+         .found = config.hf_model_type,
+         .expected = "a Gemma model, to run it here"});
   return p;
 }
 

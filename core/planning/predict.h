@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run will need on this machine, before it starts. Predicted values, never measured ones. Any thread.
+// Predicts the memory of a run on this machine before it starts. Thread-safe.
 #pragma once
 #include <optional>
 #include <string>
@@ -13,51 +13,50 @@
 
 namespace mw::planning {
 
-enum class Basis { bound, exact };  // every row as long as it may be; the real lengths of the data's rows
+enum class Basis { bound, exact };  // bound: all rows at maximum length; exact: actual row lengths
 
 struct DevicePrediction {
   Ledger at_peak;         // the instant of the largest total
-  Ledger category_peaks;  // largest of each category, at different instants
+  Ledger category_peaks;  // peak of each category, at possibly different instants
   std::string peak_instant;
   std::int64_t tokens = 0, loss_tokens = 0;  // of its largest micro-batch
 };
 
 struct Prediction {
   std::string target = "cpu";
-  mesh::Mesh mesh{};  // of virtual devices, where there is more than one
+  mesh::Mesh mesh{};  // of virtual devices; empty for one device
   Bytes capacity;     // of each device
-  Ledger at_peak;     // of the device that holds most
+  Ledger at_peak;     // of the device with the largest peak
   Basis basis = Basis::exact;
-  std::optional<long long> steps{};         // of the run; none: epochs of rows that have not been counted
+  std::optional<long long> steps{};         // of the run; empty if the rows of an epoch have not been counted
   std::string peak_instant;                 // e.g. "backward of layer 5"
-  std::vector<DevicePrediction> devices{};  // row-major in the mesh
-  std::vector<std::string> sources;         // what each part rests on, for people
-  std::vector<Problem> notes;               // what to know besides: a model that the engine does not run
+  std::vector<DevicePrediction> devices{};  // in row-major order of the mesh
+  std::vector<std::string> sources;         // display text: sources of shapes, lengths and formulas
+  std::vector<Problem> notes;               // e.g. that the engine does not run the model
   bool fits() const { return at_peak.total() <= capacity; }
 };
 
-// The modules that the options adapt.
+// Returns the shapes of the adapters that the options create.
 std::vector<mesh::AdapterShape> lora_sizes(const model::Config& config, const engine::LoraOptions& options);
 
 Prediction predict_run(const train::Settings& settings, const train::DataFacts& facts);
 
 enum class ReadData { no, yes };
-// From the document: model.path or model.id; the data file is read for its real lengths where asked (and where
-// the engine reads the model's tokenizer), else every row is taken as data.max_len long. Throws Error for what makes a
-// prediction impossible.
+// Predicts an experiment with model.path or model.id. ReadData::yes reads the data file for its row lengths if the
+// tokenizer is supported; otherwise all rows have data.max_len tokens. Throws Error if no prediction is possible.
 Prediction predict(const experiment::Experiment& experiment, ReadData read_data, std::stop_token stop = {});
 
-// Of weights that are only read, without adapters.
+// Returns the model of an inference workload without adapters.
 plan::InferenceModel inference_model(const train::ModelSettings& settings);
 
-// As the planner's answers have it: a buffer for each category.
+// Converts to the planner's format, with one buffer per category.
 plan::DeviceMemory device_memory(const Prediction& prediction);
 
-// Lines of a table, a device each: "device 3 (fsdp 1, tp 1)", total and what of it is largest; empty for one device.
+// Returns one line per device: "device 3 (fsdp 1, tp 1)", total and largest categories. Empty for one device.
 std::vector<std::string> device_lines(const Prediction& prediction);
 
 // {"capacity_bytes", "memory": {category: bytes, "total", "devices": [{category: bytes, "total"}]}, "peak_instant",
-// "sources"}; memory is the fullest device's, devices are only there where there are several.
+// "sources"}; `memory` is that of the fullest device; `devices` is present only for several devices.
 Json predicted_json(const Prediction& prediction);
 
 }  // namespace mw::planning

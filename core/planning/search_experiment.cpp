@@ -62,7 +62,7 @@ std::vector<plan::Request> search_requests(const experiment::Experiment& experim
                                            const hardware::Catalogue& catalogue) {
   if (!planned_elsewhere(experiment))
     throw Error({.id = "TARGET",
-                 .message = "plans are searched for other targets: this machine's speed is measured, not predicted",
+                 .message = "the search does not support this machine, whose speed is measured rather than predicted",
                  .place = "target.id",
                  .found = "cpu",
                  .expected = "a TPU slice or GPUs, such as v5p-8 or 2xh100",
@@ -90,7 +90,7 @@ ExperimentSearch search_experiment(const experiment::Experiment& experiment, con
   try {
     out.fits = plan::predict(out.request).fits();
   } catch (const Error&) {
-    out.fits = false;  // a mesh unlike its target
+    out.fits = false;  // the mesh does not match the target
   }
   if (!out.fits) {
     plan::SearchOptions quiet = options;
@@ -143,8 +143,8 @@ std::string searched_text(const ExperimentSearch& s, size_t top) {
   out += std::to_string(s.result.evaluated) + " plans predicted in " + to_text(Seconds(s.result.seconds)) + ", " +
          std::to_string(s.result.candidates.size()) + " fit\n";
   if (s.fits) return out;
-  out += s.changes.empty() ? "The plan as it stands does not fit, and no change of these makes it fit\n"
-                           : "The plan as it stands does not fit; the smallest changes that do:\n";
+  out += s.changes.empty() ? "The current plan does not fit, and none of the tried changes makes it fit\n"
+                           : "The current plan does not fit; the smallest changes that make it fit:\n";
   for (const plan::PlanChange& c : s.changes) {
     const lint::Fix fix = plan::fix_of(c);
     out += "  " + fix.label + " (" + fix.cost + "): " + set_text(fix) + "\n";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A search from a document: its targets as requests, the answer of `search --json`, and the best plans as edits. Any
-// thread.
+// Searches plans for an experiment, prints them (`search --json`) and converts them to edits of the document.
+// Thread-safe.
 #pragma once
 #include <map>
 
@@ -9,28 +9,29 @@
 
 namespace mw::planning {
 
-// The document's own target first, then the others (the document retargeted). Throws Error as plan_request does.
+// Returns the request for the document's target, then for the other targets. Throws Error like plan_request().
 std::vector<plan::Request> search_requests(const experiment::Experiment& experiment,
                                            const std::vector<std::string>& targets,
                                            const hardware::Catalogue& catalogue);
 
 struct ExperimentSearch {
-  plan::Request request;  // the document's own
-  // By target: keys that a document leaves behind when it takes a plan of that target.
+  plan::Request request;  // of the document itself
+  // By target: keys to remove from the document when a plan of that target is applied.
   std::map<std::string, std::vector<std::string>> dropped{};
-  bool fits = false;  // as it stands
+  bool fits = false;  // whether the unchanged document fits into memory
   plan::SearchResult result;
-  std::vector<plan::PlanChange> changes{};  // the smallest that fit, where it does not
+  std::vector<plan::PlanChange> changes{};  // the smallest changes that fit, if it does not
 };
 ExperimentSearch search_experiment(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
                                    const hardware::Catalogue& catalogue, const plan::SearchOptions& options,
                                    std::stop_token stop = {});
 
-// Printed by `search --json`: the first `top` candidates (0: all).
-// From the document as it stands to a plan that was found: its target, with what goes with it, and all that is varied.
+// Returns the edits that change the document from plan `from` to plan `to`: target with dependent keys, and all varied
+// keys.
 std::vector<lint::Edit> edits_to(const ExperimentSearch& searched, const plan::PlanChoice& from,
                                  const plan::PlanChoice& to);
 
+// Both print the first `top` candidates (0: all).
 Json searched_json(const ExperimentSearch& searched, size_t top);
 std::string searched_text(const ExperimentSearch& searched, size_t top);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulator against published servers: each measured load played on the cost model. One thread.
+// Compares the serving simulator with published measurements by simulating each measured load on the cost model. Not
+// thread-safe.
 #pragma once
 #include <vector>
 
@@ -9,17 +10,17 @@
 
 namespace mw::serve {
 
-// The load that a row was measured under. Ten requests for each user where it does not say.
+// Returns the load of a measurement; ten requests per user if the measurement does not state the number.
 LoadSettings load_of(const plan::Measurement& row);
-// Played on an empty server: no prompt is known to its prefix cache. Efficiencies as the row's request has them.
+// Simulates the measurement on a server with an empty prefix cache, with the efficiencies of its request.
 formats::BenchPoint simulate(const plan::Measurement& row);
-// By row; those that are not of serving are left as they are ({}, not steady).
+// One entry per measurement; training rows have {} and are not steady.
 struct Accuracy {
   std::vector<plan::Comparison> figures;
-  // Of a load that went on while it was measured and was kept up with: no burst, no overload (as the simulator judges).
+  // Whether the simulated server kept up with a continuous load: neither burst nor overload.
   std::vector<bool> steady;
 };
-// Rows of one load are played once.
+// Simulates rows that share a load only once.
 Accuracy simulate_all(const std::vector<plan::Measurement>& rows, const plan::Calibration& calibration);
 
 }  // namespace mw::serve

@@ -56,7 +56,7 @@ struct Calibrating : testing::Test {
   }
 };
 
-TEST_F(Calibrating, AFileOfRowsBecomesAProposalAndNothingIsWritten) {
+TEST_F(Calibrating, ReturnsAProposalWithoutWritingFiles) {
   const CalibrationResult c = of({file(rows(1.2))});
   ASSERT_TRUE(c.proposal);
   EXPECT_TRUE(c.problems.empty());
@@ -73,7 +73,7 @@ TEST_F(Calibrating, AFileOfRowsBecomesAProposalAndNothingIsWritten) {
   EXPECT_EQ(json["efficiencies"][0]["rows"].size(), 3U);
 }
 
-TEST_F(Calibrating, EveryBadRowIsOneClearErrorAndTheOthersAreUsed) {
+TEST_F(Calibrating, ReportsEachBadRowAndUsesTheOthers) {
   Json all = rows(1.2);
   const auto bad = [&](const char* id, const char* key, const Json& value) {
     Json one = row(id, 1, 1);
@@ -103,7 +103,7 @@ TEST_F(Calibrating, EveryBadRowIsOneClearErrorAndTheOthersAreUsed) {
   }
 }
 
-TEST_F(Calibrating, AFileThatIsNoneIsOneErrorAndNoProposal) {
+TEST_F(Calibrating, RejectsAnInvalidFileWithoutAProposal) {
   const fs::path no_json = folder.path() / "a.json", no_rows = folder.path() / "b.json";
   std::ofstream(no_json) << "{\"rows\": [";
   std::ofstream(no_rows) << "{\"rows\": {}}";
@@ -116,14 +116,14 @@ TEST_F(Calibrating, AFileThatIsNoneIsOneErrorAndNoProposal) {
   EXPECT_EQ(of({no_json, file(rows(1.2))}).proposal->rows.size(), 3U);
 }
 
-TEST_F(Calibrating, TheSameRowsTwiceCountOnce) {
+TEST_F(Calibrating, RepeatedRowsCountOnce) {
   const Json one = rows(1.2);
   const CalibrationResult c = of({file(one), file(one, "again.json")});
   EXPECT_EQ(c.proposal->rows.size(), 3U);
   EXPECT_EQ(c.problems.size(), 3U);
 }
 
-TEST_F(Calibrating, ThePlanSaysWhoCalibratedItUntilThatIsRemoved) {
+TEST_F(Calibrating, PlanNamesTheCalibrationUntilItIsRemoved) {
   experiment::Experiment e;
   for (const auto& [key, value] : {std::pair{"model.id", "gemma3-1b"}, {"target.id", "v5e-1"}, {"mesh.fsdp", "1"}})
     e.set(key, value);
@@ -148,7 +148,7 @@ TEST_F(Calibrating, ThePlanSaysWhoCalibratedItUntilThatIsRemoved) {
 }
 
 // Fitting again what is in force already gives the same: factors are on the defaults, not on each other.
-TEST_F(Calibrating, AcceptedTwiceIsAcceptedOnce) {
+TEST_F(Calibrating, AcceptingTwiceHasNoFurtherEffect) {
   const fs::path steps = file(rows(1.3));
   plan::accept_proposal(own, *of({steps}).proposal);
   const std::string once = *plan::user_calibration(own);
@@ -168,7 +168,7 @@ store::RunId add_run(const fs::path& runs, double rate) {
   return run;
 }
 
-TEST_F(Calibrating, RunsOfThisMachineTellItsSpeed) {
+TEST_F(Calibrating, RunsOfThisMachineCalibrateItsSpeed) {
   const fs::path runs = folder.path() / "runs";
   const double predicted = of({}, {add_run(runs, 1)}).proposal->rows[0].now.predicted;
   const store::RunId run = add_run(runs, predicted * 2.5);

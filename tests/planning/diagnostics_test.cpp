@@ -93,7 +93,7 @@ void passes(const std::string& id, const experiment::Experiment& e, const Diagno
 const std::string kPaper =
     "lora.module_path=.*q_einsum|.*kv_einsum|.*gate_proj|.*down_proj|.*up_proj|.*attn_vec_einsum";
 
-TEST(Diagnostics, ASoundExperimentHasNoneAndNothingIsLeftUnchecked) {
+TEST(Diagnostics, AValidExperimentHasNoFindingsAndNoUncheckedRules) {
   const Diagnosis d = look(sound());
   EXPECT_THAT(ids(d), testing::IsEmpty());
   std::vector<std::string> left;
@@ -141,7 +141,7 @@ TEST(Diagnostics, Coverage) {
   passes("COV-5", sound());
 }
 
-TEST(Diagnostics, ARepairedAlternativeMatchesWhatWasMeant) {
+TEST(Diagnostics, TheSuggestedExpressionMatchesAllTargets) {
   const Diagnosis d = look(with({R"(lora.module_path=layers\.\d+\.attn\.q_einsum|.*kv_einsum|.*k_einsum)"}));
   EXPECT_EQ(of(d, "COV-4").fixes[0].edits[0].value, R"(.*layers/\d+/attn/q_einsum|.*kv_einsum|.*k_einsum)");
 }
@@ -235,7 +235,7 @@ TEST(Diagnostics, ASpecOfTheWrongRankIsCaughtBeforeARun) {
   EXPECT_EQ(std::count(all.begin(), all.end(), "SPEC-RANK"), 1);  // the plan says it, too
 }
 
-TEST(Diagnostics, ARuleThatCannotBe) {
+TEST(Diagnostics, AnInvalidShardingRule) {
   trips("SPEC-AXIS", here({"q_einsum = (model, fsdp, -)"}));
   passes("SPEC-AXIS", here({"q_einsum = (model, fsdp, -)"}, {"mesh.model=1"}));
   trips("SPEC-TWICE", here({"q_einsum = (tp, tp, -)"}));
@@ -266,7 +266,7 @@ TEST(Diagnostics, ALoraFactorLeftOnOneDevice) {
               HasSubstr("layers.0.q_proj.lora_b otherwise than its base: whole on every device"));
 }
 
-TEST(Diagnostics, ASpecThatDoesNotSuitItsMatmul) {
+TEST(Diagnostics, ASpecThatDoesNotFitItsMatmul) {
   trips("SHARD-4", here({"down_proj = (fsdp, tp)"}));
   trips("SHARD-4", here({"gate_proj = (tp, fsdp)"}));  // the block cannot compute in parallel: the others are gathered
   passes("SHARD-4", here({"down_proj = (tp, fsdp)"}));
@@ -331,7 +331,7 @@ fs::path renamed(const Scratch& folder, const std::string& prefix, const std::st
   return folder.path();
 }
 
-TEST(Diagnostics, NamesOfAFoldersTensors) {
+TEST(Diagnostics, TensorNamesOfAFolder) {
   const Sets small{"target.id=v5p-8", "mesh.tp=1", "mesh.fsdp=4", "train.batch=4"};
   const auto found = [&](const std::string& prefix, const std::string& without) {
     const Scratch folder;
@@ -412,7 +412,7 @@ TEST(Diagnostics, PaddingAndLogits) {
   passes("LOGITS-1", with({"train.loss_chunk=0"}), full);
 }
 
-TEST(Diagnostics, WhatTheFactsCannotTellIsNamed) {
+TEST(Diagnostics, RulesWithoutFactsAreReportedAsUnchecked) {
   experiment::Experiment e = sound();
   e.erase("stack");
   const Diagnosis d = diagnose(e, catalogue());
@@ -423,7 +423,7 @@ TEST(Diagnostics, WhatTheFactsCannotTellIsNamed) {
   EXPECT_THAT(left, Contains("VER-1: the versions of flax, qwix, safetensors, transformers, jax (stack.versions)"));
 }
 
-TEST(Diagnostics, EveryRuleSaysWhyAndOnWhatEvidence) {
+TEST(Diagnostics, EveryFindingHasAReasonAndEvidence) {
   for (const lint::CheckRule& rule : lint::check_rules()) {
     EXPECT_FALSE(rule.title.empty()) << rule.id;
     EXPECT_GT(rule.why.size(), 20U) << rule.id;
@@ -438,7 +438,7 @@ TEST(Diagnostics, EveryRuleSaysWhyAndOnWhatEvidence) {
     EXPECT_NE(lint::find_rule(id), nullptr) << id;
 }
 
-TEST(Diagnostics, AValueThatCannotBeReadIsItsOwnProblem) {
+TEST(Diagnostics, AnInvalidValueIsReportedAlone) {
   experiment::Experiment e = sound();
   e.set_value("mesh.tp", -3);
   EXPECT_THAT(ids(look(e)), testing::ElementsAre("RANGE"));

@@ -50,7 +50,7 @@ TEST(MeasuredRun, CalibratesThisMachine) {
   EXPECT_EQ(again.efficiencies.matmul.origin, plan::Origin::measured);
 }
 
-TEST(MeasuredRun, RefusesWhatHasTooFewSteps) {
+TEST(MeasuredRun, RejectsRunsWithTooFewSteps) {
   const Scratch folder;
   store::Store store(folder.path());
   EXPECT_THROW(measured_run(store, run_with(store, {1000, 1000}), catalogue()), Error);

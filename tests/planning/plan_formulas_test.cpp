@@ -234,7 +234,7 @@ experiment::Experiment random_experiment(Rng& rng) {
   return e;
 }
 
-TEST(PlanFormulas, EveryShownFormulaGivesTheNumberBesideIt) {
+TEST(PlanFormulas, EveryFormulaEvaluatesToItsValue) {
   const int wanted = test::kInstrumented ? 30 : 200;
   Rng rng{2323};
   int planned = 0, formulas = 0, lines = 0;
@@ -259,7 +259,7 @@ TEST(PlanFormulas, EveryShownFormulaGivesTheNumberBesideIt) {
 }
 
 // The line that was found: tile padding was left out of 1.60M x 4 B.
-TEST(PlanFormulas, ThePaddingOfTilesStandsInTheFormula) {
+TEST(PlanFormulas, FormulaContainsTilePadding) {
   const ExperimentPlan p = plan_experiment(
       experiment::Experiment::load(MW_RESOURCES "/examples/torchax-gemma2-2b-alpaca.json"), test::catalogue());
   for (const plan::Buffer& b : p.plan.memory.buffers)

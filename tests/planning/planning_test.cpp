@@ -48,7 +48,7 @@ TEST(Paper, StepTimesAreWithinAQuarterAndTheirRatioWithin15Percent) {
   EXPECT_TRUE(gpu.plan.fits());
 }
 
-TEST(Paper, PlanSaysWhichSequenceLengthTheMeasurementSpeaksFor) {
+TEST(Paper, PlanFindsTheSequenceLengthNearestToTheMeasurement) {
   for (const char* name : {"paper-train-v5p-8", "paper-train-2xh100"}) {
     const ExperimentPlan p = planned(name);
     ASSERT_EQ(p.guesses.size(), 2u) << name;
@@ -86,10 +86,10 @@ TEST(Paper, CostsAreExactFromTheSameHours) {
   EXPECT_NEAR(against.rows[3].ratio(), 1.82, 0.005);  // one hour of serving
   EXPECT_NEAR(against.rows[5].ratio(), 1.14, 0.005);  // a day
   EXPECT_FALSE(against.break_even_hours);
-  EXPECT_THAT(against_text(against), HasSubstr("never cost the same"));
+  EXPECT_THAT(against_text(against), HasSubstr("no break-even"));
 }
 
-TEST(SizingExample, FitsWhereTheNotesSaySo) {
+TEST(SizingExample, FitsAsDocumentedInItsNotes) {
   const ExperimentPlan p = planned("gemma3-1b-sizing-v5e");
   const auto fits = [&](const std::string& workload, std::int64_t batch) {
     for (const SizePoint& point : p.points)
@@ -108,7 +108,7 @@ TEST(TorchaxExample, Fits) {
   EXPECT_TRUE(planned("torchax-gemma2-2b-alpaca").plan.fits());
 }
 
-TEST(PlannedJson, IsWhatTheContractSays) {
+TEST(PlannedJson, HasTheDocumentedKeys) {
   const Json j = planned_json(planned("paper-train-v5p-8"));
   EXPECT_EQ(j["target"], "v5p-8");
   EXPECT_TRUE(j["fits"].get<bool>());
@@ -133,7 +133,7 @@ TEST(PlannedText, ShowsMemoryTimeAndCost) {
     EXPECT_THAT(text, HasSubstr(part));
 }
 
-TEST(Retarget, KeepsAMeshOfTheSameSizeAndElseTakesTheStacksOwn) {
+TEST(Retarget, KeepsAMeshOfTheSameSizeAndElseUsesTheStackDefault) {
   experiment::Experiment e = shipped_example("paper-train-v5p-8");
   retarget(e, "v6e-8", catalogue());
   EXPECT_EQ(plan_request(e, catalogue()).mesh.size("tp"), 8);
@@ -146,7 +146,7 @@ TEST(Retarget, KeepsAMeshOfTheSameSizeAndElseTakesTheStacksOwn) {
   EXPECT_EQ(gpu.mesh.size("fsdp"), 2);
 }
 
-TEST(Adapters, AreThoseThatTheExpressionMatches) {
+TEST(Adapters, MatchTheModuleExpression) {
   const auto adapters = [](const std::string& expression, const std::string& target = "v5p-8") {
     experiment::Experiment e = shipped_example("paper-train-v5p-8");
     if (target != "v5p-8") retarget(e, target, catalogue());
@@ -165,7 +165,7 @@ TEST(Adapters, AreThoseThatTheExpressionMatches) {
   EXPECT_EQ(adapters(".*q_einsum", "2xh100"), 0);
 }
 
-TEST(Search, APlanOnAnotherChipLeavesTheOldOnesPriceBehind) {
+TEST(Search, APlanOnAnotherChipDropsTheOldPrice) {
   experiment::Experiment e = shipped_example("paper-train-v5p-8");
   e.set("price.usd_per_chip_hour", "3.5");
   const ExperimentSearch found = search_experiment(e, {"v6e-8", "v5p-16"}, catalogue(), {});
@@ -202,7 +202,7 @@ TEST(PlanErrors, NameTheKeyAtFault) {
   EXPECT_EQ(error_of(e).id, "MISSING");
 }
 
-TEST(PlannedElsewhere, IsEverythingButThisMachine) {
+TEST(PlannedElsewhere, ExcludesOnlyRunsOnThisMachine) {
   EXPECT_TRUE(planned_elsewhere(shipped_example("paper-train-v5p-8")));
   EXPECT_FALSE(planned_elsewhere(shipped_example("tiny-lora")));
 }
