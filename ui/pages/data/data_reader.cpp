@@ -46,7 +46,7 @@ void DataReader::watch() {
 }
 
 void DataReader::ask(const experiment::Experiment& experiment) {
-  if (asked_for_ && same_data(*asked_for_, experiment)) return;
+  if (asked_for_ && planning::same_data(*asked_for_, experiment)) return;
   const bool first = !asked_for_;
   asked_for_ = experiment;
   watch();

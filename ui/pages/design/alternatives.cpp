@@ -281,7 +281,7 @@ void Alternatives::apply(int row) {
     if (!to.mesh.has(axis)) from.mesh.axes.push_back({axis, static_cast<int>(size)});
   const lint::Fix fix{.label = plan::to_text(to, found_->request.work), .edits = planning::edits_to(*found_, from, to)};
   experiment::Experiment next = document_.experiment();
-  apply(next, fix);
+  planning::apply(next, fix);
   found_for_.push_back(next);
   document_.replace(std::move(next), tr("choice of %1").arg(qs(fix.label)));
 }

@@ -162,7 +162,7 @@ void CalibrateDialog::show_answer() {
   rows_.show(answer);
   efficiencies_.show(answer);
   for (QTableView* t : {rows_table_, efficiencies_table_}) t->resizeColumnsToContents();
-  verdict_->setText(proposed ? qs(verdict_text(*answer->proposal))
+  verdict_->setText(proposed ? qs(planning::verdict_text(*answer->proposal))
                     : answer ? tr("Nothing to fit")
                              : tr("Nothing is fitted until rows are given, and nothing written until accepted."));
   QStringList notes;
