@@ -50,12 +50,12 @@ void ExternalRun::said(const std::string& text, const At& at, const char* level)
 void ExternalRun::line(const std::string& text, const At& at) {
   if (at.left_out > 0 && text.starts_with('{'))
     log("a line of " + std::to_string(text.size() + at.left_out) +
-            " bytes begins like an event and is too long for one; " + "events of at most " +
+            " bytes begins like an event but is too long for one; " + "events of at most " +
             std::to_string(Lines::kMost >> 20) + " MiB are read",
         {at.time_s, {}}, "warning");
   std::optional<Event> event = at.left_out == 0 ? event_of_line(text) : std::nullopt;
   if (!event) return said(text, at);
-  if (finished_) return;  // the last word is the last
+  if (finished_) return;  // no events after Finished
   if (event->time_s <= 0) event->time_s = std::max(last_, at.time_s);
   if (const auto* f = std::get_if<event::Finished>(&event->body)) {
     last_ = std::max(last_, event->time_s);
@@ -77,7 +77,7 @@ event::Finished ExternalRun::finish(RunState state, const std::string& error, co
   if (!finished_) {
     finished_.emplace();
     finished_->state = state;
-    const auto row = store_.find(run_);  // what an earlier process read, too
+    const auto row = store_.find(run_);  // includes events that an earlier process recorded
     finished_->steps = std::max(steps_, row ? row->steps_done : 0L);
     finished_->seconds = std::max(last_, at.time_s);
     finished_->error = error;

@@ -27,7 +27,7 @@ constexpr std::uint64_t kMostBytes = 1ull << 30;
                .expected = expected});
 }
 
-// The next line, at most `most` bytes of it; nothing at the end.
+// Reads the next line, truncated to `most` bytes; empty at the end of the file.
 std::optional<std::string> next_line(std::istream& in, size_t most) {
   std::string line;
   for (int c = in.get(); c != std::istream::traits_type::eof(); c = in.get()) {
@@ -41,21 +41,21 @@ std::string text_in(const Json& info, const char* key) {
   return info.contains(key) && info[key].is_string() ? valid_utf8(info[key].get<std::string>()) : std::string();
 }
 
-// Of the program that ran: what its first event says.
+// Sets name, software and document of the record from its Started event.
 void take_started(event::Started& started, EventRecord& record) {
   if (!started.info.is_object()) started.info = Json::object();
   Json& info = started.info;
   info["source"] = "imported";
-  info.erase("run");  // of another store
+  info.erase("run");  // the id belongs to another store
   if (!record.name.empty()) return;
   record.name = text_in(info, "name");
   record.software = text_in(info, "software");
   if (!record.name.empty() && !record.software.empty() && record.software != "Meshwright")
-    record.name += ", " + record.software;  // beside ours of the same experiment
+    record.name += ", " + record.software;  // tells it from a local run of the same experiment
   if (!info.contains("experiment") || !info["experiment"].is_object()) return;
   try {
     record.document = experiment::Experiment::from_json(info["experiment"]);
-  } catch (const Error&) {  // of a newer program: the events still count
+  } catch (const Error&) {  // from a newer program; the events are still usable
   }
 }
 
@@ -78,14 +78,15 @@ EventRecord read_event_lines(const fs::path& file) {
   bool ended = false;
   for (auto line = next_line(in, kMostLine); line; line = next_line(in, kMostLine)) {
     if (record.events.size() == kMostEvents)
-      refuse(file, "too many events", "", "more than " + std::to_string(kMostEvents), "a record of one run");
+      refuse(file, "the file has too many events", "", "more than " + std::to_string(kMostEvents),
+             "a record of one run");
     auto event = event_of_line(*line);
     if (!event) {
       if (!line->empty()) record.events.push_back({last, event::Log{"info", valid_utf8(shortened_line(*line))}});
       continue;
     }
-    if (ended) refuse(file, "events go on after the run has ended", "", "another run", "one run a file");
-    last = event->time_s = std::max(last, event->time_s);  // events never go back in time
+    if (ended) refuse(file, "the file has events after the end of the run", "", "another run", "one run per file");
+    last = event->time_s = std::max(last, event->time_s);  // event times never decrease
     if (auto* started = std::get_if<event::Started>(&event->body)) take_started(*started, record);
     if (const auto* metric = std::get_if<event::Metric>(&event->body))
       ++record.values, steps = std::max(steps, metric->step);
@@ -93,14 +94,14 @@ EventRecord read_event_lines(const fs::path& file) {
     record.events.push_back(std::move(*event));
   }
   if (record.values == 0)
-    refuse(file, "a record without any measured value", "", "no metric event",
+    refuse(file, "the file has no measured values", "", "no metric event",
            "what `meshwright run --json` or a recipe's train.py prints");
   if (!ended) {
     event::Finished cut;
     cut.state = RunState::failed;
     cut.steps = steps;
     cut.seconds = last;
-    cut.error = "the record breaks off before the run's end";
+    cut.error = "the file ends before the run does";
     record.events.push_back({last, cut});
   }
   if (record.name.empty()) record.name = valid_utf8(file.stem().string());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Event lines that a program printed somewhere else, kept in a file: a recipe's, or `run --json`, as a
-// finished run of the store, source "imported". The store's thread.
+// Imports a file of event lines, printed by a recipe or by `run --json`, as a finished run of the store with source
+// "imported". Use on the store's thread.
 #pragma once
 #include <filesystem>
 
@@ -8,17 +8,17 @@
 
 namespace mw::importing {
 
-// Whether the first line of the file is a run's first event. A file that cannot be read is none.
+// Returns whether the first line of the file is a Started event; false for an unreadable file.
 bool is_event_lines(const std::filesystem::path& file);
 
-// One run of a file: {its id, the number of its metrics' values}. Lines that are no events are log lines; a record that
-// breaks off is a failed run. Throws Error EVENTS for one without metrics, before the store is touched.
+// The run that a file contains. Other lines become log events; a file without a Finished event gives a failed run.
 struct EventRecord {
   std::string name, software;
-  experiment::Experiment document;  // the recipe's own, where it says it
+  experiment::Experiment document;  // from the Started event, if it has one
   std::vector<Event> events;
-  size_t values = 0;
+  size_t values = 0;  // number of metric values
 };
+// Throws EVENTS for a file without metrics or with more than one run.
 EventRecord read_event_lines(const std::filesystem::path& file);
 store::RunId import_events(store::Store& store, const EventRecord& record);
 

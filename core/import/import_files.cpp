@@ -22,7 +22,7 @@ formats::RunLog read_log_with_scalars(const std::filesystem::path& file) {
                .file = file.string(),
                .found = found.empty() ? "no values" : found,
                .expected = "at least one scalar, such as a loss",
-               .fix = "log scalars with the steps, or import the file that has them"});
+               .fix = "log scalars per step, or import the file that contains them"});
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace mw::importing {
 namespace {
 
-// Names that the log's own facts give a place in the document.
+// Copies known facts of the log to their keys in the document.
 experiment::Experiment experiment_of_log(const formats::RunLog& log) {
   experiment::Experiment e;
   e.set_value("kind", "train");
@@ -49,15 +49,15 @@ store::RunId import_log(store::Store& store, const formats::RunLog& log) {
                                         {"facts", log.facts}}}});
   for (const std::string& note : log.notes) store.append(run, {0, event::Log{"warning", note}});
   if (begun == 0 && log.seconds > 0)
-    store.append(run, {0, event::Log{"info", "the file has no time for its steps: they are spread evenly over the " +
-                                                 to_text(Seconds(log.seconds)) + " that it says"}});
+    store.append(run, {0, event::Log{"info", "the file has no times for its steps; they are spread evenly over its " +
+                                                 to_text(Seconds(log.seconds))}});
   double seconds = log.seconds, at = 0;
   for (const formats::Scalar& s : scalars) {
-    // Without a clock of its own the log's steps share its time evenly.
+    // If the log has no times, its steps are spread evenly over its duration.
     const double own = s.wall_s > 0 ? s.wall_s - begun
                        : last > 0   ? seconds * static_cast<double>(s.step) / static_cast<double>(last)
                                     : 0;
-    at = std::max(at, own);  // events never go back in time
+    at = std::max(at, own);  // event times never decrease
     store.append(run, {at, event::Metric{s.name, s.step, s.value}});
   }
   event::Finished finished;

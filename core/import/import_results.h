@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results of other tools as finished runs of the store: the same events as a sweep's (core/jobs/sweep_run.h), source
-// "imported". The store's thread.
+// Imports results of other tools as finished runs of the store, with the events of a sweep (core/jobs/sweep_run.h) and
+// source "imported". Use on the store's thread.
 #pragma once
 #include <vector>
 
@@ -9,14 +9,14 @@
 
 namespace mw::importing {
 
-// A document that says of the set what it can: kind serve, model, target, rates and lengths.
+// Returns a document with what is known of the set: kind serve, model, target, rates and lengths.
 experiment::Experiment experiment_of(const formats::BenchSet& set);
-// A set as a finished run of the store; `document` says what was run.
+// Records a set as a finished run of the store with `document` as its experiment.
 store::RunId record_set(store::Store& store, const experiment::Experiment& document, formats::BenchSet set,
                         std::string_view source);
-// Store::finish() for a run that is recorded at once: throws STORE-GONE where the store was rescued.
+// Calls Store::finish() for an imported run; throws STORE-GONE if the store was rescued.
 void finish_recorded(store::Store& store, const store::RunId& run, double time_s, event::Finished finished);
-// One run per set, in order. What was measured elsewhere is imported; predictions stay predictions.
+// Imports one run per set, in order. Measured sets get source "imported", predicted sets keep "predicted".
 std::vector<store::RunId> import_sets(store::Store& store, std::vector<formats::BenchSet> sets);
 
 }  // namespace mw::importing

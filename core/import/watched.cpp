@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 constexpr auto kPatience = 10s;
 
-// Reads both streams until they end; a stop asks the group to end, later forces it.
+// Reads both streams until they end; a stop terminates the process group, after a delay by force.
 void follow(Process& child, ExternalRun& run, Clock::time_point begun, const std::stop_token& stop) {
   const auto at = [&](const Lines& lines) {
     return ExternalRun::At{std::chrono::duration<double>(Clock::now() - begun).count(), {}, lines.left_out()};
@@ -52,10 +52,12 @@ experiment::Experiment document_of(const WatchRequest& request) {
 store::RunOutcome watch(const WatchRequest& request, const EventSink& sink, const OnLine& on_line,
                         std::stop_token stop) {
   if (request.command.empty())
-    throw Error(
-        {.id = "USAGE", .message = "no command is given", .fix = "for example: meshwright watch -- python train.py"});
+    throw Error({.id = "USAGE",
+                 .message = "the command is missing",
+                 .fix = "for example: meshwright watch -- python train.py"});
   store::Store store(request.runs_folder);
-  Process child(request.command, Process::Input::inherited);  // before the run: what cannot start leaves none
+  Process child(request.command,
+                Process::Input::inherited);  // before creating the run, so that a failed start leaves no run
   const store::RunId id = store.create(document_of(request), request.name);
   const auto lock = store.lock(id);
   ExternalRun run(store, id, sink, on_line);

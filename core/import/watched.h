@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another program's run in the store, live (core/import/external_run.h). The calling thread's; callbacks on it, too.
+// Runs another program and records its output live (core/import/external_run.h). Callbacks run on the calling thread.
 #pragma once
 #include <stop_token>
 #include <string>
@@ -11,13 +11,14 @@
 namespace mw::importing {
 
 struct WatchRequest {
-  std::vector<std::string> command;  // program and arguments, as execvp takes them
+  std::vector<std::string> command;  // program and arguments for execvp
   std::filesystem::path runs_folder;
   std::string name{};
 };
 
-// Starts the command in a process group of its own. A stop asks it to end (SIGTERM), then ends it after 10 s. Its exit
-// code decides where it sent no Finished. Throws Error PROCESS where it cannot be started, before a run exists.
+// Starts the command in its own process group and records it until it ends. A stop sends SIGTERM, and SIGKILL after
+// 10 s. Without a Finished event, the exit code decides the state. Throws PROCESS, without creating a run, if the
+// command cannot be started.
 store::RunOutcome watch(const WatchRequest& request, const EventSink& sink, const OnLine& on_line,
                         std::stop_token stop);
 

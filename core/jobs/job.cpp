@@ -22,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What one run needs while it is being written: its store, its lock, its id.
+// State of a run while it is recorded: store, lock, id.
 struct Record {
   explicit Record(const JobRequest& request)
       : store(request.runs_folder), experiment(request.experiment), catalogue(request.catalogue) {}
@@ -31,9 +31,9 @@ struct Record {
   store::RunId run;
   experiment::Experiment experiment;
   std::optional<std::filesystem::path> checkpoint;
-  std::optional<long> total_steps;          // of a training run that goes on
+  std::optional<long> total_steps;          // of a resumed training run
   std::vector<Bytes> peaks;                 // of each device up to the checkpoint
-  std::vector<formats::BenchPoint> points;  // of a sweep that goes on
+  std::vector<formats::BenchPoint> points;  // of a resumed sweep
   hardware::LoadCatalogue catalogue;
 };
 
@@ -55,12 +55,12 @@ std::string run_name(const experiment::Experiment& e) {
 
 [[noreturn]] void refuse_sets(const std::string& set) {
   throw Error({.id = "RESUME-SET",
-               .message = "a sweep goes on as it was started",
+               .message = "a resumed sweep cannot change its experiment",
                .place = set.substr(0, set.find('=')),
-               .fix = "leave it out, or start a new sweep"});
+               .fix = "remove the option, or start a new sweep"});
 }
 
-// A sweep goes on as it was started, but its URL may be given again with the credentials that are not recorded.
+// A resumed sweep keeps its experiment, but sweep.url may be set again with the credentials, which are not recorded.
 void reconnect(experiment::Experiment& experiment, const std::vector<std::string>& sets) {
   constexpr std::string_view kUrl = "sweep.url=";
   for (const std::string& set : sets)
@@ -85,7 +85,7 @@ void check(const experiment::Experiment& e) {
   }
 }
 
-// Of a sweep that goes on: its points so far, and how many there are.
+// Reads the recorded points of a resumed sweep and their number.
 long read_points(Record& record) {
   std::vector<event::Point> points;
   for (const store::StoredEvent& stored : record.store.events(record.run))
@@ -94,22 +94,22 @@ long read_points(Record& record) {
   return static_cast<long>(record.points.size());
 }
 
-// Where the rest of a run is computed may change, what it computes may not.
+// A resumed run may change where it is computed, but not what it computes.
 void move_to(experiment::Experiment& experiment, const std::vector<std::string>& sets) {
   for (const std::string& set : sets) {
     const auto is_of = [&](const char* section) { return set.starts_with(section); };
     if (!is_of("mesh.") && !is_of("sharding.") && !is_of("target."))
       throw Error({.id = "RESUME-SET",
-                   .message = "a run goes on with the experiment it was started with",
+                   .message = "a resumed run cannot change this key",
                    .place = set.substr(0, set.find('=')),
-                   .expected = "mesh.*, sharding.* or target.*: a run may go on on other devices",
-                   .fix = "leave it out, or start a new run from the checkpoint's adapter (lora.adapter)"});
+                   .expected = "mesh.*, sharding.* or target.*, because a run may resume on other devices",
+                   .fix = "remove the option, or start a new run from the checkpoint's adapter (lora.adapter)"});
   }
   experiment::apply_sets(experiment, sets);
   experiment::train_settings(experiment);
 }
 
-// A process that was killed right after it wrote a checkpoint has not recorded it.
+// Records a checkpoint that was written but not recorded because the process was killed in between.
 void rewind_to_checkpoint(Record& record) {
   record.checkpoint = train::latest_checkpoint(record.store.run_folder(record.run));
   const train::Counters at = record.checkpoint ? train::read_counters(*record.checkpoint) : train::Counters{};
@@ -117,7 +117,7 @@ void rewind_to_checkpoint(Record& record) {
   record.store.append(record.run, {at.seconds, event::Checkpoint{at.step, record.checkpoint->string()}});
 }
 
-// Peak memory of each device, as recorded before the resume.
+// Returns the peak memory of each device recorded before the resume.
 std::vector<Bytes> peaks_so_far(const Record& record) {
   std::vector<Bytes> peaks;
   for (const store::StoredEvent& stored : record.store.events(record.run))
@@ -143,9 +143,9 @@ std::unique_ptr<Record> open_record(const JobRequest& request) {
     record->experiment = record->store.experiment(record->run);
     if (kind_of(record->experiment) == JobKind::size)
       throw Error({.id = "RUN",
-                   .message = "a size run has no checkpoints to continue from",
+                   .message = "a size run has no checkpoints to resume from",
                    .place = record->run,
-                   .fix = "measure again; its points so far stay in the record"});
+                   .fix = "start a new size run; the points measured so far stay in the record"});
     if (kind_of(record->experiment) == JobKind::sweep) {
       reconnect(record->experiment, request.resume_sets);
       record->store.rewind(record->run, read_points(*record));
@@ -156,7 +156,7 @@ std::unique_ptr<Record> open_record(const JobRequest& request) {
       if (request.resume_sets.empty()) record->peaks = peaks_so_far(*record);
     }
   } else {
-    check(record->experiment);  // bad input is refused before a run exists
+    check(record->experiment);  // rejects bad input before a run is created
     record->run = record->store.create(record->experiment, run_name(record->experiment));
     record->lock = record->store.lock(record->run);
   }
@@ -172,18 +172,18 @@ event::Finished failed(const Error& error, double seconds) {
   return f;
 }
 
-// Where the next checkpoint is written. All events before it are committed first: a run that is killed right after it
-// resumes behind them.
+// Returns the folder of the next checkpoint. Commits all earlier events first, because a run that is killed right after
+// the checkpoint resumes after them.
 std::filesystem::path checkpoint_folder(Record& record) {
   record.store.flush();
   const std::filesystem::path folder = record.store.run_folder(record.run);
-  if (!is_folder(folder)) record.lock = record.store.lock(record.run);  // was deleted, with the lock in it
+  if (!is_folder(folder)) record.lock = record.store.lock(record.run);  // the folder was deleted together with the lock
   return folder;
 }
 
 event::Finished run_training(Record& record, Json info, const EventSink& sink, std::stop_token stop,
                              train::PauseGate& gate) {
-  // For who reads the lines elsewhere (import_events.h).
+  // For readers of the event lines (import_events.h).
   info.update({{"software", "Meshwright"},
                {"versions", {{"Meshwright", MW_VERSION}}},
                {"experiment", record.experiment.json()}});
@@ -215,8 +215,7 @@ event::Finished run_kind(Record& record, const Json& info, const EventSink& sink
   return run_training(record, info, sink, std::move(stop), gate);
 }
 
-// Trains (sizes, sweeps) and records; every way it can end becomes a Finished event, except that the store itself
-// fails.
+// Executes and records the run. Every outcome becomes a Finished event, except a failure of the store itself.
 store::RunOutcome execute(Record& record, const EventSink& sink, std::stop_token stop, train::PauseGate& gate) {
   const auto begun = Clock::now();
   double last_time = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run on its own worker thread: freezes the experiment, trains (sizes, sweeps), appends every event to the store
-// and hands it to the sink (called on the worker thread; a window pushes it into a Mailbox).
+// Executes one run (training, sizing or sweep) on a worker thread: copies the experiment, appends every event to the
+// store and passes it to the sink, which is called on the worker thread.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -20,26 +20,28 @@
 namespace mw::jobs {
 
 struct JobRequest {
-  experiment::Experiment experiment;  // frozen copy
+  experiment::Experiment experiment;  // copied into the run
   std::filesystem::path runs_folder;
-  std::optional<store::RunId> resume;  // continue this run from its last checkpoint; experiment is then the run's own
-  // "key=value" for the rest of it: mesh.*, sharding.*, target.* only; of a sweep its own sweep.url, with credentials.
+  std::optional<store::RunId> resume;  // continue this run from its last checkpoint and ignore `experiment`
+  // "key=value" changes for the resumed part: only mesh.*, sharding.* and target.*; for a sweep only its own sweep.url
+  // with the credentials, which the record does not contain.
   std::vector<std::string> resume_sets = {};
-  hardware::LoadCatalogue catalogue = {};  // called by sweeps alone; they need it
+  hardware::LoadCatalogue catalogue = {};  // required for sweeps, unused otherwise
   std::function<void(const store::RunId&)> on_run =
-      {};  // called once, when the store has the run and before its first event
+      {};  // called once on the worker thread, after the run is created and before its first event
 };
 
 class Job {
  public:
-  // Returns at once; failures arrive as a Finished event with state failed. run() is set before the first event.
+  // Returns immediately. A failure is reported as a Finished event with state failed. run() is set before the first
+  // event.
   Job(JobRequest request, EventSink sink);
   ~Job();  // requests stop and joins
   void pause();
   void resume();
-  void stop();  // cancelled: keeps what was done, writes a checkpoint
+  void stop();  // cancels the run; a training run writes a checkpoint first
   bool finished() const;
-  store::RunId run() const;  // empty until the store has the run
+  store::RunId run() const;  // empty until the run is created
   void wait();
 
  private:
@@ -47,7 +49,7 @@ class Job {
   std::unique_ptr<Impl> impl_;
 };
 
-// The same on the calling thread, for the command line.
+// Executes the run on the calling thread, for the command line.
 store::RunOutcome run_blocking(const JobRequest& request, const EventSink& sink, std::stop_token stop);
 
 }  // namespace mw::jobs

@@ -11,9 +11,9 @@ formats::Adapter read_any_adapter(const std::filesystem::path& adapter, const mo
   if (!formats::is_orbax(adapter)) {
     if (alpha)
       throw Error({.id = "USAGE",
-                   .message = "a PEFT adapter says its alpha itself",
+                   .message = "alpha cannot be set for a PEFT adapter, which contains it",
                    .place = "--alpha",
-                   .fix = "leave --alpha out"});
+                   .fix = "remove --alpha"});
     return formats::read_peft(adapter, inventory);
   }
   formats::TunixAdapter read = formats::read_tunix_adapter(adapter, inventory, alpha);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An adapter of any source into a merged folder: read, merged, checked against base and adapter, the verdict beside it
-// in merge.json. Any thread.
+// Merges an adapter of any format into its base model, verifies the result against base and adapter, and writes the
+// verdict to merge.json in the output folder. Thread-safe.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -16,20 +16,20 @@ namespace mw::jobs {
 
 struct MergeRequest {
   std::filesystem::path base, adapter, out;
-  std::optional<float> alpha;  // of an Orbax checkpoint that does not say it
+  std::optional<float> alpha;  // for an Orbax checkpoint, which does not contain it
 };
 struct MergeResult {
   train::Merged merged;
   train::Parity parity;
-  Json answer;  // what merge.json says
+  Json answer;  // content of merge.json
 };
 
-// A PEFT folder or an Orbax checkpoint of Tunix; what was noticed in `notes`.
+// Reads a PEFT folder or an Orbax checkpoint of Tunix; appends remarks to `notes`.
 formats::Adapter read_any_adapter(const std::filesystem::path& adapter, const model::TensorInventory& inventory,
                                   std::optional<float> alpha, std::vector<std::string>& notes);
 
-// `checking` is told from when all is written and the comparison begins; a stop then leaves the folder, whose verdict
-// is that it was not run. Throws what merge() and the readers throw.
+// `progress` reports the merge, `checking` the verification after all files are written. A stop during verification
+// keeps the folder, with a verdict that says so. Throws the Errors of merge() and of the readers.
 MergeResult merge_adapter(const MergeRequest& request, const std::function<void(const std::string&)>& noted,
                           const train::Progress& progress, const train::Progress& checking, std::stop_token stop);
 

@@ -25,7 +25,7 @@ experiment::Experiment edited(experiment::Experiment e, const Edits& edits) {
   return e;
 }
 
-// Prices a change of the run: the data is read once, the settings as often as there are changes.
+// Predicts the peak memory of changed experiments. Reads the data only once.
 class Pricing {
  public:
   Pricing(const experiment::Experiment& e, std::stop_token stop) : experiment_(e) {
@@ -34,7 +34,7 @@ class Pricing {
     tokenizer_ = train::load_tokenizer_of(s.model);
     dataset_ = data::load_dataset(s.data, *tokenizer_, std::move(stop));
   }
-  // Nothing where it does not fit, or is no run at all.
+  // Empty if the changed experiment does not fit or is invalid.
   std::optional<MemoryFix> price(const Edits& edits) const try {
     const train::Settings s = experiment::train_settings(edited(experiment_, edits));
     const planning::Prediction p = planning::predict_run(s, train::data_facts(s, config_, dataset_, *tokenizer_));
@@ -51,7 +51,7 @@ class Pricing {
   data::Dataset dataset_;
 };
 
-// Ways to need less, each a few changes of one kind, the weakest first.
+// Returns the kinds of changes that reduce memory; each has alternatives, from smallest to largest effect.
 std::vector<std::vector<Edits>> ways(const experiment::Experiment& e) {
   std::vector<std::vector<Edits>> all;
   const std::string remat = e.string("train.remat");
@@ -60,7 +60,7 @@ std::vector<std::vector<Edits>> ways(const experiment::Experiment& e) {
   if (const long long chunk = e.integer("train.loss_chunk"); chunk == 0 || chunk > kSmallChunk)
     all.push_back({{{"train.loss_chunk", kSmallChunk}}});
   if (e.string("train.dtype") == "f32") all.push_back({{{"train.dtype", "bf16"}}});
-  std::vector<Edits> batches;  // the rows of a step stay
+  std::vector<Edits> batches;  // keeps the rows per optimizer step
   for (long long batch = e.integer("train.batch"), times = e.integer("train.accumulation"); batch % 2 == 0;) {
     batch /= 2, times *= 2;
     batches.push_back({{"train.batch", batch}, {"train.accumulation", times}});
@@ -96,7 +96,7 @@ std::vector<MemoryFix> memory_fixes(const experiment::Experiment& experiment, st
     if (auto fix = pricing.price(together)) fixes.push_back(std::move(*fix));
   if (fixes.size() > kMostFixes) fixes.resize(kMostFixes);
   return fixes;
-} catch (const Error&) {  // the report goes without
+} catch (const Error&) {  // the report has no fixes then
   return {};
 }
 

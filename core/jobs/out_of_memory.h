@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run says that did not fit its devices: what each held, and the smallest changes that make it fit by the
-// engine's own formulas. Any thread.
+// Builds the out-of-memory report of a run: memory held by each device and the smallest changes that make the run fit
+// according to the engine's formulas. Thread-safe.
 #pragma once
 #include <stop_token>
 #include <string>
@@ -17,13 +17,13 @@ struct MemoryFix {
   Bytes peak;                                       // predicted, of the fullest device
   Bytes capacity;                                   // of a device
 };
-// Single changes that fit, the least costly first; where none does, all of them together, if that fits. Reads the data
-// for its lengths. Empty where nothing fits or nothing can be said.
+// Returns the single changes that fit, least costly first; if there is none, all changes combined if that fits. Reads
+// the data for its row lengths. Empty if nothing fits or no prediction is possible.
 std::vector<MemoryFix> memory_fixes(const experiment::Experiment& experiment, std::stop_token stop = {});
 std::string to_text(const MemoryFix& fix);  // "train.remat=layer (predicted peak 12 MiB of 16 MiB)"
 
 struct MemoryReport {
-  Error error;   // one report, for people
+  Error error;   // the report as text
   Json summary;  // {"out_of_memory": {device, category, tensor, phase, wanted_bytes, capacity_bytes, held, largest,
                  // fixes: [{edits, peak_bytes}]}}
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The proof of an experiment's mesh (core/train/proof.h) with its memory against what was predicted, for the command
-// line and the window's button.
+// Proves the mesh of an experiment: compares a few steps with one device (core/train/proof.h) and the measured memory
+// with the prediction.
 #pragma once
 #include <functional>
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace mw::jobs {
 
-// Of one device and category: the largest it was.
+// Peak memory of one category on one device.
 struct MemoryComparison {
   int device = 0;
   MemoryCategory category{};
@@ -25,26 +25,27 @@ struct MemoryComparison {
 
 struct MeshProof {
   train::Proof proof;
-  std::vector<MemoryComparison> memory;  // categories that a device has or should have
+  std::vector<MemoryComparison> memory;  // categories with measured or predicted memory
   bool holds() const;
-  // What breaks first: a tensor in the order of a step, else a collective, else a device's memory. Empty: nothing.
+  // Describes the first failed comparison: of tensors in the order of a step, then collectives, then memory. Empty if
+  // the proof holds.
   std::string broken() const;
 };
 
 struct ProveOptions {
-  long steps = 3;  // fewer where the experiment has fewer
+  long steps = 3;  // limited by the steps of the experiment
   std::function<void(const std::string& phase, long done, long total)> progress = {};
   std::function<void(engine::Cluster&)> on_mesh = {};  // see train::ProofRequest
 };
-// On the calling thread. Throws Error as a run does; out of memory as core/jobs/out_of_memory.h reports it.
+// Runs on the calling thread. Throws the Errors of a run, including the report of core/jobs/out_of_memory.h.
 MeshProof prove(const experiment::Experiment& experiment, const ProveOptions& options, std::stop_token stop = {});
 
-// The same on a thread of its own. Callbacks come on that thread; the last one is `done`.
+// Runs prove() on a thread of its own. Callbacks run on that thread; `done` is the last one.
 class ProofJob {
  public:
   struct Callbacks {
     std::function<void(const std::string& phase, long done, long total)> progress;
-    std::function<void(std::optional<MeshProof> proof, std::optional<Error> error)> done;  // one of them
+    std::function<void(std::optional<MeshProof> proof, std::optional<Error> error)> done;  // exactly one is set
   };
   ProofJob(experiment::Experiment experiment, long steps, Callbacks callbacks);
   ~ProofJob();  // requests stop and joins
@@ -57,6 +58,6 @@ class ProofJob {
 };
 
 Json to_json(const MeshProof& proof);         // every comparison
-std::string to_text(const MeshProof& proof);  // a table for people
+std::string to_text(const MeshProof& proof);  // text tables
 
 }  // namespace mw::jobs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A proof for people and for scripts.
+// Formats a proof as text and JSON.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -65,12 +65,12 @@ std::string padded(std::string text, size_t width) {
   return text;
 }
 
-// One line for all tensors of a part in a step: that which comes closest to its bound.
+// One line per part and step, with the tensor whose difference is closest to its bound.
 std::string tensor_lines(const train::Proof& proof) {
   std::string text = "  " + padded("step", 6) + padded("compared", 16) + padded("tensors", 9) +
                      padded("largest difference", 20) + padded("allowed there", 15) + "of\n";
   for (size_t i = 0; i < proof.tensors.size();) {
-    // Moments and values of one tensor follow each other: count a part over the whole step.
+    // The parts of one tensor are adjacent, so each part is counted over the whole step.
     const TensorCompared& first = proof.tensors[i];
     std::vector<std::string> parts;
     size_t end = i;

@@ -18,7 +18,7 @@ namespace {
 
 using recipes::Kind;
 
-// {"lora": {"rank": 8, ...}, ...}: what the table says, where the document says nothing.
+// Returns {"lora": {"rank": 8, ...}, ...} with the defaults of the table for keys that the document does not set.
 Json values_in_force(const experiment::Experiment& e, const std::vector<std::string>& sections) {
   Json out = Json::object();
   for (const std::string& section : sections) out[section] = Json::object();
@@ -82,11 +82,11 @@ bool holds_every_tensor(const recipes::Subject& s) try {
   return !s.model_path.empty() &&
          formats::compare_folder(s.model_path, model::TensorInventory(s.model)).missing.empty();
 } catch (const Error&) {
-  return false;  // a folder with a config only: the checker says so
+  return false;  // the folder has only a config; the checker reports it
 }
 
-// What the scripts do otherwise than the software by itself: files are loaded by the recipe's own map of names, and
-// LoRA is added with remat off.
+// Returns whether a rule does not apply to the scripts because they differ from the plain software: they load files
+// with the recipe's own name map and add LoRA with remat off.
 bool repaired(const recipes::Subject& s, const std::string& rule) {
   return s.kind == Kind::tunix && (rule == "REMAT-1" || (rule == "LOAD-1" && holds_every_tensor(s)));
 }
@@ -141,13 +141,13 @@ recipes::Subject recipe_subject(Kind kind, const experiment::Experiment& experim
   if (recipes::trains(kind)) {
     if (experiment.string("train.method") != "lora")
       throw Error({.id = "RECIPE",
-                   .message = "the recipes train adapters",
+                   .message = "recipes support only adapter training",
                    .place = "train.method",
                    .found = experiment.string("train.method"),
                    .expected = "lora"});
     if (experiment.string("train.dtype") == "int8")
       throw Error({.id = "RECIPE",
-                   .message = "int8 weights are for inference",
+                   .message = "int8 weights cannot be trained",
                    .place = "train.dtype",
                    .found = "int8",
                    .expected = "bf16 or f32"});

@@ -10,17 +10,17 @@ namespace mw::jobs {
 namespace fs = std::filesystem;
 namespace {
 
-// Read before any weight is: a wrong folder is told at once.
+// Reads the adapters before the weights, so that a wrong folder is reported early.
 std::vector<NamedAdapter> read_adapters(const experiment::Experiment& e, const std::string& model,
                                         const fs::path& weights) {
   std::vector<NamedAdapter> out;
   const auto add = [&](const std::string& name, const fs::path& folder) {
     if (name == model)
       throw Error({.id = "ADAPTER",
-                   .message = "an adapter has the name of its model",
+                   .message = "the adapter has the same name as its model",
                    .place = "serve.adapters",
                    .found = name,
-                   .fix = "give it another name"});
+                   .fix = "rename the adapter"});
     out.push_back({name, train::read_adapter(folder, weights)});
   };
   const Json adapters = e.value("serve.adapters");
@@ -34,7 +34,7 @@ std::vector<NamedAdapter> read_adapters(const experiment::Experiment& e, const s
 
 std::string served_name(const experiment::Experiment& e, const fs::path& weights) {
   if (const std::string id = e.string("model.id"); !id.empty()) return id;
-  std::error_code ec;  // a path that cannot be followed has a name all the same
+  std::error_code ec;  // a path that cannot be resolved still has a file name
   const fs::path canonical = fs::weakly_canonical(weights, ec), folder = ec ? weights : canonical;
   return folder.filename().empty() ? folder.parent_path().filename() : folder.filename();
 }
@@ -44,7 +44,7 @@ std::string served_name(const experiment::Experiment& e, const fs::path& weights
 ServedModel load_served(const experiment::Experiment& e, const train::Progress& progress) {
   experiment::check_valid(e);
   train::ModelSettings model = experiment::model_settings(e);
-  model.capacity = model.capacity * model.mesh.devices();  // answers are the same, and one device has every core
+  model.capacity = model.capacity * model.mesh.devices();  // one device with all cores gives the same results
   model.mesh = {};
   model.use = engine::Use::inference;
   ServedModel out{.model = {},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the document to a model that serves: weights, adapters by name and the engine behind the scheduler. One thread
-// makes it.
+// Loads the model of an experiment for serving: weights, named adapters and the executor for the scheduler. Not
+// thread-safe.
 #pragma once
 #include <memory>
 #include <string>
@@ -20,22 +20,22 @@ struct NamedAdapter {
 struct ServedModel {
   train::LoadedModel model;
   serve::SchedulerSettings settings;  // with the engine's KV layout
-  std::string name;                   // that clients know the model by
+  std::string name;                   // model name in the API
   std::vector<NamedAdapter> adapters{};
   int queue = 0;
 };
 struct Serving {
   train::LoadedModel model;
   serve::SchedulerSettings settings;
-  std::unique_ptr<serve::EngineExecutor> executor;  // works with the model: dies before it
+  std::unique_ptr<serve::EngineExecutor> executor;  // uses `model`, so it is declared after it
   std::string name;
   std::vector<std::string> adapters{};
   int queue = 0;
 };
-// The experiment's model on one device of this machine, at most max_model_len or the model's own positions where that
-// was not asked for. Throws Error for a document that names none, bad adapters, memory that is too small.
+// Loads the model on one device of this machine. If serve.max_model_len is not set, it is limited to the positions of
+// the model. Throws Error for a missing model, invalid adapters or too little memory.
 ServedModel load_served(const experiment::Experiment& experiment, const train::Progress& progress = {});
-// And the executor with its adapters.
+// Also creates the executor with its adapters.
 Serving load_serving(const experiment::Experiment& experiment, const train::Progress& progress = {});
 
 }  // namespace mw::jobs

@@ -26,7 +26,7 @@ std::vector<int> batches_of(const experiment::Experiment& e) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), batch);
     if (error != std::errc() || end != text.data() + text.size() || batch < 1 || batch > kMostRows)
       throw Error({.id = "SIZE-BATCH",
-                   .message = "a batch size is no whole number of rows",
+                   .message = "the batch size is not a valid integer",
                    .place = "size.batches",
                    .found = text,
                    .expected = "1 to " + std::to_string(kMostRows)});
@@ -37,7 +37,7 @@ std::vector<int> batches_of(const experiment::Experiment& e) {
   return batches;
 }
 
-// A folder's model, or a catalogue's shape with random weights.
+// Returns the model of a folder, or the shape of a catalogue model with random weights.
 model::Config config_of(const experiment::Experiment& e, const train::ModelSettings& settings) {
   if (!settings.path.empty()) {
     model::Config config = formats::read_config(settings.path);
@@ -47,7 +47,7 @@ model::Config config_of(const experiment::Experiment& e, const train::ModelSetti
   const std::string id = e.string("model.id");
   if (id.empty())
     throw Error({.id = "MISSING",
-                 .message = "no model is given",
+                 .message = "the experiment has no model",
                  .place = "model.path",
                  .expected = "a model folder, or model.id with model.init=random",
                  .fix = "set model.path to the folder of a Gemma model"});
@@ -89,11 +89,11 @@ serve::SizingSettings sizing_settings(const experiment::Experiment& e) {
   const train::ModelSettings model = experiment::model_values(e);
   if (model.mesh.devices() > 1)
     throw Error({.id = "MESH",
-                 .message = "time and memory are measured on one device here",
+                 .message = "a size run supports only one device",
                  .place = "mesh." + model.mesh.axes.back().name,
                  .found = mesh::to_text(model.mesh),
                  .expected = "1",
-                 .fix = "leave the mesh out, or train on it"});
+                 .fix = "remove the mesh, or measure with a training run"});
   config_of(e, model);
   serve::SizingSettings s;
   s.workloads.clear();
@@ -105,8 +105,7 @@ serve::SizingSettings sizing_settings(const experiment::Experiment& e) {
   s.batches = batches_of(e);
   for (const auto& [empty, key] :
        {std::pair(s.workloads.empty(), "size.workloads"), {s.batches.empty(), "size.batches"}})
-    if (empty)
-      throw Error({.id = "MISSING", .message = "there is nothing to size", .place = key, .expected = "at least one"});
+    if (empty) throw Error({.id = "MISSING", .message = "the list is empty", .place = key, .expected = "at least one"});
   s.prompt_len = static_cast<int>(e.integer("size.prompt_len"));
   s.new_tokens = static_cast<int>(e.integer("size.new_tokens"));
   s.top_k = static_cast<int>(e.integer("size.top_k"));
@@ -174,8 +173,7 @@ event::Finished run_sizes(const experiment::Experiment& e, Json info, const Even
             if (!p.fits())
               emit(event::Log{"warning", std::string(to_string(p.workload)) + ", batch " + std::to_string(p.batch) +
                                              " would need " + to_text(p.predicted.total()) + " of " +
-                                             to_text(p.capacity) +
-                                             " and was not started; the largest batch that fits is " +
+                                             to_text(p.capacity) + " and was skipped; the largest batch that fits is " +
                                              std::to_string(p.largest_batch)});
             if (!p.error.empty()) emit(event::Log{"warning", p.error});
             if (p.measured) {

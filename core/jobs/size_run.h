@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run of kind size: the experiment's batches measured by core/serve, spoken as events. One run, one thread.
+// Executes a run of kind size: measures the batches of the experiment with core/serve and emits events. Not
+// thread-safe.
 #pragma once
 #include <stop_token>
 
@@ -10,10 +11,11 @@
 
 namespace mw::jobs {
 
-// Throws Error for what the document says wrong or leaves out, the model included.
+// Throws Error for invalid or missing keys, including the model.
 serve::SizingSettings sizing_settings(const experiment::Experiment& experiment);
 
-// Emits Started, a Point each, Finished's parts; returns the latter. Failures throw, a stop ends in state cancelled.
+// Emits Started and one Point per measurement, and returns the Finished event, with state cancelled after a stop.
+// Throws on failure.
 event::Finished run_sizes(const experiment::Experiment& experiment, Json info, const EventSink& sink,
                           std::stop_token stop, train::PauseGate& gate);
 

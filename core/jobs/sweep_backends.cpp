@@ -29,7 +29,7 @@ BackendParts model_parts(const experiment::Experiment& e, const hardware::Catalo
   return parts;
 }
 
-// The first id after those with a meaning of their own; prompts are of plain text's tokens.
+// Returns the first id after the special tokens; prompts contain only ordinary tokens.
 int first_plain_id(const data::Tokenizer& tokenizer) {
   int last = 3;
   for (const char* name : {"<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<start_of_turn>", "<end_of_turn>", "<|turn>",
@@ -51,7 +51,7 @@ BackendParts engine_parts(const experiment::Experiment& e, const EmitBody& emit)
       .adapter = served->adapters.empty() ? nullptr : &served->adapters.front().values};
   BackendParts parts;
   parts.backend = serve::make_engine_backend(network, served->settings, load);
-  parts.conditions["kv_dtype"] = "f32";  // whatever was asked for: what the engine has
+  parts.conditions["kv_dtype"] = "f32";  // the engine's type, regardless of the document
   parts.conditions["max_model_len"] = std::to_string(served->settings.max_model_len);
   if (load.adapter) parts.conditions["adapter"] = served->adapters.front().name;
   parts.notes.push_back("measured on this machine: " + std::to_string(train::thread_count(0)) + " threads, KV cache " +
@@ -60,10 +60,10 @@ BackendParts engine_parts(const experiment::Experiment& e, const EmitBody& emit)
   return parts;
 }
 
-// On this processor no data sheet says what a step takes: some are timed, and the rest is the scheduler's in virtual
-// time. The weights are not kept.
+// This processor has no cost model: times some steps on it and simulates the scheduler in virtual time. Releases the
+// weights afterwards.
 BackendParts calibrated_parts(const experiment::Experiment& e, const EmitBody& emit) {
-  constexpr double kSeconds = 3;  // of timed steps
+  constexpr double kSeconds = 3;  // total duration of the timed steps
   const ServedModel served = load_served(e, [&](long done, long total) {
     emit(event::Progress{"loading weights", done, total});
   });
@@ -93,7 +93,7 @@ BackendParts calibrated_parts(const experiment::Experiment& e, const EmitBody& e
   return parts;
 }
 
-// The tokenizer of the document's model, where it names a folder that has one.
+// Returns the tokenizer of model.path; null if the folder has none.
 std::unique_ptr<data::Tokenizer> tokenizer_here(const experiment::Experiment& e) {
   try {
     return e.path("model.path").empty() ? nullptr : data::load_tokenizer(e.path("model.path"));
@@ -106,11 +106,11 @@ BackendParts http_parts(const experiment::Experiment& e) {
   const std::string url = e.string("sweep.url");
   if (url.empty())
     throw Error({.id = "SWEEP",
-                 .message = "no server is given",
+                 .message = "the experiment has no server",
                  .place = "sweep.url",
                  .found = "nothing",
-                 .expected = "an address such as http://127.0.0.1:8000",
-                 .fix = "give --url, or start one with `meshwright serve`"});
+                 .expected = "a URL such as http://127.0.0.1:8000",
+                 .fix = "set --url, or start a server with `meshwright serve`"});
   serve::HttpLoadOptions options;
   options.target = {.url = url, .model = e.string("sweep.model")};
   if (const char* key = std::getenv("MESHWRIGHT_API_KEY")) options.target.api_key = key;
@@ -118,7 +118,8 @@ BackendParts http_parts(const experiment::Experiment& e) {
   if (const auto tokenizer = tokenizer_here(e)) {
     options.first_id = first_plain_id(*tokenizer);
     options.vocab = tokenizer->size();
-    parts.notes.push_back("prompts are token ids of model.path's tokenizer: it must be the served model's");
+    parts.notes.push_back(
+        "prompts are token ids of the tokenizer in model.path, which must be that of the served model");
   }
   parts.backend = serve::make_http_backend(std::move(options));
   return parts;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the document to who serves: the engine with its model, the cost model of the target, or a server over HTTP.
+// Creates the serving backend of an experiment: the engine, the cost model of the target, or a server over HTTP.
 #pragma once
 #include <functional>
 #include <map>
@@ -16,14 +16,14 @@
 namespace mw::jobs {
 
 struct BackendParts {
-  std::shared_ptr<void> owned{};  // what the backend works with; dies after it
+  std::shared_ptr<void> owned{};  // objects that the backend uses; destroyed after it
   std::unique_ptr<serve::LoadBackend> backend{};
-  std::map<std::string, std::string> conditions{};  // found out on the way: what the server says of itself
+  std::map<std::string, std::string> conditions{};  // conditions that the backend or server reports
   std::vector<std::string> notes{};
 };
 using EmitBody = std::function<void(std::variant<event::Progress, event::Memory, event::Log>)>;
 
-// Throws Error for a document that names no server, no model, or one that does not fit.
+// Throws Error for a missing server or model, or a model that does not fit into memory.
 BackendParts make_backend(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
                           const EmitBody& emit);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run of kind serve: the experiment's sweep played on a backend, spoken as events. Started.info has kind "sweep",
-// backend, source ("measured", "predicted"), slo and set (a BenchSet without points); every point is an event::Point of
-// kind "sweep" whose values are those of to_json(BenchPoint). One run, one thread.
+// Executes a run of kind serve: runs the sweep of the experiment on a backend and emits events. Started.info has kind
+// "sweep", backend, source ("measured", "predicted"), slo and set (a BenchSet without points). Every point is an
+// event::Point of kind "sweep" with the values of to_json(BenchPoint). Not thread-safe.
 #pragma once
 #include <functional>
 #include <stop_token>
@@ -18,7 +18,7 @@ namespace mw::jobs {
 struct SweepRequest {
   experiment::Experiment experiment;
   Json info;                                // run, name
-  std::vector<formats::BenchPoint> done{};  // not played again
+  std::vector<formats::BenchPoint> done{};  // finished points of a resumed sweep; not repeated
   hardware::LoadCatalogue catalogue;
 };
 event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, std::stop_token stop,

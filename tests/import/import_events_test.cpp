@@ -35,7 +35,7 @@ constexpr const char* kSteps =
 constexpr const char* kEnd =
     "{\"event\":\"finished\",\"state\":\"done\",\"steps\":2,\"tokens\":64,\"seconds\":3,\"time_s\":3}\n";
 
-TEST_F(EventLines, AreARunOfTheStoreThatSaysWhereItIsFrom) {
+TEST_F(EventLines, BecomeARunOfTheStoreWithItsSource) {
   const fs::path file = write(std::string(kStarted) + kSteps + kEnd);
   EXPECT_TRUE(is_event_lines(file));
   const auto imported = import_files(folder.path() / "runs", {file});
@@ -60,7 +60,7 @@ TEST_F(EventLines, AreARunOfTheStoreThatSaysWhereItIsFrom) {
   }
 }
 
-TEST_F(EventLines, ThatBreakOffAreAFailedRun) {
+TEST_F(EventLines, WithoutAnEndBecomeAFailedRun) {
   const EventRecord record = read_event_lines(write(std::string(kStarted) + kSteps + R"({"event":"metric","na)"));
   ASSERT_TRUE(std::holds_alternative<event::Finished>(record.events.back().body));
   const auto& end = std::get<event::Finished>(record.events.back().body);
@@ -69,7 +69,7 @@ TEST_F(EventLines, ThatBreakOffAreAFailedRun) {
   EXPECT_THAT(end.error, HasSubstr("breaks off"));
 }
 
-TEST_F(EventLines, WithoutADocumentSayOnlyWhatTheySay) {
+TEST_F(EventLines, WithoutADocumentSetOnlyKnownKeys) {
   store::Store store(folder.path() / "runs");
   for (const char* info :
        {R"({"name":"x"})", R"({"name":"x","experiment":{"schema":99}})", R"({"experiment":"words"})"}) {
@@ -79,7 +79,7 @@ TEST_F(EventLines, WithoutADocumentSayOnlyWhatTheySay) {
   }
 }
 
-TEST_F(EventLines, OfNothingOrOfTwoRunsAreRefusedBeforeTheStoreIsTouched) {
+TEST_F(EventLines, WithoutARunOrWithTwoRunsAreRejectedBeforeTheStoreOpens) {
   const std::string whole = std::string(kStarted) + kSteps + kEnd;
   for (const std::string& bad : {std::string(kStarted), std::string(kStarted) + kEnd, whole + whole})
     EXPECT_THROW(import_files(folder.path() / "runs", {write(bad)}), Error);

@@ -16,7 +16,7 @@ fs::path fixture(const char* name) {
   return fs::path(MW_FIXTURES) / "bench" / name;
 }
 
-TEST(ImportResults, SetsBecomeFinishedRunsThatReadBackWhole) {
+TEST(ImportResults, SetsRoundTripAsFinishedRuns) {
   const test::Scratch folder;
   store::Store store(folder.path());
   const auto ids = import_sets(store, formats::read_bench(fixture("vllm_appended.json")));
@@ -43,7 +43,7 @@ TEST(ImportResults, SetsBecomeFinishedRunsThatReadBackWhole) {
   EXPECT_THROW(compare::compared(store, "run-99"), Error);
 }
 
-TEST(ImportResults, RequestsComeWithTheirPoint) {
+TEST(ImportResults, PointsKeepTheirRequests) {
   const test::Scratch folder;
   store::Store store(folder.path());
   const auto ids = import_sets(store, formats::read_bench(fixture("guidellm_failing.json")));
@@ -52,7 +52,7 @@ TEST(ImportResults, RequestsComeWithTheirPoint) {
   EXPECT_EQ(run.sweep->set.definitions.tpot, formats::Definitions::Tpot::with_first);
 }
 
-TEST(ImportResults, WhatWasMeasuredElsewhereIsImportedAndPredictionsStayPredictions) {
+TEST(ImportResults, MeasuredSetsAreImportedAndPredictionsStayPredicted) {
   const test::Scratch folder;
   formats::BenchSet set{.name = "a", .provenance = formats::Provenance::measured, .points = {formats::BenchPoint{}}};
   store::Store store(folder.path());
@@ -64,7 +64,7 @@ TEST(ImportResults, WhatWasMeasuredElsewhereIsImportedAndPredictionsStayPredicti
   EXPECT_EQ(provenance(), formats::Provenance::predicted);
 }
 
-TEST(ImportResults, ABadFileLeavesTheStoreAsItWas) {
+TEST(ImportResults, ABadFileDoesNotChangeTheStore) {
   const test::Scratch folder;
   store::Store store(folder.path());
   write_file_atomically(folder.path() / "bad.json", "{\"output_throughput\": 1, \"completed\": -1}");

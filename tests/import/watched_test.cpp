@@ -34,7 +34,7 @@ struct Watched : testing::Test {
   }
 };
 
-TEST_F(Watched, EventLinesBecomeTheRunAndTheRestIsItsLog) {
+TEST_F(Watched, RecordsEventLinesAndLogsOtherLines) {
   const store::RunOutcome o = run(R"(
     echo 'loading'
     echo '{"event":"started","steps":2,"name":"elsewhere"}'
@@ -54,7 +54,7 @@ TEST_F(Watched, EventLinesBecomeTheRunAndTheRestIsItsLog) {
   EXPECT_EQ(store::Store(folder.path()).list().at(0).source, "imported");
 }
 
-TEST_F(Watched, TheExitCodeDecidesWhereNothingElseDoes) {
+TEST_F(Watched, ExitCodeDecidesWithoutAFinishedEvent) {
   const store::RunOutcome bad = run("echo working; exit 3");
   EXPECT_EQ(bad.finished.state, RunState::failed);
   EXPECT_THAT(bad.finished.error, testing::HasSubstr("3"));
@@ -80,7 +80,7 @@ std::vector<event::Log> logs_of(const store::Store& store) {
   return logs;
 }
 
-TEST_F(Watched, LongLinesAreShortenedInTheRecordAndThatIsSaidOnce) {
+TEST_F(Watched, LongLinesAreShortenedWithOneWarning) {
   run("head -c 50000000 /dev/zero | tr '\\0' x; echo; echo between; head -c 100000 /dev/zero | tr '\\0' y; echo; "
       "head -c 65536 /dev/zero | tr '\\0' z");
   const auto logs = logs_of(store::Store(folder.path()));
@@ -93,7 +93,7 @@ TEST_F(Watched, LongLinesAreShortenedInTheRecordAndThatIsSaidOnce) {
   EXPECT_EQ(logs[4].text, std::string(65536, 'z'));
 }
 
-TEST_F(Watched, EventsThatAreTooLongAreSaidToBeLeftOutAndLongMessagesAreShortened) {
+TEST_F(Watched, ReportsEventsThatAreTooLongAndShortensLongMessages) {
   run(R"(printf '{"event":"metric","name":"'; head -c 17000000 /dev/zero | tr '\0' n; echo '","step":1,"value":1}'
     printf '{"event":"log","level":"info","text":"'; head -c 100000 /dev/zero | tr '\0' t; echo '"}')");
   const auto logs = logs_of(store::Store(folder.path()));
@@ -120,7 +120,7 @@ TEST(ProcessLines, KeepTheBeginningOfALineThatDoesNotEnd) {
   EXPECT_EQ(lines.taken(), (40u << 20) + 2 + 1 + 7 + 1 + 4);
 }
 
-TEST_F(Watched, WhatCannotStartLeavesNoRun) {
+TEST_F(Watched, ACommandThatCannotStartLeavesNoRun) {
   try {
     watch(
         {.command = {"/no/such/program"}, .runs_folder = folder.path()}, [](const Event&) {}, [](const std::string&) {},
@@ -132,7 +132,7 @@ TEST_F(Watched, WhatCannotStartLeavesNoRun) {
   EXPECT_TRUE(store::Store(folder.path()).list().empty());
 }
 
-TEST(ImportLog, IsAFinishedRunOfItsOwn) {
+TEST(ImportLog, BecomesAFinishedRun) {
   const test::Scratch folder;
   store::Store store(folder.path());
   for (const char* log : {"tensorboardx", "transformers", "wandb"}) {

@@ -15,7 +15,7 @@ experiment::Experiment shipped_server() {
   return experiment::Experiment::load(MW_RESOURCES "/examples/tiny-serve.json");
 }
 
-TEST(EngineServer, IsPlannedToTheByte) {
+TEST(EngineServer, IsPredictedExactly) {
   for (const char* windows : {"true", "false"}) {
     experiment::Experiment e = shipped_server();
     e.set("serve.sliding_window_kv", windows);
@@ -32,7 +32,7 @@ TEST(EngineServer, IsPlannedToTheByte) {
   }
 }
 
-TEST(EngineServer, TakesHalfOfWhatIsLeftOfASmallMachine) {
+TEST(EngineServer, UsesHalfOfTheFreeMemoryOfASmallMachine) {
   experiment::Experiment e = shipped_server();
   const planning::EngineServer roomy = planning::engine_server(e, experiment::config_of(e));
   e.set("target.memory_gib", "0.035");
@@ -42,7 +42,7 @@ TEST(EngineServer, TakesHalfOfWhatIsLeftOfASmallMachine) {
   EXPECT_EQ(small.settings.kv.capacity, load_served(e).settings.kv.capacity);
 }
 
-TEST(EngineServer, IsWhatThePlanSaysOfAServerHere) {
+TEST(EngineServer, MatchesThePlanOfALocalServer) {
   const experiment::Experiment e = shipped_server();
   const planning::ExperimentPlan planned = planning::plan_experiment(e, test::catalogue());
   const planning::EngineServer server = planning::engine_server(e, experiment::config_of(e));

@@ -100,7 +100,7 @@ TEST(Epochs, PlannerEngineRecipesAndJsonAgreeOnTheSteps) {
   }
 }
 
-TEST(Epochs, AHistogramOfTheRowsPlansTheSameSteps) {
+TEST(Epochs, AHistogramGivesTheSameSteps) {
   for (const bool packing : {false, true}) {
     const test::Scratch folder;
     experiment::Experiment e = epochs_experiment(folder.path(), {"data.max_len=64"});
@@ -121,7 +121,7 @@ TEST(Epochs, AHistogramOfTheRowsPlansTheSameSteps) {
   }
 }
 
-TEST(Epochs, WithoutRowsOneStepIsPlannedAndTheCheckerSaysSo) {
+TEST(Epochs, WithoutRowsOneStepIsPlannedWithAWarning) {
   experiment::Experiment e = experiment::Experiment::load(MW_RESOURCES "/examples/torchax-gemma2-2b-alpaca.json");
   EXPECT_FALSE(e.has("train.steps"));
   EXPECT_EQ(planned_steps(e, "v6e-1"), 6500);
@@ -134,7 +134,7 @@ TEST(Epochs, WithoutRowsOneStepIsPlannedAndTheCheckerSaysSo) {
   EXPECT_THAT(planned.problems, Contains(Field(&Problem::id, "EPOCHS")));
 }
 
-TEST(Epochs, AResumedRunKeepsItsNumberOfStepsThoughTheDataHasGrown) {
+TEST(Epochs, AResumedRunKeepsItsStepsWhenTheDataGrows) {
   const test::Scratch folder;
   const experiment::Experiment e = epochs_experiment(folder.path(), {});
   const long expected = static_cast<long>(*planning::training_steps(e));
@@ -153,7 +153,7 @@ TEST(Epochs, AResumedRunKeepsItsNumberOfStepsThoughTheDataHasGrown) {
   EXPECT_EQ(resumed.done, expected);
 }
 
-TEST(Epochs, StepsGivenByThemselvesClearThem) {
+TEST(Epochs, SettingStepsClearsEpochs) {
   const experiment::Experiment example =
       experiment::Experiment::load(MW_RESOURCES "/examples/torchax-gemma2-2b-alpaca.json");
   experiment::Experiment e = example;

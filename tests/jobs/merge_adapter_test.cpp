@@ -16,7 +16,7 @@ MergeRequest request(const fs::path& out) {
   return {fixtures / "gemma3_tiny", fixtures / "orbax" / "tunix_gemma3_tiny", out, 6.0f};
 }
 
-TEST(MergeAdapter, TheCheckGoesOnByPartsAndItsVerdictStandsBesideTheResult) {
+TEST(MergeAdapter, ChecksByPartsAndWritesTheVerdict) {
   formats::Scratch folder;
   long last = -1, all = 0;
   const MergeResult result = merge_adapter(
@@ -32,7 +32,7 @@ TEST(MergeAdapter, TheCheckGoesOnByPartsAndItsVerdictStandsBesideTheResult) {
   EXPECT_EQ(read_json(folder / "merged/merge.json"), result.answer);
 }
 
-TEST(MergeAdapter, StoppedWhileItIsCheckedItSaysSo) {
+TEST(MergeAdapter, AStopDuringTheCheckIsRecorded) {
   formats::Scratch folder;
   std::stop_source stop;
   const MergeResult result = merge_adapter(

@@ -24,7 +24,7 @@ planning::Prediction quick(const std::vector<std::string>& sets) {
   return planning::predict(example(sets), planning::ReadData::no);
 }
 
-TEST(MeshPrediction, EveryDeviceHasALedgerOfItsOwn) {
+TEST(MeshPrediction, EveryDeviceHasItsOwnLedger) {
   const planning::Prediction one = quick({}), four = quick({"mesh.fsdp=2", "mesh.tp=2"});
   ASSERT_EQ(one.devices.size(), 1u);
   ASSERT_EQ(four.devices.size(), 4u);
@@ -46,7 +46,7 @@ TEST(MeshPrediction, EveryDeviceHasALedgerOfItsOwn) {
   EXPECT_THAT(planning::device_lines(four)[2], HasSubstr("device 2 (fsdp 1, tp 0): "));
 }
 
-TEST(MeshPrediction, OldKeysStayAndDevicesComeBeside) {
+TEST(MeshPrediction, JsonKeepsOldKeysAndAddsDevices) {
   const Json one = planning::predicted_json(quick({}))["memory"],
              four = planning::predicted_json(quick({"mesh.fsdp=4"}))["memory"];
   EXPECT_FALSE(one.contains("devices"));
@@ -74,7 +74,7 @@ TEST(MeshPrediction, ItFitsWhereEachDeviceFits) {
   EXPECT_EQ(quick({"mesh.fsdp=4"}).capacity.value, quick({}).capacity.value / 4);  // of the machine's memory
 }
 
-TEST(MeshPrediction, AMeshThatIsNotPossibleIsOneError) {
+TEST(MeshPrediction, AnImpossibleMeshIsOneError) {
   const auto id = [](const std::vector<std::string>& sets) {
     try {
       quick(sets);

@@ -59,7 +59,7 @@ std::string bash(const std::string& script) {
   return out;
 }
 
-TEST(RecipeQuote, EveryTextIsOneWordOfTheShell) {
+TEST(RecipeQuote, QuotesEveryTextAsOneShellWord) {
   for (const std::string& text :
        {std::string("plain"), std::string("it's"), std::string("a b\tc\nd"),
         std::string("$(touch /tmp/x) `id` \\ \" ; & |"), std::string("''\\''"), std::string("--flag"),
@@ -67,7 +67,7 @@ TEST(RecipeQuote, EveryTextIsOneWordOfTheShell) {
     EXPECT_EQ(bash("printf %s " + recipes::shell_quoted(text)), text);
 }
 
-TEST(Recipe, WordsOfTheUserAreDataInEveryFile) {
+TEST(Recipe, UserTextIsQuotedInEveryFile) {
   const std::string name = "it's \"my\" $(touch pwned) `x` | <b>\n# title";
   for (const Kind kind : recipes::kKinds) {
     experiment::Experiment e = shipped(recipes::trains(kind) ? "tiny-lora.json" : "tiny-serve.json", {"train.steps=1"});
@@ -128,7 +128,7 @@ TEST(Recipe, RowsAreTheBatchesOfTheEngine) {
   }
 }
 
-TEST(Recipe, TheFolderIsWrittenOnceAndNothingOfOthersIsTouched) {
+TEST(Recipe, WritesTheFolderOnceAndKeepsOtherFiles) {
   const Scratch folder;
   const recipes::Subject s = subject(Kind::tunix, shipped("tiny-lora.json", {"train.steps=2"}));
   const auto write = [&](recipes::Overwrite o) { return recipes::write_recipe(s, kTemplates, folder.path(), o); };
@@ -188,7 +188,7 @@ struct Trap {
 };
 class Traps : public testing::TestWithParam<Trap> {};
 
-TEST_P(Traps, TheExperimentTripsItItsRecipeDoesNot) {
+TEST_P(Traps, TriggersForTheExperimentButNotForItsRecipe) {
   const experiment::Experiment e = shipped("paper-train-v5p-8.json", GetParam().sets);
   EXPECT_THAT(ids_of(e), Contains(GetParam().rule));
   const experiment::Experiment made = as_recipe(GetParam().kind, e, kTemplates);
@@ -254,7 +254,7 @@ TEST(Recipe, ServersGetMergedWeights) {
 }
 
 // An expression for Qwix's names is nothing to PEFT: the targets count there.
-TEST(Recipe, AnExpressionOfTheOtherLibraryIsMadeAnew) {
+TEST(Recipe, AnExpressionOfAnotherLibraryIsRegenerated) {
   const experiment::Experiment e =
       shipped("tiny-lora.json", {"lora.module_path=.*q_einsum|.*kv_einsum", "lora.targets=q_proj,k_proj"});
   const auto lora = [&](Kind kind) {
@@ -266,7 +266,7 @@ TEST(Recipe, AnExpressionOfTheOtherLibraryIsMadeAnew) {
   EXPECT_EQ(lora(Kind::tunix)["modules"].size(), 18u);  // kv_einsum has V, too
 }
 
-TEST(Recipe, WhatCannotBeSaidIsRefused) {
+TEST(Recipe, RejectsUnsupportedExperiments) {
   EXPECT_THROW(recipes::recipe_kind("maxtext"), Error);
   EXPECT_THROW(subject(Kind::tunix, shipped("tiny-lora.json", {"train.method=full"})), Error);
   EXPECT_THROW(subject(Kind::tunix, shipped("tiny-lora.json", {"train.dtype=int8"})), Error);

@@ -138,7 +138,7 @@ TEST_P(RecipeSettings, EveryKeyIsReadByAScriptOrListedAsNotRead) {
   EXPECT_THAT(gone, IsEmpty()) << "unread_keys() lists these, but settings.json does not have them";
 }
 
-TEST_P(RecipeSettings, DropoutIsAppliedAndNotSetAside) {
+TEST_P(RecipeSettings, DropoutIsApplied) {
   const Exported e = exported(GetParam());
   EXPECT_THAT(e.read, Contains("lora.dropout"));
   const fs::path templates = fs::path(MW_RESOURCES) / "recipes";

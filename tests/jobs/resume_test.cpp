@@ -54,7 +54,7 @@ void expect_done(const experiment::Experiment& e, const std::filesystem::path& f
   ASSERT_EQ(o.finished.state, RunState::done) << o.finished.error;
 }
 
-TEST(Resume, ACheckpointThatWasWrittenAndNotRecordedIsRecorded) {
+TEST(Resume, RecordsACheckpointThatWasOnlyWritten) {
   const test::Scratch folder;
   experiment::Experiment e = experiment::Experiment::load(MW_RESOURCES "/examples/tiny-lora.json");
   experiment::apply_sets(e, {"train.steps=4", "train.answers=0", "train.eval_every=2", "train.eval_rows=8",

@@ -90,7 +90,7 @@ TEST_P(LostStore, TelemetryAloneIsRescuedToo) {
   EXPECT_FALSE(store::Store(rescue_).events(run).empty());
 }
 
-TEST_P(LostStore, NothingIsStartedOrChangedInIt) {
+TEST_P(LostStore, RejectsNewRunsAndChanges) {
   store::Store store(folder_);
   const store::RunId run = store.create(experiment::Experiment(), "");
   lose_it();
@@ -108,13 +108,13 @@ TEST_P(LostStore, ATrainingRunKeepsItsLastCheckpointInTheRescueFolder) {
   bool lost = false;
   std::vector<std::string> logs;
   const store::RunOutcome o = run_blocking({e, folder_, std::nullopt},
-                                 [&](const Event& event) {
-                                   if (const auto* log = std::get_if<event::Log>(&event.body))
-                                     logs.push_back(log->text);
-                                   const auto* m = std::get_if<event::Metric>(&event.body);
-                                   if (m && m->step == 3 && !std::exchange(lost, true)) lose_it();
-                                 },
-                                 {});
+                                           [&](const Event& event) {
+                                             if (const auto* log = std::get_if<event::Log>(&event.body))
+                                               logs.push_back(log->text);
+                                             const auto* m = std::get_if<event::Metric>(&event.body);
+                                             if (m && m->step == 3 && !std::exchange(lost, true)) lose_it();
+                                           },
+                                           {});
   ASSERT_TRUE(lost);
   expect_failed(o.finished);
   EXPECT_EQ(o.finished.steps, 6);
@@ -130,14 +130,15 @@ TEST_P(LostStore, ASweepContinuesInTheRescueFolder) {
   experiment::Experiment e = experiment::Experiment::load(MW_RESOURCES "/examples/paper-serve-v6e-8.json");
   experiment::apply_sets(e, {"sweep.input_lens=[512]", "sweep.request_rates=[1,2,4]"});
   long points = 0;
-  const store::RunOutcome o = run_blocking({.experiment = e,
-                                  .runs_folder = folder_,
-                                  .resume = std::nullopt,
-                                  .catalogue = [] { return hardware::Catalogue::load(MW_RESOURCES "/hardware", {}); }},
-                                 [&](const Event& event) {
-                                   if (std::get_if<event::Point>(&event.body) && ++points == 1) lose_it();
-                                 },
-                                 {});
+  const store::RunOutcome o =
+      run_blocking({.experiment = e,
+                    .runs_folder = folder_,
+                    .resume = std::nullopt,
+                    .catalogue = [] { return hardware::Catalogue::load(MW_RESOURCES "/hardware", {}); }},
+                   [&](const Event& event) {
+                     if (std::get_if<event::Point>(&event.body) && ++points == 1) lose_it();
+                   },
+                   {});
   expect_failed(o.finished);
   EXPECT_EQ(points, 3);
   store::Store rescued(rescue_);
@@ -170,7 +171,7 @@ TEST_P(LostStore, AnImportFails) {
   EXPECT_EQ(store::Store(rescue_).find(run)->state, RunState::failed);
 }
 
-TEST(LostStorePlace, WhereTheParentIsGoneTooTheUsersStateFolderTakesTheRecord) {
+TEST(LostStorePlace, FallsBackToTheUsersStateFolder) {
   const Scratch scratch;
   const std::string state = scratch / "state";
   const char* before = ::getenv("XDG_STATE_HOME");

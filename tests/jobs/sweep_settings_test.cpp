@@ -22,7 +22,7 @@ std::string place_of_error(const experiment::Experiment& e) {
   return "no error";
 }
 
-TEST(SweepSettings, RatesAscendOnceEachAndInfIsABurst) {
+TEST(SweepSettings, SortsUniqueRatesAndAcceptsInf) {
   const auto s =
       experiment::sweep_settings(experiment({{"request_rates", {8, "inf", 1, 8}}, {"input_lens", {1024, 128}}}));
   ASSERT_EQ(s.request_rates.size(), 3u);
@@ -32,7 +32,7 @@ TEST(SweepSettings, RatesAscendOnceEachAndInfIsABurst) {
   EXPECT_EQ(s.input_lens, (std::vector<int>{128, 1024}));
 }
 
-TEST(SweepSettings, EveryMistakeNamesItsKey) {
+TEST(SweepSettings, EveryErrorNamesItsKey) {
   EXPECT_EQ(place_of_error(experiment({{"request_rates", {0}}})), "sweep.request_rates");
   EXPECT_EQ(place_of_error(experiment({{"request_rates", {"fast"}}})), "sweep.request_rates");
   EXPECT_EQ(place_of_error(experiment({{"request_rates", Json::array()}})), "sweep.request_rates");
@@ -42,7 +42,7 @@ TEST(SweepSettings, EveryMistakeNamesItsKey) {
   EXPECT_EQ(place_of_error(experiment({{"input_lens", {4090}}})), "serve.max_model_len");
 }
 
-TEST(SweepSettings, TheBackendFollowsTheTargetUnlessSaid) {
+TEST(SweepSettings, TheBackendFollowsTheTargetByDefault) {
   experiment::Experiment e = experiment(Json::object());
   EXPECT_EQ(experiment::sweep_backend(e), experiment::SweepBackend::engine);
   e.set("target.id", "v6e-8");
@@ -51,7 +51,7 @@ TEST(SweepSettings, TheBackendFollowsTheTargetUnlessSaid) {
   EXPECT_EQ(experiment::sweep_backend(e), experiment::SweepBackend::http);
 }
 
-TEST(SweepSettings, FactsSayWhatTwoSweepsMayDifferIn) {
+TEST(SweepSettings, RecordsTheConditionsOfASweep) {
   const auto catalogue = hardware::Catalogue::load(std::filesystem::path(MW_RESOURCES) / "hardware");
   experiment::Experiment e = experiment(Json::object());
   e.set("target.id", "v6e-8");
