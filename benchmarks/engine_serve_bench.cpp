@@ -16,6 +16,7 @@
 #include "core/engine/generate/sampler.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/serve/load/engine_backend.h"
+#include "core/serve/load/load_summary.h"
 #include "core/serve/load/replay_steps.h"
 #include "core/serve/load/simulated_backend.h"
 #include "core/serve/scheduling/engine_executor.h"
@@ -116,7 +117,7 @@ Times served(engine::Network& network, int rows, int len, int steps, int budget,
     for (int i = 0; i < adapters; ++i) executor.add_adapter(std::to_string(i), *adapter);
   Scheduler scheduler(s);
   for (int r = 0; r < rows; ++r) {
-    executor.begin(RequestId{r}, {.ids = prompt_of(r, len, network.config().vocab),
+    executor.begin(RequestId{r}, {.prompt_ids = prompt_of(r, len, network.config().vocab),
                                   .adapter = adapter ? std::to_string(r % adapters) : ""});
     scheduler.add({.id = RequestId{r}, .prompt_len = len, .max_new_tokens = steps + kMore});
   }
@@ -216,7 +217,7 @@ class Sweep {
     std::printf("calibration: %zu steps in %.1f s\n", steps_.size(), since(begun));
     const MeasuredStepModel model(steps_);
     print_steps(model, steps_);
-    std::printf("%s\n", model.text().c_str());
+    std::printf("%s\n", model.describe().c_str());
   }
 
   void run() {
@@ -274,7 +275,7 @@ class Sweep {
   formats::BenchPoint simulated(const Load& load, const ReplayStepModel& steps) const {
     auto executor = std::make_unique<ReplayExecutor>(steps, config());
     executor->use(steps, load);
-    return summarise(load, make_simulated_backend(std::move(executor), settings_)->play(load, {}, {}), {});
+    return summarise(load, make_simulated_backend(std::move(executor), settings_)->run(load, {}, {}), {});
   }
 
   void point(int round, int len, double rate) {
@@ -287,7 +288,7 @@ class Sweep {
                                  .seed = static_cast<std::uint64_t>(round)});
     std::vector<TimedStep> beside = time_some(kBeside);
     logged_.take();
-    const formats::BenchPoint a = summarise(load, real_->play(load, {}, {}), {});
+    const formats::BenchPoint a = summarise(load, real_->run(load, {}, {}), {});
     const std::vector<TimedStep> log = time_logged_steps(logged_.take());
     std::vector<TimedStep> own = timed_steps(merge_similar_steps(log));
     const auto after = time_some(kBeside);
@@ -296,7 +297,7 @@ class Sweep {
     std::vector<TimedStep> half;
     for (size_t i = 1; i < log.size(); i += 2) half.push_back(log[i]), half.back().count = 2;
     half = timed_steps(merge_similar_steps(half));
-    const formats::BenchPoint b = simulated(load, ReplayStepModel(MeasuredStepModel(steps_).beside(beside), {})),
+    const formats::BenchPoint b = simulated(load, ReplayStepModel(MeasuredStepModel(steps_).scaled_to(beside), {})),
                               c = simulated(load, ReplayStepModel::fit_load(std::move(own), steps_)),
                               d = simulated(load, ReplayStepModel::fit_load(std::move(half), steps_));
     const auto error = [&](const formats::BenchPoint& p) {
@@ -325,7 +326,7 @@ class Sweep {
   LoggingExecutor logged_{executor_, model_->network.config()};
   std::unique_ptr<LoadBackend> real_ = make_loop_backend(
       logged_, settings_,
-      {.first_id = kFirst, .vocab = model_->network.config().vocab, .warmed_up = [this] { logged_.take(); }});
+      {.first_id = kFirst, .vocab = model_->network.config().vocab, .on_warmed_up = [this] { logged_.take(); }});
   std::vector<TimedStep> steps_;
   std::map<std::pair<int, double>, std::pair<std::vector<Error>, std::vector<Error>>> errors_;  // beside, own
   std::map<std::pair<int, double>, std::vector<Error>> of_half_;
@@ -340,7 +341,7 @@ void after_idle(const std::string& resources) {
                         {.max_num_seqs = 16, .max_num_batched_tokens = 512, .max_model_len = 512, .kv = {}}, Bytes(0));
   EngineExecutor executor(model->network, settings);
   LoggingExecutor logged(executor, model->network.config());
-  ServingLoop live(settings, logged, 16);
+  ServingLoop loop(settings, logged, 16);
   std::printf("us from a step's begin to the next one's, medians of %d requests alone; prefill first\n%8s", kTimes,
               "idle ms");
   for (int i = 0; i < kNew - 1; ++i) std::printf(" %4d", i);
@@ -350,9 +351,9 @@ void after_idle(const std::string& resources) {
     for (int t = 0; t < kTimes; ++t) {
       std::this_thread::sleep_for(std::chrono::milliseconds(idle_ms));
       std::promise<void> over;
-      live.submit({.prompt = {.ids = std::vector<int>(64, 10 + t)}, .max_new_tokens = kNew},
-                  [&](RequestId, const TokenEvent& a) {
-                    if (a.token < 0) over.set_value();
+      loop.submit({.prompt_ids = std::vector<int>(64, 10 + t), .max_new_tokens = kNew},
+                  [&](RequestId, const TokenEvent& event) {
+                    if (event.is_last()) over.set_value();
                   });
       over.get_future().wait();
       const auto log = logged.take();

@@ -4,6 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include "core/hardware/catalogue.h"
+#include "core/serve/load/load_summary.h"
 #include "core/serve/load/simulated_backend.h"
 
 namespace {
@@ -35,7 +36,7 @@ void simulate(benchmark::State& state, serve::PromptMode prompts, double request
                                              .prompts = prompts,
                                              .num_prompts = static_cast<int>(60 * request_rate)});
   formats::BenchPoint point;
-  for (auto _ : state) point = serve::summarise(load, backend->play(load, {}, {}), {.ttft_ms = 500});
+  for (auto _ : state) point = serve::summarise(load, backend->run(load, {}, {}), {.ttft_ms = 500});
   const auto requests = static_cast<double>(load.requests.size());
   state.counters["requests/s"] = benchmark::Counter(requests, benchmark::Counter::kIsIterationInvariantRate);
   state.counters["simulated_s"] = point.duration_s;

@@ -114,10 +114,11 @@ class Users {
 };
 
 std::map<std::string, double> server_state(serve::StreamClient& client) {
-  const auto got = client.get("/metrics");
-  if (got.status != 200)
-    throw Error({.id = "SERVER", .message = "the server does not answer", .found = got.error}, Error::Kind::failed);
-  return serve::sum_prometheus_metrics(got.body);
+  const auto response = client.get("/metrics");
+  if (response.status != 200)
+    throw Error({.id = "SERVER", .message = "the server does not answer", .found = response.error},
+                Error::Kind::failed);
+  return serve::sum_prometheus_metrics(response.body);
 }
 
 double memory_of(const std::map<std::string, double>& state) {

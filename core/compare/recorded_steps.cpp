@@ -39,7 +39,7 @@ std::optional<RecordedSteps> RecordedSteps::of(const Recording& recording, const
 RecordedSteps::RecordedSteps(std::vector<serve::TimedStep> steps, model::Config config,
                              serve::SchedulerSettings settings)
     : steps_of_all_(std::move(steps)),
-      model_(serve::MeasuredStepModel(steps_of_all_).beside(steps_of_all_)),
+      model_(serve::MeasuredStepModel(steps_of_all_).scaled_to(steps_of_all_)),
       settings_(std::move(settings)),
       made_(std::make_unique<serve::ReplayExecutor>(serve::ReplayStepModel(model_, {}), std::move(config))),
       executor_(made_.get()) {}
@@ -54,7 +54,7 @@ jobs::BackendParts RecordedSteps::parts() {
   parts.notes.push_back(
       "every number is predicted from the steps that were recorded, each load from its own first, moment by moment; of "
       "all together: " +
-      model_.text());
+      model_.describe());
   return parts;
 }
 

@@ -6,7 +6,7 @@
 
 #include "core/formats/results/bench_import.h"
 #include "core/import/import_results.h"
-#include "core/serve/load/load.h"
+#include "core/serve/load/workload.h"
 
 namespace mw::compare {
 namespace {

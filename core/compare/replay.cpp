@@ -32,8 +32,8 @@ formats::BenchPoint alone(const serve::SweepSettings& sweep, const LoadPoint& po
   settings.concurrency = 1;
   settings.input_len = point.input_len;
   const serve::Load load = serve::make_load(settings);
-  if (settings.prompts == serve::PromptMode::replayed) backend.play(load, {}, stop);
-  const serve::LoadResult played = backend.play(load, {}, stop);
+  if (settings.prompts == serve::PromptMode::replayed) backend.run(load, {}, stop);
+  const serve::LoadResult played = backend.run(load, {}, stop);
   check(stop);
   return serve::summarise(load, played, sweep.slo);
 }
@@ -190,7 +190,7 @@ formats::BenchSet replay(const Recording& recording, const experiment::Experimen
     const serve::Load load = load_of(recording, i, notes);
     check(stop);
     if (from_steps) from_steps->take_speed_of(recording.set.points[i], load);
-    const serve::LoadResult played = parts.backend->play(
+    const serve::LoadResult played = parts.backend->run(
         load,
         [&](long done, long) {
           if (progress) progress(before + done, all);

@@ -186,7 +186,7 @@ event::Finished run_sizes(const experiment::Experiment& e, Json info, const Even
           [&](const std::string& phase, long done, long total) {
             emit(event::Progress{phase, done, total});
           },
-      .between = [&] { gate.wait(stop, [&](RunState state) { emit(event::StateChanged{state}); }); }};
+      .before_point = [&] { gate.wait(stop, [&](RunState state) { emit(event::StateChanged{state}); }); }};
   finished.state = serve::measure_sizes(request, callbacks, stop) ? RunState::done : RunState::cancelled;
   finished.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
   return finished;

@@ -81,15 +81,16 @@ BackendParts calibrated_parts(const experiment::Experiment& e, const EmitBody& e
   }
   double seconds = 0;
   for (const serve::TimedStep& step : steps) seconds += step.seconds;
-  const serve::MeasuredStepModel model = serve::MeasuredStepModel(steps).beside(steps);
+  const serve::MeasuredStepModel model = serve::MeasuredStepModel(steps).scaled_to(steps);
   BackendParts parts;
-  parts.backend = serve::make_simulated_backend(serve::measured_executor(model, network.config()), served.settings);
+  parts.backend = serve::make_simulated_backend(std::make_unique<serve::MeasuredExecutor>(model, network.config()),
+                                                served.settings);
   parts.conditions["kv_dtype"] = "f32";
   parts.conditions["max_model_len"] = std::to_string(served.settings.max_model_len);
   if (!timing.adapter.empty()) parts.conditions["adapter"] = timing.adapter;
   parts.conditions["calibration"] = "this machine, " + std::to_string(train::thread_count(0)) + " threads, " +
                                     std::to_string(steps.size()) + " steps in " + number_text(seconds, 2) + " s";
-  parts.notes.push_back("every number is predicted, calibrated on this machine: " + model.text());
+  parts.notes.push_back("every number is predicted, calibrated on this machine: " + model.describe());
   return parts;
 }
 

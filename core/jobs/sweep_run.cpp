@@ -64,7 +64,7 @@ event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, st
           [&](const std::string& phase, long done, long total) {
             emit(event::Progress{phase, done, total});
           },
-      .between = [&] { gate.wait(stop, [&](RunState state) { emit(event::StateChanged{state}); }); }};
+      .before_point = [&] { gate.wait(stop, [&](RunState state) { emit(event::StateChanged{state}); }); }};
   const bool complete = serve::run_sweep(settings, *parts.backend, request.done, callbacks, stop);
   finished.state = complete ? RunState::done : RunState::cancelled;
   finished.seconds = std::chrono::duration<double>(Clock::now() - begun).count();

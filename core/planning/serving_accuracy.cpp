@@ -5,8 +5,9 @@
 #include <map>
 #include <tuple>
 
+#include "core/serve/load/load_summary.h"
+#include "core/serve/load/saturation.h"
 #include "core/serve/load/simulated_backend.h"
-#include "core/serve/load/sweep.h"
 
 namespace mw::serve {
 namespace {
@@ -58,7 +59,7 @@ formats::BenchPoint simulate(const plan::Measurement& row) {
                                                              .prefix_cache = PrefixCache::off,
                                                              .kv = {}});
   const Load load = make_load(load_of(row));
-  return summarise(load, backend->play(load, {}, {}), {});
+  return summarise(load, backend->run(load, {}, {}), {});
 }
 
 Accuracy simulate_all(const std::vector<plan::Measurement>& rows, const plan::Calibration& calibration) {

@@ -5,7 +5,7 @@
 
 #include "core/formats/results/bench_result.h"
 #include "core/serve/audit/audit.h"
-#include "core/serve/load/sweep.h"
+#include "core/serve/load/capacity.h"
 #include "core/views/run_view.h"
 
 namespace mw::views {

@@ -55,7 +55,7 @@ BenchPoint full_point() {
                 {.intended_s = 0.2, .sent_s = 0.2, .prompt_tokens = 4096, .error = "503 Service Unavailable"}};
   p.timeline = {{.time_s = 0.5, .running = 2, .waiting = 1, .kv_used = 0.75, .output_tokens_s = 4}};
   p.steps = {{.tokens = 17, .requests = 2, .sampled = 1, .read = 4096, .pairs = 32.5, .seconds = 0.001, .count = 3},
-             {.tokens = 1, .requests = 1, .seconds = 0.0005, .moment = 0.25}};
+             {.tokens = 1, .requests = 1, .seconds = 0.0005, .progress = 0.25}};
   return p;
 }
 
@@ -90,9 +90,9 @@ TEST(BenchResult, APointReadsBackAsItWasWritten) {
   ASSERT_EQ(back.steps.size(), 2u);
   EXPECT_EQ(back.steps[0].pairs, 32.5);
   EXPECT_EQ(back.steps[0].count, 3);
-  EXPECT_TRUE(std::isnan(back.steps[0].moment));
+  EXPECT_TRUE(std::isnan(back.steps[0].progress));
   EXPECT_EQ(back.steps[1].seconds, 0.0005);
-  EXPECT_EQ(back.steps[1].moment, 0.25);
+  EXPECT_EQ(back.steps[1].progress, 0.25);
   EXPECT_FALSE(to_json(p, Detail::summary).contains("steps"));
 }
 

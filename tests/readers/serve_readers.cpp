@@ -6,8 +6,8 @@
 #include "core/serve/http/incremental_detokenizer.h"
 #include "core/serve/http/openai_response.h"
 #include "core/serve/load/completion_reader.h"
-#include "core/serve/load/load.h"
 #include "core/serve/load/metrics_poller.h"
+#include "core/serve/load/workload.h"
 #include "tests/readers/reader.h"
 
 namespace mw::readers {
@@ -48,9 +48,9 @@ void http_request(std::string_view bytes) {
   if (head.chunked && head.content_length) std::abort();
   if (!head.chunked) return;
   ChunkedBodyValidator framing, single;
-  for (size_t at = size; at < rest.size() && !framing.ended(); at += cut + 1) framing.check(rest.substr(at, cut + 1));
-  for (size_t at = size; at < rest.size() && !single.ended(); ++at) single.check(rest.substr(at, 1));
-  if (framing.ended() != single.ended()) std::abort();
+  for (size_t at = size; at < rest.size() && !framing.has_ended(); at += cut + 1) framing.check(rest.substr(at, cut + 1));
+  for (size_t at = size; at < rest.size() && !single.has_ended(); ++at) single.check(rest.substr(at, 1));
+  if (framing.has_ended() != single.has_ended()) std::abort();
 }
 Texts http_request_seeds() {
   return {"7POST /v1/completions HTTP/1.1\r\nHost: localhost:8000\r\nContent-Length: 5\r\n\r\nhello",

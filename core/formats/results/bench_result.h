@@ -44,7 +44,7 @@ struct StepTime {
   double read = 0, pairs = 0;                    // as serve::StepWork
   double seconds = 0;                            // of a step, to the next one where that came at once
   long count = 1;
-  double moment = kUnknown;  // when: share of the load's output tokens that there were by then, 0..1
+  double progress = kUnknown;  // share of the load's output tokens generated before the step, 0..1
 };
 
 struct BenchPoint {

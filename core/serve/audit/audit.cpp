@@ -44,7 +44,7 @@ std::string rate_text(double request_rate) {
   return number_text(request_rate, 4) + " requests/s";
 }
 
-std::string cell_text(const formats::BenchPoint& point) {
+std::string point_text(const formats::BenchPoint& point) {
   const std::string tokens = point.input_len > 0 ? grouped(point.input_len) + " tokens" : "prompts";
   if (std::isinf(point.request_rate)) return tokens + ", all at once";
   if (!std::isnan(point.request_rate)) return tokens + " at " + rate_text(point.request_rate);
@@ -59,7 +59,7 @@ const char* typical_name(const formats::LatencyStats& stats) {
   return std::isnan(stats.percentile(50)) ? "mean" : "median";
 }
 
-std::string metric(const formats::LatencyStats& stats, const std::string& name) {
+std::string metric_name(const formats::LatencyStats& stats, const std::string& name) {
   return std::string(typical_name(stats)) + "_" + name + "_ms";
 }
 
@@ -71,8 +71,8 @@ long client_limit(const formats::BenchPoint& point) {
 
 namespace {
 
-// By point, the worst first.
-void sort(Findings& findings) {
+// Sorts by point, the worst first.
+void sort_findings(Findings& findings) {
   std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
     return a.point != b.point ? a.point < b.point : a.verdict > b.verdict;
   });
@@ -83,17 +83,17 @@ void sort(Findings& findings) {
 
 std::vector<Finding> audit(const formats::BenchSet& set) {
   rules::Findings out;
-  rules::arithmetic(set, out);
-  rules::load(set, out);
-  rules::across(set, out);
-  rules::sort(out);
+  rules::check_arithmetic(set, out);
+  rules::check_load(set, out);
+  rules::check_trends(set, out);
+  rules::sort_findings(out);
   return out;
 }
 
-std::vector<Finding> audit(const formats::BenchSet& set, const AuditReference& against) {
+std::vector<Finding> audit(const formats::BenchSet& set, const AuditReference& reference) {
   rules::Findings out = audit(set);
-  rules::floors(set, against, out);
-  rules::sort(out);
+  rules::check_floors(set, reference, out);
+  rules::sort_findings(out);
   return out;
 }
 

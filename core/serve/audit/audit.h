@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results against physics: floors of prefill and decode on the target that is claimed, links, monotony, Little's law,
-// units, signs of a prefix cache. Pure; any thread.
+// Checks serving results for plausibility: physical lower bounds of prefill, decode and links on the claimed target,
+// monotony, Little's law, units, signs of a prefix cache. Pure functions; any thread.
 #pragma once
 #include <string>
 #include <vector>
@@ -18,10 +18,10 @@ struct Finding {
   size_t point = 0;    // index in the set
   std::string rule;    // "FLOOR-PREFILL", "FLOOR-DECODE", "MONOTONY", "LITTLE", "UNITS", "PREFIX-CACHE", "TOO-FEW" ...
   std::string metric;  // "median_ttft_ms"
-  double value = 0, floor = 0;  // in the metric's unit
+  double value = 0, floor = 0;  // in the unit of the metric; floor: the limit that the value violates
   Verdict verdict = Verdict::fine;
   std::string text;     // one sentence with the numbers in it
-  std::string formula;  // "2 x 30.7e9 x 15,360 FLOP / (8 x 918 TFLOP/s)"
+  std::string formula;  // of the floor, e.g. "2 x 30.7e9 x 15,360 FLOP / (8 x 918 TFLOP/s)"; may be empty
 };
 
 struct AuditReference {
@@ -29,8 +29,9 @@ struct AuditReference {
   hardware::Target target;
   double weight_bytes = 2, kv_bytes = 2;  // per element
 };
-std::vector<Finding> audit(const formats::BenchSet& set, const AuditReference& against);
-// Without knowing model or target: units, monotony, Little's law, counts.
+// All checks. Findings are sorted by point, the worst first.
+std::vector<Finding> audit(const formats::BenchSet& set, const AuditReference& reference);
+// Checks that need neither model nor target: units, monotony, Little's law, counts.
 std::vector<Finding> audit(const formats::BenchSet& set);
 
 }  // namespace mw::serve

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of audit.h by what they need to know. Any thread.
+// The rules of audit.h and the texts that they share. Pure functions; any thread.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,22 +8,22 @@
 
 namespace mw::serve::rules {
 
-// Appends what it finds.
+// Each function appends its findings to `out`.
 using Findings = std::vector<Finding>;
-void floors(const formats::BenchSet& set, const AuditReference& against, Findings& out);  // prefill, decode, links
-void arithmetic(const formats::BenchSet& set, Findings& out);  // units, totals, order of percentiles, lengths
-void load(const formats::BenchSet& set, Findings& out);        // Little's law, counts, failures, loops, saturation
-void across(const formats::BenchSet& set, Findings& out);      // monotony over lengths and rates
+void check_floors(const formats::BenchSet& set, const AuditReference& reference, Findings& out);  // physical limits
+void check_arithmetic(const formats::BenchSet& set, Findings& out);  // units, totals, percentiles, lengths of one point
+void check_load(const formats::BenchSet& set, Findings& out);    // Little's law, counts, failures, loops, saturation
+void check_trends(const formats::BenchSet& set, Findings& out);  // monotony over lengths and rates
 
 std::string grouped(double whole);                             // "15,360"
 std::string ms_text(double ms);                                // "62.0 ms"
 std::string percent_text(double share);                        // "96 %"
 std::string rate_text(double request_rate);                    // "4 requests/s", "all at once", "a closed loop"
-std::string cell_text(const formats::BenchPoint& point);       // "4,096 tokens at 4 requests/s"
-double typical(const formats::LatencyStats& stats);            // the median, else the mean
+std::string point_text(const formats::BenchPoint& point);      // "4,096 tokens at 4 requests/s"
+double typical(const formats::LatencyStats& stats);            // the median, or the mean if it is unknown
 const char* typical_name(const formats::LatencyStats& stats);  // "median" or "mean"
-std::string metric(const formats::LatencyStats& stats, const std::string& name);  // "median_ttft_ms"
-// Where the client had its requests in flight: at most so many; 0: not known.
+std::string metric_name(const formats::LatencyStats& stats, const std::string& name);  // "median_ttft_ms"
+// The most requests that the client had in flight; 0: unknown.
 long client_limit(const formats::BenchPoint& point);
 
 }  // namespace mw::serve::rules

@@ -7,94 +7,98 @@ namespace mw::serve {
 
 using namespace std::chrono_literals;
 
-CompletionStream::CompletionStream(ServingLoop& live, ServerMetrics& metrics, GenerationRequest ask,
+CompletionStream::CompletionStream(ServingLoop& loop, ServerMetrics& metrics, GenerationRequest request,
                                    IncrementalDetokenizer text)
-    : live_(live), metrics_(metrics), began_s_(live.now()), max_new_(ask.max_new_tokens), text_(std::move(text)) {
-  usage_.prompt = static_cast<int>(ask.prompt.ids.size());
-  inbox_->last_s = began_s_;
-  id_ = live.submit(std::move(ask), [inbox = inbox_, &live, &metrics](RequestId, const TokenEvent& answer) {
-    if (answer.token >= 0) {
-      const double at = live.now();
-      inbox->any ? metrics.later_token(at - inbox->last_s) : metrics.first_token(at - inbox->last_s);
-      inbox->any = true;
-      inbox->last_s = at;
+    : loop_(loop),
+      metrics_(metrics),
+      began_s_(loop.now()),
+      max_new_tokens_(request.max_new_tokens),
+      text_(std::move(text)) {
+  usage_.prompt = static_cast<int>(request.prompt_ids.size());
+  queue_->last_token_s = began_s_;
+  id_ = loop.submit(std::move(request), [queue = queue_, &loop, &metrics](RequestId, const TokenEvent& event) {
+    if (!event.is_last()) {
+      const double at_s = loop.now(), seconds = at_s - queue->last_token_s;
+      queue->has_token ? metrics.later_token(seconds) : metrics.first_token(seconds);
+      queue->has_token = true;
+      queue->last_token_s = at_s;
     }
     {
-      const std::lock_guard lock(inbox->mutex);
-      inbox->answers.push_back(answer);
+      const std::lock_guard lock(queue->mutex);
+      queue->events.push_back(event);
     }
-    inbox->came.notify_one();
+    queue->changed.notify_one();
   });
 }
 
 CompletionStream::~CompletionStream() {
-  if (ended_) return;
-  live_.cancel(id_);
-  metrics_.finished("abort", live_.now() - began_s_);
+  if (has_ended_) return;
+  loop_.cancel(id_);
+  metrics_.finished("abort", loop_.now() - began_s_);
 }
 
-bool CompletionStream::take(TokenEvent& answer, const std::function<bool()>& client_gone) {
-  std::unique_lock lock(inbox_->mutex);
-  while (!inbox_->came.wait_for(lock, 50ms, [&] { return !inbox_->answers.empty(); })) {
+bool CompletionStream::take(TokenEvent& event, const std::function<bool()>& is_disconnected) {
+  std::unique_lock lock(queue_->mutex);
+  while (!queue_->changed.wait_for(lock, 50ms, [&] { return !queue_->events.empty(); })) {
     lock.unlock();
-    if (client_gone()) return false;
+    if (is_disconnected()) return false;
     lock.lock();
   }
-  answer = std::move(inbox_->answers.front());
-  inbox_->answers.pop_front();
+  event = std::move(queue_->events.front());
+  queue_->events.pop_front();
   return true;
 }
 
 void CompletionStream::await_end() {
-  TokenEvent answer;
+  TokenEvent event;
   do {
-    take(answer, [] { return false; });
-  } while (answer.token >= 0);
-  usage_.cached = answer.timing.cached_tokens;
+    take(event, [] { return false; });
+  } while (!event.is_last());
+  usage_.cached = event.timing.cached_tokens;
 }
 
-CompletionStream::Piece CompletionStream::end(Piece piece, const std::string& reason) {
-  ended_ = true;
-  metrics_.finished(reason, live_.now() - began_s_);
+CompletionStream::Piece CompletionStream::finish(Piece piece, const std::string& reason) {
+  has_ended_ = true;
+  metrics_.finished(reason, loop_.now() - began_s_);
   return piece;
 }
 
-CompletionStream::Piece CompletionStream::end_of(const TokenEvent& answer) {
-  usage_.cached = answer.timing.cached_tokens;
-  switch (answer.end) {
+CompletionStream::Piece CompletionStream::last_piece(const TokenEvent& event) {
+  usage_.cached = event.timing.cached_tokens;
+  switch (event.finish_reason) {
     case FinishReason::stop:
-      return end({.text = text_.finish(), .finish = "stop"}, "stop");
+      return finish({.text = text_.finish(), .finish_reason = "stop"}, "stop");
     case FinishReason::length:
-      return end({.text = text_.finish(), .finish = "length"}, "length");
+      return finish({.text = text_.finish(), .finish_reason = "length"}, "length");
     case FinishReason::cancelled:
-      return end({.error = "the server is stopping"}, "abort");
+      return finish({.error = "the server is stopping"}, "abort");
     case FinishReason::failed:
-      return end({.error = answer.error.empty() ? "the request failed" : answer.error}, "error");
+      return finish({.error = event.error.empty() ? "the request failed" : event.error}, "error");
   }
   return {};
 }
 
-CompletionStream::Piece CompletionStream::next(const std::function<bool()>& client_gone) {
-  TokenEvent answer;
-  if (client_gone() || !take(answer, client_gone)) {
-    live_.cancel(id_);
-    return end({.gone = true}, "abort");
+CompletionStream::Piece CompletionStream::next(const std::function<bool()>& is_disconnected) {
+  TokenEvent event;
+  if (is_disconnected() || !take(event, is_disconnected)) {
+    loop_.cancel(id_);
+    return finish({.disconnected = true}, "abort");
   }
-  if (answer.token < 0) return end_of(answer);
+  if (event.is_last()) return last_piece(event);
   ++usage_.completion;
-  Piece piece{.text = text_.add(answer.token)};
+  Piece piece{.text = text_.add(event.token)};
   if (text_.stopped()) {
-    live_.cancel(id_);
+    loop_.cancel(id_);
     await_end();
-    piece.finish = "stop";
-    return end(std::move(piece), "stop");
+    piece.finish_reason = "stop";
+    return finish(std::move(piece), "stop");
   }
-  if (usage_.completion < max_new_) return piece;
-  await_end();  // comes with the last token: one piece for both
+  if (usage_.completion < max_new_tokens_) return piece;
+  await_end();  // follows the last token at once; both become one piece
   piece.text += text_.finish();
-  piece.finish = text_.stopped() ? "stop" : "length";
-  const std::string reason = piece.finish;
-  return end(std::move(piece), reason);
+  piece.finish_reason = text_.stopped() ? "stop" : "length";
+  const std::string reason = piece.finish_reason;
+  return finish(std::move(piece), reason);
 }
 
 }  // namespace mw::serve

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request of a server and its answer as it comes: from the serving thread's tokens to text on the connection's
-// thread. Dropping it before its end cancels the request.
+// Submits one request and turns the tokens of the serving thread into text on the thread of the connection. Destroying
+// it before the end cancels the request. Use it on one thread.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -18,45 +18,45 @@ namespace mw::serve {
 
 class CompletionStream {
  public:
-  // Submits: throws what ServingLoop::submit throws.
-  CompletionStream(ServingLoop& live, ServerMetrics& metrics, GenerationRequest ask, IncrementalDetokenizer text);
+  // Submits the request. Throws what ServingLoop::submit throws.
+  CompletionStream(ServingLoop& loop, ServerMetrics& metrics, GenerationRequest request, IncrementalDetokenizer text);
   ~CompletionStream();
   CompletionStream(const CompletionStream&) = delete;
   CompletionStream& operator=(const CompletionStream&) = delete;
 
   struct Piece {
     std::string text{};
-    std::string finish{};  // "stop", "length"; empty: more will come
-    std::string error{};   // the request failed
-    bool gone = false;     // the client has left: cancelled
-    bool last() const { return !finish.empty() || !error.empty() || gone; }
+    std::string finish_reason{};  // "stop" or "length"; empty: not finished
+    std::string error{};          // set if the request failed
+    bool disconnected = false;    // the client has disconnected and the request was cancelled
+    bool is_last() const { return !finish_reason.empty() || !error.empty() || disconnected; }
   };
-  // The next token's text, which may be empty; waits for it. `client_gone` is asked now and then.
-  Piece next(const std::function<bool()>& client_gone);
-  TokenUsage usage() const { return usage_; }  // cached: known at the end
+  // Waits for the next token and returns its text, possibly empty. Polls `is_disconnected` while it waits.
+  Piece next(const std::function<bool()>& is_disconnected);
+  TokenUsage usage() const { return usage_; }  // `cached` is set at the end
 
  private:
-  struct Inbox {  // shared with the serving thread, which may outlive this
+  struct EventQueue {  // shared with the serving thread, which may outlive this object
     std::mutex mutex;
-    std::condition_variable came;
-    std::deque<TokenEvent> answers;
-    double last_s;  // of the serving thread
-    bool any = false;
+    std::condition_variable changed;
+    std::deque<TokenEvent> events;
+    double last_token_s;  // used by the serving thread only, like has_token
+    bool has_token = false;
   };
-  bool take(TokenEvent& answer, const std::function<bool()>& client_gone);  // false: the client has gone
+  bool take(TokenEvent& event, const std::function<bool()>& is_disconnected);  // returns false if disconnected
   void await_end();
-  Piece end(Piece piece, const std::string& reason);
-  Piece end_of(const TokenEvent& answer);
+  Piece finish(Piece piece, const std::string& reason);
+  Piece last_piece(const TokenEvent& event);
 
-  ServingLoop& live_;
+  ServingLoop& loop_;
   ServerMetrics& metrics_;
   const double began_s_;
-  const int max_new_;
+  const int max_new_tokens_;
   IncrementalDetokenizer text_;
   TokenUsage usage_;
-  std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
+  std::shared_ptr<EventQueue> queue_ = std::make_shared<EventQueue>();
   RequestId id_{};
-  bool ended_ = false;
+  bool has_ended_ = false;
 };
 
 }  // namespace mw::serve

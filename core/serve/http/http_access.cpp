@@ -23,8 +23,8 @@ bool is_number(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-// The host of "host", "host:port", "[v6]" or "[v6]:port" in lower case, without brackets and a final dot; none: it is
-// nothing of that.
+// The host of "host", "host:port", "[v6]" or "[v6]:port" in lower case, without brackets and trailing dot; none if the
+// text has no such form.
 std::optional<std::string> host_of(std::string_view text) {
   std::string_view host = text, port;
   if (text.starts_with('[')) {
@@ -47,7 +47,7 @@ std::optional<std::string> host_of(std::string_view text) {
   return lower(host);
 }
 
-// "https://app.example:8443" as browsers write it: lower case, no port where it is the scheme's own.
+// Normalises "https://app.example:8443" as browsers do: lower case, without the default port of the scheme.
 std::string origin_of(const std::string& text) {
   const std::string origin = lower(text.ends_with('/') ? std::string_view(text).substr(0, text.size() - 1) : text);
   const size_t mark = origin.find("://");
@@ -59,13 +59,14 @@ std::string origin_of(const std::string& text) {
   const std::string_view rest = has_scheme ? std::string_view(origin).substr(mark + 3) : std::string_view();
   if (!host_of(rest) || host_of(rest)->empty())
     throw Error({.id = "ALLOW-ORIGIN",
-                 .message = "not the origin of a web page",
+                 .message = "invalid origin of a web page",
                  .place = "--allow-origin",
                  .found = text,
                  .expected = "scheme://host or scheme://host:port",
-                 .fix = "for example --allow-origin http://localhost:3000"});
-  for (const auto& [its, port] : {std::pair("http", ":80"), {"https", ":443"}})
-    if (scheme == its && origin.ends_with(port)) return origin.substr(0, origin.size() - std::string_view(port).size());
+                 .fix = "use for example --allow-origin http://localhost:3000"});
+  for (const auto& [default_scheme, port] : {std::pair("http", ":80"), {"https", ":443"}})
+    if (scheme == default_scheme && origin.ends_with(port))
+      return origin.substr(0, origin.size() - std::string_view(port).size());
   return origin;
 }
 
@@ -73,11 +74,11 @@ std::string allowed_host(const std::string& text) {
   const auto host = host_of(text.find(':') != std::string::npos && !text.starts_with('[') ? "[" + text + "]" : text);
   if (!host || host->empty() || (text.starts_with('[') && !text.ends_with(']')))
     throw Error({.id = "ALLOW-HOST",
-                 .message = "not the name of a host",
+                 .message = "invalid host name",
                  .place = "--allow-host",
                  .found = text,
-                 .expected = "a name or an address, without a port",
-                 .fix = "for example --allow-host gpu-box.lan"});
+                 .expected = "a name or an address without a port",
+                 .fix = "use for example --allow-host gpu-box.lan"});
   return *host;
 }
 

@@ -23,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kBacklog = 1024;
-constexpr double kLinger = 2;  // s, that a client may go on sending what nobody wants
+constexpr double kLinger = 2;  // s for draining unread input before closing
 
 double seconds_since(Clock::time_point t) {
   return std::chrono::duration<double>(Clock::now() - t).count();
@@ -31,31 +31,31 @@ double seconds_since(Clock::time_point t) {
 
 }  // namespace
 
-// The socket as cpp-httplib reads and writes it, within limits of bytes and time.
+// The stream that cpp-httplib reads and writes, with limits of bytes and time.
 class HttpConnection : public httplib::Stream {
  public:
   HttpConnection(int socket, const ConnectionLimits& limits) : socket_(socket), limits_(limits) {}
 
-  // Waits for a request and reads its head. False: there is none to be answered, as the client has closed, was silent,
-  // or sent what refusal() says.
+  // Waits for a request and reads its head. Returns false if the client closed the connection or timed out, or if the
+  // request is invalid: then rejection() is set.
   bool receive_head();
-  const std::optional<HttpError>& refusal() const { return refusal_; }
+  const std::optional<HttpError>& rejection() const { return rejection_; }
   const HttpHead& head() const { return head_; }
   void begin_body() {
-    left_ = head_.content_length.value_or(0) > limits_.body ? 0 : limits_.body;  // refused before it is sent
+    left_ = head_.content_length.value_or(0) > limits_.body ? 0 : limits_.body;  // rejected before it is sent
     in_body_ = true;
   }
-  bool body_too_long() const { return in_body_ && left_ == 0; }
-  void give_up() { broken_ = true; }
-  bool broken() const { return broken_; }  // it cannot be told where the next request would begin
+  bool is_body_too_long() const { return in_body_ && left_ == 0; }
+  void mark_broken() { broken_ = true; }
+  bool is_broken() const { return broken_; }  // the start of the next request is unknown
 
   int descriptor() const { return socket_; }
-  bool gone() const {
+  bool is_disconnected() const {
     pollfd p{.fd = socket_, .events = POLLRDHUP, .revents = 0};
     return ::poll(&p, 1, 0) > 0;
   }
   bool is_readable() const override { return at_ < received_.size() || ready(POLLIN, remaining_s()); }
-  bool is_writable() const override { return !gone() && ready(POLLOUT, limits_.write_s); }
+  bool is_writable() const override { return !is_disconnected() && ready(POLLOUT, limits_.write_s); }
   ssize_t read(char* out, size_t size) override;
   ssize_t write(const char* data, size_t size) override {
     if (!ready(POLLOUT, limits_.write_s)) return -1;
@@ -63,7 +63,7 @@ class HttpConnection : public httplib::Stream {
   }
   void get_remote_ip_and_port(std::string&, int&) const override {}
   void get_local_ip_and_port(std::string&, int&) const override {}
-  socket_t socket() const override { return 0; }  // not for select(): any number of connections will do
+  socket_t socket() const override { return 0; }  // unused: the library would call select(), which limits descriptors
 
  private:
   double remaining_s() const { return limits_.read_s - seconds_since(began_); }
@@ -77,12 +77,12 @@ class HttpConnection : public httplib::Stream {
   const int socket_;
   const ConnectionLimits& limits_;
   Clock::time_point began_ = Clock::now();
-  std::string received_;  // from at_ on: what the library has not read
+  std::string received_;  // bytes from at_ on have not been read by the library
   size_t at_ = 0, left_ = 0;
   bool in_body_ = false, broken_ = false;
   HttpHead head_;
   ChunkedBodyValidator framing_;
-  std::optional<HttpError> refusal_;
+  std::optional<HttpError> rejection_;
 };
 
 bool HttpConnection::receive_more(double wait_s) {
@@ -105,16 +105,16 @@ bool HttpConnection::receive_head() try {
     const bool too_long = received_.size() >= limits_.headers;
     if (!too_long && receive_more(remaining_s())) continue;
     if (too_long)
-      refusal_ = {431, "invalid_request_error",
-                  "the headers are too long: " + std::to_string(limits_.headers) + " bytes at most"};
+      rejection_ = {431, "invalid_request_error", "the headers exceed " + std::to_string(limits_.headers) + " bytes"};
     else if (remaining_s() <= 0)
-      refusal_ = {408, "invalid_request_error", "the request did not arrive within the time allowed"};
+      rejection_ = {408, "invalid_request_error",
+                    "the request did not arrive within " + std::to_string(static_cast<int>(limits_.read_s)) + " s"};
     return false;
   }
   head_ = parse_head(std::string_view(received_).substr(0, left_));
   return true;
 } catch (const Error& error) {
-  refusal_ = {400, "invalid_request_error", error.what()};
+  rejection_ = {400, "invalid_request_error", error.what()};
   return false;
 }
 
@@ -143,9 +143,9 @@ namespace {
 
 thread_local HttpConnection* current = nullptr;
 
-// What the library would do of itself with these headers is not wanted: parts of answers, compressing them with much
-// work, unpacking bodies of any size, parsing forms, and waiting for the end of a body that nobody sends.
-void tame(httplib::Request& request) {
+// Hides headers that the library would act on: ranges, compression, decompression of unlimited size, forms. Without a
+// length it would wait for a body that never comes.
+void hide_library_features(httplib::Request& request) {
   request.ranges.clear();
   for (const char* header : {"Accept-Encoding", "Content-Encoding"}) request.headers.erase(header);
   const std::string type = request.get_header_value("Content-Type");
@@ -158,7 +158,7 @@ void tame(httplib::Request& request) {
 
 void close_gently(int socket) {
   ::shutdown(socket, SHUT_WR);
-  // What the client has sent and nobody read would make the close a reset that takes the answer with it.
+  // Closing with unread input would reset the connection and discard the response.
   std::array<char, 65536> rest;
   for (const auto begun = Clock::now(); seconds_since(begun) < kLinger;) {
     pollfd p{.fd = socket, .events = POLLIN, .revents = 0};
@@ -180,14 +180,14 @@ const char* reason_phrase(int status) {
   }
 }
 
-// Answers what the library has not read; the connection is closed afterwards.
-void send_refusal(int socket, const HttpError& error) {
+// Responds to a request that the library has not seen. The caller closes the connection afterwards.
+void send_rejection(int socket, const HttpError& error) {
   const std::string body = to_json(error).dump(-1, ' ', false, Json::error_handler_t::replace);
-  const std::string answer =
+  const std::string response =
       "HTTP/1.1 " + std::to_string(error.status) + " " + reason_phrase(error.status) +
       "\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: " + std::to_string(body.size()) +
       (error.status == 503 ? "\r\nRetry-After: 1" : "") + "\r\n\r\n" + body;
-  [[maybe_unused]] const ssize_t n = ::send(socket, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  [[maybe_unused]] const ssize_t n = ::send(socket, response.data(), response.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 }  // namespace
@@ -197,7 +197,7 @@ HttpConnections::~HttpConnections() {
 }
 
 int HttpConnections::bind(const std::string& host, int port) {
-  // The default would let two servers share a port (SO_REUSEPORT); this only takes over one that was just left.
+  // The library's default, SO_REUSEPORT, would let two servers share a port.
   set_socket_options([](socket_t s) {
     const int on = 1;
     ::setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -205,10 +205,10 @@ int HttpConnections::bind(const std::string& host, int port) {
   const int bound = port == 0 ? bind_to_any_port(host) : bind_to_port(host, port) ? port : -1;
   if (bound < 0)
     throw Error({.id = "LISTEN",
-                 .message = "cannot listen on this address",
+                 .message = "cannot listen on the address",
                  .found = host + ":" + std::to_string(port),
-                 .expected = "an address of this machine and a port that is free",
-                 .fix = "choose another port, or 0 for any that is free"});
+                 .expected = "an address of this machine and a free port",
+                 .fix = "choose another port, or 0 for any free one"});
   ::listen(svr_sock_, kBacklog);
   return bound;
 }
@@ -229,14 +229,14 @@ void HttpConnections::accept_all() {
     pollfd p{.fd = svr_sock_, .events = POLLIN, .revents = 0};
     if (::poll(&p, 1, 100) <= 0) continue;
     const int socket = ::accept4(svr_sock_, nullptr, nullptr, SOCK_CLOEXEC);
-    if (socket < 0) {  // the client has gone again, or descriptors are short: that passes
+    if (socket < 0) {  // the client disconnected or descriptors are exhausted: both pass
       if (errno != ECONNABORTED && errno != EINTR) std::this_thread::sleep_for(std::chrono::milliseconds(10));
       continue;
     }
     const int on = 1;
     ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     if (pool_.run([this, socket] { serve(socket); })) continue;
-    send_refusal(socket, {503, "server_error", "too many connections", "", "connections"});
+    send_rejection(socket, {503, "server_error", "too many connections", "", "connections"});
     ::close(socket);
   }
 }
@@ -265,17 +265,17 @@ bool HttpConnections::receive_head(HttpConnection& connection) {
 
 bool HttpConnections::serve_request(HttpConnection& connection) {
   if (!receive_head(connection)) {
-    if (connection.refusal()) send_refusal(connection.descriptor(), *connection.refusal());
+    if (connection.rejection()) send_rejection(connection.descriptor(), *connection.rejection());
     return false;
   }
   bool close = stopping_;
   bool parsed = false;
   const bool done = process_request(connection, close, close, [&](httplib::Request& request) {
-    tame(request);
+    hide_library_features(request);
     connection.begin_body();
     parsed = true;
   });
-  return done && parsed && !close && !connection.broken();
+  return done && parsed && !close && !connection.is_broken();
 }
 
 void HttpConnections::finish() {
@@ -286,27 +286,28 @@ void HttpConnections::finish() {
     accepted_.wait(lock, [&] { return !accepting_; });
   }
   pool_.join();
-  if (svr_sock_ >= 0) ::close(svr_sock_.exchange(INVALID_SOCKET));  // not before: the library breaks off answers then
+  if (svr_sock_ >= 0)
+    ::close(svr_sock_.exchange(INVALID_SOCKET));  // only now: the library aborts responses of a closed server
 }
 
 const HttpHead& HttpConnections::head() {
   return current->head();
 }
 
-bool HttpConnections::client_gone() {
-  return current && current->gone();
+bool HttpConnections::is_disconnected() {
+  return current && current->is_disconnected();
 }
 
 void HttpConnections::close_after_this() {
-  if (current) current->give_up();
+  if (current) current->mark_broken();
 }
 
 bool HttpConnections::closes_after_this() {
-  return current && current->broken();
+  return current && current->is_broken();
 }
 
-bool HttpConnections::body_was_too_long() {
-  return current && current->body_too_long();
+bool HttpConnections::is_body_too_long() {
+  return current && current->is_body_too_long();
 }
 
 }  // namespace mw::serve

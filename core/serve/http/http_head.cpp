@@ -11,8 +11,8 @@ namespace mw::serve {
 namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
-constexpr int kMostSizeDigits = 15;  // of a chunk: below 2^60
-constexpr int kMostExtension = 1024;
+constexpr int kMaxSizeDigits = 15;  // of a chunk size: below 2^60
+constexpr int kMaxExtension = 1024;
 
 [[noreturn]] void malformed(const std::string& what) {
   throw Error({.id = "HTTP", .message = "malformed or unsupported request: " + what});
@@ -42,7 +42,7 @@ std::string_view trimmed(std::string_view text) {
 
 std::string_view next_line(std::string_view& rest) {
   const size_t end = rest.find(kLineEnd);
-  if (end == std::string_view::npos) malformed("a line without an end");
+  if (end == std::string_view::npos) malformed("a line has no end");
   const std::string_view line = rest.substr(0, end);
   rest.remove_prefix(end + kLineEnd.size());
   return line;
@@ -50,7 +50,7 @@ std::string_view next_line(std::string_view& rest) {
 
 void read_request_line(std::string_view line, HttpHead& head) {
   const size_t first = line.find(' '), second = line.find(' ', first + 1);
-  if (first == std::string_view::npos || second == std::string_view::npos) malformed("no request line");
+  if (first == std::string_view::npos || second == std::string_view::npos) malformed("the request line is incomplete");
   head.method = line.substr(0, first);
   head.target = line.substr(first + 1, second - first - 1);
   const std::string_view version = line.substr(second + 1);
@@ -66,11 +66,11 @@ void read_request_line(std::string_view line, HttpHead& head) {
 void read_header(std::string_view line, HttpHead& head) {
   const size_t colon = line.find(':');
   const std::string_view name = line.substr(0, colon);
-  if (colon == std::string_view::npos || !is_token(name)) malformed("a header line without a valid name");
+  if (colon == std::string_view::npos || !is_token(name)) malformed("a header has no valid name");
   head.headers.emplace_back(lower_case(name), trimmed(line.substr(colon + 1)));
 }
 
-// The value of a header that may come once.
+// Value of a header that may occur only once.
 std::optional<std::string_view> single(const HttpHead& head, std::string_view name) {
   const auto is_named = [&](const auto& header) { return header.first == name; };
   if (std::count_if(head.headers.begin(), head.headers.end(), is_named) > 1)
@@ -83,7 +83,7 @@ void read_framing(HttpHead& head) {
   if (length && coding) malformed("both content-length and transfer-encoding");
   if (coding) {
     if (head.minor_version == 0 || lower_case(*coding) != "chunked")
-      malformed("a transfer-encoding other than chunked of HTTP/1.1");
+      malformed("the transfer-encoding is not chunked in HTTP/1.1");
     head.chunked = true;
   }
   if (!length) return;
@@ -106,8 +106,8 @@ size_t head_size(std::string_view received, size_t& scanned) {
   for (; scanned < received.size(); ++scanned) {
     const char c = received[scanned];
     const bool after_cr = scanned > 0 && received[scanned - 1] == '\r';
-    if (after_cr != (c == '\n')) malformed("a line that does not end with CR LF");
-    if (is_control(c) && c != '\r' && c != '\n' && c != '\t') malformed("a control character");
+    if (after_cr != (c == '\n')) malformed("a line does not end with CR LF");
+    if (is_control(c) && c != '\r' && c != '\n' && c != '\t') malformed("the head contains a control character");
     const bool empty_line = scanned == 1 || (scanned > 2 && received[scanned - 2] == '\n');
     if (c == '\n' && empty_line) return ++scanned;
   }
@@ -119,13 +119,13 @@ HttpHead parse_head(std::string_view text) {
   read_request_line(next_line(text), head);
   for (std::string_view line; !(line = next_line(text)).empty();) read_header(line, head);
   read_framing(head);
-  if (!single(head, "host") && head.minor_version == 1) malformed("no host header");
+  if (!single(head, "host") && head.minor_version == 1) malformed("the host header is missing");
   return head;
 }
 
 void ChunkedBodyValidator::step(char c) {
   const auto expect = [&](char wanted, State next) {
-    if (c != wanted) malformed("the chunks of the body are not framed as HTTP says");
+    if (c != wanted) malformed("the chunked body is not framed correctly");
     state_ = next;
   };
   switch (state_) {
@@ -133,14 +133,15 @@ void ChunkedBodyValidator::step(char c) {
       if (c == '\r' && digits_ > 0) return expect('\r', State::size_lf);
       if (c == ';' && digits_ > 0) return expect(';', State::extension);
       unsigned digit = 0;
-      if (std::from_chars(&c, &c + 1, digit, 16).ec != std::errc() || ++digits_ > kMostSizeDigits)
+      if (std::from_chars(&c, &c + 1, digit, 16).ec != std::errc() || ++digits_ > kMaxSizeDigits)
         malformed("the size of a chunk is not a hexadecimal number");
       left_ = left_ << 4 | digit;
       return;
     }
     case State::extension:
       if (c == '\r') return expect('\r', State::size_lf);
-      if ((is_control(c) && c != '\t') || ++extension_ > kMostExtension) malformed("the extension of a chunk");
+      if ((is_control(c) && c != '\t') || ++extension_ > kMaxExtension)
+        malformed("the extension of a chunk is invalid");
       return;
     case State::size_lf:
       return expect('\n', left_ > 0 ? State::data : State::last_cr);
@@ -163,7 +164,7 @@ void ChunkedBodyValidator::step(char c) {
 
 void ChunkedBodyValidator::check(std::string_view bytes) {
   while (!bytes.empty()) {
-    if (state_ == State::data && left_ > 1) {  // all but the last byte of a chunk at once
+    if (state_ == State::data && left_ > 1) {  // skips all but the last byte of a chunk
       const size_t n = static_cast<size_t>(std::min<std::uint64_t>(left_ - 1, bytes.size()));
       left_ -= n;
       bytes.remove_prefix(n);

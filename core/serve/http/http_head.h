@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the head of an HTTP/1 request and the framing of its body strictly (RFC 9112): everything that two programs
-// could read as two different requests is refused. The HTTP library behind it is lenient; it only sees what passed.
-// Throws Error HTTP with the reason in `message`. Pure.
+// Strict parser of the head of an HTTP/1 request and of the framing of its body (RFC 9112). Rejects everything that two
+// programs could parse as different requests, because the HTTP library behind it is lenient. Throws Error HTTP with the
+// reason in `message`. Pure functions; any thread.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,35 +15,35 @@ namespace mw::serve {
 struct HttpHead {
   std::string method, target;
   int minor_version = 1;                                     // of HTTP/1
-  std::vector<std::pair<std::string, std::string>> headers;  // names in lower case, values without outer white space
+  std::vector<std::pair<std::string, std::string>> headers;  // names in lower case, values trimmed
   std::optional<std::uint64_t> content_length;
   bool chunked = false;
 
   bool has_body() const { return chunked || content_length.value_or(0) > 0; }
-  // Value of a header that is there, the first one.
+  // Value of the first header of this name, if there is one.
   std::optional<std::string_view> find(std::string_view lower_case_name) const;
 };
 
-// Bytes of the head that `received` begins with, its empty line included; 0: the end has not come. `scanned` keeps from
-// call to call what has been looked at. Throws as soon as a byte cannot belong to a head.
+// Size in bytes of the head at the start of `received`, including its empty line; 0 if it is incomplete. `scanned`
+// holds the position between calls, initially 0. Throws as soon as a byte cannot belong to a head.
 size_t head_size(std::string_view received, size_t& scanned);
 
-// `head` ends with its empty line.
+// `head` includes its empty line.
 HttpHead parse_head(std::string_view head);
 
-// Follows a chunked body as it is handed on. Trailers are refused.
+// Checks the framing of a chunked body while it is read. Rejects trailers.
 class ChunkedBodyValidator {
  public:
-  // Throws at the first byte that breaks the framing; bytes behind the end of the body are not to be given.
+  // Throws at the first byte that breaks the framing. Must not be called with bytes after the end of the body.
   void check(std::string_view bytes);
-  bool ended() const { return state_ == State::ended; }
+  bool has_ended() const { return state_ == State::ended; }
 
  private:
   enum class State { size, extension, size_lf, data, data_cr, data_lf, last_cr, last_lf, ended };
   void step(char c);
   State state_ = State::size;
-  std::uint64_t left_ = 0;  // of the chunk
-  int digits_ = 0, extension_ = 0;
+  std::uint64_t left_ = 0;          // bytes of the chunk
+  int digits_ = 0, extension_ = 0;  // characters of the size and of its extension
 };
 
 }  // namespace mw::serve

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The OpenAI protocol over HTTP for what ServingLoop serves: /v1/completions, /v1/chat/completions (whole or streamed),
-// /v1/models, /v1/models/NAME, /health, /version, /metrics. A client that goes away cancels its request. Requests under
-// other names than allowed and of web pages are refused (http_access.h). Constructed and stopped by one thread;
-// handlers have their own.
+// Serves a ServingLoop with the OpenAI API over HTTP: /v1/completions, /v1/chat/completions (with streaming),
+// /v1/models, /v1/models/NAME, /health, /version, /metrics. A client that disconnects cancels its request. Checks host
+// names and origins (http_access.h). Construct and stop it on one thread; handlers run on threads of their own.
 #pragma once
 #include <memory>
 #include <string>
@@ -17,7 +16,7 @@ namespace mw::serve {
 
 struct ServedModel {
   std::string name;                     // of the base model
-  std::vector<std::string> adapters{};  // further model names
+  std::vector<std::string> adapters{};  // names of adapters, which requests use as model names
   const data::Tokenizer* tokenizer = nullptr;
   data::ChatFormat chat = data::ChatFormat::none;
   int max_model_len = 0;
@@ -25,22 +24,21 @@ struct ServedModel {
 
 struct HttpOptions {
   std::string host = "127.0.0.1";
-  int port = 8000;                                          // 0: one that is free
-  std::string api_key{};                                    // empty: everybody may ask
+  int port = 8000;                                          // 0: any free port
+  std::string api_key{};                                    // empty: none is required
   std::vector<std::string> allow_hosts{}, allow_origins{};  // see HttpAccessPolicy
   ConnectionLimits limits{};
 };
 
 class HttpServer {
  public:
-  // Listens and answers from now on; `live` and the tokenizer outlive it. Throws Error LISTEN, ALLOW-HOST,
-  // ALLOW-ORIGIN.
-  HttpServer(HttpOptions options, ServedModel model, ServingLoop& live);
+  // Starts serving. The loop and the tokenizer must outlive the server. Throws Error LISTEN, ALLOW-HOST, ALLOW-ORIGIN.
+  HttpServer(HttpOptions options, ServedModel model, ServingLoop& loop);
   ~HttpServer();
   int port() const;
   std::string address() const;  // "http://127.0.0.1:8000"
-  int connections() const;      // open now
-  // Refuses new requests with 503, lets those in progress end (also `live`'s), closes.
+  int connections() const;      // currently open
+  // Rejects new requests with 503, waits for those in progress, including others of the loop, and closes.
   void stop();
 
  private:

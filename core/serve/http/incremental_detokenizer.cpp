@@ -10,24 +10,24 @@ namespace mw::serve {
 namespace {
 
 constexpr std::string_view kReplacement = "\uFFFD";
-constexpr size_t kMostHeldTokens = 4;  // bytes of the longest character: what is no character by then never will be
-constexpr size_t kLongestWindow = 64;  // where only pieces without text come
+constexpr size_t kMaxHeldTokens = 4;  // bytes of the longest UTF-8 character: more tokens cannot complete one
+constexpr size_t kMaxWindow = 64;     // tokens kept as context while no text comes
 
 }  // namespace
 
-std::string IncrementalDetokenizer::decoded(bool last) {
-  const std::string before = tokenizer_.decode(std::span(ids_).first(shown_));
+std::string IncrementalDetokenizer::decode(bool last) {
+  const std::string before = tokenizer_.decode(std::span(ids_).first(decoded_));
   const std::string now = tokenizer_.decode(ids_);
-  const bool half = now.ends_with(kReplacement) && ids_.size() - shown_ < kMostHeldTokens;
-  if (half && !last) return {};
-  // A run of bytes that was text and with more of them is none: what has been sent stays, the rest stands by itself.
+  const bool is_incomplete = now.ends_with(kReplacement) && ids_.size() - decoded_ < kMaxHeldTokens;
+  if (is_incomplete && !last) return {};
+  // More bytes can invalidate a run of bytes that was valid text. Text that was returned stays; the rest is decoded
+  // alone.
   std::string text = valid_utf8(now.starts_with(before) ? now.substr(before.size())
-                                                        : tokenizer_.decode(std::span(ids_).subspan(shown_)));
-  // What was shown last stays: how a piece is spelt depends on whether text comes before it, not on what is further
-  // back.
-  if (!text.empty() || ids_.size() > kLongestWindow)
-    ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(shown_));
-  shown_ = ids_.size();
+                                                        : tokenizer_.decode(std::span(ids_).subspan(decoded_)));
+  // Keeps the last decoded ids, because the text of a token depends on whether text precedes it.
+  if (!text.empty() || ids_.size() > kMaxWindow)
+    ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(decoded_));
+  decoded_ = ids_.size();
   return text;
 }
 
@@ -40,11 +40,11 @@ std::string IncrementalDetokenizer::release(bool last) {
     held_.clear();
     return text;
   }
-  size_t keep = 0;  // longest end of the text that begins a stop string
+  size_t keep = 0;  // length of the longest suffix that is a prefix of a stop string
   for (const std::string& s : stops_)
     for (size_t n = std::min(s.size() - 1, held_.size()); n > keep && !last; --n)
       if (held_.ends_with(std::string_view(s).substr(0, n))) keep = n;
-  // Stop strings are valid UTF-8, so what begins one begins a character.
+  // Stop strings are valid UTF-8, so this does not split a character.
   std::string text = held_.substr(0, held_.size() - keep);
   held_.erase(0, held_.size() - keep);
   return text;
@@ -53,13 +53,13 @@ std::string IncrementalDetokenizer::release(bool last) {
 std::string IncrementalDetokenizer::add(int token) {
   if (stopped_) return {};
   ids_.push_back(token);
-  held_ += decoded(false);
+  held_ += decode(false);
   return release(false);
 }
 
 std::string IncrementalDetokenizer::finish() {
   if (stopped_) return {};
-  if (ids_.size() > shown_) held_ += decoded(true);
+  if (ids_.size() > decoded_) held_ += decode(true);
   return release(true);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens of one answer into text as they come: only whole characters, nothing that a stop string may still take back.
-// One thread.
+// Converts the tokens of one completion to text as they arrive. Holds back incomplete characters and text that may turn
+// out to be part of a stop string. Not thread-safe.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,19 +13,19 @@ class IncrementalDetokenizer {
  public:
   IncrementalDetokenizer(const data::Tokenizer& tokenizer, std::vector<std::string> stops)
       : tokenizer_(tokenizer), stops_(std::move(stops)) {}
-  std::string add(int token);                // the text that is certain with it; may be empty, is always valid UTF-8
-  std::string finish();                      // what was held back; halves of characters as U+FFFD
-  bool stopped() const { return stopped_; }  // a stop string came: the answer ends before it
+  std::string add(int token);                // returns new text as valid UTF-8, possibly empty
+  std::string finish();                      // returns the text held back; incomplete characters become U+FFFD
+  bool stopped() const { return stopped_; }  // the text ended before a stop string
 
  private:
-  std::string decoded(bool last);
+  std::string decode(bool last);
   std::string release(bool last);
 
   const data::Tokenizer& tokenizer_;
   std::vector<std::string> stops_;
   std::vector<int> ids_;
-  size_t shown_ = 0;  // ids_ before it give text that has been decoded, which the others continue
-  std::string held_;  // decoded and not yet given out
+  size_t decoded_ = 0;  // leading ids_ whose text has been decoded; kept as context for the next ones
+  std::string held_;    // decoded text that has not been returned
   bool stopped_ = false;
 };
 

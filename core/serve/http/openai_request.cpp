@@ -11,9 +11,9 @@
 namespace mw::serve {
 namespace {
 
-constexpr size_t kMostStops = 64, kLongestStop = 4096;
+constexpr size_t kMaxStops = 64, kMaxStopBytes = 4096;
 
-[[noreturn]] void refuse(const std::string& key, const std::string& message, const std::string& expected = {},
+[[noreturn]] void reject(const std::string& key, const std::string& message, const std::string& expected = {},
                          const std::string& found = {}) {
   throw Error({.id = "REQUEST", .message = message, .place = key, .found = found, .expected = expected});
 }
@@ -22,7 +22,7 @@ std::string short_text(const Json& value) {
   return data::excerpt(value.dump(-1, ' ', false, Json::error_handler_t::replace), 60);
 }
 
-// Reads members by key; null is as good as absent, as the protocol has it.
+// Reads members by key; null means absent, as in the protocol.
 class Fields {
  public:
   explicit Fields(const Json& object) : object_(object) {}
@@ -34,9 +34,9 @@ class Fields {
     const Json* value = find(key);
     if (!value) return fallback;
     const std::string expected = "a number from " + text(least) + " to " + text(most);
-    if (!value->is_number()) refuse(key, "this is not a number", expected, short_text(*value));
+    if (!value->is_number()) reject(key, "the value is not a number", expected, short_text(*value));
     const double x = value->get<double>();
-    if (!(x >= least && x <= most)) refuse(key, "the number is out of range", expected, short_text(*value));
+    if (!(x >= least && x <= most)) reject(key, "the value is out of range", expected, short_text(*value));
     return x;
   }
   std::optional<std::int64_t> integer(const std::string& key, std::int64_t least, std::int64_t most) const {
@@ -45,27 +45,27 @@ class Fields {
     const std::string expected = "a whole number from " + std::to_string(least) + " to " + std::to_string(most);
     const bool whole = value->is_number_integer() ||
                        (value->is_number_float() && std::floor(value->get<double>()) == value->get<double>());
-    if (!whole) refuse(key, "this is not a whole number", expected, short_text(*value));
+    if (!whole) reject(key, "the value is not a whole number", expected, short_text(*value));
     const double x = value->get<double>();
     if (!(x >= static_cast<double>(least) && x <= static_cast<double>(most)))
-      refuse(key, "the number is out of range", expected, short_text(*value));
+      reject(key, "the value is out of range", expected, short_text(*value));
     return value->get<std::int64_t>();
   }
   bool flag(const std::string& key, bool fallback) const {
     const Json* value = find(key);
     if (!value) return fallback;
-    if (!value->is_boolean()) refuse(key, "this is not true or false", "true or false", short_text(*value));
+    if (!value->is_boolean()) reject(key, "the value is not a boolean", "true or false", short_text(*value));
     return value->get<bool>();
   }
   std::string string(const std::string& key) const {
     const Json* value = find(key);
     if (!value) return {};
-    if (!value->is_string()) refuse(key, "this is not a text", "a string", short_text(*value));
+    if (!value->is_string()) reject(key, "the value is not a string", "a string", short_text(*value));
     return value->get<std::string>();
   }
-  void refuse_unless(const std::string& key, const Json& allowed, const std::string& why) const {
+  void reject_unless(const std::string& key, const Json& allowed, const std::string& why) const {
     const Json* value = find(key);
-    if (value && *value != allowed) refuse(key, why, "absent or " + allowed.dump(), short_text(*value));
+    if (value && *value != allowed) reject(key, why, "absent or " + allowed.dump(), short_text(*value));
   }
 
  private:
@@ -76,30 +76,30 @@ class Fields {
   const Json& object_;
 };
 
-void refuse_what_is_not_there(const Fields& f, Endpoint endpoint) {
-  for (const char* key : {"n", "best_of"}) f.refuse_unless(key, 1, std::string(key) + " must be 1");
-  f.refuse_unless("echo", false, "prompts are not echoed");
+void reject_unsupported_options(const Fields& f, Endpoint endpoint) {
+  for (const char* key : {"n", "best_of"}) f.reject_unless(key, 1, std::string(key) + " must be 1");
+  f.reject_unless("echo", false, "echo is not supported");
   if (endpoint == Endpoint::chat)
-    f.refuse_unless("logprobs", false, "log-probabilities are not given");
+    f.reject_unless("logprobs", false, "log-probabilities are not supported");
   else if (f.find("logprobs"))
-    refuse("logprobs", "log-probabilities are not given", "absent", short_text(*f.find("logprobs")));
-  f.refuse_unless("top_logprobs", 0, "log-probabilities are not given");
-  f.refuse_unless("prompt_logprobs", 0, "log-probabilities are not given");
-  f.refuse_unless("suffix", "", "text is only continued, not filled in");
-  f.refuse_unless("use_beam_search", false, "there is no beam search");
+    reject("logprobs", "log-probabilities are not supported", "absent", short_text(*f.find("logprobs")));
+  f.reject_unless("top_logprobs", 0, "log-probabilities are not supported");
+  f.reject_unless("prompt_logprobs", 0, "log-probabilities are not supported");
+  f.reject_unless("suffix", "", "suffixes are not supported");
+  f.reject_unless("use_beam_search", false, "beam search is not supported");
   for (const char* key : {"presence_penalty", "frequency_penalty", "min_p", "min_tokens"})
-    f.refuse_unless(key, 0, "this way of sampling is not implemented");
-  f.refuse_unless("repetition_penalty", 1, "this way of sampling is not implemented");
-  f.refuse_unless("logit_bias", Json::object(), "this way of sampling is not implemented");
-  f.refuse_unless("tools", Json::array(), "there are no tool calls");
-  f.refuse_unless("functions", Json::array(), "there are no tool calls");
-  f.refuse_unless("include_stop_str_in_output", false, "answers end before what stopped them");
-  f.refuse_unless("skip_special_tokens", true, "special tokens are not shown");
+    f.reject_unless(key, 0, "this sampling option is not supported");
+  f.reject_unless("repetition_penalty", 1, "this sampling option is not supported");
+  f.reject_unless("logit_bias", Json::object(), "this sampling option is not supported");
+  f.reject_unless("tools", Json::array(), "tool calls are not supported");
+  f.reject_unless("functions", Json::array(), "tool calls are not supported");
+  f.reject_unless("include_stop_str_in_output", false, "stop strings are never part of the output");
+  f.reject_unless("skip_special_tokens", true, "special tokens are never part of the output");
   if (const Json* format = f.find("response_format"))
     if (!format->is_object() || format->value("type", Json()) != "text")
-      refuse("response_format", "answers are free text", R"({"type": "text"})", short_text(*format));
+      reject("response_format", "structured output is not supported", R"({"type": "text"})", short_text(*format));
   for (const char* key : {"guided_json", "guided_regex", "guided_choice", "guided_grammar", "structured_outputs"})
-    if (f.find(key)) refuse(key, "answers are free text", "absent");
+    if (f.find(key)) reject(key, "structured output is not supported", "absent");
 }
 
 std::vector<int> ids_of(const Json& list, const std::string& key) {
@@ -108,7 +108,7 @@ std::vector<int> ids_of(const Json& list, const std::string& key) {
   for (const Json& id : list) {
     if (!id.is_number_integer() || id.get<std::int64_t>() < 0 ||
         id.get<std::int64_t>() > std::numeric_limits<int>::max())
-      refuse(key, "this is not a token id", "whole numbers from 0", short_text(id));
+      reject(key, "the value is not a token id", "a whole number from 0", short_text(id));
     ids.push_back(id.get<int>());
   }
   return ids;
@@ -116,17 +116,18 @@ std::vector<int> ids_of(const Json& list, const std::string& key) {
 
 void read_prompt(const Fields& f, OpenAiRequest& out) {
   const Json* prompt = f.find("prompt");
-  if (!prompt) refuse("prompt", "there is no prompt", "a text or a list of token ids");
+  if (!prompt) reject("prompt", "the prompt is missing", "a string or a list of token ids");
   const bool list_of_one = prompt->is_array() && prompt->size() == 1 && !prompt->front().is_number();
   if (list_of_one) prompt = &prompt->front();
   if (prompt->is_string()) {
     out.prompt = prompt->get<std::string>();
     return;
   }
-  if (!prompt->is_array()) refuse("prompt", "this is no prompt", "a text or a list of token ids", short_text(*prompt));
-  if (prompt->empty()) refuse("prompt", "the prompt is empty", "a text or at least one token id");
+  if (!prompt->is_array())
+    reject("prompt", "the prompt has the wrong type", "a string or a list of token ids", short_text(*prompt));
+  if (prompt->empty()) reject("prompt", "the prompt is empty", "a string or at least one token id");
   if (!prompt->front().is_number())
-    refuse("prompt", "one prompt per request is all this server takes", "a single prompt",
+    reject("prompt", "several prompts in one request are not supported", "a single prompt",
            std::to_string(prompt->size()) + " prompts");
   out.prompt_ids = ids_of(*prompt, "prompt");
   out.has_ids = true;
@@ -136,12 +137,14 @@ std::string content_of(const Json& message, const std::string& place) {
   const auto content = message.find("content");
   if (content == message.end() || content->is_null()) return {};
   if (content->is_string()) return content->get<std::string>();
-  if (!content->is_array()) refuse(place, "this is no content", "a text or a list of text parts", short_text(*content));
+  if (!content->is_array())
+    reject(place, "the content has the wrong type", "a string or a list of text parts", short_text(*content));
   std::string text;
   for (const Json& part : *content) {
     const bool is_text =
         part.is_object() && part.value("type", Json()) == "text" && part.contains("text") && part["text"].is_string();
-    if (!is_text) refuse(place, "only text is understood", R"({"type": "text", "text": "..."})", short_text(part));
+    if (!is_text)
+      reject(place, "only text parts are supported", R"({"type": "text", "text": "..."})", short_text(part));
     text += part["text"].get<std::string>();
   }
   return text;
@@ -150,17 +153,17 @@ std::string content_of(const Json& message, const std::string& place) {
 void read_messages(const Fields& f, OpenAiRequest& out) {
   const Json* messages = f.find("messages");
   if (!messages || !messages->is_array() || messages->empty())
-    refuse("messages", "there are no messages", "a list of messages with role and content",
+    reject("messages", "the messages are missing", "a list of messages with role and content",
            messages ? short_text(*messages) : "");
   for (size_t i = 0; i < messages->size(); ++i) {
     const Json& message = (*messages)[i];
     const std::string place = "messages[" + std::to_string(i) + "]";
     if (!message.is_object() || !message.contains("role") || !message["role"].is_string())
-      refuse(place, "this is no message", R"({"role": "user", "content": "..."})", short_text(message));
+      reject(place, "the value is not a message", R"({"role": "user", "content": "..."})", short_text(message));
     std::string role = message["role"].get<std::string>();
     if (role == "developer") role = "system";  // OpenAI's newer name for it
     if (role != "system" && role != "user" && role != "assistant")
-      refuse(place + ".role", "this role is not known", "system, user or assistant", data::excerpt(role));
+      reject(place + ".role", "the role is unknown", "system, user or assistant", data::excerpt(role));
     out.chat.push_back({role, content_of(message, place + ".content")});
   }
 }
@@ -168,18 +171,17 @@ void read_messages(const Fields& f, OpenAiRequest& out) {
 void read_stops(const Fields& f, OpenAiRequest& out) {
   if (const Json* stop = f.find("stop")) {
     const Json list = stop->is_array() ? *stop : Json::array({*stop});
-    if (list.size() > kMostStops)
-      refuse("stop", "there are too many stop strings", std::to_string(kMostStops) + " at most");
+    if (list.size() > kMaxStops) reject("stop", "too many stop strings", "at most " + std::to_string(kMaxStops));
     for (const Json& s : list) {
       if (!s.is_string() || s.get_ref<const std::string&>().empty() ||
-          s.get_ref<const std::string&>().size() > kLongestStop)
-        refuse("stop", "this is no stop string", "a text of 1 to " + std::to_string(kLongestStop) + " bytes",
-               short_text(s));
+          s.get_ref<const std::string&>().size() > kMaxStopBytes)
+        reject("stop", "the value is not a valid stop string",
+               "a string of 1 to " + std::to_string(kMaxStopBytes) + " bytes", short_text(s));
       out.stop.push_back(s.get<std::string>());
     }
   }
   if (const Json* ids = f.find("stop_token_ids")) {
-    if (!ids->is_array()) refuse("stop_token_ids", "this is no list of token ids", "a list", short_text(*ids));
+    if (!ids->is_array()) reject("stop_token_ids", "the value is not a list of token ids", "a list", short_text(*ids));
     out.stop_ids = ids_of(*ids, "stop_token_ids");
   }
 }
@@ -194,7 +196,7 @@ void read_stream(const Fields& f, OpenAiRequest& out) {
   out.stream = f.flag("stream", false);
   const Json* options = f.find("stream_options");
   if (!options) return;
-  if (!options->is_object()) refuse("stream_options", "this is no object", "an object", short_text(*options));
+  if (!options->is_object()) reject("stream_options", "the value is not an object", "an object", short_text(*options));
   const Fields o(*options);
   if (o.flag("include_usage", false)) out.usage = UsageMode::at_end;
   if (o.flag("continuous_usage_stats", false) && out.usage == UsageMode::at_end) out.usage = UsageMode::always;
@@ -204,16 +206,16 @@ void read_stream(const Fields& f, OpenAiRequest& out) {
 
 OpenAiRequest parse_openai_request(Endpoint endpoint, std::string_view body) {
   const Json json = parse_json(body, "request body");
-  if (!json.is_object()) refuse("", "the body is not a JSON object", "an object", short_text(json));
+  if (!json.is_object()) reject("", "the body is not a JSON object", "an object", short_text(json));
   const Fields f(json);
   OpenAiRequest out{.endpoint = endpoint, .model = f.string("model")};
-  refuse_what_is_not_there(f, endpoint);
+  reject_unsupported_options(f, endpoint);
   endpoint == Endpoint::chat ? read_messages(f, out) : read_prompt(f, out);
   out.add_bos = f.flag("add_special_tokens", true);
   read_length(f, out);
   out.temperature = static_cast<float>(f.number("temperature", 1, 0, 100));
   out.top_p = static_cast<float>(f.number("top_p", 1, 0, 1));
-  if (out.top_p <= 0) refuse("top_p", "the number is out of range", "above 0, at most 1");
+  if (out.top_p <= 0) reject("top_p", "the value is out of range", "above 0, at most 1");
   const auto top_k = f.integer("top_k", -1, std::numeric_limits<int>::max());
   out.top_k = static_cast<int>(std::max<std::int64_t>(top_k.value_or(0), 0));  // -1 and 0 are off, as in vLLM
   if (const auto seed =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client of the OpenAI protocol asks for, checked: /v1/completions and /v1/chat/completions. Options that would
-// change the answer and are not implemented are refused, never ignored. Pure; any thread.
+// Parses and checks requests of the OpenAI API: /v1/completions and /v1/chat/completions. Rejects options that are not
+// implemented if they would change the response. Pure functions; any thread.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,14 +13,14 @@
 namespace mw::serve {
 
 enum class Endpoint { completions, chat };
-enum class UsageMode { none, at_end, always };  // chunks of a stream that carry it
+enum class UsageMode { none, at_end, always };  // which chunks of a stream carry the token usage
 
 struct OpenAiRequest {
   Endpoint endpoint{};
   std::string model;                  // empty: the base model
-  std::vector<int> prompt_ids{};      // completions, given as ids; else
-  std::string prompt{};               // completions
-  std::vector<data::Message> chat{};  // chat
+  std::vector<int> prompt_ids{};      // of completions, if has_ids
+  std::string prompt{};               // of completions otherwise
+  std::vector<data::Message> chat{};  // of chat
   bool has_ids = false, add_bos = true;
   std::optional<int> max_tokens{};
   float temperature = 1, top_p = 1;
@@ -34,7 +34,7 @@ struct OpenAiRequest {
   UsageMode usage = UsageMode::none;
 };
 
-// Throws Error REQUEST whose place is the parameter at fault.
+// Throws Error REQUEST with the invalid parameter as its place.
 OpenAiRequest parse_openai_request(Endpoint endpoint, std::string_view body);
 
 }  // namespace mw::serve

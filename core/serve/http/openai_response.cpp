@@ -12,7 +12,7 @@ Json or_null(const std::string& text) {
   return text.empty() ? Json() : Json(text);
 }
 
-Json body(const ResponseHeader& head, const char* object, Json choices) {
+Json response_body(const ResponseHeader& head, const char* object, Json choices) {
   return {{"id", head.id},
           {"object", object},
           {"created", head.created},
@@ -39,7 +39,7 @@ Json to_json(const TokenUsage& usage) {
           {"prompt_tokens_details", {{"cached_tokens", usage.cached}}}};
 }
 
-Json completion_json(const ResponseHeader& head, const std::string& text, const std::string& finish,
+Json completion_json(const ResponseHeader& head, const std::string& text, const std::string& finish_reason,
                      const TokenUsage& usage) {
   Json choice{{"index", 0}};
   if (head.endpoint == Endpoint::chat)
@@ -47,13 +47,15 @@ Json completion_json(const ResponseHeader& head, const std::string& text, const 
   else
     choice["text"] = text;
   choice["logprobs"] = nullptr;
-  choice["finish_reason"] = finish;
-  Json out = body(head, head.endpoint == Endpoint::chat ? "chat.completion" : "text_completion", Json::array({choice}));
+  choice["finish_reason"] = finish_reason;
+  Json out = response_body(head, head.endpoint == Endpoint::chat ? "chat.completion" : "text_completion",
+                           Json::array({choice}));
   out["usage"] = to_json(usage);
   return out;
 }
 
-Json chunk(const ResponseHeader& head, ChunkPosition part, const std::string& text, const std::string& finish) {
+Json chunk_json(const ResponseHeader& head, ChunkPosition part, const std::string& text,
+                const std::string& finish_reason) {
   Json choice{{"index", 0}};
   if (head.endpoint == Endpoint::chat) {
     choice["delta"] = Json::object();
@@ -63,17 +65,17 @@ Json chunk(const ResponseHeader& head, ChunkPosition part, const std::string& te
     choice["text"] = text;
   }
   choice["logprobs"] = nullptr;
-  choice["finish_reason"] = or_null(finish);
-  return body(head, chunk_object(head.endpoint), Json::array({choice}));
+  choice["finish_reason"] = or_null(finish_reason);
+  return response_body(head, chunk_object(head.endpoint), Json::array({choice}));
 }
 
-Json usage_chunk(const ResponseHeader& head, const TokenUsage& usage) {
-  Json out = body(head, chunk_object(head.endpoint), Json::array());
+Json usage_chunk_json(const ResponseHeader& head, const TokenUsage& usage) {
+  Json out = response_body(head, chunk_object(head.endpoint), Json::array());
   out["usage"] = to_json(usage);
   return out;
 }
 
-std::string sse(const Json& json) {
+std::string sse_event(const Json& json) {
   return "data: " + json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n\n";
 }
 

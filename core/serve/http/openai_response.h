@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of the OpenAI protocol as JSON: whole ones, chunks of a stream, the list of models, errors. Pure; any thread.
+// Responses of the OpenAI API as JSON: completions, stream chunks, the list of models, errors. Pure functions; any
+// thread.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,7 +12,7 @@
 
 namespace mw::serve {
 
-struct ResponseHeader {  // what every part of one answer repeats
+struct ResponseHeader {  // repeated in every chunk of a response
   Endpoint endpoint{};
   std::string id, model;
   std::int64_t created = 0;  // Unix time
@@ -22,17 +23,18 @@ struct TokenUsage {
 
 std::string make_response_id(Endpoint endpoint, std::uint64_t number);  // "cmpl-..." or "chatcmpl-..."
 Json to_json(const TokenUsage& usage);
-// finish: "stop", "length"; of a chunk also "", which is not the last.
-Json completion_json(const ResponseHeader& head, const std::string& text, const std::string& finish,
+// finish_reason: "stop" or "length"; "" in a chunk that is not the last.
+Json completion_json(const ResponseHeader& head, const std::string& text, const std::string& finish_reason,
                      const TokenUsage& usage);
 enum class ChunkPosition { first, later };
-Json chunk(const ResponseHeader& head, ChunkPosition part, const std::string& text, const std::string& finish);
-Json usage_chunk(const ResponseHeader& head, const TokenUsage& usage);
-std::string sse(const Json& json);  // one event of the stream
+Json chunk_json(const ResponseHeader& head, ChunkPosition part, const std::string& text,
+                const std::string& finish_reason);
+Json usage_chunk_json(const ResponseHeader& head, const TokenUsage& usage);
+std::string sse_event(const Json& json);
 inline constexpr const char* kSseEnd = "data: [DONE]\n\n";
 
 struct ModelEntry {
-  std::string id, root;  // root: the base model of an adapter
+  std::string id, root;  // root: the base model
 };
 Json model_json(const ModelEntry& model, int max_model_len, std::int64_t created);
 Json model_list(const std::vector<ModelEntry>& models, int max_model_len, std::int64_t created);

@@ -10,6 +10,13 @@
 namespace mw::serve {
 namespace {
 
+// Resident memory of this process; 0 if the system does not report it.
+std::int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t all = 0, resident = 0;
+  return file >> all >> resident ? resident * ::sysconf(_SC_PAGESIZE) : 0;
+}
+
 std::string number(double x) {
   char text[32];
   std::snprintf(text, sizeof text, "%.12g", x);
@@ -58,7 +65,7 @@ void Histogram::write(std::string& out, const std::string& name, const std::stri
   out += name + "_count{" + labels + "} " + std::to_string(so_far) + "\n";
 }
 
-// Bounds are vLLM's (metrics/loggers.py).
+// The bounds of vLLM's histograms (vllm/v1/metrics/loggers.py).
 ServerMetrics::ServerMetrics(std::string model)
     : labels_("model_name=\"" + escaped(model) + "\""),
       ttft_({0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160}),
@@ -80,43 +87,38 @@ void ServerMetrics::finished(const std::string& reason, double seconds) {
   if (reason == "stop" || reason == "length") e2e_.observe(seconds);
 }
 
-std::string ServerMetrics::text(const ServingLoop::State& s) const {
+std::string ServerMetrics::prometheus_text(const ServingLoop::State& s) const {
   std::string out;
   const auto add = [&](const char* name, const char* type, const char* help, double x) {
     value(out, name, type, help, labels_, x);
   };
   const auto count = [](std::int64_t n) { return static_cast<double>(n); };
-  add("vllm:num_requests_running", "gauge", "Requests in the batch.", s.scheduler.running);
-  add("vllm:num_requests_waiting", "gauge", "Requests that wait to be processed.", s.scheduler.waiting);
-  add("vllm:kv_cache_usage_perc", "gauge", "Share of the KV cache in use, 1 is all of it.", s.scheduler.kv_used);
-  add("vllm:gpu_cache_usage_perc", "gauge", "The same under its older name.", s.scheduler.kv_used);
+  add("vllm:num_requests_running", "gauge", "Requests in the running batch.", s.scheduler.running);
+  add("vllm:num_requests_waiting", "gauge", "Requests waiting to be processed.", s.scheduler.waiting);
+  add("vllm:kv_cache_usage_perc", "gauge", "Fraction of the KV cache in use.", s.scheduler.kv_used);
+  add("vllm:gpu_cache_usage_perc", "gauge", "Fraction of the KV cache in use (older name).", s.scheduler.kv_used);
   add("vllm:num_preemptions_total", "counter", "Preemptions.", count(s.scheduler.preemptions));
   add("vllm:prefix_cache_queries_total", "counter", "Prompt tokens looked up in the prefix cache.",
       count(s.scheduler.prompt_tokens));
-  add("vllm:prefix_cache_hits_total", "counter", "Prompt tokens found in it.", count(s.scheduler.cached_tokens));
+  add("vllm:prefix_cache_hits_total", "counter", "Prompt tokens found in the prefix cache.",
+      count(s.scheduler.cached_tokens));
   add("vllm:prompt_tokens_total", "counter", "Prompt tokens of requests that were prefilled.", count(s.prompt_tokens));
-  add("vllm:generation_tokens_total", "counter", "Tokens generated.", count(s.output_tokens));
-  add("meshwright:requests_refused_total", "counter", "Requests answered 429 or 503.", count(s.refused));
-  add("meshwright:steps_total", "counter", "Steps of the scheduler.", count(s.steps));
+  add("vllm:generation_tokens_total", "counter", "Generated tokens.", count(s.output_tokens));
+  add("meshwright:requests_refused_total", "counter", "Requests rejected with status 429 or 503.", count(s.rejected));
+  add("meshwright:steps_total", "counter", "Scheduler steps.", count(s.steps));
   header(out, "process_resident_memory_bytes", "gauge", "Resident memory.");
   out += "process_resident_memory_bytes " + number(count(resident_bytes())) + "\n";
   const std::lock_guard lock(mutex_);
-  header(out, "vllm:request_success_total", "counter", "Requests by how they ended.");
+  header(out, "vllm:request_success_total", "counter", "Finished requests by reason.");
   for (const auto& [reason, n] : finished_)
     out += "vllm:request_success_total{finished_reason=\"" + reason + "\"," + labels_ + "} " + std::to_string(n) + "\n";
   header(out, "vllm:time_to_first_token_seconds", "histogram", "Time to the first token.");
   ttft_.write(out, "vllm:time_to_first_token_seconds", labels_);
-  header(out, "vllm:time_per_output_token_seconds", "histogram", "Time from token to token.");
+  header(out, "vllm:time_per_output_token_seconds", "histogram", "Time between output tokens.");
   per_token_.write(out, "vllm:time_per_output_token_seconds", labels_);
-  header(out, "vllm:e2e_request_latency_seconds", "histogram", "Time of whole requests.");
+  header(out, "vllm:e2e_request_latency_seconds", "histogram", "End-to-end latency of requests.");
   e2e_.write(out, "vllm:e2e_request_latency_seconds", labels_);
   return out;
-}
-
-std::int64_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  std::int64_t all = 0, resident = 0;
-  return file >> all >> resident ? resident * ::sysconf(_SC_PAGESIZE) : 0;
 }
 
 }  // namespace mw::serve

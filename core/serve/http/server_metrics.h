@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a server tells Prometheus, under vLLM's names. Any thread.
+// Metrics of a server in the Prometheus text format, under vLLM's names. Thread-safe.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace mw::serve {
 
-class Histogram {
+class Histogram {  // not thread-safe
  public:
   explicit Histogram(std::vector<double> upper_bounds)
       : bounds_(std::move(upper_bounds)), counts_(bounds_.size() + 1) {}
@@ -21,17 +21,17 @@ class Histogram {
 
  private:
   std::vector<double> bounds_;
-  std::vector<std::int64_t> counts_;  // not cumulative; the last is beyond every bound
+  std::vector<std::int64_t> counts_;  // per bucket; the last one is beyond all bounds
   double sum_ = 0;
 };
 
 class ServerMetrics {
  public:
   explicit ServerMetrics(std::string model);
-  void first_token(double seconds);                          // since the request came
-  void later_token(double seconds);                          // since the one before
-  void finished(const std::string& reason, double seconds);  // "stop", "length", "abort", "error"
-  std::string text(const ServingLoop::State& state) const;   // Prometheus text format 0.0.4
+  void first_token(double seconds);                                    // since the request arrived
+  void later_token(double seconds);                                    // since the previous token
+  void finished(const std::string& reason, double seconds);            // "stop", "length", "abort", "error"
+  std::string prometheus_text(const ServingLoop::State& state) const;  // format 0.0.4
 
  private:
   const std::string labels_;
@@ -39,8 +39,5 @@ class ServerMetrics {
   Histogram ttft_, per_token_, e2e_;
   std::map<std::string, std::int64_t> finished_;
 };
-
-// Resident memory of this process, bytes; 0 where the system does not say.
-std::int64_t resident_bytes();
 
 }  // namespace mw::serve

@@ -9,7 +9,7 @@ namespace mw::serve {
 bool WorkerPool::run(Task task) {
   {
     const std::lock_guard lock(mutex_);
-    if (joining_ || busy_ >= most_) return false;
+    if (joining_ || busy_ >= max_threads_) return false;
     if (static_cast<size_t>(busy_) == threads_.size()) {
       try {
         threads_.emplace_back([this] { work(); });
@@ -43,11 +43,6 @@ void WorkerPool::work() {
 int WorkerPool::busy() const {
   const std::lock_guard lock(mutex_);
   return busy_;
-}
-
-int WorkerPool::threads() const {
-  const std::lock_guard lock(mutex_);
-  return static_cast<int>(threads_.size());
 }
 
 void WorkerPool::join() {

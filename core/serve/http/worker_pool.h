@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs tasks that mostly wait, each on a thread of its own, on a bounded number of threads: created on demand, reused,
-// joined. Thread-safe.
+// Runs tasks that mostly block, each on its own thread. Threads are created on demand up to a limit and reused.
+// Thread-safe.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -14,24 +14,23 @@ namespace mw::serve {
 class WorkerPool {
  public:
   using Task = std::function<void()>;  // must not throw
-  explicit WorkerPool(int most_threads) : most_(most_threads) {}
+  explicit WorkerPool(int max_threads) : max_threads_(max_threads) {}
   ~WorkerPool() { join(); }
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // Starts the task at once. False: every thread is busy, the system has no further one, or join() was called.
+  // Starts the task at once. Returns false if all threads are busy, the system cannot create one or join() was called.
   bool run(Task task);
-  int busy() const;     // tasks that were started and have not ended
-  int threads() const;  // that exist
-  void join();          // waits for all tasks and joins all threads; later tasks are refused
+  int busy() const;  // running tasks
+  void join();       // waits for all tasks and joins all threads; later tasks are rejected
 
  private:
   void work();
 
-  const int most_;
+  const int max_threads_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Task> started_;  // an idle thread will take each
+  std::deque<Task> started_;  // not yet taken by their idle threads
   std::vector<std::thread> threads_;
   int busy_ = 0;
   bool joining_ = false;

@@ -8,9 +8,9 @@
 namespace mw::serve {
 namespace {
 
-constexpr size_t kLongestEvent = 16 << 20;
+constexpr size_t kMaxEventBytes = 16 << 20;
 
-std::string text_of(const Json& choice) {
+std::string choice_text(const Json& choice) {
   const Json* holder = &choice;
   const char* key = "text";
   if (const auto delta = choice.find("delta"); delta != choice.end()) holder = &*delta, key = "content";
@@ -19,7 +19,7 @@ std::string text_of(const Json& choice) {
   return text != holder->end() && text->is_string() ? text->get<std::string>() : std::string();
 }
 
-int count_of(const Json& usage, const char* key) {
+int token_count(const Json& usage, const char* key) {
   const auto it = usage.find(key);
   if (it == usage.end() || !it->is_number()) return -1;
   const double n = it->get<double>();
@@ -40,8 +40,8 @@ std::string error_message_in(const std::string& body) {
 }
 
 bool CompletionReader::feed(std::string_view bytes) {
-  const double at = std::chrono::duration<double>(HttpClock::now() - origin_).count();
-  for (const std::string& data : sse_.feed(bytes)) event(data, at);
+  const double at_s = std::chrono::duration<double>(HttpClock::now() - origin_).count();
+  for (const std::string& data : sse_.feed(bytes)) read_event(data, at_s);
   return out_.result.error.empty();
 }
 
@@ -49,7 +49,7 @@ void CompletionReader::fail(const std::string& why) {
   if (out_.result.error.empty()) out_.result.error = why;
 }
 
-void CompletionReader::event(const std::string& data, double at) {
+void CompletionReader::read_event(const std::string& data, double at_s) {
   if (data == "[DONE]") {
     done_ = true;
     return;
@@ -57,38 +57,39 @@ void CompletionReader::event(const std::string& data, double at) {
   const Json json = Json::parse(data, nullptr, false);
   if (!json.is_object()) return fail("the server sent an event that is not JSON: " + data::excerpt(data, 80));
   if (const auto error = json.find("error"); error != json.end() && !error->is_null())
-    return fail("the server broke off: " + error_message_in(data));
+    return fail("the server reported an error: " + error_message_in(data));
   if (const auto usage = json.find("usage"); usage != json.end() && usage->is_object()) {
-    completion_ = count_of(*usage, "completion_tokens");
-    prompt_ = count_of(*usage, "prompt_tokens");
+    completion_tokens_ = token_count(*usage, "completion_tokens");
+    prompt_tokens_ = token_count(*usage, "prompt_tokens");
     if (const auto details = usage->find("prompt_tokens_details"); details != usage->end() && details->is_object())
-      out_.result.cached_tokens = std::max(0, count_of(*details, "cached_tokens"));
+      out_.result.cached_tokens = std::max(0, token_count(*details, "cached_tokens"));
   }
   const auto choices = json.find("choices");
   if (choices != json.end() && choices->is_array() && !choices->empty() && choices->front().is_object())
-    piece(choices->front(), at);
+    read_choice(choices->front(), at_s);
 }
 
-void CompletionReader::piece(const Json& choice, double at) {
+void CompletionReader::read_choice(const Json& choice, double at_s) {
   formats::RequestResult& r = out_.result;
   if (out_.pieces++ == 0)
-    r.first_token_s = at;
+    r.first_token_s = at_s;
   else
-    r.gaps_ms.push_back(static_cast<float>((at - last_s_) * 1e3));
-  before_last_s_ = std::exchange(last_s_, at);
-  const std::string text = text_of(choice);
-  last_empty_ = text.empty();
-  with_text_ += !text.empty();
+    r.gaps_ms.push_back(static_cast<float>((at_s - last_s_) * 1e3));
+  before_last_s_ = std::exchange(last_s_, at_s);
+  const std::string text = choice_text(choice);
+  last_is_empty_ = text.empty();
+  pieces_with_text_ += !text.empty();
   out_.text += text;
   const auto finish = choice.find("finish_reason");
   finished_ = finished_ || (finish != choice.end() && !finish->is_null());
   if (out_.pieces > expected_.output_tokens + 1)
-    fail("the server does not stop after the " + std::to_string(expected_.output_tokens) + " tokens it was asked for");
+    fail("the server does not stop after the " + std::to_string(expected_.output_tokens) +
+         " tokens that were requested");
 }
 
-// Some servers end with a piece that has the reason alone and no token.
-void CompletionReader::drop_empty_last() {
-  if (completion_ < 1 || out_.pieces != completion_ + 1 || !last_empty_) return;
+// Some servers end with a piece that has a finish_reason but no token.
+void CompletionReader::drop_empty_last_piece() {
+  if (completion_tokens_ < 1 || out_.pieces != completion_tokens_ + 1 || !last_is_empty_) return;
   --out_.pieces;
   out_.result.gaps_ms.pop_back();
   last_s_ = before_last_s_;
@@ -97,24 +98,25 @@ void CompletionReader::drop_empty_last() {
 void CompletionReader::conclude() {
   formats::RequestResult& r = out_.result;
   if (!r.error.empty()) return;
-  if (!done_ && !finished_) return fail("the answer was cut off after " + std::to_string(out_.pieces) + " pieces");
-  if (out_.pieces == 0) return fail("the answer has no token");
-  drop_empty_last();
+  if (!done_ && !finished_) return fail("the stream ended early, after " + std::to_string(out_.pieces) + " pieces");
+  if (out_.pieces == 0) return fail("the completion has no tokens");
+  drop_empty_last_piece();
   r.end_s = last_s_;
-  out_.usage_said = completion_ >= 0;
-  r.output_tokens = out_.usage_said ? completion_ : out_.pieces;
-  r.prompt_tokens = std::max(prompt_, 0);
+  out_.has_usage = completion_tokens_ >= 0;
+  r.output_tokens = out_.has_usage ? completion_tokens_ : out_.pieces;
+  r.prompt_tokens = std::max(prompt_tokens_, 0);
   const auto text = [](auto n) { return std::to_string(n); };
   if (r.output_tokens > expected_.output_tokens)
-    fail("the server counts " + text(r.output_tokens) + " tokens where it was asked for " +
-         text(expected_.output_tokens) + " at most");
-  else if (r.output_tokens < with_text_)
-    fail("the server counts " + text(r.output_tokens) + " tokens but sent " + text(with_text_) + " pieces of text");
+    fail("the server counts " + text(r.output_tokens) + " output tokens; at most " + text(expected_.output_tokens) +
+         " were requested");
+  else if (r.output_tokens < pieces_with_text_)
+    fail("the server counts " + text(r.output_tokens) + " tokens but sent " + text(pieces_with_text_) +
+         " pieces of text");
   else if (r.output_tokens > out_.pieces && out_.text.size() < static_cast<size_t>(r.output_tokens))
     fail("the server counts " + text(r.output_tokens) + " tokens but sent " + text(out_.text.size()) +
          " bytes of text in " + text(out_.pieces) + " pieces");
-  else if (prompt_ >= 0 && prompt_ < expected_.prompt_tokens - expected_.prompt_slack)
-    fail("the server counts " + text(prompt_) + " tokens of a prompt of " + text(expected_.prompt_tokens));
+  else if (prompt_tokens_ >= 0 && prompt_tokens_ < expected_.prompt_tokens - expected_.prompt_slack)
+    fail("the server counts " + text(prompt_tokens_) + " tokens in a prompt of " + text(expected_.prompt_tokens));
 }
 
 std::vector<std::string> SseReader::feed(std::string_view bytes) {
@@ -122,17 +124,17 @@ std::vector<std::string> SseReader::feed(std::string_view bytes) {
   for (const char c : bytes) {
     if (c == '\r') continue;
     if (c != '\n') {
-      if (line_.size() < kLongestEvent) line_ += c;
+      if (line_.size() < kMaxEventBytes) line_ += c;
       continue;
     }
     if (line_.empty()) {
-      if (any_) out.push_back(std::exchange(data_, {}));
-      any_ = false;
-    } else if (line_.starts_with("data:") && data_.size() < kLongestEvent) {
-      if (any_) data_ += '\n';
+      if (has_data_) out.push_back(std::exchange(data_, {}));
+      has_data_ = false;
+    } else if (line_.starts_with("data:") && data_.size() < kMaxEventBytes) {
+      if (has_data_) data_ += '\n';
       data_ += line_.substr(line_.size() > 5 && line_[5] == ' ' ? 6 : 5);
-      any_ = true;
-    }  // other fields and comments say nothing here
+      has_data_ = true;
+    }  // other fields and comments are ignored
     line_.clear();
   }
   return out;

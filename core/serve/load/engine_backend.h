@@ -1,34 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads played on the engine in real time: one server for all of them, so its prefix cache outlives a load as a real
-// server's does. One thread drives a backend.
+// Runs loads on the engine in real time. One serving loop runs all loads of a backend, so its prefix cache persists
+// between them as in a real server. Not thread-safe.
 #pragma once
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "core/engine/transformer/network.h"
-#include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/peft/peft_adapter.h"
-#include "core/serve/load/sweep.h"
+#include "core/serve/load/load_backend.h"
 #include "core/serve/scheduling/executor.h"
 
 namespace mw::serve {
 
+inline constexpr const char* kLoadAdapter = "adapter";  // name of the adapter of a load
+
 struct EngineBackendOptions {
-  int first_id = 0, vocab = 0;  // prompts are of ids in [first_id, vocab)
-  // Where it is set, all requests ask for it.
-  const formats::Adapter* adapter = nullptr;
-  std::function<void()> warmed_up{};  // told before every load's first request
+  int first_id = 0, vocab = 0;                // prompts have ids in [first_id, vocab)
+  const formats::Adapter* adapter = nullptr;  // used by all requests; null: the base model
+  std::function<void()> on_warmed_up{};       // called before the first request of every load
 };
 
-// On any executor: `settings` are its own; it outlives the backend. load.adapter only says that requests ask for one,
-// by the name kLoadAdapter.
-inline constexpr const char* kLoadAdapter = "adapter";
+// Runs loads on any executor, which must outlive the backend and know an adapter kLoadAdapter if options.adapter is
+// set.
 std::unique_ptr<LoadBackend> make_loop_backend(Executor& executor, const SchedulerSettings& settings,
-                                               const EngineBackendOptions& load);
+                                               const EngineBackendOptions& options);
 
-// `settings` with the engine's KV layout (engine_layout.h). The network outlives it. Throws what EngineExecutor does.
+// `settings` with the engine's KV layout (engine_kv_layout.h). The network must outlive the backend. Throws what
+// EngineExecutor throws.
 std::unique_ptr<LoadBackend> make_engine_backend(engine::Network& network, const SchedulerSettings& settings,
-                                                 const EngineBackendOptions& load);
+                                                 const EngineBackendOptions& options);
 
 }  // namespace mw::serve

@@ -8,7 +8,7 @@ namespace mw::serve {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kAhead = 50ms;  // that a request's thread has to get ready
+constexpr auto kAhead = 50ms;  // time for the thread of a request to prepare
 
 HttpClock::duration seconds(double s) {
   return std::chrono::duration_cast<HttpClock::duration>(std::chrono::duration<double>(s));
@@ -16,19 +16,19 @@ HttpClock::duration seconds(double s) {
 
 }  // namespace
 
-HttpLoadDriver::HttpLoadDriver(const HttpRequestSource& work, const std::vector<TimedRequest>& requests,
-                               Arrival arrival, int most, std::stop_token stop)
-    : work_(work),
+HttpLoadDriver::HttpLoadDriver(const HttpRequestSource& source, const std::vector<TimedRequest>& requests,
+                               Arrival arrival, int max_in_flight, std::stop_token stop)
+    : source_(source),
       requests_(requests),
       arrival_(arrival),
-      most_(static_cast<size_t>(std::max(most, 1))),
+      max_in_flight_(static_cast<size_t>(std::max(max_in_flight, 1))),
       stop_(std::move(stop)),
       origin_(HttpClock::now() + 2 * kAhead),
-      answers_(requests.size()) {
-  for (StreamedCompletion& a : answers_) a.stopped = true;
+      completions_(requests.size()) {
+  for (StreamedCompletion& a : completions_) a.stopped = true;
 }
 
-std::vector<StreamedCompletion> HttpLoadDriver::play(const LoadBackend::OnProgress& progress) {
+std::vector<StreamedCompletion> HttpLoadDriver::run(const LoadBackend::OnProgress& progress) {
   for (size_t i = 0; i < requests_.size() && !stop_.stop_requested(); ++i) {
     if (arrival_ != Arrival::closed) wait_until(origin_ + seconds(requests_[i].at_s) - kAhead, progress);
     dispatch(i);
@@ -42,21 +42,21 @@ std::vector<StreamedCompletion> HttpLoadDriver::play(const LoadBackend::OnProgre
   wait_for_all(progress);
   workers_.clear();  // joins
   report(progress);
-  return std::move(answers_);
+  return std::move(completions_);
 }
 
 void HttpLoadDriver::dispatch(size_t index) {
-  bool more = false;
+  bool needs_worker = false;
   {
     const std::lock_guard lock(mutex_);
     due_.push_back(index);
-    more = due_.size() > idle_ && workers_.size() < most_;
+    needs_worker = due_.size() > idle_ && workers_.size() < max_in_flight_;
   }
   changed_.notify_all();
-  if (!more) return;
+  if (!needs_worker) return;
   try {
-    workers_.emplace_back([this] { worker(); });
-  } catch (const std::system_error&) {  // no more threads: those that are there take it, late, and that is measured
+    workers_.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {  // no more threads: an existing one sends it, and the delay is measured
     if (workers_.empty()) throw;
   }
 }
@@ -64,16 +64,16 @@ void HttpLoadDriver::dispatch(size_t index) {
 bool HttpLoadDriver::take(size_t& index) {
   std::unique_lock lock(mutex_);
   ++idle_;
-  const bool any = changed_.wait(lock, stop_, [&] { return !due_.empty() || all_dispatched_; }) && !due_.empty();
+  const bool has_due = changed_.wait(lock, stop_, [&] { return !due_.empty() || all_dispatched_; }) && !due_.empty();
   --idle_;
-  if (!any || stop_.stop_requested()) return false;
+  if (!has_due || stop_.stop_requested()) return false;
   index = due_.front();
   due_.pop_front();
   return true;
 }
 
-void HttpLoadDriver::worker() {
-  StreamClient client(work_.target);
+void HttpLoadDriver::work() {
+  StreamClient client(source_.target);
   for (size_t index = 0; take(index);) {
     send(client, index);
     {
@@ -86,12 +86,12 @@ void HttpLoadDriver::worker() {
 
 void HttpLoadDriver::send(StreamClient& client, size_t index) {
   const TimedRequest& request = requests_[index];
-  const std::string body = work_.body(request);
+  const std::string body = source_.body(request);
   if (arrival_ != Arrival::closed) std::this_thread::sleep_until(origin_ + seconds(request.at_s));
-  StreamedCompletion answer = client.complete(body, work_.expected(request), origin_, stop_);
-  answer.result.intended_s = arrival_ == Arrival::closed ? answer.result.sent_s : request.at_s;
-  answer.text.clear();
-  answers_[index] = std::move(answer);
+  StreamedCompletion completion = client.complete(body, source_.expected(request), origin_, stop_);
+  completion.result.intended_s = arrival_ == Arrival::closed ? completion.result.sent_s : request.at_s;
+  completion.text.clear();
+  completions_[index] = std::move(completion);
 }
 
 void HttpLoadDriver::report(const LoadBackend::OnProgress& progress) {

@@ -7,15 +7,16 @@
 #include "core/base/error.h"
 #include "core/base/rng.h"
 #include "core/base/units.h"
+#include "core/serve/load/workload.h"
 
 namespace mw::serve {
 namespace {
 
-namespace stream {  // of the load's seed
+namespace stream {  // random streams of a seed
 constexpr std::uint64_t kArrivals = 1, kLengths = 2, kPrompts = 3, kShared = 4, kWarmups = 5, kTokens = 6;
 }
 
-Error no_load(std::string message, std::string place, std::string found, std::string expected) {
+Error load_error(std::string message, std::string place, std::string found, std::string expected) {
   return Error({.id = "LOAD",
                 .message = std::move(message),
                 .place = std::move(place),
@@ -24,11 +25,11 @@ Error no_load(std::string message, std::string place, std::string found, std::st
 }
 
 void require(bool good, const char* key, double found, const char* expected) {
-  if (!good) throw no_load("a load cannot be made of this", key, number_text(found), expected);
+  if (!good) throw load_error("invalid load", key, number_text(found), expected);
 }
 
 void check(const LoadSettings& s) {
-  require(s.num_prompts >= 1, "num_prompts", s.num_prompts, "at least one request");
+  require(s.num_prompts >= 1, "num_prompts", s.num_prompts, "at least 1 request");
   require(s.warmups >= 0, "warmups", s.warmups, "0 or more");
   require(s.input_len >= 1, "input_len", s.input_len, "at least one token");
   require(s.output_len >= 1, "output_len", s.output_len, "at least one token");
@@ -43,15 +44,15 @@ void check(const LoadSettings& s) {
     require(s.burstiness > 0 && std::isfinite(s.burstiness), "burstiness", s.burstiness, "more than 0");
   if (s.arrival == Arrival::closed) require(s.concurrency >= 1, "concurrency", s.concurrency, "at least one user");
   if ((s.lengths == LengthDistribution::recorded || s.arrival == Arrival::recorded) && s.workload.empty())
-    throw no_load("no recorded workload is named", "workload", "", "a CSV, JSONL or result file");
+    throw load_error("the load needs a recorded workload", "workload", "none", "a CSV, JSONL or result file");
 }
 
-class Draws {
+class Distributions {
  public:
-  explicit Draws(Rng rng) : rng_(rng) {}
+  explicit Distributions(Rng rng) : rng_(rng) {}
   double uniform() { return (static_cast<double>(rng_.next() >> 11) + 0.5) * 0x1p-53; }  // (0, 1)
   double normal() { return std::sqrt(-2 * std::log(uniform())) * std::cos(2 * std::numbers::pi * uniform()); }
-  // Of mean `shape`: Marsaglia and Tsang, "A simple method for generating gamma variables", ACM TOMS 26 (2000).
+  // Mean `shape`. Marsaglia and Tsang, "A simple method for generating gamma variables", ACM TOMS 26 (2000).
   double gamma(double shape) {
     if (shape == 1) return -std::log(uniform());
     if (shape < 1) return gamma(shape + 1) * std::pow(uniform(), 1 / shape);
@@ -69,23 +70,23 @@ class Draws {
   Rng rng_;
 };
 
-bool at_once(const LoadSettings& s) {
+bool is_burst(const LoadSettings& s) {
   return s.arrival == Arrival::burst || s.arrival == Arrival::closed || std::isinf(s.request_rate);
 }
 
 double mean_rate(const std::vector<RecordedRequest>& recorded) {
   const double span = recorded.back().at_s;
   if (!(span > 0))
-    throw no_load("the recorded requests have no times", "workload", count_text(static_cast<double>(recorded.size())),
-                  "arrivals, or another law of arrival");
+    throw load_error("the recorded requests have no arrival times", "workload",
+                     count_text(static_cast<double>(recorded.size())), "arrival times, or another kind of arrival");
   return static_cast<double>(recorded.size() - 1) / span;
 }
 
-// The first comes at 0. Other rates with one seed are the same arrivals at another speed.
+// The first request arrives at 0. With the same seed, another rate only scales the times.
 std::vector<double> arrival_times(const LoadSettings& s, const std::vector<RecordedRequest>& recorded) {
   std::vector<double> at(static_cast<size_t>(s.num_prompts), 0.0);
-  if (at_once(s)) return at;
-  if (s.arrival == Arrival::recorded) {  // repeated as often as there are requests, a mean interval between
+  if (is_burst(s)) return at;
+  if (s.arrival == Arrival::recorded) {  // the workload repeats, with a mean interval between
     const double rate = mean_rate(recorded), stretch = rate / s.request_rate;
     for (size_t i = 0; i < at.size(); ++i) {
       const size_t n = recorded.size(), rounds = i / n;
@@ -93,7 +94,7 @@ std::vector<double> arrival_times(const LoadSettings& s, const std::vector<Recor
     }
     return at;
   }
-  Draws draws(Rng{s.seed, stream::kArrivals});
+  Distributions draws(Rng{s.seed, stream::kArrivals});
   double time = 0;
   for (double& t : at) {
     t = time / s.request_rate;
@@ -102,20 +103,20 @@ std::vector<double> arrival_times(const LoadSettings& s, const std::vector<Recor
   return at;
 }
 
-int within(Draws& draws, int mean, double spread) {
+int uniform_length(Distributions& draws, int mean, double spread) {
   return draws.between(std::max(1, static_cast<int>(std::floor(mean * (1 - spread)))),
                        static_cast<int>(std::ceil(mean * (1 + spread))));
 }
 
 void set_lengths(const LoadSettings& s, const std::vector<RecordedRequest>& recorded,
                  std::vector<TimedRequest>& requests) {
-  Draws draws(Rng{s.seed, stream::kLengths});
+  Distributions draws(Rng{s.seed, stream::kLengths});
   for (size_t i = 0; i < requests.size(); ++i) {
     TimedRequest& r = requests[i];
     r.prompt_len = s.input_len, r.output_len = s.output_len;
     if (s.lengths == LengthDistribution::uniform) {
-      r.prompt_len = within(draws, s.input_len, s.spread);
-      r.output_len = within(draws, s.output_len, s.spread);
+      r.prompt_len = uniform_length(draws, s.input_len, s.spread);
+      r.output_len = uniform_length(draws, s.output_len, s.spread);
     } else if (s.lengths == LengthDistribution::recorded) {
       r.prompt_len = recorded[i % recorded.size()].prompt_len;
       r.output_len = recorded[i % recorded.size()].output_len;
@@ -159,8 +160,8 @@ Load make_load(const LoadSettings& s) {
 
 std::vector<int> prompt_ids(const TimedRequest& request, int first_id, int vocab) {
   if (first_id < 0 || first_id >= vocab)
-    throw no_load("no token is left to make prompts of", "vocabulary", std::to_string(vocab) + " tokens",
-                  "more than " + std::to_string(first_id));
+    throw load_error("there are no token ids for prompts", "vocabulary", std::to_string(vocab) + " tokens",
+                     "more than " + std::to_string(first_id));
   std::vector<int> ids(static_cast<size_t>(request.prompt_len));
   const Rng shared{request.shared_seed, stream::kTokens}, own{request.prompt_seed, stream::kTokens};
   for (size_t i = 0; i < ids.size(); ++i) {

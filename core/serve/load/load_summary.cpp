@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of a load point from its requests, as `vllm bench serve` defines them.
+#include "core/serve/load/load_summary.h"
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
-#include "core/serve/load/sweep.h"
+#include "core/serve/load/saturation.h"
 
 namespace mw::serve {
 namespace {
@@ -14,12 +16,12 @@ double ms(double seconds) {
   return 1e3 * seconds;
 }
 
-// Between two tokens after the first; kUnknown for an answer of one.
+// Mean time per token after the first; kUnknown for a single token.
 double tpot_ms(const RequestResult& r) {
   return r.output_tokens > 1 ? ms(r.end_s - r.first_token_s) / (r.output_tokens - 1) : formats::kUnknown;
 }
 
-// From the intended moment: a wait in the client is a wait of the user.
+// Measured from the intended time: waiting in the client counts.
 bool meets(const RequestResult& r, const Slo& slo) {
   const double tpot = tpot_ms(r);
   return (slo.ttft_ms <= 0 || ms(r.first_token_s - r.intended_s) <= slo.ttft_ms) &&
@@ -27,8 +29,8 @@ bool meets(const RequestResult& r, const Slo& slo) {
          (slo.e2e_ms <= 0 || ms(r.end_s - r.intended_s) <= slo.e2e_ms);
 }
 
-// Tokens of the fullest second of the run's clock. kUnknown where a request's tokens have no times.
-double best_second(const std::vector<RequestResult>& requests) {
+// Most tokens in one second of the run. kUnknown if the times of tokens are not recorded.
+double max_tokens_per_second(const std::vector<RequestResult>& requests) {
   std::vector<std::int64_t> seconds;
   const auto count = [&](double at_s) {
     const auto second = static_cast<size_t>(std::clamp(at_s, 0.0, 1e7));
@@ -45,25 +47,25 @@ double best_second(const std::vector<RequestResult>& requests) {
   return seconds.empty() ? formats::kUnknown : static_cast<double>(*std::max_element(seconds.begin(), seconds.end()));
 }
 
-double most_in_flight(const std::vector<RequestResult>& requests) {
-  std::vector<std::pair<double, int>> changes;  // an end comes before a start at the same moment
+double max_in_flight(const std::vector<RequestResult>& requests) {
+  std::vector<std::pair<double, int>> changes;  // sorts an end before a start at the same time
   for (const RequestResult& r : requests) {
     if (std::isnan(r.sent_s) || std::isnan(r.end_s)) continue;
     changes.emplace_back(r.sent_s, 1);
     changes.emplace_back(r.end_s, -1);
   }
   std::sort(changes.begin(), changes.end());
-  int now = 0, most = 0;
-  for (const auto& [time, change] : changes) most = std::max(most, now += change);
-  return most;
+  int now = 0, max = 0;
+  for (const auto& [time, change] : changes) max = std::max(max, now += change);
+  return max;
 }
 
-struct Times {
+struct Latencies {  // ms
   std::vector<double> ttft, tpot, itl, e2el, intended_ttft, intended_e2el;
 };
 
-Times times_of(const std::vector<RequestResult>& requests) {
-  Times t;
+Latencies latencies_of(const std::vector<RequestResult>& requests) {
+  Latencies t;
   size_t gaps = 0;
   for (const RequestResult& r : requests) gaps += r.completed() ? r.gaps_ms.size() : 0;
   t.itl.reserve(gaps);
@@ -79,7 +81,7 @@ Times times_of(const std::vector<RequestResult>& requests) {
   return t;
 }
 
-void set_facts(formats::BenchPoint& point, const LoadSettings& s) {
+void set_load(formats::BenchPoint& point, const LoadSettings& s) {
   point.request_rate = s.arrival == Arrival::closed  ? formats::kUnknown
                        : s.arrival == Arrival::burst ? std::numeric_limits<double>::infinity()
                                                      : s.request_rate;
@@ -110,29 +112,29 @@ void set_rates(formats::BenchPoint& point, const std::vector<RequestResult>& req
 
 }  // namespace
 
-formats::BenchPoint summarise(const Load& load, const LoadResult& played, const Slo& slo) {
+formats::BenchPoint summarise(const Load& load, const LoadResult& result, const Slo& slo) {
   formats::BenchPoint point;
-  set_facts(point, load.settings);
+  set_load(point, load.settings);
   point.num_prompts = static_cast<long>(load.requests.size());
-  point.duration_s = played.duration_s;
-  set_rates(point, played.requests, slo);
-  point.max_output_tokens_per_s = best_second(played.requests);
-  point.max_concurrent_requests = most_in_flight(played.requests);
+  point.duration_s = result.duration_s;
+  set_rates(point, result.requests, slo);
+  point.max_output_tokens_per_s = max_tokens_per_second(result.requests);
+  point.max_concurrent_requests = max_in_flight(result.requests);
   if (point.completed > 0) {
-    const Times t = times_of(played.requests);
+    const Latencies t = latencies_of(result.requests);
     point.ttft = formats::stats_of(t.ttft);
     point.e2el = formats::stats_of(t.e2el);
     point.intended_ttft = formats::stats_of(t.intended_ttft);
     point.intended_e2el = formats::stats_of(t.intended_e2el);
     if (!t.tpot.empty()) point.tpot = formats::stats_of(t.tpot);
     if (!t.itl.empty()) point.itl = formats::stats_of(t.itl);
-    point.verdict = to_string(judge_saturation(load, played));
+    point.verdict = to_string(judge_saturation(load, result));
   }
-  point.prefix_hits = played.prefix_hits;
-  point.requests = played.requests;
-  point.timeline = played.timeline;
-  point.steps = played.steps;
-  for (const std::string& warning : played.warnings) point.note += (point.note.empty() ? "" : "; ") + warning;
+  point.prefix_hits = result.prefix_hits;
+  point.requests = result.requests;
+  point.timeline = result.timeline;
+  point.steps = result.steps;
+  for (const std::string& warning : result.warnings) point.note += (point.note.empty() ? "" : "; ") + warning;
   return point;
 }
 

@@ -9,14 +9,14 @@
 namespace mw::serve {
 namespace {
 
-constexpr auto kEvery = std::chrono::milliseconds(200);
+constexpr auto kInterval = std::chrono::milliseconds(200);
 
 std::optional<double> find(const std::map<std::string, double>& values, const std::string& name) {
   const auto it = values.find(name);
   return it == values.end() ? std::nullopt : std::optional(it->second);
 }
 
-// vLLM's counters end in _total in the text format; older versions had them without.
+// Counters end in _total; older versions of vLLM left that out.
 std::optional<double> counter(const std::map<std::string, double>& values, const std::string& name) {
   const auto with = find(values, name + "_total");
   return with ? with : find(values, name);
@@ -33,7 +33,7 @@ std::map<std::string, double> sum_prometheus_metrics(std::string_view text) {
     if (line.empty() || line.front() == '#') continue;
     const std::string name(line.substr(0, line.find_first_of("{ ")));
     size_t at = name.size();
-    if (at < line.size() && line[at] == '{') {  // a label's value may have braces and blanks
+    if (at < line.size() && line[at] == '{') {  // values of labels may contain braces and blanks
       bool quoted = false;
       for (++at; at < line.size() && (quoted || line[at] != '}'); ++at) {
         if (line[at] == '\\')
@@ -53,12 +53,12 @@ std::map<std::string, double> sum_prometheus_metrics(std::string_view text) {
 }
 
 MetricsPoller::MetricsPoller(const HttpTarget& target, HttpClock::time_point origin)
-    : client_(target), origin_(origin), thread_([this](std::stop_token stop) { watch(stop); }) {}
+    : client_(target), origin_(origin), thread_([this](std::stop_token stop) { poll(stop); }) {}
 
 bool MetricsPoller::sample() {
-  const StreamClient::Got got = client_.get("/metrics");
-  if (got.status != 200) return false;
-  std::map<std::string, double> now = sum_prometheus_metrics(got.body);
+  const StreamClient::Response response = client_.get("/metrics");
+  if (response.status != 200) return false;
+  std::map<std::string, double> now = sum_prometheus_metrics(response.body);
   const auto running = find(now, "vllm:num_requests_running");
   if (!running) return false;
   const double at = std::chrono::duration<double>(HttpClock::now() - origin_).count();
@@ -72,35 +72,35 @@ bool MetricsPoller::sample() {
     first_ = now;
   else if (const auto before = counter(last_, "vllm:generation_tokens"); tokens && before && at > last_s_)
     s.output_tokens_s = (*tokens - *before) / (at - last_s_);
-  seen_.timeline.push_back(s);
+  observed_.timeline.push_back(s);
   last_ = std::move(now);
   last_s_ = at;
   return true;
 }
 
-void MetricsPoller::watch(const std::stop_token& stop) {
+void MetricsPoller::poll(const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any wake;
   std::unique_lock lock(mutex);
   wake.wait_until(lock, stop, origin_, [] { return false; });
-  while (sample() && !wake.wait_for(lock, stop, kEvery, [] { return false; }) && !stop.stop_requested()) {
+  while (sample() && !wake.wait_for(lock, stop, kInterval, [] { return false; }) && !stop.stop_requested()) {
   }
 }
 
-MetricsPoller::Seen MetricsPoller::finish() {
+MetricsPoller::Observations MetricsPoller::finish() {
   thread_.request_stop();
   thread_.join();
-  if (!seen_.timeline.empty()) sample();
-  const auto grown = [&](const std::string& name) -> std::optional<double> {
+  if (!observed_.timeline.empty()) sample();
+  const auto increase = [&](const std::string& name) -> std::optional<double> {
     const auto a = counter(first_, name), b = counter(last_, name);
     if (a && b) return *b - *a;
     return std::nullopt;
   };
   for (const std::string prefix : {"vllm:prefix_cache", "vllm:gpu_prefix_cache"}) {
-    const auto queries = grown(prefix + "_queries"), hits = grown(prefix + "_hits");
-    if (queries && hits && *queries > 0) seen_.prefix_hits = *hits / *queries;
+    const auto queries = increase(prefix + "_queries"), hits = increase(prefix + "_hits");
+    if (queries && hits && *queries > 0) observed_.prefix_hits = *hits / *queries;
   }
-  return std::move(seen_);
+  return std::move(observed_);
 }
 
 }  // namespace mw::serve

@@ -9,70 +9,74 @@
 namespace mw::serve {
 namespace {
 
-// Steps this far apart say e^-1/2 of what they say of themselves; beyond four times as far, nothing.
-constexpr double kTokensApart = 0.1, kFloatsApart = 1.0 / 3;  // natural logarithms
-constexpr double kMomentsApart = 0.03;
+// Standard deviations of a Gaussian weight, which is cut off at kReach of them.
+constexpr double kTokensScale = 0.1, kFloatsScale = 1.0 / 3;  // of natural logarithms
+constexpr double kProgressScale = 0.03;
 constexpr double kReach = 4;
 
 double squared(double x) {
   return x * x;
 }
 
-// Squared distance of two steps' work, in the units above.
-double apart(const StepWork& a, const StepWork& b) {
-  constexpr double kFew = 1e4;  // floats that are as good as none
-  if ((a.tokens > a.requests) != (b.tokens > b.requests)) return 2 * kReach * kReach;  // only one reads prompts
-  return squared(std::log(a.tokens / b.tokens) / kTokensApart) +
-         squared(std::log(a.requests / b.requests) / kTokensApart) +
-         squared(std::log((a.read + kFew) / (b.read + kFew)) / kFloatsApart) +
-         squared(std::log((a.pairs + kFew) / (b.pairs + kFew)) / kFloatsApart);
+// Squared distance of two steps in work, in the scales above.
+double work_distance(const StepWork& a, const StepWork& b) {
+  constexpr double kNegligible = 1e4;                                                  // floats
+  if ((a.tokens > a.requests) != (b.tokens > b.requests)) return 2 * kReach * kReach;  // only one has prompt chunks
+  return squared(std::log(a.tokens / b.tokens) / kTokensScale) +
+         squared(std::log(a.requests / b.requests) / kTokensScale) +
+         squared(std::log((a.read + kNegligible) / (b.read + kNegligible)) / kFloatsScale) +
+         squared(std::log((a.pairs + kNegligible) / (b.pairs + kNegligible)) / kFloatsScale);
 }
 
 }  // namespace
 
-ReplayStepModel::ReplayStepModel(MeasuredStepModel law, std::vector<TimedStep> own) : law_(std::move(law)) {
+ReplayStepModel::ReplayStepModel(MeasuredStepModel model, std::vector<TimedStep> own) : model_(std::move(model)) {
   for (const TimedStep& s : own) {
-    if (const double said = law_.seconds(s.work); said > 0)
-      paces_.push_back({s.work, s.moment, s.seconds / said, s.count});
+    if (const double modelled = model_.seconds(s.work); modelled > 0)
+      corrections_.push_back({s.work, s.progress, s.seconds / modelled, s.count});
     output_tokens_ += s.count * s.work.sampled;
   }
-  const auto timed = std::partition(paces_.begin(), paces_.end(), [](const Pace& p) { return std::isnan(p.moment); });
-  std::sort(timed, paces_.end(), [](const Pace& a, const Pace& b) { return a.moment < b.moment; });
-  timeless_ = static_cast<size_t>(timed - paces_.begin());
+  const auto timed = std::partition(corrections_.begin(), corrections_.end(),
+                                    [](const Correction& p) { return std::isnan(p.progress); });
+  std::sort(timed, corrections_.end(),
+            [](const Correction& a, const Correction& b) { return a.progress < b.progress; });
+  unknown_progress_ = static_cast<size_t>(timed - corrections_.begin());
 }
 
 ReplayStepModel ReplayStepModel::fit_load(std::vector<TimedStep> own, std::span<const TimedStep> others) {
-  MeasuredStepModel law = MeasuredStepModel::fit_load(own, others);
-  return {std::move(law), std::move(own)};
+  MeasuredStepModel model = MeasuredStepModel::fit_load(own, others);
+  return {std::move(model), std::move(own)};
 }
 
-double ReplayStepModel::seconds(const StepWork& work, double moment) const {
-  constexpr double kLaw = 0.01;  // steps that the law's word is worth
-  double count = kLaw, off = kLaw;
-  const auto hear = [&](const Pace& p, double moments) {
-    const double distance = moments + apart(work, p.work);
+double ReplayStepModel::seconds(const StepWork& work, double progress) const {
+  constexpr double kModelWeight = 0.01;  // of the uncorrected model, in steps
+  double weights = kModelWeight, ratios = kModelWeight;
+  const auto add = [&](const Correction& p, double progress_distance) {
+    const double distance = progress_distance + work_distance(work, p.work);
     if (distance >= kReach * kReach) return;
-    const double says = p.count * std::exp(-distance / 2);
-    count += says, off += says * p.off;
+    const double weight = p.count * std::exp(-distance / 2);
+    weights += weight, ratios += weight * p.ratio;
   };
-  const auto timed = paces_.begin() + static_cast<std::ptrdiff_t>(timeless_);
-  for (auto p = paces_.begin(); p != timed; ++p) hear(*p, 0);
-  const double first = moment - kReach * kMomentsApart, last = moment + kReach * kMomentsApart;
-  auto p = std::lower_bound(timed, paces_.end(), first, [](const Pace& x, double at) { return x.moment < at; });
-  for (; p != paces_.end() && p->moment <= last; ++p) hear(*p, squared((p->moment - moment) / kMomentsApart));
-  return law_.seconds(work) * off / count;
+  const auto timed = corrections_.begin() + static_cast<std::ptrdiff_t>(unknown_progress_);
+  for (auto p = corrections_.begin(); p != timed; ++p) add(*p, 0);
+  const double first = progress - kReach * kProgressScale, last = progress + kReach * kProgressScale;
+  auto p = std::lower_bound(timed, corrections_.end(), first,
+                            [](const Correction& x, double at) { return x.progress < at; });
+  for (; p != corrections_.end() && p->progress <= last; ++p)
+    add(*p, squared((p->progress - progress) / kProgressScale));
+  return model_.seconds(work) * ratios / weights;
 }
 
 void ReplayExecutor::use(ReplayStepModel steps, const Load& load) {
   steps_ = std::move(steps);
-  answered_ = 0;
-  for (const TimedRequest& warmup : load.warmups) answered_ -= warmup.output_len;
+  generated_ = 0;
+  for (const TimedRequest& warmup : load.warmups) generated_ -= warmup.output_len;
 }
 
 StepResult ReplayExecutor::run(const Step& step, const Scheduler&) {
   const StepWork work = step_work(step, config_);
-  const double all = steps_.output_tokens(), now = answered_ + work.sampled / 2;
-  answered_ += work.sampled;
+  const double all = steps_.output_tokens(), now = generated_ + work.sampled / 2;
+  generated_ += work.sampled;
   return {steps_.seconds(work, all > 0 ? std::clamp(now / all, 0.0, 1.0) : 0), zero_tokens(step)};
 }
 

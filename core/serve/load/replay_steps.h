@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a load that was served on this machine, simulated from their own times: by what the steps took that were
-// like them and came at about the same moment, since a machine's speed wanders within seconds. Any thread.
+// Step times of a load that was measured on this machine, for simulating it: a fitted model, corrected by the measured
+// steps that are similar in work and close in progress, because a machine's speed drifts within seconds.
 #pragma once
-#include <memory>
 #include <vector>
 
 #include "core/serve/load/load.h"
@@ -10,40 +9,40 @@
 
 namespace mw::serve {
 
+// Immutable; any thread.
 class ReplayStepModel {
  public:
-  // A law, and by how much the load's own steps were off it: theirs count, the more, the nearer they are in work
-  // and moment. Without any, or far from all, the law holds. Those that do not tell their moment count at each.
-  ReplayStepModel(MeasuredStepModel law, std::vector<TimedStep> own);
-  static ReplayStepModel fit_load(std::vector<TimedStep> own,
-                                  std::span<const TimedStep> others);  // MeasuredStepModel::fit_load
+  // Corrects `model` by the ratio of measured to modelled time of the load's own steps, weighted by their similarity.
+  // Far from all of them, or without any, the model holds. Steps of unknown progress count everywhere.
+  ReplayStepModel(MeasuredStepModel model, std::vector<TimedStep> own);
+  // The same with MeasuredStepModel::fit_load(own, others).
+  static ReplayStepModel fit_load(std::vector<TimedStep> own, std::span<const TimedStep> others);
 
-  double seconds(const StepWork& work, double moment) const;
+  double seconds(const StepWork& work, double progress) const;
   double output_tokens() const { return output_tokens_; }  // of the load
-  const MeasuredStepModel& law() const { return law_; }
 
  private:
-  struct Pace {
+  struct Correction {
     StepWork work;
-    double moment, off, count;  // `off`: seconds over the law's
+    double progress, ratio, count;  // ratio: measured over modelled seconds
   };
-  MeasuredStepModel law_;
-  std::vector<Pace> paces_;  // by moment, those without one first
-  size_t timeless_ = 0;
+  MeasuredStepModel model_;
+  std::vector<Correction> corrections_;  // by progress, those of unknown progress first
+  size_t unknown_progress_ = 0;
   double output_tokens_ = 0;
 };
 
-// Answers with their seconds and token 0. The moment is the share of the load's tokens that it has answered.
+// Returns the model's seconds and token 0; tracks the progress by the tokens it has returned. Not thread-safe.
 class ReplayExecutor : public Executor {
  public:
   ReplayExecutor(ReplayStepModel steps, model::Config config) : steps_(std::move(steps)), config_(std::move(config)) {}
-  void use(ReplayStepModel steps, const Load& load);  // which comes now, its warm-ups first
+  void use(ReplayStepModel steps, const Load& load);  // call it before each load
   StepResult run(const Step& step, const Scheduler& scheduler) override;
 
  private:
   ReplayStepModel steps_;
   model::Config config_;
-  double answered_ = 0;  // tokens since the warm-ups
+  double generated_ = 0;  // tokens since the warm-ups
 };
 
 }  // namespace mw::serve

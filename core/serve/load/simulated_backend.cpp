@@ -14,11 +14,11 @@ namespace {
 
 using formats::RequestResult;
 
-// One list of requests from the first to the last, on a clock of its own.
-class Play {
+// Simulates one list of requests, with time 0 at its start.
+class LoadSimulation {
  public:
-  Play(Scheduler& scheduler, Executor& executor, const SchedulerSettings& settings, const HostOverheads& host,
-       const LoadSettings& load, const std::vector<TimedRequest>& requests, std::int64_t first_id)
+  LoadSimulation(Scheduler& scheduler, Executor& executor, const SchedulerSettings& settings, const HostOverheads& host,
+                 const LoadSettings& load, const std::vector<TimedRequest>& requests, std::int64_t first_id)
       : scheduler_(scheduler),
         executor_(executor),
         settings_(settings),
@@ -26,15 +26,15 @@ class Play {
         requests_(requests),
         first_id_(first_id),
         closed_(load.arrival == Arrival::closed),
-        cap_(load.concurrency),
+        max_in_flight_(load.concurrency),
         records_(requests.size()) {}
 
   void run(const LoadBackend::OnProgress& progress, std::stop_token stop) {
     while (!stop.stop_requested()) {
       send_due();
-      enter_due();
-      if (scheduler_.idle()) {
-        busy_ = false;  // nothing was scheduled ahead
+      admit_due();
+      if (scheduler_.is_idle()) {
+        busy_ = false;  // no step was planned ahead
         if (entering_.empty() && next_ == requests_.size()) return timeline_.sample(now_, scheduler_.state(), tokens_);
         now_ = std::max(now_, entering_.empty() ? requests_[next_].at_s : entering_.front().at_s);
         continue;
@@ -47,40 +47,42 @@ class Play {
       }
     }
     for (size_t i = 0; i < next_; ++i)
-      if (records_[i].prompt_tokens > 0 && !over(i)) {  // sent, and no more wanted
+      if (records_[i].prompt_tokens > 0 && !is_finished(i)) {  // sent and unfinished
         scheduler_.abort(id_of(i));
         executor_.end(id_of(i));
       }
   }
 
   LoadResult take() {
-    LoadResult played;
+    LoadResult result;
     double last_end = requests_.empty() ? 0 : requests_.front().at_s;
     double prompt = 0, cached = 0;
     for (size_t i = 0; i < records_.size(); ++i) {
-      if (!over(i)) continue;  // a stop came before
+      if (!is_finished(i)) continue;  // stopped before
       RequestResult& r = records_[i];
       last_end = std::max(last_end, r.end_s);
       prompt += r.completed() ? r.prompt_tokens : 0;
       cached += r.cached_tokens;
-      played.requests.push_back(std::move(r));
+      result.requests.push_back(std::move(r));
     }
-    played.timeline = timeline_.take();
-    played.duration_s = requests_.empty() ? 0 : last_end - requests_.front().at_s;
-    if (prompt > 0) played.prefix_hits = cached / prompt;
-    return played;
+    result.timeline = timeline_.take();
+    result.duration_s = requests_.empty() ? 0 : last_end - requests_.front().at_s;
+    if (prompt > 0) result.prefix_hits = cached / prompt;
+    return result;
   }
 
  private:
   RequestId id_of(size_t index) const { return RequestId{first_id_ + static_cast<std::int64_t>(index)}; }
   size_t index_of(RequestId id) const { return static_cast<size_t>(static_cast<std::int64_t>(id) - first_id_); }
-  bool over(size_t i) const { return !records_[i].completed() || records_[i].output_tokens == requests_[i].output_len; }
-  bool client_is_free() const { return cap_ == 0 || in_flight_ < cap_; }
+  bool is_finished(size_t i) const {
+    return !records_[i].completed() || records_[i].output_tokens == requests_[i].output_len;
+  }
+  bool client_can_send() const { return max_in_flight_ == 0 || in_flight_ < max_in_flight_; }
 
-  // What has arrived by now: at its moment, or when the client lets it go.
+  // Sends the requests that have arrived by now, at their time or when the client was free to send.
   void send_due() {
     for (; next_ < requests_.size() && requests_[next_].at_s <= now_; ++next_) held_.push_back(next_);
-    for (; !held_.empty() && client_is_free(); held_.pop_front())
+    for (; !held_.empty() && client_can_send(); held_.pop_front())
       send(held_.front(), std::max(requests_[held_.front()].at_s, freed_s_));
   }
 
@@ -94,40 +96,42 @@ class Play {
         .id = id_of(i), .prompt_len = t.prompt_len, .max_new_tokens = t.output_len, .arrival_s = at_s};
     if (settings_.prefix_cache == PrefixCache::on)
       request.prompt_blocks =
-          hash_blocks(t.shared_seed, t.shared, t.prompt_seed, t.prompt_len, settings_.kv.block_size);
+          hash_synthetic_blocks(t.shared_seed, t.shared, t.prompt_seed, t.prompt_len, settings_.kv.block_size);
     executor_.begin(request.id, {});
     entering_.push_back({at_s + host_.request_s, std::move(request)});
     ++in_flight_;
   }
 
-  // What the host knew of when it worked out the step that comes now.
-  void enter_due() {
-    const double known = busy_ && host_.scheduling == plan::Scheduling::ahead ? step_began_ : now_;
-    for (; !entering_.empty() && entering_.front().at_s <= known; entering_.pop_front())
+  // Adds the requests that the scheduler knew when it planned the next step.
+  void admit_due() {
+    const double known_until = busy_ && host_.scheduling == plan::Scheduling::ahead ? step_began_ : now_;
+    for (; !entering_.empty() && entering_.front().at_s <= known_until; entering_.pop_front())
       scheduler_.add(std::move(entering_.front().request));
   }
 
   void step() {
     const Step step = scheduler_.next();
     for (const RequestId id : step.preempted) ++records_[index_of(id)].preemptions;
-    for (const RequestId id : step.refused) refuse(index_of(id));
+    for (const RequestId id : step.rejected) reject(index_of(id));
     if (step.items.empty()) {
-      if (step.refused.empty() && step.preempted.empty()) stuck("no request can go on", scheduler_.state().waiting);
+      if (step.rejected.empty() && step.preempted.empty())
+        fail("no request can be scheduled", scheduler_.state().waiting);
       return;
     }
-    note_admitted(step.items);
+    record_admissions(step.items);
     busy_ = true;
     step_began_ = now_;
     const StepResult result = executor_.run(step, scheduler_);
-    if (!(result.seconds >= 0 && std::isfinite(result.seconds))) stuck("a step takes no known time", result.seconds);
+    if (!(result.seconds >= 0 && std::isfinite(result.seconds)))
+      fail("the time of a step is not finite", result.seconds);
     now_ += result.seconds;
     scheduler_.advance(step);
-    send_due();  // what came during the step finds the client as it was
+    send_due();  // before the step frees the client
     record(result);
   }
 
-  // They are the last ones, with those that come back from a preemption among them.
-  void note_admitted(const std::vector<StepItem>& items) {
+  // New requests are the last items, possibly mixed with readmitted ones.
+  void record_admissions(const std::vector<StepItem>& items) {
     for (auto item = items.rbegin(); item != items.rend(); ++item) {
       RequestResult& r = records_[index_of(item->id)];
       if (std::isnan(r.scheduled_s)) {
@@ -141,7 +145,7 @@ class Play {
 
   void record(const StepResult& result) {
     ended_.clear();
-    for (const StepResult::Sampled& s : result.sampled) {
+    for (const SampledToken& s : result.sampled) {
       const size_t i = index_of(s.id);
       RequestResult& r = records_[i];
       if (r.output_tokens++ == 0) {
@@ -155,32 +159,32 @@ class Play {
     }
     tokens_ += static_cast<std::int64_t>(result.sampled.size());
     scheduler_.finish(ended_);
-    for (const RequestId id : ended_) leave(id);
+    for (const RequestId id : ended_) finish(id);
   }
 
-  void refuse(size_t i) {
+  void reject(size_t i) {
     RequestResult& r = records_[i];
     r.error = explain_rejection(settings_, requests_[i].prompt_len, requests_[i].output_len);
-    if (r.error.empty()) r.error = "the KV cache has no room for it";
+    if (r.error.empty()) r.error = "the KV cache is too small for the request";
     r.end_s = now_;
-    leave(id_of(i));
+    finish(id_of(i));
   }
 
-  void leave(RequestId id) {
+  void finish(RequestId id) {
     executor_.end(id);
     --in_flight_;
     ++done_;
     freed_s_ = now_;
   }
 
-  [[noreturn]] void stuck(const char* what, double found) const {
+  [[noreturn]] void fail(const char* what, double found) const {
     throw Error({.id = "SERVE",
-                 .message = std::string("the simulated server stands still: ") + what,
+                 .message = std::string("the simulated server cannot continue: ") + what,
                  .found = number_text(found)},
                 Error::Kind::failed);
   }
 
-  struct Entering {
+  struct SentRequest {
     double at_s = 0;
     ScheduledRequest request{};
   };
@@ -192,10 +196,10 @@ class Play {
   const std::vector<TimedRequest>& requests_;
   std::int64_t first_id_;
   bool closed_;
-  int cap_;
+  int max_in_flight_;  // 0: no limit
   std::vector<RequestResult> records_;
-  std::deque<size_t> held_;        // in the client
-  std::deque<Entering> entering_;  // sent, not yet with the scheduler
+  std::deque<size_t> held_;           // wait in the client
+  std::deque<SentRequest> entering_;  // sent, not yet known to the scheduler
   std::vector<RequestId> ended_;
   LoadTimeline timeline_;
   size_t next_ = 0, done_ = 0, reported_ = 0;
@@ -205,24 +209,24 @@ class Play {
   std::int64_t tokens_ = 0;
 };
 
-class VirtualBackend : public LoadBackend {
+class SimulatedBackend : public LoadBackend {
  public:
-  VirtualBackend(std::unique_ptr<Executor> executor, SchedulerSettings settings, HostOverheads host)
+  SimulatedBackend(std::unique_ptr<Executor> executor, SchedulerSettings settings, HostOverheads host)
       : settings_(settings), host_(host), executor_(std::move(executor)), scheduler_(std::move(settings)) {}
 
-  LoadResult play(const Load& load, const OnProgress& progress, std::stop_token stop) override {
+  LoadResult run(const Load& load, const OnProgress& progress, std::stop_token stop) override {
     if (load.settings.prompts == PromptMode::salted) scheduler_.clear_prefix_cache();
-    run(load, load.warmups, {}, stop);
-    return run(load, load.requests, progress, stop);
+    simulate(load, load.warmups, {}, stop);
+    return simulate(load, load.requests, progress, stop);
   }
 
  private:
-  LoadResult run(const Load& load, const std::vector<TimedRequest>& requests, const OnProgress& progress,
-                 std::stop_token stop) {
-    Play play(scheduler_, *executor_, settings_, host_, load.settings, requests, next_id_);
+  LoadResult simulate(const Load& load, const std::vector<TimedRequest>& requests, const OnProgress& progress,
+                      std::stop_token stop) {
+    LoadSimulation simulation(scheduler_, *executor_, settings_, host_, load.settings, requests, next_id_);
     next_id_ += static_cast<std::int64_t>(requests.size());
-    play.run(progress, std::move(stop));
-    return play.take();
+    simulation.run(progress, std::move(stop));
+    return simulation.take();
   }
 
   SchedulerSettings settings_;
@@ -232,7 +236,7 @@ class VirtualBackend : public LoadBackend {
   std::int64_t next_id_ = 0;
 };
 
-KvLayout layout_of(const plan::ServeStepModel::Kv& kv, int block_size) {
+KvLayout kv_layout(const plan::ServeStepModel::Kv& kv, int block_size) {
   KvLayout layout{.block_size = block_size, .groups = {}, .capacity = kv.capacity};
   for (const auto& group : kv.groups)
     layout.groups.push_back(
@@ -245,12 +249,12 @@ KvLayout layout_of(const plan::ServeStepModel::Kv& kv, int block_size) {
 
 std::unique_ptr<LoadBackend> make_simulated_backend(std::unique_ptr<Executor> executor, SchedulerSettings settings,
                                                     HostOverheads host) {
-  return std::make_unique<VirtualBackend>(std::move(executor), std::move(settings), host);
+  return std::make_unique<SimulatedBackend>(std::move(executor), std::move(settings), host);
 }
 
 std::unique_ptr<LoadBackend> make_cost_model_backend(const plan::Request& request, SchedulerSettings settings) {
   auto executor = std::make_unique<CostModelExecutor>(request);
-  if (settings.kv.groups.empty()) settings.kv = layout_of(executor->model().kv(), settings.kv.block_size);
+  if (settings.kv.groups.empty()) settings.kv = kv_layout(executor->model().kv(), settings.kv.block_size);
   const HostOverheads host{.request_s = executor->model().request_seconds(), .scheduling = request.serve.scheduling};
   return make_simulated_backend(std::move(executor), std::move(settings), host);
 }

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sweeps in virtual time: the scheduler that serves on this machine, with steps that only take their predicted time.
-// The server lives as long as the backend, and its prefix cache with it; salted prompts, which cannot hit what others
-// left, find it empty. One thread.
+// Runs loads in virtual time: the real scheduler with steps that take their predicted time. The simulated server and
+// its prefix cache persist between the loads of a backend; loads with salted prompts start with an empty cache. Not
+// thread-safe.
 #pragma once
 #include <memory>
 
 #include "core/plan/request/request.h"
-#include "core/serve/load/sweep.h"
+#include "core/serve/load/load_backend.h"
 #include "core/serve/scheduling/executor.h"
 
 namespace mw::serve {
 
-// What stands between a request's sending and its first step beside the steps themselves.
-struct HostOverheads {
-  double request_s = 0;  // from sending until the scheduler knows it
-  // Ahead: it then misses the step after the one that runs.
+struct HostOverheads {   // of a request before its first step
+  double request_s = 0;  // from sending it until the scheduler knows it
+  // ahead: the scheduler plans the next step while one runs, so a request that arrives meanwhile misses it
   plan::Scheduling scheduling = plan::Scheduling::between_steps;
 };
 
-// On the target of the request. Where settings.kv has no group, the cache is laid out as plan::ServeStepModel says, in
-// blocks of settings.kv.block_size. Throws as ServeStepModel and Scheduler do.
+// Simulates the target of the request. Without KV groups in `settings`, the cache is laid out as plan::ServeStepModel
+// says, in blocks of settings.kv.block_size. Throws what ServeStepModel and Scheduler throw.
 std::unique_ptr<LoadBackend> make_cost_model_backend(const plan::Request& request, SchedulerSettings settings);
-// With any executor whose seconds can be believed.
+// Simulates a server with the step times of any executor.
 std::unique_ptr<LoadBackend> make_simulated_backend(std::unique_ptr<Executor> executor, SchedulerSettings settings,
                                                     HostOverheads host = {});
 

@@ -15,9 +15,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kRepeatUntil = 1.0;  // seconds: short points are repeated, and their median taken
-constexpr int kMostRepeats = 5;
-constexpr long kShares = 1000;  // of a sizing's work
+constexpr double kRepeatUntil = 1.0;  // s; shorter points are repeated and their median is reported
+constexpr int kMaxRepeats = 5;
+constexpr long kProgressTotal = 1000;
 
 double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -31,9 +31,9 @@ std::vector<int> random_ids(std::uint64_t seed, std::uint64_t row, int count, in
   return ids;
 }
 
-// Relative cost of a point, for progress only: operations, and for each decode step reading the weights besides.
+// Relative cost of a point, for progress reports: operations, and the weights that every decode step reads.
 double expected_work(const SizingRequest& r, Workload workload, int batch) {
-  constexpr double kReadCost = 20;  // operations that fit into the time of reading one weight
+  constexpr double kReadCost = 20;  // operations in the time of reading one weight
   const SizingSettings& s = r.settings;
   const double weights = static_cast<double>(model::TensorInventory(r.config).parameters());
   const double operations = 2 * weights, rows = batch;
@@ -42,29 +42,30 @@ double expected_work(const SizingRequest& r, Workload workload, int batch) {
   return rows * (s.prompt_len + s.new_tokens) * operations;
 }
 
-class Sizing {
+class SizingRunner {
  public:
-  Sizing(const SizingRequest& request, const SizingCallbacks& callbacks, std::stop_token stop)
-      : r_(request), s_(request.settings), callbacks_(callbacks), stop_(std::move(stop)) {
-    for (const Workload workload : s_.workloads)
-      for (const int batch : s_.batches)
-        if (predicted(workload, batch).total() <= r_.capacity) total_work_ += expected_work(r_, workload, batch);
+  SizingRunner(const SizingRequest& request, const SizingCallbacks& callbacks, std::stop_token stop)
+      : request_(request), settings_(request.settings), callbacks_(callbacks), stop_(std::move(stop)) {
+    for (const Workload workload : settings_.workloads)
+      for (const int batch : settings_.batches)
+        if (predicted(workload, batch).total() <= request_.capacity)
+          total_work_ += expected_work(request_, workload, batch);
   }
 
   bool run() {
-    for (const Workload workload : s_.workloads)
-      for (const int batch : s_.batches) {
-        if (callbacks_.between) callbacks_.between();
+    for (const Workload workload : settings_.workloads)
+      for (const int batch : settings_.batches) {
+        if (callbacks_.before_point) callbacks_.before_point();
         if (stop_.stop_requested()) return false;
         SizePoint point{.workload = workload,
                         .batch = batch,
                         .predicted = predicted(workload, batch),
-                        .capacity = r_.capacity,
+                        .capacity = request_.capacity,
                         .largest_batch = 0,
                         .measured = std::nullopt,
                         .error = {}};
         if (!point.fits())
-          point.largest_batch = largest(workload, batch);
+          point.largest_batch = largest_fitting(workload, batch);
         else if (!measure(point))
           return false;
         callbacks_.point(point);
@@ -75,34 +76,36 @@ class Sizing {
  private:
   Ledger predicted(Workload workload, int batch) const {
     if (workload == Workload::rollout)
-      return plan::predict_memory(r_.config, r_.model, plan::Generation{batch, s_.prompt_len, s_.new_tokens}).at_peak;
+      return plan::predict_memory(request_.config, request_.model,
+                                  plan::Generation{batch, settings_.prompt_len, settings_.new_tokens})
+          .at_peak;
     const bool chunked = workload == Workload::chunked_forward;
-    return plan::predict_memory(
-               r_.config, r_.model,
-               plan::Scoring{batch, s_.prompt_len + s_.new_tokens, chunked ? s_.chunk : 0, chunked ? s_.top_k : 0})
+    return plan::predict_memory(request_.config, request_.model,
+                                plan::Scoring{batch, settings_.prompt_len + settings_.new_tokens,
+                                              chunked ? settings_.chunk : 0, chunked ? settings_.top_k : 0})
         .at_peak;
   }
 
-  // The largest batch below one that does not fit.
-  int largest(Workload workload, int too_large) const {
+  // The largest batch that fits, below one that does not; 0: none.
+  int largest_fitting(Workload workload, int too_large) const {
     int fits = 0;
     while (too_large - fits > 1) {
       const int middle = fits + (too_large - fits) / 2;
-      (predicted(workload, middle).total() <= r_.capacity ? fits : too_large) = middle;
+      (predicted(workload, middle).total() <= request_.capacity ? fits : too_large) = middle;
     }
     return fits;
   }
 
-  // False if it was stopped.
+  // Returns false if it was stopped.
   bool measure(SizePoint& point) {
     phase_ = std::string(to_string(point.workload)) + ", batch " + std::to_string(point.batch);
     progress(0);
-    if (!network_) network_ = &r_.network();
+    if (!network_) network_ = &request_.network();
     std::vector<SizePoint::Measured> times;
     try {
       network_->release_step_memory();
       network_->device().arena.reset_peak();
-      for (double spent = 0; times.empty() || (spent < kRepeatUntil && times.size() < kMostRepeats);) {
+      for (double spent = 0; times.empty() || (spent < kRepeatUntil && times.size() < kMaxRepeats);) {
         const auto once = point.workload == Workload::rollout ? rollout(point.batch) : forward(point);
         if (!once) return false;
         times.push_back(*once);
@@ -110,9 +113,9 @@ class Sizing {
       }
     } catch (const Error& error) {
       if (error.problem().id != "MEMORY") throw;
-      point.error = error.what();  // the prediction was a little short, or the machine has less than it says
+      point.error = error.what();  // predicted too little, or the machine has less memory than it reports
     }
-    work_ += expected_work(r_, point.workload, point.batch);
+    work_ += expected_work(request_, point.workload, point.batch);
     progress(0);
     if (!point.error.empty()) return true;
     std::sort(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
@@ -126,38 +129,41 @@ class Sizing {
   std::optional<SizePoint::Measured> rollout(int batch) {
     std::vector<std::vector<int>> prompts;
     for (int row = 0; row < batch; ++row)
-      prompts.push_back(random_ids(s_.seed, static_cast<std::uint64_t>(row), s_.prompt_len, r_.config.vocab));
+      prompts.push_back(
+          random_ids(settings_.seed, static_cast<std::uint64_t>(row), settings_.prompt_len, request_.config.vocab));
     SizePoint::Measured m;
     const auto begun = Clock::now();
-    const double work = expected_work(r_, Workload::rollout, batch);
-    engine::Sampler(*network_).generate_batch(prompts, {.max_new_tokens = s_.new_tokens}, stop_, [&](int row, int) {
-      if (++m.tokens == batch) m.prefill_seconds = since(begun);
-      if (row == 0) progress(work * static_cast<double>(m.tokens) / static_cast<double>(batch) / s_.new_tokens);
-      return true;
-    });
+    const double work = expected_work(request_, Workload::rollout, batch);
+    engine::Sampler(*network_).generate_batch(
+        prompts, {.max_new_tokens = settings_.new_tokens}, stop_, [&](int row, int) {
+          if (++m.tokens == batch) m.prefill_seconds = since(begun);
+          if (row == 0)
+            progress(work * static_cast<double>(m.tokens) / static_cast<double>(batch) / settings_.new_tokens);
+          return true;
+        });
     m.seconds = since(begun);
-    if (m.tokens < std::int64_t{batch} * s_.new_tokens) return std::nullopt;
-    if (s_.new_tokens > 1) m.step_seconds = (m.seconds - m.prefill_seconds) / (s_.new_tokens - 1);
+    if (m.tokens < std::int64_t{batch} * settings_.new_tokens) return std::nullopt;
+    if (settings_.new_tokens > 1) m.step_seconds = (m.seconds - m.prefill_seconds) / (settings_.new_tokens - 1);
     return m;
   }
 
   std::optional<SizePoint::Measured> forward(const SizePoint& point) {
     const bool chunked = point.workload == Workload::chunked_forward;
-    const int len = s_.prompt_len + s_.new_tokens, batch = point.batch;
+    const int len = settings_.prompt_len + settings_.new_tokens, batch = point.batch;
     std::vector<int> ids, targets, positions, segments(static_cast<size_t>(batch) * static_cast<size_t>(len), 0);
     for (int row = 0; row < batch; ++row) {
-      const auto text = random_ids(s_.seed, static_cast<std::uint64_t>(row), len + 1, r_.config.vocab);
+      const auto text = random_ids(settings_.seed, static_cast<std::uint64_t>(row), len + 1, request_.config.vocab);
       ids.insert(ids.end(), text.begin(), text.end() - 1);
       targets.insert(targets.end(), text.begin() + 1, text.end());
       for (int i = 0; i < len; ++i) positions.push_back(i);
     }
-    const double work = expected_work(r_, point.workload, batch);
+    const double work = expected_work(request_, point.workload, batch);
     SizePoint::Measured m;
     m.tokens = std::int64_t{batch} * len;
     const auto begun = Clock::now();
     const auto scores = engine::Scorer(*network_).score(
         {batch, len, ids, targets, positions, segments},
-        {.chunk = chunked ? s_.chunk : 0, .top_k = chunked ? s_.top_k : 0}, stop_,
+        {.chunk = chunked ? settings_.chunk : 0, .top_k = chunked ? settings_.top_k : 0}, stop_,
         [&](long done) { progress(work * static_cast<double>(done) / static_cast<double>(m.tokens)); });
     if (!scores) return std::nullopt;
     m.seconds = since(begun);
@@ -166,12 +172,12 @@ class Sizing {
 
   void progress(double of_point) {
     if (!callbacks_.progress || total_work_ <= 0) return;
-    share_ = std::max(share_, std::min(1.0, (work_ + of_point) / total_work_));  // a repeat does not take it back
-    callbacks_.progress(phase_, static_cast<long>(share_ * kShares + 0.5), kShares);
+    share_ = std::max(share_, std::min(1.0, (work_ + of_point) / total_work_));  // repeats do not reduce it
+    callbacks_.progress(phase_, static_cast<long>(share_ * kProgressTotal + 0.5), kProgressTotal);
   }
 
-  const SizingRequest& r_;
-  const SizingSettings& s_;
+  const SizingRequest& request_;
+  const SizingSettings& settings_;
   const SizingCallbacks& callbacks_;
   std::stop_token stop_;
   engine::Network* network_ = nullptr;
@@ -207,7 +213,7 @@ Json to_json(const SizePoint& p) {
 }
 
 bool measure_sizes(const SizingRequest& request, const SizingCallbacks& callbacks, std::stop_token stop) {
-  return Sizing(request, callbacks, std::move(stop)).run();
+  return SizingRunner(request, callbacks, std::move(stop)).run();
 }
 
 }  // namespace mw::serve

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How time and memory grow with the batch, measured on this engine: one point per workload and batch size. A batch that
-// will not fit is predicted, reported with the largest that does, and never started. One thread drives a sizing.
+// Measures how time and memory of the engine grow with the batch: one point per workload and batch size. A batch that
+// is predicted not to fit is not run; its point names the largest that fits. Not thread-safe.
 #pragma once
 #include <functional>
 #include <optional>
@@ -17,24 +17,24 @@
 namespace mw::serve {
 
 enum class Workload {
-  rollout,         // prompts prefilled together, then answers token by token through a KV cache
-  forward,         // log-probabilities of given answers, the logits of every position at once
-  chunked_forward  // the same by chunks of logits, the likeliest tokens of each position kept
+  rollout,         // prefill of all prompts, then decoding with a KV cache
+  forward,         // log-probabilities of given tokens, with the logits of all positions at once
+  chunked_forward  // the same in chunks of logits, keeping the top_k tokens of each position
 };
 std::string_view to_string(Workload workload);
 
 struct SizingSettings {
   std::vector<Workload> workloads{Workload::rollout, Workload::forward, Workload::chunked_forward};
   std::vector<int> batches{1, 2, 4, 8, 16};
-  int prompt_len = 256, new_tokens = 64;  // the forward workloads read rows of prompt_len + new_tokens
+  int prompt_len = 256, new_tokens = 64;  // the forward workloads have rows of prompt_len + new_tokens
   int top_k = 128, chunk = 64;            // chunked_forward
   std::uint64_t seed = 1;
 };
 
 struct SizePoint {
   struct Measured {
-    double seconds = 0;                            // of the whole batch, the median of `repeats`
-    double prefill_seconds = 0, step_seconds = 0;  // rollout: all rows' first tokens, and one step of all rows after
+    double seconds = 0;                            // of the whole batch, median of `repeats`
+    double prefill_seconds = 0, step_seconds = 0;  // rollout: until all first tokens, and of one later step
     std::int64_t tokens = 0;                       // generated, or scored
     int repeats = 0;
     Ledger memory;  // at its peak
@@ -45,9 +45,9 @@ struct SizePoint {
   int batch = 0;
   Ledger predicted;
   Bytes capacity;         // of the device
-  int largest_batch = 0;  // that fits, where this one does not; 0: none does
+  int largest_batch = 0;  // if this batch does not fit: the largest that does; 0: none
   std::optional<Measured> measured;
-  std::string error;  // why it was not measured although it should fit
+  std::string error;  // set if it ran out of memory although it should fit
   bool fits() const { return predicted.total() <= capacity; }
 };
 // {mode, batch, predicted: {fits, capacity_bytes, memory, largest_batch?}, measured: {...} or null}
@@ -58,16 +58,16 @@ struct SizingRequest {
   plan::InferenceModel model;
   Bytes capacity;
   SizingSettings settings;
-  std::function<engine::Network&()> network;  // loads it; called once the first point fits
+  std::function<engine::Network&()> network;  // loads it; called once, for the first point that fits
 };
 
 struct SizingCallbacks {
-  std::function<void(const SizePoint&)> point;                                         // as soon as it is known
-  std::function<void(const std::string& phase, long done, long total)> progress = {};  // shares of the expected work
-  std::function<void()> between = {};                                                  // before every point: may wait
+  std::function<void(const SizePoint&)> point;
+  std::function<void(const std::string& phase, long done, long total)> progress = {};  // of the expected work
+  std::function<void()> before_point = {};                                             // may block, e.g. to pause
 };
 
-// False if it was stopped; every point that was complete has been reported.
+// Returns false if it was stopped; all complete points have been reported.
 bool measure_sizes(const SizingRequest& request, const SizingCallbacks& callbacks, std::stop_token stop);
 
 }  // namespace mw::serve

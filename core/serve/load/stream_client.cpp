@@ -11,12 +11,12 @@
 namespace mw::serve {
 namespace {
 
-constexpr size_t kLongestError = 4096;
-constexpr double kShortWait = 10;  // s, for what a server answers at once
+constexpr size_t kMaxErrorBytes = 4096;
+constexpr double kShortTimeout = 10;  // s, of requests without generation
 
 struct Url {
   std::string origin, base;   // "http://host:port", "" or "/prefix"
-  std::string authorization;  // of USER:PASSWORD@ in front of the host, or empty
+  std::string authorization;  // value of the header for USER:PASSWORD@, or empty
 };
 
 std::string basic_authorization(const std::string& user_info) {
@@ -27,7 +27,7 @@ std::string basic_authorization(const std::string& user_info) {
 }
 
 Url parse_url(const std::string& url) {
-  const auto refuse = [&] {
+  const auto reject = [&] {
     throw Error({.id = "URL",
                  .message = "invalid server URL",
                  .place = "sweep.url",
@@ -35,22 +35,22 @@ Url parse_url(const std::string& url) {
                  .expected = "http://host:port or https://host, without '?' and '#'"});
   };
   const size_t scheme = url.find("://");
-  if (scheme == std::string::npos || (url.substr(0, scheme) != "http" && url.substr(0, scheme) != "https")) refuse();
-  if (url.find_first_of("?#") != std::string::npos) refuse();
+  if (scheme == std::string::npos || (url.substr(0, scheme) != "http" && url.substr(0, scheme) != "https")) reject();
+  if (url.find_first_of("?#") != std::string::npos) reject();
   const size_t slash = url.find('/', scheme + 3);
   Url out{url.substr(0, slash), slash == std::string::npos ? "" : url.substr(slash), {}};
   if (const size_t at = out.origin.rfind('@'); at != std::string::npos) {
     out.authorization = basic_authorization(out.origin.substr(scheme + 3, at - scheme - 3));
     out.origin.erase(scheme + 3, at + 1 - scheme - 3);
   }
-  if (out.origin.size() == scheme + 3) refuse();
+  if (out.origin.size() == scheme + 3) reject();
   while (out.base.ends_with('/')) out.base.pop_back();
   if (out.base.ends_with("/v1")) out.base.resize(out.base.size() - 3);
   return out;
 }
 
 std::string explain(httplib::Error error) {
-  return "no answer: " + httplib::to_string(error);
+  return "no response: " + httplib::to_string(error);
 }
 
 }  // namespace
@@ -81,8 +81,8 @@ struct StreamClient::Impl {
       r.set_header("Authorization", "Bearer " + target.api_key);
     return r;
   }
-  Got ask(const httplib::Request& request) {
-    set_timeout(kShortWait, kShortWait);
+  Response send(const httplib::Request& request) {
+    set_timeout(kShortTimeout, kShortTimeout);
     const httplib::Result r = http.send(request);
     if (!r) return {.status = 0, .body = {}, .error = explain(r.error())};
     return {.status = r->status, .body = r->body, .error = {}};
@@ -94,7 +94,7 @@ struct StreamClient::Impl {
 };
 
 StreamClient::StreamClient(const HttpTarget& target) : impl_(std::make_unique<Impl>(target)) {
-  // A server that closes while it is written to must not end this process; the library writes without MSG_NOSIGNAL.
+  // The library writes without MSG_NOSIGNAL; a server that closes the connection must not end this process.
   sigset_t pipe;
   sigemptyset(&pipe);
   sigaddset(&pipe, SIGPIPE);
@@ -105,39 +105,39 @@ StreamClient::~StreamClient() = default;
 StreamedCompletion StreamClient::complete(const std::string& body, const ExpectedUsage& expected,
                                           HttpClock::time_point origin, const std::stop_token& stop) {
   StreamedCompletion out;
-  CompletionReader reading(out, expected, origin);
+  CompletionReader reader(out, expected, origin);
   const auto since = [&] { return std::chrono::duration<double>(HttpClock::now() - origin).count(); };
   httplib::Request request = impl_->request("POST", "/v1/completions", body);
-  std::string refusal;
+  std::string error_body;
   int status = 0;
-  bool late = false;
+  bool timed_out = false;
   request.response_handler = [&](const httplib::Response& r) {
     status = r.status;
     return true;
   };
   request.content_receiver = [&](const char* data, size_t n, std::uint64_t, std::uint64_t) {
     out.stopped = out.stopped || stop.stop_requested();
-    late = since() - out.result.sent_s > impl_->target.timeout_s;
-    if (out.stopped || late) return false;
-    if (status == 200) return reading.feed({data, n});
-    refusal.append(data, std::min(n, kLongestError - std::min(kLongestError, refusal.size())));
+    timed_out = since() - out.result.sent_s > impl_->target.timeout_s;
+    if (out.stopped || timed_out) return false;
+    if (status == 200) return reader.feed({data, n});
+    error_body.append(data, std::min(n, kMaxErrorBytes - std::min(kMaxErrorBytes, error_body.size())));
     return true;
   };
   impl_->set_timeout(std::min(30.0, impl_->target.timeout_s), impl_->target.timeout_s);
   const std::stop_callback on_stop(stop, [this] { impl_->http.stop(); });
   out.result.sent_s = since();
-  const httplib::Result answer = impl_->http.send(request);
+  const httplib::Result response = impl_->http.send(request);
   out.stopped = out.stopped || stop.stop_requested();
   std::string& error = out.result.error;
-  late = late || since() - out.result.sent_s > 0.98 * impl_->target.timeout_s;  // a timer may be early
+  timed_out = timed_out || since() - out.result.sent_s > 0.98 * impl_->target.timeout_s;  // timers may be early
   if (out.stopped) return out;
-  if (late)
-    error = "no end within " + Json(impl_->target.timeout_s).dump() + " s";
+  if (timed_out)
+    error = "not finished within " + Json(impl_->target.timeout_s).dump() + " s";
   else if (status != 0 && status != 200)
-    error = "HTTP " + std::to_string(status) + ": " + error_message_in(refusal);
-  else if (!answer && status == 0)
-    error = explain(answer.error());
-  reading.conclude();
+    error = "HTTP " + std::to_string(status) + ": " + error_message_in(error_body);
+  else if (!response && status == 0)
+    error = explain(response.error());
+  reader.conclude();
   if (!error.empty()) {
     const double sent = out.result.sent_s;
     out.result = {.sent_s = sent, .end_s = since(), .error = error};
@@ -145,12 +145,12 @@ StreamedCompletion StreamClient::complete(const std::string& body, const Expecte
   return out;
 }
 
-StreamClient::Got StreamClient::get(const std::string& path) {
-  return impl_->ask(impl_->request("GET", path, {}));
+StreamClient::Response StreamClient::get(const std::string& path) {
+  return impl_->send(impl_->request("GET", path, {}));
 }
 
-StreamClient::Got StreamClient::post(const std::string& path, const std::string& body) {
-  return impl_->ask(impl_->request("POST", path, body));
+StreamClient::Response StreamClient::post(const std::string& path, const std::string& body) {
+  return impl_->send(impl_->request("POST", path, body));
 }
 
 }  // namespace mw::serve

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One streamed completion from any OpenAI-compatible server, timed; what a server gets wrong becomes an error of the
-// request, never a fast one. One thread for each client; the connection is kept between requests.
+// Streams completions from an OpenAI-compatible server and times them. A malformed or implausible response becomes an
+// error of its request. The connection is kept between requests. Not thread-safe: use one client per thread.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -23,15 +23,15 @@ struct HttpTarget {
 
 using HttpClock = std::chrono::steady_clock;
 
-struct ExpectedUsage {  // what was asked for, to hold the answer against
+struct ExpectedUsage {  // token counts that the response must agree with
   int prompt_tokens = 0, output_tokens = 0;
-  int prompt_slack = 0;  // by how many prompt tokens the server's count may be lower (text whose tokens are not known)
+  int prompt_slack = 0;  // by how much the server may count fewer prompt tokens, for prompts of unknown token count
 };
 
 struct StreamedCompletion {
-  formats::RequestResult result;  // sent_s .. end_s since `origin`; prompt_tokens 0: not said
+  formats::RequestResult result;  // times in seconds since `origin`; prompt_tokens 0: not reported
   int pieces = 0;                 // events with a choice
-  bool usage_said = false, stopped = false;
+  bool has_usage = false, stopped = false;
   std::string text{};
 };
 
@@ -42,12 +42,12 @@ class StreamClient {
   ~StreamClient();
   StreamedCompletion complete(const std::string& body, const ExpectedUsage& expected, HttpClock::time_point origin,
                               const std::stop_token& stop);
-  struct Got {
-    int status = 0;  // 0: no answer
+  struct Response {
+    int status = 0;  // 0: none, see `error`
     std::string body, error;
   };
-  Got get(const std::string& path);  // 10 s at most
-  Got post(const std::string& path, const std::string& body);
+  Response get(const std::string& path);  // waits at most 10 s, like post()
+  Response post(const std::string& path, const std::string& body);
 
  private:
   struct Impl;

@@ -13,54 +13,54 @@
 namespace mw::serve {
 namespace {
 
-struct Point {
+struct SweepPoint {
   LoadSettings load;
   int repeat = 0;
 };
 
-// A closed loop has no rate, a burst only one.
+// A closed loop has no rate, a burst a single one.
 std::vector<double> rates_of(const SweepSettings& s) {
   if (s.load.arrival == Arrival::closed) return {formats::kUnknown};
   if (s.load.arrival == Arrival::burst) return {std::numeric_limits<double>::infinity()};
   return s.request_rates;
 }
 
-// Of values, not of places in a list: a sweep that goes on, or a longer one, makes the same points.
-std::uint64_t salt_of(double rate, int input_len, int repeat) {
+// Depends on the values of a point, not on its index, so resumed and extended sweeps get the same points.
+std::uint64_t point_salt(double rate, int input_len, int repeat) {
   return mix64(std::bit_cast<std::uint64_t>(std::isnan(rate) ? 0.0 : rate) ^
                mix64(static_cast<std::uint64_t>(input_len) ^ mix64(static_cast<std::uint64_t>(repeat))));
 }
 
-std::vector<Point> points_of(const SweepSettings& s) {
-  std::vector<Point> points;
+std::vector<SweepPoint> points_of(const SweepSettings& s) {
+  std::vector<SweepPoint> points;
   for (const int input_len : s.input_lens)
     for (const double rate : rates_of(s))
       for (int repeat = 0; repeat < s.repeats; ++repeat) {
-        Point p{s.load, repeat};
+        SweepPoint p{s.load, repeat};
         if (!std::isnan(rate)) p.load.request_rate = rate;
         p.load.input_len = input_len;
         p.load.seed += static_cast<std::uint64_t>(repeat);
-        p.load.salt = salt_of(rate, input_len, repeat);
+        p.load.salt = point_salt(rate, input_len, repeat);
         points.push_back(std::move(p));
       }
   return points;
 }
 
-bool same(double rate, double other) {
+bool is_same_rate(double rate, double other) {
   return rate == other || (std::isnan(rate) && std::isnan(other));
 }
 
-// The first repeats of a rate and length are the ones that are done.
-bool is_done(const Point& p, const std::vector<formats::BenchPoint>& done) {
+// Points in `done` are the first repeats of their rate and length.
+bool is_done(const SweepPoint& p, const std::vector<formats::BenchPoint>& done) {
   const double rate = p.load.arrival == Arrival::closed ? formats::kUnknown : p.load.request_rate;
   return p.repeat < std::count_if(
                         done.begin(), done.end(),
                         [&](const formats::BenchPoint& d) {
-                          return same(d.request_rate, rate) && d.input_len == p.load.input_len;
+                          return is_same_rate(d.request_rate, rate) && d.input_len == p.load.input_len;
                         });
 }
 
-std::string name_of(const Point& p) {
+std::string point_name(const SweepPoint& p) {
   const LoadSettings& s = p.load;
   const std::string load = s.arrival == Arrival::closed ? std::to_string(s.concurrency) + " users"
                            : std::isinf(s.request_rate) ? "all at once"
@@ -72,30 +72,30 @@ std::string name_of(const Point& p) {
 
 bool run_sweep(const SweepSettings& settings, LoadBackend& backend, const std::vector<formats::BenchPoint>& done,
                const SweepCallbacks& callbacks, std::stop_token stop) {
-  const std::vector<Point> points = points_of(settings);
+  const std::vector<SweepPoint> points = points_of(settings);
   if (points.empty())
     throw Error({.id = "LOAD",
-                 .message = "a sweep without a point",
+                 .message = "the sweep has no points",
                  .found = "no rate, no length or no repeat",
-                 .expected = "at least one of each"});
-  for (const Point& p : points) {  // a mistake in the last point is said before the first is played
+                 .expected = "at least one rate, length and repeat"});
+  for (const SweepPoint& p : points) {  // reports an invalid point before the first one runs
     LoadSettings small = p.load;
     small.num_prompts = 1, small.warmups = 0;
     make_load(small);
   }
   const long each = settings.load.num_prompts, total = each * static_cast<long>(points.size());
   long before = 0;
-  for (const Point& p : points) {
+  for (const SweepPoint& p : points) {
     if (!is_done(p, done)) {
-      if (callbacks.between) callbacks.between();
+      if (callbacks.before_point) callbacks.before_point();
       if (stop.stop_requested()) return false;
       const auto progress = [&](long requests, long) {
-        if (callbacks.progress) callbacks.progress(name_of(p), before + requests, total);
+        if (callbacks.progress) callbacks.progress(point_name(p), before + requests, total);
       };
       const Load load = make_load(p.load);
-      const LoadResult played = backend.play(load, progress, stop);
-      if (stop.stop_requested()) return false;  // half a point is none
-      callbacks.point(summarise(load, played, settings.slo));
+      const LoadResult result = backend.run(load, progress, stop);
+      if (stop.stop_requested()) return false;  // an interrupted point is dropped
+      callbacks.point(summarise(load, result, settings.slo));
     }
     before += each;
   }

@@ -45,7 +45,7 @@ WordPrompts::WordPrompts(const std::function<int(const std::string&)>& count) {
                  .found = std::to_string(a) + " for " + std::to_string(few) + " words, " + std::to_string(b) + " for " +
                           std::to_string(many),
                  .expected = "usage.prompt_tokens that grows with the prompt",
-                 .fix = "name the served model, so that prompts are sent as token ids"});
+                 .fix = "set the model of the experiment, so that prompts can be sent as token ids"});
   per_word_ = static_cast<double>(b - a) / (many - few);
   fixed_ = a - per_word_ * few;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PromptMode of about as many tokens as wanted for a server whose tokenizer is not known: common English words, a
-// function of (seed, index) as token ids are, and how many of them make a token for this server. Immutable; any thread.
+// Prompts of about a wanted number of tokens for a server whose tokenizer is unknown: common English words, determined
+// by the request's seeds. Immutable; any thread.
 #pragma once
 #include <functional>
 #include <string>
@@ -11,10 +11,10 @@ namespace mw::serve {
 
 class WordPrompts {
  public:
-  // `count`: prompt tokens that the server counts for a text; asked twice.
+  // Calibrates tokens per word by two calls of `count`, which returns the prompt tokens that the server counts for a
+  // text. Throws Error SERVER if the counts do not grow with the text.
   explicit WordPrompts(const std::function<int(const std::string&)>& count);
   std::string text(const TimedRequest& request) const;
-  double tokens_per_word() const { return per_word_; }
 
  private:
   double words(int tokens) const;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RecordedRequest workloads from files: nothing in them is trusted.
+#include "core/serve/load/workload.h"
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -13,15 +14,14 @@
 #include "core/base/json_row.h"
 #include "core/base/units.h"
 #include "core/formats/results/bench_result.h"
-#include "core/serve/load/load.h"
 
 namespace mw::serve {
 namespace {
 
-constexpr std::uint64_t kMostBytes = 1ull << 30;
-constexpr double kLongest = 1 << 24;  // tokens
+constexpr std::uint64_t kMaxBytes = 1ull << 30;
+constexpr double kMaxTokens = 1 << 24;  // of a prompt or a completion
 
-using Names = std::vector<std::string>;
+using Names = std::vector<std::string>;  // of a column, the preferred one first
 const Names kArrival{"arrival_s", "arrival", "arrived_at", "intended_s", "time_s"};
 const Names kPrompt{"prompt_tokens", "prompt_len", "input_len", "input_tokens", "num_prefill_tokens"};
 const Names kOutput{"output_tokens", "output_len", "num_decode_tokens"};
@@ -31,25 +31,24 @@ struct Place {
   std::string at;
 };
 
-[[noreturn]] void bad(const Place& place, std::string message, std::string found, std::string expected) {
+[[noreturn]] void reject(const Place& place, std::string message, std::string found, std::string expected) {
   throw Error({.id = "WORKLOAD",
                .message = std::move(message),
                .file = place.file.string(),
                .place = place.at,
                .found = valid_utf8(found.substr(0, 60)),
                .expected = std::move(expected),
-               .fix = "give arrival_s, prompt_tokens and output_tokens of each request"});
+               .fix = "give arrival_s, prompt_tokens and output_tokens for each request"});
 }
 
 RecordedRequest checked(const Place& place, double at_s, double prompt, double output) {
-  if (!std::isfinite(at_s) || std::abs(at_s) > 1e12) bad(place, "not a time", std::to_string(at_s), "seconds");
+  if (!std::isfinite(at_s) || std::abs(at_s) > 1e12)
+    reject(place, "the arrival is not a time", std::to_string(at_s), "seconds");
   for (const double tokens : {prompt, output})
-    if (!(tokens >= 1 && tokens <= kLongest && tokens == std::floor(tokens)))
-      bad(place, "not a length", number_text(tokens), "a whole number of tokens, at least 1");
+    if (!(tokens >= 1 && tokens <= kMaxTokens && tokens == std::floor(tokens)))
+      reject(place, "the length is not a number of tokens", number_text(tokens), "a whole number, at least 1");
   return {at_s, static_cast<int>(prompt), static_cast<int>(output)};
 }
-
-// CSV
 
 std::vector<std::string_view> fields(std::string_view line) {
   std::vector<std::string_view> all;
@@ -84,7 +83,7 @@ double number_in(const Place& place, const std::vector<std::string_view>& row, s
   const std::string_view field = column < row.size() ? row[column] : std::string_view{};
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
   if (error != std::errc() || end != field.data() + field.size() || field.empty())
-    bad(place, "not a number in column " + std::to_string(column + 1), std::string(field), "a number");
+    reject(place, "no number in column " + std::to_string(column + 1), std::string(field), "a number");
   return value;
 }
 
@@ -93,7 +92,7 @@ std::vector<RecordedRequest> from_csv(std::string_view text, const std::filesyst
   const auto header = fields(first);
   const auto at = column(header, kArrival), prompt = column(header, kPrompt), output = column(header, kOutput);
   if (!prompt || !output)
-    bad({file, "line 1"}, "columns are missing", std::string(first), "arrival_s,prompt_tokens,output_tokens");
+    reject({file, "line 1"}, "the header lacks columns", std::string(first), "arrival_s,prompt_tokens,output_tokens");
   std::vector<RecordedRequest> all;
   for (long line = 2; !text.empty(); ++line) {
     const std::string_view content = take_line(text);
@@ -106,21 +105,21 @@ std::vector<RecordedRequest> from_csv(std::string_view text, const std::filesyst
   return all;
 }
 
-// JSON
-
 std::optional<double> number_of(const Place& place, const Json& row, const Names& names) {
   for (const std::string& name : names)
     if (const auto it = row.find(name); it != row.end()) {
-      if (!it->is_number()) bad(place, "\"" + name + "\" is not a number", short_text(*it), "a number");
+      if (!it->is_number()) reject(place, "\"" + name + "\" is not a number", short_text(*it), "a number");
       return it->get<double>();
     }
   return std::nullopt;
 }
 
 RecordedRequest row_of(const Place& place, const Json& row) {
-  if (!row.is_object()) bad(place, "not a request", short_text(row), "{\"arrival_s\": 0.5, \"prompt_tokens\": ...}");
+  if (!row.is_object())
+    reject(place, "the value is not a request", short_text(row), "{\"arrival_s\": 0.5, \"prompt_tokens\": ...}");
   const auto prompt = number_of(place, row, kPrompt), output = number_of(place, row, kOutput);
-  if (!prompt || !output) bad(place, "lengths are missing", short_text(row), "\"prompt_tokens\" and \"output_tokens\"");
+  if (!prompt || !output)
+    reject(place, "the request has no lengths", short_text(row), "\"prompt_tokens\" and \"output_tokens\"");
   return checked(place, number_of(place, row, kArrival).value_or(0), *prompt, *output);
 }
 
@@ -132,7 +131,8 @@ std::vector<RecordedRequest> requests_of(const Place& place, const formats::Benc
   std::vector<RecordedRequest> all;
   for (const formats::RequestResult& r : point.requests)
     if (r.completed()) all.push_back(checked(place, r.intended_s, r.prompt_tokens, r.output_tokens));
-  if (all.empty()) bad(place, "a result without its requests", "a summary", "a result saved with details");
+  if (all.empty())
+    reject(place, "the result does not contain its requests", "a summary", "a result that was saved with its requests");
   return all;
 }
 
@@ -141,8 +141,8 @@ std::vector<RecordedRequest> from_document(const Json& json, const std::filesyst
   if (json.is_object() && json.contains("points")) {
     const formats::BenchSet set = formats::bench_set(json);
     if (set.points.size() != 1)
-      bad({file, "points"}, "which point is meant is not clear", std::to_string(set.points.size()) + " points",
-          "a result of one point");
+      reject({file, "points"}, "the result has more than one point or none",
+             std::to_string(set.points.size()) + " points", "a result of one point");
     return requests_of({file, "points[0]"}, set.points.front());
   }
   if (json.is_object()) return {row_of({file, ""}, json)};
@@ -158,14 +158,15 @@ std::vector<RecordedRequest> from_lines(std::string_view text, const std::filesy
     if (content.find_first_not_of(" \t") == content.npos) continue;
     const Place place{file, "line " + std::to_string(line)};
     const Json row = parse_json(content, file.string() + ", " + place.at);
-    if (is_result(row)) bad(place, "several results in one file", "a result a line", "one result, or a request a line");
+    if (is_result(row))
+      reject(place, "the file has several results", "one result per line", "one result, or one request per line");
     all.push_back(row_of(place, row));
   }
   return all;
 }
 
-// More than one line, and the first is a document of its own.
-bool has_rows(std::string_view text) {
+// Whether the text has more than one line and the first is a JSON document.
+bool is_jsonl(std::string_view text) {
   const std::string_view first = take_line(text);
   return text.find_first_not_of(" \t\r\n") != text.npos && Json::accept(first);
 }
@@ -173,14 +174,15 @@ bool has_rows(std::string_view text) {
 }  // namespace
 
 std::vector<RecordedRequest> read_workload(const std::filesystem::path& file) {
-  const std::string content = read_text(file, kMostBytes);
+  const std::string content = read_text(file, kMaxBytes);
   std::string_view text = content;
   text.remove_prefix(std::min(text.size(), text.find_first_not_of(" \t\r\n")));
   const bool json = text.starts_with('{') || text.starts_with('[');
   std::vector<RecordedRequest> all = !json            ? from_csv(text, file)
-                                     : has_rows(text) ? from_lines(text, file)
+                                     : is_jsonl(text) ? from_lines(text, file)
                                                       : from_document(parse_json(text, file.string()), file);
-  if (all.empty()) bad({file, ""}, "no request in it", std::to_string(content.size()) + " bytes", "a request a line");
+  if (all.empty())
+    reject({file, ""}, "the file has no requests", std::to_string(content.size()) + " bytes", "one request per line");
   std::stable_sort(all.begin(), all.end(),
                    [](const RecordedRequest& a, const RecordedRequest& b) { return a.at_s < b.at_s; });
   const double first = all.front().at_s;

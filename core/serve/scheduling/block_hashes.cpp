@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/serve/scheduling/block_hashes.h"
+
 #include <algorithm>
 
 #include "core/base/rng.h"
-#include "core/serve/scheduling/scheduler.h"
 
 namespace mw::serve {
 
@@ -24,7 +25,7 @@ std::vector<BlockHash> hash_blocks(std::uint64_t shared_seed, int shared, std::u
   hashes.reserve(static_cast<size_t>(std::max(0, len) / size));
   BlockHash hash = 0;
   for (int first = 0; first + size <= len; first += size) {
-    const int common = shared_seed == seed ? 0 : std::clamp(shared - first, 0, size);  // tokens of the shared ones
+    const int common = shared_seed == seed ? 0 : std::clamp(shared - first, 0, size);  // shared tokens in this block
     if (common > 0) hash = mix64(hash ^ mix64(shared_seed));
     if (common > 0 && common < size) hash = mix64(hash + static_cast<std::uint64_t>(common));
     if (common < size) hash = mix64(hash ^ mix64(seed));

@@ -6,8 +6,8 @@
 namespace mw::serve {
 namespace {
 
-// Tokens that queries [first, first + count) see, themselves included: at most `window` each, 0: all.
-double pairs(double first, double count, double window) {
+// (query, key) pairs of queries [first, first + count) with themselves and all before, at most `window` each (0: all).
+double causal_pairs(double first, double count, double window) {
   const double growing = window > 0 ? std::clamp(window - first, 0.0, count) : count;
   return growing * first + growing * (growing + 1) / 2 + (count - growing) * window;
 }
@@ -25,14 +25,14 @@ plan::StepLoad step_load(const Step& step, int window) {
     }
     ++load.prefilling;
     load.prefill_tokens += item.count;
-    load.prefill_pairs += pairs(item.first, item.count, 0);
-    if (window > 0) load.prefill_window_pairs += pairs(item.first, item.count, window);
+    load.prefill_pairs += causal_pairs(item.first, item.count, 0);
+    if (window > 0) load.prefill_window_pairs += causal_pairs(item.first, item.count, window);
   }
   return load;
 }
 
-std::vector<StepResult::Sampled> zero_tokens(const Step& step) {
-  std::vector<StepResult::Sampled> sampled;
+std::vector<SampledToken> zero_tokens(const Step& step) {
+  std::vector<SampledToken> sampled;
   sampled.reserve(step.items.size());
   for (const StepItem& item : step.items)
     if (item.samples) sampled.push_back({.id = item.id});

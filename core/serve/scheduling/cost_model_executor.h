@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that take as long as the planner's model of a target says, and compute nothing. One thread.
+// Takes the time of each step from the planner's model of a target and computes nothing. Not thread-safe.
 #pragma once
 #include "core/plan/time/serve_step.h"
 #include "core/serve/scheduling/executor.h"
 
 namespace mw::serve {
 
-// What a step is to a step model: its decodes (one token each, which gives the next) and its prompt tokens.
+// A step as the planner's step model describes it. `window`: tokens that a sliding layer sees, 0: no such layers.
 plan::StepLoad step_load(const Step& step, int window);
-// Every item that samples gives token 0.
-std::vector<StepResult::Sampled> zero_tokens(const Step& step);
+// Token 0 for every item that samples: the result of executors without a model.
+std::vector<SampledToken> zero_tokens(const Step& step);
 
 class CostModelExecutor : public Executor {
  public:

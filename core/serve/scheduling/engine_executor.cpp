@@ -17,11 +17,11 @@ using Logits = engine::ServeChunk::Logits;
 
 }  // namespace
 
-struct EngineExecutor::Request {
-  std::vector<int> ids;  // of the prompt, then of the answer
-  int answered = 0;
-  int adapter = -1;
-  engine::SampleOptions options;  // with stop_ids
+struct EngineExecutor::Sequence {
+  std::vector<int> ids;  // of the prompt and the tokens generated so far
+  int generated = 0;
+  int adapter = -1;  // index in the server; -1: the base model
+  engine::SampleOptions options;
 };
 
 EngineExecutor::EngineExecutor(engine::Network& network, const SchedulerSettings& settings)
@@ -31,10 +31,10 @@ EngineExecutor::~EngineExecutor() = default;
 void EngineExecutor::add_adapter(const std::string& name, const formats::Adapter& adapter) {
   if (name.empty() || adapters_.contains(name))
     throw Error({.id = "ADAPTER",
-                 .message = "an adapter needs a name of its own",
+                 .message = "the name of an adapter is empty or already taken",
                  .place = "serve.adapters",
                  .found = "\"" + name + "\"",
-                 .expected = "a name that no other one has"});
+                 .expected = "a unique name for each adapter"});
   std::vector<engine::AdapterValues> values;
   for (const formats::AdapterModule& m : adapter.modules) {
     const auto rank = static_cast<float>(m.rank);
@@ -49,63 +49,63 @@ std::vector<std::string> EngineExecutor::adapters() const {
   return names;
 }
 
-void EngineExecutor::begin(RequestId id, const Prompt& prompt) {
+void EngineExecutor::begin(RequestId id, const GenerationRequest& request) {
   const int vocab = server_.network().config().vocab;
-  if (prompt.ids.empty())
+  if (request.prompt_ids.empty())
     throw Error({.id = "PROMPT", .message = "the prompt is empty", .expected = "at least one token"});
-  for (const int token : prompt.ids)
+  for (const int token : request.prompt_ids)
     if (token < 0 || token >= vocab)
       throw Error({.id = "PROMPT",
                    .message = "a prompt token is outside the vocabulary",
                    .found = std::to_string(token),
                    .expected = "0.." + std::to_string(vocab - 1)});
-  if (prompt.ids.size() >= static_cast<size_t>(max_model_len_))
+  if (request.prompt_ids.size() >= static_cast<size_t>(max_model_len_))
     throw Error({.id = "CONTEXT",
-                 .message = "the prompt leaves no room for an answer",
-                 .found = std::to_string(prompt.ids.size()) + " tokens",
+                 .message = "the prompt is too long to generate a token after it",
+                 .found = std::to_string(request.prompt_ids.size()) + " tokens",
                  .expected = "less than " + std::to_string(max_model_len_)});
-  auto request = std::make_shared<Request>();
-  if (!prompt.adapter.empty()) {
-    const auto found = adapters_.find(prompt.adapter);
+  auto sequence = std::make_shared<Sequence>();
+  if (!request.adapter.empty()) {
+    const auto found = adapters_.find(request.adapter);
     if (found == adapters_.end())
-      throw Error({.id = "ADAPTER", .message = "this server has no such adapter", .found = prompt.adapter});
-    request->adapter = found->second;
+      throw Error({.id = "ADAPTER", .message = "the server has no adapter of this name", .found = request.adapter});
+    sequence->adapter = found->second;
   }
-  request->ids = prompt.ids;
-  request->options = {.temperature = prompt.temperature,
-                      .top_k = prompt.top_k,
-                      .top_p = prompt.top_p,
-                      .seed = prompt.seed,
-                      .stop_ids = prompt.stop_ids};
+  sequence->ids = request.prompt_ids;
+  sequence->options = {.temperature = request.temperature,
+                       .top_k = request.top_k,
+                       .top_p = request.top_p,
+                       .seed = request.seed,
+                       .stop_ids = request.stop_ids};
   const std::lock_guard lock(mutex_);
-  requests_[id] = std::move(request);
+  sequences_[id] = std::move(sequence);
 }
 
 void EngineExecutor::end(RequestId id) {
   const std::lock_guard lock(mutex_);
-  requests_.erase(id);
+  sequences_.erase(id);
 }
 
-std::shared_ptr<EngineExecutor::Request> EngineExecutor::find(RequestId id) const {
+std::shared_ptr<EngineExecutor::Sequence> EngineExecutor::find(RequestId id) const {
   const std::lock_guard lock(mutex_);
-  return requests_.at(id);
+  return sequences_.at(id);
 }
 
 StepResult EngineExecutor::run(const Step& step, const Scheduler& scheduler) {
   const auto begun = Clock::now();
   const size_t groups = server_.room().groups.size();
-  std::vector<std::shared_ptr<Request>> requests, sampling;
+  std::vector<std::shared_ptr<Sequence>> sequences, sampling;
   std::vector<std::span<const int>> blocks;
   std::vector<engine::ServeChunk> chunks;
   StepResult result;
   blocks.reserve(step.items.size() * groups);
   for (const StepItem& item : step.items) {
-    const Request& r = *requests.emplace_back(find(item.id));
+    const Sequence& s = *sequences.emplace_back(find(item.id));
     for (size_t g = 0; g < groups; ++g) blocks.push_back(scheduler.blocks(item.id, g));
-    chunks.push_back({std::span(r.ids).subspan(static_cast<size_t>(item.first), static_cast<size_t>(item.count)),
-                      item.first, std::span(blocks).last(groups), r.adapter, item.samples ? Logits::last : Logits::no});
+    chunks.push_back({std::span(s.ids).subspan(static_cast<size_t>(item.first), static_cast<size_t>(item.count)),
+                      item.first, std::span(blocks).last(groups), s.adapter, item.samples ? Logits::last : Logits::no});
     if (!item.samples) continue;
-    sampling.push_back(requests.back());
+    sampling.push_back(sequences.back());
     result.sampled.push_back({.id = item.id});
   }
   const std::span<float> logits = server_.step(chunks);
@@ -113,18 +113,19 @@ StepResult EngineExecutor::run(const Step& step, const Scheduler& scheduler) {
   server_.network().device().pool.parallel_for(
       static_cast<std::int64_t>(sampling.size()), 1, [&](std::int64_t begin, std::int64_t end) {
         for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-          const Request& r = *sampling[i];
-          result.sampled[i].token = engine::pick_token(logits.subspan(i * vocab, vocab), r.options,
-                                                       engine::sampling_uniform(r.options.seed, 0, r.answered));
+          const Sequence& s = *sampling[i];
+          result.sampled[i].token = engine::pick_token(logits.subspan(i * vocab, vocab), s.options,
+                                                       engine::sampling_uniform(s.options.seed, 0, s.generated));
         }
       });
   for (size_t i = 0; i < sampling.size(); ++i) {
-    Request& r = *sampling[i];
-    StepResult::Sampled& s = result.sampled[i];
-    s.ended = std::find(r.options.stop_ids.begin(), r.options.stop_ids.end(), s.token) != r.options.stop_ids.end();
-    if (s.ended) continue;
-    r.ids.push_back(s.token);
-    ++r.answered;
+    Sequence& s = *sampling[i];
+    SampledToken& sampled = result.sampled[i];
+    const std::vector<int>& stop_ids = s.options.stop_ids;
+    sampled.is_stop = std::find(stop_ids.begin(), stop_ids.end(), sampled.token) != stop_ids.end();
+    if (sampled.is_stop) continue;
+    s.ids.push_back(sampled.token);
+    ++s.generated;
   }
   result.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
   return result;

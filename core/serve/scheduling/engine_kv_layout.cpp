@@ -8,25 +8,25 @@
 namespace mw::serve {
 namespace {
 
-std::int64_t blocks_of(std::int64_t tokens, std::int64_t block_size) {
+std::int64_t block_count(std::int64_t tokens, std::int64_t block_size) {
   return (tokens + block_size - 1) / block_size;
 }
 
-bool slides(const model::Config& config, const model::Layer& layer) {
+bool is_sliding(const model::Config& config, const model::Layer& layer) {
   return layer.attention == model::Attention::sliding && config.sliding_window > 0;
 }
 
-struct Demand {  // blocks of a group: for one request of full length, and for all of them
+struct BlockDemand {  // blocks of a group: for one request of max_model_len, and for max_num_seqs of them
   std::int64_t one = 0, all = 0;
 };
 
-// A sliding layer's request holds its window, a block more for where it begins, and in one step the chunk beside it.
-// With a prefix cache there is as much again for what prompts leave behind their windows: else their full layers' keys,
-// for which there is room, would be of no use.
-Demand demand_of(const SchedulerSettings& s, int window) {
-  const std::int64_t bs = s.kv.block_size, whole = blocks_of(s.max_model_len, bs);
+// In a sliding layer a request holds its window, one more block because the window is not aligned, and during prefill
+// one chunk. A prefix cache doubles the window's share: a cached prefix is usable only if its last window is cached
+// too.
+BlockDemand block_demand(const SchedulerSettings& s, int window) {
+  const std::int64_t bs = s.kv.block_size, whole = block_count(s.max_model_len, bs);
   if (window == 0) return {whole, s.max_num_seqs * whole};
-  const std::int64_t held = blocks_of(window - 1, bs) + 1, chunk = blocks_of(s.max_num_batched_tokens, bs);
+  const std::int64_t held = block_count(window - 1, bs) + 1, chunk = block_count(s.max_num_batched_tokens, bs);
   const std::int64_t kept = s.prefix_cache == PrefixCache::on ? held : 0;
   return {std::min(whole, held + chunk), std::min(s.max_num_seqs * whole, s.max_num_seqs * (held + kept) + chunk)};
 }
@@ -37,38 +37,38 @@ SchedulerSettings lay_out_engine_kv(const model::Config& config, SchedulerSettin
   const std::int64_t bs = s.kv.block_size;
   if (bs < 1 || s.max_num_seqs < 1 || s.max_model_len < 1 || s.max_num_batched_tokens < 1)
     throw Error({.id = "SERVE",
-                 .message = "a server without room",
+                 .message = "the server could not serve any request",
                  .found = std::to_string(s.max_num_seqs) + " requests of " + std::to_string(s.max_model_len) +
-                          " tokens, " + std::to_string(s.max_num_batched_tokens) + " in a step, blocks of " +
+                          " tokens, " + std::to_string(s.max_num_batched_tokens) + " tokens in a step, blocks of " +
                           std::to_string(bs),
                  .expected = "at least 1 of each"});
   std::int64_t bytes[2]{};  // of a block: full layers, sliding ones
   for (const model::Layer& l : config.layers)
     if (l.has_k)
-      bytes[windows == OutOfWindowKv::freed && slides(config, l)] +=
+      bytes[windows == OutOfWindowKv::freed && is_sliding(config, l)] +=
           2 * bs * l.kv_heads * l.head_dim * static_cast<std::int64_t>(sizeof(float));
   std::int64_t least = 0, most = 0;
   for (const int sliding : {0, 1}) {
-    const Demand d = demand_of(s, sliding ? config.sliding_window : 0);
+    const BlockDemand d = block_demand(s, sliding ? config.sliding_window : 0);
     least += bytes[sliding] * d.one;
     most += bytes[sliding] * d.all;
   }
-  const std::int64_t room = kv.value > 0 ? kv.value : most;
-  if (room < least)
+  const std::int64_t available = kv.value > 0 ? kv.value : most;
+  if (available < least)
     throw Error(
         {.id = "SERVE",
-         .message = "the KV cache is too small for one request of max_model_len",
+         .message = "the KV cache is too small for one request of max_model_len tokens",
          .place = "serve.kv_gib",
-         .found = to_text(Bytes(room)),
+         .found = to_text(Bytes(available)),
          .expected = "at least " + to_text(Bytes(least)) + " for " + std::to_string(s.max_model_len) + " tokens",
-         .fix = "shorten max_model_len or give it more memory"});
-  const double share = most > least ? static_cast<double>(room - least) / static_cast<double>(most - least) : 0;
+         .fix = "lower serve.max_model_len or give the KV cache more memory"});
+  const double share = most > least ? static_cast<double>(available - least) / static_cast<double>(most - least) : 0;
   s.kv.groups.clear();
   s.kv.capacity = Bytes(0);
   for (const int sliding : {0, 1}) {
     if (bytes[sliding] == 0) continue;
     const int window = sliding ? config.sliding_window : 0;
-    const Demand d = demand_of(s, window);
+    const BlockDemand d = block_demand(s, window);
     const auto blocks =
         static_cast<int>(std::min(1e9, static_cast<double>(d.one) + share * static_cast<double>(d.all - d.one)));
     s.kv.groups.push_back({.window = window, .block_bytes = Bytes(bytes[sliding]), .max_blocks = blocks});
@@ -78,14 +78,14 @@ SchedulerSettings lay_out_engine_kv(const model::Config& config, SchedulerSettin
 }
 
 SchedulerSettings lay_out_engine_kv(const model::Config& config, SchedulerSettings wanted, Bytes kv,
-                                    OutOfWindowKv windows, const DeviceMemory& room) {
+                                    OutOfWindowKv windows, const DeviceMemory& device) {
   SchedulerSettings s = lay_out_engine_kv(config, wanted, kv, windows);
   if (kv.value > 0) return s;
   plan::Serving work = planned_serving(config, s);
   work.groups.clear();
-  const Ledger steps = plan::predict_memory(config, room.model, work).at_peak;  // without blocks
-  const Bytes left =
-      room.free - steps[MemoryCategory::activations] - steps[MemoryCategory::logits] - steps[MemoryCategory::workspace];
+  const Ledger steps = plan::predict_memory(config, device.model, work).at_peak;  // without KV blocks
+  const Bytes left = device.free - steps[MemoryCategory::activations] - steps[MemoryCategory::logits] -
+                     steps[MemoryCategory::workspace];
   if (s.kv.capacity.value <= left.value / 2) return s;
   return lay_out_engine_kv(config, wanted, Bytes(std::max<std::int64_t>(1, left.value / 2)), windows);
 }
@@ -96,12 +96,12 @@ engine::ServeRoom engine_capacity(const model::Config& config, const SchedulerSe
                          .tokens = std::max(s.max_num_batched_tokens, s.max_num_seqs),
                          .rows = s.max_num_seqs,
                          .context = s.max_model_len};
-  const bool saves = s.kv.groups.size() > 1;
+  const bool separate_groups = s.kv.groups.size() > 1;
   for (const KvGroup& g : s.kv.groups) {
     engine::ServeRoom::Group& group = room.groups.emplace_back();
     group.blocks = g.max_blocks;
     for (size_t i = 0; i < config.layers.size(); ++i)
-      if (config.layers[i].has_k && (!saves || slides(config, config.layers[i]) == (g.window > 0)))
+      if (config.layers[i].has_k && (!separate_groups || is_sliding(config, config.layers[i]) == (g.window > 0)))
         group.layers.push_back(static_cast<int>(i));
   }
   return room;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the engine lays out a server's KV cache, f32: layers that see everything in one group of blocks, sliding ones in
-// another. Any thread.
+// The engine's KV cache layout (f32): layers with full attention form one group of blocks, sliding ones another. Pure
+// functions; any thread.
 #pragma once
 #include "core/engine/generate/serving.h"
 #include "core/plan/memory/memory.h"
@@ -10,19 +10,19 @@ namespace mw::serve {
 
 enum class OutOfWindowKv { kept, freed };  // blocks of sliding layers behind their window
 
-// `wanted` with `kv` filled in; its block_size is read. kv 0: what max_num_seqs requests of max_model_len need; more
-// than that goes to the prefix cache. Throws Error SERVE where not even one of them fits.
+// Returns `wanted` with `kv` laid out in blocks of wanted.kv.block_size tokens. `kv`: bytes of the cache; 0: what
+// max_num_seqs requests of max_model_len need. Throws Error SERVE if not even one such request fits.
 SchedulerSettings lay_out_engine_kv(const model::Config& config, SchedulerSettings wanted, Bytes kv,
                                     OutOfWindowKv windows = OutOfWindowKv::freed);
-// The same on a device: kv 0 takes at most half of what is left beside the buffers of a step.
 struct DeviceMemory {
   plan::InferenceModel model{};
-  Bytes free{};  // beside weights and adapters
+  Bytes free{};  // without weights and adapters
 };
+// As above, but a cache of size `kv` 0 takes at most half of the memory that the buffers of a step leave free.
 SchedulerSettings lay_out_engine_kv(const model::Config& config, SchedulerSettings wanted, Bytes kv,
-                                    OutOfWindowKv windows, const DeviceMemory& room);
+                                    OutOfWindowKv windows, const DeviceMemory& device);
 
-// What the engine reserves for such a server, and what the plan says of it.
+// What the engine allocates for a server with these settings, and the same as the planner describes it.
 engine::ServeRoom engine_capacity(const model::Config& config, const SchedulerSettings& settings);
 plan::Serving planned_serving(const model::Config& config, const SchedulerSettings& settings);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What computes the scheduler's steps: the engine (wall clock, real tokens) or a cost model (virtual clock).
+// Interface of what computes the scheduler's steps: the engine (wall clock, real tokens) or a cost model (virtual
+// clock).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,31 +10,35 @@
 
 namespace mw::serve {
 
-struct Prompt {  // what a request says besides its lengths; a cost model needs none of it
-  std::vector<int> ids{};
+struct GenerationRequest {
+  std::vector<int> prompt_ids{};
   float temperature = 0, top_p = 1;
   int top_k = 0;
   std::uint64_t seed = 0;
   std::vector<int> stop_ids{};
   std::string adapter{};  // by name; empty: the base model
+  int max_new_tokens = 16;
+  int priority = 0;  // see ScheduledRequest
+};
+
+struct SampledToken {
+  RequestId id{};
+  int token = 0;         // 0 from a cost model
+  bool is_stop = false;  // a stop token, which is not part of the generated text
 };
 
 struct StepResult {
-  double seconds = 0;  // measured, or predicted
-  struct Sampled {
-    RequestId id{};
-    int token = 0;       // 0 from a cost model
-    bool ended = false;  // a stop token: `token` is not part of the answer
-  };
-  std::vector<Sampled> sampled{};  // of items that sample, in their order
+  double seconds = 0;                 // measured or predicted
+  std::vector<SampledToken> sampled;  // one for each item that samples, in their order
 };
 
 class Executor {
  public:
   virtual ~Executor() = default;
-  // Before it is added to the scheduler; throws Error for a bad prompt. On the submitting thread, maybe during run().
-  virtual void begin(RequestId, const Prompt&) {}
-  virtual void end(RequestId) {}                   // finished or aborted
+  // Called before the request is added to the scheduler, on the submitting thread, possibly during run(). Throws Error
+  // if the request is invalid. Cost models need no request.
+  virtual void begin(RequestId, const GenerationRequest&) {}
+  virtual void end(RequestId) {}  // the request has finished or was aborted
   virtual StepResult run(const Step& step, const Scheduler& scheduler) = 0;
 };
 

@@ -12,7 +12,7 @@ namespace {
 void check(const KvLayout& layout) {
   const auto refuse = [](const char* place, std::string found, std::string expected) {
     throw Error({.id = "SERVE",
-                 .message = "no KV cache can be laid out like this",
+                 .message = "invalid KV cache layout",
                  .place = place,
                  .found = std::move(found),
                  .expected = std::move(expected)});
@@ -33,250 +33,230 @@ void check(const KvLayout& layout) {
 KvBlockManager::KvBlockManager(KvLayout layout, PrefixCache prefix_cache)
     : layout_(std::move(layout)), prefix_cache_(prefix_cache) {
   check(layout_);
-  for (const KvGroup& facts : layout_.groups) groups_.push_back({.facts = facts});
+  for (const KvGroup& spec : layout_.groups) groups_.push_back({.spec = spec});
 }
 
-KvBlockManager::Table KvBlockManager::table() const {
+KvBlockManager::BlockTable KvBlockManager::empty_table() const {
   return {std::vector<std::vector<int>>(groups_.size()), std::vector<int>(groups_.size())};
 }
 
-// The first block that the query after `computed` tokens sees.
-int KvBlockManager::first_in_sight(const Group& group, int computed) const {
-  const int window = group.facts.window;
+// The first block that the query at position `computed` attends to.
+int KvBlockManager::first_in_window(const Group& group, int computed) const {
+  const int window = group.spec.window;
   return window == 0 ? 0 : std::max(0, computed - window + 1) / layout_.block_size;
 }
 
-bool KvBlockManager::in_cache(const Group& group, std::span<const BlockHash> hashes, int first, int end) const {
+bool KvBlockManager::are_cached(const Group& group, std::span<const BlockHash> hashes, int first, int end) const {
   for (int i = end - 1; i >= first; --i)
     if (!group.by_hash.contains(hashes[static_cast<size_t>(i)])) return false;
   return true;
 }
 
-int KvBlockManager::longest_cached(const Group& group, std::span<const BlockHash> hashes, int most) const {
-  if (group.facts.window == 0) {
+int KvBlockManager::longest_cached_prefix(const Group& group, std::span<const BlockHash> hashes, int max_blocks) const {
+  if (group.spec.window == 0) {
     int n = 0;
-    while (n < most && group.by_hash.contains(hashes[static_cast<size_t>(n)])) ++n;
+    while (n < max_blocks && group.by_hash.contains(hashes[static_cast<size_t>(n)])) ++n;
     return n;
   }
-  while (most > 0 && !in_cache(group, hashes, first_in_sight(group, most * layout_.block_size), most)) --most;
-  return most;
+  while (max_blocks > 0 &&
+         !are_cached(group, hashes, first_in_window(group, max_blocks * layout_.block_size), max_blocks))
+    --max_blocks;
+  return max_blocks;
 }
 
-int KvBlockManager::cached_blocks(std::span<const BlockHash> hashes, int most) const {
+int KvBlockManager::count_cached_blocks(std::span<const BlockHash> hashes, int max_blocks) const {
   if (prefix_cache_ == PrefixCache::off) return 0;
-  int agreed = std::min(most, static_cast<int>(hashes.size()));
-  for (int before = -1; agreed != before;) {  // until no group needs it shorter
+  int agreed = std::min(max_blocks, static_cast<int>(hashes.size()));
+  for (int before = -1; agreed != before;) {  // until every group has the whole prefix
     before = agreed;
-    for (const Group& group : groups_) agreed = longest_cached(group, hashes, agreed);
+    for (const Group& group : groups_) agreed = longest_cached_prefix(group, hashes, agreed);
   }
   return agreed;
 }
 
-bool KvBlockManager::room_for(std::span<const Wish> wishes) const {
-  Bytes more;
+bool KvBlockManager::has_memory_for(std::span<const Reservation> reservations) const {
+  Bytes added;
   for (size_t g = 0; g < groups_.size(); ++g) {
-    const KvGroup& facts = groups_[g].facts;
-    if (facts.max_blocks > 0 && groups_[g].held + wishes[g].more > facts.max_blocks) return false;
-    more += facts.block_bytes * wishes[g].more;
+    const KvGroup& spec = groups_[g].spec;
+    if (spec.max_blocks > 0 && groups_[g].held + reservations[g].newly_held > spec.max_blocks) return false;
+    added += spec.block_bytes * reservations[g].newly_held;
   }
-  return held_bytes_ + more <= layout_.capacity;  // free ones give way, named or not
+  return held_bytes_ + added <= layout_.capacity;  // free blocks can always be evicted
 }
 
-bool KvBlockManager::reserve(Table& table, int computed, int tokens, std::span<const BlockHash> hashes, int cached) {
-  std::array<Wish, 4> few;
-  std::vector<Wish> many(groups_.size() > few.size() ? groups_.size() : 0);
-  const std::span<Wish> wishes(many.empty() ? few.data() : many.data(), groups_.size());
+bool KvBlockManager::reserve(BlockTable& table, int computed, int tokens, std::span<const BlockHash> hashes,
+                             int cached) {
+  std::array<Reservation, 4> few;
+  std::vector<Reservation> many(groups_.size() > few.size() ? groups_.size() : 0);
+  const std::span<Reservation> reservations(many.empty() ? few.data() : many.data(), groups_.size());
   for (size_t g = 0; g < groups_.size(); ++g) {
-    free_behind(table, g, computed);
-    Wish& wish = wishes[g];
-    wish.first = first_in_sight(groups_[g], computed);
-    wish.last = std::max(blocks_of(tokens), static_cast<int>(table.blocks[g].size()));
-    wish.more = wish.last - std::max(cached, static_cast<int>(table.blocks[g].size()));
-    for (int i = wish.first; i < cached; ++i) {
+    evict_behind_window(table, g, computed);
+    Reservation& reservation = reservations[g];
+    reservation.first_cached = first_in_window(groups_[g], computed);
+    reservation.end = std::max(block_count(tokens), static_cast<int>(table.blocks[g].size()));
+    reservation.newly_held = reservation.end - std::max(cached, static_cast<int>(table.blocks[g].size()));
+    for (int i = reservation.first_cached; i < cached; ++i) {
       const int block = groups_[g].by_hash.find(hashes[static_cast<size_t>(i)]);
-      wish.more += groups_[g].blocks[static_cast<size_t>(block)].users == 0 ? 1 : 0;
+      reservation.newly_held += groups_[g].blocks[static_cast<size_t>(block)].ref_count == 0 ? 1 : 0;
     }
   }
-  if (!room_for(wishes)) return false;
-  for (size_t g = 0; g < groups_.size(); ++g) {  // all of the cached ones before any may be evicted
+  if (!has_memory_for(reservations)) return false;
+  for (size_t g = 0; g < groups_.size(); ++g) {  // shares all cached blocks before allocate_block() evicts any
     std::vector<int>& blocks = table.blocks[g];
     if (cached == 0) continue;
-    table.behind[g] = wishes[g].first;
-    blocks.assign(static_cast<size_t>(wishes[g].first), -1);
-    for (int i = wishes[g].first; i < cached; ++i) blocks.push_back(share(groups_[g], hashes[static_cast<size_t>(i)]));
+    table.evicted_prefix[g] = reservations[g].first_cached;
+    blocks.assign(static_cast<size_t>(reservations[g].first_cached), -1);
+    for (int i = reservations[g].first_cached; i < cached; ++i)
+      blocks.push_back(share_block(groups_[g], hashes[static_cast<size_t>(i)]));
   }
   for (size_t g = 0; g < groups_.size(); ++g) {
     std::vector<int>& blocks = table.blocks[g];
     const auto before = static_cast<std::ptrdiff_t>(blocks.size());
-    while (static_cast<int>(blocks.size()) < wishes[g].last) blocks.push_back(take(groups_[g]));
-    std::sort(blocks.begin() + before, blocks.end());  // what was freed together lies side by side again
+    while (static_cast<int>(blocks.size()) < reservations[g].end) blocks.push_back(allocate_block(groups_[g]));
+    std::sort(blocks.begin() + before, blocks.end());  // restores contiguous runs
   }
-  table.named = std::max(table.named, cached);
+  table.hashed_blocks = std::max(table.hashed_blocks, cached);
   return true;
 }
 
-void KvBlockManager::free_behind(Table& table, size_t group, int computed) {
+void KvBlockManager::evict_behind_window(BlockTable& table, size_t group, int computed) {
   std::vector<int>& blocks = table.blocks[group];
-  const int end = std::min(first_in_sight(groups_[group], computed), static_cast<int>(blocks.size()));
-  for (int& i = table.behind[group]; i < end; ++i) {
-    let_go(groups_[group], blocks[static_cast<size_t>(i)]);
+  const int end = std::min(first_in_window(groups_[group], computed), static_cast<int>(blocks.size()));
+  for (int& i = table.evicted_prefix[group]; i < end; ++i) {
+    release_block(groups_[group], blocks[static_cast<size_t>(i)]);
     blocks[static_cast<size_t>(i)] = -1;
   }
 }
 
-// So that a server's memory does not creep up until the last of its blocks has been used once.
-void KvBlockManager::prepare(Group& group) const {
-  const auto most = static_cast<size_t>(group.facts.max_blocks);
-  group.blocks.reserve(most);
-  if (prefix_cache_ == PrefixCache::on) group.by_hash = BlockHashMap(most);
+// Reserves the tables for all blocks at once; otherwise memory would grow until every block has been used.
+void KvBlockManager::preallocate(Group& group) const {
+  const auto max_blocks = static_cast<size_t>(group.spec.max_blocks);
+  group.blocks.reserve(max_blocks);
+  if (prefix_cache_ == PrefixCache::on) group.by_hash = BlockHashMap(max_blocks);
 }
 
-// A block for one user, of the room that is left or of what has been free the longest. There is one: room_for().
-int KvBlockManager::take(Group& group) {
+// Takes unused capacity or evicts the least recently used free blocks. has_memory_for() must have returned true.
+int KvBlockManager::allocate_block(Group& group) {
   const auto full = [&] {
-    const std::int64_t made = static_cast<std::int64_t>(group.blocks.size() - group.vacant.size());
-    return group.facts.max_blocks > 0 && made >= group.facts.max_blocks;
+    const std::int64_t allocated = static_cast<std::int64_t>(group.blocks.size() - group.vacant_ids.size());
+    return group.spec.max_blocks > 0 && allocated >= group.spec.max_blocks;
   };
-  while (full() || made_bytes_ + group.facts.block_bytes > layout_.capacity) evict_oldest(group);
-  if (group.vacant.empty()) {
-    if (group.blocks.empty()) prepare(group);
-    group.vacant.push_back(static_cast<int>(group.blocks.size()));
+  while (full() || allocated_bytes_ + group.spec.block_bytes > layout_.capacity) evict_oldest(group);
+  if (group.vacant_ids.empty()) {
+    if (group.blocks.empty()) preallocate(group);
+    group.vacant_ids.push_back(static_cast<int>(group.blocks.size()));
     group.blocks.emplace_back();
   }
-  const int block = group.vacant.back();
-  group.vacant.pop_back();
-  group.blocks[static_cast<size_t>(block)].users = 1;
-  made_bytes_ += group.facts.block_bytes, held_bytes_ += group.facts.block_bytes;
+  const int block = group.vacant_ids.back();
+  group.vacant_ids.pop_back();
+  group.blocks[static_cast<size_t>(block)].ref_count = 1;
+  allocated_bytes_ += group.spec.block_bytes, held_bytes_ += group.spec.block_bytes;
   ++group.held;
   return block;
 }
 
-int KvBlockManager::share(Group& group, BlockHash hash) {
+int KvBlockManager::share_block(Group& group, BlockHash hash) {
   const int block = group.by_hash.find(hash);
-  if (group.blocks[static_cast<size_t>(block)].users++ == 0) {
-    unlink(group, block);
-    held_bytes_ += group.facts.block_bytes;
+  if (group.blocks[static_cast<size_t>(block)].ref_count++ == 0) {
+    unlink_free(group, block);
+    held_bytes_ += group.spec.block_bytes;
     ++group.held;
   }
   return block;
 }
 
-// The block that has been free the longest gives its room back: any group's where bytes are short, else `wanting`'s.
+// Deallocates the least recently used free block: of any group if the capacity is exhausted, otherwise of `wanting`.
 void KvBlockManager::evict_oldest(const Group& wanting) {
-  const bool bytes = made_bytes_ + wanting.facts.block_bytes > layout_.capacity;
+  const bool any_group = allocated_bytes_ + wanting.spec.block_bytes > layout_.capacity;
   Group* from = nullptr;
-  const auto age = [](const Group& g) { return g.blocks[static_cast<size_t>(g.oldest)].freed; };
+  const auto age = [](const Group& g) { return g.blocks[static_cast<size_t>(g.oldest)].freed_at; };
   for (Group& g : groups_)
-    if (g.oldest >= 0 && (bytes || &g == &wanting) && (!from || age(g) < age(*from))) from = &g;
+    if (g.oldest >= 0 && (any_group || &g == &wanting) && (!from || age(g) < age(*from))) from = &g;
   const int block = from->oldest;
-  unlink(*from, block);
-  unname(*from, block);
-  from->vacant.push_back(block);
-  made_bytes_ -= from->facts.block_bytes;
+  unlink_free(*from, block);
+  uncache_block(*from, block);
+  from->vacant_ids.push_back(block);
+  allocated_bytes_ -= from->spec.block_bytes;
 }
 
-void KvBlockManager::let_go(Group& group, int block) {
+void KvBlockManager::release_block(Group& group, int block) {
   Block& b = group.blocks[static_cast<size_t>(block)];
-  if (--b.users > 0) return;
-  b.freed = ++clock_;
+  if (--b.ref_count > 0) return;
+  b.freed_at = ++clock_;
   b.older = group.newest, b.newer = -1;
   if (group.newest >= 0) group.blocks[static_cast<size_t>(group.newest)].newer = block;
   if (group.oldest < 0) group.oldest = block;
   group.newest = block;
-  held_bytes_ -= group.facts.block_bytes;
+  held_bytes_ -= group.spec.block_bytes;
   --group.held;
 }
 
-void KvBlockManager::unlink(Group& group, int block) {
+void KvBlockManager::unlink_free(Group& group, int block) {
   Block& b = group.blocks[static_cast<size_t>(block)];
   (b.older >= 0 ? group.blocks[static_cast<size_t>(b.older)].newer : group.oldest) = b.newer;
   (b.newer >= 0 ? group.blocks[static_cast<size_t>(b.newer)].older : group.newest) = b.older;
   b.older = b.newer = -1;
 }
 
-void KvBlockManager::unname(Group& group, int block) {
+void KvBlockManager::uncache_block(Group& group, int block) {
   Block& b = group.blocks[static_cast<size_t>(block)];
-  if (b.named) group.by_hash.erase(b.hash);
-  b.named = false;
+  if (b.is_cached) group.by_hash.erase(b.hash);
+  b.is_cached = false;
 }
 
-void KvBlockManager::name(Table& table, std::span<const BlockHash> hashes, int upto) {
+void KvBlockManager::cache_blocks(BlockTable& table, std::span<const BlockHash> hashes, int end) {
   if (prefix_cache_ == PrefixCache::off) return;
   for (size_t g = 0; g < groups_.size(); ++g)
-    for (int i = std::max(table.named, table.behind[g]); i < upto; ++i) {
+    for (int i = std::max(table.hashed_blocks, table.evicted_prefix[g]); i < end; ++i) {
       const BlockHash hash = hashes[static_cast<size_t>(i)];
       const int block = table.blocks[g][static_cast<size_t>(i)];
-      if (!groups_[g].by_hash.emplace(hash, block)) continue;  // another request computed the same
+      if (!groups_[g].by_hash.emplace(hash, block)) continue;  // another request computed the same block
       groups_[g].blocks[static_cast<size_t>(block)].hash = hash;
-      groups_[g].blocks[static_cast<size_t>(block)].named = true;
+      groups_[g].blocks[static_cast<size_t>(block)].is_cached = true;
     }
-  table.named = std::max(table.named, upto);
+  table.hashed_blocks = std::max(table.hashed_blocks, end);
 }
 
-void KvBlockManager::forget(Table& table, int from) {
+void KvBlockManager::uncache_blocks(BlockTable& table, int first) {
   for (size_t g = 0; g < groups_.size(); ++g)
-    for (int i = std::max(from, table.behind[g]); i < table.named; ++i)
-      unname(groups_[g], table.blocks[g][static_cast<size_t>(i)]);
-  table.named = std::min(table.named, from);
+    for (int i = std::max(first, table.evicted_prefix[g]); i < table.hashed_blocks; ++i)
+      uncache_block(groups_[g], table.blocks[g][static_cast<size_t>(i)]);
+  table.hashed_blocks = std::min(table.hashed_blocks, first);
 }
 
-void KvBlockManager::release(Table& table) {
+void KvBlockManager::release(BlockTable& table) {
   for (size_t g = 0; g < groups_.size(); ++g) {
     std::vector<int>& blocks = table.blocks[g];
-    for (; static_cast<int>(blocks.size()) > table.behind[g]; blocks.pop_back()) let_go(groups_[g], blocks.back());
-    blocks.clear();  // the ends of prompts go first when room is needed, their beginnings last
-    table.behind[g] = 0;
+    for (; static_cast<int>(blocks.size()) > table.evicted_prefix[g]; blocks.pop_back())
+      release_block(groups_[g], blocks.back());
+    blocks.clear();  // back to front: the ends of prompts are evicted first
+    table.evicted_prefix[g] = 0;
   }
-  table.named = 0;
+  table.hashed_blocks = 0;
 }
 
 bool KvBlockManager::fits_alone(int prompt, int tokens, int chunk) const {
   Bytes all;
   for (const Group& group : groups_) {
-    const int window = group.facts.window;
-    std::int64_t most = blocks_of(tokens);
+    const int window = group.spec.window;
+    std::int64_t max_blocks = block_count(tokens);
     if (window > 0) {
-      most = std::min(blocks_of(tokens), blocks_of(window - 1) + 1);  // while it decodes
+      max_blocks = std::min(block_count(tokens), block_count(window - 1) + 1);  // while it decodes
       for (int at = 0; at < prompt; at += chunk)
-        most = std::max<std::int64_t>(most, blocks_of(std::min(prompt, at + chunk)) - first_in_sight(group, at));
+        max_blocks =
+            std::max<std::int64_t>(max_blocks, block_count(std::min(prompt, at + chunk)) - first_in_window(group, at));
     }
-    if (group.facts.max_blocks > 0 && most > group.facts.max_blocks) return false;
-    all += group.facts.block_bytes * most;
+    if (group.spec.max_blocks > 0 && max_blocks > group.spec.max_blocks) return false;
+    all += group.spec.block_bytes * max_blocks;
   }
   return all <= layout_.capacity;
 }
 
 void KvBlockManager::clear_prefix_cache() {
   for (Group& group : groups_) {
-    for (Block& block : group.blocks) block.named = false;
+    for (Block& block : group.blocks) block.is_cached = false;
     group.by_hash.clear();
   }
-}
-
-bool KvBlockManager::consistent(std::span<const Table* const> tables) const {
-  Bytes made, held;
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    const Group& group = groups_[g];
-    std::vector<int> users(group.blocks.size(), 0);
-    for (const Table* table : tables)
-      for (const int block : table->blocks[g])
-        if (block >= 0) ++users[static_cast<size_t>(block)];
-    std::int64_t in_use = 0, free = 0, named = 0;
-    for (size_t i = 0; i < users.size(); ++i) {
-      if (users[i] != group.blocks[i].users) return false;
-      in_use += users[i] > 0 ? 1 : 0;
-      named += group.blocks[i].named ? 1 : 0;
-      if (group.blocks[i].named && group.by_hash.find(group.blocks[i].hash) != static_cast<int>(i)) return false;
-    }
-    for (int i = group.oldest; i >= 0; i = group.blocks[static_cast<size_t>(i)].newer) ++free;
-    const auto exist = static_cast<std::int64_t>(group.blocks.size() - group.vacant.size());
-    if (in_use != group.held || in_use + free != exist) return false;
-    if (named != static_cast<std::int64_t>(group.by_hash.size())) return false;
-    if (group.facts.max_blocks > 0 && static_cast<int>(group.blocks.size()) > group.facts.max_blocks) return false;
-    made += group.facts.block_bytes * exist;
-    held += group.facts.block_bytes * in_use;
-  }
-  return made == made_bytes_ && held == held_bytes_ && made <= layout_.capacity;
 }
 
 }  // namespace mw::serve

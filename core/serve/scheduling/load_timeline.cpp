@@ -13,19 +13,19 @@ void LoadTimeline::sample(double now_s, const SchedulerState& state, std::int64_
                       .kv_used = state.kv_used,
                       .output_tokens_s = since > 0 ? static_cast<double>(output_tokens - tokens_) / since : 0});
   last_s_ = now_s, tokens_ = output_tokens;
-  if (samples_.size() == kMost) thin();
-  next_s_ = now_s + spacing_s_;
+  if (samples_.size() == kMaxSamples) halve();
+  next_s_ = now_s + interval_s_;
 }
 
 std::vector<formats::LoadSample> LoadTimeline::take() {
-  spacing_s_ = kFinest;
+  interval_s_ = kShortest;
   begin_s_ = last_s_;
-  next_s_ = last_s_ + spacing_s_;
+  next_s_ = last_s_ + interval_s_;
   return std::exchange(samples_, {});
 }
 
-// Of two neighbours the later one stays, with the rate over both.
-void LoadTimeline::thin() {
+// Keeps the later of each pair of samples, with the mean rate of both.
+void LoadTimeline::halve() {
   double before = begin_s_;
   for (size_t i = 0; i + 1 < samples_.size(); i += 2) {
     const formats::LoadSample &first = samples_[i], &second = samples_[i + 1];
@@ -35,8 +35,8 @@ void LoadTimeline::thin() {
     samples_[i / 2] = second;
     samples_[i / 2].output_tokens_s = rate;
   }
-  samples_.resize(kMost / 2);
-  spacing_s_ *= 2;
+  samples_.resize(kMaxSamples / 2);
+  interval_s_ *= 2;
 }
 
 }  // namespace mw::serve

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// State of a server over time, bounded however long it runs: evenly spaced, the spacing doubled when there are too many
-// samples. One thread.
+// Samples the state of a server at even intervals. Doubles the interval when the number of samples reaches a limit, so
+// memory stays bounded. Not thread-safe.
 #pragma once
 #include <vector>
 
@@ -11,21 +11,22 @@ namespace mw::serve {
 
 class LoadTimeline {
  public:
-  static constexpr size_t kMost = 2000;  // samples
+  static constexpr size_t kMaxSamples = 2000;
 
-  // After every step; s on the server's clock, tokens since it began. Mostly nothing happens.
+  // Call it after every step; takes a sample when one is due. `now_s`: seconds of the server's clock; `output_tokens`:
+  // generated since the server began.
   void add(double now_s, const SchedulerState& state, std::int64_t output_tokens) {
     if (now_s >= next_s_) sample(now_s, state, output_tokens);
   }
   void sample(double now_s, const SchedulerState& state, std::int64_t output_tokens);
-  std::vector<formats::LoadSample> take();  // and goes on with the finest spacing
+  std::vector<formats::LoadSample> take();  // returns the samples and starts again with the shortest interval
 
  private:
-  static constexpr double kFinest = 0.02;  // s
-  void thin();
+  static constexpr double kShortest = 0.02;  // s
+  void halve();
 
   std::vector<formats::LoadSample> samples_;
-  double spacing_s_ = kFinest, next_s_ = 0, begin_s_ = 0, last_s_ = 0;
+  double interval_s_ = kShortest, next_s_ = 0, begin_s_ = 0, last_s_ = 0;
   std::int64_t tokens_ = 0;
 };
 

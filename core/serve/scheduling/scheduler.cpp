@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of vLLM V1's scheduler (vllm/v1/core/sched/scheduler.py, 0.11): running requests first, each with what is
-// left of the token budget; when blocks run out the last one loses its own; then waiting ones while there is room.
+// Follows vllm/v1/core/sched/scheduler.py (vLLM 0.11): running requests are scheduled first, within the token budget;
+// if blocks run out, the last admitted request is preempted; then waiting requests are admitted while they fit.
 #include "core/serve/scheduling/scheduler.h"
 
 #include <algorithm>
@@ -17,27 +17,27 @@ namespace {
 
 struct Entry {
   ScheduledRequest request;
-  KvBlockManager::Table table{};
-  int computed = 0, total = 0;          // tokens; of prompt and answer so far
-  int cached = -1;                      // taken from the prefix cache when first admitted; -1: not yet
-  std::int64_t order = 0;               // of waiting
-  bool running = false, never = false;  // never: not even an empty server has room
+  KvBlockManager::BlockTable table{};
+  int computed = 0, total = 0;                  // tokens; total: of the prompt and generated so far
+  int cached = -1;                              // tokens from the prefix cache at first admission; -1: not admitted yet
+  std::int64_t order = 0;                       // in the queue
+  bool is_running = false, is_servable = true;  // servable: fits into an empty server
 };
 
-struct Waiting {  // sorts the queue
+struct QueueKey {
   int priority = 0;
   double arrival_s = 0;
   std::int64_t order = 0;
   int slot = 0;
   auto key() const { return std::tie(priority, arrival_s, order); }
-  bool operator<(const Waiting& other) const { return key() < other.key(); }
+  bool operator<(const QueueKey& other) const { return key() < other.key(); }
 };
 
 void check(const SchedulerSettings& s) {
   const auto at_least_one = [](const char* key, int value) {
     if (value < 1)
       throw Error({.id = "SERVE",
-                   .message = "such a server serves nothing",
+                   .message = "the server could not serve any request",
                    .place = key,
                    .found = std::to_string(value),
                    .expected = "at least 1"});
@@ -49,17 +49,17 @@ void check(const SchedulerSettings& s) {
 
 std::string explain_rejection(const SchedulerSettings& s, const KvBlockManager& blocks, int prompt_len,
                               int max_new_tokens) {
-  if (prompt_len < 1 || max_new_tokens < 1) return "a prompt and an answer have at least one token";
+  if (prompt_len < 1 || max_new_tokens < 1) return "the prompt and the generated text need at least one token each";
   const std::int64_t tokens = std::int64_t{prompt_len} + max_new_tokens;
   if (tokens > s.max_model_len)
     return std::to_string(prompt_len) + " prompt tokens and " + std::to_string(max_new_tokens) +
-           " new ones are more than max_model_len, " + std::to_string(s.max_model_len);
+           " new tokens exceed max_model_len, " + std::to_string(s.max_model_len);
   if (s.chunked_prefill == ChunkedPrefill::off && prompt_len > s.max_num_batched_tokens)
-    return "the prompt has " + std::to_string(prompt_len) + " tokens, a step at most max_num_batched_tokens, " +
-           std::to_string(s.max_num_batched_tokens) + ", and chunked prefill is off";
-  // The last token is never computed.
+    return "the prompt has " + std::to_string(prompt_len) + " tokens; without chunked prefill it must fit into " +
+           "max_num_batched_tokens, " + std::to_string(s.max_num_batched_tokens);
+  // The last token is sampled but never computed.
   if (!blocks.fits_alone(prompt_len, static_cast<int>(tokens) - 1, s.max_num_batched_tokens))
-    return "the KV cache has not the room for " + std::to_string(tokens) + " tokens";
+    return "the KV cache is too small for " + std::to_string(tokens) + " tokens";
   return {};
 }
 
@@ -96,7 +96,7 @@ struct Scheduler::Impl {
     const bool by_priority = settings.policy == SchedulingPolicy::priority;
     waiting.erase({by_priority ? e.request.priority : 0, by_priority ? e.request.arrival_s : 0, e.order, slot});
   }
-  void drop(int slot) {  // neither waiting nor running any more
+  void forget(int slot) {  // it neither waits nor runs any more
     Entry& e = at(slot);
     blocks.release(e.table);
     slots.erase(static_cast<std::int64_t>(e.request.id));
@@ -104,28 +104,28 @@ struct Scheduler::Impl {
     vacant.push_back(slot);
   }
 
-  size_t victim() const;
+  size_t preemption_victim() const;
   void preempt(size_t at, Step& step, int& budget);
   bool make_room(size_t& at, int count, Step& step, int& budget);
   void schedule(int slot, int count, Step& step, int& budget);
   void schedule_running(Step& step, int& budget);
   bool admit(int slot, Step& step, int& budget);
   void schedule_waiting(Step& step, int& budget);
-  void leave(const std::vector<int>& gone);
+  void remove_running(const std::vector<int>& removed);
   void update_state();
 
   SchedulerSettings settings;
   KvBlockManager blocks;
   std::vector<Entry> entries;
-  std::vector<int> vacant, running, scheduled;  // slots; scheduled: of the last step's items
+  std::vector<int> vacant, running, scheduled;  // slots; scheduled: parallel to the items of the last step
   std::unordered_map<std::int64_t, int> slots;
-  std::set<Waiting> waiting;
+  std::set<QueueKey> waiting;
   std::int64_t next_order = 0, front_order = 0;
   SchedulerState state;
 };
 
-// Who loses its blocks: the last admitted, or by priority the least urgent, latest one.
-size_t Scheduler::Impl::victim() const {
+// Index in `running`: the last admitted request, or under SchedulingPolicy::priority the latest of the lowest priority.
+size_t Scheduler::Impl::preemption_victim() const {
   if (settings.policy == SchedulingPolicy::fcfs) return running.size() - 1;
   const auto rank = [&](int slot) {
     const Entry& e = entries[static_cast<size_t>(slot)];
@@ -135,7 +135,8 @@ size_t Scheduler::Impl::victim() const {
   return static_cast<size_t>(last - running.begin());
 }
 
-// Its full blocks stay in the prefix cache, those of its answer under names of its own: often it finds them again.
+// Full blocks stay in the prefix cache, those of generated tokens under hashes that only this request has, so that it
+// can often find them again when it is readmitted.
 void Scheduler::Impl::preempt(size_t at_index, Step& step, int& budget) {
   const int slot = running[at_index];
   Entry& e = at(slot);
@@ -146,15 +147,15 @@ void Scheduler::Impl::preempt(size_t at_index, Step& step, int& budget) {
     scheduled.erase(item);
   }
   const int full = e.computed / blocks.block_size();
-  blocks.forget(e.table, full);
+  blocks.uncache_blocks(e.table, full);
   std::vector<BlockHash>& hashes = e.request.prompt_blocks;
   while (static_cast<int>(hashes.size()) < full)
     hashes.push_back(mix64(mix64(static_cast<std::uint64_t>(e.request.id)) ^
                            mix64(hashes.size() + (hashes.empty() ? 0 : hashes.back()))));
-  blocks.name(e.table, hashes, full);
+  blocks.cache_blocks(e.table, hashes, full);
   blocks.release(e.table);
   e.computed = 0;
-  e.running = false;
+  e.is_running = false;
   if (settings.policy == SchedulingPolicy::fcfs) e.order = --front_order;
   running.erase(running.begin() + static_cast<std::ptrdiff_t>(at_index));
   enqueue(slot);
@@ -162,28 +163,30 @@ void Scheduler::Impl::preempt(size_t at_index, Step& step, int& budget) {
   ++state.preemptions;
 }
 
-// Room for the next `count` tokens of running[index], whoever pays for it. False where it was itself, or never fits.
+// Reserves blocks for the next `count` tokens of running[index] and preempts others if needed. Returns false if the
+// request itself was preempted or rejected. `index` follows the request when an earlier one is removed.
 bool Scheduler::Impl::make_room(size_t& index, int count, Step& step, int& budget) {
   for (;;) {
     Entry& e = at(running[index]);
     if (blocks.reserve(e.table, e.computed, e.computed + count)) return true;
-    if (running.size() == 1) {  // nobody else holds a block
-      step.refused.push_back(e.request.id);
-      leave({running[index]});
+    if (running.size() == 1) {  // no other request holds blocks
+      step.rejected.push_back(e.request.id);
+      remove_running({running[index]});
       return false;
     }
-    const size_t last = victim();
-    preempt(last, step, budget);
-    if (last == index) return false;
-    if (last < index) --index;
+    const size_t victim = preemption_victim();
+    preempt(victim, step, budget);
+    if (victim == index) return false;
+    if (victim < index) --index;
   }
 }
 
 void Scheduler::Impl::schedule(int slot, int count, Step& step, int& budget) {
   Entry& e = at(slot);
   const auto& hashes = e.request.prompt_blocks;
-  if (e.table.named < static_cast<int>(hashes.size()))
-    blocks.name(e.table, hashes, std::min((e.computed + count) / blocks.block_size(), static_cast<int>(hashes.size())));
+  if (e.table.hashed_blocks < static_cast<int>(hashes.size()))
+    blocks.cache_blocks(e.table, hashes,
+                        std::min((e.computed + count) / blocks.block_size(), static_cast<int>(hashes.size())));
   step.items.push_back({e.request.id, e.computed, count, e.computed + count == e.total});
   scheduled.push_back(slot);
   budget -= count;
@@ -194,18 +197,18 @@ void Scheduler::Impl::schedule_running(Step& step, int& budget) {
     const Entry& e = at(running[i]);
     const int count = std::min(e.total - e.computed, budget);
     if (count <= 0) continue;
-    const bool in_block = count == 1 && e.computed % blocks.block_size() != 0;  // its block is there already
-    if (!in_block && !make_room(i, count, step, budget)) return;
+    const bool block_exists = count == 1 && e.computed % blocks.block_size() != 0;
+    if (!block_exists && !make_room(i, count, step, budget)) return;
     schedule(running[i], count, step, budget);
   }
 }
 
-// False: it has to wait, and all behind it.
+// Returns false if the request, and with it the rest of the queue, has to wait.
 bool Scheduler::Impl::admit(int slot, Step& step, int& budget) {
   Entry& e = at(slot);
   const auto& hashes = e.request.prompt_blocks;
   const int block = blocks.block_size();
-  const int cached = blocks.cached_blocks(hashes, (e.total - 1) / block);  // one token at least is computed
+  const int cached = blocks.count_cached_blocks(hashes, (e.total - 1) / block);  // at least one token is computed
   const int wanted = e.total - cached * block, count = std::min(wanted, budget);
   if (settings.chunked_prefill == ChunkedPrefill::off && wanted > budget && !step.items.empty()) return false;
   if (!blocks.reserve(e.table, cached * block, cached * block + count, hashes, cached)) return false;
@@ -215,7 +218,7 @@ bool Scheduler::Impl::admit(int slot, Step& step, int& budget) {
     state.prompt_tokens += e.request.prompt_len;
     state.cached_tokens += e.cached;
   }
-  e.running = true;
+  e.is_running = true;
   running.push_back(slot);
   schedule(slot, count, step, budget);
   return true;
@@ -225,27 +228,27 @@ void Scheduler::Impl::schedule_waiting(Step& step, int& budget) {
   while (!waiting.empty() && budget > 0 && static_cast<int>(running.size()) < settings.max_num_seqs) {
     const int slot = waiting.begin()->slot;
     const Entry& e = at(slot);
-    if (!e.never && admit(slot, step, budget)) {
+    if (e.is_servable && admit(slot, step, budget)) {
       waiting.erase(waiting.begin());
       continue;
     }
-    if (!e.never && !running.empty()) return;
-    step.refused.push_back(e.request.id);
+    if (e.is_servable && !running.empty()) return;
+    step.rejected.push_back(e.request.id);
     waiting.erase(waiting.begin());
-    drop(slot);
+    forget(slot);
   }
 }
 
-void Scheduler::Impl::leave(const std::vector<int>& gone) {
-  for (const int slot : gone) at(slot).running = false;
-  std::erase_if(running, [&](int slot) { return !at(slot).running; });
-  for (const int slot : gone) drop(slot);
+void Scheduler::Impl::remove_running(const std::vector<int>& removed) {
+  for (const int slot : removed) at(slot).is_running = false;
+  std::erase_if(running, [&](int slot) { return !at(slot).is_running; });
+  for (const int slot : removed) forget(slot);
 }
 
 void Scheduler::Impl::update_state() {
   state.running = static_cast<int>(running.size());
   state.waiting = static_cast<int>(waiting.size());
-  state.kv_used = blocks.used_share();
+  state.kv_used = blocks.used_fraction();
 }
 
 Scheduler::Scheduler(SchedulerSettings settings) : impl_(std::make_unique<Impl>(std::move(settings))) {}
@@ -260,13 +263,13 @@ void Scheduler::add(ScheduledRequest request) {
   const int slot = im.vacant.back();
   im.vacant.pop_back();
   Entry& e = im.at(slot);
-  e.never = !explain_rejection(im.settings, im.blocks, request.prompt_len, request.max_new_tokens).empty();
+  e.is_servable = explain_rejection(im.settings, im.blocks, request.prompt_len, request.max_new_tokens).empty();
   e.total = request.prompt_len;
   e.order = im.next_order++;
   e.request = std::move(request);
   const size_t full = static_cast<size_t>(std::max(0, e.total)) / static_cast<size_t>(im.blocks.block_size());
   if (e.request.prompt_blocks.size() > full) e.request.prompt_blocks.resize(full);
-  e.table = im.blocks.table();
+  e.table = im.blocks.empty_table();
   im.slots[static_cast<std::int64_t>(e.request.id)] = slot;
   im.enqueue(slot);
   im.update_state();
@@ -289,7 +292,7 @@ void Scheduler::advance(const Step& step) {
   for (size_t i = 0; i < step.items.size(); ++i) {
     const StepItem& item = step.items[i];
     Entry* e = i < im.scheduled.size() ? &im.at(im.scheduled[i]) : nullptr;
-    if (!e || e->request.id != item.id || !e->running) e = im.find(item.id);
+    if (!e || e->request.id != item.id || !e->is_running) e = im.find(item.id);
     if (!e) continue;
     e->computed += item.count;
     e->total += item.samples ? 1 : 0;
@@ -298,10 +301,10 @@ void Scheduler::advance(const Step& step) {
 
 void Scheduler::finish(std::span<const RequestId> ended) {
   Impl& im = *impl_;
-  std::vector<int> gone;
+  std::vector<int> removed;
   for (const RequestId id : ended)
-    if (const Entry* e = im.find(id); e && e->running) gone.push_back(static_cast<int>(e - im.entries.data()));
-  if (!gone.empty()) im.leave(gone);
+    if (const Entry* e = im.find(id); e && e->is_running) removed.push_back(static_cast<int>(e - im.entries.data()));
+  if (!removed.empty()) im.remove_running(removed);
   im.update_state();
 }
 
@@ -310,13 +313,13 @@ void Scheduler::abort(RequestId id) {
   Entry* e = im.find(id);
   if (!e) return;
   const int slot = static_cast<int>(e - im.entries.data());
-  if (e->running) return finish(std::span(&id, 1));
+  if (e->is_running) return finish(std::span(&id, 1));
   im.dequeue(slot);
-  im.drop(slot);
+  im.forget(slot);
   im.update_state();
 }
 
-bool Scheduler::idle() const {
+bool Scheduler::is_idle() const {
   return impl_->running.empty() && impl_->waiting.empty();
 }
 

@@ -1,30 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Continuous batching over a paged KV cache, as vLLM V1 does it: what the next step computes. Knows no clock and no
-// tensor, so the engine and the cost model run the same one. One thread.
+// Continuous batching over a paged KV cache with the policy of vLLM V1: decides what the next step computes. Has no
+// clock and no tensors, so the engine and the cost model run the same scheduler. Not thread-safe.
 #pragma once
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/base/units.h"
+#include "core/serve/scheduling/block_hashes.h"
 
 namespace mw::serve {
 
 enum class RequestId : std::int64_t {};
-using BlockHash = std::uint64_t;  // of a full block of prompt tokens and all before it
 
 enum class PrefixCache { off, on };
 enum class ChunkedPrefill { off, on };
 enum class SchedulingPolicy { fcfs, priority };
 
 struct KvGroup {       // layers that keep the same tokens
-  int window = 0;      // 0: the whole context; else blocks that fall behind it are freed
-  Bytes block_bytes;   // of one block over the group's layers
-  int max_blocks = 0;  // ids are 0 .. max_blocks - 1; 0: only the capacity limits
+  int window = 0;      // tokens; blocks behind it are evicted. 0: the whole context is kept
+  Bytes block_bytes;   // of one block over all layers of the group
+  int max_blocks = 0;  // block ids are 0 .. max_blocks - 1; 0: limited by the capacity alone
 };
 struct KvLayout {
   int block_size = 16;  // tokens
@@ -39,55 +37,58 @@ struct SchedulerSettings {
   SchedulingPolicy policy = SchedulingPolicy::fcfs;
   KvLayout kv;
 };
-// Why such a request can never be served, in a sentence; empty: it can.
+// Explains in a sentence why no server with these settings can ever serve such a request; empty if it can.
 std::string explain_rejection(const SchedulerSettings& settings, int prompt_len, int max_new_tokens);
 
 struct ScheduledRequest {
   RequestId id{};
   int prompt_len = 0, max_new_tokens = 0;
-  int priority = 0;                        // smaller is sooner, under SchedulingPolicy::priority
-  double arrival_s = 0;                    // orders equals
-  std::vector<BlockHash> prompt_blocks{};  // of its full blocks; empty: shares nothing
+  int priority = 0;                        // lower values run first, under SchedulingPolicy::priority
+  double arrival_s = 0;                    // orders requests of equal priority
+  std::vector<BlockHash> prompt_blocks{};  // of the full blocks of the prompt; empty: no prefix is shared
 };
 
 struct StepItem {
   RequestId id{};
-  int first = 0, count = 0;  // tokens [first, first + count) of prompt and answer so far are computed
-  bool samples = false;      // gives the next token (the prompt is complete)
+  int first = 0, count = 0;  // computes tokens [first, first + count) of the prompt and the tokens generated so far
+  bool samples = false;      // these complete the prompt: the step samples the next token
 };
 struct Step {
-  // Running ones first, in order of admission. To be computed in this order, or each layer's keys and values of all
-  // before its attention: one may read blocks that an item before it writes in this step (a shared prefix).
+  // Running requests first, in order of admission. An item may read blocks that an earlier item of the same step writes
+  // (a shared prefix), so compute the items in this order, or all keys and values of a layer before its attention.
   std::vector<StepItem> items;
-  std::vector<RequestId> preempted{};  // lost their blocks, wait again, and will compute all anew
-  std::vector<RequestId> refused{};    // can never fit: failed
+  std::vector<RequestId> preempted{};  // lost their blocks and wait to be computed again
+  std::vector<RequestId> rejected{};   // can never fit and have been removed
   int tokens() const;
 };
 
 struct SchedulerState {
-  int running = 0, waiting = 0;
-  double kv_used = 0;  // share of the capacity that running requests hold
-  std::int64_t prompt_tokens = 0, cached_tokens = 0, preemptions = 0;  // since the start
+  int running = 0, waiting = 0;  // requests
+  double kv_used = 0;            // fraction of the capacity held by running requests
+  std::int64_t prompt_tokens = 0, cached_tokens = 0, preemptions = 0;  // since construction
 };
 
 class Scheduler {
  public:
-  // Throws Error SERVE for settings that serve nothing (no block, no sequence).
+  // Throws Error SERVE for settings that allow no block, no sequence or no token.
   explicit Scheduler(SchedulerSettings settings);
   ~Scheduler();
-  void add(ScheduledRequest request);  // to the queue
-  Step next();                         // empty: nothing can be computed now
-  // After the step: every item that samples has one more token. Requests that have ended (length or stop) are named and
-  // free their blocks at once (full ones stay in the prefix cache).
+  void add(ScheduledRequest request);  // appends it to the queue
+  Step next();                         // the next step; no items: nothing can be computed now
+  // Counts the tokens of the step as computed and the sampled ones as generated. Call it after every step, before
+  // finish().
+  void advance(const Step& step);
+  // Removes requests that have generated their last token and releases their blocks; full blocks stay in the prefix
+  // cache.
   void finish(std::span<const RequestId> ended);
-  void advance(const Step& step);  // counts the step's tokens as computed; before finish()
-  // Waiting or running; frees at once; unknown ids are none of ours. Not between next() and advance().
+  // Removes a waiting or running request and releases its blocks; ignores unknown ids. Not between next() and
+  // advance().
   void abort(RequestId id);
-  bool idle() const;  // nothing waits or runs
+  bool is_idle() const;  // no request waits or runs
   const SchedulerState& state() const;
-  // Physical blocks of a running request by group: entry i holds tokens [i*block_size, ...); -1: freed behind a window.
+  // Block ids of a running request in one group: entry i holds tokens [i * block_size, ...); -1: evicted.
   std::span<const int> blocks(RequestId id, size_t group) const;
-  // Tokens at its start that were taken from the prefix cache when it was first admitted.
+  // Prompt tokens that the request took from the prefix cache when it was first admitted.
   int cached_tokens(RequestId id) const;
   void clear_prefix_cache();
 
@@ -95,10 +96,5 @@ class Scheduler {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// Hashes of the full blocks of a prompt; `salt` parts adapters and tenants.
-std::vector<BlockHash> hash_blocks(std::span<const int> ids, int block_size, std::uint64_t salt = 0);
-// The same of a prompt that is only a seed (serve/load.h), without its tokens: `shared` of `shared_seed`, then its own.
-std::vector<BlockHash> hash_blocks(std::uint64_t shared_seed, int shared, std::uint64_t seed, int len, int block_size);
 
 }  // namespace mw::serve

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/base/rng.h"
 #include "core/serve/scheduling/load_timeline.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::uint64_t salt_of(const std::string& adapter) {  // the same prompt has other keys and values under an adapter
+std::uint64_t adapter_salt(const std::string& adapter) {  // keys and values of a prompt depend on the adapter
   std::uint64_t salt = 0;
   for (const char c : adapter) salt = mix64(salt ^ static_cast<unsigned char>(c));
   return salt;
@@ -34,17 +35,17 @@ Error busy(const std::string& message, const std::string& fix) {
 struct ServingLoop::Impl {
   struct Entry {
     int prompt_len = 0, max_new_tokens = 0;
-    OnTokenEvent on_answer;
+    OnTokenEvent on_event;
     formats::RequestResult timing;
     double last_token_s = 0;
   };
-  struct Outcome {  // of one request in one step, told once the state is consistent
+  struct Outcome {  // of one request in one step; delivered after the state has been published
     RequestId id{};
-    TokenEvent answered;
+    TokenEvent event;
   };
 
   Impl(SchedulerSettings s, Executor& e, int q)
-      : settings(std::move(s)), executor(e), queue(q), free_seats(settings.max_num_seqs), scheduler(settings) {
+      : settings(std::move(s)), executor(e), max_queued(q), free_slots(settings.max_num_seqs), scheduler(settings) {
     thread = std::thread([this] { loop(); });
   }
   ~Impl() {
@@ -58,82 +59,83 @@ struct ServingLoop::Impl {
 
   double now() const { return std::chrono::duration<double>(Clock::now() - begun).count(); }
 
-  RequestId submit(GenerationRequest ask, OnTokenEvent on_answer);
+  RequestId submit(GenerationRequest request, OnTokenEvent on_event);
   void loop();
   bool wait_for_work();
-  void take_in();
+  void admit_arrivals();
   void step();
   void fail(const std::vector<RequestId>& ids, const std::string& why);
-  void give_up(const Step& step, const std::string& why);
-  void count_step(const Step& step);
-  void count_tokens(const StepResult& result, std::vector<Outcome>& outcomes);
-  void close(RequestId id, FinishReason end, const std::string& error);
-  void publish();
+  void fail_step(const Step& step, const std::string& why);
+  void record_scheduling(const Step& step);
+  void record_tokens(const StepResult& result, std::vector<Outcome>& outcomes);
+  void finish(RequestId id, FinishReason reason, const std::string& error);
+  void publish_state();
 
   const SchedulerSettings settings;
   Executor& executor;
-  const int queue;
+  const int max_queued;
   const Clock::time_point begun = Clock::now();
 
-  mutable std::mutex mutex;  // of what follows, up to the serving thread's own
-  std::condition_variable wake, answered_all;
+  mutable std::mutex mutex;  // guards the members up to `scheduler`
+  std::condition_variable wake, all_finished;
   std::vector<std::pair<ScheduledRequest, Entry>> arrived;
   std::vector<RequestId> to_cancel;
   bool stopping = false, quitting = false, clear_cache = false;
   std::int64_t next_id = 1;
-  int in_flight = 0;  // submitted and not answered
-  int coming = 0;     // of them, those that the scheduler does not know yet
-  int free_seats;     // requests that the next step can take in
+  int in_flight = 0;  // submitted and not finished
+  int pending = 0;    // of these, not yet known to the scheduler
+  int free_slots;     // requests that the next step can admit
   State state;
   LoadTimeline timeline;
 
-  Scheduler scheduler;  // the serving thread's, with `entries`
+  Scheduler scheduler;  // used by the serving thread only, like `entries`
   std::map<RequestId, Entry> entries;
   std::thread thread;
 };
 
-RequestId ServingLoop::Impl::submit(GenerationRequest ask, OnTokenEvent on_answer) {
-  const int prompt_len = static_cast<int>(ask.prompt.ids.size());
-  if (const std::string why = explain_rejection(settings, prompt_len, ask.max_new_tokens); !why.empty())
+RequestId ServingLoop::Impl::submit(GenerationRequest request, OnTokenEvent on_event) {
+  const int prompt_len = static_cast<int>(request.prompt_ids.size());
+  const int max_new_tokens = request.max_new_tokens;
+  if (const std::string why = explain_rejection(settings, prompt_len, max_new_tokens); !why.empty())
     throw Error({.id = "CONTEXT",
                  .message = why,
-                 .found = std::to_string(prompt_len) + " tokens of prompt and " + std::to_string(ask.max_new_tokens) +
-                          " of answer",
-                 .expected = std::to_string(settings.max_model_len) + " together at most",
-                 .fix = "send a shorter prompt or ask for fewer tokens"});
-  ScheduledRequest request{
-      .prompt_len = prompt_len, .max_new_tokens = ask.max_new_tokens, .priority = ask.priority, .arrival_s = now()};
+                 .found = std::to_string(prompt_len) + " prompt tokens and " + std::to_string(max_new_tokens) +
+                          " tokens to generate",
+                 .expected = "at most " + std::to_string(settings.max_model_len) + " together",
+                 .fix = "send a shorter prompt or request fewer tokens"});
+  ScheduledRequest scheduled{
+      .prompt_len = prompt_len, .max_new_tokens = max_new_tokens, .priority = request.priority, .arrival_s = now()};
   {
     const std::lock_guard lock(mutex);
-    const auto refuse = [&](const std::string& message, const std::string& fix) {
-      ++state.refused;
+    const auto reject = [&](const std::string& message, const std::string& fix) {
+      ++state.rejected;
       throw busy(message, fix);
     };
-    if (stopping) refuse("the server is stopping", "ask another one");
-    const int waiting = state.scheduler.waiting + coming;
-    if (waiting >= queue + free_seats)
-      refuse("the server's queue is full: " + std::to_string(waiting) + " requests wait", "try again later");
-    ++in_flight, ++coming;
-    request.id = RequestId{next_id++};
+    if (stopping) reject("the server is stopping", "send the request to another server");
+    const int waiting = state.scheduler.waiting + pending;
+    if (waiting >= max_queued + free_slots)
+      reject("the server's queue is full: " + std::to_string(waiting) + " requests wait", "try again later");
+    ++in_flight, ++pending;
+    scheduled.id = RequestId{next_id++};
   }
   try {
-    executor.begin(request.id, ask.prompt);
+    executor.begin(scheduled.id, request);
   } catch (...) {
     const std::lock_guard lock(mutex);
-    --coming;
-    if (--in_flight == 0) answered_all.notify_all();
+    --pending;
+    if (--in_flight == 0) all_finished.notify_all();
     throw;
   }
   if (settings.prefix_cache == PrefixCache::on)
-    request.prompt_blocks = hash_blocks(ask.prompt.ids, settings.kv.block_size, salt_of(ask.prompt.adapter));
+    scheduled.prompt_blocks = hash_blocks(request.prompt_ids, settings.kv.block_size, adapter_salt(request.adapter));
   Entry entry{
-      .prompt_len = prompt_len, .max_new_tokens = ask.max_new_tokens, .on_answer = std::move(on_answer), .timing = {}};
-  entry.timing.intended_s = entry.timing.sent_s = request.arrival_s;
+      .prompt_len = prompt_len, .max_new_tokens = max_new_tokens, .on_event = std::move(on_event), .timing = {}};
+  entry.timing.intended_s = entry.timing.sent_s = scheduled.arrival_s;
   entry.timing.prompt_tokens = prompt_len;
-  const RequestId id = request.id;
+  const RequestId id = scheduled.id;
   {
     const std::lock_guard lock(mutex);
-    arrived.emplace_back(std::move(request), std::move(entry));
+    arrived.emplace_back(std::move(scheduled), std::move(entry));
   }
   wake.notify_all();
   return id;
@@ -141,52 +143,52 @@ RequestId ServingLoop::Impl::submit(GenerationRequest ask, OnTokenEvent on_answe
 
 void ServingLoop::Impl::loop() {
   while (wait_for_work()) {
-    take_in();
-    if (!scheduler.idle()) step();
-    publish();
+    admit_arrivals();
+    if (!scheduler.is_idle()) step();
+    publish_state();
   }
-  take_in();
+  admit_arrivals();
   std::vector<RequestId> left;
   for (const auto& [id, entry] : entries) left.push_back(id);
   for (const RequestId id : left) {
     scheduler.abort(id);
-    close(id, FinishReason::cancelled, {});
+    finish(id, FinishReason::cancelled, {});
   }
-  publish();
+  publish_state();
 }
 
-// False: it is to end.
+// Returns false when the loop must end.
 bool ServingLoop::Impl::wait_for_work() {
   std::unique_lock lock(mutex);
   wake.wait(lock,
-            [&] { return quitting || clear_cache || !arrived.empty() || !to_cancel.empty() || !scheduler.idle(); });
+            [&] { return quitting || clear_cache || !arrived.empty() || !to_cancel.empty() || !scheduler.is_idle(); });
   return !quitting;
 }
 
-void ServingLoop::Impl::take_in() {
-  std::vector<std::pair<ScheduledRequest, Entry>> come;
-  std::vector<RequestId> gone;
+void ServingLoop::Impl::admit_arrivals() {
+  std::vector<std::pair<ScheduledRequest, Entry>> arrivals;
+  std::vector<RequestId> cancelled;
   bool clear = false;
   {
     const std::lock_guard lock(mutex);
-    come.swap(arrived);
-    gone.swap(to_cancel);
+    arrivals.swap(arrived);
+    cancelled.swap(to_cancel);
     clear = std::exchange(clear_cache, false);
   }
   if (clear) scheduler.clear_prefix_cache();
-  for (auto& [request, entry] : come) {
+  for (auto& [request, entry] : arrivals) {
     entries.emplace(request.id, std::move(entry));
     scheduler.add(std::move(request));
   }
-  if (!come.empty()) {
+  if (!arrivals.empty()) {
     const std::lock_guard lock(mutex);
-    coming -= static_cast<int>(come.size());
+    pending -= static_cast<int>(arrivals.size());
     state.scheduler = scheduler.state();
   }
-  for (const RequestId id : gone) {
+  for (const RequestId id : cancelled) {
     if (!entries.contains(id)) continue;
     scheduler.abort(id);
-    close(id, FinishReason::cancelled, {});
+    finish(id, FinishReason::cancelled, {});
   }
 }
 
@@ -194,43 +196,43 @@ void ServingLoop::Impl::step() {
   const Step step = scheduler.next();
   for (const RequestId id : step.preempted)
     if (const auto it = entries.find(id); it != entries.end()) ++it->second.timing.preemptions;
-  fail(step.refused, "the request can never fit into the memory for keys and values");
+  fail(step.rejected, "the KV cache is too small for the request");
   if (step.items.empty()) {
-    // Nothing runs and what waits cannot be admitted: a scheduler must refuse it, but if it does not, do not spin.
-    if (step.refused.empty() && step.preempted.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    // The scheduler must reject a request that it cannot admit while nothing runs. If it does not, avoid a busy loop.
+    if (step.rejected.empty() && step.preempted.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return;
   }
-  count_step(step);
+  record_scheduling(step);
   StepResult result;
   try {
     result = executor.run(step, scheduler);
   } catch (const std::exception& error) {
-    give_up(step, error.what());
+    fail_step(step, error.what());
     return;
   }
   scheduler.advance(step);
   std::vector<Outcome> outcomes;
-  count_tokens(result, outcomes);
+  record_tokens(result, outcomes);
   std::vector<RequestId> ended;
   for (const Outcome& o : outcomes)
-    if (o.answered.token < 0) ended.push_back(o.id);
+    if (o.event.is_last()) ended.push_back(o.id);
   scheduler.finish(ended);
-  publish();  // before anybody hears of it: who asks then sees the blocks free
+  publish_state();  // released blocks are visible before the end of a request is signalled
   for (const Outcome& o : outcomes) {
-    if (o.answered.token < 0)
-      close(o.id, o.answered.end, {});
+    if (o.event.is_last())
+      finish(o.id, o.event.finish_reason, {});
     else
-      entries.at(o.id).on_answer(o.id, o.answered);
+      entries.at(o.id).on_event(o.id, o.event);
   }
 }
 
 void ServingLoop::Impl::fail(const std::vector<RequestId>& ids, const std::string& why) {
   for (const RequestId id : ids)
-    if (entries.contains(id)) close(id, FinishReason::failed, why);
+    if (entries.contains(id)) finish(id, FinishReason::failed, why);
 }
 
-// What a step that broke off has left in the blocks is not known: nobody may find it in the prefix cache.
-void ServingLoop::Impl::give_up(const Step& step, const std::string& why) {
+// The failed step may have left partial keys and values in the blocks, so no request may find them in the prefix cache.
+void ServingLoop::Impl::fail_step(const Step& step, const std::string& why) {
   scheduler.advance(step);
   std::vector<RequestId> all;
   for (const StepItem& item : step.items) {
@@ -241,7 +243,7 @@ void ServingLoop::Impl::give_up(const Step& step, const std::string& why) {
   fail(all, why);
 }
 
-void ServingLoop::Impl::count_step(const Step& step) {
+void ServingLoop::Impl::record_scheduling(const Step& step) {
   for (const StepItem& item : step.items) {
     formats::RequestResult& timing = entries.at(item.id).timing;
     if (!std::isnan(timing.scheduled_s)) continue;
@@ -250,14 +252,14 @@ void ServingLoop::Impl::count_step(const Step& step) {
   }
 }
 
-void ServingLoop::Impl::count_tokens(const StepResult& result, std::vector<Outcome>& outcomes) {
+void ServingLoop::Impl::record_tokens(const StepResult& result, std::vector<Outcome>& outcomes) {
   const double at = now();
   std::int64_t tokens = 0, prompts = 0;
-  for (const StepResult::Sampled& s : result.sampled) {
+  for (const SampledToken& s : result.sampled) {
     Entry& entry = entries.at(s.id);
     formats::RequestResult& timing = entry.timing;
-    if (s.ended) {
-      outcomes.push_back({s.id, {.end = FinishReason::stop}});
+    if (s.is_stop) {
+      outcomes.push_back({s.id, {.finish_reason = FinishReason::stop}});
       continue;
     }
     if (timing.output_tokens++ == 0) {
@@ -269,7 +271,8 @@ void ServingLoop::Impl::count_tokens(const StepResult& result, std::vector<Outco
     entry.last_token_s = at;
     ++tokens;
     outcomes.push_back({s.id, {.token = s.token}});
-    if (timing.output_tokens == entry.max_new_tokens) outcomes.push_back({s.id, {.end = FinishReason::length}});
+    if (timing.output_tokens == entry.max_new_tokens)
+      outcomes.push_back({s.id, {.finish_reason = FinishReason::length}});
   }
   const std::lock_guard lock(mutex);
   ++state.steps;
@@ -277,40 +280,39 @@ void ServingLoop::Impl::count_tokens(const StepResult& result, std::vector<Outco
   state.prompt_tokens += prompts;
 }
 
-// Tells the request's end; the scheduler has forgotten it already.
-void ServingLoop::Impl::close(RequestId id, FinishReason end, const std::string& error) {
+// Signals the end of a request that the scheduler has already removed.
+void ServingLoop::Impl::finish(RequestId id, FinishReason reason, const std::string& error) {
   executor.end(id);
   auto entry = entries.extract(id);
-  TokenEvent answered{.end = end, .error = error, .timing = std::move(entry.mapped().timing)};
-  answered.timing.end_s =
-      end == FinishReason::length || end == FinishReason::stop ? entry.mapped().last_token_s : now();
-  if (answered.timing.output_tokens == 0) answered.timing.end_s = now();
-  if (end == FinishReason::failed) answered.timing.error = error;
-  if (end == FinishReason::cancelled) answered.timing.error = "cancelled";
+  TokenEvent event{.finish_reason = reason, .error = error, .timing = std::move(entry.mapped().timing)};
+  const bool completed = reason == FinishReason::length || reason == FinishReason::stop;
+  event.timing.end_s = completed && event.timing.output_tokens > 0 ? entry.mapped().last_token_s : now();
+  if (reason == FinishReason::failed) event.timing.error = error;
+  if (reason == FinishReason::cancelled) event.timing.error = "cancelled";
   {
     const std::lock_guard lock(mutex);
-    ++(end == FinishReason::failed ? state.failed : end == FinishReason::cancelled ? state.cancelled : state.finished);
+    ++(completed ? state.finished : reason == FinishReason::failed ? state.failed : state.cancelled);
     state.scheduler = scheduler.state();
   }
-  entry.mapped().on_answer(id, answered);
+  entry.mapped().on_event(id, event);
   const std::lock_guard lock(mutex);
-  if (--in_flight == 0) answered_all.notify_all();
+  if (--in_flight == 0) all_finished.notify_all();
 }
 
-void ServingLoop::Impl::publish() {
+void ServingLoop::Impl::publish_state() {
   const std::lock_guard lock(mutex);
   state.scheduler = scheduler.state();
-  // Who waits although a step has just been made waits for blocks, or for one of those that run.
-  free_seats = state.scheduler.waiting > 0 ? 0 : std::max(0, settings.max_num_seqs - state.scheduler.running);
+  // A request that still waits after a step waits for blocks or for a running request to finish.
+  free_slots = state.scheduler.waiting > 0 ? 0 : std::max(0, settings.max_num_seqs - state.scheduler.running);
   timeline.add(now(), state.scheduler, state.output_tokens);
 }
 
-ServingLoop::ServingLoop(SchedulerSettings settings, Executor& executor, int queue)
-    : impl_(std::make_unique<Impl>(std::move(settings), executor, queue)) {}
+ServingLoop::ServingLoop(SchedulerSettings settings, Executor& executor, int max_queued)
+    : impl_(std::make_unique<Impl>(std::move(settings), executor, max_queued)) {}
 ServingLoop::~ServingLoop() = default;
 
-RequestId ServingLoop::submit(GenerationRequest ask, OnTokenEvent on_answer) {
-  return impl_->submit(std::move(ask), std::move(on_answer));
+RequestId ServingLoop::submit(GenerationRequest request, OnTokenEvent on_event) {
+  return impl_->submit(std::move(request), std::move(on_event));
 }
 
 void ServingLoop::cancel(RequestId id) {
@@ -324,13 +326,13 @@ void ServingLoop::cancel(RequestId id) {
 void ServingLoop::drain() {
   std::unique_lock lock(impl_->mutex);
   impl_->stopping = true;
-  impl_->answered_all.wait(lock, [&] { return impl_->in_flight == 0; });
+  impl_->all_finished.wait(lock, [&] { return impl_->in_flight == 0; });
 }
 
 ServingLoop::State ServingLoop::state() const {
   const std::lock_guard lock(impl_->mutex);
   State state = impl_->state;
-  state.scheduler.waiting += impl_->coming;
+  state.scheduler.waiting += impl_->pending;
   return state;
 }
 

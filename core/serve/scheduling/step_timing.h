@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What steps take on this machine, timed in the loop that serves: scheduler, executor and what lies between two steps
-// (answers, records, those who come and go).
+// Measures how long serving steps take on this machine inside the serving loop: scheduler, executor and the work
+// between two steps (delivering tokens, recording, admitting and finishing requests).
 #pragma once
 #include <functional>
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace mw::serve {
 
-using StepClock = std::function<double()>;  // s; any origin, never back
+using StepClock = std::function<double()>;  // seconds, monotonic, with any origin
 StepClock wall_clock();
 
-// Another executor, whose steps are written down. run() on one thread; the log is read when nothing runs.
+// Forwards to another executor and logs its steps. Call take() only while no step runs.
 class LoggingExecutor : public Executor {
  public:
   struct Entry {
@@ -22,7 +22,7 @@ class LoggingExecutor : public Executor {
   };
   LoggingExecutor(Executor& inner, const model::Config& config, StepClock clock = wall_clock())
       : inner_(inner), config_(config), clock_(std::move(clock)) {}
-  void begin(RequestId id, const Prompt& prompt) override { inner_.begin(id, prompt); }
+  void begin(RequestId id, const GenerationRequest& request) override { inner_.begin(id, request); }
   void end(RequestId id) override { inner_.end(id); }
   StepResult run(const Step& step, const Scheduler& scheduler) override;
   std::vector<Entry> take() { return std::exchange(log_, {}); }
@@ -34,20 +34,20 @@ class LoggingExecutor : public Executor {
   std::vector<Entry> log_;
 };
 
-// A whole load's, each with its moment and the time to the next one, where that came at once: what lies between two
-// steps is the server's.
+// The steps of a whole load with their progress. The time of a step reaches to the next one if that followed at once,
+// because the server spends the time between them.
 std::vector<TimedStep> time_logged_steps(const std::vector<LoggingExecutor::Entry>& log);
 
 struct TimingSettings {
-  double budget_s = 3;    // it ends within a step of it, but not before there are enough steps for a fit
-  int first_id = 0;       // prompts are of ids from here
-  std::string adapter{};  // that all requests ask for
+  double budget_s = 3;    // ends within a step of it, but not before there are enough steps for a fit
+  int first_id = 0;       // lowest token id in prompts
+  std::string adapter{};  // of all requests
   StepClock clock = wall_clock();
   std::function<void(double share)> progress = {};
 };
 
-// Closed loops of few and many requests, short prompts and long, on a server of their own: each step with the time to
-// the one after it. In their order. Nothing else uses the executor meanwhile.
+// Runs closed loops of few and many requests with short and long prompts on a serving loop of its own. Returns the
+// steps in order, each with the time to the next one. Nothing else may use the executor meanwhile.
 std::vector<TimedStep> time_steps(Executor& executor, const SchedulerSettings& settings, const model::Config& config,
                                   const TimingSettings& timing = {});
 

@@ -44,7 +44,7 @@ BenchPoint at(double rate, int in, int out) {
   return p;
 }
 
-// arXiv 2605.25645, table of serving: 30 prompts per run.
+// arXiv 2605.25645, serving table: 30 prompts per run.
 struct Cell {
   int in, out;
   double rate, throughput, ttft, tpot;
@@ -82,7 +82,7 @@ const BenchSet& paper_gpu() {
   return set;
 }
 
-TEST(AuditPaper, TheLongPromptsOfBothPlatformsAreBelowTheFloor) {
+TEST(AuditPaper, LongPromptsOfBothPlatformsAreBelowTheFloor) {
   const auto tpu = audit(paper_tpu(), against("gemma4-31b", "v6e-8"));
   const auto gpu = audit(paper_gpu(), against("gemma4-31b", "2xh100"));
   const auto t = of(tpu, "FLOOR-PREFILL", 4), g = of(gpu, "FLOOR-PREFILL", 4);
@@ -90,7 +90,7 @@ TEST(AuditPaper, TheLongPromptsOfBothPlatformsAreBelowTheFloor) {
   ASSERT_EQ(g.size(), 1u);
   EXPECT_EQ(t[0].verdict, Verdict::impossible);
   EXPECT_EQ(g[0].verdict, Verdict::impossible);
-  EXPECT_NEAR(t[0].floor, 130, 10);  // 2 x 30.7e9 x 15,360 / 7.34e15 is 128; ours has attention and no embedding
+  EXPECT_NEAR(t[0].floor, 130, 10);  // 2 x 30.7e9 x 15,360 / 7.34e15 is 128 ms; the floor adds attention and excludes the embedding
   EXPECT_NEAR(g[0].floor, 480, 30);
   EXPECT_EQ(t[0].value, 62);
   EXPECT_EQ(g[0].value, 99);
@@ -101,7 +101,7 @@ TEST(AuditPaper, TheLongPromptsOfBothPlatformsAreBelowTheFloor) {
     for (const Finding& f : *all) EXPECT_TRUE(f.verdict != Verdict::impossible || f.point == 4) << f.text;
 }
 
-TEST(AuditPaper, HalfOfThePeakIsSuspiciousAndQueueingIsNot) {
+TEST(AuditPaper, HalfOfThePeakIsSuspiciousButQueueingIsNot) {
   const auto tpu = audit(paper_tpu(), against("gemma4-31b", "v6e-8"));
   const auto gpu = audit(paper_gpu(), against("gemma4-31b", "2xh100"));
   ASSERT_TRUE(has(tpu, "FLOOR-PREFILL", 2));  // 4,096: 61 ms, floor 34
@@ -118,7 +118,7 @@ TEST(AuditPaper, HalfOfThePeakIsSuspiciousAndQueueingIsNot) {
   EXPECT_FALSE(has(gpu, "MONOTONY", 3));
 }
 
-TEST(AuditPaper, BurstsMeasureTheClient) {
+TEST(AuditPaper, SmallBurstsMeasureTheClient) {
   for (const BenchSet* set : {&paper_tpu(), &paper_gpu()}) {
     const auto all = audit(*set);
     ASSERT_TRUE(has(all, "LITTLE", 0));
@@ -128,7 +128,7 @@ TEST(AuditPaper, BurstsMeasureTheClient) {
   ASSERT_TRUE(has(audit(paper_tpu()), "LITTLE", 5));  // 1,206 x 23.9 ms = 28.8 of 30
   EXPECT_THAT(of(audit(paper_tpu()), "LITTLE", 5)[0].text, HasSubstr("28.8"));
   EXPECT_FALSE(has(audit(paper_gpu()), "LITTLE", 5));  // 22.7 of 30
-  // The raw file behind the first abstract: prompts, tokens/s, TPOT; the third run had room.
+  // Prompts, tokens/s and TPOT of the raw results; the third run was not limited by the client.
   BenchSet raw{.name = "burst", .points = {}};
   struct Run {
     long prompts;
@@ -153,7 +153,7 @@ TEST(AuditPaper, BurstsMeasureTheClient) {
   EXPECT_THAT(of(all, "LITTLE", 4)[0].text, HasSubstr("91 %"));
 }
 
-TEST(Audit, PromptsFoundInTheCacheAreNotHeldToTheirProducts) {
+TEST(Audit, CachedPromptTokensHaveNoPrefillFloor) {
   BenchSet set = paper_tpu();
   set.points[4].prefix_hits = 0.95;
   const auto a = against("gemma4-31b", "v6e-8");
@@ -161,11 +161,11 @@ TEST(Audit, PromptsFoundInTheCacheAreNotHeldToTheirProducts) {
   set.points[4].prefix_hits = 0.1;
   EXPECT_TRUE(has(audit(set, a), "FLOOR-PREFILL", 4));
   set.points[4].prefix_hits = 0;
-  EXPECT_THAT(of(audit(set, a), "FLOOR-PREFILL", 4).at(0).text, HasSubstr("no part"));
+  EXPECT_THAT(of(audit(set, a), "FLOOR-PREFILL", 4).at(0).text, HasSubstr("no prefix cache"));
   EXPECT_FALSE(has(audit(set, a), "PREFIX-CACHE", 4));
 }
 
-TEST(Audit, OfExpertsOnlyThoseInUseCount) {
+TEST(Audit, CountsActiveExpertsOnly) {
   BenchSet set{.name = "moe", .points = {at(1, 8192, 128)}};
   const auto floor = [&](const std::string& model) {
     set.points[0].ttft.median = 1;
@@ -177,7 +177,7 @@ TEST(Audit, OfExpertsOnlyThoseInUseCount) {
   EXPECT_GT(moe, small / 3);
 }
 
-TEST(Audit, DecodingReadsTheWeightsAndTheCacheOfAllWhoWait) {
+TEST(Audit, DecodeFloorIncludesWeightsAndCacheOfTheBatch) {
   BenchSet set{.name = "decode", .points = {at(1, 1024, 512)}};
   const auto a = against("gemma4-31b", "v6e-8");
   set.points[0].tpot.median = 4;  // 61.4 GB / 13.1 TB/s = 4.7 ms
@@ -189,9 +189,9 @@ TEST(Audit, DecodingReadsTheWeightsAndTheCacheOfAllWhoWait) {
   set.points[0].output_throughput = 30000;  // 180 at once
   ASSERT_TRUE(has(audit(set, a), "FLOOR-DECODE"));
   EXPECT_EQ(of(audit(set, a), "FLOOR-DECODE", 0)[0].verdict, Verdict::suspicious);
-  set.points[0].rest["spec_decode_acceptance_rate"] = 0.7;  // several tokens a step
+  set.points[0].rest["spec_decode_acceptance_rate"] = 0.7;  // several tokens per step
   EXPECT_FALSE(has(audit(set, a), "FLOOR-DECODE"));
-  // Half the bytes, half the floor.
+  // Half the bytes halve the floor.
   AuditReference fp8 = a;
   fp8.weight_bytes = 1;
   set.points[0] = at(1, 1024, 512);
@@ -200,7 +200,7 @@ TEST(Audit, DecodingReadsTheWeightsAndTheCacheOfAllWhoWait) {
   EXPECT_TRUE(has(audit(set, a), "FLOOR-DECODE"));
 }
 
-TEST(Audit, LinksContextsAndRatesHaveFloorsOfTheirOwn) {
+TEST(Audit, ChecksLinksContextsAndRates) {
   const auto a = against("gemma4-31b", "v6e-8");
   BenchSet set{.name = "x", .conditions = {{"tp", "8"}, {"max_model_len", "4096"}}, .points = {at(4, 15360, 512)}};
   set.points[0].ttft.median = 62;
@@ -220,7 +220,7 @@ TEST(Audit, LinksContextsAndRatesHaveFloorsOfTheirOwn) {
   EXPECT_NEAR(rate[0].floor, 8 * 918e12 / (2 * 29.3e9), 1500);
 }
 
-TEST(Audit, TotalsUnitsAndOrdersThatContradictEachOther) {
+TEST(Audit, FindsContradictoryTotalsUnitsAndPercentiles) {
   BenchSet set{.name = "u", .points = {at(4, 100, 10)}};
   BenchPoint& p = set.points[0];
   p.num_prompts = p.completed = 1000;
@@ -256,7 +256,7 @@ TEST(Audit, TotalsUnitsAndOrdersThatContradictEachOther) {
   });
   ASSERT_TRUE(has(seconds, "UNITS"));
   EXPECT_THAT(of(seconds, "UNITS", 0)[0].text, HasSubstr("look like seconds"));
-  BenchSet ours = set;  // whose milliseconds are known: a small model is that fast
+  BenchSet ours = set;  // always in ms: small models are that fast
   ours.tool = "meshwright 0.1.0, engine";
   ours.points[0].ttft = {.median = 0.05}, ours.points[0].tpot = {.median = 0.01}, ours.points[0].e2el = {};
   EXPECT_FALSE(has(audit(ours), "UNITS"));
@@ -265,12 +265,12 @@ TEST(Audit, TotalsUnitsAndOrdersThatContradictEachOther) {
                   }),
                   "LENGTHS"));
   EXPECT_TRUE(has(with([](BenchPoint& q) { q.request_rate = 2; }), "UNITS"));
-  // What counts the best second is not its mean.
+  // The throughput of the best second is not the mean.
   set.definitions.peak = Definitions::Peak::best_second;
   EXPECT_FALSE(has(with([](BenchPoint& q) { q.output_throughput = 55; }), "UNITS"));
 }
 
-TEST(Audit, CountsFailuresLoopsAndSaturation) {
+TEST(Audit, FindsTooFewRequestsFailuresLoopsAndSaturation) {
   BenchSet set{.name = "l", .points = {at(4, 100, 10)}};
   BenchPoint& p = set.points[0];
   p.num_prompts = p.completed = 600;
@@ -284,7 +284,7 @@ TEST(Audit, CountsFailuresLoopsAndSaturation) {
     return audit(other);
   };
   const auto few = with([](BenchPoint& q) { q.num_prompts = q.completed = 30, q.duration_s = 7.6; });
-  ASSERT_EQ(of(few, "TOO-FEW", 0).size(), 2u);  // the p99, and the median
+  ASSERT_EQ(of(few, "TOO-FEW", 0).size(), 2u);  // p99 and median
   EXPECT_EQ(of(few, "TOO-FEW", 0)[0].metric, "p99_ttft_ms");
   EXPECT_NEAR(of(few, "TOO-FEW", 0)[0].floor, 500, 1e-6);
   EXPECT_THAT(of(few, "TOO-FEW", 0)[1].text, HasSubstr("ranks 9 and 22"));
@@ -295,7 +295,7 @@ TEST(Audit, CountsFailuresLoopsAndSaturation) {
   EXPECT_TRUE(has(with([](BenchPoint& q) { q.duration_s = 300; }), "SATURATED"));
   EXPECT_TRUE(has(with([](BenchPoint& q) { q.verdict = "backlogged"; }), "SATURATED"));
   EXPECT_FALSE(has(with([](BenchPoint& q) { q.verdict = "stable", q.duration_s = 300; }), "SATURATED"));
-  // A closed loop is as full as its users by design, but wants several rounds of them.
+  // A closed loop is always at its limit, but needs several requests per user.
   const auto closed = with([](BenchPoint& q) {
     q.request_rate = formats::kUnknown;
     q.max_concurrency = 128;
@@ -307,7 +307,7 @@ TEST(Audit, CountsFailuresLoopsAndSaturation) {
   EXPECT_TRUE(has(closed, "TOO-FEW"));
 }
 
-TEST(Audit, ThroughputDoesNotRiseWhereTheServerHadFallenBehind) {
+TEST(Audit, FindsThroughputThatRisesBeyondSaturation) {
   BenchSet set{.name = "m", .points = {at(8, 100, 10), at(16, 100, 10)}};
   set.points[0].verdict = "overloaded";
   set.points[0].output_throughput = 50;

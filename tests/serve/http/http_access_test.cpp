@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Names, origins, methods and framing: what a server refuses before it reads a body.
+// Host names, origins, methods and framing, which a server checks before it reads a body.
 #include "core/serve/http/http_access.h"
 
 #include "tests/serve/http/raw_client.h"
@@ -11,7 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::RawClient;
 
-TEST(HttpAccessPolicy, LoopbackNamesAreThoseOfThisMachine) {
+TEST(HttpAccessPolicy, RecognisesLoopbackNames) {
   for (const char* name : {"localhost", "LocalHost", "localhost.", "127.0.0.1", "127.255.3.4", "[::1]", "::1",
                            "localhost:1", "[::1]:8000", "127.0.0.1:65535", "0:0:0:0:0:0:0:1"})
     EXPECT_TRUE(is_loopback(name)) << name;
@@ -21,7 +21,7 @@ TEST(HttpAccessPolicy, LoopbackNamesAreThoseOfThisMachine) {
     EXPECT_FALSE(is_loopback(name)) << name;
 }
 
-TEST(HttpAccessPolicy, OtherAddressesAnswerToEveryNameUnlessSomeAreGiven) {
+TEST(HttpAccessPolicy, OtherAddressesAcceptAnyNameUnlessSomeAreListed) {
   EXPECT_EQ(HttpAccessPolicy("0.0.0.0", {}, {}).check_host("any.example:80"), HostCheck::allowed);
   const HttpAccessPolicy some("192.168.1.5", {"gpu-box.lan", "::1"}, {});
   for (const char* name : {"GPU-box.lan", "gpu-box.lan:8000", "gpu-box.lan.", "192.168.1.5:8000", "localhost"})
@@ -32,7 +32,7 @@ TEST(HttpAccessPolicy, OtherAddressesAnswerToEveryNameUnlessSomeAreGiven) {
     EXPECT_EQ(some.check_host(name), HostCheck::malformed) << name;
 }
 
-TEST(HttpAccessPolicy, BadOptionsAreRefused) {
+TEST(HttpAccessPolicy, RejectsInvalidOptions) {
   for (const char* name : {"", "http://x", "x:80", "a b", "*", "x/"})
     EXPECT_THROW(HttpAccessPolicy("::1", {name}, {}), Error) << name;
   for (const char* origin : {"", "null", "*", "x.example", "http://", "http://x/path", "http://u@x", "://x"})
@@ -46,7 +46,7 @@ TEST(HttpAccessPolicy, BadOptionsAreRefused) {
 
 class HttpAccessTest : public ServerFixture {
  protected:
-  // The whole answer to these bytes; the connection is closed by the client after it.
+  // Sends the bytes, closes the client's side and returns the whole response.
   std::string answer(const std::string& bytes) {
     RawClient client(server->port());
     client.send(bytes);
@@ -65,16 +65,16 @@ class HttpAccessTest : public ServerFixture {
   }
 };
 
-TEST_F(HttpAccessTest, OnlyLoopbackAndAllowedNamesAreAnswered) {
+TEST_F(HttpAccessTest, AcceptsOnlyLoopbackAndAllowedNames) {
   options.allow_hosts = {"gpu-box.lan"};
   start();
   for (const char* name : {"localhost", "127.0.0.1:8000", "[::1]", "gpu-box.lan:1234"})
     EXPECT_EQ(status_of(get_as(name)), 200) << name;
   for (const char* path : {"/v1/models", "/metrics", "/health", "/version", "/nothing", "/v1/models/tiny"}) {
-    const std::string refused = get_as("rebound.evil.example:80", path);
+    const std::string rejected = get_as("rebound.evil.example:80", path);
     EXPECT_EQ(status_of(refused), 403) << path;
-    EXPECT_NE(refused.find("--allow-host"), std::string::npos) << refused;
-    EXPECT_NE(refused.find("host_not_allowed"), std::string::npos) << refused;
+    EXPECT_NE(rejected.find("--allow-host"), std::string::npos) << refused;
+    EXPECT_NE(rejected.find("host_not_allowed"), std::string::npos) << refused;
   }
   EXPECT_EQ(status_of(get_as("a b")), 400);
   EXPECT_EQ(status_of(answer("GET /v1/models HTTP/1.1\r\n\r\n")), 400);
@@ -86,16 +86,16 @@ TEST_F(HttpAccessTest, OnlyLoopbackAndAllowedNamesAreAnswered) {
       "POST /v1/completions HTTP/1.1\r\nHost: evil.example\r\nContent-Type: application/json\r\n"
       "Content-Length: 14\r\n\r\n{\"prompt\":\"x\"}");
   EXPECT_EQ(status_of(post.read(5000)), 403);
-  EXPECT_EQ(live->state().finished, 0);
+  EXPECT_EQ(loop->state().finished, 0);
 }
 
-TEST_F(HttpAccessTest, PagesOfOtherOriginsAreRefusedWithoutAnythingThatLetsThemRead) {
+TEST_F(HttpAccessTest, RejectsOtherOriginsWithoutCorsHeaders) {
   start();
   for (const char* origin : {"http://evil.example", "null", "http://localhost:3000", "http://127.0.0.1"}) {
-    const std::string refused = get_as("localhost", "/v1/models", std::string("Origin: ") + origin + "\r\n");
+    const std::string rejected = get_as("localhost", "/v1/models", std::string("Origin: ") + origin + "\r\n");
     EXPECT_EQ(status_of(refused), 403) << origin;
-    EXPECT_NE(refused.find("--allow-origin"), std::string::npos) << refused;
-    EXPECT_EQ(refused.find("Access-Control"), std::string::npos) << refused;
+    EXPECT_NE(rejected.find("--allow-origin"), std::string::npos) << refused;
+    EXPECT_EQ(rejected.find("Access-Control"), std::string::npos) << refused;
   }
   const std::string preflight = answer(
       "OPTIONS /v1/completions HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n"
@@ -104,7 +104,7 @@ TEST_F(HttpAccessTest, PagesOfOtherOriginsAreRefusedWithoutAnythingThatLetsThemR
   EXPECT_EQ(get_as("localhost").find("Access-Control"), std::string::npos);
 }
 
-TEST_F(HttpAccessTest, PagesOfAnAllowedOriginMayAskAndRead) {
+TEST_F(HttpAccessTest, AllowsPagesOfAnAllowedOrigin) {
   options.allow_origins = {"http://localhost:3000"};
   options.api_key = "secret";
   start();
@@ -122,11 +122,11 @@ TEST_F(HttpAccessTest, PagesOfAnAllowedOriginMayAskAndRead) {
   EXPECT_NE(allowed.find("Access-Control-Allow-Origin: http://localhost:3000\r\n"), std::string::npos) << allowed;
   const std::string without_key = get_as("localhost", "/v1/models", origin);
   EXPECT_EQ(status_of(without_key), 401);
-  EXPECT_NE(without_key.find("Access-Control-Allow-Origin"), std::string::npos) << "a page may read why";
+  EXPECT_NE(without_key.find("Access-Control-Allow-Origin"), std::string::npos) << "a page may read the error";
   EXPECT_EQ(status_of(get_as("localhost", "/v1/models", "Origin: http://localhost:3001\r\n")), 403);
 }
 
-TEST_F(HttpAccessTest, WrongMethodsAre405AndSayWhichAreRight) {
+TEST_F(HttpAccessTest, WrongMethodsGet405WithTheAllowedOnes) {
   start();
   for (const auto& [request, allow] : {std::pair("GET /v1/completions", "Allow: POST, OPTIONS\r\n"),
                                        {"PUT /v1/chat/completions", "Allow: POST, OPTIONS\r\n"},
@@ -134,17 +134,17 @@ TEST_F(HttpAccessTest, WrongMethodsAre405AndSayWhichAreRight) {
                                        {"DELETE /v1/models/tiny", "Allow: GET, HEAD, OPTIONS\r\n"},
                                        {"PATCH /metrics", "Allow: GET, HEAD, OPTIONS\r\n"},
                                        {"TRACE /health", "Allow: GET, HEAD, OPTIONS\r\n"}}) {
-    const std::string refused = answer(std::string(request) + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    const std::string rejected = answer(std::string(request) + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
     EXPECT_EQ(status_of(refused), 405) << request;
-    EXPECT_NE(refused.find(allow), std::string::npos) << refused;
-    EXPECT_NE(refused.find("\"error\""), std::string::npos) << refused;
+    EXPECT_NE(rejected.find(allow), std::string::npos) << refused;
+    EXPECT_NE(rejected.find("\"error\""), std::string::npos) << refused;
   }
   EXPECT_EQ(status_of(answer("POST /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n")), 404);
   EXPECT_EQ(status_of(answer("OPTIONS /health HTTP/1.1\r\nHost: localhost\r\n\r\n")), 204);
   EXPECT_EQ(status_of(answer("HEAD /v1/models/tiny HTTP/1.1\r\nHost: localhost\r\n\r\n")), 200);
 }
 
-TEST_F(HttpAccessTest, OneModelIsToldByItsName) {
+TEST_F(HttpAccessTest, DescribesASingleModel) {
   start();
   EXPECT_EQ(get("/v1/models/tiny").json(), get("/v1/models").json()["data"][0]);
   EXPECT_EQ(get("/v1/models/tuned").json()["parent"], "tiny");
@@ -156,7 +156,7 @@ TEST_F(HttpAccessTest, OneModelIsToldByItsName) {
   EXPECT_EQ(get("/v1/models/" + std::string(8000, 'a')).status, 404);
 }
 
-TEST_F(HttpAccessTest, AmbiguousRequestsAre400AndTheirConnectionIsClosed) {
+TEST_F(HttpAccessTest, AmbiguousRequestsGet400AndCloseTheConnection) {
   start();
   const std::string body = R"({"prompt":"x","max_tokens":2})", size = std::to_string(body.size());
   const std::vector<std::string> all{"Content-Length: " + size + "\r\nContent-Length: " + size,
@@ -177,13 +177,13 @@ TEST_F(HttpAccessTest, AmbiguousRequestsAre400AndTheirConnectionIsClosed) {
     EXPECT_EQ(status_of(answer), 400) << headers << "\n" << answer;
     EXPECT_NE(answer.find("malformed or unsupported request"), std::string::npos) << answer;
     EXPECT_NE(answer.find("Connection: close"), std::string::npos) << answer;
-    EXPECT_EQ(answer.find("HTTP/1.1 ", 8), std::string::npos) << "the rest is not taken for a request: " << answer;
+    EXPECT_EQ(answer.find("HTTP/1.1 ", 8), std::string::npos) << "the rest is not parsed as a request: " << answer;
     EXPECT_TRUE(client.closed()) << headers;
   }
-  EXPECT_EQ(live->state().finished, 0);
+  EXPECT_EQ(loop->state().finished, 0);
 }
 
-TEST_F(HttpAccessTest, ChunkedBodiesAreReadAndBadChunksRefused) {
+TEST_F(HttpAccessTest, ReadsChunkedBodiesAndRejectsInvalidChunks) {
   start();
   const std::string head =
       "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -201,7 +201,7 @@ TEST_F(HttpAccessTest, ChunkedBodiesAreReadAndBadChunksRefused) {
   }
 }
 
-TEST_F(HttpAccessTest, ABodyThatNobodyReadsIsNotTheNextRequest) {
+TEST_F(HttpAccessTest, UnreadBodyIsNotParsedAsTheNextRequest) {
   start();
   const std::string hidden = "GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n";
   for (const char* line : {"GET /health", "GET /nothing", "PUT /health"}) {
@@ -214,11 +214,11 @@ TEST_F(HttpAccessTest, ABodyThatNobodyReadsIsNotTheNextRequest) {
   }
 }
 
-TEST_F(HttpAccessTest, StoppingJoinsThreadsOfIdleConnectionsAtOnce) {
+TEST_F(HttpAccessTest, StopClosesIdleConnectionsAtOnce) {
   start();
   RawClient idle(server->port()), half(server->port());
   half.send("GET /health HTTP/1.1\r\nHost: loc");
-  ASSERT_TRUE(soon([&] { return server->connections() == 2; }));
+  ASSERT_TRUE(becomes_true([&] { return server->connections() == 2; }));
   server->stop();  // neither waits for the idle time, 75 s, nor for the rest of the request, 30 s
   EXPECT_EQ(server->connections(), 0);
   idle.read(5000);
@@ -227,11 +227,11 @@ TEST_F(HttpAccessTest, StoppingJoinsThreadsOfIdleConnectionsAtOnce) {
   EXPECT_TRUE(half.closed());
 }
 
-TEST_F(HttpAccessTest, WhoIsTurnedAwayIsToldWhenToComeAgain) {
+TEST_F(HttpAccessTest, ConnectionsOverTheLimitGetRetryAfter) {
   options.limits.connections = 1;
   start();
   RawClient first(server->port());
-  ASSERT_TRUE(soon([&] { return server->connections() == 1; }));
+  ASSERT_TRUE(becomes_true([&] { return server->connections() == 1; }));
   RawClient second(server->port());
   const std::string answer = second.read(5000);
   EXPECT_EQ(status_of(answer), 503);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Clients that vanish, dawdle, lie about lengths or never end: none of them may hold blocks or others up.
+// Clients that disconnect, stall, or send wrong lengths or endless requests must not hold blocks or delay others.
 #include <future>
 
 #include "tests/serve/http/raw_client.h"
@@ -14,54 +14,54 @@ using test::RawClient;
 class HttpClientsTest : public ServerFixture {
  protected:
   bool all_free() {
-    const SchedulerState s = live->state().scheduler;
+    const SchedulerState s = loop->state().scheduler;
     return s.running == 0 && s.waiting == 0 && s.kv_used == 0 && executor.open() == 0;
   }
 };
 
-TEST_F(HttpClientsTest, AClientThatGoesAwayFreesItsBlocks) {
+TEST_F(HttpClientsTest, DisconnectReleasesBlocks) {
   executor.step_time = 2ms;
   start();
   for (const char* stream : {"true", "false"}) {
     RawClient client(server->port());
     client.post("/v1/completions", std::string(R"({"prompt": "x", "max_tokens": 2000, "stream": )") + stream + "}");
-    ASSERT_TRUE(soon([&] { return live->state().scheduler.running == 1; }));
+    ASSERT_TRUE(becomes_true([&] { return loop->state().scheduler.running == 1; }));
     EXPECT_FALSE(all_free());
     client.close();
-    EXPECT_TRUE(soon([&] { return all_free(); }));
+    EXPECT_TRUE(becomes_true([&] { return all_free(); }));
   }
-  EXPECT_EQ(live->state().cancelled, 2);
+  EXPECT_EQ(loop->state().cancelled, 2);
   EXPECT_NE(get("/metrics").text.find("finished_reason=\"abort\",model_name=\"tiny\"} 2"), std::string::npos);
 }
 
-TEST_F(HttpClientsTest, AWaitingRequestWhoseClientGoesAwayNeverRuns) {
+TEST_F(HttpClientsTest, DisconnectRemovesAWaitingRequest) {
   executor.step_time = 2ms;
   SchedulerSettings settings = small_server();
   settings.max_num_seqs = 1;
   start(settings);
   RawClient first(server->port()), second(server->port());
   first.post("/v1/completions", R"({"prompt": "x", "max_tokens": 2000})");
-  ASSERT_TRUE(soon([&] { return live->state().scheduler.running == 1; }));
+  ASSERT_TRUE(becomes_true([&] { return loop->state().scheduler.running == 1; }));
   second.post("/v1/completions", R"({"prompt": "y", "max_tokens": 2000})");
-  ASSERT_TRUE(soon([&] { return live->state().scheduler.waiting == 1; }));
+  ASSERT_TRUE(becomes_true([&] { return loop->state().scheduler.waiting == 1; }));
   second.close();
-  EXPECT_TRUE(soon([&] { return live->state().scheduler.waiting == 0; }));
-  EXPECT_EQ(live->state().scheduler.running, 1);
+  EXPECT_TRUE(becomes_true([&] { return loop->state().scheduler.waiting == 0; }));
+  EXPECT_EQ(loop->state().scheduler.running, 1);
 }
 
-TEST_F(HttpClientsTest, AClientThatDoesNotReadHoldsNobodyUpAndIsLetGo) {
+TEST_F(HttpClientsTest, ClientThatDoesNotReadIsClosedWithoutDelayingOthers) {
   options.limits.write_s = 2;
   start(small_server(8192, 100000));
   RawClient slow(server->port(), 4096);
   slow.post("/v1/completions", R"({"prompt": "x", "max_tokens": 60000, "stream": true})");
-  ASSERT_TRUE(soon([&] { return live->state().output_tokens > 100; }));
+  ASSERT_TRUE(becomes_true([&] { return loop->state().output_tokens > 100; }));
   EXPECT_EQ(complete({{"prompt", "y"}, {"max_tokens", 50}}).status, 200);
-  EXPECT_GT(server->connections(), 0) << "answered before the slow one is let go";
-  EXPECT_TRUE(soon([&] { return all_free() && server->connections() == 0; }))
+  EXPECT_GT(server->connections(), 0) << "others are served before the slow connection is closed";
+  EXPECT_TRUE(becomes_true([&] { return all_free() && server->connections() == 0; }))
       << "connections: " << server->connections();
 }
 
-TEST_F(HttpClientsTest, BodiesThatAreTooLongAre413HoweverTheyAreSent) {
+TEST_F(HttpClientsTest, TooLongBodiesGet413) {
   options.limits.body = 10000;
   start();
   const std::string text(20000, 'a');
@@ -83,7 +83,7 @@ TEST_F(HttpClientsTest, BodiesThatAreTooLongAre413HoweverTheyAreSent) {
   EXPECT_EQ(complete({{"prompt", "x"}}).status, 200);
 }
 
-TEST_F(HttpClientsTest, WhatIsNoHttpIsRefusedAndClosed) {
+TEST_F(HttpClientsTest, MalformedRequestsAreRejectedAndClosed) {
   start();
   for (const std::string& bytes :
        {std::string("\x16\x03\x01\x02\x00\x01\x00\x01", 8) + "\r\n\r\n", std::string("GET\r\n\r\n"),
@@ -98,7 +98,7 @@ TEST_F(HttpClientsTest, WhatIsNoHttpIsRefusedAndClosed) {
   EXPECT_EQ(get("/health").status, 200);
 }
 
-TEST_F(HttpClientsTest, ARequestThatNeverEndsIsClosed) {
+TEST_F(HttpClientsTest, EndlessRequestsAreClosed) {
   options.limits.read_s = 0.3;
   start();
   RawClient headers(server->port()), body(server->port());
@@ -110,10 +110,10 @@ TEST_F(HttpClientsTest, ARequestThatNeverEndsIsClosed) {
     client->read(1500);
     EXPECT_TRUE(client->closed());
   }
-  EXPECT_TRUE(soon([&] { return server->connections() == 0; }));
+  EXPECT_TRUE(becomes_true([&] { return server->connections() == 0; }));
 }
 
-TEST_F(HttpClientsTest, OneConnectionTakesManyRequestsAndBodilessPosts) {
+TEST_F(HttpClientsTest, OneConnectionServesManyRequestsAndPostsWithoutBody) {
   start();
   RawClient client(server->port());
   for (int i = 0; i < 20; ++i) {
@@ -125,20 +125,20 @@ TEST_F(HttpClientsTest, OneConnectionTakesManyRequestsAndBodilessPosts) {
   EXPECT_EQ(server->connections(), 1);
 }
 
-TEST_F(HttpClientsTest, MoreConnectionsThanAllowedAreTurnedAway) {
+TEST_F(HttpClientsTest, RejectsConnectionsOverTheLimit) {
   options.limits.connections = 3;
   start();
   std::vector<std::unique_ptr<RawClient>> clients;
   for (int i = 0; i < 3; ++i) clients.push_back(std::make_unique<RawClient>(server->port()));
-  ASSERT_TRUE(soon([&] { return server->connections() == 3; }));
+  ASSERT_TRUE(becomes_true([&] { return server->connections() == 3; }));
   RawClient fourth(server->port());
   EXPECT_TRUE(fourth.read(2000).starts_with("HTTP/1.1 503"));
   clients.clear();
-  ASSERT_TRUE(soon([&] { return server->connections() == 0; }));
+  ASSERT_TRUE(becomes_true([&] { return server->connections() == 0; }));
   EXPECT_EQ(get("/health").status, 200);
 }
 
-TEST_F(HttpClientsTest, TwoHundredClientsAtOnceAreAllAnswered) {
+TEST_F(HttpClientsTest, ServesTwoHundredConcurrentClients) {
   executor.step_time = 200us;
   start(small_server(), 1000);
   std::vector<std::future<Answer>> all;
@@ -151,7 +151,7 @@ TEST_F(HttpClientsTest, TwoHundredClientsAtOnceAreAllAnswered) {
     EXPECT_EQ(a.status, 200) << a.text;
     EXPECT_EQ(a.streamed_text(), said(20));
   }
-  EXPECT_TRUE(soon([&] { return all_free(); }));
+  EXPECT_TRUE(becomes_true([&] { return all_free(); }));
 }
 
 }  // namespace

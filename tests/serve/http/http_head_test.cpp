@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Heads and chunked bodies are read strictly: what could be read in two ways is refused.
+// Heads and chunked bodies that could be parsed in two ways are rejected.
 #include "core/serve/http/http_head.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ std::string with(const std::string& headers) {
   return "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n";
 }
 
-TEST(HttpHead, IsReadWhateverThePieces) {
+TEST(HttpHead, ParsesHeadsInArbitraryPieces) {
   const std::string text = with("Content-Length:  5 \r\nX-Any: a:b\xc3\xa9\t c\r\n"), body = "body";
   const std::string all = text + body;
   for (size_t cut = 1; cut <= all.size(); ++cut) {
@@ -39,7 +39,7 @@ TEST(HttpHead, IsReadWhateverThePieces) {
   EXPECT_EQ(read("GET / HTTP/1.0\r\n\r\n").minor_version, 0);
 }
 
-TEST(HttpHead, AmbiguousFramingIsRefused) {
+TEST(HttpHead, RejectsAmbiguousFraming) {
   for (const char* headers :
        {"Content-Length: 5\r\nContent-Length: 5\r\n", "Content-Length: 5\r\ncontent-length: 6\r\n",
         "Content-Length: 5, 5\r\n", "Content-Length: +5\r\n", "Content-Length: -5\r\n", "Content-Length: 0x5\r\n",
@@ -51,7 +51,7 @@ TEST(HttpHead, AmbiguousFramingIsRefused) {
   EXPECT_THROW(read("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), Error);
 }
 
-TEST(HttpHead, LinesThatAreNotHttpAreRefused) {
+TEST(HttpHead, RejectsMalformedLines) {
   for (const std::string& headers :
        {std::string("X : a\r\n"), std::string(" X: a\r\n"), std::string("X: a\r\n b\r\n"), std::string("X\r\n"),
         std::string(": a\r\n"), std::string("X: a\nY: b\r\n"), std::string("X: a\rb\r\n"),
@@ -62,24 +62,24 @@ TEST(HttpHead, LinesThatAreNotHttpAreRefused) {
                            "GET / http/1.1", "GET x HTTP/1.1", "GET http://localhost/ HTTP/1.1", "GET * HTTP/1.1",
                            "G@T / HTTP/1.1", "GET /\xc3\xa9 HTTP/1.1", " GET / HTTP/1.1"})
     EXPECT_THROW(read(std::string(line) + "\r\nHost: localhost\r\n\r\n"), Error) << line;
-  EXPECT_THROW(read("GET / HTTP/1.1\r\n\r\n"), Error) << "HTTP/1.1 needs a host";
+  EXPECT_THROW(read("GET / HTTP/1.1\r\n\r\n"), Error) << "HTTP/1.1 requires a Host header";
 }
 
 bool ends(const std::string& body, size_t piece) {
   ChunkedBodyValidator framing;
-  for (size_t at = 0; at < body.size() && !framing.ended(); at += piece)
+  for (size_t at = 0; at < body.size() && !framing.has_ended(); at += piece)
     framing.check(std::string_view(body).substr(at, piece));
-  return framing.ended();
+  return framing.has_ended();
 }
 
-TEST(ChunkedBodyValidator, TakesChunksWhateverThePieces) {
+TEST(ChunkedBodyValidator, AcceptsChunksInArbitraryPieces) {
   for (const size_t piece : {1u, 2u, 7u, 1000u}) {
     EXPECT_TRUE(ends("5\r\nhello\r\n0a;name=value\r\n0123\r\n6789\r\n0\r\n\r\n", piece));
-    EXPECT_FALSE(ends("5\r\nhello\r\n0\r\n", piece)) << "not yet";
+    EXPECT_FALSE(ends("5\r\nhello\r\n0\r\n", piece)) << "incomplete";
   }
 }
 
-TEST(ChunkedBodyValidator, AnythingElseIsRefused) {
+TEST(ChunkedBodyValidator, RejectsInvalidFraming) {
   for (const char* body :
        {"-5\r\nhello\r\n", "+5\r\nhello\r\n", "0x5\r\nhello\r\n", " 5\r\nhello\r\n", "5 \r\nhello\r\n", "\r\nhello",
         "g\r\n", "5\nhello\r\n", "5\r\nhello0\r\n", "5\r\nhello\n0\r\n", "fffffffffffffffff\r\n", "5\rhello\r\n",

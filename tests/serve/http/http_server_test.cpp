@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The protocol as clients see it, on a real socket.
+// The OpenAI API as clients see it, over a socket.
 #include <future>
 
 #include "tests/serve/http/server_fixture.h"
@@ -11,23 +11,23 @@ using namespace std::chrono_literals;
 
 class HttpServerTest : public ServerFixture {};
 
-TEST_F(HttpServerTest, ACompletionHasTextReasonAndUsage) {
+TEST_F(HttpServerTest, CompletionHasTextFinishReasonAndUsage) {
   start();
   const Answer a = complete({{"model", "tiny"}, {"prompt", "Once"}, {"max_tokens", 6}});
   ASSERT_EQ(a.status, 200) << a.text;
   const Json j = a.json();
   EXPECT_EQ(j["object"], "text_completion");
   EXPECT_EQ(j["model"], "tiny");
-  EXPECT_EQ(j["choices"][0]["text"], said(6));
+  EXPECT_EQ(j["choices"][0]["text"], script_text(6));
   EXPECT_EQ(j["choices"][0]["finish_reason"], "length");
   const int prompt = 1 + static_cast<int>(tokenizer->encode("Once").size());
   EXPECT_EQ(j["usage"]["prompt_tokens"], prompt) << "with bos";
   EXPECT_EQ(j["usage"]["completion_tokens"], 6);
   EXPECT_EQ(j["usage"]["total_tokens"], prompt + 6);
-  EXPECT_EQ(complete({{"prompt", "Once"}}).json()["usage"]["completion_tokens"], 16) << "the protocol's default";
+  EXPECT_EQ(complete({{"prompt", "Once"}}).json()["usage"]["completion_tokens"], 16) << "the default of the API";
 }
 
-TEST_F(HttpServerTest, AStreamGivesAPieceForEveryTokenThenUsageThenDone) {
+TEST_F(HttpServerTest, StreamHasAChunkPerTokenThenUsageThenDone) {
   start();
   const Answer a = complete({{"model", "tiny"},
                              {"prompt", {5, 6, 7}},
@@ -39,7 +39,7 @@ TEST_F(HttpServerTest, AStreamGivesAPieceForEveryTokenThenUsageThenDone) {
   const auto events = a.events();
   ASSERT_EQ(events.size(), 10u) << a.text;
   EXPECT_EQ(events.back(), "[DONE]");
-  EXPECT_EQ(a.streamed_text(), said(8));
+  EXPECT_EQ(a.streamed_text(), script_text(8));
   for (size_t i = 0; i < 8; ++i) {
     const Json e = Json::parse(events[i]);
     EXPECT_EQ(e["choices"].size(), 1u);
@@ -49,17 +49,17 @@ TEST_F(HttpServerTest, AStreamGivesAPieceForEveryTokenThenUsageThenDone) {
   EXPECT_TRUE(usage["choices"].empty());
   EXPECT_EQ(usage["usage"]["prompt_tokens"], 3);
   EXPECT_EQ(usage["usage"]["completion_tokens"], 8);
-  EXPECT_EQ(executor.last_prompt().ids, (std::vector{5, 6, 7}));
+  EXPECT_EQ(executor.last_request().prompt_ids, (std::vector{5, 6, 7}));
 }
 
-TEST_F(HttpServerTest, WithoutAskingThereIsNoUsageInAStream) {
+TEST_F(HttpServerTest, StreamHasNoUsageByDefault) {
   start();
   const Answer a = complete({{"prompt", "x"}, {"max_tokens", 3}, {"stream", true}});
   EXPECT_EQ(a.events().size(), 4u);
   EXPECT_EQ(a.text.find("usage"), std::string::npos);
 }
 
-TEST_F(HttpServerTest, AChatGoesThroughTheTemplateOfTheModel) {
+TEST_F(HttpServerTest, ChatUsesTheTemplateOfTheModel) {
   start();
   const Json body{{"model", "tiny"},
                   {"messages",
@@ -70,46 +70,46 @@ TEST_F(HttpServerTest, AChatGoesThroughTheTemplateOfTheModel) {
   ASSERT_EQ(a.status, 200) << a.text;
   EXPECT_EQ(a.json()["object"], "chat.completion");
   EXPECT_EQ(a.json()["choices"][0]["message"]["role"], "assistant");
-  EXPECT_EQ(a.json()["choices"][0]["message"]["content"], said(5));
-  EXPECT_EQ(tokenizer->decode(executor.last_prompt().ids, data::Specials::keep),
+  EXPECT_EQ(a.json()["choices"][0]["message"]["content"], script_text(5));
+  EXPECT_EQ(tokenizer->decode(executor.last_request().prompt_ids, data::Specials::keep),
             "<bos><start_of_turn>user\nBe brief.\n\nHi<end_of_turn>\n<start_of_turn>model\n");
 
   Json streaming = body;
   streaming["stream"] = true;
   const Answer s = post("/v1/chat/completions", streaming.dump());
-  EXPECT_EQ(s.streamed_text(), said(5));
+  EXPECT_EQ(s.streamed_text(), script_text(5));
   EXPECT_EQ(Json::parse(s.events()[0])["choices"][0]["delta"]["role"], "assistant");
   EXPECT_FALSE(Json::parse(s.events()[1])["choices"][0]["delta"].contains("role"));
 }
 
-TEST_F(HttpServerTest, AnAnswerEndsAtEndOfTextUnlessThatIsIgnored) {
+TEST_F(HttpServerTest, StopsAtEndOfTextUnlessIgnored) {
   executor.stop_after = 4;
   start();
   const Answer a = complete({{"prompt", "x"}, {"max_tokens", 10}});
   EXPECT_EQ(a.json()["choices"][0]["finish_reason"], "stop");
-  EXPECT_EQ(a.json()["choices"][0]["text"], said(4));
+  EXPECT_EQ(a.json()["choices"][0]["text"], script_text(4));
   EXPECT_EQ(a.json()["usage"]["completion_tokens"], 4);
-  EXPECT_EQ(executor.last_prompt().stop_ids, (std::vector{tokenizer->eos(), tokenizer->find("<end_of_turn>")}));
+  EXPECT_EQ(executor.last_request().stop_ids, (std::vector{tokenizer->eos(), tokenizer->find("<end_of_turn>")}));
   const Answer b = complete({{"prompt", "x"}, {"max_tokens", 10}, {"ignore_eos", true}});
   EXPECT_EQ(b.json()["usage"]["completion_tokens"], 10);
   complete({{"prompt", "x"}, {"ignore_eos", true}, {"stop_token_ids", {9}}});
-  EXPECT_EQ(executor.last_prompt().stop_ids, std::vector{9});
+  EXPECT_EQ(executor.last_request().stop_ids, std::vector{9});
 }
 
-TEST_F(HttpServerTest, AStopStringEndsTheAnswerBeforeItAndFreesTheBlocks) {
+TEST_F(HttpServerTest, StopStringEndsTheTextAndReleasesBlocks) {
   executor.step_time = 1ms;
   start();
   for (const bool stream : {false, true}) {
     const Answer a = complete({{"prompt", "x"}, {"max_tokens", 2000}, {"stop", {"zzz", "fox j"}}, {"stream", stream}});
     EXPECT_EQ(stream ? a.streamed_text() : a.json()["choices"][0]["text"].get<std::string>(), "The quick brown ");
     EXPECT_NE(a.text.find(R"("finish_reason":"stop")"), std::string::npos);
-    EXPECT_TRUE(soon([&] { return live->state().scheduler.running == 0; }));
+    EXPECT_TRUE(becomes_true([&] { return loop->state().scheduler.running == 0; }));
     EXPECT_EQ(executor.open(), 0u);
   }
 }
 
-TEST_F(HttpServerTest, CharactersOfSeveralTokensArriveWhole) {
-  say("Grüße 🦊 日本");
+TEST_F(HttpServerTest, DoesNotSplitCharacters) {
+  set_script("Grüße 🦊 日本");
   start();
   const int all = static_cast<int>(executor.script.size());
   for (const auto& [tokens, text] : {std::pair(all, "Grüße 🦊 日本"),
@@ -120,31 +120,31 @@ TEST_F(HttpServerTest, CharactersOfSeveralTokensArriveWhole) {
     const Answer a = complete({{"prompt", "x"}, {"max_tokens", tokens}, {"stream", true}});
     for (const std::string& e : a.events()) EXPECT_EQ(valid_utf8(e), e);
     EXPECT_EQ(a.streamed_text(), text);
-    EXPECT_EQ(a.events().size(), static_cast<size_t>(tokens) + 1) << "a piece for every token, even without text";
+    EXPECT_EQ(a.events().size(), static_cast<size_t>(tokens) + 1) << "one chunk per token, even without text";
     const Answer whole = complete({{"prompt", "x"}, {"max_tokens", tokens}});
     EXPECT_EQ(whole.json()["choices"][0]["text"], text);
   }
 }
 
-TEST_F(HttpServerTest, SamplingIsHandedOn) {
+TEST_F(HttpServerTest, PassesSamplingOptionsOn) {
   start();
   complete({{"prompt", "x"}, {"temperature", 0.5}, {"top_p", 0.9}, {"top_k", 40}, {"seed", 7}, {"model", "tuned"}});
-  Prompt p = executor.last_prompt();
+  GenerationRequest p = executor.last_request();
   EXPECT_FLOAT_EQ(p.temperature, 0.5f);
   EXPECT_FLOAT_EQ(p.top_p, 0.9f);
   EXPECT_EQ(p.top_k, 40);
   EXPECT_EQ(p.seed, 7u);
   EXPECT_EQ(p.adapter, "tuned");
   complete({{"prompt", "x"}});
-  p = executor.last_prompt();
+  p = executor.last_request();
   EXPECT_FLOAT_EQ(p.temperature, 1);
   EXPECT_EQ(p.adapter, "");
   const std::uint64_t seed = p.seed;
   complete({{"prompt", "x"}});
-  EXPECT_NE(executor.last_prompt().seed, seed) << "without a seed every answer is another one";
+  EXPECT_NE(executor.last_request().seed, seed) << "without a seed, every request has a different one";
 }
 
-TEST_F(HttpServerTest, ModelsHealthVersionAndMetrics) {
+TEST_F(HttpServerTest, ServesModelsHealthVersionAndMetrics) {
   start();
   const Json models = get("/v1/models").json();
   ASSERT_EQ(models["data"].size(), 2u);
@@ -168,7 +168,7 @@ TEST_F(HttpServerTest, ModelsHealthVersionAndMetrics) {
     EXPECT_NE(metrics.find(line), std::string::npos) << line << "\n" << metrics;
 }
 
-TEST_F(HttpServerTest, BadRequestsAreToldWhatIsWrong) {
+TEST_F(HttpServerTest, InvalidRequestsNameTheParameter) {
   executor.bad_token = 1999;
   start();
   struct Case {
@@ -232,11 +232,11 @@ TEST_F(HttpServerTest, BadRequestsAreToldWhatIsWrong) {
   EXPECT_EQ(post("/v1/completions", deep).status, 400);
   EXPECT_EQ(get("/v1/nothing").status, 404);
   EXPECT_TRUE(get("/v1/nothing").json().contains("error"));
-  EXPECT_EQ(live->state().scheduler.waiting + live->state().scheduler.running, 0);
+  EXPECT_EQ(loop->state().scheduler.waiting + loop->state().scheduler.running, 0);
   EXPECT_EQ(complete({{"prompt", "still there"}}).status, 200);
 }
 
-TEST_F(HttpServerTest, PromptAndAnswerBeyondTheContextAreRefused) {
+TEST_F(HttpServerTest, RejectsRequestsBeyondTheContext) {
   start(small_server(512, 100));
   const std::vector<int> prompt(96, 5);
   EXPECT_EQ(complete({{"prompt", prompt}, {"max_tokens", 4}}).status, 200);
@@ -251,7 +251,7 @@ TEST_F(HttpServerTest, PromptAndAnswerBeyondTheContextAreRefused) {
   EXPECT_EQ(a.json()["usage"]["total_tokens"], 100) << "a chat may fill the context";
 }
 
-TEST_F(HttpServerTest, AFullQueueAnswers429AndWhen) {
+TEST_F(HttpServerTest, FullQueueGives429WithRetryAfter) {
   executor.step_time = 5ms;
   SchedulerSettings settings = small_server();
   settings.max_num_seqs = 1;
@@ -273,7 +273,7 @@ TEST_F(HttpServerTest, AFullQueueAnswers429AndWhen) {
   EXPECT_EQ(served + refused, 8);
 }
 
-TEST_F(HttpServerTest, TheKeyIsAskedForUnderV1) {
+TEST_F(HttpServerTest, RequiresTheKeyUnderV1) {
   options.api_key = "secret";
   start();
   EXPECT_EQ(get("/v1/models").status, 401);
@@ -285,7 +285,7 @@ TEST_F(HttpServerTest, TheKeyIsAskedForUnderV1) {
   EXPECT_EQ(get("/health").status, 200);
 }
 
-TEST_F(HttpServerTest, OnlyJsonIsTakenSoThatAWebPageCannotAsk) {
+TEST_F(HttpServerTest, AcceptsOnlyJsonBodies) {
   start();
   httplib::Client client("127.0.0.1", server->port());
   for (const char* type : {"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"}) {
@@ -295,7 +295,7 @@ TEST_F(HttpServerTest, OnlyJsonIsTakenSoThatAWebPageCannotAsk) {
   }
 }
 
-TEST_F(HttpServerTest, AFailingEngineIsA500AndTheServerLives) {
+TEST_F(HttpServerTest, EngineFailureGives500AndTheServerContinues) {
   start();
   executor.failing = true;
   EXPECT_EQ(complete({{"prompt", "x"}}).status, 500);
@@ -306,30 +306,30 @@ TEST_F(HttpServerTest, AFailingEngineIsA500AndTheServerLives) {
   EXPECT_EQ(complete({{"prompt", "x"}}).status, 200);
 }
 
-TEST_F(HttpServerTest, StoppingFinishesWhatRunsAndRefusesWhatIsNew) {
+TEST_F(HttpServerTest, StopFinishesRunningRequestsAndRejectsNewOnes) {
   executor.step_time = 5ms;
   start();
   auto running = std::async(std::launch::async, [&] {
     return complete({{"prompt", "x"}, {"max_tokens", 80}, {"stream", true}});
   });
-  ASSERT_TRUE(soon([&] { return live->state().scheduler.running == 1; }));
+  ASSERT_TRUE(becomes_true([&] { return loop->state().scheduler.running == 1; }));
   auto stopping = std::async(std::launch::async, [&] { server->stop(); });
-  ASSERT_TRUE(soon([&] { return get("/health").status == 503; }));
+  ASSERT_TRUE(becomes_true([&] { return get("/health").status == 503; }));
   const Answer refused = complete({{"prompt", "x"}});
   EXPECT_EQ(refused.status, 503) << refused.text;
   const Answer a = running.get();
-  EXPECT_EQ(a.streamed_text(), said(80));
+  EXPECT_EQ(a.streamed_text(), script_text(80));
   EXPECT_EQ(a.events().back(), "[DONE]");
   stopping.get();
-  EXPECT_EQ(get("/health").status, 0) << "nobody listens";
+  EXPECT_EQ(get("/health").status, 0) << "the port is closed";
 }
 
-TEST_F(HttpServerTest, APortInUseIsOneClearError) {
+TEST_F(HttpServerTest, PortInUseIsAnError) {
   start();
   HttpOptions same = options;
   same.port = server->port();
   try {
-    const HttpServer second(same, {.name = "x", .tokenizer = tokenizer.get()}, *live);
+    const HttpServer second(same, {.name = "x", .tokenizer = tokenizer.get()}, *loop);
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.problem().id, "LISTEN");

@@ -9,14 +9,14 @@
 namespace mw::serve {
 namespace {
 
-class TextStreamTest : public testing::TestWithParam<const char*> {
+class DetokenizerTest : public testing::TestWithParam<const char*> {
  protected:
   std::unique_ptr<data::Tokenizer> tokenizer = data::load_tokenizer(GetParam());
   std::string streamed(const std::vector<int>& ids, const std::vector<std::string>& stops = {}) {
     IncrementalDetokenizer stream(*tokenizer, stops);
     std::string all;
     const auto check = [&](const std::string& piece) {
-      EXPECT_EQ(data::first_invalid_utf8(piece), std::string::npos) << "broken piece";
+      EXPECT_EQ(data::first_invalid_utf8(piece), std::string::npos) << "invalid piece";
       all += piece;
     };
     for (const int id : ids) {
@@ -28,7 +28,7 @@ class TextStreamTest : public testing::TestWithParam<const char*> {
   }
 };
 
-TEST_P(TextStreamTest, PiecesAddUpToTheWholeText) {
+TEST_P(DetokenizerTest, PiecesConcatenateToTheWholeText) {
   for (const char* text :
        {"The quick brown fox jumps.", "Grüße 🦊🦊 日本語, naïve", "  two  spaces\nand\tlines\n\n", "a"}) {
     const std::vector<int> ids = tokenizer->encode(text);
@@ -36,7 +36,7 @@ TEST_P(TextStreamTest, PiecesAddUpToTheWholeText) {
   }
 }
 
-TEST_P(TextStreamTest, AnyTokensGiveValidText) {
+TEST_P(DetokenizerTest, AnyTokensGiveValidUtf8) {
   Rng rng{1, 2};
   for (int round = 0; round < 50; ++round) {
     std::vector<int> ids;
@@ -46,7 +46,7 @@ TEST_P(TextStreamTest, AnyTokensGiveValidText) {
   }
 }
 
-TEST_P(TextStreamTest, HalfACharacterAtTheEndIsMarkedNotSent) {
+TEST_P(DetokenizerTest, IncompleteCharacterAtTheEndBecomesReplacement) {
   const int first = tokenizer->find("<0xF0>"), second = tokenizer->find("<0x9F>");
   if (first < 0 || second < 0) GTEST_SKIP() << "no byte pieces";
   std::vector<int> ids = tokenizer->encode("ab");
@@ -55,7 +55,7 @@ TEST_P(TextStreamTest, HalfACharacterAtTheEndIsMarkedNotSent) {
   EXPECT_TRUE(text.starts_with("ab\uFFFD")) << text;
 }
 
-TEST_P(TextStreamTest, AStopStringEndsItWhereverTokensPartIt) {
+TEST_P(DetokenizerTest, StopStringEndsTheTextAcrossTokens) {
   const std::vector<int> ids = tokenizer->encode("One two three four five");
   for (const char* stop : {"three", "o three f", "hre", "e"}) {
     const std::string whole = tokenizer->decode(ids);
@@ -65,7 +65,7 @@ TEST_P(TextStreamTest, AStopStringEndsItWhereverTokensPartIt) {
   EXPECT_EQ(streamed(ids, {"sixteen", "fivefold", "five!"}), "One two three four five");
 }
 
-INSTANTIATE_TEST_SUITE_P(Tokenizers, TextStreamTest,
+INSTANTIATE_TEST_SUITE_P(Tokenizers, DetokenizerTest,
                          testing::Values(MW_RESOURCES "/base-model", MW_FIXTURES "/tokenizer_bpe",
                                          MW_FIXTURES "/tokenizer_spm"),
                          [](const auto& row) { return "t" + std::to_string(row.index); });

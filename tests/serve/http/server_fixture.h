@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A whole server on a free port over a scripted executor, with the shipped model's tokenizer.
+// A complete server on a free port with a scripted executor and the tokenizer of the shipped model.
 #pragma once
 #include <gtest/gtest.h>
 #include <httplib.h>
@@ -12,9 +12,9 @@
 
 namespace mw::serve {
 
-// cpp-httplib makes its tables at the first request, behind guards that the thread sanitizer does not see in there: one
-// request is answered, in chunks, and its threads are joined, before others share what it made.
-inline void make_tables_of_http() {
+// cpp-httplib initialises static tables in the first request with guards that the thread sanitizer does not see. Runs
+// one chunked request and joins its threads before other threads share these tables.
+inline void initialise_http_tables() {
   static const bool made = [] {
     httplib::Server server;
     server.Get("/", [](const httplib::Request&, httplib::Response& r) {
@@ -36,16 +36,16 @@ inline void make_tables_of_http() {
 class ServerFixture : public testing::Test {
  protected:
   ServerFixture() {
-    make_tables_of_http();
-    say("The quick brown fox jumps. ");
+    initialise_http_tables();
+    set_script("The quick brown fox jumps. ");
   }
   ~ServerFixture() override {
     server.reset();
-    live.reset();
+    loop.reset();
   }
-  void say(const std::string& text) { executor.script = tokenizer->encode(text); }
-  void start(SchedulerSettings settings = small_server(), int queue = 64) {
-    live = std::make_unique<ServingLoop>(settings, executor, queue);
+  void set_script(const std::string& text) { executor.script = tokenizer->encode(text); }
+  void start(SchedulerSettings settings = small_server(), int max_queued = 64) {
+    loop = std::make_unique<ServingLoop>(settings, executor, max_queued);
     options.port = 0;
     server = std::make_unique<HttpServer>(options,
                                           ServedModel{.name = "tiny",
@@ -53,14 +53,14 @@ class ServerFixture : public testing::Test {
                                                       .tokenizer = tokenizer.get(),
                                                       .chat = chat,
                                                       .max_model_len = settings.max_model_len},
-                                          *live);
+                                          *loop);
   }
   struct Answer {
     int status = 0;
     httplib::Headers headers;
     std::string text;
     Json json() const { return Json::parse(text, nullptr, false); }
-    // Data of the stream's events, [DONE] included.
+    // Data of the events of a stream, including [DONE].
     std::vector<std::string> events() const {
       std::vector<std::string> out;
       for (size_t at = 0, end; (end = text.find("\n\n", at)) != std::string::npos; at = end + 2)
@@ -88,7 +88,7 @@ class ServerFixture : public testing::Test {
     httplib::Client client("127.0.0.1", server->port());
     return of(client.Get(path, headers));
   }
-  std::string said(int tokens) const {
+  std::string script_text(int tokens) const {
     std::vector<int> ids;
     for (int i = 0; i < tokens; ++i) ids.push_back(executor.script[static_cast<size_t>(i) % executor.script.size()]);
     return tokenizer->decode(ids);
@@ -98,7 +98,7 @@ class ServerFixture : public testing::Test {
   data::ChatFormat chat = data::ChatFormat::gemma3;
   ScriptedExecutor executor;
   HttpOptions options;
-  std::unique_ptr<ServingLoop> live;
+  std::unique_ptr<ServingLoop> loop;
   std::unique_ptr<HttpServer> server;
 
  private:

@@ -31,22 +31,22 @@ class EngineBackendTest : public ::testing::Test {
   engine::Network network_;
 };
 
-TEST_F(EngineBackendTest, EveryRequestOfAnOpenLoopIsTimedFromItsMoment) {
+TEST_F(EngineBackendTest, TimesOpenLoopRequestsFromTheirIntendedTime) {
   LoadSettings s = settings();
   s.warmups = 3;
   const Load load = make_load(s);
   long last = 0;
-  const LoadResult played = backend()->play(load,
-                                            [&](long done, long total) {
-                                              EXPECT_LE(done, total);
-                                              last = done;
-                                            },
-                                            {});
+  const LoadResult result = backend()->run(load,
+                                           [&](long done, long total) {
+                                             EXPECT_LE(done, total);
+                                             last = done;
+                                           },
+                                           {});
   EXPECT_EQ(last, 30);
-  ASSERT_EQ(played.requests.size(), 30u);
+  ASSERT_EQ(result.requests.size(), 30u);
   double end = 0;
   for (size_t i = 0; i < 30; ++i) {
-    const formats::RequestResult& r = played.requests[i];
+    const formats::RequestResult& r = result.requests[i];
     EXPECT_TRUE(r.completed()) << r.error;
     EXPECT_DOUBLE_EQ(r.intended_s, load.requests[i].at_s);
     EXPECT_GE(r.sent_s, r.intended_s - 1e-4);
@@ -58,47 +58,47 @@ TEST_F(EngineBackendTest, EveryRequestOfAnOpenLoopIsTimedFromItsMoment) {
     EXPECT_EQ(r.gaps_ms.size(), 9u);
     end = std::max(end, r.end_s);
   }
-  EXPECT_NEAR(played.duration_s, end - load.requests.front().at_s, 1e-9);
-  EXPECT_EQ(played.prefix_hits, 0) << "salted prompts";
+  EXPECT_NEAR(result.duration_s, end - load.requests.front().at_s, 1e-9);
+  EXPECT_EQ(result.prefix_hits, 0) << "salted prompts";
   double tokens = 0, sampled = 0;
-  for (const formats::StepTime& step : played.steps) {
+  for (const formats::StepTime& step : result.steps) {
     EXPECT_GT(step.seconds, 0);
     EXPECT_LE(step.requests, 8);
     tokens += static_cast<double>(step.count) * step.tokens, sampled += static_cast<double>(step.count) * step.sampled;
   }
-  EXPECT_NEAR(sampled, 30 * 10, 1e-6) << "every answer's token, without the warm-ups'";
+  EXPECT_NEAR(sampled, 30 * 10, 1e-6) << "the tokens of all completions without the warm-ups";
   EXPECT_NEAR(tokens, 30 * (20 + 9), 1e-6);
 }
 
-TEST_F(EngineBackendTest, AClosedLoopHasNoMoreInFlightThanItsUsers) {
+TEST_F(EngineBackendTest, ClosedLoopKeepsItsConcurrency) {
   LoadSettings s = settings();
   s.arrival = Arrival::closed, s.concurrency = 3;
-  const LoadResult played = backend()->play(make_load(s), {}, {});
-  ASSERT_EQ(played.requests.size(), 30u);
-  for (const formats::RequestResult& r : played.requests) {
+  const LoadResult result = backend()->run(make_load(s), {}, {});
+  ASSERT_EQ(result.requests.size(), 30u);
+  for (const formats::RequestResult& r : result.requests) {
     EXPECT_EQ(r.intended_s, r.sent_s);
     int others = 0;
-    for (const formats::RequestResult& o : played.requests) others += o.sent_s <= r.sent_s && o.end_s > r.sent_s;
+    for (const formats::RequestResult& o : result.requests) others += o.sent_s <= r.sent_s && o.end_s > r.sent_s;
     EXPECT_LE(others, 3);
   }
 }
 
-TEST_F(EngineBackendTest, ReplayedPromptsComeFromThePrefixCacheOfTheLoadBefore) {
+TEST_F(EngineBackendTest, ReplayedPromptsHitThePrefixCacheOfTheLastLoad) {
   LoadSettings s = settings();
   s.prompts = PromptMode::replayed, s.num_prompts = 3;
   const auto server = backend();
-  EXPECT_EQ(server->play(make_load(s), {}, {}).prefix_hits, 0);
-  const LoadResult again = server->play(make_load(s), {}, {});
-  EXPECT_NEAR(again.prefix_hits, 16.0 / 20, 1e-9) << "four of five blocks: one token is always computed";
+  EXPECT_EQ(server->run(make_load(s), {}, {}).prefix_hits, 0);
+  const LoadResult again = server->run(make_load(s), {}, {});
+  EXPECT_NEAR(again.prefix_hits, 16.0 / 20, 1e-9) << "four of five blocks; at least one token is computed";
   for (const formats::RequestResult& r : again.requests) EXPECT_EQ(r.cached_tokens, 16);
 }
 
-TEST_F(EngineBackendTest, AStopKeepsWhatIsCompleteAndTheServerGoesOn) {
+TEST_F(EngineBackendTest, StopKeepsCompletedRequestsAndTheBackendUsable) {
   const auto server = backend(2);
   LoadSettings s = settings(2000);
   s.num_prompts = 2000, s.output_len = 60;
   std::stop_source stop;
-  const LoadResult cut = server->play(
+  const LoadResult cut = server->run(
       make_load(s),
       [&](long done, long) {
         if (done >= 5) stop.request_stop();
@@ -107,15 +107,15 @@ TEST_F(EngineBackendTest, AStopKeepsWhatIsCompleteAndTheServerGoesOn) {
   EXPECT_GE(cut.requests.size(), 5u);
   EXPECT_LT(cut.requests.size(), 2000u);
   for (const formats::RequestResult& r : cut.requests) EXPECT_EQ(r.output_tokens, 60);
-  EXPECT_EQ(server->play(make_load(settings()), {}, {}).requests.size(), 30u);
+  EXPECT_EQ(server->run(make_load(settings()), {}, {}).requests.size(), 30u);
 }
 
-TEST_F(EngineBackendTest, RequestsLongerThanTheContextFailAndAreNotTimed) {
+TEST_F(EngineBackendTest, RequestsLongerThanTheContextFailWithoutTimes) {
   LoadSettings s = settings();
   s.input_len = 90, s.num_prompts = 3;
-  const LoadResult played = backend()->play(make_load(s), {}, {});
-  ASSERT_EQ(played.requests.size(), 3u);
-  for (const formats::RequestResult& r : played.requests) {
+  const LoadResult result = backend()->run(make_load(s), {}, {});
+  ASSERT_EQ(result.requests.size(), 3u);
+  for (const formats::RequestResult& r : result.requests) {
     EXPECT_FALSE(r.completed());
     EXPECT_TRUE(std::isnan(r.first_token_s));
   }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The client against servers that keep to the protocol and servers that do not.
+// Runs loads against well-behaved and misbehaving servers.
 #include "core/serve/load/http_backend.h"
 
 #include <set>
 
 #include "core/serve/http/http_connections.h"
 #include "core/serve/load/completion_reader.h"
+#include "core/serve/load/load_summary.h"
 #include "core/serve/load/metrics_poller.h"
 #include "tests/serve/http/server_fixture.h"
 
@@ -14,16 +15,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Load load_of(int requests, double rate, int prompt = 20, int answer = 8) {
+Load load_of(int requests, double rate, int input_len = 20, int output_len = 8) {
   LoadSettings s;
   s.request_rate = rate;
   s.arrival = Arrival::constant;
   s.num_prompts = requests;
-  s.input_len = prompt, s.output_len = answer;
+  s.input_len = input_len, s.output_len = output_len;
   return make_load(s);
 }
 
-TEST(SseReaderTest, EventsComeOutWholeHoweverTheNetworkCutsThem) {
+TEST(SseReaderTest, ReassemblesEventsFromArbitraryPieces) {
   const std::string stream =
       ": ping\n\ndata: {\"a\":1}\r\n\r\nevent: x\ndata:two\ndata: lines\n\ndata: [DONE]\n\ndata: cut";
   for (size_t step = 1; step < stream.size(); ++step) {
@@ -35,7 +36,7 @@ TEST(SseReaderTest, EventsComeOutWholeHoweverTheNetworkCutsThem) {
   }
 }
 
-TEST(PrometheusTest, SeriesOfEnginesAreAdded) {
+TEST(PrometheusTest, SumsSeriesOfTheSameMetric) {
   const auto m = sum_prometheus_metrics(
       "# HELP x y\nvllm:num_requests_running{engine=\"0\",model_name=\"a } b\"} 3.0\n"
       "vllm:num_requests_running{engine=\"1\",model_name=\"q\\\"}\"} 4\nplain 1.5e3 1690000000\nbroken{a=\"b\" 7\nnan "
@@ -54,7 +55,7 @@ class OurServerTest : public ServerFixture {
   }
 };
 
-TEST_F(OurServerTest, ALoadIsPlayedInItsTime) {
+TEST_F(OurServerTest, SendsRequestsAtTheirTimes) {
   executor.step_time = 3ms;
   start();
   const Load load = load_of(40, 80);
@@ -64,11 +65,11 @@ TEST_F(OurServerTest, ALoadIsPlayedInItsTime) {
     EXPECT_GE(done, last);
     last = done;
   };
-  const LoadResult played = backend()->play(load, progress, {});
+  const LoadResult result = backend()->run(load, progress, {});
   EXPECT_EQ(last, 40);
-  ASSERT_EQ(played.requests.size(), 40u);
+  ASSERT_EQ(result.requests.size(), 40u);
   for (size_t i = 0; i < 40; ++i) {
-    const formats::RequestResult& r = played.requests[i];
+    const formats::RequestResult& r = result.requests[i];
     EXPECT_TRUE(r.completed()) << r.error;
     EXPECT_EQ(r.prompt_tokens, 20);
     EXPECT_EQ(r.output_tokens, 8);
@@ -76,46 +77,46 @@ TEST_F(OurServerTest, ALoadIsPlayedInItsTime) {
     EXPECT_DOUBLE_EQ(r.intended_s, load.requests[i].at_s);
     EXPECT_GE(r.sent_s, r.intended_s);
     EXPECT_GE(r.first_token_s - r.sent_s, 0.003);
-    EXPECT_GE(r.end_s - r.sent_s, 8 * 0.003);  // a busy machine may be late, never early
+    EXPECT_GE(r.end_s - r.sent_s, 8 * 0.003);  // may be late on a busy machine, but never early
   }
-  EXPECT_GE(played.duration_s, 39 / 80.0) << "the last one is sent when its time has come";
-  EXPECT_GE(played.timeline.size(), 1u) << "our /metrics have vLLM's names";
-  EXPECT_GE(played.prefix_hits, 0);
+  EXPECT_GE(result.duration_s, 39 / 80.0) << "the last request is sent at its time";
+  EXPECT_GE(result.timeline.size(), 1u) << "HttpServer has vLLM's metrics";
+  EXPECT_GE(result.prefix_hits, 0);
   EXPECT_EQ(executor.open(), 0u);
 }
 
-TEST_F(OurServerTest, PromptsAreTheLoadsOwn) {
+TEST_F(OurServerTest, SendsThePromptsOfTheLoad) {
   start();
-  backend()->play(load_of(1, 10), {}, {});
-  EXPECT_EQ(executor.last_prompt().ids, prompt_ids(load_of(1, 10).requests[0], 300, 2000));
-  EXPECT_TRUE(executor.last_prompt().stop_ids.empty()) << "end-of-text is ignored";
+  backend()->run(load_of(1, 10), {}, {});
+  EXPECT_EQ(executor.last_request().prompt_ids, prompt_ids(load_of(1, 10).requests[0], 300, 2000));
+  EXPECT_TRUE(executor.last_request().stop_ids.empty()) << "ignore_eos";
 }
 
-TEST_F(OurServerTest, WithoutATokenizerPromptsAreWordsOfTheRightLengthAndThatIsSaid) {
+TEST_F(OurServerTest, WithoutTokenizerSendsWordsOfTheRightLengthAndWarns) {
   start();
-  const LoadResult played = backend(0)->play(load_of(20, 200, 300, 2), {}, {});
-  ASSERT_EQ(played.requests.size(), 20u);
+  const LoadResult result = backend(0)->run(load_of(20, 200, 300, 2), {}, {});
+  ASSERT_EQ(result.requests.size(), 20u);
   double sum = 0;
   std::set<int> lengths;
-  for (const auto& r : played.requests) sum += r.prompt_tokens, lengths.insert(r.prompt_tokens);
+  for (const auto& r : result.requests) sum += r.prompt_tokens, lengths.insert(r.prompt_tokens);
   EXPECT_NEAR(sum / 20, 300, 15);
-  EXPECT_TRUE(std::any_of(played.warnings.begin(), played.warnings.end(),
+  EXPECT_TRUE(std::any_of(result.warnings.begin(), result.warnings.end(),
                           [](const std::string& w) { return w.find("English words") != std::string::npos; }));
 }
 
-TEST_F(OurServerTest, AClosedLoopHasItsUsersAndNoMore) {
+TEST_F(OurServerTest, ClosedLoopKeepsItsConcurrency) {
   executor.step_time = 1ms;
   start();
   LoadSettings s;
   s.arrival = Arrival::closed;
   s.concurrency = 3, s.num_prompts = 15, s.input_len = 10, s.output_len = 10;
-  const LoadResult played = backend()->play(make_load(s), {}, {});
-  EXPECT_EQ(played.requests.size(), 15u);
-  EXPECT_LE(executor.most_at_once(), 3u);
-  for (const auto& r : played.requests) EXPECT_EQ(r.intended_s, r.sent_s);
+  const LoadResult result = backend()->run(make_load(s), {}, {});
+  EXPECT_EQ(result.requests.size(), 15u);
+  EXPECT_LE(executor.largest_step(), 3u);
+  for (const auto& r : result.requests) EXPECT_EQ(r.intended_s, r.sent_s);
 }
 
-TEST_F(OurServerTest, RefusalsAreFailuresAndTheirReasonIsTold) {
+TEST_F(OurServerTest, RejectedRequestsFailWithTheirReason) {
   executor.step_time = 5ms;
   SchedulerSettings settings = small_server();
   settings.max_num_seqs = 1;
@@ -123,32 +124,32 @@ TEST_F(OurServerTest, RefusalsAreFailuresAndTheirReasonIsTold) {
   LoadSettings s;
   s.arrival = Arrival::burst;
   s.num_prompts = 12, s.input_len = 8, s.output_len = 20;
-  const LoadResult played = backend()->play(make_load(s), {}, {});
-  ASSERT_EQ(played.requests.size(), 12u);
+  const LoadResult result = backend()->run(make_load(s), {}, {});
+  ASSERT_EQ(result.requests.size(), 12u);
   long failed = 0;
-  for (const auto& r : played.requests) {
+  for (const auto& r : result.requests) {
     if (r.completed()) continue;
     ++failed;
     EXPECT_TRUE(r.error.starts_with("HTTP 429")) << r.error;
   }
   EXPECT_GE(failed, 6);
   EXPECT_LE(failed, 10);
-  EXPECT_FALSE(played.warnings.empty());
+  EXPECT_FALSE(result.warnings.empty());
 }
 
-TEST_F(OurServerTest, ATooSmallClientSaysThatItWasLate) {
+TEST_F(OurServerTest, WarnsIfTheClientSendsLate) {
   executor.step_time = 10ms;
   start();
   HttpLoadOptions o;
   o.target.url = server->address();
-  o.vocab = 2000, o.first_id = 300, o.most_in_flight = 1;
-  const LoadResult played = make_http_backend(o)->play(load_of(10, 50), {}, {});
-  EXPECT_TRUE(std::any_of(played.warnings.begin(), played.warnings.end(),
-                          [](const std::string& w) { return w.find("client was late") != std::string::npos; }));
-  EXPECT_GT(played.requests.back().sent_s - played.requests.back().intended_s, 0.1);
+  o.vocab = 2000, o.first_id = 300, o.max_in_flight = 1;
+  const LoadResult result = make_http_backend(o)->run(load_of(10, 50), {}, {});
+  EXPECT_TRUE(std::any_of(result.warnings.begin(), result.warnings.end(),
+                          [](const std::string& w) { return w.find("sent requests late") != std::string::npos; }));
+  EXPECT_GT(result.requests.back().sent_s - result.requests.back().intended_s, 0.1);
 }
 
-TEST_F(OurServerTest, AStopKeepsWhatIsComplete) {
+TEST_F(OurServerTest, StopKeepsCompletedRequests) {
   executor.step_time = 5ms;
   start();
   std::stop_source stop;
@@ -157,15 +158,15 @@ TEST_F(OurServerTest, AStopKeepsWhatIsComplete) {
     std::this_thread::sleep_for(400ms);
     stop.request_stop();
   });
-  const LoadResult played = backend()->play(load_of(500, 20, 20, 8), {}, stop.get_token());
+  const LoadResult result = backend()->run(load_of(500, 20, 20, 8), {}, stop.get_token());
   EXPECT_LT(std::chrono::steady_clock::now() - begun, 3s);
-  EXPECT_GE(played.requests.size(), 2u);
-  EXPECT_LT(played.requests.size(), 30u);
-  for (const auto& r : played.requests) EXPECT_TRUE(r.completed()) << r.error;
-  EXPECT_TRUE(soon([&] { return executor.open() == 0; })) << "those in flight are cancelled";
+  EXPECT_GE(result.requests.size(), 2u);
+  EXPECT_LT(result.requests.size(), 30u);
+  for (const auto& r : result.requests) EXPECT_TRUE(r.completed()) << r.error;
+  EXPECT_TRUE(becomes_true([&] { return executor.open() == 0; })) << "requests in flight are cancelled";
 }
 
-TEST_F(OurServerTest, AModelThatIsNotThereAndAServerThatIsNotThereAreErrors) {
+TEST_F(OurServerTest, RejectsMissingModelMissingServerAndInvalidUrls) {
   start();
   HttpLoadOptions o;
   o.target = {.url = server->address(), .model = "gpt-4"};
@@ -184,7 +185,7 @@ TEST_F(OurServerTest, AModelThatIsNotThereAndAServerThatIsNotThereAreErrors) {
   }
 }
 
-// A server that answers every completion with what a test made up.
+// A server that answers every completion request with the handler of a test.
 class BadServer {
  public:
   using Handler = std::function<void(const httplib::Request&, httplib::Response&)>;
@@ -200,11 +201,11 @@ class BadServer {
     http_.finish();
     thread_.join();
   }
-  LoadResult play(int requests, double timeout_s = 5, int answer = 8) const {
+  LoadResult run(int requests, double timeout_s = 5, int output_len = 8) const {
     HttpLoadOptions o;
     o.target = {.url = "http://127.0.0.1:" + std::to_string(port_), .timeout_s = timeout_s};
     o.first_id = 10, o.vocab = 1000;
-    return make_http_backend(o)->play(load_of(requests, 200, 20, answer), {}, {});
+    return make_http_backend(o)->run(load_of(requests, 200, 20, output_len), {}, {});
   }
 
  private:
@@ -235,59 +236,61 @@ BadServer::Handler stream(const std::string& body) {
 }
 
 struct Misbehaviour {
-  std::string name, body, error;  // error: what each request is counted as; empty: it is completed
+  std::string name, body, error;  // error: of each request; empty: it completes
   std::string warning{};
 };
 
 class MisbehavingServerTest : public testing::TestWithParam<Misbehaviour> {};
 
-TEST_P(MisbehavingServerTest, IsCountedForWhatItIs) {
+TEST_P(MisbehavingServerTest, IsReportedAsErrorOrWarning) {
   const Misbehaviour& m = GetParam();
   const BadServer server(stream(m.body));
-  const LoadResult played = server.play(5);
-  ASSERT_EQ(played.requests.size(), 5u);
-  for (const formats::RequestResult& r : played.requests) {
+  const LoadResult result = server.run(5);
+  ASSERT_EQ(result.requests.size(), 5u);
+  for (const formats::RequestResult& r : result.requests) {
     EXPECT_EQ(r.completed(), m.error.empty()) << r.error;
     EXPECT_NE(r.error.find(m.error), std::string::npos) << r.error;
-    EXPECT_TRUE(r.completed() || r.output_tokens == 0) << "a failed request has no tokens to be fast with";
+    EXPECT_TRUE(r.completed() || r.output_tokens == 0) << "a failed request has no tokens";
   }
   std::string warnings;
-  for (const std::string& w : played.warnings) warnings += w + "\n";
+  for (const std::string& w : result.warnings) warnings += w + "\n";
   EXPECT_NE(warnings.find(m.warning), std::string::npos) << warnings;
-  const formats::BenchPoint point = summarise(load_of(5, 200), played, {});
+  const formats::BenchPoint point = summarise(load_of(5, 200), result, {});
   EXPECT_EQ(point.completed, m.error.empty() ? 5 : 0);
   EXPECT_EQ(point.failed, m.error.empty() ? 0 : 5);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, MisbehavingServerTest,
-    testing::Values(
-        Misbehaviour{"good", pieces(8) + usage(20, 8) + kDone, ""},
-        Misbehaviour{"reason_in_a_piece_of_its_own", pieces(8) + piece("", true) + usage(20, 8) + kDone, ""},
-        Misbehaviour{"cut_stream", pieces(8).substr(0, 200), "cut off"},
-        Misbehaviour{"no_token", usage(20, 8) + kDone, "no token"}, Misbehaviour{"empty_body", "", "cut off"},
-        Misbehaviour{"more_than_asked", pieces(8) + usage(20, 800) + kDone, "asked for 8"},
-        Misbehaviour{"endless", pieces(500) + kDone, "does not stop"},
-        Misbehaviour{"fewer_than_sent", pieces(8) + usage(20, 3) + kDone, "pieces of text"},
-        Misbehaviour{"tokens_without_text", piece("a", true) + usage(20, 8) + kDone, "bytes of text"},
-        Misbehaviour{"prompt_cut", pieces(8) + usage(5, 8) + kDone, "prompt of 20"},
-        Misbehaviour{"error_in_the_stream", pieces(3) + "data: {\"error\":{\"message\":\"out of memory\"}}\n\n",
-                     "out of memory"},
-        Misbehaviour{"no_json", "data: hello\n\n", "not JSON"}, Misbehaviour{"html", "<html>welcome</html>", "cut off"},
-        Misbehaviour{"no_usage", pieces(8) + kDone, "", "did not count"},
-        Misbehaviour{"shorter_than_asked", pieces(4) + usage(20, 4) + kDone, "", "shorter than asked"},
-        Misbehaviour{"several_tokens_a_piece", pieces(4) + usage(20, 8) + kDone, "", "fewer pieces"}),
+    testing::Values(Misbehaviour{"good", pieces(8) + usage(20, 8) + kDone, ""},
+                    Misbehaviour{"reason_in_a_piece_of_its_own", pieces(8) + piece("", true) + usage(20, 8) + kDone,
+                                 ""},
+                    Misbehaviour{"cut_stream", pieces(8).substr(0, 200), "ended early"},
+                    Misbehaviour{"no_token", usage(20, 8) + kDone, "no tokens"},
+                    Misbehaviour{"empty_body", "", "ended early"},
+                    Misbehaviour{"more_than_asked", pieces(8) + usage(20, 800) + kDone, "at most 8 were requested"},
+                    Misbehaviour{"endless", pieces(500) + kDone, "does not stop"},
+                    Misbehaviour{"fewer_than_sent", pieces(8) + usage(20, 3) + kDone, "pieces of text"},
+                    Misbehaviour{"tokens_without_text", piece("a", true) + usage(20, 8) + kDone, "bytes of text"},
+                    Misbehaviour{"prompt_cut", pieces(8) + usage(5, 8) + kDone, "prompt of 20"},
+                    Misbehaviour{"error_in_the_stream",
+                                 pieces(3) + "data: {\"error\":{\"message\":\"out of memory\"}}\n\n", "out of memory"},
+                    Misbehaviour{"no_json", "data: hello\n\n", "not JSON"},
+                    Misbehaviour{"html", "<html>welcome</html>", "ended early"},
+                    Misbehaviour{"no_usage", pieces(8) + kDone, "", "did not count"},
+                    Misbehaviour{"shorter_than_asked", pieces(4) + usage(20, 4) + kDone, "", "too short"},
+                    Misbehaviour{"several_tokens_a_piece", pieces(4) + usage(20, 8) + kDone, "", "fewer pieces"}),
     [](const auto& row) { return row.param.name; });
 
-TEST(BadServerTest, A500IsAFailureWithTheServersWords) {
+TEST(BadServerTest, ReportsTheMessageOfAnHttpError) {
   const BadServer server([](const httplib::Request&, httplib::Response& r) {
     r.status = 500;
     r.set_content(R"({"error":{"message":"engine died"}})", "application/json");
   });
-  for (const auto& r : server.play(5).requests) EXPECT_EQ(r.error, "HTTP 500: engine died");
+  for (const auto& r : server.run(5).requests) EXPECT_EQ(r.error, "HTTP 500: engine died");
 }
 
-TEST(BadServerTest, AHangEndsAtTheTimeout) {
+TEST(BadServerTest, TimesOutIfTheServerHangs) {
   std::atomic<bool> over{false};
   for (const bool headers_first : {false, true}) {
     over = false;
@@ -304,24 +307,24 @@ TEST(BadServerTest, AHangEndsAtTheTimeout) {
       });
     });
     const auto begun = std::chrono::steady_clock::now();
-    const LoadResult played = server.play(3, 0.3);
+    const LoadResult result = server.run(3, 0.3);
     EXPECT_LT(std::chrono::steady_clock::now() - begun, 3s);
     over = true;
-    for (const auto& r : played.requests) EXPECT_EQ(r.error, "no end within 0.3 s");
+    for (const auto& r : result.requests) EXPECT_EQ(r.error, "not finished within 0.3 s");
   }
 }
 
-TEST(BadServerTest, ADripThatNeverEndsEndsAtTheTimeout) {
+TEST(BadServerTest, TimesOutIfTheStreamNeverEnds) {
   const BadServer server([](const httplib::Request&, httplib::Response& r) {
     r.set_chunked_content_provider("text/event-stream", [](size_t, httplib::DataSink& sink) {
       std::this_thread::sleep_for(20ms);
       return sink.write(": ping\n\n", 8);
     });
   });
-  for (const auto& r : server.play(3, 0.4).requests) EXPECT_EQ(r.error, "no end within 0.4 s");
+  for (const auto& r : server.run(3, 0.4).requests) EXPECT_EQ(r.error, "not finished within 0.4 s");
 }
 
-TEST(BadServerTest, AConnectionThatIsClosedIsAFailure) {
+TEST(BadServerTest, ReportsAClosedConnection) {
   const BadServer server([](const httplib::Request&, httplib::Response& r) {
     r.set_chunked_content_provider("text/event-stream", [](size_t, httplib::DataSink& sink) {
       const std::string some = pieces(3).substr(0, 100);
@@ -329,7 +332,7 @@ TEST(BadServerTest, AConnectionThatIsClosedIsAFailure) {
       return false;
     });
   });
-  for (const auto& r : server.play(4).requests) EXPECT_FALSE(r.completed());
+  for (const auto& r : server.run(4).requests) EXPECT_FALSE(r.completed());
 }
 
 }  // namespace

@@ -7,14 +7,15 @@
 #include <queue>
 
 #include "core/base/rng.h"
-#include "core/serve/load/sweep.h"
+#include "core/serve/load/capacity.h"
+#include "core/serve/load/saturation.h"
 
 namespace mw::serve {
 namespace {
 
 using formats::RequestResult;
 
-RequestResult answered(double intended, double sent, double first, std::vector<float> gaps_ms) {
+RequestResult completed(double intended, double sent, double first, std::vector<float> gaps_ms) {
   RequestResult r{.intended_s = intended, .sent_s = sent, .first_token_s = first, .end_s = first};
   for (const float gap : gaps_ms) r.end_s += gap * 1e-3;
   r.prompt_tokens = 10, r.output_tokens = static_cast<int>(gaps_ms.size()) + 1;
@@ -27,13 +28,13 @@ Load load_of(int requests, LoadSettings settings = {}) {
   return make_load(settings);
 }
 
-TEST(Records, EveryNumberOfAPointByHand) {
-  LoadResult played{
-      .requests = {answered(0, 0, 0.5, {100, 300}), answered(0.1, 0.4, 0.6, {200}), answered(1, 1, 1.2, {})},
+TEST(LoadSummary, MatchesHandComputedMetrics) {
+  LoadResult result{
+      .requests = {completed(0, 0, 0.5, {100, 300}), completed(0.1, 0.4, 0.6, {200}), completed(1, 1, 1.2, {})},
       .duration_s = 2};
   RequestResult failed{.intended_s = 1.5, .sent_s = 1.5, .end_s = 1.50001, .prompt_tokens = 99, .error = "HTTP 500"};
-  played.requests.push_back(failed);
-  const auto p = summarise(load_of(4), played, {.ttft_ms = 490, .tpot_ms = 210});
+  result.requests.push_back(failed);
+  const auto p = summarise(load_of(4), result, {.ttft_ms = 490, .tpot_ms = 210});
   EXPECT_EQ(p.num_prompts, 4);
   EXPECT_EQ(p.completed, 3);
   EXPECT_EQ(p.failed, 1);
@@ -43,7 +44,7 @@ TEST(Records, EveryNumberOfAPointByHand) {
   EXPECT_DOUBLE_EQ(p.output_throughput, 3);
   EXPECT_DOUBLE_EQ(p.total_token_throughput, 18);
   EXPECT_DOUBLE_EQ(p.request_goodput, 0.5)
-      << "two miss the TTFT from their intended moment, one by waiting in the client";
+      << "two miss the TTFT limit from their intended time, one of them by waiting in the client";
   EXPECT_NEAR(p.ttft.mean, (500 + 200 + 200) / 3.0, 1e-6);
   EXPECT_NEAR(p.intended_ttft.mean, (500 + 500 + 200) / 3.0, 1e-6);
   EXPECT_NEAR(p.tpot.mean, (200 + 200) / 2.0, 1e-4);
@@ -53,51 +54,51 @@ TEST(Records, EveryNumberOfAPointByHand) {
   EXPECT_EQ(p.max_output_tokens_per_s, 5) << "at 0.5, 0.6, 0.9 and 0.6, 0.8 s";
 }
 
-TEST(Records, PercentilesAreNumpys) {
-  LoadResult played{.requests = {}, .duration_s = 10};
-  for (int i = 0; i < 5; ++i) played.requests.push_back(answered(i, i, i + 0.1 * (i + 1), {}));
-  const auto p = summarise(load_of(5), played, {});
+TEST(LoadSummary, PercentilesMatchNumpy) {
+  LoadResult result{.requests = {}, .duration_s = 10};
+  for (int i = 0; i < 5; ++i) result.requests.push_back(completed(i, i, i + 0.1 * (i + 1), {}));
+  const auto p = summarise(load_of(5), result, {});
   EXPECT_NEAR(p.ttft.median, 300, 1e-9);
   EXPECT_NEAR(p.ttft.percentile(99), 496, 1e-9);  // numpy.percentile([100, 200, 300, 400, 500], 99)
   EXPECT_NEAR(p.ttft.percentile(25), 200, 1e-9);
   EXPECT_TRUE(std::isnan(p.request_goodput)) << "no SLO, no goodput";
 }
 
-TEST(Records, APointWithoutOneAnswerHasNoTimes) {
-  LoadResult played{.requests = {{.sent_s = 0, .error = "refused"}}, .duration_s = 1};
-  const auto p = summarise(load_of(1), played, {});
+TEST(LoadSummary, HasNoLatenciesIfAllRequestsFailed) {
+  LoadResult result{.requests = {{.sent_s = 0, .error = "rejected"}}, .duration_s = 1};
+  const auto p = summarise(load_of(1), result, {});
   EXPECT_EQ(p.failed, 1);
   EXPECT_FALSE(p.ttft.known());
   EXPECT_EQ(p.verdict, "");
   EXPECT_EQ(p.output_throughput, 0);
 }
 
-TEST(Records, TheBestSecondNeedsTheTimesOfAllTokens) {
-  LoadResult played{.requests = {answered(0, 0, 0.5, {100, 100}), answered(0, 0, 0.5, {})}, .duration_s = 1};
-  played.requests[1].output_tokens = 7;
-  EXPECT_TRUE(std::isnan(summarise(load_of(2), played, {}).max_output_tokens_per_s));
+TEST(LoadSummary, BestSecondNeedsTheTimesOfAllTokens) {
+  LoadResult result{.requests = {completed(0, 0, 0.5, {100, 100}), completed(0, 0, 0.5, {})}, .duration_s = 1};
+  result.requests[1].output_tokens = 7;
+  EXPECT_TRUE(std::isnan(summarise(load_of(2), result, {}).max_output_tokens_per_s));
 }
 
-// A server of `seats` that each take `service` seconds for a request of the load, first come first served.
-LoadResult queue_at(const Load& load, int seats, double service, bool random_service = false) {
-  LoadResult played;
+// Serves the load first come, first served, by `slots` servers that each take `service` seconds per request.
+LoadResult queue_at(const Load& load, int slots, double service, bool random_service = false) {
+  LoadResult result;
   std::priority_queue<double, std::vector<double>, std::greater<>> free;
-  for (int i = 0; i < seats; ++i) free.push(0);
+  for (int i = 0; i < slots; ++i) free.push(0);
   Rng rng{load.settings.seed, 99};
   for (const TimedRequest& t : load.requests) {
     const double start = std::max(t.at_s, free.top());
     free.pop();
     const double time = service * (random_service ? -std::log(1 - rng.next_uniform()) : 1);
-    RequestResult r = answered(t.at_s, t.at_s, start + 0.1 * time, {static_cast<float>(900 * time)});
+    RequestResult r = completed(t.at_s, t.at_s, start + 0.1 * time, {static_cast<float>(900 * time)});
     r.scheduled_s = start;
     free.push(r.end_s);
-    played.duration_s = std::max(played.duration_s, r.end_s);
-    played.requests.push_back(r);
+    result.duration_s = std::max(result.duration_s, r.end_s);
+    result.requests.push_back(r);
   }
-  return played;
+  return result;
 }
 
-TEST(Saturation, FollowsTheUtilisationOfAQueueWhateverTheSeed) {
+TEST(Saturation, FollowsTheUtilisationOfAQueueForAllSeeds) {
   int wrong_stable = 0, wrong_overloaded = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed)
     for (const bool random : {false, true}) {
@@ -114,22 +115,22 @@ TEST(Saturation, FollowsTheUtilisationOfAQueueWhateverTheSeed) {
   EXPECT_LE(wrong_overloaded, 2) << "of 160";
 }
 
-TEST(Saturation, AQueueThatOnlyHalfDrainsIsABacklog) {
+TEST(Saturation, PartlyDrainedQueueIsBacklogged) {
   Load load = load_of(400, {.arrival = Arrival::constant, .request_rate = 9});
-  // A hundred at once, then less than it can do.
+  // 100 at once, then less than the server can do.
   for (size_t i = 0; i < 400; ++i) load.requests[i].at_s = i < 100 ? 0 : static_cast<double>(i - 100) / 9;
   EXPECT_EQ(judge_saturation(load, queue_at(load, 10, 1)), Saturation::backlogged);
 }
 
-TEST(Saturation, RefusedRequestsAreNotServed) {
+TEST(Saturation, FailedRequestsAreOverload) {
   const Load load = load_of(100, {.request_rate = 3});
-  LoadResult played = queue_at(load, 10, 1);
-  EXPECT_EQ(judge_saturation(load, played), Saturation::stable);
-  for (size_t i = 0; i < 100; i += 10) played.requests[i].error = "HTTP 429";
-  EXPECT_EQ(judge_saturation(load, played), Saturation::overloaded);
+  LoadResult result = queue_at(load, 10, 1);
+  EXPECT_EQ(judge_saturation(load, result), Saturation::stable);
+  for (size_t i = 0; i < 100; i += 10) result.requests[i].error = "HTTP 429";
+  EXPECT_EQ(judge_saturation(load, result), Saturation::overloaded);
 }
 
-TEST(Saturation, ABurstThatFitsIsStableAndOneThatWaitsIsABacklog) {
+TEST(Saturation, BurstIsBackloggedOnlyIfItWaits) {
   const Load load = load_of(40, {.arrival = Arrival::burst});
   EXPECT_EQ(judge_saturation(load, queue_at(load, 40, 1)), Saturation::stable);
   EXPECT_EQ(judge_saturation(load, queue_at(load, 8, 1)), Saturation::backlogged);
@@ -143,13 +144,13 @@ formats::BenchPoint point(double rate, double ttft_p99, double e2e, const char* 
   return p;
 }
 
-TEST(Capacity, LiesWhereTheFirstLimitIsCrossed) {
+TEST(Capacity, InterpolatesWhereTheFirstLimitIsReached) {
   const std::vector<formats::BenchPoint> points{point(8, 900, 4000), point(1, 100, 1000), point(4, 300, 1100),
                                                 point(2, 100, 1000), point(16, 5000, 20000, "overloaded")};
   EXPECT_NEAR(find_capacity(points, {.ttft_ms = 600}).at_slo, 6, 1e-12);
   EXPECT_NEAR(find_capacity(points, {.ttft_ms = 600, .e2e_ms = 1100}).at_slo, 4, 1e-12);
   EXPECT_TRUE(std::isnan(find_capacity(points, {.tpot_ms = 19}).at_slo));
-  EXPECT_EQ(find_capacity(points, {}).at_slo, 8) << "without an SLO the last rate that was not overloaded";
+  EXPECT_EQ(find_capacity(points, {}).at_slo, 8) << "without an SLO, the last rate that is not overloaded";
   EXPECT_FALSE(find_capacity(points, {}).beyond_last);
   const std::vector<formats::BenchPoint> good(points.begin(), points.begin() + 4);
   EXPECT_TRUE(find_capacity(good, {.ttft_ms = 1000}).beyond_last);
@@ -157,7 +158,7 @@ TEST(Capacity, LiesWhereTheFirstLimitIsCrossed) {
   EXPECT_TRUE(std::isnan(find_capacity({}, {}).at_slo));
 }
 
-TEST(Capacity, IsTheHighestRateThatMeetsTheServiceLevelThoughALowerOneFails) {
+TEST(Capacity, IsTheHighestRateThatMeetsTheSloEvenIfLowerRatesMissIt) {
   const std::vector<formats::BenchPoint> points{point(1, 500, 1000), point(2, 100, 1000), point(4, 100, 1000),
                                                 point(8, 100, 1000), point(16, 300, 1000)};
   const Capacity capacity = find_capacity(points, {.ttft_ms = 200});
@@ -166,7 +167,7 @@ TEST(Capacity, IsTheHighestRateThatMeetsTheServiceLevelThoughALowerOneFails) {
   EXPECT_TRUE(find_capacity({points.begin() + 1, points.end()}, {.ttft_ms = 200}).failing_below.empty());
 }
 
-TEST(Capacity, OfAnyPatternOfRatesIsTheHighestThatPasses) {
+TEST(Capacity, IsTheHighestPassingRateOfAnyPattern) {
   Rng rng{23};
   for (int trial = 0; trial < 2000; ++trial) {
     const int n = 1 + static_cast<int>(rng.below(9));
@@ -194,32 +195,20 @@ TEST(Capacity, OfAnyPatternOfRatesIsTheHighestThatPasses) {
   }
 }
 
-TEST(Capacity, RepeatsOfARateAreAveragedAndBurstsLeftOut) {
+TEST(Capacity, AveragesRepeatsAndIgnoresBursts) {
   std::vector<formats::BenchPoint> points{point(1, 100, 1000), point(4, 200, 1000), point(4, 400, 1000),
                                           point(8, 500, 1000)};
   points.push_back(point(std::numeric_limits<double>::infinity(), 1, 1));
   EXPECT_NEAR(find_capacity(points, {.ttft_ms = 400}).at_slo, 6, 1e-12);
 }
 
-TEST(Capacity, TheKneeIsWhereTheCurveLeavesItsFoot) {
+TEST(Capacity, FindsTheKneeOfAHyperbolaAndNoneOfALine) {
   std::vector<formats::BenchPoint> points;
   for (const double rate : {1, 2, 3, 4, 5, 6, 7, 8, 9}) points.push_back(point(rate, 1, 1000 / (1 - rate / 10)));
-  EXPECT_EQ(find_capacity(points, {}).knee, 7);  // 1/(1-x) has its slope of the chord at x = 0.7
+  EXPECT_EQ(find_capacity(points, {}).knee, 7);  // 1/(1-x) has the slope of its chord at x = 0.7
   std::vector<formats::BenchPoint> line;
   for (const double rate : {1, 2, 3, 4}) line.push_back(point(rate, 1, 100 * rate));
   EXPECT_TRUE(std::isnan(find_capacity(line, {}).knee));
-}
-
-TEST(RequiredRequests, OfAKnownLawIsWhatTheoryAsks) {
-  Rng rng{7};
-  std::vector<double> exponential;
-  for (int i = 0; i < 20000; ++i) exponential.push_back(-std::log(1 - rng.next_uniform()));
-  // Median: sd of the estimate 1/sqrt(n) around ln 2, so n = (1.96 / (0.1 ln 2))^2 = 800 for 10 %.
-  EXPECT_NEAR(required_requests(exponential, 50, 0.1), 800, 80);
-  // p99: q(1-q)/f^2 = 0.99/0.01 around ln 100, so n = 99 (1.96 / (0.1 ln 100))^2 = 1,793.
-  EXPECT_NEAR(required_requests(exponential, 99, 0.1), 1793, 270);
-  EXPECT_EQ(required_requests({}, 99, 0.1), 381) << "fewer give no upper limit of p99 at all";
-  EXPECT_EQ(required_requests(std::vector<double>(30, 5.0), 99, 0.1), 381);
 }
 
 }  // namespace

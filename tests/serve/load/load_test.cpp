@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/rng.h"
+#include "core/serve/load/workload.h"
 #include "tests/base/scratch.h"
 
 namespace mw::serve {
@@ -30,7 +31,7 @@ double variation(const std::vector<double>& v) {  // deviation over mean
   return std::sqrt(sum / static_cast<double>(v.size())) / mean_of(v);
 }
 
-TEST(Load, GammaArrivalsHaveTheRateAndTheVariationOfTheirBurstiness) {
+TEST(Load, GammaArrivalsHaveTheirRateAndVariation) {
   for (const double burstiness : {0.25, 1.0, 4.0}) {
     const Load load = make_load({.request_rate = 5, .burstiness = burstiness, .num_prompts = 20000, .seed = 3});
     const auto between = intervals(load);
@@ -40,13 +41,13 @@ TEST(Load, GammaArrivalsHaveTheRateAndTheVariationOfTheirBurstiness) {
   }
 }
 
-TEST(Load, AnotherRateIsTheSameArrivalsAtAnotherSpeed) {
+TEST(Load, RateScalesArrivalTimes) {
   const Load slow = make_load({.request_rate = 2, .num_prompts = 50}),
              fast = make_load({.request_rate = 8, .num_prompts = 50});
   for (size_t i = 0; i < 50; ++i) EXPECT_NEAR(slow.requests[i].at_s, 4 * fast.requests[i].at_s, 1e-9);
 }
 
-TEST(Load, ConstantArrivalsAreEquallyFarApartAndBurstsComeAtOnce) {
+TEST(Load, ConstantArrivalsAreEvenAndBurstsImmediate) {
   for (const double interval : intervals(make_load({.arrival = Arrival::constant, .request_rate = 4})))
     EXPECT_NEAR(interval, 0.25, 1e-12);
   for (const LoadSettings& s :
@@ -55,7 +56,7 @@ TEST(Load, ConstantArrivalsAreEquallyFarApartAndBurstsComeAtOnce) {
     for (const TimedRequest& r : make_load(s).requests) EXPECT_EQ(r.at_s, 0);
 }
 
-TEST(Load, UniformLengthsFillTheirSpreadAndNothingElse) {
+TEST(Load, UniformLengthsCoverExactlyTheirSpread) {
   const Load load = make_load(
       {.input_len = 100, .output_len = 10, .lengths = LengthDistribution::uniform, .spread = 0.3, .num_prompts = 5000});
   std::set<int> prompts, outputs;
@@ -66,7 +67,7 @@ TEST(Load, UniformLengthsFillTheirSpreadAndNothingElse) {
   EXPECT_EQ(outputs, (std::set<int>{7, 8, 9, 10, 11, 12, 13}));
 }
 
-TEST(Load, ReplayedPromptsReturnAtEveryPointAndSaltedOnesDoNot) {
+TEST(Load, ReplayedPromptsRepeatAndSaltedPromptsDiffer) {
   LoadSettings s{.input_len = 64, .shared_prefix = 16, .num_prompts = 20, .warmups = 3, .salt = 7};
   LoadSettings other = s;
   other.salt = 8, other.request_rate = 50;
@@ -79,11 +80,11 @@ TEST(Load, ReplayedPromptsReturnAtEveryPointAndSaltedOnesDoNot) {
     std::set<std::vector<int>> distinct;
     for (const auto* list : {&a.requests, &a.warmups})
       for (const TimedRequest& r : *list) distinct.insert(prompt_ids(r, 4, 1000));
-    EXPECT_EQ(distinct.size(), 23u) << "warm-ups have prompts of their own";
+    EXPECT_EQ(distinct.size(), 23u) << "warm-ups have different prompts";
   }
 }
 
-TEST(Load, PromptTokensAreInRangeShareTheirBeginningAndNothingMore) {
+TEST(Load, PromptsShareExactlyTheSharedPrefix) {
   const Load load = make_load({.input_len = 200, .shared_prefix = 50, .num_prompts = 2});
   const auto a = prompt_ids(load.requests[0], 100, 5000), b = prompt_ids(load.requests[1], 100, 5000);
   ASSERT_EQ(a.size(), 200u);
@@ -100,7 +101,7 @@ TEST(Load, PromptTokensAreInRangeShareTheirBeginningAndNothingMore) {
   EXPECT_THROW(prompt_ids(load.requests[0], 100, 100), Error);
 }
 
-TEST(Load, SettingsThatMakeNoLoadAreRefusedByName) {
+TEST(Load, RejectsInvalidSettingsByName) {
   const auto place = [](LoadSettings s) {
     try {
       make_load(s);
@@ -127,7 +128,7 @@ class WorkloadTest : public testing::Test {
   std::filesystem::path file = scratch / "workload";
 };
 
-TEST_F(WorkloadTest, ReadsCsvJsonLinesListsAndDetailedResultsAlike) {
+TEST_F(WorkloadTest, ReadsCsvJsonLinesListsAndDetailedResults) {
   const std::vector<std::string> texts{
       "arrival_s,prompt_tokens,output_tokens\n12.5,30,5\n10,100,20\n\n11,7,1\n",
       "\xEF\xBB\xBF\"prompt_len\", output_len ,arrival\r\n30,5,12.5\r\n100,20,10\r\n7,1,11",
@@ -147,7 +148,7 @@ TEST_F(WorkloadTest, ReadsCsvJsonLinesListsAndDetailedResultsAlike) {
   }
 }
 
-TEST_F(WorkloadTest, RecordedArrivalsKeepTheirShapeAtAnyRate) {
+TEST_F(WorkloadTest, RecordedArrivalsScaleToAnyRate) {
   write("arrival_s,prompt_tokens,output_tokens\n0,10,1\n1,20,2\n4,30,3\n");
   LoadSettings s{.arrival = Arrival::recorded,
                  .request_rate = 0,
@@ -155,7 +156,7 @@ TEST_F(WorkloadTest, RecordedArrivalsKeepTheirShapeAtAnyRate) {
                  .workload = file,
                  .num_prompts = 5};
   Load load = make_load(s);
-  const std::vector<double> own{0, 1, 4, 6, 7};  // 0.5 requests/s, so 6 s after which it is repeated
+  const std::vector<double> own{0, 1, 4, 6, 7};  // mean rate 0.5 requests/s: the workload repeats after 6 s
   for (size_t i = 0; i < 5; ++i) {
     EXPECT_NEAR(load.requests[i].at_s, own[i], 1e-12);
     EXPECT_EQ(load.requests[i].prompt_len, 10 * static_cast<int>(i % 3 + 1));
@@ -166,7 +167,7 @@ TEST_F(WorkloadTest, RecordedArrivalsKeepTheirShapeAtAnyRate) {
   for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(load.requests[i].at_s, own[i] / 10, 1e-12);
 }
 
-TEST_F(WorkloadTest, WhatIsWrongIsNamedWithFileAndPlace) {
+TEST_F(WorkloadTest, NamesFileAndPlaceOfErrors) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {"", "line 1"},
       {"a,b\n1,2\n", "line 1"},
@@ -190,14 +191,14 @@ TEST_F(WorkloadTest, WhatIsWrongIsNamedWithFileAndPlace) {
     }
 }
 
-TEST_F(WorkloadTest, AnyMutilatedFileEndsInRowsOrOneError) {
+TEST_F(WorkloadTest, MutatedFilesGiveRowsOrAnError) {
   const std::vector<std::string> seeds{
       "arrival_s,prompt_tokens,output_tokens\n12.5,30,5\n10,100,20\n",
       "{\"arrival_s\": 1, \"prompt_tokens\": 30, \"output_tokens\": 5}\n{\"prompt_tokens\": 3, \"output_tokens\": 5}\n",
       "{\"input_lens\": [3, 4], \"output_lens\": [1, 2], \"ttfts\": [0.1, 0.2], \"itls\": [[], [0.1]], \"errors\": "
       "[\"\", \"\"]}"};
   Rng rng{5};
-  int read = 0, refused = 0;
+  int read = 0, rejected = 0;
   for (int i = 0; i < 600; ++i) {
     std::string text = seeds[rng.below(seeds.size())];
     for (std::uint64_t edits = 1 + rng.below(4); edits > 0 && !text.empty(); --edits) {
@@ -212,11 +213,11 @@ TEST_F(WorkloadTest, AnyMutilatedFileEndsInRowsOrOneError) {
         EXPECT_TRUE(r.prompt_len >= 1 && r.output_len >= 1 && r.at_s >= 0);
       ++read;
     } catch (const Error&) {
-      ++refused;
+      ++rejected;
     }
   }
   EXPECT_GT(read, 20);
-  EXPECT_GT(refused, 100);
+  EXPECT_GT(rejected, 100);
 }
 
 }  // namespace

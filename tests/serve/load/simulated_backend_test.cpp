@@ -7,22 +7,22 @@
 
 #include "core/base/error.h"
 #include "tests/plan/requests.h"
-#include "tests/serve/scheduling/virtual_time.h"
+#include "tests/serve/load/linear_cost_backend.h"
 
 namespace mw::serve {
 namespace {
 
-// Qwen3-32B bf16 under vLLM on two H100: published rows, fitted by the reference (section 3.2).
+// Fitted to published measurements of Qwen3-32B bf16 with vLLM on two H100.
 constexpr LinearCost kQwen{
     .base = 14.53e-3, .per_sequence = 0.038e-3, .per_read_token = 56.9e-9, .per_prompt_token = 57.1e-6};
 
-TEST(StepLoad, CountsPairsAndReadsAsOneByOne) {
+TEST(StepLoad, CountsPairsAndReads) {
   const Step step{.items = {{RequestId{1}, 100, 1, true},
                             {RequestId{2}, 5, 1, true},
                             {RequestId{3}, 7, 9, false},
                             {RequestId{4}, 0, 1, true}},
                   .preempted = {},
-                  .refused = {}};
+                  .rejected = {}};
   const int window = 10;
   const plan::StepLoad l = step_load(step, window);
   double pairs = 1, in_window = 1;  // of request 4
@@ -37,18 +37,18 @@ TEST(StepLoad, CountsPairsAndReadsAsOneByOne) {
   EXPECT_EQ(step_load(step, 0).prefill_window_pairs, 0);
 }
 
-TEST(ModelBackend, OneRequestOnATargetTakesTheStepsOfItsModel) {
+TEST(SimulatedBackend, SingleRequestTakesTheStepsOfTheModel) {
   plan::Request request = plan::request("gemma3-1b", "v6e-1", model::Stack::vllm_tpu, {{"tp", 1}});
   request.work = plan::Work::serve;
   request.targets.clear();
   SchedulerSettings settings{.max_num_seqs = 8, .max_num_batched_tokens = 2048, .max_model_len = 4096, .kv = {}};
   const auto p =
-      play(*make_cost_model_backend(request, settings), {.input_len = 3000, .output_len = 3, .num_prompts = 1});
+      run_load(*make_cost_model_backend(request, settings), {.input_len = 3000, .output_len = 3, .num_prompts = 1});
   const CostModelExecutor executor(request);
   const int window = executor.model().window();
   ASSERT_GT(window, 0);
   const auto seconds = [&](int first, int count) {
-    const Step step{.items = {{RequestId{0}, first, count, first + count >= 3000}}, .preempted = {}, .refused = {}};
+    const Step step{.items = {{RequestId{0}, first, count, first + count >= 3000}}, .preempted = {}, .rejected = {}};
     return executor.model().seconds(step_load(step, window));
   };
   const double host = executor.model().request_seconds();
@@ -59,7 +59,7 @@ TEST(ModelBackend, OneRequestOnATargetTakesTheStepsOfItsModel) {
   EXPECT_NEAR(p.requests[0].gaps_ms[1] * 1e-3, seconds(3001, 1), 1e-6 * seconds(3001, 1));
 }
 
-// Steps of a second; the second request comes in the midst of the first one's first step.
+// With steps of 1 s, the second request arrives during the first step of the first one.
 Load two_requests() {
   Load load;
   load.settings.num_prompts = 2;
@@ -70,19 +70,19 @@ Load two_requests() {
 std::vector<formats::RequestResult> served(HostOverheads host) {
   const auto server =
       make_simulated_backend(std::make_unique<LinearExecutor>(LinearCost{.base = 1}), roomy(4, 64), host);
-  return server->play(two_requests(), {}, {}).requests;
+  return server->run(two_requests(), {}, {}).requests;
 }
 
-TEST(ModelBackend, AStepScheduledAheadDoesNotKnowWhatCameSince) {
+TEST(SimulatedBackend, StepPlannedAheadMissesLaterArrivals) {
   const auto between = served({}), ahead = served({.scheduling = plan::Scheduling::ahead});
   EXPECT_DOUBLE_EQ(between.at(0).first_token_s, 1);
   EXPECT_DOUBLE_EQ(ahead.at(0).first_token_s, 1);  // an idle server begins at once
   EXPECT_DOUBLE_EQ(between.at(1).first_token_s, 2);
-  EXPECT_DOUBLE_EQ(ahead.at(1).first_token_s, 3);  // the step at 1 was worked out at 0
+  EXPECT_DOUBLE_EQ(ahead.at(1).first_token_s, 3);  // the step at 1 was planned at 0
   EXPECT_DOUBLE_EQ(ahead.at(1).end_s - ahead.at(1).first_token_s, 7);
 }
 
-TEST(ModelBackend, AHostTakesItsTimeWithEveryRequest) {
+TEST(SimulatedBackend, HostOverheadDelaysEveryRequest) {
   const auto requests = served({.request_s = 0.25});
   EXPECT_DOUBLE_EQ(requests.at(0).sent_s, 0);
   EXPECT_DOUBLE_EQ(requests.at(0).first_token_s, 1.25);
@@ -91,16 +91,16 @@ TEST(ModelBackend, AHostTakesItsTimeWithEveryRequest) {
   EXPECT_DOUBLE_EQ(served({.request_s = 5}).at(1).first_token_s, 7);
 }
 
-TEST(ModelBackend, AClosedLoopFollowsTheLawOfItsCoefficients) {
+TEST(SimulatedBackend, ClosedLoopMatchesTheAnalyticThroughput) {
   for (const int users : {8, 32, 64})
     for (const int in : {1024, 4096}) {
       const int out = 512;
       const auto server = linear_server(kQwen, roomy(256, 8192));
-      const auto p = play(*server, {.arrival = Arrival::closed,
-                                    .concurrency = users,
-                                    .input_len = in,
-                                    .output_len = out,
-                                    .num_prompts = 4 * users});
+      const auto p = run_load(*server, {.arrival = Arrival::closed,
+                                        .concurrency = users,
+                                        .input_len = in,
+                                        .output_len = out,
+                                        .num_prompts = 4 * users});
       const double law = kQwen.per_prompt_token * in + kQwen.base * out / users + kQwen.per_sequence * out +
                          kQwen.per_read_token * out * (in + out / 2.0);
       EXPECT_NEAR(p.e2el.mean * 1e-3 / users, law, 0.005 * law) << users << " users, " << in;
@@ -111,37 +111,37 @@ TEST(ModelBackend, AClosedLoopFollowsTheLawOfItsCoefficients) {
     }
 }
 
-TEST(ModelBackend, AQueueWaitsAsLongAsPollaczekAndKhinchineSay) {
-  // One sequence at a time, a step 10 ms: an answer of n tokens is served in n steps.
-  for (const LengthDistribution law : {LengthDistribution::fixed, LengthDistribution::uniform}) {
+TEST(SimulatedBackend, QueueingTimeMatchesPollaczekKhinchine) {
+  // One sequence at a time with steps of 10 ms: n output tokens take n steps.
+  for (const LengthDistribution lengths : {LengthDistribution::fixed, LengthDistribution::uniform}) {
     const auto server = linear_server({.base = 0.01}, roomy(1, 64));
     LoadSettings s{.request_rate = 7,
                    .input_len = 8,
                    .output_len = 10,
-                   .lengths = law,
+                   .lengths = lengths,
                    .spread = 0.9,
                    .num_prompts = 20000,
                    .seed = 4};
     const Load load = make_load(s);
-    const LoadResult played = server->play(load, {}, {});
+    const LoadResult result = server->run(load, {}, {});
     double service = 0, squares = 0, wait = 0;
-    for (const auto& r : played.requests) {
+    for (const auto& r : result.requests) {
       const double seconds = 0.01 * r.output_tokens;
       EXPECT_NEAR(r.end_s - r.scheduled_s, seconds, 1e-6);
       service += seconds, squares += seconds * seconds, wait += r.scheduled_s - r.sent_s;
     }
-    const double n = static_cast<double>(played.requests.size());
+    const double n = static_cast<double>(result.requests.size());
     const double rate = n / load.requests.back().at_s, rho = rate * service / n;
     const double expected = rate * squares / n / (2 * (1 - rho));
     EXPECT_NEAR(wait / n, expected, 0.1 * expected) << "utilisation " << rho;
   }
 }
 
-TEST(ModelBackend, LittlesLawHoldsInItsRecords) {
+TEST(SimulatedBackend, ObeysLittlesLaw) {
   const auto server = linear_server(kQwen, roomy(64, 2048));
-  const auto p = play(*server, {.request_rate = 2, .input_len = 1024, .output_len = 256, .num_prompts = 1500});
+  const auto p = run_load(*server, {.request_rate = 2, .input_len = 1024, .output_len = 256, .num_prompts = 1500});
   EXPECT_EQ(p.verdict, "stable");
-  double inside = 0, before = 0;  // requests in the server, by time
+  double inside = 0, before = 0;  // requests in the server, integrated over time
   for (const auto& sample : p.timeline) {
     inside += (sample.running + sample.waiting) * (sample.time_s - before);
     before = sample.time_s;
@@ -150,37 +150,37 @@ TEST(ModelBackend, LittlesLawHoldsInItsRecords) {
   EXPECT_NEAR(by_time, by_law, 0.03 * by_law);
 }
 
-TEST(ModelBackend, OverTheCapacityItIsOverloadedAndServesWhatItCan) {
+TEST(SimulatedBackend, IsOverloadedAboveItsCapacity) {
   const LinearCost cost{.base = 0.01};
   const auto server = linear_server(cost, roomy(16, 2048));
-  // 16 answers of 100 tokens in about 100 steps of 10 ms: 16 requests/s at most.
-  const auto p = play(*server, {.request_rate = 24, .input_len = 16, .output_len = 100, .num_prompts = 600});
+  // 16 requests of 100 tokens take about 100 steps of 10 ms: at most 16 requests/s.
+  const auto p = run_load(*server, {.request_rate = 24, .input_len = 16, .output_len = 100, .num_prompts = 600});
   EXPECT_EQ(p.verdict, "overloaded");
   EXPECT_NEAR(p.output_throughput, 1600, 80);
   EXPECT_NEAR(p.max_output_tokens_per_s, 1600, 33);
-  EXPECT_EQ(play(*server, {.request_rate = 8, .input_len = 16, .output_len = 100, .num_prompts = 600}).verdict,
+  EXPECT_EQ(run_load(*server, {.request_rate = 8, .input_len = 16, .output_len = 100, .num_prompts = 600}).verdict,
             "stable");
 }
 
-TEST(ModelBackend, ACapInTheClientHidesItsWaitFromTheTimesSinceSending) {
+TEST(SimulatedBackend, ClientLimitShowsOnlyInIntendedLatencies) {
   const auto server = linear_server({.base = 0.01}, roomy(64, 2048));
   const auto p =
-      play(*server, {.request_rate = 20, .concurrency = 4, .input_len = 16, .output_len = 100, .num_prompts = 100});
+      run_load(*server, {.request_rate = 20, .concurrency = 4, .input_len = 16, .output_len = 100, .num_prompts = 100});
   EXPECT_EQ(p.max_concurrent_requests, 4);
-  EXPECT_LT(p.ttft.percentile(99), 21) << "sent when a step had room";
-  EXPECT_GT(p.intended_ttft.percentile(99), 10000) << "but wanted long before";
+  EXPECT_LT(p.ttft.percentile(99), 21) << "sent when a step could admit it";
+  EXPECT_GT(p.intended_ttft.percentile(99), 10000) << "intended long before";
   EXPECT_EQ(p.verdict, "overloaded");
   for (const auto& r : p.requests) EXPECT_GE(r.sent_s, r.intended_s);
 }
 
-TEST(ModelBackend, ReplayedPromptsAreFoundAtTheNextPointAndSaltedOnesAreNot) {
+TEST(SimulatedBackend, ReplayedPromptsHitThePrefixCacheAndSaltedPromptsDoNot) {
   for (const PromptMode prompts : {PromptMode::replayed, PromptMode::salted}) {
     const auto server = linear_server(kQwen, roomy(64, 2048));
     LoadSettings s{
         .request_rate = 1, .input_len = 1000, .output_len = 32, .prompts = prompts, .num_prompts = 30, .salt = 1};
-    const auto first = play(*server, s);
+    const auto first = run_load(*server, s);
     s.request_rate = 4, s.salt = 2;
-    const auto second = play(*server, s);
+    const auto second = run_load(*server, s);
     EXPECT_EQ(first.prefix_hits, 0);
     if (prompts == PromptMode::salted) {
       EXPECT_EQ(second.prefix_hits, 0);
@@ -191,27 +191,27 @@ TEST(ModelBackend, ReplayedPromptsAreFoundAtTheNextPointAndSaltedOnesAreNot) {
   }
 }
 
-TEST(ModelBackend, WhatDoesNotFitIntoTheCacheIsNotFoundAgain) {
-  // 30 prompts of 1,000 and 32 tokens are 1,950 blocks: with fewer the oldest, which come first, are gone.
+TEST(SimulatedBackend, EvictedPromptsMissThePrefixCache) {
+  // 30 requests of 1,032 tokens fill 1,950 blocks. With fewer, the oldest are evicted.
   const auto server = linear_server(kQwen, roomy(64, 2048, 1200));
   const LoadSettings s{
       .request_rate = 1, .input_len = 1000, .output_len = 32, .prompts = PromptMode::replayed, .num_prompts = 30};
-  play(*server, s);
-  EXPECT_EQ(play(*server, s).prefix_hits, 0);
+  run_load(*server, s);
+  EXPECT_EQ(run_load(*server, s).prefix_hits, 0);
 }
 
-TEST(ModelBackend, WarmUpsAreServedButNotCounted) {
+TEST(SimulatedBackend, WarmUpsAreNotCounted) {
   const auto server = linear_server(kQwen, roomy(64, 2048));
   LoadSettings s{
       .request_rate = 2, .input_len = 512, .output_len = 16, .shared_prefix = 256, .num_prompts = 20, .warmups = 4};
-  const auto p = play(*server, s);
+  const auto p = run_load(*server, s);
   EXPECT_EQ(p.completed, 20);
-  EXPECT_NEAR(p.prefix_hits, 0.5, 1e-12) << "they left the shared beginning in the cache";
+  EXPECT_NEAR(p.prefix_hits, 0.5, 1e-12) << "they cached the shared prefix";
   EXPECT_EQ(p.requests.front().intended_s, 0);
-  EXPECT_LT(p.requests.front().first_token_s, 0.1) << "the clock starts after them";
+  EXPECT_LT(p.requests.front().first_token_s, 0.1) << "time 0 is after them";
 }
 
-TEST(ModelBackend, TheSameLoadGivesTheSameNumbers) {
+TEST(SimulatedBackend, IsDeterministic) {
   const LoadSettings s{.request_rate = 6,
                        .input_len = 700,
                        .output_len = 200,
@@ -219,7 +219,7 @@ TEST(ModelBackend, TheSameLoadGivesTheSameNumbers) {
                        .spread = 0.5,
                        .num_prompts = 200};
   const auto a = linear_server(kQwen, roomy(32, 2048, 900)), b = linear_server(kQwen, roomy(32, 2048, 900));
-  const auto pa = play(*a, s), pb = play(*b, s);
+  const auto pa = run_load(*a, s), pb = run_load(*b, s);
   ASSERT_EQ(pa.requests.size(), pb.requests.size());
   int preemptions = 0;
   for (size_t i = 0; i < pa.requests.size(); ++i) {
@@ -228,47 +228,47 @@ TEST(ModelBackend, TheSameLoadGivesTheSameNumbers) {
     EXPECT_EQ(pa.requests[i].output_tokens, pb.requests[i].output_tokens);
     preemptions += pa.requests[i].preemptions;
   }
-  EXPECT_GT(preemptions, 0) << "900 blocks are too few, and all are answered nevertheless";
+  EXPECT_GT(preemptions, 0) << "900 blocks are too few for all at once";
   EXPECT_EQ(pa.completed, 200);
 }
 
-TEST(ModelBackend, TooLongRequestsFailWithTheReasonAndTheOthersAreServed) {
+TEST(SimulatedBackend, TooLongRequestsFailWithTheReason) {
   SchedulerSettings settings = roomy(8, 2048);
   settings.max_model_len = 1000;
   const auto server = linear_server(kQwen, settings);
-  const auto p = play(*server, {.request_rate = 1,
-                                .input_len = 980,
-                                .output_len = 20,
-                                .lengths = LengthDistribution::uniform,
-                                .spread = 0.1,
-                                .num_prompts = 50});
+  const auto p = run_load(*server, {.request_rate = 1,
+                                    .input_len = 980,
+                                    .output_len = 20,
+                                    .lengths = LengthDistribution::uniform,
+                                    .spread = 0.1,
+                                    .num_prompts = 50});
   EXPECT_GT(p.failed, 5);
   EXPECT_GT(p.completed, 5);
   EXPECT_EQ(p.failed + p.completed, 50);
   for (const auto& r : p.requests) EXPECT_EQ(r.error.find("max_model_len") != std::string::npos, !r.completed());
 }
 
-TEST(ModelBackend, AStopKeepsWhatIsCompleteAndLeavesTheServerEmpty) {
+TEST(SimulatedBackend, StopKeepsCompletedRequestsAndEmptiesTheServer) {
   const auto server = linear_server(kQwen, roomy(8, 2048));
   std::stop_source source;
   const Load load = make_load({.request_rate = 4, .input_len = 512, .output_len = 64, .num_prompts = 100});
-  const LoadResult played = server->play(
+  const LoadResult result = server->run(
       load,
       [&](long done, long) {
         if (done >= 30) source.request_stop();
       },
       source.get_token());
-  EXPECT_GE(played.requests.size(), 30u);
-  EXPECT_LT(played.requests.size(), 60u);
-  for (const auto& r : played.requests) EXPECT_EQ(r.output_tokens, 64);
-  const auto after = play(*server, load.settings);
+  EXPECT_GE(result.requests.size(), 30u);
+  EXPECT_LT(result.requests.size(), 60u);
+  for (const auto& r : result.requests) EXPECT_EQ(r.output_tokens, 64);
+  const auto after = run_load(*server, load.settings);
   EXPECT_EQ(after.completed, 100);
   EXPECT_EQ(after.timeline.back().running, 0);
 }
 
-TEST(ModelBackend, AStepThatTakesNoKnownTimeIsAnErrorAndNotAnEndlessRun) {
+TEST(SimulatedBackend, RejectsStepsWithoutAFiniteTime) {
   const auto server = linear_server({.base = std::nan("")}, roomy(8, 2048));
-  EXPECT_THROW(play(*server, {}), Error);
+  EXPECT_THROW(run_load(*server, {}), Error);
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ class SizingTest : public testing::Test {
   int loads = 0;
 };
 
-TEST_F(SizingTest, MeasuresEveryPointOnceInOrderWithItsPredictedMemory) {
+TEST_F(SizingTest, MeasuresEveryPointInOrderWithThePredictedMemory) {
   EXPECT_TRUE(measure_sizes(request, callbacks, {}));
   ASSERT_EQ(points.size(), 9u);
   EXPECT_EQ(loads, 1);
@@ -83,36 +83,36 @@ TEST_F(SizingTest, MeasuresEveryPointOnceInOrderWithItsPredictedMemory) {
     }
 }
 
-TEST_F(SizingTest, ShowsTheThreeRegimes) {
+TEST_F(SizingTest, MemoryGrowsByWorkload) {
   measure_sizes(request, callbacks, {});
   const auto bytes = [&](Workload workload, int batch, MemoryCategory category) {
     return static_cast<double>(at(workload, batch).measured->memory[category].value);
   };
   const auto logits = MemoryCategory::logits;
   EXPECT_NEAR(bytes(Workload::forward, 9, logits) / bytes(Workload::forward, 1, logits), 9, 0.5);
-  const double kept = 9 * 32 * (16 * 8 + 4) + 3 * 4096;  // what is kept of every position, in whole pages
+  const double kept = 9 * 32 * (16 * 8 + 4) + 3 * 4096;  // kept for every position, in whole pages
   EXPECT_LE(bytes(Workload::chunked_forward, 9, logits), 64 * 2048 * 4 + kept);
   // Two layers of 16 and 32 tokens a row, keys and values, each in whole pages.
   EXPECT_NEAR(bytes(Workload::rollout, 9, MemoryCategory::kv_cache), 9 * 2 * (16 + 32) * 32 * 4, 4 * 4096);
 }
 
-TEST_F(SizingTest, WhatCannotFitIsNotStartedAndTheLargestThatDoesIsNamed) {
+TEST_F(SizingTest, SkipsPointsThatDoNotFitAndNamesTheLargestThatDoes) {
   request.settings.workloads = {Workload::forward, Workload::rollout};
   request.settings.batches = {1, 40, 4000};
   request.capacity = Bytes(5'000'000);
   EXPECT_TRUE(measure_sizes(request, callbacks, {}));
   ASSERT_EQ(points.size(), 6u);
-  const SizePoint& refused = at(Workload::forward, 40);
-  EXPECT_FALSE(refused.fits());
-  EXPECT_FALSE(refused.measured);
-  EXPECT_GT(refused.largest_batch, 1);
-  EXPECT_LT(refused.largest_batch, 40);
-  EXPECT_EQ(at(Workload::forward, 4000).largest_batch, refused.largest_batch);
+  const SizePoint& too_large = at(Workload::forward, 40);
+  EXPECT_FALSE(too_large.fits());
+  EXPECT_FALSE(too_large.measured);
+  EXPECT_GT(too_large.largest_batch, 1);
+  EXPECT_LT(too_large.largest_batch, 40);
+  EXPECT_EQ(at(Workload::forward, 4000).largest_batch, too_large.largest_batch);
   EXPECT_TRUE(at(Workload::forward, 1).measured);
   EXPECT_LE(device->arena.use().at_peak.total(), request.capacity);
-  // The largest really fits, and the next one does not.
+  // The named batch fits and the next one does not.
   points.clear();
-  const int largest = refused.largest_batch;
+  const int largest = too_large.largest_batch;
   request.settings.workloads = {Workload::forward};
   request.settings.batches = {largest, largest + 1};
   measure_sizes(request, callbacks, {});
@@ -120,7 +120,7 @@ TEST_F(SizingTest, WhatCannotFitIsNotStartedAndTheLargestThatDoesIsNamed) {
   EXPECT_FALSE(points.at(1).fits());
 }
 
-TEST_F(SizingTest, WhereNotEvenTheWeightsFitNothingIsLoaded) {
+TEST_F(SizingTest, LoadsNothingIfTheWeightsDoNotFit) {
   request.capacity = Bytes(1000);
   EXPECT_TRUE(measure_sizes(request, callbacks, {}));
   EXPECT_EQ(loads, 0);
@@ -128,7 +128,7 @@ TEST_F(SizingTest, WhereNotEvenTheWeightsFitNothingIsLoaded) {
   for (const SizePoint& p : points) EXPECT_EQ(p.largest_batch, 0);
 }
 
-TEST_F(SizingTest, ProgressRisesToTheEndAndAStopKeepsThePointsThatWereDone) {
+TEST_F(SizingTest, ReportsProgressAndKeepsCompletePointsOnStop) {
   long last = 0;
   callbacks.progress = [&](const std::string& phase, long done, long total) {
     EXPECT_GE(done, last) << phase;

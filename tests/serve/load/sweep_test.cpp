@@ -11,15 +11,16 @@
 namespace mw::serve {
 namespace {
 
-// Answers everything in a second and remembers what it was asked.
-class Notebook : public LoadBackend {
+// Completes every request in a second and records the loads.
+class RecordingBackend : public LoadBackend {
  public:
-  LoadResult play(const Load& load, const OnProgress& progress, std::stop_token) override {
+  LoadResult run(const Load& load, const OnProgress& progress, std::stop_token) override {
     loads.push_back(load.settings);
-    if (loads.size() == fails_at) throw Error({.id = "SERVE", .message = "the server is gone"}, Error::Kind::failed);
-    LoadResult played{.requests = {}, .duration_s = 1};
+    if (loads.size() == fails_at)
+      throw Error({.id = "SERVE", .message = "the server has stopped"}, Error::Kind::failed);
+    LoadResult result{.requests = {}, .duration_s = 1};
     for (const TimedRequest& t : load.requests)
-      played.requests.push_back({.intended_s = t.at_s,
+      result.requests.push_back({.intended_s = t.at_s,
                                  .sent_s = t.at_s,
                                  .first_token_s = t.at_s + 0.5,
                                  .end_s = t.at_s + 1,
@@ -27,7 +28,7 @@ class Notebook : public LoadBackend {
                                  .gaps_ms = {500}});
     if (progress) progress(5, 10);
     if (loads.size() == stops_at) source.request_stop();
-    return played;
+    return result;
   }
   std::vector<LoadSettings> loads;
   std::stop_source source;
@@ -48,14 +49,14 @@ class SweepTest : public testing::Test {
   }
   bool run() { return run_sweep(settings, backend, done, callbacks, backend.source.get_token()); }
   SweepSettings settings;
-  Notebook backend;
+  RecordingBackend backend;
   SweepCallbacks callbacks;
   std::vector<formats::BenchPoint> points, done;
   std::vector<std::string> phases;
   std::vector<double> shares;
 };
 
-TEST_F(SweepTest, PlaysLengthByLengthRateByRateWithPromptsOfTheirOwn) {
+TEST_F(SweepTest, RunsPointsInOrderWithDifferentPrompts) {
   EXPECT_TRUE(run());
   ASSERT_EQ(points.size(), 4u);
   const std::vector<std::pair<int, double>> order{{128, 1}, {128, 4}, {512, 1}, {512, 4}};
@@ -69,7 +70,7 @@ TEST_F(SweepTest, PlaysLengthByLengthRateByRateWithPromptsOfTheirOwn) {
   EXPECT_EQ(shares, (std::vector<double>{0.125, 0.375, 0.625, 0.875}));
 }
 
-TEST_F(SweepTest, GoesOnWhereItWasWithTheSameLoads) {
+TEST_F(SweepTest, ResumesWithTheSameLoads) {
   ASSERT_TRUE(run());
   const std::vector<LoadSettings> whole = backend.loads;
   done = {points[0], points[2]};
@@ -82,7 +83,7 @@ TEST_F(SweepTest, GoesOnWhereItWasWithTheSameLoads) {
   }
 }
 
-TEST_F(SweepTest, RepeatsHaveOtherSeedsAndOnlyMissingOnesArePlayed) {
+TEST_F(SweepTest, RepeatsHaveDifferentSeedsAndResume) {
   settings.repeats = 3, settings.request_rates = {2}, settings.input_lens = {64};
   ASSERT_TRUE(run());
   ASSERT_EQ(backend.loads.size(), 3u);
@@ -95,20 +96,20 @@ TEST_F(SweepTest, RepeatsHaveOtherSeedsAndOnlyMissingOnesArePlayed) {
   EXPECT_EQ(backend.loads[0].seed, last);
 }
 
-TEST_F(SweepTest, AStopKeepsFinishedPointsAndDropsTheHalfOne) {
+TEST_F(SweepTest, StopKeepsCompletePointsOnly) {
   backend.stops_at = 3;
   EXPECT_FALSE(run());
   EXPECT_EQ(points.size(), 2u);
   EXPECT_EQ(backend.loads.size(), 3u);
 }
 
-TEST_F(SweepTest, AFailureKeepsFinishedPoints) {
+TEST_F(SweepTest, ErrorKeepsCompletePoints) {
   backend.fails_at = 2;
   EXPECT_THROW(run(), Error);
   EXPECT_EQ(points.size(), 1u);
 }
 
-TEST_F(SweepTest, ClosedLoopsAndBurstsAreOnePointALengthAndAreResumed) {
+TEST_F(SweepTest, ClosedLoopsAndBurstsHaveOnePointPerLength) {
   for (const Arrival arrival : {Arrival::closed, Arrival::burst}) {
     settings.load.arrival = arrival, settings.load.concurrency = 4;
     points.clear(), backend.loads.clear(), done.clear();
@@ -123,7 +124,7 @@ TEST_F(SweepTest, ClosedLoopsAndBurstsAreOnePointALengthAndAreResumed) {
   }
 }
 
-TEST_F(SweepTest, AMistakeInTheLastPointIsSaidBeforeTheFirstIsPlayed) {
+TEST_F(SweepTest, RejectsAnInvalidPointBeforeRunning) {
   settings.request_rates = {1, 2, -1};
   EXPECT_THROW(run(), Error);
   EXPECT_TRUE(backend.loads.empty());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What is served is what `generate` says, token for token: every request as if it were alone, whatever its company,
-// the pieces of its prompt, what the prefix cache knew, and how often it lost its blocks.
+// Served tokens equal those of `generate` for every request alone, whatever the batch, the chunks of the prompt, the
+// prefix cache and preemptions are.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -21,18 +21,17 @@ namespace {
 using engine::Network;
 
 struct Job {
-  Prompt prompt;
-  int max_new_tokens = 8;
+  GenerationRequest request{.max_new_tokens = 8};
   int at_step = 0;
 };
 
 struct Outcome {
-  std::vector<std::vector<int>> answers;
+  std::vector<std::vector<int>> texts;
   SchedulerState state;
   int most_running = 0, steps = 0, chunked = 0;  // items that continue a prompt
 };
 
-// The engine's formats::Adapter of a tuned network.
+// The adapter of a tuned network as a file would hold it.
 formats::Adapter adapter_of(const Network& tuned) {
   formats::Adapter adapter;
   for (const engine::LoraModule& m : tuned.lora())
@@ -47,26 +46,26 @@ Outcome serve(Network& network, const SchedulerSettings& settings, const std::ve
   EngineExecutor executor(network, settings);
   for (const auto& [name, adapter] : adapters) executor.add_adapter(name, adapter);
   Scheduler scheduler(settings);
-  Outcome out{.answers = std::vector<std::vector<int>>(jobs.size()), .state = {}};
+  Outcome out{.texts = std::vector<std::vector<int>>(jobs.size()), .state = {}};
   size_t added = 0, open = jobs.size();
   for (; open > 0; ++out.steps) {
-    if (out.steps > 5000) throw std::logic_error("the scheduler does not come to an end");
+    if (out.steps > 5000) throw std::logic_error("the scheduler does not finish");
     for (; added < jobs.size() && jobs[added].at_step <= out.steps; ++added) {
       const Job& job = jobs[added];
       const RequestId id{static_cast<std::int64_t>(added)};
-      executor.begin(id, job.prompt);
+      executor.begin(id, job.request);
       std::uint64_t salt = 0;
-      for (const char c : job.prompt.adapter) salt = mix64(salt ^ static_cast<unsigned char>(c));
+      for (const char c : job.request.adapter) salt = mix64(salt ^ static_cast<unsigned char>(c));
       ScheduledRequest request{.id = id,
-                               .prompt_len = static_cast<int>(job.prompt.ids.size()),
-                               .max_new_tokens = job.max_new_tokens,
+                               .prompt_len = static_cast<int>(job.request.prompt_ids.size()),
+                               .max_new_tokens = job.request.max_new_tokens,
                                .arrival_s = static_cast<double>(added)};
       if (settings.prefix_cache == PrefixCache::on)
-        request.prompt_blocks = hash_blocks(job.prompt.ids, settings.kv.block_size, salt);
+        request.prompt_blocks = hash_blocks(job.request.prompt_ids, settings.kv.block_size, salt);
       scheduler.add(std::move(request));
     }
     const Step step = scheduler.next();
-    EXPECT_TRUE(step.refused.empty());
+    EXPECT_TRUE(step.rejected.empty());
     if (step.items.empty()) continue;
     for (const StepItem& item : step.items) out.chunked += item.count > 1 && item.first > 0;
     out.most_running = std::max(out.most_running, scheduler.state().running);
@@ -74,29 +73,29 @@ Outcome serve(Network& network, const SchedulerSettings& settings, const std::ve
     EXPECT_GT(result.seconds, 0);
     scheduler.advance(step);
     std::vector<RequestId> ended;
-    for (const StepResult::Sampled& s : result.sampled) {
+    for (const SampledToken& s : result.sampled) {
       const auto i = static_cast<size_t>(s.id);
-      if (!s.ended) out.answers[i].push_back(s.token);
-      if (!s.ended && static_cast<int>(out.answers[i].size()) < jobs[i].max_new_tokens) continue;
+      if (!s.is_stop) out.texts[i].push_back(s.token);
+      if (!s.is_stop && static_cast<int>(out.texts[i].size()) < jobs[i].request.max_new_tokens) continue;
       ended.push_back(s.id);
     }
     scheduler.finish(ended);
     for (const RequestId id : ended) executor.end(id), --open;
   }
   out.state = scheduler.state();
-  EXPECT_TRUE(scheduler.idle());
-  EXPECT_EQ(out.state.kv_used, 0) << "blocks of requests that have ended";
+  EXPECT_TRUE(scheduler.is_idle());
+  EXPECT_EQ(out.state.kv_used, 0) << "finished requests hold no blocks";
   return out;
 }
 
 std::vector<int> generated(Network& network, const Job& job) {
-  const Prompt& p = job.prompt;
-  return engine::Sampler(network).generate(p.ids, {.max_new_tokens = job.max_new_tokens,
-                                                   .temperature = p.temperature,
-                                                   .top_k = p.top_k,
-                                                   .top_p = p.top_p,
-                                                   .seed = p.seed,
-                                                   .stop_ids = p.stop_ids});
+  const GenerationRequest& p = job.request;
+  return engine::Sampler(network).generate(p.prompt_ids, {.max_new_tokens = job.request.max_new_tokens,
+                                                          .temperature = p.temperature,
+                                                          .top_k = p.top_k,
+                                                          .top_p = p.top_p,
+                                                          .seed = p.seed,
+                                                          .stop_ids = p.stop_ids});
 }
 
 constexpr int kVocab = 61;
@@ -108,16 +107,16 @@ std::vector<int> text(std::uint64_t seed, int len) {
   return ids;
 }
 
-// Mixed lengths that come while others run; half of the prompts begin alike.
+// Mixed lengths that arrive while others run; half of the prompts share a prefix.
 std::vector<Job> mixed_jobs(int count = 14) {
   std::vector<Job> jobs;
   for (int i = 0; i < count; ++i) {
-    Job job{.prompt = {}, .max_new_tokens = 3 + i * 7 % 19, .at_step = i * 2 / 3};
+    Job job{.request = {.max_new_tokens = 3 + i * 7 % 19}, .at_step = i * 2 / 3};
     const int lens[]{1, 33, 7, 20, 48, 2, 11};
-    job.prompt.ids = text(static_cast<std::uint64_t>(100 + i), lens[i % 7]);
+    job.request.prompt_ids = text(static_cast<std::uint64_t>(100 + i), lens[i % 7]);
     if (i % 2 == 1) {
       const std::vector<int> common = text(5, 22);
-      job.prompt.ids.insert(job.prompt.ids.begin(), common.begin(), common.end());
+      job.request.prompt_ids.insert(job.request.prompt_ids.begin(), common.begin(), common.end());
     }
     jobs.push_back(std::move(job));
   }
@@ -130,9 +129,9 @@ SchedulerSettings settings_of(const model::Config& config, Bytes kv = Bytes(0)) 
   return lay_out_engine_kv(config, s, kv);
 }
 
-class EngineServing : public ::testing::TestWithParam<std::string> {
+class EngineExecutorTest : public ::testing::TestWithParam<std::string> {
  protected:
-  EngineServing()
+  EngineExecutorTest()
       : config_(engine::test::as_family(engine::test::tiny_config(), GetParam())),
         device_(Bytes(0), 2),
         network_(config_, device_, model::WeightType::f32) {
@@ -147,10 +146,10 @@ class EngineServing : public ::testing::TestWithParam<std::string> {
   engine::Device device_;
   Network network_;
 };
-INSTANTIATE_TEST_SUITE_P(Families, EngineServing, ::testing::ValuesIn(engine::test::families()),
+INSTANTIATE_TEST_SUITE_P(Families, EngineExecutorTest, ::testing::ValuesIn(engine::test::families()),
                          engine::test::family_name);
 
-TEST_P(EngineServing, AFullBatchEqualsGenerateWithAndWithoutChunksAndPrefixCache) {
+TEST_P(EngineExecutorTest, FullBatchEqualsGenerateWithAndWithoutChunksAndPrefixCache) {
   const std::vector<Job> jobs = mixed_jobs();
   const auto alone = expected(jobs);
   for (const auto prefix : {PrefixCache::off, PrefixCache::on})
@@ -162,60 +161,60 @@ TEST_P(EngineServing, AFullBatchEqualsGenerateWithAndWithoutChunksAndPrefixCache
         s = lay_out_engine_kv(config_, s, Bytes(0));
       }
       const Outcome out = serve(network_, s, jobs);
-      EXPECT_EQ(out.answers, alone) << "prefix cache " << (prefix == PrefixCache::on) << ", chunks "
-                                    << (chunks == ChunkedPrefill::on);
+      EXPECT_EQ(out.texts, alone) << "prefix cache " << (prefix == PrefixCache::on) << ", chunks "
+                                  << (chunks == ChunkedPrefill::on);
       EXPECT_EQ(out.most_running, 6);
       EXPECT_GE(out.chunked, chunks == ChunkedPrefill::on ? 5 : 0);
       EXPECT_GE(out.state.cached_tokens, prefix == PrefixCache::on ? 40 : 0);
     }
 }
 
-TEST_P(EngineServing, OneAloneEqualsGenerateAndAgainFromThePrefixCache) {
-  Job job{.prompt = {.ids = text(3, 40)}, .max_new_tokens = 20};
+TEST_P(EngineExecutorTest, SingleRequestEqualsGenerateWithAndWithoutCacheHit) {
+  Job job{.request = {.prompt_ids = text(3, 40), .max_new_tokens = 20}};
   const auto alone = expected({job});
   Job again = job;
   again.at_step = 40;
   const Outcome out = serve(network_, settings_of(config_), {job, again});
-  EXPECT_EQ(out.answers[0], alone[0]);
-  EXPECT_EQ(out.answers[1], alone[0]);
-  EXPECT_EQ(out.state.cached_tokens, 36) << "full blocks, and one token is always computed";
+  EXPECT_EQ(out.texts[0], alone[0]);
+  EXPECT_EQ(out.texts[1], alone[0]);
+  EXPECT_EQ(out.state.cached_tokens, 36) << "full blocks; at least one token is computed";
 }
 
-TEST_P(EngineServing, RequestsThatLostTheirBlocksGoOnAsIfNothingHadBeen) {
+TEST_P(EngineExecutorTest, PreemptionDoesNotChangeTokens) {
   const std::vector<Job> jobs = mixed_jobs();
   const auto alone = expected(jobs);
   const SchedulerSettings roomy = settings_of(config_);
-  std::int64_t one = 0;  // bytes of one request of full length
+  std::int64_t one = 0;  // bytes of one request of max_model_len
   for (const KvGroup& g : roomy.kv.groups)
     one += g.block_bytes.value * (g.window == 0 ? 24 : std::min(24, (g.window + 2) / 4 + 1 + 6));
   for (const auto prefix : {PrefixCache::off, PrefixCache::on}) {
     SchedulerSettings s = settings_of(config_, Bytes(one * 3 / 2));
     s.prefix_cache = prefix;
     const Outcome out = serve(network_, s, jobs);
-    EXPECT_EQ(out.answers, alone);
+    EXPECT_EQ(out.texts, alone);
     EXPECT_GT(out.state.preemptions, 0);
   }
 }
 
-TEST_P(EngineServing, KeepingBlocksBehindTheWindowChangesNothing) {
+TEST_P(EngineExecutorTest, KeepingBlocksBehindTheWindowDoesNotChangeTokens) {
   const std::vector<Job> jobs = mixed_jobs(6);
   SchedulerSettings s = settings_of(config_);
   s = lay_out_engine_kv(config_, s, Bytes(0), OutOfWindowKv::kept);
   ASSERT_EQ(s.kv.groups.size(), 1u);
-  EXPECT_EQ(serve(network_, s, jobs).answers, expected(jobs));
+  EXPECT_EQ(serve(network_, s, jobs).texts, expected(jobs));
 }
 
-TEST_P(EngineServing, TheSameSeedDrawsTheSameTokensInAnyCompany) {
+TEST_P(EngineExecutorTest, SamplesTheSameTokensForASeedInAnyBatch) {
   std::vector<Job> jobs = mixed_jobs();
   for (size_t i = 0; i < jobs.size(); ++i) {
-    Prompt& p = jobs[i].prompt;
+    GenerationRequest& p = jobs[i].request;
     p.temperature = 0.9f, p.seed = i / 2, p.top_k = i % 3 == 0 ? 20 : 0, p.top_p = i % 4 == 0 ? 0.9f : 1.0f;
   }
   const auto alone = expected(jobs);
-  EXPECT_EQ(serve(network_, settings_of(config_), jobs).answers, alone);
-  jobs[4].prompt.ids = text(999, 17);
-  jobs[5].prompt.seed = 1234;
-  const auto others = serve(network_, settings_of(config_), jobs).answers;
+  EXPECT_EQ(serve(network_, settings_of(config_), jobs).texts, alone);
+  jobs[4].request.prompt_ids = text(999, 17);
+  jobs[5].request.seed = 1234;
+  const auto others = serve(network_, settings_of(config_), jobs).texts;
   for (size_t i = 0; i < jobs.size(); ++i)
     if (i != 4 && i != 5) {
       EXPECT_EQ(others[i], alone[i]) << i;
@@ -223,16 +222,16 @@ TEST_P(EngineServing, TheSameSeedDrawsTheSameTokensInAnyCompany) {
   EXPECT_NE(others[5], alone[5]);
 }
 
-TEST_P(EngineServing, AnswersEndBeforeTheirStopTokens) {
+TEST_P(EngineExecutorTest, StopTokensEndTheText) {
   std::vector<Job> jobs = mixed_jobs();
   const auto whole = expected(jobs);
-  for (size_t i = 0; i < jobs.size(); ++i) jobs[i].prompt.stop_ids = {whole[i][whole[i].size() / 2]};
+  for (size_t i = 0; i < jobs.size(); ++i) jobs[i].request.stop_ids = {whole[i][whole[i].size() / 2]};
   const auto cut = expected(jobs);
   EXPECT_NE(cut, whole);
-  EXPECT_EQ(serve(network_, settings_of(config_), jobs).answers, cut);
+  EXPECT_EQ(serve(network_, settings_of(config_), jobs).texts, cut);
 }
 
-TEST_P(EngineServing, EveryRequestHasTheAdapterThatItNames) {
+TEST_P(EngineExecutorTest, UsesTheAdapterOfEachRequest) {
   Network first(config_, device_, model::WeightType::f32), second(config_, device_, model::WeightType::f32);
   for (Network* n : {&first, &second}) engine::test::fill(*n, 8, 0.25f);
   first.add_lora(engine::test::all_projections(), 5);
@@ -246,37 +245,38 @@ TEST_P(EngineServing, EveryRequestHasTheAdapterThatItNames) {
   const std::string names[]{"", "first", "second"};
   std::vector<std::vector<int>> alone;
   for (size_t i = 0; i < jobs.size(); ++i) {
-    jobs[i].prompt.adapter = names[i % 3];
+    jobs[i].request.adapter = names[i % 3];
     alone.push_back(generated(*of[i % 3], jobs[i]));
   }
-  const SchedulerSettings roomy = settings_of(config_, settings_of(config_).kv.capacity * 4);  // little is evicted
+  const SchedulerSettings roomy =
+      settings_of(config_, settings_of(config_).kv.capacity * 4);  // enough to avoid most evictions
   const Outcome out = serve(network_, roomy, jobs, {{"first", adapter_of(first)}, {"second", adapter_of(second)}});
-  EXPECT_EQ(out.answers, alone);
-  EXPECT_GT(out.state.cached_tokens, 0) << "prompts that begin alike share keys under one adapter only";
+  EXPECT_EQ(out.texts, alone);
+  EXPECT_GT(out.state.cached_tokens, 0) << "equal prefixes are shared under the same adapter only";
 }
 
-TEST(EngineExecutor, RefusesBadPromptsByName) {
+TEST(EngineExecutorErrors, RejectsInvalidPrompts) {
   engine::Device device(Bytes(0), 1);
   Network network(engine::test::tiny_config(), device, model::WeightType::f32);
   EngineExecutor executor(network, settings_of(network.config()));
-  const auto id_of = [&](const Prompt& prompt) -> std::string {
+  const auto id_of = [&](const GenerationRequest& request) -> std::string {
     try {
-      executor.begin(RequestId{1}, prompt);
+      executor.begin(RequestId{1}, request);
     } catch (const Error& e) {
       return e.problem().id;
     }
     return "";
   };
-  EXPECT_EQ(id_of({.ids = {}}), "PROMPT");
-  EXPECT_EQ(id_of({.ids = {3, kVocab}}), "PROMPT");
-  EXPECT_EQ(id_of({.ids = {3, -1}}), "PROMPT");
-  EXPECT_EQ(id_of({.ids = text(1, 96)}), "CONTEXT");
-  EXPECT_EQ(id_of({.ids = {3}, .adapter = "none"}), "ADAPTER");
-  EXPECT_EQ(id_of({.ids = text(1, 95)}), "");
+  EXPECT_EQ(id_of({.prompt_ids = {}}), "PROMPT");
+  EXPECT_EQ(id_of({.prompt_ids = {3, kVocab}}), "PROMPT");
+  EXPECT_EQ(id_of({.prompt_ids = {3, -1}}), "PROMPT");
+  EXPECT_EQ(id_of({.prompt_ids = text(1, 96)}), "CONTEXT");
+  EXPECT_EQ(id_of({.prompt_ids = {3}, .adapter = "none"}), "ADAPTER");
+  EXPECT_EQ(id_of({.prompt_ids = text(1, 95)}), "");
   EXPECT_THROW(executor.add_adapter("", {}), Error);
 }
 
-TEST(EngineLayout, FollowsTheModelAndTheMemory) {
+TEST(EngineKvLayout, FollowsTheModelAndTheMemory) {
   const model::Config config = engine::test::tiny_config();
   const SchedulerSettings s = settings_of(config);
   ASSERT_EQ(s.kv.groups.size(), 2u);
@@ -301,7 +301,7 @@ TEST(EngineLayout, FollowsTheModelAndTheMemory) {
   const SchedulerSettings fits =
       lay_out_engine_kv(config, wanted, Bytes(0), OutOfWindowKv::freed, {{.threads = 2}, free});
   EXPECT_LT(fits.kv.capacity, lay_out_engine_kv(config, wanted, Bytes(0)).kv.capacity);
-  const EngineExecutor executor(network, fits);  // does not run out of memory
+  const EngineExecutor executor(network, fits);  // must not run out of memory
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include "core/serve/scheduling/engine_kv_layout.h"
 #include "core/serve/scheduling/step_timing.h"
 #include "tests/engine/tiny_model.h"
-#include "tests/serve/scheduling/virtual_time.h"
+#include "tests/serve/load/linear_cost_backend.h"
 
 namespace mw::serve {
 namespace {
@@ -24,7 +24,7 @@ double truth(const StepWork& w) {
          2e-9 * w.read + 5e-10 * w.pairs;
 }
 
-std::vector<TimedStep> made_up(double noise, int held_up) {
+std::vector<TimedStep> synthetic_steps(double noise, int delayed) {
   Rng rng{5};
   std::vector<TimedStep> steps;
   for (int i = 0; i < 600; ++i) {
@@ -34,17 +34,17 @@ std::vector<TimedStep> made_up(double noise, int held_up) {
     w.read = w.requests * 1000 * static_cast<double>(rng.below(50));
     w.pairs = i % 3 == 0 ? 1e4 * static_cast<double>(rng.below(50)) : 0;
     const double off = 1 + noise * (2 * static_cast<double>(rng.next_uniform()) - 1);
-    steps.push_back({w, truth(w) * off * (held_up > 0 && i % held_up == 0 ? 8 : 1)});
+    steps.push_back({w, truth(w) * off * (delayed > 0 && i % delayed == 0 ? 8 : 1)});
   }
   return steps;
 }
 
-TEST(MeasuredSteps, FindsTheTermsOfStepsAndIgnoresThoseThatWereHeldUp) {
-  const MeasuredStepModel exact(made_up(0, 0));
+TEST(MeasuredSteps, FitsTheTermsAndIgnoresDelayedSteps) {
+  const MeasuredStepModel exact(synthetic_steps(0, 0));
   EXPECT_LT(exact.median_error(), 1e-3);
-  const MeasuredStepModel rough(made_up(0.1, 25));
+  const MeasuredStepModel rough(synthetic_steps(0.1, 25));
   EXPECT_NEAR(rough.median_error(), 0.05, 0.03);
-  for (const TimedStep& s : made_up(0, 0)) {
+  for (const TimedStep& s : synthetic_steps(0, 0)) {
     EXPECT_NEAR(exact.seconds(s.work) / s.seconds, 1, 0.01);
     EXPECT_NEAR(rough.seconds(s.work) / s.seconds, 1, 0.08);
   }
@@ -52,11 +52,11 @@ TEST(MeasuredSteps, FindsTheTermsOfStepsAndIgnoresThoseThatWereHeldUp) {
   EXPECT_THROW(MeasuredStepModel{few}, Error);
 }
 
-TEST(MeasuredSteps, StepsThatAreAlikeAreKeptTogetherAndSayTheSame) {
-  const std::vector<TimedStep> all = made_up(0.1, 0);
+TEST(MeasuredSteps, MergedStepsGiveTheSameModel) {
+  const std::vector<TimedStep> all = synthetic_steps(0.1, 0);
   const std::vector<formats::StepTime> kept = merge_similar_steps(all);
   EXPECT_LT(kept.size(), all.size() * 2 / 3);
-  const std::vector<TimedStep> some = timed_steps(kept);
+  const std::vector<TimedStep> few_steps = timed_steps(kept);
   const auto sums = [](const std::vector<TimedStep>& steps) {
     std::array<double, 5> s{};
     for (const TimedStep& t : steps) {
@@ -65,14 +65,14 @@ TEST(MeasuredSteps, StepsThatAreAlikeAreKeptTogetherAndSayTheSame) {
     }
     return s;
   };
-  for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(sums(some)[i] / sums(all)[i], 1, 1e-9) << i;
-  const MeasuredStepModel whole(all), short_one(some);
-  for (const TimedStep& s : made_up(0, 0))
-    EXPECT_NEAR(short_one.seconds(s.work) / whole.seconds(s.work), 1, 0.05) << s.work.tokens;
-  EXPECT_NEAR(short_one.beside(all).seconds(all[0].work) / whole.beside(some).seconds(all[0].work), 1, 0.05);
+  for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(sums(few_steps)[i] / sums(all)[i], 1, 1e-9) << i;
+  const MeasuredStepModel whole(all), merged(few_steps);
+  for (const TimedStep& s : synthetic_steps(0, 0))
+    EXPECT_NEAR(merged.seconds(s.work) / whole.seconds(s.work), 1, 0.05) << s.work.tokens;
+  EXPECT_NEAR(merged.scaled_to(all).seconds(all[0].work) / whole.scaled_to(few_steps).seconds(all[0].work), 1, 0.05);
 }
 
-TEST(MeasuredSteps, CountWhatEachTokenSees) {
+TEST(MeasuredSteps, CountsAttendedKeysPerLayer) {
   model::Config config = engine::test::tiny_config();  // three sliding layers of window 5 and a full one
   const auto work = [&](int first, int count) {
     Step step;
@@ -87,13 +87,13 @@ TEST(MeasuredSteps, CountWhatEachTokenSees) {
   EXPECT_EQ(work(0, 7).read, 0);
 }
 
-// Steps that take what a law says, some of them held up, on a clock of their own: no machine is in it.
-class LawfulExecutor : public Executor {
+// Steps take a known time on a virtual clock; few_steps are delayed.
+class SyntheticExecutor : public Executor {
  public:
-  explicit LawfulExecutor(model::Config config, int held_up = 0) : config_(std::move(config)), held_up_(held_up) {}
+  explicit SyntheticExecutor(model::Config config, int delayed = 0) : config_(std::move(config)), delayed_(delayed) {}
   StepResult run(const Step& step, const Scheduler&) override {
-    const bool held_up = held_up_ > 0 && ++steps_ % held_up_ < 2;  // two at a time
-    const double seconds = truth(step_work(step, config_)) * (held_up ? 4 : 1);
+    const bool delayed = delayed_ > 0 && ++steps_ % delayed_ < 2;  // pairs of steps
+    const double seconds = truth(step_work(step, config_)) * (delayed ? 4 : 1);
     now_ = now_ + seconds;
     return {seconds, zero_tokens(step)};
   }
@@ -103,18 +103,18 @@ class LawfulExecutor : public Executor {
 
  private:
   model::Config config_;
-  int held_up_, steps_ = 0;
+  int delayed_, steps_ = 0;
   std::atomic<double> now_{0};
 };
 
-// The chain of a sweep simulated on this machine, held to a machine that is known.
-TEST(MeasuredSteps, ASweepSimulatedFromItsCalibrationIsTheSweepItself) {
+// Times, fits and simulates a machine whose step times are known.
+TEST(MeasuredSteps, SimulatedSweepMatchesTheTimedMachine) {
   model::Config config = engine::test::tiny_config();
   config.sliding_window = 64;
   const SchedulerSettings s = roomy(16, 256);
   SchedulerSettings short_ones = s;
   short_ones.max_model_len = 600;
-  LawfulExecutor machine(config);
+  SyntheticExecutor machine(config);
   double shown = 0;
   TimingSettings timing{.budget_s = 1.5, .clock = machine.clock()};
   timing.progress = [&](double share) {
@@ -123,16 +123,16 @@ TEST(MeasuredSteps, ASweepSimulatedFromItsCalibrationIsTheSweepItself) {
   };
   const double before = machine.clock()();
   const std::vector<TimedStep> steps = time_steps(machine, short_ones, config, timing);
-  EXPECT_LT(machine.clock()() - before, 1.7) << "its budget, and what its last step took";
+  EXPECT_LT(machine.clock()() - before, 1.7) << "the budget and at most one more step";
   EXPECT_GT(shown, 0.9);
   const MeasuredStepModel model(steps);
   EXPECT_LT(model.median_error(), 0.01);
-  const auto simulated = make_simulated_backend(measured_executor(model, config), s);
-  const auto measured = make_simulated_backend(std::make_unique<LawfulExecutor>(config), s);
-  for (const int len : {40, 500})  // in one piece, in chunks
+  const auto simulated = make_simulated_backend(std::make_unique<MeasuredExecutor>(model, config), s);
+  const auto measured = make_simulated_backend(std::make_unique<SyntheticExecutor>(config), s);
+  for (const int len : {40, 500})  // prompts in one step and in chunks
     for (const double rate : {20.0, 120.0, 4000.0}) {
       const LoadSettings load{.request_rate = rate, .input_len = len, .output_len = 32, .num_prompts = 150};
-      const formats::BenchPoint a = play(*measured, load), b = play(*simulated, load);
+      const formats::BenchPoint a = run_load(*measured, load), b = run_load(*simulated, load);
       EXPECT_EQ(a.verdict, b.verdict) << len << " at " << rate;
       EXPECT_NEAR(b.output_throughput / a.output_throughput, 1, 0.02) << len << " at " << rate;
       EXPECT_NEAR(b.tpot.median / a.tpot.median, 1, 0.03) << len << " at " << rate;
@@ -140,32 +140,32 @@ TEST(MeasuredSteps, ASweepSimulatedFromItsCalibrationIsTheSweepItself) {
     }
 }
 
-TEST(MeasuredSteps, AMachineThatHoldsStepsUpIsSimulatedAsOne) {
+TEST(MeasuredSteps, ScalingAccountsForDelayedSteps) {
   const model::Config config = engine::test::tiny_config();
   SchedulerSettings s = roomy(16, 256);
   s.max_model_len = 600;
-  LawfulExecutor machine(config, 50);
+  SyntheticExecutor machine(config, 50);
   const std::vector<TimedStep> steps = time_steps(machine, s, config, {.budget_s = 4, .clock = machine.clock()});
-  const MeasuredStepModel model = MeasuredStepModel(steps).beside(steps);
-  EXPECT_LT(model.median_error(), 0.01) << "the law is of the others";
-  const auto simulated = make_simulated_backend(measured_executor(model, config), s);
-  const auto measured = make_simulated_backend(std::make_unique<LawfulExecutor>(config, 50), s);
+  const MeasuredStepModel model = MeasuredStepModel(steps).scaled_to(steps);
+  EXPECT_LT(model.median_error(), 0.01) << "delayed steps do not affect the fit";
+  const auto simulated = make_simulated_backend(std::make_unique<MeasuredExecutor>(model, config), s);
+  const auto measured = make_simulated_backend(std::make_unique<SyntheticExecutor>(config, 50), s);
   for (const double rate : {20.0, 4000.0}) {
     const LoadSettings load{.request_rate = rate, .input_len = 40, .output_len = 32, .num_prompts = 300};
-    const formats::BenchPoint a = play(*measured, load), b = play(*simulated, load);
+    const formats::BenchPoint a = run_load(*measured, load), b = run_load(*simulated, load);
     EXPECT_NEAR(b.output_throughput / a.output_throughput, 1, 0.03) << rate;
     EXPECT_NEAR(b.tpot.median / a.tpot.median, 1, 0.1) << rate;
   }
 }
 
-TEST(MeasuredSteps, AStepThatFailsEndsTheCalibration) {
+TEST(MeasuredSteps, FailedStepEndsTheCalibration) {
   class Broken : public Executor {
     StepResult run(const Step&, const Scheduler&) override { throw std::runtime_error("no more"); }
   } broken;
   EXPECT_THROW(time_steps(broken, roomy(4, 64), engine::test::tiny_config()), Error);
 }
 
-TEST(MeasuredSteps, AServerIsTimedFittedAndSimulated) {
+TEST(MeasuredSteps, TimesFitsAndSimulatesTheEngine) {
   engine::Device device(Bytes(0), 2);
   engine::Network network(engine::test::tiny_config(), device, model::WeightType::f32);
   engine::test::fill(network, 8, 0.25f);
@@ -179,21 +179,21 @@ TEST(MeasuredSteps, AServerIsTimedFittedAndSimulated) {
   ASSERT_GE(steps.size(), 2 * MeasuredStepModel::kTerms);
   for (const TimedStep& step : steps) ASSERT_GT(step.seconds, 0);
   const MeasuredStepModel model(steps);
-  EXPECT_FALSE(model.text().empty());
+  EXPECT_FALSE(model.describe().empty());
   LoadSettings load;
   load.arrival = Arrival::closed, load.concurrency = 1;
   load.input_len = 20, load.output_len = 10, load.num_prompts = 5;
-  const auto simulated = make_simulated_backend(measured_executor(model, network.config()), s);
-  const LoadResult played = simulated->play(make_load(load), {}, {});
-  ASSERT_EQ(played.requests.size(), 5u);
-  double expected = 0;  // of one request after another: its prompt, then token by token
+  const auto simulated = make_simulated_backend(std::make_unique<MeasuredExecutor>(model, network.config()), s);
+  const LoadResult result = simulated->run(make_load(load), {}, {});
+  ASSERT_EQ(result.requests.size(), 5u);
+  double expected = 0;  // requests run one after another: prefill, then single tokens
   for (int i = 0; i < 50; ++i) {
     const int t = i % 10;
     Step step;
     step.items.push_back({.id = RequestId{1}, .first = t == 0 ? 0 : 19 + t, .count = t == 0 ? 20 : 1, .samples = true});
     expected += model.seconds(step_work(step, network.config()));
   }
-  EXPECT_NEAR(played.duration_s, expected, 1e-6 * expected);
+  EXPECT_NEAR(result.duration_s, expected, 1e-6 * expected);
 }
 
 }  // namespace

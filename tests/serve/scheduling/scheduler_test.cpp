@@ -33,21 +33,21 @@ ScheduledRequest request(int i, int prompt, int max_new_tokens, int priority = 0
           .arrival_s = 1.0 * i};
 }
 
-// Steps a scheduler and holds everything it says against the books of a careful clerk.
-class Clerk {
+// Runs a scheduler and checks every step against records of its own.
+class SchedulerChecker {
  public:
-  explicit Clerk(const SchedulerSettings& s) : settings(s), scheduler(s) {}
+  explicit SchedulerChecker(const SchedulerSettings& s) : settings(s), scheduler(s) {}
 
-  struct Account {
+  struct RequestRecord {
     ScheduledRequest request;
     int computed = 0, generated = 0, preemptions = 0, admissions = 0;
-    std::int64_t items = 0, tokens = 0, hits = 0;  // over all its lives
+    std::int64_t items = 0, tokens = 0, hits = 0;  // over all admissions
     bool running = false;
     int total() const { return request.prompt_len + generated; }
   };
 
   void add(const ScheduledRequest& r) {
-    open.emplace(r.id, Account{.request = r});
+    open.emplace(r.id, RequestRecord{.request = r});
     added.push_back(r.id);
     scheduler.add(r);
   }
@@ -60,17 +60,17 @@ class Clerk {
     const Step s = scheduler.next();
     EXPECT_LE(s.tokens(), settings.max_num_batched_tokens);
     for (const RequestId id : s.preempted) {
-      Account& a = open.at(id);
+      RequestRecord& a = open.at(id);
       EXPECT_TRUE(a.running);
       a.running = false, a.computed = 0, ++a.preemptions;
     }
-    for (const RequestId id : s.refused) {
-      refused.insert(id);
+    for (const RequestId id : s.rejected) {
+      rejected.insert(id);
       open.erase(id);
     }
     std::set<RequestId> seen;
     for (const StepItem& item : s.items) {
-      EXPECT_TRUE(seen.insert(item.id).second) << "twice in one step";
+      EXPECT_TRUE(seen.insert(item.id).second) << "an item occurs twice in one step";
       enter(item);
     }
     check_blocks();
@@ -89,36 +89,36 @@ class Clerk {
     EXPECT_EQ(scheduler.state().running, running);
     EXPECT_EQ(scheduler.state().waiting, static_cast<int>(open.size()) - running);
     EXPECT_LE(running, settings.max_num_seqs);
-    EXPECT_EQ(scheduler.idle(), open.empty());
+    EXPECT_EQ(scheduler.is_idle(), open.empty());
     if (running == 0) {
       EXPECT_EQ(scheduler.state().kv_used, 0);
     }
     return s;
   }
 
-  // Until nothing is left; false where it stands still.
+  // Runs until the scheduler is idle. Returns false if it makes no progress.
   bool run() {
-    for (int still = 0; !scheduler.idle();) {
+    for (int idle_steps = 0; !scheduler.is_idle();) {
       const Step s = step();
-      still = s.items.empty() && s.preempted.empty() && s.refused.empty() ? still + 1 : 0;
-      if (still > 0) return false;
+      idle_steps = s.items.empty() && s.preempted.empty() && s.rejected.empty() ? idle_steps + 1 : 0;
+      if (idle_steps > 0) return false;
     }
     return true;
   }
 
   SchedulerSettings settings;
   Scheduler scheduler;
-  std::map<RequestId, Account> open, finished;
-  std::set<RequestId> refused;
+  std::map<RequestId, RequestRecord> open, finished;
+  std::set<RequestId> rejected;
   std::vector<RequestId> added, admitted;
 
  private:
   void enter(const StepItem& item) {
-    Account& a = open.at(item.id);
+    RequestRecord& a = open.at(item.id);
     if (!a.running) {
       a.running = true;
       if (a.admissions++ == 0) admitted.push_back(item.id);
-      a.computed = item.first;  // what the prefix cache had
+      a.computed = item.first;  // taken from the prefix cache
       a.hits += item.first;
       EXPECT_EQ(item.first % settings.kv.block_size, 0);
       if (settings.prefix_cache == PrefixCache::off) {
@@ -129,18 +129,18 @@ class Clerk {
       }
     }
     EXPECT_GE(item.count, 1);
-    EXPECT_EQ(item.first, a.computed) << "every token once, in order";
+    EXPECT_EQ(item.first, a.computed) << "every token is computed once, in order";
     a.computed += item.count;
     a.tokens += item.count;
     ++a.items;
     EXPECT_LE(a.computed, a.total());
     EXPECT_EQ(item.samples, a.computed == a.total());
     if (settings.chunked_prefill == ChunkedPrefill::off && a.total() <= settings.max_num_batched_tokens) {
-      EXPECT_TRUE(item.samples) << "a prompt in one step";
+      EXPECT_TRUE(item.samples) << "a prompt is computed in one step";
     }
   }
 
-  void check_blocks() {  // who shares a block has the same prompt up to there; all tokens in sight have one
+  void check_blocks() {  // only equal prefixes share blocks, and every token in a window has one
     for (size_t g = 0; g < settings.kv.groups.size(); ++g) {
       std::map<int, std::pair<RequestId, int>> owner;
       for (const auto& [id, a] : open) {
@@ -152,7 +152,7 @@ class Clerk {
           const int block = blocks[static_cast<size_t>(i)];
           if (block < 0) {
             EXPECT_GT(window, 0);
-            EXPECT_LE((i + 1) * size, std::max(0, a.computed - window)) << "freed, but in sight";
+            EXPECT_LE((i + 1) * size, std::max(0, a.computed - window)) << "evicted inside the window";
             continue;
           }
           if (settings.kv.groups[g].max_blocks > 0) {
@@ -171,16 +171,16 @@ class Clerk {
   }
 };
 
-// The step that preempts, which has to come.
-Step first_preemption(Clerk& clerk) {
+// Runs up to the first step that preempts.
+Step first_preemption(SchedulerChecker& checker) {
   for (int i = 0; i < 200; ++i)
-    if (Step step = clerk.step(); !step.preempted.empty()) return step;
-  ADD_FAILURE() << "nobody was preempted";
+    if (Step step = checker.step(); !step.preempted.empty()) return step;
+  ADD_FAILURE() << "no request was preempted";
   return {};
 }
 
-TEST(Scheduler, RandomTrafficLeaksNothingBreaksNoLimitAndComputesEveryTokenOnce) {
-  std::int64_t preemptions = 0, hits = 0, refusals = 0, done = 0;
+TEST(Scheduler, ComputesEveryTokenOnceWithinLimitsUnderRandomTraffic) {
+  std::int64_t preemptions = 0, hits = 0, rejections = 0, done = 0;
   for (std::uint64_t seed = 1; seed <= 120; ++seed) {
     Rng rng{seed, 77};
     SchedulerSettings s = settings(static_cast<int>(20 + rng.below(40)), static_cast<int>(2 + rng.below(6)));
@@ -192,57 +192,58 @@ TEST(Scheduler, RandomTrafficLeaksNothingBreaksNoLimitAndComputesEveryTokenOnce)
     s.policy = rng.below(2) ? SchedulingPolicy::fcfs : SchedulingPolicy::priority;
     if (rng.below(2)) s.kv.groups.push_back({.window = static_cast<int>(1 + rng.below(30)), .block_bytes = Bytes(1)});
     if (rng.below(3) == 0) s.kv.groups[0].max_blocks = static_cast<int>(20 + rng.below(20));
-    Clerk clerk(s);
+    SchedulerChecker checker(s);
     for (int i = 0; i < 60;) {
       if (rng.below(3) == 0) {
         ScheduledRequest r = request(i, static_cast<int>(1 + rng.below(70)), static_cast<int>(1 + rng.below(25)),
                                      static_cast<int>(rng.below(3)));
         if (rng.below(4))
-          r.prompt_blocks = hash_blocks(rng.below(2), static_cast<int>(rng.below(60)), 100 + rng.below(10),
-                                        r.prompt_len, s.kv.block_size);
-        clerk.add(r);
+          r.prompt_blocks = hash_synthetic_blocks(rng.below(2), static_cast<int>(rng.below(60)), 100 + rng.below(10),
+                                                  r.prompt_len, s.kv.block_size);
+        checker.add(r);
         ++i;
-      } else if (rng.below(12) == 0 && !clerk.open.empty()) {
-        clerk.abort(std::next(clerk.open.begin(), static_cast<std::ptrdiff_t>(rng.below(clerk.open.size())))->first);
+      } else if (rng.below(12) == 0 && !checker.open.empty()) {
+        checker.abort(
+            std::next(checker.open.begin(), static_cast<std::ptrdiff_t>(rng.below(checker.open.size())))->first);
       } else if (rng.below(60) == 0) {
-        clerk.scheduler.clear_prefix_cache();
+        checker.scheduler.clear_prefix_cache();
       } else {
-        clerk.step();
+        checker.step();
       }
       ASSERT_FALSE(HasFailure()) << "seed " << seed;
     }
-    ASSERT_TRUE(clerk.run()) << "stands still, seed " << seed;
+    ASSERT_TRUE(checker.run()) << "no progress, seed " << seed;
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
-    EXPECT_EQ(clerk.scheduler.state().kv_used, 0);
-    for (const auto& [id, a] : clerk.finished) {
+    EXPECT_EQ(checker.scheduler.state().kv_used, 0);
+    for (const auto& [id, a] : checker.finished) {
       EXPECT_EQ(a.generated, a.request.max_new_tokens);
       if (a.preemptions == 0) {
         EXPECT_EQ(a.tokens + a.hits, a.request.prompt_len + a.request.max_new_tokens - 1);
       }
       preemptions += a.preemptions, hits += a.hits, ++done;
     }
-    for (const RequestId id : clerk.refused) {
-      EXPECT_FALSE(clerk.finished.contains(id));
-      ++refusals;
+    for (const RequestId id : checker.rejected) {
+      EXPECT_FALSE(checker.finished.contains(id));
+      ++rejections;
     }
     if (s.policy == SchedulingPolicy::fcfs) {
-      std::vector<RequestId> order = clerk.admitted;
-      EXPECT_TRUE(std::is_sorted(order.begin(), order.end())) << "nobody overtakes";
+      std::vector<RequestId> order = checker.admitted;
+      EXPECT_TRUE(std::is_sorted(order.begin(), order.end())) << "admitted in order of arrival";
     }
   }
   EXPECT_GT(done, 3000);
   EXPECT_GT(preemptions, 100);
   EXPECT_GT(hits, 1000);
-  EXPECT_GT(refusals, 100);
+  EXPECT_GT(rejections, 100);
 }
 
-TEST(Scheduler, DecodingGoesOnWhileALongPromptIsPrefilledInChunks) {
-  Clerk clerk(settings(50));
-  clerk.add(request(1, 4, 30));
-  clerk.step();
-  clerk.add(request(2, 40, 2));
+TEST(Scheduler, DecodesWhileALongPromptIsPrefilledInChunks) {
+  SchedulerChecker checker(settings(50));
+  checker.add(request(1, 4, 30));
+  checker.step();
+  checker.add(request(2, 40, 2));
   for (const int chunk : {15, 15, 10}) {
-    const Step s = clerk.step();
+    const Step s = checker.step();
     ASSERT_EQ(s.items.size(), 2u);
     EXPECT_EQ(s.items[0].id, id_of(1));
     EXPECT_EQ(s.items[0].count, 1);
@@ -251,159 +252,159 @@ TEST(Scheduler, DecodingGoesOnWhileALongPromptIsPrefilledInChunks) {
   }
 }
 
-TEST(Scheduler, WithoutChunksAPromptWaitsUntilAStepHasRoomForAllOfIt) {
+TEST(Scheduler, WithoutChunkedPrefillAPromptWaitsForItsWholeBudget) {
   SchedulerSettings s = settings(50);
   s.chunked_prefill = ChunkedPrefill::off;
-  Clerk clerk(s);
-  clerk.add(request(1, 10, 5));
-  clerk.add(request(2, 10, 5));
-  Step step = clerk.step();
-  ASSERT_EQ(step.items.size(), 1u) << "6 of 16 tokens are left";
-  step = clerk.step();
+  SchedulerChecker checker(s);
+  checker.add(request(1, 10, 5));
+  checker.add(request(2, 10, 5));
+  Step step = checker.step();
+  ASSERT_EQ(step.items.size(), 1u) << "only 6 of 16 tokens of the budget are left";
+  step = checker.step();
   ASSERT_EQ(step.items.size(), 2u);
   EXPECT_EQ(step.items[1].count, 10);
-  clerk.add(request(3, 17, 5));
-  EXPECT_TRUE(clerk.run());
-  EXPECT_TRUE(clerk.refused.contains(id_of(3))) << "longer than any step";
-  EXPECT_EQ(clerk.finished.size(), 2u);
+  checker.add(request(3, 17, 5));
+  EXPECT_TRUE(checker.run());
+  EXPECT_TRUE(checker.rejected.contains(id_of(3))) << "longer than the budget of a step";
+  EXPECT_EQ(checker.finished.size(), 2u);
 }
 
-TEST(Scheduler, WhenBlocksRunOutTheLastAdmittedStartsAnewAndComesBackFirst) {
+TEST(Scheduler, PreemptsTheLastAdmittedRequestAndReadmitsItFirst) {
   SchedulerSettings s = settings(7);  // 28 tokens
   s.prefix_cache = PrefixCache::off;
-  Clerk clerk(s);
-  clerk.add(request(1, 8, 12));
-  clerk.add(request(2, 7, 12));
-  const Step step = first_preemption(clerk);
+  SchedulerChecker checker(s);
+  checker.add(request(1, 8, 12));
+  checker.add(request(2, 7, 12));
+  const Step step = first_preemption(checker);
   EXPECT_EQ(step.preempted, std::vector<RequestId>{id_of(2)});
   EXPECT_EQ(step.items.size(), 1u);
-  clerk.add(request(3, 4, 1));
-  const int generated = clerk.open.at(id_of(2)).generated;
+  checker.add(request(3, 4, 1));
+  const int generated = checker.open.at(id_of(2)).generated;
   EXPECT_GT(generated, 0);
-  EXPECT_TRUE(clerk.run());
-  EXPECT_EQ(clerk.finished.at(id_of(2)).generated, 12) << "what it had said stays said";
-  EXPECT_EQ(clerk.finished.at(id_of(2)).tokens, (7 + generated - 1) + (7 + 12 - 1));
-  EXPECT_EQ(clerk.finished.at(id_of(1)).preemptions, 0);
-  EXPECT_EQ(clerk.scheduler.state().preemptions, 1);
+  EXPECT_TRUE(checker.run());
+  EXPECT_EQ(checker.finished.at(id_of(2)).generated, 12) << "generated tokens are kept";
+  EXPECT_EQ(checker.finished.at(id_of(2)).tokens, (7 + generated - 1) + (7 + 12 - 1));
+  EXPECT_EQ(checker.finished.at(id_of(1)).preemptions, 0);
+  EXPECT_EQ(checker.scheduler.state().preemptions, 1);
 }
 
-TEST(Scheduler, APreemptedRequestFindsItsBlocksAgainWhereNobodyNeededThem) {
+TEST(Scheduler, PreemptedRequestReusesItsCachedBlocks) {
   SchedulerSettings s = settings(9);
-  Clerk clerk(s);
+  SchedulerChecker checker(s);
   ScheduledRequest a = request(1, 8, 13), b = request(2, 8, 20);
-  a.prompt_blocks = hash_blocks(0, 0, 5, 8, 4), b.prompt_blocks = hash_blocks(0, 0, 6, 8, 4);
-  clerk.add(a), clerk.add(b);
-  const Step step = first_preemption(clerk);
+  a.prompt_blocks = hash_synthetic_blocks(0, 0, 5, 8, 4), b.prompt_blocks = hash_synthetic_blocks(0, 0, 6, 8, 4);
+  checker.add(a), checker.add(b);
+  const Step step = first_preemption(checker);
   EXPECT_EQ(step.preempted, std::vector<RequestId>{id_of(2)});
-  EXPECT_TRUE(clerk.run());
-  const auto& account = clerk.finished.at(id_of(2));
-  EXPECT_EQ(account.hits, 16) << "prompt and answer";
-  EXPECT_EQ(clerk.scheduler.state().cached_tokens, 0) << "hits of a second life are not the workload's";
+  EXPECT_TRUE(checker.run());
+  const auto& record = checker.finished.at(id_of(2));
+  EXPECT_EQ(record.hits, 16) << "prompt and generated tokens";
+  EXPECT_EQ(checker.scheduler.state().cached_tokens, 0) << "hits after a preemption are not counted";
 }
 
-TEST(Scheduler, UrgentOnesPassAndTheLeastUrgentPays) {
+TEST(Scheduler, OrdersAndPreemptsByPriority) {
   SchedulerSettings s = settings(12);
   s.policy = SchedulingPolicy::priority, s.prefix_cache = PrefixCache::off, s.max_num_seqs = 2;
-  Clerk clerk(s);
-  clerk.add(request(1, 4, 30, 5));
-  clerk.add(request(2, 4, 3, 9));
-  clerk.add(request(3, 4, 30, 1));
-  const Step first = clerk.step();
+  SchedulerChecker checker(s);
+  checker.add(request(1, 4, 30, 5));
+  checker.add(request(2, 4, 3, 9));
+  checker.add(request(3, 4, 30, 1));
+  const Step first = checker.step();
   ASSERT_EQ(first.items.size(), 2u);
   EXPECT_EQ(first.items[0].id, id_of(3));
   EXPECT_EQ(first.items[1].id, id_of(1));
-  const Step step = first_preemption(clerk);
+  const Step step = first_preemption(checker);
   EXPECT_EQ(step.preempted, std::vector<RequestId>{id_of(1)});
-  EXPECT_TRUE(clerk.run());
-  EXPECT_EQ(clerk.finished.size(), 3u);
+  EXPECT_TRUE(checker.run());
+  EXPECT_EQ(checker.finished.size(), 3u);
 }
 
-TEST(Scheduler, TheUrgentTakesFromOneThatIsAlreadyInTheStep) {
+TEST(Scheduler, PreemptsAnItemThatIsAlreadyInTheStep) {
   SchedulerSettings s = settings(5);
   s.policy = SchedulingPolicy::priority, s.prefix_cache = PrefixCache::off;
-  Clerk clerk(s);
-  clerk.add(request(1, 7, 8, 9));  // admitted first, least urgent
-  clerk.step();
-  clerk.add(request(2, 8, 8, 1));
-  clerk.step();  // 2 + 2 blocks
-  const Step step = clerk.step();
+  SchedulerChecker checker(s);
+  checker.add(request(1, 7, 8, 9));  // admitted first, lowest priority
+  checker.step();
+  checker.add(request(2, 8, 8, 1));
+  checker.step();  // 2 + 2 blocks
+  const Step step = checker.step();
   EXPECT_EQ(step.preempted, std::vector<RequestId>{id_of(1)});
   ASSERT_EQ(step.items.size(), 1u);
   EXPECT_EQ(step.items[0].id, id_of(2));
-  EXPECT_TRUE(clerk.run());
+  EXPECT_TRUE(checker.run());
 }
 
-TEST(Scheduler, WhatCanNeverFitIsRefusedAndHoldsNobodyUp) {
+TEST(Scheduler, RejectsRequestsThatNeverFitWithoutBlockingOthers) {
   SchedulerSettings s = settings(10);  // 40 tokens
   s.max_model_len = 60;
-  Clerk clerk(s);
-  clerk.add(request(1, 70, 1));
-  clerk.add(request(2, 41, 1));
-  clerk.add(request(3, 39, 2));
-  clerk.add(request(4, 0, 2));
-  clerk.add(request(5, 4, 2));
-  EXPECT_TRUE(clerk.run());
-  EXPECT_EQ(clerk.refused, (std::set<RequestId>{id_of(1), id_of(2), id_of(4)}));
+  SchedulerChecker checker(s);
+  checker.add(request(1, 70, 1));
+  checker.add(request(2, 41, 1));
+  checker.add(request(3, 39, 2));
+  checker.add(request(4, 0, 2));
+  checker.add(request(5, 4, 2));
+  EXPECT_TRUE(checker.run());
+  EXPECT_EQ(checker.rejected, (std::set<RequestId>{id_of(1), id_of(2), id_of(4)}));
   EXPECT_NE(explain_rejection(s, 70, 1).find("max_model_len"), std::string::npos);
   EXPECT_NE(explain_rejection(s, 41, 1).find("KV cache"), std::string::npos);
   EXPECT_EQ(explain_rejection(s, 39, 2), "");
 }
 
-TEST(Scheduler, AnAbortFreesAtOnceWhetherItRunsOrWaits) {
+TEST(Scheduler, AbortReleasesBlocksAtOnce) {
   SchedulerSettings s = settings(10);
-  Clerk clerk(s);
-  clerk.add(request(1, 30, 5));
-  clerk.add(request(2, 30, 5));
-  clerk.step(), clerk.step();
-  EXPECT_GT(clerk.scheduler.state().kv_used, 0.7);
-  clerk.add(request(3, 30, 5));
-  clerk.abort(id_of(1));
-  EXPECT_EQ(clerk.scheduler.state().kv_used, 0.1) << "the second one's first block";
-  clerk.abort(id_of(3));  // waits
-  clerk.abort(id_of(2));
-  EXPECT_EQ(clerk.scheduler.state().kv_used, 0);
-  EXPECT_TRUE(clerk.scheduler.idle());
-  clerk.scheduler.abort(id_of(99));
+  SchedulerChecker checker(s);
+  checker.add(request(1, 30, 5));
+  checker.add(request(2, 30, 5));
+  checker.step(), checker.step();
+  EXPECT_GT(checker.scheduler.state().kv_used, 0.7);
+  checker.add(request(3, 30, 5));
+  checker.abort(id_of(1));
+  EXPECT_EQ(checker.scheduler.state().kv_used, 0.1) << "the first block of the second request";
+  checker.abort(id_of(3));  // still waiting
+  checker.abort(id_of(2));
+  EXPECT_EQ(checker.scheduler.state().kv_used, 0);
+  EXPECT_TRUE(checker.scheduler.is_idle());
+  checker.scheduler.abort(id_of(99));
 }
 
-TEST(Scheduler, APrefixHitSavesExactlyItsTokensAndChangesNoAnswer) {
-  std::map<PrefixCache, std::map<RequestId, Clerk::Account>> books;
+TEST(Scheduler, PrefixCacheHitSavesExactlyItsTokens) {
+  std::map<PrefixCache, std::map<RequestId, SchedulerChecker::RequestRecord>> records;
   for (const PrefixCache cache : {PrefixCache::off, PrefixCache::on}) {
     SchedulerSettings s = settings(500);
     s.prefix_cache = cache;
-    Clerk clerk(s);
+    SchedulerChecker checker(s);
     for (int i = 0; i < 20; ++i) {
       ScheduledRequest r = request(i, 30, 1 + i % 7);
-      r.prompt_blocks = hash_blocks(1, 18, static_cast<std::uint64_t>(10 + i % 5), 30, 4);
-      clerk.add(r);
+      r.prompt_blocks = hash_synthetic_blocks(1, 18, static_cast<std::uint64_t>(10 + i % 5), 30, 4);
+      checker.add(r);
     }
-    EXPECT_TRUE(clerk.run());
-    books[cache] = clerk.finished;
-    const auto& state = clerk.scheduler.state();
+    EXPECT_TRUE(checker.run());
+    records[cache] = checker.finished;
+    const auto& state = checker.scheduler.state();
     EXPECT_EQ(state.prompt_tokens, 600);
-    // The first computes all; of the next four each 16 tokens are shared, and of the rest 28 of 30.
+    // The first computes everything, the next four share 16 tokens each, the others 28 of 30.
     EXPECT_EQ(state.cached_tokens, cache == PrefixCache::on ? 4 * 16 + 15 * 28 : 0);
   }
-  for (const auto& [id, off] : books[PrefixCache::off]) {
-    const auto& on = books[PrefixCache::on].at(id);
+  for (const auto& [id, off] : records[PrefixCache::off]) {
+    const auto& on = records[PrefixCache::on].at(id);
     EXPECT_EQ(on.generated, off.generated);
     EXPECT_EQ(on.tokens + on.hits, off.tokens);
   }
 }
 
-TEST(Scheduler, AtLeastOneTokenOfAPromptIsComputed) {
-  Clerk clerk(settings(50));
+TEST(Scheduler, ComputesAtLeastOnePromptToken) {
+  SchedulerChecker checker(settings(50));
   for (int i = 1; i <= 2; ++i) {
     ScheduledRequest r = request(i, 16, 1);
-    r.prompt_blocks = hash_blocks(0, 0, 3, 16, 4);
-    clerk.add(r);
-    EXPECT_TRUE(clerk.run());
+    r.prompt_blocks = hash_synthetic_blocks(0, 0, 3, 16, 4);
+    checker.add(r);
+    EXPECT_TRUE(checker.run());
   }
-  EXPECT_EQ(clerk.finished.at(id_of(2)).hits, 12);
-  EXPECT_EQ(clerk.finished.at(id_of(2)).tokens, 4);
+  EXPECT_EQ(checker.finished.at(id_of(2)).hits, 12);
+  EXPECT_EQ(checker.finished.at(id_of(2)).tokens, 4);
 }
 
-TEST(Scheduler, SettingsThatServeNothingAreRefused) {
+TEST(Scheduler, RejectsSettingsThatServeNothing) {
   for (int SchedulerSettings::*key : {&SchedulerSettings::max_num_seqs, &SchedulerSettings::max_num_batched_tokens,
                                       &SchedulerSettings::max_model_len}) {
     SchedulerSettings s = settings(10);
@@ -413,7 +414,7 @@ TEST(Scheduler, SettingsThatServeNothingAreRefused) {
   EXPECT_THROW(Scheduler{settings(0)}, Error);
 }
 
-TEST(BlockHashes, OfSeedsAgreeWhereTheTokensDo) {
+TEST(BlockHashes, SyntheticHashesMatchTheHashesOfTheTokens) {
   Rng rng{11};
   int equal = 0;
   for (int i = 0; i < 400; ++i) {
@@ -424,7 +425,7 @@ TEST(BlockHashes, OfSeedsAgreeWhereTheTokensDo) {
     a.shared = static_cast<int>(rng.below(40)), b.shared = static_cast<int>(rng.below(40));
     const auto of_ids = [](const TimedRequest& r) { return hash_blocks(prompt_ids(r, 10, 100000), 4); };
     const auto of_seeds = [](const TimedRequest& r) {
-      return hash_blocks(r.shared_seed, r.shared, r.prompt_seed, r.prompt_len, 4);
+      return hash_synthetic_blocks(r.shared_seed, r.shared, r.prompt_seed, r.prompt_len, 4);
     };
     const auto common = [](const auto& x, const auto& y) {
       return std::mismatch(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(std::min(x.size(), y.size())), y.begin())
@@ -432,7 +433,7 @@ TEST(BlockHashes, OfSeedsAgreeWhereTheTokensDo) {
              x.begin();
     };
     EXPECT_EQ(of_ids(a).size(), of_seeds(a).size());
-    // Boundaries inside a block may hide what a longer common part would show, never the other way.
+    // A boundary inside a block can only shorten the common prefix.
     EXPECT_LE(common(of_seeds(a), of_seeds(b)), common(of_ids(a), of_ids(b)));
     if (a.shared == b.shared) {
       EXPECT_EQ(common(of_seeds(a), of_seeds(b)), common(of_ids(a), of_ids(b)));
@@ -441,7 +442,7 @@ TEST(BlockHashes, OfSeedsAgreeWhereTheTokensDo) {
   }
   EXPECT_GT(equal, 0);
   const std::vector<int> ids{1, 2, 3, 4};
-  EXPECT_NE(hash_blocks(ids, 4, 1), hash_blocks(ids, 4, 2)) << "tenants share nothing";
+  EXPECT_NE(hash_blocks(ids, 4, 1), hash_blocks(ids, 4, 2)) << "different salts share no block";
 }
 
 }  // namespace

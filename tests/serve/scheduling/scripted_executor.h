@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// An executor without a model: every request gets the tokens of a script, over and over. What a test wants to see of
-// the server around it (order, blocks, cancelling) is real.
+// An executor without a model: every request gets the tokens of a script in a loop. Everything around it (scheduling,
+// blocks, cancellation) is real.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -19,18 +19,17 @@ namespace mw::serve {
 class ScriptedExecutor : public Executor {
  public:
   std::vector<int> script{65};
-  int stop_after = -1;                     // tokens, then the model ends (where a request has stop ids); -1: never
-  std::chrono::microseconds step_time{0};  // that a step takes
+  int stop_after = -1;  // tokens after which the model samples a stop id, for requests that have one; -1: never
+  std::chrono::microseconds step_time{0};  // duration of a step
   std::atomic<bool> failing{false};
-  int bad_token = -1;  // begin() refuses prompts with it
+  int bad_token = -1;  // begin() rejects prompts that contain it
 
-  void begin(RequestId id, const Prompt& prompt) override {
-    for (const int token : prompt.ids)
+  void begin(RequestId id, const GenerationRequest& request) override {
+    for (const int token : request.prompt_ids)
       if (token == bad_token) throw Error({.id = "REQUEST", .message = "a bad token", .place = "prompt"});
     const std::lock_guard lock(mutex_);
-    open_[id] = {prompt, 0};
-    last_ = prompt;
-    ++begun_;
+    open_[id] = {request, 0};
+    last_ = request;
   }
   void end(RequestId id) override {
     const std::lock_guard lock(mutex_);
@@ -40,15 +39,16 @@ class ScriptedExecutor : public Executor {
     if (step_time.count() > 0) std::this_thread::sleep_for(step_time);
     if (failing) throw std::runtime_error("the machine is on fire");
     const std::lock_guard lock(mutex_);
-    most_at_once_ = std::max(most_at_once_, step.items.size());
+    largest_step_ = std::max(largest_step_, step.items.size());
     StepResult result;
     for (const StepItem& item : step.items) {
       if (!item.samples) continue;
       Open& open = open_.at(item.id);
-      const bool ended = stop_after >= 0 && open.tokens >= stop_after && !open.prompt.stop_ids.empty();
-      const int token = ended ? open.prompt.stop_ids.front() : script[static_cast<size_t>(open.tokens) % script.size()];
+      const std::vector<int>& stop_ids = open.request.stop_ids;
+      const bool is_stop = stop_after >= 0 && open.tokens >= stop_after && !stop_ids.empty();
+      const int token = is_stop ? stop_ids.front() : script[static_cast<size_t>(open.tokens) % script.size()];
       ++open.tokens;
-      result.sampled.push_back({item.id, token, ended});
+      result.sampled.push_back({item.id, token, is_stop});
     }
     return result;
   }
@@ -56,24 +56,24 @@ class ScriptedExecutor : public Executor {
     const std::lock_guard lock(mutex_);
     return open_.size();
   }
-  size_t most_at_once() const {
+  size_t largest_step() const {  // items
     const std::lock_guard lock(mutex_);
-    return most_at_once_;
+    return largest_step_;
   }
-  Prompt last_prompt() const {
+  GenerationRequest last_request() const {
     const std::lock_guard lock(mutex_);
     return last_;
   }
 
  private:
   struct Open {
-    Prompt prompt;
+    GenerationRequest request;
     int tokens = 0;
   };
   mutable std::mutex mutex_;
   std::map<RequestId, Open> open_;
-  Prompt last_;
-  size_t begun_ = 0, most_at_once_ = 0;
+  GenerationRequest last_;
+  size_t largest_step_ = 0;
 };
 
 inline SchedulerSettings small_server(int blocks = 512, int max_model_len = 2048) {
@@ -85,9 +85,9 @@ inline SchedulerSettings small_server(int blocks = 512, int max_model_len = 2048
   return s;
 }
 
-// Waits until it is true, at most two seconds.
+// Waits until the condition is true. Returns false after 20 seconds.
 template <class Condition>
-bool soon(const Condition& condition) {
+bool becomes_true(const Condition& condition) {
   for (int i = 0; i < 4000; ++i) {
     if (condition()) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -13,32 +13,32 @@ namespace {
 
 using namespace std::chrono_literals;
 
-GenerationRequest ask(int prompt, int answer) {
+GenerationRequest make_request(int prompt_len, int max_new_tokens) {
   GenerationRequest a;
-  a.prompt.ids.resize(static_cast<size_t>(prompt));
-  std::iota(a.prompt.ids.begin(), a.prompt.ids.end(), 100);
-  a.max_new_tokens = answer;
+  a.prompt_ids.resize(static_cast<size_t>(prompt_len));
+  std::iota(a.prompt_ids.begin(), a.prompt_ids.end(), 100);
+  a.max_new_tokens = max_new_tokens;
   return a;
 }
 
-// Answers of many requests, from the serving thread.
-class Inbox {
+// Collects the events of many requests from the serving thread.
+class EventLog {
  public:
   OnTokenEvent sink() {
-    return [this](RequestId id, const TokenEvent& a) {
-      const std::lock_guard lock(mutex_);  // to the end: who waits for this may be gone right after
-      a.token >= 0 ? tokens_[id].push_back(a.token) : void(ends_.emplace(id, a));
-      came_.notify_all();
+    return [this](RequestId id, const TokenEvent& event) {
+      const std::lock_guard lock(mutex_);  // held to the end: a waiting thread may destroy this right after
+      event.is_last() ? void(ends_.emplace(id, event)) : tokens_[id].push_back(event.token);
+      changed_.notify_all();
     };
   }
   TokenEvent end_of(RequestId id) {
     std::unique_lock lock(mutex_);
-    EXPECT_TRUE(came_.wait_for(lock, 5s, [&] { return ends_.contains(id); })) << "no end";
+    EXPECT_TRUE(changed_.wait_for(lock, 5s, [&] { return ends_.contains(id); })) << "no end";
     return ends_[id];
   }
   bool has_token(RequestId id) {
     std::unique_lock lock(mutex_);
-    return came_.wait_for(lock, 5s, [&] { return !tokens_[id].empty(); });
+    return changed_.wait_for(lock, 5s, [&] { return !tokens_[id].empty(); });
   }
   std::vector<int> tokens(RequestId id) {
     const std::lock_guard lock(mutex_);
@@ -47,21 +47,21 @@ class Inbox {
 
  private:
   std::mutex mutex_;
-  std::condition_variable came_;
+  std::condition_variable changed_;
   std::map<RequestId, std::vector<int>> tokens_;
   std::map<RequestId, TokenEvent> ends_;
 };
 
-TEST(ServingLoopTest, AnswersTokenByTokenWithTheTimesOfEach) {
+TEST(ServingLoopTest, StreamsTokensAndRecordsTheirTimes) {
   ScriptedExecutor executor;
   executor.script = {7, 8, 9};
   executor.step_time = 2ms;
-  Inbox inbox;
-  ServingLoop live(small_server(), executor, 8);
-  const RequestId id = live.submit(ask(20, 4), inbox.sink());
-  const TokenEvent end = inbox.end_of(id);
-  EXPECT_EQ(inbox.tokens(id), (std::vector{7, 8, 9, 7}));
-  EXPECT_EQ(end.end, FinishReason::length);
+  EventLog events;
+  ServingLoop loop(small_server(), executor, 8);
+  const RequestId id = loop.submit(make_request(20, 4), events.sink());
+  const TokenEvent end = events.end_of(id);
+  EXPECT_EQ(events.tokens(id), (std::vector{7, 8, 9, 7}));
+  EXPECT_EQ(end.finish_reason, FinishReason::length);
   const formats::RequestResult& t = end.timing;
   EXPECT_TRUE(t.completed());
   EXPECT_EQ(t.prompt_tokens, 20);
@@ -71,178 +71,179 @@ TEST(ServingLoopTest, AnswersTokenByTokenWithTheTimesOfEach) {
   EXPECT_LE(t.sent_s, t.scheduled_s);
   EXPECT_LE(t.scheduled_s + 0.002, t.first_token_s);
   EXPECT_NEAR(t.end_s - t.first_token_s, std::accumulate(t.gaps_ms.begin(), t.gaps_ms.end(), 0.0) / 1e3, 1e-4);
-  EXPECT_EQ(live.state().output_tokens, 4);
-  EXPECT_EQ(live.state().prompt_tokens, 20);
+  EXPECT_EQ(loop.state().output_tokens, 4);
+  EXPECT_EQ(loop.state().prompt_tokens, 20);
   EXPECT_EQ(executor.open(), 0u);
 }
 
-TEST(ServingLoopTest, AStopTokenEndsTheAnswerWithoutBeingPartOfIt) {
+TEST(ServingLoopTest, ExcludesTheStopTokenFromTheGeneratedText) {
   ScriptedExecutor executor;
   executor.stop_after = 2;
-  Inbox inbox;
-  ServingLoop live(small_server(), executor, 8);
-  GenerationRequest a = ask(3, 100);
-  a.prompt.stop_ids = {1};
-  const RequestId id = live.submit(a, inbox.sink());
-  EXPECT_EQ(inbox.end_of(id).end, FinishReason::stop);
-  EXPECT_EQ(inbox.tokens(id).size(), 2u);
+  EventLog events;
+  ServingLoop loop(small_server(), executor, 8);
+  GenerationRequest a = make_request(3, 100);
+  a.stop_ids = {1};
+  const RequestId id = loop.submit(a, events.sink());
+  EXPECT_EQ(events.end_of(id).finish_reason, FinishReason::stop);
+  EXPECT_EQ(events.tokens(id).size(), 2u);
 }
 
-TEST(ServingLoopTest, RequestsOfManyThreadsShareSteps) {
+TEST(ServingLoopTest, BatchesRequestsOfSeveralThreads) {
   ScriptedExecutor executor;
   executor.step_time = 1ms;
-  Inbox inbox;
-  ServingLoop live(small_server(), executor, 64);
+  EventLog events;
+  ServingLoop loop(small_server(), executor, 64);
   std::mutex mutex;
   std::vector<RequestId> ids;
   {
     std::vector<std::jthread> threads;
     for (int i = 0; i < 12; ++i)
       threads.emplace_back([&] {
-        const RequestId id = live.submit(ask(10, 50), inbox.sink());
+        const RequestId id = loop.submit(make_request(10, 50), events.sink());
         const std::lock_guard lock(mutex);
         ids.push_back(id);
       });
   }
-  for (const RequestId id : ids) EXPECT_EQ(inbox.end_of(id).timing.output_tokens, 50);
-  EXPECT_GE(executor.most_at_once(), 6u);
-  EXPECT_LT(live.state().steps, 12 * 50 / 2);
-  EXPECT_EQ(live.state().finished, 12);
+  for (const RequestId id : ids) EXPECT_EQ(events.end_of(id).timing.output_tokens, 50);
+  EXPECT_GE(executor.largest_step(), 6u);
+  EXPECT_LT(loop.state().steps, 12 * 50 / 2);
+  EXPECT_EQ(loop.state().finished, 12);
 }
 
-TEST(ServingLoopTest, ACancelledRequestFreesItsBlocksBeforeItsEndIsTold) {
+TEST(ServingLoopTest, ReleasesBlocksBeforeSignallingCancellation) {
   ScriptedExecutor executor;
   executor.step_time = 1ms;
-  ServingLoop live(small_server(), executor, 8);
-  Inbox inbox;
+  ServingLoop loop(small_server(), executor, 8);
+  EventLog events;
   std::atomic<double> used_at_end{-1};
-  const OnTokenEvent forward = inbox.sink();
-  const RequestId id = live.submit(ask(400, 1500), [&](RequestId r, const TokenEvent& a) {
-    if (a.token < 0) used_at_end = live.state().scheduler.kv_used;
-    forward(r, a);
+  const OnTokenEvent forward = events.sink();
+  const RequestId id = loop.submit(make_request(400, 1500), [&](RequestId r, const TokenEvent& event) {
+    if (event.is_last()) used_at_end = loop.state().scheduler.kv_used;
+    forward(r, event);
   });
-  ASSERT_TRUE(inbox.has_token(id));
-  EXPECT_GT(live.state().scheduler.kv_used, 0);
-  live.cancel(id);
-  const TokenEvent end = inbox.end_of(id);
-  EXPECT_EQ(end.end, FinishReason::cancelled);
+  ASSERT_TRUE(events.has_token(id));
+  EXPECT_GT(loop.state().scheduler.kv_used, 0);
+  loop.cancel(id);
+  const TokenEvent end = events.end_of(id);
+  EXPECT_EQ(end.finish_reason, FinishReason::cancelled);
   EXPECT_FALSE(end.timing.completed());
   EXPECT_EQ(used_at_end, 0);
-  EXPECT_EQ(live.state().cancelled, 1);
+  EXPECT_EQ(loop.state().cancelled, 1);
   EXPECT_EQ(executor.open(), 0u);
 }
 
-TEST(ServingLoopTest, AFullQueueRefusesAndTakesAgainLater) {
+TEST(ServingLoopTest, RejectsRequestsWhileTheQueueIsFull) {
   ScriptedExecutor executor;
   executor.step_time = 2ms;
   SchedulerSettings settings = small_server();
   settings.max_num_seqs = 2;
-  Inbox inbox;
-  ServingLoop live(settings, executor, 3);
+  EventLog events;
+  ServingLoop loop(settings, executor, 3);
   std::vector<RequestId> ids;
-  std::string refusal;
-  for (int i = 0; i < 20 && refusal.empty(); ++i) try {
-      ids.push_back(live.submit(ask(4, 30), inbox.sink()));
+  std::string rejection;
+  for (int i = 0; i < 20 && rejection.empty(); ++i) try {
+      ids.push_back(loop.submit(make_request(4, 30), events.sink()));
     } catch (const Error& e) {
-      refusal = e.problem().id;
+      rejection = e.problem().id;
       EXPECT_EQ(e.kind(), Error::Kind::failed);
     }
-  EXPECT_EQ(refusal, "BUSY");
-  EXPECT_EQ(ids.size(), 5u) << "two in the batch, three wait";
-  for (const RequestId id : ids) inbox.end_of(id);
-  EXPECT_NO_THROW(inbox.end_of(live.submit(ask(4, 3), inbox.sink())));
-  EXPECT_EQ(live.state().refused, 1);
+  EXPECT_EQ(rejection, "BUSY");
+  EXPECT_EQ(ids.size(), 5u) << "two run and three wait";
+  for (const RequestId id : ids) events.end_of(id);
+  EXPECT_NO_THROW(events.end_of(loop.submit(make_request(4, 3), events.sink())));
+  EXPECT_EQ(loop.state().rejected, 1);
 }
 
-TEST(ServingLoopTest, WhatIsLongerThanTheContextIsRefused) {
+TEST(ServingLoopTest, RejectsRequestsLongerThanTheContext) {
   ScriptedExecutor executor;
-  ServingLoop live(small_server(512, 100), executor, 8);
-  for (const auto& [prompt, answer] : {std::pair(90, 11), {0, 5}, {101, 1}, {5, 2147483647}, {5, 0}}) try {
-      live.submit(ask(prompt, answer), [](RequestId, const TokenEvent&) {});
-      ADD_FAILURE() << prompt << " " << answer;
+  ServingLoop loop(small_server(512, 100), executor, 8);
+  for (const auto& [prompt_len, max_new_tokens] : {std::pair(90, 11), {0, 5}, {101, 1}, {5, 2147483647}, {5, 0}}) try {
+      loop.submit(make_request(prompt_len, max_new_tokens), [](RequestId, const TokenEvent&) {});
+      ADD_FAILURE() << prompt_len << " " << max_new_tokens;
     } catch (const Error& e) {
       EXPECT_EQ(e.problem().id, "CONTEXT");
     }
-  EXPECT_EQ(live.state().scheduler.waiting, 0);
+  EXPECT_EQ(loop.state().scheduler.waiting, 0);
 }
 
-TEST(ServingLoopTest, ABadPromptLeavesNothingBehind) {
+TEST(ServingLoopTest, ReleasesTheQueueSlotOfAnInvalidPrompt) {
   ScriptedExecutor executor;
   executor.bad_token = 101;
-  ServingLoop live(small_server(), executor, 1);
+  ServingLoop loop(small_server(), executor, 1);
   for (int i = 0; i < 30; ++i)
-    EXPECT_THROW(live.submit(ask(5, 5), [](RequestId, const TokenEvent&) {}), Error) << "not: the queue is full";
-  EXPECT_EQ(live.state().scheduler.waiting, 0);
-  live.drain();
+    EXPECT_THROW(loop.submit(make_request(5, 5), [](RequestId, const TokenEvent&) {}), Error)
+        << "and never because the queue is full";
+  EXPECT_EQ(loop.state().scheduler.waiting, 0);
+  loop.drain();
 }
 
-TEST(ServingLoopTest, AFailingStepFailsItsRequestsAndTheServerGoesOn) {
+TEST(ServingLoopTest, ContinuesAfterAFailedStep) {
   ScriptedExecutor executor;
   executor.failing = true;
-  Inbox inbox;
-  ServingLoop live(small_server(), executor, 8);
-  const TokenEvent end = inbox.end_of(live.submit(ask(5, 5), inbox.sink()));
-  EXPECT_EQ(end.end, FinishReason::failed);
+  EventLog events;
+  ServingLoop loop(small_server(), executor, 8);
+  const TokenEvent end = events.end_of(loop.submit(make_request(5, 5), events.sink()));
+  EXPECT_EQ(end.finish_reason, FinishReason::failed);
   EXPECT_NE(end.error.find("on fire"), std::string::npos);
   EXPECT_FALSE(end.timing.completed());
   executor.failing = false;
-  EXPECT_EQ(inbox.end_of(live.submit(ask(5, 5), inbox.sink())).end, FinishReason::length);
-  EXPECT_EQ(live.state().failed, 1);
-  EXPECT_EQ(live.state().scheduler.kv_used, 0);
+  EXPECT_EQ(events.end_of(loop.submit(make_request(5, 5), events.sink())).finish_reason, FinishReason::length);
+  EXPECT_EQ(loop.state().failed, 1);
+  EXPECT_EQ(loop.state().scheduler.kv_used, 0);
 }
 
-TEST(ServingLoopTest, DrainingAnswersWhatIsThereAndRefusesTheRest) {
+TEST(ServingLoopTest, DrainFinishesRunningRequestsAndRejectsNewOnes) {
   ScriptedExecutor executor;
   executor.step_time = 1ms;
-  Inbox inbox;
-  ServingLoop live(small_server(), executor, 64);
+  EventLog events;
+  ServingLoop loop(small_server(), executor, 64);
   std::vector<RequestId> ids;
-  for (int i = 0; i < 30; ++i) ids.push_back(live.submit(ask(5, 20), inbox.sink()));
-  live.drain();
-  for (const RequestId id : ids) EXPECT_EQ(inbox.tokens(id).size(), 20u);
-  EXPECT_THROW(live.submit(ask(5, 5), inbox.sink()), Error);
+  for (int i = 0; i < 30; ++i) ids.push_back(loop.submit(make_request(5, 20), events.sink()));
+  loop.drain();
+  for (const RequestId id : ids) EXPECT_EQ(events.tokens(id).size(), 20u);
+  EXPECT_THROW(loop.submit(make_request(5, 5), events.sink()), Error);
 }
 
-TEST(ServingLoopTest, TheEndOfTheServerIsTheEndOfItsRequests) {
+TEST(ServingLoopTest, CancelsRequestsOnDestruction) {
   ScriptedExecutor executor;
   executor.step_time = 1ms;
-  Inbox inbox;
+  EventLog events;
   RequestId id{};
   {
-    ServingLoop live(small_server(), executor, 8);
-    id = live.submit(ask(5, 2000), inbox.sink());
-    ASSERT_TRUE(inbox.has_token(id));
+    ServingLoop loop(small_server(), executor, 8);
+    id = loop.submit(make_request(5, 2000), events.sink());
+    ASSERT_TRUE(events.has_token(id));
   }
-  EXPECT_EQ(inbox.end_of(id).end, FinishReason::cancelled);
+  EXPECT_EQ(events.end_of(id).finish_reason, FinishReason::cancelled);
   EXPECT_EQ(executor.open(), 0u);
 }
 
-TEST(ServingLoopTest, TheSamePromptAgainComesFromThePrefixCacheButNotUnderAnAdapter) {
+TEST(ServingLoopTest, SeparatesThePrefixCacheByAdapter) {
   ScriptedExecutor executor;
-  Inbox inbox;
-  ServingLoop live(small_server(), executor, 8);
+  EventLog events;
+  ServingLoop loop(small_server(), executor, 8);
   const auto cached = [&](const std::string& adapter) {
-    GenerationRequest a = ask(100, 2);
-    a.prompt.adapter = adapter;
-    return inbox.end_of(live.submit(a, inbox.sink())).timing.cached_tokens;
+    GenerationRequest a = make_request(100, 2);
+    a.adapter = adapter;
+    return events.end_of(loop.submit(a, events.sink())).timing.cached_tokens;
   };
   EXPECT_EQ(cached(""), 0);
   EXPECT_EQ(cached(""), 96);
   EXPECT_EQ(cached("tuned"), 0);
   EXPECT_EQ(cached("tuned"), 96);
-  live.clear_prefix_cache();
+  loop.clear_prefix_cache();
   EXPECT_EQ(cached(""), 0);
 }
 
-TEST(ServingLoopTest, TheTimelineShowsTheLoad) {
+TEST(ServingLoopTest, RecordsATimelineOfTheLoad) {
   ScriptedExecutor executor;
   executor.step_time = 2ms;
-  Inbox inbox;
-  ServingLoop live(small_server(), executor, 64);
+  EventLog events;
+  ServingLoop loop(small_server(), executor, 64);
   std::vector<RequestId> ids;
-  for (int i = 0; i < 24; ++i) ids.push_back(live.submit(ask(30, 60), inbox.sink()));
-  for (const RequestId id : ids) inbox.end_of(id);
-  const auto timeline = live.take_timeline();
+  for (int i = 0; i < 24; ++i) ids.push_back(loop.submit(make_request(30, 60), events.sink()));
+  for (const RequestId id : ids) events.end_of(id);
+  const auto timeline = loop.take_timeline();
   ASSERT_GE(timeline.size(), 3u);
   int most_running = 0, most_waiting = 0;
   for (size_t i = 0; i < timeline.size(); ++i) {
@@ -254,7 +255,7 @@ TEST(ServingLoopTest, TheTimelineShowsTheLoad) {
   }
   EXPECT_EQ(most_running, 16);
   EXPECT_GE(most_waiting, 4);
-  EXPECT_TRUE(live.take_timeline().size() <= 1);
+  EXPECT_TRUE(loop.take_timeline().size() <= 1);
 }
 
 }  // namespace

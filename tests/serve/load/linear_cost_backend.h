@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A server whose steps cost what a few coefficients say.
+// A simulated server whose step times are linear in a few quantities.
 #pragma once
 #include <functional>
 #include <memory>
 
+#include "core/serve/load/load_summary.h"
 #include "core/serve/load/simulated_backend.h"
 #include "core/serve/scheduling/cost_model_executor.h"
 
@@ -38,9 +39,9 @@ inline std::unique_ptr<LoadBackend> linear_server(LinearCost cost, SchedulerSett
   return make_simulated_backend(std::make_unique<LinearExecutor>(cost), std::move(settings));
 }
 
-inline formats::BenchPoint play(LoadBackend& backend, const LoadSettings& settings, const Slo& slo = {}) {
+inline formats::BenchPoint run_load(LoadBackend& backend, const LoadSettings& settings, const Slo& slo = {}) {
   const Load load = make_load(settings);
-  return summarise(load, backend.play(load, {}, {}), slo);
+  return summarise(load, backend.run(load, {}, {}), slo);
 }
 
 }  // namespace mw::serve
