@@ -174,7 +174,7 @@ class ArithmeticRules {
 }  // namespace
 
 void check_arithmetic(const BenchSet& set, Findings& out) {
-  for (size_t i = 0; i < set.points.size(); ++i\) ArithmeticRules(set, i, out).check();
+  for (size_t i = 0; i < set.points.size(); ++i) ArithmeticRules(set, i, out).check();
 }
 
 }  // namespace mw::serve::rules

@@ -126,7 +126,7 @@ class FloorRules {
         reference_(reference),
         out_(out),
         weights_(weight_counts(reference.model)),
-        chips_(chip_totals(against)) {}
+        chips_(chip_totals(reference)) {}
 
   void check() {
     for (size_t i = 0; i < set_.points.size(); ++i) {

@@ -177,7 +177,7 @@ class LoadRules {
 }  // namespace
 
 void check_load(const BenchSet& set, Findings& out) {
-  for (size_t i = 0; i < set.points.size(); ++i\) LoadRules(set, i, out).check();
+  for (size_t i = 0; i < set.points.size(); ++i) LoadRules(set, i, out).check();
 }
 
 }  // namespace mw::serve::rules

@@ -149,7 +149,7 @@ TEST_F(HttpClientsTest, ServesTwoHundredConcurrentClients) {
   for (auto& f : all) {
     const Answer a = f.get();
     EXPECT_EQ(a.status, 200) << a.text;
-    EXPECT_EQ(a.streamed_text(), said(20));
+    EXPECT_EQ(a.streamed_text(), script_text(20));
   }
   EXPECT_TRUE(becomes_true([&] { return all_free(); }));
 }
