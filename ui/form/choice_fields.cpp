@@ -33,7 +33,7 @@ void ChoiceField::show_value(const Json* set) {
   const auto known = static_cast<int>(parameter().choices.size());
   int index = box_->findText(text);
   while (box_->count() > known && index < known) box_->removeItem(box_->count() - 1);
-  if (index < 0) {  // not one of the choices: shown as it is, validation says so
+  if (index < 0) {  // not one of the choices: shown unchanged and reported by validation
     box_->addItem(text);
     index = box_->count() - 1;
   }
@@ -66,7 +66,7 @@ ChipsField::ChipsField(const experiment::Parameter& parameter, QWidget* parent) 
   auto* grid = new QGridLayout(this);
   grid->setContentsMargins(0, 1, 0, 1);
   grid->setSpacing(3);
-  // Two beside each other where the form has room for both.
+  // Two columns if the form is wide enough.
   constexpr size_t kShort = 12;
   const bool narrow = std::all_of(parameter.choices.begin(), parameter.choices.end(),
                                   [](const std::string& c) { return c.size() <= kShort; });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Editors for closed sets: one of several, yes or no, any of several.
+// Editors for closed sets of values: one of several, a boolean, any of several.
 #pragma once
 #include "ui/form/field.h"
 

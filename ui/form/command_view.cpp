@@ -18,7 +18,7 @@
 namespace mw::ui {
 namespace {
 
-// Dotted keys of the leaves the parameter table knows.
+// Dotted keys of all leaves that are in the parameter table.
 void leaves(const Json& node, const std::string& prefix, std::vector<std::string>& out) {
   for (const auto& [name, value] : node.items()) {
     const std::string key = prefix.empty() ? name : prefix + "." + name;
@@ -32,7 +32,8 @@ void leaves(const Json& node, const std::string& prefix, std::vector<std::string
 std::string set_text(const experiment::Experiment& experiment, const std::string& key, const Json& value) {
   const experiment::Parameter* p = experiment::find_parameter(key);
   if (p->type == experiment::ParamType::path && value.is_string() && raw_value(experiment, key))
-    return experiment.path(key).string();  // --set takes paths from the working folder, the document from its own
+    return experiment.path(key)
+        .string();  // --set resolves paths from the working folder, a document from its own folder
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
@@ -52,7 +53,7 @@ QStringList differences(const Document& document) {
   const auto names = [&](QStringView key) { return !out.filter(QRegularExpression(u'^' + key.toString())).isEmpty(); };
   if (epochs && names(u"train.steps=") && !names(u"train.epochs="))
     out << qs("train.epochs=" + set_text(now, "train.epochs", *epochs));
-  for (const std::string& key : old_keys)  // taken out: the default, said aloud
+  for (const std::string& key : old_keys)  // removed keys: sets the default explicitly
     if (!raw_value(now, key)) out << qs(key + "=" + set_text(now, key, experiment::find_parameter(key)->fallback));
   return out;
 }
@@ -70,7 +71,7 @@ QString shell_quoted(const QString& text) {
 QString command_line(const Document& document, const std::filesystem::path& runs_folder, const QString& name) {
   QString command, before;
   if (document.file().empty()) {
-    // Relative paths are written from the root, so that the file works wherever it is put.
+    // Paths become absolute, so that the file works in any folder.
     experiment::Experiment absolute = document.experiment();
     for (const auto& p : experiment::parameters())
       if (const Json* v = raw_value(absolute, p.key);
@@ -93,7 +94,7 @@ CommandView::CommandView(Document& document, std::filesystem::path runs_folder, 
   column->setSpacing(0);
   auto* top = new QHBoxLayout;
   top->setContentsMargins(10, 5, 8, 5);
-  auto* label = new QLabel(tr("The same run from a terminal"), this);
+  auto* label = new QLabel(tr("Command line for this run"), this);
   label->setProperty("muted", true);
   auto* copy = new QPushButton(icon(Glyph::copy), tr("Copy"), this);
   top->addWidget(label, 1);

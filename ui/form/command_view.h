@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The command line that does what is on screen, ready to copy.
+// Shows the command line that runs the current experiment, ready to copy. GUI thread.
 #pragma once
 #include <QWidget>
 
@@ -9,9 +9,8 @@ class QPlainTextEdit;
 
 namespace mw::ui {
 
-// "meshwright run FILE --set ..." for a saved document, its unsaved edits as --set; a document without a file is
-// written out first. Values are quoted for a POSIX shell.
-// `command`: "run", "size".
+// "meshwright run FILE --set ..." with unsaved edits as --set; a document without a file is written to one first.
+// Values are quoted for a POSIX shell. `command`: "run" or "size".
 QString command_line(const Document& document, const std::filesystem::path& runs_folder,
                      const QString& command = QStringLiteral("run"));
 QString shell_quoted(const QString& text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Experiment dock: form, JSON and command line of the one document.
+// The Experiment dock: form, JSON text and command line of the document. GUI thread.
 #pragma once
 #include <QWidget>
 
@@ -20,8 +20,8 @@ class ExperimentPanel : public QWidget {
   void show_form();
   void show_json();
   void show_command();
-  void set_command(const QString& command);  // what the command line runs: "run", "size"
-  void go_to(const Problem& problem);        // the field, or the line of the JSON text
+  void set_command(const QString& command);  // of the command line: "run" or "size"
+  void go_to(const Problem& problem);        // focuses the field, or the line of the JSON text
 
  private:
   QTabWidget* tabs_;

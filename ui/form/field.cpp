@@ -33,12 +33,12 @@ void Field::watch(QWidget* e) {
 
 bool Field::eventFilter(QObject* watched, QEvent* event) {
   if (event->type() == QEvent::FocusOut) emit left();
-  // A wheel over an unfocused field scrolls the form; it must not change a value by accident.
+  // The wheel over an unfocused field must scroll the form instead of changing the value.
   if (event->type() == QEvent::Wheel && !static_cast<QWidget*>(watched)->hasFocus()) {
     event->ignore();
     return true;
   }
-  // Undo is the document's, not the line's own.
+  // Undo belongs to the document, not to the line edit.
   if (event->type() == QEvent::ShortcutOverride) {
     const auto* key = static_cast<QKeyEvent*>(event);
     if (key->matches(QKeySequence::Undo) || key->matches(QKeySequence::Redo)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One parameter's editor, made from its row of the parameter table. It shows a value and reports edits; it never
-// decides what is valid. GUI thread.
+// Editor of one parameter, created from its row of the parameter table. Shows a value and reports edits, but does not
+// validate. GUI thread.
 #pragma once
 #include <QWidget>
 
@@ -15,24 +15,24 @@ class Field : public QWidget {
  public:
   explicit Field(const experiment::Parameter& parameter, QWidget* parent);
   const experiment::Parameter& parameter() const { return parameter_; }
-  // The document's key: the parameter's, or "mesh" for "mesh.*".
+  // Key in the document: that of the parameter, or "mesh" for "mesh.*".
   const std::string& key() const { return key_; }
   QString label() const;
-  // `set` is what the document holds (nullptr: the default is in force). Does not emit edited().
+  // `set`: value in the document; nullptr: the default applies. Does not emit edited().
   virtual void show_value(const Json* set) = 0;
-  virtual QWidget* editor() = 0;  // takes the focus, carries the accessible name
-  virtual void set_compact() {}   // the editor alone: its unit stands elsewhere
-  // What is in force while the document says nothing, where that follows from the rest of it; empty: not known.
+  virtual QWidget* editor() = 0;  // receives the focus and has the accessible name
+  virtual void set_compact() {}   // hides the unit, which the caller shows
+  // The value that applies if the document has none and the rest of it determines one; empty: unknown.
   virtual void set_default_text(const QString&) {}
 
  signals:
   void edited(const mw::Json& value, mw::ui::Gesture gesture);
-  void cleared();  // back to the default
-  void left();     // the gesture is over
+  void cleared();  // the user reset the value to its default
+  void left();     // the editing gesture has ended
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
-  void watch(QWidget* editor);  // name, tooltip, focus-out as the end of a gesture, no wheel without focus
+  void watch(QWidget* editor);  // sets name and tooltip, ends gestures on focus-out, ignores the wheel without focus
 
  private:
   const experiment::Parameter& parameter_;
@@ -41,7 +41,7 @@ class Field : public QWidget {
 
 Field* make_field(const experiment::Parameter& parameter, QWidget* parent);
 
-// "0.0002", "q_proj, v_proj": a value as a field shows it.
+// A value as a field shows it: "0.0002", "q_proj, v_proj".
 QString field_text(const Json& value);
 // Label, help, key, range and default, for tooltips.
 QString describe(const experiment::Parameter& parameter);

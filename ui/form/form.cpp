@@ -75,7 +75,7 @@ void Form::build(QWidget* body) {
         std::count_if(experiment::parameters().begin(), experiment::parameters().end(),
                       [&](const auto& p) { return p.group == group && p.level == experiment::Level::advanced; });
     if (count > 0) {
-      s.more = button("more", tr("%1 more").arg(count));
+      s.more = button("more", tr("Show %1 More").arg(count));
       s.more->setAccessibleName(tr("Advanced %1 settings").arg(qs(group)));
       add(experiment::Level::advanced, s.advanced);
     }
@@ -105,7 +105,7 @@ void Form::arrange() {
       any |= shown;
     };
     for (FormRow* r : s.basic) place(r, open);
-    // A folded row that is set or wrong stays in sight: nothing that matters hides.
+    // Rows that are set or invalid stay visible when their group is folded.
     for (FormRow* r : s.advanced) place(r, open && (unfolded || r->is_set() || r->has_problem()));
     s.header->setArrowType(open || !words.isEmpty() ? Qt::DownArrow : Qt::RightArrow);
     s.header->setVisible(words.isEmpty() || any);
@@ -114,7 +114,7 @@ void Form::arrange() {
                                         [](const FormRow* r) { return !r->is_set() && !r->has_problem(); });
       s.more->setVisible(words.isEmpty() && open && folded > 0);
       s.more->setArrowType(unfolded ? Qt::DownArrow : Qt::RightArrow);
-      s.more->setText(unfolded ? tr("Fewer") : tr("%1 more").arg(folded));
+      s.more->setText(unfolded ? tr("Show Fewer") : tr("Show %1 More").arg(folded));
     }
   }
 }
@@ -137,7 +137,7 @@ bool Form::focus_key(const std::string& key) {
     if (here || folded) s.header->setChecked(true);
     if (folded) s.more->setChecked(true);
   }
-  // After the layout has settled, or the scroll position is that of the folded form.
+  // Scrolls after the layout is updated; before, positions are those of the folded form.
   QTimer::singleShot(0, target, [this, target] {
     scroll_->ensureWidgetVisible(target, 0, 40);
     target->field()->editor()->setFocus(Qt::OtherFocusReason);

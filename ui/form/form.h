@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The experiment form: one row per parameter, in the table's groups, advanced ones folded, with a search box on top.
+// The experiment form: a search box and one row per parameter in the groups of the parameter table. Advanced parameters
+// are folded. GUI thread.
 #pragma once
 #include <QWidget>
 #include <vector>
@@ -16,7 +17,7 @@ class Form : public QWidget {
   Q_OBJECT
  public:
   Form(Document& document, QWidget* parent = nullptr);
-  // Unfolds, scrolls to and focuses the field a problem's place names; false where there is none.
+  // Unfolds, scrolls to and focuses the field at the place of a problem. Returns false if there is none.
   bool focus_key(const std::string& key);
   FormRow* row(const std::string& key);
   QLineEdit* search() { return search_; }
@@ -28,7 +29,7 @@ class Form : public QWidget {
   };
   void build(QWidget* body);
   void refresh();
-  void arrange();  // which rows are visible
+  void arrange();  // updates the visibility of rows
   Document& document_;
   QLineEdit* search_;
   QScrollArea* scroll_;

@@ -36,9 +36,9 @@ FormRow::FormRow(const experiment::Parameter& parameter, Document& document, QWi
   reset_->setFocusPolicy(Qt::TabFocus);
   reset_->setAccessibleName(tr("Reset %1 to its default").arg(qs(parameter.label)));
   reset_->setToolTip(
-      tr("Back to the default, %1").arg(parameter.fallback.empty() ? tr("empty") : field_text(parameter.fallback)));
+      tr("Reset to the default: %1").arg(parameter.fallback.empty() ? tr("empty") : field_text(parameter.fallback)));
   QSizePolicy keep = reset_->sizePolicy();
-  keep.setRetainSizeWhenHidden(true);  // fields keep their width when a value becomes set
+  keep.setRetainSizeWhenHidden(true);  // keeps the width of fields constant
   reset_->setSizePolicy(keep);
   problem_->setWordWrap(true);
   problem_->setProperty("bad", true);
@@ -80,12 +80,12 @@ void FormRow::refresh() {
 
 void FormRow::show_label() {
   if (label_->property("set").toBool() != set_ || !label_->property("set").isValid()) {
-    label_->setProperty("set", set_);  // bold by the style sheet, which would take a weight of the label's own away
+    label_->setProperty("set", set_);  // bold by the style sheet, which overrides the font of the label
     label_->style()->unpolish(label_);
     label_->style()->polish(label_);
   }
   label_->setText(field_->label());
-  // Bold ones may need a second line; the others do without what wrapping costs the layout.
+  // Only bold labels may need a second line; wrapping is expensive to lay out.
   label_->setWordWrap(label_->fontMetrics().horizontalAdvance(field_->label()) > kLabelWidth - 2);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Label, editor, reset button and, where something is wrong with the value, the problem right below it.
+// One row of the form: label, editor, reset button and, below them, a problem with the value.
 #pragma once
 #include <QWidget>
 
@@ -16,7 +16,7 @@ class FormRow : public QWidget {
   FormRow(const experiment::Parameter& parameter, Document& document, QWidget* parent);
   void refresh();
   bool matches(const QString& words) const;
-  bool covers(const std::string& place) const;  // a problem's place is this row's key or lies below it
+  bool covers(const std::string& place) const;  // whether the place is the key of this row or below it
   Field* field() { return field_; }
   bool is_set() const { return set_; }
   bool has_problem() const { return problem_shown_; }

@@ -27,7 +27,7 @@ class Gutter : public QWidget {
   JsonEdit* edit_;
 };
 
-// The line in "line 3, column 14" or "3:14"; 0 where there is none.
+// The line of "line 3, column 14" or "3:14"; 0: none.
 int line_of(const QString& place) {
   static const QRegularExpression number(u"(\\d+)"_s);
   return number.match(place).captured(1).toInt();
@@ -129,7 +129,7 @@ JsonView::JsonView(Document& document, QWidget* parent)
   notice_text_->setWordWrap(true);
   row->addWidget(notice_text_, 1);
   auto* discard = new QPushButton(tr("Discard Text"), notice_);
-  discard->setToolTip(tr("Back to the last valid document; undo brings the text back"));
+  discard->setToolTip(tr("Restore the last valid document; undo brings the text back"));
   row->addWidget(discard);
   column->addWidget(notice_);
   column->addWidget(edit_, 1);
@@ -171,7 +171,7 @@ void JsonView::refresh() {
 }
 
 void JsonView::restyle() {
-  writing_ = true;  // new formats are no edit
+  writing_ = true;  // highlighting is not an edit
   highlighter_->rehighlight();
   writing_ = false;
   refresh();
@@ -180,7 +180,7 @@ void JsonView::restyle() {
 void JsonView::focus_place(const std::string& place) {
   edit_->setFocus(Qt::OtherFocusReason);
   int line = line_of(qs(place));
-  if (line == 0) {  // a key: the line of its last part, looked for below its section
+  if (line == 0) {  // a key: finds the line of its last part below its section
     const QStringList parts = qs(place).split(u'.');
     QTextCursor at(edit_->document());
     for (const QString& part : parts) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The document as editable JSON text: parsed on every edit, errors marked in place, whatever was typed is kept.
+// The document as editable JSON text. Parses every edit and marks errors; invalid text is kept. GUI thread.
 #pragma once
 #include <QPlainTextEdit>
 #include <QSyntaxHighlighter>
@@ -20,7 +20,7 @@ class JsonHighlighter : public QSyntaxHighlighter {
   void highlightBlock(const QString& text) override;
 };
 
-// Text, line numbers, the error line tinted. Undo belongs to the document.
+// Text editor with line numbers and a tinted error line. Undo belongs to the document.
 class JsonEdit : public QPlainTextEdit {
   Q_OBJECT
  public:
@@ -44,7 +44,7 @@ class JsonView : public QWidget {
   JsonView(Document& document, QWidget* parent = nullptr);
   JsonEdit* editor() { return edit_; }
   void restyle();                              // after a theme change
-  void focus_place(const std::string& place);  // "3:14" of a JSON error, or a dotted key
+  void focus_place(const std::string& place);  // position of a JSON error ("3:14") or a dotted key
 
  private:
   void refresh();

@@ -19,7 +19,7 @@ namespace mw::ui {
 namespace {
 constexpr int kSliderSteps = 400;
 
-// The next "round" number from v: 1, 2, 5 times a power of ten for reals, a power of two for large integers.
+// The next round number after v: 1, 2 or 5 times a power of ten for reals, a power of two for large integers.
 double rounded_step(double v, int direction, bool integer) {
   if (integer) {
     const double stride = std::abs(v) >= 100 ? std::pow(10.0, std::floor(std::log10(std::abs(v)))) / 10 : 1;
@@ -55,7 +55,7 @@ NumberField::NumberField(const experiment::Parameter& parameter, QWidget* parent
   slider_button_->setProperty("flat", true);
   slider_button_->setIcon(icon(Glyph::slider));
   slider_button_->setCheckable(true);
-  slider_button_->setToolTip(tr("Slider around the present value"));
+  slider_button_->setToolTip(tr("Show a slider around the current value"));
   slider_button_->setAccessibleName(tr("Slider for %1").arg(qs(parameter.label)));
   slider_button_->setFocusPolicy(Qt::TabFocus);
   connect(edit_, &QLineEdit::textEdited, this, &NumberField::typed);
@@ -84,7 +84,7 @@ void NumberField::show_value(const Json* set) {
   const Json& shown = set ? *set : parameter().fallback;
   value_ = shown.is_number() ? shown.get<double>() : value_;
   const QString text = set ? field_text(*set) : QString();
-  // What is being typed ("1e", "0.50") stays as typed while it means the same value.
+  // Keeps typed text like "0.50" while it means the same value.
   if (edit_->hasFocus() && edit_->isModified()) {
     bool number = false;
     const double typed_value = edit_->text().trimmed().toDouble(&number);
@@ -103,7 +103,7 @@ void NumberField::typed(const QString& text) {
   bool number = false;
   const double v = plain.toDouble(&number);
   if (!number || !std::isfinite(v))
-    emit edited(ss(text), Gesture::continuing);  // kept as typed; validation names what is wrong with it
+    emit edited(ss(text), Gesture::continuing);  // kept as typed and reported by validation
   else if (integer() && std::floor(v) == v && std::abs(v) < 9e15)
     emit edited(static_cast<long long>(v), Gesture::continuing);
   else
@@ -112,7 +112,7 @@ void NumberField::typed(const QString& text) {
 
 void NumberField::push(double v) {
   v = std::clamp(v, parameter().min.value_or(v), parameter().max.value_or(v));
-  if (!integer()) v = std::stod(number_text(v, 6));  // no 0.30000000000000004 in the document
+  if (!integer()) v = std::stod(number_text(v, 6));  // avoids 0.30000000000000004 in the document
   edit_->setModified(false);
   emit edited(as_json(v), Gesture::continuing);
 }
@@ -156,7 +156,8 @@ void NumberField::toggle_slider(bool shown) {
   slider_ = new QSlider(Qt::Horizontal, this);
   slider_->setRange(0, kSliderSteps);
   slider_->setAccessibleName(tr("%1 slider").arg(qs(parameter().label)));
-  slider_->setToolTip(tr("%1 to %2").arg(qs(number_text(slider_low_)), qs(number_text(slider_high_))));
+  slider_->setToolTip(
+      tr("Drag to a value from %1 to %2").arg(qs(number_text(slider_low_)), qs(number_text(slider_high_))));
   static_cast<QVBoxLayout*>(layout())->addWidget(slider_);
   const bool logarithmic = slider_low_ > 0;
   const double share = logarithmic ? std::log(at / slider_low_) / std::log(slider_high_ / slider_low_)

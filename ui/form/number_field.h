@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A number: free typing ("2e-4" too), arrow keys and wheel step it, a slider on demand.
+// Editor of a number: free text (also "2e-4"), steps by arrow keys and wheel, and an optional slider.
 #pragma once
 #include "ui/form/field.h"
 

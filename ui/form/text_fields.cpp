@@ -74,14 +74,14 @@ void TextField::show_value(const Json* set) {
   }
   if (edit_->text() == text) return;
   edit_->setText(text);
-  if (!edit_->hasFocus()) edit_->setCursorPosition(0);  // a long one shows how it begins
+  if (!edit_->hasFocus()) edit_->setCursorPosition(0);  // shows the beginning of long texts
 }
 
 PathField::PathField(const experiment::Parameter& parameter, QWidget* parent) : TextField(parameter, parent) {
   auto* button = new QToolButton(this);
   button->setProperty("flat", true);
   button->setIcon(icon(Glyph::browse));
-  button->setToolTip(tr("Choose a file or a folder"));
+  button->setToolTip(tr("Browse for a file or a folder"));
   button->setAccessibleName(tr("Browse for %1").arg(qs(parameter.label)));
   button->setFocusPolicy(Qt::TabFocus);
   button->setPopupMode(QToolButton::InstantPopup);
@@ -92,7 +92,7 @@ PathField::PathField(const experiment::Parameter& parameter, QWidget* parent) : 
   button->setMenu(menu);
   layout()->addWidget(button);
   setAcceptDrops(true);
-  edit_->setAcceptDrops(false);  // the drop belongs to the field, or the line would get a "file://" text
+  edit_->setAcceptDrops(false);  // the field handles drops; the line edit would insert "file://"
 }
 
 void PathField::browse(bool folder) {
@@ -120,7 +120,7 @@ QString mesh_text(const mesh::Mesh& mesh) {
 }
 
 MeshField::MeshField(const experiment::Parameter& parameter, QWidget* parent) : TextField(parameter, parent) {
-  edit_->setPlaceholderText(tr("such as fsdp=1, tp=1"));
+  edit_->setPlaceholderText(tr("for example fsdp=1, tp=1"));
 }
 
 Json MeshField::parse(const QString& text) const {

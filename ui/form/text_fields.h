@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Editors that are a line of text: text, lists without fixed choices, maps as JSON, paths, mesh axes.
+// Editors with a line of text: strings, lists without fixed choices, maps as JSON, paths, mesh axes.
 #pragma once
 #include "core/mesh/layout/mesh.h"
 #include "ui/form/field.h"
@@ -17,7 +17,7 @@ class TextField : public Field {
   void set_default_text(const QString& text) override;
 
  protected:
-  virtual Json parse(const QString& text) const;  // what cannot be read comes back as the string itself
+  virtual Json parse(const QString& text) const;  // returns text that cannot be parsed as a string
   virtual QString print(const Json& value) const;
   QLineEdit* edit_;
 };
@@ -37,7 +37,7 @@ class PathField : public TextField {
 
 QString mesh_text(const mesh::Mesh& mesh);  // "fsdp=2, tp=4"
 
-// "fsdp=2, tp=4": the whole "mesh" object in document order.
+// Editor of the whole "mesh" object in document order: "fsdp=2, tp=4".
 class MeshField : public TextField {
   Q_OBJECT
  public:

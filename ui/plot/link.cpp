@@ -78,7 +78,7 @@ void PlotLink::set_following(bool on) {
 
 void PlotLink::show_range(Span range) {
   set_following(false);
-  // Never narrower than a few samples nor wider than all of them; never out of sight of the data.
+  // At least a few samples, at most all of them, always overlapping the data.
   const double least = !stops_.empty() ? 1 : x_quantity_ == Quantity::count ? 4 : data_.size() / 2000;
   double width = std::clamp(range.size(), std::min(least, data_.size()), data_.size());
   const double low = std::clamp(range.low, data_.low, std::max(data_.low, data_.high - width));

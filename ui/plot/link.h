@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the charts of one page share: the x axis, its visible range, following the newest data, the cursor. GUI thread.
+// State shared by the charts of one page: x axis, visible range, following new data, cursor, playhead. GUI thread.
 #pragma once
 #include <QObject>
 #include <optional>
@@ -14,29 +14,29 @@ class PlotLink : public QObject {
  public:
   using QObject::QObject;
 
-  Span range() const { return range_; }  // visible now
-  Span data() const { return data_; }    // everything there is
+  Span range() const { return range_; }  // visible
+  Span data() const { return data_; }    // of all data
   bool following() const { return follow_; }
   std::optional<double> cursor() const { return cursor_; }      // under the mouse
   std::optional<double> playhead() const { return playhead_; }  // pinned
-  // Where values are read: cursor, else playhead, else nothing (the newest).
+  // Where values are read: cursor, otherwise playhead, otherwise none (the newest values).
   std::optional<double> reading() const { return cursor_ ? cursor_ : playhead_; }
   Quantity x_quantity() const { return x_quantity_; }
   QString x_name() const { return x_name_; }  // "step", "time"
 
-  // An x axis of named places, ascending: ticks stand there and nowhere else, cursor and playhead go from one to the
-  // next. Empty: a plain axis.
+  // An x axis with named, ascending positions: only these have ticks, and cursor and playhead move between them. Empty:
+  // a plain axis.
   const std::vector<Tick>& stops() const { return stops_; }
   void set_stops(std::vector<Tick> stops);
-  QString x_text(double x) const;           // as a readout shows it
-  double x_beside(double x, int by) const;  // a key press away; `by` is negative to the left
+  QString x_text(double x) const;           // as shown in readouts
+  double x_beside(double x, int by) const;  // position after a key press; negative `by`: to the left
 
-  void set_data(Span data);  // grows while a run goes; a followed view goes along
+  void set_data(Span data);  // grows during a run; the view moves along while following
   void set_x(const QString& name, Quantity quantity);
   void set_cursor(std::optional<double> x);
   void set_playhead(std::optional<double> x);
-  void set_following(bool on);  // on: everything in view, up to the newest
-  void show_range(Span range);  // by the user: following ends
+  void set_following(bool on);  // on: shows everything up to the newest data
+  void show_range(Span range);  // by the user; stops following
   void zoom(double factor, double around);
   void pan(double share);  // of the visible width
   void reset();            // for another run

@@ -32,7 +32,7 @@ Plot::Plot(PlotOptions options, PlotLink& link, QWidget* parent)
       link_(link),
       log_(new QToolButton(this)),
       more_(new QToolButton(this)),
-      pill_(new QPushButton(tr("Jump to now"), this)) {
+      pill_(new QPushButton(tr("Jump to Now"), this)) {
   setMouseTracking(true);
   setFocusPolicy(Qt::StrongFocus);
   setAccessibleName(tr("%1 chart").arg(options_.title));
@@ -41,14 +41,14 @@ Plot::Plot(PlotOptions options, PlotLink& link, QWidget* parent)
     b->setFont(small_font());
     b->setFocusPolicy(Qt::TabFocus);
   }
-  log_->setText(tr("log"));
+  log_->setText(tr("Log"));
   log_->setCheckable(true);
-  log_->setToolTip(tr("Logarithmic scale"));
+  log_->setToolTip(tr("Use a logarithmic scale"));
   log_->setAccessibleName(tr("Logarithmic scale of %1").arg(options_.title));
   log_->setVisible(!options_.from_zero);
   more_->setIcon(icon(Glyph::more));
-  more_->setToolTip(tr("More about this chart"));
-  more_->setAccessibleName(tr("More about %1").arg(options_.title));
+  more_->setToolTip(tr("Open the menu of this chart"));
+  more_->setAccessibleName(tr("Menu of %1").arg(options_.title));
   more_->setPopupMode(QToolButton::InstantPopup);
   more_->setStyleSheet(u"QToolButton::menu-indicator { image: none; }"_s);
   more_->setMenu(make_menu());
@@ -118,7 +118,7 @@ void Plot::set_limits(std::vector<LevelLine> limits) {
 void Plot::set_notes(std::vector<PlotNote> notes, const QString& caption) {
   notes_ = std::move(notes);
   caption_ = caption;
-  setToolTip(caption);  // there may be no room for all of it
+  setToolTip(caption);  // the caption may be elided
   refresh();
 }
 
@@ -186,7 +186,7 @@ double Plot::to_y(const QRectF& area, double y) const {
     share = y > 0 ? std::log(y / y_.low) / std::log(y_.high / y_.low) : -0.1;
   else
     share = (y - y_.low) / y_.size();
-  // Far outside is just outside: painters overflow on huge coordinates.
+  // Clamps coordinates far outside, because painters overflow.
   return area.bottom() - std::clamp(share, -4.0, 5.0) * area.height();
 }
 
@@ -211,7 +211,7 @@ Span Plot::wanted_y() const {
     low = 0;
     high = std::max(high, stack_.highest(x.low, x.high));
   }
-  // A level is worth the room only where the data comes near it; else it is named at the upper edge.
+  // The axis includes a level only if the data comes near it; otherwise its label is at the upper edge.
   for (const LevelLine& level : levels_)
     if (level.value > high && level.value < high * 2.2) high = level.value * 1.08;
   if (options_.from_zero) low = std::min(low, 0.0);
@@ -227,7 +227,7 @@ void Plot::update_y() {
   if (scale_ == Scale::logarithmic && wanted.low <= 0) wanted.low = wanted.high > 0 ? wanted.high * 1e-4 : 0;
   const Span room = padded(wanted, scale_);
   const double low = options_.from_zero ? 0 : room.low;
-  // Hysteresis: the axis moves only when the data leaves it or fills too little of it.
+  // Hysteresis: the axis changes only if the data leaves it or fills too little of it.
   const bool inside = wanted.low >= y_.low && wanted.high <= y_.high;
   const bool small = room.high - low < y_.size() * 0.7;
   if (!inside || small || y_.size() <= 0) y_ = {low, room.high};
@@ -261,7 +261,7 @@ void Plot::paintEvent(QPaintEvent*) {
   painter.drawRoundedRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5);
 }
 
-// The widest label decides the left margin; it only grows, so that the plot does not twitch.
+// The left margin fits the widest label and only grows, so that the plot does not jitter.
 void Plot::fit_margin() {
   const QFontMetricsF metrics(small_font());
   double widest = 30;
@@ -271,7 +271,7 @@ void Plot::fit_margin() {
 }
 
 void Plot::paint_whole(QPainter& painter) {
-  place_children();  // a chart that was never shown was never laid out
+  place_children();  // a chart that has not been shown has no layout yet
   lay_out_legend();
   update_y();
   fit_margin();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One chart: lines or a stack over a shared x axis, with legend readouts, cursor, pan, zoom, log scale, table view and
-// PNG export. Draws only what its pixels can show. GUI thread.
+// A chart of lines or stacked areas over a shared x axis, with readouts in the legend, cursor, pan, zoom, log scale,
+// table view and PNG export. Draws no more points than its pixels can show. GUI thread.
 #pragma once
 #include <QPixmap>
 #include <QTimer>
@@ -20,10 +20,10 @@ namespace mw::ui {
 class PlotTableModel;
 
 struct PlotOptions {
-  QString title{}, unit{};  // unit stands beside the title
+  QString title{}, unit{};  // the unit is shown beside the title
   Quantity quantity = Quantity::plain;
-  QString empty{};         // shown where there is no data yet
-  bool pill = false;       // offers "Jump to now" here
+  QString empty{};         // shown while there is no data
+  bool pill = false;       // has the "Jump to Now" button
   bool from_zero = false;  // the y axis starts at zero
 };
 
@@ -36,13 +36,13 @@ class Plot : public QWidget {
   void set_lines(std::vector<PlotLine> lines);
   void set_stack(PlotStack stack);
   void set_levels(std::vector<LevelLine> levels);
-  void set_limits(std::vector<LevelLine> limits);  // upright lines
+  void set_limits(std::vector<LevelLine> limits);  // vertical lines
   void set_notes(std::vector<PlotNote> notes, const QString& caption);
   void set_empty_text(const QString& text);
   void set_unit(const QString& unit);
-  void set_header_inset(int pixels);  // kept free at the right of the header, for what the owner lays over it
-  void refresh();                     // the data behind the pointers grew
-  void set_emphasis(int group);       // the others fade; -1: none does
+  void set_header_inset(int pixels);  // free space at the right of the header, for widgets of the owner
+  void refresh();                     // call it when the data has grown
+  void set_emphasis(int group);       // fades the other groups; -1: none
   int emphasis() const { return emphasis_; }
 
   const std::vector<PlotLine>& lines() const { return lines_; }
@@ -59,19 +59,19 @@ class Plot : public QWidget {
   bool table_shown() const;
   void show_table(bool on);
   bool export_png(const QString& file);
-  void paint_whole(QPainter& painter);                         // as shapes and text, without what is only of the screen
+  void paint_whole(QPainter& painter);                         // as vector graphics, without interactive elements
   QRectF area() const;                                         // of the data, in widget coordinates
-  std::vector<QRectF> level_labels(const QRectF& area) const;  // of set_levels(), there
+  std::vector<QRectF> level_labels(const QRectF& area) const;  // of set_levels(), in `area`
   QString summary() const;  // "Loss: train 0.512, eval 0.61", for screen readers and tests
-  int legend_entries() const { return static_cast<int>(legend_.size()); }  // that had room when it was painted last
+  int legend_entries() const { return static_cast<int>(legend_.size()); }  // that fitted when it was last painted
   int frames_painted() const { return frames_; }
-  int group_at(QPointF at) const;  // of the line or legend entry there; -1: none
+  int group_at(QPointF at) const;  // group of the line or legend entry at a position; -1: none
 
   QSize sizeHint() const override { return {320, 160}; }
   QSize minimumSizeHint() const override { return {160, 84}; }
 
  signals:
-  void group_hovered(int group);  // -1: none any more
+  void group_hovered(int group);  // -1: left
 
  protected:
   bool event(QEvent* event) override;
@@ -92,13 +92,13 @@ class Plot : public QWidget {
   static constexpr double kCaption = 15;  // height of its row
   struct LegendEntry {
     QString name;
-    QColor color;  // invalid: a sum, without a mark
+    QColor color;  // invalid: a sum without a mark
     Origin origin = Origin::measured;
     QString value;
     Marks marks = Marks::none;
     QRectF at{};
-    bool named = true;  // there is room for the name
-    bool shown = true;  // the value stands in the legend; a stack's stand at the cursor
+    bool named = true;  // the name fits
+    bool shown = true;  // the legend shows the value; stacks show theirs at the cursor
     int group = -1;
   };
   // plot_paint.cpp
@@ -127,7 +127,7 @@ class Plot : public QWidget {
   Span wanted_y() const;
   void update_y();
   void fit_margin();
-  QColor color_of(const PlotLine& line) const;  // faded where another group is lit
+  QColor color_of(const PlotLine& line) const;  // faded if another group is emphasised
   QMenu* make_menu();
   void place_children();
   double header_end() const;  // where the buttons begin
@@ -145,8 +145,8 @@ class Plot : public QWidget {
   std::vector<PlotNote> notes_;
   QString caption_;
   std::set<QString> hidden_;
-  std::vector<LegendEntry> legend_;  // as last painted, for clicks
-  QStringList legend_names_;         // of all that there are
+  std::vector<LegendEntry> legend_;  // as last painted; used for clicks
+  QStringList legend_names_;         // of all entries
   Span y_{0, 1};
   Scale scale_ = Scale::linear;
   double left_margin_ = 40;
@@ -160,7 +160,7 @@ class Plot : public QWidget {
   QPushButton* pill_;
   QTableView* table_ = nullptr;
   PlotTableModel* table_model_ = nullptr;
-  QTimer table_due_;  // numbers that change every frame cannot be read
+  QTimer table_due_;  // limits table updates, because numbers that change every frame are unreadable
 };
 
 }  // namespace mw::ui

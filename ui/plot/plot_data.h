@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a chart is given to draw. Measured, predicted and imported never share a line style. The pointers keep the run
-// they belong to alive.
+// The data of a chart. Measured, predicted and imported data have different line styles. The pointers keep their run
+// alive.
 #pragma once
 #include <QColor>
 #include <QString>
@@ -13,11 +13,11 @@
 
 namespace mw::ui {
 
-// Solid, dashed, dotted; dash and dot: no result at all but what was asked for.
+// Solid, dashed, dotted; dash-dot: a requested value, not a result.
 enum class Origin { measured, predicted, imported, asked };
-enum class Marks { none, points, squares, triangles, diamonds };  // few samples, each drawn; shapes tell lines apart
+enum class Marks { none, points, squares, triangles, diamonds };  // for few samples; shapes distinguish lines
 
-struct PlotFlag {  // something is wrong with the sample there; the text says what when it is pointed at
+struct PlotFlag {  // marks a questionable sample; the text is shown on hover
   double x = 0, y = 0;
   QColor color{};
   QString text{};
@@ -26,16 +26,16 @@ struct PlotFlag {  // something is wrong with the sample there; the text says wh
 struct PlotLine {
   QString name{};
   QColor color{};
-  std::shared_ptr<const views::Series> raw{}, smooth{};  // smooth may be null: then raw is the line
+  std::shared_ptr<const views::Series> raw{}, smooth{};  // smooth may be null: then raw is drawn
   Origin origin = Origin::measured;
   Marks marks = Marks::none;
-  std::shared_ptr<const views::Series> low{}, high{};  // a band around it: an interval, or up to a percentile
-  std::vector<views::Point> path{};                    // how samples are connected, where that is not the order of x
+  std::shared_ptr<const views::Series> low{}, high{};  // a band: an interval, or up to a percentile
+  std::vector<views::Point> path{};                    // order of connection if it is not that of x
   std::vector<PlotFlag> flags{};
-  int group = -1;  // lines of one thing are lit together, in all charts
+  int group = -1;  // lines of a group are emphasised together in all charts
 };
 
-// Areas on top of each other; values[layer][i] belongs to x[i].
+// Stacked areas; values[layer][i] belongs to x[i].
 struct Stack {
   std::vector<double> x;
   std::vector<std::vector<double>> values;
@@ -44,26 +44,26 @@ enum class Shape { areas, bars };
 struct PlotStack {
   std::vector<std::pair<QString, QColor>> layers;  // bottom first
   std::function<Stack(double x0, double x1, int columns)> sample;
-  std::function<std::vector<double>(double x)> at;  // the split at a cursor; empty where there is none
+  std::function<std::vector<double>(double x)> at;  // the layers at a cursor; empty: none there
   std::function<double(double x0, double x1)> highest;
   Shape shape = Shape::areas;
-  double bar_width = 0;  // each bar fills [x, x + bar_width]; 0: bars stand at places of their own
-  std::function<std::vector<double>()> overall{};  // what the legend says while nothing is pointed at; none: the last
-  std::function<Origin(double x)> origin{};        // of the split at x; none: all of it is measured
+  double bar_width = 0;                            // each bar fills [x, x + bar_width]; 0: bars at named positions
+  std::function<std::vector<double>()> overall{};  // legend values without a cursor; none: the last ones
+  std::function<Origin(double x)> origin{};        // of the layers at x; none: all measured
   Origin origin_at(double x) const { return origin ? origin(x) : Origin::measured; }
 };
 
-struct PlotNote {  // a cross above the x axis: there is no value here, and the chart's caption says why
+struct PlotNote {  // a cross at the x axis for a missing value; the caption says why
   double x = 0;
   QColor color{};
 };
 
-struct LevelLine {  // a horizontal line: capacity, prediction; or an upright one: a limit of x
+struct LevelLine {  // a horizontal line (capacity, prediction) or a vertical limit of x
   QString name{};
   double value = 0;
   QColor color{};
   Origin origin = Origin::measured;
-  QString text{};  // in place of the value
+  QString text{};  // instead of the value
 };
 
 }  // namespace mw::ui

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A Plot's title, and its legend with the values under the cursor.
+// Title and legend of a Plot, with the values at the cursor.
 #include <QPainter>
 #include <algorithm>
 
@@ -10,12 +10,12 @@
 
 namespace mw::ui {
 
-// False: some had no room, even without their names, and are left out.
+// Returns false if some entries did not fit even without names and were left out.
 bool Plot::place_legend(std::vector<LegendEntry>& entries, int most, Names names, int& row) const {
   const QFontMetricsF metrics(small_font());
   double x = title_width() + 10;
   row = 0;
-  const auto limit = [&] { return row == 0 ? header_end() - 6 : width() - 10.0; };  // buttons stand in the first row
+  const auto limit = [&] { return row == 0 ? header_end() - 6 : width() - 10.0; };  // buttons are in the first row
   for (LegendEntry& e : entries) {
     const bool layer = stack_.sample && e.color.isValid();
     if (layer) e.shown = false;
@@ -27,7 +27,7 @@ bool Plot::place_legend(std::vector<LegendEntry>& entries, int most, Names names
       ++row;
       x = 10;
     }
-    if (x + need > limit() && !layer) {  // no room for the name: its mark and value still, if they fit
+    if (x + need > limit() && !layer) {  // the name does not fit: mark and value only
       e.named = false;
       need = mark + value;
     }
@@ -56,7 +56,7 @@ void Plot::lay_out_legend() {
   std::vector<LegendEntry> entries = all;
   int row = 0;
   if (!place_legend(entries, most, Names::where_they_fit, row) && !stack_.sample) {
-    // Every line without its name, rather than some with.
+    // If not all names fit, shows none.
     std::vector<LegendEntry> nameless = all;
     int rows = 0;
     if (place_legend(nameless, most, Names::none, rows)) {
@@ -65,7 +65,7 @@ void Plot::lay_out_legend() {
     }
   }
   legend_ = std::move(entries);
-  // Rows only come while the entries stay the same, or the plot would jump under a moving cursor.
+  // The number of rows only grows while the entries are the same; otherwise the plot would jump under a moving cursor.
   if (row + 1 > legend_rows_ || legend_rows_ > most) {
     legend_rows_ = row + 1;
     stale_ = true;

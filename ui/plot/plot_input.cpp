@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Mouse, wheel and keys on a chart: pan, zoom, the playhead, lines hidden from the legend.
+// Mouse, wheel and keys of a Plot: pan, zoom, playhead, hiding lines by the legend.
 #include <QContextMenuEvent>
 #include <QHelpEvent>
 #include <QKeyEvent>

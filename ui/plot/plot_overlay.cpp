@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What lies over a Plot's data: levels and limits with their labels, the legend's entries, the cursor and its readout.
+// Overlays of a Plot: levels and limits with labels, legend entries, cursor and readout.
 #include <QPainter>
 #include <algorithm>
 #include <cmath>
@@ -34,7 +34,7 @@ std::vector<QRectF> Plot::level_labels(const QRectF& area) const {
       edge += kStep;
       continue;
     }
-    const bool bars = stack_.shape == Shape::bars;  // low at the left
+    const bool bars = stack_.shape == Shape::bars;  // bars are low at the left
     const double near = bars ? left : right, far = bars ? right : left;
     QRectF best(near, y - kStep >= area.top() ? y - kStep : y + 2, w, kHeight);
     std::vector<QPointF> places{{near, y - kStep}, {near, y + 2}, {far, y - kStep}, {far, y + 2}};
@@ -118,7 +118,7 @@ std::vector<Plot::LegendEntry> Plot::legend() const {
                    {},
                    origin,
                    value_text(total, options_.quantity)});
-  for (size_t i = stack_.layers.size(); i-- > 0;)  // as they lie: the top one first
+  for (size_t i = stack_.layers.size(); i-- > 0;)  // in visual order: the top layer first
     if (i < values.size() && values[i] > 0)
       out.push_back({stack_.layers[i].first, stack_.layers[i].second, Origin::measured,
                      value_text(values[i], options_.quantity)});
@@ -165,7 +165,7 @@ void Plot::paint_cursor(QPainter& painter, const QRectF& area) const {
   painter.drawText(pill, Qt::AlignCenter, text);
 }
 
-// Beside the cursor: every layer with its value there.
+// The values of all layers beside the cursor.
 void Plot::paint_split(QPainter& painter, const QRectF& area, double x) const {
   const Theme& t = theme();
   const auto entries = legend();

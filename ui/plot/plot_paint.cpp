@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How a Plot looks. Dense polylines use a one-pixel pen: a wide antialiased one costs twenty times as much.
+// Painting of a Plot. Dense polylines use a one-pixel pen, because wide antialiased ones take twenty times as long.
 #include <QPainter>
 #include <QPainterPath>
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace mw::ui {
 namespace {
 
-// Draws the runs between gaps.
+// Draws the segments between gaps.
 void polyline(QPainter& painter, const QPolygonF& points) {
   QPolygonF part;
   for (const QPointF& p : points) {
@@ -49,7 +49,7 @@ void Plot::paint_data(QPainter& painter, const QRectF& area) const {
     if (line.raw && !hidden(line.name) && line.smooth) paint_band(painter, area, line);
   for (const PlotLine& line : lines_)
     if (line.raw && !hidden(line.name)) paint_line(painter, area, line);
-  painter.setClipping(false);  // a mark at the edge is drawn whole
+  painter.setClipping(false);  // does not clip marks at the edge
   for (const PlotLine& line : lines_)
     if (line.raw && !hidden(line.name)) paint_marks(painter, area, line);
   for (const PlotLine& line : lines_)
@@ -77,7 +77,7 @@ void Plot::paint_axes(QPainter& painter, const QRectF& area) const {
   const QFontMetricsF metrics(small_font());
   const auto places =
       link_.stops().empty() ? ticks(link_.range(), columns, link_.x_quantity(), Scale::linear) : link_.stops();
-  double taken = -1;  // up to here there are labels
+  double taken = -1;  // end of the last label
   for (const Tick& tick : places) {
     const double x = std::round(to_x(area, tick.value)) + 0.5;
     if (x < area.left() - 1 || x > area.right() + 1) continue;
@@ -98,7 +98,7 @@ void Plot::paint_band(QPainter& painter, const QRectF& area, const PlotLine& lin
   const int columns = static_cast<int>(area.width());
   const auto [begin, end] = raw.window(x.low, x.high);
   const double alpha = theme().shade == Shade::dark ? 0.30 : 0.26;
-  if (end - begin < static_cast<size_t>(columns)) {  // fewer samples than pixels: the samples themselves
+  if (end - begin < static_cast<size_t>(columns)) {  // fewer samples than pixels: draws every sample
     QPolygonF points;
     for (const auto& p : raw.decimate(x.low, x.high, columns)) points << QPointF(to_x(area, p.x), to_y(area, p.y));
     painter.setPen(QPen(faded(line.color, alpha + 0.15), 1));
@@ -164,7 +164,7 @@ void Plot::paint_line(QPainter& painter, const QRectF& area, const PlotLine& lin
   polygon.reserve(static_cast<qsizetype>(points.size()));
   for (const auto& p : line.path.empty() ? points : line.path)
     polygon << QPointF(to_x(area, p.x), std::isnan(p.y) ? std::nan("") : to_y(area, p.y));
-  // A line that jumps about every pixel is drawn thin; a calm one may be bold.
+  // Noisy lines are thin, smooth ones may be bold.
   const bool dense = !line.smooth && polygon.size() > area.width();
   // Round caps would close the gaps of dots and dashes.
   const Qt::PenCapStyle cap = line.origin == Origin::measured ? Qt::RoundCap : Qt::FlatCap;
@@ -177,7 +177,7 @@ void Plot::paint_line(QPainter& painter, const QRectF& area, const PlotLine& lin
 
 void Plot::paint_marks(QPainter& painter, const QRectF& area, const PlotLine& line) const {
   const views::Series& series = line.smooth ? *line.smooth : *line.raw;
-  if (line.marks == Marks::none && series.size() != 1) return;  // a line of one sample is a mark
+  if (line.marks == Marks::none && series.size() != 1) return;  // a single sample is drawn as a mark
   const auto [begin, end] = series.window(link_.range().low, link_.range().high);
   if (static_cast<double>(end - begin) >= area.width() / 6) return;
   painter.setPen(QPen(theme().panel, 1));
@@ -188,7 +188,7 @@ void Plot::paint_marks(QPainter& painter, const QRectF& area, const PlotLine& li
   }
 }
 
-// Each one stands for itself: nothing is drawn between two. What is predicted is hatched.
+// Separate bars without connecting lines; predicted ones are hatched.
 void Plot::paint_bars(QPainter& painter, const QRectF& area) const {
   const Stack stack = stack_.sample(link_.range().low, link_.range().high, std::max(2, static_cast<int>(area.width())));
   double gap = area.width();
@@ -212,7 +212,7 @@ void Plot::paint_bars(QPainter& painter, const QRectF& area) const {
       painter.fillRect(QRectF(left, top, wide, std::min(1.0, bar.height() / 3)), theme().panel);
       floor += value;
     }
-    if (floor <= y_.high) continue;  // else it goes on beyond the chart
+    if (floor <= y_.high) continue;  // otherwise the bar extends beyond the chart
     painter.setPen(theme().bad);
     painter.setFont(small_font());
     painter.drawText(QRectF(left - 20, area.top(), wide + 40, 14), Qt::AlignCenter, u"\u2191"_s);
@@ -222,7 +222,7 @@ void Plot::paint_bars(QPainter& painter, const QRectF& area) const {
 void Plot::paint_notes(QPainter& painter, const QRectF& area) const {
   painter.save();
   painter.setRenderHint(QPainter::Antialiasing);
-  std::map<double, int> above;  // several at one place stand on each other
+  std::map<double, int> above;  // several at one position are stacked
   for (const PlotNote& note : notes_) {
     const double x = to_x(area, note.x);
     if (x < area.left() - 1 || x > area.right() + 1) continue;
@@ -237,7 +237,7 @@ void Plot::paint_notes(QPainter& painter, const QRectF& area) const {
   painter.restore();
 }
 
-// Opaque and without antialiasing, which would nearly double the time of the whole chart.
+// Opaque and without antialiasing, which would nearly double the painting time.
 void Plot::paint_stack(QPainter& painter, const QRectF& area) const {
   const Span x = link_.range();
   const Stack stack = stack_.sample(x.low, x.high, std::max(2, static_cast<int>(area.width()) / 2));
@@ -265,7 +265,7 @@ void Plot::paint_stack(QPainter& painter, const QRectF& area) const {
   }
 }
 
-// Where the label of each level stands: beside its line where no other line or label is; those beyond the chart in its
-// upper left corner.
+// Positions of the labels of levels: beside their line where it is free, or in the upper left corner for levels beyond
+// the chart.
 
 }  // namespace mw::ui

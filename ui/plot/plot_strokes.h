@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How lines and marks of a Plot are drawn, in the data and in the legend.
+// Drawing of lines and marks of a Plot, in the data and in the legend.
 #pragma once
 #include <QPainter>
 

@@ -40,7 +40,7 @@ void PlotTableModel::load(const Plot& plot) {
     flat.push_back({at});
     flat.back().insert(flat.back().end(), values.begin(), values.end());
   }
-  // While a run goes rows only come: no reset, so that the reader's place stays.
+  // During a run rows are only appended, without a reset, so that the scroll position stays.
   const bool grows = columns == columns_ && flat.size() >= rows_.size() &&
                      (rows_.empty() || flat[rows_.size() - 1][0] == rows_.back()[0]) &&
                      (rows_.empty() || flat[0][0] == rows_[0][0]);

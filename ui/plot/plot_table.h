@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A chart's data as rows: for those who read numbers, for screen readers, for the clipboard.
+// The data of a chart as table rows, for reading, screen readers and the clipboard.
 #pragma once
 #include <QAbstractTableModel>
 #include <vector>
@@ -14,7 +14,7 @@ class PlotTableModel : public QAbstractTableModel {
   Q_OBJECT
  public:
   explicit PlotTableModel(QObject* parent) : QAbstractTableModel(parent) {}
-  void load(const Plot& plot);  // what lies in the visible range
+  void load(const Plot& plot);  // the visible range
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;
   QVariant data(const QModelIndex& index, int role) const override;
@@ -25,8 +25,8 @@ class PlotTableModel : public QAbstractTableModel {
 
  private:
   QStringList columns_;
-  std::vector<std::vector<double>> rows_;  // x, then one value per column, NaN where there is none
-  std::vector<QString> names_;             // of the rows, where the x axis has named places
+  std::vector<std::vector<double>> rows_;  // x, then one value per column; NaN: none
+  std::vector<QString> names_;             // of the rows, if the x axis has named positions
   Quantity x_ = Quantity::count, y_ = Quantity::plain;
 };
 

@@ -11,13 +11,13 @@
 namespace mw::ui {
 namespace {
 
-// Outside of these numbers are written with a power of ten, on axes and as readouts.
+// Numbers outside of these limits are written with a power of ten.
 constexpr double kSmall = 0.01, kLarge = 1e6;
-constexpr double kFlat = 1e-12;  // a span in parts of its values that is rounding, not a change
+constexpr double kFlat = 1e-12;  // relative span that counts as rounding
 
 double round_step(double raw) {
   const double decade = std::pow(10.0, std::floor(std::log10(raw)));
-  const double m = raw / decade;  // the nearest of 1, 2, 5, 10 on a log scale
+  const double m = raw / decade;  // picks the nearest of 1, 2, 5, 10 on a log scale
   return decade * (m < 1.42 ? 1 : m < 3.17 ? 2 : m < 7.08 ? 5 : 10);
 }
 
@@ -31,7 +31,7 @@ double step_for(double raw, Quantity quantity) {
   return round_step(raw);
 }
 
-// "5e-4": no padded exponent.
+// "5e-4": without padding the exponent.
 QString exponent_text(double v, int digits) {
   QString s = QString::number(v, 'e', digits);
   s.replace(u"e-0"_s, u"e-"_s).replace(u"e+0"_s, u"e"_s).replace(u"e+"_s, u"e"_s);
@@ -46,8 +46,8 @@ int exponent_of(double v) {
   return static_cast<int>(std::floor(std::log10(v) + 1e-9));
 }
 
-// All ticks of an axis in one notation, so that they compare at a glance: decimals, or multiples of one power of ten,
-// that of the largest: "0.5e-4, 1.0e-4, 1.5e-4".
+// Writes all ticks of an axis in one notation: decimals, or multiples of the power of ten of the largest one, as in
+// "0.5e-4, 1.0e-4, 1.5e-4".
 QString plain_text(double v, double step, double largest) {
   if (v == 0) return u"0"_s;
   if (largest >= kSmall && largest < kLarge) return QString::number(v, 'f', std::min(decimals_of(step), 6));
@@ -90,7 +90,7 @@ std::vector<Tick> log_ticks(Span span, int wanted, Quantity quantity) {
   if (high - low < 0.9) return ticks(span, wanted, quantity, Scale::linear);
   const int stride = std::max(1, static_cast<int>(std::ceil((high - low) / wanted)));
   const bool fine = stride == 1 && (high - low) * 3 <= wanted;
-  const bool powers = span.low < kSmall / 10 || span.high >= kLarge;  // all or none
+  const bool powers = span.low < kSmall / 10 || span.high >= kLarge;  // for all ticks or none
   const auto text = [&](double v) {
     if (quantity != Quantity::plain) return tick_text(v, v, v, quantity);
     return powers ? exponent_text(v, 0) : plain_text(v, v, 1);
@@ -114,7 +114,7 @@ std::vector<Tick> ticks(Span span, int wanted, Quantity quantity, Scale scale) {
   if (scale == Scale::logarithmic && span.low > 0) return log_ticks(span, wanted, quantity);
   const double step = step_for(span.size() / wanted, quantity);
   const double largest = std::max(std::abs(span.low), std::abs(span.high));
-  if (span.size() < kFlat * largest) return out;  // steps of it would be lost in the sum
+  if (span.size() < kFlat * largest) return out;  // steps would be lost to rounding
   for (double i = std::ceil(span.low / step - 1e-9); i * step <= span.high + step * 1e-9; ++i)
     out.push_back({i * step, tick_text(i * step, step, largest, quantity)});
   return out;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where an axis has its ticks and how they read. Plain values.
+// Positions and texts of axis ticks. Plain values.
 #pragma once
 #include <QString>
 #include <vector>
 
 namespace mw::ui {
 
-enum class Quantity { plain, count, bytes, seconds };  // decides tick steps and text
+enum class Quantity { plain, count, bytes, seconds };  // determines tick steps and texts
 enum class Scale { linear, logarithmic };
 
 struct Span {
@@ -22,9 +22,9 @@ struct Tick {
 
 // About `wanted` round ticks inside the span. Bytes step by powers of two, seconds by 1, 2, 5, 15, 30 of their unit.
 std::vector<Tick> ticks(Span span, int wanted, Quantity quantity, Scale scale);
-// One value as a readout shows it: "1.34", "12.4 MiB", "1:42", "2.00e-04".
+// One value as shown in readouts: "1.34", "12.4 MiB", "1:42", "2.00e-04".
 QString value_text(double value, Quantity quantity);
-// `span` widened to leave air above and below; never empty, never below zero where the data is not.
+// Widens `span` by a margin. Never empty, and never below zero unless the data is.
 Span padded(Span span, Scale scale);
 
 }  // namespace mw::ui

@@ -19,7 +19,7 @@ namespace mw::ui {
 namespace {
 constexpr int kMostSaidLines = 8;
 
-// Higher where what is in it takes more lines: a layout asks for no height of its own where lines wrap.
+// Gets higher if wrapped lines need more space, which a layout does not request by itself.
 class Grows : public QObject {
  public:
   explicit Grows(QWidget& dialog) : QObject(&dialog) { dialog.installEventFilter(this); }
@@ -38,7 +38,7 @@ QVBoxLayout* dialog_column(QWidget& dialog, int least_width) {
   auto* column = new QVBoxLayout(&dialog);
   new Grows(dialog);
   column->setSpacing(8);
-  // Not a least size of the dialog's own: that would stand in for the layout's, and rows would be squeezed.
+  // A minimum size of the dialog itself would replace that of the layout, and rows would be squeezed.
   column->addStrut(least_width - column->contentsMargins().left() - column->contentsMargins().right());
   return column;
 }
@@ -113,7 +113,7 @@ DialogButtons add_buttons(QVBoxLayout& column, const QString& cancel, const QStr
   row->addWidget(out.cancel);
   row->addWidget(out.go);
   column.addLayout(row);
-  out.go->setDefault(true);  // of the dialog that it is in by now
+  out.go->setDefault(true);  // needs the dialog as parent
   return out;
 }
 
@@ -128,7 +128,7 @@ FolderRow add_folder(QFormLayout& form, const QString& name, const QString& plac
   row->addWidget(out.line, 1);
   row->addWidget(out.choose);
   both->setFocusProxy(out.line);
-  out.choose->setAutoDefault(false);  // Enter is for what the dialog does
+  out.choose->setAutoDefault(false);  // Enter activates the default button of the dialog
   form.addRow(name, both);
   QObject::connect(out.choose, &QPushButton::clicked, &dialog, [&dialog, name, line = out.line] {
     auto* chooser = new QFileDialog(&dialog, name, line->text());

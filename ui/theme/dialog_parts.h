@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the dialogs that do one thing are made of, from top to bottom: what it is about, fields, what came of it, how
-// far it is, the buttons. GUI thread.
+// Building blocks of the dialogs that run one task, from top to bottom: description, fields, result, progress, buttons.
+// GUI thread.
 #pragma once
 #include <QTextEdit>
 
@@ -13,11 +13,11 @@ class QVBoxLayout;
 
 namespace mw::ui {
 
-QVBoxLayout* dialog_column(QWidget& dialog, int least_width);  // pixels; it grows with what is in it
-QLabel* add_about(QVBoxLayout& column);                        // a few lines
+QVBoxLayout* dialog_column(QWidget& dialog, int least_width);  // pixels; grows with its content
+QLabel* add_about(QVBoxLayout& column);                        // a short description
 
-// What came of it: as high as its lines up to some, hidden while there are none. Paths break anywhere, and can be
-// selected and copied as they are.
+// Shows the result. Grows with its lines up to a limit and is hidden while it is empty. Paths wrap at any character and
+// can be selected and copied.
 class SaidText : public QTextEdit {
   Q_OBJECT
  public:
@@ -34,15 +34,15 @@ class SaidText : public QTextEdit {
 };
 SaidText* add_said(QVBoxLayout& column, const QString& name);
 
-// A thin bar that keeps its room while it is hidden. Of unknown length until it is given a range.
+// A thin progress bar that keeps its space while it is hidden. Indeterminate until it gets a range.
 QProgressBar* add_progress(QVBoxLayout& column, const QString& name);
 
 struct DialogButtons {
-  QPushButton *cancel, *go;  // go: what Enter presses
+  QPushButton *cancel, *go;  // go: the default button
 };
 DialogButtons add_buttons(QVBoxLayout& column, const QString& cancel, const QString& go);
 
-// A line for a folder, and a button that asks for one.
+// A line edit for a folder and a button that opens a folder dialog.
 struct FolderRow {
   QLineEdit* line;
   QPushButton* choose;

@@ -9,30 +9,29 @@
 
 namespace mw::ui {
 namespace {
-constexpr int kLeastElided = 24;  // an ellipsis and a letter or two
+constexpr int kLeastElided = 24;  // an ellipsis and one or two letters
 }
 
 ElidedLabel::ElidedLabel(Qt::TextElideMode mode, QWidget* parent, int most) : QLabel(parent), mode_(mode), most_(most) {
-  setTextFormat(Qt::PlainText);  // names are not ours: no markup in them
+  setTextFormat(Qt::PlainText);  // names come from outside: no markup
 }
 
 QString ElidedLabel::shown() const {
   return fontMetrics().elidedText(text(), mode_, contentsRect().width());
 }
 
-// A pixel more than the text's advance, since that is rounded.
+// One pixel more than the advance of the text, which is rounded.
 QSize ElidedLabel::sizeHint() const {
   const QMargins around = contentsMargins();
   const int wide = text().isEmpty() ? 0 : fontMetrics().horizontalAdvance(text()) + 1 + around.left() + around.right();
-  return {std::min(most_, wide),
-          QLabel::sizeHint().height()};
+  return {std::min(most_, wide), QLabel::sizeHint().height()};
 }
 
 QSize ElidedLabel::minimumSizeHint() const {
   return {std::min(kLeastElided, sizeHint().width()), QLabel::minimumSizeHint().height()};
 }
 
-// A tooltip of its own says more than the text.
+// A tooltip that was set explicitly has priority over the text.
 bool ElidedLabel::event(QEvent* event) {
   if (event->type() != QEvent::ToolTip || !toolTip().isEmpty()) return QLabel::event(event);
   if (shown() == text())

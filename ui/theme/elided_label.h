@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One line of plain text that may be narrower than what it says: it is cut where the caller wants it, at whatever width
-// it has now, and the tooltip has all of it. text() is always the whole. GUI thread.
+// One line of plain text that is elided to its width. The tooltip shows the whole text, and text() always returns it.
+// GUI thread.
 #pragma once
 #include <QLabel>
 
@@ -9,9 +9,9 @@ namespace mw::ui {
 class ElidedLabel : public QLabel {
   Q_OBJECT
  public:
-  // most: it asks for no more than that many pixels; it may be given more.
+  // most: largest width in pixels of the size hint.
   ElidedLabel(Qt::TextElideMode mode, QWidget* parent, int most = QWIDGETSIZE_MAX);
-  QString shown() const;  // as it is drawn now
+  QString shown() const;  // the elided text
   QSize sizeHint() const override;
   QSize minimumSizeHint() const override;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a page shows while it has nothing: a title, a few lines, and what to press.
+// The content of a page without data: a title, a few lines and buttons. GUI thread.
 #pragma once
 #include <QPushButton>
 #include <QStringList>

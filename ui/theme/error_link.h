@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// In the place of predicted figures while there are none: how many errors are in the way, pressed by mouse or keys to
-// go to them. GUI thread.
+// Replaces predicted figures while errors prevent a prediction: a button with the number of errors that leads to them.
+// GUI thread.
 #pragma once
 #include <QToolButton>
 
@@ -18,7 +18,7 @@ class ErrorLink : public QToolButton {
     setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
     setFocusPolicy(Qt::StrongFocus);
     setCursor(Qt::PointingHandCursor);
-    setToolTip(tr("Show the errors in the Problems panel"));
+    setToolTip(tr("Show these errors in the Problems panel"));
     set_errors(0);
   }
   void set_errors(int errors) {

@@ -11,7 +11,7 @@
 namespace mw::ui {
 namespace {
 
-// Bodies on a 16x16 grid; C is the colour, strokes are 1.5 wide unless they say otherwise.
+// Bodies on a 16x16 grid; C is the colour, strokes are 1.5 wide unless stated otherwise.
 const char* body(Glyph glyph) {
   switch (glyph) {
     case Glyph::none:
@@ -91,7 +91,7 @@ class Engine : public QIconEngine {
     QSvgRenderer(document(glyph_, color)).render(painter, rect);
   }
   QPixmap pixmap(const QSize& size, QIcon::Mode mode, QIcon::State state) override {
-    if (size.isEmpty()) return {};  // of a button that has no room yet
+    if (size.isEmpty()) return {};  // of a button without a size yet
     QPixmap out(size);
     out.fill(Qt::transparent);
     QPainter painter(&out);

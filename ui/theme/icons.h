@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Our few icons, drawn from SVG paths in the theme's colours (there is no icon theme to rely on).
+// Icons drawn from SVG paths in the colours of the theme, independent of the system's icon theme.
 #pragma once
 #include <QIcon>
 
@@ -35,7 +35,7 @@ enum class Glyph {
 
 enum class Ink { normal, on_accent, bad, warn };
 
-// Painted in the colours of the theme in force at that moment: nothing to renew after a theme change.
+// Painted in the colours of the current theme, so nothing needs an update after a theme change.
 QIcon icon(Glyph glyph, Ink ink = Ink::normal);
 
 }  // namespace mw::ui

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Pictures of the window as PNG files, written atomically. Throws mw::Error naming the file.
+// Writes pictures of the window as PNG files.
 #pragma once
 #include <QPixmap>
 #include <filesystem>
 
 namespace mw::ui {
 
-void write_png(const QPixmap& picture, const std::filesystem::path& file);  // the folder must exist
+// Writes atomically; the folder must exist. Throws mw::Error with the file.
+void write_png(const QPixmap& picture, const std::filesystem::path& file);
 
 }  // namespace mw::ui

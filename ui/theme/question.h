@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A question that blocks its window until one of a few verbs is chosen. Does not block the caller. GUI thread.
+// A window-modal question with one button per answer. Does not block the caller. GUI thread.
 #pragma once
 #include <QMessageBox>
 #include <functional>
@@ -11,11 +11,11 @@ struct QuestionAnswer {
   QString name;  // object name of the button
   QString text;  // a verb
   QMessageBox::ButtonRole role;
-  std::function<void()> chosen{};  // empty: nothing is done
+  std::function<void()> chosen{};  // may be empty
 };
 
-// The first answer is the default one (Enter); that of RejectRole is also given by Escape and by closing the box. The
-// box deletes itself after the answer.
+// The first answer is the default (Enter). Escape and closing the box give the answer with RejectRole. The box deletes
+// itself afterwards.
 QMessageBox* ask_question(QWidget& window, const QString& name, const QString& text, const QString& details,
                           const std::vector<QuestionAnswer>& answers);
 

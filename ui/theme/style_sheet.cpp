@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the palette alone cannot say: flat docks and tabs, quiet headers, thin splitters. Inputs stay Fusion's own.
+// Style that a palette cannot express: flat docks and tabs, plain headers, thin splitters. Inputs keep the Fusion
+// style.
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What all tables have in common. GUI thread.
+// Common setup of all tables. GUI thread.
 #pragma once
 #include <QString>
 
@@ -8,12 +8,12 @@ class QTableView;
 
 namespace mw::ui {
 
-// Whole rows are selected, a line each; no grid, no numbers beside them; Tab leaves the table.
+// Selects whole rows of one line each, without grid and row numbers; Tab leaves the table.
 void set_up_table(QTableView& view, QAbstractItemModel& model, const QString& name);
-// The selected rows with their header, as they are shown, tabs between cells, for a spreadsheet.
+// The selected rows and the header as displayed, with tabs between cells for spreadsheets.
 QString selected_rows(const QTableView& view);
-void copy_on_ctrl_c(QTableView& view);  // those
-// In the middle of the table while it has no rows.
+void copy_on_ctrl_c(QTableView& view);  // copies selected_rows()
+// Shows a text in the middle of the table while it has no rows.
 void say_when_empty(QTableView& view, const QString& text);
 
 }  // namespace mw::ui

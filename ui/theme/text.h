@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Between core's UTF-8 strings and Qt's.
+// Conversions between UTF-8 strings of core and Qt strings, and common texts.
 #pragma once
 #include <QLocale>
 #include <QString>
@@ -20,11 +20,11 @@ inline QString qs(std::string_view text) {
 inline std::string ss(const QString& text) {
   return text.toStdString();
 }
-// 12345 as "12,345".
+// Groups digits: 12345 becomes "12,345".
 inline QString grouped(std::int64_t n) {
   return QLocale(QLocale::English).toString(static_cast<qlonglong>(n));
 }
-// One cell of RFC 4180.
+// Quotes one CSV cell as in RFC 4180.
 inline QString csv_cell(const QString& text) {
   return qs(formats::csv_cell(ss(text)));
 }

@@ -9,7 +9,7 @@
 
 #include "ui/theme/text.h"
 
-// A static library's resources are not found by themselves. Must stand outside any namespace.
+// Registers the resources of a static library. Must be outside of any namespace.
 static void load_resources() {
   Q_INIT_RESOURCE(theme);
 }
@@ -17,12 +17,12 @@ static void load_resources() {
 namespace mw::ui {
 namespace {
 
-// Okabe and Ito's set, its yellow and black replaced; the dark one lifted to the same contrast on a dark ground.
+// Based on the palette of Okabe and Ito, with yellow and black replaced; the dark variant has the same contrast.
 constexpr std::array<QRgb, 8> kSeriesLight{0xff0072b2, 0xffd55e00, 0xff007f5f, 0xffb0588c,
                                            0xffb37a00, 0xff2f8fc4, 0xff6b5bb5, 0xff5f6672};
 constexpr std::array<QRgb, 8> kSeriesDark{0xff5ab4f0, 0xffff9354, 0xff33c99a, 0xffe08cc0,
                                           0xffe9b949, 0xff8ed1f5, 0xffa99cf2, 0xffaab2be};
-// After Paul Tol's muted scheme, in the order of MemoryCategory: neighbours in a stack differ in lightness too.
+// Based on Paul Tol's muted scheme, in the order of MemoryCategory; neighbours in a stack also differ in lightness.
 constexpr std::array<QRgb, kMemoryCategories> kMemoryLight{0xff44639f, 0xff88ccee, 0xff44aa99, 0xff117733, 0xffddcc77,
                                                            0xffcc6677, 0xff882255, 0xffaa4499, 0xff999933, 0xffb4b8bf};
 constexpr std::array<QRgb, kMemoryCategories> kMemoryDark{0xff6d8fd1, 0xff8fd0f0, 0xff4fb9a8, 0xff3f9c5c, 0xffd9c873,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The look: two palettes on the Fusion style, colours for charts that stay apart for colour-blind eyes, and the sizes
-// everything is spaced by. A value; the window hands it to whoever paints.
+// The appearance: a light and a dark palette for the Fusion style, chart colours that are distinguishable with colour
+// vision deficiency, and spacings. A value type.
 #pragma once
 #include <QColor>
 #include <QFont>
@@ -24,19 +24,20 @@ struct Theme {
 
   QPalette palette() const;
   QString style_sheet() const;
-  QColor series(int index) const;         // lines; never carry meaning by colour alone
-  QColor memory(MemoryCategory c) const;  // areas of a stacked chart
+  QColor series(int index) const;         // of lines; never encode meaning by colour alone
+  QColor memory(MemoryCategory c) const;  // of areas in stacked charts
   QColor state(RunState state) const;
   QColor severity(Severity severity) const;
 };
 
 Theme make_theme(Shade shade);
 Shade system_shade();  // from the palette the application started with; Qt 6.4 has no colour-scheme hint
-// Palette and style sheet for the whole application, and Fusion.
+// Applies style, palette and style sheet to the whole application.
 void apply(const Theme& theme, QApplication& application);
-// The theme in force, as apply() left it: for widgets that paint themselves. GUI thread.
+// The theme that apply() set last, for widgets that paint themselves. GUI thread.
 const Theme& theme();
-// Painting within its life is done with this theme; widgets keep theirs. For files, which are always light.
+// Painting uses this theme during the lifetime of the object, e.g. for files, which are always light. Widgets keep
+// theirs.
 class PaintedWith {
  public:
   explicit PaintedWith(const Theme& theme);
@@ -50,7 +51,7 @@ class PaintedWith {
 
 QFont mono_font(double scale = 1.0);
 QFont small_font();
-// `over` at `share` (0..1) on `under`.
+// Blends `over` with weight `share` (0..1) on `under`.
 QColor mix(const QColor& under, const QColor& over, double share);
 
 }  // namespace mw::ui
