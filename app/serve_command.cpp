@@ -31,11 +31,11 @@ std::string state_text(const serve::ServingLoop::State& now, const serve::Servin
   const double rate = static_cast<double>(now.output_tokens - before.output_tokens) / seconds;
   char text[256];
   std::snprintf(text, sizeof text,
-                "running %d  waiting %d  KV %.0f %%  %.1f tokens/s  done %lld  cancelled %lld  refused %lld  "
+                "running %d  waiting %d  KV %.0f %%  %.1f tokens/s  done %lld  cancelled %lld  rejected %lld  "
                 "connections %d",
                 now.scheduler.running, now.scheduler.waiting, 100 * now.scheduler.kv_used, rate,
                 static_cast<long long>(now.finished), static_cast<long long>(now.cancelled),
-                static_cast<long long>(now.refused), connections);
+                static_cast<long long>(now.rejected), connections);
   return text;
 }
 
