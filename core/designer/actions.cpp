@@ -41,7 +41,7 @@ MeshAxis* axis_of(Mesh& mesh, const std::string& axis) {
 
 Problem no_axis(const Mesh& mesh, const std::string& axis) {
   return {.id = "MESH-AXIS",
-          .message = "the mesh has no such axis",
+          .message = "the mesh does not define this axis",
           .place = "mesh." + axis,
           .found = axis,
           .expected = to_text(mesh)};
@@ -49,8 +49,8 @@ Problem no_axis(const Mesh& mesh, const std::string& axis) {
 
 // --- Sizes ---
 
-// The mesh with that size, the rest of the target taken up by one other axis (outer first), else by the first alone.
-// Unchanged others where the size does not divide the target.
+// The mesh with `axis` at `size`. One other axis (outermost first) takes up the remaining devices; if none can, the
+// first other axis takes all of them. The other axes stay unchanged if the size does not divide the target.
 Mesh resized(const Mesh& mesh, const std::string& axis, int size, int devices) {
   Mesh out = mesh;
   axis_of(out, axis)->size = size;
@@ -101,7 +101,7 @@ void resize(const DesignContext& s, const MeshDesign& now, const Action& action,
     out.text += (out.text.empty() ? "" : ", ") + after.name + " " + std::to_string(before.size) + " to " +
                 std::to_string(after.size);
   }
-  // A place that was asked for the old size may not hold the new one: it is asked for only as long as it fits.
+  // Requested placements may not fit the new size: drop them then.
   if (out.choice.mesh == now.mesh || now.places.empty()) return;
   try {
     lay_out(out.choice.mesh, *s.target, out.choice.places);
@@ -136,7 +136,7 @@ void lay(const DesignContext& s, const MeshDesign& now, const Action& action, Ac
     lay_out(now.mesh, *s.target, places);
     return;
   } catch (const Error&) {
-    // Too small alone: together with where it was asked to lie.
+    // The dimension alone is too small: try it together with the dimensions requested before.
   }
   if (before.empty() || std::find(before.begin(), before.end(), action.value) != before.end()) return;
   std::vector<RequestedPlacement> both = places;
@@ -146,7 +146,7 @@ void lay(const DesignContext& s, const MeshDesign& now, const Action& action, Ac
     lay_out(now.mesh, *s.target, both);
     places = std::move(both);
   } catch (const Error&) {
-    // the reason of the single dimension is told
+    // add_errors() reports the error for the single dimension
   }
 }
 
@@ -161,10 +161,11 @@ void shard(const Placement& current, const Action& action, ActionResult& out) {
   const PlacedTensor* tensor = find_tensor(current, action.tensor);
   const bool on = action.kind == Kind::shard;
   if (!tensor || (on && (action.value < 0 || action.value >= static_cast<int>(tensor->dims.size())))) {
-    out.reasons.push_back({.id = "SPEC-RANK",
-                           .message = tensor ? "the tensor has no such dimension" : "the model has no such tensor",
-                           .place = "tensor " + action.tensor,
-                           .found = std::to_string(action.value)});
+    out.reasons.push_back(
+        {.id = "SPEC-RANK",
+         .message = tensor ? "the tensor does not have this dimension" : "the model does not have this tensor",
+         .place = "tensor " + action.tensor,
+         .found = std::to_string(action.value)});
     return;
   }
   PartitionSpec spec = tensor->spec;
@@ -186,7 +187,7 @@ void remove_axis(const MeshDesign& now, const Action& action, ActionResult& out)
   out.text = "no axis " + action.axis;
   if (now.mesh.size(action.axis) > 1)
     out.reasons.push_back({.id = "MESH-AXIS",
-                           .message = "only an axis of one device can be taken away",
+                           .message = "only an axis of one device can be removed",
                            .place = "mesh." + action.axis,
                            .found = std::to_string(now.mesh.size(action.axis)),
                            .expected = "1",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be done to a design on the canvas: each action gives the design it leads to, or why not and what would be
-// possible. Pure functions; any thread.
+// Actions on a mesh design. Each action returns the resulting design, or the reasons for refusing it and the legal
+// alternatives. Pure functions; any thread.
 #pragma once
 #include <memory>
 #include <optional>
@@ -12,14 +12,14 @@
 
 namespace mw::designer {
 
-struct MeshDesign {  // what the document says of the mesh
+struct MeshDesign {  // the mesh settings of an experiment
   mesh::Mesh mesh;
   std::vector<mesh::RequestedPlacement> places{};
   mesh::ShardingRules rules{};
   bool operator==(const MeshDesign&) const = default;
 };
 
-struct DesignContext {  // what it is about; pointers outlive the calls
+struct DesignContext {  // the model and target of a design; the pointers must outlive the calls
   const model::TensorInventory* inventory = nullptr;
   const hardware::Target* target = nullptr;
   std::vector<mesh::AdapterShape> adapters{};
@@ -28,42 +28,42 @@ struct DesignContext {  // what it is about; pointers outlive the calls
 
 struct Action {
   enum class Kind {
-    resize,   // the axis to `value` devices; another axis takes up the rest, so that the target stays covered
-    lay,      // the axis on grid dimension `value`, besides those it lies on where it needs more
-    release,  // its place is free again
-    shard,    // dimension `value` of `tensor` (in all layers) split by the axis, and no other of it
-    unshard,  // no dimension of `tensor` split by it
-    add,      // a new axis of size 1 with this name
-    remove    // the axis, if it has one device
+    resize,   // set the axis to `value` devices; another axis takes up the rest, so that the mesh covers the target
+    lay,      // place the axis on grid dimension `value`, in addition to its present ones if it does not fit alone
+    release,  // remove the placement of the axis
+    shard,    // split dimension `value` of `tensor` (in all layers) over the axis, and no other dimension
+    unshard,  // split no dimension of `tensor` over the axis
+    add,      // add an axis of size 1 with this name
+    remove    // remove the axis if it has one device
   };
   Kind kind = Kind::resize;
   std::string axis;
   int value = 0;
-  std::string tensor{};  // logical name, of an adapter too
+  std::string tensor{};  // logical name of a weight or an adapter
   bool operator==(const Action&) const = default;
 };
 
 struct ActionResult {
   bool accepted = false;
-  MeshDesign choice{};                  // where it leads, possible or not
+  MeshDesign choice{};                  // the resulting design, also if it is refused
   std::string text{};                   // "tp 4 to 8", "tp on columns": for undo and the status line
-  std::vector<Problem> reasons{};       // why not: errors that are not there already
-  std::vector<int> legal{};             // resize: sizes that are possible, ascending
-  std::optional<MeshDesign> nearest{};  // resize: the design with the nearest of them
+  std::vector<Problem> reasons{};       // errors that `now` does not have; empty if accepted
+  std::vector<int> legal{};             // resize: legal sizes, ascending
+  std::optional<MeshDesign> nearest{};  // resize: the design with the nearest legal size
   std::optional<int> nearest_size{};
-  std::shared_ptr<const mesh::Placement> placement{};  // of `choice`; null where it is that of now
+  std::shared_ptr<const mesh::Placement> placement{};  // of `choice`; null if it equals the current one
 };
-// `current`: the placement of `now`.
+// Applies an action to the design `now`, whose placement is `current`.
 ActionResult try_action(const DesignContext& subject, const MeshDesign& now, const mesh::Placement& current,
                         const Action& action);
 
-// Sizes to step through when an axis is dragged or scrolled: all that divide the target, and twice as much, so that
-// one can read why not.
+// Sizes to step through when the user drags or scrolls an axis: all that divide the target, and one size that is too
+// large, to show the reason for refusing it.
 std::vector<int> size_steps(const DesignContext& subject, const mesh::Mesh& mesh, std::string_view axis);
 
-// "^layers\.\d+\.q_proj$": the pattern of a tensor in all layers.
+// The pattern that matches a tensor in all layers: "^layers\.\d+\.q_proj$".
 std::string all_layers_pattern(const std::string& tensor);
-// Reason and what would be possible, for the cursor: one line each.
+// The reasons for refusing and the legal sizes, one line each, for the tooltip at the cursor.
 std::string refusal_text(const ActionResult& outcome);
 
 }  // namespace mw::designer

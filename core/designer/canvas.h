@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the mesh canvas draws, without pixels: chips and links of the target's topology, which device holds which piece
-// of a tensor, the links that an axis uses. Lengths are in pitches of the grid. Plain values; any thread.
+// The geometry of the mesh canvas: chips and links of the target's topology, the piece of a tensor on each device and
+// the links that an axis uses. Lengths are in units of the distance between two chips. Plain values; any thread.
 #pragma once
 #include <string>
 #include <vector>
@@ -29,20 +29,20 @@ struct CanvasChip {
 struct CanvasLink {
   int a = 0, b = 0;  // chips
   int dimension = 0;
-  bool wrap = false;  // from the last back to the first
+  bool wrap = false;  // connects the last chip to the first
 };
-struct CanvasSwitch {  // chips that meet in one: a node, or all nodes
+struct CanvasSwitch {  // connects the chips of a node, or all nodes
   Box at;
   std::vector<int> chips;
   std::string name;
 };
-// A dimension of the grid of more than one: where an axis can be laid.
+// A grid dimension of more than one position, on which an axis can be placed.
 struct CanvasSide {
   enum class Where { left, top, layers, chip };  // rows, columns, sheets, within a chip
   int dimension = 0, size = 1;
   Where where = Where::top;
   std::string name;               // "rows", "columns", "layers", "nodes", "devices of a node", "devices of a chip"
-  std::vector<std::string> axes;  // that lie on it now, outer first
+  std::vector<std::string> axes;  // placed on it, outermost first
 };
 struct CanvasPicture {
   double width = 0, height = 0;
@@ -52,21 +52,21 @@ struct CanvasPicture {
   std::vector<CanvasSwitch> switches;
   std::vector<CanvasSide> sides;
 };
-// A third dimension is drawn as sheets side by side, nodes likewise.
+// Draws a third dimension, or nodes, as sheets side by side.
 CanvasPicture canvas_picture(const hardware::Target& target, const mesh::Layout& layout);
 
-// What a device holds of a tensor, as a part of a miniature: the first split dimension downwards where there are two,
-// the last across.
+// The piece of a tensor on a device as a part of the unit square: the last split dimension runs to the right, the first
+// of several downwards.
 struct PieceArea {
-  std::int64_t index = -1;  // of the distinct pieces; -1: nothing
+  std::int64_t index = -1;  // among the distinct pieces; -1: the device holds none
   double left = 0, right = 1, top = 0, bottom = 1;
 };
 std::vector<PieceArea> piece_areas(const mesh::PlacedTensor& tensor, const mesh::Mesh& mesh,
                                    const mesh::Layout& layout);  // by grid index
 
-// Neighbours along an axis, in all groups; b = -1: over the switch.
+// A connection between neighbours along an axis; b is -1 if they communicate through a switch.
 struct CanvasEdge {
-  enum class Way { direct, wrap, sheets };  // over a link that closes the grid; from sheet to sheet
+  enum class Way { direct, wrap, sheets };  // wrap: over a link that closes a dimension; sheets: between sheets
   int a = 0, b = -1;                        // devices
   Way way = Way::direct;
 };

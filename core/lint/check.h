@@ -23,27 +23,27 @@ namespace mw::lint {
 using model::Stack;
 enum class Purpose { train, serve };
 enum class Chat { none, gemma2, gemma3, gemma4 };
-enum class AddBos { automatic, always, never };  // what the stack's tokenizer adds, whatever the template does
+enum class AddBos { automatic, always, never };  // whether the stack's tokenizer adds <bos>, regardless of the template
 enum class ChatRendering { prompt_and_answer, conversation };
-enum class MergeTool { none, tunix, meshwright };  // who writes merged weights after training
+enum class MergeTool { none, tunix, meshwright };  // the program that merges adapters into the weights
 enum class AdapterServing { merged, adapter };
 
 struct LoraInput {
-  std::vector<model::Role> targets;  // what the user wants adapted
-  std::string module_path;           // the expression given; empty: made from targets
+  std::vector<model::Role> targets;  // projections to adapt
+  std::string module_path;           // the user's expression; empty: generated from targets
   int rank = 16;
   double alpha = 16;
   bool rslora = false;
-  std::optional<std::vector<std::string>> adapter_tensors{};  // names in the PEFT adapter at hand
+  std::optional<std::vector<std::string>> adapter_tensors{};  // tensor names of the PEFT adapter to start from
 };
 
-struct CheckpointInput {                 // of the files to load, against the inventory
+struct CheckpointInput {                 // the files to load, compared with the inventory
   std::string prefix;                    // before "layers.": "model.language_model."
-  std::vector<std::string> unmatched{};  // language-model names the inventory does not have
-  std::vector<std::string> missing{};    // inventory tensors that are not there
+  std::vector<std::string> unmatched{};  // language-model tensors that the inventory does not have
+  std::vector<std::string> missing{};    // inventory tensors that the files do not have
   std::int64_t embedding_rows = 0;
   int files = 1;
-  bool shared_kv = true;  // K and V of layers that borrow them are there (E2B, E4B)
+  bool shared_kv = true;  // the files have K and V of layers that borrow them (E2B, E4B)
   bool any_f16 = false;
 };
 
@@ -51,20 +51,20 @@ struct ChatInput {
   Chat chat = Chat::none;
   AddBos add_bos = AddBos::automatic;
   ChatRendering rendering = ChatRendering::prompt_and_answer;
-  std::optional<bool> system_turns{};              // unknown until the data is read
-  std::optional<std::vector<int>> first_tokens{};  // of a rendered example
+  std::optional<bool> system_turns{};              // none: the data has not been read
+  std::optional<std::vector<int>> first_tokens{};  // of the first rendered example
 };
 
 struct ExportInput {
   MergeTool merge = MergeTool::none;
-  std::optional<int> rank{};  // what the exporter is told, where it is not the training's
+  std::optional<int> rank{};  // passed to the exporter; none: the rank of the training
   std::optional<double> alpha{};
   std::string folder{};
-  std::optional<bool> folder_used{};  // something is in it; unknown: not looked
+  std::optional<bool> folder_used{};  // the folder is not empty; none: not checked
   AdapterServing serve_as = AdapterServing::merged;
 };
 
-struct MemoryInput {  // of the fullest device
+struct MemoryInput {  // of the device that uses most memory
   Bytes capacity, total, logits;
 };
 
@@ -73,19 +73,19 @@ struct CheckInput {
   Purpose purpose = Purpose::train;
   model::Config config;
   model::TensorInventory inventory;
-  std::optional<hardware::Target> target{};  // unknown: what the chips allow is not checked
+  std::optional<hardware::Target> target{};  // none: limits of the chips are not checked
   mesh::Mesh mesh{};
   mesh::ShardingRules rules{};
   std::vector<mesh::RequestedPlacement> asked{};
-  std::optional<LoraInput> lora{};  // none: full training, or the base is served
+  std::optional<LoraInput> lora{};  // none: full training, or serving the base model
   model::Remat remat = model::Remat::none;
   model::WeightType dtype = model::WeightType::bf16;
-  bool dtype_stated = true;  // by the user, not the default
+  bool dtype_stated = true;  // set by the user; false: the default
   int batch = 1, accumulation = 1, max_len = 512, loss_chunk = 0;
   bool packing = false;
-  std::optional<double> real_share{};                 // of the tokens of a padded batch
+  std::optional<double> real_share{};                 // share of real tokens in a padded batch
   std::map<std::string, std::string> versions{};      // package -> version, "google-tunix" as "tunix"
-  std::map<std::string, std::string> model_config{};  // fields of Tunix's ModelConfig that the recipe replaces
+  std::map<std::string, std::string> model_config{};  // fields of Tunix's ModelConfig that the recipe overrides
   std::optional<CheckpointInput> checkpoint{};
   ChatInput chat{};
   ExportInput exported{};
@@ -94,19 +94,19 @@ struct CheckInput {
 
 struct Edit {
   std::string key;
-  Json value;  // null: back to the default
+  Json value;  // null: reset to the default
   bool operator==(const Edit&) const = default;
 };
 struct Fix {
   std::string label{};  // "Lower tp to 4, raise fsdp to 2"
-  std::string cost{};   // what it takes, one clause; empty: nothing
+  std::string cost{};   // the drawback in one clause; empty: none
   std::vector<Edit> edits{};
 };
 struct Finding {
   std::string id;
   Severity severity = Severity::error;
-  std::string message{}, place{}, found{}, expected{};  // place: the experiment key at fault
-  std::vector<Fix> fixes{};                             // the first is the one to take
+  std::string message{}, place{}, found{}, expected{};  // place: the experiment key to change
+  std::vector<Fix> fixes{};                             // the recommended one first
 };
 struct UncheckedRule {
   std::string id, needs;  // "the versions of qwix (stack.versions)"
@@ -120,9 +120,9 @@ struct CheckRule {
   std::string_view id;
   Severity severity;
   std::vector<Stack> stacks;  // empty: all
-  std::string_view title;     // the condition, one line
-  std::string_view why;       // what happens to those who miss it
-  std::string_view evidence;  // source lines, pull requests, issues
+  std::string_view title;     // the mistake, one line
+  std::string_view why;       // its consequence
+  std::string_view evidence;  // source files, pull requests, issues
   void (*look)(const CheckInput& input, Report& report);
 };
 std::span<const CheckRule> check_rules();

@@ -62,7 +62,7 @@ void exp_3(const CheckInput& input, Report& report) {
   if (std::abs(merged - trained) < 1e-9 && rank == input.lora->rank) return;
   report.findings.push_back(
       {.id = "EXP-3",
-       .message = "the exporter is told another rank or alpha than was trained with",
+       .message = "the exporter's rank or alpha differs from the training's",
        .place = "export.alpha",
        .found = "alpha " + number_text(alpha) + ", rank " + std::to_string(rank),
        .expected = "alpha " + number_text(input.lora->alpha) + ", rank " + std::to_string(input.lora->rank),
@@ -80,7 +80,8 @@ void exp_4(const CheckInput& input, Report& report) {
   if (!*old) return;
   report.findings.push_back(
       {.id = "EXP-4",
-       .message = "this Tunix hands transposed arrays to safetensors.numpy, which writes them in the wrong layout",
+       .message =
+           "this version of Tunix passes transposed arrays to safetensors.numpy, which writes them in the wrong layout",
        .place = "export.merge",
        .found = "google-tunix " + input.versions.at("google-tunix"),
        .expected = "0.1.8 or newer",
@@ -101,11 +102,12 @@ std::vector<CheckRule> export_rules() {
        Severity::error,
        {},
        "The exporter's rank or alpha is not the training's",
-       "The exporter trusts what it is told; the wrong scale merges without a word.",
+       "The exporter does not compare them with the training; a wrong scale is merged without a warning.",
        "tunix/models/safetensors_saver.py",
        exp_3},
       {"EXP-4", Severity::error, tunix, "Arrays that are not contiguous go to safetensors.numpy",
-       "It writes the memory as it lies: transposed weights come back scrambled. Verify by loading again.",
+       "It writes the memory in its physical order, so transposed weights are scrambled. Load the files again to "
+       "verify them.",
        "tunix 9111c9e1 (2026-07-10, after v0.1.7); google/tunix#971", exp_4},
   };
 }

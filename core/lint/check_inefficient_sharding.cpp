@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHARD-4, ours: a rule that splits tensors otherwise than their block computes. The result is the same; every use
-// gathers them first.
+// SHARD-4: a sharding rule splits tensors differently from the computation of their block. The result is correct, but
+// every use gathers the tensors first.
 #include <algorithm>
 #include <map>
 
@@ -31,10 +31,10 @@ StepShape step_of(const CheckInput& input) {
   return step;
 }
 
-// Bytes that a device sends in a step for nothing but the specs, by tensor in the order of the collectives.
-using Clumsy = std::vector<std::pair<std::string, Bytes>>;
-Clumsy clumsy(const CheckInput& input, const Placement& placement) {
-  Clumsy out;
+// The bytes that a device sends in a step only because of inefficient specs, by tensor in the order of the collectives.
+using AvoidableBytes = std::vector<std::pair<std::string, Bytes>>;
+AvoidableBytes avoidable_bytes(const CheckInput& input, const Placement& placement) {
+  AvoidableBytes out;
   for (const Collective& c : collectives(input.config, input.mesh, placement, step_of(input))) {
     if (c.cause != Cause::inefficient_spec) continue;
     if (out.empty() || out.back().first != c.tensor) out.emplace_back(c.tensor, Bytes(0));
@@ -43,13 +43,13 @@ Clumsy clumsy(const CheckInput& input, const Placement& placement) {
   return out;
 }
 
-struct Saved {
+struct Saving {
   Bytes bytes;
-  std::string tensor;  // the first that is gathered no more, or less
+  std::string tensor;  // the first tensor whose gathers shrink
 };
-Saved saved(const Clumsy& before, const Clumsy& after) {
+Saving saving_of(const AvoidableBytes& before, const AvoidableBytes& after) {
   std::map<std::string, Bytes> left;
-  Saved out;
+  Saving out;
   for (const auto& [tensor, bytes] : after) left[tensor] += bytes, out.bytes -= bytes;
   for (const auto& [tensor, bytes] : before) {
     out.bytes += bytes;
@@ -65,7 +65,7 @@ std::string spec_text(const Placement& placement, const std::string& tensor) {
   return {};
 }
 
-// What a rule costs is what goes away with it.
+// The cost of a rule is the traffic that disappears without it.
 void shard_4(const CheckInput& input, Report& report) {
   if (input.mesh.devices() == 1 || input.rules.overrides.empty()) return;
   const auto placed = [&](const ShardingRules& rules) {
@@ -74,24 +74,24 @@ void shard_4(const CheckInput& input, Report& report) {
   const Placement given = placed(input.rules);
   if (std::any_of(given.problems.begin(), given.problems.end(),
                   [](const Problem& p) { return p.severity == Severity::error; }))
-    return;  // other rules have the word
-  const Clumsy all = clumsy(input, given);
+    return;  // reported by other rules
+  const AvoidableBytes all = avoidable_bytes(input, given);
   if (all.empty()) return;
   for (size_t i = 0; i < input.rules.overrides.size(); ++i) {
-    if (input.rules.overrides[i].pattern.find("lora_") != std::string::npos) continue;  // SHARD-3 says it
+    if (input.rules.overrides[i].pattern.find("lora_") != std::string::npos) continue;  // reported by SHARD-3
     ShardingRules without = input.rules;
     without.overrides.erase(without.overrides.begin() + static_cast<std::ptrdiff_t>(i));
     const Placement better = placed(without);
-    const Saved less = saved(all, clumsy(input, better));
+    const Saving less = saving_of(all, avoidable_bytes(input, better));
     if (less.bytes.value <= 0) continue;
     Json left = Json::array();
     for (const ShardingRule& rule : without.overrides) left.push_back(rule.pattern + " = " + to_text(rule.spec));
     report.findings.push_back({.id = "SHARD-4",
                                .severity = Severity::warning,
                                .message = "the rule \"" + input.rules.overrides[i].pattern +
-                                          "\" splits tensors otherwise than their matmuls " + "compute, " +
-                                          less.tensor + " for one: each device sends " + to_text(less.bytes) +
-                                          " a step to gather them",
+                                          "\" splits tensors differently from their matmuls, " + "such as " +
+                                          less.tensor + ": each device sends " + to_text(less.bytes) +
+                                          " per step to gather them",
                                .place = "sharding.overrides",
                                .found = to_text(input.rules.overrides[i].spec),
                                .expected = spec_text(better, less.tensor) + " for " + less.tensor,
@@ -105,9 +105,9 @@ std::vector<CheckRule> inefficient_sharding_rules() {
   return {{"SHARD-4",
            Severity::warning,
            {Stack::engine, Stack::tunix, Stack::vllm_tpu},
-           "A rule splits a tensor otherwise than its matmul computes",
-           "The program is right whatever the specs; XLA, and this engine, gather such a tensor before every use and "
-           "scatter its gradient after.",
+           "A sharding rule splits a tensor differently from its matmul",
+           "The result is correct with any spec, but XLA and Meshwright's engine gather such a tensor before every use "
+           "and scatter its gradient afterwards.",
            "jax sharding in types and propagation; counted by core/mesh/collectives/collectives.h",
            shard_4}};
 }

@@ -144,7 +144,7 @@ void load_2(const CheckInput& input, Report& report) {
       std::to_string(input.checkpoint ? input.checkpoint->embedding_rows : std::int64_t{input.config.vocab});
   if (rows == expected) return;
   report.findings.push_back({.id = "LOAD-2",
-                             .message = "the embedding of the files has not the rows that Tunix's config says",
+                             .message = "embedding has " + rows + " rows; the Tunix config expects " + expected,
                              .place = "stack.model_config",
                              .found = rows + " rows",
                              .expected = expected,
@@ -179,7 +179,7 @@ std::vector<CheckRule> load_rules() {
        Severity::warning,
        {},
        "float32 weights by default, or float16 with Gemma 3",
-       "Tunix's ModelConfig takes dtype and param_dtype as float32 unless told; Gemma 3 in float16 gives NaN.",
+       "Tunix's ModelConfig defaults dtype and param_dtype to float32; Gemma 3 in float16 gives NaN.",
        "tunix ModelConfig; keras-team/kinetic#204; huggingface/transformers#36822, #39972",
        dtype_1},
       {"LOAD-1", Severity::error, tunix, "Tensors of the files that Tunix does not find",

@@ -44,7 +44,7 @@ std::int64_t batch_of(const CheckInput& input) {
   return input.purpose == Purpose::train ? input.batch : 0;
 }
 
-// Edits that turn the input' mesh into `next`; axes that are not in it go.
+// Edits that change the input's mesh to `next`; axes that `next` does not have are removed.
 std::vector<Edit> mesh_edits(const CheckInput& input, const Mesh& next) {
   std::vector<Edit> edits;
   for (const MeshAxis& axis : input.mesh.axes)
@@ -133,7 +133,7 @@ void tp_1(const CheckInput& input, Report& report) {
     if (is_satisfied(need, input.mesh) || !is_over(need, Axes::model) || need.dim == model::Axis::rank) continue;
     if (input.stack == Stack::tunix && global_kv(input, need)) continue;  // TP-2
     report.findings.push_back(not_divided("TP-1", input, all, need, dim_text(need) + " of " + need.tensor));
-    return;  // the first blocker says it; the fix holds for all
+    return;  // one finding: its fix satisfies all constraints
   }
 }
 
@@ -208,7 +208,7 @@ void mesh_1(const CheckInput& input, Report& report) {
   if (other.empty()) return;
   next.axes = {{"fsdp", fsdp}, {"tp", tp}};
   report.findings.push_back({.id = "MESH-1",
-                             .message = "Tunix's Gemma specs name fsdp and tp; other axes are not found",
+                             .message = "Tunix's Gemma specs use the axes fsdp and tp only; other axes are not found",
                              .place = "mesh." + other.substr(0, other.find(',')),
                              .found = other,
                              .expected = "fsdp, tp",

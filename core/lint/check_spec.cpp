@@ -169,7 +169,7 @@ void shard_3(const CheckInput& input, Report& report) {
     report.findings.push_back(
         {.id = "SHARD-3",
          .severity = Severity::warning,
-         .message = "the rule \"" + pattern + "\" lays " + a.name + " otherwise than its base: " +
+         .message = "the rule \"" + pattern + "\" shards " + a.name + " differently from its base: " +
                     (whole ? "whole on every device where the base is split"
                            : "it has to move before each use, its gradient after"),
          .place = "sharding.overrides",
@@ -196,7 +196,7 @@ std::vector<CheckRule> spec_rules() {
       {"SPEC-AXIS",
        Severity::error,
        {},
-       "A spec names an axis that the mesh does not have",
+       "A spec uses an axis that the mesh does not define",
        "NamedSharding refuses it; the tensor would not be split along that dimension.",
        kNamed,
        [](const CheckInput& f, Report& r) { spec_problems(f, "SPEC-AXIS", r); }},
@@ -210,22 +210,22 @@ std::vector<CheckRule> spec_rules() {
       {"SPEC-PATTERN",
        Severity::error,
        {},
-       "A sharding rule whose pattern is no regular expression",
-       "The rule is for no tensor at all.",
+       "A sharding rule whose pattern is not a regular expression",
+       "The rule applies to no tensor.",
        "regular expressions of sharding.overrides",
        [](const CheckInput& f, Report& r) { spec_problems(f, "SPEC-PATTERN", r); }},
       {"SPEC-UNUSED",
        Severity::warning,
        {},
        "A sharding rule that matches no tensor",
-       "A slip in the pattern leaves every tensor as it was, without a word.",
+       "A typing error in the pattern leaves all tensors unchanged without a warning.",
        "regular expressions of sharding.overrides",
        [](const CheckInput& f, Report& r) { spec_problems(f, "SPEC-UNUSED", r); }},
       {"SHARD-2", Severity::warning, sharded, "A large tensor whole on every device",
        "Gemma 4's input embedding had no annotation before Tunix 0.1.7. Gradient and optimizer state of a trained "
        "tensor lie as the tensor does.",
        "tunix 388c8a2b (2026-05-11)", shard_2},
-      {"SHARD-3", Severity::warning, trains, "A LoRA factor split otherwise than its base",
+      {"SHARD-3", Severity::warning, trains, "A LoRA factor is split differently from its base",
        "A of the input's and B of the output's dimensions follow the base; a factor that does not is gathered before "
        "each use, or held whole with its moments, on every device.",
        "qwix lora.py (specs of A and B from the base's); qwix 9e88701; tunix d92dd152", shard_3},

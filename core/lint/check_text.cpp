@@ -115,7 +115,7 @@ void logits_1(const CheckInput& input, Report& report) {
     return;
   }
   const MemoryInput& m = *input.memory;
-  // Only where they are what stands in the way: without most of them it would fit, or they alone do not.
+  // Report logits only if they are the cause: the rest would fit, or the logits alone do not.
   const bool too_large = m.total > m.capacity && (m.total - m.logits <= m.capacity || m.logits > m.capacity);
   if (!too_large) return;
   report.findings.push_back(
@@ -133,12 +133,13 @@ std::vector<CheckRule> text_rules() {
   const std::vector<Stack> others{Stack::tunix, Stack::torchax, Stack::trl_fsdp};
   return {
       {"TOK-1", Severity::error, others, "Not exactly one <bos> at the start",
-       "Without it the loss is 3.6 to 6.6 nats higher, twice does harm, too. Gemma 4's tokenizer adds none by itself.",
+       "Without <bos> the loss is 3.6 to 6.6 nats higher; two of them also degrade the model. Gemma 4's tokenizer adds "
+       "none.",
        "EleutherAI/lm-evaluation-harness#1465; unslothai/unsloth#7903; ggml-org/llama.cpp#21500", tok_1},
       {"TOK-2",
        Severity::error,
        {},
-       "A system turn that the template refuses or renders otherwise",
+       "A system turn that the template rejects or renders differently",
        "Gemma 2's template raises; Tunix's Gemma 3 parser joins with one line break and trains on other tokens.",
        "Gemma 2 chat template; tunix/rl/agentic/parser/chat_template_parser/parser.py",
        tok_2},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What LoRA can adapt under the names that each library matches its patterns with. Plain values; any thread.
+// The modules that LoRA can adapt, under the paths that each library matches with its patterns. Plain values; any
+// thread.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -32,10 +33,10 @@ std::string_view last_component(std::string_view path);  // "q_einsum"
 std::string lora_pattern(const model::TensorInventory& inventory, const std::vector<model::Role>& roles,
                          ModuleNaming naming);
 
-// The modules that `pattern` matches whole. Throws Error("PATTERN", "PATTERN-SLOW").
+// The modules whose whole path `pattern` matches. Throws Error("PATTERN", "PATTERN-SLOW").
 std::vector<LoraModule> matching_modules(const std::vector<LoraModule>& modules, std::string_view pattern);
 
-// The alternatives at the top level of an expression: "a|(b|c)" is "a" and "(b|c)".
+// Splits an expression at its top-level alternatives: "a|(b|c)" into "a" and "(b|c)".
 std::vector<std::string> split_alternatives(std::string_view pattern);
 
 }  // namespace mw::lint

@@ -248,7 +248,7 @@ TEST(MeshHeads, PartsThatDoNotMeetAreRefusedInOneSentence) {
   mesh::ShardingRules lent{.preset = mesh::Preset::megatron};
   lent.overrides = {{"layers.3.q_proj", mesh::parse_spec("(-, -, -)")}};
   EXPECT_EQ(refused(cut_evenly("gemma4_e"), tp(2), lent),
-            "a layer that borrows keys and values splits its heads otherwise than their owner");
+            "a layer that borrows keys and values splits its heads differently from the layer that computes them");
   mesh::ShardingRules uneven{.preset = mesh::Preset::megatron};
   uneven.overrides = {{"layers.1.moe.gating_einsum", mesh::parse_spec("(-, -, -, -)")}};
   EXPECT_EQ(refused(cut_evenly("gemma4_moe"), tp(2), uneven), "layers split this tensor in different ways");

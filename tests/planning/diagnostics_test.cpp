@@ -263,7 +263,7 @@ TEST(Diagnostics, ALoraFactorLeftOnOneDevice) {
   passes("SHARD-3", here({"q_proj.lora_b = ()"}, {"mesh.fsdp=1", "mesh.tp=1"}));
   passes("SHARD-3", here({"q_proj.lora_b = ()"}, {"mesh.tp=1"}));  // nothing to split it over
   EXPECT_THAT(of(look(here({"q_proj.lora_b = ()"})), "SHARD-3").problem.message,
-              HasSubstr("layers.0.q_proj.lora_b otherwise than its base: whole on every device"));
+              HasSubstr("layers.0.q_proj.lora_b differently from its base: whole on every device"));
 }
 
 TEST(Diagnostics, ASpecThatDoesNotFitItsMatmul) {

@@ -8,12 +8,13 @@
 //   MLP, PLE   columns of gate (per-layer gate): up and down (per-layer projection) on the same columns, sums reduced
 //   experts    columns of experts_gate_up likewise
 //   embedding  rows of the vocabulary: lookups and softmax statistics are reduced, logits stay split
-// A weight that is stored otherwise is gathered before its use, and its gradient scattered: that is FSDP for batch axes
-// and what a clumsy spec costs for the others. A tensor that repeats along an axis needs nothing forward. Weights are
-// gathered for the forward and once more for the backward (recompute included); an output matrix and the norm before it
-// once for logits, loss and their backward. The backward ends with the first layer that learns, whose attention passes
-// no gradient on unless the embedding learns, too. Routers are whole: what experts in parts tell them is summed. Left
-// out: scalars (loss, gradient norm), and the statistics of norms on a split stream (8 bytes a token).
+// A weight that is stored differently is gathered before its use and its gradient is scattered: FSDP for batch axes,
+// the cost of an inefficient spec for model axes. A tensor that is replicated along an axis needs no collective in the
+// forward. Weights are gathered for the forward and once more for the backward (recompute included); the output matrix
+// and the norm before it once for logits, loss and their backward. The backward ends at the first trainable layer,
+// whose attention passes no gradient on unless the embedding is trained. Routers are replicated and their gradients
+// summed over the devices that split the experts. Not listed: scalars (loss, gradient norm) and the statistics of norms
+// on a split residual stream (8 bytes per token).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -26,47 +27,47 @@
 namespace mw::mesh {
 
 enum class CollectiveKind { all_gather, reduce_scatter, all_reduce, all_to_all };
-enum class Phase { forward, recompute, backward, update };  // recompute: the forward again, within the backward
+enum class Phase { forward, recompute, backward, update };  // recompute: the forward pass repeated by the backward
 enum class Cause {
-  gather_shards,     // FSDP: a weight whole before its use
-  inefficient_spec,  // the same along an axis on which it could have computed in parallel
-  partial_sums,      // outputs of row-parallel matmuls; gradients of column-parallel inputs
-  embedding_rows,    // lookups in a vocabulary in parts
-  softmax,           // maximum, sum and the target's logit of a vocabulary in parts
+  gather_shards,     // FSDP: a weight is gathered before its use
+  inefficient_spec,  // a weight is gathered along an axis over which its block could compute in parallel
+  partial_sums,      // outputs of row-parallel matmuls; input gradients of column-parallel ones
+  embedding_rows,    // lookups in a sharded vocabulary
+  softmax,           // maximum, sum and the target's logit over a sharded vocabulary
   logits,            // whole logits for sampling
-  gradients          // of trainables, over axes on which they are partial
+  gradients          // of trainable tensors, over axes along which they are partial
 };
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_gather;
-  std::string axis;  // one mesh axis; a tensor over two is gathered over each in turn, inner first
+  std::string axis;  // one mesh axis; a tensor over two axes is gathered over each in turn, inner first
   int group = 1;     // its size
   Phase phase = Phase::forward;
   Cause cause = Cause::gather_shards;
   int layer = -1;      // -1: model level
-  std::string tensor;  // logical name; of activations the block's: "layers.3.attention", "logits"
+  std::string tensor;  // logical name of a weight, or a block of activations: "layers.3.attention", "logits"
   // One call. Full: the array that each device has after an all-gather, before a reduce-scatter, before and after an
   // all-reduce or all-to-all, padded where shards are. Moved: what a device sends: full - full / n, all-reduce twice
   // that (bytes_sent). Of the engine's weights and gradients: what it reads (device_reads.h).
   Bytes full, moved;
-  std::int64_t calls = 1;  // in the whole step
+  std::int64_t calls = 1;  // in a step
 };
 
 enum class StepKind { train_lora, train_full, forward, decode };
-enum class Residual {  // how the stream between blocks lies on model axes
-  whole,               // reduced after each block (Megatron; sampling)
-  split                // along its width (Tunix training): each reduction is a reduce-scatter after and a gather before
+enum class Residual {  // how the residual stream is laid out over model axes
+  whole,               // all-reduced after each block (Megatron; sampling)
+  split                // along its width (Tunix training): an all-gather before and a reduce-scatter after each block
 };
-enum class Recompute { none, layers };  // a layer's forward again in the backward
+enum class Recompute { none, layers };  // layers: the backward repeats each layer's forward
 enum class GradientSum { each_micro_batch, each_step };
 
 struct StepShape {
   StepKind work = StepKind::train_lora;
-  std::int64_t rows = 1;    // of one micro-batch, over all devices; batch axes split them, rounded up
-  std::int64_t tokens = 1;  // per row; decode: 1
+  std::int64_t rows = 1;    // of a micro-batch over all devices; batch axes split them, rounded up
+  std::int64_t tokens = 1;  // per row; 1 when decoding
   // Of one device and micro-batch where padding is left out, as the engine does: tokens, and those whose logits are
   // asked for. -1: all of its rows.
   std::int64_t device_tokens = -1, device_logits = -1;
-  std::int64_t logits_at_once = 0;  // of them, each time with reductions of their own; 0: all
+  std::int64_t logits_at_once = 0;  // logit rows per chunk; each chunk has its own reductions; 0: all rows
   int accumulation = 1;             // micro-batches in a step
   Recompute recompute = Recompute::layers;
   Residual residual = Residual::whole;
@@ -76,14 +77,15 @@ struct StepShape {
 };
 
 class DeviceReads;
-// reads: weights and gradients as that virtual device of the engine reads them, instead of in stages.
+// Lists the collectives of a step. With `reads`, weights and gradients are listed as virtual device `device` of the
+// engine reads them instead of stage by stage.
 std::vector<Collective> collectives(const model::Config& config, const Mesh& mesh, const Placement& placement,
                                     const StepShape& step, const DeviceReads* reads = nullptr, int device = 0);
-// Those of one phase, layer, axis, kind and cause as one call each, as FSDP2 makes them for a wrapped layer.
+// Merges collectives of the same phase, layer, axis, kind and cause into one call, as FSDP2 does for a wrapped layer.
 std::vector<Collective> fuse_by_layer(const std::vector<Collective>& list);
-// Bytes that a device sends in one call on `full`.
+// The bytes that a device sends in one call on an array of `full` bytes.
 Bytes bytes_sent(CollectiveKind kind, Bytes full, int group);
-// Sum of moved * calls: bytes that each device sends in the step.
+// The bytes that each device sends in the step: the sum of moved * calls.
 Bytes moved(const std::vector<Collective>& list);
 
 std::string to_string(CollectiveKind kind);  // "all-gather"

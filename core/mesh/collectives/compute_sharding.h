@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a tensor lies while a step computes with it (see collectives.h): axes as bits, so that sets of them are cheap.
+// How each tensor is sharded while a step computes with it, as opposed to how it is stored. Immutable; any thread.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -14,22 +14,22 @@ namespace mw::mesh {
 using AxisSet = std::uint32_t;  // bit i: mesh axis i
 
 enum class Block { attention, mlp, experts, ple, vocab, none };
-Block block_of(model::Role role);  // of the base, for adapters
+Block block_of(model::Role role);  // for adapters pass the role of the base
 std::string_view to_string(Block block);
 
 class ComputeSharding {
  public:
   ComputeSharding(const Mesh& mesh, const Placement& placement, const StepShape& step);
 
-  AxisSet batch() const { return batch_; }  // axes of more than one device that split the rows
-  AxisSet model() const { return model_; }  // the others of more than one device
-  // Model axes over which the block computes in parallel.
+  AxisSet batch() const { return batch_; }  // axes that split the rows; axes of one device are left out
+  AxisSet model() const { return model_; }  // the other axes of more than one device
+  // The model axes over which the block computes in parallel.
   AxisSet parallel(Block block, int layer) const;
-  AxisSet parallel(const PlacedTensor& p) const;  // of its block; vocabularies: their own
-  // Model axes along which the stream between blocks is split.
+  AxisSet parallel(const PlacedTensor& p) const;  // of the tensor's block; a vocabulary has its own
+  // The model axes along which the residual stream is split.
   AxisSet residual() const { return residual_; }
-  AxisSet stored(const PlacedTensor& p) const;   // axes that split it
-  AxisSet working(const PlacedTensor& p) const;  // those of them that still split it in use
+  AxisSet stored(const PlacedTensor& p) const;   // axes that split the stored tensor
+  AxisSet working(const PlacedTensor& p) const;  // the subset of stored() that still splits it during the computation
   const PlacedTensor* find(model::Role role, int layer) const;
 
   int size(int axis) const { return sizes_[static_cast<size_t>(axis)]; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the virtual devices of this program's engine read of their peers for weights and gradients, to the element: from
-// the pieces of the PartitionSpecs and the devices' parts of the work, dimension by dimension. It differs from staged
-// collectives where pieces are uneven, for no padding is read, and where they lie across. Of one thread.
+// Counts the elements of weights and gradients that the engine's virtual devices read from each other. Differs from
+// staged collectives for uneven pieces, whose padding is not read, and where the stored pieces do not line up with the
+// pieces that the devices compute with. Not thread-safe.
 #pragma once
 #include <map>
 #include <memory>
@@ -14,15 +14,15 @@ namespace mw::mesh {
 
 class DeviceReads {
  public:
-  // All outlive it. Throws what local_config() throws.
+  // The arguments must outlive this object. Throws the errors of local_config().
   DeviceReads(const model::Config& config, const ComputeSharding& form, const Placement& placement, const Mesh& mesh);
   ~DeviceReads();
 
-  // The stages in which the device reads anything, in their order, `moved` of them as it is read.
-  // All that the device computes with and does not store, once.
+  // The stages in which the device reads elements, in order, with `moved` as read. gather: each element that the device
+  // computes with and does not store, once.
   const std::vector<Stage>& gather(const PlacedTensor& tensor, int device) const;
-  // Of what it stores the terms of all who have some; devices that store the same piece share that work equally and
-  // take the rest from each other, where every term is of the whole piece.
+  // sum: for the piece that the device stores, the terms of all devices that have some. If every term covers the whole
+  // piece, devices that store the same piece divide the sum equally and exchange the results.
   const std::vector<Stage>& sum(const PlacedTensor& tensor, int device) const;
 
  private:
@@ -34,10 +34,10 @@ class DeviceReads {
 
   const ComputeSharding& form_;
   const Mesh& mesh_;
-  std::vector<std::vector<int>> at_;  // coordinates, and below the parts, of all devices
+  std::vector<std::vector<int>> at_;  // coordinates of all devices
   std::vector<LocalConfig> locals_;
-  std::vector<int> same_as_;                                  // of each layer the first with the same parts
-  mutable std::map<std::string, std::unique_ptr<Lay>> lays_;  // of tensors that lie alike
+  std::vector<int> same_as_;                                  // for each layer the first layer with the same parts
+  mutable std::map<std::string, std::unique_ptr<Lay>> lays_;  // shared by tensors with the same layout
 };
 
 }  // namespace mw::mesh

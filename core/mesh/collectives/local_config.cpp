@@ -106,7 +106,7 @@ class Localiser {
     if (donor < 0) return;
     if (form_.parallel(Block::attention, static_cast<int>(layer)) != form_.parallel(Block::attention, donor))
       impossible(*form_.find(Role::q_proj, static_cast<int>(layer)),
-                 "a layer that borrows keys and values splits its heads otherwise than their owner",
+                 "a layer that borrows keys and values splits its heads differently from the layer that computes them",
                  "the spec of layers." + std::to_string(donor) + ".q_proj");
     Range &own = out_.layers[static_cast<size_t>(donor)].kv_heads, &borrowed = out_.layers[layer].kv_heads;
     own = borrowed = {std::min(own.begin, borrowed.begin), std::max(own.end, borrowed.end)};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one device of a mesh computes with, in the working form of collectives.h: its part of the heads, of the MLP's
-// and experts' columns, of the per-layer gates and of the vocabulary. Plain values; any thread.
+// The part of the model that one device computes with: heads, columns of the MLP and the experts, per-layer gates and
+// vocabulary. Plain values; any thread.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -12,33 +12,33 @@ namespace mw::mesh {
 struct LocalLayer {
   Range heads, kv_heads,
       mlp;        // of the whole layer's; kv_heads: those that its query heads read, a donor's for borrowers
-  int group = 1;  // query heads of one KV head
-  // The device's KV head that its query head `head` reads.
+  int group = 1;  // query heads per KV head
+  // The local index of the KV head that the local query head `head` reads.
   int kv_of(int head) const { return static_cast<int>((heads.begin + head) / group - kv_heads.begin); }
 };
 
 struct LocalConfig {
-  // Heads, kv_heads, mlp_dim, expert_dim and vocab are the device's own, vocab with the padding of uneven parts; all
-  // else is whole, the stream's width and ple_dim, too.
+  // heads, kv_heads, mlp_dim, expert_dim and vocab are local; vocab includes the padding of uneven parts. All other
+  // sizes are those of the whole model, including dim and ple_dim.
   model::Config config;
   std::vector<LocalLayer> layers;
-  Range experts, ple;               // columns of every expert; of ple_dim, what the layers gate
+  Range experts, ple;               // columns of every expert; the part of ple_dim that the device's gates compute
   Range vocab, ple_vocab;           // rows of the embedding and of the per-layer embedding, without padding
-  std::int64_t ple_vocab_rows = 0;  // of the latter with padding
+  std::int64_t ple_vocab_rows = 0;  // rows of ple_vocab with padding
 };
-// Throws Error ARCH for parts that the step cannot be computed in: parts that do not divide, layers that share keys but
-// not their split, experts split differently from layer to layer.
+// Throws Error ARCH if the engine cannot compute with this sharding: a size that does not divide, layers that share
+// keys but split their heads differently, experts that are split differently in different layers.
 LocalConfig local_config(const model::Config& whole, const ComputeSharding& form, const Placement& placement,
                          const Mesh& mesh, int device);
 
-// The device's tensors, in the order of the whole inventory.
+// The inventory of the device's tensors, in the order of the whole model's inventory.
 model::TensorInventory local_inventory(const LocalConfig& local);
 
-// The same by the tensor's own dimensions: what the device computes with of each. Of a weight or an adapter.
+// The range of each dimension of a weight or adapter that the device computes with.
 std::vector<Range> working_piece(const LocalConfig& local, const PlacedTensor& tensor);
 
-// A tensor of the files, [blocks * block_rows, columns], and what a device holds of it: of every block these rows, then
-// padding up to local_rows, and of every row these columns.
+// The part of a tensor [blocks * block_rows, columns] that a device holds: of every block the rows `rows`, padded to
+// local_rows, and of every row the columns `cols`.
 struct LocalSlice {
   std::int64_t blocks = 1, block_rows = 0, columns = 0;
   Range rows, cols;
@@ -48,7 +48,7 @@ struct LocalSlice {
   bool whole() const { return local_rows == block_rows && local_columns() == columns; }
 };
 LocalSlice local_slice(const LocalConfig& local, const model::Tensor& whole);
-// Of an adapter of a projection: A [rank, in] and B [out, rank].
+// The same for an adapter: A [rank, in] or B [out, rank].
 LocalSlice local_slice(const LocalConfig& local, const model::LoraTarget& whole, model::Role part, int rank);
 
 }  // namespace mw::mesh

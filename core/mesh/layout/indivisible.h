@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dimensions that their axes do not divide, gathered: one problem for all tensors of the same cause. One thread.
+// Collects dimensions that their axes do not divide and reports one problem for all tensors with the same cause. Not
+// thread-safe.
 #pragma once
 #include <map>
 #include <set>
@@ -14,7 +15,7 @@ namespace mw::mesh {
 class IndivisibleDimensions {
  public:
   void add(const PlacedTensor& tensor, size_t dimension);
-  // TP-1, FSDP-1 or SPEC-DIVIDES, in the order of their axes.
+  // TP-1, FSDP-1 or SPEC-DIVIDES problems, ordered by axis.
   std::vector<Problem> problems(const Placement& placement, const Mesh& mesh) const;
 
  private:

@@ -249,14 +249,14 @@ void check_asked(const Mesh& mesh, const std::vector<GridDimension>& dims,
   for (const RequestedPlacement& a : asked) {
     if (!mesh.has(a.axis))
       throw Error({.id = "MESH-PLACE",
-                   .message = "a place is asked for an axis that the mesh has not",
+                   .message = "a placement names an axis that the mesh does not define",
                    .place = "mesh." + a.axis,
                    .found = a.axis,
                    .expected = to_text(mesh)});
     for (const int d : a.dimensions)
       if (d < 0 || d >= static_cast<int>(dims.size()))
         throw Error({.id = "MESH-PLACE",
-                     .message = "the grid has no such dimension",
+                     .message = "a placement names a dimension that the grid does not have",
                      .place = "mesh." + a.axis,
                      .found = std::to_string(d),
                      .expected = "0 to " + std::to_string(dims.size() - 1)});

@@ -6,21 +6,21 @@
 
 namespace mw::mesh {
 
-// What a dimension of the grid is made of.
+// The hardware that connects the devices along a dimension of the grid.
 enum class Medium {
-  none,    // of an axis of size 1: nothing moves
-  chip,    // devices of one chip
+  none,    // an axis of size 1: no communication
+  chip,    // the devices of one chip
   link,    // TPU links between neighbours
   node,    // GPUs of a node over their switch or PCIe; virtual devices of one CPU
-  network  // between nodes
+  network  // the network between nodes
 };
 struct GridDimension {
   int size = 1;
-  bool wrap = false;  // the last is a neighbour of the first
+  bool wrap = false;  // the last position is a neighbour of the first
   Medium medium = Medium::link;
 };
-// The target's chips per dimension, then the devices of a chip where a chip has several. On a CPU the devices are
-// virtual: as many as the mesh asks for.
+// The target's chips per dimension, then the devices of a chip if a chip has several. On a CPU the devices are virtual:
+// one dimension with as many devices as the mesh.
 std::vector<GridDimension> grid(const Mesh& mesh, const hardware::Target& target);
 
 // A part of a physical dimension that a mesh axis lies on: `size` positions, `stride` chips apart.
@@ -28,19 +28,19 @@ struct GridPart {
   int dimension = 0, size = 1, stride = 1;
   bool operator==(const GridPart&) const = default;
 };
-// How a mesh axis lies on the grid, and what a ring or line along it can use of the links. A device sends
+// Where a mesh axis lies on the grid and which share of the links its collectives can use: a device sends
 // rails * link_bandwidth / sharing bytes per second while all groups of this axis communicate at once.
 struct AxisPlacement {
   std::string axis;
   int size = 1;
-  std::vector<GridPart> parts{};  // more than one: a snake through several dimensions
-  Medium medium = Medium::none;   // the slowest it crosses
-  bool ring = false;              // neighbours close to a ring over physical links (or all meet in a switch)
-  int rails = 1;    // links one way that a device sends on at once: 1 line, 2 ring, 2n torus of n dimensions
+  std::vector<GridPart> parts{};  // several: the axis winds through these dimensions
+  Medium medium = Medium::none;   // the slowest medium that the axis crosses
+  bool ring = false;              // the neighbours form a ring over physical links, or share a switch
+  int rails = 1;    // links that a device sends on at once: 1 in a line, 2 in a ring, 2n in a torus of n dimensions
   int sharing = 1;  // groups that use the same link at once
-  int hops = 0;     // link hops that the longest chain of a collective takes; switches: 1
+  int hops = 0;     // hops of the longest path of a collective; 1 through a switch
 };
-struct RequestedPlacement {  // the axis may lie on these dimensions of the grid only
+struct RequestedPlacement {  // restricts an axis to these dimensions of the grid
   std::string axis;
   std::vector<int> dimensions;
   bool operator==(const RequestedPlacement&) const = default;
@@ -48,12 +48,13 @@ struct RequestedPlacement {  // the axis may lie on these dimensions of the grid
 struct Layout {
   std::vector<GridDimension> grid;
   std::vector<AxisPlacement> axes;  // in mesh order
-  // Index in the grid (row-major) of the device of each mesh coordinate (row-major over the axes).
+  // The row-major index in the grid of each mesh position (row-major over the axes).
   std::vector<int> device_of;
 };
-// Of all ways to lay the axes on the grid where asked, the one whose rings and lines are fastest in sum; inner axes on
-// inner dimensions where that is equal. Within a dimension the inner axis lies on adjacent chips. Throws the first of
-// check(), or Error MESH-PLACE for an asked place that is not possible, naming the nearest legal values.
+// Tries every assignment of axes to grid dimensions that satisfies `asked` and returns the one with the lowest total
+// communication cost; ties go to inner axes on inner dimensions. Within a dimension the inner axis lies on adjacent
+// chips. Throws the first problem of check_mesh(), or Error MESH-PLACE if a requested placement is impossible; its
+// message names the nearest legal values.
 Layout lay_out(const Mesh& mesh, const hardware::Target& target, const std::vector<RequestedPlacement>& asked = {});
 
 }  // namespace mw::mesh

@@ -18,18 +18,18 @@ struct MeshAxis {
 
 struct Mesh {
   std::vector<MeshAxis> axes;             // outermost first, as in jax.make_mesh
-  int devices() const;                    // the product; sizes below 1 count as 1, beyond 2^30 it stays there
-  int size(std::string_view axis) const;  // 1 where there is no such axis
+  int devices() const;                    // the product of the sizes, at most 2^30; sizes below 1 count as 1
+  int size(std::string_view axis) const;  // 1 if the mesh has no such axis
   bool has(std::string_view axis) const;
   bool operator==(const Mesh&) const = default;
 };
-// Everything wrong with the mesh by itself and on so many devices (0: not asked): MESH-SIZE, MESH-AXIS; the fix names
-// the nearest legal values.
+// Validates axis names and sizes, and the product of the sizes against `devices` (0: any number). Returns MESH-SIZE and
+// MESH-AXIS problems, whose fix names the nearest legal values.
 std::vector<Problem> check_mesh(const Mesh& mesh, int devices);
 // "fsdp 1, tp 4"
 std::string to_text(const Mesh& mesh);
 
-// Coordinate along each axis of the device at row-major position `index`.
+// The coordinate along each axis of the device at row-major position `index`.
 std::vector<int> coordinate(const Mesh& mesh, int index);
 
 }  // namespace mw::mesh

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The spec that a preset gives a tensor. Any thread.
+// The specs that sharding presets give to tensors. Pure functions; any thread.
 #pragma once
 #include "core/mesh/layout/placement.h"
 
@@ -12,12 +12,12 @@ struct PresetSpec {
 PresetSpec preset_spec(const model::TensorInventory& inventory, const model::Tensor& tensor, Preset preset,
                        ShardingUse use, const Mesh& mesh);
 
-// Dimensions of `base` that a matmul sums over (A of an adapter has these) and those it puts out (B).
+// True for dimensions that the projection sums over (an adapter's A has these), false for its outputs (B has these).
 bool contracted(model::Role role, model::Axis axis);
-// Specs of an adapter's A (contracted dimensions, rank) and B (rank, output dimensions).
+// The spec of an adapter's A (contracted dimensions, rank) or B (rank, output dimensions), derived from its base.
 PresetSpec adapter_spec(const PlacedTensor& base, model::Role part, const std::vector<model::Dim>& dims, Preset preset,
                         const Mesh& mesh);
-// One A for K and V: their base is one tensor in Tunix.
+// Whether K and V share one A, because their base is one tensor in Tunix.
 bool fuses_kv(const ShardingRules& rules);
 
 std::string to_string(Preset preset);

@@ -53,7 +53,7 @@ PartitionSpec RuleMatcher::spec(int rule, const std::string& name, size_t rank, 
     std::erase_if(axes, [&](const std::string& axis) {
       if (!mesh_.has(axis)) {
         tell(i, "SPEC-AXIS", axis,
-             {.message = "the spec names an axis that the mesh has not",
+             {.message = "the spec uses an axis that the mesh does not define",
               .found = axis,
               .expected = mesh_.axes.empty() ? "- for every dimension" : "one of " + to_text(mesh_),
               .fix = "add the axis to the mesh, or use another"});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user's sharding rules at work: which matches a tensor, and its spec as far as it is possible. One thread.
+// Matches tensors against the user's sharding rules and validates the specs of the rules. Not thread-safe.
 #pragma once
 #include <optional>
 #include <set>
@@ -14,11 +14,12 @@ namespace mw::mesh {
 
 class RuleMatcher {
  public:
-  // A pattern that is not usable is a problem and matches nothing. All three outlive this.
+  // Reports an invalid pattern in `problems`; its rule matches nothing. The arguments must outlive this object.
   RuleMatcher(const ShardingRules& rules, const Mesh& mesh, std::vector<Problem>& problems);
-  // The index of the first rule for these names; -1: none. Rules are for adapters where the pattern has "lora_".
+  // The index of the first rule that matches the name or the path, -1 if none does. Rules with "lora_" in their pattern
+  // apply to adapters only, all others to weights only.
   int find(const std::string& name, const std::string& path, model::Role role);
-  // Its spec, `rank` long, less what is not possible; each kind of fault of a rule is told once.
+  // The spec of the rule with `rank` entries, without impossible ones. Reports each kind of fault once per rule.
   PartitionSpec spec(int rule, const std::string& name, size_t rank, int tunix_slot);
   void report_unused();
 

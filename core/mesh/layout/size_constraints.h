@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which meshes a model allows under its sharding rules: every split dimension has to divide. Worked out once, asked of
-// thousands of meshes by a search. Plain values; any thread.
+// The mesh sizes that a model allows under its sharding rules: every split dimension must divide. A search computes the
+// constraints once and tests thousands of meshes. Plain values; any thread.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,15 +11,15 @@
 
 namespace mw::mesh {
 
-// The product of these axes has to divide `size` (repeated: or be a multiple of it). One for all tensors that ask the
-// same.
+// The product of the axes' sizes must divide `size`; UnevenSplit::repeated also allows a multiple of it. Tensors with
+// equal constraints share one.
 struct SizeConstraint {
   std::vector<std::string> axes;
   std::int64_t size = 0;
   model::Axis dim = model::Axis::one;
-  model::Role role = model::Role::embed;  // of adapters: of the adapted projection
+  model::Role role = model::Role::embed;  // the adapted projection for adapters
   int layer = -1;
-  std::string tensor;  // the first that asks: "layers.5.k_proj"
+  std::string tensor;  // the first tensor with this constraint: "layers.5.k_proj"
   UnevenSplit uneven = UnevenSplit::refused;
 };
 std::vector<SizeConstraint> size_constraints(const model::TensorInventory& inventory, const Mesh& mesh,
@@ -28,14 +28,15 @@ std::vector<SizeConstraint> size_constraints(const model::TensorInventory& inven
 bool is_satisfied(const SizeConstraint& need, const Mesh& mesh);
 bool is_legal(const std::vector<SizeConstraint>& needs, const Mesh& mesh);
 
-// Every way to write `devices` as a product of sizes of these axes, the last axis fastest growing.
+// All meshes over these axes with `devices` devices, in lexicographic order of their sizes.
 std::vector<Mesh> factorisations(const std::vector<std::string>& axes, int devices);
 
-// The legal mesh of so many devices that is nearest to `mesh` (fewest doublings and halvings; of equals the one whose
-// batch axes divide `batch`). Axes fsdp and tp are used where they are missing. No axes: there is none.
+// The legal mesh with `devices` devices that differs from `mesh` by the fewest doublings and halvings; among equals the
+// one whose batch axes divide `batch`. Adds the axes fsdp and tp if they are missing. Returns a mesh without axes if no
+// mesh is legal.
 Mesh nearest_legal(const std::vector<SizeConstraint>& needs, const Mesh& mesh, int devices, std::int64_t batch);
 
-// Devices that take different rows: the product of the batch axes (fsdp, data).
+// The number of devices with different rows: the product of the batch axes fsdp and data.
 int batch_devices(const Mesh& mesh);
 
 }  // namespace mw::mesh

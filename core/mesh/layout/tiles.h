@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Padding of arrays in the memory of TPUs. Plain values; any thread.
+// Padding of arrays to memory tiles, as XLA does on TPUs. Plain values; any thread.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace mw::mesh {
 
-struct TileRule {  // how memory pads the last two dimensions; 1: not at all
+struct TileRule {  // multiples to which the last two dimensions are padded; 1: no padding
   std::int64_t rows = 1, columns = 1;
 };
 TileRule tile_of(const hardware::Chip& chip, int bytes_per_element);

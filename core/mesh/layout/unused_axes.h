@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mesh axes that nothing is split over, most of them mistyped. Plain values; any thread.
+// Finds mesh axes that split no tensor, most of them mistyped names. Plain values; any thread.
 #pragma once
 #include <vector>
 
@@ -7,11 +7,11 @@
 
 namespace mw::mesh {
 
-// The axis that presets and batches know ("fsdp", "tp", "data") and this name seems to mean; empty: none.
+// The known axis ("fsdp", "tp" or "data") that `name` is probably a typing error for; empty if none is close.
 std::string intended_axis(std::string_view name);
 
-// MESH-2 for each axis of more than one device that is neither known nor named by a sharding rule: its devices would
-// repeat each other's work. An error where the name seems to mean a known axis, else a warning.
+// Returns MESH-2 for each axis of more than one device that is neither known nor used by a sharding rule: its devices
+// would repeat each other's work. An error if the name resembles a known axis, else a warning.
 std::vector<Problem> find_unused_axes(const Mesh& mesh, const ShardingRules& rules);
 
 }  // namespace mw::mesh

@@ -221,7 +221,7 @@ std::vector<CalibrationFactor> fit_factors(const std::vector<Measurement>& rows,
     for (const std::string& name : *names)
       if (named(name); !can_fit(name))
         throw Error({.id = "CALIBRATION",
-                     .message = "no step time speaks for this efficiency",
+                     .message = "no measurement constrains this efficiency",
                      .place = "names",
                      .found = name,
                      .expected = "matmul, attention, memory, collectives, overlap, overlap_sums, kv_reads, kernel_s, "

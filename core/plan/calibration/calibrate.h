@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calibration: named efficiencies fitted to measured steps, as factors on their defaults by chip and software stack.
-// Kept as a file with date and source; rows held out are predicted before anybody accepts it. Plain values; any thread.
+// Fits named efficiencies to measured steps. A calibration holds factors on their default values by chip and software
+// stack, with date and source. Plain values; any thread.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace mw::plan {
 
-enum class CalibrationAuthor { program, user };  // shipped, or accepted by whoever uses the program
+enum class CalibrationAuthor { program, user };  // shipped with the program, or accepted by the user
 struct CalibrationBasis {
   std::string date;    // "2026-11-21"
   std::string source;  // "measurements.json", "run-12"
@@ -22,13 +22,13 @@ std::string to_text(const CalibrationBasis& basis);  // "calibrated by you, 2026
 
 struct CalibrationFactor {
   Stack stack = Stack::engine;
-  std::string chip;  // of the catalogue; empty: of all chips of `vendor` that have none of their own
+  std::string chip;  // id in the catalogue; empty: all chips of `vendor` without a factor of their own
   hardware::Vendor vendor = hardware::Vendor::tpu;
   std::string name;                         // of Efficiencies::names()
-  double value = 1;                         // on the default
-  double low = 1, high = 1;                 // how far the rows it was fitted to disagree
+  double value = 1;                         // times the default
+  double low = 1, high = 1;                 // interval from the residual of the fitted rows
   std::vector<std::string> rows{};          // that it was fitted to
-  std::optional<CalibrationBasis> basis{};  // where it was kept from another calibration; none: that of the whole
+  std::optional<CalibrationBasis> basis{};  // if it comes from another calibration; none: that of the whole file
 };
 
 struct Calibration {
@@ -37,38 +37,38 @@ struct Calibration {
 };
 
 struct FitOptions {
-  std::vector<std::string> names{"matmul"};  // what is fitted, per chip and stack
-  double shortest = 0.4, longest = 1.6;      // bounds of a factor; wider on this machine, whose peaks are guesses
-  double trust = 0.5;  // a factor this far from 1 (in logarithms) costs as much as a row off by 10 %
-  // Of servers, fitted to their output rates and times per token: times to the first token are only ever predicted.
+  std::vector<std::string> names{"matmul"};  // efficiencies to fit, per chip and stack
+  double shortest = 0.4, longest = 1.6;      // bounds of a factor; wider for CPUs, whose peaks are estimates
+  double trust = 0.5;  // regularisation: a factor with this logarithm costs as much as a row that is off by 10 %
+  // Efficiencies of servers, fitted to output rates and times per token. Times to first token are never fitted.
   std::vector<std::string> serving{"matmul", "memory", "kv_reads", "sequence_s"};
 };
 
 struct CalibrationFit {
   Calibration calibration;
   ErrorSummary fitted_before, fitted_after;                 // step times of the calibration rows
-  ErrorSummary time_before, time_after, memory;             // of the rows held out: what is seen before accepting
-  ErrorSummary served_fitted, served_before, served_after;  // of servers: fitted to; held out before and after
+  ErrorSummary time_before, time_after, memory;             // of the held-out rows
+  ErrorSummary served_fitted, served_before, served_after;  // of servers: fitted rows; held-out rows before and after
 };
 
-// Robust least squares (Huber) on log(predicted / measured) of the step times among the calibration rows, group by
-// group; chips without rows get the geometric mean of their vendor's with the same stack. Holdout rows are only
-// predicted. Throws Error CALIBRATION where there is no row to fit or a name is unknown; cancelled() when stopped.
+// Fits by robust least squares (Huber) on log(predicted / measured) of the step times of calibration rows, separately
+// for each chip and stack. Other chips of the same vendor and stack get the geometric mean. Held-out rows are only
+// predicted. Throws Error CALIBRATION if there is no row to fit or a name is unknown, and cancelled() when stopped.
 CalibrationFit fit(const std::vector<Measurement>& rows, const FitOptions& options = {}, std::stop_token stop = {});
 
-// The parts of fit(): factors of the chips and stacks that have rows, nothing else.
+// The first step of fit(): the factors of chips and stacks that have rows.
 std::vector<CalibrationFactor> fit_factors(const std::vector<Measurement>& rows, const FitOptions& options,
                                            std::stop_token stop = {});
-// The other chips of a vendor and stack take the geometric mean of those that have factors; older means are dropped.
+// Replaces the factors for other chips of a vendor and stack by the geometric mean of the chips that have factors.
 std::vector<CalibrationFactor> with_means(std::vector<CalibrationFactor> factors);
-// A row that factors are fitted to: counted, marked so, and of a kind that speaks for efficiencies.
+// Whether factors are fitted to this row: it is counted, marked for calibration, and measures a speed.
 bool is_fitted(const Measurement& row);
-// Names that a measured step time can speak for.
+// Whether measured step times determine this efficiency.
 bool can_fit(std::string_view name);
-// At a bound of `options`, or at the whole of the peak: the rows would have it further.
+// Whether a bound of `options` or the peak limits the factor, so that the rows suggest a more extreme value.
 bool at_limit(const CalibrationFactor& factor, const Efficiency& before, const FitOptions& options);
 
-// Efficiencies of the request times the factors of its chip and stack; origin and source follow.
+// Multiplies the request's efficiencies by the factors of its chip and stack and updates their origin and source.
 void apply(const Calibration& calibration, Request& request);
 
 std::vector<Comparison> predict_all(const std::vector<Measurement>& rows, const Calibration& calibration,

@@ -6,9 +6,9 @@
 
 namespace mw::plan {
 
-// Throws Error CALIBRATION naming file, row and key.
+// Throws Error CALIBRATION with file, row and key.
 Calibration read_calibration(const std::filesystem::path& file);
-Json to_json(const Calibration& calibration);  // schema, date, source, factors: what read_calibration needs
+Json to_json(const Calibration& calibration);  // schema, date, source and factors, as read_calibration reads them
 Json to_json(const ErrorSummary& summary);
 double rounded(double value);  // to four decimals, as files have factors and errors
 void write_calibration(const std::filesystem::path& file, const CalibrationFit& fit);

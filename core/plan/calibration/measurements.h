@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Published (or the user's) measurements, each with the configuration it was made with, so that it can be predicted:
+// Published or user-supplied measurements, each with the configuration that is needed to predict it. File format:
 // resources/hardware/measurements.json. Plain values; any thread.
 #pragma once
 #include <filesystem>
@@ -13,41 +13,41 @@
 
 namespace mw::plan {
 
-enum class MeasurementUse { calibration, holdout };  // fitted to, or only ever predicted
+enum class MeasurementUse { calibration, holdout };  // fitted, or only predicted
 
-// What the value of a row counts.
+// The quantity that a row measures, with its unit in files.
 enum class MeasuredQuantity {
   step_seconds,             // "s/step": per optimizer step
   tokens_per_second,        // "tokens/s/device": computed tokens, padding included
   real_tokens_per_second,   // "real tokens/s": padding not counted, of all devices together
   samples_per_second,       // "samples/s": rows, of all devices together
-  mfu,                      // "MFU %": MaxText's formula, maxtext_flops()
+  mfu,                      // "MFU %": with MaxText's formula
   active_bytes,             // "GiB active": live buffers of PyTorch's allocator
-  reserved_bytes,           // "GiB reserved": the same with the allocator's holes
-  device_bytes,             // "GB device": everything on the device
+  reserved_bytes,           // "GiB reserved": with the allocator's fragmentation
+  device_bytes,             // "GB device": all memory in use on the device
   state_bytes,              // "GiB states": weights, adapters, gradients, optimizer
   activation_bytes,         // "GiB activations": of layers, for their backward
   weight_bytes,             // "bytes weights"
-  kv_tokens,                // "KV tokens": that a server has room for
+  kv_tokens,                // "KV tokens": capacity of a server's KV cache
   mean_ttft,                // "ms mean TTFT", of a server under a load
   median_ttft,              // "ms median TTFT"
   mean_tpot,                // "ms mean TPOT"
   median_tpot,              // "ms median TPOT"
-  median_itl,               // "ms median ITL": a step without prompts, where most are
+  median_itl,               // "ms median ITL"
   output_tokens_per_second  // "output tokens/s", of all devices together
 };
 bool is_time(MeasuredQuantity what);     // of a step
 bool is_serving(MeasuredQuantity what);  // of a server under a load
-bool is_speed(MeasuredQuantity what);    // either, without times to the first token: what factors may be fitted to
+bool is_speed(MeasuredQuantity what);  // either, except times to first token: quantities that factors can be fitted to
 bool is_memory(MeasuredQuantity what);
 
-// Load that a server was measured under, beside the lengths in Request::serve: closed loop, or open.
+// The load of a measured server, closed-loop or open-loop. Its lengths are in Request::serve.
 struct OfferedLoad {
   int concurrency = 0;      // users; 0: open loop
   double request_rate = 0;  // requests/s, Poisson; infinity: all at once
   int requests = 0;         // 0: ten for each user
-  int warmups = 0;          // before those that count
-  double spread = 0;        // of uniform lengths: 0.5 is half up and down
+  int warmups = 0;          // requests before those that count
+  double spread = 0;        // of uniformly distributed lengths: 0.5 is +-50 %
 };
 
 struct Measurement {
@@ -59,8 +59,8 @@ struct Measurement {
   Request request;   // with the defaults of its stack and target
   OfferedLoad load;  // of serving
   std::string source;
-  std::vector<std::string> assumed;  // what the source leaves out and this row takes
-  std::string alternative_of;        // the row that is counted in means, where this one differs in an assumption only
+  std::vector<std::string> assumed;  // assumptions where the source gives no value
+  std::string alternative_of;  // id of the row counted in means, if this row differs from it only in an assumption
   bool counted() const { return alternative_of.empty(); }
 };
 
@@ -70,27 +70,27 @@ struct Measurements {
     std::string row, why;
   };
   std::vector<LeftOut> left_out;
-  std::vector<Problem> problems;  // of rows that are not usable and were left out
+  std::vector<Problem> problems;  // rows that cannot be used
 };
 
 enum class BadRows { thrown, collected };
 
-// Throws Error MEASUREMENT naming file, row and key for a row that is not usable, or collects one problem for each; a
-// file that holds no rows at all is thrown either way.
+// Throws Error MEASUREMENT with file, row and key for an invalid row, or collects one problem per invalid row. Always
+// throws for a file without rows.
 Measurements read_measurements(const std::filesystem::path& file, const hardware::Catalogue& catalogue,
                                BadRows bad = BadRows::thrown);
 
-// Rows that are the same measurement as one of `published` that is held out (whatever their id and use) are held out,
-// too; their ids.
+// Marks rows as held out that repeat a held-out measurement of `published` under any id, and returns their ids.
 std::vector<std::string> keep_held_out(std::vector<Measurement>& rows, const std::vector<Measurement>& published);
 
-// Predicted against measured, in the row's unit. error: of time or bytes, so that +0.1 is 10 % too slow or too large.
+// Predicted and measured value in the row's unit. error: relative error of time or bytes; +0.1: predicted 10 % too slow
+// or too large.
 struct Comparison {
   double predicted = 0, measured = 0, error = 0;
 };
 Comparison compare(const Measurement& row, const Plan& plan);
 Comparison compare(const Measurement& row, double predicted);  // in its unit
-// The row's request, or the same with other efficiencies, planned; a server's load in the mean (closed_loop.h).
+// Predicts a row with `request`, which may have other efficiencies than the row's; servers by steady_state().
 Comparison predicted(const Measurement& row, const Request& request);
 Comparison predicted(const Measurement& row, const ServeStepModel& model);  // of serving
 
@@ -99,7 +99,7 @@ struct ErrorSummary {
   double mean = 0, worst = 0;  // of absolute errors
   std::string worst_row;
 };
-// Over counted rows of this purpose whose kind satisfies `of`; `predictions` in the order of `rows`.
+// Summarises counted rows with this use whose quantity satisfies `of`; `predictions` are in the order of `rows`.
 ErrorSummary summarise(const std::vector<Measurement>& rows, const std::vector<Comparison>& predictions,
                        MeasurementUse purpose, bool (*of)(MeasuredQuantity));
 

@@ -21,7 +21,7 @@ struct Instant {
   Buffers buffers;
 };
 
-// `words` name the factors of what the values need; what `bytes` are beyond that is the padding of tiles.
+// `words` names the factors of `needed`; the rest of `bytes` is padding of tiles.
 Buffer buffer(std::string name, C category, const std::string& words, const Expression& needed, double bytes) {
   const double padding = std::round(bytes - needed.value);
   const Expression shown = needed + labelled(amount(padding), "padding of tiles");
@@ -191,7 +191,7 @@ DeviceMemory finish(const LocalModel& m, std::vector<Instant> instants) {
                .origin = runtime.origin,
                .formula = "sum of the buffers at " + out.peak_instant,
                .inputs = sum.text,
-               .source = "shapes and shards; working sets within 15 % of published ones (reference 5.4)"};
+               .source = "shapes and shards; working sets within 15 % of published ones"};
   return out;
 }
 

@@ -66,7 +66,7 @@ TrainShape inference_shape(const InferenceModel& model, std::int64_t rows, std::
   TrainShape shape{.weights = model.weights, .bf16 = model.bf16, .lora = model.lora, .threads = model.threads};
   if (rows < 1 || len < 1 || rows > kMostTokens / len)
     throw Error({.id = "PLAN-SIZE",
-                 .message = "the batch is beyond all reason",
+                 .message = "the batch size is out of range",
                  .found = std::to_string(rows) + " rows of " + std::to_string(len) + " tokens",
                  .expected = "1 to " + std::to_string(kMostTokens) + " tokens"});
   shape.tokens = std::min(rows, std::max<std::int64_t>(1, sizes::kPassTokens / len)) * len;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Predicted memory of the in-process engine on one device, by ledger category, from the inventory and the settings
-// alone: formulas that mirror what core/engine allocates; tests hold the two together. Any thread.
+// Predicted memory of the engine on one device by ledger category. The formulas mirror the allocations of core/engine;
+// tests compare both byte by byte. Any thread.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace mw::plan {
 
-enum class Bf16Math { widened, packed };  // how the processor at hand multiplies bf16 weights (engine::packed_kernels)
+enum class Bf16Math { widened, packed };  // how this processor multiplies bf16 weights (engine::packed_kernels)
 
 struct TrainShape {
   model::TrainMethod method = model::TrainMethod::lora;
@@ -23,18 +23,18 @@ struct TrainShape {
   std::vector<mesh::AdapterShape> lora{};
   bool dropout = false;
   model::Remat remat = model::Remat::none;
-  std::int64_t tokens = 0;       // rows * len of the largest micro-batch: what the engine sizes its buffers for
+  std::int64_t tokens = 0;       // rows * len of the largest micro-batch, which determines the engine's buffers
   std::int64_t loss_tokens = 0;  // most loss tokens in one micro-batch
   int longest = 0;               // tokens of the longest example
-  int loss_chunk = 256;          // rows of logits at once, fewer beyond 64 MiB; 0: unchunked
+  int loss_chunk = 256;          // rows of logits per chunk, fewer if they exceed 64 MiB; 0: all
   int threads = 1;
   struct Forward {  // a pass without a backward
     std::int64_t tokens = 0, loss_tokens = 0;
     int longest = 0;
   };
-  Forward evaluation{};     // of the largest batch of held-out rows; no loss tokens: none during the run
-  int prompt_tokens = 0;    // of the longest prompt that is sampled
-  int generate_tokens = 0;  // most of a prompt with room for its answer; 0: no sampling during the run
+  Forward evaluation{};     // the largest batch of held-out rows; loss_tokens 0: no evaluation
+  int prompt_tokens = 0;    // of the longest sampled prompt
+  int generate_tokens = 0;  // longest prompt with its answer; 0: no sampling
 };
 
 struct MemoryPlan {
@@ -43,12 +43,10 @@ struct MemoryPlan {
   std::string peak_instant;  // "logits of a training step", "evaluation of held-out rows", "start of sampling"
 };
 
-// Of a model that is for planning only: what the same formulas give for its shapes.
-// Errors: a shape beyond all reason (PLAN-SIZE).
-
+// The peak of a training run. Throws Error PLAN-SIZE if a size in `shape` is out of range.
 MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape);
 
-// Of a model loaded for inference (engine::Use), its step memory given back before.
+// A model loaded for inference.
 struct InferenceModel {
   model::WeightType weights = model::WeightType::f32;
   Bf16Math bf16 = Bf16Math::widened;

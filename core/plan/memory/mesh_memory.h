@@ -6,14 +6,14 @@
 
 namespace mw::plan {
 
-// One virtual device of a mesh, which stores shards and computes in the working form of mesh/collectives.h.
+// One virtual device of a mesh: it stores shards and computes as mesh::ComputeSharding says.
 struct MeshDevice {
   const mesh::Mesh* mesh = nullptr;
   const mesh::Placement* placement = nullptr;  // with the adapters
   int device = 0;                              // row-major in the mesh
 };
-// `config` is the whole model's; `shape` is of the device's own rows, with one thread.
-// Errors also: what mesh::local_config throws.
+// `config` describes the whole model, `shape` the rows of this device with one thread. Throws Error PLAN-SIZE and the
+// errors of mesh::local_config.
 MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape, const MeshDevice& at);
 
 }  // namespace mw::plan

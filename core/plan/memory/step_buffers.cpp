@@ -23,7 +23,7 @@ void check(const TrainShape& shape) {
       shape.threads < 1 || shape.generate_tokens < 0 || shape.prompt_tokens < 0 || e.tokens < 0 ||
       e.tokens > kMostTokens || e.loss_tokens < 0 || e.longest < 0)
     throw Error({.id = "PLAN-SIZE",
-                 .message = "the micro-batch is beyond all reason",
+                 .message = "the size of the micro-batch is out of range",
                  .found = std::to_string(shape.tokens) + " tokens, " + std::to_string(shape.threads) + " threads",
                  .expected = "0 to " + std::to_string(kMostTokens) + " tokens, at least 1 thread"});
 }
@@ -254,8 +254,8 @@ Bytes forward_activations(const StepPlan& p) {
          across_layers(p);
 }
 
-// What a run works in: training steps, evaluation and sampling take turns in one step memory, which is kept while the
-// next of them fits into it and made anew where it does not (Core::prepare). Logits, workspace and tables only grow.
+// Training steps, evaluation and sampling share one step memory, which the engine keeps if the next of them fits and
+// allocates anew if not. Logits, workspace and tables only grow.
 MemoryPlan run_memory(StepPlan p, const Ledger& kept, Bytes sampled_logits) {
   const TrainShape::Forward evaluation = p.shape.evaluation;
   const std::int64_t prompt = p.shape.prompt_tokens;

@@ -21,7 +21,7 @@ inline Bytes buffer_bytes(std::int64_t elements, std::int64_t size = sizeof(floa
   return Bytes(sizes::round_up(elements * size, sizes::kPageBytes));
 }
 
-// Norms and scalars.
+// True for norms and scalars.
 inline bool is_vector(const model::Tensor& tensor) {
   return tensor.hf_shape.size() == 1;
 }
@@ -31,9 +31,9 @@ inline bool packable(const model::Tensor& t) {
 
 void check(const TrainShape& shape);  // throws Error PLAN-SIZE
 
-// Sizes that the formulas share, of a model as one device computes it.
+// Sizes that the formulas share, for the part of the model on one device.
 struct StepPlan {
-  model::Config config;  // the device's own where it is one of a mesh
+  model::Config config;  // the device's local configuration on a mesh
   TrainShape shape;
   model::TensorInventory inventory;
   std::vector<std::array<std::int64_t, kProjections>> rank;  // by layer and projection, 0: no adapter
@@ -46,21 +46,22 @@ struct StepPlan {
   StepPlan(model::Config config, model::TensorInventory inventory, TrainShape shape);
 
   std::int64_t q(size_t layer) const;   // width of the queries
-  std::int64_t kv(size_t layer) const;  // of keys, or values
+  std::int64_t kv(size_t layer) const;  // width of the keys, or of the values
   std::int64_t ple() const;             // of all per-layer inputs
-  bool lends(size_t layer) const;       // its keys and values, to later layers
+  bool lends(size_t layer) const;       // whether later layers borrow its keys and values
 };
 
 Bytes activations(const StepPlan& p);     // of a training step
 Bytes logits(const StepPlan& p);          // of its loss
-Bytes loss_workspace(const StepPlan& p);  // where the loss streams
+Bytes loss_workspace(const StepPlan& p);  // 0 unless streams_loss()
 bool streams_loss(const StepPlan& p);
 Bytes workspace(const StepPlan& p);
 Bytes kv_cache(const StepPlan& p);  // of one sampled row
-// The peak of a run over its steps, evaluation and sampling, beside what is kept all the time. sampled_logits: what a
-// sampled row needs besides those of the loss.
+// The peak of a run over its steps, evaluation and sampling. `kept`: memory held during the whole run;
+// `sampled_logits`: logits of a sampled row in addition to those of the loss.
 MemoryPlan run_memory(StepPlan p, const Ledger& kept, Bytes sampled_logits);
 Bytes forward_activations(const StepPlan& p);  // of a forward pass without a backward
-std::int64_t kept_tokens(const model::Config& config, size_t layer, std::int64_t tokens);  // of a row, in its cache
+std::int64_t kept_tokens(const model::Config& config, size_t layer,
+                         std::int64_t tokens);  // tokens of a row that the layer's cache keeps
 
 }  // namespace mw::plan

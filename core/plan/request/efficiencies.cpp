@@ -128,7 +128,7 @@ Efficiencies default_efficiencies(const hardware::Target& target, Stack stack) {
                     : Efficiency{stack == Stack::torchtitan ? 1.0 : 0.0, 0, 2, Origin::floor, "eager: none"};
   e.runtime_bytes = runtime_of(target, stack);
   e.fragmentation = {0.065, 0.03, 0.10, Origin::transferred,
-                     "3-10 % where sizes vary, about 0 where they do not (reference 5.2, a hypothesis); middle taken"};
+                     "3-10 % where sizes vary, about 0 where they do not (an estimate); middle taken"};
   // Serving engines reach less in prefill: short products, many programs (3.2: 0.57 of peak at tp 2, 0.38 at tp 8).
   if (stack == Stack::vllm_gpu)
     e.matmul = {0.57, 0.38, 0.66, Origin::transferred, "prefill of Qwen3-32B, Llama-8B and -70B on H100 (AC)"};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The named shares and fixed costs between what a chip could do and what programs reach on it. Everything that may be
-// fitted is here and nowhere else; defaults are measured ceilings of the catalogue and published constants. Plain
-// values.
+// Named efficiencies and fixed costs that separate a chip's peak from what programs reach. Calibration fits only these;
+// the defaults are measured ceilings of the catalogue and published constants. Plain values; any thread.
 #pragma once
 #include <string>
 #include <string_view>
@@ -29,13 +28,13 @@ struct Efficiencies {
   Efficiency memory;         // share of memory bandwidth, element-wise work and weight reads
   Efficiency collectives;    // share of what the link model gives
   Efficiency overlap;        // share of weight gathers and gradient sums that may hide behind computing
-  Efficiency overlap_sums;   // the same of partial sums between the products of a layer
-  Efficiency kernel_s;       // seconds per kernel that nothing hides
+  Efficiency overlap_sums;   // share of partial sums within a layer that may hide
+  Efficiency kernel_s;       // seconds per kernel launch that are not hidden
   Efficiency kv_reads;       // share of memory bandwidth in reads of a server's paged KV cache
-  Efficiency sum_s;          // seconds of a server's sum beside its bytes; GPUs: of two, times log2 of their number
-  Efficiency step_s;         // seconds per optimizer step or decode step beside the devices' work: host, data, dispatch
+  Efficiency sum_s;          // fixed seconds of a server's all-reduce; on GPUs times log2 of their number
+  Efficiency step_s;         // seconds of the host per optimizer or decode step: data, scheduling, dispatch
   Efficiency sequence_s;     // seconds per sequence of a decode step
-  Efficiency request_s;      // seconds from a request's sending until a server may schedule it: HTTP, tokenizer, queues
+  Efficiency request_s;      // seconds from sending a request until a server can schedule it: HTTP, tokenizer, queues
   Efficiency compile_s;      // seconds of compilation before the first step
   Efficiency runtime_bytes;  // held per device by runtime, context and communicators
   Efficiency fragmentation;  // share by which an allocator holds more than the live buffers
@@ -49,7 +48,7 @@ struct Efficiencies {
 };
 
 Efficiencies default_efficiencies(const hardware::Target& target, Stack stack);
-// What is left of step_s where the host schedules a step while the one before it runs.
+// The value of step_s if the host schedules a step while the previous one runs.
 Efficiency async_step_overhead();
 
 }  // namespace mw::plan

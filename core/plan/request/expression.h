@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic that is shown: an expression and its value, made together from the same numbers, so that what a plan's
-// line says and the number beside it cannot disagree. Plain values; any thread.
+// An expression with its value, both built from the same numbers, so that the arithmetic shown to the user always gives
+// the number beside it. Plain values; any thread.
 #pragma once
 #include <string>
 
@@ -20,7 +20,7 @@ Expression bytes_each(double bytes);      // "4 B"
 Expression amount(double bytes);          // "60.9 MiB"
 Expression seconds_text(double seconds);  // "0.01234 s"
 
-// Terms of no value leave a sum as it is.
+// Terms with the value 0 are left out of a sum.
 Expression operator*(const Expression& a, const Expression& b);
 Expression operator/(const Expression& a, const Expression& b);
 Expression operator+(const Expression& a, const Expression& b);

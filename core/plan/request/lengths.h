@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a histogram of row lengths to what a step computes: padded and real tokens, rows, steps. Any thread.
+// Derives padded and real tokens per step from a histogram of row lengths. Pure functions; any thread.
 #pragma once
 #include "core/plan/request/request.h"
 
 namespace mw::plan {
 
 struct RowStatistics {
-  double rows = 0;          // of the data that stay (no longer than max_len)
-  double mean = 0;          // real tokens of one
+  double rows = 0;          // rows no longer than max_len; longer ones are dropped
+  double mean = 0;          // mean real tokens of a row
   double computed = 0;      // tokens computed for one row of a micro-batch, padding included
   double real = 0;          // real tokens among them
-  double longest = 0;       // tokens that buffers are made for
+  double longest = 0;       // tokens for which buffers are allocated
   double packed_rows = 0;   // rows of max_len that would hold everything
-  double batches_rows = 0;  // rows as the trainer counts them: packed ones where rows are packed
+  double batches_rows = 0;  // rows as the trainer counts them: packed rows if rows are packed
 };
-// `rows_per_device` matters where rows are padded to the longest of a micro-batch.
+// `rows_per_device`: rows of a micro-batch on a device; used if rows are padded to the longest of a micro-batch.
 RowStatistics row_statistics(const Lengths& lengths, double rows_per_device);
 
-// Rows of max_len that hold all rows: the longest first, each where it leaves least. For Lengths::packed_rows.
+// The number of rows of max_len tokens that best-fit-decreasing packing needs. For Lengths::packed_rows.
 std::int64_t pack_count(const std::vector<std::pair<int, std::int64_t>>& histogram, int max_len);
 
 }  // namespace mw::plan

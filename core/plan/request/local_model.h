@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model as one device of the mesh sees it: kinds of layers with their products and shards, worked out once per
-// kind. The ground under memory and time. Plain values; any thread.
+// The part of the model on one device: kinds of layers with their matrix products and shards, computed once per kind.
+// Predictions of memory and time are based on it. Plain values; any thread.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,43 +10,43 @@
 
 namespace mw::plan {
 
-struct Product {  // of one token on a device: so many multiply-adds, over these widths
+struct Product {  // a matrix product for one token on a device: in * out multiply-adds
   double in = 0, out = 0;
   model::Role role = model::Role::q_proj;
 };
 struct LayerKind {
   std::string name;  // "sliding layers", "global layers", "layers"
-  int layer = 0;     // that stands for all, in LocalModel::config
+  int layer = 0;     // representative layer in LocalModel::config
   int count = 1;
   model::Layer shape;
   double heads = 0, kv_heads = 0, mlp = 0;  // on a device
   std::vector<Product> products;
-  std::vector<Product> lora_a, lora_b;  // Tunix has one A for K and V
-  double gathered = 0;  // elements that are gathered whole along batch axes before the layer; 0: used where they lie
-  const Product* product(model::Role role) const;  // null where the layer has none
+  std::vector<Product> lora_a, lora_b;             // Tunix has one A for K and V
+  double gathered = 0;                             // elements gathered along batch axes before the layer; 0: none
+  const Product* product(model::Role role) const;  // null if the layer has none
   double q() const { return heads * shape.head_dim; }
   double kv() const { return kv_heads * shape.head_dim; }
 };
 
-struct TensorBytes {               // tensors of a kind on one device
-  double bytes = 0, unpadded = 0;  // with and without tiles
+struct TensorBytes {               // memory of a group of tensors on one device
+  double bytes = 0, unpadded = 0;  // with and without padding of tiles
   double elements = 0;             // on this device
   double total = 0;                // of the model
 };
 
 struct LocalModel {
   const Request* request = nullptr;
-  model::Config config;                 // the model, or one layer of each kind where nothing speaks of layers by number
-  std::vector<int> layers_represented;  // by layer of config: layers of the model it stands for
+  model::Config config;                 // the model, or one layer of each kind if no rule names layers by number
+  std::vector<int> layers_represented;  // by layer of config: how many layers of the model it represents
   std::optional<std::vector<std::vector<model::Role>>> adapted{};  // Request::adapted of those layers
   mesh::Placement placement;
   mesh::Layout layout;
   std::vector<LayerKind> kinds;
   int batch_ways = 1;  // devices over which rows are split
   double attention_ways = 1, mlp_ways = 1, vocab_ways = 1;
-  double width = 0;          // of the stream between blocks, on this device
+  double width = 0;          // of the residual stream on this device
   double vocab = 0;          // rows of the output matrix on this device
-  double head_gathered = 0;  // elements of embedding and output matrix gathered whole along batch axes
+  double head_gathered = 0;  // elements of embedding and output matrix gathered along batch axes
   std::int64_t parameters = 0, adapter_parameters = 0;
 
   TensorBytes weights(DType type) const;
@@ -54,7 +54,7 @@ struct LocalModel {
   int layers() const;
 };
 
-// Throws Error where the mesh is not of the target's devices.
+// Throws the first problem of mesh::check_mesh, such as MESH-SIZE if the mesh does not cover the target.
 LocalModel local_model(const Request& request, mesh::ShardingUse use);
 
 std::vector<std::string> batch_axes();

@@ -12,15 +12,15 @@
 
 namespace mw::plan {
 
-struct Buffer {      // one thing in memory at the peak, per device
+struct Buffer {      // one allocation at the peak, per device
   std::string name;  // "saved inputs of 60 layers"
   MemoryCategory category = MemoryCategory::workspace;
   Bytes bytes;     // as held, tiles included
-  Bytes unpadded;  // what its values need
+  Bytes unpadded;  // without padding
   std::string formula{};
 };
 
-struct DeviceMemory {  // all devices of an SPMD program hold the same (uneven shards are rounded up)
+struct DeviceMemory {  // the same for all devices: uneven shards are rounded up
   Bytes capacity;
   Ledger at_peak, category_peaks;
   std::string peak_instant;     // "backward of layer 59"
@@ -29,14 +29,14 @@ struct DeviceMemory {  // all devices of an SPMD program hold the same (uneven s
   bool fits() const { return at_peak.total() <= capacity; }
 };
 
-// One phase of one kind of layer: all of its layers and all micro-batches of a step together.
+// The time of one phase of one kind of layer, summed over its layers and all micro-batches of a step.
 struct Term {
   enum class Phase { forward, remat, backward, update, prefill, decode };
   Phase phase = Phase::forward;
   std::string part;                         // "sliding layers", "global layers", "embedding", "loss", "adapters"
   int layers = 0;                           // in this term; 0: no layer
-  Estimate compute, memory, communication;  // seconds: products; passes over memory; collectives
-  double hidden = 0;                        // collective seconds behind compute and memory
+  Estimate compute, memory, communication;  // seconds of products, passes over memory and collectives
+  double hidden = 0;                        // collective seconds that overlap with compute and memory
   double seconds() const { return compute.value + memory.value + communication.value - hidden; }
 };
 std::string_view to_string(Term::Phase phase);
@@ -46,7 +46,7 @@ struct StepTime {
   Estimate seconds;  // of an optimizer step (train), a forward, a rollout, or a decode step (serve)
   Estimate compute, memory, communication, fixed;  // of a step, all micro-batches; communication before overlap
   double hidden = 0;
-  std::string overlap;  // how much of the collectives is taken to hide, in words
+  std::string overlap;  // the assumed overlap of collectives, as text
 };
 
 struct Utilisation {  // model FLOP utilisation under a named formula
@@ -58,16 +58,16 @@ struct RunTotals {
   std::int64_t steps = 0;
   Estimate hours, usd;
   double usd_per_hour = 0;
-  double tokens_per_second = 0, padded_tokens_per_second = 0;  // real ones; all that are computed
+  double tokens_per_second = 0, padded_tokens_per_second = 0;  // real tokens; all computed tokens
   double usd_per_million_tokens = 0, usd_per_million_padded = 0;
-  double real_share = 1;      // real tokens of computed ones
-  double packed_speedup = 1;  // of packing, where rows are padded
+  double real_share = 1;      // share of real tokens among computed ones
+  double packed_speedup = 1;  // expected from packing, if rows are padded
   std::vector<Utilisation> utilisation;
 };
 
 struct ServeNumbers {
-  std::int64_t kv_tokens = 0;     // that fit in what is left
-  double kv_bytes_per_token = 0;  // per device, a long row
+  std::int64_t kv_tokens = 0;     // tokens that fit into the KV cache
+  double kv_bytes_per_token = 0;  // per device, for a row of max_model_len
   Estimate ttft, tpot;            // of one request in an idle server; of a decode step at max_num_seqs
   double output_tokens_per_second = 0;
   double usd_per_million_output_tokens = 0;
@@ -80,7 +80,7 @@ struct Plan {
   RunTotals run;
   Estimate compile;                   // seconds before the first step
   std::optional<ServeNumbers> serve;  // Work::serve and Work::rollout
-  std::vector<Problem> problems;      // what place() and memory found; the checker has the rest
+  std::vector<Problem> problems;      // from placement and memory; core/lint finds others
   std::vector<std::string> sources;
   bool fits() const { return memory.fits(); }
 };

@@ -8,12 +8,12 @@
 namespace mw::plan {
 namespace {
 
-constexpr double kMost = 1e12;  // tokens of one step: beyond is a slip of the keyboard
+constexpr double kMost = 1e12;  // tokens of a step; a larger number is a typing error
 
 void refuse(bool wrong, const char* place, const std::string& found, const char* expected) {
   if (wrong)
     throw Error({.id = "PLAN-SIZE",
-                 .message = "a size beyond all reason",
+                 .message = std::string(place) + " is not usable",
                  .place = place,
                  .found = found,
                  .expected = expected});

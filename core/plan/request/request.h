@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything a plan depends on, as plain values: model, target, mesh, stack, work. Any thread.
+// The input of a prediction: model, target, mesh, software stack and workload. Plain values; any thread.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -23,27 +23,27 @@ enum class Work {
   serve     // continuous batching
 };
 
-// Each row alone, padded to max_len or to the longest of its micro-batch; or several in one row of max_len.
+// padded: every row to max_len; ragged: to the longest row of its micro-batch; packed: several examples per row.
 enum class RowLayout { padded, ragged, packed };
 struct Lengths {
   std::vector<std::pair<int, std::int64_t>> histogram{};  // tokens of a row, rows; ascending; empty: `mean` of max_len
   int max_len = 512;
-  double mean = 0;               // of the rows that stay, where there is no histogram; 0: every row is max_len long
-  std::int64_t count = 0;        // rows where there is no histogram
+  double mean = 0;               // tokens of a row, without a histogram; 0: every row has max_len
+  std::int64_t count = 0;        // rows, without a histogram
   std::int64_t packed_rows = 0;  // rows of max_len that hold them all; 0: estimated
   RowLayout rows = RowLayout::padded;
-  double loss_share = 1;  // tokens that carry loss, of real ones
+  double loss_share = 1;  // share of real tokens with a target
 };
 
-// What a layer under remat keeps beside its input instead of computing it again.
+// Activations that a layer under remat keeps in addition to its input, instead of recomputing them.
 enum class SavedActivation { attention, q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj };
-enum class Offload { none, host };  // where what remat keeps lies
+enum class Offload { none, host };  // where the activations that remat keeps are stored
 struct TrainWork {
   std::int64_t batch = 1;  // rows of one micro-batch over the whole mesh
   int accumulation = 1;
   std::int64_t steps = 0;  // optimizer steps; 0: from epochs
   double epochs = 0;
-  double epoch_rows = 0;  // of one pass, held-out rows left out and packed; 0: as the lengths count them
+  double epoch_rows = 0;  // rows of an epoch, packed, without held-out ones; 0: from the lengths
   model::Remat remat = model::Remat::none;
   std::vector<SavedActivation> saved{};  // of a layer under remat
   Offload offload = Offload::none;
@@ -61,13 +61,14 @@ struct RolloutWork {
   int prompt = 256, new_tokens = 1024;
   int cache_len = 0;  // tokens of cache per row; 0: prompt and new tokens
 };
-// When a server's host works out the next step: after the last one, or while it runs (vLLM's async scheduling).
+// When a server's host schedules a step: after the previous one, or while it runs (vLLM's async scheduling).
 enum class Scheduling { between_steps, ahead };
 struct ServeWork {
   int max_num_seqs = 64, max_model_len = 4096, max_num_batched_tokens = 2048;
   double memory_utilisation = 0.9;
-  std::optional<Bytes> kv_cache{};  // of a device, as the server sets it aside; else what memory_utilisation leaves
-  int input_len = 1024, output_len = 512;  // of the requests that times are given for
+  std::optional<Bytes>
+      kv_cache{};  // per device, if the server reserves a fixed size; else derived from memory_utilisation
+  int input_len = 1024, output_len = 512;  // of the requests for which times are predicted
   Scheduling scheduling = Scheduling::between_steps;
 };
 
@@ -81,19 +82,19 @@ struct Request {
   Stack stack = Stack::tunix;
   StackProfile profile{};
   Efficiencies efficiencies{};
-  std::string calibrated{};  // by the user: "calibrated by you, 2026-11-21, steps.json"; empty: as the program has them
+  std::string calibrated{};  // source of a user's calibration: "calibrated by you, 2026-11-21, steps.json"
   Work work = Work::train;
   model::TrainMethod method = model::TrainMethod::lora;
   int rank = 16;
   double alpha = 16;
   std::vector<model::Role>
       targets{};  // adapted projections, in every layer; empty and lora: none (a base model that only infers)
-  // In place of `targets`: the projections that an expression matches, by layer.
+  // Replaces `targets`: the projections that an expression matches, by layer.
   std::optional<std::vector<std::vector<model::Role>>> adapted{};
   DType weights = DType::bf16, kv = DType::bf16;
-  DType products = DType::bf16;   // type that the layers multiply in: bf16, or fp8 where the chip has it
-  bool sliding_window_kv = true;  // sliding layers keep their window only
-  int other_models = 0;           // further copies of the base weights that stay on the devices (a reference model)
+  DType products = DType::bf16;   // type of the matrix products: bf16, or fp8 if the chip supports it
+  bool sliding_window_kv = true;  // sliding layers keep only their window
+  int other_models = 0;           // further copies of the base weights on the devices, such as a reference model
   Lengths lengths{};
   TrainWork train{};
   ForwardWork forward{};
@@ -103,9 +104,9 @@ struct Request {
 
 // Fills in profile and efficiencies for stack, model and target.
 void set_stack(Request& request, Stack stack);
-// After set_stack(): Scheduling::ahead, and the share of the host in a step that goes with it.
+// Sets Scheduling::ahead and the step overhead that goes with it. Call after set_stack().
 void enable_async_scheduling(Request& request);
-// What trains such a target when nothing is said: tunix on TPU, trl-fsdp on GPU, the engine on this machine.
+// The default stack for a vendor and workload: to train, tunix on TPUs, trl-fsdp on GPUs and the engine on CPUs.
 Stack default_stack(hardware::Vendor vendor, Work work);
 
 // Throws Error PLAN-SIZE for a request that has no answer on any mesh: no model, an unknown chip, a size beyond its

@@ -5,16 +5,17 @@
 
 namespace mw::plan {
 
-// For a plan that does not fit: the changes that make it fit and of which no part alone does, fewest settings first,
-// then by what they cost in time. f32 weights may become bf16. `larger`: the same request on other targets.
+// One set of changes that makes a plan fit, of which no proper subset does.
 struct PlanChange {
   std::vector<lint::Edit> edits{};
   std::string label{};  // "Lower the batch to 1 (accumulation 8)"
-  int settings = 1;     // how many are changed
-  double slowdown = 0;  // seconds of a step against those of the plan that does not fit, less 1; negative: faster
+  int settings = 1;     // number of changed settings
+  double slowdown = 0;  // relative to the plan that does not fit: 0.1 is 10 % slower
   double seconds = 0, usd = 0;
   Bytes peak{};
 };
+// The changes that make a plan fit, by number of settings, then by slowdown; empty if it fits. May change f32 weights
+// to bf16. `larger`: the same request on other targets.
 std::vector<PlanChange> smallest_changes(const Request& request, std::span<const Request> larger = {},
                                          const SearchOptions& options = {}, std::stop_token stop = {});
 lint::Fix fix_of(const PlanChange& change);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seconds of a collective on the links it runs over: measured curves where the catalogue has them, else bandwidth and
+// Seconds of a collective on its links: from measured curves if the catalogue has them, else from bandwidth and
 // latency ("How to Scale Your Model", jax-ml/scaling-book). Any thread.
 #pragma once
 #include "core/mesh/collectives/collectives.h"
@@ -7,11 +7,11 @@
 
 namespace mw::plan {
 
-// One call. The interval is that of the link share; none for a measured curve.
+// The seconds of one call. The interval follows from the efficiency of the links; a measured curve has none.
 Estimate collective_seconds(const mesh::Collective& collective, const mesh::Layout& layout,
                             const hardware::Target& target, const Efficiencies& efficiencies);
-// Bytes per second of the curve at this payload, on a line between the points in logarithms; below the first point the
-// time stays that of the first.
+// Bytes per second of the curve at a payload in bytes, interpolated linearly in logarithms. Below the first point the
+// time stays constant.
 double bandwidth_at(const hardware::BandwidthCurve& curve, double payload);
 
 }  // namespace mw::plan

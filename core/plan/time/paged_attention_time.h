@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the attention of decoding requests takes in vLLM's kernel on TPUs (ragged paged attention v3 of tpu-inference):
-// it walks the cache in blocks, windows skip whole blocks only, and the matrix units multiply whole blocks, however
-// short the context is. Any thread.
+// Seconds of attention of decoding requests in vLLM's kernel on TPUs (ragged paged attention v3 of tpu-inference). The
+// kernel reads the cache in blocks: windows skip whole blocks only, and the matrix units multiply whole blocks however
+// short the context is. Immutable; any thread.
 #pragma once
 #include <vector>
 
@@ -13,15 +13,16 @@ class PagedAttentionTime {
  public:
   PagedAttentionTime() = default;
   explicit PagedAttentionTime(const LocalModel& model);  // of a server on TPUs
-  // Keys that a prompt's queries are multiplied with where they see `window` of them, in the mean of a long prompt.
+  // The mean number of keys that the kernel multiplies with each query of a long prompt under a window of `window`
+  // keys.
   static double walked(int window);
-  // Seconds of one request with `context` tokens, `share` of the bandwidth reached.
+  // Seconds for one request with `context` tokens at `share` of the memory bandwidth.
   double seconds(double context, double share) const;
 
  private:
   struct Kind {
-    int count = 0, window = 0;        // layers; 0: they see everything
-    double block = 0;                 // tokens of a step through the cache
+    int count = 0, window = 0;        // layers; window 0: full attention
+    double block = 0;                 // tokens of a block
     double token_s = 0, block_s = 0;  // at the full bandwidth; at the peak
   };
   std::vector<Kind> kinds_;

@@ -36,7 +36,7 @@ Efficiency triton_attention(double head_dim) {
 }
 
 constexpr double kOwnSums = 8 * 1048576.0;            // bytes: below, servers on GPUs sum with a kernel of their own
-constexpr int kFirstTokens = 16, kFirstRequests = 8;  // smallest buckets of vLLM on TPU (reference 4.4)
+constexpr int kFirstTokens = 16, kFirstRequests = 8;  // smallest buckets of vLLM on TPUs (tpu-inference)
 
 // Seconds by a count, on lines between eight points an octave.
 class Curve {
@@ -263,7 +263,7 @@ void ServeStepModel::Impl::add_cache(const LocalModel& m) {
 
 ServeStepModel::ServeStepModel(const Request& request) {
   if (request.work != Work::serve)
-    throw Error({.id = "PLAN-WORK", .message = "a server's steps are asked of other work", .expected = "serve"});
+    throw Error({.id = "PLAN-WORK", .message = "not a serving workload", .expected = "serve"});
   check_request(request);
   impl_ = std::make_unique<const Impl>(request);
 }

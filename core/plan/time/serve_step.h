@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seconds of one step of a server on a target, from the planner's terms: base (weights, dispatch), per sequence, KV
-// reads, prompt tokens; steps of TPU servers at their padded buckets. What the cost-model executor asks millions of
-// times. Immutable after construction; any thread.
+// Seconds of one step of a server: a base (weights, dispatch), costs per sequence, KV reads and prompt tokens. Servers
+// on TPUs pad steps to buckets. The cost-model executor calls it millions of times. Immutable; any thread.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -13,22 +12,23 @@
 
 namespace mw::plan {
 
-struct StepLoad {                   // what a step computes, summed over its requests
+struct StepLoad {                   // the work of a step, summed over its requests
   int decoding = 0;                 // requests that compute one token after their prompt
   std::int64_t prefill_tokens = 0;  // prompt tokens
   int prefilling = 0;               // requests with prompt tokens
-  double prefill_pairs = 0;         // (query, key) pairs of prompt tokens in layers that see everything
+  double prefill_pairs = 0;         // (query, key) pairs of prompt tokens in full-attention layers
   double prefill_window_pairs = 0;  // in sliding layers
-  double read_tokens = 0;           // cached tokens that decoding requests read in layers that see everything
+  double read_tokens = 0;           // cached tokens that decoding requests read in full-attention layers
   double read_window_tokens = 0;    // in sliding layers: at most the window each
 };
 
 class ServeStepModel {
  public:
-  explicit ServeStepModel(const Request& request);  // Work::serve; throws as predict() does
+  explicit ServeStepModel(
+      const Request& request);  // needs Work::serve (Error PLAN-WORK); throws the errors of predict()
   ~ServeStepModel();
   ServeStepModel(ServeStepModel&&) noexcept;
-  ServeStepModel with(const Efficiencies& efficiencies) const;  // the same server; quick where sums keep their price
+  ServeStepModel with(const Efficiencies& efficiencies) const;  // fast unless sum_s or collectives change
   double seconds(const StepLoad& load) const;
   struct Parts {  // of the same step
     Estimate base, sequences, kv_reads, prefill, communication, total;
@@ -36,15 +36,15 @@ class ServeStepModel {
     int padded_requests = 0;
   };
   Parts parts(const StepLoad& load) const;
-  int window() const;              // of sliding layers; 0: there are none
-  double request_seconds() const;  // from a request's sending until it may be scheduled
+  int window() const;              // of sliding layers; 0: none
+  double request_seconds() const;  // from sending a request until the server can schedule it
 
-  // KV cache of all devices together, as the server would lay it out: capacity for blocks, bytes of a block of
-  // `block_size` tokens by group (layers that see everything; sliding ones, kept whole where the saving is off).
+  // The KV cache of all devices together: its capacity and the groups of layers with a cache of their own (full
+  // attention; sliding windows if Request::sliding_window_kv is set).
   struct Kv {
     Bytes capacity;
     struct Group {
-      int layers = 0, window = 0;  // window 0: keeps everything
+      int layers = 0, window = 0;  // window 0: keeps all tokens
       double bytes_per_token = 0;
     };
     std::vector<Group> groups;

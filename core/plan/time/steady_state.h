@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server that always has the same number of equal requests, in the mean and without playing them: what efficiencies
-// are fitted to. Queues and groups of requests in step are for the simulator (serve/model_backend.h). Any thread.
+// Mean figures of a server under a closed loop of equal requests, computed without simulation. Calibration fits
+// efficiencies with it; the simulator in core/serve models queues and requests that run in lockstep. Any thread.
 #pragma once
 #include "core/plan/time/serve_step.h"
 
@@ -10,9 +10,9 @@ struct SteadyLoad {
   int concurrency = 1, input_len = 1024, output_len = 512;
 };
 struct SteadyState {
-  double running = 0;  // of the concurrency: what sequences and KV cache allow
+  double running = 0;  // requests that run at once: limited by max_num_seqs and the KV cache
   double ttft_s = 0, tpot_s = 0, output_tokens_per_s = 0;
-  double itl_s = 0;  // of most tokens: a step without prompts, unless most have some
+  double itl_s = 0;  // of most tokens: a step without prompts, unless most steps have prompts
 };
 SteadyState steady_state(const ServeStepModel& model, const ServeWork& server, const SteadyLoad& load);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The collectives of a server's step for any count of tokens. Listing them is slow; their bytes grow in proportion, so
-// that two lists tell all. Any thread.
+// The collectives of a server's step for any number of tokens. Listing them is slow, but their bytes are linear in the
+// number of tokens, so that two lists are enough. Not thread-safe.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,7 +14,7 @@ class StepCollectives {
  public:
   using List = std::function<std::vector<mesh::Collective>(std::int64_t count)>;
   explicit StepCollectives(List list);
-  // As `list` gives them; listed anew where they are no straight lines (shards that are padded, steps that differ).
+  // Equal to `list(count)`; calls it again if the bytes are not linear (padded shards, different steps).
   const std::vector<mesh::Collective>& of(std::int64_t count);
 
  private:

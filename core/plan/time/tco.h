@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tuned model costs over its life: training once, then serving by the hour. Plain values; any thread.
+// Total cost of ownership of a tuned model: training once, then serving by the hour. Plain values; any thread.
 #pragma once
 #include <optional>
 #include <string>
@@ -15,7 +15,7 @@ struct Tco {
   Usd after(double serve_hours) const { return Usd(train().value + serve_hours * serve_usd_per_hour); }
 };
 
-// Hours of serving after which both have cost the same; none: one is cheaper from the first hour to the last.
+// The hours of serving after which both have cost the same; none if one is always cheaper.
 std::optional<double> break_even_hours(const Tco& a, const Tco& b);
 
 }  // namespace mw::plan
