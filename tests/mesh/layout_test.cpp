@@ -129,7 +129,7 @@ TEST(Layout, ImpossiblePlacesAreRefusedWithTheLegalSizes) {
   EXPECT_THAT(refusal(two(2, 4), tpu({2, 4}), {{"tp", {0}}}),
               AllOf(HasSubstr("MESH-PLACE"), HasSubstr("among 1, 2"), HasSubstr("fits on dimension 1")));
   EXPECT_THAT(refusal(two(2, 4), tpu({2, 4}), {{"fsdp", {1}}, {"tp", {1}}}), HasSubstr("MESH-PLACE"));
-  EXPECT_THAT(refusal(two(2, 4), tpu({2, 4}), {{"tp", {7}}}), HasSubstr("no such dimension"));
+  EXPECT_THAT(refusal(two(2, 4), tpu({2, 4}), {{"tp", {7}}}), HasSubstr("a dimension that the grid does not have"));
   EXPECT_THAT(refusal(two(2, 4), tpu({2, 4}), {{"tq", {0}}}), HasSubstr("tq"));
 }
 
