@@ -7,7 +7,7 @@
 namespace mw::views {
 namespace {
 
-// What tokens read like; most come many times.
+// Caches the text of tokens, because most tokens occur many times.
 class Pieces {
  public:
   struct Piece {

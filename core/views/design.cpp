@@ -10,7 +10,7 @@ namespace mw::views {
 
 namespace {
 
-// The engine goes by its own options: a rank for each module.
+// The engine takes a rank per module from its own options.
 std::vector<mesh::AdapterShape> adapters_of(const experiment::Experiment& e, const plan::Request& r,
                                             const model::TensorInventory& inventory) {
   const bool here = r.stack == model::Stack::engine && r.method == model::TrainMethod::lora && !r.targets.empty();

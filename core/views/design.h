@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One experiment on its target, designed: where every tensor lies, what moves, what it needs and costs, what is wrong.
-// Predicted values, never measured ones. Any thread.
+// The design of an experiment on its target: placement of tensors, collectives, memory, time, cost and problems. All
+// values are predicted. Thread-safe.
 #pragma once
 #include <memory>
 #include <vector>
@@ -12,27 +12,26 @@
 namespace mw::views {
 
 struct Design {
-  experiment::Experiment experiment;  // that was designed
+  experiment::Experiment experiment;  // input of the design
   planning::ExperimentPlan planned;
   mesh::Layout layout;
   mesh::Placement placement;                  // of every layer
-  std::vector<mesh::Collective> collectives;  // of one step; here: of the first device, its largest micro-batches
-  std::vector<plan::Estimate> seconds;        // of one call of each
+  std::vector<mesh::Collective> collectives;  // of one step; on this machine, of device 0 at its largest micro-batches
+  std::vector<plan::Estimate> seconds;        // of one call of each collective
   const plan::Request& request() const { return planned.request; }
   const plan::Plan& plan() const { return planned.plan; }
 };
 using DesignPtr = std::shared_ptr<const Design>;
 
-// Throws Error for what makes a design impossible (unknown target, mesh unlike the chips, no model).
+// Throws Error for an unknown target, a mesh that does not match the chips, or a missing model.
 Design design(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);
 
-bool is_here(const Design& design);  // on this machine: the engine runs it
-// Complete as it is: nothing follows from the engine's prediction of a run.
+bool is_here(const Design& design);  // whether the target is this machine, where the engine runs it
+// Returns whether the design is complete without the engine's prediction of a run (see with_prediction()).
 bool is_whole(const Design& design);
-// Its time can be told: of another machine, or of this one once its runs calibrated it.
+// Returns whether times are predicted: always for another target; for this machine only after calibration.
 bool speed_known(const Design& design);
-// A design for this machine with the engine's own prediction in place of the planner's: its memory is known exactly,
-// and its speed is measured rather than planned.
+// Replaces the planner's memory of a design for this machine with the engine's exact prediction.
 Design with_prediction(Design design, const planning::Prediction& prediction);
 
 }  // namespace mw::views

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between a design and the canvas: what moves for a tensor, and the document's keys for what was done there.
+// Connects a design with the canvas: traffic of a tensor, and edits of the document for changes on the canvas.
 #include <map>
 
 #include "core/designer/canvas.h"
@@ -8,7 +8,7 @@
 namespace mw::views {
 namespace {
 
-// Activations of the block that the tensor computes in.
+// Returns whether the traffic belongs to activations of the tensor's block.
 std::string block_of(const mesh::PlacedTensor& t) {
   using model::Role;
   if (t.layer < 0) return t.base == Role::embed || t.base == Role::lm_head ? "logits" : "";
@@ -41,7 +41,7 @@ std::vector<Traffic> traffic(const Design& design, const std::string& tensor) {
   if (!t) return {};
   const std::string block = block_of(*t);
   std::vector<Traffic> out;
-  std::map<std::string, Bytes> sums;  // by axis: what a device sends in a step
+  std::map<std::string, Bytes> sums;  // by axis: bytes that a device sends per step
   for (std::size_t i = 0; i < design.collectives.size(); ++i) {
     const mesh::Collective& c = design.collectives[i];
     if (c.tensor != tensor && (block.empty() || c.tensor != block)) continue;
@@ -53,7 +53,7 @@ std::vector<Traffic> traffic(const Design& design, const std::string& tensor) {
                        to_string(c.cause) + ")",
                    {}});
   }
-  for (Traffic& line : out)  // said once, at the links of the axis
+  for (Traffic& line : out)  // only the first entry of an axis has a label
     if (const auto sum = sums.extract(line.axis)) line.label = to_text(sum.mapped()) + " a step";
   return out;
 }

@@ -16,7 +16,7 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return out;
 }
 
-// "q_proj" of "layers.12.q_proj"; the whole name at model level.
+// Returns "q_proj" for "layers.12.q_proj", and the whole name for a tensor outside the layers.
 std::string_view kind_of(const mesh::PlacedTensor& t) {
   const std::string_view name = t.name;
   if (t.layer < 0) return name;
@@ -50,7 +50,7 @@ ShardRow row_of(const mesh::PlacedTensor& t, const Sizes& sizes, Bytes held) {
           .rule = t.rule};
 }
 
-// Layers repeat the same tensors over a thousand times, at every price: they are compared by value, not by text.
+// A design has over a thousand tensors and is recomputed at every edit, so tensors are compared by value, not by text.
 void add_rows(const std::vector<mesh::PlacedTensor>& tensors, const Sizes& sizes, bool adapters,
               std::vector<ShardRow>& rows) {
   struct Seen {
@@ -161,7 +161,7 @@ void add_run(const Design& design, std::vector<PlanLine>& lines) {
   }
 }
 
-// Training and so many hours of serving the result; as measured where the document says what a run took.
+// Adds the cost of training plus hours of serving; uses the measured training hours if the document has them.
 void add_life(const planning::ExperimentPlan& planned, std::vector<PlanLine>& lines) {
   for (const auto* tco : {&planned.tco, &planned.measured_tco}) {
     if (!*tco) continue;

@@ -4,7 +4,7 @@
 namespace mw::views {
 namespace {
 
-// How far one step along each axis goes on the plane.
+// Distance on the plane between neighbours along an axis.
 struct Stride {
   int column = 0, row = 0;
 };

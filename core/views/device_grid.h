@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The virtual devices of a mesh on a plane, for a picture of a run: by their coordinates in the mesh, since on one
-// machine there is no other topology. Plain values; any thread.
+// Positions of virtual devices on a plane, for drawing a run, derived from their mesh coordinates. Thread-safe.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,9 +9,9 @@
 namespace mw::views {
 
 struct GridDevice {
-  int device = 0;  // row-major in the mesh
+  int device = 0;  // row-major index in the mesh
   int column = 0, row = 0;
-  std::string name;  // "fsdp 1, tp 0": axes of one device left out
+  std::string name;  // "fsdp 1, tp 0"; omits axes of size 1
 };
 struct DeviceEdge {  // neighbours along an axis
   int a = 0, b = 0;
@@ -23,8 +22,8 @@ struct DeviceGrid {
   std::vector<GridDevice> devices;  // by device
   std::vector<DeviceEdge> edges;
 };
-// The last axis of more than one device lies across, the one before it down, those before it across and down in turn,
-// as blocks of what is inside them.
+// Places the last axis of more than one device horizontally and the one before it vertically; earlier axes alternate
+// and repeat the blocks of the later ones.
 DeviceGrid device_grid(const mesh::Mesh& mesh);
 
 }  // namespace mw::views

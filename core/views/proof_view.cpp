@@ -11,7 +11,7 @@
 namespace mw::views {
 namespace {
 
-// A bar ends a cell, a line break the row.
+// Escapes '|' and line breaks, which end cells and rows.
 std::string escaped(const std::string& cell) {
   std::string out;
   for (const char c : cell) out += c == '|' ? "\\|" : c == '\n' ? "<br>" : std::string(1, c);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A proof as tables: for the window, for the clipboard, for files. Plain values; any thread.
+// A proof as tables, for the window, the clipboard and files. Thread-safe.
 #pragma once
 #include <string>
 #include <vector>
@@ -17,8 +17,8 @@ struct ProofTable {
   std::string title;  // "Tensors", "Traffic", "Memory"
   std::vector<std::string> columns;
   std::vector<ProofRow> rows;
-  int first_broken() const;  // row, -1: all hold
-  int broken() const;        // how many
+  int first_broken() const;  // index of the first row that does not hold; -1 if all hold
+  int broken() const;        // number of rows that do not hold
 };
 struct ProofView {
   bool holds = false;
@@ -26,15 +26,15 @@ struct ProofView {
   std::vector<ProofTable> tables;
 };
 
-// "Tensors": as they were compared, the tensor's name first. "Traffic": devices and steps summed. "Memory": by device
-// and category.
+// Returns the tables "Tensors" (in order of comparison), "Traffic" (summed over devices and steps) and "Memory" (by
+// device and category).
 ProofView view_of(const jobs::MeshProof& proof);
-// prove(), viewed. Throws as it does.
+// Runs prove() and returns its view. Throws the Errors of prove().
 ProofView prove_view(const experiment::Experiment& experiment,
                      const std::function<void(const event::Progress&)>& progress, const std::stop_token& stop);
 
-std::string to_csv(const ProofTable& table);  // RFC 4180, with a header; the last column says whether it holds
-std::string to_csv(const ProofView& view);    // all tables, each with its title as first column
+std::string to_csv(const ProofTable& table);  // RFC 4180 with a header; the last column is whether the row holds
+std::string to_csv(const ProofView& view);    // all tables, each with its title as the first column
 std::string to_markdown(const ProofView& view);
 
 }  // namespace mw::views

@@ -7,7 +7,7 @@
 namespace mw::views {
 namespace {
 
-// What the store would give back: valid UTF-8, no NaN.
+// Normalises an event as the store does: valid UTF-8, no NaN.
 Json as_stored(const Json& json) {
   return Json::parse(json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
@@ -71,7 +71,7 @@ void RunView::take(const event::Started& e) {
   info_ = as_stored(e.info);
   total_ = std::max(0L, whole(info_, "steps").value_or(0));
   if (const auto from = whole(info_, "resumed_from")) rewind(*from);
-  recent_.clear();  // another process: its clock and speed are its own
+  recent_.clear();  // times and speed of the resumed process differ
   paused_since_.reset();
   paused_s_ = 0;
   activity_.reset();
@@ -136,14 +136,14 @@ void RunView::take(const event::Log& e) {
 }
 
 void RunView::take(const event::Progress& e) {
-  if (e.phase.empty() && e.total <= 0) return activity_.reset();  // what was being done has ended
+  if (e.phase.empty() && e.total <= 0) return activity_.reset();  // the activity has ended
   activity_ = e;
   activity_->phase = valid_utf8(e.phase);
 }
 
 void RunView::take(const event::StateChanged& e) {
   change_state(e.state);
-  if (e.state == RunState::running) finished_.reset();  // goes on after all
+  if (e.state == RunState::running) finished_.reset();  // the run was resumed
 }
 
 void RunView::take(const event::Finished& e) {
@@ -215,7 +215,7 @@ std::optional<Ledger> RunView::predicted(std::optional<int> device) const {
       predicted = &each->at(static_cast<size_t>(*device));
   try {
     return ledger_from_json(*predicted);
-  } catch (const Error&) {  // an external job's idea of a ledger: not ours to draw
+  } catch (const Error&) {  // an external job may use another format
     return std::nullopt;
   }
 }
@@ -250,7 +250,7 @@ long RunView::step() const {
   double last = points_.empty() ? 0 : static_cast<double>(points_.back().step);
   for (const auto& [name, m] : metrics_)
     if (is_training(name) && !m.raw.empty()) last = std::max(last, m.raw.back().x);
-  return static_cast<long>(std::min(last, 0x1p53));  // what a double counts exactly
+  return static_cast<long>(std::min(last, 0x1p53));  // largest exact integer of a double
 }
 
 double RunView::fraction() const {

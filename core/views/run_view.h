@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything the Train page draws of one run, built from its events alone: a live run and the same run reloaded from
-// the store give equal views. One thread; feed it from Mailbox::drain() or from Store::events(). Where a live mailbox
-// dropped telemetry, build a new one from the store. A resumed run starts with another Started whose
-// info.resumed_from is the step it goes on from: the view rewinds itself then, as Store::rewind does.
+// Content of the Train page, built only from the events of a run, so that a live run and the same run reloaded from the
+// store give equal views. Feed it on one thread from Mailbox::drain() or Store::events(). If a live mailbox dropped
+// telemetry, build a new view from the store. A resumed run starts with another Started event whose info.resumed_from
+// is the step to resume from; the view then rewinds like Store::rewind().
 #pragma once
 #include <deque>
 #include <map>
@@ -18,7 +18,7 @@
 
 namespace mw::views {
 
-// One named metric over steps, raw and smoothed. A step that comes again (a resumed run) replaces what was from there.
+// One metric over steps, raw and smoothed. A repeated step (of a resumed run) replaces all samples from that step on.
 struct MetricSeries {
   Series raw;
   Smoothed smooth;
@@ -30,7 +30,7 @@ struct MemoryPoint {
   long step = 0;
   std::string phase;  // load, forward, backward, optimizer, eval, generate
   Ledger bytes;
-  Bytes peak;  // as reported: largest total since the run began
+  Bytes peak;  // reported largest total since the start of the run
   bool operator==(const MemoryPoint&) const = default;
 };
 
@@ -43,8 +43,8 @@ struct MemoryTimeline {
   Bytes peak;             // largest total the device reported
   Ledger category_peaks;  // largest of each category, at different instants
   const Series& total(Against against) const { return against == Against::step ? total_by_step : total_by_time; }
-  // For a stacked chart of `columns` pixels over [x0, x1]: indices into points, in order; a column shows the split at
-  // its largest and its smallest total.
+  // Returns ascending indices into `points` for a stacked chart of `columns` pixels over [x0, x1]: per column the
+  // points with the largest and the smallest total.
   std::vector<size_t> decimate(Against against, double x0, double x1, int columns) const {
     return total(against).decimate_indices(x0, x1, columns);
   }
@@ -53,7 +53,7 @@ struct MemoryTimeline {
 
 struct LogLine {
   double time_s = 0;
-  long step = 0;  // the training had come to
+  long step = 0;  // latest training step at that time
   std::string level, text;
   bool operator==(const LogLine&) const = default;
 };
@@ -75,7 +75,8 @@ class RunView {
   void feed(const Event& event);
   void rewind(long step);  // drops everything after `step`
 
-  // Series by event name ("train/loss", "eval/loss", "train/learning_rate", ...); nullptr until it has a sample.
+  // Returns the series by metric name ("train/loss", "eval/loss", "train/learning_rate" ...); null before its first
+  // sample.
   const MetricSeries* metric(const std::string& name) const;
   const std::map<std::string, MetricSeries>& metrics() const { return metrics_; }
   double smoothing() const { return smoothing_; }
@@ -85,17 +86,17 @@ class RunView {
   const TrafficTimeline& traffic() const { return traffic_; }              // empty on one device
   const std::vector<SampleShown>& samples() const { return samples_; }     // in order of arrival
   const std::vector<CheckpointMark>& checkpoints() const { return checkpoints_; }
-  const std::vector<event::Point>& points() const { return points_; }  // of a size run, as they were measured
-  const std::deque<LogLine>& log() const { return log_; }              // the last kLogLines of them
+  const std::vector<event::Point>& points() const { return points_; }  // of a size run or sweep, in order of arrival
+  const std::deque<LogLine>& log() const { return log_; }              // the last kLogLines lines
   std::size_t log_lines_dropped() const { return log_dropped_; }
 
-  // From Started: info as it came, and the parts a page needs. Empty until started or where the source did not say.
+  // The info of the Started event and values from it; empty before Started or if the source does not set them.
   const Json& info() const { return info_; }
-  std::string kind() const;  // info.kind: "size"; empty: it trains
-  // info.predicted {category: bytes} of the fullest device at its peak; of each: info.predicted.devices, where given.
+  std::string kind() const;  // info.kind, such as "size"; empty for training
+  // Returns info.predicted: the predicted peak {category: bytes} of the fullest device, or of one device if recorded.
   std::optional<Ledger> predicted(std::optional<int> device = std::nullopt) const;
-  mesh::Mesh ran_on() const;              // info.mesh {axes: [{name, size}]}; no axes where it does not say
-  int devices() const;                    // info.devices, or those that reported; 1 where nothing says so
+  mesh::Mesh ran_on() const;              // info.mesh {axes: [{name, size}]}; no axes if not set
+  int devices() const;                    // info.devices, else the devices that reported memory, else 1
   std::optional<Bytes> capacity() const;  // info.capacity_bytes, per device
 
   RunState state() const { return state_; }
@@ -103,19 +104,19 @@ class RunView {
   const std::optional<event::Finished>& finished() const { return finished_; }
   std::string error() const { return finished_ ? finished_->error : std::string(); }
 
-  long step() const;                           // last step that reported a train/ metric, last point; 0 before
-  long steps_total() const { return total_; }  // info.steps; 0 unknown
-  double fraction() const;                     // 0..1 of the steps
-  const std::optional<event::Progress>& activity() const { return activity_; }  // what it does now ("load 3 of 20")
+  long step() const;                           // last step with a train/ metric or a point; 0 before the first
+  long steps_total() const { return total_; }  // info.steps; 0 if unknown
+  double fraction() const;                     // finished share of the steps, 0 to 1
+  const std::optional<event::Progress>& activity() const { return activity_; }  // current activity ("load 3 of 20")
   double last_time() const { return last_time_; }                               // time_s of the last event
-  // Seconds left, from the last kRecent training steps with pauses taken out (evaluations stay in: they will come
-  // again); empty before two steps, after the end, or where the total is unknown. Counted from last_time(). Points
-  // differ in cost, so theirs follows from the share of the work that is done.
+  // Returns the remaining seconds from last_time(), extrapolated from the last kRecent training steps, excluding pauses
+  // but including evaluations, which will recur. Empty before two steps, after the end, or if the total is unknown. For
+  // points, whose costs differ, it is extrapolated from the finished share of the work.
   std::optional<double> eta_seconds() const;
   std::optional<double> seconds_per_step() const;
 
-  std::uint64_t revision() const { return revision_; }  // grows with every event: redraw when it changed
-  bool operator==(const RunView& other) const;          // revision left out
+  std::uint64_t revision() const { return revision_; }  // increases with every event; redraw when it changes
+  bool operator==(const RunView& other) const;          // ignores the revision
 
   static constexpr std::size_t kLogLines = 20000;
   static constexpr std::size_t kRecent = 64;

@@ -16,7 +16,7 @@ void Series::append(double x, double y) {
   if (!x_.empty() && !(x >= x_.back())) x = x_.back();
   x_.push_back(x);
   y_.push_back(std::isfinite(y) ? y : kGap);
-  // Close every block that this sample completes.
+  // Completes every block that ends with this sample.
   const size_t count = x_.size();
   Extremes block;
   for (size_t k = 0; count % (kFactor << (k * kShift)) == 0; ++k) {
@@ -45,7 +45,7 @@ void Series::truncate_from(double x) {
   truncate(static_cast<size_t>(std::lower_bound(x_.begin(), x_.end(), x) - x_.begin()));
 }
 
-// Keeps the earlier index among equals, so the answer does not depend on how a range was split into blocks.
+// Keeps the earlier index among equals, so that the result does not depend on how the range is split into blocks.
 void Series::widen(Extremes& e, Extremes other) const {
   if (other.lo == kNone) return;
   if (e.lo == kNone) {
@@ -59,7 +59,7 @@ void Series::widen(Extremes& e, Extremes other) const {
 Series::Extremes Series::extremes(size_t begin, size_t end) const {
   Extremes e;
   for (size_t i = begin; i < end;) {
-    // The largest complete block that starts here and fits.
+    // Takes the largest complete block that starts here and fits into the range.
     size_t k = 0;
     while (k < levels_.size() && i % (kFactor << (k * kShift)) == 0 && i + (kFactor << (k * kShift)) <= end) ++k;
     if (k == 0) {
@@ -112,7 +112,7 @@ std::vector<size_t> Series::decimate_indices(double x0, double x1, int columns) 
   const size_t first = begin > 0 ? begin - 1 : 0, last = end < size() ? end : size() - 1;
   if (last < first) return out;
   const size_t room = 2 * static_cast<size_t>(columns);
-  if (last - first + 1 <= room + 2) {  // fewer than fit: draw what is there
+  if (last - first + 1 <= room + 2) {  // no need to decimate
     for (size_t i = first; i <= last; ++i) out.push_back(i);
     return out;
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a chart draws, without widgets (a whole run: core/views/run_view.h): an append-only series with a min/max
-// pyramid, and its smoothed companion. Values of one thread. Costs: append O(1) amortised, decimate O(columns * log n),
-// any n.
+// Chart data: an append-only series with a min/max pyramid, and its smoothed companion. Not thread-safe. append() takes
+// amortised O(1), decimate() O(columns * log n).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +13,7 @@
 namespace mw::views {
 
 struct Point {
-  double x = 0, y = 0;  // y may be NaN: a gap, break the line here
+  double x = 0, y = 0;  // NaN in y is a gap in the line
 };
 
 struct Range {
@@ -24,7 +23,7 @@ struct Range {
 
 class Series {
  public:
-  // x must be finite and not smaller than the last one (else it is raised to it); non-finite y are kept as gaps (NaN).
+  // x must be finite; an x below the last one is raised to it. A non-finite y is stored as a gap (NaN).
   void append(double x, double y);
   void truncate(size_t count);   // keeps the first `count` samples
   void truncate_from(double x);  // drops every sample at x or later
@@ -42,9 +41,9 @@ class Series {
   // Smallest and largest finite y with x0 <= x <= x1; empty when there is none.
   std::optional<Range> y_range(double x0, double x1) const;
 
-  // What a chart of `columns` pixels over [x0, x1] needs: at most two samples per column, its minimum and maximum in
-  // time order (a column of gaps only gives one gap), real samples all, plus the first and the last: the neighbours
-  // just outside the window where there are any, so that the line reaches its edges. At most 2 * columns + 2.
+  // Returns the samples for a chart of `columns` pixels over [x0, x1]: per column the minimum and the maximum in order
+  // of x (one gap for a column of gaps), plus the neighbours just outside the window, so that the line reaches its
+  // edges. At most 2 * columns + 2 samples.
   std::vector<Point> decimate(double x0, double x1, int columns) const;
   std::vector<size_t> decimate_indices(double x0, double x1, int columns) const;
   // Index of the largest finite y in samples [begin, end), the first of equals; empty when all are gaps.
@@ -52,7 +51,7 @@ class Series {
   // Samples with x0 <= x <= x1 as [begin, end).
   std::pair<size_t, size_t> window(double x0, double x1) const;
 
-  bool operator==(const Series& other) const;  // gaps equal gaps
+  bool operator==(const Series& other) const;  // gaps compare equal
 
  private:
   static constexpr std::uint32_t kNone = 0xffffffffu;
@@ -67,11 +66,11 @@ class Series {
 };
 
 // Exponential moving average with bias correction (as TensorBoard): s = (w*s' + (1-w)*y), drawn s / (1 - w^n).
-// Follows every raw sample, so it never depends on the zoom. Gaps stay gaps and do not move the average.
+// Averages every raw sample, so the result does not depend on the zoom. Gaps stay gaps and do not change the average.
 class Smoothed {
  public:
   explicit Smoothed(double weight = 0.9) : weight_(weight) {}
-  void follow(const Series& raw);                     // takes what raw has beyond this; restarts if raw is shorter
+  void follow(const Series& raw);                     // appends the new samples of `raw`; restarts if `raw` is shorter
   void set_weight(double weight, const Series& raw);  // 0 (raw) <= weight < 1
   double weight() const { return weight_; }
   const Series& series() const { return out_; }

@@ -7,14 +7,14 @@
 namespace mw::views {
 namespace {
 
-constexpr double kMostTokens = 9e15;  // what a double counts exactly
+constexpr double kMostTokens = 9e15;  // doubles are exact up to 2^53
 
 [[noreturn]] void refuse(const char* place, const char* expected) {
-  throw Error({.id = "POINT", .message = "not a point of a sizing", .place = place, .expected = expected});
+  throw Error({.id = "POINT", .message = "invalid point of a size run", .place = place, .expected = expected});
 }
 
 const Json& part(const Json& object, const char* key) {
-  if (!object.is_object() || !object.contains(key)) refuse(key, "to be there");
+  if (!object.is_object() || !object.contains(key)) refuse(key, "a value");
   return object[key];
 }
 
@@ -79,7 +79,7 @@ void add(SizeView& view, serve::SizePoint point) {
     points.insert(at, std::move(point));
 }
 
-// What the run says it will measure, so that charts have their axes before the first point.
+// Reads the planned workloads and batches, so that charts have axes before the first point.
 void add_plan(SizeView& view, const Json& info) {
   if (!info.is_object()) return;
   if (const auto workloads = info.find("workloads"); workloads != info.end() && workloads->is_array())
@@ -126,7 +126,7 @@ SizeView size_view(const RunView& run) {
     if (point.kind != "size") continue;
     try {
       add(view, size_point(point.values));
-    } catch (const Error&) {  // of another version or hand: the rest is still good
+    } catch (const Error&) {  // from another version or program; other points are still valid
       ++view.ignored;
     }
   }

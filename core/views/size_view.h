@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page of a size run draws and lists, from its events alone. Plain values; any thread.
+// Content of the page of a size run, built from its events. Thread-safe.
 #pragma once
 #include <optional>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace mw::views {
 
-// Throws Error for values that are no point of a sizing.
+// Throws POINT if the values are not a point of a size run.
 serve::SizePoint size_point(const Json& values);
 
 struct SizeView {
@@ -17,14 +17,14 @@ struct SizeView {
     serve::Workload workload{};
     std::vector<serve::SizePoint> points{};  // by batch
   };
-  std::vector<Line> lines;   // as they are measured; those without a point yet too, where the run says them
-  std::vector<int> batches;  // asked for or measured, ascending
+  std::vector<Line> lines;   // in order of measurement; includes planned workloads without points
+  std::vector<int> batches;  // planned or measured, ascending
   std::optional<Bytes> capacity;
   Bytes highest;            // largest measured total
-  Bytes largest_refused;    // largest predicted total of the batches that do not fit; 0: all fit
+  Bytes largest_refused;    // largest predicted total of the batches that do not fit; 0 if all fit
   Ledger category_most;     // largest value of each category, measured or predicted
-  std::size_t ignored = 0;  // points that could not be read
-  bool empty() const;       // no point yet
+  std::size_t ignored = 0;  // invalid points
+  bool empty() const;       // whether there is no point yet
 };
 SizeView size_view(const RunView& run);
 

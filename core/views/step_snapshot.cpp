@@ -7,7 +7,7 @@
 namespace mw::views {
 namespace {
 
-// The largest total of the step that `step` lies nearest to.
+// Returns the point with the largest total of the step nearest to `step`.
 std::optional<size_t> peak_of_step(const MemoryTimeline& memory, double step) {
   const auto near = memory.total_by_step.nearest(step);
   if (!near) return std::nullopt;
@@ -24,11 +24,11 @@ std::optional<size_t> memory_at(const MemoryTimeline& memory, const Playhead& at
 std::optional<double> metric_at(const RunView& view, const std::string& name, long step) {
   const MetricSeries* m = view.metric(name);
   if (!m || m->raw.empty()) return std::nullopt;
-  const auto [begin, end] = m->raw.window(0, static_cast<double>(step));  // what was known by then
+  const auto [begin, end] = m->raw.window(0, static_cast<double>(step));  // only values up to that step
   return end > begin && std::isfinite(m->raw[end - 1].y) ? std::optional(m->raw[end - 1].y) : std::nullopt;
 }
 
-// The last one at or before the step; the first where there is none.
+// Returns the last point at or before the step, else the first point.
 const TrafficPoint* traffic_at(const TrafficTimeline& traffic, long step) {
   if (traffic.empty()) return nullptr;
   const auto after = std::upper_bound(traffic.points.begin(), traffic.points.end(), step,

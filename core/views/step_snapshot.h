@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One playhead for everything that is drawn of a run: what each chart and the mesh say at one step or one instant.
-// Plain values; any thread.
+// State of a run at one step or time, shared by all charts and the mesh of the Train page. Thread-safe.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,7 +9,8 @@
 
 namespace mw::views {
 
-// Nothing: the newest. A step: its end, memory at its largest. A time: memory at that instant, the step it lies in.
+// Position to read. None set: the latest state. `step`: the end of that step, with its largest memory. `time_s`: the
+// memory at that time and the step that contains it.
 struct Playhead {
   std::optional<double> step, time_s;
   bool live() const { return !step && !time_s; }
@@ -20,26 +20,26 @@ struct DeviceSnapshot {
   int device = 0;
   Ledger bytes;
   std::string phase;
-  std::optional<DeviceTraffic> sent{};  // in the step
-  std::optional<Ledger> predicted{};    // its peak of the whole run
-  bool beyond_prediction() const;       // by more than what a proof allows
+  std::optional<DeviceTraffic> sent{};  // traffic of the step
+  std::optional<Ledger> predicted{};    // predicted peak of the run
+  bool beyond_prediction() const;       // whether the total exceeds the prediction by more than a proof allows
 };
 struct StepSnapshot {
   long step = 0;
   double time_s = 0;
   std::optional<double> loss, eval_loss;
-  std::vector<DeviceSnapshot> devices;  // those that reported memory
-  std::vector<AxisTraffic> axes;        // of the step; empty on one device
-  TrafficTotals traffic;                // all of it
+  std::vector<DeviceSnapshot> devices;  // devices that reported memory
+  std::vector<AxisTraffic> axes;        // traffic of the step; empty on one device
+  TrafficTotals traffic;                // of all axes
   bool has_traffic = false;
 };
 StepSnapshot step_snapshot(const RunView& view, const Playhead& at);
 
-// Where the memory timeline, which runs over time, stands at a step and the other way round. Empty without memory.
+// Convert between steps and the time axis of the memory timeline. Empty without memory events.
 std::optional<double> time_of_step(const RunView& view, double step);
 std::optional<double> step_of_time(const RunView& view, double time_s);
 
-// The device whose reported peak is largest, the first of equals; empty without memory.
+// Returns the device with the largest reported peak, the first of equals; empty without memory events.
 std::optional<int> largest_device(const RunView& view);
 
 // "step 12: loss 2.41; largest device 3, 12.3 MiB (backward); moved 4.1 MiB in 12 ms, 3.1 ms of it waiting"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What charts draw of load points, of one sweep or of several beside each other: axes, lines with bands, verdicts in
-// words. Latencies are in seconds here. Plain values; any thread.
+// Chart data of load points of one or several sweeps: axes, lines with bands, verdict texts. Latencies are in seconds.
+// Thread-safe.
 #pragma once
 #include <functional>
 #include <map>
@@ -15,8 +15,8 @@
 
 namespace mw::views {
 
-// A place for every load on one axis: log2 of its rate; beyond the last rate bursts, closed loops by their users, and
-// loads whose rate nobody says.
+// Maps loads to positions on one axis: log2 of finite rates, followed by bursts, closed loops by number of users, and
+// loads of unknown rate.
 class LoadAxis {
  public:
   struct Stop {
@@ -24,9 +24,9 @@ class LoadAxis {
     std::string label;  // "4", "burst", "32 users", "not said"
   };
   void add(const formats::BenchPoint& point);
-  void add_rate(double rate);                            // of a point that is still to come
-  double place(const formats::BenchPoint& point) const;  // of one that was added
-  std::vector<Stop> stops() const;                       // by place
+  void add_rate(double rate);                            // of a point that is not measured yet
+  double place(const formats::BenchPoint& point) const;  // the point must have been added
+  std::vector<Stop> stops() const;                       // ascending by position
   std::optional<double> rate_at(double place) const;     // finite rates only
 
  private:
@@ -62,20 +62,20 @@ inline constexpr SweepMetric kSweepMetrics[] = {
 bool is_latency(SweepMetric metric);
 std::string label_of(SweepMetric metric);       // "TTFT", "Output throughput"
 std::string unit_of(SweepMetric metric);        // "median to p99", "tokens/s"
-std::string_view field_of(SweepMetric metric);  // what vLLM's names of it contain: "ttft", "output_throughput"
+std::string_view field_of(SweepMetric metric);  // part of vLLM's metric names: "ttft", "output_throughput"
 
 struct MetricValue {
   double value = formats::kUnknown, high = formats::kUnknown;  // median, else mean; p99
 };
 MetricValue metric_value(const formats::BenchPoint& point, SweepMetric metric, double usd_per_hour);
-// USD per million tokens of a server that costs so much an hour.
+// Returns USD per million tokens for a server with this hourly price and throughput.
 double usd_per_million(double usd_per_hour, double tokens_per_second);
 
-// Points at one place of an axis: repeats are one sample.
+// The repeated measurements at one position of an axis.
 struct ChartSample {
   double place = 0;
   double value = formats::kUnknown;                          // mean of the repeats
-  double low = formats::kUnknown, high = formats::kUnknown;  // smallest value; largest p99, or value
+  double low = formats::kUnknown, high = formats::kUnknown;  // smallest value; largest p99, else largest value
   std::vector<size_t> points{};                              // indices in the set
 };
 using PlaceOf = std::function<double(const formats::BenchPoint&)>;
@@ -85,18 +85,18 @@ std::vector<ChartSample> samples_of(const formats::BenchSet& set, const std::vec
 // "meets the SLO to 6.5 requests/s, but not at 1 and 2 requests/s".
 std::string slo_text(const serve::Capacity& capacity);
 
-// The knee, the rate that meets the SLO and how every load ended, in a line: "stable to 8, overloaded from 32 ...".
+// Describes stability, knee and SLO rate of a line in one sentence: "stable to 8, overloaded from 32 ...".
 std::string verdict_text(const formats::BenchSet& set, const SweepLine& line, const serve::Slo& slo);
 
-// Worst finding on a point, of metrics whose name contains `field`; null where there is none above `fine`. That
-// requests are few is no mark on a number: words, bands and the audit's column say it.
+// Returns the worst audit finding on a point for metrics whose name contains `field`; null if all are fine. Ignores
+// findings about too few requests, which are shown elsewhere.
 const serve::Finding* worst_finding(const std::vector<serve::Finding>& findings, size_t point, std::string_view field);
 
-// What a request went through, seconds since the load began; those without a number are as the one before.
+// Phases of a request in seconds since the start of the load. An unknown phase has the time of the phase before it.
 struct RequestPhases {
   double intended = 0, sent = 0, scheduled = 0, first_token = 0, end = 0;
   bool failed = false;
-  bool queue_known = false;  // the server said when it began with it
+  bool queue_known = false;  // whether the server reported when it scheduled the request
 };
 RequestPhases phases_of(const formats::RequestResult& request);
 

@@ -18,7 +18,7 @@ formats::BenchSet set_of(const Json& info) {
   if (!set) return {};
   try {
     return formats::bench_set(*set);
-  } catch (const Error&) {  // of another version or hand: the points say what they say
+  } catch (const Error&) {  // from another version or program; the points are still valid
     return {};
   }
 }
@@ -34,7 +34,7 @@ serve::Slo slo_of(const Json& info) {
   return {.ttft_ms = limit(*slo, "ttft_ms"), .tpot_ms = limit(*slo, "tpot_ms"), .e2e_ms = limit(*slo, "e2e_ms")};
 }
 
-// By offered rate, closed loops by users.
+// Sorts by offered rate, closed loops by users.
 bool before(const formats::BenchPoint& a, const formats::BenchPoint& b) {
   if (std::isnan(a.request_rate) != std::isnan(b.request_rate)) return std::isnan(a.request_rate);
   return std::isnan(a.request_rate) ? a.max_concurrency < b.max_concurrency : a.request_rate < b.request_rate;
@@ -53,7 +53,7 @@ void add_lines(SweepView& view) {
                      [&](size_t a, size_t b) { return before(view.set.points[a], view.set.points[b]); });
     std::vector<formats::BenchPoint> points;
     for (const size_t i : line.points) {
-      // No capacity is asked of single requests: they wait aside instead of being copied.
+      // The capacity does not need single requests; moves them out instead of copying them.
       formats::BenchPoint& p = view.set.points[i];
       auto requests = std::exchange(p.requests, {});
       points.push_back(p);
@@ -81,7 +81,7 @@ void GrowingSweep::add(const event::Point& point) {
   try {
     set_.points.push_back(formats::bench_point(point.values));
     for (auto& r : set_.points.back().requests) r.gaps_ms = {};
-  } catch (const Error&) {  // of another version or hand: the rest is still good
+  } catch (const Error&) {  // from another version or program; other points are still valid
     ++ignored_;
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Serve page draws of a sweep, from its events alone; live or reloaded. Plain values; any thread.
+// Content of the Serve page, built from the events of a sweep. Thread-safe.
 #pragma once
 #include <vector>
 
@@ -20,16 +20,16 @@ struct SweepView {
   std::vector<SweepLine> lines{};
   std::vector<serve::Finding> findings{};
   serve::Slo slo{};
-  std::size_t ignored = 0;  // points that could not be read
+  std::size_t ignored = 0;  // invalid points
 };
 SweepView sweep_view(const RunView& run);
-// The same while a run goes: every point is read once. Gaps between tokens stay in the record, nothing draws them.
+// Builds the view of a running sweep incrementally. Drops the inter-token times, which no chart shows.
 class GrowingSweep {
  public:
   explicit GrowingSweep(const Json& info);  // of event::Started
   void add(const event::Point& point);
   SweepView view() const;
-  SweepView take();  // the last one
+  SweepView take();  // moves the data out; call last
 
  private:
   formats::BenchSet set_;

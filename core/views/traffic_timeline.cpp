@@ -9,11 +9,11 @@
 namespace mw::views {
 namespace {
 
-// The planner's sentences, as short as a legend needs them; what others say stays as it is.
+// Shortens the planner's causes for legends; keeps other texts.
 std::string short_cause(const std::string& cause) {
   using mesh::Cause;
   for (const auto& [known, label] :
-       {std::pair{Cause::gather_shards, "weights gathered"}, std::pair{Cause::inefficient_spec, "clumsy specs"},
+       {std::pair{Cause::gather_shards, "weights gathered"}, std::pair{Cause::inefficient_spec, "inefficient specs"},
         std::pair{Cause::partial_sums, "partial sums"}, std::pair{Cause::embedding_rows, "embedding rows"},
         std::pair{Cause::softmax, "softmax"}, std::pair{Cause::logits, "whole logits"},
         std::pair{Cause::gradients, "gradients"}})
@@ -43,13 +43,13 @@ void add_to(TrafficTotals& sum, const TrafficTotals& part) {
   sum.waited += part.waited;
 }
 
-// JSON has no NaN, and nobody sends less than nothing.
+// JSON has no NaN; negative values are invalid.
 double amount_of(double v) {
   return std::isfinite(v) ? std::max(0.0, v) : 0.0;
 }
 
 TrafficTotals totals_of(const event::Traffic::Entry& e, std::uint32_t kind) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;  // a record's number is not trusted
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;  // limits unchecked numbers of a record
   return {kind,
           std::clamp<std::int64_t>(e.calls, 0, kMost),
           amount_of(static_cast<double>(e.bytes.value)),
@@ -92,7 +92,7 @@ void TrafficTimeline::append(double time_s, const event::Traffic& e) {
   points.push_back(std::move(point));
 }
 
-// Kinds that only the dropped steps had go with them.
+// Also removes kinds that occur only in dropped steps.
 void TrafficTimeline::drop_after(long step) {
   while (!points.empty() && points.back().step > step) points.pop_back();
   if (points.size() == bytes_by_step.size()) return;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the devices of a run sent each other, step by step, as the fabric counted it, beside what was planned for that
-// step. For the chart of collectives and the mesh at a step. Plain values of one thread.
+// Measured and planned traffic between the devices of a run, by step. Not thread-safe.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,18 +11,18 @@
 
 namespace mw::views {
 
-// What flows are told apart by; those of all layers are one.
+// Key by which traffic is summed over all layers.
 struct TrafficKind {
-  std::string kind, axis, phase, cause;  // as in event::Traffic::Entry, the cause as short as a legend needs it
+  std::string kind, axis, phase, cause;  // as in event::Traffic::Entry; `cause` is shortened for legends
   bool operator==(const TrafficKind&) const = default;
 };
 struct TrafficTotals {
   std::uint32_t kind = 0;           // index of TrafficTimeline::kinds
-  std::int64_t calls = 0;           // of each device
+  std::int64_t calls = 0;           // per device
   double bytes = 0;                 // sent by all devices together
-  double seconds = 0;               // mean of the devices, waiting for each other included
-  double waited = 0;                // of those
-  std::optional<double> planned{};  // what `bytes` should be; empty where the record does not say
+  double seconds = 0;               // mean over devices, including `waited`
+  double waited = 0;                // seconds waiting for other devices
+  std::optional<double> planned{};  // planned value of `bytes`; empty if not recorded
   bool as_planned() const { return !planned || *planned == bytes; }
   bool operator==(const TrafficTotals&) const = default;
 };
@@ -34,7 +33,7 @@ struct DeviceTraffic {
 struct TrafficPoint {
   double time_s = 0;
   long step = 0;
-  std::vector<TrafficTotals> flows;    // each kind once
+  std::vector<TrafficTotals> flows;    // one per kind
   std::vector<DeviceTraffic> devices;  // by device
   bool operator==(const TrafficPoint&) const = default;
 };
@@ -54,10 +53,10 @@ struct TrafficTimeline {
   Series bytes_by_step, seconds_by_step, waited_by_step;  // totals; sample i is points[i]
 
   bool empty() const { return points.empty(); }
-  void append(double time_s, const event::Traffic& event);  // replaces what was from its step on
+  void append(double time_s, const event::Traffic& event);  // replaces all points from its step on
   void drop_after(long step);
 
-  // What a chart stacks: one layer per name. Seconds leave out waiting, which is the last layer, "waiting".
+  // Layers of a stacked chart and their values at a point. Seconds exclude waiting, which is the last layer, "waiting".
   std::vector<std::string> layers(TrafficBy by, TrafficAmount amount) const;
   std::vector<double> split(size_t point, TrafficBy by, TrafficAmount amount) const;
   const Series& total(TrafficAmount amount) const {
@@ -67,10 +66,10 @@ struct TrafficTimeline {
   bool operator==(const TrafficTimeline&) const = default;
 
  private:
-  std::uint32_t index_of(TrafficKind kind);  // adds it where it is new
+  std::uint32_t index_of(TrafficKind kind);  // adds a new kind
 };
 
-// Of a step, in order of the axes' first appearance in the run.
+// Returns the traffic of a step by axis, in order of the axes' first appearance in the run.
 std::vector<AxisTraffic> by_axis(const TrafficTimeline& timeline, const TrafficPoint& point);
 TrafficTotals sum(const TrafficPoint& point);
 

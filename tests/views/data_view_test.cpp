@@ -57,7 +57,7 @@ class DataViewTest : public testing::Test {
   std::vector<planning::DataRow> rows_;
 };
 
-TEST_F(DataViewTest, CountsAreThoseOfTheTrainersDataAndItsBatches) {
+TEST_F(DataViewTest, CountsMatchTheTrainer) {
   for (const char* overlong : {"drop", "truncate"})
     for (const char* loss : {"completion", "all"})
       for (const bool packing : {false, true}) {
@@ -110,7 +110,7 @@ TEST_F(DataViewTest, CountsAreThoseOfTheTrainersDataAndItsBatches) {
       }
 }
 
-TEST_F(DataViewTest, TheTokensOfARowAreThoseTrainedOn) {
+TEST_F(DataViewTest, ShowsTheTokensThatAreTrained) {
   e_.set_value("data.overlong", "truncate");
   index();
   const train::Settings settings = experiment::train_settings(e_);
@@ -143,7 +143,7 @@ TEST_F(DataViewTest, TheTokensOfARowAreThoseTrainedOn) {
   EXPECT_GT(specials, rows_.size() / 23 * 3);  // bos and the turns
 }
 
-TEST_F(DataViewTest, ABadRowKeepsItsPlaceAndTellsItsErrorAndTheOthersAreThere) {
+TEST_F(DataViewTest, ABadRowKeepsItsPositionAndError) {
   e_.set_value("data.path", write("a.jsonl",
                                   "{\"prompt\":\"a\",\"completion\":\"b\"}\n{\"prompt\":\"only\"}\nnot json\n"
                                   "{\"prompt\":\"c\",\"completion\":\"d\"}\n"));
@@ -163,7 +163,7 @@ TEST_F(DataViewTest, ABadRowKeepsItsPlaceAndTellsItsErrorAndTheOthersAreThere) {
   EXPECT_EQ(id_of([&] { data::load_dataset(experiment::train_settings(e_).data, tokenizer()); }), "DATA-ROW line 2");
 }
 
-TEST_F(DataViewTest, WhatEndsTheReadingStandsInTheAnswer) {
+TEST_F(DataViewTest, ReportsWhyReadingEnded) {
   e_.set_value("data.path", write("a.json", R"([{"prompt":"a","completion":"b"}, {"prompt":)"));
   const planning::DataIndex view = index();
   EXPECT_EQ(rows_.size(), 1u);
@@ -190,7 +190,7 @@ TEST_F(DataViewTest, ARowOfAFileThatChangedIsNotShown) {
   EXPECT_FALSE(planning::data_index_request(e_).same_rows(question_));
 }
 
-TEST_F(DataViewTest, WithoutTheDataItsSavedLengthsSayTheSameOfPadding) {
+TEST_F(DataViewTest, SavedLengthsGiveTheSamePadding) {
   e_.set_value("data.eval_fraction", 0.0);
   const planning::DataIndex measured = index();
   const auto of_rows = economy_of(measured, question_);
@@ -214,7 +214,7 @@ TEST_F(DataViewTest, WithoutTheDataItsSavedLengthsSayTheSameOfPadding) {
               0.01 * static_cast<double>(of_rows->packed.fixed));
 }
 
-TEST_F(DataViewTest, QuestionsAskForWhatIsMissingAndOnlyForThat) {
+TEST_F(DataViewTest, RequestReportsMissingInputs) {
   EXPECT_EQ(planning::data_index_request(experiment::Experiment()).source, planning::DataSource::none);
   e_.set_value("train.learning_rate", "not a number");  // nothing to do with the data
   EXPECT_EQ(id_of([&] { planning::data_index_request(e_); }), "");
@@ -233,7 +233,7 @@ TEST_F(DataViewTest, QuestionsAskForWhatIsMissingAndOnlyForThat) {
   EXPECT_FALSE(planning::data_index_request(e_) == before);
 }
 
-TEST_F(DataViewTest, OnlyEditsOfWhatTheAnswerDependsOnAskAgain) {
+TEST_F(DataViewTest, OnlyRelevantEditsChangeTheRequest) {
   for (const auto& [key, value] : {std::pair<const char*, Json>{"train.learning_rate", 1.0},
                                    {"lora.rank", 3},
                                    {"name", "x"},
@@ -254,7 +254,7 @@ TEST_F(DataViewTest, OnlyEditsOfWhatTheAnswerDependsOnAskAgain) {
   }
 }
 
-TEST_F(DataViewTest, PackingNeverLooksWorseBecauseAFewRowsFillABatchOnlyOverManyEpochs) {
+TEST_F(DataViewTest, PackingFactorCorrectsForFewRows) {
   e_.set_value("data.path", write("a.jsonl", "{\"text\":\"a\"}\n{\"text\":\"b\"}\n{\"text\":\"c\"}\n"));
   e_.set_value("data.eval_fraction", 0.0);
   const auto economy = economy_of(index(), question_);
@@ -267,7 +267,7 @@ TEST_F(DataViewTest, PackingNeverLooksWorseBecauseAFewRowsFillABatchOnlyOverMany
   EXPECT_FALSE(cost.saved.usd);
 }
 
-TEST_F(DataViewTest, PaddingCostsWhatIsKnownAndNothingElse) {
+TEST_F(DataViewTest, CostsAreEmptyWithoutPrices) {
   EXPECT_FALSE(cost_of(100, {}).seconds);
   EXPECT_FALSE(cost_of(100, {std::nullopt, Usd(7)}).usd);
   EXPECT_DOUBLE_EQ(cost_of(1000, {Seconds(0.5), std::nullopt}).seconds->value, 500);

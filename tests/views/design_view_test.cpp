@@ -27,7 +27,7 @@ std::string marked(const std::vector<HeadingPart>& parts) {
   return out;
 }
 
-TEST(Heading, NamesTheMeshAndWhatItComesTo) {
+TEST(Heading, NamesTheMeshAndItsResults) {
   const Heading h = heading(designed(), nullptr);
   EXPECT_EQ(marked(h.what), "v5p-8 | fsdp 1 | tp 4");
   ASSERT_EQ(h.comes_to.size(), 2u);
@@ -35,7 +35,7 @@ TEST(Heading, NamesTheMeshAndWhatItComesTo) {
   EXPECT_THAT(h.comes_to[1].text, StartsWith("$"));
 }
 
-TEST(Heading, MarksWhatIsUnlikeTheOther) {
+TEST(Heading, MarksDifferences) {
   const Design paper = designed();
   const Heading same = heading(paper, &paper);
   EXPECT_THAT(marked(same.what) + marked(same.comes_to), testing::Not(HasSubstr("*")));
@@ -49,7 +49,7 @@ TEST(Heading, MarksWhatIsUnlikeTheOther) {
   EXPECT_THAT(marked(model.what), StartsWith("gemma3-27b* | v5p-8 |"));
 }
 
-TEST(ShardRows, GatherTheTensorsOfEveryLayer) {
+TEST(ShardRows, GroupTensorsByKind) {
   const Design d = designed();
   std::size_t tensors = 0;
   Bytes held;
@@ -63,7 +63,7 @@ TEST(ShardRows, GatherTheTensorsOfEveryLayer) {
   EXPECT_GT(held.value, 0);
 }
 
-TEST(Traffic, IsThatOfTheTensorAndItsBlockWithOneSumForEachAxis) {
+TEST(Traffic, SumsTensorAndBlockByAxis) {
   const std::vector<Traffic> lines = traffic(designed({{"mesh", {{"fsdp", 2}, {"tp", 2}}}}), "layers.0.q_proj");
   ASSERT_GE(lines.size(), 2u);
   std::map<std::string, int> labels;

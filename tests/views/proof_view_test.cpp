@@ -13,13 +13,13 @@ ProofView proof() {
                      {"Memory", {"Device"}, {{{"0"}, true}}}}};
 }
 
-TEST(ProofView, FindsTheFirstThatBreaks) {
+TEST(ProofView, FindsTheFirstFailure) {
   EXPECT_EQ(proof().tables[0].first_broken(), 1);
   EXPECT_EQ(proof().tables[0].broken(), 1);
   EXPECT_EQ(proof().tables[1].first_broken(), -1);
 }
 
-TEST(ProofView, CsvQuotesWhatItMust) {
+TEST(ProofView, CsvQuotesSpecialCharacters) {
   EXPECT_EQ(to_csv(proof().tables[0]), "Tensor,Difference,holds\r\n\"a, b\",0,yes\r\nc|d,\"say \"\"no\"\"\",no\r\n");
   EXPECT_EQ(to_csv(proof()),
             "table,Tensor,Difference,holds\r\nTensors,\"a, b\",0,yes\r\nTensors,c|d,\"say \"\"no\"\"\",no\r\n"
@@ -50,7 +50,7 @@ jobs::MeshProof broken() {
   return p;
 }
 
-TEST(ProofView, OfAProofThatBreaksNamesTheTensor) {
+TEST(ProofView, AFailedProofNamesTheTensor) {
   const ProofView view = view_of(broken());
   EXPECT_FALSE(view.holds);
   EXPECT_NE(view.verdict.find("layers.0.q_proj.lora_a"), std::string::npos) << view.verdict;
@@ -64,7 +64,7 @@ TEST(ProofView, OfAProofThatBreaksNamesTheTensor) {
     for (const ProofRow& row : table.rows) EXPECT_EQ(row.cells.size(), table.columns.size());
 }
 
-TEST(ProofView, OfAProofThatHoldsSaysWhatWasCompared) {
+TEST(ProofView, AProofThatHoldsStatesWhatWasCompared) {
   jobs::MeshProof p = broken();
   p.proof.tensors.pop_back();
   const ProofView view = view_of(p);

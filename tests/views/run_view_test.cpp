@@ -57,7 +57,7 @@ std::vector<Event> training(long steps) {
   return events;
 }
 
-TEST(RunView, HoldsWhatTheTrainPageDraws) {
+TEST(RunView, CollectsTheDataOfTheTrainPage) {
   RunView view(0.5);
   for (const Event& e : training(40)) view.feed(e);
   ASSERT_NE(view.metric("train/loss"), nullptr);
@@ -79,7 +79,7 @@ TEST(RunView, HoldsWhatTheTrainPageDraws) {
   EXPECT_EQ(view.state(), RunState::running);
 }
 
-TEST(RunView, AnActivityEndsWhereTheRunSaysSo) {
+TEST(RunView, AnActivityEndsOnItsEvent) {
   RunView view;
   view.feed({0, event::Started{Json{{"steps", 10}}}});
   view.feed({1, event::Progress{"copying", 3, 3}});
@@ -109,7 +109,7 @@ TEST(RunView, TrafficOfAMeshIsASeriesPerStep) {
   EXPECT_EQ(t.kinds.size(), 2u);
 }
 
-TEST(RunView, TrafficOfStepsThatComeAgainIsCountedOnce) {
+TEST(RunView, TrafficOfRepeatedStepsIsCountedOnce) {
   RunView view, straight;
   for (long step = 1; step <= 6; ++step) view.feed({1, traffic(step, 7)});
   event::Traffic other = traffic(7, 7);
@@ -146,7 +146,7 @@ TEST(RunView, EtaFollowsAChangeOfSpeed) {
   EXPECT_NEAR(*view.eta_seconds(), 600, 1e-6);
 }
 
-TEST(RunView, AStepThatComesAgainReplacesWhatFollowedIt) {
+TEST(RunView, ARepeatedStepReplacesLaterSteps) {
   RunView view(0.7), straight(0.7);
   for (long i = 1; i <= 10; ++i) view.feed(loss(static_cast<double>(i), i, static_cast<double>(100 + i)));
   for (long i = 6; i <= 10; ++i) view.feed(loss(static_cast<double>(5 + i), i, static_cast<double>(i)));
@@ -189,7 +189,7 @@ TEST(RunView, RandomEventsGiveEqualViewsLiveAndReloaded) {
   EXPECT_TRUE(live == reloaded);
 }
 
-TEST(RunView, AResumedRunLooksAliveAsItDoesReloaded) {
+TEST(RunView, AResumedRunGivesEqualViewsLiveAndReloaded) {
   const Scratch folder;
   store::Store store(folder.path());
   const store::RunId run = store.create(experiment::Experiment(), "resumed");
@@ -239,7 +239,7 @@ TEST(RunView, LogKeepsTheLatestLinesAndCountsTheRest) {
   EXPECT_EQ(view.log().front().text, "5");
 }
 
-TEST(RunView, AStrangeStartedFromAnExternalJobIsTolerated) {
+TEST(RunView, ToleratesAnInvalidStartedEvent) {
   RunView view;
   view.feed({0, event::Started{Json::array({1, 2})}});
   EXPECT_FALSE(view.predicted());

@@ -105,7 +105,7 @@ TEST(Series, AWindowOfFewSamplesIsDrawnAsItIs) {
   }
 }
 
-TEST(Series, AStretchOfGapsStaysAGapWhenZoomedOut) {
+TEST(Series, GapsRemainWhenZoomedOut) {
   Series s;
   for (int i = 0; i < 10000; ++i) s.append(i, i >= 4000 && i < 6000 ? kNan : i % 7);
   const auto points = s.decimate(0, 9999, 100);

@@ -42,7 +42,7 @@ RunView run_of(const std::vector<Json>& points) {
   return view;
 }
 
-TEST(SizeView, APointComesBackFromItsJsonAsItWas) {
+TEST(SizeView, PointsRoundTripThroughJson) {
   for (const auto& p :
        {measured(Workload::rollout, 4), measured(Workload::chunked_forward, 1), refused(Workload::forward, 128)}) {
     const serve::SizePoint back = size_point(to_json(p));
@@ -66,7 +66,7 @@ TEST(SizeView, HasItsAxesBeforeTheFirstPoint) {
   EXPECT_EQ(view.capacity->value, 10000);
 }
 
-TEST(SizeView, SortsPointsByWorkloadAndBatchAndKnowsWhatIsLargest) {
+TEST(SizeView, SortsPointsAndFindsTheLargest) {
   const SizeView view =
       size_view(run_of({to_json(measured(Workload::rollout, 4)), to_json(measured(Workload::rollout, 1)),
                         to_json(refused(Workload::forward, 128)), to_json(measured(Workload::forward, 1))}));
@@ -81,7 +81,7 @@ TEST(SizeView, SortsPointsByWorkloadAndBatchAndKnowsWhatIsLargest) {
   EXPECT_EQ(view.category_most[MemoryCategory::logits].value, 12800);
 }
 
-TEST(SizeView, LeavesOutWhatIsNoPointAndKeepsTheRest) {
+TEST(SizeView, IgnoresInvalidPoints) {
   const Json good = to_json(measured(Workload::forward, 4));
   std::vector<Json> bad;
   const auto spoil = [&](const char* pointer, const Json& value) {

@@ -34,7 +34,7 @@ RunView two_devices() {
   return view;
 }
 
-TEST(StepSnapshot, AStepIsReadEverywhereAtOnce) {
+TEST(StepSnapshot, ReadsAllValuesOfAStep) {
   const RunView view = two_devices();
   const StepSnapshot m = step_snapshot(view, {2.0, {}});
   EXPECT_EQ(m.step, 2);
@@ -50,7 +50,7 @@ TEST(StepSnapshot, AStepIsReadEverywhereAtOnce) {
   EXPECT_EQ(m.devices[1].sent->waited, 0.25);
 }
 
-TEST(StepSnapshot, EveryDeviceStandsBesideWhatWasPredictedForIt) {
+TEST(StepSnapshot, ReportsEachDeviceWithItsPrediction) {
   RunView view;
   view.feed({0, event::Started{parse_json(
                     R"({"predicted": {"weights": 100, "total": 100, "devices": [{"weights": 100}, {"weights": 80}]}})",
@@ -66,7 +66,7 @@ TEST(StepSnapshot, EveryDeviceStandsBesideWhatWasPredictedForIt) {
   EXPECT_FALSE(step_snapshot(two_devices(), {}).devices[0].predicted) << "the record says nothing";
 }
 
-TEST(StepSnapshot, AnInstantReadsThePhaseThatItLiesIn) {
+TEST(StepSnapshot, ATimeSelectsThePhaseThatContainsIt) {
   const RunView view = two_devices();
   const StepSnapshot m = step_snapshot(view, {{}, 3.12});
   EXPECT_EQ(m.step, 3);
@@ -75,7 +75,7 @@ TEST(StepSnapshot, AnInstantReadsThePhaseThatItLiesIn) {
   EXPECT_EQ(m.axes[0].sum.bytes, 3000);
 }
 
-TEST(StepSnapshot, WithoutAPlayheadItIsTheNewest) {
+TEST(StepSnapshot, WithoutAPositionItIsTheLatest) {
   const RunView view = two_devices();
   const StepSnapshot m = step_snapshot(view, {});
   EXPECT_EQ(m.step, 4);
@@ -84,13 +84,13 @@ TEST(StepSnapshot, WithoutAPlayheadItIsTheNewest) {
   EXPECT_EQ(m.traffic.bytes, 4000);
 }
 
-TEST(StepSnapshot, BetweenTwoStepsTheNearerIsRead) {
+TEST(StepSnapshot, BetweenTwoStepsTheNearerIsUsed) {
   const RunView view = two_devices();
   EXPECT_EQ(step_snapshot(view, {2.4, {}}).devices[0].bytes, step_snapshot(view, {2.0, {}}).devices[0].bytes);
   EXPECT_EQ(step_snapshot(view, {2.6, {}}).traffic.bytes, 3000);
 }
 
-TEST(StepSnapshot, StepAndTimeAreTranslatedBothWays) {
+TEST(StepSnapshot, ConvertsBetweenStepAndTime) {
   const RunView view = two_devices();
   EXPECT_EQ(time_of_step(view, 3), 3.5);
   EXPECT_EQ(step_of_time(view, 3.5), 3.0);
@@ -108,16 +108,16 @@ TEST(StepSnapshot, OneDeviceHasNoTraffic) {
   EXPECT_FALSE(largest_device(RunView()));
 }
 
-TEST(StepSnapshot, TheLargestDeviceIsThatOfTheLargestPeak) {
+TEST(StepSnapshot, LargestDeviceHasTheLargestPeak) {
   EXPECT_EQ(largest_device(two_devices()), 1);
 }
 
-TEST(StepSnapshot, SaysEverythingInOneLine) {
+TEST(StepSnapshot, FormatsOneLine) {
   EXPECT_EQ(to_text(step_snapshot(two_devices(), {2.0, {}})),
             "step 2: loss 3; largest device 1, 201 B (backward); moved 1.95 KiB in 500 ms, 125 ms of it waiting");
 }
 
-TEST(DeviceGrid, TwoAxesLieDownAndAcross) {
+TEST(DeviceGrid, PlacesTwoAxesAsRowsAndColumns) {
   const DeviceGrid g = device_grid({{{"fsdp", 2}, {"tp", 4}}});
   EXPECT_EQ(g.rows, 2);
   EXPECT_EQ(g.columns, 4);
@@ -128,7 +128,7 @@ TEST(DeviceGrid, TwoAxesLieDownAndAcross) {
   EXPECT_EQ(g.edges.size(), 4u + 6u);  // four pairs along fsdp, two rows of three along tp
 }
 
-TEST(DeviceGrid, AnAxisOfOneTakesNoRoomAndTheOtherLiesAcross) {
+TEST(DeviceGrid, IgnoresAxesOfSizeOne) {
   const DeviceGrid g = device_grid({{{"fsdp", 4}, {"tp", 1}}});
   EXPECT_EQ(g.rows, 1);
   EXPECT_EQ(g.columns, 4);
@@ -136,7 +136,7 @@ TEST(DeviceGrid, AnAxisOfOneTakesNoRoomAndTheOtherLiesAcross) {
   for (const DeviceEdge& e : g.edges) EXPECT_EQ(e.axis, 0);
 }
 
-TEST(DeviceGrid, EveryPlaceIsTakenOnce) {
+TEST(DeviceGrid, EveryDeviceHasItsOwnPosition) {
   for (const mesh::Mesh& m :
        {mesh::Mesh{{{"data", 2}, {"fsdp", 2}, {"tp", 2}}}, mesh::Mesh{{{"a", 3}, {"b", 5}}}, mesh::Mesh{}}) {
     const DeviceGrid g = device_grid(m);

@@ -14,7 +14,7 @@ formats::BenchPoint point(double rate, int input_len = 512) {
   return p;
 }
 
-TEST(LoadAxis, RatesStandByTheirLogarithmBurstsUsersAndUnknownOnesBeyond) {
+TEST(LoadAxis, OrdersRatesBurstsUsersAndUnknownRates) {
   formats::BenchPoint users = point(formats::kUnknown), unknown = point(formats::kUnknown);
   users.max_concurrency = 32;
   LoadAxis axis;
@@ -34,7 +34,7 @@ TEST(LoadAxis, RatesStandByTheirLogarithmBurstsUsersAndUnknownOnesBeyond) {
   EXPECT_FALSE(axis.rate_at(stops[2].place));
 }
 
-TEST(SweepCharts, RepeatsAreOneSampleWithTheirSpread) {
+TEST(SweepCharts, RepeatsFormOneSampleWithASpread) {
   formats::BenchSet set;
   for (const double ttft : {40.0, 60.0}) {
     set.points.push_back(point(4));
@@ -54,14 +54,14 @@ TEST(SweepCharts, RepeatsAreOneSampleWithTheirSpread) {
   EXPECT_TRUE(std::isnan(samples[1].value));
 }
 
-TEST(SweepCharts, AMeanStandsInForAMedianThatIsNotThere) {
+TEST(SweepCharts, UsesTheMeanWithoutAMedian) {
   formats::BenchPoint p = point(1);
   p.tpot.mean = 13.5;
   EXPECT_DOUBLE_EQ(metric_value(p, SweepMetric::tpot, formats::kUnknown).value, 0.0135);
   EXPECT_TRUE(std::isnan(metric_value(p, SweepMetric::tpot, formats::kUnknown).high));
 }
 
-TEST(SweepCharts, CostOfAMillionTokensIsTheHoursPriceByWhatAnHourMakes) {
+TEST(SweepCharts, CostPerMillionTokensFollowsFromPriceAndThroughput) {
   formats::BenchPoint p = point(1);
   p.output_throughput = 1403;
   EXPECT_NEAR(metric_value(p, SweepMetric::cost, 21.52).value, 21.52 / (1403 * 3600) * 1e6, 1e-12);
@@ -69,7 +69,7 @@ TEST(SweepCharts, CostOfAMillionTokensIsTheHoursPriceByWhatAnHourMakes) {
   EXPECT_TRUE(std::isnan(metric_value(p, SweepMetric::cost, 21.52).value));
 }
 
-TEST(SweepCharts, TheVerdictNamesWhereTheServerStopsKeepingUp) {
+TEST(SweepCharts, VerdictNamesTheOverloadRate) {
   formats::BenchSet set;
   const char* verdicts[] = {"stable", "stable", "backlogged", "overloaded", "overloaded"};
   SweepLine line{.input_len = 512, .points = {}, .capacity = {}};
@@ -89,14 +89,14 @@ TEST(SweepCharts, TheVerdictNamesWhereTheServerStopsKeepingUp) {
                   .ends_with("meets the SLO to 2.5 requests/s, the highest that was offered"));
 }
 
-TEST(SweepCharts, TheVerdictNamesRatesThatFailTheServiceLevelBelowTheCapacity) {
+TEST(SweepCharts, VerdictNamesRatesThatMissTheSlo) {
   serve::Capacity capacity{.at_slo = 64, .failing_below = {1}};
   EXPECT_EQ(slo_text(capacity), "meets the SLO to 64 requests/s, but not at 1 requests/s");
   capacity.failing_below = {1, 2.5, 8};
   EXPECT_EQ(slo_text(capacity), "meets the SLO to 64 requests/s, but not at 1, 2.5 and 8 requests/s");
 }
 
-TEST(SweepCharts, TheWorstFindingOfAMetricIsTheOneThatIsMarked) {
+TEST(SweepCharts, MarksTheWorstFindingOfAMetric) {
   const std::vector<serve::Finding> all{
       {0, "MONOTONY", "median_ttft_ms", 1, 2, serve::Verdict::suspicious, "a", ""},
       {0, "FLOOR-PREFILL", "median_ttft_ms", 1, 2, serve::Verdict::impossible, "b", ""},
@@ -107,7 +107,7 @@ TEST(SweepCharts, TheWorstFindingOfAMetricIsTheOneThatIsMarked) {
   EXPECT_EQ(worst_finding(all, 2, "ttft"), nullptr);
 }
 
-TEST(SweepCharts, PhasesOfARequestComeOneAfterTheOtherWhateverIsNotSaid) {
+TEST(SweepCharts, PhasesAreOrderedWhenTimesAreMissing) {
   formats::RequestResult r;
   r.intended_s = 1, r.sent_s = 1.5, r.first_token_s = 3, r.end_s = 5;
   RequestPhases p = phases_of(r);

@@ -32,7 +32,7 @@ RunView run_of(const std::vector<formats::BenchPoint>& points) {
   return view;
 }
 
-TEST(SweepView, LinesByInputLengthAndPointsByRateInWhateverOrderTheyCame) {
+TEST(SweepView, SortsLinesByInputLengthAndPointsByRate) {
   const RunView run = run_of({point(1024, 4, 90), point(512, 8, 60), point(512, 1, 40), point(1024, 1, 50)});
   const SweepView view = sweep_view(run);
   EXPECT_EQ(view.set.name, "mine");
@@ -45,7 +45,7 @@ TEST(SweepView, LinesByInputLengthAndPointsByRateInWhateverOrderTheyCame) {
   EXPECT_EQ(view.slo.ttft_ms, 100);
 }
 
-TEST(SweepView, CapacityIsOfTheLinesOwnPoints) {
+TEST(SweepView, CapacityUsesThePointsOfTheLine) {
   const SweepView view =
       sweep_view(run_of({point(512, 1, 40), point(512, 8, 60), point(1024, 1, 50), point(1024, 9, 150)}));
   ASSERT_EQ(view.lines.size(), 2u);
@@ -54,7 +54,7 @@ TEST(SweepView, CapacityIsOfTheLinesOwnPoints) {
   EXPECT_NEAR(view.lines[1].capacity.at_slo, 5, 1e-9);  // half way between 50 and 150 ms
 }
 
-TEST(SweepView, WhatIsNoPointIsCountedAndTheRestStays) {
+TEST(SweepView, CountsAndIgnoresInvalidPoints) {
   RunView run = run_of({point(512, 1, 40)});
   run.feed({2, event::Point{2, "sweep", Json{{"completed", "many"}}}});
   run.feed({3, event::Point{3, "size", Json{{"batch", 1}}}});
@@ -63,7 +63,7 @@ TEST(SweepView, WhatIsNoPointIsCountedAndTheRestStays) {
   EXPECT_EQ(view.ignored, 1u);
 }
 
-TEST(SweepView, ARunOfAnotherHandHasNoSetAndIsNoError) {
+TEST(SweepView, AcceptsARunWithoutASet) {
   RunView run;
   run.feed({0, event::Started{Json{{"set", 7}, {"slo", "none"}}}});
   const SweepView view = sweep_view(run);

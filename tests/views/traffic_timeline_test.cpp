@@ -19,7 +19,7 @@ event::Traffic step(long number, std::int64_t bytes) {
           {{Bytes(bytes), 1, 0.25}, {Bytes(bytes + 10), 1.5, 0.5}}};
 }
 
-TEST(TrafficTimeline, LayersOfOnePurposeAreOneFlow) {
+TEST(TrafficTimeline, SumsTrafficOverLayers) {
   TrafficTimeline t;
   t.append(1, step(1, 100));
   ASSERT_EQ(t.points.size(), 1u);
@@ -30,7 +30,7 @@ TEST(TrafficTimeline, LayersOfOnePurposeAreOneFlow) {
   EXPECT_EQ(t.points[0].devices[1].bytes, 110);
 }
 
-TEST(TrafficTimeline, WhatWasPlannedStandsBesideWhatWasCounted) {
+TEST(TrafficTimeline, ReportsPlannedAndMeasuredBytes) {
   event::Traffic right = step(1, 100), wrong = step(2, 100), silent = step(3, 100);
   for (event::Traffic* t : {&right, &wrong})
     for (event::Traffic::Entry& e : t->entries) e.planned = e.bytes;
@@ -50,7 +50,7 @@ TEST(TrafficTimeline, WhatWasPlannedStandsBesideWhatWasCounted) {
   EXPECT_TRUE(planned(2).as_planned());
 }
 
-TEST(TrafficTimeline, SecondsSplitIntoMovingAndWaitingWhichStandsApart) {
+TEST(TrafficTimeline, SecondsSeparateWaiting) {
   TrafficTimeline t;
   t.append(1, step(1, 100));
   EXPECT_EQ(t.layers(TrafficBy::cause, TrafficAmount::seconds),
@@ -72,7 +72,7 @@ TEST(TrafficTimeline, EverySplitOfBytesSumsToTheTotal) {
     }
 }
 
-TEST(TrafficTimeline, AStepWithoutAFlowHasAZeroInItsLayer) {
+TEST(TrafficTimeline, AStepWithoutTrafficHasAZeroInItsLayer) {
   TrafficTimeline t;
   t.append(1, step(1, 100));
   t.append(2, {2, {{"all-reduce", "tp", "forward", "partial sums", 0, 1, Bytes(7), 0.25, 0}}, {}});
@@ -84,7 +84,7 @@ TEST(TrafficTimeline, AStepWithoutAFlowHasAZeroInItsLayer) {
   EXPECT_EQ(axes[1].sum.calls, 1);
 }
 
-TEST(TrafficTimeline, AStepThatComesAgainReplacesWhatFollowedIt) {
+TEST(TrafficTimeline, ARepeatedStepReplacesLaterSteps) {
   TrafficTimeline t, straight;
   for (long s = 1; s <= 6; ++s) t.append(1, step(s, 100));
   t.append(1, step(3, 50));
@@ -92,7 +92,7 @@ TEST(TrafficTimeline, AStepThatComesAgainReplacesWhatFollowedIt) {
   EXPECT_EQ(t, straight);
 }
 
-TEST(TrafficTimeline, CausesHaveNamesThatFitALegend) {
+TEST(TrafficTimeline, CausesHaveShortNames) {
   for (const auto cause : {mesh::Cause::gather_shards, mesh::Cause::inefficient_spec, mesh::Cause::partial_sums,
                            mesh::Cause::embedding_rows, mesh::Cause::softmax, mesh::Cause::logits}) {
     TrafficTimeline t;
@@ -102,7 +102,7 @@ TEST(TrafficTimeline, CausesHaveNamesThatFitALegend) {
   }
 }
 
-TEST(TrafficTimeline, NumbersOfARecordAreNotTrusted) {
+TEST(TrafficTimeline, ToleratesInvalidNumbers) {
   TrafficTimeline t;
   t.append(
       1,
