@@ -5,8 +5,8 @@
   scripts/architecture.py            writes the picture
   scripts/architecture.py --check    exits with 1 if the picture is not current
 """
+import importlib.util
 import pathlib
-import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -17,22 +17,21 @@ COLOURS = {"base": "#e8e8e8", "model": "#e8e8e8", "hardware": "#e8e8e8", "data":
            "engine": "#f2dede", "train": "#f2dede", "serve": "#efe0f5"}
 
 
-def read_rooms(text):
-    """{room: rooms it links}, in the order of the file; rooms are named by their folder below core."""
-    text = re.sub(r"#.*", "", text)
-    rooms = {}
-    for call in re.findall(r"mw_room\(([^)]*)\)", text):
-        words = call.split()
-        folder = words[0].removeprefix("core/")
-        deps, inside = [], False
-        for word in words[1:]:
-            if word in ("DEPS", "FOLDERS", "OWN_FLAGS"):
-                inside = word == "DEPS"
-            elif inside and word.startswith("mw_"):
-                deps.append(word.removeprefix("mw_"))
-        rooms[folder] = deps
-    names = {folder.replace("/", "_"): folder for folder in rooms}
-    return {folder: [names[d] for d in deps if d in names] for folder, deps in rooms.items()}
+def read_rooms():
+    """{room: rooms it links}, in the order of core/CMakeLists.txt; rooms are named by their folder below core."""
+    path = ROOT / "scripts" / "check-repository.py"
+    spec = importlib.util.spec_from_file_location("check_repository", path)
+    check = importlib.util.module_from_spec(spec)
+    sys.modules["check_repository"] = check
+    spec.loader.exec_module(check)
+    rooms = [room for room in check.Repository(ROOT).rooms if room.folders[0].startswith("core/")]
+    folders = {room.target: folder_of(room) for room in rooms}
+    return {folders[room.target]: [folders[d] for d in room.dependencies if d in folders] for room in rooms}
+
+
+def folder_of(room):
+    parts = [folder.removeprefix("core/") for folder in room.folders]
+    return parts[0] if len(parts) == 1 else parts[0].split("/")[0]
 
 
 def reachable(rooms):
@@ -98,7 +97,7 @@ def draw(rooms):
 
 
 def main():
-    picture = draw(read_rooms((ROOT / "core" / "CMakeLists.txt").read_text()))
+    picture = draw(read_rooms())
     if sys.argv[1:] == ["--check"]:
         if not PICTURE.exists() or PICTURE.read_text() != picture:
             sys.exit(f"{PICTURE.relative_to(ROOT)} is not current: run scripts/architecture.py")

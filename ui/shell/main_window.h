@@ -38,6 +38,8 @@ class QToolButton;
 
 namespace mw::ui {
 
+class ManualWindow;
+
 struct WindowSetup {
   std::filesystem::path experiment, runs_folder, resources;
   std::filesystem::path session_folder;  // empty: remembers nothing (tour, benchmarks)
@@ -161,6 +163,7 @@ class MainWindow : public QMainWindow {
   void prove_again();
   void pause_or_continue();
   void show_errors();
+  void show_manual();  // at the chapter of the page in use
   void fix(const lint::Fix& fix, const QString& id);
   void report(ProblemSource source, const Problem& problem);
   std::vector<PaletteEntry> palette_entries();
@@ -195,6 +198,7 @@ class MainWindow : public QMainWindow {
   LaunchDialog* launch_;
   ExportDialog* export_;
   MergeDialog* merge_;
+  ManualWindow* manual_ = nullptr;  // made when it is first opened
   QDockWidget *experiment_dock_, *problems_dock_, *log_dock_, *jobs_dock_;
   BottomFold* bottom_;
   std::vector<QToolButton*> page_buttons_;

@@ -8,11 +8,32 @@
 #include <QToolBar>
 #include <QToolButton>
 
+#include "ui/manual/manual_window.h"
 #include "ui/plot/plot.h"
 #include "ui/shell/main_window.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
+
+namespace {
+
+QString manual_chapter_of(Page page) {
+  switch (page) {
+    case Page::design:
+      return u"02-designing-a-mesh.md"_s;
+    case Page::data:
+    case Page::train:
+      return u"03-training.md"_s;
+    case Page::serve:
+      return u"04-serving-and-sweeps.md"_s;
+    case Page::compare:
+    case Page::runs:
+      return u"05-comparing-and-auditing.md"_s;
+  }
+  return {};
+}
+
+}  // namespace
 
 void MainWindow::build_actions() {
   const auto key = [](auto k) { return QKeySequence(k); };
@@ -236,9 +257,16 @@ void MainWindow::build_actions() {
                 key(Qt::CTRL | Qt::Key_K), Glyph::command},
                [this] { open_palette(); });
   actions_[u"view.palette"_s]->setShortcuts({key(Qt::CTRL | Qt::Key_K), key(Qt::CTRL | Qt::SHIFT | Qt::Key_P)});
+  actions_.add({u"help.manual"_s, tr("Manual"), tr("Open the manual at the chapter of this page"), key(Qt::Key_F1)},
+               [this] { show_manual(); });
   actions_.add({u"app.quit"_s, tr("Quit"), tr("Close the window; unsaved edits come back at the next start"),
                 key(QKeySequence::Quit)},
                [this] { close(); });
+}
+
+void MainWindow::show_manual() {
+  if (!manual_) manual_ = new ManualWindow(setup_.resources / "manual", this);
+  manual_->open_chapter(manual_chapter_of(page()));
 }
 
 void MainWindow::run() {

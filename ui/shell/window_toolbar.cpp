@@ -71,6 +71,8 @@ void MainWindow::build_toolbar() {
   for (const auto& id : {u"run.pause"_s, u"run.stop"_s})
     static_cast<QToolButton*>(tool(id))->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
   bar->addSeparator();
+  actions_[u"help.manual"_s]->setIconText(u"?"_s);
+  static_cast<QToolButton*>(tool(u"help.manual"_s))->setToolButtonStyle(Qt::ToolButtonTextOnly);
   tool(u"view.theme"_s);
   auto* command = static_cast<QToolButton*>(tool(u"view.palette"_s));
   command->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
@@ -104,6 +106,8 @@ void MainWindow::fill_recent(QMenu* menu) {
   for (const QString& name : folder.entryList({u"*.json"_s}, QDir::Files, QDir::Name))
     examples << folder.filePath(name);
   add(tr("Examples"), examples, true);
+  menu->addSection(tr("Help"));
+  menu->addAction(actions_[u"help.manual"_s]);
 }
 
 }  // namespace mw::ui

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/manual/manual_window.h"
+
+#include <QAbstractTextDocumentLayout>
+#include <QEvent>
+#include <QHBoxLayout>
+#include <QImage>
+#include <QLabel>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QScrollBar>
+#include <QShortcut>
+#include <QSplitter>
+#include <QTextBlock>
+#include <QTextTable>
+#include <QTreeWidget>
+#include <QUrl>
+#include <QVBoxLayout>
+
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
+
+namespace mw::ui {
+namespace {
+
+enum ManualRole { kFile = Qt::UserRole, kAnchor };
+
+constexpr int kImageWidth = 680;  // pixels; wider ones are scaled down
+
+// Qt draws Markdown tables without lines and padding.
+void style_tables(QTextDocument& document) {
+  for (QTextFrame* frame : document.rootFrame()->childFrames())
+    if (auto* table = qobject_cast<QTextTable*>(frame)) {
+      QTextTableFormat format = table->format();
+      format.setBorderCollapse(true);
+      format.setBorder(1);
+      format.setBorderBrush(theme().line);
+      format.setBorderStyle(QTextFrameFormat::BorderStyle_Solid);
+      format.setCellPadding(4);
+      format.setCellSpacing(0);
+      format.setWidth(QTextLength(QTextLength::PercentageLength, 100));
+      table->setFormat(format);
+    }
+}
+
+}  // namespace
+
+ManualBrowser::ManualBrowser(const std::filesystem::path& folder, QWidget* parent)
+    : QTextBrowser(parent), folder_(qpath(folder)) {
+  setAccessibleName(tr("Chapter of the manual"));
+  setOpenExternalLinks(true);
+  setSearchPaths({folder_});
+}
+
+void ManualBrowser::open(const QString& file, const QString& anchor) {
+  QUrl url = QUrl::fromLocalFile(folder_ + u'/' + file);
+  if (!anchor.isEmpty()) url.setFragment(anchor);
+  setSource(url, QTextDocument::MarkdownResource);
+}
+
+void ManualBrowser::doSetSource(const QUrl& name, QTextDocument::ResourceType type) {
+  const bool other = name.isRelative() ? !name.path().isEmpty() : name.path() != source().path();
+  QTextBrowser::doSetSource(name, type);
+  if (other) restyle();
+  scroll_to_heading(name.fragment());
+}
+
+QVariant ManualBrowser::loadResource(int type, const QUrl& name) {
+  const QVariant resource = QTextBrowser::loadResource(type, name);
+  if (type != QTextDocument::ImageResource) return resource;
+  const QImage image = resource.canConvert<QByteArray>() ? QImage::fromData(resource.toByteArray()) : QImage();
+  return image.width() > kImageWidth ? image.scaledToWidth(kImageWidth, Qt::SmoothTransformation) : image;
+}
+
+void ManualBrowser::restyle() {
+  document()->setDocumentMargin(14);
+  style_tables(*document());
+}
+
+void ManualBrowser::scroll_to_heading(const QString& anchor) {
+  if (anchor.isEmpty()) return;
+  for (QTextBlock block = document()->begin(); block.isValid(); block = block.next())
+    if (block.blockFormat().headingLevel() > 0 && manual_anchor(block.text()) == anchor) {
+      const QRectF at = document()->documentLayout()->blockBoundingRect(block);
+      verticalScrollBar()->setValue(static_cast<int>(at.top()));
+      return;
+    }
+}
+
+ManualWindow::ManualWindow(const std::filesystem::path& folder, QWidget* parent) : QDialog(parent), book_(folder) {
+  setWindowTitle(tr("Manual"));
+  setWindowFlag(Qt::Window);
+  setModal(false);
+  resize(1080, 760);
+  browser_ = new ManualBrowser(folder, this);
+  build();
+  fill_contents();
+}
+
+void ManualWindow::build() {
+  search_ = new QLineEdit(this);
+  search_->setPlaceholderText(tr("Search all chapters"));
+  search_->setAccessibleName(tr("Search all chapters"));
+  search_->setClearButtonEnabled(true);
+  found_ = new QLabel(this);
+  found_->setProperty("muted", true);
+  found_->hide();
+  back_ = new QPushButton(tr("Back"), this);
+  forward_ = new QPushButton(tr("Forward"), this);
+  back_->setToolTip(tr("Go to the place shown before (Alt+Left)"));
+  forward_->setToolTip(tr("Go forward again (Alt+Right)"));
+  for (QPushButton* b : {back_, forward_}) b->setAutoDefault(false), b->setEnabled(false);
+  const auto tree = [this](const QString& name) {
+    auto* widget = new QTreeWidget(this);
+    widget->setHeaderHidden(true);
+    widget->setAccessibleName(name);
+    widget->setUniformRowHeights(false);
+    widget->setWordWrap(true);
+    connect(widget, &QTreeWidget::itemClicked, this, [this](QTreeWidgetItem* item) { follow(item); });
+    connect(widget, &QTreeWidget::itemActivated, this, [this](QTreeWidgetItem* item) { follow(item); });
+    return widget;
+  };
+  contents_ = tree(tr("Contents of the manual"));
+  results_ = tree(tr("Search results"));
+  results_->setRootIsDecorated(false);
+  results_->hide();
+
+  auto* left = new QWidget(this);
+  auto* column = new QVBoxLayout(left);
+  column->setContentsMargins(0, 0, 0, 0);
+  for (QWidget* w : std::initializer_list<QWidget*>{search_, found_, contents_, results_}) column->addWidget(w);
+  auto* right = new QWidget(this);
+  auto* text = new QVBoxLayout(right);
+  text->setContentsMargins(0, 0, 0, 0);
+  auto* row = new QHBoxLayout;
+  row->addWidget(back_);
+  row->addWidget(forward_);
+  row->addStretch(1);
+  text->addLayout(row);
+  text->addWidget(browser_, 1);
+  auto* splitter = new QSplitter(this);
+  splitter->addWidget(left);
+  splitter->addWidget(right);
+  splitter->setStretchFactor(1, 1);
+  splitter->setSizes({300, 780});
+  (new QVBoxLayout(this))->addWidget(splitter);
+
+  connect(back_, &QPushButton::clicked, browser_, &QTextBrowser::backward);
+  connect(forward_, &QPushButton::clicked, browser_, &QTextBrowser::forward);
+  connect(browser_, &QTextBrowser::backwardAvailable, back_, &QPushButton::setEnabled);
+  connect(browser_, &QTextBrowser::forwardAvailable, forward_, &QPushButton::setEnabled);
+  connect(browser_, &QTextBrowser::sourceChanged, this, [this](const QUrl& url) { mark_chapter(url.fileName()); });
+  connect(search_, &QLineEdit::textChanged, this, &ManualWindow::show_results);
+  connect(search_, &QLineEdit::returnPressed, this, [this] {
+    if (results_->topLevelItemCount() > 0) follow(results_->topLevelItem(0));
+  });
+  connect(new QShortcut(QKeySequence::Find, this), &QShortcut::activated, this, [this] {
+    search_->setFocus();
+    search_->selectAll();
+  });
+  connect(new QShortcut(Qt::ALT | Qt::Key_Left, this), &QShortcut::activated, browser_, &QTextBrowser::backward);
+  connect(new QShortcut(Qt::ALT | Qt::Key_Right, this), &QShortcut::activated, browser_, &QTextBrowser::forward);
+}
+
+void ManualWindow::fill_contents() {
+  for (const ManualChapter& chapter : book_.chapters()) {
+    auto* top = new QTreeWidgetItem(contents_, {chapter.title});
+    top->setData(0, kFile, chapter.file);
+    for (const ManualSection& section : chapter.sections) {
+      if (section.level != 2) continue;
+      auto* item = new QTreeWidgetItem(top, {section.heading});
+      item->setData(0, kFile, chapter.file);
+      item->setData(0, kAnchor, section.anchor);
+    }
+  }
+}
+
+void ManualWindow::open_chapter(const QString& file, const QString& anchor) {
+  if (book_.find(file)) browser_->open(file, anchor);
+  show();
+  activateWindow();
+}
+
+void ManualWindow::show_results() {
+  const QString query = search_->text().simplified();
+  const bool searching = !query.isEmpty();
+  results_->clear();
+  contents_->setVisible(!searching);
+  results_->setVisible(searching);
+  found_->setVisible(searching);
+  if (!searching) return;
+  const std::vector<ManualHit> hits = book_.search(query);
+  found_->setText(hits.empty()       ? tr("No chapter contains this")
+                  : hits.size() == 1 ? tr("1 section")
+                                     : tr("%1 sections").arg(hits.size()));
+  for (const ManualHit& hit : hits) {
+    const QString place = hit.anchor.isEmpty() ? hit.chapter : tr("%1: %2").arg(hit.chapter, hit.heading);
+    auto* item = new QTreeWidgetItem(results_, {place + u'\n' + hit.excerpt});
+    item->setData(0, kFile, hit.file);
+    item->setData(0, kAnchor, hit.anchor);
+  }
+}
+
+void ManualWindow::follow(const QTreeWidgetItem* item) {
+  browser_->open(item->data(0, kFile).toString(), item->data(0, kAnchor).toString());
+  const QString query = search_->text().simplified();
+  if (query.isEmpty()) return;
+  // The first word of the query after the heading; its match stays selected.
+  QTextCursor cursor = browser_->cursorForPosition({0, 0});
+  cursor = browser_->document()->find(query, cursor);
+  if (cursor.isNull())
+    cursor = browser_->document()->find(query.section(u' ', 0, 0), browser_->cursorForPosition({0, 0}));
+  if (!cursor.isNull()) browser_->setTextCursor(cursor);
+}
+
+void ManualWindow::mark_chapter(const QString& file) {
+  for (int i = 0; i < contents_->topLevelItemCount(); ++i) {
+    QTreeWidgetItem* item = contents_->topLevelItem(i);
+    const bool shown = item->data(0, kFile).toString() == file;
+    item->setExpanded(shown);
+    if (shown) contents_->setCurrentItem(item);
+  }
+}
+
+void ManualWindow::changeEvent(QEvent* event) {
+  QDialog::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange) browser_->restyle();
+}
+
+}  // namespace mw::ui

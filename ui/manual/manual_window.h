@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Shows the manual: contents and search results on the left, the chapter on the right, back and forward. Not modal.
+// GUI thread.
+#pragma once
+#include <QDialog>
+#include <QTextBrowser>
+
+#include "ui/manual/manual_book.h"
+
+class QLabel;
+class QLineEdit;
+class QPushButton;
+class QTreeWidget;
+class QTreeWidgetItem;
+
+namespace mw::ui {
+
+// Opens chapters and their headings as links name them: "03-training.md#stop-and-resume".
+class ManualBrowser : public QTextBrowser {
+  Q_OBJECT
+ public:
+  ManualBrowser(const std::filesystem::path& folder, QWidget* parent);
+  void open(const QString& file, const QString& anchor = {});
+  QString file() const { return source().fileName(); }
+  void restyle();  // for another theme
+
+ protected:
+  QVariant loadResource(int type, const QUrl& name) override;
+  void doSetSource(const QUrl& name, QTextDocument::ResourceType type) override;
+
+ private:
+  void scroll_to_heading(const QString& anchor);
+  QString folder_;
+};
+
+class ManualWindow : public QDialog {
+  Q_OBJECT
+ public:
+  ManualWindow(const std::filesystem::path& folder, QWidget* parent);
+  void open_chapter(const QString& file, const QString& anchor = {});  // shows and raises the window
+  QString chapter() const { return browser_->file(); }
+  const ManualBook& book() const { return book_; }
+  ManualBrowser& browser() { return *browser_; }
+  QLineEdit& search_field() { return *search_; }
+  QTreeWidget& contents() { return *contents_; }
+  QTreeWidget& results() { return *results_; }
+  QPushButton& back_button() { return *back_; }
+  QPushButton& forward_button() { return *forward_; }
+
+ protected:
+  void changeEvent(QEvent* event) override;
+
+ private:
+  void build();
+  void fill_contents();
+  void show_results();
+  void follow(const QTreeWidgetItem* item);
+  void mark_chapter(const QString& file);
+  ManualBook book_;
+  ManualBrowser* browser_;
+  QLineEdit* search_;
+  QLabel* found_;
+  QTreeWidget *contents_, *results_;
+  QPushButton *back_, *forward_;
+};
+
+}  // namespace mw::ui
