@@ -22,6 +22,7 @@ constexpr const char* kBegin = "<!-- generated: keys -->\n";
 constexpr const char* kEnd = "<!-- end of generated part -->\n";
 
 std::string cell(std::string text) {
+  for (size_t at = 0; (at = text.find('<', at)) != std::string::npos; ++at) text.replace(at, 1, "&lt;");
   for (size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
   return text;
 }

@@ -8,6 +8,7 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
+#include <QRegularExpression>
 #include <QScrollBar>
 #include <QShortcut>
 #include <QSplitter>
@@ -29,6 +30,8 @@ constexpr int kImageWidth = 680;  // pixels; wider ones are scaled down
 
 // Qt draws Markdown tables without lines and padding.
 void style_tables(QTextDocument& document) {
+  QTextCursor together(&document);  // one new layout for all
+  together.beginEditBlock();
   for (QTextFrame* frame : document.rootFrame()->childFrames())
     if (auto* table = qobject_cast<QTextTable*>(frame)) {
       QTextTableFormat format = table->format();
@@ -41,6 +44,7 @@ void style_tables(QTextDocument& document) {
       format.setWidth(QTextLength(QTextLength::PercentageLength, 100));
       table->setFormat(format);
     }
+  together.endEditBlock();
 }
 
 }  // namespace
@@ -60,13 +64,20 @@ void ManualBrowser::open(const QString& file, const QString& anchor) {
 
 void ManualBrowser::doSetSource(const QUrl& name, QTextDocument::ResourceType type) {
   const bool other = name.isRelative() ? !name.path().isEmpty() : name.path() != source().path();
+  QTextCursor cursor(document());
+  cursor.beginEditBlock();  // otherwise every paragraph that is read makes a new layout: seconds for a long chapter
   QTextBrowser::doSetSource(name, type);
+  cursor.endEditBlock();
   if (other) restyle();
   scroll_to_heading(name.fragment());
 }
 
 QVariant ManualBrowser::loadResource(int type, const QUrl& name) {
   const QVariant resource = QTextBrowser::loadResource(type, name);
+  if (type == QTextDocument::MarkdownResource) {  // Qt takes what follows a comment for HTML
+    static const QRegularExpression kComment(u"<!--.*?-->\n?"_s);
+    return QString::fromUtf8(resource.toByteArray()).remove(kComment).toUtf8();
+  }
   if (type != QTextDocument::ImageResource) return resource;
   const QImage image = resource.canConvert<QByteArray>() ? QImage::fromData(resource.toByteArray()) : QImage();
   return image.width() > kImageWidth ? image.scaledToWidth(kImageWidth, Qt::SmoothTransformation) : image;

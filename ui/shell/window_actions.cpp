@@ -326,7 +326,7 @@ void MainWindow::show_errors() {
 
 void MainWindow::fix(const lint::Fix& fix, const QString& id) {
   experiment::Experiment next = document_.experiment();
-  apply(next, fix);
+  planning::apply(next, fix);
   document_.replace(std::move(next), tr("fix of %1").arg(id));
 }
 
