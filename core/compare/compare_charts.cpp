@@ -21,7 +21,7 @@ const views::SweepLine* line_of(const ComparedRun& run, int input_len) {
   return nullptr;
 }
 
-// Of a line, the points at a load that say this metric; the lowest load that does where none does.
+// Returns the points of a line that have this metric at the load, else at the lowest load that has it.
 std::vector<size_t> points_at(const formats::BenchSet& set, const views::SweepLine& line, const std::string& load,
                               views::SweepMetric metric) {
   const auto says = [&](size_t i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Compare page draws of runs beside each other: curves by load, by input length and of latency against
-// throughput, distributions, heat maps, cost of serving over time. A column is a run. Plain values; any thread.
+// Chart data of the Compare page: curves by load, by input length and of latency against throughput, distributions,
+// heat maps, cost of serving over time. `column` is the index of a run. Thread-safe.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,26 +11,28 @@
 
 namespace mw::compare {
 
-std::vector<int> input_lens(const std::vector<ComparedRun>& runs);               // of all, ascending
-views::LoadAxis load_axis(const std::vector<ComparedRun>& runs);                 // of every load
-views::LoadAxis load_axis(const std::vector<ComparedRun>& runs, int input_len);  // of those with this length
-// What most runs have, of those what has the most points, then the smallest: where charts begin. 0 and empty: nothing.
+std::vector<int> input_lens(const std::vector<ComparedRun>& runs);               // of all runs, ascending
+views::LoadAxis load_axis(const std::vector<ComparedRun>& runs);                 // with all loads
+views::LoadAxis load_axis(const std::vector<ComparedRun>& runs, int input_len);  // with the loads of this length
+// Return the value that most runs have, ties broken by number of points, then the smallest: the initial selection of
+// charts. 0 and empty without points.
 int usual_input_len(const std::vector<ComparedRun>& runs);
 std::string usual_load(const std::vector<ComparedRun>& runs);
 
 struct ComparedLine {
   size_t column = 0;
-  std::vector<views::ChartSample> samples;  // their points are indices in that column's set
+  std::vector<views::ChartSample> samples;  // `points` are indices into the set of that run
 };
-// Of one input length, by load.
+// Lines by load for one input length.
 std::vector<ComparedLine> lines_by_load(const std::vector<ComparedRun>& runs, int input_len,
                                         const views::LoadAxis& axis, views::SweepMetric metric);
-// By log2 of the input length: of each length the point at `load` (as load_text says it), or the lowest that says it.
+// Lines by log2 of the input length, from the points at `load` (a load_text()), else at the lowest load that has the
+// metric.
 std::vector<ComparedLine> lines_by_length(const std::vector<ComparedRun>& runs, const std::string& load,
                                           views::SweepMetric metric);
-std::vector<std::string> loads_of(const std::vector<ComparedRun>& runs);  // texts, by place
+std::vector<std::string> loads_of(const std::vector<ComparedRun>& runs);  // texts, ascending by load
 
-struct ComparedCurve {  // points in the order of load
+struct ComparedCurve {  // points in order of load
   size_t column = 0;
   std::vector<views::Point> path;  // x: output tokens/s, y: seconds
   std::vector<size_t> points;
@@ -38,25 +40,25 @@ struct ComparedCurve {  // points in the order of load
 std::vector<ComparedCurve> latency_against_throughput(const std::vector<ComparedRun>& runs, int input_len,
                                                       views::SweepMetric metric);
 
-// Of each training run but the baseline: how far its training loss is from the baseline's at each step, in % and
-// without sign. Steps that agree to the last bit are left out: charts of this are logarithmic.
+// Returns, for each training run but the baseline, the absolute difference of its training loss from the baseline's at
+// each step, in %. Omits steps without a difference, because the chart is logarithmic.
 std::vector<ComparedCurve> loss_differences(const std::vector<ComparedRun>& runs);
 
-// Share of the values that are at most x, by x; empty for none.
+// Returns the cumulative distribution: the share of values that are at most x. Empty without values.
 std::vector<views::Point> cumulative(std::vector<double> values);
-// TTFT or TPOT of every answered request, seconds; empty where the requests are not recorded.
+// Returns TTFT or TPOT of every answered request in seconds; empty if requests are not recorded.
 std::vector<double> request_values(const formats::BenchPoint& point, views::SweepMetric metric);
-// The point of that length and load; null where the run has none.
+// Returns the point with this length and load; null if the run has none.
 const formats::BenchPoint* point_at(const ComparedRun& run, int input_len, const std::string& load);
 
 struct HeatMap {
   std::vector<std::string> loads{};   // columns
-  std::vector<std::string> labels{};  // the same in short: "4", "burst"
+  std::vector<std::string> labels{};  // short texts of the columns: "4", "burst"
   std::vector<int> lens{};            // rows
   struct Cell {
     double value = formats::kUnknown;
-    double change = formats::kUnknown;  // against the baseline's cell: -0.96
-    std::string mark{};                 // of the audit
+    double change = formats::kUnknown;  // relative to the baseline's cell: -0.96
+    std::string mark{};                 // audit finding
     serve::Verdict verdict = serve::Verdict::fine;
   };
   std::vector<Cell> cells{};  // row by row
@@ -64,7 +66,7 @@ struct HeatMap {
 };
 HeatMap heat_map(const std::vector<ComparedRun>& runs, size_t column, views::SweepMetric metric);
 
-// What serving costs over time: so many servers as the demand needs, each at its price, plus what was paid once.
+// Cost of serving over time: a fixed cost plus the hourly price of as many servers as the demand needs.
 struct ServingCost {
   size_t column = 0;
   double once_usd = 0, usd_per_hour = formats::kUnknown;  // of one server
@@ -72,11 +74,11 @@ struct ServingCost {
   int servers = 1;
   double at(double hours) const { return once_usd + usd_per_hour * servers * hours; }
 };
-// `demand`: output tokens/s, 0: one server each. `once_usd`: by column; else what its training cost. Runs without price
-// or throughput are left out.
+// `demand` is in output tokens/s; 0 means one server per run. `once_usd` is the fixed cost by run; the default is the
+// training cost. Omits runs without price or throughput.
 std::vector<ServingCost> serving_costs(const std::vector<ComparedRun>& runs, double demand,
                                        const std::vector<double>& once_usd);
-// Hours after which both have cost the same; empty: one is never cheaper, or always.
+// Returns the hours after which both have the same total cost; empty if the curves do not cross.
 std::optional<double> break_even(const ServingCost& a, const ServingCost& b);
 
 }  // namespace mw::compare

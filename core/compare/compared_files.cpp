@@ -21,7 +21,7 @@ std::vector<serve::Finding> audit_known(const formats::BenchSet& set, const hard
                                 .target = catalogue.target(set.target),
                                 .weight_bytes = bytes_of(set, "weight_dtype"),
                                 .kv_bytes = bytes_of(set, "kv_dtype")});
-    } catch (const Error&) {  // a model or chip that nobody here knows
+    } catch (const Error&) {  // the catalogue does not have the model or chip
     }
   return serve::audit(set);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Result files as columns of a comparison, audited against the model and target they name where the catalogue has
-// them. Any thread.
+// Reads result files as columns of a comparison and audits them; uses model and target if the catalogue has them.
+// Thread-safe.
 #pragma once
 #include <filesystem>
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace mw::compare {
 
-// One for each set in the file. Throws Error BENCH or BENCH-KIND.
+// Returns one column per set in the file. Throws BENCH or BENCH-KIND.
 std::vector<ComparedRun> compared_files(const std::filesystem::path& file, const hardware::Catalogue& catalogue);
-// Findings with the floors of physics where model and target are known, else those that need neither.
+// Audits a set, including physical lower bounds if the catalogue has its model and target.
 std::vector<serve::Finding> audit_known(const formats::BenchSet& set, const hardware::Catalogue& catalogue);
 
 }  // namespace mw::compare

@@ -39,16 +39,16 @@ bool is_imported(const views::RunView& view) {
   return info.contains("source") && info["source"] == "imported";
 }
 
-// A training run of another program: what its recipe says it carries out is its document; a log says what it says.
+// Reads the document of an imported training run. A recipe records it completely; a log contains only some keys.
 void take_import(ComparedRun& out) {
   out.provenance = formats::Provenance::imported;
   const Json& info = out.training->info();
-  out.says_all = info.contains("experiment") && info["experiment"].is_object();
-  if (!out.says_all) return;
+  out.has_all_settings = info.contains("experiment") && info["experiment"].is_object();
+  if (!out.has_all_settings) return;
   try {
     out.experiment = experiment::Experiment::from_json(info["experiment"]);
-  } catch (const Error&) {  // of a newer program: as it was stored
-    out.says_all = false;
+  } catch (const Error&) {  // from a newer program: keeps the stored document
+    out.has_all_settings = false;
   }
 }
 
@@ -74,7 +74,7 @@ ComparedRun compared(const store::Store& store, const store::RunId& run) {
 Comparison compare(const std::vector<ComparedRun>& runs) {
   if (runs.size() < 2)
     throw Error({.id = "COMPARE",
-                 .message = "a comparison needs two runs or more",
+                 .message = "a comparison needs at least two runs",
                  .found = std::to_string(runs.size()),
                  .expected = "2 or more"});
   Comparison out;
@@ -104,7 +104,7 @@ namespace {
 
 constexpr size_t kLongestName = 48;
 
-// What all names begin with, to the end of a word.
+// Returns the common prefix of all names, up to the end of a word.
 size_t common_beginning(const std::vector<std::string>& names) {
   size_t same = 0;
   while (std::all_of(names.begin(), names.end(),
@@ -114,7 +114,7 @@ size_t common_beginning(const std::vector<std::string>& names) {
   return space == std::string::npos || space > same ? 0 : space + 1;
 }
 
-// At most so many characters, the middle left out; a character's bytes stay together.
+// Shortens UTF-8 text to a number of characters by omitting the middle.
 std::string shortened(const std::string& name) {
   if (name.size() <= kLongestName) return name;
   const auto begins = [&](size_t at) { return (static_cast<unsigned char>(name[at]) & 0xC0) != 0x80; };
@@ -138,7 +138,7 @@ std::string called(const Comparison& out, size_t column) {
 std::string listed(const Comparison& out, const std::vector<std::string>& values) {
   std::vector<std::pair<std::string, std::vector<size_t>>> groups;
   for (size_t c = 0; c < values.size(); ++c) {
-    const std::string value = values[c].empty() ? "not said" : values[c];
+    const std::string value = values[c].empty() ? "not recorded" : values[c];
     const auto at = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == value; });
     (at == groups.end() ? *groups.insert(at, {value, {}}) : *at).second.push_back(c);
   }
@@ -162,9 +162,10 @@ void confound(Comparison& out, std::string key, std::string text, Fairness at_le
   out.confounders.push_back({std::move(key), std::move(text), at_least});
 }
 
-bool add_setting(Comparison& out, std::string key, std::string label, std::vector<std::string> texts, Unsaid unsaid) {
+bool add_setting(Comparison& out, std::string key, std::string label, std::vector<std::string> texts,
+                 MissingValue missing) {
   std::set<std::string> said(texts.begin(), texts.end());
-  if (unsaid == Unsaid::ignored) said.erase("");
+  if (missing == MissingValue::ignored) said.erase("");
   if (said.size() < 2) return false;
   ComparisonRow row{.kind = ComparisonRow::Kind::setting, .key = std::move(key), .label = std::move(label)};
   row.texts = std::move(texts);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs side by side, the first as baseline: what differs, measured values with their change, and whether they may be
-// compared at all. Of sweeps and of training runs. Plain values; any thread.
+// Compares sweeps or training runs with the first run as baseline: differing settings, results with their change, and
+// whether the comparison is fair. Thread-safe.
 #pragma once
 #include <optional>
 #include <string>
@@ -15,16 +15,16 @@
 namespace mw::compare {
 
 struct ComparedRun {  // one column
-  store::RunId id{};  // empty: a file or shipped set
+  store::RunId id{};  // empty for a file or a shipped set
   std::string name{};
   formats::Provenance provenance = formats::Provenance::measured;
   experiment::Experiment experiment{};      // empty document for an import
-  std::optional<views::SweepView> sweep{};  // of serving
+  std::optional<views::SweepView> sweep{};  // set for a sweep
   std::optional<views::RunView> training{};
-  bool says_all = true;               // false: an import, of whose settings only what its document has is known
-  std::optional<double> train_usd{};  // what training cost before this serves; a set may say it, too (train_usd)
+  bool has_all_settings = true;       // false for an import whose document contains only some of its settings
+  std::optional<double> train_usd{};  // cost of training the served model; a set may contain it, too (train_usd)
 };
-ComparedRun compared(formats::BenchSet set);  // of a file or shipped set
+ComparedRun compared(formats::BenchSet set);  // a set of a file or a shipped set
 
 // Reads a run of the store with all its events; throws RUN-UNKNOWN.
 ComparedRun compared(const store::Store& store, const store::RunId& run);
@@ -40,11 +40,11 @@ struct Confounder {
 struct ComparisonRow {
   enum class Kind { setting, result } kind = Kind::setting;
   std::string key{}, label{}, unit{};           // key of a cell: "512/128@4.median_ttft_ms"
-  std::vector<std::string> texts{};             // as shown, by column; empty: has none
-  std::vector<std::optional<double>> values{};  // results
+  std::vector<std::string> texts{};             // display text by column; empty if not recorded
+  std::vector<std::optional<double>> values{};  // results by column
   std::vector<std::optional<double>> deltas{};  // relative to the baseline: -0.96
   enum class Better { lower, higher, neither } better = Better::neither;
-  // By column: what the audit says of this cell, or empty. Begins with "impossible", "suspicious" or "few requests".
+  // Audit finding by column, or empty. Begins with "impossible", "suspicious" or "few requests".
   std::vector<std::string> marks{};
   bool differs = true;
 };
@@ -52,7 +52,7 @@ struct ComparisonRow {
 struct Comparison {
   std::vector<std::string> names{};
   Fairness verdict = Fairness::fair;
-  std::vector<Confounder> confounders{};  // the gravest first
+  std::vector<Confounder> confounders{};  // most severe first
   std::vector<ComparisonRow> rows{};      // settings that differ, then results
 };
 Comparison compare(const std::vector<ComparedRun>& runs);  // throws Error COMPARE for fewer than two

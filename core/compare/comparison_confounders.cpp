@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why the difference between two servings may be another one than that of their servers.
+// Finds confounders of serving comparisons: differences in load, measurement or conditions other than the server.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 using formats::BenchPoint;
 using formats::BenchSet;
 
-// "google/gemma-4-31B-it" and "gemma4-31b" are one model.
+// Normalises model names, so that "google/gemma-4-31B-it" and "gemma4-31b" are equal.
 std::string plain_model(const std::string& name) {
   std::string base = name.substr(name.rfind('/') == std::string::npos ? 0 : name.rfind('/') + 1), out;
   for (const char c : base)
@@ -25,7 +25,7 @@ std::string plain_model(const std::string& name) {
   return out;
 }
 
-// Conditions by what they are to a reader; the rest of them are shown as settings only.
+// Conditions that are confounders, with their display names; other conditions are only listed as settings.
 const std::vector<std::pair<std::string, std::string>>& conditions() {
   static const std::vector<std::pair<std::string, std::string>> all{
       {"kv_dtype", "KV cache type"},
@@ -83,14 +83,14 @@ class Confounders {
       confound(out_, key, label + " differs (" + listed(out_, values) + ")", at_least);
   }
 
-  // Whether any load was asked of two of them, or of the baseline and another.
+  // Reports runs without a common load.
   void loads() {
     const bool common = std::any_of(out_.rows.begin(), out_.rows.end(), [](const ComparisonRow& row) {
       return row.kind == ComparisonRow::Kind::result && !row.key.starts_with("tco.") &&
              std::count_if(row.values.begin(), row.values.end(), [](const auto& v) { return v.has_value(); }) > 1;
     });
     if (!common)
-      confound(out_, "loads", "no two of them were asked the same: lengths and rates have nothing in common",
+      confound(out_, "loads", "no two runs have a load in common: their lengths and rates differ",
                Fairness::meaningless);
     std::set<bool> loops;
     std::vector<std::string> shown;
@@ -118,7 +118,7 @@ class Confounders {
     differs("provenance", "the source",
             column([](const ComparedRun& r) { return std::string(to_string(r.provenance)); }));
     differs("tool", "the measuring tool", column([](const ComparedRun& r) {
-              const std::string& tool = r.sweep->set.tool;  // without its version
+              const std::string& tool = r.sweep->set.tool;  // the version is removed
               const size_t digit = tool.find_first_of("0123456789");
               return tool.substr(0,
                                  digit == std::string::npos ? tool.size() : tool.find_last_not_of(' ', digit - 1) + 1);
@@ -147,7 +147,7 @@ class Confounders {
     differs(key, label, column([&](const ComparedRun& r) { return condition_of(r, key); }), deciding().contains(key));
   }
 
-  // The same prompts again, with the cache on, are answered from it, on both sides or on one.
+  // Repeated prompts with an enabled prefix cache are answered from the cache, in one or both runs.
   void cached() {
     if (std::any_of(out_.confounders.begin(), out_.confounders.end(),
                     [](const Confounder& c) { return c.key == "prefix_cache"; }))
@@ -159,8 +159,8 @@ class Confounders {
                       [](const serve::Finding& f) { return f.rule == "PREFIX-CACHE" || f.rule == "FLOOR-PREFILL"; });
       if (cache == "off" || !((cache == "on" && prompts != "salted") || (cache.empty() && signs))) continue;
       confound(out_, "prefix_cache",
-               called(out_, c) + (cache.empty() ? ": nothing is said of the prefix cache, and TTFT has its signs"
-                                                : ": the prefix cache is on and prompts may come again"));
+               called(out_, c) + (cache.empty() ? ": the prefix cache is not recorded, but TTFT suggests that it is on"
+                                                : ": the prefix cache is on and prompts may repeat"));
       return;
     }
   }

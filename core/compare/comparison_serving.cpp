@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of serving: settings that differ, results of every load that is asked of the servers, and per input length what
-// the best rate gives and costs.
+// Rows of a serving comparison: differing settings, results of every load, and throughput and cost at the best rate per
+// input length.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -19,9 +19,9 @@ using formats::BenchSet;
 using formats::Definitions;
 using formats::LatencyStats;
 
-// Results of the same load. Prompts of random data differ by a few tokens from what was asked.
+// Results of the same load. Lengths match within a few tokens, because random prompts vary in length.
 struct Cell {
-  BenchPoint load;                           // the first that has it
+  BenchPoint load;                           // the first point with this load
   std::vector<std::vector<size_t>> columns;  // indices of points
 };
 
@@ -131,7 +131,7 @@ const std::vector<Metric>& metrics() {
   return all;
 }
 
-// A mean only where some column has no median of it.
+// Shows the mean only if some column has no median.
 bool is_spare(const Metric& m, const Comparison& out, const std::string& cell) {
   if (!m.key.starts_with("mean_")) return false;
   const std::string median = cell + ".median_" + m.key.substr(5);
@@ -150,7 +150,7 @@ void mark(std::string& text, const ComparedRun& run, const std::vector<size_t>& 
   }
 }
 
-// Of the same load measured again, the mean.
+// Averages repeated measurements of the same load.
 double value_of(const Metric& m, const ComparedRun& run, const std::vector<size_t>& points) {
   double sum = 0;
   int n = 0;
@@ -170,7 +170,7 @@ void add_cell(const Runs& runs, const Cell& cell, Comparison& out) {
   }
 }
 
-// The most output of all loads with these lengths, and what a million tokens cost then.
+// Peak output throughput over all loads with these lengths, and the cost per million tokens at that load.
 struct Peak {
   double rate = formats::kUnknown;
   std::vector<size_t> points{};
@@ -211,7 +211,7 @@ void add_peaks(const Runs& runs, const std::vector<Cell>& cells, Comparison& out
   }
 }
 
-// What the SLO allows and where the curve bends, by input length.
+// Adds the rate that meets the SLO and the knee, by input length.
 void add_capacities(const Runs& runs, Comparison& out) {
   std::set<int> lengths;
   for (const ComparedRun& run : runs)
@@ -235,7 +235,7 @@ void add_capacities(const Runs& runs, Comparison& out) {
   }
 }
 
-// Training paid once, then serving by the hour.
+// Adds the total cost: training once, then serving by the hour.
 void add_tco(const Runs& runs, Comparison& out) {
   std::vector<std::optional<plan::Tco>> all;
   for (const ComparedRun& run : runs) {
@@ -263,10 +263,11 @@ std::string stated(double v) {
 }
 
 void add_settings(const Runs& runs, Comparison& out) {
-  const auto row = [&](const std::string& key, const std::string& label, auto text, Unsaid unsaid = Unsaid::ignored) {
+  const auto row = [&](const std::string& key, const std::string& label, auto text,
+                       MissingValue missing = MissingValue::ignored) {
     std::vector<std::string> texts;
     for (const ComparedRun& run : runs) texts.push_back(text(run, run.sweep->set));
-    add_setting(out, key, label, std::move(texts), unsaid);
+    add_setting(out, key, label, std::move(texts), missing);
   };
   row("provenance", "Source",
       [](const ComparedRun& r, const BenchSet&) { return std::string(to_string(r.provenance)); });
@@ -277,7 +278,7 @@ void add_settings(const Runs& runs, Comparison& out) {
   row("usd_per_hour", "USD per hour", [](const ComparedRun&, const BenchSet& s) { return stated(s.usd_per_hour); });
   row("train_usd", "Training, USD",
       [](const ComparedRun& r, const BenchSet&) { return r.train_usd ? stated(*r.train_usd) : ""; });
-  // What decides a result differs from saying nothing about it.
+  // For conditions that decide a result, a missing value counts as a difference.
   static const std::set<std::string> kDeciding{"kv_dtype", "prefix_cache", "weight_dtype", "version"};
   std::set<std::string> keys;
   for (const ComparedRun& run : runs)
@@ -289,7 +290,7 @@ void add_settings(const Runs& runs, Comparison& out) {
           const auto found = s.conditions.find(key);
           return found == s.conditions.end() ? std::string() : found->second;
         },
-        kDeciding.contains(key) ? Unsaid::differs : Unsaid::ignored);
+        kDeciding.contains(key) ? MissingValue::differs : MissingValue::ignored);
   const auto definition = [&](const char* key, const char* label, auto member) {
     row(std::string("definitions.") + key, label, [&](const ComparedRun&, const BenchSet& s) {
       const Json json = formats::to_json(BenchSet{.definitions = s.definitions}, formats::Detail::summary);

@@ -8,8 +8,8 @@
 namespace mw::compare {
 namespace {
 
-constexpr size_t kFew = 24;     // that are all shown
-constexpr double kWider = 1.6;  // each further step of many is so much later than the one before
+constexpr size_t kFew = 24;     // number of steps up to which all are shown
+constexpr double kWider = 1.6;  // ratio between consecutive shown steps
 
 }  // namespace
 
@@ -18,7 +18,7 @@ std::vector<views::Point> step_differences(const views::RunView& baseline, const
   const views::MetricSeries *a = baseline.metric(metric), *b = other.metric(metric);
   std::vector<views::Point> out;
   if (!a || !b) return out;
-  for (size_t i = 0, j = 0; i < a->raw.size() && j < b->raw.size();) {  // both ascend
+  for (size_t i = 0, j = 0; i < a->raw.size() && j < b->raw.size();) {  // both are sorted by step
     const views::Point p = a->raw[i], q = b->raw[j];
     if (p.x < q.x) {
       ++i;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training runs step by step: how far a metric of one is from the baseline's. Plain values; any thread.
+// Compares training runs step by step. Thread-safe.
 #pragma once
 #include <vector>
 
@@ -7,14 +7,16 @@
 
 namespace mw::compare {
 
-// Of each step that both report: {step, other / baseline - 1}. Steps whose baseline is zero or not finite are left out.
+// Returns {step, other / baseline - 1} for each step that both report. Omits steps whose baseline is zero or not
+// finite.
 std::vector<views::Point> step_differences(const views::RunView& baseline, const views::RunView& other,
                                            const std::string& metric);
 
-// The step with the largest difference; y is NaN where there is none.
+// Returns the step with the largest difference; y is NaN if there is none.
 views::Point furthest_apart(const std::vector<views::Point>& differences);
 
-// Those that a table shows of so many: all of a few, else the first ones, then ever further apart, and the last.
+// Returns the steps that a table shows: all if there are few, else the first ones, then steps at increasing distance,
+// and the last.
 std::vector<long> steps_to_show(std::vector<long> steps);
 
 }  // namespace mw::compare

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A comparison as JSON, CSV, Markdown and LaTeX. Marks become notes under the table.
+// Formats a comparison as JSON, CSV, Markdown and LaTeX. Marks become notes below the table.
 #include <cmath>
 
 #include "core/base/units.h"
@@ -59,11 +59,11 @@ std::string escaped_latex(const std::string& text) {
   return out;
 }
 
-// "61  -96 %  (2)"; the mark's note goes to `notes`.
+// Returns "61  -96 %  (2)" and appends the note of the mark to `notes`.
 std::string cell(const ComparisonRow& row, size_t column, const Comparison& comparison,
                  std::vector<std::string>& notes) {
   std::string text = row.texts[column];
-  if (text.empty()) return row.kind == ComparisonRow::Kind::setting ? "not said" : "";
+  if (text.empty()) return row.kind == ComparisonRow::Kind::setting ? "not recorded" : "";
   if (row.deltas[column]) text += "  " + change_text(*row.deltas[column]);
   if (!row.marks[column].empty()) {
     notes.push_back(comparison.names[column] + ", " + row.label + ": " + row.marks[column]);

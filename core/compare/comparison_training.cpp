@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of training runs: what their experiments set otherwise, how they ended, what they took.
+// Rows of a training comparison: differing settings, final losses, time and memory.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -17,11 +17,11 @@ using Better = ComparisonRow::Better;
 
 std::string text_of(const ComparedRun& run, const experiment::Parameter& p) {
   const experiment::Experiment& e = run.experiment;
-  if (!run.says_all && !e.has(p.key)) return {};
+  if (!run.has_all_settings && !e.has(p.key)) return {};
   try {
     const Json value = e.value(p.key);
     return value.is_string() ? value.get<std::string>() : value.dump();
-  } catch (const Error&) {  // of another version: what is written there
+  } catch (const Error&) {  // from another version: shows the stored text
     return "not readable";
   }
 }
@@ -32,7 +32,7 @@ const Json& said(const ComparedRun& run, const char* key) {
   return info.is_object() && info.contains(key) ? info[key] : nothing;
 }
 
-// Sizes of axes as "fsdp 2, tp 4", versions as "jax 0.10.2, qwix 0.1.8": whatever a program says by name.
+// Formats an object of names and values: "fsdp 2, tp 4", "jax 0.10.2, qwix 0.1.8".
 std::string named(const Json& values) {
   std::string text;
   if (!values.is_object()) return text;
@@ -42,10 +42,10 @@ std::string named(const Json& values) {
   return text;
 }
 
-// What it ran on, where the program says; else what was asked for.
+// Returns the mesh that the program recorded, else the mesh of the document.
 std::string mesh_text(const ComparedRun& run) {
   if (const std::string own = named(said(run, "mesh")); !own.empty() && !said(run, "mesh").contains("axes")) return own;
-  if (!run.says_all && !run.experiment.has("mesh")) return {};
+  if (!run.has_all_settings && !run.experiment.has("mesh")) return {};
   std::string text;
   for (const auto& [axis, size] : run.experiment.mesh())
     text += (text.empty() ? "" : ", ") + axis + " " + std::to_string(size);
@@ -58,16 +58,16 @@ std::string software_of(const ComparedRun& run) {
   return run.provenance == formats::Provenance::imported ? std::string() : "Meshwright";
 }
 
-// As add_setting(), where columns that say nothing of it are no difference.
+// Like add_setting(), but ignores columns whose settings are not recorded.
 void add_said(const Runs& runs, Comparison& out, const std::string& key, const std::string& label,
               std::vector<std::string> texts) {
   std::set<std::string> of_said;
   for (size_t c = 0; c < runs.size(); ++c)
-    if (runs[c].says_all || !texts[c].empty()) of_said.insert(texts[c]);
-  if (of_said.size() > 1) add_setting(out, key, label, std::move(texts), Unsaid::differs);
+    if (runs[c].has_all_settings || !texts[c].empty()) of_said.insert(texts[c]);
+  if (of_said.size() > 1) add_setting(out, key, label, std::move(texts), MissingValue::differs);
 }
 
-// Of settings that change what the loss counts, or what is learned from: not a difference of what is compared.
+// Settings that change the definition of the loss or the training data, and so make losses incomparable.
 struct Rule {
   const char *key, *text;
 };
@@ -113,7 +113,7 @@ double tokens(const views::RunView& run) {
   return counted > 0 ? counted : last(run, "train/tokens");
 }
 
-// Of the price that the experiment itself sets; the catalogue's is a plan's, not a run's.
+// Computes the cost from the price in the experiment; a catalogue price applies to plans, not to measured runs.
 double usd(const ComparedRun& run) {
   const double each = run.experiment.number("price.usd_per_chip_hour");
   return each > 0 ? each * run.training->devices() * seconds(*run.training) / 3600 : formats::kUnknown;
@@ -144,7 +144,7 @@ void add_results(const Runs& runs, Comparison& out) {
       [](const ComparedRun& r) { return usd(r) / tokens(*r.training) * 1e6; });
 }
 
-// The loss at each step that all which report it have, and how far apart they come.
+// Adds the loss at the common steps of all runs that report it, and the largest difference.
 void add_steps(const Runs& runs, Comparison& out) {
   std::map<long, size_t> seen;
   size_t reporting = 0;
@@ -173,22 +173,23 @@ void add_steps(const Runs& runs, Comparison& out) {
   }
 }
 
-// Other software: by design it may compute something else, and what it is says so itself.
+// Reports differences between training software, including the differences by design that a recipe records.
 void add_software(const Runs& runs, Comparison& out) {
   const auto texts_of = [&](const char* key) -> const std::vector<std::string>* {
     const auto row = std::find_if(out.rows.begin(), out.rows.end(), [&](const auto& r) { return r.key == key; });
     return row == out.rows.end() ? nullptr : &row->texts;
   };
   if (const auto* names = texts_of("software"))
-    confound(out, "software", "other software trained them (" + listed(out, *names) + ")");
+    confound(out, "software", "the training software differs (" + listed(out, *names) + ")");
   else if (const auto* versions = texts_of("versions"))
     confound(out, "versions", "versions of the software differ (" + listed(out, *versions) + ")");
   for (size_t c = 0; c < runs.size(); ++c) {
     if (const Json& list = said(runs[c], "differences"); list.is_array())
       for (const Json& difference : list)
         if (difference.is_string()) confound(out, "design", called(out, c) + ": " + difference.get<std::string>());
-    if (!runs[c].says_all)
-      confound(out, "unsaid", called(out, c) + " does not say all of its settings: only what it says is compared");
+    if (!runs[c].has_all_settings)
+      confound(out, "unsaid",
+               called(out, c) + " does not record all of its settings; only the recorded ones are compared");
   }
 }
 

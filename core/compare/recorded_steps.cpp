@@ -47,7 +47,7 @@ RecordedSteps::RecordedSteps(std::vector<serve::TimedStep> steps, model::Config 
 jobs::BackendParts RecordedSteps::parts() {
   jobs::BackendParts parts;
   parts.backend = serve::make_simulated_backend(std::move(made_), settings_);
-  parts.conditions["kv_dtype"] = "f32";  // the engine's, whatever was asked for
+  parts.conditions["kv_dtype"] = "f32";  // the engine's type, regardless of the document
   parts.conditions["max_model_len"] = std::to_string(settings_.max_model_len);
   parts.conditions["calibration"] =
       "the recording's own " + std::to_string(std::lround(steps_)) + " steps in " + number_text(seconds_, 3) + " s";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sweep that this program's engine served, simulated from the times of its own steps: each load from its own first,
-// as fast as the machine was then, moment by moment. One thread.
+// Simulates a sweep of this engine from its recorded step times. Each load uses first the times recorded during that
+// load, so that it follows the speed of the machine at that time. Not thread-safe.
 #pragma once
 #include <memory>
 #include <optional>
@@ -13,12 +13,12 @@ namespace mw::compare {
 
 class RecordedSteps {
  public:
-  // Nothing where the recording has too few steps, or `server` is not this processor with the recorded model, its type
-  // and adapters: then its steps would take another time. Throws what engine_server() does.
+  // Returns empty if the recording has too few steps, or if `server` differs from the recorded processor, model, type
+  // or adapters, because its steps would then take other times. Throws the Errors of engine_server().
   static std::optional<RecordedSteps> of(const Recording& recording, const experiment::Experiment& server);
 
-  jobs::BackendParts parts();  // once; the backend follows take_speed_of()
-  // Of which `load`, the next one, is the replay.
+  jobs::BackendParts parts();  // call once; the backend uses the speed set by take_speed_of()
+  // Sets the speed of the next load to that of the recorded point.
   void take_speed_of(const formats::BenchPoint& point, const serve::Load& load);
 
  private:
@@ -28,8 +28,8 @@ class RecordedSteps {
   serve::MeasuredStepModel model_;
   serve::SchedulerSettings settings_;
   std::unique_ptr<serve::ReplayExecutor> made_;
-  serve::ReplayExecutor* executor_;  // the backend's once that is made
-  double seconds_ = 0, steps_ = 0;   // that the model was fitted to
+  serve::ReplayExecutor* executor_;  // owned by `made_`, or by the backend after parts()
+  double seconds_ = 0, steps_ = 0;   // time and number of the steps that the model was fitted to
 };
 
 }  // namespace mw::compare

@@ -13,7 +13,7 @@ namespace {
 
 Error nothing_recorded(const std::string& file, const std::string& found) {
   return Error({.id = "REPLAY",
-                .message = "no requests were recorded: a replay needs the length and moment of each",
+                .message = "no requests are recorded; a replay needs the lengths and the arrival time of each request",
                 .file = file,
                 .place = "requests",
                 .found = found,
@@ -26,7 +26,7 @@ bool says_requests(const formats::BenchPoint& p) {
                      [](const auto& r) { return r.completed() && r.prompt_tokens > 0 && r.output_tokens > 0; });
 }
 
-// Where the document leaves out what the set's conditions say. What nobody here knows by that name is left as it is.
+// Copies conditions of the set to keys that the document does not set. Ignores unknown values.
 void fill_in(experiment::Experiment& e, const formats::BenchSet& set) {
   constexpr std::pair<const char*, const char*> kKeys[] = {{"kv_dtype", "serve.kv_dtype"},
                                                            {"weight_dtype", "train.dtype"},
@@ -48,7 +48,7 @@ void fill_in(experiment::Experiment& e, const formats::BenchSet& set) {
     if (text == "off") text = "false";
     try {
       e.set(key, text);
-    } catch (const Error&) {  // of another tool: the default stays, and is shown
+    } catch (const Error&) {  // a value of another tool: keeps the default
     }
   }
 }
@@ -65,7 +65,7 @@ Recording recording_of(formats::BenchSet set, experiment::Experiment server, con
   return out;
 }
 
-// Lengths and moments; what came of them is not known.
+// Converts a workload to a point with lengths and arrival times but no results.
 formats::BenchSet set_of(const std::vector<serve::RecordedRequest>& workload, const std::filesystem::path& file) {
   formats::BenchPoint p;
   double prompts = 0, answers = 0;
@@ -127,7 +127,7 @@ Recording recording_of(const std::filesystem::path& file) {
   std::optional<std::vector<formats::BenchSet>> results;
   try {
     results = formats::read_bench(file);
-  } catch (const Error&) {  // no result: a workload, or its error
+  } catch (const Error&) {  // not a result file: reads it as a workload
   }
   if (!results) return recording_of(set_of(serve::read_workload(file), file), {}, file.string());
   std::erase_if(*results, [](const formats::BenchSet& s) {
@@ -136,7 +136,7 @@ Recording recording_of(const std::filesystem::path& file) {
   if (results->empty()) throw nothing_recorded(file.string(), "results without their requests");
   if (results->size() > 1)
     throw Error({.id = "REPLAY",
-                 .message = "which of the results is meant is not clear",
+                 .message = "the file has more than one result",
                  .file = file.string(),
                  .found = std::to_string(results->size()) + " sets with requests",
                  .expected = "one",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that were recorded somewhere, with what is known of who served them: what a replay plays again. Any thread.
+// Recorded requests and the known configuration of their server: the input of a replay. Thread-safe.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -13,20 +13,20 @@
 namespace mw::compare {
 
 struct Recording {
-  formats::BenchSet set{};          // points that have their requests, no others
-  experiment::Experiment server{};  // as far as the source says: target, mesh, KV type, caches
+  formats::BenchSet set{};          // only points with recorded requests
+  experiment::Experiment server{};  // known settings: target, mesh, KV type, caches
   int shared_prefix = 0;            // tokens at the start of every prompt
-  size_t summaries = 0;             // points that say nothing of their requests, left out
+  size_t summaries = 0;             // number of omitted points without recorded requests
   long requests() const;
   std::optional<size_t> index_of(const formats::BenchPoint& point) const;  // by its load
 };
 
-// Who served it, as a document: the run's own, or what the set says; conditions fill in what is left out.
+// Returns the server configuration as a document: that of the run, else of the set, completed from its conditions.
 experiment::Experiment server_of(const ComparedRun& run);
-// Whether any point of it says its requests.
+// Returns whether any point has recorded requests.
 bool has_requests(const ComparedRun& run);
-// Throw Error REPLAY where no point says its requests. Files: results with details, or a workload
-// (serve::read_workload), whose points have lengths and moments only.
+// Throw REPLAY if no point has recorded requests. A file contains detailed results, or a workload
+// (serve::read_workload) with only lengths and arrival times.
 Recording recording_of(const ComparedRun& run);
 Recording recording_of(const std::filesystem::path& file);
 

@@ -24,7 +24,7 @@ std::unique_ptr<serve::LoadBackend> server_of(const experiment::Experiment& e, c
   return serve::make_cost_model_backend(request, experiment::scheduler_settings(e));
 }
 
-// One user; what replayed prompts find in the cache is what an earlier round of them left.
+// Simulates the point with one user; replayed prompts first run once to fill the cache.
 formats::BenchPoint alone(const serve::SweepSettings& sweep, const LoadPoint& point, serve::LoadBackend& backend,
                           const std::stop_token& stop) {
   serve::LoadSettings settings = sweep.load;
@@ -40,7 +40,7 @@ formats::BenchPoint alone(const serve::SweepSettings& sweep, const LoadPoint& po
 
 constexpr std::uint64_t kSharedSeed = 0x5eed;
 
-// Where moments are not recorded, requests come evenly at the rate that was offered.
+// Without recorded arrival times, requests arrive evenly at the offered rate.
 std::vector<formats::RequestResult> in_order(const formats::BenchPoint& point, std::vector<std::string>& notes) {
   std::vector<formats::RequestResult> requests;
   for (const formats::RequestResult& r : point.requests)
@@ -49,11 +49,12 @@ std::vector<formats::RequestResult> in_order(const formats::BenchPoint& point, s
     return std::pair(a.intended_s, a.sent_s) < std::pair(b.intended_s, b.sent_s);
   });
   if (const size_t lost = point.requests.size() - requests.size(); lost > 0)
-    notes.push_back(std::to_string(lost) + " requests that failed are left out");
+    notes.push_back(std::to_string(lost) + " failed requests are omitted");
   const bool timed = requests.back().intended_s > requests.front().intended_s;
   if (!timed && requests.size() > 1 && std::isfinite(point.request_rate) && point.request_rate > 0) {
     for (size_t i = 0; i < requests.size(); ++i) requests[i].intended_s = static_cast<double>(i) / point.request_rate;
-    notes.push_back("moments are not recorded: requests come evenly at " + number_text(point.request_rate) + "/s");
+    notes.push_back("arrival times are not recorded; requests arrive evenly at " + number_text(point.request_rate) +
+                    "/s");
   }
   return requests;
 }
@@ -64,8 +65,9 @@ serve::Load load_of(const Recording& recording, size_t at, std::vector<std::stri
   const bool again = prompts != recording.set.conditions.end() && prompts->second == "replayed";
   const bool closed = std::isnan(point.request_rate) && point.max_concurrency > 0;
   if (point.prefix_hits > 0 && !again && recording.shared_prefix == 0)
-    notes.push_back("the recorded server found " + number_text(100 * point.prefix_hits, 3) +
-                    " % of the prompts in its prefix cache; prompts' texts are not recorded, here each is new");
+    notes.push_back(
+        "the recorded server found " + number_text(100 * point.prefix_hits, 3) +
+        " % of the prompts in its prefix cache; prompt texts are not recorded, so the replay uses new prompts");
   serve::Load load;
   serve::LoadSettings& s = load.settings;
   s.arrival = closed ? serve::Arrival::closed : serve::Arrival::recorded;
@@ -81,7 +83,7 @@ serve::Load load_of(const Recording& recording, size_t at, std::vector<std::stri
                              .at_s = closed ? 0 : r.intended_s,
                              .prompt_len = r.prompt_tokens,
                              .output_len = r.output_tokens,
-                             // Neighbouring integers as seeds would do: what is made of them is hashed.
+                             // Consecutive integers are valid seeds, because they are hashed.
                              .prompt_seed = index + (again ? 0 : (at + 1) << 32),
                              .shared_seed = kSharedSeed,
                              .shared = std::min(recording.shared_prefix, r.prompt_tokens)});
@@ -90,7 +92,7 @@ serve::Load load_of(const Recording& recording, size_t at, std::vector<std::stri
   return load;
 }
 
-// Simulated, with room for every recorded request where the document sets no limit.
+// Creates the simulated server, with room for every recorded request if the document sets no limit.
 experiment::Experiment simulated(experiment::Experiment e, const Recording& recording) {
   e.set_value("kind", "serve");
   e.set_value("sweep.backend", "model");
@@ -104,7 +106,7 @@ experiment::Experiment simulated(experiment::Experiment e, const Recording& reco
   return e;
 }
 
-// The server's facts with the recording's load.
+// Returns the facts of the server with the load of the recording.
 formats::BenchSet facts_of(const Recording& recording, const experiment::Experiment& e,
                            const hardware::Catalogue& catalogue) {
   formats::BenchSet set = experiment::sweep_facts(e, catalogue);
@@ -198,7 +200,7 @@ formats::BenchSet replay(const Recording& recording, const experiment::Experimen
         stop);
     check(stop);
     out.points.push_back(serve::summarise(load, played, slo));
-    // Under the recording's name of the load, so that both stand side by side.
+    // Uses the load of the recording, so that both points match in a comparison.
     out.points.back().request_rate = recording.set.points[i].request_rate;
     for (const std::string& note : notes) {
       std::string& said = out.points.back().note;
@@ -209,7 +211,7 @@ formats::BenchSet replay(const Recording& recording, const experiment::Experimen
     if (progress) progress(before, all);
   }
   if (recording.summaries > 0)
-    out.notes.push_back(std::to_string(recording.summaries) + " points do not say their requests and are left out");
+    out.notes.push_back(std::to_string(recording.summaries) + " points without recorded requests are omitted");
   return out;
 }
 

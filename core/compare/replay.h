@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Points that were not played, from the cost model: one load point of an experiment, and requests that were recorded
-// somewhere, served by another server (chips, mesh, KV type, caches). One thread; everything it gives is predicted.
-// All throw Error, of kind cancelled where `stop` came first.
+// Predicts load points with the cost model: a load point of an experiment, or recorded requests on another server
+// (chips, mesh, KV type, caches). Not thread-safe. All functions throw Error, of kind cancelled after a stop.
 #pragma once
 #include <functional>
 #include <stop_token>
@@ -15,30 +14,30 @@
 namespace mw::compare {
 
 struct LoadPoint {
-  double request_rate = 1;  // infinity: all at once
+  double request_rate = 1;  // requests/s; infinity: all at once
   int input_len = 512;
 };
 enum class Queueing { as_offered, none };  // none: one request at a time
-// The experiment's sweep up to this point, so that caches are as warm as they were there. `output_len` 0: the sweep's.
+// Simulates the sweep of the experiment up to this point, so that caches have the same content as in the sweep.
 formats::BenchPoint simulated_point(const experiment::Experiment& experiment, const LoadPoint& point,
                                     const hardware::Catalogue& catalogue, Queueing queueing = Queueing::as_offered,
                                     const std::stop_token& stop = {});
 
-// The document with keys changed; target.id takes its mesh and stack along where they no longer fit, so that a mesh is
-// to be given after it.
+// Applies changes to the document. A change of target.id also replaces a mesh and stack that do not fit the new target,
+// so a change of the mesh must follow it.
 experiment::Experiment counterfactual(experiment::Experiment experiment,
                                       const std::vector<std::pair<std::string, std::string>>& changes,
                                       const hardware::Catalogue& catalogue);
-// What a reader would call the difference: "v6e-8, KV fp8"; empty where there is none.
+// Describes the changed settings: "v6e-8, KV fp8"; empty if nothing changed.
 std::string difference(const experiment::Experiment& recorded, const experiment::Experiment& server);
 
 using OnReplayed = std::function<void(long requests, long of)>;
-// Every point of the recording with its requests at their intended moments (closed loops: by as many users), under the
-// recording's loads. Notes say what could not be repeated.
+// Simulates every point of the recording with its requests at their intended times (closed loops: with the same number
+// of users). The notes of the set list what could not be reproduced.
 formats::BenchSet replay(const Recording& recording, const experiment::Experiment& server,
                          const hardware::Catalogue& catalogue, const OnReplayed& progress = {},
                          const std::stop_token& stop = {});
-// Into the store, as a finished run of that server whose source is "predicted".
+// Stores the result as a finished run of that server with source "predicted".
 store::RunId record_replay(store::Store& store, const experiment::Experiment& server, formats::BenchSet predicted);
 
 }  // namespace mw::compare

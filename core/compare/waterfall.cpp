@@ -9,7 +9,7 @@ namespace {
 
 struct Factor {
   std::string_view name;
-  std::vector<std::string_view> keys;  // "mesh" and "sweep" stand for all of theirs
+  std::vector<std::string_view> keys;  // "mesh" and "sweep" include all keys below them
 };
 const std::vector<Factor>& factors() {
   static const std::vector<Factor> kFactors{
@@ -52,7 +52,7 @@ std::string text_of(const experiment::Experiment& e, std::string_view key) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-// The other document's values of a factor put into this one: as they stand there, absent ones included.
+// Copies the keys of a factor from the other document, including missing keys.
 experiment::Experiment switched(const experiment::Experiment& e, const experiment::Experiment& other,
                                 const Factor& factor) {
   Json document = e.json();
@@ -147,7 +147,7 @@ Waterfall waterfall(const experiment::Experiment& baseline, const experiment::Ex
 
   b.begin(out.from);
   if (measured.from) b.add("model's error at the baseline", "measured -> simulated", loaded_from);
-  // Shifted by what waiting adds to the baseline, so that every part begins where the one before ended.
+  // Shifted by the queueing time of the baseline, so that consecutive parts are contiguous.
   const double waiting_before = loaded_from - alone_from;
   experiment::Experiment now = baseline;
   double alone = alone_from;

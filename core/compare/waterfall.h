@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What explains a gap: from a baseline to another server one factor at a time, each simulated, so that the parts add up
-// to the gap. The order is fixed (hardware first), as the parts depend on it. Pure but slow (a simulation a factor).
+// Splits the gap between two servers into parts by changing one factor at a time and simulating each step; the parts
+// add up to the gap. The order is fixed (hardware first), because the parts depend on it. Slow: one simulation per
+// factor.
 #pragma once
 #include <optional>
 #include <string>
@@ -17,7 +18,7 @@ double value_of(const formats::BenchPoint& point, WaterfallMetric metric);
 struct WaterfallPart {
   std::string name;              // "target", "KV type", "queueing", "the rest" ...
   std::string text;              // "v6e-8 -> 2xh100"
-  double before = 0, after = 0;  // the metric, in its unit
+  double before = 0, after = 0;  // in the unit of the metric
   formats::Provenance source = formats::Provenance::predicted;
   double delta() const { return after - before; }
 };
@@ -25,11 +26,10 @@ struct Waterfall {
   WaterfallMetric metric{};
   LoadPoint point;
   double from = 0, to = 0;
-  std::vector<WaterfallPart> parts;  // each begins where the one before ends; the last ends at `to`
+  std::vector<WaterfallPart> parts;  // contiguous from `from` to `to`
 };
-// Latencies: factors switch for one request at a time, and what waiting adds is a part of its own. `measured` values of
-// both ends replace the simulated ones, where known; the difference is a part named for the model's error. Throws Error
-// of kind cancelled where `stop` came first.
+// For latencies, each factor is simulated without queueing, and queueing is a separate part. `measured` replaces the
+// simulated values of the ends; the difference is a part for the model error. Throws cancelled() after a stop.
 struct WaterfallEnds {
   std::optional<double> from, to;
 };

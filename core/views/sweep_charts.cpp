@@ -105,7 +105,7 @@ std::vector<LoadAxis::Stop> LoadAxis::stops() const {
     out.push_back({place(key), key.first == rate     ? plain(key.second)
                                : key.first == burst  ? "burst"
                                : key.first == closed ? plain(key.second) + " users"
-                                                     : "not said"});
+                                                     : "not recorded"});
   std::sort(out.begin(), out.end(), [](const Stop& a, const Stop& b) { return a.place < b.place; });
   return out;
 }
@@ -119,7 +119,7 @@ std::optional<double> LoadAxis::rate_at(double where) const {
 std::string load_text(const formats::BenchPoint& p) {
   if (std::isinf(p.request_rate)) return "burst";
   if (std::isfinite(p.request_rate) && p.request_rate > 0) return plain(p.request_rate) + " requests/s";
-  return p.max_concurrency > 0 ? plain(p.max_concurrency) + " users" : "rate not said";
+  return p.max_concurrency > 0 ? plain(p.max_concurrency) + " users" : "rate not recorded";
 }
 
 bool is_latency(SweepMetric m) {

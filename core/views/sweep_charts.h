@@ -21,7 +21,7 @@ class LoadAxis {
  public:
   struct Stop {
     double place = 0;
-    std::string label;  // "4", "burst", "32 users", "not said"
+    std::string label;  // "4", "burst", "32 users", "not recorded"
   };
   void add(const formats::BenchPoint& point);
   void add_rate(double rate);                            // of a point that is not measured yet
@@ -35,7 +35,7 @@ class LoadAxis {
   double place(const Key& key) const;
   std::map<Key, bool> loads_;
 };
-std::string load_text(const formats::BenchPoint& point);  // "4 requests/s", "burst", "32 users", "rate not said"
+std::string load_text(const formats::BenchPoint& point);  // "4 requests/s", "burst", "32 users", "rate not recorded"
 
 enum class SweepMetric {
   ttft,

@@ -30,7 +30,7 @@ ComparedRun column(std::string name, std::vector<formats::BenchPoint> points, do
   return c;
 }
 
-TEST(CompareCharts, RunsWithDifferentRatesShareOneAxisAndOnlyThoseOfTheLengthAreDrawn) {
+TEST(CompareCharts, RunsWithDifferentRatesShareOneAxis) {
   const std::vector<ComparedRun> runs{column("a", {point(512, 1, 40, 100), point(512, 4, 80, 300)}),
                                       column("b", {point(512, 2, 30, 150), point(1024, 1, 60, 90)}),
                                       column("c", {point(1024, 1, 70, 80)})};
@@ -44,7 +44,7 @@ TEST(CompareCharts, RunsWithDifferentRatesShareOneAxisAndOnlyThoseOfTheLengthAre
   EXPECT_DOUBLE_EQ(lines[1].samples[0].value, 0.030);
 }
 
-TEST(CompareCharts, ChartsBeginWithWhatMostRunsHaveAndAxesWithItsLoads) {
+TEST(CompareCharts, InitialSelectionIsTheMostCommonLengthAndLoad) {
   const std::vector<ComparedRun> runs{
       column("a", {point(128, 10000, 40, 100), point(4096, 4, 80, 300), point(1024, 4, 80, 300)}),
       column("b", {point(4096, 4, 30, 150), point(4096, 8, 60, 90)})};
@@ -56,7 +56,7 @@ TEST(CompareCharts, ChartsBeginWithWhatMostRunsHaveAndAxesWithItsLoads) {
   EXPECT_EQ(usual_load({}), "");
 }
 
-TEST(CompareCharts, ByLengthTakesThePointAtTheLoadAndTheLowestWhereThereIsNone) {
+TEST(CompareCharts, LinesByLengthFallBackToTheLowestLoad) {
   const std::vector<ComparedRun> runs{
       column("a", {point(512, 1, 40, 100), point(512, 4, 80, 300), point(4096, 1, 400, 90)})};
   const auto lines = lines_by_length(runs, "4 requests/s", views::SweepMetric::ttft);
@@ -66,7 +66,7 @@ TEST(CompareCharts, ByLengthTakesThePointAtTheLoadAndTheLowestWhereThereIsNone) 
   EXPECT_DOUBLE_EQ(lines[0].samples[1].value, 0.400);
 }
 
-TEST(CompareCharts, ThroughputThatFallsUnderOverloadLeadsTheCurveBack) {
+TEST(CompareCharts, CurveTurnsBackWhenThroughputFalls) {
   const std::vector<ComparedRun> runs{
       column("a", {point(512, 1, 40, 100), point(512, 8, 90, 700), point(512, 16, 900, 600)})};
   const auto curves = latency_against_throughput(runs, 512, views::SweepMetric::ttft);
@@ -76,7 +76,7 @@ TEST(CompareCharts, ThroughputThatFallsUnderOverloadLeadsTheCurveBack) {
   EXPECT_GT(curves[0].path[2].y, curves[0].path[1].y);
 }
 
-TEST(CompareCharts, ADistributionRisesToOneAndLeavesFailedRequestsOut) {
+TEST(CompareCharts, DistributionReachesOneWithoutFailedRequests) {
   formats::BenchPoint p = point(512, 1, 0, 0);
   for (const double first : {0.1, 0.2, 0.2, 0.4}) {
     formats::RequestResult r;
@@ -93,7 +93,7 @@ TEST(CompareCharts, ADistributionRisesToOneAndLeavesFailedRequestsOut) {
   for (const double v : request_values(p, views::SweepMetric::tpot)) EXPECT_NEAR(v, 0.1, 1e-12);
 }
 
-TEST(CompareCharts, AHeatMapSaysValueChangeAndMarkOfEveryCell) {
+TEST(CompareCharts, HeatMapHasValueChangeAndMarkOfEveryCell) {
   std::vector<ComparedRun> runs{column("a", {point(512, 1, 100, 1), point(512, 4, 200, 1)}),
                                 column("b", {point(512, 1, 25, 1)})};
   runs[1].sweep->findings.push_back(
@@ -106,7 +106,7 @@ TEST(CompareCharts, AHeatMapSaysValueChangeAndMarkOfEveryCell) {
   EXPECT_TRUE(std::isnan(map.at(0, 1).value));
 }
 
-TEST(CompareCharts, BreakEvenIsWhereTheDearerStartIsPaidBack) {
+TEST(CompareCharts, BreakEvenIsWhereTotalCostsAreEqual) {
   const std::vector<ComparedRun> runs{column("tpu", {point(512, 1, 1, 1000)}, 20),
                                       column("gpu", {point(512, 1, 1, 1500)}, 30),
                                       column("no price", {point(512, 1, 1, 1)})};

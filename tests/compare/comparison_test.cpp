@@ -68,7 +68,7 @@ std::vector<std::string> keys(const Comparison& c) {
   return all;
 }
 
-TEST(Comparison, ServersThatDifferOnlyInTheirChipsAreComparedFairly) {
+TEST(Comparison, ServersThatDifferOnlyInChipsCompareFairly) {
   const Comparison c = with([](BenchSet& s) {
     s.target = "2xh100";
     s.chips = 2;
@@ -94,7 +94,7 @@ TEST(Comparison, ServersThatDifferOnlyInTheirChipsAreComparedFairly) {
   EXPECT_EQ(*row(c, "512/128.peak_output_throughput")->values[0], 400);
 }
 
-TEST(Comparison, EveryConfounderIsNamed) {
+TEST(Comparison, ReportsEveryConfounder) {
   const auto named = [&](const std::string& key, const std::function<void(BenchSet&)>& change,
                          Fairness verdict = Fairness::confounded) {
     const Comparison c = with(change);
@@ -141,7 +141,7 @@ TEST(Comparison, EveryConfounderIsNamed) {
   EXPECT_THAT(keys(with([](BenchSet& s) { s.tool = "vllm bench serve 0.20.0"; })), Not(Contains("tool")));
 }
 
-TEST(Comparison, ConfoundersSayWhoWithoutRepeatingEveryName) {
+TEST(Comparison, ConfoundersGroupRunsByValue) {
   const auto text = [](const std::vector<std::string>& types) {
     std::vector<ComparedRun> runs;
     for (const std::string& type : types) {
@@ -172,7 +172,7 @@ TEST(Comparison, HighRatesAreWrittenOut) {
   EXPECT_TRUE(found);
 }
 
-TEST(Comparison, TimesPerTokenOfOtherDefinitionsDoNotShareARow) {
+TEST(Comparison, TpotDefinitionsHaveSeparateRows) {
   const Comparison c = with([](BenchSet& s) { s.definitions.tpot = formats::Definitions::Tpot::with_first; });
   ASSERT_TRUE(row(c, "512/128@4.median_tpot_ms"));
   EXPECT_FALSE(row(c, "512/128@4.median_tpot_ms")->values[1]);
@@ -291,7 +291,7 @@ ComparedRun recipe_run(const std::string& name, const Json& info, double factor)
   return c;
 }
 
-TEST(Comparison, OtherSoftwareSaysHowItDiffersByDesignAndLossesAreComparedStepByStep) {
+TEST(Comparison, ReportsDesignDifferencesOfOtherSoftwareAndComparesLossesByStep) {
   const Json tunix{{"software", "tunix"},
                    {"versions", {{"jax", "0.10.2"}, {"qwix", "0.1.8"}}},
                    {"mesh", {{"fsdp", 2}, {"tp", 4}}},
@@ -302,7 +302,7 @@ TEST(Comparison, OtherSoftwareSaysHowItDiffersByDesignAndLossesAreComparedStepBy
   EXPECT_EQ(c.verdict, Fairness::confounded);
   EXPECT_THAT(keys(c), ElementsAre("software", "design"));
   EXPECT_EQ(c.confounders[0].text,
-            "other software trained them (Meshwright in here, tunix in on Tunix, trl-fsdp in on TRL)");
+            "the training software differs (Meshwright in here, tunix in on Tunix, trl-fsdp in on TRL)");
   EXPECT_EQ(c.confounders[1].text, "on Tunix: one A for K and V");
   EXPECT_THAT(row(c, "versions")->texts, ElementsAre("", "jax 0.10.2, qwix 0.1.8", "trl 1.16.0"));
   EXPECT_THAT(row(c, "mesh")->texts[1], "fsdp 2, tp 4");
@@ -331,9 +331,9 @@ TEST(Comparison, VersionsOfTheSameSoftwareAreAConfounder) {
 }
 
 // An import is compared by what it says; defaults of ours are none of its settings.
-TEST(Comparison, AnImportThatSaysLittleIsNotTakenAtOurDefaults) {
+TEST(Comparison, AnImportDoesNotGetDefaultSettings) {
   ComparedRun log = recipe_run("log", {{"tool", "tensorboard"}, {"source", "imported"}}, 1);
-  log.says_all = false;
+  log.has_all_settings = false;
   log.experiment = experiment::Experiment();
   log.experiment.set_value("train.batch", 8);
   ComparedRun here = trained("here", 2.0, "completion");
@@ -346,7 +346,7 @@ TEST(Comparison, AnImportThatSaysLittleIsNotTakenAtOurDefaults) {
   EXPECT_FALSE(row(c, "data.loss"));
 }
 
-TEST(ComparisonSteps, ManyAreShownEverFurtherApart) {
+TEST(ComparisonSteps, ManyStepsAreShownAtIncreasingDistance) {
   std::vector<long> few(24), many(1000);
   std::iota(few.begin(), few.end(), 1);
   std::iota(many.begin(), many.end(), 1);
@@ -358,7 +358,7 @@ TEST(ComparisonSteps, ManyAreShownEverFurtherApart) {
   EXPECT_TRUE(steps_to_show({}).empty());
 }
 
-TEST(ComparisonSteps, OnlyStepsOfBothCountAndAZeroBaselineIsNoDivisor) {
+TEST(ComparisonSteps, UsesCommonStepsAndSkipsZeroBaselines) {
   const auto curve = [](std::vector<std::pair<long, double>> points) {
     views::RunView v;
     for (const auto& [step, y] : points) v.feed({0, event::Metric{"train/loss", step, y}});
@@ -375,19 +375,19 @@ TEST(ComparisonSteps, OnlyStepsOfBothCountAndAZeroBaselineIsNoDivisor) {
   EXPECT_TRUE(step_differences(curve({}), curve({{1, 1}}), "train/loss").empty());
 }
 
-TEST(Comparison, ChangesAreSaidHoweverSmall) {
+TEST(Comparison, FormatsSmallChanges) {
   EXPECT_EQ(change_text(0), "=");
   EXPECT_EQ(change_text(2.6e-7), "+2.6e-05 %");
   EXPECT_EQ(change_text(-0.96), "-96 %");
   EXPECT_EQ(change_text(0.0115), "+1.1 %");
 }
 
-TEST(Comparison, FewerThanTwoAreRefused) {
+TEST(Comparison, RejectsFewerThanTwoRuns) {
   EXPECT_THROW(compare({}), Error);
   EXPECT_THROW(compare({compared(base())}), Error);
 }
 
-TEST(ComparisonText, TablesSurviveWhateverTheNamesAre) {
+TEST(ComparisonText, TablesEscapeNames) {
   const Comparison c = with([](BenchSet& s) {
     s.name = "50% & $x_{1}$, \"a|b\"\\\n~^<>";
     s.conditions["kv_dtype"] = "fp8|e5m2";

@@ -68,7 +68,7 @@ bool apart(const BenchPoint& cell) {
   return cell.input_len > 15000;
 }
 
-TEST_P(PaperServing, PeakRatesAndTimesPerTokenAreThoseOfTheTable) {
+TEST_P(PaperServing, PeakRatesAndTpotMatchTheTable) {
   int cells = 0;
   for (const BenchPoint& cell : published(GetParam()).points) {
     if (std::isnan(cell.output_throughput) || apart(cell)) continue;
@@ -95,7 +95,7 @@ TEST_P(PaperServing, PeakRatesAtSixteenThousandTokensAreAQuarterLow) {
 
 // Peak x TPOT is 6.4 and 6.2 requests in flight there. Six prompts that repeat are answered from both caches (eight are
 // not on GPUs): then rates and times per token are those of the table. The examples for 16k say so.
-TEST_P(PaperServing, SixPromptsThatRepeatMakeTheCellsAtSixteenThousandTokens) {
+TEST_P(PaperServing, RepeatedPromptsExplainTheCellsAt16kTokens) {
   const BenchSet set = published(GetParam());
   const auto cell = std::find_if(set.points.begin(), set.points.end(),
                                  [](const BenchPoint& p) { return apart(p) && !std::isnan(p.output_throughput); });
@@ -109,7 +109,7 @@ TEST_P(PaperServing, SixPromptsThatRepeatMakeTheCellsAtSixteenThousandTokens) {
 }
 
 // Where all 30 prompts stay in the prefix cache: 42 to 61 ms for what takes hundreds when it is computed.
-TEST_P(PaperServing, TimesToTheFirstTokenFromTheCacheAreThoseOfTheTable) {
+TEST_P(PaperServing, TtftFromTheCacheMatchesTheTable) {
   int cells = 0;
   for (const BenchPoint& cell : published(GetParam()).points) {
     if (std::isnan(cell.ttft.median) || apart(cell)) continue;
@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(Targets, PaperServing, testing::Values("v6e-8", "2xh100
 
 // The claim to explain: 61 ms against 1,443 ms at 4,096 tokens and 4 requests/s. Queues of servers at their limit are
 // told within a factor: 2.3 s for 1.4, 8.9 for 7.2 on GPUs, 3.1 for 1.0 on v6e-8 at 8,192 tokens.
-TEST(PaperServingCaches, TheGapInTimeToTheFirstTokenIsThePrefixCaches) {
+TEST(PaperServingCaches, PrefixCacheExplainsTheTtftGap) {
   const auto ttft = [](const char* target, int len, const char* cache) {
     return at_rate(simulated(target, len, 512, {{"serve.prefix_cache", cache}}), 4).ttft.median;
   };
@@ -139,7 +139,7 @@ TEST(PaperServingCaches, TheGapInTimeToTheFirstTokenIsThePrefixCaches) {
   EXPECT_GT(ttft("2xh100", 8192, "true"), 3000);    // overloaded
 }
 
-TEST(PaperServingCaches, HitsAreWhereThirtyPromptsFit) {
+TEST(PaperServingCaches, HitsOccurWhereThirtyPromptsFit) {
   const auto hits = [](const char* target, int len) { return at_rate(simulated(target, len, 512), 4).prefix_hits; };
   EXPECT_GT(hits("v6e-8", 4096), 0.9);
   EXPECT_LT(hits("v6e-8", 8192), 0.3);

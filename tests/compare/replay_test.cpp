@@ -55,7 +55,7 @@ ComparedRun run_of(const experiment::Experiment& e, std::vector<BenchPoint> poin
   return run;
 }
 
-TEST(Replay, OnTheSameServerGivesWhatWasRecorded) {
+TEST(Replay, SameServerReproducesTheRecording) {
   const experiment::Experiment e = server("v6e-1");
   const Recording recording = recording_of(run_of(e, {played(e, 4), played(e, 16)}));
   const BenchSet again = replay(recording, recording.server, catalogue());
@@ -135,10 +135,9 @@ double tpot_of(const BenchPoint& point, double percent) {
 }
 
 // The machine wandered between the loads and in each: they are simulated as fast as it was then.
-TEST(Replay, ASweepOfThisEngineIsSimulatedFromItsOwnSteps) {
+TEST(Replay, SimulatesASweepOfThisEngineFromItsSteps) {
   const experiment::Experiment e = engine_here();
-  const std::vector<BenchPoint> points{served_here(e, 10, 1), served_here(e, 20, 1.6),
-                                       served_here(e, 120, 0.8)};
+  const std::vector<BenchPoint> points{served_here(e, 10, 1), served_here(e, 20, 1.6), served_here(e, 120, 0.8)};
   const Recording recording = recording_of(run_of(e, points));
   const BenchSet again = replay(recording, recording.server, catalogue());
   EXPECT_EQ(again.provenance, formats::Provenance::predicted);
@@ -157,10 +156,9 @@ TEST(Replay, ASweepOfThisEngineIsSimulatedFromItsOwnSteps) {
   EXPECT_GT(alone.points[2].ttft.median, 2 * again.points[2].ttft.median);
 }
 
-TEST(Replay, StepsOfAnotherEngineAreNotItsOwn) {
+TEST(Replay, DoesNotUseStepsOfAnotherEngine) {
   const experiment::Experiment e = engine_here();
-  const Recording recording =
-      recording_of(run_of(e, {served_here(e, 10, 1), served_here(e, 120, 1)}));
+  const Recording recording = recording_of(run_of(e, {served_here(e, 10, 1), served_here(e, 120, 1)}));
   EXPECT_TRUE(RecordedSteps::of(recording, e));
   for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{
            {"train.dtype", "int8"}, {"target.id", "v6e-1"}, {"target.threads", "1"}, {"lora.adapter", "/elsewhere"}}) {
@@ -173,7 +171,7 @@ TEST(Replay, StepsOfAnotherEngineAreNotItsOwn) {
   EXPECT_FALSE(RecordedSteps::of(untold, e));
 }
 
-TEST(Replay, AClosedLoopIsPlayedByAsManyUsers) {
+TEST(Replay, ClosedLoopKeepsTheNumberOfUsers) {
   experiment::Experiment e = server("v6e-1");
   e.set("sweep.arrival", "closed");
   e.set("sweep.concurrency", "4");
@@ -211,7 +209,7 @@ TEST(Replay, ChipMeshKvTypeAndCacheEachChangeWhatIsPredicted) {
   EXPECT_THAT(mesh.name, HasSubstr("tp 4"));
 }
 
-TEST(Replay, WhatCannotBeRepeatedIsSaid) {
+TEST(Replay, NotesWhatCannotBeReproduced) {
   const experiment::Experiment e = server("v6e-1");
   BenchPoint point = played(e, 16);
   point.requests[3].error = "timed out";
@@ -226,12 +224,12 @@ TEST(Replay, WhatCannotBeRepeatedIsSaid) {
   EXPECT_THAT(again.notes, Contains(HasSubstr("1 requests that failed")));
   EXPECT_THAT(again.notes, Contains(HasSubstr("prefix cache")));
   EXPECT_THAT(again.notes, Contains(HasSubstr("evenly at 16/s")));
-  EXPECT_THAT(again.notes, Contains(HasSubstr("1 points do not say")));
+  EXPECT_THAT(again.notes, Contains(HasSubstr("1 points without recorded requests")));
   EXPECT_THROW(recording_of(run_of(e, {BenchPoint{}})), Error);
   EXPECT_FALSE(has_requests(run_of(e, {BenchPoint{}})));
 }
 
-TEST(Replay, AnImportedResultBringsTheServerThatItNames) {
+TEST(Replay, AnImportedResultProvidesItsServer) {
   BenchSet set{.name = "theirs", .model = "gemma3-1b", .target = "v6e-8"};
   set.conditions = {{"kv_dtype", "fp8_e5m2 (claimed)"}, {"prefix_cache", "off"}, {"tp", "8"}, {"max_num_seqs", "many"}};
   set.points = {played(server("v6e-1"), 4)};
@@ -249,7 +247,7 @@ class ReplayFiles : public testing::Test {
   const std::filesystem::path& folder_ = scratch_.path();
 };
 
-TEST_F(ReplayFiles, OfAWorkloadOfResultsAndOfNothing) {
+TEST_F(ReplayFiles, ReadsWorkloadsAndResultsAndRejectsOthers) {
   const auto csv = folder_ / "requests.csv";
   std::ofstream(csv) << "arrival_s,prompt_tokens,output_tokens\n0,100,20\n0.1,700,40\n0.5,50,10\n";
   const Recording workload = recording_of(csv);
@@ -268,7 +266,7 @@ TEST_F(ReplayFiles, OfAWorkloadOfResultsAndOfNothing) {
   EXPECT_THROW(recording_of(csv), Error);
 }
 
-TEST_F(ReplayFiles, IsKeptAsAFinishedPredictedRunOfTheOtherServer) {
+TEST_F(ReplayFiles, StoresAFinishedPredictedRun) {
   const experiment::Experiment e = server("v6e-1");
   const Recording recording = recording_of(run_of(e, {played(e, 4)}));
   const experiment::Experiment other = counterfactual(e, {{"target.id", "v5e-1"}}, catalogue());

@@ -66,7 +66,7 @@ TEST(Waterfall, PartsAddUpToTheGapForEveryMetric) {
   }
 }
 
-TEST(Waterfall, OnlyWhatDiffersHasAPart) {
+TEST(Waterfall, OnlyDifferingFactorsHaveAPart) {
   const experiment::Experiment a = server("v6e-1", 1);
   experiment::Experiment b = a;
   b.set("serve.prefix_cache", "false");
@@ -79,7 +79,7 @@ TEST(Waterfall, OnlyWhatDiffersHasAPart) {
   EXPECT_EQ(none.to, none.from);
 }
 
-TEST(Waterfall, MeasuredEndsNameTheModelsError) {
+TEST(Waterfall, MeasuredEndsAddTheModelError) {
   const experiment::Experiment a = server("v6e-1", 1), b = server("1xh100", 1);
   const Waterfall w = waterfall(a, b, {4, 512}, WaterfallMetric::median_tpot_ms, catalogue(), {.from = 5.0, .to = 9.0});
   expect_whole(w);

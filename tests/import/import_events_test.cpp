@@ -51,7 +51,7 @@ TEST_F(EventLines, BecomeARunOfTheStoreWithItsSource) {
   EXPECT_EQ(store.experiment(row.id).integer("lora.rank"), 4);
   const compare::ComparedRun column = compare::compared(store, row.id);
   EXPECT_EQ(column.provenance, formats::Provenance::imported);
-  EXPECT_TRUE(column.says_all);
+  EXPECT_TRUE(column.has_all_settings);
   EXPECT_EQ(column.training->metric("train/loss")->raw.back().y, 2.5);
   double last = 0;
   for (const store::StoredEvent& e : store.events(row.id)) {
@@ -75,7 +75,7 @@ TEST_F(EventLines, WithoutADocumentSetOnlyKnownKeys) {
        {R"({"name":"x"})", R"({"name":"x","experiment":{"schema":99}})", R"({"experiment":"words"})"}) {
     const std::string started = std::string(R"({"event":"started","info":)") + info + "}\n";
     const store::RunId run = import_events(store, read_event_lines(write(started + kSteps + kEnd)));
-    EXPECT_FALSE(compare::compared(store, run).says_all) << info;
+    EXPECT_FALSE(compare::compared(store, run).has_all_settings) << info;
   }
 }
 
