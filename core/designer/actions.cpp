@@ -24,13 +24,13 @@ namespace {
 
 using Kind = Action::Kind;
 
-bool is_virtual(const DesignContext& s) {
-  return s.target->chip.vendor == hardware::Vendor::cpu;
+bool is_virtual(const DesignContext& context) {
+  return context.target->chip.vendor == hardware::Vendor::cpu;
 }
 
-int devices_of(const DesignContext& s, const Mesh& mesh) {
+int devices_of(const DesignContext& context, const Mesh& mesh) {
   std::int64_t n = 1;
-  for (const GridDimension& d : grid(mesh, *s.target)) n *= d.size;
+  for (const GridDimension& d : grid(mesh, *context.target)) n *= d.size;
   return static_cast<int>(n);
 }
 
@@ -71,10 +71,10 @@ Mesh resized(const Mesh& mesh, const std::string& axis, int size, int devices) {
   return out;
 }
 
-std::vector<int> possible_sizes(const DesignContext& s, const Mesh& mesh, const Placement& current,
+std::vector<int> possible_sizes(const DesignContext& context, const Mesh& mesh, const Placement& current,
                                 const std::string& axis) {
   constexpr int kMostVirtual = 64;
-  const int devices = is_virtual(s) ? 0 : devices_of(s, mesh);
+  const int devices = is_virtual(context) ? 0 : devices_of(context, mesh);
   std::map<std::string, std::set<int>> legal;
   for (const MeshAxis& a : mesh.axes) {
     const std::vector<int> sizes = legal_sizes(current, mesh, a.name, devices > 0 ? devices : kMostVirtual);
@@ -92,8 +92,8 @@ std::vector<int> possible_sizes(const DesignContext& s, const Mesh& mesh, const 
   return out;
 }
 
-void resize(const DesignContext& s, const MeshDesign& now, const Action& action, ActionResult& out) {
-  const int devices = is_virtual(s) ? 0 : devices_of(s, now.mesh);
+void resize(const DesignContext& context, const MeshDesign& now, const Action& action, ActionResult& out) {
+  const int devices = is_virtual(context) ? 0 : devices_of(context, now.mesh);
   out.choice.mesh = resized(now.mesh, action.axis, action.value, devices);
   for (size_t i = 0; i < now.mesh.axes.size(); ++i) {
     const MeshAxis &before = now.mesh.axes[i], &after = out.choice.mesh.axes[i];
@@ -104,27 +104,27 @@ void resize(const DesignContext& s, const MeshDesign& now, const Action& action,
   // Requested placements may not fit the new size: drop them then.
   if (out.choice.mesh == now.mesh || now.places.empty()) return;
   try {
-    lay_out(out.choice.mesh, *s.target, out.choice.places);
+    lay_out(out.choice.mesh, *context.target, out.choice.places);
   } catch (const Error& error) {
     if (error.problem().id == "MESH-PLACE") out.choice.places.clear();
   }
 }
 
-void offer_nearest(const DesignContext& s, const MeshDesign& now, const Placement& current, const Action& action,
+void offer_nearest(const DesignContext& context, const MeshDesign& now, const Placement& current, const Action& action,
                    ActionResult& out) {
-  out.legal = possible_sizes(s, now.mesh, current, action.axis);
+  out.legal = possible_sizes(context, now.mesh, current, action.axis);
   const auto distance = [&](int n) { return std::abs(static_cast<long long>(n) - action.value); };
   for (const int n : out.legal)
     if (!out.nearest_size || distance(n) <= distance(*out.nearest_size)) out.nearest_size = n;
   if (!out.nearest_size) return;
   ActionResult there{.choice = now};
-  resize(s, now, {Kind::resize, action.axis, *out.nearest_size}, there);
+  resize(context, now, {Kind::resize, action.axis, *out.nearest_size}, there);
   out.nearest = there.choice;
 }
 
 // --- Places ---
 
-void lay(const DesignContext& s, const MeshDesign& now, const Action& action, ActionResult& out) {
+void lay(const DesignContext& context, const MeshDesign& now, const Action& action, ActionResult& out) {
   auto& places = out.choice.places;
   const auto at =
       std::find_if(places.begin(), places.end(), [&](const RequestedPlacement& p) { return p.axis == action.axis; });
@@ -133,7 +133,7 @@ void lay(const DesignContext& s, const MeshDesign& now, const Action& action, Ac
   places.push_back({action.axis, {action.value}});
   out.text = action.axis + " on dimension " + std::to_string(action.value);
   try {
-    lay_out(now.mesh, *s.target, places);
+    lay_out(now.mesh, *context.target, places);
     return;
   } catch (const Error&) {
     // The dimension alone is too small: try it together with the dimensions requested before.
@@ -143,7 +143,7 @@ void lay(const DesignContext& s, const MeshDesign& now, const Action& action, Ac
   both.back().dimensions = before;
   both.back().dimensions.push_back(action.value);
   try {
-    lay_out(now.mesh, *s.target, both);
+    lay_out(now.mesh, *context.target, both);
     places = std::move(both);
   } catch (const Error&) {
     // add_errors() reports the error for the single dimension
@@ -198,7 +198,7 @@ void remove_axis(const MeshDesign& now, const Action& action, ActionResult& out)
 
 // --- Judging ---
 
-void add_errors(const DesignContext& s, const MeshDesign& now, const Placement& current, ActionResult& out) {
+void add_errors(const DesignContext& context, const MeshDesign& now, const Placement& current, ActionResult& out) {
   using Key = std::pair<std::string, std::string>;
   std::set<Key> known;
   const auto collect = [&](const std::vector<Problem>& problems) {
@@ -209,12 +209,12 @@ void add_errors(const DesignContext& s, const MeshDesign& now, const Placement& 
       if (p.severity == Severity::error && !known.contains({p.id, p.place})) out.reasons.push_back(p);
   };
   const auto of_mesh = [&](const MeshDesign& c) {
-    return check_mesh(c.mesh, is_virtual(s) ? 0 : devices_of(s, c.mesh));
+    return check_mesh(c.mesh, is_virtual(context) ? 0 : devices_of(context, c.mesh));
   };
   collect(current.problems);
   if (!(out.choice.mesh == now.mesh && out.choice.rules == now.rules)) {
-    out.placement =
-        std::make_shared<Placement>(place(*s.inventory, out.choice.mesh, out.choice.rules, s.adapters, s.use));
+    out.placement = std::make_shared<Placement>(
+        place(*context.inventory, out.choice.mesh, out.choice.rules, context.adapters, context.use));
     judge(out.placement->problems);
   }
   const std::vector<Problem> mesh_problems = of_mesh(out.choice);
@@ -222,7 +222,7 @@ void add_errors(const DesignContext& s, const MeshDesign& now, const Placement& 
   judge(mesh_problems);
   if (!mesh_problems.empty() || out.choice.places.empty()) return;
   try {
-    lay_out(out.choice.mesh, *s.target, out.choice.places);
+    lay_out(out.choice.mesh, *context.target, out.choice.places);
   } catch (const Error& error) {
     out.reasons.push_back(error.problem());
   }

@@ -52,11 +52,11 @@ std::string parameters_text(const std::vector<LoraModule>& modules, int rank) {
 
 // --- COV ---
 
-bool misses_k_einsum(const Coverage& c) {
-  if (!c.adapts("kv_einsum")) return false;
-  return std::any_of(c.all.begin(), c.all.end(), [&](const LoraModule& m) {
-    return last_component(m.path) == "k_einsum" &&
-           std::none_of(c.adapted.begin(), c.adapted.end(), [&](const LoraModule& a) { return a.path == m.path; });
+bool misses_k_einsum(const Coverage& coverage) {
+  if (!coverage.adapts("kv_einsum")) return false;
+  return std::any_of(coverage.all.begin(), coverage.all.end(), [&](const LoraModule& m) {
+    return last_component(m.path) == "k_einsum" && std::none_of(coverage.adapted.begin(), coverage.adapted.end(),
+                                                                [&](const LoraModule& a) { return a.path == m.path; });
   });
 }
 

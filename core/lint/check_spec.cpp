@@ -42,9 +42,9 @@ Fix use_spec(const CheckInput& input, size_t rule, const PartitionSpec& spec) {
 }
 
 // "override: <pattern>"
-std::string pattern_of(const PlacedTensor& t) {
+std::string pattern_of(const PlacedTensor& tensor) {
   constexpr std::string_view kOverride = "override: ";
-  return t.rule.starts_with(kOverride) ? t.rule.substr(kOverride.size()) : std::string();
+  return tensor.rule.starts_with(kOverride) ? tensor.rule.substr(kOverride.size()) : std::string();
 }
 
 // --- Specs that cannot be ---
@@ -98,9 +98,9 @@ struct Whole {
   const char* what = "";  // besides the tensor itself
 };
 // Of a tensor and what training keeps beside it: f32 gradient and moments lie as the tensor does.
-Whole whole_bytes(const CheckInput& input, const PlacedTensor& t) {
+Whole whole_bytes(const CheckInput& input, const PlacedTensor& tensor) {
   const bool learns = input.purpose == Purpose::train && !input.lora;
-  return {t.total() * (learns ? 2 + 12 : 2), learns ? " with its gradient and optimizer state" : ""};
+  return {tensor.total() * (learns ? 2 + 12 : 2), learns ? " with its gradient and optimizer state" : ""};
 }
 
 void shard_2(const CheckInput& input, Report& report) {
@@ -139,9 +139,9 @@ void shard_2(const CheckInput& input, Report& report) {
 // --- Adapters apart from their bases ---
 
 // Devices that the spec tells apart.
-std::vector<std::set<std::string>> split_by(const CheckInput& input, const PlacedTensor& t) {
+std::vector<std::set<std::string>> split_by(const CheckInput& input, const PlacedTensor& tensor) {
   std::vector<std::set<std::string>> out;
-  for (const auto& axes : t.spec.dims) {
+  for (const auto& axes : tensor.spec.dims) {
     out.emplace_back();
     for (const std::string& axis : axes)
       if (input.mesh.size(axis) > 1) out.back().insert(axis);

@@ -37,7 +37,7 @@ class Actions : public testing::Test {
   MeshDesign now_;
 };
 
-TEST_F(Actions, EightWaysOnFourGlobalKvHeadsAreRefusedWithWhatIsPossible) {
+TEST_F(Actions, RefusesTp8OnFourGlobalKvHeadsAndListsLegalSizes) {
   on("gemma4-31b", tpu({2, 4}), 2, 4);
   const ActionResult o = attempt({Kind::resize, "tp", 8});
   EXPECT_FALSE(o.accepted);
@@ -48,14 +48,14 @@ TEST_F(Actions, EightWaysOnFourGlobalKvHeadsAreRefusedWithWhatIsPossible) {
   EXPECT_EQ(o.choice.mesh, (Mesh{{{"fsdp", 1}, {"tp", 8}}})) << "what was asked for can be shown";
 }
 
-TEST_F(Actions, MoreThanTheTargetHasIsRefusedForBothReasons) {
+TEST_F(Actions, RefusesSizeBeyondTheTargetForBothReasons) {
   on("gemma4-31b", tpu({2, 2, 1}), 1, 4);
   const ActionResult o = attempt({Kind::resize, "tp", 8});
   EXPECT_FALSE(o.accepted);
   EXPECT_THAT(refusal_text(o), AllOf(HasSubstr("4 KV heads"), HasSubstr("fsdp 1, tp 8: 8 devices; 4 devices")));
 }
 
-TEST_F(Actions, AnotherAxisTakesUpTheRestOfTheTarget) {
+TEST_F(Actions, ResizesAnotherAxisToCoverTheTarget) {
   on("gemma4-31b", tpu({2, 4}), 2, 4);
   const ActionResult o = attempt({Kind::resize, "tp", 2});
   EXPECT_TRUE(o.accepted) << refusal_text(o);
@@ -75,7 +75,7 @@ TEST_F(Actions, VirtualDevicesGrowWithTheMesh) {
   EXPECT_FALSE(attempt({Kind::resize, "tp", 8}).accepted) << "four query heads";
 }
 
-TEST_F(Actions, AxesAreLaidOnSidesWhereTheyFit) {
+TEST_F(Actions, PlacesAxesOnDimensionsThatFit) {
   on("gemma3-27b", tpu({2, 4}), 4, 2);
   const ActionResult side = attempt({Kind::lay, "fsdp", 1});
   EXPECT_TRUE(side.accepted) << refusal_text(side);
@@ -88,7 +88,7 @@ TEST_F(Actions, AxesAreLaidOnSidesWhereTheyFit) {
   EXPECT_TRUE(attempt({Kind::release, "fsdp"}).choice.places.empty());
 }
 
-TEST_F(Actions, ABlockIsAskedForByLayingOnOneSideAfterTheOther) {
+TEST_F(Actions, PlacesAnAxisOnTwoDimensionsOneAfterTheOther) {
   on("gemma3-27b", tpu({4, 4}), 2, 8);
   now_.places = {{"tp", {0}}};  // too small by itself, as after a resize
   const ActionResult o = attempt({Kind::lay, "tp", 1});
@@ -96,7 +96,7 @@ TEST_F(Actions, ABlockIsAskedForByLayingOnOneSideAfterTheOther) {
   EXPECT_EQ(o.choice.places, (std::vector<RequestedPlacement>{{"tp", {0, 1}}}));
 }
 
-TEST_F(Actions, APlaceThatTheNewSizeDoesNotHoldIsForgotten) {
+TEST_F(Actions, DropsPlacementThatTheNewSizeDoesNotFit) {
   on("gemma3-27b", tpu({2, 4}), 4, 2);
   now_.places = {{"tp", {0}}};
   const ActionResult o = attempt({Kind::resize, "tp", 8});
@@ -104,7 +104,7 @@ TEST_F(Actions, APlaceThatTheNewSizeDoesNotHoldIsForgotten) {
   EXPECT_TRUE(o.choice.places.empty());
 }
 
-TEST_F(Actions, DroppedOnADimensionTheAxisSplitsItInAllLayers) {
+TEST_F(Actions, ShardsADimensionInAllLayers) {
   on("gemma4-31b", tpu({2, 4}), 2, 4);
   const ActionResult o = attempt({Kind::shard, "tp", 1, "layers.5.q_proj"});
   EXPECT_TRUE(o.accepted) << refusal_text(o);
@@ -122,7 +122,7 @@ TEST_F(Actions, DroppedOnADimensionTheAxisSplitsItInAllLayers) {
   EXPECT_EQ(attempt({Kind::shard, "tp", 0, "embed"}).choice, now_) << "already so";
 }
 
-TEST_F(Actions, AnIndivisibleDimensionRefusesTheDrop) {
+TEST_F(Actions, RefusesToShardAnIndivisibleDimension) {
   on("gemma4-31b", tpu({2, 4}), 1, 8);
   now_.mesh = {{{"fsdp", 8}, {"tp", 1}}};
   const ActionResult o = attempt({Kind::shard, "fsdp", 0, "layers.5.k_proj"});
@@ -132,13 +132,13 @@ TEST_F(Actions, AnIndivisibleDimensionRefusesTheDrop) {
   EXPECT_FALSE(attempt({Kind::shard, "fsdp", 0, "layers.99.k_proj"}).accepted);
 }
 
-TEST_F(Actions, ABrokenDesignCanBeWorkedOn) {
+TEST_F(Actions, AcceptsActionsOnAnInvalidDesign) {
   on("gemma4-31b", tpu({2, 4}), 1, 8);  // refused by the KV heads already
   EXPECT_TRUE(attempt({Kind::shard, "tp", 1, "layers.0.gate_proj"}).accepted);
   EXPECT_TRUE(attempt({Kind::resize, "tp", 4}).accepted);
 }
 
-TEST_F(Actions, AxesComeAndGo) {
+TEST_F(Actions, AddsAndRemovesAxes) {
   on("gemma4-31b", tpu({2, 4}), 2, 4);
   const ActionResult more = attempt({Kind::add, "data"});
   EXPECT_TRUE(more.accepted);
@@ -149,7 +149,7 @@ TEST_F(Actions, AxesComeAndGo) {
   EXPECT_EQ(to_text(attempt({Kind::remove, "data"}).choice.mesh), "fsdp 2, tp 4");
 }
 
-TEST_F(Actions, StepsGoThroughTheDivisorsAndOnceBeyond) {
+TEST_F(Actions, SizeStepsAreTheDivisorsAndOneLargerSize) {
   on("gemma4-31b", tpu({2, 2, 1}), 1, 4);
   EXPECT_THAT(size_steps(subject_, now_.mesh, "tp"), ElementsAre(1, 2, 4, 8));
 }

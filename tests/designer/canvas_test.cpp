@@ -22,7 +22,7 @@ bool overlap(const Box& a, const Box& b) {
   return a.x < b.right() && b.x < a.right() && a.y < b.bottom() && b.y < a.bottom();
 }
 
-TEST(Canvas, EveryTopologyIsDrawnWithinItsFrameAndApart) {
+TEST(Canvas, DrawsEveryTopologyInsideItsFrameWithoutOverlap) {
   const std::vector<hardware::Target> targets{tpu({2, 2, 1}),
                                               tpu({2, 4}),
                                               tpu({16, 16}, {true, true}),
@@ -52,7 +52,7 @@ TEST(Canvas, EveryTopologyIsDrawnWithinItsFrameAndApart) {
   }
 }
 
-TEST(Canvas, LinksAreThoseOfTheTopology) {
+TEST(Canvas, DrawsTheLinksOfTheTopology) {
   EXPECT_EQ(drawn(two(1, 4), tpu({2, 2, 1})).links.size(), 4u);
   EXPECT_EQ(drawn(two(2, 4), tpu({2, 4})).links.size(), 10u);
   const CanvasPicture torus = drawn(two(16, 16), tpu({16, 16}, {true, true}));
@@ -65,7 +65,7 @@ TEST(Canvas, LinksAreThoseOfTheTopology) {
   EXPECT_EQ(nodes.switches[1].chips, (std::vector<int>{8, 9, 10, 11, 12, 13, 14, 15}));
 }
 
-TEST(Canvas, SidesNameTheAxesThatLieOnThem) {
+TEST(Canvas, SidesNameTheirAxes) {
   const CanvasPicture p = drawn(two(2, 4), tpu({2, 4}));
   ASSERT_EQ(p.sides.size(), 2u);
   EXPECT_EQ(p.sides[0].name, "rows");
@@ -77,7 +77,7 @@ TEST(Canvas, SidesNameTheAxesThatLieOnThem) {
   EXPECT_EQ(drawn(two(4, 2), tpu({2, 2, 1}, {}, 2)).sides.back().name, "devices of a chip");
 }
 
-TEST(Canvas, PiecesOfATensorCoverItsMiniature) {
+TEST(Canvas, PiecesCoverTheTensor) {
   const model::TensorInventory inventory(model::catalogue("gemma3-27b"));
   const Mesh mesh = two(2, 4);
   const Layout layout = lay_out(mesh, tpu({2, 4}));
@@ -94,7 +94,7 @@ TEST(Canvas, PiecesOfATensorCoverItsMiniature) {
   EXPECT_DOUBLE_EQ(area, 1);
 }
 
-TEST(Canvas, EdgesOfAnAxisAreItsRingsAndLines) {
+TEST(Canvas, EdgesFollowRingsAndLines) {
   const auto count = [](const Mesh& mesh, const hardware::Target& target, const char* axis) {
     return axis_edges(mesh, lay_out(mesh, target), axis).size();
   };

@@ -33,7 +33,7 @@ std::vector<std::string> unchecked(const CheckInput& input) {
   return out;
 }
 
-TEST(Check, AnAdapterUnderAnotherPrefixIsNotFoundByTheServer) {
+TEST(Check, ReportsAdapterUnderAnotherPrefix) {
   CheckInput input = input_of("gemma4-e4b", Stack::vllm_tpu);
   EXPECT_THAT(unchecked(input), Not(Contains("PEFT-2")));  // merged weights have no adapter
   input.exported.serve_as = AdapterServing::adapter;
@@ -48,7 +48,7 @@ TEST(Check, AnAdapterUnderAnotherPrefixIsNotFoundByTheServer) {
   EXPECT_THAT(ids(input), Not(Contains("PEFT-2")));
 }
 
-TEST(Check, AKeyAdapterMustChangeTheValueWhereBothAreOne) {
+TEST(Check, ReportsKeyAdapterThatLeavesTheSharedValueUnchanged) {
   CheckInput input = input_of("gemma4-31b", Stack::vllm_gpu);
   input.exported.serve_as = AdapterServing::adapter;
   EXPECT_THAT(ids(input), Contains("PEFT-3"));
@@ -62,7 +62,7 @@ TEST(Check, AKeyAdapterMustChangeTheValueWhereBothAreOne) {
   EXPECT_THAT(ids(input), Not(Contains("PEFT-3")));
 }
 
-TEST(Check, FilesThatTunixDoesNotFindHaveTheHubsFilesAsFix) {
+TEST(Check, OffersHubFilesForFilesThatTunixDoesNotFind) {
   CheckInput input = input_of("gemma3-4b", Stack::tunix);
   input.checkpoint = CheckpointInput{.prefix = "model.language_model.", .embedding_rows = 262144};
   const Report report = check(input);
@@ -73,7 +73,7 @@ TEST(Check, FilesThatTunixDoesNotFindHaveTheHubsFilesAsFix) {
   EXPECT_THAT(ids(input), Not(Contains("LOAD-1")));
 }
 
-TEST(Check, BorrowedKeysMissingInFilesStayEmptyInTunix) {
+TEST(Check, ReportsMissingBorrowedKeys) {
   CheckInput input = input_of("gemma4-e2b", Stack::tunix);
   input.checkpoint = CheckpointInput{.prefix = "model.language_model.", .embedding_rows = 262144, .shared_kv = false};
   EXPECT_THAT(ids(input), Contains("LOAD-1"));
@@ -81,7 +81,7 @@ TEST(Check, BorrowedKeysMissingInFilesStayEmptyInTunix) {
   EXPECT_THAT(ids(input), Not(Contains("LOAD-1")));
 }
 
-TEST(Check, AShardedBaseIsNotMergedByTunix) {
+TEST(Check, ReportsShardedBaseForTunixMerge) {
   CheckInput input = input_of("gemma3-1b", Stack::tunix);
   input.exported.merge = MergeTool::tunix;
   EXPECT_THAT(unchecked(input), Contains("EXP-1"));
@@ -91,7 +91,7 @@ TEST(Check, AShardedBaseIsNotMergedByTunix) {
   EXPECT_THAT(ids(input), Not(Contains("EXP-1")));
 }
 
-TEST(Check, TokensOfARealExampleDecideOverSettings) {
+TEST(Check, PrefersTokensOfAnExampleToSettings) {
   CheckInput input = input_of("gemma4-31b", Stack::tunix);
   input.chat.chat = Chat::gemma4;
   input.chat.first_tokens = {105, 2364};
@@ -102,14 +102,14 @@ TEST(Check, TokensOfARealExampleDecideOverSettings) {
   EXPECT_THAT(ids(input), Not(Contains("TOK-1")));
 }
 
-TEST(Check, AListWithoutTargetsHasNoDefaultInPeft) {
+TEST(Check, ReportsEmptyTargetsForPeft) {
   CheckInput input = input_of("gemma4-12b", Stack::trl_fsdp);  // unified: no tower
   EXPECT_THAT(ids(input), Not(Contains("PEFT-1")));
   input.lora->targets.clear();
   EXPECT_THAT(ids(input), Contains("PEFT-1"));
 }
 
-TEST(Check, ErrorsStandBeforeWarnings) {
+TEST(Check, ListsErrorsBeforeWarnings) {
   CheckInput input = input_of("gemma4-31b", Stack::tunix);
   input.lora->alpha = 1;
   input.mesh.axes = {{"tp", 8}};
@@ -119,7 +119,7 @@ TEST(Check, ErrorsStandBeforeWarnings) {
     EXPECT_GE(report.findings[i - 1].severity, report.findings[i].severity);
 }
 
-TEST(Check, VersionsCompareByTheirNumbers) {
+TEST(Check, ComparesVersionsByTheirNumbers) {
   EXPECT_EQ(compare_versions("0.1.8+33", "0.1.8"), 0);
   EXPECT_EQ(compare_versions("0.1.10", "0.1.9"), 1);
   EXPECT_EQ(compare_versions("0.12", "0.12.1"), -1);

@@ -40,13 +40,13 @@ TEST(LoraModules, ExpressionsAdaptAsManyParametersAsTunixDoes) {
 }
 
 // Gemma 4 31B in arXiv 2605.25645: rank 64 with the paper's expression, and with what it misses.
-TEST(LoraModules, TheExpressionMadeFromTheTargetsMissesNothing) {
+TEST(LoraModules, GeneratedExpressionMatchesAllTargets) {
   const model::TensorInventory inventory(model::catalogue("gemma4-31b"));
   EXPECT_EQ(64 * per_rank("gemma4-31b", kPaper), 467763200);
   EXPECT_EQ(64 * per_rank("gemma4-31b", lora_pattern(inventory, kAll, ModuleNaming::qwix)), 472514560);
 }
 
-TEST(LoraModules, PathsAreNamedAsEachLibraryNamesThem) {
+TEST(LoraModules, NamesPathsAsEachLibraryDoes) {
   const model::TensorInventory inventory(model::catalogue("gemma4-31b"));
   const auto qwix = lora_modules(inventory, ModuleNaming::qwix);
   EXPECT_EQ(qwix[0].path, "layers/0/attn/q_einsum");
@@ -61,7 +61,7 @@ TEST(LoraModules, PathsAreNamedAsEachLibraryNamesThem) {
   EXPECT_EQ(lora_pattern(inventory, {Role::v_proj, Role::o_proj}, ModuleNaming::qwix), ".*kv_einsum|.*attn_vec_einsum");
 }
 
-TEST(LoraModules, AlternativesAreThoseAtTheTop) {
+TEST(LoraModules, SplitsTopLevelAlternatives) {
   EXPECT_THAT(split_alternatives("a|(b|c)|[|]d|e\\|f"), ElementsAre("a", "(b|c)", "[|]d", "e\\|f"));
   EXPECT_THAT(split_alternatives(""), ElementsAre(""));
 }

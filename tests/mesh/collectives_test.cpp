@@ -42,7 +42,7 @@ auto because(Cause cause) {
   return [cause](const Collective& c) { return c.cause == cause; };
 }
 
-TEST(Collectives, OneDeviceMakesNone) {
+TEST(Collectives, OneDeviceHasNone) {
   EXPECT_THAT(make("gemma4-31b", two(1, 1)).list({.rows = 4, .tokens = 128}), IsEmpty());
 }
 
@@ -68,7 +68,7 @@ TEST(Collectives, TensorParallelTrainingSumsAfterEachBlockAndBefore) {
   for (const Collective& x : those(list, because(Cause::gradients))) EXPECT_EQ(x.kind, CollectiveKind::all_reduce);
 }
 
-TEST(Collectives, AdaptersSumTheirGradientsWhereTheyArePartial) {
+TEST(Collectives, SumsPartialAdapterGradients) {
   const Case c = make("gemma3-4b", two(2, 2));
   const auto sums = those(c.list({.rows = 2, .tokens = 64}), because(Cause::gradients));
   const auto kinds = [&](const std::string& name) {
@@ -85,7 +85,7 @@ TEST(Collectives, AdaptersSumTheirGradientsWhereTheyArePartial) {
   EXPECT_EQ(kinds("layers.3.o_proj.lora_b"), (Set{"reduce-scatter fsdp 81920", "all-reduce tp 40960"}));
 }
 
-TEST(Collectives, OneKvHeadIsComputedByAllAndItsGradientsAreSummed) {
+TEST(Collectives, SumsGradientsOfAReplicatedKvHead) {
   const auto sums = those(make("gemma3-1b", two(1, 2)).list({}), because(Cause::gradients));
   const auto has = [&](const std::string& name) {
     return std::any_of(sums.begin(), sums.end(),
@@ -126,7 +126,7 @@ TEST(Collectives, FullTrainingScattersWhatItGathers) {
   EXPECT_EQ(summed, whole);
 }
 
-TEST(Collectives, GradientsOfSeveralMicroBatchesMayBeSummedOnce) {
+TEST(Collectives, SumsGradientsOncePerStepIfAsked) {
   const Case c = make("gemma3-1b", two(2, 1));
   StepShape step{.rows = 2, .tokens = 64, .accumulation = 4};
   for (const Collective& x : those(c.list(step), because(Cause::gradients))) {
@@ -140,7 +140,7 @@ TEST(Collectives, GradientsOfSeveralMicroBatchesMayBeSummedOnce) {
   }
 }
 
-TEST(Collectives, ASplitStreamMovesTheSameBytesInHalves) {
+TEST(Collectives, SplitResidualMovesTheSameBytes) {
   const Case c = make("gemma4-31b", two(1, 4));
   StepShape step{.rows = 1, .tokens = 1024};
   const auto of_layer = [&](const std::vector<Collective>& list) {
@@ -157,7 +157,7 @@ TEST(Collectives, ASplitStreamMovesTheSameBytesInHalves) {
   EXPECT_THAT(those(list, [](const Collective& x) { return x.tensor == "layers.7.input_norm"; }), IsEmpty());
 }
 
-TEST(Collectives, ADecodeStepSumsAndGathersLogitsOnly) {
+TEST(Collectives, DecodeSumsActivationsAndGathersLogits) {
   const Case c = make("gemma3-27b", two(2, 4), {}, ShardingUse::sampling);
   const auto list = c.list({.work = StepKind::decode, .rows = 64});
   for (const Collective& x : list) EXPECT_EQ(x.phase, Phase::forward);
@@ -170,7 +170,7 @@ TEST(Collectives, ADecodeStepSumsAndGathersLogitsOnly) {
   EXPECT_THAT(those(list, because(Cause::gather_shards)), IsEmpty());
 }
 
-TEST(Collectives, AClumsySpecStillWorksAndShowsWhatItCosts) {
+TEST(Collectives, InefficientSpecListsItsGathers) {
   ShardingRules rules;
   rules.overrides = {{"q_proj", parse_spec("(-, tp, -)")}};
   const auto list = make("gemma3-4b", two(1, 2), rules).list({.rows = 1, .tokens = 64});
@@ -185,7 +185,7 @@ TEST(Collectives, AClumsySpecStillWorksAndShowsWhatItCosts) {
   EXPECT_FALSE(those(list, [](const Collective& x) { return x.tensor == "layers.3.mlp"; }).empty());
 }
 
-TEST(Collectives, RepeatedKvHeadsSumAmongThemselves) {
+TEST(Collectives, RepeatedKvHeadsSumWithinTheirGroup) {
   const Case c = make("gemma4-31b", two(1, 8), {.preset = Preset::megatron});
   const auto sums = those(c.list({}), because(Cause::gradients));
   const auto of = [&](const std::string& name) {
@@ -196,7 +196,7 @@ TEST(Collectives, RepeatedKvHeadsSumAmongThemselves) {
   EXPECT_THAT(of("layers.0.k_proj.lora_b"), IsEmpty());
 }
 
-TEST(Collectives, TheBackwardEndsAtTheFirstBlockThatLearns) {
+TEST(Collectives, BackwardEndsAtTheFirstTrainableBlock) {
   const auto list = make("gemma3-4b", two(2, 2), {}, ShardingUse::training, 20).list({.rows = 2, .tokens = 64});
   for (const Collective& x : list) {
     EXPECT_TRUE(x.phase == Phase::forward || x.layer < 0 || x.layer >= 20) << x.tensor;
@@ -205,7 +205,7 @@ TEST(Collectives, TheBackwardEndsAtTheFirstBlockThatLearns) {
 }
 
 // Without padding a device moves its own tokens; loss and logits only those that have one.
-TEST(Collectives, TokensThatAreCountedMoveAndNoOthers) {
+TEST(Collectives, MovesOnlyTheGivenTokens) {
   const Case c = make("gemma3-1b", two(1, 2), {.preset = Preset::megatron});
   const auto list = c.list({.rows = 2, .tokens = 64, .device_tokens = 100, .device_logits = 30});
   for (const Collective& x : list) {
@@ -219,7 +219,7 @@ TEST(Collectives, TokensThatAreCountedMoveAndNoOthers) {
 }
 
 // Whole routers with experts in parts: each device knows of its columns what an expert's share should be.
-TEST(Collectives, ExpertsInPartsSumWhatTheyTellTheRouter) {
+TEST(Collectives, ShardedExpertsSumTheRouterGradient) {
   const Case c = make("gemma4-26b-a4b", two(1, 4), {.preset = Preset::megatron});
   const auto list = c.list({.work = StepKind::train_full, .rows = 1, .tokens = 64});
   const auto shares = those(list, [](const Collective& x) { return x.tensor == "layers.5.router"; });

@@ -62,7 +62,7 @@ std::int64_t size(const std::vector<Range>& ranges) {
 }
 
 // Whatever the mesh and the preset: all that a device computes with and does not store, once.
-TEST(DeviceReads, GatherWhatADeviceHasNotItself) {
+TEST(DeviceReads, GathersOnlyMissingElements) {
   std::mt19937 random(3);
   const std::vector<std::string> models{"gemma3-270m", "gemma4-26b-a4b", "gemma4-e2b", "gemma2-2b"};
   std::int64_t all = 0;
@@ -91,7 +91,7 @@ TEST(DeviceReads, GatherWhatADeviceHasNotItself) {
 }
 
 // Pieces of equal size: what the stages of rings move, axis by axis, in gathers and sums.
-TEST(DeviceReads, OfEqualPiecesAreThoseOfStagedCollectives) {
+TEST(DeviceReads, EqualPiecesMatchStagedCollectives) {
   const auto staged = [](std::vector<Stage> stages) {
     std::erase_if(stages, [](const Stage& s) { return s.moved == 0; });
     return moved(stages);
@@ -114,7 +114,7 @@ TEST(DeviceReads, OfEqualPiecesAreThoseOfStagedCollectives) {
 }
 
 // PyTorch's FSDP2 on three devices: the last one's pieces are smaller.
-TEST(DeviceReads, OfUnevenPiecesLeaveTheirPaddingOut) {
+TEST(DeviceReads, UnevenPiecesExcludePadding) {
   const Read c("gemma3-4b", two(3, 1), {.preset = Preset::fsdp});
   const PlacedTensor& norm = c.tensor("layers.3.input_norm");  // 2560: 854, 854, 852
   ASSERT_EQ(norm.shard, std::vector<std::int64_t>{854});
@@ -126,7 +126,7 @@ TEST(DeviceReads, OfUnevenPiecesLeaveTheirPaddingOut) {
 }
 
 // Heads over (fsdp, tp), computed over tp: half of them are what device (0, 1) needs, and none of them its own.
-TEST(DeviceReads, OfPiecesThatLieAcrossComeFromWhereTheyAre) {
+TEST(DeviceReads, MisalignedPiecesComeFromTheirOwners) {
   const Read c("gemma3-4b", two(2, 2), {.overrides = {{"q_proj$", parse_spec("((fsdp, tp), -, -)")}}});
   const PlacedTensor& q = c.tensor("layers.3.q_proj");
   const std::int64_t quarter = q.total() / 4;
@@ -138,7 +138,7 @@ TEST(DeviceReads, OfPiecesThatLieAcrossComeFromWhereTheyAre) {
 }
 
 // Two axes along which nothing is split: each device sums a quarter, and the other quarters come back.
-TEST(DeviceReads, SumsOverTwoAxesAreSharedByAll) {
+TEST(DeviceReads, SumsOverTwoAxesAreDividedAmongAllDevices) {
   const Read c("gemma3-4b", {{{"data", 2}, {"fsdp", 2}}}, {.preset = Preset::replicated});
   const PlacedTensor& norm = c.tensor("layers.3.input_norm");
   EXPECT_THAT(moved(c.reads.sum(norm, 3)), ElementsAre(2560, 1280)) << "over data, then half of it over fsdp";
@@ -146,7 +146,7 @@ TEST(DeviceReads, SumsOverTwoAxesAreSharedByAll) {
 }
 
 // A whole K where each device computes with one head: it is told of by others, and shares nothing with them.
-TEST(DeviceReads, TermsOfPartsOnlyAreReadByAll) {
+TEST(DeviceReads, PartialTermsAreReadByAllDevices) {
   const Read c("gemma3-4b", two(1, 4), {.overrides = {{"(k|v)_proj$", parse_spec("(-, -, -)")}}});
   const PlacedTensor& k = c.tensor("layers.3.k_proj");
   for (int device = 0; device < 4; ++device) EXPECT_THAT(moved(c.reads.sum(k, device)), ElementsAre(k.total() / 4 * 3));

@@ -30,7 +30,7 @@ Bytes full(const std::vector<Collective>& list, Cause cause, const std::string& 
   return sum;
 }
 
-TEST(EngineStep, ActivationsFollowTheDevicesOwnTokensAndTheLossThoseWithATarget) {
+TEST(EngineStep, ActivationsScaleWithTokensAndLossWithTargets) {
   const Sharded c;
   const auto list = c.of({{.tokens = 70, .loss_tokens = 12}});
   const std::int64_t d = c.config.dim;
@@ -40,7 +40,7 @@ TEST(EngineStep, ActivationsFollowTheDevicesOwnTokensAndTheLossThoseWithATarget)
   EXPECT_EQ(full(list, Cause::partial_sums, "logits"), Bytes(12 * d * 4));
 }
 
-TEST(EngineStep, EachChunkOfTheLossReducesByItself) {
+TEST(EngineStep, EachLossChunkHasItsOwnReductions) {
   const auto list = Sharded().of({{.tokens = 70, .loss_tokens = 50, .loss_rows = 16}});
   std::vector<std::pair<std::int64_t, std::int64_t>> calls;  // bytes, how often
   for (const Collective& x : list)
@@ -49,7 +49,7 @@ TEST(EngineStep, EachChunkOfTheLossReducesByItself) {
               testing::UnorderedElementsAre(std::pair{64, 3}, std::pair{8, 1}, std::pair{128, 3}, std::pair{16, 1}));
 }
 
-TEST(EngineStep, MicroBatchesOfOtherSizesAreCallsOfTheirOwn) {
+TEST(EngineStep, MicroBatchesOfDifferentSizesAreSeparateCalls) {
   const Sharded c;
   const DeviceTokens a{.tokens = 70, .loss_tokens = 12}, b{.tokens = 64, .loss_tokens = 12};
   const auto list = c.of({a, b, a});
@@ -69,7 +69,7 @@ TEST(EngineStep, MicroBatchesOfOtherSizesAreCallsOfTheirOwn) {
     EXPECT_TRUE(x.cause != Cause::partial_sums && x.cause != Cause::softmax && x.cause != Cause::embedding_rows);
 }
 
-TEST(EngineStep, RowsAreSplitInEqualRunsRoundedUp) {
+TEST(EngineStep, SplitsRowsIntoEqualSlicesRoundedUp) {
   const Mesh mesh{{{"data", 2}, {"tp", 2}, {"fsdp", 2}}};
   EXPECT_EQ(batch_slice(mesh, 0), (BatchSlice{0, 4}));
   EXPECT_EQ(batch_slice(mesh, 3), (BatchSlice{1, 4}));  // data 0, tp 1, fsdp 1
@@ -80,7 +80,7 @@ TEST(EngineStep, RowsAreSplitInEqualRunsRoundedUp) {
   EXPECT_EQ(batch_rows({1, 4}, 1), (Range{1, 1}));
 }
 
-TEST(EngineStep, KAndVHaveTheirOwnA) {
+TEST(EngineStep, KAndVHaveSeparateA) {
   int a = 0;
   for (const PlacedTensor& p : Sharded().placement.adapters)
     if (p.layer == 0 && p.role == model::Role::lora_a) ++a;

@@ -104,7 +104,7 @@ TEST(Layout, DevicesOfOneChipAreTheInnermostDimensionAndShareItsLinks) {
   EXPECT_EQ(layout.device_of[0] / 2, layout.device_of[1] / 2) << "tp stays within a chip";
 }
 
-TEST(Layout, GpusMeetInASwitchAndInnerAxesStayInTheNode) {
+TEST(Layout, InnerAxesStayWithinAGpuNode) {
   const Layout layout = lay_out(two(4, 8), gpus({4, 8}));
   EXPECT_EQ(of(layout, "tp").medium, Medium::node);
   EXPECT_EQ(of(layout, "fsdp").medium, Medium::network);
@@ -114,18 +114,18 @@ TEST(Layout, GpusMeetInASwitchAndInnerAxesStayInTheNode) {
   EXPECT_EQ(of(lay_out(two(2, 1), gpus({2})), "fsdp").medium, Medium::node);
 }
 
-TEST(Layout, VirtualDevicesAreAsManyAsTheMeshAsksFor) {
+TEST(Layout, CpuHasAsManyVirtualDevicesAsTheMesh) {
   EXPECT_EQ(lay_out(two(2, 4), cpu()).device_of.size(), 8u);
 }
 
-TEST(Layout, AskedPlacesAreKept) {
+TEST(Layout, KeepsRequestedPlacements) {
   const Layout layout = lay_out(two(4, 2), tpu({2, 4}), {{"tp", {0}}});
   EXPECT_EQ(of(layout, "tp").parts, (std::vector<GridPart>{{0, 2, 1}}));
   EXPECT_EQ(of(layout, "fsdp").parts, (std::vector<GridPart>{{1, 4, 1}}));
   EXPECT_EQ(layout.device_of, (std::vector<int>{0, 4, 1, 5, 2, 6, 3, 7}));
 }
 
-TEST(Layout, ImpossiblePlacesAreRefusedWithTheLegalSizes) {
+TEST(Layout, RejectsImpossiblePlacementsWithLegalSizes) {
   EXPECT_THAT(refusal(two(2, 4), tpu({2, 4}), {{"tp", {0}}}),
               AllOf(HasSubstr("MESH-PLACE"), HasSubstr("among 1, 2"), HasSubstr("fits on dimension 1")));
   EXPECT_THAT(refusal(two(2, 4), tpu({2, 4}), {{"fsdp", {1}}, {"tp", {1}}}), HasSubstr("MESH-PLACE"));
@@ -133,7 +133,7 @@ TEST(Layout, ImpossiblePlacesAreRefusedWithTheLegalSizes) {
   EXPECT_THAT(refusal(two(2, 4), tpu({2, 4}), {{"tq", {0}}}), HasSubstr("tq"));
 }
 
-TEST(Layout, WrongSizesAreRefusedWithTheNearestMeshes) {
+TEST(Layout, RejectsWrongSizesWithTheNearestMeshes) {
   EXPECT_THAT(refusal(two(1, 8), tpu({2, 2, 1})),
               AllOf(HasSubstr("MESH-SIZE"), HasSubstr("8 devices"), HasSubstr("4 devices"), HasSubstr("mesh.tp = 4")));
   EXPECT_THAT(refusal(two(2, 4), tpu({2, 2, 1})), AllOf(HasSubstr("mesh.fsdp = 1"), HasSubstr("mesh.tp = 2")));
@@ -146,7 +146,7 @@ TEST(Layout, WrongSizesAreRefusedWithTheNearestMeshes) {
 }
 
 // Random grids and axes: every device exactly once; what facts say holds for the neighbours.
-TEST(Layout, CoversEveryDeviceOnceWithNeighboursAsTold) {
+TEST(Layout, CoversEveryDeviceOnceWithConsistentNeighbours) {
   std::mt19937 random(7);
   const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   for (int round = 0; round < 300; ++round) {

@@ -47,7 +47,7 @@ std::vector<std::string> ids(const Placement& p) {
   return list;
 }
 
-TEST(Place, AModelWithoutAVocabularyHasNoPieceOfIt) {
+TEST(Place, ModelWithoutVocabularyHasNoPieceOfIt) {
   model::Config config = model::catalogue("gemma3-1b");
   config.vocab = 0;
   for (const Preset preset : {Preset::tunix, Preset::megatron, Preset::fsdp, Preset::replicated}) {
@@ -62,7 +62,7 @@ TEST(Place, AModelWithoutAVocabularyHasNoPieceOfIt) {
   }
 }
 
-TEST(Tunix, ShardsOfGemma431bAreThoseOfTheReference) {
+TEST(Tunix, ShardsOfGemma431bMatchTunix) {
   const Placement one = placed("gemma4-31b", two(1, 4));
   EXPECT_THAT(one.problems, testing::IsEmpty());
   EXPECT_EQ(of(one.tensors, "embed").shard, (Shape{65536, 5376}));
@@ -87,14 +87,14 @@ TEST(Tunix, ShardsOfGemma431bAreThoseOfTheReference) {
   EXPECT_EQ(of(eight.tensors, "embed").elements() * 8, 1'409'286'144);
 }
 
-TEST(Tunix, SamplingTakesFsdpAwayButFromAOneHeadedKv) {
+TEST(Tunix, SamplingDropsFsdpExceptForOneKvHead) {
   const Placement p = placed("gemma3-1b", two(2, 2), {}, 0, ShardingUse::sampling);
   EXPECT_EQ(to_text(of(p.tensors, "layers.0.q_proj").spec), "(tp, -, -)");
   EXPECT_EQ(to_text(of(p.tensors, "layers.0.k_proj").spec), "(-, fsdp, -)");
   EXPECT_EQ(to_text(of(placed("gemma3-1b", two(2, 2)).tensors, "layers.0.v_proj").spec), "(-, fsdp, -)");
 }
 
-TEST(Tunix, TheExceptionsOfTheReference) {
+TEST(Tunix, SpecialCasesMatchTunix) {
   EXPECT_EQ(to_text(of(placed("gemma3-4b", two(2, 2)).tensors, "layers.0.q_norm").spec), "(-)");
   EXPECT_EQ(to_text(of(placed("gemma4-31b", two(2, 2)).tensors, "layers.0.q_norm").spec), "(tp)");
   // k_einsum takes the spec of q without the exception for one head: Gemma 4 12B fails at tp 2.
@@ -112,7 +112,7 @@ TEST(Tunix, TheExceptionsOfTheReference) {
   EXPECT_EQ(to_text(of(e2b.tensors, "layers.0.ple_proj").spec), "(tp, fsdp)");
 }
 
-TEST(Tunix, TheFourGlobalKvHeadsRefuseEightWays) {
+TEST(Tunix, FourGlobalKvHeadsRejectTp8) {
   const Placement p = placed("gemma4-31b", two(1, 8));
   ASSERT_EQ(ids(p), (std::vector<std::string>{"TP-1"}));
   const Problem& problem = p.problems[0];
@@ -124,7 +124,7 @@ TEST(Tunix, TheFourGlobalKvHeadsRefuseEightWays) {
 }
 
 // Powers of two that divide every size which Tunix's annotations split over tp.
-TEST(Tunix, LegalTpIsThatOfTheReference) {
+TEST(Tunix, LegalTpSizesMatchTunix) {
   const std::map<std::string, std::vector<int>> legal{
       {"gemma2-2b", {1, 2, 4}},         {"gemma2-9b", {1, 2, 4, 8}},
       {"gemma3-270m", {1, 2, 4}},       {"gemma3-1b", {1, 2, 4}},
@@ -150,7 +150,7 @@ TEST(Tunix, LegalTpIsThatOfTheReference) {
   EXPECT_TRUE(placed("gemma4-31b", two(256, 1)).problems.empty());
 }
 
-TEST(Adapters, TakeTheSpecsOfTheirBaseAndShareOneAInTunix) {
+TEST(Adapters, DeriveSpecsFromTheirBaseAndShareAInTunix) {
   const Placement p = placed("gemma4-31b", two(2, 2), {}, 64);
   const auto spec = [&](const std::string& name) { return to_text(of(p.adapters, name).spec); };
   EXPECT_EQ(spec("layers.0.q_proj.lora_a"), "(fsdp, -)");
@@ -168,7 +168,7 @@ TEST(Adapters, TakeTheSpecsOfTheirBaseAndShareOneAInTunix) {
 
 // Parameters per unit of rank: PEFT's seven projections, and with Tunix's fused A (k_einsum included
 // here).
-TEST(Adapters, CountTheParametersOfTheReference) {
+TEST(Adapters, ParameterCountsMatchTunix) {
   ShardingRules peft;
   peft.adapters = AdapterForm::separate;
   const auto count = [](const Placement& p) {
@@ -214,7 +214,7 @@ TEST(Fsdp, SplitsTheRowsOfTheFilesAndPads) {
   EXPECT_EQ(of(placed("gemma3-1b", two(2, 1), rules).tensors, "layers.0.k_proj").shard, (Shape{1, 1152, 128}));
 }
 
-TEST(Overrides, FirstMatchWinsByLogicalNameOrTunixPath) {
+TEST(ShardingRules, FirstMatchWinsByLogicalNameOrTunixPath) {
   ShardingRules rules;
   rules.overrides = {{"layers\\.[05]\\.q_proj", parse_spec("(-, fsdp, tp)")},
                      {"attn/kv_einsum", parse_spec("(-, tp, -, fsdp)")},
@@ -230,7 +230,7 @@ TEST(Overrides, FirstMatchWinsByLogicalNameOrTunixPath) {
   EXPECT_EQ(to_text(of(p.adapters, "layers.5.q_proj.lora_b").spec), "(-, -, tp)");
 }
 
-TEST(Overrides, EachFaultIsOneProblemWithPlaceAndFix) {
+TEST(ShardingRules, ReportsEachFaultOnceWithPlaceAndFix) {
   ShardingRules rules;
   rules.overrides = {{"q_proj", parse_spec("(tq, fsdp)")},    {"k_proj", parse_spec("(tp, tp)")},
                      {"norm", parse_spec("(tp, fsdp)")},      {"(", parse_spec("(tp)")},
@@ -252,7 +252,7 @@ TEST(Overrides, EachFaultIsOneProblemWithPlaceAndFix) {
   EXPECT_EQ(to_text(of(p.tensors, "layers.0.v_proj").spec), "(tp, fsdp, -)") << "the others follow the preset";
 }
 
-TEST(Overrides, SeveralAxesOnOneDimensionSplitItByTheirProduct) {
+TEST(ShardingRules, SeveralAxesOnOneDimensionSplitItByTheirProduct) {
   ShardingRules rules;
   rules.overrides = {{"embed", parse_spec("((data, fsdp), tp)")}};
   const Mesh mesh{{{"data", 2}, {"fsdp", 2}, {"tp", 2}}};
@@ -314,7 +314,7 @@ TEST(Tiles, PadTheLastTwoDimensions) {
   EXPECT_EQ(padded_bytes({33, 100}, 2, tile_of(hardware::Chip{}, 2)), 6600);
 }
 
-TEST(Placement, KeepsGoingOnAnImpossibleMesh) {
+TEST(Placement, ContinuesOnAnImpossibleMesh) {
   for (const Mesh& mesh : {Mesh{{{"tp", -4}}}, Mesh{{{"tp", 0}, {"fsdp", 2147483647}}}, Mesh{}}) {
     const Placement p = placed("gemma3-270m", mesh, {}, 4);
     EXPECT_FALSE(p.tensors.empty());

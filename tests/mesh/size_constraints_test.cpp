@@ -18,7 +18,7 @@ std::vector<int> legal_tp(const char* id, Preset preset = Preset::tunix, Shardin
 }
 
 // Sizes that Tunix's annotations divide.
-TEST(Legal, TpOfEveryModelIsAsTunixAnnotatesIt) {
+TEST(SizeConstraints, TpSizesOfEveryModelMatchTunix) {
   EXPECT_THAT(legal_tp("gemma2-2b"), ElementsAre(1, 2, 4));
   EXPECT_THAT(legal_tp("gemma2-9b"), ElementsAre(1, 2, 4, 8));
   EXPECT_THAT(legal_tp("gemma3-270m"), ElementsAre(1, 2, 4));
@@ -33,7 +33,7 @@ TEST(Legal, TpOfEveryModelIsAsTunixAnnotatesIt) {
   EXPECT_THAT(legal_tp("gemma4-31b"), ElementsAre(1, 2, 4));
 }
 
-TEST(Legal, FsdpHasToDivideTheWidth) {
+TEST(SizeConstraints, FsdpMustDivideTheWidth) {
   for (const std::string id : {"gemma3-270m", "gemma3-1b", "gemma4-26b-a4b", "gemma4-31b", "gemma2-9b"}) {
     const auto all = size_constraints(model::TensorInventory(model::catalogue(id)), {}, {}, {}, ShardingUse::training);
     EXPECT_TRUE(is_legal(all, {{{"fsdp", 128}}})) << id;
@@ -43,12 +43,12 @@ TEST(Legal, FsdpHasToDivideTheWidth) {
 }
 
 // vLLM repeats KV heads: tp may be a multiple of them.
-TEST(Legal, ServingRepeatsKeyValueHeads) {
+TEST(SizeConstraints, ServingRepeatsKeyValueHeads) {
   EXPECT_THAT(legal_tp("gemma4-31b", Preset::megatron, ShardingUse::sampling), ElementsAre(1, 2, 4, 8, 16, 32));
   EXPECT_THAT(legal_tp("gemma3-1b", Preset::megatron, ShardingUse::sampling), ElementsAre(1, 2, 4));
 }
 
-TEST(Legal, FactorisationsAreAllThereAreAndNoneTwice) {
+TEST(SizeConstraints, FactorisationsAreCompleteAndUnique) {
   const auto all = factorisations({"fsdp", "tp", "data"}, 12);
   EXPECT_EQ(all.size(), 18U);  // (p^2: 6) x (3: 3)
   for (const Mesh& m : all) EXPECT_EQ(m.devices(), 12);
@@ -56,7 +56,7 @@ TEST(Legal, FactorisationsAreAllThereAreAndNoneTwice) {
     for (size_t j = 0; j < i; ++j) EXPECT_FALSE(all[i] == all[j]);
 }
 
-TEST(Legal, TheNearestLegalMeshChangesLittle) {
+TEST(SizeConstraints, NearestLegalMeshChangesLeast) {
   const auto all =
       size_constraints(model::TensorInventory(model::catalogue("gemma4-31b")), {}, {}, {}, ShardingUse::training);
   EXPECT_EQ(nearest_legal(all, {{{"fsdp", 1}, {"tp", 8}}}, 8, 2), (Mesh{{{"fsdp", 2}, {"tp", 4}}}));

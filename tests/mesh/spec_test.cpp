@@ -20,7 +20,7 @@ std::string refusal(std::string_view text) {
   return "accepted";
 }
 
-TEST(Spec, ReadsOurFormAndThatOfJax) {
+TEST(PartitionSpec, ReadsOwnAndJaxSyntax) {
   const PartitionSpec q{{{"tp"}, {"fsdp"}, {}}}, both{{{"data", "fsdp"}, {}}};
   EXPECT_EQ(parse_spec("(tp, fsdp, -)"), q);
   EXPECT_EQ(parse_spec(" ( tp ,fsdp,-, ) "), q);
@@ -31,7 +31,7 @@ TEST(Spec, ReadsOurFormAndThatOfJax) {
   EXPECT_EQ(parse_spec("(tp)"), (PartitionSpec{{{"tp"}}}));
 }
 
-TEST(Spec, TextAndBackAreTheSameForAnySpec) {
+TEST(PartitionSpec, RoundTripsThroughText) {
   std::mt19937 random(3);
   const std::vector<std::string> names{"tp", "fsdp", "data", "x_1", "Long_name"};
   for (int round = 0; round < 500; ++round) {
@@ -44,7 +44,7 @@ TEST(Spec, TextAndBackAreTheSameForAnySpec) {
   }
 }
 
-TEST(Spec, BadTextIsOneErrorWithItsPlace) {
+TEST(PartitionSpec, RejectsBadTextWithItsPosition) {
   EXPECT_EQ(refusal("tp, fsdp"), "SPEC-SYNTAX character 3 expected ( at the start");
   EXPECT_EQ(refusal("(tp fsdp)"), "SPEC-SYNTAX character 5 expected , or )");
   EXPECT_EQ(refusal("(tp, fsdp"), "SPEC-SYNTAX character 10 expected , or )");

@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(AxisNames, AMistypedAxisIsAnErrorThatNamesTheRightOne) {
+TEST(UnusedAxes, ReportsMistypedAxisWithTheIntendedOne) {
   for (const char* wrong : {"fdsp", "fsp", "fsdpp", "FSDP", "fspd"}) {
     const auto problems = find_unused_axes({{{"tp", 2}, {wrong, 2}}}, {});
     ASSERT_EQ(problems.size(), 1u) << wrong;
@@ -22,7 +22,7 @@ TEST(AxisNames, AMistypedAxisIsAnErrorThatNamesTheRightOne) {
   EXPECT_EQ(intended_axis("date"), "data");
 }
 
-TEST(AxisNames, AxesOfTheUsersOwnAreLegalWhereARuleNamesThem) {
+TEST(UnusedAxes, AcceptsCustomAxesThatARuleUses) {
   const Mesh mesh{{{"fsdp", 2}, {"ep", 4}, {"spare", 1}}};
   const auto unnamed = find_unused_axes(mesh, {});
   ASSERT_EQ(unnamed.size(), 1u);  // an axis of one device repeats nothing
@@ -31,7 +31,7 @@ TEST(AxisNames, AxesOfTheUsersOwnAreLegalWhereARuleNamesThem) {
   EXPECT_TRUE(find_unused_axes(mesh, {.overrides = {{"experts", parse_spec("(ep, -, -)")}}}).empty());
 }
 
-TEST(AxisNames, OnlyOneSlipIsAMistyping) {
+TEST(UnusedAxes, AcceptsOneTypingErrorOnly) {
   EXPECT_TRUE(seems_mistyped("fdsp", "fsdp"));
   EXPECT_TRUE(seems_mistyped("Data", "data"));
   EXPECT_FALSE(seems_mistyped("ep", "tp"));

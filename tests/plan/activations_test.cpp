@@ -22,7 +22,7 @@ struct Shape {
 // One layer of full training in eager PyTorch with fused attention (reference 5.4, stas00/ml-engineering).
 class PublishedWorkingSet : public testing::TestWithParam<Shape> {};
 
-TEST_P(PublishedWorkingSet, IsWhatTheBuffersOfTheLayerAddUpTo) {
+TEST_P(PublishedWorkingSet, EqualsTheSumOfTheLayersBuffers) {
   const Shape& s = GetParam();
   Request r = request("llama3.1-8b", "1xh100", Stack::torchtune, {{"fsdp", 1}});
   r.method = model::TrainMethod::full;
@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(Measured, PublishedWorkingSet,
                                          Shape{"Gemma-1.1-2B", 2048, 16384, 8, 1, 256, false,
                                                model::NormForm::one_plus_w, 48}));
 
-TEST(LayerMemory, MaterialisedScoresGrowWithTheRowAndFusedOnesDoNot) {
+TEST(LayerMemory, OnlyMaterialisedScoresGrowWithTheRow) {
   Request r = lora_31b_v5p();
   const LocalModel scores = local_model(r, mesh::ShardingUse::training);
   const double shorter = layer_memory(scores, scores.kinds[0], 2048).kept();
@@ -61,7 +61,7 @@ TEST(LayerMemory, MaterialisedScoresGrowWithTheRowAndFusedOnesDoNot) {
   EXPECT_DOUBLE_EQ(layer_memory(fused, fused.kinds[0], 2048).kept(), layer_memory(fused, fused.kinds[0], 4096).kept());
 }
 
-TEST(Attended, IsTheWholeRowMaterialisedAndTheCausalWindowFused) {
+TEST(AttendedKeys, WholeRowIfMaterialisedElseCausalWindow) {
   Request r = lora_31b_v5p();
   const LocalModel m = local_model(r, mesh::ShardingUse::training);
   ASSERT_EQ(m.kinds[0].name, "sliding layers");
@@ -89,7 +89,7 @@ TEST(LocalModel, HasOneKindPerKindOfLayerAndEveryParameter) {
   EXPECT_DOUBLE_EQ(m.width, 5376 / 4);
 }
 
-TEST(LocalModel, OverridesOfSingleLayersArePlacedLayerByLayerToTheSameTotal) {
+TEST(LocalModel, RulesForSingleLayersKeepTheTotal) {
   Request r = lora_31b_v5p();
   const TensorBytes all = local_model(r, mesh::ShardingUse::training).weights(DType::bf16);
   r.rules.overrides.push_back({R"(layers\.3\.q_proj)", mesh::parse_spec("(-, -, -)")});

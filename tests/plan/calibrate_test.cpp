@@ -28,7 +28,7 @@ double factor_of(const CalibrationFit& f, const std::string& chip) {
   return 0;
 }
 
-TEST(Calibrate, FindsTheEfficiencyThatTheRowsWereMadeWith) {
+TEST(Calibrate, RecoversTheEfficiencyOfGeneratedRows) {
   for (const double truth : {0.6, 0.9, 1.1}) {
     const CalibrationFit f = fit(measured(truth, MeasurementUse::calibration), {.trust = 100});
     EXPECT_NEAR(factor_of(f, "v5e"), truth, 0.002);
@@ -37,7 +37,7 @@ TEST(Calibrate, FindsTheEfficiencyThatTheRowsWereMadeWith) {
   }
 }
 
-TEST(Calibrate, OneStrayRowDoesNotCarryItAway) {
+TEST(Calibrate, IsRobustAgainstAnOutlier) {
   std::vector<Measurement> rows = measured(0.8, MeasurementUse::calibration, 7);
   rows[3].value *= 4;
   EXPECT_NEAR(factor_of(fit(rows), "v5e"), 0.8, 0.08);
@@ -56,7 +56,7 @@ TEST(Calibrate, HeldOutRowsAreOnlyPredicted) {
   EXPECT_GT(f.time_after.mean, 0.2);  // seen before accepting
 }
 
-TEST(Calibrate, OtherChipsOfTheStackTakeTheMeanAndSaySo) {
+TEST(Calibrate, OtherChipsTakeTheMeanWithItsSource) {
   Calibration c = fit(measured(0.7, MeasurementUse::calibration), {.trust = 100}).calibration;
   c.basis = {"2026-11-21", "a test"};
   Request own = small(1, 512), other = small(1, 512), another_stack = small(1, 512);
@@ -76,14 +76,14 @@ TEST(Calibrate, OtherChipsOfTheStackTakeTheMeanAndSaySo) {
   EXPECT_DOUBLE_EQ(another_stack.efficiencies.matmul.value, default_stack);
 }
 
-TEST(Calibrate, StaysWithinItsBoundsAndTheDataDoNotMatterLess) {
+TEST(Calibrate, StaysWithinItsBounds) {
   std::vector<Measurement> rows = measured(0.8, MeasurementUse::calibration);
   for (Measurement& m : rows) m.value *= 50;
   EXPECT_GE(factor_of(fit(rows), "v5e"), FitOptions{}.shortest - 1e-3);
   EXPECT_LE(factor_of(fit(measured(1.5, MeasurementUse::calibration)), "v5e"), FitOptions{}.longest + 1e-3);
 }
 
-TEST(Calibrate, RefusesWhatCannotBeFitted) {
+TEST(Calibrate, RejectsWhatCannotBeFitted) {
   EXPECT_THROW(fit({}), Error);
   EXPECT_THROW(fit(measured(0.8, MeasurementUse::holdout)), Error);
   EXPECT_THROW(fit(measured(0.8, MeasurementUse::calibration), {.names = {"matmull"}}), Error);
@@ -97,7 +97,7 @@ TEST(Calibrate, RefusesWhatCannotBeFitted) {
   }
 }
 
-TEST(CalibrationFile, IsReadBackAsWritten) {
+TEST(CalibrationFile, RoundTrips) {
   CalibrationFit f = fit(measured(0.7, MeasurementUse::calibration));
   f.calibration.basis = {"2026-11-21", "a test"};
   const test::Scratch scratch;
@@ -120,7 +120,7 @@ TEST(CalibrationFile, IsReadBackAsWritten) {
   }
 }
 
-TEST(CalibrationFile, TheShippedOneIsWhatTheShippedRowsGive) {
+TEST(CalibrationFile, ShippedCalibrationFollowsFromShippedRows) {
   const CalibrationFit again = fit(shipped_rows());
   const Calibration file = read_calibration(kHardware + "/calibration.json");
   ASSERT_EQ(file.factors.size(), again.calibration.factors.size()) << "run scripts/calibrate.sh";

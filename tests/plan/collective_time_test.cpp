@@ -23,7 +23,7 @@ double seconds(const Request& r, const mesh::Collective& c) {
   return collective_seconds(c, mesh::lay_out(r.mesh, r.target), r.target, r.efficiencies).value;
 }
 
-TEST(CollectiveTime, OfATorusIsBytesOverBothWaysRoundTheRingAndAnAllReduceIsTwice) {
+TEST(CollectiveTime, TorusUsesBothDirectionsAndAllReduceTakesTwice) {
   Request r = lora_31b_v5p();
   r.efficiencies.collectives.value = 1;
   const double bytes = 1e9, gather = seconds(r, call(mesh::CollectiveKind::all_gather, "tp", 4, bytes));
@@ -31,7 +31,7 @@ TEST(CollectiveTime, OfATorusIsBytesOverBothWaysRoundTheRingAndAnAllReduceIsTwic
   EXPECT_NEAR(seconds(r, call(mesh::CollectiveKind::all_reduce, "tp", 4, bytes)) / gather, 2, 0.01);
 }
 
-TEST(CollectiveTime, OfGpusFollowsTheMeasuredCurve) {
+TEST(CollectiveTime, GpusFollowTheMeasuredCurve) {
   const Request r = request("gemma4-31b", "2xh100", Stack::trl_fsdp, {{"fsdp", 2}});
   // 67 MB between two H100 took 0.245 ms, 1 MB 0.042 ms (VD).
   EXPECT_NEAR(seconds(r, call(mesh::CollectiveKind::all_reduce, "fsdp", 2, 67e6)), 0.245e-3, 0.01e-3);
@@ -40,12 +40,12 @@ TEST(CollectiveTime, OfGpusFollowsTheMeasuredCurve) {
   EXPECT_NEAR(seconds(r, call(mesh::CollectiveKind::all_reduce, "fsdp", 2, 1e3)), 0.042e-3, 0.002e-3);
 }
 
-TEST(CollectiveTime, OfOneDeviceIsNothing) {
+TEST(CollectiveTime, OneDeviceTakesNoTime) {
   const Request r = lora_31b_v5p();
   EXPECT_EQ(seconds(r, call(mesh::CollectiveKind::all_gather, "fsdp", 1, 1e9)), 0);
 }
 
-TEST(BandwidthCurve, IsALineInLogarithmsBetweenItsPoints) {
+TEST(BandwidthCurve, InterpolatesInLogarithms) {
   const hardware::BandwidthCurve curve{.points = {{1e6, 10e9}, {1e8, 1000e9}}};
   EXPECT_NEAR(bandwidth_at(curve, 1e7), 100e9, 1e6);
   EXPECT_DOUBLE_EQ(bandwidth_at(curve, 1e9), 1000e9);

@@ -13,7 +13,7 @@ using enum Run::Work;
 
 class InferenceMemory : public testing::TestWithParam<Run> {};
 
-TEST_P(InferenceMemory, IsPredictedAsTheEngineMeasuresIt) {
+TEST_P(InferenceMemory, PredictionMatchesTheEngine) {
   const model::Config config =
       local::small_config({.layers = 3, .vocab = 5024, .dim = 96, .mlp = 256, .head_dim = 32, .window = 40});
   const auto [measured, predicted] = run(config, GetParam());

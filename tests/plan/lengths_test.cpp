@@ -6,7 +6,7 @@
 namespace mw::plan {
 namespace {
 
-TEST(PackCount, FillsRowsLongestFirst) {
+TEST(PackCount, PacksLongestFirst) {
   EXPECT_EQ(pack_count({{50, 4}}, 100), 2);
   EXPECT_EQ(pack_count({{30, 2}, {70, 2}}, 100), 2);
   EXPECT_EQ(pack_count({{40, 3}, {60, 1}}, 100), 2);
@@ -15,7 +15,7 @@ TEST(PackCount, FillsRowsLongestFirst) {
   EXPECT_EQ(pack_count({}, 100), 0);
 }
 
-TEST(RowStatistics, PaddedRowsComputeTheLongestAndCountWhatIsReal) {
+TEST(RowStatistics, PaddedRowsComputeMaxLen) {
   Lengths l{.histogram = {{100, 3}, {300, 1}, {900, 5}}, .max_len = 400, .rows = RowLayout::padded};
   const RowStatistics f = row_statistics(l, 1);
   EXPECT_EQ(f.rows, 4);
@@ -37,7 +37,7 @@ TEST(RowStatistics, PackedRowsAreFewerAndFuller) {
   EXPECT_DOUBLE_EQ(f.real, 400);
 }
 
-TEST(RowStatistics, WithoutAHistogramEveryRowIsAsLongAsSaid) {
+TEST(RowStatistics, UsesTheMeanWithoutAHistogram) {
   EXPECT_DOUBLE_EQ(row_statistics({.max_len = 512}, 4).real, 512);
   EXPECT_DOUBLE_EQ(row_statistics({.max_len = 512, .mean = 128}, 4).real, 128);
 }

@@ -26,7 +26,7 @@ const Measurement& row(const std::string& id) {
   throw std::runtime_error("no row " + id);
 }
 
-TEST(Measurements, EnoughAreHeldOutAndThePaperAlwaysIs) {
+TEST(Measurements, EnoughRowsAreHeldOut) {
   int time = 0, memory = 0, serving = 0, fitted = 0, fitted_servers = 0;
   for (const Measurement& m : shipped_rows()) {
     EXPECT_FALSE(m.source.empty()) << m.id;
@@ -47,7 +47,7 @@ TEST(Measurements, EnoughAreHeldOutAndThePaperAlwaysIs) {
   EXPECT_LT(fitted, time);
 }
 
-TEST(Measurements, AnAlternativeNamesARowThatIsCounted) {
+TEST(Measurements, AlternativeNamesACountedRow) {
   for (const Measurement& m : shipped_rows())
     if (!m.counted()) {
       EXPECT_TRUE(row(m.alternative_of).counted()) << m.id;
@@ -55,7 +55,7 @@ TEST(Measurements, AnAlternativeNamesARowThatIsCounted) {
 }
 
 // Scalars of the file replaced by what nobody means, and bytes of it by any: rows or one Error, nothing else.
-TEST(Measurements, AFileOfAnyContentEndsInRowsOrOneError) {
+TEST(Measurements, AnyFileGivesRowsOrOneError) {
   const test::Scratch scratch;
   const Json whole = read_json(kHardware + "/measurements.json");
   std::vector<Json::json_pointer> leaves;
@@ -106,7 +106,7 @@ TEST(Measurements, RowsCarryTheirConfiguration) {
   EXPECT_NEAR(static_cast<double>(big.parameters()), 31.7e9, 0.2e9);
 }
 
-TEST(Measurements, RowsOfServersCarryWhatTheirHostsDo) {
+TEST(Measurements, ServerRowsCarryHostSettings) {
   const Measurement &ahead = row("v6e-1-gemma4-e4b-128-c64, output tokens/s"),
                     &between = row("2xh100-qwen3-32b-1024-c8-ttft");
   EXPECT_EQ(ahead.request.serve.scheduling, Scheduling::ahead);
@@ -145,7 +145,7 @@ TEST(Measurements, ErrorsHaveTheSignOfTimeAndBytes) {
   EXPECT_NEAR(compare(m, plan).error, 0, 1e-9);
 }
 
-TEST(Measurements, SummariesCountOnlyWhatIsAsked) {
+TEST(Measurements, SummariesFilterByUseAndQuantity) {
   const std::vector<Measurement>& rows = shipped_rows();
   std::vector<Comparison> all(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) all[i].error = rows[i].counted() ? -0.1 : 5;
@@ -159,7 +159,7 @@ struct Bad {
   std::string rows, place, expected;
 };
 
-TEST(Measurements, EachMistakeNamesItsPlace) {
+TEST(Measurements, ReportsEachMistakeWithItsPlace) {
   const auto with = [](const std::string& more) {
     return R"({"id": "a", "use": "holdout", "value": 1, "unit": "s/step", "model": "gemma3-1b", "target": "v5e-1",
       "stack": "tunix", "mesh": {"fsdp": 1}, "batch": 1, "max_len": 64, "source": "s")" +

@@ -56,7 +56,7 @@ std::vector<Case> cases() {
 
 class MemoryOf : public testing::TestWithParam<Case> {};
 
-TEST_P(MemoryOf, IsPredictedAsTheEngineMeasuresIt) {
+TEST_P(MemoryOf, PredictionMatchesTheEngine) {
   const Case& c = GetParam();
   const auto [measured, predicted] = run(small_config(c.sizes, c.family), c.run);
   EXPECT_NEAR(predicted.at_peak.total() / measured.at_peak.total(), 1, 0.05)
@@ -74,7 +74,7 @@ TEST_P(MemoryOf, IsPredictedAsTheEngineMeasuresIt) {
 
 INSTANTIATE_TEST_SUITE_P(Plan, MemoryOf, testing::ValuesIn(cases()));
 
-TEST(PlanMemory, RematAndChunkingOrderAsTheyShould) {
+TEST(PlanMemory, RematAndChunkingReduceMemory) {
   const model::Config config = small_config({.layers = 8});
   TrainShape shape{.tokens = 512, .loss_tokens = 512, .longest = 128, .loss_chunk = 64, .threads = 2};
   for (int layer = 0; layer < 8; ++layer) shape.lora.push_back({model::Role::q_proj, layer, 8});
@@ -89,7 +89,7 @@ TEST(PlanMemory, RematAndChunkingOrderAsTheyShould) {
   EXPECT_NEAR(predict_train_memory(config, shape).at_peak[MemoryCategory::logits] / chunked, 8, 0.1);
 }
 
-TEST(PlanMemory, EveryGemma3OfTheCatalogueHasAPlan) {
+TEST(PlanMemory, PlansEveryGemma3OfTheCatalogue) {
   for (const char* id : {"gemma3-270m", "gemma3-1b", "gemma3-4b", "gemma3-12b", "gemma3-27b"}) {
     const model::Config config = model::catalogue(id);
     const TrainShape shape{.method = model::TrainMethod::full,
@@ -105,7 +105,7 @@ TEST(PlanMemory, EveryGemma3OfTheCatalogueHasAPlan) {
   }
 }
 
-TEST(PlanMemory, AShapeBeyondReasonIsAClearError) {
+TEST(PlanMemory, RejectsSizesOutOfRange) {
   const TrainShape shape{.tokens = 64, .loss_tokens = 64, .longest = 64};
   TrainShape huge = shape;
   huge.tokens = std::int64_t{1} << 60;

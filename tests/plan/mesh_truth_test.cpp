@@ -196,7 +196,7 @@ void add(Sent& sent, const mesh::Collective& c) {
   calls += c.calls;
 }
 
-TEST(MeshTruth, EveryDeviceSendsWhatIsPlannedTensorByTensor) {
+TEST(MeshTruth, EveryDeviceSendsThePlannedBytes) {
   const std::vector<Trained> cases = table();
   std::int64_t all = 0;
   size_t entries = 0;

@@ -14,7 +14,7 @@ Bytes at_peak(const Request& r) {
   return predict(r).memory.at_peak.total();
 }
 
-TEST(Predict, LedgerIsTheSumOfItsBuffersAndNamesItsPeak) {
+TEST(Predict, LedgerIsTheSumOfItsBuffers) {
   const Plan p = predict(lora_31b_v5p());
   Ledger sum;
   for (const Buffer& b : p.memory.buffers) {
@@ -29,7 +29,7 @@ TEST(Predict, LedgerIsTheSumOfItsBuffersAndNamesItsPeak) {
   EXPECT_GE(p.memory.total.high, p.memory.total.value);
 }
 
-TEST(Predict, MemoryOfThePaperIsThatOfTheReferencesArithmetic) {  // section 4.6: 15.4 GB of weights, about 20-27 GB
+TEST(Predict, MemoryMatchesPublishedArithmetic) {  // section 4.6: 15.4 GB of weights, about 20-27 GB
   const Plan p = predict(lora_31b_v5p());
   EXPECT_NEAR(static_cast<double>(p.memory.at_peak[MemoryCategory::weights].value), 15.35e9, 0.05e9);
   EXPECT_GT(p.memory.at_peak.total(), Bytes(18'000'000'000));
@@ -37,7 +37,7 @@ TEST(Predict, MemoryOfThePaperIsThatOfTheReferencesArithmetic) {  // section 4.6
   EXPECT_TRUE(p.fits());
 }
 
-TEST(Predict, RematBuysMemoryWithTime) {
+TEST(Predict, RematTradesTimeForMemory) {
   Request r = lora_31b_v5p();
   const Plan layer = predict(r);
   r.train.remat = model::Remat::block;
@@ -71,7 +71,7 @@ TEST(Predict, AChunkedLossNeedsFewerLogits) {
   EXPECT_NEAR(chunked[MemoryCategory::logits] / whole[MemoryCategory::logits], 256.0 / 4096, 1e-3);
 }
 
-TEST(Predict, FsdpSplitsWeightsAndPaysInGatherBuffersAndTraffic) {
+TEST(Predict, FsdpSplitsWeightsAndAddsGathers) {
   const Plan tp = predict(lora_31b_v5p(1, 4)), fsdp = predict(lora_31b_v5p(4, 1));
   EXPECT_NEAR(fsdp.memory.at_peak[MemoryCategory::weights] / tp.memory.at_peak[MemoryCategory::weights], 1,
               0.03);  // 1,344 columns fill tiles of 128 less
@@ -80,7 +80,7 @@ TEST(Predict, FsdpSplitsWeightsAndPaysInGatherBuffersAndTraffic) {
   EXPECT_GT(fsdp.step.communication.value, 0);
 }
 
-TEST(Predict, KvCacheIsThatOfTheNotesWithAndWithoutWindows) {  // section 1.7
+TEST(Predict, KvCacheMatchesPublishedSizes) {  // section 1.7
   Request r = request("gemma4-31b", "v6e-8", Stack::vllm_tpu, {{"tp", 8}});
   r.work = Work::serve;
   r.targets.clear();
@@ -106,7 +106,7 @@ TEST(Predict, AdaptersAndMomentsFollowTheStacksTypes) {
   EXPECT_EQ(f32[MemoryCategory::optimizer], bf16[MemoryCategory::optimizer]);
 }
 
-TEST(Predict, PackingSaysWhatItSaves) {
+TEST(Predict, PackingReportsItsSaving) {
   Request r = lora_31b_v5p();
   r.lengths.histogram = {{512, 900}, {2048, 100}};
   const Plan padded = predict(r);
@@ -141,14 +141,14 @@ TEST(Predict, EveryEstimateHasItsIntervalOriginAndSource) {
   EXPECT_NEAR(sum, p.step.seconds.value, 1e-9);
 }
 
-TEST(Predict, WhatDoesNotFitSaysHowMuchIsMissingAndWhere) {
+TEST(Predict, ReportsMissingMemoryAndItsPeak) {
   Request r = request("gemma4-31b", "v6e-1", Stack::tunix, {{"fsdp", 1}, {"tp", 1}});
   const Plan p = predict(r);
   EXPECT_FALSE(p.fits());
   EXPECT_THAT(p.problems, testing::Contains(testing::Field(&Problem::id, "MEMORY")));
 }
 
-TEST(Predict, RefusesNonsenseInOneError) {
+TEST(Predict, RejectsInvalidRequests) {
   Request r = lora_31b_v5p();
   r.mesh.axes = {{"fsdp", 1}, {"tp", 3}};
   EXPECT_THROW(predict(r), Error);
@@ -159,7 +159,7 @@ TEST(Predict, RefusesNonsenseInOneError) {
   EXPECT_THROW(predict(r), Error);
 }
 
-TEST(Predict, GivesTheSameAnswerTwice) {
+TEST(Predict, IsDeterministic) {
   EXPECT_EQ(predict(lora_31b_v5p()).step.seconds.value, predict(lora_31b_v5p()).step.seconds.value);
   EXPECT_EQ(at_peak(lora_31b_v5p()), at_peak(lora_31b_v5p()));
 }

@@ -42,7 +42,7 @@ const CalibrationFactor* factor(const Calibration& c, Stack stack, const std::st
   return nullptr;
 }
 
-TEST(Proposal, FindsTheEfficiencyThatTheRowsWereMadeWith) {
+TEST(Proposal, RecoversTheEfficiencyOfGeneratedRows) {
   ProposalInput in = input(measured(0.7, MeasurementUse::calibration));
   in.options.trust = 100;
   const Proposal p = propose(in);
@@ -59,7 +59,7 @@ TEST(Proposal, FindsTheEfficiencyThatTheRowsWereMadeWith) {
   EXPECT_LT(p.held_out.mean, 0.01);  // every row follows the same truth
 }
 
-TEST(Proposal, ARowIsPredictedByTheOthersOnly) {
+TEST(Proposal, PredictsHeldOutRowsFromTheOthers) {
   std::vector<Measurement> rows = measured(0.8, MeasurementUse::calibration);
   const Proposal before = propose(input(rows));
   rows[2].value *= 1.3;
@@ -72,7 +72,7 @@ TEST(Proposal, ARowIsPredictedByTheOthersOnly) {
   EXPECT_EQ(after.held_out.worst_row, rows[2].id);
 }
 
-TEST(Proposal, MoreThanTenRowsAreHeldOutInTenParts) {
+TEST(Proposal, UsesTenFoldsForMoreThanTenRows) {
   int parts = 0;
   const Proposal p = propose(input(measured(0.8, MeasurementUse::calibration, 14)),
                              [&](int, int total) { parts = std::max(parts, total); });
@@ -84,7 +84,7 @@ TEST(Proposal, MoreThanTenRowsAreHeldOutInTenParts) {
   }
 }
 
-TEST(Proposal, ALoneRowRestsOnTheDefaultsAndSaysSo) {
+TEST(Proposal, SingleRowUsesDefaultsAndAddsANote) {
   const Proposal p = propose(input(measured(0.7, MeasurementUse::calibration, 1)));
   EXPECT_EQ(p.rows[0].others, 0);
   EXPECT_DOUBLE_EQ(p.rows[0].held_out->predicted, p.rows[0].now.predicted);
@@ -93,7 +93,7 @@ TEST(Proposal, ALoneRowRestsOnTheDefaultsAndSaysSo) {
 }
 
 // Accepted once and fitted again: what a row left in the calibration in force does not predict it.
-TEST(Proposal, WhatARowLeftInForceIsHeldOutWithIt) {
+TEST(Proposal, HeldOutRowsDropTheirOldFactors) {
   const std::vector<Measurement> one = measured(0.7, MeasurementUse::calibration, 1);
   ProposalInput again = input(one);
   again.in_force = propose(input(one)).calibration;
@@ -104,7 +104,7 @@ TEST(Proposal, WhatARowLeftInForceIsHeldOutWithIt) {
   EXPECT_THAT(p.notes.front().message, HasSubstr("no hold-out error"));
 }
 
-TEST(Proposal, RowsMarkedAsHeldOutNeverMatter) {
+TEST(Proposal, HeldOutRowsDoNotChangeTheFit) {
   std::vector<Measurement> rows = measured(0.8, MeasurementUse::calibration);
   const Proposal alone = propose(input(rows));
   for (Measurement& m : measured(0.4, MeasurementUse::holdout)) {
@@ -118,7 +118,7 @@ TEST(Proposal, RowsMarkedAsHeldOutNeverMatter) {
   EXPECT_FALSE(p.rows.back().held_out);
 }
 
-TEST(Proposal, WhatTheProgramHoldsOutStaysHeldOutUnderAnyName) {
+TEST(Proposal, PublishedHeldOutRowsStayHeldOutUnderAnyId) {
   std::vector<Measurement> rows = measured(0.8, MeasurementUse::calibration, 2);
   for (const Measurement& m : shipped_rows())
     if (m.id.starts_with("paper-v5p-8")) {
@@ -136,7 +136,7 @@ TEST(Proposal, WhatTheProgramHoldsOutStaysHeldOutUnderAnyName) {
   EXPECT_EQ(p.notes.front().id, "HELD-OUT");
 }
 
-TEST(Proposal, TheShippedRowsGiveTheShippedCalibration) {
+TEST(Proposal, ShippedRowsGiveTheShippedCalibration) {
   ProposalInput in = input(shipped_rows());
   in.published = shipped_rows();
   in.in_force = shipped_calibration();
@@ -151,7 +151,7 @@ TEST(Proposal, TheShippedRowsGiveTheShippedCalibration) {
   EXPECT_GT(p.held_out.mean, p.fitted.mean);
 }
 
-TEST(Proposal, KeepsWhatWasFittedForOthersWithWhereItIsFrom) {
+TEST(Proposal, KeepsOtherFactorsWithTheirSource) {
   ProposalInput in = input(measured(0.7, MeasurementUse::calibration));
   in.in_force = shipped_calibration();
   const std::string date = in.in_force.basis.date;
@@ -172,7 +172,7 @@ TEST(Proposal, KeepsWhatWasFittedForOthersWithWhereItIsFrom) {
   EXPECT_DOUBLE_EQ(unmeasured.efficiencies.matmul.value, tunix);
 }
 
-TEST(Proposal, NamesThatAreNotFittedStayAsTheyWereAccepted) {
+TEST(Proposal, KeepsEfficienciesThatAreNotFitted) {
   const std::vector<Measurement> rows = measured(0.8, MeasurementUse::calibration);
   ProposalInput first = input(rows);
   first.options.names = {"memory"};
@@ -184,7 +184,7 @@ TEST(Proposal, NamesThatAreNotFittedStayAsTheyWereAccepted) {
   EXPECT_LE(p.fitted.mean, p.now.mean + 1e-6);
 }
 
-TEST(Proposal, RefusesWhatCannotBeFittedAndStopsWhenAsked) {
+TEST(Proposal, RejectsWhatCannotBeFittedAndCanBeCancelled) {
   EXPECT_THROW(propose(input({})), Error);
   EXPECT_THROW(propose(input(measured(0.8, MeasurementUse::holdout))), Error);
   ProposalInput in = input(measured(0.8, MeasurementUse::calibration));
@@ -195,7 +195,7 @@ TEST(Proposal, RefusesWhatCannotBeFittedAndStopsWhenAsked) {
   EXPECT_THROW(propose(input(measured(0.8, MeasurementUse::calibration)), {}, stop.get_token()), Error);
 }
 
-TEST(Proposal, ARowThatCannotBePredictedIsOneNote) {
+TEST(Proposal, UnpredictableRowBecomesANote) {
   std::vector<Measurement> rows = measured(0.8, MeasurementUse::calibration, 3);
   rows[1].request.mesh.axes = {{"fsdp", 0}};
   const Proposal p = propose(input(rows));
@@ -204,7 +204,7 @@ TEST(Proposal, ARowThatCannotBePredictedIsOneNote) {
   EXPECT_THAT(p.notes.front().place, HasSubstr("rows.row 1"));
 }
 
-struct OwnCalibration : testing::Test {
+struct UserCalibration : testing::Test {
   const test::Scratch scratch;
   const fs::path folder = scratch / "hardware";
   hardware::Catalogue loaded() const {
@@ -212,7 +212,7 @@ struct OwnCalibration : testing::Test {
   }
 };
 
-TEST_F(OwnCalibration, IsWrittenWhenAcceptedAndReadAsItWasProposed) {
+TEST_F(UserCalibration, AcceptedProposalRoundTrips) {
   const Proposal p = propose(input(measured(0.7, MeasurementUse::calibration)));
   EXPECT_FALSE(fs::exists(folder));  // proposing writes nothing
   EXPECT_FALSE(accept_proposal(folder, p).has_value());
@@ -227,7 +227,7 @@ TEST_F(OwnCalibration, IsWrittenWhenAcceptedAndReadAsItWasProposed) {
   for (const Json& row : document["rows"]) EXPECT_TRUE(row.contains("error_held_out"));
 }
 
-TEST_F(OwnCalibration, KeptFactorsKeepTheirSourceThroughTheFile) {
+TEST_F(UserCalibration, KeptFactorsKeepTheirSourceThroughTheFile) {
   ProposalInput in = input(measured(0.7, MeasurementUse::calibration));
   in.in_force = shipped_calibration();
   accept_proposal(folder, propose(in));
@@ -239,7 +239,7 @@ TEST_F(OwnCalibration, KeptFactorsKeepTheirSourceThroughTheFile) {
   EXPECT_THAT(other.efficiencies.matmul.source, HasSubstr("resources/hardware/measurements.json"));
 }
 
-TEST_F(OwnCalibration, ThePreviousOneIsKeptAndComesBackToTheByte) {
+TEST_F(UserCalibration, RestoresThePreviousFileExactly) {
   const auto first = accept_proposal(folder, propose(input(measured(0.7, MeasurementUse::calibration))));
   EXPECT_FALSE(first);
   const std::string one = *user_calibration(folder);
@@ -253,7 +253,7 @@ TEST_F(OwnCalibration, ThePreviousOneIsKeptAndComesBackToTheByte) {
   EXPECT_FALSE(user_calibration(folder));
 }
 
-TEST_F(OwnCalibration, RemovedTheShippedOneIsInForce) {
+TEST_F(UserCalibration, RemovingRestoresTheShippedOne) {
   accept_proposal(folder, propose(input(measured(0.7, MeasurementUse::calibration))));
   const std::string mine = *user_calibration(folder);
   EXPECT_EQ(remove_user_calibration(folder), mine);
@@ -262,7 +262,7 @@ TEST_F(OwnCalibration, RemovedTheShippedOneIsInForce) {
   EXPECT_FALSE(remove_user_calibration(folder).has_value());  // twice is no error
 }
 
-TEST_F(OwnCalibration, AFolderThatCannotBeWrittenIsOneErrorAndNothingIsLost) {
+TEST_F(UserCalibration, UnwritableFolderIsAnErrorWithoutDataLoss) {
   EXPECT_THROW(accept_proposal({}, propose(input(measured(0.7, MeasurementUse::calibration, 2)))), Error);
   const fs::path file = scratch.put("no_folder", "a file");
   EXPECT_THROW(accept_proposal(file / "hardware", propose(input(measured(0.7, MeasurementUse::calibration, 2)))),

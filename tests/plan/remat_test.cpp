@@ -37,7 +37,7 @@ Bytes activations(const Request& r) {
   return predict(r).memory.category_peaks[MemoryCategory::activations];
 }
 
-TEST(Recomputation, StopsBeforeTheLastProductUnlessANormReadsIt) {
+TEST(Recomputation, SkipsTheLastProductUnlessANormReadsIt) {
   const Product down{.in = 1, .out = 1, .role = Role::down_proj}, gate{.in = 1, .out = 1, .role = Role::gate_proj};
   Request llama = titan();
   EXPECT_FALSE(recomputes_product(llama, down));
@@ -64,7 +64,7 @@ TEST(Recomputation, SavingOutputsTradesMemoryForTime) {
   EXPECT_FALSE(recomputes_product(r, {.in = 1, .out = 1, .role = Role::gate_proj}));
 }
 
-TEST(Recomputation, OnTheHostNothingStaysOnTheDevice) {
+TEST(Recomputation, OffloadedActivationsLeaveTheDevice) {
   Request r = titan();
   r.train.saved = {SavedActivation::q_proj};
   const Bytes held = activations(r);
@@ -73,7 +73,7 @@ TEST(Recomputation, OnTheHostNothingStaysOnTheDevice) {
   EXPECT_EQ(held.value - activations(r).value, inputs + queries);
 }
 
-TEST(Gradients, OfOneMicroBatchComeAsActivationsGo) {
+TEST(Gradients, AllocatedLateReplaceActivations) {
   Request late = titan(), from_start = titan();
   late.train.remat = from_start.train.remat = model::Remat::none;
   from_start.profile.gradient_buffers = StackProfile::GradientBuffers::from_start;
@@ -84,7 +84,7 @@ TEST(Gradients, OfOneMicroBatchComeAsActivationsGo) {
   EXPECT_EQ(predict(late).memory.at_peak.total(), predict(from_start).memory.at_peak.total());
 }
 
-TEST(Products, InFp8AreFasterAndDoNotTouchAttentionOrLogits) {
+TEST(Products, Fp8ProductsAreFasterAndLeaveAttentionUnchanged) {
   Request r = titan();
   const StepTime bf16 = predict(r).step;
   r.products = DType::fp8;

@@ -61,7 +61,7 @@ std::vector<Candidate> by_hand(const Request& r) {
   return out;
 }
 
-TEST(Search, FindsWhatPlainLoopsFind) {
+TEST(Search, MatchesExhaustiveLoops) {
   const Request r = search_request("gemma4-31b", "v5p-8");
   const SearchResult found = search(std::span(&r, 1), {});
   const std::vector<Candidate> expected = by_hand(r);
@@ -91,7 +91,7 @@ TEST(Search, EveryCandidateFitsAndIsLegal) {
   }
 }
 
-TEST(Search, TheFrontIsExactlyWhatNothingBeats) {
+TEST(Search, ParetoFrontIsExact) {
   const std::vector<Request> targets{search_request("gemma4-31b", "v5p-8"), search_request("gemma4-31b", "v6e-8"),
                                      search_request("gemma4-31b", "v5p-16")};
   const SearchResult found = search(targets, {});
@@ -122,7 +122,7 @@ TEST(Search, RanksByTimeCostOrMemory) {
   }
 }
 
-TEST(Search, IsTheSameWhateverTheThreads) {
+TEST(Search, DoesNotDependOnThreads) {
   const Request r = search_request("gemma4-31b", "v5p-8");
   const SearchResult one = search(std::span(&r, 1), {.threads = 1}), three = search(std::span(&r, 1), {.threads = 3});
   ASSERT_EQ(one.candidates.size(), three.candidates.size());
@@ -132,7 +132,7 @@ TEST(Search, IsTheSameWhateverTheThreads) {
   }
 }
 
-TEST(Search, SaysHowFarItIsAndStopsWhenAsked) {
+TEST(Search, ReportsProgressAndCanBeCancelled) {
   const Request r = search_request("gemma4-31b", "v5p-8");
   std::int64_t last = 0, total = 0;
   search(std::span(&r, 1), {.threads = 1, .progress = [&](std::int64_t done, std::int64_t all) {
@@ -170,7 +170,7 @@ TEST(Search, ServingVariesTypeAndSequences) {
 
 // --- smallest changes ---
 
-TEST(SmallestChanges, EachOfThemFitsAndNoPartOfItDoes) {
+TEST(SmallestChanges, EachFitsAndNoSubsetDoes) {
   Request r = search_request("gemma4-31b", "v5p-8");
   r.train = {.batch = 8, .accumulation = 1, .steps = 100, .remat = model::Remat::none};
   ASSERT_FALSE(predict(r).fits());
@@ -205,7 +205,7 @@ TEST(SmallestChanges, EachOfThemFitsAndNoPartOfItDoes) {
   for (size_t i = 1; i < changes.size(); ++i) EXPECT_LE(changes[i - 1].settings, changes[i].settings);
 }
 
-TEST(SmallestChanges, HalfTheWeightsIsOneOfThem) {
+TEST(SmallestChanges, OffersBf16Weights) {
   Request r = search_request("gemma4-31b", "v5p-8");
   r.weights = DType::f32;
   r.target.chip.memory.value = 0.9 * static_cast<double>(predict(r).memory.at_peak.total().value);
@@ -216,7 +216,7 @@ TEST(SmallestChanges, HalfTheWeightsIsOneOfThem) {
   }));
 }
 
-TEST(Search, RowsBeyondAllReasonEndSoon) {
+TEST(Search, EndsQuicklyForHugeBatches) {
   Request r = search_request("gemma3-1b", "v5p-8");
   r.train.batch = r.train.accumulation = 65536;
   EXPECT_GT(search(std::span(&r, 1), {}).evaluated, 100);
@@ -224,11 +224,11 @@ TEST(Search, RowsBeyondAllReasonEndSoon) {
   EXPECT_THROW(search(std::span(&r, 1), {}), Error);
 }
 
-TEST(SmallestChanges, ThereAreNoneForAPlanThatFits) {
+TEST(SmallestChanges, EmptyForAPlanThatFits) {
   EXPECT_TRUE(smallest_changes(search_request("gemma3-1b", "v5p-8")).empty());
 }
 
-TEST(SmallestChanges, ALargerTargetHelpsWhereNothingElseDoes) {
+TEST(SmallestChanges, OffersALargerTargetIfNothingElseFits) {
   Request r = search_request("gemma4-31b", "v5e-1");
   r.mesh = {{{"fsdp", 1}, {"tp", 1}}};
   ASSERT_FALSE(predict(r).fits());

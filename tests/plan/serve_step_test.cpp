@@ -35,7 +35,7 @@ StepLoad mixed() {
           .read_window_tokens = 2e4};
 }
 
-TEST(ServeStep, PartsAddUpToTheSecondsOfTheStep) {
+TEST(ServeStep, PartsSumToTheStep) {
   for (const Request& r : {tpu(), gpu()}) {
     const ServeStepModel m(r);
     for (const StepLoad& load : {mixed(), StepLoad{.decoding = 64, .read_tokens = 64e3, .read_window_tokens = 64e3},
@@ -62,7 +62,7 @@ TEST(ServeStep, NothingIsFasterThanItsFloor) {
   EXPECT_GT(m.seconds({.prefill_tokens = 8192, .prefilling = 1}), 8192 * 2 * 29.3e9 / (2 * 989e12));
 }
 
-TEST(ServeStep, MoreWorkNeverTakesLess) {
+TEST(ServeStep, TimeGrowsWithWork) {
   for (const Request& r : {tpu(), gpu()}) {
     const ServeStepModel m(r);
     double before = 0;
@@ -74,7 +74,7 @@ TEST(ServeStep, MoreWorkNeverTakesLess) {
   }
 }
 
-TEST(ServeStep, TpuStepsAreThoseOfTheirBuckets) {
+TEST(ServeStep, TpuStepsArePaddedToBuckets) {
   const ServeStepModel m(tpu());
   const auto of = [&](int n) { return m.parts({.decoding = n}); };
   EXPECT_EQ(of(1).padded_tokens, 16);
@@ -89,7 +89,7 @@ TEST(ServeStep, TpuStepsAreThoseOfTheirBuckets) {
   EXPECT_LT(g.seconds({.decoding = 33}), g.seconds({.decoding = 64}));
 }
 
-TEST(ServeStep, CacheOfThePapersServersIsAsItsStacksLaidItOut) {
+TEST(ServeStep, CacheMatchesPublishedServers) {
   Request t = tpu(), g = gpu();
   t.sliding_window_kv = g.sliding_window_kv = false;
   const ServeStepModel::Kv on_tpu = ServeStepModel(t).kv(), on_gpu = ServeStepModel(g).kv();
@@ -106,7 +106,7 @@ TEST(ServeStep, CacheOfThePapersServersIsAsItsStacksLaidItOut) {
   EXPECT_DOUBLE_EQ(ServeStepModel(t).kv().groups[0].bytes_per_token, 491520);
 }
 
-TEST(ServeStep, SlidingLayersAreAGroupOfTheirOwnWhereTheSavingIsOn) {
+TEST(ServeStep, SlidingLayersFormAGroupIfWindowsAreCached) {
   const ServeStepModel m(gpu());
   const ServeStepModel::Kv kv = m.kv();
   ASSERT_EQ(kv.groups.size(), 2u);
@@ -131,7 +131,7 @@ TEST(ServeStep, TpuServersWithoutWindowCachesReadThemWhole) {
 }
 
 // vLLM turns to Triton for all layers of a model with heads of 512, whose attention is far from the peak.
-TEST(ServeStep, AttentionOfLongHeadsOnGpusIsTritons) {
+TEST(ServeStep, LongHeadsOnGpusUseTriton) {
   const StepLoad prompt{.prefill_tokens = 8192, .prefilling = 1};
   StepLoad full = prompt, window = prompt;
   full.prefill_pairs = window.prefill_window_pairs = 1e7;
@@ -145,14 +145,14 @@ TEST(ServeStep, AttentionOfLongHeadsOnGpusIsTritons) {
   EXPECT_LT(share, 10 * 128 * pairs / 0.3);
 }
 
-TEST(ServeStep, SchedulingAheadTakesTheHostOutOfTheStep) {
+TEST(ServeStep, AsyncSchedulingRemovesHostTime) {
   Request r = tpu();
   const double between = ServeStepModel(r).seconds({.decoding = 8});
   enable_async_scheduling(r);
   EXPECT_NEAR(between - ServeStepModel(r).seconds({.decoding = 8}), 4.5e-3 - 0.5e-3, 1e-9);
 }
 
-TEST(ServeStep, SumsOfAnyCountAreThoseOfItsOwnList) {
+TEST(ServeStep, CollectivesOfAnyCountMatchTheirList) {
   for (const Request& r : {tpu(), gpu(), server("gemma3-1b", "v6e-8", Stack::vllm_tpu, 8)}) {
     const LocalModel m = local_model(r, mesh::ShardingUse::sampling);
     const StepCollectives::List list = [&](std::int64_t count) {
@@ -174,7 +174,7 @@ TEST(ServeStep, SumsOfAnyCountAreThoseOfItsOwnList) {
   }
 }
 
-TEST(ServeStep, RefusesOtherWork) {
+TEST(ServeStep, RejectsOtherWork) {
   Request r = gpu();
   r.work = Work::train;
   EXPECT_THROW(ServeStepModel{r}, Error);

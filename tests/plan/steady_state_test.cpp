@@ -22,7 +22,7 @@ Request qwen(int tp) {
   return r;
 }
 
-TEST(ClosedLoop, LittlesLawHolds) {
+TEST(SteadyState, LittlesLawHolds) {
   for (const int users : {1, 8, 32, 100}) {
     const Request r = qwen(4);
     const SteadyState s = steady_state(ServeStepModel(r), r.serve, {users, 1024, 512});
@@ -32,7 +32,7 @@ TEST(ClosedLoop, LittlesLawHolds) {
   }
 }
 
-TEST(ClosedLoop, ThePlanOfAServerSaysWhatTheServersModelSays) {
+TEST(SteadyState, PlanMatchesTheServerModel) {
   Request r = qwen(4);
   r.serve.input_len = 3000, r.serve.output_len = 200;
   r.serve.max_num_batched_tokens = 2048;  // two chunks
@@ -57,7 +57,7 @@ TEST(ClosedLoop, ThePlanOfAServerSaysWhatTheServersModelSays) {
   EXPECT_EQ(step.seconds.value, plan.serve->tpot.value);
 }
 
-TEST(ClosedLoop, MoreUsersGiveMoreTokensAndLongerSteps) {
+TEST(SteadyState, MoreUsersGiveMoreTokensAndLongerSteps) {
   const Request r = qwen(2);
   const ServeStepModel model(r);
   SteadyState before;
@@ -69,7 +69,7 @@ TEST(ClosedLoop, MoreUsersGiveMoreTokensAndLongerSteps) {
   }
 }
 
-TEST(ClosedLoop, WhatTheCacheDoesNotHoldWaits) {
+TEST(SteadyState, WhatTheCacheDoesNotHoldWaits) {
   const Request r = qwen(2);
   const ServeStepModel model(r);
   const SteadyState few = steady_state(model, r.serve, {20, 4096, 512}),
@@ -80,7 +80,7 @@ TEST(ClosedLoop, WhatTheCacheDoesNotHoldWaits) {
   EXPECT_NEAR(many.output_tokens_per_s, steady_state(model, r.serve, {400, 4096, 512}).output_tokens_per_s, 1);
 }
 
-TEST(ClosedLoop, PromptsBeyondTheBudgetMakeMoreSteps) {
+TEST(SteadyState, PromptsBeyondTheBudgetMakeMoreSteps) {
   Request r = qwen(2);
   const SteadyState wide = steady_state(ServeStepModel(r), r.serve, {256, 2000, 64});
   r.serve.max_num_batched_tokens = 2048;

@@ -91,21 +91,21 @@ class CollectiveLister {
 
   // --- Weights that are whole in use ---
 
-  void weight(const PlacedTensor& p, int bytes) {
-    if ((form_.stored(p) & ~form_.working(p)) == 0) return;
-    std::vector<Stage> stages = reads_ ? reads_->gather(p, device_) : gather_stages(p, form_);
+  void weight(const PlacedTensor& tensor, int bytes) {
+    if ((form_.stored(tensor) & ~form_.working(tensor)) == 0) return;
+    std::vector<Stage> stages = reads_ ? reads_->gather(tensor, device_) : gather_stages(tensor, form_);
     std::reverse(stages.begin(), stages.end());  // inner axes first
     const auto gather = [&](Phase phase) {
-      for (const Stage& stage : stages) add(stage, phase, p.layer, p.name, bytes, micro());
+      for (const Stage& stage : stages) add(stage, phase, tensor.layer, tensor.name, bytes, micro());
     };
     gather(Phase::forward);
     // The forward of logits and their backward follow each other: one gather, of the norm before them, too. Lookups
     // have no backward product.
-    const bool backward = block_of(p.base) == Block::vocab ? false
-                          : p.layer < 0                    ? full_ && p.role != Role::final_norm
-                                                           : has_backward(p.layer);
+    const bool backward = block_of(tensor.base) == Block::vocab ? false
+                          : tensor.layer < 0                    ? full_ && tensor.role != Role::final_norm
+                                                                : has_backward(tensor.layer);
     if (backward) gather(Phase::backward);
-    if (p.role == Role::embed && config_.tied_embeddings) gather(Phase::forward);  // as output
+    if (tensor.role == Role::embed && config_.tied_embeddings) gather(Phase::forward);  // as output
   }
 
   // --- Sums over blocks that compute in parallel ---
@@ -213,10 +213,11 @@ class CollectiveLister {
       for (const PlacedTensor& p : placement_.adapters) gradient(p);
   }
 
-  void gradient(const PlacedTensor& p) {
+  void gradient(const PlacedTensor& tensor) {
     const bool each = step_.gradient_sum == GradientSum::each_micro_batch;
-    for (const Stage& stage : reads_ ? reads_->sum(p, device_) : sum_stages(p, form_))
-      add(stage, each ? Phase::backward : Phase::update, p.layer, p.name, step_.gradient_bytes, each ? micro() : 1);
+    for (const Stage& stage : reads_ ? reads_->sum(tensor, device_) : sum_stages(tensor, form_))
+      add(stage, each ? Phase::backward : Phase::update, tensor.layer, tensor.name, step_.gradient_bytes,
+          each ? micro() : 1);
   }
 
   const model::Config& config_;

@@ -129,9 +129,9 @@ AxisSet ComputeSharding::parallel(const PlacedTensor& p) const {
   return block == Block::vocab ? on(&p, Axis::vocab) & model_ : parallel(block, p.layer);
 }
 
-AxisSet ComputeSharding::stored(const PlacedTensor& p) const {
+AxisSet ComputeSharding::stored(const PlacedTensor& tensor) const {
   AxisSet set = 0;
-  for (const auto& axes : p.spec.dims) set |= set_of(axes);
+  for (const auto& axes : tensor.spec.dims) set |= set_of(axes);
   return set;
 }
 

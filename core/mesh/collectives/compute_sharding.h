@@ -25,11 +25,12 @@ class ComputeSharding {
   AxisSet model() const { return model_; }  // the other axes of more than one device
   // The model axes over which the block computes in parallel.
   AxisSet parallel(Block block, int layer) const;
-  AxisSet parallel(const PlacedTensor& p) const;  // of the tensor's block; a vocabulary has its own
+  AxisSet parallel(const PlacedTensor& tensor) const;  // of the tensor's block; a vocabulary has its own
   // The model axes along which the residual stream is split.
   AxisSet residual() const { return residual_; }
-  AxisSet stored(const PlacedTensor& p) const;   // axes that split the stored tensor
-  AxisSet working(const PlacedTensor& p) const;  // the subset of stored() that still splits it during the computation
+  AxisSet stored(const PlacedTensor& tensor) const;  // axes that split the stored tensor
+  AxisSet working(
+      const PlacedTensor& tensor) const;  // the subset of stored() that still splits it during the computation
   const PlacedTensor* find(model::Role role, int layer) const;
 
   int size(int axis) const { return sizes_[static_cast<size_t>(axis)]; }

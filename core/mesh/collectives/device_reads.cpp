@@ -62,26 +62,26 @@ DeviceReads::DeviceReads(const model::Config& config, const ComputeSharding& for
   }
 }
 
-DeviceReads::Lay& DeviceReads::lay_of(const PlacedTensor& p) const {
-  std::string key = to_text(p.spec);
+DeviceReads::Lay& DeviceReads::lay_of(const PlacedTensor& tensor) const {
+  std::string key = to_text(tensor.spec);
   for (const int part :
-       {static_cast<int>(p.role), static_cast<int>(p.base), static_cast<int>(p.uneven),
-        static_cast<int>(form_.parallel(p)), p.layer < 0 ? -1 : same_as_[static_cast<size_t>(p.layer)]})
+       {static_cast<int>(tensor.role), static_cast<int>(tensor.base), static_cast<int>(tensor.uneven),
+        static_cast<int>(form_.parallel(tensor)), tensor.layer < 0 ? -1 : same_as_[static_cast<size_t>(tensor.layer)]})
     key += " " + std::to_string(part);
-  for (const model::Dim& d : p.dims) key += " " + std::to_string(d.size);
+  for (const model::Dim& d : tensor.dims) key += " " + std::to_string(d.size);
   std::unique_ptr<Lay>& known = lays_[key];
   if (known) return *known;
   known = std::make_unique<Lay>();
   Lay& lay = *known;
   for (int d = 0; d < mesh_.devices(); ++d) {
-    lay.stored.push_back(piece(p, mesh_, d));
-    lay.working.push_back(working_piece(locals_[static_cast<size_t>(d)], p));
-    lay.piece.push_back(piece_index(p, mesh_, d));
+    lay.stored.push_back(piece(tensor, mesh_, d));
+    lay.working.push_back(working_piece(locals_[static_cast<size_t>(d)], tensor));
+    lay.piece.push_back(piece_index(tensor, mesh_, d));
   }
-  lay.gather_stages = gather_stages(p, form_);
-  lay.sum_stages = sum_stages(p, form_);
-  lay.gathered = form_.stored(p) & ~form_.working(p);
-  lay.contributing = contributing(p, form_);
+  lay.gather_stages = gather_stages(tensor, form_);
+  lay.sum_stages = sum_stages(tensor, form_);
+  lay.gathered = form_.stored(tensor) & ~form_.working(tensor);
+  lay.contributing = contributing(tensor, form_);
   lay.gathers.resize(lay.stored.size());
   lay.sums.resize(lay.stored.size());
   return lay;
@@ -91,8 +91,8 @@ size_t DeviceReads::stage(const std::vector<Stage>& stages, int own, int other) 
   return stage_of(stages, at_[static_cast<size_t>(own)], at_[static_cast<size_t>(other)]);
 }
 
-const std::vector<Stage>& DeviceReads::gather(const PlacedTensor& p, int device) const {
-  Lay& lay = lay_of(p);
+const std::vector<Stage>& DeviceReads::gather(const PlacedTensor& tensor, int device) const {
+  Lay& lay = lay_of(tensor);
   std::optional<std::vector<Stage>>& known = lay.gathers[static_cast<size_t>(device)];
   if (!known) known = with_reads(lay.gather_stages, gathered(lay, device));
   return *known;
@@ -118,8 +118,8 @@ std::vector<std::int64_t> DeviceReads::gathered(const Lay& lay, int device) cons
   return reads;
 }
 
-const std::vector<Stage>& DeviceReads::sum(const PlacedTensor& p, int device) const {
-  Lay& lay = lay_of(p);
+const std::vector<Stage>& DeviceReads::sum(const PlacedTensor& tensor, int device) const {
+  Lay& lay = lay_of(tensor);
   std::optional<std::vector<Stage>>& known = lay.sums[static_cast<size_t>(device)];
   if (!known) known = with_reads(lay.sum_stages, summed(lay, device));
   return *known;

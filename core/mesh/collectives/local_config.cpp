@@ -18,11 +18,11 @@ bool holds(const Range& outer, const Range& inner) {
   return outer.begin <= inner.begin && inner.end <= outer.end;
 }
 
-[[noreturn]] void impossible(const PlacedTensor& p, const std::string& message, const std::string& expected) {
+[[noreturn]] void impossible(const PlacedTensor& tensor, const std::string& message, const std::string& expected) {
   throw Error({.id = "ARCH",
                .message = message,
-               .place = "tensor " + p.name,
-               .found = to_text(p.spec),
+               .place = "tensor " + tensor.name,
+               .found = to_text(tensor.spec),
                .expected = expected,
                .fix = "leave these tensors to the preset, or give them the same spec"});
 }
@@ -58,23 +58,24 @@ class Localiser {
 
  private:
   // What the device has of dimension d when only `axes` split it.
-  Range part(const PlacedTensor& p, size_t d, AxisSet axes) const {
+  Range part(const PlacedTensor& tensor, size_t d, AxisSet axes) const {
     std::int64_t index = 0, ways = 1;
-    for (const std::string& name : p.spec.dims[d])
+    for (const std::string& name : tensor.spec.dims[d])
       for (int a = 0; a < form_.axes(); ++a)
         if ((axes >> a & 1) && form_.name(a) == name) {
           index = index * form_.size(a) + at_[static_cast<size_t>(a)];
           ways *= form_.size(a);
         }
-    const std::int64_t n = p.dims[d].size;
-    if (p.uneven == UnevenSplit::repeated && ways > n && ways % n == 0) index /= ways / n, ways = n;
+    const std::int64_t n = tensor.dims[d].size;
+    if (tensor.uneven == UnevenSplit::repeated && ways > n && ways % n == 0) index /= ways / n, ways = n;
     const std::int64_t each = (n + ways - 1) / ways;
     return {std::min(n, index * each), std::min(n, (index + 1) * each)};
   }
 
-  size_t dimension(const PlacedTensor& p, Axis axis) const {
-    const auto at = std::find_if(p.dims.begin(), p.dims.end(), [&](const model::Dim& d) { return d.axis == axis; });
-    return static_cast<size_t>(at - p.dims.begin());
+  size_t dimension(const PlacedTensor& tensor, Axis axis) const {
+    const auto at =
+        std::find_if(tensor.dims.begin(), tensor.dims.end(), [&](const model::Dim& d) { return d.axis == axis; });
+    return static_cast<size_t>(at - tensor.dims.begin());
   }
 
   // Of the tensor whose split is the block's; the whole of `otherwise` where the model has none.
@@ -134,13 +135,13 @@ class Localiser {
   }
 
   // What the device needs of a tensor lies within what its working form gives it.
-  void check(const PlacedTensor& p) const {
-    const Block block = block_of(p.base);
-    if (block == Block::vocab || block == Block::none || p.layer < 0) return;
-    const std::vector<Range> needed = working_piece(out_, p);
-    for (size_t d = 0; d < p.dims.size(); ++d)
-      if (!holds(part(p, d, form_.working(p)), needed[d]))
-        impossible(p, "its parts lie on other devices than those of the block they are used with",
+  void check(const PlacedTensor& tensor) const {
+    const Block block = block_of(tensor.base);
+    if (block == Block::vocab || block == Block::none || tensor.layer < 0) return;
+    const std::vector<Range> needed = working_piece(out_, tensor);
+    for (size_t d = 0; d < tensor.dims.size(); ++d)
+      if (!holds(part(tensor, d, form_.working(tensor)), needed[d]))
+        impossible(tensor, "its parts lie on other devices than those of the block they are used with",
                    "the axes of the block, in the same order");
   }
 
@@ -202,14 +203,14 @@ LocalConfig local_config(const model::Config& whole, const ComputeSharding& form
   return Localiser(whole, form, placement, mesh, device).run();
 }
 
-std::vector<Range> working_piece(const LocalConfig& local, const PlacedTensor& p) {
-  const Block block = block_of(p.base);
-  const LocalLayer* const l = p.layer >= 0 ? &local.layers[static_cast<size_t>(p.layer)] : nullptr;
+std::vector<Range> working_piece(const LocalConfig& local, const PlacedTensor& tensor) {
+  const Block block = block_of(tensor.base);
+  const LocalLayer* const l = tensor.layer >= 0 ? &local.layers[static_cast<size_t>(tensor.layer)] : nullptr;
   std::vector<Range> ranges;
-  for (const model::Dim& d : p.dims) {
+  for (const model::Dim& d : tensor.dims) {
     Range& r = ranges.emplace_back(Range{0, d.size});
-    if (d.axis == Axis::vocab && p.base == Role::embed) r = local.vocab;
-    if (d.axis == Axis::vocab && p.base == Role::ple_embed) r = local.ple_vocab;
+    if (d.axis == Axis::vocab && tensor.base == Role::embed) r = local.vocab;
+    if (d.axis == Axis::vocab && tensor.base == Role::ple_embed) r = local.ple_vocab;
     if (!l) continue;
     if (d.axis == Axis::heads) r = l->heads;
     if (d.axis == Axis::kv_heads) r = l->kv_heads;

@@ -35,15 +35,16 @@ class StageLister {
 
 }  // namespace
 
-AxisSet contributing(const PlacedTensor& p, const ComputeSharding& form) {
-  const bool router = p.base == Role::router_proj || p.base == Role::router_scale || p.base == Role::per_expert_scale;
-  return form.batch() | (router ? 0 : form.parallel(p));
+AxisSet contributing(const PlacedTensor& tensor, const ComputeSharding& form) {
+  const bool router =
+      tensor.base == Role::router_proj || tensor.base == Role::router_scale || tensor.base == Role::per_expert_scale;
+  return form.batch() | (router ? 0 : form.parallel(tensor));
 }
 
-std::vector<Stage> gather_stages(const PlacedTensor& p, const ComputeSharding& form) {
+std::vector<Stage> gather_stages(const PlacedTensor& tensor, const ComputeSharding& form) {
   StageLister list(form);
-  const AxisSet gathered = form.stored(p) & ~form.working(p);
-  std::int64_t full = p.elements();
+  const AxisSet gathered = form.stored(tensor) & ~form.working(tensor);
+  std::int64_t full = tensor.elements();
   list.for_axes(gathered, [&](int a) { full *= form.size(a); });
   list.for_axes(gathered, [&](int a) {
     const Cause cause = form.batch() >> a & 1 ? Cause::gather_shards : Cause::inefficient_spec;
@@ -53,10 +54,10 @@ std::vector<Stage> gather_stages(const PlacedTensor& p, const ComputeSharding& f
   return list.with_others(CollectiveKind::all_gather, Cause::inefficient_spec);
 }
 
-std::vector<Stage> sum_stages(const PlacedTensor& p, const ComputeSharding& form) {
+std::vector<Stage> sum_stages(const PlacedTensor& tensor, const ComputeSharding& form) {
   StageLister list(form);
-  const AxisSet stored = form.stored(p), summed = contributing(p, form) & ~form.working(p);
-  std::int64_t full = p.elements();
+  const AxisSet stored = form.stored(tensor), summed = contributing(tensor, form) & ~form.working(tensor);
+  std::int64_t full = tensor.elements();
   list.for_axes(summed & stored, [&](int a) { full *= form.size(a); });
   list.for_axes(summed & stored, [&](int a) {
     list.add(CollectiveKind::reduce_scatter, a, form.size(a), Cause::gradients, full);
@@ -67,9 +68,9 @@ std::vector<Stage> sum_stages(const PlacedTensor& p, const ComputeSharding& form
     full = (full + group - 1) / group;
   };
   list.for_axes(summed & ~stored, [&](int a) { all_reduce(a, form.size(a)); });
-  if (p.uneven == UnevenSplit::repeated)
-    list.for_axes(form.working(p), [&](int a) {  // devices with the same KV head
-      const auto same = static_cast<int>(form.size(a) / std::min<std::int64_t>(form.size(a), p.shards));
+  if (tensor.uneven == UnevenSplit::repeated)
+    list.for_axes(form.working(tensor), [&](int a) {  // devices with the same KV head
+      const auto same = static_cast<int>(form.size(a) / std::min<std::int64_t>(form.size(a), tensor.shards));
       if (same > 1) all_reduce(a, same);
     });
   return list.with_others(CollectiveKind::reduce_scatter, Cause::gradients);

@@ -33,15 +33,15 @@ bool divides(std::int64_t size, std::int64_t ways, UnevenSplit uneven) {
          (uneven == UnevenSplit::repeated && size > 0 && ways % size == 0);
 }
 
-void cut(PlacedTensor& p, const Mesh& mesh) {
-  p.shards = 1;
-  for (size_t d = 0; d < p.dims.size(); ++d) {
-    const std::int64_t n = p.dims[d].size, s = ways(mesh, p.spec.dims[d]);
-    p.shard.push_back(ceil_div(n, s));
-    p.pieces.push_back(n > 0 ? ceil_div(n, p.shard.back()) : 1);  // of a config without a vocabulary
-    p.shards *= p.pieces.back();
+void cut(PlacedTensor& tensor, const Mesh& mesh) {
+  tensor.shards = 1;
+  for (size_t d = 0; d < tensor.dims.size(); ++d) {
+    const std::int64_t n = tensor.dims[d].size, s = ways(mesh, tensor.spec.dims[d]);
+    tensor.shard.push_back(ceil_div(n, s));
+    tensor.pieces.push_back(n > 0 ? ceil_div(n, tensor.shard.back()) : 1);  // of a config without a vocabulary
+    tensor.shards *= tensor.pieces.back();
   }
-  p.replicas = std::max<std::int64_t>(1, mesh.devices() / p.shards);
+  tensor.replicas = std::max<std::int64_t>(1, mesh.devices() / tensor.shards);
 }
 
 class Placer {
@@ -74,10 +74,11 @@ class Placer {
   }
 
  private:
-  void base(const model::Tensor& t) {
-    PlacedTensor p{.name = t.name, .role = t.role, .base = t.role, .layer = t.layer, .dims = t.dims};
-    if (!override_for(p, t.tunix_path, t.tunix_slot)) {
-      PresetSpec preset = preset_spec(inventory_, t, rules_.preset, use_, mesh_);
+  void base(const model::Tensor& tensor) {
+    PlacedTensor p{
+        .name = tensor.name, .role = tensor.role, .base = tensor.role, .layer = tensor.layer, .dims = tensor.dims};
+    if (!override_for(p, tensor.tunix_path, tensor.tunix_slot)) {
+      PresetSpec preset = preset_spec(inventory_, tensor, rules_.preset, use_, mesh_);
       p.spec = std::move(preset.spec);
       p.uneven = preset.uneven;
       p.rule = to_string(rules_.preset);
@@ -104,12 +105,12 @@ class Placer {
     keep(std::move(p), out_.adapters);
   }
 
-  bool override_for(PlacedTensor& p, const std::string& path, int slot) {
+  bool override_for(PlacedTensor& tensor, const std::string& path, int slot) {
     if (rules_.overrides.empty()) return false;
-    const int rule = matcher_.find(p.name, path, p.role);
+    const int rule = matcher_.find(tensor.name, path, tensor.role);
     if (rule < 0) return false;
-    p.spec = matcher_.spec(rule, p.name, p.dims.size(), slot);
-    p.rule = "override: " + rules_.overrides[static_cast<size_t>(rule)].pattern;
+    tensor.spec = matcher_.spec(rule, tensor.name, tensor.dims.size(), slot);
+    tensor.rule = "override: " + rules_.overrides[static_cast<size_t>(rule)].pattern;
     return true;
   }
 
@@ -176,9 +177,9 @@ std::vector<int> legal_sizes(const Placement& placement, const Mesh& mesh, std::
 namespace {
 
 // Which piece of dimension d that device has.
-std::int64_t piece_of_dimension(const PlacedTensor& p, size_t d, const Mesh& mesh, const std::vector<int>& at) {
+std::int64_t piece_of_dimension(const PlacedTensor& tensor, size_t d, const Mesh& mesh, const std::vector<int>& at) {
   std::int64_t index = 0, all = 1;
-  for (const std::string& axis : p.spec.dims[d]) {
+  for (const std::string& axis : tensor.spec.dims[d]) {
     const auto found =
         std::find_if(mesh.axes.begin(), mesh.axes.end(), [&](const MeshAxis& a) { return a.name == axis; });
     if (found == mesh.axes.end()) continue;
@@ -186,7 +187,8 @@ std::int64_t piece_of_dimension(const PlacedTensor& p, size_t d, const Mesh& mes
     index = index * size + at[static_cast<size_t>(found - mesh.axes.begin())];
     all *= size;
   }
-  if (p.uneven == UnevenSplit::repeated && all > p.pieces[d] && all % p.pieces[d] == 0) index /= all / p.pieces[d];
+  if (tensor.uneven == UnevenSplit::repeated && all > tensor.pieces[d] && all % tensor.pieces[d] == 0)
+    index /= all / tensor.pieces[d];
   return index;
 }
 

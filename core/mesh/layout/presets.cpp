@@ -24,23 +24,23 @@ PartitionSpec by_axis(const std::vector<Dim>& dims, const AxesOf& axes_of) {
   return spec;
 }
 
-PartitionSpec unsplit(const Tensor& t) {
-  return {std::vector<std::vector<std::string>>(t.dims.size())};
+PartitionSpec unsplit(const Tensor& tensor) {
+  return {std::vector<std::vector<std::string>>(tensor.dims.size())};
 }
 
 // --- Tunix ---
 
-bool is_kv_einsum(const Tensor& t) {
-  return t.tunix_path.ends_with("attn.kv_einsum.w");
+bool is_kv_einsum(const Tensor& tensor) {
+  return tensor.tunix_path.ends_with("attn.kv_einsum.w");
 }
 
-PartitionSpec tunix_training(const Tensor& t) {
-  switch (t.role) {
+PartitionSpec tunix_training(const Tensor& tensor) {
+  switch (tensor.role) {
     case Role::router_proj:
     case Role::router_scale:
     case Role::per_expert_scale:
     case Role::layer_scalar:
-      return unsplit(t);
+      return unsplit(tensor);
     case Role::experts_gate_up:  // tp lands on the width here and on the experts' columns below, as in Tunix
       return {{kFsdp, kNone, kNone, kTp}};
     case Role::experts_down:
@@ -50,24 +50,24 @@ PartitionSpec tunix_training(const Tensor& t) {
     default:
       break;
   }
-  if (t.dims.size() == 1) return {{kTp}};
-  return by_axis(t.dims, [](Axis axis) {
+  if (tensor.dims.size() == 1) return {{kTp}};
+  return by_axis(tensor.dims, [](Axis axis) {
     if (axis == Axis::embed) return kFsdp;
     return axis == Axis::head_dim ? kNone : kTp;
   });
 }
 
 // Gemma 3 keeps its q and k norms whole; Gemma 4 (which has a scalar per layer) and Qwen3 (other names) do not.
-bool is_gemma3_qk_norm(const TensorInventory& inventory, const Tensor& t) {
-  return (t.role == Role::q_norm || t.role == Role::k_norm) && t.tunix_path.ends_with("_norm.scale") &&
+bool is_gemma3_qk_norm(const TensorInventory& inventory, const Tensor& tensor) {
+  return (tensor.role == Role::q_norm || tensor.role == Role::k_norm) && tensor.tunix_path.ends_with("_norm.scale") &&
          !inventory.find(Role::layer_scalar, 0);
 }
 
-PartitionSpec tunix(const TensorInventory& inventory, const Tensor& t, ShardingUse use) {
-  if (is_gemma3_qk_norm(inventory, t)) return unsplit(t);
+PartitionSpec tunix(const TensorInventory& inventory, const Tensor& tensor, ShardingUse use) {
+  if (is_gemma3_qk_norm(inventory, tensor)) return unsplit(tensor);
   // One KV head: nothing over tp, and fsdp by name even where sampling takes fsdp away. k_einsum has no such exception.
-  if (is_kv_einsum(t) && t.dims[0].size == 1) return {{kNone, kFsdp, kNone}};
-  PartitionSpec spec = tunix_training(t);
+  if (is_kv_einsum(tensor) && tensor.dims[0].size == 1) return {{kNone, kFsdp, kNone}};
+  PartitionSpec spec = tunix_training(tensor);
   if (use == ShardingUse::sampling)
     for (auto& axes : spec.dims) std::erase(axes, "fsdp");
   return spec;
@@ -75,14 +75,16 @@ PartitionSpec tunix(const TensorInventory& inventory, const Tensor& t, ShardingU
 
 // --- Megatron and vLLM ---
 
-PresetSpec megatron(const Tensor& t) {
-  const bool vocabulary = std::any_of(t.dims.begin(), t.dims.end(), [](const Dim& d) { return d.axis == Axis::vocab; });
+PresetSpec megatron(const Tensor& tensor) {
+  const bool vocabulary =
+      std::any_of(tensor.dims.begin(), tensor.dims.end(), [](const Dim& d) { return d.axis == Axis::vocab; });
   if (vocabulary)
-    return {by_axis(t.dims, [](Axis axis) { return axis == Axis::vocab ? kTp : kNone; }), UnevenSplit::padded};
-  switch (t.role) {
+    return {by_axis(tensor.dims, [](Axis axis) { return axis == Axis::vocab ? kTp : kNone; }), UnevenSplit::padded};
+  switch (tensor.role) {
     case Role::k_proj:
     case Role::v_proj:
-      return {by_axis(t.dims, [](Axis axis) { return axis == Axis::kv_heads ? kTp : kNone; }), UnevenSplit::repeated};
+      return {by_axis(tensor.dims, [](Axis axis) { return axis == Axis::kv_heads ? kTp : kNone; }),
+              UnevenSplit::repeated};
     case Role::q_proj:
     case Role::o_proj:
     case Role::gate_proj:
@@ -90,9 +92,9 @@ PresetSpec megatron(const Tensor& t) {
     case Role::down_proj:
     case Role::experts_gate_up:
     case Role::experts_down:
-      return {by_axis(t.dims, [](Axis axis) { return axis == Axis::heads || axis == Axis::mlp ? kTp : kNone; })};
+      return {by_axis(tensor.dims, [](Axis axis) { return axis == Axis::heads || axis == Axis::mlp ? kTp : kNone; })};
     default:
-      return {unsplit(t)};
+      return {unsplit(tensor)};
   }
 }
 
@@ -128,10 +130,10 @@ PartitionSpec over_rows(const std::vector<Dim>& dims, const std::vector<bool>& r
   return spec;
 }
 
-PartitionSpec fsdp_rows(const Tensor& t, const Mesh& mesh) {
-  std::vector<bool> rows(t.dims.size(), t.dims.size() == 1);
-  for (size_t d = 0; d < t.dims.size(); ++d) rows[d] = rows[d] || is_row(t.role, t.dims[d].axis);
-  return over_rows(t.dims, rows, mesh.size("fsdp"));
+PartitionSpec fsdp_rows(const Tensor& tensor, const Mesh& mesh) {
+  std::vector<bool> rows(tensor.dims.size(), tensor.dims.size() == 1);
+  for (size_t d = 0; d < tensor.dims.size(); ++d) rows[d] = rows[d] || is_row(tensor.role, tensor.dims[d].axis);
+  return over_rows(tensor.dims, rows, mesh.size("fsdp"));
 }
 
 }  // namespace

@@ -39,21 +39,21 @@ struct Bounds {
   double low, high, trust;
 };
 // Seconds of software differ more from one version to the next than shares of a chip's peaks do.
-Bounds bounds_of(const FitOptions& o, hardware::Vendor vendor, std::string_view name) {
-  if (vendor == hardware::Vendor::cpu) return {o.shortest / 10, o.longest * 10, o.trust * 10};
-  if (!is_share(name) && name != "kernel_s") return {o.shortest / 4, o.longest * 4, o.trust * 4};
-  return {o.shortest, o.longest, o.trust};
+Bounds bounds_of(const FitOptions& options, hardware::Vendor vendor, std::string_view name) {
+  if (vendor == hardware::Vendor::cpu) return {options.shortest / 10, options.longest * 10, options.trust * 10};
+  if (!is_share(name) && name != "kernel_s") return {options.shortest / 4, options.longest * 4, options.trust * 4};
+  return {options.shortest, options.longest, options.trust};
 }
 
-void scale(Efficiency& e, const CalibrationFactor& f, bool own_chip, const Calibration& from) {
-  const double before = e.value;
-  e.value = at_most_whole(f.name, f.vendor, before * f.value);
-  e.low = at_most_whole(f.name, f.vendor, before * f.low);
-  e.high = at_most_whole(f.name, f.vendor, before * f.high);
-  e.origin = own_chip ? Origin::measured : Origin::transferred;
-  e.source = to_text(f.basis ? *f.basis : from.basis) + ", fitted to " + std::to_string(f.rows.size()) +
-             " measured step" + (f.rows.size() == 1 ? "" : "s") + (own_chip ? "" : " of other chips") +
-             "; before: " + e.source;
+void scale(Efficiency& efficiency, const CalibrationFactor& factor, bool own_chip, const Calibration& from) {
+  const double before = efficiency.value;
+  efficiency.value = at_most_whole(factor.name, factor.vendor, before * factor.value);
+  efficiency.low = at_most_whole(factor.name, factor.vendor, before * factor.low);
+  efficiency.high = at_most_whole(factor.name, factor.vendor, before * factor.high);
+  efficiency.origin = own_chip ? Origin::measured : Origin::transferred;
+  efficiency.source = to_text(factor.basis ? *factor.basis : from.basis) + ", fitted to " +
+                      std::to_string(factor.rows.size()) + " measured step" + (factor.rows.size() == 1 ? "" : "s") +
+                      (own_chip ? "" : " of other chips") + "; before: " + efficiency.source;
 }
 
 struct Group {
@@ -168,23 +168,23 @@ class Fitter {
 
 }  // namespace
 
-std::string to_text(const CalibrationBasis& b) {
-  return std::string(b.by == CalibrationAuthor::user ? "calibrated by you" : "calibrated") + ", " + b.date + ", " +
-         b.source;
+std::string to_text(const CalibrationBasis& basis) {
+  return std::string(basis.by == CalibrationAuthor::user ? "calibrated by you" : "calibrated") + ", " + basis.date +
+         ", " + basis.source;
 }
 
-bool is_fitted(const Measurement& m) {
-  return m.purpose == MeasurementUse::calibration && is_speed(m.what) && m.counted();
+bool is_fitted(const Measurement& row) {
+  return row.purpose == MeasurementUse::calibration && is_speed(row.what) && row.counted();
 }
 
 bool can_fit(std::string_view name) {
   return is_share(name) || name == "kernel_s" || name == "step_s" || name == "sequence_s" || name == "sum_s";
 }
 
-bool at_limit(const CalibrationFactor& f, const Efficiency& before, const FitOptions& options) {
-  const Bounds b = bounds_of(options, f.vendor, f.name);
-  return f.value < b.low * 1.002 || f.value > b.high * 0.998 ||
-         at_most_whole(f.name, f.vendor, before.value * f.value) < before.value * f.value;
+bool at_limit(const CalibrationFactor& factor, const Efficiency& before, const FitOptions& options) {
+  const Bounds b = bounds_of(options, factor.vendor, factor.name);
+  return factor.value < b.low * 1.002 || factor.value > b.high * 0.998 ||
+         at_most_whole(factor.name, factor.vendor, before.value * factor.value) < before.value * factor.value;
 }
 
 std::vector<CalibrationFactor> with_means(std::vector<CalibrationFactor> factors) {

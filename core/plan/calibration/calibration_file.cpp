@@ -17,21 +17,21 @@ constexpr std::array<std::pair<std::string_view, Vendor>, 3> kVendors{
 constexpr std::array<std::pair<std::string_view, CalibrationAuthor>, 2> kAuthors{
     {{"program", CalibrationAuthor::program}, {"you", CalibrationAuthor::user}}};
 
-Json to_json(const CalibrationFactor& f) {
+Json to_json(const CalibrationFactor& factor) {
   Json row;
-  row["stack"] = to_string(f.stack);
+  row["stack"] = to_string(factor.stack);
   for (const auto& [name, vendor] : kVendors)
-    if (vendor == f.vendor) row["vendor"] = name;
-  if (!f.chip.empty()) row["chip"] = f.chip;
-  row["name"] = f.name;
-  row["factor"] = rounded(f.value);
-  row["low"] = rounded(f.low);
-  row["high"] = rounded(f.high);
-  row["rows"] = f.rows;
-  if (f.basis) {
-    row["date"] = f.basis->date;
-    row["source"] = f.basis->source;
-    row["by"] = kAuthors[static_cast<size_t>(f.basis->by)].first;
+    if (vendor == factor.vendor) row["vendor"] = name;
+  if (!factor.chip.empty()) row["chip"] = factor.chip;
+  row["name"] = factor.name;
+  row["factor"] = rounded(factor.value);
+  row["low"] = rounded(factor.low);
+  row["high"] = rounded(factor.high);
+  row["rows"] = factor.rows;
+  if (factor.basis) {
+    row["date"] = factor.basis->date;
+    row["source"] = factor.basis->source;
+    row["by"] = kAuthors[static_cast<size_t>(factor.basis->by)].first;
   }
   return row;
 }
@@ -74,18 +74,21 @@ double rounded(double value) {
   return std::round(value * 1e4) / 1e4;
 }
 
-Json to_json(const ErrorSummary& s) {
-  return {{"rows", s.rows}, {"mean", rounded(s.mean)}, {"worst", rounded(s.worst)}, {"worst_row", s.worst_row}};
+Json to_json(const ErrorSummary& summary) {
+  return {{"rows", summary.rows},
+          {"mean", rounded(summary.mean)},
+          {"worst", rounded(summary.worst)},
+          {"worst_row", summary.worst_row}};
 }
 
-Json to_json(const Calibration& c) {
+Json to_json(const Calibration& calibration) {
   Json document;
   document["schema"] = 1;
-  document["date"] = c.basis.date;
-  document["source"] = c.basis.source;
-  if (c.basis.by == CalibrationAuthor::user) document["by"] = "you";
+  document["date"] = calibration.basis.date;
+  document["source"] = calibration.basis.source;
+  if (calibration.basis.by == CalibrationAuthor::user) document["by"] = "you";
   document["factors"] = Json::array();
-  for (const CalibrationFactor& f : c.factors) document["factors"].push_back(to_json(f));
+  for (const CalibrationFactor& f : calibration.factors) document["factors"].push_back(to_json(f));
   return document;
 }
 

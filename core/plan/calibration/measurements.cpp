@@ -44,21 +44,22 @@ constexpr std::array kUnits{UnitName{"s/step", MeasuredQuantity::step_seconds, 1
 
 // FLOP per token as MaxText counts them: 6 per weight of a product, 12 per pair of query and key and per width of all
 // heads, causal or not.
-double maxtext_flops(const Request& r) {
-  const model::TensorInventory inventory(r.model);
+double maxtext_flops(const Request& request) {
+  const model::TensorInventory inventory(request.model);
   const model::Tensor* embed = inventory.find(model::Role::embed);
   double weights = static_cast<double>(inventory.parameters());
-  if (!r.model.tied_embeddings && embed) weights -= static_cast<double>(embed->elements());
+  if (!request.model.tied_embeddings && embed) weights -= static_cast<double>(embed->elements());
   double widths = 0;
-  for (const model::Layer& l : r.model.layers) widths += static_cast<double>(l.heads) * l.head_dim;
-  return 6 * weights + 12 * widths * r.lengths.max_len;
+  for (const model::Layer& l : request.model.layers) widths += static_cast<double>(l.heads) * l.head_dim;
+  return 6 * weights + 12 * widths * request.lengths.max_len;
 }
 
-double tokens_of_a_device(const Request& r) {
-  return static_cast<double>(r.train.batch) * r.train.accumulation * r.lengths.max_len / r.mesh.devices();
+double tokens_of_a_device(const Request& request) {
+  return static_cast<double>(request.train.batch) * request.train.accumulation * request.lengths.max_len /
+         request.mesh.devices();
 }
 
-double in_unit(MeasuredQuantity what, const Request& r, const Plan& plan) {
+double in_unit(MeasuredQuantity what, const Request& request, const Plan& plan) {
   const DeviceMemory& memory = plan.memory;
   const auto sum = [&](std::initializer_list<MemoryCategory> categories) {
     Bytes bytes;
@@ -76,15 +77,15 @@ double in_unit(MeasuredQuantity what, const Request& r, const Plan& plan) {
     case MeasuredQuantity::real_tokens_per_second:
       return plan.run.tokens_per_second;
     case MeasuredQuantity::samples_per_second:
-      return static_cast<double>(r.train.batch * r.train.accumulation) / plan.step.seconds.value;
+      return static_cast<double>(request.train.batch * request.train.accumulation) / plan.step.seconds.value;
     case MeasuredQuantity::mfu: {
-      const double peak = r.target.chip.bf16_flops.value / r.target.chip.devices_per_chip;
-      return 100 * maxtext_flops(r) * tokens_of_a_device(r) / (peak * plan.step.seconds.value);
+      const double peak = request.target.chip.bf16_flops.value / request.target.chip.devices_per_chip;
+      return 100 * maxtext_flops(request) * tokens_of_a_device(request) / (peak * plan.step.seconds.value);
     }
     case MeasuredQuantity::active_bytes:
       return live;
     case MeasuredQuantity::reserved_bytes:
-      return live * (1 + r.efficiencies.fragmentation.value);
+      return live * (1 + request.efficiencies.fragmentation.value);
     case MeasuredQuantity::device_bytes:
       return static_cast<double>(memory.at_peak.total().value);
     case MeasuredQuantity::state_bytes:
@@ -277,27 +278,28 @@ std::vector<model::Role> roles_of(JsonRow& row) {
   return roles;
 }
 
-void read_mesh(JsonRow& row, Request& r) {
+void read_mesh(JsonRow& row, Request& request) {
   const Json& axes = row.required("mesh");
   if (!axes.is_object()) row.bad("mesh", "wrong type", short_text(axes), "{\"fsdp\": 8}");
   for (const auto& [axis, size] : axes.items())
-    r.mesh.axes.push_back({axis, row.as_whole<int>(size, "mesh." + axis, 1, kMost)});
-  if (r.mesh.devices() != r.target.devices())
-    row.bad("mesh", "does not cover the target", std::to_string(r.mesh.devices()) + " devices",
-            std::to_string(r.target.devices()) + " devices of " + r.target.id);
+    request.mesh.axes.push_back({axis, row.as_whole<int>(size, "mesh." + axis, 1, kMost)});
+  if (request.mesh.devices() != request.target.devices())
+    row.bad("mesh", "does not cover the target", std::to_string(request.mesh.devices()) + " devices",
+            std::to_string(request.target.devices()) + " devices of " + request.target.id);
 }
 
-void read_stack(JsonRow& row, Request& r) {
+void read_stack(JsonRow& row, Request& request) {
   const std::string stack = row.text("stack");
-  asked(row, "stack", [&] { set_stack(r, parse_stack(stack)); });
-  if (row.optional("rules")) r.rules.preset = row.choice("rules", row.text("rules"), kPresets);
+  asked(row, "stack", [&] { set_stack(request, parse_stack(stack)); });
+  if (row.optional("rules")) request.rules.preset = row.choice("rules", row.text("rules"), kPresets);
   if (const Json* compiled = row.optional("compile")) {
     if (!compiled->is_boolean()) row.bad("compile", "wrong type", short_text(*compiled), "true or false");
-    r.profile.elementwise = *compiled ? StackProfile::Elementwise::fused : StackProfile::Elementwise::eager;
+    request.profile.elementwise = *compiled ? StackProfile::Elementwise::fused : StackProfile::Elementwise::eager;
   }
-  r.profile.logit_bytes = row.number_or("logit_bytes", r.profile.logit_bytes);
-  r.products = row.choice("products", row.text_or("products", "bf16"), kProducts);
-  if (r.products == DType::fp8 && !r.target.chip.fp8_flops) row.bad("products", "the chip has no fp8", "fp8", "bf16");
+  request.profile.logit_bytes = row.number_or("logit_bytes", request.profile.logit_bytes);
+  request.products = row.choice("products", row.text_or("products", "bf16"), kProducts);
+  if (request.products == DType::fp8 && !request.target.chip.fp8_flops)
+    row.bad("products", "the chip has no fp8", "fp8", "bf16");
 }
 
 // [[tokens of a row, rows], ...], ascending.
@@ -311,48 +313,48 @@ void read_histogram(JsonRow& row, Lengths& lengths) {
   }
 }
 
-void read_work(JsonRow& row, Request& r) {
-  r.work = row.choice("work", row.text_or("work", "train"), kWork);
-  if (r.work == Work::serve) {
-    ServeWork& s = r.serve;
+void read_work(JsonRow& row, Request& request) {
+  request.work = row.choice("work", row.text_or("work", "train"), kWork);
+  if (request.work == Work::serve) {
+    ServeWork& s = request.serve;
     s.max_num_seqs = row.whole("max_num_seqs", s.max_num_seqs, 1, kMost);
     s.max_model_len = row.whole("max_model_len", s.max_model_len, 1, kMost);
     s.max_num_batched_tokens = row.whole("max_num_batched_tokens", s.max_num_batched_tokens, 1, kMost);
     s.memory_utilisation = row.number_or("memory_utilisation", s.memory_utilisation);
     s.input_len = row.whole("input_len", s.input_len, 1, kMost);
     s.output_len = row.whole("output_len", s.output_len, 1, kMost);
-    if (row.optional("kv_dtype")) r.kv = row.choice("kv_dtype", row.text("kv_dtype"), kKvTypeNames);
+    if (row.optional("kv_dtype")) request.kv = row.choice("kv_dtype", row.text("kv_dtype"), kKvTypeNames);
     if (const Json* saved = row.optional("sliding_window_kv")) {
       if (!saved->is_boolean()) row.bad("sliding_window_kv", "wrong type", short_text(*saved), "true or false");
-      r.sliding_window_kv = saved->get<bool>();
+      request.sliding_window_kv = saved->get<bool>();
     }
     return;
   }
   const auto batch = row.as_whole<std::int64_t>(row.required("batch"), "batch", 1, kMost);
   const int len = row.as_whole<int>(row.required("max_len"), "max_len", 1, kMost);
-  r.forward.batch = batch;
-  r.forward.len = len;
-  r.train.batch = batch;
-  r.train.accumulation = row.whole("accumulation", 1, 1, kMost);
-  r.train.loss_chunk = row.whole("loss_chunk", 0, 1, kMost);
-  r.train.remat = row.choice("remat", row.text_or("remat", "none"), kRematNames);
+  request.forward.batch = batch;
+  request.forward.len = len;
+  request.train.batch = batch;
+  request.train.accumulation = row.whole("accumulation", 1, 1, kMost);
+  request.train.loss_chunk = row.whole("loss_chunk", 0, 1, kMost);
+  request.train.remat = row.choice("remat", row.text_or("remat", "none"), kRematNames);
   if (row.optional("saved"))
     for (const Json& name : row.list("saved"))
-      r.train.saved.push_back(row.choice("saved", row.as_text(name, "saved"), kSaved));
-  r.train.offload = row.choice("offload", row.text_or("offload", "none"), kOffload);
-  r.train.epochs = 1;
-  r.lengths.max_len = len;
-  r.lengths.rows = row.choice("rows", row.text_or("rows", "padded"), kRows);
-  r.lengths.mean = row.number_or("mean", 0);
-  r.lengths.count = row.whole<std::int64_t>("count", 10000, 1, 1LL << 40);
-  read_histogram(row, r.lengths);
+      request.train.saved.push_back(row.choice("saved", row.as_text(name, "saved"), kSaved));
+  request.train.offload = row.choice("offload", row.text_or("offload", "none"), kOffload);
+  request.train.epochs = 1;
+  request.lengths.max_len = len;
+  request.lengths.rows = row.choice("rows", row.text_or("rows", "padded"), kRows);
+  request.lengths.mean = row.number_or("mean", 0);
+  request.lengths.count = row.whole<std::int64_t>("count", 10000, 1, 1LL << 40);
+  read_histogram(row, request.lengths);
 }
 
 // What the host does beside the steps.
-void read_host(JsonRow& row, Request& r) {
+void read_host(JsonRow& row, Request& request) {
   if (const Json* async = row.optional("async_scheduling")) {
     if (!async->is_boolean()) row.bad("async_scheduling", "wrong type", short_text(*async), "true or false");
-    if (async->get<bool>()) enable_async_scheduling(r);
+    if (async->get<bool>()) enable_async_scheduling(request);
   }
 }
 

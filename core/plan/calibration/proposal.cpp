@@ -16,10 +16,10 @@ const Efficiencies::Named& named(std::string_view name) {
   return *std::find_if(all.begin(), all.end(), [&](const auto& n) { return n.name == name; });
 }
 
-Comparison predicted(const Measurement& m, const Calibration& calibration) {
-  Request r = m.request;
+Comparison predicted(const Measurement& row, const Calibration& calibration) {
+  Request r = row.request;
   apply(calibration, r);
-  return predicted(m, r);
+  return predicted(row, r);
 }
 
 bool same_group(const Measurement& a, const Measurement& b) {

@@ -39,17 +39,17 @@ Json row_json(const ProposedRow& r) {
   return row;
 }
 
-Json efficiency_json(const ProposedEfficiency& e) {
-  return {{"stack", to_string(e.factor.stack)},
-          {"chip", e.factor.chip},
-          {"name", e.factor.name},
-          {"before", e.before},
-          {"after", e.after},
-          {"low", e.low},
-          {"high", e.high},
-          {"default", e.original.value},
-          {"rows", e.factor.rows},
-          {"at_limit", e.at_limit}};
+Json efficiency_json(const ProposedEfficiency& efficiency) {
+  return {{"stack", to_string(efficiency.factor.stack)},
+          {"chip", efficiency.factor.chip},
+          {"name", efficiency.factor.name},
+          {"before", efficiency.before},
+          {"after", efficiency.after},
+          {"low", efficiency.low},
+          {"high", efficiency.high},
+          {"default", efficiency.original.value},
+          {"rows", efficiency.factor.rows},
+          {"at_limit", efficiency.at_limit}};
 }
 
 }  // namespace
@@ -63,18 +63,18 @@ std::optional<std::string> user_calibration(const fs::path& folder) {
   return read_file(user_calibration_file(folder), kMaxJsonFile);
 }
 
-Json to_json(const Proposal& p) {
-  Json document = to_json(p.calibration);
+Json to_json(const Proposal& proposal) {
+  Json document = to_json(proposal.calibration);
   const Json factors = document["factors"];
   document.erase("factors");
   document["step_time_of_fitted_rows"] = {
-      {"before", to_json(p.now)}, {"held_out", to_json(p.held_out)}, {"after", to_json(p.fitted)}};
-  document["step_time_of_held_out_rows"] = before_after(p.apart_now, p.apart_fitted);
-  document["step_time_of_shipped_held_out_rows"] = before_after(p.shipped_now, p.shipped_fitted);
+      {"before", to_json(proposal.now)}, {"held_out", to_json(proposal.held_out)}, {"after", to_json(proposal.fitted)}};
+  document["step_time_of_held_out_rows"] = before_after(proposal.apart_now, proposal.apart_fitted);
+  document["step_time_of_shipped_held_out_rows"] = before_after(proposal.shipped_now, proposal.shipped_fitted);
   document["efficiencies"] = Json::array();
-  for (const ProposedEfficiency& e : p.efficiencies) document["efficiencies"].push_back(efficiency_json(e));
+  for (const ProposedEfficiency& e : proposal.efficiencies) document["efficiencies"].push_back(efficiency_json(e));
   document["rows"] = Json::array();
-  for (const ProposedRow& r : p.rows) document["rows"].push_back(row_json(r));
+  for (const ProposedRow& r : proposal.rows) document["rows"].push_back(row_json(r));
   document["factors"] = factors;
   return document;
 }

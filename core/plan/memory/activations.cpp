@@ -39,97 +39,97 @@ struct View {
 };
 
 // Adapters: the input as the adapter takes it (dropped out, or cast), A's output.
-double adapters_kept(const View& v) {
-  const Request& r = *v.m.request;
+double adapters_kept(const View& view) {
+  const Request& r = *view.m.request;
   const double own = bytes_of(r.profile.adapters);
   double sum = 0;
-  for (const Product& a : v.k.lora_a) {
+  for (const Product& a : view.k.lora_a) {
     if (r.train.dropout)
       sum += a.in * (own + 1);  // what is left of it, and the mask
-    else if (v.eager && own > 2)
+    else if (view.eager && own > 2)
       sum += a.in * 4;  // the f32 copy
     sum += a.out * 2;
   }
   return sum;
 }
 
-void eager_memory(const View& v, LayerMemory& o) {
+void eager_memory(const View& view, LayerMemory& o) {
   // f32 input, f32 (Gemma) or bf16 normalised value, bf16 result.
-  const double norm = v.wide_norms ? 10 : 8, head_norm = v.wide_norms ? 8 : 6;
-  const double repeated = v.k.heads > v.k.kv_heads ? 2 * v.q : 2 * v.kv;  // K and V as wide as Q
-  o.attention = norm * v.d + head_norm * v.normed_heads() + 2 * v.q + 2 * repeated + 4 * v.q;
-  o.mlp = norm * v.d + 8 * v.f;  // gate, its activation, up, their product
-  if (v.post_norms) {
-    o.attention += norm * v.d;
-    o.mlp += norm * v.d;
+  const double norm = view.wide_norms ? 10 : 8, head_norm = view.wide_norms ? 8 : 6;
+  const double repeated = view.k.heads > view.k.kv_heads ? 2 * view.q : 2 * view.kv;  // K and V as wide as Q
+  o.attention = norm * view.d + head_norm * view.normed_heads() + 2 * view.q + 2 * repeated + 4 * view.q;
+  o.mlp = norm * view.d + 8 * view.f;  // gate, its activation, up, their product
+  if (view.post_norms) {
+    o.attention += norm * view.d;
+    o.mlp += norm * view.d;
   }
-  if (v.scores) o.attention += 6 * v.row_scores();  // f32 softmax and its bf16 copy
-  o.attention_backward = v.scores ? 10 * v.row_scores() : 8 * v.q;
-  o.mlp_backward = 6 * v.f + 4 * v.d;
-  const double mlp = 8 * v.f + norm * v.d;
-  const double attention = norm * v.d + 6 * v.q + 4 * v.kv + (v.scores ? 8 * v.row_scores() : 0);
-  o.forward = std::max(mlp, attention) + 4 * v.d;
+  if (view.scores) o.attention += 6 * view.row_scores();  // f32 softmax and its bf16 copy
+  o.attention_backward = view.scores ? 10 * view.row_scores() : 8 * view.q;
+  o.mlp_backward = 6 * view.f + 4 * view.d;
+  const double mlp = 8 * view.f + norm * view.d;
+  const double attention = norm * view.d + 6 * view.q + 4 * view.kv + (view.scores ? 8 * view.row_scores() : 0);
+  o.forward = std::max(mlp, attention) + 4 * view.d;
 }
 
-void fused_memory(const View& v, LayerMemory& o) {
-  o.attention = 2 * v.width + 2 * v.width + 2 * v.q + 4 * v.kv + 2 * v.normed_heads() + 2 * v.q;
-  o.mlp = 2 * v.width + 2 * v.width + 6 * v.f;
-  if (v.post_norms) {
-    o.attention += 2 * v.width;
-    o.mlp += 2 * v.width;
+void fused_memory(const View& view, LayerMemory& o) {
+  o.attention = 2 * view.width + 2 * view.width + 2 * view.q + 4 * view.kv + 2 * view.normed_heads() + 2 * view.q;
+  o.mlp = 2 * view.width + 2 * view.width + 6 * view.f;
+  if (view.post_norms) {
+    o.attention += 2 * view.width;
+    o.mlp += 2 * view.width;
   }
-  if (v.scores) o.attention += bytes_of(v.m.request->profile.scores) * v.row_scores();
-  o.attention_backward = (v.scores ? 6 * v.row_scores() : 8 * v.q) + 4 * v.d;
-  o.mlp_backward = 6 * v.f + 4 * v.d;
-  const double mlp = 4 * v.f;  // the product takes a place of its factors
-  const double attention = 4 * v.q + 4 * v.kv + (v.scores ? 4 * v.row_scores() : 0);
-  o.forward = std::max(mlp, attention) + 2 * v.d + 2 * v.width;
+  if (view.scores) o.attention += bytes_of(view.m.request->profile.scores) * view.row_scores();
+  o.attention_backward = (view.scores ? 6 * view.row_scores() : 8 * view.q) + 4 * view.d;
+  o.mlp_backward = 6 * view.f + 4 * view.d;
+  const double mlp = 4 * view.f;  // the product takes a place of its factors
+  const double attention = 4 * view.q + 4 * view.kv + (view.scores ? 4 * view.row_scores() : 0);
+  o.forward = std::max(mlp, attention) + 2 * view.d + 2 * view.width;
 }
 
-LayerTraffic eager_traffic(const View& v) {
-  const double norm = v.wide_norms ? 40 : 36;
-  double bytes = v.norms * norm * v.d + norm * v.normed_heads();
-  bytes += 20 * (v.q + v.kv);                                       // RoPE: rotate, two products, a sum
-  if (v.k.heads > v.k.kv_heads) bytes += 2 * (2 * v.kv + 2 * v.q);  // K and V repeated
-  bytes += 4 * v.q;                                                 // attention's output made contiguous
-  bytes += 2 * 6 * v.d;                                             // residuals
-  bytes += 10 * v.f;                                                // activation, product
-  if (v.m.config.layer_scalar) bytes += 4 * v.d;
-  const Request& r = *v.m.request;
+LayerTraffic eager_traffic(const View& view) {
+  const double norm = view.wide_norms ? 40 : 36;
+  double bytes = view.norms * norm * view.d + norm * view.normed_heads();
+  bytes += 20 * (view.q + view.kv);                                             // RoPE: rotate, two products, a sum
+  if (view.k.heads > view.k.kv_heads) bytes += 2 * (2 * view.kv + 2 * view.q);  // K and V repeated
+  bytes += 4 * view.q;                                                          // attention's output made contiguous
+  bytes += 2 * 6 * view.d;                                                      // residuals
+  bytes += 10 * view.f;                                                         // activation, product
+  if (view.m.config.layer_scalar) bytes += 4 * view.d;
+  const Request& r = *view.m.request;
   const bool wide = bytes_of(r.profile.adapters) > 2;
-  for (const Product& b : v.k.lora_b) bytes += 10 * b.out;  // scaled, added
-  for (const Product& a : v.k.lora_a) {
+  for (const Product& b : view.k.lora_b) bytes += 10 * b.out;  // scaled, added
+  for (const Product& a : view.k.lora_a) {
     if (wide) bytes += 12 * a.in;                         // cast to f32, and back for the product
     if (r.train.dropout) bytes += (wide ? 9 : 5) * a.in;  // read, written, the mask
   }
   double attention = 0, attention_back = 0;
-  if (v.scores) {
-    attention = 24 * v.row_scores();
-    attention_back = 30 * v.row_scores();
+  if (view.scores) {
+    attention = 24 * view.row_scores();
+    attention_back = 30 * view.row_scores();
   } else {
-    attention = 4 * v.q + 4 * v.kv;
+    attention = 4 * view.q + 4 * view.kv;
     attention_back = 3 * attention;
   }
-  const double kernels = 8 * (v.norms + (v.qk_norm ? 2 : 0) + (v.m.config.v_norm ? 1 : 0)) + 10 + 9 + 5 + 7 +
-                         5.0 * static_cast<double>(v.k.lora_b.size());
+  const double kernels = 8 * (view.norms + (view.qk_norm ? 2 : 0) + (view.m.config.v_norm ? 1 : 0)) + 10 + 9 + 5 + 7 +
+                         5.0 * static_cast<double>(view.k.lora_b.size());
   return {bytes + attention, bytes + attention, 2 * bytes + attention_back, kernels};
 }
 
-LayerTraffic fused_traffic(const View& v) {
-  double bytes = v.norms / 2 * 2 * 2 * v.width + 2 * 2 * 3 * v.width;  // norms in and out, residuals
-  bytes += 4 * (v.q + 2 * v.kv);                                       // head norms and RoPE at once
-  bytes += 6 * v.f;
-  for (const Product& b : v.k.lora_b) bytes += 4 * b.out;
-  if (v.m.request->train.dropout)  // each adapter drops out its own copy of the input
-    for (const Product& a : v.k.lora_a) bytes += 4 * a.in;
-  double attention = 4 * v.q + 4 * v.kv, keeping = attention, attention_back = 3 * attention;
-  if (v.scores) {  // written, read for maximum and sum, read and written as probabilities, read
-    const double kept = bytes_of(v.m.request->profile.scores);
-    attention = 12 * v.row_scores();
-    keeping = (8 + 2 * kept) * v.row_scores();
+LayerTraffic fused_traffic(const View& view) {
+  double bytes = view.norms / 2 * 2 * 2 * view.width + 2 * 2 * 3 * view.width;  // norms in and out, residuals
+  bytes += 4 * (view.q + 2 * view.kv);                                          // head norms and RoPE at once
+  bytes += 6 * view.f;
+  for (const Product& b : view.k.lora_b) bytes += 4 * b.out;
+  if (view.m.request->train.dropout)  // each adapter drops out its own copy of the input
+    for (const Product& a : view.k.lora_a) bytes += 4 * a.in;
+  double attention = 4 * view.q + 4 * view.kv, keeping = attention, attention_back = 3 * attention;
+  if (view.scores) {  // written, read for maximum and sum, read and written as probabilities, read
+    const double kept = bytes_of(view.m.request->profile.scores);
+    attention = 12 * view.row_scores();
+    keeping = (8 + 2 * kept) * view.row_scores();
     // The product's gradient written; read with what was kept for the sum, and again for the scores' gradient, which is
     // written and read twice; what was kept read for the values' gradient.
-    attention_back = (2 + 2 * (2 + kept) + 6 + kept) * v.row_scores();
+    attention_back = (2 + 2 * (2 + kept) + 6 + kept) * view.row_scores();
   }
   return {bytes + attention, bytes + keeping, 2 * bytes + attention_back, 12};
 }

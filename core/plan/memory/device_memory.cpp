@@ -44,12 +44,12 @@ Bytes total(const Buffers& buffers) {
 }
 
 // A [rows, columns] array of `width` bytes per element that may be of several copies of other widths.
-Buffer matrix(const LocalModel& m, std::string name, C category, double rows, double columns, double width,
+Buffer matrix(const LocalModel& model, std::string name, C category, double rows, double columns, double width,
               const std::string& words) {
   const int element = width >= 4 ? 4 : 2;
   const double padded =
       static_cast<double>(mesh::padded_bytes({static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)},
-                                             element, mesh::tile_of(m.request->target.chip, element)));
+                                             element, mesh::tile_of(model.request->target.chip, element)));
   return buffer(std::move(name), category, words, count(rows) * count(columns) * bytes_each(width),
                 padded * width / element);
 }
@@ -59,17 +59,17 @@ void add(Buffers& to, Buffer b) {
 }
 
 // Weights, adapters and what the runtime holds: there from the first to the last moment.
-Buffers resident(const LocalModel& m, DType type) {
-  const Request& r = *m.request;
+Buffers resident(const LocalModel& model, DType type) {
+  const Request& r = *model.request;
   Buffers out;
-  const TensorBytes w = m.weights(type);
+  const TensorBytes w = model.weights(type);
   const std::string words = "elements on this device x bytes";
   add(out, buffer("base weights", C::weights, words, count(w.elements) * bytes_each(bytes_of(type)), w.bytes));
   if (r.other_models > 0)
     add(out,
         buffer("other copies of the base", C::weights, "copies x weights", count(r.other_models) * amount(w.bytes)));
   if (r.method == model::TrainMethod::lora) {
-    const TensorBytes a = m.adapters(r.profile.adapters);
+    const TensorBytes a = model.adapters(r.profile.adapters);
     add(out,
         buffer("adapters", C::adapters, words, count(a.elements) * bytes_each(bytes_of(r.profile.adapters)), a.bytes));
   }
@@ -77,30 +77,30 @@ Buffers resident(const LocalModel& m, DType type) {
   return out;
 }
 
-TensorBytes trainable(const LocalModel& m, DType type) {
-  return m.request->method == model::TrainMethod::full ? m.weights(type) : m.adapters(type);
+TensorBytes trainable(const LocalModel& model, DType type) {
+  return model.request->method == model::TrainMethod::full ? model.weights(type) : model.adapters(type);
 }
 
-void add_training_state(const LocalModel& m, Buffers& out) {
-  const Request& r = *m.request;
+void add_training_state(const LocalModel& model, Buffers& out) {
+  const Request& r = *model.request;
   const StackProfile& h = r.profile;
-  const double split = h.optimizer == StackProfile::OptimizerState::over_batch ? m.batch_ways : 1;
-  const TensorBytes moments = trainable(m, h.moments);
+  const double split = h.optimizer == StackProfile::OptimizerState::over_batch ? model.batch_ways : 1;
+  const TensorBytes moments = trainable(model, h.moments);
   add(out,
       buffer("Adam's moments", C::optimizer, "2 x trainables x bytes",
              count(2) * count(moments.elements / split) * bytes_each(bytes_of(h.moments)), 2 * moments.bytes / split));
   if (r.method == model::TrainMethod::full && h.master_weights) {
-    const TensorBytes masters = m.weights(DType::f32);
+    const TensorBytes masters = model.weights(DType::f32);
     add(out, buffer("f32 masters", C::optimizer, "weights x 4 B", count(masters.elements / split) * bytes_each(4),
                     masters.bytes / split));
   }
 }
 
 // A compiled step has this micro-batch's gradients beside the sum.
-Buffer gradients_of(const LocalModel& m) {
-  const StackProfile& h = m.request->profile;
-  const TensorBytes gradients = trainable(m, h.gradients);
-  const double copies = h.static_shapes && m.request->train.accumulation > 1 ? 2 : 1;
+Buffer gradients_of(const LocalModel& model) {
+  const StackProfile& h = model.request->profile;
+  const TensorBytes gradients = trainable(model, h.gradients);
+  const double copies = h.static_shapes && model.request->train.accumulation > 1 ? 2 : 1;
   const Expression once = count(gradients.elements) * bytes_each(bytes_of(h.gradients));
   return buffer("gradients", C::gradients,
                 copies > 1 ? "sum and this micro-batch's: 2 x trainables x bytes" : "trainables x bytes",
@@ -108,16 +108,16 @@ Buffer gradients_of(const LocalModel& m) {
 }
 
 // A sum over micro-batches holds its place in any case.
-bool gradients_come_late(const Request& r) {
-  return r.profile.gradient_buffers == StackProfile::GradientBuffers::late && r.train.accumulation <= 1;
+bool gradients_come_late(const Request& request) {
+  return request.profile.gradient_buffers == StackProfile::GradientBuffers::late && request.train.accumulation <= 1;
 }
 
 // What the forward leaves for the backward.
-void add_kept(const LocalModel& m, Buffers& out, double tokens, double len) {
-  const Request& r = *m.request;
+void add_kept(const LocalModel& model, Buffers& out, double tokens, double len) {
+  const Request& r = *model.request;
   double kept = 0, saved = 0;
-  for (const LayerKind& k : m.kinds) {
-    kept += k.count * layer_memory(m, k, len).kept() * tokens;
+  for (const LayerKind& k : model.kinds) {
+    kept += k.count * layer_memory(model, k, len).kept() * tokens;
     saved += k.count * saved_bytes(r, k) * tokens;
   }
   if (r.train.remat == model::Remat::none) {
@@ -127,28 +127,28 @@ void add_kept(const LocalModel& m, Buffers& out, double tokens, double len) {
   }
   const double each = r.train.remat == model::Remat::block ? 2 : 1;
   if (r.train.offload == Offload::none)
-    add(out, matrix(m, each > 1 ? "saved inputs of all blocks" : "saved inputs of all layers", C::activations,
-                    each * m.layers() * tokens, m.width, 2, "layers x tokens x width x bytes"));
+    add(out, matrix(model, each > 1 ? "saved inputs of all blocks" : "saved inputs of all layers", C::activations,
+                    each * model.layers() * tokens, model.width, 2, "layers x tokens x width x bytes"));
   add(out, buffer("saved outputs of all layers", C::activations, "tokens x bytes saved per token, all layers",
                   count(tokens) * amount(saved / tokens), saved));
 }
 
 // Weights gathered whole for the layer in use and those fetched ahead.
-Buffer gather_buffers(const LocalModel& m) {
+Buffer gather_buffers(const LocalModel& model) {
   double largest = 0;
-  for (const LayerKind& k : m.kinds) largest = std::max(largest, k.gathered);
-  const double layers = 1 + m.request->profile.prefetched_layers;
+  for (const LayerKind& k : model.kinds) largest = std::max(largest, k.gathered);
+  const double layers = 1 + model.request->profile.prefetched_layers;
   return buffer("gathered layers", C::collectives, "(1 + prefetched) x largest layer x bytes",
-                count(layers) * count(largest) * bytes_each(bytes_of(m.request->weights)));
+                count(layers) * count(largest) * bytes_each(bytes_of(model.request->weights)));
 }
-Buffer gathered_head(const LocalModel& m) {
+Buffer gathered_head(const LocalModel& model) {
   return buffer("gathered embedding", C::collectives, "elements x bytes",
-                count(m.head_gathered) * bytes_each(bytes_of(m.request->weights)));
+                count(model.head_gathered) * bytes_each(bytes_of(model.request->weights)));
 }
 
 // What an allocator holds besides where sizes vary from step to step.
-void add_fragmentation(const LocalModel& m, Buffers& out) {
-  const Request& r = *m.request;
+void add_fragmentation(const LocalModel& model, Buffers& out) {
+  const Request& r = *model.request;
   const bool varies = r.profile.elementwise == StackProfile::Elementwise::eager && r.lengths.rows == RowLayout::ragged;
   if (!varies) return;
   double dynamic = 0;
@@ -158,13 +158,13 @@ void add_fragmentation(const LocalModel& m, Buffers& out) {
                   amount(dynamic) * number(r.efficiencies.fragmentation.value)));
 }
 
-DeviceMemory finish(const LocalModel& m, std::vector<Instant> instants) {
-  const Request& r = *m.request;
+DeviceMemory finish(const LocalModel& model, std::vector<Instant> instants) {
+  const Request& r = *model.request;
   DeviceMemory out;
   out.capacity = Bytes(std::llround(r.target.chip.memory.value));
   const Instant* peak = &instants.front();
   for (Instant& i : instants) {
-    add_fragmentation(m, i.buffers);
+    add_fragmentation(model, i.buffers);
     Ledger ledger;
     for (const Buffer& b : i.buffers) ledger[b.category] += b.bytes;
     for (size_t c = 0; c < kMemoryCategories; ++c)
@@ -206,10 +206,10 @@ struct Widest {
   double bytes = 0;
 };
 template <class Size>
-Widest widest(const LocalModel& m, double len, Size size) {
+Widest widest(const LocalModel& model, double len, Size size) {
   Widest w;
-  for (const LayerKind& k : m.kinds) {
-    const LayerMemory memory = layer_memory(m, k, len);
+  for (const LayerKind& k : model.kinds) {
+    const LayerMemory memory = layer_memory(model, k, len);
     if (const double bytes = size(memory); !w.kind || bytes > w.bytes) w = {memory, &k, bytes};
   }
   return w;
@@ -225,120 +225,120 @@ Buffer working_set(const Widest& wide, double tokens, const char* words = "token
                 wide.bytes * tokens);
 }
 
-Buffer logits_buffer(const LocalModel& m, double rows, int chunk, double width, const char* words) {
-  return matrix(m, chunk > 0 && chunk < rows ? "chunk of logits" : "logits", C::logits,
-                chunk > 0 ? std::min<double>(rows, chunk) : rows, m.vocab, width, words);
+Buffer logits_buffer(const LocalModel& model, double rows, int chunk, double width, const char* words) {
+  return matrix(model, chunk > 0 && chunk < rows ? "chunk of logits" : "logits", C::logits,
+                chunk > 0 ? std::min<double>(rows, chunk) : rows, model.vocab, width, words);
 }
 
 }  // namespace
 
-double rows_on_device(const LocalModel& m, std::int64_t batch) {
-  return std::ceil(static_cast<double>(batch) / m.batch_ways);
+double rows_on_device(const LocalModel& model, std::int64_t batch) {
+  return std::ceil(static_cast<double>(batch) / model.batch_ways);
 }
 
-double kv_bytes_per_token(const LocalModel& m, double len) {
-  const Request& r = *m.request;
+double kv_bytes_per_token(const LocalModel& model, double len) {
+  const Request& r = *model.request;
   double sum = 0;
-  for (const LayerKind& k : m.kinds) {
+  for (const LayerKind& k : model.kinds) {
     if (!k.shape.has_k) continue;
     const bool capped =
-        r.sliding_window_kv && k.shape.attention == model::Attention::sliding && m.config.sliding_window > 0;
-    const double kept = capped ? std::min<double>(len, m.config.sliding_window) : len;
+        r.sliding_window_kv && k.shape.attention == model::Attention::sliding && model.config.sliding_window > 0;
+    const double kept = capped ? std::min<double>(len, model.config.sliding_window) : len;
     sum += k.count * 2 * k.kv() * bytes_of(r.kv) * kept / len;
   }
   return sum;
 }
 
-DeviceMemory train_memory(const LocalModel& m) {
-  const Request& r = *m.request;
-  const double rows = rows_on_device(m, r.train.batch), len = row_statistics(r.lengths, rows).longest,
+DeviceMemory train_memory(const LocalModel& model) {
+  const Request& r = *model.request;
+  const double rows = rows_on_device(model, r.train.batch), len = row_statistics(r.lengths, rows).longest,
                tokens = rows * len;
   const bool full = r.method == model::TrainMethod::full;
-  Buffers always = resident(m, full ? r.profile.full_weights : r.weights);
-  add_training_state(m, always);
-  const Buffer gradients = gradients_of(m);
+  Buffers always = resident(model, full ? r.profile.full_weights : r.weights);
+  add_training_state(model, always);
+  const Buffer gradients = gradients_of(model);
   if (!gradients_come_late(r)) add(always, gradients);
   Buffers left = always;
-  add_kept(m, left, tokens, len);
-  const Widest live = widest(m, len, [&](const LayerMemory& l) {
+  add_kept(model, left, tokens, len);
+  const Widest live = widest(model, len, [&](const LayerMemory& l) {
     if (r.train.remat == model::Remat::none) return std::max(l.attention_backward, l.mlp_backward);
     return r.train.remat == model::Remat::block ? l.live_block() : l.live_layer();
   });
   Buffers working{working_set(live, tokens)};
-  add(working, gather_buffers(m));
+  add(working, gather_buffers(model));
   if (full && live.kind->gathered > 0)
     add(working, buffer("a layer's whole gradients", C::collectives, "elements x bytes",
                         count(live.kind->gathered) * bytes_each(bytes_of(r.weights))));
   Instant backward{"backward of " + one_of(*live.kind), left};
   backward.buffers.insert(backward.buffers.end(), working.begin(), working.end());
-  Instant loss{
-      "logits of a training step",
-      with(left, {logits_buffer(m, tokens, r.train.loss_chunk, r.profile.logit_bytes,
-                                "tokens x vocabulary x bytes of all copies"),
-                  matrix(m, "last hidden states", C::activations, tokens, m.config.dim, 2, "tokens x width x bytes"),
-                  gathered_head(m)})};
-  if (!gradients_come_late(r)) return finish(m, {std::move(loss), std::move(backward)});
+  Instant loss{"logits of a training step",
+               with(left, {logits_buffer(model, tokens, r.train.loss_chunk, r.profile.logit_bytes,
+                                         "tokens x vocabulary x bytes of all copies"),
+                           matrix(model, "last hidden states", C::activations, tokens, model.config.dim, 2,
+                                  "tokens x width x bytes"),
+                           gathered_head(model)})};
+  if (!gradients_come_late(r)) return finish(model, {std::move(loss), std::move(backward)});
   Instant end{"end of the backward", with(always, {gradients})};
   end.buffers.insert(end.buffers.end(), working.begin(), working.end());
-  return finish(m, {std::move(loss), std::move(backward), std::move(end)});
+  return finish(model, {std::move(loss), std::move(backward), std::move(end)});
 }
 
-DeviceMemory forward_memory(const LocalModel& m) {
-  const Request& r = *m.request;
+DeviceMemory forward_memory(const LocalModel& model) {
+  const Request& r = *model.request;
   const ForwardWork& f = r.forward;
-  const double rows = rows_on_device(m, f.batch), tokens = rows * f.len;
-  Buffers always = resident(m, r.weights);
+  const double rows = rows_on_device(model, f.batch), tokens = rows * f.len;
+  Buffers always = resident(model, r.weights);
   if (f.top_k > 0)
-    add(always, matrix(m, "top-k values and indices", C::logits, tokens, f.top_k, 8, "tokens x k x 8 B"));
-  const Widest wide = widest(m, f.len, [](const LayerMemory& l) { return l.forward; });
-  Instant layer{"forward of " + one_of(*wide.kind), with(always, {working_set(wide, tokens), gather_buffers(m)})};
+    add(always, matrix(model, "top-k values and indices", C::logits, tokens, f.top_k, 8, "tokens x k x 8 B"));
+  const Widest wide = widest(model, f.len, [](const LayerMemory& l) { return l.forward; });
+  Instant layer{"forward of " + one_of(*wide.kind), with(always, {working_set(wide, tokens), gather_buffers(model)})};
   const Buffer logits =
-      logits_buffer(m, tokens, f.chunk, r.profile.forward_logit_bytes, "tokens x vocabulary x bytes of all copies");
-  Instant last{
-      f.chunk > 0 ? "a chunk of logits" : "logits of the forward",
-      with(always,
-           {logits, matrix(m, "last hidden states", C::activations, tokens, m.config.dim, 2, "tokens x width x bytes"),
-            gathered_head(m)})};
+      logits_buffer(model, tokens, f.chunk, r.profile.forward_logit_bytes, "tokens x vocabulary x bytes of all copies");
+  Instant last{f.chunk > 0 ? "a chunk of logits" : "logits of the forward",
+               with(always, {logits,
+                             matrix(model, "last hidden states", C::activations, tokens, model.config.dim, 2,
+                                    "tokens x width x bytes"),
+                             gathered_head(model)})};
   if (r.profile.forward == StackProfile::Forward::op_by_op && f.chunk == 0) {
-    add(last.buffers, matrix(m, "transposed output matrix", C::workspace, m.config.dim, m.vocab, 2,
+    add(last.buffers, matrix(model, "transposed output matrix", C::workspace, model.config.dim, model.vocab, 2,
                              "width x vocabulary x bytes: a product outside jit"));
     // n blocks leave about n/2 holes (Knuth's fifty-percent rule): two logits of that size one, half as large.
     add(last.buffers,
         buffer("hole between the logits", C::workspace, "half of one of two arrays of logits (fifty-percent rule)",
                amount(static_cast<double>(logits.bytes.value)) * number(0.25)));
   }
-  return finish(m, {std::move(layer), std::move(last)});
+  return finish(model, {std::move(layer), std::move(last)});
 }
 
-DeviceMemory rollout_memory(const LocalModel& m) {
-  const Request& r = *m.request;
+DeviceMemory rollout_memory(const LocalModel& model) {
+  const Request& r = *model.request;
   const RolloutWork& w = r.rollout;
-  const double rows = rows_on_device(m, w.batch);
+  const double rows = rows_on_device(model, w.batch);
   const double len = w.cache_len > 0 ? w.cache_len : w.prompt + w.new_tokens;
   const double copies = r.profile.caches == StackProfile::Caches::copied ? 2 : 1;
-  Buffers always = resident(m, r.weights);
-  const double cache = rows * len * kv_bytes_per_token(m, len);
+  Buffers always = resident(model, r.weights);
+  const double cache = rows * len * kv_bytes_per_token(model, len);
   add(always,
       buffer(copies > 1 ? "KV cache, argument and result" : "KV cache", C::kv_cache, "copies x rows x tokens x bytes",
-             count(copies) * count(rows) * count(len) * amount(kv_bytes_per_token(m, len)), copies * cache));
+             count(copies) * count(rows) * count(len) * amount(kv_bytes_per_token(model, len)), copies * cache));
   const double prompt = rows * w.prompt;
-  const Widest wide = widest(m, len, [](const LayerMemory& l) { return l.forward; });
+  const Widest wide = widest(model, len, [](const LayerMemory& l) { return l.forward; });
   Instant prefill{"prefill",
-                  with(always, {working_set(wide, prompt, "prompt tokens x bytes per token"), gather_buffers(m)})};
-  Instant decode{"decoding", with(always, {matrix(m, "logits of one step", C::logits, rows, m.vocab, 6,
+                  with(always, {working_set(wide, prompt, "prompt tokens x bytes per token"), gather_buffers(model)})};
+  Instant decode{"decoding", with(always, {matrix(model, "logits of one step", C::logits, rows, model.vocab, 6,
                                                   "rows x vocabulary x (bf16 and its f32 copy)"),
-                                           working_set(wide, rows, "rows x bytes per token"), gather_buffers(m)})};
-  return finish(m, {std::move(prefill), std::move(decode)});
+                                           working_set(wide, rows, "rows x bytes per token"), gather_buffers(model)})};
+  return finish(model, {std::move(prefill), std::move(decode)});
 }
 
-DeviceMemory serve_memory(const LocalModel& m) {
-  const Request& r = *m.request;
+DeviceMemory serve_memory(const LocalModel& model) {
+  const Request& r = *model.request;
   const ServeWork& s = r.serve;
-  Buffers always = resident(m, r.weights);
+  Buffers always = resident(model, r.weights);
   const double tokens = s.max_num_batched_tokens;
-  const Widest wide = widest(m, s.max_model_len, [](const LayerMemory& l) { return l.forward; });
+  const Widest wide = widest(model, s.max_model_len, [](const LayerMemory& l) { return l.forward; });
   add(always, working_set(wide, tokens, "batched tokens x bytes per token"));
-  add(always, matrix(m, "logits of one step", C::logits, s.max_num_seqs, m.vocab, 6,
+  add(always, matrix(model, "logits of one step", C::logits, s.max_num_seqs, model.vocab, 6,
                      "sequences x vocabulary x (bf16 and its f32 copy)"));
   const Expression left = amount(r.target.chip.memory.value) * number(s.memory_utilisation) -
                           amount(static_cast<double>(total(always).value));
@@ -346,7 +346,7 @@ DeviceMemory serve_memory(const LocalModel& m) {
   add(serving.buffers,
       s.kv_cache ? given("KV cache", C::kv_cache, static_cast<double>(s.kv_cache->value), "as the server sets it aside")
                  : buffer("KV cache", C::kv_cache, "capacity x share that may be filled, less everything else", left));
-  return finish(m, {std::move(serving)});
+  return finish(model, {std::move(serving)});
 }
 
 }  // namespace mw::plan

@@ -12,53 +12,53 @@ namespace {
 // Norms are always f32, in one buffer (with the gain of norms without weights); all matrices are in another.
 // bf16 panels for inference take 12 bits; of weights that do not fit them, which are rare, the rest comes on top.
 enum class Use { training, inference };
-Bytes weights(const StepPlan& p, Use use) {
+Bytes weights(const StepPlan& plan, Use use) {
   const bool slim =
-      use == Use::inference && p.shape.weights == model::WeightType::bf16 && p.shape.bf16 == Bf16Math::packed;
+      use == Use::inference && plan.shape.weights == model::WeightType::bf16 && plan.shape.bf16 == Bf16Math::packed;
   std::int64_t norms = 0, head = 0, bytes = 0;
-  for (const model::Layer& l : p.config.layers) head = std::max(head, std::int64_t{l.head_dim});
-  if (p.config.v_norm) norms += aligned(head);
-  for (const model::Tensor& t : p.inventory.tensors()) {
+  for (const model::Layer& l : plan.config.layers) head = std::max(head, std::int64_t{l.head_dim});
+  if (plan.config.v_norm) norms += aligned(head);
+  for (const model::Tensor& t : plan.inventory.tensors()) {
     const std::int64_t cols = t.hf_shape.back();
     if (is_vector(t))
       norms += aligned(t.elements());
-    else if (p.shape.weights == model::WeightType::int8 && packable(t))  // bytes, and a bf16 scale for 64 of them
+    else if (plan.shape.weights == model::WeightType::int8 && packable(t))  // bytes, and a bf16 scale for 64 of them
       bytes += sizes::aligned_bytes(t.elements()) +
                sizes::aligned_bytes(t.elements() / cols * sizes::scale_groups(cols) * 2);
     else if (slim && sizes::slimmable(t.matrix_rows(), cols))
       bytes += sizes::aligned_bytes(sizes::slim_bytes(t.elements() / cols, cols));
     else
-      bytes += sizes::aligned_bytes(t.elements() * (p.shape.weights == model::WeightType::f32 ? 4 : 2));
+      bytes += sizes::aligned_bytes(t.elements() * (plan.shape.weights == model::WeightType::f32 ? 4 : 2));
   }
   return buffer_bytes(bytes, 1) + buffer_bytes(norms);
 }
 
-Bytes gradients(const StepPlan& p) {
-  if (p.shape.method == model::TrainMethod::lora) return buffer_bytes(p.adapter_floats);
+Bytes gradients(const StepPlan& plan) {
+  if (plan.shape.method == model::TrainMethod::lora) return buffer_bytes(plan.adapter_floats);
   std::int64_t floats = 0;
-  for (const model::Tensor& t : p.inventory.tensors())
+  for (const model::Tensor& t : plan.inventory.tensors())
     if (!t.is_buffer) floats += aligned(t.elements());
   return buffer_bytes(floats);
 }
 
 // Two moments of every trainable value; full training of bf16 weights keeps f32 masters besides.
-Bytes optimizer(const StepPlan& p) {
-  if (p.shape.method == model::TrainMethod::lora) return buffer_bytes(p.adapter_parameters) * 2;
+Bytes optimizer(const StepPlan& plan) {
+  if (plan.shape.method == model::TrainMethod::lora) return buffer_bytes(plan.adapter_parameters) * 2;
   std::int64_t values = 0, masters = 0;
-  for (const model::Tensor& t : p.inventory.tensors()) {
+  for (const model::Tensor& t : plan.inventory.tensors()) {
     if (t.is_buffer) continue;
     values += t.elements();
-    if (p.shape.weights == model::WeightType::bf16) masters += aligned(t.elements());
+    if (plan.shape.weights == model::WeightType::bf16) masters += aligned(t.elements());
   }
   return buffer_bytes(values) * 2 + buffer_bytes(masters);
 }
 
 // Weights, adapters and the working memory of a forward pass over shape.tokens.
-Ledger forward_only(const StepPlan& p) {
+Ledger forward_only(const StepPlan& plan) {
   Ledger ledger;
-  ledger[MemoryCategory::weights] = weights(p, Use::inference);
-  ledger[MemoryCategory::adapters] = buffer_bytes(p.adapter_floats);
-  ledger[MemoryCategory::activations] = forward_activations(p);
+  ledger[MemoryCategory::weights] = weights(plan, Use::inference);
+  ledger[MemoryCategory::adapters] = buffer_bytes(plan.adapter_floats);
+  ledger[MemoryCategory::activations] = forward_activations(plan);
   return ledger;
 }
 

@@ -29,8 +29,8 @@ struct StoredTensor {
 
 // Where what is used together lies: model-level tensors of the head and of the embeddings, and each layer's.
 constexpr int kHead = -2, kEmbeddings = -1;
-int part_of(const PlacedTensor& p) {
-  return p.layer >= 0 ? p.layer : p.role == Role::final_norm ? kHead : kEmbeddings;
+int part_of(const PlacedTensor& tensor) {
+  return tensor.layer >= 0 ? tensor.layer : tensor.role == Role::final_norm ? kHead : kEmbeddings;
 }
 
 class DevicePlan {
@@ -87,10 +87,10 @@ class DevicePlan {
   }
 
   // Devices with the same KV head.
-  bool repeats(const PlacedTensor& p) const {
-    if (p.uneven != mesh::UnevenSplit::repeated) return false;
+  bool repeats(const PlacedTensor& tensor) const {
+    if (tensor.uneven != mesh::UnevenSplit::repeated) return false;
     for (int a = 0; a < form_.axes(); ++a)
-      if ((form_.working(p) >> a & 1) && form_.size(a) > p.shards) return true;
+      if ((form_.working(tensor) >> a & 1) && form_.size(a) > tensor.shards) return true;
     return false;
   }
 
@@ -109,10 +109,10 @@ class DevicePlan {
   }
 
   // In Core's form with norms apart, as on one device; the others in shards, vectors in the weight type, too.
-  Bytes weights(const StepPlan& p) const {
+  Bytes weights(const StepPlan& plan) const {
     std::int64_t head = 0, norms = 0, matrices = 0, shards = 0;
-    for (const model::Layer& l : p.config.layers) head = std::max(head, std::int64_t{l.head_dim});
-    if (p.config.v_norm) norms += aligned(head);
+    for (const model::Layer& l : plan.config.layers) head = std::max(head, std::int64_t{l.head_dim});
+    if (plan.config.v_norm) norms += aligned(head);
     for (const StoredTensor& h : held_) {
       if (h.adapter) continue;
       if (!h.direct)
@@ -166,13 +166,13 @@ class DevicePlan {
   }
 
   // Beside those of the loss: of the whole vocabulary where it is in parts, and f32 where the loss has others.
-  Bytes sampled_logits(const StepPlan& p) const {
-    Bytes sum = streams_loss(p) ? buffer_bytes(p.config.vocab) : Bytes(0);
+  Bytes sampled_logits(const StepPlan& plan) const {
+    Bytes sum = streams_loss(plan) ? buffer_bytes(plan.config.vocab) : Bytes(0);
     const PlacedTensor* head = form_.find(Role::embed, -1);
-    std::int64_t room = p.config.vocab;
+    std::int64_t room = plan.config.vocab;
     for (int a = 0; head && a < form_.axes(); ++a)
       if (form_.parallel(*head) >> a & 1) room *= form_.size(a);
-    return room > p.config.vocab ? sum + buffer_bytes(room) : sum;
+    return room > plan.config.vocab ? sum + buffer_bytes(room) : sum;
   }
 
   const TrainShape& shape_;

@@ -17,30 +17,31 @@ constexpr std::array<std::pair<SavedActivation, Role>, 7> kProducts{{{SavedActiv
                                                                      {SavedActivation::up_proj, Role::up_proj},
                                                                      {SavedActivation::down_proj, Role::down_proj}}};
 
-bool saves(const Request& r, SavedActivation what) {
-  return std::find(r.train.saved.begin(), r.train.saved.end(), what) != r.train.saved.end();
+bool saves(const Request& request, SavedActivation what) {
+  return std::find(request.train.saved.begin(), request.train.saved.end(), what) != request.train.saved.end();
 }
 
 }  // namespace
 
-bool recomputes_product(const Request& r, const Product& p) {
+bool recomputes_product(const Request& request, const Product& product) {
   for (const auto& [saved, role] : kProducts)
-    if (role == p.role && saves(r, saved)) return false;
+    if (role == product.role && saves(request, saved)) return false;
   // A norm after the block reads the block's output in its backward.
-  if (r.profile.recomputation == StackProfile::Recomputation::whole || r.model.post_norms) return true;
-  const bool last = p.role == Role::down_proj || p.role == Role::experts_down;
-  return !last && !(r.train.remat == model::Remat::block && p.role == Role::o_proj);
+  if (request.profile.recomputation == StackProfile::Recomputation::whole || request.model.post_norms) return true;
+  const bool last = product.role == Role::down_proj || product.role == Role::experts_down;
+  return !last && !(request.train.remat == model::Remat::block && product.role == Role::o_proj);
 }
 
-bool recomputes_attention(const Request& r) {
-  return !saves(r, SavedActivation::attention);
+bool recomputes_attention(const Request& request) {
+  return !saves(request, SavedActivation::attention);
 }
 
-double saved_bytes(const Request& r, const LayerKind& k) {
-  if (r.train.offload == Offload::host) return 0;
-  double bytes = saves(r, SavedActivation::attention) ? 2 * k.q() + 4 * k.heads : 0;  // and the sums of its softmax
+double saved_bytes(const Request& request, const LayerKind& kind) {
+  if (request.train.offload == Offload::host) return 0;
+  double bytes =
+      saves(request, SavedActivation::attention) ? 2 * kind.q() + 4 * kind.heads : 0;  // and the sums of its softmax
   for (const auto& [saved, role] : kProducts)
-    if (const Product* p = k.product(role); p && saves(r, saved)) bytes += 2 * p->out;
+    if (const Product* p = kind.product(role); p && saves(request, saved)) bytes += 2 * p->out;
   return bytes;
 }
 

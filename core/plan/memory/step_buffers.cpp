@@ -66,125 +66,125 @@ bool StepPlan::lends(size_t layer) const {
 namespace {
 
 // The statistics and the input of the norm after attention or MLP.
-std::int64_t post_norm_floats(const StepPlan& p) {
-  return p.config.post_norms ? aligned(p.shape.tokens) + aligned(p.shape.tokens * p.config.dim) : 0;
+std::int64_t post_norm_floats(const StepPlan& plan) {
+  return plan.config.post_norms ? aligned(plan.shape.tokens) + aligned(plan.shape.tokens * plan.config.dim) : 0;
 }
 
 // Floats that the backward of one attention (MLP) block needs: statistics of its norms, projections, z = A x.
-std::int64_t attention_floats(const StepPlan& p, size_t layer) {
-  const std::int64_t n = p.shape.tokens;
-  const model::Layer& l = p.config.layers[layer];
-  std::int64_t sum = aligned(n) + aligned(n * l.heads) + 2 * aligned(n * p.q(layer)) + post_norm_floats(p);
-  if (p.config.qk_norm) sum += aligned(n * l.heads);
-  if (p.config.qk_norm && l.has_k) sum += aligned(n * l.kv_heads);
-  if (p.config.v_norm && l.has_k) sum += aligned(n * l.kv_heads);
-  if (l.has_k) sum += aligned(n * p.kv(layer));
-  if (l.has_v) sum += aligned(n * p.kv(layer));
-  for (size_t i = 0; i < 4; ++i) sum += aligned(n * p.rank[layer][i]);
+std::int64_t attention_floats(const StepPlan& plan, size_t layer) {
+  const std::int64_t n = plan.shape.tokens;
+  const model::Layer& l = plan.config.layers[layer];
+  std::int64_t sum = aligned(n) + aligned(n * l.heads) + 2 * aligned(n * plan.q(layer)) + post_norm_floats(plan);
+  if (plan.config.qk_norm) sum += aligned(n * l.heads);
+  if (plan.config.qk_norm && l.has_k) sum += aligned(n * l.kv_heads);
+  if (plan.config.v_norm && l.has_k) sum += aligned(n * l.kv_heads);
+  if (l.has_k) sum += aligned(n * plan.kv(layer));
+  if (l.has_v) sum += aligned(n * plan.kv(layer));
+  for (size_t i = 0; i < 4; ++i) sum += aligned(n * plan.rank[layer][i]);
   return sum;
 }
-std::int64_t mlp_floats(const StepPlan& p, size_t layer) {
-  const std::int64_t n = p.shape.tokens;
-  std::int64_t sum = aligned(n) + 2 * aligned(n * p.config.layers[layer].mlp_dim) + post_norm_floats(p);
-  if (p.config.ple_dim > 0) sum += aligned(n) + aligned(n * p.ple_columns) + aligned(n * p.config.dim);
-  if (p.config.experts > 0) {
-    const std::int64_t chosen = n * p.config.experts_per_token;
-    sum += 3 * aligned(chosen) + aligned(p.config.experts + 1) + 4 * aligned(n) +
-           2 * aligned(chosen * p.config.expert_dim) + 2 * aligned(n * p.config.dim);
+std::int64_t mlp_floats(const StepPlan& plan, size_t layer) {
+  const std::int64_t n = plan.shape.tokens;
+  std::int64_t sum = aligned(n) + 2 * aligned(n * plan.config.layers[layer].mlp_dim) + post_norm_floats(plan);
+  if (plan.config.ple_dim > 0) sum += aligned(n) + aligned(n * plan.ple_columns) + aligned(n * plan.config.dim);
+  if (plan.config.experts > 0) {
+    const std::int64_t chosen = n * plan.config.experts_per_token;
+    sum += 3 * aligned(chosen) + aligned(plan.config.experts + 1) + 4 * aligned(n) +
+           2 * aligned(chosen * plan.config.expert_dim) + 2 * aligned(n * plan.config.dim);
   }
-  for (size_t i = 4; i < kProjections; ++i) sum += aligned(n * p.rank[layer][i]);
+  for (size_t i = 4; i < kProjections; ++i) sum += aligned(n * plan.rank[layer][i]);
   return sum;
 }
 
 // Working space of whichever layer is being computed, as wide as the widest.
-Bytes scratch(const StepPlan& p) {
+Bytes scratch(const StepPlan& plan) {
   std::int64_t q = 0, kv = 0, mlp = 0;
-  for (size_t l = 0; l < p.config.layers.size(); ++l) {
-    q = std::max(q, p.q(l));
-    kv = std::max(kv, p.kv(l));
-    mlp = std::max(mlp, std::int64_t{p.config.layers[l].mlp_dim});
+  for (size_t l = 0; l < plan.config.layers.size(); ++l) {
+    q = std::max(q, plan.q(l));
+    kv = std::max(kv, plan.kv(l));
+    mlp = std::max(mlp, std::int64_t{plan.config.layers[l].mlp_dim});
   }
-  const std::int64_t n = p.shape.tokens, d = aligned(n * p.config.dim);
-  std::int64_t floats = aligned(n) + 4 * d + aligned(n * p.most_rank);
-  if (p.shape.dropout) floats += aligned(n * p.most_in);
-  const std::int64_t attention = 2 * aligned(n * q) + (p.config.v_norm ? 4 : 3) * aligned(n * kv);
+  const std::int64_t n = plan.shape.tokens, d = aligned(n * plan.config.dim);
+  std::int64_t floats = aligned(n) + 4 * d + aligned(n * plan.most_rank);
+  if (plan.shape.dropout) floats += aligned(n * plan.most_in);
+  const std::int64_t attention = 2 * aligned(n * q) + (plan.config.v_norm ? 4 : 3) * aligned(n * kv);
   std::int64_t rest = aligned(n * mlp);
-  if (p.config.ple_dim > 0) rest = std::max(rest + aligned(n * p.ple_columns), aligned(n * p.ple()));
-  if (p.config.experts > 0)
-    rest = std::max(rest, 4 * d + 2 * aligned(n * p.config.expert_dim) + aligned(n * p.config.experts) +
-                              aligned(n * p.config.experts_per_token));
+  if (plan.config.ple_dim > 0) rest = std::max(rest + aligned(n * plan.ple_columns), aligned(n * plan.ple()));
+  if (plan.config.experts > 0)
+    rest = std::max(rest, 4 * d + 2 * aligned(n * plan.config.expert_dim) + aligned(n * plan.config.experts) +
+                              aligned(n * plan.config.experts_per_token));
   return buffer_bytes(floats + std::max(attention, rest));  // they take turns
 }
 
 // Per-layer inputs of all layers; keys, values and their gradients of layers that lend them.
-Bytes across_layers(const StepPlan& p) {
-  const std::int64_t n = p.shape.tokens;
+Bytes across_layers(const StepPlan& plan) {
+  const std::int64_t n = plan.shape.tokens;
   std::int64_t inputs = 0, lent = 0;
-  if (p.config.ple_dim > 0)
-    inputs = aligned(n * p.ple()) + aligned(n * static_cast<std::int64_t>(p.config.layers.size()));
-  for (size_t l = 0; l < p.config.layers.size(); ++l)
-    if (p.lends(l)) lent += (l < p.lowest ? 2 : 4) * aligned(n * p.kv(l));
+  if (plan.config.ple_dim > 0)
+    inputs = aligned(n * plan.ple()) + aligned(n * static_cast<std::int64_t>(plan.config.layers.size()));
+  for (size_t l = 0; l < plan.config.layers.size(); ++l)
+    if (plan.lends(l)) lent += (l < plan.lowest ? 2 : 4) * aligned(n * plan.kv(l));
   return buffer_bytes(inputs) + buffer_bytes(lent);
 }
 
 }  // namespace
 
-Bytes activations(const StepPlan& p) {
-  const size_t count = p.config.layers.size();
-  const std::int64_t d = aligned(p.shape.tokens * p.config.dim);
-  const auto trained = static_cast<std::int64_t>(count - p.lowest);
+Bytes activations(const StepPlan& plan) {
+  const size_t count = plan.config.layers.size();
+  const std::int64_t d = aligned(plan.shape.tokens * plan.config.dim);
+  const auto trained = static_cast<std::int64_t>(count - plan.lowest);
   // Layer inputs and the last output; below the lowest trained layer they share one place.
   std::int64_t inputs = (trained + 1) * d;
-  if (p.shape.remat == model::Remat::block) inputs += trained * d;
-  Bytes sum = scratch(p) + buffer_bytes(inputs) + across_layers(p);
-  const size_t first_kept = p.shape.remat == model::Remat::none ? p.lowest : count;
+  if (plan.shape.remat == model::Remat::block) inputs += trained * d;
+  Bytes sum = scratch(plan) + buffer_bytes(inputs) + across_layers(plan);
+  const size_t first_kept = plan.shape.remat == model::Remat::none ? plan.lowest : count;
   std::int64_t shared = 0;
   for (size_t l = 0; l < first_kept; ++l) {
-    const std::int64_t attention = attention_floats(p, l), mlp = mlp_floats(p, l);
+    const std::int64_t attention = attention_floats(plan, l), mlp = mlp_floats(plan, l);
     // A whole layer is recomputed at once; otherwise its two blocks take turns.
-    shared = std::max(shared, p.shape.remat == model::Remat::layer ? attention + mlp : std::max(attention, mlp));
+    shared = std::max(shared, plan.shape.remat == model::Remat::layer ? attention + mlp : std::max(attention, mlp));
   }
   sum += buffer_bytes(shared);
-  for (size_t l = first_kept; l < count; ++l) sum += buffer_bytes(attention_floats(p, l) + mlp_floats(p, l));
+  for (size_t l = first_kept; l < count; ++l) sum += buffer_bytes(attention_floats(plan, l) + mlp_floats(plan, l));
   return sum;
 }
 
 namespace {
 
-bool packs(const StepPlan& p) {
-  return p.shape.weights != model::WeightType::f32 && p.shape.bf16 == Bf16Math::packed;
+bool packs(const StepPlan& plan) {
+  return plan.shape.weights != model::WeightType::f32 && plan.shape.bf16 == Bf16Math::packed;
 }
 
 }  // namespace
 
 // A packed output matrix without a gradient of its own: 16-bit logits, tile by tile.
-bool streams_loss(const StepPlan& p) {
-  const model::Tensor* head = p.inventory.find(p.config.tied_embeddings ? Role::embed : Role::lm_head);
-  return packs(p) && p.shape.weights == model::WeightType::bf16 && p.shape.method == model::TrainMethod::lora &&
-         packable(*head);
+bool streams_loss(const StepPlan& plan) {
+  const model::Tensor* head = plan.inventory.find(plan.config.tied_embeddings ? Role::embed : Role::lm_head);
+  return packs(plan) && plan.shape.weights == model::WeightType::bf16 &&
+         plan.shape.method == model::TrainMethod::lora && packable(*head);
 }
 
 namespace {
 
-std::int64_t loss_rows(const StepPlan& p) {
-  const std::int64_t size = streams_loss(p) ? 2 : 4;
-  return sizes::loss_rows(p.shape.loss_tokens, p.shape.loss_chunk, p.config.vocab * size);
+std::int64_t loss_rows(const StepPlan& plan) {
+  const std::int64_t size = streams_loss(plan) ? 2 : 4;
+  return sizes::loss_rows(plan.shape.loss_tokens, plan.shape.loss_chunk, plan.config.vocab * size);
 }
 
 }  // namespace
 
 // Where the loss streams: 16-bit exponentials, and what those of each stripe are relative to.
-Bytes logits(const StepPlan& p) {
-  const std::int64_t rows = loss_rows(p);
-  if (!streams_loss(p)) return buffer_bytes(rows * p.config.vocab);
-  return buffer_bytes(rows * p.config.vocab, 2) + buffer_bytes(rows * sizes::logit_stripes(p.config.vocab));
+Bytes logits(const StepPlan& plan) {
+  const std::int64_t rows = loss_rows(plan);
+  if (!streams_loss(plan)) return buffer_bytes(rows * plan.config.vocab);
+  return buffer_bytes(rows * plan.config.vocab, 2) + buffer_bytes(rows * sizes::logit_stripes(plan.config.vocab));
 }
 
 // A tile of logits for each thread, and each but the first's share of the gradients.
-Bytes loss_workspace(const StepPlan& p) {
-  if (!streams_loss(p)) return Bytes(0);
-  return buffer_bytes(p.shape.threads * sizes::kLogitTile) +
-         buffer_bytes((p.shape.threads - 1) * loss_rows(p) * p.config.dim);
+Bytes loss_workspace(const StepPlan& plan) {
+  if (!streams_loss(plan)) return Bytes(0);
+  return buffer_bytes(plan.shape.threads * sizes::kLogitTile) +
+         buffer_bytes((plan.shape.threads - 1) * loss_rows(plan) * plan.config.dim);
 }
 
 // Tokens that a layer's cache keeps of a row of `tokens`.
@@ -196,11 +196,12 @@ std::int64_t kept_tokens(const model::Config& config, size_t layer, std::int64_t
 namespace {
 
 // Keys of the longest block of scores.
-std::int64_t block_keys(const StepPlan& p) {
-  std::int64_t keys = p.shape.longest;
-  for (size_t i = 0; i < p.config.layers.size() && p.shape.generate_tokens > 0; ++i) {
-    const model::Layer& l = p.config.layers[i];  // one token's scores, of the heads that share a kv head
-    keys = std::max(keys, sizes::cached_keys(l.heads / l.kv_heads, kept_tokens(p.config, i, p.shape.generate_tokens)));
+std::int64_t block_keys(const StepPlan& plan) {
+  std::int64_t keys = plan.shape.longest;
+  for (size_t i = 0; i < plan.config.layers.size() && plan.shape.generate_tokens > 0; ++i) {
+    const model::Layer& l = plan.config.layers[i];  // one token's scores, of the heads that share a kv head
+    keys = std::max(keys,
+                    sizes::cached_keys(l.heads / l.kv_heads, kept_tokens(plan.config, i, plan.shape.generate_tokens)));
   }
   return keys;
 }
@@ -208,50 +209,50 @@ std::int64_t block_keys(const StepPlan& p) {
 }  // namespace
 
 // RoPE tables of each kind of layer, attention's blocks of scores per thread, what products of bf16 weights need.
-Bytes workspace(const StepPlan& p) {
+Bytes workspace(const StepPlan& plan) {
   std::set<std::tuple<float, model::Rope, float, int>> ropes;
-  for (const model::Layer& l : p.config.layers)
+  for (const model::Layer& l : plan.config.layers)
     ropes.insert({l.rope_theta, l.rope, l.rope == model::Rope::plain ? 1.0f : l.rope_factor, l.head_dim});
-  const std::int64_t positions = sizes::rope_positions(std::max(p.shape.longest, p.shape.generate_tokens));
+  const std::int64_t positions = sizes::rope_positions(std::max(plan.shape.longest, plan.shape.generate_tokens));
   Bytes sum;
   for (const auto& rope : ropes) sum += buffer_bytes(2 * positions * (std::get<3>(rope) / 2));
-  sum += buffer_bytes(sizes::score_blocks(p.config.attention_softcap) * sizes::kQueries *
-                      sizes::round_up(block_keys(p), sizes::kQueries) * p.shape.threads);
-  const std::span<const model::Tensor> tensors = p.inventory.tensors();
+  sum += buffer_bytes(sizes::score_blocks(plan.config.attention_softcap) * sizes::kQueries *
+                      sizes::round_up(block_keys(plan), sizes::kQueries) * plan.shape.threads);
+  const std::span<const model::Tensor> tensors = plan.inventory.tensors();
   const auto widened = [](const model::Tensor& t) { return !is_vector(t) && !packable(t); };
-  if (packs(p)) sum += buffer_bytes(p.shape.threads * sizes::kPackedBlocks, 2);
-  const bool many_rows = p.lowest < p.config.layers.size() || p.shape.tokens > sizes::kFewRows ||
-                         p.shape.weights == model::WeightType::int8;
-  if (p.shape.weights != model::WeightType::f32 && many_rows &&
-      (!packs(p) || std::any_of(tensors.begin(), tensors.end(), widened)))
-    sum += buffer_bytes(p.shape.threads * sizes::kWidenedFloats);
+  if (packs(plan)) sum += buffer_bytes(plan.shape.threads * sizes::kPackedBlocks, 2);
+  const bool many_rows = plan.lowest < plan.config.layers.size() || plan.shape.tokens > sizes::kFewRows ||
+                         plan.shape.weights == model::WeightType::int8;
+  if (plan.shape.weights != model::WeightType::f32 && many_rows &&
+      (!packs(plan) || std::any_of(tensors.begin(), tensors.end(), widened)))
+    sum += buffer_bytes(plan.shape.threads * sizes::kWidenedFloats);
   return sum;
 }
 
-Bytes kv_cache(const StepPlan& p) {
+Bytes kv_cache(const StepPlan& plan) {
   Bytes sum;
-  for (size_t l = 0; l < p.config.layers.size(); ++l)
-    if (p.config.layers[l].has_k)  // others read their donor's
-      sum += buffer_bytes(kept_tokens(p.config, l, p.shape.generate_tokens) * p.kv(l)) * 2;
+  for (size_t l = 0; l < plan.config.layers.size(); ++l)
+    if (plan.config.layers[l].has_k)  // others read their donor's
+      sum += buffer_bytes(kept_tokens(plan.config, l, plan.shape.generate_tokens) * plan.kv(l)) * 2;
   return sum;
 }
 
-Bytes forward_activations(const StepPlan& p) {
-  const std::int64_t n = p.shape.tokens, d = aligned(n * p.config.dim);
+Bytes forward_activations(const StepPlan& plan) {
+  const std::int64_t n = plan.shape.tokens, d = aligned(n * plan.config.dim);
   std::int64_t q = 0, kv = 0, mlp = 0, layer = 0;
-  for (size_t l = 0; l < p.config.layers.size(); ++l) {
-    q = std::max(q, p.q(l));
-    kv = std::max(kv, p.kv(l));
-    mlp = std::max(mlp, std::int64_t{p.config.layers[l].mlp_dim});
-    layer = std::max({layer, attention_floats(p, l), mlp_floats(p, l)});
+  for (size_t l = 0; l < plan.config.layers.size(); ++l) {
+    q = std::max(q, plan.q(l));
+    kv = std::max(kv, plan.kv(l));
+    mlp = std::max(mlp, std::int64_t{plan.config.layers[l].mlp_dim});
+    layer = std::max({layer, attention_floats(plan, l), mlp_floats(plan, l)});
   }
-  const std::int64_t attention = aligned(n * q) + (p.config.v_norm ? 2 : 1) * aligned(n * kv);
+  const std::int64_t attention = aligned(n * q) + (plan.config.v_norm ? 2 : 1) * aligned(n * kv);
   std::int64_t rest = aligned(n * mlp);
-  if (p.config.ple_dim > 0) rest = std::max(rest + aligned(n * p.ple_columns), aligned(n * p.ple()));
-  if (p.config.experts > 0)
-    rest = std::max(rest, 2 * d + aligned(n * p.config.expert_dim) + aligned(n * p.config.experts));
+  if (plan.config.ple_dim > 0) rest = std::max(rest + aligned(n * plan.ple_columns), aligned(n * plan.ple()));
+  if (plan.config.experts > 0)
+    rest = std::max(rest, 2 * d + aligned(n * plan.config.expert_dim) + aligned(n * plan.config.experts));
   return buffer_bytes(aligned(n) + 2 * d + std::max(attention, rest)) + buffer_bytes(d) + buffer_bytes(layer) +
-         across_layers(p);
+         across_layers(plan);
 }
 
 // Training steps, evaluation and sampling share one step memory, which the engine keeps if the next of them fits and

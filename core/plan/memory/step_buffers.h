@@ -25,8 +25,8 @@ inline Bytes buffer_bytes(std::int64_t elements, std::int64_t size = sizeof(floa
 inline bool is_vector(const model::Tensor& tensor) {
   return tensor.hf_shape.size() == 1;
 }
-inline bool packable(const model::Tensor& t) {
-  return !is_vector(t) && sizes::packable(t.matrix_rows(), t.hf_shape.back());
+inline bool packable(const model::Tensor& tensor) {
+  return !is_vector(tensor) && sizes::packable(tensor.matrix_rows(), tensor.hf_shape.back());
 }
 
 void check(const TrainShape& shape);  // throws Error PLAN-SIZE
@@ -51,16 +51,16 @@ struct StepPlan {
   bool lends(size_t layer) const;       // whether later layers borrow its keys and values
 };
 
-Bytes activations(const StepPlan& p);     // of a training step
-Bytes logits(const StepPlan& p);          // of its loss
-Bytes loss_workspace(const StepPlan& p);  // 0 unless streams_loss()
-bool streams_loss(const StepPlan& p);
-Bytes workspace(const StepPlan& p);
-Bytes kv_cache(const StepPlan& p);  // of one sampled row
+Bytes activations(const StepPlan& plan);     // of a training step
+Bytes logits(const StepPlan& plan);          // of its loss
+Bytes loss_workspace(const StepPlan& plan);  // 0 unless streams_loss()
+bool streams_loss(const StepPlan& plan);
+Bytes workspace(const StepPlan& plan);
+Bytes kv_cache(const StepPlan& plan);  // of one sampled row
 // The peak of a run over its steps, evaluation and sampling. `kept`: memory held during the whole run;
 // `sampled_logits`: logits of a sampled row in addition to those of the loss.
 MemoryPlan run_memory(StepPlan p, const Ledger& kept, Bytes sampled_logits);
-Bytes forward_activations(const StepPlan& p);  // of a forward pass without a backward
+Bytes forward_activations(const StepPlan& plan);  // of a forward pass without a backward
 std::int64_t kept_tokens(const model::Config& config, size_t layer,
                          std::int64_t tokens);  // tokens of a row that the layer's cache keeps
 

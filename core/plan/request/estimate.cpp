@@ -8,8 +8,8 @@
 namespace mw::plan {
 namespace {
 
-std::string inputs_of(const Estimate& e) {
-  return e.inputs.empty() ? number_text(e.value) : e.inputs;
+std::string inputs_of(const Estimate& estimate) {
+  return estimate.inputs.empty() ? number_text(estimate.value) : estimate.inputs;
 }
 
 // The inputs of a sum or a difference, taken before the values change.

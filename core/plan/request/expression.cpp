@@ -6,8 +6,8 @@
 namespace mw::plan {
 namespace {
 
-std::string factor(const Expression& e) {
-  return e.is_sum ? "(" + e.text + ")" : e.text;
+std::string factor(const Expression& expression) {
+  return expression.is_sum ? "(" + expression.text + ")" : expression.text;
 }
 
 }  // namespace

@@ -49,29 +49,32 @@ std::int64_t pack_count(const std::vector<std::pair<int, std::int64_t>>& histogr
   return rows;
 }
 
-RowStatistics row_statistics(const Lengths& l, double rows_per_device) {
+RowStatistics row_statistics(const Lengths& lengths, double rows_per_device) {
   RowStatistics f;
   double tokens = 0;
   std::vector<std::pair<int, std::int64_t>> kept;
-  for (const auto& [length, count] : l.histogram) {
-    if (length > l.max_len || count <= 0) continue;
+  for (const auto& [length, count] : lengths.histogram) {
+    if (length > lengths.max_len || count <= 0) continue;
     kept.emplace_back(length, count);
     f.rows += static_cast<double>(count);
     tokens += static_cast<double>(length) * static_cast<double>(count);
   }
-  if (kept.empty()) f.rows = static_cast<double>(l.count);
-  f.mean = !kept.empty() ? tokens / f.rows : l.mean > 0 ? std::min<double>(l.mean, l.max_len) : l.max_len;
-  f.longest = l.max_len;
+  if (kept.empty()) f.rows = static_cast<double>(lengths.count);
+  f.mean = !kept.empty()      ? tokens / f.rows
+           : lengths.mean > 0 ? std::min<double>(lengths.mean, lengths.max_len)
+                              : lengths.max_len;
+  f.longest = lengths.max_len;
   const double all = f.rows * f.mean;
-  f.packed_rows = l.packed_rows > 0 ? static_cast<double>(l.packed_rows)
-                                    : std::ceil(all / (l.max_len * (f.mean >= l.max_len ? 1 : kPackedFill)));
+  f.packed_rows = lengths.packed_rows > 0
+                      ? static_cast<double>(lengths.packed_rows)
+                      : std::ceil(all / (lengths.max_len * (f.mean >= lengths.max_len ? 1 : kPackedFill)));
   f.batches_rows = f.rows;
-  f.computed = l.max_len;
+  f.computed = lengths.max_len;
   f.real = f.mean;
-  if (l.rows == RowLayout::ragged && !kept.empty())
+  if (lengths.rows == RowLayout::ragged && !kept.empty())
     f.computed = expected_longest(kept, f.rows, std::max(1.0, rows_per_device));
-  if (l.rows == RowLayout::ragged && kept.empty()) f.computed = rows_per_device > 1 ? f.longest : f.mean;
-  if (l.rows == RowLayout::packed) {
+  if (lengths.rows == RowLayout::ragged && kept.empty()) f.computed = rows_per_device > 1 ? f.longest : f.mean;
+  if (lengths.rows == RowLayout::packed) {
     f.batches_rows = f.packed_rows;
     f.real = f.packed_rows > 0 ? all / f.packed_rows : std::min(f.longest, f.longest * kPackedFill);
   }

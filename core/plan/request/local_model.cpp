@@ -19,12 +19,13 @@ bool is_batch(std::string_view axis) {
 }
 
 // Overrides may name layers by number; per-layer embeddings are as wide as there are layers.
-bool one_of_each_kind(const Request& r) {
+bool one_of_each_kind(const Request& request) {
   const auto numbered = [](const mesh::ShardingRule& rule) {
     return std::any_of(rule.pattern.begin(), rule.pattern.end(),
                        [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
   };
-  return r.model.ple_dim == 0 && std::none_of(r.rules.overrides.begin(), r.rules.overrides.end(), numbered);
+  return request.model.ple_dim == 0 &&
+         std::none_of(request.rules.overrides.begin(), request.rules.overrides.end(), numbered);
 }
 
 // Everything that memory and time depend on; RoPE is not among it.
@@ -44,45 +45,46 @@ std::string kind_name(const model::Config& config, const model::Layer& layer) {
 using Adapted = std::optional<std::vector<std::vector<Role>>>;
 
 // `adapted` of the layers of the inventory at hand.
-std::vector<mesh::AdapterShape> shapes_of(const Request& r, const Adapted& adapted,
+std::vector<mesh::AdapterShape> shapes_of(const Request& request, const Adapted& adapted,
                                           const model::TensorInventory& inventory) {
   std::vector<mesh::AdapterShape> shapes;
-  if (r.method != model::TrainMethod::lora) return shapes;
+  if (request.method != model::TrainMethod::lora) return shapes;
   for (const model::LoraTarget& t : inventory.lora_targets()) {
     const auto layer = static_cast<size_t>(t.layer);
     if (adapted && layer >= adapted->size()) continue;
-    const std::vector<Role>& roles = adapted ? (*adapted)[layer] : r.targets;
+    const std::vector<Role>& roles = adapted ? (*adapted)[layer] : request.targets;
     if (std::find(roles.begin(), roles.end(), t.role) != roles.end())
-      shapes.push_back({.role = t.role, .layer = t.layer, .rank = r.rank});
+      shapes.push_back({.role = t.role, .layer = t.layer, .rank = request.rank});
   }
   return shapes;
 }
 
 // One layer of each kind: alike in shape and in what is adapted of it.
-void reduce(const Request& r, LocalModel& m) {
-  m.config = r.model;
-  if (!one_of_each_kind(r)) {
-    m.layers_represented.assign(r.model.layers.size(), 1);
-    m.adapted = r.adapted;
+void reduce(const Request& request, LocalModel& model) {
+  model.config = request.model;
+  if (!one_of_each_kind(request)) {
+    model.layers_represented.assign(request.model.layers.size(), 1);
+    model.adapted = request.adapted;
     return;
   }
-  m.config.layers.clear();
-  if (r.adapted) m.adapted.emplace();
-  for (size_t i = 0; i < r.model.layers.size(); ++i) {
-    const model::Layer& l = r.model.layers[i];
-    const std::vector<Role> adapted = r.adapted && i < r.adapted->size() ? (*r.adapted)[i] : std::vector<Role>();
+  model.config.layers.clear();
+  if (request.adapted) model.adapted.emplace();
+  for (size_t i = 0; i < request.model.layers.size(); ++i) {
+    const model::Layer& l = request.model.layers[i];
+    const std::vector<Role> adapted =
+        request.adapted && i < request.adapted->size() ? (*request.adapted)[i] : std::vector<Role>();
     size_t at = 0;
-    while (at < m.config.layers.size() &&
-           !(same_kind(m.config.layers[at], l) && (!m.adapted || (*m.adapted)[at] == adapted)))
+    while (at < model.config.layers.size() &&
+           !(same_kind(model.config.layers[at], l) && (!model.adapted || (*model.adapted)[at] == adapted)))
       ++at;
-    if (at < m.config.layers.size()) {
-      ++m.layers_represented[at];
+    if (at < model.config.layers.size()) {
+      ++model.layers_represented[at];
       continue;
     }
-    m.config.layers.push_back(l);
-    m.config.layers.back().kv_donor = -1;
-    m.layers_represented.push_back(1);
-    if (m.adapted) m.adapted->push_back(adapted);
+    model.config.layers.push_back(l);
+    model.config.layers.back().kv_donor = -1;
+    model.layers_represented.push_back(1);
+    if (model.adapted) model.adapted->push_back(adapted);
   }
 }
 
@@ -113,8 +115,8 @@ const mesh::PlacedTensor* find(const mesh::Placement& placement, Role role, int 
 }
 
 // Widths of a projection on a device: heads and MLP columns are split, the stream is not.
-Product widths(const LocalModel& m, const LayerKind& kind, Role role) {
-  const double d = m.config.dim;
+Product widths(const LocalModel& model, const LayerKind& kind, Role role) {
+  const double d = model.config.dim;
   switch (role) {
     case Role::q_proj:
       return {d, kind.q(), role};
@@ -133,49 +135,50 @@ Product widths(const LocalModel& m, const LayerKind& kind, Role role) {
   }
 }
 
-void add_products(const LocalModel& m, LayerKind& kind, const mesh::PlacedTensor& t) {
-  const model::Config& c = m.config;
+void add_products(const LocalModel& model, LayerKind& kind, const mesh::PlacedTensor& tensor) {
+  const model::Config& c = model.config;
   const double d = c.dim;
-  switch (t.role) {
+  switch (tensor.role) {
     case Role::experts_gate_up:
-      kind.products.push_back({d, 2.0 * c.expert_dim * c.experts_per_token / m.mlp_ways, t.role});
+      kind.products.push_back({d, 2.0 * c.expert_dim * c.experts_per_token / model.mlp_ways, tensor.role});
       break;
     case Role::experts_down:
-      kind.products.push_back({static_cast<double>(c.expert_dim) * c.experts_per_token / m.mlp_ways, d, t.role});
+      kind.products.push_back(
+          {static_cast<double>(c.expert_dim) * c.experts_per_token / model.mlp_ways, d, tensor.role});
       break;
     case Role::router_proj:
-      kind.products.push_back({d, static_cast<double>(c.experts), t.role});
+      kind.products.push_back({d, static_cast<double>(c.experts), tensor.role});
       break;
     case Role::ple_gate:
-      kind.products.push_back({d, static_cast<double>(c.ple_dim), t.role});
+      kind.products.push_back({d, static_cast<double>(c.ple_dim), tensor.role});
       break;
     case Role::ple_proj:
-      kind.products.push_back({static_cast<double>(c.ple_dim), d, t.role});
+      kind.products.push_back({static_cast<double>(c.ple_dim), d, tensor.role});
       break;
     default:
-      if (const Product p = widths(m, kind, t.role); p.in > 0) kind.products.push_back(p);
+      if (const Product p = widths(model, kind, tensor.role); p.in > 0) kind.products.push_back(p);
   }
 }
 
-LayerKind make_kind(const LocalModel& m, int layer) {
-  const Request& r = *m.request;
+LayerKind make_kind(const LocalModel& model, int layer) {
+  const Request& r = *model.request;
   LayerKind kind;
   kind.layer = layer;
-  kind.shape = m.config.layers[static_cast<size_t>(layer)];
-  kind.count = m.layers_represented[static_cast<size_t>(layer)];
+  kind.shape = model.config.layers[static_cast<size_t>(layer)];
+  kind.count = model.layers_represented[static_cast<size_t>(layer)];
   kind.name = kind_name(r.model, kind.shape);
-  kind.heads = std::ceil(kind.shape.heads / m.attention_ways);
-  kind.kv_heads = std::max(1.0, std::ceil(kind.shape.kv_heads / m.attention_ways));
-  kind.mlp = std::ceil(kind.shape.mlp_dim / m.mlp_ways);
-  for (const mesh::PlacedTensor& t : m.placement.tensors) {
+  kind.heads = std::ceil(kind.shape.heads / model.attention_ways);
+  kind.kv_heads = std::max(1.0, std::ceil(kind.shape.kv_heads / model.attention_ways));
+  kind.mlp = std::ceil(kind.shape.mlp_dim / model.mlp_ways);
+  for (const mesh::PlacedTensor& t : model.placement.tensors) {
     if (t.layer != layer) continue;
-    add_products(m, kind, t);
+    add_products(model, kind, t);
     if (r.profile.parameters == StackProfile::Parameters::gathered || r.rules.preset == mesh::Preset::tunix)
       kind.gathered += gathered(r.mesh, t);
   }
-  for (const mesh::PlacedTensor& t : m.placement.adapters) {
+  for (const mesh::PlacedTensor& t : model.placement.adapters) {
     if (t.layer != layer) continue;
-    const Product p = widths(m, kind, t.base);
+    const Product p = widths(model, kind, t.base);
     if (t.role == Role::lora_a)
       kind.lora_a.push_back({p.in, static_cast<double>(r.rank)});
     else
@@ -184,12 +187,12 @@ LayerKind make_kind(const LocalModel& m, int layer) {
   return kind;
 }
 
-TensorBytes held(const LocalModel& m, const std::vector<mesh::PlacedTensor>& tensors, DType type) {
+TensorBytes held(const LocalModel& model, const std::vector<mesh::PlacedTensor>& tensors, DType type) {
   TensorBytes sum;
   const int bytes = bytes_of(type);
-  const mesh::TileRule tile = mesh::tile_of(m.request->target.chip, bytes);
+  const mesh::TileRule tile = mesh::tile_of(model.request->target.chip, bytes);
   for (const mesh::PlacedTensor& t : tensors) {
-    const double times = t.layer < 0 ? 1 : m.layers_represented[static_cast<size_t>(t.layer)];
+    const double times = t.layer < 0 ? 1 : model.layers_represented[static_cast<size_t>(t.layer)];
     const auto elements = static_cast<double>(t.elements());
     sum.bytes += times * static_cast<double>(mesh::padded_bytes(t.shard, bytes, tile));
     sum.unpadded += times * elements * bytes;
@@ -221,8 +224,8 @@ int LocalModel::layers() const {
   return static_cast<int>(request->model.layers.size());
 }
 
-std::vector<mesh::AdapterShape> adapter_shapes(const Request& r, const model::TensorInventory& inventory) {
-  return shapes_of(r, r.adapted, inventory);
+std::vector<mesh::AdapterShape> adapter_shapes(const Request& request, const model::TensorInventory& inventory) {
+  return shapes_of(request, request.adapted, inventory);
 }
 
 LocalModel local_model(const Request& r, mesh::ShardingUse use) {

@@ -21,19 +21,20 @@ void refuse(bool wrong, const char* place, const std::string& found, const char*
 
 }  // namespace
 
-void check_request(const Request& r) {
-  refuse(r.model.layers.empty() || r.model.vocab <= 0, "model", r.model.id, "a model with layers and a vocabulary");
-  refuse(!r.target.chip.memory || !r.target.chip.bf16_flops || !r.target.chip.memory_bandwidth, "target.id",
-         r.target.id, "a chip whose memory, peak and bandwidth are known");
-  const auto batch = r.work == Work::train     ? r.train.batch
-                     : r.work == Work::forward ? r.forward.batch
-                     : r.work == Work::rollout ? r.rollout.batch
-                                               : std::int64_t{r.serve.max_num_seqs};
-  const double tokens =
-      static_cast<double>(batch) * std::max({1, r.lengths.max_len, r.forward.len, r.serve.max_model_len});
+void check_request(const Request& request) {
+  refuse(request.model.layers.empty() || request.model.vocab <= 0, "model", request.model.id,
+         "a model with layers and a vocabulary");
+  refuse(!request.target.chip.memory || !request.target.chip.bf16_flops || !request.target.chip.memory_bandwidth,
+         "target.id", request.target.id, "a chip whose memory, peak and bandwidth are known");
+  const auto batch = request.work == Work::train     ? request.train.batch
+                     : request.work == Work::forward ? request.forward.batch
+                     : request.work == Work::rollout ? request.rollout.batch
+                                                     : std::int64_t{request.serve.max_num_seqs};
+  const double tokens = static_cast<double>(batch) *
+                        std::max({1, request.lengths.max_len, request.forward.len, request.serve.max_model_len});
   refuse(batch < 1 || tokens > kMost, "train.batch", std::to_string(batch),
          "at least 1 and at most 1e12 tokens a step");
-  refuse(r.rank < 0 || r.rank > 1 << 20, "lora.rank", std::to_string(r.rank), "0 to 1048576");
+  refuse(request.rank < 0 || request.rank > 1 << 20, "lora.rank", std::to_string(request.rank), "0 to 1048576");
 }
 
 void set_stack(Request& request, Stack stack) {

@@ -34,29 +34,30 @@ mesh::ShardingUse use_of(Work work) {
   return work == Work::rollout || work == Work::serve ? mesh::ShardingUse::sampling : mesh::ShardingUse::training;
 }
 
-std::vector<std::string> axes_of(const Request& r) {
+std::vector<std::string> axes_of(const Request& request) {
   std::vector<std::string> axes;
-  for (const mesh::MeshAxis& axis : r.mesh.axes)
+  for (const mesh::MeshAxis& axis : request.mesh.axes)
     if (axis.name != "fsdp" && axis.name != "tp") axes.push_back(axis.name);
-  const bool gathers_only = r.rules.preset == mesh::Preset::fsdp;
-  const bool splits_only = r.rules.preset == mesh::Preset::megatron;
-  if (!splits_only || r.mesh.has("fsdp")) axes.push_back("fsdp");
-  if (!gathers_only || r.mesh.has("tp")) axes.push_back("tp");
+  const bool gathers_only = request.rules.preset == mesh::Preset::fsdp;
+  const bool splits_only = request.rules.preset == mesh::Preset::megatron;
+  if (!splits_only || request.mesh.has("fsdp")) axes.push_back("fsdp");
+  if (!gathers_only || request.mesh.has("tp")) axes.push_back("tp");
   return axes;
 }
 
-std::vector<mesh::Mesh> meshes(const Request& r) {
-  const model::TensorInventory inventory(r.model);
-  const auto all = mesh::size_constraints(inventory, r.mesh, r.rules, adapter_shapes(r, inventory), use_of(r.work));
+std::vector<mesh::Mesh> meshes(const Request& request) {
+  const model::TensorInventory inventory(request.model);
+  const auto all = mesh::size_constraints(inventory, request.mesh, request.rules, adapter_shapes(request, inventory),
+                                          use_of(request.work));
   std::vector<mesh::Mesh> out;
-  for (mesh::Mesh& m : mesh::factorisations(axes_of(r), r.target.devices()))
+  for (mesh::Mesh& m : mesh::factorisations(axes_of(request), request.target.devices()))
     if (mesh::is_legal(all, m)) out.push_back(std::move(m));
   return out;
 }
 
 // The request's own choice on another mesh; places that were asked for are its own mesh's.
-PlanChoice on_mesh(const Request& r, const mesh::Mesh& mesh) {
-  PlanChoice c = choice_of(r);
+PlanChoice on_mesh(const Request& request, const mesh::Mesh& mesh) {
+  PlanChoice c = choice_of(request);
   if (!(c.mesh == mesh)) c.places.clear();
   c.mesh = mesh;
   return c;
@@ -73,16 +74,16 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
   return small;
 }
 
-void add_training(const Request& r, const mesh::Mesh& mesh, std::vector<PlanChoice>& out) {
-  const std::int64_t rows = r.train.batch * std::max(1, r.train.accumulation);
+void add_training(const Request& request, const mesh::Mesh& mesh, std::vector<PlanChoice>& out) {
+  const std::int64_t rows = request.train.batch * std::max(1, request.train.accumulation);
   const int ways = mesh::batch_devices(mesh);
-  PlanChoice c = on_mesh(r, mesh);
+  PlanChoice c = on_mesh(request, mesh);
   for (const std::int64_t batch : divisors(rows)) {
     if (batch % ways != 0) continue;
     c.batch = batch;
     c.accumulation = static_cast<int>(rows / batch);
     for (const model::Remat remat : kRemats)
-      for (const int chunk : with_own(kChunks, r.train.loss_chunk)) {
+      for (const int chunk : with_own(kChunks, request.train.loss_chunk)) {
         c.remat = remat;
         c.loss_chunk = chunk;
         out.push_back(c);
@@ -90,24 +91,24 @@ void add_training(const Request& r, const mesh::Mesh& mesh, std::vector<PlanChoi
   }
 }
 
-void add_serving(const Request& r, const mesh::Mesh& mesh, std::vector<PlanChoice>& out) {
-  PlanChoice c = on_mesh(r, mesh);
-  for (const DType kv : with_own(kKvTypes, r.kv)) {
+void add_serving(const Request& request, const mesh::Mesh& mesh, std::vector<PlanChoice>& out) {
+  PlanChoice c = on_mesh(request, mesh);
+  for (const DType kv : with_own(kKvTypes, request.kv)) {
     c.kv = kv;
-    if (r.work == Work::rollout) {
+    if (request.work == Work::rollout) {
       out.push_back(c);
       continue;
     }
-    for (const int sequences : with_own(kMaxSequences, r.serve.max_num_seqs)) {
+    for (const int sequences : with_own(kMaxSequences, request.serve.max_num_seqs)) {
       c.max_num_seqs = sequences;
       out.push_back(c);
     }
   }
 }
 
-void add_forward(const Request& r, const mesh::Mesh& mesh, std::vector<PlanChoice>& out) {
-  PlanChoice c = on_mesh(r, mesh);
-  for (const int chunk : with_own(kChunks, r.forward.chunk)) {
+void add_forward(const Request& request, const mesh::Mesh& mesh, std::vector<PlanChoice>& out) {
+  PlanChoice c = on_mesh(request, mesh);
+  for (const int chunk : with_own(kChunks, request.forward.chunk)) {
     c.loss_chunk = chunk;
     out.push_back(c);
   }
@@ -115,13 +116,13 @@ void add_forward(const Request& r, const mesh::Mesh& mesh, std::vector<PlanChoic
 
 constexpr Bytes kNoPlan{std::numeric_limits<std::int64_t>::max()};
 
-Candidate evaluate(const Request& r, const PlanChoice& choice) {
+Candidate evaluate(const Request& request, const PlanChoice& choice) {
   Candidate c{.choice = choice, .peak = kNoPlan};
-  const Plan plan = predict(with_choice(r, choice));
+  const Plan plan = predict(with_choice(request, choice));
   c.seconds = plan.step.seconds.value;
   c.tokens_per_second = plan.run.tokens_per_second;
   c.hours = plan.run.hours.value;
-  c.usd = r.work == Work::serve ? plan.run.usd_per_million_tokens : plan.run.usd.value;
+  c.usd = request.work == Work::serve ? plan.run.usd_per_million_tokens : plan.run.usd.value;
   c.peak = plan.memory.at_peak.total();
   c.capacity = plan.memory.capacity;
   return c;
@@ -171,8 +172,8 @@ std::vector<Candidate> evaluate_all(const std::vector<Task>& tasks, const Search
   return out;
 }
 
-auto metrics(const Candidate& c, Work work) {
-  return std::tuple(time_of(c, work), c.usd, c.peak.value);
+auto metrics(const Candidate& candidate, Work work) {
+  return std::tuple(time_of(candidate, work), candidate.usd, candidate.peak.value);
 }
 
 bool dominates(const Candidate& a, const Candidate& b, Work work) {
@@ -194,62 +195,62 @@ void mark_pareto(std::vector<Candidate>& all, Work work) {
   }
 }
 
-double key_of(const Candidate& c, RankBy by, Work work) {
+double key_of(const Candidate& candidate, RankBy by, Work work) {
   switch (by) {
     case RankBy::time:
-      return time_of(c, work);
+      return time_of(candidate, work);
     case RankBy::cost:
-      return c.usd;
+      return candidate.usd;
     case RankBy::memory:
       break;
   }
-  return static_cast<double>(c.peak.value);
+  return static_cast<double>(candidate.peak.value);
 }
 
 }  // namespace
 
-PlanChoice choice_of(const Request& r) {
-  return {.target = r.target.id,
-          .mesh = r.mesh,
-          .places = r.places,
-          .batch = r.work == Work::forward   ? r.forward.batch
-                   : r.work == Work::rollout ? r.rollout.batch
-                                             : r.train.batch,
-          .accumulation = r.work == Work::train ? r.train.accumulation : 1,
-          .remat = r.train.remat,
-          .loss_chunk = r.work == Work::forward ? r.forward.chunk : r.train.loss_chunk,
-          .weights = r.weights,
-          .kv = r.kv,
-          .max_num_seqs = r.serve.max_num_seqs};
+PlanChoice choice_of(const Request& request) {
+  return {.target = request.target.id,
+          .mesh = request.mesh,
+          .places = request.places,
+          .batch = request.work == Work::forward   ? request.forward.batch
+                   : request.work == Work::rollout ? request.rollout.batch
+                                                   : request.train.batch,
+          .accumulation = request.work == Work::train ? request.train.accumulation : 1,
+          .remat = request.train.remat,
+          .loss_chunk = request.work == Work::forward ? request.forward.chunk : request.train.loss_chunk,
+          .weights = request.weights,
+          .kv = request.kv,
+          .max_num_seqs = request.serve.max_num_seqs};
 }
 
-Request with_choice(Request r, const PlanChoice& c) {
-  r.places = c.places;
-  r.mesh = c.mesh;
-  r.weights = c.weights;
-  r.kv = c.kv;
-  r.serve.max_num_seqs = c.max_num_seqs;
-  if (r.work == Work::forward) r.forward.chunk = c.loss_chunk;
+Request with_choice(Request r, const PlanChoice& choice) {
+  r.places = choice.places;
+  r.mesh = choice.mesh;
+  r.weights = choice.weights;
+  r.kv = choice.kv;
+  r.serve.max_num_seqs = choice.max_num_seqs;
+  if (r.work == Work::forward) r.forward.chunk = choice.loss_chunk;
   if (r.work != Work::train) return r;
-  r.train.batch = c.batch;
-  r.train.accumulation = c.accumulation;
-  r.train.remat = c.remat;
-  r.train.loss_chunk = c.loss_chunk;
+  r.train.batch = choice.batch;
+  r.train.accumulation = choice.accumulation;
+  r.train.remat = choice.remat;
+  r.train.loss_chunk = choice.loss_chunk;
   return r;
 }
 
-std::vector<PlanChoice> enumerate_choices(const Request& r) {
+std::vector<PlanChoice> enumerate_choices(const Request& request) {
   std::vector<PlanChoice> out;
-  for (const mesh::Mesh& m : meshes(r)) {
-    if (r.work == Work::train) add_training(r, m, out);
-    if (r.work == Work::forward) add_forward(r, m, out);
-    if (r.work == Work::rollout || r.work == Work::serve) add_serving(r, m, out);
+  for (const mesh::Mesh& m : meshes(request)) {
+    if (request.work == Work::train) add_training(request, m, out);
+    if (request.work == Work::forward) add_forward(request, m, out);
+    if (request.work == Work::rollout || request.work == Work::serve) add_serving(request, m, out);
   }
   return out;
 }
 
-double time_of(const Candidate& c, Work work) {
-  return work == Work::serve ? 1 / c.tokens_per_second : c.seconds;
+double time_of(const Candidate& candidate, Work work) {
+  return work == Work::serve ? 1 / candidate.tokens_per_second : candidate.seconds;
 }
 
 SearchResult search(std::span<const Request> targets, const SearchOptions& options, std::stop_token stop) {
@@ -294,17 +295,17 @@ std::vector<lint::Edit> edits(const PlanChoice& from, const PlanChoice& to, Work
   return out;
 }
 
-std::string to_text(const PlanChoice& c, Work work) {
-  std::string text = mesh::to_text(c.mesh);
+std::string to_text(const PlanChoice& choice, Work work) {
+  std::string text = mesh::to_text(choice.mesh);
   const auto add = [&](const std::string& part) { text += ", " + part; };
   if (work == Work::train) {
-    add("batch " + std::to_string(c.batch) + " x " + std::to_string(c.accumulation));
-    add("remat " + std::string(to_string(c.remat)));
-    add(c.loss_chunk == 0 ? "full logits" : "loss by " + std::to_string(c.loss_chunk));
+    add("batch " + std::to_string(choice.batch) + " x " + std::to_string(choice.accumulation));
+    add("remat " + std::string(to_string(choice.remat)));
+    add(choice.loss_chunk == 0 ? "full logits" : "loss by " + std::to_string(choice.loss_chunk));
   } else {
-    add("KV " + std::string(to_string(c.kv)));
+    add("KV " + std::string(to_string(choice.kv)));
   }
-  if (work == Work::serve) add(std::to_string(c.max_num_seqs) + " sequences");
+  if (work == Work::serve) add(std::to_string(choice.max_num_seqs) + " sequences");
   return text;
 }
 

@@ -10,24 +10,24 @@ namespace {
 
 // Tokens of a block in decode where no tuned size is known (tpu-inference v0.19.0, kernels/ragged_paged_attention/v3/
 // kernel.py, get_default_block_sizes): 16 MiB in words of 32 bits, at most the longest request.
-double block_of(const LayerKind& kind, const Request& r) {
-  const int packing = 4 / std::min(4, bytes_of(r.kv)), lanes = (kind.shape.head_dim + 127) / 128 * 128;
+double block_of(const LayerKind& kind, const Request& request) {
+  const int packing = 4 / std::min(4, bytes_of(request.kv)), lanes = (kind.shape.head_dim + 127) / 128 * 128;
   const int both = 2 * std::max(1, static_cast<int>(std::lround(kind.kv_heads)));  // keys and values
   const auto heads = std::bit_ceil(static_cast<unsigned>((both + packing - 1) / packing * packing));
   const double to_peak = 16.0 * 1048576 * packing / 4 / lanes / heads;
-  return std::min(to_peak, static_cast<double>(r.serve.max_model_len));
+  return std::min(to_peak, static_cast<double>(request.serve.max_model_len));
 }
 
 }  // namespace
 
-PagedAttentionTime::PagedAttentionTime(const LocalModel& m) {
-  const Request& r = *m.request;
+PagedAttentionTime::PagedAttentionTime(const LocalModel& model) {
+  const Request& r = *model.request;
   const hardware::Chip& chip = r.target.chip;
   const double per_chip = std::max(1, chip.devices_per_chip), unit = std::max(8, chip.matrix_unit);
   const double peak = chip.bf16_flops.value / per_chip, bandwidth = chip.memory_bandwidth.value / per_chip;
-  for (const LayerKind& k : m.kinds) {
-    const bool slides = k.shape.attention == model::Attention::sliding && m.config.sliding_window > 0;
-    Kind kind{.count = k.count, .window = slides ? m.config.sliding_window : 0, .block = block_of(k, r)};
+  for (const LayerKind& k : model.kinds) {
+    const bool slides = k.shape.attention == model::Attention::sliding && model.config.sliding_window > 0;
+    Kind kind{.count = k.count, .window = slides ? model.config.sliding_window : 0, .block = block_of(k, r)};
     if (slides && r.sliding_window_kv) kind.block = std::min<double>(kind.block, kind.window);
     kind.token_s = 2 * k.kv() * bytes_of(r.kv) / bandwidth;
     // A few queries for each head of keys: a tile of keys or values is loaded for them as for a whole tile of queries.

@@ -11,8 +11,8 @@
 namespace mw::plan {
 namespace {
 
-double usd_per_million(const LocalModel& m, double tokens_per_second) {
-  const Request& r = *m.request;
+double usd_per_million(const LocalModel& model, double tokens_per_second) {
+  const Request& r = *model.request;
   const double hourly = r.price.usd_per_chip_hour * r.target.chips();
   return tokens_per_second > 0 ? hourly / 3600 / tokens_per_second * 1e6 : 0;
 }
@@ -28,13 +28,16 @@ void scale(StepTime& step, double n) {
   step.hidden *= n;
 }
 
-Estimate times(const Efficiency& e, double n) {
-  return {.value = n * e.value, .low = n * e.low, .high = n * e.high, .origin = e.origin};
+Estimate times(const Efficiency& efficiency, double n) {
+  return {.value = n * efficiency.value,
+          .low = n * efficiency.low,
+          .high = n * efficiency.high,
+          .origin = efficiency.origin};
 }
 
 // The model's parts as a step's times: what is read is memory, what grows with tokens is products.
-StepTime step_of(const ServeStepModel::Parts& p, const Efficiencies& e) {
-  const Estimate dispatch = times(e.step_s, 1), each = times(e.sequence_s, p.padded_requests);
+StepTime step_of(const ServeStepModel::Parts& p, const Efficiencies& efficiencies) {
+  const Estimate dispatch = times(efficiencies.step_s, 1), each = times(efficiencies.sequence_s, p.padded_requests);
   StepTime out;
   const auto add = [&](const char* part, Estimate Term::*where, const Estimate& seconds) {
     Term& term = out.terms.emplace_back();
@@ -100,18 +103,18 @@ ServePrediction serve(const LocalModel& m, const DeviceMemory& memory) {
   return out;
 }
 
-ServePrediction rollout(const LocalModel& m) {
-  const Request& r = *m.request;
+ServePrediction rollout(const LocalModel& model) {
+  const Request& r = *model.request;
   const RolloutWork& w = r.rollout;
   ServePrediction out;
   const auto rows = static_cast<double>(w.batch);
-  const StepTime prefill = prefill_time(m, rows, w.prompt);
+  const StepTime prefill = prefill_time(model, rows, w.prompt);
   // Without window caches every step reads the whole cache, written or not.
   const bool whole = r.profile.attention == StackProfile::Attention::materialised;
   const double cache = w.cache_len > 0 ? w.cache_len : w.prompt + w.new_tokens;
-  out.step = decode_time(m, rows, whole ? cache : w.prompt + w.new_tokens / 2.0);
+  out.step = decode_time(model, rows, whole ? cache : w.prompt + w.new_tokens / 2.0);
   ServeNumbers& n = out.numbers;
-  n.kv_bytes_per_token = kv_bytes_per_token(m, cache);
+  n.kv_bytes_per_token = kv_bytes_per_token(model, cache);
   n.kv_tokens = static_cast<std::int64_t>(rows * cache);
   n.tpot = out.step.seconds;
   n.ttft = prefill.seconds;
@@ -127,7 +130,7 @@ ServePrediction rollout(const LocalModel& m) {
   out.step.hidden += prefill.hidden;
   out.step.seconds += prefill.seconds;
   n.output_tokens_per_second = rows * w.new_tokens / out.step.seconds.value;
-  n.usd_per_million_output_tokens = usd_per_million(m, n.output_tokens_per_second);
+  n.usd_per_million_output_tokens = usd_per_million(model, n.output_tokens_per_second);
   return out;
 }
 

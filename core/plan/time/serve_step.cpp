@@ -98,13 +98,13 @@ struct ServeStepModel::Impl {
   double weights_s = 0, head_weights_s = 0, token_s = 0, head_row_s = 0, traffic_s = 0, pair_full_s = 0,
          pair_window_s = 0, step_s = 0, sequence_s = 0;
 
-  explicit Impl(const Request& r);
-  void set(const Efficiencies& e);
-  void add_products(const LocalModel& m);
-  void add_attention(const LocalModel& m);
-  void add_sums(const LocalModel& m);
-  double sum_seconds(const LocalModel& m, const mesh::Collective& c) const;
-  void add_cache(const LocalModel& m);
+  explicit Impl(const Request& request);
+  void set(const Efficiencies& efficiencies);
+  void add_products(const LocalModel& model);
+  void add_attention(const LocalModel& model);
+  void add_sums(const LocalModel& model);
+  double sum_seconds(const LocalModel& model, const mesh::Collective& collective) const;
+  void add_cache(const LocalModel& model);
 
   std::int64_t share(std::int64_t n) const { return ways > 1 ? (n + ways - 1) / ways : n; }
   std::int64_t padded(std::int64_t n, int first, int most) const {
@@ -113,22 +113,24 @@ struct ServeStepModel::Impl {
         static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(n, first))));
     return bucket > most && n <= most ? most : bucket;
   }
-  std::int64_t tokens(const StepLoad& l) const {
-    return padded(share(l.decoding + l.prefill_tokens), kFirstTokens, most_tokens);
+  std::int64_t tokens(const StepLoad& load) const {
+    return padded(share(load.decoding + load.prefill_tokens), kFirstTokens, most_tokens);
   }
-  std::int64_t requests(const StepLoad& l) const {
-    return padded(share(l.decoding + l.prefilling), kFirstRequests, most_requests);
+  std::int64_t requests(const StepLoad& load) const {
+    return padded(share(load.decoding + load.prefilling), kFirstRequests, most_requests);
   }
   // Weights are read once; beyond a count of tokens the products take longer than that.
   double products(double tokens) const { return std::max(weights_s, tokens * token_s); }
   double head(double rows) const { return std::max(head_weights_s, rows * head_row_s); }
-  double window_pairs(const StepLoad& l) const {
-    return window_span > 1 ? std::min(l.prefill_window_pairs * window_span, l.prefill_pairs) : l.prefill_window_pairs;
+  double window_pairs(const StepLoad& load) const {
+    return window_span > 1 ? std::min(load.prefill_window_pairs * window_span, load.prefill_pairs)
+                           : load.prefill_window_pairs;
   }
   // Of the cache, by requests that decode.
-  double reads(const StepLoad& l, double share) const {
-    if (paged) return l.decoding > 0 ? l.decoding * paged->seconds(l.read_tokens / l.decoding, share) / ways : 0;
-    return (l.read_tokens * kv_full.best + l.read_window_tokens * kv_window.best) / share / ways;
+  double reads(const StepLoad& load, double share) const {
+    if (paged)
+      return load.decoding > 0 ? load.decoding * paged->seconds(load.read_tokens / load.decoding, share) / ways : 0;
+    return (load.read_tokens * kv_full.best + load.read_window_tokens * kv_window.best) / share / ways;
   }
 };
 
@@ -272,15 +274,15 @@ ServeStepModel::ServeStepModel(std::unique_ptr<const Impl> impl) : impl_(std::mo
 ServeStepModel::~ServeStepModel() = default;
 ServeStepModel::ServeStepModel(ServeStepModel&&) noexcept = default;
 
-ServeStepModel ServeStepModel::with(const Efficiencies& e) const {
+ServeStepModel ServeStepModel::with(const Efficiencies& efficiencies) const {
   const Efficiencies& now = impl_->request.efficiencies;
-  if (e.sum_s.value != now.sum_s.value || e.collectives.value != now.collectives.value) {
+  if (efficiencies.sum_s.value != now.sum_s.value || efficiencies.collectives.value != now.collectives.value) {
     Request r = impl_->request;
-    r.efficiencies = e;
+    r.efficiencies = efficiencies;
     return ServeStepModel(r);
   }
   auto copy = std::make_unique<Impl>(*impl_);
-  copy->set(e);
+  copy->set(efficiencies);
   return ServeStepModel(std::unique_ptr<const Impl>(std::move(copy)));
 }
 
@@ -296,28 +298,28 @@ ServeStepModel::Kv ServeStepModel::kv() const {
   return impl_->kv;
 }
 
-double ServeStepModel::seconds(const StepLoad& l) const {
+double ServeStepModel::seconds(const StepLoad& load) const {
   const Impl& i = *impl_;
-  const std::int64_t tokens = i.tokens(l), requests = i.requests(l);
+  const std::int64_t tokens = i.tokens(load), requests = i.requests(load);
   if (tokens <= 0) return 0;
   const auto t = static_cast<double>(tokens), r = static_cast<double>(requests);
-  return i.step_s + r * i.sequence_s + i.products(t) + i.head(r) + t * i.traffic_s + i.reads(l, i.kv_full.share.value) +
-         l.prefill_pairs * i.pair_full_s + i.window_pairs(l) * i.pair_window_s + i.token_sums(tokens) +
-         i.request_sums(requests);
+  return i.step_s + r * i.sequence_s + i.products(t) + i.head(r) + t * i.traffic_s +
+         i.reads(load, i.kv_full.share.value) + load.prefill_pairs * i.pair_full_s +
+         i.window_pairs(load) * i.pair_window_s + i.token_sums(tokens) + i.request_sums(requests);
 }
 
-ServeStepModel::Parts ServeStepModel::parts(const StepLoad& l) const {
+ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
   const Impl& i = *impl_;
   Parts p;
-  p.padded_tokens = i.tokens(l);
-  p.padded_requests = static_cast<int>(i.requests(l));
+  p.padded_tokens = i.tokens(load);
+  p.padded_requests = static_cast<int>(i.requests(load));
   if (p.padded_tokens <= 0) return p;
   const Efficiencies& e = i.request.efficiencies;
   const double t = static_cast<double>(p.padded_tokens), r = p.padded_requests;
   const double own = i.ways;
   // What decoding alone would take of the products is its own; the rest is the prompts'.
-  StepLoad alone{.decoding = l.decoding};
-  const double decoding = l.prefill_tokens > 0 ? static_cast<double>(i.tokens(alone)) : t;
+  StepLoad alone{.decoding = load.decoding};
+  const double decoding = load.prefill_tokens > 0 ? static_cast<double>(i.tokens(alone)) : t;
   const auto fixed = [](const Efficiency& x, double n) {
     return Estimate{.value = n * x.value,
                     .low = n * x.low,
@@ -350,20 +352,20 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& l) const {
           .text;
   p.sequences.source = e.sequence_s.source;
   const Efficiency& share = i.kv_full.share;
-  p.kv_reads = {.value = i.reads(l, share.value),
-                .low = i.reads(l, share.high),
-                .high = i.reads(l, share.low),
+  p.kv_reads = {.value = i.reads(load, share.value),
+                .low = i.reads(load, share.high),
+                .high = i.reads(load, share.low),
                 .origin = share.origin,
                 .formula = {},
                 .inputs = {},
                 .source = share.source};
   p.kv_reads.formula = i.paged ? "KV bytes read / (bandwidth x share), or blocks of the kernel x their products"
                                : "KV bytes read / (bandwidth x share)";
-  p.kv_reads.formula += "; " + count_text(l.read_tokens) + " tokens in layers that see everything, " +
-                        count_text(l.read_window_tokens) + " in sliding ones";
+  p.kv_reads.formula += "; " + count_text(load.read_tokens) + " tokens in layers that see everything, " +
+                        count_text(load.read_window_tokens) + " in sliding ones";
   const Estimate prompts = beyond(i.weights, i.token, t, decoding), moved = i.traffic.estimate(t - decoding);
   const Estimate attention =
-      i.pair_full.estimate(l.prefill_pairs / own) + i.pair_window.estimate(i.window_pairs(l) / own);
+      i.pair_full.estimate(load.prefill_pairs / own) + i.pair_window.estimate(i.window_pairs(load) / own);
   p.prefill = prompts + moved + attention;
   p.prefill.formula = "prompt tokens x FLOP / (peak x share) + attention";
   p.prefill.inputs =

@@ -30,11 +30,11 @@ struct Rates {
   double unit;  // of the matrix unit
 };
 
-Rates rates_of(const Request& r) {
-  const hardware::Chip& c = r.target.chip;
+Rates rates_of(const Request& request) {
+  const hardware::Chip& c = request.target.chip;
   const double devices = std::max(1, c.devices_per_chip);
-  const double fp8 = r.products == DType::fp8 ? c.fp8_flops.value / devices : 0;
-  return {c.bf16_flops.value / devices, c.memory_bandwidth.value / devices, fp8, r.efficiencies,
+  const double fp8 = request.products == DType::fp8 ? c.fp8_flops.value / devices : 0;
+  return {c.bf16_flops.value / devices, c.memory_bandwidth.value / devices, fp8, request.efficiencies,
           static_cast<double>(std::max(1, c.matrix_unit))};
 }
 
@@ -92,36 +92,37 @@ class Builder {
  public:
   explicit Builder(const LocalModel& model) : m_(model), r_(*model.request), rates_(rates_of(r_)) {}
 
-  void layers(Phase phase, const LayerKind& k, const Pass& p, double forwards, double backwards) {
+  void layers(Phase phase, const LayerKind& kind, const Pass& pass, double forwards, double backwards) {
     const double weight_bytes = bytes_of(r_.weights);
     const bool again = phase == Phase::remat;
     Load base, adapters;
-    for (const Product& x : k.products)
-      if (!again || recomputes_product(r_, x)) base += product_of_layer(rates_, p.tokens, x, weight_bytes);
-    for (const auto* parts : {&k.lora_a, &k.lora_b})
-      for (const Product& x : *parts) adapters += product(rates_, p.tokens, x.in, x.out, bytes_of(r_.profile.adapters));
+    for (const Product& x : kind.products)
+      if (!again || recomputes_product(r_, x)) base += product_of_layer(rates_, pass.tokens, x, weight_bytes);
+    for (const auto* parts : {&kind.lora_a, &kind.lora_b})
+      for (const Product& x : *parts)
+        adapters += product(rates_, pass.tokens, x.in, x.out, bytes_of(r_.profile.adapters));
     const bool materialised = r_.profile.attention == StackProfile::Attention::materialised;
-    const double pairs = p.keys > 0 ? keys_read(k, p.keys) : attended_keys(m_, k, p.len);
-    const double attention = again && !recomputes_attention(r_) ? 0 : 4 * p.tokens * pairs * k.q();
-    const LayerTraffic traffic = layer_traffic(m_, k, p.keys > 0 ? p.keys : p.len);
+    const double pairs = pass.keys > 0 ? keys_read(kind, pass.keys) : attended_keys(m_, kind, pass.len);
+    const double attention = again && !recomputes_attention(r_) ? 0 : 4 * pass.tokens * pairs * kind.q();
+    const LayerTraffic traffic = layer_traffic(m_, kind, pass.keys > 0 ? pass.keys : pass.len);
     Load load;
     load += base * (forwards + backwards * (r_.method == model::TrainMethod::full ? 2 : 1));
     load += adapters * (forwards + 2 * backwards);
     const double attention_all = attention * (forwards + backwards * (materialised ? 2 : 2.5));
     (materialised ? load.flops : load.attention_flops) += attention_all;
     const bool keeps = phase == Phase::remat || (r_.work == Work::train && r_.train.remat == model::Remat::none);
-    load.bytes += p.tokens * (forwards * (keeps ? traffic.keeping : traffic.forward) + backwards * traffic.backward);
+    load.bytes += pass.tokens * (forwards * (keeps ? traffic.keeping : traffic.forward) + backwards * traffic.backward);
     load.kernels += traffic.kernels * (forwards + 2 * backwards);
-    if (p.keys > 0 && k.shape.has_k) load.bytes += kv_read(k, p);
-    add(phase, k.name, k.count, load * (k.count * p.times));
+    if (pass.keys > 0 && kind.shape.has_k) load.bytes += kv_read(kind, pass);
+    add(phase, kind.name, kind.count, load * (kind.count * pass.times));
   }
 
   // Embedding lookup, and the output matrix with softmax and loss over `logit_rows` tokens.
-  void embedding(Phase phase, const Pass& p) {
-    Load load{.bytes = p.tokens * m_.config.dim * 4};
+  void embedding(Phase phase, const Pass& pass) {
+    Load load{.bytes = pass.tokens * m_.config.dim * 4};
     if (m_.config.ple_dim > 0)
-      load += product(rates_, p.tokens, m_.config.dim, static_cast<double>(m_.layers()) * m_.config.ple_dim, 2);
-    add(phase, "embedding", 0, load * p.times);
+      load += product(rates_, pass.tokens, m_.config.dim, static_cast<double>(m_.layers()) * m_.config.ple_dim, 2);
+    add(phase, "embedding", 0, load * pass.times);
   }
   void logits(Phase phase, double tokens, double products, double traffic_share, double times) {
     Load load = product(rates_, tokens, m_.config.dim, m_.vocab, bytes_of(r_.weights)) * products;
@@ -188,13 +189,13 @@ class Builder {
   }
 
  private:
-  double keys_read(const LayerKind& k, double context) const {
-    const bool sliding = k.shape.attention == model::Attention::sliding && m_.config.sliding_window > 0;
+  double keys_read(const LayerKind& kind, double context) const {
+    const bool sliding = kind.shape.attention == model::Attention::sliding && m_.config.sliding_window > 0;
     const bool whole = r_.profile.attention == StackProfile::Attention::materialised && !r_.sliding_window_kv;
     return sliding && !whole ? std::min<double>(context, m_.config.sliding_window) : context;
   }
-  double kv_read(const LayerKind& k, const Pass& p) const {
-    return p.tokens * keys_read(k, p.keys) * 2 * k.kv() * bytes_of(r_.kv);
+  double kv_read(const LayerKind& kind, const Pass& pass) const {
+    return pass.tokens * keys_read(kind, pass.keys) * 2 * kind.kv() * bytes_of(r_.kv);
   }
 
   // A term with what its times follow from.
@@ -272,18 +273,19 @@ class Builder {
     return e;
   }
 
-  void price(const mesh::Collective& c, mesh::StepKind work) {
-    Estimate each = collective_seconds(c, m_.layout, r_.target, r_.efficiencies);
+  void price(const mesh::Collective& collective, mesh::StepKind work) {
+    Estimate each = collective_seconds(collective, m_.layout, r_.target, r_.efficiencies);
     if (each.value <= 0) return;
-    const double stands = c.layer >= 0 ? m_.layers_represented[static_cast<size_t>(c.layer)] : 1;
-    each = each * (stands * static_cast<double>(c.calls));
-    const bool sums = c.cause == mesh::Cause::partial_sums || c.cause == mesh::Cause::embedding_rows ||
-                      c.cause == mesh::Cause::softmax || c.cause == mesh::Cause::logits;
+    const double stands = collective.layer >= 0 ? m_.layers_represented[static_cast<size_t>(collective.layer)] : 1;
+    each = each * (stands * static_cast<double>(collective.calls));
+    const bool sums = collective.cause == mesh::Cause::partial_sums ||
+                      collective.cause == mesh::Cause::embedding_rows || collective.cause == mesh::Cause::softmax ||
+                      collective.cause == mesh::Cause::logits;
     const double hides = sums ? r_.efficiencies.overlap_sums.value : r_.efficiencies.overlap.value;
-    Part& p = part(phase_of(c.phase, work), part_of(c), 0);
+    Part& p = part(phase_of(collective.phase, work), part_of(collective), 0);
     p.term.hidden += each.value * hides;
     p.term.communication += each;
-    const std::string name = std::string(mesh::to_string(c.kind)) + " over " + c.axis;
+    const std::string name = std::string(mesh::to_string(collective.kind)) + " over " + collective.axis;
     for (auto& [known, taken] : p.sent)
       if (known == name) {
         taken += each.value;
@@ -305,18 +307,19 @@ class Builder {
     }
     return Phase::forward;
   }
-  std::string part_of(const mesh::Collective& c) const {
-    if (c.phase == mesh::Phase::update) return "optimizer";
-    if (c.layer < 0)
-      return c.cause == mesh::Cause::softmax || c.cause == mesh::Cause::logits ? "logits and loss" : "embedding";
+  std::string part_of(const mesh::Collective& collective) const {
+    if (collective.phase == mesh::Phase::update) return "optimizer";
+    if (collective.layer < 0)
+      return collective.cause == mesh::Cause::softmax || collective.cause == mesh::Cause::logits ? "logits and loss"
+                                                                                                 : "embedding";
     const LayerKind* kind = nullptr;
     for (const LayerKind& k : m_.kinds)
-      if (k.layer <= c.layer && (!kind || same(k, c.layer))) kind = &k;
+      if (k.layer <= collective.layer && (!kind || same(k, collective.layer))) kind = &k;
     return kind ? kind->name : "layers";
   }
-  bool same(const LayerKind& k, int layer) const {
+  bool same(const LayerKind& kind, int layer) const {
     const model::Layer& l = m_.config.layers[static_cast<size_t>(layer)];
-    return k.shape.attention == l.attention && k.shape.has_k == l.has_k && k.shape.mlp_dim == l.mlp_dim;
+    return kind.shape.attention == l.attention && kind.shape.has_k == l.has_k && kind.shape.mlp_dim == l.mlp_dim;
   }
 
   const LocalModel& m_;
@@ -327,13 +330,13 @@ class Builder {
 
 }  // namespace
 
-mesh::StepShape step_shape(const LocalModel& m) {
-  const Request& r = *m.request;
+mesh::StepShape step_shape(const LocalModel& model) {
+  const Request& r = *model.request;
   mesh::StepShape shape;
   if (r.work == Work::train)
     shape = {.work = r.method == model::TrainMethod::full ? mesh::StepKind::train_full : mesh::StepKind::train_lora,
              .rows = r.train.batch,
-             .tokens = std::llround(row_statistics(r.lengths, rows_on_device(m, r.train.batch)).computed),
+             .tokens = std::llround(row_statistics(r.lengths, rows_on_device(model, r.train.batch)).computed),
              .accumulation = std::max(1, r.train.accumulation),
              .recompute = r.train.remat == model::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
   else if (r.work == Work::forward)
@@ -343,9 +346,9 @@ mesh::StepShape step_shape(const LocalModel& m) {
   return complete_step_shape(shape, r);
 }
 
-mesh::StepShape complete_step_shape(mesh::StepShape shape, const Request& r) {
-  if (r.stack == Stack::engine) {
-    const mesh::StepShape own = mesh::engine_step({.work = shape.work, .weight_bytes = bytes_of(r.weights)});
+mesh::StepShape complete_step_shape(mesh::StepShape shape, const Request& request) {
+  if (request.stack == Stack::engine) {
+    const mesh::StepShape own = mesh::engine_step({.work = shape.work, .weight_bytes = bytes_of(request.weights)});
     shape.residual = own.residual;
     shape.weight_bytes = own.weight_bytes;
     shape.adapter_bytes = own.adapter_bytes;
@@ -354,75 +357,75 @@ mesh::StepShape complete_step_shape(mesh::StepShape shape, const Request& r) {
     shape.logit_bytes = own.logit_bytes;
     return shape;
   }
-  shape.weight_bytes = bytes_of(r.weights);
-  shape.adapter_bytes = bytes_of(r.profile.adapters);
-  shape.gradient_bytes = bytes_of(r.profile.gradients);
-  shape.residual = r.profile.residual == StackProfile::Residual::sharded && shape.work != mesh::StepKind::decode
+  shape.weight_bytes = bytes_of(request.weights);
+  shape.adapter_bytes = bytes_of(request.profile.adapters);
+  shape.gradient_bytes = bytes_of(request.profile.gradients);
+  shape.residual = request.profile.residual == StackProfile::Residual::sharded && shape.work != mesh::StepKind::decode
                        ? mesh::Residual::split
                        : mesh::Residual::whole;
   return shape;
 }
 
-std::vector<mesh::Collective> step_collectives(const Request& r, const model::Config& config,
+std::vector<mesh::Collective> step_collectives(const Request& request, const model::Config& config,
                                                const mesh::Placement& placement, const mesh::StepShape& shape) {
-  std::vector<mesh::Collective> list = mesh::collectives(config, r.mesh, placement, shape);
-  return r.profile.parameters == StackProfile::Parameters::gathered ? mesh::fuse_by_layer(list) : list;
+  std::vector<mesh::Collective> list = mesh::collectives(config, request.mesh, placement, shape);
+  return request.profile.parameters == StackProfile::Parameters::gathered ? mesh::fuse_by_layer(list) : list;
 }
 
-StepTime train_time(const LocalModel& m) {
-  const Request& r = *m.request;
-  const double rows = rows_on_device(m, r.train.batch);
+StepTime train_time(const LocalModel& model) {
+  const Request& r = *model.request;
+  const double rows = rows_on_device(model, r.train.batch);
   const RowStatistics facts = row_statistics(r.lengths, rows);
   const double micro = std::max(1, r.train.accumulation);
   const Pass pass{.tokens = rows * facts.computed, .len = facts.computed, .times = micro};
-  Builder b(m);
+  Builder b(model);
   b.embedding(Phase::forward, pass);
-  for (const LayerKind& k : m.kinds) b.layers(Phase::forward, k, pass, 1, 0);
+  for (const LayerKind& k : model.kinds) b.layers(Phase::forward, k, pass, 1, 0);
   b.logits(Phase::forward, pass.tokens, 1, 0.5, micro);
   if (r.train.loss_chunk > 0) b.logits(Phase::remat, pass.tokens, 1, 0, micro);
   b.logits(Phase::backward, pass.tokens, r.method == model::TrainMethod::full ? 2 : 1, 0.5, micro);
-  for (const LayerKind& k : m.kinds) {
+  for (const LayerKind& k : model.kinds) {
     if (r.train.remat != model::Remat::none) b.layers(Phase::remat, k, pass, 1, 0);
     b.layers(Phase::backward, k, pass, 0, 1);
   }
   b.update(micro);
-  b.communicate(step_shape(m));
+  b.communicate(step_shape(model));
   return b.finish(micro);
 }
 
-StepTime forward_time(const LocalModel& m) {
-  const ForwardWork& f = m.request->forward;
-  const double rows = rows_on_device(m, f.batch);
+StepTime forward_time(const LocalModel& model) {
+  const ForwardWork& f = model.request->forward;
+  const double rows = rows_on_device(model, f.batch);
   const Pass pass{.tokens = rows * f.len, .len = static_cast<double>(f.len)};
-  Builder b(m);
+  Builder b(model);
   b.embedding(Phase::forward, pass);
-  for (const LayerKind& k : m.kinds) b.layers(Phase::forward, k, pass, 1, 0);
+  for (const LayerKind& k : model.kinds) b.layers(Phase::forward, k, pass, 1, 0);
   b.logits(Phase::forward, pass.tokens, 1, 0.5, 1);
   b.communicate({.work = mesh::StepKind::forward, .rows = f.batch, .tokens = f.len});
   return b.finish(1);
 }
 
-StepTime prefill_time(const LocalModel& m, double rows, double len) {
-  const Pass pass{.tokens = std::ceil(rows / m.batch_ways) * len, .len = len};
-  Builder b(m);
+StepTime prefill_time(const LocalModel& model, double rows, double len) {
+  const Pass pass{.tokens = std::ceil(rows / model.batch_ways) * len, .len = len};
+  Builder b(model);
   b.embedding(Phase::forward, pass);
-  for (const LayerKind& k : m.kinds) b.layers(Phase::forward, k, pass, 1, 0);
-  b.logits(Phase::forward, std::ceil(rows / m.batch_ways), 1, 0.5, 1);
+  for (const LayerKind& k : model.kinds) b.layers(Phase::forward, k, pass, 1, 0);
+  b.logits(Phase::forward, std::ceil(rows / model.batch_ways), 1, 0.5, 1);
   b.communicate({.work = mesh::StepKind::forward,
                  .rows = static_cast<std::int64_t>(std::llround(rows)),
                  .tokens = static_cast<std::int64_t>(std::llround(len))});
   return b.finish(1);
 }
 
-StepTime decode_time(const LocalModel& m, double rows, double context) {
-  const double own = std::ceil(rows / m.batch_ways);
+StepTime decode_time(const LocalModel& model, double rows, double context) {
+  const double own = std::ceil(rows / model.batch_ways);
   const Pass pass{.tokens = own, .len = 1, .keys = context};
-  Builder b(m);
+  Builder b(model);
   b.embedding(Phase::decode, pass);
-  for (const LayerKind& k : m.kinds) b.layers(Phase::decode, k, pass, 1, 0);
+  for (const LayerKind& k : model.kinds) b.layers(Phase::decode, k, pass, 1, 0);
   b.logits(Phase::decode, own, 1, 0.5, 1);
   b.communicate({.work = mesh::StepKind::decode, .rows = static_cast<std::int64_t>(std::llround(rows)), .tokens = 1});
-  return b.finish(serves(m.request->stack) ? 1 : 0);
+  return b.finish(serves(model.request->stack) ? 1 : 0);
 }
 
 }  // namespace mw::plan
