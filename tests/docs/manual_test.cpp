@@ -177,6 +177,20 @@ TEST(Manual, IndexListsEveryChapter) {
     }
 }
 
+TEST(Manual, CommandLineChapterNamesEverySubcommandAndOption) {
+  const std::string chapter = read_file(manual_folder() / "08-command-line.md");
+  static const std::regex kOption(R"-("(--[a-z][a-z-]+)(?:,(--[a-z-]+))?")-");
+  for (const fs::path& file : files_below("app", {".cpp"})) {
+    const std::string text = read_file(file), name = file.stem().string();
+    if (name.ends_with("_command")) {
+      EXPECT_NE(chapter.find("| `" + name.substr(0, name.find('_'))), std::string::npos) << name;
+    }
+    for (std::sregex_iterator it(text.begin(), text.end(), kOption), end; it != end; ++it)
+      for (const std::string& option : {(*it)[1].str(), (*it)[2].str()})
+        EXPECT_NE(chapter.find(option), std::string::npos) << option << " of " << file;
+  }
+}
+
 TEST(Manual, ImagesAreSmall) {
   for (const fs::path& image : files_below("resources/manual/images", {".png"}))
     EXPECT_LE(fs::file_size(image), 150u * 1024) << image;
