@@ -38,7 +38,7 @@ TEST(Plan, StepsOnTheCommandLineClearEpochsWithANote) {
   EXPECT_THAT(cleared.err, HasSubstr("train.epochs=1 of the experiment is cleared"));
   const Result both = meshwright({"plan", torchax, "--json", "--set", "train.steps=7", "--set", "train.epochs=2"});
   EXPECT_EQ(steps(both), 13000);
-  EXPECT_THAT(both.err, HasSubstr("train.steps is not read"));
+  EXPECT_THAT(both.err, HasSubstr("train.steps is ignored"));
 }
 
 TEST(Plan, ReadsUserPricesAndReportsBadRows) {

@@ -121,7 +121,7 @@ BenchPoint served_here(const experiment::Experiment& e, double rate, double slow
                                                     planning::engine_server(e, config).settings);
   const serve::Load load = serve::make_load(
       {.request_rate = rate, .input_len = 100, .output_len = kAnswer, .num_prompts = kAnswers, .seed = 3});
-  BenchPoint point = serve::summarise(load, engine->play(load, {}, {}), {});
+  BenchPoint point = serve::summarise(load, engine->run(load, {}, {}), {});
   point.steps = serve::merge_similar_steps(told);
   return point;
 }
@@ -221,7 +221,7 @@ TEST(Replay, NotesWhatCannotBeReproduced) {
   const BenchSet again = replay(recording_of(run), e, catalogue());
   ASSERT_EQ(again.points.size(), 1u);
   EXPECT_EQ(again.points[0].completed, 19);
-  EXPECT_THAT(again.notes, Contains(HasSubstr("1 requests that failed")));
+  EXPECT_THAT(again.notes, Contains(HasSubstr("1 failed requests")));
   EXPECT_THAT(again.notes, Contains(HasSubstr("prefix cache")));
   EXPECT_THAT(again.notes, Contains(HasSubstr("evenly at 16/s")));
   EXPECT_THAT(again.notes, Contains(HasSubstr("1 points without recorded requests")));

@@ -66,7 +66,7 @@ TEST_F(EventLines, WithoutAnEndBecomeAFailedRun) {
   const auto& end = std::get<event::Finished>(record.events.back().body);
   EXPECT_EQ(end.state, RunState::failed);
   EXPECT_EQ(end.steps, 2);
-  EXPECT_THAT(end.error, HasSubstr("breaks off"));
+  EXPECT_THAT(end.error, HasSubstr("ends before"));
 }
 
 TEST_F(EventLines, WithoutADocumentSetOnlyKnownKeys) {

@@ -163,7 +163,7 @@ TEST(Epochs, SettingStepsClearsEpochs) {
   EXPECT_EQ(planning::training_steps(e), 7);
   e = example;
   EXPECT_THAT(experiment::apply_sets(e, {"train.steps=7", "train.epochs=2"}),
-              ElementsAre(HasSubstr("train.steps is not read")));
+              ElementsAre(HasSubstr("train.steps is ignored")));
   EXPECT_EQ(planning::training_steps(e), 13000);
   EXPECT_THAT(e.validate(), Contains(Field(&Problem::id, "EPOCHS")));
   e = example;
