@@ -14,15 +14,22 @@ namespace {
 
 using formats::RequestResult;
 
+struct SimulatedServer {
+  Scheduler& scheduler;
+  Executor& executor;
+  const SchedulerSettings& settings;
+  HostOverheads host;
+};
+
 // Simulates one list of requests, with time 0 at its start.
 class LoadSimulation {
  public:
-  LoadSimulation(Scheduler& scheduler, Executor& executor, const SchedulerSettings& settings, const HostOverheads& host,
-                 const LoadSettings& load, const std::vector<TimedRequest>& requests, std::int64_t first_id)
-      : scheduler_(scheduler),
-        executor_(executor),
-        settings_(settings),
-        host_(host),
+  LoadSimulation(const SimulatedServer& server, const LoadSettings& load, const std::vector<TimedRequest>& requests,
+                 std::int64_t first_id)
+      : scheduler_(server.scheduler),
+        executor_(server.executor),
+        settings_(server.settings),
+        host_(server.host),
         requests_(requests),
         first_id_(first_id),
         closed_(load.arrival == Arrival::closed),
@@ -223,7 +230,7 @@ class SimulatedBackend : public LoadBackend {
  private:
   LoadResult simulate(const Load& load, const std::vector<TimedRequest>& requests, const OnProgress& progress,
                       std::stop_token stop) {
-    LoadSimulation simulation(scheduler_, *executor_, settings_, host_, load.settings, requests, next_id_);
+    LoadSimulation simulation({scheduler_, *executor_, settings_, host_}, load.settings, requests, next_id_);
     next_id_ += static_cast<std::int64_t>(requests.size());
     simulation.run(progress, std::move(stop));
     return simulation.take();
