@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A button that does its work when it is clicked, and carries its run along when it is dragged.
+// A button that can be clicked, or dragged to carry its run.
 #pragma once
 #include <QPushButton>
 #include <functional>

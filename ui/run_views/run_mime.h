@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Runs in a drag: from the Runs table and the Serve page to the Compare page.
+// MIME data of dragged runs, from the Runs table and the Serve page to the Compare page.
 #pragma once
 #include <QMimeData>
 #include <vector>

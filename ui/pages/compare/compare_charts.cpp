@@ -23,7 +23,7 @@ namespace {
 using views::SweepMetric;
 constexpr const char* kChosen = "chosen";  // by the user
 
-// Keeps the choice that the user made where it is still offered, else begins with the usual one.
+// Keeps the user's choice if it is still available, otherwise selects the default.
 void offer(QComboBox& box, const QStringList& texts, const QString& usual) {
   const QString before = box.property(kChosen).toBool() ? box.currentText() : QString();
   const QSignalBlocker quiet(box);
@@ -281,7 +281,7 @@ void CompareCharts::fill_choices() {
   offer(*load_, loads, qs(compare::usual_load(runs_)));
 }
 
-// Until the user chooses, the view that has something to say.
+// Selects a view with data until the user chooses one.
 void CompareCharts::refresh() {
   fill_choices();
   if (!chosen_) {

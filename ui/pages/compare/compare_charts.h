@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Compare page's charts: one view at a time of the same runs, a colour and a mark for each run throughout.
+// Charts of the Compare page: one view at a time; every run keeps its colour and mark. GUI thread.
 #pragma once
 #include <QWidget>
 #include <list>
@@ -28,7 +28,7 @@ class CompareCharts : public QWidget {
   CompareCharts(const std::vector<compare::ComparedRun>& runs, hardware::LoadCatalogue catalogue,
                 QWidget* parent = nullptr);
   void drain();
-  void refresh();  // the runs changed
+  void refresh();  // call it when the runs have changed
   void set_slo(const serve::Slo& slo);
   void set_emphasis(int column);
   void show_view(CompareView view);
@@ -65,13 +65,13 @@ class CompareCharts : public QWidget {
   std::string load() const;
   QString name(size_t column) const;
   std::vector<PlotLine> lines(const std::vector<compare::ComparedLine>& all, views::SweepMetric metric) const;
-  PlotLine floor_line() const;  // of TTFT by length, where the audit says one
+  PlotLine floor_line() const;  // lower bound of TTFT by length, if the audit knows it
   PlotLine points_line(const std::vector<views::Point>& path, size_t column) const;
 
   const std::vector<compare::ComparedRun>& runs_;
   hardware::LoadCatalogue catalogue_;
   serve::Slo slo_;
-  bool chosen_ = false;  // the view, by the user
+  bool chosen_ = false;  // the user has chosen the view
   std::list<PlotLink> links_;
   PlotLink *by_load_, *by_throughput_, *by_length_, *by_ttft_, *by_tpot_, *by_cost_load_, *by_hours_, *by_step_;
   std::array<std::vector<Plot*>, kCompareViews> plots_;

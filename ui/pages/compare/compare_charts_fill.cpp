@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What each of the Compare page's views draws of its runs.
+// Fills the charts of the Compare page with the data of the runs.
 #include <QComboBox>
 #include <QLabel>
 #include <QLineEdit>
@@ -16,7 +16,7 @@ namespace mw::ui {
 namespace {
 
 using views::SweepMetric;
-constexpr size_t kMostMarks = 40;  // on a line: more run into each other
+constexpr size_t kMostMarks = 40;  // per line; more would overlap
 
 std::vector<Tick> length_stops(const std::vector<int>& lens) {
   std::vector<Tick> out;
@@ -59,7 +59,7 @@ void CompareCharts::fill_load() {
   }
 }
 
-// The least that physics allows, where the audit worked it out.
+// The physical lower bound, if the audit computed it.
 PlotLine CompareCharts::floor_line() const {
   PlotLine line{.name = tr("floor"), .color = theme().bad, .origin = Origin::asked};
   std::map<double, double> floors;

@@ -200,7 +200,7 @@ void ComparePage::show_verdict() {
   QString word = qs(to_string(c.verdict));
   if (!word.isEmpty()) word[0] = word[0].toUpper();
   QStringList why;
-  const QStringList names = short_names(runs_);  // as the tray has them
+  const QStringList names = short_names(runs_);  // as in the tray
   for (const auto& confounder : c.confounders) {
     QString said = qs(confounder.text);
     for (qsizetype i = 0; i < names.size(); ++i) said.replace(qs(runs_[static_cast<size_t>(i)].name), names[i]);
@@ -233,7 +233,7 @@ void ComparePage::fit_columns() {
   const QAbstractItemView& view = *table_;
   const int room = table_->viewport()->width();
   const auto needed = [&](int c) { return std::max(96, std::min(220, view.sizeHintForColumn(c) + 8)); };
-  int most = room * 2 / 5;  // what few columns leave is the labels'
+  int most = room * 2 / 5;  // labels get the width that columns do not need
   if (model_.columnCount() == 3) most = room - needed(1) - needed(2);
   const int key = std::clamp(view.sizeHintForColumn(0) + 8, 120, std::max(150, most));
   table_->setColumnWidth(0, key);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Compare page: a tray of runs and results, whether they may be compared, the table of what differs, and charts of
-// all of them. The first is the baseline.
+// The Compare page: a tray of runs and results with the first as baseline, the validity of the comparison, a table of
+// the differences, and charts. GUI thread.
 #pragma once
 #include <QWidget>
 
@@ -24,17 +24,17 @@ class ComparePage : public QWidget {
   Q_OBJECT
  public:
   explicit ComparePage(ComparedReader::Folders folders, QWidget* parent = nullptr);
-  void add_run(const store::RunId& run);  // one that is there is read again
+  void add_run(const store::RunId& run);  // reads it again if it is already there
   void add_file(const std::filesystem::path& file);
   void remove(int at);
   void move(int from, int to);
   void clear();
-  // Asks which server its requests are to be replayed on; the result joins the tray. `point`: an index into its set.
+  // Opens the replay dialog for a run and adds the result to the tray. `point`: index of a point in its set.
   void replay(const compare::ComparedRun& run, std::optional<size_t> point);
   void drain();
   void restyle();
   void choose_export();
-  void export_to(const std::filesystem::path& file);  // by its extension
+  void export_to(const std::filesystem::path& file);  // format by extension
   bool busy() const { return reader_.pending() > 0; }
   const std::vector<compare::ComparedRun>& runs() const { return runs_; }
   const compare::Comparison& comparison() const { return *comparison_; }
@@ -43,7 +43,7 @@ class ComparePage : public QWidget {
   QTableView& table() { return *table_; }
   CompareCharts& charts() { return *charts_; }
   ReplayDialog& replay_dialog() { return *replay_; }
-  QString verdict() const;  // with every confounder
+  QString verdict() const;  // including all confounders
   serve::Slo slo() const;
   QLineEdit& slo_field(size_t at) { return *slo_[at]; }  // TTFT, TPOT, E2E
   QByteArray save_layout() const;
@@ -53,7 +53,7 @@ class ComparePage : public QWidget {
   void problem(const mw::Problem& problem);
   void runs_wanted();
   void open_wanted(const QString& run);
-  void replayed();  // and is being read
+  void replayed();  // emitted when its result is being read
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -75,7 +75,7 @@ class ComparePage : public QWidget {
   void copy_markdown();
 
   ComparedReader reader_;
-  store::RunId replayed_of_;  // empty: of a file
+  store::RunId replayed_of_;  // empty: from a file
   std::vector<compare::ComparedRun> runs_;
   ComparisonModel::Ptr comparison_;
   ComparisonModel model_;
@@ -85,7 +85,7 @@ class ComparePage : public QWidget {
   QScrollArea* verdict_area_;
   QWidget* empty_;
   QSplitter* across_;
-  QTableView* table_ = nullptr;  // events are filtered before it is there
+  QTableView* table_ = nullptr;  // null while events are already filtered
   QToolButton* differing_;
   QLineEdit* slo_[3];
   QPushButton *export_, *copy_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the Compare page is put together from.
+// Construction of the Compare page.
 #include <QDoubleValidator>
 #include <QHeaderView>
 #include <QLabel>
@@ -41,8 +41,8 @@ void ComparePage::build() {
   across_->setStretchFactor(0, 4);
   across_->setStretchFactor(1, 5);
   across_->setChildrenCollapsible(false);
-  // Charts and chips scroll or elide: long names never make the window wider than its screen. The table's side is as
-  // wide as its row of buttons.
+  // Charts and chips scroll or elide, so that long names never make the window wider than the screen. The side of the
+  // table is as wide as its row of buttons.
   constexpr int kNarrowest = 300;
   charts_->setMinimumWidth(kNarrowest);
   tray_->setMinimumWidth(kNarrowest);

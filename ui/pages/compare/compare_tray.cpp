@@ -60,7 +60,7 @@ TrayChip::TrayChip(const compare::ComparedRun& run, const QString& short_name, i
   auto* close = new QToolButton(this);
   close->setProperty("flat", true);
   close->setIcon(icon(Glyph::close));
-  close->setFocusPolicy(Qt::NoFocus);  // Delete does it
+  close->setFocusPolicy(Qt::NoFocus);  // the Delete key does the same
   close->setAccessibleName(tr("Remove %1").arg(qs(run.name)));
   for (QLabel* l : {name, about}) l->setAttribute(Qt::WA_TransparentForMouseEvents);
   row->addWidget(name);
@@ -78,7 +78,7 @@ void TrayChip::set_lit(bool lit) {
   update();
 }
 
-// The run's line as the charts draw it: colour, style and mark.
+// The line of the run as in the charts: colour, style and mark.
 void TrayChip::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.setRenderHint(QPainter::Antialiasing);
@@ -204,7 +204,7 @@ void CompareTray::show_runs(const std::vector<compare::ComparedRun>& runs, int p
                  : runs.empty() ? tr("Drag runs or result files here, or press Add. The first is the baseline.")
                                 : QString());
   hint_->setVisible(!hint_->text().isEmpty());
-  // At once, not with the next layout: chips scroll, they are never squeezed.
+  // Applies at once instead of with the next layout: chips scroll and are never squeezed.
   int wide = 0;
   for (TrayChip* chip : chips_) {
     chip->ensurePolished();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The runs that are compared, as chips to drag into order; the first is the baseline. Takes runs and result files that
-// are dropped on it.
+// The compared runs as chips that can be reordered by dragging; the first is the baseline. Accepts dropped runs and
+// result files. GUI thread.
 #pragma once
 #include <QFrame>
 #include <vector>
@@ -70,7 +70,7 @@ class CompareTray : public QFrame {
   void paintEvent(QPaintEvent* event) override;
 
  private:
-  int place_at(double x) const;  // where a chip dropped there would stand
+  int place_at(double x) const;  // index of a chip dropped at x
   std::vector<TrayChip*> chips_;
   QHBoxLayout* row_;
   QLabel* hint_;

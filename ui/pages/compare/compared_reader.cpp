@@ -38,7 +38,7 @@ void ComparedReader::deliver() {
   while (!tasks_.empty() && !tasks_.front()->busy()) {
     Task* task = tasks_.front().release();
     tasks_.pop_front();
-    task->deleteLater();  // it may be emitting ended()
+    task->deleteLater();  // may be emitting ended()
     if (task->result())
       emit read(*task->result());
     else if (task->problem())

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Reads runs of the store and result files for the tray, in parallel; they arrive in the order of the requests. GUI
-// thread.
+// Reads runs and result files for the tray in parallel and delivers them in the order of the requests. GUI thread.
 #pragma once
 #include <QObject>
 #include <deque>
@@ -14,18 +13,18 @@ class ComparedReader : public QObject {
   Q_OBJECT
  public:
   struct Folders {
-    std::filesystem::path runs, results, hardware, own_hardware;  // results: the shipped ones
+    std::filesystem::path runs, results, hardware, own_hardware;  // results: shipped results
   };
   explicit ComparedReader(Folders folders) : folders_(std::move(folders)) {}
   void read_run(const store::RunId& run);
-  void read_file(const std::filesystem::path& file);  // every set in it
+  void read_file(const std::filesystem::path& file);  // reads every set in the file
   int pending() const { return static_cast<int>(tasks_.size()); }
   const Folders& folders() const { return folders_; }
 
  signals:
-  void read(std::vector<compare::ComparedRun>& runs);  // to be moved from
+  void read(std::vector<compare::ComparedRun>& runs);  // moves from `runs`
   void problem(const mw::Problem& problem);
-  void settled();  // after each of the above
+  void settled();  // emitted after each of the above
 
  private:
   using Task = BackgroundTask<std::vector<compare::ComparedRun>>;

@@ -73,7 +73,7 @@ QString html_of(const compare::Comparison& comparison, const ComparisonModel& mo
   return html + u"<p><small>%1</small></p>"_s.arg(sources.join(u"<br>"_s));
 }
 
-// What is painted: the text once laid out, and charts that have something to show.
+// Content of the painted export: the laid out text and charts with data.
 class Report {
  public:
   Report(const compare::Comparison& comparison, const std::vector<compare::ComparedRun>& runs, const serve::Slo& slo)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A comparison as a file, by its extension: csv, md, tex as core writes them; png, svg, pdf painted: verdict, table and
-// charts, in the light theme whatever is on screen. GUI thread.
+// Exports a comparison in the format of the file extension: csv, md and tex as text; png, svg and pdf as painted
+// verdict, table and charts in the light theme. GUI thread.
 #pragma once
 #include <filesystem>
 
@@ -10,8 +10,8 @@ class QString;
 
 namespace mw::ui {
 
-QString export_filter();  // of the file dialog
-// Throws Error EXPORT for another extension or where it cannot be written. The file appears whole or not at all.
+QString export_filter();  // for the file dialog
+// Writes atomically. Throws Error EXPORT for an unknown extension or if the file cannot be written.
 void export_comparison(const compare::Comparison& comparison, const std::vector<compare::ComparedRun>& runs,
                        const serve::Slo& slo, const std::filesystem::path& file);
 

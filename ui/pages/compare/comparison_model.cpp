@@ -10,7 +10,7 @@
 namespace mw::ui {
 namespace {
 
-// That requests are few is said in words, above the table and in the tooltip: a colour is for what is wrong.
+// Too few requests are reported as text above the table and in the tooltip; colours are for errors.
 bool is_mark(const std::string& mark) {
   for (const std::string kind : {"impossible", "suspicious"})
     if (mark.starts_with(kind) || mark.find("; " + kind) != std::string::npos) return true;

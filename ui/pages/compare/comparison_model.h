@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The comparison as a table: a row per key, a column per run, changes against the first, cells that the audit marks or
-// that miss the SLO.
+// Table model of a comparison: a row per key, a column per run, changes against the first run, marks for audit findings
+// and missed SLOs. GUI thread.
 #pragma once
 #include <QAbstractTableModel>
 #include <memory>
@@ -44,9 +44,9 @@ class ComparisonModel : public QAbstractTableModel {
   int emphasis_ = -1;
 };
 
-// "▼ 96 %", "▲ 3.2 x", "=": the glyph says the direction, so that the colour need not.
+// "▼ 96 %", "▲ 3.2 x", "=": the glyph shows the direction independently of colour.
 QString delta_text(double delta);
-// The SLO a result's key is about, in ms; 0: none.
+// The SLO limit for the key of a result, in ms; 0: none.
 double slo_of_key(const serve::Slo& slo, std::string_view key);
 
 }  // namespace mw::ui

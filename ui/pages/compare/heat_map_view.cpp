@@ -56,7 +56,7 @@ bool HeatMapView::beside() const {
   return (width() - kMapGap * (n - 1)) / n - kRows >= columns * kLeastWidth;
 }
 
-// Taller than the page, where every number is to be read: it scrolls.
+// Scrolls if the page is too small to show every number.
 void HeatMapView::fit_height() {
   const double rows = grids_.empty() ? 0 : static_cast<double>(grids_[0].map.lens.size());
   const double n = beside() ? 1 : static_cast<double>(grids_.size());
@@ -98,7 +98,7 @@ QString HeatMapView::cell_text(const compare::HeatMap::Cell& cell) const {
   return text;
 }
 
-// Small enough for the widest number in the narrowest cell, as far as that can still be read.
+// The font fits the widest number into the narrowest cell, down to a readable size.
 QFont HeatMapView::number_font() const {
   constexpr double kSmallest = 0.75;
   QFont font = small_font();
@@ -152,14 +152,14 @@ void HeatMapView::paint_grid(QPainter& painter, size_t g) const {
         painter.drawText(at, Qt::AlignCenter, text.section(u'\n', 0, 0));
     }
   }
-  constexpr double kBesideLabel = 4, kAside = 8;  // a label may stand that far beside the middle of its column
+  constexpr double kBesideLabel = 4, kAside = 8;  // largest offset of a label from the middle of its column
   const QFontMetricsF font(small_font());
   painter.setFont(small_font());
   double taken = -1;
   for (size_t c = 0; c < grid.map.loads.size() && !grid.map.lens.empty(); ++c) {
     const QRectF at = cell_area({g, grid.map.lens.size() - 1, c});
     QString label = qs(grid.map.labels[c]);
-    const bool last = c + 1 == grid.map.loads.size();  // behind which nothing has room
+    const bool last = c + 1 == grid.map.loads.size();  // the last column
     if (last) label = font.elidedText(label, Qt::ElideRight, whole.right() - std::max(taken, at.left()));
     const double w = font.horizontalAdvance(label);
     const double middle = at.center().x() - w / 2;

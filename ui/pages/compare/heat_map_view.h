@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One metric of every run as a grid of rate by input length: the value as colour and number, changes against the
-// baseline, cells that the audit marks.
+// One metric of every run as a grid of rate by input length: value as colour and number, changes against the baseline
+// and marks for audit findings. GUI thread.
 #pragma once
 #include <QWidget>
 
@@ -36,7 +36,7 @@ class HeatMapView : public QWidget {
   struct Place {
     size_t grid, row, column;
   };
-  bool beside() const;  // the grids, where their numbers have room; else below each other
+  bool beside() const;  // whether the grids fit side by side; otherwise they are stacked
   void fit_height();
   QRectF grid_area(size_t grid) const;
   QRectF cell_area(const Place& place) const;

@@ -67,7 +67,7 @@ void ReplayDialog::add(const std::string& key, const QString& caption, QFormLayo
   f->set_compact();
   form.addRow(caption, f);
   connect(f, &Field::edited, this, [this, f](const Json& value, Gesture) {
-    if (f->key() == "target.id") edits_.erase("mesh");  // it goes with its target
+    if (f->key() == "target.id") edits_.erase("mesh");  // the mesh depends on the target
     edits_[f->key()] = value;
     show_server();
   });
@@ -85,7 +85,7 @@ Field* ReplayDialog::field(const std::string& key) {
 }
 
 void ReplayDialog::open_with(compare::Recording recording, std::optional<size_t> point) {
-  if (task_.busy()) {  // one at a time: it is shown as it goes
+  if (task_.busy()) {  // one replay at a time
     open();
     return;
   }
@@ -97,7 +97,7 @@ void ReplayDialog::open_with(compare::Recording recording, std::optional<size_t>
     for (const std::string& id : catalogue_->target_ids()) ids << qs(id);
     if (auto* line = qobject_cast<QLineEdit*>(field("target.id")->editor()))
       line->setCompleter(new QCompleter(ids, line));
-  } catch (const Error&) {  // said when the replay begins
+  } catch (const Error&) {  // reported when the replay starts
     catalogue_.reset();
   }
   QString about = tr("<b>%1</b>, %2. Its requests come again at their recorded moments, in a simulation of the server "
@@ -117,25 +117,25 @@ void ReplayDialog::open_with(compare::Recording recording, std::optional<size_t>
   field("target.id")->editor()->setFocus();
 }
 
-// What its target and stack use where nobody says more.
+// The default of target and stack.
 QString ReplayDialog::default_mesh(experiment::Experiment server) const {
   if (!catalogue_) return {};
   server.set_value("kind", "serve");
   server.set_value("mesh", Json::object());
   try {
     return mesh_text(planning::planned_mesh(server, *catalogue_));
-  } catch (const Error&) {  // of a target that is half typed
+  } catch (const Error&) {  // of an incomplete target
     return {};
   }
 }
 
-// The recording's own, with what was edited.
+// The settings of the recording with the edits.
 experiment::Experiment ReplayDialog::server() const {
   experiment::Experiment e = recording_.server;
   if (const auto target = edits_.find("target.id"); target != edits_.end()) try {
       if (!catalogue_ || !target->second.is_string()) throw Error({.id = "TARGET", .message = "not known"});
       planning::retarget(e, target->second.get<std::string>(), *catalogue_);
-    } catch (const Error&) {  // half typed, or not known: the replay says so
+    } catch (const Error&) {  // incomplete or unknown: reported by the replay
       e.set_value("target.id", target->second);
     }
   for (const auto& [key, value] : edits_)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What would these requests have met elsewhere: a recording, the server that is to be simulated (the recording's own
-// where nothing is changed), progress. Emits the run that the replay has become. GUI thread.
+// Replays recorded requests on a simulated server, by default that of the recording. Shows the progress and emits the
+// run with the result. GUI thread.
 #pragma once
 #include <QDialog>
 #include <map>
@@ -25,7 +25,7 @@ class ReplayDialog : public QDialog {
   Q_OBJECT
  public:
   ReplayDialog(std::filesystem::path runs_folder, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
-  // Of all its points; or of one, by its index in the recording.
+  // Replays all points, or one by its index in the recording.
   void open_with(compare::Recording recording, std::optional<size_t> point);
   BackgroundWork& task() { return task_; }
   experiment::Experiment server() const;
@@ -36,10 +36,10 @@ class ReplayDialog : public QDialog {
   QPushButton& cancel_button() { return *cancel_; }
 
  signals:
-  void replayed(const QString& run);  // the run that the replay has become
+  void replayed(const QString& run);  // the run with the result
 
  public slots:
-  void reject() override;  // while a replay goes: cancels it
+  void reject() override;  // cancels a running replay
 
  private:
   void add(const std::string& key, const QString& caption, QFormLayout& form);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Names of runs for chips and legends: short, and still told apart. Any thread.
+// Short, unique names of runs for chips and legends. Pure; any thread.
 #pragma once
 #include <QStringList>
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace mw::ui {
 
-// Each of 26 characters at most. The middle of a longer one goes; where that makes two of them the same, its end, else
-// its beginning.
+// Names of at most 26 characters. Longer ones are elided in the middle; if two become equal, at the end or the
+// beginning.
 QStringList short_names(const QStringList& names);
 QStringList short_names(const std::vector<compare::ComparedRun>& runs);
 

@@ -81,7 +81,7 @@ class WaterfallBars : public QWidget {
   }
 
  private:
-  // Parts are simulated: hatched; the two ends are solid.
+  // Simulated parts are hatched; both ends are solid.
   void paint_bar(QPainter& painter, int row, const QString& name, const QString& text, double before, double after,
                  const QColor& color, const std::optional<compare::WaterfallPart>& part) const {
     const Theme& t = theme();
@@ -93,7 +93,7 @@ class WaterfallBars : public QWidget {
     const QFontMetricsF strong(bold), metrics(small_font());
     painter.setFont(bold);
     painter.setPen(t.text);
-    // What it is over what changes, where there is height for both; else side by side.
+    // Name above the change if the height allows, otherwise side by side.
     const bool two_lines = !text.isEmpty() && height_ >= strong.height() + metrics.height();
     const double share = text.isEmpty() || two_lines ? 1 : 0.5, half = two_lines ? height_ / 2 : height_;
     const QString shown = strong.elidedText(name, Qt::ElideMiddle, names * share);
@@ -135,7 +135,7 @@ WhyView::WhyView(const std::vector<compare::ComparedRun>& runs, hardware::LoadCa
         try {
           answer.waterfall = compare::waterfall(q.baseline, q.other, q.point, q.metric, catalogue_(), q.ends, stop);
         } catch (const Error& error) {
-          if (error.kind() == Error::Kind::cancelled) return;  // a newer question, or the end
+          if (error.kind() == Error::Kind::cancelled) return;  // superseded or closed
           answer.problem = error.problem();
         } catch (const std::exception& error) {
           answer.problem = {.id = "INTERNAL", .message = error.what()};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What explains the gap between the baseline and another run at one cell: a waterfall of factors, each simulated. On a
-// thread of its own; a newer question replaces an older one.
+// Explains the gap between the baseline and another run in one cell by a waterfall of simulated factors. Computes it on
+// a worker thread; a new request replaces an older one. GUI thread.
 #pragma once
 #include <QWidget>
 #include <optional>
@@ -20,11 +20,11 @@ class WhyView : public QWidget {
   Q_OBJECT
  public:
   WhyView(const std::vector<compare::ComparedRun>& runs, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
-  void show_cell(int input_len, const std::string& load);  // asks, where it is another question
+  void show_cell(int input_len, const std::string& load);  // computes the waterfall if the cell changed
   void drain();
   bool busy() const { return asked_ != answered_; }
   const std::optional<compare::Waterfall>& shown() const { return shown_; }
-  QString said() const;  // why there is none
+  QString said() const;  // why there is no waterfall
   QComboBox& other() { return *other_; }
   QComboBox& metric() { return *metric_; }
 
@@ -52,7 +52,7 @@ class WhyView : public QWidget {
   QComboBox *other_, *metric_;
   WaterfallBars* bars_;
   Mailbox<Answer> answers_;
-  Newest<Question> worker_;  // last: it uses the others
+  Newest<Question> worker_;  // last: it uses the other members
 };
 
 }  // namespace mw::ui

@@ -26,13 +26,13 @@ namespace {
 
 enum StackPage { kEmpty, kFull };
 enum DetailPage { kTokens, kBad };
-constexpr int kRowsHeaderAir = 26, kRowsCellAir = 14;  // padding, the first with the mark of the order
+constexpr int kRowsHeaderAir = 26, kRowsCellAir = 14;  // padding; the first includes the sort indicator
 
 QString in_bold(const QString& text) {
   return u"<b>"_s + text.toHtmlEscaped() + u"</b>"_s;
 }
 
-// A row's error as a person reads it, one part to a line.
+// The error of a row with one part per line.
 QString problem_html(const Problem& p) {
   QStringList lines{in_bold(qs(p.message))};
   const auto add = [&](const QString& name, const std::string& value) {
@@ -67,11 +67,12 @@ DataPage::DataPage(Document& document, QWidget* parent)
   connect(&reader_, &DataReader::detail_changed, this, &DataPage::show_detail);
 }
 
-// The row that was looked at, wherever it now is, else the first.
+// Index of the previously selected row, otherwise the first.
 void DataPage::select_first() {
   if (table_->currentIndex().isValid() || model_.rowCount() == 0) return;
   const int at = model_.find(wanted_row_);
-  if (at < 0 && reader_.state() == DataReader::State::reading && model_.filter() == RowFilter::all) return;  // it comes
+  if (at < 0 && reader_.state() == DataReader::State::reading && model_.filter() == RowFilter::all)
+    return;  // it follows
   table_->setCurrentIndex(model_.index(std::max(0, at), 0));
 }
 
@@ -121,7 +122,7 @@ void DataPage::show_state() {
   const bool reading = state == State::reading || reader_.outdated();
   const bool none = source == planning::DataSource::none;
   const bool nothing = reader_.index() && reader_.index()->report.rows == 0 && reader_.rows().empty();
-  const bool first = none && reading && !reader_.problem();  // nothing was read yet
+  const bool first = none && reading && !reader_.problem();  // nothing has been read yet
   const bool empty = reader_.problem() || (none && !first) || (nothing && !reading);
   stack_->setCurrentIndex(empty ? kEmpty : kFull);
   const bool rows = source != planning::DataSource::lengths;
@@ -184,7 +185,7 @@ QString DataPage::summary_text() const {
 
 bool DataPage::eventFilter(QObject* watched, QEvent* event) {
   if (watched == table_ && event->type() == QEvent::KeyPress && model_.rowCount() > 0) {
-    // To the first and the last row: columns are not what one goes through here.
+    // Home and End move to the first and last row instead of columns.
     const int key = static_cast<QKeyEvent*>(event)->key();
     if (key == Qt::Key_Home || key == Qt::Key_End) {
       table_->setCurrentIndex(model_.index(key == Qt::Key_Home ? 0 : model_.rowCount() - 1, 0));
@@ -218,7 +219,7 @@ void DataPage::show_results() {
   show_head();
 }
 
-// The numbers are whole, the state takes what is left.
+// Numbers are never elided; the state gets the remaining width.
 void DataPage::fit_columns() {
   const QFontMetrics metrics = table_->fontMetrics();
   const auto longest =

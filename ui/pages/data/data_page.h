@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Data page: the rows of the document's data, the tokens of one, all lengths, and what padding costs.
+// The Data page: the rows of the document's data, the tokens of one row, the lengths of all, and the cost of padding.
+// GUI thread.
 #pragma once
 #include <QWidget>
 
@@ -28,7 +29,7 @@ class DataPage : public QWidget {
  public:
   explicit DataPage(Document& document, QWidget* parent = nullptr);
   void drain() { reader_.drain(); }
-  void show_frame();  // reads what the document now says, and redraws what changed
+  void show_frame();  // reads the data of the current document and redraws changes
   void restyle();     // after a theme change
   DataReader& reader() { return reader_; }
   DataRowsModel& model() { return model_; }
@@ -38,7 +39,7 @@ class DataPage : public QWidget {
   PlotLink& link() { return by_length_; }
   EconomyView& economy() { return *economy_; }
   QComboBox& filter() { return *filter_; }
-  QString notice() const;  // empty: nothing is wrong
+  QString notice() const;  // empty: no problem
   QString row_text() const;
   void set_price(const views::TokenPrice& price, views::PadTo pad_to) { economy_->set_price(price, pad_to); }
   bool can_save_lengths() const { return reader_.index() && !reader_.index()->lengths.empty(); }
@@ -77,7 +78,7 @@ class DataPage : public QWidget {
   DataRowsModel model_;
   PlotLink by_length_;
   bool asked_ = false, changed_ = true;
-  std::int64_t wanted_row_ = 0;  // stays chosen over an edit
+  std::int64_t wanted_row_ = 0;  // keeps the selection over an edit
   QStackedWidget *stack_, *detail_stack_;
   ElidedLabel *name_, *summary_;
   QLabel *eta_, *notice_text_, *row_, *pointed_, *legend_, *bad_, *empty_title_, *empty_text_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the Data page is put together from.
+// Construction of the Data page.
 #include <QComboBox>
 #include <QFrame>
 #include <QHeaderView>

@@ -6,9 +6,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kQuiet = 250ms;        // edits come in bursts
-constexpr auto kChunk = 40ms;         // rows are handed over about once a frame
-constexpr double kLeastShare = 0.02;  // read before the time left can be told
+constexpr auto kQuiet = 250ms;        // combines bursts of edits
+constexpr auto kChunk = 40ms;         // passes rows on about once per frame
+constexpr double kLeastShare = 0.02;  // read before the remaining time is estimated
 
 Problem problem_of(const std::exception& error) {
   if (const auto* known = dynamic_cast<const Error*>(&error)) return known->problem();
@@ -35,13 +35,13 @@ DataReader::DataReader(QObject* parent)
   });
 }
 
-// data.path, else data.lengths.
+// data.path, otherwise data.lengths.
 void DataReader::watch() {
   try {
     const auto rows = asked_for_->path("data.path");
     file_.watch(rows.empty() ? asked_for_->path("data.lengths") : rows);
   } catch (const Error&) {
-    file_.watch({});  // no path: reading says so
+    file_.watch({});  // no path: reported by reading
   }
 }
 
@@ -144,7 +144,7 @@ void DataReader::take(Began began) {
   index_.reset();
   economy_.reset();
   problem_.reset();
-  ++detail_asked_;  // an answer about a row of before is none
+  ++detail_asked_;  // discards a pending result of an earlier row
   emit restarted();
   emit changed();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Reads the document's data for the Data page, on threads of its own: all rows for their lengths, and the one looked at
-// for its tokens. An edit restarts it, what belongs to an older document is dropped. Drained by the frame clock.
+// Reads the data of the document for the Data page on worker threads: all rows for their lengths, and the selected row
+// for its tokens. An edit restarts it and drops results of the older document. Drained by the frame clock. GUI thread.
 #pragma once
 #include <QElapsedTimer>
 #include <QObject>
@@ -20,28 +20,30 @@ class DataReader : public QObject {
   enum class State { idle, reading, done, failed, stopped };
 
   explicit DataReader(QObject* parent = nullptr);
-  void ask(const experiment::Experiment& experiment);  // nothing happens where the data is the same
+  void ask(const experiment::Experiment& experiment);  // does nothing if the data is the same
   void read_again();
-  void cancel();                               // the rows read so far stay
-  void look_at(const planning::DataRow& row);  // detail() comes
+  void cancel();                               // keeps the rows read so far
+  void look_at(const planning::DataRow& row);  // detail() follows
   void drain();
 
   State state() const { return state_; }
-  bool outdated() const { return outdated_; }  // what is shown is of an earlier document
+  bool outdated() const { return outdated_; }  // the displayed data belongs to an earlier document
   const planning::DataIndexRequest& question() const { return question_; }
   const std::vector<planning::DataRow>& rows() const { return rows_; }
-  const std::shared_ptr<const planning::DataIndex>& index() const { return index_; }  // once all is read
+  const std::shared_ptr<const planning::DataIndex>& index() const {
+    return index_;
+  }  // set when all rows have been read
   const std::optional<views::DataEconomy>& economy() const { return economy_; }
-  const std::optional<Problem>& problem() const { return problem_; }  // why nothing could be read
+  const std::optional<Problem>& problem() const { return problem_; }  // set if the data could not be read
   const std::optional<views::DataDetail>& detail() const { return detail_; }
   const std::optional<Problem>& detail_problem() const { return detail_problem_; }
-  double fraction() const { return fraction_; }  // of the file; 0: not known yet
+  double fraction() const { return fraction_; }  // of the file; 0: unknown
   std::optional<Seconds> eta() const;
 
  signals:
-  void restarted();  // the rows begin anew
-  void grew();       // rows came
-  void changed();    // anything but rows
+  void restarted();  // the rows were reset
+  void grew();       // rows were added
+  void changed();    // anything else changed
   void detail_changed();
 
  private:
@@ -51,7 +53,7 @@ class DataReader : public QObject {
     std::uint64_t number = 0;
     experiment::Experiment experiment;
     Pace pace = Pace::when_quiet;
-    bool again = false;  // the file, even where it looks the same
+    bool again = false;  // read the file again even if it looks the same
   };
   struct Began {
     planning::DataIndexRequest question;
@@ -91,12 +93,12 @@ class DataReader : public QObject {
   void take(Problem problem);
 
   std::optional<experiment::Experiment> asked_for_;
-  FileWatch file_;  // that is read
+  FileWatch file_;  // of the data
   std::uint64_t asked_ = 0, detail_asked_ = 0;
   State state_ = State::idle;
   bool outdated_ = false;
   double fraction_ = 0;
-  QElapsedTimer clock_;  // since reading began
+  QElapsedTimer clock_;  // since the start of reading
   planning::DataIndexRequest question_;
   Tokenizer tokenizer_;
   std::vector<planning::DataRow> rows_;
@@ -105,7 +107,7 @@ class DataReader : public QObject {
   std::optional<Problem> problem_, detail_problem_;
   std::optional<views::DataDetail> detail_;
 
-  // Of the reading thread alone: what it has, to be used again.
+  // Cache of the reading thread.
   struct Kept {
     planning::DataIndexRequest question;
     std::shared_ptr<const planning::DataIndex> index;
@@ -114,7 +116,7 @@ class DataReader : public QObject {
   } kept_;
   Mailbox<Answer> answers_;
   Mailbox<DetailAnswer> details_;
-  Newest<Question> reading_;  // last: they use the others
+  Newest<Question> reading_;  // last: it uses the other members
   Newest<DetailQuestion> looking_;
 };
 

@@ -13,7 +13,7 @@ namespace mw::ui {
 namespace {
 
 constexpr double kEconomyHeader = 24, kEconomyMargin = 10;
-constexpr double kText = 16, kThinnest = 7, kThickest = 22, kAir = 3;  // heights of words and bars
+constexpr double kText = 16, kThinnest = 7, kThickest = 22, kAir = 3;  // heights of texts and bars
 
 QString percent(double share) {
   const double p = 100 * share;

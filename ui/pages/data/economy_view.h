@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the batches of one epoch consist of, with and without packing: a bar each of real tokens (those with loss
-// stronger) and padding, in percent; seconds and dollars where they are known. GUI thread.
+// Composition of the batches of one epoch, with and without packing: bars of real tokens (stronger with loss) and
+// padding in percent, with seconds and dollars if they are known. GUI thread.
 #pragma once
 #include <QWidget>
 
@@ -12,12 +12,12 @@ class EconomyView : public QWidget {
   Q_OBJECT
  public:
   explicit EconomyView(QWidget* parent = nullptr);
-  // `in_force`: the packing of the document.
+  // `in_force`: the current packing of the document.
   void show_economy(std::optional<views::DataEconomy> economy, data::Packing in_force);
-  void set_price(const views::TokenPrice& price, views::PadTo pad_to);  // of the target, and how it pads
+  void set_price(const views::TokenPrice& price, views::PadTo pad_to);  // of the target and its padding
   void set_empty_text(const QString& text);
-  QString summary() const;    // all that is drawn, in words
-  QString cost_text() const;  // empty where nothing is known
+  QString summary() const;    // text of everything that is drawn
+  QString cost_text() const;  // empty: unknown
 
   QSize sizeHint() const override { return {380, 190}; }
   QSize minimumSizeHint() const override { return {300, 198}; }
@@ -37,7 +37,7 @@ class EconomyView : public QWidget {
     std::vector<Bar> bars;
   };
   std::vector<Group> groups() const;
-  std::vector<std::pair<QString, QString>> costs() const;  // what, and how much
+  std::vector<std::pair<QString, QString>> costs() const;  // name and value
   void paint_bar(QPainter& painter, const QRectF& where, const views::PaddedShares& shares) const;
 
   std::optional<views::DataEconomy> economy_;

@@ -6,7 +6,7 @@
 
 namespace mw::ui {
 namespace {
-constexpr int kBurstMs = 250;  // a file is written in many pieces
+constexpr int kBurstMs = 250;  // files are written in pieces
 }
 
 FileWatch::FileWatch(QObject* parent) : QObject(parent) {

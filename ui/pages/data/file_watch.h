@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Says when a file is another one: written, replaced, deleted or made. Bursts are one change. GUI thread.
+// Reports when a file was written, replaced, deleted or created. Combines bursts into one change. GUI thread.
 #pragma once
 #include <QFileSystemWatcher>
 #include <QTimer>
@@ -13,7 +13,7 @@ class FileWatch : public QObject {
   Q_OBJECT
  public:
   explicit FileWatch(QObject* parent = nullptr);
-  void watch(const std::filesystem::path& file);  // in place of the one before; empty: none
+  void watch(const std::filesystem::path& file);  // replaces the watched file; empty: none
 
  signals:
   void changed();

@@ -12,14 +12,14 @@ namespace mw::ui {
 namespace {
 
 constexpr int kMostBins = 64;
-constexpr int kFarBeyond = 3;  // a few rows so much longer than the others do not flatten the chart
+constexpr int kFarBeyond = 3;  // a few much longer rows must not flatten the chart
 
 QString chart_words(const char* text) {
   return QCoreApplication::translate("mw::ui::DataPage", text);
 }
 
 struct Bars {
-  std::array<data::LengthBins, 2> layers;  // those that fit, those that are longer
+  std::array<data::LengthBins, 2> layers;  // rows that fit and longer ones
   double sum(size_t layer) const {
     const data::LengthBins& b = layers[layer];
     std::int64_t all = b.beyond;
@@ -31,7 +31,7 @@ struct Bars {
   double width() const { return layers[0].width; }
 };
 
-// What is in sight at first: all, but for what is far from the rest.
+// The initial range: everything except far outliers.
 int upto(const data::LengthStats& stats, int max_len) {
   const int usual = std::max(stats.p99, std::min(max_len, stats.longest));
   int end = stats.longest > kFarBeyond * usual ? usual + usual / 2 : stats.longest;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// From the lengths of the rows to what the histogram draws.
+// Converts the lengths of rows to the data of the histogram.
 #pragma once
 #include "core/views/data_view.h"
 #include "ui/plot/plot_data.h"

@@ -192,7 +192,7 @@ QVariant DataRowsModel::data(const QModelIndex& index, int role) const {
 
 QVariant DataRowsModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal) return {};
-  if (role == Qt::TextAlignmentRole)  // at the right stands the mark of the order
+  if (role == Qt::TextAlignmentRole)  // the sort indicator is on the right
     return static_cast<int>((section == state ? Qt::AlignLeft : Qt::AlignHCenter) | Qt::AlignVCenter);
   const bool tip = role == Qt::ToolTipRole;
   if (role != Qt::DisplayRole && !tip) return {};

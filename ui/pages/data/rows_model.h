@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The rows of the data as a table: filtered and ordered by an index of its own, so that millions stay quick.
+// Table model of the data rows. Filters and sorts by an index, so that it is fast with millions of rows. GUI thread.
 #pragma once
 #include <QAbstractTableModel>
 #include <array>
@@ -23,13 +23,13 @@ class DataRowsModel : public QAbstractTableModel {
   // `rows` outlives the model.
   explicit DataRowsModel(const std::vector<planning::DataRow>& rows, QObject* parent = nullptr);
 
-  void restart();  // the rows begin anew
-  void grow();     // some came behind
+  void restart();  // the rows were reset
+  void grow();     // rows were appended
   void set_filter(RowFilter filter);
   RowFilter filter() const { return filter_; }
   std::int64_t count(RowFilter filter) const { return counts_[static_cast<size_t>(filter)]; }
   const planning::DataRow& row(int at) const { return rows_[order_[static_cast<size_t>(at)]]; }
-  int find(std::int64_t row) const;  // the shown one with that number; -1: none
+  int find(std::int64_t row) const;  // the visible row with this number; -1: none
 
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;
@@ -40,8 +40,8 @@ class DataRowsModel : public QAbstractTableModel {
  private:
   void arrange();
   const std::vector<planning::DataRow>& rows_;
-  std::vector<std::uint32_t> order_;  // of the rows shown
-  size_t seen_ = 0;                   // rows looked at
+  std::vector<std::uint32_t> order_;  // of the visible rows
+  size_t seen_ = 0;                   // rows examined
   std::array<std::int64_t, kRowFilters> counts_{};
   RowFilter filter_ = RowFilter::all;
   int sorted_by_ = number;

@@ -18,8 +18,8 @@
 namespace mw::ui {
 namespace {
 
-constexpr int kChipAir = 5, kChipGap = 3, kEdge = 8;  // inside a chip, between two, around all
-constexpr int kLongestPiece = 80;                     // characters shown; the rest stands in the tooltip
+constexpr int kChipAir = 5, kChipGap = 3, kEdge = 8;  // inside a chip, between chips, around all chips
+constexpr int kLongestPiece = 80;                     // characters shown; the tooltip has the rest
 constexpr int kNarrowest = 14;
 
 bool ends_line(const std::string& piece) {
@@ -40,7 +40,7 @@ QString piece_text(const std::string& piece) {
     else if (c.category() == QChar::Other_Control || c.category() == QChar::Other_Format)
       out += u"\\u%1"_s.arg(static_cast<uint>(c.unicode()), 4, 16, QChar(u'0'));
     else
-      out += c == u' ' ? QChar(0x2423) : c;  // the vocabulary's own blanks are marked already
+      out += c == u' ' ? QChar(0x2423) : c;  // blanks of the vocabulary are already marked
   }
   return out.isEmpty() ? u"\u2205"_s : out;
 }
@@ -152,7 +152,7 @@ int TokenView::beside(int token, int by) const {
   const int step = by < 0 ? -1 : 1;
   while (line > 0 && line + 1 < static_cast<int>(lines_.size()) &&
          lines_[static_cast<size_t>(line)].begin == lines_[static_cast<size_t>(line)].end)
-    line += step;  // over the note
+    line += step;  // skips the note
   const Line& to = lines_[static_cast<size_t>(std::clamp<int>(line, 0, static_cast<int>(lines_.size()) - 1))];
   if (to.begin == to.end) return token;
   const auto middle = [this](int t) { return left_[static_cast<size_t>(t)] + wide_[static_cast<size_t>(t)] / 2; };
@@ -256,7 +256,7 @@ void TokenView::resizeEvent(QResizeEvent* event) {
   QAbstractScrollArea::resizeEvent(event);
   const int first = at({kEdge + 2, kEdge + 2});
   lay_out();
-  if (first > 0) verticalScrollBar()->setValue(line_of(first) * line_height_);  // the same tokens stay in view
+  if (first > 0) verticalScrollBar()->setValue(line_of(first) * line_height_);  // keeps the same tokens visible
 }
 
 void TokenView::mouseMoveEvent(QMouseEvent* event) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The tokens of one row as chips that wrap: shaded where they carry loss, framed where they are special. By mouse and
-// by keys; what a pointed-at token is stands in pointed(). GUI thread.
+// The tokens of one row as wrapping chips: shaded if they carry loss, framed if they are special. Navigated by mouse
+// and keys; pointed() reports the token. GUI thread.
 #pragma once
 #include <QAbstractScrollArea>
 #include <unordered_map>
@@ -9,7 +9,7 @@
 
 namespace mw::ui {
 
-// A piece as it can be read: control characters spelled out, the rest as in the vocabulary.
+// A readable piece: with control characters spelled out.
 QString piece_text(const std::string& piece);
 // "token 17 of 412 · id 108 · \n · no loss"
 QString token_text(const views::DataDetail& detail, int token);
@@ -19,17 +19,17 @@ class TokenView : public QAbstractScrollArea {
  public:
   explicit TokenView(QWidget* parent = nullptr);
   void show_tokens(views::DataDetail detail);
-  void clear(const QString& why);  // shown in place of tokens
+  void clear(const QString& why);  // shown instead of tokens
   const views::DataDetail& detail() const { return detail_; }
   int current() const { return current_; }  // -1: none
   int pointed_at() const { return hovered_ >= 0 ? hovered_ : current_; }
   void set_current(int token);
-  QRect chip(int token);  // in the viewport; may lie outside it
+  QRect chip(int token);  // in viewport coordinates; may be outside the viewport
   int at(const QPoint& viewport_point);
   QString tokens_as_table() const;  // tab-separated: position, id, piece, loss
 
  signals:
-  void pointed(int token);  // hovered, else current; -1: none
+  void pointed(int token);  // hovered token, otherwise the current one; -1: none
 
  protected:
   void paintEvent(QPaintEvent* event) override;
@@ -42,7 +42,7 @@ class TokenView : public QAbstractScrollArea {
 
  private:
   struct Line {
-    int begin = 0, end = 0;  // of the tokens; none: the note above what is cut off
+    int begin = 0, end = 0;  // tokens; none: the note about truncation
   };
   int size() const { return static_cast<int>(detail_.tokens.size()); }
   int used() const { return detail_.row.used; }
@@ -50,7 +50,7 @@ class TokenView : public QAbstractScrollArea {
   int width_of(const std::string& piece);
   void lay_out();
   int line_of(int token) const;
-  int beside(int token, int lines) const;  // the token above or below
+  int beside(int token, int lines) const;  // the token `lines` below, or above if negative
   void hover(int token);
   void paint_chip(QPainter& painter, int token, const QRect& where) const;
   QString note() const;

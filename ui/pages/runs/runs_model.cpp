@@ -29,14 +29,14 @@ QVariant number_or_last(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? *value : 1e300;
 }
 
-// Local time; the year only where it is not this one.
+// Local time, with the year if it is not the current one.
 QString when_text(const std::string& utc, bool brief) {
   const QDateTime at = QDateTime::fromString(qs(utc), Qt::ISODate).toLocalTime();
   const bool this_year = at.date().year() == QDate::currentDate().year();
   return at.toString(!brief ? u"yyyy-MM-dd HH:mm:ss"_s : this_year ? u"MM-dd HH:mm"_s : u"yyyy-MM-dd"_s);
 }
 
-// run-12 after run-9.
+// Natural order: run-12 follows run-9.
 qlonglong run_number(const std::string& id) {
   const size_t dash = id.rfind('-');
   return dash == std::string::npos ? 0 : qs(id.substr(dash + 1)).toLongLong();
@@ -51,7 +51,7 @@ store::Store& RunsModel::store() {
   if (store_ && store_->gone()) store_.reset();
   if (!store_) {
     store_ = std::make_unique<store::Store>(folder_);
-    store_->recover();  // runs whose process died are said to be interrupted
+    store_->recover();  // marks runs whose process died as interrupted
   }
   return *store_;
 }
@@ -79,7 +79,7 @@ void RunsModel::refresh() {
     }
     return;
   }
-  // Rows come and go at any place: take out what is gone, then put in what is new, in the store's order.
+  // Rows can appear and disappear anywhere: removes old rows, then inserts new ones in the order of the store.
   for (size_t i = rows_.size(); i-- > 0;) {
     if (std::any_of(now.begin(), now.end(), [&](auto& r) { return r.id == rows_[i].id; })) continue;
     beginRemoveRows({}, static_cast<int>(i), static_cast<int>(i));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Runs table over the store: sortable, filterable, names and tags edited in place. GUI thread.
+// Table model of the runs in the store: sortable, filterable, with editable names and tags. GUI thread.
 #pragma once
 #include <QAbstractTableModel>
 #include <QSortFilterProxyModel>
@@ -31,12 +31,12 @@ class RunsModel : public QAbstractTableModel {
   enum Role { sort_role = Qt::UserRole, id_role };
 
   RunsModel(std::filesystem::path folder, QObject* parent = nullptr);
-  void refresh();  // only rows that differ are announced; problems are emitted
+  void refresh();  // emits changes of rows that differ, and problems
   void set_trash(store::Trash trash);
   store::Trash trash() const { return trash_; }
   const store::RunRow& row(int row) const { return rows_[static_cast<size_t>(row)]; }
-  int row_of(const store::RunId& run) const;  // -1: not here
-  // Both undoable: the rows and files stay in the store.
+  int row_of(const store::RunId& run) const;  // -1: none
+  // Both can be undone, because rows and files stay in the store.
   void set_deleted(const std::vector<store::RunId>& which, store::Trash trash);
 
   int rowCount(const QModelIndex& parent = {}) const override;
@@ -61,7 +61,7 @@ class RunsModel : public QAbstractTableModel {
   store::Trash trash_ = store::Trash::kept;
 };
 
-// Words must all occur somewhere in a row.
+// A row matches if it contains all words.
 class RunsFilter : public QSortFilterProxyModel {
   Q_OBJECT
  public:

@@ -22,7 +22,7 @@
 
 namespace mw::ui {
 namespace {
-constexpr int kNameWidth = 116;                // at least; narrower windows scroll
+constexpr int kNameWidth = 116;                // minimum; narrower windows scroll
 constexpr int kHeaderAir = 16, kCellAir = 11;  // padding
 }  // namespace
 
@@ -120,7 +120,7 @@ void RunsPage::build_toolbar() {
   compare_->setToolTip(tr("Put the selected runs beside each other; rows can be dragged there, too (Ctrl+Shift+C)"));
   import_->setToolTip(tr("Read results of vLLM bench, GuideLLM, llama-bench or a CSV file, or another trainer's log"));
   for (QPushButton* b : {open_, clone_, resume_, compare_, import_}) row->addWidget(b);
-  row->addSpacing(16);  // what takes away stands apart
+  row->addSpacing(16);  // separates the destructive buttons
   row->addWidget(delete_);
   trash_->setText(tr("Show Deleted"));
   trash_->setCheckable(true);
@@ -188,7 +188,7 @@ void RunsPage::build_table() {
   table_->verticalHeader()->setDefaultSectionSize(24);
   QHeaderView* header = table_->horizontalHeader();
   header->setSectionsMovable(true);
-  // The longest usual text of each; the name takes the room that is left.
+  // Widths of typical long texts; the name column takes the rest.
   const QString widest[] = {
       {},          u"Interrupted"_s, u"00-00 00:00"_s, u"base-model"_s, u"lora r16"_s, u"000 / 0000"_s, u"0.0000"_s,
       u"0.0000"_s, u"0:00:00"_s,     u"000 k"_s,       u"000 MiB"_s,    u"tag"_s,      u"measured"_s};
@@ -253,10 +253,10 @@ bool RunsPage::resumable(const store::RunId& run) const {
   const store::RunRow& r = model_->row(at);
   if (r.source == "imported") return left_alone(r);
   return r.method != "size" && (r.state == RunState::cancelled || r.state == RunState::failed) &&
-         (r.steps_total == 0 || r.steps_done < r.steps_total);  // 0: it ended before its epochs were counted
+         (r.steps_total == 0 || r.steps_done < r.steps_total);  // 0: ended before its epochs were counted
 }
 
-// Its job goes on elsewhere, or may.
+// Whether its remote job is or may be running.
 bool RunsPage::left_alone(const store::RunRow& row) const {
   return row.state == RunState::running && launch::was_launched(folder_, row.id);
 }
@@ -304,7 +304,7 @@ void RunsPage::undo_delete() {
 }
 
 void RunsPage::move_runs(const std::vector<store::RunId>& runs, store::Trash to) {
-  toast_->hide();  // it offers to undo an earlier deletion
+  toast_->hide();  // refers to an earlier deletion
   model_->set_deleted(runs, to);
   if (to == store::Trash::deleted)
     for (const auto& run : runs) emit put_away(qs(run));
@@ -344,7 +344,7 @@ void RunsPage::fit_name() {
   header->resizeSection(RunsModel::name, std::max(kNameWidth, table_->viewport()->width() - others));
 }
 
-// A number that is cut off is none.
+// Elided numbers would be misleading.
 void RunsPage::fit_numbers() {
   const QAbstractItemView& view = *table_;
   for (int c = RunsModel::steps; c <= RunsModel::peak; ++c)

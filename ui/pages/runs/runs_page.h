@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Runs page: history to sort, filter, open, clone, rename, tag, compare, delete (undoable), resume; results of
-// other tools to import, by dialog or drop.
+// The Runs page: sorts, filters, opens, clones, renames, tags, compares, deletes (with undo) and resumes runs; imports
+// results of other tools by dialog or drop. GUI thread.
 #pragma once
 #include <QUndoStack>
 #include <QWidget>
@@ -28,7 +28,7 @@ class RunsPage : public QWidget {
   std::vector<store::RunId> selected() const;
   void select(const store::RunId& run);
   void delete_selected();
-  void undo_delete();                         // the last deletion or restoration
+  void undo_delete();                         // undoes the last deletion or restoration
   QUndoStack& undo_stack() { return undo_; }  // of deletions and restorations
   void choose_import();
   void import_files(const std::vector<std::filesystem::path>& files);

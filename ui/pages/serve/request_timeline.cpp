@@ -17,7 +17,7 @@ namespace mw::ui {
 namespace {
 
 constexpr double kTimelineHeader = 25, kTimelineBottom = 19, kLeft = 10, kTimelineRight = 10;
-constexpr double kLeast = 3, kMost = 13;  // height of a row
+constexpr double kLeast = 3, kMost = 13;  // minimum and maximum height of a row
 
 struct Colors {
   QColor client, queued, prefill, decode, failed;
@@ -227,7 +227,7 @@ void RequestTimeline::mousePressEvent(QMouseEvent*) {
   setFocus();
 }
 
-// The wheel scrolls the rows; with Ctrl it zooms the time, as in the charts.
+// The wheel scrolls the rows; with Ctrl it zooms as in the charts.
 void RequestTimeline::wheelEvent(QWheelEvent* event) {
   if (!(event->modifiers() & Qt::ControlModifier)) return QAbstractScrollArea::wheelEvent(event);
   const QRectF a = area();

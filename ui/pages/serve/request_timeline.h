@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What every request of a point went through: a row each, by arrival; waiting in the client, queued, prefill, decode.
-// Paints the visible rows only.
+// Timeline of every request of a point, one row each by arrival: waiting in the client, queued, prefill, decode. Paints
+// only the visible rows. GUI thread.
 #pragma once
 #include <QAbstractScrollArea>
 #include <memory>
@@ -16,7 +16,7 @@ class RequestTimeline : public QAbstractScrollArea {
   explicit RequestTimeline(PlotLink& link, QWidget* parent = nullptr);
   void show_point(const formats::BenchPoint* point, const QString& title);  // null: none
   int requests() const { return static_cast<int>(rows_.size()); }
-  int painted_rows() const { return painted_; }  // by the last paint
+  int painted_rows() const { return painted_; }  // in the last paint event
   QString row_text(int row) const;
   double row_height() const;
   QSize minimumSizeHint() const override { return {160, 90}; }

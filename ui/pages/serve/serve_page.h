@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Serve page: latency sweeps and batch sizes, a tab each.
+// The Serve page with tabs for latency sweeps and batch sizes. GUI thread.
 #pragma once
 #include <QTabWidget>
 

@@ -12,7 +12,7 @@
 namespace mw::ui {
 namespace {
 
-// Capacity is worth the room while the measured bars still take up a quarter of it.
+// Shows the capacity if the measured bars reach at least a quarter of it.
 constexpr double kMostEmpty = 4, kAboveCapacity = 1.2;
 
 QString size_words(const char* text) {
@@ -42,7 +42,7 @@ const views::SizeView::Line* find(const views::SizeView& view, serve::Workload w
   return nullptr;
 }
 
-// Measured where it was, else predicted: the chart says which.
+// The measured value if there is one, otherwise the predicted one; the chart distinguishes them.
 const Ledger& memory_of(const serve::SizePoint& point) {
   return point.measured ? point.measured->memory : point.predicted;
 }
@@ -180,7 +180,7 @@ Notes memory_notes(const views::SizeView& view, serve::Workload workload) {
   for (const auto& p : line->points) {
     if (p.measured) continue;
     notes.marks.push_back({place(p.batch), theme().bad});
-    if (notes.marks.size() == 1)  // the smallest of them
+    if (notes.marks.size() == 1)  // the smallest one
       notes.caption = p.fits() ? size_words("\u2715 %1 failed: the table says why").arg(p.batch)
                       : p.largest_batch == 0
                           ? size_words("\u2715 Predicted: %1 needs %2, none fits").arg(p.batch).arg(need_text(p))
@@ -189,7 +189,7 @@ Notes memory_notes(const views::SizeView& view, serve::Workload workload) {
                                 .arg(need_text(p))
                                 .arg(p.largest_batch);
   }
-  // Said too where another workload's chart has such a line, so that all keep the same height.
+  // Also shown if the chart of another workload has such a line, so that all have the same height.
   if (notes.marks.empty() && view.largest_refused.value > 0 && !line->points.empty())
     notes.caption = size_words("Every batch fits");
   return notes;

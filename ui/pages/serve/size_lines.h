@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// From a size run's view to what the charts draw: batches on a log2 axis, a line per workload, memory by category.
+// Converts a size run to chart data: batches on a log2 axis, one line per workload, memory by category.
 #pragma once
 #include <memory>
 
@@ -21,7 +21,7 @@ struct BatchAxis {
 };
 BatchAxis batch_axis(const views::SizeView& view);
 
-// Where there is no measurement, a cross; the caption says what it means.
+// A cross marks a missing measurement; the caption explains it.
 struct Notes {
   std::vector<PlotNote> marks{};
   QString caption{};
@@ -30,7 +30,7 @@ using PointValue = double (*)(const serve::SizePoint::Measured&);
 std::vector<PlotLine> size_lines(const views::SizeView& view, PointValue value);
 Notes time_notes(const views::SizeView& view);
 
-// Of one workload; all of a run share their height, so that they compare at a glance.
+// Of one workload; all charts of a run have the same scale for comparison.
 PlotStack size_stack(const SizeViewPtr& view, serve::Workload workload);
 std::vector<LevelLine> size_levels(const views::SizeView& view);
 Notes memory_notes(const views::SizeView& view, serve::Workload workload);

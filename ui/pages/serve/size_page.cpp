@@ -28,7 +28,7 @@ namespace {
 constexpr serve::Workload kWorkloads[] = {serve::Workload::rollout, serve::Workload::forward,
                                           serve::Workload::chunked_forward};
 
-// What a sizing depends on besides the Sizing section.
+// Settings outside of the Sizing group that affect a sizing.
 bool shapes_a_sizing(const experiment::Parameter& p) {
   return p.group == "Sizing" || p.key == "train.dtype" || p.key == "target.memory_gib";
 }
@@ -205,9 +205,9 @@ void SizePage::redraw() {
   settings_->setText(settings_text());
 }
 
-// Memory by category is what the charts above show: here it stands where there is room for all of it.
+// Shows memory by category only if all columns fit, because the charts above show it too.
 void SizePage::fit_columns() {
-  constexpr int kResult = 150;  // its tooltip has the rest
+  constexpr int kResult = 150;  // the tooltip has the full text
   const QAbstractItemView& view = *table_;
   int sum = kResult;
   for (int c = 0; c < SizesModel::columns; ++c) {
@@ -224,12 +224,12 @@ void SizePage::fit_columns() {
   }
 }
 
-// As frozen when the run started, in the words of the parameter table.
+// The settings at the start of the run, with the labels of the parameter table.
 QString SizePage::settings_text() const {
   QStringList parts, others;
   if (!run_) return {};
   for (const experiment::Parameter& p : experiment::parameters()) {
-    if (!shapes_a_sizing(p) || p.key == "size.workloads" || p.key == "size.batches") continue;  // the charts say them
+    if (!shapes_a_sizing(p) || p.key == "size.workloads" || p.key == "size.batches") continue;  // shown by the charts
     const Json* set = raw_value(run_->record, p.key);
     if (!set && p.key == "target.memory_gib") continue;
     const Json& json = set ? *set : p.fallback;

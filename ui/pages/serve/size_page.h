@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Serve page's batch sizes: one size run, live or finished, from its events alone.
+// The batch sizes of the Serve page: one live or finished size run, built from its events. GUI thread.
 #pragma once
 #include <QWidget>
 #include <array>
@@ -22,7 +22,7 @@ class SizePage : public QWidget {
   Q_OBJECT
  public:
   SizePage(RunController& runs, QWidget* parent = nullptr);
-  void show_frame();  // redraw what changed since the last one
+  void show_frame();  // redraws what changed since the last frame
   void restyle();     // after a theme change
   PlotLink& link() { return by_batch_; }
   Plot& total() { return *total_; }
@@ -50,8 +50,8 @@ class SizePage : public QWidget {
   QWidget* charts();
   QWidget* empty_page();
   void build_table();
-  void adopt();   // another run
-  void redraw();  // charts and table from the run's points
+  void adopt();   // shows another run
+  void redraw();  // updates charts and table
   void fit_columns();
 
   RunController& runs_;

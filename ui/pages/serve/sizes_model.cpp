@@ -41,7 +41,7 @@ void SizesModel::show(SizeViewPtr view) {
   if (view)
     for (const auto& line : view->lines) now.insert(now.end(), line.points.begin(), line.points.end());
   view_ = std::move(view);
-  // While a run goes rows only come at the end: no reset, so that the reader's place stays.
+  // During a run rows are only appended, without a reset, so that the scroll position stays.
   const auto same_point = [](const serve::SizePoint& a, const serve::SizePoint& b) {
     return a.workload == b.workload && a.batch == b.batch;
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The points of a size run as rows: the charts' numbers to read, sort out and copy.
+// Table model of the points of a size run. GUI thread.
 #pragma once
 #include <QAbstractTableModel>
 
@@ -10,15 +10,15 @@ namespace mw::ui {
 class SizesModel : public QAbstractTableModel {
   Q_OBJECT
  public:
-  // What answers the question first; then one column for each memory category.
+  // The main results, then one column per memory category.
   enum Column { workload, batch, time, per_token, speed, peak, predicted, result, prefill, step, categories };
   static constexpr int columns = categories + static_cast<int>(kMemoryCategories);
-  enum Role { value_role = Qt::UserRole };  // the number behind the text: seconds, bytes, tokens/s
+  enum Role { value_role = Qt::UserRole };  // the numeric value: seconds, bytes, tokens/s
   using QAbstractTableModel::QAbstractTableModel;
 
   void show(SizeViewPtr view);
   const serve::SizePoint& point(int row) const { return rows_[static_cast<size_t>(row)]; }
-  bool column_used(int column) const;  // a category that no point has is hidden
+  bool column_used(int column) const;  // false for a category that no point has
   QString csv() const;                 // RFC 4180, full precision, seconds and bytes
 
   int rowCount(const QModelIndex& parent = {}) const override;

@@ -59,7 +59,7 @@ Field* SweepForm::field(const std::string& key) {
   return nullptr;
 }
 
-// What is wrong with a value colours its caption; the Problems list says it in words, and so does the tooltip.
+// A problem with a value colours its caption; the tooltip and the Problems list describe it.
 void SweepForm::refresh() {
   for (const Cell& c : cells_) {
     const std::string& key = c.field->key();

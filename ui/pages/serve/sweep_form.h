@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The sweep's settings in one row: the same fields as the form's, editing the same document.
+// The settings of the sweep in one row, with the fields of the form. GUI thread.
 #pragma once
 #include <QWidget>
 #include <vector>
@@ -14,7 +14,7 @@ class SweepForm : public QWidget {
   Q_OBJECT
  public:
   explicit SweepForm(Document& document, QWidget* parent = nullptr);
-  Field* field(const std::string& key);  // null: not one of these
+  Field* field(const std::string& key);  // null: not in the row
 
  private:
   struct Cell {

@@ -13,7 +13,7 @@ namespace {
 using formats::BenchPoint;
 
 struct Number {
-  const char* name;  // vLLM's
+  const char* name;  // vLLM's name
   const char* help;
   double (*of)(const BenchPoint&);
 };
@@ -62,7 +62,7 @@ bool same_point(const BenchPoint& a, const BenchPoint& b) {
 void SweepModel::show(SweepViewPtr view) {
   const SweepViewPtr before = std::move(view_);
   const size_t had = before ? before->set.points.size() : 0, has = view ? view->set.points.size() : 0;
-  // While a run goes points only come at the end: no reset, so that the reader's place stays.
+  // During a run points are only appended, without a reset, so that the scroll position stays.
   const bool grows =
       had > 0 && has >= had &&
       std::equal(before->set.points.begin(), before->set.points.end(), view->set.points.begin(), same_point);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The points of a sweep as rows, under vLLM's names and in its units (ms, tokens/s); what the audit found is marked.
+// Table model of the points of a sweep with vLLM's names and units (ms, tokens/s) and marks for audit findings. GUI
+// thread.
 #pragma once
 #include <QAbstractTableModel>
 
@@ -10,7 +11,7 @@ namespace mw::ui {
 class SweepModel : public QAbstractTableModel {
   Q_OBJECT
  public:
-  enum Column { input_len, request_rate, verdict, audit, first_number };  // then the numbers of vLLM
+  enum Column { input_len, request_rate, verdict, audit, first_number };  // then vLLM's metrics
   enum Role { value_role = Qt::UserRole };
   using QAbstractTableModel::QAbstractTableModel;
 
@@ -26,7 +27,7 @@ class SweepModel : public QAbstractTableModel {
  private:
   const formats::BenchPoint& point(int row) const { return view_->set.points[static_cast<size_t>(row)]; }
   QString text(int row, int column) const;
-  QString notes(int row) const;  // every finding on the point
+  QString notes(int row) const;  // all findings for the point
   serve::Verdict worst(int row) const;
   const serve::Finding* finding(int row, int column) const;
   SweepViewPtr view_;

@@ -22,7 +22,7 @@
 namespace mw::ui {
 namespace {
 
-// Rates that the run was asked for, so that the axis stands before the first point.
+// The requested rates, so that the axis exists before the first point.
 void add_rates(views::LoadAxis& axis, const experiment::Experiment& record) {
   const Json rates = record.value("sweep.request_rates"), arrival = record.value("sweep.arrival");
   if (!rates.is_array() || arrival == "closed" || arrival == "burst") return;
@@ -162,7 +162,7 @@ void SweepPage::select(std::optional<size_t> point) {
   redraw_point();
 }
 
-// A click on a chart, or an arrow key: the point of that load, of the length that was looked at.
+// Selects the point of a load and the current input length after a click or an arrow key.
 void SweepPage::select_at_playhead() {
   const auto head = by_load_.playhead();
   if (selecting_ || !head || !view_ || view_->lines.empty()) return;
@@ -208,12 +208,12 @@ void SweepPage::redraw_point() {
   show_verdict();
 }
 
-// Of the length that is looked at.
+// Of the current input length.
 void SweepPage::show_capacity() {
   throughput_->set_limits(selected_ ? capacity_limits(*view_, line_of_point(*selected_)) : std::vector<LevelLine>{});
 }
 
-// One input length in all charts.
+// Emphasises one input length in all charts.
 void SweepPage::light(int group) {
   for (Plot* p : {ttft_, tpot_, throughput_}) p->set_emphasis(group);
 }
@@ -235,7 +235,7 @@ compare::ComparedRun SweepPage::compared() const {
           .sweep = *view_};
 }
 
-// What the selected length came to; all of them in the tooltip.
+// The result of the selected length; the tooltip has all.
 void SweepPage::show_verdict() {
   if (!view_) return;
   verdict_->setToolTip(verdict());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Serve page's latency sweep: one sweep, live or finished, from its events alone. A point is selected in a chart or
-// in the table; its requests and the server's state are drawn below.
+// The latency sweep of the Serve page: one live or finished sweep, built from its events. Shows the requests and the
+// server state of the point that is selected in a chart or in the table. GUI thread.
 #pragma once
 #include <QWidget>
 #include <optional>
@@ -43,10 +43,10 @@ class SweepPage : public QWidget {
   DragButton& compare_button() { return *compare_; }
   const SweepViewPtr& view() const { return view_; }
   RunPtr run() const { return run_; }
-  bool busy() const { return reader_.busy(); }  // what is shown is not the newest yet
-  compare::ComparedRun compared() const;        // what is shown, for a comparison or a replay
+  bool busy() const { return reader_.busy(); }  // the display is not up to date yet
+  compare::ComparedRun compared() const;        // the displayed sweep, for a comparison or a replay
   std::optional<size_t> chosen_point() const { return chosen_ ? selected_ : std::nullopt; }  // by the user
-  QString verdict() const;                                                                   // of every line, in words
+  QString verdict() const;  // of every input length, as text
   std::optional<size_t> selected() const { return selected_; }
   void select(std::optional<size_t> point);
   QByteArray save_layout() const;
@@ -92,7 +92,7 @@ class SweepPage : public QWidget {
   SweepReader reader_;
   views::LoadAxis axis_;
   std::optional<size_t> selected_;
-  bool chosen_ = false;  // by the user: a live sweep does not move on
+  bool chosen_ = false;  // the user has selected a point, which a live sweep keeps
   bool changed_ = true, selecting_ = false;
   SweepModel model_;
   SweepForm* form_;
@@ -104,7 +104,7 @@ class SweepPage : public QWidget {
   QSplitter *rows_, *top_, *bottom_;
   Plot *ttft_, *tpot_, *throughput_, *in_flight_, *kv_;
   RequestTimeline* timeline_;
-  QTableView* table_ = nullptr;  // events are filtered before it is there
+  QTableView* table_ = nullptr;  // null while events are already filtered
 };
 
 }  // namespace mw::ui

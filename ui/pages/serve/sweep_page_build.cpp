@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the sweep's page is put together from.
+// Construction of the sweep page.
 #include <QHeaderView>
 #include <QLabel>
 #include <QPushButton>
@@ -110,7 +110,7 @@ void SweepPage::build_table() {
   table_ = new QTableView;
   set_up_table(*table_, model_, tr("Points of the sweep"));
   table_->setMouseTracking(true);
-  table_->horizontalHeader()->setResizeContentsPrecision(0);  // of the rows in view: columns only ever grow
+  table_->horizontalHeader()->setResizeContentsPrecision(0);  // considers visible rows only; columns only grow
   table_->viewport()->installEventFilter(this);
   connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& now) {
     if (selecting_ || !now.isValid()) return;

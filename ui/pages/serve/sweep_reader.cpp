@@ -57,7 +57,7 @@ void SweepReader::discard(SweepViewPtr view) {
   worker_.ask(asked_);
 }
 
-// On the thread. Against the physics of model and target, too, where the catalogue knows them.
+// On the worker thread. Includes physical limits if the catalogue has model and target.
 void SweepReader::work(std::uint64_t question) {
   Parcel parcel;
   {
@@ -73,7 +73,7 @@ void SweepReader::work(std::uint64_t question) {
   views::SweepView view = sweep_->view();
   if (!catalogue_ && load_catalogue_) try {
       catalogue_ = load_catalogue_();
-    } catch (const Error&) {  // the strip says so; what needs no hardware is audited
+    } catch (const Error&) {  // reported elsewhere; audits what needs no hardware data
     }
   if (catalogue_) view.findings = compare::audit_known(view.set, *catalogue_);
   answers_.push({question, std::make_shared<views::SweepView>(std::move(view))}, Delivery::state);

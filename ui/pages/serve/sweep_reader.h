@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Makes what the page draws of a sweep, on a thread of its own: every point is read once, the audit is made anew. What
-// is no longer drawn is taken apart there, too. GUI thread.
+// Builds the view of a sweep on a worker thread: reads every point once and repeats the audit. Also destroys old views
+// there. GUI thread.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -16,14 +16,14 @@ namespace mw::ui {
 class SweepReader {
  public:
   explicit SweepReader(hardware::LoadCatalogue catalogue);
-  void show(RunPtr run);  // from its beginning; null: nothing
-  void grow();            // what has come since
+  void show(RunPtr run);  // from the beginning; null: none
+  void grow();            // reads new points
   bool busy() const { return asked_ != answered_; }
-  SweepViewPtr drain();  // the newest, once; null: nothing new
+  SweepViewPtr drain();  // the newest view, once; null: none
   void discard(SweepViewPtr view);
 
  private:
-  struct Parcel {  // what the thread has not taken yet
+  struct Parcel {  // data not yet taken by the worker thread
     bool anew = false;
     Json info;
     std::vector<event::Point> points;
@@ -39,15 +39,15 @@ class SweepReader {
   hardware::LoadCatalogue load_catalogue_;
   RunPtr run_;
   std::size_t sent_ = 0;                                // points
-  bool begun_ = false;                                  // its facts were there when it was sent
-  std::uint64_t asked_ = 0, answered_ = 0, first_ = 0;  // first_: question about this run
+  bool begun_ = false;                                  // its settings were known when it was sent
+  std::uint64_t asked_ = 0, answered_ = 0, first_ = 0;  // first_: first request for this run
   std::mutex mutex_;
   Parcel parcel_;
-  // Of the thread.
+  // Used by the worker thread only.
   std::optional<views::GrowingSweep> sweep_;
-  std::optional<hardware::Catalogue> catalogue_;  // to audit against, read for each run
+  std::optional<hardware::Catalogue> catalogue_;  // for the audit, read for each run
   Mailbox<Answer> answers_;
-  Newest<std::uint64_t> worker_;  // last: it uses the others
+  Newest<std::uint64_t> worker_;  // last: it uses the other members
 };
 
 }  // namespace mw::ui
